@@ -4,10 +4,12 @@
 //!     cargo bench -p rewriter-tests --bench decode                     # minutes, on a machine that does nothing else
 //!     cargo bench -p rewriter-tests --bench decode -- --quick gfx1100  # seconds, one target
 //!
-//! The code is what bitsandbytes has for gfx90a and gfx1100, 3 MB each; where it was not fetched that of librocrand, else that of the samples. LLVM is the
-//! one of the Rust toolchain, through its C API, which always prints: compare it with `decode and print`. `decode` goes over the code with one
-//! instruction, as the disassembly of whole sections does; `decode to values` makes each a value of its own, as control flow does. Wanted on each target:
-//! at least 100 MB of code per second for decoding to structured instructions, 10 × LLVM; printing at 3 × LLVM. The lines at the end say whether it is so.
+//! The code is what bitsandbytes has for gfx90a and gfx1100, 3 MB each; where it was not fetched that of librocrand,
+//! else that of the samples. LLVM is the one of the Rust toolchain, through its C API, which always prints: compare it
+//! with `decode and print`. `decode` goes over the code with one instruction, as the disassembly of whole sections
+//! does; `decode to values` makes each a value of its own, as control flow does. Wanted on each target: at least 100 MB
+//! of code per second for decoding to structured instructions, 10 × LLVM; printing at 3 × LLVM. The lines at the end
+//! say whether it is so.
 
 use std::hint::black_box;
 use std::path::PathBuf;
@@ -40,7 +42,8 @@ fn input(target: &str) -> Option<(&'static str, Vec<Code>)> {
     })
 }
 
-/// Walks the code; `step` gives the size of the instruction at the start, `None` where there is none. The number of instructions.
+/// Walks the code; `step` gives the size of the instruction at the start, `None` where there is none. The number of
+/// instructions.
 fn walk(code: &[Code], mut step: impl FnMut(&Code, usize) -> Option<usize>) -> usize {
     let mut count = 0;
     for part in code {
@@ -68,7 +71,9 @@ fn decode(code: &[Code]) -> usize {
 
 /// The same, each instruction a value of its own.
 fn decode_each(code: &[Code]) -> usize {
-    walk(code, |part, at| isa::decode(part.target, &part.bytes[at..]).ok().map(|inst| usize::from(black_box(&inst).size)))
+    walk(code, |part, at| {
+        isa::decode(part.target, &part.bytes[at..]).ok().map(|inst| usize::from(black_box(&inst).size))
+    })
 }
 
 fn print(code: &[Code]) -> usize {
@@ -104,7 +109,8 @@ fn compare(target: &str, source: &str, code: &[Code], disassembler: &mut Disasse
     assert!(ours.abs_diff(theirs) <= ours / 1000, "{target}: here are {ours} instructions, LLVM finds {theirs}");
     let bytes: usize = code.iter().map(|c| c.bytes.len()).sum();
     let rate = |time: Duration| bytes as f64 / 1e6 / time.as_secs_f64();
-    let (decoding, each, printing) = (rate(fastest(|| decode(code))), rate(fastest(|| decode_each(code))), rate(fastest(|| print(code))));
+    let (decoding, each, printing) =
+        (rate(fastest(|| decode(code))), rate(fastest(|| decode_each(code))), rate(fastest(|| print(code))));
     let llvm_rate = rate(fastest(|| llvm(code, disassembler)));
     let (major, minor, patch) = disassembler.version();
     let verdict = |holds: bool| if holds { "as wanted" } else { "NOT as wanted" };

@@ -5,8 +5,9 @@
 //!     cargo bench -p rewriter-tests --bench emulate -- kinds stream local strict    # some of its rows and columns
 //!     cargo bench -p rewriter-tests --bench emulate -- launches # seconds: only the table of small launches
 //!
-//! First a kernel of a sample, as compiled and as instrumented, in the strict mode and without it. Then, where clang-19 is installed, kernels that each do
-//! one kind of work (`emulate.hip`); the lines at the end sum them up, each the fastest of some rounds.
+//! First a kernel of a sample, as compiled and as instrumented, in the strict mode and without it. Then, where clang-19
+//! is installed, kernels that each do one kind of work (`emulate.hip`); the lines at the end sum them up, each the
+//! fastest of some rounds.
 
 use std::fs;
 use std::hint::black_box;
@@ -89,7 +90,11 @@ fn prepare(bytes: &[u8], strict: bool) -> Ready {
 
 /// Attaches a session to an instrumented object.
 fn listen(device: &mut Device, object: &LoadedObject, code: &CodeObject<'_>) -> Option<(Session, ObjectId)> {
-    let options = session::Options { overlap: Overlap::TimeSliced, records: Records::PerWave, memory_limit: session::MEMORY_LIMIT };
+    let options = session::Options {
+        overlap: Overlap::TimeSliced,
+        records: Records::PerWave,
+        memory_limit: session::MEMORY_LIMIT,
+    };
     let mut session = Session::new(Collector::new(Backend::Emulator, false), options);
     let address_of = |name: &str| object.symbols.get(name).map(|symbol| symbol.address);
     let attached = session.attach(&EmulatedMemory(device), code, address_of).expect("a site table")?;
@@ -124,8 +129,10 @@ const KINDS: [(&str, u32); 7] = [
 ];
 /// Workgroups of each: enough to divide among cores.
 const KIND_GROUPS: u32 = 32;
-/// How they are run: the name of the column, its width, whether in the strict mode, and on how many threads (0: all cores).
-const WAYS: [(&str, usize, (bool, usize)); 3] = [("one", 34, (false, 1)), ("strict", 10, (true, 1)), ("all", 12, (false, 0))];
+/// How they are run: the name of the column, its width, whether in the strict mode, and on how many threads (0: all
+/// cores).
+const WAYS: [(&str, usize, (bool, usize)); 3] =
+    [("one", 34, (false, 1)), ("strict", 10, (true, 1)), ("all", 12, (false, 0))];
 /// Bytes of the buffer that they work on.
 const BUFFER: u64 = 8 << 20;
 /// Rounds of the comparison; the fastest counts, as everything slower is somebody else's doing.
@@ -192,7 +199,10 @@ fn kinds() {
             println!("clang++-19 is not installed: the kinds of work are not measured");
             return;
         };
-        println!("\n{target}: millions of wave-instructions per second{:>14}{:>10}{:>12}", "one core", "strict", "all cores");
+        println!(
+            "\n{target}: millions of wave-instructions per second{:>14}{:>10}{:>12}",
+            "one core", "strict", "all cores"
+        );
         for (kind, rounds) in KINDS.iter().copied().filter(|(kind, _)| chosen(kind, KINDS.map(|(kind, _)| kind))) {
             print!("  {kind:20}");
             for (name, width, way) in WAYS {
@@ -207,15 +217,16 @@ fn kinds() {
 }
 
 /// Programs of many small launches: their name, and launches of a round.
-const PROGRAMS: [(&str, u32); 5] = [("launches", 50_000), ("waves", 1), ("elimination", 510), ("reversal", 58_000), ("sweep", 3_000)];
+const PROGRAMS: [(&str, u32); 5] =
+    [("launches", 50_000), ("waves", 1), ("elimination", 510), ("reversal", 58_000), ("sweep", 3_000)];
 /// Workgroups of the launch that is nothing but waves: 320,000 of them.
 const EMPTY_GROUPS: u32 = 80_000;
 /// Rows of the matrix that is eliminated, and items of a row of the dynamic program.
 const MATRIX: u32 = 256;
 const ROW: u32 = 1000;
 
-/// A loop of the host's own that takes a tenth of a second or so: what times are divided by, so that they can be compared between machines and between hours
-/// of one.
+/// A loop of the host's own that takes a tenth of a second or so: what times are divided by, so that they can be
+/// compared between machines and between hours of one.
 fn calibration() -> f64 {
     let once = |_| {
         let start = Instant::now();
@@ -231,7 +242,8 @@ fn calibration() -> f64 {
 
 /// The seconds that a program of small launches takes.
 fn program(code: &[u8], target: &str, name: &str, launches: u32) -> f64 {
-    let mut device = Device::new(Target::by_name(target).expect("a target"), Options { strict: false, ..Options::default() });
+    let mut device =
+        Device::new(Target::by_name(target).expect("a target"), Options { strict: false, ..Options::default() });
     let object = device.load(code).expect("loads");
     let data = device.malloc(BUFFER, 256).expect("memory");
     let more = device.malloc(BUFFER, 256).expect("memory");
@@ -240,8 +252,11 @@ fn program(code: &[u8], target: &str, name: &str, launches: u32) -> f64 {
     device.write(more, &ones).expect("a buffer");
     let kernarg_address = device.malloc(64, 256).expect("memory");
     let mut launch = |kernel: &str, items: u32, arguments: &[u64], last: [u32; 2]| {
-        let bytes: Vec<u8> =
-            arguments.iter().flat_map(|word| word.to_le_bytes()).chain(last.iter().flat_map(|word| word.to_le_bytes())).collect();
+        let bytes: Vec<u8> = arguments
+            .iter()
+            .flat_map(|word| word.to_le_bytes())
+            .chain(last.iter().flat_map(|word| word.to_le_bytes()))
+            .collect();
         device.write(kernarg_address, &bytes).expect("arguments");
         let dispatch = Dispatch {
             kernel_object: object.kernel(kernel).expect("the kernel"),
@@ -275,7 +290,9 @@ fn program(code: &[u8], target: &str, name: &str, launches: u32) -> f64 {
 /// The table of programs of small launches.
 fn launches() {
     for target in KIND_TARGETS {
-        let Some(code) = compile(target) else { return println!("clang++-19 is not installed: small launches are not measured") };
+        let Some(code) = compile(target) else {
+            return println!("clang++-19 is not installed: small launches are not measured");
+        };
         let unit = calibration();
         println!("\n{target}: programs of small launches, in seconds{:>17}{:>16}", "time", "calibrations");
         for (name, count) in PROGRAMS {
@@ -303,8 +320,11 @@ fn main() {
         let options = pipeline::Options { probes: vec![ProbeKind::Branches], counters, ..Default::default() };
         rewrite(&file, &options).expect("rewritten").bytes
     };
-    let files =
-        [("as compiled", file.clone()), ("lds counters", instrumented(Counters::Lds)), ("global counters", instrumented(Counters::Global))];
+    let files = [
+        ("as compiled", file.clone()),
+        ("lds counters", instrumented(Counters::Lds)),
+        ("global counters", instrumented(Counters::Global)),
+    ];
     let mut criterion = Criterion::default().configure_from_args();
     let mut group = criterion.benchmark_group("emulate");
     group.sample_size(10);

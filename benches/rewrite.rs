@@ -1,10 +1,12 @@
-//! Rewriting whole files: host executable in, host executable out. The libraries are those that `rewriter-tests/fetch-corpora.sh` fetches, where it was run.
+//! Rewriting whole files: host executable in, host executable out. The libraries are those that
+//! `rewriter-tests/fetch-corpora.sh` fetches, where it was run.
 //!
 //!     cargo bench -p rewriter-tests --bench rewrite             # criterion: samples and librocrand in both modes
 //!     cargo bench -p rewriter-tests --bench rewrite -- scale    # whole libraries: MB of code per second, peak memory
 //!
-//! Nobody else rewrites such code, so what stands beside `scale` is LLVM's disassembler, which only reads it: the gfx90a code of the same file, in the same run, on one
-//! core. Wanted: 20 MB of code per second on two cores, and at most three times the memory of the file when unbundled. The lines say whether it is so.
+//! Nobody else rewrites such code, so what stands beside `scale` is LLVM's disassembler, which only reads it: the
+//! gfx90a code of the same file, in the same run, on one core. Wanted: 20 MB of code per second on two cores, and at
+//! most three times the memory of the file when unbundled. The lines say whether it is so.
 
 mod llvm;
 
@@ -43,7 +45,8 @@ fn peak() -> f64 {
 
 /// MB of code that LLVM disassembles in a second.
 fn llvm_rate(file: &Path) -> Option<f64> {
-    let code: Vec<_> = real_code::of_file(file).expect("readable").into_iter().filter(|code| code.target.name() == COMPARED).collect();
+    let code: Vec<_> =
+        real_code::of_file(file).expect("readable").into_iter().filter(|code| code.target.name() == COMPARED).collect();
     let bytes: usize = code.iter().map(|part| part.bytes.len()).sum();
     let start = Instant::now();
     llvm::disassemble(&code);
@@ -53,7 +56,8 @@ fn llvm_rate(file: &Path) -> Option<f64> {
 /// The argument with which the benchmark starts itself for one rewrite: file and mode follow.
 const ONE: &str = "one-rewrite";
 
-/// What one rewrite in a process of its own took: an allocator keeps what it once had, so a second one in the same process says nothing of memory.
+/// What one rewrite in a process of its own took: an allocator keeps what it once had, so a second one in the same
+/// process says nothing of memory.
 struct Measured {
     seconds: f64,
     /// Greatest memory of the process less what it had before, in bytes.
@@ -110,15 +114,18 @@ fn measure(file: &Path, counters: Counters) {
     };
     let rounds: Vec<Measured> = (0..ROUNDS).map(|_| measured(file, counters)).collect();
     let most = rounds.iter().map(|round| round.memory).fold(0.0, f64::max);
-    let Some(Measured { seconds, code, kernels, refused, .. }) = rounds.iter().min_by(|a, b| a.seconds.total_cmp(&b.seconds)) else {
+    let Some(Measured { seconds, code, kernels, refused, .. }) =
+        rounds.iter().min_by(|a, b| a.seconds.total_cmp(&b.seconds))
+    else {
         return;
     };
     let (rate, memory) = (code / 1e6 / seconds, most / unbundled as f64);
     let verdict = |holds: bool| if holds { "as wanted" } else { "NOT as wanted" };
-    let beside = theirs.map_or_else(String::new, |theirs| format!(", {:.2} x LLVM's disassembler ({theirs:.1} MB/s)", rate / theirs));
+    let beside = theirs
+        .map_or_else(String::new, |theirs| format!(", {:.2} x LLVM's disassembler ({theirs:.1} MB/s)", rate / theirs));
     println!(
-        "{} {counters:?}: {kernels} kernels, {refused} refused, {:.1} MB of code in {seconds:.1} s: {rate:.2} MB/s ({}){beside}; \
-         {:.0} MB of memory, {memory:.1} x the {:.1} MB unbundled ({})",
+        "{} {counters:?}: {kernels} kernels, {refused} refused, {:.1} MB of code in {seconds:.1} s: {rate:.2} MB/s \
+            ({}){beside}; {:.0} MB of memory, {memory:.1} x the {:.1} MB unbundled ({})",
         file.file_name().unwrap_or_default().to_string_lossy(),
         code / 1e6,
         verdict(rate >= WANTED.0),

@@ -1,10 +1,11 @@
 //! Slicing generated kernels of growing length, from the bytes of the code object to the ranked chains, on one core.
 //!
 //!     cargo bench -p rewriter-tests --bench slice               # criterion
-//!     cargo bench -p rewriter-tests --bench slice -- growth     # a table: time by length, and beside it LLVM's disassembler
+//!     cargo bench -p rewriter-tests --bench slice -- growth   # time by length, beside LLVM's disassembler
 //!
-//! The kernels are structured as compilers make them (nested loops, branches on lanes, loads of all kinds behind waits with and without counts), assembled by clang-19. Wanted: 20 ms
-//! for 1,000 instructions, and a second for 100,000. What stands beside it is LLVM's disassembler, which only reads the same code once.
+//! The kernels are structured as compilers make them (nested loops, branches on lanes, loads of all kinds behind waits
+//! with and without counts), assembled by clang-19. Wanted: 20 ms for 1,000 instructions, and a second for 100,000.
+//! What stands beside it is LLVM's disassembler, which only reads the same code once.
 
 mod llvm;
 
@@ -55,7 +56,9 @@ impl Writer {
             let to = 8 + (first + n) % 48;
             let address = 2 * (4 + self.random.below(20));
             match self.random.below(8) {
-                0..=3 => self.line(&format!("global_load_dword v{to}, v[{address}:{}], off offset:{}", address + 1, 4 * n)),
+                0..=3 => {
+                    self.line(&format!("global_load_dword v{to}, v[{address}:{}], off offset:{}", address + 1, 4 * n))
+                }
                 4 | 5 => self.line(&format!("ds_read_b32 v{to}, v{address} offset:{}", 4 * n)),
                 6 => self.line(&format!("s_load_dword s{}, s[0:1], {:#x}", 20 + self.random.clone().below(20), 4 * n)),
                 _ => self.line(&format!("flat_load_dword v{to}, v[{address}:{}]", address + 1)),
@@ -116,12 +119,15 @@ impl Writer {
 
 /// The code object of a kernel of about so many instructions.
 fn kernel(instructions: usize) -> Vec<u8> {
-    let mut writer = Writer { text: String::new(), random: Random::new(instructions as u64), instructions: 0, labels: 0 };
+    let mut writer =
+        Writer { text: String::new(), random: Random::new(instructions as u64), instructions: 0, labels: 0 };
     writer.block(instructions, 0);
     writer.line("s_endpgm");
     let text = format!(
-        ".amdgcn_target \"amdgcn-amd-amdhsa--{TARGET}\"\n.text\n.globl long\n.p2align 8\n.type long,@function\nlong:\n{}.Lend:\n.size long, .Lend-long\n\
-         .rodata\n.p2align 6\n.amdhsa_kernel long\n.amdhsa_user_sgpr_kernarg_segment_ptr 1\n.amdhsa_next_free_vgpr 64\n.amdhsa_next_free_sgpr 80\n\
+        ".amdgcn_target \"amdgcn-amd-amdhsa--{TARGET}\"\n.text\n.globl long\n.p2align 8\n.type long,@function\nlong:\n\
+         {}.Lend:\n.size long, .Lend-long\n\
+         .rodata\n.p2align 6\n.amdhsa_kernel long\n.amdhsa_user_sgpr_kernarg_segment_ptr 1\n.amdhsa_next_free_vgpr 64\n\
+         .amdhsa_next_free_sgpr 80\n\
          .amdhsa_accum_offset 64\n.end_amdhsa_kernel\n",
         writer.text
     );
@@ -147,7 +153,10 @@ fn fastest(mut run: impl FnMut()) -> f64 {
 }
 
 fn growth() {
-    println!("{:>13} {:>10} {:>22} {:>8} {:>14}", "instructions", "ms", "us per instruction", "chains", "x LLVM reading");
+    println!(
+        "{:>13} {:>10} {:>22} {:>8} {:>14}",
+        "instructions", "ms", "us per instruction", "chains", "x LLVM reading"
+    );
     for length in LENGTHS {
         let code = kernel(length);
         let mut chains = 0;
@@ -158,7 +167,11 @@ fn growth() {
         let wanted = WANTED.iter().find(|(of, _)| *of == length).map_or_else(String::new, |(_, wanted)| {
             format!("  wanted: {wanted} ms: {}", if ours <= *wanted { "as wanted" } else { "NOT as wanted" })
         });
-        println!("{instructions:>13} {ours:>10.2} {:>22.3} {chains:>8} {:>14.2}{wanted}", 1e3 * ours / instructions as f64, ours / theirs);
+        println!(
+            "{instructions:>13} {ours:>10.2} {:>22.3} {chains:>8} {:>14.2}{wanted}",
+            1e3 * ours / instructions as f64,
+            ours / theirs
+        );
     }
 }
 

@@ -1,5 +1,5 @@
-//! Makes a stub for every entry point of `entry-points.txt` that the sources do not implement, and gives the library the version nodes
-//! that executables ask for.
+//! Makes a stub for every entry point of `entry-points.txt` that the sources do not implement, and gives the library
+//! the version nodes that executables ask for.
 
 use std::collections::BTreeSet;
 use std::env;
@@ -8,11 +8,11 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// The version nodes of `libamdhip64`, oldest first: an executable names those of the entry points it imports. A loader warns about a
-/// library without versions, and lets a symbol without a version answer for any.
+/// The version nodes of `libamdhip64`, oldest first: an executable names those of the entry points it imports. A loader
+/// warns about a library without versions, and lets a symbol without a version answer for any.
 const VERSIONS: &[&str] = &[
-    "hip_4.2", "hip_4.3", "hip_4.4", "hip_4.5", "hip_5.0", "hip_5.1", "hip_5.2", "hip_5.3", "hip_5.5", "hip_5.6", "hip_6.0", "hip_6.1",
-    "hip_6.2", "hip_6.4", "hip_6.5", "hip_7.0", "hip_7.1", "hip_7.2",
+    "hip_4.2", "hip_4.3", "hip_4.4", "hip_4.5", "hip_5.0", "hip_5.1", "hip_5.2", "hip_5.3", "hip_5.5", "hip_5.6",
+    "hip_6.0", "hip_6.1", "hip_6.2", "hip_6.4", "hip_6.5", "hip_7.0", "hip_7.1", "hip_7.2",
 ];
 
 fn main() {
@@ -65,8 +65,8 @@ fn implemented(folder: &Path) -> BTreeSet<String> {
     names
 }
 
-/// Whether the linker in use accepts a second version script beside the one that the compiler writes: LLD does, GNU ld does not. Without
-/// one the library works all the same; the loader then warns on standard error.
+/// Whether the linker in use accepts a second version script beside the one that the compiler writes: LLD does, GNU ld
+/// does not. Without one the library works all the same; the loader then warns on standard error.
 fn linker_takes(out: &str, argument: &str) -> bool {
     let source = Path::new(out).join("probe.rs");
     fs::write(&source, "#![no_std]\n#[panic_handler]\nfn panic(_: &core::panic::PanicInfo<'_>) -> ! { loop {} }\n")
@@ -74,7 +74,9 @@ fn linker_takes(out: &str, argument: &str) -> bool {
     let rustc = env::var("RUSTC").unwrap_or_else(|_| "rustc".into());
     let target = env::var("TARGET").expect("cargo sets TARGET");
     let mut probe = Command::new(rustc);
-    probe.args(["--crate-type=cdylib", "--edition=2024", "-Cpanic=abort", "--target", &target]).arg(format!("-Clink-arg={argument}"));
+    probe
+        .args(["--crate-type=cdylib", "--edition=2024", "-Cpanic=abort", "--target", &target])
+        .arg(format!("-Clink-arg={argument}"));
     if let Ok(linker) = env::var("RUSTC_LINKER") {
         probe.arg(format!("-Clinker={linker}"));
     }

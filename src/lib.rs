@@ -1,7 +1,8 @@
-//! Wavetap rewrites the GPU code inside a HIP executable so that it counts what its branches and lanes do, runs it, and explains the counts.
+//! Wavetap rewrites the GPU code inside a HIP executable so that it counts what its branches and lanes do, runs it, and
+//! explains the counts.
 //!
-//! Code is read, rewritten and run from the binary alone. The `wavetap` command (package `cli`) puts files and processes around
-//! [`pipeline`]; [`pipeline::rewrite`] is the way in for other programs:
+//! Code is read, rewritten and run from the binary alone. The `wavetap` command (package `cli`) puts files and
+//! processes around [`pipeline`]; [`pipeline::rewrite`] is the way in for other programs:
 //!
 //! ```no_run
 //! use wavetap::pipeline::{Options, ProbeKind, rewrite};
@@ -17,27 +18,35 @@
 //!
 //! # The map
 //!
-//! Data flows downwards; each stage borrows what the earlier ones made and changes none of it. A crate depends on crates above it only.
+//! Data flows downwards; each stage borrows what the earlier ones made and changes none of it. A crate depends on
+//! crates above it only.
 //!
-//! | crate | modules | for |
-//! |---|---|---|
-//! | `base` | [`error`], [`bytes`], [`entity`] | located errors, checked reading and writing, typed ids, patterns of names |
-//! | `amdgpu` | [`isa`] | the instruction tables: decode, encode, print; targets |
-//! | `object` | [`elf`], [`offload_bundle`], [`code_object`] | tables of ELF files; bundles in host files; symbols, kernels, descriptors, metadata and source lines of code objects |
-//! | `object` | [`emit`] | device objects, bundles and host files with what was rewritten |
-//! | `profile` | [`profile`] | control block, records, site table, profile file: one definition for all who write or read them |
-//! | `analysis` | [`kernel`], [`mod@cfg`], [`dataflow`] | decoded functions; blocks, loops, calls; liveness, definitions, outstanding memory operations |
-//! | `instrument` | [`instrument`], [`layout`] | probes: what is counted, as edits of a kernel; places original and inserted code at new addresses |
-//! | `verify` | [`verify`] | checks a rewritten file against its original; shares no code with `instrument` |
-//! | `emulator` | [`emulator`] | runs dispatches without a GPU; depends on `amdgpu` only, so that it shares no mistake with what rewrites |
-//! | `collect` | [`collect`] | the host's half of measuring, whatever runs the kernels: arms dispatches, collects their records; the configuration of a run |
-//! | `slice` | [`mod@slice`] | what each wait waits for, ranked |
-//! | `report` | [`report`] | profiles and slices as text, JSON and HTML |
-//! | `wavetap` | [`pipeline`], [`emulated`] | the one place that orders the stages; the emulator as a backend of `collect` |
+//! - `base`: [`error`], [`bytes`], [`entity`]; located errors, checked reading and writing, typed ids, patterns of
+//!   names.
+//! - `amdgpu`: [`isa`]; the instruction tables: decode, encode, print; targets.
+//! - `object`: [`elf`], [`offload_bundle`], [`code_object`]; tables of ELF files; bundles in host files; symbols,
+//!   kernels, descriptors, metadata and source lines of code objects.
+//! - `object`: [`emit`]; device objects, bundles and host files with what was rewritten.
+//! - `profile`: [`profile`]; control block, records, site table, profile file: one definition for all who write or read
+//!   them.
+//! - `analysis`: [`kernel`], [`mod@cfg`], [`dataflow`]; decoded functions; blocks, loops, calls; liveness, definitions,
+//!   outstanding memory operations.
+//! - `instrument`: [`instrument`], [`layout`]; probes: what is counted, as edits of a kernel; places original and
+//!   inserted code at new addresses.
+//! - `verify`: [`verify`]; checks a rewritten file against its original; shares no code with `instrument`.
+//! - `emulator`: [`emulator`]; runs dispatches without a GPU; depends on `amdgpu` only, so that it shares no mistake
+//!   with what rewrites.
+//! - `collect`: [`collect`]; the host's half of measuring, whatever runs the kernels: arms dispatches, collects their
+//!   records; the configuration of a run.
+//! - `slice`: [`mod@slice`]; what each wait waits for, ranked.
+//! - `report`: [`report`]; profiles and slices as text, JSON and HTML.
+//! - `wavetap`: [`pipeline`], [`emulated`]; the one place that orders the stages; the emulator as a backend of
+//!   `collect`.
 //!
-//! Three rules hold throughout. *Right or refused*: a kernel that some stage cannot handle correctly is left byte for byte as it was, with a
-//! reason ([`kernel::Reason`]). *Nothing original moves*: new code goes into new segments. *Input is hostile*: every offset and count in it is checked, and
-//! an error names its place; nothing panics and nothing allocates what a header merely claims.
+//! Three rules hold throughout. *Right or refused*: a kernel that some stage cannot handle correctly is left byte for
+//! byte as it was, with a reason ([`kernel::Reason`]). *Nothing original moves*: new code goes into new segments.
+//! *Input is hostile*: every offset and count in it is checked, and an error names its place; nothing panics and
+//! nothing allocates what a header merely claims.
 #![forbid(unsafe_code)]
 
 pub use wavetap_amdgpu as isa;

@@ -18,8 +18,8 @@ pub use backend::{BackendArgs, BackendChoice};
 
 /// See which branches of a GPU program diverge, from its binary alone.
 ///
-/// Wavetap rewrites the AMD GPU code inside a HIP executable so that it counts what its branches and lanes do, runs it, and explains the counts.
-/// The program runs on the built-in emulator: no GPU is needed.
+/// Wavetap rewrites the AMD GPU code inside a HIP executable so that it counts what its branches and lanes do, runs it,
+/// and explains the counts. The program runs on the built-in emulator: no GPU is needed.
 #[derive(Debug, Parser)]
 #[command(name = "wavetap", version, max_term_width = 120, disable_help_subcommand = true)]
 pub struct Cli {
@@ -71,11 +71,11 @@ pub enum Format {
 
 /// Show bundles, code objects, kernels and functions: registers, LDS, occupancy and what limits it
 ///
-/// FILE is a HIP executable or shared library, an offload bundle or a code object. Every entry of every bundle has an id (bundle.entry), which --entry
-/// takes. With --extract the code objects are written to files.
+/// FILE is a HIP executable or shared library, an offload bundle or a code object. Every entry of every bundle has an
+/// id (bundle.entry), which --entry takes. With --extract the code objects are written to files.
 ///
-/// "VGPRs 41 of 48" means that the kernel uses 41 vector registers of a lane and is given 48. Occupancy is the number of waves that a SIMD holds at once;
-/// "next step" says what the kernel would have to get by with for more.
+/// "VGPRs 41 of 48" means that the kernel uses 41 vector registers of a lane and is given 48. Occupancy is the number
+/// of waves that a SIMD holds at once; "next step" says what the kernel would have to get by with for more.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   wavetap inspect hip-samples/bin/divergence
@@ -100,15 +100,16 @@ pub struct InspectArgs {
 
 /// Print annotated disassembly: functions, blocks, loops, branches, waits, live registers, source lines
 ///
-/// Without --kernel or --function every byte of every executable section is listed: what is no instruction as `.long`, what control does not reach as
-/// such, padding once with the number of its words.
+/// Without --kernel or --function every byte of every executable section is listed: what is no instruction as `.long`,
+/// what control does not reach as such, padding once with the number of its words.
 ///
-/// The columns V, A and S are the VGPRs, AGPRs and SGPRs that are live after the instruction. A note "waits for 1e08" names the
-/// operations that a wait waits for, "waited for at 1e14" where an operation is waited for.
+/// The columns V, A and S are the VGPRs, AGPRs and SGPRs that are live after the instruction. A note "waits for 1e08"
+/// names the operations that a wait waits for, "waited for at 1e14" where an operation is waited for.
 ///
-/// With --counters each counted branch shows what `wavetap report` says of it: executions, how often all active lanes agreed, active lanes before and
-/// after; of a uniform branch how often it was taken. A function's counts are those of all kernels that its heading names, added up. Blocks of which it is
-/// certain say how often they were executed, or "not executed in this run".
+/// With --counters each counted branch shows what `wavetap report` says of it: executions, how often all active lanes
+/// agreed, active lanes before and after; of a uniform branch how often it was taken. A function's counts are those of
+/// all kernels that its heading names, added up. Blocks of which it is certain say how often they were executed, or
+/// "not executed in this run".
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   wavetap disasm hip-samples/bin/divergence --target gfx90a
@@ -122,7 +123,8 @@ pub struct DisasmArgs {
     pub file: PathBuf,
     #[command(flatten)]
     pub select: SelectArgs,
-    /// Only functions or kernels whose name matches, without those that they call (besides --kernel, which lists those too; may be given several times)
+    /// Only functions or kernels whose name matches, without those that they call (besides --kernel, which lists those
+    /// too; may be given several times)
     #[arg(long, value_name = "GLOB")]
     pub function: Vec<String>,
     #[command(flatten)]
@@ -168,7 +170,8 @@ pub struct EntryArgs {
     /// Only this entry of a bundle, as `inspect` numbers them (`0.2`: bundle 0, entry 2; may be given several times)
     #[arg(long, value_name = "ID", value_delimiter = ',')]
     pub entry: Vec<String>,
-    /// Occupancy of launches with workgroups of this many work-items: N, or X,Y,Z [default: what the kernel requires or allows]
+    /// Occupancy of launches with workgroups of this many work-items: N, or X,Y,Z [default: what the kernel requires or
+    /// allows]
     #[arg(long, value_name = "N", value_parser = workgroup::size)]
     pub workgroup: Option<u32>,
     /// Occupancy of launches that add this many bytes of LDS to the kernel's own
@@ -178,16 +181,18 @@ pub struct EntryArgs {
 
 /// Write an executable whose kernels count
 ///
-/// IN is a linked HIP executable or shared library, an offload bundle or a code object (.co, .hsaco); object files and static archives are refused. OUT is of
-/// the same kind and behaves as IN does; it counts when `wavetap run` gives it a place to put the counts. A kernel that cannot be instrumented correctly is
-/// refused: it stays unchanged, and is listed with the reason. Where nothing is selected (no kernel matches --kernel, or there is no code for --target), OUT is a copy of IN, and stderr says so.
+/// IN is a linked HIP executable or shared library, an offload bundle or a code object (.co, .hsaco); object files and
+/// static archives are refused. OUT is of the same kind and behaves as IN does; it counts when `wavetap run` gives it a
+/// place to put the counts. A kernel that cannot be instrumented correctly is refused: it stays unchanged, and is
+/// listed with the reason. Where nothing is selected (no kernel matches --kernel, or there is no code for --target),
+/// OUT is a copy of IN, and stderr says so.
 ///
 /// OUT appears when it is complete, with IN's permissions; IN is never changed.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  wavetap rewrite app -o app.counting && wavetap run -o app.profile -- ./app.counting\n  wavetap rewrite app -o \
-                  app.counting --kernel 'reduce*' --counters global --map app.map\n  wavetap rewrite libfoo.so -o counting/libfoo.so --target \
-                  gfx90a,gfx942 --bundles plain"
+    after_help = "Examples:\n  wavetap rewrite app -o app.counting && wavetap run -o app.profile -- ./app.counting\n  \
+        wavetap rewrite app -o app.counting --kernel 'reduce*' --counters global --map app.map\n  wavetap rewrite \
+        libfoo.so -o counting/libfoo.so --target gfx90a,gfx942 --bundles plain"
 )]
 pub struct RewriteArgs {
     /// The file to rewrite; it is not changed
@@ -221,7 +226,8 @@ pub struct RewriteArgs {
   wavetap run --timing --format json --report time.json -- ./app
   wavetap run --samples samples.json --sample-interval 256 -- ./app  stall samples as rocprofv3 writes them")]
 pub struct RunArgs {
-    /// Write the collected counts to this file: the sum of all processes, or with %p in its name a file for each, with the process's id in its place
+    /// Write the collected counts to this file: the sum of all processes, or with %p in its name a file for each, with
+    /// the process's id in its place
     #[arg(short, long, value_name = "PROFILE")]
     pub output: Option<PathBuf>,
     /// Write the emulator's own trace of the same branches to this file (%p as with -o)
@@ -230,7 +236,8 @@ pub struct RunArgs {
     /// Run the code for this target
     #[arg(long, visible_alias = "arch", value_name = "GFX", value_parser = targets::parse)]
     pub target: Option<String>,
-    /// Write stall samples of the timing model to this file, in the form of rocprofv3's stochastic PC samples (implies --timing)
+    /// Write stall samples of the timing model to this file, in the form of rocprofv3's stochastic PC samples (implies
+    /// --timing)
     #[arg(long, value_name = "FILE")]
     pub samples: Option<PathBuf>,
     /// Modelled cycles between two samples of a wave [default: 1024]
@@ -248,15 +255,18 @@ pub struct RunArgs {
 
 /// Rewrite an application, run it, and report on its branches
 ///
-/// Code that the application, or a process it starts, loads is rewritten when it is loaded: libraries, modules, the output of a just-in-time compiler.
+/// Code that the application, or a process it starts, loads is rewritten when it is loaded: libraries, modules, the
+/// output of a just-in-time compiler.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  wavetap profile ./app input.txt\n  wavetap profile --report app.json --format json -- ./app --its-own-flag\n  \
-                  wavetap profile --target gfx942 --counters global hip-samples/bin/divergence\n  wavetap profile --timing --latency memory=1000 ./app\n  \
-                  wavetap profile --target gfx942 -- python app.py                             kernels that Triton compiles"
+    after_help = "Examples:\n  wavetap profile ./app input.txt\n  wavetap profile --report app.json --format json -- \
+        ./app --its-own-flag\n  wavetap profile --target gfx942 --counters global hip-samples/bin/divergence\n  \
+        wavetap profile --timing --latency memory=1000 ./app\n  wavetap profile --target gfx942 -- python \
+        app.py                             kernels that Triton compiles"
 )]
 pub struct ProfileArgs {
-    /// Also write the collected counts to this file (with %p in its name: a file for each process, with the process's id in its place)
+    /// Also write the collected counts to this file (with %p in its name: a file for each process, with the process's
+    /// id in its place)
     #[arg(short, long, value_name = "PROFILE")]
     pub output: Option<PathBuf>,
     #[command(flatten)]
@@ -275,12 +285,14 @@ pub struct ProfileArgs {
 
 /// Run an application in each counter mode: do the counts agree, and what does each mode cost?
 ///
-/// The application runs once unmodified and once in each mode, each time with the emulator's trace, which the counts must equal. Its output is shown once; in the later runs its stdin is empty.
+/// The application runs once unmodified and once in each mode, each time with the emulator's trace, which the counts
+/// must equal. Its output is shown once; in the later runs its stdin is empty.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  wavetap compare --modes lds,global -- hip-samples/bin/nested_loops")]
 pub struct CompareArgs {
     /// The modes to compare
-    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [CounterChoice::Lds, CounterChoice::Global], value_name = "MODES")]
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [CounterChoice::Lds, CounterChoice::Global],
+        value_name = "MODES")]
     pub modes: Vec<CounterChoice>,
     #[command(flatten)]
     pub select: SelectArgs,
@@ -292,19 +304,20 @@ pub struct CompareArgs {
     pub app: AppArgs,
 }
 
-/// Show which operations each wait waits for and where these come from, the costliest first (predicted from code and counts)
+/// Show which operations each wait waits for and where these come from, the costliest first (predicted from code and
+/// counts)
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Examples:\n  wavetap slice app --counters app.profile\n  wavetap slice app --samples out_results.json --target gfx90a\n  wavetap slice hip-samples/bin/divergence --target gfx90a"
-)]
+#[command(after_help = "Examples:\n  wavetap slice app --counters app.profile\n  wavetap slice app --samples \
+        out_results.json --target gfx90a\n  wavetap slice hip-samples/bin/divergence --target gfx90a")]
 pub struct SliceArgs {
     /// The original file
     pub file: PathBuf,
     /// Counts of a run: they say how often each wait was executed
     #[arg(long, value_name = "PROFILE")]
     pub counters: Option<PathBuf>,
-    /// Where waves of the original were seen: PC samples of rocprofv3 as JSON or CSV (host trap or stochastic), of wavetap run --samples, or stats_*.csv of a thread
-    /// trace. If it is given more than once, the most trusted that saw a kernel counts: thread trace, stochastic, host trap, CSV
+    /// Where waves of the original were seen: PC samples of rocprofv3 as JSON or CSV (host trap or stochastic), of
+    /// wavetap run --samples, or stats_*.csv of a thread trace. If it is given more than once, the most trusted that
+    /// saw a kernel counts: thread trace, stochastic, host trap, CSV
     #[arg(long, value_name = "FILE")]
     pub samples: Vec<PathBuf>,
     /// The rule by which a stall is divided among its causes
@@ -336,7 +349,9 @@ impl From<BlameChoice> for Blame {
 
 /// Show a profile as a report, or write it as one HTML page
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  wavetap report app.profile\n  wavetap report app.profile --html app.html --binary app")]
+#[command(
+    after_help = "Examples:\n  wavetap report app.profile\n  wavetap report app.profile --html app.html --binary app"
+)]
 pub struct ReportArgs {
     /// The profile
     pub profile: PathBuf,
@@ -389,7 +404,8 @@ pub struct CompletionsArgs {
 /// Which kernels.
 #[derive(Debug, Clone, Default, Args)]
 pub struct SelectArgs {
-    /// Only kernels whose mangled or demangled name matches (`*` and `?`; parameters may be left out; may be given several times)
+    /// Only kernels whose mangled or demangled name matches (`*` and `?`; parameters may be left out; may be given
+    /// several times)
     #[arg(long, value_name = "GLOB")]
     pub kernel: Vec<String>,
     /// Only code for this target (`gfx90a`, `gfx90a:xnack-`; may be given several times)
@@ -408,7 +424,8 @@ impl SelectArgs {
 #[derive(Debug, Clone, Args)]
 pub struct InstrumentArgs {
     /// What to count
-    #[arg(long, value_delimiter = ',', value_parser = probes(), default_value = ProbeKind::Branches.name(), value_name = "PROBES")]
+    #[arg(long, value_delimiter = ',', value_parser = probes(), default_value = ProbeKind::Branches.name(),
+        value_name = "PROBES")]
     pub probe: Vec<ProbeKind>,
     /// Refuse kernels that would lose more than N waves per SIMD to their counters
     #[arg(long, value_name = "N")]
@@ -432,7 +449,8 @@ impl InstrumentArgs {
 /// `--probe`: all that there are, by name.
 fn probes() -> impl TypedValueParser<Value = ProbeKind> {
     let values = ProbeKind::ALL.map(|probe| PossibleValue::new(probe.name()).help(probe.summary()));
-    PossibleValuesParser::new(values).try_map(|name| ProbeKind::by_name(&name).ok_or_else(|| format!("no probe {name:?}")))
+    PossibleValuesParser::new(values)
+        .try_map(|name| ProbeKind::by_name(&name).ok_or_else(|| format!("no probe {name:?}")))
 }
 
 /// `--counters`.
@@ -483,12 +501,12 @@ impl From<BundleChoice> for Packing {
 /// Whether to model time.
 #[derive(Debug, Clone, Default, Args)]
 pub struct TimingArgs {
-    /// Emulator: model how many cycles the kernels take and what their waves wait for, and report it (`profile` runs the application a second time for it, unmodified and with
-    /// empty stdin). A model, not a measurement
+    /// Emulator: model how many cycles the kernels take and what their waves wait for, and report it (`profile` runs
+    /// the application a second time for it, unmodified and with empty stdin). A model, not a measurement
     #[arg(long)]
     pub timing: bool,
-    /// Emulator: another latency for the model, by class: valu32, valu64, valu_f64, trans, mfma, salu, smem, lds, vmem, export, branch, barrier, message, wait, l2, memory,
-    /// atomic (implies --timing; may be given several times)
+    /// Emulator: another latency for the model, by class: valu32, valu64, valu_f64, trans, mfma, salu, smem, lds, vmem,
+    /// export, branch, barrier, message, wait, l2, memory, atomic (implies --timing; may be given several times)
     #[arg(long, value_name = "CLASS=CYCLES")]
     pub latency: Vec<LatencyOverride>,
 }
@@ -542,12 +560,17 @@ mod tests {
             &["wavetap", "profile", "--seed", "7", "app", "--seed", "8", "-o", "x"][..],
             &["wavetap", "profile", "--seed", "7", "--", "app", "--seed", "8", "-o", "x"],
         ] {
-            let Ok(Cli { command: Command::Profile(profile), .. }) = Cli::try_parse_from(line) else { panic!("{line:?}") };
+            let Ok(Cli { command: Command::Profile(profile), .. }) = Cli::try_parse_from(line) else {
+                panic!("{line:?}")
+            };
             assert_eq!(profile.backend.seed, 7);
             assert_eq!(profile.app.command, ["app", "--seed", "8", "-o", "x"]);
             assert!(profile.output.is_none());
         }
-        assert!(Cli::try_parse_from(["wavetap", "profile", "--no-such-flag", "app"]).is_err(), "a misspelt flag is no application");
+        assert!(
+            Cli::try_parse_from(["wavetap", "profile", "--no-such-flag", "app"]).is_err(),
+            "a misspelt flag is no application"
+        );
     }
 
     #[test]
@@ -559,7 +582,10 @@ mod tests {
             assert!(parse(wrong).is_err(), "{wrong}");
         }
         assert!(parse("l3=500").unwrap_err().to_string().contains("valu_f64"), "it says which there are");
-        assert!(Cli::try_parse_from(["wavetap", "run", "--sample-interval", "5", "app"]).is_err(), "samples go nowhere");
+        assert!(
+            Cli::try_parse_from(["wavetap", "run", "--sample-interval", "5", "app"]).is_err(),
+            "samples go nowhere"
+        );
     }
 
     #[test]

@@ -12,7 +12,8 @@ use wavetap::profile::time::TimeProfile;
 
 use crate::files;
 
-/// A process that goes on when the application has ended gets this long to end: a shell does not wait for all that it starts.
+/// A process that goes on when the application has ended gets this long to end: a shell does not wait for all that it
+/// starts.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// How often it is looked for meanwhile.
 const LOOK: Duration = Duration::from_millis(20);
@@ -51,7 +52,9 @@ impl Ended {
     /// Reads what the processes left in `folder`.
     pub fn read(folder: TempDir, code: i32, signal: Option<i32>) -> Result<Ended> {
         let start = Instant::now();
-        while start.elapsed() < PATIENCE && journals(folder.path())?.iter().any(|(path, pid)| exists(*pid) && is_open(path, *pid)) {
+        while start.elapsed() < PATIENCE
+            && journals(folder.path())?.iter().any(|(path, pid)| exists(*pid) && is_open(path, *pid))
+        {
             std::thread::sleep(LOOK);
         }
         let mut parts = Vec::new();
@@ -121,7 +124,10 @@ impl Ended {
                 None => sum = Some(profile),
                 Some(sum) => sum.merge(&profile).map_err(|error| {
                     let hint = format!("a name with {PROCESS} gives each process a file of its own");
-                    Error::new(error.kind(), format!("process {} does not add up with the others: {error}; {hint}", part.name))
+                    Error::new(
+                        error.kind(),
+                        format!("process {} does not add up with the others: {error}; {hint}", part.name),
+                    )
                 })?,
             }
         }
@@ -170,7 +176,8 @@ impl Ended {
         sum
     }
 
-    /// Writes what was counted to `path`, or with `%p` in its name what each process counted to a file of its own. Whether there was any.
+    /// Writes what was counted to `path`, or with `%p` in its name what each process counted to a file of its own.
+    /// Whether there was any.
     pub fn write_counters(&self, path: &Path, force: bool) -> Result<Option<Profile>> {
         let sum = self.counters();
         self.write(path, force, sum, |journal| journal.counters.as_ref())
@@ -213,9 +220,11 @@ impl Ended {
     pub fn write_samples(&self, path: &Path, force: bool) -> Result<bool> {
         let mut texts = Vec::new();
         for part in self.parts.iter().filter(|part| part.samples.exists()) {
-            let text = String::from_utf8(files::read(&part.samples)?).map_err(|_| Error::malformed("samples that are no text"))?;
+            let text = String::from_utf8(files::read(&part.samples)?)
+                .map_err(|_| Error::malformed("samples that are no text"))?;
             let inside = text.strip_prefix(SAMPLES[0]).and_then(|text| text.strip_suffix(SAMPLES[1]));
-            let inside = inside.ok_or_else(|| Error::malformed(format!("the samples of process {} are cut off", part.name)))?;
+            let inside =
+                inside.ok_or_else(|| Error::malformed(format!("the samples of process {} are cut off", part.name)))?;
             texts.push((&part.name, inside.to_owned()));
         }
         let whole = |inside: &str| format!("{}{inside}{}", SAMPLES[0], SAMPLES[1]);
@@ -251,7 +260,10 @@ fn journals(folder: &Path) -> Result<Vec<(PathBuf, u32)>> {
         let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         if path.extension().is_some_and(|extension| extension == "journal") {
             let pid = stem.split('-').next().and_then(|pid| pid.parse().ok());
-            found.push((path, pid.ok_or_else(|| Error::new(Kind::Internal, format!("a journal of no process: {stem}")))?));
+            found.push((
+                path,
+                pid.ok_or_else(|| Error::new(Kind::Internal, format!("a journal of no process: {stem}")))?,
+            ));
         }
     }
     Ok(found)

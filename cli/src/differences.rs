@@ -15,7 +15,8 @@ const SHOWN: usize = 200;
 const LONGEST_LINE: u64 = 1 << 20;
 
 /// Those of them that come before a number, and are no units.
-const LABELS: &[&str] = &["time", "elapsed", "took", "duration", "bandwidth", "throughput", "latency", "speedup", "date"];
+const LABELS: &[&str] =
+    &["time", "elapsed", "took", "duration", "bandwidth", "throughput", "latency", "speedup", "date"];
 /// Words beside numbers that are times, or rates that come of times. Compared without regard to case.
 const TIME_WORDS: &[&str] = &[
     "time",
@@ -61,7 +62,8 @@ const TIME_WORDS: &[&str] = &[
 
 /// Compares two outputs, line by line.
 pub fn between(original: &Path, found: &Path) -> Result<OutputDifference> {
-    let open = |path: &Path| File::open(path).map(BufReader::new).map_err(|error| files::io(path, "cannot read", &error));
+    let open =
+        |path: &Path| File::open(path).map(BufReader::new).map_err(|error| files::io(path, "cannot read", &error));
     let (mut original, mut found) = (open(original)?, open(found)?);
     let mut first = None;
     let mut number = 0;
@@ -75,7 +77,8 @@ pub fn between(original: &Path, found: &Path) -> Result<OutputDifference> {
             continue;
         }
         let times = mine.as_deref().zip(other.as_deref()).is_some_and(|(mine, other)| only_times(mine, other));
-        let shown = DifferentLine { line: number, original: mine.as_deref().map(show), found: other.as_deref().map(show) };
+        let shown =
+            DifferentLine { line: number, original: mine.as_deref().map(show), found: other.as_deref().map(show) };
         if !times {
             return Ok(OutputDifference::Different(shown));
         }
@@ -105,7 +108,8 @@ enum Part<'l> {
     Other(&'l str),
 }
 
-/// Whether two lines are the same but for numbers, and these are times: a word that goes with times is beside one, or in the line before it.
+/// Whether two lines are the same but for numbers, and these are times: a word that goes with times is beside one, or
+/// in the line before it.
 fn only_times(a: &[u8], b: &[u8]) -> bool {
     let (Ok(a), Ok(b)) = (std::str::from_utf8(a), std::str::from_utf8(b)) else { return false };
     let blank = |part: &Part<'_>| matches!(part, Part::Other(text) if text.trim().is_empty());
@@ -114,10 +118,14 @@ fn only_times(a: &[u8], b: &[u8]) -> bool {
     if a.len() != b.len() || !a.iter().zip(&b).all(same) {
         return false;
     }
-    let is_time = |part: &Part<'_>| matches!(part, Part::Word(word) if TIME_WORDS.contains(&word.to_ascii_lowercase().as_str()));
-    let is_label = |part: &Part<'_>| matches!(part, Part::Word(word) if LABELS.contains(&word.to_ascii_lowercase().as_str()));
+    let is_time =
+        |part: &Part<'_>| matches!(part, Part::Word(word) if TIME_WORDS.contains(&word.to_ascii_lowercase().as_str()));
+    let is_label =
+        |part: &Part<'_>| matches!(part, Part::Word(word) if LABELS.contains(&word.to_ascii_lowercase().as_str()));
     let differs = (0..a.len()).filter(|at| a[*at] != b[*at]);
-    differs.into_iter().all(|at| a[..at].iter().any(is_time) || a.get(at + 1).is_some_and(|part| is_time(part) && !is_label(part)))
+    differs
+        .into_iter()
+        .all(|at| a[..at].iter().any(is_time) || a.get(at + 1).is_some_and(|part| is_time(part) && !is_label(part)))
 }
 
 /// Takes a line apart.

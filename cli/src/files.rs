@@ -37,7 +37,10 @@ pub fn read(path: &Path) -> Result<Vec<u8>> {
     if kind.is_file() {
         if metadata.len() > MOST_READ {
             let (size, most) = (metadata.len() >> 30, MOST_READ >> 30);
-            return Err(Error::limit(format!("{}: is {size} GiB large; files of at most {most} GiB are read", path.display())));
+            return Err(Error::limit(format!(
+                "{}: is {size} GiB large; files of at most {most} GiB are read",
+                path.display()
+            )));
         }
         return fs::read(path).map_err(|error| failed(&error));
     }
@@ -86,7 +89,11 @@ fn read_stream(from: &mut impl Read, path: &Path, may_be_text: bool) -> Result<V
     };
     from.take(most).read_to_end(&mut data).map_err(failed)?;
     if data.len() as u64 >= most {
-        return Err(Error::limit(format!("{}: more than {} MiB came, which are read of files only", path.display(), most >> 20)));
+        return Err(Error::limit(format!(
+            "{}: more than {} MiB came, which are read of files only",
+            path.display(),
+            most >> 20
+        )));
     }
     Ok(data)
 }
@@ -118,7 +125,9 @@ pub fn io(path: &Path, what: &str, error: &std::io::Error) -> Error {
 pub fn may_write(path: &Path, force: bool) -> Result<()> {
     match Place::of(path, force)? {
         // Nothing is left of it.
-        Place::File(target) => Unfinished::new_in(directory(&target)).map(drop).map_err(|error| io(path, "cannot be written", &error)),
+        Place::File(target) => {
+            Unfinished::new_in(directory(&target)).map(drop).map_err(|error| io(path, "cannot be written", &error))
+        }
         Place::Through(through) => through.check().map_err(|error| io(path, "cannot be written", &error)),
     }
 }
@@ -126,7 +135,9 @@ pub fn may_write(path: &Path, force: bool) -> Result<()> {
 /// Removes what an output would have replaced.
 pub fn remove_old(path: &Path) -> Result<()> {
     match Place::of(path, true) {
-        Ok(Place::File(target)) if target.is_file() => fs::remove_file(&target).map_err(|error| io(path, "cannot replace", &error)),
+        Ok(Place::File(target)) if target.is_file() => {
+            fs::remove_file(&target).map_err(|error| io(path, "cannot replace", &error))
+        }
         _ => Ok(()),
     }
 }
@@ -152,7 +163,8 @@ const MOST_LINKS: u32 = 40;
 
 /// Where an output is written.
 enum Place {
-    /// A file that appears when it is complete, and takes the place of one that is there: the last of any symbolic links, which stay.
+    /// A file that appears when it is complete, and takes the place of one that is there: the last of any symbolic
+    /// links, which stay.
     File(PathBuf),
     /// What is no file on a disk: written to as it is.
     Through(Through),
@@ -220,7 +232,9 @@ impl Through {
     fn check(&self) -> std::io::Result<()> {
         match self {
             Through::Descriptor(path) => File::options().append(true).open(path).map(drop),
-            Through::Device(path) => File::options().write(true).custom_flags(OFlags::NONBLOCK.bits() as i32).open(path).map(drop),
+            Through::Device(path) => {
+                File::options().write(true).custom_flags(OFlags::NONBLOCK.bits() as i32).open(path).map(drop)
+            }
             Through::Fifo(_) => Ok(()),
         }
     }
@@ -271,7 +285,11 @@ pub fn not_the_same(input: &Path, output: &Path) -> Result<()> {
         (Ok(input), Ok(output)) => input == output,
         _ => false,
     };
-    if same { Err(Error::new(Kind::Io, format!("{}: is the input, which is never changed", output.display()))) } else { Ok(()) }
+    if same {
+        Err(Error::new(Kind::Io, format!("{}: is the input, which is never changed", output.display())))
+    } else {
+        Ok(())
+    }
 }
 
 /// Writes `bytes` to a file that appears when it is complete. `permissions` are those of a file it is made from.
@@ -307,7 +325,8 @@ impl Pending {
         &mut self.file
     }
 
-    /// A file without a name beside it, for what waits to be written to it: where there is room for it, there is for that.
+    /// A file without a name beside it, for what waits to be written to it: where there is room for it, there is for
+    /// that.
     pub fn scratch(&self) -> Result<File> {
         tempfile::tempfile_in(self.place.folder()).map_err(|error| io(&self.path, "cannot write", &error))
     }
@@ -323,7 +342,9 @@ impl Pending {
         let file = self.file.into_inner().map_err(|error| failed(error.error()))?;
         match &self.place {
             Place::File(target) => {
-                file.file().set_permissions(permissions.unwrap_or_else(default_permissions)).map_err(|error| failed(&error))?;
+                file.file()
+                    .set_permissions(permissions.unwrap_or_else(default_permissions))
+                    .map_err(|error| failed(&error))?;
                 file.name(target, self.force).map_err(|error| failed(&error))
             }
             Place::Through(through) => {
@@ -343,8 +364,8 @@ impl Pending {
 /// Where the system names the files that this process has open.
 const OPEN_FILES: &str = "/proc/self/fd";
 
-/// A file that is not complete: without a name, so that nothing of it stays whatever ends the process; with a temporary one where the file system or the
-/// system cannot name it later.
+/// A file that is not complete: without a name, so that nothing of it stays whatever ends the process; with a temporary
+/// one where the file system or the system cannot name it later.
 enum Unfinished {
     Unnamed(File),
     Named(NamedTempFile),
@@ -433,7 +454,10 @@ mod tests {
         write(&path, b"two", true, None).unwrap();
         assert_eq!(read(&path).unwrap(), b"two");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "no temporary file is left");
-        assert!(not_the_same(&path, &folder.path().join("../").join(folder.path().file_name().unwrap()).join("out")).is_err());
+        assert!(
+            not_the_same(&path, &folder.path().join("../").join(folder.path().file_name().unwrap()).join("out"))
+                .is_err()
+        );
         assert!(may_write(&folder.path().join("missing/out"), true).is_err());
     }
 

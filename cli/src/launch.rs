@@ -48,7 +48,8 @@ pub struct App {
 impl App {
     /// Finds the application as a shell does: a name without a slash along `PATH`.
     pub fn find(args: &AppArgs) -> Result<App> {
-        let (name, arguments) = args.command.split_first().ok_or_else(|| Error::new(Kind::Io, "no application was named"))?;
+        let (name, arguments) =
+            args.command.split_first().ok_or_else(|| Error::new(Kind::Io, "no application was named"))?;
         let path = resolve(name)?;
         Ok(App { path, name: name.clone(), arguments: arguments.to_vec() })
     }
@@ -67,8 +68,11 @@ fn resolve(name: &OsStr) -> Result<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let found = std::env::split_paths(&path).map(|folder| folder.join(name)).find(|candidate| runs(candidate));
     found.ok_or_else(|| {
-        let hint =
-            if runs(&direct) { format!(" (a file of this name is in this folder: write ./{})", direct.display()) } else { String::new() };
+        let hint = if runs(&direct) {
+            format!(" (a file of this name is in this folder: write ./{})", direct.display())
+        } else {
+            String::new()
+        };
         Error::new(Kind::Io, format!("{}: no such command on the PATH{hint}", direct.display()))
     })
 }
@@ -89,7 +93,8 @@ pub fn choose(choice: BackendChoice) -> Result<Backend> {
     Ok(backend)
 }
 
-/// What runs the kernels on a machine with or without an AMD GPU, and what a person who expects something else has to be told.
+/// What runs the kernels on a machine with or without an AMD GPU, and what a person who expects something else has to
+/// be told.
 fn decide(choice: BackendChoice, gpu: bool) -> Result<(Backend, Option<&'static str>)> {
     /// With `auto` a GPU is not used, and nobody should take the emulator's run for one of the GPU.
     const NOT_USED: &str = "this machine has an AMD GPU, and counts cannot be collected from one yet: \
@@ -100,7 +105,8 @@ fn decide(choice: BackendChoice, gpu: bool) -> Result<(Backend, Option<&'static 
         BackendChoice::Gpu => {
             let found = if gpu { "there is a GPU" } else { "there is no GPU here (no /dev/kfd)" };
             let message = format!(
-                "{found}, and collecting counts from one needs the HSA tool, which this version does not have yet: use --backend emulator"
+                "{found}, and collecting counts from one needs the HSA tool, which this version does not have yet: use \
+                    --backend emulator"
             );
             Err(Error::unsupported(message))
         }
@@ -118,7 +124,8 @@ pub struct Modelled<'a> {
     pub interval: Option<u32>,
 }
 
-/// How code that an application loads is made to count, by the stand-in: what is not in the executable itself, or is and was not rewritten.
+/// How code that an application loads is made to count, by the stand-in: what is not in the executable itself, or is
+/// and was not rewritten.
 #[derive(Debug, Clone, Copy)]
 pub struct AtLoad<'a> {
     /// As the executable is rewritten.
@@ -223,7 +230,8 @@ impl Run<'_> {
             threads: threads.unwrap_or_default() as usize,
             records: *records,
             per_wave: *per_wave,
-            latencies: timing.map_or_else(Vec::new, |timing| timing.latencies.iter().map(ToString::to_string).collect()),
+            latencies: timing
+                .map_or_else(Vec::new, |timing| timing.latencies.iter().map(ToString::to_string).collect()),
             sample_interval: timing.and_then(|timing| timing.interval),
             ..RunConfig::default()
         }
@@ -247,7 +255,12 @@ pub fn read_profile(path: &Path) -> Result<Profile> {
 
 /// What a report says about a run.
 pub fn info(backend: &BackendArgs, ended: &Ended) -> RunInfo {
-    RunInfo { strict: Some(backend.is_strict()), seed: Some(backend.seed), exit_code: Some(ended.code), signal: ended.signal_name() }
+    RunInfo {
+        strict: Some(backend.is_strict()),
+        seed: Some(backend.seed),
+        exit_code: Some(ended.code),
+        signal: ended.signal_name(),
+    }
 }
 
 /// Whether a file starts or loads what has device code, and has none itself: a script, an interpreter.
@@ -260,7 +273,8 @@ pub fn explain(app: &App, data: &[u8], error: Error) -> Error {
     let path = app.path.display();
     let message = if data.starts_with(SCRIPT) {
         format!(
-            "{path}: a script, and only programs and libraries have code to be rewritten: `wavetap profile` counts what it starts and what that loads"
+            "{path}: a script, and only programs and libraries have code to be rewritten: `wavetap profile` counts \
+                what it starts and what that loads"
         )
     } else if error.kind() == Kind::Unsupported {
         format!("{error}; if it loads code (as an interpreter does), `wavetap profile` counts that")
@@ -270,7 +284,8 @@ pub fn explain(app: &App, data: &[u8], error: Error) -> Error {
     Error::new(error.kind(), message)
 }
 
-/// Waits for the end of `child`. Ctrl-C ends the application and not us: there is a report to write; what only we are sent is passed on.
+/// Waits for the end of `child`. Ctrl-C ends the application and not us: there is a report to write; what only we are
+/// sent is passed on.
 fn wait(mut child: Child) -> std::io::Result<ExitStatus> {
     let mut signals = SignalsInfo::<WithOrigin>::new([SIGINT, SIGQUIT, SIGTERM, SIGHUP])?;
     let handle = signals.handle();
@@ -305,7 +320,8 @@ fn exit_code(status: ExitStatus) -> i32 {
 /// Where an executable makes the loader look for libraries.
 #[derive(Debug, Default)]
 struct Search {
-    /// Its folders. They are given to the loader explicitly: `$ORIGIN` means the folder of the original, not of a rewritten copy.
+    /// Its folders. They are given to the loader explicitly: `$ORIGIN` means the folder of the original, not of a
+    /// rewritten copy.
     folders: Vec<PathBuf>,
     /// Whether they come before `LD_LIBRARY_PATH` (`DT_RPATH`), so that a real HIP runtime there would be found first.
     before_environment: bool,
@@ -321,14 +337,22 @@ impl Search {
     fn read(path: &Path, bytes: &[u8]) -> Result<Search> {
         let elf = Elf::parse(bytes)?;
         let (run_path, rpath) = (elf.dynamic_value(DT_RUNPATH)?, elf.dynamic_value(DT_RPATH)?);
-        let (Some(place), Some(table), Some(size)) = (run_path.or(rpath), elf.dynamic_value(DT_STRTAB)?, elf.dynamic_value(DT_STRSZ)?)
+        let (Some(place), Some(table), Some(size)) =
+            (run_path.or(rpath), elf.dynamic_value(DT_STRTAB)?, elf.dynamic_value(DT_STRSZ)?)
         else {
             return Ok(Search::default());
         };
         let text = string_at(elf.bytes_at(table, size)?, place)?;
-        let origin = path.canonicalize().ok().and_then(|path| Some(path.parent()?.to_string_lossy().into_owned())).unwrap_or_default();
-        let folders =
-            text.split(':').filter(|f| !f.is_empty()).map(|f| f.replace("${ORIGIN}", &origin).replace("$ORIGIN", &origin).into()).collect();
+        let origin = path
+            .canonicalize()
+            .ok()
+            .and_then(|path| Some(path.parent()?.to_string_lossy().into_owned()))
+            .unwrap_or_default();
+        let folders = text
+            .split(':')
+            .filter(|f| !f.is_empty())
+            .map(|f| f.replace("${ORIGIN}", &origin).replace("$ORIGIN", &origin).into())
+            .collect();
         Ok(Search { folders, before_environment: run_path.is_none() })
     }
 }

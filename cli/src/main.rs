@@ -1,7 +1,8 @@
 //! The `wavetap` command: files, processes, exit codes, progress and colours around the library.
 //!
-//! [`args`] defines every flag once; each subcommand is one file in [`commands`]. Exit codes: 0 done; 1 it ran, but something that was asked for was refused
-//! (said on stderr); 2 bad usage or bad input; `run` and `profile` pass the application's own code on.
+//! [`args`] defines every flag once; each subcommand is one file in [`commands`]. Exit codes: 0 done; 1 it ran, but
+//! something that was asked for was refused (said on stderr); 2 bad usage or bad input; `run` and `profile` pass the
+//! application's own code on.
 // One map of a file, in `map_file`, and two numbers of the allocator's, in `memory`.
 #![deny(unsafe_code)]
 
@@ -35,8 +36,8 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return usage(&error),
     };
-    // A file that grows beyond what this process may write is an error to be reported, not its end. (A signal that were ignored would be ignored by the application,
-    // too.) Without the handler everything else works.
+    // A file that grows beyond what this process may write is an error to be reported, not its end. (A signal that were
+    // ignored would be ignored by the application, too.) Without the handler everything else works.
     let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, std::sync::Arc::default());
     match run(cli) {
         Ok(code) => code,

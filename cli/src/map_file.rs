@@ -40,9 +40,10 @@ pub fn open(path: &Path) -> Result<Contents> {
         return files::read(path).map(Contents::Read);
     }
     let file = File::open(path).map_err(|error| files::io(path, "cannot read", &error))?;
-    // SAFETY: the mapping is private and read-only, and nothing here writes to an input. Linkers and package managers put a new file in the place of
-    // an old one, which does not change what is mapped. Whoever writes into the very file while it is rewritten gets what they would get from reading
-    // it at that time, some old and some new bytes, all of which are checked when they are used; whoever shortens it, the signal SIGBUS.
+    // SAFETY: the mapping is private and read-only, and nothing here writes to an input. Linkers and package managers
+    // put a new file in the place of an old one, which does not change what is mapped. Whoever writes into the very
+    // file while it is rewritten gets what they would get from reading it at that time, some old and some new bytes,
+    // all of which are checked when they are used; whoever shortens it, the signal SIGBUS.
     #[allow(unsafe_code)]
     let map = unsafe { Mmap::map(&file) };
     map.map(Contents::Mapped).map_err(|error| files::io(path, "cannot be mapped", &error))

@@ -15,7 +15,12 @@ use crate::files;
 pub const BROKEN_PIPE: &str = "stdout was closed";
 
 /// Writes `value` where and as `args` say; `text` renders it for people.
-pub fn emit<T: Serialize>(args: &OutputArgs, colour: ColorChoice, value: &T, text: impl FnOnce(&T, Style) -> String) -> Result<()> {
+pub fn emit<T: Serialize>(
+    args: &OutputArgs,
+    colour: ColorChoice,
+    value: &T,
+    text: impl FnOnce(&T, Style) -> String,
+) -> Result<()> {
     let out = match args.format {
         Format::Text => text(value, style(args, colour)),
         Format::Json => serde_json::to_string_pretty(value).map_err(|e| Error::internal(format!("JSON: {e}")))? + "\n",
@@ -85,7 +90,9 @@ pub fn style(args: &OutputArgs, choice: ColorChoice) -> Style {
         ColorChoice::Always => true,
         ColorChoice::Never => false,
         ColorChoice::Auto => {
-            args.report.is_none() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()) && std::io::stdout().is_terminal()
+            args.report.is_none()
+                && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+                && std::io::stdout().is_terminal()
         }
     };
     Style { colour, long_names: args.long_names }
@@ -94,7 +101,8 @@ pub fn style(args: &OutputArgs, choice: ColorChoice) -> Style {
 /// Kernels named one by one on stderr; the report has all.
 const REFUSALS_SAID: usize = 20;
 
-/// Says on stderr which dispatches are missing from the counts, but for those of refused kernels, which are said by themselves.
+/// Says on stderr which dispatches are missing from the counts, but for those of refused kernels, which are said by
+/// themselves.
 pub fn say_uncounted(uncounted: &[UncountedDispatches]) {
     say_lines(uncounted.iter().filter(|uncounted| uncounted.why.is_gap() && uncounted.why != NotCounted::Refused));
 }
@@ -114,7 +122,10 @@ fn say_lines<'u>(missing: impl Iterator<Item = &'u UncountedDispatches>) {
 pub fn say_refused(refused: &[wavetap::profile::map::Refused], args: &OutputArgs) {
     let style = Style { colour: false, long_names: args.long_names };
     for kernel in refused.iter().take(REFUSALS_SAID) {
-        eprintln!("wavetap: not counted: {}", wavetap::report::text::refused_line(kernel, style).trim_start().replace(['\n', '\r'], " "));
+        eprintln!(
+            "wavetap: not counted: {}",
+            wavetap::report::text::refused_line(kernel, style).trim_start().replace(['\n', '\r'], " ")
+        );
     }
     if refused.len() > REFUSALS_SAID {
         eprintln!("wavetap: not counted: {} more kernels, all of them in the report", refused.len() - REFUSALS_SAID);

@@ -39,5 +39,7 @@ pub fn rewrite<M: Send>(
         bar.set_position(progress.done as u64);
     });
     bar.finish_and_clear();
-    maps.map_err(|error| if error.kind() == Kind::Io { output.failed(&error) } else { error.within(path.display().to_string()) })
+    maps.map_err(|error| {
+        if error.kind() == Kind::Io { output.failed(&error) } else { error.within(path.display().to_string()) }
+    })
 }

@@ -13,7 +13,9 @@ const MACHINES: u32 = 0xff;
 pub fn parse(text: &str) -> Result<String, String> {
     let names = || (0..=MACHINES).filter_map(processor_name);
     match TargetId::parse(text) {
-        Some(id) if names().any(|name| name == id.processor) || Target::by_name(&id.processor).is_some() => Ok(text.to_owned()),
+        Some(id) if names().any(|name| name == id.processor) || Target::by_name(&id.processor).is_some() => {
+            Ok(text.to_owned())
+        }
         Some(id) => {
             let mut near: Vec<(usize, &str)> = names().map(|name| (distance(name, &id.processor), name)).collect();
             near.sort_unstable();

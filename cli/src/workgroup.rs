@@ -5,8 +5,14 @@ const MOST_WORK_ITEMS: u32 = 1024;
 
 /// The work-items of a workgroup, given as their number or by dimension.
 pub fn size(text: &str) -> Result<u32, String> {
-    let wrong = || format!("{text:?} is no size of a workgroup: a number from 1 to {MOST_WORK_ITEMS}, or X,Y or X,Y,Z with such a product");
-    let sizes = text.split(',').map(|size| size.trim().parse().map_err(|_| wrong())).collect::<Result<Vec<u32>, String>>()?;
+    let wrong = || {
+        format!(
+            "{text:?} is no size of a workgroup: a number from 1 to {MOST_WORK_ITEMS}, or X,Y or X,Y,Z with such a \
+                product"
+        )
+    };
+    let sizes =
+        text.split(',').map(|size| size.trim().parse().map_err(|_| wrong())).collect::<Result<Vec<u32>, String>>()?;
     let product = sizes.iter().try_fold(1_u32, |product, size| product.checked_mul(*size));
     product.filter(|product| (1..=MOST_WORK_ITEMS).contains(product) && sizes.len() <= 3).ok_or_else(wrong)
 }

@@ -1,7 +1,8 @@
 //! Compiles `isa-tables/*.yaml` into the library.
 //!
-//! The instruction rows become one compact binary table, which the `isa` module reads into place at its first use: the compiler has nothing to do
-//! for them, however many targets there are. What is small (targets, latencies) becomes Rust source. `isa-tables/README.md` explains the rows.
+//! The instruction rows become one compact binary table, which the `isa` module reads into place at its first use: the
+//! compiler has nothing to do for them, however many targets there are. What is small (targets, latencies) becomes Rust
+//! source. `isa-tables/README.md` explains the rows.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -121,7 +122,8 @@ fn read<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, Failure> {
     serde_yaml::from_str(&text).map_err(|error| format!("{}: {error}", path.display()).into())
 }
 
-/// The binary table (kinds, layouts, rows; all numbers little-endian), bits of the instruction sets that there are rows for, and the operations.
+/// The binary table (kinds, layouts, rows; all numbers little-endian), bits of the instruction sets that there are rows
+/// for, and the operations.
 fn instructions(tables: &Path, vocabulary: &Vocabulary, sets: &[&str]) -> Result<(Vec<u8>, u32, Opcodes), Failure> {
     let kinds: std::collections::BTreeMap<String, Kind> = read(&tables.join("operands.yaml"))?;
     let mut layouts: std::collections::BTreeMap<String, Layout> = read(&tables.join("layouts.yaml"))?;
@@ -144,7 +146,8 @@ fn instructions(tables: &Path, vocabulary: &Vocabulary, sets: &[&str]) -> Result
         out.push(u8::from(kind.even) | u8::from(kind.signs) << 1 | u8::from(kind.mask) << 2);
         out.push(vocabulary.number("Form", kind.form.as_deref().unwrap_or("decimal"))?);
     }
-    let layout_names: HashMap<&str, usize> = layouts.keys().enumerate().map(|(index, name)| (name.as_str(), index)).collect();
+    let layout_names: HashMap<&str, usize> =
+        layouts.keys().enumerate().map(|(index, name)| (name.as_str(), index)).collect();
     put16(&mut out, layouts.len())?;
     for (name, layout) in &layouts {
         out.push(layout.bytes);
@@ -163,7 +166,8 @@ fn instructions(tables: &Path, vocabulary: &Vocabulary, sets: &[&str]) -> Result
     put16(&mut out, blocks.len())?;
     let mut with_rows = 0;
     for block in &blocks {
-        put_form(&mut out, vocabulary, &block.form, &kinds, &layouts, &layout_names).map_err(|error| format!("{}: {error}", block.at))?;
+        put_form(&mut out, vocabulary, &block.form, &kinds, &layouts, &layout_names)
+            .map_err(|error| format!("{}: {error}", block.at))?;
         put16(&mut out, block.rows.len())?;
         for row in &block.rows {
             put_row(&mut out, &opcodes, row)?;
@@ -195,7 +199,9 @@ fn put_form(
         }
         // In brackets: a field that is not written.
         let parts: Vec<&str> = operand.trim_matches(['(', ')']).split(' ').collect();
-        let [role, access, kind] = parts[..] else { return Err(format!("operand '{operand}' is not 'role access kind'").into()) };
+        let [role, access, kind] = parts[..] else {
+            return Err(format!("operand '{operand}' is not 'role access kind'").into());
+        };
         out.push(vocabulary.number("Role", role)?);
         out.push(vocabulary.number("Access", access)?);
         let index = kinds.keys().position(|known| known == kind).ok_or_else(|| format!("no operand kind {kind}"))?;
@@ -266,7 +272,8 @@ fn put_bits(out: &mut Vec<u8>, text: &str, name: &str) -> Result<(), Failure> {
 }
 
 fn position(names: &[&str], name: &str, what: &str) -> Result<u8, Failure> {
-    let index = names.iter().position(|known| *known == name).ok_or_else(|| format!("{what}: '{name}' is not known"))?;
+    let index =
+        names.iter().position(|known| *known == name).ok_or_else(|| format!("{what}: '{name}' is not known"))?;
     Ok(u8::try_from(index)?)
 }
 
@@ -280,7 +287,9 @@ fn sets_source(sets: &[SetRow]) -> Result<String, Failure> {
             let value = match value {
                 serde_yaml::Value::Bool(value) => value.to_string(),
                 serde_yaml::Value::Number(value) => value.to_string(),
-                other => return Err(format!("{}: {fact}: {other:?} is neither a number nor a truth value", set.name).into()),
+                other => {
+                    return Err(format!("{}: {fact}: {other:?} is neither a number nor a truth value", set.name).into());
+                }
             };
             writeln!(out, "        {fact}: {value},")?;
             facts.push((fact, value));

@@ -26,7 +26,11 @@ pub fn run(data: &[u8]) {
             assert!(bundle.offset <= file.len() as u64, "a bundle beyond the end of its file");
             let _ = input.is_live(number);
             for (index, entry) in bundle.entries.iter().enumerate().filter(|(_, entry)| entry.has_contents()) {
-                assert_eq!(bundle.entry_bytes(index).len() as u64, entry.size, "entry {index} has another size than its table says");
+                assert_eq!(
+                    bundle.entry_bytes(index).len() as u64,
+                    entry.size,
+                    "entry {index} has another size than its table says"
+                );
             }
         }
         for found in input.code_objects() {
@@ -46,7 +50,9 @@ pub fn seeds() -> Vec<Vec<u8>> {
             seeds.push([&[FILE], &*bundle.content].concat());
             for (index, (version, method)) in COMPRESSIONS.into_iter().enumerate() {
                 seeds.push([&[index as u8 + 1], &*bundle.content].concat());
-                seeds.push([&[FILE], &*write_compressed(&bundle.content, version, method).expect("it is compressed")].concat());
+                seeds.push(
+                    [&[FILE], &*write_compressed(&bundle.content, version, method).expect("it is compressed")].concat(),
+                );
             }
         }
         seeds.push([&[FILE], &*file].concat());

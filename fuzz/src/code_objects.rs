@@ -30,7 +30,8 @@ pub fn run(data: &[u8]) {
         }
         if let Some(value) = code.metadata().and_then(|metadata| read(metadata.value())) {
             let encoded = metadata::encode(&value).expect("metadata that was read is written");
-            let again = metadata::Metadata::decode(&encoded, 0).and_then(|metadata| metadata::encode(&metadata.value()?));
+            let again =
+                metadata::Metadata::decode(&encoded, 0).and_then(|metadata| metadata::encode(&metadata.value()?));
             // Bytes, since a number in it may be no number, which is unequal to itself.
             assert_eq!(again.ok(), Some(encoded), "metadata changes when it is written");
         }

@@ -40,11 +40,16 @@ fn check(target: Target, code: &[u8], inst: &Inst) -> usize {
     let size = usize::from(inst.size);
     let name = inst.variant.mnemonic;
     assert!(size.is_multiple_of(4) && (4..=code.len()).contains(&size), "{name} has {size} bytes");
-    let encoded = isa::encode(target, inst).unwrap_or_else(|error| panic!("{}: {name} does not encode: {error}", target.name()));
+    let encoded =
+        isa::encode(target, inst).unwrap_or_else(|error| panic!("{}: {name} does not encode: {error}", target.name()));
     assert_eq!(encoded, code[..size], "{}: {name} encodes to other bytes", target.name());
     let text = isa::print(target, inst);
     assert!(!text.is_empty() && text.len() <= TEXT_BYTES, "{}: {name} is printed as {text:?}", target.name());
-    assert!(inst.reads().chain(inst.writes()).all(|reg| reg.dwords > 0), "{}: {text} accesses no register", target.name());
+    assert!(
+        inst.reads().chain(inst.writes()).all(|reg| reg.dwords > 0),
+        "{}: {text} accesses no register",
+        target.name()
+    );
     let _ = (inst.branch_displacement(), isa::wait_count(target, inst));
     for cut in 0..size {
         assert!(isa::decode(target, &code[..cut]).is_err(), "{}: {cut} bytes of {text} decode", target.name());

@@ -2,14 +2,12 @@
 //! answers or refuses, in any case without a panic,
 //! and what it gives back fits together.
 //!
-//! | target | bytes | promise |
-//! |---|---|---|
-//! | [`bundles`] | a host file, a bundle, a compressed bundle | code objects are found or refused |
-//! | [`code_objects`] | a code object | tables, metadata, line table and listing are read or refused |
-//! | [`instructions`] | a target and instruction words | what decodes prints, and encodes to its own bytes |
-//! | [`rewrite`] | a small code object and changes of its code | refused, or verified and equal to the original when run |
-//! | [`profiles`] | a profile, site table, journal or other file of ours | what is read is the same after it was written |
-//! | [`samples`] | samples that `rocprofv3` took | they are read or refused |
+//! - [`bundles`]: a host file, a bundle, a compressed bundle; code objects are found or refused.
+//! - [`code_objects`]: a code object; tables, metadata, line table and listing are read or refused.
+//! - [`instructions`]: a target and instruction words; what decodes prints, and encodes to its own bytes.
+//! - [`rewrite`]: a small code object and changes of its code; refused, or verified and equal to the original when run.
+//! - [`profiles`]: a profile, site table, journal or other file of ours; what is read is the same after it was written.
+//! - [`samples`]: samples that `rocprofv3` took; they are read or refused.
 //!
 //! `fuzz/run.sh` builds the fuzzer and runs targets; `tests/inputs.rs` replays what it found once (`fuzz/inputs`) and
 //! what it begins with ([`seeds`]).

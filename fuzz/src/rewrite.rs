@@ -97,7 +97,8 @@ pub fn run(data: &[u8]) {
     if !rewritten(&bytes) {
         return;
     }
-    let subject = Subject::of(&bytes, target).unwrap_or_else(|failure| panic!("{kernel}, {}: {failure}", target.name()));
+    let subject =
+        Subject::of(&bytes, target).unwrap_or_else(|failure| panic!("{kernel}, {}: {failure}", target.name()));
     if subject.refusals(&kernel).len() == 2 || depends_on_more(&bytes, target, &kernel) {
         return;
     }

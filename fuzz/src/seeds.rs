@@ -21,7 +21,8 @@ pub fn samples(names: &[&str]) -> Vec<Vec<u8>> {
 #[must_use]
 pub fn small_objects() -> Vec<Vec<u8>> {
     let folder = root().join("rewriter-tests/triton/objects");
-    let mut paths: Vec<_> = fs::read_dir(folder).expect("the small objects").flatten().map(|entry| entry.path()).collect();
+    let mut paths: Vec<_> =
+        fs::read_dir(folder).expect("the small objects").flatten().map(|entry| entry.path()).collect();
     paths.retain(|path| path.extension().is_some_and(|extension| extension == "co"));
     paths.sort();
     paths.iter().map(|path| fs::read(path).expect("a code object")).collect()
@@ -34,7 +35,8 @@ pub fn small_objects() -> Vec<Vec<u8>> {
 #[must_use]
 pub fn code_objects(sample: &str) -> Vec<Vec<u8>> {
     let file = fs::read(folder().join(sample)).expect("a sample");
-    let objects: Vec<_> = Input::parse(&file).expect("a sample").code_objects().map(|found| found.bytes.to_vec()).collect();
+    let objects: Vec<_> =
+        Input::parse(&file).expect("a sample").code_objects().map(|found| found.bytes.to_vec()).collect();
     assert!(!objects.is_empty(), "{sample} has no code objects");
     objects
 }

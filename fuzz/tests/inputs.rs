@@ -10,7 +10,11 @@ fn first_inputs_and_former_findings() {
     for target in TARGETS {
         let seeds = (target.seeds)();
         assert!(!seeds.is_empty(), "{} begins with nothing", target.name);
-        assert!(seeds.iter().all(|seed| seed.len() <= target.max_len), "{}: a first input is longer than max_len", target.name);
+        assert!(
+            seeds.iter().all(|seed| seed.len() <= target.max_len),
+            "{}: a first input is longer than max_len",
+            target.name
+        );
         seeds.iter().for_each(|seed| (target.run)(seed));
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("inputs").join(target.name);
         for file in fs::read_dir(folder).into_iter().flatten().flatten() {

@@ -65,7 +65,10 @@ impl ChannelFormat {
     }
 
     pub(crate) fn format(&self) -> c_int {
-        FORMATS.iter().find(|(_, kind, bits)| (*kind, *bits) == (self.kind, self.bits[0])).map_or(0, |(format, ..)| *format)
+        FORMATS
+            .iter()
+            .find(|(_, kind, bits)| (*kind, *bits) == (self.kind, self.bits[0]))
+            .map_or(0, |(format, ..)| *format)
     }
 }
 
@@ -124,8 +127,10 @@ fn layout(element: usize, extent: Extent) -> Outcome<(usize, usize)> {
     };
     let target = runtime().device()?.target();
     let Some(images) = target.image_descriptors().filter(|_| width.max(rows) < LARGEST) else { return plain() };
-    let (row, plane) =
-        (images.row_bytes(extent.width as u64, element as u64), images.slice_bytes(extent.width as u64, rows as u64, element as u64));
+    let (row, plane) = (
+        images.row_bytes(extent.width as u64, element as u64),
+        images.slice_bytes(extent.width as u64, rows as u64, element as u64),
+    );
     Ok((row as usize, plane as usize))
 }
 
@@ -202,7 +207,16 @@ fn bytes(array: usize, offset: usize, memory: u64, size: usize, to_array: bool) 
     while done < size {
         let at = offset.checked_add(done).ok_or(INVALID_VALUE)?;
         let width = (row - at % row).min(size - done);
-        let part = Rows { array, x: at % row, y: at / row, memory: memory + done as u64, pitch: width, width, height: 1, kind: 4 };
+        let part = Rows {
+            array,
+            x: at % row,
+            y: at / row,
+            memory: memory + done as u64,
+            pitch: width,
+            width,
+            height: 1,
+            kind: 4,
+        };
         operations.push(part.copy(to_array)?);
         done += width;
     }
@@ -219,7 +233,9 @@ fn bytes_later(array: usize, offset: usize, memory: u64, size: usize, to_array: 
 
 fn start(array: usize, x: usize, y: usize) -> Outcome<usize> {
     let array = find(array)?;
-    y.checked_mul(array.extent.width * array.format.bytes()).and_then(|offset| offset.checked_add(x)).ok_or(INVALID_VALUE)
+    y.checked_mul(array.extent.width * array.format.bytes())
+        .and_then(|offset| offset.checked_add(x))
+        .ok_or(INVALID_VALUE)
 }
 
 entry_points! {
@@ -236,7 +252,8 @@ entry_points! {
     /// Creates an array by the driver's description.
     fn hipArrayCreate(out: *mut usize, descriptor: *const c_void) {
         let of = raw::load(descriptor.cast::<Descriptor2D>())?;
-        create(out, ChannelFormat::of(of.format, of.components)?, Extent { width: of.width, height: of.height, depth: 0 }, 0)
+        let extent = Extent { width: of.width, height: of.height, depth: 0 };
+        create(out, ChannelFormat::of(of.format, of.components)?, extent, 0)
     }
 
     /// Creates an array by the driver's description.
@@ -289,7 +306,8 @@ entry_points! {
 
     /// Copies rows into an array in stream order.
     fn hipMemcpy2DToArrayAsync / hipMemcpy2DToArrayAsync_spt(
-        array: usize, x: usize, y: usize, memory: u64, pitch: usize, width: usize, height: usize, kind: c_int, stream: *mut c_void,
+        array: usize, x: usize, y: usize, memory: u64, pitch: usize, width: usize, height: usize, kind: c_int,
+            stream: *mut c_void,
     ) {
         submit(stream, Rows { array, x, y, memory, pitch, width, height, kind }.copy(true)?)
     }
@@ -303,20 +321,23 @@ entry_points! {
 
     /// Copies rows out of an array in stream order.
     fn hipMemcpy2DFromArrayAsync / hipMemcpy2DFromArrayAsync_spt(
-        memory: u64, pitch: usize, array: usize, x: usize, y: usize, width: usize, height: usize, kind: c_int, stream: *mut c_void,
+        memory: u64, pitch: usize, array: usize, x: usize, y: usize, width: usize, height: usize, kind: c_int,
+            stream: *mut c_void,
     ) {
         submit(stream, Rows { array, x, y, memory, pitch, width, height, kind }.copy(false)?)
     }
 
     /// Copies rows from an array to an array.
     fn hipMemcpy2DArrayToArray(
-        to: usize, to_x: usize, to_y: usize, from: usize, from_x: usize, from_y: usize, width: usize, height: usize, kind: c_int,
+        to: usize, to_x: usize, to_y: usize, from: usize, from_x: usize, from_y: usize, width: usize, height: usize,
+            kind: c_int,
     ) {
         let array = find(from)?;
         let side = array.side().at(from_x, from_y, 0)?;
         // Checks the source's bounds.
         Rows { array: from, x: from_x, y: from_y, memory: 1, pitch: width, width, height, kind }.copy(false)?;
-        do_now(&Rows { array: to, x: to_x, y: to_y, memory: side.start, pitch: side.pitch, width, height, kind }.copy(true)?)
+        let Side { start: memory, pitch, .. } = side;
+        do_now(&Rows { array: to, x: to_x, y: to_y, memory, pitch, width, height, kind }.copy(true)?)
     }
 
     /// Copies bytes into an array.
@@ -326,7 +347,9 @@ entry_points! {
     }
 
     /// Copies bytes out of an array.
-    fn hipMemcpyFromArray / hipMemcpyFromArray_spt(memory: u64, array: usize, x: usize, y: usize, size: usize, kind: c_int) {
+    fn hipMemcpyFromArray / hipMemcpyFromArray_spt(
+        memory: u64, array: usize, x: usize, y: usize, size: usize, kind: c_int
+    ) {
         check_kind(kind)?;
         bytes_now(array, start(array, x, y)?, memory, size, false)
     }

@@ -27,13 +27,22 @@ const fn board(
     l2_mib: c_int,
     integrated: bool,
 ) -> Board {
-    Board { processor, multiprocessors, clock: clock * 1000, memory_clock: memory_clock * 1000, bus_width, l2: l2_mib << 20, integrated }
+    Board {
+        processor,
+        multiprocessors,
+        clock: clock * 1000,
+        memory_clock: memory_clock * 1000,
+        bus_width,
+        l2: l2_mib << 20,
+        integrated,
+    }
 }
 
-/// One board for each kind of processor, with the compute units and the second-level cache of one chiplet where there are several. Those of gfx950, gfx1200 and
-/// gfx1201 were compared with ROCm's page "AMD GPU specifications"; the others are what the boards' data sheets are known to say, and were not looked up one
-/// by one: a program sizes its work by them, no result depends on them. Memory clocks are a half of the data rate of DDR and HBM2, a quarter of that of HBM3 and
-/// LPDDR5X and a sixteenth of that of GDDR6, in which ROCm's tools count.
+/// One board for each kind of processor, with the compute units and the second-level cache of one chiplet where there
+/// are several. Those of gfx950, gfx1200 and gfx1201 were compared with ROCm's page "AMD GPU specifications"; the
+/// others are what the boards' data sheets are known to say, and were not looked up one by one: a program sizes its
+/// work by them, no result depends on them. Memory clocks are a half of the data rate of DDR and HBM2, a quarter of
+/// that of HBM3 and LPDDR5X and a sixteenth of that of GDDR6, in which ROCm's tools count.
 const BOARDS: &[Board] = &[
     // Radeon R9 Fury X.
     board("gfx803", 64, [1050, 500], 4096, 2, false),
@@ -103,7 +112,12 @@ mod tests {
         for board in BOARDS {
             let target = Target::by_name(board.processor).unwrap();
             let pairs = if target.has_wgp_mode() { 2 } else { 1 };
-            assert_eq!(target.machine(MachineFact::ComputeUnits).typical as c_int, pairs * board.multiprocessors, "{}", board.processor);
+            assert_eq!(
+                target.machine(MachineFact::ComputeUnits).typical as c_int,
+                pairs * board.multiprocessors,
+                "{}",
+                board.processor
+            );
             assert_eq!(target.machine(MachineFact::L2Bytes).typical as c_int, board.l2, "{}", board.processor);
         }
     }

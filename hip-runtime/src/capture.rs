@@ -107,7 +107,9 @@ impl Runtime {
         if Streams::is_legacy(stream) {
             let streams = &self.streams.streams;
             let blocking = |capture: &&u64| {
-                let captured = |stream: &&crate::streams::Stream| stream.captured.as_ref().is_some_and(|of| of.capture == **capture);
+                let captured = |stream: &&crate::streams::Stream| {
+                    stream.captured.as_ref().is_some_and(|of| of.capture == **capture)
+                };
                 streams.values().filter(captured).any(|stream| stream.flags & NON_BLOCKING == 0)
             };
             if let Some(capture) = self.streams.captures.captures.keys().find(blocking).copied() {
@@ -175,7 +177,8 @@ impl Runtime {
         let captures = &mut self.streams.captures;
         captures.last += 1;
         let number = captures.last;
-        let capture = Capture { origin: stream as usize, graph, mode, thread: std::thread::current().id(), valid: true };
+        let capture =
+            Capture { origin: stream as usize, graph, mode, thread: std::thread::current().id(), valid: true };
         captures.captures.insert(number, capture);
         self.streams.stream(stream)?.captured = Some(Captured { capture: number, last: after.to_vec() });
         Ok(())
@@ -208,9 +211,12 @@ impl Runtime {
         Ok(Err(if valid { STREAM_CAPTURE_UNJOINED } else { STREAM_CAPTURE_INVALIDATED }))
     }
 
-    /// State and number of the capture that a stream is part of, its graph, and the nodes that the next one will come after.
+    /// State and number of the capture that a stream is part of, its graph, and the nodes that the next one will come
+    /// after.
     fn capture_state(&mut self, stream: *mut c_void) -> Outcome<(c_int, u64, usize, Vec<usize>)> {
-        let Some(captured) = self.streams.stream(stream)?.captured.clone() else { return Ok((STATUS_NONE, 0, 0, Vec::new())) };
+        let Some(captured) = self.streams.stream(stream)?.captured.clone() else {
+            return Ok((STATUS_NONE, 0, 0, Vec::new()));
+        };
         let capture = self.streams.captures.captures.get(&captured.capture).ok_or(ILLEGAL_STATE)?;
         let status = if capture.valid { STATUS_ACTIVE } else { STATUS_INVALIDATED };
         Ok((status, captured.capture, capture.graph, captured.last))

@@ -8,7 +8,8 @@ use crate::images::{is_emulated, processor_for, runs_on};
 /// The device that is emulated unless the program has no code for it.
 const DEFAULT_PROCESSOR: &str = "gfx90a";
 
-/// The settings that a device of this processor has unless told otherwise (ROCm's defaults: error correction on, no page retry).
+/// The settings that a device of this processor has unless told otherwise (ROCm's defaults: error correction on, no
+/// page retry).
 fn default_id(processor: &str) -> TargetId {
     let target = Target::by_name(processor);
     let xnack = target.is_some_and(Target::supports_xnack).then_some(false);
@@ -30,10 +31,13 @@ pub(crate) fn choose_device(wanted: Option<&TargetId>, available: &[TargetId]) -
         return device;
     }
     // Code for the same processor with other features, then any emulated processor unless one was asked for.
-    let fits = |code: &&TargetId| code.processor == device.processor && wanted.is_none_or(|id| id.xnack.is_none() && id.sramecc.is_none());
+    let fits = |code: &&TargetId| {
+        code.processor == device.processor && wanted.is_none_or(|id| id.xnack.is_none() && id.sramecc.is_none())
+    };
     let real = |code: &&TargetId| wanted.is_none() && is_emulated(code) && processor_for(code) == code.processor;
     let any = |code: &&TargetId| wanted.is_none() && is_emulated(code);
-    let other = available.iter().find(fits).or_else(|| available.iter().find(real)).or_else(|| available.iter().find(any));
+    let other =
+        available.iter().find(fits).or_else(|| available.iter().find(real)).or_else(|| available.iter().find(any));
     other.map_or(device, device_for)
 }
 

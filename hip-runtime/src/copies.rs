@@ -13,7 +13,8 @@ const LAST_KIND: c_int = 4;
 /// Copies between device memory and the host go through a buffer of at most this size.
 const CHUNK: usize = 4 << 20;
 
-/// Copies `size` bytes. Addresses tell where they are, and a copy that leaves an allocation is refused before anything is written.
+/// Copies `size` bytes. Addresses tell where they are, and a copy that leaves an allocation is refused before anything
+/// is written.
 pub(crate) fn copy(runtime: &mut Runtime, to: u64, from: u64, size: usize) -> Outcome {
     if size == 0 {
         return Ok(());
@@ -116,7 +117,13 @@ impl BoxCopy {
     }
 
     /// A copy of rows.
-    pub(crate) fn rows(to: (u64, usize), from: (u64, usize), width: usize, height: usize, kind: c_int) -> Outcome<Self> {
+    pub(crate) fn rows(
+        to: (u64, usize),
+        from: (u64, usize),
+        width: usize,
+        height: usize,
+        kind: c_int,
+    ) -> Outcome<Self> {
         check_kind(kind)?;
         let side = |(start, pitch)| Side::new(start, pitch, height);
         Ok(BoxCopy { to: side(to), from: side(from), extent: Extent { width, height, depth: 1 }, kind })

@@ -62,8 +62,15 @@ impl Copy3D {
 
     /// What the program would say to get a copy.
     pub(crate) fn of(copy: &BoxCopy) -> Self {
-        let pointer = |side: Side| PitchedPointer { pointer: side.start, pitch: side.pitch, x: copy.extent.width, y: side.rows };
-        Copy3D { from: pointer(copy.from), to: pointer(copy.to), extent: copy.extent, kind: copy.kind, ..Copy3D::default() }
+        let pointer =
+            |side: Side| PitchedPointer { pointer: side.start, pitch: side.pitch, x: copy.extent.width, y: side.rows };
+        Copy3D {
+            from: pointer(copy.from),
+            to: pointer(copy.to),
+            extent: copy.extent,
+            kind: copy.kind,
+            ..Copy3D::default()
+        }
     }
 }
 
@@ -139,7 +146,8 @@ fn driver_2d(parameters: *const c_void) -> Outcome<Operation> {
     let copy = raw::load(parameters.cast::<DriverCopy2D>())?;
     let side = |side: DriverSide2D| {
         let pitch = if side.pitch == 0 { copy.width } else { side.pitch };
-        driver_side(side.memory_type, [side.host, side.device, side.array as u64], pitch, copy.height)?.at(side.x, side.y, 0)
+        driver_side(side.memory_type, [side.host, side.device, side.array as u64], pitch, copy.height)?
+            .at(side.x, side.y, 0)
     };
     let extent = Extent { width: copy.width, height: copy.height, depth: 1 };
     Ok(Operation::Copy(BoxCopy { to: side(copy.to)?, from: side(copy.from)?, extent, kind: BY_ADDRESS }))
@@ -188,7 +196,15 @@ fn linear(to: u64, from: u64, size: usize, kind: c_int) -> Outcome<Operation> {
     Ok(Operation::Copy(BoxCopy::linear(to, from, size, kind)?))
 }
 
-fn rows(to: u64, to_pitch: usize, from: u64, from_pitch: usize, width: usize, height: usize, kind: c_int) -> Outcome<Operation> {
+fn rows(
+    to: u64,
+    to_pitch: usize,
+    from: u64,
+    from_pitch: usize,
+    width: usize,
+    height: usize,
+    kind: c_int,
+) -> Outcome<Operation> {
     Ok(Operation::Copy(BoxCopy::rows((to, to_pitch), (from, from_pitch), width, height, kind)?))
 }
 
@@ -230,9 +246,13 @@ operations! {
     now fn hipMemcpyParam2D / hipDrvMemcpy2DUnaligned(parameters: *const c_void) => driver_2d(parameters)?;
     now fn hipMemcpy3D / hipMemcpy3D_spt(parameters: *const c_void) => Operation::Copy(parameters_3d(parameters)?);
     now fn hipDrvMemcpy3D(parameters: *const c_void) => Operation::Copy(driver_3d(parameters)?);
-    now fn hipMemcpyToSymbol / hipMemcpyToSymbol_spt(to: *const c_void, from: u64, size: usize, offset: usize, kind: c_int)
+    now fn hipMemcpyToSymbol / hipMemcpyToSymbol_spt(
+        to: *const c_void, from: u64, size: usize, offset: usize, kind: c_int
+    )
         => to_symbol(to, from, size, offset, kind)?;
-    now fn hipMemcpyFromSymbol / hipMemcpyFromSymbol_spt(to: u64, from: *const c_void, size: usize, offset: usize, kind: c_int)
+    now fn hipMemcpyFromSymbol / hipMemcpyFromSymbol_spt(
+        to: u64, from: *const c_void, size: usize, offset: usize, kind: c_int
+    )
         => from_symbol(to, from, size, offset, kind)?;
     now fn hipMemset / hipMemset_spt(to: u64, value: c_int, size: usize) => elements(to, &[value as u8], size);
     now fn hipMemsetD8(to: u64, value: u8, count: usize) => elements(to, &[value], count);
@@ -240,14 +260,18 @@ operations! {
     now fn hipMemsetD32(to: u64, value: c_int, count: usize) => elements(to, &value.to_le_bytes(), count);
     now fn hipMemset2D / hipMemset2D_spt(to: u64, pitch: usize, value: c_int, width: usize, height: usize)
         => element_rows(to, pitch, &[value as u8], width, height);
-    now fn hipMemsetD2D8(to: u64, pitch: usize, value: u8, width: usize, height: usize) => element_rows(to, pitch, &[value], width, height);
+    now fn hipMemsetD2D8(
+        to: u64, pitch: usize, value: u8, width: usize, height: usize
+    ) => element_rows(to, pitch, &[value], width, height);
     now fn hipMemsetD2D16(to: u64, pitch: usize, value: u16, width: usize, height: usize)
         => element_rows(to, pitch, &value.to_le_bytes(), width, height);
     now fn hipMemsetD2D32(to: u64, pitch: usize, value: u32, width: usize, height: usize)
         => element_rows(to, pitch, &value.to_le_bytes(), width, height);
     now fn hipMemset3D / hipMemset3D_spt(to: PitchedPointer, value: c_int, extent: Extent) => cells(to, value, extent);
 
-    of a stream fn hipMemcpyAsync / hipMemcpyAsync_spt(to: u64, from: u64, size: usize, kind: c_int) => linear(to, from, size, kind)?;
+    of a stream fn hipMemcpyAsync / hipMemcpyAsync_spt(
+        to: u64, from: u64, size: usize, kind: c_int
+    ) => linear(to, from, size, kind)?;
     of a stream fn hipMemcpyHtoDAsync(to: u64, from: u64, size: usize) => linear(to, from, size, TO_DEVICE)?;
     of a stream fn hipMemcpyDtoHAsync(to: u64, from: u64, size: usize) => linear(to, from, size, TO_HOST)?;
     of a stream fn hipMemcpyDtoDAsync(to: u64, from: u64, size: usize) => linear(to, from, size, ON_DEVICE)?;
@@ -260,7 +284,9 @@ operations! {
         to: u64, to_pitch: usize, from: u64, from_pitch: usize, width: usize, height: usize, kind: c_int,
     ) => rows(to, to_pitch, from, from_pitch, width, height, kind)?;
     of a stream fn hipMemcpyParam2DAsync(parameters: *const c_void) => driver_2d(parameters)?;
-    of a stream fn hipMemcpy3DAsync / hipMemcpy3DAsync_spt(parameters: *const c_void) => Operation::Copy(parameters_3d(parameters)?);
+    of a stream fn hipMemcpy3DAsync / hipMemcpy3DAsync_spt(
+        parameters: *const c_void
+    ) => Operation::Copy(parameters_3d(parameters)?);
     of a stream fn hipDrvMemcpy3DAsync(parameters: *const c_void) => Operation::Copy(driver_3d(parameters)?);
     of a stream fn hipMemcpyToSymbolAsync / hipMemcpyToSymbolAsync_spt(
         to: *const c_void, from: u64, size: usize, offset: usize, kind: c_int,
@@ -268,11 +294,15 @@ operations! {
     of a stream fn hipMemcpyFromSymbolAsync / hipMemcpyFromSymbolAsync_spt(
         to: u64, from: *const c_void, size: usize, offset: usize, kind: c_int,
     ) => from_symbol(to, from, size, offset, kind)?;
-    of a stream fn hipMemsetAsync / hipMemsetAsync_spt(to: u64, value: c_int, size: usize) => elements(to, &[value as u8], size);
+    of a stream fn hipMemsetAsync / hipMemsetAsync_spt(
+        to: u64, value: c_int, size: usize
+    ) => elements(to, &[value as u8], size);
     of a stream fn hipMemsetD8Async(to: u64, value: u8, count: usize) => elements(to, &[value], count);
     of a stream fn hipMemsetD16Async(to: u64, value: u16, count: usize) => elements(to, &value.to_le_bytes(), count);
     of a stream fn hipMemsetD32Async(to: u64, value: c_int, count: usize) => elements(to, &value.to_le_bytes(), count);
-    of a stream fn hipMemset2DAsync / hipMemset2DAsync_spt(to: u64, pitch: usize, value: c_int, width: usize, height: usize)
+    of a stream fn hipMemset2DAsync / hipMemset2DAsync_spt(
+        to: u64, pitch: usize, value: c_int, width: usize, height: usize
+    )
         => element_rows(to, pitch, &[value as u8], width, height);
     of a stream fn hipMemsetD2D8Async(to: u64, pitch: usize, value: u8, width: usize, height: usize)
         => element_rows(to, pitch, &[value], width, height);
@@ -280,7 +310,9 @@ operations! {
         => element_rows(to, pitch, &value.to_le_bytes(), width, height);
     of a stream fn hipMemsetD2D32Async(to: u64, pitch: usize, value: u32, width: usize, height: usize)
         => element_rows(to, pitch, &value.to_le_bytes(), width, height);
-    of a stream fn hipMemset3DAsync / hipMemset3DAsync_spt(to: PitchedPointer, value: c_int, extent: Extent) => cells(to, value, extent);
+    of a stream fn hipMemset3DAsync / hipMemset3DAsync_spt(
+        to: PitchedPointer, value: c_int, extent: Extent
+    ) => cells(to, value, extent);
 }
 
 entry_points! {

@@ -18,20 +18,30 @@ pub(crate) struct Counters {
 
 impl Counters {
     /// Attaches the session to an object; `None` if it was not rewritten.
-    pub(crate) fn attach(session: &mut Session, device: &mut Device, loaded: &LoadedObject, code: &CodeObject<'_>) -> Result<Option<Self>> {
+    pub(crate) fn attach(
+        session: &mut Session,
+        device: &mut Device,
+        loaded: &LoadedObject,
+        code: &CodeObject<'_>,
+    ) -> Result<Option<Self>> {
         let address_of = |name: &str| loaded.symbols.get(name).map(|symbol| symbol.address);
         let Some(object) = session.attach(&EmulatedMemory(device), code, address_of)? else { return Ok(None) };
         let map = Arc::clone(session.map(object)?);
         Ok(Some(Counters { object, map }))
     }
 
-    /// The metadata of the instrumented kernels before counting code was put into them, by name, given what they say now.
+    /// The metadata of the instrumented kernels before counting code was put into them, by name, given what they say
+    /// now.
     pub(crate) fn originals(&self, code: &CodeObject<'_>) -> Result<HashMap<String, KernelMetadata>> {
-        let now: HashMap<&str, &KernelMetadata> =
-            code.kernels().iter().filter_map(|kernel| Some((kernel.name.as_str(), kernel.metadata.as_deref()?))).collect();
+        let now: HashMap<&str, &KernelMetadata> = code
+            .kernels()
+            .iter()
+            .filter_map(|kernel| Some((kernel.name.as_str(), kernel.metadata.as_deref()?)))
+            .collect();
         let mut originals = HashMap::new();
         for kernel in &self.map.kernels {
-            let what = "it does not say what the original kernel needs; an older version wrote it: rewrite the program again";
+            let what =
+                "it does not say what the original kernel needs; an older version wrote it: rewrite the program again";
             let missing = || Error::unsupported(format!("the site table's entry of {}: {what}", kernel.demangled));
             let declared = kernel.declared.ok_or_else(missing)?;
             if let Some(now) = now.get(kernel.name.as_str()) {

@@ -1,8 +1,9 @@
 //! The heap of kernels: what `malloc` and `free` in device code ask the host for.
 //!
-//! The device libraries keep slabs of 2 MiB in a structure that begins as zeros (`ockl`, `heap_t`: "all bits 0 is an acceptable state"), and ask the host for
-//! each slab and for each allocation of more than 3 KiB. The host's memory cannot change while kernels run, so all that they can get is there before: one
-//! range, of which the host's memory is taken as it is written.
+//! The device libraries keep slabs of 2 MiB in a structure that begins as zeros (`ockl`, `heap_t`: "all bits 0 is an
+//! acceptable state"), and ask the host for each slab and for each allocation of more than 3 KiB. The host's memory
+//! cannot change while kernels run, so all that they can get is there before: one range, of which the host's memory is
+//! taken as it is written.
 
 use std::collections::BTreeMap;
 
@@ -68,7 +69,9 @@ impl Arena {
     fn give(&mut self, size: u64) -> Option<u64> {
         let align = if size == SLAB { SLAB } else { PAGE };
         let size = size.max(1).checked_next_multiple_of(PAGE)?;
-        let fits = |from: u64, end: u64| from.checked_next_multiple_of(align).filter(|at| at.checked_add(size).is_some_and(|to| to <= end));
+        let fits = |from: u64, end: u64| {
+            from.checked_next_multiple_of(align).filter(|at| at.checked_add(size).is_some_and(|to| to <= end))
+        };
         let address = fits(self.fresh, self.end).or_else(|| {
             // The first gap between those in use, or after the last of them.
             let mut from = self.start;

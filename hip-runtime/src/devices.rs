@@ -75,7 +75,8 @@ entry_points! {
         Ok(())
     }
 
-    /// Frees everything. Memory is kept until the program ends, so that a pointer that is still used afterwards is not given out again.
+    /// Frees everything. Memory is kept until the program ends, so that a pointer that is still used afterwards is not
+    /// given out again.
     fn hipDeviceReset() {
         let outcome = crate::tasks::wait_for_all();
         // Many programs end after this in a manner that calls nothing of ours.
@@ -194,7 +195,8 @@ entry_points! {
         raw::store(out, 0)
     }
 
-    /// Address of an entry point. Where HIP 6 changed a structure, programs for it get the entry point that has the new one.
+    /// Address of an entry point. Where HIP 6 changed a structure, programs for it get the entry point that has the new
+    /// one.
     fn hipGetProcAddress / hipGetProcAddress_spt(
         name: *const c_char,
         out: *mut *mut c_void,

@@ -38,7 +38,8 @@ struct Place {
 pub(crate) struct Findings(BTreeMap<(String, &'static str, u64), Place>);
 
 impl Findings {
-    /// Notes what a kernel's dispatch has gone on after. A place is told when it is new, and again when it has been found twice as often.
+    /// Notes what a kernel's dispatch has gone on after. A place is told when it is new, and again when it has been
+    /// found twice as often.
     pub(crate) fn add(&mut self, settings: &FindingSettings, kernel: &str, found: Vec<Finding>) {
         for Finding { fault, kind, count, suppressed } in found {
             if suppressed {
@@ -77,8 +78,10 @@ fn tell(settings: &FindingSettings, kernel: &str, kind: &str, place: &mut Place)
         }
         return;
     };
-    let line = format!("{more}\t{kind}\t{}\t{}\n", kernel.replace(['\t', '\n'], " "), place.text.replace(['\t', '\n'], " "));
-    let written = OpenOptions::new().create(true).append(true).open(path).and_then(|mut file| file.write_all(line.as_bytes()));
+    let line =
+        format!("{more}\t{kind}\t{}\t{}\n", kernel.replace(['\t', '\n'], " "), place.text.replace(['\t', '\n'], " "));
+    let written =
+        OpenOptions::new().create(true).append(true).open(path).and_then(|mut file| file.write_all(line.as_bytes()));
     if let Err(error) = written {
         eprintln!("wavetap: cannot write {}: {error}; kernel {kernel}: {kind}: {}", path.display(), place.text);
     }

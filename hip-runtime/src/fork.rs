@@ -1,7 +1,8 @@
 //! Processes that split in two: the child has the parent's memory, and the runtime in it.
 //!
-//! What the parent has collected is the parent's: the child begins with nothing and writes its own journal. The lock is held while the process splits, so that no other
-//! thread, which the child does not have, leaves it locked there for good.
+//! What the parent has collected is the parent's: the child begins with nothing and writes its own journal. The lock is
+//! held while the process splits, so that no other thread, which the child does not have, leaves it locked there for
+//! good.
 
 use std::cell::UnsafeCell;
 use std::sync::MutexGuard;
@@ -17,7 +18,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// The lock while the process splits.
 struct Held(UnsafeCell<Option<MutexGuard<'static, Runtime>>>);
 
-// SAFETY: used by the two functions below only, between which the C library holds a lock of its own: no other thread splits the process meanwhile.
+// SAFETY: used by the two functions below only, between which the C library holds a lock of its own: no other thread
+// splits the process meanwhile.
 unsafe impl Sync for Held {}
 
 static HELD: Held = Held(UnsafeCell::new(None));

@@ -46,14 +46,22 @@ fn look_up(kernel: &KernelRef) -> Outcome<(Arc<KernelMetadata>, Target)> {
 fn attributes(kernel: &KernelRef) -> Outcome<FunctionAttributes> {
     let (kernel, target) = look_up(kernel)?;
     let int = |value: u64| c_int::try_from(value).unwrap_or(c_int::MAX);
-    let version: c_int =
-        target.name().trim_start_matches("gfx").chars().take_while(char::is_ascii_digit).collect::<String>().parse().unwrap_or(0);
+    let version: c_int = target
+        .name()
+        .trim_start_matches("gfx")
+        .chars()
+        .take_while(char::is_ascii_digit)
+        .collect::<String>()
+        .parse()
+        .unwrap_or(0);
     Ok(FunctionAttributes {
         binary_version: version,
         cache_mode_ca: 0,
         const_size_bytes: 0,
         local_size_bytes: kernel.private_segment_fixed_size as usize,
-        max_dynamic_shared_size_bytes: int(u64::from(target.lds_bytes()).saturating_sub(kernel.group_segment_fixed_size)),
+        max_dynamic_shared_size_bytes: int(
+            u64::from(target.lds_bytes()).saturating_sub(kernel.group_segment_fixed_size)
+        ),
         max_threads_per_block: int(kernel.max_flat_workgroup_size),
         num_regs: int(kernel.vgpr_count),
         preferred_shmem_carveout: 0,
@@ -81,7 +89,8 @@ fn attribute(kernel: &KernelRef, attribute: c_int) -> Outcome<c_int> {
     })
 }
 
-/// Workgroups that a multiprocessor holds at once; HIP counts pairs of compute units as one where workgroups run on both.
+/// Workgroups that a multiprocessor holds at once; HIP counts pairs of compute units as one where workgroups run on
+/// both.
 fn workgroups_per_unit(kernel: &KernelMetadata, target: Target, threads: u32, dynamic_lds: u64) -> u32 {
     let limit = kernel.max_flat_workgroup_size.min(target.max_workgroup().into());
     if threads == 0 || u64::from(threads) > limit {
@@ -117,7 +126,9 @@ fn best_size(grid: *mut c_int, block: *mut c_int, kernel: &KernelRef, dynamic_ld
     let most = u32::try_from(limit).ok().filter(|limit| *limit > 0).map_or(most, |limit| limit.min(most));
     // The size with most resident threads; of equal ones the largest.
     let threads_of = |size: u32| size * workgroups_per_unit(&kernel, target, size, dynamic_lds as u64);
-    let sizes = (1..=most / target.wave_size()).map(|waves| waves * target.wave_size()).chain((most < target.wave_size()).then_some(most));
+    let sizes = (1..=most / target.wave_size())
+        .map(|waves| waves * target.wave_size())
+        .chain((most < target.wave_size()).then_some(most));
     let size = sizes.max_by_key(|size| threads_of(*size)).unwrap_or(most);
     let units = crate::properties::Facts::of(&runtime().device_id()?).compute_units;
     raw::store(grid, workgroups_per_unit(&kernel, target, size, dynamic_lds as u64) as c_int * units)?;
@@ -157,7 +168,9 @@ entry_points! {
     }
 
     /// LDS that a launch may add where a compute unit is to hold so many workgroups.
-    fn hipOccupancyAvailableDynamicSMemPerBlock(out: *mut usize, function: *const c_void, workgroups: c_int, threads: c_int) {
+    fn hipOccupancyAvailableDynamicSMemPerBlock(
+        out: *mut usize, function: *const c_void, workgroups: c_int, threads: c_int
+    ) {
         let (kernel, target) = look_up(&stub(function)?)?;
         let limit = kernel.max_flat_workgroup_size.min(target.max_workgroup().into());
         let workgroups = u64::try_from(workgroups).ok().filter(|count| *count > 0).ok_or(INVALID_VALUE)?;
@@ -170,7 +183,9 @@ entry_points! {
     }
 
     /// Workgroups of a size that a compute unit holds.
-    fn hipOccupancyMaxActiveBlocksPerMultiprocessor(out: *mut c_int, function: *const c_void, threads: c_int, dynamic_lds: usize) {
+    fn hipOccupancyMaxActiveBlocksPerMultiprocessor(
+        out: *mut c_int, function: *const c_void, threads: c_int, dynamic_lds: usize
+    ) {
         max_workgroups(out, &stub(function)?, threads, dynamic_lds)
     }
 
@@ -186,7 +201,9 @@ entry_points! {
     }
 
     /// Workgroups of a size that a compute unit holds.
-    fn hipModuleOccupancyMaxActiveBlocksPerMultiprocessor(out: *mut c_int, function: *mut c_void, threads: c_int, dynamic_lds: usize) {
+    fn hipModuleOccupancyMaxActiveBlocksPerMultiprocessor(
+        out: *mut c_int, function: *mut c_void, threads: c_int, dynamic_lds: usize
+    ) {
         max_workgroups(out, &launch::function(function)?, threads, dynamic_lds)
     }
 
@@ -202,7 +219,9 @@ entry_points! {
     }
 
     /// The workgroup size that keeps most threads resident.
-    fn hipOccupancyMaxPotentialBlockSize(grid: *mut c_int, block: *mut c_int, function: *const c_void, dynamic_lds: usize, limit: c_int) {
+    fn hipOccupancyMaxPotentialBlockSize(
+        grid: *mut c_int, block: *mut c_int, function: *const c_void, dynamic_lds: usize, limit: c_int
+    ) {
         best_size(grid, block, &stub(function)?, dynamic_lds, limit)
     }
 

@@ -22,7 +22,8 @@ const UPDATE_TYPE_CHANGED: c_int = 3;
 /// `hipGraphUserObjectMove`: the caller's references become the graph's.
 const MOVE_REFERENCES: c_uint = 1;
 
-/// Stores as many elements as there is room for, and how many there are. Without an array only their number is asked for.
+/// Stores as many elements as there is room for, and how many there are. Without an array only their number is asked
+/// for.
 fn store_list<T: Copy + Default>(out: *mut T, count: *mut usize, list: &[T]) -> Outcome {
     let room = if out.is_null() { 0 } else { raw::load(count)? };
     for at in 0..room {
@@ -240,7 +241,8 @@ entry_points! {
         let of = raw::load(parameters)?;
         let result = instantiate(out, graph, of.flags);
         // `hipGraphInstantiateSuccess` and `hipGraphInstantiateInvalidStructure`.
-        raw::store(parameters, InstantiateParameters { error_node: 0, result: if result.is_ok() { 0 } else { 2 }, ..of })?;
+        let code = if result.is_ok() { 0 } else { 2 };
+        raw::store(parameters, InstantiateParameters { error_node: 0, result: code, ..of })?;
         result
     }
 
@@ -309,7 +311,9 @@ entry_points! {
     }
 
     /// Creates an object that graphs keep alive; a function of the program ends it.
-    fn hipUserObjectCreate(out: *mut usize, data: *mut c_void, destroy: Option<HostFunction>, references: c_uint, _flags: c_uint) {
+    fn hipUserObjectCreate(
+        out: *mut usize, data: *mut c_void, destroy: Option<HostFunction>, references: c_uint, _flags: c_uint
+    ) {
         let destroy = destroy.ok_or(INVALID_VALUE)?;
         if out.is_null() || references == 0 {
             return Err(INVALID_VALUE);

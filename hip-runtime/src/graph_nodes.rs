@@ -56,7 +56,11 @@ impl FillParameters {
         // One row needs no pitch.
         let pitch = if self.height <= 1 { usize::MAX } else { self.pitch };
         let to = Side::new(self.to, pitch, self.height);
-        Ok(Operation::Fill(BoxFill { to, element, extent: Extent { width: self.width, height: self.height, depth: 1 } }))
+        Ok(Operation::Fill(BoxFill {
+            to,
+            element,
+            extent: Extent { width: self.width, height: self.height, depth: 1 },
+        }))
     }
 
     fn of(fill: &BoxFill) -> Self {
@@ -88,7 +92,8 @@ impl HostNode {
     }
 }
 
-/// The places of `hipMemAllocNodeParams` that matter here, in words: behind the properties of a pool and a list of devices.
+/// The places of `hipMemAllocNodeParams` that matter here, in words: behind the properties of a pool and a list of
+/// devices.
 const ALLOCATION_WORDS: usize = 15;
 const ALLOCATION_SIZE: usize = 13;
 const ALLOCATION_ADDRESS: usize = 14;
@@ -208,11 +213,15 @@ additions! {
     fn hipGraphAddMemcpyNodeFromSymbol(to: u64, from: *const c_void, size: usize, offset: usize, kind: c_int)
         => from_symbol(to, from, size, offset, kind)?;
     /// Adds a copy described as the driver does.
-    fn hipDrvGraphAddMemcpyNode(parameters: *const c_void, _context: *mut c_void) => Operation::Copy(driver_3d(parameters)?);
+    fn hipDrvGraphAddMemcpyNode(
+        parameters: *const c_void, _context: *mut c_void
+    ) => Operation::Copy(driver_3d(parameters)?);
     /// Adds a fill.
     fn hipGraphAddMemsetNode(parameters: *const c_void) => FillParameters::load(parameters)?;
     /// Adds a fill described as the driver does.
-    fn hipDrvGraphAddMemsetNode(parameters: *const c_void, _context: *mut c_void) => FillParameters::load_driver(parameters)?;
+    fn hipDrvGraphAddMemsetNode(
+        parameters: *const c_void, _context: *mut c_void
+    ) => FillParameters::load_driver(parameters)?;
     /// Adds a call of a function of the program.
     fn hipGraphAddHostNode(parameters: *const c_void) => HostNode::load(parameters)?;
     /// Adds a node that does nothing.
@@ -256,7 +265,10 @@ entry_points! {
 
     /// The address whose use ends.
     fn hipGraphMemFreeNodeGetParams(node: usize, out: *mut u64) {
-        let address = asked(node, |operation| if let Operation::Free(address) = operation { Some(*address) } else { None })?;
+        let address = asked(node, |operation| match operation {
+            Operation::Free(address) => Some(*address),
+            _ => None,
+        })?;
         raw::store(out, address)
     }
 
@@ -304,7 +316,9 @@ entry_points! {
     }
 
     /// Sets an instantiated copy's box.
-    fn hipDrvGraphExecMemcpyNodeSetParams(executable: usize, node: usize, parameters: *const c_void, _context: *mut c_void) {
+    fn hipDrvGraphExecMemcpyNodeSetParams(
+        executable: usize, node: usize, parameters: *const c_void, _context: *mut c_void
+    ) {
         set_step(executable, node, Operation::Copy(driver_3d(parameters)?))
     }
 
@@ -319,12 +333,16 @@ entry_points! {
     }
 
     /// Sets what a copy to a variable copies.
-    fn hipGraphMemcpyNodeSetParamsToSymbol(node: usize, to: *const c_void, from: u64, size: usize, offset: usize, kind: c_int) {
+    fn hipGraphMemcpyNodeSetParamsToSymbol(
+        node: usize, to: *const c_void, from: u64, size: usize, offset: usize, kind: c_int
+    ) {
         set(node, to_symbol(to, from, size, offset, kind)?)
     }
 
     /// Sets what a copy from a variable copies.
-    fn hipGraphMemcpyNodeSetParamsFromSymbol(node: usize, to: u64, from: *const c_void, size: usize, offset: usize, kind: c_int) {
+    fn hipGraphMemcpyNodeSetParamsFromSymbol(
+        node: usize, to: u64, from: *const c_void, size: usize, offset: usize, kind: c_int
+    ) {
         set(node, from_symbol(to, from, size, offset, kind)?)
     }
 
@@ -344,7 +362,10 @@ entry_points! {
 
     /// What a fill fills.
     fn hipGraphMemsetNodeGetParams(node: usize, out: *mut c_void) {
-        let fill = asked(node, |operation| if let Operation::Fill(fill) = operation { Some(FillParameters::of(fill)) } else { None })?;
+        let fill = asked(node, |operation| match operation {
+            Operation::Fill(fill) => Some(FillParameters::of(fill)),
+            _ => None,
+        })?;
         raw::store(out.cast(), fill)
     }
 
@@ -359,7 +380,9 @@ entry_points! {
     }
 
     /// Sets what an instantiated fill fills.
-    fn hipDrvGraphExecMemsetNodeSetParams(executable: usize, node: usize, parameters: *const c_void, _context: *mut c_void) {
+    fn hipDrvGraphExecMemsetNodeSetParams(
+        executable: usize, node: usize, parameters: *const c_void, _context: *mut c_void
+    ) {
         set_step(executable, node, FillParameters::load_driver(parameters)?)
     }
 
@@ -384,7 +407,10 @@ entry_points! {
 
     /// The event that a node records.
     fn hipGraphEventRecordNodeGetEvent(node: usize, out: *mut usize) {
-        let event = asked(node, |operation| if let Operation::Record(event) = operation { Some(*event) } else { None })?;
+        let event = asked(node, |operation| match operation {
+            Operation::Record(event) => Some(*event),
+            _ => None,
+        })?;
         raw::store(out, event)
     }
 
@@ -430,4 +456,5 @@ entry_points! {
 }
 
 // The layouts as C compilers lay the headers' structures out.
-const _: () = assert!(size_of::<KernelNode>() == 64 && size_of::<FillParameters>() == 48 && size_of::<DriverFill>() == 40);
+const _: () =
+    assert!(size_of::<KernelNode>() == 64 && size_of::<FillParameters>() == 48 && size_of::<DriverFill>() == 40);

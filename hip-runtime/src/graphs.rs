@@ -104,7 +104,9 @@ impl Graphs {
     pub(crate) fn add(&mut self, graph: usize, operation: Operation, after: &[usize]) -> Outcome<usize> {
         let nodes = &self.nodes;
         let distinct: HashSet<usize> = after.iter().copied().collect();
-        if distinct.len() != after.len() || after.iter().any(|node| nodes.get(node).is_none_or(|node| node.graph != graph)) {
+        if distinct.len() != after.len()
+            || after.iter().any(|node| nodes.get(node).is_none_or(|node| node.graph != graph))
+        {
             return Err(INVALID_VALUE);
         }
         let node = handle();
@@ -236,11 +238,18 @@ impl Graphs {
         self.executables.remove(&executable).ok_or(INVALID_VALUE)
     }
 
-    /// Gives an instantiated graph the operations of a graph of the same shape; the error says which node differs and how.
-    pub(crate) fn update(&mut self, executable: usize, graph: usize, youngest: bool) -> Outcome<Result<(), (usize, Difference)>> {
+    /// Gives an instantiated graph the operations of a graph of the same shape; the error says which node differs and
+    /// how.
+    pub(crate) fn update(
+        &mut self,
+        executable: usize,
+        graph: usize,
+        youngest: bool,
+    ) -> Outcome<Result<(), (usize, Difference)>> {
         let new = self.steps(graph, youngest)?;
         let old = self.executable(executable)?;
-        let places = |steps: &[Step]| steps.iter().enumerate().map(|(at, step)| (step.node, at)).collect::<HashMap<_, _>>();
+        let places =
+            |steps: &[Step]| steps.iter().enumerate().map(|(at, step)| (step.node, at)).collect::<HashMap<_, _>>();
         let (old_places, new_places) = (places(&old.steps), places(&new));
         if old.steps.len() != new.len() {
             return Ok(Err((new.first().map_or(0, |step| step.node), Difference::Topology)));

@@ -46,10 +46,15 @@ struct Window {
 impl ForeignMemory for Window {
     fn read(&self, offset: u64, into: &mut [u8]) {
         let address = self.address + offset as usize;
-        // The emulator keeps to the registered length, and an address that is not null cannot fail. The program may write at the same time: what is aligned is read in one step.
+        // The emulator keeps to the registered length, and an address that is not null cannot fail. The program may
+        // write at the same time: what is aligned is read in one step.
         match into.len() {
-            4 if address.is_multiple_of(4) => into.copy_from_slice(&raw::atomic32(address).load(Ordering::Acquire).to_ne_bytes()),
-            8 if address.is_multiple_of(8) => into.copy_from_slice(&raw::atomic64(address).load(Ordering::Acquire).to_ne_bytes()),
+            4 if address.is_multiple_of(4) => {
+                into.copy_from_slice(&raw::atomic32(address).load(Ordering::Acquire).to_ne_bytes())
+            }
+            8 if address.is_multiple_of(8) => {
+                into.copy_from_slice(&raw::atomic64(address).load(Ordering::Acquire).to_ne_bytes())
+            }
             _ => {
                 let _ = raw::read(address, into);
                 fence(Ordering::Acquire);
@@ -120,7 +125,8 @@ impl HostMemory {
 
     /// Maps a range of the program into the device.
     pub(crate) fn register(&mut self, device: &mut Device, address: u64, size: u64, flags: u32) -> Outcome {
-        self.map(device, HostRange { address, size, kind: HostKind::Registered, flags }).map_err(|_| HOST_MEMORY_ALREADY_REGISTERED)
+        self.map(device, HostRange { address, size, kind: HostKind::Registered, flags })
+            .map_err(|_| HOST_MEMORY_ALREADY_REGISTERED)
     }
 
     fn map(&mut self, device: &mut Device, range: HostRange) -> Outcome {
@@ -132,7 +138,8 @@ impl HostMemory {
 
     /// Ends what `allocate` began.
     pub(crate) fn free(&mut self, device: &mut Device, address: u64) -> Outcome {
-        let range = *self.ranges.get(&address).filter(|range| range.kind != HostKind::Registered).ok_or(INVALID_VALUE)?;
+        let range =
+            *self.ranges.get(&address).filter(|range| range.kind != HostKind::Registered).ok_or(INVALID_VALUE)?;
         self.unmap(device, address)?;
         let layout = Self::layout(range.size as usize)?;
         // SAFETY: `allocate` made it with this layout, and it was in the table, so it is freed once.
@@ -154,6 +161,10 @@ impl HostMemory {
 
     /// The range that contains an address.
     pub(crate) fn range_of(&self, address: u64) -> Option<&HostRange> {
-        self.ranges.range(..=address).next_back().map(|(_, range)| range).filter(|range| address - range.address < range.size)
+        self.ranges
+            .range(..=address)
+            .next_back()
+            .map(|(_, range)| range)
+            .filter(|range| address - range.address < range.size)
     }
 }

@@ -1,9 +1,10 @@
 //! What kernels ask of the host while they run: device `printf`, the message of `assert`, and memory for `malloc`.
 //!
-//! A kernel that needs the host takes a packet from a stack of free ones, fills in what each lane asks for, puts the packet on a stack of
-//! ready ones and adds to a signal; then it looks at the packet until the host says that it is done. Stacks, packets and signal lie in
-//! one range of memory that only this file and such kernels know. The range is the library's own ([`ForeignMemory`]), so it sees when
-//! the signal is written: the packets are served there and then, and the kernel never waits.
+//! A kernel that needs the host takes a packet from a stack of free ones, fills in what each lane asks for, puts the
+//! packet on a stack of ready ones and adds to a signal; then it looks at the packet until the host says that it is
+//! done. Stacks, packets and signal lie in one range of memory that only this file and such kernels know. The range is
+//! the library's own ([`ForeignMemory`]), so it sees when the signal is written: the packets are served there and then,
+//! and the kernel never waits.
 //!
 //! The layout is the one of the ROCm device libraries since 5.2 (`ockl`, hostcall).
 
@@ -57,7 +58,8 @@ const SERVICE_PRINTF: u32 = 2;
 /// The service that gives memory and takes it back: an address, or 0 and a size.
 const SERVICE_MEMORY: u32 = 3;
 
-/// Fields of the first word of a message: whether it is the first part or the last, how many words follow, which message.
+/// Fields of the first word of a message: whether it is the first part or the last, how many words follow, which
+/// message.
 const MESSAGE_BEGIN: u64 = 1;
 const MESSAGE_END: u64 = 2;
 const MESSAGE_LENGTH: Range<u32> = 5..8;
@@ -96,7 +98,9 @@ impl Hostcall {
     pub(crate) fn address(&mut self, device: &mut Device) -> Outcome<u64> {
         if self.buffer.is_none() {
             let buffer = Arc::new(Mutex::new(Buffer::new()));
-            device.register_foreign(Box::new(Window(Arc::clone(&buffer))), ADDRESS, SIZE as u64).map_err(|_| OUT_OF_MEMORY)?;
+            device
+                .register_foreign(Box::new(Window(Arc::clone(&buffer))), ADDRESS, SIZE as u64)
+                .map_err(|_| OUT_OF_MEMORY)?;
             self.buffer = Some(buffer);
         }
         Ok(ADDRESS)
@@ -114,7 +118,9 @@ impl Hostcall {
 
     /// Whether a kernel wrote to standard error since this was last asked.
     pub(crate) fn complained(&self) -> bool {
-        self.buffer.as_ref().is_some_and(|buffer| std::mem::take(&mut buffer.lock().unwrap_or_else(PoisonError::into_inner).complained))
+        self.buffer
+            .as_ref()
+            .is_some_and(|buffer| std::mem::take(&mut buffer.lock().unwrap_or_else(PoisonError::into_inner).complained))
     }
 }
 
@@ -135,12 +141,14 @@ impl ForeignMemory for Window {
 
 impl Buffer {
     fn new() -> Self {
-        let mut buffer = Buffer { bytes: vec![0; SIZE], messages: HashMap::new(), last_message: 0, ..Buffer::default() };
+        let mut buffer =
+            Buffer { bytes: vec![0; SIZE], messages: HashMap::new(), last_message: 0, ..Buffer::default() };
         buffer.set(HEADERS, ADDRESS + HEADER_START as u64);
         buffer.set(PAYLOADS, ADDRESS + PAYLOAD_START as u64);
         buffer.set(DOORBELL, ADDRESS + SIGNAL as u64);
         buffer.set(INDEX_MASK, PACKETS as u64 - 1);
-        // A packet is named by its index and, above the mask, a tag; 0 ends a stack, so packet 0 has a tag from the start.
+        // A packet is named by its index and, above the mask, a tag; 0 ends a stack, so packet 0 has a tag from the
+        // start.
         let mut top = 0;
         for index in 0..PACKETS {
             buffer.set(HEADER_START + index * HEADER_SIZE, top);
@@ -204,13 +212,19 @@ impl Buffer {
         let Some(heap) = &mut self.heap else { return 0 };
         if address != 0 {
             if !heap.take_back(address) {
-                eprintln!("wavetap: a kernel frees {address:#x}, which its malloc did not give or which is free already: nothing is done");
+                eprintln!(
+                    "wavetap: a kernel frees {address:#x}, which its malloc did not give or which is free already: \
+                        nothing is done"
+                );
             }
             return 0;
         }
         let given = heap.give(size);
         if given == 0 && !std::mem::replace(&mut self.is_full, true) {
-            eprintln!("wavetap: malloc in a kernel: no room for {size} bytes among the 2 GiB that kernels can have: it gives null");
+            eprintln!(
+                "wavetap: malloc in a kernel: no room for {size} bytes among the 2 GiB that kernels can have: it gives \
+                    null"
+            );
         }
         given
     }
@@ -218,7 +232,10 @@ impl Buffer {
     fn refuse(&mut self, service: u32) -> u64 {
         if !self.refused.contains(&service) {
             self.refused.push(service);
-            eprintln!("wavetap: a kernel asks the host for service {service}, which the built-in runtime does not have: it gets 0");
+            eprintln!(
+                "wavetap: a kernel asks the host for service {service}, which the built-in runtime does not have: it \
+                    gets 0"
+            );
         }
         0
     }

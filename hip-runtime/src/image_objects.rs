@@ -1,4 +1,5 @@
-//! The descriptors by which kernels reach images: eight dwords of the image, four that the device library reads, eight of the sampler.
+//! The descriptors by which kernels reach images: eight dwords of the image, four that the device library reads, eight
+//! of the sampler.
 
 use wavetap::isa::{ImageDescriptors, ImageField, SamplerField, Target, TypedBuffer};
 
@@ -126,7 +127,8 @@ fn image(target: Target, texels: &Texels, elements: Elements) -> Outcome<[u32; I
         return Err(INVALID_VALUE);
     }
     let mut words = [0; 8];
-    let mut set = |field, value| if layout.set_resource(&mut words, field, value) { Ok(()) } else { Err(NOT_SUPPORTED) };
+    let mut set =
+        |field, value| if layout.set_resource(&mut words, field, value) { Ok(()) } else { Err(NOT_SUPPORTED) };
     set(ImageField::Base, texels.base >> 8)?;
     set(ImageField::Format, elements.number(target)?.into())?;
     set(ImageField::Width, width as u64 - 1)?;
@@ -195,7 +197,11 @@ pub(crate) struct Sampling {
 pub(crate) fn sampler(target: Target, sampling: Sampling) -> Outcome<[u32; SAMPLER_DWORDS]> {
     let layout = images(target)?;
     // Coordinates that are not normalised do not wrap: HIP takes clamping for it.
-    let mode = if sampling.normalized || !matches!(sampling.address_mode, WRAP | MIRROR) { sampling.address_mode } else { CLAMP };
+    let mode = if sampling.normalized || !matches!(sampling.address_mode, WRAP | MIRROR) {
+        sampling.address_mode
+    } else {
+        CLAMP
+    };
     let clamp = match mode {
         WRAP => 0,
         MIRROR => 1,
@@ -239,7 +245,11 @@ mod tests {
                 for kind in 0..3 {
                     for bits in [8, 16, 32].into_iter().filter(|bits| kind != KIND_FLOAT || *bits > 8) {
                         for found in [[bits, 0, 0, 0], [bits, bits, 0, 0], [bits; 4]] {
-                            assert!(elements(found, kind, normalized).number(target).is_ok(), "{} {found:?} {kind}", target.name());
+                            assert!(
+                                elements(found, kind, normalized).number(target).is_ok(),
+                                "{} {found:?} {kind}",
+                                target.name()
+                            );
                         }
                     }
                 }

@@ -58,7 +58,8 @@ pub(crate) struct Loaded {
     pub(crate) bytes: Vec<u8>,
     pub(crate) kernels: HashMap<String, Kernel>,
     pub(crate) counters: Option<Counters>,
-    /// Where it was to be rewritten when it was loaded and no kernel of it counts: those that were selected, and why they cannot.
+    /// Where it was to be rewritten when it was loaded and no kernel of it counts: those that were selected, and why
+    /// they cannot.
     pub(crate) unrewritten: Option<Vec<Refused>>,
 }
 
@@ -76,7 +77,8 @@ impl Image {
             image.unpack()?;
             return Ok(image);
         }
-        // The mapping goes on behind the code object; its section headers come last in what LLD writes, its contents anywhere.
+        // The mapping goes on behind the code object; its section headers come last in what LLD writes, its contents
+        // anywhere.
         let end = elf_end(data)?;
         Self::bare(data[..end].to_vec())
     }
@@ -113,21 +115,31 @@ impl Image {
     }
 
     /// Loads the code object for the device, unless that has been done.
-    pub(crate) fn load(&mut self, device: &mut Device, id: &TargetId, settings: &Settings, session: &mut Session) -> Result<&mut Loaded> {
+    pub(crate) fn load(
+        &mut self,
+        device: &mut Device,
+        id: &TargetId,
+        settings: &Settings,
+        session: &mut Session,
+    ) -> Result<&mut Loaded> {
         if self.loaded.is_none() {
             self.unpack()?;
             let fitting = self.codes.iter().filter(|code| runs_on(&code.target, id));
             let named = |target: &TargetId| usize::from(target.xnack.is_some()) + usize::from(target.sramecc.is_some());
             // Code for the very processor before that for all of its kind, and among either what names most features.
-            let code = fitting.max_by_key(|code| (code.target.processor == id.processor, named(&code.target))).ok_or_else(|| {
-                if let Some((_, problem)) = self.unreadable.iter().find(|(target, _)| runs_on(target, id)) {
-                    return problem.clone();
-                }
-                let there: Vec<String> = self.codes.iter().map(|code| code.target.to_string()).collect();
-                Error::unsupported(format!("no code object for {id}; there is code for {}", there.join(", ")))
-            })?;
-            self.loaded =
-                Some(Loaded::new(device, code.bytes.clone(), settings, session).within(|| format!("the code object for {}", code.target))?);
+            let code = fitting
+                .max_by_key(|code| (code.target.processor == id.processor, named(&code.target)))
+                .ok_or_else(|| {
+                    if let Some((_, problem)) = self.unreadable.iter().find(|(target, _)| runs_on(target, id)) {
+                        return problem.clone();
+                    }
+                    let there: Vec<String> = self.codes.iter().map(|code| code.target.to_string()).collect();
+                    Error::unsupported(format!("no code object for {id}; there is code for {}", there.join(", ")))
+                })?;
+            self.loaded = Some(
+                Loaded::new(device, code.bytes.clone(), settings, session)
+                    .within(|| format!("the code object for {}", code.target))?,
+            );
             self.set_managed(device)?;
         }
         self.loaded.as_mut().ok_or_else(|| Error::internal("an image was loaded and is not"))
@@ -155,7 +167,9 @@ impl Loaded {
 
     /// Kernels of it that do not count and were to.
     pub(crate) fn refused(&self) -> &[Refused] {
-        self.counters.as_ref().map_or_else(|| self.unrewritten.as_deref().unwrap_or_default(), |counters| &counters.map.refused)
+        self.counters
+            .as_ref()
+            .map_or_else(|| self.unrewritten.as_deref().unwrap_or_default(), |counters| &counters.map.refused)
     }
 
     fn new(device: &mut Device, bytes: Vec<u8>, settings: &Settings, session: &mut Session) -> Result<Self> {
@@ -167,7 +181,8 @@ impl Loaded {
         let object = device.load(&bytes)?;
         let code = CodeObject::parse(&bytes)?;
         let counters = Counters::attach(session, device, &object, &code)?;
-        let mut originals = counters.as_ref().map(|counters| counters.originals(&code)).transpose()?.unwrap_or_default();
+        let mut originals =
+            counters.as_ref().map(|counters| counters.originals(&code)).transpose()?.unwrap_or_default();
         let mut kernels = HashMap::new();
         for kernel in code.kernels() {
             let Some(loaded) = kernel.metadata.clone() else { continue };
@@ -181,7 +196,10 @@ impl Loaded {
 fn codes(bundle: &Bundle<'_>) -> Vec<Code> {
     let entries = bundle.entries.iter().enumerate();
     let device = entries.filter_map(|(index, entry)| Some((entry.target.clone()?, bundle.entry_bytes(index))));
-    device.filter(|(_, bytes)| elf::is_elf(bytes)).map(|(target, bytes)| Code { target, bytes: bytes.to_vec() }).collect()
+    device
+        .filter(|(_, bytes)| elf::is_elf(bytes))
+        .map(|(target, bytes)| Code { target, bytes: bytes.to_vec() })
+        .collect()
 }
 
 fn unreadable(bundle: &Bundle<'_>) -> Vec<(TargetId, Error)> {
@@ -242,10 +260,12 @@ fn elf_end(data: &[u8]) -> Result<usize> {
     const PROGRAM_HEADER: u64 = 56;
     const NOBITS: u32 = 8;
     let (programs, sections) = (u64_at(data, 32, "e_phoff")?, u64_at(data, 40, "e_shoff")?);
-    let (program_count, section_count) = (u64::from(u16_at(data, 56, "e_phnum")?), u64::from(u16_at(data, 60, "e_shnum")?));
+    let (program_count, section_count) =
+        (u64::from(u16_at(data, 56, "e_phnum")?), u64::from(u16_at(data, 60, "e_shnum")?));
     let overflow = || Error::malformed("an ELF header's sizes overflow");
     let after = |offset: u64, size: u64| offset.checked_add(size).ok_or_else(overflow);
-    let mut end = after(sections, section_count * SECTION_HEADER)?.max(after(programs, program_count * PROGRAM_HEADER)?);
+    let mut end =
+        after(sections, section_count * SECTION_HEADER)?.max(after(programs, program_count * PROGRAM_HEADER)?);
     for index in 0..program_count {
         let header = after(programs, index * PROGRAM_HEADER)?;
         end = end.max(after(u64_at(data, header + 8, "p_offset")?, u64_at(data, header + 32, "p_filesz")?)?);
@@ -256,7 +276,10 @@ fn elf_end(data: &[u8]) -> Result<usize> {
             end = end.max(after(u64_at(data, header + 24, "sh_offset")?, u64_at(data, header + 32, "sh_size")?)?);
         }
     }
-    usize::try_from(end).ok().filter(|end| *end <= data.len()).ok_or_else(|| Error::malformed("an ELF file reaches behind mapped memory"))
+    usize::try_from(end)
+        .ok()
+        .filter(|end| *end <= data.len())
+        .ok_or_else(|| Error::malformed("an ELF file reaches behind mapped memory"))
 }
 
 #[cfg(test)]

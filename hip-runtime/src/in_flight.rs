@@ -19,7 +19,8 @@ const YOUNG: Duration = Duration::from_secs(1);
 /// How often it is looked at.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// Its waves have been where they have been before for so long: it waits. While no thread of the program waits for it, it may be the program that it waits for.
+/// Its waves have been where they have been before for so long: it waits. While no thread of the program waits for it,
+/// it may be the program that it waits for.
 pub(crate) const STUCK: Duration = Duration::from_secs(2);
 pub(crate) const STUCK_ALONE: Duration = Duration::from_secs(10);
 
@@ -99,8 +100,9 @@ impl InFlight {
         self.news.elapsed()
     }
 
-    /// Looks at its waves, which a call has waited for so long; tells once that they have gone round in loops for long. A wave that counts, or computes anything, is in another state each time; one that only
-    /// loads and compares what does not change is not.
+    /// Looks at its waves, which a call has waited for so long; tells once that they have gone round in loops for long.
+    /// A wave that counts, or computes anything, is in another state each time; one that only loads and compares what
+    /// does not change is not.
     pub(crate) fn seems_stuck(&mut self, awaited: Duration) -> bool {
         if self.told || self.began.elapsed() < YOUNG || self.looked.elapsed() < LOOK {
             return false;

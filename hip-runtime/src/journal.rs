@@ -1,10 +1,12 @@
-//! The journal file of this process: what it has collected is there as soon as a dispatch has ended, however the process ends.
+//! The journal file of this process: what it has collected is there as soon as a dispatch has ended, however the
+//! process ends.
 //!
-//! The command reads the journals of all processes when the run has ended, and adds them up. A journal is made at the first record, so that a process that collects nothing
-//! leaves none, and under a name that no other process has, nor another program in the same process (`exec`). After `fork` the child begins one of its own.
+//! The command reads the journals of all processes when the run has ended, and adds them up. A journal is made at the
+//! first record, so that a process that collects nothing leaves none, and under a name that no other process has, nor
+//! another program in the same process (`exec`). After `fork` the child begins one of its own.
 //!
-//! A profile that was asked for by name is a journal, too, until the program ends and it is replaced by the finished profile: it is only ever
-//! appended to, and what a killed program leaves can be read.
+//! A profile that was asked for by name is a journal, too, until the program ends and it is replaced by the finished
+//! profile: it is only ever appended to, and what a killed program leaves can be read.
 
 use std::fs::{self, File};
 use std::io;
@@ -68,7 +70,10 @@ impl Journals {
     pub(crate) fn new(folder: Option<&Path>, profile: Option<&Path>, trace: Option<&Path>) -> Journals {
         let file = |path: Option<&Path>, origin| path.map(|path| (Journal::new(Place::File(path.to_owned())), origin));
         let files = file(profile, Origin::Counters).into_iter().chain(file(trace, Origin::Trace));
-        Journals { process: folder.map(|folder| Journal::new(Place::Folder(folder.to_owned()))), files: files.collect() }
+        Journals {
+            process: folder.map(|folder| Journal::new(Place::Folder(folder.to_owned()))),
+            files: files.collect(),
+        }
     }
 
     /// Writes what has changed to each that has it.
@@ -187,10 +192,12 @@ impl Journal {
     pub(crate) fn fail(&mut self, error: &Error) {
         self.failed = true;
         eprintln!(
-            "wavetap: the counts could not be written: {error}; the application goes on, and what it does from now on is not counted"
+            "wavetap: the counts could not be written: {error}; the application goes on, and what it does from now on \
+                is not counted"
         );
         if let Some(open) = &self.open {
-            // What was written in part is cut off; the mark lies in what the file has already. Nothing helps where even that fails.
+            // What was written in part is cut off; the mark lies in what the file has already. Nothing helps where even
+            // that fails.
             let _ = open.file.set_len(open.length);
             let _ = open.file.write_all_at(&[1], journal::FAILED);
         }
@@ -227,7 +234,10 @@ impl Open {
     fn append(&mut self, bytes: &[u8]) -> Result<()> {
         let end = self.length + bytes.len() as u64;
         let place = || self.path.display().to_string();
-        raw::file_may_have(end).and_then(|()| self.file.write_all_at(bytes, self.length)).map_err(Error::from).within(place)?;
+        raw::file_may_have(end)
+            .and_then(|()| self.file.write_all_at(bytes, self.length))
+            .map_err(Error::from)
+            .within(place)?;
         self.length = end;
         Ok(())
     }
@@ -334,7 +344,8 @@ mod tests {
         second.add(Changes { counters: Some((&mut profile, None)), ..Changes::default() });
         assert!(folder.path().join(format!("{}-1.journal", std::process::id())).exists());
         second.fail(&Error::limit("a test"));
-        let read = Read::read(&fs::read(folder.path().join(format!("{}-1.journal", std::process::id()))).unwrap()).unwrap();
+        let read =
+            Read::read(&fs::read(folder.path().join(format!("{}-1.journal", std::process::id()))).unwrap()).unwrap();
         assert!(read.failed);
     }
 }

@@ -12,7 +12,8 @@ use crate::journal::Changes;
 use crate::raw;
 use crate::runtime::{Runtime, WAITING, complain, try_runtime};
 
-/// Files of modelled time are rewritten at most this often while kernels run, so that many small launches do not wait for them.
+/// Files of modelled time are rewritten at most this often while kernels run, so that many small launches do not wait
+/// for them.
 const WRITE_INTERVAL: Duration = Duration::from_millis(200);
 /// Writing them takes at most one part in so many of the time.
 const WRITE_SHARE: u32 = 10;
@@ -143,8 +144,8 @@ const TRY_AGAIN: Duration = Duration::from_millis(1);
 #[unsafe(link_section = ".fini_array")]
 static AT_EXIT: extern "C" fn() = {
     extern "C" fn at_exit() {
-        // What runs in the background gives the lock up soon. A thread that is inside a launch, or this one if a signal stopped it there, does not: what had been collected
-        // was written as it went.
+        // What runs in the background gives the lock up soon. A thread that is inside a launch, or this one if a signal
+        // stopped it there, does not: what had been collected was written as it went.
         WAITING.fetch_add(1, Ordering::Relaxed);
         for _ in 0..MOST_TRIES {
             if let Some(mut runtime) = try_runtime() {

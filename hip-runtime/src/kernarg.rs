@@ -1,4 +1,5 @@
-//! The kernel argument segment: the launch's arguments at the places the metadata names, and the hidden ones that a runtime fills in.
+//! The kernel argument segment: the launch's arguments at the places the metadata names, and the hidden ones that a
+//! runtime fills in.
 
 use wavetap::code_object::{Argument, KernelMetadata, ValueKind};
 use wavetap::isa::Target;
@@ -33,11 +34,15 @@ pub(crate) struct Services {
     pub(crate) heap: u64,
 }
 
-/// Segments are at least this long: a scalar load may read on to the end of the 16 bytes that its last argument lies in.
+/// Segments are at least this long: a scalar load may read on to the end of the 16 bytes that its last argument lies
+/// in.
 const LEAST: usize = 16;
 
 /// Puts the launch's own arguments at their places; `value` gets an argument's index and the place for its bytes.
-pub(crate) fn explicit(kernel: &KernelMetadata, mut value: impl FnMut(usize, &mut [u8]) -> Outcome) -> Outcome<Vec<u8>> {
+pub(crate) fn explicit(
+    kernel: &KernelMetadata,
+    mut value: impl FnMut(usize, &mut [u8]) -> Outcome,
+) -> Outcome<Vec<u8>> {
     let mut bytes = vec![0; usize::try_from(kernel.kernarg_segment_size).map_err(|_| INVALID_VALUE)?];
     for (index, argument) in kernel.args.iter().filter(|argument| !argument.value_kind.is_hidden()).enumerate() {
         value(index, place(&mut bytes, argument)?)?;
@@ -50,13 +55,20 @@ pub(crate) fn has(kernel: &KernelMetadata, kind: &ValueKind) -> bool {
     kernel.args.iter().any(|argument| argument.value_kind == *kind)
 }
 
-/// Whether a kernel that can ask the host may ask for memory: with code objects before version 5, which know no heap and no counts of workgroups, any may.
+/// Whether a kernel that can ask the host may ask for memory: with code objects before version 5, which know no heap
+/// and no counts of workgroups, any may.
 pub(crate) fn may_allocate(kernel: &KernelMetadata) -> bool {
-    has(kernel, &ValueKind::HiddenHeapV1) || (has(kernel, &ValueKind::HiddenGlobalOffsetX) && !has(kernel, &ValueKind::HiddenBlockCountX))
+    has(kernel, &ValueKind::HiddenHeapV1)
+        || (has(kernel, &ValueKind::HiddenGlobalOffsetX) && !has(kernel, &ValueKind::HiddenBlockCountX))
 }
 
 /// Builds the segment from the launch's own arguments and the hidden ones.
-pub(crate) fn segment(kernel: &KernelMetadata, shape: &Shape, arguments: &[u8], services: &Services) -> Outcome<Vec<u8>> {
+pub(crate) fn segment(
+    kernel: &KernelMetadata,
+    shape: &Shape,
+    arguments: &[u8],
+    services: &Services,
+) -> Outcome<Vec<u8>> {
     let size = usize::try_from(kernel.kernarg_segment_size).map_err(|_| INVALID_VALUE)?;
     let mut segment = vec![0; size.next_multiple_of(LEAST).max(LEAST)];
     let length = arguments.len().min(size);
@@ -91,8 +103,8 @@ fn place<'s>(segment: &'s mut [u8], argument: &Argument) -> Outcome<&'s mut [u8]
     segment.get_mut(start..end).ok_or(INVALID_VALUE)
 }
 
-/// The value of a hidden argument (AMDGPUUsage, "Code Object V5 Metadata"). What there is no service for is 0, so a kernel that uses it
-/// faults on a null address and does not read something else.
+/// The value of a hidden argument (AMDGPUUsage, "Code Object V5 Metadata"). What there is no service for is 0, so a
+/// kernel that uses it faults on a null address and does not read something else.
 fn hidden(kind: &ValueKind, shape: &Shape, services: &Services) -> u64 {
     let whole = |axis: usize| u64::from(shape.items[axis] / shape.workgroup[axis]);
     let size = |axis: usize| u64::from(shape.workgroup[axis]);
@@ -154,12 +166,16 @@ mod tests {
             place.fill(0xa0 + index as u8);
             Ok(())
         });
-        let segment = segment(&kernel, &SHAPE, &arguments.unwrap(), &Services { hostcall: 0x1122, heap: 0x3344 }).unwrap();
+        let segment =
+            segment(&kernel, &SHAPE, &arguments.unwrap(), &Services { hostcall: 0x1122, heap: 0x3344 }).unwrap();
         assert_eq!(order, [(0, 8), (1, 4)]);
         assert_eq!(segment.len(), 288);
         assert_eq!(segment[..12], [0xa0, 0xa0, 0xa0, 0xa0, 0xa0, 0xa0, 0xa0, 0xa0, 0xa1, 0xa1, 0xa1, 0xa1]);
         let u16_at = |at: usize| u16::from_le_bytes([segment[at], segment[at + 1]]);
-        assert_eq!([16, 20, 24, 28, 34, 38, 80, 96, 112, 136].map(u16_at), [3, 3, 1, 256, 232, 1, 3, 0x1122, 0x3344, 0x1234]);
+        assert_eq!(
+            [16, 20, 24, 28, 34, 38, 80, 96, 112, 136].map(u16_at),
+            [3, 3, 1, 256, 232, 1, 3, 0x1122, 0x3344, 0x1234]
+        );
         assert!(segment[12..16].iter().chain(&segment[140..]).all(|byte| *byte == 0));
     }
 
@@ -179,9 +195,14 @@ mod tests {
     #[test]
     fn refuses_impossible_launches() {
         let target = Target::by_name("gfx90a").unwrap();
-        let kernel = KernelMetadata { max_flat_workgroup_size: 256, group_segment_fixed_size: 1024, ..KernelMetadata::default() };
-        let try_shape =
-            |items: [u32; 3], workgroup: [u32; 3], dynamic_lds| check(&kernel, &Shape { items, workgroup, dynamic_lds }, target);
+        let kernel = KernelMetadata {
+            max_flat_workgroup_size: 256,
+            group_segment_fixed_size: 1024,
+            ..KernelMetadata::default()
+        };
+        let try_shape = |items: [u32; 3], workgroup: [u32; 3], dynamic_lds| {
+            check(&kernel, &Shape { items, workgroup, dynamic_lds }, target)
+        };
         assert_eq!(try_shape([256, 1, 1], [256, 1, 1], 64 << 10), Err(INVALID_CONFIGURATION));
         assert_eq!(try_shape([256, 1, 1], [256, 1, 1], 63 << 10), Ok(()));
         assert_eq!(try_shape([512, 1, 1], [512, 1, 1], 0), Err(LAUNCH_FAILURE));

@@ -63,12 +63,18 @@ pub(crate) fn function(handle: *mut c_void) -> Outcome<KernelRef> {
 /// A launch whose arguments are read through an array of pointers to them.
 fn with_pointers(kernel: &KernelRef, shape: &Shape, arguments: *const *const c_void) -> Outcome<Operation> {
     let metadata = runtime().kernel(kernel)?;
-    let arguments = kernarg::explicit(&metadata, |index, place| raw::read(raw::element(arguments, index)? as usize, place))?;
+    let arguments =
+        kernarg::explicit(&metadata, |index, place| raw::read(raw::element(arguments, index)? as usize, place))?;
     Ok(Operation::Kernel(Launch { kernel: kernel.clone(), shape: *shape, arguments }))
 }
 
 /// A launch whose arguments are given either way that a module's launch allows.
-fn with_either(kernel: &KernelRef, shape: &Shape, parameters: *const *const c_void, extra: *const *const c_void) -> Outcome<Operation> {
+fn with_either(
+    kernel: &KernelRef,
+    shape: &Shape,
+    parameters: *const *const c_void,
+    extra: *const *const c_void,
+) -> Outcome<Operation> {
     if extra.is_null() {
         return with_pointers(kernel, shape, parameters);
     }
@@ -126,7 +132,12 @@ fn stub_launch(
 }
 
 /// Launches by a host stub what needs all its workgroups resident at once.
-fn cooperative_launch(kernel: &KernelRef, shape: &Shape, arguments: *const *const c_void, stream: *mut c_void) -> Outcome {
+fn cooperative_launch(
+    kernel: &KernelRef,
+    shape: &Shape,
+    arguments: *const *const c_void,
+    stream: *mut c_void,
+) -> Outcome {
     runtime().check_launch(kernel, shape)?;
     let groups: u64 = (0..3).map(|axis| u64::from(shape.items[axis] / shape.workgroup[axis])).product();
     if groups > functions::resident_workgroups(kernel, shape)? {
@@ -217,8 +228,11 @@ entry_points! {
         stub_launch(function, grid, block, arguments, dynamic_lds, stream)
     }
 
-    /// Launches a kernel by its host stub; none of the attributes that a configuration may have makes a difference here.
-    fn hipLaunchKernelExC(configuration: *const LaunchConfiguration, function: *const c_void, arguments: *const *const c_void) {
+    /// Launches a kernel by its host stub; none of the attributes that a configuration may have makes a difference
+    /// here.
+    fn hipLaunchKernelExC(
+        configuration: *const LaunchConfiguration, function: *const c_void, arguments: *const *const c_void
+    ) {
         let of = raw::load(configuration)?;
         stub_launch(function, of.grid, of.block, arguments, of.dynamic_lds, of.stream)
     }
@@ -328,7 +342,9 @@ entry_points! {
     }
 
     /// Launches a module's kernel; the grid is in work-items. Programs know it by its C++ names.
-    fn hipExtModuleLaunchKernel / hipHccModuleLaunchKernel / _Z24hipExtModuleLaunchKernelP18ihipModuleSymbol_tjjjjjjmP12ihipStream_tPPvS4_P11ihipEvent_tS6_j / _Z24hipHccModuleLaunchKernelP18ihipModuleSymbol_tjjjjjjmP12ihipStream_tPPvS4_P11ihipEvent_tS6_(
+    fn hipExtModuleLaunchKernel / hipHccModuleLaunchKernel /
+        _Z24hipExtModuleLaunchKernelP18ihipModuleSymbol_tjjjjjjmP12ihipStream_tPPvS4_P11ihipEvent_tS6_j /
+        _Z24hipHccModuleLaunchKernelP18ihipModuleSymbol_tjjjjjjmP12ihipStream_tPPvS4_P11ihipEvent_tS6_(
         handle: *mut c_void,
         items_x: u32,
         items_y: u32,

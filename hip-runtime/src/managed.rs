@@ -50,7 +50,12 @@ fn location(device: c_int) -> Outcome {
 impl Runtime {
     /// The advice about the managed memory that a range lies in.
     fn advice(&mut self, address: u64, size: usize) -> Outcome<&mut Advice> {
-        let range = self.host.range_of(address).filter(|range| range.kind == HostKind::Managed).copied().ok_or(INVALID_VALUE)?;
+        let range = self
+            .host
+            .range_of(address)
+            .filter(|range| range.kind == HostKind::Managed)
+            .copied()
+            .ok_or(INVALID_VALUE)?;
         if size == 0 || size as u64 > range.size - (address - range.address) {
             return Err(INVALID_VALUE);
         }
@@ -102,9 +107,11 @@ fn range_attribute(advice: &Advice, attribute: c_int) -> Outcome<Vec<c_int>> {
     Ok(match attribute {
         RANGE_READ_MOSTLY => vec![advice.read_mostly.into()],
         RANGE_PREFERRED_LOCATION => vec![advice.preferred],
-        RANGE_ACCESSED_BY => {
-            [(0, advice.accessed_by[0]), (HOST, advice.accessed_by[1])].into_iter().filter(|(_, yes)| *yes).map(|(id, _)| id).collect()
-        }
+        RANGE_ACCESSED_BY => [(0, advice.accessed_by[0]), (HOST, advice.accessed_by[1])]
+            .into_iter()
+            .filter(|(_, yes)| *yes)
+            .map(|(id, _)| id)
+            .collect(),
         RANGE_LAST_PREFETCH => vec![advice.prefetched],
         // Fine-grained coherency unless coarse was advised.
         RANGE_COHERENCY => vec![advice.coarse.into()],
@@ -118,7 +125,8 @@ fn store_range_attribute(out: *mut c_int, bytes: usize, attribute: c_int, addres
     if out.is_null() || bytes == 0 || !bytes.is_multiple_of(size_of::<c_int>()) {
         return Err(INVALID_VALUE);
     }
-    (0..bytes / size_of::<c_int>()).try_for_each(|at| raw::store(out.wrapping_add(at), values.get(at).copied().unwrap_or(NOWHERE)))
+    (0..bytes / size_of::<c_int>())
+        .try_for_each(|at| raw::store(out.wrapping_add(at), values.get(at).copied().unwrap_or(NOWHERE)))
 }
 
 /// `hipPointer_attribute`: a property of the memory at an address.
@@ -187,7 +195,8 @@ entry_points! {
         outs: *const *mut c_int, bytes: *const usize, which: *const c_int, count: usize, address: u64, size: usize,
     ) {
         for at in 0..count {
-            store_range_attribute(raw::element(outs, at)?, raw::element(bytes, at)?, raw::element(which, at)?, address, size)?;
+            let (out, bytes) = (raw::element(outs, at)?, raw::element(bytes, at)?);
+            store_range_attribute(out, bytes, raw::element(which, at)?, address, size)?;
         }
         Ok(())
     }

@@ -136,7 +136,14 @@ pub(crate) fn attributes(address: u64) -> Outcome<PointerAttributes> {
         });
     }
     device.allocation_of(address).filter(|found| found.kind != AllocationKind::Foreign).ok_or(INVALID_VALUE)?;
-    Ok(PointerAttributes { kind: types.device, device: 0, device_pointer: address, host_pointer: 0, is_managed: 0, flags: 0 })
+    Ok(PointerAttributes {
+        kind: types.device,
+        device: 0,
+        device_pointer: address,
+        host_pointer: 0,
+        is_managed: 0,
+        flags: 0,
+    })
 }
 
 entry_points! {

@@ -60,7 +60,9 @@ entry_points! {
     }
 
     /// Loads a module from memory; the options are for a compiler that is not needed.
-    fn hipModuleLoadDataEx(out: *mut usize, data: *const c_void, _count: c_uint, _options: *mut c_void, _values: *mut *mut c_void) {
+    fn hipModuleLoadDataEx(
+        out: *mut usize, data: *const c_void, _count: c_uint, _options: *mut c_void, _values: *mut *mut c_void
+    ) {
         add(out, Image::module(data as usize))
     }
 

@@ -1,4 +1,5 @@
-//! What a stream is given to do, as data: done at once or in its turn, or kept as a node of a graph while the stream is being captured.
+//! What a stream is given to do, as data: done at once or in its turn, or kept as a node of a graph while the stream is
+//! being captured.
 
 use std::ffi::c_void;
 
@@ -124,7 +125,9 @@ impl Operation {
             Operation::Record(event) => runtime.streams.record(*event as *mut c_void),
             Operation::Allocate { address, size } => runtime.make_fresh(*address, *size),
             Operation::Release(address) => runtime.free(*address),
-            Operation::Kernel(_) | Operation::Host { .. } | Operation::Steps(_) | Operation::Child(_) => Err(INVALID_VALUE),
+            Operation::Kernel(_) | Operation::Host { .. } | Operation::Steps(_) | Operation::Child(_) => {
+                Err(INVALID_VALUE)
+            }
         }
     }
 }
@@ -162,7 +165,8 @@ impl Runtime {
     }
 }
 
-/// Gives a stream something to do, or the graph that is being captured from it. Only a copy to the program's own memory has been done when this returns.
+/// Gives a stream something to do, or the graph that is being captured from it. Only a copy to the program's own memory
+/// has been done when this returns.
 pub(crate) fn submit(stream: *mut c_void, operation: Operation) -> Outcome {
     let to_pageable = {
         let mut runtime = runtime();
@@ -185,7 +189,8 @@ pub(crate) fn submit_and_wait(stream: *mut c_void, operation: Operation) -> Outc
     tasks::give(stream, operation)?.map_or(Ok(()), tasks::wait_for)
 }
 
-/// Something that no capture may see, in the order of the default stream. It has been done when the call returns, but for fills of device memory.
+/// Something that no capture may see, in the order of the default stream. It has been done when the call returns, but
+/// for fills of device memory.
 pub(crate) fn do_now(operation: &Operation) -> Outcome {
     let fills_device = {
         let mut runtime = runtime();

@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, HashMap};
 use wavetap::emulator::{DispatchStats, Origin};
 use wavetap::error::Result;
 use wavetap::isa::{Reg, RegFile};
-use wavetap::profile::origins::{ObjectOrigins, OriginPlace, OriginRecord, OriginsFile, SCHEMA, ValueRecord, WaitRecord};
+use wavetap::profile::origins::{
+    ObjectOrigins, OriginPlace, OriginRecord, OriginsFile, SCHEMA, ValueRecord, WaitRecord,
+};
 
 use crate::images::Loaded;
 use crate::trace::Names;
@@ -102,7 +104,11 @@ impl OriginCollector {
             values: object
                 .values
                 .iter()
-                .map(|(&(address, reg), counts)| ValueRecord { address, register: register(reg), origins: records(counts) })
+                .map(|(&(address, reg), counts)| ValueRecord {
+                    address,
+                    register: register(reg),
+                    origins: records(counts),
+                })
                 .collect(),
         };
         OriginsFile { schema: SCHEMA.to_owned(), objects: self.objects.values().map(object).collect() }

@@ -6,8 +6,9 @@ use std::ops::Deref;
 
 /// A thread-local value without a destructor.
 ///
-/// Destructors of static objects and functions that `atexit` knows run after the thread-local values of the main thread are destroyed, and
-/// they may call every entry point of HIP. What a thread leaves in such a value is leaked when it ends.
+/// Destructors of static objects and functions that `atexit` knows run after the thread-local values of the main thread
+/// are destroyed, and they may call every entry point of HIP. What a thread leaves in such a value is leaked when it
+/// ends.
 #[derive(Debug)]
 pub(crate) struct PerThread<T>(ManuallyDrop<RefCell<T>>);
 

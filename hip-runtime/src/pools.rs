@@ -224,7 +224,10 @@ entry_points! {
     /// A property of a pool.
     fn hipMemPoolGetAttribute(pool: usize, attribute: c_int, out: *mut c_void) {
         let value = attribute_of(runtime().pool(pool)?, attribute)?;
-        if attribute <= REUSE_LAST { raw::store(out.cast::<c_int>(), value as c_int) } else { raw::store(out.cast::<u64>(), value) }
+        match attribute {
+            ..=REUSE_LAST => raw::store(out.cast::<c_int>(), value as c_int),
+            _ => raw::store(out.cast::<u64>(), value),
+        }
     }
 
     /// Sets a property of a pool; high-water marks can only be set back to 0.
@@ -232,7 +235,9 @@ entry_points! {
         let mut runtime = runtime();
         let pool = runtime.pool(pool)?;
         match attribute {
-            REUSE_FIRST..=REUSE_LAST => pool.reuse[(attribute - REUSE_FIRST) as usize] = raw::load(value.cast::<c_int>())?,
+            REUSE_FIRST..=REUSE_LAST => {
+                pool.reuse[(attribute - REUSE_FIRST) as usize] = raw::load(value.cast::<c_int>())?;
+            }
             RELEASE_THRESHOLD => pool.release_threshold = raw::load(value.cast::<u64>())?,
             RESERVED_HIGH | USED_HIGH if raw::load(value.cast::<u64>())? == 0 => pool.used_high = pool.used,
             _ => return Err(INVALID_VALUE),

@@ -149,7 +149,8 @@ pub(crate) fn text(message: &[u64]) -> Vec<u8> {
     out
 }
 
-/// Prints a message through the program's own C library, so that it comes in order with the program's output; gives what `printf` returns.
+/// Prints a message through the program's own C library, so that it comes in order with the program's output; gives
+/// what `printf` returns.
 pub(crate) fn print(message: &[u64], to_error: bool) -> u64 {
     let text = text(message);
     if raw::print(&text, to_error) { text.len() as u64 } else { -1_i32 as u32 as u64 }

@@ -19,13 +19,15 @@ const REGISTERS: c_int = 65_536;
 const CLOCK_INSTRUCTION_RATE: c_int = 100_000;
 /// Alignment that textures over plain memory need, and that their rows do.
 pub(crate) const TEXTURE_ALIGNMENT: usize = 256;
-/// Largest textures: one-dimensional over plain memory, along one side of a one- or two-dimensional one, deepest three-dimensional one.
+/// Largest textures: one-dimensional over plain memory, along one side of a one- or two-dimensional one, deepest
+/// three-dimensional one.
 pub(crate) const TEXTURE_LINEAR: c_int = 1 << 28;
 pub(crate) const TEXTURE_SIDE: c_int = 16_384;
 const TEXTURE_DEPTH: c_int = 8_192;
 
-/// Features of `hipDeviceArch_t`, lowest bit first: 32-bit and float atomics (5), 64-bit atomics (2), doubles, vote, ballot, shuffle; not
-/// funnel shift; system fences; not counting barriers, not surfaces; 3-D grids; not dynamic parallelism.
+/// Features of `hipDeviceArch_t`, lowest bit first: 32-bit and float atomics (5), 64-bit atomics (2), doubles, vote,
+/// ballot, shuffle; not funnel shift; system fences; not counting barriers, not surfaces; 3-D grids; not dynamic
+/// parallelism.
 const ARCH: u32 = 0b0_1001_0111_1111_1111;
 
 /// The facts behind both layouts.
@@ -264,7 +266,8 @@ layout! {
 // The layouts as C compilers lay the headers' structures out.
 const _: () = assert!(size_of::<R0000>() == 792 && std::mem::offset_of!(R0000, gcn_arch_name) == 396);
 const _: () = assert!(std::mem::offset_of!(R0000, arch) == 356 && std::mem::offset_of!(R0000, ecc_enabled) == 740);
-const _: () = assert!(std::mem::offset_of!(R0000, hdp_flush) == 696 && std::mem::offset_of!(R0000, is_large_bar) == 764);
+const _: () =
+    assert!(std::mem::offset_of!(R0000, hdp_flush) == 696 && std::mem::offset_of!(R0000, is_large_bar) == 764);
 const _: () = assert!(size_of::<R0600>() == 1472 && std::mem::offset_of!(R0600, gcn_arch_name) == 1160);
 
 macro_rules! fill {
@@ -339,7 +342,8 @@ impl R0600 {
     }
 }
 
-/// A property by its number in `hipDeviceAttribute_t`, as the structure has it; `None` for a number that has no meaning.
+/// A property by its number in `hipDeviceAttribute_t`, as the structure has it; `None` for a number that has no
+/// meaning.
 pub(crate) fn attribute(facts: &Facts, attribute: c_int) -> Option<c_int> {
     let p = R0600::of(facts);
     // Sizes that do not fit are reported as the largest number that does.
@@ -423,7 +427,9 @@ mod tests {
 
     #[test]
     fn versions_come_from_the_name() {
-        for (id, major, minor, number) in [("gfx90a", 9, 0, 910), ("gfx906", 9, 0, 906), ("gfx942", 9, 4, 942), ("gfx900", 9, 0, 900)] {
+        for (id, major, minor, number) in
+            [("gfx90a", 9, 0, 910), ("gfx906", 9, 0, 906), ("gfx942", 9, 4, 942), ("gfx900", 9, 0, 900)]
+        {
             let facts = facts(id);
             assert_eq!((facts.major, facts.minor, facts.number), (major, minor, number), "{id}");
         }

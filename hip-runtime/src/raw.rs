@@ -1,7 +1,7 @@
 //! The caller's pointers. All that an entry point reads or writes through them goes through here.
 //!
-//! A HIP program promises, as with any C interface, that a pointer it passes is null or valid for what the function is said to do. Null
-//! is checked for; the rest is the caller's promise, which every `unsafe` below rests on.
+//! A HIP program promises, as with any C interface, that a pointer it passes is null or valid for what the function is
+//! said to do. Null is checked for; the rest is the caller's promise, which every `unsafe` below rests on.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::sync::atomic::{AtomicU32, AtomicU64};
@@ -48,7 +48,8 @@ pub(crate) fn read(address: usize, into: &mut [u8]) -> Outcome {
     if address == 0 {
         return Err(INVALID_VALUE);
     }
-    // SAFETY: not null; the caller promises `into.len()` readable bytes, and `into` is our own memory, so the two do not overlap.
+    // SAFETY: not null; the caller promises `into.len()` readable bytes, and `into` is our own memory, so the two do
+    // not overlap.
     unsafe { std::ptr::copy_nonoverlapping(address as *const u8, into.as_mut_ptr(), into.len()) };
     Ok(())
 }
@@ -68,8 +69,8 @@ pub(crate) fn write(address: usize, from: &[u8]) -> Outcome {
 
 /// A dword of the caller's that the program may use at the same time; the address is aligned and not null.
 pub(crate) fn atomic32<'m>(address: usize) -> &'m AtomicU32 {
-    // SAFETY: the caller of this function checked the alignment; the program promises that memory which it lets kernels use is there. Accesses that race with the program's own are
-    // atomic on both sides, or the program's error.
+    // SAFETY: the caller of this function checked the alignment; the program promises that memory which it lets kernels
+    // use is there. Accesses that race with the program's own are atomic on both sides, or the program's error.
     unsafe { AtomicU32::from_ptr(address as *mut u32) }
 }
 
@@ -109,8 +110,8 @@ pub(crate) fn string(text: *const c_char) -> Outcome<String> {
 
 /// The bytes of a range that was found in this process's table of mappings.
 ///
-/// They must stay mapped and unchanged for as long as they are used: a loaded program's read-only data does, and an image that a program
-/// passes does until the call that it is passed to returns.
+/// They must stay mapped and unchanged for as long as they are used: a loaded program's read-only data does, and an
+/// image that a program passes does until the call that it is passed to returns.
 pub(crate) fn mapped<'m>(address: usize, len: usize) -> &'m [u8] {
     // SAFETY: the caller of this function took the range from /proc/self/maps, where it is readable.
     unsafe { std::slice::from_raw_parts(address as *const u8, len) }
@@ -141,7 +142,8 @@ pub(crate) fn format(specification: &[u8], value: Formatted) -> Vec<u8> {
     let Ok(specification) = CString::new(specification) else { return Vec::new() };
     let mut out = vec![0_u8; LONGEST];
     let (to, format) = (out.as_mut_ptr().cast::<c_char>(), specification.as_ptr());
-    // SAFETY: `out` has room for LONGEST bytes; the specification has one conversion, which the caller matches with the kind of value.
+    // SAFETY: `out` has room for LONGEST bytes; the specification has one conversion, which the caller matches with the
+    // kind of value.
     let written = unsafe {
         match value {
             Formatted::Integer(value) => snprintf(to, LONGEST, format, value),

@@ -38,7 +38,9 @@ extern "C" fn __hipRegisterFatBinary(wrapper: *const c_void) -> Modules {
         let (magic, version) = (wrapper.magic, wrapper.version);
         complain(
             "fat binary",
-            &Error::unsupported(format!("wrapper {magic:#x} of version {version}: {WRAPPER_MAGIC:#x} of version 1 expected")),
+            &Error::unsupported(format!(
+                "wrapper {magic:#x} of version {version}: {WRAPPER_MAGIC:#x} of version 1 expected"
+            )),
         );
         return std::ptr::null_mut();
     }
@@ -99,7 +101,9 @@ extern "C" fn __hipRegisterManagedVar(
     let _ = raw::read(initial as usize, &mut bytes);
     let runtime = &mut *runtime;
     // The device is chosen by what is registered so far; all of a translation unit's kernels are.
-    let Ok(address) = runtime.device_and_host().and_then(|(device, host)| host.allocate(device, size, HostKind::Managed, 1)) else {
+    let Ok(address) =
+        runtime.device_and_host().and_then(|(device, host)| host.allocate(device, size, HostKind::Managed, 1))
+    else {
         return;
     };
     let _ = raw::write(address as usize, &bytes);

@@ -1,4 +1,5 @@
-//! Code that a program loads is made to count before it is loaded: modules that a just-in-time compiler has made, and libraries.
+//! Code that a program loads is made to count before it is loaded: modules that a just-in-time compiler has made, and
+//! libraries.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -22,7 +23,8 @@ pub(crate) struct Rewriting {
 /// A code object as it is loaded.
 pub(crate) struct Prepared {
     pub(crate) bytes: Vec<u8>,
-    /// Of an object of which no kernel counts although it was to be rewritten, the kernels that were selected and cannot. A rewritten object says so itself.
+    /// Of an object of which no kernel counts although it was to be rewritten, the kernels that were selected and
+    /// cannot. A rewritten object says so itself.
     pub(crate) refused: Option<Vec<Refused>>,
 }
 
@@ -44,12 +46,18 @@ impl Rewriting {
             other => return Err(format!("WAVETAP_REWRITE={other}: auto, lds or global expected")),
         };
         let selection = Selection { kernels, targets: Vec::new() };
-        let options = Options { probes: vec![ProbeKind::Branches], counters, selection, max_occupancy_loss, ..Options::default() };
+        let options = Options {
+            probes: vec![ProbeKind::Branches],
+            counters,
+            selection,
+            max_occupancy_loss,
+            ..Options::default()
+        };
         Ok(Rewriting { options, originals })
     }
 
-    /// The code object that is loaded instead of this one. One that counts already, or that cannot be rewritten, is loaded as it is: a program's modules load
-    /// whether or not they can be counted.
+    /// The code object that is loaded instead of this one. One that counts already, or that cannot be rewritten, is
+    /// loaded as it is: a program's modules load whether or not they can be counted.
     pub(crate) fn prepare(&self, bytes: Vec<u8>) -> Prepared {
         let Ok(code) = CodeObject::parse(&bytes) else { return Prepared::unchanged(bytes) };
         if code.is_rewritten() {
@@ -61,16 +69,27 @@ impl Rewriting {
             Err(error) => {
                 complain("a code object that was loaded is not counted", &error);
                 let every = EVERY_KERNEL.to_owned();
-                let reason = if error.kind() == Kind::Malformed { "malformed" } else { "unsupported_object" }.to_owned();
-                let refused = Refused { name: every.clone(), demangled: every, target, reason, detail: error.to_string(), address: None };
+                let reason =
+                    if error.kind() == Kind::Malformed { "malformed" } else { "unsupported_object" }.to_owned();
+                let refused = Refused {
+                    name: every.clone(),
+                    demangled: every,
+                    target,
+                    reason,
+                    detail: error.to_string(),
+                    address: None,
+                };
                 Prepared { bytes, refused: Some(vec![refused]) }
             }
         }
     }
 
     fn rewrite(&self, bytes: &[u8]) -> Result<Prepared> {
-        // Threads of its own, which end with it: those of a pool that lasts are not there in a process that splits off later.
-        let pool = rayon::ThreadPoolBuilder::new().build().map_err(|error| Error::limit(format!("no threads to rewrite with: {error}")))?;
+        // Threads of its own, which end with it: those of a pool that lasts are not there in a process that splits off
+        // later.
+        let pool = rayon::ThreadPoolBuilder::new()
+            .build()
+            .map_err(|error| Error::limit(format!("no threads to rewrite with: {error}")))?;
         let rewritten = pool.install(|| pipeline::rewrite(bytes, &self.options))?;
         if let (Some(folder), Some(map)) = (&self.originals, rewritten.maps.first()) {
             keep(folder, &map.original, bytes)?;
@@ -106,7 +125,11 @@ mod tests {
     #[test]
     fn nothing_is_rewritten_unless_the_environment_asks_for_it() {
         assert!(parse(&[("WAVETAP_REWRITE_KERNELS", "a")]).unwrap().is_none());
-        let all = [("WAVETAP_REWRITE", "global"), ("WAVETAP_REWRITE_KERNELS", "a*\nb c\n"), ("WAVETAP_REWRITE_MAX_LOSS", "2")];
+        let all = [
+            ("WAVETAP_REWRITE", "global"),
+            ("WAVETAP_REWRITE_KERNELS", "a*\nb c\n"),
+            ("WAVETAP_REWRITE_MAX_LOSS", "2"),
+        ];
         let rewriting = parse(&all).unwrap().unwrap();
         assert_eq!(rewriting.options.selection.kernels, ["a*", "b c"]);
         assert_eq!((rewriting.options.counters, rewriting.options.max_occupancy_loss), (Counters::Global, Some(2)));

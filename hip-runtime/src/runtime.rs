@@ -42,15 +42,16 @@ use crate::time::Timer;
 use crate::trace::Tracer;
 use crate::uncounted::{self, Uncounted};
 
-/// Scratch bytes of each lane where a kernel's own need is not known statically, as long as the program does not set the limit.
+/// Scratch bytes of each lane where a kernel's own need is not known statically, as long as the program does not set
+/// the limit.
 const DEFAULT_STACK: u32 = 16 << 10;
 
 /// Alignment of device memory.
 const ALIGNMENT: u64 = 256;
 
-/// What fresh device memory holds: large and easily recognised as an integer, finite and far from every likely result in each format of floating
-/// point (with what is no number, a check of the form `if (fabs(found - expected) > limit) fail();` would pass), as an address nowhere.
-/// (A little-endian 0xcdd4dead.)
+/// What fresh device memory holds: large and easily recognised as an integer, finite and far from every likely result
+/// in each format of floating point (with what is no number, a check of the form `if (fabs(found - expected) > limit)
+/// fail();` would pass), as an address nowhere. (A little-endian 0xcdd4dead.)
 const POISON: [u8; 4] = [0xad, 0xde, 0xd4, 0xcd];
 
 /// No more than this of an allocation is filled: some programs allocate all there is and use little of it.
@@ -59,7 +60,8 @@ const MOST_POISON: u64 = 1 << 30;
 /// It is filled in parts of this size.
 const POISON_PART: u64 = 1 << 20;
 
-/// Wave-instructions that the thread executes which launches a kernel: one that has not ended then goes on while the thread does.
+/// Wave-instructions that the thread executes which launches a kernel: one that has not ended then goes on while the
+/// thread does.
 const AT_ONCE: u64 = 500_000;
 
 /// Device addresses lie in this range: below and above are the host's.
@@ -166,10 +168,12 @@ pub(crate) fn complain(what: &str, error: &Error) {
 
 impl Runtime {
     pub(crate) fn new(settings: Settings) -> Self {
-        let options = SessionOptions { overlap: Overlap::TimeSliced, records: settings.records, memory_limit: MEMORY_LIMIT };
+        let options =
+            SessionOptions { overlap: Overlap::TimeSliced, records: settings.records, memory_limit: MEMORY_LIMIT };
         let session = Session::new(Collector::new(Backend::Emulator, settings.per_wave), options);
         let tracer = settings.wants_trace().then(Tracer::new);
-        let journals = Journals::new(settings.journal.as_deref(), settings.profile.as_deref(), settings.trace.as_deref());
+        let journals =
+            Journals::new(settings.journal.as_deref(), settings.profile.as_deref(), settings.trace.as_deref());
         let origins = settings.origins.is_some().then(OriginCollector::default);
         let timer = settings.timing.as_ref().map(Timer::new);
         Runtime {
@@ -211,8 +215,12 @@ impl Runtime {
 
     fn parts(&mut self) -> Outcome<Parts<'_>> {
         if self.device.is_none() {
-            let available: Vec<TargetId> =
-                self.images.iter_mut().flatten().flat_map(|image| image.targets().cloned().collect::<Vec<_>>()).collect();
+            let available: Vec<TargetId> = self
+                .images
+                .iter_mut()
+                .flatten()
+                .flat_map(|image| image.targets().cloned().collect::<Vec<_>>())
+                .collect();
             let id = choose_device(self.settings.target.as_ref(), &available);
             let target = Target::by_name(&id.processor).filter(|target| target.emulated()).ok_or(NO_DEVICE)?;
             let default = Options::default();
@@ -320,7 +328,11 @@ impl Runtime {
 
     /// Whether an address is one of device memory that the host cannot touch itself.
     pub(crate) fn is_device_memory(&self, address: u64) -> bool {
-        let kind = self.device.as_ref().and_then(|(device, _)| device.allocation_of(address)).map(|allocation| allocation.kind);
+        let kind = self
+            .device
+            .as_ref()
+            .and_then(|(device, _)| device.allocation_of(address))
+            .map(|allocation| allocation.kind);
         DEVICE_ADDRESSES.contains(&address) && kind != Some(AllocationKind::Foreign)
     }
 
@@ -375,7 +387,10 @@ impl Runtime {
     fn check_shape(&mut self, kernel: &KernelRef, shape: &Shape) -> Outcome {
         let metadata = self.kernel(kernel)?;
         if kernarg::has(&metadata, &ValueKind::HiddenPrintfBuffer) {
-            say_fault(&kernel.name, "it prints into a buffer (-mprintf-kind=buffered), which the built-in runtime does not have");
+            say_fault(
+                &kernel.name,
+                "it prints into a buffer (-mprintf-kind=buffered), which the built-in runtime does not have",
+            );
             return Err(NOT_SUPPORTED);
         }
         kernarg::check(&metadata, shape, self.device()?.target())
@@ -386,8 +401,8 @@ impl Runtime {
         self.settings.wants_counters()
     }
 
-    /// Runs a kernel, if it is short to its end; what is in flight is given back otherwise. A fault is not an error of this launch: the device then answers everything
-    /// with the fault's error.
+    /// Runs a kernel, if it is short to its end; what is in flight is given back otherwise. A fault is not an error of
+    /// this launch: the device then answers everything with the fault's error.
     pub(crate) fn launch(&mut self, launch: &Launch) -> Outcome<Option<Box<InFlight>>> {
         let Launch { kernel, shape, arguments } = launch;
         let Kernel { loaded: metadata, original } = self.needs(kernel)?;
@@ -399,7 +414,8 @@ impl Runtime {
         let (group_segment_size, no_room) =
             uncounted::lds(metadata.group_segment_fixed_size, original.group_segment_fixed_size, shape, target);
         let fixed = u32::try_from(metadata.private_segment_fixed_size).map_err(|_| INVALID_VALUE)?;
-        let private_segment_size = if metadata.uses_dynamic_stack { fixed.saturating_add(self.stack_limit) } else { fixed };
+        let private_segment_size =
+            if metadata.uses_dynamic_stack { fixed.saturating_add(self.stack_limit) } else { fixed };
         let mut services = kernarg::Services::default();
         if kernarg::has(&metadata, &ValueKind::HiddenHostcallBuffer) {
             let (device, _) = self.device.as_mut().ok_or(NO_DEVICE)?;
@@ -431,7 +447,8 @@ impl Runtime {
             dispatch_id: ordinal,
         };
         let has_room = no_room.is_none();
-        let instrumented = loaded.counters.as_ref().filter(|_| has_room).and_then(|counters| counters.index_of(&kernel.name));
+        let instrumented =
+            loaded.counters.as_ref().filter(|_| has_room).and_then(|counters| counters.index_of(&kernel.name));
         // Nobody asks why where nothing is counted.
         let why_not = if self.counts() && instrumented.is_none() {
             let (_, loaded) = self.load(kernel.image)?;
@@ -458,8 +475,15 @@ impl Runtime {
         let device = self.device()?;
         match device.begin(&dispatch) {
             Ok(flight) => {
-                let mut of =
-                    InFlight::new(kernel.clone(), *shape, flight, Segment { address: kernarg_address, room }, ticket, target, ordinal);
+                let mut of = InFlight::new(
+                    kernel.clone(),
+                    *shape,
+                    flight,
+                    Segment { address: kernarg_address, room },
+                    ticket,
+                    target,
+                    ordinal,
+                );
                 let ended = self.advance(&mut of, Share { instructions: AT_ONCE, interrupt: None })?;
                 Ok((!ended).then(|| Box::new(of)))
             }
@@ -475,7 +499,8 @@ impl Runtime {
     pub(crate) fn ended(&mut self, kernel: &KernelRef, stats: &DispatchStats, arguments: Segment) {
         for overrun in &stats.overruns {
             if self.overruns.insert((kernel.name.clone(), overrun.place.address)) {
-                let more = "a GPU lets that be up to the end of its page, and so does this run; with --strict it ends the program";
+                let more = "a GPU lets that be up to the end of its page, and so does this run; with --strict it ends \
+                    the program";
                 say_fault(&kernel.name, &format!("{overrun}: {more}"));
             }
         }
@@ -499,13 +524,15 @@ impl Runtime {
         self.not_counted(kernel, uncounted::faulted(fault));
     }
 
-    /// A kernel that faulted: what the program did wrong becomes an error that it gets from now on. Anything else, such as a broken rule
-    /// of the hardware or an instruction that is not emulated, ends the program, which could not know that its results are worth nothing.
+    /// A kernel that faulted: what the program did wrong becomes an error that it gets from now on. Anything else, such
+    /// as a broken rule of the hardware or an instruction that is not emulated, ends the program, which could not know
+    /// that its results are worth nothing.
     pub(crate) fn fault(&mut self, kernel: &str, fault: &Fault) {
         let status = match fault.kind {
-            FaultKind::Memory { .. } | FaultKind::LdsBounds { .. } | FaultKind::ScratchBounds { .. } | FaultKind::Misaligned { .. } => {
-                ILLEGAL_ADDRESS
-            }
+            FaultKind::Memory { .. }
+            | FaultKind::LdsBounds { .. }
+            | FaultKind::ScratchBounds { .. }
+            | FaultKind::Misaligned { .. } => ILLEGAL_ADDRESS,
             FaultKind::Trap { .. } if self.hostcall.complained() => ASSERT,
             FaultKind::Trap { .. } => LAUNCH_FAILURE,
             _ => self.stop(kernel, &fault.to_string()),
@@ -546,7 +573,9 @@ impl Runtime {
         let loaded = loaded.ok_or_else(|| Error::internal("a kernel ran that is not loaded"))?;
         let mut changes = Changes::default();
         if let (Some(counters), Some(ticket), Some((device, _))) = (&loaded.counters, ticket, &mut self.device) {
-            let index = counters.index_of(&kernel.name).ok_or_else(|| Error::internal("a kernel counts that the site table lacks"))?;
+            let index = counters
+                .index_of(&kernel.name)
+                .ok_or_else(|| Error::internal("a kernel counts that the site table lacks"))?;
             self.session.end_dispatch(&mut EmulatedMemory(device), ticket, Some(shape.launched()))?;
             let collector = self.session.collector_mut();
             let work = collector.kernel(&counters.map, index)?.work.get_or_insert(Work::default());
@@ -575,7 +604,8 @@ impl Runtime {
         Ok(())
     }
 
-    /// Ends the program as a GPU's fault does: whatever the kernel was to compute is missing, and a program that goes on would not know.
+    /// Ends the program as a GPU's fault does: whatever the kernel was to compute is missing, and a program that goes
+    /// on would not know.
     pub(crate) fn stop(&mut self, kernel: &str, reason: &str) -> ! {
         say_fault(kernel, reason);
         self.findings.finish(&self.settings.findings);

@@ -47,7 +47,8 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// Reads the configuration of the run and the environment; a value that makes no sense ends the program with exit code 2, because every count would be in doubt.
+    /// Reads the configuration of the run and the environment; a value that makes no sense ends the program with exit
+    /// code 2, because every count would be in doubt.
     pub(crate) fn read() -> Self {
         let config = RunConfig::read(|name| std::env::var(name).ok()).map_err(|error| error.to_string());
         if config.as_ref().is_ok_and(|config| config.is_over) {
@@ -122,7 +123,8 @@ const SAMPLE_INTERVAL: u32 = 1024;
 fn timing(config: &RunConfig) -> Result<Option<Timing>, String> {
     let sampled = config.collect.samples || config.samples.is_some();
     let wanted = sampled || config.collect.time || config.timing.is_some();
-    let latencies = config.latencies.iter().map(|text| text.parse().map_err(|error| format!("WAVETAP_LATENCY: {error}")));
+    let latencies =
+        config.latencies.iter().map(|text| text.parse().map_err(|error| format!("WAVETAP_LATENCY: {error}")));
     let latencies = latencies.collect::<Result<Vec<_>, _>>()?;
     let interval = NonZero::new(config.sample_interval.unwrap_or(SAMPLE_INTERVAL));
     let interval = interval.ok_or("WAVETAP_SAMPLE_INTERVAL=0: at least one cycle is needed")?;
@@ -142,7 +144,13 @@ mod tests {
     #[test]
     fn reads_every_variable() {
         let none = parse(&[]).unwrap();
-        assert!(none.target.is_none() && none.profile.is_none() && !none.strict && none.records == Records::PerWave && none.fuel.is_none());
+        assert!(
+            none.target.is_none()
+                && none.profile.is_none()
+                && !none.strict
+                && none.records == Records::PerWave
+                && none.fuel.is_none()
+        );
         assert!(none.poison && !parse(&[("WAVETAP_POISON", "0")]).unwrap().poison);
         let all = parse(&[
             ("WAVETAP_TARGET", "gfx906:sramecc+"),
@@ -169,10 +177,17 @@ mod tests {
         assert_eq!(timing.sample_interval.map(NonZero::get), Some(256));
         assert!(
             none.timing.is_none()
-                && parse(&[("WAVETAP_TIMING", "t")]).unwrap().timing.is_some_and(|timing| timing.sample_interval.is_none())
+                && parse(&[("WAVETAP_TIMING", "t")])
+                    .unwrap()
+                    .timing
+                    .is_some_and(|timing| timing.sample_interval.is_none())
         );
         let kept = parse(&[("WAVETAP_JOURNAL", "j"), ("WAVETAP_COLLECT", "counters,samples")]).unwrap();
-        assert!(kept.wants_counters() && !kept.wants_trace() && kept.timing.is_some_and(|timing| timing.sample_interval.is_some()));
+        assert!(
+            kept.wants_counters()
+                && !kept.wants_trace()
+                && kept.timing.is_some_and(|timing| timing.sample_interval.is_some())
+        );
         assert!(all.strict && all.per_wave && all.skip_kernels && !none.skip_kernels);
         assert_eq!(parse(&[("WAVETAP_RECORDS", "3")]).unwrap().records, Records::Shared(3));
     }

@@ -60,8 +60,10 @@ mod codes {
         NOT_MAPPED_AS_POINTER c"hipErrorNotMappedAsPointer" 213 c"resource not mapped as pointer"
         ECC_NOT_CORRECTABLE c"hipErrorECCNotCorrectable" 214 c"uncorrectable ECC error encountered"
         UNSUPPORTED_LIMIT c"hipErrorUnsupportedLimit" 215 c"limit is not supported on this architecture"
-        CONTEXT_ALREADY_IN_USE c"hipErrorContextAlreadyInUse" 216 c"exclusive-thread device already in use by a different thread"
-        PEER_ACCESS_UNSUPPORTED c"hipErrorPeerAccessUnsupported" 217 c"peer access is not supported between these two devices"
+        CONTEXT_ALREADY_IN_USE c"hipErrorContextAlreadyInUse" 216 c"exclusive-thread device already in use by a \
+            different thread"
+        PEER_ACCESS_UNSUPPORTED c"hipErrorPeerAccessUnsupported" 217 c"peer access is not supported between these two \
+            devices"
         INVALID_KERNEL_FILE c"hipErrorInvalidKernelFile" 218 c"invalid kernel file"
         INVALID_GRAPHICS_CONTEXT c"hipErrorInvalidGraphicsContext" 219 c"invalid OpenGL or DirectX context"
         INVALID_SOURCE c"hipErrorInvalidSource" 300 c"device kernel image is invalid"
@@ -83,23 +85,33 @@ mod codes {
         ASSERT c"hipErrorAssert" 710 c"device-side assert triggered"
         HOST_MEMORY_ALREADY_REGISTERED
             c"hipErrorHostMemoryAlreadyRegistered" 712 c"part or all of the requested memory range is already mapped"
-        HOST_MEMORY_NOT_REGISTERED c"hipErrorHostMemoryNotRegistered" 713 c"pointer does not correspond to a registered memory region"
+        HOST_MEMORY_NOT_REGISTERED c"hipErrorHostMemoryNotRegistered" 713 c"pointer does not correspond to a \
+            registered memory region"
         LAUNCH_FAILURE c"hipErrorLaunchFailure" 719 c"unspecified launch failure"
         COOPERATIVE_LAUNCH_TOO_LARGE c"hipErrorCooperativeLaunchTooLarge" 720 c"too many blocks in cooperative launch"
         NOT_SUPPORTED c"hipErrorNotSupported" 801 c"operation not supported"
-        STREAM_CAPTURE_UNSUPPORTED c"hipErrorStreamCaptureUnsupported" 900 c"operation not permitted when stream is capturing"
-        STREAM_CAPTURE_INVALIDATED c"hipErrorStreamCaptureInvalidated" 901 c"operation failed due to a previous error during capture"
-        STREAM_CAPTURE_MERGE c"hipErrorStreamCaptureMerge" 902 c"operation would result in a merge of separate capture sequences"
-        STREAM_CAPTURE_UNMATCHED c"hipErrorStreamCaptureUnmatched" 903 c"capture was not ended in the same stream as it began"
+        STREAM_CAPTURE_UNSUPPORTED c"hipErrorStreamCaptureUnsupported" 900 c"operation not permitted when stream is \
+            capturing"
+        STREAM_CAPTURE_INVALIDATED c"hipErrorStreamCaptureInvalidated" 901 c"operation failed due to a previous error \
+            during capture"
+        STREAM_CAPTURE_MERGE c"hipErrorStreamCaptureMerge" 902 c"operation would result in a merge of separate capture \
+            sequences"
+        STREAM_CAPTURE_UNMATCHED c"hipErrorStreamCaptureUnmatched" 903 c"capture was not ended in the same stream as \
+            it began"
         STREAM_CAPTURE_UNJOINED c"hipErrorStreamCaptureUnjoined" 904 c"capturing stream has unjoined work"
-        STREAM_CAPTURE_ISOLATION c"hipErrorStreamCaptureIsolation" 905 c"dependency created on uncaptured work in another stream"
+        STREAM_CAPTURE_ISOLATION c"hipErrorStreamCaptureIsolation" 905 c"dependency created on uncaptured work in \
+            another stream"
         STREAM_CAPTURE_IMPLICIT
-            c"hipErrorStreamCaptureImplicit" 906 c"operation would make the legacy stream depend on a capturing blocking stream"
-        CAPTURED_EVENT c"hipErrorCapturedEvent" 907 c"operation not permitted on an event last recorded in a capturing stream"
+            c"hipErrorStreamCaptureImplicit" 906 c"operation would make the legacy stream depend on a capturing \
+                blocking stream"
+        CAPTURED_EVENT c"hipErrorCapturedEvent" 907 c"operation not permitted on an event last recorded in a capturing \
+            stream"
         STREAM_CAPTURE_WRONG_THREAD
-            c"hipErrorStreamCaptureWrongThread" 908 c"attempt to terminate a thread-local capture sequence from another thread"
+            c"hipErrorStreamCaptureWrongThread" 908 c"attempt to terminate a thread-local capture sequence from \
+                another thread"
         GRAPH_EXEC_UPDATE_FAILURE
-            c"hipErrorGraphExecUpdateFailure" 910 c"the graph update needs changes that an instantiated graph cannot take"
+            c"hipErrorGraphExecUpdateFailure" 910 c"the graph update needs changes that an instantiated graph cannot \
+                take"
         UNKNOWN c"hipErrorUnknown" 999 c"unknown error"
         RUNTIME_MEMORY c"hipErrorRuntimeMemory" 1052 c"runtime memory call returned error"
         RUNTIME_OTHER c"hipErrorRuntimeOther" 1053 c"runtime call other than memory returned error"
@@ -139,7 +151,8 @@ pub(crate) fn working() -> Outcome {
     }
 }
 
-/// Runs an entry point, turns its outcome into its return value and remembers an error. "Not ready" is an answer, not an error.
+/// Runs an entry point, turns its outcome into its return value and remembers an error. "Not ready" is an answer, not
+/// an error.
 pub(crate) fn answer(body: impl FnOnce() -> Outcome) -> Status {
     match working().and_then(|()| body()) {
         Ok(()) => SUCCESS,
@@ -157,7 +170,8 @@ pub(crate) const fn is_per_thread(name: &str) -> bool {
     matches!(name.as_bytes(), [.., b'_', b's', b'p', b't'])
 }
 
-/// Defines entry points: exported functions whose body gives an [`Outcome`]. Names after a `/` are exported too and do the same.
+/// Defines entry points: exported functions whose body gives an [`Outcome`]. Names after a `/` are exported too and do
+/// the same.
 macro_rules! entry_points {
     ($($(#[$meta:meta])* fn $name:ident $(/ $also:ident)* ($($arguments:tt)*) $body:block)*) => {$(
         $crate::status::entry_point! { { $(#[$meta])* } $name $($also)* ; ($($arguments)*) $body }

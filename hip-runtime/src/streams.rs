@@ -79,14 +79,19 @@ pub(crate) struct Streams {
 impl Streams {
     fn create(&mut self, flags: c_uint, priority: c_int) -> usize {
         let handle = handle();
-        self.streams.insert(handle, Stream { flags, priority: priority.clamp(PRIORITIES[1], PRIORITIES[0]), captured: None });
+        self.streams
+            .insert(handle, Stream { flags, priority: priority.clamp(PRIORITIES[1], PRIORITIES[0]), captured: None });
         handle
     }
 
     /// A stream; those that always exist are there without having been created.
     pub(crate) fn stream(&mut self, handle: *mut c_void) -> Outcome<&mut Stream> {
         let handle = handle as usize;
-        if handle <= PER_THREAD { Ok(self.streams.entry(handle).or_default()) } else { self.streams.get_mut(&handle).ok_or(INVALID_HANDLE) }
+        if handle <= PER_THREAD {
+            Ok(self.streams.entry(handle).or_default())
+        } else {
+            self.streams.get_mut(&handle).ok_or(INVALID_HANDLE)
+        }
     }
 
     /// Whether a stream is the one that others wait for.
@@ -138,7 +143,11 @@ impl Streams {
     fn reached(&mut self, handle: *mut c_void) -> Outcome<Option<u64>> {
         let event = self.event(handle)?;
         let (captured, pending) = (event.captured.clone(), event.pending);
-        if captured.is_some_and(|captured| self.captures.is_active(captured.capture)) { Err(CAPTURED_EVENT) } else { Ok(pending) }
+        if captured.is_some_and(|captured| self.captures.is_active(captured.capture)) {
+            Err(CAPTURED_EVENT)
+        } else {
+            Ok(pending)
+        }
     }
 }
 
@@ -294,13 +303,17 @@ entry_points! {
     }
 
     /// Calls a function when all before it has been done.
-    fn hipStreamAddCallback / hipStreamAddCallback_spt(stream: *mut c_void, callback: Option<Callback>, data: *mut c_void, flags: c_uint) {
+    fn hipStreamAddCallback / hipStreamAddCallback_spt(
+        stream: *mut c_void, callback: Option<Callback>, data: *mut c_void, flags: c_uint
+    ) {
         let callback = callback.filter(|_| flags == 0).ok_or(INVALID_VALUE)?;
         submit(stream, Operation::Host { call: HostCall::OfStream(callback, stream as usize), data: data as usize })
     }
 
     /// Calls a function when all before it has been done.
-    fn hipLaunchHostFunc / hipLaunchHostFunc_spt(stream: *mut c_void, function: Option<HostFunction>, data: *mut c_void) {
+    fn hipLaunchHostFunc / hipLaunchHostFunc_spt(
+        stream: *mut c_void, function: Option<HostFunction>, data: *mut c_void
+    ) {
         let function = function.ok_or(INVALID_VALUE)?;
         submit(stream, Operation::Host { call: HostCall::Plain(function), data: data as usize })
     }

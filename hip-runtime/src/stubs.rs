@@ -14,7 +14,8 @@ fn missing(name: &str) -> Status {
     answer(|| Err(NOT_SUPPORTED))
 }
 
-/// Exports a function that says its name. On x86-64 a function may be passed any number of arguments that it does not look at.
+/// Exports a function that says its name. On x86-64 a function may be passed any number of arguments that it does not
+/// look at.
 macro_rules! stub {
     ($name:ident) => {
         #[unsafe(no_mangle)]

@@ -1,11 +1,13 @@
 //! What streams have been given to do and have not done.
 //!
-//! Most operations are done at once by the thread that submits them, which is as fast as can be and always in the same order. Two sorts are not: those that come
-//! after something that has not been done, and kernels that do not end within so many instructions, as one that waits for the host does. Such are tasks: a thread of
-//! this library runs them one share after the other, all kernels in flight in turn, while the program goes on. Functions of the program are called by a second
-//! thread. The library's lock is held while a task runs, and given up as soon as another thread wants it.
+//! Most operations are done at once by the thread that submits them, which is as fast as can be and always in the same
+//! order. Two sorts are not: those that come after something that has not been done, and kernels that do not end within
+//! so many instructions, as one that waits for the host does. Such are tasks: a thread of this library runs them one
+//! share after the other, all kernels in flight in turn, while the program goes on. Functions of the program are called
+//! by a second thread. The library's lock is held while a task runs, and given up as soon as another thread wants it.
 //!
-//! Tasks form an acyclic graph: what a stream is given comes after what it was given before; the legacy default stream and the blocking ones come after each other.
+//! Tasks form an acyclic graph: what a stream is given comes after what it was given before; the legacy default stream
+//! and the blocking ones come after each other.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -24,22 +26,26 @@ use crate::runtime::{Runtime, WAITING, runtime};
 use crate::status::*;
 use crate::streams::LEGACY;
 
-/// Wave-instructions of a kernel that is one of several in flight, before it is another one's turn: one may wait for the other again and again.
+/// Wave-instructions of a kernel that is one of several in flight, before it is another one's turn: one may wait for
+/// the other again and again.
 const TURN: u64 = 20_000;
 
 /// The same where several threads run the kernel, which takes its time to begin.
 const DIVIDED_TURN: u64 = 500_000;
 
-/// Wave-instructions of a kernel where nothing else can be done, after which it is seen whether there is something else to do.
+/// Wave-instructions of a kernel where nothing else can be done, after which it is seen whether there is something else
+/// to do.
 const LONG_TURN: u64 = 2_000_000;
 
-/// How long the thread that runs tasks lets others go first who wait for the lock: a kernel's turn takes longer than most calls, which mostly come one after the other.
+/// How long the thread that runs tasks lets others go first who wait for the lock: a kernel's turn takes longer than
+/// most calls, which mostly come one after the other.
 const REST: Duration = Duration::from_micros(200);
 
 /// How often a value is looked at that a stream waits for.
 const POLL: Duration = Duration::from_micros(100);
 
-/// How long the thread that submits a function waits for it to return: usually it does at once, and the program's output has its usual order.
+/// How long the thread that submits a function waits for it to return: usually it does at once, and the program's
+/// output has its usual order.
 const CALL: Duration = Duration::from_millis(20);
 
 /// Something has been done, or there is something to do.
@@ -109,7 +115,8 @@ impl Tasks {
 
     /// What must have been done before the next operation of a stream.
     fn before(&self, (stream, blocking): Place) -> Vec<u64> {
-        let waits = |other: usize, blocks: bool| other == stream || stream == LEGACY && blocks || blocking && other == LEGACY;
+        let waits =
+            |other: usize, blocks: bool| other == stream || stream == LEGACY && blocks || blocking && other == LEGACY;
         let all = self.last.iter().filter(|(other, (task, blocks))| waits(**other, *blocks) && self.has(*task));
         all.map(|(_, (task, _))| *task).collect()
     }
@@ -172,7 +179,10 @@ impl Tasks {
             [] => "the program does not wait in a call of HIP".into(),
             [call] => format!("the program waits in {call}"),
             [first, rest @ ..] => {
-                format!("threads of the program wait in {first}{}", rest.iter().map(|call| format!(", {call}")).collect::<String>())
+                format!(
+                    "threads of the program wait in {first}{}",
+                    rest.iter().map(|call| format!(", {call}")).collect::<String>()
+                )
             }
         }
     }
@@ -343,8 +353,8 @@ impl Runtime {
         }
         let stream = self.tasks.tasks.get(&number).map_or(LEGACY, |task| task.stream);
         eprintln!(
-            "wavetap: kernel {} of {} has executed {} wave-instructions and its waves go round in loops: they wait for what has not come for {} s; {}; {}. It is ended when \
-             it has executed {} (--fuel)",
+            "wavetap: kernel {} of {} has executed {} wave-instructions and its waves go round in loops: they wait for \
+                what has not come for {} s; {}; {}. It is ended when it has executed {} (--fuel)",
             of.name(),
             stream_name(stream),
             of.executed(),
@@ -362,7 +372,9 @@ impl Runtime {
         }
         self.tasks.told = true;
         for number in &self.tasks.ready {
-            if let Some(Task { stream, work: Work::Waiting(Operation::WaitValue(wait)), .. }) = self.tasks.tasks.get(number) {
+            if let Some(Task { stream, work: Work::Waiting(Operation::WaitValue(wait)), .. }) =
+                self.tasks.tasks.get(number)
+            {
                 eprintln!(
                     "wavetap: {} has waited for {} s for {}, which are {:#x}; {}; {}",
                     stream_name(*stream),
@@ -469,13 +481,16 @@ pub(crate) fn called(name: &'static str) {
     CALLED.set(name);
 }
 
-/// Waits while there are such tasks. What went wrong with a task is told the first who waits. A function that a stream calls cannot wait for streams, as in HIP: other
-/// functions are called after it.
+/// Waits while there are such tasks. What went wrong with a task is told the first who waits. A function that a stream
+/// calls cannot wait for streams, as in HIP: other functions are called after it.
 fn wait_while(mut is_there: impl FnMut(&Tasks) -> bool) -> Outcome {
     let mut runtime = runtime();
     if is_there(&runtime.tasks) {
         if CALLING.get().is_some() {
-            eprintln!("wavetap: {}: a function that a stream calls waits for streams, which HIP does not allow", CALLED.get());
+            eprintln!(
+                "wavetap: {}: a function that a stream calls waits for streams, which HIP does not allow",
+                CALLED.get()
+            );
             return Err(NOT_SUPPORTED);
         }
         let call = CALLED.get();

@@ -70,7 +70,9 @@ fn offset(out: *mut usize) {
 
 entry_points! {
     /// Binds a texture reference to plain memory.
-    fn hipBindTexture(out: *mut usize, reference: *mut c_void, address: u64, format: *const ChannelFormat, size: usize) {
+    fn hipBindTexture(
+        out: *mut usize, reference: *mut c_void, address: u64, format: *const ChannelFormat, size: usize
+    ) {
         let resource = Resource { kind: 2, place: address, format: raw::load(format)?, size, height: 0, pitch: 0 };
         offset(out);
         bind(reference.cast(), resource)
@@ -78,10 +80,12 @@ entry_points! {
 
     /// Binds a texture reference to rows of plain memory.
     fn hipBindTexture2D(
-        out: *mut usize, reference: *mut c_void, address: u64, format: *const ChannelFormat, width: usize, height: usize, pitch: usize,
+        out: *mut usize, reference: *mut c_void, address: u64, format: *const ChannelFormat, width: usize,
+            height: usize, pitch: usize,
     ) {
         offset(out);
-        bind(reference.cast(), Resource { kind: 3, place: address, format: raw::load(format)?, size: width, height, pitch })
+        let format = raw::load(format)?;
+        bind(reference.cast(), Resource { kind: 3, place: address, format, size: width, height, pitch })
     }
 
     /// Binds a texture reference to an array.
@@ -90,7 +94,8 @@ entry_points! {
         if raw::load(format)? != arrays::find(array).map_err(|_| INVALID_VALUE)?.format {
             return Err(NOT_SUPPORTED);
         }
-        let resource = Resource { kind: 0, place: array as u64, format: ChannelFormat::default(), size: 0, height: 0, pitch: 0 };
+        let format = ChannelFormat::default();
+        let resource = Resource { kind: 0, place: array as u64, format, size: 0, height: 0, pitch: 0 };
         bind(reference.cast(), resource)
     }
 

@@ -107,7 +107,11 @@ fn check(target: Target, resource: &Resource, sampled: &Sampled) -> Outcome {
                 Ok(())
             }
         }
-        LINEAR if aligned(resource.place) && resource.size / resource.format.bytes().max(1) < TEXTURE_LINEAR as usize => Ok(()),
+        LINEAR
+            if aligned(resource.place) && resource.size / resource.format.bytes().max(1) < TEXTURE_LINEAR as usize =>
+        {
+            Ok(())
+        }
         PITCH_2D
             if aligned(resource.place)
                 && resource.size.max(resource.height) < TEXTURE_SIDE as usize
@@ -151,7 +155,13 @@ pub(crate) fn create(resource: Resource, sampled: Sampled, view: Option<View>) -
         }
         _ => {
             resource.format.components()?;
-            image_objects::rows(target, resource.place, (resource.size, resource.height), resource.pitch, read(resource.format))?
+            image_objects::rows(
+                target,
+                resource.place,
+                (resource.size, resource.height),
+                resource.pitch,
+                read(resource.format),
+            )?
         }
     };
     // Plain memory is not filtered.
@@ -229,13 +239,30 @@ impl DriverResource {
             LINEAR | PITCH_2D => ChannelFormat::of(self.format, self.components)?,
             _ => ChannelFormat::default(),
         };
-        Ok(Resource { kind: self.kind, place: self.place, format, size: self.size, height: self.height, pitch: self.pitch })
+        Ok(Resource {
+            kind: self.kind,
+            place: self.place,
+            format,
+            size: self.size,
+            height: self.height,
+            pitch: self.pitch,
+        })
     }
 
     fn of(from: &Resource) -> Self {
         let Resource { kind, place, format, size, height, pitch } = *from;
         let components = format.components().unwrap_or(0) as c_uint;
-        DriverResource { kind, place, format: format.format(), components, size, height, pitch, reserved: [0; 11], flags: 0 }
+        DriverResource {
+            kind,
+            place,
+            format: format.format(),
+            components,
+            size,
+            height,
+            pitch,
+            reserved: [0; 11],
+            flags: 0,
+        }
     }
 }
 
@@ -257,8 +284,9 @@ impl DriverSampled {
 
     fn of(from: &Sampled) -> Self {
         let flag = |set: bool, flag| if set { flag } else { 0 };
-        let flags =
-            flag(from.read_mode != READ_NORMALIZED, AS_INTEGER) | flag(from.normalized != 0, NORMALIZED) | flag(from.srgb != 0, SRGB);
+        let flags = flag(from.read_mode != READ_NORMALIZED, AS_INTEGER)
+            | flag(from.normalized != 0, NORMALIZED)
+            | flag(from.srgb != 0, SRGB);
         DriverSampled {
             address_mode: from.address_mode,
             filter_mode: from.filter_mode,
@@ -279,7 +307,9 @@ fn view(view: *const c_void) -> Outcome<Option<View>> {
 
 entry_points! {
     /// Makes a texture object.
-    fn hipCreateTextureObject(out: *mut u64, resource: *const c_void, texture: *const c_void, resource_view: *const c_void) {
+    fn hipCreateTextureObject(
+        out: *mut u64, resource: *const c_void, texture: *const c_void, resource_view: *const c_void
+    ) {
         image_objects::images(runtime().device()?.target())?;
         let object = create(raw::load(resource.cast())?, raw::load(texture.cast())?, view(resource_view)?)?;
         raw::store(out, object)
@@ -306,7 +336,9 @@ entry_points! {
     }
 
     /// Makes a texture object by the driver's description.
-    fn hipTexObjectCreate(out: *mut u64, resource: *const c_void, texture: *const c_void, resource_view: *const c_void) {
+    fn hipTexObjectCreate(
+        out: *mut u64, resource: *const c_void, texture: *const c_void, resource_view: *const c_void
+    ) {
         image_objects::images(runtime().device()?.target())?;
         let resource = raw::load(resource.cast::<DriverResource>())?.resource()?;
         let object = create(resource, raw::load(texture.cast::<DriverSampled>())?.sampled(), view(resource_view)?)?;
@@ -329,7 +361,9 @@ entry_points! {
     }
 
     /// Makes a surface object over an array.
-    fn hipCreateSurfaceObject / _Z22hipCreateSurfaceObjectPP13__hip_surfacePK15hipResourceDesc(out: *mut u64, resource: *const c_void) {
+    fn hipCreateSurfaceObject / _Z22hipCreateSurfaceObjectPP13__hip_surfacePK15hipResourceDesc(
+        out: *mut u64, resource: *const c_void
+    ) {
         let target = runtime().device()?.target();
         image_objects::images(target)?;
         let resource = raw::load(resource.cast::<Resource>())?;

@@ -8,7 +8,8 @@ use wavetap::error::Result;
 use wavetap::isa::Target;
 use wavetap::profile::map::Source;
 use wavetap::profile::samples::{
-    self, CorrelationId, DispatchInfo, HardwareId, KernelDispatch, KernelSymbol, Pc, Record, Sample, Samples, Snapshot, WorkgroupId,
+    self, CorrelationId, DispatchInfo, HardwareId, KernelDispatch, KernelSymbol, Pc, Record, Sample, Samples, Snapshot,
+    WorkgroupId,
 };
 use wavetap::profile::time::{DispatchTime, InstructionCycles, KernelTime, MemoryTime, TimeProfile};
 
@@ -109,10 +110,15 @@ impl Timer {
             let at = match totals.instructions.binary_search_by_key(&address, |each| each.address) {
                 Ok(at) => at,
                 Err(at) => {
-                    let before =
-                        known.instructions.binary_search_by_key(&address, |each| each.address).ok().map(|at| &known.instructions[at]);
+                    let before = known
+                        .instructions
+                        .binary_search_by_key(&address, |each| each.address)
+                        .ok()
+                        .map(|at| &known.instructions[at]);
                     let text = || before.map(|each| (address, each.instruction.clone(), each.source.clone()));
-                    let Some((address, instruction, source)) = text().or_else(|| instruction(place.address)) else { continue };
+                    let Some((address, instruction, source)) = text().or_else(|| instruction(place.address)) else {
+                        continue;
+                    };
                     let new = InstructionCycles {
                         address,
                         instruction,
@@ -189,7 +195,9 @@ fn add_samples(
             None => {
                 let Some((offset, text, source)) = instruction(sample.place.address) else { continue };
                 all.strings.pc_sample_instructions.push(text);
-                all.strings.pc_sample_comments.push(source.map(|place| format!("{}:{}", place.file, place.line)).unwrap_or_default());
+                all.strings
+                    .pc_sample_comments
+                    .push(source.map(|place| format!("{}:{}", place.file, place.line)).unwrap_or_default());
                 let new = (all.strings.pc_sample_instructions.len() - 1, offset);
                 texts.insert(key, new);
                 new
@@ -209,7 +217,10 @@ fn add_samples(
                 wave_issued: sample.stalled.is_none().into(),
                 inst_type: if sample.stalled.is_none() { sample.instruction_type() } else { "NO_INST" },
                 wave_cnt: sample.resident,
-                snapshot: Snapshot { stall_reason: sample.stalled.map_or("NONE", StallReason::name), dual_issue_valu: 0 },
+                snapshot: Snapshot {
+                    stall_reason: sample.stalled.map_or("NONE", StallReason::name),
+                    dual_issue_valu: 0,
+                },
             },
             inst_index,
         });

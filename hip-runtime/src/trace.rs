@@ -31,7 +31,11 @@ pub(crate) struct Names {
 
 impl Tracer {
     pub(crate) fn new() -> Self {
-        Tracer { profile: Profile::new(Origin::Trace, Backend::Emulator), places: HashMap::new(), objects: HashMap::new() }
+        Tracer {
+            profile: Profile::new(Origin::Trace, Backend::Emulator),
+            places: HashMap::new(),
+            objects: HashMap::new(),
+        }
     }
 
     pub(crate) fn profile(&self) -> &Profile {
@@ -48,7 +52,14 @@ impl Tracer {
     }
 
     /// Adds a dispatch of `kernel` and gives the kernel's place.
-    pub(crate) fn add(&mut self, kernel: &str, loaded: &Loaded, target: Target, stats: &DispatchStats, shape: &Shape) -> Result<usize> {
+    pub(crate) fn add(
+        &mut self,
+        kernel: &str,
+        loaded: &Loaded,
+        target: Target,
+        stats: &DispatchStats,
+        shape: &Shape,
+    ) -> Result<usize> {
         let id = loaded.object.id;
         let names = match self.objects.entry(id.0) {
             std::collections::hash_map::Entry::Occupied(entry) => entry.into_mut(),
@@ -69,7 +80,8 @@ impl Tracer {
         let Some(trace) = &stats.trace else { return Ok(place) };
         let code = CodeObject::parse(&loaded.bytes)?;
         let original = Originals::of(loaded, kernel, &code);
-        let found = trace.sites(id).into_iter().filter_map(|(address, counts)| Some((original.address(address)?, counts)));
+        let found =
+            trace.sites(id).into_iter().filter_map(|(address, counts)| Some((original.address(address)?, counts)));
         let of_map = original.sites.iter().filter(|site| !Trace::finds(&site.kind));
         let of_map = of_map.filter_map(|site| Some((site.address, trace.counts(&site.kind, id, &site.rewritten)?)));
         for (address, counts) in found.chain(of_map) {
@@ -113,14 +125,21 @@ struct CountedSite {
 
 impl Originals {
     pub(crate) fn of(loaded: &Loaded, kernel: &str, code: &CodeObject<'_>) -> Self {
-        let map = loaded.counters.as_ref().and_then(|counters| counters.map.kernels.iter().find(|mapped| mapped.name == kernel));
+        let map = loaded
+            .counters
+            .as_ref()
+            .and_then(|counters| counters.map.kernels.iter().find(|mapped| mapped.name == kernel));
         let Some(map) = map else {
             return Originals { rewritten: None, texts: HashMap::new(), original_end: 0, sites: Vec::new() };
         };
         let mut moved: HashMap<u64, Vec<u64>> = HashMap::new();
         map.addresses.iter().for_each(|pair| moved.entry(pair.original).or_default().push(pair.rewritten));
         let rewritten = |address: u64| moved.get(&address).cloned().unwrap_or_default();
-        let site = |site: &Site| CountedSite { address: site.address, kind: Arc::clone(&site.kind), rewritten: rewritten(site.address) };
+        let site = |site: &Site| CountedSite {
+            address: site.address,
+            kind: Arc::clone(&site.kind),
+            rewritten: rewritten(site.address),
+        };
         Originals {
             rewritten: Some(map.addresses.iter().map(|pair| (pair.rewritten, pair.original)).collect()),
             original_end: code.elf().section(".text").map_or(0, |section| section.address + section.size),

@@ -39,7 +39,8 @@ fn not_selected() -> Why {
     (NotCounted::NotSelected, "it was not selected when its file was rewritten".to_owned())
 }
 
-/// LDS of the workgroups of a launch, and why there is no room in it for the kernel's counters, if there is none: then they have what they would have without counters.
+/// LDS of the workgroups of a launch, and why there is no room in it for the kernel's counters, if there is none: then
+/// they have what they would have without counters.
 pub(crate) fn lds(with_counters: u64, original: u64, shape: &Shape, target: Target) -> (u64, Option<Why>) {
     let (dynamic, most) = (u64::from(shape.dynamic_lds), u64::from(target.lds_bytes()));
     if with_counters + dynamic <= most {
@@ -47,8 +48,8 @@ pub(crate) fn lds(with_counters: u64, original: u64, shape: &Shape, target: Targ
     }
     let counters = with_counters.saturating_sub(original);
     let detail = format!(
-        "its counters take {counters} bytes of LDS, and the launch with {dynamic} bytes of dynamic LDS and {original} of static has room for {} of {most}: \
-         --counters global counts it",
+        "its counters take {counters} bytes of LDS, and the launch with {dynamic} bytes of dynamic LDS and {original} \
+            of static has room for {} of {most}: --counters global counts it",
         most.saturating_sub(original + dynamic)
     );
     (original + dynamic, Some((NotCounted::LdsDoesNotFit, detail)))
@@ -58,7 +59,10 @@ pub(crate) fn lds(with_counters: u64, original: u64, shape: &Shape, target: Targ
 pub(crate) fn refused(status: Status) -> Why {
     let name = status::name(status).to_string_lossy();
     if status == status::NO_BINARY_FOR_GPU {
-        return (NotCounted::NoCode, format!("{name}: there is no code for the device that is emulated, or it could not be loaded"));
+        return (
+            NotCounted::NoCode,
+            format!("{name}: there is no code for the device that is emulated, or it could not be loaded"),
+        );
     }
     (NotCounted::LaunchFailed, format!("the launch was refused with {name}, with counters or without"))
 }
@@ -77,7 +81,12 @@ pub(crate) struct Uncounted {
 
 impl Uncounted {
     /// One dispatch of a kernel; there is nothing loaded if there is no code for the device.
-    pub(crate) fn dispatch(&mut self, kernel: &KernelRef, loaded: Option<&Loaded>, (why, detail): Why) -> Result<UncountedDispatches> {
+    pub(crate) fn dispatch(
+        &mut self,
+        kernel: &KernelRef,
+        loaded: Option<&Loaded>,
+        (why, detail): Why,
+    ) -> Result<UncountedDispatches> {
         let (object, target) = match (self.objects.get(&kernel.image), loaded) {
             (Some(known), Some(_)) => known.clone(),
             (None, Some(loaded)) => self.objects.entry(kernel.image).or_insert(identity(loaded)?).clone(),

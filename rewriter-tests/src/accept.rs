@@ -1,5 +1,5 @@
-//! Whether everybody takes a rewritten file: our own checker, LLVM's readers and goblin; and, through goblin alone, whether every original byte is
-//! still where it was.
+//! Whether everybody takes a rewritten file: our own checker, LLVM's readers and goblin; and, through goblin alone,
+//! whether every original byte is still where it was.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -17,7 +17,8 @@ use crate::command::{self, Finished};
 const READELF: &str = "llvm-readelf-19";
 const OBJDUMP: &str = "llvm-objdump-19";
 
-/// Sections whose bytes a rewrite may change: symbol, string, hash and relocation tables, what points at them, and the wrappers of the bundles.
+/// Sections whose bytes a rewrite may change: symbol, string, hash and relocation tables, what points at them, and the
+/// wrappers of the bundles.
 const MAY_CHANGE: &[&str] = &[".dynamic", ".hipFatBinSegment", ".got", ".data.rel.ro", ".init_array"];
 
 /// Size of a kernel descriptor (AMDGPUUsage, "Kernel Descriptor").
@@ -39,7 +40,12 @@ pub fn rewritten(original: &Path, rewritten: &Path) -> Result<(), Failure> {
     let (first, second) = (parse(&before)?, parse(&after)?);
     let (first, second): (Vec<_>, Vec<_>) = (first.code_objects().collect(), second.code_objects().collect());
     if first.len() != second.len() || first.is_empty() {
-        return Err(format!("{}: {} code objects, the original has {}", rewritten.display(), second.len(), first.len()));
+        return Err(format!(
+            "{}: {} code objects, the original has {}",
+            rewritten.display(),
+            second.len(),
+            first.len()
+        ));
     }
     let folder = tempfile::tempdir().map_err(|e| e.to_string())?;
     for (index, (a, b)) in first.iter().zip(&second).enumerate() {
@@ -97,8 +103,12 @@ pub fn nothing_moved(before: &[u8], after: &[u8]) -> Result<(), Failure> {
     let parse = |bytes, which| Elf::parse(bytes).map_err(|e| format!("goblin does not accept the {which}: {e}"));
     let (old, new) = (parse(before, "original")?, parse(after, "rewritten file")?);
     let symbols = |elf: &Elf<'_>| -> BTreeSet<(String, u64, u64)> {
-        let named = elf.syms.iter().filter_map(|s| elf.strtab.get_at(s.st_name).map(|n| (n.to_owned(), s.st_value, s.st_size)));
-        let dynamic = elf.dynsyms.iter().filter_map(|s| elf.dynstrtab.get_at(s.st_name).map(|n| (n.to_owned(), s.st_value, s.st_size)));
+        let named =
+            elf.syms.iter().filter_map(|s| elf.strtab.get_at(s.st_name).map(|n| (n.to_owned(), s.st_value, s.st_size)));
+        let dynamic = elf
+            .dynsyms
+            .iter()
+            .filter_map(|s| elf.dynstrtab.get_at(s.st_name).map(|n| (n.to_owned(), s.st_value, s.st_size)));
         named.chain(dynamic).filter(|(name, ..)| !name.is_empty()).collect()
     };
     if let Some((name, value, size)) = symbols(&old).difference(&symbols(&new)).next() {
@@ -110,7 +120,9 @@ pub fn nothing_moved(before: &[u8], after: &[u8]) -> Result<(), Failure> {
         .filter(|(name, _, size)| name.ends_with(".kd") && *size == DESCRIPTOR)
         .map(|(_, value, size)| value..value + size)
         .collect();
-    for section in old.section_headers.iter().filter(|s| s.sh_type == SHT_PROGBITS && s.sh_flags & u64::from(SHF_ALLOC) != 0) {
+    for section in
+        old.section_headers.iter().filter(|s| s.sh_type == SHT_PROGBITS && s.sh_flags & u64::from(SHF_ALLOC) != 0)
+    {
         let name = old.shdr_strtab.get_at(section.sh_name).unwrap_or("?");
         if MAY_CHANGE.contains(&name) {
             continue;
@@ -127,15 +139,14 @@ pub fn nothing_moved(before: &[u8], after: &[u8]) -> Result<(), Failure> {
 }
 
 fn byte_at(elf: &Elf<'_>, file: &[u8], address: u64) -> Option<u8> {
-    let segment = elf
-        .program_headers
-        .iter()
-        .find(|p| p.p_type == goblin::elf::program_header::PT_LOAD && p.p_vaddr <= address && address - p.p_vaddr < p.p_filesz)?;
+    let segment = elf.program_headers.iter().find(|p| {
+        p.p_type == goblin::elf::program_header::PT_LOAD && p.p_vaddr <= address && address - p.p_vaddr < p.p_filesz
+    })?;
     file.get((segment.p_offset + (address - segment.p_vaddr)) as usize).copied()
 }
 
-/// What loaders rely on and no reader checks: `PT_LOAD`s ascend, do not overlap, and are congruent to their file offset modulo the page; nothing
-/// is writable and executable.
+/// What loaders rely on and no reader checks: `PT_LOAD`s ascend, do not overlap, and are congruent to their file offset
+/// modulo the page; nothing is writable and executable.
 fn segments_are_sound(elf: &Elf<'_>, file: &[u8]) -> Result<(), Failure> {
     const PAGE: u64 = 4096;
     let mut end = 0;

@@ -1,10 +1,10 @@
 //! Which registers an instruction reads and writes, by name and one by one: by our tables and by LLVM's.
 //!
-//! LLVM's side is what `llvm-access` (see `llvm-access/build.sh`) prints for a word. Names are `v7`, `a7`, `s7`, `ttmp3`, `vcc_lo`, `exec_hi`, `m0`, `scc`,
-//! `mode` and so on, the same on all targets.
+//! LLVM's side is what `llvm-access` (see `llvm-access/build.sh`) prints for a word. Names are `v7`, `a7`, `s7`,
+//! `ttmp3`, `vcc_lo`, `exec_hi`, `m0`, `scc`, `mode` and so on, the same on all targets.
 //!
-//! A result that fills one half of a register leaves the other as it was. LLVM has names for halves (`v7.l`); here such a write is a read and a
-//! write of the whole register.
+//! A result that fills one half of a register leaves the other as it was. LLVM has names for halves (`v7.l`); here such
+//! a write is a read and a write of the whole register.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -27,11 +27,13 @@ impl Access {
     /// By our tables.
     #[must_use]
     pub fn ours(target: Target, inst: &Inst) -> Access {
-        let names = |regs: &mut dyn Iterator<Item = Reg>| -> Names { regs.flat_map(|reg| names(target, reg)).collect() };
+        let names =
+            |regs: &mut dyn Iterator<Item = Reg>| -> Names { regs.flat_map(|reg| names(target, reg)).collect() };
         Access { reads: names(&mut inst.reads()), writes: names(&mut inst.writes()) }
     }
 
-    /// From an answer of `llvm-access`, without the size in front: opcode, reads, writes and more, with tabs between them.
+    /// From an answer of `llvm-access`, without the size in front: opcode, reads, writes and more, with tabs between
+    /// them.
     #[must_use]
     pub fn llvm(answer: &str) -> Option<Access> {
         let mut parts = answer.split('\t').skip(1);
@@ -82,8 +84,12 @@ pub fn names(target: Target, reg: Reg) -> impl Iterator<Item = String> {
 }
 
 /// The first operand codes of registers with two halves, and their names.
-const PAIRS: [(u16, &str); 4] =
-    [(scalar::FLAT_SCRATCH, "flat_scr"), (scalar::XNACK_MASK, "xnack_mask"), (scalar::VCC, "vcc"), (scalar::EXEC, "exec")];
+const PAIRS: [(u16, &str); 4] = [
+    (scalar::FLAT_SCRATCH, "flat_scr"),
+    (scalar::XNACK_MASK, "xnack_mask"),
+    (scalar::VCC, "vcc"),
+    (scalar::EXEC, "exec"),
+];
 /// Those without, and the read-only sources.
 const SINGLE: [(u16, &str); 14] = [
     (230, "src_flat_scratch_base_lo"),
@@ -107,7 +113,9 @@ fn name(target: Target, file: RegFile, number: u16) -> String {
         RegFile::Vector => return format!("v{number}"),
         RegFile::Accum => return format!("a{number}"),
         // What comes behind has operand codes of its own on gfx8 and gfx9.
-        RegFile::Scalar if number < scalar::FLAT_SCRATCH || number < scalar::VCC && target.addressable_sgprs() > 102 => {
+        RegFile::Scalar
+            if number < scalar::FLAT_SCRATCH || number < scalar::VCC && target.addressable_sgprs() > 102 =>
+        {
             return format!("s{number}");
         }
         RegFile::Scalar => {}
@@ -119,10 +127,15 @@ fn name(target: Target, file: RegFile, number: u16) -> String {
         return format!("{name}_{}", if number == *code { "lo" } else { "hi" });
     }
     // gfx8 has the trap handler's base and memory address in front of fewer temporaries.
-    let (first_temporary, handler) = if target.name().starts_with("gfx8") { (112, true) } else { (scalar::TTMP0, false) };
+    let (first_temporary, handler) =
+        if target.name().starts_with("gfx8") { (112, true) } else { (scalar::TTMP0, false) };
     match number {
         108..=111 if handler => {
-            format!("{}_{}", if number < 110 { "tba" } else { "tma" }, if number.is_multiple_of(2) { "lo" } else { "hi" })
+            format!(
+                "{}_{}",
+                if number < 110 { "tba" } else { "tma" },
+                if number.is_multiple_of(2) { "lo" } else { "hi" }
+            )
         }
         _ if (first_temporary..scalar::M0).contains(&number) => format!("ttmp{}", number - first_temporary),
         _ => format!("scalar{number}"),

@@ -1,7 +1,7 @@
 //! Case files: a text file that says how to run itself and what it expects.
 //!
-//! `rewriter-tests/cases/how-cases-work.case` explains the lines to whoever writes one. A line is `NAME: words` or a comment (`#`) or empty; lines
-//! act in order, and one that expects something of a program speaks of the last `RUN`.
+//! `rewriter-tests/cases/how-cases-work.case` explains the lines to whoever writes one. A line is `NAME: words` or a
+//! comment (`#`) or empty; lines act in order, and one that expects something of a program speaks of the last `RUN`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -92,7 +92,8 @@ fn parse(text: &str) -> Result<Vec<Line>, Failure> {
         if line.is_empty() || line.starts_with('#') {
             continue;
         }
-        let (name, value) = line.split_once(':').ok_or_else(|| format!("line {}: no `NAME: …` and no comment", index + 1))?;
+        let (name, value) =
+            line.split_once(':').ok_or_else(|| format!("line {}: no `NAME: …` and no comment", index + 1))?;
         lines.push(Line { number: index + 1, name: name.trim().to_owned(), value: value.trim().to_owned() });
     }
     if lines.is_empty() { Err("nothing to run".into()) } else { Ok(lines) }
@@ -131,7 +132,8 @@ impl Case {
         self.run_checking(&|_| Ok(()))
     }
 
-    /// [`Case::run`], with a check of each JSON document that the programs print, and of each that is in the folder at the end.
+    /// [`Case::run`], with a check of each JSON document that the programs print, and of each that is in the folder at
+    /// the end.
     ///
     /// # Errors
     /// As [`Case::run`], and what the check says.
@@ -139,7 +141,8 @@ impl Case {
         let temporary = tempfile::tempdir().map_err(|e| e.to_string())?;
         let mut running = Running { case: self, folder: temporary.path().to_path_buf(), last: None };
         for line in &self.lines {
-            let place = |e: Failure| format!("{}:{}: {}: {}\n{e}", self.path.display(), line.number, line.name, line.value);
+            let place =
+                |e: Failure| format!("{}:{}: {}: {}\n{e}", self.path.display(), line.number, line.name, line.value);
             running.act(line).map_err(place)?;
             if line.name == "RUN" {
                 running.check(check).map_err(place)?;
@@ -153,7 +156,8 @@ impl Case {
             let is_document = fs::metadata(&file).is_ok_and(|data| data.is_file() && data.len() <= LARGEST_DOCUMENT);
             let json = Some(&file).filter(|_| is_document).and_then(|file| fs::read(file).ok());
             let json = json.filter(|bytes| bytes.starts_with(b"{")).and_then(|bytes| String::from_utf8(bytes).ok());
-            json.map_or(Ok(()), |text| check(&text)).map_err(|e| format!("{}: {}\n{e}", self.path.display(), file.display()))?;
+            json.map_or(Ok(()), |text| check(&text))
+                .map_err(|e| format!("{}: {}\n{e}", self.path.display(), file.display()))?;
         }
         Ok(())
     }
@@ -202,7 +206,11 @@ impl Running<'_> {
             ("STDOUT-LINES" | "STDERR-LINES", [count]) => {
                 let finished = self.finished()?;
                 let text = if line.name.starts_with("STDOUT") { finished.out() } else { finished.err() };
-                if text.lines().count().to_string() == *count { Ok(()) } else { Err(finished.failure("another number of lines")) }
+                if text.lines().count().to_string() == *count {
+                    Ok(())
+                } else {
+                    Err(finished.failure("another number of lines"))
+                }
             }
             ("STDOUT-FILE", []) => self.compare_stdout(),
             ("SAME", [a, b]) => {
@@ -224,7 +232,8 @@ impl Running<'_> {
             }
             ("PATCH", [input, offset, hex, output]) => {
                 let mut bytes = self.bytes(input)?;
-                let offset = usize::from_str_radix(offset.trim_start_matches("0x"), 16).map_err(|_| "a hexadecimal offset was expected")?;
+                let offset = usize::from_str_radix(offset.trim_start_matches("0x"), 16)
+                    .map_err(|_| "a hexadecimal offset was expected")?;
                 let patch = bytes_of_hex(hex)?;
                 bytes.get_mut(offset..offset + patch.len()).ok_or("the file is shorter")?.copy_from_slice(&patch);
                 self.write(output, &bytes)
@@ -276,7 +285,8 @@ impl Running<'_> {
         fs::write(self.folder.join(file), bytes).map_err(|e| format!("{file}: {e}"))
     }
 
-    /// Compares the last program's output with the file beside the case; with `BLESS=1` in the environment it becomes that file.
+    /// Compares the last program's output with the file beside the case; with `BLESS=1` in the environment it becomes
+    /// that file.
     fn compare_stdout(&self) -> Result<(), Failure> {
         let finished = self.finished()?;
         // Machine-dependent folders become their names again.
@@ -289,9 +299,11 @@ impl Running<'_> {
         let expected = fs::read_to_string(&file).map_err(|e| format!("{}: {e} (BLESS=1 writes it)", file.display()))?;
         match expected.lines().zip(text.lines()).position(|(a, b)| a != b) {
             None if expected == text => Ok(()),
-            at => {
-                Err(finished.failure(&format!("differs from {} in line {} (BLESS=1 accepts it)", file.display(), at.map_or(0, |l| l + 1))))
-            }
+            at => Err(finished.failure(&format!(
+                "differs from {} in line {} (BLESS=1 accepts it)",
+                file.display(),
+                at.map_or(0, |l| l + 1)
+            ))),
         }
     }
 }
@@ -326,7 +338,10 @@ fn bytes_of_hex(hex: &str) -> Result<Vec<u8>, Failure> {
     if !hex.len().is_multiple_of(2) || !hex.is_ascii() {
         return Err("an even number of hexadecimal digits was expected".into());
     }
-    (0..hex.len()).step_by(2).map(|i| u8::from_str_radix(&hex[i..i + 2], 16).map_err(|e| format!("{hex}: {e}"))).collect()
+    (0..hex.len())
+        .step_by(2)
+        .map(|i| u8::from_str_radix(&hex[i..i + 2], 16).map_err(|e| format!("{hex}: {e}")))
+        .collect()
 }
 
 #[cfg(test)]

@@ -56,7 +56,8 @@ impl Finished {
     /// # Errors
     /// If it did not.
     pub fn exited(self, code: i32) -> Result<Finished, Failure> {
-        // An application's own exit code is passed through, so a panic of the command (101) must be told from it by its words.
+        // An application's own exit code is passed through, so a panic of the command (101) must be told from it by its
+        // words.
         if self.err().contains("panicked at") {
             return Err(self.failure("the program panicked"));
         }
@@ -69,7 +70,11 @@ impl Finished {
 
 fn shortened(text: &str) -> String {
     let lines: Vec<&str> = text.lines().collect();
-    if lines.len() <= 60 { text.to_owned() } else { format!("{}\n… {} more lines", lines[..60].join("\n"), lines.len() - 60) }
+    if lines.len() <= 60 {
+        text.to_owned()
+    } else {
+        format!("{}\n… {} more lines", lines[..60].join("\n"), lines.len() - 60)
+    }
 }
 
 /// The `wavetap` binary, built in the same profile as this test if it is not up to date.
@@ -86,8 +91,9 @@ pub fn wavetap() -> Result<PathBuf, Failure> {
                 Some(other) => other,
             };
             let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-            // With a test of this package, so that its dependences ask for the same features as when cargo built the tests: with others the library and all
-            // that is made with it would be built once more, beside the one that is there.
+            // With a test of this package, so that its dependences ask for the same features as when cargo built the
+            // tests: with others the library and all that is made with it would be built once more, beside the one that
+            // is there.
             let out = Command::new(cargo)
                 .args(["build", "--quiet", "--offline", "--profile", profile])
                 .args(["--package", "wavetap-cli", "--bin", "wavetap", "--package", "rewriter-tests", "--test", "tidy"])
@@ -103,11 +109,17 @@ pub fn wavetap() -> Result<PathBuf, Failure> {
         .clone()
 }
 
-/// Runs `program` to its end. `environment` is added to this process's own, of which the variables that steer `wavetap` are taken away.
+/// Runs `program` to its end. `environment` is added to this process's own, of which the variables that steer `wavetap`
+/// are taken away.
 ///
 /// # Errors
 /// If it cannot be started or takes longer than a quarter of an hour.
-pub fn run<A: AsRef<OsStr>>(program: &Path, args: &[A], environment: &[(&str, OsString)], folder: &Path) -> Result<Finished, Failure> {
+pub fn run<A: AsRef<OsStr>>(
+    program: &Path,
+    args: &[A],
+    environment: &[(&str, OsString)],
+    folder: &Path,
+) -> Result<Finished, Failure> {
     let text = |s: &OsStr| s.to_string_lossy().into_owned();
     let mut line: Vec<String> = environment.iter().map(|(k, v)| format!("{k}={}", text(v))).collect();
     line.push(text(program.as_os_str()));

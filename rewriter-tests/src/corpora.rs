@@ -1,4 +1,5 @@
-//! Real libraries that nobody here wrote: what `fetch-corpora.sh` fetches, what is known to be in it, and where it lies.
+//! Real libraries that nobody here wrote: what `fetch-corpora.sh` fetches, what is known to be in it, and where it
+//! lies.
 
 use std::fs;
 use std::path::PathBuf;
@@ -24,8 +25,8 @@ pub struct Corpus {
     pub section_bytes: u64,
 }
 
-/// The real code that nobody here wrote. The counts are not our own: the bundles were unpacked with zstd, and `llvm-readelf` of LLVM 22 listed the
-/// symbols and sections of each object.
+/// The real code that nobody here wrote. The counts are not our own: the bundles were unpacked with zstd, and
+/// `llvm-readelf` of LLVM 22 listed the symbols and sections of each object.
 pub const CORPORA: [Corpus; 4] = [
     Corpus {
         name: "bitsandbytes",
@@ -45,8 +46,24 @@ pub const CORPORA: [Corpus; 4] = [
         code_bytes: 1_487_852,
         section_bytes: 1_559_780,
     },
-    Corpus { name: "jax-rocm60-plugin", libraries: 4, processors: 11, objects: 44, kernels: 66, code_bytes: 47_068, section_bytes: 73_204 },
-    Corpus { name: "librocrand", libraries: 1, processors: 6, objects: 7, kernels: 560, code_bytes: 1_943_804, section_bytes: 2_013_192 },
+    Corpus {
+        name: "jax-rocm60-plugin",
+        libraries: 4,
+        processors: 11,
+        objects: 44,
+        kernels: 66,
+        code_bytes: 47_068,
+        section_bytes: 73_204,
+    },
+    Corpus {
+        name: "librocrand",
+        libraries: 1,
+        processors: 6,
+        objects: 7,
+        kernels: 560,
+        code_bytes: 1_943_804,
+        section_bytes: 2_013_192,
+    },
 ];
 
 impl Corpus {
@@ -61,7 +78,8 @@ impl Corpus {
     pub fn files(&self) -> Vec<PathBuf> {
         let place = place::corpora().join(self.name);
         let entries = fs::read_dir(&place).into_iter().flatten().flatten().map(|entry| entry.path());
-        let mut files: Vec<PathBuf> = entries.chain([place.with_extension("so")]).filter(|path| path.is_file()).collect();
+        let mut files: Vec<PathBuf> =
+            entries.chain([place.with_extension("so")]).filter(|path| path.is_file()).collect();
         files.sort();
         files
     }

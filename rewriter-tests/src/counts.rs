@@ -1,4 +1,5 @@
-//! Counts of a run beside two other sources of the same numbers: the emulator's own trace, and what was worked out by hand from a sample's source.
+//! Counts of a run beside two other sources of the same numbers: the emulator's own trace, and what was worked out by
+//! hand from a sample's source.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,7 +13,8 @@ use wavetap::profile::schema::Counts;
 
 use crate::Failure;
 
-/// The totals of one dispatch of a kernel as the emulator traced it, without the texts of its sites. `object` is the digest of the one object that was loaded.
+/// The totals of one dispatch of a kernel as the emulator traced it, without the texts of its sites. `object` is the
+/// digest of the one object that was loaded.
 #[must_use]
 pub fn traced(kernel: &str, object: &str, waves: u64, trace: &Trace) -> KernelTotals {
     let site = |(address, counts)| SiteTotals { address, instruction: String::new(), source: None, counts };
@@ -37,7 +39,8 @@ pub fn read_profile(path: &Path) -> Result<Profile, Failure> {
     Profile::from_json(&bytes).map_err(|e| format!("{}: {e}", path.display()))
 }
 
-/// Compares what instrumented kernels counted with what the emulator saw in the original ones: every number of every site.
+/// Compares what instrumented kernels counted with what the emulator saw in the original ones: every number of every
+/// site.
 ///
 /// # Errors
 /// A list of all differences.
@@ -63,7 +66,9 @@ pub fn same_as_trace(counted: &Profile, trace: &Profile) -> Result<(), Failure> 
             wrong.push(format!("{name}: the emulator ran it, nothing was counted, and it is not named as refused"));
         }
     }
-    if counted_kernels.values().all(|k| k.sites.iter().all(|site| site.counts.executions() == Some(0))) && refused.is_empty() {
+    if counted_kernels.values().all(|k| k.sites.iter().all(|site| site.counts.executions() == Some(0)))
+        && refused.is_empty()
+    {
         wrong.push("nothing was counted at all".to_owned());
     }
     if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n")) }
@@ -89,13 +94,19 @@ fn compare_kernel(counted: &KernelTotals, seen: &KernelTotals, wrong: &mut Vec<S
         // A site that no wave reached need not be in the trace.
         let there = theirs.get(key).map_or_else(|| Counts::zero(site.counts.kind()), |s| s.counts.clone());
         if site.counts != there {
-            wrong.push(format!("{name} {address:#x} {}: counted {:?}, the emulator saw {there:?}", site.instruction, site.counts));
+            wrong.push(format!(
+                "{name} {address:#x} {}: counted {:?}, the emulator saw {there:?}",
+                site.instruction, site.counts
+            ));
         }
     }
     // A called function is a unit of its own: it may stay uncounted, if the profile says so.
     if counted.uncounted_callees.is_empty() {
         for ((address, _), site) in theirs.iter().filter(|(key, _)| !mine.contains_key(*key)) {
-            wrong.push(format!("{name} {address:#x} {}: not counted, the emulator saw {:?}", site.instruction, site.counts));
+            wrong.push(format!(
+                "{name} {address:#x} {}: not counted, the emulator saw {:?}",
+                site.instruction, site.counts
+            ));
         }
     }
 }
@@ -147,7 +158,8 @@ pub struct ExpectedSite {
     pub text: Option<String>,
     /// `if`, `loop` or `elect`.
     pub form: String,
-    /// `mov`: the mask is formed in other registers and moved into EXEC. No one instruction forms it, so it need not be a site.
+    /// `mov`: the mask is formed in other registers and moved into EXEC. No one instruction forms it, so it need not be
+    /// a site.
     pub by: Option<By>,
     /// Waves with lanes.
     pub executions: u64,
@@ -185,8 +197,8 @@ pub struct ExpectedBranch {
     pub taken: [u64; 2],
 }
 
-/// Compares a profile with what was worked out by hand for `sample`. In a profile whose kernels leave called functions uncounted
-/// the sites of those functions may be missing.
+/// Compares a profile with what was worked out by hand for `sample`. In a profile whose kernels leave called functions
+/// uncounted the sites of those functions may be missing.
 ///
 /// # Errors
 /// A list of all differences.
@@ -196,7 +208,8 @@ pub fn as_expected(profile: &Profile, sample: &str) -> Result<(), Failure> {
     let text = fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
     let expected: Expectations = serde_yaml::from_str(&text).map_err(|e| format!("{}: {e}", path.display()))?;
     let mut wrong = Vec::new();
-    let source = fs::read_to_string(folder.join(format!("src/{sample}.hip"))).map_err(|e| format!("{sample}.hip: {e}"))?;
+    let source =
+        fs::read_to_string(folder.join(format!("src/{sample}.hip"))).map_err(|e| format!("{sample}.hip: {e}"))?;
     for (name, kernel) in &expected.kernels {
         lines_have_not_moved(kernel, &source, name, &mut wrong);
         let found: Vec<&KernelTotals> = profile.kernels.iter().filter(|k| source_name(&k.demangled) == name).collect();
@@ -205,7 +218,9 @@ pub fn as_expected(profile: &Profile, sample: &str) -> Result<(), Failure> {
             _ => wrong.push(format!("{name}: {} kernels of this name in the profile", found.len())),
         }
     }
-    for kernel in profile.kernels.iter().filter(|k| k.dispatches > 0 && !expected.kernels.contains_key(source_name(&k.demangled))) {
+    for kernel in
+        profile.kernels.iter().filter(|k| k.dispatches > 0 && !expected.kernels.contains_key(source_name(&k.demangled)))
+    {
         wrong.push(format!("{}: dispatched, but nothing was worked out for it", kernel.demangled));
     }
     if wrong.is_empty() { Ok(()) } else { Err(format!("{}:\n{}", path.display(), wrong.join("\n"))) }
@@ -218,7 +233,11 @@ fn source_name(demangled: &str) -> &str {
 }
 
 fn lines_have_not_moved(kernel: &ExpectedKernel, source: &str, name: &str, wrong: &mut Vec<String>) {
-    let sites = kernel.vector.iter().map(|s| (&s.file, s.line, &s.text)).chain(kernel.scalar.iter().map(|s| (&s.file, s.line, &s.text)));
+    let sites = kernel
+        .vector
+        .iter()
+        .map(|s| (&s.file, s.line, &s.text))
+        .chain(kernel.scalar.iter().map(|s| (&s.file, s.line, &s.text)));
     for (file, line, text) in sites {
         let (None, Some(text)) = (file, text) else { continue };
         if !source.lines().nth(line as usize - 1).is_some_and(|l| l.contains(text.as_str())) {
@@ -238,7 +257,9 @@ fn compare_expected(totals: &KernelTotals, expected: &ExpectedKernel, sample: &s
     let own = format!("{sample}.hip");
     let at = |site: &SiteTotals, file: &Option<String>, line: u32| {
         let file = file.as_deref().unwrap_or(&own);
-        site.source.as_ref().is_some_and(|s| s.line == line && Path::new(&s.file).file_name().is_some_and(|f| f == file))
+        site.source
+            .as_ref()
+            .is_some_and(|s| s.line == line && Path::new(&s.file).file_name().is_some_and(|f| f == file))
     };
     // Sites of functions that are not counted are not in the profile.
     let whole = totals.uncounted_callees.is_empty();
@@ -250,7 +271,8 @@ fn compare_expected(totals: &KernelTotals, expected: &ExpectedKernel, sample: &s
             Some(BranchCounts::Exec(c)) => {
                 at(site, &want.file, want.line)
                     && form_of(&site.instruction).is_none_or(|form| form == (want.form == "loop"))
-                    && (c.executions, c.agreements, c.lanes_before) == (want.executions, want.agreements, want.lanes_before)
+                    && (c.executions, c.agreements, c.lanes_before)
+                        == (want.executions, want.agreements, want.lanes_before)
                     && want.lanes_after.contains(&c.lanes_after)
             }
             _ => false,
@@ -271,16 +293,21 @@ fn compare_expected(totals: &KernelTotals, expected: &ExpectedKernel, sample: &s
         };
         match left.iter().position(|s| fits(s)) {
             Some(place) => drop(left.remove(place)),
-            None if !whole && want.function.is_some() && !left.iter().any(|s| is_scalar(s) && at(s, &want.file, want.line)) => {}
+            None if !whole
+                && want.function.is_some()
+                && !left.iter().any(|s| is_scalar(s) && at(s, &want.file, want.line)) => {}
             None => wrong.push(format!("{name}: no branch at line {} counts {want:?}", want.line)),
         }
     }
     for site in left {
         // Scalar branches that only skip code for waves without lanes come in any number.
         if is_exec(site) && expected.complete {
-            let source = site.source.as_ref().map_or_else(|| "no line".to_owned(), |s| format!("{}:{}", s.file, s.line));
-            wrong
-                .push(format!("{name}: nobody worked out the site {:#x} {} ({source}): {:?}", site.address, site.instruction, site.counts));
+            let source =
+                site.source.as_ref().map_or_else(|| "no line".to_owned(), |s| format!("{}:{}", s.file, s.line));
+            wrong.push(format!(
+                "{name}: nobody worked out the site {:#x} {} ({source}): {:?}",
+                site.address, site.instruction, site.counts
+            ));
         }
     }
 }
@@ -320,7 +347,8 @@ mod tests {
         for name in crate::place::sample_names() {
             let path = crate::place::root().join(format!("hip-samples/expected/{name}.yaml"));
             let text = fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
-            let expected: Expectations = serde_yaml::from_str(&text).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+            let expected: Expectations =
+                serde_yaml::from_str(&text).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
             assert_eq!(expected.schema, "wavetap.sample-expectations/1");
             let source = fs::read_to_string(crate::place::root().join(format!("hip-samples/src/{name}.hip"))).unwrap();
             let mut wrong = Vec::new();

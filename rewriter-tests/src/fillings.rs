@@ -36,12 +36,20 @@ fn likely_number(random: &mut Random, variant: &Variant, operand: usize) -> u64 
     let kind = spec.kind;
     let step = if kind.mask { 2 } else { u64::from(kind.dwords).next_power_of_two().min(4) };
     match kind.coding {
-        Coding::Source | Coding::SourceAcc | Coding::SourceAccum | Coding::SrcHalf | Coding::SrcLow128 if width >= 7 => {
+        Coding::Source | Coding::SourceAcc | Coding::SourceAccum | Coding::SrcHalf | Coding::SrcLow128
+            if width >= 7 =>
+        {
             let scalar =
-                [random.below(102 / step) * step, 106, 108 + random.below(12) / step * step, 124, 125, 126, 127][random.below(7) as usize];
-            let constant =
-                [128 + random.below(81), 240 + random.below(9), 255, 251 + random.below(4), 235 + random.below(5), 230 + random.below(2)]
-                    [random.below(6) as usize];
+                [random.below(102 / step) * step, 106, 108 + random.below(12) / step * step, 124, 125, 126, 127]
+                    [random.below(7) as usize];
+            let constant = [
+                128 + random.below(81),
+                240 + random.below(9),
+                255,
+                251 + random.below(4),
+                235 + random.below(5),
+                230 + random.below(2),
+            ][random.below(6) as usize];
             let vector = (256 + (random.below(256) & if kind.even { !1 } else { !0 })) | (any & 512);
             let accepts = |what: Accepts| kind.accepts.intersects(what);
             let choices: Vec<u64> = [
@@ -63,12 +71,15 @@ fn likely_number(random: &mut Random, variant: &Variant, operand: usize) -> u64 
             [low, high << 32, high << 32 | low][random.below(3) as usize] & (u64::MAX >> (64 - width))
         }
         Coding::Vector | Coding::Accum if kind.even => any & !1,
-        Coding::VectorAcc => any & (if kind.even { !1 } else { !0 }) & (if random.below(2) == 0 { 0xff } else { 0x2ff }),
+        Coding::VectorAcc => {
+            any & (if kind.even { !1 } else { !0 }) & (if random.below(2) == 0 { 0xff } else { 0x2ff })
+        }
         _ => any,
     }
 }
 
-/// The bytes of a random filling of a row of the instruction tables, which need not be legal: the row's fixed bits, its fields, and random bits everywhere else; a literal follows.
+/// The bytes of a random filling of a row of the instruction tables, which need not be legal: the row's fixed bits, its
+/// fields, and random bits everywhere else; a literal follows.
 #[must_use]
 pub fn filling(random: &mut Random, variant: &Variant) -> Vec<u8> {
     let any = u128::from(random.next()) | u128::from(random.next()) << 64;
@@ -84,7 +95,8 @@ pub fn filling(random: &mut Random, variant: &Variant) -> Vec<u8> {
             Modifier::DstUnused => random.below(3),
             Modifier::Dpp8Fi => 1 + random.below(2),
             Modifier::DppCtrl => {
-                [random.below(256), 0x101 + random.below(15), 0x111 + random.below(15), 0x140 + random.below(20)][random.below(4) as usize]
+                [random.below(256), 0x101 + random.below(15), 0x111 + random.below(15), 0x140 + random.below(20)]
+                    [random.below(4) as usize]
             }
             _ => continue,
         };
@@ -118,8 +130,10 @@ pub fn filling(random: &mut Random, variant: &Variant) -> Vec<u8> {
 fn with_dimension(random: &mut Random, variant: &Variant, word: u128) -> u128 {
     let Some(address) = variant.image.and_then(|image| image.address) else { return word };
     let fits = |dimension, a16| address.dwords(dimension, a16).is_some_and(|dwords| address.sizes >> dwords & 1 != 0);
-    let choices: Vec<(u8, bool)> =
-        (0..8).flat_map(|dimension| [(dimension, false), (dimension, true)]).filter(|&(dimension, a16)| fits(dimension, a16)).collect();
+    let choices: Vec<(u8, bool)> = (0..8)
+        .flat_map(|dimension| [(dimension, false), (dimension, true)])
+        .filter(|&(dimension, a16)| fits(dimension, a16))
+        .collect();
     let Some(&(dimension, a16)) = choices.get(random.below(choices.len().max(1) as u64) as usize) else { return word };
     variant.layout.modifiers.iter().fold(word, |word, (modifier, bits)| {
         let number = match modifier {
@@ -131,12 +145,16 @@ fn with_dimension(random: &mut Random, variant: &Variant, word: u128) -> u128 {
     })
 }
 
-/// The dword of image addresses that are behind the first 128 bits: mostly as many as the word's dimension has, and any number of them.
+/// The dword of image addresses that are behind the first 128 bits: mostly as many as the word's dimension has, and any
+/// number of them.
 fn addresses_behind(random: &mut Random, variant: &Variant, word: u128) -> Option<u32> {
     let fields = variant.operands.iter().filter(|spec| spec.kind.coding == Coding::VectorBehind).count() as u64;
-    let modifier = |wanted| variant.layout.modifiers.iter().find(|(known, _)| *known == wanted).map_or(0, |(_, bits)| bits.get(word));
+    let modifier = |wanted| {
+        variant.layout.modifiers.iter().find(|(known, _)| *known == wanted).map_or(0, |(_, bits)| bits.get(word))
+    };
     let address = variant.image.and_then(|image| image.address);
-    let needed = address.and_then(|address| address.dwords(modifier(Modifier::Dim) as u8, modifier(Modifier::A16) != 0));
+    let needed =
+        address.and_then(|address| address.dwords(modifier(Modifier::Dim) as u8, modifier(Modifier::A16) != 0));
     // The other addresses are in the word; there are four in a dword.
     let in_word = variant.operands.iter().filter(|spec| spec.role.is_address()).count() as u64 - fields;
     let used = match needed {
@@ -153,7 +171,9 @@ pub fn llvm_processor(target: Target, processor: &str) -> String {
         None => String::new(),
         Some(other) => format!(",-wavefrontsize{},+wavefrontsize{}", other.wave_size(), target.wave_size()),
     };
-    let halves = if isa::variants(target).any(|variant| variant.operands.iter().any(|spec| spec.kind.coding == Coding::VectorHalf)) {
+    let halves = if isa::variants(target)
+        .any(|variant| variant.operands.iter().any(|spec| spec.kind.coding == Coding::VectorHalf))
+    {
         ",+real-true16"
     } else {
         ""
@@ -167,7 +187,9 @@ pub fn instruction_sets() -> Vec<Target> {
     let mut found: Vec<Target> = Vec::new();
     let both = |target: Target| [64, 32].into_iter().filter_map(move |lanes| target.with_wave_size(lanes));
     for target in Target::all().filter(|target| target.has_instructions()).flat_map(both) {
-        let known = |other: &Target| other.instruction_set() == target.instruction_set() && other.wave_size() == target.wave_size();
+        let known = |other: &Target| {
+            other.instruction_set() == target.instruction_set() && other.wave_size() == target.wave_size()
+        };
         if !found.iter().any(known) {
             found.push(target);
         }

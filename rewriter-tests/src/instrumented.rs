@@ -1,9 +1,10 @@
 //! A code object as compiled and as instrumented in each counter mode, run side by side on the strict emulator.
 //!
-//! The same dispatch must leave the same memory, and the profile must have the counts that the emulator saw in the original, to the last wave. Where what a
-//! kernel does depends on the order of its waves, which is found out by running the original with other seeds, the counts must be those that the emulator saw
-//! in the instrumented kernel itself. Sites in functions that are called through unknown pointers may be missing or counted less often, if the profile names
-//! such functions.
+//! The same dispatch must leave the same memory, and the profile must have the counts that the emulator saw in the
+//! original, to the last wave. Where what a kernel does depends on the order of its waves, which is found out by
+//! running the original with other seeds, the counts must be those that the emulator saw in the instrumented kernel
+//! itself. Sites in functions that are called through unknown pointers may be missing or counted less often, if the
+//! profile names such functions.
 
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
@@ -78,8 +79,9 @@ pub struct Launch<'a> {
     pub fuel: u64,
     /// Hazards that the original has and that nobody is to stop for.
     pub tolerated: EventHazards,
-    /// The compiler is known to have made the original wrong: it uses registers that nothing has written, or leaves out a wait. What inserted code leaves in
-    /// these is as good as what is there without it, and it waits, so that the instrumented kernel may go on where the original does not.
+    /// The compiler is known to have made the original wrong: it uses registers that nothing has written, or leaves out
+    /// a wait. What inserted code leaves in these is as good as what is there without it, and it waits, so that the
+    /// instrumented kernel may go on where the original does not.
     pub undefined: bool,
 }
 
@@ -203,9 +205,14 @@ impl<'a> Subject<'a> {
     fn selected(original: &'a [u8], target: Target, kernels: &[String]) -> Result<Subject<'a>, Failure> {
         let selection = pipeline::Selection { kernels: kernels.to_vec(), ..pipeline::Selection::default() };
         let rewrite = |&(mode, counters, probes): &(&'static str, Counters, &[ProbeKind])| {
-            let options =
-                pipeline::Options { probes: probes.to_vec(), counters, selection: selection.clone(), ..pipeline::Options::default() };
-            let mut rewritten = pipeline::rewrite(original, &options).map_err(|e| format!("rewrite --counters {mode}: {e}"))?;
+            let options = pipeline::Options {
+                probes: probes.to_vec(),
+                counters,
+                selection: selection.clone(),
+                ..pipeline::Options::default()
+            };
+            let mut rewritten =
+                pipeline::rewrite(original, &options).map_err(|e| format!("rewrite --counters {mode}: {e}"))?;
             let report = verify::check_files(original, &rewritten.bytes).map_err(|e| format!("verify, {mode}: {e}"))?;
             if let Some((place, finding)) = report.findings.first() {
                 return Err(format!("verify, {mode}: {place}: {finding}"));
@@ -229,7 +236,8 @@ impl<'a> Subject<'a> {
     #[must_use]
     pub fn dispatches(&self, kernel: &str, seeds: u64) -> u64 {
         let further = seeds.min(further_seeds() as u64);
-        let counted = self.rewritten.iter().filter(|rewritten| rewritten.map.kernels.iter().any(|map| map.name == kernel));
+        let counted =
+            self.rewritten.iter().filter(|rewritten| rewritten.map.kernels.iter().any(|map| map.name == kernel));
         counted.map(|rewritten| if rewritten.is_further { further } else { seeds }).sum()
     }
 
@@ -282,7 +290,9 @@ impl<'a> Subject<'a> {
 
     /// A kernel whose branches can be measured is not to be refused for measuring more of it.
     fn check_refused(&self, kernel: &str, further: &Rewritten) -> Result<(), Failure> {
-        if !further.is_further || self.refusals(kernel).len() == self.rewritten.iter().filter(|rewritten| !rewritten.is_further).count() {
+        if !further.is_further
+            || self.refusals(kernel).len() == self.rewritten.iter().filter(|rewritten| !rewritten.is_further).count()
+        {
             return Ok(());
         }
         let refused = further.map.refused.iter().find(|refused| refused.name == kernel);
@@ -293,24 +303,29 @@ impl<'a> Subject<'a> {
         Err(format!("--counters {}: refused, but for its branches it is not: {refused:?}", further.mode))
     }
 
-    /// Runs the kernel in each mode that it is instrumented in, where the original faults: it must do so, too, at an instruction and in a way in which the
-    /// original does with some seed. Tells how many faults were compared. An original that reaches beyond its LDS is excused: counters may be there, and
-    /// which wave is the first to do so, or to race with another, is a matter of time. So is [`Launch::undefined`].
+    /// Runs the kernel in each mode that it is instrumented in, where the original faults: it must do so, too, at an
+    /// instruction and in a way in which the original does with some seed. Tells how many faults were compared. An
+    /// original that reaches beyond its LDS is excused: counters may be there, and which wave is the first to do so, or
+    /// to race with another, is a matter of time. So is [`Launch::undefined`].
     ///
     /// # Errors
     /// What differed.
     pub fn compare_faults(&self, launch: &Launch<'_>, seeds: std::ops::Range<u64>) -> Result<u64, Failure> {
-        let mut faults = Faults { subject: self, launch, next: seeds.start, known: Vec::new(), beyond_lds: false, undefined: false };
+        let mut faults =
+            Faults { subject: self, launch, next: seeds.start, known: Vec::new(), beyond_lds: false, undefined: false };
         let mut compared = 0;
         for rewritten in &self.rewritten {
-            let Some(index) = rewritten.map.kernels.iter().position(|kernel| kernel.name == launch.kernel) else { continue };
+            let Some(index) = rewritten.map.kernels.iter().position(|kernel| kernel.name == launch.kernel) else {
+                continue;
+            };
             for seed in seeds.clone().take(if rewritten.is_further { further_seeds() } else { usize::MAX }) {
                 let counting = Some(Counting { map: &rewritten.map, index: index as u32, records: Records::Own });
-                let (place, text) = match run(&rewritten.bytes, self.target, launch, &options(launch, seed, FUEL_FACTOR), counting) {
-                    Err(Stopped::Failure(failure)) => return Err(failure),
-                    Ok(_) => (None, "no fault".to_owned()),
-                    Err(Stopped::Fault(fault)) => (rewritten.place_in_original(index, &fault), fault.to_string()),
-                };
+                let (place, text) =
+                    match run(&rewritten.bytes, self.target, launch, &options(launch, seed, FUEL_FACTOR), counting) {
+                        Err(Stopped::Failure(failure)) => return Err(failure),
+                        Ok(_) => (None, "no fault".to_owned()),
+                        Err(Stopped::Fault(fault)) => (rewritten.place_in_original(index, &fault), fault.to_string()),
+                    };
                 let known = faults.have(place);
                 if !known && (faults.beyond_lds || (launch.undefined && faults.undefined && text == "no fault")) {
                     continue;
@@ -321,7 +336,8 @@ impl<'a> Subject<'a> {
                     elsewhere.dedup();
                     let (mode, elsewhere) = (rewritten.mode, elsewhere.join(", "));
                     return Err(format!(
-                        "--counters {mode}, seed {seed}: {text} ({place:x?} of the original, which faults at {elsewhere})"
+                        "--counters {mode}, seed {seed}: {text} ({place:x?} of the original, which faults at \
+                            {elsewhere})"
                     ));
                 }
                 compared += 1;
@@ -340,13 +356,21 @@ impl<'a> Subject<'a> {
             Err(Stopped::Failure(failure)) => return Err(failure),
             Err(Stopped::Fault(fault)) => {
                 // The original may do so in another order of its waves.
-                let mut faults = Faults { subject: self, launch, next: seed, known: Vec::new(), beyond_lds: false, undefined: false };
+                let mut faults = Faults {
+                    subject: self,
+                    launch,
+                    next: seed,
+                    known: Vec::new(),
+                    beyond_lds: false,
+                    undefined: false,
+                };
                 let place = rewritten.place_in_original(index, &fault);
                 if place.is_some() && faults.have(place) {
                     return Ok(Compared { dispatches: 1, unordered: 1, ..Compared::default() });
                 }
                 let moved = &rewritten.map.kernels[index].addresses;
-                let last = moved.iter().filter(|pair| pair.rewritten <= fault.address).max_by_key(|pair| pair.rewritten);
+                let last =
+                    moved.iter().filter(|pair| pair.rewritten <= fault.address).max_by_key(|pair| pair.rewritten);
                 return Err(format!("{fault} (original code at or behind {:x?})", last.map(|pair| pair.original)));
             }
         };
@@ -364,7 +388,15 @@ impl<'a> Subject<'a> {
             }
         }
         if let Some(counted) = &outcome.counted {
-            self.counts(launch, original, &outcome, counted, &rewritten.map.kernels[index], &mut compared, &mut is_unordered)?;
+            self.counts(
+                launch,
+                original,
+                &outcome,
+                counted,
+                &rewritten.map.kernels[index],
+                &mut compared,
+                &mut is_unordered,
+            )?;
         }
         compared.unordered = u64::from(unordered == Some(true));
         Ok(compared)
@@ -391,7 +423,10 @@ impl<'a> Subject<'a> {
     ) -> Result<(), Failure> {
         if (counted.waves, counted.dropped, counted.unfinished) != (outcome.waves, 0, 0) {
             let KernelTotals { waves, dropped, unfinished, .. } = counted;
-            return Err(format!("{waves} waves counted of {}, {dropped} dropped, {unfinished} not finished", outcome.waves));
+            return Err(format!(
+                "{waves} waves counted of {}, {dropped} dropped, {unfinished} not finished",
+                outcome.waves
+            ));
         }
         let code = CodeObject::parse(self.original).map_err(|e| e.to_string())?;
         let kernel = code.kernel(launch.kernel).ok_or("the kernel is gone")?;
@@ -415,7 +450,8 @@ impl<'a> Subject<'a> {
             if itself.as_ref() != Some(&site.counts) || !(elsewhere || is_unordered()) {
                 let (address, name) = (site.address, &site.instruction);
                 return Err(format!(
-                    "{address:#x} {name}: counted {:?}, the emulator saw {seen:?}, and in the instrumented kernel {itself:?}",
+                    "{address:#x} {name}: counted {:?}, the emulator saw {seen:?}, and in the instrumented kernel \
+                        {itself:?}",
                     site.counts
                 ));
             }
@@ -424,13 +460,18 @@ impl<'a> Subject<'a> {
             let image = Image::of(&code).map_err(|e| e.to_string())?;
             let program = OnceCell::new();
             let program = || program.get_or_init(|| Program::of(self.target, &image));
-            let is_skipped = |address| program().bodies().iter().any(|body| body.at(address).is_some_and(|id| body.may_be_skipped(id)));
+            let is_skipped = |address| {
+                program().bodies().iter().any(|body| body.at(address).is_some_and(|id| body.may_be_skipped(id)))
+            };
             blocks::are_whole(original, counted, &is_skipped)?;
         }
         let counts_branches = map.sites.iter().any(|site| site.kind.probe == branches::PROBE);
         let sites = original.trace.exec_sites.keys().chain(original.trace.branches.keys());
         for place in sites.filter(|place| counts_branches && place.object == original.object) {
-            let known = counted.sites.iter().any(|site| site.address == place.address && site.counts.kind().probe == branches::PROBE);
+            let known = counted
+                .sites
+                .iter()
+                .any(|site| site.address == place.address && site.counts.kind().probe == branches::PROBE);
             // A function without a symbol may lie in the middle of the kernel.
             if !known && (whole || (own.contains(&place.address) && moved.contains_key(&place.address))) {
                 return Err(format!("the emulator saw a site at {:#x} that is not counted", place.address));
@@ -452,7 +493,8 @@ impl Rewritten {
     }
 }
 
-/// The place of a fault that has an original address. A race has none: which two of the accesses that race are the first to meet is a matter of the order.
+/// The place of a fault that has an original address. A race has none: which two of the accesses that race are the
+/// first to meet is a matter of the order.
 fn fault_place(original: u64, fault: &Fault) -> FaultPlace {
     let address = if matches!(fault.kind, FaultKind::LdsRace { .. }) { 0 } else { original };
     (address, std::mem::discriminant(&fault.kind))
@@ -479,7 +521,8 @@ impl Faults<'_, '_> {
             self.known.push(match self.subject.original(self.launch, self.next) {
                 Err(Stopped::Fault(fault)) => {
                     self.beyond_lds |= matches!(fault.kind, FaultKind::LdsBounds { .. });
-                    self.undefined |= matches!(fault.kind, FaultKind::Uninitialised { .. } | FaultKind::MissingWait { .. });
+                    self.undefined |=
+                        matches!(fault.kind, FaultKind::Uninitialised { .. } | FaultKind::MissingWait { .. });
                     Some(fault_place(fault.address, &fault))
                 }
                 _ => None,
@@ -521,9 +564,16 @@ fn seen(outcome: &Outcome, addresses: &[u64], kind: &KindSchema) -> Counts {
     outcome.trace.counts(kind, outcome.object, addresses).expect("all that is counted is traced")
 }
 
-/// Runs a kernel of a bare code object. Buffers come before the object, so that they lie at the same addresses whatever the object's size, and far from it: a wild
-/// access of the original's is to meet the same nothing, not an object and counters that are larger when instrumented.
-fn run(object: &[u8], target: Target, launch: &Launch<'_>, options: &Options, counting: Option<Counting<'_>>) -> Result<Outcome, Stopped> {
+/// Runs a kernel of a bare code object. Buffers come before the object, so that they lie at the same addresses whatever
+/// the object's size, and far from it: a wild access of the original's is to meet the same nothing, not an object and
+/// counters that are larger when instrumented.
+fn run(
+    object: &[u8],
+    target: Target,
+    launch: &Launch<'_>,
+    options: &Options,
+    counting: Option<Counting<'_>>,
+) -> Result<Outcome, Stopped> {
     let text = |e: wavetap::error::Error| e.to_string();
     let code = CodeObject::parse(object).map_err(text)?;
     let kernel = code.kernel(launch.kernel).ok_or_else(|| format!("no kernel {}", launch.kernel))?;
@@ -559,7 +609,8 @@ fn run(object: &[u8], target: Target, launch: &Launch<'_>, options: &Options, co
         kernel_object: loaded.kernel(launch.kernel).ok_or("the descriptor is not loaded".to_owned())?,
         grid: launch.grid,
         workgroup: launch.group,
-        private_segment_size: metadata.private_segment_fixed_size as u32 + if metadata.uses_dynamic_stack { STACK } else { 0 },
+        private_segment_size: metadata.private_segment_fixed_size as u32
+            + if metadata.uses_dynamic_stack { STACK } else { 0 },
         group_segment_size: metadata.group_segment_fixed_size as u32 + launch.dynamic,
         kernarg_address,
         dispatch_id: 0,
@@ -570,7 +621,11 @@ fn run(object: &[u8], target: Target, launch: &Launch<'_>, options: &Options, co
         device.read(address, &mut bytes).map_err(text)?;
         Ok(bytes)
     };
-    let buffers = addresses.iter().zip(&launch.buffers).map(|(&at, buffer)| read(at, buffer.len())).collect::<Result<_, Failure>>()?;
+    let buffers = addresses
+        .iter()
+        .zip(&launch.buffers)
+        .map(|(&at, buffer)| read(at, buffer.len()))
+        .collect::<Result<_, Failure>>()?;
     let mut counted = None;
     if let (Some((mut session, ticket)), Some(Counting { map, index, .. })) = (begun, &counting) {
         session.end_dispatch(&mut EmulatedMemory(&mut device), ticket, None).map_err(text)?;

@@ -26,7 +26,8 @@ pub fn samples() -> PathBuf {
 #[must_use]
 pub fn sample_names() -> Vec<String> {
     let entries = fs::read_dir(samples()).into_iter().flatten().flatten();
-    let mut names: Vec<String> = entries.filter(|e| e.path().is_file()).map(|e| e.file_name().to_string_lossy().into_owned()).collect();
+    let mut names: Vec<String> =
+        entries.filter(|e| e.path().is_file()).map(|e| e.file_name().to_string_lossy().into_owned()).collect();
     names.sort();
     names
 }
@@ -45,7 +46,8 @@ pub fn corpora() -> PathBuf {
     build_folder().parent().expect("the profile's folder is inside target").join("corpora")
 }
 
-/// Other kinds of host file and container of the samples' sources, built by `hip-samples/variants.sh` once per run of the tests and build of the scripts.
+/// Other kinds of host file and container of the samples' sources, built by `hip-samples/variants.sh` once per run of
+/// the tests and build of the scripts.
 ///
 /// # Errors
 /// If the compiler is missing or the script fails.
@@ -61,7 +63,12 @@ pub fn variants() -> Result<PathBuf, Failure> {
         }
         let out = Command::new(&script).arg(&folder).output().map_err(|e| format!("{}: {e}", script.display()))?;
         if !out.status.success() {
-            return Err(format!("{} failed ({}):\n{}", script.display(), out.status, String::from_utf8_lossy(&out.stderr)));
+            return Err(format!(
+                "{} failed ({}):\n{}",
+                script.display(),
+                out.status,
+                String::from_utf8_lossy(&out.stderr)
+            ));
         }
         fs::write(&stamp, sources).map_err(|e| e.to_string())?;
         Ok(folder)

@@ -1,4 +1,5 @@
-//! The code of real objects, for tests and benchmarks: that of the samples, and that of a library that nobody here wrote, if it was fetched.
+//! The code of real objects, for tests and benchmarks: that of the samples, and that of a library that nobody here
+//! wrote, if it was fetched.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -41,8 +42,8 @@ pub fn of_bytes(name: &str, data: &[u8]) -> Result<Vec<Code>, Failure> {
     for found in Input::parse(data).map_err(wrong)?.code_objects() {
         let target = found.target.map_or_else(String::new, ToString::to_string);
         // Code for targets that are not known is none of ours; that of known ones must be readable.
-        let known =
-            target.is_empty() || Target::by_name(target.split(':').next().unwrap_or_default()).is_some_and(Target::has_instructions);
+        let known = target.is_empty()
+            || Target::by_name(target.split(':').next().unwrap_or_default()).is_some_and(Target::has_instructions);
         if !known {
             continue;
         }

@@ -1,5 +1,5 @@
-//! A sample on one target in one counter mode: the original and the instrumented run must look alike from outside, and the
-//! counts must be those of the emulator's trace and those worked out by hand.
+//! A sample on one target in one counter mode: the original and the instrumented run must look alike from outside, and
+//! the counts must be those of the emulator's trace and those worked out by hand.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -90,7 +90,8 @@ impl SampleTest {
         }
         let rewritten = self.rewritten_with(BOTH)?;
         for seed in seeds.take(if crate::full() { usize::MAX } else { 1 }) {
-            self.compare_blocks(&rewritten.path().join(&self.sample), seed).map_err(|e| format!("--probe {BOTH}, seed {seed}: {e}"))?;
+            self.compare_blocks(&rewritten.path().join(&self.sample), seed)
+                .map_err(|e| format!("--probe {BOTH}, seed {seed}: {e}"))?;
         }
         Ok(())
     }
@@ -107,28 +108,43 @@ impl SampleTest {
         }
         let (mut profile, mut trace) = (counts::read_profile(&file)?, counts::read_profile(&traced)?);
         let wrong = |what: &str, e: Failure| counted.failure(&format!("{what}: {e}"));
-        if !profile.kernels.iter().flat_map(|kernel| &kernel.sites).any(|site| site.counts.kind().probe == blocks::PROBE) {
+        if !profile
+            .kernels
+            .iter()
+            .flat_map(|kernel| &kernel.sites)
+            .any(|site| site.counts.kind().probe == blocks::PROBE)
+        {
             return Err(counted.failure("no blocks were counted"));
         }
         // The epilogue is between what counts a last block and its `s_endpgm`, and leaves EXEC as it needs it.
-        for site in [&mut profile, &mut trace].into_iter().flat_map(|profile| &mut profile.kernels).flat_map(|kernel| &mut kernel.sites) {
+        for site in [&mut profile, &mut trace]
+            .into_iter()
+            .flat_map(|profile| &mut profile.kernels)
+            .flat_map(|kernel| &mut kernel.sites)
+        {
             if let Some(counts) = BlockCounts::of(&site.counts).filter(|_| site.instruction == "s_endpgm") {
                 site.counts = BlockCounts { lanes: 0, ..counts }.into();
             }
         }
         counts::same_as_trace(&profile, &trace).map_err(|e| wrong("the counts are not those of the trace", e))?;
         let mut branches = profile.clone();
-        branches.kernels.iter_mut().for_each(|kernel| kernel.sites.retain(|site| site.counts.kind().probe == branches::PROBE));
-        counts::same_as_trace(&branches, &original.trace).map_err(|e| wrong("the branches are not those of the original", e))
+        branches
+            .kernels
+            .iter_mut()
+            .for_each(|kernel| kernel.sites.retain(|site| site.counts.kind().probe == branches::PROBE));
+        counts::same_as_trace(&branches, &original.trace)
+            .map_err(|e| wrong("the branches are not those of the original", e))
     }
 
     fn compare(&self, rewritten: &Path, seed: u64) -> Result<(), Failure> {
         let original = self.original(seed)?;
-        counts::as_expected(&original.trace, &self.sample)
-            .map_err(|e| original.finished.failure(&format!("the emulator's trace is not what was worked out by hand: {e}")))?;
+        counts::as_expected(&original.trace, &self.sample).map_err(|e| {
+            original.finished.failure(&format!("the emulator's trace is not what was worked out by hand: {e}"))
+        })?;
         let folder = tempfile::tempdir().map_err(|e| e.to_string())?;
         let file = folder.path().join("counted.profile");
-        let counted = self.run_once(rewritten, seed, &["-o".into(), file.clone().into()])?.exited(original.finished.code)?;
+        let counted =
+            self.run_once(rewritten, seed, &["-o".into(), file.clone().into()])?.exited(original.finished.code)?;
         if counted.stdout != original.finished.stdout {
             return Err(format!(
                 "{}\n{}",
@@ -138,13 +154,15 @@ impl SampleTest {
         }
         let profile = counts::read_profile(&file)?;
         let wrong = |what: &str, e: Failure| counted.failure(&format!("{what}: {e}"));
-        counts::same_as_trace(&profile, &original.trace).map_err(|e| wrong("the counts are not those of the trace", e))?;
+        counts::same_as_trace(&profile, &original.trace)
+            .map_err(|e| wrong("the counts are not those of the trace", e))?;
         counts::as_expected(&profile, &self.sample).map_err(|e| wrong("the counts are not those worked out by hand", e))
     }
 
     /// Runs `wavetap run` in strict mode.
     fn run_once(&self, executable: &Path, seed: u64, more: &[OsString]) -> Result<Finished, Failure> {
-        let mut args: Vec<OsString> = ["run", "--backend", "emulator", "--strict", "--seed"].map(OsString::from).to_vec();
+        let mut args: Vec<OsString> =
+            ["run", "--backend", "emulator", "--strict", "--seed"].map(OsString::from).to_vec();
         args.extend([seed.to_string().into(), "--target".into(), OsString::from(&self.target)]);
         args.extend_from_slice(more);
         args.extend(["--".into(), executable.into()]);
@@ -156,8 +174,9 @@ impl SampleTest {
         once(ALL.get_or_init(Mutex::default), (self.sample.clone(), self.target.clone(), seed), || {
             let folder = tempfile::tempdir().map_err(|e| e.to_string())?;
             let file = folder.path().join("trace.profile");
-            let finished =
-                self.run_once(&place::samples().join(&self.sample), seed, &["--trace".into(), file.clone().into()])?.exited(0)?;
+            let finished = self
+                .run_once(&place::samples().join(&self.sample), seed, &["--trace".into(), file.clone().into()])?
+                .exited(0)?;
             if !finished.out().lines().any(|l| l == "PASS") {
                 return Err(finished.failure("the original does not print PASS"));
             }
@@ -174,7 +193,8 @@ impl SampleTest {
         static ALL: Made<(String, String, &str), TempDir> = OnceLock::new();
         once(ALL.get_or_init(Mutex::default), (self.sample.clone(), self.mode.clone(), probes), || {
             let folder = tempfile::tempdir().map_err(|e| e.to_string())?;
-            let (input, output): (PathBuf, PathBuf) = (place::samples().join(&self.sample), folder.path().join(&self.sample));
+            let (input, output): (PathBuf, PathBuf) =
+                (place::samples().join(&self.sample), folder.path().join(&self.sample));
             let args: [OsString; 8] = [
                 "rewrite".into(),
                 input.clone().into(),

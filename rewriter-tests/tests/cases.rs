@@ -1,4 +1,5 @@
-//! Runs every case below `rewriter-tests/cases`: one test for each file, for each value of its `FOR` line, and for each target and counter mode of a sample.
+//! Runs every case below `rewriter-tests/cases`: one test for each file, for each value of its `FOR` line, and for each
+//! target and counter mode of a sample.
 
 use std::collections::BTreeSet;
 use std::process::ExitCode;

@@ -1,5 +1,6 @@
-//! Inserted code is what it was: digests of what rewriting adds to every sample and, with `./test.sh --full`, to some two thousand kernels of
-//! the corpora, in every counter mode. `BLESS=1` writes them after a change that is meant to be one.
+//! Inserted code is what it was: digests of what rewriting adds to every sample and, with `./test.sh --full`, to some
+//! two thousand kernels of the corpora, in every counter mode. `BLESS=1` writes them after a change that is meant to be
+//! one.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -46,7 +47,8 @@ fn lines(name: &str, file: &[u8], of_each: Option<usize>, out: &mut String) -> u
         for (mode, counters) in MODES {
             let selection = Selection { kernels: kernels.clone(), ..Selection::default() };
             let options = Options { probes: vec![ProbeKind::Branches], counters, selection, ..Options::default() };
-            let rewritten = rewrite(found.bytes, &options).unwrap_or_else(|error| panic!("{name}, object {number}: {error}"));
+            let rewritten =
+                rewrite(found.bytes, &options).unwrap_or_else(|error| panic!("{name}, object {number}: {error}"));
             let counting = rewritten.maps.iter().map(|map| map.kernels.len()).sum();
             let code = CodeObject::parse(&rewritten.bytes).expect("an object");
             let (kernels, digest) = digest(&code, counting);
@@ -65,9 +67,17 @@ fn compare(table: &str, now: &str) {
         return;
     }
     let before = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    let changed: Vec<String> =
-        before.lines().zip(now.lines()).filter(|(before, now)| before != now).map(|(before, now)| format!("- {before}\n+ {now}")).collect();
-    assert!(changed.is_empty() && before.lines().count() == now.lines().count(), "{table}: inserted code changed:\n{}", changed.join("\n"));
+    let changed: Vec<String> = before
+        .lines()
+        .zip(now.lines())
+        .filter(|(before, now)| before != now)
+        .map(|(before, now)| format!("- {before}\n+ {now}"))
+        .collect();
+    assert!(
+        changed.is_empty() && before.lines().count() == now.lines().count(),
+        "{table}: inserted code changed:\n{}",
+        changed.join("\n")
+    );
 }
 
 fn name(path: &Path) -> String {

@@ -1,13 +1,18 @@
-//! Kernels as compiled and as instrumented: the same output, byte for byte, nothing that the strict mode finds, and the counts that the emulator saw. The
-//! kernels are those of `rewriter-tests/kernels` and 200 that are made up from seeds (`rewriter_tests::made_up`), on every target that is rewritten, that the
-//! emulator runs and that the compiler knows, with each of its wave sizes.
+//! Kernels as compiled and as instrumented: the same output, byte for byte, nothing that the strict mode finds, and the
+//! counts that the emulator saw. The kernels are those of `rewriter-tests/kernels` and 200 that are made up from seeds
+//! (`rewriter_tests::made_up`), on every target that is rewritten, that the emulator runs and that the compiler knows,
+//! with each of its wave sizes.
 //!
-//! Quick: for a target of each instruction set one source, one level of optimisation and two seeds of the strict mode. Full (`WAVETAP_FULL_TESTS=1`): every source at three levels with 20 seeds
-//! (`WAVETAP_SEEDS` of them). `WAVETAP_KERNEL_TARGETS=gfx1030,gfx1100` takes these targets alone, `WAVETAP_KERNEL=made_up_17` kernels with this in their name.
+//! Quick: for a target of each instruction set one source, one level of optimisation and two seeds of the strict mode.
+//! Full (`WAVETAP_FULL_TESTS=1`): every source at three levels with 20 seeds (`WAVETAP_SEEDS` of them).
+//! `WAVETAP_KERNEL_TARGETS=gfx1030,gfx1100` takes these targets alone, `WAVETAP_KERNEL=made_up_17` kernels with this in
+//! their name.
 //!
-//! What one source does is one test; its name is that of the source, the target, the wave size and the compiler's level. To look at it alone:
+//! What one source does is one test; its name is that of the source, the target, the wave size and the compiler's
+//! level. To look at it alone:
 //!
-//!     WAVETAP_FULL_TESTS=1 WAVETAP_KERNEL=made_up_17 cargo test -p rewriter-tests --test instrumented_kernels -- 'made-up-2 gfx90a wave64 O1'
+//!     WAVETAP_FULL_TESTS=1 WAVETAP_KERNEL=made_up_17 \
+//!         cargo test -p rewriter-tests --test instrumented_kernels -- 'made-up-2 gfx90a wave64 O1'
 //!
 //! The source and the code object are then in `target/debug/kernels`.
 
@@ -29,7 +34,8 @@ const FUEL: u64 = 3_000_000;
 /// The quick run takes a source of the written kernels for every so manyth target.
 const QUICK_WRITTEN: usize = 4;
 const LEVELS: [&str; 3] = ["O1", "O0", "O3"];
-/// Of a hundred kernels, so many are instrumented at least. Many are made to have no register left, and so leave none to those that share functions with them.
+/// Of a hundred kernels, so many are instrumented at least. Many are made to have no register left, and so leave none
+/// to those that share functions with them.
 const GOAL: u64 = 85;
 
 /// What happened in all tests.
@@ -39,7 +45,8 @@ struct Tally {
     instrumented: u64,
     kernels: u64,
     compared: Compared,
-    /// Kernels that the compiler is known to make wrong code of, and that the strict mode stops or that give another output than on the CPU.
+    /// Kernels that the compiler is known to make wrong code of, and that the strict mode stops or that give another
+    /// output than on the CPU.
     miscompiled: u64,
     /// Kernels with hazards that the compiler is known to leave in.
     tolerant: u64,
@@ -86,7 +93,9 @@ fn main() -> ExitCode {
 fn trials() -> Result<Vec<Trial>, Failure> {
     let known = build::known_processors()?;
     let targets: Vec<Target> = Target::all()
-        .filter(|target| target.rewritable() && target.emulated() && known.contains(target.name()) && chosen(target.name()))
+        .filter(|target| {
+            target.rewritable() && target.emulated() && known.contains(target.name()) && chosen(target.name())
+        })
         .flat_map(|target| [64, 32].into_iter().filter_map(move |lanes| target.with_wave_size(lanes)))
         .collect();
     let targets = if full() || some_processors() { targets } else { quick(targets) };
@@ -130,7 +139,8 @@ fn variant(target: Target, level: &'static str) -> Variant {
     let version = match target.name() {
         // They came with the sixth version.
         name if name.ends_with("-generic") => 6,
-        // Without optimisation, clang 19's functions have no pointer to the hidden arguments there that the fifth version would read.
+        // Without optimisation, clang 19's functions have no pointer to the hidden arguments there that the fifth
+        // version would read.
         name if name.starts_with("gfx8") && level == "O0" => 4,
         _ => 5,
     };
@@ -144,7 +154,10 @@ fn run(sources: &Sources, path: &Path, variant: Variant) -> Result<(), Failure> 
     let reference = sources.reference(variant.target.wave_size())?;
     let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let only = std::env::var("WAVETAP_KERNEL").unwrap_or_default();
-    let tests = reference.tests.iter().filter(|test| test.file == file && test.runs_on(variant.target.name()) && test.name.contains(&only));
+    let tests = reference
+        .tests
+        .iter()
+        .filter(|test| test.file == file && test.runs_on(variant.target.name()) && test.name.contains(&only));
     let mut wrong = Vec::new();
     for test in tests {
         let checked = check(&subject, test, &reference.buffers(test)?, variant).unwrap_or_else(|failure| {
@@ -214,7 +227,12 @@ fn check(subject: &Subject<'_>, test: &Test, buffers: &Buffers, variant: Variant
         Err(Stopped::Failure(failure)) => return Err(failure),
     };
     let faulty = Rule::parse(&test.compare)?.check(&original.buffers[1], &buffers.expected).err();
-    Ok(Checked { compared: subject.compare(&launch, seeds())?, faults: 0, tolerates: !launch.tolerated.is_empty(), faulty })
+    Ok(Checked {
+        compared: subject.compare(&launch, seeds())?,
+        faults: 0,
+        tolerates: !launch.tolerated.is_empty(),
+        faulty,
+    })
 }
 
 fn seeds() -> std::ops::Range<u64> {

@@ -1,11 +1,13 @@
-//! What the instruction tables come to, as a page for each instruction set: the facts of its processors, rows and operations by encoding family with digests of
-//! what the rows say, and the operations that the set before it lacks or has more. A change of the tables is a change of these pages, by name.
+//! What the instruction tables come to, as a page for each instruction set: the facts of its processors, rows and
+//! operations by encoding family with digests of what the rows say, and the operations that the set before it lacks or
+//! has more. A change of the tables is a change of these pages, by name.
 //!
 //! After a change that is meant:
 //!
 //!     BLESS=1 cargo test -p rewriter-tests --test isa_golden
 //!
-//! A digest tells that something changed, not what. `WAVETAP_ISA_ROWS=folder` writes every row of every set as a line: make two folders, `diff -r` them.
+//! A digest tells that something changed, not what. `WAVETAP_ISA_ROWS=folder` writes every row of every set as a line:
+//! make two folders, `diff -r` them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -45,7 +47,8 @@ fn bits(bits: &Bits) -> String {
 /// Everything that a row says but the sets that have it, by [`ASPECTS`].
 fn aspects(row: &Variant) -> [String; 4] {
     let layout = row.layout;
-    let mut fields: Vec<String> = layout.modifiers.iter().map(|(modifier, place)| format!("{modifier:?} {}", bits(place))).collect();
+    let mut fields: Vec<String> =
+        layout.modifiers.iter().map(|(modifier, place)| format!("{modifier:?} {}", bits(place))).collect();
     fields.sort();
     let signed = if layout.signed_offset { " signed" } else { "" };
     let encoding = format!(
@@ -87,7 +90,14 @@ fn aspects(row: &Variant) -> [String; 4] {
     let halves = row.halves.map(|halves| format!(" halves {halves:?}")).unwrap_or_default();
     let effects = format!(
         "reads {:?} writes {:?} branch {:?} memory {:?} {} counters {:?} latency {:?} flags {:?}{halves}",
-        row.implicit_reads, row.implicit_writes, row.branch, row.memory, row.memory_bytes, row.counters, row.latency, row.flags
+        row.implicit_reads,
+        row.implicit_writes,
+        row.branch,
+        row.memory,
+        row.memory_bytes,
+        row.counters,
+        row.latency,
+        row.flags
     );
     // An image instruction's registers follow from facts of the operation, too.
     let image = row.image.map(|image| format!("; image {image:?}")).unwrap_or_default();
@@ -148,14 +158,17 @@ fn wrapped(out: &mut String, words: impl Iterator<Item = String>) {
 fn facts(target: Target) -> Vec<(String, String)> {
     let mut facts: Vec<(String, String)> =
         target.facts().map(|(fact, value)| (fact.to_owned(), value.replace(", ", ",").replace(' ', "+"))).collect();
-    let counters: Vec<String> =
-        Counter::ALL.iter().filter_map(|counter| Some(format!("{}:{}", counter.name(), target.largest_wait(*counter)?))).collect();
+    let counters: Vec<String> = Counter::ALL
+        .iter()
+        .filter_map(|counter| Some(format!("{}:{}", counter.name(), target.largest_wait(*counter)?)))
+        .collect();
     facts.push(("counters".to_owned(), counters.join(",")));
     for list in LISTS {
         let names: Vec<String> = target.names(list).iter().map(|(number, name)| format!("{number} {name}")).collect();
         facts.push((format!("{list:?}"), format!("{}:{}", names.len(), digest(names.iter().map(String::as_str)))));
     }
-    let fields: Vec<String> = target.dependency_fields().map(|field| format!("{}@{}+{}", field.name, field.bit, field.width)).collect();
+    let fields: Vec<String> =
+        target.dependency_fields().map(|field| format!("{}@{}+{}", field.name, field.bit, field.width)).collect();
     facts.push(("dependency_fields".to_owned(), fields.join(",")));
     let latencies: BTreeMap<String, String> = isa::variants(target)
         .map(|row| {
@@ -170,7 +183,8 @@ fn facts(target: Target) -> Vec<(String, String)> {
 /// The page of the set that these processors share; `before` has the set before it.
 fn page(targets: &[Target], before: Option<Target>) -> String {
     let mut out = format!(
-        "# Instruction set {}: what the tables have. Written by the test isa_golden, which says what this is and how to make it again.\n\n",
+        "# Instruction set {}: what the tables have. Written by the test isa_golden, which says what this is and how \
+            to make it again.\n\n",
         targets[0].instruction_set()
     );
     let shared = facts(targets[0]);
@@ -182,7 +196,8 @@ fn page(targets: &[Target], before: Option<Target>) -> String {
             }
         } else {
             let own = facts(*target);
-            let differs = own.iter().filter(|fact| !shared.contains(fact)).map(|(fact, value)| format!("{fact}={value}"));
+            let differs =
+                own.iter().filter(|fact| !shared.contains(fact)).map(|(fact, value)| format!("{fact}={value}"));
             let _ = writeln!(out, "target {} as {}, but", target.name(), targets[0].name());
             wrapped(&mut out, differs);
         }
@@ -198,14 +213,16 @@ fn page(targets: &[Target], before: Option<Target>) -> String {
         let _ = write!(out, "{family:<12} {:>5} {:>10}", rows.len(), names.len());
         for aspect in 0..ASPECTS.len() {
             // With the name, so that two rows that exchange what they say are a change.
-            let lines: Vec<String> = rows.iter().map(|(row, texts)| format!("{} {} {}", row.name, row.op, texts[aspect])).collect();
+            let lines: Vec<String> =
+                rows.iter().map(|(row, texts)| format!("{} {} {}", row.name, row.op, texts[aspect])).collect();
             let _ = write!(out, "  {}", digest(lines.iter().map(String::as_str)));
         }
         out.push('\n');
     }
     let all = operations(&families);
     let _ = writeln!(out, "{:<12} {:>5} {:>10}", "all", families.values().map(Vec::len).sum::<usize>(), all.len());
-    let (older, earlier) = before.map_or((BTreeSet::new(), "nothing"), |before| (operations(&rows(before)), before.instruction_set()));
+    let (older, earlier) =
+        before.map_or((BTreeSet::new(), "nothing"), |before| (operations(&rows(before)), before.instruction_set()));
     for (what, names) in [("more than", all.difference(&older)), ("fewer than", older.difference(&all))] {
         let names: Vec<String> = names.map(|name| (*name).to_owned()).collect();
         let _ = writeln!(out, "\n{} operations {what} {earlier}", names.len());
@@ -236,7 +253,9 @@ fn folder() -> PathBuf {
 /// What only one of the two pages has: lines of the families' table, and words of the rest, which is wrapped.
 fn difference(expected: &str, found: &str) -> Vec<String> {
     fn parts(page: &str) -> BTreeSet<&str> {
-        page.lines().flat_map(|line| if line.starts_with("  ") { line.split_whitespace().collect() } else { vec![line] }).collect()
+        page.lines()
+            .flat_map(|line| if line.starts_with("  ") { line.split_whitespace().collect() } else { vec![line] })
+            .collect()
     }
     let (expected, found) = (parts(expected), parts(found));
     let lost = expected.difference(&found).map(|part| format!("  - {part}"));
@@ -280,7 +299,8 @@ fn tables_are_the_committed_ones() {
             wrong.extend(difference(&expected, &text));
         }
     }
-    let stale = std::fs::read_dir(folder()).expect("the folder of the pages").map(|entry| entry.expect("readable").file_name());
+    let stale =
+        std::fs::read_dir(folder()).expect("the folder of the pages").map(|entry| entry.expect("readable").file_name());
     let stale: Vec<_> = stale.filter(|name| name.to_str().is_none_or(|name| !files.contains(name))).collect();
     assert!(stale.is_empty(), "pages of no instruction set: {stale:?}");
     let more = wrong.len().saturating_sub(SHOWN);
@@ -296,9 +316,13 @@ fn tables_are_the_committed_ones() {
 
 #[test]
 fn everything_that_a_row_says_is_in_one_aspect() {
-    use wavetap::isa::{Access, Branch, Counters, Flags, Implicit, Kind, Latency, Layout, Memory, Modifier, OperandSpec, Written};
+    use wavetap::isa::{
+        Access, Branch, Counters, Flags, Implicit, Kind, Latency, Layout, Memory, Modifier, OperandSpec, Written,
+    };
     let target = Target::by_name("gfx90a").expect("a target");
-    let row = isa::variants(target).find(|row| row.mnemonic == "global_load_dwordx2" && row.operands.len() == 3).expect("a row");
+    let row = isa::variants(target)
+        .find(|row| row.mnemonic == "global_load_dwordx2" && row.operands.len() == 3)
+        .expect("a row");
     // The kind of an operand and the layout have no copy; what is made here lives as long as the test.
     let kind = |change: &dyn Fn(&mut Kind)| -> &'static [OperandSpec] {
         let old = row.operands[0].kind;

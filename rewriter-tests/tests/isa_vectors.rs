@@ -1,7 +1,8 @@
 //! Byte vectors of LLVM's own disassembler tests, decoded, printed and encoded again, against LLVM's disassembler.
 //!
-//! They are LLVM's and not part of this project: `WAVETAP_ISA_VECTORS=DIR` names the folder (`llvm/test/MC/Disassembler/AMDGPU`). Every `*.txt` whose name begins
-//! with a target (`gfx9` is gfx900, `gfx940` is gfx942) and has lines of `0x..,0x..` bytes or `[0x..]` lists is tried.
+//! They are LLVM's and not part of this project: `WAVETAP_ISA_VECTORS=DIR` names the folder
+//! (`llvm/test/MC/Disassembler/AMDGPU`). Every `*.txt` whose name begins with a target (`gfx9` is gfx900, `gfx940` is
+//! gfx942) and has lines of `0x..,0x..` bytes or `[0x..]` lists is tried.
 
 use llvm_oracle::{Answer, Oracle, Query};
 use rewriter_tests::fillings::llvm_processor;
@@ -36,13 +37,21 @@ fn complaint(word: &Word, answer: &Answer) -> Option<String> {
 }
 
 fn check(words: &[Word]) {
-    let processors: Vec<String> = words.iter().map(|word| llvm_processor(word.target, word.target.instruction_set())).collect();
-    let queries: Vec<Query<'_>> = words.iter().zip(&processors).map(|(word, target)| Query { target, bytes: &word.bytes, pc: 0 }).collect();
+    let processors: Vec<String> =
+        words.iter().map(|word| llvm_processor(word.target, word.target.instruction_set())).collect();
+    let queries: Vec<Query<'_>> =
+        words.iter().zip(&processors).map(|(word, target)| Query { target, bytes: &word.bytes, pc: 0 }).collect();
     let answers = Oracle::new().expect("the oracle is built").ask_all(&queries);
     let instructions = answers.iter().filter(|answer| matches!(answer, Answer::Instruction { .. })).count();
-    let complaints: Vec<String> = words.iter().zip(&answers).filter_map(|(word, answer)| complaint(word, answer)).collect();
+    let complaints: Vec<String> =
+        words.iter().zip(&answers).filter_map(|(word, answer)| complaint(word, answer)).collect();
     println!("{instructions} instructions, {} differ", complaints.len());
-    assert!(complaints.is_empty(), "{} differ:\n{}", complaints.len(), complaints[..complaints.len().min(SHOWN)].join("\n"));
+    assert!(
+        complaints.is_empty(),
+        "{} differ:\n{}",
+        complaints.len(),
+        complaints[..complaints.len().min(SHOWN)].join("\n")
+    );
     assert!(instructions > 0, "nothing was compared");
 }
 
@@ -62,7 +71,9 @@ fn every_vector_reads_as_llvm_reads_it_and_encodes_to_itself() {
             Some((target, _)) => Target::by_name(target),
             None => None,
         };
-        let (Some(target), Some("txt")) = (target, path.extension().and_then(|extension| extension.to_str())) else { continue };
+        let (Some(target), Some("txt")) = (target, path.extension().and_then(|extension| extension.to_str())) else {
+            continue;
+        };
         let text = String::from_utf8_lossy(&std::fs::read(&path).expect("readable vectors")).into_owned();
         for (number, line) in text.lines().enumerate() {
             let list = line.trim().trim_start_matches('[').trim_end_matches(']');

@@ -1,11 +1,13 @@
-//! Kernels that are written once, compiled for the CPU and for GPUs, and run on both: the outputs must be the same, bit for bit or within a documented
-//! error. One test for each source and way of compiling it.
+//! Kernels that are written once, compiled for the CPU and for GPUs, and run on both: the outputs must be the same, bit
+//! for bit or within a documented error. One test for each source and way of compiling it.
 //!
-//! Quick: every kernel on one target, and every kernel of every target in one or two ways. Full (`WAVETAP_FULL_TESTS=1`): every target that can be
-//! compiled for and the emulator runs, at three levels of optimisation, with all its wave sizes, several seeds of the strict mode, and the fast mode.
+//! Quick: every kernel on one target, and every kernel of every target in one or two ways. Full
+//! (`WAVETAP_FULL_TESTS=1`): every target that can be compiled for and the emulator runs, at three levels of
+//! optimisation, with all its wave sizes, several seeds of the strict mode, and the fast mode.
 //! `WAVETAP_KERNEL_TARGETS=gfx1030,gfx1100` takes these targets alone.
 //!
-//! A pass cannot be empty: outputs start with a pattern, and every kernel is also run with its code replaced by the end of the program, which must fail.
+//! A pass cannot be empty: outputs start with a pattern, and every kernel is also run with its code replaced by the end
+//! of the program, which must fail.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -26,8 +28,8 @@ const FUEL: u64 = 3_000_000;
 /// Fewer would not be the survey that this test is.
 const LEAST_KERNELS: usize = 60;
 
-/// Ways of compiling in the quick run: target, wave size, level, code object version. Those that the emulator does not run are left out, and those that there
-/// is no compiler for.
+/// Ways of compiling in the quick run: target, wave size, level, code object version. Those that the emulator does not
+/// run are left out, and those that there is no compiler for.
 const QUICK: &[(&str, u32, &str, u8)] = &[
     ("gfx90a", 64, "O2", 5),
     ("gfx90a", 64, "O0", 4),
@@ -50,14 +52,19 @@ fn main() -> ExitCode {
 }
 
 fn trials() -> Result<Vec<Trial>, Failure> {
-    let mut trials = vec![Trial::test("there are enough kernels, each on some target", || enough().map_err(Failed::from))];
-    trials.push(Trial::test("code objects are for the processors that they were asked for", || asked_for().map_err(Failed::from)));
+    let mut trials =
+        vec![Trial::test("there are enough kernels, each on some target", || enough().map_err(Failed::from))];
+    trials.push(Trial::test("code objects are for the processors that they were asked for", || {
+        asked_for().map_err(Failed::from)
+    }));
     let (written, made_up) = (Sources::written()?, made_up::sources()?);
     for (n, variant) in variants()?.into_iter().enumerate() {
         let count = made_up.files().len();
         // The quick run takes other kernels for each way.
         let some: Vec<usize> = if full() { (0..count).collect() } else { vec![n * 7 % count] };
-        let files = (0..written.files().len()).map(|file| (&written, file)).chain(some.into_iter().map(|file| (&made_up, file)));
+        let files = (0..written.files().len())
+            .map(|file| (&written, file))
+            .chain(some.into_iter().map(|file| (&made_up, file)));
         for (sources, file) in files {
             let (sources, file) = (sources.clone(), sources.files()[file].clone());
             let name = format!("{} {variant}", file.file_stem().unwrap_or_default().to_string_lossy());
@@ -80,9 +87,10 @@ fn variants() -> Result<Vec<Variant>, Failure> {
     let mut all = Vec::new();
     for target in targets()? {
         let generic = target.name().ends_with("-generic");
-        // Before gfx9 there are no registers of the apertures: in the fifth version, code finds them among the hidden arguments. Without optimisation
-        // clang 19 takes the pointer to these for null in every function that is no kernel (`s_mov_b64 s[4:5], 0xc0; s_load_dword s8, s[4:5], 0x0`),
-        // so such code is wrong on any machine; in the fourth version the queue has the apertures.
+        // Before gfx9 there are no registers of the apertures: in the fifth version, code finds them among the hidden
+        // arguments. Without optimisation clang 19 takes the pointer to these for null in every function that is no
+        // kernel (`s_mov_b64 s[4:5], 0xc0; s_load_dword s8, s[4:5], 0x0`), so such code is wrong on any machine; in the
+        // fourth version the queue has the apertures.
         let wrong_apertures = target.name().starts_with("gfx8");
         for level in ["O0", "O2", "O3"] {
             // Generic targets came with the sixth version.
@@ -108,7 +116,8 @@ fn chosen(target: Target) -> bool {
     target.emulated() && rewriter_tests::chosen(target.name())
 }
 
-/// A kernel that runs nowhere is a mistake in its list of targets, and a pattern in such a list that fits no target is one too.
+/// A kernel that runs nowhere is a mistake in its list of targets, and a pattern in such a list that fits no target is
+/// one too.
 fn enough() -> Result<(), Failure> {
     let tests = &build::reference(64)?.tests;
     let names: BTreeSet<&str> = tests.iter().map(|test| test.name.as_str()).collect();
@@ -174,7 +183,9 @@ fn run(sources: &Sources, source: &Path, variant: Variant) -> Result<(), Failure
         }
         let options = Options { fuel: FUEL, tolerated: made_up::left_in(&test.name, variant), ..Options::default() };
         let outcome = match launch::run(&ended, variant.target, test, &buffers, &options) {
-            Ok((found, _)) if rule.check(&found, &buffers.expected).is_ok() => Err("passes when the kernel does nothing".to_owned()),
+            Ok((found, _)) if rule.check(&found, &buffers.expected).is_ok() => {
+                Err("passes when the kernel does nothing".to_owned())
+            }
             Ok(_) => Ok(()),
             Err(failure) => Err(failure),
         };

@@ -1,9 +1,11 @@
-//! Mutated inputs through everything that reads them: inspect, disassemble, rewrite, verify. Whatever is changed, the answer comes soon, in one line that names
-//! a place, and never as a panic.
+//! Mutated inputs through everything that reads them: inspect, disassemble, rewrite, verify. Whatever is changed, the
+//! answer comes soon, in one line that names a place, and never as a panic.
 //!
-//! Half of the changes are aimed at fields: of bundle tables, compressed headers, ELF, program and section headers, notes, descriptors, symbol tables, code; with
-//! values that lie near what was there, near the sizes of things, or at the ends of their range. What is inside a compressed bundle is changed before it is packed, so
-//! that its checksum holds. `WAVETAP_MUTATIONS=N` makes N of them, `WAVETAP_MUTATION_SEED=S` begins elsewhere, and one input comes again with its seed.
+//! Half of the changes are aimed at fields: of bundle tables, compressed headers, ELF, program and section headers,
+//! notes, descriptors, symbol tables, code; with values that lie near what was there, near the sizes of things, or at
+//! the ends of their range. What is inside a compressed bundle is changed before it is packed, so that its checksum
+//! holds. `WAVETAP_MUTATIONS=N` makes N of them, `WAVETAP_MUTATION_SEED=S` begins elsewhere, and one input comes again
+//! with its seed.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -22,9 +24,11 @@ use wavetap::pipeline::{Counters, Inspected, Listed, Options, ProbeKind, disasse
 use wavetap::report::disassembly::Disassembly;
 use wavetap::verify;
 
-/// One input takes no longer than this, on a machine that does other things, too. The longest that was seen is a hundredth of it.
+/// One input takes no longer than this, on a machine that does other things, too. The longest that was seen is a
+/// hundredth of it.
 const TIME_LIMIT: Duration = Duration::from_secs(60);
-/// The process never has more memory than this: inputs are below 100 kB, and a header may claim 64 MiB without being suspect.
+/// The process never has more memory than this: inputs are below 100 kB, and a header may claim 64 MiB without being
+/// suspect.
 const MEMORY_LIMIT_KB: u64 = 1 << 20;
 
 /// A file to be changed, and where changes reach furthest.
@@ -98,19 +102,35 @@ fn seeds() -> Vec<Seed> {
         }
         let entries = &input.bundles[0].entries;
         // Two entries: more is more of the same.
-        let few: Vec<(&str, &[u8])> =
-            entries.iter().enumerate().take(2).map(|(index, entry)| (entry.id.as_str(), input.bundles[0].entry_bytes(index))).collect();
+        let few: Vec<(&str, &[u8])> = entries
+            .iter()
+            .enumerate()
+            .take(2)
+            .map(|(index, entry)| (entry.id.as_str(), input.bundles[0].entry_bytes(index)))
+            .collect();
         let plain = write_plain(&few);
         let places = bundle_places(&plain, 0);
-        seeds.push(Seed { name: format!("{sample}, bundle"), bytes: plain.clone(), places: places.clone(), packed: None });
+        seeds.push(Seed {
+            name: format!("{sample}, bundle"),
+            bytes: plain.clone(),
+            places: places.clone(),
+            packed: None,
+        });
         for (version, method) in [(2, Method::Zlib), (2, Method::Zstd), (3, Method::Zlib), (3, Method::Zstd)] {
             let packed = write_compressed(&plain, version, method).expect("packed");
             let name = format!("{sample}, packed, v{version}, {method:?}");
-            seeds.push(Seed { name: format!("{name}, header"), bytes: packed, places: vec![0..8, 8..32], packed: None });
+            seeds.push(Seed {
+                name: format!("{name}, header"),
+                bytes: packed,
+                places: vec![0..8, 8..32],
+                packed: None,
+            });
             seeds.push(Seed { name, bytes: plain.clone(), places: places.clone(), packed: Some((version, method)) });
         }
         let mut places = elf_places(&file, 0);
-        places.extend(input.wrappers().iter().map(|wrapper| wrapper.file_offset as usize..wrapper.file_offset as usize + 24));
+        places.extend(
+            input.wrappers().iter().map(|wrapper| wrapper.file_offset as usize..wrapper.file_offset as usize + 24),
+        );
         places.extend(bundle_places(&input.bundles[0].content, input.bundles[0].offset as usize));
         drop(input);
         seeds.push(Seed { name: format!("{sample}, host file"), bytes: file, places, packed: None });
@@ -224,7 +244,10 @@ fn mutated_inputs_are_answered() {
         };
         match answer {
             Err(panic) => {
-                let text = panic.downcast_ref::<String>().cloned().or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
+                let text = panic
+                    .downcast_ref::<String>()
+                    .cloned()
+                    .or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
                 fault(format!("panic: {}", text.unwrap_or_default()));
             }
             Ok(errors) if errors.is_empty() => accepted += 1,
@@ -241,7 +264,8 @@ fn mutated_inputs_are_answered() {
                     // A place is an offset, or an address or a kernel where there is none in the file.
                     if error.offset().is_none() && !text.contains("0x") && !text.contains("kernel") {
                         // Digits out, so that each message comes once.
-                        let message: String = error.message().chars().filter(|c| !c.is_ascii_digit()).take(50).collect();
+                        let message: String =
+                            error.message().chars().filter(|c| !c.is_ascii_digit()).take(50).collect();
                         fault(format!("{step}: {:?} without a place: {message}", error.kind()));
                     }
                 }
@@ -251,9 +275,17 @@ fn mutated_inputs_are_answered() {
             fault(format!("took {took:?}"));
         }
     }
-    println!("{accepted} accepted, {refused} refused, slowest {:?} (number {}), peak {} kB", slowest.0, slowest.1, peak_kb());
+    println!(
+        "{accepted} accepted, {refused} refused, slowest {:?} (number {}), peak {} kB",
+        slowest.0,
+        slowest.1,
+        peak_kb()
+    );
     let list: Vec<String> = faults.iter().map(|(what, input)| format!("{what}\n    {input}")).collect();
     assert!(faults.is_empty(), "{} kinds of fault:\n{}", faults.len(), list.join("\n"));
     assert!(peak_kb() < MEMORY_LIMIT_KB, "{} kB of memory", peak_kb());
-    assert!(count < 100 || (accepted > count / 50 && refused > count / 10), "{accepted} accepted, {refused} refused: too wild or too mild");
+    assert!(
+        count < 100 || (accepted > count / 50 && refused > count / 10),
+        "{accepted} accepted, {refused} refused: too wild or too mild"
+    );
 }

@@ -1,7 +1,9 @@
-//! Registers as the kernel descriptor counts them, and occupancy, beside what LLVM's compiler says for kernels that ask for many different amounts.
+//! Registers as the kernel descriptor counts them, and occupancy, beside what LLVM's compiler says for kernels that ask
+//! for many different amounts.
 //!
-//! `WAVETAP_LLC` names another `llc` than that of Debian's LLVM 19, which does not know all targets; with it kernels whose workgroups may have any size
-//! are compared as well, where LLVM 19 takes the largest for all. The long run takes every target that the compiler knows.
+//! `WAVETAP_LLC` names another `llc` than that of Debian's LLVM 19, which does not know all targets; with it kernels
+//! whose workgroups may have any size are compared as well, where LLVM 19 takes the largest for all. The long run takes
+//! every target that the compiler knows.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -43,30 +45,45 @@ struct Answer {
 fn asks(target: Target) -> Vec<Ask> {
     // LLVM does not round LDS up to what is allocated, so only multiples are asked for.
     let lds = |tenths: u32| target.lds_bytes() * tenths / LDS_TENTHS / target.lds_granule() * target.lds_granule();
-    let mut asks: Vec<Ask> = VECTORS.iter().map(|&vector| Ask { vector, scalar: 20, lds_bytes: 0, workgroup: 256 }).collect();
+    let mut asks: Vec<Ask> =
+        VECTORS.iter().map(|&vector| Ask { vector, scalar: 20, lds_bytes: 0, workgroup: 256 }).collect();
     asks.extend(SCALARS.iter().map(|&scalar| Ask { vector: 7, scalar, lds_bytes: 0, workgroup: 256 }));
     for workgroup in WORKGROUPS {
         asks.extend((0..=LDS_TENTHS).map(|tenths| Ask { vector: 7, scalar: 20, lds_bytes: lds(tenths), workgroup }));
     }
     for (step, &vector) in VECTORS.iter().enumerate() {
         let workgroup = WORKGROUPS[step % WORKGROUPS.len()];
-        asks.push(Ask { vector, scalar: SCALARS[step % SCALARS.len()], lds_bytes: lds(step as u32 % LDS_TENTHS), workgroup });
+        asks.push(Ask {
+            vector,
+            scalar: SCALARS[step % SCALARS.len()],
+            lds_bytes: lds(step as u32 % LDS_TENTHS),
+            workgroup,
+        });
     }
     asks
 }
 
-/// LLVM IR with a kernel `k0`, `k1`, … for each, whose workgroups have the size that was asked for or, if it is `open`, any up to it.
+/// LLVM IR with a kernel `k0`, `k1`, … for each, whose workgroups have the size that was asked for or, if it is `open`,
+/// any up to it.
 fn source(asks: &[Ask], open: bool) -> String {
     let mut out = String::from("target triple = \"amdgcn-amd-amdhsa\"\n");
     for (index, ask) in asks.iter().enumerate() {
-        let _ = writeln!(out, "@lds{index} = internal addrspace(3) global [{} x i8] poison, align 16", ask.lds_bytes.max(1));
+        let _ = writeln!(
+            out,
+            "@lds{index} = internal addrspace(3) global [{} x i8] poison, align 16",
+            ask.lds_bytes.max(1)
+        );
         let _ = writeln!(out, "define amdgpu_kernel void @k{index}() #{index} {{");
         let _ = writeln!(out, "  call void asm sideeffect \"\", \"~{{v{}}},~{{s{}}}\"()", ask.vector, ask.scalar);
         if ask.lds_bytes > 0 {
             let _ = writeln!(out, "  store volatile i8 1, ptr addrspace(3) @lds{index}");
         }
         let least = if open { 1 } else { ask.workgroup };
-        let _ = writeln!(out, "  ret void\n}}\nattributes #{index} = {{ \"amdgpu-flat-work-group-size\"=\"{least},{}\" }}", ask.workgroup);
+        let _ = writeln!(
+            out,
+            "  ret void\n}}\nattributes #{index} = {{ \"amdgpu-flat-work-group-size\"=\"{least},{}\" }}",
+            ask.workgroup
+        );
     }
     out
 }
@@ -88,7 +105,12 @@ fn known() -> String {
 /// What LLVM says, in the order of the kernels.
 fn compile(target: Target, wgp_mode: bool, source: &str) -> Vec<Answer> {
     let mut command = llc();
-    command.arg(format!("-mcpu={}", target.name())).arg("-o=-").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+        .arg(format!("-mcpu={}", target.name()))
+        .arg("-o=-")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     // Generic targets have none of the earlier versions, which are the default of LLVM 19.
     command.arg("--amdhsa-code-object-version=6");
     let mut features = Vec::new();
@@ -126,7 +148,8 @@ fn compile(target: Target, wgp_mode: bool, source: &str) -> Vec<Answer> {
 fn registers_and_occupancy_are_those_of_llvm() {
     let known = known();
     let is_known = |target: &Target| known.contains(&format!(" {} ", target.name()));
-    let targets: Vec<Target> = Target::all().filter(|target| is_known(target) && (full() || QUICK.contains(&target.name()))).collect();
+    let targets: Vec<Target> =
+        Target::all().filter(|target| is_known(target) && (full() || QUICK.contains(&target.name()))).collect();
     assert!(targets.len() >= QUICK.len(), "llc knows only {} of the targets", targets.len());
     let (mut checked, mut differences) = (0, String::new());
     for target in targets {
@@ -144,7 +167,8 @@ fn registers_and_occupancy_are_those_of_llvm() {
                     let Answer { vgprs, sgprs, vgpr_blocks, occupancy } = answer;
                     let mut descriptor = KernelDescriptor::from_bytes([0; DESCRIPTOR_SIZE as usize]);
                     descriptor.set_allocated_vgprs(machine, vgprs).expect("fits");
-                    let demand = Demand { vgprs, sgprs, lds_bytes: ask.lds_bytes, workgroup_size: ask.workgroup, wgp_mode };
+                    let demand =
+                        Demand { vgprs, sgprs, lds_bytes: ask.lds_bytes, workgroup_size: ask.workgroup, wgp_mode };
                     let ours = (
                         descriptor.get(Field::GRANULATED_WORKITEM_VGPR_COUNT),
                         if open { machine.best_occupancy(&demand) } else { machine.occupancy(&demand) }.waves,
@@ -161,7 +185,8 @@ fn registers_and_occupancy_are_those_of_llvm() {
                             machine.name()
                         );
                     }
-                    // For an open size LLVM tries the smallest and the largest and two more; the best may be another one. Each is compared by itself.
+                    // For an open size LLVM tries the smallest and the largest and two more; the best may be another
+                    // one. Each is compared by itself.
                     let same = ours.1 == occupancy || open && ours.1 > occupancy;
                     if !same || ours.0 != vgpr_blocks {
                         let lanes = machine.wave_size();
@@ -178,5 +203,9 @@ fn registers_and_occupancy_are_those_of_llvm() {
     }
     eprintln!("{checked} kernels");
     let count = differences.lines().count();
-    assert!(differences.is_empty(), "{count} of {checked} differ:\n{}", differences.lines().take(60).collect::<Vec<_>>().join("\n"));
+    assert!(
+        differences.is_empty(),
+        "{count} of {checked} differ:\n{}",
+        differences.lines().take(60).collect::<Vec<_>>().join("\n")
+    );
 }

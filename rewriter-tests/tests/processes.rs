@@ -1,4 +1,5 @@
-//! Programs that end in every manner there is, and programs of several processes: all that was dispatched to its end is in the profile, once.
+//! Programs that end in every manner there is, and programs of several processes: all that was dispatched to its end is
+//! in the profile, once.
 
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
@@ -24,7 +25,13 @@ fn programs() -> &'static Programs {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let bitcode = folder.path().join("bitcode");
         fs::create_dir(&bitcode).expect("a folder");
-        assert!(Command::new(root().join("hip-samples/bitcode.sh")).arg(&bitcode).status().expect("the script starts").success());
+        assert!(
+            Command::new(root().join("hip-samples/bitcode.sh"))
+                .arg(&bitcode)
+                .status()
+                .expect("the script starts")
+                .success()
+        );
         let (original, counting) = (folder.path().join("endings"), folder.path().join("endings.counting"));
         let compiled = Command::new("clang++-19")
             .args(["-w", "-x", "hip", "-std=c++17", "-O2", "--offload-arch=gfx90a"])
@@ -36,8 +43,11 @@ fn programs() -> &'static Programs {
             .expect("clang++-19 starts");
         assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
         let programs = Programs { _folder: folder, original, counting };
-        let [original, counting] = [&programs.original, &programs.counting].map(|path| path.to_str().expect("a plain path"));
-        wavetap(&["rewrite", original, "-o", counting], programs.original.parent().expect("a folder")).exited(0).expect("it is rewritten");
+        let [original, counting] =
+            [&programs.original, &programs.counting].map(|path| path.to_str().expect("a plain path"));
+        wavetap(&["rewrite", original, "-o", counting], programs.original.parent().expect("a folder"))
+            .exited(0)
+            .expect("it is rewritten");
         programs
     })
 }
@@ -50,9 +60,11 @@ fn wavetap(arguments: &[&str], folder: &Path) -> Finished {
 fn counted(ending: &str, times: u32) -> (Finished, Profile) {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let program = programs().counting.to_str().expect("a plain path");
-    let finished = wavetap(&["run", "--backend", "emulator", "-o", "p", "--", program, &times.to_string(), ending], folder.path());
+    let finished =
+        wavetap(&["run", "--backend", "emulator", "-o", "p", "--", program, &times.to_string(), ending], folder.path());
     let profile = Profile::from_json(&fs::read(folder.path().join("p")).expect("a profile")).expect("it is one");
-    let left: Vec<_> = fs::read_dir(folder.path()).expect("the folder").map(|entry| entry.expect("an entry").file_name()).collect();
+    let left: Vec<_> =
+        fs::read_dir(folder.path()).expect("the folder").map(|entry| entry.expect("an entry").file_name()).collect();
     assert_eq!(left, ["p"], "{ending}: nothing else is left");
     (finished, profile)
 }
@@ -83,7 +95,11 @@ fn every_dispatch_is_counted_however_the_program_ends() {
         assert_eq!((profile.complete, profile.kernels.len()), (complete, 1), "{ending}");
         let kernel = &profile.kernels[0];
         assert_eq!((kernel.dispatches, kernel.waves, kernel.unfinished), (dispatches, dispatches, 0), "{ending}");
-        assert!(kernel.sites.iter().all(|site| site.counts.executions() == Some(dispatches)), "{ending}: {:?}", kernel.sites);
+        assert!(
+            kernel.sites.iter().all(|site| site.counts.executions() == Some(dispatches)),
+            "{ending}: {:?}",
+            kernel.sites
+        );
         assert_eq!(profile.processes, if ending == "fork" { 2 } else { 1 }, "{ending}");
         let says = if said.is_empty() { finished.err().is_empty() } else { finished.err().contains(said) };
         assert!(says, "{}", finished.failure(ending));
@@ -96,7 +112,11 @@ fn the_report_says_how_a_run_was_cut_short() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let profile = |ending| wavetap(&["profile", "--backend", "emulator", "--", program, "3", ending], folder.path());
     let killed = profile("kill");
-    assert!(killed.code == 137 && killed.out().contains("the run was ended by SIGKILL (signal 9)"), "{}", killed.failure("kill"));
+    assert!(
+        killed.code == 137 && killed.out().contains("the run was ended by SIGKILL (signal 9)"),
+        "{}",
+        killed.failure("kill")
+    );
     assert!(killed.out().contains("3 dispatches"), "{}", killed.failure("kill"));
     // The name that it executes is the original's, whose code is rewritten when it is loaded.
     let original = profile("exec");
@@ -113,11 +133,14 @@ fn a_script_of_several_programs_adds_up_or_gives_each_its_file() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let program = programs().counting.to_str().expect("a plain path");
     let script = folder.path().join("all.sh");
-    let lines = format!("#!/bin/sh\n'{program}' 1 return\n'{program}' 2 _exit & '{program}' 4 exit; wait\n'{program}' 8 kill\nexit 0\n");
+    let lines = format!(
+        "#!/bin/sh\n'{program}' 1 return\n'{program}' 2 _exit & '{program}' 4 exit; wait\n'{program}' 8 kill\nexit 0\n"
+    );
     fs::write(&script, lines).expect("a script");
     fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).expect("a script that runs");
-    let run =
-        |output: &str| wavetap(&["run", "--backend", "emulator", "-o", output, "--trace", "trace%p", "--", "./all.sh"], folder.path());
+    let run = |output: &str| {
+        wavetap(&["run", "--backend", "emulator", "-o", output, "--trace", "trace%p", "--", "./all.sh"], folder.path())
+    };
     let sum = run("sum");
     assert!(sum.code == 0 && sum.err().contains("the sum of 4 processes"), "{}", sum.failure("sum"));
     let read = |path: &Path| Profile::from_json(&fs::read(path).expect("a file")).expect("a profile");
@@ -147,7 +170,11 @@ fn a_process_that_goes_on_is_named() {
     let start = Instant::now();
     let (finished, profile) = counted("daemon", 3);
     assert!(finished.code == 1 && finished.err().contains("is still running"), "{}", finished.failure("daemon"));
-    assert!(!profile.complete && (3..=6).contains(&profile.kernels[0].dispatches), "{:?}", profile.kernels[0].dispatches);
+    assert!(
+        !profile.complete && (3..=6).contains(&profile.kernels[0].dispatches),
+        "{:?}",
+        profile.kernels[0].dispatches
+    );
     // Not as long as the process.
     assert!(start.elapsed() < Duration::from_secs(60));
 }
@@ -157,8 +184,12 @@ fn outputs_are_tried_before_the_application_runs_and_devices_stay() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let program = programs().counting.to_str().expect("a plain path");
     let run = |arguments: &[&str]| {
-        let arguments: Vec<&str> =
-            ["run", "--backend", "emulator"].iter().chain(arguments).chain(&["--", program, "1", "return"]).copied().collect();
+        let arguments: Vec<&str> = ["run", "--backend", "emulator"]
+            .iter()
+            .chain(arguments)
+            .chain(&["--", program, "1", "return"])
+            .copied()
+            .collect();
         wavetap(&arguments, folder.path())
     };
     fs::create_dir(folder.path().join("directory")).expect("a folder");
@@ -173,7 +204,11 @@ fn outputs_are_tried_before_the_application_runs_and_devices_stay() {
         (&["--timing", "--report", "nowhere/r"], "there is no folder nowhere"),
     ] {
         let refused = run(arguments);
-        assert!(refused.code == 2 && refused.err().contains(said) && refused.out().is_empty(), "{}", refused.failure(said));
+        assert!(
+            refused.code == 2 && refused.err().contains(said) && refused.out().is_empty(),
+            "{}",
+            refused.failure(said)
+        );
     }
     // Devices, FIFOs and the targets of links are written to.
     std::os::unix::fs::symlink("file", folder.path().join("link")).expect("a link");
@@ -209,9 +244,15 @@ fn a_disk_that_is_full_harms_no_application() {
     // 2 KiB: less than the counts of 2000 dispatches.
     let line = format!("ulimit -f 4; {} run --backend emulator -o p -- {program} 2000 return", wavetap.display());
     let full = command::run("/bin/sh".as_ref(), &["-c", &line], &[], folder.path()).expect("it ends");
-    assert!(full.code != 0 && full.out() == "return\n" && full.err().contains("could not be written"), "{}", full.failure("a full disk"));
+    assert!(
+        full.code != 0 && full.out() == "return\n" && full.err().contains("could not be written"),
+        "{}",
+        full.failure("a full disk")
+    );
     assert!(full.err().contains("could not write all that it collected"), "{}", full.failure("a full disk"));
-    let left = fs::read_dir(folder.path()).expect("the folder").filter(|entry| entry.as_ref().is_ok_and(|entry| entry.file_name() != "p"));
+    let left = fs::read_dir(folder.path())
+        .expect("the folder")
+        .filter(|entry| entry.as_ref().is_ok_and(|entry| entry.file_name() != "p"));
     assert_eq!(left.count(), 0);
 }
 

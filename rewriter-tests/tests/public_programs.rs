@@ -1,11 +1,11 @@
-//! Programs from public repositories that check their own results: `public-programs.yaml` names them, with repository and commit. None of their code is
-//! here and nothing here builds it: whoever wants this test builds them as their own documents say, for a processor that the emulator knows, and names
-//! the folder with the repositories in it:
+//! Programs from public repositories that check their own results: `public-programs.yaml` names them, with repository
+//! and commit. None of their code is here and nothing here builds it: whoever wants this test builds them as their own
+//! documents say, for a processor that the emulator knows, and names the folder with the repositories in it:
 //!
 //! `WAVETAP_PROGRAMS=FOLDER cargo test --release -p rewriter-tests --test public_programs`
 //!
-//! A program is looked for at `FOLDER/NAME-OF-REPOSITORY/folder/executable`. Without the variable, or where an executable is not there, its test is
-//! reported as ignored, and that is said. Each program
+//! A program is looked for at `FOLDER/NAME-OF-REPOSITORY/folder/executable`. Without the variable, or where an
+//! executable is not there, its test is reported as ignored, and that is said. Each program
 //!
 //! - runs on the emulator and must say that its results are right;
 //! - runs with kernels that do nothing and must not say so: else its check is empty, and it proves nothing;
@@ -64,7 +64,8 @@ fn trials() -> Result<Vec<Trial>, Failure> {
     if folder.is_none() {
         eprintln!("public_programs: {FOLDER} is not set, so no program is run");
     }
-    let mut trials = vec![Trial::test("the table names enough programs, each once", || table_is_sound().map_err(Failed::from))];
+    let mut trials =
+        vec![Trial::test("the table names enough programs, each once", || table_is_sound().map_err(Failed::from))];
     for repository in table()? {
         let name = repository.repository.rsplit('/').next().unwrap_or_default();
         let checkout = folder.as_ref().map(|folder| folder.join(name));
@@ -167,6 +168,10 @@ impl Case {
             return Err(format!("refused: {refused:?}"));
         }
         let kernels = report["kernels"].as_array().ok_or("the report has no list of kernels")?;
-        if kernels.iter().any(|kernel| kernel["dispatches"].as_u64() > Some(0)) { Ok(()) } else { Err("no dispatch was counted".into()) }
+        if kernels.iter().any(|kernel| kernel["dispatches"].as_u64() > Some(0)) {
+            Ok(())
+        } else {
+            Err("no dispatch was counted".into())
+        }
     }
 }

@@ -1,9 +1,10 @@
-//! Random words: whatever decodes encodes to its own bytes, prints, and says what it reads and writes; nothing panics; nothing allocates more than
-//! one instruction can need, however long the input is; and an instruction that is cut short is an error.
+//! Random words: whatever decodes encodes to its own bytes, prints, and says what it reads and writes; nothing panics;
+//! nothing allocates more than one instruction can need, however long the input is; and an instruction that is cut
+//! short is an error.
 //!
-//! Purely random words mostly fail early, so half of them have the fixed bits of some row of the tables, and a quarter those that choose its family.
-//! 100,000 words for each target, or as many as `WAVETAP_RANDOM_WORDS` says: `./test.sh --full` takes 10 million, optimised but with all assertions.
-//! `WAVETAP_RANDOM_SEED` gives other words.
+//! Purely random words mostly fail early, so half of them have the fixed bits of some row of the tables, and a quarter
+//! those that choose its family. 100,000 words for each target, or as many as `WAVETAP_RANDOM_WORDS` says: `./test.sh
+//! --full` takes 10 million, optimised but with all assertions. `WAVETAP_RANDOM_SEED` gives other words.
 
 use rewriter_tests::cores::on_all_cores;
 use rewriter_tests::fillings;
@@ -13,7 +14,8 @@ use wavetap::isa::{self, Inst, Reg, RegFile, Target, Variant};
 const WORDS: u64 = 100_000;
 /// The longest encoding with a literal behind it, and one dword more.
 const BYTES: usize = 24;
-/// The bits of the first byte to be read that choose the encoding family (the top 9 of the first dword hold at least that).
+/// The bits of the first byte to be read that choose the encoding family (the top 9 of the first dword hold at least
+/// that).
 const FAMILY: u32 = 0xff80_0000;
 /// Most bytes that decoding a word may allocate: an error's text, or a few operands more than usual.
 const DECODE_BYTES: u64 = 1024;
@@ -41,7 +43,8 @@ impl Words {
     fn of(target: Target) -> Self {
         let seed = number("WAVETAP_RANDOM_SEED").unwrap_or(0);
         // Other words for each target.
-        let name = target.name().bytes().fold(seed, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+        let name =
+            target.name().bytes().fold(seed, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
         Words(Random::new(name))
     }
 
@@ -176,7 +179,13 @@ fn an_instruction_that_is_cut_short_is_an_error() {
             for length in 0..usize::from(inst.size) {
                 cut += 1;
                 if let Ok(other) = isa::decode(target, &bytes[..length]) {
-                    panic!("{} {}: {length} bytes of {} are {}", name(target), variant.mnemonic, hex(&bytes), isa::print(target, &other));
+                    panic!(
+                        "{} {}: {length} bytes of {} are {}",
+                        name(target),
+                        variant.mnemonic,
+                        hex(&bytes),
+                        isa::print(target, &other)
+                    );
                 }
             }
         }

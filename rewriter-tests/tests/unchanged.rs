@@ -1,5 +1,6 @@
-//! Nothing selected, nothing changed: a rewrite without probe, without kernel or for a target that is not there gives the input's bytes, for the samples and, with
-//! `./test.sh --full`, for every library of the corpora. What was rewritten is not rewritten again.
+//! Nothing selected, nothing changed: a rewrite without probe, without kernel or for a target that is not there gives
+//! the input's bytes, for the samples and, with `./test.sh --full`, for every library of the corpora. What was
+//! rewritten is not rewritten again.
 
 use std::fs;
 use std::path::PathBuf;
@@ -28,7 +29,8 @@ fn branches(kernels: &[&str], targets: &[&str], packing: Packing) -> Options {
     Options { probes: vec![ProbeKind::Branches], selection, packing, ..Options::default() }
 }
 
-/// The forms in which device code lies in a host file: the file, its bundles behind each other, plain and compressed, the first code object.
+/// The forms in which device code lies in a host file: the file, its bundles behind each other, plain and compressed,
+/// the first code object.
 fn forms(file: &[u8]) -> Vec<Vec<u8>> {
     let input = Input::parse(file).expect("parses");
     let mut forms = vec![file.to_vec()];
@@ -55,7 +57,11 @@ fn nothing_selected_gives_the_same_bytes() {
                     let place = || format!("{}, form {number}, {packing:?}, {what}", path.display());
                     let rewritten = rewrite(form, &options).unwrap_or_else(|error| panic!("{}: {error}", place()));
                     assert!(rewritten.bytes == *form, "{}: other bytes", place());
-                    assert!(rewritten.maps.iter().all(|map| map.kernels.is_empty() && map.refused.is_empty()), "{}", place());
+                    assert!(
+                        rewritten.maps.iter().all(|map| map.kernels.is_empty() && map.refused.is_empty()),
+                        "{}",
+                        place()
+                    );
                 }
             }
         }

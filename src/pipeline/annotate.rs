@@ -7,14 +7,16 @@ use std::ops::Range;
 use super::symbols::Symbols;
 use wavetap_amdgpu::{Inst, Reg, RegFile, Target, scalar};
 use wavetap_analysis::cfg::Cfg;
-use wavetap_analysis::dataflow::{Certainty, Liveness, Operation, RegSet, Summaries, UsedRegisters, WaitSummaries, Waits};
+use wavetap_analysis::dataflow::{
+    Certainty, Liveness, Operation, RegSet, Summaries, UsedRegisters, WaitSummaries, Waits,
+};
 use wavetap_analysis::kernel::{Body, CallTarget, Flow, Image, formed_addresses};
 use wavetap_base::entity::{BlockId, InstId};
 use wavetap_object::code_object::LineTable;
 use wavetap_profile::map::Source;
 use wavetap_report::disassembly::{
-    BlockText, CodeText, Destination, HalfText, HexAddress, InlinedFrame, InstText, Live, LoopText, Peak, Pressure, Sureness, WaitText,
-    Waited, WaitedText,
+    BlockText, CodeText, Destination, HalfText, HexAddress, InlinedFrame, InstText, Live, LoopText, Peak, Pressure,
+    Sureness, WaitText, Waited, WaitedText,
 };
 
 /// Equal words that nothing reaches are shown as one from this many on.
@@ -33,9 +35,15 @@ pub(super) struct Surroundings<'a> {
     pub(super) wait_summaries: &'a WaitSummaries,
 }
 
-/// Fills in `code`'s blocks, loops, pressure and instructions. `bytes` starts at its address and may go on behind its end; `body` is its control flow, if
-/// that is known.
-pub(super) fn annotate(code: &mut CodeText, target: Target, bytes: &[u8], body: Option<&Body>, around: &Surroundings<'_>) {
+/// Fills in `code`'s blocks, loops, pressure and instructions. `bytes` starts at its address and may go on behind its
+/// end; `body` is its control flow, if that is known.
+pub(super) fn annotate(
+    code: &mut CodeText,
+    target: Target,
+    bytes: &[u8],
+    body: Option<&Body>,
+    around: &Surroundings<'_>,
+) {
     let flow = body.map(|body| FlowFacts::of(body, around));
     let range = code.address..code.end;
     let mut texts = sweep(target, bytes, &range, body);
@@ -71,14 +79,21 @@ fn sweep(target: Target, bytes: &[u8], range: &Range<u64>, body: Option<&Body>) 
         while addresses.get(next).is_some_and(|address| *address < at) {
             next += 1;
         }
-        let reached = addresses.get(next).filter(|address| **address == at).and(body).map(|body| body.inst(InstId(next as u32)));
+        let reached =
+            addresses.get(next).filter(|address| **address == at).and(body).map(|body| body.inst(InstId(next as u32)));
         // What is not reached must not run into what is.
-        let limit = if reached.is_some() { range.end } else { addresses.get(next).map_or(range.end, |next| range.end.min(*next)) };
+        let limit = if reached.is_some() {
+            range.end
+        } else {
+            addresses.get(next).map_or(range.end, |next| range.end.min(*next))
+        };
         let fits = |inst: &Inst| at + u64::from(inst.size) <= limit;
         let text = match reached.filter(|inst| fits(inst)) {
             Some(inst) => InstText { reachable: true, ..instruction(target, inst, at, rest) },
             None => match wavetap_amdgpu::decode_into(&mut unreached, target, rest) {
-                Ok(()) if fits(&unreached) => InstText { to: branch_target(&unreached, at), ..instruction(target, &unreached, at, rest) },
+                Ok(()) if fits(&unreached) => {
+                    InstText { to: branch_target(&unreached, at), ..instruction(target, &unreached, at, rest) }
+                }
                 _ => data(at, &rest[..rest.len().min((limit - at) as usize)]),
             },
         };
@@ -95,7 +110,14 @@ fn instruction(target: Target, inst: &Inst, address: u64, bytes: &[u8]) -> InstT
         reads: vector_registers(half.reads()),
         writes: vector_registers(half.writes()),
     });
-    InstText { address, bytes, instruction: wavetap_amdgpu::print(target, inst), halves: halves.collect(), times: 1, ..InstText::default() }
+    InstText {
+        address,
+        bytes,
+        instruction: wavetap_amdgpu::print(target, inst),
+        halves: halves.collect(),
+        times: 1,
+        ..InstText::default()
+    }
 }
 
 /// The names of the vector registers among `regs`, one by one.
@@ -119,10 +141,19 @@ fn destination_at(address: u64, symbols: &Symbols) -> Destination {
 
 /// A word that is no instruction, or what is left of one.
 fn data(address: u64, bytes: &[u8]) -> InstText {
-    let text = |bytes: &[u8], instruction| InstText { address, bytes: hex(bytes), instruction, times: 1, ..InstText::default() };
+    let text = |bytes: &[u8], instruction| InstText {
+        address,
+        bytes: hex(bytes),
+        instruction,
+        times: 1,
+        ..InstText::default()
+    };
     match bytes {
         [a, b, c, d, ..] => text(&bytes[..4], format!(".long {:#010x}", u32::from_le_bytes([*a, *b, *c, *d]))),
-        rest => text(rest, format!(".byte {}", rest.iter().map(|byte| format!("{byte:#04x}")).collect::<Vec<_>>().join(", "))),
+        rest => text(
+            rest,
+            format!(".byte {}", rest.iter().map(|byte| format!("{byte:#04x}")).collect::<Vec<_>>().join(", ")),
+        ),
     }
 }
 
@@ -154,7 +185,9 @@ fn collapse(texts: Vec<InstText>) -> Vec<InstText> {
 
 fn add_sources(texts: &mut [InstText], lines: &LineTable, source_text: Option<&SourceText<'_>>) {
     let convert = |location: Option<wavetap_object::code_object::SourceLocation>| {
-        location.filter(|location| location.line > 0).map(|location| Source { file: location.file, line: location.line })
+        location
+            .filter(|location| location.line > 0)
+            .map(|location| Source { file: location.file, line: location.line })
     };
     let mut shown = (None, Vec::new());
     for text in texts.iter_mut().filter(|text| text.times == 1) {
@@ -167,7 +200,10 @@ fn add_sources(texts: &mut [InstText], lines: &LineTable, source_text: Option<&S
         text.inlined = frames
             .iter()
             .zip(frames.iter().skip(1))
-            .map(|(inner, outer)| InlinedFrame { function: inner.function.clone(), at: convert(outer.location.clone()) })
+            .map(|(inner, outer)| InlinedFrame {
+                function: inner.function.clone(),
+                at: convert(outer.location.clone()),
+            })
             .collect();
         let place = (text.source.clone(), text.inlined.clone());
         if place != shown {
@@ -206,7 +242,9 @@ impl FlowFacts {
                     Operation::Callee(id) => (Waited::Callee, Some(id)),
                     Operation::Caller => (Waited::Caller, None),
                 };
-                if let Some(places) = address.map(|id| waited_at.entry(id).or_default()).filter(|places| !places.contains(&here)) {
+                if let Some(places) =
+                    address.map(|id| waited_at.entry(id).or_default()).filter(|places| !places.contains(&here))
+                {
                     places.push(here);
                 }
                 let certainty = match waited.certainty {
@@ -214,10 +252,18 @@ impl FlowFacts {
                     Certainty::May => Sureness::May,
                     Certainty::Unordered => Sureness::Unordered,
                 };
-                operations.push(WaitedText { what, address: address.map(|id| HexAddress(body.address(id))), certainty });
+                operations.push(WaitedText {
+                    what,
+                    address: address.map(|id| HexAddress(body.address(id))),
+                    certainty,
+                });
             }
             operations.sort_by_key(|operation| operation.address);
-            waits.entry(wait.inst).or_default().push(WaitText { counter: wait.counter.name().to_owned(), count: wait.count, operations });
+            waits.entry(wait.inst).or_default().push(WaitText {
+                counter: wait.counter.name().to_owned(),
+                count: wait.count,
+                operations,
+            });
         }
         let addresses = formed_addresses(body, around.image).into_iter().collect();
         FlowFacts { cfg, loops, live, waits, waited_at, addresses }
@@ -225,8 +271,11 @@ impl FlowFacts {
 
     fn annotate(&self, text: &mut InstText, id: InstId, body: &Body, range: &Range<u64>, symbols: &Symbols) {
         text.to = self.destination(body, id, range, symbols);
-        text.names =
-            self.addresses.get(&id).filter(|address| symbols.name(**address).is_some()).map(|address| destination_at(*address, symbols));
+        text.names = self
+            .addresses
+            .get(&id)
+            .filter(|address| symbols.name(**address).is_some())
+            .map(|address| destination_at(*address, symbols));
         text.waits = self.waits.get(&id).cloned().unwrap_or_default();
         text.waited_at = self.waited_at.get(&id).cloned().unwrap_or_default();
         text.live = self.live.get(id.index()).copied();
@@ -239,10 +288,18 @@ impl FlowFacts {
                 let address = body.address(to);
                 let inside = range.contains(&address);
                 let known = destination_at(address, symbols);
-                Some(if inside { Destination { name: label(self.cfg.block_of(to)), block: true, ..known } } else { known })
+                Some(if inside {
+                    Destination { name: label(self.cfg.block_of(to)), block: true, ..known }
+                } else {
+                    known
+                })
             }
-            Flow::Call(CallTarget::Known(address)) | Flow::TailCall(CallTarget::Known(address)) => Some(destination_at(address, symbols)),
-            Flow::Call(CallTarget::Unknown) | Flow::TailCall(CallTarget::Unknown) | Flow::IndirectJump => Some(unknown()),
+            Flow::Call(CallTarget::Known(address)) | Flow::TailCall(CallTarget::Known(address)) => {
+                Some(destination_at(address, symbols))
+            }
+            Flow::Call(CallTarget::Unknown) | Flow::TailCall(CallTarget::Unknown) | Flow::IndirectJump => {
+                Some(unknown())
+            }
             Flow::Next | Flow::Return | Flow::End => None,
         }
     }
@@ -254,7 +311,8 @@ impl FlowFacts {
 
     fn blocks(&self, body: &Body, range: &Range<u64>) -> Vec<BlockText> {
         let labels = |edges: &[wavetap_analysis::cfg::Edge]| {
-            let mut blocks: Vec<BlockId> = edges.iter().map(|edge| edge.block).filter(|id| self.inside(*id, body, range)).collect();
+            let mut blocks: Vec<BlockId> =
+                edges.iter().map(|edge| edge.block).filter(|id| self.inside(*id, body, range)).collect();
             blocks.sort_unstable();
             blocks.dedup();
             blocks.into_iter().map(label).collect()
@@ -277,7 +335,9 @@ impl FlowFacts {
     }
 
     fn loops(&self, body: &Body, range: &Range<u64>) -> Vec<LoopText> {
-        let labels = |blocks: &[BlockId]| blocks.iter().filter(|id| self.inside(**id, body, range)).map(|id| label(*id)).collect();
+        let labels = |blocks: &[BlockId]| {
+            blocks.iter().filter(|id| self.inside(**id, body, range)).map(|id| label(*id)).collect()
+        };
         let text = |each: &wavetap_analysis::cfg::Loop| LoopText {
             header: label(each.header),
             latches: labels(&each.latches),
@@ -299,7 +359,11 @@ fn count(set: RegSet) -> Live {
         match reg.file {
             RegFile::Vector => live.vgprs += 1,
             RegFile::Accum => live.agprs += 1,
-            RegFile::Scalar if reg.first < scalar::FLAT_SCRATCH || (scalar::VCC..scalar::VCC + 2).contains(&reg.first) => live.sgprs += 1,
+            RegFile::Scalar
+                if reg.first < scalar::FLAT_SCRATCH || (scalar::VCC..scalar::VCC + 2).contains(&reg.first) =>
+            {
+                live.sgprs += 1
+            }
             RegFile::Scalar => {}
         }
     }

@@ -1,8 +1,10 @@
-//! Joining a profile with code piece by piece: which counts belong to which instruction, of whose runs they are, and what did not run.
+//! Joining a profile with code piece by piece: which counts belong to which instruction, of whose runs they are, and
+//! what did not run.
 //!
-//! A counter belongs to an address, and several kernels may run what is there: a function is run by all that call it. Each of them has counters of its own, and
-//! those of one address are added up. What the profile has no counts of is said beside them: kernels that were refused or did not run, and functions whose
-//! originals may have run uncounted. Executions of whole blocks are given only where nothing of that is missing.
+//! A counter belongs to an address, and several kernels may run what is there: a function is run by all that call it.
+//! Each of them has counters of its own, and those of one address are added up. What the profile has no counts of is
+//! said beside them: kernels that were refused or did not run, and functions whose originals may have run uncounted.
+//! Executions of whole blocks are given only where nothing of that is missing.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,8 +34,8 @@ pub(super) struct Named<'a> {
 }
 
 impl<'a> Named<'a> {
-    /// The objects of an input, those of the named entries of bundles among them. Of all targets: that the selected code did not run does not make it
-    /// another file's.
+    /// The objects of an input, those of the named entries of bundles among them. Of all targets: that the selected
+    /// code did not run does not make it another file's.
     ///
     /// # Errors
     /// As [`every_object`].
@@ -64,7 +66,9 @@ pub(super) fn check(profile: &Profile, objects: &[Named<'_>]) -> Result<()> {
     let missing = match (profile.kernels.as_slice(), profile.refused.as_slice()) {
         ([], []) => return Ok(()),
         // A refusal does not say of which object it is.
-        ([], refused) if refused.iter().any(|refused| objects.iter().any(|object| object.has(refused))) => return Ok(()),
+        ([], refused) if refused.iter().any(|refused| objects.iter().any(|object| object.has(refused))) => {
+            return Ok(());
+        }
         ([], _) => "none of the kernels that it names",
         (kernels, _) if kernels.iter().any(counted) => return Ok(()),
         _ => "none of its code objects",
@@ -82,11 +86,17 @@ pub(super) struct Given<'p> {
 }
 
 impl<'p> Given<'p> {
-    /// `entries` are the ids of entries of bundles that are meant, besides those that the HIP runtime will see; `opened` is what is to be shown.
+    /// `entries` are the ids of entries of bundles that are meant, besides those that the HIP runtime will see;
+    /// `opened` is what is to be shown.
     ///
     /// # Errors
     /// As [`check`]; unsupported if something that is to be shown was rewritten.
-    pub(super) fn of(profile: &'p Profile, input: &Input<'_>, entries: &[String], opened: &[Opened<'_>]) -> Result<Given<'p>> {
+    pub(super) fn of(
+        profile: &'p Profile,
+        input: &Input<'_>,
+        entries: &[String],
+        opened: &[Opened<'_>],
+    ) -> Result<Given<'p>> {
         let objects = Named::all(input, entries)?;
         check(profile, &objects)?;
         if let Some(rewritten) = opened.iter().find(|object| object.code.is_rewritten()) {
@@ -94,7 +104,8 @@ impl<'p> Given<'p> {
             return Err(error).within(|| place_name(rewritten.place));
         }
         let several = |refused: &&Refused| objects.iter().filter(|object| object.has(refused)).count() > 1;
-        let ambiguous = profile.refused.iter().filter(several).map(|refused| (&*refused.target, &*refused.name)).collect();
+        let ambiguous =
+            profile.refused.iter().filter(several).map(|refused| (&*refused.target, &*refused.name)).collect();
         Ok(Given { profile, ambiguous })
     }
 
@@ -102,7 +113,13 @@ impl<'p> Given<'p> {
     ///
     /// # Errors
     /// Unsupported if the profile has a kernel twice with different sites; limit if a sum does not fit 64 bits.
-    pub(super) fn object(&self, object: &Opened<'_>, digest: &str, target: Target, image: &Image<'_>) -> Result<ObjectCounts<'p>> {
+    pub(super) fn object(
+        &self,
+        object: &Opened<'_>,
+        digest: &str,
+        target: Target,
+        image: &Image<'_>,
+    ) -> Result<ObjectCounts<'p>> {
         let program = Program::of(target, image);
         let runs = object.code.kernels().iter().map(|kernel| self.run(kernel, object, digest, &program));
         let runs = runs.collect::<Result<Vec<Run<'p>>>>()?;
@@ -113,7 +130,8 @@ impl<'p> Given<'p> {
     }
 
     fn run(&self, kernel: &Kernel, object: &Opened<'_>, digest: &str, program: &Program) -> Result<Run<'p>> {
-        let mut all = self.profile.kernels.iter().filter(|totals| totals.object == digest && totals.name == kernel.name);
+        let mut all =
+            self.profile.kernels.iter().filter(|totals| totals.object == digest && totals.name == kernel.name);
         let mut totals = all.next().map(Cow::Borrowed);
         for more in all {
             totals.as_mut().map(|totals| totals.to_mut().merge(more)).transpose()?;
@@ -136,13 +154,23 @@ impl<'p> Given<'p> {
 
     /// The dispatches of a kernel that are known not to be counted.
     fn missing(&self, kernel: &Kernel, digest: &str) -> Vec<Uncounted> {
-        let of_kernel = self.profile.uncounted.iter().filter(|uncounted| uncounted.object == digest && uncounted.name == kernel.name);
-        of_kernel.map(|uncounted| Uncounted::Dispatches { dispatches: uncounted.dispatches, detail: uncounted.detail.clone() }).collect()
+        let of_kernel = self
+            .profile
+            .uncounted
+            .iter()
+            .filter(|uncounted| uncounted.object == digest && uncounted.name == kernel.name);
+        of_kernel
+            .map(|uncounted| Uncounted::Dispatches {
+                dispatches: uncounted.dispatches,
+                detail: uncounted.detail.clone(),
+            })
+            .collect()
     }
 
     /// Why there may be no counts of a kernel.
     fn why(&self, kernel: &Kernel, target: &str) -> Uncounted {
-        let named = |name: &str| self.profile.refused.iter().find(|refused| refused.target == target && refused.name == name);
+        let named =
+            |name: &str| self.profile.refused.iter().find(|refused| refused.target == target && refused.name == name);
         match named(&kernel.name).or_else(|| named(EVERY_KERNEL)) {
             Some(Refused { target, name, reason, detail, .. }) => {
                 let (reason, detail) = (reason.clone(), detail.clone());
@@ -163,7 +191,8 @@ impl<'p> Given<'p> {
 /// Bodies that have instructions in common, both ways.
 fn shared(program: &Program) -> BTreeMap<BodyId, BTreeSet<BodyId>> {
     let bodies = program.ids().map(|id| (id, program.body(id)));
-    let mut places: Vec<(u64, BodyId)> = bodies.flat_map(|(id, body)| body.ids().map(move |inst| (body.address(inst), id))).collect();
+    let mut places: Vec<(u64, BodyId)> =
+        bodies.flat_map(|(id, body)| body.ids().map(move |inst| (body.address(inst), id))).collect();
     places.sort_unstable();
     let mut shared: BTreeMap<BodyId, BTreeSet<BodyId>> = BTreeMap::new();
     for place in places.chunk_by(|a, b| a.0 == b.0).filter(|place| place.len() > 1) {
@@ -213,12 +242,14 @@ impl ObjectCounts<'_> {
         let sharing = own.and_then(|id| self.shared.get(&id));
         let bodies: Vec<BodyId> = own.into_iter().chain(sharing.into_iter().flatten().copied()).collect();
         let names: Vec<Cow<'_, str>> = bodies.iter().map(|id| demangle(self.program.body(*id).name())).collect();
-        let mut counted = CountedText { complete: self.profile.has_ended(), kernels: Vec::new(), uncounted: Vec::new(), more: false };
+        let mut counted =
+            CountedText { complete: self.profile.has_ended(), kernels: Vec::new(), uncounted: Vec::new(), more: false };
         let mut sites: BTreeMap<SiteKey, SiteTotals> = BTreeMap::new();
         for run in &self.runs {
             let itself = code.kind == CodeKind::Kernel && run.entry == code.address;
             let runs_it = itself || bodies.iter().any(|id| run.reached.contains(id));
-            let uncounted = |why| UncountedKernel { name: run.name.clone(), demangled: demangle(&run.name).into_owned(), why };
+            let uncounted =
+                |why| UncountedKernel { name: run.name.clone(), demangled: demangle(&run.name).into_owned(), why };
             if runs_it {
                 counted.uncounted.extend(run.missing.iter().cloned().map(uncounted));
             }
@@ -282,7 +313,8 @@ impl ObjectCounts<'_> {
         if !counts.is_consistent() {
             return;
         }
-        let by_address: BTreeMap<u64, _> = cfg.ids().map(|id| (body.address(cfg.block(id).first), counts.of(id))).collect();
+        let by_address: BTreeMap<u64, _> =
+            cfg.ids().map(|id| (body.address(cfg.block(id).first), counts.of(id))).collect();
         for block in &mut code.blocks {
             if let Some((Some(executions), source)) = by_address.get(&block.address) {
                 (block.executions, block.executions_source) = (Some(*executions), Some(*source));
@@ -315,9 +347,13 @@ type SiteKey = (u64, String);
 /// Adds the counts of one kernel to those of others.
 fn add(sites: &mut BTreeMap<SiteKey, SiteTotals>, site: &SiteTotals) -> Result<()> {
     let key = (site.address, site.counts.kind().probe.to_string());
-    let sum = sites.entry(key).or_insert_with(|| SiteTotals { counts: Counts::zero(site.counts.kind()), ..site.clone() });
+    let sum =
+        sites.entry(key).or_insert_with(|| SiteTotals { counts: Counts::zero(site.counts.kind()), ..site.clone() });
     if sum.counts.kind() != site.counts.kind() {
-        return Err(Error::malformed(format!("the counts at {:#x} are of another kind than other kernels' there", site.address)));
+        return Err(Error::malformed(format!(
+            "the counts at {:#x} are of another kind than other kernels' there",
+            site.address
+        )));
     }
     sum.counts.merge(&site.counts)
 }

@@ -40,8 +40,9 @@ pub struct Listed<'a> {
     pub profile: Option<&'a Profile>,
 }
 
-/// Disassembles the selected code into `sink`: all executable sections, or only the selected kernels (with the functions that they may call) and functions.
-/// Returns what could not be disassembled although it was selected, and why.
+/// Disassembles the selected code into `sink`: all executable sections, or only the selected kernels (with the
+/// functions that they may call) and functions. Returns what could not be disassembled although it was selected, and
+/// why.
 ///
 /// ```
 /// use wavetap::pipeline::{Listed, disassemble};
@@ -61,8 +62,9 @@ pub struct Listed<'a> {
 /// ```
 ///
 /// # Errors
-/// Malformed or unsupported if the input or a selected code object cannot be taken apart; malformed if a selection selects nothing or the profile is of another
-/// input; unsupported if there is a profile and selected code was rewritten; what `sink` reports.
+/// Malformed or unsupported if the input or a selected code object cannot be taken apart; malformed if a selection
+/// selects nothing or the profile is of another input; unsupported if there is a profile and selected code was
+/// rewritten; what `sink` reports.
 pub fn disassemble(data: &[u8], listed: &Listed<'_>, sink: &mut dyn Sink) -> Result<Vec<String>> {
     let input = Input::parse(data)?;
     let (opened, mut refused) = open(&input, listed)?;
@@ -70,7 +72,8 @@ pub fn disassemble(data: &[u8], listed: &Listed<'_>, sink: &mut dyn Sink) -> Res
     for object in &opened {
         let target = object.code.target();
         match target {
-            Some(target) => list(object, target, (listed, given.as_ref()), sink, &mut refused).within(|| place_name(object.place))?,
+            Some(target) => list(object, target, (listed, given.as_ref()), sink, &mut refused)
+                .within(|| place_name(object.place))?,
             None => return Err(Error::internal("an object of an unknown processor was opened")),
         }
     }
@@ -80,15 +83,16 @@ pub fn disassemble(data: &[u8], listed: &Listed<'_>, sink: &mut dyn Sink) -> Res
 /// Offset of the flags in an ELF header, which say what a code object is for.
 const ELF_FLAGS: u64 = 48;
 
-/// The selected objects of processors that are handled, and what is said of the others. All errors of input and selection are found here, before anything is
-/// written.
+/// The selected objects of processors that are handled, and what is said of the others. All errors of input and
+/// selection are found here, before anything is written.
 fn open<'i>(input: &'i Input<'_>, listed: &Listed<'_>) -> Result<(Vec<Opened<'i>>, Vec<String>)> {
     let (mut opened, mut refused) = (Vec::new(), Vec::new());
     let mut failed = None;
     for found in every_object(input, &listed.entries, &listed.selection)? {
         let named = |object: Opened<'i>| match object.code.target() {
             Some(_) => Ok(object),
-            None => Err(Error::unsupported(format!("code for {}, whose instructions are not known", object.target_id)).at(ELF_FLAGS)),
+            None => Err(Error::unsupported(format!("code for {}, whose instructions are not known", object.target_id))
+                .at(ELF_FLAGS)),
         };
         match Opened::open(&found).and_then(named).within(|| place_name(found.place)) {
             Ok(object) => opened.push(object),
@@ -107,13 +111,16 @@ fn open<'i>(input: &'i Input<'_>, listed: &Listed<'_>) -> Result<(Vec<Opened<'i>
     for object in &opened {
         let everything = listed.selection.kernels.is_empty() && listed.functions.is_empty();
         let wanted = |part: &&MalformedPart| match part.kind {
-            PartKind::Kernel => everything || !listed.selection.kernels.is_empty() && listed.selection.has_kernel(&part.name),
+            PartKind::Kernel => {
+                everything || !listed.selection.kernels.is_empty() && listed.selection.has_kernel(&part.name)
+            }
             _ => everything,
         };
         let parts = object.code.malformed().iter().filter(wanted);
         refused.extend(parts.map(|part| format!("{part}, in {}", place_name(object.place))));
     }
-    let malformed = opened.iter().flat_map(|object| object.code.malformed()).filter(|part| part.kind == PartKind::Kernel);
+    let malformed =
+        opened.iter().flat_map(|object| object.code.malformed()).filter(|part| part.kind == PartKind::Kernel);
     let malformed: Vec<&str> = malformed.map(|part| part.name.as_str()).collect();
     let kernels = || opened.iter().flat_map(|object| object.code.kernels()).map(|kernel| kernel.name.as_str());
     let names = || kernels().chain(malformed.iter().copied());
@@ -123,7 +130,11 @@ fn open<'i>(input: &'i Input<'_>, listed: &Listed<'_>) -> Result<(Vec<Opened<'i>
         if !names().any(|name| one.has_kernel(name))
             && !opened.iter().any(|object| object.code.kernels().iter().any(|kernel| one.has(kernel)))
         {
-            let hint = if functions().any(|name| one.has_kernel(name)) { "; a function of that name is there: --function" } else { "" };
+            let hint = if functions().any(|name| one.has_kernel(name)) {
+                "; a function of that name is there: --function"
+            } else {
+                ""
+            };
             return Err(Error::malformed(format!("no kernel matches {pattern:?}{hint}")));
         }
     }
@@ -222,7 +233,11 @@ fn list(
                 let error = functions.undecodable().iter().find(|(_, address, _)| *address == part.range.start);
                 text.problem = error.map(|(_, _, error)| error.to_string());
             }
-            refused.extend(text.problem.iter().map(|problem| format!("control flow of {problem}, in {}", place_name(object.place))));
+            refused.extend(
+                text.problem
+                    .iter()
+                    .map(|problem| format!("control flow of {problem}, in {}", place_name(object.place))),
+            );
             let target = body.map_or(target, Body::target);
             annotate(&mut text, target, rest, body, &around);
             if let Some(counts) = &counts {
@@ -240,7 +255,10 @@ fn has_wanted(code: &CodeObject<'_>, listed: &Listed<'_>) -> bool {
     let function = |name: &str| !listed.functions.is_empty() && by_name.has_kernel(name);
     let everything = listed.selection.kernels.is_empty() && listed.functions.is_empty();
     everything
-        || code.kernels().iter().any(|found| !listed.selection.kernels.is_empty() && listed.selection.has(found) || function(&found.name))
+        || code
+            .kernels()
+            .iter()
+            .any(|found| !listed.selection.kernels.is_empty() && listed.selection.has(found) || function(&found.name))
         || code.functions().iter().any(|found| function(&found.name))
 }
 
@@ -278,7 +296,8 @@ impl Choice {
             }
         }
         let named = image.entries().filter(|(_, _, kind)| *kind == BodyKind::Function);
-        let mut entries: Vec<(String, BodyKind, u64)> = named.map(|(address, name, kind)| (name.to_owned(), kind, address)).collect();
+        let mut entries: Vec<(String, BodyKind, u64)> =
+            named.map(|(address, name, kind)| (name.to_owned(), kind, address)).collect();
         let unnamed = called.iter().filter(|address| image.entry_name(**address).is_none());
         entries.extend(unnamed.map(|address| (format!("function_at_{address:#x}"), BodyKind::Function, *address)));
         let functions = Program::build(target, image, entries);
@@ -288,7 +307,9 @@ impl Choice {
         let by_name = Selection { kernels: listed.functions.clone(), targets: Vec::new() };
         let named = |name: &str| !listed.functions.is_empty() && by_name.has_kernel(name);
         let mut entries: BTreeSet<u64> = BTreeSet::new();
-        entries.extend(code.kernels().iter().filter(|kernel| wanted(kernel) || named(&kernel.name)).map(|kernel| kernel.entry));
+        entries.extend(
+            code.kernels().iter().filter(|kernel| wanted(kernel) || named(&kernel.name)).map(|kernel| kernel.entry),
+        );
         entries.extend(functions.bodies().iter().filter(|body| named(body.name())).map(Body::entry_address));
         let undecodable = functions.undecodable().iter().filter(|(name, _, _)| named(name));
         entries.extend(undecodable.map(|(_, address, _)| *address));
@@ -305,10 +326,13 @@ impl Choice {
     }
 }
 
-/// The executable sections with their contents, or the executable segments of an object without section headers: name, address, bytes.
+/// The executable sections with their contents, or the executable segments of an object without section headers: name,
+/// address, bytes.
 fn executable<'d>(code: &CodeObject<'d>) -> Result<Vec<(&'d str, u64, &'d [u8])>> {
     let elf = code.elf();
-    let is_code = |section: &&Section<'_>| section.is_alloc() && section.is_executable() && section.has_contents() && section.size > 0;
+    let is_code = |section: &&Section<'_>| {
+        section.is_alloc() && section.is_executable() && section.has_contents() && section.size > 0
+    };
     let mut found = Vec::new();
     for section in elf.sections.iter().filter(is_code) {
         found.push((section.name, section.address, elf.contents(section)?));
@@ -326,10 +350,20 @@ fn executable<'d>(code: &CodeObject<'d>) -> Result<Vec<(&'d str, u64, &'d [u8])>
 fn parts<'o>(code: &'o CodeObject<'_>, functions: &Program, range: &Range<u64>) -> Vec<Part<'o>> {
     let mut named: Vec<Part<'o>> = Vec::new();
     for kernel in code.kernels() {
-        named.push(Part { range: kernel.code.clone(), kind: CodeKind::Kernel, name: Some(kernel.name.clone()), kernel: Some(kernel) });
+        named.push(Part {
+            range: kernel.code.clone(),
+            kind: CodeKind::Kernel,
+            name: Some(kernel.name.clone()),
+            kernel: Some(kernel),
+        });
     }
     for function in code.functions() {
-        named.push(Part { range: function.code.clone(), kind: CodeKind::Function, name: Some(function.name.clone()), kernel: None });
+        named.push(Part {
+            range: function.code.clone(),
+            kind: CodeKind::Function,
+            name: Some(function.name.clone()),
+            kernel: None,
+        });
     }
     for body in functions.bodies() {
         let name = Some(body.name().to_owned());

@@ -4,11 +4,14 @@ use super::kernel_facts::kernel_facts;
 use super::object::{Opened, entry_id, every_object, place};
 use super::options::Selection;
 use wavetap_base::error::{Error, Kind, Result, ResultExt};
-use wavetap_object::code_object::{CodeObject, DESCRIPTOR_SUFFIX, MalformedPart, PartKind, demangle, digest, processor_name};
+use wavetap_object::code_object::{
+    CodeObject, DESCRIPTOR_SUFFIX, MalformedPart, PartKind, demangle, digest, processor_name,
+};
 use wavetap_object::elf::{self, Elf, Symbol};
 use wavetap_object::offload_bundle::{Bundle, Container, Found, Input};
 use wavetap_report::inspect::{
-    Contents, InspectedBundle, InspectedEntry, InspectedFunction, InspectedKernel, InspectedObject, InspectedVariable, Inspection, SCHEMA,
+    Contents, InspectedBundle, InspectedEntry, InspectedFunction, InspectedKernel, InspectedObject, InspectedVariable,
+    Inspection, SCHEMA,
 };
 
 /// What to look into and how.
@@ -24,7 +27,8 @@ pub struct Inspected {
     pub dynamic_lds: u32,
 }
 
-/// What is in an input. With `extract`, that is called with each selected code object's entry and bytes and returns where it put them.
+/// What is in an input. With `extract`, that is called with each selected code object's entry and bytes and returns
+/// where it put them.
 ///
 /// ```
 /// use wavetap::pipeline::{Inspected, inspect};
@@ -39,8 +43,8 @@ pub struct Inspected {
 /// ```
 ///
 /// # Errors
-/// Malformed if the input breaks its format or a selection selects nothing; what `extract` reports. Of a code object beside others that cannot be read, the inspection
-/// says why.
+/// Malformed if the input breaks its format or a selection selects nothing; what `extract` reports. Of a code object
+/// beside others that cannot be read, the inspection says why.
 pub fn inspect(data: &[u8], inspected: &Inspected, mut extract: Option<&mut Extract<'_>>) -> Result<Inspection> {
     let input = Input::parse(data)?;
     if extract.is_some() && input.bundles.is_empty() {
@@ -140,7 +144,13 @@ fn inspect_object(found: &Found<'_>, inspected: &Inspected) -> Result<InspectedO
         Ok(opened) => opened,
         // Listed, though nothing is known of what is inside. What is no code object by itself is a wrong input.
         Err(error) if error.kind() == Kind::Unsupported || found.place.is_some() => {
-            let named = || Elf::parse(found.bytes).ok().and_then(|elf| processor_name(elf.header.flags)).unwrap_or_default().to_owned();
+            let named = || {
+                Elf::parse(found.bytes)
+                    .ok()
+                    .and_then(|elf| processor_name(elf.header.flags))
+                    .unwrap_or_default()
+                    .to_owned()
+            };
             let target = found.target.map_or_else(named, ToString::to_string);
             return Ok(InspectedObject {
                 id: entry_id(found.place),
@@ -190,7 +200,9 @@ fn inspect_object(found: &Found<'_>, inspected: &Inspected) -> Result<InspectedO
 /// The data symbols, descriptors left out.
 fn variables(code: &CodeObject<'_>) -> Vec<InspectedVariable> {
     let table = if code.symbols().is_empty() { code.dynamic_symbols() } else { code.symbols() };
-    let is_variable = |symbol: &&Symbol<'_>| symbol.is_object() && !symbol.name.is_empty() && !symbol.name.ends_with(DESCRIPTOR_SUFFIX);
+    let is_variable = |symbol: &&Symbol<'_>| {
+        symbol.is_object() && !symbol.name.is_empty() && !symbol.name.ends_with(DESCRIPTOR_SUFFIX)
+    };
     let mut variables: Vec<InspectedVariable> = table
         .iter()
         .filter(is_variable)

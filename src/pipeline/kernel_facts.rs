@@ -5,19 +5,26 @@ use wavetap_object::code_object::{CodeObject, Field, Kernel, KernelDescriptor};
 use wavetap_report::disassembly::KernelFacts;
 use wavetap_report::occupancy::{Needs, Occupancy};
 
-/// Workgroups may have this many work-items where the metadata does not say (AMDGPUUsage, "amdgpu-flat-work-group-size").
+/// Workgroups may have this many work-items where the metadata does not say (AMDGPUUsage,
+/// "amdgpu-flat-work-group-size").
 const DEFAULT_WORKGROUP: u64 = 1024;
 
 /// Lanes of a wave of the processors before those that are known.
 const OLDER_WAVE: u32 = 64;
 
-/// The facts of a kernel. `workgroup` is the size of the workgroups it will be launched with, if that is known; otherwise the source's required or largest
-/// one is taken. `dynamic_lds` is what launches add to its LDS.
-pub(super) fn kernel_facts(code: &CodeObject<'_>, kernel: &Kernel, workgroup: Option<u32>, dynamic_lds: u32) -> KernelFacts {
+/// The facts of a kernel. `workgroup` is the size of the workgroups it will be launched with, if that is known;
+/// otherwise the source's required or largest one is taken. `dynamic_lds` is what launches add to its LDS.
+pub(super) fn kernel_facts(
+    code: &CodeObject<'_>,
+    kernel: &Kernel,
+    workgroup: Option<u32>,
+    dynamic_lds: u32,
+) -> KernelFacts {
     let metadata = kernel.metadata.as_ref();
     let descriptor = &kernel.descriptor;
     let target = kernel_target(code, kernel);
-    let lds_bytes = metadata.map_or(descriptor.get(Field::GROUP_SEGMENT_FIXED_SIZE).into(), |metadata| metadata.group_segment_fixed_size);
+    let lds_bytes = metadata
+        .map_or(descriptor.get(Field::GROUP_SEGMENT_FIXED_SIZE).into(), |metadata| metadata.group_segment_fixed_size);
     let largest = metadata.map(|metadata| metadata.max_flat_workgroup_size).filter(|size| *size > 0);
     let required_workgroup = metadata.and_then(|metadata| metadata.reqd_workgroup_size);
     let required = required_workgroup.map(|[x, y, z]| x.saturating_mul(y).saturating_mul(z)).filter(|size| *size > 0);
@@ -43,7 +50,8 @@ pub(super) fn kernel_facts(code: &CodeObject<'_>, kernel: &Kernel, workgroup: Op
         allocated_sgprs: target.and_then(|target| allocated_sgprs(descriptor, target)),
         lds_bytes,
         scratch_bytes: descriptor.get(Field::PRIVATE_SEGMENT_FIXED_SIZE).into(),
-        dynamic_stack: metadata.map_or(descriptor.is_set(Field::USES_DYNAMIC_STACK), |metadata| metadata.uses_dynamic_stack),
+        dynamic_stack: metadata
+            .map_or(descriptor.is_set(Field::USES_DYNAMIC_STACK), |metadata| metadata.uses_dynamic_stack),
         kernarg_bytes: descriptor.get(Field::KERNARG_SIZE).into(),
         spilled_sgprs: metadata.map(|metadata| metadata.sgpr_spill_count),
         spilled_vgprs: metadata.map(|metadata| metadata.vgpr_spill_count),

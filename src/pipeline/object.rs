@@ -39,7 +39,9 @@ impl<'i> Object<'i> {
     /// Malformed if it breaks its format; unsupported if it is for a processor that the tables do not have.
     pub fn decode(found: &Found<'i>) -> Result<Object<'i>> {
         let code = CodeObject::parse(found.bytes)?;
-        let target = code.target().ok_or_else(|| Error::unsupported(format!("code for {}, which is not handled", code.target_id())))?;
+        let target = code
+            .target()
+            .ok_or_else(|| Error::unsupported(format!("code for {}, which is not handled", code.target_id())))?;
         let image = Image::of(&code)?;
         let program = Program::of(target, &image);
         // Damaged debug information costs the source lines, nothing else.
@@ -78,7 +80,10 @@ impl Object<'_> {
         let frames = lines.frames(address);
         let calls = frames.iter().zip(frames.iter().skip(1)).filter_map(|(inner, outer)| {
             let location = outer.location.clone().filter(|location| location.line > 0)?;
-            Some(Inlined { function: inner.function.clone(), called_at: Source { file: location.file, line: location.line } })
+            Some(Inlined {
+                function: inner.function.clone(),
+                called_at: Source { file: location.file, line: location.line },
+            })
         });
         calls.collect()
     }
@@ -111,18 +116,27 @@ pub(super) fn entry_id(place: Option<(usize, usize)>) -> String {
     format!("{bundle}.{entry}")
 }
 
-/// The code objects of an input that the HIP runtime will see, or, of all there are, those with the given entry ids; of these the ones for selected targets.
+/// The code objects of an input that the HIP runtime will see, or, of all there are, those with the given entry ids; of
+/// these the ones for selected targets.
 ///
 /// # Errors
 /// Malformed if an id or a target selects nothing.
-pub(super) fn every_object<'i>(input: &'i Input<'_>, entries: &[String], selection: &Selection) -> Result<Vec<Found<'i>>> {
+pub(super) fn every_object<'i>(
+    input: &'i Input<'_>,
+    entries: &[String],
+    selection: &Selection,
+) -> Result<Vec<Found<'i>>> {
     let mut objects: Vec<Found<'i>> = if entries.is_empty() {
         input.code_objects().collect()
     } else {
-        let all: Vec<Found<'i>> = if input.bundles.is_empty() { input.code_objects().collect() } else { bundled(input).collect() };
+        let all: Vec<Found<'i>> =
+            if input.bundles.is_empty() { input.code_objects().collect() } else { bundled(input).collect() };
         if let Some(missing) = entries.iter().find(|id| !all.iter().any(|found| entry_id(found.place) == **id)) {
             let ids: Vec<String> = all.iter().map(|found| entry_id(found.place)).collect();
-            return Err(Error::malformed(format!("no code object {missing:?} (bundle.entry); there are {}", ids.join(", "))));
+            return Err(Error::malformed(format!(
+                "no code object {missing:?} (bundle.entry); there are {}",
+                ids.join(", ")
+            )));
         }
         all.into_iter().filter(|found| entries.contains(&entry_id(found.place))).collect()
     };
@@ -153,7 +167,11 @@ fn bundled<'i>(input: &'i Input<'_>) -> impl Iterator<Item = Found<'i>> {
     input.bundles.iter().enumerate().flat_map(|(number, bundle)| {
         bundle.entries.iter().enumerate().filter_map(move |(index, entry)| {
             let (target, bytes) = (entry.target.as_ref()?, bundle.entry_bytes(index));
-            wavetap_object::elf::is_elf(bytes).then_some(Found { place: Some((number, index)), target: Some(target), bytes })
+            wavetap_object::elf::is_elf(bytes).then_some(Found {
+                place: Some((number, index)),
+                target: Some(target),
+                bytes,
+            })
         })
     })
 }
@@ -176,8 +194,8 @@ pub(super) fn place_name(place: Option<(usize, usize)>) -> String {
     }
 }
 
-/// Decodes the selected code objects of an input. What contradicts its format goes to `unread`, with its place: code objects beside others, and kernels of which
-/// that is true.
+/// Decodes the selected code objects of an input. What contradicts its format goes to `unread`, with its place: code
+/// objects beside others, and kernels of which that is true.
 ///
 /// # Errors
 /// As [`Object::decode`], of a code object by itself; otherwise only if none can be read.
@@ -195,7 +213,11 @@ pub fn objects<'i>(input: &'i Input<'_>, selection: &Selection, unread: &mut Vec
         }
         match Object::decode(&found).within(|| place(&found)) {
             Ok(object) => {
-                let parts = object.code.malformed().iter().filter(|part| part.kind == PartKind::Kernel && selection.has_kernel(&part.name));
+                let parts = object
+                    .code
+                    .malformed()
+                    .iter()
+                    .filter(|part| part.kind == PartKind::Kernel && selection.has_kernel(&part.name));
                 unread.extend(parts.map(|part| format!("{part}, in {}", place(&found))));
                 objects.push(object);
             }

@@ -10,7 +10,8 @@ use wavetap_object::offload_bundle::TargetId;
 /// Where counters live while a kernel runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Counters {
-    /// LDS, unless memory lets more waves run (with workgroups of the best size), or the kernel's launches may need the LDS themselves.
+    /// LDS, unless memory lets more waves run (with workgroups of the best size), or the kernel's launches may need the
+    /// LDS themselves.
     #[default]
     Auto,
     /// LDS.
@@ -45,10 +46,11 @@ pub struct Options {
     pub selection: Selection,
     /// How changed bundles are written.
     pub packing: Packing,
-    /// How many of a SIMD's waves a kernel may lose to its counters, at most; any number if not said. A kernel that would lose more is refused.
+    /// How many of a SIMD's waves a kernel may lose to its counters, at most; any number if not said. A kernel that
+    /// would lose more is refused.
     pub max_occupancy_loss: Option<u32>,
-    /// Whether the maps that are given back have the addresses of every instruction. They are inside the rewritten code objects in any case, and for
-    /// large inputs need more memory than the code.
+    /// Whether the maps that are given back have the addresses of every instruction. They are inside the rewritten code
+    /// objects in any case, and for large inputs need more memory than the code.
     pub keep_addresses: bool,
 }
 
@@ -59,7 +61,9 @@ impl Options {
     /// Unsupported: counters in registers.
     pub fn check(&self) -> Result<()> {
         match self.counters {
-            Counters::Register => Err(Error::unsupported("counters in registers are not available yet: use lds, global or auto")),
+            Counters::Register => {
+                Err(Error::unsupported("counters in registers are not available yet: use lds, global or auto"))
+            }
             Counters::Auto | Counters::Lds | Counters::Global => Ok(()),
         }
     }
@@ -90,7 +94,8 @@ pub struct Selection {
 impl Selection {
     /// Whether the kernel with this mangled name is selected.
     ///
-    /// A pattern is compared with the mangled name, the demangled name, and the demangled name without its parameters and return type.
+    /// A pattern is compared with the mangled name, the demangled name, and the demangled name without its parameters
+    /// and return type.
     ///
     /// ```
     /// use wavetap::pipeline::Selection;
@@ -109,7 +114,8 @@ impl Selection {
         self.kernels.iter().any(|pattern| [mangled, &demangled, bare].iter().any(|name| glob::matches(pattern, name)))
     }
 
-    /// Whether a kernel is selected: by the name of its descriptor's symbol, or by the one that its metadata gives it, where that is another.
+    /// Whether a kernel is selected: by the name of its descriptor's symbol, or by the one that its metadata gives it,
+    /// where that is another.
     #[must_use]
     pub fn has(&self, kernel: &Kernel) -> bool {
         let other = kernel.metadata.as_ref().map(|metadata| metadata.name.as_str()).filter(|name| *name != kernel.name);
@@ -122,11 +128,9 @@ impl Selection {
         let Some(id) = TargetId::parse(target) else { return self.targets.is_empty() };
         let agrees = |wanted: Option<bool>, found: Option<bool>| wanted.is_none() || wanted == found;
         self.targets.is_empty()
-            || self
-                .targets
-                .iter()
-                .filter_map(|wanted| TargetId::parse(wanted))
-                .any(|wanted| wanted.processor == id.processor && agrees(wanted.xnack, id.xnack) && agrees(wanted.sramecc, id.sramecc))
+            || self.targets.iter().filter_map(|wanted| TargetId::parse(wanted)).any(|wanted| {
+                wanted.processor == id.processor && agrees(wanted.xnack, id.xnack) && agrees(wanted.sramecc, id.sramecc)
+            })
     }
 }
 

@@ -1,9 +1,10 @@
 //! Input bytes to output bytes whose kernels count.
 //!
-//! Everything of a code object is planned before a byte of it is written. The two steps of a placement: [`emit::code_object::Plan`](wavetap_object::emit::code_object::Plan)
-//! says where control block and code will be, `instrument` and `layout` make code for that place, and the plan writes it. A kernel that some stage
-//! refuses is left as it was; without any instrumented kernel the output is the input. What was written is checked by [`verify`], which shares no code with
-//! the stages that wrote it, and a kernel with a finding is refused like any other.
+//! Everything of a code object is planned before a byte of it is written. The two steps of a placement:
+//! [`emit::code_object::Plan`](wavetap_object::emit::code_object::Plan) says where control block and code will be,
+//! `instrument` and `layout` make code for that place, and the plan writes it. A kernel that some stage refuses is left
+//! as it was; without any instrumented kernel the output is the input. What was written is checked by [`verify`], which
+//! shares no code with the stages that wrote it, and a kernel with a finding is refused like any other.
 
 use std::hash::{Hash, Hasher};
 use std::io::Cursor;
@@ -39,11 +40,13 @@ use sources::Sources;
 const UNSUPPORTED_TARGET: &str = "unsupported_target";
 /// Reason of a kernel in a code object that cannot be extended.
 const UNSUPPORTED_OBJECT: &str = "unsupported_object";
-/// Reason of a kernel that contradicts the format, by itself or in its metadata, and of all kernels of a code object that does.
+/// Reason of a kernel that contradicts the format, by itself or in its metadata, and of all kernels of a code object
+/// that does.
 const MALFORMED: &str = "malformed";
 /// Reason of a kernel whose instrumented code the independent checker finds fault with.
 const UNVERIFIED: &str = "unverified";
-/// Where kernels are planned at the same time, so many for each thread: they are unequal in size, and memory for more of them is spent.
+/// Where kernels are planned at the same time, so many for each thread: they are unequal in size, and memory for more
+/// of them is spent.
 const KERNELS_AT_ONCE: usize = 8;
 
 /// A rewritten input.
@@ -60,13 +63,14 @@ pub struct Rewritten {
 /// ```
 /// use wavetap::pipeline::{Options, ProbeKind, rewrite};
 ///
-/// let error = rewrite(b"no program", &Options { probes: vec![ProbeKind::Branches], ..Options::default() }).unwrap_err();
+/// let options = Options { probes: vec![ProbeKind::Branches], ..Options::default() };
+/// let error = rewrite(b"no program", &options).unwrap_err();
 /// assert_eq!(error.to_string(), "neither an ELF file nor an offload bundle (at offset 0x0)");
 /// ```
 ///
 /// # Errors
-/// Malformed if the input breaks its format; unsupported if it was rewritten before, or a counter mode is not available. A kernel
-/// that cannot be instrumented is no error: see [`ObjectMap::refused`].
+/// Malformed if the input breaks its format; unsupported if it was rewritten before, or a counter mode is not
+/// available. A kernel that cannot be instrumented is no error: see [`ObjectMap::refused`].
 pub fn rewrite(data: &[u8], options: &Options) -> Result<Rewritten> {
     let mut output = Cursor::new(Vec::new());
     let destination = Destination { output: &mut output, scratch: None };
@@ -87,14 +91,17 @@ pub struct Progress {
 pub struct Destination<'w> {
     /// The output: empty, and complete when the rewrite returns without an error.
     pub output: &'w mut dyn Output,
-    /// Where originals that were unpacked wait for their turn, and new code for the rest of its bundle; without it they wait in memory.
+    /// Where originals that were unpacked wait for their turn, and new code for the rest of its bundle; without it they
+    /// wait in memory.
     pub scratch: Option<Scratch>,
 }
 
-/// [`rewrite`] of which the output is never in memory as a whole: it is written bundle by bundle. Of each map there is only what `keep` makes of it, in the order of
-/// the file; the maps of many processors are large. `progress` is told at the start and after each code object.
+/// [`rewrite`] of which the output is never in memory as a whole: it is written bundle by bundle. Of each map there is
+/// only what `keep` makes of it, in the order of the file; the maps of many processors are large. `progress` is told at
+/// the start and after each code object.
 ///
-/// Code objects are rewritten at the same time, as many as there are threads, or the kernels of each where there are few objects; the result is the same.
+/// Code objects are rewritten at the same time, as many as there are threads, or the kernels of each where there are
+/// few objects; the result is the same.
 ///
 /// # Errors
 /// As [`rewrite`], and those of the destination, which are of the kind [`Kind::Io`].
@@ -125,13 +132,15 @@ pub fn rewrite_to<M: Send>(
         }
     };
     tell(0);
-    // Either objects or kernels, never both: a thread that waits for kernels would take on another object, and hold the memory for two.
+    // Either objects or kernels, never both: a thread that waits for kernels would take on another object, and hold the
+    // memory for two.
     let width = if total < 2 * rayon::current_num_threads() { Width::Kernels } else { Width::Objects };
     let order = Order::new(&sources, Merger::new(&sources.input, options.packing, output));
     // New code is kept until the last of its bundle is there, and that of many processors is much.
     let kept = |(map, bytes): Outcome| -> Result<_> {
-        let kept =
-            bytes.map(|bytes| if total > 1 { Kept::packed(&bytes, scratch.as_ref()) } else { Ok(Arc::unwrap_or_clone(bytes).into()) });
+        let kept = bytes.map(|bytes| {
+            if total > 1 { Kept::packed(&bytes, scratch.as_ref()) } else { Ok(Arc::unwrap_or_clone(bytes).into()) }
+        });
         Ok((keep(map), kept.transpose()?))
     };
     let done = |number: usize, outcome: Result<Option<Outcome>>| {
@@ -156,7 +165,8 @@ pub fn rewrite_to<M: Send>(
     Ok(maps)
 }
 
-/// Rewrites the first code object of a group, and those behind it while what was made of it is right for them. Returns the others.
+/// Rewrites the first code object of a group, and those behind it while what was made of it is right for them. Returns
+/// the others.
 ///
 /// Of the group's originals, two are in memory at the same time.
 fn rewrite_group<'g>(
@@ -185,7 +195,8 @@ fn rewrite_group<'g>(
         if sources.damage(number).is_some() {
             break;
         }
-        let outcome = sources.load(number).and_then(|bytes| rewriter.object(&sources.found(number, &bytes), Way::Like(earlier)));
+        let outcome =
+            sources.load(number).and_then(|bytes| rewriter.object(&sources.found(number, &bytes), Way::Like(earlier)));
         match outcome.transpose() {
             Some(outcome) => done(number, outcome),
             None => break,
@@ -215,10 +226,11 @@ enum Way<'w, 'e, 'i> {
 /// The map of a code object, and its new bytes if a kernel was instrumented.
 type Outcome = (ObjectMap, Option<Arc<Vec<u8>>>);
 
-/// The code objects by number, in groups of those with the same code in the same place: compilers make the same of a program for processors that differ little.
+/// The code objects by number, in groups of those with the same code in the same place: compilers make the same of a
+/// program for processors that differ little.
 ///
-/// Refuses an input without code, and one that was rewritten before, in whatever part: two control blocks in one program clash, and sites of
-/// inserted code mean nothing.
+/// Refuses an input without code, and one that was rewritten before, in whatever part: two control blocks in one
+/// program clash, and sites of inserted code mean nothing.
 fn groups(objects: &[Found<'_>]) -> Result<Vec<Vec<usize>>> {
     let mut groups: Vec<Vec<usize>> = Vec::new();
     let mut by_code: FxHashMap<u64, usize> = FxHashMap::default();
@@ -229,7 +241,8 @@ fn groups(objects: &[Found<'_>]) -> Result<Vec<Vec<usize>>> {
             continue;
         };
         if code.is_rewritten() {
-            return Err(Error::unsupported("this code was rewritten before: rewrite the original")).within(|| place(found));
+            return Err(Error::unsupported("this code was rewritten before: rewrite the original"))
+                .within(|| place(found));
         }
         // Whether they are the same is looked at again: here it is enough that the same are never apart.
         let mut hasher = FxHasher::default();
@@ -243,7 +256,11 @@ fn groups(objects: &[Found<'_>]) -> Result<Vec<Vec<usize>>> {
             None => groups.push(vec![index]),
         }
     }
-    if objects.is_empty() { Err(Error::unsupported("no entry of its bundles is a code object").at(0)) } else { Ok(groups) }
+    if objects.is_empty() {
+        Err(Error::unsupported("no entry of its bundles is a code object").at(0))
+    } else {
+        Ok(groups)
+    }
 }
 
 /// How code objects are rewritten.
@@ -303,7 +320,8 @@ impl Rewriter<'_> {
             return Ok(Some(None));
         }
         let chosen = code.kernels().iter().filter(|kernel| options.selection.has(kernel));
-        let (selected, undescribed): (Vec<&Kernel>, Vec<&Kernel>) = chosen.partition(|kernel| kernel.metadata.is_some());
+        let (selected, undescribed): (Vec<&Kernel>, Vec<&Kernel>) =
+            chosen.partition(|kernel| kernel.metadata.is_some());
         let mut map = ObjectMap {
             target,
             original: digest(found.bytes),
@@ -318,14 +336,18 @@ impl Rewriter<'_> {
             let what = if code.target().is_some() { "is decoded but not rewritten" } else { "is not in the tables" };
             let rewritten: Vec<&str> = Target::all().filter(|target| target.rewritable()).map(Target::name).collect();
             let detail = format!("code for {} {what}: only that for {} is", code.target_id(), rewritten.join(", "));
-            map.refused.extend(selected.iter().map(|kernel| refused(&map.target, kernel, UNSUPPORTED_TARGET, &detail, None)));
+            map.refused
+                .extend(selected.iter().map(|kernel| refused(&map.target, kernel, UNSUPPORTED_TARGET, &detail, None)));
             return Ok(Some(Some((map, None))));
         };
         let plan = match Plan::new(&code, control::SIZE) {
             Ok(plan) => plan,
             Err(error) if error.kind() == Kind::Unsupported => {
-                map.refused
-                    .extend(selected.iter().map(|kernel| refused(&map.target, kernel, UNSUPPORTED_OBJECT, &error.to_string(), None)));
+                map.refused.extend(
+                    selected
+                        .iter()
+                        .map(|kernel| refused(&map.target, kernel, UNSUPPORTED_OBJECT, &error.to_string(), None)),
+                );
                 return Ok(Some(Some((map, None))));
             }
             Err(error) => return Err(error),
@@ -336,12 +358,15 @@ impl Rewriter<'_> {
         let at_once = self.width == Width::Kernels;
         let writer = Writer { code: &code, lines: lines.as_ref(), plan: &plan };
         let finished = match way {
-            Way::Like(earlier) if earlier.is_of(&code, &image, &plan) => return Ok(like(earlier, &writer, map, self)?.map(Some)),
+            Way::Like(earlier) if earlier.is_of(&code, &image, &plan) => {
+                return Ok(like(earlier, &writer, map, self)?.map(Some));
+            }
             Way::Like(_) => return Ok(None),
             Way::Anew(finished) => finished,
         };
         let mut kernels = Kernels::new(selected, map.refused.clone());
-        // Each round leaves out the kernels that the checker found fault with; there are never more rounds than kernels.
+        // Each round leaves out the kernels that the checker found fault with; there are never more rounds than
+        // kernels.
         loop {
             let mut map = map.clone();
             let Some((bytes, added)) = self.instrument(processor, &image, &writer, &mut kernels, &mut map)? else {
@@ -364,7 +389,8 @@ impl Rewriter<'_> {
         }
     }
 
-    /// The new bytes of a code object whose kernels are instrumented as far as they can be, and what was added; none if no kernel is.
+    /// The new bytes of a code object whose kernels are instrumented as far as they can be, and what was added; none if
+    /// no kernel is.
     fn instrument(
         self,
         target: Target,
@@ -373,7 +399,8 @@ impl Rewriter<'_> {
         kernels: &mut Kernels<'_>,
         map: &mut ObjectMap,
     ) -> Result<Option<(Vec<u8>, Added)>> {
-        let planner = Planner::new(target, image, self.options, writer.plan.control_address(), writer.code.version().into());
+        let planner =
+            Planner::new(target, image, self.options, writer.plan.control_address(), writer.code.version().into());
         let at_once = match self.width {
             Width::Objects => 1,
             Width::Kernels => KERNELS_AT_ONCE * rayon::current_num_threads(),
@@ -388,24 +415,35 @@ impl Rewriter<'_> {
             Ok(Some((bytes, added)))
         });
         match written {
-            Err(error) if error.kind() == Kind::Unsupported => kernels.leave_out_all(&map.target, UNSUPPORTED_OBJECT, &error.to_string()),
+            Err(error) if error.kind() == Kind::Unsupported => {
+                kernels.leave_out_all(&map.target, UNSUPPORTED_OBJECT, &error.to_string())
+            }
             // The writer reads what it wrote, as the checker does.
-            Err(error) if error.kind() == Kind::Internal => kernels.leave_out_all(&map.target, UNVERIFIED, &error.to_string()),
+            Err(error) if error.kind() == Kind::Internal => {
+                kernels.leave_out_all(&map.target, UNVERIFIED, &error.to_string())
+            }
             other => return other,
         }
         Ok(None)
     }
 }
 
-/// An object with the code of an earlier one, made from what was added to that; nothing if the checker finds fault with it.
-fn like(earlier: &Finished<'_>, writer: &Writer<'_, '_>, mut map: ObjectMap, rewriter: Rewriter<'_>) -> Result<Option<Outcome>> {
+/// An object with the code of an earlier one, made from what was added to that; nothing if the checker finds fault with
+/// it.
+fn like(
+    earlier: &Finished<'_>,
+    writer: &Writer<'_, '_>,
+    mut map: ObjectMap,
+    rewriter: Rewriter<'_>,
+) -> Result<Option<Outcome>> {
     // The source lines are another object's: this one's take their place.
     let Ok(bytes) = writer.write(&earlier.added, earlier.map.kernels.clone(), &mut map) else { return Ok(None) };
     let map = without_addresses(map, rewriter.options);
     let rewritten = CodeObject::parse(&earlier.bytes)?;
     let faultless = Faultless { original: &earlier.code, rewritten: &rewritten, map: &earlier.map };
     let at_once = rewriter.width == Width::Kernels;
-    let (_, findings) = wavetap_verify::check_beside(writer.code, &CodeObject::parse(&bytes)?, Some(faultless), at_once);
+    let (_, findings) =
+        wavetap_verify::check_beside(writer.code, &CodeObject::parse(&bytes)?, Some(faultless), at_once);
     Ok(findings.is_empty().then(|| (map, Some(Arc::new(bytes)))))
 }
 
@@ -417,7 +455,8 @@ fn without_addresses(mut map: ObjectMap, options: &Options) -> ObjectMap {
     map
 }
 
-/// The selected kernels that contradict the format: those that cannot be read, and those that the metadata does not describe.
+/// The selected kernels that contradict the format: those that cannot be read, and those that the metadata does not
+/// describe.
 fn malformed(code: &CodeObject<'_>, undescribed: &[&Kernel], found: &Found<'_>, options: &Options) -> Vec<Refused> {
     let target = target_id(found, code);
     let mut all = Vec::new();
@@ -425,11 +464,16 @@ fn malformed(code: &CodeObject<'_>, undescribed: &[&Kernel], found: &Found<'_>, 
         let entry = |part: &&MalformedPart| part.kind == PartKind::MetadataEntry && part.name == kernel.name;
         let note = |part: &&MalformedPart| part.kind == PartKind::Metadata;
         let part = code.malformed().iter().find(entry).or_else(|| code.malformed().iter().find(note));
-        let detail =
-            part.map_or_else(|| format!("the metadata has no kernel with the descriptor {}", kernel.symbol()), ToString::to_string);
+        let detail = part.map_or_else(
+            || format!("the metadata has no kernel with the descriptor {}", kernel.symbol()),
+            ToString::to_string,
+        );
         all.push(refused(&target, kernel, MALFORMED, &detail, None));
     }
-    let unread = code.malformed().iter().filter(|part| part.kind == PartKind::Kernel && options.selection.has_kernel(&part.name));
+    let unread = code
+        .malformed()
+        .iter()
+        .filter(|part| part.kind == PartKind::Kernel && options.selection.has_kernel(&part.name));
     all.extend(unread.map(|part| Refused {
         name: part.name.clone(),
         demangled: demangle(&part.name).into_owned(),
@@ -472,9 +516,11 @@ struct Writer<'w, 'd> {
 }
 
 impl Writer<'_, '_> {
-    /// Completes the map with the maps of the added kernels, to which only the source lines are missing, and writes the new object.
+    /// Completes the map with the maps of the added kernels, to which only the source lines are missing, and writes the
+    /// new object.
     fn write(&self, added: &Added, kernels: Vec<KernelMap>, map: &mut ObjectMap) -> Result<Vec<u8>> {
-        let mut value = self.code.metadata().ok_or_else(|| Error::internal("a planned object has no metadata"))?.value()?;
+        let mut value =
+            self.code.metadata().ok_or_else(|| Error::internal("a planned object has no metadata"))?.value()?;
         for (symbol, key, number) in &added.numbers {
             metadata::set_kernel_number(&mut value, symbol, key, *number)?;
         }

@@ -42,7 +42,9 @@ impl Symbols {
             ranges.insert(kernel.entry, Named::new(kernel.code.end, &kernel.name));
         }
         let sections = code.elf().sections.iter().filter(|section| section.is_alloc() && section.size > 0);
-        let sections = sections.map(|section| (section.address, Named::new(section.address + section.size, section.name))).collect();
+        let sections = sections
+            .map(|section| (section.address, Named::new(section.address + section.size, section.name)))
+            .collect();
         Symbols { ranges, sections }
     }
 

@@ -35,7 +35,8 @@ pub struct Given<'a> {
 /// Slices the selected kernels of an input.
 ///
 /// # Errors
-/// Malformed or unsupported if the input cannot be decoded; malformed if the profile or the samples are of another input.
+/// Malformed or unsupported if the input cannot be decoded; malformed if the profile or the samples are of another
+/// input.
 pub fn slice(data: &[u8], selection: &Selection, Given { profile, samples, blame }: Given<'_>) -> Result<Slice> {
     let input = Input::parse(data)?;
     let mut unread = Vec::new();
@@ -43,12 +44,14 @@ pub fn slice(data: &[u8], selection: &Selection, Given { profile, samples, blame
     if let Some(profile) = profile {
         counted::check(profile, &Named::all(&input, &[])?)?;
     }
-    let mut given = samples.iter().map(|samples| Fitted::new(&objects, samples)).collect::<Result<Vec<Fitted<'_>>>>()?;
+    let mut given =
+        samples.iter().map(|samples| Fitted::new(&objects, samples)).collect::<Result<Vec<Fitted<'_>>>>()?;
     given.sort_by_key(|fitted| fitted.given.kind);
     let mut kernels = Vec::new();
     for (index, object) in objects.iter().enumerate() {
         let first = kernels.len();
-        let totals = |name: &str| profile?.kernels.iter().find(|kernel| kernel.object == object.digest && kernel.name == name);
+        let totals =
+            |name: &str| profile?.kernels.iter().find(|kernel| kernel.object == object.digest && kernel.name == name);
         let stood = |body: &Body| {
             let sampled = given.iter().find_map(|fitted| fitted.of(index, body));
             sampled.map(|sampled| evidence::stood_for_memory(body, &sampled)).unwrap_or_default()
@@ -59,7 +62,9 @@ pub fn slice(data: &[u8], selection: &Selection, Given { profile, samples, blame
             let source = |address| object.source(address);
             let most_trusted = given.iter().find_map(|fitted| Some((fitted, fitted.of(index, body)?)));
             // A kernel that no samples saw has none.
-            if let Some((fitted, sampled)) = most_trusted.or_else(|| Some((given.first()?, Cow::Owned(SampledObject::default())))) {
+            if let Some((fitted, sampled)) =
+                most_trusted.or_else(|| Some((given.first()?, Cow::Owned(SampledObject::default()))))
+            {
                 kernel.add_samples(body, &sampled, (fitted.given.kind, fitted.modelled), source);
             }
             if blame == Blame::Leo {
@@ -87,8 +92,11 @@ impl<'s> Fitted<'s> {
         let mut fitted: Vec<(usize, Cow<'s, SampledObject>)> =
             fitting.into_iter().map(|(index, sampled)| (index, Cow::Borrowed(sampled))).collect();
         let sources: Vec<_> = objects.iter().map(|object| |address| object.source(address)).collect();
-        let code: Vec<Code<'_>> =
-            objects.iter().zip(&sources).map(|(object, source)| Code { bodies: object.program.bodies(), source }).collect();
+        let code: Vec<Code<'_>> = objects
+            .iter()
+            .zip(&sources)
+            .map(|(object, source)| Code { bodies: object.program.bodies(), source })
+            .collect();
         let found = text_samples::find(&code, &samples.dispatches)?;
         fitted.extend(found.placed.into_iter().map(|(index, sampled)| (index, Cow::Owned(sampled))));
         let here = fitted.iter().map(|(_, sampled)| sampled.samples()).fold(0, u64::saturating_add);
@@ -113,10 +121,13 @@ impl<'s> Fitted<'s> {
         Ok(Fitted { given, modelled: samples.modelled, objects: fitted })
     }
 
-    /// What was seen in this body of the object of this number. Several numbers in a file can be the same object, loaded more than once.
+    /// What was seen in this body of the object of this number. Several numbers in a file can be the same object,
+    /// loaded more than once.
     fn of(&self, index: usize, body: &Body) -> Option<Cow<'_, SampledObject>> {
-        let in_body = |sampled: &SampledObject| sampled.places.range(body.span()).any(|(offset, _)| body.at(*offset).is_some());
-        let mut seen = self.objects.iter().filter(|(of, sampled)| *of == index && in_body(sampled)).map(|(_, sampled)| &**sampled);
+        let in_body =
+            |sampled: &SampledObject| sampled.places.range(body.span()).any(|(offset, _)| body.at(*offset).is_some());
+        let mut seen =
+            self.objects.iter().filter(|(of, sampled)| *of == index && in_body(sampled)).map(|(_, sampled)| &**sampled);
         let first = seen.next()?;
         Some(seen.fold(Cow::Borrowed(first), |all, more| {
             let mut all = all.into_owned();
@@ -129,25 +140,37 @@ impl<'s> Fitted<'s> {
 /// Which code object the samples of each are of, and those of code objects that are not in this file.
 type Fits<'s> = (Vec<(usize, &'s SampledObject)>, Vec<ForeignSamples>);
 
-/// Finds the code object that each one is of which samples were taken. What is known of it has to fit: MD5, sizes, kernels and instructions.
+/// Finds the code object that each one is of which samples were taken. What is known of it has to fit: MD5, sizes,
+/// kernels and instructions.
 fn fit<'s>(objects: &[Object<'_>], samples: &'s PcSamples) -> Result<Fits<'s>> {
     let (mut fitting, mut foreign) = (Vec::new(), Vec::new());
     for sampled in &samples.objects {
         // Of several, one of which nothing is known can be any.
         let unknown = samples.objects.len() > 1 && !sampled.is_identified();
-        let misfits: Vec<Option<(u64, String)>> = objects.iter().map(|object| misfit(object, sampled, unknown)).collect();
-        let matching: Vec<usize> = misfits.iter().enumerate().filter(|(_, misfit)| misfit.is_none()).map(|(index, _)| index).collect();
+        let misfits: Vec<Option<(u64, String)>> =
+            objects.iter().map(|object| misfit(object, sampled, unknown)).collect();
+        let matching: Vec<usize> =
+            misfits.iter().enumerate().filter(|(_, misfit)| misfit.is_none()).map(|(index, _)| index).collect();
         match matching[..] {
             [index] => fitting.push((index, sampled)),
             [] => {
                 // Which of several it should have been is not known: the one that fits longest says most.
-                let why = misfits.into_iter().flatten().max().map_or_else(|| "there is no code".to_owned(), |(_, why)| why);
-                foreign.push(ForeignSamples { id: sampled.id, uri: sampled.uri.clone(), samples: sampled.samples(), why });
+                let why =
+                    misfits.into_iter().flatten().max().map_or_else(|| "there is no code".to_owned(), |(_, why)| why);
+                foreign.push(ForeignSamples {
+                    id: sampled.id,
+                    uri: sampled.uri.clone(),
+                    samples: sampled.samples(),
+                    why,
+                });
             }
             _ => {
                 let targets: Vec<&str> = matching.iter().map(|index| objects[*index].target_id.as_str()).collect();
-                let message =
-                    format!("the samples of code object {} fit {} alike: --target says which was run", sampled.id, targets.join(", "));
+                let message = format!(
+                    "the samples of code object {} fit {} alike: --target says which was run",
+                    sampled.id,
+                    targets.join(", ")
+                );
                 return Err(Error::malformed(message));
             }
         }
@@ -172,19 +195,29 @@ fn misfit(object: &Object<'_>, sampled: &SampledObject, unknown: bool) -> Option
         return Some((0, format!("they are of a code object with the MD5 {digest}, which is not in this file")));
     }
     if let Some(size) = sampled.file_size().filter(|size| *size != object.size) {
-        return Some((0, format!("they are of a code object of {size} bytes, and that of this file has {}", object.size)));
+        return Some((
+            0,
+            format!("they are of a code object of {size} bytes, and that of this file has {}", object.size),
+        ));
     }
     let end = object.code.elf().loads().map(Segment::end).max().unwrap_or(0);
     let first = object.code.elf().loads().map(|load| load.address).min().unwrap_or(0);
     if let Some(size) = sampled.load_size.filter(|size| !(end - first..end + LARGEST_PAGE).contains(size)) {
-        return Some((0, format!("they are of a code object that was loaded into {size} bytes, and that of this file takes {end}")));
+        return Some((
+            0,
+            format!("they are of a code object that was loaded into {size} bytes, and that of this file takes {end}"),
+        ));
     }
-    let known = |name: &str| object.code.kernels().iter().any(|kernel| kernel.name == name || demangle(&kernel.name) == name);
+    let known =
+        |name: &str| object.code.kernels().iter().any(|kernel| kernel.name == name || demangle(&kernel.name) == name);
     if let Some(kernel) = sampled.kernels.iter().find(|name| !known(name)) {
         return Some((0, format!("they are of a code object with a kernel {kernel}, which is not in this file")));
     }
     if unknown {
-        return Some((0, "nothing says which of several code objects it is: no MD5, size, kernel or instruction".to_owned()));
+        return Some((
+            0,
+            "nothing says which of several code objects it is: no MD5, size, kernel or instruction".to_owned(),
+        ));
     }
     evidence::misfit(object.program.bodies(), sampled)
 }
@@ -203,7 +236,9 @@ fn slice_object<'p>(
         let counted = totals(body.name()).map(|totals| with_flow(object, totals));
         let stood = stood(body);
         let stood_at = |address| stood.contains(&address);
-        out.push(slice_stalled(body, &demangle(body.name()), summaries, (counted, &stood_at, launched), |address| object.source(address)));
+        out.push(slice_stalled(body, &demangle(body.name()), summaries, (counted, &stood_at, launched), |address| {
+            object.source(address)
+        }));
     }
 }
 
@@ -225,12 +260,15 @@ pub fn explain(report: &mut Report, profile: &Profile, data: &[u8]) -> Result<()
     let input = Input::parse(data)?;
     // What cannot be read was not instrumented either: the report says so where it lists what was refused.
     for object in objects(&input, &Selection::default(), &mut Vec::new())? {
-        let totals = |name: &str| profile.kernels.iter().find(|kernel| kernel.object == object.digest && kernel.name == name);
+        let totals =
+            |name: &str| profile.kernels.iter().find(|kernel| kernel.object == object.digest && kernel.name == name);
         let mut slices = Vec::new();
         slice_object(&object, |name| totals(name).is_some(), (totals, |_| BTreeSet::new()), &mut slices);
         for mut slice in slices {
             say_inlined(&object, &mut slice.chains);
-            if let Some(kernel) = report.kernels.iter_mut().find(|kernel| kernel.object == object.digest && kernel.name == slice.name) {
+            if let Some(kernel) =
+                report.kernels.iter_mut().find(|kernel| kernel.object == object.digest && kernel.name == slice.name)
+            {
                 (kernel.waits, kernel.chains) = (slice.waits, slice.chains);
             }
         }

@@ -1,11 +1,13 @@
-//! Control flow, data flow and waits of the samples' real code: every kernel of every target decodes, and what the analyses say of it holds.
+//! Control flow, data flow and waits of the samples' real code: every kernel of every target decodes, and what the
+//! analyses say of it holds.
 
 use std::path::{Path, PathBuf};
 
 use wavetap::cfg::{Cfg, Exit, Program};
 use wavetap::code_object::{CodeObject, initial_registers};
 use wavetap::dataflow::{
-    Certainty, Definition, Definitions, Liveness, Operation, RegSet, Summaries, UsedRegisters, WaitSummaries, Waits, used_registers,
+    Certainty, Definition, Definitions, Liveness, Operation, RegSet, Summaries, UsedRegisters, WaitSummaries, Waits,
+    used_registers,
 };
 use wavetap::isa::{Flags, RegFile};
 use wavetap::kernel::{BodyKind, Image};
@@ -13,7 +15,8 @@ use wavetap::offload_bundle::Input;
 
 fn samples() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("hip-samples/bin");
-    let mut files: Vec<_> = std::fs::read_dir(folder).expect("the samples").map(|entry| entry.expect("an entry").path()).collect();
+    let mut files: Vec<_> =
+        std::fs::read_dir(folder).expect("the samples").map(|entry| entry.expect("an entry").path()).collect();
     files.sort();
     files
 }
@@ -57,7 +60,9 @@ fn everything_decodes_and_calls_are_resolved() {
             assert!(!cfg.loops().irreducible(), "{label}: compilers make reducible loops");
             for block in cfg.blocks() {
                 assert_ne!(block.exit, Some(Exit::Unknown), "{label}: {} jumps to an unknown place", body.name());
-                assert!(body.kind() == BodyKind::Function || !matches!(block.exit, Some(Exit::Return | Exit::TailCall)));
+                assert!(
+                    body.kind() == BodyKind::Function || !matches!(block.exit, Some(Exit::Return | Exit::TailCall))
+                );
             }
             // Every instruction's bytes encode to themselves.
             for inst in body.ids() {
@@ -86,8 +91,16 @@ fn kernels_read_only_the_scalar_registers_that_the_abi_initialises() {
             let body = program.body(id);
             let liveness = Liveness::compute(body, &Cfg::build(body), &summaries);
             let initial = initial_registers(&kernel.descriptor, program.target()).expect("known");
-            let live: Vec<_> = liveness.before(body.entry()).iter().filter(|reg| reg.file == RegFile::Scalar && reg.first < 102).collect();
-            assert!(live.iter().all(|reg| reg.first < initial.total), "{label} {}: {live:?} of {initial:?}", kernel.name);
+            let live: Vec<_> = liveness
+                .before(body.entry())
+                .iter()
+                .filter(|reg| reg.file == RegFile::Scalar && reg.first < 102)
+                .collect();
+            assert!(
+                live.iter().all(|reg| reg.first < initial.total),
+                "{label} {}: {live:?} of {initial:?}",
+                kernel.name
+            );
         }
     });
 }
@@ -106,13 +119,22 @@ fn no_instruction_reads_what_is_still_outstanding() {
             for inst in body.ids() {
                 // What a caller has outstanding is its own matter; compilers wait first thing in a function.
                 if pending[inst.index()] == RegSet::ALL {
-                    assert!(body.kind() == BodyKind::Function || program.callees(id).unknown, "{label} {}", body.name());
+                    assert!(
+                        body.kind() == BodyKind::Function || program.callees(id).unknown,
+                        "{label} {}",
+                        body.name()
+                    );
                     continue;
                 }
                 for reg in body.inst(inst).reads() {
                     checked += 1;
                     let text = wavetap::isa::print(body.target(), body.inst(inst));
-                    assert!(!pending[inst.index()].overlaps(reg), "{label} {} {:#x} {text}: {reg:?}", body.name(), body.address(inst));
+                    assert!(
+                        !pending[inst.index()].overlaps(reg),
+                        "{label} {} {:#x} {text}: {reg:?}",
+                        body.name(),
+                        body.address(inst)
+                    );
                 }
             }
         }
@@ -142,10 +164,14 @@ fn loads_reach_their_uses_through_waits() {
                         }
                         links += 1;
                         // Some wait waits for every load whose result is used.
-                        let waited =
-                            waits.all().iter().flat_map(|wait| &wait.operations).find(|each| each.operation == Operation::Inst(load));
-                        let waited =
-                            waited.unwrap_or_else(|| panic!("{label} {}: nothing waits for {:#x}", body.name(), body.address(load)));
+                        let waited = waits
+                            .all()
+                            .iter()
+                            .flat_map(|wait| &wait.operations)
+                            .find(|each| each.operation == Operation::Inst(load));
+                        let waited = waited.unwrap_or_else(|| {
+                            panic!("{label} {}: nothing waits for {:#x}", body.name(), body.address(load))
+                        });
                         must += usize::from(waited.certainty == Certainty::Must);
                     }
                 }
@@ -163,7 +189,9 @@ fn used_registers_are_what_the_metadata_counts() {
             let id = program.at(kernel.entry).expect("decoded");
             let callees = program.callees(id);
             let bodies = callees.bodies.iter().copied().chain([id]);
-            let used = bodies.map(|id| UsedRegisters::of_body(program.body(id))).fold(UsedRegisters::default(), UsedRegisters::union);
+            let used = bodies
+                .map(|id| UsedRegisters::of_body(program.body(id)))
+                .fold(UsedRegisters::default(), UsedRegisters::union);
             assert!(used.named.is_subset(&whole.named), "{label}");
             let metadata = kernel.metadata.as_ref().expect("metadata");
             let count = |highest: Option<u16>| highest.map_or(0, |highest| u64::from(highest) + 1);
@@ -171,7 +199,12 @@ fn used_registers_are_what_the_metadata_counts() {
             assert!(count(used.named.highest_sgpr()) <= metadata.sgpr_count, "{label} {}", kernel.name);
             if !callees.unknown && callees.bodies.is_empty() && metadata.agpr_count == 0 {
                 // v0 holds the work-item id whether it is read or not.
-                assert_eq!(count(used.named.highest_vgpr()).max(1), metadata.vgpr_count.max(1), "{label} {}", kernel.name);
+                assert_eq!(
+                    count(used.named.highest_vgpr()).max(1),
+                    metadata.vgpr_count.max(1),
+                    "{label} {}",
+                    kernel.name
+                );
             }
         }
     });

@@ -22,28 +22,41 @@ fn kernels_functions_and_metadata_agree_with_llvm() {
         assert_eq!(object.version(), 5);
         let names: Vec<_> = object.kernels().iter().map(|kernel| demangle(&kernel.name).into_owned()).collect();
         assert_eq!(names, ["add(int*, int)", "void scale<int>(int*, int)"]);
-        let twice = object.functions().iter().find(|function| demangle(&function.name) == "twice(int)").expect("the callee");
+        let twice =
+            object.functions().iter().find(|function| demangle(&function.name) == "twice(int)").expect("the callee");
         assert!(twice.sized && twice.code.end > twice.code.start);
 
         let file = format!("{target}.co");
         let headers = workshop.run("llvm-readelf-19", &["-s", &file]);
         for kernel in object.kernels() {
             // llvm-readelf prints value and size of each symbol.
-            let line = headers.lines().find(|line| line.trim_end().ends_with(&format!(" {}", kernel.name))).expect("symbol");
+            let line =
+                headers.lines().find(|line| line.trim_end().ends_with(&format!(" {}", kernel.name))).expect("symbol");
             let fields: Vec<_> = line.split_whitespace().collect();
             assert_eq!(u64::from_str_radix(fields[1], 16), Ok(kernel.entry), "{line}");
             assert_eq!(fields[2].parse(), Ok(kernel.code.end - kernel.code.start), "{line}");
             let metadata = kernel.metadata.as_ref().expect("metadata");
-            assert_eq!(metadata.group_segment_fixed_size, u64::from(kernel.descriptor.get(Field::GROUP_SEGMENT_FIXED_SIZE)));
+            assert_eq!(
+                metadata.group_segment_fixed_size,
+                u64::from(kernel.descriptor.get(Field::GROUP_SEGMENT_FIXED_SIZE))
+            );
             assert_eq!(metadata.kernarg_segment_size, u64::from(kernel.descriptor.get(Field::KERNARG_SIZE)));
-            assert!(metadata.vgpr_count <= u64::from(kernel.descriptor.allocated_vgprs(object.target().expect("known"))));
-            assert!(metadata.sgpr_count <= u64::from(kernel.descriptor.allocated_sgprs(object.target().expect("known"))));
+            assert!(
+                metadata.vgpr_count <= u64::from(kernel.descriptor.allocated_vgprs(object.target().expect("known")))
+            );
+            assert!(
+                metadata.sgpr_count <= u64::from(kernel.descriptor.allocated_sgprs(object.target().expect("known")))
+            );
             assert_eq!(metadata.args[0].offset, 0);
             assert_eq!((metadata.args[1].offset, metadata.args[1].size), (8, 4));
         }
         let metadata = object.metadata().expect("note");
         let encoded = metadata::encode(&metadata.value().expect("values")).expect("encodes");
-        assert_eq!(encoded, bytes[metadata.file_offset as usize..][..metadata.size as usize], "decode and encode give the note's bytes");
+        assert_eq!(
+            encoded,
+            bytes[metadata.file_offset as usize..][..metadata.size as usize],
+            "decode and encode give the note's bytes"
+        );
     }
 }
 
@@ -59,7 +72,8 @@ fn descriptor_fields_agree_with_llvm_objdump() {
         let object = CodeObject::parse(&bytes).expect("parses");
         for kernel in object.kernels() {
             let file = format!("{target}.co");
-            let text = workshop.run("llvm-objdump-19", &["-D", &format!("--disassemble-symbols={}", kernel.symbol()), &file]);
+            let text =
+                workshop.run("llvm-objdump-19", &["-D", &format!("--disassemble-symbols={}", kernel.symbol()), &file]);
             let directive = |name: &str| {
                 let line = text.lines().find(|line| line.trim().starts_with(&format!(".amdhsa_{name} ")));
                 line.and_then(|line| line.split_whitespace().nth(1)?.parse::<u32>().ok())
@@ -88,7 +102,12 @@ fn descriptor_fields_agree_with_llvm_objdump() {
                 ("uses_dynamic_stack", Field::USES_DYNAMIC_STACK),
             ];
             for (name, field) in fields {
-                assert_eq!(Some(kernel.descriptor.get(field)), directive(name), "{target} {} .amdhsa_{name}\n{text}", kernel.name);
+                assert_eq!(
+                    Some(kernel.descriptor.get(field)),
+                    directive(name),
+                    "{target} {} .amdhsa_{name}\n{text}",
+                    kernel.name
+                );
             }
             let known = object.target().expect("known");
             assert_eq!(Some(kernel.descriptor.allocated_vgprs(known)), directive("next_free_vgpr"), "{text}");
@@ -116,15 +135,18 @@ fn initial_registers_follow_the_abi_order() {
         + r#"
         __global__ void everything(long* out) {
             auto* dispatch = (const int __attribute__((address_space(4)))*)__builtin_amdgcn_dispatch_ptr();
-            out[0] = dispatch[0] + __builtin_amdgcn_workgroup_id_x() + __builtin_amdgcn_workgroup_id_y() + __builtin_amdgcn_workgroup_id_z();
-            out[1] = __builtin_amdgcn_workitem_id_x() + __builtin_amdgcn_workitem_id_y() + __builtin_amdgcn_workitem_id_z();
+            out[0] = dispatch[0] + __builtin_amdgcn_workgroup_id_x() + __builtin_amdgcn_workgroup_id_y()
+            + __builtin_amdgcn_workgroup_id_z();
+            out[1] = __builtin_amdgcn_workitem_id_x() + __builtin_amdgcn_workitem_id_y()
+            + __builtin_amdgcn_workitem_id_z();
             out[2] = *(const long __attribute__((address_space(4)))*)__builtin_amdgcn_queue_ptr();
         }"#;
     let workshop = Workshop::new();
     for target in TARGETS {
         let bytes = workshop.code_object(&source, target, &["-mcode-object-version=4"]);
         let object = CodeObject::parse(&bytes).expect("parses");
-        let kernel = object.kernels().iter().find(|kernel| demangle(&kernel.name).starts_with("everything")).expect("kernel");
+        let kernel =
+            object.kernels().iter().find(|kernel| demangle(&kernel.name).starts_with("everything")).expect("kernel");
         let target = object.target().expect("known");
         let registers = initial_registers(&kernel.descriptor, target).expect("registers");
         let buffer = registers.private_segment_buffer.map_or(0, |first| first + 4);
@@ -138,7 +160,11 @@ fn initial_registers_follow_the_abi_order() {
             (registers.workgroup_id_x, registers.workgroup_id_y, registers.workgroup_id_z),
             (Some(first), Some(first + 1), Some(first + 2))
         );
-        let expected = if target.packed_work_item_ids() { WorkItemIds::Packed { count: 3 } } else { WorkItemIds::Separate { count: 3 } };
+        let expected = if target.packed_work_item_ids() {
+            WorkItemIds::Packed { count: 3 }
+        } else {
+            WorkItemIds::Separate { count: 3 }
+        };
         assert_eq!(registers.work_item_ids, expected);
     }
 }
@@ -150,7 +176,8 @@ fn versions_and_features() {
     }
     let workshop = Workshop::new();
     for version in [4, 5, 6] {
-        let bytes = workshop.code_object(SOURCE, "gfx90a:xnack+:sramecc-", &[&format!("-mcode-object-version={version}")]);
+        let bytes =
+            workshop.code_object(SOURCE, "gfx90a:xnack+:sramecc-", &[&format!("-mcode-object-version={version}")]);
         let object = CodeObject::parse(&bytes).expect("parses");
         assert_eq!(object.version(), version);
         assert_eq!(object.target_id(), "gfx90a:sramecc-:xnack+");
@@ -176,17 +203,23 @@ fn source_lines_agree_with_addr2line() {
         for kernel in object.kernels() {
             for address in kernel.code.clone().step_by(16) {
                 let file = "gfx90a.co";
-                let Some((true, text)) =
-                    tool("llvm-symbolizer-19", &["--no-inlines", "-e", file, &format!("{address:#x}")], &workshop.path(""))
-                else {
+                let Some((true, text)) = tool(
+                    "llvm-symbolizer-19",
+                    &["--no-inlines", "-e", file, &format!("{address:#x}")],
+                    &workshop.path(""),
+                ) else {
                     panic!("llvm-symbolizer-19 belongs to the compiler's package");
                 };
                 let place = text.lines().nth(1).expect("a place");
-                let ours =
-                    lines.location(address).map_or("??:0:0".to_owned(), |place| format!("{}:{}:{}", place.file, place.line, place.column));
+                let ours = lines
+                    .location(address)
+                    .map_or("??:0:0".to_owned(), |place| format!("{}:{}:{}", place.file, place.line, place.column));
                 // Code of no line keeps a column of no meaning.
                 let line_zero = |place: &str| place.rsplit(':').nth(1) == Some("0");
-                assert!(ours == place || line_zero(&ours) && line_zero(place), "{address:#x} {flags:?}: {ours} {place}");
+                assert!(
+                    ours == place || line_zero(&ours) && line_zero(place),
+                    "{address:#x} {flags:?}: {ours} {place}"
+                );
                 known += usize::from(lines.frames(address).first().is_some_and(|frame| frame.function.is_some()));
             }
         }
@@ -234,7 +267,9 @@ fn truncated_and_mutated_objects_never_panic() {
         match CodeObject::parse(&bytes) {
             Ok(object) => {
                 for kernel in object.kernels() {
-                    object.bytes_at(kernel.code.start, kernel.code.end - kernel.code.start).expect("checked when it was parsed");
+                    object
+                        .bytes_at(kernel.code.start, kernel.code.end - kernel.code.start)
+                        .expect("checked when it was parsed");
                     if let Some(target) = object.target() {
                         let _ = initial_registers(&kernel.descriptor, target);
                     }

@@ -10,11 +10,15 @@ const HEAD: &str = "#define KERNEL extern \"C\" __attribute__((global))\n#define
     #define T __builtin_amdgcn_workitem_id_x()\n#define BARRIER __builtin_amdgcn_s_barrier()\n";
 
 /// Static LDS alone, and no constant that may be an address behind it.
-const FIXED: &str = "KERNEL void k(int* out) { SHARED int s[512]; s[T] = out[T]; BARRIER; if (s[T ^ 1] > 3) out[T] = s[T ^ 2]; }";
+const FIXED: &str =
+    "KERNEL void k(int* out) { SHARED int s[512]; s[T] = out[T]; BARRIER; if (s[T ^ 1] > 3) out[T] = s[T ^ 2]; }";
 /// Dynamic LDS alone, as generators of kernels like it.
-const DYNAMIC: &str = "KERNEL void k(int* out) { extern SHARED int s[]; s[T] = out[T]; BARRIER; if (s[T ^ 1] > 3) out[T] = s[T ^ 2]; }";
+const DYNAMIC: &str =
+    "KERNEL void k(int* out) { extern SHARED int s[]; s[T] = out[T]; BARRIER; if (s[T ^ 1] > 3) out[T] = s[T ^ 2]; }";
 /// Both.
-const BOTH: &str = "KERNEL void k(int* out) { extern SHARED int d[]; SHARED int s[512]; s[T] = out[T]; d[T] = 7 * s[T]; BARRIER; if (s[T ^ 1] > 3) out[T] = d[T ^ 2]; }";
+const BOTH: &str = "KERNEL void k(int* out) \
+    { extern SHARED int d[]; SHARED int s[512]; s[T] = out[T]; d[T] = 7 * s[T]; BARRIER;
+    if (s[T ^ 1] > 3) out[T] = d[T ^ 2]; }";
 /// No LDS at all.
 const NONE: &str = "KERNEL void k(int* out) { if (out[T] > 3) out[T] = 5; }";
 
@@ -40,9 +44,12 @@ fn launches_keep_the_lds_that_they_may_add() {
     for target in ["gfx906", "gfx90a", "gfx1030", "gfx1100"] {
         for version in ["4", "5"] {
             let flag = format!("-mcode-object-version={version}");
-            for (source, automatic) in
-                [(FIXED, CounterMode::Lds), (DYNAMIC, CounterMode::Global), (BOTH, CounterMode::Global), (NONE, CounterMode::Lds)]
-            {
+            for (source, automatic) in [
+                (FIXED, CounterMode::Lds),
+                (DYNAMIC, CounterMode::Global),
+                (BOTH, CounterMode::Global),
+                (NONE, CounterMode::Lds),
+            ] {
                 let object = Workshop::new().code_object(&format!("{HEAD}{source}"), target, &[&flag]);
                 let place = format!("{target} v{version} {source}");
                 assert_eq!(mode(&object, Counters::Auto), automatic, "{place}");
@@ -61,22 +68,46 @@ fn without_lds_of_their_own_kernels_count_in_memory() {
         let object = Workshop::new().code_object(&format!("{HEAD}{NONE}"), target, &["-mtgsplit"]);
         assert_eq!(mode(&object, Counters::Auto), CounterMode::Global, "{target}");
         let refused = map(&object, Counters::Lds).refused;
-        assert_eq!(refused.iter().map(|refused| refused.reason.as_str()).collect::<Vec<_>>(), ["threadgroup_split"], "{target}");
+        assert_eq!(
+            refused.iter().map(|refused| refused.reason.as_str()).collect::<Vec<_>>(),
+            ["threadgroup_split"],
+            "{target}"
+        );
     }
     let workshop = Workshop::new();
-    workshop.write("k.cl", "kernel void k(global int* out, local int* tile) { int t = __builtin_amdgcn_workitem_id_x(); tile[t] = out[t]; if (tile[t ^ 1] > 3) out[t] = 5; }");
-    let flags = ["--target=amdgcn-amd-amdhsa", "-mcpu=gfx90a", "-x", "cl", "-cl-std=CL2.0", "-nogpulib", "-O2", "k.cl", "-o", "k.co"];
+    workshop.write(
+        "k.cl",
+        "kernel void k(global int* out, local int* tile) \
+        { int t = __builtin_amdgcn_workitem_id_x(); tile[t] = out[t]; if (tile[t ^ 1] > 3) out[t] = 5; }",
+    );
+    let flags = [
+        "--target=amdgcn-amd-amdhsa",
+        "-mcpu=gfx90a",
+        "-x",
+        "cl",
+        "-cl-std=CL2.0",
+        "-nogpulib",
+        "-O2",
+        "k.cl",
+        "-o",
+        "k.co",
+    ];
     workshop.run("clang-19", &flags);
     let object = workshop.read("k.co");
     assert_eq!(mode(&object, Counters::Auto), CounterMode::Global);
     let refused = map(&object, Counters::Lds).refused;
     assert_eq!(refused.iter().map(|refused| refused.reason.as_str()).collect::<Vec<_>>(), ["lds_arguments"]);
-    assert!(refused[0].detail.contains("\"tile\"") || refused[0].detail.contains("at offset 8"), "{}", refused[0].detail);
+    assert!(
+        refused[0].detail.contains("\"tile\"") || refused[0].detail.contains("at offset 8"),
+        "{}",
+        refused[0].detail
+    );
 }
 
 /// What the checker says of two objects that were changed alike.
 fn findings(original: &[u8], rewritten: &[u8]) -> Vec<Rule> {
-    let (original, rewritten) = (CodeObject::parse(original).expect("an object"), CodeObject::parse(rewritten).expect("an object"));
+    let (original, rewritten) =
+        (CodeObject::parse(original).expect("an object"), CodeObject::parse(rewritten).expect("an object"));
     check_object(&original, &rewritten).1.into_iter().map(|finding| finding.rule).collect()
 }
 
@@ -117,7 +148,8 @@ fn the_checker_rejects_counters_in_lds_that_is_not_the_kernels() {
     }
 }
 
-/// The object with its argument a pointer to LDS that the launcher places: in each metadata note the kind is longer by so much as the name is shorter.
+/// The object with its argument a pointer to LDS that the launcher places: in each metadata note the kind is longer by
+/// so much as the name is shorter.
 fn with_local_argument(bytes: &[u8]) -> Vec<u8> {
     const FROM: &str = "global_buffer";
     const TO: &str = "dynamic_shared_pointer";

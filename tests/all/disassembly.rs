@@ -1,4 +1,5 @@
-//! Disassembly and inspection of real executables: nothing left out, the same as LLVM's, and the text says what the data says.
+//! Disassembly and inspection of real executables: nothing left out, the same as LLVM's, and the text says what the
+//! data says.
 
 use std::path::{Path, PathBuf};
 
@@ -157,11 +158,14 @@ fn text_says_what_the_data_says() {
                     let words = inst.words().collect::<Vec<_>>().join(" ");
                     let start = format!(" {:x}  {words}", inst.address);
                     // In order: the search goes on from the line that was found.
-                    let line = lines.find(|line| line.contains(&start)).unwrap_or_else(|| panic!("no line {start:?} in\n{text}"));
+                    let line = lines
+                        .find(|line| line.contains(&start))
+                        .unwrap_or_else(|| panic!("no line {start:?} in\n{text}"));
                     assert!(line.contains(&inst.instruction), "{line}");
                     if let Some(live) = inst.live {
                         assert!(
-                            line.contains(&format!("  {:>3}  ", live.vgprs)) && line.contains(&format!("  {:>3}  ", live.sgprs)),
+                            line.contains(&format!("  {:>3}  ", live.vgprs))
+                                && line.contains(&format!("  {:>3}  ", live.sgprs)),
                             "{line}"
                         );
                     }
@@ -169,7 +173,10 @@ fn text_says_what_the_data_says() {
                         assert!(line.contains(&format!("→ {}", to.name)), "{line}");
                     }
                     for wait in inst.waits.iter().flat_map(|wait| &wait.operations).take(8) {
-                        assert!(wait.address.is_none_or(|address| line.contains(&format!("{:x}", address.0))), "{line}");
+                        assert!(
+                            wait.address.is_none_or(|address| line.contains(&format!("{:x}", address.0))),
+                            "{line}"
+                        );
                     }
                     for place in inst.waited_at.iter().take(8) {
                         assert!(line.contains(&format!("{:x}", place.0)), "{line}");
@@ -188,7 +195,11 @@ fn data_can_be_read_back() {
     let data = std::fs::read(&samples()[0]).unwrap();
     let disassembly = whole(&data);
     let json = serde_json::to_string(&disassembly).unwrap();
-    assert!(json.starts_with(r#"{"schema":"wavetap.disasm/2","objects":[{"id":"0.1","bare":false,"target":"gfx906""#), "{}", &json[..200]);
+    assert!(
+        json.starts_with(r#"{"schema":"wavetap.disasm/2","objects":[{"id":"0.1","bare":false,"target":"gfx906""#),
+        "{}",
+        &json[..200]
+    );
     assert_eq!(serde_json::from_str::<Disassembly>(&json).unwrap(), disassembly);
     let inspection = inspect(&data, &Inspected::default(), None).unwrap();
     let json = serde_json::to_string(&inspection).unwrap();
@@ -201,12 +212,16 @@ fn a_wait_and_its_load_name_each_other() {
         for code in whole(&std::fs::read(&file).unwrap()).objects.iter().flat_map(|object| &object.code) {
             let at = |address: u64| code.instructions.iter().find(|inst| inst.address == address).unwrap();
             for inst in &code.instructions {
-                for address in inst.waits.iter().flat_map(|wait| &wait.operations).filter_map(|operation| operation.address) {
+                for address in
+                    inst.waits.iter().flat_map(|wait| &wait.operations).filter_map(|operation| operation.address)
+                {
                     assert!(at(address.0).waited_at.iter().any(|place| place.0 == inst.address), "{address:?}");
                 }
                 for place in &inst.waited_at {
                     let mut operations = at(place.0).waits.iter().flat_map(|wait| &wait.operations);
-                    assert!(operations.any(|operation| operation.address.is_some_and(|address| address.0 == inst.address)));
+                    assert!(
+                        operations.any(|operation| operation.address.is_some_and(|address| address.0 == inst.address))
+                    );
                 }
             }
         }
@@ -237,20 +252,34 @@ fn loops_branches_names_and_lines_of_a_compiled_kernel() {
         }
     }
     let insts = &walk.instructions;
-    assert!(insts.iter().any(|inst| inst.to.as_ref().is_some_and(|to| to.name == "twice(int)" && !to.block)), "the call is named");
-    assert!(insts.iter().any(|inst| inst.names.as_ref().is_some_and(|names| names.name == "table")), "the table is named");
+    assert!(
+        insts.iter().any(|inst| inst.to.as_ref().is_some_and(|to| to.name == "twice(int)" && !to.block)),
+        "the call is named"
+    );
+    assert!(
+        insts.iter().any(|inst| inst.names.as_ref().is_some_and(|names| names.name == "table")),
+        "the table is named"
+    );
     assert!(insts.iter().all(|inst| inst.reachable && inst.live.is_some()));
-    let line = insts.iter().find_map(|inst| inst.source.as_ref().filter(|source| source.line > 0)).expect("a source line");
+    let line =
+        insts.iter().find_map(|inst| inst.source.as_ref().filter(|source| source.line > 0)).expect("a source line");
     assert!(line.file.ends_with("gfx90a.co.hip"), "{line:?}");
     let texts: Vec<&String> = insts.iter().filter_map(|inst| inst.source_text.as_ref()).collect();
     assert!(!texts.is_empty() && texts.iter().all(|text| text.starts_with("gfx90a.co.hip:")), "{texts:?}");
     let sure = insts.iter().flat_map(|inst| &inst.waits).flat_map(|wait| &wait.operations);
-    assert!(sure.into_iter().any(|operation| operation.certainty == Sureness::Must), "some wait waits for a load on every path");
+    assert!(
+        sure.into_iter().any(|operation| operation.certainty == Sureness::Must),
+        "some wait waits for a load on every path"
+    );
     // What the allocator was able to do bounds what is live at once.
     let (pressure, kernel) = (walk.pressure.unwrap(), walk.kernel.as_ref().unwrap());
-    assert!(u64::from(pressure.vgprs.live) <= kernel.vgprs.unwrap() && pressure.vgprs.live > 0, "{pressure:?} {kernel:?}");
+    assert!(
+        u64::from(pressure.vgprs.live) <= kernel.vgprs.unwrap() && pressure.vgprs.live > 0,
+        "{pressure:?} {kernel:?}"
+    );
     let text = Listing::default().code(walk);
-    for expected in ["loop of depth 2", "back from ", "╰", "►.B", "; = ", " table", "→ twice(int)", "waves per SIMD"] {
+    for expected in ["loop of depth 2", "back from ", "╰", "►.B", "; = ", " table", "→ twice(int)", "waves per SIMD"]
+    {
         assert!(text.contains(expected), "{expected:?} in\n{text}");
     }
     // A function by itself is listed without the kernel.
@@ -270,7 +299,10 @@ fn a_stripped_object_is_listed_completely() {
     let disassembly = whole(&object);
     assert_complete(&object, &disassembly.objects[0].code);
     let code = &disassembly.objects[0].code;
-    let called = code.iter().find(|code| code.kind == CodeKind::Function).expect("the function that is called has no symbol, and is found");
+    let called = code
+        .iter()
+        .find(|code| code.kind == CodeKind::Function)
+        .expect("the function that is called has no symbol, and is found");
     assert!(called.name.as_ref().unwrap().starts_with("function_at_0x"), "{:?}", called.name);
     assert!(code.iter().flat_map(|code| &code.instructions).all(|inst| inst.source.is_none()));
 }
@@ -281,15 +313,17 @@ fn words_that_are_no_instructions_are_data() {
         return;
     }
     let workshop = Workshop::new();
-    let source = ".amdgcn_target \"amdgcn-amd-amdhsa--gfx90a\"\n.text\n.globl f\n.type f,@function\nf:\n s_branch .Lover\n .long 0xffffffff\n \
-                  .long 0x12345678\n.Lover:\n s_setpc_b64 s[30:31]\n .fill 5, 4, 0xbf800000\n .fill 6, 4, 0\n.size f, .-f\n";
+    let source = ".amdgcn_target \"amdgcn-amd-amdhsa--gfx90a\"\n.text\n.globl f\n.type f,@function\nf:\n s_branch \
+        .Lover\n .long 0xffffffff\n .long 0x12345678\n.Lover:\n s_setpc_b64 s[30:31]\n .fill 5, 4, 0xbf800000\n .fill \
+        6, 4, 0\n.size f, .-f\n";
     workshop.write("data.s", source);
     workshop.run("clang-19", &["--target=amdgcn-amd-amdhsa", "-mcpu=gfx90a", "-shared", "data.s", "-o", "data.co"]);
     let object = workshop.read("data.co");
     let disassembly = whole(&object);
     assert_complete(&object, &disassembly.objects[0].code);
     let insts = &disassembly.objects[0].code[0].instructions;
-    let shown: Vec<(&str, u64, bool)> = insts.iter().map(|inst| (inst.instruction.as_str(), inst.times, inst.reachable)).collect();
+    let shown: Vec<(&str, u64, bool)> =
+        insts.iter().map(|inst| (inst.instruction.as_str(), inst.times, inst.reachable)).collect();
     assert_eq!(
         shown[..6],
         [
@@ -329,7 +363,10 @@ fn entries_have_ids_that_select_them() {
         let inspection = inspect(&data, &one, Some(&mut extract)).unwrap();
         assert_eq!(inspection.bundles[0].entries.len(), 1);
         assert_eq!(inspection.bundles[0].entries[0].extracted, Some(format!("file {}", entry.id)));
-        assert_eq!(inspection.objects.iter().map(|object| &object.target).collect::<Vec<_>>(), [entry.target.as_ref().unwrap()]);
+        assert_eq!(
+            inspection.objects.iter().map(|object| &object.target).collect::<Vec<_>>(),
+            [entry.target.as_ref().unwrap()]
+        );
         let offset = entry.file_offset.expect("the bundle is not compressed") as usize;
         assert_eq!(data[offset..offset + entry.size as usize], extracted, "where the table says");
         let disassembly = {

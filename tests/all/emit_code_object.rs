@@ -1,4 +1,5 @@
-//! Rewritten device objects, judged by other people's tools. The new code does nothing; what matters is everything around it.
+//! Rewritten device objects, judged by other people's tools. The new code does nothing; what matters is everything
+//! around it.
 
 use std::path::Path;
 
@@ -38,7 +39,14 @@ fn try_rewrite(object: &CodeObject<'_>) -> Result<Vec<u8>> {
         metadata::set_kernel_number(&mut value, &kernel.symbol(), ".private_segment_fixed_size", 70_000)?;
     }
     let metadata = metadata::encode(&value)?;
-    let changes = Changes { code: &code, symbols: &symbols, descriptors: &descriptors, metadata: &metadata, control: &CONTROL, map: MAP };
+    let changes = Changes {
+        code: &code,
+        symbols: &symbols,
+        descriptors: &descriptors,
+        metadata: &metadata,
+        control: &CONTROL,
+        map: MAP,
+    };
     plan.finish(&changes)
 }
 
@@ -55,7 +63,10 @@ fn check_image(original: &CodeObject<'_>, rewritten: &CodeObject<'_>) {
             let offset = load.offset + index as u64;
             let excepted = offset < 64
                 || table.contains(&offset)
-                || original.kernels().iter().any(|kernel| (kernel.descriptor_offset..kernel.descriptor_offset + 64).contains(&offset))
+                || original
+                    .kernels()
+                    .iter()
+                    .any(|kernel| (kernel.descriptor_offset..kernel.descriptor_offset + 64).contains(&offset))
                 || dynamic.iter().any(|entry| (entry.file_offset..entry.file_offset + 16).contains(&offset));
             assert!(excepted || before == now, "byte at {offset:#x} changed");
             compared += usize::from(!excepted);
@@ -94,9 +105,9 @@ fn check_file(bytes: &[u8], has_symbols: bool) {
     let note = elf.segments.iter().find(|segment| segment.kind == PT_NOTE).expect("note");
     let notes: Vec<_> = elf.sections.iter().filter(|section| section.kind == SHT_NOTE).collect();
     assert_eq!((notes[0].address, notes[0].offset, note.address % 4), (note.address, note.offset, note.offset % 4));
-    assert!(
-        notes.windows(2).all(|pair| pair[0].address + pair[0].size == pair[1].address && pair[0].offset + pair[0].size == pair[1].offset)
-    );
+    assert!(notes.windows(2).all(
+        |pair| pair[0].address + pair[0].size == pair[1].address && pair[0].offset + pair[0].size == pair[1].offset
+    ));
     assert_eq!(notes.iter().map(|section| section.size).sum::<u64>(), note.file_size);
 
     let other = goblin::elf::Elf::parse(bytes).expect("goblin reads it");
@@ -122,8 +133,12 @@ fn check_with_tools(workshop: &Workshop, file: &str, has_symbols: bool, tables: 
     let hashes = workshop.run("llvm-readelf-19", &["--hash-symbols", file]);
     assert_eq!(hashes.matches("__wavetap").count(), tables, "found through every hash table: {hashes}");
     if let Some((success, text)) = tool("readelf", &["-a", "-W", file], &workshop.path("")) {
-        let complaints: Vec<_> = text.lines().filter(|line| line.contains("Warning") || line.contains("Error")).collect();
-        assert!(success && complaints.iter().all(|line| line.contains("note") || line.contains("machine")), "{complaints:?}");
+        let complaints: Vec<_> =
+            text.lines().filter(|line| line.contains("Warning") || line.contains("Error")).collect();
+        assert!(
+            success && complaints.iter().all(|line| line.contains("note") || line.contains("machine")),
+            "{complaints:?}"
+        );
     }
     let code = workshop.run("llvm-objdump-19", &["-d", "--section=.wavetap.text", file]);
     assert_eq!(code.matches("s_endpgm").count(), 2, "{code}");
@@ -138,7 +153,8 @@ fn check_all(workshop: &Workshop, name: &str, bytes: &[u8]) -> Vec<u8> {
     check_image(&original, &object);
     check_file(&rewritten, has_symbols);
     workshop.write(name, &rewritten);
-    let tables = original.elf().sections.iter().filter(|section| [SHT_HASH, SHT_GNU_HASH].contains(&section.kind)).count();
+    let tables =
+        original.elf().sections.iter().filter(|section| [SHT_HASH, SHT_GNU_HASH].contains(&section.kind)).count();
     check_with_tools(workshop, name, has_symbols, tables);
     assert_eq!(object.kernels().len(), original.kernels().len());
     for (old, new) in original.kernels().iter().zip(object.kernels()) {
@@ -169,9 +185,12 @@ fn objects_of_every_target_and_kind() {
     }
     let workshop = Workshop::new();
     for target in ["gfx900", "gfx906", "gfx908", "gfx90a", "gfx942", "gfx90a:xnack-"] {
-        for flags in
-            [&["-g"][..], &["-mcode-object-version=4"], &["-Xoffload-linker", "--build-id=sha1"], &["-Xoffload-linker", "--hash-style=gnu"]]
-        {
+        for flags in [
+            &["-g"][..],
+            &["-mcode-object-version=4"],
+            &["-Xoffload-linker", "--build-id=sha1"],
+            &["-Xoffload-linker", "--hash-style=gnu"],
+        ] {
             let bytes = workshop.code_object(SOURCE, target, flags);
             check_all(&workshop, "new.co", &bytes);
         }
@@ -208,7 +227,10 @@ fn program_headers_that_cannot_grow_move() {
     let rewritten = check_all(&workshop, "new.co", &bytes);
     let elf = Elf::parse(&rewritten).expect("parses");
     assert!(elf.header.segments_offset > 4096, "the table moved");
-    assert!(elf.file_offset(elf.segments[0].address, elf.segments[0].file_size) == Some(elf.header.segments_offset), "PT_PHDR is mapped");
+    assert!(
+        elf.file_offset(elf.segments[0].address, elf.segments[0].file_size) == Some(elf.header.segments_offset),
+        "PT_PHDR is mapped"
+    );
 }
 
 /// llvm-strip drops symbols and lays the file out anew; what a loader needs must survive.
@@ -227,7 +249,12 @@ fn rewritten_objects_survive_llvm_strip_and_objcopy() {
         let object = CodeObject::parse(&bytes).expect("parses");
         let control = object.symbol(CONTROL_SYMBOL).expect("kept");
         assert_eq!(object.bytes_at(control.address, 64).expect("loaded"), CONTROL);
-        assert!(object.kernels().iter().all(|kernel| object.bytes_at(kernel.entry, 4).is_ok_and(|code| code == S_ENDPGM.to_le_bytes())));
+        assert!(
+            object
+                .kernels()
+                .iter()
+                .all(|kernel| object.bytes_at(kernel.entry, 4).is_ok_and(|code| code == S_ENDPGM.to_le_bytes()))
+        );
         let hashes = workshop.run("llvm-readelf-19", &["--hash-symbols", name]);
         assert_eq!(hashes.matches("__wavetap").count(), 2, "{name}: {hashes}");
     }
@@ -254,7 +281,8 @@ fn every_sample_is_written_and_read() {
     for entry in std::fs::read_dir(bin).expect("samples") {
         let path = entry.expect("entry").path();
         let data = std::fs::read(&path).expect("read");
-        let input = wavetap::offload_bundle::Input::parse(&data).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        let input =
+            wavetap::offload_bundle::Input::parse(&data).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         for found in input.code_objects() {
             let original = CodeObject::parse(found.bytes).expect("parses");
             let rewritten = rewrite(&original);

@@ -7,7 +7,8 @@ use wavetap::elf::constants::{PF_R, PT_GNU_PROPERTY, PT_INTERP, PT_LOAD, PT_NOTE
 use wavetap::emit::{Packing, Replacement, merge};
 use wavetap::offload_bundle::{Container, Input, TargetId};
 
-/// A HIP runtime that does nothing but write every bundle it is handed to a file, `0.bundle`, `1.bundle`, …; a compressed one as it is.
+/// A HIP runtime that does nothing but write every bundle it is handed to a file, `0.bundle`, `1.bundle`, …; a
+/// compressed one as it is.
 const RUNTIME: &str = r#"
 #include <stdint.h>
 #include <stdio.h>
@@ -47,7 +48,8 @@ int __hipPopCallConfiguration(void) { return 0; }
 int hipLaunchKernel(void) { return 0; }
 "#;
 
-/// A program with data, a large `.bss`, a thread-local variable and a thread: what a wrong program header breaks. Prints its result.
+/// A program with data, a large `.bss`, a thread-local variable and a thread: what a wrong program header breaks.
+/// Prints its result.
 const MAIN: &str = r#"
 extern "C" int printf(const char*, ...);
 extern "C" void* malloc(__SIZE_TYPE__);
@@ -73,8 +75,13 @@ fn workshop() -> Workshop {
     workshop
 }
 
-const COMMON: [&str; 5] =
-    ["--offload-arch=gfx906", "--offload-arch=gfx90a", "--no-offload-new-driver", "-L.", "-Wl,--no-as-needed,-lamdhip64,-rpath,$ORIGIN"];
+const COMMON: [&str; 5] = [
+    "--offload-arch=gfx906",
+    "--offload-arch=gfx90a",
+    "--no-offload-new-driver",
+    "-L.",
+    "-Wl,--no-as-needed,-lamdhip64,-rpath,$ORIGIN",
+];
 
 fn host(workshop: &Workshop, name: &str, flags: &[&str]) -> Vec<u8> {
     let mut all = COMMON.to_vec();
@@ -93,7 +100,8 @@ fn rewrite(data: &[u8]) -> (Vec<u8>, Vec<Vec<u8>>) {
         bytes.extend(format!("new contents of {:?}", found.place).repeat(1000).into_bytes());
         replacements.push(Replacement { place: found.place, bytes: bytes.into() });
     }
-    let expected = replacements.iter().map(|replacement| replacement.bytes.bytes().expect("kept").into_owned()).collect();
+    let expected =
+        replacements.iter().map(|replacement| replacement.bytes.bytes().expect("kept").into_owned()).collect();
     (merge(&input, &replacements, Packing::AsFound).expect("merged"), expected)
 }
 
@@ -143,7 +151,8 @@ fn check_image(original: &[u8], rewritten: &[u8]) {
                     wavetap::offload_bundle::Pointer::Addend { file_offset, .. } => file_offset,
                     wavetap::offload_bundle::Pointer::InPlace => wrapper.file_offset + 8,
                 };
-                (addend..addend + 8).contains(&offset) || (wrapper.file_offset + 8..wrapper.file_offset + 16).contains(&offset)
+                (addend..addend + 8).contains(&offset)
+                    || (wrapper.file_offset + 8..wrapper.file_offset + 16).contains(&offset)
             });
             if !(wrapper || offset < 64 || moved_table.contains(&offset)) {
                 assert_eq!(original[offset as usize], rewritten[offset as usize], "byte at {offset:#x}");
@@ -153,7 +162,10 @@ fn check_image(original: &[u8], rewritten: &[u8]) {
     assert!(new.loads().map(|load| load.address).is_sorted(), "loaders demand ascending segments");
     let added: Vec<_> = new.loads().filter(|load| !old.loads().any(|other| other == *load)).collect();
     let [added] = &added[..] else { panic!("one new segment") };
-    assert_eq!((added.flags, added.offset % 4096, added.address % 4096, added.file_size), (PF_R, 0, 0, added.memory_size));
+    assert_eq!(
+        (added.flags, added.offset % 4096, added.address % 4096, added.file_size),
+        (PF_R, 0, 0, added.memory_size)
+    );
     let header = new.segments.iter().find(|segment| segment.kind == PT_PHDR);
     if let Some(header) = header {
         assert_eq!(new.file_offset(header.address, header.file_size), Some(new.header.segments_offset));
@@ -217,21 +229,25 @@ fn survives_other_tools(workshop: &Workshop, name: &str, original: &[u8], expect
         ("llvm-objcopy-19", &["new", "after"]),
         ("patchelf", &["--set-rpath", "$ORIGIN:$ORIGIN/a/much/longer/path/than/before", "--output", "after", "new"]),
     ] {
-        let of_original: Vec<&str> = arguments.iter().map(|argument| if *argument == "new" { name } else { argument }).collect();
+        let of_original: Vec<&str> =
+            arguments.iter().map(|argument| if *argument == "new" { name } else { argument }).collect();
         if tool(program, &of_original, &workshop.path("")).is_none() {
             eprintln!("SKIPPED {program}: it is not installed");
             continue;
         }
         // What becomes of the original says whether the tool can do this at all: patchelf breaks some executables.
-        let status =
-            std::process::Command::new(workshop.path("after")).current_dir(workshop.path("")).env_remove("LD_LIBRARY_PATH").output();
+        let status = std::process::Command::new(workshop.path("after"))
+            .current_dir(workshop.path(""))
+            .env_remove("LD_LIBRARY_PATH")
+            .output();
         if !status.is_ok_and(|output| output.status.success()) {
             eprintln!("SKIPPED {program}: what it makes of {name} as it was does not run");
             continue;
         }
         let (success, text) = tool(program, arguments, &workshop.path("")).expect("installed");
         assert!(success, "{name}, {program}: {text}");
-        // docs/guide/profile.md says so: what patchelf 0.14 makes of this one has a table of segments where the program does not look for it.
+        // docs/guide/profile.md says so: what patchelf 0.14 makes of this one has a table of segments where the program
+        // does not look for it.
         if (name, program) == ("no_notes", "patchelf") {
             continue;
         }
@@ -239,20 +255,25 @@ fn survives_other_tools(workshop: &Workshop, name: &str, original: &[u8], expect
     }
 }
 
-/// Where no note can give up its header and something else lies behind the table, a new table goes into the new segment.
+/// Where no note can give up its header and something else lies behind the table, a new table goes into the new
+/// segment.
 #[test]
 fn executables_without_notes_get_a_new_table() {
     if !compiler_is_there() {
         return;
     }
     let workshop = workshop();
-    for (name, flags) in [("pie", &["-fPIE", "-pie"][..]), ("fixed", &["-fno-pie", "-no-pie"]), ("lld", &["-fPIE", "-pie", "-fuse-ld=lld"])]
-    {
+    for (name, flags) in [
+        ("pie", &["-fPIE", "-pie"][..]),
+        ("fixed", &["-fno-pie", "-no-pie"]),
+        ("lld", &["-fPIE", "-pie", "-fuse-ld=lld"]),
+    ] {
         let mut original = host(&workshop, name, flags);
         let elf = Elf::parse(&original).expect("parses");
         let table = elf.header.segments_offset as usize;
-        let notes: Vec<usize> =
-            (0..elf.segments.len()).filter(|&index| [PT_NOTE, PT_GNU_PROPERTY].contains(&elf.segments[index].kind)).collect();
+        let notes: Vec<usize> = (0..elf.segments.len())
+            .filter(|&index| [PT_NOTE, PT_GNU_PROPERTY].contains(&elf.segments[index].kind))
+            .collect();
         // PT_NULL: the notes are still there, only nobody is told.
         notes.iter().for_each(|index| original[table + index * 56..][..4].fill(0));
         install(&workshop, name, &original);
@@ -263,7 +284,11 @@ fn executables_without_notes_get_a_new_table() {
         let first = new.loads().next().expect("one");
         let header = new.segments.iter().find(|segment| segment.kind == PT_PHDR).expect("executables have one");
         assert!(header.offset > original.len() as u64, "{name}: a new table");
-        assert_eq!(header.address - header.offset, first.address - first.offset, "{name}: where old kernels look for it");
+        assert_eq!(
+            header.address - header.offset,
+            first.address - first.offset,
+            "{name}: where old kernels look for it"
+        );
         install(&workshop, "new", &rewritten);
         check_bundles(&run(&workshop, "new"), &original, &expected);
     }
@@ -275,7 +300,13 @@ fn a_shared_library_is_loaded_with_its_new_bundle() {
         return;
     }
     let workshop = workshop();
-    workshop.write("main.c", format!("extern int printf(const char*, ...);\nextern int answer(void);\nint main() {{ if (answer() != 7) return 1; printf({EXPECTED:?}); return 0; }}"));
+    workshop.write(
+        "main.c",
+        format!(
+            "extern int printf(const char*, ...);\nextern int answer(void);\nint main() {{ if \
+        (answer() != 7) return 1; printf({EXPECTED:?}); return 0; }}"
+        ),
+    );
     for (name, flags) in [
         ("libdevice.so", &[][..]),
         ("libdevice.so", &["-fuse-ld=lld", "-Wl,--build-id"]),
@@ -304,7 +335,8 @@ fn several_translation_units_have_several_wrappers() {
     let workshop = workshop();
     for packed in [&[][..], &["--offload-compress"]] {
         let compile = |source: &str, name: &str| {
-            let mut all = vec!["-c", "-fPIE", "--offload-arch=gfx906", "--offload-arch=gfx90a", "--no-offload-new-driver"];
+            let mut all =
+                vec!["-c", "-fPIE", "--offload-arch=gfx906", "--offload-arch=gfx90a", "--no-offload-new-driver"];
             all.extend(BARE);
             all.extend(packed);
             workshop.compile(source, name, &all);
@@ -323,8 +355,12 @@ fn several_translation_units_have_several_wrappers() {
 
         // One of the two bundles only: the other wrapper still names what it named.
         let found = input.code_objects().last().expect("one");
-        let only = merge(&input, &[Replacement { place: found.place, bytes: b"\x7fELF alone".to_vec().into() }], Packing::AsFound)
-            .expect("merged");
+        let only = merge(
+            &input,
+            &[Replacement { place: found.place, bytes: b"\x7fELF alone".to_vec().into() }],
+            Packing::AsFound,
+        )
+        .expect("merged");
         let again = Input::parse(&only).expect("parses");
         assert_eq!(again.wrappers()[0].bundle_address, input.wrappers()[0].bundle_address);
         assert_ne!(again.wrappers()[1].bundle_address, input.wrappers()[1].bundle_address);
@@ -370,10 +406,12 @@ fn a_wrapper_that_names_its_bundle_by_a_symbol() {
         workshop.read("libdevice.so")
     };
     let original = library(NAMED_BUNDLE);
-    workshop.run("cc", &["-w", "main.c", "-o", "named", "-L.", "-Wl,--no-as-needed,-ldevice,-lamdhip64,-rpath,$ORIGIN"]);
+    workshop
+        .run("cc", &["-w", "main.c", "-o", "named", "-L.", "-Wl,--no-as-needed,-ldevice,-lamdhip64,-rpath,$ORIGIN"]);
     let input = Input::parse(&original).expect("parses");
     let [wrapper] = input.wrappers() else { panic!("one wrapper") };
-    assert!(matches!(wrapper.pointer, wavetap::offload_bundle::Pointer::Addend { base, .. } if base == wrapper.bundle_address));
+    assert!(matches!(wrapper.pointer, wavetap::offload_bundle::Pointer::Addend { base, .. }
+            if base == wrapper.bundle_address));
     let (rewritten, expected) = rewrite(&original);
     check_image(&original, &rewritten);
     workshop.write("libdevice.so", &rewritten);
@@ -381,7 +419,8 @@ fn a_wrapper_that_names_its_bundle_by_a_symbol() {
     // Another library may define it first.
     let error = Input::parse(&library(&NAMED_BUNDLE.replace(".protected __hip_fatbin", ""))).unwrap_err();
     assert!(error.to_string().contains("of the symbol __hip_fatbin, which another file may define first"), "{error}");
-    let error = Input::parse(&library(&NAMED_BUNDLE.replace(".quad __hip_fatbin, 0", ".quad elsewhere, 0"))).unwrap_err();
+    let error =
+        Input::parse(&library(&NAMED_BUNDLE.replace(".quad __hip_fatbin, 0", ".quad elsewhere, 0"))).unwrap_err();
     assert!(error.to_string().contains("names a bundle in another file"), "{error}");
 }
 
@@ -394,7 +433,10 @@ fn bare_bundles_and_code_objects() {
     let object = workshop.code_object(SOURCE, "gfx90a", &[]);
     let input = Input::parse(&object).expect("parses");
     assert_eq!(merge(&input, &[], Packing::AsFound).expect("merged"), object);
-    assert_eq!(merge(&input, &[Replacement { place: None, bytes: vec![1, 2].into() }], Packing::AsFound).expect("merged"), [1, 2]);
+    assert_eq!(
+        merge(&input, &[Replacement { place: None, bytes: vec![1, 2].into() }], Packing::AsFound).expect("merged"),
+        [1, 2]
+    );
     assert!(merge(&input, &[Replacement { place: Some((0, 0)), bytes: vec![].into() }], Packing::AsFound).is_err());
 
     let whole = host(&workshop, "app", &["-fPIE", "-pie", "--offload-compress"]);
@@ -408,10 +450,14 @@ fn bare_bundles_and_code_objects() {
     let input = Input::parse(&section).expect("parses");
     assert_eq!(input.bundles.len(), 2);
     assert_eq!(merge(&input, &[], Packing::AsFound).expect("merged"), section);
-    let merged = merge(&input, &[Replacement { place: Some((1, 2)), bytes: b"new".to_vec().into() }], Packing::AsFound).expect("merged");
+    let merged = merge(&input, &[Replacement { place: Some((1, 2)), bytes: b"new".to_vec().into() }], Packing::AsFound)
+        .expect("merged");
     let again = Input::parse(&merged).expect("parses");
     assert_eq!(merged[..size], section[..size], "the first bundle is as it was");
-    assert_eq!((again.bundles[1].entry_bytes(2), again.bundles[1].entry_bytes(1)), (&b"new"[..], input.bundles[1].entry_bytes(1)));
+    assert_eq!(
+        (again.bundles[1].entry_bytes(2), again.bundles[1].entry_bytes(1)),
+        (&b"new"[..], input.bundles[1].entry_bytes(1))
+    );
 }
 
 #[test]
@@ -448,7 +494,9 @@ fn mutated_host_files_are_refused_or_written_but_never_panic() {
             }
             let Ok(input) = Input::parse(&bytes) else { continue };
             let Some(found) = input.code_objects().next() else { continue };
-            if let Ok(new) = merge(&input, &[Replacement { place: found.place, bytes: vec![0; 100].into() }], Packing::AsFound) {
+            if let Ok(new) =
+                merge(&input, &[Replacement { place: found.place, bytes: vec![0; 100].into() }], Packing::AsFound)
+            {
                 assert!(new.len() < whole.len() + (65 << 20), "a mutation must not make a huge file");
                 written += 1;
             }

@@ -1,4 +1,5 @@
-//! Bounds of buffers, row by row of `docs/reference/buffer-bounds.md`: each access against a reference that knows nothing but that table.
+//! Bounds of buffers, row by row of `docs/reference/buffer-bounds.md`: each access against a reference that knows
+//! nothing but that table.
 
 use std::path::Path;
 use std::process::Command;
@@ -50,11 +51,13 @@ const STORES: [Instruction; 4] = [
     ("buffer_store_dwordx3 v[4:6]", Kind::Store, 12),
     ("buffer_store_dwordx4 v[4:7]", Kind::Store, 16),
 ];
-const WHOLE: [Instruction; 2] = [("buffer_atomic_add_x2 v[4:5]", Kind::Atomic, 8), ("buffer_load_format_xyzw v[8:11]", Kind::Format, 16)];
+const WHOLE: [Instruction; 2] =
+    [("buffer_atomic_add_x2 v[4:5]", Kind::Atomic, 8), ("buffer_load_format_xyzw v[8:11]", Kind::Format, 16)];
 
 const ATOMICS: [Instruction; 1] = [WHOLE[0]];
 
-/// Index and offset of each lane. The last ones are those whose sum with the instruction's offset of 4 does not fit in 32 bits, or only just does.
+/// Index and offset of each lane. The last ones are those whose sum with the instruction's offset of 4 does not fit in
+/// 32 bits, or only just does.
 fn pairs(far: bool) -> [[u32; 2]; LANES] {
     std::array::from_fn(|lane| {
         let offset = match lane {
@@ -95,7 +98,13 @@ fn place(
 }
 
 /// The dwords of an access that are in range: offset from the base, of each.
-fn dwords(generation: u32, buffer: Buffer, modes: (bool, bool), pair: [u32; 2], (_, kind, bytes): Instruction) -> Vec<Option<usize>> {
+fn dwords(
+    generation: u32,
+    buffer: Buffer,
+    modes: (bool, bool),
+    pair: [u32; 2],
+    (_, kind, bytes): Instruction,
+) -> Vec<Option<usize>> {
     let one = |first: u32, length: u32| place(generation, buffer, modes, pair, (first, length));
     match kind {
         Kind::Load | Kind::Store => (0..bytes.div_ceil(4)).map(|n| one(4 * n, bytes.min(4))).collect(),
@@ -112,7 +121,8 @@ fn kernel(target: &str, name: &str, body: &str) -> String {
     let flat = |base: u32, shift: u32| {
         let high = base + 1;
         format!(
-            "v_lshlrev_b32 v1, {shift}, v0\nv_mov_b32 v13, s{high}\nv_add_u32 v12, vcc, s{base}, v1\nv_addc_u32 v13, vcc, 0, v13, vcc\n"
+            "v_lshlrev_b32 v1, {shift}, v0\nv_mov_b32 v13, s{high}\nv_add_u32 v12, vcc, s{base}, v1\nv_addc_u32 v13, \
+                vcc, 0, v13, vcc\n"
         )
     };
     let (get, put) = if generation == 8 {
@@ -129,9 +139,11 @@ fn kernel(target: &str, name: &str, body: &str) -> String {
     let old: String = (8..12).map(|n| format!("v_mov_b32 v{n}, {BEFORE:#x}\n")).collect();
     let new: String = (4..8).map(|n| format!("v_mov_b32 v{n}, {:#x}\n", stored(n - 4))).collect();
     format!(
-        ".text\n.globl {name}\n.p2align 8\n.type {name},@function\n{name}:\ns_load_dwordx8 s[4:11], s[0:1], 0x0\ns_load_dword s12, s[0:1], 0x20\n\
+        ".text\n.globl {name}\n.p2align 8\n.type {name},@function\n{name}:\ns_load_dwordx8 s[4:11], s[0:1], 0x0\n\
+         s_load_dword s12, s[0:1], 0x20\n\
          v_and_b32 v0, 0x3ff, v0\n{scalar}\n{get}\n{old}{new}s_nop 7\n{body}\n{all}\n{scalar}\n{put}\ns_endpgm\n\
-         .rodata\n.p2align 6\n.amdhsa_kernel {name}\n.amdhsa_user_sgpr_kernarg_segment_ptr 1\n.amdhsa_next_free_vgpr 32\n.amdhsa_next_free_sgpr 40\n\
+         .rodata\n.p2align 6\n.amdhsa_kernel {name}\n.amdhsa_user_sgpr_kernarg_segment_ptr 1\n.amdhsa_next_free_vgpr \
+         32\n.amdhsa_next_free_sgpr 40\n\
          {}{}.end_amdhsa_kernel\n",
         if generation >= 10 { ".amdhsa_wavefront_size32 1\n" } else { "" },
         if matches!(target, "gfx90a" | "gfx942") { ".amdhsa_accum_offset 32\n" } else { "" },
@@ -147,7 +159,8 @@ fn generation(target: &str) -> u32 {
     Target::by_name(target).expect("a target").generation()
 }
 
-/// Assembles kernels for a target. What this LLVM does not know is assembled for its predecessor, whose encodings of these instructions it has.
+/// Assembles kernels for a target. What this LLVM does not know is assembled for its predecessor, whose encodings of
+/// these instructions it has.
 fn assemble(dir: &Path, target: &str, text: &str) -> Vec<u8> {
     let (source, object, image) = (dir.join("buffers.s"), dir.join("buffers.o"), dir.join("buffers.co"));
     std::fs::write(&source, format!(".amdhsa_code_object_version 5\n{text}")).expect("written");
@@ -159,7 +172,15 @@ fn assemble(dir: &Path, target: &str, text: &str) -> Vec<u8> {
     let cpu = format!("-mcpu={cpu}");
     run(
         "clang-19",
-        &["-target".as_ref(), "amdgcn-amd-amdhsa".as_ref(), cpu.as_ref(), "-c".as_ref(), source.as_ref(), "-o".as_ref(), object.as_ref()],
+        &[
+            "-target".as_ref(),
+            "amdgcn-amd-amdhsa".as_ref(),
+            cpu.as_ref(),
+            "-c".as_ref(),
+            source.as_ref(),
+            "-o".as_ref(),
+            object.as_ref(),
+        ],
     );
     run("ld.lld-19", &["-shared".as_ref(), object.as_ref(), "-o".as_ref(), image.as_ref()]);
     let mut bytes = std::fs::read(image).expect("a code object");
@@ -220,7 +241,12 @@ fn rows(generation: u32) -> Vec<(Buffer, bool)> {
         1250 => {
             rows.extend([(row(16, 72, 0, 0), true), (row(16, 72, 1, 0), true), (row(16, 72, 1, 8), true)]);
             // Strides in other units: 4, 8 and 32 bytes.
-            rows.extend([(row(12, 50, 0, 4), true), (row(32, 150, 1, 16), true), (row(24, 90, 0, 0), true), (row(64, 150, 0, 16), true)]);
+            rows.extend([
+                (row(12, 50, 0, 4), true),
+                (row(32, 150, 1, 16), true),
+                (row(24, 90, 0, 0), true),
+                (row(64, 150, 0, 16), true),
+            ]);
         }
         _ => {
             rows.extend([(row(16, 3, 0, 0), true), (row(12, 3, 0, 8), true), (row(0, 3, 0, 0), true)]);
@@ -262,7 +288,8 @@ fn check(target: &str, instructions: &[Instruction]) {
     for (buffer, far) in rows(generation) {
         for (n, instruction) in instructions.iter().copied().enumerate() {
             let (name, kind, bytes) = instruction;
-            // An atomic of 8 bytes is aligned to them; the offset is 4, and the rows' scalar offsets are multiples of 4.
+            // An atomic of 8 bytes is aligned to them; the offset is 4, and the rows' scalar offsets are multiples of
+            // 4.
             let back = if kind == Kind::Atomic { 4 } else { 0 };
             if kind == Kind::Atomic && !(buffer.soffset.is_multiple_of(8) && buffer.stride.is_multiple_of(8)) {
                 continue;
@@ -289,8 +316,13 @@ fn check(target: &str, instructions: &[Instruction]) {
                         .expect("written");
                     let out = bench.buffer(&[BEFORE; 4 * LANES]);
                     let list = list + 8 * lane as u64;
-                    let arguments =
-                        [u64::from(w0) | u64::from(w1) << 32, u64::from(w2) | u64::from(w3) << 32, out, list, u64::from(buffer.soffset)];
+                    let arguments = [
+                        u64::from(w0) | u64::from(w1) << 32,
+                        u64::from(w2) | u64::from(w3) << 32,
+                        out,
+                        list,
+                        u64::from(buffer.soffset),
+                    ];
                     bench
                         .run(&kernel, 1, if alone { 1 } else { LANES as u16 }, 0, &arguments)
                         .unwrap_or_else(|fault| panic!("{what}: {fault}"));
@@ -300,7 +332,9 @@ fn check(target: &str, instructions: &[Instruction]) {
                         let found = &bench.read(out, 4 * LANES)[4 * (at - lane)..][..4];
                         match kind {
                             Kind::Load | Kind::Format => {
-                                let loaded = |place: &Option<usize>| place.map_or(0, |place| value(&expected, base, place, bytes));
+                                let loaded = |place: &Option<usize>| {
+                                    place.map_or(0, |place| value(&expected, base, place, bytes))
+                                };
                                 let wanted: Vec<u32> = places.iter().map(loaded).collect();
                                 assert_eq!(&found[..wanted.len()], wanted, "{what}, lane {at} with {pair:x?}");
                                 assert!(found[wanted.len()..].iter().all(|word| *word == BEFORE), "{what}, lane {at}");
@@ -322,7 +356,12 @@ fn check(target: &str, instructions: &[Instruction]) {
                             }
                         }
                     }
-                    assert_eq!(bench.read(memory, WORDS), expected, "{what}, memory after lane {lane} with {:x?}", pairs[lane]);
+                    assert_eq!(
+                        bench.read(memory, WORDS),
+                        expected,
+                        "{what}, memory after lane {lane} with {:x?}",
+                        pairs[lane]
+                    );
                 }
             }
         }
@@ -369,8 +408,11 @@ fn scalar_loads_end_with_the_dword_that_begins_in_range() {
         let generation = generation(target);
         let wait = if generation >= 12 { "s_wait_kmcnt 0" } else { "s_waitcnt lgkmcnt(0)" };
         let moves: String = (0..4).map(|n| format!("v_mov_b32 v{}, s{}\n", 8 + n, 16 + n)).collect();
-        let image =
-            assemble(dir.path(), target, &kernel(target, "k", &format!("s_buffer_load_dwordx4 s[16:19], s[4:7], s12\n{wait}\n{moves}")));
+        let image = assemble(
+            dir.path(),
+            target,
+            &kernel(target, "k", &format!("s_buffer_load_dwordx4 s[16:19], s[4:7], s12\n{wait}\n{moves}")),
+        );
         let mut bench = Bench::new(target, 1, &image);
         let (memory, list) = (bench.buffer(&contents()), bench.buffer(&[0; 2]));
         let base = 4 * MIDDLE;
@@ -383,7 +425,13 @@ fn scalar_loads_end_with_the_dword_that_begins_in_range() {
                 let buffer = Buffer { stride, records, select: 0, soffset };
                 let [w0, w1, w2, w3] = words(generation, memory + base as u64, buffer, false);
                 let out = bench.buffer(&[BEFORE; 4]);
-                let arguments = [u64::from(w0) | u64::from(w1) << 32, u64::from(w2) | u64::from(w3) << 32, out, list, u64::from(soffset)];
+                let arguments = [
+                    u64::from(w0) | u64::from(w1) << 32,
+                    u64::from(w2) | u64::from(w3) << 32,
+                    out,
+                    list,
+                    u64::from(soffset),
+                ];
                 bench.run("k", 1, 1, 0, &arguments).unwrap_or_else(|fault| panic!("{target} {buffer:?}: {fault}"));
                 let wanted: Vec<u32> = (0..4)
                     .map(|n| soffset + 4 * n)
@@ -406,18 +454,26 @@ fn scalar_loads_of_a_buffer_with_a_stride_on_gfx1250() {
     let load = format!("s_buffer_load_dwordx4 s[16:19], s[4:7], s12\ns_wait_kmcnt 0\n{moves}");
     let mut bench = Bench::new("gfx1250", 1, &assemble(dir.path(), "gfx1250", &kernel("gfx1250", "k", &load)));
     let (memory, list) = (bench.buffer(&contents()), bench.buffer(&[0; 2]));
-    for (soffset, expected) in [(0, Some(true)), (16, Some(true)), (20, None), (40, None), (380, None), (384, Some(false))] {
+    for (soffset, expected) in
+        [(0, Some(true)), (16, Some(true)), (20, None), (40, None), (380, None), (384, Some(false))]
+    {
         let buffer = Buffer { stride: 12, records: 32, select: 0, soffset };
         let [w0, w1, w2, w3] = words(1250, memory + 4 * MIDDLE as u64, buffer, false);
         let out = bench.buffer(&[BEFORE; 4]);
-        let arguments = [u64::from(w0) | u64::from(w1) << 32, u64::from(w2) | u64::from(w3) << 32, out, list, u64::from(soffset)];
+        let arguments =
+            [u64::from(w0) | u64::from(w1) << 32, u64::from(w2) | u64::from(w3) << 32, out, list, u64::from(soffset)];
         let ran = bench.run("k", 1, 1, 0, &arguments);
         match expected {
-            None => assert!(matches!(&ran.expect_err("refused").kind, FaultKind::Undefined { what } if what.contains("with a stride"))),
+            None => assert!(matches!(&ran.expect_err("refused").kind, FaultKind::Undefined { what }
+                    if what.contains("with a stride"))),
             Some(inside) => {
                 ran.unwrap_or_else(|fault| panic!("{soffset}: {fault}"));
                 let at = |n: u32| value(&contents(), 4 * MIDDLE, (soffset + 4 * n) as usize, 4);
-                assert_eq!(bench.read(out, 4), (0..4).map(|n| if inside { at(n) } else { 0 }).collect::<Vec<u32>>(), "{soffset}");
+                assert_eq!(
+                    bench.read(out, 4),
+                    (0..4).map(|n| if inside { at(n) } else { 0 }).collect::<Vec<u32>>(),
+                    "{soffset}"
+                );
             }
         }
     }
@@ -434,9 +490,33 @@ fn what_is_not_sure_is_refused() {
     const ADD_LANE: u32 = 1 << 23;
     // Target, instruction, bits of words 1 and 3, stride, records, what is said.
     let cases = [
-        ("gfx803", "buffer_load_dwordx4 v[8:11], v3, s[4:7], s12 offen", 0, 0, 0, 38, "a dword across the end of a buffer on gfx8"),
-        ("gfx90a", "buffer_load_dword v8, v2, s[4:7], s12 idxen", swizzled(9), 0, 16, 64, "a swizzled buffer that does not add the lane"),
-        ("gfx90a", "buffer_load_dword v8, v2, s[4:7], s12 idxen", 0, ADD_LANE, 16, 64, "adds the lane to an index that is given"),
+        (
+            "gfx803",
+            "buffer_load_dwordx4 v[8:11], v3, s[4:7], s12 offen",
+            0,
+            0,
+            0,
+            38,
+            "a dword across the end of a buffer on gfx8",
+        ),
+        (
+            "gfx90a",
+            "buffer_load_dword v8, v2, s[4:7], s12 idxen",
+            swizzled(9),
+            0,
+            16,
+            64,
+            "a swizzled buffer that does not add the lane",
+        ),
+        (
+            "gfx90a",
+            "buffer_load_dword v8, v2, s[4:7], s12 idxen",
+            0,
+            ADD_LANE,
+            16,
+            64,
+            "adds the lane to an index that is given",
+        ),
         (
             "gfx1030",
             "buffer_load_dword v8, v2, s[4:7], s12 idxen",
@@ -446,23 +526,57 @@ fn what_is_not_sure_is_refused() {
             64,
             "adds the lane to an index that is given",
         ),
-        ("gfx1030", "buffer_load_dwordx2 v[8:9], v2, s[4:7], s12 idxen", swizzled(10), 1 << 28, 16, 64, "wider than what stays together"),
-        ("gfx1030", "buffer_load_dword v8, v2, s[4:7], s12 idxen", 0, 3 << 28, 16, 64, "an index into a raw buffer with a stride"),
-        ("gfx1200", "buffer_load_dword v8, v2, s[4:7], s12 idxen", swizzled(12), 1 << 28, 16, 64, "a scalar offset in a swizzled buffer"),
+        (
+            "gfx1030",
+            "buffer_load_dwordx2 v[8:9], v2, s[4:7], s12 idxen",
+            swizzled(10),
+            1 << 28,
+            16,
+            64,
+            "wider than what stays together",
+        ),
+        (
+            "gfx1030",
+            "buffer_load_dword v8, v2, s[4:7], s12 idxen",
+            0,
+            3 << 28,
+            16,
+            64,
+            "an index into a raw buffer with a stride",
+        ),
+        (
+            "gfx1200",
+            "buffer_load_dword v8, v2, s[4:7], s12 idxen",
+            swizzled(12),
+            1 << 28,
+            16,
+            64,
+            "a scalar offset in a swizzled buffer",
+        ),
     ];
     for (target, instruction, high, last, stride, records, says) in cases {
         let image = assemble(dir.path(), target, &kernel(target, "k", instruction));
         let mut bench = Bench::new(target, 1, &image);
-        let (memory, list, out) = (bench.buffer(&contents()), bench.buffer(pairs(false).as_flattened()), bench.buffer(&[0; 4 * LANES]));
-        let [w0, w1, w2, w3] =
-            words(generation(target), memory + 4 * MIDDLE as u64, Buffer { stride, records, select: 0, soffset: 0 }, false);
-        let arguments = [u64::from(w0) | u64::from(w1 | high) << 32, u64::from(w2) | u64::from(w3 | last) << 32, out, list, 4];
+        let (memory, list, out) =
+            (bench.buffer(&contents()), bench.buffer(pairs(false).as_flattened()), bench.buffer(&[0; 4 * LANES]));
+        let [w0, w1, w2, w3] = words(
+            generation(target),
+            memory + 4 * MIDDLE as u64,
+            Buffer { stride, records, select: 0, soffset: 0 },
+            false,
+        );
+        let arguments =
+            [u64::from(w0) | u64::from(w1 | high) << 32, u64::from(w2) | u64::from(w3 | last) << 32, out, list, 4];
         let fault = bench.run("k", 1, LANES as u16, 0, &arguments).expect_err(says);
-        assert!(matches!(&fault.kind, FaultKind::Undefined { what } if what.contains(says)), "{target} {instruction}: {fault}");
+        assert!(
+            matches!(&fault.kind, FaultKind::Undefined { what } if what.contains(says)),
+            "{target} {instruction}: {fault}"
+        );
     }
 }
 
-/// Outside the strict mode an allocation ends with its page of 4 KiB: what is within it is let be and told, once for each instruction.
+/// Outside the strict mode an allocation ends with its page of 4 KiB: what is within it is let be and told, once for
+/// each instruction.
 #[test]
 fn allocations_end_with_their_page_unless_bounds_are_exact() {
     if !compiler_is_there() {
@@ -470,8 +584,9 @@ fn allocations_end_with_their_page_unless_bounds_are_exact() {
     }
     let dir = tempfile::tempdir().expect("a directory");
     // Lane n stores at 4 times its offset of the list, and loads it again.
-    let body = "v_mov_b32 v4, v3\nv_lshlrev_b32 v3, 2, v3\nglobal_store_dword v3, v4, s[4:5]\ns_waitcnt vmcnt(0)\nglobal_load_dword v8, v3, s[4:5]\ns_waitcnt vmcnt(0)\n\
-                global_load_dword v9, v3, s[4:5] offset:4";
+    let body = "v_mov_b32 v4, v3\nv_lshlrev_b32 v3, 2, v3\nglobal_store_dword v3, v4, s[4:5]\ns_waitcnt vmcnt(0)\n\
+        global_load_dword v8, v3, s[4:5]\ns_waitcnt vmcnt(0)\n\
+        global_load_dword v9, v3, s[4:5] offset:4";
     let image = assemble(dir.path(), "gfx90a", &kernel("gfx90a", "k", body));
     let run = |strict: bool, offsets: &[u32]| {
         let target = Target::by_name("gfx90a").expect("a target");

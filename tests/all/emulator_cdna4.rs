@@ -9,7 +9,11 @@ type Words = [[u32; 4]; LANES];
 
 fn bench(target: &str, snippets: &[Snippet]) -> Bench {
     let dir = tempfile::tempdir().expect("a directory");
-    Bench::new(target, 1, &crate::emulated::assemble_text(dir.path(), target, &crate::emulated::text_of(snippets, true)))
+    Bench::new(
+        target,
+        1,
+        &crate::emulated::assemble_text(dir.path(), target, &crate::emulated::text_of(snippets, true)),
+    )
 }
 
 fn words(seed: usize) -> Words {
@@ -41,7 +45,8 @@ fn loads_transpose_sixteen_columns() {
         .iter()
         .map(|(_, load, ..)| {
             format!(
-                "v_lshlrev_b32 v12, 4, v0\nds_write_b128 v12, v[4:7]\nv_mul_u32_u24 v12, 5, v0\nv_add_u32 v12, 3, v12\nv_and_b32 v12, 63, v12\n\
+                "v_lshlrev_b32 v12, 4, v0\nds_write_b128 v12, v[4:7]\nv_mul_u32_u24 v12, 5, v0\nv_add_u32 v12, 3, v12\n\
+                 v_and_b32 v12, 63, v12\n\
                  v_lshlrev_b32 v12, 4, v12\ns_waitcnt lgkmcnt(0)\n{load}\ns_waitcnt lgkmcnt(0)"
             )
         })
@@ -81,9 +86,11 @@ fn a_transposing_load_wants_all_lanes_and_an_aligned_address() {
     }
     let fill = "v_lshlrev_b32 v12, 4, v0\nds_write_b128 v12, v[4:7]\ns_waitcnt lgkmcnt(0)\n";
     for ((name, load, _, size), by) in TRANSPOSING.into_iter().zip([4, 8, 4, 4]) {
-        for (what, change) in
-            [("aligned", String::new()), ("off", "s_mov_b64 exec, 1\n".into()), ("by", format!("v_add_u32 v12, {by}, v12\n"))]
-        {
+        for (what, change) in [
+            ("aligned", String::new()),
+            ("off", "s_mov_b64 exec, 1\n".into()),
+            ("by", format!("v_add_u32 v12, {by}, v12\n")),
+        ] {
             let code = format!("{fill}{change}{load}\ns_waitcnt lgkmcnt(0)\ns_mov_b64 exec, -1");
             let found = bench("gfx950", &[Snippet { name: "k", code: code.leak() }]).snippet("k", &words(0));
             match found {
@@ -126,10 +133,13 @@ impl Format {
     /// The two codes that a number is between, and its way from one to the other in units of the random numbers that
     /// count, cut off; none above the largest number.
     fn between(self, value: f64) -> Option<(u32, u64)> {
-        let low = (0..=self.3).collect::<Vec<_>>().partition_point(|&code| self.decode(code) <= value.abs()).checked_sub(1)? as u32;
+        let low =
+            (0..=self.3).collect::<Vec<_>>().partition_point(|&code| self.decode(code) <= value.abs()).checked_sub(1)?
+                as u32;
         let next = self.decode(low) + (self.decode(low) - self.decode(low.saturating_sub(1))).max(self.decode(1));
         let (start, end) = (self.decode(low), if low == self.3 { next } else { self.decode(low + 1) });
-        (value.abs() < end).then(|| (low, ((value.abs() - start) / (end - start) * f64::from(1 << (23 - self.1))) as u64))
+        (value.abs() < end)
+            .then(|| (low, ((value.abs() - start) / (end - start) * f64::from(1 << (23 - self.1))) as u64))
     }
 
     /// What a number becomes with random bits; above the largest number what `above` is.
@@ -199,7 +209,8 @@ fn stochastic_conversions_add_random_bits_and_cut_off() {
     }
     // The old value of the destination stays but for the part that is written.
     let code: Vec<String> = SINGLES.iter().map(|(_, code, ..)| format!("v_mov_b32 v8, v7\n{code}")).collect();
-    let snippets: Vec<Snippet> = SINGLES.iter().zip(&code).map(|((name, ..), code)| Snippet { name, code: code.clone().leak() }).collect();
+    let snippets: Vec<Snippet> =
+        SINGLES.iter().zip(&code).map(|((name, ..), code)| Snippet { name, code: code.clone().leak() }).collect();
     let mut bench = bench("gfx950", &snippets);
     for (name, _, format, above, kind) in SINGLES {
         let scaled = format.0 + format.1 == 7;
@@ -212,7 +223,9 @@ fn stochastic_conversions_add_random_bits_and_cut_off() {
                 let mut value = numbers(format, n) * 2f32.powi(exponent);
                 // The mode of these kernels takes denormal sources for zeros.
                 let is_denormal = name == "bf16_f32" && value.is_subnormal();
-                if is_denormal || kind != "f32" && f64::from(value.abs()) * 2f64.powi(-exponent) < 2f64.powi(1 - format.2) {
+                if is_denormal
+                    || kind != "f32" && f64::from(value.abs()) * 2f64.powi(-exponent) < 2f64.powi(1 - format.2)
+                {
                     value = 0f32.copysign(value);
                 }
                 let (bits, exact) = source(kind, value);
@@ -223,13 +236,17 @@ fn stochastic_conversions_add_random_bits_and_cut_off() {
                 };
                 let old = (n as u32).wrapping_mul(0x0101_4101) | 0x1000_0001;
                 let (width, shift) = (if scaled { 0xff } else { 0xffff }, if name == "fp8_at_24" { 24 } else { 0 });
-                expected.push(old & !(width << shift) | format.round(exact * 2f64.powi(-exponent), random, above) << shift);
+                expected
+                    .push(old & !(width << shift) | format.round(exact * 2f64.powi(-exponent), random, above) << shift);
                 [bits, random, 2f32.powi(exponent).to_bits(), old]
             });
             let found = bench.snippet(name, &input).unwrap_or_else(|fault| panic!("{name} {round}: {fault}"));
             for lane in 0..LANES {
                 let [bits, random, ..] = input[lane];
-                assert_eq!(found[lane][0], expected[lane], "v_cvt…sr_{name} of {bits:#x} with {random:#x}, scale 2^{exponent}");
+                assert_eq!(
+                    found[lane][0], expected[lane],
+                    "v_cvt…sr_{name} of {bits:#x} with {random:#x}, scale 2^{exponent}"
+                );
             }
         }
     }
@@ -246,7 +263,10 @@ fn numbers_that_are_exact_need_no_random_bits_and_others_are_refused() {
         format!("{data}{code}\nv_mov_b32 v8, v48\nv_mov_b32 v9, v49\nv_mov_b32 v10, v50\nv_mov_b32 v11, v53")
     };
     let snippets = [
-        Snippet { name: "fp4", code: ".long 0xd23e0008, 0x041e0d04 // v_cvt_scalef32_sr_pk_fp4_f32 v8, v[4:5], v6, v7" },
+        Snippet {
+            name: "fp4",
+            code: ".long 0xd23e0008, 0x041e0d04 // v_cvt_scalef32_sr_pk_fp4_f32 v8, v[4:5], v6, v7",
+        },
         Snippet { name: "fp6", code: many(32, "FP6").replace("FP6", ".long 0xd2540030, 0x041e0d10").leak() },
         Snippet { name: "bf6", code: many(32, "BF6").replace("BF6", ".long 0xd2550030, 0x041e0d10").leak() },
     ];
@@ -258,14 +278,22 @@ fn numbers_that_are_exact_need_no_random_bits_and_others_are_refused() {
             let exponent = code as i32 - 5;
             let number = |code: u32| ((format.decode(code) * 2f64.powi(exponent)) as f32).to_bits();
             let input: Words = std::array::from_fn(|lane| {
-                [number(code), number(second) | 1 << 31, (lane as u32).wrapping_mul(0x9e37_79b9), 2f32.powi(exponent).to_bits()]
+                [
+                    number(code),
+                    number(second) | 1 << 31,
+                    (lane as u32).wrapping_mul(0x9e37_79b9),
+                    2f32.powi(exponent).to_bits(),
+                ]
             });
-            let expected: Vec<u32> = (0..of_all).map(|n| if n % 2 == 0 { code } else { second | format.sign() }).collect();
+            let expected: Vec<u32> =
+                (0..of_all).map(|n| if n % 2 == 0 { code } else { second | format.sign() }).collect();
             let found = bench.snippet(name, &input).unwrap_or_else(|fault| panic!("{name} {code}: {fault}"));
             for (lane, found) in found.iter().enumerate() {
                 // Three registers and the sixth.
-                for (n, expected) in
-                    expected.iter().enumerate().filter(|(n, _)| (n + 1) * width as usize <= 96.min(of_all * width as usize))
+                for (n, expected) in expected
+                    .iter()
+                    .enumerate()
+                    .filter(|(n, _)| (n + 1) * width as usize <= 96.min(of_all * width as usize))
                 {
                     let number = bits([found[0], found[1], found[2], 0], n * width as usize, width as usize);
                     assert_eq!(number, *expected, "{name}: number {n} of lane {lane}");

@@ -1,5 +1,6 @@
-//! What gfx1250 alone has for matrices: products of small floats with scales, and the loads that transpose. Each against a reference of its own that follows the
-//! CDNA5 ISA guide's tables (7.12.2, 7.12.6, 10.9.2). Instructions are words of LLVM's assembler, fields put in.
+//! What gfx1250 alone has for matrices: products of small floats with scales, and the loads that transpose. Each
+//! against a reference of its own that follows the CDNA5 ISA guide's tables (7.12.2, 7.12.6, 10.9.2). Instructions are
+//! words of LLVM's assembler, fields put in.
 
 use crate::emulated::small_float::{Float, float};
 use crate::emulated::{Bench, bare, compiler_is_there, patterns};
@@ -63,12 +64,17 @@ impl Fields {
 
     /// The kernel: a row of 64 words for each lane, and 16 words of the result.
     fn kernel(self, name: &str) -> String {
-        let loads: String =
-            (0..13).map(|n| format!("global_load_dwordx4 v[{}:{}], v1, s[4:5] offset:{}\n", 8 + 4 * n, 11 + 4 * n, 16 * n)).collect();
-        let stores: String =
-            (0..4).map(|n| format!("global_store_dwordx4 v2, v[{}:{}], s[6:7] offset:{}\n", 40 + 4 * n, 43 + 4 * n, 16 * n)).collect();
+        let loads: String = (0..13)
+            .map(|n| format!("global_load_dwordx4 v[{}:{}], v1, s[4:5] offset:{}\n", 8 + 4 * n, 11 + 4 * n, 16 * n))
+            .collect();
+        let stores: String = (0..4)
+            .map(|n| format!("global_store_dwordx4 v2, v[{}:{}], s[6:7] offset:{}\n", 40 + 4 * n, 43 + 4 * n, 16 * n))
+            .collect();
         let nops = "v_nop\n".repeat(10);
-        let body = format!("v_lshlrev_b32 v1, 8, v0\nv_lshlrev_b32 v2, 6, v0\n{loads}s_wait_loadcnt 0\n{}\n{nops}{stores}", self.words());
+        let body = format!(
+            "v_lshlrev_b32 v1, 8, v0\nv_lshlrev_b32 v2, 6, v0\n{loads}s_wait_loadcnt 0\n{}\n{nops}{stores}",
+            self.words()
+        );
         bare::kernel("gfx1250", name, 0, &body)
     }
 }
@@ -93,8 +99,10 @@ impl Product {
     ) -> Product {
         let blocks = K.checked_div(fields.block).unwrap_or(0);
         let lines = |side| Self::lines(fields, side);
-        let numbers = [0, 1].map(|side| (0..lines(side)).map(|line| (0..K).map(|k| number(side, line, k)).collect()).collect());
-        let scales = [0, 1].map(|side| (0..lines(side)).map(|line| (0..blocks).map(|n| scale(side, line, n)).collect()).collect());
+        let numbers =
+            [0, 1].map(|side| (0..lines(side)).map(|line| (0..K).map(|k| number(side, line, k)).collect()).collect());
+        let scales = [0, 1]
+            .map(|side| (0..lines(side)).map(|line| (0..blocks).map(|n| scale(side, line, n)).collect()).collect());
         let c = (0..fields.rows).map(|row| (0..16).map(|column| row as f32 - 2.0 * column as f32).collect()).collect();
         Product { fields, numbers, scales, c }
     }
@@ -113,7 +121,8 @@ impl Product {
             }
             for (line, numbers) in self.numbers[side].iter().enumerate() {
                 for (k, code) in numbers.iter().enumerate() {
-                    // Of 8 bits V0-V3 have K=0..15 and in lanes from 16 on 16..31, V4-V7 32..47 and 48..63; of fewer a run is twice as long.
+                    // Of 8 bits V0-V3 have K=0..15 and in lanes from 16 on 16..31, V4-V7 32..47 and 48..63; of fewer a
+                    // run is twice as long.
                     let run = if bits == 8 { 16 } else { 32 };
                     let lane = line % 16 + if k / run % 2 == 1 { 16 } else { 0 };
                     let at = line / 16 * 64 * bits + (k / (2 * run) * run + k % run) * bits;
@@ -247,7 +256,8 @@ fn all_codes_of_numbers_and_scales() {
         return;
     }
     let of_format = |format: u32| Fields { block: 32, rows: 16, formats: [format, 4], ..Fields::default() };
-    let of_scale = |scale: u32| Fields { block: 16, rows: 16, formats: [4, 4], scale_formats: [scale; 2], ..Fields::default() };
+    let of_scale =
+        |scale: u32| Fields { block: 16, rows: 16, formats: [4, 4], scale_formats: [scale; 2], ..Fields::default() };
     let all: Vec<Fields> = (0..5).map(of_format).chain((0..3).map(of_scale)).collect();
     let text: String = all.iter().enumerate().map(|(n, fields)| fields.kernel(&format!("k{n}"))).collect();
     let mut bench = bare::bench("gfx1250", true, 1, &bare::assemble("gfx1250", &text));
@@ -296,7 +306,10 @@ fn what_is_not_told_is_refused() {
         (Fields { rows, formats: [3, 1], ..Fields::default() }, "8-bit and narrower floats without scales"),
         (Fields { block, rows, formats: [0, 0], scale_formats: [1, 0], ..Fields::default() }, "do not go together"),
         (Fields { block, rows, formats: [4, 4], scale_formats: [1, 2], ..Fields::default() }, "do not go together"),
-        (Fields { block, rows: 32, formats: [4, 4], upper: [1, 0], ..Fields::default() }, "scales of 32 rows from lane 16 on"),
+        (
+            Fields { block, rows: 32, formats: [4, 4], upper: [1, 0], ..Fields::default() },
+            "scales of 32 rows from lane 16 on",
+        ),
     ];
     let text: String = cases.iter().enumerate().map(|(n, (fields, _))| fields.kernel(&format!("k{n}"))).collect();
     let mut bench = bare::bench("gfx1250", true, 1, &bare::assemble("gfx1250", &text));
@@ -306,13 +319,19 @@ fn what_is_not_told_is_refused() {
     }
 }
 
-/// The lanes that have loaded the columns K = 0, 1, … of the guide's drawing: of 8 bits rows 0 to 7 and rows 8 to 15, of 4 bits all 16 rows.
-const EIGHT: [[usize; 16]; 2] =
-    [[0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27], [4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31]];
-const FOUR: [usize; 32] =
-    [0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23, 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31];
+/// The lanes that have loaded the columns K = 0, 1, … of the guide's drawing: of 8 bits rows 0 to 7 and rows 8 to 15,
+/// of 4 bits all 16 rows.
+const EIGHT: [[usize; 16]; 2] = [
+    [0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27],
+    [4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31],
+];
+const FOUR: [usize; 32] = [
+    0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23, 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30,
+    31,
+];
 
-/// What lane m has after a load: of 8 bits M = m for K = 0..7 in lanes below 16, and K = 8..15 in the others; of 4 bits 16 numbers along K each.
+/// What lane m has after a load: of 8 bits M = m for K = 0..7 in lanes below 16, and K = 8..15 in the others; of 4 bits
+/// 16 numbers along K each.
 fn transposed(bits: usize, loaded: &[[u8; 8]; LANES], lane: usize) -> [u8; 8] {
     let m = lane % 16;
     if bits == 8 {
@@ -335,19 +354,35 @@ fn transposing_loads() {
         ("memory4", 4, ".long 0xee1cc004, 0x00000008, 0x00000002"),
     ];
     // Lane n has what is in place 5n + 3 of 32.
-    let before = "v_mul_u32_u24 v2, 5, v0\nv_add_nc_u32 v2, 3, v2\nv_and_b32 v2, 31, v2\nv_lshlrev_b32 v2, 3, v2\nv_lshlrev_b32 v1, 3, v0\n\
-                  v_mov_b32 v8, 0\nv_mov_b32 v9, 0\nglobal_load_dwordx2 v[4:5], v1, s[4:5]\ns_wait_loadcnt 0\nds_write_b64 v1, v[4:5]\ns_wait_dscnt 0\n";
+    let before = "v_mul_u32_u24 v2, 5, v0\nv_add_nc_u32 v2, 3, v2\nv_and_b32 v2, 31, v2\nv_lshlrev_b32 v2, 3, v2\n\
+        v_lshlrev_b32 v1, 3, v0\n\
+        v_mov_b32 v8, 0\nv_mov_b32 v9, 0\nglobal_load_dwordx2 v[4:5], v1, s[4:5]\ns_wait_loadcnt 0\n\
+        ds_write_b64 v1, v[4:5]\ns_wait_dscnt 0\n";
     let after = "s_wait_loadcnt 0\ns_wait_dscnt 0\ns_mov_b32 exec_lo, -1\nglobal_store_dwordx2 v1, v[8:9], s[6:7]";
     let mut text = String::new();
     for (name, _, words) in cases {
         text += &bare::kernel("gfx1250", name, 256, &format!("{before}{words}\n{after}"));
-        text += &bare::kernel("gfx1250", &format!("{name}_some"), 256, &format!("{before}s_mov_b32 exec_lo, 0xffff\n{words}\n{after}"));
-        text += &bare::kernel("gfx1250", &format!("{name}_none"), 256, &format!("{before}s_mov_b32 exec_lo, 0\n{words}\n{after}"));
+        text += &bare::kernel(
+            "gfx1250",
+            &format!("{name}_some"),
+            256,
+            &format!("{before}s_mov_b32 exec_lo, 0xffff\n{words}\n{after}"),
+        );
+        text += &bare::kernel(
+            "gfx1250",
+            &format!("{name}_none"),
+            256,
+            &format!("{before}s_mov_b32 exec_lo, 0\n{words}\n{after}"),
+        );
     }
     // 6 bits, and gfx1200's, have no meaning.
-    let six =
-        ["ds", "global"].map(|of| if of == "ds" { ".long 0xdbec0000, 0x08000002" } else { ".long 0xee1d0004, 0x00000008, 0x00000002" });
-    text += &six.iter().enumerate().map(|(n, words)| bare::kernel("gfx1250", &format!("six{n}"), 256, words)).collect::<String>();
+    let six = ["ds", "global"]
+        .map(|of| if of == "ds" { ".long 0xdbec0000, 0x08000002" } else { ".long 0xee1d0004, 0x00000008, 0x00000002" });
+    text += &six
+        .iter()
+        .enumerate()
+        .map(|(n, words)| bare::kernel("gfx1250", &format!("six{n}"), 256, words))
+        .collect::<String>();
     let mut bench = bare::bench("gfx1250", true, 1, &bare::assemble("gfx1250", &text));
     let data = patterns(2 * LANES);
     let input = bench.buffer(&data);
@@ -364,8 +399,12 @@ fn transposing_loads() {
         for lane in 0..LANES {
             assert_eq!(found[8 * lane..][..8], transposed(bits, &loaded, lane), "{name}, lane {lane}");
         }
-        let fault = bench.run(&format!("{name}_some"), 1, LANES as u16, 0, &[input, output]).expect_err("lanes that are off");
-        assert!(matches!(&fault.kind, FaultKind::Undefined { what } if what.contains("lanes that are off")), "{name}: {fault}");
+        let fault =
+            bench.run(&format!("{name}_some"), 1, LANES as u16, 0, &[input, output]).expect_err("lanes that are off");
+        assert!(
+            matches!(&fault.kind, FaultKind::Undefined { what } if what.contains("lanes that are off")),
+            "{name}: {fault}"
+        );
         let none = bench.run(&format!("{name}_none"), 1, LANES as u16, 0, &[input, output]);
         match name.starts_with("memory") {
             true => {
@@ -381,13 +420,16 @@ fn transposing_loads() {
     }
 }
 
-/// Bits that nothing has written go where the numbers go: of a tile whose column 3 is undefined one lane of each half of the wave is.
+/// Bits that nothing has written go where the numbers go: of a tile whose column 3 is undefined one lane of each half
+/// of the wave is.
 #[test]
 fn undefined_numbers_of_a_tile() {
     if !compiler_is_there() {
         return;
     }
-    for (name, words, bits) in [("eight", ".long 0xdbf40000, 0x08000002", 8), ("four", ".long 0xdbe80000, 0x08000002", 4)] {
+    for (name, words, bits) in
+        [("eight", ".long 0xdbf40000, 0x08000002", 8), ("four", ".long 0xdbe80000, 0x08000002", 4)]
+    {
         // Row r of 16 numbers is at 16r for 8 bits, whose halves are in lanes of their own, and at 8r for 4 bits.
         let place: [u32; LANES] = std::array::from_fn(|lane| {
             let find = |row: &[usize]| row.iter().position(|of| *of == lane);
@@ -399,17 +441,21 @@ fn undefined_numbers_of_a_tile() {
         });
         let size = if bits == 8 { 16 } else { 8 };
         // Lane r writes all of its row but the byte with column 3, of 4 bits with columns 2 and 3.
-        let writes: String =
-            (0..size).filter(|at| *at != if bits == 8 { 3 } else { 1 }).map(|at| format!("ds_write_b8 v3, v4 offset:{at}\n")).collect();
+        let writes: String = (0..size)
+            .filter(|at| *at != if bits == 8 { 3 } else { 1 })
+            .map(|at| format!("ds_write_b8 v3, v4 offset:{at}\n"))
+            .collect();
         let body = |bad: bool| {
             let lane = if bad { 3 } else { 5 };
             format!(
-                "v_lshlrev_b32 v1, 2, v0\nglobal_load_dword v2, v1, s[4:5]\nv_mul_u32_u24 v3, {size}, v0\nv_mov_b32 v4, 0x11\ns_wait_loadcnt 0\n{writes}s_wait_dscnt 0\n\
+                "v_lshlrev_b32 v1, 2, v0\nglobal_load_dword v2, v1, s[4:5]\nv_mul_u32_u24 v3, {size}, v0\nv_mov_b32 \
+                    v4, 0x11\ns_wait_loadcnt 0\n{writes}s_wait_dscnt 0\n\
                  {words}\ns_wait_dscnt 0\ns_mov_b32 exec_lo, {:#x}\nglobal_store_dword v1, v8, s[6:7]",
                 1 << lane | 1 << (16 + lane)
             )
         };
-        let text = bare::kernel("gfx1250", "good", 512, &body(false)) + &bare::kernel("gfx1250", "bad", 512, &body(true));
+        let text =
+            bare::kernel("gfx1250", "good", 512, &body(false)) + &bare::kernel("gfx1250", "bad", 512, &body(true));
         let mut bench = bare::bench("gfx1250", true, 1, &bare::assemble("gfx1250", &text));
         let (from, to) = (bench.buffer(&place), bench.buffer(&[0; LANES]));
         bench.run("good", 1, LANES as u16, 0, &[from, to]).unwrap_or_else(|fault| panic!("{name}: {fault}"));

@@ -4,7 +4,8 @@ use crate::emulated::{Bench, compiler_is_there, newer};
 use wavetap::emulator::{Fault, FaultKind};
 use wavetap::isa::Target;
 
-/// How a target copies 4 bytes of each lane from `s[4:5]`, at the offset in `v21`, to LDS at `v20`, waits for a count of copies, and waits for LDS.
+/// How a target copies 4 bytes of each lane from `s[4:5]`, at the offset in `v21`, to LDS at `v20`, waits for a count
+/// of copies, and waits for LDS.
 struct Copy {
     target: &'static str,
     load: &'static str,
@@ -33,7 +34,8 @@ const GFX9: Copy = Copy {
 const COPIES: [Copy; 4] = [
     Copy {
         target: "gfx90a",
-        load: "s_nop 0\nv_readfirstlane_b32 s12, v20\ns_mov_b32 m0, s12\ns_nop 0\nbuffer_load_dword v21, s[8:11], 0 offen lds",
+        load: "s_nop 0\nv_readfirstlane_b32 s12, v20\ns_mov_b32 m0, s12\ns_nop 0\nbuffer_load_dword v21, s[8:11], 0 \
+            offen lds",
         ..GFX9
     },
     GFX9,
@@ -51,8 +53,8 @@ const COPIES: [Copy; 4] = [
     },
 ];
 
-/// Runs two waves, each of which copies its part of the input to LDS, at 1024, and writes LDS at 0; the other wave's places are `v23` there and `v24` here.
-/// Gives what they have in `v8` and `v9`.
+/// Runs two waves, each of which copies its part of the input to LDS, at 1024, and writes LDS at 0; the other wave's
+/// places are `v23` there and `v24` here. Gives what they have in `v8` and `v9`.
 fn run(copy: &Copy, code: &str) -> Result<Vec<[u32; 2]>, Box<Fault>> {
     let lanes = if Target::by_name(copy.target).expect("a target").generation() < 10 { 64 } else { 32 };
     let Copy { load, wait, wait_lds, barrier, read, write, .. } = copy;
@@ -65,7 +67,8 @@ fn run(copy: &Copy, code: &str) -> Result<Vec<[u32; 2]>, Box<Fault>> {
         code = code.replace(&format!("WAIT{count}"), &wait(count));
     }
     let before = format!(
-        "v_lshlrev_b32 v21, 2, v0\nv_lshlrev_b32 v22, 2, v0\nv_xor_b32 v24, {:#x}, v22\nv_or_b32 v20, 0x400, v22\nv_or_b32 v23, 0x400, v24\n\
+        "v_lshlrev_b32 v21, 2, v0\nv_lshlrev_b32 v22, 2, v0\nv_xor_b32 v24, {:#x}, v22\nv_or_b32 v20, 0x400, v22\n\
+         v_or_b32 v23, 0x400, v24\n\
          s_mov_b32 s8, s4\ns_and_b32 s9, s5, 0xffff\ns_mov_b32 s10, -1\ns_mov_b32 s11, 0x27000\n",
         4 * lanes
     );
@@ -87,7 +90,8 @@ fn lanes(found: &[[u32; 2]]) -> usize {
     found.len() / 2
 }
 
-/// The copy is in flight at the first barrier, and done at the second. What was written to LDS and waited for is there at the first.
+/// The copy is in flight at the first barrier, and done at the second. What was written to LDS and waited for is there
+/// at the first.
 #[test]
 fn a_copy_in_flight_says_nothing_of_lds() {
     if !compiler_is_there() {
@@ -123,18 +127,23 @@ fn a_copy_that_was_not_waited_for_is_found() {
             "LOAD\nLDS\nBARRIER\nWAIT0\nREAD v8, v23\nLDS",
             "LOAD\nBARRIER\nWRITE v23, v0\nLDS\nWAIT0",
             // Of two the last.
-            "LOAD\nXCNT\nv_xor_b32 v20, 0x800, v20\nLOAD\nWAIT1\nBARRIER\nv_xor_b32 v23, 0x800, v23\nREAD v8, v23\nLDS\nWAIT0",
+            "LOAD\nXCNT\nv_xor_b32 v20, 0x800, v20\nLOAD\nWAIT1\nBARRIER\nv_xor_b32 v23, 0x800, v23\nREAD v8, v23\n\
+                LDS\nWAIT0",
             // Its own wave reads it.
             "LOAD\nREAD v8, v20\nLDS\nWAIT0",
         ] {
             let fault = run(copy, code).expect_err(code);
-            let found = matches!(&fault.kind, FaultKind::LdsRace { other, .. } if !other.instruction.starts_with("ds_"));
+            let found =
+                matches!(&fault.kind, FaultKind::LdsRace { other, .. } if !other.instruction.starts_with("ds_"));
             assert!(found, "{} {code}: {fault}", copy.target);
         }
         // Of two the first.
         let first = "LOAD\nXCNT\nv_xor_b32 v20, 0x800, v20\nLOAD\nWAIT1\nBARRIER\nREAD v8, v23\nLDS\nWAIT0";
         let found = run(copy, first).unwrap_or_else(|fault| panic!("{}: {fault}", copy.target));
-        assert!(found.iter().enumerate().all(|(item, [copied, _])| *copied == 1000 + (item ^ lanes(&found)) as u32), "{found:?}");
+        assert!(
+            found.iter().enumerate().all(|(item, [copied, _])| *copied == 1000 + (item ^ lanes(&found)) as u32),
+            "{found:?}"
+        );
     }
 }
 
@@ -148,12 +157,16 @@ fn a_copy_to_memory_reads_late() {
     let copy = &COPIES[3];
     let piece = |between: &str| {
         format!(
-            "v_or_b32 v21, 0x400, v21\nWRITE v20, v0\nLDS\n.long 0xee190006, 0x0a000000, 0x15\n{between}\nv_mov_b32 v2, 5\nWRITE v23, v2\nLDS\nWAIT0"
+            "v_or_b32 v21, 0x400, v21\nWRITE v20, v0\nLDS\n.long 0xee190006, 0x0a000000, 0x15\n{between}\nv_mov_b32 \
+                v2, 5\nWRITE v23, v2\nLDS\nWAIT0"
         )
     };
     for code in [piece("BARRIER"), piece("WAIT1\nBARRIER"), piece("v_mov_b32 v23, v20")] {
         let fault = run(copy, &code).expect_err(&code);
-        assert!(matches!(&fault.kind, FaultKind::LdsRace { other, .. } if other.instruction.contains("async")), "{fault}");
+        assert!(
+            matches!(&fault.kind, FaultKind::LdsRace { other, .. } if other.instruction.contains("async")),
+            "{fault}"
+        );
     }
     for code in [piece("WAIT0\nBARRIER"), piece("WAIT0\nv_mov_b32 v23, v20")] {
         run(copy, &code).unwrap_or_else(|fault| panic!("{code}: {fault}"));

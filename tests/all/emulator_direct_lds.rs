@@ -19,7 +19,14 @@ struct Load {
     buffer: bool,
 }
 
-const fn load(name: &'static str, code: &'static str, bytes: usize, stride: usize, offset: usize, buffer: bool) -> Load {
+const fn load(
+    name: &'static str,
+    code: &'static str,
+    bytes: usize,
+    stride: usize,
+    offset: usize,
+    buffer: bool,
+) -> Load {
     Load { name, code, bytes, stride, offset, buffer }
 }
 
@@ -33,8 +40,22 @@ const DWORDS: [Load; 6] = [
 ];
 /// Of gfx950, as LLVM 24 encodes them.
 const WIDE: [Load; 4] = [
-    load("buffer_3", ".long 0xe0591020, 0x09030004 // buffer_load_dwordx3 v4, s[12:15], s9 offen offset:32 lds", 12, 16, 32, true),
-    load("buffer_4", ".long 0xe05d1020, 0x09030004 // buffer_load_dwordx4 v4, s[12:15], s9 offen offset:32 lds", 16, 16, 32, true),
+    load(
+        "buffer_3",
+        ".long 0xe0591020, 0x09030004 // buffer_load_dwordx3 v4, s[12:15], s9 offen offset:32 lds",
+        12,
+        16,
+        32,
+        true,
+    ),
+    load(
+        "buffer_4",
+        ".long 0xe05d1020, 0x09030004 // buffer_load_dwordx4 v4, s[12:15], s9 offen offset:32 lds",
+        16,
+        16,
+        32,
+        true,
+    ),
     load("global_3", ".long 0xddf88020, 0x00040004 // global_load_lds_dwordx3 v4, s[4:5] offset:32", 12, 16, 32, false),
     load("global_4", ".long 0xddf48020, 0x00040004 // global_load_lds_dwordx4 v4, s[4:5] offset:32", 16, 16, 32, false),
 ];
@@ -45,13 +66,17 @@ fn kernels(loads: &[&Load]) -> String {
     for Load { name, code, .. } in loads {
         text += &format!(
             ".text\n.globl {name}\n.p2align 8\n.type {name},@function\n{name}:\n\
-             s_load_dwordx8 s[4:11], s[0:1], 0x0\ns_load_dwordx4 s[12:15], s[0:1], 0x20\nv_and_b32 v0, 0x3ff, v0\nv_lshlrev_b32 v1, 2, v0\n\
-             v_mul_u32_u24 v4, 20, v0\nv_mov_b32 v2, v1\nv_mov_b32 v3, {BEFORE:#x}\ns_waitcnt lgkmcnt(0)\ns_mov_b32 s20, s10\n\
-             0:\nds_write_b32 v2, v3\nv_add_u32 v2, 0x100, v2\ns_sub_u32 s20, s20, 1\ns_cmp_lg_u32 s20, 0\ns_cbranch_scc1 0b\ns_waitcnt lgkmcnt(0)\n\
+             s_load_dwordx8 s[4:11], s[0:1], 0x0\ns_load_dwordx4 s[12:15], s[0:1], 0x20\nv_and_b32 v0, 0x3ff, v0\n\
+             v_lshlrev_b32 v1, 2, v0\n\
+             v_mul_u32_u24 v4, 20, v0\nv_mov_b32 v2, v1\nv_mov_b32 v3, {BEFORE:#x}\ns_waitcnt lgkmcnt(0)\ns_mov_b32 \
+             s20, s10\n\
+             0:\nds_write_b32 v2, v3\nv_add_u32 v2, 0x100, v2\ns_sub_u32 s20, s20, 1\ns_cmp_lg_u32 s20, 0\n\
+             s_cbranch_scc1 0b\ns_waitcnt lgkmcnt(0)\n\
              s_mov_b32 m0, s8\ns_nop 4\n{code}\ns_waitcnt vmcnt(0)\ns_barrier\nv_mov_b32 v2, v1\ns_mov_b32 s20, s10\n\
              0:\nds_read_b32 v3, v2\ns_waitcnt lgkmcnt(0)\nglobal_store_dword v2, v3, s[6:7]\nv_add_u32 v2, 0x100, v2\n\
              s_sub_u32 s20, s20, 1\ns_cmp_lg_u32 s20, 0\ns_cbranch_scc1 0b\ns_endpgm\n\
-             .rodata\n.p2align 6\n.amdhsa_kernel {name}\n.amdhsa_user_sgpr_kernarg_segment_ptr 1\n.amdhsa_next_free_vgpr 8\n.amdhsa_next_free_sgpr 24\n\
+             .rodata\n.p2align 6\n.amdhsa_kernel {name}\n.amdhsa_user_sgpr_kernarg_segment_ptr 1\n\
+             .amdhsa_next_free_vgpr 8\n.amdhsa_next_free_sgpr 24\n\
              .amdhsa_accum_offset 8\n.end_amdhsa_kernel\n"
         );
     }
@@ -97,7 +122,8 @@ fn check(target: &str, loads: &[&Load], cases: &[(u32, usize)], lds: usize) {
     let mut bench = bench(target, loads);
     for load in loads {
         for &(m0, base) in cases {
-            let found = run(&mut bench, load, m0, lds).unwrap_or_else(|fault| panic!("{target} {} with {m0:#x}: {fault}", load.name));
+            let found = run(&mut bench, load, m0, lds)
+                .unwrap_or_else(|fault| panic!("{target} {} with {m0:#x}: {fault}", load.name));
             let expected = expected(load, base, lds);
             let first = found.iter().zip(&expected).position(|(found, expected)| found != expected);
             assert!(first.is_none(), "{target} {} with M0 {m0:#x}: LDS differs first at dword {first:?}", load.name);

@@ -1,4 +1,5 @@
-//! Strict mode finds what is wrong with a kernel: each of these snippets breaks one rule, and beside it is the same snippet made right.
+//! Strict mode finds what is wrong with a kernel: each of these snippets breaks one rule, and beside it is the same
+//! snippet made right.
 
 use crate::emulated::{Bench, Snippet, assemble, compiler_is_there};
 use wavetap::emulator::FaultKind;
@@ -28,7 +29,8 @@ macro_rules! case {
 }
 
 fn missing_wait(kind: &FaultKind, name: &str, counter_name: &str) -> bool {
-    matches!(kind, FaultKind::MissingWait { register, counter, .. } if **register == *name && **counter == *counter_name)
+    matches!(kind, FaultKind::MissingWait { register, counter, .. } if **register == *name &&
+        **counter == *counter_name)
 }
 
 fn hazard(kind: &FaultKind, states: u32) -> bool {
@@ -56,7 +58,8 @@ fn cases() -> Vec<Case> {
             counted_wait,
             ALL,
             "global_load_dword v8, v1, s[4:5]\nglobal_load_dword v9, v1, s[4:5]\ns_waitcnt vmcnt(1)\nv_mov_b32 v10, v9",
-            "global_load_dword v8, v1, s[4:5]\nglobal_load_dword v9, v1, s[4:5]\ns_waitcnt vmcnt(1)\nv_mov_b32 v10, v8\ns_waitcnt vmcnt(0)\nv_mov_b32 v10, v9",
+            "global_load_dword v8, v1, s[4:5]\nglobal_load_dword v9, v1, s[4:5]\ns_waitcnt vmcnt(1)\nv_mov_b32 v10, \
+                v8\ns_waitcnt vmcnt(0)\nv_mov_b32 v10, v9",
             |k| missing_wait(k, "v9", "vmcnt")
         ),
         // Scalar loads come back in any order: a count other than zero proves nothing.
@@ -78,8 +81,10 @@ fn cases() -> Vec<Case> {
         case!(
             flat_wait,
             ALL,
-            "v_mov_b32 v2, s4\nv_mov_b32 v3, s5\nflat_load_dword v8, v[2:3]\nglobal_load_dword v9, v1, s[4:5]\ns_waitcnt vmcnt(1)\nv_mov_b32 v10, v8",
-            "v_mov_b32 v2, s4\nv_mov_b32 v3, s5\nflat_load_dword v8, v[2:3]\nglobal_load_dword v9, v1, s[4:5]\ns_waitcnt vmcnt(0) lgkmcnt(0)\nv_mov_b32 v10, v8",
+            "v_mov_b32 v2, s4\nv_mov_b32 v3, s5\nflat_load_dword v8, v[2:3]\nglobal_load_dword v9, v1, s[4:5]\n\
+                s_waitcnt vmcnt(1)\nv_mov_b32 v10, v8",
+            "v_mov_b32 v2, s4\nv_mov_b32 v3, s5\nflat_load_dword v8, v[2:3]\nglobal_load_dword v9, v1, s[4:5]\n\
+                s_waitcnt vmcnt(0) lgkmcnt(0)\nv_mov_b32 v10, v8",
             |k| missing_wait(k, "v8", "vmcnt and lgkmcnt")
         ),
         case!(
@@ -89,20 +94,36 @@ fn cases() -> Vec<Case> {
             "global_load_dword v8, v1, s[4:5]\ns_waitcnt vmcnt(0)",
             |k| { matches!(k, FaultKind::Memory { nearest: Some(_), .. }) }
         ),
-        case!(outside_lds, ALL, "v_mov_b32 v2, 0x1000\nds_write_b32 v2, v4", "v_mov_b32 v2, 0xffc\nds_write_b32 v2, v4", |k| {
-            matches!(k, FaultKind::LdsBounds { offset: 0x1000, allocated: 4096, .. })
-        }),
-        case!(register_bounds, ALL, "v_mov_b32 v200, 0", "v_mov_b32 v60, 0", |k| matches!(k, FaultKind::RegisterBounds { .. })),
-        case!(scalar_bounds, ALL, "s_mov_b32 s90, 0", "s_mov_b32 s39, 0", |k| matches!(k, FaultKind::RegisterBounds { .. })),
-        case!(misaligned_atomic, ALL, "v_or_b32 v2, 2, v1\nglobal_atomic_add v2, v4, s[6:7]", "global_atomic_add v1, v4, s[6:7]", |k| {
-            matches!(k, FaultKind::Misaligned { align: 4, .. })
-        }),
+        case!(
+            outside_lds,
+            ALL,
+            "v_mov_b32 v2, 0x1000\nds_write_b32 v2, v4",
+            "v_mov_b32 v2, 0xffc\nds_write_b32 v2, v4",
+            |k| { matches!(k, FaultKind::LdsBounds { offset: 0x1000, allocated: 4096, .. }) }
+        ),
+        case!(register_bounds, ALL, "v_mov_b32 v200, 0", "v_mov_b32 v60, 0", |k| matches!(
+            k,
+            FaultKind::RegisterBounds { .. }
+        )),
+        case!(scalar_bounds, ALL, "s_mov_b32 s90, 0", "s_mov_b32 s39, 0", |k| matches!(
+            k,
+            FaultKind::RegisterBounds { .. }
+        )),
+        case!(
+            misaligned_atomic,
+            ALL,
+            "v_or_b32 v2, 2, v1\nglobal_atomic_add v2, v4, s[6:7]",
+            "global_atomic_add v1, v4, s[6:7]",
+            |k| { matches!(k, FaultKind::Misaligned { align: 4, .. }) }
+        ),
         case!(trap, ALL, "s_trap 3", "s_nop 0", |k| matches!(k, FaultKind::Trap { id: 3 })),
         case!(
             scalar_to_memory,
             ALL,
-            "v_readfirstlane_b32 s8, v4\ns_mov_b32 s8, s4\nv_readfirstlane_b32 s9, v5\nglobal_load_dword v8, v1, s[8:9]",
-            "v_mov_b32 v2, s4\nv_mov_b32 v3, s5\nv_readfirstlane_b32 s8, v2\nv_readfirstlane_b32 s9, v3\ns_nop 4\nglobal_load_dword v8, v1, s[8:9]\ns_waitcnt vmcnt(0)",
+            "v_readfirstlane_b32 s8, v4\ns_mov_b32 s8, s4\nv_readfirstlane_b32 s9, v5\nglobal_load_dword v8, v1, \
+                s[8:9]",
+            "v_mov_b32 v2, s4\nv_mov_b32 v3, s5\nv_readfirstlane_b32 s8, v2\nv_readfirstlane_b32 s9, v3\ns_nop 4\n\
+                global_load_dword v8, v1, s[8:9]\ns_waitcnt vmcnt(0)",
             |k| hazard(k, 5)
         ),
         case!(
@@ -154,7 +175,13 @@ fn cases() -> Vec<Case> {
             "s_mov_b32 vcc_lo, 0\ns_mov_b64 vcc, vcc\ns_nop 0",
             |k| { matches!(k, FaultKind::Hazard { rule, .. } if rule.contains("VCCZ")) }
         ),
-        case!(transcendental, CDNA3, "v_exp_f32 v8, v4\nv_mov_b32 v9, v8", "v_exp_f32 v8, v4\ns_nop 0\nv_mov_b32 v9, v8", |k| hazard(k, 1)),
+        case!(
+            transcendental,
+            CDNA3,
+            "v_exp_f32 v8, v4\nv_mov_b32 v9, v8",
+            "v_exp_f32 v8, v4\ns_nop 0\nv_mov_b32 v9, v8",
+            |k| hazard(k, 1)
+        ),
         case!(
             scalar_to_vector,
             CDNA3,
@@ -176,22 +203,27 @@ fn cases() -> Vec<Case> {
             "v_mov_b32 v9, v4\ns_nop 0\nv_readlane_b32 s8, v9, 0",
             |k| hazard(k, 1)
         ),
-        // The objects may run with XNACK: a memory instruction may be replayed, so its neighbours must not overwrite its address.
+        // The objects may run with XNACK: a memory instruction may be replayed, so its neighbours must not overwrite
+        // its address.
         case!(
             replayed_scalar,
             ALL,
-            "s_mov_b64 s[10:11], s[4:5]\ns_load_dword s8, s[10:11], 0x0\ns_load_dwordx2 s[10:11], s[4:5], 0x0\ns_waitcnt lgkmcnt(0)",
-            "s_mov_b64 s[10:11], s[4:5]\ns_load_dword s8, s[10:11], 0x0\ns_nop 0\ns_load_dwordx2 s[10:11], s[4:5], 0x0\ns_waitcnt lgkmcnt(0)",
+            "s_mov_b64 s[10:11], s[4:5]\ns_load_dword s8, s[10:11], 0x0\ns_load_dwordx2 s[10:11], s[4:5], 0x0\n\
+                s_waitcnt lgkmcnt(0)",
+            "s_mov_b64 s[10:11], s[4:5]\ns_load_dword s8, s[10:11], 0x0\ns_nop 0\ns_load_dwordx2 s[10:11], s[4:5], \
+                0x0\ns_waitcnt lgkmcnt(0)",
             |k| hazard(k, 1)
         ),
         case!(
             replayed_vector,
             ALL,
             "v_mov_b32 v2, v1\nglobal_load_dword v8, v2, s[4:5]\nglobal_load_dword v2, v1, s[4:5]\ns_waitcnt vmcnt(0)",
-            "v_mov_b32 v2, v1\nglobal_load_dword v8, v2, s[4:5]\ns_nop 0\nglobal_load_dword v2, v1, s[4:5]\ns_waitcnt vmcnt(0)",
+            "v_mov_b32 v2, v1\nglobal_load_dword v8, v2, s[4:5]\ns_nop 0\nglobal_load_dword v2, v1, s[4:5]\ns_waitcnt \
+                vmcnt(0)",
             |k| hazard(k, 1)
         ),
-        // Matrix instructions: 2 passes read by the vector ALU, and by memory; overwritten; its accumulator overwritten; fresh inputs.
+        // Matrix instructions: 2 passes read by the vector ALU, and by memory; overwritten; its accumulator
+        // overwritten; fresh inputs.
         case!(
             matrix_read,
             &["gfx90a"],
@@ -275,7 +307,8 @@ fn every_broken_rule_is_found() {
         let inputs: [[u32; 4]; 64] = std::array::from_fn(|lane| [lane as u32 + 1, 2, 3, 4]);
         for case in &cases {
             for seed in 0..4 {
-                let fault = Bench::new(target, seed, &image).snippet(case.wrong.name, &inputs).expect_err(case.wrong.name);
+                let fault =
+                    Bench::new(target, seed, &image).snippet(case.wrong.name, &inputs).expect_err(case.wrong.name);
                 assert!((case.check)(&fault.kind), "{target} {}: {fault}", case.wrong.name);
                 assert!(!fault.instruction.is_empty(), "{fault:?}");
                 if let Err(fault) = Bench::new(target, seed, &image).snippet(case.right.name, &inputs) {
@@ -286,7 +319,8 @@ fn every_broken_rule_is_found() {
     }
 }
 
-/// Matrix instructions of gfx950, whose results come later: of 4-bit numbers after 4 passes, of 8-bit numbers after 8. Its assembler is newer than the one here.
+/// Matrix instructions of gfx950, whose results come later: of 4-bit numbers after 4 passes, of 8-bit numbers after 8.
+/// Its assembler is newer than the one here.
 #[test]
 fn matrices_of_small_floats_take_as_long_as_their_numbers_are_wide() {
     if !compiler_is_there() {
@@ -296,8 +330,11 @@ fn matrices_of_small_floats_take_as_long_as_their_numbers_are_wide() {
     let four = ".long 0xd3ad0414, 0x82020904\n";
     let eight = ".long 0xd3ad0014, 0x02020904\n";
     let dir = tempfile::tempdir().expect("directory");
-    for (matrix, enough, required) in [(four, ["s_nop 6", "s_nop 7"], 8), (eight, ["s_nop 7\ns_nop 2", "s_nop 7\ns_nop 3"], 12)] {
-        let [wrong, right] = enough.map(|nops| -> &'static str { format!("{matrix}{nops}\nv_mov_b32 v24, v20").leak() });
+    for (matrix, enough, required) in
+        [(four, ["s_nop 6", "s_nop 7"], 8), (eight, ["s_nop 7\ns_nop 2", "s_nop 7\ns_nop 3"], 12)]
+    {
+        let [wrong, right] =
+            enough.map(|nops| -> &'static str { format!("{matrix}{nops}\nv_mov_b32 v24, v20").leak() });
         let snippets = [Snippet { name: "wrong", code: wrong }, Snippet { name: "right", code: right }];
         let mut image = assemble(dir.path(), "gfx942", &snippets).expect("assembles");
         // EF_AMDGPU_MACH of gfx950.
@@ -316,13 +353,17 @@ fn writes_that_nothing_waits_for_race_behind_the_barrier() {
         return;
     }
     // Each wave writes its part of LDS, then reads the other wave's.
-    const BODY: &str =
-        "v_lshlrev_b32 v2, 2, v0\nv_xor_b32 v3, 0x100, v2\nds_write_b32 v2, v0\nWAIT\ns_barrier\nds_read_b32 v8, v3\ns_waitcnt lgkmcnt(0)";
+    const BODY: &str = "v_lshlrev_b32 v2, 2, v0\nv_xor_b32 v3, 0x100, v2\nds_write_b32 v2, v0\nWAIT\ns_barrier\n\
+        ds_read_b32 v8, v3\ns_waitcnt lgkmcnt(0)";
     let dir = tempfile::tempdir().expect("directory");
     let with: &'static str = BODY.replace("WAIT", "s_waitcnt lgkmcnt(0)").leak();
     let without: &'static str = BODY.replace("WAIT", "s_nop 0").leak();
-    let image = assemble(dir.path(), "gfx90a", &[Snippet { name: "with", code: with }, Snippet { name: "without", code: without }])
-        .expect("assembles");
+    let image = assemble(
+        dir.path(),
+        "gfx90a",
+        &[Snippet { name: "with", code: with }, Snippet { name: "without", code: without }],
+    )
+    .expect("assembles");
     for seed in 0..10 {
         let run = |kernel: &str| {
             let mut bench = Bench::new("gfx90a", seed, &image);
@@ -342,7 +383,8 @@ fn fuel_ends_an_endless_loop() {
         return;
     }
     let dir = tempfile::tempdir().expect("directory");
-    let image = assemble(dir.path(), "gfx906", &[Snippet { name: "endless", code: ".Lagain:\ns_branch .Lagain" }]).expect("assembles");
+    let image = assemble(dir.path(), "gfx906", &[Snippet { name: "endless", code: ".Lagain:\ns_branch .Lagain" }])
+        .expect("assembles");
     let mut bench = Bench::new("gfx906", 0, &image);
     bench.device.options_mut().fuel = 10_000;
     let fault = bench.snippet("endless", &[[0; 4]; 64]).expect_err("it ends");
@@ -356,9 +398,12 @@ fn undefined_registers_depend_on_the_seed() {
         return;
     }
     let dir = tempfile::tempdir().expect("directory");
-    let image =
-        assemble(dir.path(), "gfx90a", &[Snippet { name: "peek", code: "v_mov_b32 v8, v50\nv_mov_b32 v9, s30\nv_mov_b32 v10, vcc_lo" }])
-            .expect("assembles");
+    let image = assemble(
+        dir.path(),
+        "gfx90a",
+        &[Snippet { name: "peek", code: "v_mov_b32 v8, v50\nv_mov_b32 v9, s30\nv_mov_b32 v10, vcc_lo" }],
+    )
+    .expect("assembles");
     let run = |seed| Bench::new("gfx90a", seed, &image).snippet("peek", &[[0; 4]; 64]).expect("it runs");
     assert_eq!(run(1), run(1));
     let (one, two) = (run(1), run(2));

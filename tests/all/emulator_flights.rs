@@ -7,7 +7,8 @@ use wavetap::emulator::{Dispatch, DispatchStats, Fault, FaultKind, Share, Timing
 
 /// A dispatch of workgroups of 64 with these arguments.
 fn dispatch(bench: &mut Bench, kernel: &str, groups: u32, arguments: &[u64], ordinal: u64) -> Dispatch {
-    let words: Vec<u32> = arguments.iter().flat_map(|word| [*word as u32, (*word >> 32) as u32]).chain([0; 64]).collect();
+    let words: Vec<u32> =
+        arguments.iter().flat_map(|word| [*word as u32, (*word >> 32) as u32]).chain([0; 64]).collect();
     Dispatch {
         kernel_object: bench.object.kernel(kernel).expect("kernel"),
         grid: [64 * groups, 1, 1],
@@ -52,8 +53,12 @@ fn dispatches_that_wait_for_each_other_end() {
             let mut bench = Bench::new(target, 5, &image);
             bench.device.options_mut().strict = strict;
             let (a, b) = (bench.buffer(&[0; 64]), bench.buffer(&[0; 64]));
-            let dispatches = [dispatch(&mut bench, "kernel_main", 1, &[a, b, 1], 0), dispatch(&mut bench, "kernel_main", 1, &[b, a, 0], 1)];
-            let mut flights: Vec<_> = dispatches.iter().map(|dispatch| Some(bench.device.begin(dispatch).expect("begun"))).collect();
+            let dispatches = [
+                dispatch(&mut bench, "kernel_main", 1, &[a, b, 1], 0),
+                dispatch(&mut bench, "kernel_main", 1, &[b, a, 0], 1),
+            ];
+            let mut flights: Vec<_> =
+                dispatches.iter().map(|dispatch| Some(bench.device.begin(dispatch).expect("begun"))).collect();
             let mut turns = 0;
             while flights.iter().any(Option::is_some) {
                 turns += 1;
@@ -111,7 +116,14 @@ fn parts_make_no_difference() {
                 let dispatch = dispatch(&mut bench, "kernel_main", 40, &[out, 100], 3);
                 let stats = in_parts(&mut bench, &dispatch, share).unwrap_or_else(|fault| panic!("{place}: {fault}"));
                 let time = stats.time.as_ref().map(|time| (time.cycles, time.wave_cycles));
-                results.push((bench.read(out, 40 * 64), stats.instructions, stats.workgroups, stats.waves, stats.trace, time));
+                results.push((
+                    bench.read(out, 40 * 64),
+                    stats.instructions,
+                    stats.workgroups,
+                    stats.waves,
+                    stats.trace,
+                    time,
+                ));
             }
             assert!(results.iter().all(|result| *result == results[0]), "{place}");
             assert_eq!(results[0].2, 40);

@@ -84,12 +84,23 @@ fn a_join_without_a_fork_and_eight_forks_are_refused() {
     }
     let dir = tempfile::tempdir().expect("a directory");
     let forks: String = (0..8)
-        .map(|n| format!("v_cmp_lt_u32 s[20:21], {n}, v0\ns_nop 4\ns_cbranch_i_fork s[20:21], skip{n}\nskip{n}:\ns_mov_b64 exec, -1\n"))
+        .map(|n| {
+            format!(
+                "v_cmp_lt_u32 s[20:21], {n}, v0\ns_nop 4\ns_cbranch_i_fork s[20:21], skip{n}\nskip{n}:\n\
+            s_mov_b64 exec, -1\n"
+            )
+        })
         .collect();
     let forks = format!("s_mov_b64 s[36:37], s[6:7]\n{forks}");
-    let snippets = [Snippet { name: "join", code: "s_mov_b32 s24, 1\ns_cbranch_join s24" }, Snippet { name: "forks", code: forks.leak() }];
-    let mut bench =
-        Bench::new("gfx942", 1, &crate::emulated::assemble_text(dir.path(), "gfx942", &crate::emulated::text_of(&snippets, true)));
+    let snippets = [
+        Snippet { name: "join", code: "s_mov_b32 s24, 1\ns_cbranch_join s24" },
+        Snippet { name: "forks", code: forks.leak() },
+    ];
+    let mut bench = Bench::new(
+        "gfx942",
+        1,
+        &crate::emulated::assemble_text(dir.path(), "gfx942", &crate::emulated::text_of(&snippets, true)),
+    );
     for (name, text) in [("join", "a join without a fork"), ("forks", "a fork within seven others")] {
         let fault = bench.snippet(name, &[[0; 4]; 64]).expect_err("it is refused");
         assert!(fault.to_string().contains(text), "{fault}");

@@ -30,28 +30,43 @@ macro_rules! case {
 }
 
 fn assemble(dir: &std::path::Path, target: &str, lanes: u32, cases: &[&Case]) -> Vec<u8> {
-    let (load, store) =
-        if GFX12.contains(&target) { ("s_wait_kmcnt 0", "s_wait_loadcnt 0") } else { ("s_waitcnt lgkmcnt(0)", "s_waitcnt vmcnt(0)") };
-    let settle = if GFX12.contains(&target) { "s_wait_loadcnt_dscnt 0\n s_wait_kmcnt 0" } else { "s_waitcnt vmcnt(0) lgkmcnt(0)" };
+    let (load, store) = if GFX12.contains(&target) {
+        ("s_wait_kmcnt 0", "s_wait_loadcnt 0")
+    } else {
+        ("s_waitcnt lgkmcnt(0)", "s_waitcnt vmcnt(0)")
+    };
+    let settle = if GFX12.contains(&target) {
+        "s_wait_loadcnt_dscnt 0\n s_wait_kmcnt 0"
+    } else {
+        "s_waitcnt vmcnt(0) lgkmcnt(0)"
+    };
     // gfx8 has flat addresses only, and its additions give a carry.
     let flat = |base: u32, then: &str| {
         let high = base + 1;
         format!("v_mov_b32 v3, s{high}\n v_add_u32 v2, vcc, s{base}, v1\n v_addc_u32 v3, vcc, 0, v3, vcc\n {then}")
     };
     let (first, last) = if GFX8.contains(&target) {
-        (flat(4, "flat_load_dwordx4 v[4:7], v[2:3]\n s_waitcnt vmcnt(0) lgkmcnt(0)"), flat(6, "flat_store_dwordx4 v[2:3], v[8:11]"))
+        (
+            flat(4, "flat_load_dwordx4 v[4:7], v[2:3]\n s_waitcnt vmcnt(0) lgkmcnt(0)"),
+            flat(6, "flat_store_dwordx4 v[2:3], v[8:11]"),
+        )
     } else {
         ("global_load_dwordx4 v[4:7], v1, s[4:5]".into(), "global_store_dwordx4 v1, v[8:11], s[6:7]".into())
     };
     let mut text = String::from(".amdhsa_code_object_version 5\n");
     for Case { name, code, .. } in cases {
         text += &format!(
-            ".text\n.globl {name}\n.p2align 8\n.type {name},@function\n{name}:\n s_load_dwordx4 s[4:7], s[0:1], 0x0\n v_and_b32 v0, 0x3ff, v0\n \
-             v_lshlrev_b32 v1, 4, v0\n {load}\n {first}\n v_mov_b32 v8, 0\n v_mov_b32 v9, 0\n \
-             v_mov_b32 v10, 0\n v_mov_b32 v11, 0\n {store}\n s_nop 7\n{code}\n {settle}\n {last}\n s_endpgm\n\
-             .rodata\n.p2align 6\n.amdhsa_kernel {name}\n .amdhsa_user_sgpr_kernarg_segment_ptr 1\n .amdhsa_next_free_vgpr 64\n .amdhsa_next_free_sgpr 40\n \
-             {wave32}.amdhsa_group_segment_fixed_size 4096\n.end_amdhsa_kernel\n",
-            wave32 = if GFX8.contains(&target) { String::new() } else { format!(".amdhsa_wavefront_size32 {}\n ", u32::from(lanes == 32)) },
+            ".text\n.globl {name}\n.p2align 8\n.type {name},@function\n{name}:\n s_load_dwordx4 s[4:7], s[0:1], 0x0\n \
+                v_and_b32 v0, 0x3ff, v0\n v_lshlrev_b32 v1, 4, v0\n {load}\n {first}\n v_mov_b32 v8, 0\n v_mov_b32 v9, \
+                0\n v_mov_b32 v10, 0\n v_mov_b32 v11, 0\n {store}\n s_nop 7\n{code}\n {settle}\n {last}\n s_endpgm\n\
+             .rodata\n.p2align 6\n.amdhsa_kernel {name}\n .amdhsa_user_sgpr_kernarg_segment_ptr 1\n \
+             .amdhsa_next_free_vgpr 64\n .amdhsa_next_free_sgpr 40\n {wave32}.amdhsa_group_segment_fixed_size 4096\n\
+             .end_amdhsa_kernel\n",
+            wave32 = if GFX8.contains(&target) {
+                String::new()
+            } else {
+                format!(".amdhsa_wavefront_size32 {}\n ", u32::from(lanes == 32))
+            },
         );
     }
     let (source, object, image) = (dir.join("cases.s"), dir.join("cases.o"), dir.join("cases.co"));
@@ -89,7 +104,8 @@ fn run(lanes: u32, cases: &[Case], inputs: &[Words; 64]) {
         let image = assemble(dir.path(), target, lanes, &chosen);
         let mut bench = Bench::new(target, 1, &image);
         for case in chosen {
-            let found = bench.snippet(case.name, inputs).unwrap_or_else(|fault| panic!("{target} {}: {fault}", case.name));
+            let found =
+                bench.snippet(case.name, inputs).unwrap_or_else(|fault| panic!("{target} {}: {fault}", case.name));
             for (lane, found) in found.iter().enumerate() {
                 let expected = (case.expected)(lane, inputs);
                 assert_eq!(
@@ -115,7 +131,8 @@ fn integers() {
         case!(
             sums,
             ALL,
-            "v_add_nc_u32 v8, v4, v5\nv_sub_nc_u32 v9, v4, v5\nv_xor3_b32 v10, v4, v5, v6\nv_add_nc_u32 v11, v4, v5 clamp",
+            "v_add_nc_u32 v8, v4, v5\nv_sub_nc_u32 v9, v4, v5\nv_xor3_b32 v10, v4, v5, v6\nv_add_nc_u32 v11, v4, v5 \
+                clamp",
             |l, i| {
                 let [a, b, c, _] = i[l];
                 [a.wrapping_add(b), a.wrapping_sub(b), a ^ b ^ c, a.saturating_add(b)]
@@ -124,7 +141,8 @@ fn integers() {
         case!(
             carries,
             ALL,
-            "v_add_co_u32 v8, vcc_lo, v4, v5\nv_add_co_ci_u32 v9, vcc_lo, v5, v6, vcc_lo\nv_sub_co_ci_u32 v10, vcc_lo, v4, v5, vcc_lo\nv_cndmask_b32 v11, v4, v5, vcc_lo",
+            "v_add_co_u32 v8, vcc_lo, v4, v5\nv_add_co_ci_u32 v9, vcc_lo, v5, v6, vcc_lo\nv_sub_co_ci_u32 v10, vcc_lo, \
+                v4, v5, vcc_lo\nv_cndmask_b32 v11, v4, v5, vcc_lo",
             |l, i| {
                 let [a, b, c, _] = i[l];
                 let (x, carry) = a.overflowing_add(b);
@@ -136,7 +154,8 @@ fn integers() {
         case!(
             halves,
             ALL,
-            "v_mov_b32 v8, -1\nv_add_nc_u16 v8, v4, v5\nv_mov_b32 v9, -1\nv_mul_lo_u16 v9, v4, v5\nv_mov_b32 v10, -1\nv_add_nc_i16 v10, v4, v5 op_sel:[1,0,1]\nv_mov_b32 v11, -1\nv_lshlrev_b16 v11, 3, v4",
+            "v_mov_b32 v8, -1\nv_add_nc_u16 v8, v4, v5\nv_mov_b32 v9, -1\nv_mul_lo_u16 v9, v4, v5\nv_mov_b32 v10, -1\n\
+                v_add_nc_i16 v10, v4, v5 op_sel:[1,0,1]\nv_mov_b32 v11, -1\nv_lshlrev_b16 v11, 3, v4",
             |l, i| {
                 let [a, b, ..] = i[l];
                 // The other half stays.
@@ -168,7 +187,8 @@ fn integers() {
         case!(
             dots,
             GFX11_UP,
-            "v_dot4_i32_iu8 v8, v4, v5, v7 neg_lo:[1,0,0]\nv_dot8_i32_iu4 v9, v4, v5, v7 neg_lo:[1,1,0]\nv_dot4_u32_u8 v10, v4, v5, v6",
+            "v_dot4_i32_iu8 v8, v4, v5, v7 neg_lo:[1,0,0]\nv_dot8_i32_iu4 v9, v4, v5, v7 neg_lo:[1,1,0]\nv_dot4_u32_u8 \
+                v10, v4, v5, v6",
             |l, i| {
                 let [a, b, c, n] = i[l];
                 let bytes = |x: u32| x.to_le_bytes();
@@ -182,7 +202,8 @@ fn integers() {
         case!(
             pairs,
             GFX11_UP,
-            "v_mov_b32 v8, v4\nv_mov_b32 v9, v5\nv_dual_mov_b32 v8, v9 :: v_dual_mov_b32 v9, v8\nv_dual_mov_b32 v10, v5 :: v_dual_add_nc_u32 v11, 1, v4",
+            "v_mov_b32 v8, v4\nv_mov_b32 v9, v5\nv_dual_mov_b32 v8, v9 :: v_dual_mov_b32 v9, v8\nv_dual_mov_b32 v10, \
+                v5 :: v_dual_add_nc_u32 v11, 1, v4",
             |l, i| [i[l][1], i[l][0], i[l][1], i[l][0].wrapping_add(1)]
         ),
     ];
@@ -195,7 +216,8 @@ fn lanes() {
         case!(
             rows,
             ALL,
-            "s_mov_b32 s8, 0x76543210\ns_mov_b32 s9, 0x89abcdef\nv_permlane16_b32 v8, v4, s8, s9\nv_permlanex16_b32 v9, v4, s8, s9\nv_mov_b32_dpp v10, v4 row_share:3\nv_mov_b32_dpp v11, v4 row_xmask:5",
+            "s_mov_b32 s8, 0x76543210\ns_mov_b32 s9, 0x89abcdef\nv_permlane16_b32 v8, v4, s8, s9\nv_permlanex16_b32 \
+                v9, v4, s8, s9\nv_mov_b32_dpp v10, v4 row_share:3\nv_mov_b32_dpp v11, v4 row_xmask:5",
             |l, i| {
                 let within = l % 16;
                 let select = if within < 8 { within } else { 15 - (within - 8) };
@@ -203,14 +225,21 @@ fn lanes() {
                 [i[row + select][0], i[(row ^ 16) + select][0], i[row + 3][0], i[l ^ 5][0]]
             }
         ),
-        case!(eights, ALL, "v_mov_b32_dpp v8, v4 dpp8:[7,6,5,4,3,2,1,0]\nv_add_nc_u32_dpp v9, v4, v5 dpp8:[1,1,1,1,5,5,5,5]", |l, i| {
-            let at = l & !7 | if l % 8 < 4 { 1 } else { 5 };
-            [i[l ^ 7][0], i[at][0].wrapping_add(i[l][1]), 0, 0]
-        }),
+        case!(
+            eights,
+            ALL,
+            "v_mov_b32_dpp v8, v4 dpp8:[7,6,5,4,3,2,1,0]\nv_add_nc_u32_dpp v9, v4, v5 dpp8:[1,1,1,1,5,5,5,5]",
+            |l, i| {
+                let at = l & !7 | if l % 8 < 4 { 1 } else { 5 };
+                [i[l ^ 7][0], i[at][0].wrapping_add(i[l][1]), 0, 0]
+            }
+        ),
         case!(
             masks,
             ALL,
-            "s_mov_b32 s9, exec_lo\nv_cmp_lt_u32 vcc_lo, 15, v7\ns_and_saveexec_b32 s8, vcc_lo\nv_mov_b32 v8, 1\ns_xor_b32 exec_lo, exec_lo, s8\nv_mov_b32 v8, 2\ns_mov_b32 exec_lo, s8\nv_cmp_eq_u32 s10, 0, v7\nv_cmpx_gt_u32 20, v7\nv_mov_b32 v9, 3\ns_mov_b32 exec_lo, s9\nv_mov_b32 v10, vcc_lo",
+            "s_mov_b32 s9, exec_lo\nv_cmp_lt_u32 vcc_lo, 15, v7\ns_and_saveexec_b32 s8, vcc_lo\nv_mov_b32 v8, 1\n\
+                s_xor_b32 exec_lo, exec_lo, s8\nv_mov_b32 v8, 2\ns_mov_b32 exec_lo, s8\nv_cmp_eq_u32 s10, 0, v7\n\
+                v_cmpx_gt_u32 20, v7\nv_mov_b32 v9, 3\ns_mov_b32 exec_lo, s9\nv_mov_b32 v10, vcc_lo",
             |l, i| {
                 let n = i[l][3];
                 // The comparison that writes EXEC leaves VCC alone.
@@ -222,13 +251,16 @@ fn lanes() {
         case!(
             relative,
             ALL,
-            "v_mov_b32 v20, 7\nv_mov_b32 v21, 8\ns_mov_b32 m0, 1\nv_movrels_b32 v8, v20\ns_mov_b32 m0, 2\nv_movreld_b32 v7, v21\nv_swap_b32 v20, v21\nv_mov_b32 v10, v20",
+            "v_mov_b32 v20, 7\nv_mov_b32 v21, 8\ns_mov_b32 m0, 1\nv_movrels_b32 v8, v20\ns_mov_b32 m0, 2\n\
+                v_movreld_b32 v7, v21\nv_swap_b32 v20, v21\nv_mov_b32 v10, v20",
             |_, _| [7 + 1, 8, 8, 0]
         ),
         case!(
             exchanged,
             ALL,
-            "v_lshlrev_b32 v2, 2, v0\nv_xor_b32 v2, 0xc, v2\nds_bpermute_b32 v8, v2, v4\nv_and_b32 v3, 31, v0\nv_lshlrev_b32 v3, 7, v3\nv_lshrrev_b32 v20, 5, v0\nv_lshlrev_b32 v20, 2, v20\nv_or_b32 v3, v3, v20\nds_write_b32 v3, v5\nds_read_b32 v9, v3",
+            "v_lshlrev_b32 v2, 2, v0\nv_xor_b32 v2, 0xc, v2\nds_bpermute_b32 v8, v2, v4\nv_and_b32 v3, 31, v0\n\
+                v_lshlrev_b32 v3, 7, v3\nv_lshrrev_b32 v20, 5, v0\nv_lshlrev_b32 v20, 2, v20\nv_or_b32 v3, v3, v20\n\
+                ds_write_b32 v3, v5\nds_read_b32 v9, v3",
             |l, i| [i[l ^ 3][0], i[l][1], 0, 0]
         ),
     ];
@@ -241,7 +273,8 @@ fn waves_of_64_on_rdna_and_gfx8() {
         case!(
             carries_and_halves,
             GFX8,
-            "v_add_u32 v8, vcc, v4, v5\nv_addc_u32 v9, vcc, v5, v6, vcc\nv_mov_b32 v10, -1\nv_mad_u16 v10, v4, v5, v6\nv_mov_b32 v11, -1\nv_add_u16 v11, v4, v5",
+            "v_add_u32 v8, vcc, v4, v5\nv_addc_u32 v9, vcc, v5, v6, vcc\nv_mov_b32 v10, -1\nv_mad_u16 v10, v4, v5, v6\n\
+                v_mov_b32 v11, -1\nv_add_u16 v11, v4, v5",
             |l, i| {
                 let [a, b, c, _] = i[l];
                 let (x, carry) = a.overflowing_add(b);
@@ -251,28 +284,29 @@ fn waves_of_64_on_rdna_and_gfx8() {
                 [x, y, mad.into(), (a as u16).wrapping_add(b as u16).into()]
             }
         ),
-        case!(halves_exchange, GFX11_UP, "v_permlane64_b32 v8, v4\nv_mbcnt_lo_u32_b32 v9, -1, 0\nv_mbcnt_hi_u32_b32 v9, -1, v9", |l, i| [
-            i[l ^ 32][0],
-            l as u32,
-            0,
-            0
-        ]),
-        case!(fetched, BEFORE_GFX12, "v_xor_b32 v2, 35, v0\nv_lshlrev_b32 v2, 2, v2\nds_bpermute_b32 v8, v2, v4", |l, i| [
-            i[l ^ 3][0],
-            0,
-            0,
-            0
-        ]),
-        case!(fetched_far, GFX12, "v_xor_b32 v2, 35, v0\nv_lshlrev_b32 v2, 2, v2\nds_bpermute_b32 v8, v2, v4", |l, i| [
-            i[l ^ 35][0],
-            0,
-            0,
-            0
-        ]),
+        case!(
+            halves_exchange,
+            GFX11_UP,
+            "v_permlane64_b32 v8, v4\nv_mbcnt_lo_u32_b32 v9, -1, 0\nv_mbcnt_hi_u32_b32 v9, -1, v9",
+            |l, i| [i[l ^ 32][0], l as u32, 0, 0]
+        ),
+        case!(
+            fetched,
+            BEFORE_GFX12,
+            "v_xor_b32 v2, 35, v0\nv_lshlrev_b32 v2, 2, v2\nds_bpermute_b32 v8, v2, v4",
+            |l, i| [i[l ^ 3][0], 0, 0, 0]
+        ),
+        case!(
+            fetched_far,
+            GFX12,
+            "v_xor_b32 v2, 35, v0\nv_lshlrev_b32 v2, 2, v2\nds_bpermute_b32 v8, v2, v4",
+            |l, i| [i[l ^ 35][0], 0, 0, 0]
+        ),
         case!(
             subvectors,
             BEFORE_GFX12,
-            "s_mov_b32 s9, 5\ns_subvector_loop_begin s8, .Lskip\n.Lloop:\nv_mov_b32 v8, s9\ns_add_u32 s9, s9, 1\ns_subvector_loop_end s8, .Lloop\n.Lskip:\nv_mov_b32 v9, s9",
+            "s_mov_b32 s9, 5\ns_subvector_loop_begin s8, .Lskip\n.Lloop:\nv_mov_b32 v8, s9\ns_add_u32 s9, s9, 1\n\
+                s_subvector_loop_end s8, .Lloop\n.Lskip:\nv_mov_b32 v9, s9",
             |l, _| [5 + (l / 32) as u32, 7, 0, 0]
         ),
     ];
@@ -289,7 +323,9 @@ fn floats() {
         case!(
             scalar,
             GFX11_5_UP,
-            "s_mov_b32 s8, 1.0\ns_mov_b32 s9, 0x40400000\ns_fmac_f32 s9, 2.0, s9\ns_sub_f32 s10, s8, s9\ns_cvt_i32_f32 s11, s10\ns_cvt_f16_f32 s12, s9\ns_cmp_lt_f32 s8, s9\ns_cselect_b32 s13, 1, 0\nv_mov_b32 v8, s9\nv_mov_b32 v9, s11\nv_mov_b32 v10, s12\nv_mov_b32 v11, s13",
+            "s_mov_b32 s8, 1.0\ns_mov_b32 s9, 0x40400000\ns_fmac_f32 s9, 2.0, s9\ns_sub_f32 s10, s8, s9\ns_cvt_i32_f32 \
+                s11, s10\ns_cvt_f16_f32 s12, s9\ns_cmp_lt_f32 s8, s9\ns_cselect_b32 s13, 1, 0\nv_mov_b32 v8, s9\n\
+                v_mov_b32 v9, s11\nv_mov_b32 v10, s12\nv_mov_b32 v11, s13",
             |_, _| {
                 // 2 * 3 + 3 = 9 is 0x4880 in half precision.
                 [f(9.0), -8_i32 as u32, 0x4880, 1]
@@ -298,7 +334,8 @@ fn floats() {
         case!(
             number,
             GFX12,
-            "v_mov_b32 v2, 0x7fc00000\nv_min_num_f32 v8, v2, v4\nv_minimum_f32 v9, v2, v4\nv_maximum3_f32 v10, v4, v5, v6\nv_maxmin_num_f32 v11, v4, v5, v6",
+            "v_mov_b32 v2, 0x7fc00000\nv_min_num_f32 v8, v2, v4\nv_minimum_f32 v9, v2, v4\nv_maximum3_f32 v10, v4, v5, \
+                v6\nv_maxmin_num_f32 v11, v4, v5, v6",
             |l, i| {
                 let [a, b, c, _] = i[l].map(f32::from_bits);
                 [f(a), 0x7fc0_0000, f(a.max(b).max(c)), f(a.max(b).min(c))]
@@ -312,7 +349,8 @@ fn floats() {
         case!(
             eight_bits,
             GFX12,
-            "v_mov_b32 v2, 0x43e00000\nv_cvt_pk_fp8_f32 v8, v4, v2\nv_cvt_f32_fp8 v9, v8\nv_cvt_f32_fp8 v10, v8 byte_sel:1\nv_cvt_pk_bf8_f32 v11, v4, v2",
+            "v_mov_b32 v2, 0x43e00000\nv_cvt_pk_fp8_f32 v8, v4, v2\nv_cvt_f32_fp8 v9, v8\nv_cvt_f32_fp8 v10, v8 \
+                byte_sel:1\nv_cvt_pk_bf8_f32 v11, v4, v2",
             |l, i| {
                 // Small multiples of 1/2 are exact in either format; 448 is E4M3's largest, and 0x5f in E5M2.
                 let value = f32::from_bits(i[l][0]);
@@ -372,11 +410,15 @@ fn matrices() {
     });
     run(32, &twelve, &inputs);
     // On gfx11 all sixteen: the words of the second half come from a row of lanes that has them.
-    let code = "v_mov_b32 v20, v4\nv_mov_b32 v21, v5\nv_mov_b32 v22, v6\nv_mov_b32 v23, v7\nv_mov_b32 v2, 1.0\nv_mov_b32 v24, v4\nv_mov_b32 v25, v5\nv_mov_b32 v26, v6\nv_mov_b32 v27, v7\n\
-                s_mov_b32 s8, 0x76543210\ns_mov_b32 s9, 0xfedcba98\ns_mov_b32 exec_lo, 0xffff0000\nv_permlanex16_b32 v20, v4, s8, s9 op_sel:[1,0]\nv_permlanex16_b32 v21, v5, s8, s9 op_sel:[1,0]\n\
-                v_permlanex16_b32 v22, v6, s8, s9 op_sel:[1,0]\nv_permlanex16_b32 v23, v7, s8, s9 op_sel:[1,0]\ns_mov_b32 exec_lo, 0xffff\nv_permlanex16_b32 v24, v4, s8, s9 op_sel:[1,0]\n\
-                v_permlanex16_b32 v25, v5, s8, s9 op_sel:[1,0]\nv_permlanex16_b32 v26, v6, s8, s9 op_sel:[1,0]\nv_permlanex16_b32 v27, v7, s8, s9 op_sel:[1,0]\ns_mov_b32 exec_lo, -1\n\
-                v_wmma_f32_16x16x16_f16 v[8:15], v[20:27], v[20:27], 1.0";
+    let code = "v_mov_b32 v20, v4\nv_mov_b32 v21, v5\nv_mov_b32 v22, v6\nv_mov_b32 v23, v7\nv_mov_b32 v2, 1.0\n\
+        v_mov_b32 v24, v4\nv_mov_b32 v25, v5\nv_mov_b32 v26, v6\nv_mov_b32 v27, v7\n\
+        s_mov_b32 s8, 0x76543210\ns_mov_b32 s9, 0xfedcba98\ns_mov_b32 exec_lo, 0xffff0000\nv_permlanex16_b32 v20, v4, \
+        s8, s9 op_sel:[1,0]\nv_permlanex16_b32 v21, v5, s8, s9 op_sel:[1,0]\n\
+        v_permlanex16_b32 v22, v6, s8, s9 op_sel:[1,0]\nv_permlanex16_b32 v23, v7, s8, s9 op_sel:[1,0]\n\
+        s_mov_b32 exec_lo, 0xffff\nv_permlanex16_b32 v24, v4, s8, s9 op_sel:[1,0]\n\
+        v_permlanex16_b32 v25, v5, s8, s9 op_sel:[1,0]\nv_permlanex16_b32 v26, v6, s8, s9 op_sel:[1,0]\n\
+        v_permlanex16_b32 v27, v7, s8, s9 op_sel:[1,0]\ns_mov_b32 exec_lo, -1\n\
+        v_wmma_f32_16x16x16_f16 v[8:15], v[20:27], v[20:27], 1.0";
     let eleven = [case!(gram, GFX11, code, |l, _| {
         let l = l % 32;
         std::array::from_fn(|r| product(2 * r + l / 16, l % 16))
@@ -384,7 +426,8 @@ fn matrices() {
     run(32, &eleven, &inputs);
 }
 
-/// On gfx11 each sixteen lanes may have their numbers in another order along K, if that of A is that of B; the sums are small integers, so no order shows.
+/// On gfx11 each sixteen lanes may have their numbers in another order along K, if that of A is that of B; the sums are
+/// small integers, so no order shows.
 #[test]
 fn matrices_in_another_order_along_k() {
     fn product(row: usize, column: usize) -> u32 {
@@ -392,11 +435,16 @@ fn matrices_in_another_order_along_k() {
     }
     let inputs = std::array::from_fn(|lane| {
         let (line, first) = (lane % 16, lane % 32 / 16 * 8);
-        std::array::from_fn(|word| half(uneven(line, first + 2 * word)) | half(uneven(line, first + 2 * word + 1)) << 16)
+        std::array::from_fn(|word| {
+            half(uneven(line, first + 2 * word)) | half(uneven(line, first + 2 * word + 1)) << 16
+        })
     });
     // v[20:27] is all of a line in its order, v[28:35] too.
     let exec = |low: &str, high: &str| {
-        format!("s_mov_b32 exec_lo, {low}\n{}", if high.is_empty() { String::new() } else { format!("s_mov_b32 exec_hi, {high}\n") })
+        format!(
+            "s_mov_b32 exec_lo, {low}\n{}",
+            if high.is_empty() { String::new() } else { format!("s_mov_b32 exec_hi, {high}\n") }
+        )
     };
     let code = |wide: bool, body: &str, last: &str| {
         let exec = |low: &str| exec(low, if wide { low } else { "" });
@@ -404,7 +452,8 @@ fn matrices_in_another_order_along_k() {
         (0..4).for_each(|n| text += &format!("v_mov_b32 v{}, v{}\nv_mov_b32 v{}, v{}\n", 20 + n, 4 + n, 24 + n, 4 + n));
         for (lanes, first) in [("0xffff0000", 20), ("0xffff", 24)] {
             text += &exec(lanes);
-            (0..4).for_each(|n| text += &format!("v_permlanex16_b32 v{}, v{}, s8, s9 op_sel:[1,0]\n", first + n, 4 + n));
+            (0..4)
+                .for_each(|n| text += &format!("v_permlanex16_b32 v{}, v{}, s8, s9 op_sel:[1,0]\n", first + n, 4 + n));
         }
         text += &exec("-1");
         (0..8).for_each(|n| text += &format!("v_mov_b32 v{}, v{}\n", 28 + n, 20 + n));
@@ -414,10 +463,15 @@ fn matrices_in_another_order_along_k() {
     let both = [(20, 24), (21, 25), (22, 26), (23, 27), (28, 32), (29, 33), (30, 34), (31, 35)];
     let narrow = exec("0xffff0000", "") + &swap(&both) + &exec("-1", "");
     // Three orders: halves of K, two neighbours, and as it was.
-    let wide = exec("0xffff0000", "0") + &swap(&both) + &exec("0", "0xffff") + &swap(&[(20, 21), (28, 29)]) + &exec("-1", "-1");
+    let wide = exec("0xffff0000", "0")
+        + &swap(&both)
+        + &exec("0", "0xffff")
+        + &swap(&[(20, 21), (28, 29)])
+        + &exec("-1", "-1");
     let only_a = exec("0xffff0000", "") + &swap(&both[..4]) + &exec("-1", "");
-    let instruction =
-        |registers: u32| format!("s_waitcnt_depctr 0xfff\nv_wmma_f32_16x16x16_f16 v[8:{}], v[20:27], v[28:35], 1.0", 7 + registers);
+    let instruction = |registers: u32| {
+        format!("s_waitcnt_depctr 0xfff\nv_wmma_f32_16x16x16_f16 v[8:{}], v[20:27], v[28:35], 1.0", 7 + registers)
+    };
     let leak = |text: String| -> &'static str { text.leak() };
     let cases = [case!(halves, GFX11, leak(code(false, &narrow, &instruction(8))), |l, _| {
         let l = l % 32;
@@ -425,7 +479,10 @@ fn matrices_in_another_order_along_k() {
     })];
     run(32, &cases, &inputs);
     let cases =
-        [case!(quarters, GFX11, leak(code(true, &wide, &instruction(4))), |l, _| std::array::from_fn(|r| product(4 * r + l / 16, l % 16)))];
+        [case!(quarters, GFX11, leak(code(true, &wide, &instruction(4))), |l, _| std::array::from_fn(|r| product(
+            4 * r + l / 16,
+            l % 16
+        )))];
     run(64, &cases, &inputs);
     if compiler_is_there() {
         let dir = tempfile::tempdir().expect("directory");
@@ -438,8 +495,11 @@ fn matrices_in_another_order_along_k() {
 
 #[test]
 fn memory() {
-    let code = "v_lshlrev_b32 v2, 2, v0\nglobal_atomic_sub_u32 v8, v1, v4, s[4:5] glc\ns_load_dword s8, s[4:5], 0x10\nbuffer_gl0_inv";
-    let gfx12 = "s_load_u16 s8, s[4:5], 0x12\ns_load_i8 s9, s[4:5], 0x13\ns_wait_kmcnt 0\nv_mov_b32 v8, s8\nv_mov_b32 v9, s9\nglobal_atomic_cond_sub_u32 v10, v1, v7, s[4:5] offset:12 th:TH_ATOMIC_RETURN\ns_wait_loadcnt 0\nglobal_load_b32 v11, v1, s[4:5] offset:12";
+    let code = "v_lshlrev_b32 v2, 2, v0\nglobal_atomic_sub_u32 v8, v1, v4, s[4:5] glc\ns_load_dword s8, s[4:5], 0x10\n\
+        buffer_gl0_inv";
+    let gfx12 = "s_load_u16 s8, s[4:5], 0x12\ns_load_i8 s9, s[4:5], 0x13\ns_wait_kmcnt 0\nv_mov_b32 v8, s8\nv_mov_b32 \
+        v9, s9\nglobal_atomic_cond_sub_u32 v10, v1, v7, s[4:5] offset:12 th:TH_ATOMIC_RETURN\ns_wait_loadcnt 0\n\
+        global_load_b32 v11, v1, s[4:5] offset:12";
     let cases = [
         case!(subtract, GFX11, code, |l, i| [i[l][0], 0, 0, 0]),
         case!(narrow, GFX12, gfx12, |l, i| {
@@ -456,14 +516,17 @@ fn memory() {
     run(32, &cases, &inputs());
 }
 
-/// A descriptor with a format: records of 16 bytes, each lane's first two words as four numbers of 16 bits, then as bytes.
+/// A descriptor with a format: records of 16 bytes, each lane's first two words as four numbers of 16 bits, then as
+/// bytes.
 #[test]
 fn typed_buffers() {
     // gfx10's numbers for 16_16_16_16_UINT and 8_8_8_8_SINT are 69 and 61, with identity selection.
-    let code = "s_mov_b32 s12, s4\ns_mov_b32 s13, s5\ns_or_b32 s13, s13, 0x100000\ns_mov_b32 s14, 64\ns_mov_b32 s15, 0x10045fac\n\
-                buffer_load_format_xyzw v[8:11], v0, s[12:15], 0 idxen";
-    let bytes = "s_mov_b32 s12, s4\ns_mov_b32 s13, s5\ns_or_b32 s13, s13, 0x100000\ns_mov_b32 s14, 64\ns_mov_b32 s15, 0x1003dfac\n\
-                 tbuffer_load_format_xyz v[8:10], v0, s[12:15], 0 format:61 idxen offset:4";
+    let code = "s_mov_b32 s12, s4\ns_mov_b32 s13, s5\ns_or_b32 s13, s13, 0x100000\ns_mov_b32 s14, 64\ns_mov_b32 s15, \
+        0x10045fac\n\
+        buffer_load_format_xyzw v[8:11], v0, s[12:15], 0 idxen";
+    let bytes = "s_mov_b32 s12, s4\ns_mov_b32 s13, s5\ns_or_b32 s13, s13, 0x100000\ns_mov_b32 s14, 64\ns_mov_b32 s15, \
+        0x1003dfac\n\
+        tbuffer_load_format_xyz v[8:10], v0, s[12:15], 0 format:61 idxen offset:4";
     let cases = [
         case!(halves, GFX10, code, |l, i| [i[l][0] & 0xffff, i[l][0] >> 16, i[l][1] & 0xffff, i[l][1] >> 16]),
         case!(signed_bytes, GFX10, bytes, |l, i| {

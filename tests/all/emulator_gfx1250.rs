@@ -14,9 +14,11 @@ fn assemble(dir: &Path, body: &str) -> Vec<u8> {
     let (source, object, image) = (dir.join("k.s"), dir.join("k.o"), dir.join("k.co"));
     // A count of 256 for the predecessor is one of 512 here.
     let text = format!(
-        ".amdhsa_code_object_version 5\n.text\n.globl k\n.p2align 8\n.type k,@function\nk:\ns_load_b128 s[4:7], s[0:1], 0x0\n\
+        ".amdhsa_code_object_version 5\n.text\n.globl k\n.p2align 8\n.type k,@function\nk:\ns_load_b128 s[4:7], \
+            s[0:1], 0x0\n\
          v_and_b32 v0, 0x3ff, v0\nv_lshlrev_b32 v1, 4, v0\ns_wait_kmcnt 0x0\n{body}\ns_endpgm\n.rodata\n.p2align 6\n\
-         .amdhsa_kernel k\n.amdhsa_user_sgpr_kernarg_segment_ptr 1\n.amdhsa_next_free_vgpr 256\n.amdhsa_next_free_sgpr 40\n\
+         .amdhsa_kernel k\n.amdhsa_user_sgpr_kernarg_segment_ptr 1\n.amdhsa_next_free_vgpr 256\n.amdhsa_next_free_sgpr \
+         40\n\
          .amdhsa_wavefront_size32 1\n.amdhsa_group_segment_fixed_size 1024\n.end_amdhsa_kernel\n"
     );
     std::fs::write(&source, text).expect("written");
@@ -74,7 +76,8 @@ fn runs_across_v256_are_whole() {
         format!("{}\n{moves}{}\n", high([0; 3], destination), high([0; 3], 0))
     };
     let body = format!(
-        "{LOAD}\ns_wait_loadcnt 0x0\n{WAIT_X}\n{LDS_STORE}\ns_wait_dscnt 0x0\n{}{}{LDS_LOAD}\ns_wait_dscnt 0x0\n{STORE}",
+        "{LOAD}\ns_wait_loadcnt 0x0\n{WAIT_X}\n{LDS_STORE}\ns_wait_dscnt 0x0\n{}{}{LDS_LOAD}\ns_wait_dscnt 0x0\n\
+            {STORE}",
         clear(&[254, 255], 0),
         clear(&[0, 1], 1)
     );
@@ -83,8 +86,11 @@ fn runs_across_v256_are_whole() {
     }
     // Without the load from LDS they are what they were set to.
     let body = format!("{LOAD}\ns_wait_loadcnt 0x0\n{WAIT_X}\n{}{}{STORE}", clear(&[254], 0), clear(&[1], 1));
-    let expected: Vec<u32> =
-        input().into_iter().enumerate().map(|(n, word)| if n % 4 == 1 || n % 4 == 2 { word } else { u32::MAX }).collect();
+    let expected: Vec<u32> = input()
+        .into_iter()
+        .enumerate()
+        .map(|(n, word)| if n % 4 == 1 || n % 4 == 2 { word } else { u32::MAX })
+        .collect();
     assert_eq!(result(&body, &input(), 0), Ok(expected));
 }
 
@@ -100,7 +106,8 @@ fn needs(lines: &[&str], expected: &[&str]) {
     for seed in 0..4 {
         let found = result(&format!("{prepare}{}{end}", fixed.join("\n")), &input(), seed);
         assert!(found.is_ok(), "{lines:?}: {found:?}");
-        let fault = result(&format!("{prepare}{}{end}", broken.join("\n")), &input(), seed).expect_err("a wait is missing");
+        let fault =
+            result(&format!("{prepare}{}{end}", broken.join("\n")), &input(), seed).expect_err("a wait is missing");
         assert!(expected.iter().all(|text| fault.contains(text)), "{lines:?}: {fault}");
     }
 }
@@ -119,8 +126,14 @@ fn code_waits_for_vector_registers_by_itself() {
     // Registers above v255 are others.
     let (above, low) = (high([0; 3], 1), high([0; 3], 0));
     let store_above = format!("{}\n{store}\n{low}", high([0, 1, 0], 0));
-    needs(&[&above, "v_mov_b32 v8, 4", &low, "fix: s_wait_alu 0xfff", &store_above], &["hazard on v264", "with no wait for va_vdst"]);
-    let body = format!("s_wait_alu 0x0\n{OFF}\n{above}\nv_mov_b32 v4, 4\n{low}\nglobal_load_b128 v[4:7], v1, s[4:5]\ns_wait_loadcnt 0x0\n");
+    needs(
+        &[&above, "v_mov_b32 v8, 4", &low, "fix: s_wait_alu 0xfff", &store_above],
+        &["hazard on v264", "with no wait for va_vdst"],
+    );
+    let body = format!(
+        "s_wait_alu 0x0\n{OFF}\n{above}\nv_mov_b32 v4, 4\n{low}\nglobal_load_b128 v[4:7], v1, s[4:5]\ns_wait_loadcnt \
+            0x0\n"
+    );
     assert_eq!(result(&format!("{body}global_store_b128 v1, v[4:7], s[6:7]"), &input(), 0), Ok(input()));
 }
 
@@ -149,9 +162,15 @@ fn large_matrices_are_counted_down_in_order() {
     );
     // Conversions to 64 bits are ordinary; arithmetic on 64 bits overtakes.
     let convert = "v_cvt_f64_u32 v[8:9], v4";
-    needs(&[convert, moves, "fix: s_wait_alu 0x2fff", "s_wait_alu 0x3fff", store], &["hazard on v8", "with no wait for va_vdst"]);
+    needs(
+        &[convert, moves, "fix: s_wait_alu 0x2fff", "s_wait_alu 0x3fff", store],
+        &["hazard on v8", "with no wait for va_vdst"],
+    );
     let add = "v_add_f64 v[8:9], v[4:5], v[6:7]";
-    needs(&[add, moves, "fix: s_wait_alu 0xfff", "s_wait_alu 0x2fff", store], &["hazard on v8", "with no wait for va_vdst"]);
+    needs(
+        &[add, moves, "fix: s_wait_alu 0xfff", "s_wait_alu 0x2fff", store],
+        &["hazard on v8", "with no wait for va_vdst"],
+    );
     // Transcendentals overtake.
     needs(
         &[&before, "v_mov_b32 v8, 4", "v_exp_f32 v9, v64", "fix: s_wait_alu 0xfff", "s_wait_alu 0x1fff", store],
@@ -165,7 +184,8 @@ fn the_mode_is_read_back() {
         return;
     }
     let body = format!(
-        "s_getreg_b32 s10, hwreg(26, 0, 2)\ns_wait_alu 0x0\n{OFF}\ns_getreg_b32 s11, hwreg(26, 0, 2)\nv_mov_b32 v4, s10\nv_mov_b32 v5, s11\n\
+        "s_getreg_b32 s10, hwreg(26, 0, 2)\ns_wait_alu 0x0\n{OFF}\ns_getreg_b32 s11, hwreg(26, 0, 2)\nv_mov_b32 v4, \
+            s10\nv_mov_b32 v5, s11\n\
          v_mov_b32 v6, 0\nv_mov_b32 v7, 0\ns_wait_alu 0x0\nglobal_store_b128 v1, v[4:7], s[6:7]"
     );
     assert_eq!(result(&body, &input(), 0), Ok([0, 2, 0, 0].repeat(usize::from(LANES))));

@@ -50,18 +50,27 @@ fn atomics() {
         __hip_atomic_fetch_xor(&out[18], v, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
         u32 old = __hip_atomic_fetch_or(&out[19], 1u << (v & 31), __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
         if (!(old >> (v & 31) & 1)) __hip_atomic_fetch_add(&out[20], 1, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
-        u32 expect = 0; __hip_atomic_compare_exchange_strong(&out[21], &expect, v | 1, __ATOMIC_RELAXED, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
+        u32 expect = 0; __hip_atomic_compare_exchange_strong(&out[21], &expect, v | 1, __ATOMIC_RELAXED,
+        __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
         __hip_atomic_fetch_add(&wide[0], (u64)v << 8, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
-        u64 seen = wide[1]; while (!__hip_atomic_compare_exchange_weak(&wide[1], &seen, seen + v, __ATOMIC_RELAXED, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT)) {}
+        u64 seen = wide[1]; while (!__hip_atomic_compare_exchange_weak(&wide[1], &seen, seen + v, __ATOMIC_RELAXED,
+        __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT)) {}
         __hip_atomic_fetch_add(sum, (float)(v & 7), __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
     }";
     for_each_target(source, &["-munsafe-fp-atomics"], |target, bench| {
         let data: Vec<u32> = (0..3 * 192_u32).map(|n| n.wrapping_mul(2_654_435_761) >> 3).collect();
-        let (input, output, wide, sum) = (bench.buffer(&data), bench.buffer(&[0; 32]), bench.buffer(&[0; 4]), bench.buffer(&[0]));
-        bench.run("kernel_main", 3, 192, 0, &[input, output, wide, sum]).unwrap_or_else(|fault| panic!("{target}: {fault}"));
+        let (input, output, wide, sum) =
+            (bench.buffer(&data), bench.buffer(&[0; 32]), bench.buffer(&[0; 4]), bench.buffer(&[0]));
+        bench
+            .run("kernel_main", 3, 192, 0, &[input, output, wide, sum])
+            .unwrap_or_else(|fault| panic!("{target}: {fault}"));
         let found = bench.read(output, 22);
         for bin in 0..16 {
-            assert_eq!(found[bin as usize] as usize, data.iter().filter(|v| *v & 15 == bin).count(), "{target} bin {bin}");
+            assert_eq!(
+                found[bin as usize] as usize,
+                data.iter().filter(|v| *v & 15 == bin).count(),
+                "{target} bin {bin}"
+            );
         }
         assert_eq!(found[16], *data.iter().max().unwrap());
         assert_eq!(found[17] as i32, data.iter().map(|v| *v as i32).min().unwrap().min(0));
@@ -135,7 +144,8 @@ fn lanes() {
 fn trace_counts_what_the_source_says() {
     let source = r"KERNEL void kernel_main(u32 *out) {
         u32 t = local_id(), v = 0;
-        if (t < 32) { v = out[global_id()] * 3; __builtin_amdgcn_s_sleep(1); out[global_id()] = v; } else { out[global_id() + 2048] = t; }
+        if (t < 32) { v = out[global_id()] * 3; __builtin_amdgcn_s_sleep(1); out[global_id()] = v; } else {
+        out[global_id() + 2048] = t; }
     }";
     for_each_target(source, &[], |target, bench| {
         let output = bench.buffer(&[1; 4096]);
@@ -146,7 +156,10 @@ fn trace_counts_what_the_source_says() {
         let split: Vec<_> = trace.exec_sites.values().filter(|site| site.divergences() != 0).collect();
         assert_eq!(split.len(), 1, "{target}: {:?}", trace.exec_sites);
         let site = split[0];
-        assert_eq!((site.executions, site.agreements, site.divergences(), site.lanes_before, site.empty), (32, 16, 16, 2048, 0));
+        assert_eq!(
+            (site.executions, site.agreements, site.divergences(), site.lanes_before, site.empty),
+            (32, 16, 16, 2048, 0)
+        );
         assert!(site.lanes_after == 512 || site.lanes_after == 1536, "{target}: {site:?}");
     });
 }
@@ -159,8 +172,10 @@ fn partial_waves_and_three_dimensions() {
     }
     let source = format!(
         "{PRELUDE}KERNEL void kernel_main(u32 *out) {{
-            u32 x = __builtin_amdgcn_workitem_id_x(), y = __builtin_amdgcn_workitem_id_y(), z = __builtin_amdgcn_workitem_id_z();
-            u32 gx = __builtin_amdgcn_workgroup_id_x() * 5 + x, gy = __builtin_amdgcn_workgroup_id_y() * 3 + y, gz = __builtin_amdgcn_workgroup_id_z() * 7 + z;
+            u32 x = __builtin_amdgcn_workitem_id_x(), y = __builtin_amdgcn_workitem_id_y(), z = \
+            __builtin_amdgcn_workitem_id_z();
+            u32 gx = __builtin_amdgcn_workgroup_id_x() * 5 + x, gy = __builtin_amdgcn_workgroup_id_y() * 3 + y, gz = \
+            __builtin_amdgcn_workgroup_id_z() * 7 + z;
             out[(gz * 9 + gy) * 10 + gx] = gx | gy << 8 | gz << 16;
         }}"
     );

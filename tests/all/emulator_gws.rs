@@ -1,4 +1,5 @@
-//! Barriers of a whole grid: by global wave sync, as cooperative groups have them on gfx9 and gfx10, and by a counter in memory.
+//! Barriers of a whole grid: by global wave sync, as cooperative groups have them on gfx9 and gfx10, and by a counter
+//! in memory.
 
 use crate::emulated::{Bench, PRELUDE, compile, compiler_is_there};
 use wavetap::emulator::FaultKind;
@@ -8,8 +9,8 @@ const GROUP: u16 = 128;
 const ITEMS: usize = GROUPS as usize * GROUP as usize;
 const TARGETS: [&str; 5] = ["gfx900", "gfx90a", "gfx942", "gfx1030", "gfx1100"];
 
-/// Each work-item takes over, again and again, what one of another workgroup had in the round before. One lane of a workgroup stands for all of it, as in
-/// `__ockl_grid_sync`.
+/// Each work-item takes over, again and again, what one of another workgroup had in the round before. One lane of a
+/// workgroup stands for all of it, as in `__ockl_grid_sync`.
 const SOURCE: &str = r#"
 static inline DEVICE void grid_barrier(u32 others) {
     __builtin_amdgcn_fence(__ATOMIC_SEQ_CST, "agent");
@@ -36,7 +37,8 @@ KERNEL void spins(u32 *one, u32 *other, u64 rounds, u64 others, u32 *came) {
         __builtin_amdgcn_s_barrier();
         if (!local_id()) {
             __hip_atomic_fetch_add(came, 1, __ATOMIC_SEQ_CST, __HIP_MEMORY_SCOPE_AGENT);
-            while (__hip_atomic_load(came, __ATOMIC_SEQ_CST, __HIP_MEMORY_SCOPE_AGENT) < (u32)(others + 1) * (u32)(round + 1)) __builtin_amdgcn_s_sleep(1);
+            while (__hip_atomic_load(came, __ATOMIC_SEQ_CST, __HIP_MEMORY_SCOPE_AGENT) < (u32)(others + 1)
+            * (u32)(round + 1)) __builtin_amdgcn_s_sleep(1);
         }
         __builtin_amdgcn_s_barrier();
         __builtin_amdgcn_fence(__ATOMIC_SEQ_CST, "agent");
@@ -85,7 +87,8 @@ fn expected(rounds: u32, work: u32) -> Vec<u32> {
         items = (0..ITEMS as u32)
             .map(|i| {
                 let v = items[((i * 37 + 129) % ITEMS as u32) as usize].wrapping_add(round);
-                (0..work * (i / u32::from(GROUP) % 3)).fold(v, |v, _| v.wrapping_mul(1_664_525).wrapping_add(1_013_904_223))
+                (0..work * (i / u32::from(GROUP) % 3))
+                    .fold(v, |v, _| v.wrapping_mul(1_664_525).wrapping_add(1_013_904_223))
             })
             .collect();
     }
@@ -102,7 +105,8 @@ fn check(bench: &mut Bench, rounds: u32, work: u32, what: &str) {
 fn meets(bench: &mut Bench, kernel: &str, rounds: u32, work: u32, last: u64, what: &str) {
     let (one, other) = (bench.buffer(&(0..ITEMS as u32).collect::<Vec<_>>()), bench.buffer(&vec![0; ITEMS]));
     let arguments = [one, other, rounds.into(), u64::from(GROUPS - 1), last];
-    let stats = bench.run(kernel, GROUPS, GROUP, 0, &arguments).unwrap_or_else(|fault| panic!("{what}, {kernel}: {fault}"));
+    let stats =
+        bench.run(kernel, GROUPS, GROUP, 0, &arguments).unwrap_or_else(|fault| panic!("{what}, {kernel}: {fault}"));
     assert_eq!(stats.workgroups, u64::from(GROUPS), "{what}, {kernel}");
     let written = if rounds.is_multiple_of(2) { one } else { other };
     assert_eq!(bench.read(written, ITEMS), expected(rounds, work), "{what}, {kernel}");
@@ -152,7 +156,9 @@ fn a_barrier_that_not_all_come_to_is_a_fault() {
             let FaultKind::Undefined { what } = &fault.kind else { panic!("{target}: {fault}") };
             assert!(what.contains("global wave sync"), "{target}: {fault}");
             // One fewer has to come.
-            bench.run("leaves", GROUPS, GROUP, 0, &[u64::from(GROUPS - 2)]).unwrap_or_else(|fault| panic!("{target}: {fault}"));
+            bench
+                .run("leaves", GROUPS, GROUP, 0, &[u64::from(GROUPS - 2)])
+                .unwrap_or_else(|fault| panic!("{target}: {fault}"));
         }
     });
 }
@@ -197,7 +203,9 @@ fn a_semaphore_is_counted_up_by_more_than_one() {
         let waves = u32::from(GROUP) / if target.starts_with("gfx1") { 32 } else { 64 };
         let out = bench.buffer(&[0; 32]);
         // Each wave of the first workgroup lets as many through as the others of the grid have for each of its own.
-        bench.run("in_turn", GROUPS, GROUP, 0, &[out, u64::from(GROUPS - 1)]).unwrap_or_else(|fault| panic!("{target}: {fault}"));
+        bench
+            .run("in_turn", GROUPS, GROUP, 0, &[out, u64::from(GROUPS - 1)])
+            .unwrap_or_else(|fault| panic!("{target}: {fault}"));
         assert_eq!(bench.read(out, GROUPS as usize + 1)[1..], [7; GROUPS as usize], "{target}, {waves} waves");
     });
 }

@@ -1,4 +1,5 @@
-//! Halves of registers that loads of up to 16 bits write: which instructions may use the other half before the load was waited for.
+//! Halves of registers that loads of up to 16 bits write: which instructions may use the other half before the load was
+//! waited for.
 
 use crate::emulated::{Bench, compiler_is_there, newer};
 use wavetap::emulator::{Fault, FaultKind};
@@ -20,7 +21,8 @@ fn run(target: &str, code: &str) -> Result<Vec<u32>, Box<Fault>> {
 fn piece(target: &str, code: &str) -> String {
     let wait = if target.starts_with("gfx12") { "s_wait_dscnt 0" } else { "s_waitcnt lgkmcnt(0)" };
     format!(
-        "v_lshlrev_b32 v2, 1, v0\nv_mov_b32 v3, 0xaa\nds_write_b16 v2, v3\n{wait}\nv_mov_b32 v10, 0xbb0000\nv_mov_b32 v12, s6\n{code}\n{wait}\n"
+        "v_lshlrev_b32 v2, 1, v0\nv_mov_b32 v3, 0xaa\nds_write_b16 v2, v3\n{wait}\nv_mov_b32 v10, 0xbb0000\nv_mov_b32 \
+            v12, s6\n{code}\n{wait}\n"
     )
 }
 
@@ -144,20 +146,25 @@ fn error_correction_writes_whole_registers() {
             piece(
                 target,
                 &format!(
-                    "ds_read_u16_d16 v10, v2\ns_waitcnt lgkmcnt(0)\n{then}\nv_readfirstlane_b32 s8, v11\ns_nop 4\ns_cmp_eq_u32 s8, 5\ns_cbranch_scc1 .Lon\n.Lon:"
+                    "ds_read_u16_d16 v10, v2\ns_waitcnt lgkmcnt(0)\n{then}\nv_readfirstlane_b32 s8, v11\ns_nop 4\n\
+                        s_cmp_eq_u32 s8, 5\ns_cbranch_scc1 .Lon\n.Lon:"
                 ),
             )
         };
         let found = run(target, &code("v_lshrrev_b32 v11, 16, v10\ns_nop 1"));
-        assert!(matches!(&found, Err(fault) if matches!(fault.kind, FaultKind::Uninitialised { .. })), "{target}: {found:?}");
+        assert!(
+            matches!(&found, Err(fault) if matches!(fault.kind, FaultKind::Uninitialised { .. })),
+            "{target}: {found:?}"
+        );
         run(target, &code("v_and_b32 v11, 0xffff, v10\ns_nop 1")).unwrap_or_else(|fault| panic!("{target}: {fault}"));
     }
-    let found =
-        run("gfx900", &piece("gfx900", "ds_read_u16_d16 v10, v2\ns_waitcnt lgkmcnt(0)\nv_mov_b32 v8, v10")).expect("no error correction");
+    let found = run("gfx900", &piece("gfx900", "ds_read_u16_d16 v10, v2\ns_waitcnt lgkmcnt(0)\nv_mov_b32 v8, v10"))
+        .expect("no error correction");
     assert!(found.iter().all(|word| *word == 0xbb_00aa), "{found:x?}");
 }
 
-/// In expert scheduling mode, waits are counted, and halves are apart but for what VALU overwrites: as LLVM 24 has it for gfx12.
+/// In expert scheduling mode, waits are counted, and halves are apart but for what VALU overwrites: as LLVM 24 has it
+/// for gfx12.
 #[test]
 fn counted_waits_for_registers() {
     if !compiler_is_there() {

@@ -65,8 +65,10 @@ fn body(target: &str, operation: &str) -> String {
     let old: String = (8..12).map(|n| format!("v_mov_b32 v{n}, {BEFORE:#x}\n")).collect();
     // A row of the input: the address in LDS, three spare words, four of data, four of what is in LDS.
     format!(
-        "v_mul_u32_u24 v1, 48, v0\nv_lshlrev_b32 v3, 4, v0\nv_lshlrev_b32 v16, 5, v0\nglobal_load_dword v2, v1, s[4:5]\n\
-         global_load_dwordx4 v[4:7], v1, s[4:5] offset:16\nglobal_load_dwordx4 v[12:15], v1, s[4:5] offset:32\n{old}s_mov_b32 m0, -1\n{wait}\n\
+        "v_mul_u32_u24 v1, 48, v0\nv_lshlrev_b32 v3, 4, v0\nv_lshlrev_b32 v16, 5, v0\nglobal_load_dword v2, v1, \
+            s[4:5]\n\
+         global_load_dwordx4 v[4:7], v1, s[4:5] offset:16\nglobal_load_dwordx4 v[12:15], v1, s[4:5] offset:32\n\
+         {old}s_mov_b32 m0, -1\n{wait}\n\
          ds_write_b128 v3, v[12:15]\n{wait}\n{operation}\n{wait}\nds_read_b128 v[12:15], v3\n{wait}\ns_nop 7\n\
          global_store_dwordx4 v16, v[8:11], s[6:7]\nglobal_store_dwordx4 v16, v[12:15], s[6:7] offset:16\n"
     )
@@ -157,14 +159,19 @@ fn accesses_far_out_of_bounds_are_dropped() {
                     let loaded = [row[0] & whole, row[1], row[2], row[3]];
                     let of_lds: Vec<u8> = row[4..].iter().flat_map(|word| word.to_le_bytes()).collect();
                     assert_eq!(loaded, results[lane], "{target} `{operation}` {far:#x} strict {strict}, lane {lane}");
-                    assert_eq!(of_lds, lds[16 * lane..][..16], "{target} `{operation}` {far:#x} strict {strict}, LDS of lane {lane}");
+                    assert_eq!(
+                        of_lds,
+                        lds[16 * lane..][..16],
+                        "{target} `{operation}` {far:#x} strict {strict}, LDS of lane {lane}"
+                    );
                 }
             }
         }
     }
 }
 
-/// A wrong index is told in strict mode: what is nearer to the allocation than 1 GiB. Otherwise it is dropped, but for the rest of the allocation's last unit.
+/// A wrong index is told in strict mode: what is nearer to the allocation than 1 GiB. Otherwise it is dropped, but for
+/// the rest of the allocation's last unit.
 #[test]
 fn accesses_near_the_allocation_are_findings() {
     if !compiler_is_there() {
@@ -172,7 +179,9 @@ fn accesses_near_the_allocation_are_findings() {
     }
     for target in TARGETS {
         let operations = ["ds_read_b32 v8, v2", "ds_write_b32 v2, v4", "ds_add_rtn_u32 v8, v2, v4"];
-        let kernel = |(n, operation): (usize, &&str)| bare::kernel(target, &format!("k{n}"), LDS as u32, &body(target, operation));
+        let kernel = |(n, operation): (usize, &&str)| {
+            bare::kernel(target, &format!("k{n}"), LDS as u32, &body(target, operation))
+        };
         let image = bare::assemble(target, &operations.iter().enumerate().map(kernel).collect::<String>());
         let of_target = Target::by_name(target).expect("a target");
         let (unit, most) = (of_target.lds_granule().max(LDS as u32), of_target.lds_bytes());
@@ -203,7 +212,8 @@ fn accesses_near_the_allocation_are_findings() {
                         Ok(_) => assert!(!finding, "{what}"),
                         Err(fault) => {
                             assert!(finding, "{what}");
-                            let is_bounds = matches!(fault.kind, FaultKind::LdsBounds { offset, .. } if offset == u64::from(address));
+                            let is_bounds = matches!(fault.kind, FaultKind::LdsBounds { offset, .. }
+                                if offset == u64::from(address));
                             assert!(is_bounds, "{what}");
                         }
                     }
@@ -213,7 +223,8 @@ fn accesses_near_the_allocation_are_findings() {
     }
 }
 
-/// A copy to LDS that is dropped does not come to memory, either; one from LDS is refused, as nothing says what it stores.
+/// A copy to LDS that is dropped does not come to memory, either; one from LDS is refused, as nothing says what it
+/// stores.
 #[test]
 fn asynchronous_copies_far_out_of_bounds_are_dropped() {
     if !compiler_is_there() {
@@ -224,8 +235,10 @@ fn asynchronous_copies_far_out_of_bounds_are_dropped() {
     let store = ".long 0xee190006, 0x01000000, 0x00000001";
     let body = |copy: &str| {
         format!(
-            "v_lshlrev_b32 v3, 2, v0\nv_lshlrev_b32 v1, 3, v0\nglobal_load_dwordx2 v[4:5], v1, s[4:5]\ns_wait_loadcnt 0\nds_write_b32 v3, v3\n\
-             s_wait_dscnt 0\nv_mov_b32 v2, v4\nv_mov_b32 v1, v5\n{copy}\n.long 0xbfca0000\nds_read_b32 v8, v3\ns_wait_dscnt 0\n\
+            "v_lshlrev_b32 v3, 2, v0\nv_lshlrev_b32 v1, 3, v0\nglobal_load_dwordx2 v[4:5], v1, s[4:5]\ns_wait_loadcnt \
+                0\nds_write_b32 v3, v3\n\
+             s_wait_dscnt 0\nv_mov_b32 v2, v4\nv_mov_b32 v1, v5\n{copy}\n.long 0xbfca0000\nds_read_b32 v8, v3\n\
+             s_wait_dscnt 0\n\
              global_store_dword v3, v8, s[6:7]"
         )
     };
@@ -238,8 +251,10 @@ fn asynchronous_copies_far_out_of_bounds_are_dropped() {
         let pairs: Vec<u32> = (0..LANES).flat_map(pair).collect();
         let (from, to) = (bench.buffer(&pairs), bench.buffer(&[0; LANES]));
         bench.run("load", 1, LANES as u16, 0, &[from, to]).unwrap_or_else(|fault| panic!("strict {strict}: {fault}"));
-        // The offset of 16 is for both: lane n puts dword n + 4 into dword n + 4, which the lanes that are dropped leave.
-        let expected: Vec<u32> = (0..LANES).map(|n| if n < 4 || n % 4 == 3 { 4 * n as u32 } else { pairs[n] }).collect();
+        // The offset of 16 is for both: lane n puts dword n + 4 into dword n + 4, which the lanes that are dropped
+        // leave.
+        let expected: Vec<u32> =
+            (0..LANES).map(|n| if n < 4 || n % 4 == 3 { 4 * n as u32 } else { pairs[n] }).collect();
         assert_eq!(bench.read(to, LANES), expected, "strict {strict}");
         let fault = bench.run("store", 1, LANES as u16, 0, &[from, to]).expect_err("a copy from nowhere");
         assert!(matches!(fault.kind, FaultKind::LdsBounds { offset: 0x7fff_ffef, .. }), "{fault}");

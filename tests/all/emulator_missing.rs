@@ -19,8 +19,9 @@ fn sets() -> BTreeMap<&'static str, Target> {
 
 fn page() -> String {
     let mut page = String::from(
-        "# What the emulator lacks\n\nWritten by `BLESS=1 cargo test -p wavetap --test all emulator_missing` from the instruction tables: the operations of each instruction set \
-         that are not emulated. A kernel that reaches one ends with a fault that names it.\n\n\
+        "# What the emulator lacks\n\nWritten by `BLESS=1 cargo test -p wavetap --test all emulator_missing` from the \
+            instruction tables: the operations of each instruction set that are not emulated. A kernel that reaches \
+            one ends with a fault that names it.\n\n\
          | instruction set | operations | not emulated | runs at all |\n|---|---|---|---|\n",
     );
     let mut groups: BTreeMap<&str, BTreeMap<&str, Vec<&str>>> = BTreeMap::new();
@@ -29,7 +30,8 @@ fn page() -> String {
         let missing = missing(target);
         let alone = variants(target).filter(|variant| variant.halves.is_none());
         let count = alone.map(|variant| variant.name).collect::<BTreeSet<_>>().len();
-        writeln!(page, "| {set} | {count} | {} | {} |", missing.len(), if emulated { "yes" } else { "no" }).expect("text");
+        writeln!(page, "| {set} | {count} | {} | {} |", missing.len(), if emulated { "yes" } else { "no" })
+            .expect("text");
         for (name, reason) in missing {
             groups.entry(reason.expect("a reason")).or_default().entry(name).or_default().push(set);
         }

@@ -1,5 +1,6 @@
-//! Conversions of 8 and 16 numbers at once between usual floats and those of 4, 6 and 8 bits, and look-ups of 16 codes (gfx1250), against definitions of their own
-//! that search for the nearest code. Instructions are words of LLVM's assembler.
+//! Conversions of 8 and 16 numbers at once between usual floats and those of 4, 6 and 8 bits, and look-ups of 16 codes
+//! (gfx1250), against definitions of their own that search for the nearest code. Instructions are words of LLVM's
+//! assembler.
 
 use crate::emulated::small_float::{Float, float};
 use crate::emulated::{Bench, bare, compiler_is_there, patterns};
@@ -29,7 +30,8 @@ impl Float {
         }
     }
 
-    /// Whether a code is the nearest to a value, ties to even; beyond the largest number by half a step it is infinity or NaN, or the largest number.
+    /// Whether a code is the nearest to a value, ties to even; beyond the largest number by half a step it is infinity
+    /// or NaN, or the largest number.
     fn is_nearest(self, code: u32, value: f64, saturates: bool) -> bool {
         let size = self.exponent + self.fraction;
         let found = self.value(code);
@@ -55,7 +57,10 @@ impl Float {
         let here = distance(magnitude);
         let near = [magnitude.checked_sub(1), (magnitude < largest).then_some(magnitude + 1)];
         magnitude <= largest
-            && near.into_iter().flatten().all(|other| here < distance(other) || here == distance(other) && magnitude.is_multiple_of(2))
+            && near
+                .into_iter()
+                .flatten()
+                .all(|other| here < distance(other) || here == distance(other) && magnitude.is_multiple_of(2))
     }
 }
 
@@ -81,14 +86,18 @@ fn first_byte(lane: usize) -> (usize, usize) {
 include!("packed_conversions/instructions.rs");
 
 fn kernel(name: &str, body: &str, saturates: bool) -> String {
-    let loads: String =
-        (0..5).map(|n| format!("global_load_dwordx4 v[{}:{}], v1, s[4:5] offset:{}\n", 16 + 4 * n, 19 + 4 * n, 16 * n)).collect();
-    let stores: String =
-        (0..4).map(|n| format!("global_store_dwordx4 v2, v[{}:{}], s[6:7] offset:{}\n", 40 + 4 * n, 43 + 4 * n, 16 * n)).collect();
+    let loads: String = (0..5)
+        .map(|n| format!("global_load_dwordx4 v[{}:{}], v1, s[4:5] offset:{}\n", 16 + 4 * n, 19 + 4 * n, 16 * n))
+        .collect();
+    let stores: String = (0..4)
+        .map(|n| format!("global_store_dwordx4 v2, v[{}:{}], s[6:7] offset:{}\n", 40 + 4 * n, 43 + 4 * n, 16 * n))
+        .collect();
     let clear: String = (40..56).map(|n| format!("v_mov_b32 v{n}, 0\n")).collect();
     // MODE.FP16_OVFL is bit 23.
     let mode = if saturates { "s_setreg_imm32_b32 hwreg(HW_REG_MODE, 23, 1), 1\n" } else { "" };
-    let body = format!("v_mul_u32_u24 v1, 80, v0\nv_lshlrev_b32 v2, 6, v0\n{mode}{loads}{clear}s_wait_loadcnt 0\n{body}\n{stores}");
+    let body = format!(
+        "v_mul_u32_u24 v1, 80, v0\nv_lshlrev_b32 v2, 6, v0\n{mode}{loads}{clear}s_wait_loadcnt 0\n{body}\n{stores}"
+    );
     bare::kernel("gfx1250", name, 0, &body)
 }
 
@@ -129,7 +138,8 @@ fn sources(conversion: &Conversion) -> Vec<u32> {
 }
 
 fn check(conversions: &[Conversion], saturates: bool) {
-    let text: String = conversions.iter().enumerate().map(|(n, of)| kernel(&format!("k{n}"), of.words, saturates)).collect();
+    let text: String =
+        conversions.iter().enumerate().map(|(n, of)| kernel(&format!("k{n}"), of.words, saturates)).collect();
     let mut bench = bare::bench("gfx1250", true, 1, &bare::assemble("gfx1250", &text));
     for (n, conversion) in conversions.iter().enumerate() {
         let Conversion { count, from, to, .. } = *conversion;
@@ -162,8 +172,10 @@ fn check(conversions: &[Conversion], saturates: bool) {
                         }
                         None => 127 - (input[lane][16] >> 23 & 0xff) as i32,
                     };
-                    // The guide's table: infinity becomes NaN where there is none, and where what is too large is saturated.
-                    let no_infinity = value.is_infinite() && conversion.scale.is_none() && to.bits() == 8 && (saturates || !to.ieee);
+                    // The guide's table: infinity becomes NaN where there is none, and where what is too large is
+                    // saturated.
+                    let no_infinity =
+                        value.is_infinite() && conversion.scale.is_none() && to.bits() == 8 && (saturates || !to.ieee);
                     let value = if no_infinity { f64::NAN } else { value * 2f64.powi(power) };
                     let code = field(found, n * to.bits(), to.bits());
                     assert!(
@@ -212,10 +224,15 @@ fn codes_are_looked_up() {
     for (name, bits, sizes, _) in LOOK_UPS {
         for (lane, found) in run(&mut bench, name, &input).iter().enumerate() {
             // The second source is the lower part: v[18:19], then v[16:17]; codes are in v[20:21].
-            let table: Vec<u32> = input[lane][2..2 + sizes[1]].iter().chain(&input[lane][..sizes[0]]).copied().collect();
+            let table: Vec<u32> =
+                input[lane][2..2 + sizes[1]].iter().chain(&input[lane][..sizes[0]]).copied().collect();
             for n in 0..16 {
                 let code = field(&input[lane][4..], 4 * n, 4) as usize;
-                assert_eq!(field(found, n * bits, *bits), field(&table, code * bits, *bits), "{name} lane {lane} code {n}");
+                assert_eq!(
+                    field(found, n * bits, *bits),
+                    field(&table, code * bits, *bits),
+                    "{name} lane {lane} code {n}"
+                );
             }
         }
     }
@@ -226,7 +243,8 @@ fn what_is_not_told_is_refused() {
     if !compiler_is_there() {
         return;
     }
-    let text: String = REFUSED.iter().enumerate().map(|(n, (words, _))| kernel(&format!("k{n}"), words, false)).collect();
+    let text: String =
+        REFUSED.iter().enumerate().map(|(n, (words, _))| kernel(&format!("k{n}"), words, false)).collect();
     let mut bench = bare::bench("gfx1250", true, 1, &bare::assemble("gfx1250", &text));
     // NaN everywhere, scales included.
     let (from, to) = (bench.buffer(&[u32::MAX; INPUT * LANES]), bench.buffer(&[0; 16 * LANES]));

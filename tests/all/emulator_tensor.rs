@@ -1,5 +1,5 @@
-//! Copies of tensors between memory and LDS (gfx1250), against loops over the elements as the CDNA5 ISA guide writes them (10.11.2); and loads for all workgroups
-//! of a cluster of one.
+//! Copies of tensors between memory and LDS (gfx1250), against loops over the elements as the CDNA5 ISA guide writes
+//! them (10.11.2); and loads for all workgroups of a cluster of one.
 
 use crate::emulated::{Bench, bare, compiler_is_there, patterns};
 use wavetap::emulator::{Fault, FaultKind};
@@ -33,7 +33,18 @@ struct Descriptor {
 impl Descriptor {
     fn new(size: u32, tile: &[u32], tensor: &[u32], strides: &[u64]) -> Descriptor {
         let (tile, tensor, strides) = (tile.to_vec(), tensor.to_vec(), strides.to_vec());
-        Descriptor { count: 1, kind: 2, size, local: 64, tile, tensor, strides, padding: None, rows: None, others: [0; 2] }
+        Descriptor {
+            count: 1,
+            kind: 2,
+            size,
+            local: 64,
+            tile,
+            tensor,
+            strides,
+            padding: None,
+            rows: None,
+            others: [0; 2],
+        }
     }
 
     fn words(&self, address: u64) -> Vec<u32> {
@@ -124,20 +135,23 @@ fn kernel(name: &str, copy: &str, wait: &str) -> String {
     let each = |instruction: &dyn Fn(usize) -> String| (0..LDS / 512).map(instruction).collect::<String>();
     let fill = each(&|n| {
         format!(
-            "global_load_dwordx4 v[8:11], v1, s[6:7] offset:{0}\ns_wait_loadcnt 0\nds_write_b128 v1, v[8:11] offset:{0}\ns_wait_dscnt 0\n",
+            "global_load_dwordx4 v[8:11], v1, s[6:7] offset:{0}\ns_wait_loadcnt 0\nds_write_b128 v1, v[8:11] \
+                offset:{0}\ns_wait_dscnt 0\n",
             512 * n
         )
     });
     let take = each(&|n| {
         format!(
-            "ds_read_b128 v[{0}:{1}], v1 offset:{2}\ns_wait_dscnt 0\nglobal_store_dwordx4 v1, v[{0}:{1}], s[6:7] offset:{2}\n",
+            "ds_read_b128 v[{0}:{1}], v1 offset:{2}\ns_wait_dscnt 0\nglobal_store_dwordx4 v1, v[{0}:{1}], s[6:7] \
+                offset:{2}\n",
             12 + 4 * n,
             15 + 4 * n,
             512 * n
         )
     });
     let body = format!(
-        "s_load_dwordx8 s[8:15], s[4:5], 0x0\ns_load_dwordx8 s[16:23], s[4:5], 0x20\ns_load_dwordx4 s[24:27], s[4:5], 0x40\nv_lshlrev_b32 v1, 4, v0\n\
+        "s_load_dwordx8 s[8:15], s[4:5], 0x0\ns_load_dwordx8 s[16:23], s[4:5], 0x20\ns_load_dwordx4 s[24:27], s[4:5], \
+            0x40\nv_lshlrev_b32 v1, 4, v0\n\
          s_wait_kmcnt 0\n{fill}s_mov_b32 exec_lo, 0\n{copy}\n{wait}\ns_mov_b32 exec_lo, -1\n{take}"
     );
     bare::kernel("gfx1250", name, LDS as u32, &body)
@@ -290,7 +304,10 @@ fn what_is_not_told_is_refused() {
     for (descriptor, says) in cases {
         for kernel in ["load", "store"] {
             let fault = machine.run(kernel, &descriptor).expect_err(says);
-            assert!(matches!(&fault.kind, FaultKind::Undefined { what } if what.contains(says)), "{kernel} {says}: {fault}");
+            assert!(
+                matches!(&fault.kind, FaultKind::Undefined { what } if what.contains(says)),
+                "{kernel} {says}: {fault}"
+            );
         }
     }
     let outside = changed(&|d| d.local = LDS as u32 - 40);
@@ -309,10 +326,13 @@ fn loads_for_a_cluster_of_one() {
         return;
     }
     // cluster_load_b128 v[8:11], v1, s[4:5] and cluster_load_async_to_lds_b32 v2, v1, s[4:5] offset:16
-    let body = "v_lshlrev_b32 v1, 4, v0\nv_lshlrev_b32 v2, 2, v0\ns_mov_b32 m0, 1\n.long 0xee1a4004, 0x00000008, 0x00000001\n\
-                .long 0xee1ac004, 0x00000002, 0x00001001\ns_wait_loadcnt 0\n.long 0xbfca0000\nds_read_b32 v11, v2 offset:16\ns_wait_dscnt 0\n\
-                global_store_dwordx4 v1, v[8:11], s[6:7]";
-    let mut bench = bare::bench("gfx1250", true, 1, &bare::assemble("gfx1250", &bare::kernel("gfx1250", "k", 256, body)));
+    let body = "v_lshlrev_b32 v1, 4, v0\nv_lshlrev_b32 v2, 2, v0\ns_mov_b32 m0, 1\n.long 0xee1a4004, 0x00000008, \
+        0x00000001\n\
+        .long 0xee1ac004, 0x00000002, 0x00001001\ns_wait_loadcnt 0\n.long 0xbfca0000\nds_read_b32 v11, v2 offset:16\n\
+        s_wait_dscnt 0\n\
+        global_store_dwordx4 v1, v[8:11], s[6:7]";
+    let mut bench =
+        bare::bench("gfx1250", true, 1, &bare::assemble("gfx1250", &bare::kernel("gfx1250", "k", 256, body)));
     let data = patterns(4 * 33);
     let (from, to) = (bench.buffer(&data), bench.buffer(&[0; 4 * 32]));
     bench.run("k", 1, 32, 0, &[from, to]).unwrap_or_else(|fault| panic!("{fault}"));

@@ -46,7 +46,8 @@ fn memory_and_counts_are_the_same() {
     for target in ["gfx90a", "gfx1100"] {
         let first: std::cell::RefCell<Option<(Vec<u32>, DispatchStats)>> = Default::default();
         with_threads(target, source, &[], |threads, bench| {
-            let (input, output) = (bench.buffer(&(0..ITEMS).map(mixed).collect::<Vec<_>>()), bench.buffer(&vec![0; ITEMS]));
+            let (input, output) =
+                (bench.buffer(&(0..ITEMS).map(mixed).collect::<Vec<_>>()), bench.buffer(&vec![0; ITEMS]));
             // Twice: the second time other threads have code that is decoded already.
             for _ in 0..2 {
                 let stats = bench.run("kernel_main", GROUPS, GROUP, 0, &[input, output, ROUNDS]).expect("no fault");
@@ -66,7 +67,8 @@ fn atomics_lose_nothing() {
         u32 i = global_id();
         for (u64 n = 0; n < rounds; ++n) {
             __hip_atomic_fetch_add(&bins[(i * 5 + (u32)n) & 63], 1, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
-            u64 seen = wide[0]; while (!__hip_atomic_compare_exchange_weak(&wide[0], &seen, seen + n, __ATOMIC_RELAXED, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT)) {}
+            u64 seen = wide[0]; while (!__hip_atomic_compare_exchange_weak(&wide[0], &seen, seen + n,
+            __ATOMIC_RELAXED, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT)) {}
             __hip_atomic_fetch_add(&wide[1], 0x100000001ull, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
         }
         u32 ticket = __hip_atomic_fetch_add(tickets, 1, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
@@ -80,7 +82,11 @@ fn atomics_lose_nothing() {
         assert_eq!(bench.read(bins, 64), vec![(ITEMS * ROUNDS as usize / 64) as u32; 64], "{threads} threads");
         let words = bench.read(wide, 4);
         let wide = [0, 2].map(|n| u64::from(words[n]) | u64::from(words[n + 1]) << 32);
-        assert_eq!(wide, [ITEMS as u64 * (0..ROUNDS).sum::<u64>(), ITEMS as u64 * ROUNDS * 0x1_0000_0001], "{threads} threads");
+        assert_eq!(
+            wide,
+            [ITEMS as u64 * (0..ROUNDS).sum::<u64>(), ITEMS as u64 * ROUNDS * 0x1_0000_0001],
+            "{threads} threads"
+        );
         assert_eq!(bench.read(taken, ITEMS), vec![1; ITEMS], "{threads} threads: every ticket once");
     });
 }
@@ -101,9 +107,11 @@ fn workgroups_wait_for_each_other() {
         barrier();
         if (t == 255) {
             u64 seen = 1ull << 32;
-            if (group) do seen = __hip_atomic_load(&published[group - 1], __ATOMIC_ACQUIRE, __HIP_MEMORY_SCOPE_AGENT); while (!(seen >> 32));
+            if (group) do seen = __hip_atomic_load(&published[group - 1], __ATOMIC_ACQUIRE, __HIP_MEMORY_SCOPE_AGENT);
+            while (!(seen >> 32));
             before = (u32)seen;
-            __hip_atomic_store(&published[group], (u64)(group + 2) << 32 | (u32)((u32)seen + tile[255]), __ATOMIC_RELEASE, __HIP_MEMORY_SCOPE_AGENT);
+            __hip_atomic_store(&published[group], (u64)(group + 2) << 32 | (u32)((u32)seen + tile[255]),
+            __ATOMIC_RELEASE, __HIP_MEMORY_SCOPE_AGENT);
         }
         barrier();
         out[i] = tile[t] + before;
@@ -128,7 +136,8 @@ fn workgroups_wait_for_each_other() {
 fn sums_of_floats_are_the_same_every_time() {
     let source = r"KERNEL void kernel_main(float *sum, u64 rounds) {
         float v = 1.0f / (float)(global_id() + 1);
-        for (u64 n = 0; n < rounds; ++n) { __hip_atomic_fetch_add(sum, v, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT); v = v * 0.999f + 1e-6f; }
+        for (u64 n = 0; n < rounds; ++n) { __hip_atomic_fetch_add(sum, v, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
+        v = v * 0.999f + 1e-6f; }
     }";
     let first = std::cell::Cell::new(None);
     with_threads("gfx90a", source, &["-munsafe-fp-atomics"], |threads, bench| {
@@ -144,7 +153,8 @@ fn sums_of_floats_are_the_same_every_time() {
 fn faults_end_all_threads() {
     let source = r"KERNEL void kernel_main(u32 *out, u64 rounds) {
         u32 v = global_id();
-        for (u64 n = 0; n < rounds || group_id() >= 40; ++n) { v = v * 3 + 1; if (group_id() == 40 && n == rounds) out[1ull << 40] = v; }
+        for (u64 n = 0; n < rounds || group_id() >= 40; ++n) { v = v * 3 + 1; if (group_id() == 40 && n == rounds)
+        out[1ull << 40] = v; }
         out[global_id()] = v;
     }";
     with_threads("gfx90a", source, &[], |threads, bench| {

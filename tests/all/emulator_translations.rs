@@ -18,7 +18,9 @@ fn run(code: &str) -> Result<(), Box<Fault>> {
 
 fn too_early(code: &str) -> bool {
     match run(code) {
-        Err(fault) => matches!(&fault.kind, FaultKind::MissingWait { counter, overwritten: true, .. } if **counter == *"xcnt"),
+        Err(fault) => {
+            matches!(&fault.kind, FaultKind::MissingWait { counter, overwritten: true, .. } if **counter == *"xcnt")
+        }
         Ok(()) => false,
     }
 }
@@ -30,7 +32,9 @@ fn what_waits_for_translations() {
         return;
     }
     let xcnt = |count: i64| newer::words("gfx1250", "s_wait_xcnt", &[count]);
-    let piece = |between: &str| format!("v_mov_b32 v2, v1\nv_mov_b32 v3, 5\nglobal_store_b32 v2, v3, s[6:7]\n{between}\nv_mov_b32 v2, 0");
+    let piece = |between: &str| {
+        format!("v_mov_b32 v2, v1\nv_mov_b32 v3, 5\nglobal_store_b32 v2, v3, s[6:7]\n{between}\nv_mov_b32 v2, 0")
+    };
     for proof in [
         &*xcnt(0),
         "s_barrier_signal -1\ns_barrier_wait -1",
@@ -70,7 +74,8 @@ fn vector_memory_overwrites_what_vector_memory_reads() {
     run(&piece("global_load_b32 v2, v1, s[4:5]\ns_wait_loadcnt 0")).expect("in order");
     assert!(too_early(&piece("v_mov_b32 v9, 0\nds_load_b32 v2, v9")));
     // With error correction of registers a load of half a register writes all of it.
-    let half = "v_mov_b32 v2, v1\nv_mov_b32 v3, 5\nv_mov_b32 v9, 0\nds_store_b32 v9, v9\nglobal_store_b16 v2, v3, s[6:7]\n";
+    let half =
+        "v_mov_b32 v2, v1\nv_mov_b32 v3, 5\nv_mov_b32 v9, 0\nds_store_b32 v9, v9\nglobal_store_b16 v2, v3, s[6:7]\n";
     assert!(too_early(&format!("{half}ds_load_u16_d16_hi v3, v9")));
 }
 

@@ -1,7 +1,9 @@
 //! Analyses of code of each generation: listings that LLVM 22 assembled.
 
 use wavetap::cfg::Cfg;
-use wavetap::dataflow::{Certainty, Definition, Definitions, Liveness, Operation, RegSet, Summaries, WaitSummaries, Waits};
+use wavetap::dataflow::{
+    Certainty, Definition, Definitions, Liveness, Operation, RegSet, Summaries, WaitSummaries, Waits,
+};
 use wavetap::entity::InstId;
 use wavetap::isa::{Counter, Reg, Target};
 use wavetap::kernel::{Body, BodyKind, CallTarget, Flow, Image, Neighbours};
@@ -87,13 +89,25 @@ fn null_is_no_register_and_both_operations_of_a_pair_read_before_either_writes()
 #[test]
 fn registers_above_v255_and_the_program_counter_of_gfx1250() {
     let gfx1250 = target("gfx1250", 32);
-    // s_set_vgpr_msb 0x41; v_add_f32 v1, v2, v3; s_get_pc_i64 s[4:5]; s_add_nc_u64 s[4:5], s[4:5], 16; s_set_pc_i64 s[4:5];
-    // two words that are none; s_add_pc_i64 8; two more; s_endpgm
-    let words =
-        [0xbf86_0041, 0x0602_0702, 0xbe84_4700, 0xa984_9004, 0xbe80_4804, u32::MAX, u32::MAX, 0xbe80_4b88, u32::MAX, u32::MAX, GFX11_END];
+    // s_set_vgpr_msb 0x41; v_add_f32 v1, v2, v3; s_get_pc_i64 s[4:5]; s_add_nc_u64 s[4:5], s[4:5], 16; s_set_pc_i64
+    // s[4:5]; two words that are none; s_add_pc_i64 8; two more; s_endpgm
+    let words = [
+        0xbf86_0041,
+        0x0602_0702,
+        0xbe84_4700,
+        0xa984_9004,
+        0xbe80_4804,
+        u32::MAX,
+        u32::MAX,
+        0xbe80_4b88,
+        u32::MAX,
+        u32::MAX,
+        GFX11_END,
+    ];
     let body = kernel(gfx1250, &words);
     let add = InstId(1);
-    let vectors: Vec<Reg> = body.reads(add).filter(|reg| *reg == Reg::vector(258, 1) || *reg == Reg::vector(3, 1)).collect();
+    let vectors: Vec<Reg> =
+        body.reads(add).filter(|reg| *reg == Reg::vector(258, 1) || *reg == Reg::vector(3, 1)).collect();
     assert_eq!(vectors, [Reg::vector(258, 1), Reg::vector(3, 1)]);
     assert!(body.writes(add).any(|reg| reg == Reg::vector(257, 1)));
     let jump = body.ids().find(|id| body.inst(*id).name() == "s_set_pc_i64").expect("a jump");
@@ -107,7 +121,8 @@ fn registers_above_v255_and_the_program_counter_of_gfx1250() {
 #[test]
 fn calls_by_literals_of_64_bits() {
     let gfx1250 = target("gfx1250", 32);
-    // s_get_pc_i64 s[0:1]; s_add_nc_u64 s[0:1], s[0:1], 24; s_swap_pc_i64 s[30:31], s[0:1]; s_endpgm; two words that are none; s_endpgm
+    // s_get_pc_i64 s[0:1]; s_add_nc_u64 s[0:1], s[0:1], 24; s_swap_pc_i64 s[30:31], s[0:1]; s_endpgm; two words that
+    // are none; s_endpgm
     let distance = 28_u32;
     let words = [0xbe80_4700, 0xa980_fe00, distance, 0, 0xbe9e_4900, GFX11_END, u32::MAX, u32::MAX, GFX11_END];
     let body = kernel(gfx1250, &words);
@@ -115,7 +130,8 @@ fn calls_by_literals_of_64_bits() {
     assert_eq!(body.flow(call), Flow::Call(CallTarget::Known(START + 4 + u64::from(distance))));
     // Back, to the same place.
     let back = -12_i64 as u64;
-    let words = [GFX11_END, u32::MAX, 0xbe80_4700, 0xa980_fe00, back as u32, (back >> 32) as u32, 0xbe9e_4900, GFX11_END];
+    let words =
+        [GFX11_END, u32::MAX, 0xbe80_4700, 0xa980_fe00, back as u32, (back >> 32) as u32, 0xbe9e_4900, GFX11_END];
     let code: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
     let mut image = Image::new();
     image.add_code(START, &code);
@@ -127,10 +143,23 @@ fn calls_by_literals_of_64_bits() {
 #[test]
 fn gfx12_waits_clauses_and_barriers() {
     let gfx1200 = target("gfx1200", 32);
-    // s_clause 1; global_load_b32 v0, v1, s[0:1]; global_load_b32 v2, v1, s[0:1] offset:4; s_wait_loadcnt 1; v_mov_b32 v3, v0;
-    // s_barrier_signal_isfirst -1; s_barrier_wait -1; s_cselect_b32 s0, 1, 0; s_endpgm
-    let words =
-        [0xbf85_0001, 0xee05_0000, 0, 1, 0xee05_0000, 2, 0x401, 0xbfc0_0001, 0x7e06_0300, 0xbe80_4fc1, 0xbf94_ffff, 0x9800_8081, GFX11_END];
+    // s_clause 1; global_load_b32 v0, v1, s[0:1]; global_load_b32 v2, v1, s[0:1] offset:4; s_wait_loadcnt 1; v_mov_b32
+    // v3, v0; s_barrier_signal_isfirst -1; s_barrier_wait -1; s_cselect_b32 s0, 1, 0; s_endpgm
+    let words = [
+        0xbf85_0001,
+        0xee05_0000,
+        0,
+        1,
+        0xee05_0000,
+        2,
+        0x401,
+        0xbfc0_0001,
+        0x7e06_0300,
+        0xbe80_4fc1,
+        0xbf94_ffff,
+        0x9800_8081,
+        GFX11_END,
+    ];
     let body = kernel(gfx1200, &words);
     let neighbours = Neighbours::of(&body);
     assert_eq!(neighbours.clauses().len(), 1);
@@ -150,14 +179,25 @@ fn gfx12_waits_clauses_and_barriers() {
 #[test]
 fn gfx10_stores_have_a_counter_and_a_register_hides_the_count() {
     let gfx1030 = target("gfx1030", 32);
-    // global_store_dword v0, v1, s[0:1]; global_atomic_add v0, v1, v2, s[0:1] glc; global_atomic_add v1, v2, s[0:1]; s_waitcnt_vscnt s5, 0;
-    // s_waitcnt_vscnt null, 0; s_waitcnt vmcnt(0); s_endpgm
-    let words =
-        [0xdc70_8000, 0x0000_0100, 0xdcc9_8000, 0x0000_0201, 0xdcc8_8000, 0x0000_0201, 0xbb85_0000, 0xbbfd_0000, 0xbf8c_3f70, 0xbf81_0000];
+    // global_store_dword v0, v1, s[0:1]; global_atomic_add v0, v1, v2, s[0:1] glc; global_atomic_add v1, v2, s[0:1];
+    // s_waitcnt_vscnt s5, 0; s_waitcnt_vscnt null, 0; s_waitcnt vmcnt(0); s_endpgm
+    let words = [
+        0xdc70_8000,
+        0x0000_0100,
+        0xdcc9_8000,
+        0x0000_0201,
+        0xdcc8_8000,
+        0x0000_0201,
+        0xbb85_0000,
+        0xbbfd_0000,
+        0xbf8c_3f70,
+        0xbf81_0000,
+    ];
     let body = kernel(gfx1030, &words);
     let (cfg, summaries) = (Cfg::build(&body), WaitSummaries::none());
     let waits = Waits::compute(&body, &cfg, &summaries);
-    let pending = |id: u32, counter| waits.pending(InstId(id), counter).iter().map(|each| each.operation).collect::<Vec<_>>();
+    let pending =
+        |id: u32, counter| waits.pending(InstId(id), counter).iter().map(|each| each.operation).collect::<Vec<_>>();
     let inst = |id: u32| Operation::Inst(InstId(id));
     for before_wait in [3, 4] {
         assert_eq!(pending(before_wait, Counter::Vs), [inst(0), inst(2)], "the count in s5 is not known");

@@ -1,4 +1,5 @@
-//! Image instructions of gfx10 and later: the registers that they read and write, and what counts them. The words are LLVM's assembler's.
+//! Image instructions of gfx10 and later: the registers that they read and write, and what counts them. The words are
+//! LLVM's assembler's.
 
 use wavetap::cfg::Cfg;
 use wavetap::dataflow::{Liveness, RegSet, Summaries};
@@ -31,8 +32,22 @@ const CASES: [Case; 16] = [
     Case {
         target: "gfx1030",
         dwords: &[0xf0ec_0f16, 0x0082_040a, 0x0e03_0c01, 0x1207_1005, 0x0022_201e],
-        text: "image_sample_c_d_cl_o v[4:7], [v10, v1, v12, v3, v14, v5, v16, v7, v18, v30, v32, v34], s[8:15], s[16:19] dmask:0xf dim:SQ_RSRC_IMG_3D",
-        reads: &[(10, 1), (1, 1), (12, 1), (3, 1), (14, 1), (5, 1), (16, 1), (7, 1), (18, 1), (30, 1), (32, 1), (34, 1)],
+        text: "image_sample_c_d_cl_o v[4:7], [v10, v1, v12, v3, v14, v5, v16, v7, v18, v30, v32, v34], s[8:15], \
+            s[16:19] dmask:0xf dim:SQ_RSRC_IMG_3D",
+        reads: &[
+            (10, 1),
+            (1, 1),
+            (12, 1),
+            (3, 1),
+            (14, 1),
+            (5, 1),
+            (16, 1),
+            (7, 1),
+            (18, 1),
+            (30, 1),
+            (32, 1),
+            (34, 1),
+        ],
         writes: &[(4, 4)],
         counters: Counters::VM,
     },
@@ -207,7 +222,9 @@ fn what_no_dimension_has_is_malformed() {
         assert!(isa::decode(gfx1030, &word(CASES[1].dwords)[..bytes]).is_err(), "{bytes} bytes");
     }
     // gfx90a has image_load and no image_sample with a bias; gfx1250 has no images.
-    let names = |target: &str| isa::variants(Target::by_name(target).expect("a target")).map(|row| row.name).collect::<Vec<_>>();
+    let names = |target: &str| {
+        isa::variants(Target::by_name(target).expect("a target")).map(|row| row.name).collect::<Vec<_>>()
+    };
     assert!(names("gfx90a").contains(&"image_load") && !names("gfx90a").contains(&"image_sample_b"));
     assert!(!names("gfx1250").iter().any(|name| name.starts_with("image_")));
 }

@@ -3,7 +3,8 @@
 use crate::random::Random;
 use wavetap::error::Kind;
 use wavetap::isa::{
-    self, Access, Branch, Coding, Condition, Counter, Counters, Flags, Implicit, Inst, Memory, Reg, RegFile, Role, Target, Value, WaitCount,
+    self, Access, Branch, Coding, Condition, Counter, Counters, Flags, Implicit, Inst, Memory, Reg, RegFile, Role,
+    Target, Value, WaitCount,
 };
 
 fn target(name: &str) -> Target {
@@ -61,7 +62,11 @@ fn random_words_decode_to_themselves_or_are_malformed() {
                             RegFile::Vector if target.has_vgpr_msb() => 256 + u16::from(reg.dwords) - 1,
                             _ => 256,
                         };
-                        assert!(reg.dwords > 0 && reg.first + u16::from(reg.dwords) <= limit, "{reg:?} of {}", inst.variant.mnemonic);
+                        assert!(
+                            reg.dwords > 0 && reg.first + u16::from(reg.dwords) <= limit,
+                            "{reg:?} of {}",
+                            inst.variant.mnemonic
+                        );
                     }
                 }
                 Err(error) => {
@@ -112,7 +117,9 @@ fn vector_instructions_read_exec_and_what_is_tied() {
     assert!(inst("gfx906", &[0x0000_0501]).variant.implicit_reads.contains(Implicit::VCC));
     // v_addc_co_u32_e32 v0, vcc, v1, v2, vcc
     let carry = inst("gfx906", &[0x3800_0501]);
-    assert!(carry.variant.implicit_reads.contains(Implicit::VCC) && carry.variant.implicit_writes.contains(Implicit::VCC));
+    assert!(
+        carry.variant.implicit_reads.contains(Implicit::VCC) && carry.variant.implicit_writes.contains(Implicit::VCC)
+    );
     // v_cmpx_eq_u32_e64 s[4:5], v1, v2 writes EXEC beside its destination.
     let compare = inst("gfx90a", &[0xd0da_0004, 0x0002_0501]);
     assert_eq!((compare.name(), sorted(compare.writes())), ("v_cmpx_eq_u32", vec![s(4, 2), Reg::EXEC]));
@@ -139,7 +146,10 @@ fn a_part_that_stays_counts_as_read() {
 fn memory_instructions_tell_what_they_access_and_count() {
     // global_load_dwordx2 v[0:1], v2, s[4:5] offset:16 glc
     let load = inst("gfx90a", &[0xdc55_8010, 0x0004_0002]);
-    assert_eq!((load.variant.memory, load.variant.memory_bytes, load.variant.counters), (Memory::Global, 8, Counters::VM));
+    assert_eq!(
+        (load.variant.memory, load.variant.memory_bytes, load.variant.counters),
+        (Memory::Global, 8, Counters::VM)
+    );
     assert_eq!((load.modifiers.offset, load.modifiers.glc, load.operands[0].dwords), (16, true, 2));
     assert_eq!(isa::print(target("gfx90a"), &load), "global_load_dwordx2 v[0:1], v2, s[4:5] offset:16 glc");
     // The same bits on gfx942, where the bit has another name.
@@ -151,7 +161,9 @@ fn memory_instructions_tell_what_they_access_and_count() {
     assert_eq!((scalar.operands[0].value, scalar.modifiers.offset), (Value::Reg(s(16, 16)), 0x40));
     // An atomic that returns: buffer_atomic_add v0, off, s[4:7], 0 glc
     let atomic = inst("gfx906", &[0xe108_4000, 0x8001_0000]);
-    assert!(atomic.variant.flags.contains(Flags::ATOMIC | Flags::RETURNS) && atomic.operands[0].access == Access::ReadWrite);
+    assert!(
+        atomic.variant.flags.contains(Flags::ATOMIC | Flags::RETURNS) && atomic.operands[0].access == Access::ReadWrite
+    );
 }
 
 #[test]
@@ -214,13 +226,22 @@ fn every_row_makes_sense() {
                 assert_eq!(bits.mask() & taken & !variant.mask, 0, "{what}: {modifier:?} overlaps");
                 taken |= bits.mask() & !variant.mask;
             }
-            // Lane accesses name their lane and tensors are copied once for a wave, so it does not matter which lanes are active.
-            let any_lane = ["v_readlane_b32", "v_writelane_b32", "tensor_load_to_lds", "tensor_store_from_lds"].contains(&variant.name);
-            let vector = variant.flags.contains(Flags::VALU) || !matches!(variant.memory, Memory::None | Memory::Scalar | Memory::Message);
-            assert!(!vector || any_lane || variant.implicit_reads.contains(Implicit::EXEC), "{what}: does not read EXEC");
+            // Lane accesses name their lane and tensors are copied once for a wave, so it does not matter which lanes
+            // are active.
+            let any_lane = ["v_readlane_b32", "v_writelane_b32", "tensor_load_to_lds", "tensor_store_from_lds"]
+                .contains(&variant.name);
+            let vector = variant.flags.contains(Flags::VALU)
+                || !matches!(variant.memory, Memory::None | Memory::Scalar | Memory::Message);
+            assert!(
+                !vector || any_lane || variant.implicit_reads.contains(Implicit::EXEC),
+                "{what}: does not read EXEC"
+            );
             let latency = target.latency(variant.latency);
             assert!(latency.min <= latency.typical && latency.typical <= latency.max, "{what}: {latency:?}");
-            assert!(variant.operands.iter().filter(|spec| spec.role == Role::Vdst).count() <= 1, "{what}: two destinations");
+            assert!(
+                variant.operands.iter().filter(|spec| spec.role == Role::Vdst).count() <= 1,
+                "{what}: two destinations"
+            );
         }
         assert!(rows > 1500, "{} has {rows} rows", target.name());
     }
@@ -231,13 +252,19 @@ fn every_row_makes_sense() {
 fn runs_of_vector_registers_across_v256() {
     let cases: &[(&[u32], Role, Reg, &str)] = &[
         (&[0xdbf0_1280, 0xfe00_0083], Role::Vdst, v(254, 4), "ds_load_tr16_b128 v[254:257], v131 offset:4736"),
-        (&[0xcc60_0068, 0x1da3_55fa], Role::Src0, v(250, 8), "v_wmma_f32_16x16x32_f16 v[104:111], v[250:257], v[170:177], v[104:111]"),
+        (
+            &[0xcc60_0068, 0x1da3_55fa],
+            Role::Src0,
+            v(250, 8),
+            "v_wmma_f32_16x16x32_f16 v[104:111], v[250:257], v[170:177], v[104:111]",
+        ),
         (&[0xee05_c000, 0x0000_00fe, 0], Role::Vdst, v(254, 4), "global_load_b128 v[254:257], v0, s[0:1]"),
     ];
     for target in ["gfx1250", "gfx1251"] {
         for (dwords, role, reg, text) in cases {
             let inst = inst(target, dwords);
-            let operand = inst.operands.iter().find(|operand| operand.reg() == Some(*reg)).unwrap_or_else(|| panic!("{inst:?}"));
+            let operand =
+                inst.operands.iter().find(|operand| operand.reg() == Some(*reg)).unwrap_or_else(|| panic!("{inst:?}"));
             assert!(operand.role == *role || *role == Role::Vdst, "{:?}", operand.role);
             assert_eq!(isa::print(self::target(target), &inst), *text);
         }

@@ -1,5 +1,5 @@
-//! `docs/reference/memory-scopes.md`, row by row: what the compiler waits for at a release of each scope, that kernels which rely on that give the right results on every
-//! seed, and that those from which a wait was taken away do not.
+//! `docs/reference/memory-scopes.md`, row by row: what the compiler waits for at a release of each scope, that kernels
+//! which rely on that give the right results on every seed, and that those from which a wait was taken away do not.
 
 use std::path::Path;
 use std::process::Command;
@@ -11,7 +11,8 @@ struct Row {
     target: &'static str,
     flags: &'static [&'static str],
     apart: bool,
-    /// The compiler waits for everything before `s_barrier`, as a wave that waits there cannot take an exception (`FeatureBackOffBarrier` is missing).
+    /// The compiler waits for everything before `s_barrier`, as a wave that waits there cannot take an exception
+    /// (`FeatureBackOffBarrier` is missing).
     waits_at_barrier: bool,
     has_lds: bool,
 }
@@ -63,7 +64,8 @@ typedef unsigned u32;
 #define SHARED __local
 #define DEVICE static inline
 #endif
-#define RELEASE(scope) __asm__ volatile("; release" ::: "memory"); __builtin_amdgcn_fence(__ATOMIC_RELEASE, scope); __asm__ volatile("; released" ::: "memory")
+#define RELEASE(scope) __asm__ volatile("; release" ::: "memory"); \
+    __builtin_amdgcn_fence(__ATOMIC_RELEASE, scope); __asm__ volatile("; released" ::: "memory")
 #define ACQUIRE(scope) __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, scope)
 #define SET(at, scope) __scoped_atomic_store_n(at, 1, __ATOMIC_RELAXED, scope)
 #define ADD(at, scope) __scoped_atomic_fetch_add(at, 1, __ATOMIC_RELAXED, scope)
@@ -87,11 +89,13 @@ KERNEL twice(GLOBAL u32 *data, GLOBAL u32 *flag, GLOBAL u32 *out) {
 }
 KERNEL by_flag(GLOBAL u32 *data, GLOBAL u32 *flag, GLOBAL u32 *out) {
     if (T < WAVE) { data[T] = 1 + T; RELEASE("workgroup"); if (T == 0) SET(flag, __MEMORY_SCOPE_WRKGRP); }
-    else if (T < 2 * WAVE) { AWAIT(flag, __MEMORY_SCOPE_WRKGRP) ACQUIRE("workgroup"); out[T - WAVE] = data[2 * WAVE - 1 - T]; }
+    else if (T < 2 * WAVE) { AWAIT(flag, __MEMORY_SCOPE_WRKGRP) ACQUIRE("workgroup");
+    out[T - WAVE] = data[2 * WAVE - 1 - T]; }
 }
 KERNEL by_atomic(GLOBAL u32 *data, GLOBAL u32 *flag, GLOBAL u32 *out) {
     if (T < WAVE) { data[T] = 1 + T; RELEASE("workgroup"); if (T == 0) ADD(flag, __MEMORY_SCOPE_WRKGRP); }
-    else if (T < 2 * WAVE) { AWAIT(flag, __MEMORY_SCOPE_WRKGRP) ACQUIRE("workgroup"); out[T - WAVE] = data[2 * WAVE - 1 - T]; }
+    else if (T < 2 * WAVE) { AWAIT(flag, __MEMORY_SCOPE_WRKGRP) ACQUIRE("workgroup");
+    out[T - WAVE] = data[2 * WAVE - 1 - T]; }
 }
 #ifndef SPLIT
 KERNEL by_lds(GLOBAL u32 *data, GLOBAL u32 *flag, GLOBAL u32 *out) {
@@ -99,21 +103,25 @@ KERNEL by_lds(GLOBAL u32 *data, GLOBAL u32 *flag, GLOBAL u32 *out) {
     if (T == 0) here = 0;
     RELEASE("workgroup"); __builtin_amdgcn_s_barrier(); ACQUIRE("workgroup");
     if (T < WAVE) { data[T] = 1 + T; RELEASE("workgroup"); if (T == 0) SET(&here, __MEMORY_SCOPE_WRKGRP); }
-    else if (T < 2 * WAVE) { AWAIT(&here, __MEMORY_SCOPE_WRKGRP) ACQUIRE("workgroup"); out[T - WAVE] = data[2 * WAVE - 1 - T]; }
+    else if (T < 2 * WAVE) { AWAIT(&here, __MEMORY_SCOPE_WRKGRP) ACQUIRE("workgroup");
+    out[T - WAVE] = data[2 * WAVE - 1 - T]; }
 }
 // LDS is handed over by a flag in memory.
 KERNEL lds_by_flag(GLOBAL u32 *data, GLOBAL u32 *flag, GLOBAL u32 *out) {
     SHARED u32 tile[64];
     if (T < WAVE) { tile[T] = 1 + T; RELEASE("workgroup"); if (T == 0) SET(flag, __MEMORY_SCOPE_WRKGRP); }
-    else if (T < 2 * WAVE) { AWAIT(flag, __MEMORY_SCOPE_WRKGRP) ACQUIRE("workgroup"); out[T - WAVE] = tile[2 * WAVE - 1 - T]; }
+    else if (T < 2 * WAVE) { AWAIT(flag, __MEMORY_SCOPE_WRKGRP) ACQUIRE("workgroup");
+    out[T - WAVE] = tile[2 * WAVE - 1 - T]; }
 }
 KERNEL lds_by_atomic(GLOBAL u32 *data, GLOBAL u32 *flag, GLOBAL u32 *out) {
     SHARED u32 tile[64];
     if (T < WAVE) { tile[T] = 1 + T; RELEASE("workgroup"); if (T == 0) ADD(flag, __MEMORY_SCOPE_WRKGRP); }
-    else if (T < 2 * WAVE) { AWAIT(flag, __MEMORY_SCOPE_WRKGRP) ACQUIRE("workgroup"); out[T - WAVE] = tile[2 * WAVE - 1 - T]; }
+    else if (T < 2 * WAVE) { AWAIT(flag, __MEMORY_SCOPE_WRKGRP) ACQUIRE("workgroup");
+    out[T - WAVE] = tile[2 * WAVE - 1 - T]; }
 }
 #endif
-#define BETWEEN_GROUPS(name, scope, SIGNAL, memory_scope) KERNEL name(GLOBAL u32 *data, GLOBAL u32 *flag, GLOBAL u32 *out) { \
+#define BETWEEN_GROUPS(name, scope, SIGNAL, memory_scope) \
+    KERNEL name(GLOBAL u32 *data, GLOBAL u32 *flag, GLOBAL u32 *out) { \
     if (G == 0) { data[T] = 1 + T; RELEASE(scope); if (T == 0) SIGNAL(flag, memory_scope); } \
     else { AWAIT(flag, memory_scope) ACQUIRE(scope); out[T] = data[31 - T]; } \
 }
@@ -154,7 +162,9 @@ fn assembly(dir: &Path, row: &Row, language: Language) -> String {
     let (cpu, offload) = (format!("-mcpu={}", row.target), format!("--offload-arch={}", row.target));
     let mut arguments = vec!["-w", "-O2", "-S", "-nogpulib"];
     match language {
-        Language::Hip => arguments.extend(["-x", "hip", &offload, "--offload-device-only", "--no-gpu-bundle-output", "-nogpuinc"]),
+        Language::Hip => {
+            arguments.extend(["-x", "hip", &offload, "--offload-device-only", "--no-gpu-bundle-output", "-nogpuinc"])
+        }
         Language::OpenCl => arguments.extend(["-x", "cl", "-cl-std=CL2.0", "--target=amdgcn-amd-amdhsa", &cpu]),
     }
     arguments.extend(row.flags);
@@ -167,8 +177,17 @@ fn assemble(dir: &Path, row: &Row, text: &str) -> Vec<u8> {
     let [source, object, image] = ["k.s", "k.o", "k.co"].map(|name| dir.join(name));
     std::fs::write(&source, text).expect("written");
     let cpu = format!("-mcpu={}", row.target);
-    clang(&["-target", "amdgcn-amd-amdhsa", &cpu, "-c", source.to_str().expect("path"), "-o", object.to_str().expect("path")]);
-    let linked = Command::new("ld.lld-19").arg("-shared").arg(&object).arg("-o").arg(&image).status().expect("it starts");
+    clang(&[
+        "-target",
+        "amdgcn-amd-amdhsa",
+        &cpu,
+        "-c",
+        source.to_str().expect("path"),
+        "-o",
+        object.to_str().expect("path"),
+    ]);
+    let linked =
+        Command::new("ld.lld-19").arg("-shared").arg(&object).arg("-o").arg(&image).status().expect("it starts");
     assert!(linked.success());
     std::fs::read(image).expect("code object")
 }
@@ -219,11 +238,35 @@ struct Kernel {
 }
 
 const KERNELS: &[Kernel] = &[
-    Kernel { name: "by_barrier", groups: 1, group: 128, expected: |_| (0..128).map(|n| 128 - n).collect(), within: true },
+    Kernel {
+        name: "by_barrier",
+        groups: 1,
+        group: 128,
+        expected: |_| (0..128).map(|n| 128 - n).collect(),
+        within: true,
+    },
     Kernel { name: "twice", groups: 1, group: 128, expected: |_| (0..128).map(|n| 128 - n).collect(), within: true },
-    Kernel { name: "by_flag", groups: 1, group: 128, expected: |wave| (0..wave as u32).map(|n| wave as u32 - n).collect(), within: true },
-    Kernel { name: "by_atomic", groups: 1, group: 128, expected: |wave| (0..wave as u32).map(|n| wave as u32 - n).collect(), within: true },
-    Kernel { name: "by_lds", groups: 1, group: 128, expected: |wave| (0..wave as u32).map(|n| wave as u32 - n).collect(), within: true },
+    Kernel {
+        name: "by_flag",
+        groups: 1,
+        group: 128,
+        expected: |wave| (0..wave as u32).map(|n| wave as u32 - n).collect(),
+        within: true,
+    },
+    Kernel {
+        name: "by_atomic",
+        groups: 1,
+        group: 128,
+        expected: |wave| (0..wave as u32).map(|n| wave as u32 - n).collect(),
+        within: true,
+    },
+    Kernel {
+        name: "by_lds",
+        groups: 1,
+        group: 128,
+        expected: |wave| (0..wave as u32).map(|n| wave as u32 - n).collect(),
+        within: true,
+    },
     Kernel {
         name: "lds_by_flag",
         groups: 1,
@@ -239,9 +282,27 @@ const KERNELS: &[Kernel] = &[
         within: true,
     },
     Kernel { name: "agent_flag", groups: 2, group: 32, expected: |_| (0..32).map(|n| 32 - n).collect(), within: false },
-    Kernel { name: "agent_atomic", groups: 2, group: 32, expected: |_| (0..32).map(|n| 32 - n).collect(), within: false },
-    Kernel { name: "system_flag", groups: 2, group: 32, expected: |_| (0..32).map(|n| 32 - n).collect(), within: false },
-    Kernel { name: "system_atomic", groups: 2, group: 32, expected: |_| (0..32).map(|n| 32 - n).collect(), within: false },
+    Kernel {
+        name: "agent_atomic",
+        groups: 2,
+        group: 32,
+        expected: |_| (0..32).map(|n| 32 - n).collect(),
+        within: false,
+    },
+    Kernel {
+        name: "system_flag",
+        groups: 2,
+        group: 32,
+        expected: |_| (0..32).map(|n| 32 - n).collect(),
+        within: false,
+    },
+    Kernel {
+        name: "system_atomic",
+        groups: 2,
+        group: 32,
+        expected: |_| (0..32).map(|n| 32 - n).collect(),
+        within: false,
+    },
     Kernel { name: "tickets", groups: 3, group: 128, expected: |_| vec![3 * 128 * 129 / 2], within: false },
 ];
 
@@ -274,7 +335,11 @@ fn check(row: &Row, language: Language) {
                 let without = assemble(dir.path(), row, &without_lds_waits(&text));
                 let found = (0..SEEDS).find_map(|seed| run(row, &without, kernel, seed).err());
                 // Elsewhere a wait for the address of the flag may cover LDS.
-                assert!(row.target != "gfx90a" || found.is_some_and(|why| why.contains("race in LDS")), "{name} {}: no race", kernel.name);
+                assert!(
+                    row.target != "gfx90a" || found.is_some_and(|why| why.contains("race in LDS")),
+                    "{name} {}: no race",
+                    kernel.name
+                );
                 continue;
             }
             _ => !kernel.within || row.apart,
@@ -287,7 +352,8 @@ fn check(row: &Row, language: Language) {
         }
         let image = assemble(dir.path(), row, &without);
         let caught = (0..SEEDS).find_map(|seed| run(row, &image, kernel, seed).err());
-        let caught = caught.unwrap_or_else(|| panic!("{name} {}: nothing shows that {waits:?} is missing", kernel.name));
+        let caught =
+            caught.unwrap_or_else(|| panic!("{name} {}: nothing shows that {waits:?} is missing", kernel.name));
         println!("{name} {}: without {waits:?}: {}", kernel.name, caught.chars().take(150).collect::<String>());
     }
 }

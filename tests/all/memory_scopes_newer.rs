@@ -1,5 +1,5 @@
-//! Rows of `docs/reference/memory-scopes.md` that no compiler here makes code for (gfx950, gfx1250), and what compilers leave no hole for: kernels written by hand, with their
-//! waits and without.
+//! Rows of `docs/reference/memory-scopes.md` that no compiler here makes code for (gfx950, gfx1250), and what compilers
+//! leave no hole for: kernels written by hand, with their waits and without.
 
 use crate::emulated::{Bench, compiler_is_there, newer};
 use wavetap::emulator::{Fault, FaultKind};
@@ -41,7 +41,8 @@ const GFX950: Spelling = Spelling {
     apart: false,
 };
 
-const ALL: [Spelling; 4] = [Spelling { target: "gfx942", ..GFX950 }, GFX950, Spelling { target: "gfx1200", ..GFX12_5 }, GFX12_5];
+const ALL: [Spelling; 4] =
+    [Spelling { target: "gfx942", ..GFX950 }, GFX950, Spelling { target: "gfx1200", ..GFX12_5 }, GFX12_5];
 
 const GFX12_5: Spelling = Spelling {
     target: "gfx1250",
@@ -95,14 +96,18 @@ fn run_in(
 }
 
 /// Each wave stores what the other loads after the barrier.
-const BY_BARRIER: &str = "v_lshlrev_b32 v2, 2, v0\nv_xor_b32 v3, 0xMASK, v2\nv_mov_b32 v4, v0\nglobal_store_dword v2, v4, s[6:7] offset:3000\nSTORES\nBARRIER\n\
-                          global_load_dword v8, v3, s[6:7] offset:3000\nLOADS";
+const BY_BARRIER: &str = "v_lshlrev_b32 v2, 2, v0\nv_xor_b32 v3, 0xMASK, v2\nv_mov_b32 v4, v0\nglobal_store_dword v2, \
+    v4, s[6:7] offset:3000\nSTORES\nBARRIER\n\
+    global_load_dword v8, v3, s[6:7] offset:3000\nLOADS";
 /// The first workgroup stores data and then a flag that the second waits for; only that one has results.
-const BY_FLAG: &str = "v_lshlrev_b32 v2, 2, v0\nv_mov_b32 v4, v0\nv_mov_b32 v6, 0\nv_mov_b32 v7, 1\nGROUP\ns_cmp_eq_u32 s12, 0\ns_cbranch_scc0 .Lsecond\n\
-                       global_store_dword v2, v4, s[6:7] offset:3000\nRELEASE\nSTORES\nBARRIER\nglobal_store_dword v6, v7, s[6:7] offset:4092 SCOPE\n\
-                       s_mov_b32 exec_lo, 0\nHIGH\ns_branch .Lend\n.Lsecond:\n.Lpoll:\nglobal_load_dword v5, v6, s[6:7] offset:4092 SCOPE\nLOADS\n\
-                       v_readfirstlane_b32 s13, v5\ns_cmp_eq_u32 s13, 0\ns_cbranch_scc1 .Lpoll\nACQUIRE\nLOADS\n\
-                       global_load_dword v8, v2, s[6:7] offset:3000 SCOPE\nLOADS\n.Lend:";
+const BY_FLAG: &str = "v_lshlrev_b32 v2, 2, v0\nv_mov_b32 v4, v0\nv_mov_b32 v6, 0\nv_mov_b32 v7, 1\nGROUP\n\
+    s_cmp_eq_u32 s12, 0\ns_cbranch_scc0 .Lsecond\n\
+    global_store_dword v2, v4, s[6:7] offset:3000\nRELEASE\nSTORES\nBARRIER\nglobal_store_dword v6, v7, s[6:7] \
+    offset:4092 SCOPE\n\
+    s_mov_b32 exec_lo, 0\nHIGH\ns_branch .Lend\n.Lsecond:\n.Lpoll:\nglobal_load_dword v5, v6, s[6:7] offset:4092 \
+    SCOPE\nLOADS\n\
+    v_readfirstlane_b32 s13, v5\ns_cmp_eq_u32 s13, 0\ns_cbranch_scc1 .Lpoll\nACQUIRE\nLOADS\n\
+    global_load_dword v8, v2, s[6:7] offset:3000 SCOPE\nLOADS\n.Lend:";
 
 fn by_barrier(spelling: &Spelling) -> String {
     BY_BARRIER.replace("MASK", &format!("{:x}", 4 * spelling.lanes))
@@ -119,16 +124,22 @@ fn waves_of_a_workgroup_wait_where_they_share_no_cache() {
     }
     let dir = tempfile::tempdir().expect("directory");
     for spelling in &ALL {
-        let expected: Vec<u32> = (0..2 * u32::from(spelling.lanes)).map(|item| item ^ u32::from(spelling.lanes)).collect();
+        let expected: Vec<u32> =
+            (0..2 * u32::from(spelling.lanes)).map(|item| item ^ u32::from(spelling.lanes)).collect();
         let with = by_barrier(spelling);
-        let found = run_in(dir.path(), spelling, &with, 1, 0..8).unwrap_or_else(|fault| panic!("{}: {fault}", spelling.target));
+        let found =
+            run_in(dir.path(), spelling, &with, 1, 0..8).unwrap_or_else(|fault| panic!("{}: {fault}", spelling.target));
         assert!(found.iter().all(|found| *found == expected), "{}: {found:?}", spelling.target);
         let without = with.replace("STORES", "s_nop 0");
         if spelling.apart {
             let fault = run(spelling, &without, 1, 1).expect_err(spelling.target);
-            assert!(matches!(&fault.kind, FaultKind::MissingWait { register, .. } if register.starts_with("memory at")), "{fault}");
+            assert!(
+                matches!(&fault.kind, FaultKind::MissingWait { register, .. } if register.starts_with("memory at")),
+                "{fault}"
+            );
         } else {
-            let found = run_in(dir.path(), spelling, &without, 1, 0..8).unwrap_or_else(|fault| panic!("{}: {fault}", spelling.target));
+            let found = run_in(dir.path(), spelling, &without, 1, 0..8)
+                .unwrap_or_else(|fault| panic!("{}: {fault}", spelling.target));
             assert!(found.iter().all(|found| *found == expected), "{}: {found:?}", spelling.target);
         }
     }
@@ -143,15 +154,22 @@ fn workgroups_wait_before_a_flag() {
     for spelling in &ALL {
         let expected: Vec<u32> = (0..2 * u32::from(spelling.lanes)).collect();
         let with = by_flag(spelling);
-        let found = run_in(dir.path(), spelling, &with, 2, 0..12).unwrap_or_else(|fault| panic!("{}: {fault}", spelling.target));
+        let found = run_in(dir.path(), spelling, &with, 2, 0..12)
+            .unwrap_or_else(|fault| panic!("{}: {fault}", spelling.target));
         assert!(found.iter().all(|found| *found == expected), "{}: {found:?}", spelling.target);
         let without = with.replace("STORES", "s_nop 0");
-        let found = run_in(dir.path(), spelling, &without, 2, 0..SEEDS).unwrap_or_else(|fault| panic!("{}: {fault}", spelling.target));
-        assert!(found.iter().any(|found| *found != expected), "{}: no seed shows that the wait is missing", spelling.target);
+        let found = run_in(dir.path(), spelling, &without, 2, 0..SEEDS)
+            .unwrap_or_else(|fault| panic!("{}: {fault}", spelling.target));
+        assert!(
+            found.iter().any(|found| *found != expected),
+            "{}: no seed shows that the wait is missing",
+            spelling.target
+        );
     }
 }
 
-/// LDS does not depend on the mode of a workgroup: a write that was not waited for is a race, whether the other wave is on the same compute unit or on the other.
+/// LDS does not depend on the mode of a workgroup: a write that was not waited for is a race, whether the other wave is
+/// on the same compute unit or on the other.
 #[test]
 fn lds_is_waited_for_in_either_mode() {
     if !compiler_is_there() {
@@ -162,13 +180,19 @@ fn lds_is_waited_for_in_either_mode() {
         // FLAT: the address of LDS is its aperture and the offset.
         let write = match through_flat {
             false => "ds_write_b32 v2, v0",
-            true => "s_mov_b64 s[14:15], src_shared_base\nv_mov_b32 v13, s15\nv_mov_b32 v12, v2\nflat_store_dword v[12:13], v0",
+            true => {
+                "s_mov_b64 s[14:15], src_shared_base\nv_mov_b32 v13, s15\nv_mov_b32 v12, v2\nflat_store_dword \
+                    v[12:13], v0"
+            }
         };
         let (barrier, read) = match target.starts_with("gfx12") {
             true => ("s_barrier_signal -1\ns_barrier_wait -1", "s_wait_dscnt 0"),
             false => ("s_barrier", "s_waitcnt lgkmcnt(0)"),
         };
-        format!("v_lshlrev_b32 v2, 2, v0\nv_xor_b32 v3, {:#x}, v2\n{write}\n{wait}\n{barrier}\nds_read_b32 v8, v3\n{read}", 4 * lanes)
+        format!(
+            "v_lshlrev_b32 v2, 2, v0\nv_xor_b32 v3, {:#x}, v2\n{write}\n{wait}\n{barrier}\nds_read_b32 v8, v3\n{read}",
+            4 * lanes
+        )
     };
     let spelling = |target| Spelling { target, lanes: 32, ..GFX12_5 };
     for (target, wait, both) in [

@@ -6,13 +6,15 @@ use wavetap::code_object::CodeObject;
 use wavetap::offload_bundle::{Container, Input, Pointer};
 
 /// The least of a HIP runtime that a program needs to link.
-pub const STUB: &str = "int __hipRegisterFatBinary,__hipUnregisterFatBinary,__hipRegisterFunction,__hipRegisterVar,__hipPushCallConfiguration,\
+pub const STUB: &str = "int __hipRegisterFatBinary,\
+    __hipUnregisterFatBinary,__hipRegisterFunction,__hipRegisterVar,__hipPushCallConfiguration,\
     __hipPopCallConfiguration,hipLaunchKernel;";
 
 fn host(workshop: &Workshop, name: &str, flags: &[&str]) -> Vec<u8> {
     let stub = workshop.write("stub.c", STUB);
     workshop.run("cc", &["-shared", "-o", "libamdhip64.so", stub.to_str().expect("utf-8")]);
-    let mut all = vec!["--offload-arch=gfx906", "--offload-arch=gfx90a:xnack+", "--no-offload-new-driver", "-L.", "-lamdhip64"];
+    let mut all =
+        vec!["--offload-arch=gfx906", "--offload-arch=gfx90a:xnack+", "--no-offload-new-driver", "-L.", "-lamdhip64"];
     all.extend(BARE);
     all.extend(flags);
     workshop.compile(&(SOURCE.to_owned() + "\nint main() { return 0; }\n"), name, &all)
@@ -62,17 +64,24 @@ fn the_raw_section_and_clangs_own_unbundler() {
     let (whole, raw) = (Input::parse(&bytes).expect("parses"), Input::parse(&section).expect("parses"));
     assert_eq!(raw.container, Container::Bundles);
     assert_eq!(whole.bundles[0].entries, raw.bundles[0].entries);
-    let Some((true, _)) = crate::hip_compiler::tool("clang-offload-bundler-19", &["--version"], &workshop.path("")) else {
+    let Some((true, _)) = crate::hip_compiler::tool("clang-offload-bundler-19", &["--version"], &workshop.path(""))
+    else {
         eprintln!("SKIPPED the comparison with clang-offload-bundler-19: it is not installed");
         return;
     };
     let id = &raw.bundles[0].entries[2].id;
     let targets = format!("--targets={id}");
-    workshop.run("clang-offload-bundler-19", &["--unbundle", "--type=o", &targets, "--input=app.fatbin", "--output=out.co"]);
+    workshop.run(
+        "clang-offload-bundler-19",
+        &["--unbundle", "--type=o", &targets, "--input=app.fatbin", "--output=out.co"],
+    );
     assert_eq!(raw.bundles[0].entry_bytes(2), workshop.read("out.co"));
     let rewritten = raw.bundles[0].write_with(|index| (index == 1).then_some(&b"other"[..]));
     workshop.write("new.fatbin", &rewritten);
-    workshop.run("clang-offload-bundler-19", &["--unbundle", "--type=o", &targets, "--input=new.fatbin", "--output=new.co"]);
+    workshop.run(
+        "clang-offload-bundler-19",
+        &["--unbundle", "--type=o", &targets, "--input=new.fatbin", "--output=new.co"],
+    );
     assert_eq!(raw.bundles[0].entry_bytes(2), workshop.read("new.co"));
 }
 

@@ -10,11 +10,12 @@ use wavetap::offload_bundle::Input;
 /// Set by the long tests.
 const FULL: &str = "WAVETAP_FULL_TESTS";
 
-/// Every object parses, its metadata encodes to the same bytes, every kernel's registers are known; all are rewritten, merged and read back.
+/// Every object parses, its metadata encodes to the same bytes, every kernel's registers are known; all are rewritten,
+/// merged and read back.
 #[test]
 fn rocrand_is_taken_apart_and_put_together() {
-    let target =
-        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("target"), PathBuf::from);
+    let target = std::env::var_os("CARGO_TARGET_DIR")
+        .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("target"), PathBuf::from);
     let path = target.join("corpora/librocrand.so");
     if std::env::var_os(FULL).is_none() && !path.exists() {
         eprintln!("SKIPPED: {} is not there; the long tests fetch it", path.display());
@@ -42,8 +43,14 @@ fn rocrand_is_taken_apart_and_put_together() {
             descriptor.set_entry_byte_offset(plan.code_address().wrapping_sub(kernel.descriptor_address) as i64);
             descriptors.push((kernel.descriptor_address, descriptor));
         }
-        let changes =
-            Changes { code: &[0; 256], symbols: &[], descriptors: &descriptors, metadata: &encoded, control: &[0; 64], map: b"map" };
+        let changes = Changes {
+            code: &[0; 256],
+            symbols: &[],
+            descriptors: &descriptors,
+            metadata: &encoded,
+            control: &[0; 64],
+            map: b"map",
+        };
         replacements.push(Replacement { place: found.place, bytes: plan.finish(&changes).expect("written").into() });
     }
     assert_eq!(replacements.len(), 7);

@@ -1,6 +1,8 @@
-//! The timing model against what is known of machines: rates, latencies, conflicts and capacities, each by a kernel that depends on one of them.
+//! The timing model against what is known of machines: rates, latencies, conflicts and capacities, each by a kernel
+//! that depends on one of them.
 //!
-//! Expected numbers are written here, not taken from the tables: a change of the tables that moves them is a change that someone should see.
+//! Expected numbers are written here, not taken from the tables: a change of the tables that moves them is a change
+//! that someone should see.
 
 use crate::timed::{Kernel, assembler_is_there, changed, each, each_of, stalled};
 use wavetap::emulator::{StallReason, Timing};
@@ -16,7 +18,10 @@ fn chains_take_latencies_and_independent_operations_rates() {
     }
     let independent = |name: &str, width: u32| {
         let of = |n: u32| if width == 1 { format!("v{n}") } else { format!("v[{n}:{}]", n + 1) };
-        (0..8).map(|n| format!("{name} {}, {}, {}, {}", of(8 + 2 * n), of(2), of(4), of(6))).collect::<Vec<_>>().join("\n")
+        (0..8)
+            .map(|n| format!("{name} {}, {}, {}, {}", of(8 + 2 * n), of(2), of(4), of(6)))
+            .collect::<Vec<_>>()
+            .join("\n")
     };
     let single = ("v_fma_f32 v8, v8, v2, v4", independent("v_fma_f32", 1));
     let double = ("v_fma_f64 v[8:9], v[8:9], v[2:3], v[4:5]", independent("v_fma_f64", 2));
@@ -44,7 +49,12 @@ fn waves_of_64_take_two_passes_on_32_lanes() {
         return;
     }
     let of = |body: &'static str| {
-        each_of(&|times| Kernel::repeated("gfx1100", body, times).with(|k| k.lanes = 64), &[0; 64], 1, &Timing::default())
+        each_of(
+            &|times| Kernel::repeated("gfx1100", body, times).with(|k| k.lanes = 64),
+            &[0; 64],
+            1,
+            &Timing::default(),
+        )
     };
     assert_eq!(of("v_fma_f32 v8, v8, v2, v4"), 6.0);
     assert_eq!(of("v_fma_f32 v8, v7, v2, v4\n v_fma_f32 v9, v7, v2, v4"), 4.0);
@@ -61,13 +71,15 @@ fn transcendentals_and_matrix_operations_keep_their_units() {
     let mixed = "v_rcp_f32 v8, v2\n v_add_f32 v9, v2, v3\n v_add_f32 v10, v2, v3\n v_add_f32 v11, v2, v3";
     assert_eq!(each("gfx1100", mixed, &[0; 64]), 4.0);
     assert_eq!(each("gfx90a", mixed, &[0; 64]), 28.0);
-    // 32 x 32 x 8 multiplications and additions, at 1024 (CDNA 2) and 2048 (CDNA 3) operations a cycle and compute unit.
+    // 32 x 32 x 8 multiplications and additions, at 1024 (CDNA 2) and 2048 (CDNA 3) operations a cycle and compute
+    // unit.
     assert_eq!(each("gfx90a", "v_mfma_f32_32x32x8f16 a[0:15], v[2:3], v[4:5], a[16:31]", &[0; 64]), 64.0);
     assert_eq!(each("gfx942", "v_mfma_f32_32x32x8_f16 a[0:15], v[2:3], v[4:5], a[16:31]", &[0; 64]), 32.0);
     // Two blocks of 32 x 32 x 1 at 256 operations.
     assert_eq!(each("gfx90a", "v_mfma_f32_32x32x1f32 a[0:31], v2, v4, 0", &[0; 64]), 64.0);
     // Fifteen vector operations fit beside one of 64 cycles that takes a slot itself.
-    let beside = format!("v_mfma_f32_32x32x8f16 a[0:15], v[2:3], v[4:5], a[16:31]\n{}", "v_add_f32 v9, v2, v3\n".repeat(15));
+    let beside =
+        format!("v_mfma_f32_32x32x8f16 a[0:15], v[2:3], v[4:5], a[16:31]\n{}", "v_add_f32 v9, v2, v3\n".repeat(15));
     assert_eq!(each("gfx90a", &beside, &[0; 64]), 64.0);
     // WMMA is what the vector ALU does.
     assert_eq!(each("gfx1100", "v_wmma_f32_16x16x16_f16 v[8:15], v[16:23], v[24:31], v[32:39]", &[0; 64]), 32.0);
@@ -80,7 +92,13 @@ fn pointer_chases_take_the_latency_of_each_step() {
     }
     // One lane; the value that is read is the next address, 0.
     let lds = |times| {
-        Kernel::new("gfx90a", format!("s_mov_b64 exec, 1\n v_mov_b32 v2, 0\n{}", format!("ds_read_b32 v2, v2\n{WAIT_LDS}\n").repeat(times)))
+        Kernel::new(
+            "gfx90a",
+            format!(
+                "s_mov_b64 exec, 1\n v_mov_b32 v2, 0\n{}",
+                format!("ds_read_b32 v2, v2\n{WAIT_LDS}\n").repeat(times)
+            ),
+        )
     };
     assert_eq!(each_of(&lds, &[0; 64], 1, &Timing::default()), 68.0, "64 cycles, and the slot of the wait");
     assert_eq!(each_of(&lds, &[0; 64], 1, &changed(&["lds=100"])), 104.0);
@@ -97,12 +115,13 @@ fn pointer_chases_take_the_latency_of_each_step() {
 /// A list that goes through so many bytes in steps of 128, so many times around.
 fn around(target: &'static str, bytes: usize, timing: &Timing) -> f64 {
     const STEP: usize = 128;
-    let memory: Vec<u32> = (0..bytes / 4).map(|n| if 4 * n % STEP == 0 { ((4 * n + STEP) % bytes) as u32 } else { 0 }).collect();
+    let memory: Vec<u32> =
+        (0..bytes / 4).map(|n| if 4 * n % STEP == 0 { ((4 * n + STEP) % bytes) as u32 } else { 0 }).collect();
     let times = |rounds: usize| {
         let steps = rounds * bytes / STEP;
         let body = format!(
-            "s_mov_b64 exec, 1\n v_mov_b32 v2, 0\n s_mov_b32 s8, {steps}\nagain:\n global_load_dword v2, v2, s[4:5]\n s_sub_u32 s8, s8, 1\n \
-             s_cmp_lg_u32 s8, 0\n {WAIT_LOAD}\n s_cbranch_scc1 again"
+            "s_mov_b64 exec, 1\n v_mov_b32 v2, 0\n s_mov_b32 s8, {steps}\nagain:\n global_load_dword v2, v2, s[4:5]\n \
+                s_sub_u32 s8, s8, 1\n s_cmp_lg_u32 s8, 0\n {WAIT_LOAD}\n s_cbranch_scc1 again"
         );
         (Kernel::new(target, body).time(&memory, (1, 64), timing).cycles, steps)
     };
@@ -146,7 +165,11 @@ fn strides_of_powers_of_two_conflict_in_lds() {
     assert_eq!([2, 3, 4, 5, 6, 7].map(|shift| of("gfx1030", shift)), [1.0, 2.0, 4.0, 8.0, 16.0, 32.0]);
     let time = |stride: u32| {
         let body = format!("v_mul_u32_u24 v2, {stride}, v0\n ds_read_b32 v3, v2");
-        Kernel::new("gfx90a", body).with(|k| k.lds = 16384).time(&[0; 64], (1, 64), &Timing::default()).memory.lds_conflict_cycles
+        Kernel::new("gfx90a", body)
+            .with(|k| k.lds = 16384)
+            .time(&[0; 64], (1, 64), &Timing::default())
+            .memory
+            .lds_conflict_cycles
     };
     assert_eq!([4, 128, 132].map(time), [0, 62, 0], "a padded row has no conflicts");
 }
@@ -159,15 +182,18 @@ fn scattered_loads_take_a_line_each() {
     const LOAD: &str = "global_load_dword v3, v2, s[4:5]\n";
     let memory = vec![0; 1 << 14];
     let of = |shift: u32| {
-        let kernel =
-            |times: usize| Kernel::new("gfx90a", format!("v_lshlrev_b32 v2, {shift}, v0\n{LOAD}{WAIT_LOAD}\n{}", LOAD.repeat(times)));
+        let kernel = |times: usize| {
+            Kernel::new("gfx90a", format!("v_lshlrev_b32 v2, {shift}, v0\n{LOAD}{WAIT_LOAD}\n{}", LOAD.repeat(times)))
+        };
         each_of(&kernel, &memory, 1, &Timing::default())
     };
     // Lines of 64 bytes, one a cycle: 4, 8, 16, 32, 64 of them.
     assert_eq!([2, 3, 4, 5, 6].map(of), [4.0, 8.0, 16.0, 32.0, 64.0]);
     let counts = |shift: u32| {
-        let body =
-            format!("v_lshlrev_b32 v2, {shift}, v0\n global_load_dword v3, v2, s[4:5]\n {WAIT_LOAD}\n global_load_dword v3, v2, s[4:5]");
+        let body = format!(
+            "v_lshlrev_b32 v2, {shift}, v0\n global_load_dword v3, v2, s[4:5]\n {WAIT_LOAD}\n global_load_dword v3, \
+                v2, s[4:5]"
+        );
         let memory = Kernel::new("gfx90a", body).time(&memory, (1, 64), &Timing::default()).memory;
         (memory.l1_hits, memory.l1_misses)
     };
@@ -179,13 +205,20 @@ fn waves_hide_each_others_latency() {
     if !assembler_is_there() {
         return;
     }
-    let chase = Kernel::repeated("gfx90a", &format!("v_mov_b32 v2, 0\n global_load_dword v2, v2, s[4:5]\n{WAIT_LOAD}"), 100);
+    let chase =
+        Kernel::repeated("gfx90a", &format!("v_mov_b32 v2, 0\n global_load_dword v2, v2, s[4:5]\n{WAIT_LOAD}"), 100);
     let chase = chase.with(|k| k.lds = 0);
     let time = |waves: u32| chase.time(&[0; 64], (waves * 104, 64), &Timing::default());
     // All compute units have as many waves, so that there is one for each SIMD, then four.
     let (one, many) = (time(4), time(16));
     assert_eq!((one.most_waves, many.most_waves), (1, 4));
-    assert!(many.cycles < one.cycles * 3 / 2, "{} waves in {} cycles, four times as many in {}", 4, one.cycles, many.cycles);
+    assert!(
+        many.cycles < one.cycles * 3 / 2,
+        "{} waves in {} cycles, four times as many in {}",
+        4,
+        one.cycles,
+        many.cycles
+    );
     assert_eq!(
         many.instructions.values().map(|each| each.executions).sum::<u64>(),
         4 * one.instructions.values().map(|each| each.executions).sum::<u64>()
@@ -196,9 +229,19 @@ fn waves_hide_each_others_latency() {
     let (one, many) = (cycles(4), cycles(16));
     assert!(10 * many > 34 * one, "{one} {many}");
     // On RDNA dependent operations of five waves fill a SIMD.
-    let chain =
-        |waves: u16| each_of(&|times| Kernel::repeated("gfx1100", "v_fma_f32 v8, v8, v2, v4", times), &[0; 64], waves, &Timing::default());
-    assert_eq!([1, 4, 20, 32].map(chain), [5.0, 5.0, 5.0, 10.0], "of eight waves on a SIMD the five oldest fill it, then the others run");
+    let chain = |waves: u16| {
+        each_of(
+            &|times| Kernel::repeated("gfx1100", "v_fma_f32 v8, v8, v2, v4", times),
+            &[0; 64],
+            waves,
+            &Timing::default(),
+        )
+    };
+    assert_eq!(
+        [1, 4, 20, 32].map(chain),
+        [5.0, 5.0, 5.0, 10.0],
+        "of eight waves on a SIMD the five oldest fill it, then the others run"
+    );
 }
 
 #[test]
@@ -208,7 +251,8 @@ fn waits_for_counters_end_in_order_or_not() {
     }
     let memory = vec![0; 1 << 16];
     // The first load's line is there, the second one's is not.
-    let begin = "s_mov_b64 exec, 1\n v_mov_b32 v2, 0\n global_load_dword v3, v2, s[4:5]\n s_waitcnt vmcnt(0)\n v_mov_b32 v4, 0x8000\n";
+    let begin = "s_mov_b64 exec, 1\n v_mov_b32 v2, 0\n global_load_dword v3, v2, s[4:5]\n s_waitcnt vmcnt(0)\n \
+        v_mov_b32 v4, 0x8000\n";
     let of = |code: &str| Kernel::new("gfx90a", format!("{begin}{code}")).time(&memory, (1, 64), &Timing::default());
     let wait = |code: &str| stalled(&of(code), StallReason::Waitcnt) - stalled(&of("s_nop 0"), StallReason::Waitcnt);
     let near = wait("global_load_dword v5, v2, s[4:5]\n global_load_dword v6, v4, s[4:5]\n s_waitcnt vmcnt(1)");
@@ -241,7 +285,8 @@ fn barriers_wait_for_the_last_wave() {
     // gfx12's in two halves: what is done between them is not waited for.
     let split = |between: usize| {
         let body = format!(
-            "v_readfirstlane_b32 s8, v0\n s_cmp_lg_u32 s8, 0\n s_cbranch_scc1 meet\n{}meet:\n s_barrier_signal -1\n{}s_barrier_wait -1",
+            "v_readfirstlane_b32 s8, v0\n s_cmp_lg_u32 s8, 0\n s_cbranch_scc1 meet\n{}meet:\n s_barrier_signal -1\n\
+                {}s_barrier_wait -1",
             "v_fma_f32 v8, v8, v2, v4\n".repeat(200),
             "v_fma_f32 v9, v9, v2, v4\n".repeat(between)
         );
@@ -258,8 +303,9 @@ fn atomics_on_one_address_go_one_after_the_other() {
     }
     const ATOMIC: &str = "global_atomic_add v2, v3, s[4:5]\n";
     let of = |address: &str, timing: &Timing| {
-        let kernel =
-            |times: usize| Kernel::new("gfx90a", format!("{address}\n v_mov_b32 v3, 1\n{ATOMIC}{WAIT_LOAD}\n{}", ATOMIC.repeat(times)));
+        let kernel = |times: usize| {
+            Kernel::new("gfx90a", format!("{address}\n v_mov_b32 v3, 1\n{ATOMIC}{WAIT_LOAD}\n{}", ATOMIC.repeat(times)))
+        };
         each_of(&kernel, &[0; 64], 1, timing)
     };
     let usual = Timing::default();
@@ -268,15 +314,14 @@ fn atomics_on_one_address_go_one_after_the_other() {
     assert_eq!(of("v_mov_b32 v2, 0", &changed(&["atomic=5"])), 320.0);
     // LDS takes them one after the other, too.
     let lds = |address: &str| {
-        let kernel = |times: usize| Kernel::new("gfx90a", format!("{address}\n v_mov_b32 v3, 1\n{}", "ds_add_u32 v2, v3\n".repeat(times)));
+        let kernel = |times: usize| {
+            Kernel::new("gfx90a", format!("{address}\n v_mov_b32 v3, 1\n{}", "ds_add_u32 v2, v3\n".repeat(times)))
+        };
         each_of(&kernel, &[0; 64], 1, &Timing::default())
     };
     assert_eq!((lds("v_mov_b32 v2, 0"), lds("v_mov_b32 v2, v1")), (64.0, 4.0));
-    let (stats, memory) = Kernel::new("gfx90a", "v_mov_b32 v2, 0\n v_mov_b32 v3, 1\n global_atomic_add v2, v3, s[4:5]").run_on(
-        &[0; 4],
-        (16, 256),
-        Some(usual),
-    );
+    let (stats, memory) = Kernel::new("gfx90a", "v_mov_b32 v2, 0\n v_mov_b32 v3, 1\n global_atomic_add v2, v3, s[4:5]")
+        .run_on(&[0; 4], (16, 256), Some(usual));
     assert_eq!(memory[0], 4096);
     assert_eq!(stats.time.unwrap().memory.serialized_atomics, 64 * 63);
 }
@@ -286,7 +331,8 @@ fn an_override_moves_what_it_names_and_nothing_else() {
     if !assembler_is_there() {
         return;
     }
-    // For each class a kernel whose time is that class's latency, on a machine on which the others are known not to matter to it.
+    // For each class a kernel whose time is that class's latency, on a machine on which the others are known not to
+    // matter to it.
     let kernels = [
         ("valu32", "v_fma_f32 v8, v8, v2, v4"),
         ("valu_f64", "v_fma_f64 v[8:9], v[8:9], v[2:3], v[4:5]"),
@@ -299,8 +345,9 @@ fn an_override_moves_what_it_names_and_nothing_else() {
         ("barrier", "s_barrier"),
     ];
     for (name, body) in kernels {
-        let kernel =
-            |times: usize| Kernel::new("gfx90a", format!("v_mov_b32 v2, 0\n s_mov_b64 exec, 1\n{}", format!("{body}\n").repeat(times)));
+        let kernel = |times: usize| {
+            Kernel::new("gfx90a", format!("v_mov_b32 v2, 0\n s_mov_b64 exec, 1\n{}", format!("{body}\n").repeat(times)))
+        };
         let usual = each_of(&kernel, &[0; 64], 1, &Timing::default());
         for (other, _) in kernels {
             let found = each_of(&kernel, &[0; 64], 1, &changed(&[&format!("{other}=400")]));
@@ -331,6 +378,14 @@ fn what_is_waited_for_has_its_reason() {
         "to the next instruction: not taken, and eight cycles"
     );
     // Two waves on each of four SIMDs: one of them wins.
-    let two = Kernel::repeated("gfx1100", "v_add_f32 v8, v2, v3", 100).with(|k| k.lds = 0).time(&[0; 64], (1, 256), &Timing::default());
-    assert!((390..=440).contains(&stalled(&two, StallReason::ArbiterNotWin)), "{}", stalled(&two, StallReason::ArbiterNotWin));
+    let two = Kernel::repeated("gfx1100", "v_add_f32 v8, v2, v3", 100).with(|k| k.lds = 0).time(
+        &[0; 64],
+        (1, 256),
+        &Timing::default(),
+    );
+    assert!(
+        (390..=440).contains(&stalled(&two, StallReason::ArbiterNotWin)),
+        "{}",
+        stalled(&two, StallReason::ArbiterNotWin)
+    );
 }

@@ -1,4 +1,5 @@
-//! What must hold of modelled time whatever the kernel: random kernels, with loops, divergence, LDS, atomics and barriers.
+//! What must hold of modelled time whatever the kernel: random kernels, with loops, divergence, LDS, atomics and
+//! barriers.
 
 use std::num::NonZero;
 
@@ -6,7 +7,8 @@ use crate::random::Random;
 use crate::timed::{Kernel, assembler_is_there};
 use wavetap::emulator::Timing;
 
-/// One instruction, or a few. What is written to memory does not depend on the order of waves: sums by atomics, and what a lane works out by itself.
+/// One instruction, or a few. What is written to memory does not depend on the order of waves: sums by atomics, and
+/// what a lane works out by itself.
 fn instruction(random: &mut Random, lanes: u32) -> String {
     let [a, b, c] = std::array::from_fn(|_| 2 + random.below(8));
     let n = random.below(8);
@@ -29,7 +31,8 @@ fn instruction(random: &mut Random, lanes: u32) -> String {
         17 => format!("s_nop {n}"),
         18 => ["s_sleep 1", "s_barrier"][n % 2].into(),
         _ => format!(
-            "v_cmp_gt_u32 {vcc}, {}, v0\n s_and_saveexec_{wide} {mask}, {vcc}\n v_fma_f32 v{a}, v{b}, v{c}, v{a}\n global_load_dword v{b}, v1, s[4:5]\n s_mov_{wide} {exec}, {mask}",
+            "v_cmp_gt_u32 {vcc}, {}, v0\n s_and_saveexec_{wide} {mask}, {vcc}\n v_fma_f32 v{a}, v{b}, v{c}, v{a}\n \
+                global_load_dword v{b}, v1, s[4:5]\n s_mov_{wide} {exec}, {mask}",
             n * 9
         ),
     }
@@ -37,14 +40,16 @@ fn instruction(random: &mut Random, lanes: u32) -> String {
 
 fn kernel(random: &mut Random, target: &'static str, lanes: u32) -> Kernel {
     let mut body = String::from(
-        "v_mov_b32 v13, 0\n v_mov_b32 v14, 0x800\n s_add_u32 s6, s4, 0x4000\n s_addc_u32 s7, s5, 0\n s_mov_b32 s8, 3\n s_mov_b32 s9, 5\n",
+        "v_mov_b32 v13, 0\n v_mov_b32 v14, 0x800\n s_add_u32 s6, s4, 0x4000\n s_addc_u32 s7, s5, 0\n s_mov_b32 s8, 3\n \
+            s_mov_b32 s9, 5\n",
     );
     (2..12).for_each(|n| body += &format!("v_mov_b32 v{n}, {n}.0\n"));
     for label in 0..1 + random.below(3) {
         let many = 5 + random.below(25);
         let code: Vec<String> = (0..many).map(|_| instruction(random, lanes)).collect();
         body += &format!(
-            "s_mov_b32 s20, {}\nloop{label}:\n{}\n s_sub_u32 s20, s20, 1\n s_cmp_lg_u32 s20, 0\n s_cbranch_scc1 loop{label}\n",
+            "s_mov_b32 s20, {}\nloop{label}:\n{}\n s_sub_u32 s20, s20, 1\n s_cmp_lg_u32 s20, 0\n s_cbranch_scc1 \
+                loop{label}\n",
             1 + random.below(6),
             code.join("\n")
         );
@@ -82,15 +87,24 @@ fn random_kernels_keep_the_books() {
         let executed = with.trace.expect("traced").executed;
         let modelled: Vec<_> = time.instructions.iter().map(|(place, each)| (*place, each.executions)).collect();
         assert_eq!(modelled, executed.into_iter().collect::<Vec<_>>(), "{target}");
-        // All waves together are no longer there than each of them all the time, and not all of them one after the other.
+        // All waves together are no longer there than each of them all the time, and not all of them one after the
+        // other.
         assert!(time.wave_cycles <= time.cycles * with.waves, "{target}");
         assert!(time.instructions.values().all(|each| each.issued >= each.executions));
 
         // Samples: each wave's at its own cycles, all in order, none from outside.
         let expected = time.wave_cycles / u64::from(interval);
-        assert!((time.samples.len() as u64).abs_diff(expected) <= with.waves, "{} samples, {expected} expected", time.samples.len());
+        assert!(
+            (time.samples.len() as u64).abs_diff(expected) <= with.waves,
+            "{} samples, {expected} expected",
+            time.samples.len()
+        );
         assert!(time.samples.is_sorted_by_key(|sample| sample.cycle) && time.lost_samples == 0);
-        assert!(time.samples.iter().all(|sample| sample.cycle < time.cycles && time.instructions.contains_key(&sample.place)));
+        assert!(
+            time.samples
+                .iter()
+                .all(|sample| sample.cycle < time.cycles && time.instructions.contains_key(&sample.place))
+        );
     }
 }
 
@@ -100,12 +114,14 @@ fn samples_are_spread_as_the_cycles_are() {
     if !assembler_is_there() {
         return;
     }
-    let body = "v_mov_b32 v2, 0\n s_mov_b32 s8, 400\nagain:\n global_load_dword v2, v2, s[4:5]\n s_sub_u32 s8, s8, 1\n s_cmp_lg_u32 s8, 0\n s_waitcnt vmcnt(0)\n s_cbranch_scc1 again";
+    let body = "v_mov_b32 v2, 0\n s_mov_b32 s8, 400\nagain:\n global_load_dword v2, v2, s[4:5]\n s_sub_u32 s8, s8, 1\n \
+        s_cmp_lg_u32 s8, 0\n s_waitcnt vmcnt(0)\n s_cbranch_scc1 again";
     let timing = Timing { latencies: Vec::new(), sample_interval: NonZero::new(61), chance: None };
     let time = Kernel::new("gfx90a", body).time(&[0; 64], (8, 256), &timing);
     for (place, each) in &time.instructions {
         let cycles = each.issued + each.stalls();
-        let found = time.samples.iter().filter(|sample| sample.place == *place).count() as f64 / time.samples.len() as f64;
+        let found =
+            time.samples.iter().filter(|sample| sample.place == *place).count() as f64 / time.samples.len() as f64;
         let expected = cycles as f64 / time.wave_cycles as f64;
         assert!((found - expected).abs() < 0.03, "{place:?}: {found} of the samples, {expected} of the cycles");
     }

@@ -8,12 +8,14 @@ use wavetap::verify::check_files;
 /// Size of a program header (ELF, `Elf64_Phdr`).
 const HEADER: usize = 56;
 
-/// A sample without the header that says again where notes are, as executables of lld have none: the table then grows over the interpreter's name, which moves.
+/// A sample without the header that says again where notes are, as executables of lld have none: the table then grows
+/// over the interpreter's name, which moves.
 fn without_duplicate() -> Vec<u8> {
     let mut file = std::fs::read("hip-samples/bin/vectoradd").expect("a sample");
     let (offset, property) = {
         let elf = Elf::parse(&file).expect("an ELF file");
-        let property = elf.segments.iter().position(|segment| segment.kind == PT_GNU_PROPERTY).expect("a sample of GNU ld");
+        let property =
+            elf.segments.iter().position(|segment| segment.kind == PT_GNU_PROPERTY).expect("a sample of GNU ld");
         (elf.header.segments_offset as usize, property)
     };
     file[offset + property * HEADER..][..HEADER].fill(0);
@@ -29,11 +31,16 @@ fn interpreter(file: &[u8]) -> (usize, Vec<u8>) {
 #[test]
 fn the_name_of_the_interpreter_may_move_and_nothing_else() {
     let original = without_duplicate();
-    let mut rewritten = rewrite(&original, &Options { probes: vec![ProbeKind::Branches], ..Options::default() }).expect("rewritten").bytes;
+    let mut rewritten = rewrite(&original, &Options { probes: vec![ProbeKind::Branches], ..Options::default() })
+        .expect("rewritten")
+        .bytes;
     let ((was, name), (is, same)) = (interpreter(&original), interpreter(&rewritten));
     assert!(was != is && name == same, "{was:#x} {is:#x}");
     assert_eq!(check_files(&original, &rewritten).expect("readable").findings, []);
     rewritten[is] ^= 1;
     let findings = check_files(&original, &rewritten).expect("readable").findings;
-    assert!(findings.iter().any(|(_, finding)| finding.message.contains("an original segment was changed")), "{findings:?}");
+    assert!(
+        findings.iter().any(|(_, finding)| finding.message.contains("an original segment was changed")),
+        "{findings:?}"
+    );
 }

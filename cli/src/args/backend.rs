@@ -21,13 +21,16 @@ pub struct BackendArgs {
     /// What runs the kernels
     #[arg(long, value_enum, default_value_t = BackendChoice::Auto)]
     pub backend: BackendChoice,
-    /// Emulator: report what the hardware leaves undefined (missing waits and wait states, reads of undefined registers and LDS) as errors
+    /// Emulator: report what the hardware leaves undefined (missing waits and wait states, reads of undefined registers
+    /// and LDS) as errors
     #[arg(long)]
     pub strict: bool,
-    /// Emulator: continue after findings of the kinds uninitialised, lds-race, missing-wait, hazard, overread; report each place once, exit code 1. Other faults still end the run (implies --strict)
+    /// Emulator: continue after findings of the kinds uninitialised, lds-race, missing-wait, hazard, overread; report
+    /// each place once, exit code 1. Other faults still end the run (implies --strict)
     #[arg(long)]
     pub strict_continue: bool,
-    /// Emulator: continue after the findings that this file names, unreported. A line is KIND KERNEL, and ADDRESS if wanted: a kind as above or `*`; a name with `*` for any characters (implies --strict)
+    /// Emulator: continue after the findings that this file names, unreported. A line is KIND KERNEL, and ADDRESS if
+    /// wanted: a kind as above or `*`; a name with `*` for any characters (implies --strict)
     #[arg(long, value_name = "FILE")]
     pub suppressions: Option<PathBuf>,
     /// Emulator: seed of everything that is random (order of waves, undefined contents)
@@ -36,7 +39,8 @@ pub struct BackendArgs {
     /// Emulator: most wave-instructions that one dispatch may execute, after which the run ends (default: 50000000000)
     #[arg(long, value_name = "N")]
     pub fuel: Option<u64>,
-    /// Emulator: threads that the workgroups of a long dispatch are divided among (default: one for each core; --strict uses one)
+    /// Emulator: threads that the workgroups of a long dispatch are divided among (default: one for each core; --strict
+    /// uses one)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub threads: Option<u32>,
     /// Give this many records to the waves of a dispatch; more waves than that share them

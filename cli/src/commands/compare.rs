@@ -40,7 +40,8 @@ pub fn run(args: &CompareArgs, colour: ColorChoice) -> Result<ExitCode> {
     for mode in &args.modes {
         let name = mode_name(*mode);
         let place = folder.path().join(&name);
-        std::fs::create_dir(&place).map_err(|error| files::io(&place, "is a mode named twice? cannot make the folder", &error))?;
+        std::fs::create_dir(&place)
+            .map_err(|error| files::io(&place, "is a mode named twice? cannot make the folder", &error))?;
         let executable = place.join(app.path.file_name().unwrap_or("app".as_ref()));
         let options = Options {
             probes: vec![ProbeKind::Branches],
@@ -48,7 +49,8 @@ pub fn run(args: &CompareArgs, colour: ColorChoice) -> Result<ExitCode> {
             selection: args.select.selection(),
             ..Options::default()
         };
-        let selected = rewrite_to(&original, &app.path, &executable, &options).map_err(|error| launch::explain(&app, &original, error))?;
+        let selected = rewrite_to(&original, &app.path, &executable, &options)
+            .map_err(|error| launch::explain(&app, &original, error))?;
         if let Some(nothing) = nothing_selected(&original, &options, selected) {
             eprintln!("wavetap: {}: {nothing}", app.path.display());
             return Ok(ExitCode::from(DIFFERENT));
@@ -84,13 +86,18 @@ pub fn run(args: &CompareArgs, colour: ColorChoice) -> Result<ExitCode> {
     let compare = put_together(backend, &ended)?;
     output::emit(&args.report, colour, &compare, |compare, style| compare.render(style))?;
     output::say_refused(&compare.refused, &args.report);
-    Ok(if compare.problems.is_empty() && !lacks_something && !found { ExitCode::SUCCESS } else { ExitCode::from(DIFFERENT) })
+    Ok(if compare.problems.is_empty() && !lacks_something && !found {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(DIFFERENT)
+    })
 }
 
 fn put_together(backend: Backend, ended: &[Ended]) -> Result<Compare> {
     let (original, modes) = ended.split_first().ok_or_else(|| Error::internal("nothing was run"))?;
     let nothing = Profile::new(Origin::Counters, backend);
-    let outputs = modes.iter().map(|run| differences::between(&original.output, &run.output)).collect::<Result<Vec<_>>>()?;
+    let outputs =
+        modes.iter().map(|run| differences::between(&original.output, &run.output)).collect::<Result<Vec<_>>>()?;
     let runs: Vec<Run<'_>> = modes
         .iter()
         .zip(&outputs)

@@ -20,7 +20,10 @@ const REFUSED: u8 = 1;
 /// Disassembles the file.
 pub fn run(args: &DisasmArgs, colour: ColorChoice) -> Result<ExitCode> {
     if args.plain && args.output.format != Format::Text {
-        return Err(Error::new(Kind::Io, "--plain is a form of text: it cannot be combined with --format json or yaml"));
+        return Err(Error::new(
+            Kind::Io,
+            "--plain is a form of text: it cannot be combined with --format json or yaml",
+        ));
     }
     output::check(&args.output)?;
     let data = map_file::open_or_stdin(&args.file)?;
@@ -87,7 +90,8 @@ impl<'a> Sources<'a> {
     /// The lines of a file, none if it is nowhere.
     fn read(&self, file: &str) -> Vec<String> {
         let below = Path::new(file.trim_start_matches('/'));
-        let candidates = std::iter::once(PathBuf::from(file)).chain(self.folders.iter().map(|folder| folder.join(below)));
+        let candidates =
+            std::iter::once(PathBuf::from(file)).chain(self.folders.iter().map(|folder| folder.join(below)));
         let bytes = candidates.into_iter().find_map(|path| fs::read(path).ok()).unwrap_or_default();
         // A terminal must not be told what to do by a source file.
         let clean = |line: &str| line.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();

@@ -19,17 +19,27 @@ pub fn run(args: &InspectArgs, colour: ColorChoice) -> Result<ExitCode> {
     output::check(&args.output)?;
     let data = map_file::open_or_stdin(&args.file)?;
     let EntryArgs { entry, workgroup, dynamic_lds } = &args.entry;
-    let inspected =
-        Inspected { selection: args.select.selection(), entries: entry.clone(), workgroup: *workgroup, dynamic_lds: *dynamic_lds };
-    let inspect =
-        |extract: Option<&mut pipeline::Extract<'_>>| pipeline::inspect(&data, &inspected, extract).within(|| files::name(&args.file));
+    let inspected = Inspected {
+        selection: args.select.selection(),
+        entries: entry.clone(),
+        workgroup: *workgroup,
+        dynamic_lds: *dynamic_lds,
+    };
+    let inspect = |extract: Option<&mut pipeline::Extract<'_>>| {
+        pipeline::inspect(&data, &inspected, extract).within(|| files::name(&args.file))
+    };
     let inspection = match &args.extract {
         None => inspect(None)?,
         Some(folder) => {
             // All names are known to be free before the first file is written.
             let planned = inspect(None)?;
             let name = |entry: &InspectedEntry| folder.join(file_name(&args.file, entry));
-            for entry in planned.bundles.iter().flat_map(|bundle| &bundle.entries).filter(|entry| folder.is_dir() && entry.is_code()) {
+            for entry in planned
+                .bundles
+                .iter()
+                .flat_map(|bundle| &bundle.entries)
+                .filter(|entry| folder.is_dir() && entry.is_code())
+            {
                 files::may_write(&name(entry), args.output.force)?;
             }
             let mut extract = |entry: &InspectedEntry, bytes: &[u8]| {
@@ -61,7 +71,8 @@ pub fn run(args: &InspectArgs, colour: ColorChoice) -> Result<ExitCode> {
     Ok(code)
 }
 
-/// `libfoo.so.0.2.gfx90a_xnack-.co`: the input's name, the entry's id, its target without characters that other systems forbid in file names.
+/// `libfoo.so.0.2.gfx90a_xnack-.co`: the input's name, the entry's id, its target without characters that other systems
+/// forbid in file names.
 fn file_name(input: &Path, entry: &InspectedEntry) -> PathBuf {
     let stem = match input.file_name() {
         Some(name) if input.as_os_str() != "-" => name.to_string_lossy().into_owned(),

@@ -70,7 +70,10 @@ pub fn run(args: &ProfileArgs, colour: ColorChoice) -> Result<ExitCode> {
     };
     let profile = ended.counters()?.unwrap_or_else(|| {
         // It used no kernel, and nothing is missing.
-        Profile { complete: ended.signal.is_none() && !ended.lacks_something(), ..Profile::new(Origin::Counters, Backend::Emulator) }
+        Profile {
+            complete: ended.signal.is_none() && !ended.lacks_something(),
+            ..Profile::new(Origin::Counters, Backend::Emulator)
+        }
     });
     let mut report = Report::new(&profile, launch::info(&args.backend, &ended));
     if !loads_all {
@@ -107,7 +110,8 @@ fn explain_loaded(report: &mut Report, profile: &Profile, originals: &Path) -> R
     for object in counted {
         let path = originals.join(format!("{object}.co"));
         if path.exists() {
-            waits::explain(report, profile, &files::read(&path)?).within(|| format!("the code object {object}, which was loaded"))?;
+            waits::explain(report, profile, &files::read(&path)?)
+                .within(|| format!("the code object {object}, which was loaded"))?;
         }
     }
     Ok(())
@@ -115,8 +119,10 @@ fn explain_loaded(report: &mut Report, profile: &Profile, originals: &Path) -> R
 
 /// Models the time of the application as it is: counting takes time that the original does not.
 fn modelled(args: &ProfileArgs, app: &launch::App) -> Result<Option<TimeProfile>> {
-    let nowhere =
-        std::fs::File::options().write(true).open("/dev/null").map_err(|error| files::io(Path::new("/dev/null"), "cannot open", &error))?;
+    let nowhere = std::fs::File::options()
+        .write(true)
+        .open("/dev/null")
+        .map_err(|error| files::io(Path::new("/dev/null"), "cannot open", &error))?;
     let run = launch::Run {
         app,
         executable: None,
@@ -131,7 +137,8 @@ fn modelled(args: &ProfileArgs, app: &launch::App) -> Result<Option<TimeProfile>
     Ok(run.execute()?.time())
 }
 
-/// What a code object has that was left as it was: its kernels, none of which was instrumented. Then it is the original, and has no site table that says so.
+/// What a code object has that was left as it was: its kernels, none of which was instrumented. Then it is the
+/// original, and has no site table that says so.
 #[derive(Debug)]
 struct LeftOut {
     object: String,
@@ -143,16 +150,22 @@ struct LeftOut {
 impl LeftOut {
     fn of(map: ObjectMap) -> LeftOut {
         let selected = map.kernels.len() + map.refused.len();
-        LeftOut { object: map.original, selected, refused: if map.kernels.is_empty() { map.refused } else { Vec::new() } }
+        LeftOut {
+            object: map.original,
+            selected,
+            refused: if map.kernels.is_empty() { map.refused } else { Vec::new() },
+        }
     }
 
     /// Says of its kernels that were dispatched why they were not counted.
     fn explain(&self, profile: &mut Profile) {
         let mut dispatched = false;
         for uncounted in profile.uncounted.iter_mut().filter(|uncounted| uncounted.object == self.object) {
-            let refused = self.refused.iter().find(|refused| refused.name == uncounted.name || refused.name == EVERY_KERNEL);
+            let refused =
+                self.refused.iter().find(|refused| refused.name == uncounted.name || refused.name == EVERY_KERNEL);
             if let (NotCounted::NotRewritten, Some(refused)) = (uncounted.why, refused) {
-                (uncounted.why, uncounted.detail) = (NotCounted::Refused, format!("{}: {}", refused.reason, refused.detail));
+                (uncounted.why, uncounted.detail) =
+                    (NotCounted::Refused, format!("{}: {}", refused.reason, refused.detail));
                 dispatched = true;
             } else if uncounted.why == NotCounted::NotRewritten {
                 (uncounted.why, uncounted.detail) = (NotCounted::NotSelected, "it was not selected".to_owned());

@@ -22,8 +22,13 @@ pub fn run(args: &RewriteArgs, colour: ColorChoice) -> Result<ExitCode> {
     }
     output::check(&args.report)?;
     let input = map_file::open(&args.input)?;
-    let permissions = std::fs::metadata(&args.input).map_err(|error| files::io(&args.input, "cannot read", &error))?.permissions();
-    let options = Options { packing: args.bundles.into(), keep_addresses: args.map.is_some(), ..args.instrument.options(&args.select) };
+    let permissions =
+        std::fs::metadata(&args.input).map_err(|error| files::io(&args.input, "cannot read", &error))?.permissions();
+    let options = Options {
+        packing: args.bundles.into(),
+        keep_addresses: args.map.is_some(),
+        ..args.instrument.options(&args.select)
+    };
     memory::keep_little();
     let mut pending = files::Pending::new(&args.output, force)?;
     // Where no map is asked for, the sites are not kept: there are many.

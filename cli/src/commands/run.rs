@@ -54,15 +54,25 @@ fn write_profile(args: &RunArgs, ended: &Ended) -> Result<()> {
         None => {
             // An old file must not pass for what this run has counted.
             files::remove_old(path)?;
-            let why =
-                if ended.lacks_something() { "what was counted could not be kept" } else { "the application never used the HIP runtime" };
+            let why = if ended.lacks_something() {
+                "what was counted could not be kept"
+            } else {
+                "the application never used the HIP runtime"
+            };
             eprintln!("wavetap: no profile was written: {why}");
         }
-        Some(profile) if profile.uncounted.iter().any(|uncounted| uncounted.why.is_gap()) => output::say_missing(&profile.uncounted),
-        Some(profile) if profile.kernels.is_empty() => {
-            eprintln!("wavetap: the profile is empty: no instrumented kernel ran (`wavetap rewrite` makes an executable that counts)");
+        Some(profile) if profile.uncounted.iter().any(|uncounted| uncounted.why.is_gap()) => {
+            output::say_missing(&profile.uncounted)
         }
-        Some(profile) if profile.processes > 1 => eprintln!("wavetap: the profile is the sum of {} processes", profile.processes),
+        Some(profile) if profile.kernels.is_empty() => {
+            eprintln!(
+                "wavetap: the profile is empty: no instrumented kernel ran (`wavetap rewrite` makes an executable that \
+                    counts)"
+            );
+        }
+        Some(profile) if profile.processes > 1 => {
+            eprintln!("wavetap: the profile is the sum of {} processes", profile.processes)
+        }
         Some(_) => {}
     }
     Ok(())
@@ -92,7 +102,8 @@ fn say_time(args: &RunArgs, ended: &Ended, timed: bool, colour: ColorChoice) -> 
     };
     if args.output.is_none() && time.kernels.iter().any(|kernel| kernel.modelled_added_cycles > 0) {
         eprintln!(
-            "wavetap: the application was rewritten, and without -o it counts nothing: the time is that of its kernels with counting off"
+            "wavetap: the application was rewritten, and without -o it counts nothing: the time is that of its kernels \
+                with counting off"
         );
     }
     output::emit(&args.report, colour, &time, report::time::render)

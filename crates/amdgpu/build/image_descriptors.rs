@@ -42,17 +42,22 @@ fn yes() -> bool {
 /// Rust source of the array `IMAGE_DESCRIPTORS` and, by target, `IMAGE_DESCRIPTORS_OF`.
 pub(super) fn source(tables: &Path, vocabulary: &Vocabulary, targets: &Targets) -> Result<String, Failure> {
     let rows: Vec<Row> = read(&tables.join("image_descriptors.yaml"))?;
-    let located = |n: usize, error: Failure| -> Failure { format!("image_descriptors.yaml: row {}: {error}", n + 1).into() };
+    let located =
+        |n: usize, error: Failure| -> Failure { format!("image_descriptors.yaml: row {}: {error}", n + 1).into() };
     let mut out = format!("static IMAGE_DESCRIPTORS: [Option<ImageDescriptors>; {}] = [\n", rows.len());
     for (n, row) in rows.iter().enumerate() {
         match &row.descriptors {
-            Some(descriptors) if !row.none => put(&mut out, vocabulary, descriptors).map_err(|error| located(n, error))?,
+            Some(descriptors) if !row.none => {
+                put(&mut out, vocabulary, descriptors).map_err(|error| located(n, error))?
+            }
             None if row.none => out.push_str("    None,\n"),
             _ => return Err(located(n, "it has either descriptors or 'none: true'".into())),
         }
     }
     let lists: Vec<&[String]> = rows.iter().map(|row| row.targets.as_slice()).collect();
-    let of = targets.last_of(&lists).map_err(|name| format!("image_descriptors.yaml: '{name}' is no target, instruction set or group"))?;
+    let of = targets
+        .last_of(&lists)
+        .map_err(|name| format!("image_descriptors.yaml: '{name}' is no target, instruction set or group"))?;
     writeln!(out, "];\nstatic IMAGE_DESCRIPTORS_OF: [Option<u8>; {}] = {of:?};", of.len())?;
     Ok(out)
 }
@@ -82,7 +87,8 @@ fn fields<const DWORDS: usize>(
         let (high, low) = text.split_once(':').ok_or_else(|| format!("'{text}' is no range of bits"))?;
         let (high, low): (u16, u16) = (high.parse()?, low.parse()?);
         for bit in low..=high {
-            let word = known.get_mut(usize::from(bit / 32)).ok_or_else(|| format!("'{text}' is behind the descriptor"))?;
+            let word =
+                known.get_mut(usize::from(bit / 32)).ok_or_else(|| format!("'{text}' is behind the descriptor"))?;
             *word |= 1 << (bit % 32);
         }
         Ok((low, high + 1 - low))

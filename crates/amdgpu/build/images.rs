@@ -28,7 +28,8 @@ pub(super) struct Image {
     sizes: Option<String>,
 }
 
-/// Ten bytes: data, separate, extra, coordinates, lod, gradients, sizes. The first one is 0 where the form is none of an image.
+/// Ten bytes: data, separate, extra, coordinates, lod, gradients, sizes. The first one is 0 where the form is none of
+/// an image.
 pub(super) fn put(out: &mut Vec<u8>, vocabulary: &Vocabulary, image: Option<&Image>) -> Result<(), Failure> {
     let Some(image) = image else {
         out.push(0);

@@ -1,4 +1,5 @@
-//! Operations: from the names of the rows and `opcodes.yaml` to the enum `Opcode` and what is known of each of its members.
+//! Operations: from the names of the rows and `opcodes.yaml` to the enum `Opcode` and what is known of each of its
+//! members.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -83,8 +84,8 @@ pub(super) struct Opcodes {
 }
 
 impl Opcodes {
-    /// Those that rows have. `opcodes.yaml` must have a line for each of them, and no other one: an operation without it would have no flag, which
-    /// analyses would take for an answer.
+    /// Those that rows have. `opcodes.yaml` must have a line for each of them, and no other one: an operation without
+    /// it would have no flag, which analyses would take for an answer.
     pub(super) fn read(tables: &Path, vocabulary: &Vocabulary, blocks: &[Block]) -> Result<Opcodes, Failure> {
         let mut used: BTreeMap<&str, &str> = BTreeMap::new();
         for block in blocks {
@@ -123,13 +124,21 @@ impl Opcodes {
         }
         let mut flags = 0;
         for word in words {
-            let bit = self.flags.iter().position(|flag| flag.flag == word).ok_or_else(|| format!("there is no flag '{word}'"))?;
+            let bit = self
+                .flags
+                .iter()
+                .position(|flag| flag.flag == word)
+                .ok_or_else(|| format!("there is no flag '{word}'"))?;
             flags |= 1 << bit;
         }
         if let Some(member) = member {
             let mut words = member.split(' ');
             let of = words.next().unwrap_or_default();
-            let family = self.families.iter().position(|family| family.family == of).ok_or_else(|| format!("there is no family '{of}'"))?;
+            let family = self
+                .families
+                .iter()
+                .position(|family| family.family == of)
+                .ok_or_else(|| format!("there is no family '{of}'"))?;
             let (fields, words) = (&self.families[family].fields, words.collect::<Vec<_>>());
             if fields.len() != words.len() {
                 return Err(format!("family '{of}' has {} fields", fields.len()).into());
@@ -174,12 +183,16 @@ impl Opcodes {
             "/// An operation, whatever its encoding: one for each name of the instruction tables, over all targets.\n\
              ///\n\
              /// The order is that of the names.\n\
-             #[allow(non_camel_case_types)] // LLVM's names: `v_mfma_f32_32x32x8f16` and `v_mfma_f32_32x32x8_f16` are two.\n\
+             #[allow(non_camel_case_types)] // LLVM's names: `v_mfma_f32_32x32x8f16` and `v_mfma_f32_32x32x8_f16` are \
+             two.\n\
              #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]\n\
              #[repr(u16)]\n\
              pub enum Opcode {\n",
         );
-        writeln!(out, "    /// No operation: what describes an instruction without decoding one may have it.\n    {INVALID},")?;
+        writeln!(
+            out,
+            "    /// No operation: what describes an instruction without decoding one may have it.\n    {INVALID},"
+        )?;
         for Operation { name, .. } in &self.operations {
             writeln!(out, "    /// `{name}`.\n    {},", variant(name))?;
         }
@@ -189,7 +202,8 @@ impl Opcodes {
         writeln!(out, "];\nstatic NAMES: [&str; OPCODES] = [\n    \"\",")?;
         self.operations.iter().try_for_each(|operation| writeln!(out, "    {:?},", operation.name))?;
         out.push_str("];\n/// Operations of pairs, ascending, and what they are alone.\n");
-        let of_pairs = self.operations.iter().filter_map(|Operation { name, .. }| Some((name, name.strip_prefix(OF_PAIR)?)));
+        let of_pairs =
+            self.operations.iter().filter_map(|Operation { name, .. }| Some((name, name.strip_prefix(OF_PAIR)?)));
         let mut alone = Vec::new();
         for (name, rest) in of_pairs {
             let found = self
@@ -204,7 +218,10 @@ impl Opcodes {
     fn flags_source(&self, out: &mut String) -> Result<(), Failure> {
         writeln!(out, "static FLAGS: [u64; OPCODES] = [\n    0,")?;
         self.operations.iter().try_for_each(|operation| writeln!(out, "    {:#x},", operation.flags))?;
-        out.push_str("];\nbitflags::bitflags! {\n/// What is known of operations, each for itself (`isa-tables/opcodes.yaml`).\n");
+        out.push_str(
+            "];\nbitflags::bitflags! \
+            {\n/// What is known of operations, each for itself (`isa-tables/opcodes.yaml`).\n",
+        );
         out.push_str("#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]\npub struct OpcodeFlags: u64 {\n");
         for (bit, flag) in self.flags.iter().enumerate() {
             writeln!(out, "    /// {}\n    const {} = 1 << {bit};", flag.doc, flag.flag.to_uppercase())?;
@@ -224,9 +241,16 @@ impl Opcodes {
         for (operation, values) in members {
             writeln!(out, "    (Opcode::{}, {type} {{ {values}}}),", variant(&self.operations[*operation].name))?;
         }
-        writeln!(out, "];\nimpl Opcode {{\n    /// What is known of it if it is of this kind ([`{type}`]).\n    #[must_use]")?;
+        writeln!(
+            out,
+            "];\nimpl Opcode {{\n    /// What is known of it if it is of this kind ([`{type}`]).\n    #[must_use]"
+        )?;
         writeln!(out, "    pub fn {name}(self) -> Option<{type}> {{")?;
-        writeln!(out, "        {table}.binary_search_by_key(&self, |(opcode, _)| *opcode).ok().map(|place| {table}[place].1)\n    }}\n}}")?;
+        writeln!(
+            out,
+            "        {table}.binary_search_by_key(&self, |(opcode, _)| *opcode).ok().map(|place| \
+                {table}[place].1)\n    }}\n}}"
+        )?;
         Ok(())
     }
 }

@@ -1,7 +1,8 @@
 //! Pairs of operations in one instruction (VOPD), from the operations that can be its halves.
 //!
-//! Every first operation goes with every second one that a set has. A pair has the fixed bits, fields, operands and registers of both. There is one literal: where both
-//! halves have one in their encoding, the first one's is written and is not another operand.
+//! Every first operation goes with every second one that a set has. A pair has the fixed bits, fields, operands and
+//! registers of both. There is one literal: where both halves have one in their encoding, the first one's is written
+//! and is not another operand.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -76,7 +77,12 @@ const SECOND: &str = "second";
 pub(super) const BETWEEN: &str = "::";
 
 /// Adds the pairs of a file and the layouts that they need.
-pub(super) fn read(file: &Path, sets: &[&str], blocks: &mut Blocks, layouts: &mut BTreeMap<String, Layout>) -> Result<(), Failure> {
+pub(super) fn read(
+    file: &Path,
+    sets: &[&str],
+    blocks: &mut Blocks,
+    layouts: &mut BTreeMap<String, Layout>,
+) -> Result<(), Failure> {
     let text = std::fs::read_to_string(file)?;
     let groups: Vec<Group> = serde_yaml::from_str(&text).map_err(|error| format!("{}: {error}", file.display()))?;
     let lines = Lines::of(&text);
@@ -84,7 +90,8 @@ pub(super) fn read(file: &Path, sets: &[&str], blocks: &mut Blocks, layouts: &mu
         let at = |number, row: &str| format!("{}:{}: '{row}'", file.display(), lines.row(place, number));
         let firsts = operations(&group.first).count();
         for (number, (first, first_row)) in operations(&group.first).enumerate() {
-            let x = operation(first_row, &group.pair.first_at, sets).map_err(|error| format!("{}: {error}", at(number, first_row)))?;
+            let x = operation(first_row, &group.pair.first_at, sets)
+                .map_err(|error| format!("{}: {error}", at(number, first_row)))?;
             for (second_number, (second, second_row)) in (firsts..).zip(operations(&group.second)) {
                 let y = operation(second_row, &group.pair.second_at, sets);
                 let y = y.map_err(|error| format!("{}: {error}", at(second_number, second_row)))?;
@@ -116,7 +123,9 @@ struct Operation<'a> {
 
 fn operation<'a>(row: &'a str, place: &str, sets: &[&str]) -> Result<Operation<'a>, Failure> {
     let mut words = row.split(' ');
-    let (Some(opcode), Some(name)) = (words.next(), words.next()) else { return Err("expected 'opcode mnemonic sets'".into()) };
+    let (Some(opcode), Some(name)) = (words.next(), words.next()) else {
+        return Err("expected 'opcode mnemonic sets'".into());
+    };
     let opcode = opcode.parse().map_err(|error| format!("opcode '{opcode}': {error}"))?;
     Ok(Operation { name, bits: place_bits(place, opcode)?, sets: members(words, sets)? })
 }
@@ -133,7 +142,8 @@ fn pair(
         return Err("an opcode or 'match' has bits that the pair does not fix".into());
     }
     let both = second.operands.iter().any(|operand| operand == LITERAL);
-    let first_operands = first.operands.iter().map(|operand| if both && operand == LITERAL { LITERAL_OF_BOTH } else { operand });
+    let first_operands =
+        first.operands.iter().map(|operand| if both && operand == LITERAL { LITERAL_OF_BOTH } else { operand });
     let operands = first_operands.chain([SECOND]).chain(second.operands.iter().map(String::as_str));
     let all = |parts: [&Vec<String>; 3]| parts.into_iter().flatten().cloned().collect::<Vec<_>>();
     let form = Form {
@@ -167,11 +177,17 @@ fn runs(text: &str) -> Result<Vec<[u8; 3]>, Failure> {
 
 /// The number in a field.
 fn number(place: &str, word: u128) -> Result<u128, Failure> {
-    Ok(runs(place)?.iter().fold(0, |number, [low, length, shift]| number | (word >> low & ((1 << length) - 1)) << shift))
+    Ok(runs(place)?
+        .iter()
+        .fold(0, |number, [low, length, shift]| number | (word >> low & ((1 << length) - 1)) << shift))
 }
 
 /// The layout with these fields, of as many dwords as they and the fixed bits need; its name.
-fn layout(parts: [&BTreeMap<String, String>; 3], mask: u128, layouts: &mut BTreeMap<String, Layout>) -> Result<String, Failure> {
+fn layout(
+    parts: [&BTreeMap<String, String>; 3],
+    mask: u128,
+    layouts: &mut BTreeMap<String, Layout>,
+) -> Result<String, Failure> {
     let mut fields: BTreeMap<&str, Vec<[u8; 3]>> = BTreeMap::new();
     let mut used = mask;
     for (name, bits) in parts.into_iter().flatten() {
@@ -187,7 +203,8 @@ fn layout(parts: [&BTreeMap<String, String>; 3], mask: u128, layouts: &mut BTree
     let mut text: HashMap<String, String> = HashMap::new();
     for (name, mut runs) in fields {
         runs.sort_unstable_by_key(|[_, _, shift]| std::cmp::Reverse(*shift));
-        let runs: Vec<String> = runs.iter().map(|[low, length, shift]| format!("{}:{low}@{shift}", low + length - 1)).collect();
+        let runs: Vec<String> =
+            runs.iter().map(|[low, length, shift]| format!("{}:{low}@{shift}", low + length - 1)).collect();
         text.insert(name.to_owned(), runs.join(","));
     }
     let bytes = u8::try_from(used.ilog2() / 32 * 4 + 4)?;

@@ -8,7 +8,8 @@ use serde::Deserialize;
 use super::images::Image;
 use super::{FORM_ENDINGS, Failure, position, put_bits};
 
-/// What rows have in common that differ in name and opcode only. In a file, what a heading or one of its forms says; what both lack is nothing.
+/// What rows have in common that differ in name and opcode only. In a file, what a heading or one of its forms says;
+/// what both lack is nothing.
 #[derive(Deserialize, Debug, Clone, Default)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Form {
@@ -47,7 +48,8 @@ macro_rules! overlay {
 impl Form {
     /// This form under a heading.
     fn under(&self, heading: &Form) -> Form {
-        overlay!(self, heading: encoding mask r#match op_at layout operands image print reads writes branch memory bytes counters latency flags wave halves)
+        overlay!(self, heading: encoding mask r#match op_at layout operands image print reads writes branch memory bytes
+            counters latency flags wave halves)
     }
 
     /// The form with a row's values in the columns.
@@ -58,7 +60,9 @@ impl Form {
         for (column, value) in columns.iter().zip(values) {
             match column.as_str() {
                 "bytes" => self.bytes = Some(value.parse().map_err(|error| format!("bytes '{value}': {error}"))?),
-                "flags" => self.flags = Some(value.split(' ').filter(|word| *word != NOTHING).map(str::to_owned).collect()),
+                "flags" => {
+                    self.flags = Some(value.split(' ').filter(|word| *word != NOTHING).map(str::to_owned).collect())
+                }
                 variable => {
                     for operand in self.operands.iter_mut().flatten() {
                         *operand = substitute(operand, variable, value);
@@ -123,7 +127,9 @@ impl Group {
         let operands: Vec<&String> = forms.iter().flat_map(|form| form.operands.iter().flatten()).collect();
         let used = |variable: &String| operands.iter().any(|operand| operand.contains(&format!("${variable}")));
         match self.columns.iter().find(|column| !OWN_COLUMNS.contains(&column.as_str()) && !used(column)) {
-            Some(column) => Err(format!("column '{column}' is neither one of {OWN_COLUMNS:?} nor in an operand").into()),
+            Some(column) => {
+                Err(format!("column '{column}' is neither one of {OWN_COLUMNS:?} nor in an operand").into())
+            }
             None => Ok(forms),
         }
     }
@@ -145,11 +151,15 @@ impl Row {
     /// Of `opcode mnemonic[=name] sets`.
     pub(super) fn parse(text: &str, form: &Form, sets: &[&str]) -> Result<Row, Failure> {
         let mut words = text.split(' ');
-        let (Some(opcode), Some(mnemonic)) = (words.next(), words.next()) else { return Err("expected 'opcode mnemonic sets'".into()) };
+        let (Some(opcode), Some(mnemonic)) = (words.next(), words.next()) else {
+            return Err("expected 'opcode mnemonic sets'".into());
+        };
         let opcode: u16 = opcode.parse().map_err(|error| format!("opcode '{opcode}': {error}"))?;
         let (mnemonic, name) = match mnemonic.split_once('=') {
             Some((mnemonic, name)) => (mnemonic, name),
-            None => (mnemonic, FORM_ENDINGS.iter().find_map(|ending| mnemonic.strip_suffix(ending)).unwrap_or(mnemonic)),
+            None => {
+                (mnemonic, FORM_ENDINGS.iter().find_map(|ending| mnemonic.strip_suffix(ending)).unwrap_or(mnemonic))
+            }
         };
         let mut matches = form.r#match.unwrap_or(0);
         if let Some(place) = &form.op_at {
@@ -229,7 +239,8 @@ impl Blocks {
             return Err(format!("{set} has another row with the same fixed bits").into());
         }
         *taken |= row.sets;
-        let same = |known: &&mut Row| known.opcode == row.opcode && known.mnemonic == row.mnemonic && known.name == row.name;
+        let same =
+            |known: &&mut Row| known.opcode == row.opcode && known.mnemonic == row.mnemonic && known.name == row.name;
         match rows.iter_mut().find(same) {
             Some(known) => known.sets |= row.sets,
             None => rows.push(row),
@@ -272,9 +283,9 @@ impl Blocks {
     /// The blocks in the order of the table: by encoding, then by generation and opcode.
     pub(super) fn ordered(mut self) -> Vec<Block> {
         for block in &mut self.blocks {
-            block
-                .rows
-                .sort_by(|a, b| (a.opcode, &a.mnemonic, a.sets.trailing_zeros()).cmp(&(b.opcode, &b.mnemonic, b.sets.trailing_zeros())));
+            block.rows.sort_by(|a, b| {
+                (a.opcode, &a.mnemonic, a.sets.trailing_zeros()).cmp(&(b.opcode, &b.mnemonic, b.sets.trailing_zeros()))
+            });
         }
         let encodings = self.encodings;
         self.blocks.sort_by_cached_key(|Block { form, rows, .. }| {

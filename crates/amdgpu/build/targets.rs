@@ -1,4 +1,5 @@
-//! Targets, names, latencies and machines: from `targets.yaml`, `names.yaml`, `latency.yaml` and `machine.yaml` to Rust source.
+//! Targets, names, latencies and machines: from `targets.yaml`, `names.yaml`, `latency.yaml` and `machine.yaml` to Rust
+//! source.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
@@ -10,7 +11,8 @@ use serde_yaml::Value;
 use super::vocabulary::Vocabulary;
 use super::{Failure, read};
 
-/// Facts that say what this project can do with a target: a target that is like another one is not taken to be ready for the same.
+/// Facts that say what this project can do with a target: a target that is like another one is not taken to be ready
+/// for the same.
 const NOT_INHERITED: [&str; 2] = ["emulated", "rewritable"];
 /// The list of `names.yaml` whose names are those of fields.
 const FIELD_LIST: &str = "dependency_fields";
@@ -45,8 +47,13 @@ impl Target {
 
     /// Every fact with its value as text.
     fn listed(&self) -> impl Iterator<Item = (&str, String)> {
-        let words = [("instructions", self.instructions.clone()), ("groups", self.groups.join(" ")), ("waits", self.waits.clone())];
-        let text = |value: &Value| literal(value).map_or_else(String::new, |text| text.trim_start_matches('&').to_owned());
+        let words = [
+            ("instructions", self.instructions.clone()),
+            ("groups", self.groups.join(" ")),
+            ("waits", self.waits.clone()),
+        ];
+        let text =
+            |value: &Value| literal(value).map_or_else(String::new, |text| text.trim_start_matches('&').to_owned());
         words.into_iter().chain(self.facts.iter().map(move |(fact, value)| (fact.as_str(), text(value))))
     }
 }
@@ -126,13 +133,19 @@ impl Targets {
         for name in used.chain(machine.iter().map(|row| &row.targets)).flatten() {
             if !targets.iter().any(|target| target.is_in(std::slice::from_ref(name))) {
                 let files = "names.yaml, latency.yaml or machine.yaml";
-                return Err(format!("'{name}' in {files} is no target, instruction set or group of targets.yaml").into());
+                return Err(
+                    format!("'{name}' in {files} is no target, instruction set or group of targets.yaml").into()
+                );
             }
         }
         for row in &machine {
             vocabulary.number("MachineFact", &row.fact).map_err(|error| format!("machine.yaml: {error}"))?;
             if row.range().is_none() {
-                return Err(format!("machine.yaml: a row of {} has neither a value nor an ascending min, typical and max", row.fact).into());
+                return Err(format!(
+                    "machine.yaml: a row of {} has neither a value nor an ascending min, typical and max",
+                    row.fact
+                )
+                .into());
             }
         }
         for row in &names {
@@ -141,7 +154,11 @@ impl Targets {
                 vocabulary.number("NameList", &row.list).map_err(|error| format!("names.yaml: {error}"))?;
             }
             if row.entries().count() == 0 || row.width.is_some() != fields {
-                return Err(format!("names.yaml: {} {} has no name, or a width in the wrong list", row.list, row.number).into());
+                return Err(format!(
+                    "names.yaml: {} {} has no name, or a width in the wrong list",
+                    row.list, row.number
+                )
+                .into());
             }
         }
         Ok(Targets { targets, names, latencies, machine })
@@ -162,23 +179,35 @@ impl Targets {
         Ok(self.targets.iter().map(last).collect())
     }
 
-    /// Rust source of the array of targets; `sets` are the instruction sets, `with_rows` has the bits of those that there are rows for.
+    /// Rust source of the array of targets; `sets` are the instruction sets, `with_rows` has the bits of those that
+    /// there are rows for.
     pub(super) fn source(&self, vocabulary: &Vocabulary, sets: &[&str], with_rows: u32) -> Result<String, Failure> {
         let mut out = format!("pub(crate) const SETS_WITH_ROWS: u32 = {with_rows:#x};\n");
         writeln!(out, "pub(crate) static TARGETS: [TargetData; {}] = [", self.targets.len())?;
         for target in &self.targets {
-            self.target_source(&mut out, vocabulary, target, sets).map_err(|error| format!("{}: {error}", target.name))?;
+            self.target_source(&mut out, vocabulary, target, sets)
+                .map_err(|error| format!("{}: {error}", target.name))?;
         }
         out.push_str("];\n");
         Ok(out)
     }
 
-    fn target_source(&self, out: &mut String, vocabulary: &Vocabulary, target: &Target, sets: &[&str]) -> Result<(), Failure> {
+    fn target_source(
+        &self,
+        out: &mut String,
+        vocabulary: &Vocabulary,
+        target: &Target,
+        sets: &[&str],
+    ) -> Result<(), Failure> {
         let set = sets.iter().position(|set| *set == target.instructions);
         let set = set.ok_or_else(|| format!("instruction_sets.yaml has no {}", target.instructions))?;
         writeln!(out, "    TargetData {{\n        name: {:?},\n        instructions: {set},", target.name)?;
         for (fact, value) in &target.facts {
-            writeln!(out, "        {fact}: {},", literal(value).ok_or_else(|| format!("{fact}: {value:?} is no value for a fact"))?)?;
+            writeln!(
+                out,
+                "        {fact}: {},",
+                literal(value).ok_or_else(|| format!("{fact}: {value:?} is no value for a fact"))?
+            )?;
         }
         let facts: Vec<(&str, String)> = target.listed().collect();
         writeln!(out, "        facts: &{facts:?},")?;
@@ -193,13 +222,19 @@ impl Targets {
             writeln!(out, "            &{entries:?},")?;
         }
         let fields = self.names.iter().filter(|row| row.list == FIELD_LIST && row.is_for(target));
-        let fields: Vec<_> = fields.flat_map(|row| row.entries().map(|(bit, name)| (bit, row.width.unwrap_or(0), name))).collect();
+        let fields: Vec<_> =
+            fields.flat_map(|row| row.entries().map(|(bit, name)| (bit, row.width.unwrap_or(0), name))).collect();
         writeln!(out, "        ],\n        dependency_fields: &{fields:?},")?;
         writeln!(out, "        latencies: [")?;
         for class in vocabulary.words("Latency")? {
-            let rows: Vec<_> = self.latencies.iter().filter(|row| row.class == class && target.is_in(&row.targets)).collect();
+            let rows: Vec<_> =
+                self.latencies.iter().filter(|row| row.class == class && target.is_in(&row.targets)).collect();
             let [row] = rows[..] else { return Err(format!("latency.yaml has {} rows of {class}", rows.len()).into()) };
-            writeln!(out, "            LatencyRange {{ min: {}, typical: {}, max: {} }},", row.min, row.typical, row.max)?;
+            writeln!(
+                out,
+                "            LatencyRange {{ min: {}, typical: {}, max: {} }},",
+                row.min, row.typical, row.max
+            )?;
         }
         writeln!(out, "        ],\n        machine: [")?;
         for fact in vocabulary.words("MachineFact")? {
@@ -252,14 +287,24 @@ fn resolve(rows: &[Row]) -> Result<Vec<Target>, Failure> {
             next = base.like.as_deref();
         }
         if next.is_some() {
-            return Err(format!("{} is like itself, through {}", row.name, row.like.as_deref().unwrap_or_default()).into());
+            return Err(
+                format!("{} is like itself, through {}", row.name, row.like.as_deref().unwrap_or_default()).into()
+            );
         }
         let instructions = whole.instructions.ok_or_else(|| format!("{} has no instructions", row.name))?;
         let waits = whole.waits.ok_or_else(|| format!("{} has no waits", row.name))?;
-        targets.push(Target { name: row.name.clone(), groups: whole.groups.unwrap_or_default(), instructions, waits, facts: whole.facts });
+        targets.push(Target {
+            name: row.name.clone(),
+            groups: whole.groups.unwrap_or_default(),
+            instructions,
+            waits,
+            facts: whole.facts,
+        });
     }
     // A row that is like no other one must have all facts, so it says which there are.
-    let Some(complete) = rows.iter().position(|row| row.like.is_none()) else { return Err("every target is like another one".into()) };
+    let Some(complete) = rows.iter().position(|row| row.like.is_none()) else {
+        return Err("every target is like another one".into());
+    };
     let complete = &targets[complete];
     for target in &targets {
         if let Some(fact) = complete.facts.keys().find(|fact| !target.facts.contains_key(*fact)) {

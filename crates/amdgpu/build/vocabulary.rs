@@ -1,4 +1,5 @@
-//! The words of the tables: from `vocabulary.yaml` to Rust types, and to the numbers that stand for them in the binary table.
+//! The words of the tables: from `vocabulary.yaml` to Rust types, and to the numbers that stand for them in the binary
+//! table.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -74,7 +75,10 @@ impl List {
     }
 
     fn enum_source(&self, out: &mut String, name: &str, doc: &str) -> Result<(), Failure> {
-        writeln!(out, "/// {doc}\n#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]\npub enum {name} {{")?;
+        writeln!(
+            out,
+            "/// {doc}\n#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]\npub enum {name} {{"
+        )?;
         for word in &self.words {
             self.doc_of(out, word)?;
             writeln!(out, "    {},", word.variant())?;
@@ -82,12 +86,18 @@ impl List {
         let count = self.words.len();
         writeln!(
             out,
-            "}}\nimpl {name} {{\n    /// All, in the order of their numbers in the tables.\n    pub const ALL: [{name}; {count}] = ["
+            "}}\nimpl {name} {{\n    /// All, in the order of their numbers in the tables.\n    pub const ALL: \
+                [{name}; {count}] = ["
         )?;
         self.words.iter().try_for_each(|word| writeln!(out, "        {name}::{},", word.variant()))?;
         writeln!(out, "    ];\n    const NAMES: [&'static str; {count}] = [")?;
-        self.words.iter().try_for_each(|word| writeln!(out, "        {:?},", format!("{}{}", word.word, self.suffix)))?;
-        out.push_str("    ];\n    /// What the tables call it.\n    #[must_use]\n    pub const fn name(self) -> &'static str {\n");
+        self.words
+            .iter()
+            .try_for_each(|word| writeln!(out, "        {:?},", format!("{}{}", word.word, self.suffix)))?;
+        out.push_str(
+            "    ];\n    /// What the tables call it.\n    #[must_use]\n    pub const fn name(self) -> \
+            &'static str {\n",
+        );
         out.push_str("        Self::NAMES[self as usize]\n    }\n}\n");
         Ok(())
     }
@@ -96,7 +106,8 @@ impl List {
         let bits = self.bits.as_deref().ok_or("flags without the integer that holds them ('bits')")?;
         writeln!(
             out,
-            "bitflags::bitflags! {{\n/// {doc}\n#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]\npub struct {name}: {bits} {{"
+            "bitflags::bitflags! {{\n/// {doc}\n#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]\npub struct {name}: \
+                {bits} {{"
         )?;
         for (bit, word) in self.words.iter().enumerate() {
             self.doc_of(out, word)?;
@@ -136,7 +147,12 @@ impl Vocabulary {
         for list in &lists {
             for (at, word) in list.words.iter().enumerate() {
                 if list.words[..at].iter().any(|other| other.word == word.word || other.variant() == word.variant()) {
-                    return Err(format!("vocabulary.yaml: {:?} has '{}' twice", list.names().collect::<Vec<_>>(), word.word).into());
+                    return Err(format!(
+                        "vocabulary.yaml: {:?} has '{}' twice",
+                        list.names().collect::<Vec<_>>(),
+                        word.word
+                    )
+                    .into());
                 }
             }
         }
@@ -178,7 +194,8 @@ impl Vocabulary {
     pub(super) fn source(&self) -> Result<String, Failure> {
         let mut out = String::new();
         for list in &self.0 {
-            list.source(&mut out).map_err(|error| format!("vocabulary.yaml: {:?}: {error}", list.names().collect::<Vec<_>>()))?;
+            list.source(&mut out)
+                .map_err(|error| format!("vocabulary.yaml: {:?}: {error}", list.names().collect::<Vec<_>>()))?;
         }
         Ok(out)
     }

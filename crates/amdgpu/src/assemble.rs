@@ -87,7 +87,8 @@ fn form(target: Target, variant: &'static Variant, values: &[Value]) -> Option<I
     if variant.encoding == Encoding::Exp {
         // The first value is the target; a source that is absent is not enabled.
         let sources = values.iter().skip(1).enumerate();
-        inst.modifiers.export_enable = sources.fold(0, |enable, (source, value)| enable | u8::from(*value != Value::Off) << source);
+        inst.modifiers.export_enable =
+            sources.fold(0, |enable, (source, value)| enable | u8::from(*value != Value::Off) << source);
     }
     for (spec, value) in variant.operands.iter().zip(&values) {
         inst.operands.push(Operand {
@@ -99,15 +100,17 @@ fn form(target: Target, variant: &'static Variant, values: &[Value]) -> Option<I
             half: Half::Whole,
         });
     }
-    // What decodes to the same is what was meant: this checks register files, widths, alignment and literals in one place.
+    // What decodes to the same is what was meant: this checks register files, widths, alignment and literals in one
+    // place.
     let bytes = encode::encode(target, &inst).ok()?;
     let decoded = decode(target, &bytes).ok()?;
-    let same = decoded.variant == variant && decoded.operands.iter().map(|operand| operand.value).eq(values.iter().copied());
+    let same =
+        decoded.variant == variant && decoded.operands.iter().map(|operand| operand.value).eq(values.iter().copied());
     same.then_some(decoded)
 }
 
-/// The values of the operands that have fields, and the byte offset of a scalar memory form, from the values as they are written. Words that
-/// a form always has (`vcc`, `off`) may be given or left out, and so may an offset of 0.
+/// The values of the operands that have fields, and the byte offset of a scalar memory form, from the values as they
+/// are written. Words that a form always has (`vcc`, `off`) may be given or left out, and so may an offset of 0.
 fn operand_values(variant: &Variant, values: &[Value]) -> Option<(SmallVec<[Value; 5]>, Option<i64>)> {
     let fields = variant.operands.len();
     // Where the offset is written among the operands it is one of the positions below.

@@ -9,7 +9,8 @@ impl Target {
         self.data.unified_accum
     }
 
-    /// Whether the first-level cache has several ports that keep no order among each other, which the waves of a workgroup are divided among (gfx125x).
+    /// Whether the first-level cache has several ports that keep no order among each other, which the waves of a
+    /// workgroup are divided among (gfx125x).
     #[must_use]
     pub fn has_split_cache_ports(self) -> bool {
         self.data.clusters

@@ -1,6 +1,7 @@
 //! From bytes to an instruction.
 //!
-//! [`super::dispatch`] finds the row. Nothing here knows an encoding by name except where a field changes a width or an access.
+//! [`super::dispatch`] finds the row. Nothing here knows an encoding by name except where a field changes a width or an
+//! access.
 
 use smallvec::SmallVec;
 
@@ -20,7 +21,8 @@ const LITERAL: u64 = 255;
 const FIRST_VECTOR: u64 = 256;
 /// Registers of a vector file that have a number in a field.
 const VECTOR_REGISTERS: u64 = 256;
-/// Registers of a vector file whose numbers have high bits elsewhere: a run that begins below v256 may end above (LLVM, `AMDGPUDisassembler`).
+/// Registers of a vector file whose numbers have high bits elsewhere: a run that begins below v256 may end above (LLVM,
+/// `AMDGPUDisassembler`).
 const ALL_VECTOR_REGISTERS: u64 = 1024;
 /// The bit of a field that says accumulation register.
 const ACCUM_BIT: u64 = 1 << 9;
@@ -89,15 +91,21 @@ impl Adjust {
         match variant.encoding {
             Encoding::Vop1Sdwa | Encoding::Vop2Sdwa => Adjust::Sdwa,
             Encoding::VopcSdwa => Adjust::SdwaCompare,
-            Encoding::Vop1Dpp | Encoding::Vop2Dpp | Encoding::VopcDpp | Encoding::Vop3Dpp | Encoding::Vop3pDpp => Adjust::Dpp,
+            Encoding::Vop1Dpp | Encoding::Vop2Dpp | Encoding::VopcDpp | Encoding::Vop3Dpp | Encoding::Vop3pDpp => {
+                Adjust::Dpp
+            }
             Encoding::Ds if variant.memory != Memory::Gds => Adjust::GdsBit,
             Encoding::Flat if !variant.layout.signed_offset => Adjust::FlatOffset,
             Encoding::Mubuf | Encoding::Mtbuf => Adjust::BufferOffset,
             Encoding::Smem if variant.opcode_flags.contains(OpcodeFlags::SCALAR_BUFFER) => Adjust::ScalarBufferOffset,
             Encoding::Exp => Adjust::ExportSources,
             Encoding::Mimg | Encoding::Vimage | Encoding::Vsample => Adjust::Image,
-            Encoding::Vop3p if variant.opcode.matrix().is_some_and(|matrix| matrix.a == NumberFormat::F8f6f4) => Adjust::MatrixSources,
-            Encoding::Vop3p if variant.layout.modifiers.iter().any(|(modifier, _)| is_matrix_format(*modifier)) => Adjust::MatrixFormats,
+            Encoding::Vop3p if variant.opcode.matrix().is_some_and(|matrix| matrix.a == NumberFormat::F8f6f4) => {
+                Adjust::MatrixSources
+            }
+            Encoding::Vop3p if variant.layout.modifiers.iter().any(|(modifier, _)| is_matrix_format(*modifier)) => {
+                Adjust::MatrixFormats
+            }
             _ => Adjust::Nothing,
         }
     }
@@ -106,7 +114,11 @@ impl Adjust {
 /// Decodes the instruction at the start of `bytes` to `inst`, which has no operands and modifiers yet.
 pub(super) fn decode_into(inst: &mut Inst, target: Target, bytes: &[u8]) -> Result<()> {
     if bytes.len() < 4 {
-        return Err(Error::malformed(format!("expected an instruction of {}, found {} bytes", target.name(), bytes.len())));
+        return Err(Error::malformed(format!(
+            "expected an instruction of {}, found {} bytes",
+            target.name(),
+            bytes.len()
+        )));
     }
     let word = word(bytes);
     let tables = tables();
@@ -133,7 +145,8 @@ fn malformed(target: Target, word: u128, what: &'static str, of: &'static str) -
     Error::no_instruction(what, of, target.name(), [word as u32, (word >> 32) as u32])
 }
 
-/// Whether the source code of a DPP8 form is one of its two, 233 and 234; the row fixes the upper bits. Always true of other forms.
+/// Whether the source code of a DPP8 form is one of its two, 233 and 234; the row fixes the upper bits. Always true of
+/// other forms.
 fn is_dpp8_source(variant: &Variant, word: u128) -> bool {
     let at = match variant.encoding {
         Encoding::Vop1Dpp8 | Encoding::Vop2Dpp8 | Encoding::VopcDpp8 => 0,
@@ -183,7 +196,9 @@ fn fields(target: Target, inst: &mut Inst, word: u128, bytes: &[u8]) -> Option<(
     }
     // `v_madmk` and `v_madak` have their literal inside; a source that is a literal is the same one.
     let inside = match variant.plan.literal_inside {
-        true => variant.operands.iter().find(|spec| spec.kind.coding == Coding::Literal).map(|spec| spec.bits.get(word)),
+        true => {
+            variant.operands.iter().find(|spec| spec.kind.coding == Coding::Literal).map(|spec| spec.bits.get(word))
+        }
         false => None,
     };
     let mut reader = Reader {
@@ -196,7 +211,8 @@ fn fields(target: Target, inst: &mut Inst, word: u128, bytes: &[u8]) -> Option<(
     };
     for spec in variant.operands {
         let OperandSpec { role, access, ty, dwords, kind, bits, plain } = spec;
-        let operand = |value| Operand { role: *role, value, access: *access, ty: *ty, dwords: *dwords, half: Half::Whole };
+        let operand =
+            |value| Operand { role: *role, value, access: *access, ty: *ty, dwords: *dwords, half: Half::Whole };
         if let Some(number) = bits.get_single(word)
             && let Some(reg) = plain.registers(number, *dwords)
         {
@@ -230,7 +246,8 @@ fn fields(target: Target, inst: &mut Inst, word: u128, bytes: &[u8]) -> Option<(
             Coding::SdwaSdst => {
                 reader.value(kind, bits, number, &mut operand.value)?;
                 if matches!(operand.value, Value::Reg(reg) if reg.first == scalar::VCC) {
-                    // VCC is written without being named, the rest of the field being ignored, or by its code: keep which.
+                    // VCC is written without being named, the rest of the field being ignored, or by its code: keep
+                    // which.
                     inst.ignored |= word & bits.mask();
                 }
             }
@@ -295,7 +312,8 @@ fn adjust(target: Target, inst: &mut Inst, what: Adjust, rest: &[u8]) -> Option<
         }
         Adjust::Dpp => {
             let control = inst.modifiers.dpp.map_or(0, |dpp| dpp.ctrl);
-            let wide = inst.variant.flags.contains(Flags::DOUBLE_RATE) || inst.operands.iter().any(|operand| operand.dwords == 2);
+            let wide = inst.variant.flags.contains(Flags::DOUBLE_RATE)
+                || inst.operands.iter().any(|operand| operand.dwords == 2);
             return legal_dpp(target, control, wide).then_some(());
         }
         Adjust::GdsBit => return (!inst.modifiers.gds || target.has_gds()).then_some(()),
@@ -324,11 +342,14 @@ fn legal_matrix_formats(matrix: &Matrix) -> bool {
 }
 
 fn is_matrix_format(modifier: Modifier) -> bool {
-    matches!(modifier, Modifier::MatrixAFmt | Modifier::MatrixBFmt | Modifier::MatrixAScaleFmt | Modifier::MatrixBScaleFmt)
+    matches!(
+        modifier,
+        Modifier::MatrixAFmt | Modifier::MatrixBFmt | Modifier::MatrixAScaleFmt | Modifier::MatrixBScaleFmt
+    )
 }
 
-/// The matrices of `f8f6f4` operations are as wide as the format of their elements (2 and 3: six bits, 4: four bits; CDNA4 ISA guide, "Matrix
-/// arithmetic", and LLVM's tables of the same forms for gfx1250).
+/// The matrices of `f8f6f4` operations are as wide as the format of their elements (2 and 3: six bits, 4: four bits;
+/// CDNA4 ISA guide, "Matrix arithmetic", and LLVM's tables of the same forms for gfx1250).
 fn matrix_sources(inst: &mut Inst) {
     let formats = if inst.is_any(OpcodeFlags::MFMA) {
         [inst.modifiers.cbsz, inst.modifiers.blgp]
@@ -354,9 +375,14 @@ fn export_sources(inst: &mut Inst) {
     let enable = inst.modifiers.export_enable;
     // Compressed, a source has two channels, and there are two sources.
     let read = |source: usize| {
-        if inst.modifiers.export_compressed { source < 2 && enable >> (2 * source) & 3 != 0 } else { enable >> source & 1 != 0 }
+        if inst.modifiers.export_compressed {
+            source < 2 && enable >> (2 * source) & 3 != 0
+        } else {
+            enable >> source & 1 != 0
+        }
     };
-    let unread: SmallVec<[Role; 4]> = (0..SOURCES.len()).filter(|&source| !read(source)).map(|source| SOURCES[source]).collect();
+    let unread: SmallVec<[Role; 4]> =
+        (0..SOURCES.len()).filter(|&source| !read(source)).map(|source| SOURCES[source]).collect();
     for (spec, operand) in inst.variant.operands.iter().zip(&mut inst.operands) {
         if unread.contains(&operand.role)
             && let Value::Reg(reg) = operand.value
@@ -380,21 +406,29 @@ fn legal_dpp(target: Target, control: u16, wide: bool) -> bool {
 }
 
 impl Reader<'_> {
-    /// Puts into `value` what the number in an operand's field means; `None` if nothing. Values are put where they belong instead of returned, because
-    /// moving them costs more than reading them.
+    /// Puts into `value` what the number in an operand's field means; `None` if nothing. Values are put where they
+    /// belong instead of returned, because moving them costs more than reading them.
     fn value(&mut self, kind: &Kind, bits: &Bits, number: u64, value: &mut Value) -> Option<()> {
         match kind.coding {
-            Coding::Vector | Coding::VectorLow128 | Coding::VectorHalf | Coding::VectorOtherParity | Coding::VectorBehind => {
+            Coding::Vector
+            | Coding::VectorLow128
+            | Coding::VectorHalf
+            | Coding::VectorOtherParity
+            | Coding::VectorBehind => {
                 *value = Value::Reg(self.vector(kind, number, false)?);
             }
             Coding::Accum => *value = Value::Reg(self.vector(kind, number, true)?),
-            Coding::VectorAcc => *value = Value::Reg(self.vector(kind, number & (VECTOR_REGISTERS - 1), number & ACCUM_BIT != 0)?),
+            Coding::VectorAcc => {
+                *value = Value::Reg(self.vector(kind, number & (VECTOR_REGISTERS - 1), number & ACCUM_BIT != 0)?)
+            }
             Coding::Source | Coding::SrcLow128 | Coding::SrcHalf => self.source(kind, number, false, value)?,
             Coding::SourceAcc => self.source(kind, number & !ACCUM_BIT, number & ACCUM_BIT != 0, value)?,
             Coding::SourceAccum => self.source(kind, number, true, value)?,
             Coding::Sdwa if number & SDWA_SCALAR_BIT == 0 => *value = Value::Reg(self.vector(kind, number, false)?),
             Coding::Sdwa => self.source(kind, number & !SDWA_SCALAR_BIT, false, value)?,
-            Coding::SdwaSdst if number & SDWA_SDST_BIT == 0 => *value = Value::Reg(Reg::scalar(scalar::VCC, self.mask_dwords)),
+            Coding::SdwaSdst if number & SDWA_SDST_BIT == 0 => {
+                *value = Value::Reg(Reg::scalar(scalar::VCC, self.mask_dwords))
+            }
             Coding::SdwaSdst => self.source(kind, number & !SDWA_SDST_BIT, false, value)?,
             Coding::Literal if kind.dwords == 2 => *value = Value::Literal64(number),
             Coding::Literal => *value = Value::Literal(number as u32),
@@ -411,7 +445,11 @@ impl Reader<'_> {
     fn vector(&self, kind: &Kind, number: u64, accum: bool) -> Option<Reg> {
         // Nearly all of them: what else there is to know of registers is not needed for these.
         let odd = kind.even && number % 2 == 1;
-        if !accum && !odd && number + u64::from(kind.dwords) <= VECTOR_REGISTERS && kind.accepts.contains(Accepts::VECTOR) {
+        if !accum
+            && !odd
+            && number + u64::from(kind.dwords) <= VECTOR_REGISTERS
+            && kind.accepts.contains(Accepts::VECTOR)
+        {
             return Some(Reg::vector(number as u16, kind.dwords));
         }
         self.unusual_vector(kind, number, accum)
@@ -421,7 +459,8 @@ impl Reader<'_> {
     fn unusual_vector(&self, kind: &Kind, number: u64, accum: bool) -> Option<Reg> {
         let wanted = if accum { Accepts::ACCUM } else { Accepts::VECTOR };
         let odd = kind.even && number % 2 == 1 && self.target.aligned_vgprs();
-        // Where both files are possible, memory instructions reach accumulation registers only if the allocation is one.
+        // Where both files are possible, memory instructions reach accumulation registers only if the allocation is
+        // one.
         let unreachable = accum && kind.coding == Coding::VectorAcc && !self.target.unified_accum();
         // Image addresses are as long as the image needs: `dwords` is the most, and the file ends the run.
         let file = if self.target.has_vgpr_msb() && !accum { ALL_VECTOR_REGISTERS } else { VECTOR_REGISTERS };
@@ -492,7 +531,8 @@ impl Reader<'_> {
         let dwords = u16::from(if kind.mask { self.mask_dwords } else { kind.dwords });
         let aligned = |index: u16| index.is_multiple_of(scalar_alignment(dwords));
         let reg = |canonical: u16, needed: Accepts, fits: bool| {
-            // The null register and the read-only sources are numbered one by one: none is a half of another, however wide the operand.
+            // The null register and the read-only sources are numbered one by one: none is a half of another, however
+            // wide the operand.
             let single = needed == Accepts::NULL || needed == Accepts::READ_ONLY && canonical >= scalar::SHARED_BASE;
             let dwords = if single { 1 } else { dwords };
             (fits && kind.accepts.contains(needed)).then_some(Reg::scalar(canonical, dwords as u8))

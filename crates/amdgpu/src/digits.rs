@@ -1,5 +1,5 @@
-//! Numbers as text, appended to a string: what most operands are made of, in a small part of the time that the standard library's formatting takes,
-//! which has options to look at.
+//! Numbers as text, appended to a string: what most operands are made of, in a small part of the time that the standard
+//! library's formatting takes, which has options to look at.
 
 /// Appends a number in decimal.
 pub(super) fn push_decimal(out: &mut String, value: u64) {
@@ -38,7 +38,10 @@ mod tests {
             push_decimal(&mut decimal, value);
             push_signed(&mut signed, value as i64);
             push_hexadecimal(&mut hexadecimal, value);
-            assert_eq!((decimal, signed, hexadecimal), (value.to_string(), (value as i64).to_string(), format!("{value:#x}")));
+            assert_eq!(
+                (decimal, signed, hexadecimal),
+                (value.to_string(), (value as i64).to_string(), format!("{value:#x}"))
+            );
         }
     }
 }

@@ -1,7 +1,7 @@
 //! From a word to the row of the tables that it belongs to.
 //!
-//! A target's rows are found through a tree of switches over bits that all rows at that point fix, built from the rows themselves; what is left at a leaf
-//! is tried in order, the row with most fixed bits first.
+//! A target's rows are found through a tree of switches over bits that all rows at that point fix, built from the rows
+//! themselves; what is left at a leaf is tried in order, the row with most fixed bits first.
 
 use super::table::Variant;
 
@@ -44,8 +44,10 @@ pub(super) struct Dispatch {
 impl Dispatch {
     /// Of the rows that the sets of the mask have with this wave size.
     pub(super) fn new(variants: &[Variant], sets: u32, wave_size: u32) -> Self {
-        let has = |row: &Variant| row.targets & sets != 0 && (row.wave_size == 0 || u32::from(row.wave_size) == wave_size);
-        let mut all: Vec<u16> = (0..variants.len() as u16).filter(|&index| has(&variants[usize::from(index)])).collect();
+        let has =
+            |row: &Variant| row.targets & sets != 0 && (row.wave_size == 0 || u32::from(row.wave_size) == wave_size);
+        let mut all: Vec<u16> =
+            (0..variants.len() as u16).filter(|&index| has(&variants[usize::from(index)])).collect();
         // The most specific row first.
         all.sort_by_key(|&index| std::cmp::Reverse(variants[usize::from(index)].mask.count_ones()));
         let mut dispatch = Dispatch { nodes: Vec::new(), candidates: Vec::new(), behind: Vec::new() };
@@ -134,7 +136,9 @@ impl Dispatch {
                 }
             }
         };
-        let fits = move |candidate: &&Candidate| word as u64 & candidate.mask == candidate.matches && self.fits_behind(candidate, word);
+        let fits = move |candidate: &&Candidate| {
+            word as u64 & candidate.mask == candidate.matches && self.fits_behind(candidate, word)
+        };
         candidates.iter().filter(fits).map(|candidate| candidate.row)
     }
 }

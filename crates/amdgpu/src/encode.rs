@@ -21,7 +21,8 @@ pub(super) fn encode(target: Target, inst: &Inst) -> Result<Vec<u8>> {
     let mut word = variant.matches | inst.ignored & !variant.mask;
     let fail = |what: String| Error::unsupported(format!("{}: {what}", variant.mnemonic));
     for (modifier, bits) in &variant.layout.modifiers {
-        let number = modifier_number(inst, *modifier, bits).ok_or_else(|| fail(format!("{modifier:?} does not fit its field")))?;
+        let number = modifier_number(inst, *modifier, bits)
+            .ok_or_else(|| fail(format!("{modifier:?} does not fit its field")))?;
         let placed = bits.put(number).ok_or_else(|| fail(format!("{modifier:?} does not fit its field")))?;
         if (placed ^ variant.matches) & variant.mask & bits.mask() != 0 {
             return Err(fail(format!("{modifier:?} is fixed in this form")));
@@ -35,7 +36,10 @@ pub(super) fn encode(target: Target, inst: &Inst) -> Result<Vec<u8>> {
     for (spec, operand) in variant.operands.iter().zip(&inst.operands) {
         let number = number(target, spec, operand, inst.ignored, &mut literal)
             .ok_or_else(|| fail(format!("{:?} cannot be {:?}", spec.role, operand.value)))?;
-        let placed = spec.bits.put(number).ok_or_else(|| fail(format!("{:?} does not fit its field: {:?}", spec.role, operand.value)))?;
+        let placed = spec
+            .bits
+            .put(number)
+            .ok_or_else(|| fail(format!("{:?} does not fit its field: {:?}", spec.role, operand.value)))?;
         if spec.kind.coding == Coding::VectorBehind {
             behind = Some(behind.unwrap_or(0) | placed as u32);
         } else {
@@ -101,7 +105,13 @@ fn scalar_code(target: Target, code: u16) -> u64 {
 }
 
 /// The number that stands for an operand's value in its field.
-fn number(target: Target, spec: &OperandSpec, operand: &Operand, ignored: u128, literal: &mut Option<Literal>) -> Option<u64> {
+fn number(
+    target: Target,
+    spec: &OperandSpec,
+    operand: &Operand,
+    ignored: u128,
+    literal: &mut Option<Literal>,
+) -> Option<u64> {
     let kind = spec.kind;
     match (operand.value, kind.coding) {
         (Value::Imm(value), Coding::Unsigned) => u64::try_from(value).ok(),
@@ -122,21 +132,25 @@ fn number(target: Target, spec: &OperandSpec, operand: &Operand, ignored: u128, 
             let first = if reg.file == RegFile::Scalar { scalar_code(target, reg.first) } else { reg.first.into() };
             let high = u64::from(operand.half == Half::High) << 7;
             match (reg.file, coding) {
-                (RegFile::Vector, Coding::Vector | Coding::VectorAcc | Coding::VectorHalf | Coding::VectorBehind | Coding::Sdwa)
+                (
+                    RegFile::Vector,
+                    Coding::Vector | Coding::VectorAcc | Coding::VectorHalf | Coding::VectorBehind | Coding::Sdwa,
+                )
                 | (RegFile::Accum, Coding::Accum) => Some(first),
                 (RegFile::Vector, Coding::VectorLow128) => (first < 128).then_some(first | high),
                 (RegFile::Vector, Coding::VectorOtherParity) => Some(first & !1),
                 (RegFile::Vector, Coding::SrcLow128) => (first < 128).then_some(first | high | 1 << 8),
                 (RegFile::Accum, Coding::VectorAcc) => Some(first | 1 << 9),
-                (RegFile::Vector, Coding::Source | Coding::SourceAcc | Coding::SrcHalf) | (RegFile::Accum, Coding::SourceAccum) => {
-                    Some(first | 1 << 8)
-                }
+                (RegFile::Vector, Coding::Source | Coding::SourceAcc | Coding::SrcHalf)
+                | (RegFile::Accum, Coding::SourceAccum) => Some(first | 1 << 8),
                 (RegFile::Accum, Coding::SourceAcc) => Some(first | 3 << 8),
-                (RegFile::Scalar, Coding::Source | Coding::SourceAcc | Coding::SourceAccum | Coding::SrcHalf | Coding::SrcLow128) => {
-                    Some(first)
-                }
+                (
+                    RegFile::Scalar,
+                    Coding::Source | Coding::SourceAcc | Coding::SourceAccum | Coding::SrcHalf | Coding::SrcLow128,
+                ) => Some(first),
                 (RegFile::Scalar, Coding::Sdwa) => Some(first | 1 << 8),
-                // VCC is what the form writes when it names no destination; bits that were set all the same are ignored ones.
+                // VCC is what the form writes when it names no destination; bits that were set all the same are ignored
+                // ones.
                 (RegFile::Scalar, Coding::SdwaSdst) if reg.first == scalar::VCC && spec.bits.get(ignored) < 1 << 7 => {
                     Some(spec.bits.get(ignored))
                 }
@@ -144,7 +158,15 @@ fn number(target: Target, spec: &OperandSpec, operand: &Operand, ignored: u128, 
                 _ => None,
             }
         }
-        (value, Coding::Source | Coding::SourceAcc | Coding::SourceAccum | Coding::Sdwa | Coding::SrcHalf | Coding::SrcLow128) => {
+        (
+            value,
+            Coding::Source
+            | Coding::SourceAcc
+            | Coding::SourceAccum
+            | Coding::Sdwa
+            | Coding::SrcHalf
+            | Coding::SrcLow128,
+        ) => {
             let code = match value {
                 Value::InlineInt(value @ 0..=64) => (INLINE_ZERO + i64::from(value)) as u64,
                 Value::InlineInt(value @ -16..=-1) => (INLINE_MINUS - i64::from(value)) as u64,

@@ -2,7 +2,8 @@
 
 use super::target::Target;
 
-/// The sets of required wait states, each with the rules of those before it that still hold (`isa-tables/targets.yaml`).
+/// The sets of required wait states, each with the rules of those before it that still hold
+/// (`isa-tables/targets.yaml`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[allow(missing_docs)] // Named by the target that began it.
 pub enum WaitStates {
@@ -15,8 +16,8 @@ pub enum WaitStates {
 }
 
 bitflags::bitflags! {
-    /// Hazards of gfx10 and later that software must see to: sequences of instructions rather than numbers of wait states. `isa-tables/targets.yaml` says which
-    /// target has which and what they are, by these names in lower case.
+    /// Hazards of gfx10 and later that software must see to: sequences of instructions rather than numbers of wait
+    /// states. `isa-tables/targets.yaml` says which target has which and what they are, by these names in lower case.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
     pub struct EventHazards: u16 {
         /// Vector memory or LDS reads a scalar register, a scalar instruction writes it.
@@ -47,7 +48,8 @@ bitflags::bitflags! {
         const DEALLOC_VGPRS = 1 << 12;
         /// VALU read a scalar register at some time, SALU or VALU writes it, it is read.
         const VALU_READ_SGPR = 1 << 13;
-        /// Vector registers between VALU and memory, where code has switched the hardware's checks off ([`Target::scheduling_mode_hwreg`]).
+        /// Vector registers between VALU and memory, where code has switched the hardware's checks off
+        /// ([`Target::scheduling_mode_hwreg`]).
         const EXPERT_SCHEDULING = 1 << 14;
         /// The first vector instruction of a wave must be `v_nop`, the first of vector memory in no clause.
         const FIRST_VECTOR = 1 << 15;

@@ -1,12 +1,13 @@
 //! Image instructions: how many registers their data and their address take.
 //!
-//! Neither number is in the encoding. Data has a register for each channel of `dmask`, or two with 16-bit values in one, and one more for the status of
-//! `tfe`. The address is what the operation needs in the image's dimension (`dim`): offset, bias or reference, gradients, coordinates, level of detail,
-//! the last two packed in pairs with `a16`. On gfx8 and gfx9 nothing tells the dimension, so there the operand is as long as the operation can need.
+//! Neither number is in the encoding. Data has a register for each channel of `dmask`, or two with 16-bit values in
+//! one, and one more for the status of `tfe`. The address is what the operation needs in the image's dimension (`dim`):
+//! offset, bias or reference, gradients, coordinates, level of detail, the last two packed in pairs with `a16`. On gfx8
+//! and gfx9 nothing tells the dimension, so there the operand is as long as the operation can need.
 //!
-//! Addresses are consecutive registers (`v[0:2]`) or, on gfx10 and gfx11 with `nsa` and always on gfx12, registers of their own (`[v0, v7, v3]`), of which the
-//! last one is a run where the encoding has fewer places than addresses (gfx11 and later). What an instruction has more places than addresses is not
-//! read: those operands are [`Value::Off`].
+//! Addresses are consecutive registers (`v[0:2]`) or, on gfx10 and gfx11 with `nsa` and always on gfx12, registers of
+//! their own (`[v0, v7, v3]`), of which the last one is a run where the encoding has fewer places than addresses (gfx11
+//! and later). What an instruction has more places than addresses is not read: those operands are [`Value::Off`].
 
 use super::inst::{Inst, Value};
 use super::target::Target;
@@ -24,7 +25,8 @@ pub struct Image {
     pub data: ImageData,
     /// Whether each address has a register of its own. They are written in brackets, unless there is only one.
     pub separate: bool,
-    /// What its address consists of. None if the operation has a fixed address or the encoding does not tell (gfx8 and gfx9).
+    /// What its address consists of. None if the operation has a fixed address or the encoding does not tell (gfx8 and
+    /// gfx9).
     pub address: Option<ImageAddress>,
 }
 
@@ -51,7 +53,8 @@ struct Dimension {
 }
 
 impl ImageAddress {
-    /// How many registers the address takes in the dimension with this number (the field `dim`), with or without 16-bit coordinates.
+    /// How many registers the address takes in the dimension with this number (the field `dim`), with or without 16-bit
+    /// coordinates.
     ///
     /// `None` if there is no such dimension.
     #[must_use]
@@ -67,7 +70,8 @@ impl ImageAddress {
     }
 }
 
-/// How many registers of data an image instruction has, TFE's status included; `None` if its channel mask means nothing or the number is fixed.
+/// How many registers of data an image instruction has, TFE's status included; `None` if its channel mask means nothing
+/// or the number is fixed.
 pub(super) fn data_dwords(target: Target, inst: &Inst) -> Option<u32> {
     let Value::Imm(mask) = inst.operand(Role::Dmask)?.value else { return None };
     let legal = match inst.variant.image?.data {
@@ -151,7 +155,8 @@ fn address(inst: &mut Inst, form: ImageAddress) -> Option<()> {
     Some(())
 }
 
-/// Whether the addresses behind the first 128 bits are all that is in their dword: `Inst` has no place for bits that mean nothing there.
+/// Whether the addresses behind the first 128 bits are all that is in their dword: `Inst` has no place for bits that
+/// mean nothing there.
 fn nothing_is_left_behind(inst: &Inst, rest: &[u8]) -> bool {
     let behind = inst.variant.operands.iter().filter(|spec| spec.kind.coding == Coding::VectorBehind);
     let fields = behind.fold(None, |fields, spec| Some(fields.unwrap_or(0) | spec.bits.mask()));
@@ -160,7 +165,9 @@ fn nothing_is_left_behind(inst: &Inst, rest: &[u8]) -> bool {
         Some(form) => {
             let needed = form.dwords(inst.modifiers.dim, inst.modifiers.a16).unwrap_or(0);
             let addresses = inst.variant.operands.iter().filter(|spec| spec.role.is_address()).take(needed as usize);
-            addresses.filter(|spec| spec.kind.coding == Coding::VectorBehind).fold(0, |used, spec| used | spec.bits.mask())
+            addresses
+                .filter(|spec| spec.kind.coding == Coding::VectorBehind)
+                .fold(0, |used, spec| used | spec.bits.mask())
         }
         None => fields,
     };

@@ -38,7 +38,9 @@ impl<const DWORDS: usize> Descriptor<DWORDS> {
 
     fn unknown(&self, words: &[u32; DWORDS]) -> Option<u16> {
         let mut left = words.iter().zip(&self.known).zip(0..);
-        left.find_map(|((word, known), n)| (word & !known != 0).then(|| 32 * n + (word & !known).trailing_zeros() as u16))
+        left.find_map(|((word, known), n)| {
+            (word & !known != 0).then(|| 32 * n + (word & !known).trailing_zeros() as u16)
+        })
     }
 }
 
@@ -96,7 +98,8 @@ impl ImageDescriptors {
         self.sampler.unknown(words)
     }
 
-    /// Bytes from row to row of a linear image, for elements of so many bytes: as the width tells it where the descriptor has no pitch.
+    /// Bytes from row to row of a linear image, for elements of so many bytes: as the width tells it where the
+    /// descriptor has no pitch.
     #[must_use]
     pub fn row_bytes(&self, width: u64, element: u64) -> u64 {
         (width * element).next_multiple_of(u64::from(self.row).max(u64::from(self.row_elements) * element))
@@ -147,7 +150,11 @@ impl Target {
     #[must_use]
     pub fn image_format(self, name: &str) -> Option<u16> {
         if self.generation() >= 10 {
-            return self.names(NameList::BufferFormats).iter().find(|(_, known)| *known == name).map(|(number, _)| u16::from(*number));
+            return self
+                .names(NameList::BufferFormats)
+                .iter()
+                .find(|(_, known)| *known == name)
+                .map(|(number, _)| u16::from(*number));
         }
         let (widths, number) = name.rsplit_once('_')?;
         let place = |names: &[&str], name: &str| names.iter().position(|known| *known == name);

@@ -19,8 +19,9 @@ pub enum RegFile {
     Accum,
 }
 
-/// Codes of the named scalar registers: the operand codes of gfx9 (AMD ISA guides, "SGPR and constant operands"), and of gfx10 for the null register. Where
-/// a target has other codes (gfx11 exchanged M0 and null), decoding and encoding translate them.
+/// Codes of the named scalar registers: the operand codes of gfx9 (AMD ISA guides, "SGPR and constant operands"), and
+/// of gfx10 for the null register. Where a target has other codes (gfx11 exchanged M0 and null), decoding and encoding
+/// translate them.
 pub mod scalar {
     /// `flat_scratch_lo`; the high half follows (gfx8 and gfx9; later `s102`).
     pub const FLAT_SCRATCH: u16 = 102;
@@ -101,7 +102,9 @@ impl Reg {
         if self.is_null() || other.is_null() {
             return false;
         }
-        self.file == other.file && self.first < other.first + u16::from(other.dwords) && other.first < self.first + u16::from(self.dwords)
+        self.file == other.file
+            && self.first < other.first + u16::from(other.dwords)
+            && other.first < self.first + u16::from(self.dwords)
     }
 }
 
@@ -110,7 +113,10 @@ impl Role {
     #[must_use]
     pub fn is_address(self) -> bool {
         use Role::{Vaddr, Vaddr1, Vaddr2, Vaddr3, Vaddr4, Vaddr5, Vaddr6, Vaddr7, Vaddr8, Vaddr9, Vaddr10, Vaddr11};
-        matches!(self, Vaddr | Vaddr1 | Vaddr2 | Vaddr3 | Vaddr4 | Vaddr5 | Vaddr6 | Vaddr7 | Vaddr8 | Vaddr9 | Vaddr10 | Vaddr11)
+        matches!(
+            self,
+            Vaddr | Vaddr1 | Vaddr2 | Vaddr3 | Vaddr4 | Vaddr5 | Vaddr6 | Vaddr7 | Vaddr8 | Vaddr9 | Vaddr10 | Vaddr11
+        )
     }
 }
 
@@ -143,8 +149,8 @@ pub enum Value {
     Literal(u32),
     /// A 64-bit literal that follows the instruction (gfx1250).
     Literal64(u64),
-    /// An immediate from a field: offsets, `simm16` (sign-extended where the instruction does so), hwreg, counters. A branch target is the displacement
-    /// in dwords from the next instruction.
+    /// An immediate from a field: offsets, `simm16` (sign-extended where the instruction does so), hwreg, counters. A
+    /// branch target is the displacement in dwords from the next instruction.
     Imm(i64),
     /// The operand is absent (`off` as saddr/vaddr, unused src2, an image address that the dimension does not have).
     Off,
@@ -232,7 +238,8 @@ pub struct Modifiers {
     pub op_sel_hi: u8,
     pub clamp: bool,
     pub omod: u8,
-    /// Byte offset of a memory instruction, sign-extended where signed. DS with two offsets: `offset0`, as encoded (not scaled).
+    /// Byte offset of a memory instruction, sign-extended where signed. DS with two offsets: `offset0`, as encoded (not
+    /// scaled).
     pub offset: i32,
     /// DS `offset1`, as encoded (not scaled).
     pub offset1: u8,
@@ -316,7 +323,8 @@ pub struct Matrix {
 
 /// One decoded instruction.
 ///
-/// It knows its variant's table row, its operands with access and width, and its modifiers; it does not know its address.
+/// It knows its variant's table row, its operands with access and width, and its modifiers; it does not know its
+/// address.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Inst {
     /// The table row.
@@ -327,7 +335,8 @@ pub struct Inst {
     pub operands: SmallVec<[Operand; 5]>,
     /// Modifiers.
     pub modifiers: Modifiers,
-    /// The bits of the encoding that no operand or modifier stands for and the hardware ignores: kept so that encoding gives the same bytes back.
+    /// The bits of the encoding that no operand or modifier stands for and the hardware ignores: kept so that encoding
+    /// gives the same bytes back.
     pub ignored: u128,
     /// Lanes of the wave that it was decoded for.
     pub wave_size: u8,
@@ -339,7 +348,14 @@ impl Inst {
     #[inline]
     pub fn blank() -> Inst {
         static BLANK: Variant = Variant::BLANK;
-        Inst { variant: &BLANK, size: 0, operands: SmallVec::new(), modifiers: Modifiers::default(), ignored: 0, wave_size: 0 }
+        Inst {
+            variant: &BLANK,
+            size: 0,
+            operands: SmallVec::new(),
+            modifiers: Modifiers::default(),
+            ignored: 0,
+            wave_size: 0,
+        }
     }
 
     /// The operation's base name, without encoding suffix: `v_add_f32`, `s_and_saveexec_b64`.
@@ -368,8 +384,9 @@ impl Inst {
         self.operands.iter().find(|operand| operand.role == role)
     }
 
-    /// Every register run the instruction reads, explicit and implicit. Implicit SCC, VCC, EXEC, M0, FLAT_SCRATCH and MODE are reported as
-    /// scalar registers by their code. A `ReadWrite` operand is in both lists. VALU and vector memory instructions read EXEC.
+    /// Every register run the instruction reads, explicit and implicit. Implicit SCC, VCC, EXEC, M0, FLAT_SCRATCH and
+    /// MODE are reported as scalar registers by their code. A `ReadWrite` operand is in both lists. VALU and vector
+    /// memory instructions read EXEC.
     #[inline]
     pub fn reads(&self) -> impl Iterator<Item = Reg> + '_ {
         self.operands
@@ -411,15 +428,16 @@ impl Inst {
         self.variant.implicit_writes.regs(lanes).for_each(write);
     }
 
-    /// Whether the hardware lets it pass only when all addresses are translated (gfx1250): messages, barriers, accesses of hardware registers, and whatever
-    /// changes the program counter (LLVM, SIInstrInfo, `isXcntDrain`). A conditional branch is among these for LLVM, though it changes nothing where it
-    /// is not taken.
+    /// Whether the hardware lets it pass only when all addresses are translated (gfx1250): messages, barriers, accesses
+    /// of hardware registers, and whatever changes the program counter (LLVM, SIInstrInfo, `isXcntDrain`). A
+    /// conditional branch is among these for LLVM, though it changes nothing where it is not taken.
     #[must_use]
     pub fn waits_for_translations(&self) -> bool {
         self.variant.branch != Branch::None || self.variant.opcode_flags.contains(OpcodeFlags::TRANSLATES)
     }
 
-    /// What `s_getreg` and `s_setreg` access: the number of a hardware register, and which of its bits. None of other instructions.
+    /// What `s_getreg` and `s_setreg` access: the number of a hardware register, and which of its bits. None of other
+    /// instructions.
     #[must_use]
     pub fn hardware_register(&self) -> Option<(u8, Range<u32>)> {
         if !self.variant.opcode_flags.contains(OpcodeFlags::HARDWARE_REGISTER) {

@@ -22,8 +22,8 @@ pub struct Run {
 pub struct Bits {
     runs: [Run; MAX_RUNS],
     count: u8,
-    /// Where the field is one run in the first two dwords whose lowest bit is that of the value, which most are: that bit, and as many ones as it has
-    /// bits. Else no ones.
+    /// Where the field is one run in the first two dwords whose lowest bit is that of the value, which most are: that
+    /// bit, and as many ones as it has bits. Else no ones.
     low: u8,
     ones: u32,
 }
@@ -117,7 +117,8 @@ pub struct Kind {
     pub form: Form,
 }
 
-/// Most registers are named in the plainest way; this says of an operand which they are, so that decoding them is a few comparisons.
+/// Most registers are named in the plainest way; this says of an operand which they are, so that decoding them is a few
+/// comparisons.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Plain {
     /// The number in the field of vector register 0.
@@ -182,7 +183,8 @@ pub struct Layout {
     pub signed_offset: bool,
     /// The modifiers and where they are.
     pub modifiers: Vec<(Modifier, Bits)>,
-    /// The bits of all modifiers: where none of them is set, all modifiers are what they are by default, but for `has_parts`.
+    /// The bits of all modifiers: where none of them is set, all modifiers are what they are by default, but for
+    /// `has_parts`.
     pub modifier_bits: u128,
     /// Whether it has modifiers that are parts of others (DPP, SDWA), which are there even if all their bits are 0.
     pub has_parts: bool,

@@ -1,9 +1,12 @@
-//! How LDS serves the lanes of an instruction: in phases of some lanes, each phase in as many cycles as its busiest bank has different words to give.
+//! How LDS serves the lanes of an instruction: in phases of some lanes, each phase in as many cycles as its busiest
+//! bank has different words to give.
 //!
-//! Which lanes are in a phase and how many banks there are depends on the target, the direction and the size of what each lane accesses. Sources: composable_kernel, "LDS and bank
-//! conflicts" (groups of 128-bit reads); HipKittens, `analysis/paper_experiments/phases` (measured on gfx950); rocRoller, `LDSBankModel` (lanes per clock). The phases of gfx10 and
-//! later are not published: theirs are those of a bank's width, and a guess. A phase without an active lane costs nothing here; rocprofiler-compute's `conflicts` sample on MI250 (one active lane
-//! keeps LDS for two cycles) suggests that it costs a cycle there.
+//! Which lanes are in a phase and how many banks there are depends on the target, the direction and the size of what
+//! each lane accesses. Sources: composable_kernel, "LDS and bank conflicts" (groups of 128-bit reads); HipKittens,
+//! `analysis/paper_experiments/phases` (measured on gfx950); rocRoller, `LDSBankModel` (lanes per clock). The phases of
+//! gfx10 and later are not published: theirs are those of a bank's width, and a guess. A phase without an active lane
+//! costs nothing here; rocprofiler-compute's `conflicts` sample on MI250 (one active lane keeps LDS for two cycles)
+//! suggests that it costs a cycle there.
 
 use super::target::Target;
 
@@ -73,10 +76,15 @@ static ROWS_OF_32: [u64; 2] = rows();
 static ROWS_OF_16: [u64; 4] = rows();
 static ROWS_OF_8: [u64; 8] = rows();
 /// 96- and 128-bit reads on gfx8 to gfx94x, 96-bit ones on gfx950.
-static READ_128: [u64; 8] =
-    twice([span(0, 3) | span(20, 23), span(4, 7) | span(16, 19), span(8, 11) | span(28, 31), span(12, 15) | span(24, 27)]);
+static READ_128: [u64; 8] = twice([
+    span(0, 3) | span(20, 23),
+    span(4, 7) | span(16, 19),
+    span(8, 11) | span(28, 31),
+    span(12, 15) | span(24, 27),
+]);
 /// 128-bit reads on gfx950.
-static READ_128_OF_64_BANKS: [u64; 4] = twice([span(0, 3) | span(12, 15) | span(20, 27), span(4, 11) | span(16, 19) | span(28, 31)]);
+static READ_128_OF_64_BANKS: [u64; 4] =
+    twice([span(0, 3) | span(12, 15) | span(20, 27), span(4, 11) | span(16, 19) | span(28, 31)]);
 
 /// A row of a target's table: what lanes that access up to so many bytes do.
 struct Row {
@@ -122,7 +130,8 @@ impl Target {
         self.lds_bytes().next_power_of_two() - 1
     }
 
-    /// How the lanes of an LDS instruction of which each accesses `bytes` bytes are taken together. More than 16 bytes are taken as 16.
+    /// How the lanes of an LDS instruction of which each accesses `bytes` bytes are taken together. More than 16 bytes
+    /// are taken as 16.
     ///
     /// ```
     /// use wavetap_amdgpu::{LdsOperation, Target};
@@ -142,7 +151,8 @@ impl Target {
         LdsPhases { banks, lanes }
     }
 
-    /// What LDS does with an instruction whose lanes in `active` access `bytes` bytes at their addresses; none if no lane is active.
+    /// What LDS does with an instruction whose lanes in `active` access `bytes` bytes at their addresses; none if no
+    /// lane is active.
     ///
     /// # Panics
     /// If a lane is active that has no address.
@@ -199,11 +209,16 @@ mod tests {
     #[test]
     fn every_lane_is_in_one_phase() {
         for name in ["gfx803", "gfx90a", "gfx942", "gfx950", "gfx1030", "gfx1201"] {
-            for (operation, bytes) in [Read, Write, Atomic].into_iter().flat_map(|operation| (1..=16).map(move |bytes| (operation, bytes)))
+            for (operation, bytes) in
+                [Read, Write, Atomic].into_iter().flat_map(|operation| (1..=16).map(move |bytes| (operation, bytes)))
             {
                 let phases = target(name).lds_phases(operation, bytes).lanes;
                 assert_eq!(phases.iter().fold(0, |all, phase| all | phase), u64::MAX, "{name} {operation:?} {bytes}");
-                assert_eq!(phases.iter().map(|phase| phase.count_ones()).sum::<u32>(), 64, "{name} {operation:?} {bytes}");
+                assert_eq!(
+                    phases.iter().map(|phase| phase.count_ones()).sum::<u32>(),
+                    64,
+                    "{name} {operation:?} {bytes}"
+                );
             }
         }
     }
@@ -243,12 +258,14 @@ mod tests {
         }
         assert_eq!(all("gfx950", Write, 8, |lane| 8 * lane), (4, 0));
         assert_eq!(all("gfx950", Write, 16, |lane| 16 * lane), (8, 0));
-        // Lanes 0-31 on 64 banks with 16 bytes between: 128 words of 64 banks, but 8 bytes each: two lanes for each pair of banks.
+        // Lanes 0-31 on 64 banks with 16 bytes between: 128 words of 64 banks, but 8 bytes each: two lanes for each
+        // pair of banks.
         assert_eq!(all("gfx950", Read, 8, |lane| 16 * lane), (4, 2));
         assert_eq!(all("gfx950", Write, 8, |lane| 16 * lane), (8, 4), "32 banks");
     }
 
-    /// The usual read of a matrix operand: row = lane % 16, 16-byte column = lane / 16. By hand: a phase of gfx9 has two rows of four lanes, one of each column of a pair.
+    /// The usual read of a matrix operand: row = lane % 16, 16-byte column = lane / 16. By hand: a phase of gfx9 has
+    /// two rows of four lanes, one of each column of a pair.
     #[test]
     fn rows_of_a_matrix_tile() {
         let pitch = |name: &str, pitch: u64| all(name, Read, 16, |lane| pitch * (lane % 16) + 16 * (lane / 16)).1;

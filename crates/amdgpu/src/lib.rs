@@ -41,7 +41,8 @@ pub use machine::Estimate;
 pub use names::Field;
 pub use occupancy::{Demand, Limit, Loss, Occupancy};
 pub use opcode::{
-    AtomicInfo, CompareInfo, LoadInfo, MaskInfo, MatrixInfo, MinMaxInfo, Opcode, OpcodeFlags, SampleInfo, ScaleInfo, StoreInfo,
+    AtomicInfo, CompareInfo, LoadInfo, MaskInfo, MatrixInfo, MinMaxInfo, Opcode, OpcodeFlags, SampleInfo, ScaleInfo,
+    StoreInfo,
 };
 pub use pair::HalfOperation;
 pub use print_names::{BUFFER_DATA_FORMATS, BUFFER_NUMBER_FORMATS};
@@ -50,8 +51,9 @@ pub use table::{Branch, Condition, OperandSpec, Variant, Written};
 pub use target::{LatencyRange, Target};
 pub use vgpr_msb::VgprMsb;
 pub use vocabulary::{
-    Accepts, Access, AtomicOp, Coding, Counter, Counters, D16, Encoding, Flags, Form, Gradients, ImageData, ImageField, Implicit, Latency,
-    MachineFact, MaskOp, Memory, MinMaxOp, Modifier, NameList, NumberFormat, Predicate, Role, SamplerField, ValueType,
+    Accepts, Access, AtomicOp, Coding, Counter, Counters, D16, Encoding, Flags, Form, Gradients, ImageData, ImageField,
+    Implicit, Latency, MachineFact, MaskOp, Memory, MinMaxOp, Modifier, NameList, NumberFormat, Predicate, Role,
+    SamplerField, ValueType,
 };
 pub use wait::{AluWait, WaitCount, alu_wait, issued, wait_count, wait_immediate, waits_for};
 
@@ -73,8 +75,8 @@ pub fn decode(target: Target, bytes: &[u8]) -> Result<Inst> {
     Ok(inst)
 }
 
-/// Decodes the instruction at the start of `bytes` to `inst`, whatever was there: for going over much code, where moving each instruction to its place is
-/// a good part of the time that [`decode`] takes.
+/// Decodes the instruction at the start of `bytes` to `inst`, whatever was there: for going over much code, where
+/// moving each instruction to its place is a good part of the time that [`decode`] takes.
 ///
 /// ```
 /// use wavetap_amdgpu::{self as isa, Inst, Target};
@@ -107,17 +109,19 @@ pub fn encode(target: Target, inst: &Inst) -> Result<Vec<u8>> {
     encode::encode(target, inst)
 }
 
-/// The instruction as LLVM's disassembler prints it, operands separated by `, `; a branch target is printed as its displacement.
+/// The instruction as LLVM's disassembler prints it, operands separated by `, `; a branch target is printed as its
+/// displacement.
 #[must_use]
 pub fn print(target: Target, inst: &Inst) -> String {
     print::print(target, inst)
 }
 
-/// Builds an instruction from its mnemonic (as LLVM prints it, `v_add_u32_e32`) and operand values in the assembler's order; operands and
-/// modifiers can be changed afterwards on the result.
+/// Builds an instruction from its mnemonic (as LLVM prints it, `v_add_u32_e32`) and operand values in the assembler's
+/// order; operands and modifiers can be changed afterwards on the result.
 ///
-/// Words that a form always has (`vcc`, `off`) may be given or left out; the byte offset of a scalar memory form may be the last value. Modifiers
-/// are what an assembler takes when they are not written. A mnemonic that only other instruction sets have stands for this one's ([`operation`]).
+/// Words that a form always has (`vcc`, `off`) may be given or left out; the byte offset of a scalar memory form may be
+/// the last value. Modifiers are what an assembler takes when they are not written. A mnemonic that only other
+/// instruction sets have stands for this one's ([`operation`]).
 ///
 /// ```
 /// use wavetap_amdgpu::{self as isa, Reg, Target, Value};

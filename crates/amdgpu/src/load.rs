@@ -1,7 +1,8 @@
 //! The instruction tables in memory: read once from the binary table that the build script made of `isa-tables/`.
 //!
-//! A word of the tables is its number in its list of `isa-tables/vocabulary.yaml`. The table is our own, made at build time: a fault in it
-//! is a fault of this program, found by every test that decodes, so reading it does not return errors.
+//! A word of the tables is its number in its list of `isa-tables/vocabulary.yaml`. The table is our own, made at build
+//! time: a fault in it is a fault of this program, found by every test that decodes, so reading it does not return
+//! errors.
 
 use std::sync::{LazyLock, OnceLock};
 
@@ -13,8 +14,8 @@ use super::opcode::{Opcode, OpcodeFlags};
 use super::table::{OperandSpec, Variant, Written};
 use super::target::{INSTRUCTION_SETS, Target};
 use super::vocabulary::{
-    Accepts, Access, BRANCHES, Coding, Counters, Encoding, FIXED_WORDS, Flags, Form, Gradients, ImageData, Implicit, Latency, Memory,
-    Modifier, Role, ValueType,
+    Accepts, Access, BRANCHES, Coding, Counters, Encoding, FIXED_WORDS, Flags, Form, Gradients, ImageData, Implicit,
+    Latency, Memory, Modifier, Role, ValueType,
 };
 
 static TABLE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/instructions.bin"));
@@ -33,7 +34,8 @@ impl Tables {
     /// What finds the row of a word of the target; made at its first use.
     pub(super) fn dispatch(&self, target: Target) -> &Dispatch {
         let (set, wave_size) = (target.instruction_table(), target.wave_size());
-        self.dispatch[2 * set + usize::from(wave_size == 32)].get_or_init(|| Dispatch::new(&self.variants, 1 << set, wave_size))
+        self.dispatch[2 * set + usize::from(wave_size == 32)]
+            .get_or_init(|| Dispatch::new(&self.variants, 1 << set, wave_size))
     }
 }
 
@@ -94,7 +96,8 @@ impl Cursor {
 
 fn load() -> Tables {
     let cursor = &mut Cursor(0);
-    // The rows live as long as the program, as every instruction refers to its row: their parts are leaked on purpose, once.
+    // The rows live as long as the program, as every instruction refers to its row: their parts are leaked on purpose,
+    // once.
     let kinds: &'static [Kind] = (0..cursor.u16())
         .map(|_| {
             let coding = Coding::ALL[cursor.index()];
@@ -102,7 +105,17 @@ fn load() -> Tables {
             let (dwords, shown) = (cursor.u8(), cursor.u8());
             let (ty, flags) = (ValueType::ALL[cursor.index()], cursor.u8());
             let form = Form::ALL[cursor.index()];
-            Kind { coding, accepts, dwords, shown, ty, even: flags & 1 != 0, signs: flags & 2 != 0, mask: flags & 4 != 0, form }
+            Kind {
+                coding,
+                accepts,
+                dwords,
+                shown,
+                ty,
+                even: flags & 1 != 0,
+                signs: flags & 2 != 0,
+                mask: flags & 4 != 0,
+                form,
+            }
         })
         .collect::<Vec<_>>()
         .leak();

@@ -1,6 +1,7 @@
 //! Numbers of the machine around the instructions: how many compute units, what caches hold and how far away they are.
 //!
-//! They are what a model of time needs; nothing that is read, printed, checked or rewritten depends on them. `isa-tables/machine.yaml` has them with their sources.
+//! They are what a model of time needs; nothing that is read, printed, checked or rewritten depends on them.
+//! `isa-tables/machine.yaml` has them with their sources.
 
 use super::target::Target;
 use super::vocabulary::MachineFact;

@@ -55,17 +55,23 @@ impl Target {
         self.name_of(NameList::HardwareRegisters, number)
     }
 
-    /// The hardware register with the low half of FLAT_SCRATCH, where code sets it by `s_setreg`; the high half's follows. None where it is a scalar register.
+    /// The hardware register with the low half of FLAT_SCRATCH, where code sets it by `s_setreg`; the high half's
+    /// follows. None where it is a scalar register.
     #[must_use]
     pub fn flat_scratch_hwreg(self) -> Option<u8> {
-        self.names(NameList::HardwareRegisters).iter().find(|(_, name)| *name == "HW_REG_FLAT_SCR_LO").map(|(number, _)| *number)
+        self.names(NameList::HardwareRegisters)
+            .iter()
+            .find(|(_, name)| *name == "HW_REG_FLAT_SCR_LO")
+            .map(|(number, _)| *number)
     }
 
-    /// The hardware register with the scheduling mode, of which bits 1:0 say whether dependences of vector registers are left to code: 0 no, 2 those of
-    /// [`EventHazards::EXPERT_SCHEDULING`](super::EventHazards::EXPERT_SCHEDULING). None where there is no such mode, or what it leaves to code is not known well enough.
+    /// The hardware register with the scheduling mode, of which bits 1:0 say whether dependences of vector registers
+    /// are left to code: 0 no, 2 those of [`EventHazards::EXPERT_SCHEDULING`](super::EventHazards::EXPERT_SCHEDULING).
+    /// None where there is no such mode, or what it leaves to code is not known well enough.
     #[must_use]
     pub fn scheduling_mode_hwreg(self) -> Option<u8> {
-        let register = || self.names(NameList::HardwareRegisters).iter().find(|(_, name)| *name == "HW_REG_WAVE_SCHED_MODE");
+        let register =
+            || self.names(NameList::HardwareRegisters).iter().find(|(_, name)| *name == "HW_REG_WAVE_SCHED_MODE");
         if !self.event_hazards().contains(super::EventHazards::EXPERT_SCHEDULING) {
             return None;
         }
@@ -78,7 +84,8 @@ impl Target {
         self.name_of(NameList::Messages, number)
     }
 
-    /// The fields of `s_waitcnt_depctr` and `s_wait_alu`, in the order in which they are written. A word with a bit in none of them is written as a number.
+    /// The fields of `s_waitcnt_depctr` and `s_wait_alu`, in the order in which they are written. A word with a bit in
+    /// none of them is written as a number.
     pub fn dependency_fields(self) -> impl Iterator<Item = Field> {
         self.data.dependency_fields.iter().map(|&(bit, width, name)| Field { name, bit, width })
     }

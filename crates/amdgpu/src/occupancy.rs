@@ -84,7 +84,8 @@ impl Target {
         self.data.sgpr_granule > self.data.addressable_sgprs
     }
 
-    /// Waves per SIMD that `vgprs` registers of a lane allow (at least one register is allocated); 0 if no wave may have so many.
+    /// Waves per SIMD that `vgprs` registers of a lane allow (at least one register is allocated); 0 if no wave may
+    /// have so many.
     #[must_use]
     pub fn waves_by_vgprs(self, vgprs: u32) -> u32 {
         let allocated = vgprs.max(1).next_multiple_of(self.vgpr_granule());
@@ -115,8 +116,8 @@ impl Target {
             .min(self.data.max_waves_per_simd)
     }
 
-    /// How many waves of a kernel a SIMD holds, and what keeps it from holding more. Where several things do, the first of the order of [`Limit`] is
-    /// named.
+    /// How many waves of a kernel a SIMD holds, and what keeps it from holding more. Where several things do, the first
+    /// of the order of [`Limit`] is named.
     ///
     /// Workgroups are taken to be spread evenly. Scratch memory, which limits the whole device, is not considered.
     #[must_use]
@@ -141,10 +142,11 @@ impl Target {
         occupancy
     }
 
-    /// Whole workgroups that a compute unit holds at the same time, or two where they are a workgroup's; 0 if one does not fit.
+    /// Whole workgroups that a compute unit holds at the same time, or two where they are a workgroup's; 0 if one does
+    /// not fit.
     ///
-    /// [`Target::occupancy`] is the figure that compilers print, which lets registers leave room for a part of a workgroup. This one does not: all waves of
-    /// a workgroup run or none.
+    /// [`Target::occupancy`] is the figure that compilers print, which lets registers leave room for a part of a
+    /// workgroup. This one does not: all waves of a workgroup run or none.
     ///
     /// ```
     /// use wavetap_amdgpu::{Demand, Target};
@@ -157,7 +159,8 @@ impl Target {
     pub fn workgroups(self, demand: &Demand) -> u32 {
         let units = self.compute_units(demand.wgp_mode);
         let waves = demand.workgroup_size.max(1).div_ceil(self.wave_size());
-        let of_simd = self.max_waves_per_simd().min(self.waves_by_vgprs(demand.vgprs)).min(self.waves_by_sgprs(demand.sgprs));
+        let of_simd =
+            self.max_waves_per_simd().min(self.waves_by_vgprs(demand.vgprs)).min(self.waves_by_sgprs(demand.sgprs));
         let by_waves = units * self.simds_per_cu() * of_simd / waves;
         let by_barriers = if waves > 1 { units * self.data.max_groups } else { u32::MAX };
         let by_lds = if demand.lds_bytes > self.lds_bytes() { 0 } else { self.groups_by_lds(demand.lds_bytes, units) };
@@ -169,13 +172,16 @@ impl Target {
         units * self.lds_bytes() / lds_bytes.max(1).next_multiple_of(self.lds_granule())
     }
 
-    /// The workgroup size, of those from `least` to that of `before`, with which a kernel loses most waves of a SIMD when it asks for `after` instead of `before`, and
-    /// its waves then and before. The sizes of the two are not looked at otherwise.
+    /// The workgroup size, of those from `least` to that of `before`, with which a kernel loses most waves of a SIMD
+    /// when it asks for `after` instead of `before`, and its waves then and before. The sizes of the two are not looked
+    /// at otherwise.
     #[must_use]
     pub fn worst_loss(self, least: u32, before: &Demand, after: &Demand) -> Loss {
         let largest = before.workgroup_size.clamp(1, self.max_workgroup());
-        let sizes =
-            (1..largest.div_ceil(self.wave_size())).map(|waves| waves * self.wave_size()).filter(|size| *size >= least).chain([largest]);
+        let sizes = (1..largest.div_ceil(self.wave_size()))
+            .map(|waves| waves * self.wave_size())
+            .filter(|size| *size >= least)
+            .chain([largest]);
         let losses = sizes.map(|workgroup_size| {
             let waves = |demand: &Demand| self.occupancy(&Demand { workgroup_size, ..*demand }).waves;
             Loss { workgroup_size, before: waves(before), after: waves(after) }
@@ -184,7 +190,8 @@ impl Target {
         losses.max_by_key(Loss::waves).unwrap_or(Loss { workgroup_size: largest, before: 0, after: 0 })
     }
 
-    /// [`Target::occupancy`] for the best workgroup size up to that of `demand`: what a kernel can reach that leaves its size open.
+    /// [`Target::occupancy`] for the best workgroup size up to that of `demand`: what a kernel can reach that leaves
+    /// its size open.
     #[must_use]
     pub fn best_occupancy(self, demand: &Demand) -> Occupancy {
         let largest = demand.workgroup_size.clamp(1, self.max_workgroup());

@@ -1,7 +1,7 @@
 //! Operations by number, and what is known of each.
 //!
-//! `isa-tables/opcodes.yaml` has a line for each operation. What analyses ask of an instruction's operation is a flag there or a match on [`Opcode`],
-//! never a part of its name: names are for people and assemblers.
+//! `isa-tables/opcodes.yaml` has a line for each operation. What analyses ask of an instruction's operation is a flag
+//! there or a match on [`Opcode`], never a part of its name: names are for people and assemblers.
 
 use std::fmt;
 
@@ -48,8 +48,8 @@ impl Opcode {
         self.flags().intersects(flags)
     }
 
-    /// What an operation of a pair is alone in an instruction (`v_add_f32` of `v_dual_add_f32`). None of an operation that never is, and of one that
-    /// is none of a pair.
+    /// What an operation of a pair is alone in an instruction (`v_add_f32` of `v_dual_add_f32`). None of an operation
+    /// that never is, and of one that is none of a pair.
     #[must_use]
     pub fn alone(self) -> Option<Opcode> {
         ALONE.iter().find(|(opcode, _)| *opcode == self).and_then(|(_, alone)| *alone)

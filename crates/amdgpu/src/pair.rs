@@ -8,10 +8,12 @@ use super::vocabulary::{Access, Implicit};
 /// Between the mnemonics of a pair of operations.
 pub(super) const BETWEEN: &str = "::";
 
-/// One of the two operations of an instruction, `v_dual_add_f32` of `v_dual_mul_f32 v0, v1, v2 :: v_dual_add_f32 v3, v4, v5`.
+/// One of the two operations of an instruction, `v_dual_add_f32` of `v_dual_mul_f32 v0, v1, v2 :: v_dual_add_f32 v3,
+/// v4, v5`.
 ///
-/// Both read their sources before either writes: neither sees what the other writes (RDNA3 ISA guide, "Dual issue VALU"). In other respects, too, they
-/// are independent: their destinations are different registers, and what one of them writes depends on its own sources only.
+/// Both read their sources before either writes: neither sees what the other writes (RDNA3 ISA guide, "Dual issue
+/// VALU"). In other respects, too, they are independent: their destinations are different registers, and what one of
+/// them writes depends on its own sources only.
 #[derive(Debug, Clone, Copy)]
 pub struct HalfOperation<'a> {
     inst: &'a Inst,
@@ -45,7 +47,13 @@ impl Inst {
         let shares_literal = self.variant.written.contains(&Written::LiteralX);
         Some([
             HalfOperation { inst: self, opcode: self.variant.opcode, own: (0, split), shares_literal, implicit: first },
-            HalfOperation { inst: self, opcode: second_opcode, own: (split, self.operands.len()), shares_literal: false, implicit: second },
+            HalfOperation {
+                inst: self,
+                opcode: second_opcode,
+                own: (split, self.operands.len()),
+                shares_literal: false,
+                implicit: second,
+            },
         ])
     }
 }
@@ -69,7 +77,8 @@ impl<'a> HalfOperation<'a> {
         self.opcode.name()
     }
 
-    /// What assemblers call the operation where it is alone in an instruction: `v_add_f32`. There are some that never are ([`Opcode::alone`]).
+    /// What assemblers call the operation where it is alone in an instruction: `v_add_f32`. There are some that never
+    /// are ([`Opcode::alone`]).
     #[must_use]
     pub fn alone(&self) -> String {
         self.name().replacen("_dual_", "_", 1)
@@ -85,14 +94,18 @@ impl<'a> HalfOperation<'a> {
 
     /// Every register run that it reads, explicitly and implicitly: as [`Inst::reads`].
     pub fn reads(&self) -> impl Iterator<Item = Reg> + use<'a> {
-        let explicit =
-            self.operands().filter(|operand| matches!(operand.access, Access::Read | Access::ReadWrite)).filter_map(Operand::reg);
+        let explicit = self
+            .operands()
+            .filter(|operand| matches!(operand.access, Access::Read | Access::ReadWrite))
+            .filter_map(Operand::reg);
         explicit.chain(self.implicit.regs(self.inst.wave_size.into()))
     }
 
     /// Every register run that it writes.
     pub fn writes(&self) -> impl Iterator<Item = Reg> + use<'a> {
-        self.operands().filter(|operand| matches!(operand.access, Access::Write | Access::ReadWrite)).filter_map(Operand::reg)
+        self.operands()
+            .filter(|operand| matches!(operand.access, Access::Write | Access::ReadWrite))
+            .filter_map(Operand::reg)
     }
 }
 
@@ -127,7 +140,8 @@ mod tests {
     #[test]
     fn only_the_half_that_reads_vcc_reads_it() {
         // v_dual_cndmask_b32 v0, v1, v2 :: v_dual_add_f32 v3, v4, v5
-        let pair = inst("gfx1100", &[0xc800_0000 | 9 << 22 | 4 << 17 | 2 << 9 | 0x101, 1 << (49 - 32) | 5 << 9 | 0x104]);
+        let pair =
+            inst("gfx1100", &[0xc800_0000 | 9 << 22 | 4 << 17 | 2 << 9 | 0x101, 1 << (49 - 32) | 5 << 9 | 0x104]);
         let vcc = Reg::scalar(106, 1);
         let [first, second] = pair.halves().expect("two operations");
         assert_eq!((first.name(), second.name()), ("v_dual_cndmask_b32", "v_dual_add_f32"));
@@ -138,18 +152,27 @@ mod tests {
     #[test]
     fn a_literal_of_both_is_an_operand_of_both() {
         // v_dual_fmaak_f32 and v_dual_fmamk_f32 have one literal.
-        let pair = inst("gfx1100", &[0xc800_0000 | 1 << 22 | 2 << 17 | 2 << 9 | 0x101, 1 << (49 - 32) | 5 << 9 | 0x104, 0x3f80_0001]);
+        let pair = inst(
+            "gfx1100",
+            &[0xc800_0000 | 1 << 22 | 2 << 17 | 2 << 9 | 0x101, 1 << (49 - 32) | 5 << 9 | 0x104, 0x3f80_0001],
+        );
         for half in pair.halves().expect("two operations") {
-            let literals: Vec<Value> = half.operands().filter(|operand| operand.role == Role::Imm).map(|operand| operand.value).collect();
+            let literals: Vec<Value> =
+                half.operands().filter(|operand| operand.role == Role::Imm).map(|operand| operand.value).collect();
             assert_eq!(literals, [Value::Literal(0x3f80_0001)], "{}", half.name());
         }
         // Of one operation it is that one's.
-        let pair = inst("gfx1100", &[0xc800_0000 | 1 << 22 | 4 << 17 | 2 << 9 | 0x101, 1 << (49 - 32) | 5 << 9 | 0x104, 0x3f80_0001]);
-        let with_literal = pair.halves().expect("two operations").map(|half| half.operands().any(|operand| operand.role == Role::Imm));
+        let pair = inst(
+            "gfx1100",
+            &[0xc800_0000 | 1 << 22 | 4 << 17 | 2 << 9 | 0x101, 1 << (49 - 32) | 5 << 9 | 0x104, 0x3f80_0001],
+        );
+        let with_literal =
+            pair.halves().expect("two operations").map(|half| half.operands().any(|operand| operand.role == Role::Imm));
         assert_eq!(with_literal, [true, false]);
     }
 
-    /// On every target with pairs: together the halves are the instruction, and each is an operation that the target has alone, but for a few.
+    /// On every target with pairs: together the halves are the instruction, and each is an operation that the target
+    /// has alone, but for a few.
     #[test]
     fn every_pair_is_its_halves() {
         let mut pairs = 0;

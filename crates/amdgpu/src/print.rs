@@ -74,7 +74,9 @@ impl Printer<'_> {
                 self.out.push_str(separator);
                 separator = ", ";
                 match written {
-                    Written::Vcc => self.register(Reg::scalar(scalar::VCC, self.inst.wave_size / 32), self.inst.wave_size / 32),
+                    Written::Vcc => {
+                        self.register(Reg::scalar(scalar::VCC, self.inst.wave_size / 32), self.inst.wave_size / 32)
+                    }
                     Written::M0 => self.out.push_str("m0"),
                     Written::LiteralX => {
                         if let Some(Value::Literal(value)) = self.inst.operand(Role::Imm).map(|operand| operand.value) {
@@ -92,7 +94,10 @@ impl Printer<'_> {
                 }
                 continue;
             }
-            let (Some(operand), Some(spec)) = (self.inst.operands.get(next), self.inst.variant.operands.get(next)) else { return };
+            let (Some(operand), Some(spec)) = (self.inst.operands.get(next), self.inst.variant.operands.get(next))
+            else {
+                return;
+            };
             next += 1;
             match operand.role {
                 // Printed among the modifiers, after the last register.
@@ -136,7 +141,8 @@ impl Printer<'_> {
     /// What is written around an operand: brackets around the addresses of an image, if there are several.
     fn brackets(&self, place: usize) -> (&'static str, &'static str) {
         let operand = |place: usize| self.inst.operands.get(place);
-        let is_address = |place| operand(place).is_some_and(|operand| operand.role.is_address() && operand.value != Value::Off);
+        let is_address =
+            |place| operand(place).is_some_and(|operand| operand.role.is_address() && operand.value != Value::Off);
         let separate = self.inst.variant.image.is_some_and(|image| image.separate);
         if !separate || !is_address(place) {
             return ("", "");
@@ -179,10 +185,14 @@ impl Printer<'_> {
             let modifiers = &self.inst.modifiers;
             absolute = kind.signs && modifiers.abs >> source & 1 != 0;
             negative = kind.signs && modifiers.neg >> source & 1 != 0;
-            extended = modifiers.sdwa.is_some_and(|sdwa| source == 0 && sdwa.src0_sext || source == 1 && sdwa.src1_sext);
+            extended =
+                modifiers.sdwa.is_some_and(|sdwa| source == 0 && sdwa.src0_sext || source == 1 && sdwa.src1_sext);
         }
         // `-1` is another value than the negated 1.
-        let constant = matches!(operand.value, Value::InlineInt(_) | Value::InlineFloat(_) | Value::Literal(_) | Value::Literal64(_));
+        let constant = matches!(
+            operand.value,
+            Value::InlineInt(_) | Value::InlineFloat(_) | Value::Literal(_) | Value::Literal64(_)
+        );
         let (before, after) = match (negative, absolute) {
             (false, false) => ("", ""),
             (false, true) => ("|", "|"),
@@ -216,7 +226,9 @@ impl Printer<'_> {
                 _ => self.named_hexadecimal("", value),
             },
             Value::Literal(value) => names::push_literal(self.out, value, operand.ty),
-            Value::Literal64(value) if kind.coding == Coding::Literal => self.out.push_str(&names::literal64_inside(value, operand.ty)),
+            Value::Literal64(value) if kind.coding == Coding::Literal => {
+                self.out.push_str(&names::literal64_inside(value, operand.ty))
+            }
             Value::Literal64(value) => self.out.push_str(&names::literal64(value, operand.ty)),
             Value::Imm(value) => self.immediate(operand.role, value, kind),
             Value::Off => self.out.push_str("off"),
@@ -306,7 +318,8 @@ impl Printer<'_> {
         }
     }
 
-    /// What `s_waitcnt_depctr` and `s_wait_alu` wait for: the fields that wait, all if none does; a number if bits outside of them are set.
+    /// What `s_waitcnt_depctr` and `s_wait_alu` wait for: the fields that wait, all if none does; a number if bits
+    /// outside of them are set.
     fn dependencies(&mut self, word: u16) {
         let named = self.target.dependency_fields().fold(0, |mask, field| mask | field.most() << field.bit);
         if word & !named != 0 {
@@ -376,7 +389,9 @@ impl Printer<'_> {
             Modifier::Blgp if modifiers.blgp != 0 => {
                 let bits = modifiers.blgp;
                 // The double precision operations have signs in the place of the permutation.
-                if self.target.sc_cache_bits() && self.inst.opcode().matrix().is_some_and(|matrix| matrix.a == NumberFormat::F64) {
+                if self.target.sc_cache_bits()
+                    && self.inst.opcode().matrix().is_some_and(|matrix| matrix.a == NumberFormat::F64)
+                {
                     self.word(format_args!(" neg:[{},{},{}]", bits & 1, bits >> 1 & 1, bits >> 2 & 1));
                 } else {
                     self.word(format_args!(" blgp:{bits}"));
@@ -394,20 +409,36 @@ impl Printer<'_> {
                 self.out.push(']');
             }
             Modifier::WaitExp => self.word(format_args!(" wait_exp:{}", modifiers.wait_exp)),
-            Modifier::WaitVdst if self.target.set().generation == 11 => self.word(format_args!(" wait_vdst:{}", modifiers.wait_vdst)),
+            Modifier::WaitVdst if self.target.set().generation == 11 => {
+                self.word(format_args!(" wait_vdst:{}", modifiers.wait_vdst))
+            }
             Modifier::WaitVdst => self.word(format_args!(" wait_va_vdst:{}", modifiers.wait_vdst)),
             Modifier::WaitVsrc => self.word(format_args!(" wait_vm_vsrc:{}", modifiers.wait_vsrc)),
-            Modifier::Bitop3 if modifiers.bitop3 <= 10 && modifiers.bitop3 != 0 => self.word(format_args!(" bitop3:{}", modifiers.bitop3)),
+            Modifier::Bitop3 if modifiers.bitop3 <= 10 && modifiers.bitop3 != 0 => {
+                self.word(format_args!(" bitop3:{}", modifiers.bitop3))
+            }
             Modifier::Bitop3 if modifiers.bitop3 != 0 => self.word(format_args!(" bitop3:{:#x}", modifiers.bitop3)),
             Modifier::ByteSel if modifiers.byte_sel != 0 => self.word(format_args!(" byte_sel:{}", modifiers.byte_sel)),
-            Modifier::ScaleSel if modifiers.scale_sel != 0 => self.word(format_args!(" scale_sel:{}", modifiers.scale_sel)),
-            Modifier::IndexKey if modifiers.index_key != 0 => self.word(format_args!(" index_key:{}", modifiers.index_key)),
+            Modifier::ScaleSel if modifiers.scale_sel != 0 => {
+                self.word(format_args!(" scale_sel:{}", modifiers.scale_sel))
+            }
+            Modifier::IndexKey if modifiers.index_key != 0 => {
+                self.word(format_args!(" index_key:{}", modifiers.index_key))
+            }
             Modifier::MatrixAFmt => self.matrix_name("matrix_a_fmt", modifiers.matrix.a_fmt, &names::MATRIX_FORMATS),
             Modifier::MatrixBFmt => self.matrix_name("matrix_b_fmt", modifiers.matrix.b_fmt, &names::MATRIX_FORMATS),
-            Modifier::MatrixAScale => self.matrix_name("matrix_a_scale", modifiers.matrix.a_scale, &names::MATRIX_SCALES),
-            Modifier::MatrixBScale => self.matrix_name("matrix_b_scale", modifiers.matrix.b_scale, &names::MATRIX_SCALES),
-            Modifier::MatrixAScaleFmt => self.matrix_name("matrix_a_scale_fmt", modifiers.matrix.a_scale_fmt, &names::MATRIX_SCALE_FORMATS),
-            Modifier::MatrixBScaleFmt => self.matrix_name("matrix_b_scale_fmt", modifiers.matrix.b_scale_fmt, &names::MATRIX_SCALE_FORMATS),
+            Modifier::MatrixAScale => {
+                self.matrix_name("matrix_a_scale", modifiers.matrix.a_scale, &names::MATRIX_SCALES)
+            }
+            Modifier::MatrixBScale => {
+                self.matrix_name("matrix_b_scale", modifiers.matrix.b_scale, &names::MATRIX_SCALES)
+            }
+            Modifier::MatrixAScaleFmt => {
+                self.matrix_name("matrix_a_scale_fmt", modifiers.matrix.a_scale_fmt, &names::MATRIX_SCALE_FORMATS)
+            }
+            Modifier::MatrixBScaleFmt => {
+                self.matrix_name("matrix_b_scale_fmt", modifiers.matrix.b_scale_fmt, &names::MATRIX_SCALE_FORMATS)
+            }
             Modifier::RowMask => self.named_hexadecimal(" row_mask:", dpp.row_mask),
             Modifier::BankMask => self.named_hexadecimal(" bank_mask:", dpp.bank_mask),
             Modifier::DstSel => self.words(" dst_sel:", names::sdwa_selector(sdwa.dst_sel)),
@@ -478,22 +509,30 @@ impl Printer<'_> {
         }
     }
 
-    /// Bits of the sources, and for `op_sel` of VOP3 of the destination, unless they are what they are when not written.
+    /// Bits of the sources, and for `op_sel` of VOP3 of the destination, unless they are what they are when not
+    /// written.
     fn source_bits(&mut self, name: &str, modifier: Modifier, bits: u8, usual: bool) {
         if bits == 0 && !usual {
             return;
         }
         let variant = self.inst.variant;
-        let field =
-            variant.layout.modifiers.iter().find(|(known, _)| *known == modifier).map_or(0, |(_, field)| field.get(u128::MAX) as u8);
+        let field = variant
+            .layout
+            .modifiers
+            .iter()
+            .find(|(known, _)| *known == modifier)
+            .map_or(0, |(_, field)| field.get(u128::MAX) as u8);
         // `v_fmac`'s third source is its destination.
         let tied = u32::from(variant.opcode == Opcode::V_FMAC_F16);
-        let listed = tied + variant.operands.iter().filter(|spec| matches!(spec.role, Role::Src0 | Role::Src1 | Role::Src2)).count() as u32;
+        let listed = tied
+            + variant.operands.iter().filter(|spec| matches!(spec.role, Role::Src0 | Role::Src1 | Role::Src2)).count()
+                as u32;
         // What permutations have there are two flags, not halves.
         let flags = variant.opcode_flags.contains(OpcodeFlags::PERMLANE);
         let sources = if flags { 2 } else { listed.max(u8::BITS - (field & 7).leading_zeros()) };
         let mask = (1u8 << sources) - 1;
-        let vop3 = matches!(variant.encoding, Encoding::Vop3 | Encoding::Vop3Dpp | Encoding::Vop3Dpp8 | Encoding::Vinterp);
+        let vop3 =
+            matches!(variant.encoding, Encoding::Vop3 | Encoding::Vop3Dpp | Encoding::Vop3Dpp8 | Encoding::Vinterp);
         // Compares have it in VOP3, not with DPP, unless they write EXEC, which is not named.
         let has = |role: Role| variant.operands.iter().any(|spec| spec.role == role);
         let vector = has(Role::Vdst) || variant.encoding == Encoding::Vop3 && has(Role::Sdst);

@@ -8,7 +8,8 @@ use super::opcode::{Opcode, OpcodeFlags};
 use super::target::Target;
 use super::vocabulary::{Flags, NameList, ValueType};
 
-/// Inline floating constants by operand code from 240 on: their text, and their value in half, single and double precision.
+/// Inline floating constants by operand code from 240 on: their text, and their value in half, single and double
+/// precision.
 const INLINE_FLOATS: [(&str, u16, u32, u64); 9] = [
     ("0.5", 0x3800, 0x3f00_0000, 0x3fe0_0000_0000_0000),
     ("-0.5", 0xb800, 0xbf00_0000, 0xbfe0_0000_0000_0000),
@@ -29,12 +30,21 @@ pub(super) fn inline_float(code: u8, ty: ValueType) -> &'static str {
     match (INLINE_FLOATS.get(index), ty) {
         (Some(_), ValueType::F64 | ValueType::I64 | ValueType::B64) if index == 8 => INVERSE_TWO_PI_F64,
         // Half precision patterns in an integer's place are written as numbers.
-        (Some(_), ValueType::I16) => ["0x3800", "0xb800", "0x3c00", "0xbc00", "0x4000", "0xc000", "0x4400", "0xc400", "0x3118"][index],
-        // Where they are no pairs of halves, their single precision patterns are written.
-        (Some(_), ValueType::V2F16Literal) => {
-            ["0x3f000000", "0xbf000000", "0x3f800000", "0xbf800000", "0x40000000", "0xc0000000", "0x40800000", "0xc0800000", "0x3e22f983"]
-                [index]
+        (Some(_), ValueType::I16) => {
+            ["0x3800", "0xb800", "0x3c00", "0xbc00", "0x4000", "0xc000", "0x4400", "0xc400", "0x3118"][index]
         }
+        // Where they are no pairs of halves, their single precision patterns are written.
+        (Some(_), ValueType::V2F16Literal) => [
+            "0x3f000000",
+            "0xbf000000",
+            "0x3f800000",
+            "0xbf800000",
+            "0x40000000",
+            "0xc0000000",
+            "0x40800000",
+            "0xc0800000",
+            "0x3e22f983",
+        ][index],
         (Some((text, ..)), _) => text,
         (None, _) => "",
     }
@@ -131,9 +141,11 @@ pub(super) fn is_marked_literal(operand: &Operand) -> bool {
     }
 }
 
-/// The version in `s_version`: what the code was made for in bits 7:0, in 15:13 whether it is for waves of 64, of 32, and for the debugger.
+/// The version in `s_version`: what the code was made for in bits 7:0, in 15:13 whether it is for waves of 64, of 32,
+/// and for the debugger.
 pub(super) fn program_version(target: Target, bits: u16) -> String {
-    const FLAGS: [(u16, &str); 3] = [(0x2000, "UC_VERSION_W64_BIT"), (0x4000, "UC_VERSION_W32_BIT"), (0x8000, "UC_VERSION_MDP_BIT")];
+    const FLAGS: [(u16, &str); 3] =
+        [(0x2000, "UC_VERSION_W64_BIT"), (0x4000, "UC_VERSION_W32_BIT"), (0x8000, "UC_VERSION_MDP_BIT")];
     let flags = FLAGS.iter().fold(0, |all, (bit, _)| all | bit);
     if bits & !(flags | 0xff) != 0 {
         return format!("{bits:#x}");
@@ -214,9 +226,11 @@ pub const BUFFER_DATA_FORMATS: [&str; 16] = [
     "RESERVED_15",
 ];
 /// Their number formats.
-pub const BUFFER_NUMBER_FORMATS: [&str; 8] = ["UNORM", "SNORM", "USCALED", "SSCALED", "UINT", "SINT", "RESERVED_6", "FLOAT"];
+pub const BUFFER_NUMBER_FORMATS: [&str; 8] =
+    ["UNORM", "SNORM", "USCALED", "SSCALED", "UINT", "SINT", "RESERVED_6", "FLOAT"];
 
-/// The format of a typed buffer instruction: data format in bits 3:0, number format in bits 6:4 (gfx9 ISA guides, "MTBUF").
+/// The format of a typed buffer instruction: data format in bits 3:0, number format in bits 6:4 (gfx9 ISA guides,
+/// "MTBUF").
 pub(super) fn buffer_format(target: Target, format: u8) -> String {
     const USUAL: u8 = 1;
     if target.set().generation >= 10 {
@@ -305,7 +319,8 @@ pub(super) fn index_mode(bits: u32) -> String {
     if bits >> NAMES.len() != 0 {
         return format!("{bits:#x}");
     }
-    let chosen: Vec<&str> = NAMES.iter().enumerate().filter(|(index, _)| bits >> index & 1 != 0).map(|(_, name)| *name).collect();
+    let chosen: Vec<&str> =
+        NAMES.iter().enumerate().filter(|(index, _)| bits >> index & 1 != 0).map(|(_, name)| *name).collect();
     format!("gpr_idx({})", chosen.join(","))
 }
 
@@ -389,11 +404,13 @@ fn lane_bits(and: u16, or: u16, xor: u16) -> String {
 }
 
 /// Element formats of a matrix operation.
-pub(super) const MATRIX_FORMATS: [&str; 5] = ["MATRIX_FMT_FP8", "MATRIX_FMT_BF8", "MATRIX_FMT_FP6", "MATRIX_FMT_BF6", "MATRIX_FMT_FP4"];
+pub(super) const MATRIX_FORMATS: [&str; 5] =
+    ["MATRIX_FMT_FP8", "MATRIX_FMT_BF8", "MATRIX_FMT_FP6", "MATRIX_FMT_BF6", "MATRIX_FMT_FP4"];
 /// Which scales of a row a matrix operation takes.
 pub(super) const MATRIX_SCALES: [&str; 2] = ["MATRIX_SCALE_ROW0", "MATRIX_SCALE_ROW1"];
 /// Formats of the scales of a matrix operation.
-pub(super) const MATRIX_SCALE_FORMATS: [&str; 3] = ["MATRIX_SCALE_FMT_E8", "MATRIX_SCALE_FMT_E5M3", "MATRIX_SCALE_FMT_E4M3"];
+pub(super) const MATRIX_SCALE_FORMATS: [&str; 3] =
+    ["MATRIX_SCALE_FMT_E8", "MATRIX_SCALE_FMT_E5M3", "MATRIX_SCALE_FMT_E4M3"];
 
 /// The immediate of `s_delay_alu`: a dependence in bits 3:0, instructions to skip in 6:4, another dependence in 10:7.
 pub(super) fn push_delay(out: &mut String, bits: u16) {
@@ -413,7 +430,8 @@ pub(super) fn push_delay(out: &mut String, bits: u16) {
     ];
     const SKIPS: [&str; 6] = ["SAME", "NEXT", "SKIP_1", "SKIP_2", "SKIP_3", "SKIP_4"];
     let (first, skip, second) = (bits & 15, bits >> 4 & 7, bits >> 7 & 15);
-    let parts = [("instid0(", &DEPENDENCES[..], first), ("instskip(", &SKIPS, skip), ("instid1(", &DEPENDENCES, second)];
+    let parts =
+        [("instid0(", &DEPENDENCES[..], first), ("instskip(", &SKIPS, skip), ("instid1(", &DEPENDENCES, second)];
     let mut separator = "";
     for (field, names, code) in parts.into_iter().filter(|(.., code)| *code != 0) {
         out.push_str(separator);
@@ -457,7 +475,9 @@ fn temporal_hint(inst: &Inst) -> String {
         const RETURN: u8 = 1;
         const DEVICE: u8 = 2;
         return match th {
-            _ if th & CASCADE != 0 && scope >= DEVICE => format!("TH_ATOMIC_CASCADE{}", if th & NON_TEMPORAL != 0 { "_NT" } else { "_RT" }),
+            _ if th & CASCADE != 0 && scope >= DEVICE => {
+                format!("TH_ATOMIC_CASCADE{}", if th & NON_TEMPORAL != 0 { "_NT" } else { "_RT" })
+            }
             _ if th & CASCADE != 0 => format!("TH_ATOMIC_{th:#x}"),
             _ if th & NON_TEMPORAL != 0 => format!("TH_ATOMIC_NT{}", if th & RETURN != 0 { "_RETURN" } else { "" }),
             _ => "TH_ATOMIC_RETURN".to_owned(),

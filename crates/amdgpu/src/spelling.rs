@@ -46,7 +46,9 @@ pub fn has_operation(target: Target, opcode: Opcode) -> bool {
 #[must_use]
 pub fn largest_offset(target: Target, mnemonic: &str) -> u32 {
     let layout = forms(target, mnemonic).next().map(|variant| variant.layout);
-    let bits = layout.and_then(|layout| layout.modifiers.iter().find(|(modifier, _)| *modifier == Modifier::Offset).map(|(_, bits)| bits));
+    let bits = layout.and_then(|layout| {
+        layout.modifiers.iter().find(|(modifier, _)| *modifier == Modifier::Offset).map(|(_, bits)| bits)
+    });
     let width: u32 = bits.map_or(0, |bits| bits.runs().iter().map(|run| u32::from(run.length)).sum());
     let signed = layout.is_some_and(|layout| layout.signed_offset);
     (1 << width.saturating_sub(signed.into())) - 1
@@ -76,7 +78,8 @@ mod tests {
                 assert!(BY_MNEMONIC.contains_key(name), "{name}");
             }
             for target in Target::all() {
-                let spellings = group.iter().filter(|name| BY_MNEMONIC[**name].iter().any(|variant| variant.is_of(target)));
+                let spellings =
+                    group.iter().filter(|name| BY_MNEMONIC[**name].iter().any(|variant| variant.is_of(target)));
                 // gfx10 to gfx12 know both: LLVM keeps the old name of this one.
                 assert!(spellings.count() <= 1, "{}: {group:?}", target.name());
             }

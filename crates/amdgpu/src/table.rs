@@ -139,7 +139,8 @@ pub struct Variant {
     pub counters: Counters,
     /// Latency class.
     pub latency: Latency,
-    /// Of a pair of operations (VOPD): the registers that each half reads without naming them. See [`super::Inst::halves`].
+    /// Of a pair of operations (VOPD): the registers that each half reads without naming them. See
+    /// [`super::Inst::halves`].
     pub halves: Option<[Implicit; 2]>,
     /// Properties.
     pub flags: Flags,
@@ -147,7 +148,8 @@ pub struct Variant {
     pub image: Option<Image>,
     /// Bytes of memory accessed per lane (0: none or not fixed).
     pub memory_bytes: u8,
-    /// The bits that are fixed for this form, in the order of the code's bits (bit 32 is the lowest of the second dword).
+    /// The bits that are fixed for this form, in the order of the code's bits (bit 32 is the lowest of the second
+    /// dword).
     pub mask: u128,
     /// The values of the fixed bits.
     pub matches: u128,
@@ -166,7 +168,8 @@ pub struct Variant {
 }
 
 /// The layout of an instruction without fields.
-static NO_FIELDS: Layout = Layout { bytes: 4, signed_offset: false, modifiers: Vec::new(), modifier_bits: 0, has_parts: false };
+static NO_FIELDS: Layout =
+    Layout { bytes: 4, signed_offset: false, modifiers: Vec::new(), modifier_bits: 0, has_parts: false };
 
 impl Variant {
     /// A row that says nothing, for tests that describe instructions instead of decoding them.
@@ -202,7 +205,8 @@ impl Variant {
     /// Whether `target` has the row.
     #[must_use]
     pub fn is_of(&self, target: super::Target) -> bool {
-        self.targets & 1 << target.instruction_table() != 0 && (self.wave_size == 0 || u32::from(self.wave_size) == target.wave_size())
+        self.targets & 1 << target.instruction_table() != 0
+            && (self.wave_size == 0 || u32::from(self.wave_size) == target.wave_size())
     }
 
     /// The width of the offset field, where the offset is signed.

@@ -3,10 +3,11 @@
 use super::machine::Estimate;
 use super::vocabulary::{Latency, MachineFact, NameList};
 
-/// A processor, `gfx90a` for example. Everything that differs between processors is asked of it; nothing else compares target names.
+/// A processor, `gfx90a` for example. Everything that differs between processors is asked of it; nothing else compares
+/// target names.
 ///
-/// It is the processor together with the number of lanes of a wave, because the width of lane masks depends on that: two values with different
-/// wave sizes differ.
+/// It is the processor together with the number of lanes of a wave, because the width of lane masks depends on that:
+/// two values with different wave sizes differ.
 #[derive(Debug, Clone, Copy)]
 pub struct Target {
     pub(super) data: &'static TargetData,
@@ -154,7 +155,8 @@ impl Target {
         self.data.mach
     }
 
-    /// The target of an ELF header's `e_flags` (its `EF_AMDGPU_MACH` byte), whether there are instructions of it or not.
+    /// The target of an ELF header's `e_flags` (its `EF_AMDGPU_MACH` byte), whether there are instructions of it or
+    /// not.
     #[must_use]
     pub fn by_elf_flags(e_flags: u32) -> Option<Target> {
         Self::all().find(|target| target.data.mach == e_flags & 0xff)
@@ -178,7 +180,8 @@ impl Target {
         self.wave_size.into()
     }
 
-    /// The number of the instruction table, which processors of the same instruction set share: the bit in [`super::Variant::targets`].
+    /// The number of the instruction table, which processors of the same instruction set share: the bit in
+    /// [`super::Variant::targets`].
     #[must_use]
     pub fn instruction_table(self) -> usize {
         self.data.instructions
@@ -194,8 +197,9 @@ impl Target {
         &INSTRUCTION_SETS[self.data.instructions]
     }
 
-    /// Every fact of the processor and then of its instruction set, by the names that `targets.yaml` and `instruction_sets.yaml` have for them, as text:
-    /// for people and for comparisons. What a program asks for has functions of its own.
+    /// Every fact of the processor and then of its instruction set, by the names that `targets.yaml` and
+    /// `instruction_sets.yaml` have for them, as text: for people and for comparisons. What a program asks for has
+    /// functions of its own.
     ///
     /// ```
     /// use wavetap_amdgpu::Target;
@@ -217,7 +221,8 @@ impl Target {
         self.set().name
     }
 
-    /// Whether code means the same on both, and needs the same: they differ in name, number, what is told of them and how fast they are ([`Target::machine`]) at most.
+    /// Whether code means the same on both, and needs the same: they differ in name, number, what is told of them and
+    /// how fast they are ([`Target::machine`]) at most.
     ///
     /// ```
     /// use wavetap_amdgpu::Target;
@@ -326,7 +331,8 @@ impl Target {
         self.data.code_end_padding
     }
 
-    /// Most registers of a lane that one wave may have; with [`Target::unified_accum`] vector and accumulation registers together.
+    /// Most registers of a lane that one wave may have; with [`Target::unified_accum`] vector and accumulation
+    /// registers together.
     #[must_use]
     pub fn max_vgprs(self) -> u32 {
         self.data.max_vgprs
@@ -344,7 +350,8 @@ impl Target {
         self.data.lds_granule
     }
 
-    /// SIMDs of a compute unit, over which the waves of a workgroup are spread; with [`Target::has_wgp_mode`] a workgroup may have two compute units.
+    /// SIMDs of a compute unit, over which the waves of a workgroup are spread; with [`Target::has_wgp_mode`] a
+    /// workgroup may have two compute units.
     #[must_use]
     pub fn simds_per_cu(self) -> u32 {
         self.data.simds_per_cu
@@ -368,7 +375,8 @@ impl Target {
         self.data.cache_bits == 1
     }
 
-    /// Whether broadcasting a lane of a row is all that DPP can do in operations of 64 bits and in 32-bit multiplications.
+    /// Whether broadcasting a lane of a row is all that DPP can do in operations of 64 bits and in 32-bit
+    /// multiplications.
     #[must_use]
     pub fn wide_broadcast_only(self) -> bool {
         self.data.wide_broadcast_only
@@ -440,7 +448,8 @@ impl Target {
         self.data.offset_flat_scratch
     }
 
-    /// Whether workgroup ids are in ttmp9 (x) and ttmp7 (y in the low half, z in the high half) instead of registers behind the user SGPRs.
+    /// Whether workgroup ids are in ttmp9 (x) and ttmp7 (y in the low half, z in the high half) instead of registers
+    /// behind the user SGPRs.
     #[must_use]
     pub fn architected_workgroup_ids(self) -> bool {
         self.data.architected_workgroup_ids
@@ -452,14 +461,15 @@ impl Target {
         self.data.kernarg_preload
     }
 
-    /// Whether waves with preloaded arguments begin 256 bytes behind the entry, in front of which code loads them for firmware that preloads nothing.
+    /// Whether waves with preloaded arguments begin 256 bytes behind the entry, in front of which code loads them for
+    /// firmware that preloads nothing.
     #[must_use]
     pub fn has_preload_prologue(self) -> bool {
         self.data.preload_prologue
     }
 
-    /// Whether a vector instruction may run beside a transcendental or matrix instruction before it, and software keeps those apart that use the same
-    /// registers (LLVM, `hasTransCoexecutionHazard`, `hasWMMACoexecutionHazards`).
+    /// Whether a vector instruction may run beside a transcendental or matrix instruction before it, and software keeps
+    /// those apart that use the same registers (LLVM, `hasTransCoexecutionHazard`, `hasWMMACoexecutionHazards`).
     #[must_use]
     pub fn has_coexecution(self) -> bool {
         self.generation() >= 1250
@@ -556,7 +566,8 @@ impl Target {
         self.set().generation >= 12
     }
 
-    /// Whether the register that is added to the scalar base of a global address is signed (LLVM, `hasSignedGVSOffset`).
+    /// Whether the register that is added to the scalar base of a global address is signed (LLVM,
+    /// `hasSignedGVSOffset`).
     #[must_use]
     pub fn signed_global_offsets(self) -> bool {
         self.set().generation >= 1250

@@ -1,7 +1,9 @@
-//! The high bits of vector register numbers (gfx1250): an instruction names v0 to v255, `s_set_vgpr_msb` says which 256 of up to 1024 are meant.
+//! The high bits of vector register numbers (gfx1250): an instruction names v0 to v255, `s_set_vgpr_msb` says which 256
+//! of up to 1024 are meant.
 //!
-//! There are two bits for each of four operand places (LLVM, AMDGPULowerVGPREncoding): the first, second and third source in bits 1:0, 3:2 and 5:4 of the
-//! instruction's immediate, the destination in bits 7:6. MODE has them in bits 19:12 (LLVM, SIDefines), the destination's lowest.
+//! There are two bits for each of four operand places (LLVM, AMDGPULowerVGPREncoding): the first, second and third
+//! source in bits 1:0, 3:2 and 5:4 of the instruction's immediate, the destination in bits 7:6. MODE has them in bits
+//! 19:12 (LLVM, SIDefines), the destination's lowest.
 
 use super::{Encoding, Flags, Inst, Opcode, OpcodeFlags, Reg, RegFile, Role};
 
@@ -27,8 +29,8 @@ impl VgprMsb {
         mode & !(0xff << Self::MODE_FIRST) | u32::from(self.0.rotate_left(2)) << Self::MODE_FIRST
     }
 
-    /// The registers that `reg` means, an operand of this role; none if it is not known which bits concern a vector register of this role, or if they end
-    /// past the last one.
+    /// The registers that `reg` means, an operand of this role; none if it is not known which bits concern a vector
+    /// register of this role, or if they end past the last one.
     #[must_use]
     pub fn actual(self, inst: &Inst, role: Role, reg: Reg) -> Option<Reg> {
         if reg.file != RegFile::Vector {
@@ -50,7 +52,8 @@ const REGISTERS: u16 = 1024;
 /// The place of an operand that has no high bits.
 const NOWHERE: u8 = 4;
 
-/// The operand place whose bits concern the vector register of this role: 0 to 2 the sources, 3 the destination, [`NOWHERE`] none of them.
+/// The operand place whose bits concern the vector register of this role: 0 to 2 the sources, 3 the destination,
+/// [`NOWHERE`] none of them.
 fn place(inst: &Inst, role: Role) -> Option<u8> {
     match inst.variant.encoding {
         Encoding::Ds => match role {
@@ -81,7 +84,9 @@ fn place(inst: &Inst, role: Role) -> Option<u8> {
         _ if inst.variant.flags.contains(Flags::VALU) => match role {
             // Scales have no high bits.
             Role::Scale0 | Role::Scale1 => Some(NOWHERE),
-            _ if matches!(inst.opcode(), Opcode::V_WMMA_LD_SCALE_PAIRED_B32 | Opcode::V_WMMA_LD_SCALE16_PAIRED_B64) => Some(NOWHERE),
+            _ if matches!(inst.opcode(), Opcode::V_WMMA_LD_SCALE_PAIRED_B32 | Opcode::V_WMMA_LD_SCALE16_PAIRED_B64) => {
+                Some(NOWHERE)
+            }
             Role::Src0Y => Some(0),
             Role::Src1Y if inst.variant.second == Some(Opcode::V_DUAL_FMAMK_F32) => Some(2),
             Role::Src1Y => Some(1),
@@ -89,7 +94,11 @@ fn place(inst: &Inst, role: Role) -> Option<u8> {
             Role::VdstY => Some(3),
             Role::Src0 => Some(0),
             // `v_fmamk`: the literal has the second place.
-            Role::Src1 if inst.opcode().is_any(OpcodeFlags::LITERAL_FACTOR) || inst.opcode() == Opcode::V_DUAL_FMAMK_F32 => Some(2),
+            Role::Src1
+                if inst.opcode().is_any(OpcodeFlags::LITERAL_FACTOR) || inst.opcode() == Opcode::V_DUAL_FMAMK_F32 =>
+            {
+                Some(2)
+            }
             Role::Src1 => Some(1),
             Role::Src2 => Some(2),
             Role::Vdst | Role::Old => Some(3),

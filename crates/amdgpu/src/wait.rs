@@ -1,7 +1,7 @@
 //! The wait counters, and what instructions wait for.
 //!
-//! Which counters there are and where an instruction names them is data (`isa-tables/waits.yaml`). Waits for results inside the wave's own pipelines
-//! (`s_waitcnt_depctr`, `s_wait_alu`) have counters of another kind: [`AluWait`].
+//! Which counters there are and where an instruction names them is data (`isa-tables/waits.yaml`). Waits for results
+//! inside the wave's own pipelines (`s_waitcnt_depctr`, `s_wait_alu`) have counters of another kind: [`AluWait`].
 
 use super::inst::{Inst, Value, scalar};
 use super::opcode::{Opcode, OpcodeFlags};
@@ -54,27 +54,29 @@ impl Target {
         &WAIT_FORMATS[usize::from(WAIT_FORMAT_OF[self.index()])]
     }
 
-    /// Whether FLAT operations keep their place among the others of both counters they count in. Where they do not, a pending one makes every wait
-    /// but one for 0 say nothing about single operations.
+    /// Whether FLAT operations keep their place among the others of both counters they count in. Where they do not, a
+    /// pending one makes every wait but one for 0 say nothing about single operations.
     #[must_use]
     pub fn flat_in_order(self) -> bool {
         self.wait_format().flat_in_order
     }
 
-    /// Whether a load or a store of up to 16 bits accesses one half of a register and waits for nothing on account of the other half.
+    /// Whether a load or a store of up to 16 bits accesses one half of a register and waits for nothing on account of
+    /// the other half.
     #[must_use]
     pub fn halves_apart(self) -> bool {
         self.wait_format().halves_apart
     }
 
-    /// The largest count that an instruction can name for a wait counter, which waits for nothing; none if the target lacks the counter.
+    /// The largest count that an instruction can name for a wait counter, which waits for nothing; none if the target
+    /// lacks the counter.
     #[must_use]
     pub fn largest_wait(self, counter: Counter) -> Option<u8> {
         self.wait_format().largest(counter)
     }
 
-    /// Whether operations count in a wait counter. gfx12 has kept the instruction that waits for `vmcnt` and `lgkmcnt`, but these have been split, and nothing
-    /// counts in them any more.
+    /// Whether operations count in a wait counter. gfx12 has kept the instruction that waits for `vmcnt` and `lgkmcnt`,
+    /// but these have been split, and nothing counts in them any more.
     #[must_use]
     pub fn counts_in(self, counter: Counter) -> bool {
         let split = self.largest_wait(Counter::Load).is_some();
@@ -105,13 +107,18 @@ impl WaitField {
     }
 
     fn read(&self, bits: u16) -> Option<u8> {
-        let count = self.runs.iter().fold(0, |count, (low, width, shift)| count | ((bits >> low) as u8 & ((1 << width) - 1)) << shift);
+        let count = self
+            .runs
+            .iter()
+            .fold(0, |count, (low, width, shift)| count | ((bits >> low) as u8 & ((1 << width) - 1)) << shift);
         (count < self.largest()).then_some(count)
     }
 
     fn write(&self, count: Option<u8>) -> u16 {
         let count = count.map_or(self.largest(), |count| count.min(self.largest()));
-        self.runs.iter().fold(0, |bits, (low, width, shift)| bits | u16::from(count >> shift & ((1 << width) - 1)) << low)
+        self.runs
+            .iter()
+            .fold(0, |bits, (low, width, shift)| bits | u16::from(count >> shift & ((1 << width) - 1)) << low)
     }
 }
 
@@ -144,7 +151,8 @@ impl WaitFormat {
         let fields = self.fields(opcode)?;
         let named = |counter| fields.iter().any(|field| field.counter == counter);
         let all_named = counts.iter().all(|(counter, _)| named(counter));
-        (all_named && !fields.is_empty()).then(|| fields.iter().fold(0, |bits, field| bits | field.write(counts.get(field.counter))))
+        (all_named && !fields.is_empty())
+            .then(|| fields.iter().fold(0, |bits, field| bits | field.write(counts.get(field.counter))))
     }
 
     fn instructions_for(&self, mut counts: WaitCount) -> Option<Vec<(&'static str, u16)>> {
@@ -167,12 +175,17 @@ const VINTERP_NO_WAIT: u8 = 7;
 
 /// What an instruction waits for; `None` if it is none that waits for counters.
 ///
-/// Where a register adds to the count (`s_waitcnt_vscnt s5, 3` of gfx10), nothing is known of the count, and the answer says that nothing is waited for.
+/// Where a register adds to the count (`s_waitcnt_vscnt s5, 3` of gfx10), nothing is known of the count, and the answer
+/// says that nothing is waited for.
 #[must_use]
 pub fn wait_count(target: Target, inst: &Inst) -> Option<WaitCount> {
     if inst.variant.encoding == Encoding::Vinterp {
         let count = inst.modifiers.wait_exp;
-        return Some(if count < VINTERP_NO_WAIT { WaitCount::default().with(Counter::Exp, count) } else { WaitCount::default() });
+        return Some(if count < VINTERP_NO_WAIT {
+            WaitCount::default().with(Counter::Exp, count)
+        } else {
+            WaitCount::default()
+        });
     }
     if !matches!(inst.variant.encoding, Encoding::Sopp | Encoding::Sopk) || !inst.variant.flags.contains(Flags::WAIT) {
         return None;
@@ -208,8 +221,8 @@ pub fn issued(inst: &Inst) -> Counters {
     counters
 }
 
-/// The immediate with which the instruction waits for `counts`; a count beyond a field is its largest, which waits for nothing. None if the
-/// target has no such instruction or it does not name one of the counters.
+/// The immediate with which the instruction waits for `counts`; a count beyond a field is its largest, which waits for
+/// nothing. None if the target has no such instruction or it does not name one of the counters.
 ///
 /// ```
 /// use wavetap_amdgpu::{Counter, Opcode, Target, WaitCount, wait_immediate};
@@ -223,14 +236,16 @@ pub fn wait_immediate(target: Target, opcode: Opcode, counts: WaitCount) -> Opti
     target.wait_format().write(opcode, counts)
 }
 
-/// The instructions, mnemonic and immediate, that together wait for `counts`; none if the target lacks one of the counters.
+/// The instructions, mnemonic and immediate, that together wait for `counts`; none if the target lacks one of the
+/// counters.
 #[must_use]
 pub fn waits_for(target: Target, counts: WaitCount) -> Option<Vec<(&'static str, u16)>> {
     target.wait_format().instructions_for(counts)
 }
 
-/// What `s_waitcnt_depctr` (gfx10, gfx11) and `s_wait_alu` (gfx12) wait for: results and sources inside the wave's own pipelines, no memory. Each is the
-/// most that may be outstanding; `None` where the field has all ones, which waits for nothing.
+/// What `s_waitcnt_depctr` (gfx10, gfx11) and `s_wait_alu` (gfx12) wait for: results and sources inside the wave's own
+/// pipelines, no memory. Each is the most that may be outstanding; `None` where the field has all ones, which waits for
+/// nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct AluWait {
     /// Writes of vector registers by vector instructions (4 bits).
@@ -249,7 +264,8 @@ pub struct AluWait {
     pub sa_sdst: Option<u8>,
 }
 
-/// Lowest bit and width of the fields, in the order of [`AluWait`] (LLVM, AMDGPUBaseInfo: the same on every target that has it).
+/// Lowest bit and width of the fields, in the order of [`AluWait`] (LLVM, AMDGPUBaseInfo: the same on every target that
+/// has it).
 const ALU_FIELDS: [(u32, u32); 7] = [(12, 4), (9, 3), (8, 1), (7, 1), (2, 3), (1, 1), (0, 1)];
 
 impl AluWait {
@@ -297,7 +313,9 @@ pub fn alu_wait(inst: &Inst) -> Option<AluWait> {
         return None;
     }
     match (inst.opcode(), inst.operand(Role::DepCtr).map(|operand| operand.value)) {
-        (Opcode::S_WAITCNT_DEPCTR | Opcode::S_WAIT_ALU, Some(Value::Imm(bits))) => Some(AluWait::from_bits(bits as u16)),
+        (Opcode::S_WAITCNT_DEPCTR | Opcode::S_WAIT_ALU, Some(Value::Imm(bits))) => {
+            Some(AluWait::from_bits(bits as u16))
+        }
         (Opcode::S_WAIT_IDLE, _) => Some(AluWait::IDLE),
         // The instruction itself waits: for vector instructions that use its destination, and for reads of it.
         _ if inst.variant.encoding == Encoding::Ldsdir => {
@@ -370,7 +388,12 @@ mod tests {
             for counter in Counter::ALL {
                 let (counted, counts) = (all.contains(counter.flag()), target.counts_in(counter));
                 // Some have a counter of exports and none of these.
-                assert!(counted == counts || (counts && counter == Counter::Exp), "{} {}", target.name(), counter.name());
+                assert!(
+                    counted == counts || (counts && counter == Counter::Exp),
+                    "{} {}",
+                    target.name(),
+                    counter.name()
+                );
             }
         }
     }
@@ -408,7 +431,10 @@ mod tests {
     #[test]
     fn a_wait_for_several_counters_takes_as_few_instructions_as_the_counters_share() {
         let (vm, vs) = ((Counter::Vm, 0), (Counter::Vs, 1));
-        assert_eq!(format("gfx10").instructions_for(of(&[vm, vs])), Some(vec![("s_waitcnt", 0x3f70), ("s_waitcnt_vscnt", 1)]));
+        assert_eq!(
+            format("gfx10").instructions_for(of(&[vm, vs])),
+            Some(vec![("s_waitcnt", 0x3f70), ("s_waitcnt_vscnt", 1)])
+        );
         assert_eq!(format("gfx9").instructions_for(of(&[vm, (Counter::Lgkm, 2)])), Some(vec![("s_waitcnt", 0x0270)]));
         assert_eq!(format("gfx9").instructions_for(of(&[vs])), None);
         let gfx12 = of(&[(Counter::Load, 3), (Counter::Km, 0)]);

@@ -1,4 +1,5 @@
-//! What a function of GPU code does: decoded along its control flow, as blocks and loops, and with the results of dataflow analyses.
+//! What a function of GPU code does: decoded along its control flow, as blocks and loops, and with the results of
+//! dataflow analyses.
 #![forbid(unsafe_code)]
 
 pub mod cfg;

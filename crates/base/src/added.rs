@@ -1,4 +1,5 @@
-//! Names that a rewritten code object has and its original has not: one definition for who writes them and who finds them.
+//! Names that a rewritten code object has and its original has not: one definition for who writes them and who finds
+//! them.
 
 /// Symbol of the control block (global object, in `.symtab` and `.dynsym`).
 pub const CONTROL_SYMBOL: &str = "__wavetap_control";

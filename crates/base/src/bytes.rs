@@ -12,7 +12,10 @@ pub fn slice<'d>(data: &'d [u8], offset: u64, len: u64, what: &str) -> Result<&'
     let end = offset.checked_add(len);
     match end {
         Some(end) if end <= data.len() as u64 => Ok(&data[offset as usize..end as usize]),
-        _ => Err(Error::malformed(format!("{what}: {len} bytes expected, the data ends at {:#x}", data.len())).at(offset)),
+        _ => {
+            Err(Error::malformed(format!("{what}: {len} bytes expected, the data ends at {:#x}", data.len()))
+                .at(offset))
+        }
     }
 }
 

@@ -1,8 +1,8 @@
 //! Errors that say what was found, what was expected and where.
 //!
-//! There is one error type for the whole library. Its [`Kind`] tells bad input, something that is not supported, a limit
-//! and a fault of our own apart, because a caller treats them differently: a command exits with code 2 on bad input, and reports a
-//! refused kernel and goes on when something is unsupported.
+//! There is one error type for the whole library. Its [`Kind`] tells bad input, something that is not supported, a
+//! limit and a fault of our own apart, because a caller treats them differently: a command exits with code 2 on bad
+//! input, and reports a refused kernel and goes on when something is unsupported.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -39,7 +39,8 @@ struct Inner {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Message {
     Text(String),
-    /// Code that is no instruction: made into text when somebody reads it, because padding between functions is such code and there is much of it.
+    /// Code that is no instruction: made into text when somebody reads it, because padding between functions is such
+    /// code and there is much of it.
     Code {
         what: &'static str,
         of: &'static str,
@@ -73,7 +74,8 @@ impl Error {
         Self::new(Kind::Malformed, message)
     }
 
-    /// Code whose first dwords are given is no instruction of a target: what it is (`"no instruction"`), and of which operation.
+    /// Code whose first dwords are given is no instruction of a target: what it is (`"no instruction"`), and of which
+    /// operation.
     pub fn no_instruction(what: &'static str, of: &'static str, target: &'static str, dwords: [u32; 2]) -> Self {
         let message = Message::Code { what, of, target, dwords };
         Error(Box::new(Inner { kind: Kind::Malformed, message, offset: None, context: Vec::new() }))

@@ -1,4 +1,5 @@
-//! What every crate of wavetap stands on: located errors, checked reading and writing of bytes, typed ids and patterns of names.
+//! What every crate of wavetap stands on: located errors, checked reading and writing of bytes, typed ids and patterns
+//! of names.
 #![forbid(unsafe_code)]
 
 pub mod added;

@@ -117,8 +117,9 @@ impl Collector {
         Ok(())
     }
 
-    /// Adds one record to the totals of its kernel. `dispatch` is the ordinal for the output of single waves where it is known; `shared` says that waves of several
-    /// workgroups may have added to the record, which is then none of a single wave.
+    /// Adds one record to the totals of its kernel. `dispatch` is the ordinal for the output of single waves where it
+    /// is known; `shared` says that waves of several workgroups may have added to the record, which is then none of a
+    /// single wave.
     ///
     /// # Errors
     /// Malformed if the record does not fit the site table; Limit if a counter exceeds 64 bits.
@@ -128,7 +129,9 @@ impl Collector {
         let place = self.place(map, header.kernel)?;
         let mut values = Vec::with_capacity(kernel.sites.len());
         for site in &kernel.sites {
-            values.push(values_in_record(&site.kind, record, site.offset).within(|| format!("site {:#x}", site.address))?);
+            values.push(
+                values_in_record(&site.kind, record, site.offset).within(|| format!("site {:#x}", site.address))?,
+            );
         }
         let totals = &mut self.profile.kernels[place];
         for ((site, sum), values) in kernel.sites.iter().zip(&mut totals.sites).zip(&values) {
@@ -218,6 +221,7 @@ pub fn header(map: &ObjectMap, record: &[u8]) -> Result<Header> {
 }
 
 fn kernel_of(map: &ObjectMap, index: u32) -> Result<&KernelMap> {
-    let missing = || Error::malformed(format!("kernel index {index}, the site table has {} kernels", map.kernels.len()));
+    let missing =
+        || Error::malformed(format!("kernel index {index}, the site table has {} kernels", map.kernels.len()));
     map.kernels.get(index as usize).ok_or_else(missing)
 }

@@ -1,6 +1,7 @@
 //! The configuration of a run: what is collected and how kernels run, for whoever runs them.
 //!
-//! The command writes it to a file and names that in [`VARIABLE`]. A person may set single values by variables ([`RunConfig::VARIABLES`]), which come after the file.
+//! The command writes it to a file and names that in [`VARIABLE`]. A person may set single values by variables
+//! ([`RunConfig::VARIABLES`]), which come after the file.
 
 use std::io::ErrorKind;
 use std::path::PathBuf;
@@ -150,7 +151,10 @@ impl RunConfig {
         let file: File<serde_json::Value> =
             serde_json::from_slice(json).map_err(|e| Error::malformed(format!("run configuration: {e}")))?;
         if file.schema != SCHEMA {
-            return Err(Error::unsupported(format!("run configuration {:?}, this program knows {SCHEMA:?}", file.schema)));
+            return Err(Error::unsupported(format!(
+                "run configuration {:?}, this program knows {SCHEMA:?}",
+                file.schema
+            )));
         }
         serde_json::from_value(file.run).map_err(|e| Error::malformed(format!("run configuration: {e}")))
     }
@@ -165,7 +169,9 @@ impl RunConfig {
             None => RunConfig::default(),
             Some(path) => match std::fs::read(&path) {
                 Ok(json) => RunConfig::from_json(&json).within(|| format!("{VARIABLE}={path}"))?,
-                Err(error) if error.kind() == ErrorKind::NotFound => RunConfig { is_over: true, ..RunConfig::default() },
+                Err(error) if error.kind() == ErrorKind::NotFound => {
+                    RunConfig { is_over: true, ..RunConfig::default() }
+                }
                 Err(error) => return Err(Error::from(error).within(format!("{VARIABLE}={path}"))),
             },
         };
@@ -300,14 +306,18 @@ mod tests {
         let json = config.to_json().unwrap();
         assert_eq!(RunConfig::from_json(&json).unwrap(), config);
         let text = String::from_utf8(json).unwrap();
-        let fault = |from: &str, to: &str| RunConfig::from_json(text.replace(from, to).as_bytes()).unwrap_err().to_string();
+        let fault =
+            |from: &str, to: &str| RunConfig::from_json(text.replace(from, to).as_bytes()).unwrap_err().to_string();
         assert!(fault("wavetap.run/1", "wavetap.run/2").contains("this program knows \"wavetap.run/1\""));
         assert!(fault("\"seed\"", "\"sead\"").contains("unknown field `sead`"));
     }
 
     #[test]
     fn variables_come_after_the_file() {
-        assert_eq!(read(&[("WAVETAP_SEED", "7"), ("WAVETAP_TARGET", "")]).unwrap(), RunConfig { seed: 7, ..RunConfig::default() });
+        assert_eq!(
+            read(&[("WAVETAP_SEED", "7"), ("WAVETAP_TARGET", "")]).unwrap(),
+            RunConfig { seed: 7, ..RunConfig::default() }
+        );
         let file = std::env::temp_dir().join(format!("wavetap-config-{}.json", std::process::id()));
         let config = RunConfig { seed: 7, strict: true, threads: 2, ..RunConfig::default() };
         std::fs::write(&file, config.to_json().unwrap()).unwrap();

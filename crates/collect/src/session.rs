@@ -2,17 +2,20 @@
 //!
 //! # Dispatches that overlap
 //!
-//! A code object has one control block, so that what it says holds for all dispatches of the object in flight. [`Overlap`] says how a backend runs them:
+//! A code object has one control block, so that what it says holds for all dispatches of the object in flight.
+//! [`Overlap`] says how a backend runs them:
 //!
-//! - [`Overlap::Concurrent`], a GPU: their waves take records of one buffer. The buffer, its capacity and its flags stay as they are while anything is in flight; only
-//!   the ordinal changes. A dispatch begins only if there is a record for each of its waves, or if all in flight are of one kernel: otherwise
-//!   [`BeginError::Busy`] says that one has to end first. Records are told apart by the kernel in their header. Those of a kernel are folded when none of its
-//!   dispatches is in flight any more, what remains when nothing of the object is.
-//! - [`Overlap::TimeSliced`], the emulator: one dispatch runs at a time, and [`Session::resume`] says which. Each has a buffer of its own, and the block is
-//!   exchanged.
+//! - [`Overlap::Concurrent`], a GPU: their waves take records of one buffer. The buffer, its capacity and its flags
+//!   stay as they are while anything is in flight; only the ordinal changes. A dispatch begins only if there is a
+//!   record for each of its waves, or if all in flight are of one kernel: otherwise [`BeginError::Busy`] says that one
+//!   has to end first. Records are told apart by the kernel in their header. Those of a kernel are folded when none of
+//!   its dispatches is in flight any more, what remains when nothing of the object is.
+//! - [`Overlap::TimeSliced`], the emulator: one dispatch runs at a time, and [`Session::resume`] says which. Each has a
+//!   buffer of its own, and the block is exchanged.
 //!
-//! Either way every wave's counters are in the totals of its kernel exactly once. A wave reads the ordinal when it begins. Where dispatches of one kernel overlap it may be that
-//! of the other one, so that the output of single waves ([`wavetap_profile::file::WaveCounts`]) then has no ordinal.
+//! Either way every wave's counters are in the totals of its kernel exactly once. A wave reads the ordinal when it
+//! begins. Where dispatches of one kernel overlap it may be that of the other one, so that the output of single waves
+//! ([`wavetap_profile::file::WaveCounts`]) then has no ordinal.
 
 mod attached;
 #[cfg(test)]
@@ -104,7 +107,11 @@ impl fmt::Display for BeginError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             BeginError::Busy { in_flight } => {
-                write!(f, "no records are free while {in_flight} dispatches of the code object are in flight: one has to end first")
+                write!(
+                    f,
+                    "no records are free while {in_flight} dispatches of the code object are in flight: one has to end \
+                        first"
+                )
             }
             BeginError::Failed(error) => error.fmt(f),
         }
@@ -144,10 +151,12 @@ impl Session {
         Session { options, collector, objects: Vec::new(), tickets: 0 }
     }
 
-    /// Attaches to a code object that was loaded; `address_of` gives the device address of a symbol. None if the object was not rewritten.
+    /// Attaches to a code object that was loaded; `address_of` gives the device address of a symbol. None if the object
+    /// was not rewritten.
     ///
     /// # Errors
-    /// Malformed if control block and site table do not fit one another; Unsupported if one of them is of an unknown version.
+    /// Malformed if control block and site table do not fit one another; Unsupported if one of them is of an unknown
+    /// version.
     pub fn attach<M: DeviceMemory>(
         &mut self,
         memory: &M,
@@ -192,8 +201,14 @@ impl Session {
     /// Arms the control block for a dispatch that is about to begin.
     ///
     /// # Errors
-    /// [`BeginError::Busy`] if a dispatch in flight has to end first; otherwise what the memory reports, and Malformed if the object has no such kernel.
-    pub fn begin_dispatch<M: DeviceMemory>(&mut self, memory: &mut M, object: ObjectId, info: &DispatchInfo) -> Result<Ticket, BeginError> {
+    /// [`BeginError::Busy`] if a dispatch in flight has to end first; otherwise what the memory reports, and Malformed
+    /// if the object has no such kernel.
+    pub fn begin_dispatch<M: DeviceMemory>(
+        &mut self,
+        memory: &mut M,
+        object: ObjectId,
+        info: &DispatchInfo,
+    ) -> Result<Ticket, BeginError> {
         let attached = self.objects.get_mut(object.0).and_then(Option::as_mut).ok_or_else(gone)?;
         // Kernels are in the profile in the order of their first dispatch, whichever ends first.
         self.collector.place(&attached.map, info.kernel)?;
@@ -212,7 +227,8 @@ impl Session {
         attached.resume(memory, ticket.number)
     }
 
-    /// Says that a dispatch of the object that is not counted goes on now, and no other of it ([`Overlap::TimeSliced`]): it measures nothing.
+    /// Says that a dispatch of the object that is not counted goes on now, and no other of it
+    /// ([`Overlap::TimeSliced`]): it measures nothing.
     ///
     /// # Errors
     /// What the memory reports.
@@ -221,18 +237,24 @@ impl Session {
         attached.suspend(memory)
     }
 
-    /// Adds the records of a dispatch that has ended to the profile, or leaves that to the end of another one in flight. Returns the places in the profile of kernels
-    /// whose totals have changed.
+    /// Adds the records of a dispatch that has ended to the profile, or leaves that to the end of another one in
+    /// flight. Returns the places in the profile of kernels whose totals have changed.
     ///
     /// # Errors
-    /// Malformed if block, records and site table do not fit one another; Limit if a counter exceeds 64 bits; what the memory reports.
-    pub fn end_dispatch<M: DeviceMemory>(&mut self, memory: &mut M, ticket: Ticket, shape: Option<LaunchShape>) -> Result<Vec<usize>> {
+    /// Malformed if block, records and site table do not fit one another; Limit if a counter exceeds 64 bits; what the
+    /// memory reports.
+    pub fn end_dispatch<M: DeviceMemory>(
+        &mut self,
+        memory: &mut M,
+        ticket: Ticket,
+        shape: Option<LaunchShape>,
+    ) -> Result<Vec<usize>> {
         let attached = self.objects.get_mut(ticket.object.0).and_then(Option::as_mut).ok_or_else(gone)?;
         attached.end(memory, &mut self.collector, ticket.number, MemberState::Ended(shape))
     }
 
-    /// Forgets a dispatch that faulted: its records are not added. Where dispatches of its kernel overlapped with it, theirs are not, either. Returns what
-    /// [`Session::end_dispatch`] does.
+    /// Forgets a dispatch that faulted: its records are not added. Where dispatches of its kernel overlapped with it,
+    /// theirs are not, either. Returns what [`Session::end_dispatch`] does.
     ///
     /// # Errors
     /// As those of [`Session::end_dispatch`].
@@ -267,7 +289,8 @@ impl Session {
         self.collector = self.collector.fresh();
     }
 
-    /// Marks the run as ended and returns the profile. Dispatches in flight are not in it; what ends later would begin a new one.
+    /// Marks the run as ended and returns the profile. Dispatches in flight are not in it; what ends later would begin
+    /// a new one.
     #[must_use]
     pub fn finish(&mut self) -> Profile {
         let fresh = self.collector.fresh();

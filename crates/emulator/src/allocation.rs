@@ -2,13 +2,15 @@
 
 /// Host memory that kernels may access at its host address.
 ///
-/// The implementor is the owner of the bytes; offsets are from the registered address and always within the registered length.
+/// The implementor is the owner of the bytes; offsets are from the registered address and always within the registered
+/// length.
 pub trait ForeignMemory: Send {
     /// Copies bytes out.
     fn read(&self, offset: u64, into: &mut [u8]);
     /// Copies bytes in.
     fn write(&mut self, offset: u64, from: &[u8]);
-    /// Replaces the `size` bytes (1 to 8) at an offset by what `f` makes of them; gives what they were. Where others than kernels use the memory it is to be one step.
+    /// Replaces the `size` bytes (1 to 8) at an offset by what `f` makes of them; gives what they were. Where others
+    /// than kernels use the memory it is to be one step.
     fn update(&mut self, offset: u64, size: usize, f: &dyn Fn(u64) -> u64) -> u64 {
         let mut bytes = [0; 8];
         self.read(offset, &mut bytes[..size]);

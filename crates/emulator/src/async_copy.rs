@@ -1,5 +1,6 @@
-//! Copies between memory and LDS that the wave does not wait for by itself (gfx1250): each lane's own bytes, from or to a place in LDS that a vector register
-//! has. The offset of the instruction is for both places (CDNA5 ISA guide, async loads and stores). `asynccnt` counts them, loads and stores each in order.
+//! Copies between memory and LDS that the wave does not wait for by itself (gfx1250): each lane's own bytes, from or to
+//! a place in LDS that a vector register has. The offset of the instruction is for both places (CDNA5 ISA guide, async
+//! loads and stores). `asynccnt` counts them, loads and stores each in order.
 
 use wavetap_amdgpu::{Opcode, Role};
 
@@ -21,7 +22,9 @@ fn local(core: &mut Core, op: &Op, role: Role, size: usize) -> Step<[Option<usiz
         let start = i64::from(starts[lane] as u32) + offset;
         let checked = match u64::try_from(start) {
             Ok(start) => check_lds(core, start, size),
-            Err(_) => Err(FaultKind::LdsBounds { offset: start as u64, size: size as u32, allocated: core.launch.lds_size }),
+            Err(_) => {
+                Err(FaultKind::LdsBounds { offset: start as u64, size: size as u32, allocated: core.launch.lds_size })
+            }
         };
         let dropped = role == Role::Vdst && lds::is_dropped(core, start as u64 & 0xffff_ffff, size);
         places[lane] = if dropped { None } else { Some(at_lane(checked, lane)?) };

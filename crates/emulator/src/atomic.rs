@@ -99,7 +99,9 @@ fn function(operation: AtomicOp, wide: bool) -> Option<AtomicFn> {
         (A::FminNum, true) => |old, d, _| float_order::wide::number(d, old, true),
         (A::FmaxNum, true) => |old, d, _| float_order::wide::number(d, old, false),
         (A::PkAddF16, _) => |old, d, _| halves(old, d, |a, b| to_f16(from_f16(a) + from_f16(b), Round::Nearest)),
-        (A::PkAddBf16, _) => |old, d, _| halves(old, d, |a, b| to_bf16(to_f32(add_odd(from_bf16(a), from_bf16(b)), Round::Nearest))),
+        (A::PkAddBf16, _) => {
+            |old, d, _| halves(old, d, |a, b| to_bf16(to_f32(add_odd(from_bf16(a), from_bf16(b)), Round::Nearest)))
+        }
     })
 }
 
@@ -131,7 +133,8 @@ mod tests {
         assert!(of(Opcode::DS_READ_B32).is_none() && of(Opcode::GLOBAL_ATOMIC_ORDERED_ADD_B64).is_none());
         let same = |name: Opcode, typed: Opcode| {
             let (a, b) = (of(name).unwrap(), of(typed).unwrap());
-            (a.bytes, a.compare) == (b.bytes, b.compare) && [(3, 5, 3), (9, 5, 3)].iter().all(|&(x, y, z)| (a.f)(x, y, z) == (b.f)(x, y, z))
+            (a.bytes, a.compare) == (b.bytes, b.compare)
+                && [(3, 5, 3), (9, 5, 3)].iter().all(|&(x, y, z)| (a.f)(x, y, z) == (b.f)(x, y, z))
         };
         for (name, typed) in [
             (Opcode::GLOBAL_ATOMIC_ADD, Opcode::GLOBAL_ATOMIC_ADD_U32),

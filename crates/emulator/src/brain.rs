@@ -1,7 +1,7 @@
 //! Arithmetic on bfloat16 and on pairs of it (gfx1250).
 //!
-//! Results are rounded once, to nearest even, and denormals are kept; what the other rounding and denormal modes and output modifiers do to bfloat16 is not
-//! documented, so they are refused.
+//! Results are rounded once, to nearest even, and denormals are kept; what the other rounding and denormal modes and
+//! output modifiers do to bfloat16 is not documented, so they are refused.
 
 use wavetap_amdgpu::{Opcode, Role, Value};
 
@@ -44,7 +44,9 @@ fn choose(a: u64, b: u64, larger: bool) -> u64 {
 fn usual(core: &Core, op: &Op) -> Step<Env> {
     let (env, modifiers) = (core.wave.env, op.inst.modifiers);
     if modifiers.clamp || modifiers.omod != 0 || env.flush_in64 || env.flush_out64 || env.round64 != Round::Nearest {
-        return undefined("bfloat16 with an output modifier, or under a MODE that flushes or rounds otherwise than to nearest");
+        return undefined(
+            "bfloat16 with an output modifier, or under a MODE that flushes or rounds otherwise than to nearest",
+        );
     }
     Ok(env)
 }
@@ -70,7 +72,8 @@ fn run(core: &mut Core, op: &Op) -> Step {
     let mask = moved(core, op, &mut all[0])?;
     let mut values = [0; LANES];
     for lane in active(mask) {
-        for (half, (select, negate)) in [(modifiers.op_sel, modifiers.neg), (modifiers.op_sel_hi, modifiers.neg_hi)].into_iter().enumerate()
+        for (half, (select, negate)) in
+            [(modifiers.op_sel, modifiers.neg), (modifiers.op_sel_hi, modifiers.neg_hi)].into_iter().enumerate()
         {
             let mut s = [0; 4];
             for (at, source) in all.iter().enumerate() {
@@ -113,5 +116,8 @@ fn function(opcode: Opcode) -> Option<Meaning> {
         Opcode::V_COS_BF16 => operation(|_, s| rounded(turn(value(s[0]), f64::cos))),
         _ => return None,
     };
-    Some((run_function, Semantics::Lane { f, dst: Ty::B16, src: [Ty::B16, Ty::None, Ty::None, Ty::None], high: High::Zero }))
+    Some((
+        run_function,
+        Semantics::Lane { f, dst: Ty::B16, src: [Ty::B16, Ty::None, Ty::None, Ty::None], high: High::Zero },
+    ))
 }

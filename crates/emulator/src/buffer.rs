@@ -6,7 +6,8 @@ use super::core::{Core, LANES, Step, active, undefined};
 use super::op::{Op, Semantics, Source, Ty};
 use super::vector_memory::Place;
 
-/// Which bytes of a buffer are in range. `docs/reference/buffer-bounds.md` has the rules of all targets, and where they are from.
+/// Which bytes of a buffer are in range. `docs/reference/buffer-bounds.md` has the rules of all targets, and where they
+/// are from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Bounds {
     /// The index, or the end of the dword in the element.
@@ -62,7 +63,8 @@ struct Descriptor {
 pub(super) fn extent_of(target: Target, words: [u32; 4]) -> (u64, u64, u64) {
     let [low, high, length, last] = words.map(u64::from);
     if target.has_wide_buffers() {
-        // 57 bits of base, 45 of length, a stride in units of 1, 4, 8 or 32 bytes (LLVM's lowering of `llvm.amdgcn.make.buffer.rsrc`, gfx1250).
+        // 57 bits of base, 45 of length, a stride in units of 1, 4, 8 or 32 bytes (LLVM's lowering of
+        // `llvm.amdgcn.make.buffer.rsrc`, gfx1250).
         let stride = (last >> 12 & 0x3fff) * [1, 4, 8, 32][(last >> 26 & 3) as usize];
         return (low | (high & 0x1ff_ffff) << 32, high >> 25 | length << 7 | (last & 0x3f) << 39, stride);
     }
@@ -152,9 +154,10 @@ impl Descriptor {
             Bounds::NotEmpty => all(self.records != 0),
             Bounds::Bytes => self.records.saturating_sub(at.vector + at.scalar),
             Bounds::AllBytes => self.records.saturating_sub(element + at.vector + at.scalar),
-            Bounds::AllBytesAndElement => {
-                self.records.saturating_sub(element + at.vector + at.scalar).min(self.stride.saturating_sub(at.vector + at.scalar))
-            }
+            Bounds::AllBytesAndElement => self
+                .records
+                .saturating_sub(element + at.vector + at.scalar)
+                .min(self.stride.saturating_sub(at.vector + at.scalar)),
             Bounds::Unchecked => u64::MAX,
         }
     }
@@ -165,7 +168,9 @@ impl Descriptor {
         let inside = match extent {
             Extent { bytes, .. } if room >= bytes => bytes,
             // There, documents have the first byte decide, and nothing says what comes of the others.
-            _ if self.generation == 8 && !room.is_multiple_of(4) => return undefined("a dword across the end of a buffer on gfx8"),
+            _ if self.generation == 8 && !room.is_multiple_of(4) => {
+                return undefined("a dword across the end of a buffer on gfx8");
+            }
             Extent { whole: true, .. } => 0,
             Extent { .. } => room / 4 * 4,
         };
@@ -186,7 +191,9 @@ impl Descriptor {
         }
         let (index_high, index_low) = (index / self.index_stride, index % self.index_stride);
         let (offset_high, offset_low) = (offset / self.element, offset % self.element);
-        (index_high * self.stride + offset_high * self.element) * self.index_stride + index_low * self.element + offset_low
+        (index_high * self.stride + offset_high * self.element) * self.index_stride
+            + index_low * self.element
+            + offset_low
     }
 }
 
@@ -249,7 +256,11 @@ pub(super) fn places_of(core: &mut Core, op: &Op, extent: Extent) -> Step<[Place
     for lane in active(exec) {
         let index = indices[lane] + if descriptor.add_lane { lane as u64 } else { 0 };
         places[lane] = if in_scratch {
-            Place::Scratch(scratch_offset_of(core, descriptor.base + soffset + descriptor.offset(index, vector(lane)), lane))
+            Place::Scratch(scratch_offset_of(
+                core,
+                descriptor.base + soffset + descriptor.offset(index, vector(lane)),
+                lane,
+            ))
         } else {
             descriptor.place(Offsets { index, vector: vector(lane), scalar: soffset }, extent)?
         };
@@ -257,8 +268,8 @@ pub(super) fn places_of(core: &mut Core, op: &Op, extent: Extent) -> Step<[Place
     Ok(places)
 }
 
-/// The offset in a lane's scratch of a device address. What is outside of it is so for every access: a wrong scratch descriptor would reach another wave's
-/// scratch.
+/// The offset in a lane's scratch of a device address. What is outside of it is so for every access: a wrong scratch
+/// descriptor would reach another wave's scratch.
 fn scratch_offset_of(core: &Core, address: u64, lane: usize) -> i64 {
     let distance = address.wrapping_sub(core.wave.scratch + 4 * lane as u64) as i64;
     distance.div_euclid(4 * core.launch.lanes as i64) * 4 + distance.rem_euclid(4)

@@ -2,7 +2,9 @@
 
 use rustc_hash::FxHashMap;
 
-use wavetap_amdgpu::{Coding, Encoding, Implicit, Inst, Opcode, Operand, Role, Target, Value, Variant, VgprMsb, decode};
+use wavetap_amdgpu::{
+    Coding, Encoding, Implicit, Inst, Opcode, Operand, Role, Target, Value, Variant, VgprMsb, decode,
+};
 
 use super::fault::{FaultKind, MemoryAccess};
 use super::loader::{CodeRange, ObjectId};
@@ -11,9 +13,9 @@ use super::named::Names;
 use super::op::{Meaning, Op};
 use super::spare::Spare;
 use super::{
-    async_copy, brain, compare, convert, dot, fork, gws, image, lane_access, lds, matrix, movement, packed, pair, scalar, scalar_control,
-    scalar_memory, scaled, scaled_matrix, scaled_pack, sparse, sparse_wave, tensor, transposing, typed, vector_float, vector_int,
-    vector_memory, wave_matrix, wave_scaled, wave_transposing,
+    async_copy, brain, compare, convert, dot, fork, gws, image, lane_access, lds, matrix, movement, packed, pair,
+    scalar, scalar_control, scalar_memory, scaled, scaled_matrix, scaled_pack, sparse, sparse_wave, tensor,
+    transposing, typed, vector_float, vector_int, vector_memory, wave_matrix, wave_scaled, wave_transposing,
 };
 
 /// The longest instruction in bytes.
@@ -28,8 +30,8 @@ struct Range {
     base: u64,
     replay: bool,
     writes_all: bool,
-    /// For each dword, one more than the index of its instruction; 0 where nothing is decoded yet. By wave size: an encoding means different things in
-    /// waves of 32 (first) and of 64.
+    /// For each dword, one more than the index of its instruction; 0 where nothing is decoded yet. By wave size: an
+    /// encoding means different things in waves of 32 (first) and of 64.
     index: [Vec<u32>; 2],
 }
 
@@ -38,7 +40,8 @@ struct Range {
 pub(super) struct Code {
     ranges: Vec<Range>,
     pub ops: Vec<Op>,
-    /// The instructions at addresses that were reached with high bits of vector register numbers, as in [`Range::index`].
+    /// The instructions at addresses that were reached with high bits of vector register numbers, as in
+    /// [`Range::index`].
     high: FxHashMap<(u64, VgprMsb), u32>,
     names: Names,
     recent: usize,
@@ -64,7 +67,10 @@ impl Code {
 
     /// The same code with nothing decoded.
     pub(super) fn fork(&self) -> Code {
-        let ranges = self.ranges.iter().map(|range| Range { index: range.index.each_ref().map(|index| vec![0; index.len()]), ..*range });
+        let ranges = self
+            .ranges
+            .iter()
+            .map(|range| Range { index: range.index.each_ref().map(|index| vec![0; index.len()]), ..*range });
         Code { ranges: ranges.collect(), ..Code::default() }
     }
 
@@ -90,7 +96,10 @@ impl Code {
 
     /// The object and virtual address of a device address.
     pub(super) fn place(&self, pc: u64) -> Option<(ObjectId, u64)> {
-        self.ranges.iter().find(|range| (range.start..range.end).contains(&pc)).map(|range| (range.object, pc - range.base))
+        self.ranges
+            .iter()
+            .find(|range| (range.start..range.end).contains(&pc))
+            .map(|range| (range.object, pc - range.base))
     }
 
     /// The index of the instruction at an address, where these high bits of vector register numbers hold.
@@ -100,7 +109,12 @@ impl Code {
             self.recent = match self.ranges.iter().position(within) {
                 Some(at) => at,
                 None => {
-                    return Err(FaultKind::Memory { address: pc, size: 4, access: MemoryAccess::Fetch, nearest: memory.allocation_of(pc) });
+                    return Err(FaultKind::Memory {
+                        address: pc,
+                        size: 4,
+                        access: MemoryAccess::Fetch,
+                        nearest: memory.allocation_of(pc),
+                    });
                 }
             };
         }
@@ -113,7 +127,8 @@ impl Code {
         }
     }
 
-    /// One more than the index of the instruction at an address of the recent range; 0 where nothing is decoded yet, none behind the range.
+    /// One more than the index of the instruction at an address of the recent range; 0 where nothing is decoded yet,
+    /// none behind the range.
     fn known(&self, pc: u64, msb: VgprMsb, target: Target) -> Option<u32> {
         let range = &self.ranges[self.recent];
         let plain = *range.index[by_wave_size(target)].get(((pc - range.start) / 4) as usize)?;
@@ -150,8 +165,8 @@ impl Code {
         let length = (range.end - pc).min(MAX_INSTRUCTION);
         let mut bytes = [0; MAX_INSTRUCTION as usize];
         memory.read(pc, &mut bytes[..length as usize], MemoryAccess::Fetch)?;
-        let mut inst =
-            decode(target, &bytes[..length as usize]).map_err(|error| FaultKind::Undecodable { reason: error.to_string().into() })?;
+        let mut inst = decode(target, &bytes[..length as usize])
+            .map_err(|error| FaultKind::Undecodable { reason: error.to_string().into() })?;
         if msb != VgprMsb::default() {
             mean(&mut inst, msb)?;
         }
@@ -161,7 +176,9 @@ impl Code {
         match pair::op(target, &inst, &named, &mut self.names, place) {
             Some(op) => self.ops.push(op),
             None => {
-                let Some(meaning) = named.meaning else { return Err(FaultKind::UnknownInstruction { name: inst.variant.name.into() }) };
+                let Some(meaning) = named.meaning else {
+                    return Err(FaultKind::UnknownInstruction { name: inst.variant.name.into() });
+                };
                 self.ops.push(Op::new(target, inst, meaning, &named, place));
             }
         }
@@ -232,7 +249,9 @@ pub(super) fn meaning(target: Target, inst: &Inst) -> Option<Meaning> {
             .or_else(|| wave_scaled::meaning(opcode))
             .or_else(|| sparse_wave::meaning(opcode))
             .or_else(|| lane_access::meaning(target, opcode)),
-        _ if opcode == Opcode::V_SAT_PK_U8_I16 && gives_half(inst.variant) => Some(vector_int::saturated_bytes_in_half()),
+        _ if opcode == Opcode::V_SAT_PK_U8_I16 && gives_half(inst.variant) => {
+            Some(vector_int::saturated_bytes_in_half())
+        }
         _ => compare::meaning(opcode)
             .or_else(|| lane_access::meaning(target, opcode))
             .or_else(|| movement::meaning(opcode))
@@ -257,7 +276,8 @@ fn gives_half(variant: &Variant) -> bool {
 /// The operation; on gfx8 that of an addition that gives a carry does not say so.
 fn carrying(inst: &Inst) -> Opcode {
     let variant = inst.variant;
-    let carries = variant.implicit_writes.contains(Implicit::VCC) || variant.operands.iter().any(|spec| spec.role == Role::Sdst);
+    let carries =
+        variant.implicit_writes.contains(Implicit::VCC) || variant.operands.iter().any(|spec| spec.role == Role::Sdst);
     match variant.opcode {
         Opcode::V_ADD_U32 if carries => Opcode::V_ADD_CO_U32,
         Opcode::V_SUB_U32 if carries => Opcode::V_SUB_CO_U32,

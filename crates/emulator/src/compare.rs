@@ -19,7 +19,8 @@ pub(super) fn bf16_value(bits: u64) -> f64 {
     super::float::from_bf16(bits as u16)
 }
 
-/// The classes a `v_cmp_class` mask names, by bit (AMD ISA guides): signaling and quiet NaN, then -infinity to +infinity.
+/// The classes a `v_cmp_class` mask names, by bit (AMD ISA guides): signaling and quiet NaN, then -infinity to
+/// +infinity.
 fn class(nan: bool, quiet: bool, negative: bool, infinite: bool, zero: bool, denormal: bool, mask: u64) -> bool {
     let bit = if nan {
         u32::from(quiet)

@@ -63,7 +63,8 @@ fn byte_of(e: &Env, value: f64) -> u64 {
     u64::from(rounded as u8)
 }
 
-/// Whether a number too large for 8 bits becomes the largest one: MODE's FP16_OVFL (ISA guides, "CVT FP8 FP16_OVFL rule"), or clamping where it is encoded.
+/// Whether a number too large for 8 bits becomes the largest one: MODE's FP16_OVFL (ISA guides, "CVT FP8 FP16_OVFL
+/// rule"), or clamping where it is encoded.
 fn saturates(e: &Env) -> bool {
     e.half_overflow || e.clamp
 }
@@ -127,7 +128,9 @@ fn newer(opcode: Opcode) -> Option<Meaning> {
     Some(match opcode {
         Opcode::V_CVT_I32_I16 => one(W, Ty::B16, |_, s| u64::from(s[0] as u16 as i16 as u32)),
         Opcode::V_CVT_U32_U16 => one(W, Ty::B16, |_, s| s[0] & 0xffff),
-        Opcode::V_CVT_PK_I16_F32 => two(F, |_, s| u64::from(s32(s[0]) as i16 as u16) | u64::from(s32(s[1]) as i16 as u16) << 16),
+        Opcode::V_CVT_PK_I16_F32 => {
+            two(F, |_, s| u64::from(s32(s[0]) as i16 as u16) | u64::from(s32(s[1]) as i16 as u16) << 16)
+        }
         Opcode::V_CVT_PK_U16_F32 => two(F, |_, s| u64::from(s32(s[0]) as u16) | u64::from(s32(s[1]) as u16) << 16),
         Opcode::V_CVT_F32_BF16 => one(W, Ty::B16, |_, s| s[0] << 16),
         Opcode::V_CVT_PK_BF16_F32 => two(F, |_, s| u64::from(to_bf16(s32(s[0]))) | u64::from(to_bf16(s32(s[1]))) << 16),
@@ -135,8 +138,12 @@ fn newer(opcode: Opcode) -> Option<Meaning> {
             let half = |bits: u64| u64::from(to_f16(x(bits), Round::Nearest));
             half(s[0]) | half(s[1]) << 16
         }),
-        Opcode::V_CVT_F16_FP8 => one(H, W, |e, s| u64::from(to_f16(decode(Format::E4M3, chosen_byte(e, s[0]) as u8), Round::Nearest))),
-        Opcode::V_CVT_F16_BF8 => one(H, W, |e, s| u64::from(to_f16(decode(Format::E5M2, chosen_byte(e, s[0]) as u8), Round::Nearest))),
+        Opcode::V_CVT_F16_FP8 => {
+            one(H, W, |e, s| u64::from(to_f16(decode(Format::E4M3, chosen_byte(e, s[0]) as u8), Round::Nearest)))
+        }
+        Opcode::V_CVT_F16_BF8 => {
+            one(H, W, |e, s| u64::from(to_f16(decode(Format::E5M2, chosen_byte(e, s[0]) as u8), Round::Nearest)))
+        }
         Opcode::V_CVT_PK_F16_FP8 => one(W, Ty::B16, |_, s| halves8(Format::E4M3, s[0])),
         Opcode::V_CVT_PK_F16_BF8 => one(W, Ty::B16, |_, s| halves8(Format::E5M2, s[0])),
         Opcode::V_CVT_PK_FP8_F16 => without_signs(one(Ty::B16, W, |e, s| pack_halves8(Format::E4M3, e, s[0]))),
@@ -177,8 +184,12 @@ fn plain(opcode: Opcode) -> Option<Meaning> {
         Opcode::V_CVT_F32_U32 => one(F, W, |e, s| float_of(e, f64::from(s[0] as u32))),
         Opcode::V_CVT_U32_F32 => one(W, F, |_, s| u64::from(s32(s[0]) as u32)),
         Opcode::V_CVT_I32_F32 => one(W, F, |_, s| u64::from(s32(s[0]) as i32 as u32)),
-        Opcode::V_CVT_RPI_I32_F32 | Opcode::V_CVT_NEAREST_I32_F32 => one(W, F, |_, s| u64::from((x(s[0]) + 0.5).floor() as i32 as u32)),
-        Opcode::V_CVT_FLR_I32_F32 | Opcode::V_CVT_FLOOR_I32_F32 => one(W, F, |_, s| u64::from(x(s[0]).floor() as i32 as u32)),
+        Opcode::V_CVT_RPI_I32_F32 | Opcode::V_CVT_NEAREST_I32_F32 => {
+            one(W, F, |_, s| u64::from((x(s[0]) + 0.5).floor() as i32 as u32))
+        }
+        Opcode::V_CVT_FLR_I32_F32 | Opcode::V_CVT_FLOOR_I32_F32 => {
+            one(W, F, |_, s| u64::from(x(s[0]).floor() as i32 as u32))
+        }
         Opcode::V_CVT_F16_F32 => one(H, F, |e, s| u64::from(half_by_mode(e, x(s[0])))),
         Opcode::V_CVT_F32_F16 => one(F, H, |_, s| w32(hf(s[0]) as f32)),
         Opcode::V_CVT_F32_F64 => one(F, D, |e, s| w32(to_f32(d(s[0]), e.round32))),
@@ -209,12 +220,18 @@ fn plain(opcode: Opcode) -> Option<Meaning> {
         Opcode::V_CVT_PKRTZ_F16_F32 | Opcode::V_CVT_PK_RTZ_F16_F32 => {
             two(F, |_, s| u64::from(to_f16(x(s[0]), Round::Zero)) | u64::from(to_f16(x(s[1]), Round::Zero)) << 16)
         }
-        Opcode::V_CVT_SR_F16_F32 => {
-            lane(|e, s| u64::from(half_stochastic(s32(s[0]), false, s[1] as u32, saturates(e))), H, [F, W, N, N], High::Keep)
-        }
-        Opcode::V_CVT_SR_BF16_F32 => {
-            lane(|e, s| u64::from(half_stochastic(s32(s[0]), true, s[1] as u32, saturates(e))), Ty::B16, [F, W, N, N], High::Keep)
-        }
+        Opcode::V_CVT_SR_F16_F32 => lane(
+            |e, s| u64::from(half_stochastic(s32(s[0]), false, s[1] as u32, saturates(e))),
+            H,
+            [F, W, N, N],
+            High::Keep,
+        ),
+        Opcode::V_CVT_SR_BF16_F32 => lane(
+            |e, s| u64::from(half_stochastic(s32(s[0]), true, s[1] as u32, saturates(e))),
+            Ty::B16,
+            [F, W, N, N],
+            High::Keep,
+        ),
         Opcode::V_CVT_PK_U8_F32 => lane(
             |e, s| {
                 let shift = 8 * (s[1] & 3);
@@ -243,10 +260,22 @@ pub(super) fn stochastic(target: Target, opcode: Opcode) -> Option<LaneFn> {
     let fnuz = target.fnuz_fp8();
     Some(match opcode {
         Opcode::V_CVT_SR_FP8_F32 => {
-            eight!(fnuz, false, |format, e, s| u64::from(encode_stochastic(format, x(s[0]), SINGLE, s[1] as u32, saturates(e))))
+            eight!(fnuz, false, |format, e, s| u64::from(encode_stochastic(
+                format,
+                x(s[0]),
+                SINGLE,
+                s[1] as u32,
+                saturates(e)
+            )))
         }
         Opcode::V_CVT_SR_BF8_F32 => {
-            eight!(fnuz, true, |format, e, s| u64::from(encode_stochastic(format, x(s[0]), SINGLE, s[1] as u32, saturates(e))))
+            eight!(fnuz, true, |format, e, s| u64::from(encode_stochastic(
+                format,
+                x(s[0]),
+                SINGLE,
+                s[1] as u32,
+                saturates(e)
+            )))
         }
         _ => return None,
     })

@@ -1,7 +1,8 @@
 //! Undefined bits that an instruction only moves: to other registers, lanes or register files.
 //!
-//! The general rule of [`super::undefined`] tries an instruction several times. Unoptimised code keeps its scalar registers in lanes of vector registers
-//! that are undefined elsewhere, so most of what it would try are moves, and where their bits go needs no trial.
+//! The general rule of [`super::undefined`] tries an instruction several times. Unoptimised code keeps its scalar
+//! registers in lanes of vector registers that are undefined elsewhere, so most of what it would try are moves, and
+//! where their bits go needs no trial.
 
 use wavetap_amdgpu::{Inst, Opcode, RegFile, Role, scalar};
 
@@ -27,7 +28,10 @@ impl Move {
         match opcode {
             Opcode::V_READLANE_B32 => Some(Move::FromLane),
             Opcode::V_WRITELANE_B32 => Some(Move::ToLane),
-            Opcode::V_MOV_B32 | Opcode::V_ACCVGPR_READ_B32 | Opcode::V_ACCVGPR_WRITE_B32 | Opcode::V_ACCVGPR_MOV_B32 => Some(Move::Lanes),
+            Opcode::V_MOV_B32
+            | Opcode::V_ACCVGPR_READ_B32
+            | Opcode::V_ACCVGPR_WRITE_B32
+            | Opcode::V_ACCVGPR_MOV_B32 => Some(Move::Lanes),
             _ => None,
         }
     }
@@ -42,7 +46,8 @@ impl Move {
         named.filter(|_| plain)
     }
 
-    /// Takes undefined bits along. Tells whether it did: not where a register has a meaning of its own that others know.
+    /// Takes undefined bits along. Tells whether it did: not where a register has a meaning of its own that others
+    /// know.
     ///
     /// What selects a lane must be known.
     pub(super) fn carry(self, core: &mut Core, op: &Op) -> bool {

@@ -79,7 +79,8 @@ pub(super) struct Wave {
     pub vgpr_msb: VgprMsb,
     /// Behind the last instruction that wrote a literal to MODE (gfx125x).
     pub behind_mode_write: Option<u64>,
-    /// Bits 1:0 of the scheduling mode (gfx12): whether the hardware looks after vector registers between VALU and memory, as it does at first.
+    /// Bits 1:0 of the scheduling mode (gfx12): whether the hardware looks after vector registers between VALU and
+    /// memory, as it does at first.
     pub scheduling: u32,
     pub trapsts: u32,
     pub pc: u64,
@@ -157,7 +158,8 @@ pub(super) struct Launch {
     pub wait_states: WaitStates,
     /// The hazards that are checked, of those that are not counted in slots.
     pub event_hazards: EventHazards,
-    /// Waves of a workgroup may not share a first-level cache that keeps their operations in order (`docs/reference/memory-scopes.md`).
+    /// Waves of a workgroup may not share a first-level cache that keeps their operations in order
+    /// (`docs/reference/memory-scopes.md`).
     pub apart: bool,
     /// The hardware sets up scratch.
     pub architected_scratch: bool,
@@ -220,16 +222,18 @@ pub(super) const VSKIP: u32 = 1 << 28;
 
 /// Bits 63:32 of a flat address in LDS (ROCm's value for gfx9).
 pub(super) const SHARED_APERTURE: u32 = 0x0001_0000;
-/// Operand code of the address that scratch begins at, where flat addresses of scratch are such as other waves can use (gfx1250).
+/// Operand code of the address that scratch begins at, where flat addresses of scratch are such as other waves can use
+/// (gfx1250).
 const FLAT_SCRATCH_BASE: u16 = 230;
 
 /// Bits 63:32 of a flat address in scratch.
 pub(super) const PRIVATE_APERTURE: u32 = 0x0002_0000;
-/// Bits 63:32 of where scratch begins in flat addresses that name the lane. Code takes every address for one of scratch that differs from this only below
-/// bit 58 (LLVM's lowering of `llvm.amdgcn.is.private`), so memory must not.
+/// Bits 63:32 of where scratch begins in flat addresses that name the lane. Code takes every address for one of scratch
+/// that differs from this only below bit 58 (LLVM's lowering of `llvm.amdgcn.is.private`), so memory must not.
 const LANES_APERTURE: u32 = 0x0800_0000;
 
-/// The lane in whose scratch a flat address is, where flat addresses name it in bits 56:52 (LLVM's lowering of casts from private to flat).
+/// The lane in whose scratch a flat address is, where flat addresses name it in bits 56:52 (LLVM's lowering of casts
+/// from private to flat).
 pub(super) fn lane_of(address: u64) -> Option<usize> {
     let high = (address >> 32) as u32 ^ LANES_APERTURE;
     (high < 1 << 26).then_some((high >> 20) as usize)
@@ -401,7 +405,10 @@ impl Core<'_> {
         };
         if end > allocated {
             let index = allocated.max(first);
-            return stop(FaultKind::RegisterBounds { register: register_name(file, index).into(), allocated: u32::from(allocated) });
+            return stop(FaultKind::RegisterBounds {
+                register: register_name(file, index).into(),
+                allocated: u32::from(allocated),
+            });
         }
         Ok(())
     }
@@ -496,7 +503,11 @@ impl Core<'_> {
     /// The register number with `s_set_gpr_idx` applied; `position` is 0-2 for sources and 3 for the destination.
     pub(super) fn indexed(&self, register: u16, position: u8) -> u16 {
         let m0 = self.wave.sgpr[usize::from(scalar::M0)];
-        if self.wave.mode & GPR_IDX_EN != 0 && m0 >> (12 + position) & 1 != 0 { register + (m0 & 0xff) as u16 } else { register }
+        if self.wave.mode & GPR_IDX_EN != 0 && m0 >> (12 + position) & 1 != 0 {
+            register + (m0 & 0xff) as u16
+        } else {
+            register
+        }
     }
 
     /// A source operand of every lane.

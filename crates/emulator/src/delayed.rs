@@ -19,7 +19,8 @@ pub(super) struct LaneStores {
     pub size: usize,
     /// Two in LDS, for instructions that have two.
     pub elements: usize,
-    /// How many lanes there are, if the first elements of all of them follow each other, whole dwords; then only the first place is filled in.
+    /// How many lanes there are, if the first elements of all of them follow each other, whole dwords; then only the
+    /// first place is filled in.
     pub in_a_row: Option<usize>,
     /// In memory, where all of it is.
     pub range: Range,
@@ -31,7 +32,15 @@ pub(super) struct LaneStores {
 
 impl Default for LaneStores {
     fn default() -> Self {
-        LaneStores { mask: 0, size: 0, elements: 0, in_a_row: None, range: (0, 0), places: [[0; LANES]; 2], data: Default::default() }
+        LaneStores {
+            mask: 0,
+            size: 0,
+            elements: 0,
+            in_a_row: None,
+            range: (0, 0),
+            places: [[0; LANES]; 2],
+            data: Default::default(),
+        }
     }
 }
 
@@ -80,7 +89,9 @@ impl LaneStores {
         let data = &self.data[..self.words()];
         let stored = memory.span_to_write(first).and_then(|span| match self.in_a_row {
             Some(lanes) => span.store_rows(first.wrapping_sub(span.start) as usize, data, lanes),
-            None => store_lanes(&span, data, self.mask, self.size, |lane| self.places[0][lane].wrapping_sub(span.start) as usize),
+            None => store_lanes(&span, data, self.mask, self.size, |lane| {
+                self.places[0][lane].wrapping_sub(span.start) as usize
+            }),
         });
         if stored.is_some() {
             return Ok(());
@@ -88,7 +99,12 @@ impl LaneStores {
         // The one that cannot be says why.
         active(self.mask).try_for_each(|lane| {
             let mut bytes = [0; 4 * DWORDS];
-            bytes.as_chunks_mut().0.iter_mut().zip(data).for_each(|(bytes, register)| *bytes = register[lane].to_le_bytes());
+            bytes
+                .as_chunks_mut()
+                .0
+                .iter_mut()
+                .zip(data)
+                .for_each(|(bytes, register)| *bytes = register[lane].to_le_bytes());
             memory.write(self.place(lane), &bytes[..self.size], MemoryAccess::Store)
         })
     }
@@ -97,7 +113,8 @@ impl LaneStores {
     pub(super) fn to_lds(&self, lds: &mut [u8]) {
         let words = self.words();
         if let (1, Some(lanes)) = (self.elements, self.in_a_row)
-            && let Some(bytes) = lds.get_mut(self.places[0][0] as usize..).and_then(|rest| rest.get_mut(..lanes * self.size))
+            && let Some(bytes) =
+                lds.get_mut(self.places[0][0] as usize..).and_then(|rest| rest.get_mut(..lanes * self.size))
         {
             for (word, register) in self.data[..words].iter().enumerate() {
                 let dwords = bytes.as_chunks_mut().0.iter_mut().skip(word).step_by(words);

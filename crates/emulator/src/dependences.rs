@@ -1,13 +1,13 @@
 //! Vector registers between VALU and memory (`HW_REG_WAVE_SCHED_MODE`, gfx12): the hardware interlocks them unless code
-//! has switched that off and waits by itself for va_vdst and vm_vsrc (LLVM, SIInsertWaitcnts, "expert scheduling mode 2").
-//! What is in flight when the mode changes stays so.
+//! has switched that off and waits by itself for va_vdst and vm_vsrc (LLVM, SIInsertWaitcnts, "expert scheduling mode
+//! 2"). What is in flight when the mode changes stays so.
 //!
-//! Instructions of one class complete in their order, those of different classes in any (LLVM, AMDGPUHWEvents). So a wait
-//! that leaves N in flight proves those done that have N or more of their own class after them: were one of them in
-//! flight, so would these be.
+//! Instructions of one class complete in their order, those of different classes in any (LLVM, AMDGPUHWEvents). So a
+//! wait that leaves N in flight proves those done that have N or more of their own class after them: were one of them
+//! in flight, so would these be.
 //!
-//! Halves of registers are apart (LLVM tracks 16-bit registers), but for what a vector instruction overwrites: it may write
-//! all of a register (`d16-write-vgpr32`).
+//! Halves of registers are apart (LLVM tracks 16-bit registers), but for what a vector instruction overwrites: it may
+//! write all of a register (`d16-write-vgpr32`).
 
 use std::collections::VecDeque;
 
@@ -50,8 +50,8 @@ fn memory_class(op: &Op) -> usize {
     }
 }
 
-/// The fewest registers that a matrix instruction of gfx125x writes which is counted down after all before it (LLVM, pull
-/// request 218326; that it is after those of all classes is what code of Triton 3.9's LLVM relies on).
+/// The fewest registers that a matrix instruction of gfx125x writes which is counted down after all before it (LLVM,
+/// pull request 218326; that it is after those of all classes is what code of Triton 3.9's LLVM relies on).
 const ORDERED_MATRIX: u16 = 8;
 
 /// How many instructions of each class were issued, and how many of those are known to be done.
@@ -68,8 +68,8 @@ impl Progress {
         self.issued[class]
     }
 
-    /// [`Progress::issue`] for one that is counted down after all before it, of whatever class: it comes after those as if
-    /// it were of theirs.
+    /// [`Progress::issue`] for one that is counted down after all before it, of whatever class: it comes after those as
+    /// if it were of theirs.
     fn issue_in_order(&mut self, class: usize, count: u32) -> u32 {
         self.issued.iter_mut().for_each(|issued| *issued += count);
         self.issued[class]
@@ -113,7 +113,8 @@ impl Last {
 }
 
 /// Counters of operations; once one has been counted down it has read its registers.
-const COUNTERS: [Counter; 6] = [Counter::Load, Counter::Store, Counter::Ds, Counter::Sample, Counter::Bvh, Counter::Async];
+const COUNTERS: [Counter; 6] =
+    [Counter::Load, Counter::Store, Counter::Ds, Counter::Sample, Counter::Bvh, Counter::Async];
 /// The most that a counter can count.
 const MOST_COUNTED: usize = 63;
 
@@ -177,19 +178,25 @@ impl Dependences {
         }
         let valu = op.class == Class::Valu;
         let memory = matches!(op.class, Class::Vmem | Class::Lds) || op.inst.variant.encoding == Encoding::Exp;
-        // Whatever a prefetch reads, nothing comes of it: compilers begin kernels with one and do not wait for it (gfx1250).
-        let prefetches =
-            op.class == Class::Vmem && facts.results.is_empty() && !op.inst.variant.flags.intersects(Flags::LOAD | Flags::STORE);
+        // Whatever a prefetch reads, nothing comes of it: compilers begin kernels with one and do not wait for it
+        // (gfx1250).
+        let prefetches = op.class == Class::Vmem
+            && facts.results.is_empty()
+            && !op.inst.variant.flags.intersects(Flags::LOAD | Flags::STORE);
         if !valu && !memory || prefetches {
             return Ok(());
         }
         let wait = |found: Option<u16>, rule| match found {
-            Some(register) if unchecked => {
-                stop(FaultKind::Hazard { rule, required: 0, found: 0, resource: register_name(RegFile::Vector, register).into() })
-            }
+            Some(register) if unchecked => stop(FaultKind::Hazard {
+                rule,
+                required: 0,
+                found: 0,
+                resource: register_name(RegFile::Vector, register).into(),
+            }),
             _ => Ok(()),
         };
-        let rule = "vector memory, LDS or export reads VGPR, it is overwritten with no wait for vm_vsrc, and the hardware does not check that (SCHED_MODE)";
+        let rule = "vector memory, LDS or export reads VGPR, it is overwritten with no wait for vm_vsrc, and the \
+            hardware does not check that (SCHED_MODE)";
         let (sources, results) = (&facts.sources_by_half[..], &facts.results_by_half[..]);
         let overwritten: SmallVec<[Run; 2]> = results.iter().map(|run| if valu { whole(*run) } else { *run }).collect();
         wait(self.memory_reads.pending(&overwritten, &self.memory), rule)?;
@@ -197,10 +204,12 @@ impl Dependences {
         if valu {
             let large = facts.is_matrix() && facts.results.iter().any(|(_, count)| *count >= ORDERED_MATRIX);
             let ordered = large && target.has_coexecution();
-            // Code of Triton 3.9's LLVM relies on ordered matrices being done when ordinary instructions after them are.
+            // Code of Triton 3.9's LLVM relies on ordered matrices being done when ordinary instructions after them
+            // are.
             let class = if ordered { ORDINARY } else { vector_class(op, facts) };
             let count = facts.counted_writes();
-            let number = if ordered { self.vector.issue_in_order(class, count) } else { self.vector.issue(class, count) };
+            let number =
+                if ordered { self.vector.issue_in_order(class, count) } else { self.vector.issue(class, count) };
             self.vector.wait(COUNTED);
             // The hardware lets no vector instruction overwrite what an earlier one has yet to read.
             self.vector_reads.forget(results);
@@ -210,18 +219,22 @@ impl Dependences {
             self.vector_writes.add(results, class, number);
             return Ok(());
         }
-        let rule = "VALU writes VGPR, vector memory, LDS or export uses it with no wait for va_vdst, and the hardware does not check that (SCHED_MODE)";
+        let rule = "VALU writes VGPR, vector memory, LDS or export uses it with no wait for va_vdst, and the hardware \
+            does not check that (SCHED_MODE)";
         for runs in [sources, results] {
             wait(self.vector_writes.pending(runs, &self.vector), rule)?;
             self.vector_writes.forget(runs);
         }
-        let rule = "VALU reads VGPR, vector memory or LDS overwrites it with no wait for va_vdst, and the hardware does not check that (SCHED_MODE)";
+        let rule = "VALU reads VGPR, vector memory or LDS overwrites it with no wait for va_vdst, and the hardware \
+            does not check that (SCHED_MODE)";
         wait(self.vector_reads.pending(results, &self.vector), rule)?;
         self.vector_reads.forget(results);
         let class = memory_class(op);
         let number = self.memory.issue(class, 1);
         self.memory_reads.add(sources, class, number);
-        for (counted, _) in self.counted.iter_mut().zip(COUNTERS).filter(|(_, counter)| op.counters.contains(counter.flag())) {
+        for (counted, _) in
+            self.counted.iter_mut().zip(COUNTERS).filter(|(_, counter)| op.counters.contains(counter.flag()))
+        {
             counted.push((class, number), op.inst.variant.encoding == Encoding::Flat);
         }
         Ok(())

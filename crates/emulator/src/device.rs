@@ -35,7 +35,8 @@ pub struct Options {
     pub origins: bool,
     /// Models the time that dispatches take ([`DispatchStats::time`]).
     pub timing: Option<Timing>,
-    /// Threads that the workgroups of a long dispatch are divided among; 0: as many as there are cores. The strict mode uses one.
+    /// Threads that the workgroups of a long dispatch are divided among; 0: as many as there are cores. The strict mode
+    /// uses one.
     pub threads: usize,
 }
 
@@ -106,7 +107,8 @@ impl Device {
         &mut self.options
     }
 
-    /// Allocates zeroed device memory; `align` is a power of two (at least 256 is given). An allocation of no bytes gets an address of its own.
+    /// Allocates zeroed device memory; `align` is a power of two (at least 256 is given). An allocation of no bytes
+    /// gets an address of its own.
     ///
     /// # Errors
     /// Limit when memory is used up, unsupported for an alignment that is no power of two.
@@ -130,7 +132,10 @@ impl Device {
     /// # Errors
     /// Unsupported if the range does not lie within one allocation.
     pub fn read(&self, address: u64, into: &mut [u8]) -> Result<()> {
-        self.memory.view().read(address, into, super::MemoryAccess::Load).map_err(|kind| Error::unsupported(kind.to_string()))
+        self.memory
+            .view()
+            .read(address, into, super::MemoryAccess::Load)
+            .map_err(|kind| Error::unsupported(kind.to_string()))
     }
 
     /// Copies into device memory.
@@ -138,7 +143,10 @@ impl Device {
     /// # Errors
     /// Unsupported if the range does not lie within one allocation.
     pub fn write(&mut self, address: u64, from: &[u8]) -> Result<()> {
-        self.memory.view().write(address, from, super::MemoryAccess::Store).map_err(|kind| Error::unsupported(kind.to_string()))
+        self.memory
+            .view()
+            .write(address, from, super::MemoryAccess::Store)
+            .map_err(|kind| Error::unsupported(kind.to_string()))
     }
 
     /// Maps host memory in at its own address: kernels read and write it through `memory`.
@@ -172,10 +180,12 @@ impl Device {
         self.memory.in_use()
     }
 
-    /// Loads a code object (the bytes of its ELF file): one allocation, segments by virtual address, dynamic relocations applied.
+    /// Loads a code object (the bytes of its ELF file): one allocation, segments by virtual address, dynamic
+    /// relocations applied.
     ///
     /// # Errors
-    /// Malformed if the file breaks the format, unsupported if it is for another target or the device is one whose code the emulator cannot run.
+    /// Malformed if the file breaks the format, unsupported if it is for another target or the device is one whose code
+    /// the emulator cannot run.
     pub fn load(&mut self, image: &[u8]) -> Result<LoadedObject> {
         if !self.target.emulated() {
             return Err(Error::unsupported(format!("code for {} cannot be emulated", self.target.name())));

@@ -112,7 +112,15 @@ impl Descriptor {
         if !entry.is_multiple_of(256) {
             return setup(format!("the kernel entry {entry:#x} is not aligned to 256 bytes"));
         }
-        Ok(Descriptor { entry, rsrc3: word(44), rsrc1: word(48), rsrc2: word(52), properties: half(56), preload: half(58), bytes })
+        Ok(Descriptor {
+            entry,
+            rsrc3: word(44),
+            rsrc1: word(48),
+            rsrc2: word(52),
+            properties: half(56),
+            preload: half(58),
+            bytes,
+        })
     }
 
     /// A bit, counted from the start.
@@ -138,7 +146,12 @@ impl Descriptor {
 
 impl Plan {
     /// Reads the descriptor, checks the sizes and puts packet, queue and scratch into memory.
-    pub(super) fn new(memory: &mut Memory, target: Target, options: &Options, dispatch: &Dispatch) -> Result<Plan, FaultKind> {
+    pub(super) fn new(
+        memory: &mut Memory,
+        target: Target,
+        options: &Options,
+        dispatch: &Dispatch,
+    ) -> Result<Plan, FaultKind> {
         let descriptor = Descriptor::read(&memory.view(), dispatch.kernel_object)?;
         let lanes = if descriptor.has(property::WAVEFRONT_SIZE32) { 32 } else { 64 };
         let Some(target) = target.with_wave_size(lanes) else {
@@ -171,7 +184,8 @@ impl Plan {
         let most = groups.map(u64::from).iter().product::<u64>().saturating_mul(u64::from((x * y * z).div_ceil(lanes)));
         let packet = memory.small_runtime(PACKET_SIZE).or_else(|error| setup(error.to_string()))?;
         let queue = memory.small_runtime(QUEUE_SIZE).or_else(|error| setup(error.to_string()))?;
-        let arena = if dispatch.private_segment_size == 0 { 0 } else { runtime(memory, wave_scratch_size * slots as u64)? };
+        let arena =
+            if dispatch.private_segment_size == 0 { 0 } else { runtime(memory, wave_scratch_size * slots as u64)? };
         let arena_end = arena + if arena == 0 { 0 } else { wave_scratch_size * slots as u64 };
         let plan = Plan {
             launch: Launch {
@@ -303,7 +317,8 @@ impl Plan {
         }
     }
 
-    /// Puts a wave at the kernel's entry: a blank one, or outside the strict mode one that has ended. There, nothing but what is set here matters of it.
+    /// Puts a wave at the kernel's entry: a blank one, or outside the strict mode one that has ended. There, nothing
+    /// but what is set here matters of it.
     pub(super) fn begin(
         &self,
         wave: &mut Wave,
@@ -316,8 +331,9 @@ impl Plan {
         if strict {
             let mut undefined = || random.next() as u32;
             wave.sgpr.iter_mut().for_each(|register| *register = undefined());
-            let mut vector =
-                |count: usize| -> Registers { (0..count).map(|_| Box::new(Register(std::array::from_fn(|_| undefined())))).collect() };
+            let mut vector = |count: usize| -> Registers {
+                (0..count).map(|_| Box::new(Register(std::array::from_fn(|_| undefined())))).collect()
+            };
             (wave.vgpr, wave.agpr) = (vector(self.vgprs), vector(self.agprs));
             wave.scc = undefined() & 1 != 0;
         } else {
@@ -367,7 +383,8 @@ impl Plan {
             wave.set_pair(scalar::FLAT_SCRATCH, scratch);
         }
         if self.launch.target.architected_workgroup_ids() {
-            // Trap temporaries that the hardware fills (AMDGPUUsage, "Initial Kernel Execution State"): the ids, and the wave's number in ttmp8.
+            // Trap temporaries that the hardware fills (AMDGPUUsage, "Initial Kernel Execution State"): the ids, and
+            // the wave's number in ttmp8.
             wave.sgpr[TTMP + 9] = group_id[0];
             wave.sgpr[TTMP + 7] = group_id[1] & 0xffff | group_id[2] << 16;
             wave.sgpr[TTMP + 8] = index << 25;
@@ -384,7 +401,8 @@ impl Plan {
         for written in scalars {
             known.define(written.start as u16, written.len() as u16);
         }
-        let ids = if self.launch.target.packed_work_item_ids() { 1 } else { (self.descriptor.rsrc2 >> 11 & 3) as u16 + 1 };
+        let ids =
+            if self.launch.target.packed_work_item_ids() { 1 } else { (self.descriptor.rsrc2 >> 11 & 3) as u16 + 1 };
         (0..ids).for_each(|register| known.define_lanes(register, lanes));
         if self.launch.architected_scratch && !self.launch.flat_scratch_hidden {
             known.define(scalar::FLAT_SCRATCH, 2);
@@ -452,11 +470,17 @@ impl Plan {
         let pair = |value: u64| [value as u32, (value >> 32) as u32];
         let arena = self.launch.scratch_arena;
         if d.has(property::PRIVATE_SEGMENT_BUFFER) {
-            // A swizzled buffer with the lane added: SWIZZLE_ENABLE, INDEX_STRIDE as many as there are lanes, ADD_TID_ENABLE.
+            // A swizzled buffer with the lane added: SWIZZLE_ENABLE, INDEX_STRIDE as many as there are lanes,
+            // ADD_TID_ENABLE.
             let stride = if self.launch.lanes == 32 { 2 } else { 3 };
             // From gfx10 on without bounds (OOB_SELECT 2), as runtimes set it up.
             let unchecked = if self.launch.target.generation() >= 10 { 2 << 28 } else { 0 };
-            user.extend([arena.0 as u32, (arena.0 >> 32) as u32 | 1 << 31, (arena.1 - arena.0) as u32, stride << 21 | 1 << 23 | unchecked]);
+            user.extend([
+                arena.0 as u32,
+                (arena.0 >> 32) as u32 | 1 << 31,
+                (arena.1 - arena.0) as u32,
+                stride << 21 | 1 << 23 | unchecked,
+            ]);
         }
         if d.has(property::DISPATCH_PTR) {
             user.extend(pair(self.packet));
@@ -520,7 +544,8 @@ fn scalar_registers(target: Target, d: &Descriptor) -> u16 {
         // There is always the same number.
         return target.addressable_sgprs() as u16;
     }
-    // The field is twice a count of 16 less one from gfx9 on; gfx8 counts in 8 (AMDGPUUsage, GRANULATED_WAVEFRONT_SGPR_COUNT).
+    // The field is twice a count of 16 less one from gfx9 on; gfx8 counts in 8 (AMDGPUUsage,
+    // GRANULATED_WAVEFRONT_SGPR_COUNT).
     let field = d.rsrc1 >> 6 & 0xf;
     let allocated = if target.generation() >= 9 { (field / 2 + 1) * 16 } else { (field + 1) * 8 };
     allocated.min(target.addressable_sgprs()) as u16

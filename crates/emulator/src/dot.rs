@@ -1,6 +1,7 @@
 //! Dot products: sources of several small numbers each, halves chosen and negated one by one.
 //!
-//! The sums of floats are rounded after each product in the order of the manuals' expressions, where the accumulator comes first.
+//! The sums of floats are rounded after each product in the order of the manuals' expressions, where the accumulator
+//! comes first.
 
 use wavetap_amdgpu::{Encoding, Half, Opcode, Role};
 
@@ -172,7 +173,10 @@ pub(super) fn meaning(opcode: Opcode) -> Option<Meaning> {
             true,
         ),
         Opcode::V_DOT2_BF16_BF16 => meaning_of(
-            |_, s| to_bf16(pairs(s, brain, brain(s[2]), |exact| from_bf16(round_bf16(exact, Round::Nearest))) as f32).into(),
+            |_, s| {
+                to_bf16(pairs(s, brain, brain(s[2]), |exact| from_bf16(round_bf16(exact, Round::Nearest))) as f32)
+                    .into()
+            },
             Ty::B16,
             true,
         ),

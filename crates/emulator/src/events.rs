@@ -1,11 +1,12 @@
-//! Hazards of gfx10 and later that the hardware does not resolve. They are not counted in issue slots: an event makes a register unsafe until another event, often
-//! however far away, makes it safe. Which of them a target has is a fact of the target (`isa-tables/targets.yaml`, `hazards`).
+//! Hazards of gfx10 and later that the hardware does not resolve. They are not counted in issue slots: an event makes a
+//! register unsafe until another event, often however far away, makes it safe. Which of them a target has is a fact of
+//! the target (`isa-tables/targets.yaml`, `hazards`).
 
 use smallvec::SmallVec;
 
 use wavetap_amdgpu::{
-    self, Access, AluWait, Branch, Counter, Encoding, EventHazards as Rules, Flags, Half, Inst, Opcode, OpcodeFlags, Reg, RegFile, Role,
-    Value, Variant, WaitCount, scalar,
+    self, Access, AluWait, Branch, Counter, Encoding, EventHazards as Rules, Flags, Half, Inst, Opcode, OpcodeFlags,
+    Reg, RegFile, Role, Value, Variant, WaitCount, scalar,
 };
 
 use super::core::{Core, Step, register_name, stop};
@@ -76,7 +77,8 @@ pub(super) struct Events {
     valu: u32,
     trans: u32,
     exec: u32,
-    /// The number of the last transcendental among the vector ALU instructions (from 1), and how many there were when EXEC was last written.
+    /// The number of the last transcendental among the vector ALU instructions (from 1), and how many there were when
+    /// EXEC was last written.
     trans_at: u32,
     exec_at: u32,
     /// Writes by vector ALU instructions up to this one are done.
@@ -84,10 +86,12 @@ pub(super) struct Events {
     dependences: Dependences,
 }
 
-/// The most vector ALU instructions, and transcendentals, between a transcendental and a use of its result that is too early.
+/// The most vector ALU instructions, and transcendentals, between a transcendental and a use of its result that is too
+/// early.
 const TRANS_VALUS: u32 = 5;
 const TRANS_TRANS: u32 = 1;
-/// The most between two writes on either side of a write of EXEC, and between the second and a use of both, for the use to be too early.
+/// The most between two writes on either side of a write of EXEC, and between the second and a use of both, for the use
+/// to be too early.
 const FORWARD_WRITES: u32 = 2;
 const FORWARD_USE: u32 = 4;
 /// The message that gives registers back.
@@ -157,7 +161,8 @@ impl EventNames {
 /// What an instruction is for these hazards; found once.
 pub(super) struct Facts {
     names: EventNames,
-    /// Scalar registers: all that it reads, all that it writes, those of them that are named, and the mask of lanes among those read.
+    /// Scalar registers: all that it reads, all that it writes, those of them that are named, and the mask of lanes
+    /// among those read.
     reads: Codes,
     writes: Codes,
     named_writes: Codes,
@@ -190,25 +195,33 @@ impl Facts {
         self.names.is_matrix
     }
 
-    /// How often a vector instruction is counted in va_vdst: once, or twice with scales (LLVM, SIInsertWaitcnts: "VOP3PX2").
+    /// How often a vector instruction is counted in va_vdst: once, or twice with scales (LLVM, SIInsertWaitcnts:
+    /// "VOP3PX2").
     pub(super) fn counted_writes(&self) -> u32 {
         1 + u32::from(self.names.is_scaled)
     }
 
     pub(super) fn new(inst: &Inst, names: EventNames, waits: &WaitCount, data_half: Half) -> Facts {
-        let explicit = |not: Access| inst.operands.iter().filter(move |operand| operand.access != not).filter_map(|operand| operand.reg());
+        let explicit = |not: Access| {
+            inst.operands.iter().filter(move |operand| operand.access != not).filter_map(|operand| operand.reg())
+        };
         let codes = |all: Codes, reg: Reg| Codes(all.0 | Codes::of(reg).0);
         let vector = |reg: &Reg| reg.file == RegFile::Vector;
         let run = |reg: Reg| (reg.first, u16::from(reg.dwords));
         let none = Codes(0);
         let branches = matches!(inst.variant.branch, Branch::Jump | Branch::Conditional(_));
-        let named_mask = inst.operand(Role::Src2).and_then(|operand| operand.reg()).filter(|reg| reg.file == RegFile::Scalar);
+        let named_mask =
+            inst.operand(Role::Src2).and_then(|operand| operand.reg()).filter(|reg| reg.file == RegFile::Scalar);
         Facts {
             names,
             reads: inst.reads().fold(none, codes),
             writes: inst.writes().fold(none, codes),
             named_writes: explicit(Access::Read).fold(none, codes),
-            mask: if names.takes_mask { Codes::of(named_mask.filter(|_| !names.divides).unwrap_or(Reg::VCC)) } else { none },
+            mask: if names.takes_mask {
+                Codes::of(named_mask.filter(|_| !names.divides).unwrap_or(Reg::VCC))
+            } else {
+                none
+            },
             sources: explicit(Access::Write).filter(vector).map(run).collect(),
             results: inst.writes().filter(vector).map(run).collect(),
             sources_by_half: halves::named(inst, Access::Write, data_half),
@@ -251,7 +264,10 @@ fn is_vmem(op: &Op) -> bool {
 }
 
 fn explicit_writes(inst: &Inst) -> impl Iterator<Item = Reg> + '_ {
-    inst.operands.iter().filter(|operand| operand.access != wavetap_amdgpu::Access::Read).filter_map(|operand| operand.reg())
+    inst.operands
+        .iter()
+        .filter(|operand| operand.access != wavetap_amdgpu::Access::Read)
+        .filter_map(|operand| operand.reg())
 }
 
 /// Registers of which no mask is remembered.
@@ -314,7 +330,8 @@ impl Events {
             if matches!(op.class, Class::Salu | Class::Smem) {
                 let written = facts.named_writes.0;
                 if self.vmem_reads.0 & written != 0 {
-                    let rule = "vector memory or LDS instruction reads a scalar register, then scalar instruction writes it";
+                    let rule =
+                        "vector memory or LDS instruction reads a scalar register, then scalar instruction writes it";
                     return hazard(rule, Codes(self.vmem_reads.0 & written).first());
                 }
             }
@@ -368,7 +385,10 @@ impl Events {
             };
             if let Some(kind) = kind {
                 if self.branched && self.last.is_some_and(|last| last != kind) {
-                    return hazard("an LDS and a vector memory instruction with a branch between them and no wait for stores", "memory");
+                    return hazard(
+                        "an LDS and a vector memory instruction with a branch between them and no wait for stores",
+                        "memory",
+                    );
                 }
                 self.last = Some(kind);
                 self.branched = false;
@@ -396,7 +416,10 @@ impl Events {
         }
         if rules.contains(Rules::VCMPX_PERMLANE) && valu {
             if self.compared && names.permutes {
-                return hazard("VALU comparison writes EXEC, then v_permlane with no other VALU instruction between", "exec");
+                return hazard(
+                    "VALU comparison writes EXEC, then v_permlane with no other VALU instruction between",
+                    "exec",
+                );
             }
             if !names.is_vector_nop {
                 self.compared = names.compares;
@@ -408,7 +431,8 @@ impl Events {
         Ok(())
     }
 
-    /// Masks of lanes in waves of 64 (gfx11): one that a vector instruction has read and the scalar ALU writes is read too early.
+    /// Masks of lanes in waves of 64 (gfx11): one that a vector instruction has read and the scalar ALU writes is read
+    /// too early.
     fn masks(&mut self, op: &Op, facts: &Facts) -> Step {
         if facts.leaves_function {
             // Compilers look at one function.
@@ -426,7 +450,8 @@ impl Events {
             }
         }
         if op.class == Class::Valu {
-            // Compilers before LLVM 20 take any use of a scalar or of a literal, and a wait, for the end of it: no more is asked for.
+            // Compilers before LLVM 20 take any use of a scalar or of a literal, and a wait, for the end of it: no more
+            // is asked for.
             let scalars = facts.reads.0 & !(3 << scalar::EXEC);
             if scalars != 0 || facts.has_literal {
                 self.masks = Codes(0);
@@ -451,8 +476,13 @@ impl Events {
             if let Some(result) = again {
                 let role = |role: Role| inst.operand(role).and_then(|operand| operand.reg());
                 let index = role(Role::Src2).filter(|_| facts.names.is_sparse);
-                if [role(Role::Src0), role(Role::Src1), index].into_iter().flatten().any(|source| source.overlaps(result)) {
-                    let rule = "matrix instruction, then another that multiplies its result, with no VALU instruction between";
+                if [role(Role::Src0), role(Role::Src1), index]
+                    .into_iter()
+                    .flatten()
+                    .any(|source| source.overlaps(result))
+                {
+                    let rule =
+                        "matrix instruction, then another that multiplies its result, with no VALU instruction between";
                     return hazard(rule, register_name(result.file, result.first));
                 }
             }
@@ -465,9 +495,10 @@ impl Events {
         if self.written.is_empty() {
             self.written = vec![Written::default(); ACCUM_SLOTS];
         }
-        // What is long done is the usual case. A result is early only behind the last transcendental, or the last write of EXEC, of which the first of the two
-        // results is at most so many instructions old.
-        let trans = rules.contains(Rules::VALU_TRANS_USE) && self.trans_at != 0 && self.valu - self.trans_at <= TRANS_VALUS;
+        // What is long done is the usual case. A result is early only behind the last transcendental, or the last write
+        // of EXEC, of which the first of the two results is at most so many instructions old.
+        let trans =
+            rules.contains(Rules::VALU_TRANS_USE) && self.trans_at != 0 && self.valu - self.trans_at <= TRANS_VALUS;
         let forwards = forwards && self.exec != 0 && self.valu - self.exec_at <= FORWARD_WRITES + 1 + FORWARD_USE;
         if trans || forwards {
             self.early(facts, trans, forwards)?;
@@ -486,14 +517,19 @@ impl Events {
         Ok(())
     }
 
-    /// Whether an instruction uses results too early: those of transcendentals, and those on either side of a write of EXEC.
+    /// Whether an instruction uses results too early: those of transcendentals, and those on either side of a write of
+    /// EXEC.
     fn early(&self, facts: &Facts, trans: bool, forwards: bool) -> Step {
         let parts = |(first, count): (u16, u16)| (first..first + count).map(|index| slot(RegFile::Vector, index));
         let recent = |written: &Written| written.valu > self.done;
         for (source, at) in facts.sources.iter().flat_map(|&run| parts(run).map(move |at| (run, at))) {
             let first = self.written[at];
             let name = || register_name(RegFile::Vector, at as u16);
-            if trans && first.by_trans && recent(&first) && self.valu - first.valu <= TRANS_VALUS && self.trans - first.trans <= TRANS_TRANS
+            if trans
+                && first.by_trans
+                && recent(&first)
+                && self.valu - first.valu <= TRANS_VALUS
+                && self.trans - first.trans <= TRANS_TRANS
             {
                 return hazard("transcendental writes VGPR, VALU reads it soon after with no wait for VALU", name());
             }
@@ -507,7 +543,8 @@ impl Events {
             let others = || facts.sources.iter().filter(|other| **other != source).flat_map(|&run| parts(run));
             if forwards && recent(&first) && others().any(|other| early(&self.written[other])) {
                 return hazard(
-                    "VALU writes VGPR, SALU writes EXEC, VALU writes another VGPR, VALU reads both with no wait for VALU",
+                    "VALU writes VGPR, SALU writes EXEC, VALU writes another VGPR, VALU reads both with no wait for \
+                        VALU",
                     name(),
                 );
             }

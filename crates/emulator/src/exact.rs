@@ -1,4 +1,5 @@
-//! Double precision in the directed rounding modes, where the rounding error of the host's arithmetic may itself be too small for a double.
+//! Double precision in the directed rounding modes, where the rounding error of the host's arithmetic may itself be too
+//! small for a double.
 
 use super::float::Round;
 
@@ -23,8 +24,11 @@ impl Number {
 
     /// The sum; none: it is zero.
     fn plus(self, other: Number) -> Option<Number> {
-        let (big, small) =
-            if (self.exponent, self.significand) >= (other.exponent, other.significand) { (self, other) } else { (other, self) };
+        let (big, small) = if (self.exponent, self.significand) >= (other.exponent, other.significand) {
+            (self, other)
+        } else {
+            (other, self)
+        };
         let low = shift_right(small.significand, big.exponent - small.exponent);
         let sum = if big.negative == small.negative { big.significand + low } else { big.significand - low };
         (sum != 0).then(|| Number::new(big.negative, sum, big.exponent))
@@ -35,7 +39,11 @@ impl Number {
         /// The exponent of the last bit of the smallest numbers.
         const LEAST: i32 = -1074;
         let drop = (WIDTH as i32 - 53).max(LEAST - self.exponent);
-        let (whole, rest) = if drop > WIDTH as i32 + 1 { (0, 1) } else { (self.significand >> drop, self.significand & ((1 << drop) - 1)) };
+        let (whole, rest) = if drop > WIDTH as i32 + 1 {
+            (0, 1)
+        } else {
+            (self.significand >> drop, self.significand & ((1 << drop) - 1))
+        };
         let half = if drop > WIDTH as i32 + 1 { 2 } else { 1 << (drop - 1) };
         let up = match round {
             Round::Nearest => rest > half || (rest == half && whole & 1 == 1),
@@ -46,7 +54,8 @@ impl Number {
         // At most 2^53, so exact; a carry out of the bits is, too.
         let whole = (whole + u128::from(up)) as u64;
         let exponent = self.exponent + drop;
-        let (whole, exponent) = if whole >> 53 != 0 && exponent != LEAST { (whole >> 1, exponent + 1) } else { (whole, exponent) };
+        let (whole, exponent) =
+            if whole >> 53 != 0 && exponent != LEAST { (whole >> 1, exponent + 1) } else { (whole, exponent) };
         let magnitude = if whole == 0 {
             0.0
         } else if 63 - whole.leading_zeros() as i32 + exponent > 1023 {
@@ -80,7 +89,8 @@ fn parts(value: f64) -> (u128, i32) {
     if exponent == 0 { (fraction.into(), -1074) } else { ((fraction | 1 << 52).into(), exponent - 1075) }
 }
 
-/// `(a * b + c) * 2^scale`, rounded once. Zeros, infinities and NaN are as in any mode but for the sign of an exact zero sum.
+/// `(a * b + c) * 2^scale`, rounded once. Zeros, infinities and NaN are as in any mode but for the sign of an exact
+/// zero sum.
 pub(super) fn fma(a: f64, b: f64, c: f64, scale: i32, round: Round) -> f64 {
     let negative = a.is_sign_negative() != b.is_sign_negative();
     if !a.is_finite() || !b.is_finite() || !c.is_finite() {
@@ -95,7 +105,9 @@ pub(super) fn fma(a: f64, b: f64, c: f64, scale: i32, round: Round) -> f64 {
         (product, 0) => Some(Number::new(negative, product, i + j)),
         (product, _) => Number::new(negative, product, i + j).plus(Number::new(c.is_sign_negative(), k, l)),
     };
-    number.map_or(exact_zero, |number| Number { exponent: number.exponent + scale.clamp(-5000, 5000), ..number }.round(round))
+    number.map_or(exact_zero, |number| {
+        Number { exponent: number.exponent + scale.clamp(-5000, 5000), ..number }.round(round)
+    })
 }
 
 #[cfg(test)]
@@ -119,7 +131,10 @@ mod tests {
             assert_eq!(fma(a, b, c, 0, Round::Nearest).to_bits(), expected.to_bits(), "{a:e} {b:e} {c:e}");
             let (low, high) = (fma(a, b, c, 0, Round::Down), fma(a, b, c, 0, Round::Up));
             assert!(low <= expected && expected <= high, "{a:e} {b:e} {c:e}");
-            assert_eq!(fma(a, b, c, 0, Round::Zero).to_bits(), if expected.is_sign_negative() { high } else { low }.to_bits());
+            assert_eq!(
+                fma(a, b, c, 0, Round::Zero).to_bits(),
+                if expected.is_sign_negative() { high } else { low }.to_bits()
+            );
         }
         assert_eq!(fma(1.5, 1.0, 0.0, -1074, Round::Nearest), f64::from_bits(2), "ties to even");
         assert_eq!(fma(1.0, 1.0, 0.0, -3000, Round::Up), f64::from_bits(1));

@@ -191,7 +191,9 @@ impl fmt::Display for FaultKind {
                 write!(f, "{access} of {size} bytes at {address:#x} ")?;
                 match nearest {
                     None => f.write_str("is outside every allocation"),
-                    Some(of) if !contains(of, *address) => write!(f, "is outside every allocation (nearest: {})", range(of)),
+                    Some(of) if !contains(of, *address) => {
+                        write!(f, "is outside every allocation (nearest: {})", range(of))
+                    }
                     Some(of) if contains(of, address.saturating_add(u64::from(*size).max(1) - 1)) => {
                         write!(f, "hits what kernels must not access in that way: code, in {}", range(of))
                     }
@@ -199,23 +201,37 @@ impl fmt::Display for FaultKind {
                 }
             }
             FaultKind::LdsBounds { offset, size, allocated } => {
-                write!(f, "LDS access of {size} bytes at offset {offset:#x} is outside the {allocated} bytes of the workgroup")
+                write!(
+                    f,
+                    "LDS access of {size} bytes at offset {offset:#x} is outside the {allocated} bytes of the workgroup"
+                )
             }
             FaultKind::ScratchBounds { offset, size, access, allocated } if *offset >= 0 => {
                 write!(
                     f,
-                    "stack overflow: {access} of {size} bytes at offset {offset:#x} of a lane's scratch, which has {allocated} bytes "
+                    "stack overflow: {access} of {size} bytes at offset {offset:#x} of a lane's scratch, which has \
+                        {allocated} bytes "
                 )?;
                 f.write_str("(hipDeviceSetLimit(hipLimitStackSize, …) gives more to kernels with a dynamic stack; ")?;
                 f.write_str("without one, an index is out of bounds)")
             }
             FaultKind::ScratchBounds { offset, size, access, allocated } => {
-                write!(f, "{access} of {size} bytes at offset {offset} is before a lane's scratch, which has {allocated} bytes")
+                write!(
+                    f,
+                    "{access} of {size} bytes at offset {offset} is before a lane's scratch, which has {allocated} \
+                        bytes"
+                )
             }
-            FaultKind::Misaligned { address, align } => write!(f, "address {address:#x} is not aligned to {align} bytes"),
+            FaultKind::Misaligned { address, align } => {
+                write!(f, "address {address:#x} is not aligned to {align} bytes")
+            }
             FaultKind::MissingWait { register, pending, pending_at, counter, overwritten } => {
                 let verb = if *overwritten { "overwrites" } else { "reads" };
-                write!(f, "{verb} {register} while `{pending}` at {pending_at:#x} may still be in flight: {counter} was not waited for")
+                write!(
+                    f,
+                    "{verb} {register} while `{pending}` at {pending_at:#x} may still be in flight: {counter} was not \
+                        waited for"
+                )
             }
             FaultKind::Hazard { rule, required: 0, resource, .. } => write!(f, "hazard on {resource}: {rule}"),
             FaultKind::Hazard { rule, required, found, resource } => {
@@ -223,7 +239,11 @@ impl fmt::Display for FaultKind {
             }
             FaultKind::LdsRace { offset, access, other } => {
                 let LdsAccess { access: before, instruction, address, wave, in_flight } = other;
-                write!(f, "race in LDS: {access} of byte {offset:#x} after {before} by `{instruction}` at {address:#x} of wave {wave}, ")?;
+                write!(
+                    f,
+                    "race in LDS: {access} of byte {offset:#x} after {before} by `{instruction}` at {address:#x} of \
+                        wave {wave}, "
+                )?;
                 f.write_str(if *in_flight { "which may still be in flight" } else { "with no barrier between them" })
             }
             FaultKind::Uninitialised { register, origin, used } => {

@@ -31,8 +31,13 @@ pub enum FindingKind {
 
 impl FindingKind {
     /// All of them.
-    pub const ALL: [FindingKind; 5] =
-        [FindingKind::Uninitialised, FindingKind::LdsRace, FindingKind::MissingWait, FindingKind::Hazard, FindingKind::Overread];
+    pub const ALL: [FindingKind; 5] = [
+        FindingKind::Uninitialised,
+        FindingKind::LdsRace,
+        FindingKind::MissingWait,
+        FindingKind::Hazard,
+        FindingKind::Overread,
+    ];
 
     /// Its name in a file of suppressions.
     #[must_use]
@@ -104,8 +109,9 @@ struct Suppression {
 
 /// Findings that are not to be reported.
 ///
-/// One in a line: a kind ([`FindingKind::name`], or `*` for any), a kernel (its symbol or its demangled name, in which `*` stands for any characters, blanks
-/// included, and `?` for any one), and, if it is only meant there, the address of the instruction as reports have it. What follows `#` is a comment.
+/// One in a line: a kind ([`FindingKind::name`], or `*` for any), a kernel (its symbol or its demangled name, in which
+/// `*` stands for any characters, blanks included, and `?` for any one), and, if it is only meant there, the address of
+/// the instruction as reports have it. What follows `#` is a comment.
 ///
 /// ```
 /// use wavetap_emulator::{FindingKind, Suppressions};
@@ -127,7 +133,9 @@ impl Suppressions {
         let found = lines.filter(|(_, line)| !line.trim().is_empty()).map(|(n, line)| {
             let wrong = |what: String| Error::malformed(format!("line {n}: {what}"));
             let mut fields = line.split_whitespace();
-            let (Some(kind), Some(kernel), address, None) = (fields.next(), fields.next(), fields.next(), fields.next()) else {
+            let (Some(kind), Some(kernel), address, None) =
+                (fields.next(), fields.next(), fields.next(), fields.next())
+            else {
                 return Err(wrong("KIND KERNEL [ADDRESS] expected (write * for blanks in a kernel's name)".into()));
             };
             let kind = match kind {
@@ -141,8 +149,9 @@ impl Suppressions {
                 Some(digits) => u64::from_str_radix(digits, 16).ok(),
                 None => None,
             };
-            let address =
-                address.map(|text| parse(text).ok_or_else(|| wrong(format!("`{text}` is no address: 0x and hexadecimal digits expected"))));
+            let address = address.map(|text| {
+                parse(text).ok_or_else(|| wrong(format!("`{text}` is no address: 0x and hexadecimal digits expected")))
+            });
             Ok(Suppression { kind, kernel: kernel.to_owned(), address: address.transpose()? })
         });
         found.collect::<Result<_>>().map(Suppressions)
@@ -164,8 +173,9 @@ impl Suppressions {
 
     /// Whether a finding is suppressed.
     fn covers(&self, kind: FindingKind, address: u64) -> bool {
-        let fits =
-            |suppression: &Suppression| suppression.kind.is_none_or(|it| it == kind) && suppression.address.is_none_or(|it| it == address);
+        let fits = |suppression: &Suppression| {
+            suppression.kind.is_none_or(|it| it == kind) && suppression.address.is_none_or(|it| it == address)
+        };
         self.0.iter().any(fits)
     }
 }
@@ -222,9 +232,12 @@ mod tests {
         assert!(!parsed.of_kernel(&["kernel"]).covers(FindingKind::LdsRace, 7));
         assert!(parsed.of_kernel(&["x", "other"]).covers(FindingKind::LdsRace, 0x10));
         assert!(!parsed.of_kernel(&["x", "other"]).covers(FindingKind::LdsRace, 0x14));
-        for (text, part) in
-            [("hazard", "line 1: KIND KERNEL"), ("\nmemory *", "line 2: `memory`"), ("* k 16", "`16`"), ("* k 0x1 more", "KIND KERNEL")]
-        {
+        for (text, part) in [
+            ("hazard", "line 1: KIND KERNEL"),
+            ("\nmemory *", "line 2: `memory`"),
+            ("* k 16", "`16`"),
+            ("* k 0x1 more", "KIND KERNEL"),
+        ] {
             let error = Suppressions::parse(text).expect_err(text).to_string();
             assert!(error.contains(part), "{text}: {error}");
         }

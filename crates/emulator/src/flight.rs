@@ -1,7 +1,7 @@
 //! Dispatches in flight: each is run a part at a time, so that several make progress together, and with the host.
 //!
-//! Between its parts a dispatch holds on to nothing of the device but what it has allocated: memory may be allocated and freed, objects loaded, other dispatches run.
-//! How it is cut into parts makes no difference to what it does.
+//! Between its parts a dispatch holds on to nothing of the device but what it has allocated: memory may be allocated
+//! and freed, objects loaded, other dispatches run. How it is cut into parts makes no difference to what it does.
 
 use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -48,7 +48,12 @@ pub(super) struct Progress {
 
 impl Progress {
     pub(super) fn new(options: &Options) -> Self {
-        Progress { begun: AtomicU64::new(0), fuel: AtomicU64::new(options.fuel), failed: AtomicBool::new(false), gws: Mutex::default() }
+        Progress {
+            begun: AtomicU64::new(0),
+            fuel: AtomicU64::new(options.fuel),
+            failed: AtomicBool::new(false),
+            gws: Mutex::default(),
+        }
     }
 }
 
@@ -104,8 +109,8 @@ impl Flight {
         1 + self.others.len()
     }
 
-    /// Gives a digest of the state of each wave that is running: where it is, and what its registers hold. One that waits for a change of memory comes back to states that it
-    /// was in before.
+    /// Gives a digest of the state of each wave that is running: where it is, and what its registers hold. One that
+    /// waits for a change of memory comes back to states that it was in before.
     pub fn states(&self, mut each: impl FnMut(u64)) {
         if let Stage::Timed(Some(model)) = &self.stage {
             digests(model.groups(), &mut each);
@@ -123,7 +128,9 @@ fn digests<'g>(groups: impl Iterator<Item = &'g Group>, each: &mut impl FnMut(u6
         (wave.group_id, wave.index, wave.pc, wave.scc, wave.status == Status::Running, wave.sgpr).hash(&mut hasher);
         for register in wave.vgpr.iter().chain(wave.agpr.iter()) {
             hasher.write_u64(
-                register.iter().fold(0, |sum, lane| (sum ^ u64::from(*lane)).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(23)),
+                register
+                    .iter()
+                    .fold(0, |sum, lane| (sum ^ u64::from(*lane)).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(23)),
             );
         }
         each(hasher.finish());
@@ -154,7 +161,12 @@ impl Shared<'_> {
 
     /// How many are left.
     pub(super) fn left(&self) -> u64 {
-        self.plan.groups.map(u64::from).iter().product::<u64>().saturating_sub(self.progress.begun.load(Ordering::Relaxed))
+        self.plan
+            .groups
+            .map(u64::from)
+            .iter()
+            .product::<u64>()
+            .saturating_sub(self.progress.begun.load(Ordering::Relaxed))
     }
 
     /// Up to this much fuel; what is not used is given back.

@@ -1,7 +1,7 @@
 //! Floating-point arithmetic as the vector ALU does it: rounding and denormal modes, half precision, exact residues.
 //!
-//! Single and half precision operations are done in double precision with *rounding to odd* (a result that is not exact gets an odd last bit), which makes the
-//! final rounding to the narrow format correct in every mode.
+//! Single and half precision operations are done in double precision with *rounding to odd* (a result that is not exact
+//! gets an odd last bit), which makes the final rounding to the narrow format correct in every mode.
 
 use super::exact;
 
@@ -56,7 +56,8 @@ impl Env {
         part: 0,
     };
 
-    /// What gfx8's does, and whatever is compiled to flush denormals: the same, but those of single precision are taken and made zeros.
+    /// What gfx8's does, and whatever is compiled to flush denormals: the same, but those of single precision are taken
+    /// and made zeros.
     pub(super) const FLUSHING: Env = Env { flush_in32: true, flush_out32: true, ..Env::USUAL };
 
     /// From MODE (AMD ISA guides, "Mode register"): round 3:0, denorm 7:4, DX10_CLAMP 8, IEEE 9, FP16_OVFL 23.
@@ -171,7 +172,11 @@ pub(super) fn fma64_scaled(e: &Env, a: f64, b: f64, c: f64, exponent: i32) -> f6
 
 /// `value * 2^exponent`, rounded by the mode where the result is a denormal or too large.
 pub(super) fn scale64(e: &Env, value: f64, exponent: i32) -> f64 {
-    if value == 0.0 || !value.is_finite() { value } else { exact::fma(value, 1.0, 0.0_f64.copysign(value), exponent, e.round64) }
+    if value == 0.0 || !value.is_finite() {
+        value
+    } else {
+        exact::fma(value, 1.0, 0.0_f64.copysign(value), exponent, e.round64)
+    }
 }
 
 /// Rounds a (round-to-odd) double to single precision.
@@ -254,7 +259,8 @@ pub(super) fn to_f16(value: f64, round: Round) -> u16 {
     sign | bits as u16
 }
 
-/// Rounds a (round-to-odd) double to half precision as MODE says: `FP16_OVFL` makes what overflows the largest number; infinity stays.
+/// Rounds a (round-to-odd) double to half precision as MODE says: `FP16_OVFL` makes what overflows the largest number;
+/// infinity stays.
 pub(super) fn half_by_mode(env: &Env, value: f64) -> u16 {
     let bits = to_f16(value, env.round64);
     if env.half_overflow && value.is_finite() && bits & 0x7fff == 0x7c00 { bits - 1 } else { bits }
@@ -372,7 +378,8 @@ mod tests {
                 continue;
             }
             let (x, y, z) = (f64::from(a), f64::from(b), f64::from(c));
-            let same = |ours: f32, native: f32| ours.to_bits() == native.to_bits() || (ours.is_nan() && native.is_nan());
+            let same =
+                |ours: f32, native: f32| ours.to_bits() == native.to_bits() || (ours.is_nan() && native.is_nan());
             assert!(same(to_f32(add_odd(x, y), Round::Nearest), a + b));
             assert!(same(to_f32(fma_odd(x, y, z), Round::Nearest), a.mul_add(b, c)), "{a} {b} {c}");
             assert!(same(to_f32(div_odd(x, y), Round::Nearest), a / b));
@@ -386,7 +393,8 @@ mod tests {
 
     #[test]
     fn frexp_and_ldexp_are_inverse() {
-        for value in [1.0, -3.5, f64::MIN_POSITIVE, f64::from_bits(1), f64::from_bits(0x000f_ffff_ffff_ffff), f64::MAX] {
+        for value in [1.0, -3.5, f64::MIN_POSITIVE, f64::from_bits(1), f64::from_bits(0x000f_ffff_ffff_ffff), f64::MAX]
+        {
             let (mantissa, exponent) = frexp64(value);
             assert!((0.5..1.0).contains(&mantissa.abs()));
             assert_eq!(ldexp64(mantissa, exponent), value);

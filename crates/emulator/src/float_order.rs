@@ -1,7 +1,8 @@
 //! Minimum, maximum, median and their combinations, of floats of every width.
 //!
-//! There are three families. The old one (`v_min_f32`) quiets and gives a signaling NaN in IEEE mode and otherwise prefers numbers to NaN; the *num* one
-//! (`v_min_num_f32`, gfx12) always prefers numbers; the third (`v_minimum_f32`) always gives NaN. In all of them -0 is less than +0.
+//! There are three families. The old one (`v_min_f32`) quiets and gives a signaling NaN in IEEE mode and otherwise
+//! prefers numbers to NaN; the *num* one (`v_min_num_f32`, gfx12) always prefers numbers; the third (`v_minimum_f32`)
+//! always gives NaN. In all of them -0 is less than +0.
 
 use super::compare::bf16_value;
 use super::float::{Env, from_f16};
@@ -102,8 +103,12 @@ macro_rules! family {
                     MinMaxOp::MaxminNum => |_, s| number(number(s[0], s[1], false), s[2], true),
                     MinMaxOp::Minimummaximum => |_, s| propagating(propagating(s[0], s[1], true), s[2], false),
                     MinMaxOp::Maximumminimum => |_, s| propagating(propagating(s[0], s[1], false), s[2], true),
-                    MinMaxOp::Med3 => |e, s| middle(e, s, |e, a, b| either(e, a, b, true), |e, a, b| either(e, a, b, false)),
-                    MinMaxOp::Med3Num => |e, s| middle(e, s, |_, a, b| number(a, b, true), |_, a, b| number(a, b, false)),
+                    MinMaxOp::Med3 => {
+                        |e, s| middle(e, s, |e, a, b| either(e, a, b, true), |e, a, b| either(e, a, b, false))
+                    }
+                    MinMaxOp::Med3Num => {
+                        |e, s| middle(e, s, |_, a, b| number(a, b, true), |_, a, b| number(a, b, false))
+                    }
                     _ => return None,
                 })
             }
@@ -162,7 +167,9 @@ mod tests {
     #[test]
     fn families_differ_in_nan() {
         let env = |ieee: bool| Env { ieee, ..Env::from_mode(0xf0) };
-        let two = |operation: MinMaxOp, ieee: bool, a: u64, b: u64| single::double(operation).unwrap()(&env(ieee), &[a, b, 0, 0]);
+        let two = |operation: MinMaxOp, ieee: bool, a: u64, b: u64| {
+            single::double(operation).unwrap()(&env(ieee), &[a, b, 0, 0])
+        };
         assert_eq!(two(MinMaxOp::Min, true, SIGNALING, ONE), SIGNALING | 1 << 22);
         assert_eq!(two(MinMaxOp::Min, false, SIGNALING, ONE), ONE);
         assert_eq!(two(MinMaxOp::MinNum, true, SIGNALING, ONE), ONE);
@@ -170,7 +177,11 @@ mod tests {
         assert_eq!(two(MinMaxOp::Minimum, true, ONE, QUIET), QUIET);
         assert_eq!(two(MinMaxOp::Maximum, true, QUIET, SIGNALING), SIGNALING | 1 << 22);
         for name in [MinMaxOp::Min, MinMaxOp::MinNum, MinMaxOp::Minimum] {
-            assert_eq!((two(name, true, 0, MINUS_ZERO), two(name, true, MINUS_ZERO, 0)), (MINUS_ZERO, MINUS_ZERO), "{name:?}");
+            assert_eq!(
+                (two(name, true, 0, MINUS_ZERO), two(name, true, MINUS_ZERO, 0)),
+                (MINUS_ZERO, MINUS_ZERO),
+                "{name:?}"
+            );
         }
         for name in [MinMaxOp::Max, MinMaxOp::MaxNum, MinMaxOp::Maximum] {
             assert_eq!((two(name, true, 0, MINUS_ZERO), two(name, true, MINUS_ZERO, 0)), (0, 0), "{name:?}");

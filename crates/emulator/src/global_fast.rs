@@ -1,7 +1,8 @@
 //! The short way of loads and stores of global memory: all lanes in one allocation.
 //!
-//! Whatever is not so, faults included, goes the general way of [`super::vector_memory`]; nothing is changed before that is known. In the strict mode that is
-//! so of loads while stores of other waves may not have arrived, too. A flat address of LDS or scratch is in no allocation, whatever offset is added to it.
+//! Whatever is not so, faults included, goes the general way of [`super::vector_memory`]; nothing is changed before
+//! that is known. In the strict mode that is so of loads while stores of other waves may not have arrived, too. A flat
+//! address of LDS or scratch is in no allocation, whatever offset is added to it.
 
 use wavetap_amdgpu::{Encoding, Inst, Operand, Reg, RegFile, Role, Target};
 
@@ -34,7 +35,12 @@ impl Address {
         let size = if inst.modifiers.scale_offset { inst.variant.memory_bytes.max(1) } else { 1 };
         let Source::Vector(vector) = Op::by_role(inst, Role::Vaddr, Ty::B32, false) else { return None };
         let signed = target.signed_global_offsets().then_some(size);
-        Some(Address { vector, base: Op::scalar_of(inst, Role::Saddr), signed, offset: i64::from(inst.modifiers.offset) as u64 })
+        Some(Address {
+            vector,
+            base: Op::scalar_of(inst, Role::Saddr),
+            signed,
+            offset: i64::from(inst.modifiers.offset) as u64,
+        })
     }
 
     fn lanes(self, core: &mut Core, op: &Op) -> Step<[u64; LANES]> {
@@ -81,13 +87,20 @@ pub(super) fn faster(target: Target, run: Handler, semantics: &Semantics, inst: 
 /// How many lanes there are, if all of them are active, have whole dwords, and their addresses follow each other.
 fn in_a_row(core: &Core, addresses: &[u64; LANES], mask: u64, size: usize) -> Option<usize> {
     let (first, lanes) = (addresses[0], core.launch.lanes);
-    let follow = || addresses[..lanes].iter().zip(0..).fold(true, |all, (&at, lane)| all & (at == first.wrapping_add(size as u64 * lane)));
+    let follow = || {
+        addresses[..lanes]
+            .iter()
+            .zip(0..)
+            .fold(true, |all, (&at, lane)| all & (at == first.wrapping_add(size as u64 * lane)))
+    };
     (mask == core.wave.lanes && size.is_multiple_of(4) && follow()).then_some(lanes)
 }
 
 /// Where all of what the lanes in a mask access is.
 fn range(addresses: &[u64; LANES], (mask, size): (u64, usize)) -> Range {
-    active(mask).fold((u64::MAX, 0), |(from, to), lane| (from.min(addresses[lane]), to.max(addresses[lane].saturating_add(size as u64))))
+    active(mask).fold((u64::MAX, 0), |(from, to), lane| {
+        (from.min(addresses[lane]), to.max(addresses[lane].saturating_add(size as u64)))
+    })
 }
 
 fn load_global(core: &mut Core, op: &Op) -> Step {
@@ -130,7 +143,12 @@ fn load_global(core: &mut Core, op: &Op) -> Step {
 
 /// The elements of the lanes in a mask, each from its place; none if one is out of bounds.
 #[inline]
-fn load_lanes(memory: &Span, rows: &mut [Row; 4], (mask, size, signed): (u64, usize, bool), at: impl Fn(usize) -> usize) -> Option<()> {
+fn load_lanes(
+    memory: &Span,
+    rows: &mut [Row; 4],
+    (mask, size, signed): (u64, usize, bool),
+    at: impl Fn(usize) -> usize,
+) -> Option<()> {
     if size == 4 {
         for lane in active(mask) {
             rows[0][lane] = memory.load32(at(lane))?;
@@ -159,7 +177,13 @@ fn load_lanes(memory: &Span, rows: &mut [Row; 4], (mask, size, signed): (u64, us
 
 /// The other way round.
 #[inline]
-pub(super) fn store_lanes(memory: &Span, registers: &[Box<Register>], mask: u64, size: usize, at: impl Fn(usize) -> usize) -> Option<()> {
+pub(super) fn store_lanes(
+    memory: &Span,
+    registers: &[Box<Register>],
+    mask: u64,
+    size: usize,
+    at: impl Fn(usize) -> usize,
+) -> Option<()> {
     if size == 4 {
         for lane in active(mask) {
             memory.store32(at(lane), registers[0][lane])?;

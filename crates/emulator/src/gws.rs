@@ -1,8 +1,10 @@
-//! Global wave sync: barriers for waves of any workgroup of a dispatch, which `grid.sync()` of cooperative groups is compiled to on gfx9 and gfx10.
+//! Global wave sync: barriers for waves of any workgroup of a dispatch, which `grid.sync()` of cooperative groups is
+//! compiled to on gfx9 and gfx10.
 //!
-//! A resource has a counter. A wave that comes to a barrier waits and counts it down; the one that finds it 0 lets all go and sets it to its own number, which
-//! is one less than the waves that meet (Vega ISA guide, `DS_GWS_INIT`, `DS_GWS_BARRIER`). The driver shares out resources and sets them up before a cooperative
-//! launch; here a resource that the dispatch has not set up itself begins with the number that the first wave brings.
+//! A resource has a counter. A wave that comes to a barrier waits and counts it down; the one that finds it 0 lets all
+//! go and sets it to its own number, which is one less than the waves that meet (Vega ISA guide, `DS_GWS_INIT`,
+//! `DS_GWS_BARRIER`). The driver shares out resources and sets them up before a cooperative launch; here a resource
+//! that the dispatch has not set up itself begins with the number that the first wave brings.
 //!
 //! The counter may be a semaphore's, too (`DS_GWS_SEMA_P`, `_V`, `_BR`, `_RELEASE_ALL` of the same guide): a wave waits
 //! until it is not 0 and counts it down, others count it up, or let all go that wait. Not set up it is 0.
@@ -42,7 +44,10 @@ impl Ask {
     fn resource(self) -> u32 {
         match self {
             Ask::Init { resource, .. } | Ask::Barrier { resource, .. } | Ask::Phase { resource, .. } => resource,
-            Ask::Down { resource } | Ask::Queued { resource, .. } | Ask::Up { resource, .. } | Ask::Release { resource } => resource,
+            Ask::Down { resource }
+            | Ask::Queued { resource, .. }
+            | Ask::Up { resource, .. }
+            | Ask::Release { resource } => resource,
         }
     }
 }
@@ -141,7 +146,8 @@ impl Gws {
         self.workers = self.workers.saturating_sub(1);
     }
 
-    /// All workgroups of a worker wait, and it can begin no others; `since` is the worker's own memory of that. Tells whether nobody will ever go on.
+    /// All workgroups of a worker wait, and it can begin no others; `since` is the worker's own memory of that. Tells
+    /// whether nobody will ever go on.
     pub(super) fn wait(&mut self, since: &mut Option<u64>) -> bool {
         if *since != Some(self.releases) {
             *since = Some(self.releases);
@@ -163,7 +169,9 @@ fn operands(core: &mut Core, op: &Op) -> Step<(u32, u32)> {
     let resource = resource(core, op)?;
     let Some(source) = op.inst.operands.iter().find_map(|operand| operand.reg()) else { return undefined("no data") };
     core.reading(op, source.file, source.first, 1)?;
-    let Some(lane) = active(core.wave.exec()).next() else { return undefined(format!("{} without active lanes", op.inst.name())) };
+    let Some(lane) = active(core.wave.exec()).next() else {
+        return undefined(format!("{} without active lanes", op.inst.name()));
+    };
     Ok((resource, core.file(source.file)[usize::from(source.first)][lane]))
 }
 
@@ -201,8 +209,12 @@ pub(super) fn meaning(opcode: Opcode) -> Option<Meaning> {
         Opcode::DS_GWS_BARRIER => Some((barrier, Semantics::Own)),
         Opcode::DS_GWS_SEMA_BR => Some((add, Semantics::Own)),
         Opcode::DS_GWS_SEMA_P => Some((|core, op| alone(core, op, |resource| Ask::Down { resource }), Semantics::Own)),
-        Opcode::DS_GWS_SEMA_V => Some((|core, op| alone(core, op, |resource| Ask::Up { resource, by: 1 }), Semantics::Own)),
-        Opcode::DS_GWS_SEMA_RELEASE_ALL => Some((|core, op| alone(core, op, |resource| Ask::Release { resource }), Semantics::Own)),
+        Opcode::DS_GWS_SEMA_V => {
+            Some((|core, op| alone(core, op, |resource| Ask::Up { resource, by: 1 }), Semantics::Own))
+        }
+        Opcode::DS_GWS_SEMA_RELEASE_ALL => {
+            Some((|core, op| alone(core, op, |resource| Ask::Release { resource }), Semantics::Own))
+        }
         _ => None,
     }
 }
@@ -234,7 +246,10 @@ mod tests {
         let (down, queued) = (Ask::Down { resource: 9 }, Some(Ask::Queued { resource: 9, released: 0 }));
         assert_eq!(gws.ask(down), queued);
         assert_eq!(gws.ask(Ask::Up { resource: 9, by: 2 }), None);
-        assert_eq!((gws.ask(down), gws.ask(Ask::Queued { resource: 9, released: 0 }), gws.ask(down)), (None, None, queued));
+        assert_eq!(
+            (gws.ask(down), gws.ask(Ask::Queued { resource: 9, released: 0 }), gws.ask(down)),
+            (None, None, queued)
+        );
         // Those that wait now and no others.
         assert_eq!(gws.ask(Ask::Release { resource: 9 }), None);
         assert_eq!(gws.ask(Ask::Queued { resource: 9, released: 0 }), None);

@@ -1,4 +1,5 @@
-//! Halves of vector registers that an instruction names, two for each register: runs of them are a first one and how many.
+//! Halves of vector registers that an instruction names, two for each register: runs of them are a first one and how
+//! many.
 
 use smallvec::SmallVec;
 
@@ -22,7 +23,8 @@ pub(super) fn whole((first, count): Run) -> Run {
     (even, (first + count - even).next_multiple_of(2))
 }
 
-/// What an instruction names, but for operands of one access. A memory instruction accesses `data_half` of its data register.
+/// What an instruction names, but for operands of one access. A memory instruction accesses `data_half` of its data
+/// register.
 pub(super) fn named(inst: &Inst, not: Access, data_half: Half) -> SmallVec<[Run; 4]> {
     let operands = inst.operands.iter().filter(|operand| operand.access != not);
     let runs = operands.filter_map(|operand| {

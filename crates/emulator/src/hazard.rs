@@ -1,6 +1,7 @@
 //! Required wait states: what the gfx9 family leaves to software, checked in issued instructions.
 //!
-//! A rule says how many issue slots must lie between a producer and a consumer; `s_nop k` fills k + 1 of them, any other instruction one.
+//! A rule says how many issue slots must lie between a producer and a consumer; `s_nop k` fills k + 1 of them, any
+//! other instruction one.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -59,7 +60,8 @@ struct Clause {
     overlaps: bool,
 }
 
-/// So many consecutive memory instructions are looked at together. LLVM's look back over five; beyond that its clauses are as they come.
+/// So many consecutive memory instructions are looked at together. LLVM's look back over five; beyond that its clauses
+/// are as they come.
 const CLAUSE: usize = 6;
 
 /// Long enough ago for every rule.
@@ -81,7 +83,10 @@ pub(super) fn named(inst: &Inst, class: Class) -> Option<Named> {
 }
 
 /// The first register that one of some instructions writes and one of others reads.
-fn overlap<'a>(writers: impl Iterator<Item = &'a Named>, readers: impl Iterator<Item = &'a Named> + Clone) -> Option<Reg> {
+fn overlap<'a>(
+    writers: impl Iterator<Item = &'a Named>,
+    readers: impl Iterator<Item = &'a Named> + Clone,
+) -> Option<Reg> {
     let mut written = writers.flat_map(|member| &member[0]);
     written.find(|written| readers.clone().any(|member| member[1].iter().any(|read| read.overlaps(**written)))).copied()
 }
@@ -98,7 +103,8 @@ impl Clause {
         let stores = op.inst.variant.flags.contains(Flags::STORE);
         let this = || std::iter::once(named);
         // Those before were looked at when they came.
-        *overlaps |= overlap(this(), members.iter().chain(this())).or_else(|| overlap(members.iter(), this())).is_some();
+        *overlaps |=
+            overlap(this(), members.iter().chain(this())).or_else(|| overlap(members.iter(), this())).is_some();
         members.push_back(named.clone());
         if members.len() > CLAUSE {
             members.pop_front();
@@ -138,8 +144,9 @@ impl Hazards {
         }
     }
 
-    /// An instruction is about to be issued. With replay, no instruction of a run of consecutive scalar (or vector) memory instructions may write what
-    /// one of them reads or writes, and a store begins a run of its own. Compilers see to that for [`CLAUSE`] instructions, so no more is asked.
+    /// An instruction is about to be issued. With replay, no instruction of a run of consecutive scalar (or vector)
+    /// memory instructions may write what one of them reads or writes, and a store begins a run of its own. Compilers
+    /// see to that for [`CLAUSE`] instructions, so no more is asked.
     #[inline]
     pub(super) fn check_clause(&mut self, op: &Op) -> Step {
         match &op.named {
@@ -181,7 +188,9 @@ impl Hazards {
         let times = &self.times[slot(file, index)];
         let name = || register_name(file, index);
         match (op.class, file) {
-            (Class::Vmem, RegFile::Scalar) => self.require(times.valu, 5, "VALU writes SGPR, vector memory reads it", name)?,
+            (Class::Vmem, RegFile::Scalar) => {
+                self.require(times.valu, 5, "VALU writes SGPR, vector memory reads it", name)?
+            }
             (Class::Valu, RegFile::Scalar) if launch.is_gfx94() && index < scalar::M0 => {
                 self.require(times.valu, 2, "VALU writes SGPR, VALU reads it", name)?;
             }
@@ -234,9 +243,12 @@ impl Hazards {
     pub(super) fn check_write(&self, op: &Op, launch: &Launch, file: RegFile, index: u16) -> Step {
         if op.class == Class::Valu && file != RegFile::Scalar {
             let states = if launch.is_gfx94() { 2 } else { 1 };
-            self.require(self.times[slot(file, index)].wide_store, states, "store of more than 64 bits, VALU overwrites its data", || {
-                register_name(file, index)
-            })?;
+            self.require(
+                self.times[slot(file, index)].wide_store,
+                states,
+                "store of more than 64 bits, VALU overwrites its data",
+                || register_name(file, index),
+            )?;
         }
         self.matrix.check_write(op, launch, self.now, file, index)
     }
@@ -307,9 +319,12 @@ impl Hazards {
     /// A scalar register selects a lane.
     pub(super) fn check_lane_select(&self, index: u16) -> Step {
         let at = slot(RegFile::Scalar, index);
-        self.require(self.times[at].valu, 4, "VALU writes SGPR, which selects the lane of v_readlane or v_writelane", || {
-            register_name(RegFile::Scalar, index)
-        })
+        self.require(
+            self.times[at].valu,
+            4,
+            "VALU writes SGPR, which selects the lane of v_readlane or v_writelane",
+            || register_name(RegFile::Scalar, index),
+        )
     }
 
     /// `v_readlane`, `v_readfirstlane`, `v_writelane`.
@@ -321,7 +336,9 @@ impl Hazards {
         match source {
             Some(index) => {
                 let at = slot(RegFile::Vector, index);
-                self.require(self.times[at].valu, 1, "VALU writes VGPR, v_readlane reads it", || register_name(RegFile::Vector, index))
+                self.require(self.times[at].valu, 1, "VALU writes VGPR, v_readlane reads it", || {
+                    register_name(RegFile::Vector, index)
+                })
             }
             None => Ok(()),
         }
@@ -334,7 +351,9 @@ impl Hazards {
 
     /// `s_getreg` or `s_setreg` of a hardware register.
     pub(super) fn check_setreg(&self, id: usize) -> Step {
-        self.require(self.setreg[id & 63], 2, "s_setreg, then s_getreg or s_setreg of the same register", || format!("hwreg({id})"))
+        self.require(self.setreg[id & 63], 2, "s_setreg, then s_getreg or s_setreg of the same register", || {
+            format!("hwreg({id})")
+        })
     }
 
     pub(super) fn note_setreg(&mut self, id: usize) {

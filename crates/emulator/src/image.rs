@@ -1,7 +1,8 @@
-//! Image instructions without a sampler: loads, stores, atomics and the size of an image; and what an image descriptor says.
+//! Image instructions without a sampler: loads, stores, atomics and the size of an image; and what an image descriptor
+//! says.
 //!
-//! Known are linear images with one mip level of the formats of typed buffers. What a descriptor or an instruction asks for beyond that is refused by a fault
-//! that names it.
+//! Known are linear images with one mip level of the formats of typed buffers. What a descriptor or an instruction asks
+//! for beyond that is refused by a fault that names it.
 
 use wavetap_amdgpu::{Flags, ImageField, Opcode, Operand, Reg, Role, Value};
 
@@ -63,7 +64,10 @@ pub(super) struct Image {
 /// The name of a kind of images, for messages.
 fn kind_of(number: u64) -> Step<Kind> {
     let found = Kind::ALL.iter().find(|(known, ..)| *known == number);
-    found.map_or_else(|| undefined(format!("an image of type {number}: not 1D, 2D, 3D or an array of 1D or 2D")), |(.., kind)| Ok(*kind))
+    found.map_or_else(
+        || undefined(format!("an image of type {number}: not 1D, 2D, 3D or an array of 1D or 2D")),
+        |(.., kind)| Ok(*kind),
+    )
 }
 
 impl Image {
@@ -90,14 +94,18 @@ impl Image {
         }
         if let Some(bit) = layout.unknown_of_resource(&words) {
             return undefined(format!(
-                "an image descriptor whose bit {bit} is set: known are linear images of one mip level, without compression"
+                "an image descriptor whose bit {bit} is set: known are linear images of one mip level, without \
+                    compression"
             ));
         }
         let field = |field| layout.resource(&words, field);
         let value = |of| field(of).unwrap_or(0);
         let mode = value(ImageField::Layout);
         if mode != u64::from(layout.linear) {
-            return undefined(format!("an image with swizzle or tiling mode {mode}: known is the linear one, {}", layout.linear));
+            return undefined(format!(
+                "an image with swizzle or tiling mode {mode}: known is the linear one, {}",
+                layout.linear
+            ));
         }
         let number = value(ImageField::Format);
         let Some(format) = Format::of_image(target, number) else {
@@ -105,13 +113,16 @@ impl Image {
         };
         let kind = kind_of(value(ImageField::Kind))?;
         check_dimension(op, kind)?;
-        let (width, height, depth) = (value(ImageField::Width) + 1, value(ImageField::Height) + 1, value(ImageField::Depth));
+        let (width, height, depth) =
+            (value(ImageField::Width) + 1, value(ImageField::Height) + 1, value(ImageField::Depth));
         let height = if kind.axes() == 1 { 1 } else { height };
         let last = field(ImageField::LastSlice).unwrap_or(depth);
         let first_slice = if kind.is_array() { value(ImageField::FirstSlice) } else { 0 };
         let slices = match kind {
             Kind::D3 => depth + 1,
-            _ if kind.is_array() && last < first_slice => return undefined("an array of images whose last slice is before the first"),
+            _ if kind.is_array() && last < first_slice => {
+                return undefined("an array of images whose last slice is before the first");
+            }
             _ if kind.is_array() => last - first_slice + 1,
             _ => 1,
         };
@@ -305,7 +316,11 @@ fn stored(number: Number, width: u32, value: u32) -> Result<u64, &'static str> {
     // Rounding to the nearest is only sure away from the middle.
     let scaled = |float: f64| {
         let nearest = float.round();
-        if (float - nearest).abs() > 0.45 { Err("a value in the middle between two that the format has") } else { Ok(nearest as i64) }
+        if (float - nearest).abs() > 0.45 {
+            Err("a value in the middle between two that the format has")
+        } else {
+            Ok(nearest as i64)
+        }
     };
     match number {
         _ if width == 32 && matches!(number, Number::Uint | Number::Sint | Number::Float) => Ok(value.into()),
@@ -314,9 +329,15 @@ fn stored(number: Number, width: u32, value: u32) -> Result<u64, &'static str> {
         Number::Uint | Number::Sint => Err("a number that the format does not have"),
         Number::Float if width == 16 => {
             let half = to_f16(f64::from(float), Round::Nearest);
-            if from_f16(half).to_bits() == f64::from(float).to_bits() { Ok(half.into()) } else { Err("a float that 16 bits do not have") }
+            if from_f16(half).to_bits() == f64::from(float).to_bits() {
+                Ok(half.into())
+            } else {
+                Err("a float that 16 bits do not have")
+            }
         }
-        Number::Unorm if !float.is_nan() => scaled(f64::from(float).clamp(0.0, 1.0) * f64::from(most)).map(|found| found as u64),
+        Number::Unorm if !float.is_nan() => {
+            scaled(f64::from(float).clamp(0.0, 1.0) * f64::from(most)).map(|found| found as u64)
+        }
         Number::Snorm if !float.is_nan() => {
             let most = f64::from(most >> 1);
             scaled(f64::from(float).clamp(-1.0, 1.0) * most).map(|found| found as u64 & ((1 << width) - 1))
@@ -334,7 +355,9 @@ fn element(core: &mut Core, image: &Image, src: Reg, lane: usize) -> Step<u128> 
         let value = core.file(src.file)[usize::from(src.first) + n][lane];
         match stored(image.format.number, width, value) {
             Ok(bits) => element |= u128::from(bits) << shift,
-            Err(why) => return at_lane(Err(FaultKind::Undefined { what: format!("a store to an image: {why}").into() }), lane),
+            Err(why) => {
+                return at_lane(Err(FaultKind::Undefined { what: format!("a store to an image: {why}").into() }), lane);
+            }
         }
         shift += width;
     }
@@ -346,7 +369,9 @@ fn store(core: &mut Core, op: &Op) -> Step {
     let places = places(core, op, &image, is_mip(op))?;
     let (mask, src) = (mask(op)?, data(op)?);
     let components = image.format.widths.len();
-    if mask & ((1 << components) - 1) != (1 << components) - 1 || (0..components).any(|n| image.select[n] != 4 + n as u64) {
+    if mask & ((1 << components) - 1) != (1 << components) - 1
+        || (0..components).any(|n| image.select[n] != 4 + n as u64)
+    {
         return undefined("a store to an image of only some of its components, or in another order");
     }
     core.reading(op, src.file, src.first, components as u16)?;
@@ -384,7 +409,9 @@ fn run_atomic(core: &mut Core, op: &Op) -> Step {
     let size = image.format.bytes();
     let words = if compare { mask(op)?.count_ones() / 2 } else { mask(op)?.count_ones() } as u16;
     if size != 4 * usize::from(words) || words != 1 || image.format.widths.len() != 1 {
-        return undefined(format!("an atomic of {words} dwords on elements of {size} bytes: known are those of one component of 32 bits"));
+        return undefined(format!(
+            "an atomic of {words} dwords on elements of {size} bytes: known are those of one component of 32 bits"
+        ));
     }
     core.reading(op, data.file, data.first, if compare { 2 } else { 1 })?;
     order(core, op, true, ANYWHERE)?;
@@ -398,7 +425,9 @@ fn run_atomic(core: &mut Core, op: &Op) -> Step {
         let word = |core: &mut Core, n: u16| u64::from(core.file(data.file)[usize::from(data.first + n)][lane]);
         let (value, comparison) = (word(core, 0), if compare { word(core, 1) } else { 0 });
         let old = match places[lane] {
-            Place::Global(address) => at_lane(core.memory.update(address, size, |old| f(old, value, comparison)), lane)?,
+            Place::Global(address) => {
+                at_lane(core.memory.update(address, size, |old| f(old, value, comparison)), lane)?
+            }
             _ => 0,
         };
         if returns {
@@ -455,7 +484,8 @@ pub(super) fn accesses(core: &mut Core, op: &Op) -> Step<(Vec<u64>, u64)> {
             active(exec).map(|lane| places[lane]).collect()
         }
     };
-    let addresses = places.into_iter().filter_map(|place| if let Place::Global(address) = place { Some(address) } else { None });
+    let addresses =
+        places.into_iter().filter_map(|place| if let Place::Global(address) = place { Some(address) } else { None });
     Ok((addresses.collect(), size))
 }
 
@@ -469,7 +499,10 @@ pub(super) fn meaning(opcode: Opcode, flags: Flags) -> Option<Meaning> {
     }
     if opcode.atomic().is_some() {
         let found = atomic::of(opcode).filter(|found| found.bytes == 4 && flags.contains(Flags::ATOMIC))?;
-        return Some((run_atomic, Semantics::Atomic { f: found.f, bytes: found.bytes, compare: found.compare, returns: true }));
+        return Some((
+            run_atomic,
+            Semantics::Atomic { f: found.f, bytes: found.bytes, compare: found.compare, returns: true },
+        ));
     }
     sampler::meaning(opcode)
 }
@@ -484,7 +517,10 @@ mod tests {
         assert_eq!(stored(Number::Uint, 8, 255), Ok(255));
         assert!(stored(Number::Uint, 8, 256).is_err() && stored(Number::Sint, 8, 128).is_err());
         assert_eq!(stored(Number::Sint, 8, -128_i32 as u32), Ok(0x80));
-        assert_eq!((float(Number::Unorm, 8, 2.0), float(Number::Unorm, 8, 0.2), float(Number::Unorm, 16, -1.0)), (Ok(255), Ok(51), Ok(0)));
+        assert_eq!(
+            (float(Number::Unorm, 8, 2.0), float(Number::Unorm, 8, 0.2), float(Number::Unorm, 16, -1.0)),
+            (Ok(255), Ok(51), Ok(0))
+        );
         assert!(float(Number::Unorm, 8, 0.5).is_err(), "127.5");
         assert_eq!((float(Number::Snorm, 8, -1.0), float(Number::Snorm, 16, 1.0)), (Ok(0x81), Ok(0x7fff)));
         assert_eq!((float(Number::Float, 16, 1.5), float(Number::Float, 16, 0.1).is_err()), (Ok(0x3e00), true));

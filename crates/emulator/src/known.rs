@@ -1,7 +1,8 @@
 //! Which bits of a wave's registers and scratch something has written: for reports of uninitialised values.
 //!
-//! As valgrind's memcheck, it lets undefined bits be copied and computed with, and stops where they matter: a branch, EXEC, an address, the choice of a lane,
-//! data that goes to memory of others. [`super::undefined`] has the rules; this is the state.
+//! As valgrind's memcheck, it lets undefined bits be copied and computed with, and stops where they matter: a branch,
+//! EXEC, an address, the choice of a lane, data that goes to memory of others. [`super::undefined`] has the rules; this
+//! is the state.
 
 use rustc_hash::FxHashMap;
 
@@ -24,7 +25,8 @@ pub(super) enum Origin {
     Scratch(u32, u64),
     /// The scalar condition code.
     Condition,
-    /// A byte of LDS or of scratch that was loaded by the instruction at a code address, and had been stored with undefined bits.
+    /// A byte of LDS or of scratch that was loaded by the instruction at a code address, and had been stored with
+    /// undefined bits.
     Stored { scratch: bool, at: u32, by: u64, stored: Stored },
 }
 
@@ -198,7 +200,12 @@ impl Known {
 
     /// Where undefined bits come from that the instruction at a code address loads from a byte of scratch.
     pub(super) fn origin_in_scratch(&self, at: u32, by: u64) -> Origin {
-        self.stored.get(&(at / 4)).map_or(Origin::Scratch(at, by), |&stored| Origin::Stored { scratch: true, at, by, stored })
+        self.stored.get(&(at / 4)).map_or(Origin::Scratch(at, by), |&stored| Origin::Stored {
+            scratch: true,
+            at,
+            by,
+            stored,
+        })
     }
 
     pub(super) fn set_origin(&mut self, slot: usize, origin: Origin) {
@@ -227,7 +234,10 @@ impl Origin {
         match self {
             Origin::Register(at) => format!("{} was never written", name_of(usize::from(at))),
             Origin::Lds(at, by) => format!("loaded at {by:#x} from byte {at:#x} of LDS, which was never written"),
-            Origin::Scratch(at, by) => format!("loaded at {by:#x} from byte {at:#x} of scratch, which was never written"),
+            Origin::Scratch(at, by) => format!(
+                "loaded at {by:#x} from byte {at:#x} of scratch, which was never \
+                written"
+            ),
             Origin::Condition => "scc was never written".to_owned(),
             Origin::Stored { scratch, at, by, stored } => {
                 let memory = if scratch { "scratch" } else { "LDS" };
@@ -238,7 +248,10 @@ impl Origin {
                     Source::Condition => "scc".to_owned(),
                 };
                 let written = stored.by;
-                format!("loaded at {by:#x} from byte {at:#x} of {memory}, written at {written:#x} with bits of {source}, which was never written")
+                format!(
+                    "loaded at {by:#x} from byte {at:#x} of {memory}, written at {written:#x} with bits of \
+                    {source}, which was never written"
+                )
             }
         }
         .into()

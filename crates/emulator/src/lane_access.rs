@@ -64,7 +64,9 @@ fn writelane(core: &mut Core, op: &Op) -> Step {
         Source::Const(bits) => bits as u32,
         _ => return undefined("v_writelane of a vector register"),
     };
-    let Some(Reg { file: RegFile::Vector, first, .. }) = op.dst else { return undefined("v_writelane without destination") };
+    let Some(Reg { file: RegFile::Vector, first, .. }) = op.dst else {
+        return undefined("v_writelane without destination");
+    };
     core.writing(op, RegFile::Vector, first, 1)?;
     core.wave.vgpr[usize::from(first)][at] = value;
     Ok(())
@@ -180,7 +182,15 @@ pub(super) fn meaning(target: Target, opcode: Opcode) -> Option<Meaning> {
         Opcode::V_MQSAD_U32_U8 => (mqsad_u32, Semantics::Own),
         Opcode::V_CVT_SR_FP8_F32 | Opcode::V_CVT_SR_BF8_F32 => {
             let none = [Ty::None; 4];
-            (stochastic, Semantics::Lane { f: operation(convert::stochastic(target, opcode)?), dst: Ty::B32, src: none, high: High::Keep })
+            (
+                stochastic,
+                Semantics::Lane {
+                    f: operation(convert::stochastic(target, opcode)?),
+                    dst: Ty::B32,
+                    src: none,
+                    high: High::Keep,
+                },
+            )
         }
         Opcode::V_ACCVGPR_READ_B32 | Opcode::V_ACCVGPR_WRITE_B32 => {
             lane(|_, s| s[0], Ty::B32, [Ty::B32, Ty::None, Ty::None, Ty::None], High::Zero)

@@ -1,7 +1,7 @@
 //! What vector ALU operations do to lanes, in loops that the compiler can turn into vector code.
 //!
-//! An operation is a function of one lane. [`operation`] makes of it, beside the call for one lane, loops over all lanes with the function inlined, compiled
-//! for the vector instructions that this computer has.
+//! An operation is a function of one lane. [`operation`] makes of it, beside the call for one lane, loops over all
+//! lanes with the function inlined, compiled for the vector instructions that this computer has.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::LazyLock;
@@ -83,8 +83,9 @@ pub(super) trait BitOperation: Send + Sync {
 
 static ARCH: LazyLock<pulp::Arch> = LazyLock::new(pulp::Arch::new);
 
-/// Gives a type the loop that [`pulp::Arch::dispatch`] compiles for vector instructions. A type for each loop, no closure: between a closure and its caller there is
-/// a function that the compiler may leave as it is, with everything in it, and that is then code without those instructions.
+/// Gives a type the loop that [`pulp::Arch::dispatch`] compiles for vector instructions. A type for each loop, no
+/// closure: between a closure and its caller there is a function that the compiler may leave as it is, with everything
+/// in it, and that is then code without those instructions.
 macro_rules! vector_loop {
     (($($f:ident: $bound:ident)?) $name:ty, $output:ty, |$this:ident| $body:block) => {
         impl$(<$f: $bound>)? pulp::NullaryFnOnce for $name {
@@ -110,8 +111,8 @@ vector_loop!((F: Lane) Words<'_, F>, (), |this| {
     }
 });
 
-/// The lanes of one or two halves of a wave. A number that is not known when this is compiled: loops over so many lanes become loops of vector instructions,
-/// where those over a fixed number are unrolled before that is tried.
+/// The lanes of one or two halves of a wave. A number that is not known when this is compiled: loops over so many lanes
+/// become loops of vector instructions, where those over a fixed number are unrolled before that is tried.
 #[inline(always)]
 fn lanes_of(halves: usize) -> usize {
     HALF * halves.min(2)
@@ -128,7 +129,8 @@ fn wide([low, high]: [&[u32]; 2], lane: usize) -> u64 {
 vector_loop!((F: Lane) Doubles<'_, F>, (), |this| {
     let Doubles(f, [a, b, c], [low, high], halves) = this;
     let lanes = lanes_of(halves);
-    let ([a, b, c], low, high) = ([a, b, c].map(|[low, high]| [&low[..lanes], &high[..lanes]]), &mut low[..lanes], &mut high[..lanes]);
+    let [a, b, c] = [a, b, c].map(|[low, high]| [&low[..lanes], &high[..lanes]]);
+    let (low, high) = (&mut low[..lanes], &mut high[..lanes]);
     for lane in 0..lanes {
         let value = f(&Env::USUAL, &[wide(a, lane), wide(b, lane), wide(c, lane), 0]);
         (low[lane], high[lane]) = (value as u32, (value >> 32) as u32);
@@ -167,7 +169,8 @@ vector_loop!((F: LaneBit) DoubleBits<'_, F>, u64, |this| {
     let DoubleBits(f, [a, b, c], [low, high], halves) = this;
     let lanes = lanes_of(halves);
     let mut flags = [0; LANES];
-    let ([a, b, c], low, high) = ([a, b, c].map(|[low, high]| [&low[..lanes], &high[..lanes]]), &mut low[..lanes], &mut high[..lanes]);
+    let [a, b, c] = [a, b, c].map(|[low, high]| [&low[..lanes], &high[..lanes]]);
+    let (low, high) = (&mut low[..lanes], &mut high[..lanes]);
     for lane in 0..lanes {
         let (value, bit) = f(&Env::USUAL, &[wide(a, lane), wide(b, lane), wide(c, lane), 0]);
         (low[lane], high[lane], flags[lane]) = (value as u32, (value >> 32) as u32, u8::from(bit));
@@ -235,7 +238,8 @@ fn pack(flags: &[u8; LANES]) -> u64 {
     bits
 }
 
-/// The operation that a function of a lane is. Functions without captured values take no memory; others stay, as they belong to decoded code.
+/// The operation that a function of a lane is. Functions without captured values take no memory; others stay, as they
+/// belong to decoded code.
 pub(super) fn operation(f: impl Lane) -> &'static dyn Operation {
     Box::leak(Box::new(f))
 }
@@ -315,7 +319,12 @@ vector_loop!(() WithSign<'_>, (), |this| {
 /// The numbers of a row with another sign.
 pub(super) fn with_sign(row: &Row, sign: Sign, into: &mut Row) {
     const SIGN: u32 = 1 << 31;
-    ARCH.dispatch(WithSign(row, if sign.absolute { !SIGN } else { u32::MAX }, if sign.negate { SIGN } else { 0 }, into));
+    ARCH.dispatch(WithSign(
+        row,
+        if sign.absolute { !SIGN } else { u32::MAX },
+        if sign.negate { SIGN } else { 0 },
+        into,
+    ));
 }
 
 /// Gives the numbers of a row another sign.
@@ -396,7 +405,8 @@ mod tests {
     #[test]
     fn loops_do_what_the_function_does() {
         let f = |e: &Env, s: &[u64; 4]| if e.clamp { 0 } else { (s[0] ^ s[1]).wrapping_mul(s[2] | 1) };
-        let row = |seed: u32| -> Row { std::array::from_fn(|lane| (lane as u32).wrapping_mul(seed).rotate_left(seed % 31)) };
+        let row =
+            |seed: u32| -> Row { std::array::from_fn(|lane| (lane as u32).wrapping_mul(seed).rotate_left(seed % 31)) };
         let (a, b, c) = (row(0x9e37_79b9), row(0x85eb_ca6b), row(0xc2b2_ae35));
         let mut out = [0; LANES];
         operation(f).words([&a, &b, &c], &mut out, 2);

@@ -46,12 +46,13 @@ fn check(core: &Core, offset: u64, size: usize, lane: usize) -> Step<usize> {
 /// Strict mode takes what is nearer to the allocation than this for a wrong index.
 const NO_INDEX: u64 = 1 << 30;
 
-/// Whether an access that is out of bounds is one that the hardware drops, and that is no finding: loads there return 0, stores and atomics do nothing. Compilers
-/// mask lanes so, with an address that no LDS has (Triton: 0x7fffffff). `docs/reference/strict-mode.md` has the sources.
+/// Whether an access that is out of bounds is one that the hardware drops, and that is no finding: loads there return
+/// 0, stores and atomics do nothing. Compilers mask lanes so, with an address that no LDS has (Triton: 0x7fffffff).
+/// `docs/reference/strict-mode.md` has the sources.
 ///
-/// Strict mode takes what is nearer to the allocation than [`NO_INDEX`], before it or after it, for a wrong index. Otherwise
-/// everything after the last unit of the allocation is dropped; the rest of that unit exists on hardware, and its contents
-/// are not known.
+/// Strict mode takes what is nearer to the allocation than [`NO_INDEX`], before it or after it, for a wrong index.
+/// Otherwise everything after the last unit of the allocation is dropped; the rest of that unit exists on hardware, and
+/// its contents are not known.
 pub(super) fn is_dropped(core: &Core, offset: u64, size: usize) -> bool {
     let Launch { target, strict, lds_size, .. } = *core.launch;
     let (first, last) = if strict {
@@ -67,8 +68,9 @@ fn find(core: &Core, offset: u64, size: usize, lane: usize) -> Step<Option<usize
     if is_dropped(core, offset & 0xffff_ffff, size) { Ok(None) } else { check(core, offset, size, lane).map(Some) }
 }
 
-/// [`find`] of the elements of a lane. Before gfx12 one of several elements that is out of bounds makes the whole instruction do so (RDNA3 ISA guide, for loads of
-/// several dwords; nothing says that these two elements count as such): refused.
+/// [`find`] of the elements of a lane. Before gfx12 one of several elements that is out of bounds makes the whole
+/// instruction do so (RDNA3 ISA guide, for loads of several dwords; nothing says that these two elements count as
+/// such): refused.
 fn find_all(core: &Core, base: u64, offsets: &[u64], size: usize, lane: usize) -> Step<[Option<usize>; 2]> {
     let mut found = [None; 2];
     for (found, offset) in found.iter_mut().zip(offsets) {
@@ -107,9 +109,10 @@ pub(super) fn put(core: &mut Core, id: u32, at: usize, bytes: &[u8]) {
             data[..piece.len()].copy_from_slice(piece);
             let address = (at + 8 * n) as u64;
             let data = u64::from_le_bytes(data);
-            core.wave
-                .pending
-                .delay(id, EffectParts { space: Space::Lds, address, bytes: piece.len() as u8, data, compare: 0, atomic: None });
+            core.wave.pending.delay(
+                id,
+                EffectParts { space: Space::Lds, address, bytes: piece.len() as u8, data, compare: 0, atomic: None },
+            );
         }
     } else {
         core.lds[at..at + bytes.len()].copy_from_slice(bytes);
@@ -233,7 +236,8 @@ fn run_atomic(core: &mut Core, op: &Op) -> Step {
     for lane in active(core.wave.exec()) {
         let Some(at) = find(core, base[lane] + offset, size, lane)? else {
             if let Some(dst) = dst {
-                (dst.first..dst.first + words).for_each(|register| core.file(dst.file)[usize::from(register)][lane] = 0);
+                (dst.first..dst.first + words)
+                    .for_each(|register| core.file(dst.file)[usize::from(register)][lane] = 0);
             }
             continue;
         };
@@ -254,8 +258,14 @@ fn run_atomic(core: &mut Core, op: &Op) -> Step {
         };
         core.stats.lds_bytes += 2 * size as u64;
         if dst.is_none() && core.launch.strict {
-            let effect =
-                EffectParts { space: Space::Lds, address: at as u64, bytes, data: new_value, compare: comparison, atomic: Some(f) };
+            let effect = EffectParts {
+                space: Space::Lds,
+                address: at as u64,
+                bytes,
+                data: new_value,
+                compare: comparison,
+                atomic: Some(f),
+            };
             core.wave.pending.delay(id, effect);
             continue;
         }
@@ -274,7 +284,8 @@ fn run_atomic(core: &mut Core, op: &Op) -> Step {
     Ok(())
 }
 
-/// The `src2` forms: the data of the atomic is in LDS, too, as many dwords from the address as the offset says, which is signed (Vega ISA guide, "SRC2 ops").
+/// The `src2` forms: the data of the atomic is in LDS, too, as many dwords from the address as the offset says, which
+/// is signed (Vega ISA guide, "SRC2 ops").
 fn second_in_lds(core: &mut Core, op: &Op) -> Step {
     let Semantics::Atomic { f, bytes, .. } = op.semantics else { return undefined("meaning") };
     let size = usize::from(bytes);
@@ -316,12 +327,16 @@ fn exchange_two(core: &mut Core, op: &Op, offsets: &[u64; 2], size: usize) -> St
     let dst = destination(op)?;
     core.writing(op, dst.file, dst.first, 2 * words)?;
     for lane in active(core.wave.exec()) {
-        let places = [check(core, base[lane] + offsets[0], size, lane)?, check(core, base[lane] + offsets[1], size, lane)?];
+        let places =
+            [check(core, base[lane] + offsets[0], size, lane)?, check(core, base[lane] + offsets[1], size, lane)?];
         for (n, at) in places.into_iter().enumerate() {
             core.note(Access::atomic(lane, at, size, n));
         }
-        let news = sources
-            .map(|reg| std::array::from_fn::<u32, 2, _>(|n| core.file(reg.file).get(usize::from(reg.first) + n).map_or(0, |r| r[lane])));
+        let news = sources.map(|reg| {
+            std::array::from_fn::<u32, 2, _>(|n| {
+                core.file(reg.file).get(usize::from(reg.first) + n).map_or(0, |r| r[lane])
+            })
+        });
         let olds = places.map(|at| {
             let mut buffer = [0; 8];
             buffer[..size].copy_from_slice(&core.lds[at..at + size]);
@@ -330,7 +345,8 @@ fn exchange_two(core: &mut Core, op: &Op, offsets: &[u64; 2], size: usize) -> St
         for n in 0..2 {
             for (word, new) in news[n].iter().enumerate().take(usize::from(words)) {
                 core.lds[places[n] + 4 * word..places[n] + 4 * word + 4].copy_from_slice(&new.to_le_bytes());
-                core.file(dst.file)[usize::from(dst.first) + n * usize::from(words) + word][lane] = (olds[n] >> (32 * word)) as u32;
+                core.file(dst.file)[usize::from(dst.first) + n * usize::from(words) + word][lane] =
+                    (olds[n] >> (32 * word)) as u32;
             }
         }
         core.stats.lds_bytes += 4 * size as u64;
@@ -460,7 +476,9 @@ fn swizzle(core: &mut Core, op: &Op) -> Step {
     core.writing(op, dst.file, dst.first, 1)?;
     let exec = core.wave.exec();
     for lane in active(exec) {
-        let Some(from) = swizzled_lane(pattern, lane) else { return undefined(format!("ds_swizzle pattern {pattern:#x}")) };
+        let Some(from) = swizzled_lane(pattern, lane) else {
+            return undefined(format!("ds_swizzle pattern {pattern:#x}"));
+        };
         let value = if exec >> from & 1 != 0 { values[from] as u32 } else { 0 };
         core.file(dst.file)[usize::from(dst.first)][lane] = value;
     }
@@ -513,7 +531,10 @@ macro_rules! two {
         (|core: &mut Core, op: &Op| read_elements(core, op, &two_offsets(op, $size, $stride), $size), Semantics::Own)
     };
     (write, $size:expr, $stride:expr) => {
-        (|core: &mut Core, op: &Op| write_elements(core, op, &two_offsets(op, $size, $stride), $size, false), Semantics::Own)
+        (
+            |core: &mut Core, op: &Op| write_elements(core, op, &two_offsets(op, $size, $stride), $size, false),
+            Semantics::Own,
+        )
     };
     (exchange, $size:expr, $stride:expr) => {
         (|core: &mut Core, op: &Op| exchange_two(core, op, &two_offsets(op, $size, $stride), $size), Semantics::Own)
@@ -567,8 +588,12 @@ pub(super) fn meaning(opcode: Opcode, inst: &wavetap_amdgpu::Inst) -> Option<Mea
         Opcode::DS_WRXCHG2ST64_RTN_B64 | Opcode::DS_STOREXCHG_2ADDR_STRIDE64_RTN_B64 => two!(exchange, 8, 64),
         Opcode::DS_APPEND => (|core, op| append(core, op, 1), Semantics::Own),
         Opcode::DS_CONSUME => (|core, op| append(core, op, -1), Semantics::Own),
-        Opcode::DS_READ_ADDTID_B32 | Opcode::DS_LOAD_ADDTID_B32 => (|core, op| add_lane(core, op, true), Semantics::Own),
-        Opcode::DS_WRITE_ADDTID_B32 | Opcode::DS_STORE_ADDTID_B32 => (|core, op| add_lane(core, op, false), Semantics::Own),
+        Opcode::DS_READ_ADDTID_B32 | Opcode::DS_LOAD_ADDTID_B32 => {
+            (|core, op| add_lane(core, op, true), Semantics::Own)
+        }
+        Opcode::DS_WRITE_ADDTID_B32 | Opcode::DS_STORE_ADDTID_B32 => {
+            (|core, op| add_lane(core, op, false), Semantics::Own)
+        }
         Opcode::DS_PERMUTE_B32 => (|core, op| permute(core, op, Permute::Send), Semantics::Own),
         Opcode::DS_BPERMUTE_B32 => (|core, op| permute(core, op, Permute::Fetch), Semantics::Own),
         Opcode::DS_BPERMUTE_FI_B32 => (|core, op| permute(core, op, Permute::FetchAny), Semantics::Own),

@@ -55,7 +55,9 @@ pub(super) fn read(core: &mut Core, op: &Op, offsets: &[u64], size: usize) -> St
     let registers = if file == RegFile::Accum { &mut wave.agpr } else { &mut wave.vgpr };
     for (n, (places, in_a_row)) in found.iter().take(offsets.len()).enumerate() {
         let registers = &mut registers[usize::from(first) + n * words..][..words];
-        if *in_a_row && let Some(bytes) = lds.get(places[0] as usize..).and_then(|rest| rest.get(..core.launch.lanes * size)) {
+        if *in_a_row
+            && let Some(bytes) = lds.get(places[0] as usize..).and_then(|rest| rest.get(..core.launch.lanes * size))
+        {
             for (word, register) in registers.iter_mut().enumerate() {
                 let dwords = bytes.as_chunks().0.iter().skip(word).step_by(words);
                 register.iter_mut().zip(dwords).for_each(|(cell, bytes)| *cell = u32::from_le_bytes(*bytes));
@@ -114,8 +116,14 @@ pub(super) fn write(core: &mut Core, op: &Op, offsets: &[u64], size: usize) -> S
     Ok(true)
 }
 
-/// Notes a write that other waves see when it has been waited for: the places, the file and the first register of each element.
-fn write_late(core: &mut Core, op: &Op, elements: &[([u32; LANES], RegFile, usize)], (mask, size): (u64, usize)) -> Step {
+/// Notes a write that other waves see when it has been waited for: the places, the file and the first register of each
+/// element.
+fn write_late(
+    core: &mut Core,
+    op: &Op,
+    elements: &[([u32; LANES], RegFile, usize)],
+    (mask, size): (u64, usize),
+) -> Step {
     order(core, false)?;
     let id = issue(core, op, None);
     if mask == 0 {

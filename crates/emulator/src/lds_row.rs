@@ -1,6 +1,7 @@
 //! What all lanes of an instruction do to LDS at once: reads or writes of whole dwords.
 //!
-//! The short way of LDS instructions notes one of these instead of an [`Access`] for each lane and element, of which it is the same as [`LdsRow::accesses`].
+//! The short way of LDS instructions notes one of these instead of an [`Access`] for each lane and element, of which it
+//! is the same as [`LdsRow::accesses`].
 
 use wavetap_amdgpu::RegFile;
 
@@ -24,15 +25,16 @@ pub(super) struct LdsRow {
 
 impl LdsRow {
     /// No lane's.
-    pub(super) const NONE: LdsRow = LdsRow { mask: 0, size: 0, elements: 0, places: [[0; LANES]; 2], in_a_row: [false; 2], from: None };
+    pub(super) const NONE: LdsRow =
+        LdsRow { mask: 0, size: 0, elements: 0, places: [[0; LANES]; 2], in_a_row: [false; 2], from: None };
 
     /// Dwords of an element.
     pub(super) fn words(&self) -> usize {
         self.size / 4
     }
 
-    /// What a lane does with a dword of an element, given vector and accumulation registers. Writes do not change the registers that they write from: these
-    /// are what they were.
+    /// What a lane does with a dword of an element, given vector and accumulation registers. Writes do not change the
+    /// registers that they write from: these are what they were.
     #[inline]
     pub(super) fn how(&self, [vector, accum]: [&Registers; 2], element: usize, lane: usize, word: usize) -> How {
         match self.from {
@@ -71,8 +73,12 @@ impl LdsRow {
     /// Whether all lanes of a wave are active, and the elements of each follow those of the one before in LDS.
     pub(super) fn is_contiguous(places: &[u32; LANES], (mask, lanes): (u64, usize), size: usize) -> bool {
         let all = u64::MAX >> (LANES - lanes);
-        let follow =
-            || places[..lanes].iter().zip(0..).fold(true, |all, (&at, lane)| all & (at == places[0].wrapping_add(size as u32 * lane)));
+        let follow = || {
+            places[..lanes]
+                .iter()
+                .zip(0..)
+                .fold(true, |all, (&at, lane)| all & (at == places[0].wrapping_add(size as u32 * lane)))
+        };
         mask == all && follow()
     }
 }

@@ -1,15 +1,18 @@
 //! Runs kernel dispatches without a GPU, and is deliberately a harsh machine.
 //!
-//! The emulator is the oracle of the project: it shares no code with what rewrites kernels. It reads kernel descriptors and program headers
-//! itself, resolves every instruction to its meaning by the name in the instruction tables, and counts branches by watching its own EXEC.
+//! The emulator is the oracle of the project: it shares no code with what rewrites kernels. It reads kernel descriptors
+//! and program headers itself, resolves every instruction to its meaning by the name in the instruction tables, and
+//! counts branches by watching its own EXEC.
 //!
-//! In strict mode (see [`Options::strict`]) everything the hardware leaves open is made unkind: undefined registers, LDS and scratch hold seeded random bits, a
-//! result that no wait has guaranteed must not be touched, stores become visible to other waves late, required wait states and forbidden sequences are checked, so are races in
-//! LDS and uses of what was never written, and waves run in seeded random order. `docs/reference/strict-mode.md` says what is checked and what is not.
+//! In strict mode (see [`Options::strict`]) everything the hardware leaves open is made unkind: undefined registers,
+//! LDS and scratch hold seeded random bits, a result that no wait has guaranteed must not be touched, stores become
+//! visible to other waves late, required wait states and forbidden sequences are checked, so are races in LDS and uses
+//! of what was never written, and waves run in seeded random order. `docs/reference/strict-mode.md` says what is
+//! checked and what is not.
 //!
-//! Common instructions go short ways that give the same results (`vector_fast`, `global_fast`, `lds_fast`, `scratch_fast`), and outside strict mode the workgroups of
-//! a long dispatch are divided among threads (`workers`). Which operations have no meaning here, and
-//! why, is in `docs/results/emulator-missing.md`.
+//! Common instructions go short ways that give the same results (`vector_fast`, `global_fast`, `lds_fast`,
+//! `scratch_fast`), and outside strict mode the workgroups of a long dispatch are divided among threads (`workers`).
+//! Which operations have no meaning here, and why, is in `docs/results/emulator-missing.md`.
 //!
 //! A [`Device`] has memory, loaded code objects and a way to run a dispatch:
 //!
@@ -119,5 +122,7 @@ pub use loader::{LoadedObject, LoadedSymbol, ObjectId, SymbolKind};
 pub use memory::{Allocation, AllocationKind, ForeignMemory};
 pub use missing::missing;
 pub use origins::{Origin, Origins, ValueOrigins, WaitOrigins};
-pub use timing::{InstructionTime, LatencyClass, LatencyOverride, MemoryCounts, ModelledTime, StallReason, Timing, WaveSample};
+pub use timing::{
+    InstructionTime, LatencyClass, LatencyOverride, MemoryCounts, ModelledTime, StallReason, Timing, WaveSample,
+};
 pub use trace::{CodeAddress, DispatchStats, Overrun, Trace};

@@ -150,7 +150,9 @@ fn symbols(image: &[u8], base: u64) -> Result<BTreeMap<String, LoadedSymbol>> {
             if !matches!(symbol.info >> 4, 1 | 2) || symbol.section == 0 {
                 continue;
             }
-            let rest = strings.get(symbol.name as usize..).ok_or_else(|| Error::malformed("symbol name outside the string table"))?;
+            let rest = strings
+                .get(symbol.name as usize..)
+                .ok_or_else(|| Error::malformed("symbol name outside the string table"))?;
             let end = rest.iter().position(|&byte| byte == 0).unwrap_or(rest.len());
             let name = String::from_utf8_lossy(&rest[..end]).into_owned();
             let kind = match symbol.info & 0xf {
@@ -176,7 +178,12 @@ pub(super) struct CodeRange {
 }
 
 /// Loads an image; gives the object and its code.
-pub(super) fn load(memory: &mut Memory, target: Target, id: ObjectId, image: &[u8]) -> Result<(LoadedObject, Vec<CodeRange>)> {
+pub(super) fn load(
+    memory: &mut Memory,
+    target: Target,
+    id: ObjectId,
+    image: &[u8],
+) -> Result<(LoadedObject, Vec<CodeRange>)> {
     if slice(image, 0, 4, "ELF header")? != b"\x7fELF" || slice(image, 4, 2, "ELF header")? != [2, 1] {
         return Err(Error::malformed("not a 64-bit little-endian ELF file"));
     }
@@ -190,17 +197,26 @@ pub(super) fn load(memory: &mut Memory, target: Target, id: ObjectId, image: &[u
         return Err(Error::unsupported(format!("code object for {found}, the device is a {}", target.name())));
     }
     let segments = segments(image)?;
-    let end = segments.iter().filter(|s| s.kind == PT_LOAD).map(|s| s.address.saturating_add(s.memory_size)).max().unwrap_or(0);
+    let end = segments
+        .iter()
+        .filter(|s| s.kind == PT_LOAD)
+        .map(|s| s.address.saturating_add(s.memory_size))
+        .max()
+        .unwrap_or(0);
     if end == 0 {
         return Err(Error::malformed("no PT_LOAD segment has a byte"));
     }
-    if let Some(code) = segments.iter().find(|s| s.kind == PT_LOAD && s.flags & PF_X != 0 && s.memory_size > MAX_IMAGE) {
+    if let Some(code) = segments.iter().find(|s| s.kind == PT_LOAD && s.flags & PF_X != 0 && s.memory_size > MAX_IMAGE)
+    {
         let (size, address) = (code.memory_size, code.address);
-        return Err(Error::limit(format!("{size:#x} bytes of code at {address:#x} in one segment; at most {MAX_IMAGE:#x} are loaded")));
+        return Err(Error::limit(format!(
+            "{size:#x} bytes of code at {address:#x} in one segment; at most {MAX_IMAGE:#x} are loaded"
+        )));
     }
     // What is not in the file (`.bss`) takes no memory of the host before it is written.
-    let base =
-        memory.malloc(end, 0x1000, AllocationKind::CodeObject).within(|| format!("code object with {end} bytes of code and data"))?;
+    let base = memory
+        .malloc(end, 0x1000, AllocationKind::CodeObject)
+        .within(|| format!("code object with {end} bytes of code and data"))?;
     let loaded = fill(memory, image, &segments, base, (may_replay(flags), writes_all(target, flags)))
         .and_then(|code| Ok((symbols(image, base)?, code)));
     match loaded {
@@ -222,13 +238,20 @@ fn may_replay(flags: u32) -> bool {
     flags >> 8 & 1 != 0
 }
 
-/// Whether registers have error correction while the object runs, as they do unless it asks for a device without (`EF_AMDGPU_FEATURE_SRAMECC_V4`).
+/// Whether registers have error correction while the object runs, as they do unless it asks for a device without
+/// (`EF_AMDGPU_FEATURE_SRAMECC_V4`).
 fn writes_all(target: Target, flags: u32) -> bool {
     const OFF: u32 = 2;
     target.supports_sramecc() && flags >> 10 & 3 != OFF
 }
 
-fn fill(memory: &Memory, image: &[u8], segments: &[Segment], base: u64, (replay, writes_all): (bool, bool)) -> Result<Vec<CodeRange>> {
+fn fill(
+    memory: &Memory,
+    image: &[u8],
+    segments: &[Segment],
+    base: u64,
+    (replay, writes_all): (bool, bool),
+) -> Result<Vec<CodeRange>> {
     let mut code = Vec::new();
     for segment in segments.iter().filter(|segment| segment.kind == PT_LOAD) {
         if segment.file_size > segment.memory_size {

@@ -1,8 +1,9 @@
 //! Matrix instructions (MFMA): D = A * B + C on small dense matrices that are spread over the lanes of a wave.
 //!
-//! A has M rows and K columns, B has K rows and N columns, and there may be several independent blocks of them. How the elements lie in registers follows AMD's matrix
-//! instruction calculator. Products are added one after the other in the order of K, each rounded once to the accumulator's type; the hardware's own order of
-//! additions is not documented. EXEC is ignored.
+//! A has M rows and K columns, B has K rows and N columns, and there may be several independent blocks of them. How the
+//! elements lie in registers follows AMD's matrix instruction calculator. Products are added one after the other in the
+//! order of K, each rounded once to the accumulator's type; the hardware's own order of additions is not documented.
+//! EXEC is ignored.
 
 use wavetap_amdgpu::{NumberFormat, Opcode, OpcodeFlags, Operand, Reg, RegFile, Role};
 
@@ -51,8 +52,9 @@ impl Element {
     }
 }
 
-/// What of a single-precision number is multiplied in XF32: sign, exponent and 10 bits of the fraction; the other 13 are cut off. The ISA guide does not say how
-/// they get lost; that they are cut off has been measured on CDNA3 (P. Xie et al., "MMA-Sim", 2025). A NaN whose bits are among those stays one.
+/// What of a single-precision number is multiplied in XF32: sign, exponent and 10 bits of the fraction; the other 13
+/// are cut off. The ISA guide does not say how they get lost; that they are cut off has been measured on CDNA3 (P. Xie
+/// et al., "MMA-Sim", 2025). A NaN whose bits are among those stays one.
 fn xf32(bits: u32) -> u32 {
     let nan = f32::from_bits(bits).is_nan();
     bits & !0x1fff | if nan { 0x40_0000 } else { 0 }
@@ -153,7 +155,8 @@ pub(super) fn elements(core: &mut Core, op: &Op, role: Role, bits: usize) -> Ste
     let words = u16::from(operand.dwords);
     core.reading(op, reg.file, reg.first, words)?;
     if core.launch.strict {
-        let checked = core.wave.hazards.check_matrix_source(op, core.launch, Reg { dwords: operand.dwords, ..reg }, false);
+        let checked =
+            core.wave.hazards.check_matrix_source(op, core.launch, Reg { dwords: operand.dwords, ..reg }, false);
         core.passed(checked)?;
     }
     let file = core.file(reg.file);
@@ -186,7 +189,9 @@ fn run(core: &mut Core, op: &Op) -> Step {
     let fnuz = core.launch.target.fnuz_fp8();
     let a = elements(core, op, Role::Src0, shape.a.bits())?;
     let mut b = elements(core, op, Role::Src1, shape.b.bits())?;
-    let (Some(dst), Some(c)) = (op.dst, op.inst.operand(Role::Src2)) else { return undefined("a matrix instruction without accumulator") };
+    let (Some(dst), Some(c)) = (op.dst, op.inst.operand(Role::Src2)) else {
+        return undefined("a matrix instruction without accumulator");
+    };
     // In double precision BLGP negates A, B and C on the targets that have these bits.
     let negate = if shape.is_double() { modifiers.blgp } else { 0 };
     if !shape.is_double() && modifiers.blgp != 0 {
@@ -214,13 +219,19 @@ fn run(core: &mut Core, op: &Op) -> Step {
         let word = |n: usize| u64::from(old[index * words_each + n][lane]);
         let result = match shape.sum {
             Sum::F32 => u64::from(
-                pairs.fold(f32::from_bits(word(0) as u32), |sum, (x, y)| to_f32(fma_odd(x, y, f64::from(sum)), Round::Nearest)).to_bits(),
+                pairs
+                    .fold(f32::from_bits(word(0) as u32), |sum, (x, y)| {
+                        to_f32(fma_odd(x, y, f64::from(sum)), Round::Nearest)
+                    })
+                    .to_bits(),
             ),
             Sum::I32 => u64::from(pairs.fold(word(0) as u32, |sum, (x, y)| sum.wrapping_add((x * y) as i32 as u32))),
             Sum::F64 => {
                 let sign = |bit: u8| if negate >> bit & 1 != 0 { -1.0 } else { 1.0 };
                 pairs
-                    .fold(sign(2) * f64::from_bits(word(0) | word(1) << 32), |sum, (x, y)| (sign(0) * x).mul_add(sign(1) * y, sum))
+                    .fold(sign(2) * f64::from_bits(word(0) | word(1) << 32), |sum, (x, y)| {
+                        (sign(0) * x).mul_add(sign(1) * y, sum)
+                    })
                     .to_bits()
             }
         };
@@ -249,7 +260,9 @@ pub(super) fn accumulator(core: &mut Core, op: &Op, c: &Operand, words: u16) -> 
         None => {
             let double = op.matrix.is_some_and(Shape::is_double);
             match op.source(Role::Src2, if double { Ty::F64 } else { Ty::B32 }) {
-                Source::Const(bits) if double => Ok((0..words).map(|n| [(bits >> (32 * (n % 2))) as u32; LANES]).collect()),
+                Source::Const(bits) if double => {
+                    Ok((0..words).map(|n| [(bits >> (32 * (n % 2))) as u32; LANES]).collect())
+                }
                 Source::Const(bits) => Ok(vec![[bits as u32; LANES]; usize::from(words)]),
                 _ => undefined("a matrix instruction without accumulator"),
             }

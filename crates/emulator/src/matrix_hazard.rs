@@ -1,6 +1,8 @@
-//! Required wait states around matrix and dot-product instructions, which take many cycles and are not interlocked with everything that follows.
+//! Required wait states around matrix and dot-product instructions, which take many cycles and are not interlocked with
+//! everything that follows.
 //!
-//! The numbers depend on the passes an instruction takes (P) and on its kind; they are the ones LLVM's hazard recognizer inserts.
+//! The numbers depend on the passes an instruction takes (P) and on its kind; they are the ones LLVM's hazard
+//! recognizer inserts.
 
 use wavetap_amdgpu::{Reg, RegFile, WaitStates};
 
@@ -112,7 +114,13 @@ fn double_read(launch: &Launch, large: bool) -> u64 {
 
 impl MatrixHazards {
     pub(super) fn new() -> Self {
-        MatrixHazards { written: Vec::new(), read_as_c: Vec::new(), accum_write: Vec::new(), accum_read: Vec::new(), used: false }
+        MatrixHazards {
+            written: Vec::new(),
+            read_as_c: Vec::new(),
+            accum_write: Vec::new(),
+            accum_read: Vec::new(),
+            used: false,
+        }
     }
 
     /// Called before the first matrix or dot instruction is noted: most kernels have none.
@@ -136,7 +144,12 @@ impl MatrixHazards {
         if since == 0 || found >= states {
             return Ok(());
         }
-        stop(FaultKind::Hazard { rule, required: states as u32, found: found as u32, resource: register_name(file, index).into() })
+        stop(FaultKind::Hazard {
+            rule,
+            required: states as u32,
+            found: found as u32,
+            resource: register_name(file, index).into(),
+        })
     }
 
     /// A read by anything but a matrix instruction.
@@ -147,7 +160,14 @@ impl MatrixHazards {
         let at = slot(file, index);
         let memory = matches!(op.class, Class::Vmem | Class::Lds);
         if launch.wait_states == WaitStates::Gfx908 && memory {
-            Self::require(now, self.accum_read[at], 2, "v_accvgpr_read writes VGPR, memory instruction reads it", file, index)?;
+            Self::require(
+                now,
+                self.accum_read[at],
+                2,
+                "v_accvgpr_read writes VGPR, memory instruction reads it",
+                file,
+                index,
+            )?;
         }
         if launch.wait_states == WaitStates::Gfx908 && op.accum_read {
             Self::require(now, self.accum_write[at], 3, "v_accvgpr_write, then v_accvgpr_read", file, index)?;
@@ -167,7 +187,14 @@ impl MatrixHazards {
             (Kind::Sgemm, WaitStates::Gfx94x) => p + 2,
             _ => p + 3 + later(launch, p),
         };
-        Self::require(now, producer.time, states, "matrix or dot instruction writes register, another reads it", file, index)
+        Self::require(
+            now,
+            producer.time,
+            states,
+            "matrix or dot instruction writes register, another reads it",
+            file,
+            index,
+        )
     }
 
     /// A write by anything but a matrix instruction.
@@ -192,7 +219,14 @@ impl MatrixHazards {
             (Kind::Sgemm, WaitStates::Gfx94x) => p + 2,
             _ => p + 3 + later(launch, p),
         };
-        Self::require(now, producer.time, states, "matrix or dot instruction writes register, another overwrites it", file, index)?;
+        Self::require(
+            now,
+            producer.time,
+            states,
+            "matrix or dot instruction writes register, another overwrites it",
+            file,
+            index,
+        )?;
         let reader = self.read_as_c[at];
         let p = reader.passes;
         let states = match (reader.kind, rules(launch)) {
@@ -200,7 +234,14 @@ impl MatrixHazards {
             (_, WaitStates::Gfx908) => p.saturating_sub(3),
             _ => p - 1,
         };
-        Self::require(now, reader.time, states, "matrix instruction reads accumulator, another overwrites it", file, index)
+        Self::require(
+            now,
+            reader.time,
+            states,
+            "matrix instruction reads accumulator, another overwrites it",
+            file,
+            index,
+        )
     }
 
     /// A source of a matrix instruction; `accumulator` says that it is C.
@@ -303,7 +344,15 @@ impl MatrixHazards {
     }
 
     /// A write by an instruction of which [`MatrixHazards::notes`] says so.
-    pub(super) fn note_write(&mut self, op: &Op, launch: &Launch, now: u64, file: RegFile, index: u16, run: (u16, u16)) {
+    pub(super) fn note_write(
+        &mut self,
+        op: &Op,
+        launch: &Launch,
+        now: u64,
+        file: RegFile,
+        index: u16,
+        run: (u16, u16),
+    ) {
         let kind = kind_of(op);
         let accum_move = is_accum_move(op, launch);
         if file == RegFile::Scalar {
@@ -312,7 +361,8 @@ impl MatrixHazards {
         self.prepare();
         let at = slot(file, index);
         let passes = op.matrix.map_or(0, |shape| passes(op, shape, launch));
-        self.written[at] = if kind == Kind::None { NEVER } else { Access { time: now, passes, kind, first: run.0, count: run.1 } };
+        self.written[at] =
+            if kind == Kind::None { NEVER } else { Access { time: now, passes, kind, first: run.0, count: run.1 } };
         self.accum_write[at] = if accum_move && op.accum_write { now } else { 0 };
         self.accum_read[at] = if accum_move && op.accum_read { now } else { 0 };
     }

@@ -1,7 +1,8 @@
 //! Device memory: allocations with gaps between them, and host memory that is mapped in.
 //!
-//! Workgroups may run on several threads and share it, as they do on a GPU: [`View`] reads and writes through a shared reference. Aligned accesses of 4 and 8
-//! bytes are indivisible; stores release and loads acquire, so that what a wave stores before a flag is there for who has seen the flag.
+//! Workgroups may run on several threads and share it, as they do on a GPU: [`View`] reads and writes through a shared
+//! reference. Aligned accesses of 4 and 8 bytes are indivisible; stores release and loads acquire, so that what a wave
+//! stores before a flag is there for who has seen the flag.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
@@ -62,7 +63,8 @@ pub(super) struct Memory {
     shared: Option<(Arc<MmapRegion>, usize)>,
     /// Held during atomics that the host has no instruction for.
     odd_atomics: Mutex<()>,
-    /// The emulator's own allocations that are not used now, with their sizes: dispatches take the same ones again and again.
+    /// The emulator's own allocations that are not used now, with their sizes: dispatches take the same ones again and
+    /// again.
     kept: Vec<(u64, u64)>,
 }
 
@@ -81,7 +83,13 @@ impl Memory {
 
     /// For reading and writing.
     pub(super) fn view(&self) -> View<'_> {
-        View { memory: self, recent: Cell::new(0), to_page: false, overruns: Cell::new(false), overrun: Cell::new(None) }
+        View {
+            memory: self,
+            recent: Cell::new(0),
+            to_page: false,
+            overruns: Cell::new(false),
+            overrun: Cell::new(None),
+        }
     }
 
     /// For kernels, which may go on to the end of an allocation's last page unless the bounds are exact.
@@ -108,11 +116,16 @@ impl Memory {
 
     pub(super) fn malloc(&mut self, size: u64, align: u64, kind: AllocationKind) -> Result<u64> {
         if align > 1 << 30 || !align.max(1).is_power_of_two() {
-            return Err(Error::unsupported(format!("allocation alignment {align}: a power of two up to 2^30 expected")));
+            return Err(Error::unsupported(format!(
+                "allocation alignment {align}: a power of two up to 2^30 expected"
+            )));
         }
         let size = size.max(1);
         if size > MAX_TOTAL || self.total + size > MAX_TOTAL {
-            return Err(Error::limit(format!("device memory: {size} bytes wanted, {} of {MAX_TOTAL} in use", self.total)));
+            return Err(Error::limit(format!(
+                "device memory: {size} bytes wanted, {} of {MAX_TOTAL} in use",
+                self.total
+            )));
         }
         let room = if kind == AllocationKind::Device { align_up(size, PAGE) } else { size };
         let address = align_up(self.next, align.max(MIN_ALIGN));
@@ -129,9 +142,12 @@ impl Memory {
     /// Zeroed memory of the host.
     fn storage(&mut self, size: u64) -> Result<Storage> {
         let map = |size: usize| {
-            MmapRegion::new(size).map(Arc::new).map_err(|error| Error::limit(format!("device memory: the host gives none: {error}")))
+            MmapRegion::new(size)
+                .map(Arc::new)
+                .map_err(|error| Error::limit(format!("device memory: the host gives none: {error}")))
         };
-        let length = usize::try_from(size).map_err(|_| Error::limit("device memory: allocation too large for this machine"))?;
+        let length =
+            usize::try_from(size).map_err(|_| Error::limit("device memory: allocation too large for this machine"))?;
         if size > SMALL {
             return Ok(Storage::Owned(map(length)?, 0));
         }
@@ -145,9 +161,12 @@ impl Memory {
     }
 
     pub(super) fn register(&mut self, memory: Box<dyn ForeignMemory>, address: u64, size: u64) -> Result<()> {
-        let end =
-            address.checked_add(size).filter(|_| size > 0).ok_or_else(|| Error::unsupported("empty or wrapping range of host memory"))?;
-        if self.blocks.iter().any(|b| b.allocation.address < end && address < b.allocation.address + b.allocation.size) {
+        let end = address
+            .checked_add(size)
+            .filter(|_| size > 0)
+            .ok_or_else(|| Error::unsupported("empty or wrapping range of host memory"))?;
+        if self.blocks.iter().any(|b| b.allocation.address < end && address < b.allocation.address + b.allocation.size)
+        {
             return Err(Error::unsupported(format!("host memory {address:#x}..{end:#x} is mapped already")));
         }
         let storage = Storage::Foreign(Mutex::new(memory));
@@ -244,7 +263,14 @@ impl<'m> View<'m> {
         }
         if !self.overruns.replace(true) {
             let place = CodeAddress { object: ObjectId(0), address: 0 };
-            self.overrun.set(Some(Overrun { place, instruction: "".into(), address, size: size as u32, access, allocation }));
+            self.overrun.set(Some(Overrun {
+                place,
+                instruction: "".into(),
+                address,
+                size: size as u32,
+                access,
+                allocation,
+            }));
         }
         Some(block)
     }
@@ -273,12 +299,19 @@ impl<'m> View<'m> {
     }
 
     /// Reads bytes that must lie within one allocation.
-    pub(super) fn read(&self, address: u64, into: &mut [u8], access: MemoryAccess) -> std::result::Result<(), FaultKind> {
+    pub(super) fn read(
+        &self,
+        address: u64,
+        into: &mut [u8],
+        access: MemoryAccess,
+    ) -> std::result::Result<(), FaultKind> {
         let found = self.find(address, into.len() as u64).or_else(|| self.in_last_page(address, into.len(), access));
         let Some(block) = found else { return Err(self.violation(address, into.len(), access)) };
         let offset = address - block.allocation.address;
         match &block.storage {
-            Storage::Owned(..) => Span::with(block, offset, into.len()).and_then(|span| span.read(offset as usize, into)),
+            Storage::Owned(..) => {
+                Span::with(block, offset, into.len()).and_then(|span| span.read(offset as usize, into))
+            }
             Storage::Foreign(memory) => {
                 memory.lock().unwrap_or_else(PoisonError::into_inner).read(offset, into);
                 Some(())
@@ -292,7 +325,9 @@ impl<'m> View<'m> {
         let block = self.writable(address, from.len(), access)?;
         let offset = address - block.allocation.address;
         match &block.storage {
-            Storage::Owned(..) => Span::with(block, offset, from.len()).and_then(|span| span.write(offset as usize, from)),
+            Storage::Owned(..) => {
+                Span::with(block, offset, from.len()).and_then(|span| span.write(offset as usize, from))
+            }
             Storage::Foreign(memory) => {
                 memory.lock().unwrap_or_else(PoisonError::into_inner).write(offset, from);
                 Some(())
@@ -302,7 +337,12 @@ impl<'m> View<'m> {
     }
 
     /// Replaces the `size` bytes (1 to 8) at an address by what `f` makes of them, in one step; gives what they were.
-    pub(super) fn update(&self, address: u64, size: usize, f: impl Fn(u64) -> u64) -> std::result::Result<u64, FaultKind> {
+    pub(super) fn update(
+        &self,
+        address: u64,
+        size: usize,
+        f: impl Fn(u64) -> u64,
+    ) -> std::result::Result<u64, FaultKind> {
         const ACCESS: MemoryAccess = MemoryAccess::Atomic;
         let block = self.writable(address, size, ACCESS)?;
         let offset = address - block.allocation.address;
@@ -480,7 +520,9 @@ impl<'m> Span<'m> {
     pub(super) fn write(&self, at: usize, from: &[u8]) -> Option<()> {
         match *from {
             [a, b, c, d] if at.is_multiple_of(4) => self.store32(at, u32::from_le_bytes([a, b, c, d])),
-            [a, b, c, d, e, f, g, h] if at.is_multiple_of(8) => self.store64(at, u64::from_le_bytes([a, b, c, d, e, f, g, h])),
+            [a, b, c, d, e, f, g, h] if at.is_multiple_of(8) => {
+                self.store64(at, u64::from_le_bytes([a, b, c, d, e, f, g, h]))
+            }
             _ => self.copy_in(at, from),
         }
     }
@@ -546,16 +588,23 @@ mod tests {
                 assert_eq!((span.load32(at), span.store32(at, !0)), (None, None), "{at}");
             }
         }
-        assert_eq!((span.load_rows(0, &mut [[0; LANES]], LANES), span.store_rows(0, &[Box::default()], LANES)), (None, None));
+        assert_eq!(
+            (span.load_rows(0, &mut [[0; LANES]], LANES), span.store_rows(0, &[Box::default()], LANES)),
+            (None, None)
+        );
         assert_eq!([0, 8, 16, 18].map(|at| span.load32(at)), before);
         assert!(view.update(address + 20, 4, |old| old).is_err() && view.update(address, 8, |old| old + 1).is_ok());
-        assert!(view.read(address + 20, &mut [0; 4], MemoryAccess::Load).is_err() && view.check_store(address + 22, 1).is_err());
+        assert!(
+            view.read(address + 20, &mut [0; 4], MemoryAccess::Load).is_err()
+                && view.check_store(address + 22, 1).is_err()
+        );
     }
 
     #[test]
     fn small_allocations_are_apart_and_zero() {
         let mut memory = Memory::new();
-        let addresses: Vec<u64> = (0..200).map(|n| memory.malloc(n * 333 + 1, 256, AllocationKind::Device).expect("memory")).collect();
+        let addresses: Vec<u64> =
+            (0..200).map(|n| memory.malloc(n * 333 + 1, 256, AllocationKind::Device).expect("memory")).collect();
         for (n, address) in addresses.iter().enumerate() {
             let mut bytes = vec![1; n * 333 + 1];
             memory.view().read(*address, &mut bytes, MemoryAccess::Load).expect("all of it");

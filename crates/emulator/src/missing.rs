@@ -12,7 +12,10 @@ const REASONS: &[(&[&str], &str)] = &[
         &["image_", "exp", "v_interp_", "lds_param_load", "ds_param_load", "ds_bvh_", "v_screen_partition_4se_b32"],
         "graphics: depth comparisons, packed and multi-sampled images, exports, attributes, ray tracing",
     ),
-    (&["lds_direct_load", "ds_direct_load"], "loads of LDS at M0 that run beside the vector ALU and have a wait of their own"),
+    (
+        &["lds_direct_load", "ds_direct_load"],
+        "loads of LDS at M0 that run beside the vector ALU and have a wait of their own",
+    ),
     (
         &[
             "tbuffer_load_format_d16_",
@@ -33,10 +36,14 @@ const REASONS: &[(&[&str], &str)] = &[
         "resources that the driver shares out between dispatches, and the order of waves of a pipeline",
     ),
     (&["s_rfe_"], "returns from a trap handler, of which there is none"),
-    (&["s_dcache_discard"], "throws away what scalar stores have not written back: what is left of it depends on the cache"),
+    (
+        &["s_dcache_discard"],
+        "throws away what scalar stores have not written back: what is left of it depends on the cache",
+    ),
     (
         &["v_swmmac_"],
-        "sparse matrices of gfx1250: its guide says in two ways which numbers of B are chosen, and AMD's emulator has a third",
+        "sparse matrices of gfx1250: its guide says in two ways which numbers of B are chosen, and AMD's emulator has \
+            a third",
     ),
     (&["v_mfma_ld_scale_", "v_wmma_ld_scale"], "the first half of a matrix instruction with scales, alone"),
     (
@@ -46,7 +53,8 @@ const REASONS: &[(&[&str], &str)] = &[
     (&["v_cvt_sr_pk_", "v_cvt_sr_bf8_f16", "v_cvt_sr_fp8_f16"], "which of the random bits are added is not documented"),
     (
         &["ds_load_tr", "global_load_tr"],
-        "loads that transpose numbers of 4, 6 and 8 bits, and those of gfx12 in wave64: which lane gets which is not documented exactly",
+        "loads that transpose numbers of 4, 6 and 8 bits, and those of gfx12 in wave64: which lane gets which is not \
+            documented exactly",
     ),
     (
         &[
@@ -64,8 +72,8 @@ const REASONS: &[(&[&str], &str)] = &[
     (&["flat_load_monitor_", "global_load_monitor_"], "loads that watch an address"),
 ];
 
-/// The operations of a target that the emulator does not know the meaning of, each once, by name, with the reason. A target whose code is not run at all
-/// ([`Target::emulated`]) has a list as well.
+/// The operations of a target that the emulator does not know the meaning of, each once, by name, with the reason. A
+/// target whose code is not run at all ([`Target::emulated`]) has a list as well.
 ///
 /// ```
 /// use wavetap_emulator::missing;
@@ -124,8 +132,11 @@ mod tests {
                 }
             }
         }
-        let needless: Vec<_> =
-            REASONS.iter().flat_map(|(beginnings, _)| *beginnings).filter(|beginning| !used.contains(*beginning)).collect();
+        let needless: Vec<_> = REASONS
+            .iter()
+            .flat_map(|(beginnings, _)| *beginnings)
+            .filter(|beginning| !used.contains(*beginning))
+            .collect();
         assert!(needless.is_empty(), "nothing begins with {needless:?}");
     }
 }

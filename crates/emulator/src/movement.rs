@@ -34,8 +34,9 @@ fn source(core: &mut Core, op: &Op, role: Role) -> Step<Lanes> {
     core.lanes(op, source, Ty::B32, 0)
 }
 
-/// Fetches from the lanes that `from` gives. What an inactive lane has is fetched only with FI (`op_sel[0]`); without it, BOUND_CTRL (`op_sel[1]`) says that 0
-/// takes its place, or else the destination stays (RDNA ISA guides, "V_PERMLANE16_B32").
+/// Fetches from the lanes that `from` gives. What an inactive lane has is fetched only with FI (`op_sel[0]`); without
+/// it, BOUND_CTRL (`op_sel[1]`) says that 0 takes its place, or else the destination stays (RDNA ISA guides,
+/// "V_PERMLANE16_B32").
 fn fetch(core: &mut Core, op: &Op, from: impl Fn(usize) -> usize) -> Step {
     let values = read(core, op, register(op, Role::Src0)?)?;
     let (fetch_inactive, bound) = (op.inst.modifiers.op_sel & 1 != 0, op.inst.modifiers.op_sel & 2 != 0);
@@ -72,7 +73,8 @@ fn row_permute_each(core: &mut Core, op: &Op, other: bool) -> Step {
     fetch(core, op, |lane| in_row(lane, select[lane] as usize, other))
 }
 
-/// `v_permlane64_b32`: exchanges the halves of a wave of 64 lanes, inactive ones included, and does nothing to one of 32.
+/// `v_permlane64_b32`: exchanges the halves of a wave of 64 lanes, inactive ones included, and does nothing to one of
+/// 32.
 fn exchange_halves(core: &mut Core, op: &Op) -> Step {
     if op.inst.wave_size != 64 {
         return Ok(());
@@ -83,7 +85,8 @@ fn exchange_halves(core: &mut Core, op: &Op) -> Step {
     write(core, op, register(op, Role::Vdst)?, &moved, mask)
 }
 
-/// `v_permlane16_swap` and `v_permlane32_swap`: the upper rows of each pair of rows of the first register change places with the lower ones of the second.
+/// `v_permlane16_swap` and `v_permlane32_swap`: the upper rows of each pair of rows of the first register change places
+/// with the lower ones of the second.
 fn swap_rows(core: &mut Core, op: &Op, row: usize) -> Step {
     let lanes = usize::from(op.inst.wave_size);
     if core.wave.exec().count_ones() as usize != lanes {
@@ -99,7 +102,8 @@ fn swap_rows(core: &mut Core, op: &Op, row: usize) -> Step {
     write(core, op, second, &b, mask)
 }
 
-/// The groups of lanes of gfx1250's permutations: the first lane of a lane's group, the lane's place in it, and the group's width.
+/// The groups of lanes of gfx1250's permutations: the first lane of a lane's group, the lane's place in it, and the
+/// group's width.
 fn group(lane: usize, width: u64) -> (usize, usize, usize) {
     let width = width as usize;
     (lane / width * width, lane % width, width)
@@ -113,8 +117,8 @@ fn group_width(core: &mut Core, op: &Op, role: Role) -> Step<u64> {
     undefined(format!("groups of {width} lanes"))
 }
 
-/// Permutations within groups: `from` gives the lane to fetch from, active or not, by the group's first lane, the own place in it, the group's width and the
-/// selecting scalar.
+/// Permutations within groups: `from` gives the lane to fetch from, active or not, by the group's first lane, the own
+/// place in it, the group's width and the selecting scalar.
 fn group_permute(core: &mut Core, op: &Op, from: fn(usize, usize, usize, usize) -> usize) -> Step {
     let width = group_width(core, op, Role::Src2)?;
     let select = source(core, op, Role::Src1)?[0] as u32 as usize;
@@ -184,7 +188,8 @@ fn swap_relative(core: &mut Core, op: &Op) -> Step {
 /// `v_swap_b16`: two halves of registers.
 fn swap_halves(core: &mut Core, op: &Op) -> Step {
     let (first, second) = (register(op, Role::Vdst)?, register(op, Role::Src0)?);
-    let shift = |role: Role| if op.inst.operand(role).is_some_and(|operand| operand.half == Half::High) { 16 } else { 0 };
+    let shift =
+        |role: Role| if op.inst.operand(role).is_some_and(|operand| operand.half == Half::High) { 16 } else { 0 };
     let (x, y) = (shift(Role::Vdst), shift(Role::Src0));
     let (a, b) = (read(core, op, first)?, read(core, op, second)?);
     core.writing(op, RegFile::Vector, first, 1)?;

@@ -139,13 +139,17 @@ fn is_plain(variant: &Variant, class: Class) -> bool {
     kind && variant.branch == Branch::None
 }
 
-/// Whether there are instructions of this operation that the trace counts. The list, with that of `classify_site`, is the emulator's own on purpose: it is
-/// what the counters are compared with.
+/// Whether there are instructions of this operation that the trace counts. The list, with that of `classify_site`, is
+/// the emulator's own on purpose: it is what the counters are compared with.
 fn may_be_site(variant: &Variant) -> bool {
     use MaskOp as M;
     let mask = variant.opcode.mask().map(|mask| mask.operation);
-    let narrows =
-        matches!(mask, Some(M::And | M::Andn2 | M::AndSaveexec | M::Andn1Saveexec | M::Andn2Saveexec | M::Andn1Wrexec | M::Andn2Wrexec));
+    let narrows = matches!(
+        mask,
+        Some(
+            M::And | M::Andn2 | M::AndSaveexec | M::Andn1Saveexec | M::Andn2Saveexec | M::Andn1Wrexec | M::Andn2Wrexec
+        )
+    );
     let branches = matches!(variant.branch, Branch::Conditional(condition) if condition != Condition::Debug);
     narrows || branches || variant.opcode.is_any(OpcodeFlags::CMPX)
 }

@@ -1,8 +1,9 @@
-//! A decoded instruction made ready to run: its meaning found by name once, operands resolved, its role in traces and rules known.
+//! A decoded instruction made ready to run: its meaning found by name once, operands resolved, its role in traces and
+//! rules known.
 
 use wavetap_amdgpu::{
-    Condition, Counter, Counters, Half, Inst, Modifier, Opcode, OpcodeFlags, Operand, Reg, RegFile, Role, Target, Value, ValueType,
-    VgprMsb, WaitCount, issued, scalar, wait_count,
+    Condition, Counter, Counters, Half, Inst, Modifier, Opcode, OpcodeFlags, Operand, Reg, RegFile, Role, Target,
+    Value, ValueType, VgprMsb, WaitCount, issued, scalar, wait_count,
 };
 
 use super::core::{Core, Step};
@@ -12,8 +13,8 @@ use super::loader::ObjectId;
 use super::named::Named;
 use super::undefined::Rule;
 
-/// How the bits of a vector operand are understood. The `F` types flush denormals as MODE says, the `B` types never do; negate and absolute value act on
-/// the sign bit of either.
+/// How the bits of a vector operand are understood. The `F` types flush denormals as MODE says, the `B` types never do;
+/// negate and absolute value act on the sign bit of either.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ty {
     None,
@@ -99,7 +100,8 @@ pub(super) enum Semantics {
         f: &'static dyn Comparison,
         ty: Ty,
     },
-    /// Packed 16-bit: one function for either half. `short`: the two-operand encoding, which has no selection of halves.
+    /// Packed 16-bit: one function for either half. `short`: the two-operand encoding, which has no selection of
+    /// halves.
     Packed {
         f: &'static dyn Operation,
         float: bool,
@@ -231,9 +233,10 @@ pub(super) struct Op {
     pub unknown: Rule,
     /// The operations of an instruction that is two.
     pub pair: Option<Box<[Op; 2]>>,
-    /// How many instructions from this one on are plain and follow each other, in the list of those decoded, too. All that a plain one does is to change
-    /// registers and memory: the next instruction follows it, the wave goes on, it counts for no [`Site`], and it does not ask for the time. The worker that
-    /// runs such instructions in a row asserts it.
+    /// How many instructions from this one on are plain and follow each other, in the list of those decoded, too. All
+    /// that a plain one does is to change registers and memory: the next instruction follows it, the wave goes on, it
+    /// counts for no [`Site`], and it does not ask for the time. The worker that runs such instructions in a row
+    /// asserts it.
     pub plain: u32,
     /// For the short way of a vector instruction.
     pub quick: Option<Box<super::vector_fast::Quick>>,
@@ -297,7 +300,9 @@ pub(super) fn source(operand: &Operand, ty: Ty, signed64: bool) -> Source {
             constant(value, Ty::B32, false).map_or(Source::None, |bits| Source::Const(bits >> 16))
         }
         // The high half of a double, also where its bits are taken as they are.
-        Value::Literal(bits) if operand.ty == ValueType::F64 && ty.dwords() == 2 => Source::Const(u64::from(bits) << 32),
+        Value::Literal(bits) if operand.ty == ValueType::F64 && ty.dwords() == 2 => {
+            Source::Const(u64::from(bits) << 32)
+        }
         other => constant(other, ty, signed64).map_or(Source::None, Source::Const),
     }
 }
@@ -305,11 +310,13 @@ pub(super) fn source(operand: &Operand, ty: Ty, signed64: bool) -> Source {
 impl Op {
     /// Whether it is one of those that a wave may pass over (MODE.vskip).
     pub(super) fn is_vector(&self) -> bool {
-        matches!(self.class, Class::Valu | Class::Vmem | Class::Lds) || self.inst.variant.encoding == wavetap_amdgpu::Encoding::Exp
+        matches!(self.class, Class::Valu | Class::Vmem | Class::Lds)
+            || self.inst.variant.encoding == wavetap_amdgpu::Encoding::Exp
     }
 
-    /// With error correction of registers, a load of a half writes all of its register (CDNA5 ISA guide, D16 loads: "fill the unused portion with zero";
-    /// LLVM's `d16PreservesUnusedBits` says as much of gfx9, though not what is left).
+    /// With error correction of registers, a load of a half writes all of its register (CDNA5 ISA guide, D16 loads:
+    /// "fill the unused portion with zero"; LLVM's `d16PreservesUnusedBits` says as much of gfx9, though not what is
+    /// left).
     pub(super) fn write_all(&mut self) {
         if matches!(self.semantics, Semantics::Load { d16: Some(_), .. }) {
             (self.clears, self.data_half) = (true, Half::Whole);
@@ -389,7 +396,8 @@ impl Op {
         let (run, global) = super::global_fast::faster(target, run, &semantics, &inst);
         let site = if named.may_be_site { classify_site(&inst) } else { Site::None };
         let modifiers = inst.modifiers;
-        let partial = modifiers.sdwa.is_some_and(|s| s.dst_sel != 6) || (class == Class::Valu && modifiers.op_sel & 8 != 0);
+        let partial =
+            modifiers.sdwa.is_some_and(|s| s.dst_sel != 6) || (class == Class::Valu && modifiers.op_sel & 8 != 0);
         let next = pc + u64::from(inst.size);
         let slots = match inst.operands.first().map(|operand| operand.value) {
             Some(Value::Imm(count)) if opcode == Opcode::S_NOP => (count as u8 & 0xf) + 1,
@@ -480,11 +488,14 @@ fn data_half(target: Target, class: Class, semantics: &Semantics) -> Half {
     }
 }
 
-/// Which instructions the trace counts. This list is the emulator's own on purpose: it is what the counters are compared with.
+/// Which instructions the trace counts. This list is the emulator's own on purpose: it is what the counters are
+/// compared with.
 fn classify_site(inst: &Inst) -> Site {
     let is_exec = |role: Role| {
         inst.operand(role).and_then(Operand::reg).is_some_and(|reg| {
-            reg.file == RegFile::Scalar && reg.first == scalar::EXEC && u32::from(reg.dwords) * 32 == u32::from(inst.wave_size)
+            reg.file == RegFile::Scalar
+                && reg.first == scalar::EXEC
+                && u32::from(reg.dwords) * 32 == u32::from(inst.wave_size)
         })
     };
     let exec_site = match inst.opcode() {

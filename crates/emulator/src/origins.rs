@@ -1,18 +1,23 @@
-//! What waits really waited for, and from where the values in registers came: an oracle for whoever works that out from the code alone.
+//! What waits really waited for, and from where the values in registers came: an oracle for whoever works that out from
+//! the code alone.
 //!
-//! Off unless [`super::Options::origins`] asks for it. Each register of a wave has, dword by dword and lane by lane, the instruction that wrote it last; each counter
-//! the operations that were issued and that no wait has forced to be complete. Memory here is the slowest that the architecture allows: nothing is ever complete
-//! before a wait proves it. Which registers an instruction uses is what the tables say; in the strict mode also what it was seen to do.
+//! Off unless [`super::Options::origins`] asks for it. Each register of a wave has, dword by dword and lane by lane,
+//! the instruction that wrote it last; each counter the operations that were issued and that no wait has forced to be
+//! complete. Memory here is the slowest that the architecture allows: nothing is ever complete before a wait proves it.
+//! Which registers an instruction uses is what the tables say; in the strict mode also what it was seen to do.
 //!
-//! Places are told as the function sees them that is running: an instruction of its own, one that a function executed which it called, or one from before it was called.
-//! A function ends where control comes back to behind its call; what it jumps to otherwise counts as itself.
+//! Places are told as the function sees them that is running: an instruction of its own, one that a function executed
+//! which it called, or one from before it was called. A function ends where control comes back to behind its call; what
+//! it jumps to otherwise counts as itself.
 
 use std::collections::BTreeMap;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::{SmallVec, smallvec};
 
-use wavetap_amdgpu::{Branch, Counter, Encoding, Flags, Half, Inst, Memory, Opcode, OpcodeFlags, Reg, RegFile, Role, Value, scalar};
+use wavetap_amdgpu::{
+    Branch, Counter, Encoding, Flags, Half, Inst, Memory, Opcode, OpcodeFlags, Reg, RegFile, Role, Value, scalar,
+};
 
 use super::code::Code;
 use super::core::{LANES, Wave, active};
@@ -44,11 +49,13 @@ pub struct WaitOrigins {
     pub executions: u64,
     /// Operations that it forces to be complete, with the executions in which they were outstanding.
     pub forced: BTreeMap<Origin, u64>,
-    /// Operations of which it forces some, but nobody can say which: they complete in any order, or in orders of their own.
+    /// Operations of which it forces some, but nobody can say which: they complete in any order, or in orders of their
+    /// own.
     pub possible: BTreeMap<Origin, u64>,
 }
 
-/// Where the values of one dword of a register came from that an instruction has read, with how often (a vector register counts once for each writer of its lanes).
+/// Where the values of one dword of a register came from that an instruction has read, with how often (a vector
+/// register counts once for each writer of its lanes).
 pub type ValueOrigins = BTreeMap<Origin, u64>;
 
 /// What a dispatch waited for and where its values came from.
@@ -96,7 +103,8 @@ struct InFlight {
     order: Option<Order>,
 }
 
-/// What operations of a counter complete in order with: those of vector memory, stores that may be of scratch, of LDS, of GDS.
+/// What operations of a counter complete in order with: those of vector memory, stores that may be of scratch, of LDS,
+/// of GDS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Order {
     Memory,
@@ -238,7 +246,10 @@ fn is_across(inst: &Inst) -> bool {
 impl Facts {
     fn of(op: &Op) -> Facts {
         let inst = &op.inst;
-        let halves = inst.operands.iter().any(|operand| operand.access != wavetap_amdgpu::Access::Read && operand.half != Half::Whole);
+        let halves = inst
+            .operands
+            .iter()
+            .any(|operand| operand.access != wavetap_amdgpu::Access::Read && operand.half != Half::Whole);
         let sdwa = inst.modifiers.sdwa.is_some_and(|sdwa| sdwa.dst_sel != 6);
         let mut orders = [None; COUNTERS];
         for counter in Counter::ALL {
@@ -255,7 +266,8 @@ impl Facts {
     }
 }
 
-/// With which operations of a counter an operation completes in order: none where it may be done before older ones, or after younger ones of any kind.
+/// With which operations of a counter an operation completes in order: none where it may be done before older ones, or
+/// after younger ones of any kind.
 fn order(op: &Op, counter: Counter) -> Option<Order> {
     let inst = &op.inst;
     let memory = inst.variant.memory;
@@ -266,7 +278,9 @@ fn order(op: &Op, counter: Counter) -> Option<Order> {
         Class::Vmem if memory == Memory::Flat && !op.flat_in_order => None,
         Class::Vmem if local => Some(Order::Lds),
         Class::Vmem => match counter {
-            Counter::Vs | Counter::Store if !matches!(memory, Memory::Global | Memory::Image) => Some(Order::OtherStores),
+            Counter::Vs | Counter::Store if !matches!(memory, Memory::Global | Memory::Image) => {
+                Some(Order::OtherStores)
+            }
             _ => Some(Order::Memory),
         },
         Class::Lds if inst.modifiers.gds => Some(Order::Gds),
@@ -395,7 +409,8 @@ impl OriginBook {
             match place {
                 SCALAR.. => sets.push(origins.scalars[usize::from(place - SCALAR)]),
                 _ => {
-                    let (file, at) = if place >= ACCUM { (&origins.accums, place - ACCUM) } else { (&origins.vectors, place) };
+                    let (file, at) =
+                        if place >= ACCUM { (&origins.accums, place - ACCUM) } else { (&origins.vectors, place) };
                     let Some(lanes) = file.get(usize::from(at)) else { continue };
                     let mut last = None;
                     for lane in active(read) {
@@ -436,7 +451,8 @@ impl OriginBook {
                 origins.scalars[usize::from(place - SCALAR)] = whole;
                 continue;
             }
-            let (file, at) = if place >= ACCUM { (&mut origins.accums, place - ACCUM) } else { (&mut origins.vectors, place) };
+            let (file, at) =
+                if place >= ACCUM { (&mut origins.accums, place - ACCUM) } else { (&mut origins.vectors, place) };
             let Some(cells) = file.get_mut(usize::from(at)) else { continue };
             for lane in active(lanes) {
                 cells[lane] = if facts.partial { self.joined(cells[lane], event) } else { whole };

@@ -142,7 +142,8 @@ fn pack_move(core: &mut Core, op: &Op) -> Step {
         }
     }
     let select = |at: u8| 32 * u32::from(modifiers.op_sel >> at & 1);
-    let values = std::array::from_fn(|lane| (all[0][lane] >> select(0) & 0xffff_ffff) | (all[1][lane] >> select(1)) << 32);
+    let values =
+        std::array::from_fn(|lane| (all[0][lane] >> select(0) & 0xffff_ffff) | (all[1][lane] >> select(1)) << 32);
     let Some(dst) = op.dst else { return undefined("no destination") };
     let mask = core.wave.exec();
     core.set_lanes(op, dst.first, true, &values, mask)
@@ -168,10 +169,13 @@ fn mixed(core: &mut Core, op: &Op, result: Mixed, fused: bool, short: Short) -> 
     let modifiers = op.inst.modifiers;
     if short == Short::Brain {
         let env = core.wave.env;
-        // As for pairs of bfloat16; and a denormal of it is one of single precision, so that of those, too, it is not clear which are flushed.
+        // As for pairs of bfloat16; and a denormal of it is one of single precision, so that of those, too, it is not
+        // clear which are flushed.
         let flushes = env.flush_in64 || env.flush_out64 || env.flush_in32 || env.flush_out32;
         if flushes || env.round64 != Round::Nearest || (modifiers.clamp && result != Mixed::Single) {
-            return undefined("bfloat16 with clamping, or under a MODE that flushes or rounds otherwise than to nearest");
+            return undefined(
+                "bfloat16 with clamping, or under a MODE that flushes or rounds otherwise than to nearest",
+            );
         }
     }
     let mut all = [[0.0_f64; LANES]; 3];
@@ -217,7 +221,8 @@ fn mixed(core: &mut Core, op: &Op, result: Mixed, fused: bool, short: Short) -> 
     for lane in active(mask) {
         let (a, b, c) = (all[0][lane], all[1][lane], all[2][lane]);
         let clamp = |value: f64| if modifiers.clamp { clamped(&env, value) } else { value };
-        // Of the direction only the sign of an exact zero depends. The product of two single-precision numbers is exact.
+        // Of the direction only the sign of an exact zero depends. The product of two single-precision numbers is
+        // exact.
         let round = if result == Mixed::Single { env.round32 } else { env.round64 };
         let exact = if fused {
             float::sum_odd(a * b, c, round)
@@ -278,7 +283,11 @@ pub(super) fn meaning(opcode: Opcode) -> Option<Meaning> {
         Opcode::V_PK_FMA_F16 => half(|e, s| vector_float::fma16(e, s[0], s[1], s[2]), true),
         Opcode::V_PK_FMAC_F16 => (
             run_packed,
-            Semantics::Packed { f: operation(|e: &Env, s: &[u64; 4]| vector_float::fma16(e, s[0], s[1], s[2])), float: true, short: true },
+            Semantics::Packed {
+                f: operation(|e: &Env, s: &[u64; 4]| vector_float::fma16(e, s[0], s[1], s[2])),
+                float: true,
+                short: true,
+            },
         ),
         _ if of_halves(opcode).is_some() => {
             let f = vector_float::lane_fn(of_halves(opcode)?)?;
@@ -286,10 +295,14 @@ pub(super) fn meaning(opcode: Opcode) -> Option<Meaning> {
         }
         Opcode::V_PK_ADD_I16 => half(|e, s| saturate(e, i32::from(ih(s[0])) + i32::from(ih(s[1]))), false),
         Opcode::V_PK_SUB_I16 => half(|e, s| saturate(e, i32::from(ih(s[0])) - i32::from(ih(s[1]))), false),
-        Opcode::V_PK_MAD_I16 => half(|e, s| saturate(e, i32::from(ih(s[0])) * i32::from(ih(s[1])) + i32::from(ih(s[2]))), false),
+        Opcode::V_PK_MAD_I16 => {
+            half(|e, s| saturate(e, i32::from(ih(s[0])) * i32::from(ih(s[1])) + i32::from(ih(s[2]))), false)
+        }
         Opcode::V_PK_ADD_U16 => half(|e, s| saturate_unsigned(e, i64::from(h(s[0])) + i64::from(h(s[1]))), false),
         Opcode::V_PK_SUB_U16 => half(|e, s| saturate_unsigned(e, i64::from(h(s[0])) - i64::from(h(s[1]))), false),
-        Opcode::V_PK_MAD_U16 => half(|e, s| saturate_unsigned(e, i64::from(h(s[0])) * i64::from(h(s[1])) + i64::from(h(s[2]))), false),
+        Opcode::V_PK_MAD_U16 => {
+            half(|e, s| saturate_unsigned(e, i64::from(h(s[0])) * i64::from(h(s[1])) + i64::from(h(s[2]))), false)
+        }
         Opcode::V_PK_MUL_LO_U16 => half(|_, s| u64::from(h(s[0]).wrapping_mul(h(s[1]))), false),
         Opcode::V_PK_LSHLREV_B16 => half(|_, s| u64::from(h(s[1]) << (s[0] & 15)), false),
         Opcode::V_PK_LSHRREV_B16 => half(|_, s| u64::from(h(s[1]) >> (s[0] & 15)), false),
@@ -298,17 +311,27 @@ pub(super) fn meaning(opcode: Opcode) -> Option<Meaning> {
         Opcode::V_PK_MIN_I16 => half(|_, s| u64::from(ih(s[0]).min(ih(s[1])) as u16), false),
         Opcode::V_PK_MAX_U16 => half(|_, s| s[0].max(s[1]), false),
         Opcode::V_PK_MIN_U16 => half(|_, s| s[0].min(s[1]), false),
-        Opcode::V_PK_ADD_MAX_I16 => half(|_, s| u64::from(ih(s[0]).saturating_add(ih(s[1])).max(ih(s[2])) as u16), false),
-        Opcode::V_PK_ADD_MIN_I16 => half(|_, s| u64::from(ih(s[0]).saturating_add(ih(s[1])).min(ih(s[2])) as u16), false),
+        Opcode::V_PK_ADD_MAX_I16 => {
+            half(|_, s| u64::from(ih(s[0]).saturating_add(ih(s[1])).max(ih(s[2])) as u16), false)
+        }
+        Opcode::V_PK_ADD_MIN_I16 => {
+            half(|_, s| u64::from(ih(s[0]).saturating_add(ih(s[1])).min(ih(s[2])) as u16), false)
+        }
         Opcode::V_PK_ADD_MAX_U16 => half(|_, s| u64::from(h(s[0]).saturating_add(h(s[1])).max(h(s[2]))), false),
         Opcode::V_PK_ADD_MIN_U16 => half(|_, s| u64::from(h(s[0]).saturating_add(h(s[1])).min(h(s[2]))), false),
         Opcode::V_PK_MAX3_I16 => half(|_, s| u64::from(ih(s[0]).max(ih(s[1])).max(ih(s[2])) as u16), false),
         Opcode::V_PK_MIN3_I16 => half(|_, s| u64::from(ih(s[0]).min(ih(s[1])).min(ih(s[2])) as u16), false),
         Opcode::V_PK_MAX3_U16 => half(|_, s| s[0].max(s[1]).max(s[2]), false),
         Opcode::V_PK_MIN3_U16 => half(|_, s| s[0].min(s[1]).min(s[2]), false),
-        Opcode::V_PK_ADD_F32 => (run_packed32, Semantics::Packed32 { f: operation(|e, s| vector_float::add32(e, s[0], s[1])) }),
-        Opcode::V_PK_MUL_F32 => (run_packed32, Semantics::Packed32 { f: operation(|e, s| vector_float::mul32(e, s[0], s[1])) }),
-        Opcode::V_PK_FMA_F32 => (run_packed32, Semantics::Packed32 { f: operation(|e, s| vector_float::fma32(e, s[0], s[1], s[2])) }),
+        Opcode::V_PK_ADD_F32 => {
+            (run_packed32, Semantics::Packed32 { f: operation(|e, s| vector_float::add32(e, s[0], s[1])) })
+        }
+        Opcode::V_PK_MUL_F32 => {
+            (run_packed32, Semantics::Packed32 { f: operation(|e, s| vector_float::mul32(e, s[0], s[1])) })
+        }
+        Opcode::V_PK_FMA_F32 => {
+            (run_packed32, Semantics::Packed32 { f: operation(|e, s| vector_float::fma32(e, s[0], s[1], s[2])) })
+        }
         Opcode::V_PK_MOV_B32 => (pack_move, Semantics::Own),
         Opcode::V_MAD_MIX_F32 => (|core, op| mixed(core, op, Mixed::Single, false, Short::Half), Semantics::Own),
         Opcode::V_MAD_MIXLO_F16 => (|core, op| mixed(core, op, Mixed::Low, false, Short::Half), Semantics::Own),

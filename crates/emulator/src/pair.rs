@@ -1,6 +1,8 @@
 //! Instructions that are two operations (VOPD): both read before either writes.
 
-use wavetap_amdgpu::{Encoding, HalfOperation, Inst, Modifiers, Opcode, Operand, Reg, Role, Target, Value, Variant, variants};
+use wavetap_amdgpu::{
+    Encoding, HalfOperation, Inst, Modifiers, Opcode, Operand, Reg, Role, Target, Value, Variant, variants,
+};
 
 use super::code;
 use super::core::{Core, Step, undefined};
@@ -15,10 +17,13 @@ pub(super) fn rows(target: Target, inst: &Inst) -> Option<[&'static Variant; 2]>
 
 /// The row of an operation where it is alone, for its meaning: forms differ in nothing that matters here.
 fn row(target: Target, half: &HalfOperation<'_>) -> Option<&'static Variant> {
-    alone_rows(target).find(|variant| Some(variant.opcode) == alone(half.opcode())).or_else(|| row_elsewhere(half.opcode()))
+    alone_rows(target)
+        .find(|variant| Some(variant.opcode) == alone(half.opcode()))
+        .or_else(|| row_elsewhere(half.opcode()))
 }
 
-/// Dot products that are in pairs only on some targets, and with a row of their own, by this or another name, on others.
+/// Dot products that are in pairs only on some targets, and with a row of their own, by this or another name, on
+/// others.
 fn row_elsewhere(half: Opcode) -> Option<&'static Variant> {
     let opcode = match half {
         Opcode::V_DUAL_DOT2ACC_F32_F16 => Opcode::V_DOT2ACC_F32_F16,
@@ -28,13 +33,16 @@ fn row_elsewhere(half: Opcode) -> Option<&'static Variant> {
     Target::all().flat_map(alone_rows).find(|variant| variant.opcode == opcode && variant.encoding == Encoding::Vop2)
 }
 
-/// The operation alone. `v_dual_bitop2_b32` is in pairs only: it is `v_bitop3_b32` whose third source is 0 (LLVM, GCNVOPDUtils).
+/// The operation alone. `v_dual_bitop2_b32` is in pairs only: it is `v_bitop3_b32` whose third source is 0 (LLVM,
+/// GCNVOPDUtils).
 fn alone(half: Opcode) -> Option<Opcode> {
     if half == Opcode::V_DUAL_BITOP2_B32 { Some(Opcode::V_BITOP3_B32) } else { half.alone() }
 }
 
 fn alone_rows(target: Target) -> impl Iterator<Item = &'static Variant> {
-    variants(target).filter(|variant| matches!(variant.encoding, Encoding::Vop1 | Encoding::Vop2 | Encoding::Vop3 | Encoding::Vop3p))
+    variants(target).filter(|variant| {
+        matches!(variant.encoding, Encoding::Vop1 | Encoding::Vop2 | Encoding::Vop3 | Encoding::Vop3p)
+    })
 }
 
 /// The role that an operand of the second operation has where it is alone.
@@ -65,8 +73,10 @@ fn half(
     modifiers: Modifiers,
     place: Place,
 ) -> Option<Op> {
-    let mut operands: Vec<Operand> = half.operands().map(|operand| Operand { role: role(operand.role), ..*operand }).collect();
-    let constant = |operand: &Operand| matches!(operand.value, Value::InlineInt(_) | Value::InlineFloat(_) | Value::Literal(_));
+    let mut operands: Vec<Operand> =
+        half.operands().map(|operand| Operand { role: role(operand.role), ..*operand }).collect();
+    let constant =
+        |operand: &Operand| matches!(operand.value, Value::InlineInt(_) | Value::InlineFloat(_) | Value::Literal(_));
     if half.opcode() == Opcode::V_DUAL_DOT2ACC_F32_BF16 && operands.iter().any(constant) {
         // What a constant is to a pair of bfloat16 is not documented.
         return None;
@@ -110,8 +120,10 @@ fn run(core: &mut Core, op: &Op) -> Step {
     let Some(Reg { first: at, dwords, .. }) = first.dst else { return undefined("an operation without destination") };
     let (from, to) = (usize::from(at), usize::from(at) + usize::from(dwords));
     // A source may be two registers.
-    let read =
-        |source: &Source| matches!(source, Source::Vector(n) if (usize::from(*n)..usize::from(*n) + 2).any(|n| (from..to).contains(&n)));
+    let read = |source: &Source| {
+        let Source::Vector(n) = source else { return false };
+        (usize::from(*n)..usize::from(*n) + 2).any(|n| (from..to).contains(&n))
+    };
     if !second.src.iter().any(read) {
         (first.run)(core, first)?;
         return (second.run)(core, second);

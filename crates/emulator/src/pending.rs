@@ -1,9 +1,10 @@
 //! What is in flight: results that no wait has guaranteed yet, and stores that other waves cannot see yet.
 //!
-//! A loaded value is put into its register at once, but the register is *owned* by the operation until a wait guarantees it; to read or to
-//! overwrite it before then is a fault whatever the timing would have been. A wait for at most N outstanding operations guarantees one that completes in order if
-//! more than N operations of its kind, itself included, were issued since; and one that completes out of order only if N is 0. A counter that is full holds
-//! the next operation back, which is a wait like any other: code with more than 63 loads in flight relies on it.
+//! A loaded value is put into its register at once, but the register is *owned* by the operation until a wait
+//! guarantees it; to read or to overwrite it before then is a fault whatever the timing would have been. A wait for at
+//! most N outstanding operations guarantees one that completes in order if more than N operations of its kind, itself
+//! included, were issued since; and one that completes out of order only if N is 0. A counter that is full holds the
+//! next operation back, which is a wait like any other: code with more than 63 loads in flight relies on it.
 
 use smallvec::SmallVec;
 
@@ -104,7 +105,8 @@ pub(super) struct Pending {
     /// Room for the next ones: boxes, as they go to the effects and come back without being copied.
     #[allow(clippy::vec_box)]
     spare: Vec<Box<LaneStores>>,
-    /// What a counter can count: a wave with so many operations outstanding issues the next one when one of them is done.
+    /// What a counter can count: a wave with so many operations outstanding issues the next one when one of them is
+    /// done.
     most: [usize; COUNTERS],
 }
 
@@ -166,7 +168,8 @@ impl Pending {
     pub(super) fn new(strict: bool, target: Target) -> Self {
         // What is counted as exported has only been read.
         let counts = |counter: Counter| strict && counter != Counter::Exp;
-        let most = |counter: Counter| target.largest_wait(counter).filter(|_| counts(counter)).map_or(usize::MAX, usize::from);
+        let most =
+            |counter: Counter| target.largest_wait(counter).filter(|_| counts(counter)).map_or(usize::MAX, usize::from);
         Pending {
             operations: std::array::from_fn(|_| Vec::new()),
             owner: if strict { vec![[0; 2]; SLOTS] } else { Vec::new() },
@@ -187,7 +190,8 @@ impl Pending {
         }
         let id = self.next;
         self.next += 1;
-        let written: SmallVec<[(u16, u16); 2]> = written.iter().map(|&(file, first, count)| (slot(file, first) as u16, count)).collect();
+        let written: SmallVec<[(u16, u16); 2]> =
+            written.iter().map(|&(file, first, count)| (slot(file, first) as u16, count)).collect();
         for at in slots(&written) {
             self.owner[at][parts(op.data_half)].fill(id);
         }
@@ -227,7 +231,8 @@ impl Pending {
         self.operations.iter().find_map(|list| find(list).map(|at| &list[at]))
     }
 
-    /// Stores to memory that no wait has guaranteed: the operation, where, how long, by which instruction (its name and address), and their counters.
+    /// Stores to memory that no wait has guaranteed: the operation, where, how long, by which instruction (its name and
+    /// address), and their counters.
     pub(super) fn stores(&self) -> impl Iterator<Item = (u32, u64, u32, &'static str, u64, Box<str>)> + '_ {
         let global = self.effects.iter().filter(|effect| effect.space == Space::Global);
         global
@@ -235,7 +240,10 @@ impl Pending {
                 let found = self.operation(effect.id)?;
                 let counters = self.counters_of(effect.id);
                 Some(
-                    effect.places().into_iter().map(move |(at, bytes)| (effect.id, at, bytes, found.text, found.address, counters.clone())),
+                    effect
+                        .places()
+                        .into_iter()
+                        .map(move |(at, bytes)| (effect.id, at, bytes, found.text, found.address, counters.clone())),
                 )
             })
             .flatten()
@@ -243,7 +251,9 @@ impl Pending {
 
     /// The names of the counters that are to be waited for.
     fn counters_of(&self, id: u32) -> Box<str> {
-        let waiting = Counter::ALL.into_iter().filter(|counter| self.operations[*counter as usize].iter().any(|other| other.id == id));
+        let waiting = Counter::ALL
+            .into_iter()
+            .filter(|counter| self.operations[*counter as usize].iter().any(|other| other.id == id));
         waiting.map(Counter::name).collect::<Vec<_>>().join(" and ").into()
     }
 
@@ -282,13 +292,17 @@ impl Pending {
         }
     }
 
-    /// An operation that one counter has proved done leaves the queue of another. Where it keeps its place among LDS operations, those before it are done, too.
+    /// An operation that one counter has proved done leaves the queue of another. Where it keeps its place among LDS
+    /// operations, those before it are done, too.
     fn leave_queue(&mut self, counter: Counter, id: u32) {
         let list = &mut self.operations[counter as usize];
         let Ok(at) = list.binary_search_by_key(&id, |operation| operation.id) else { return };
         let keeps_place = LOCAL.contains(&counter) && list[at].order.is_some();
-        let before: SmallVec<[Operation; 4]> =
-            if keeps_place { list.extract_if(..at, |operation| operation.kind == Kind::Lds).collect() } else { SmallVec::new() };
+        let before: SmallVec<[Operation; 4]> = if keeps_place {
+            list.extract_if(..at, |operation| operation.kind == Kind::Lds).collect()
+        } else {
+            SmallVec::new()
+        };
         list.retain(|operation| operation.id != id);
         before.iter().for_each(|operation| self.complete(operation));
     }
@@ -316,7 +330,8 @@ impl Pending {
         pending.map(|operation| operation.id).min().unwrap_or(u32::MAX)
     }
 
-    /// Whether no operation in flight will write any of a run of registers, or read it again: [`Pending::check_read`] and [`Pending::check_write`] find nothing.
+    /// Whether no operation in flight will write any of a run of registers, or read it again: [`Pending::check_read`]
+    /// and [`Pending::check_write`] find nothing.
     #[inline]
     pub(super) fn are_free(&self, file: RegFile, first: u16, count: u16) -> bool {
         (first..first + count).all(|index| self.owner[slot(file, index)] == [0; 2])
@@ -334,7 +349,10 @@ impl Pending {
     pub(super) fn check_write(&self, op: &Op, file: RegFile, index: u16, half: Half) -> Step {
         let owners = &self.owner[slot(file, index)][parts(half)];
         if owners.iter().any(|id| *id != 0) {
-            return owners.iter().filter(|id| **id != 0).try_for_each(|id| self.check_overwrite(op, *id, slot(file, index)));
+            return owners
+                .iter()
+                .filter(|id| **id != 0)
+                .try_for_each(|id| self.check_overwrite(op, *id, slot(file, index)));
         }
         let Some((pending, pending_at)) = self.translations.reader(op, slot(file, index), half) else { return Ok(()) };
         let (register, counter) = (register_name(file, index).into(), Counter::X.name().into());
@@ -344,10 +362,12 @@ impl Pending {
     /// Checks that an instruction may overwrite what an operation has yet to write.
     fn check_overwrite(&self, op: &Op, id: u32, slot: usize) -> Step {
         // Results of one in-order kind arrive in the order of issue: the later one wins.
-        let kind = self.operations.iter().flatten().find(|operation| operation.id == id).map(|operation| operation.kind);
+        let kind =
+            self.operations.iter().flatten().find(|operation| operation.id == id).map(|operation| operation.kind);
         match (kind, op.class) {
             (Some(kind @ (Kind::Vmem | Kind::Sample)), Class::Vmem)
-                if op.inst.variant.encoding != wavetap_amdgpu::Encoding::Flat && (kind == Kind::Sample) == op.samples =>
+                if op.inst.variant.encoding != wavetap_amdgpu::Encoding::Flat
+                    && (kind == Kind::Sample) == op.samples =>
             {
                 Ok(())
             }
@@ -401,7 +421,13 @@ impl Pending {
     }
 
     /// Makes effects visible, in order: those a wait has guaranteed, or all of a space.
-    pub(super) fn publish(&mut self, all: Option<Space>, everything: bool, memory: &View, lds: &mut [u8]) -> Result<(), FaultKind> {
+    pub(super) fn publish(
+        &mut self,
+        all: Option<Space>,
+        everything: bool,
+        memory: &View,
+        lds: &mut [u8],
+    ) -> Result<(), FaultKind> {
         let Some(first) = self.effects.first() else { return Ok(()) };
         let oldest = [self.oldest(Space::Global), self.oldest(Space::Lds)];
         // Effects are in the order of their operations.
@@ -477,7 +503,8 @@ impl Effect {
 
 impl EffectParts {
     /// Nothing.
-    const NONE: EffectParts = EffectParts { space: Space::Lds, address: 0, bytes: 0, data: 0, compare: 0, atomic: None };
+    const NONE: EffectParts =
+        EffectParts { space: Space::Lds, address: 0, bytes: 0, data: 0, compare: 0, atomic: None };
 
     /// `span` is the allocation where the last one was.
     fn apply<'m>(&self, memory: &View<'m>, span: &mut Option<Span<'m>>, lds: &mut [u8]) -> Result<(), FaultKind> {

@@ -1,13 +1,15 @@
 //! Races in LDS: accesses of different waves of a workgroup to the same bytes that nothing orders.
 //!
-//! Happens-before as ThreadSanitizer has it, with waves for threads. An access is known by its wave and the id that [`super::pending::Pending`] gave its operation, which
-//! only grows; a wave's clock has for every other wave the first id that it is *not* ordered behind. A barrier joins the clocks of all waves; a
-//! write that its wave has not waited for when it comes to the barrier is not ordered by it. Copies between memory and LDS have clocks of their own: they come
-//! back in their order, with another counter than what LDS instructions do, so that one in flight says nothing of those. LDS atomics release, and those that return a value also
-//! acquire, through their address. So do plain accesses that stand for atomic ones, which compilers make of `__hip_atomic_load` and `__hip_atomic_store`: a read
-//! that a loop without writes repeats at an address that the loop does not change (a flag that is polled), and a write to what the same wave has
-//! exchanged before (a lock that is let go). A read is also taken for an atomic one where the other access is an atomic that returns a value: loops of
-//! compare-and-swap begin so.
+//! Happens-before as ThreadSanitizer has it, with waves for threads. An access is known by its wave and the id that
+//! [`super::pending::Pending`] gave its operation, which only grows; a wave's clock has for every other wave the first
+//! id that it is *not* ordered behind. A barrier joins the clocks of all waves; a write that its wave has not waited
+//! for when it comes to the barrier is not ordered by it. Copies between memory and LDS have clocks of their own: they
+//! come back in their order, with another counter than what LDS instructions do, so that one in flight says nothing of
+//! those. LDS atomics release, and those that return a value also acquire, through their address. So do plain accesses
+//! that stand for atomic ones, which compilers make of `__hip_atomic_load` and `__hip_atomic_store`: a read that a loop
+//! without writes repeats at an address that the loop does not change (a flag that is polled), and a write to what the
+//! same wave has exchanged before (a lock that is let go). A read is also taken for an atomic one where the other
+//! access is an atomic that returns a value: loops of compare-and-swap begin so.
 //!
 //! No race is: two lanes of one instruction; a write of the value that is there; two atomics.
 
@@ -69,7 +71,8 @@ impl Access {
 
     fn new(operation: &Operation, site: u16, atomic: bool, exchanges: bool) -> Access {
         let flag = |set: bool, bit: u64| if set { bit } else { 0 };
-        let flags = flag(atomic, Self::ATOMIC) | flag(exchanges, Self::EXCHANGES) | flag(operation.copies, Self::COPIED);
+        let flags =
+            flag(atomic, Self::ATOMIC) | flag(exchanges, Self::EXCHANGES) | flag(operation.copies, Self::COPIED);
         Access(u64::from(operation.id) | u64::from(site) << 32 | u64::from(operation.wave as u8) << 48 | flags)
     }
 
@@ -359,8 +362,8 @@ impl Races {
         }
     }
 
-    /// Notes an access of a lane and says with which it races. `in_flight` says whether a wave's own operation may still be; `polls` whether the
-    /// instruction at an address is in a loop that waits for a flag.
+    /// Notes an access of a lane and says with which it races. `in_flight` says whether a wave's own operation may
+    /// still be; `polls` whether the instruction at an address is in a loop that waits for a flag.
     pub(super) fn access(
         &mut self,
         operation: &Operation,
@@ -431,7 +434,14 @@ impl Races {
 
     /// The earlier access that one to some bytes races with; `n` is how many of its bytes come before them.
     #[inline]
-    fn conflict(&self, (at, count): (usize, usize), now: Access, how: How, n: usize, in_flight: &dyn Fn(u32) -> bool) -> Option<Conflict> {
+    fn conflict(
+        &self,
+        (at, count): (usize, usize),
+        now: Access,
+        how: How,
+        n: usize,
+        in_flight: &dyn Fn(u32) -> bool,
+    ) -> Option<Conflict> {
         let view = &self.views[now.wave()];
         let word = &self.words[at / 4];
         let byte = word.cell(at % 4);
@@ -439,7 +449,8 @@ impl Races {
         if is_same(word, byte, (at % 4, count), how, n) {
             return None;
         }
-        if written.id() != 0 && !(written.is_atomic() && now.is_atomic()) && !(written.exchanges() && how == How::Read) {
+        if written.id() != 0 && !(written.is_atomic() && now.is_atomic()) && !(written.exchanges() && how == How::Read)
+        {
             let unordered = if written.wave() == now.wave() {
                 written.is_copied() && written.id() != now.id() && in_flight(written.id())
             } else {
@@ -461,7 +472,10 @@ impl Races {
             read.id() != 0 && !(read.is_atomic() && now.is_atomic()) && unordered()
         };
         let read = byte.read.iter().find(races)?;
-        Some(Conflict { earlier: *read, earlier_how: if read.is_atomic() { MemoryAccess::Atomic } else { MemoryAccess::Load } })
+        Some(Conflict {
+            earlier: *read,
+            earlier_how: if read.is_atomic() { MemoryAccess::Atomic } else { MemoryAccess::Load },
+        })
     }
 
     /// Whether the read of the two is one that waits for the write.

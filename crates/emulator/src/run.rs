@@ -33,7 +33,8 @@ const STRICT_GROUPS: usize = 4;
 const PATIENCE: u64 = 200_000;
 /// What it takes of a share of instructions to find that a workgroup waits.
 const WAITED: u64 = 100;
-/// Instructions of a share that are executed whoever waits: one who asks again and again whether it has ended must not keep it from that.
+/// Instructions of a share that are executed whoever waits: one who asks again and again whether it has ended must not
+/// keep it from that.
 const LEAST: u64 = 20_000;
 /// In strict mode the next workgroup is any of the first few that are left.
 const WINDOW: usize = 16;
@@ -145,8 +146,22 @@ impl Paused {
 impl<'a> Worker<'a> {
     /// Goes on where it was paused.
     pub(super) fn resume(shared: &'a Shared<'a>, code: &'a mut Code, paused: Paused) -> Self {
-        let Paused { clock, random, stats, mut counts, counted, origins, work, free, running, window, wanted, waited, turn, waits_since } =
-            paused;
+        let Paused {
+            clock,
+            random,
+            stats,
+            mut counts,
+            counted,
+            origins,
+            work,
+            free,
+            running,
+            window,
+            wanted,
+            waited,
+            turn,
+            waits_since,
+        } = paused;
         let memory = shared.memory.view_of_kernels(shared.options.strict);
         if counts.is_empty() {
             counts = std::mem::take(&mut code.spare.counts);
@@ -176,9 +191,38 @@ impl<'a> Worker<'a> {
     /// What it needs to go on later.
     pub(super) fn pause(self) -> Paused {
         let Worker {
-            clock, random, stats, counts, counted, origins, work, free, running, window, wanted, waited, turn, waits_since, ..
+            clock,
+            random,
+            stats,
+            counts,
+            counted,
+            origins,
+            work,
+            free,
+            running,
+            window,
+            wanted,
+            waited,
+            turn,
+            waits_since,
+            ..
         } = self;
-        Paused { clock, random, stats, counts, counted, origins, work, free, running, window, wanted, waited, turn, waits_since }
+        Paused {
+            clock,
+            random,
+            stats,
+            counts,
+            counted,
+            origins,
+            work,
+            free,
+            running,
+            window,
+            wanted,
+            waited,
+            turn,
+            waits_since,
+        }
     }
 
     /// Adds the executions in runs to the others.
@@ -234,7 +278,8 @@ impl<'a> Worker<'a> {
         Fault { kind, object: None, address: 0, instruction: "".into(), lane: None, workgroup, wave }
     }
 
-    /// Runs workgroups until none is left, so many instructions have been executed, or others are to have their turn; tells whether none is left.
+    /// Runs workgroups until none is left, so many instructions have been executed, or others are to have their turn;
+    /// tells whether none is left.
     pub(super) fn groups(&mut self, instructions: &mut u64) -> Result<bool, Fault> {
         let result = self.some_groups(instructions);
         if result.is_err() {
@@ -321,7 +366,11 @@ impl<'a> Worker<'a> {
         let mut waves = if self.shared.options.strict { Vec::new() } else { spare.waves() };
         for index in 0..plan.waves_of(id) {
             let Some(slot) = self.free.pop() else {
-                return Err(Self::outside(FaultKind::Setup { reason: "no room for the waves of a workgroup".into() }, id, index));
+                return Err(Self::outside(
+                    FaultKind::Setup { reason: "no room for the waves of a workgroup".into() },
+                    id,
+                    index,
+                ));
             };
             if waves.len() <= index as usize {
                 waves.push(plan.blank());
@@ -366,8 +415,11 @@ impl<'a> Worker<'a> {
             }
         }
         let Some(&first) = ready.first() else {
-            let Some(wave) = group.waves.iter().find(|wave| wave.status == Status::AtSplitBarrier) else { return Ok(0) };
-            let kind = FaultKind::Undefined { what: "every wave waits at a barrier that not all have signalled".into() };
+            let Some(wave) = group.waves.iter().find(|wave| wave.status == Status::AtSplitBarrier) else {
+                return Ok(0);
+            };
+            let kind =
+                FaultKind::Undefined { what: "every wave waits at a barrier that not all have signalled".into() };
             return Err(self.fault(Stopped { stop: Stop { kind, lane: None }, op: None, pc: wave.pc }, wave));
         };
         let (at, quantum) = if self.shared.options.strict {
@@ -420,24 +472,36 @@ impl<'a> Worker<'a> {
         let options = shared.options;
         let launch = &plan.launch;
         let mut core = Core { memory, lds, wave, launch, random, stats, clock, barrier, work };
-        // The place of the next instruction if the last one is followed by it: code is mostly decoded in the order in which it runs.
+        // The place of the next instruction if the last one is followed by it: code is mostly decoded in the order in
+        // which it runs.
         let mut next = usize::MAX;
         let one_by_one = launch.strict || origins.is_some() || options.trace_lanes;
         let mut left = quantum;
         while left > 0 {
             let pc = core.wave.pc;
-            let stopped = |kind: FaultKind, op: Option<usize>| Box::new(Stopped { stop: Stop { kind, lane: None }, op, pc });
+            let stopped =
+                |kind: FaultKind, op: Option<usize>| Box::new(Stopped { stop: Stop { kind, lane: None }, op, pc });
             if *fuel == 0 {
                 return Err(stopped(FaultKind::OutOfFuel, None));
             }
             let index = match code.ops.get(next) {
-                Some(op) if op.pc == pc && op.inst.wave_size as usize == launch.lanes && op.vgpr_msb == core.wave.vgpr_msb => next,
+                Some(op)
+                    if op.pc == pc
+                        && op.inst.wave_size as usize == launch.lanes
+                        && op.vgpr_msb == core.wave.vgpr_msb =>
+                {
+                    next
+                }
                 _ => code.at(pc, core.wave.vgpr_msb, launch.target, core.memory).map_err(|kind| stopped(kind, None))?,
             };
             if counts.len() <= code.ops.len() {
                 counts.resize(code.ops.len() + 1, Count::default());
             }
-            *counted = if counted.start == counted.end { index..index + 1 } else { counted.start.min(index)..counted.end.max(index + 1) };
+            *counted = if counted.start == counted.end {
+                index..index + 1
+            } else {
+                counted.start.min(index)..counted.end.max(index + 1)
+            };
             let op = &code.ops[index];
             if op.plain > 1 && !one_by_one && !core.skips_vectors() {
                 let plain = &code.ops[index..][..(op.plain as usize).min(left.min(*fuel) as usize)];
@@ -556,7 +620,11 @@ fn fault(code: &Code, target: Target, stopped: Stopped, wave: &Wave) -> Fault {
 }
 
 /// The instructions that were counted, and some others, with their counts.
-fn executed_ops<'c>(code: &'c Code, counts: &'c [Count], counted: &Range<usize>) -> impl Iterator<Item = (&'c Op, &'c Count)> {
+fn executed_ops<'c>(
+    code: &'c Code,
+    counts: &'c [Count],
+    counted: &Range<usize>,
+) -> impl Iterator<Item = (&'c Op, &'c Count)> {
     let counts = counts.get(counted.clone()).unwrap_or_default();
     code.ops.get(counted.start..).unwrap_or_default().iter().zip(counts)
 }
@@ -570,7 +638,11 @@ fn run_plain(core: &mut Core, plain: &[Op]) -> (usize, Step) {
             return (done, Err(stop));
         }
         core.note_overrun(op);
-        debug_assert!(core.wave.status == Status::Running && !core.wave.jumped, "{} is not plain", op.inst.variant.name);
+        debug_assert!(
+            core.wave.status == Status::Running && !core.wave.jumped,
+            "{} is not plain",
+            op.inst.variant.name
+        );
     }
     if let Some(last) = plain.last() {
         debug_assert_eq!(core.wave.pc, plain[0].pc, "an instruction that branches is not plain");

@@ -1,8 +1,9 @@
 //! Image instructions with a sampler: which texels a coordinate means, and what becomes of them.
 //!
-//! Coordinates become fixed-point numbers with eight bits behind the point, rounded to the nearest; so has HIP's linear filter. The filter itself is exact but
-//! for one rounding to 32 bits, where the hardware's may differ in the last bits. An image has one mip level, so levels of detail, their
-//! biases, clamps and derivatives choose nothing as long as the filter is the same for what is enlarged and for what is made smaller.
+//! Coordinates become fixed-point numbers with eight bits behind the point, rounded to the nearest; so has HIP's linear
+//! filter. The filter itself is exact but for one rounding to 32 bits, where the hardware's may differ in the last
+//! bits. An image has one mip level, so levels of detail, their biases, clamps and derivatives choose nothing as long
+//! as the filter is the same for what is enlarged and for what is made smaller.
 
 use smallvec::SmallVec;
 
@@ -40,7 +41,11 @@ impl Clamp {
             1 => Clamp::Mirror,
             2 => Clamp::Last,
             6 => Clamp::Border,
-            other => return undefined(format!("a sampler with address mode {other}: known are wrap, mirror, last texel and border")),
+            other => {
+                return undefined(format!(
+                    "a sampler with address mode {other}: known are wrap, mirror, last texel and border"
+                ));
+            }
         })
     }
 
@@ -69,8 +74,12 @@ struct Sampler {
 
 impl Sampler {
     fn of(core: &mut Core, op: &Op) -> Step<Sampler> {
-        let Some(layout) = core.launch.target.image_descriptors() else { return undefined("a sampler of a target that has none") };
-        let Some(reg) = op.inst.operand(Role::Ssamp).and_then(Operand::reg) else { return undefined("a sample without sampler") };
+        let Some(layout) = core.launch.target.image_descriptors() else {
+            return undefined("a sampler of a target that has none");
+        };
+        let Some(reg) = op.inst.operand(Role::Ssamp).and_then(Operand::reg) else {
+            return undefined("a sample without sampler");
+        };
         let mut words = [0; 4];
         for (n, word) in words.iter_mut().enumerate() {
             *word = core.scalar(op, reg.first + n as u16)?;
@@ -81,7 +90,9 @@ impl Sampler {
         let value = |field| layout.sampler(&words, field).unwrap_or(0);
         let (magnify, minify) = (value(SamplerField::Magnify), value(SamplerField::Minify));
         if magnify != minify || magnify > 1 {
-            return undefined(format!("a sampler with filters {magnify} and {minify}: known are point and linear, the same for both"));
+            return undefined(format!(
+                "a sampler with filters {magnify} and {minify}: known are point and linear, the same for both"
+            ));
         }
         if value(SamplerField::Border) != 0 {
             return undefined("a sampler whose border is not transparent black");
@@ -92,7 +103,8 @@ impl Sampler {
             2 => true,
             other => return undefined(format!("a sampler with depth filter {other}")),
         };
-        let clamp = [SamplerField::ClampX, SamplerField::ClampY, SamplerField::ClampZ].map(|field| Clamp::numbered(value(field)));
+        let clamp = [SamplerField::ClampX, SamplerField::ClampY, SamplerField::ClampZ]
+            .map(|field| Clamp::numbered(value(field)));
         let [x, y, z] = clamp;
         let sampler = Sampler {
             clamp: [x?, y?, z?],
@@ -146,7 +158,8 @@ struct Form {
 impl Form {
     /// `None` for what is no such instruction or compares with a reference value.
     fn of(opcode: Opcode) -> Option<Form> {
-        let SampleInfo { offset, bias, gradients, half_gradients, .. } = opcode.sample().filter(|sample| !sample.compare)?;
+        let SampleInfo { offset, bias, gradients, half_gradients, .. } =
+            opcode.sample().filter(|sample| !sample.compare)?;
         Some(Form { offset, bias, gradients, half_gradients })
     }
 
@@ -235,12 +248,19 @@ fn gathers(opcode: Opcode) -> bool {
 pub(super) fn texels(core: &mut Core, op: &Op, image: &Image) -> Step<Vec<Place>> {
     let gather = gathers(op.inst.opcode());
     let all = footprints(core, op, image, gather)?;
-    Ok(all.into_iter().flat_map(|(_, parts)| parts).filter(|(_, weight)| gather || *weight != 0.0).map(|(place, _)| place).collect())
+    Ok(all
+        .into_iter()
+        .flat_map(|(_, parts)| parts)
+        .filter(|(_, weight)| gather || *weight != 0.0)
+        .map(|(place, _)| place)
+        .collect())
 }
 
 /// The components of memory of the filtered texels of a lane.
 fn filtered(core: &mut Core, image: &Image, lane: usize, parts: &[Part]) -> Step<[u32; 4]> {
-    let border = |core: &mut Core, place: Place| if place == Place::Nowhere { Ok([0; 4]) } else { image.read(core, lane, place) };
+    let border = |core: &mut Core, place: Place| {
+        if place == Place::Nowhere { Ok([0; 4]) } else { image.read(core, lane, place) }
+    };
     if let [(place, _)] = parts {
         return border(core, *place);
     }
@@ -326,7 +346,8 @@ mod tests {
 
     #[test]
     fn coordinates_in_steps() {
-        let sampler = |linear| Sampler { clamp: [Clamp::Last; 3], unnormalized: true, truncate: false, linear: [linear; 3] };
+        let sampler =
+            |linear| Sampler { clamp: [Clamp::Last; 3], unnormalized: true, truncate: false, linear: [linear; 3] };
         let along = |linear, at| sampler(linear).along(0, 8, at, 0, false).unwrap().to_vec();
         assert_eq!(along(true, 2.5), [(Some(2), 1.0), (Some(3), 0.0)]);
         assert_eq!(along(true, 2.75), [(Some(2), 0.75), (Some(3), 0.25)]);
@@ -342,9 +363,15 @@ mod tests {
         assert_eq!(Form::of(Opcode::IMAGE_SAMPLE_D).map(|form| form.before(3)), Some(6));
         assert_eq!(Form::of(Opcode::IMAGE_SAMPLE_CD_CL_G16).map(|form| form.before(3)), Some(4));
         assert!(
-            [Opcode::IMAGE_SAMPLE_C_LZ, Opcode::IMAGE_GATHER4H, Opcode::IMAGE_GATHER4_C, Opcode::IMAGE_GET_LOD, Opcode::IMAGE_LOAD]
-                .into_iter()
-                .all(|opcode| Form::of(opcode).is_none())
+            [
+                Opcode::IMAGE_SAMPLE_C_LZ,
+                Opcode::IMAGE_GATHER4H,
+                Opcode::IMAGE_GATHER4_C,
+                Opcode::IMAGE_GET_LOD,
+                Opcode::IMAGE_LOAD
+            ]
+            .into_iter()
+            .all(|opcode| Form::of(opcode).is_none())
         );
     }
 }

@@ -330,11 +330,19 @@ fn bit_fields(opcode: Opcode) -> Option<Meaning> {
         Opcode::S_BCNT0_I32_B64 => run64to32!(|a| nz(a.count_zeros())),
         Opcode::S_BCNT1_I32_B64 => run64to32!(|a| nz(a.count_ones())),
         Opcode::S_FF0_I32_B32 => run32!(|a, _, _| (if a == u32::MAX { u32::MAX } else { a.trailing_ones() }, None)),
-        Opcode::S_FF1_I32_B32 | Opcode::S_CTZ_I32_B32 => run32!(|a, _, _| (if a == 0 { u32::MAX } else { a.trailing_zeros() }, None)),
+        Opcode::S_FF1_I32_B32 | Opcode::S_CTZ_I32_B32 => {
+            run32!(|a, _, _| (if a == 0 { u32::MAX } else { a.trailing_zeros() }, None))
+        }
         Opcode::S_FF0_I32_B64 => run64to32!(|a| (if a == u64::MAX { u32::MAX } else { a.trailing_ones() }, None)),
-        Opcode::S_FF1_I32_B64 | Opcode::S_CTZ_I32_B64 => run64to32!(|a| (if a == 0 { u32::MAX } else { a.trailing_zeros() }, None)),
-        Opcode::S_FLBIT_I32_B32 | Opcode::S_CLZ_I32_U32 => run32!(|a, _, _| (if a == 0 { u32::MAX } else { a.leading_zeros() }, None)),
-        Opcode::S_FLBIT_I32_B64 | Opcode::S_CLZ_I32_U64 => run64to32!(|a| (if a == 0 { u32::MAX } else { a.leading_zeros() }, None)),
+        Opcode::S_FF1_I32_B64 | Opcode::S_CTZ_I32_B64 => {
+            run64to32!(|a| (if a == 0 { u32::MAX } else { a.trailing_zeros() }, None))
+        }
+        Opcode::S_FLBIT_I32_B32 | Opcode::S_CLZ_I32_U32 => {
+            run32!(|a, _, _| (if a == 0 { u32::MAX } else { a.leading_zeros() }, None))
+        }
+        Opcode::S_FLBIT_I32_B64 | Opcode::S_CLZ_I32_U64 => {
+            run64to32!(|a| (if a == 0 { u32::MAX } else { a.leading_zeros() }, None))
+        }
         Opcode::S_FLBIT_I32 | Opcode::S_CLS_I32 => run32!(|a, _, _| (first_difference(u64::from(a), 32), None)),
         Opcode::S_FLBIT_I32_I64 | Opcode::S_CLS_I32_I64 => run64to32!(|a| (first_difference(a, 64), None)),
         Opcode::S_BFM_B32 => run32!(|a, b, _| (((1_u32 << (a & 31)) - 1) << (b & 31), None)),
@@ -424,9 +432,13 @@ fn compare(opcode: Opcode) -> Option<Meaning> {
 
 fn with_immediate(opcode: Opcode) -> Option<Meaning> {
     Some(match opcode {
-        Opcode::S_MOVK_I32 => (|core, op| core.set_scalar(op, destination(op)?, op.any_imm() as i16 as u32), Semantics::Own),
+        Opcode::S_MOVK_I32 => {
+            (|core, op| core.set_scalar(op, destination(op)?, op.any_imm() as i16 as u32), Semantics::Own)
+        }
         Opcode::S_CMOVK_I32 => (
-            |core, op| if core.wave.scc { core.set_scalar(op, destination(op)?, op.any_imm() as i16 as u32) } else { Ok(()) },
+            |core, op| {
+                if core.wave.scc { core.set_scalar(op, destination(op)?, op.any_imm() as i16 as u32) } else { Ok(()) }
+            },
             Semantics::Own,
         ),
         Opcode::S_ADDK_I32 | Opcode::S_ADDK_CO_I32 => immediate!(|a, k| {

@@ -63,7 +63,12 @@ fn get_register(core: &mut Core, op: &Op) -> Step {
     let wave = &core.wave;
     let value = match id {
         hwreg::MODE => wave.mode,
-        hwreg::STATUS => u32::from(wave.scc) | u32::from(wave.exec() == 0) << 9 | u32::from(wave.mask(scalar::VCC) == 0) << 10 | 1 << 16,
+        hwreg::STATUS => {
+            u32::from(wave.scc)
+                | u32::from(wave.exec() == 0) << 9
+                | u32::from(wave.mask(scalar::VCC) == 0) << 10
+                | 1 << 16
+        }
         hwreg::TRAPSTS => wave.trapsts,
         // Wave, SIMD and compute unit as if workgroups were dealt out in turn.
         hwreg::HW_ID => wave.index & 0xf | (wave.index & 3) << 4 | ((wave.group as u32) & 0xf) << 8,
@@ -140,7 +145,8 @@ fn signal_barrier(core: &mut Core, op: &Op) -> Step {
     Ok(())
 }
 
-/// Whether the barrier is valid in bit 0, members from bit 4, signals from bit 16 (RDNA4 ISA guide, "S_GET_BARRIER_STATE").
+/// Whether the barrier is valid in bit 0, members from bit 4, signals from bit 16 (RDNA4 ISA guide,
+/// "S_GET_BARRIER_STATE").
 fn barrier_state(core: &mut Core, op: &Op) -> Step {
     match op.source(Role::Src0, Ty::B32) {
         Source::Const(number) if number as i32 == -1 => {}
@@ -189,7 +195,8 @@ fn end(core: &mut Core, _: &Op) -> Step {
     Ok(())
 }
 
-/// Caches are written back or emptied, which is the order of memory that programs ask for: threads of the host that run other workgroups must keep it.
+/// Caches are written back or emptied, which is the order of memory that programs ask for: threads of the host that run
+/// other workgroups must keep it.
 fn caches(_: &mut Core, _: &Op) -> Step {
     std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
     Ok(())
@@ -237,7 +244,8 @@ fn answered_message(core: &mut Core, op: &Op, wide: bool) -> Step {
     Ok(())
 }
 
-/// The halves of a wave run one after the other through a loop; a scalar has the EXEC of the other half (RDNA ISA guides, "S_SUBVECTOR_LOOP_BEGIN").
+/// The halves of a wave run one after the other through a loop; a scalar has the EXEC of the other half (RDNA ISA
+/// guides, "S_SUBVECTOR_LOOP_BEGIN").
 fn subvector_begin(core: &mut Core, op: &Op) -> Step {
     let low = core.scalar(op, scalar::EXEC)?;
     let high = core.scalar(op, scalar::EXEC + 1)?;
@@ -352,10 +360,15 @@ pub(super) fn meaning(opcode: Opcode) -> Option<Meaning> {
         Opcode::S_CBRANCH_EXECZ => branch_if!(|c| c.wave.exec() == 0),
         Opcode::S_CBRANCH_EXECNZ => branch_if!(|c| c.wave.exec() != 0),
         // No debugger is attached.
-        Opcode::S_CBRANCH_CDBGSYS | Opcode::S_CBRANCH_CDBGUSER | Opcode::S_CBRANCH_CDBGSYS_OR_USER | Opcode::S_CBRANCH_CDBGSYS_AND_USER => {
+        Opcode::S_CBRANCH_CDBGSYS
+        | Opcode::S_CBRANCH_CDBGUSER
+        | Opcode::S_CBRANCH_CDBGSYS_OR_USER
+        | Opcode::S_CBRANCH_CDBGSYS_AND_USER => {
             branch_if!(|_| false)
         }
-        Opcode::S_GETPC_B64 | Opcode::S_GET_PC_I64 => (|core, op| core.set_scalar64(op, result(op)?, op.next), Semantics::Own),
+        Opcode::S_GETPC_B64 | Opcode::S_GET_PC_I64 => {
+            (|core, op| core.set_scalar64(op, result(op)?, op.next), Semantics::Own)
+        }
         Opcode::S_SETPC_B64 | Opcode::S_SET_PC_I64 => (
             |core, op| {
                 let target = operand64(core, op, Role::Src0)?;
@@ -511,7 +524,8 @@ pub(super) fn meaning(opcode: Opcode) -> Option<Meaning> {
                     None => op.imm(Role::Imm) as u32,
                 };
                 set_register(core, op, value)?;
-                // These bits of the literal go into MODE whatever part of it is written (LLVM, AMDGPULowerVGPREncoding).
+                // These bits of the literal go into MODE whatever part of it is written (LLVM,
+                // AMDGPULowerVGPREncoding).
                 if hardware_register(op).0 == hwreg::MODE && core.launch.target.has_vgpr_msb() {
                     core.wave.set_vgpr_msb(VgprMsb::of_mode(value));
                     core.wave.behind_mode_write = Some(op.next);

@@ -1,4 +1,5 @@
-//! Floating-point instructions of the scalar ALU (gfx11.5 and later): rounding and denormals as MODE says, like those of the vector ALU.
+//! Floating-point instructions of the scalar ALU (gfx11.5 and later): rounding and denormals as MODE says, like those
+//! of the vector ALU.
 
 use wavetap_amdgpu::{CompareInfo, NumberFormat, Opcode, Role};
 
@@ -76,7 +77,9 @@ fn float(opcode: Opcode) -> Option<(Sources, Ty, Ty, &'static dyn Operation)> {
         Opcode::S_RNDNE_F16 => half(Opcode::V_RNDNE_F16, ONE),
         Opcode::S_CVT_F32_I32 => Some((ONE, B32, F32, operation(|e, s| rounded(e, f64::from(s[0] as u32 as i32))))),
         Opcode::S_CVT_F32_U32 => Some((ONE, B32, F32, operation(|e, s| rounded(e, f64::from(s[0] as u32))))),
-        Opcode::S_CVT_I32_F32 => Some((ONE, F32, B32, operation(|_, s| (f32::from_bits(s[0] as u32) as i32 as u32).into()))),
+        Opcode::S_CVT_I32_F32 => {
+            Some((ONE, F32, B32, operation(|_, s| (f32::from_bits(s[0] as u32) as i32 as u32).into())))
+        }
         Opcode::S_CVT_U32_F32 => Some((ONE, F32, B32, operation(|_, s| (f32::from_bits(s[0] as u32) as u32).into()))),
         Opcode::S_CVT_F16_F32 => Some((ONE, F32, F16, operation(|e, s| to_f16(single_value(s[0]), e.round64).into()))),
         Opcode::S_CVT_F32_F16 => Some((ONE, F16, F32, operation(|e, s| rounded(e, from_f16(s[0] as u16))))),

@@ -12,14 +12,17 @@ use super::vector_memory::{extend, loading};
 
 /// The address of an access and how many bytes of it are in range (all of them but for buffers).
 pub(super) fn address(core: &mut Core, op: &Op, size: u64) -> Step<(u64, u64)> {
-    let Some(base) = op.inst.operand(Role::Sbase).and_then(Operand::reg) else { return undefined("scalar memory without base") };
+    let Some(base) = op.inst.operand(Role::Sbase).and_then(Operand::reg) else {
+        return undefined("scalar memory without base");
+    };
     let soffset = match op.source(Role::Soffset, Ty::B32) {
         Source::Scalar(code) => u64::from(core.scalar(op, code)?),
         Source::Const(bits) => bits,
         _ => 0,
     };
     let scratch = op.inst.is_any(OpcodeFlags::SCALAR_SCRATCH);
-    // The offset in a register counts dwords of 16 lanes in scratch memory (Vega ISA guide, "Scalar memory addressing").
+    // The offset in a register counts dwords of 16 lanes in scratch memory (Vega ISA guide, "Scalar memory
+    // addressing").
     let scale = match op.inst.modifiers.scale_offset {
         true => size,
         false if scratch => 64,

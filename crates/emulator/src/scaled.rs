@@ -1,7 +1,8 @@
 //! Conversions between usual floats and those of 4, 6 and 8 bits that have a common scale (gfx950).
 //!
-//! The scale is a power of two: the exponent of a single-precision operand. From small floats, a number is multiplied by it; to small ones, divided by it and
-//! rounded to nearest even. 8-bit floats overflow as MODE's FP16_OVFL says; the smaller ones have neither infinity nor NaN and end at their largest number.
+//! The scale is a power of two: the exponent of a single-precision operand. From small floats, a number is multiplied
+//! by it; to small ones, divided by it and rounded to nearest even. 8-bit floats overflow as MODE's FP16_OVFL says; the
+//! smaller ones have neither infinity nor NaN and end at their largest number.
 //!
 //! The `sr` forms round by random bits ([`encode_stochastic`]). Which of these the second and later numbers of a
 //! register take is told in two ways: by HIP's headers all take the same, by AMD's emulator (rocm-systems, rocjitsu)
@@ -106,8 +107,12 @@ impl Conversion {
         if found != code(precision, random) {
             return undefined("the stochastic rounding of a half to a denormal number, which sources have differently");
         }
-        if n > 0 && [0, u32::MAX].iter().any(|&random| code(SINGLE, random) != found || code(precision, random) != found) {
-            return undefined(format!("the stochastic rounding of number {n} of a register: its random bits are not documented"));
+        if n > 0
+            && [0, u32::MAX].iter().any(|&random| code(SINGLE, random) != found || code(precision, random) != found)
+        {
+            return undefined(format!(
+                "the stochastic rounding of number {n} of a register: its random bits are not documented"
+            ));
         }
         Ok(found.into())
     }
@@ -195,7 +200,8 @@ fn run(core: &mut Core, op: &Op) -> Step {
                 return undefined("the conversion of NaN to a float that has none");
             }
             let value = if exponent == 128 { f64::NAN } else { value };
-            let (scaled, saturate) = (ldexp64(value, if small { exponent } else { -exponent }), env.half_overflow || env.clamp);
+            let (scaled, saturate) =
+                (ldexp64(value, if small { exponent } else { -exponent }), env.half_overflow || env.clamp);
             let code = match &randoms {
                 Some(randoms) => conversion.rounded(scaled, (n, randoms[0][lane]), saturate)?,
                 None => to.code(scaled, saturate),
@@ -233,7 +239,11 @@ mod tests {
         let conversion = Conversion::of(Opcode::V_CVT_SCALEF32_PK32_F16_BF6).unwrap();
         assert_eq!((conversion.count, conversion.two, conversion.from.bits()), (32, false, 6));
         let conversion = Conversion::of(Opcode::V_CVT_SCALEF32_SR_PK_FP4_F32).unwrap();
-        assert_eq!((conversion.count, conversion.two, conversion.stochastic), (2, false, true), "both numbers in one pair of registers");
+        assert_eq!(
+            (conversion.count, conversion.two, conversion.stochastic),
+            (2, false, true),
+            "both numbers in one pair of registers"
+        );
         assert_eq!(Conversion::of(Opcode::V_CVT_SCALEF32_PK8_FP8_F32), None, "gfx1250");
     }
 

@@ -1,12 +1,15 @@
-//! Matrix instructions of gfx950 on floats of 8, 6 and 4 bits, of which A and B may have different ones, with scales (`v_mfma_f32_…_f8f6f4`,
-//! `v_mfma_scale_f32_…_f8f6f4`).
+//! Matrix instructions of gfx950 on floats of 8, 6 and 4 bits, of which A and B may have different ones, with scales
+//! (`v_mfma_f32_…_f8f6f4`, `v_mfma_scale_f32_…_f8f6f4`).
 //!
-//! CBSZ and BLGP say what A and B are made of: E4M3, E5M2, E2M3, E3M2, E2M1. A lane has 32 numbers of a row of A and of a column of B. Of 6 and 4 bits they follow
-//! one another along K; of 8 bits they are two runs of sixteen, the second of which begins where the first one of the last lane of that row ends (the mapping that
-//! ROCm's composable_kernel tests on gfx950). That matters where A and B differ, and for the scales: every 32 numbers along K of a row have one, a power of two in
-//! a byte with a bias of 127 (255 is NaN). The lanes that have the row hold them, the first lane that of the first 32; OP_SEL chooses the byte of their register.
+//! CBSZ and BLGP say what A and B are made of: E4M3, E5M2, E2M3, E3M2, E2M1. A lane has 32 numbers of a row of A and of
+//! a column of B. Of 6 and 4 bits they follow one another along K; of 8 bits they are two runs of sixteen, the second
+//! of which begins where the first one of the last lane of that row ends (the mapping that ROCm's composable_kernel
+//! tests on gfx950). That matters where A and B differ, and for the scales: every 32 numbers along K of a row have one,
+//! a power of two in a byte with a bias of 127 (255 is NaN). The lanes that have the row hold them, the first lane that
+//! of the first 32; OP_SEL chooses the byte of their register.
 //!
-//! Products are added in the order of K, each rounded once, as in [`super::matrix`]; the hardware's own order is not documented. Denormals are kept.
+//! Products are added in the order of K, each rounded once, as in [`super::matrix`]; the hardware's own order is not
+//! documented. Denormals are kept.
 
 use wavetap_amdgpu::{Opcode, Operand, Reg, RegFile, Role};
 
@@ -78,7 +81,9 @@ fn row(bits: &Elements, format: Format, scales: &[Option<i32>; LANES], line: usi
 }
 
 fn run(core: &mut Core, op: &Op) -> Step {
-    let (Some(shape), Some(dst), Some(c)) = (op.matrix, op.dst, op.inst.operand(Role::Src2)) else { return undefined("matrix shape") };
+    let (Some(shape), Some(dst), Some(c)) = (op.matrix, op.dst, op.inst.operand(Role::Src2)) else {
+        return undefined("matrix shape");
+    };
     let (Some(of_a), Some(of_b)) = (format(op.inst.modifiers.cbsz), format(op.inst.modifiers.blgp)) else {
         return undefined("a matrix of a format that there is not");
     };
@@ -97,7 +102,8 @@ fn run(core: &mut Core, op: &Op) -> Step {
     for (lane, index) in (0..LANES).flat_map(|lane| (0..count).map(move |index| (lane, index))) {
         let (i, j, _) = shape.place(lane, index);
         let pairs = rows[i].iter().zip(&columns[j]);
-        let sum = pairs.fold(f32::from_bits(old[index][lane]), |sum, (x, y)| to_f32(fma_odd(*x, *y, sum.into()), Round::Nearest));
+        let sum = pairs
+            .fold(f32::from_bits(old[index][lane]), |sum, (x, y)| to_f32(fma_odd(*x, *y, sum.into()), Round::Nearest));
         core.file(dst.file)[usize::from(dst.first) + index][lane] = sum.to_bits();
     }
     Ok(())
@@ -114,7 +120,9 @@ mod tests {
 
     #[test]
     fn every_number_of_a_row_has_one_place() {
-        for (format, groups) in [Format::E4M3, Format::E2M3, Format::E2M1].into_iter().flat_map(|format| [(format, 4), (format, 2)]) {
+        for (format, groups) in
+            [Format::E4M3, Format::E2M3, Format::E2M1].into_iter().flat_map(|format| [(format, 4), (format, 2)])
+        {
             let places: std::collections::BTreeSet<_> = (0..BLOCK * groups).map(|k| place(format, groups, k)).collect();
             assert_eq!(places.len(), BLOCK * groups);
             assert!(places.iter().all(|(group, n)| *group < groups && *n < BLOCK));

@@ -1,10 +1,12 @@
-//! Conversions of 8 and 16 numbers at once between usual floats and those of 4, 6 and 8 bits that have a common scale, and look-ups of 16 codes (gfx1250; CDNA5 ISA
-//! guide, 7.6 and the instructions' pages).
+//! Conversions of 8 and 16 numbers at once between usual floats and those of 4, 6 and 8 bits that have a common scale,
+//! and look-ups of 16 codes (gfx1250; CDNA5 ISA guide, 7.6 and the instructions' pages).
 //!
-//! To small floats a number is divided by the scale, the exponent of a single-precision operand, and rounded to nearest even. From them it is multiplied by a power of two in a
-//! byte with a bias of 127. Whose byte that is a field says, of which only those values have a meaning here that are told in one way: with 0, all lanes take the lowest byte of
-//! lane n mod 16 for 8-bit numbers, and for others the lanes from 16 on its second byte; with 8, so do those of 8-bit numbers (the guide's tables 36 and 37; Triton). Others are told
-//! in two ways (by MLIR's lowering, too). Stochastic rounding is left out: how the random bits are aligned is not told.
+//! To small floats a number is divided by the scale, the exponent of a single-precision operand, and rounded to nearest
+//! even. From them it is multiplied by a power of two in a byte with a bias of 127. Whose byte that is a field says, of
+//! which only those values have a meaning here that are told in one way: with 0, all lanes take the lowest byte of lane
+//! n mod 16 for 8-bit numbers, and for others the lanes from 16 on its second byte; with 8, so do those of 8-bit
+//! numbers (the guide's tables 36 and 37; Triton). Others are told in two ways (by MLIR's lowering, too). Stochastic
+//! rounding is left out: how the random bits are aligned is not told.
 
 use wavetap_amdgpu::{NumberFormat, Opcode, Operand, Reg, RegFile, Role};
 
@@ -120,7 +122,9 @@ fn field(words: &[[u32; LANES]], lane: usize, at: usize, bits: usize) -> u64 {
 /// Numbers of so many bits, one after the other, into the destination of active lanes.
 fn write(core: &mut Core, op: &Op, bits: usize, numbers: &[[u64; LANES]]) -> Step {
     let count = (bits * numbers.len()).div_ceil(32);
-    let Some(dst) = op.dst.filter(|dst| usize::from(dst.dwords) == count) else { return undefined("a result of that many registers") };
+    let Some(dst) = op.dst.filter(|dst| usize::from(dst.dwords) == count) else {
+        return undefined("a result of that many registers");
+    };
     core.writing(op, RegFile::Vector, dst.first, count as u16)?;
     for lane in active(core.wave.exec()) {
         let mut result = [0_u32; 17];
@@ -146,7 +150,9 @@ fn scale_place(is_eight: bool, select: u8, lane: usize) -> Step<(usize, usize)> 
 }
 
 fn widen(core: &mut Core, op: &Op) -> Step {
-    let Some(Conversion { count, wide, small, .. }) = Conversion::of(op.inst.opcode()) else { return undefined("meaning") };
+    let Some(Conversion { count, wide, small, .. }) = Conversion::of(op.inst.opcode()) else {
+        return undefined("meaning");
+    };
     let bits = small.bits() as usize;
     let from = words(core, op, Role::Src0)?;
     let scales = words(core, op, Role::Src1)?;
@@ -165,7 +171,9 @@ fn widen(core: &mut Core, op: &Op) -> Step {
 }
 
 fn narrow(core: &mut Core, op: &Op) -> Step {
-    let Some(Conversion { count, wide, small, .. }) = Conversion::of(op.inst.opcode()) else { return undefined("meaning") };
+    let Some(Conversion { count, wide, small, .. }) = Conversion::of(op.inst.opcode()) else {
+        return undefined("meaning");
+    };
     let from = words(core, op, Role::Src0)?;
     let scales = words(core, op, Role::Src1)?;
     let saturate = environment(core, op).half_overflow;

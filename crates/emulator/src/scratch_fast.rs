@@ -23,8 +23,8 @@ fn address(core: &Core, offset: u64) -> u64 {
     core.wave.scratch + offset * core.launch.lanes as u64
 }
 
-/// Loads `size` bytes of each lane into registers; none if the general way must be gone, with nothing changed. The strict mode has no more to do for it than to
-/// note the operation.
+/// Loads `size` bytes of each lane into registers; none if the general way must be gone, with nothing changed. The
+/// strict mode has no more to do for it than to note the operation.
 pub(super) fn load(core: &mut Core, op: &Op, places: &[Place; LANES], mask: u64, size: usize, dst: Reg) -> Option<()> {
     let offset = common(core, places, mask, size)?;
     let start = address(core, offset);
@@ -53,7 +53,14 @@ pub(super) fn load(core: &mut Core, op: &Op, places: &[Place; LANES], mask: u64,
 }
 
 /// Stores `size` bytes of each lane from registers; see [`load`].
-pub(super) fn store(core: &mut Core, op: &Op, places: &[Place; LANES], mask: u64, size: usize, data: Reg) -> Option<()> {
+pub(super) fn store(
+    core: &mut Core,
+    op: &Op,
+    places: &[Place; LANES],
+    mask: u64,
+    size: usize,
+    data: Reg,
+) -> Option<()> {
     let offset = common(core, places, mask, size)?;
     let start = address(core, offset);
     let (span, words) = (core.memory.span_to_write(start)?, size / 4);

@@ -1,4 +1,5 @@
-//! Floats of 4 to 8 bits, and bfloat16: the formats of the OCP specifications, and those of CDNA3, whose 8-bit ones have no negative zero and no infinity.
+//! Floats of 4 to 8 bits, and bfloat16: the formats of the OCP specifications, and those of CDNA3, whose 8-bit ones
+//! have no negative zero and no infinity.
 
 use super::float::{self, Round};
 
@@ -101,8 +102,8 @@ pub(super) fn decode(format: Format, bits: u8) -> f64 {
     }
 }
 
-/// The nearest code to a number that is exact or rounded to odd, ties to even. What is too large becomes the largest number with `saturate`, and else
-/// infinity or NaN, whichever the format has; a format with neither always saturates.
+/// The nearest code to a number that is exact or rounded to odd, ties to even. What is too large becomes the largest
+/// number with `saturate`, and else infinity or NaN, whichever the format has; a format with neither always saturates.
 pub(super) fn encode(format: Format, value: f64, saturate: bool) -> u8 {
     if value.is_nan() {
         // A format without NaN has its largest number for it (OCP leaves this open).
@@ -201,7 +202,8 @@ pub(super) fn round_bf16(value: f64, round: Round) -> u16 {
 mod tests {
     use super::*;
 
-    const ALL: [Format; 7] = [Format::E4M3, Format::E5M2, Format::E4M3_FNUZ, Format::E5M2_FNUZ, Format::E2M3, Format::E3M2, Format::E2M1];
+    const ALL: [Format; 7] =
+        [Format::E4M3, Format::E5M2, Format::E4M3_FNUZ, Format::E5M2_FNUZ, Format::E2M3, Format::E3M2, Format::E2M1];
 
     #[test]
     fn codes_survive_the_way_through_numbers() {
@@ -243,9 +245,13 @@ mod tests {
 
     #[test]
     fn bfloat_rounding_is_correct() {
-        for (value, expected) in
-            [(1.0, 0x3f80), (1.00390625, 0x3f80), (1.01171875, 0x3f82), (1.0039062500000002, 0x3f81), (f64::MAX, 0x7f80)]
-        {
+        for (value, expected) in [
+            (1.0, 0x3f80),
+            (1.00390625, 0x3f80),
+            (1.01171875, 0x3f82),
+            (1.0039062500000002, 0x3f81),
+            (f64::MAX, 0x7f80),
+        ] {
             assert_eq!(round_bf16(value, Round::Nearest), expected, "{value}");
         }
         assert_eq!(round_bf16(-1.001, Round::Down), 0xbf81);

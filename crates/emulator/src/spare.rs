@@ -1,4 +1,5 @@
-//! What the waves and workgroups of a dispatch leave to those of later ones, so that small dispatches allocate next to nothing.
+//! What the waves and workgroups of a dispatch leave to those of later ones, so that small dispatches allocate next to
+//! nothing.
 
 use super::core::{Registers, Wave};
 use super::run::{Count, Group};

@@ -1,7 +1,9 @@
-//! Matrix instructions with a sparse A (SMFMAC): two of every four numbers along K are zero and left out, and indices say which two are there.
+//! Matrix instructions with a sparse A (SMFMAC): two of every four numbers along K are zero and left out, and indices
+//! say which two are there.
 //!
-//! A lane has some numbers of a row of A, and twice as many of a column of B: of these, each pair of A's numbers chooses from its four by two indices of two bits
-//! (CDNA3 ISA guide, "Sparse matrices"). C is D's old value; its layout, the order of additions and the rounding are those of [`super::matrix`].
+//! A lane has some numbers of a row of A, and twice as many of a column of B: of these, each pair of A's numbers
+//! chooses from its four by two indices of two bits (CDNA3 ISA guide, "Sparse matrices"). C is D's old value; its
+//! layout, the order of additions and the rounding are those of [`super::matrix`].
 
 use wavetap_amdgpu::{Opcode, OpcodeFlags, Operand, Reg, RegFile, Role};
 
@@ -51,7 +53,9 @@ fn run(core: &mut Core, op: &Op) -> Step {
         });
         let result = match shape.sum {
             Sum::I32 => products.fold(old, |sum, (x, y)| sum.wrapping_add((x * y) as i32 as u32)),
-            _ => products.fold(f32::from_bits(old), |sum, (x, y)| to_f32(fma_odd(x, y, f64::from(sum)), Round::Nearest)).to_bits(),
+            _ => products
+                .fold(f32::from_bits(old), |sum, (x, y)| to_f32(fma_odd(x, y, f64::from(sum)), Round::Nearest))
+                .to_bits(),
         };
         core.file(dst.file)[usize::from(dst.first) + at][lane] = result;
     }
@@ -60,5 +64,7 @@ fn run(core: &mut Core, op: &Op) -> Step {
 
 /// The meaning of a sparse matrix instruction.
 pub(super) fn meaning(opcode: Opcode) -> Option<Meaning> {
-    Shape::of(opcode).filter(|_| opcode.is_any(OpcodeFlags::SMFMAC)).map(|_| (run as super::op::Handler, Semantics::Own))
+    Shape::of(opcode)
+        .filter(|_| opcode.is_any(OpcodeFlags::SMFMAC))
+        .map(|_| (run as super::op::Handler, Semantics::Own))
 }

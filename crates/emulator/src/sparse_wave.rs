@@ -1,9 +1,11 @@
-//! Matrix instructions of RDNA4 with a sparse A (SWMMAC): two of every four numbers along K are zero and left out, and indices say which two are there.
+//! Matrix instructions of RDNA4 with a sparse A (SWMMAC): two of every four numbers along K are zero and left out, and
+//! indices say which two are there.
 //!
-//! D is C as well. A lane has some numbers of a row of A, in pairs, and their indices of two bits each in a register of which `index_key` chooses the part; a column
-//! of B is in lanes as usual (RDNA4 ISA guide, "Sparse matrix"; AMD's matrix instruction calculator). The four numbers of B that a pair chooses from are in the same
-//! place of the same lane of B's column, or where a lane has no more of them (4-bit numbers in waves of 64) in the next lane that has. Sums are those of
-//! [`super::wave_matrix`], in the order of the lanes.
+//! D is C as well. A lane has some numbers of a row of A, in pairs, and their indices of two bits each in a register of
+//! which `index_key` chooses the part; a column of B is in lanes as usual (RDNA4 ISA guide, "Sparse matrix"; AMD's
+//! matrix instruction calculator). The four numbers of B that a pair chooses from are in the same place of the same
+//! lane of B's column, or where a lane has no more of them (4-bit numbers in waves of 64) in the next lane that has.
+//! Sums are those of [`super::wave_matrix`], in the order of the lanes.
 
 use wavetap_amdgpu::{Opcode, OpcodeFlags, Role};
 

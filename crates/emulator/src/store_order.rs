@@ -1,8 +1,9 @@
 //! In which order stores to memory become visible (`docs/reference/memory-scopes.md`).
 //!
-//! A store is held back until a wait guarantees it, so that others see it late. Its own wave sees it at once, and so do the other waves of a workgroup that use
-//! the same first-level cache, which keeps the order in which operations were issued: compilers wait for nothing at workgroup scope there. Anybody else may see
-//! stores to different places in another order.
+//! A store is held back until a wait guarantees it, so that others see it late. Its own wave sees it at once, and so do
+//! the other waves of a workgroup that use the same first-level cache, which keeps the order in which operations were
+//! issued: compilers wait for nothing at workgroup scope there. Anybody else may see stores to different places in
+//! another order.
 
 use wavetap_amdgpu::{Counter, Encoding};
 
@@ -55,7 +56,9 @@ impl Neighbours {
 
     /// Makes visible what was stored before the last barrier.
     fn publish_before_barrier(&mut self, memory: &View, lds: &mut [u8]) -> Result<(), FaultKind> {
-        self.effects.iter_mut().try_for_each(|effects| publish_if(effects, &mut Vec::new(), memory, lds, |effect| effect.before_barrier))
+        self.effects
+            .iter_mut()
+            .try_for_each(|effects| publish_if(effects, &mut Vec::new(), memory, lds, |effect| effect.before_barrier))
     }
 }
 
@@ -71,7 +74,8 @@ fn publish_touching(effects: &mut Vec<Effect>, range: Range, memory: &View, lds:
     publish_if(effects, &mut Vec::new(), memory, lds, |effect| effect.space == Space::Global && effect.id <= last)
 }
 
-/// An instruction is about to access memory in a range: what was stored there before comes first. Now and then a wave's stores arrive early.
+/// An instruction is about to access memory in a range: what was stored there before comes first. Now and then a wave's
+/// stores arrive early.
 fn before_access(core: &mut Core, reads: bool, range: Range) -> Step {
     if !core.launch.strict {
         return Ok(());
@@ -151,7 +155,8 @@ pub(super) fn after_wait(core: &mut Core, counter: Counter, allowed: u32) -> Ste
         barrier.checks.forget_late(wave);
         return Ok(());
     }
-    // Compilers before LLVM 21 let a wave release to the device what the others of the workgroup stored before a barrier, where none of them has waited.
+    // Compilers before LLVM 21 let a wave release to the device what the others of the workgroup stored before a
+    // barrier, where none of them has waited.
     let counts_stores = match counter {
         Counter::Vs | Counter::Store => true,
         Counter::Vm => launch.target.generation() < 10,

@@ -1,7 +1,8 @@
-//! What the strict mode checks behind an instruction: how it accessed LDS, and what became of bits that nothing has written.
+//! What the strict mode checks behind an instruction: how it accessed LDS, and what became of bits that nothing has
+//! written.
 //!
-//! The handlers of memory instructions note every access of a lane; the checks go through the notes when the instruction is done. They need not know how
-//! addresses are made.
+//! The handlers of memory instructions note every access of a lane; the checks go through the notes when the
+//! instruction is done. They need not know how addresses are made.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -78,7 +79,8 @@ pub(super) struct WaveChecks {
     row: Option<Box<LdsRow>>,
     /// All of its lanes went to scratch, and it is known what became of undefined bits.
     pub in_scratch: bool,
-    /// Operations in LDS that may still be in flight: LDS instructions that write, copies that write, and copies that read.
+    /// Operations in LDS that may still be in flight: LDS instructions that write, copies that write, and copies that
+    /// read.
     in_lds: [VecDeque<u32>; 3],
     /// Others run next.
     pub pauses: bool,
@@ -143,7 +145,8 @@ struct LateStore {
 }
 
 impl GroupChecks {
-    /// A wave comes to the barrier. Its stores are visible to the others behind it only if it has waited for them, where these may use another cache.
+    /// A wave comes to the barrier. Its stores are visible to the others behind it only if it has waited for them,
+    /// where these may use another cache.
     fn arrives(&mut self, wave: &mut Wave, launch: &Launch) {
         wave.pending.at_barrier();
         if launch.apart {
@@ -173,7 +176,12 @@ impl GroupChecks {
 
     /// Where undefined bits come from that the instruction at a code address loads from a byte of LDS.
     pub(super) fn origin_in_lds(&self, at: u32, by: u64) -> Origin {
-        self.stored.get(&(at / 4)).map_or(Origin::Lds(at, by), |&stored| Origin::Stored { scratch: false, at, by, stored })
+        self.stored.get(&(at / 4)).map_or(Origin::Lds(at, by), |&stored| Origin::Stored {
+            scratch: false,
+            at,
+            by,
+            stored,
+        })
     }
 
     /// Whether any wave's stores were in flight at the last barrier.
@@ -183,8 +191,9 @@ impl GroupChecks {
 
     /// A wave loads from memory: none of what may still be on its way to where it can see it.
     pub(super) fn check_load(&self, wave: u32, address: u64, size: usize) -> Result<(), FaultKind> {
-        let overlaps =
-            |late: &&LateStore| late.wave != wave && late.address < address + size as u64 && address < late.address + u64::from(late.bytes);
+        let overlaps = |late: &&LateStore| {
+            late.wave != wave && late.address < address + size as u64 && address < late.address + u64::from(late.bytes)
+        };
         match self.late.iter().find(overlaps) {
             None => Ok(()),
             Some(late) => Err(FaultKind::MissingWait {
@@ -199,7 +208,8 @@ impl GroupChecks {
 }
 
 impl Core<'_> {
-    /// Notes what all lanes of an instruction do to LDS that makes no other note: the places of each element, and whether they are in a row.
+    /// Notes what all lanes of an instruction do to LDS that makes no other note: the places of each element, and
+    /// whether they are in a row.
     pub(super) fn note_row<'a>(
         &mut self,
         (mask, size): (u64, usize),
@@ -213,7 +223,8 @@ impl Core<'_> {
         }
     }
 
-    /// The result of a check: what it has found is noted, and does not stop the wave, if the dispatch is to go on after it.
+    /// The result of a check: what it has found is noted, and does not stop the wave, if the dispatch is to go on after
+    /// it.
     #[inline]
     pub(super) fn passed(&self, checked: Step) -> Step {
         checked.or_else(|stop| {
@@ -320,7 +331,10 @@ fn races(core: &mut Core, op: &Op, accesses: &[Access]) -> Step {
         reads |= access.how == How::Read;
         let place = (access.at as usize, usize::from(access.size), access.how);
         let in_flight = |id| pending.is_in_flight(id);
-        let found = barrier.checks.races.access(&operation, lds.len(), place, &in_flight, &mut |pc| polls_at(launch, memory, pc));
+        let found = barrier
+            .checks
+            .races
+            .access(&operation, lds.len(), place, &in_flight, &mut |pc| polls_at(launch, memory, pc));
         // The first is told; all are noted, as the wave may go on.
         result = result.and(found.map_err(|kind| Box::new(Stop { kind, lane: Some(access.lane) })));
     }
@@ -338,7 +352,10 @@ fn races_of_row(core: &mut Core, op: &Op, row: &LdsRow) -> Step {
     let Core { memory, wave, launch, barrier, lds, .. } = core;
     let (pending, files) = (&wave.pending, [&wave.vgpr, &wave.agpr]);
     let in_flight = |id| pending.is_in_flight(id);
-    let found = barrier.checks.races.row(&operation, lds.len(), (row, files), &in_flight, &mut |pc| polls_at(launch, memory, pc));
+    let found = barrier
+        .checks
+        .races
+        .row(&operation, lds.len(), (row, files), &in_flight, &mut |pc| polls_at(launch, memory, pc));
     if row.from.is_some() {
         wave.note_in_lds(LDS_WRITES, operation.id);
     }
@@ -406,8 +423,8 @@ pub(super) fn signals(core: &mut Core) {
     }
 }
 
-/// A wave accesses one place in memory with all lanes: it may be a flag that hands LDS over. What it stores there releases what it has done in LDS, and what it
-/// loads from there acquires what others have released.
+/// A wave accesses one place in memory with all lanes: it may be a flag that hands LDS over. What it stores there
+/// releases what it has done in LDS, and what it loads from there acquires what others have released.
 pub(super) fn flag(core: &mut Core, address: u64, reads: bool) {
     let races = &mut core.barrier.checks.races;
     if reads {
@@ -420,8 +437,9 @@ pub(super) fn flag(core: &mut Core, address: u64, reads: bool) {
 /// Most instructions of a loop that polls.
 const POLL: usize = 64;
 
-/// Whether the load of LDS at an address is in a small loop that repeats it until another wave writes: the loop writes no LDS, has no barrier, and leaves the address
-/// as it is. Such is what compilers make of waiting for an atomic flag; any other loop would have had the load moved out of it.
+/// Whether the load of LDS at an address is in a small loop that repeats it until another wave writes: the loop writes
+/// no LDS, has no barrier, and leaves the address as it is. Such is what compilers make of waiting for an atomic flag;
+/// any other loop would have had the load moved out of it.
 fn polls(target: wavetap_amdgpu::Target, pc: u64, fetch: &mut dyn FnMut(u64, &mut [u8]) -> bool) -> bool {
     let mut instruction = |at: u64| -> Option<Inst> {
         // The last instruction may be shorter than the longest.
@@ -436,10 +454,12 @@ fn polls(target: wavetap_amdgpu::Target, pc: u64, fetch: &mut dyn FnMut(u64, &mu
     for _ in 0..POLL {
         let Some(inst) = instruction(at) else { return false };
         at += u64::from(inst.size);
-        let conditional = matches!(inst.variant.branch, Branch::Conditional(condition) if condition != Condition::Debug);
+        let conditional =
+            matches!(inst.variant.branch, Branch::Conditional(condition) if condition != Condition::Debug);
         let Some(displacement) = inst.branch_displacement() else {
             let leaves = matches!(inst.variant.branch, Branch::IndirectCall | Branch::IndirectJump | Branch::End);
-            if leaves || matches!(inst.opcode(), Opcode::S_BARRIER | Opcode::S_BARRIER_SIGNAL | Opcode::S_BARRIER_WAIT) {
+            if leaves || matches!(inst.opcode(), Opcode::S_BARRIER | Opcode::S_BARRIER_SIGNAL | Opcode::S_BARRIER_WAIT)
+            {
                 return false;
             }
             continue;
@@ -456,7 +476,12 @@ fn polls(target: wavetap_amdgpu::Target, pc: u64, fetch: &mut dyn FnMut(u64, &mu
 }
 
 /// Whether nothing in a loop writes LDS or the registers of an address.
-fn keeps(instruction: &mut dyn FnMut(u64) -> Option<Inst>, from: u64, to: u64, address: Option<wavetap_amdgpu::Reg>) -> bool {
+fn keeps(
+    instruction: &mut dyn FnMut(u64) -> Option<Inst>,
+    from: u64,
+    to: u64,
+    address: Option<wavetap_amdgpu::Reg>,
+) -> bool {
     let mut at = from;
     for _ in 0..POLL {
         if at >= to {
@@ -464,8 +489,10 @@ fn keeps(instruction: &mut dyn FnMut(u64) -> Option<Inst>, from: u64, to: u64, a
         }
         let Some(inst) = instruction(at) else { return false };
         let stores = inst.variant.encoding == Encoding::Ds && inst.variant.flags.contains(Flags::STORE);
-        let mut written = inst.operands.iter().filter(|operand| operand.access != Operand::Read).filter_map(|operand| operand.reg());
-        let changes = written.any(|reg| reg.file == RegFile::Vector && address.is_some_and(|address| address.overlaps(reg)));
+        let mut written =
+            inst.operands.iter().filter(|operand| operand.access != Operand::Read).filter_map(|operand| operand.reg());
+        let changes =
+            written.any(|reg| reg.file == RegFile::Vector && address.is_some_and(|address| address.overlaps(reg)));
         if stores || changes || inst.opcode() == Opcode::S_BARRIER {
             return false;
         }

@@ -1,11 +1,14 @@
-//! Copies of tiles of tensors between memory and LDS that a unit of its own makes (gfx1250: `tensor_load_to_lds`, `tensor_store_from_lds`), as a descriptor in scalar
-//! registers says: two groups of them, or four (CDNA5 ISA guide, 10.11; its gaps from AMD's emulator, rocjitsu, and the ROCm headers). EXEC does not matter.
+//! Copies of tiles of tensors between memory and LDS that a unit of its own makes (gfx1250: `tensor_load_to_lds`,
+//! `tensor_store_from_lds`), as a descriptor in scalar registers says: two groups of them, or four (CDNA5 ISA guide,
+//! 10.11; its gaps from AMD's emulator, rocjitsu, and the ROCm headers). EXEC does not matter.
 //!
-//! The tile begins at an address, which is that of its first element; a tensor's lengths are counted from there. What of the tile is beyond a length is 0 in LDS, and
-//! is not stored in memory. In LDS elements lie one after the other, and every so many bytes a load leaves some out. A tile may also be rows whose
-//! numbers the descriptor has. `tensorcnt` counts copies, which end in their order.
+//! The tile begins at an address, which is that of its first element; a tensor's lengths are counted from there. What
+//! of the tile is beyond a length is 0 in LDS, and is not stored in memory. In LDS elements lie one after the other,
+//! and every so many bytes a load leaves some out. A tile may also be rows whose numbers the descriptor has.
+//! `tensorcnt` counts copies, which end in their order.
 //!
-//! Refused: tiles that are repeated, of which no source describes the tensor's edges, arrivals at barriers in LDS, other workgroups of a cluster, and what the guide says must be 0.
+//! Refused: tiles that are repeated, of which no source describes the tensor's edges, arrivals at barriers in LDS,
+//! other workgroups of a cluster, and what the guide says must be 0.
 
 use wavetap_amdgpu::{Opcode, Operand, RegFile, Role, scalar};
 
@@ -82,14 +85,26 @@ impl Tile {
         }
         let size = 1 << words.field(1, 16, 2);
         let padding = is_set(1, 20).then(|| (8 << words.field(1, 22, 3), 4 * (words.field(1, 25, 7) + 1)));
-        let tiles: [u64; DIMENSIONS] =
-            [words.field(1, 112, 16), words.field(1, 128, 16), words.field(1, 144, 16), words.field(2, 112, 16), words.field(3, 80, 16)];
-        let tensors =
-            [words.field(1, 48, 32), words.field(1, 80, 32), words.field(2, 0, 32), words.field(2, 32, 32), words.field(3, 48, 32)];
-        let strides = [1, words.field(1, 160, 48), words.field(1, 208, 48), words.field(2, 64, 48), words.field(3, 0, 48)];
+        let tiles: [u64; DIMENSIONS] = [
+            words.field(1, 112, 16),
+            words.field(1, 128, 16),
+            words.field(1, 144, 16),
+            words.field(2, 112, 16),
+            words.field(3, 80, 16),
+        ];
+        let tensors = [
+            words.field(1, 48, 32),
+            words.field(1, 80, 32),
+            words.field(2, 0, 32),
+            words.field(2, 32, 32),
+            words.field(3, 48, 32),
+        ];
+        let strides =
+            [1, words.field(1, 160, 48), words.field(1, 208, 48), words.field(2, 64, 48), words.field(3, 0, 48)];
         // Of rows with numbers there are two dimensions; otherwise dimensions without extent at the end are none.
         let rank = if gathers { 2 } else { tiles.iter().rposition(|tile| *tile != 0).map_or(0, |last| last + 1) };
-        let dimensions: Vec<Dimension> = (0..rank).map(|n| Dimension { tile: tiles[n], tensor: tensors[n], stride: strides[n] }).collect();
+        let dimensions: Vec<Dimension> =
+            (0..rank).map(|n| Dimension { tile: tiles[n], tensor: tensors[n], stride: strides[n] }).collect();
         if rank == 0 || dimensions.iter().any(|dimension| dimension.tile == 0) {
             return undefined("a tensor copy of a tile without extent");
         }
@@ -114,14 +129,16 @@ impl Tile {
             _ => words.field(2 + n / 4, n % 4 * 32, 32) as u32,
         };
         let rows: Vec<u32> = (0..count).map(row).collect();
-        // The guide: "correct handling of out-of-bounds accesses only occurs when each index is greater than or equal to the previous index".
+        // The guide: "correct handling of out-of-bounds accesses only occurs when each index is greater than or equal
+        // to the previous index".
         if rows.iter().any(|row| u64::from(*row) >= tensor) && !rows.is_sorted() {
             return undefined("a tensor copy of rows out of bounds that do not ascend");
         }
         Ok(rows)
     }
 
-    /// The lines of the tile along its first dimension, in the order of LDS: the address of the first element, and how many are in bounds.
+    /// The lines of the tile along its first dimension, in the order of LDS: the address of the first element, and how
+    /// many are in bounds.
     fn lines(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         let count: u64 = self.dimensions[1..].iter().map(|dimension| dimension.tile).product();
         (0..count).map(move |line| {

@@ -53,8 +53,8 @@ impl Trace {
         kind.probe == branches::PROBE
     }
 
-    /// What it has of a site of a probe that is at these addresses, each an instance of the same original instruction; none for a kind that it did not
-    /// trace.
+    /// What it has of a site of a probe that is at these addresses, each an instance of the same original instruction;
+    /// none for a kind that it did not trace.
     #[must_use]
     pub fn counts(&self, kind: &KindSchema, object: ObjectId, addresses: &[u64]) -> Option<Counts> {
         let places = || addresses.iter().map(|&address| CodeAddress { object, address });
@@ -91,7 +91,8 @@ impl Trace {
     }
 }
 
-/// An access past the end of an allocation, but not of its last page of 4 KiB: outside the strict mode it is let be, as GPUs do.
+/// An access past the end of an allocation, but not of its last page of 4 KiB: outside the strict mode it is let be, as
+/// GPUs do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Overrun {
     /// The instruction.
@@ -112,7 +113,11 @@ impl fmt::Display for Overrun {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Overrun { place, instruction, address, size, access, allocation } = self;
         let end = allocation.address + allocation.size;
-        write!(f, "{access} of {size} bytes at {address:#x} runs past the end of its allocation, {:#x}..{end:#x}", allocation.address)?;
+        write!(
+            f,
+            "{access} of {size} bytes at {address:#x} runs past the end of its allocation, {:#x}..{end:#x}",
+            allocation.address
+        )?;
         write!(f, ", in `{instruction}` at {:#x}", place.address)
     }
 }

@@ -1,12 +1,16 @@
-//! Addresses that may not have been translated yet (gfx1250): until then an operation may be replayed, and reads its registers again.
+//! Addresses that may not have been translated yet (gfx1250): until then an operation may be replayed, and reads its
+//! registers again.
 //!
-//! `xcnt` counts them. Those of vector memory come in order, those of scalar memory in any; before one kind follows the other the hardware waits by
-//! itself. To overwrite a register that such an operation reads is a fault, except by an operation that comes in order after it.
+//! `xcnt` counts them. Those of vector memory come in order, those of scalar memory in any; before one kind follows the
+//! other the hardware waits by itself. To overwrite a register that such an operation reads is a fault, except by an
+//! operation that comes in order after it.
 //!
-//! Where the hardware's rule is not published, what LLVM relies on (`SIInsertWaitcnts`, `SIInstrInfo::isXcntDrain`) is taken for it: EXEC, M0 and the like
-//! are kept with the operation; a vector memory operation that overwrites what an earlier one reads proves that one, and those before it, translated; and
-//! so do messages, barriers, accesses of hardware registers, and branches, for all of them. That is so in the mode of replay that compilers ask for at the
-//! entry (MODE bit 25, several operations are replayed); nothing is published on the other one, for which compilers before LLVM 22 make the same code.
+//! Where the hardware's rule is not published, what LLVM relies on (`SIInsertWaitcnts`, `SIInstrInfo::isXcntDrain`) is
+//! taken for it: EXEC, M0 and the like are kept with the operation; a vector memory operation that overwrites what an
+//! earlier one reads proves that one, and those before it, translated; and so do messages, barriers, accesses of
+//! hardware registers, and branches, for all of them. That is so in the mode of replay that compilers ask for at the
+//! entry (MODE bit 25, several operations are replayed); nothing is published on the other one, for which compilers
+//! before LLVM 22 make the same code.
 
 use smallvec::SmallVec;
 
@@ -41,7 +45,8 @@ fn sources(op: &Op) -> SmallVec<[(u16, u16, Half); 4]> {
     }
     let operands = op.inst.operands.iter().filter(|operand| operand.access.reads());
     let named = operands.filter_map(|operand| {
-        let half = if matches!(operand.role, Role::Vdata | Role::Data0 | Role::Vdst) { op.data_half } else { Half::Whole };
+        let half =
+            if matches!(operand.role, Role::Vdata | Role::Data0 | Role::Vdst) { op.data_half } else { Half::Whole };
         operand.reg().filter(is_kept_by_compilers).map(|reg| of(reg, half))
     });
     named.collect()
@@ -86,7 +91,8 @@ impl Translations {
         }
     }
 
-    /// An operation has come back: so its addresses are translated, and with one of vector memory those of all before it.
+    /// An operation has come back: so its addresses are translated, and with one of vector memory those of all before
+    /// it.
     pub(super) fn complete(&mut self, id: u32) {
         match self.list.binary_search_by_key(&id, |translation| translation.id) {
             Ok(at) if self.scalar => drop(self.list.remove(at)),
@@ -100,7 +106,8 @@ impl Translations {
         self.list.clear();
     }
 
-    /// The operation, its text and address, that may read a register (by its slot), or a half of it, after `op` has overwritten it.
+    /// The operation, its text and address, that may read a register (by its slot), or a half of it, after `op` has
+    /// overwritten it.
     pub(super) fn reader(&self, op: &Op, slot: usize, half: Half) -> Option<(&'static str, u64)> {
         // What vector memory brings comes after the translations of what was issued before.
         if !self.scalar && op.is_translated && op.class != Class::Smem {

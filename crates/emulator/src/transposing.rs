@@ -46,7 +46,9 @@ impl Layout {
             Opcode::DS_READ_B96_TR_B6 => Self::new(6, 12, 16, 16),
             Opcode::DS_READ_B64_TR_B8 => Self::new(8, 8, 16, 8),
             Opcode::DS_READ_B64_TR_B16 => Self::new(16, 8, 16, 8),
-            Opcode::DS_LOAD_TR16_B128 | Opcode::GLOBAL_LOAD_TR16_B128 | Opcode::GLOBAL_LOAD_TR_B128 => Self::new(16, 16, 8, 0),
+            Opcode::DS_LOAD_TR16_B128 | Opcode::GLOBAL_LOAD_TR16_B128 | Opcode::GLOBAL_LOAD_TR_B128 => {
+                Self::new(16, 16, 8, 0)
+            }
             _ => None,
         }
     }
@@ -87,9 +89,13 @@ fn from_lds(core: &mut Core, op: &Op) -> Step {
         if layout.alignment != 0 {
             let exec = core.wave.exec();
             let addresses = lds::addresses(core, op)?;
-            if let Some(lane) = active(exec).find(|&lane| !(addresses[lane] + offset).is_multiple_of(layout.alignment)) {
+            if let Some(lane) = active(exec).find(|&lane| !(addresses[lane] + offset).is_multiple_of(layout.alignment))
+            {
                 let (name, at) = (op.inst.name(), addresses[lane] + offset);
-                return undefined(format!("{name} at {at:#x} in lane {lane}, which is no multiple of {}", layout.alignment));
+                return undefined(format!(
+                    "{name} at {at:#x} in lane {lane}, which is no multiple of {}",
+                    layout.alignment
+                ));
             }
         }
         lds::read_elements(core, op, &[offset], layout.bytes.into())
@@ -146,7 +152,9 @@ pub(super) fn meaning(opcode: Opcode, inst: &Inst) -> Option<Meaning> {
     let layout = Layout::of(opcode)?;
     let semantics = Semantics::Load { bytes: layout.bytes, signed: false, d16: None };
     match opcode {
-        Opcode::GLOBAL_LOAD_TR16_B128 | Opcode::GLOBAL_LOAD_TR_B128 if inst.wave_size == 32 => Some((from_memory, semantics)),
+        Opcode::GLOBAL_LOAD_TR16_B128 | Opcode::GLOBAL_LOAD_TR_B128 if inst.wave_size == 32 => {
+            Some((from_memory, semantics))
+        }
         Opcode::GLOBAL_LOAD_TR16_B128 | Opcode::GLOBAL_LOAD_TR_B128 => None,
         _ => Some((from_lds, semantics)),
     }

@@ -1,6 +1,9 @@
-//! Loads and stores of typed buffers: numbers in memory have a format, which the instruction or the buffer's descriptor names, and registers 32 bits.
+//! Loads and stores of typed buffers: numbers in memory have a format, which the instruction or the buffer's descriptor
+//! names, and registers 32 bits.
 
-use wavetap_amdgpu::{BUFFER_DATA_FORMATS, BUFFER_NUMBER_FORMATS, Encoding, NameList, Opcode, Operand, Reg, Role, Target, Value};
+use wavetap_amdgpu::{
+    BUFFER_DATA_FORMATS, BUFFER_NUMBER_FORMATS, Encoding, NameList, Opcode, Operand, Reg, Role, Target, Value,
+};
 
 use super::buffer::{Extent, places_of};
 use super::core::{Core, Step, active, at_lane, undefined};
@@ -48,13 +51,17 @@ impl Format {
         Some(Format { widths, number })
     }
 
-    /// By its number on a target; before gfx10 the data format in bits 3:0 and the number format in bits 6:4 (ISA guides, "MTBUF").
+    /// By its number on a target; before gfx10 the data format in bits 3:0 and the number format in bits 6:4 (ISA
+    /// guides, "MTBUF").
     fn numbered(target: Target, number: u8) -> Option<Format> {
         match target.name_of(NameList::BufferFormats, number) {
             Some(name) => Format::parse(name),
             None if target.generation() >= 10 => None,
             None => {
-                let (data, number) = (BUFFER_DATA_FORMATS[usize::from(number & 15)], BUFFER_NUMBER_FORMATS[usize::from(number >> 4 & 7)]);
+                let (data, number) = (
+                    BUFFER_DATA_FORMATS[usize::from(number & 15)],
+                    BUFFER_NUMBER_FORMATS[usize::from(number >> 4 & 7)],
+                );
                 Format::parse(&format!("{data}_{number}"))
             }
         }
@@ -63,12 +70,19 @@ impl Format {
     /// That of an image. They are numbered as those of buffers are, with more behind them.
     pub(super) fn of_image(target: Target, number: u64) -> Option<Format> {
         let older = target.generation() < 10;
-        // Before gfx10 the data format has six bits, and in both fields the further numbers are formats that buffers do not have.
-        let number = if older && number & 0x30 == 0 && number >> 6 < 8 { number & 15 | number >> 6 << 4 } else { number };
-        let format =
-            u8::try_from(number).ok().filter(|number| !older || *number < 0x80).and_then(|number| Format::numbered(target, number))?;
+        // Before gfx10 the data format has six bits, and in both fields the further numbers are formats that buffers do
+        // not have.
+        let number =
+            if older && number & 0x30 == 0 && number >> 6 < 8 { number & 15 | number >> 6 << 4 } else { number };
+        let format = u8::try_from(number)
+            .ok()
+            .filter(|number| !older || *number < 0x80)
+            .and_then(|number| Format::numbered(target, number))?;
         let widths = &format.widths;
-        let (equal, scaled) = (widths.iter().all(|width| *width == widths[0]), matches!(format.number, Number::Uscaled | Number::Sscaled));
+        let (equal, scaled) = (
+            widths.iter().all(|width| *width == widths[0]),
+            matches!(format.number, Number::Uscaled | Number::Sscaled),
+        );
         (equal && matches!((widths[0], widths.len()), (8 | 16 | 32, 1 | 2 | 4)) && !scaled).then_some(format)
     }
 
@@ -126,7 +140,9 @@ impl Format {
 /// The format and what each component of the result is: 0, 1, or (from 4 on) a component of memory.
 fn format(core: &mut Core, op: &Op) -> Step<(Format, [u32; 4])> {
     let target = core.launch.target;
-    let Some(resource) = op.inst.operand(Role::Srsrc).and_then(Operand::reg) else { return undefined("a buffer without descriptor") };
+    let Some(resource) = op.inst.operand(Role::Srsrc).and_then(Operand::reg) else {
+        return undefined("a buffer without descriptor");
+    };
     let word = core.scalar(op, resource.first + 3)?;
     let (number, select) = if op.inst.variant.encoding == Encoding::Mtbuf {
         match op.inst.operand(Role::Format).map(|operand| operand.value) {
@@ -147,8 +163,8 @@ fn format(core: &mut Core, op: &Op) -> Step<(Format, [u32; 4])> {
     }
 }
 
-/// Whether a typed buffer instruction loads, and how many components it has: `_x` to `_xyzw`. Those of 16-bit data have none: how they round is not
-/// documented.
+/// Whether a typed buffer instruction loads, and how many components it has: `_x` to `_xyzw`. Those of 16-bit data have
+/// none: how they round is not documented.
 fn shape(opcode: Opcode) -> Option<(bool, usize)> {
     Some(match opcode {
         Opcode::BUFFER_LOAD_FORMAT_X | Opcode::TBUFFER_LOAD_FORMAT_X => (true, 1),
@@ -212,7 +228,9 @@ fn store(core: &mut Core, op: &Op) -> Step {
         || given < format.widths.len()
         || (0..format.widths.len()).any(|n| select[n] != 4 + n as u32)
     {
-        return undefined("a store to a typed buffer whose format is not of 32-bit components, all of them and in their order");
+        return undefined(
+            "a store to a typed buffer whose format is not of 32-bit components, all of them and in their order",
+        );
     }
     let places = places_of(core, op, Extent { bytes: size as u64, whole: true, format: true })?;
     core.reading(op, src.file, src.first, given as u16)?;

@@ -1,12 +1,14 @@
 //! What instructions do with bits that nothing has written.
 //!
-//! Where all sources are known the results are, which is nearly always and costs a few masks. Elsewhere the instruction is tried several times on a copy of
-//! the wave with its undefined bits filled differently: result bits that come out differently are undefined. So every instruction has the exact
-//! rule that its own meaning gives it (a selection, a mask, a shift, a move between lanes), and none is reported that cannot matter. Among the fillings are those in
-//! which an undefined source equals the other, for comparisons.
+//! Where all sources are known the results are, which is nearly always and costs a few masks. Elsewhere the instruction
+//! is tried several times on a copy of the wave with its undefined bits filled differently: result bits that come out
+//! differently are undefined. So every instruction has the exact rule that its own meaning gives it (a selection, a
+//! mask, a shift, a move between lanes), and none is reported that cannot matter. Among the fillings are those in which
+//! an undefined source equals the other, for comparisons.
 //!
-//! Reported is the use of undefined bits as the condition of a branch, as EXEC, in an address, as the number of a lane or of a register, and a store to memory
-//! that others see of a value none of whose bits is known (parts of a wide store may be padding). Global memory counts as written.
+//! Reported is the use of undefined bits as the condition of a branch, as EXEC, in an address, as the number of a lane
+//! or of a register, and a store to memory that others see of a value none of whose bits is known (parts of a wide
+//! store may be padding). Global memory counts as written.
 
 use smallvec::SmallVec;
 
@@ -92,7 +94,10 @@ impl Rule {
         let moved = modifiers.dpp.is_some() || modifiers.dpp8.is_some() || class == Class::Lds;
         let part = modifiers.sdwa.is_some_and(|sdwa| sdwa.dst_sel != 6)
             || modifiers.op_sel & 8 != 0
-            || inst.operands.iter().any(|operand| operand.access != Access::Read && operand.half != wavetap_amdgpu::Half::Whole)
+            || inst
+                .operands
+                .iter()
+                .any(|operand| operand.access != Access::Read && operand.half != wavetap_amdgpu::Half::Whole)
             || named.parts;
         let across = match () {
             () if named.matrix => Across::Matrix,
@@ -235,7 +240,8 @@ fn before_others(core: &mut Core, op: &Op) -> Step {
     if let Some(pair) = op.pair.as_deref() {
         // Both read before either writes.
         let [first, second] = pair;
-        let meets = registers(&first.unknown.writes).any(|at| registers(&second.unknown.vectors).any(|other| other == at));
+        let meets =
+            registers(&first.unknown.writes).any(|at| registers(&second.unknown.vectors).any(|other| other == at));
         let [first, second] = if meets { [second, first] } else { [first, second] };
         before(core, first)?;
         return before(core, second);
@@ -326,7 +332,9 @@ fn addresses(core: &mut Core, op: &Op, rule: &Rule) -> Step {
     if !half {
         rule.writes.iter().for_each(|&span| known.define_rows(span, exec));
     }
-    if let (super::op::Semantics::Load { d16: Some(high), .. }, Some(at)) = (op.semantics, registers(&rule.writes).next()) {
+    if let (super::op::Semantics::Load { d16: Some(high), .. }, Some(at)) =
+        (op.semantics, registers(&rule.writes).next())
+    {
         let bits = known.vector_mut(at);
         // Of gfx9 it is only known that the other half is lost.
         let lost = op.clears && core.launch.target.generation() < 10;
@@ -402,7 +410,8 @@ fn compare(core: &mut Core, op: &Op, rule: &Rule, indexed: bool) -> Step {
     let m0 = core.wave.sgpr[usize::from(scalar::M0)];
     let index = if indexed { (m0 & INDEX) as usize } else { 0 };
     if indexed {
-        let further: SmallVec<[usize; 8]> = touched.iter().map(|at| at + index).filter(|&at| at < ACCUM_SLOTS).collect();
+        let further: SmallVec<[usize; 8]> =
+            touched.iter().map(|at| at + index).filter(|&at| at < ACCUM_SLOTS).collect();
         touched.extend(further);
     }
     touched.sort_unstable();
@@ -430,7 +439,8 @@ fn compare(core: &mut Core, op: &Op, rule: &Rule, indexed: bool) -> Step {
         if core.wave.mode != mode {
             core.wave.set_mode(mode);
         }
-        (core.wave.scc, core.wave.trapsts, core.wave.pc, core.wave.jumped, core.wave.status) = (scc, trapsts, pc, jumped, status);
+        (core.wave.scc, core.wave.trapsts, core.wave.pc, core.wave.jumped, core.wave.status) =
+            (scc, trapsts, pc, jumped, status);
     }
     let origin = origin(core, rule, if m0 & INDEXED_SOURCES == 0 { 0 } else { index });
     settle(core, rule, &touched, &outcomes, origin)
@@ -483,8 +493,11 @@ fn origin(core: &Core, rule: &Rule, index: usize) -> Origin {
     let indexed = registers(&rule.vectors).map(|at| at + index).filter(|&at| at < ACCUM_SLOTS || index == 0);
     let mut vectors = indexed.chain(registers(&rule.vectors));
     let vector = vectors.find(|&at| known.lanes(at) & core.wave.exec() != 0).map(|at| known.origin(at));
-    let scalar =
-        || registers(&rule.scalars).find(|&code| known.scalar(code as u16) != 0).map(|code| known.origin(scalar_slot(code as u16)));
+    let scalar = || {
+        registers(&rule.scalars)
+            .find(|&code| known.scalar(code as u16) != 0)
+            .map(|code| known.origin(scalar_slot(code as u16)))
+    };
     vector.or_else(scalar).unwrap_or(Origin::Condition)
 }
 

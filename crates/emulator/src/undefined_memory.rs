@@ -63,7 +63,11 @@ fn set_bits(core: &mut Core, access: &Access, word: usize, bytes: usize, bits: u
 
 /// The first slot of the registers with an operand's data.
 fn data(op: &Op, role: Role) -> Option<usize> {
-    op.inst.operand(role).and_then(Operand::reg).filter(|reg| reg.file != RegFile::Scalar).map(|reg| slot(reg.file, reg.first))
+    op.inst
+        .operand(role)
+        .and_then(Operand::reg)
+        .filter(|reg| reg.file != RegFile::Scalar)
+        .map(|reg| slot(reg.file, reg.first))
 }
 
 /// Takes undefined bits along what an instruction has read and written.
@@ -93,13 +97,15 @@ pub(super) fn values(core: &mut Core, op: &Op, accesses: &[Access]) {
                 How::Read => load(core, op, access, (word, bytes), to.map(|to| to + register)),
                 How::Write(_) => {
                     let from = sources[usize::from(access.element).min(1)].or(sources[0]);
-                    let bits = from.map_or(0, |from| core.wave.checks.known.vector(from + word).get(usize::from(access.lane)));
+                    let bits =
+                        from.map_or(0, |from| core.wave.checks.known.vector(from + word).get(usize::from(access.lane)));
                     note_stored(core, op, access, word, from.filter(|_| bits != 0));
                     set_bits(core, access, word, bytes, if high { bits >> 16 } else { bits });
                 }
                 How::Atomic => {
                     load(core, op, access, (word, bytes), to.map(|to| to + register));
-                    let from = sources[0].map_or(0, |from| core.wave.checks.known.vector(from + word).get(usize::from(access.lane)));
+                    let from = sources[0]
+                        .map_or(0, |from| core.wave.checks.known.vector(from + word).get(usize::from(access.lane)));
                     note_stored(core, op, access, word, sources[0].filter(|_| from != 0));
                     let bits = bits_of(core, access, word, bytes) | from;
                     set_bits(core, access, word, bytes, bits);
@@ -136,13 +142,17 @@ pub(super) fn known_row(core: &mut Core, row: &LdsRow) -> bool {
     let all = |places: &[u32; LANES]| places[0] as usize..places[0] as usize + launch.lanes * row.size;
     let Some(from) = row.from else {
         // Whole registers are known since the instruction began: what LDS has is the question.
-        let is_known = |range: std::ops::Range<usize>| bits.get(range).is_some_and(|bits| bits.iter().fold(0, |all, bits| all | bits) == 0);
+        let is_known = |range: std::ops::Range<usize>| {
+            bits.get(range).is_some_and(|bits| bits.iter().fold(0, |all, bits| all | bits) == 0)
+        };
         return places.all(|(places, in_a_row)| match in_a_row {
             true => is_known(all(places)),
             false => active(row.mask).all(|lane| is_known(bytes(places, lane))),
         });
     };
-    let known = |(file, first): (RegFile, u16)| (0..row.words()).all(|n| wave.checks.known.lanes(slot(file, first) + n) & exec == 0);
+    let known = |(file, first): (RegFile, u16)| {
+        (0..row.words()).all(|n| wave.checks.known.lanes(slot(file, first) + n) & exec == 0)
+    };
     if !from[..row.elements].iter().copied().all(known) {
         return false;
     }
@@ -157,8 +167,9 @@ pub(super) fn known_row(core: &mut Core, row: &LdsRow) -> bool {
 }
 
 impl WaveChecks {
-    /// Takes undefined bits along what all lanes of a mask load into registers from a place in their scratch, or store there, from the slot of the first on. As
-    /// [`values`] of the [`Access`] that each of them makes; a load has left nothing undefined in its registers.
+    /// Takes undefined bits along what all lanes of a mask load into registers from a place in their scratch, or store
+    /// there, from the slot of the first on. As [`values`] of the [`Access`] that each of them makes; a load has left
+    /// nothing undefined in its registers.
     pub(super) fn note_scratch(&mut self, op: &Op, (mask, at, words): (u64, u32, usize), first: usize, stores: bool) {
         self.in_scratch = true;
         for (n, register) in (first..first + words).enumerate() {

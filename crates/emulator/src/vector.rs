@@ -1,4 +1,5 @@
-//! The shared way of vector ALU instructions: gather sources lane by lane (DPP, SDWA, modifiers), compute, scatter results.
+//! The shared way of vector ALU instructions: gather sources lane by lane (DPP, SDWA, modifiers), compute, scatter
+//! results.
 
 use wavetap_amdgpu::{Dpp, Half, Inst, Modifiers, OpcodeFlags, Reg, RegFile, Role, Sdwa, scalar};
 
@@ -32,7 +33,8 @@ pub(super) fn sources(inst: &Inst, types: &[Ty; 4], dst: Option<Reg>, signed64: 
 /// For each source that [`sources`] gives, which half of its registers it is, where operations name halves.
 pub(super) fn halves(inst: &Inst, sources: &[Source; 4]) -> [Option<Half>; 4] {
     let half = |role: Role, source: Source| {
-        let named = inst.operand(role).filter(|operand| operand.half != Half::Whole && matches!(source, Source::Vector(_)));
+        let named =
+            inst.operand(role).filter(|operand| operand.half != Half::Whole && matches!(source, Source::Vector(_)));
         named.map(|operand| operand.half)
     };
     let accumulates = inst.operand(Role::Src2).is_none();
@@ -106,9 +108,13 @@ fn modify(values: &mut Lanes, ty: Ty, modifiers: &Modifiers, at: usize, env: &En
         values.iter_mut().for_each(|value| *value ^= sign);
     }
     match ty {
-        Ty::F32 if env.flush_in32 => values.iter_mut().for_each(|value| *value = u64::from(float::flush32(*value as u32))),
+        Ty::F32 if env.flush_in32 => {
+            values.iter_mut().for_each(|value| *value = u64::from(float::flush32(*value as u32)))
+        }
         Ty::F64 if env.flush_in64 => values.iter_mut().for_each(|value| *value = float::flush64(*value)),
-        Ty::F16 if env.flush_in64 => values.iter_mut().for_each(|value| *value = u64::from(float::flush16(*value as u16))),
+        Ty::F16 if env.flush_in64 => {
+            values.iter_mut().for_each(|value| *value = u64::from(float::flush16(*value as u16)))
+        }
         _ => {}
     }
 }
@@ -203,7 +209,8 @@ pub(super) fn finish(ty: Ty, env: &Env, modifiers: &Modifiers, bits: u64) -> u64
         Ty::F64 => {
             let flush = |bits: u64| if env.flush_out64 { float::flush64(bits) } else { bits };
             let bits = flush(bits);
-            modified(env, modifiers, env.flush_out64, || f64::from_bits(bits)).map_or(bits, |value| flush(value.to_bits()))
+            modified(env, modifiers, env.flush_out64, || f64::from_bits(bits))
+                .map_or(bits, |value| flush(value.to_bits()))
         }
         Ty::F16 => {
             let flush = |bits: u16| if env.flush_out64 { float::flush16(bits) } else { bits };
@@ -217,8 +224,8 @@ pub(super) fn finish(ty: Ty, env: &Env, modifiers: &Modifiers, bits: u64) -> u64
     }
 }
 
-/// A result with output modifier and clamp, if the instruction has them. The modifier is ignored where denormal results are kept and in IEEE mode (AMD ISA
-/// guides, output modifiers).
+/// A result with output modifier and clamp, if the instruction has them. The modifier is ignored where denormal results
+/// are kept and in IEEE mode (AMD ISA guides, output modifiers).
 fn modified(env: &Env, modifiers: &Modifiers, flushes: bool, value: impl Fn() -> f64) -> Option<f64> {
     let scales = modifiers.omod != 0 && flushes && !env.ieee;
     if !scales && !env.clamp {

@@ -1,7 +1,9 @@
-//! The short way of vector ALU instructions: whole registers of 32 or 64 bits a lane, no DPP, SDWA or output modifiers, the usual MODE.
+//! The short way of vector ALU instructions: whole registers of 32 or 64 bits a lane, no DPP, SDWA or output modifiers,
+//! the usual MODE.
 //!
-//! What is not of that kind, and every instruction while MODE is unusual or registers are indexed, goes the general way of [`super::vector`]. Results are
-//! computed into a spare register that takes the place of the old one, so that nothing is copied while all lanes are active.
+//! What is not of that kind, and every instruction while MODE is unusual or registers are indexed, goes the general way
+//! of [`super::vector`]. Results are computed into a spare register that takes the place of the old one, so that
+//! nothing is copied while all lanes are active.
 
 use wavetap_amdgpu::{Inst, OpcodeFlags, Reg, RegFile, scalar};
 
@@ -34,7 +36,8 @@ impl Default for Work {
     }
 }
 
-/// A row for each scalar register, in which all lanes are the same: what the register was when it was last a source. It mostly still is.
+/// A row for each scalar register, in which all lanes are the same: what the register was when it was last a source. It
+/// mostly still is.
 struct Broadcast(Vec<Register>);
 
 impl Broadcast {
@@ -119,7 +122,9 @@ impl Quick {
                 Source::None => {}
                 Source::Vector(first) => quick.vector = quick.vector.max(first + dwords),
                 Source::Accum(first) => quick.accum = quick.accum.max(first + dwords),
-                Source::Scalar(code) if code + dwords > 128 || (code..code + dwords).contains(&scalar::NULL) => return None,
+                Source::Scalar(code) if code + dwords > 128 || (code..code + dwords).contains(&scalar::NULL) => {
+                    return None;
+                }
                 Source::Scalar(code) => {
                     quick.scalars |= 1 << at;
                     // VCC and what follows are there whatever is allocated.
@@ -142,8 +147,9 @@ impl Quick {
     #[inline(always)]
     fn open(&self, core: &mut Core, op: &Op) -> Step<Option<Open>> {
         let wave = &core.wave;
-        let there =
-            usize::from(self.vector) <= wave.vgpr.len() && usize::from(self.accum) <= wave.agpr.len() && self.scalar <= wave.sgpr_count;
+        let there = usize::from(self.vector) <= wave.vgpr.len()
+            && usize::from(self.accum) <= wave.agpr.len()
+            && self.scalar <= wave.sgpr_count;
         let open = match wave.way {
             Way::Usual => Open::Plain,
             Way::Flushing if self.singles == 0 => Open::Plain,
@@ -190,7 +196,9 @@ impl Quick {
             Source::None => &ZERO,
             Source::Scalar(code) => &broadcast.0[usize::from(code + n)],
             Source::Accum(first) => &wave.agpr[usize::from(first + n)],
-            Source::Const(_) | Source::LdsDirect => self.constants[at][usize::from(n)].as_deref().map_or(&ZERO, |register| register),
+            Source::Const(_) | Source::LdsDirect => {
+                self.constants[at][usize::from(n)].as_deref().map_or(&ZERO, |register| register)
+            }
         }
     }
 
@@ -248,7 +256,13 @@ impl Quick {
 
     /// Both dwords of the sources, with their signs; the high dword of what has one is zero.
     #[inline(always)]
-    fn pairs<'a>(&'a self, wave: &'a Wave, types: &[Ty; 4], broadcast: &'a Broadcast, signed: &'a mut [Register; 3]) -> [[&'a Row; 2]; 3] {
+    fn pairs<'a>(
+        &'a self,
+        wave: &'a Wave,
+        types: &[Ty; 4],
+        broadcast: &'a Broadcast,
+        signed: &'a mut [Register; 3],
+    ) -> [[&'a Row; 2]; 3] {
         let mut sources = [[&ZERO; 2]; 3];
         for ((at, source), buffer) in sources.iter_mut().enumerate().zip(signed) {
             source[0] = self.row(wave, broadcast, at, 0);
@@ -350,7 +364,14 @@ pub(super) fn faster(
         let single = |ty: Ty, bit: u8| if ty == Ty::F32 { bit } else { 0 };
         let singles = single(types[0], 1) | single(types[1], 2) | single(types[2], 4) | single(wide, RESULT);
         let scalars = if masked { quick.scalars & 3 } else { quick.scalars };
-        Some(Box::new(Quick { masked, singles, scalars, parts, changed: quick.changed || masked || parts != [None; 2], ..quick }))
+        Some(Box::new(Quick {
+            masked,
+            singles,
+            scalars,
+            parts,
+            changed: quick.changed || masked || parts != [None; 2],
+            ..quick
+        }))
     };
     let words_or_none = |types: &[Ty]| types.iter().all(|ty| is_word(*ty) || *ty == Ty::None);
     let (short, quick): (Handler, _) = match *semantics {
@@ -370,7 +391,8 @@ pub(super) fn faster(
             let words = is_word(ty) && is_word(a) && is_word(b) && matches!(c, Ty::None | Ty::Mask);
             // What a sign means to the flag of a division's scaling is the general way's business.
             let words = words && m.neg | m.abs == 0;
-            let wide = is_whole(ty) && [a, b, c].iter().all(|ty| is_whole(*ty) || *ty == Ty::None) && m.neg | m.abs == 0;
+            let wide =
+                is_whole(ty) && [a, b, c].iter().all(|ty| is_whole(*ty) || *ty == Ty::None) && m.neg | m.abs == 0;
             match (words, wide) {
                 (true, _) => (run_word_bit, quick([a, b, c], dst, ty)),
                 (false, true) => (run_double_bit, quick([a, b, c], dst, ty)),
@@ -424,7 +446,9 @@ fn run_doubles(core: &mut Core, op: &Op) -> Step {
 }
 
 fn run_double_bit(core: &mut Core, op: &Op) -> Step {
-    let (Semantics::LaneBit { f, src, .. }, Some(quick)) = (&op.semantics, &op.quick) else { return run_lane_bit(core, op) };
+    let (Semantics::LaneBit { f, src, .. }, Some(quick)) = (&op.semantics, &op.quick) else {
+        return run_lane_bit(core, op);
+    };
     if !quick.open_plain(core, op)? {
         return run_lane_bit(core, op);
     }
@@ -481,7 +505,8 @@ pub(super) fn run_packed32(core: &mut Core, op: &Op, f: &dyn Operation) -> Step<
     let Core { wave, work: Work { broadcast, signed, out, .. }, launch, .. } = core;
     quick.update(wave, broadcast);
     for (half, out) in out.iter_mut().enumerate() {
-        let (select, negate) = if half == 0 { (modifiers.op_sel, modifiers.neg) } else { (modifiers.op_sel_hi, modifiers.neg_hi) };
+        let (select, negate) =
+            if half == 0 { (modifiers.op_sel, modifiers.neg) } else { (modifiers.op_sel_hi, modifiers.neg_hi) };
         let mut rows = [&ZERO; 3];
         for ((at, row), buffer) in rows.iter_mut().enumerate().zip(signed.iter_mut()) {
             let source = quick.row(wave, broadcast, at, u16::from(select >> at & 1));

@@ -138,8 +138,13 @@ fn single(opcode: Opcode) -> Option<Meaning> {
             let is_zero = |bits: u64| s32(bits).abs() < f32::MIN_POSITIVE;
             if is_zero(s[0]) || is_zero(s[1]) { mad32(e, &[0, 0, s[2], 0]) } else { mad32(e, s) }
         }),
-        Opcode::V_FMA_F32 | Opcode::V_FMAC_F32 | Opcode::V_FMAMK_F32 | Opcode::V_FMAAK_F32 => f3(|e, s| fma32(e, s[0], s[1], s[2])),
-        Opcode::V_FMA_LEGACY_F32 | Opcode::V_FMAC_LEGACY_F32 | Opcode::V_FMA_DX9_ZERO_F32 | Opcode::V_FMAC_DX9_ZERO_F32 => {
+        Opcode::V_FMA_F32 | Opcode::V_FMAC_F32 | Opcode::V_FMAMK_F32 | Opcode::V_FMAAK_F32 => {
+            f3(|e, s| fma32(e, s[0], s[1], s[2]))
+        }
+        Opcode::V_FMA_LEGACY_F32
+        | Opcode::V_FMAC_LEGACY_F32
+        | Opcode::V_FMA_DX9_ZERO_F32
+        | Opcode::V_FMAC_DX9_ZERO_F32 => {
             f3(|e, s| if s32(s[0]) == 0.0 || s32(s[1]) == 0.0 { s[2] } else { fma32(e, s[0], s[1], s[2]) })
         }
         Opcode::V_MULLIT_F32 => f3(|e, s| {
@@ -167,9 +172,9 @@ fn single(opcode: Opcode) -> Option<Meaning> {
             f1(|_, s| flushed(s, |v| if v < 0.0 { f32::NAN } else { f64::from(v).log2() as f32 }))
         }
         Opcode::V_RCP_F32 | Opcode::V_RCP_IFLAG_F32 => f1(|_, s| flushed(s, |v| 1.0 / v)),
-        Opcode::V_RSQ_F32 => {
-            f1(|_, s| flushed(s, |v| if v == 0.0 { f32::INFINITY.copysign(v) } else { (1.0 / f64::from(v).sqrt()) as f32 }))
-        }
+        Opcode::V_RSQ_F32 => f1(|_, s| {
+            flushed(s, |v| if v == 0.0 { f32::INFINITY.copysign(v) } else { (1.0 / f64::from(v).sqrt()) as f32 })
+        }),
         Opcode::V_SQRT_F32 => f1(|_, s| flushed(s, f32::sqrt)),
         Opcode::V_SIN_F32 => f1(|_, s| w32(turn(f64::from(s32(s[0])), f64::sin) as f32)),
         Opcode::V_COS_F32 => f1(|_, s| w32(turn(f64::from(s32(s[0])), f64::cos) as f32)),
@@ -182,7 +187,9 @@ fn single(opcode: Opcode) -> Option<Meaning> {
             [X, N, N, N],
             High::Zero,
         ),
-        Opcode::V_FREXP_EXP_I32_F32 => lane(|_, s| u64::from(float::frexp64(x(s[0])).1 as u32), Ty::B32, [X, N, N, N], High::Zero),
+        Opcode::V_FREXP_EXP_I32_F32 => {
+            lane(|_, s| u64::from(float::frexp64(x(s[0])).1 as u32), Ty::B32, [X, N, N, N], High::Zero)
+        }
         Opcode::V_LDEXP_F32 => lane(
             |e, s| w32(to_f32(float::ldexp64(x(s[0]), (s[1] as u32 as i32).clamp(-400, 400)), e.round32)),
             F,
@@ -235,9 +242,15 @@ fn double(opcode: Opcode) -> Option<Meaning> {
         }),
         Opcode::V_SQRT_F64 => d1(|_, s| d(s[0]).sqrt().to_bits()),
         Opcode::V_FREXP_MANT_F64 => d1(|_, s| float::frexp64(d(s[0])).0.to_bits()),
-        Opcode::V_FREXP_EXP_I32_F64 => lane(|_, s| u64::from(float::frexp64(d(s[0])).1 as u32), Ty::B32, [D, N, N, N], High::Zero),
-        Opcode::V_LDEXP_F64 => lane(|e, s| float::scale64(e, d(s[0]), s[1] as u32 as i32).to_bits(), D, [D, Ty::B32, N, N], High::Zero),
-        Opcode::V_TRIG_PREOP_F64 => lane(|_, s| trig_preop(s[0], (s[1] & 31) as u32).to_bits(), D, [D, Ty::B32, N, N], High::Zero),
+        Opcode::V_FREXP_EXP_I32_F64 => {
+            lane(|_, s| u64::from(float::frexp64(d(s[0])).1 as u32), Ty::B32, [D, N, N, N], High::Zero)
+        }
+        Opcode::V_LDEXP_F64 => {
+            lane(|e, s| float::scale64(e, d(s[0]), s[1] as u32 as i32).to_bits(), D, [D, Ty::B32, N, N], High::Zero)
+        }
+        Opcode::V_TRIG_PREOP_F64 => {
+            lane(|_, s| trig_preop(s[0], (s[1] & 31) as u32).to_bits(), D, [D, Ty::B32, N, N], High::Zero)
+        }
         _ => return None,
     })
 }
@@ -338,10 +351,15 @@ fn half(opcode: Opcode) -> Option<Meaning> {
         Opcode::V_SIN_F16 => h1(|e, s| wh(e, turn(hf(s[0]), f64::sin))),
         Opcode::V_COS_F16 => h1(|e, s| wh(e, turn(hf(s[0]), f64::cos))),
         Opcode::V_FREXP_MANT_F16 => h1(|e, s| wh(e, float::frexp64(hf(s[0])).0)),
-        Opcode::V_FREXP_EXP_I16_F16 => lane(|_, s| u64::from(float::frexp64(hf(s[0])).1 as u16), Ty::B16, [Ty::B16, N, N, N], High::Zero),
-        Opcode::V_LDEXP_F16 => {
-            lane(|e, s| wh(e, float::ldexp64(hf(s[0]), i32::from(s[1] as u16 as i16).clamp(-100, 100))), H, [H, Ty::B16, N, N], High::Zero)
+        Opcode::V_FREXP_EXP_I16_F16 => {
+            lane(|_, s| u64::from(float::frexp64(hf(s[0])).1 as u16), Ty::B16, [Ty::B16, N, N, N], High::Zero)
         }
+        Opcode::V_LDEXP_F16 => lane(
+            |e, s| wh(e, float::ldexp64(hf(s[0]), i32::from(s[1] as u16 as i16).clamp(-100, 100))),
+            H,
+            [H, Ty::B16, N, N],
+            High::Zero,
+        ),
         _ => return None,
     })
 }

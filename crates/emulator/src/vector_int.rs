@@ -300,7 +300,9 @@ fn bits(opcode: Opcode) -> Option<Meaning> {
         Opcode::V_PRNG_B32 => w1(|_, s| u64::from(u(s[0]) << 1 ^ if u(s[0]) >> 31 != 0 { 197 } else { 0 })),
         Opcode::V_ASHR_PK_I8_I32 => lane(|_, s| shifted_pair(s, -128, 127), H, [W, W, W, N], High::Keep),
         Opcode::V_ASHR_PK_U8_I32 => lane(|_, s| shifted_pair(s, 0, 255), H, [W, W, W, N], High::Keep),
-        Opcode::V_SAT_PK4_I4_I8 => lane(|_, s| nibbles(s[0], |byte| (byte as i8).clamp(-8, 7) as u8), H, [W, N, N, N], High::Keep),
+        Opcode::V_SAT_PK4_I4_I8 => {
+            lane(|_, s| nibbles(s[0], |byte| (byte as i8).clamp(-8, 7) as u8), H, [W, N, N, N], High::Keep)
+        }
         Opcode::V_SAT_PK4_U4_U8 => lane(|_, s| nibbles(s[0], |byte| byte.min(15)), H, [W, N, N, N], High::Keep),
         Opcode::V_AND_OR_B32 => w3(|_, s| s[0] & s[1] | s[2]),
         Opcode::V_OR3_B32 => w3(|_, s| s[0] | s[1] | s[2]),
@@ -379,7 +381,9 @@ fn narrow(opcode: Opcode) -> Option<Meaning> {
         Opcode::V_SUB_U16 | Opcode::V_SUB_NC_U16 => {
             h2(|e, s| u64::from(if e.clamp { h(s[0]).saturating_sub(h(s[1])) } else { h(s[0]).wrapping_sub(h(s[1])) }))
         }
-        Opcode::V_SUBREV_U16 => h2(|e, s| u64::from(if e.clamp { h(s[1]).saturating_sub(h(s[0])) } else { h(s[1]).wrapping_sub(h(s[0])) })),
+        Opcode::V_SUBREV_U16 => {
+            h2(|e, s| u64::from(if e.clamp { h(s[1]).saturating_sub(h(s[0])) } else { h(s[1]).wrapping_sub(h(s[0])) }))
+        }
         Opcode::V_MUL_LO_U16 => h2(|_, s| u64::from(h(s[0]).wrapping_mul(h(s[1])))),
         Opcode::V_LSHLREV_B16 => h2(|_, s| u64::from(h(s[1]) << (s[0] & 15))),
         Opcode::V_LSHRREV_B16 => h2(|_, s| u64::from(h(s[1]) >> (s[0] & 15))),
@@ -388,12 +392,12 @@ fn narrow(opcode: Opcode) -> Option<Meaning> {
         Opcode::V_MIN_U16 => h2(|_, s| s[0].min(s[1])),
         Opcode::V_MAX_I16 => h2(|_, s| from_ih(ih(s[0]).max(ih(s[1])))),
         Opcode::V_MIN_I16 => h2(|_, s| from_ih(ih(s[0]).min(ih(s[1])))),
-        Opcode::V_ADD_I16 | Opcode::V_ADD_NC_I16 => {
-            keep2(|e, s| from_ih(if e.clamp { ih(s[0]).saturating_add(ih(s[1])) } else { ih(s[0]).wrapping_add(ih(s[1])) }))
-        }
-        Opcode::V_SUB_I16 | Opcode::V_SUB_NC_I16 => {
-            keep2(|e, s| from_ih(if e.clamp { ih(s[0]).saturating_sub(ih(s[1])) } else { ih(s[0]).wrapping_sub(ih(s[1])) }))
-        }
+        Opcode::V_ADD_I16 | Opcode::V_ADD_NC_I16 => keep2(|e, s| {
+            from_ih(if e.clamp { ih(s[0]).saturating_add(ih(s[1])) } else { ih(s[0]).wrapping_add(ih(s[1])) })
+        }),
+        Opcode::V_SUB_I16 | Opcode::V_SUB_NC_I16 => keep2(|e, s| {
+            from_ih(if e.clamp { ih(s[0]).saturating_sub(ih(s[1])) } else { ih(s[0]).wrapping_sub(ih(s[1])) })
+        }),
         Opcode::V_AND_B16 => keep2(|_, s| s[0] & s[1]),
         Opcode::V_OR_B16 => keep2(|_, s| s[0] | s[1]),
         Opcode::V_XOR_B16 => keep2(|_, s| s[0] ^ s[1]),

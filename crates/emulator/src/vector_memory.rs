@@ -139,7 +139,13 @@ fn pass(core: &Core, lane: usize, checked: Result<(), FaultKind>) -> Result<(), 
     core.passed(at_lane(checked, lane)).map_err(|stop| stop.kind)
 }
 
-pub(super) fn read_place(core: &mut Core, lane: usize, place: Place, into: &mut [u8], access: MemoryAccess) -> Result<(), FaultKind> {
+pub(super) fn read_place(
+    core: &mut Core,
+    lane: usize,
+    place: Place,
+    into: &mut [u8],
+    access: MemoryAccess,
+) -> Result<(), FaultKind> {
     match place {
         Place::Global(address) => {
             let arrived = core.barrier.checks.check_load(core.wave.index, address, into.len());
@@ -196,7 +202,13 @@ fn scratch_pieces(offset: u64, len: usize) -> impl Iterator<Item = (usize, usize
     })
 }
 
-pub(super) fn write_place(core: &mut Core, lane: usize, place: Place, from: &[u8], access: MemoryAccess) -> Result<(), FaultKind> {
+pub(super) fn write_place(
+    core: &mut Core,
+    lane: usize,
+    place: Place,
+    from: &[u8],
+    access: MemoryAccess,
+) -> Result<(), FaultKind> {
     match place {
         Place::Global(address) => core.memory.write(address, from, access),
         Place::Head(address, bytes) => core.memory.write(address, &from[..usize::from(bytes).min(from.len())], access),
@@ -231,7 +243,8 @@ pub(super) fn kind_at(core: &Core, op: &Op, places: &[Place; LANES], mask: u64) 
 
 /// [`kind`] of what no lane went to LDS with.
 pub(super) fn kind_in_memory(core: &Core, op: &Op) -> Kind {
-    // gfx8 has no other instructions for global memory, and compilers count on the order of these (LLVM's SIInsertWaitcnts).
+    // gfx8 has no other instructions for global memory, and compilers count on the order of these (LLVM's
+    // SIInsertWaitcnts).
     let kind = kind(op);
     if kind == Kind::Flat && core.launch.target.generation() < 9 { Kind::FlatMemory } else { kind }
 }
@@ -364,9 +377,10 @@ pub(super) fn delay(core: &mut Core, id: u32, address: u64, bytes: &[u8]) {
         data[..piece.len()].copy_from_slice(piece);
         let address = address + 8 * n as u64;
         let data = u64::from_le_bytes(data);
-        core.wave
-            .pending
-            .delay(id, EffectParts { space: Space::Global, address, bytes: piece.len() as u8, data, compare: 0, atomic: None });
+        core.wave.pending.delay(
+            id,
+            EffectParts { space: Space::Global, address, bytes: piece.len() as u8, data, compare: 0, atomic: None },
+        );
     }
 }
 
@@ -506,8 +520,12 @@ pub(super) fn meaning(opcode: Opcode, inst: &Inst) -> Option<Meaning> {
         return None;
     }
     match opcode {
-        Opcode::GLOBAL_LOAD_BLOCK | Opcode::SCRATCH_LOAD_BLOCK => return Some((|core, op| block(core, op, true), Semantics::Own)),
-        Opcode::GLOBAL_STORE_BLOCK | Opcode::SCRATCH_STORE_BLOCK => return Some((|core, op| block(core, op, false), Semantics::Own)),
+        Opcode::GLOBAL_LOAD_BLOCK | Opcode::SCRATCH_LOAD_BLOCK => {
+            return Some((|core, op| block(core, op, true), Semantics::Own));
+        }
+        Opcode::GLOBAL_STORE_BLOCK | Opcode::SCRATCH_STORE_BLOCK => {
+            return Some((|core, op| block(core, op, false), Semantics::Own));
+        }
         Opcode::BUFFER_STORE_LDS_DWORD => return Some((direct_lds::store, Semantics::Own)),
         _ => {}
     }

@@ -1,10 +1,12 @@
 //! Matrix instructions of RDNA (WMMA): D = A * B + C with 16 rows and 16 columns, spread over the lanes of a wave.
 //!
-//! A lane has a part of a row of A and of a column of B. On gfx11 it is all of it, and every sixteen lanes have the same again; on gfx12 each sixteen lanes have
-//! a part of their own (RDNA3 ISA guide, "Wave matrix multiply accumulate"; RDNA4 ISA guide, "Matrix element storage in VGPRs"): how many numbers a lane has says
-//! which. The order of K is the same in A and B, so it does not matter; on gfx11 each sixteen lanes may have an order of their own, as rocWMMA gives them, and
-//! which of them the hardware takes a row or a column from makes no difference as long as the order is one for both. Products are added in single precision one after the other, each rounded once, to
-//! nearest; the hardware's own order of additions is not documented. EXEC is ignored.
+//! A lane has a part of a row of A and of a column of B. On gfx11 it is all of it, and every sixteen lanes have the
+//! same again; on gfx12 each sixteen lanes have a part of their own (RDNA3 ISA guide, "Wave matrix multiply
+//! accumulate"; RDNA4 ISA guide, "Matrix element storage in VGPRs"): how many numbers a lane has says which. The order
+//! of K is the same in A and B, so it does not matter; on gfx11 each sixteen lanes may have an order of their own, as
+//! rocWMMA gives them, and which of them the hardware takes a row or a column from makes no difference as long as the
+//! order is one for both. Products are added in single precision one after the other, each rounded once, to nearest;
+//! the hardware's own order of additions is not documented. EXEC is ignored.
 
 use wavetap_amdgpu::{Modifiers, NumberFormat, Opcode, OpcodeFlags, Operand, Reg, RegFile, Role, Value};
 
@@ -158,7 +160,8 @@ fn lines(numbers: &[Vec<f64>], k: usize) -> Vec<Vec<Vec<f64>>> {
     vec![(0..SIZE).map(|line| (0..k).map(|n| numbers[line + SIZE * (n / each)][n % each]).collect()).collect()]
 }
 
-/// Refuses copies that are not the same numbers in another order along K, one order for both matrices: what the hardware takes from which is not documented.
+/// Refuses copies that are not the same numbers in another order along K, one order for both matrices: what the
+/// hardware takes from which is not documented.
 fn check_copies(a: &[Vec<Vec<f64>>], b: &[Vec<Vec<f64>>], k: usize) -> Step {
     // What all rows and columns have at a place along K. The order of these is what copies may differ in.
     let places = |copy: usize| {
@@ -167,14 +170,18 @@ fn check_copies(a: &[Vec<Vec<f64>>], b: &[Vec<Vec<f64>>], k: usize) -> Step {
         places.sort_unstable();
         places
     };
-    let equal = |x: &[Vec<f64>], y: &[Vec<f64>]| x.iter().flatten().zip(y.iter().flatten()).all(|(x, y)| x.to_bits() == y.to_bits());
+    let equal = |x: &[Vec<f64>], y: &[Vec<f64>]| {
+        x.iter().flatten().zip(y.iter().flatten()).all(|(x, y)| x.to_bits() == y.to_bits())
+    };
     let mut copies = 1..a.len();
     if copies.clone().all(|copy| equal(&a[copy], &a[0]) && equal(&b[copy], &b[0])) {
         return Ok(());
     }
     let first = places(0);
     match copies.find(|copy| places(*copy) != first) {
-        Some(_) => undefined("a matrix of which not every 16 lanes have the same numbers in an order along K that A and B share"),
+        Some(_) => undefined(
+            "a matrix of which not every 16 lanes have the same numbers in an order along K that A and B share",
+        ),
         None => Ok(()),
     }
 }
@@ -254,7 +261,8 @@ fn run(core: &mut Core, op: &Op) -> Step {
         }
         // Of copies, a row of the result is computed with the one that its lanes have.
         let copy = row % a.len();
-        let result = total(shape, modifiers.clamp, start, a[copy][row].iter().copied().zip(b[copy][column].iter().copied()));
+        let result =
+            total(shape, modifiers.clamp, start, a[copy][row].iter().copied().zip(b[copy][column].iter().copied()));
         put(core, shape.d, dst.first, place(op, shape.d, packed, row, column), result);
     }
     Ok(())

@@ -1,12 +1,15 @@
-//! Matrix instructions of gfx1250 on floats of 8, 6 and 4 bits, of which A and B may have different ones, with and without scales
-//! (`v_wmma_f32_16x16x128_f8f6f4`, `v_wmma_scale_…`, `v_wmma_scale16_…`, and those with 32 rows of 4 bits).
+//! Matrix instructions of gfx1250 on floats of 8, 6 and 4 bits, of which A and B may have different ones, with and
+//! without scales (`v_wmma_f32_16x16x128_f8f6f4`, `v_wmma_scale_…`, `v_wmma_scale16_…`, and those with 32 rows of 4
+//! bits).
 //!
-//! Lanes n and 16 + n have row n of A, or column n of B, in turn: along K runs of sixteen numbers of 8 bits, of thirty-two of 6 or 4 bits. 32 rows are twice 16, one after the
-//! other, in C as well. A scale is for 32 numbers along K of a row, or 16 (`scale16`): the bytes of one register, or two, from the lowest on. Of 16 rows the lanes from
-//! 0 or from 16 on have them, as the instruction says; of 32, all lanes (CDNA5 ISA guide, 7.12.2 and 7.12.6).
+//! Lanes n and 16 + n have row n of A, or column n of B, in turn: along K runs of sixteen numbers of 8 bits, of
+//! thirty-two of 6 or 4 bits. 32 rows are twice 16, one after the other, in C as well. A scale is for 32 numbers along
+//! K of a row, or 16 (`scale16`): the bytes of one register, or two, from the lowest on. Of 16 rows the lanes from 0 or
+//! from 16 on have them, as the instruction says; of 32, all lanes (CDNA5 ISA guide, 7.12.2 and 7.12.6).
 //!
-//! Without scales that guide does not list the instruction, and AMD's emulator (rocjitsu) has another layout where one of A and B is of 8 bits and the other is not: refused.
-//! Products are added in the order of K, each rounded once, as in [`super::wave_matrix`]; the hardware's own order is not documented. Denormals are kept.
+//! Without scales that guide does not list the instruction, and AMD's emulator (rocjitsu) has another layout where one
+//! of A and B is of 8 bits and the other is not: refused. Products are added in the order of K, each rounded once, as
+//! in [`super::wave_matrix`]; the hardware's own order is not documented. Denormals are kept.
 
 use wavetap_amdgpu::{Opcode, Operand, RegFile, Role, Value, scalar};
 
@@ -45,7 +48,8 @@ impl ScaleFormat {
     }
 }
 
-/// An eight-bit float without sign: five bits of exponent with a bias of 15, three of fraction; the largest code is NaN, and there is no infinity.
+/// An eight-bit float without sign: five bits of exponent with a bias of 15, three of fraction; the largest code is
+/// NaN, and there is no infinity.
 fn decode_e5m3(code: u8) -> f64 {
     const BIAS: i32 = 15;
     let (exponent, fraction) = (i32::from(code >> 3), f64::from(code & 7));
@@ -136,7 +140,9 @@ impl Side {
             // Scales by 1, whatever their format (CDNA5 ISA guide).
             Some(Operand { value: Value::InlineInt(0), .. }) if self.scale_format == ScaleFormat::E8M0 => all(127),
             // Of a scalar register the lowest byte is for all.
-            Some(operand) if operand.reg().is_some_and(|reg| reg.file == RegFile::Scalar && reg.first < scalar::NULL) => {
+            Some(operand)
+                if operand.reg().is_some_and(|reg| reg.file == RegFile::Scalar && reg.first < scalar::NULL) =>
+            {
                 match op.source(self.scale, Ty::B32) {
                     Source::Scalar(code) => all(core.scalar(op, code)? as u8),
                     _ => undefined("a matrix instruction without scale"),
@@ -199,7 +205,9 @@ fn run(core: &mut Core, op: &Op) -> Step {
         return undefined("a matrix of small floats with its signs changed");
     }
     match shape.block {
-        None if (a.bits() == 8) != (b.bits() == 8) => return undefined("a product of 8-bit and narrower floats without scales"),
+        None if (a.bits() == 8) != (b.bits() == 8) => {
+            return undefined("a product of 8-bit and narrower floats without scales");
+        }
         Some(_) if !go_together(&a, &b) => return undefined("formats of numbers and scales that do not go together"),
         // All lanes have scales of their own.
         Some(_) if shape.rows == 32 && a.high => return undefined("scales of 32 rows from lane 16 on"),
@@ -210,11 +218,18 @@ fn run(core: &mut Core, op: &Op) -> Step {
     let constant = wave_matrix::constant(op, Sum::Single);
     let c = if constant.is_some() { Vec::new() } else { registers(core, op, Role::Src2)? };
     core.writing(op, RegFile::Vector, dst.first, dst.dwords.into())?;
-    let sum = wave_matrix::Shape { c: Sum::Single, d: Sum::Single, k: K, a: Element::Eight(a.format), b: Element::Eight(b.format) };
+    let sum = wave_matrix::Shape {
+        c: Sum::Single,
+        d: Sum::Single,
+        k: K,
+        a: Element::Eight(a.format),
+        b: Element::Eight(b.format),
+    };
     for (row, column) in (0..shape.rows).flat_map(|row| (0..SIZE).map(move |column| (row, column))) {
         let (register, lane, shift) = wave_matrix::place(op, Sum::Single, true, row % SIZE, column);
         let register = row / SIZE * (SIZE / 2) + register;
-        let start = wave_matrix::signed(f32::from_bits(constant.unwrap_or_else(|| c[register][lane])).into(), modifiers);
+        let start =
+            wave_matrix::signed(f32::from_bits(constant.unwrap_or_else(|| c[register][lane])).into(), modifiers);
         let products = rows[row].iter().copied().zip(columns[column].iter().copied());
         put(core, Sum::Single, dst.first, (register, lane, shift), total(sum, false, start, products));
     }

@@ -1,12 +1,15 @@
-//! Loads of numbers of 8 and 4 bits for matrix instructions of gfx1250: each lane loads a piece of a row of 16 numbers, which all of them then exchange, so that a
-//! lane has a part of a column.
+//! Loads of numbers of 8 and 4 bits for matrix instructions of gfx1250: each lane loads a piece of a row of 16 numbers,
+//! which all of them then exchange, so that a lane has a part of a column.
 //!
-//! Of 8 bits a lane has half of a row. In each 16 lanes the first four have the first halves of rows 0 to 3, the next four the second halves, the others rows 4 to 7; lane n
-//! gets column n: measured on hardware (a public demo of `ds_load_tr8_b64`), as Triton lays its tiles out for it, and as the CDNA5 ISA guide draws it for
-//! `global_load_tr8_b64` (10.9.2). Of 4 bits a lane has a row; lane n gets column n mod 16 of rows 0 to 7 and 16 to 23, or if it is one of the last 16, of the others (the same drawing;
-//! AMD's emulator, rocjitsu). Of 6 bits the drawing and that emulator do not agree: they have no meaning here, like those of gfx12.0, of which there is no drawing.
+//! Of 8 bits a lane has half of a row. In each 16 lanes the first four have the first halves of rows 0 to 3, the next
+//! four the second halves, the others rows 4 to 7; lane n gets column n: measured on hardware (a public demo of
+//! `ds_load_tr8_b64`), as Triton lays its tiles out for it, and as the CDNA5 ISA guide draws it for
+//! `global_load_tr8_b64` (10.9.2). Of 4 bits a lane has a row; lane n gets column n mod 16 of rows 0 to 7 and 16 to 23,
+//! or if it is one of the last 16, of the others (the same drawing; AMD's emulator, rocjitsu). Of 6 bits the drawing
+//! and that emulator do not agree: they have no meaning here, like those of gfx12.0, of which there is no drawing.
 //!
-//! With all lanes off a load from memory does nothing (CDNA5 ISA guide); with some of them off it is undefined. Those from LDS ignore EXEC, it says, which others doubt: refused.
+//! With all lanes off a load from memory does nothing (CDNA5 ISA guide); with some of them off it is undefined. Those
+//! from LDS ignore EXEC, it says, which others doubt: refused.
 
 use wavetap_amdgpu::{Inst, Opcode, Reg};
 
@@ -71,7 +74,9 @@ fn load(core: &mut Core, op: &Op, each: impl Fn(&mut Core, &Op) -> Step) -> Step
     if exec == 0 {
         return Ok(());
     }
-    let Some(registers) = core.file(dst.file).get_mut(usize::from(dst.first)..).and_then(|rest| rest.first_chunk_mut::<WORDS>()) else {
+    let Some(registers) =
+        core.file(dst.file).get_mut(usize::from(dst.first)..).and_then(|rest| rest.first_chunk_mut::<WORDS>())
+    else {
         return undefined("a load without destination");
     };
     let result = exchange(bits, &registers.each_ref().map(|register| register.0));
@@ -99,7 +104,10 @@ pub(super) fn exchange_undefined(known: &mut Known, inst: &Inst, dst: Option<Reg
 pub(super) fn meaning(opcode: Opcode) -> Option<Meaning> {
     bits_of(opcode)?;
     let semantics = Semantics::Load { bytes: 8, signed: false, d16: None };
-    Some((if matches!(opcode, Opcode::DS_LOAD_TR8_B64 | Opcode::DS_LOAD_TR4_B64) { from_lds } else { from_memory }, semantics))
+    Some((
+        if matches!(opcode, Opcode::DS_LOAD_TR8_B64 | Opcode::DS_LOAD_TR4_B64) { from_lds } else { from_memory },
+        semantics,
+    ))
 }
 
 #[cfg(test)]
@@ -109,7 +117,8 @@ mod tests {
     #[test]
     fn every_number_goes_to_one_place() {
         for (bits, each) in [(8, 8), (4, 16)] {
-            let places: std::collections::BTreeSet<_> = (0..WAVE).flat_map(|lane| (0..each).map(move |n| source(bits, lane, n))).collect();
+            let places: std::collections::BTreeSet<_> =
+                (0..WAVE).flat_map(|lane| (0..each).map(move |n| source(bits, lane, n))).collect();
             assert_eq!(places.len(), WAVE * each);
             assert!(places.iter().all(|(lane, n)| *lane < WAVE && *n < each));
         }

@@ -1,8 +1,8 @@
 //! Divides the workgroups of a dispatch among threads.
 //!
-//! Outside the strict mode only, where everything that is random comes from one seed. What a kernel's result depends on may then be the order of its
-//! workgroups, as on a GPU: of atomics that give tickets, say. Sums of floats by atomics are kept from it: such a dispatch stays on one thread, so that its
-//! result is the same every time.
+//! Outside the strict mode only, where everything that is random comes from one seed. What a kernel's result depends on
+//! may then be the order of its workgroups, as on a GPU: of atomics that give tickets, say. Sums of floats by atomics
+//! are kept from it: such a dispatch stays on one thread, so that its result is the same every time.
 
 use std::num::NonZero;
 use std::sync::LazyLock;
@@ -25,7 +25,13 @@ use wavetap_amdgpu::{OpcodeFlags, Target};
 const ALONE: u64 = 50_000;
 
 /// Begins a dispatch.
-pub(super) fn begin(target: Target, options: &Options, memory: &mut Memory, clock: u64, dispatch: &Dispatch) -> Result<Flight, Fault> {
+pub(super) fn begin(
+    target: Target,
+    options: &Options,
+    memory: &mut Memory,
+    clock: u64,
+    dispatch: &Dispatch,
+) -> Result<Flight, Fault> {
     let plan = Plan::new(memory, target, options, dispatch).map_err(|kind| Worker::outside(kind, [0; 3], 0))?;
     let lead = Paused::new(options, dispatch, clock, (0..plan.slots).rev().collect());
     let stage = if options.timing.is_some() {
@@ -35,10 +41,19 @@ pub(super) fn begin(target: Target, options: &Options, memory: &mut Memory, cloc
     } else {
         Stage::Alone(ALONE)
     };
-    Ok(Flight { plan, progress: Progress::new(options), lead: Some(lead), stage, others: Vec::new(), objects: 0, fuel: options.fuel })
+    Ok(Flight {
+        plan,
+        progress: Progress::new(options),
+        lead: Some(lead),
+        stage,
+        others: Vec::new(),
+        objects: 0,
+        fuel: options.fuel,
+    })
 }
 
-/// Runs a share of a dispatch; what it did once it has ended, and the clock. `helpers` has the code of other threads, each decoded by itself.
+/// Runs a share of a dispatch; what it did once it has ended, and the clock. `helpers` has the code of other threads,
+/// each decoded by itself.
 pub(super) fn advance(
     flight: &mut Flight,
     options: &Options,
@@ -68,7 +83,8 @@ pub(super) fn advance(
     Ok(Some((stats, end)))
 }
 
-/// Runs up to so many instructions; tells whether the dispatch has ended. When it turns out to be a long one, others help.
+/// Runs up to so many instructions; tells whether the dispatch has ended. When it turns out to be a long one, others
+/// help.
 fn part(
     shared: &Shared,
     lead: &mut Worker,
@@ -131,7 +147,12 @@ fn divide(shared: &Shared, lead: &mut Worker, others: &mut Vec<Helper>, helpers:
 }
 
 /// All run a share at the same time.
-fn divided(shared: &Shared, (lead, ended): (&mut Worker, &mut bool), others: &mut [Helper], left: &mut u64) -> Result<bool, Fault> {
+fn divided(
+    shared: &Shared,
+    (lead, ended): (&mut Worker, &mut bool),
+    others: &mut [Helper],
+    left: &mut u64,
+) -> Result<bool, Fault> {
     let instructions = *left;
     thread::scope(|scope| {
         let work = |helper: &mut Helper| -> Result<(), Fault> {
@@ -141,7 +162,8 @@ fn divided(shared: &Shared, (lead, ended): (&mut Worker, &mut bool), others: &mu
             helper.paused = Some(worker.pause());
             result.map(|done| helper.done = done)
         };
-        let running: Vec<_> = others.iter_mut().filter(|helper| !helper.done).map(|helper| scope.spawn(move || work(helper))).collect();
+        let running: Vec<_> =
+            others.iter_mut().filter(|helper| !helper.done).map(|helper| scope.spawn(move || work(helper))).collect();
         let mut fault = None;
         if !*ended {
             match lead.groups(left) {
@@ -153,7 +175,10 @@ fn divided(shared: &Shared, (lead, ended): (&mut Worker, &mut bool), others: &mu
             match other.join() {
                 Ok(Ok(())) => {}
                 // Of several faults the one of the first workgroup is told.
-                Ok(Err(found)) => fault = fault.into_iter().chain([found]).min_by_key(|fault| [2, 1, 0].map(|axis| fault.workgroup[axis])),
+                Ok(Err(found)) => {
+                    fault =
+                        fault.into_iter().chain([found]).min_by_key(|fault| [2, 1, 0].map(|axis| fault.workgroup[axis]))
+                }
                 Err(panic) => std::panic::resume_unwind(panic),
             }
         }
@@ -172,7 +197,8 @@ fn threads(options: &Options) -> usize {
     }
 }
 
-/// Whether results of this instruction differ in the order in which workgroups execute it: sums of floats in memory that they share.
+/// Whether results of this instruction differ in the order in which workgroups execute it: sums of floats in memory
+/// that they share.
 fn depends_on_order(op: &Op) -> bool {
     op.inst.is_any(OpcodeFlags::FLOAT_SUM)
 }

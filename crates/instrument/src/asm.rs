@@ -8,7 +8,8 @@ use wavetap_base::error::{Error, Result};
 /// Most snippets have no more items than this: growing moves them, and they are large.
 const USUAL_ITEMS: usize = 32;
 
-/// A snippet under construction. Mnemonics are those of the library ([`wavetap_amdgpu::operation`]); the target's own spelling is looked up.
+/// A snippet under construction. Mnemonics are those of the library ([`wavetap_amdgpu::operation`]); the target's own
+/// spelling is looked up.
 #[derive(Debug)]
 pub(crate) struct Asm {
     target: Target,
@@ -138,11 +139,13 @@ impl Asm {
         self.items.push(Item::Address { pair: Reg::scalar(pair, 2), address });
     }
 
-    /// Waits until everything that counts in one of these counters is complete; counters that the target does not have are left out.
+    /// Waits until everything that counts in one of these counters is complete; counters that the target does not have
+    /// are left out.
     fn wait(&mut self, counters: &[Counter]) -> Result<()> {
         let there = counters.iter().filter(|counter| self.target.largest_wait(**counter).is_some());
         let counts = there.fold(WaitCount::default(), |counts, counter| counts.with(*counter, 0));
-        let waits = wavetap_amdgpu::waits_for(self.target, counts).ok_or_else(|| Error::internal(format!("no wait for {counters:?}")))?;
+        let waits = wavetap_amdgpu::waits_for(self.target, counts)
+            .ok_or_else(|| Error::internal(format!("no wait for {counters:?}")))?;
         waits.into_iter().try_for_each(|(mnemonic, bits)| self.wait_instruction(mnemonic, bits))
     }
 
@@ -153,17 +156,34 @@ impl Asm {
 
     /// Waits for scalar loads.
     pub(crate) fn wait_scalar_loads(&mut self) -> Result<()> {
-        if self.target.largest_wait(Counter::Km).is_some() { self.wait(&[Counter::Km]) } else { self.wait(&[Counter::Lgkm]) }
+        if self.target.largest_wait(Counter::Km).is_some() {
+            self.wait(&[Counter::Km])
+        } else {
+            self.wait(&[Counter::Lgkm])
+        }
     }
 
     /// Waits for LDS.
     pub(crate) fn wait_lds(&mut self) -> Result<()> {
-        if self.target.largest_wait(Counter::Ds).is_some() { self.wait(&[Counter::Ds]) } else { self.wait(&[Counter::Lgkm]) }
+        if self.target.largest_wait(Counter::Ds).is_some() {
+            self.wait(&[Counter::Ds])
+        } else {
+            self.wait(&[Counter::Lgkm])
+        }
     }
 
     /// Waits for everything that writes registers when it arrives.
     pub(crate) fn wait_all_loads(&mut self) -> Result<()> {
-        let all = [Counter::Vm, Counter::Lgkm, Counter::Load, Counter::Sample, Counter::Bvh, Counter::Ds, Counter::Km, Counter::Exp];
+        let all = [
+            Counter::Vm,
+            Counter::Lgkm,
+            Counter::Load,
+            Counter::Sample,
+            Counter::Bvh,
+            Counter::Ds,
+            Counter::Km,
+            Counter::Exp,
+        ];
         // From gfx12 on the first two are there in name alone.
         let first = if self.target.largest_wait(Counter::Load).is_some() { 2 } else { 0 };
         self.wait(&all[first..])
@@ -180,7 +200,8 @@ impl Asm {
 
     /// Waits for stores to global memory and atomics that return nothing.
     pub(crate) fn wait_global_writes(&mut self) -> Result<()> {
-        let own = [Counter::Store, Counter::Vs].into_iter().find(|counter| self.target.largest_wait(*counter).is_some());
+        let own =
+            [Counter::Store, Counter::Vs].into_iter().find(|counter| self.target.largest_wait(*counter).is_some());
         match own {
             Some(counter) => self.wait(&[counter]),
             None if self.has_global() => self.wait(&[Counter::Vm]),
@@ -188,7 +209,8 @@ impl Asm {
         }
     }
 
-    /// Whether the target can address memory by a scalar base and an offset for each lane. Those that cannot have FLAT instructions alone.
+    /// Whether the target can address memory by a scalar base and an offset for each lane. Those that cannot have FLAT
+    /// instructions alone.
     fn has_global(&self) -> bool {
         wavetap_amdgpu::has_operation(self.target, Opcode::GLOBAL_ATOMIC_ADD)
     }
@@ -209,8 +231,8 @@ impl Asm {
         if self.has_global() { wavetap_amdgpu::largest_offset(self.target, "global_atomic_add_x2") } else { u32::MAX }
     }
 
-    /// A store to memory, or an atomic without return: `store_dword`, `atomic_add`. Destroys SCC and the pair `g.scratch` where the target has no global
-    /// memory instructions.
+    /// A store to memory, or an atomic without return: `store_dword`, `atomic_add`. Destroys SCC and the pair
+    /// `g.scratch` where the target has no global memory instructions.
     pub(crate) fn global(&mut self, operation: &str, g: Global, data: Value, offset: u32) -> Result<()> {
         let device = operation.starts_with("atomic");
         if self.has_global() {
@@ -224,7 +246,14 @@ impl Asm {
     }
 
     /// An atomic that returns the old value.
-    pub(crate) fn global_returning(&mut self, operation: &str, old: u16, g: Global, data: Value, offset: u32) -> Result<()> {
+    pub(crate) fn global_returning(
+        &mut self,
+        operation: &str,
+        old: u16,
+        g: Global,
+        data: Value,
+        offset: u32,
+    ) -> Result<()> {
         let returning = |modifiers: &mut Modifiers, offset| {
             modifiers.offset = offset;
             modifiers.glc = true;
@@ -260,9 +289,16 @@ impl Asm {
         self.with(mnemonic, &operands, |modifiers| modifiers.offset = offset as i32)
     }
 
-    /// A store of a vector register to the scratch memory that four scalar registers describe, or a load from there, at an offset of each lane's own. What
-    /// `base` holds is added to that as bytes of the whole wave's.
-    pub(crate) fn scratch_buffer(&mut self, is_store: bool, register: u16, resource: u16, base: Option<u16>, offset: u32) -> Result<()> {
+    /// A store of a vector register to the scratch memory that four scalar registers describe, or a load from there, at
+    /// an offset of each lane's own. What `base` holds is added to that as bytes of the whole wave's.
+    pub(crate) fn scratch_buffer(
+        &mut self,
+        is_store: bool,
+        register: u16,
+        resource: u16,
+        base: Option<u16>,
+        offset: u32,
+    ) -> Result<()> {
         let mnemonic = if is_store { BUFFER_STORE } else { BUFFER_LOAD };
         let operands = [v(register), Value::Off, Value::Reg(Reg::scalar(resource, 4)), base.map_or(c(0), s)];
         self.with(mnemonic, &operands, |modifiers| modifiers.offset = offset as i32)
@@ -298,7 +334,8 @@ impl Asm {
         self.states(1)
     }
 
-    /// A scalar register as a source of vector instructions: `through` another one, where a target asks that none of the original code is.
+    /// A scalar register as a source of vector instructions: `through` another one, where a target asks that none of
+    /// the original code is.
     pub(crate) fn vector_source(&mut self, source: u16, through: Option<u16>) -> Result<Value> {
         let Some(through) = through else { return Ok(s(source)) };
         self.op("s_mov_b32", &[s(through), s(source)])?;
@@ -326,12 +363,14 @@ const TH_ATOMIC_RETURN: u8 = 1;
 /// `scope` of what the whole device sees (gfx12).
 const SCOPE_DEVICE: u8 = 2;
 
-/// Atomics of different waves meet where all of the device sees them; what a wave stores for itself may stay nearer until the dispatch ends.
+/// Atomics of different waves meet where all of the device sees them; what a wave stores for itself may stay nearer
+/// until the dispatch ends.
 fn scope(device: bool) -> u8 {
     if device { SCOPE_DEVICE } else { 0 }
 }
 
-/// A store of a vector register to scratch memory or a load from there, as it is written: with every `off`, as a load with fewer operands is one to LDS.
+/// A store of a vector register to scratch memory or a load from there, as it is written: with every `off`, as a load
+/// with fewer operands is one to LDS.
 pub(crate) fn scratch_operation(is_store: bool, register: u16, base: Option<u16>) -> (&'static str, [Value; 3]) {
     let base = base.map_or(Value::Off, s);
     match is_store {

@@ -1,10 +1,11 @@
-//! What is known of one kernel before anything is chosen: its code and that of the functions it gets clones of, analysed once, for every counter
-//! mode and register strategy.
+//! What is known of one kernel before anything is chosen: its code and that of the functions it gets clones of,
+//! analysed once, for every counter mode and register strategy.
 //!
-//! A function is cloned for each kernel that reaches it by calls whose targets are known: the clone counts into that kernel's record, and its
-//! inserted code uses the registers that were chosen for the kernel, which nothing that the kernel can reach names. Functions have no state of
-//! their own to share, so clones cost code and nothing else; calls in them cost what they did. A function that cannot be cloned, or is reached
-//! through an unknown pointer, runs as it was.
+//! A function is cloned for each kernel that reaches it by calls whose targets are known: the clone counts into that
+//! kernel's record, and its inserted code uses the registers that were chosen for the kernel, which nothing that the
+//! kernel can reach names. Functions have no state of their own to share, so clones cost code and nothing else; calls
+//! in them cost what they did. A function that cannot be cloned, or is reached through an unknown pointer, runs as it
+//! was.
 
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
@@ -19,7 +20,9 @@ use crate::scavenge::LiveOut;
 use crate::uncopied::Uncopied;
 use wavetap_amdgpu::{Flags, Opcode, Reg, Target};
 use wavetap_analysis::cfg::{BodyId, Cfg, Program};
-use wavetap_analysis::dataflow::{Assigned, Indexing, Liveness, RegSet, UsedRegisters, Waits, callable_registers, reachable_registers};
+use wavetap_analysis::dataflow::{
+    Assigned, Indexing, Liveness, RegSet, UsedRegisters, Waits, callable_registers, reachable_registers,
+};
 use wavetap_analysis::kernel::{Body, BodyKind, CallTarget, Flow, Neighbours, Reason, Refusal, Stop};
 use wavetap_base::entity::InstId;
 use wavetap_object::code_object::{Field, Kernel, KernelDescriptor, KernelMetadata};
@@ -68,7 +71,8 @@ impl<'a> ClonedFunction<'a> {
         })
     }
 
-    /// Refuses an insertion at an instruction where vector registers may be indexed at run time, or vector instructions may be skipped.
+    /// Refuses an insertion at an instruction where vector registers may be indexed at run time, or vector instructions
+    /// may be skipped.
     pub(crate) fn check_modes(&self, id: InstId) -> Result<(), Stop> {
         Ok(guards::check_modes(self.body, &self.indexing, id)?)
     }
@@ -128,7 +132,11 @@ impl<'k, 'a> KernelFacts<'k, 'a> {
     ///
     /// # Errors
     /// Refused if it cannot be instrumented correctly in any way.
-    pub fn of(analysis: &'k Analysis<'a>, kernel: &'k Kernel, probes: &[ProbeKind]) -> Result<KernelFacts<'k, 'a>, Stop> {
+    pub fn of(
+        analysis: &'k Analysis<'a>,
+        kernel: &'k Kernel,
+        probes: &[ProbeKind],
+    ) -> Result<KernelFacts<'k, 'a>, Stop> {
         let program = analysis.program;
         let id = find(program, kernel)?;
         let target = program.body(id).target();
@@ -146,10 +154,17 @@ impl<'k, 'a> KernelFacts<'k, 'a> {
         }
         let missing = || Refusal::new(Reason::WorkgroupSize, "the metadata does not name the kernel");
         let metadata = kernel.metadata.as_ref().ok_or_else(missing)?;
-        let required = metadata.reqd_workgroup_size.map(|[x, y, z]| x.saturating_mul(y).saturating_mul(z)).filter(|&size| size != 0);
+        let required = metadata
+            .reqd_workgroup_size
+            .map(|[x, y, z]| x.saturating_mul(y).saturating_mul(z))
+            .filter(|&size| size != 0);
         let workgroup_size = match required.unwrap_or(u64::MAX).min(metadata.max_flat_workgroup_size) {
             size if (1..=u64::from(target.max_workgroup())).contains(&size) => size as u32,
-            other => return Err(Refusal::new(Reason::WorkgroupSize, format!("workgroups of up to {other} work-items")).into()),
+            other => {
+                return Err(
+                    Refusal::new(Reason::WorkgroupSize, format!("workgroups of up to {other} work-items")).into()
+                );
+            }
         };
         let callable = || *analysis.callable.get_or_init(|| callable_registers(program, analysis.image));
         Ok(KernelFacts {
@@ -174,7 +189,9 @@ impl<'k, 'a> KernelFacts<'k, 'a> {
     pub(crate) fn liveness(&self, live_out: LiveOut) -> Vec<&Liveness> {
         match live_out {
             LiveOut::All => self.functions.iter().map(|function| &function.liveness).collect(),
-            LiveOut::Callers => self.for_callers.get_or_init(|| for_callers(self.analysis, &self.functions)).iter().collect(),
+            LiveOut::Callers => {
+                self.for_callers.get_or_init(|| for_callers(self.analysis, &self.functions)).iter().collect()
+            }
         }
     }
 
@@ -184,7 +201,8 @@ impl<'k, 'a> KernelFacts<'k, 'a> {
     }
 }
 
-/// The functions that a kernel gets clones of: all that it reaches by calls of known functions that can be cloned. Their sites are not in a table yet.
+/// The functions that a kernel gets clones of: all that it reaches by calls of known functions that can be cloned.
+/// Their sites are not in a table yet.
 fn clones<'a>(
     analysis: &Analysis<'a>,
     kernel: BodyId,
@@ -211,19 +229,29 @@ fn clones<'a>(
 }
 
 /// A function to be cloned, if nothing in it must stay where it is or prevents that code is inserted.
-fn clone<'a>(analysis: &Analysis<'a>, id: BodyId, descriptor: &KernelDescriptor, probes: &[ProbeKind]) -> Option<ClonedFunction<'a>> {
+fn clone<'a>(
+    analysis: &Analysis<'a>,
+    id: BodyId,
+    descriptor: &KernelDescriptor,
+    probes: &[ProbeKind],
+) -> Option<ClonedFunction<'a>> {
     let body = analysis.program.body(id);
     if body.kind() != BodyKind::Function || body.ids().any(|inst| body.flow(inst) == Flow::IndirectJump) {
         return None;
     }
     let function = ClonedFunction::of(analysis, id, descriptor).ok()?;
     let sites = SiteTable::default().add(&function, probes).ok()?;
-    let fits = sites.iter().map(|placed| placed.site.inst).chain(function.ends()).all(|inst| function.check_modes(inst).is_ok());
+    let fits = sites
+        .iter()
+        .map(|placed| placed.site.inst)
+        .chain(function.ends())
+        .all(|inst| function.check_modes(inst).is_ok());
     fits.then_some(function)
 }
 
-/// Liveness in cloned functions, where their callers are the kernel and each other: a scalar register is dead where a function returns if no caller
-/// reads it afterwards. In functions that may call themselves, or go to another one at their end, all is live at their ends.
+/// Liveness in cloned functions, where their callers are the kernel and each other: a scalar register is dead where a
+/// function returns if no caller reads it afterwards. In functions that may call themselves, or go to another one at
+/// their end, all is live at their ends.
 fn for_callers(analysis: &Analysis<'_>, functions: &[ClonedFunction<'_>]) -> Vec<Liveness> {
     let Some(kernel) = functions.first() else { return Vec::new() };
     let target = kernel.body.target();
@@ -270,9 +298,11 @@ pub(crate) fn find(program: &Program, kernel: &Kernel) -> Result<BodyId, Stop> {
         }
         return Err(Refusal::at(Reason::KernelReturns, kernel.entry, "the kernel is also called as a function").into());
     }
-    let error = program.undecodable().iter().find(|(_, address, _)| *address == kernel.entry).map(|(_, _, error)| error);
+    let error =
+        program.undecodable().iter().find(|(_, address, _)| *address == kernel.entry).map(|(_, _, error)| error);
     let detail = error.map_or_else(|| "its code was not decoded".to_owned(), ToString::to_string);
-    Err(Refusal { reason: Reason::Undecodable, detail, address: error.and_then(wavetap_base::error::Error::offset) }.into())
+    Err(Refusal { reason: Reason::Undecodable, detail, address: error.and_then(wavetap_base::error::Error::offset) }
+        .into())
 }
 
 /// Static LDS: the runtime takes it from the metadata. The descriptor says the same or nothing.

@@ -1,4 +1,5 @@
-//! LDS that is not the kernel's alone: where counters cannot be at the end of a workgroup's LDS, and where a launch may need what they take.
+//! LDS that is not the kernel's alone: where counters cannot be at the end of a workgroup's LDS, and where a launch may
+//! need what they take.
 
 use wavetap_amdgpu::{Inst, Memory, OpcodeFlags, Reg, Target, Value, scalar};
 use wavetap_analysis::cfg::{BodyId, Program};
@@ -8,13 +9,18 @@ use wavetap_object::code_object::{Kernel, KernelMetadata, ValueKind};
 /// Refuses counters in LDS where the hardware cannot allocate any, or where the launcher puts something at its end.
 pub(crate) fn check(target: Target, kernel: &Kernel, metadata: &KernelMetadata) -> Result<(), Refusal> {
     if kernel.descriptor.splits_threadgroups(target) {
-        let detail = "the waves of its workgroups run on any compute unit (TG_SPLIT of the descriptor), and such workgroups have no LDS";
+        let detail = "the waves of its workgroups run on any compute unit (TG_SPLIT of the descriptor), and such \
+            workgroups have no LDS";
         return Err(Refusal::new(Reason::ThreadgroupSplit, detail));
     }
     if let Some(argument) = metadata.argument(&ValueKind::DynamicSharedPointer) {
-        let named = argument.name.as_deref().map_or_else(|| format!("at offset {}", argument.offset), |name| format!("{name:?}"));
+        let named = argument
+            .name
+            .as_deref()
+            .map_or_else(|| format!("at offset {}", argument.offset), |name| format!("{name:?}"));
         let detail = format!(
-            "its argument {named} is a pointer to LDS: the launcher places what such arguments point to after the static LDS of the metadata, where the counters would be"
+            "its argument {named} is a pointer to LDS: the launcher places what such arguments point to after the \
+                static LDS of the metadata, where the counters would be"
         );
         return Err(Refusal::new(Reason::LdsArguments, detail));
     }
@@ -23,9 +29,10 @@ pub(crate) fn check(target: Target, kernel: &Kernel, metadata: &KernelMetadata) 
 
 /// Whether launches may add LDS to the static LDS of a kernel for it to use (`extern __shared__`).
 ///
-/// `told` says that compilers of the code object's version name such kernels by an argument (`hidden_dynamic_lds_size`, from version 5 on), which they do if the kernel has hidden arguments at
-/// all. Otherwise, what is
-/// dynamic looks like what is static but for its place, and every constant that may be an address at or after the end of the static LDS counts as one.
+/// `told` says that compilers of the code object's version name such kernels by an argument (`hidden_dynamic_lds_size`,
+/// from version 5 on), which they do if the kernel has hidden arguments at all. Otherwise, what is dynamic looks like
+/// what is static but for its place, and every constant that may be an address at or after the end of the static LDS
+/// counts as one.
 pub(crate) fn may_be_dynamic(program: &Program, id: BodyId, metadata: &KernelMetadata, told: bool) -> bool {
     if metadata.argument(&ValueKind::HiddenDynamicLdsSize).is_some() {
         return true;
@@ -51,8 +58,12 @@ pub(crate) fn may_be_dynamic(program: &Program, id: BodyId, metadata: &KernelMet
 fn accesses_lds(body: &Body) -> bool {
     let aperture = Reg::scalar(scalar::SHARED_BASE, 1);
     body.insts().iter().any(|inst| {
-        let takes_aperture =
-            || inst.operands.iter().filter_map(|operand| operand.reg()).any(|reg| reg.first == aperture.first && reg.file == aperture.file);
+        let takes_aperture = || {
+            inst.operands
+                .iter()
+                .filter_map(|operand| operand.reg())
+                .any(|reg| reg.first == aperture.first && reg.file == aperture.file)
+        };
         inst.variant.memory == Memory::Lds
             || inst.modifiers.lds
             || inst.is_any(OpcodeFlags::TO_LDS | OpcodeFlags::FROM_LDS)

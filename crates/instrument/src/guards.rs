@@ -23,30 +23,40 @@ const MESSAGE_BITS: i64 = 0xff;
 /// Refuses kernels whose waves change how many vector registers they have, or which ones the numbers mean.
 pub(crate) fn check_allocation(body: &Body, descriptor: &KernelDescriptor) -> Result<(), Refusal> {
     if let Some(id) = body.ids().find(|id| body.inst(*id).variant.opcode_flags.contains(OpcodeFlags::ALLOC_VGPR)) {
-        return Err(Refusal::at(Reason::VectorAllocation, body.address(id), "s_alloc_vgpr changes the number of vector registers"));
+        return Err(Refusal::at(
+            Reason::VectorAllocation,
+            body.address(id),
+            "s_alloc_vgpr changes the number of vector registers",
+        ));
     }
     if Field::enable_dynamic_vgpr(body.target()).is_some_and(|field| descriptor.get(field) != 0) {
         return Err(Refusal::new(Reason::VectorAllocation, "the descriptor asks for dynamic vector registers"));
     }
-    if body.target().has_shared_vgprs() && body.target().wave_size() == 64 && descriptor.get(Field::SHARED_VGPR_COUNT) != 0 {
+    if body.target().has_shared_vgprs()
+        && body.target().wave_size() == 64
+        && descriptor.get(Field::SHARED_VGPR_COUNT) != 0
+    {
         return Err(Refusal::new(Reason::VectorAllocation, "the descriptor asks for shared vector registers"));
     }
     Ok(())
 }
 
-/// Refuses kernels with preloaded arguments whose code does not begin by loading them itself, as it must for firmware that preloads nothing: the code
-/// from the entry up to [`PRELOADED_ENTRY`] bytes behind it. Or all of it, where the ways from the two entries meet later only: then nothing that is reached
-/// from the first reads what would be preloaded.
+/// Refuses kernels with preloaded arguments whose code does not begin by loading them itself, as it must for firmware
+/// that preloads nothing: the code from the entry up to [`PRELOADED_ENTRY`] bytes behind it. Or all of it, where the
+/// ways from the two entries meet later only: then nothing that is reached from the first reads what would be
+/// preloaded.
 pub(crate) fn check_preload(body: &Body, liveness: &Liveness, descriptor: &KernelDescriptor) -> Result<(), Stop> {
     let Some(preload) = initial_registers(descriptor, body.target())?.kernarg_preload else { return Ok(()) };
     if begins_with_arguments(body.target()) {
         return Ok(());
     }
     if !body.target().has_preload_prologue() {
-        let detail = format!("{} dwords of kernel arguments are preloaded, and nothing else loads them", preload.length);
+        let detail =
+            format!("{} dwords of kernel arguments are preloaded, and nothing else loads them", preload.length);
         return Err(Refusal::at(Reason::KernargPreload, body.entry_address(), detail).into());
     }
-    let preloaded: RegSet = (preload.first..preload.first + preload.length).map(|number| Reg::scalar(number, 1)).collect();
+    let preloaded: RegSet =
+        (preload.first..preload.first + preload.length).map(|number| Reg::scalar(number, 1)).collect();
     let mut missing = preloaded;
     let mut at = body.entry();
     let entry = body.address(at);
@@ -71,27 +81,34 @@ pub(crate) fn check_preload(body: &Body, liveness: &Liveness, descriptor: &Kerne
     if goes_another_way && !liveness.before(body.entry()).intersects(&preloaded) {
         return Ok(());
     }
-    let detail = format!("{} dwords of kernel arguments are preloaded, and the entry does not load them", preload.length);
+    let detail =
+        format!("{} dwords of kernel arguments are preloaded, and the entry does not load them", preload.length);
     Err(Refusal::at(Reason::KernargPreload, entry, detail).into())
 }
 
-/// The instruction at which waves with preloaded arguments start, where the code before it loads them for firmware that preloads none.
+/// The instruction at which waves with preloaded arguments start, where the code before it loads them for firmware that
+/// preloads none.
 pub(crate) fn preloaded_entry(body: &Body, descriptor: &KernelDescriptor) -> Result<Option<InstId>, Stop> {
-    let preloads = initial_registers(descriptor, body.target())?.kernarg_preload.is_some() && !begins_with_arguments(body.target());
+    let preloads = initial_registers(descriptor, body.target())?.kernarg_preload.is_some()
+        && !begins_with_arguments(body.target());
     Ok(body.at(body.entry_address() + PRELOADED_ENTRY).filter(|_| preloads))
 }
 
 /// Where waves with preloaded arguments start, behind the entry (AMDGPUUsage, "Preloaded Kernel Arguments").
 const PRELOADED_ENTRY: u64 = 256;
 
-/// In front of which instruction code for the end of a wave goes: the end itself, or the message before it that gives the vector registers
-/// back, with the `s_nop` that it needs.
+/// In front of which instruction code for the end of a wave goes: the end itself, or the message before it that gives
+/// the vector registers back, with the `s_nop` that it needs.
 pub(crate) fn place_before_end(body: &Body, cfg: &Cfg, end: InstId) -> InstId {
     let block = cfg.block(cfg.block_of(end));
     let mut place = end;
     for id in block.insts().filter(|id| *id < end) {
         if is_dealloc(body, id) {
-            let nop = block.insts().take_while(|other| *other < id).last().filter(|before| body.inst(*before).opcode() == Opcode::S_NOP);
+            let nop = block
+                .insts()
+                .take_while(|other| *other < id)
+                .last()
+                .filter(|before| body.inst(*before).opcode() == Opcode::S_NOP);
             place = nop.unwrap_or(id);
         }
     }
@@ -102,7 +119,11 @@ pub(crate) fn place_before_end(body: &Body, cfg: &Cfg, end: InstId) -> InstId {
 pub(crate) fn check_dealloc(body: &Body, cfg: &Cfg) -> Result<(), Refusal> {
     for id in body.ids().filter(|id| is_dealloc(body, *id)) {
         if body.flow(cfg.block(cfg.block_of(id)).last) != Flow::End {
-            return Err(Refusal::at(Reason::VectorAllocation, body.address(id), "the vector registers are given back before the end"));
+            return Err(Refusal::at(
+                Reason::VectorAllocation,
+                body.address(id),
+                "the vector registers are given back before the end",
+            ));
         }
     }
     Ok(())
@@ -110,7 +131,8 @@ pub(crate) fn check_dealloc(body: &Body, cfg: &Cfg) -> Result<(), Refusal> {
 
 fn is_dealloc(body: &Body, id: InstId) -> bool {
     let inst = body.inst(id);
-    let message = match inst.operand(Role::Message).or_else(|| inst.operand(Role::Simm16)).map(|operand| operand.value) {
+    let message = match inst.operand(Role::Message).or_else(|| inst.operand(Role::Simm16)).map(|operand| operand.value)
+    {
         Some(Value::Imm(message)) => message,
         _ => return false,
     };
@@ -133,9 +155,11 @@ pub(crate) fn check_clause(body: &Body, neighbours: &Neighbours, point: ProgramP
 /// Refuses code that ends with a call which may come back: control would go on in whatever lies behind.
 pub(crate) fn check_ends(program: &Program, body: &Body) -> Result<(), Refusal> {
     match program.runs_past_its_end(body) {
-        Some(id) => {
-            Err(Refusal::at(Reason::Undecodable, body.address(id), "control runs off the end of its code behind a call that may come back"))
-        }
+        Some(id) => Err(Refusal::at(
+            Reason::Undecodable,
+            body.address(id),
+            "control runs off the end of its code behind a call that may come back",
+        )),
         None => Ok(()),
     }
 }
@@ -166,14 +190,19 @@ pub(crate) fn check_mode(body: &Body) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Refuses code that enters other code while dependences may be left to software, and code that calls where a function does so: nothing follows that.
+/// Refuses code that enters other code while dependences may be left to software, and code that calls where a function
+/// does so: nothing follows that.
 pub(crate) fn check_scheduling(program: &Program, body: &Body) -> Result<(), Refusal> {
     if let Some(id) = body.leaves_without_checks() {
         let detail = format!("other code is entered while dependences may be left to software ({SCHED_MODE})");
         return Err(Refusal::at(Reason::ModeWrite, body.address(id), detail));
     }
-    let function_leaves =
-        || program.bodies().iter().any(|other| other.kind() == BodyKind::Function && other.leaves_without_checks().is_some());
+    let function_leaves = || {
+        program
+            .bodies()
+            .iter()
+            .any(|other| other.kind() == BodyKind::Function && other.leaves_without_checks().is_some())
+    };
     if let Some((id, _)) = body.calls().next().filter(|_| function_leaves()) {
         let detail = format!("a function leaves dependences to software ({SCHED_MODE})");
         return Err(Refusal::at(Reason::ModeWrite, body.address(id), detail));
@@ -181,14 +210,16 @@ pub(crate) fn check_scheduling(program: &Program, body: &Body) -> Result<(), Ref
     Ok(())
 }
 
-/// Refuses an insertion where the index mode may be on, vector instructions may be skipped, or it is not known who sees to dependences.
+/// Refuses an insertion where the index mode may be on, vector instructions may be skipped, or it is not known who sees
+/// to dependences.
 pub(crate) fn check_modes(body: &Body, indexing: &Indexing, id: InstId) -> Result<(), Refusal> {
     if body.skips_vectors_before(id) {
         let detail = format!("{} where vector instructions may be skipped (s_setvskip)", body.inst(id).name());
         return Err(Refusal::at(Reason::ModeWrite, body.address(id), detail));
     }
     if body.scheduling_before(id) == Scheduling::Unknown {
-        let detail = format!("{} where it depends on the path who sees to dependences ({SCHED_MODE})", body.inst(id).name());
+        let detail =
+            format!("{} where it depends on the path who sees to dependences ({SCHED_MODE})", body.inst(id).name());
         return Err(Refusal::at(Reason::ModeWrite, body.address(id), detail));
     }
     if indexing.may_be_on(id) {

@@ -1,10 +1,11 @@
-//! Sequences of instructions that gfx10 and later do not wait out by themselves ([`EventHazards`]): a finished snippet gets the waits that it needs, towards
-//! the original code before and behind it, too.
+//! Sequences of instructions that gfx10 and later do not wait out by themselves ([`EventHazards`]): a finished snippet
+//! gets the waits that it needs, towards the original code before and behind it, too.
 
 use rustc_hash::FxHashMap;
 
 use wavetap_amdgpu::{
-    self, AluWait, Counter, Encoding, EventHazards as Rules, Flags, Inst, Memory, Opcode, Reg, RegFile, Target, Value, WaitCount, scalar,
+    self, AluWait, Counter, Encoding, EventHazards as Rules, Flags, Inst, Memory, Opcode, Reg, RegFile, Target, Value,
+    WaitCount, scalar,
 };
 use wavetap_analysis::dataflow::RegSet;
 use wavetap_analysis::kernel::edit::{Item, Label};
@@ -26,11 +27,12 @@ pub(crate) fn wait(target: Target, mnemonic: &str, bits: u16) -> Result<Inst> {
     let null = Value::Reg(Reg::scalar(scalar::NULL, 1));
     let count = Value::Imm(bits.into());
     // Those of gfx10 and gfx11 for one counter add a register to the count.
-    wavetap_amdgpu::build(target, mnemonic, &[count]).or_else(|_| wavetap_amdgpu::build(target, mnemonic, &[null, count]))
+    wavetap_amdgpu::build(target, mnemonic, &[count])
+        .or_else(|_| wavetap_amdgpu::build(target, mnemonic, &[null, count]))
 }
 
-/// `v_nop`s after which a vector instruction may use registers of any matrix or transcendental instruction before it (LLVM,
-/// `checkWMMACoexecutionHazards`: the longest there is).
+/// `v_nop`s after which a vector instruction may use registers of any matrix or transcendental instruction before it
+/// (LLVM, `checkWMMACoexecutionHazards`: the longest there is).
 const COEXECUTED: u32 = 8;
 /// `v_nop`s between a vector instruction and a write of MODE (LLVM, `fixSetRegMode`).
 const BEFORE_MODE: u32 = 2;
@@ -220,7 +222,8 @@ impl Settler {
 
     /// A scalar instruction is about to write a register.
     fn scalar_write(&mut self, reg: Reg) -> Result<()> {
-        let pending = self.pending.memory_reads.overlaps(reg) || (self.pending.original_memory_reads && !self.own.overlaps(reg));
+        let pending =
+            self.pending.memory_reads.overlaps(reg) || (self.pending.original_memory_reads && !self.own.overlaps(reg));
         if self.rules.contains(Rules::VMEM_TO_SCALAR_WRITE) && pending {
             self.wait(MEMORY_SOURCES)?;
         }
@@ -240,7 +243,10 @@ impl Settler {
     /// A vector instruction that shares registers with original ones, of which some may run beside it.
     fn keep_apart(&mut self, inst: &Inst) -> Result<()> {
         let lent = |reg: &Reg| reg.file == RegFile::Vector && !self.own.overlaps(*reg);
-        if self.pending.coexecuted && inst.variant.flags.contains(Flags::VALU) && inst.reads().chain(inst.writes()).any(|reg| lent(&reg)) {
+        if self.pending.coexecuted
+            && inst.variant.flags.contains(Flags::VALU)
+            && inst.reads().chain(inst.writes()).any(|reg| lent(&reg))
+        {
             for _ in 0..COEXECUTED {
                 self.items.push(Item::Inst(wavetap_amdgpu::build(self.target, "v_nop", &[])?));
             }
@@ -261,9 +267,14 @@ impl Settler {
             if self.pending.original_writes && !effects.reads.is_subset(&self.own) {
                 needed = both(needed, both(SCALAR_RESULTS, VECTOR_RESULTS));
             }
-            // Registers of original code may have been masks of its vector instructions; then scalar ones have to wait, too.
+            // Registers of original code may have been masks of its vector instructions; then scalar ones have to wait,
+            // too.
             let masks = self.middle && self.rules.contains(Rules::VALU_MASK_WRITE);
-            let written = if masks && !effects.valu { self.pending.vector_writes.difference(self.own) } else { self.pending.vector_writes };
+            let written = if masks && !effects.valu {
+                self.pending.vector_writes.difference(self.own)
+            } else {
+                self.pending.vector_writes
+            };
             if (effects.valu || masks) && written.intersects(&effects.reads) {
                 needed = both(needed, VECTOR_RESULTS);
             }
@@ -276,7 +287,10 @@ impl Settler {
                 self.scalar_write(reg)?;
             }
         }
-        if effects.valu && !effects.writes.is_empty() && self.pending.scalar_loads_read && self.rules.contains(Rules::SMEM_TO_VECTOR_WRITE)
+        if effects.valu
+            && !effects.writes.is_empty()
+            && self.pending.scalar_loads_read
+            && self.rules.contains(Rules::SMEM_TO_VECTOR_WRITE)
         {
             let null = Value::Reg(Reg::scalar(scalar::NULL, 1));
             self.items.push(Item::Inst(wavetap_amdgpu::build(self.target, "s_mov_b32", &[null, Value::InlineInt(0)])?));
@@ -345,8 +359,8 @@ impl Settler {
             self.wait_stores()?;
         }
         if self.rules.contains(Rules::VALU_READ_SGPR) && self.lent_reads {
-            // What original code does without waiting is right as long as no vector instruction has read the register: the hardware forgets which were
-            // after so many of these in a row.
+            // What original code does without waiting is right as long as no vector instruction has read the register:
+            // the hardware forgets which were after so many of these in a row.
             for _ in 0..self.target.forgetting_nops() {
                 self.items.push(Item::Inst(wavetap_amdgpu::build(self.target, "ds_nop", &[])?));
             }
@@ -356,7 +370,8 @@ impl Settler {
 
     /// `s_waitcnt_depctr`, or `s_wait_alu`.
     fn wait(&mut self, what: AluWait) -> Result<()> {
-        self.items.push(Item::Inst(wavetap_amdgpu::build(self.target, "s_waitcnt_depctr", &[Value::Imm(what.bits().into())])?));
+        let mask = [Value::Imm(what.bits().into())];
+        self.items.push(Item::Inst(wavetap_amdgpu::build(self.target, "s_waitcnt_depctr", &mask)?));
         if what.sa_sdst.is_some() {
             self.pending.scalar_writes = RegSet::EMPTY;
         }
@@ -374,8 +389,8 @@ impl Settler {
     /// Waits until nothing is outstanding in a counter.
     fn wait_for(&mut self, counter: Counter) -> Result<()> {
         let counts = WaitCount::default().with(counter, 0);
-        let waits =
-            wavetap_amdgpu::waits_for(self.target, counts).ok_or_else(|| Error::internal(format!("no wait for {}", counter.name())))?;
+        let waits = wavetap_amdgpu::waits_for(self.target, counts)
+            .ok_or_else(|| Error::internal(format!("no wait for {}", counter.name())))?;
         for (mnemonic, bits) in waits {
             self.items.push(Item::Inst(wait(self.target, mnemonic, bits)?));
         }
@@ -420,7 +435,8 @@ struct Effects {
 impl Effects {
     fn of(inst: &Inst) -> Effects {
         let scalars = |reg: &Reg| reg.file == RegFile::Scalar && reg.first < scalar::SCC;
-        let computes = matches!(inst.variant.encoding, Encoding::Sop1 | Encoding::Sop2 | Encoding::Sopc | Encoding::Sopk);
+        let computes =
+            matches!(inst.variant.encoding, Encoding::Sop1 | Encoding::Sop2 | Encoding::Sopc | Encoding::Sopk);
         let waits = inst.variant.flags.contains(Flags::WAIT);
         let salu = computes && !waits;
         let scalar_load = inst.variant.encoding == Encoding::Smem;

@@ -22,9 +22,12 @@ pub(crate) fn bracket(body: &Body, point: ProgramPoint, snippet: &mut Snippet) -
     if msb == VgprMsb::default() {
         return Ok(());
     }
-    let build =
-        |mnemonic, operand| -> Result<Item> { Ok(Item::Inst(wavetap_amdgpu::build(body.target(), mnemonic, &[Value::Imm(operand)])?)) };
-    let set = |to: VgprMsb, from: VgprMsb| build("s_set_vgpr_msb", i64::from(u32::from(to.0) | u32::from(from.0) << BEFORE_SHIFT));
+    let build = |mnemonic, operand| -> Result<Item> {
+        Ok(Item::Inst(wavetap_amdgpu::build(body.target(), mnemonic, &[Value::Imm(operand)])?))
+    };
+    let set = |to: VgprMsb, from: VgprMsb| {
+        build("s_set_vgpr_msb", i64::from(u32::from(to.0) | u32::from(from.0) << BEFORE_SHIFT))
+    };
     let mut items = Vec::with_capacity(snippet.items.len() + 3);
     // Directly behind an instruction that writes a literal to MODE, the hardware drops it.
     let before = match point.side {

@@ -1,8 +1,9 @@
-//! Instrumentation: what is measured, as edits of a kernel, and what that needs of registers, LDS and the kernel descriptor.
+//! Instrumentation: what is measured, as edits of a kernel, and what that needs of registers, LDS and the kernel
+//! descriptor.
 //!
-//! [`KernelFacts`] analyses one kernel once; [`instrument`] plans it for one counter mode: a snippet at each site of the probes, a prologue that claims
-//! a record, and an epilogue at each end of the wave. Nothing is placed here and nothing is written; a kernel that cannot be instrumented
-//! correctly is refused with its reason.
+//! [`KernelFacts`] analyses one kernel once; [`instrument`] plans it for one counter mode: a snippet at each site of
+//! the probes, a prologue that claims a record, and an epilogue at each end of the wave. Nothing is placed here and
+//! nothing is written; a kernel that cannot be instrumented correctly is refused with its reason.
 //!
 //! | folder | question |
 //! |---|---|
@@ -12,10 +13,10 @@
 //! | `frame` | what the kernel's entry and ends do |
 //! | `layout` | where original and inserted code lie |
 //!
-//! Inserted code keeps its state in registers that no code of the kernel, nor anything it can call, names. Those are looked for inside the kernel's
-//! allocation first; then the allocation grows; then snippets scavenge what they need: scalar registers, spilled to lanes of a vector register, or
-//! lanes of vector registers, spilled to scalar registers, or both, spilled to accumulation registers or scratch memory. No allocation is ever
-//! lowered.
+//! Inserted code keeps its state in registers that no code of the kernel, nor anything it can call, names. Those are
+//! looked for inside the kernel's allocation first; then the allocation grows; then snippets scavenge what they need:
+//! scalar registers, spilled to lanes of a vector register, or lanes of vector registers, spilled to scalar registers,
+//! or both, spilled to accumulation registers or scratch memory. No allocation is ever lowered.
 //!
 //! Functions that a kernel reaches by calls of known targets are cloned for it and instrumented like it.
 #![forbid(unsafe_code)]
@@ -73,17 +74,26 @@ impl<'a> Analysis<'a> {
     #[must_use]
     pub fn new(program: &'a Program, image: &'a Image<'a>) -> Analysis<'a> {
         let (summaries, waits) = (Summaries::compute(program), WaitSummaries::compute(program));
-        Analysis { program, image, summaries, waits, callable: OnceLock::new(), always_scavenge: false, always_spill: None }
+        Analysis {
+            program,
+            image,
+            summaries,
+            waits,
+            callable: OnceLock::new(),
+            always_scavenge: false,
+            always_spill: None,
+        }
     }
 
-    /// Makes inserted code scavenge its scalar registers at each place even where some are unused. The scalar allocation then grows for the
-    /// prologue alone; probes are longer.
+    /// Makes inserted code scavenge its scalar registers at each place even where some are unused. The scalar
+    /// allocation then grows for the prologue alone; probes are longer.
     #[must_use]
     pub fn scavenging(self) -> Analysis<'a> {
         Analysis { always_scavenge: true, ..self }
     }
 
-    /// Makes inserted code scavenge scalar registers and spill whole vector registers at each place even where some are unused.
+    /// Makes inserted code scavenge scalar registers and spill whole vector registers at each place even where some are
+    /// unused.
     #[must_use]
     pub fn spilling(self, to: SpillTo) -> Analysis<'a> {
         Analysis { always_spill: Some(to), ..self }
@@ -146,7 +156,8 @@ pub struct Instrumented {
     pub descriptor: KernelDescriptor,
     /// The metadata's new numbers.
     pub metadata: MetadataChange,
-    /// The sites, in the order of their counters: the kernel's by address, then those of its functions. Without source lines.
+    /// The sites, in the order of their counters: the kernel's by address, then those of its functions. Without source
+    /// lines.
     pub sites: Vec<Site>,
     /// Size of the kernel's records.
     pub record_bytes: u32,
@@ -165,13 +176,15 @@ pub struct Instrumented {
 /// Plans the instrumentation of one kernel.
 ///
 /// # Errors
-/// Refused if it cannot be done correctly; failed if the kernel's descriptor contradicts itself or an instruction cannot be built.
+/// Refused if it cannot be done correctly; failed if the kernel's descriptor contradicts itself or an instruction
+/// cannot be built.
 pub fn instrument(facts: &KernelFacts<'_, '_>, request: &Request) -> Result<Instrumented, Stop> {
     plan::cheapest(facts, request)
 }
 
-/// Whether launches of a kernel may need LDS after its static one, so that counters there could leave them none. `told` says that the compiler of the code object
-/// names such kernels by an argument, as compilers do from code object version 5 on; otherwise anything that looks like it counts.
+/// Whether launches of a kernel may need LDS after its static one, so that counters there could leave them none. `told`
+/// says that the compiler of the code object names such kernels by an argument, as compilers do from code object
+/// version 5 on; otherwise anything that looks like it counts.
 ///
 /// # Errors
 /// Refused if its code is not known.

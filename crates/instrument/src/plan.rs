@@ -34,7 +34,9 @@ pub(crate) fn cheapest(facts: &KernelFacts<'_, '_>, request: &Request) -> Result
             None => return Ok(planned),
             Some(refusal) => refusal,
         },
-        Err(Stop::Refused(refusal)) if matches!(refusal.reason, Reason::VectorRegisters | Reason::ScalarRegisters) => refusal,
+        Err(Stop::Refused(refusal)) if matches!(refusal.reason, Reason::VectorRegisters | Reason::ScalarRegisters) => {
+            refusal
+        }
         Err(stop) => return Err(stop),
     };
     for live_out in [LiveOut::All, LiveOut::Callers] {
@@ -42,10 +44,15 @@ pub(crate) fn cheapest(facts: &KernelFacts<'_, '_>, request: &Request) -> Result
         for strategy in STRATEGIES {
             match plan(strategy, live_out) {
                 Ok(planned) if costs_too_much(request, &planned).is_some() => {}
-                Ok(planned) if planned.before.waves_per_simd > planned.after.waves_per_simd => costly = costly.or(Some(planned)),
+                Ok(planned) if planned.before.waves_per_simd > planned.after.waves_per_simd => {
+                    costly = costly.or(Some(planned))
+                }
                 Ok(planned) => return Ok(planned),
-                Err(Stop::Refused(last)) if strategy == LAST_RESORT && live_out == LiveOut::All && refusal.reason == last.reason => {
-                    refusal.detail = format!("{}; and none can be moved to scratch memory: {}", refusal.detail, last.detail);
+                Err(Stop::Refused(last))
+                    if strategy == LAST_RESORT && live_out == LiveOut::All && refusal.reason == last.reason =>
+                {
+                    refusal.detail =
+                        format!("{}; and none can be moved to scratch memory: {}", refusal.detail, last.detail);
                     refusal.address = refusal.address.or(last.address);
                 }
                 Err(Stop::Refused(_)) => {}
@@ -59,14 +66,16 @@ pub(crate) fn cheapest(facts: &KernelFacts<'_, '_>, request: &Request) -> Result
     Err(Stop::Refused(refusal))
 }
 
-/// The refusal of what costs more occupancy than the request allows. Nothing says how large the workgroups of launches will be: it is the size for
-/// which the loss is largest.
+/// The refusal of what costs more occupancy than the request allows. Nothing says how large the workgroups of launches
+/// will be: it is the size for which the loss is largest.
 fn costs_too_much(request: &Request, planned: &Instrumented) -> Option<Refusal> {
     let Loss { workgroup_size, before, .. } = planned.loss;
     let lost = planned.loss.waves();
     request.max_occupancy_loss.filter(|most| lost > *most).map(|most| {
-        let detail =
-            format!("with workgroups of {workgroup_size}, {lost} of {before} waves per SIMD would be lost, and at most {most} may be");
+        let detail = format!(
+            "with workgroups of {workgroup_size}, {lost} of {before} waves per SIMD would be lost, and at most \
+                {most} may be"
+        );
         Refusal::new(Reason::OccupancyLoss, detail)
     })
 }
@@ -80,12 +89,19 @@ fn sink(facts: &KernelFacts<'_, '_>, mode: CounterMode) -> Result<Box<dyn Counte
             facts.uncopied.check_return(facts.analysis.program)?;
             Ok(Box::new(LdsSink::plan(facts.target, &facts.table.ends(), facts.workgroup_size, facts.lds_bytes)))
         }
-        CounterMode::Register => Err(Refusal::new(Reason::CounterMode, "the branch probe keeps its counters in LDS or in memory").into()),
+        CounterMode::Register => {
+            Err(Refusal::new(Reason::CounterMode, "the branch probe keeps its counters in LDS or in memory").into())
+        }
     }
 }
 
 /// Plans with vector registers from one strategy.
-fn plan(facts: &KernelFacts<'_, '_>, request: &Request, strategy: VgprStrategy, live_out: LiveOut) -> Result<Instrumented, Stop> {
+fn plan(
+    facts: &KernelFacts<'_, '_>,
+    request: &Request,
+    strategy: VgprStrategy,
+    live_out: LiveOut,
+) -> Result<Instrumented, Stop> {
     let KernelFacts { analysis, kernel, metadata, id, target, functions, .. } = facts;
     let (program, target) = (analysis.program, *target);
     let sink = sink(facts, request.mode)?;
@@ -103,7 +119,8 @@ fn plan(facts: &KernelFacts<'_, '_>, request: &Request, strategy: VgprStrategy, 
     };
     allocation.check_names()?;
     let mut free = allocation.free_scalars(entry.scalars());
-    // Where too few scalar registers are unused, every snippet scavenges what it needs; where too few vector registers are, these.
+    // Where too few scalar registers are unused, every snippet scavenges what it needs; where too few vector registers
+    // are, these.
     let scavenges = analysis.always_scavenge || matches!(strategy, VgprStrategy::Spill(_));
     let reserved = if scavenges { None } else { Scalars::take(|count, align| free.take(count, align)).ok() };
     let (mut lanes, mut counter_base, mut slots) = (None, None, None);
@@ -112,7 +129,11 @@ fn plan(facts: &KernelFacts<'_, '_>, request: &Request, strategy: VgprStrategy, 
         VgprStrategy::SpillLanes => {
             // What is spilled has to be found again: not both kinds of registers can be.
             if reserved.is_none() || allocation.used.indexed {
-                return Err(Refusal::new(Reason::VectorRegisters, "no vector registers are free, and none can be borrowed").into());
+                return Err(Refusal::new(
+                    Reason::VectorRegisters,
+                    "no vector registers are free, and none can be borrowed",
+                )
+                .into());
             }
             counter_base = if sink.has_base() { Some(free.take(1, 1)?) } else { None };
             // Whole pairs, as for the two that vector instructions read.
@@ -138,9 +159,11 @@ fn plan(facts: &KernelFacts<'_, '_>, request: &Request, strategy: VgprStrategy, 
         kernel: request.index,
         control: request.control,
     };
-    let (prologue, prologue_end) = prologue::prologue(&frame, &entry, first_vector::sequence(functions[0].body, &entry)?)?;
+    let (prologue, prologue_end) =
+        prologue::prologue(&frame, &entry, first_vector::sequence(functions[0].body, &entry)?)?;
     // FLAT_SCRATCH lies after all numbered registers, also those of the original.
-    let original_end = allocation.used.named.highest_sgpr().filter(|_| sets_flat_scratch).map_or(0, |highest| u32::from(highest) + 1);
+    let original_end =
+        allocation.used.named.highest_sgpr().filter(|_| sets_flat_scratch).map_or(0, |highest| u32::from(highest) + 1);
     let keeps = reserved.is_some() || slots.and_then(SpillSlots::resource).is_some();
     let sgprs = prologue_end.max(if keeps { free.end } else { 0 }).max(original_end);
     let vgprs = vectors.end();
@@ -155,8 +178,10 @@ fn plan(facts: &KernelFacts<'_, '_>, request: &Request, strategy: VgprStrategy, 
     for (function, liveness) in functions.iter().zip(facts.liveness(live_out)) {
         let pending = if reserved.is_none() || lanes.is_some() { function.pending(analysis) } else { &[] };
         let assigned = (!pending.is_empty()).then(|| function.assigned(&entry.original_scalars()));
-        inserts
-            .push(insertions(&frame, &Scavenger { function, liveness, reserved, lanes: lanes.as_ref(), slots, pending, assigned, end })?);
+        inserts.push(insertions(
+            &frame,
+            &Scavenger { function, liveness, reserved, lanes: lanes.as_ref(), slots, pending, assigned, end },
+        )?);
     }
     let mut inserts = inserts.into_iter();
     let of_kernel = inserts.next().unwrap_or_default();
@@ -178,18 +203,23 @@ fn plan(facts: &KernelFacts<'_, '_>, request: &Request, strategy: VgprStrategy, 
         descriptor.set(Field::GROUP_SEGMENT_FIXED_SIZE, lds_bytes + extra)?;
     }
     let mut before = registers::resources(target, &kernel.descriptor, lds_bytes, workgroup_size);
-    before.code_bytes = functions.iter().flat_map(|function| function.body.insts()).map(|inst| u64::from(inst.size)).sum();
+    before.code_bytes =
+        functions.iter().flat_map(|function| function.body.insts()).map(|inst| u64::from(inst.size)).sum();
     let mut after = registers::resources(target, &descriptor, lds_bytes + extra, workgroup_size);
     let machine = kernel.descriptor.machine(target);
-    let demands =
-        (kernel.descriptor.demand(target, lds_bytes, workgroup_size), descriptor.demand(target, lds_bytes + extra, workgroup_size));
+    let demands = (
+        kernel.descriptor.demand(target, lds_bytes, workgroup_size),
+        descriptor.demand(target, lds_bytes + extra, workgroup_size),
+    );
     if facts.size_is_required {
-        (before.waves_per_simd, after.waves_per_simd) = (machine.occupancy(&demands.0).waves, machine.occupancy(&demands.1).waves);
+        (before.waves_per_simd, after.waves_per_simd) =
+            (machine.occupancy(&demands.0).waves, machine.occupancy(&demands.1).waves);
     }
     let loss = machine.worst_loss(if facts.size_is_required { workgroup_size } else { 1 }, &demands.0, &demands.1);
     let (named_scalars, named_vectors) = named_registers(target, &edits);
     // Where every wave has the same number, the original may count less than all that can lie after the numbered ones.
-    let counted_scalars = (sgprs.max(named_scalars) + registers::NAMED_SGPRS).min(target.fixed_sgprs().unwrap_or(u32::MAX));
+    let counted_scalars =
+        (sgprs.max(named_scalars) + registers::NAMED_SGPRS).min(target.fixed_sgprs().unwrap_or(u32::MAX));
     let metadata = MetadataChange {
         sgpr_count: metadata.sgpr_count.max(counted_scalars.into()).max(allocation.named_sgprs(&descriptor)),
         vgpr_count: allocation.metadata_vgprs(&descriptor, metadata, vgprs.max(named_vectors), agpr_count),
@@ -211,8 +241,8 @@ fn plan(facts: &KernelFacts<'_, '_>, request: &Request, strategy: VgprStrategy, 
     })
 }
 
-/// One more than the highest numbered scalar register, and than the highest vector register, that inserted code names: what it scavenges need not be
-/// among those that the original names.
+/// One more than the highest numbered scalar register, and than the highest vector register, that inserted code names:
+/// what it scavenges need not be among those that the original names.
 fn named_registers(target: Target, edits: &Edits) -> (u32, u32) {
     let inserts = edits.inserts.iter().chain(edits.functions.iter().flat_map(|function| &function.inserts));
     let items = inserts.flat_map(|(_, snippet)| &snippet.items);
@@ -233,7 +263,8 @@ fn insertions(frame: &Frame<'_>, scavenger: &Scavenger<'_>) -> Result<Vec<(Progr
     }
     for end in function.ends() {
         function.check_modes(end)?;
-        let point = ProgramPoint { inst: guards::place_before_end(function.body, &function.cfg, end), side: Side::Before };
+        let point =
+            ProgramPoint { inst: guards::place_before_end(function.body, &function.cfg, end), side: Side::Before };
         let (frame, here) = scavenger.at_end(frame, point)?;
         inserts.push((point, epilogue::epilogue(&frame, &here, point.inst != end)?));
     }

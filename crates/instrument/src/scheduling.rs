@@ -1,4 +1,5 @@
-//! Code that sees to dependences of vector registers by itself (`HW_REG_WAVE_SCHED_MODE`, gfx12): inserted code has the hardware see to them.
+//! Code that sees to dependences of vector registers by itself (`HW_REG_WAVE_SCHED_MODE`, gfx12): inserted code has the
+//! hardware see to them.
 
 use crate::hazard_mitigation::{ALL_REGISTERS, wait};
 use wavetap_amdgpu::{Target, Value};
@@ -10,7 +11,8 @@ use wavetap_base::error::{Error, Result};
 /// Where the mode is in an operand of `s_setreg`: two bits from the first.
 const FIELD: i64 = 1 << 11;
 
-/// Lets a snippet run with all checks where the code around it runs without. At either end nothing is under way that the other side would not look after.
+/// Lets a snippet run with all checks where the code around it runs without. At either end nothing is under way that
+/// the other side would not look after.
 pub(crate) fn bracket(body: &Body, point: ProgramPoint, snippet: &mut Snippet) -> Result<()> {
     let state = match point.side {
         Side::Before => body.scheduling_before(point.inst),
@@ -20,7 +22,9 @@ pub(crate) fn bracket(body: &Body, point: ProgramPoint, snippet: &mut Snippet) -
         Scheduling::Hardware => return Ok(()),
         Scheduling::Software => {}
         Scheduling::Unknown => {
-            return Err(Error::internal("inserted code where the scheduling mode is not known").at(body.address(point.inst)));
+            return Err(
+                Error::internal("inserted code where the scheduling mode is not known").at(body.address(point.inst))
+            );
         }
     }
     let target = body.target();
@@ -39,13 +43,15 @@ pub(crate) fn bracket(body: &Body, point: ProgramPoint, snippet: &mut Snippet) -
     Ok(())
 }
 
-/// Lets nothing be under way behind snippets that run with all checks: original code, which knows nothing of that, may switch them off next.
+/// Lets nothing be under way behind snippets that run with all checks: original code, which knows nothing of that, may
+/// switch them off next.
 pub(crate) fn leave_nothing(target: Target, edits: &mut Edits) -> Result<()> {
     let inserts = edits.inserts.iter_mut().chain(edits.functions.iter_mut().flat_map(|function| &mut function.inserts));
     for snippet in std::iter::once(&mut edits.prologue).chain(inserts.map(|(_, snippet)| snippet)) {
         // One that gives the mode back has waited.
-        let given_back = matches!(snippet.items.last(), Some(Item::Inst(inst)) if inst.sets_hwreg() == target.scheduling_mode_hwreg());
-        if !given_back && !snippet.items.is_empty() {
+        let register = target.scheduling_mode_hwreg();
+        let restored = matches!(snippet.items.last(), Some(Item::Inst(inst)) if inst.sets_hwreg() == register);
+        if !restored && !snippet.items.is_empty() {
             snippet.items.push(Item::Inst(wait(target, "s_waitcnt_depctr", ALL_REGISTERS.bits())?));
         }
     }

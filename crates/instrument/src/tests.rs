@@ -1,4 +1,5 @@
-//! What is refused and why, registers at entry, growth of allocations. That instrumented kernels run and count right is tested on the emulator.
+//! What is refused and why, registers at entry, growth of allocations. That instrumented kernels run and count right is
+//! tested on the emulator.
 
 use std::sync::Arc;
 
@@ -40,13 +41,20 @@ fn kernel(target: Target, code: &[(&str, &[Value])]) -> (Vec<u8>, Kernel) {
     if target.unified_accum() {
         descriptor.set_accum_offset(32).expect("fits");
     }
-    for (field, value) in
-        [(Field::USER_SGPR_COUNT, 8), (Field::ENABLE_SGPR_PRIVATE_SEGMENT_BUFFER, 1), (Field::ENABLE_SGPR_KERNARG_SEGMENT_PTR, 1)]
-    {
+    for (field, value) in [
+        (Field::USER_SGPR_COUNT, 8),
+        (Field::ENABLE_SGPR_PRIVATE_SEGMENT_BUFFER, 1),
+        (Field::ENABLE_SGPR_KERNARG_SEGMENT_PTR, 1),
+    ] {
         descriptor.set(field, value).expect("fits");
     }
-    let metadata =
-        KernelMetadata { max_flat_workgroup_size: 1024, wavefront_size: 64, sgpr_count: 40, vgpr_count: 20, ..KernelMetadata::default() };
+    let metadata = KernelMetadata {
+        max_flat_workgroup_size: 1024,
+        wavefront_size: 64,
+        sgpr_count: 40,
+        vgpr_count: 20,
+        ..KernelMetadata::default()
+    };
     let kernel = Kernel {
         name: "kernel".to_owned(),
         descriptor_address: 0x500,
@@ -68,7 +76,11 @@ fn plan(target: Target, bytes: &[u8], kernel: &Kernel, mode: CounterMode) -> Res
     let mut image = Image::new();
     image.add_code(ENTRY, bytes);
     let program = Program::build(target, &image, [(kernel.name.clone(), BodyKind::Kernel, ENTRY)]);
-    branches(&Analysis::new(&program, &image), kernel, &Request { mode, index: 0, control: 0x9000, max_occupancy_loss: None })
+    branches(
+        &Analysis::new(&program, &image),
+        kernel,
+        &Request { mode, index: 0, control: 0x9000, max_occupancy_loss: None },
+    )
 }
 
 fn reason(result: Result<Instrumented, Stop>) -> (Reason, Option<u64>) {
@@ -86,12 +98,17 @@ fn instructions_that_are_refused() {
     let hwreg = |register: i64, offset: i64, size: i64| Value::Imm(register | offset << 6 | (size - 1) << 11);
     let index_on: (&str, &[Value]) = ("s_set_gpr_idx_on", &[s(20, 1), Value::Imm(1)]);
     let (bytes, site_inside) = kernel(target, &[index_on, saveexec, ("s_set_gpr_idx_off", &[])]);
-    assert_eq!(reason(plan(target, &bytes, &site_inside, CounterMode::Global)), (Reason::RegisterIndexMode, Some(ENTRY + 4)));
+    assert_eq!(
+        reason(plan(target, &bytes, &site_inside, CounterMode::Global)),
+        (Reason::RegisterIndexMode, Some(ENTRY + 4))
+    );
     let (bytes, site_outside) = kernel(target, &[index_on, ("s_set_gpr_idx_off", &[]), saveexec]);
     assert_eq!(plan(target, &bytes, &site_outside, CounterMode::Global).expect("planned").sites.len(), 1);
     let (bytes, ends_inside) = kernel(target, &[index_on]);
     assert_eq!(reason(plan(target, &bytes, &ends_inside, CounterMode::Global)).0, Reason::RegisterIndexMode);
-    for (fields, refused) in [(hwreg(1, 0, 8), false), (hwreg(1, 27, 1), true), (hwreg(1, 20, 9), true), (hwreg(3, 0, 32), false)] {
+    for (fields, refused) in
+        [(hwreg(1, 0, 8), false), (hwreg(1, 27, 1), true), (hwreg(1, 20, 9), true), (hwreg(3, 0, 32), false)]
+    {
         let (bytes, kernel) = kernel(target, &[("s_setreg_b32", &[fields, s(20, 1)])]);
         match plan(target, &bytes, &kernel, CounterMode::Global) {
             Ok(_) => assert!(!refused, "{fields:?}"),
@@ -155,13 +172,18 @@ fn needs_that_cannot_be_met() {
     assert_eq!(refused(&preload, CounterMode::Global), Reason::KernargPreload);
     assert_eq!(refused(&|_| (), CounterMode::Register), Reason::CounterMode);
     assert_eq!(refused(&|kernel| kernel.metadata = None, CounterMode::Global), Reason::WorkgroupSize);
-    // One site: 5 counters for each of 16 waves, and 7 bytes for alignment. With a byte less, the counters stay in memory.
+    // One site: 5 counters for each of 16 waves, and 7 bytes for alignment. With a byte less, the counters stay in
+    // memory.
     for (size, grown) in [(65536 - 16 * 40 - 7, 65536), (65536 - 16 * 40 - 6, 65536 - 16 * 40 - 6)] {
         let mut nearly_full = good.clone();
         lds(size)(&mut nearly_full);
-        assert_eq!(plan(target, &bytes, &nearly_full, CounterMode::Lds).expect("planned").metadata.group_segment_fixed_size, grown);
+        assert_eq!(
+            plan(target, &bytes, &nearly_full, CounterMode::Lds).expect("planned").metadata.group_segment_fixed_size,
+            grown
+        );
     }
-    // Everything that can be enabled, without the dispatch packet's address: 4 + 2 + 2 + 2 + 2 + 1 registers, and two more fit.
+    // Everything that can be enabled, without the dispatch packet's address: 4 + 2 + 2 + 2 + 2 + 1 registers, and two
+    // more fit.
     let all = |kernel: &mut Kernel| {
         for field in [
             Field::ENABLE_SGPR_QUEUE_PTR,
@@ -176,8 +198,10 @@ fn needs_that_cannot_be_met() {
     let mut full = good.clone();
     all(&mut full);
     assert!(plan(target, &bytes, &full, CounterMode::Global).is_ok());
-    let every_vector: Vec<[Value; 2]> = (0..256).map(|n| [Value::Reg(Reg::vector(n, 1)), Value::Reg(Reg::vector(0, 1))]).collect();
-    let code: Vec<(&str, &[Value])> = every_vector.iter().map(|operands| ("v_mov_b32_e32", operands.as_slice())).collect();
+    let every_vector: Vec<[Value; 2]> =
+        (0..256).map(|n| [Value::Reg(Reg::vector(n, 1)), Value::Reg(Reg::vector(0, 1))]).collect();
+    let code: Vec<(&str, &[Value])> =
+        every_vector.iter().map(|operands| ("v_mov_b32_e32", operands.as_slice())).collect();
     let (bytes, borrows_vectors) = kernel(target, &code);
     assert!(plan(target, &bytes, &borrows_vectors, CounterMode::Lds).is_ok());
     // Both kinds of registers can only be borrowed where there is something else to keep values in.
@@ -190,16 +214,21 @@ fn needs_that_cannot_be_met() {
     assert_eq!(reason(plan(target, &bytes, &kernel, CounterMode::Global)).0, Reason::VectorRegisters);
 }
 
-/// Where all registers that can be numbered are in use, vector registers are moved to what the target has, if where that is and how large is known.
+/// Where all registers that can be numbered are in use, vector registers are moved to what the target has, if where
+/// that is and how large is known.
 #[test]
 fn kernels_that_use_all_registers() {
     let at_the_limit = |target: Target, accums: u16| {
-        let vectors: Vec<[Value; 2]> = (0..256).map(|n| [Value::Reg(Reg::vector(n, 1)), Value::Reg(Reg::vector(0, 1))]).collect();
-        let scalars: Vec<[Value; 2]> = (0..target.addressable_sgprs() as u16).map(|n| [s(n, 1), Value::InlineInt(0)]).collect();
-        let accums: Vec<[Value; 2]> = (0..accums).map(|n| [Value::Reg(Reg::accum(n, 1)), Value::Reg(Reg::vector(0, 1))]).collect();
+        let vectors: Vec<[Value; 2]> =
+            (0..256).map(|n| [Value::Reg(Reg::vector(n, 1)), Value::Reg(Reg::vector(0, 1))]).collect();
+        let scalars: Vec<[Value; 2]> =
+            (0..target.addressable_sgprs() as u16).map(|n| [s(n, 1), Value::InlineInt(0)]).collect();
+        let accums: Vec<[Value; 2]> =
+            (0..accums).map(|n| [Value::Reg(Reg::accum(n, 1)), Value::Reg(Reg::vector(0, 1))]).collect();
         let code = vectors.iter().map(|operands| ("v_mov_b32_e32", operands.as_slice()));
         let code = code.chain(scalars.iter().map(|operands| ("s_mov_b32", operands.as_slice())));
-        let code: Vec<_> = code.chain(accums.iter().map(|operands| ("v_accvgpr_write_b32", operands.as_slice()))).collect();
+        let code: Vec<_> =
+            code.chain(accums.iter().map(|operands| ("v_accvgpr_write_b32", operands.as_slice()))).collect();
         let (bytes, mut kernel) = kernel(target, &code);
         metadata_of(&mut kernel).private_segment_fixed_size = 18;
         if target.unified_accum() {
@@ -246,8 +275,8 @@ fn kernels_that_use_all_registers() {
     }
 }
 
-/// Where every wave has as many scalar registers as any other, those behind what the original names may not leave room for VCC and its neighbours:
-/// inserted code borrows instead.
+/// Where every wave has as many scalar registers as any other, those behind what the original names may not leave room
+/// for VCC and its neighbours: inserted code borrows instead.
 #[test]
 fn a_fixed_number_of_scalar_registers() {
     let target = target("gfx802");
@@ -258,7 +287,9 @@ fn a_fixed_number_of_scalar_registers() {
         for mode in [CounterMode::Global, CounterMode::Lds] {
             let planned = plan(target, &bytes, &kernel, mode).unwrap_or_else(|stop| panic!("{named}: {stop:?}"));
             let inserts = planned.edits.inserts.iter().flat_map(|(_, snippet)| &snippet.items);
-            let written = inserts.filter_map(|item| if let Item::Inst(inst) = item { Some(inst) } else { None }).flat_map(Inst::writes);
+            let written = inserts
+                .filter_map(|item| if let Item::Inst(inst) = item { Some(inst) } else { None })
+                .flat_map(Inst::writes);
             let highest = written.collect::<RegSet>().highest_sgpr_below(target.addressable_sgprs() as u16);
             assert!(highest < Some(96 - 6), "{named}: s{highest:?}");
             assert!(planned.metadata.sgpr_count <= 96, "{named}: {}", planned.metadata.sgpr_count);
@@ -277,7 +308,8 @@ fn high_bits_are_set_back() {
     let literal: (&str, &[Value]) = ("s_setreg_imm32_b32", &[Value::Imm(0x801), Value::Literal(0x5000)]);
     let sets = |(_, snippet): &(ProgramPoint, Snippet)| -> Vec<(&'static str, Option<Value>)> {
         let ends = [snippet.items.first(), snippet.items.get(1), snippet.items.last()];
-        let insts = ends.into_iter().filter_map(|item| if let Some(Item::Inst(inst)) = item { Some(inst) } else { None });
+        let insts =
+            ends.into_iter().filter_map(|item| if let Some(Item::Inst(inst)) = item { Some(inst) } else { None });
         insts.map(|inst| (inst.name(), inst.operand(Role::Simm16).map(|operand| operand.value))).collect()
     };
     let (entered, left) = (("s_set_vgpr_msb", Some(Value::Imm(0x4100))), ("s_set_vgpr_msb", Some(Value::Imm(0x41))));
@@ -296,7 +328,8 @@ fn high_bits_are_set_back() {
     assert_eq!(sets(&behind_mode[0])[..2], [("s_nop", Some(Value::Imm(0))), entered]);
 }
 
-/// With every combination of what can be set at entry, the prologue's last part puts each value where the original code expects it.
+/// With every combination of what can be set at entry, the prologue's last part puts each value where the original code
+/// expects it.
 #[test]
 fn entry_registers_are_put_back() {
     for (name, accesses_scratch) in
@@ -345,7 +378,8 @@ fn entry_registers_are_put_back() {
                     assert_eq!(inst.name(), "v_and_b32");
                     continue;
                 };
-                let copied: Vec<u32> = (0..from.dwords).map(|n| registers[usize::from(from.first) + usize::from(n)]).collect();
+                let copied: Vec<u32> =
+                    (0..from.dwords).map(|n| registers[usize::from(from.first) + usize::from(n)]).collect();
                 registers[usize::from(to.first)..][..copied.len()].copy_from_slice(&copied);
             }
             for (what, first, width) in values(&old) {
@@ -407,7 +441,8 @@ fn accumulation_registers_move_behind_a_grown_allocation() {
     let mut full = before;
     full.set_allocated_vgprs(target, 512).expect("fits");
     let allocation = Allocation { descriptor: &full, accum: 480, ..allocation };
-    assert!(matches!(allocation.grow(&mut full.clone(), 0, 33), Err(Stop::Refused(refusal)) if refusal.reason == Reason::VectorRegisters));
+    assert!(matches!(allocation.grow(&mut full.clone(), 0, 33), Err(Stop::Refused(refusal))
+            if refusal.reason == Reason::VectorRegisters));
 }
 
 /// A kernel that names all scalar registers is instrumented with borrowed ones; none of them has a load under way.
@@ -484,10 +519,11 @@ fn metadata_counts_borrowed_registers() {
         let analysis = Analysis::new(&program, &image).scavenging();
         let request = Request { mode: CounterMode::Global, index: 0, control: 0x9000, max_occupancy_loss: None };
         let planned = branches(&analysis, &kernel, &request).expect("planned");
-        let named = planned.edits.inserts.iter().flat_map(|(_, snippet)| &snippet.items).filter_map(|item| match item {
-            Item::Inst(inst) => inst.operands.iter().filter_map(|operand| operand.reg()).collect::<Vec<_>>().into(),
-            _ => None,
-        });
+        let named =
+            planned.edits.inserts.iter().flat_map(|(_, snippet)| &snippet.items).filter_map(|item| match item {
+                Item::Inst(inst) => inst.operands.iter().filter_map(|operand| operand.reg()).collect::<Vec<_>>().into(),
+                _ => None,
+            });
         let numbered = |reg: &Reg| reg.file == RegFile::Scalar && u32::from(reg.first) < target.addressable_sgprs();
         let ends = named.flatten().filter(numbered).map(|reg| u64::from(reg.first) + u64::from(reg.dwords));
         let end = ends.max().expect("scalar registers");
@@ -537,24 +573,35 @@ fn metadata_counts_borrowed_vector_registers() {
     assert_eq!(planned.metadata.vgpr_count, 256);
 }
 
-/// Where buffer instructions alone reach scratch memory (gfx8), four scalar registers describe it from the entry on, and no snippet borrows them.
+/// Where buffer instructions alone reach scratch memory (gfx8), four scalar registers describe it from the entry on,
+/// and no snippet borrows them.
 #[test]
 fn registers_that_describe_scratch_memory_are_not_borrowed() {
     let target = target("gfx803");
     let v = |n| Value::Reg(Reg::vector(n, 1));
     let with = |unnamed: std::ops::Range<u16>, asks: bool| {
         let scalars: Vec<u16> = (0..102).filter(|n| !unnamed.contains(n)).collect();
-        let set: Vec<[Value; 2]> =
-            scalars.iter().map(|n| s(*n, 1)).chain((0..256).map(v)).map(|register| [register, Value::InlineInt(0)]).collect();
-        let name = |n: usize, scalar: &'static str, vector: &'static str| if n < scalars.len() { scalar } else { vector };
-        let mut code: Vec<(&str, &[Value])> =
-            set.iter().enumerate().map(|(n, operands)| (name(n, "s_mov_b32", "v_mov_b32_e32"), operands.as_slice())).collect();
+        let set: Vec<[Value; 2]> = scalars
+            .iter()
+            .map(|n| s(*n, 1))
+            .chain((0..256).map(v))
+            .map(|register| [register, Value::InlineInt(0)])
+            .collect();
+        let name =
+            |n: usize, scalar: &'static str, vector: &'static str| if n < scalars.len() { scalar } else { vector };
+        let mut code: Vec<(&str, &[Value])> = set
+            .iter()
+            .enumerate()
+            .map(|(n, operands)| (name(n, "s_mov_b32", "v_mov_b32_e32"), operands.as_slice()))
+            .collect();
         let saveexec = [s(4, 2), s(8, 2)];
         code.push(("s_and_saveexec_b64", &saveexec));
         // Everything is read later, so that all is live.
         let uses: Vec<[Value; 3]> =
             scalars.iter().map(|n| [s(0, 1), s(*n, 1), s(0, 1)]).chain((0..256).map(|n| [v(0), v(n), v(0)])).collect();
-        code.extend(uses.iter().enumerate().map(|(n, operands)| (name(n, "s_and_b32", "v_or_b32_e32"), operands.as_slice())));
+        code.extend(
+            uses.iter().enumerate().map(|(n, operands)| (name(n, "s_and_b32", "v_or_b32_e32"), operands.as_slice())),
+        );
         let (bytes, mut kernel) = kernel(target, &code);
         kernel.descriptor.set_allocated_sgprs(112).expect("fits");
         kernel.descriptor.set_allocated_vgprs(target, 256).expect("fits");
@@ -562,19 +609,28 @@ fn registers_that_describe_scratch_memory_are_not_borrowed() {
         plan(target, &bytes, &kernel, CounterMode::Global)
     };
     let planned = with(92..96, true).expect("planned");
-    assert_eq!((planned.vector_registers, planned.metadata.private_segment_fixed_size), (map::VectorSource::Scratch, 32));
+    assert_eq!(
+        (planned.vector_registers, planned.metadata.private_segment_fixed_size),
+        (map::VectorSource::Scratch, 32)
+    );
     assert!(planned.descriptor.is_set(Field::ENABLE_PRIVATE_SEGMENT));
     assert_eq!(planned.descriptor.get(Field::ENABLE_SGPR_FLAT_SCRATCH_INIT), 0);
     let described = Reg::scalar(92, 4);
     let insts = |snippet: &Snippet| -> Vec<wavetap_amdgpu::Inst> {
-        snippet.items.iter().filter_map(|item| if let Item::Inst(inst) = item { Some(inst.clone()) } else { None }).collect()
+        snippet
+            .items
+            .iter()
+            .filter_map(|item| if let Item::Inst(inst) = item { Some(inst.clone()) } else { None })
+            .collect()
     };
     let writes = |inst: &wavetap_amdgpu::Inst| inst.writes().any(|reg| reg.overlaps(described));
     assert_eq!(insts(&planned.edits.prologue).iter().filter(|inst| writes(inst)).count(), 3);
     for (_, snippet) in &planned.edits.inserts {
         let insts = insts(snippet);
         assert!(!insts.iter().any(writes));
-        assert!(insts.iter().any(|inst| inst.operand(Role::Srsrc).and_then(|operand| operand.reg()) == Some(described)));
+        assert!(
+            insts.iter().any(|inst| inst.operand(Role::Srsrc).and_then(|operand| operand.reg()) == Some(described))
+        );
     }
     for (unnamed, asks, detail) in [(92..96, false, "does not ask for"), (93..97, true, "no four scalar registers")] {
         let Err(Stop::Refused(refusal)) = with(unnamed, asks) else { panic!("{detail}") };

@@ -9,7 +9,8 @@ use wavetap_analysis::kernel::{Body, BodyKind, Flow, Reason, Refusal};
 /// The functions that may run as they were, without counting, when a kernel runs.
 #[derive(Debug)]
 pub(crate) struct Uncopied {
-    /// All that are reached through a function that is not copied, be there copies of them or not; where a pointer is called, all that are reached.
+    /// All that are reached through a function that is not copied, be there copies of them or not; where a pointer is
+    /// called, all that are reached.
     functions: BTreeSet<BodyId>,
     /// Whether there may be others: an unknown pointer may lead to any.
     unknown: bool,
@@ -41,7 +42,8 @@ impl Uncopied {
 
     /// Their names; `?` for those that are not known.
     pub(crate) fn names(&self, program: &Program) -> Vec<String> {
-        let mut names: Vec<String> = self.functions.iter().map(|callee| program.body(*callee).name().to_owned()).collect();
+        let mut names: Vec<String> =
+            self.functions.iter().map(|callee| program.body(*callee).name().to_owned()).collect();
         names.sort_unstable();
         if self.unknown {
             names.push("?".to_owned());

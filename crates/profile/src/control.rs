@@ -1,6 +1,7 @@
 //! The control block: the one global symbol through which the host and instrumented kernels meet.
 //!
-//! The host sets it after the code object is loaded. While its buffer pointer is null, an instrumented kernel counts nothing.
+//! The host sets it after the code object is loaded. While its buffer pointer is null, an instrumented kernel counts
+//! nothing.
 //!
 //! | offset | size | field |
 //! |---|---|---|
@@ -103,7 +104,8 @@ mod tests {
 
     #[test]
     fn bytes_and_back() {
-        let control = Control { flags: 1, buffer: 0x2000_0000_0040, capacity: 4, stride: 72, head: 9, dropped: 5, dispatch: 7 };
+        let control =
+            Control { flags: 1, buffer: 0x2000_0000_0040, capacity: 4, stride: 72, head: 9, dropped: 5, dispatch: 7 };
         assert_eq!(Control::from_bytes(&control.to_bytes()).unwrap(), control);
         assert!(Control::from_bytes(&[0; 64]).is_err(), "version 0 is not ours");
         assert!(Control::from_bytes(&control.to_bytes()[..63]).is_err());

@@ -1,8 +1,8 @@
 //! The profile file: totals per site, and on request every wave's counters.
 //!
-//! JSON, so that other tools can read it without this library. The emulator's own trace is written in the same form with another [`Origin`], which makes comparing
-//! the two a comparison of values. The file has a table of the kinds of its sites ([`crate::schema`]), and sites name
-//! their kind in it.
+//! JSON, so that other tools can read it without this library. The emulator's own trace is written in the same form
+//! with another [`Origin`], which makes comparing the two a comparison of values. The file has a table of the kinds of
+//! its sites ([`crate::schema`]), and sites name their kind in it.
 
 pub(crate) mod json;
 
@@ -266,7 +266,10 @@ impl Profile {
         let base = self.kernels.len() as u32;
         let mut places = Vec::new();
         for kernel in &other.kernels {
-            let place = self.kernels.iter().position(|k| k.name == kernel.name && k.object == kernel.object && k.target == kernel.target);
+            let place = self
+                .kernels
+                .iter()
+                .position(|k| k.name == kernel.name && k.object == kernel.object && k.target == kernel.target);
             places.push(place.unwrap_or(self.kernels.len()) as u32);
             match place {
                 Some(place) => self.kernels[place].merge(kernel)?,
@@ -282,12 +285,10 @@ impl Profile {
         for uncounted in &other.uncounted {
             uncounted.clone().add_to(&mut self.uncounted);
         }
-        self.waves.extend(
-            other
-                .waves
-                .iter()
-                .map(|wave| WaveCounts { kernel: places.get(wave.kernel as usize).copied().unwrap_or(wave.kernel), ..wave.clone() }),
-        );
+        self.waves.extend(other.waves.iter().map(|wave| WaveCounts {
+            kernel: places.get(wave.kernel as usize).copied().unwrap_or(wave.kernel),
+            ..wave.clone()
+        }));
         Ok(())
     }
 }
@@ -346,7 +347,8 @@ impl KernelTotals {
 
     /// Adds the counters of the same sites.
     fn add_counted(&mut self, other: &KernelTotals) -> Result<()> {
-        let same = self.sites.len() == other.sites.len() && self.sites.iter().zip(&other.sites).all(|(a, b)| a.is_same_site(b));
+        let same = self.sites.len() == other.sites.len()
+            && self.sites.iter().zip(&other.sites).all(|(a, b)| a.is_same_site(b));
         if !same {
             return Err(Error::unsupported(format!("kernel {}: the two profiles have different sites", self.name)));
         }

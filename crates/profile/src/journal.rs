@@ -1,11 +1,14 @@
-//! The journal of a process: what it has collected, written as it is collected, so that nothing is lost however the process ends.
+//! The journal of a process: what it has collected, written as it is collected, so that nothing is lost however the
+//! process ends.
 //!
-//! A file of a header and frames. The header is [`HEADER`] bytes: [`MAGIC`] and one byte that says whether everything could be written ([`FAILED`]). A frame is
-//! the length of its payload (4 bytes, little endian), one byte that says what it is, and the payload. A frame that is cut off at the end of the file is ignored: the
-//! process was killed while it wrote it.
+//! A file of a header and frames. The header is [`HEADER`] bytes: [`MAGIC`] and one byte that says whether everything
+//! could be written ([`FAILED`]). A frame is the length of its payload (4 bytes, little endian), one byte that says
+//! what it is, and the payload. A frame that is cut off at the end of the file is ignored: the process was killed while
+//! it wrote it.
 //!
-//! Totals are written as absolute numbers, so that a later frame of a kernel replaces an earlier one, and without what does not change (names, sites), which
-//! was written when the kernel was first dispatched. Modelled time is written as what each dispatch adds.
+//! Totals are written as absolute numbers, so that a later frame of a kernel replaces an earlier one, and without what
+//! does not change (names, sites), which was written when the kernel was first dispatched. Modelled time is written as
+//! what each dispatch adds.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -144,7 +147,8 @@ impl Encoder {
         Encoder { origin, ..Encoder::default() }
     }
 
-    /// Appends the frames of what has changed since the last call: anything, but among the kernels only the one at `place`. The profile is the same afterwards.
+    /// Appends the frames of what has changed since the last call: anything, but among the kernels only the one at
+    /// `place`. The profile is the same afterwards.
     ///
     /// # Errors
     /// Internal if something cannot be serialised; Limit if it is too large for a frame.
@@ -168,7 +172,11 @@ impl Encoder {
 
     /// All but kernels.
     fn rest(&mut self, profile: &mut Profile, out: &mut Vec<u8>) -> Result<()> {
-        let kept = (std::mem::take(&mut profile.kernels), std::mem::take(&mut profile.refused), std::mem::take(&mut profile.waves));
+        let kept = (
+            std::mem::take(&mut profile.kernels),
+            std::mem::take(&mut profile.refused),
+            std::mem::take(&mut profile.waves),
+        );
         let written = if self.head.as_ref() == Some(&*profile) {
             Ok(())
         } else {
@@ -211,7 +219,8 @@ impl Encoder {
     }
 }
 
-/// The payload of a kernel's numbers: its place, the length of the JSON, JSON of all but what does not change, and the counters.
+/// The payload of a kernel's numbers: its place, the length of the JSON, JSON of all but what does not change, and the
+/// counters.
 fn numbers(kernel: &mut KernelTotals, place: u32, out: &mut Vec<u8>) -> Result<()> {
     out.extend_from_slice(&place.to_le_bytes());
     let length_at = out.len();
@@ -220,7 +229,8 @@ fn numbers(kernel: &mut KernelTotals, place: u32, out: &mut Vec<u8>) -> Result<(
     let made = write_kernel(kernel, out);
     constant.put_back(kernel);
     made?;
-    let length = u32::try_from(out.len() - length_at - 4).map_err(|_| Error::limit("a kernel is too large for a journal"))?;
+    let length =
+        u32::try_from(out.len() - length_at - 4).map_err(|_| Error::limit("a kernel is too large for a journal"))?;
     out[length_at..length_at + 4].copy_from_slice(&length.to_le_bytes());
     for site in &kernel.sites {
         for value in site.counts.values() {
@@ -230,7 +240,8 @@ fn numbers(kernel: &mut KernelTotals, place: u32, out: &mut Vec<u8>) -> Result<(
     Ok(())
 }
 
-/// What does not change between the dispatches of a kernel. Sites are here, too: their counters are written by themselves.
+/// What does not change between the dispatches of a kernel. Sites are here, too: their counters are written by
+/// themselves.
 struct Constant {
     names: [String; 4],
     uncounted_callees: Vec<String>,
@@ -241,7 +252,8 @@ struct Constant {
 impl Constant {
     fn take(kernel: &mut KernelTotals) -> Constant {
         Constant {
-            names: [&mut kernel.name, &mut kernel.demangled, &mut kernel.target, &mut kernel.object].map(std::mem::take),
+            names: [&mut kernel.name, &mut kernel.demangled, &mut kernel.target, &mut kernel.object]
+                .map(std::mem::take),
             uncounted_callees: std::mem::take(&mut kernel.uncounted_callees),
             resources: [kernel.before.take(), kernel.after.take()],
             sites: std::mem::take(&mut kernel.sites),
@@ -266,7 +278,8 @@ fn frame(tag: u8, out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>) -> Result<
     out.extend_from_slice(&[0; 4]);
     out.push(tag);
     let length = write(out).and_then(|()| {
-        u32::try_from(out.len() - start - FRAME).map_err(|_| Error::limit("more than 4 GiB of counts at once do not fit a journal"))
+        u32::try_from(out.len() - start - FRAME)
+            .map_err(|_| Error::limit("more than 4 GiB of counts at once do not fit a journal"))
     });
     match length {
         Ok(length) => out[start..start + 4].copy_from_slice(&length.to_le_bytes()),
@@ -326,7 +339,10 @@ impl Journal {
     /// # Errors
     /// Malformed if it is none, Unsupported if it is of another version.
     pub fn read(data: &[u8]) -> Result<Journal> {
-        let version = data.get(VERSION_AT).filter(|_| is_journal(data)).ok_or_else(|| Error::malformed("not a journal of counts"))?;
+        let version = data
+            .get(VERSION_AT)
+            .filter(|_| is_journal(data))
+            .ok_or_else(|| Error::malformed("not a journal of counts"))?;
         if *version != VERSION {
             return Err(Error::unsupported(format!("journal of version {version}, this program knows {VERSION}")));
         }
@@ -397,7 +413,12 @@ fn add_to(profile: &mut Profile, tag: u8, payload: &[u8]) -> Result<()> {
         _ => {
             let (place, rest) = place(payload)?;
             let kernel = profile.kernels.get_mut(place);
-            read_numbers(kernel.ok_or_else(|| Error::malformed(format!("journal: numbers of kernel {place}, which is not there")))?, rest)?;
+            read_numbers(
+                kernel.ok_or_else(|| {
+                    Error::malformed(format!("journal: numbers of kernel {place}, which is not there"))
+                })?,
+                rest,
+            )?;
         }
     }
     Ok(())

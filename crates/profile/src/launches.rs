@@ -81,7 +81,8 @@ impl NotCounted {
         }
     }
 
-    /// Whether something ran, or was to run, that the counts should have and do not. What was not to be counted, and what ran nowhere, is missing from nothing.
+    /// Whether something ran, or was to run, that the counts should have and do not. What was not to be counted, and
+    /// what ran nowhere, is missing from nothing.
     #[must_use]
     pub fn is_gap(self) -> bool {
         match self {
@@ -145,7 +146,10 @@ mod tests {
         shape(5000, 128).add_to(&mut launches);
         assert_eq!(launches.len(), MOST_GRIDS + 2);
         assert_eq!(launches[2], LaunchShape { dispatches: 2, ..shape(3, 64) });
-        assert_eq!(launches[MOST_GRIDS], LaunchShape { grid: None, dispatches: 1000 - MOST_GRIDS as u64, ..shape(0, 64) });
+        assert_eq!(
+            launches[MOST_GRIDS],
+            LaunchShape { grid: None, dispatches: 1000 - MOST_GRIDS as u64, ..shape(0, 64) }
+        );
         assert_eq!(launches[MOST_GRIDS + 1], LaunchShape { grid: None, ..shape(0, 128) });
         assert_eq!(launches.iter().map(|shape| shape.dispatches).sum::<u64>(), 1002);
     }

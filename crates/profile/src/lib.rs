@@ -1,4 +1,5 @@
-//! The counters' format, in one definition for all who write or read it: device buffer, emulator host, HSA tool, slicer, reports.
+//! The counters' format, in one definition for all who write or read it: device buffer, emulator host, HSA tool,
+//! slicer, reports.
 //!
 //! - [`control`]: the control block in a rewritten code object (`__wavetap_control`);
 //! - [`record`]: what one wave leaves in the record buffer;
@@ -9,7 +10,8 @@
 //! - [`launches`]: what was launched, and what of it was not counted;
 //! - [`journal`]: what a process has collected, written as it goes, so that nothing is lost however it ends;
 //! - [`pc_samples`]: samples and traces that other profilers took, read;
-//! - [`time`], [`samples`]: what the emulator's timing model says, as totals and as stall samples. Modelled, never measured.
+//! - [`time`], [`samples`]: what the emulator's timing model says, as totals and as stall samples. Modelled, never
+//!   measured.
 #![forbid(unsafe_code)]
 
 /// Describes the JSON of a type that writes itself as another one.
@@ -72,7 +74,9 @@ pub mod hex {
     /// If it is not one.
     pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
         let text = String::deserialize(deserializer)?;
-        let digits = text.strip_prefix("0x").ok_or_else(|| D::Error::custom(format!("address {text:?} does not begin with 0x")))?;
+        let digits = text
+            .strip_prefix("0x")
+            .ok_or_else(|| D::Error::custom(format!("address {text:?} does not begin with 0x")))?;
         u64::from_str_radix(digits, 16).map_err(|_| D::Error::custom(format!("address {text:?} is not hexadecimal")))
     }
 }

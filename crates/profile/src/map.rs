@@ -1,7 +1,7 @@
 //! The site table: what a rewritten code object counts, and how its addresses map back.
 //!
-//! It is written as JSON to the map file and, compressed with zlib and with its addresses as distances, into the section [`super::control::MAP_SECTION`] of the rewritten object, so that a profile can be
-//! read without the map file.
+//! It is written as JSON to the map file and, compressed with zlib and with its addresses as distances, into the
+//! section [`super::control::MAP_SECTION`] of the rewritten object, so that a profile can be read without the map file.
 
 use std::io::{Read, Write};
 
@@ -23,7 +23,8 @@ const MAX_UNPACKED: u64 = 256 << 20;
 /// How far a site table is usually compressed: room for less is made again and again, and copied.
 const USUAL_RATIO: usize = 12;
 
-/// How hard the section is compressed: the default level takes three times as long to make it a sixth smaller, which is less than a hundredth of an object.
+/// How hard the section is compressed: the default level takes three times as long to make it a sixth smaller, which is
+/// less than a hundredth of an object.
 const LEVEL: u32 = 3;
 
 /// A place in the source.
@@ -95,7 +96,8 @@ pub struct Resources {
     /// Bytes of scratch memory of each work-item, as the descriptor says.
     #[serde(default)]
     pub scratch_bytes: u32,
-    /// Waves a SIMD holds at most with these: with workgroups of the required size, or else of that of all sizes which gives most.
+    /// Waves a SIMD holds at most with these: with workgroups of the required size, or else of that of all sizes which
+    /// gives most.
     pub waves_per_simd: u32,
     /// Bytes of code.
     pub code_bytes: u64,
@@ -107,8 +109,8 @@ pub struct Resources {
     pub wgp_mode: bool,
 }
 
-/// What the original object's metadata says of a kernel where the rewritten object's may say something else: a host tells it an application that asks what its kernel
-/// needs, which then does the same work with counters as without.
+/// What the original object's metadata says of a kernel where the rewritten object's may say something else: a host
+/// tells it an application that asks what its kernel needs, which then does the same work with counters as without.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Declared {
@@ -204,15 +206,16 @@ pub struct ObjectMap {
 }
 
 impl ObjectMap {
-    /// The contents of the section: zlib over the map as JSON without its addresses, and behind that the addresses of each kernel: their number (32 bits); of the first
-    /// pair the original and the rewritten address (64 bits each); of each other one how far both are from those before (signed, 32 bits each). All little-endian.
+    /// The contents of the section: zlib over the map as JSON without its addresses, and behind that the addresses of
+    /// each kernel: their number (32 bits); of the first pair the original and the rewritten address (64 bits each); of
+    /// each other one how far both are from those before (signed, 32 bits each). All little-endian.
     ///
     /// # Errors
     /// Internal if it cannot be serialised.
     pub fn pack(&self) -> Result<Vec<u8>> {
         let kinds = self.kinds()?;
-        let mut contents =
-            serde_json::to_vec(&MapWritten::of(self, &kinds, false)?).map_err(|e| Error::internal(format!("site table: {e}")))?;
+        let mut contents = serde_json::to_vec(&MapWritten::of(self, &kinds, false)?)
+            .map_err(|e| Error::internal(format!("site table: {e}")))?;
         for kernel in &self.kernels {
             pack_addresses(&kernel.addresses, &mut contents)?;
         }
@@ -250,7 +253,11 @@ impl ObjectMap {
         for kernel in &mut map.kernels {
             kernel.addresses = unpack_addresses(&mut rest)?;
         }
-        if rest.is_empty() { Ok(map) } else { Err(Error::malformed(format!("site table: {} bytes too many", rest.len()))) }
+        if rest.is_empty() {
+            Ok(map)
+        } else {
+            Err(Error::malformed(format!("site table: {} bytes too many", rest.len())))
+        }
     }
 }
 
@@ -321,14 +328,26 @@ struct SiteWritten<'a> {
 impl<'a> MapWritten<'a> {
     fn of(map: &'a ObjectMap, kinds: &'a KindTable, with_addresses: bool) -> Result<MapWritten<'a>> {
         let ObjectMap { target, original, stride, kernels, refused } = map;
-        let kernels = kernels.iter().map(|kernel| KernelWritten::of(kernel, kinds, with_addresses)).collect::<Result<_>>()?;
+        let kernels =
+            kernels.iter().map(|kernel| KernelWritten::of(kernel, kinds, with_addresses)).collect::<Result<_>>()?;
         Ok(MapWritten { schema: SCHEMA, target, original, stride: *stride, kinds, kernels, refused })
     }
 }
 
 impl<'a> KernelWritten<'a> {
     fn of(kernel: &'a KernelMap, kinds: &KindTable, with_addresses: bool) -> Result<KernelWritten<'a>> {
-        let KernelMap { name, demangled, mode, sites, uncounted_callees, vector_registers, before, after, declared, addresses } = kernel;
+        let KernelMap {
+            name,
+            demangled,
+            mode,
+            sites,
+            uncounted_callees,
+            vector_registers,
+            before,
+            after,
+            declared,
+            addresses,
+        } = kernel;
         let sites = sites.iter().map(|site| {
             let missing = || Error::internal(format!("site table: kind {} is not in the table of kinds", site.kind));
             let kind = kinds.index(&site.kind).ok_or_else(missing)?;
@@ -387,7 +406,9 @@ impl KindRead {
                 known.cloned().ok_or_else(|| Error::malformed(format!("{SCHEMA_1:?} has no kind {name:?}")))
             }
             KindRead::Index(index) => Err(Error::malformed(format!("kind {index}, expected a name"))),
-            KindRead::Name(name) => Err(Error::malformed(format!("kind {name:?}, expected an index into the table of kinds"))),
+            KindRead::Name(name) => {
+                Err(Error::malformed(format!("kind {name:?}, expected an index into the table of kinds")))
+            }
         }
     }
 }
@@ -398,10 +419,13 @@ impl TryFrom<MapRead> for ObjectMap {
     fn try_from(read: MapRead) -> Result<ObjectMap> {
         let MapRead { schema, target, original, stride, kinds, kernels, refused } = read;
         if schema != SCHEMA && schema != SCHEMA_1 {
-            return Err(Error::unsupported(format!("site table schema {schema:?}, this program knows {SCHEMA:?} and {SCHEMA_1:?}")));
+            return Err(Error::unsupported(format!(
+                "site table schema {schema:?}, this program knows {SCHEMA:?} and {SCHEMA_1:?}"
+            )));
         }
         let kinds = KindTable::read(kinds)?;
-        let kernels = kernels.into_iter().map(|kernel| kernel.resolve(schema == SCHEMA_1, &kinds)).collect::<Result<_>>()?;
+        let kernels =
+            kernels.into_iter().map(|kernel| kernel.resolve(schema == SCHEMA_1, &kinds)).collect::<Result<_>>()?;
         Ok(ObjectMap { target, original, stride, kernels, refused })
     }
 }
@@ -438,11 +462,13 @@ fn pack_addresses(pairs: &[AddressPair], to: &mut Vec<u8>) -> Result<()> {
     let Some(first) = pairs.first() else { return Ok(()) };
     to.extend(first.original.to_le_bytes());
     to.extend(first.rewritten.to_le_bytes());
-    let distance =
-        |from: u64, address: u64| i32::try_from(address.wrapping_sub(from) as i64).map(|distance| u64::from(distance as u32)).map_err(far);
+    let distance = |from: u64, address: u64| {
+        i32::try_from(address.wrapping_sub(from) as i64).map(|distance| u64::from(distance as u32)).map_err(far)
+    };
     to.reserve(2 * DISTANCE * pairs.len());
     for (before, pair) in pairs.iter().zip(&pairs[1..]) {
-        let (original, rewritten) = (distance(before.original, pair.original)?, distance(before.rewritten, pair.rewritten)?);
+        let (original, rewritten) =
+            (distance(before.original, pair.original)?, distance(before.rewritten, pair.rewritten)?);
         to.extend_from_slice(&(original | rewritten << (8 * DISTANCE)).to_le_bytes());
     }
     Ok(())
@@ -451,7 +477,8 @@ fn pack_addresses(pairs: &[AddressPair], to: &mut Vec<u8>) -> Result<()> {
 /// Reads what [`pack_addresses`] wrote from the front of `bytes`.
 fn unpack_addresses(bytes: &mut &[u8]) -> Result<Vec<AddressPair>> {
     fn take<'a>(bytes: &mut &'a [u8], count: usize) -> Result<&'a [u8]> {
-        let (front, rest) = bytes.split_at_checked(count).ok_or_else(|| Error::malformed("site table: it ends within addresses"))?;
+        let (front, rest) =
+            bytes.split_at_checked(count).ok_or_else(|| Error::malformed("site table: it ends within addresses"))?;
         *bytes = rest;
         Ok(front)
     }
@@ -462,7 +489,8 @@ fn unpack_addresses(bytes: &mut &[u8]) -> Result<Vec<AddressPair>> {
     if count == 0 {
         return Ok(Vec::new());
     }
-    let mut last = AddressPair { original: u64::from_le_bytes(number(bytes)?), rewritten: u64::from_le_bytes(number(bytes)?) };
+    let mut last =
+        AddressPair { original: u64::from_le_bytes(number(bytes)?), rewritten: u64::from_le_bytes(number(bytes)?) };
     // Before there is room for so many they are known to be there.
     let distances = take(bytes, (count - 1).saturating_mul(2 * DISTANCE))?;
     let mut pairs = Vec::with_capacity(count);
@@ -518,9 +546,14 @@ mod tests {
         };
         let found = fault("\"kind\":1", "\"kind\":2", &json);
         assert!(found.contains("kind 2, the table has 2 kinds, in kernel _Z9divergentPjS_, site 0x1e30"), "{found}");
-        assert!(fault("\"kind\":1", "\"kind\":\"scalar\"", &json).contains("expected an index into the table of kinds"));
+        assert!(
+            fault("\"kind\":1", "\"kind\":\"scalar\"", &json).contains("expected an index into the table of kinds")
+        );
         assert!(fault("\"exec\"", "\"other\"", VERSION_1).contains("no kind \"other\""));
-        assert!(fault("wavetap.map/1", "wavetap.map/3", VERSION_1).contains("this program knows \"wavetap.map/2\" and \"wavetap.map/1\""));
+        assert!(
+            fault("wavetap.map/1", "wavetap.map/3", VERSION_1)
+                .contains("this program knows \"wavetap.map/2\" and \"wavetap.map/1\"")
+        );
     }
 
     #[test]

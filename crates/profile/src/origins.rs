@@ -1,4 +1,5 @@
-//! What waits really waited for in a run, and where values came from: the emulator's record of it as a file, for tests of what the slicer works out.
+//! What waits really waited for in a run, and where values came from: the emulator's record of it as a file, for tests
+//! of what the slicer works out.
 
 use serde::{Deserialize, Serialize};
 
@@ -104,9 +105,13 @@ impl OriginsFile {
     /// # Errors
     /// Malformed if it is not one.
     pub fn from_json(json: &[u8]) -> Result<OriginsFile> {
-        let read: OriginsFile = serde_json::from_slice(json).map_err(|e| Error::malformed(format!("not a file of origins: {e}")))?;
+        let read: OriginsFile =
+            serde_json::from_slice(json).map_err(|e| Error::malformed(format!("not a file of origins: {e}")))?;
         if read.schema != SCHEMA {
-            return Err(Error::unsupported(format!("schema {:?} of origins, this program knows {SCHEMA:?}", read.schema)));
+            return Err(Error::unsupported(format!(
+                "schema {:?} of origins, this program knows {SCHEMA:?}",
+                read.schema
+            )));
         }
         Ok(read)
     }

@@ -1,8 +1,10 @@
-//! Samples of where waves were, and why they did not go on: PC samples that `rocprofv3 --pc-sampling-beta-enabled` wrote as JSON or CSV, or `wavetap run --samples`, which writes the
-//! same JSON, and thread traces (`rocprofv3 --att`). What a file is follows from its contents.
+//! Samples of where waves were, and why they did not go on: PC samples that `rocprofv3 --pc-sampling-beta-enabled`
+//! wrote as JSON or CSV, or `wavetap run --samples`, which writes the same JSON, and thread traces (`rocprofv3 --att`).
+//! What a file is follows from its contents.
 //!
-//! Only what a slice needs is read; other fields may be there or not. Host-trap samples tell where waves were, stochastic ones also whether they issued and why not, and, of hardware,
-//! whether their SIMD did anything else meanwhile. Where a file has both kinds, the stochastic ones are taken.
+//! Only what a slice needs is read; other fields may be there or not. Host-trap samples tell where waves were,
+//! stochastic ones also whether they issued and why not, and, of hardware, whether their SIMD did anything else
+//! meanwhile. Where a file has both kinds, the stochastic ones are taken.
 
 use std::collections::BTreeMap;
 
@@ -59,15 +61,18 @@ impl SampleKind {
     pub fn caveat(self) -> &'static str {
         match self {
             SampleKind::ThreadTrace => {
-                "exact, of the waves on the traced compute unit only: how often they executed an instruction is no count of the dispatch"
+                "exact, of the waves on the traced compute unit only: how often they executed an instruction is no \
+                    count of the dispatch"
             }
             SampleKind::Stochastic => "each at the instruction that the wave stood at",
             SampleKind::HostTrap => {
-                "approximate: a host trap is taken up to two instructions late, so that samples may belong to one of the two before"
+                "approximate: a host trap is taken up to two instructions late, so that samples may belong to one of \
+                    the two before"
             }
             SampleKind::StochasticCsv => "approximate: without addresses, found by text and source line",
             SampleKind::HostTrapCsv => {
-                "approximate: without addresses, found by text and source line, and a host trap is taken up to two instructions late, so that samples may belong to one of the two before"
+                "approximate: without addresses, found by text and source line, and a host trap is taken up to two \
+                    instructions late, so that samples may belong to one of the two before"
             }
         }
     }
@@ -157,7 +162,8 @@ pub struct Place {
     pub issued: u64,
     /// The others by reason, without [`REASON_PREFIX`]; host-trap samples and thread traces give none.
     pub stalled: BTreeMap<String, u64>,
-    /// Of the others, those in which an instruction of another wave of the SIMD went ahead: the waiting cost nothing. None if the samples do not tell of all of them.
+    /// Of the others, those in which an instruction of another wave of the SIMD went ahead: the waiting cost nothing.
+    /// None if the samples do not tell of all of them.
     pub hidden: Option<u64>,
     /// Cycles between the end of the instruction before and the begin of this one: thread traces tell.
     pub idle: Option<u64>,
@@ -291,11 +297,14 @@ macro_rules! snapshot {
         }
 
         impl Snapshot {
-            /// Whether an instruction of any wave of the SIMD went ahead; none if the arbiter's state is not there. (rocprofiler-sdk, "Analyzing PC sampling data": a pipe makes progress
-            /// if an instruction was issued to it and not stalled.)
+            /// Whether an instruction of any wave of the SIMD went ahead; none if the arbiter's state is not there.
+            /// (rocprofiler-sdk, "Analyzing PC sampling data": a pipe makes progress if an instruction was issued to it
+            /// and not stalled.)
             fn progress(&self) -> Option<bool> {
                 let pipes = [$((self.$issue, self.$stall)),*];
-                let told = pipes.iter().filter_map(|(issue, stall)| Some(issue.as_ref()?.set() && !stall.as_ref()?.set()));
+                let told = pipes.iter().filter_map(|(issue, stall)| {
+ Some(issue.as_ref()?.set() && !stall.as_ref()?.set())
+ });
                 told.reduce(|a, b| a || b)
             }
         }
@@ -365,7 +374,8 @@ impl PcSamples {
     pub fn from_json(data: &[u8]) -> Result<PcSamples> {
         let wrong = |error: serde_json::Error| {
             Error::malformed(format!(
-                "no PC samples as rocprofv3 writes them to JSON (\"rocprofiler-sdk-tool\" with \"buffer_records\"): {error}"
+                "no PC samples as rocprofv3 writes them to JSON (\"rocprofiler-sdk-tool\" with \"buffer_records\"): \
+                    {error}"
             ))
         };
         let file: File = serde_json::from_slice(data).map_err(wrong)?;
@@ -384,7 +394,9 @@ impl PcSamples {
                     continue;
                 }
                 let place = objects.entry((process, id)).or_default().places.entry(offset).or_default();
-                let text = usize::try_from(sample.inst_index).ok().and_then(|index| tool.strings.pc_sample_instructions.get(index));
+                let text = usize::try_from(sample.inst_index)
+                    .ok()
+                    .and_then(|index| tool.strings.pc_sample_instructions.get(index));
                 if let Some(text) = text.filter(|text| !text.is_empty() && place.instruction.is_none()) {
                     place.instruction = Some(text.clone());
                 }
@@ -393,7 +405,8 @@ impl PcSamples {
                     // Of a wave that issued the reason means nothing.
                     (Some(issued), _) if issued != 0 => seen.issued = 1,
                     (Some(_), Some(snapshot)) => {
-                        let reason = snapshot.stall_reason.strip_prefix(REASON_PREFIX).unwrap_or(&snapshot.stall_reason);
+                        let reason =
+                            snapshot.stall_reason.strip_prefix(REASON_PREFIX).unwrap_or(&snapshot.stall_reason);
                         seen.stalled.insert(reason.to_owned(), 1);
                         seen.hidden = snapshot.progress().map(u64::from);
                     }
@@ -406,7 +419,8 @@ impl PcSamples {
             }
             for object in tool.code_objects {
                 if let Some(sampled) = objects.get_mut(&(process, object.code_object_id)) {
-                    (sampled.md5, sampled.load_size, sampled.unlisted) = (object.md5, object.load_size.filter(|size| *size > 0), false);
+                    (sampled.md5, sampled.load_size, sampled.unlisted) =
+                        (object.md5, object.load_size.filter(|size| *size > 0), false);
                     sampled.uri = object.uri.filter(|uri| !uri.is_empty());
                 }
             }
@@ -422,7 +436,9 @@ impl PcSamples {
         }
         samples.objects = objects.into_values().collect();
         if samples.objects.is_empty() && samples.nowhere == 0 {
-            return Err(Error::malformed("there are no PC samples in it: neither pc_sample_stochastic nor pc_sample_host_trap"));
+            return Err(Error::malformed(
+                "there are no PC samples in it: neither pc_sample_stochastic nor pc_sample_host_trap",
+            ));
         }
         Ok(samples)
     }
@@ -441,11 +457,15 @@ mod tests {
             "buffer_records": {
                 "pc_sample_stochastic": [
                     {"record": {"pc": {"code_object_id": 2, "code_object_offset": 256}, "wave_issued": 0,
-                        "snapshot": {"stall_reason": "ROCPROFILER_PC_SAMPLING_INSTRUCTION_NOT_ISSUED_REASON_WAITCNT"}}, "inst_index": 0},
+                        "snapshot": {"stall_reason": "ROCPROFILER_PC_SAMPLING_INSTRUCTION_NOT_ISSUED_REASON_WAITCNT"}},
+                        "inst_index": 0},
                     {"record": {"pc": {"code_object_id": 2, "code_object_offset": 256}, "wave_issued": 1,
-                        "snapshot": {"stall_reason": "ROCPROFILER_PC_SAMPLING_INSTRUCTION_NOT_ISSUED_REASON_WAITCNT"}}, "inst_index": -1},
-                    {"record": {"pc": {"code_object_id": 0, "code_object_offset": 7}, "wave_issued": 1}, "inst_index": -1}],
-                "pc_sample_host_trap": [{"record": {"pc": {"code_object_id": 2, "code_object_offset": 260}, "exec_mask": 1}, "inst_index": -1}]
+                        "snapshot": {"stall_reason": "ROCPROFILER_PC_SAMPLING_INSTRUCTION_NOT_ISSUED_REASON_WAITCNT"}},
+                        "inst_index": -1},
+                    {"record": {"pc": {"code_object_id": 0, "code_object_offset": 7}, "wave_issued": 1},
+                    "inst_index": -1}],
+                "pc_sample_host_trap": [{"record": {"pc": {"code_object_id": 2, "code_object_offset": 260},
+                "exec_mask": 1}, "inst_index": -1}]
             }}]}"#;
         let samples = PcSamples::from_json(json.as_bytes()).expect("samples");
         assert_eq!((samples.nowhere, samples.modelled, samples.objects.len()), (1, false, 1));
@@ -454,10 +474,18 @@ mod tests {
         let wait = &object.places[&256];
         assert_eq!((wait.samples, wait.issued, wait.stalled.get("WAITCNT")), (2, 1, Some(&1)));
         assert_eq!(wait.instruction.as_deref(), Some("s_waitcnt vmcnt(0)"));
-        assert_eq!(samples.kind, SampleKind::Stochastic, "host-trap samples beside stochastic ones are not mixed with them");
+        assert_eq!(
+            samples.kind,
+            SampleKind::Stochastic,
+            "host-trap samples beside stochastic ones are not mixed with them"
+        );
         assert!(!object.places.contains_key(&260));
-        let host_trap = PcSamples::from_json(json.replace("pc_sample_stochastic", "other").as_bytes()).expect("samples");
-        assert_eq!((host_trap.kind, &host_trap.objects[0].places[&260]), (SampleKind::HostTrap, &Place { samples: 1, ..Place::default() }));
+        let host_trap =
+            PcSamples::from_json(json.replace("pc_sample_stochastic", "other").as_bytes()).expect("samples");
+        assert_eq!(
+            (host_trap.kind, &host_trap.objects[0].places[&260]),
+            (SampleKind::HostTrap, &Place { samples: 1, ..Place::default() })
+        );
         let wrong = |json: &str| PcSamples::from_json(json.as_bytes()).expect_err("no samples").to_string();
         assert!(wrong("{}").contains("rocprofiler-sdk-tool"));
         assert!(wrong(r#"{"rocprofiler-sdk-tool": [{}]}"#).contains("there are no PC samples"));
@@ -468,16 +496,22 @@ mod tests {
     fn stalls_are_hidden_where_the_simd_did_something_else() {
         let sample = |issued: u8, arbiter: &str| {
             format!(
-                r#"{{"record": {{"pc": {{"code_object_id": 2, "code_object_offset": 256}}, "wave_issued": {issued}, "snapshot": {{"stall_reason": "WAITCNT"{arbiter}}}}}}}"#
+                r#"{{"record": {{"pc": {{"code_object_id": 2, "code_object_offset": 256}}, "wave_issued": {issued},
+                "snapshot": {{"stall_reason": "WAITCNT"{arbiter}}}}}}}"#
             )
         };
         let hidden = |samples: &[String]| {
-            let json =
-                format!(r#"{{"rocprofiler-sdk-tool": [{{"buffer_records": {{"pc_sample_stochastic": [{}]}}}}]}}"#, samples.join(","));
+            let json = format!(
+                r#"{{"rocprofiler-sdk-tool": [{{"buffer_records": {{"pc_sample_stochastic": [{}]}}}}]}}"#,
+                samples.join(",")
+            );
             PcSamples::from_json(json.as_bytes()).expect("samples").objects[0].places[&256].hidden
         };
-        let other_wave =
-            sample(0, r#", "arb_state_issue_valu": 1, "arb_state_stall_valu": 0, "arb_state_issue_lds": 0, "arb_state_stall_lds": 0"#);
+        let other_wave = sample(
+            0,
+            r#", "arb_state_issue_valu": 1, "arb_state_stall_valu": 0, "arb_state_issue_lds": 0,
+            "arb_state_stall_lds": 0"#,
+        );
         let held_up = sample(0, r#", "arb_state_issue_valu": true, "arb_state_stall_valu": true"#);
         let nobody = sample(0, r#", "arb_state_issue_valu": 0, "arb_state_stall_valu": 0"#);
         let issued = sample(1, r#", "arb_state_issue_valu": 1, "arb_state_stall_valu": 0"#);

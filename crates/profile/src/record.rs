@@ -1,7 +1,8 @@
 //! The record: what one wave leaves behind.
 //!
-//! A header of [`HEADER`] bytes, then the 64-bit counters of the kernel's sites, each site at the offset its [`super::map::Site`] names.
-//! The host zeroes the buffer; waves store the first six header fields and *add* everything else atomically, so that waves may share a record.
+//! A header of [`HEADER`] bytes, then the 64-bit counters of the kernel's sites, each site at the offset its
+//! [`super::map::Site`] names. The host zeroes the buffer; waves store the first six header fields and *add* everything
+//! else atomically, so that waves may share a record.
 //!
 //! | offset | size | field |
 //! |---|---|---|

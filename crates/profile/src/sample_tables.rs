@@ -1,8 +1,8 @@
-//! Samples that `rocprofv3` writes as tables: PC samples (`--output-format csv`), which name no place but an instruction's text and its source line, and the `stats_*.csv` of thread traces
-//! (`--att`), which have the address.
+//! Samples that `rocprofv3` writes as tables: PC samples (`--output-format csv`), which name no place but an
+//! instruction's text and its source line, and the `stats_*.csv` of thread traces (`--att`), which have the address.
 //!
-//! Columns are found by their names, in any order and whatever their case; those that a slice does not need may be missing. Every number and every row is checked, and what is
-//! wrong with one is said with its line.
+//! Columns are found by their names, in any order and whatever their case; those that a slice does not need may be
+//! missing. Every number and every row is checked, and what is wrong with one is said with its line.
 
 use std::collections::BTreeMap;
 
@@ -40,8 +40,8 @@ pub(super) fn read(data: &[u8]) -> Result<PcSamples> {
         () if table.has(&[ADDRESS, HITS]) => thread_trace(&table, rows),
         () if table.has(&[INSTRUCTION, COMMENT]) => pc_samples(&table, rows),
         () => Err(Error::malformed(
-            "neither JSON nor a table of samples: expected rocprofv3's PC samples (JSON, or CSV with the columns Instruction and Instruction_Comment) or the stats_*.csv of a thread trace \
-             (columns Vaddr and Hitcount)",
+            "neither JSON nor a table of samples: expected rocprofv3's PC samples (JSON, or CSV with the columns \
+                Instruction and Instruction_Comment) or the stats_*.csv of a thread trace (columns Vaddr and Hitcount)",
         )),
     }
 }
@@ -72,7 +72,9 @@ fn line_of(row: &StringRecord) -> u64 {
 fn wrong_row(error: csv::Error) -> Error {
     let line = error.position().map_or_else(String::new, |position| format!("line {}: ", position.line()));
     let what = match error.kind() {
-        csv::ErrorKind::UnequalLengths { expected_len, len, .. } => format!("{len} columns where the header has {expected_len}"),
+        csv::ErrorKind::UnequalLengths { expected_len, len, .. } => {
+            format!("{len} columns where the header has {expected_len}")
+        }
         csv::ErrorKind::Utf8 { .. } => "not UTF-8".to_owned(),
         _ => error.to_string(),
     };
@@ -90,15 +92,21 @@ fn number(row: &StringRecord, column: usize, name: &str) -> Result<u64> {
 }
 
 fn added(sum: u64, more: u64, row: &StringRecord) -> Result<u64> {
-    sum.checked_add(more).ok_or_else(|| Error::malformed(format!("line {}: the sum of the numbers is beyond 64 bits", line_of(row))))
+    sum.checked_add(more)
+        .ok_or_else(|| Error::malformed(format!("line {}: the sum of the numbers is beyond 64 bits", line_of(row))))
 }
 
 fn pc_samples(table: &Table, mut rows: csv::Reader<&[u8]>) -> Result<PcSamples> {
-    let (instruction, comment, dispatch) = (table.column(INSTRUCTION)?, table.column(COMMENT)?, table.column(DISPATCH)?);
+    let (instruction, comment, dispatch) =
+        (table.column(INSTRUCTION)?, table.column(COMMENT)?, table.column(DISPATCH)?);
     let stochastic = match (table.find(ISSUED), table.find(REASON)) {
         (Some(issued), Some(reason)) => Some((issued, reason)),
         (None, None) => None,
-        _ => return Err(Error::malformed(format!("the table has one of the columns {ISSUED} and {REASON}, and not the other"))),
+        _ => {
+            return Err(Error::malformed(format!(
+                "the table has one of the columns {ISSUED} and {REASON}, and not the other"
+            )));
+        }
     };
     let kind = if stochastic.is_some() { SampleKind::StochasticCsv } else { SampleKind::HostTrapCsv };
     let mut samples = PcSamples::of(kind);
@@ -112,7 +120,12 @@ fn pc_samples(table: &Table, mut rows: csv::Reader<&[u8]>) -> Result<PcSamples> 
             Some((issued, reason)) => match row.get(issued).unwrap_or_default().trim() {
                 "1" => Some(None),
                 "0" => Some(Some(row.get(reason).unwrap_or_default().trim())),
-                other => return Err(Error::malformed(format!("line {}: {ISSUED} is {other:?}, which is neither 0 nor 1", line_of(&row)))),
+                other => {
+                    return Err(Error::malformed(format!(
+                        "line {}: {ISSUED} is {other:?}, which is neither 0 nor 1",
+                        line_of(&row)
+                    )));
+                }
             },
         };
         if text.is_empty() {
@@ -120,12 +133,15 @@ fn pc_samples(table: &Table, mut rows: csv::Reader<&[u8]>) -> Result<PcSamples> 
             continue;
         }
         let comment = row.get(comment).unwrap_or_default().trim();
-        let place = known.entry(dispatch).or_default().entry((text.to_owned(), comment.to_owned())).or_insert_with(|| TextPlace {
-            line: line_of(&row),
-            instruction: text.to_owned(),
-            comment: comment.to_owned(),
-            place: Place::default(),
-        });
+        let place =
+            known.entry(dispatch).or_default().entry((text.to_owned(), comment.to_owned())).or_insert_with(|| {
+                TextPlace {
+                    line: line_of(&row),
+                    instruction: text.to_owned(),
+                    comment: comment.to_owned(),
+                    place: Place::default(),
+                }
+            });
         place.place.samples += 1;
         match outcome {
             Some(None) => place.place.issued += 1,
@@ -136,7 +152,8 @@ fn pc_samples(table: &Table, mut rows: csv::Reader<&[u8]>) -> Result<PcSamples> 
             None => {}
         }
     }
-    samples.dispatches = known.into_iter().map(|(dispatch, places)| (dispatch, places.into_values().collect())).collect();
+    samples.dispatches =
+        known.into_iter().map(|(dispatch, places)| (dispatch, places.into_values().collect())).collect();
     if samples.dispatches.is_empty() && samples.nowhere == 0 {
         return Err(Error::malformed("there are no samples in the table: it has a header only"));
     }
@@ -167,12 +184,16 @@ fn thread_trace(table: &Table, mut rows: csv::Reader<&[u8]>) -> Result<PcSamples
         }
         let line = line_of(&row);
         if stall > latency {
-            return Err(Error::malformed(format!("line {line}: {stall} cycles of stall in {latency} of latency: it is a part of it")));
+            return Err(Error::malformed(format!(
+                "line {line}: {stall} cycles of stall in {latency} of latency: it is a part of it"
+            )));
         }
         let place = object.places.entry(address).or_default();
         match &place.instruction {
             Some(known) if known != text => {
-                return Err(Error::malformed(format!("line {line}: `{text}` at {address:#x}, where an earlier row has `{known}`")));
+                return Err(Error::malformed(format!(
+                    "line {line}: `{text}` at {address:#x}, where an earlier row has `{known}`"
+                )));
             }
             Some(_) => {}
             None => place.instruction = (!text.is_empty()).then(|| text.to_owned()),
@@ -194,20 +215,31 @@ mod tests {
     use super::*;
     use crate::pc_samples::read as read_any;
 
-    const HOST_TRAP: &str = "\"Sample_Timestamp\",\"Exec_Mask\",\"Dispatch_Id\",\"Instruction\",\"Instruction_Comment\",\"Correlation_Id\"\n\
-        10,65535,1,\"s_waitcnt vmcnt(0)\",\"k.hip:7\",1\n11,65535,1,\"s_waitcnt vmcnt(0)\",\"k.hip:7\",1\n12,1,2,\"v_add_u32_e32 v0, v1, v2\",\"\",2\n13,1,2,\"\",\"\",2\n";
-    const STOCHASTIC: &str = "Sample_Timestamp,Exec_Mask,Dispatch_Id,Instruction,Instruction_Comment,Correlation_Id,Wave_Issued_Instruction,Instruction_Type,Stall_Reason,Wave_Count\n\
-        1,3,9,s_waitcnt vmcnt(0),a/k.hip:7,9,0,ROCPROFILER_PC_SAMPLING_INSTRUCTION_TYPE_NO_INST,ROCPROFILER_PC_SAMPLING_INSTRUCTION_NOT_ISSUED_REASON_WAITCNT,4\n\
-        2,3,9,s_waitcnt vmcnt(0),a/k.hip:7,9,1,ROCPROFILER_PC_SAMPLING_INSTRUCTION_TYPE_SCALAR,ROCPROFILER_PC_SAMPLING_INSTRUCTION_NOT_ISSUED_REASON_OTHER_WAIT,4\n";
+    const HOST_TRAP: &str = "\"Sample_Timestamp\",\"Exec_Mask\",\"Dispatch_Id\",\
+        \"Instruction\",\"Instruction_Comment\",\"Correlation_Id\"\n\
+        10,65535,1,\"s_waitcnt vmcnt(0)\",\"k.hip:7\",1\n11,65535,1,\"s_waitcnt vmcnt(0)\",\"k.hip:7\",1\n\
+        12,1,2,\"v_add_u32_e32 v0, v1, v2\",\"\",2\n13,1,2,\"\",\"\",2\n";
+    const STOCHASTIC: &str = "Sample_Timestamp,Exec_Mask,Dispatch_Id,Instruction,Instruction_Comment,Correlation_Id,\
+        Wave_Issued_Instruction,Instruction_Type,Stall_Reason,Wave_Count\n\
+        1,3,9,s_waitcnt vmcnt(0),a/k.hip:7,9,0,\
+        ROCPROFILER_PC_SAMPLING_INSTRUCTION_TYPE_NO_INST,\
+        ROCPROFILER_PC_SAMPLING_INSTRUCTION_NOT_ISSUED_REASON_WAITCNT,4\n\
+        2,3,9,s_waitcnt vmcnt(0),a/k.hip:7,9,1,\
+        ROCPROFILER_PC_SAMPLING_INSTRUCTION_TYPE_SCALAR,\
+        ROCPROFILER_PC_SAMPLING_INSTRUCTION_NOT_ISSUED_REASON_OTHER_WAIT,4\n";
     const TRACE: &str = "CodeObj,Vaddr,Instruction,Hitcount,Latency,Stall,Idle,Source\n\
-        4,0,\"; _Z1kv\",0,0,0,0,\n4,4096,\"s_waitcnt vmcnt(0)\",8,900,860,16,k.hip:7\n4,0x1004,s_endpgm,8,32,0,0,k.hip:9\n";
+        4,0,\"; _Z1kv\",0,0,0,0,\n4,4096,\"s_waitcnt vmcnt(0)\",8,900,860,16,k.hip:7\n\
+        4,0x1004,s_endpgm,8,32,0,0,k.hip:9\n";
 
     #[test]
     fn host_trap_samples_are_counted_by_text_line_and_dispatch() {
         let samples = read_any(HOST_TRAP.as_bytes()).expect("samples");
         assert_eq!((samples.kind, samples.nowhere, samples.dispatches.len()), (SampleKind::HostTrapCsv, 1, 2));
         let [wait] = samples.dispatches[&1].as_slice() else { panic!("{samples:?}") };
-        assert_eq!((wait.line, wait.comment.as_str(), &wait.place), (2, "k.hip:7", &Place { samples: 2, ..Place::default() }));
+        assert_eq!(
+            (wait.line, wait.comment.as_str(), &wait.place),
+            (2, "k.hip:7", &Place { samples: 2, ..Place::default() })
+        );
         assert_eq!(samples.dispatches[&2][0].instruction, "v_add_u32_e32 v0, v1, v2");
     }
 
@@ -225,7 +257,10 @@ mod tests {
         for text in [TRACE.to_owned(), TRACE.to_uppercase().replace("0X1004", "4100"), format!("\u{feff}{TRACE}")] {
             let samples = read_any(text.as_bytes()).expect("a trace");
             let [object] = samples.objects.as_slice() else { panic!("{samples:?}") };
-            assert_eq!((samples.kind, object.id, object.kernels.len(), object.places.len()), (SampleKind::ThreadTrace, 4, 1, 2));
+            assert_eq!(
+                (samples.kind, object.id, object.kernels.len(), object.places.len()),
+                (SampleKind::ThreadTrace, 4, 1, 2)
+            );
             let wait = &object.places[&0x1000];
             assert_eq!((wait.samples, wait.issued, wait.idle, wait.executions), (900, 40, Some(16), Some(8)));
         }
@@ -240,7 +275,8 @@ mod tests {
         assert!(wrong(TRACE.replace("860", "many")).contains("line 3: stall is \"many\", which is no number"));
         assert!(wrong(TRACE.replace("860", "-860")).contains("no number"));
         assert!(
-            wrong(TRACE.replace("0x1004", "4096")).contains("line 4: `s_endpgm` at 0x1000, where an earlier row has `s_waitcnt vmcnt(0)`")
+            wrong(TRACE.replace("0x1004", "4096"))
+                .contains("line 4: `s_endpgm` at 0x1000, where an earlier row has `s_waitcnt vmcnt(0)`")
         );
         assert!(wrong(TRACE.replace(",Idle", "").replace(",16,", ",")).contains("the table has no column idle"));
         assert!(
@@ -263,8 +299,10 @@ mod tests {
             (state >> 33) as usize % limit
         };
         let (mut read, mut refused) = (0, 0);
-        let json = br#"{"rocprofiler-sdk-tool": [{"strings": {"pc_sample_instructions": ["s_endpgm"]}, "buffer_records": {"pc_sample_stochastic": [
-            {"record": {"pc": {"code_object_id": 2, "code_object_offset": 256}, "wave_issued": 0, "snapshot": {"stall_reason": "WAITCNT", "arb_state_issue_valu": 1}}, "inst_index": 0}]}}]}"#;
+        let json = br#"{"rocprofiler-sdk-tool": [{"strings": {"pc_sample_instructions": ["s_endpgm"]},
+        "buffer_records": {"pc_sample_stochastic": [
+            {"record": {"pc": {"code_object_id": 2, "code_object_offset": 256}, "wave_issued": 0,
+            "snapshot": {"stall_reason": "WAITCNT", "arb_state_issue_valu": 1}}, "inst_index": 0}]}}]}"#;
         for round in 0..4000 {
             let seed = [HOST_TRAP.as_bytes(), STOCHASTIC.as_bytes(), TRACE.as_bytes(), json][round % 4];
             let mut data = seed.to_vec();

@@ -1,7 +1,9 @@
-//! Stall samples in the form of `rocprofv3 --pc-sampling-method stochastic --output-format json`, so that what reads those reads these.
+//! Stall samples in the form of `rocprofv3 --pc-sampling-method stochastic --output-format json`, so that what reads
+//! those reads these.
 //!
-//! Only the emulator's timing model writes them, and `metadata` says that they are *modelled*. The fields that say where in the hardware a wave was are those of the model's
-//! machine; what it has no notion of (pipe, queue, virtual memory) is 0.
+//! Only the emulator's timing model writes them, and `metadata` says that they are *modelled*. The fields that say
+//! where in the hardware a wave was are those of the model's machine; what it has no notion of (pipe, queue, virtual
+//! memory) is 0.
 
 use serde::Serialize;
 
@@ -208,7 +210,10 @@ pub struct Snapshot {
     pub dual_issue_valu: u8,
 }
 
-fn with_reason_prefix<S: serde::Serializer>(name: &&'static str, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+fn with_reason_prefix<S: serde::Serializer>(
+    name: &&'static str,
+    serializer: S,
+) -> std::result::Result<S::Ok, S::Error> {
     serializer.serialize_str(&format!("{REASON_PREFIX}{name}"))
 }
 
@@ -229,7 +234,8 @@ impl Samples {
     /// # Errors
     /// Internal if they cannot be serialised.
     pub fn to_json(&self) -> Result<Vec<u8>> {
-        let mut json = serde_json::to_vec(&File { tool: [self] }).map_err(|e| Error::internal(format!("samples: {e}")))?;
+        let mut json =
+            serde_json::to_vec(&File { tool: [self] }).map_err(|e| Error::internal(format!("samples: {e}")))?;
         json.push(b'\n');
         Ok(json)
     }

@@ -145,15 +145,16 @@ impl KindSchema {
     /// # Errors
     /// Malformed: an empty name, no field, too many or two of one name.
     pub fn check(&self) -> Result<()> {
-        let found = if self.probe.is_empty() || self.name.is_empty() || self.fields.iter().any(|field| field.name.is_empty()) {
-            "an empty name".to_owned()
-        } else if !(1..=MAX_FIELDS).contains(&self.fields.len()) {
-            format!("{} fields, expected 1 to {MAX_FIELDS}", self.fields.len())
-        } else {
-            let twice = self.fields.iter().enumerate().find(|(at, field)| self.field(&field.name) != Some(*at));
-            let Some((_, field)) = twice else { return Ok(()) };
-            format!("two fields named {:?}", field.name)
-        };
+        let found =
+            if self.probe.is_empty() || self.name.is_empty() || self.fields.iter().any(|field| field.name.is_empty()) {
+                "an empty name".to_owned()
+            } else if !(1..=MAX_FIELDS).contains(&self.fields.len()) {
+                format!("{} fields, expected 1 to {MAX_FIELDS}", self.fields.len())
+            } else {
+                let twice = self.fields.iter().enumerate().find(|(at, field)| self.field(&field.name) != Some(*at));
+                let Some((_, field)) = twice else { return Ok(()) };
+                format!("two fields named {:?}", field.name)
+            };
         Err(Error::malformed(format!("kind {self}: {found}")))
     }
 }
@@ -235,7 +236,9 @@ impl Counts {
         self.values = fields
             .map(|((field, mine), value)| {
                 let combined = field.merge.combine(*mine, *value);
-                combined.ok_or_else(|| Error::limit(format!("a counter exceeds 64 bits: {} of kind {}", field.name, self.kind)))
+                combined.ok_or_else(|| {
+                    Error::limit(format!("a counter exceeds 64 bits: {} of kind {}", field.name, self.kind))
+                })
             })
             .collect::<Result<_>>()?;
         Ok(())
@@ -247,7 +250,10 @@ impl Counts {
     /// Unsupported if they are of another kind; as [`Counts::add`].
     pub fn merge(&mut self, other: &Counts) -> Result<()> {
         if self.kind != other.kind {
-            return Err(Error::unsupported(format!("counts of kind {} do not add to those of kind {}", other.kind, self.kind)));
+            return Err(Error::unsupported(format!(
+                "counts of kind {} do not add to those of kind {}",
+                other.kind, self.kind
+            )));
         }
         self.add(&other.values)
     }
@@ -258,7 +264,9 @@ impl Counts {
     /// Malformed if a field is missing or there is one too many.
     pub fn from_named(kind: &Arc<KindSchema>, mut named: BTreeMap<String, u64>) -> Result<Counts> {
         let value = |field: &FieldSchema| {
-            named.remove(field.name.as_ref()).ok_or_else(|| Error::malformed(format!("kind {kind}: field {:?} is missing", field.name)))
+            named
+                .remove(field.name.as_ref())
+                .ok_or_else(|| Error::malformed(format!("kind {kind}: field {:?} is missing", field.name)))
         };
         let values = kind.fields.iter().map(value).collect::<Result<_>>()?;
         match named.keys().next() {
@@ -317,7 +325,9 @@ impl KindTable {
             match table.0.iter().find(|known| known.same_name(kind)) {
                 None => table.0.push(Arc::clone(kind)),
                 Some(known) if known == kind => {}
-                Some(_) => return Err(Error::unsupported(format!("kind {kind} has different fields at different sites"))),
+                Some(_) => {
+                    return Err(Error::unsupported(format!("kind {kind} has different fields at different sites")));
+                }
             }
         }
         Ok(table)
@@ -346,7 +356,8 @@ impl KindTable {
     /// # Errors
     /// Malformed if the table does not have it.
     pub fn expect(&self, probe: &str, name: &str) -> Result<&Arc<KindSchema>> {
-        self.find(probe, name).ok_or_else(|| Error::malformed(format!("kind {probe}/{name} is not in the table of kinds")))
+        self.find(probe, name)
+            .ok_or_else(|| Error::malformed(format!("kind {probe}/{name} is not in the table of kinds")))
     }
 
     /// The kind of an index that a file's site has.
@@ -409,7 +420,9 @@ mod tests {
         let before = counts.clone();
         assert!(counts.add(&[u64::MAX, 99, 0]).unwrap_err().to_string().contains("visits of kind test/timed"));
         assert_eq!(counts, before, "a failed addition changes nothing");
-        assert!(counts.add(&[1, 2]).unwrap_err().to_string().contains("2 counters where a site of kind test/timed has 3"));
+        assert!(
+            counts.add(&[1, 2]).unwrap_err().to_string().contains("2 counters where a site of kind test/timed has 3")
+        );
     }
 
     #[test]
@@ -440,7 +453,9 @@ mod tests {
         assert_eq!(check("p", FIELDS), Ok(()));
         assert!(check("", FIELDS).unwrap_err().contains("an empty name"));
         assert!(check("p", &[]).unwrap_err().contains("0 fields"));
-        assert!(check("p", &[FIELDS[0].clone(), FIELDS[0].clone()]).unwrap_err().contains("two fields named \"visits\""));
+        assert!(
+            check("p", &[FIELDS[0].clone(), FIELDS[0].clone()]).unwrap_err().contains("two fields named \"visits\"")
+        );
         let twice = vec![KindSchema::new("p", "k", FIELDS), KindSchema::new("p", "k", FIELDS)];
         assert!(KindTable::read(twice).unwrap_err().to_string().contains("p/k is in the table twice"));
         let other = Arc::new(KindSchema::new("test", "timed", &FIELDS[..1]));

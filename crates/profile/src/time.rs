@@ -1,4 +1,5 @@
-//! The time file: what the emulator's timing model says of a run. Every number of cycles in it is *modelled*, and is called so.
+//! The time file: what the emulator's timing model says of a run. Every number of cycles in it is *modelled*, and is
+//! called so.
 
 use std::collections::BTreeMap;
 
@@ -154,13 +155,23 @@ impl TimeProfile {
     /// Of a run that has dispatched nothing yet.
     #[must_use]
     pub fn new(latencies: Vec<String>) -> TimeProfile {
-        TimeProfile { schema: SCHEMA.to_owned(), modelled: true, latencies, complete: false, processes: 1, kernels: Vec::new() }
+        TimeProfile {
+            schema: SCHEMA.to_owned(),
+            modelled: true,
+            latencies,
+            complete: false,
+            processes: 1,
+            kernels: Vec::new(),
+        }
     }
 
-    /// Adds what `other` has to it: later dispatches, or those of another process. The number of processes and whether the run ended stay as they are.
+    /// Adds what `other` has to it: later dispatches, or those of another process. The number of processes and whether
+    /// the run ended stay as they are.
     pub fn merge(&mut self, other: &TimeProfile) {
         for kernel in &other.kernels {
-            let same = |mine: &&mut KernelTime| mine.name == kernel.name && mine.object == kernel.object && mine.target == kernel.target;
+            let same = |mine: &&mut KernelTime| {
+                mine.name == kernel.name && mine.object == kernel.object && mine.target == kernel.target
+            };
             match self.kernels.iter_mut().find(same) {
                 Some(mine) => mine.merge(kernel),
                 None => self.kernels.push(kernel.clone()),
@@ -183,9 +194,13 @@ impl TimeProfile {
     /// # Errors
     /// Malformed if it is not one.
     pub fn from_json(json: &[u8]) -> Result<TimeProfile> {
-        let read: TimeProfile = serde_json::from_slice(json).map_err(|e| Error::malformed(format!("not a file of modelled time: {e}")))?;
+        let read: TimeProfile =
+            serde_json::from_slice(json).map_err(|e| Error::malformed(format!("not a file of modelled time: {e}")))?;
         if read.schema != SCHEMA {
-            return Err(Error::unsupported(format!("schema {:?} of modelled time, this program knows {SCHEMA:?}", read.schema)));
+            return Err(Error::unsupported(format!(
+                "schema {:?} of modelled time, this program knows {SCHEMA:?}",
+                read.schema
+            )));
         }
         Ok(read)
     }

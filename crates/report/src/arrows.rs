@@ -1,5 +1,6 @@
-//! Branches as arrows beside a listing: each destination has a lane, inner lanes for short ways, as few lanes as it takes and never more than
-//! [`MOST_LANES`]. Arrows that would need more are left out; the listing names every destination in words as well.
+//! Branches as arrows beside a listing: each destination has a lane, inner lanes for short ways, as few lanes as it
+//! takes and never more than [`MOST_LANES`]. Arrows that would need more are left out; the listing names every
+//! destination in words as well.
 
 use std::collections::BTreeMap;
 

@@ -5,9 +5,8 @@ use wavetap_profile::probes::branches::{BranchCounts, ExecCounts, ScalarCounts};
 /// What the numbers say, in a few words.
 pub(super) fn verdict(counts: &BranchCounts) -> String {
     match *counts {
-        BranchCounts::Exec(ExecCounts { executions: 0, empty: 0, .. }) | BranchCounts::Scalar(ScalarCounts { executions: 0, .. }) => {
-            "never reached".to_owned()
-        }
+        BranchCounts::Exec(ExecCounts { executions: 0, empty: 0, .. })
+        | BranchCounts::Scalar(ScalarCounts { executions: 0, .. }) => "never reached".to_owned(),
         BranchCounts::Exec(ExecCounts { executions: 0, .. }) => "never reached with an active lane".to_owned(),
         BranchCounts::Exec(counts) => match counts.divergences() {
             0 => "never diverges".to_owned(),
@@ -15,7 +14,9 @@ pub(super) fn verdict(counts: &BranchCounts) -> String {
         },
         BranchCounts::Scalar(ScalarCounts { taken: 0, .. }) => "never taken".to_owned(),
         BranchCounts::Scalar(ScalarCounts { executions, taken }) if executions == taken => "always taken".to_owned(),
-        BranchCounts::Scalar(ScalarCounts { executions, taken }) => format!("taken in {} of executions", percent(taken, executions)),
+        BranchCounts::Scalar(ScalarCounts { executions, taken }) => {
+            format!("taken in {} of executions", percent(taken, executions))
+        }
     }
 }
 
@@ -43,7 +44,16 @@ mod tests {
     #[test]
     fn verdicts_follow_the_counts() {
         let exec = |executions, agreements, empty| {
-            verdict(&ExecCounts { executions, agreements, lanes_before: 64 * executions, lanes_after: 16 * executions, empty }.into())
+            verdict(
+                &ExecCounts {
+                    executions,
+                    agreements,
+                    lanes_before: 64 * executions,
+                    lanes_after: 16 * executions,
+                    empty,
+                }
+                .into(),
+            )
         };
         assert_eq!(exec(32, 16, 0), "diverges in 50 % of executions");
         assert_eq!(exec(32, 32, 0), "never diverges");

@@ -65,7 +65,8 @@ pub struct Compare {
     pub schema: String,
     /// What ran the kernels.
     pub backend: Backend,
-    /// Whether every mode counted the same for every kernel. Where `exact` holds as well, what differs is what the program did.
+    /// Whether every mode counted the same for every kernel. Where `exact` holds as well, what differs is what the
+    /// program did.
     pub same_counts: bool,
     /// Whether every mode counted what the emulator saw in the same run.
     pub exact: bool,
@@ -145,7 +146,8 @@ pub struct ModeCost {
 }
 
 impl Compare {
-    /// Compares `runs` with one another, each with the emulator's trace of itself, and with the uninstrumented run: its `trace` and its exit code.
+    /// Compares `runs` with one another, each with the emulator's trace of itself, and with the uninstrumented run: its
+    /// `trace` and its exit code.
     #[must_use]
     pub fn new(backend: Backend, trace: Option<&Profile>, exit_code: i32, runs: &[Run<'_>]) -> Compare {
         let mut refused: Vec<Refused> = Vec::new();
@@ -158,7 +160,9 @@ impl Compare {
         for (run, kernel) in runs.iter().flat_map(|run| run.profile.kernels.iter().map(move |kernel| (run, kernel))) {
             match seen.iter_mut().find(|known| same_kernel(known, kernel)) {
                 // Modes are compared with one that counted all dispatches, if there is one.
-                Some(known) if uncounted(run, kernel).is_empty() && known.dispatches < kernel.dispatches => *known = kernel,
+                Some(known) if uncounted(run, kernel).is_empty() && known.dispatches < kernel.dispatches => {
+                    *known = kernel
+                }
                 Some(_) => {}
                 None => seen.push(kernel),
             }
@@ -247,7 +251,10 @@ fn same_kernel(a: &KernelTotals, b: &KernelTotals) -> bool {
 /// The dispatches of a kernel that a run has not counted, though it was to.
 fn uncounted(run: &Run<'_>, kernel: &KernelTotals) -> Vec<UncountedDispatches> {
     let same = |other: &&UncountedDispatches| {
-        other.why.is_gap() && other.name == kernel.name && other.object == kernel.object && other.target == kernel.target
+        other.why.is_gap()
+            && other.name == kernel.name
+            && other.object == kernel.object
+            && other.target == kernel.target
     };
     run.profile.uncounted.iter().filter(same).cloned().collect()
 }
@@ -257,7 +264,8 @@ fn cost(run: &Run<'_>, first: &KernelTotals, traced: Option<&KernelTotals>) -> M
     let uncounted = uncounted(run, first);
     let Some(kernel) = run.profile.kernels.iter().find(|kernel| same_kernel(kernel, first)) else {
         // A mode that refused a kernel said so; one that silently lost it counted something else than the others.
-        let refused = run.profile.refused.iter().any(|refused| refused.name == first.name && refused.target == first.target);
+        let refused =
+            run.profile.refused.iter().any(|refused| refused.name == first.name && refused.target == first.target);
         let explained = refused || !uncounted.is_empty();
         let lost = !explained && own.is_none_or(|own| own.is_some());
         let difference = match (explained, lost) {
@@ -281,14 +289,14 @@ fn cost(run: &Run<'_>, first: &KernelTotals, traced: Option<&KernelTotals>) -> M
         };
     };
     // A trace may have sites of probes that this run was not instrumented with.
-    let probes: BTreeSet<&str> = run.profile.kernels.iter().flat_map(|kernel| &kernel.sites).map(|site| site.key().1).collect();
+    let probes: BTreeSet<&str> =
+        run.profile.kernels.iter().flat_map(|kernel| &kernel.sites).map(|site| site.key().1).collect();
     let is_counted = |site: &SiteTotals| probes.is_empty() || probes.contains(site.key().1);
     let from_trace = own.map(|own| match own {
         // The trace has all dispatches, and not which of them were counted.
         Some(own) if !uncounted.is_empty() => more_than_traced(own, kernel, &uncounted),
-        Some(own) => {
-            difference_from_trace(own, kernel, is_counted).map(|different| format!("unlike the emulator's trace of this run: {different}"))
-        }
+        Some(own) => difference_from_trace(own, kernel, is_counted)
+            .map(|different| format!("unlike the emulator's trace of this run: {different}")),
         None => Some("the emulator's trace of this run has no such kernel".to_owned()),
     });
     let from_first = difference(first, kernel).filter(|_| uncounted.is_empty());
@@ -323,19 +331,29 @@ fn difference(expected: &KernelTotals, found: &KernelTotals) -> Option<String> {
     }
     expected.sites.iter().zip(&found.sites).find_map(|(expected, found)| {
         if expected.address != found.address {
-            return Some(format!("{:#x} {}: expected a site at {:#x}", found.address, found.instruction, expected.address));
+            return Some(format!(
+                "{:#x} {}: expected a site at {:#x}",
+                found.address, found.instruction, expected.address
+            ));
         }
         let (kind, other) = (found.counts.kind(), expected.counts.kind());
         if kind != other {
-            return Some(format!("{:#x} {}: counts of kind {kind}, expected {other}", found.address, found.instruction));
+            return Some(format!(
+                "{:#x} {}: counts of kind {kind}, expected {other}",
+                found.address, found.instruction
+            ));
         }
         different_counts(found, &expected.counts)
     })
 }
 
-/// The first thing in which a kernel's counts differ from the emulator's trace. The trace has only the sites that were reached, and those
-/// of called functions, too, whose branches are not counted.
-fn difference_from_trace(traced: &KernelTotals, found: &KernelTotals, is_counted: impl Fn(&SiteTotals) -> bool) -> Option<String> {
+/// The first thing in which a kernel's counts differ from the emulator's trace. The trace has only the sites that were
+/// reached, and those of called functions, too, whose branches are not counted.
+fn difference_from_trace(
+    traced: &KernelTotals,
+    found: &KernelTotals,
+    is_counted: impl Fn(&SiteTotals) -> bool,
+) -> Option<String> {
     if let Some(difference) = different_waves(traced, found) {
         return Some(difference);
     }
@@ -344,7 +362,8 @@ fn difference_from_trace(traced: &KernelTotals, found: &KernelTotals, is_counted
     }
     let missed = |site: &&SiteTotals| is_counted(site) && !found.sites.iter().any(|counted| counted.is_same_site(site));
     let site = traced.sites.iter().find(missed).filter(|_| found.uncounted_callees.is_empty())?;
-    let executions = site.counts.executions().map_or_else(|| "it was reached".to_owned(), |times| format!("reached {times} times"));
+    let executions =
+        site.counts.executions().map_or_else(|| "it was reached".to_owned(), |times| format!("reached {times} times"));
     Some(format!("{:#x} {}: {executions}, not counted", site.address, site.instruction))
 }
 
@@ -352,12 +371,17 @@ fn difference_from_trace(traced: &KernelTotals, found: &KernelTotals, is_counted
 fn more_than_traced(traced: &KernelTotals, found: &KernelTotals, uncounted: &[UncountedDispatches]) -> Option<String> {
     let missing: u64 = uncounted.iter().map(|dispatches| dispatches.dispatches).sum();
     if found.dispatches + missing != traced.dispatches {
-        return Some(format!("{} dispatches and {missing} uncounted, the trace has {}", found.dispatches, traced.dispatches));
+        return Some(format!(
+            "{} dispatches and {missing} uncounted, the trace has {}",
+            found.dispatches, traced.dispatches
+        ));
     }
     found.sites.iter().find_map(|site| {
         let expected = traced_counts(traced, site);
         let more = site.counts.values().iter().zip(expected.values()).any(|(found, expected)| found > expected);
-        more.then(|| different_counts(site, &expected)).flatten().map(|different| format!("more than the trace: {different}"))
+        more.then(|| different_counts(site, &expected))
+            .flatten()
+            .map(|different| format!("more than the trace: {different}"))
     })
 }
 
@@ -368,10 +392,14 @@ fn traced_counts(traced: &KernelTotals, site: &SiteTotals) -> Counts {
 }
 
 fn different_waves(expected: &KernelTotals, found: &KernelTotals) -> Option<String> {
-    [("dispatches", expected.dispatches, found.dispatches), ("waves", expected.waves, found.waves), ("dropped waves", 0, found.dropped)]
-        .into_iter()
-        .find(|(_, expected, found)| expected != found)
-        .map(|(what, expected, found)| format!("{found} {what}, expected {expected}"))
+    [
+        ("dispatches", expected.dispatches, found.dispatches),
+        ("waves", expected.waves, found.waves),
+        ("dropped waves", 0, found.dropped),
+    ]
+    .into_iter()
+    .find(|(_, expected, found)| expected != found)
+    .map(|(what, expected, found)| format!("{found} {what}, expected {expected}"))
 }
 
 fn different_counts(found: &SiteTotals, expected: &Counts) -> Option<String> {
@@ -418,7 +446,8 @@ mod tests {
     #[test]
     fn equal_counts_and_their_cost() {
         let (trace, lds, global) = (profile(3, 100), profile(3, 140), profile(3, 130));
-        let compare = Compare::new(Backend::Emulator, Some(&trace), 0, &[run("lds", &lds, None), run("global", &global, None)]);
+        let compare =
+            Compare::new(Backend::Emulator, Some(&trace), 0, &[run("lds", &lds, None), run("global", &global, None)]);
         assert!(compare.same_counts && compare.exact && compare.problems.is_empty());
         assert_eq!(compare.kernels[0].modes[0].instructions_added, Some(40));
         assert_eq!(compare.kernels[0].modes[1].instructions_added, Some(30));
@@ -432,7 +461,8 @@ mod tests {
     #[test]
     fn executions_may_differ_between_runs_whose_counts_are_exact() {
         let (trace, lds, global) = (profile(3, 100), profile(3, 140), profile(4, 130));
-        let compare = Compare::new(Backend::Emulator, Some(&trace), 0, &[run("lds", &lds, None), run("global", &global, None)]);
+        let compare =
+            Compare::new(Backend::Emulator, Some(&trace), 0, &[run("lds", &lds, None), run("global", &global, None)]);
         assert!(!compare.same_counts && compare.exact && compare.problems.is_empty());
         assert!(compare.kernels[0].modes[0].same_counts);
         let text = compare.render(Style::default());
@@ -456,7 +486,8 @@ mod tests {
         (unreached.address, unreached.counts) = (0x2000, ScalarCounts::default().into());
         lds.kernels[0].sites.push(unreached);
         assert!(Compare::new(Backend::Emulator, None, 0, &[run("lds", &lds, Some(&trace))]).exact);
-        // A site that was reached and is not counted is a gap, unless it is in a function that is known not to be counted.
+        // A site that was reached and is not counted is a gap, unless it is in a function that is known not to be
+        // counted.
         trace.kernels[0].sites[0].address = 0x3000;
         assert!(!Compare::new(Backend::Emulator, None, 0, &[run("lds", &lds, Some(&trace))]).exact);
     }
@@ -500,7 +531,10 @@ mod tests {
         lds.uncounted[0].dispatches = 2;
         let runs = [run("lds", &lds, Some(&all)), run("global", &global, None)];
         let compare = Compare::new(Backend::Emulator, Some(&all), 0, &runs);
-        assert_eq!((compare.exact, compare.problems.as_slice()), (true, ["2 dispatches are not counted, see above".to_owned()].as_slice()));
+        assert_eq!(
+            (compare.exact, compare.problems.as_slice()),
+            (true, ["2 dispatches are not counted, see above".to_owned()].as_slice())
+        );
         // More than the trace of all dispatches is wrong in any case, and so is a dispatch that is in neither.
         let mut lds = profile(4, 90);
         lds.uncounted = vec![UncountedDispatches { dispatches: 1, ..compare.kernels[0].modes[0].uncounted[0].clone() }];
@@ -527,7 +561,11 @@ mod tests {
     #[test]
     fn outputs_may_differ_in_times_alone() {
         let lds = profile(3, 140);
-        let line = |found: &str| DifferentLine { line: 2, original: Some("took 1.5 ms".to_owned()), found: Some(found.to_owned()) };
+        let line = |found: &str| DifferentLine {
+            line: 2,
+            original: Some("took 1.5 ms".to_owned()),
+            found: Some(found.to_owned()),
+        };
         let (times, other) = (OutputDifference::Times(line("took 1.7 ms")), OutputDifference::Different(line("FAIL")));
         let compare = |output| Compare::new(Backend::Emulator, None, 0, &[Run { output, ..run("lds", &lds, None) }]);
         assert!(compare(&times).problems.is_empty() && !compare(&times).same_output);

@@ -14,11 +14,14 @@ const NAMES_SHOWN: usize = 4;
 pub struct CountedText {
     /// Whether the run ended; otherwise these are the counts up to then.
     pub complete: bool,
-    /// The kernels that were counted and run it: of a kernel itself, of a function all that are known to call it or have counts in it.
+    /// The kernels that were counted and run it: of a kernel itself, of a function all that are known to call it or
+    /// have counts in it.
     pub kernels: Vec<CountedKernel>,
-    /// The kernels that are known to run it where they are executed, and of which there are no counts here, or not of all runs that were added up.
+    /// The kernels that are known to run it where they are executed, and of which there are no counts here, or not of
+    /// all runs that were added up.
     pub uncounted: Vec<UncountedKernel>,
-    /// Whether it may have run more often than is counted, although no known call says so: through pointers, or as an original beside the copies that count.
+    /// Whether it may have run more often than is counted, although no known call says so: through pointers, or as an
+    /// original beside the copies that count.
     pub more: bool,
 }
 
@@ -110,7 +113,9 @@ impl std::fmt::Display for Uncounted {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Uncounted::Refused { reason, detail } => write!(f, "left uncounted: {reason}: {detail}"),
-            Uncounted::PerhapsRefused { reason, detail } => write!(f, "not dispatched in this run, or left uncounted: {reason}: {detail}"),
+            Uncounted::PerhapsRefused { reason, detail } => {
+                write!(f, "not dispatched in this run, or left uncounted: {reason}: {detail}")
+            }
             Uncounted::NotCounted => f.write_str("not dispatched in this run, or not among the kernels that count"),
             Uncounted::Dispatches { dispatches, detail } => {
                 write!(f, "{}: {detail}", counted(*dispatches, "dispatch is not counted", "dispatches are not counted"))
@@ -151,7 +156,11 @@ impl CountedText {
                 match names.as_slice() {
                     [] => {}
                     [only] => lines.push(style.dim(&format!("counted in {only}"))),
-                    several => lines.push(style.dim(&format!("counted in {} kernels, added up: {}", several.len(), listed(several)))),
+                    several => lines.push(style.dim(&format!(
+                        "counted in {} kernels, added up: {}",
+                        several.len(),
+                        listed(several)
+                    ))),
                 }
                 for kernel in kernels {
                     let missing = missing_waves(kernel.dropped, kernel.unfinished);
@@ -161,7 +170,11 @@ impl CountedText {
         }
         for (index, kernel) in self.uncounted.iter().enumerate() {
             if Some(&*kernel.name) == itself {
-                let when = if self.kernels.iter().any(|counted| counted.name == kernel.name) { "not in all runs" } else { "no counts" };
+                let when = if self.kernels.iter().any(|counted| counted.name == kernel.name) {
+                    "not in all runs"
+                } else {
+                    "no counts"
+                };
                 lines.push(style.warn(&format!("{when}: {}", kernel.why)));
             } else if index < NAMES_SHOWN {
                 lines.push(style.warn(&format!("not counted in {}: {}", style.name(&kernel.demangled), kernel.why)));
@@ -172,7 +185,11 @@ impl CountedText {
         }
         if self.more {
             let how = if self.kernels.is_empty() { "uncounted" } else { "more often than is counted" };
-            lines.push(style.warn(&format!("it may have run {how}: through pointers, or as an original beside copies that count")));
+            lines.push(
+                style.warn(&format!(
+                    "it may have run {how}: through pointers, or as an original beside copies that count"
+                )),
+            );
         }
         lines
     }

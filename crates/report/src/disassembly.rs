@@ -1,8 +1,9 @@
 //! Annotated disassembly, as data.
 //!
-//! A [`Disassembly`] is what `wavetap disasm --format json` writes: the selected code objects and, for each, its code in address order. A [`CodeText`] is
-//! one kernel, one device function, or code between them that no symbol covers; together they cover every executable section, so that no byte is left
-//! out. Big inputs are made and written one [`CodeText`] after the other. [`super::listing`] and [`super::plain`] render the same values as text.
+//! A [`Disassembly`] is what `wavetap disasm --format json` writes: the selected code objects and, for each, its code
+//! in address order. A [`CodeText`] is one kernel, one device function, or code between them that no symbol covers;
+//! together they cover every executable section, so that no byte is left out. Big inputs are made and written one
+//! [`CodeText`] after the other. [`super::listing`] and [`super::plain`] render the same values as text.
 
 use serde::{Deserialize, Serialize};
 
@@ -156,8 +157,9 @@ pub struct KernelFacts {
 
 /// The most live registers at one time, and the first instruction after which there are so many.
 ///
-/// Counted as a lane sees it: a vector register lives from a write to the last read of what was written, as in a compiler's register allocation. Of a
-/// function only the registers that it names itself count, and all of those it has written are taken to be live when it returns.
+/// Counted as a lane sees it: a vector register lives from a write to the last read of what was written, as in a
+/// compiler's register allocation. Of a function only the registers that it names itself count, and all of those it has
+/// written are taken to be live when it returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Pressure {
@@ -448,7 +450,9 @@ impl KernelFacts {
     #[must_use]
     pub fn spills(&self) -> String {
         let spilled = [(self.spilled_sgprs, "SGPRs"), (self.spilled_vgprs, "VGPRs")];
-        let spilled = spilled.into_iter().filter_map(|(count, what)| Some(format!("{} {what}", count.filter(|count| *count > 0)?)));
+        let spilled = spilled
+            .into_iter()
+            .filter_map(|(count, what)| Some(format!("{} {what}", count.filter(|count| *count > 0)?)));
         spilled.collect::<Vec<_>>().join(", ")
     }
 
@@ -479,7 +483,8 @@ impl InstText {
         (self.bytes.len() / 2) as u64
     }
 
-    /// Its words as numbers in hex, most significant digit first: `C00201C2`; a last piece of less than a word byte by byte.
+    /// Its words as numbers in hex, most significant digit first: `C00201C2`; a last piece of less than a word byte by
+    /// byte.
     pub fn words(&self) -> impl Iterator<Item = String> + '_ {
         self.bytes.as_bytes().chunks(8).map(|word| {
             let bytes = word.chunks(2).rev().flatten();

@@ -42,7 +42,9 @@ pub fn render(report: &Report) -> String {
                 h1 { "Wavetap report" }
                 p { (ran_on(report)) }
                 @if let Some(said) = cut_short(report) { p.note { (said) } }
-                @for (kernel, variant) in variants::in_order(&report.kernels, Kernel::key) { (kernel_section(kernel, variant)) }
+                @for (kernel, variant) in variants::in_order(&report.kernels, Kernel::key) {
+                    (kernel_section(kernel, variant))
+                }
                 @if report.kernels.is_empty() { p { "No instrumented kernel was dispatched." } }
                 @if !report.uncounted.is_empty() { (uncounted_section(report)) }
                 @if !report.refused.is_empty() { (refused_section(report)) }
@@ -80,13 +82,15 @@ fn kernel_section(kernel: &Kernel, variant: Option<Variant<'_>>) -> Markup {
 }
 
 fn exec_table(kernel: &Kernel) -> Markup {
-    let rows: Vec<&Branch> = kernel.branches.iter().filter(|branch| matches!(branch.counts, BranchCounts::Exec(_))).collect();
+    let rows: Vec<&Branch> =
+        kernel.branches.iter().filter(|branch| matches!(branch.counts, BranchCounts::Exec(_))).collect();
     html! {
         @if !rows.is_empty() {
             h3 { "Divergent branches" }
             table {
                 tr {
-                    th { "Address" } th { "Instruction" } th { "Source" } th.n { "Executions" } th.n { "Agreements" } th.n { "Divergences" }
+                    th { "Address" } th { "Instruction" } th { "Source" }
+                    th.n { "Executions" } th.n { "Agreements" } th.n { "Divergences" }
                     th.n { "Lanes before" } th.n { "Lanes after" } th { "Verdict" }
                 }
                 @for branch in rows { (exec_row(branch)) }
@@ -103,7 +107,8 @@ fn exec_row(branch: &Branch) -> Markup {
     let bar = if executions == 0 { 0.0 } else { 4.0 * divergences as f64 / executions as f64 };
     html! {
         tr {
-            td { code { (format!("{:#x}", branch.address)) } } td { code { (branch.instruction) } } td { (place(branch.source.as_ref())) }
+            td { code { (format!("{:#x}", branch.address)) } } td { code { (branch.instruction) } }
+            td { (place(branch.source.as_ref())) }
             td.n { (grouped(executions)) } td.n { (grouped(agreements)) } td.n { (grouped(divergences)) }
             td.n { @if let Some((before, _)) = lanes { (format!("{before:.1}")) } }
             td.n { @if let Some((_, after)) = lanes { (format!("{after:.1}")) } }
@@ -113,17 +118,20 @@ fn exec_row(branch: &Branch) -> Markup {
 }
 
 fn scalar_table(kernel: &Kernel) -> Markup {
-    let rows: Vec<&Branch> = kernel.branches.iter().filter(|branch| matches!(branch.counts, BranchCounts::Scalar(_))).collect();
+    let rows: Vec<&Branch> =
+        kernel.branches.iter().filter(|branch| matches!(branch.counts, BranchCounts::Scalar(_))).collect();
     html! {
         @if !rows.is_empty() {
             h3 { "Uniform branches" }
             table {
-                tr { th { "Address" } th { "Instruction" } th { "Source" } th.n { "Executions" } th.n { "Taken" } th { "Verdict" } }
+                tr { th { "Address" } th { "Instruction" } th { "Source" }
+                    th.n { "Executions" } th.n { "Taken" } th { "Verdict" } }
                 @for branch in rows {
                     @if let BranchCounts::Scalar(ScalarCounts { executions, taken }) = branch.counts {
                         tr {
                             td { code { (format!("{:#x}", branch.address)) } } td { code { (branch.instruction) } }
-                            td { (place(branch.source.as_ref())) } td.n { (grouped(executions)) } td.n { (grouped(taken)) }
+            td { (place(branch.source.as_ref())) }
+                            td.n { (grouped(executions)) } td.n { (grouped(taken)) }
                             td { (verdict(&branch.counts)) }
                         }
                     }
@@ -138,12 +146,15 @@ fn wait_table(kernel: &Kernel) -> Markup {
         @if !kernel.waits.is_empty() {
             h3 { "Waits (predicted, not measured)" }
             table {
-                tr { th { "Address" } th { "Wait" } th { "Source" } th.n { "Executions" } th.n { "Cycles" } th { "Waits for" } }
+                tr { th { "Address" } th { "Wait" } th { "Source" }
+                    th.n { "Executions" } th.n { "Cycles" } th { "Waits for" } }
                 @for wait in kernel.waits.iter().filter(|wait| !wait.operations.is_empty()) {
                     tr {
                         td { code { (format!("{:#x}", wait.address)) } } td {
                             code { (wait.instruction) }
-                            @if kernel.waits.iter().filter(|other| other.address == wait.address).count() > 1 { " (" (wait.counter) ")" }
+                            @if kernel.waits.iter().filter(|other| other.address == wait.address).count() > 1 {
+                                " (" (wait.counter) ")"
+                            }
                         }
                         td { (place(wait.source.as_ref())) }
                         td.n { @if let Some(n) = wait.executions { (grouped(n)) } }
@@ -168,7 +179,12 @@ fn uncounted_section(report: &Report) -> Markup {
                 tr { th { "Kernel" } th { "Target" } th.n { "Dispatches" } th { "Reason" } th { "Detail" } }
                 @for uncounted in &report.uncounted {
                     tr {
-                        td { code { (uncounted.demangled) } } td { (uncounted.target) @if let Some(object) = report.variant_object(uncounted) { ", code object " (object) } } td.n { (grouped(uncounted.dispatches)) }
+                        td { code { (uncounted.demangled) } }
+                        td {
+                            (uncounted.target)
+                            @if let Some(object) = report.variant_object(uncounted) { ", code object " (object) }
+                        }
+                        td.n { (grouped(uncounted.dispatches)) }
                         td { (uncounted.why.name()) } td { (uncounted.detail) }
                     }
                 }
@@ -184,7 +200,10 @@ fn refused_section(report: &Report) -> Markup {
             table {
                 tr { th { "Kernel" } th { "Target" } th { "Reason" } th { "Detail" } }
                 @for refused in &report.refused {
-                    tr { td { code { (refused.demangled) } } td { (refused.target) } td { (refused.reason) } td { (refused.detail) } }
+                    tr {
+                        td { code { (refused.demangled) } } td { (refused.target) } td { (refused.reason) }
+                        td { (refused.detail) }
+                    }
                 }
             }
         }

@@ -125,7 +125,8 @@ pub struct InspectedObject {
     pub functions: Vec<InspectedFunction>,
     /// The variables, by address.
     pub variables: Vec<InspectedVariable>,
-    /// Kernels, functions, symbols and metadata that contradict the format and are not listed, each with what is wrong and where.
+    /// Kernels, functions, symbols and metadata that contradict the format and are not listed, each with what is wrong
+    /// and where.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub malformed: Vec<String>,
 }
@@ -236,7 +237,12 @@ impl InspectedBundle {
             _ => String::new(),
         };
         let seen = if self.registered { "" } else { ", not registered with the HIP runtime" };
-        lines.push(format!("bundle {} at offset {:#x}, {} bytes{packed}{seen}", self.index, self.offset, grouped(self.size)));
+        lines.push(format!(
+            "bundle {} at offset {:#x}, {} bytes{packed}{seen}",
+            self.index,
+            self.offset,
+            grouped(self.size)
+        ));
         let offset = if self.compressed.is_some() { "unpacked offset" } else { "offset" };
         let mut table = Table::new(&[
             ("id", Align::Left),
@@ -272,7 +278,8 @@ impl InspectedBundle {
 impl InspectedObject {
     fn lines(&self, style: Style, lines: &mut Vec<String>) {
         lines.push(format!("{} ({})", style.bold(&self.target), self.id));
-        let mut facts: Vec<String> = self.code_object_version.map(|version| format!("code object v{version}")).into_iter().collect();
+        let mut facts: Vec<String> =
+            self.code_object_version.map(|version| format!("code object v{version}")).into_iter().collect();
         facts.push(format!("{} bytes", grouped(self.size)));
         if let Some(problem) = &self.problem {
             lines.push(style.dim(&format!("  {}", facts.join(", "))));
@@ -290,14 +297,22 @@ impl InspectedObject {
         self.kernel_lines(style, lines);
         let mut functions = Table::new(&[("address", Align::Right), ("function", Align::Left), ("code", Align::Right)]);
         for function in &self.functions {
-            functions.row([format!("{:#x}", function.address), style.name(&function.demangled).into_owned(), grouped(function.code_bytes)]);
+            functions.row([
+                format!("{:#x}", function.address),
+                style.name(&function.demangled).into_owned(),
+                grouped(function.code_bytes),
+            ]);
         }
         if !functions.is_empty() {
             lines.push(String::new());
         }
         push_table(&functions, style, lines);
-        let mut variables =
-            Table::new(&[("address", Align::Right), ("variable", Align::Left), ("bytes", Align::Right), ("section", Align::Left)]);
+        let mut variables = Table::new(&[
+            ("address", Align::Right),
+            ("variable", Align::Left),
+            ("bytes", Align::Right),
+            ("section", Align::Left),
+        ]);
         for variable in &self.variables {
             variables.row([
                 format!("{:#x}", variable.address),

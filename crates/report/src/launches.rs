@@ -37,11 +37,16 @@ impl LaunchOccupancy {
     #[must_use]
     pub fn text(self) -> String {
         let LaunchOccupancy { before, after } = self;
-        if before == after { format!("{after} waves per SIMD, unchanged") } else { format!("{before} → {after} waves per SIMD") }
+        if before == after {
+            format!("{after} waves per SIMD, unchanged")
+        } else {
+            format!("{before} → {after} waves per SIMD")
+        }
     }
 }
 
-/// Waves that a SIMD holds of such workgroups of a kernel; nothing where the target or the size of its waves is not known.
+/// Waves that a SIMD holds of such workgroups of a kernel; nothing where the target or the size of its waves is not
+/// known.
 fn waves(resources: &Resources, target_id: &str, shape: &LaunchShape) -> Option<u32> {
     let Resources { vgprs, sgprs, wgp_mode, wave_size, .. } = *resources;
     let target = Target::by_name(target_id.split(':').next().unwrap_or_default())?.with_wave_size(wave_size)?;
@@ -58,7 +63,8 @@ pub(super) fn of(totals: &KernelTotals) -> Vec<Launch> {
     totals.launches.iter().map(|shape| Launch { shape: *shape, occupancy: occupancy(shape) }).collect()
 }
 
-/// The occupancy of a kernel in a few words: that of its launches, if all have the same. Without launches, that of its resources, which is for the best workgroup size.
+/// The occupancy of a kernel in a few words: that of its launches, if all have the same. Without launches, that of its
+/// resources, which is for the best workgroup size.
 pub(super) fn occupancy(launches: &[Launch], at_best: Option<LaunchOccupancy>) -> Option<String> {
     let Some(first) = launches.first() else {
         return at_best.map(|best| format!("occupancy at best {} (how it was launched is not recorded)", best.text()));
@@ -96,7 +102,11 @@ pub(super) fn lines(launches: &[Launch]) -> Vec<String> {
 
 fn line(kind: &Launch) -> String {
     let [x, y, z] = kind.shape.workgroup;
-    let lds = if kind.shape.dynamic_lds > 0 { format!(" with {} bytes of dynamic LDS", kind.shape.dynamic_lds) } else { String::new() };
+    let lds = if kind.shape.dynamic_lds > 0 {
+        format!(" with {} bytes of dynamic LDS", kind.shape.dynamic_lds)
+    } else {
+        String::new()
+    };
     let occupancy = kind.occupancy.map_or_else(|| "occupancy not known".to_owned(), |occupancy| occupancy.text());
     format!("{} of {x}×{y}×{z}{lds}: {occupancy}", counted(kind.shape.dispatches, "dispatch", "dispatches"))
 }
@@ -112,7 +122,12 @@ pub fn uncounted_line(uncounted: &UncountedDispatches, object: Option<&str>) -> 
 
 /// How many dispatches were not counted, and why.
 pub(super) fn uncounted_reason(uncounted: &UncountedDispatches) -> String {
-    format!("{}: {}: {}", counted(uncounted.dispatches, "dispatch", "dispatches"), uncounted.why.name(), uncounted.detail)
+    format!(
+        "{}: {}: {}",
+        counted(uncounted.dispatches, "dispatch", "dispatches"),
+        uncounted.why.name(),
+        uncounted.detail
+    )
 }
 
 #[cfg(test)]
@@ -129,10 +144,18 @@ mod tests {
 
     /// A kernel whose counters take 2 KiB of LDS on a target with 64 KiB, 4 SIMDs and 8 waves of each.
     fn report(launches: Vec<LaunchShape>) -> Report {
-        let before = Resources { sgprs: 32, vgprs: 16, lds_bytes: 512, waves_per_simd: 8, wave_size: 64, ..Resources::default() };
+        let before = Resources {
+            sgprs: 32,
+            vgprs: 16,
+            lds_bytes: 512,
+            waves_per_simd: 8,
+            wave_size: 64,
+            ..Resources::default()
+        };
         let after = Resources { lds_bytes: 2560, ..before };
         let mut profile = Profile::new(Origin::Counters, Backend::Emulator);
-        let totals = KernelTotals { demangled: "k()".to_owned(), target: "gfx90a:xnack-".to_owned(), ..KernelTotals::default() };
+        let totals =
+            KernelTotals { demangled: "k()".to_owned(), target: "gfx90a:xnack-".to_owned(), ..KernelTotals::default() };
         profile.kernels.push(KernelTotals { before: Some(before), after: Some(after), launches, ..totals });
         profile.end();
         Report::new(&profile, RunInfo::default())
@@ -145,12 +168,18 @@ mod tests {
 
     #[test]
     fn occupancy_is_that_of_the_launches() {
-        // 64 KiB are 25 workgroups of 2560 bytes: 25 waves on 4 SIMDs. With 256 work-items it is 100 waves, of which 8 each have room.
+        // 64 KiB are 25 workgroups of 2560 bytes: 25 waves on 4 SIMDs. With 256 work-items it is 100 waves, of which 8
+        // each have room.
         let one = facts(vec![shape([64, 1, 1], 0, 3)]);
         assert_eq!(one.len(), 1);
         assert!(one[0].ends_with(", occupancy 8 → 7 waves per SIMD"), "{one:?}");
         assert!(facts(vec![shape([16, 16, 1], 0, 1)])[0].ends_with(", occupancy 8 waves per SIMD, unchanged"));
-        let several = facts(vec![shape([64, 1, 1], 0, 3), shape([256, 1, 1], 0, 1), shape([8, 8, 1], 8192, 2), shape([64, 1, 1], 0, 4)]);
+        let several = facts(vec![
+            shape([64, 1, 1], 0, 3),
+            shape([256, 1, 1], 0, 1),
+            shape([8, 8, 1], 8192, 2),
+            shape([64, 1, 1], 0, 4),
+        ]);
         assert!(several[0].ends_with(", occupancy differs between launches"), "{several:?}");
         assert_eq!(
             several[1..],
@@ -162,7 +191,8 @@ mod tests {
         );
         let unknown = facts(Vec::new());
         assert!(
-            unknown[0].ends_with(", occupancy at best 8 waves per SIMD, unchanged (how it was launched is not recorded)"),
+            unknown[0]
+                .ends_with(", occupancy at best 8 waves per SIMD, unchanged (how it was launched is not recorded)"),
             "{unknown:?}"
         );
     }
@@ -179,7 +209,9 @@ mod tests {
             detail: "a sentence".to_owned(),
             dispatches,
         };
-        for (why, complete) in [(NotCounted::NotSelected, true), (NotCounted::LaunchFailed, true), (NotCounted::LdsDoesNotFit, false)] {
+        for (why, complete) in
+            [(NotCounted::NotSelected, true), (NotCounted::LaunchFailed, true), (NotCounted::LdsDoesNotFit, false)]
+        {
             uncounted(why, "k", 2).add_to(&mut profile.uncounted);
             uncounted(why, "k", 1).add_to(&mut profile.uncounted);
             profile.end();
@@ -187,14 +219,25 @@ mod tests {
             assert_eq!((report.complete, report.ended, report.has_gaps()), (complete, true, !complete), "{why:?}");
             let text = render(&report, Style::default());
             assert!(
-                text.contains(&format!("dispatched and not counted\n  k<int>() (gfx90a): 3 dispatches: {}: a sentence\n", why.name())),
+                text.contains(&format!(
+                    "dispatched and not counted\n  k<int>() (gfx90a): 3 dispatches: {}: a sentence\n",
+                    why.name()
+                )),
                 "{text}"
             );
             assert!(!text.contains("the run did not end"), "{text}");
             let page = html::render(&report);
-            assert!(page.contains("Dispatched and not counted") && page.contains("k&lt;int&gt;()") && page.contains(why.name()), "{page}");
+            assert!(
+                page.contains("Dispatched and not counted")
+                    && page.contains("k&lt;int&gt;()")
+                    && page.contains(why.name()),
+                "{page}"
+            );
             let json = serde_json::to_value(&report).expect("JSON");
-            assert_eq!((&json["uncounted"][0]["why"], &json["uncounted"][0]["dispatches"]), (&why.name().into(), &3.into()));
+            assert_eq!(
+                (&json["uncounted"][0]["why"], &json["uncounted"][0]["dispatches"]),
+                (&why.name().into(), &3.into())
+            );
             profile.uncounted.clear();
         }
         let mut other = Profile::new(Origin::Counters, Backend::Emulator);

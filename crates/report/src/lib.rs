@@ -1,9 +1,11 @@
 //! What a person or another program gets to see of a profile: text, JSON, HTML.
 //!
-//! [`Report`] is the model: a [`Profile`](wavetap_profile::file::Profile) with the derived numbers (divergences) and the waits that a slice found. Its serialised form
-//! is the interface for other programs (`wavetap.report/1`); [`text`] and [`html`] render the same values. [`compare`] puts several runs of one program side by side.
+//! [`Report`] is the model: a [`Profile`](wavetap_profile::file::Profile) with the derived numbers (divergences) and
+//! the waits that a slice found. Its serialised form is the interface for other programs (`wavetap.report/1`); [`text`]
+//! and [`html`] render the same values. [`compare`] puts several runs of one program side by side.
 //!
-//! Nothing here computes a count: every number is copied from the profile or is a difference or quotient of two of its numbers.
+//! Nothing here computes a count: every number is copied from the profile or is a difference or quotient of two of its
+//! numbers.
 #![forbid(unsafe_code)]
 
 mod arrows;

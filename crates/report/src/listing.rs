@@ -1,12 +1,13 @@
-//! Annotated disassembly as text: a heading for each function, arrows for branches, live registers, and notes behind the instructions.
+//! Annotated disassembly as text: a heading for each function, arrows for branches, live registers, and notes behind
+//! the instructions.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 
 use super::arrows::{Arrow, gutter};
 use super::disassembly::{
-    BlockText, CodeKind, CodeText, HexAddress, InlinedFrame, InstText, KernelFacts, Live, ObjectFacts, Sureness, WaitText, Waited,
-    WaitedText,
+    BlockText, CodeKind, CodeText, HexAddress, InlinedFrame, InstText, KernelFacts, Live, ObjectFacts, Sureness,
+    WaitText, Waited, WaitedText,
 };
 use super::table::grouped;
 use super::text::{Style, counted, counts_text, place};
@@ -64,7 +65,13 @@ impl Listing {
     #[must_use]
     pub fn code(&self, code: &CodeText) -> String {
         if let (None, [padding]) = (&code.name, code.instructions.as_slice()) {
-            let words = format!("{:x}-{:x}: {}, {}", code.address, code.end, padding.instruction, counted(padding.times, "time", "times"));
+            let words = format!(
+                "{:x}-{:x}: {}, {}",
+                code.address,
+                code.end,
+                padding.instruction,
+                counted(padding.times, "time", "times")
+            );
             return format!("{}\n\n", self.style.dim(&format!("between functions, {words}")));
         }
         let mut out = String::new();
@@ -73,7 +80,8 @@ impl Listing {
             out.push('\n');
         }
         let rows = self.rows(code);
-        let gutters = if self.arrows { gutter(rows.len(), &arrows(code, &rows)) } else { vec![String::new(); rows.len()] };
+        let gutters =
+            if self.arrows { gutter(rows.len(), &arrows(code, &rows)) } else { vec![String::new(); rows.len()] };
         for (row, gutter) in rows.iter().zip(gutters) {
             let gutter = if gutter.trim().is_empty() { gutter } else { self.style.flow(&gutter) };
             let line = format!("{gutter}{}", row.text);
@@ -103,7 +111,8 @@ impl Listing {
             code.target.clone(),
             format!("{section} {range}").trim_start().to_owned(),
         ];
-        let insts: u64 = code.instructions.iter().filter(|inst| !inst.instruction.starts_with('.')).map(|inst| inst.times).sum();
+        let insts: u64 =
+            code.instructions.iter().filter(|inst| !inst.instruction.starts_with('.')).map(|inst| inst.times).sum();
         facts.push(counted(insts, "instruction", "instructions"));
         if !code.blocks.is_empty() {
             facts.push(counted(code.blocks.len() as u64, "block", "blocks"));
@@ -150,7 +159,12 @@ impl Listing {
             }
             let here = (inst.source.as_ref(), inst.inlined.as_slice());
             if self.source && here != shown && here.0.is_some() {
-                rows.push(plain(self.style.dim(&format!("{:indent$}; {}", "", origin(inst), indent = columns.indent()))));
+                rows.push(plain(self.style.dim(&format!(
+                    "{:indent$}; {}",
+                    "",
+                    origin(inst),
+                    indent = columns.indent()
+                ))));
                 shown = here;
             }
             let mut notes = self.notes(inst);
@@ -174,8 +188,14 @@ impl Listing {
         } else if let Some(header) = header {
             facts.push(format!("in the loop of {header}, depth {}", block.loop_depth));
         }
-        let latches = code.loops.iter().find(|each| each.header == block.label).map(|each| each.latches.as_slice()).unwrap_or_default();
-        let from: Vec<&str> = block.predecessors.iter().filter(|from| !latches.contains(from)).map(String::as_str).collect();
+        let latches = code
+            .loops
+            .iter()
+            .find(|each| each.header == block.label)
+            .map(|each| each.latches.as_slice())
+            .unwrap_or_default();
+        let from: Vec<&str> =
+            block.predecessors.iter().filter(|from| !latches.contains(from)).map(String::as_str).collect();
         if !from.is_empty() {
             facts.push(format!("from {}", from.join(" ")));
         }
@@ -184,7 +204,11 @@ impl Listing {
             executions => facts.extend(executions.map(|count| counted(count, "execution", "executions"))),
         }
         let label = self.style.bold(&format!("{}:", block.label));
-        if facts.is_empty() { label } else { format!("{label}{}", self.style.dim(&format!("  ; {}", facts.join(", ")))) }
+        if facts.is_empty() {
+            label
+        } else {
+            format!("{label}{}", self.style.dim(&format!("  ; {}", facts.join(", "))))
+        }
     }
 
     fn instruction(&self, inst: &InstText, columns: &Columns, notes: &[String]) -> String {
@@ -223,7 +247,9 @@ impl Listing {
             notes.push(format!("{} times", grouped(inst.times)));
         }
         notes.extend(
-            inst.to.as_ref().map(|to| if to.name == "unknown" { "→ an unknown place".to_owned() } else { format!("→ {}", to.name) }),
+            inst.to.as_ref().map(|to| {
+                if to.name == "unknown" { "→ an unknown place".to_owned() } else { format!("→ {}", to.name) }
+            }),
         );
         notes.extend(inst.counts.as_ref().map(counts_text));
         notes.extend(inst.names.as_ref().and_then(|names| Some(format!("= {:x} {}", names.address?.0, names.name))));
@@ -246,7 +272,8 @@ fn kernel_lines(kernel: &KernelFacts) -> Vec<String> {
     if !spills.is_empty() {
         registers.push(format!("spilled: {spills}"));
     }
-    let mut memory = vec![format!("LDS {}", grouped(kernel.lds_bytes)), format!("scratch {}", grouped(kernel.scratch_bytes))];
+    let mut memory =
+        vec![format!("LDS {}", grouped(kernel.lds_bytes)), format!("scratch {}", grouped(kernel.scratch_bytes))];
     if kernel.dynamic_stack {
         memory.push("and a stack of unknown size".to_owned());
     }
@@ -261,7 +288,8 @@ fn kernel_lines(kernel: &KernelFacts) -> Vec<String> {
     lines
 }
 
-/// `atomic.h:153 atomicAdd ← k.hip:7 | if (x)`: the line, the functions that it was inlined through and where, its text.
+/// `atomic.h:153 atomicAdd ← k.hip:7 | if (x)`: the line, the functions that it was inlined through and where, its
+/// text.
 fn origin(inst: &InstText) -> String {
     let mut text = place(inst.source.as_ref());
     for frame in &inst.inlined {
@@ -296,7 +324,11 @@ fn waits(waits: &[WaitText]) -> Vec<String> {
     let sentences: Vec<String> = waits.iter().map(sentence).collect();
     match sentences.as_slice() {
         [first, rest @ ..] if rest.iter().all(|other| other == first) => vec![format!("waits for {first}")],
-        _ => waits.iter().zip(&sentences).map(|(wait, sentence)| format!("{} waits for {sentence}", wait.counter)).collect(),
+        _ => waits
+            .iter()
+            .zip(&sentences)
+            .map(|(wait, sentence)| format!("{} waits for {sentence}", wait.counter))
+            .collect(),
     }
 }
 
@@ -316,7 +348,8 @@ fn waited<'a>(operations: impl Iterator<Item = &'a WaitedText>) -> String {
 }
 
 fn addresses(places: &[HexAddress]) -> String {
-    let mut text = places.iter().take(ADDRESSES_SHOWN).map(|place| format!("{:x}", place.0)).collect::<Vec<_>>().join(", ");
+    let mut text =
+        places.iter().take(ADDRESSES_SHOWN).map(|place| format!("{:x}", place.0)).collect::<Vec<_>>().join(", ");
     if places.len() > ADDRESSES_SHOWN {
         let _ = write!(text, " and {} more", places.len() - ADDRESSES_SHOWN);
     }
@@ -335,8 +368,10 @@ fn arrows(code: &CodeText, rows: &[Row]) -> Vec<Arrow> {
     let mut ways: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     let insts: HashMap<u64, &InstText> = code.instructions.iter().map(|inst| (inst.address, inst)).collect();
     for (index, row) in rows.iter().enumerate() {
-        let Some(inst) =
-            row.inst.and_then(|address| insts.get(&address)).filter(|inst| inst.is_branch() || inst.to.as_ref().is_some_and(|to| to.block))
+        let Some(inst) = row
+            .inst
+            .and_then(|address| insts.get(&address))
+            .filter(|inst| inst.is_branch() || inst.to.as_ref().is_some_and(|to| to.block))
         else {
             continue;
         };
@@ -358,8 +393,15 @@ struct Columns {
 
 impl Columns {
     fn of(listing: &Listing, code: &CodeText) -> Columns {
-        let words = code.instructions.iter().map(|inst| inst.bytes.len() + inst.bytes.len().saturating_sub(1) / 8).max().unwrap_or(0);
-        let live = |of: fn(&Live) -> u16| code.instructions.iter().filter_map(|inst| inst.live.as_ref()).any(|live| of(live) > 0);
+        let words = code
+            .instructions
+            .iter()
+            .map(|inst| inst.bytes.len() + inst.bytes.len().saturating_sub(1) / 8)
+            .max()
+            .unwrap_or(0);
+        let live = |of: fn(&Live) -> u16| {
+            code.instructions.iter().filter_map(|inst| inst.live.as_ref()).any(|live| of(live) > 0)
+        };
         Columns {
             address: format!("{:x}", code.end).len().max(6),
             words: if listing.bytes { words } else { 0 },

@@ -112,7 +112,8 @@ pub struct Kernel {
     /// What further probes measured.
     #[serde(flatten)]
     pub sections: Sections,
-    /// Waits and what they wait for, the costliest first; empty where the original code was not at hand. *Predicted*, never measured.
+    /// Waits and what they wait for, the costliest first; empty where the original code was not at hand. *Predicted*,
+    /// never measured.
     #[serde(default)]
     pub waits: Vec<WaitSlice>,
     /// Why it waits, the costliest cause first. *Predicted*, like the waits.
@@ -156,18 +157,22 @@ impl Report {
         }
     }
 
-    /// Whether something that was asked for is missing: a refused kernel, a dispatch that could not be counted, dropped or unfinished waves.
+    /// Whether something that was asked for is missing: a refused kernel, a dispatch that could not be counted, dropped
+    /// or unfinished waves.
     #[must_use]
     pub fn has_gaps(&self) -> bool {
         let uncounted = self.uncounted.iter().any(|uncounted| uncounted.why.is_gap());
-        !self.refused.is_empty() || uncounted || self.kernels.iter().any(|kernel| kernel.dropped > 0 || kernel.unfinished > 0)
+        !self.refused.is_empty()
+            || uncounted
+            || self.kernels.iter().any(|kernel| kernel.dropped > 0 || kernel.unfinished > 0)
     }
 }
 
 impl Report {
     /// Which code object what was not counted is of, where there are several with a kernel of its name.
     pub(super) fn variant_object<'r>(&'r self, uncounted: &'r UncountedDispatches) -> Option<&'r str> {
-        let others = self.uncounted.iter().map(|other| Key { name: &other.name, target: &other.target, object: &other.object });
+        let others =
+            self.uncounted.iter().map(|other| Key { name: &other.name, target: &other.target, object: &other.object });
         variants::object_of(uncounted, self.kernels.iter().map(Kernel::key).chain(others))
     }
 }
@@ -190,7 +195,8 @@ impl Kernel {
     /// The occupancy of its launches in a few words; nothing where nothing is known of it.
     pub(super) fn occupancy(&self) -> Option<String> {
         let at_best = self.before.zip(self.after);
-        let at_best = at_best.map(|(before, after)| LaunchOccupancy { before: before.waves_per_simd, after: after.waves_per_simd });
+        let at_best = at_best
+            .map(|(before, after)| LaunchOccupancy { before: before.waves_per_simd, after: after.waves_per_simd });
         launches::occupancy(&self.launches, at_best)
     }
 
@@ -222,7 +228,12 @@ impl Kernel {
 impl Branch {
     fn of(site: &SiteTotals) -> Option<Branch> {
         let counts = BranchCounts::of(&site.counts)?;
-        Some(Branch { address: site.address, instruction: site.instruction.clone(), source: site.source.clone(), counts })
+        Some(Branch {
+            address: site.address,
+            instruction: site.instruction.clone(),
+            source: site.source.clone(),
+            counts,
+        })
     }
 }
 
@@ -233,14 +244,17 @@ mod tests {
 
     #[test]
     fn json_has_the_fields_of_the_contract() {
-        let counts = ExecCounts { executions: 32, agreements: 16, lanes_before: 2048, lanes_after: 512, empty: 1 }.into();
-        let branch = Branch { address: 0x1a40, instruction: "s_and_saveexec_b64 s[0:1], vcc".to_owned(), source: None, counts };
+        let counts =
+            ExecCounts { executions: 32, agreements: 16, lanes_before: 2048, lanes_after: 512, empty: 1 }.into();
+        let branch =
+            Branch { address: 0x1a40, instruction: "s_and_saveexec_b64 s[0:1], vcc".to_owned(), source: None, counts };
         let json = serde_json::to_value(&branch).unwrap();
         assert_eq!(
             json,
             serde_json::json!({
                 "address": "0x1a40", "instruction": "s_and_saveexec_b64 s[0:1], vcc", "source": null, "kind": "exec",
-                "executions": 32, "agreements": 16, "divergences": 16, "lanes_before": 2048, "lanes_after": 512, "empty": 1,
+                "executions": 32, "agreements": 16, "divergences": 16, "lanes_before": 2048, "lanes_after": 512,
+                "empty": 1,
             })
         );
         assert_eq!(serde_json::from_value::<Branch>(json).unwrap(), branch);

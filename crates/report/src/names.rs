@@ -10,8 +10,9 @@ pub const LONGEST: usize = 100;
 /// Stands for what is left out.
 const ELLIPSIS: &str = "…";
 
-/// A demangled name that is no longer than [`LONGEST`]: of a longer one the return type, the inner namespaces, the template arguments and the parameters are left out,
-/// and four hexadecimal digits that depend on the whole name are added, by which instances of a template are told apart.
+/// A demangled name that is no longer than [`LONGEST`]: of a longer one the return type, the inner namespaces, the
+/// template arguments and the parameters are left out, and four hexadecimal digits that depend on the whole name are
+/// added, by which instances of a template are told apart.
 ///
 /// ```
 /// use wavetap_report::names::short;
@@ -45,8 +46,8 @@ const TAG: usize = 7;
 
 /// Operators of more than one character, the longest first.
 const OPERATORS: [&str; 25] = [
-    "<=>", "<<=", ">>=", "->*", "()", "[]", "->", "<<", ">>", "<=", ">=", "==", "!=", "&&", "||", "++", "--", "+=", "-=", "*=", "/=", "%=",
-    "^=", "&=", "|=",
+    "<=>", "<<=", ">>=", "->*", "()", "[]", "->", "<<", ">>", "<=", ">=", "==", "!=", "&&", "||", "++", "--", "+=",
+    "-=", "*=", "/=", "%=", "^=", "&=", "|=",
 ];
 
 /// Whether a name ends with an operator that is no word.
@@ -65,7 +66,12 @@ fn outline(name: &str) -> String {
         let is_operator = out.ends_with("operator");
         match character {
             // The symbol of an operator is part of its name: `operator<<`, `operator()`, `operator->`.
-            _ if open.is_empty() && is_operator && !character.is_alphanumeric() && character != '_' && character != ' ' => {
+            _ if open.is_empty()
+                && is_operator
+                && !character.is_alphanumeric()
+                && character != '_'
+                && character != ' ' =>
+            {
                 let symbol = OPERATORS.iter().copied().find(|symbol| name[at..].starts_with(symbol));
                 match symbol {
                     Some(symbol) => {
@@ -77,7 +83,8 @@ fn outline(name: &str) -> String {
                     None => out.push(character),
                 }
             }
-            // A function's parameters end its name, unless something of it follows: `f(int)::local`, `(anonymous namespace)::f`.
+            // A function's parameters end its name, unless something of it follows: `f(int)::local`, `(anonymous
+            // namespace)::f`.
             '<' | '(' | '[' | '{' => {
                 if open.is_empty() {
                     out.push(character);

@@ -57,7 +57,8 @@ pub struct Limit {
     pub used: u32,
     /// Waves per SIMD that this allows.
     pub waves: u32,
-    /// The most that could be taken without lowering the kernel's occupancy; none for a workgroup's size, and for what every wave has whole.
+    /// The most that could be taken without lowering the kernel's occupancy; none for a workgroup's size, and for what
+    /// every wave has whole.
     pub room: Option<u32>,
     /// The most that may be taken if there shall be more waves than now; none where no amount is small enough.
     pub for_more: Option<u32>,
@@ -89,7 +90,8 @@ impl Occupancy {
     /// use wavetap_report::occupancy::{Needs, Occupancy, Resource};
     ///
     /// let target = Target::by_name("gfx906").unwrap();
-    /// let occupancy = Occupancy::of(target, &Needs { vgprs: 84, sgprs: 32, lds_bytes: 0, workgroup: 256, exact: false, wgp_mode: false });
+    /// let needs = Needs { vgprs: 84, sgprs: 32, lds_bytes: 0, workgroup: 256, exact: false, wgp_mode: false };
+    /// let occupancy = Occupancy::of(target, &needs);
     /// assert_eq!((occupancy.waves, occupancy.most), (3, 10));
     /// assert_eq!(occupancy.limited_by, [Resource::Vgprs]);
     /// assert_eq!(occupancy.limits[0].for_more, Some(64)); // at most 64 registers for 4 waves
@@ -109,7 +111,8 @@ impl Occupancy {
         if needs.exact {
             let Needs { workgroup: workgroup_size, wgp_mode, .. } = *needs;
             let by_size = target.occupancy(&Demand { vgprs: 1, sgprs: 0, lds_bytes: 0, workgroup_size, wgp_mode });
-            let what = if by_size.limit == wavetap_amdgpu::Limit::Barriers { Resource::Barriers } else { Resource::Workgroup };
+            let what =
+                if by_size.limit == wavetap_amdgpu::Limit::Barriers { Resource::Barriers } else { Resource::Workgroup };
             allowed.push((what, workgroup_size, by_size.waves));
         }
         let waves = allowed.iter().map(|(_, _, waves)| *waves).min().unwrap_or(most).min(most);
@@ -134,7 +137,14 @@ impl Occupancy {
             .collect::<Vec<_>>();
         let limited_by: Vec<Resource> =
             limits.iter().filter(|limit| waves < most && limit.waves == waves).map(|limit| limit.resource).collect();
-        Occupancy { waves, most, workgroup: needs.workgroup, limited_by, limits, next: (waves < most).then_some(waves + 1) }
+        Occupancy {
+            waves,
+            most,
+            workgroup: needs.workgroup,
+            limited_by,
+            limits,
+            next: (waves < most).then_some(waves + 1),
+        }
     }
 
     /// The limit of one resource.
@@ -149,7 +159,8 @@ impl Occupancy {
         self.limited_by.iter().map(|resource| resource.name()).collect::<Vec<_>>().join(", ")
     }
 
-    /// What the next step needs: `6 with ≤ 80 VGPRs`. Empty at the most, or where nothing that the kernel could give back helps.
+    /// What the next step needs: `6 with ≤ 80 VGPRs`. Empty at the most, or where nothing that the kernel could give
+    /// back helps.
     #[must_use]
     pub fn next_step(&self) -> String {
         let Some(next) = self.next else { return String::new() };
@@ -186,7 +197,8 @@ impl Occupancy {
 /// VCC, FLAT_SCRATCH and XNACK_MASK are allocated with the numbered scalar registers.
 const NAMED_SGPRS: u32 = 10;
 
-/// The largest multiple of `step`, at least one step and at most `most`, that satisfies `fits`, which larger ones do only if smaller ones do.
+/// The largest multiple of `step`, at least one step and at most `most`, that satisfies `fits`, which larger ones do
+/// only if smaller ones do.
 fn largest(most: u32, step: u32, fits: impl Fn(u32) -> bool) -> Option<u32> {
     let step = step.max(1);
     (1..=most / step).rev().map(|steps| steps * step).find(|amount| fits(*amount))
@@ -216,7 +228,10 @@ mod tests {
         assert_eq!(full.sentence(), "8 of 8 waves per SIMD, the most; stays so up to 64 VGPRs and 100 SGPRs");
         assert!(full.limited_by.is_empty() && full.next_step().is_empty());
         // Every wave has all scalar registers there.
-        assert_eq!(occupancy("gfx1100", 8, 106, 0, 1024, false).sentence(), "16 of 16 waves per SIMD, the most; stays so up to 96 VGPRs");
+        assert_eq!(
+            occupancy("gfx1100", 8, 106, 0, 1024, false).sentence(),
+            "16 of 16 waves per SIMD, the most; stays so up to 96 VGPRs"
+        );
         let registers = occupancy("gfx90a", 96, 16, 0, 256, false);
         assert_eq!(registers.sentence(), "5 of 8 waves per SIMD, limited by VGPRs; 6 with ≤ 80 VGPRs");
         let lds = occupancy("gfx90a", 8, 16, 40_000, 256, false);

@@ -1,4 +1,5 @@
-//! Disassembly in the form of `llvm-objdump -d`: a tab, the instruction, and its address and words as a comment. The two can be compared with `diff`.
+//! Disassembly in the form of `llvm-objdump -d`: a tab, the instruction, and its address and words as a comment. The
+//! two can be compared with `diff`.
 
 use std::fmt::Write as _;
 

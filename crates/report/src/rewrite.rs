@@ -142,7 +142,11 @@ impl Summary {
                 kernel.uncounted_callees.join(", ")
             ));
         }
-        lines.extend(self.kernels.iter().filter_map(|kernel| Some(format!("{}: {}", style.name(&kernel.demangled), moved(kernel)?))));
+        lines.extend(
+            self.kernels
+                .iter()
+                .filter_map(|kernel| Some(format!("{}: {}", style.name(&kernel.demangled), moved(kernel)?))),
+        );
         if !self.refused.is_empty() {
             lines.push("left uncounted".to_owned());
             lines.extend(self.refused.iter().map(|kernel| refused_line(kernel, style)));
@@ -195,9 +199,8 @@ mod tests {
         assert!(!text(VectorSource::Unused).contains("no vector register is unused"));
         assert!(text(VectorSource::Lanes).contains("go to scalar registers, a lane at a time\n"));
         assert!(text(VectorSource::Accumulation).contains("go to AGPRs\n"));
-        assert!(
-            text(VectorSource::Scratch)
-                .contains("k: no vector register is unused: around each probe some go to scratch memory (16 → 36 bytes a work-item)\n")
-        );
+        assert!(text(VectorSource::Scratch).contains(
+            "k: no vector register is unused: around each probe some go to scratch memory (16 → 36 bytes a work-item)\n"
+        ));
     }
 }

@@ -35,7 +35,8 @@ pub fn render(slice: &Slice, style: Style) -> String {
             let Coverage { nodes, before, after } = kernel.coverage;
             let (before, after) = (100.0 * before, 100.0 * after);
             lines.push(style.dim(&format!(
-                "  of {nodes} waits and operations, {before:.0} % have one dependence at most; {after:.0} % when only those blamed count"
+                "  of {nodes} waits and operations, {before:.0} % have one dependence at most; {after:.0} % when only \
+                    those blamed count"
             )));
         }
         if let Some(samples) = &kernel.samples {
@@ -53,18 +54,27 @@ pub fn render(slice: &Slice, style: Style) -> String {
 }
 
 /// The causes that cost most, each from the wait back to where it comes from.
-pub(super) fn chain_lines(chains: &[Chain], (blame, unit): (Blame, &str), most: usize, style: Style, lines: &mut Vec<String>) {
+pub(super) fn chain_lines(
+    chains: &[Chain],
+    (blame, unit): (Blame, &str),
+    most: usize,
+    style: Style,
+    lines: &mut Vec<String>,
+) {
     if chains.is_empty() {
         return;
     }
     lines.push(String::new());
     lines.push(style.dim(match blame {
-        Blame::Exposed => "  why (predicted: what is left of the latency when the wait begins, as often as the wait was executed)",
+        Blame::Exposed => {
+            "  why (predicted: what is left of the latency when the wait begins, as often as the wait was executed)"
+        }
         Blame::Leo => "  why (as LEO is published, to compare with: distance × issues × match)",
     }));
     for chain in chains.iter().take(most) {
         let (percent, cycles) = (100.0 * chain.kernel_share, grouped(chain.predicted_cycles));
-        let exposed = chain.exposed_samples.map_or_else(String::new, |exposed| format!(", {exposed:.1} of them exposed"));
+        let exposed =
+            chain.exposed_samples.map_or_else(String::new, |exposed| format!(", {exposed:.1} of them exposed"));
         let samples = chain.samples.map(|samples| format!("{samples:.1} {unit}{exposed}"));
         // Nothing is predicted of a stall of which only samples tell.
         let cycles = (chain.self_blame.is_none() || samples.is_none()).then(|| format!("{cycles} cycles"));
@@ -74,7 +84,9 @@ pub(super) fn chain_lines(chains: &[Chain], (blame, unit): (Blame, &str), most: 
         let mask = chain.mask.iter().filter(|_| chain.evidence.active_lanes.is_some());
         lines.extend(chain.path.iter().chain(mask).map(step_line));
         if chain.through_memory {
-            lines.push(style.dim("              a value of these was loaded from memory that it is not certain who wrote"));
+            lines.push(
+                style.dim("              a value of these was loaded from memory that it is not certain who wrote"),
+            );
         }
     }
     if chains.len() > most {
@@ -105,7 +117,12 @@ fn sample_lines(samples: &KernelSamples, style: Style, lines: &mut Vec<String>) 
     let hidden = samples.places.iter().any(|place| place.hidden.is_some());
     let mut columns = vec![("address", Align::Right), ("instruction", Align::Left), ("source", Align::Left)];
     if trace {
-        columns.extend([("executions", Align::Right), ("cycles", Align::Right), ("stalled", Align::Right), ("idle before", Align::Right)]);
+        columns.extend([
+            ("executions", Align::Right),
+            ("cycles", Align::Right),
+            ("stalled", Align::Right),
+            ("idle before", Align::Right),
+        ]);
     } else {
         columns.extend([("samples", Align::Right), ("issued", Align::Right)]);
         columns.extend(hidden.then_some(("hidden", Align::Right)));
@@ -114,7 +131,8 @@ fn sample_lines(samples: &KernelSamples, style: Style, lines: &mut Vec<String>) 
     let mut table = Table::new(&columns);
     let number = |number: Option<u64>| number.map_or_else(String::new, grouped);
     for place in samples.places.iter().take(PLACES_SHOWN) {
-        let mut row = vec![format!("{:#x}", place.address), place.instruction.clone(), text::place(place.source.as_ref())];
+        let mut row =
+            vec![format!("{:#x}", place.address), place.instruction.clone(), text::place(place.source.as_ref())];
         if trace {
             row.extend([
                 number(place.executions),
@@ -123,7 +141,8 @@ fn sample_lines(samples: &KernelSamples, style: Style, lines: &mut Vec<String>) 
                 number(place.idle),
             ]);
         } else {
-            let reasons: Vec<String> = place.stalled.iter().map(|(reason, count)| format!("{reason} {}", grouped(*count))).collect();
+            let reasons: Vec<String> =
+                place.stalled.iter().map(|(reason, count)| format!("{reason} {}", grouped(*count))).collect();
             row.extend([grouped(place.samples), grouped(place.issued)]);
             row.extend(hidden.then(|| number(place.hidden)));
             row.push(reasons.join(", "));
@@ -141,12 +160,18 @@ fn sample_lines(samples: &KernelSamples, style: Style, lines: &mut Vec<String>) 
 
 /// What of given samples is in no kernel.
 fn given_lines(given: &GivenSamples, style: Style, lines: &mut Vec<String>) {
-    for (count, what) in [(given.nowhere, "outside of any code object"), (given.elsewhere, "of code that is not in this file")] {
+    for (count, what) in
+        [(given.nowhere, "outside of any code object"), (given.elsewhere, "of code that is not in this file")]
+    {
         if count > 0 {
             lines.push(format!("{} {} {what}", grouped(count), given.kind.unit()));
         }
     }
-    let what = if matches!(given.kind, SampleKind::HostTrapCsv | SampleKind::StochasticCsv) { "dispatch" } else { "code object" };
+    let what = if matches!(given.kind, SampleKind::HostTrapCsv | SampleKind::StochasticCsv) {
+        "dispatch"
+    } else {
+        "code object"
+    };
     for each in given.foreign.iter().take(PLACES_SHOWN) {
         let place = each.uri.as_ref().map_or_else(String::new, |uri| format!(", {uri}"));
         lines.push(format!("  {} of {what} {}{place}: {}", grouped(each.samples), each.id, each.why));
@@ -176,10 +201,21 @@ fn given_lines(given: &GivenSamples, style: Style, lines: &mut Vec<String>) {
         if each.candidates.len() > CANDIDATES_SHOWN {
             places.push(format!("and {} more", each.candidates.len() - CANDIDATES_SHOWN));
         }
-        table.row([grouped(each.samples), grouped(each.issued), each.instruction.clone(), each.comment.clone(), places.join(", ")]);
+        table.row([
+            grouped(each.samples),
+            grouped(each.issued),
+            each.instruction.clone(),
+            each.comment.clone(),
+            places.join(", "),
+        ]);
     }
     let all: u64 = given.ambiguous.iter().map(|each| each.samples).sum();
-    push_table(&format!("{} samples can be of one of several instructions, and are given to none", grouped(all)), &table, style, lines);
+    push_table(
+        &format!("{} samples can be of one of several instructions, and are given to none", grouped(all)),
+        &table,
+        style,
+        lines,
+    );
     if given.ambiguous.len() > PLACES_SHOWN {
         lines.push(format!("  and {} more: --format json has all", given.ambiguous.len() - PLACES_SHOWN));
     }

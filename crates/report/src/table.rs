@@ -14,8 +14,8 @@ pub enum Align {
 /// Two spaces: a gap that a single space within a cell cannot be mistaken for.
 const GAP: &str = "  ";
 
-/// Columns are no wider than this: a longer cell, as names of templates are, pushes only its own line to the right. Otherwise a table of many lines is as
-/// wide as its longest name in all of them.
+/// Columns are no wider than this: a longer cell, as names of templates are, pushes only its own line to the right.
+/// Otherwise a table of many lines is as wide as its longest name in all of them.
 const WIDEST: usize = 100;
 
 /// A table with a heading line.
@@ -45,7 +45,8 @@ impl Table {
         self.rows.is_empty()
     }
 
-    /// The lines: heading first, each indented by `indent` spaces, without trailing spaces. A column whose cells are all empty is left out.
+    /// The lines: heading first, each indented by `indent` spaces, without trailing spaces. A column whose cells are
+    /// all empty is left out.
     #[must_use]
     pub fn lines(&self, indent: usize) -> Vec<String> {
         let widths: Vec<usize> = (0..self.head.len())
@@ -56,7 +57,11 @@ impl Table {
             .collect();
         let head: Vec<&str> = self.head.iter().map(|(name, _)| name.as_str()).collect();
         std::iter::once(self.line(&head, &widths, indent))
-            .chain(self.rows.iter().map(|row| self.line(&row.iter().map(String::as_str).collect::<Vec<_>>(), &widths, indent)))
+            .chain(
+                self.rows
+                    .iter()
+                    .map(|row| self.line(&row.iter().map(String::as_str).collect::<Vec<_>>(), &widths, indent)),
+            )
             .collect()
     }
 

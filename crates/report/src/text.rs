@@ -109,7 +109,9 @@ pub fn render(report: &Report, style: Style) -> String {
 /// That the run was cut short, if it was.
 pub(super) fn cut_short(report: &Report) -> Option<String> {
     match &report.run.signal {
-        Some(signal) => Some(format!("the run was ended by {signal}: these are the counts of the dispatches that had ended by then")),
+        Some(signal) => Some(format!(
+            "the run was ended by {signal}: these are the counts of the dispatches that had ended by then"
+        )),
         None => (!report.ended).then(|| DID_NOT_END.to_owned()),
     }
 }
@@ -205,8 +207,11 @@ pub(super) fn counts_text(counts: &BranchCounts) -> String {
 
 /// `gfx90a, 1 dispatch, 32 waves, counters in LDS, occupancy 8 → 8 waves per SIMD`.
 fn facts(kernel: &Kernel) -> String {
-    let mut facts =
-        vec![kernel.target.clone(), counted(kernel.dispatches, "dispatch", "dispatches"), counted(kernel.waves, "wave", "waves")];
+    let mut facts = vec![
+        kernel.target.clone(),
+        counted(kernel.dispatches, "dispatch", "dispatches"),
+        counted(kernel.waves, "wave", "waves"),
+    ];
     facts.extend(kernel.mode.map(|mode| format!("counters in {}", mode_name(mode))));
     if kernel.shared_records {
         facts.push("waves shared records".to_owned());
@@ -310,7 +315,15 @@ pub(super) fn wait_lines(waits: &[WaitSlice], style: Style, lines: &mut Vec<Stri
             operations.next().unwrap_or_default(),
         ]);
         for operation in operations {
-            table.row([String::new(), String::new(), String::new(), String::new(), String::new(), String::new(), operation]);
+            table.row([
+                String::new(),
+                String::new(),
+                String::new(),
+                String::new(),
+                String::new(),
+                String::new(),
+                operation,
+            ]);
         }
     }
     push_table("waits (predicted: executions × static latency, nothing was timed)", &table, style, lines);
@@ -368,7 +381,9 @@ pub fn refused_line(kernel: &Refused, style: Style) -> String {
 /// `divergence.hip:12`: the file's last component, because the directory is the same on every line.
 #[must_use]
 pub fn place(source: Option<&Source>) -> String {
-    source.map(|source| format!("{}:{}", source.file.rsplit('/').next().unwrap_or(&source.file), source.line)).unwrap_or_default()
+    source
+        .map(|source| format!("{}:{}", source.file.rsplit('/').next().unwrap_or(&source.file), source.line))
+        .unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -419,7 +434,8 @@ void k<int>()
 
   divergent branches
   address  instruction                     source   executions  agreements  divergences  lanes of 64  verdict
-   0x1a40  s_and_saveexec_b64 s[0:1], vcc  k.hip:7          32          16           16  64.0 → 16.0  diverges in 50 % of executions
+   0x1a40  s_and_saveexec_b64 s[0:1], vcc  k.hip:7          32          16           16  64.0 → 16.0  diverges in 50 % \
+   of executions
 
   uniform branches
   address  instruction        source   executions  taken  verdict
@@ -435,7 +451,9 @@ void k<int>()
             report.kernels[0].target = target.to_owned();
             report.kernels[0].before = wave_size.map(|wave_size| Resources { wave_size, ..Resources::default() });
             let text = render(&report, Style::default());
-            text.lines().find_map(|line| Some(line.split_once("divergences  ")?.1.split_once("  ")?.0.to_owned())).unwrap()
+            text.lines()
+                .find_map(|line| Some(line.split_once("divergences  ")?.1.split_once("  ")?.0.to_owned()))
+                .unwrap()
         };
         assert_eq!(lanes("gfx1100", Some(32)), "lanes of 32");
         assert_eq!(lanes("gfx1100", Some(64)), "lanes of 64");
@@ -458,8 +476,10 @@ void k<int>()
         report.kernels.push(other);
         let text = render(&report, Style::default());
         let first = "void k<int>()\n  variant 1 of 2: code object 3f2a91bc\n";
-        let second = "void k<int>()\n  variant 2 of 2: code object 77aa00ff, launched as 4×2×1 workgroups of 64×1×1 with 4096 bytes of dynamic LDS\n";
-        let places = [first, second, "between\n  gfx90a"].map(|part| text.find(part).unwrap_or_else(|| panic!("{part}\n{text}")));
+        let second = "void k<int>()\n  variant 2 of 2: code object 77aa00ff, launched as 4×2×1 workgroups of 64×1×1 \
+            with 4096 bytes of dynamic LDS\n";
+        let places = [first, second, "between\n  gfx90a"]
+            .map(|part| text.find(part).unwrap_or_else(|| panic!("{part}\n{text}")));
         assert!(places.is_sorted(), "{text}");
         let page = crate::html::render(&report);
         assert!(page.contains("variant 2 of 2: code object 77aa00ff, launched as"), "{page}");

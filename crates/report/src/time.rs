@@ -23,7 +23,8 @@ pub fn render(time: &TimeProfile, style: Style) -> String {
 pub(super) fn render_to(time: &TimeProfile, style: Style, lines: &mut Vec<String>) {
     lines.push(style.bold("modelled time"));
     lines.push(
-        "  cycles of the emulator's timing model; nothing was measured, and docs/reference/timing-model.md says what is left out"
+        "  cycles of the emulator's timing model; nothing was measured, and docs/reference/timing-model.md says what \
+            is left out"
             .to_owned(),
     );
     if !time.latencies.is_empty() {
@@ -70,8 +71,10 @@ fn kernel_lines(kernel: &KernelTime, variant: Option<Variant<'_>>, style: Style,
         0 => "not used".to_owned(),
         all => format!("found {} % of {} lines", hits * 100 / all, grouped(all)),
     };
-    let mut caches =
-        vec![format!("L1 {}", found(memory.l1_hits, memory.l1_misses)), format!("L2 {}", found(memory.l2_hits, memory.l2_misses))];
+    let mut caches = vec![
+        format!("L1 {}", found(memory.l1_hits, memory.l1_misses)),
+        format!("L2 {}", found(memory.l2_hits, memory.l2_misses)),
+    ];
     if memory.modelled_lds_conflict_cycles > 0 {
         caches.push(format!("{} modelled cycles of LDS bank conflicts", grouped(memory.modelled_lds_conflict_cycles)));
     }
@@ -100,7 +103,8 @@ fn shares(kernel: &KernelTime) -> String {
     let all: u64 = sums.values().sum();
     let mut sums: Vec<(&str, u64)> = sums.into_iter().filter(|(_, cycles)| *cycles > 0).collect();
     sums.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(b.0)));
-    let shares = sums.into_iter().map(|(name, cycles)| format!("{name} {:.1} %", cycles as f64 * 100.0 / all.max(1) as f64));
+    let shares =
+        sums.into_iter().map(|(name, cycles)| format!("{name} {:.1} %", cycles as f64 * 100.0 / all.max(1) as f64));
     shares.collect::<Vec<_>>().join(", ")
 }
 
@@ -120,7 +124,8 @@ fn instruction_lines(kernel: &KernelTime, style: Style, lines: &mut Vec<String>)
         let cycles = each.modelled_cycles();
         let mut stalls: Vec<(&String, &u64)> = each.modelled_stalled.iter().collect();
         stalls.sort_by(|a, b| b.1.cmp(a.1).then(a.0.cmp(b.0)));
-        let stalls: Vec<String> = stalls.into_iter().take(3).map(|(name, cycles)| format!("{name} {}", grouped(*cycles))).collect();
+        let stalls: Vec<String> =
+            stalls.into_iter().take(3).map(|(name, cycles)| format!("{name} {}", grouped(*cycles))).collect();
         table.row([
             format!("{:#x}", each.address),
             each.instruction.clone(),
@@ -162,7 +167,10 @@ mod tests {
             modelled_cycles: 3000,
             modelled_wave_cycles: 5000,
             modelled_added_cycles: 0,
-            dispatches: vec![DispatchTime { dispatch: 0, modelled_cycles: 1000 }, DispatchTime { dispatch: 1, modelled_cycles: 2000 }],
+            dispatches: vec![
+                DispatchTime { dispatch: 0, modelled_cycles: 1000 },
+                DispatchTime { dispatch: 1, modelled_cycles: 2000 },
+            ],
             memory: MemoryTime { l1_hits: 3, l1_misses: 1, modelled_lds_conflict_cycles: 7, ..MemoryTime::default() },
             instructions: vec![InstructionCycles {
                 address: 0x1000,
@@ -205,7 +213,10 @@ k()
         assert_eq!(TimeProfile::from_json(&json).unwrap(), time());
         let text = String::from_utf8(json).unwrap();
         // Whatever counts cycles has the word in its name.
-        for line in text.lines().filter(|line| line.contains("cycles\"") || line.contains("issued\"") || line.contains("stalled\"")) {
+        for line in text
+            .lines()
+            .filter(|line| line.contains("cycles\"") || line.contains("issued\"") || line.contains("stalled\""))
+        {
             assert!(line.contains("modelled"), "{line}");
         }
         assert!(TimeProfile::from_json(b"{\"schema\": \"wavetap.profile/1\"}").is_err());

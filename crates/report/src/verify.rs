@@ -77,7 +77,8 @@ impl Verification {
         lines.push(match (self.findings.len(), self.objects) {
             (0, 0) => "faithful: the code objects are the original's, byte for byte".to_owned(),
             (0, _) => format!("faithful: checked {checked}"),
-            (broken, _) => style.warn(&format!("NOT faithful: {}, checked {checked}", counted(broken as u64, "finding", "findings"))),
+            (broken, _) => style
+                .warn(&format!("NOT faithful: {}, checked {checked}", counted(broken as u64, "finding", "findings"))),
         });
         lines.push(String::new());
         lines.join("\n")

@@ -53,21 +53,36 @@ impl Launched {
             launched.ids.ids = kernel.descriptor.get(Field::ENABLE_VGPR_WORKITEM_ID) + 1;
         }
         let number = |size: u64| u32::try_from(size).unwrap_or(MOST_WORK_ITEMS).clamp(1, MOST_WORK_ITEMS);
-        if let Some(largest) = metadata.map(|metadata| metadata.max_flat_workgroup_size).filter(|size| *size > 0).map(number) {
+        if let Some(largest) =
+            metadata.map(|metadata| metadata.max_flat_workgroup_size).filter(|size| *size > 0).map(number)
+        {
             (launched.workgroup, launched.ids.most) = ([largest, 1, 1], [largest; 3]);
         }
-        if let Some(required) = metadata.and_then(|metadata| metadata.reqd_workgroup_size).filter(|sizes| !sizes.contains(&0)) {
+        if let Some(required) =
+            metadata.and_then(|metadata| metadata.reqd_workgroup_size).filter(|sizes| !sizes.contains(&0))
+        {
             let required = required.map(number);
-            launched =
-                Launched { workgroup: required, source: WorkgroupSource::Required, ids: WorkItems { most: required, ..launched.ids } };
+            launched = Launched {
+                workgroup: required,
+                source: WorkgroupSource::Required,
+                ids: WorkItems { most: required, ..launched.ids },
+            };
         }
         let launches = totals.map(|totals| totals.launches.as_slice()).unwrap_or_default();
         let dispatches = |workgroup: [u32; 3]| -> u64 {
             launches.iter().filter(|launch| launch.workgroup == workgroup).map(|launch| launch.dispatches).sum()
         };
-        if let Some(usual) = launches.iter().map(|launch| launch.workgroup).max_by_key(|workgroup| dispatches(*workgroup)) {
-            let most = launches.iter().fold([1; 3], |most, launch| std::array::from_fn(|axis| launch.workgroup[axis].max(most[axis])));
-            launched = Launched { workgroup: usual, source: WorkgroupSource::Launched, ids: WorkItems { most, ..launched.ids } };
+        if let Some(usual) =
+            launches.iter().map(|launch| launch.workgroup).max_by_key(|workgroup| dispatches(*workgroup))
+        {
+            let most = launches
+                .iter()
+                .fold([1; 3], |most, launch| std::array::from_fn(|axis| launch.workgroup[axis].max(most[axis])));
+            launched = Launched {
+                workgroup: usual,
+                source: WorkgroupSource::Launched,
+                ids: WorkItems { most, ..launched.ids },
+            };
         }
         launched
     }
@@ -79,9 +94,11 @@ impl Launched {
 pub struct LaneAccess {
     /// Bytes that each lane accesses.
     pub bytes: u32,
-    /// Bytes from the place of a lane to that of the next one in direction x of the workgroup: 0 where all access the same, negative where they go downward.
+    /// Bytes from the place of a lane to that of the next one in direction x of the workgroup: 0 where all access the
+    /// same, negative where they go downward.
     pub stride: i64,
-    /// The same in directions y and z: 0 where lanes of a wave do not differ in it, none where it is a number that is not in the code.
+    /// The same in directions y and z: 0 where lanes of a wave do not differ in it, none where it is a number that is
+    /// not in the code.
     #[serde(default)]
     pub strides: [Option<i64>; 2],
     /// The workgroup that the lanes are those of: x, y, z.
@@ -115,7 +132,8 @@ struct Touched {
 }
 
 impl Touched {
-    /// What lanes access that lie so many bytes after each other, in any order, the first of them at the beginning of a line.
+    /// What lanes access that lie so many bytes after each other, in any order, the first of them at the beginning of a
+    /// line.
     fn of(places: &mut [i64], bytes: u32, line: u32) -> Touched {
         places.sort_unstable();
         let (bytes, line) = (i64::from(bytes), i64::from(line));
@@ -141,11 +159,13 @@ impl Touched {
 }
 
 impl LaneAccess {
-    /// Of lanes whose places differ by these factors for each direction. Nothing if that does not say how many lines they are in.
+    /// Of lanes whose places differ by these factors for each direction. Nothing if that does not say how many lines
+    /// they are in.
     fn new(bytes: u32, factors: [Option<i64>; 3], launched: &Launched, wave: u32, line: u32) -> Option<LaneAccess> {
         let Launched { workgroup, source, .. } = *launched;
         let size = workgroup.iter().fold(1_u32, |size, axis| size.saturating_mul(*axis)).clamp(1, MOST_WORK_ITEMS);
-        let ids = |flat: u32| [flat % workgroup[0], flat / workgroup[0] % workgroup[1], flat / (workgroup[0] * workgroup[1])];
+        let ids =
+            |flat: u32| [flat % workgroup[0], flat / workgroup[0] % workgroup[1], flat / (workgroup[0] * workgroup[1])];
         let mut all = Touched::default();
         let mut varies = [false; 3];
         let mut uniform = true;
@@ -206,9 +226,16 @@ impl LaneAccess {
         let LaneAccess { stride, strides: [y, z], workgroup, line, used, .. } = self;
         let mut text = format!("lanes are {} bytes apart", stride.unsigned_abs());
         if (y, z) != (Some(0), Some(0)) {
-            let of = |stride: Option<i64>| stride.map_or_else(|| "?".to_owned(), |stride| stride.unsigned_abs().to_string());
+            let of =
+                |stride: Option<i64>| stride.map_or_else(|| "?".to_owned(), |stride| stride.unsigned_abs().to_string());
             let z = if z == Some(0) { String::new() } else { format!(" and {} in z", of(z)) };
-            text = format!("{text} in x, {} in y{z} (workgroups of {}×{}×{})", of(y), workgroup[0], workgroup[1], workgroup[2]);
+            text = format!(
+                "{text} in x, {} in y{z} (workgroups of {}×{}×{})",
+                of(y),
+                workgroup[0],
+                workgroup[1],
+                workgroup[2]
+            );
         }
         text.push_str(&format!(", {used} of {line} bytes of a line are used"));
         if self.workgroup_source == WorkgroupSource::Assumed {
@@ -217,27 +244,39 @@ impl LaneAccess {
         text
     }
 
-    /// What it takes longer than if the lanes were next to each other, in cycles: the L1 cache gives so many bytes in one.
+    /// What it takes longer than if the lanes were next to each other, in cycles: the L1 cache gives so many bytes in
+    /// one.
     fn extra(self, bandwidth: u64) -> u64 {
         u64::from(self.lines.saturating_sub(self.least_lines)) * u64::from(self.line) / bandwidth.max(1)
     }
 }
 
 impl Context<'_> {
-    /// How the lanes of an access to global memory lie to each other; nothing for other instructions, and where the code does not say.
+    /// How the lanes of an access to global memory lie to each other; nothing for other instructions, and where the
+    /// code does not say.
     pub(super) fn lane_access(&self, id: InstId) -> Option<LaneAccess> {
         let mut strides = self.strides.borrow_mut();
         let (strides, known) = &mut *strides;
         *known.entry(id).or_insert_with(|| {
             let inst = self.body.inst(id);
             let global = matches!(inst.variant.memory, Memory::Global | Memory::Flat);
-            if !global || !inst.variant.flags.intersects(Flags::LOAD | Flags::STORE | Flags::ATOMIC) || inst.variant.memory_bytes == 0 {
+            if !global
+                || !inst.variant.flags.intersects(Flags::LOAD | Flags::STORE | Flags::ATOMIC)
+                || inst.variant.memory_bytes == 0
+            {
                 return None;
             }
-            let address = inst.operands.iter().find(|operand| operand.role.is_address() || operand.role == Role::Addr)?;
+            let address =
+                inst.operands.iter().find(|operand| operand.role.is_address() || operand.role == Role::Addr)?;
             let factors = strides.factors(&self.definitions, id, address)?.map(|factor| factor.map(i64::from));
             let target = self.body.target();
-            LaneAccess::new(inst.variant.memory_bytes.into(), factors, &self.launched, target.wave_size(), target.l1_line_bytes())
+            LaneAccess::new(
+                inst.variant.memory_bytes.into(),
+                factors,
+                &self.launched,
+                target.wave_size(),
+                target.l1_line_bytes(),
+            )
         })
     }
 
@@ -260,7 +299,8 @@ mod tests {
 
     #[test]
     fn what_is_used_of_a_line_and_what_the_rest_costs() {
-        let of = |bytes, stride| in_workgroups([256, 1, 1], bytes, [Some(stride), Some(0), Some(0)], 64).expect("known");
+        let of =
+            |bytes, stride| in_workgroups([256, 1, 1], bytes, [Some(stride), Some(0), Some(0)], 64).expect("known");
         let cases = [
             ((4, 4), 64, 0),
             ((4, -4), 64, 0),
@@ -293,9 +333,16 @@ mod tests {
         let somewhere = [Some(4), None, Some(0)];
         assert_eq!(lines(in_workgroups([16, 16, 1], 4, somewhere, 64)), Some((64, 4, 4)));
         assert_eq!(lines(in_workgroups([16, 16, 1], 4, somewhere, 128)), None);
-        assert_eq!(lines(in_workgroups([64, 4, 1], 4, somewhere, 128)), Some((128, 2, 2)), "all lanes of a wave are in one row");
+        assert_eq!(
+            lines(in_workgroups([64, 4, 1], 4, somewhere, 128)),
+            Some((128, 2, 2)),
+            "all lanes of a wave are in one row"
+        );
         assert_eq!(lines(in_workgroups([4, 4, 4], 4, [Some(4), Some(16), Some(1024)], 64)), Some((64, 4, 4)));
         let text = in_workgroups([16, 16, 1], 4, column, 64).expect("known").text();
-        assert_eq!(text, "lanes are 256 bytes apart in x, 4 in y (workgroups of 16×16×1), 16 of 64 bytes of a line are used");
+        assert_eq!(
+            text,
+            "lanes are 256 bytes apart in x, 4 in y (workgroups of 16×16×1), 16 of 64 bytes of a line are used"
+        );
     }
 }

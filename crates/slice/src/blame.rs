@@ -1,4 +1,5 @@
-//! Who is blamed for a stall: by which of two rules, and as numbers alone, so that the rules can be compared on the same stalls.
+//! Who is blamed for a stall: by which of two rules, and as numbers alone, so that the rules can be compared on the
+//! same stalls.
 
 use std::collections::BTreeMap;
 
@@ -40,7 +41,8 @@ impl Blame {
 pub struct StallCycles {
     /// Cycles, or samples.
     pub cycles: u64,
-    /// Those whose reason is known, as rocprofiler-sdk names it, without what all its names begin with: `WAITCNT`. Empty if no reason is known.
+    /// Those whose reason is known, as rocprofiler-sdk names it, without what all its names begin with: `WAITCNT`.
+    /// Empty if no reason is known.
     pub reasons: BTreeMap<String, u64>,
 }
 
@@ -55,15 +57,16 @@ impl From<u64> for StallCycles {
 pub struct BlamedStall {
     /// Where waves stood.
     pub address: u64,
-    /// Addresses of causes with their shares, the largest first. The shares sum to 1. A call stands for what the function called has issued; the stalled
-    /// instruction itself is there if no other is to blame. Empty: the rule blames nothing.
+    /// Addresses of causes with their shares, the largest first. The shares sum to 1. A call stands for what the
+    /// function called has issued; the stalled instruction itself is there if no other is to blame. Empty: the rule
+    /// blames nothing.
     pub causes: Vec<(u64, f64)>,
 }
 
 /// Divides stalls of one body by a rule: what `wavetap slice --blame` does, without text, for those who compare rules.
 ///
-/// The summaries say what calls do, `totals` are the counts of the body, `stalls` is by address. There is one result for each stall of an instruction of
-/// the body that lasted, in address order.
+/// The summaries say what calls do, `totals` are the counts of the body, `stalls` is by address. There is one result
+/// for each stall of an instruction of the body that lasted, in address order.
 ///
 /// ```
 /// use std::collections::BTreeMap;
@@ -94,21 +97,33 @@ pub fn blame_stalls(
     counted: Option<KernelCounts<'_>>,
     stalls: &BTreeMap<u64, StallCycles>,
 ) -> Vec<BlamedStall> {
-    let lasted =
-        stalls.iter().filter_map(|(address, stall)| Some((body.at(*address)?, *address, stall))).filter(|(.., stall)| stall.cycles > 0);
+    let lasted = stalls
+        .iter()
+        .filter_map(|(address, stall)| Some((body.at(*address)?, *address, stall)))
+        .filter(|(.., stall)| stall.cycles > 0);
     match rule {
         Blame::Exposed => {
             let stood = |address| stalls.get(&address).is_some_and(|stall| stall.cycles > 0);
             let mut weights: BTreeMap<u64, BTreeMap<u64, f64>> = BTreeMap::new();
-            for chain in
-                slice_stalled(body, "", summaries, (counted, &stood, Launched::of(None, counted.map(|counted| counted.totals))), |_| None)
-                    .chains
+            for chain in slice_stalled(
+                body,
+                "",
+                summaries,
+                (counted, &stood, Launched::of(None, counted.map(|counted| counted.totals))),
+                |_| None,
+            )
+            .chains
             {
                 // Behind the stall comes its cause; a stall alone is its own.
                 let cause = chain.path.get(1).map_or(chain.address, |step| step.address);
                 *weights.entry(chain.address).or_default().entry(cause).or_default() += chain.share;
             }
-            lasted.map(|(_, address, _)| BlamedStall { address, causes: shares(weights.remove(&address).unwrap_or_default()) }).collect()
+            lasted
+                .map(|(_, address, _)| BlamedStall {
+                    address,
+                    causes: shares(weights.remove(&address).unwrap_or_default()),
+                })
+                .collect()
         }
         Blame::Leo => {
             let cfg = Cfg::build(body);

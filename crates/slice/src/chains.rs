@@ -1,12 +1,16 @@
-//! Why a wave waits: from a wait back to the operation that it really waits for, and from there to what the operation's address is made of.
+//! Why a wave waits: from a wait back to the operation that it really waits for, and from there to what the operation's
+//! address is made of.
 //!
-//! A wait ends when the last of its operations arrives, in whichever of its counters. Of each operation, what is left of its latency when the wait begins is predicted (`exposed.rs`): the latency of
-//! its class, less the cycles in which the wave issues the instructions between the two, and stands at the waits between the two, on the shortest way; loops in between go as many
-//! rounds as were counted. An operation is outstanding always if it is on every path, else as often as its block was executed for
-//! each execution of the wait. How long the wait usually lasts follows: until the last of those that are there. How it is shared: by how much shorter it would be if the operation took no
-//! time, with latencies anywhere in their ranges. The shares of an instruction's operations sum to 1. An operation in
-//! a block that was never executed cannot be a cause, for this input. Where nothing is left of any latency nothing is blamed: the wait costs nothing. Nothing is known, either, of
-//! what a function's caller may have under way: it is among the wait's operations, and in no chain.
+//! A wait ends when the last of its operations arrives, in whichever of its counters. Of each operation, what is left
+//! of its latency when the wait begins is predicted (`exposed.rs`): the latency of its class, less the cycles in which
+//! the wave issues the instructions between the two, and stands at the waits between the two, on the shortest way;
+//! loops in between go as many rounds as were counted. An operation is outstanding always if it is on every path, else
+//! as often as its block was executed for each execution of the wait. How long the wait usually lasts follows: until
+//! the last of those that are there. How it is shared: by how much shorter it would be if the operation took no time,
+//! with latencies anywhere in their ranges. The shares of an instruction's operations sum to 1. An operation in a block
+//! that was never executed cannot be a cause, for this input. Where nothing is left of any latency nothing is blamed:
+//! the wait costs nothing. Nothing is known, either, of what a function's caller may have under way: it is among the
+//! wait's operations, and in no chain.
 
 use std::cell::RefCell;
 
@@ -46,16 +50,18 @@ pub struct Chain {
     pub counter: String,
     /// Of what the wait costs, how much this cause is blamed for, 0 to 1: those of an address sum to 1.
     pub share: f64,
-    /// Predicted cycles of all waves, of one execution if it is not known how many there were: executions × what is left of the latency × share.
+    /// Predicted cycles of all waves, of one execution if it is not known how many there were: executions × what is
+    /// left of the latency × share.
     pub predicted_cycles: u64,
-    /// Samples of waves at the wait that had not issued it (of a thread trace, cycles of stall), those of this cause: divided among the causes of the instruction as the predicted cycles are.
+    /// Samples of waves at the wait that had not issued it (of a thread trace, cycles of stall), those of this cause:
+    /// divided among the causes of the instruction as the predicted cycles are.
     #[serde(default)]
     pub samples: Option<f64>,
     /// Of these, the ones that no other wave of the SIMD used: where samples tell that of every one.
     #[serde(default)]
     pub exposed_samples: Option<f64>,
-    /// Of all chains of the kernel, this one's part: of samples if there are some; of predicted cycles else, among those whose executions are known, or are not, as this
-    /// one's.
+    /// Of all chains of the kernel, this one's part: of samples if there are some; of predicted cycles else, among
+    /// those whose executions are known, or are not, as this one's.
     pub kernel_share: f64,
     /// Why waves stand there, if no cause is known: only samples tell of such stalls.
     #[serde(default)]
@@ -66,11 +72,12 @@ pub struct Chain {
     pub reading: String,
     /// From the wait to where it comes from.
     pub path: Vec<Step>,
-    /// What left the operation blamed its lanes: the branch that formed the mask under which it runs, and the comparison that this took it from. Empty if that is no branch.
+    /// What left the operation blamed its lanes: the branch that formed the mask under which it runs, and the
+    /// comparison that this took it from. Empty if that is no branch.
     #[serde(default)]
     pub mask: Vec<Step>,
-    /// Whether a value on the path was loaded from LDS or scratch memory, and it is not known for certain by which store it was written: the path goes on with the load's address, or
-    /// with the nearest of several stores.
+    /// Whether a value on the path was loaded from LDS or scratch memory, and it is not known for certain by which
+    /// store it was written: the path goes on with the load's address, or with the nearest of several stores.
     #[serde(default)]
     pub through_memory: bool,
 }
@@ -85,7 +92,8 @@ pub struct Evidence {
     pub executions: CountSource,
     /// The operation's latency, in cycles.
     pub latency: Cycles,
-    /// Cycles that pass between the operation and the wait, at least: in which other instructions are issued, and in which the wave is predicted to stand at other waits.
+    /// Cycles that pass between the operation and the wait, at least: in which other instructions are issued, and in
+    /// which the wave is predicted to stand at other waits.
     pub hidden_cycles: u64,
     /// Whether the same operation is blamed most if all latencies are halved, and if they are doubled.
     pub stable: bool,
@@ -104,7 +112,8 @@ pub struct Evidence {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Confidence {
-    /// The operation is waited for on every path, executions were counted or follow from counts, and other latencies would not change who is blamed.
+    /// The operation is waited for on every path, executions were counted or follow from counts, and other latencies
+    /// would not change who is blamed.
     High,
     /// One of these does not hold.
     Medium,
@@ -189,8 +198,9 @@ pub(super) struct Context<'a> {
 }
 
 impl Context<'_> {
-    /// The causes of what an instruction waits for, in all its counters. Where nothing is predicted to be left to wait for, there are none; if the wave is known to have stood there,
-    /// `stood`, latencies were longer than is known, and the causes are those of which something is left if all are as much longer as is needed.
+    /// The causes of what an instruction waits for, in all its counters. Where nothing is predicted to be left to wait
+    /// for, there are none; if the wave is known to have stood there, `stood`, latencies were longer than is known, and
+    /// the causes are those of which something is left if all are as much longer as is needed.
     pub(super) fn of_waits(&self, waits: &[Wait], stood: bool, source: &dyn Fn(u64) -> Option<Source>) -> Vec<Chain> {
         let wait = waits[0].inst;
         let causes = self.causes(waits, |latency| u64::from(latency.max) * DOUBLED / AS_THEY_ARE);
@@ -205,12 +215,18 @@ impl Context<'_> {
         }
         let (executions, known) = self.counts.of(self.cfg.block_of(wait));
         let top = |numerator| first(&exposed::shares(&causes, numerator));
-        let stable = !unlikely && top(HALVED).is_none_or(|index| Some(index) == first(&shares)) && top(DOUBLED) == first(&shares);
+        let stable = !unlikely
+            && top(HALVED).is_none_or(|index| Some(index) == first(&shares))
+            && top(DOUBLED) == first(&shares);
         let mut chains = Vec::new();
         for (cause, share) in causes.iter().zip(&shares).filter(|(_, share)| **share > 0.0) {
             let cycles = executions.unwrap_or(1) as f64 * expected * share;
             let active_lanes = if cause.by_callee { None } else { self.active_lanes(cause.inst) };
-            let path = if cause.by_callee { self.call_path(wait, cause.inst, source) } else { self.path(wait, cause.inst, source) };
+            let path = if cause.by_callee {
+                self.call_path(wait, cause.inst, source)
+            } else {
+                self.path(wait, cause.inst, source)
+            };
             chains.push(Chain {
                 address: self.body.address(wait),
                 counter: cause.counters.join("+"),
@@ -228,7 +244,11 @@ impl Context<'_> {
                     stable,
                     active_lanes,
                     access: if cause.by_callee { None } else { self.lane_access(cause.inst) },
-                    confidence: Some(if unlikely { Confidence::Low } else { Confidence::of(cause.certainty, known, stable) }),
+                    confidence: Some(if unlikely {
+                        Confidence::Low
+                    } else {
+                        Confidence::of(cause.certainty, known, stable)
+                    }),
                 },
                 reading: self.reading(cause, *share, unlikely, active_lanes, source),
                 path: path.steps,
@@ -255,19 +275,29 @@ impl Context<'_> {
         }
     }
 
-    fn reading(&self, cause: &Cause, share: f64, unlikely: bool, lanes: Option<f64>, source: &dyn Fn(u64) -> Option<Source>) -> String {
+    fn reading(
+        &self,
+        cause: &Cause,
+        share: f64,
+        unlikely: bool,
+        lanes: Option<f64>,
+        source: &dyn Fn(u64) -> Option<Source>,
+    ) -> String {
         let address = self.body.address(cause.inst);
         let place = match source(address) {
             Some(Source { file, line }) => format!("{}:{line}", file.rsplit('/').next().unwrap_or(&file)),
             None => format!("{address:#x}"),
         };
-        let what = if cause.by_callee { "what the function called left under way" } else { self.body.inst(cause.inst).name() };
+        let what =
+            if cause.by_callee { "what the function called left under way" } else { self.body.inst(cause.inst).name() };
         let access = if cause.by_callee { None } else { self.lane_access(cause.inst) };
         let scattered = match access.filter(|access| access.scattered()) {
             Some(access) => format!("; {}", access.text()),
             None => String::new(),
         };
-        let lanes = lanes.map_or_else(String::new, |lanes| format!("; {lanes:.1} of {} lanes active", self.body.target().wave_size()));
+        let lanes = lanes.map_or_else(String::new, |lanes| {
+            format!("; {lanes:.1} of {} lanes active", self.body.target().wave_size())
+        });
         let predicted = if unlikely { "by prediction not waited for, and if at all then" } else { "predicted to be" };
         format!("{:.0} % of this wait is {predicted} for {what} at {place}{lanes}{scattered}", 100.0 * share)
     }

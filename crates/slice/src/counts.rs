@@ -1,8 +1,9 @@
 //! How often waves executed each block, as counted or worked out from the counters of branch sites.
 //!
-//! A site's counters give its block's executions, a uniform branch's also its edges'. What a block gets along its edges in, and at the entry one arrival per wave,
-//! equals what it passes on along its edges out; applied until nothing new follows, this usually gives every block. A result is labelled: read from
-//! a site in the block, derived, or unknown. Counters that contradict each other (waves that were dropped or did not finish) give no derived numbers.
+//! A site's counters give its block's executions, a uniform branch's also its edges'. What a block gets along its edges
+//! in, and at the entry one arrival per wave, equals what it passes on along its edges out; applied until nothing new
+//! follows, this usually gives every block. A result is labelled: read from a site in the block, derived, or unknown.
+//! Counters that contradict each other (waves that were dropped or did not finish) give no derived numbers.
 
 use serde::{Deserialize, Serialize};
 
@@ -38,7 +39,8 @@ pub struct BlockCounts {
 pub struct KernelCounts<'a> {
     /// The counts.
     pub totals: &'a KernelTotals,
-    /// Whether waves come in at the kernel's entry only, and what goes into a call comes out of it: all that may be called is known, and none of it ends the wave.
+    /// Whether waves come in at the kernel's entry only, and what goes into a call comes out of it: all that may be
+    /// called is known, and none of it ends the wave.
     pub flows: bool,
 }
 
@@ -62,7 +64,8 @@ impl BlockCounts {
         Self::of_sites(body, cfg, &totals.sites, complete, complete.then_some(totals.waves))
     }
 
-    /// Works out the executions of the blocks of code that is entered unknown times: a function, from counters of which none is missing.
+    /// Works out the executions of the blocks of code that is entered unknown times: a function, from counters of which
+    /// none is missing.
     #[must_use]
     pub fn derive_entered(body: &Body, cfg: &Cfg, sites: &[SiteTotals]) -> BlockCounts {
         Self::of_sites(body, cfg, sites, true, None)

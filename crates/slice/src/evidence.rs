@@ -50,12 +50,15 @@ pub struct SampledPlace {
     pub samples: u64,
     /// Samples in which the wave issued it.
     pub issued: u64,
-    /// Samples in which it did not, by reason as rocprofiler-sdk names them; none of host-trap samples and thread traces.
+    /// Samples in which it did not, by reason as rocprofiler-sdk names them; none of host-trap samples and thread
+    /// traces.
     pub stalled: BTreeMap<String, u64>,
-    /// Of those in which it did not, the ones in which an instruction of another wave of the SIMD went ahead, so that the waiting cost nothing. None where the samples do not tell.
+    /// Of those in which it did not, the ones in which an instruction of another wave of the SIMD went ahead, so that
+    /// the waiting cost nothing. None where the samples do not tell.
     #[serde(default)]
     pub hidden: Option<u64>,
-    /// Cycles between the instruction before and this one, where neither was outstanding: thread traces have them, and they are no part of `samples`.
+    /// Cycles between the instruction before and this one, where neither was outstanding: thread traces have them, and
+    /// they are no part of `samples`.
     #[serde(default)]
     pub idle: Option<u64>,
     /// How often the traced waves executed it.
@@ -74,12 +77,17 @@ pub fn misfit(bodies: &[Body], sampled: &SampledObject) -> Option<(u64, String)>
             let Some(id) = body.at(offset) else { continue };
             let printed = wavetap_amdgpu::print(body.target(), body.inst(id));
             if let Some(text) = place.instruction.as_deref().filter(|text| operation(text) != operation(&printed)) {
-                return Some((offset, format!("the samples saw `{text}` at {offset:#x}, and the code has `{printed}`")));
+                return Some((
+                    offset,
+                    format!("the samples saw `{text}` at {offset:#x}, and the code has `{printed}`"),
+                ));
             }
             unseen.remove(&offset);
         }
     }
-    unseen.first_key_value().map(|(offset, _)| (*offset, format!("the samples saw an instruction at {offset:#x}, where none begins")))
+    unseen
+        .first_key_value()
+        .map(|(offset, _)| (*offset, format!("the samples saw an instruction at {offset:#x}, where none begins")))
 }
 
 /// The operation of a printed instruction, without the suffix of its encoding.
@@ -93,7 +101,8 @@ pub(super) fn operation(text: &str) -> &str {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum SelfBlame {
-    /// It waits for memory, and by prediction nothing should be left to wait for: latencies were longer, or the caller of the function had something outstanding.
+    /// It waits for memory, and by prediction nothing should be left to wait for: latencies were longer, or the caller
+    /// of the function had something outstanding.
     MemoryLatency,
     /// It waits for a result of the vector or scalar ALU.
     Dependency,
@@ -116,7 +125,8 @@ pub enum SelfBlame {
 impl SelfBlame {
     /// By the reason that most samples give.
     fn of(place: &Place, waits: bool) -> SelfBlame {
-        let reason = place.stalled.iter().max_by(|a, b| a.1.cmp(b.1).then(b.0.cmp(a.0))).map(|(reason, _)| reason.as_str());
+        let reason =
+            place.stalled.iter().max_by(|a, b| a.1.cmp(b.1).then(b.0.cmp(a.0))).map(|(reason, _)| reason.as_str());
         match reason {
             Some("WAITCNT") => SelfBlame::MemoryLatency,
             Some("ALU_DEPENDENCY") => SelfBlame::Dependency,
@@ -152,7 +162,10 @@ impl SelfBlame {
 #[must_use]
 pub fn stood_for_memory(body: &Body, sampled: &SampledObject) -> BTreeSet<u64> {
     let stood = sampled.places.range(body.span()).filter(|(_, place)| place.waiting() > 0);
-    stood.filter(|(_, place)| SelfBlame::of(place, true) == SelfBlame::MemoryLatency).map(|(address, _)| *address).collect()
+    stood
+        .filter(|(_, place)| SelfBlame::of(place, true) == SelfBlame::MemoryLatency)
+        .map(|(address, _)| *address)
+        .collect()
 }
 
 /// A stall of which no cause is known.
@@ -188,8 +201,9 @@ fn self_blame(body: &Body, address: u64, id: InstId, place: &Place, source: &dyn
 }
 
 impl KernelSlice {
-    /// Puts samples to the kernel of this body, and divides those at its waits among what they wait for, by the chains' shares; where waves stood without a chain, one is added that says why they did. Where it is known of all of them whether they were hidden
-    /// behind the work of other waves, those that were not say how the chains rank.
+    /// Puts samples to the kernel of this body, and divides those at its waits among what they wait for, by the chains'
+    /// shares; where waves stood without a chain, one is added that says why they did. Where it is known of all of them
+    /// whether they were hidden behind the work of other waves, those that were not say how the chains rank.
     pub fn add_samples(
         &mut self,
         body: &Body,
@@ -197,8 +211,11 @@ impl KernelSlice {
         (kind, modelled): (SampleKind, bool),
         source: impl Fn(u64) -> Option<Source>,
     ) {
-        let here: BTreeMap<u64, (InstId, &Place)> =
-            sampled.places.range(body.span()).filter_map(|(&offset, place)| Some((offset, (body.at(offset)?, place)))).collect();
+        let here: BTreeMap<u64, (InstId, &Place)> = sampled
+            .places
+            .range(body.span())
+            .filter_map(|(&offset, place)| Some((offset, (body.at(offset)?, place))))
+            .collect();
         let mut seen: Vec<SampledPlace> = here
             .iter()
             .map(|(&address, (id, place))| SampledPlace {
@@ -230,11 +247,13 @@ impl KernelSlice {
             let waits = wavetap_amdgpu::wait_count(body.target(), body.inst(*id)).is_some();
             !blamed.contains(address) && place.waiting() > 0 && (waits || !place.stalled.is_empty())
         });
-        let alone: Vec<Chain> = alone.map(|(&address, (id, place))| self_blame(body, address, *id, place, &source)).collect();
+        let alone: Vec<Chain> =
+            alone.map(|(&address, (id, place))| self_blame(body, address, *id, place, &source)).collect();
         self.chains.extend(alone);
         let stalled: BTreeSet<u64> = self.chains.iter().map(|chain| chain.address).collect();
         // Whether it is known of all samples that matter if they were hidden.
-        let mut waiting = stalled.iter().filter_map(|address| here.get(address)).filter(|(_, place)| place.waiting() > 0).peekable();
+        let mut waiting =
+            stalled.iter().filter_map(|address| here.get(address)).filter(|(_, place)| place.waiting() > 0).peekable();
         let told = waiting.peek().is_some() && waiting.all(|(_, place)| place.hidden.is_some());
         for chain in &mut self.chains {
             let place = here.get(&chain.address).map(|(_, place)| *place);
@@ -243,7 +262,9 @@ impl KernelSlice {
             chain.samples = Some(waiting as f64 * chain.share);
             chain.exposed_samples = told.then_some(exposed as f64 * chain.share);
         }
-        let weights = |of: fn(&Chain) -> Option<f64>| self.chains.iter().map(|chain| of(chain).unwrap_or(0.0)).collect::<Vec<f64>>();
+        let weights = |of: fn(&Chain) -> Option<f64>| {
+            self.chains.iter().map(|chain| of(chain).unwrap_or(0.0)).collect::<Vec<f64>>()
+        };
         let exposed = weights(|chain| chain.exposed_samples);
         let weights = if exposed.iter().any(|weight| *weight > 0.0) { exposed } else { weights(|chain| chain.samples) };
         let all: f64 = weights.iter().sum();

@@ -15,7 +15,8 @@ use wavetap_base::entity::{BlockId, InstId};
 
 /// How often an operation is taken to be outstanding that is so on some paths, where the counters do not tell.
 const UNKNOWN_FREQUENCY: f64 = 0.5;
-/// How often all waits are predicted from the others: a wait in a loop shortens itself in the next round of the loop, and settles half way.
+/// How often all waits are predicted from the others: a wait in a loop shortens itself in the next round of the loop,
+/// and settles half way.
 const ROUNDS: usize = 5;
 
 /// How probable either end of a range of latencies is, as PERT weighs estimates: 1, 4 and 1 of 6.
@@ -93,7 +94,8 @@ fn by_arrival(causes: &[Cause]) -> Vec<usize> {
     order
 }
 
-/// Cycles that a wait is predicted to last, if every latency is the usual one: until the last operation arrives, of those that are there.
+/// Cycles that a wait is predicted to last, if every latency is the usual one: until the last operation arrives, of
+/// those that are there.
 pub(super) fn expected(causes: &[Cause]) -> f64 {
     let (mut cycles, mut rest) = (0.0, 1.0);
     for index in by_arrival(causes) {
@@ -103,8 +105,9 @@ pub(super) fn expected(causes: &[Cause]) -> f64 {
     cycles
 }
 
-/// How much shorter the wait would be, on average, if an operation took no time, as a part of the sum for all: latencies are anywhere in their ranges, independently, and an operation is
-/// there as often as its frequency says. So of two loads of one kind, neither of which is known to take longer, both are blamed.
+/// How much shorter the wait would be, on average, if an operation took no time, as a part of the sum for all:
+/// latencies are anywhere in their ranges, independently, and an operation is there as often as its frequency says. So
+/// of two loads of one kind, neither of which is known to take longer, both are blamed.
 pub(super) fn shares(causes: &[Cause], numerator: u64) -> Vec<f64> {
     // What may be left of which, and how probable that is. The rest of each one's probability is that nothing is.
     let mut points: Vec<(u64, usize, f64)> = Vec::new();
@@ -170,7 +173,8 @@ impl Context<'_> {
         for round in 0..rounds {
             for waits in &order {
                 // What is in no loop does not change from round to round, but for what loops before it do.
-                let looped = self.loops.innermost(self.cfg.block_of(waits[0].inst)).is_some() || self.loops.irreducible();
+                let looped =
+                    self.loops.innermost(self.cfg.block_of(waits[0].inst)).is_some() || self.loops.irreducible();
                 if !looped && round != 0 && round + 1 != rounds {
                     continue;
                 }
@@ -183,7 +187,8 @@ impl Context<'_> {
         }
     }
 
-    /// The causes of what an instruction waits for, in all its counters; of a latency, `reach` is as far as it is asked about.
+    /// The causes of what an instruction waits for, in all its counters; of a latency, `reach` is as far as it is asked
+    /// about.
     pub(super) fn causes(&self, waits: &[Wait], reach: impl Fn(Cycles) -> u64) -> Vec<Cause> {
         let target = self.body.target();
         let latency = |operation: Operation| match operation {
@@ -221,14 +226,25 @@ impl Context<'_> {
             }
             let of_these = self.ways(of, each);
             if !ways.iter().any(|(of, _)| *of == of_these) {
-                let wanted = all().filter(|(of, each)| self.ways(of, each) == of_these).filter_map(|(_, each)| at(each.operation));
+                let wanted = all()
+                    .filter(|(of, each)| self.ways(of, each) == of_these)
+                    .filter_map(|(_, each)| at(each.operation));
                 ways.push((of_these, self.between(wait, of_these, wanted.collect(), longest)));
             }
-            // Farther away than the walk went: nothing of its latency is left. A function may have issued its operations just before it returned.
+            // Farther away than the walk went: nothing of its latency is left. A function may have issued its
+            // operations just before it returned.
             let found = ways.iter().find(|(of, _)| *of == of_these).and_then(|(_, between)| between.get(&inst));
             let between = found.copied().unwrap_or(Between::FAR);
             let counters = SmallVec::from_slice(&[of.counter.name()]);
-            causes.push(Cause { inst, by_callee, counters, certainty, latency: latency(each.operation), between, frequency });
+            causes.push(Cause {
+                inst,
+                by_callee,
+                counters,
+                certainty,
+                latency: latency(each.operation),
+                between,
+                frequency,
+            });
         }
         causes
     }
@@ -249,8 +265,15 @@ impl Context<'_> {
         around(operation).take_while(|index| !around(wait).any(|other| other == *index)).last()
     }
 
-    /// The fewest cycles that pass from each operation that is wanted to the wait, for those from which it is at most `limit`. A loop in between goes as many rounds as were counted.
-    fn between(&self, wait: InstId, ways: Ways, mut wanted: FxHashSet<InstId>, limit: u64) -> FxHashMap<InstId, Between> {
+    /// The fewest cycles that pass from each operation that is wanted to the wait, for those from which it is at most
+    /// `limit`. A loop in between goes as many rounds as were counted.
+    fn between(
+        &self,
+        wait: InstId,
+        ways: Ways,
+        mut wanted: FxHashSet<InstId>,
+        limit: u64,
+    ) -> FxHashMap<InstId, Between> {
         let interval = u64::from(self.body.target().machine(MachineFact::IssueInterval).typical).max(1);
         let mut found: FxHashMap<InstId, Between> = FxHashMap::default();
         let mut seen: FxHashSet<(BlockId, u8)> = FxHashSet::default();
@@ -271,14 +294,17 @@ impl Context<'_> {
                 let issuing = rounds.saturating_mul(interval * self.slots(id));
                 cycles.total = cycles.total.saturating_add(issuing).saturating_add(waiting);
                 cycles.waiting = cycles.waiting.saturating_add(waiting);
-                let counts = passed < ways.younger && wavetap_amdgpu::issued(self.body.inst(id)).contains(ways.counter.flag());
+                let counts =
+                    passed < ways.younger && wavetap_amdgpu::issued(self.body.inst(id)).contains(ways.counter.flag());
                 passed += u8::from(counts);
             }
             if wanted.is_empty() {
                 break;
             }
             if cycles.total <= limit {
-                work.extend(self.cfg.block(block).predecessors.iter().map(|edge| Reverse((cycles, edge.block, passed))));
+                work.extend(
+                    self.cfg.block(block).predecessors.iter().map(|edge| Reverse((cycles, edge.block, passed))),
+                );
             }
             // The nearest that was not entered so before: what is found there is on the shortest way.
             while let Some(Reverse((cycles, block, passed))) = work.pop() {
@@ -291,10 +317,12 @@ impl Context<'_> {
         found
     }
 
-    /// How often a block is executed on the way to the wait, if the way leads through it: in a loop that is neither around the wait nor the one that is left, as often for each
-    /// execution of the wait as was counted.
+    /// How often a block is executed on the way to the wait, if the way leads through it: in a loop that is neither
+    /// around the wait nor the one that is left, as often for each execution of the wait as was counted.
     fn rounds(&self, block: BlockId, wait: BlockId, left: Option<usize>) -> u64 {
-        let around = |block: BlockId| std::iter::successors(self.loops.innermost(block), |index| self.loops.all()[*index].parent);
+        let around = |block: BlockId| {
+            std::iter::successors(self.loops.innermost(block), |index| self.loops.all()[*index].parent)
+        };
         let (Some(times), Some(waits)) = (self.counts.of(block).0, self.counts.of(wait).0) else { return 1 };
         let of_its_own = around(block).any(|index| !around(wait).any(|other| other == index));
         if !of_its_own || left.is_some_and(|left| around(block).any(|index| index == left)) {

@@ -1,4 +1,5 @@
-//! How long the operations that a wait waits for take: the target's latency classes, as ranges. Nothing here knows of caches or contention.
+//! How long the operations that a wait waits for take: the target's latency classes, as ranges. Nothing here knows of
+//! caches or contention.
 
 use serde::{Deserialize, Serialize};
 
@@ -26,7 +27,11 @@ impl Cycles {
     /// The range with this much more in each place.
     #[must_use]
     pub fn longer_by(self, more: u32) -> Cycles {
-        Cycles { min: self.min.saturating_add(more), typical: self.typical.saturating_add(more), max: self.max.saturating_add(more) }
+        Cycles {
+            min: self.min.saturating_add(more),
+            typical: self.typical.saturating_add(more),
+            max: self.max.saturating_add(more),
+        }
     }
 
     /// The range of the slower of two.
@@ -42,7 +47,8 @@ pub fn of(target: Target, inst: &Inst) -> Cycles {
     target.latency(inst.variant.latency).into()
 }
 
-/// The latency of an operation of which only the counter is known: anything from an LDS access to a vector memory access.
+/// The latency of an operation of which only the counter is known: anything from an LDS access to a vector memory
+/// access.
 #[must_use]
 pub fn unknown_memory(target: Target) -> Cycles {
     Cycles { min: target.latency(Latency::Lds).min, ..target.latency(Latency::Vmem).into() }

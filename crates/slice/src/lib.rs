@@ -1,10 +1,11 @@
 //! What the waits of a kernel wait for, ranked by what they may cost.
 //!
-//! Each `s_waitcnt` is linked over the control-flow graph to the memory operations it waits for ([`wavetap_analysis::dataflow::Waits`]), with how often it was
-//! executed ([`counts`]) and how long such operations take ([`latency`]). The product ranks the waits, and [`chains`] says which operation each really waits for
-//! and where that comes from. It is a *prediction*: nothing here was timed, and
-//! the model says so in every output. Samples and traces of a run say how long waves really stood ([`evidence`], and [`text_samples`] where they have no addresses); [`mod@blame`] has the rules by which
-//! stalls are divided, ours and that of [`leo`].
+//! Each `s_waitcnt` is linked over the control-flow graph to the memory operations it waits for
+//! ([`wavetap_analysis::dataflow::Waits`]), with how often it was executed ([`counts`]) and how long such operations
+//! take ([`latency`]). The product ranks the waits, and [`chains`] says which operation each really waits for and where
+//! that comes from. It is a *prediction*: nothing here was timed, and the model says so in every output. Samples and
+//! traces of a run say how long waves really stood ([`evidence`], and [`text_samples`] where they have no addresses);
+//! [`mod@blame`] has the rules by which stalls are divided, ours and that of [`leo`].
 #![forbid(unsafe_code)]
 
 pub mod access;
@@ -129,9 +130,11 @@ pub struct KernelSlice {
     pub samples: Option<KernelSamples>,
 }
 
-/// Single-dependency coverage, as LEO defines it: of the nodes of the graph of dependences, the part that at most one edge leads into, 0 to 1.
+/// Single-dependency coverage, as LEO defines it: of the nodes of the graph of dependences, the part that at most one
+/// edge leads into, 0 to 1.
 ///
-/// The nodes are the waits and the operations that they wait for; an operation is waited for, and no edge leads into it.
+/// The nodes are the waits and the operations that they wait for; an operation is waited for, and no edge leads into
+/// it.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Coverage {
@@ -153,9 +156,13 @@ impl Coverage {
         for chain in chains {
             blamed.entry(chain.address).or_default().extend(chain.path.get(1).map(|step| step.address));
         }
-        let operations: BTreeSet<u64> = all.values().flatten().flatten().copied().filter(|address| !all.contains_key(address)).collect();
+        let operations: BTreeSet<u64> =
+            all.values().flatten().flatten().copied().filter(|address| !all.contains_key(address)).collect();
         let nodes = all.len() + operations.len();
-        let many = [all.values().filter(|edges| edges.len() > 1).count(), blamed.values().filter(|edges| edges.len() > 1).count()];
+        let many = [
+            all.values().filter(|edges| edges.len() > 1).count(),
+            blamed.values().filter(|edges| edges.len() > 1).count(),
+        ];
         let [before, after] = many.map(|many| (nodes - many) as f64 / nodes.max(1) as f64);
         Coverage { nodes, before, after }
     }
@@ -193,7 +200,8 @@ pub struct WaitSlice {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct OperationSlice {
-    /// Its address; of a call, where the operation was left outstanding by the callee; absent for what was outstanding at a function's entry.
+    /// Its address; of a call, where the operation was left outstanding by the callee; absent for what was outstanding
+    /// at a function's entry.
     #[serde(with = "optional_hex", default)]
     #[cfg_attr(feature = "schema", schemars(with = "Option<wavetap_profile::HexText>"))]
     pub address: Option<u64>,
@@ -251,8 +259,8 @@ mod optional_hex {
 
 /// Slices one kernel.
 ///
-/// The summaries say what calls do to operations outstanding and to registers; `counted` are its counters, if it was profiled; `source` gives the source line of an
-/// address.
+/// The summaries say what calls do to operations outstanding and to registers; `counted` are its counters, if it was
+/// profiled; `source` gives the source line of an address.
 #[must_use]
 pub fn slice_kernel(
     body: &Body,
@@ -265,7 +273,8 @@ pub fn slice_kernel(
     slice_stalled(body, demangled, summaries, (counted, &|_| false, launched), source)
 }
 
-/// [`slice_kernel`] with what is known of its launches, and with the instructions where waves are known to have `stood`, by address: their waits have causes although nothing is predicted to be left to wait for.
+/// [`slice_kernel`] with what is known of its launches, and with the instructions where waves are known to have
+/// `stood`, by address: their waits have causes although nothing is predicted to be left to wait for.
 #[must_use]
 pub fn slice_stalled(
     body: &Body,
@@ -283,12 +292,25 @@ pub fn slice_stalled(
     let stores = Stores::of(body, &definitions);
     let (loops, stalls) = (cfg.loops(), Stalls::default());
     let (paths, strides) = (RefCell::default(), RefCell::new((Strides::new(launched.ids), Default::default())));
-    let mut context =
-        chains::Context { body, cfg: &cfg, definitions, stores, loops, stalls, paths, strides, launched, counts: &counts, totals };
+    let mut context = chains::Context {
+        body,
+        cfg: &cfg,
+        definitions,
+        stores,
+        loops,
+        stalls,
+        paths,
+        strides,
+        launched,
+        counts: &counts,
+        totals,
+    };
     let all = Waits::compute(body, &cfg, summaries);
     let by_instruction: Vec<&[Wait]> = all.all().chunk_by(|a, b| a.inst == b.inst).collect();
     context.predict(&by_instruction);
-    chains.extend(by_instruction.iter().flat_map(|waits| context.of_waits(waits, stood(body.address(waits[0].inst)), &source)));
+    chains.extend(
+        by_instruction.iter().flat_map(|waits| context.of_waits(waits, stood(body.address(waits[0].inst)), &source)),
+    );
     for wait in all.all() {
         let mut operations: Vec<OperationSlice> = wait
             .operations
@@ -333,9 +355,14 @@ pub fn slice_stalled(
     for known in [true, false] {
         let alike = |chain: &&mut Chain| (chain.evidence.executions != CountSource::Unknown) == known;
         let all: u64 = chains.iter_mut().filter(alike).map(|chain| chain.predicted_cycles).fold(0, u64::saturating_add);
-        chains.iter_mut().filter(alike).for_each(|chain| chain.kernel_share = chain.predicted_cycles as f64 / all.max(1) as f64);
+        chains
+            .iter_mut()
+            .filter(alike)
+            .for_each(|chain| chain.kernel_share = chain.predicted_cycles as f64 / all.max(1) as f64);
     }
-    chains.sort_by(|a, b| b.predicted_cycles.cmp(&a.predicted_cycles).then(a.address.cmp(&b.address)).then(b.share.total_cmp(&a.share)));
+    chains.sort_by(|a, b| {
+        b.predicted_cycles.cmp(&a.predicted_cycles).then(a.address.cmp(&b.address)).then(b.share.total_cmp(&a.share))
+    });
     let coverage = Coverage::of(&waits, &chains);
     KernelSlice {
         coverage,

@@ -1,9 +1,11 @@
 //! What a load of LDS or scratch memory reads: the store that wrote it, where that is known.
 //!
-//! A store and a load access the same place if they compute their address from the same values: the same definitions of the same registers, and constants that overlap. So a spill
-//! is found again where it is reloaded. Of several stores to a place those count that a path leads from, to the load, without another that writes all of it in all lanes in between, and
-//! without the address being made anew: what was written in the round of a loop before is elsewhere if the address changed since. Where no store is alike, but only one instruction of
-//! the body writes LDS, what is loaded is from that one, of whatever wave.
+//! A store and a load access the same place if they compute their address from the same values: the same definitions of
+//! the same registers, and constants that overlap. So a spill is found again where it is reloaded. Of several stores to
+//! a place those count that a path leads from, to the load, without another that writes all of it in all lanes in
+//! between, and without the address being made anew: what was written in the round of a loop before is elsewhere if the
+//! address changed since. Where no store is alike, but only one instruction of the body writes LDS, what is loaded is
+//! from that one, of whatever wave.
 
 use std::cmp::Reverse;
 use std::collections::VecDeque;
@@ -18,7 +20,8 @@ use wavetap_analysis::dataflow::{Definitions, Made, ValueId};
 use wavetap_analysis::kernel::{Body, Flow};
 use wavetap_base::entity::{BlockId, InstId};
 
-/// Blocks that are looked at for the stores that a load may read. Spills are reloaded near by, and what is far is the less certain the farther.
+/// Blocks that are looked at for the stores that a load may read. Spills are reloaded near by, and what is far is the
+/// less certain the farther.
 const FARTHEST: usize = 256;
 
 /// Which memory, and how an address in it is computed, but for its constant.
@@ -98,7 +101,8 @@ pub(super) struct Code<'a> {
 
 impl Stores {
     pub(super) fn of(body: &Body, definitions: &Definitions<'_>) -> Stores {
-        let mut stores = Stores { by_address: FxHashMap::default(), writers: Vec::new(), lds: Vec::new(), calls: false };
+        let mut stores =
+            Stores { by_address: FxHashMap::default(), writers: Vec::new(), lds: Vec::new(), calls: false };
         for id in body.ids() {
             let inst = body.inst(id);
             if matches!(body.flow(id), Flow::Call(_)) {
@@ -107,7 +111,9 @@ impl Stores {
             }
             // Loads straight into LDS.
             let into_lds = inst.is_any(OpcodeFlags::TO_LDS);
-            if into_lds || (inst.variant.flags.intersects(Flags::STORE | Flags::ATOMIC) && inst.variant.memory == Memory::Lds) {
+            if into_lds
+                || (inst.variant.flags.intersects(Flags::STORE | Flags::ATOMIC) && inst.variant.memory == Memory::Lds)
+            {
                 stores.lds.push(id);
             }
             if into_lds {
@@ -163,7 +169,8 @@ impl Stores {
             }
         }
         // Other waves write LDS whenever they come to it.
-        let elsewhere = |writer: &Writer| writer.may_write(memory) && !stores.iter().any(|store| store.inst == writer.inst);
+        let elsewhere =
+            |writer: &Writer| writer.may_write(memory) && !stores.iter().any(|store| store.inst == writer.inst);
         let (mut nearest, mut certain) = (None, memory != Memory::Lds || !self.writers.iter().any(elsewhere));
         let mut seen = FxHashSet::default();
         let own = code.cfg.block_of(load);
@@ -171,7 +178,12 @@ impl Stores {
         while let Some((block, range, same_round)) = work.pop_front() {
             let made_last = made.iter().copied().filter(|inst| range.contains(inst)).max();
             let mut ended = false;
-            for writer in self.writers_in(&range).iter().rev().take_while(|writer| made_last.is_none_or(|made| made <= writer.inst)) {
+            for writer in self
+                .writers_in(&range)
+                .iter()
+                .rev()
+                .take_while(|writer| made_last.is_none_or(|made| made <= writer.inst))
+            {
                 if !writer.may_write(memory) || !executed(writer.inst) {
                     continue;
                 }
@@ -180,7 +192,10 @@ impl Stores {
                         certain &= nearest.is_none_or(|nearest| nearest == store.inst);
                         nearest = nearest.or(Some(store.inst));
                         // Lanes of another round may be others.
-                        ended = store.from <= from && to <= store.to && same_round && code.definitions.covers(store.inst, load);
+                        ended = store.from <= from
+                            && to <= store.to
+                            && same_round
+                            && code.definitions.covers(store.inst, load);
                         if ended {
                             break;
                         }
@@ -198,11 +213,13 @@ impl Stores {
                 continue;
             }
             // What is later in the order of execution first, and the round before first of all.
-            let mut predecessors: SmallVec<[BlockId; 2]> = code.cfg.block(block).predecessors.iter().map(|edge| edge.block).collect();
+            let mut predecessors: SmallVec<[BlockId; 2]> =
+                code.cfg.block(block).predecessors.iter().map(|edge| edge.block).collect();
             predecessors.sort_by_key(|before| Reverse(code.cfg.place_of(*before)));
             for before in predecessors {
                 if seen.insert(before) {
-                    let (Block { first, last, .. }, same_round) = (code.cfg.block(before), same_round && !code.cfg.retreats(before, block));
+                    let (Block { first, last, .. }, same_round) =
+                        (code.cfg.block(before), same_round && !code.cfg.retreats(before, block));
                     work.push_back((before, *first..InstId(last.0 + 1), same_round));
                 }
             }
@@ -218,7 +235,8 @@ impl Stores {
     }
 }
 
-/// Whether it accesses memory that only the wave, or its workgroup, sees; buffers may be so (scratch before gfx9.4 and gfx11).
+/// Whether it accesses memory that only the wave, or its workgroup, sees; buffers may be so (scratch before gfx9.4 and
+/// gfx11).
 fn local(inst: &Inst) -> bool {
     matches!(inst.variant.memory, Memory::Lds | Memory::Scratch | Memory::Buffer)
 }
@@ -234,7 +252,8 @@ fn bytes(inst: &Inst) -> Option<(i64, i64)> {
 
 /// The operands that an address is computed from.
 fn address_operands(inst: &Inst) -> impl Iterator<Item = &wavetap_amdgpu::Operand> {
-    let address = |role: Role| role.is_address() || matches!(role, Role::Saddr | Role::Addr | Role::Soffset | Role::Srsrc);
+    let address =
+        |role: Role| role.is_address() || matches!(role, Role::Saddr | Role::Addr | Role::Soffset | Role::Srsrc);
     inst.operands.iter().filter(move |operand| operand.access == Access::Read && address(operand.role))
 }
 

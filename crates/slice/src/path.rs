@@ -1,4 +1,5 @@
-//! From the operation that is waited for, back to where its address comes from, and to the branch that left it its lanes.
+//! From the operation that is waited for, back to where its address comes from, and to the branch that left it its
+//! lanes.
 
 use std::cmp::Reverse;
 
@@ -35,8 +36,8 @@ impl Context<'_> {
         self.counts.of(self.cfg.block_of(id)).0 != Some(0)
     }
 
-    /// The wait, the operation, and from which instructions its address comes: of several the one that takes longest, of equal ones the nearest. What is reloaded comes
-    /// from the store; of that the data are followed.
+    /// The wait, the operation, and from which instructions its address comes: of several the one that takes longest,
+    /// of equal ones the nearest. What is reloaded comes from the store; of that the data are followed.
     pub(super) fn path(&self, wait: InstId, cause: InstId, source: &dyn Fn(u64) -> Option<Source>) -> Path {
         let mut paths = self.paths.borrow_mut();
         // Of an operation that several waits wait for, the way back is the same.
@@ -91,18 +92,25 @@ impl Context<'_> {
     /// The instruction that what this one reads is waited for longest from.
     fn producer(&self, at: InstId, data_only: bool, seen: &FxHashSet<InstId>) -> Option<InstId> {
         let inst = self.body.inst(at);
-        let data = inst.operands.iter().filter(|operand| matches!(operand.role, Role::Vdata | Role::Data0 | Role::Data1));
+        let data =
+            inst.operands.iter().filter(|operand| matches!(operand.role, Role::Vdata | Role::Data0 | Role::Data1));
         let data = data.filter_map(|operand| self.body.register(at, operand));
-        let reads: Vec<Reg> = if data_only { data.collect() } else { self.body.reads(at).filter(|reg| is_value(*reg)).collect() };
-        let producers = reads.into_iter().flat_map(|reg| self.definitions.reaching(at, reg)).filter_map(|definition| match definition {
-            Definition::Inst(id) => Some(id),
-            Definition::Entry | Definition::Call(_) => None,
+        let reads: Vec<Reg> =
+            if data_only { data.collect() } else { self.body.reads(at).filter(|reg| is_value(*reg)).collect() };
+        let producers = reads.into_iter().flat_map(|reg| self.definitions.reaching(at, reg)).filter_map(|definition| {
+            match definition {
+                Definition::Inst(id) => Some(id),
+                Definition::Entry | Definition::Call(_) => None,
+            }
         });
         let time = |id: InstId| latency::of(self.body.target(), self.body.inst(id)).typical;
-        producers.filter(|id| !seen.contains(id) && self.executed(*id)).max_by_key(|id| (time(*id), Reverse(at.0.abs_diff(id.0)), *id))
+        producers
+            .filter(|id| !seen.contains(id) && self.executed(*id))
+            .max_by_key(|id| (time(*id), Reverse(at.0.abs_diff(id.0)), *id))
     }
 
-    /// The instruction that left an operation its lanes, and the comparison behind it; nothing if all lanes of the wave may be there, or nobody knows.
+    /// The instruction that left an operation its lanes, and the comparison behind it; nothing if all lanes of the wave
+    /// may be there, or nobody knows.
     fn mask(&self, id: InstId, source: &dyn Fn(u64) -> Option<Source>) -> Vec<Step> {
         let exec = Reg::scalar(scalar::EXEC, (self.body.target().wave_size() / 32) as u8);
         // A scalar load is one for the whole wave.
@@ -112,10 +120,13 @@ impl Context<'_> {
         let Some(formed) = self.definitions.mask_formed_by(id) else { return Vec::new() };
         let mut steps = vec![self.step(formed, Edge::Mask, source)];
         let condition = self.body.reads(formed).filter(|reg| reg.file == RegFile::Scalar && !reg.overlaps(Reg::EXEC));
-        let compared = condition.flat_map(|reg| self.definitions.reaching(formed, reg)).filter_map(|definition| match definition {
-            Definition::Inst(id) => Some(id),
-            Definition::Entry | Definition::Call(_) => None,
-        });
+        let compared =
+            condition.flat_map(|reg| self.definitions.reaching(formed, reg)).filter_map(
+                |definition| match definition {
+                    Definition::Inst(id) => Some(id),
+                    Definition::Entry | Definition::Call(_) => None,
+                },
+            );
         let nearest = compared.min_by_key(|id| (formed.0.abs_diff(id.0), *id));
         steps.extend(nearest.map(|id| self.step(id, Edge::Register, source)));
         steps

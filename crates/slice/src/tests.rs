@@ -148,7 +148,13 @@ fn waits_are_ranked_by_executions_times_latency() {
         .kernel();
     let profile = totals(2, vec![scalar_site(0x1010, 2000, 1998)]);
     let source = |address| (address == 0x1008).then(|| Source { file: "k.hip".to_owned(), line: 7 });
-    let slice = slice_kernel(&body, "test()", (&WaitSummaries::none(), &Summaries::none()), Some(KernelCounts::of(&profile)), source);
+    let slice = slice_kernel(
+        &body,
+        "test()",
+        (&WaitSummaries::none(), &Summaries::none()),
+        Some(KernelCounts::of(&profile)),
+        source,
+    );
     let [first, second] = slice.waits.as_slice() else { panic!("two waits: {slice:?}") };
     assert_eq!((first.address, first.counter.as_str(), first.executions), (0x100c, "lgkmcnt", Some(2000)));
     assert_eq!(first.predicted_cycles, 2000 * 64);
@@ -173,7 +179,13 @@ fn waits_are_ranked_by_executions_times_latency() {
 }
 
 fn chains_of(body: &Body, totals: Option<&KernelTotals>) -> Vec<Chain> {
-    let slice = slice_kernel(body, "test()", (&WaitSummaries::none(), &Summaries::none()), totals.map(KernelCounts::of), |_| None);
+    let slice = slice_kernel(
+        body,
+        "test()",
+        (&WaitSummaries::none(), &Summaries::none()),
+        totals.map(KernelCounts::of),
+        |_| None,
+    );
     for wait in &slice.waits {
         let of_wait = |chain: &&Chain| chain.address == wait.address;
         let shares: Vec<f64> = slice.chains.iter().filter(of_wait).map(|chain| chain.share).collect();
@@ -189,7 +201,10 @@ fn blamed(chains: &[Chain]) -> Vec<(u64, u32)> {
 }
 
 fn global(to: u16, address: u16) -> Op {
-    op("global_load_dword").memory(Memory::Global, Counters::VM, Flags::LOAD).writes(Reg::vector(to, 1)).reads(Reg::vector(address, 2))
+    op("global_load_dword")
+        .memory(Memory::Global, Counters::VM, Flags::LOAD)
+        .writes(Reg::vector(to, 1))
+        .reads(Reg::vector(address, 2))
 }
 
 fn vmcnt0() -> Op {
@@ -198,7 +213,8 @@ fn vmcnt0() -> Op {
 
 #[test]
 fn the_load_that_arrives_last_is_blamed() {
-    let body = Listing::at(0).push(global(1, 10)).push(op("s_x")).push(global(2, 12)).push(vmcnt0()).push(end()).kernel();
+    let body =
+        Listing::at(0).push(global(1, 10)).push(op("s_x")).push(global(2, 12)).push(vmcnt0()).push(end()).kernel();
     let chains = chains_of(&body, None);
     // They may take as long as one another: the one that was issued later is a little more to blame.
     let [(0x8, last), (0x0, first)] = blamed(&chains)[..] else { panic!("{chains:?}") };
@@ -228,7 +244,14 @@ fn what_is_hidden_is_not_blamed() {
 fn frequencies_divide_the_blame() {
     // A load on one way only, which 1 of 4 waves takes, behind one that all issue.
     let listing = |last: Op| {
-        Listing::at(0).push(global(1, 10)).push(branch_scc1("join")).push(last).label("join").push(vmcnt0()).push(end()).kernel()
+        Listing::at(0)
+            .push(global(1, 10))
+            .push(branch_scc1("join"))
+            .push(last)
+            .label("join")
+            .push(vmcnt0())
+            .push(end())
+            .kernel()
     };
     let body = listing(global(2, 12));
     let profile = |taken| totals(100, vec![scalar_site(0x4, 100, taken)]);
@@ -267,10 +290,20 @@ fn paths_lead_to_where_addresses_come_from() {
 #[test]
 fn what_passes_at_one_wait_is_not_waited_for_at_the_next() {
     let vmcnt1 = || op("s_waitcnt").wait(Some(1), None, None);
-    let body = Listing::at(0).push(global(1, 10)).push(global(2, 12)).push(vmcnt1()).push(op("s_x")).push(vmcnt0()).push(end()).kernel();
+    let body = Listing::at(0)
+        .push(global(1, 10))
+        .push(global(2, 12))
+        .push(vmcnt1())
+        .push(op("s_x"))
+        .push(vmcnt0())
+        .push(end())
+        .kernel();
     let chains = chains_of(&body, None);
-    let predicted = |wait: u64| chains.iter().filter(|chain| chain.address == wait).map(|chain| chain.predicted_cycles).sum::<u64>();
-    // Two instructions lie between the first load and its wait; the second load comes one slot later, and the next instruction takes that slot.
+    let predicted = |wait: u64| {
+        chains.iter().filter(|chain| chain.address == wait).map(|chain| chain.predicted_cycles).sum::<u64>()
+    };
+    // Two instructions lie between the first load and its wait; the second load comes one slot later, and the next
+    // instruction takes that slot.
     assert_eq!((predicted(0x8), predicted(0x10)), (320 - 8, 0));
 }
 
@@ -297,7 +330,12 @@ fn a_wait_in_a_loop_shortens_the_next_round() {
 #[test]
 fn of_two_counters_the_last_arrival_is_blamed() {
     let lds = load("ds_read_b32", Memory::Lds, Counters::LGKM);
-    let body = Listing::at(0).push(global(1, 10)).push(lds).push(op("s_waitcnt").wait(Some(0), Some(0), None)).push(end()).kernel();
+    let body = Listing::at(0)
+        .push(global(1, 10))
+        .push(lds)
+        .push(op("s_waitcnt").wait(Some(0), Some(0), None))
+        .push(end())
+        .kernel();
     let chains = chains_of(&body, None);
     let (most, share) = blamed(&chains)[0];
     assert!(most == 0x0 && share > 90 && chains[0].counter == "vmcnt", "LDS is there long before: {chains:?}");
@@ -305,8 +343,14 @@ fn of_two_counters_the_last_arrival_is_blamed() {
 
 #[test]
 fn rounds_of_a_loop_in_between_hide_latency() {
-    let body =
-        Listing::at(0).push(global(1, 10)).label("again").push(op("s_x")).push(branch_scc1("again")).push(vmcnt0()).push(end()).kernel();
+    let body = Listing::at(0)
+        .push(global(1, 10))
+        .label("again")
+        .push(op("s_x"))
+        .push(branch_scc1("again"))
+        .push(vmcnt0())
+        .push(end())
+        .kernel();
     let predicted = |rounds: u64| {
         let chains = chains_of(&body, Some(&totals(10, vec![scalar_site(0x8, 10 * rounds, 10 * (rounds - 1))])));
         chains.iter().map(|chain| chain.predicted_cycles / 10).sum::<u64>()
@@ -317,20 +361,32 @@ fn rounds_of_a_loop_in_between_hide_latency() {
 #[test]
 fn where_waves_stood_unpredicted_the_last_to_arrive_is_blamed() {
     // Two loads, then a loop that outlasts the usual latency.
-    let listing = Listing::at(0).push(global(1, 10)).push(op("s_x")).push(op("s_x")).push(global(2, 12)).label("again").push(op("s_x"));
+    let listing = Listing::at(0)
+        .push(global(1, 10))
+        .push(op("s_x"))
+        .push(op("s_x"))
+        .push(global(2, 12))
+        .label("again")
+        .push(op("s_x"));
     let body = listing.push(branch_scc1("again")).push(vmcnt0()).push(end()).kernel();
     let totals = totals(10, vec![scalar_site(0x14, 600, 590)]);
     assert_eq!(chains_of(&body, Some(&totals)), []);
     let none = (&WaitSummaries::none(), &Summaries::none());
     let stood = |address| address == 0x18;
-    let slice = slice_stalled(&body, "test()", none, (Some(KernelCounts::of(&totals)), &stood, Launched::default()), |_| None);
+    let slice =
+        slice_stalled(&body, "test()", none, (Some(KernelCounts::of(&totals)), &stood, Launched::default()), |_| None);
     assert_eq!(blamed(&slice.chains)[0].0, 0xc, "{:?}", slice.chains);
     for chain in &slice.chains {
         assert_eq!((chain.predicted_cycles, chain.evidence.confidence), (0, Some(Confidence::Low)));
         assert!(chain.reading.contains("by prediction not waited for"), "{}", chain.reading);
     }
-    let elsewhere =
-        slice_stalled(&body, "test()", none, (Some(KernelCounts::of(&totals)), &|address| address == 0x0, Launched::default()), |_| None);
+    let elsewhere = slice_stalled(
+        &body,
+        "test()",
+        none,
+        (Some(KernelCounts::of(&totals)), &|address| address == 0x0, Launched::default()),
+        |_| None,
+    );
     assert_eq!(elsewhere.chains, []);
 }
 
@@ -346,9 +402,14 @@ fn local(name: &'static str, memory: Memory, flags: Flags) -> Op {
 fn what_was_spilled_comes_from_where_it_was_stored() {
     let (v, s) = (|n| Reg::vector(n, 1), |n| Reg::scalar(n, 1));
     let spill = |from, at| {
-        local("scratch_store_dword", Memory::Scratch, Flags::STORE).reads_as(Role::Vdata, v(from)).reads_as(Role::Saddr, s(32)).offset(at)
+        local("scratch_store_dword", Memory::Scratch, Flags::STORE)
+            .reads_as(Role::Vdata, v(from))
+            .reads_as(Role::Saddr, s(32))
+            .offset(at)
     };
-    let reload = |to, at| local("scratch_load_dword", Memory::Scratch, Flags::LOAD).writes(v(to)).reads_as(Role::Saddr, s(32)).offset(at);
+    let reload = |to, at| {
+        local("scratch_load_dword", Memory::Scratch, Flags::LOAD).writes(v(to)).reads_as(Role::Saddr, s(32)).offset(at)
+    };
     let add = |to, from| op("v_add_u32").writes(v(to)).reads(v(from));
     let kernel = |reloaded_at: i32, moved: bool| {
         let mut listing = Listing::at(0).push(add(10, 40)).push(spill(10, 8)).push(add(10, 41)).push(spill(10, 12));
@@ -358,7 +419,8 @@ fn what_was_spilled_comes_from_where_it_was_stored() {
         listing.push(reload(20, reloaded_at)).push(vmcnt0()).push(global(1, 20)).push(vmcnt0()).push(end()).kernel()
     };
     let last = |body: &Body| chains_of(body, None).into_iter().max_by_key(|chain| chain.address).expect("a chain");
-    let expected = [(Edge::Stall, 0x1c), (Edge::Wait, 0x18), (Edge::Register, 0x10), (Edge::Memory, 0x4), (Edge::Register, 0x0)];
+    let expected =
+        [(Edge::Stall, 0x1c), (Edge::Wait, 0x18), (Edge::Register, 0x10), (Edge::Memory, 0x4), (Edge::Register, 0x0)];
     assert_eq!(steps(&last(&kernel(8, false))), expected);
     assert_eq!(steps(&last(&kernel(12, false)))[3..], [(Edge::Memory, 0xc), (Edge::Register, 0x8)]);
     // Another place, and the same constant behind another base.
@@ -381,7 +443,8 @@ fn the_store_that_a_path_leads_from_is_meant() {
         (store, !last.through_memory)
     };
     // 0x8 is the last before the reload by address, and no path leads from there.
-    let other_path = Listing::at(0).push(spill(10)).push(branch_scc1("on")).push(spill(11)).push(end()).label("on").push(reload());
+    let other_path =
+        Listing::at(0).push(spill(10)).push(branch_scc1("on")).push(spill(11)).push(end()).label("on").push(reload());
     assert_eq!(stored(&used(other_path)), (Some(0x0), true));
     // One of two paths stores nothing.
     let half = Listing::at(0).push(branch_scc1("on")).push(spill(10)).label("on").push(reload());
@@ -410,9 +473,11 @@ fn the_store_that_a_path_leads_from_is_meant() {
 #[test]
 fn lds_that_one_instruction_writes_comes_from_there() {
     let v = |n| Reg::vector(n, 1);
-    let write =
-        |address, data| local("ds_write_b32", Memory::Lds, Flags::STORE).reads_as(Role::Addr, v(address)).reads_as(Role::Data0, v(data));
-    let read = |to, address| local("ds_read_b32", Memory::Lds, Flags::LOAD).writes(v(to)).reads_as(Role::Addr, v(address));
+    let write = |address, data| {
+        local("ds_write_b32", Memory::Lds, Flags::STORE).reads_as(Role::Addr, v(address)).reads_as(Role::Data0, v(data))
+    };
+    let read =
+        |to, address| local("ds_read_b32", Memory::Lds, Flags::LOAD).writes(v(to)).reads_as(Role::Addr, v(address));
     let lgkmcnt0 = || op("s_waitcnt").wait(None, Some(0), None);
     let kernel = |more: bool| {
         let mut listing = Listing::at(0).push(global(10, 40)).push(vmcnt0()).push(write(30, 10));
@@ -422,7 +487,13 @@ fn lds_that_one_instruction_writes_comes_from_there() {
         listing.push(read(20, 33)).push(lgkmcnt0()).push(global(1, 20)).push(vmcnt0()).push(end()).kernel()
     };
     let last = |body: &Body| chains_of(body, None).into_iter().max_by_key(|chain| chain.address).expect("a chain");
-    let expected = [(Edge::Stall, 0x18), (Edge::Wait, 0x14), (Edge::Register, 0xc), (Edge::ThroughMemory, 0x8), (Edge::Register, 0x0)];
+    let expected = [
+        (Edge::Stall, 0x18),
+        (Edge::Wait, 0x14),
+        (Edge::Register, 0xc),
+        (Edge::ThroughMemory, 0x8),
+        (Edge::Register, 0x0),
+    ];
     assert_eq!(steps(&last(&kernel(false))), expected);
     let either = last(&kernel(true));
     assert!(either.through_memory && either.path.iter().all(|step| step.edge != Edge::ThroughMemory), "{either:?}");
@@ -451,7 +522,8 @@ fn the_branch_that_left_the_lanes_is_named() {
 
 /// Two loads for one wait, the second of which a branch may leave out, and another load with a wait of its own.
 fn two_loads_then_one() -> Body {
-    let listing = Listing::at(0).push(global(1, 10)).push(branch_scc1("join")).push(global(2, 12)).label("join").push(vmcnt0());
+    let listing =
+        Listing::at(0).push(global(1, 10)).push(branch_scc1("join")).push(global(2, 12)).label("join").push(vmcnt0());
     listing.push(global(3, 1)).push(vmcnt0()).push(end()).kernel()
 }
 
@@ -459,7 +531,13 @@ fn two_loads_then_one() -> Body {
 fn coverage_is_of_waits_and_what_they_wait_for() {
     let body = two_loads_then_one();
     let profile = totals(100, vec![scalar_site(0x4, 100, 100)]);
-    let slice = slice_kernel(&body, "test()", (&WaitSummaries::none(), &Summaries::none()), Some(KernelCounts::of(&profile)), |_| None);
+    let slice = slice_kernel(
+        &body,
+        "test()",
+        (&WaitSummaries::none(), &Summaries::none()),
+        Some(KernelCounts::of(&profile)),
+        |_| None,
+    );
     // Two waits, three loads; the first wait may wait for two, one of which was never executed.
     assert_eq!(slice.coverage, Coverage { nodes: 5, before: 0.8, after: 1.0 });
 }
@@ -467,7 +545,16 @@ fn coverage_is_of_waits_and_what_they_wait_for() {
 fn sampled(places: &[(u64, &str, u64, u64)]) -> SampledObject {
     let place = |&(offset, text, samples, issued): &(u64, &str, u64, u64)| {
         let stalled = BTreeMap::from([("WAITCNT".to_owned(), samples - issued)]);
-        (offset, Place { instruction: (!text.is_empty()).then(|| text.to_owned()), samples, issued, stalled, ..Place::default() })
+        (
+            offset,
+            Place {
+                instruction: (!text.is_empty()).then(|| text.to_owned()),
+                samples,
+                issued,
+                stalled,
+                ..Place::default()
+            },
+        )
     };
     SampledObject { id: 1, places: places.iter().map(place).collect(), ..SampledObject::default() }
 }
@@ -477,12 +564,22 @@ fn samples_are_divided_among_causes_and_those_of_other_code_are_refused() {
     // Two causes of one wait, 75 and 25 %, and another wait.
     let body = two_loads_then_one();
     let profile = totals(100, vec![scalar_site(0x4, 100, 75)]);
-    let mut slice = slice_kernel(&body, "test()", (&WaitSummaries::none(), &Summaries::none()), Some(KernelCounts::of(&profile)), |_| None);
-    let samples = sampled(&[(0xc, "s_waitcnt vmcnt(0)", 90, 10), (0x10, "", 7, 7), (0x14, "s_waitcnt vmcnt(0)", 20, 0)]);
+    let mut slice = slice_kernel(
+        &body,
+        "test()",
+        (&WaitSummaries::none(), &Summaries::none()),
+        Some(KernelCounts::of(&profile)),
+        |_| None,
+    );
+    let samples =
+        sampled(&[(0xc, "s_waitcnt vmcnt(0)", 90, 10), (0x10, "", 7, 7), (0x14, "s_waitcnt vmcnt(0)", 20, 0)]);
     assert_eq!(evidence::misfit(std::slice::from_ref(&body), &samples), None);
     slice.add_samples(&body, &samples, (SampleKind::Stochastic, false), |_| None);
     let of = |address: u64| slice.chains.iter().filter(move |chain| chain.address == address);
-    assert!((of(0xc).filter_map(|chain| chain.samples).sum::<f64>() - 80.0).abs() < 1e-9, "what was issued is no stall");
+    assert!(
+        (of(0xc).filter_map(|chain| chain.samples).sum::<f64>() - 80.0).abs() < 1e-9,
+        "what was issued is no stall"
+    );
     assert!((of(0x14).filter_map(|chain| chain.samples).sum::<f64>() - 20.0).abs() < 1e-9);
     assert!((slice.chains.iter().map(|chain| chain.kernel_share).sum::<f64>() - 1.0).abs() < 1e-9);
     assert!(slice.chains.is_sorted_by(|a, b| a.samples >= b.samples));
@@ -491,15 +588,31 @@ fn samples_are_divided_among_causes_and_those_of_other_code_are_refused() {
     assert_eq!(seen.places.iter().map(|place| place.address).collect::<Vec<_>>(), [0xc, 0x14, 0x10]);
 
     // What no chain explains is said to be so.
-    let mut slice = slice_kernel(&body, "test()", (&WaitSummaries::none(), &Summaries::none()), Some(KernelCounts::of(&profile)), |_| None);
-    slice
-        .add_samples(&body, &sampled(&[(0xc, "", 60, 0), (0x10, "", 30, 0), (0x18, "", 10, 0)]), (SampleKind::Stochastic, false), |_| None);
-    let alone: Vec<_> =
-        slice.chains.iter().filter(|chain| chain.self_blame.is_some()).map(|chain| (chain.address, chain.path.len())).collect();
+    let mut slice = slice_kernel(
+        &body,
+        "test()",
+        (&WaitSummaries::none(), &Summaries::none()),
+        Some(KernelCounts::of(&profile)),
+        |_| None,
+    );
+    slice.add_samples(
+        &body,
+        &sampled(&[(0xc, "", 60, 0), (0x10, "", 30, 0), (0x18, "", 10, 0)]),
+        (SampleKind::Stochastic, false),
+        |_| None,
+    );
+    let alone: Vec<_> = slice
+        .chains
+        .iter()
+        .filter(|chain| chain.self_blame.is_some())
+        .map(|chain| (chain.address, chain.path.len()))
+        .collect();
     assert_eq!(alone, [(0x10, 1), (0x18, 1)]);
     assert!((slice.chains.iter().filter_map(|chain| chain.samples).sum::<f64>() - 100.0).abs() < 1e-9);
 
-    let wrong = |places: &[(u64, &str, u64, u64)]| evidence::misfit(std::slice::from_ref(&body), &sampled(places)).map(|(_, why)| why);
+    let wrong = |places: &[(u64, &str, u64, u64)]| {
+        evidence::misfit(std::slice::from_ref(&body), &sampled(places)).map(|(_, why)| why)
+    };
     assert_eq!(wrong(&[(0x0, "global_load_dword v1, v[10:11], off", 1, 0)]), None);
     assert!(wrong(&[(0x0, "s_nop 0", 1, 0)]).is_some_and(|why| why.contains("saw `s_nop 0` at 0x0")));
     assert!(wrong(&[(0x2, "", 1, 0)]).is_some_and(|why| why.contains("0x2, where none begins")));
@@ -531,7 +644,9 @@ fn scattered_lanes_are_named_and_take_longer() {
         chains.into_iter().find(|chain| chain.path[1].address == 0xc).expect("the last load is blamed")
     };
     let (dense, scattered) = (of_last(2), of_last(8));
-    let access = |chain: &Chain| chain.evidence.access.map(|access| (access.bytes, access.stride, access.line, access.used, access.lines));
+    let access = |chain: &Chain| {
+        chain.evidence.access.map(|access| (access.bytes, access.stride, access.line, access.used, access.lines))
+    };
     assert_eq!(access(&dense), Some((4, 4, 64, 64, 4)));
     assert_eq!(access(&scattered), Some((4, 256, 64, 4, 64)));
     // 64 lines instead of 4.

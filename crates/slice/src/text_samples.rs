@@ -1,12 +1,16 @@
-//! Samples that have an instruction's text in place of its address, found in the code: only where there is one place that they can be.
+//! Samples that have an instruction's text in place of its address, found in the code: only where there is one place
+//! that they can be.
 //!
-//! All samples of a dispatch are of one kernel and of the functions that it calls. A kernel can be a dispatch's if each of the dispatch's texts is somewhere in it, at the source line that the
-//! sample names. A sample belongs to an instruction if that one alone fits, in all kernels that the dispatch can be of; else it is kept apart as ambiguous, with what it may be. Texts are compared
-//! without the suffix of the encoding, and their numbers by value. Of source files the name is compared, without its folders, which differ from machine to machine. A sample without a source
+//! All samples of a dispatch are of one kernel and of the functions that it calls. A kernel can be a dispatch's if each
+//! of the dispatch's texts is somewhere in it, at the source line that the sample names. A sample belongs to an
+//! instruction if that one alone fits, in all kernels that the dispatch can be of; else it is kept apart as ambiguous,
+//! with what it may be. Texts are compared without the suffix of the encoding, and their numbers by value. Of source
+//! files the name is compared, without its folders, which differ from machine to machine. A sample without a source
 //! line fits any instruction; one with a line fits none of which the file does not say the line.
 //!
-//! That nothing contradicts is not enough: every kernel ends and waits. Something has to speak for the kernels of this file, a source line or some instructions with their registers; else the
-//! dispatch may be of any program, and its samples are given to none.
+//! That nothing contradicts is not enough: every kernel ends and waits. Something has to speak for the kernels of this
+//! file, a source line or some instructions with their registers; else the dispatch may be of any program, and its
+//! samples are given to none.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -116,7 +120,8 @@ pub fn find(objects: &[Code<'_>], dispatches: &BTreeMap<u64, Vec<TextPlace>>) ->
                 .filter(|at| entries.iter().any(|entry| at.may_be_in(*entry)))
                 .map(|at| (at.object, at.body, at.address))
                 .collect();
-            let addresses: BTreeSet<(usize, u64)> = candidates.iter().map(|(object, _, address)| (*object, *address)).collect();
+            let addresses: BTreeSet<(usize, u64)> =
+                candidates.iter().map(|(object, _, address)| (*object, *address)).collect();
             if let (Some((object, address)), 1, true) = (addresses.first(), addresses.len(), speaks) {
                 found.placed.entry(*object).or_default().places.entry(*address).or_default().add(&text.place);
             } else {
@@ -147,10 +152,12 @@ pub fn find(objects: &[Code<'_>], dispatches: &BTreeMap<u64, Vec<TextPlace>>) ->
     Ok(found)
 }
 
-/// Whether samples that fit somewhere say that they are of there: by a source line, or by instructions with their registers.
+/// Whether samples that fit somewhere say that they are of there: by a source line, or by instructions with their
+/// registers.
 fn speak_for_a_kernel(texts: &[TextPlace]) -> bool {
     let has_line = texts.iter().any(|text| !lines(&text.comment).is_empty());
-    let named: BTreeSet<String> = texts.iter().map(|text| normal(&text.instruction)).filter(|text| names_registers(text)).collect();
+    let named: BTreeSet<String> =
+        texts.iter().map(|text| normal(&text.instruction)).filter(|text| names_registers(text)).collect();
     has_line || named.len() >= ENOUGH_TEXTS
 }
 
@@ -165,14 +172,21 @@ fn names_registers(text: &str) -> bool {
 
 /// Why no kernel can be the dispatch's.
 fn why(dispatch: u64, texts: &[TextPlace], places: &[Vec<At>]) -> Error {
-    let nowhere = texts.iter().zip(places).filter(|(_, at)| at.is_empty()).map(|(text, _)| text).min_by_key(|text| text.line);
+    let nowhere =
+        texts.iter().zip(places).filter(|(_, at)| at.is_empty()).map(|(text, _)| text).min_by_key(|text| text.line);
     let of = |text: &TextPlace| if text.comment.is_empty() { String::new() } else { format!(" of {}", text.comment) };
     Error::malformed(match nowhere {
-        Some(text) => format!("the samples do not fit this file: line {}: no kernel has `{}`{}", text.line, text.instruction, of(text)),
+        Some(text) => format!(
+            "the samples do not fit this file: line {}: no kernel has `{}`{}",
+            text.line,
+            text.instruction,
+            of(text)
+        ),
         None => {
             let line = texts.iter().map(|text| text.line).min().unwrap_or(0);
             format!(
-                "the samples do not fit this file: line {line}: no kernel has all instructions that were sampled in dispatch {dispatch}"
+                "the samples do not fit this file: line {line}: no kernel has all instructions that were sampled in \
+                    dispatch {dispatch}"
             )
         }
     })
@@ -256,7 +270,8 @@ fn file_name(path: &str) -> &str {
     path.rsplit(['/', '\\']).next().unwrap_or(path)
 }
 
-/// An instruction's text without what printers do differently: the suffix of the encoding, blanks, and how numbers are written.
+/// An instruction's text without what printers do differently: the suffix of the encoding, blanks, and how numbers are
+/// written.
 fn normal(text: &str) -> String {
     let (mnemonic, operands) = text.trim().split_once(char::is_whitespace).unwrap_or((text.trim(), ""));
     let mut out = operation(mnemonic).to_owned();
@@ -307,7 +322,10 @@ mod tests {
         assert_eq!(normal("s_waitcnt vmcnt(0) lgkmcnt(0)"), "s_waitcnt vmcnt(0) lgkmcnt(0)");
         assert_eq!(normal("s_endpgm"), normal(" s_endpgm "));
         assert_ne!(normal("v_mov_b32 v2, s6"), normal("v_mov_b32 v2, s7"));
-        assert_ne!(normal("global_load_dword v1, v2, s[2:3] offset:16"), normal("global_load_dword v1, v2, s[2:3] offset:-16"));
+        assert_ne!(
+            normal("global_load_dword v1, v2, s[2:3] offset:16"),
+            normal("global_load_dword v1, v2, s[2:3] offset:-16")
+        );
         assert_ne!(normal("s_waitcnt vmcnt(0)"), normal("s_waitcnt vmcnt(1)"));
     }
 
@@ -321,7 +339,10 @@ mod tests {
         };
         let speak = |texts: &[&str]| speak_for_a_kernel(&texts.iter().map(|text| place(text, "")).collect::<Vec<_>>());
         assert!(!speak(&["s_endpgm", "s_waitcnt vmcnt(0)", "s_waitcnt lgkmcnt(0)", "s_barrier", "s_nop 0"]));
-        assert!(!speak(&["s_endpgm", "v_mov_b32_e32 v1, v2", "v_mov_b32 v1, v2"]), "one instruction, printed in two ways");
+        assert!(
+            !speak(&["s_endpgm", "v_mov_b32_e32 v1, v2", "v_mov_b32 v1, v2"]),
+            "one instruction, printed in two ways"
+        );
         assert!(speak(&["v_mov_b32_e32 v1, v2", "s_load_dword s8, s[4:5], 0x24", "global_load_dword v3, v[0:1], off"]));
         assert!(speak_for_a_kernel(&[place("s_endpgm", "k.hip:7")]));
         assert!(!speak_for_a_kernel(&[place("s_endpgm", "k.hip:0")]));

@@ -1,16 +1,19 @@
 //! Scalar registers that nothing of the original's can be about to write, because the original accesses them itself.
 //!
-//! What a function that nobody knows leaves under way, or the caller of one, may write any register as far as anybody can tell. But the original runs into that
-//! as well: an instruction of its own that reads a register, or writes it at once, is right only if nothing that was issued before will still write the
-//! register. The waits that make sure of it stand in front of that instruction, and none of them behind the original instruction before it. All original waits are
-//! in the new code, in the same places and no weaker (see [`super::outstanding`]), so what holds for the original instruction holds in the new code, too,
+//! What a function that nobody knows leaves under way, or the caller of one, may write any register as far as anybody
+//! can tell. But the original runs into that as well: an instruction of its own that reads a register, or writes it at
+//! once, is right only if nothing that was issued before will still write the register. The waits that make sure of it
+//! stand in front of that instruction, and none of them behind the original instruction before it. All original waits
+//! are in the new code, in the same places and no weaker (see [`super::outstanding`]), so what holds for the original
+//! instruction holds in the new code, too,
 //!
 //! * behind it, until original code issues an operation that writes the register, or calls something;
 //! * in front of it, back to the original instruction before it.
 //!
-//! In between, inserted code may use the register. It must not need more: of a pair of which the original accesses one register, the other is not safe. Only
-//! registers that the original names count, not what the tables say it accesses besides, and only scalar ones: of a vector register the original may
-//! access lanes that nothing will write, and inserted code others. Operations that inserted code has under way are another matter: none of this is about them.
+//! In between, inserted code may use the register. It must not need more: of a pair of which the original accesses one
+//! register, the other is not safe. Only registers that the original names count, not what the tables say it accesses
+//! besides, and only scalar ones: of a vector register the original may access lanes that nothing will write, and
+//! inserted code others. Operations that inserted code has under way are another matter: none of this is about them.
 
 use wavetap_amdgpu::{Access, Reg, RegFile, issued};
 use wavetap_analysis::cfg::{Cfg, Worklist};
@@ -23,7 +26,8 @@ use super::align::Alignment;
 type Codes = u128;
 
 fn codes(reg: Reg) -> Codes {
-    let codes = (reg.first..reg.first + u16::from(reg.dwords)).filter(|code| reg.file == RegFile::Scalar && u32::from(*code) < Codes::BITS);
+    let codes = (reg.first..reg.first + u16::from(reg.dwords))
+        .filter(|code| reg.file == RegFile::Scalar && u32::from(*code) < Codes::BITS);
     codes.fold(0, |all, code| all | 1 << code)
 }
 
@@ -69,7 +73,11 @@ impl<'a> Accessed<'a> {
     fn before(&self, id: InstId) -> Codes {
         let block = self.cfg.block_of(id);
         let Some(start) = self.block_in[block.index()] else { return 0 };
-        self.cfg.block(block).insts().take_while(|earlier| *earlier != id).fold(start, |before, earlier| self.step(before, earlier))
+        self.cfg
+            .block(block)
+            .insts()
+            .take_while(|earlier| *earlier != id)
+            .fold(start, |before, earlier| self.step(before, earlier))
     }
 
     /// Registers that the original instruction accesses to which inserted code leads.
@@ -108,7 +116,11 @@ impl<'a> Accessed<'a> {
         if matches!(self.new.flow(id), Flow::Call(_)) {
             return 0;
         }
-        let later = if issued(self.new.inst(id)).is_empty() { 0 } else { self.new.writes(id).fold(0, |all, reg| all | codes(reg)) };
+        let later = if issued(self.new.inst(id)).is_empty() {
+            0
+        } else {
+            self.new.writes(id).fold(0, |all, reg| all | codes(reg))
+        };
         (before | self.accesses(id)) & !later
     }
 }

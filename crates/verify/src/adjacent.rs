@@ -1,8 +1,9 @@
-//! Nothing is inserted between instructions that must follow each other: members of a clause, `s_nop` before the message that gives registers back, and what
-//! stands between `s_set_gpr_idx_on` and `s_set_gpr_idx_off`, where vector instructions mean other registers than they name.
+//! Nothing is inserted between instructions that must follow each other: members of a clause, `s_nop` before the
+//! message that gives registers back, and what stands between `s_set_gpr_idx_on` and `s_set_gpr_idx_off`, where vector
+//! instructions mean other registers than they name.
 //!
-//! A clause may have become shorter, or two; each has members that follow each other in a clause of the original. Delays (`s_delay_alu`) are hints, and
-//! may be anything.
+//! A clause may have become shorter, or two; each has members that follow each other in a clause of the original.
+//! Delays (`s_delay_alu`) are hints, and may be anything.
 
 use super::align::Alignment;
 use super::finding::{Finding, Rule};
@@ -32,7 +33,8 @@ pub(super) fn check(original: &Body, new: &Body, alignment: &Alignment, findings
         });
         if !kept {
             findings.push(
-                Finding::new(Rule::Adjacent, "a clause has members that are not one of the original's").at(new.address(clause.start)),
+                Finding::new(Rule::Adjacent, "a clause has members that are not one of the original's")
+                    .at(new.address(clause.start)),
             );
         }
     }
@@ -49,7 +51,8 @@ pub(super) fn check(original: &Body, new: &Body, alignment: &Alignment, findings
         let had = alignment.original(id).is_some_and(|old| follows_nop(original, old));
         if had && !follows_nop(new, id) {
             findings.push(
-                Finding::new(Rule::Adjacent, "the message that gives registers back does not follow s_nop any more").at(new.address(id)),
+                Finding::new(Rule::Adjacent, "the message that gives registers back does not follow s_nop any more")
+                    .at(new.address(id)),
             );
         }
     }

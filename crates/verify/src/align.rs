@@ -1,8 +1,9 @@
 //! The new code as the original instructions with others inserted.
 //!
-//! Which new instruction is which original one is read from the site table, and believed only as far as it can be checked: every original instruction
-//! has exactly one place; what stands there is the same instruction, but for a branch's displacement; and from each original instruction control
-//! reaches, through inserted instructions only, exactly the original instructions that followed it in the original.
+//! Which new instruction is which original one is read from the site table, and believed only as far as it can be
+//! checked: every original instruction has exactly one place; what stands there is the same instruction, but for a
+//! branch's displacement; and from each original instruction control reaches, through inserted instructions only,
+//! exactly the original instructions that followed it in the original.
 
 use rustc_hash::FxHashSet;
 
@@ -39,8 +40,9 @@ impl Alignment {
         self.new_of[original.index()]
     }
 
-    /// Aligns two bodies by pairs of instructions, original and new; all that does not fit is a finding. Without an alignment nothing else about the code can be checked. Calls of functions that were
-    /// copied to addresses from `new_code` on are added to `calls`: original function, copy.
+    /// Aligns two bodies by pairs of instructions, original and new; all that does not fit is a finding. Without an
+    /// alignment nothing else about the code can be checked. Calls of functions that were copied to addresses from
+    /// `new_code` on are added to `calls`: original function, copy.
     pub(super) fn find(
         original: &Body,
         new: &Body,
@@ -55,7 +57,8 @@ impl Alignment {
         for &(old_id, new_id) in pairs {
             let complain = |message: String| Finding::new(Rule::Skeleton, message).at(new.address(new_id));
             let was_at = original.address(old_id);
-            if original_of[new_id.index()].replace(old_id).is_some() || new_of[old_id.index()].replace(new_id).is_some() {
+            if original_of[new_id.index()].replace(old_id).is_some() || new_of[old_id.index()].replace(new_id).is_some()
+            {
                 findings.push(complain(format!("{was_at:#x} has two places or shares one")));
             }
             if !same(original, old_id, new.inst(new_id)) {
@@ -65,7 +68,8 @@ impl Alignment {
         }
         for (index, place) in new_of.iter().enumerate() {
             if place.is_none() {
-                let message = format!("the original instruction at {:#x} is missing", original.address(InstId(index as u32)));
+                let message =
+                    format!("the original instruction at {:#x} is missing", original.address(InstId(index as u32)));
                 findings.push(Finding::new(Rule::Skeleton, message));
             }
         }
@@ -80,7 +84,13 @@ impl Alignment {
     }
 
     /// From every original instruction, control reaches the same original instructions as before.
-    fn check_flow(&self, original: &Body, new: &Body, copies: (u64, &mut Vec<(u64, u64)>), findings: &mut Vec<Finding>) {
+    fn check_flow(
+        &self,
+        original: &Body,
+        new: &Body,
+        copies: (u64, &mut Vec<(u64, u64)>),
+        findings: &mut Vec<Finding>,
+    ) {
         let (new_code, calls) = copies;
         let (bodies, walk) = ((original, new), &mut Walk::new(new));
         self.leads_to(bodies, (new.entry(), original.entry()), walk, || "the entry".to_owned(), findings);
@@ -108,9 +118,17 @@ impl Alignment {
             } else if let Some(old_next) = original.next(old_id) {
                 match new.next(new_id) {
                     Some(new_next) => {
-                        self.leads_to(bodies, (new_next, old_next), walk, || format!("what follows {}", text()), findings);
+                        self.leads_to(
+                            bodies,
+                            (new_next, old_next),
+                            walk,
+                            || format!("what follows {}", text()),
+                            findings,
+                        );
                     }
-                    None => findings.push(Finding::new(Rule::Branch, format!("nothing follows {}", text())).at(new.address(new_id))),
+                    None => findings.push(
+                        Finding::new(Rule::Branch, format!("nothing follows {}", text())).at(new.address(new_id)),
+                    ),
                 }
             }
         }
@@ -182,20 +200,27 @@ impl Alignment {
         for id in new.ids().filter(|id| self.original(*id).is_none()) {
             let inst = new.inst(id);
             if new.may_be_skipped(id) {
-                let message = format!("inserted code contains {} where vector instructions may be skipped (s_setvskip)", inst.name());
+                let message = format!(
+                    "inserted code contains {} where vector instructions may be skipped (s_setvskip)",
+                    inst.name()
+                );
                 findings.push(Finding::new(Rule::Forbidden, message).at(new.address(id)));
             }
             let bad = match inst.variant.branch {
                 // Whether it may, is checked in `preserve` and `scheduling`.
                 Branch::None => {
-                    let allowed = sets_flat_scratch(inst, new.target()) || sets_high_bits(inst) || scheduling::sets(new, id);
+                    let allowed =
+                        sets_flat_scratch(inst, new.target()) || sets_high_bits(inst) || scheduling::sets(new, id);
                     forbidden(inst) && !allowed && !first_vector::repeats_mode(original, new, id)
                 }
                 Branch::Jump | Branch::Conditional(_) | Branch::End => false,
                 _ => true,
             };
             if bad {
-                findings.push(Finding::new(Rule::Forbidden, format!("inserted code contains {}", inst.name())).at(new.address(id)));
+                findings.push(
+                    Finding::new(Rule::Forbidden, format!("inserted code contains {}", inst.name()))
+                        .at(new.address(id)),
+                );
             }
         }
     }
@@ -241,7 +266,8 @@ fn forbidden(inst: &Inst) -> bool {
         || inst.writes().any(|reg| reg.file == RegFile::Scalar && (scalar::TTMP0..scalar::M0).contains(&reg.first))
 }
 
-/// Whether it sets the high bits of vector register numbers. That original code has its own is checked in `high_registers`.
+/// Whether it sets the high bits of vector register numbers. That original code has its own is checked in
+/// `high_registers`.
 fn sets_high_bits(inst: &Inst) -> bool {
     inst.variant.opcode_flags.contains(OpcodeFlags::SET_VGPR_MSB)
 }
@@ -252,15 +278,18 @@ fn sets_flat_scratch(inst: &Inst, target: Target) -> bool {
     low.zip(inst.sets_hwreg()).is_some_and(|(low, number)| number == low || number == low + 1)
 }
 
-/// Whether `new` is the original instruction: the same but for a displacement or a delay, which is a hint; or, for a jump through a register whose
-/// target inside the body is known, a direct jump; or, for a call of a known function, another one that leaves the return address in the same place.
-/// Where jumps and calls go is checked apart from this.
+/// Whether `new` is the original instruction: the same but for a displacement or a delay, which is a hint; or, for a
+/// jump through a register whose target inside the body is known, a direct jump; or, for a call of a known function,
+/// another one that leaves the return address in the same place. Where jumps and calls go is checked apart from this.
 fn same(original: &Body, id: InstId, new: &Inst) -> bool {
     let old = original.inst(id);
     if original.flow(id) == Flow::Next {
         return same_encoded(old, new);
     }
-    if matches!(original.flow(id), Flow::Jump(_)) && old.variant.branch == Branch::IndirectJump && new.variant.branch == Branch::Jump {
+    if matches!(original.flow(id), Flow::Jump(_))
+        && old.variant.branch == Branch::IndirectJump
+        && new.variant.branch == Branch::Jump
+    {
         return true;
     }
     let is_call = |inst: &Inst| matches!(inst.variant.branch, Branch::Call | Branch::IndirectCall);
@@ -276,7 +305,8 @@ fn same(original: &Body, id: InstId, new: &Inst) -> bool {
 /// Whether two instructions are the same but for a displacement or a delay.
 pub(super) fn same_encoded(old: &Inst, new: &Inst) -> bool {
     let may_differ = |role: Role| {
-        matches!(role, Role::SimmTarget | Role::Delay) || (role == Role::Simm16 && old.variant.opcode_flags.contains(OpcodeFlags::CLAUSE))
+        matches!(role, Role::SimmTarget | Role::Delay)
+            || (role == Role::Simm16 && old.variant.opcode_flags.contains(OpcodeFlags::CLAUSE))
     };
     // What has no fields for modifiers has none.
     let has_modifiers = || !old.variant.layout.modifiers.is_empty() || old.variant.layout.has_parts;

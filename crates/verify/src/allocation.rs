@@ -20,11 +20,13 @@ pub(super) struct Allocation<'a> {
     pub(super) xnack: Feature,
     /// Whether anything but flat memory instructions accesses FLAT_SCRATCH.
     pub(super) names_flat_scratch: bool,
-    /// Whether vector registers may lie behind `ACCUM_OFFSET`, as they do in an original that has no accumulation registers.
+    /// Whether vector registers may lie behind `ACCUM_OFFSET`, as they do in an original that has no accumulation
+    /// registers.
     pub(super) vectors_behind: bool,
 }
 
-/// Whether a body has an instruction that accesses FLAT_SCRATCH and is no flat memory instruction: those need it for private memory only.
+/// Whether a body has an instruction that accesses FLAT_SCRATCH and is no flat memory instruction: those need it for
+/// private memory only.
 pub(super) fn names_flat_scratch(body: &Body) -> bool {
     let flat_scratch = Reg::scalar(scalar::FLAT_SCRATCH, 2);
     let named = |id| body.reads(id).chain(body.writes(id)).any(|reg| reg.overlaps(flat_scratch));
@@ -35,13 +37,15 @@ impl Allocation<'_> {
     /// No instruction uses a register behind the allocation.
     pub(super) fn check(&self, used: RegSet, findings: &mut Vec<Finding>) {
         let Allocation { old, new, target, .. } = *self;
-        let mut complain = |message: String| findings.push(Finding::new(Rule::Allocation, message).at(new.descriptor_address));
+        let mut complain =
+            |message: String| findings.push(Finding::new(Rule::Allocation, message).at(new.descriptor_address));
         let count = |highest: Option<u16>| highest.map_or(0, |highest| u32::from(highest) + 1);
         let (vectors, accums) = (count(used.highest_vgpr()), count(used.highest_agpr()));
         let allocated = new.descriptor.allocated_vgprs(target);
         match new.descriptor.accum_offset(target) {
             Some(offset) => {
-                // Behind the offset the two names mean the same register. Without accumulation registers all are vector registers, and hand-written kernels use them so.
+                // Behind the offset the two names mean the same register. Without accumulation registers all are vector
+                // registers, and hand-written kernels use them so.
                 let limit = if self.vectors_behind { allocated } else { offset.min(allocated) };
                 if vectors > limit {
                     complain(format!("code uses v{} of {limit} vector registers", vectors - 1));
@@ -59,7 +63,10 @@ impl Allocation<'_> {
             None => {}
         }
         if allocated > target.max_vgprs() {
-            complain(format!("{allocated} vector registers are more than the {} that a wave may have", target.max_vgprs()));
+            complain(format!(
+                "{allocated} vector registers are more than the {} that a wave may have",
+                target.max_vgprs()
+            ));
         }
         self.scalars(used, findings);
         self.metadata(used, (vectors, accums), findings);
@@ -67,13 +74,18 @@ impl Allocation<'_> {
 
     fn scalars(&self, used: RegSet, findings: &mut Vec<Finding>) {
         let Allocation { old, new, target, .. } = *self;
-        let mut complain = |message: String| findings.push(Finding::new(Rule::Allocation, message).at(new.descriptor_address));
-        let scalars = used.highest_sgpr_below(target.addressable_sgprs() as u16).map_or(0, |highest| u32::from(highest) + 1);
+        let mut complain =
+            |message: String| findings.push(Finding::new(Rule::Allocation, message).at(new.descriptor_address));
+        let scalars =
+            used.highest_sgpr_below(target.addressable_sgprs() as u16).map_or(0, |highest| u32::from(highest) + 1);
         let (allocated, before) = (new.descriptor.allocated_sgprs(target), old.descriptor.allocated_sgprs(target));
         // Where every wave has all of them, the registers that code can number are all there.
         let behind = if target.all_sgprs() { 0 } else { self.behind(used) };
         if scalars + behind > allocated {
-            complain(format!("code uses s{} of {allocated} scalar registers, of which {behind} lie behind", scalars.saturating_sub(1)));
+            complain(format!(
+                "code uses s{} of {allocated} scalar registers, of which {behind} lie behind",
+                scalars.saturating_sub(1)
+            ));
         }
         if new.descriptor.allocated_vgprs(target) < old.descriptor.allocated_vgprs(target) || allocated < before {
             complain("fewer registers are allocated than before: functions that nobody knows may use them".to_owned());
@@ -84,14 +96,20 @@ impl Allocation<'_> {
         let Allocation { old, new, target, .. } = *self;
         let (Some(before), Some(now)) = (&old.metadata, &new.metadata) else { return };
         let mut complain = |message: String| findings.push(Finding::new(Rule::Metadata, message));
-        let (allocated_vgprs, allocated_sgprs) = (new.descriptor.allocated_vgprs(target), new.descriptor.allocated_sgprs(target));
+        let (allocated_vgprs, allocated_sgprs) =
+            (new.descriptor.allocated_vgprs(target), new.descriptor.allocated_sgprs(target));
         // Hand-written kernels may count more than they are given, and use less.
         let most = |allocated: u32, before: u64| u64::from(allocated).max(before);
-        if now.vgpr_count > most(allocated_vgprs, before.vgpr_count) || now.sgpr_count > most(allocated_sgprs, before.sgpr_count) {
+        if now.vgpr_count > most(allocated_vgprs, before.vgpr_count)
+            || now.sgpr_count > most(allocated_sgprs, before.sgpr_count)
+        {
             let (vgprs, sgprs) = (now.vgpr_count, now.sgpr_count);
             complain(format!("it counts {vgprs} VGPRs and {sgprs} SGPRs, more than the descriptor allocates"));
         }
-        if now.vgpr_count < before.vgpr_count || now.sgpr_count < before.sgpr_count || now.agpr_count < before.agpr_count {
+        if now.vgpr_count < before.vgpr_count
+            || now.sgpr_count < before.sgpr_count
+            || now.agpr_count < before.agpr_count
+        {
             complain("it counts fewer registers than before".to_owned());
         }
         // Compilers make the descriptor's numbers out of the metadata's.
@@ -99,7 +117,8 @@ impl Allocation<'_> {
             let metadata = kernel.metadata.as_ref()?;
             let (vgprs, sgprs) = (metadata.vgpr_count as u32, metadata.sgpr_count as u32);
             let mut expected = kernel.descriptor;
-            // Where accumulation registers come out of the same allocation, there may be more in front of them than are used.
+            // Where accumulation registers come out of the same allocation, there may be more in front of them than are
+            // used.
             if !target.unified_accum() {
                 expected.set_allocated_vgprs(target, vgprs).ok()?;
             }
@@ -108,7 +127,8 @@ impl Allocation<'_> {
             }
             Some((expected.allocated_vgprs(target), expected.allocated_sgprs(target)))
         };
-        let allocated = |kernel: &Kernel| (kernel.descriptor.allocated_vgprs(target), kernel.descriptor.allocated_sgprs(target));
+        let allocated =
+            |kernel: &Kernel| (kernel.descriptor.allocated_vgprs(target), kernel.descriptor.allocated_sgprs(target));
         if in_step(old) == Some(allocated(old)) && in_step(new) != Some(allocated(new)) {
             let (vgprs, sgprs) = allocated(new);
             complain(format!(
@@ -117,11 +137,13 @@ impl Allocation<'_> {
             ));
         }
         let unified = target.unified_accum() && accums > 0;
-        let counted = if unified { new.descriptor.accum_offset(target).unwrap_or(0) + accums } else { vectors.max(accums) };
+        let counted =
+            if unified { new.descriptor.accum_offset(target).unwrap_or(0) + accums } else { vectors.max(accums) };
         if u64::from(counted) > now.vgpr_count {
             complain(format!("it counts {} VGPRs, code uses {counted}", now.vgpr_count));
         }
-        let scalars = used.highest_sgpr_below(target.addressable_sgprs() as u16).map_or(0, |highest| u64::from(highest) + 1);
+        let scalars =
+            used.highest_sgpr_below(target.addressable_sgprs() as u16).map_or(0, |highest| u64::from(highest) + 1);
         if scalars > now.sgpr_count {
             complain(format!("it counts {} SGPRs, code uses {scalars}", now.sgpr_count));
         }
@@ -129,8 +151,8 @@ impl Allocation<'_> {
 
     /// Scalar registers that the allocation needs behind the numbered ones.
     fn behind(&self, used: RegSet) -> u32 {
-        // Where it is not set up, private memory is not reached through it, and its place in the allocation may be any register's (LLVM,
-        // `AMDGPUResourceUsageAnalysis`).
+        // Where it is not set up, private memory is not reached through it, and its place in the allocation may be any
+        // register's (LLVM, `AMDGPUResourceUsageAnalysis`).
         let flat_scratch = self.names_flat_scratch || self.new.descriptor.is_set(Field::ENABLE_SGPR_FLAT_SCRATCH_INIT);
         if flat_scratch || self.target.architected_flat_scratch() {
             FLAT_SCRATCH_SGPRS
@@ -166,11 +188,15 @@ mod tests {
         }
     }
 
-    /// What is said of gfx802 code, where every wave has 96 scalar registers, that names this one, VCC, and what a flat load or `explicit` accesses.
+    /// What is said of gfx802 code, where every wave has 96 scalar registers, that names this one, VCC, and what a flat
+    /// load or `explicit` accesses.
     fn findings(highest: u16, explicit: bool, initialised: bool) -> usize {
         let target = Target::by_name("gfx802").expect("a target");
         let flat_scratch = Reg::scalar(scalar::FLAT_SCRATCH, 2);
-        let load = op("flat_load_dword").memory(Memory::Flat, Counters::VM, Flags::LOAD).writes(Reg::vector(1, 1)).reads(flat_scratch);
+        let load = op("flat_load_dword")
+            .memory(Memory::Flat, Counters::VM, Flags::LOAD)
+            .writes(Reg::vector(1, 1))
+            .reads(flat_scratch);
         let access = if explicit { op("s_mov_b64").writes(flat_scratch) } else { load };
         let named = op("s_and_b64").writes(Reg::VCC).reads(Reg::scalar(highest, 1));
         let listing = Listing::at(0).push(access).push(named).push(end());
@@ -179,8 +205,14 @@ mod tests {
         descriptor.set(Field::ENABLE_SGPR_FLAT_SCRATCH_INIT, initialised.into()).expect("fits");
         let kernel = kernel(descriptor);
         let names_flat_scratch = names_flat_scratch(&body);
-        let allocation =
-            Allocation { old: &kernel, new: &kernel, target, xnack: Feature::Unsupported, names_flat_scratch, vectors_behind: false };
+        let allocation = Allocation {
+            old: &kernel,
+            new: &kernel,
+            target,
+            xnack: Feature::Unsupported,
+            names_flat_scratch,
+            vectors_behind: false,
+        };
         let mut findings = Vec::new();
         allocation.check(UsedRegisters::of_body(&body).named, &mut findings);
         findings.len()
@@ -206,7 +238,8 @@ mod tests {
             descriptor.set_allocated_sgprs(16).expect("fits");
             let kernel = kernel(descriptor);
             let xnack = Feature::Off;
-            let allocation = Allocation { old: &kernel, new: &kernel, target, xnack, names_flat_scratch: false, vectors_behind };
+            let allocation =
+                Allocation { old: &kernel, new: &kernel, target, xnack, names_flat_scratch: false, vectors_behind };
             let mut findings = Vec::new();
             allocation.check(RegSet::from_iter([Reg::vector(highest, 1)]), &mut findings);
             findings.iter().map(|finding| finding.message.clone()).collect::<Vec<_>>()

@@ -1,19 +1,20 @@
 //! Which registers an operation that is under way may still write, at every instruction.
 //!
-//! For each counter and register, how many younger operations *of the same kind* there are at least behind the youngest one that writes the register: as long
-//! as it has not arrived neither have those, if the kind completes in order, and a wait for no more than that many has seen it arrive, whatever else the counter
-//! counts. A wait for none has in any case. What original and what inserted operations write is kept apart.
+//! For each counter and register, how many younger operations *of the same kind* there are at least behind the youngest
+//! one that writes the register: as long as it has not arrived neither have those, if the kind completes in order, and
+//! a wait for no more than that many has seen it arrive, whatever else the counter counts. A wait for none has in any
+//! case. What original and what inserted operations write is kept apart.
 //!
-//! Within a block an operation is known by the number it has among those of its kind in its counter, so that issuing one and waiting cost the same however many are under way;
-//! between blocks by its age.
+//! Within a block an operation is known by the number it has among those of its kind in its counter, so that issuing
+//! one and waiting cost the same however many are under way; between blocks by its age.
 
 use smallvec::SmallVec;
 
 use wavetap_amdgpu::{Counter, Opcode, OpcodeFlags, Reg, RegFile, Target, Value, issued, wait_count};
 use wavetap_analysis::cfg::{Cfg, Worklist};
 use wavetap_analysis::dataflow::{
-    CompletionOrder, FlatMemory, MOST, Operation, RegSet, WaitSummaries, WrittenRegs, completion_order, counters_of, may_not_count,
-    written_by,
+    CompletionOrder, FlatMemory, MOST, Operation, RegSet, WaitSummaries, WrittenRegs, completion_order, counters_of,
+    may_not_count, written_by,
 };
 use wavetap_analysis::kernel::{Body, BodyKind, Flow};
 use wavetap_base::entity::InstId;
@@ -57,8 +58,8 @@ fn key(counter: Counter, whose: Whose, position: usize) -> u32 {
     ((counter as u32) << 1 | whose as u32) << 16 | position as u32
 }
 
-/// The counters whose operations write registers. Those of the others, such as stores, are not followed, whoever issued them: no wait in a function may ever
-/// be for its caller's.
+/// The counters whose operations write registers. Those of the others, such as stores, are not followed, whoever issued
+/// them: no wait in a function may ever be for its caller's.
 fn writing_counters(target: Target) -> impl Iterator<Item = Counter> {
     counters_of(target).filter(|counter| written_by(*counter) != WrittenRegs::Nothing)
 }
@@ -100,7 +101,8 @@ impl State {
             return more;
         }
         let mut joined = Vec::with_capacity(self.arrivals.len().max(other.arrivals.len()));
-        let (mut mine, mut theirs) = (self.arrivals.iter().copied().peekable(), other.arrivals.iter().copied().peekable());
+        let (mut mine, mut theirs) =
+            (self.arrivals.iter().copied().peekable(), other.arrivals.iter().copied().peekable());
         loop {
             let next = match (mine.peek().copied(), theirs.peek().copied()) {
                 (Some(a), Some(b)) if a.key == b.key => {
@@ -155,13 +157,15 @@ struct Queue {
 impl Queue {
     fn fill(&mut self, whose: Whose, position: usize, mut slot: Slot) {
         if self.slots.is_empty() {
-            self.slots = vec![Slot { kind: CompletionOrder::Unordered, number: 0, by: InstId(0) }; 2 * RegSet::POSITIONS];
+            self.slots =
+                vec![Slot { kind: CompletionOrder::Unordered, number: 0, by: InstId(0) }; 2 * RegSet::POSITIONS];
         }
         let index = whose as usize * RegSet::POSITIONS + position;
         let older = self.slots[index];
         if older.kind != slot.kind && self.is_pending(older) {
             // That the younger one has arrived says nothing of the older one.
-            slot = Slot { kind: CompletionOrder::Unordered, number: self.issue(true, CompletionOrder::Unordered), ..slot };
+            slot =
+                Slot { kind: CompletionOrder::Unordered, number: self.issue(true, CompletionOrder::Unordered), ..slot };
         }
         self.slots[index] = slot;
         let youngest = &mut self.writers[whose as usize][slot.kind as usize];
@@ -184,8 +188,8 @@ impl Queue {
         self.writers[whose as usize].iter().zip(&self.complete).any(|(number, complete)| number > complete)
     }
 
-    /// One more operation; gives its number. One that may not count has that of the one before it: the same number of younger ones shows that either has arrived. If
-    /// none is under way it has one of its own.
+    /// One more operation; gives its number. One that may not count has that of the one before it: the same number of
+    /// younger ones shows that either has arrived. If none is under way it has one of its own.
     fn issue(&mut self, counts: bool, kind: CompletionOrder) -> u32 {
         let (youngest, complete) = (&mut self.youngest[kind as usize], self.complete[kind as usize]);
         *youngest = (*youngest + u32::from(counts)).max(complete + 1);
@@ -240,9 +244,13 @@ impl<'a> Arrivals<'a> {
         Arrivals { body, cfg, summaries, queues, unknown: SmallVec::new(), writing: [false; 2], asked }
     }
 
-    /// Calls `visit` before each instruction, until nothing changes any more; then once more for the blocks in which it returned true the last time, with
-    /// `true`.
-    pub(super) fn follow(&mut self, whose: impl Fn(InstId) -> Whose, mut visit: impl FnMut(&Self, InstId, bool) -> bool) {
+    /// Calls `visit` before each instruction, until nothing changes any more; then once more for the blocks in which it
+    /// returned true the last time, with `true`.
+    pub(super) fn follow(
+        &mut self,
+        whose: impl Fn(InstId) -> Whose,
+        mut visit: impl FnMut(&Self, InstId, bool) -> bool,
+    ) {
         let cfg = self.cfg;
         let mut block_in: Vec<Option<State>> = vec![None; cfg.len()];
         let mut out = State::at_entry(self.body);
@@ -286,7 +294,8 @@ impl<'a> Arrivals<'a> {
         }
     }
 
-    /// Whether an operation of theirs may still write any register: quick, and false only if [`Arrivals::writing`] finds nothing.
+    /// Whether an operation of theirs may still write any register: quick, and false only if [`Arrivals::writing`]
+    /// finds nothing.
     pub(super) fn may_write(&self, of: Whose) -> bool {
         self.writing[of as usize]
     }
@@ -296,8 +305,8 @@ impl<'a> Arrivals<'a> {
         self.writing = [Whose::Original, Whose::Inserted].map(|of| self.queues.iter().any(|queue| queue.writes(of)));
     }
 
-    /// The operations that may still write one of these registers, with the registers: those of `of`, in any counter. Of originals, that write registers that
-    /// were asked for.
+    /// The operations that may still write one of these registers, with the registers: those of `of`, in any counter.
+    /// Of originals, that write registers that were asked for.
     pub(super) fn writing(&self, registers: &[Reg], of: Whose) -> SmallVec<[(InstId, RegSet); 1]> {
         let mut found: SmallVec<[(InstId, RegSet); 1]> = SmallVec::new();
         for queue in self.queues.iter().filter(|queue| queue.writes(of)) {
@@ -394,7 +403,8 @@ impl<'a> Arrivals<'a> {
                     if whose == Whose::Inserted {
                         RegSet::positions(reg).for_each(|position| queue.fill(whose, position, slot));
                     } else if self.asked.overlaps(reg) {
-                        let asked = RegSet::positions(reg).filter(|position| self.asked.contains(RegSet::reg_at(*position)));
+                        let asked =
+                            RegSet::positions(reg).filter(|position| self.asked.contains(RegSet::reg_at(*position)));
                         asked.for_each(|position| queue.fill(whose, position, slot));
                     }
                 }

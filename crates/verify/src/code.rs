@@ -8,7 +8,8 @@ use rustc_hash::FxHashMap;
 use super::align::Alignment;
 use super::finding::{Finding, Rule};
 use super::{
-    adjacent, defined, events, first_vector, forwarding, hazards, high_registers, outstanding, preserve, scheduling, scratch, translations,
+    adjacent, defined, events, first_vector, forwarding, hazards, high_registers, outstanding, preserve, scheduling,
+    scratch, translations,
 };
 use wavetap_analysis::cfg::{BodyId, Cfg, Program};
 use wavetap_analysis::dataflow::{RegSet, Summaries, UsedRegisters, WaitSummaries};
@@ -49,8 +50,8 @@ pub struct KernelCode<'a> {
     pub replays: bool,
 }
 
-/// A copied function may end in a jump to the copy of another one where the original calls that in its place. The new body then has the instructions of both:
-/// this is the original that has as well, if it is so.
+/// A copied function may end in a jump to the copy of another one where the original calls that in its place. The new
+/// body then has the instructions of both: this is the original that has as well, if it is so.
 fn with_tail_calls(code: &KernelCode<'_>, original: BodyId, new: &Body) -> Option<Body> {
     let mut merged: Option<Body> = None;
     let mut jumps = BTreeSet::new();
@@ -110,17 +111,21 @@ pub fn check_code(code: &KernelCode<'_>) -> Vec<Finding> {
         changed_by.entry(piece.entry).or_insert(RegSet::EMPTY).add_all(&changed);
     }
     for piece in pieces {
-        let of_function = |finding: Finding| if piece.id == code.kernel { finding } else { finding.in_function(piece.original.name()) };
+        let of_function = |finding: Finding| {
+            if piece.id == code.kernel { finding } else { finding.in_function(piece.original.name()) }
+        };
         findings.extend(piece.found.into_iter().map(of_function));
     }
     for (pair, _) in code.addresses.iter().zip(&belongs).filter(|(_, belongs)| !**belongs) {
-        let message = format!("the site table says {:#x} is here, but there is no such pair of instructions", pair.original);
+        let message =
+            format!("the site table says {:#x} is here, but there is no such pair of instructions", pair.original);
         findings.push(Finding::new(Rule::Skeleton, message).at(pair.rewritten));
     }
     findings.into_iter().map(|finding| finding.in_kernel(kernel.name())).collect()
 }
 
-/// The kernel and all copies that it reaches, aligned with their originals; marks the pairs of the site table that belong to one.
+/// The kernel and all copies that it reaches, aligned with their originals; marks the pairs of the site table that
+/// belong to one.
 fn pieces<'a>(code: &KernelCode<'a>, belongs: &mut [bool], findings: &mut Vec<Finding>) -> Vec<Piece<'a>> {
     let mut pieces = Vec::new();
     let mut seen = BTreeSet::new();
@@ -138,7 +143,10 @@ fn pieces<'a>(code: &KernelCode<'a>, belongs: &mut [bool], findings: &mut Vec<Fi
         let Some(new) = code.new.at(entry).map(|new| code.new.body(new)) else {
             let why = code.new.undecodable().iter().find(|(_, address, _)| *address == entry);
             let why = why.map_or_else(String::new, |(_, _, error)| format!(": {error}"));
-            findings.push(Finding::new(Rule::Skeleton, format!("the new code of {} cannot be decoded{why}", original.name())).at(entry));
+            findings.push(
+                Finding::new(Rule::Skeleton, format!("the new code of {} cannot be decoded{why}", original.name()))
+                    .at(entry),
+            );
             continue;
         };
         let original = with_tail_calls(code, id, new).map_or(Cow::Borrowed(original), Cow::Owned);
@@ -160,7 +168,10 @@ fn pieces<'a>(code: &KernelCode<'a>, belongs: &mut [bool], findings: &mut Vec<Fi
         for &(function, copy) in &calls {
             match code.program.at(function) {
                 Some(function) => work.push((function, copy)),
-                None => found.push(Finding::new(Rule::Branch, format!("a copy of {function:#x} is called, which cannot be decoded"))),
+                None => found.push(Finding::new(
+                    Rule::Branch,
+                    format!("a copy of {function:#x} is called, which cannot be decoded"),
+                )),
             }
         }
         let calls = calls.into_iter().map(|(_, copy)| copy).collect();

@@ -1,7 +1,9 @@
-//! Inserted code reads no register that nothing has set: what a kernel finds in its registers is what its descriptor asks for, and nothing else.
+//! Inserted code reads no register that nothing has set: what a kernel finds in its registers is what its descriptor
+//! asks for, and nothing else.
 //!
-//! A register counts as set if it is on any path. Functions are entered with whatever their callers have, and where an unknown function is called or registers
-//! are chosen at run time everything may have to be saved; there nothing is said.
+//! A register counts as set if it is on any path. Functions are entered with whatever their callers have, and where an
+//! unknown function is called or registers are chosen at run time everything may have to be saved; there nothing is
+//! said.
 
 use super::align::Alignment;
 use super::finding::{Finding, Rule};
@@ -13,7 +15,13 @@ use wavetap_base::entity::InstId;
 use wavetap_object::code_object::InitialRegisters;
 
 /// Checks the new code of a kernel that is entered with these registers.
-pub(super) fn check(new: &Body, cfg: &Cfg, alignment: &Alignment, entry: &InitialRegisters, findings: &mut Vec<Finding>) {
+pub(super) fn check(
+    new: &Body,
+    cfg: &Cfg,
+    alignment: &Alignment,
+    entry: &InitialRegisters,
+    findings: &mut Vec<Finding>,
+) {
     let unknown = |id| matches!(new.flow(id), Flow::Call(CallTarget::Unknown) | Flow::IndirectJump);
     if new.ids().any(unknown) || new.opcode_flags().intersects(OpcodeFlags::CHOOSES_REGISTERS) {
         return;
@@ -62,8 +70,8 @@ pub(super) fn check(new: &Body, cfg: &Cfg, alignment: &Alignment, entry: &Initia
     }
 }
 
-/// Whether everything that inserted code reads is among what the entry, its block and inserted code set, without going round loops. That is less than is
-/// set, and mostly enough: then nothing else has to be looked at.
+/// Whether everything that inserted code reads is among what the entry, its block and inserted code set, without going
+/// round loops. That is less than is set, and mostly enough: then nothing else has to be looked at.
 fn is_plainly_set(new: &Body, cfg: &Cfg, alignment: &Alignment, at_entry: RegSet) -> bool {
     let mut block_in = vec![RegSet::EMPTY; cfg.len()];
     block_in[cfg.entry().index()] = at_entry;

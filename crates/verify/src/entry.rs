@@ -9,13 +9,14 @@ use wavetap_object::code_object::{InitialRegisters, WorkItemIds};
 
 /// Bits of one packed work-item id (AMDGPUUsage, "Initial Kernel Execution State").
 const WORK_ITEM_BITS: u32 = 10;
-/// What registers hold at the new entry, in terms of the original's: enabling one initial register shifts all later ones. What a function is entered with
-/// was checked where it is called.
+/// What registers hold at the new entry, in terms of the original's: enabling one initial register shifts all later
+/// ones. What a function is entered with was checked where it is called.
 pub(super) fn at_entry(subject: &Subject<'_>) -> State {
     let mut state = State::same();
     let Some((old, new)) = subject.entry else { return state };
     // Where arguments are no longer preloaded, code at the original's entry loads them: `preload` checks that.
-    let old = &InitialRegisters { kernarg_preload: old.kernarg_preload.filter(|_| new.kernarg_preload.is_some()), ..*old };
+    let old =
+        &InitialRegisters { kernarg_preload: old.kernarg_preload.filter(|_| new.kernarg_preload.is_some()), ..*old };
     let numbered = subject.original.target().addressable_sgprs() as u16;
     let mut undefined: RegSet = (0..numbered).map(|code| Reg::scalar(code, 1)).collect();
     [Reg::VCC, Reg::SCC, Reg::M0].into_iter().for_each(|reg| undefined.insert(reg));
@@ -62,7 +63,8 @@ pub(super) fn at_entry(subject: &Subject<'_>) -> State {
     for number in 0..old.work_item_ids.vgprs() {
         undefined.remove(Reg::vector(number, 1));
     }
-    if let (WorkItemIds::Packed { count: had }, WorkItemIds::Packed { count: has }) = (old.work_item_ids, new.work_item_ids)
+    if let (WorkItemIds::Packed { count: had }, WorkItemIds::Packed { count: has }) =
+        (old.work_item_ids, new.work_item_ids)
         && had < has
     {
         state.packed_ids = Some((1 << (u32::from(had) * WORK_ITEM_BITS)) - 1);

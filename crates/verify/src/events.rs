@@ -1,15 +1,17 @@
-//! Hazards that are no numbers of wait states: an event makes a register unsafe until another event, often however far away, makes it safe.
+//! Hazards that are no numbers of wait states: an event makes a register unsafe until another event, often however far
+//! away, makes it safe.
 //!
-//! A forward analysis over the new code. Each fact is kept twice: as made by original instructions alone, and as made with an inserted one. A hazard is a finding if
-//! the facts or the instruction that runs into it are inserted; between original instructions alone it is the compiler's business. Which hazards a
-//! target has is a fact of the target (`isa-tables/targets.yaml`, `hazards`). Those that depend on how far results are apart are in `forwarding`.
+//! A forward analysis over the new code. Each fact is kept twice: as made by original instructions alone, and as made
+//! with an inserted one. A hazard is a finding if the facts or the instruction that runs into it are inserted; between
+//! original instructions alone it is the compiler's business. Which hazards a target has is a fact of the target
+//! (`isa-tables/targets.yaml`, `hazards`). Those that depend on how far results are apart are in `forwarding`.
 
 use super::align::Alignment;
 use super::finding::{Finding, Rule};
 use super::hazards::{is_lds, is_salu, is_valu, is_vector_memory};
 use wavetap_amdgpu::{
-    Access, Branch, Condition, Counter, Counters, Encoding, EventHazards as Rules, Flags, Inst, Memory, Opcode, OpcodeFlags, Reg, RegFile,
-    Role, Value, WaitStates, alu_wait, scalar, wait_count,
+    Access, Branch, Condition, Counter, Counters, Encoding, EventHazards as Rules, Flags, Inst, Memory, Opcode,
+    OpcodeFlags, Reg, RegFile, Role, Value, WaitStates, alu_wait, scalar, wait_count,
 };
 use wavetap_analysis::cfg::{Cfg, Worklist};
 use wavetap_analysis::kernel::{Body, BodyKind};
@@ -143,7 +145,9 @@ pub(super) fn check(original: &Body, new: &Body, cfg: &Cfg, alignment: &Alignmen
         let Some(mut state) = block_in[block.index()].clone() else { continue };
         for id in cfg.block(block).insts() {
             let mut found = |message: String| {
-                findings.push(Finding::new(Rule::Hazard, format!("{}: {message}", new.inst(id).name())).at(new.address(id)));
+                findings.push(
+                    Finding::new(Rule::Hazard, format!("{}: {message}", new.inst(id).name())).at(new.address(id)),
+                );
             };
             checker.step(&mut state, id, &mut found);
         }
@@ -177,7 +181,9 @@ fn may_have_stale_zero_flag(new: &Body) -> bool {
         let written = inst.writes().fold(0, |all, reg| all | codes(reg)) & codes(Reg::VCC);
         written != 0 && written != codes(Reg::VCC)
     };
-    new.target().wait_states() != WaitStates::None && new.insts().iter().any(asks_for_zero_flag) && new.insts().iter().any(half)
+    new.target().wait_states() != WaitStates::None
+        && new.insts().iter().any(asks_for_zero_flag)
+        && new.insts().iter().any(half)
 }
 
 fn asks_for_zero_flag(inst: &Inst) -> bool {
@@ -188,7 +194,8 @@ fn permutes_lanes(inst: &Inst) -> bool {
     is_valu(inst) && inst.is_any(OpcodeFlags::PERMLANE)
 }
 
-/// The scalar registers that an instruction reads, and those that it writes. What `s_set_vgpr_msb` does to vector registers is nothing to them.
+/// The scalar registers that an instruction reads, and those that it writes. What `s_set_vgpr_msb` does to vector
+/// registers is nothing to them.
 fn accessed(inst: &Inst) -> (Codes, Codes) {
     let (mut reads, mut writes) = (0, 0);
     inst.accesses(|reg| reads |= codes(reg), |reg| writes |= codes(reg));
@@ -210,7 +217,8 @@ fn pairs(codes: Codes) -> Codes {
 }
 
 fn named(codes: Codes) -> String {
-    let register: wavetap_analysis::dataflow::RegSet = [Reg::scalar(codes.trailing_zeros() as u16, 1)].into_iter().collect();
+    let register: wavetap_analysis::dataflow::RegSet =
+        [Reg::scalar(codes.trailing_zeros() as u16, 1)].into_iter().collect();
     format!("{register:?}")
 }
 
@@ -220,7 +228,8 @@ fn mask_of(inst: &Inst) -> Codes {
         return 0;
     }
     let explicit = inst.operand(Role::Src2).and_then(|operand| operand.reg()).filter(|reg| reg.file == RegFile::Scalar);
-    let implicit = inst.variant.implicit_reads.regs(inst.wave_size.into()).filter(|reg| reg.overlaps(Reg::VCC)).map(codes);
+    let implicit =
+        inst.variant.implicit_reads.regs(inst.wave_size.into()).filter(|reg| reg.overlaps(Reg::VCC)).map(codes);
     explicit.map_or(0, codes) | implicit.fold(0, |all, codes| all | codes)
 }
 
@@ -285,9 +294,14 @@ impl Checker<'_> {
             let reads = &mut state.0[VMEM_READS];
             if step.salu || inst.variant.encoding == Encoding::Smem {
                 // Compilers do not look at what an instruction writes without naming it.
-                let explicit = inst.operands.iter().filter(|operand| operand.access != Access::Read).filter_map(|operand| operand.reg());
+                let explicit = inst
+                    .operands
+                    .iter()
+                    .filter(|operand| operand.access != Access::Read)
+                    .filter_map(|operand| operand.reg());
                 let explicit = explicit.fold(0, |all, reg| all | codes(reg));
-                let clash = if step.inserted { reads.any() & step.writes } else { reads.inserted & (step.writes | explicit) };
+                let clash =
+                    if step.inserted { reads.any() & step.writes } else { reads.inserted & (step.writes | explicit) };
                 if clash != 0 {
                     report(format!("{} is written, which a memory instruction has yet to read", named(clash)));
                 }
@@ -307,7 +321,8 @@ impl Checker<'_> {
                 report(format!("{} is written, which a scalar memory instruction has yet to read", named(clash)));
             }
             let waited = wait_count(self.new.target(), inst).is_some_and(|counts| counts.get(Counter::Lgkm) == Some(0));
-            let computes = step.salu && inst.variant.encoding != Encoding::Sopp && !inst.variant.flags.contains(Flags::WAIT);
+            let computes =
+                step.salu && inst.variant.encoding != Encoding::Sopp && !inst.variant.flags.contains(Flags::WAIT);
             if waited || (computes && inst.opcode() != Opcode::S_VERSION) {
                 *reads = Marks::default();
             }
@@ -317,7 +332,8 @@ impl Checker<'_> {
         }
     }
 
-    /// EXEC is read by another than a vector instruction and then written by one (gfx10.1); or written by one before rows are permuted.
+    /// EXEC is read by another than a vector instruction and then written by one (gfx10.1); or written by one before
+    /// rows are permuted.
     fn exec_reads(&self, state: &mut State, step: &Step<'_>, report: &mut dyn FnMut(String)) {
         let exec = codes(Reg::EXEC);
         if self.rules.contains(Rules::VCMPX_EXEC_WAR) {
@@ -354,7 +370,11 @@ impl Checker<'_> {
         }
         let kind: Codes = match inst.variant.memory {
             Memory::Lds => 1,
-            Memory::Global | Memory::Scratch | Memory::Buffer | Memory::Image if inst.variant.counters != Counters::empty() => 2,
+            Memory::Global | Memory::Scratch | Memory::Buffer | Memory::Image
+                if inst.variant.counters != Counters::empty() =>
+            {
+                2
+            }
             _ => 0,
         };
         if kind != 0 {
@@ -414,11 +434,15 @@ impl Checker<'_> {
         if step.valu || step.salu {
             let clash = state.0[STALE].ours(step.inserted) & step.reads;
             if clash != 0 {
-                report(format!("{} is read, which a vector instruction had read as a mask before it was written", named(clash)));
+                report(format!(
+                    "{} is read, which a vector instruction had read as a mask before it was written",
+                    named(clash)
+                ));
             }
         }
         if step.valu {
-            // Compilers before LLVM 20 take any use of a scalar or of a literal for the end of it: no more is asked of the original.
+            // Compilers before LLVM 20 take any use of a scalar or of a literal for the end of it: no more is asked of
+            // the original.
             let literal = step.inst.operands.iter().any(|operand| matches!(operand.value, Value::Literal(_)));
             if !step.inserted && (literal || step.reads & !codes(Reg::EXEC) != 0) {
                 state.0[MASKS].original = 0;
@@ -438,7 +462,8 @@ impl Checker<'_> {
         state.0[MASKS].clear(step.writes);
     }
 
-    /// Whether the hardware now forgets which pairs vector instructions have read: behind so many `ds_nop` in a row. They are one row only within a block.
+    /// Whether the hardware now forgets which pairs vector instructions have read: behind so many `ds_nop` in a row.
+    /// They are one row only within a block.
     fn forgets(&self, id: InstId) -> bool {
         if !self.new.inst(id).variant.opcode_flags.contains(OpcodeFlags::DS_NOP) {
             return false;
@@ -446,7 +471,9 @@ impl Checker<'_> {
         let count = self.new.target().forgetting_nops();
         let first = self.cfg.block(self.cfg.block_of(id)).first;
         let row = (id.0 + 1).checked_sub(count).filter(|start| *start >= first.0);
-        row.is_some_and(|start| (start..=id.0).all(|index| self.new.inst(InstId(index)).variant.opcode_flags.contains(OpcodeFlags::DS_NOP)))
+        row.is_some_and(|start| {
+            (start..=id.0).all(|index| self.new.inst(InstId(index)).variant.opcode_flags.contains(OpcodeFlags::DS_NOP))
+        })
     }
 
     /// A register of a pair that a vector instruction has ever read is written and read again (gfx12.0).
@@ -524,5 +551,7 @@ fn zero_flag(state: &mut State, step: &Step<'_>, report: &mut dyn FnMut(String))
 
 /// Whether it is a wait whose immediate is 0.
 fn wait_for_all(inst: &Inst) -> bool {
-    inst.operand(Role::WaitCount).or_else(|| inst.operand(Role::Simm16)).is_some_and(|operand| operand.value == Value::Imm(0))
+    inst.operand(Role::WaitCount)
+        .or_else(|| inst.operand(Role::Simm16))
+        .is_some_and(|operand| operand.value == Value::Imm(0))
 }

@@ -2,7 +2,8 @@
 
 use smallvec::SmallVec;
 
-/// A map with few entries, sorted by key: states are copied and compared at every block, and of a tree that costs an allocation for each.
+/// A map with few entries, sorted by key: states are copied and compared at every block, and of a tree that costs an
+/// allocation for each.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Few<K, V>(SmallVec<[(K, V); 6]>);
 

@@ -43,8 +43,8 @@ pub enum Rule {
     Scc,
     /// A register is used while an operation that writes it may be outstanding.
     Wait,
-    /// Instructions follow each other, of which one was inserted, that the hardware does not keep apart as it must: too few wait states, or no event that
-    /// makes it safe.
+    /// Instructions follow each other, of which one was inserted, that the hardware does not keep apart as it must: too
+    /// few wait states, or no event that makes it safe.
     Hazard,
 }
 

@@ -1,6 +1,6 @@
 //! The first vector instructions of a wave (gfx125x): before a rewritten kernel branches, it comes to a vector memory
-//! instruction, of which the first is in no clause, and to a vector ALU instruction, of which the first is `v_nop` (LLVM,
-//! pull request 209517, "unclaused vmem workaround").
+//! instruction, of which the first is in no clause, and to a vector ALU instruction, of which the first is `v_nop`
+//! (LLVM, pull request 209517, "unclaused vmem workaround").
 
 use super::align::{Alignment, same_encoded};
 use super::finding::{Finding, Rule};
@@ -11,11 +11,15 @@ use wavetap_base::entity::InstId;
 /// HW_REG_MODE in a `hwreg` operand.
 const MODE: u8 = 1;
 
-/// Whether an inserted instruction at a kernel's entry writes the same literal to MODE as the original's first one, which is
-/// executed before any other original one. MODE is the same from there on.
+/// Whether an inserted instruction at a kernel's entry writes the same literal to MODE as the original's first one,
+/// which is executed before any other original one. MODE is the same from there on.
 pub(super) fn repeats_mode(original: &Body, new: &Body, id: InstId) -> bool {
     let (inst, first) = (new.inst(id), original.inst(original.entry()));
-    id == new.entry() && new.kind() == BodyKind::Kernel && inst.sets_hwreg() == Some(MODE) && has_literal(inst) && same_encoded(first, inst)
+    id == new.entry()
+        && new.kind() == BodyKind::Kernel
+        && inst.sets_hwreg() == Some(MODE)
+        && has_literal(inst)
+        && same_encoded(first, inst)
 }
 
 fn has_literal(inst: &Inst) -> bool {

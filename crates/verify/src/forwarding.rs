@@ -1,7 +1,9 @@
-//! Results of vector instructions that are used too early (gfx11): hazards that depend on how many vector instructions lie between.
+//! Results of vector instructions that are used too early (gfx11): hazards that depend on how many vector instructions
+//! lie between.
 //!
-//! From each vector instruction the paths are followed back as far as the hazards reach. A vector memory, LDS or export instruction, or a wait for
-//! vector results, ends them. Between original instructions alone they are the compiler's business.
+//! From each vector instruction the paths are followed back as far as the hazards reach. A vector memory, LDS or export
+//! instruction, or a wait for vector results, ends them. Between original instructions alone they are the compiler's
+//! business.
 
 use smallvec::SmallVec;
 
@@ -14,10 +16,12 @@ use wavetap_analysis::dataflow::RegSet;
 use wavetap_analysis::kernel::Body;
 use wavetap_base::entity::InstId;
 
-/// The most vector instructions, and transcendentals, between a transcendental and a use of its result that is too early.
+/// The most vector instructions, and transcendentals, between a transcendental and a use of its result that is too
+/// early.
 const TRANS_VALUS: u32 = 5;
 const TRANS_TRANS: u32 = 1;
-/// The most between two writes on either side of a write of EXEC, and between the second and a use of both, for the use to be too early.
+/// The most between two writes on either side of a write of EXEC, and between the second and a use of both, for the use
+/// to be too early.
 const FORWARD_WRITES: u32 = 2;
 const FORWARD_USE: u32 = 4;
 /// So far the search for such a write is followed back: vector instructions.
@@ -47,10 +51,19 @@ pub(super) fn check(new: &Body, cfg: &Cfg, alignment: &Alignment, findings: &mut
         // Between original instructions alone there is nothing to look for.
         let asked = trans && (inserts_trans || paths.is_inserted(id));
         if let Some(producer) = asked.then(|| paths.transcendental(id)).flatten() {
-            found(id, format!("uses the result of the transcendental at {:#x} with no wait for vector results", new.address(producer)));
+            found(
+                id,
+                format!(
+                    "uses the result of the transcendental at {:#x} with no wait for vector results",
+                    new.address(producer)
+                ),
+            );
         }
         if let Some(exec) = forward.then(|| paths.partial(id)).flatten() {
-            let message = format!("uses results from both sides of the write of EXEC at {:#x} with no wait for them", new.address(exec));
+            let message = format!(
+                "uses results from both sides of the write of EXEC at {:#x} with no wait for them",
+                new.address(exec)
+            );
             found(id, message);
         }
     }
@@ -76,7 +89,10 @@ impl Mark {
         let mut mark = Mark::empty();
         mark.set(Mark::VALU, is_valu(inst));
         mark.set(Mark::TRANS, inst.variant.flags.contains(Flags::TRANS));
-        mark.set(Mark::WRITES_EXEC, !is_valu(inst) && is_salu(inst) && inst.writes().any(|reg| reg.overlaps(Reg::EXEC)));
+        mark.set(
+            Mark::WRITES_EXEC,
+            !is_valu(inst) && is_salu(inst) && inst.writes().any(|reg| reg.overlaps(Reg::EXEC)),
+        );
         mark.set(Mark::ENDS, ends(inst));
         mark
     }
@@ -120,8 +136,10 @@ impl<'a> Paths<'a> {
     fn sources(&self, id: InstId) -> SmallVec<[Reg; 4]> {
         let inst = self.new.inst(id);
         let read = inst.operands.iter().filter(|operand| matches!(operand.access, Access::Read | Access::ReadWrite));
-        let mut sources: SmallVec<[Reg; 4]> =
-            read.filter_map(|operand| self.new.register(id, operand)).filter(|reg| reg.file == RegFile::Vector).collect();
+        let mut sources: SmallVec<[Reg; 4]> = read
+            .filter_map(|operand| self.new.register(id, operand))
+            .filter(|reg| reg.file == RegFile::Vector)
+            .collect();
         sources.sort_unstable();
         sources.dedup();
         sources
@@ -135,7 +153,8 @@ impl<'a> Paths<'a> {
     fn transcendental(&self, consumer: InstId) -> Option<InstId> {
         let mut sources: Option<RegSet> = None;
         let mut seen: SmallVec<[(InstId, u32, u32); 16]> = SmallVec::new();
-        let mut work: SmallVec<[(InstId, u32, u32); 8]> = predecessors(self.cfg, consumer).into_iter().map(|id| (id, 0, 0)).collect();
+        let mut work: SmallVec<[(InstId, u32, u32); 8]> =
+            predecessors(self.cfg, consumer).into_iter().map(|id| (id, 0, 0)).collect();
         while let Some((id, mut valus, mut trans)) = work.pop() {
             if valus > TRANS_VALUS
                 || trans > TRANS_TRANS
@@ -165,7 +184,8 @@ impl<'a> Paths<'a> {
     /// Whether [`Paths::partial`] may meet a write of EXEC, by the same paths.
     fn meets_exec(&self, consumer: InstId) -> bool {
         let mut seen: SmallVec<[(InstId, u32); 32]> = SmallVec::new();
-        let mut work: SmallVec<[(InstId, u32); 8]> = predecessors(self.cfg, consumer).into_iter().map(|id| (id, 0)).collect();
+        let mut work: SmallVec<[(InstId, u32); 8]> =
+            predecessors(self.cfg, consumer).into_iter().map(|id| (id, 0)).collect();
         while let Some((id, valus)) = work.pop() {
             if valus > FORWARD_FARTHEST || self.is(id, Mark::ENDS) || seen.contains(&(id, valus)) {
                 continue;
@@ -190,11 +210,21 @@ impl<'a> Paths<'a> {
         if sources.len() < 2 {
             return None;
         }
-        let start = |at| Search { at, valus: 0, written: SmallVec::from_elem(None, sources.len()), exec: None, exec_inserted: true };
+        let start = |at| Search {
+            at,
+            valus: 0,
+            written: SmallVec::from_elem(None, sources.len()),
+            exec: None,
+            exec_inserted: true,
+        };
         let mut seen: Vec<Search> = Vec::new();
         let mut work: Vec<Search> = predecessors(self.cfg, consumer).into_iter().map(start).collect();
         while let Some(mut search) = work.pop() {
-            if search.valus > FORWARD_FARTHEST || self.is(search.at, Mark::ENDS) || seen.contains(&search) || seen.len() > LONGEST {
+            if search.valus > FORWARD_FARTHEST
+                || self.is(search.at, Mark::ENDS)
+                || seen.contains(&search)
+                || seen.len() > LONGEST
+            {
                 continue;
             }
             seen.push(search.clone());

@@ -1,10 +1,11 @@
 //! Required wait states around inserted code (gfx8, gfx9), and runs of memory instructions that may be replayed.
 //!
-//! On gfx8 and the gfx9 family some pairs of instructions need a number of issue slots between them; `s_nop k` fills k + 1, any other instruction one. Slots
-//! are counted backward from each consumer, along all paths. Two original instructions cannot have come closer together by insertion, so only pairs
-//! with an inserted member are checked. The rules are those of LLVM's hazard recogniser and AMD's ISA manuals; which of them a target has is a fact of
-//! the target ([`wavetap_amdgpu::Target::wait_states`]). Those around matrix instructions are in `matrix`, those of later targets, which are no numbers of slots, in
-//! `events`.
+//! On gfx8 and the gfx9 family some pairs of instructions need a number of issue slots between them; `s_nop k` fills k
+//! + 1, any other instruction one. Slots are counted backward from each consumer, along all paths. Two original
+//! instructions cannot have come closer together by insertion, so only pairs with an inserted member are checked. The
+//! rules are those of LLVM's hazard recogniser and AMD's ISA manuals; which of them a target has is a fact of the
+//! target ([`wavetap_amdgpu::Target::wait_states`]). Those around matrix instructions are in `matrix`, those of later
+//! targets, which are no numbers of slots, in `events`.
 
 mod facts;
 
@@ -15,7 +16,9 @@ use smallvec::SmallVec;
 use super::align::Alignment;
 use super::finding::{Finding, Rule};
 use super::matrix;
-use wavetap_amdgpu::{Encoding, Flags, Inst, Memory, Opcode, OpcodeFlags, Operand, Reg, RegFile, Role, Value, WaitStates, scalar};
+use wavetap_amdgpu::{
+    Encoding, Flags, Inst, Memory, Opcode, OpcodeFlags, Operand, Reg, RegFile, Role, Value, WaitStates, scalar,
+};
 use wavetap_analysis::cfg::Cfg;
 use wavetap_analysis::dataflow::RegSet;
 use wavetap_analysis::kernel::Body;
@@ -47,7 +50,13 @@ pub(super) struct WaitRule {
 }
 
 impl WaitRule {
-    pub(super) const fn new(what: &'static str, producer: Facts, consumer: Facts, most: u32, needed: Needed) -> WaitRule {
+    pub(super) const fn new(
+        what: &'static str,
+        producer: Facts,
+        consumer: Facts,
+        most: u32,
+        needed: Needed,
+    ) -> WaitRule {
         WaitRule { what, producer, consumer, most, needed }
     }
 }
@@ -262,9 +271,17 @@ impl<'a> Walker<'a> {
     }
 
     /// Asks some rules about two instructions.
-    fn pair(&self, id: InstId, (consumer_id, consumer): (InstId, &Known<'_>), asked: Numbers, between: u32, findings: &mut Vec<Finding>) {
+    fn pair(
+        &self,
+        id: InstId,
+        (consumer_id, consumer): (InstId, &Known<'_>),
+        asked: Numbers,
+        between: u32,
+        findings: &mut Vec<Finding>,
+    ) {
         let producer = &self.known(id);
-        let pair = Pair { producer, consumer, states: self.states, indexed_by_m0: !self.new.target().lds_limit_in_m0() };
+        let pair =
+            Pair { producer, consumer, states: self.states, indexed_by_m0: !self.new.target().lds_limit_in_m0() };
         for rule in each(asked).map(rule) {
             if let Some(states) = (rule.needed)(&pair).filter(|states| between < *states) {
                 let message = format!(
@@ -279,8 +296,8 @@ impl<'a> Walker<'a> {
         }
     }
 
-    /// With replay, no instruction of a run of scalar (or, on gfx9, vector) memory instructions may write what one of them reads or writes, and a
-    /// store begins a run of its own.
+    /// With replay, no instruction of a run of scalar (or, on gfx9, vector) memory instructions may write what one of
+    /// them reads or writes, and a store begins a run of its own.
     fn run(&self, consumer: InstId, findings: &mut Vec<Finding>) {
         let Step { run, inserted, .. } = *self.at(consumer);
         if run == Run::None {
@@ -299,12 +316,19 @@ impl<'a> Walker<'a> {
                 let overlap = shares_named(first, true, last, true)
                     || shares_named(first, true, last, false)
                     || shares_named(last, true, first, false);
-                let store =
-                    || last.variant.flags.contains(Flags::STORE) && named(first, true).any(|reg| !RegSet::positions(reg).is_empty());
+                let store = || {
+                    last.variant.flags.contains(Flags::STORE)
+                        && named(first, true).any(|reg| !RegSet::positions(reg).is_empty())
+                };
                 if overlap || store() {
-                    let what = if overlap { "memory instructions in a row overlap" } else { "a store directly behind loads" };
-                    let message =
-                        format!("{what} and may be replayed: {} at {:#x}, then {}", first.name(), self.new.address(id), last.name());
+                    let what =
+                        if overlap { "memory instructions in a row overlap" } else { "a store directly behind loads" };
+                    let message = format!(
+                        "{what} and may be replayed: {} at {:#x}, then {}",
+                        first.name(),
+                        self.new.address(id),
+                        last.name()
+                    );
                     findings.push(Finding::new(Rule::Hazard, message).at(self.new.address(consumer)));
                     return;
                 }
@@ -386,7 +410,10 @@ pub(super) fn if_met(met: bool, states: u32) -> Option<u32> {
 }
 
 fn sgpr_to_memory(p: &Pair<'_>) -> Option<u32> {
-    if_met(is_valu(p.producer) && is_vector_memory(p.consumer) && written_sgprs(p.producer).intersects(&p.consumer.reads), 5)
+    if_met(
+        is_valu(p.producer) && is_vector_memory(p.consumer) && written_sgprs(p.producer).intersects(&p.consumer.reads),
+        5,
+    )
 }
 
 fn vcc_to_div_fmas(p: &Pair<'_>) -> Option<u32> {
@@ -394,8 +421,9 @@ fn vcc_to_div_fmas(p: &Pair<'_>) -> Option<u32> {
 }
 
 fn lane_select(p: &Pair<'_>) -> Option<u32> {
-    let lane =
-        matches!(p.consumer.opcode(), Opcode::V_READLANE_B32 | Opcode::V_WRITELANE_B32).then(|| p.consumer.operand(Role::Src1)).flatten();
+    let lane = matches!(p.consumer.opcode(), Opcode::V_READLANE_B32 | Opcode::V_WRITELANE_B32)
+        .then(|| p.consumer.operand(Role::Src1))
+        .flatten();
     let select = lane.and_then(|operand| operand.reg());
     if_met(is_valu(p.producer) && select.is_some_and(|reg| written_sgprs(p.producer).overlaps(reg)), 4)
 }
@@ -409,7 +437,9 @@ fn exec_to_dpp(p: &Pair<'_>) -> Option<u32> {
 }
 
 fn m0_to_message(p: &Pair<'_>) -> Option<u32> {
-    let messages = p.consumer.variant.memory == Memory::Message || p.consumer.modifiers.gds || p.consumer.opcode() == Opcode::S_TTRACEDATA;
+    let messages = p.consumer.variant.memory == Memory::Message
+        || p.consumer.modifiers.gds
+        || p.consumer.opcode() == Opcode::S_TTRACEDATA;
     if_met(is_salu(p.producer) && p.producer.writes.overlaps(Reg::M0) && messages, 1)
 }
 
@@ -459,11 +489,18 @@ fn partial_to_valu(p: &Pair<'_>) -> Option<u32> {
 }
 
 fn sgpr_to_valu(p: &Pair<'_>) -> Option<u32> {
-    if_met(p.strict() && is_valu(p.producer) && is_valu(p.consumer) && written_sgprs(p.producer).intersects(&p.consumer.reads), 2)
+    if_met(
+        p.strict()
+            && is_valu(p.producer)
+            && is_valu(p.consumer)
+            && written_sgprs(p.producer).intersects(&p.consumer.reads),
+        2,
+    )
 }
 
 fn exec_to_lane(p: &Pair<'_>) -> Option<u32> {
-    let lane = matches!(p.consumer.opcode(), Opcode::V_READLANE_B32 | Opcode::V_WRITELANE_B32 | Opcode::V_READFIRSTLANE_B32);
+    let lane =
+        matches!(p.consumer.opcode(), Opcode::V_READLANE_B32 | Opcode::V_WRITELANE_B32 | Opcode::V_READFIRSTLANE_B32);
     if_met(p.strict() && is_valu(p.producer) && lane && p.producer.writes.overlaps(Reg::EXEC), 4)
 }
 
@@ -476,9 +513,11 @@ fn zero_flag(p: &Pair<'_>) -> Option<u32> {
     if !is_valu(p.producer) || !is_valu(p.consumer) {
         return None;
     }
-    let named = |code| p.consumer.operands.iter().filter_map(|operand| operand.reg()).any(|reg| reg == Reg::scalar(code, 1));
+    let named =
+        |code| p.consumer.operands.iter().filter_map(|operand| operand.reg()).any(|reg| reg == Reg::scalar(code, 1));
     let written = &p.producer.writes;
-    let stale = (named(scalar::VCCZ) && written.overlaps(Reg::VCC)) || (named(scalar::EXECZ) && written.overlaps(Reg::EXEC));
+    let stale =
+        (named(scalar::VCCZ) && written.overlaps(Reg::VCC)) || (named(scalar::EXECZ) && written.overlaps(Reg::EXEC));
     if_met(stale, 5)
 }
 
@@ -496,14 +535,19 @@ fn trap_status(p: &Pair<'_>) -> Option<u32> {
     /// `HW_REG_TRAPSTS`.
     const TRAPSTS: u8 = 3;
     if_met(
-        p.producer.is_any(OpcodeFlags::SETREG) && hardware(p.producer) == Some(TRAPSTS) && p.consumer.is_any(OpcodeFlags::TRAP_RETURN),
+        p.producer.is_any(OpcodeFlags::SETREG)
+            && hardware(p.producer) == Some(TRAPSTS)
+            && p.consumer.is_any(OpcodeFlags::TRAP_RETURN),
         1,
     )
 }
 
 fn exec_to_data(p: &Pair<'_>) -> Option<u32> {
     let data = || p.consumer.operands.iter().filter_map(|operand| operand.reg()).any(|reg| reg.overlaps(Reg::EXEC));
-    if_met(p.strict() && is_valu(p.producer) && is_valu(p.consumer) && p.producer.writes.overlaps(Reg::EXEC) && data(), 2)
+    if_met(
+        p.strict() && is_valu(p.producer) && is_valu(p.consumer) && p.producer.writes.overlaps(Reg::EXEC) && data(),
+        2,
+    )
 }
 
 fn swaps_rows(inst: &Inst) -> bool {

@@ -1,4 +1,5 @@
-//! Vector registers above v255 (gfx1250): inserted code names those below, and original instructions mean the ones that they mean in the original.
+//! Vector registers above v255 (gfx1250): inserted code names those below, and original instructions mean the ones that
+//! they mean in the original.
 
 use super::align::Alignment;
 use super::finding::{Finding, Rule};
@@ -12,13 +13,20 @@ pub(super) fn check(original: &Body, new: &Body, alignment: &Alignment, findings
         let (expected, whose) = match alignment.original(id) {
             Some(before) => (original.vgpr_msb_before(before), "an original instruction"),
             // Nothing else keeps apart which registers inserted code changes.
-            None if inst.operands.iter().any(|operand| operand.reg().is_some_and(|reg| reg.file == RegFile::Vector)) => {
+            None if inst
+                .operands
+                .iter()
+                .any(|operand| operand.reg().is_some_and(|reg| reg.file == RegFile::Vector)) =>
+            {
                 (Some(VgprMsb::default()), "inserted code")
             }
             None => continue,
         };
         if expected.is_some() && expected != now {
-            let message = format!("{}: {whose} runs with other high bits of vector registers (s_set_vgpr_msb) than it needs", inst.name());
+            let message = format!(
+                "{}: {whose} runs with other high bits of vector registers (s_set_vgpr_msb) than it needs",
+                inst.name()
+            );
             findings.push(Finding::new(Rule::Clobbered, message).at(new.address(id)));
             // All that follow say the same.
             return;

@@ -1,7 +1,9 @@
-//! Inserted code moves whole vector registers away and back: into accumulation registers, and into scratch memory that is there for it alone, by scratch
-//! instructions or by buffer instructions with four registers that describe the wave's.
+//! Inserted code moves whole vector registers away and back: into accumulation registers, and into scratch memory that
+//! is there for it alone, by scratch instructions or by buffer instructions with four registers that describe the
+//! wave's.
 //!
-//! What comes back is what went out if all lanes went and all came, and neither the home nor the original's register was written in between.
+//! What comes back is what went out if all lanes went and all came, and neither the home nor the original's register
+//! was written in between.
 
 use std::ops::Range;
 
@@ -15,8 +17,8 @@ use wavetap_base::entity::InstId;
 /// Bytes of a lane's register.
 const LANE: i64 = 4;
 
-/// Does what an inserted instruction does if it moves a vector register, and tells whether it was one. `scratch` is the part of scratch memory that
-/// inserted code may use.
+/// Does what an inserted instruction does if it moves a vector register, and tells whether it was one. `scratch` is the
+/// part of scratch memory that inserted code may use.
 pub(super) fn moved(
     state: &mut State,
     body: &Body,
@@ -28,7 +30,9 @@ pub(super) fn moved(
     let all = state.all_lanes(body.target().wave_size());
     match (inst.opcode(), inst.variant.memory) {
         (Opcode::V_ACCVGPR_WRITE_B32, _) => {
-            if let (Some(to), Some(from)) = (single(inst, Role::Vdst, RegFile::Accum), single(inst, Role::Src0, RegFile::Vector)) {
+            if let (Some(to), Some(from)) =
+                (single(inst, Role::Vdst, RegFile::Accum), single(inst, Role::Src0, RegFile::Vector))
+            {
                 state.clobber_vector(Reg::accum(to, 1));
                 state.move_out(from, Home::Accum(to), all);
                 return true;
@@ -36,7 +40,9 @@ pub(super) fn moved(
             false
         }
         (Opcode::V_ACCVGPR_READ_B32, _) => {
-            if let (Some(to), Some(from)) = (single(inst, Role::Vdst, RegFile::Vector), single(inst, Role::Src0, RegFile::Accum)) {
+            if let (Some(to), Some(from)) =
+                (single(inst, Role::Vdst, RegFile::Vector), single(inst, Role::Src0, RegFile::Accum))
+            {
                 state.move_back(to, Home::Accum(from), all);
                 return true;
             }
@@ -49,12 +55,19 @@ pub(super) fn moved(
             if !offset.is_some_and(is_inside) {
                 let place = offset.map_or_else(|| "an unknown place".to_owned(), |offset| format!("byte {offset}"));
                 let (start, end) = (scratch.start, scratch.end);
-                let message =
-                    || format!("{} accesses {place} of scratch memory; {start} to {end} are there for inserted code", inst.name());
+                let message = || {
+                    format!(
+                        "{} accesses {place} of scratch memory; {start} to {end} are there for inserted code",
+                        inst.name()
+                    )
+                };
                 report(&|| Finding::new(Rule::Scratch, message()).at(body.address(id)));
             }
             let is_word = match inst.opcode() {
-                Opcode::SCRATCH_STORE_DWORD | Opcode::SCRATCH_STORE_B32 | Opcode::SCRATCH_LOAD_DWORD | Opcode::SCRATCH_LOAD_B32 => true,
+                Opcode::SCRATCH_STORE_DWORD
+                | Opcode::SCRATCH_STORE_B32
+                | Opcode::SCRATCH_LOAD_DWORD
+                | Opcode::SCRATCH_LOAD_B32 => true,
                 // In another form it takes or gives more.
                 Opcode::BUFFER_STORE_DWORD | Opcode::BUFFER_LOAD_DWORD => !inst.modifiers.tfe && !inst.modifiers.lds,
                 _ => false,
@@ -64,10 +77,12 @@ pub(super) fn moved(
                     Some(from) => state.move_out(from, Home::Scratch(offset), all),
                     None => state.forget_scratch(),
                 },
-                (Some(offset), false) => match single(inst, if is_buffer { Role::Vdata } else { Role::Vdst }, RegFile::Vector) {
-                    Some(to) => state.move_back(to, Home::Scratch(offset), all),
-                    None => return false,
-                },
+                (Some(offset), false) => {
+                    match single(inst, if is_buffer { Role::Vdata } else { Role::Vdst }, RegFile::Vector) {
+                        Some(to) => state.move_back(to, Home::Scratch(offset), all),
+                        None => return false,
+                    }
+                }
                 (None, is_store) => {
                     if is_store {
                         state.forget_scratch();
@@ -86,7 +101,8 @@ fn single(inst: &Inst, role: Role, file: RegFile) -> Option<u16> {
     inst.operand(role)?.reg().filter(|reg| reg.file == file && reg.dwords == 1).map(|reg| reg.first)
 }
 
-/// The offset of a scratch instruction, where it is the same for all lanes and known. Homes are a dword each, at multiples of one.
+/// The offset of a scratch instruction, where it is the same for all lanes and known. Homes are a dword each, at
+/// multiples of one.
 fn offset(state: &State, inst: &Inst) -> Option<i64> {
     if inst.operand(Role::Vaddr).is_some_and(|operand| operand.value != Value::Off) {
         return None;
@@ -101,9 +117,10 @@ fn offset(state: &State, inst: &Inst) -> Option<i64> {
     Some(base + i64::from(inst.modifiers.offset)).filter(|offset| offset % LANE == 0)
 }
 
-/// Each lane's offset of a buffer instruction that goes by what describes the wave's scratch memory, where it is the same for all lanes and known. Dwords of the
-/// lanes take turns there: a dword of each lane is as far from the next as all lanes have dwords, and that is what the register of the instruction
-/// counts, while its immediate counts the bytes of a lane (AMD ISA guides, "Buffer addressing", swizzled). Inserted code has buffer instructions for nothing else.
+/// Each lane's offset of a buffer instruction that goes by what describes the wave's scratch memory, where it is the
+/// same for all lanes and known. Dwords of the lanes take turns there: a dword of each lane is as far from the next as
+/// all lanes have dwords, and that is what the register of the instruction counts, while its immediate counts the bytes
+/// of a lane (AMD ISA guides, "Buffer addressing", swizzled). Inserted code has buffer instructions for nothing else.
 fn buffer_offset(state: &State, body: &Body, id: InstId, report: &mut impl FnMut(&dyn Fn() -> Finding)) -> Option<i64> {
     let inst = body.inst(id);
     let resource = inst.operand(Role::Srsrc).and_then(|operand| operand.reg());
@@ -113,12 +130,17 @@ fn buffer_offset(state: &State, body: &Body, id: InstId, report: &mut impl FnMut
         return None;
     }
     let modifiers = &inst.modifiers;
-    if modifiers.offen || modifiers.idxen || inst.operand(Role::Vaddr).is_some_and(|operand| operand.value != Value::Off) {
+    if modifiers.offen
+        || modifiers.idxen
+        || inst.operand(Role::Vaddr).is_some_and(|operand| operand.value != Value::Off)
+    {
         return None;
     }
     let row = i64::from(body.target().wave_size()) * LANE;
     match state.source(inst, Role::Soffset, 0) {
-        Word::Constant(bytes) if i64::from(bytes) % row == 0 => Some(i64::from(bytes) / row * LANE + i64::from(modifiers.offset)),
+        Word::Constant(bytes) if i64::from(bytes) % row == 0 => {
+            Some(i64::from(bytes) / row * LANE + i64::from(modifiers.offset))
+        }
         _ => None,
     }
     .filter(|offset| offset % LANE == 0)

@@ -17,9 +17,15 @@ const ADDEND: u64 = 16;
 pub(super) type Pairing<'a> = (String, &'a [u8], &'a [u8]);
 
 /// Checks what lies around the code objects and pairs them.
-pub(super) fn pair<'a>(original: &'a Input<'_>, rewritten: &'a Input<'_>, findings: &mut Vec<Finding>) -> Result<Vec<Pairing<'a>>> {
+pub(super) fn pair<'a>(
+    original: &'a Input<'_>,
+    rewritten: &'a Input<'_>,
+    findings: &mut Vec<Finding>,
+) -> Result<Vec<Pairing<'a>>> {
     let bundles: Vec<(usize, usize)> = match (&original.container, &rewritten.container) {
-        (Container::CodeObject, Container::CodeObject) => return Ok(vec![("code object".to_owned(), original.data, rewritten.data)]),
+        (Container::CodeObject, Container::CodeObject) => {
+            return Ok(vec![("code object".to_owned(), original.data, rewritten.data)]);
+        }
         (Container::Bundles, Container::Bundles) => {
             if original.bundles.len() != rewritten.bundles.len() {
                 findings.push(Finding::new(Rule::HostFile, "there are more or fewer bundles than before"));
@@ -46,14 +52,19 @@ pub(super) fn pair<'a>(original: &'a Input<'_>, rewritten: &'a Input<'_>, findin
     let mut pairs = Vec::new();
     for (old_index, new_index) in bundles {
         let (old, new) = (&original.bundles[old_index], &rewritten.bundles[new_index]);
-        let ids =
-            |bundle: &wavetap_object::offload_bundle::Bundle<'_>| bundle.entries.iter().map(|entry| entry.id.clone()).collect::<Vec<_>>();
+        let ids = |bundle: &wavetap_object::offload_bundle::Bundle<'_>| {
+            bundle.entries.iter().map(|entry| entry.id.clone()).collect::<Vec<_>>()
+        };
         if ids(old) != ids(new) {
             findings.push(Finding::new(Rule::HostFile, format!("bundle {old_index} has other entries than before")));
             continue;
         }
         for (index, entry) in old.entries.iter().enumerate() {
-            pairs.push((format!("bundle {old_index}, entry {}", entry.id), old.entry_bytes(index), new.entry_bytes(index)));
+            pairs.push((
+                format!("bundle {old_index}, entry {}", entry.id),
+                old.entry_bytes(index),
+                new.entry_bytes(index),
+            ));
         }
     }
     Ok(pairs)

@@ -1,4 +1,5 @@
-//! Every original byte at its original virtual address, and segments as loaders want them: for device objects and host files alike.
+//! Every original byte at its original virtual address, and segments as loaders want them: for device objects and host
+//! files alike.
 
 use std::ops::Range;
 
@@ -9,15 +10,25 @@ use wavetap_object::elf::{Elf, FILE_HEADER_SIZE, PROGRAM_HEADER_SIZE, SECTION_HE
 /// More findings than this of one kind say nothing new.
 const MOST: usize = 8;
 
-/// Checks that every loaded byte of the original is where it was, but for the ELF header, the program headers, and file ranges of the original that
-/// may change.
-pub(super) fn bytes_stay(old: &Elf<'_>, new: &Elf<'_>, may_change: &[Range<u64>], rule: Rule, findings: &mut Vec<Finding>) {
-    let headers = old.header.segments_offset..old.header.segments_offset + PROGRAM_HEADER_SIZE * new.segments.len() as u64;
-    let excepted =
-        |offset: u64| offset < FILE_HEADER_SIZE || headers.contains(&offset) || may_change.iter().any(|range| range.contains(&offset));
+/// Checks that every loaded byte of the original is where it was, but for the ELF header, the program headers, and file
+/// ranges of the original that may change.
+pub(super) fn bytes_stay(
+    old: &Elf<'_>,
+    new: &Elf<'_>,
+    may_change: &[Range<u64>],
+    rule: Rule,
+    findings: &mut Vec<Finding>,
+) {
+    let headers =
+        old.header.segments_offset..old.header.segments_offset + PROGRAM_HEADER_SIZE * new.segments.len() as u64;
+    let excepted = |offset: u64| {
+        offset < FILE_HEADER_SIZE || headers.contains(&offset) || may_change.iter().any(|range| range.contains(&offset))
+    };
     let mut found = 0;
     for load in old.loads() {
-        let (Ok(before), Ok(now)) = (old.bytes_at(load.address, load.file_size), new.bytes_at(load.address, load.file_size)) else {
+        let (Ok(before), Ok(now)) =
+            (old.bytes_at(load.address, load.file_size), new.bytes_at(load.address, load.file_size))
+        else {
             let message = format!("the {:#x} original bytes from here on are not loaded any more", load.file_size);
             findings.push(Finding::new(rule, message).at(load.address));
             continue;
@@ -27,7 +38,9 @@ pub(super) fn bytes_stay(old: &Elf<'_>, new: &Elf<'_>, may_change: &[Range<u64>]
             if before != now && !excepted(offset) {
                 found += 1;
                 if found <= MOST {
-                    findings.push(Finding::new(rule, format!("the original byte {before:#04x} became {now:#04x}")).at(address));
+                    findings.push(
+                        Finding::new(rule, format!("the original byte {before:#04x} became {now:#04x}")).at(address),
+                    );
                 }
             }
         }
@@ -37,18 +50,20 @@ pub(super) fn bytes_stay(old: &Elf<'_>, new: &Elf<'_>, may_change: &[Range<u64>]
     }
 }
 
-/// Checks the segments: the original ones are there and unchanged, those that are loaded ascend without overlap, offsets and addresses are congruent, and
-/// nothing is both writable and executable. Notes and the program headers themselves may have grown, and are found elsewhere, as may be the name of the
-/// interpreter.
+/// Checks the segments: the original ones are there and unchanged, those that are loaded ascend without overlap,
+/// offsets and addresses are congruent, and nothing is both writable and executable. Notes and the program headers
+/// themselves may have grown, and are found elsewhere, as may be the name of the interpreter.
 pub(super) fn segments(old: &Elf<'_>, new: &Elf<'_>, findings: &mut Vec<Finding>) {
     let mut complain = |address: u64, message: String| findings.push(Finding::new(Rule::Segments, message).at(address));
     // Whether what is no segment of its own is a part of one.
-    let is_placed = |elf: &Elf<'_>, segment: &Segment| elf.file_offset(segment.address, segment.file_size) == Some(segment.offset);
+    let is_placed =
+        |elf: &Elf<'_>, segment: &Segment| elf.file_offset(segment.address, segment.file_size) == Some(segment.offset);
     for segment in old.segments.iter().filter(|segment| !matches!(segment.kind, PT_NOTE | PT_PHDR | PT_NULL)) {
         let kept = |other: &Segment| {
             (other.kind, other.address, other.file_size) == (segment.kind, segment.address, segment.file_size)
                 && (other.memory_size, other.flags, other.align) == (segment.memory_size, segment.flags, segment.align)
-                // One that the original has elsewhere in the file than it is loaded from is to be left as it is: loaders go by the address.
+                // One that the original has elsewhere in the file than it is loaded from is to be left as it is:
+                // loaders go by the address.
                 && (other.is_load()
                     || other.file_size == 0
                     || is_placed(new, other)
@@ -56,8 +71,12 @@ pub(super) fn segments(old: &Elf<'_>, new: &Elf<'_>, findings: &mut Vec<Finding>
         };
         // The kernel finds the interpreter's name by the header alone.
         let moved = |other: &Segment| {
-            let contents = |elf: &Elf<'_>, segment: &Segment| elf.bytes_at(segment.address, segment.file_size).ok().map(<[u8]>::to_vec);
-            (segment.kind, other.kind) == (PT_INTERP, PT_INTERP) && is_placed(new, other) && contents(old, segment) == contents(new, other)
+            let contents = |elf: &Elf<'_>, segment: &Segment| {
+                elf.bytes_at(segment.address, segment.file_size).ok().map(<[u8]>::to_vec)
+            };
+            (segment.kind, other.kind) == (PT_INTERP, PT_INTERP)
+                && is_placed(new, other)
+                && contents(old, segment) == contents(new, other)
         };
         if !new.segments.iter().any(|other| kept(other) || moved(other)) {
             complain(segment.address, "an original segment was changed".to_owned());
@@ -69,7 +88,10 @@ pub(super) fn segments(old: &Elf<'_>, new: &Elf<'_>, findings: &mut Vec<Finding>
         if load.address < end {
             complain(
                 load.address,
-                format!("a segment begins before the end {end:#x} of the one in front of it: loaders allocate up to the last one"),
+                format!(
+                    "a segment begins before the end {end:#x} of the one in front of it: loaders allocate up to the \
+                        last one"
+                ),
             );
         }
         end = load.end();
@@ -77,7 +99,10 @@ pub(super) fn segments(old: &Elf<'_>, new: &Elf<'_>, findings: &mut Vec<Finding>
             complain(load.address, "a segment is longer in the file than in memory".to_owned());
         }
         if load.align > 1 && load.offset % load.align != load.address % load.align {
-            complain(load.address, format!("file offset {:#x} and address differ modulo the alignment {:#x}", load.offset, load.align));
+            complain(
+                load.address,
+                format!("file offset {:#x} and address differ modulo the alignment {:#x}", load.offset, load.align),
+            );
         }
         let is_new = load.address >= original_end;
         if is_new && load.is_writable() && load.is_executable() {
@@ -93,17 +118,24 @@ pub(super) fn segments(old: &Elf<'_>, new: &Elf<'_>, findings: &mut Vec<Finding>
 pub(super) fn section_headers(new: &Elf<'_>, findings: &mut Vec<Finding>) {
     let end = new.header.sections_offset + SECTION_HEADER_SIZE * new.sections.len() as u64;
     if end != new.data.len() as u64 {
-        findings.push(Finding::new(Rule::Segments, "the section headers are not the last thing in the file: loaders cut it behind them"));
+        findings.push(Finding::new(
+            Rule::Segments,
+            "the section headers are not the last thing in the file: loaders cut it behind them",
+        ));
     }
     for section in &new.sections {
         let in_file = if section.has_contents() { section.size } else { 0 };
         if section.offset.saturating_add(in_file) > new.header.sections_offset {
-            findings.push(Finding::new(Rule::Segments, format!("section {} lies behind the section headers", section.name)));
+            findings.push(Finding::new(
+                Rule::Segments,
+                format!("section {} lies behind the section headers", section.name),
+            ));
         }
         let placed = new.file_offset(section.address, section.size.max(1)) == Some(section.offset);
         if section.is_alloc() && section.has_contents() && section.size > 0 && !placed {
             findings.push(
-                Finding::new(Rule::Segments, format!("section {} is not where its segment loads it", section.name)).at(section.address),
+                Finding::new(Rule::Segments, format!("section {} is not where its segment loads it", section.name))
+                    .at(section.address),
             );
         }
     }
@@ -123,15 +155,19 @@ pub(super) fn symbols(old: &Elf<'_>, new: &Elf<'_>, kind: SectionType, findings:
         return;
     };
     let same = |a: &Symbol<'_>, b: &Symbol<'_>| {
-        (a.name, a.address, a.size, a.info, a.other, a.is_defined()) == (b.name, b.address, b.size, b.info, b.other, b.is_defined())
+        (a.name, a.address, a.size, a.info, a.other, a.is_defined())
+            == (b.name, b.address, b.size, b.info, b.other, b.is_defined())
     };
     let mut sorted: Vec<&Symbol<'_>> = now.iter().collect();
     sorted.sort_by_key(|symbol| (symbol.name, symbol.address));
     for symbol in &before {
         let from = sorted.partition_point(|other| (other.name, other.address) < (symbol.name, symbol.address));
-        let mut candidates = sorted[from..].iter().take_while(|other| (other.name, other.address) == (symbol.name, symbol.address));
+        let mut candidates =
+            sorted[from..].iter().take_while(|other| (other.name, other.address) == (symbol.name, symbol.address));
         if !candidates.any(|other| same(symbol, other)) {
-            findings.push(Finding::new(Rule::Symbols, format!("{name} lost or changed {:?}", symbol.name)).at(symbol.address));
+            findings.push(
+                Finding::new(Rule::Symbols, format!("{name} lost or changed {:?}", symbol.name)).at(symbol.address),
+            );
         }
     }
 }

@@ -15,8 +15,8 @@ use wavetap_analysis::cfg::{BodyId, Program};
 use wavetap_analysis::dataflow::{RegSet, Summaries, UsedRegisters, callable_registers, reachable_registers};
 use wavetap_analysis::kernel::{BodyKind, Image};
 use wavetap_object::code_object::{
-    CodeObject, ENTRY_ALIGN, Feature, Features, Field, Kernel, KernelDescriptor, KernelMetadata, PartKind, ValueKind, initial_registers,
-    metadata,
+    CodeObject, ENTRY_ALIGN, Feature, Features, Field, Kernel, KernelDescriptor, KernelMetadata, PartKind, ValueKind,
+    initial_registers, metadata,
 };
 use wavetap_object::elf::Segment;
 use wavetap_profile::map::{CounterMode, KernelMap, ObjectMap};
@@ -63,7 +63,12 @@ struct Surroundings<'a> {
 }
 
 impl<'a> Surroundings<'a> {
-    fn of(original: &CodeObject<'_>, rewritten: &'a CodeObject<'_>, image: &'a Image<'a>, new_image: &'a Image<'a>) -> Self {
+    fn of(
+        original: &CodeObject<'_>,
+        rewritten: &'a CodeObject<'_>,
+        image: &'a Image<'a>,
+        new_image: &'a Image<'a>,
+    ) -> Self {
         let executable = rewritten.elf().loads().filter(|load| load.is_executable()).collect();
         Surroundings { image, new_image, end: original.image_end(), executable, features: rewritten.features() }
     }
@@ -108,11 +113,16 @@ pub(super) fn check(
         object.malformed().iter().map(|part| (part.kind, part.name.clone())).collect()
     };
     if names(original) != names(rewritten) {
-        findings.push(Finding::new(Rule::Skeleton, "other kernels, functions, symbols or metadata cannot be read than in the original"));
+        findings.push(Finding::new(
+            Rule::Skeleton,
+            "other kernels, functions, symbols or metadata cannot be read than in the original",
+        ));
     }
     let surroundings = Surroundings::of(original, rewritten, &image, &new_image);
-    let is_known = earlier.is_some_and(|other| is_known(other, target, &surroundings, original.kernels(), rewritten.kernels(), map));
-    let context = Context { original, rewritten, target, new_image: &new_image, whole: OnceLock::new(), is_known, image: &image };
+    let is_known = earlier
+        .is_some_and(|other| is_known(other, target, &surroundings, original.kernels(), rewritten.kernels(), map));
+    let context =
+        Context { original, rewritten, target, new_image: &new_image, whole: OnceLock::new(), is_known, image: &image };
     let one = |kernel: &Kernel| {
         let mut found = Vec::new();
         let entry = map.kernels.iter().find(|entry| entry.name == kernel.name);
@@ -200,12 +210,17 @@ impl Context<'_> {
         self.sites(&code, entry, findings);
         let registers = (initial_registers(&old.descriptor, target), initial_registers(&new.descriptor, target));
         let (Ok(entry_before), Ok(entry_after)) = registers else {
-            findings.push(Finding::new(Rule::Descriptor, "the initial registers contradict each other").at(new.descriptor_address));
+            findings.push(
+                Finding::new(Rule::Descriptor, "the initial registers contradict each other")
+                    .at(new.descriptor_address),
+            );
             return;
         };
         let scratch = scratch::added((old, new), program, id, target, findings);
         preload::check((&old.descriptor, &new.descriptor), &entry_before, original, summaries, findings);
-        let used = reachable_registers(program, id, || *known.callable.get_or_init(|| callable_registers(program, self.image)));
+        let used = reachable_registers(program, id, || {
+            *known.callable.get_or_init(|| callable_registers(program, self.image))
+        });
         let allocated = old.descriptor.allocated_vgprs(target);
         // As `Allocation` has it: what is no accumulation register is a vector register.
         let vector_registers = match old.descriptor.accum_offset(target) {
@@ -230,26 +245,30 @@ impl Context<'_> {
         }));
     }
 
-    /// The entry lies, aligned, in an executable segment behind the original image, and no more is prefetched than is there.
+    /// The entry lies, aligned, in an executable segment behind the original image, and no more is prefetched than is
+    /// there.
     fn entry(&self, new: &Kernel, target: Target, findings: &mut Vec<Finding>) {
         let end = self.original.image_end();
-        let segment = self
-            .rewritten
-            .elf()
-            .loads()
-            .find(|load| load.is_executable() && load.address >= end && load.address <= new.entry && new.entry < load.end());
+        let segment = self.rewritten.elf().loads().find(|load| {
+            load.is_executable() && load.address >= end && load.address <= new.entry && new.entry < load.end()
+        });
         let Some(segment) = segment.filter(|_| new.entry.is_multiple_of(ENTRY_ALIGN)) else {
-            findings.push(Finding::new(Rule::Descriptor, "the entry is not aligned or not in the new executable segment").at(new.entry));
+            findings.push(
+                Finding::new(Rule::Descriptor, "the entry is not aligned or not in the new executable segment")
+                    .at(new.entry),
+            );
             return;
         };
         let prefetched = new.descriptor.prefetched_bytes(target).unwrap_or(0);
         if new.entry + u64::from(prefetched) > segment.end() {
-            let message = format!("{prefetched} bytes of code are prefetched, there are {:#x}", segment.end() - new.entry);
+            let message =
+                format!("{prefetched} bytes of code are prefetched, there are {:#x}", segment.end() - new.entry);
             findings.push(Finding::new(Rule::Descriptor, message).at(new.descriptor_address));
         }
     }
 
-    /// Registers of the new code, of the functions that were copied for it and of the original ones that it calls are allocated.
+    /// Registers of the new code, of the functions that were copied for it and of the original ones that it calls are
+    /// allocated.
     fn used_registers(
         &self,
         (old, new): (&Kernel, &Kernel),
@@ -264,36 +283,55 @@ impl Context<'_> {
         let used = bodies().map(|body| UsedRegisters::of_body(body).named).fold(RegSet::EMPTY, RegSet::union);
         let names_flat_scratch = !target.all_sgprs() && bodies().any(names_flat_scratch);
         let is_behind = |kernel: &Kernel, used: RegSet| {
-            kernel.descriptor.accum_offset(target).zip(used.highest_vgpr()).is_some_and(|(offset, highest)| u32::from(highest) >= offset)
+            kernel
+                .descriptor
+                .accum_offset(target)
+                .zip(used.highest_vgpr())
+                .is_some_and(|(offset, highest)| u32::from(highest) >= offset)
         };
         let before = || once(program.body(id)).chain(callees.bodies.iter().map(|id| program.body(*id)));
         let vectors_behind = is_behind(new, used)
             && !callees.unknown
             && used.highest_agpr().is_none()
             && before().any(|body| is_behind(old, UsedRegisters::of_body(body).named));
-        let allocation = Allocation { old, new, target, xnack: self.rewritten.features().xnack, names_flat_scratch, vectors_behind };
+        let allocation =
+            Allocation { old, new, target, xnack: self.rewritten.features().xnack, names_flat_scratch, vectors_behind };
         allocation.check(used, findings);
     }
 
-    /// Sites are original instructions of the kernel or of functions that were copied for it, and code ends where it should: in padding.
+    /// Sites are original instructions of the kernel or of functions that were copied for it, and code ends where it
+    /// should: in padding.
     fn sites(&self, code: &Program, entry: &KernelMap, findings: &mut Vec<Finding>) {
         sites(code, entry, findings);
         let (end, padding) = (self.original.image_end(), u64::from(self.target.code_end_padding()));
         let new_code = code.bodies().iter().filter(|body| body.entry_address() >= end);
         let last = new_code.map(|body| body.span().end).max().unwrap_or(0);
         let segments = self.rewritten.elf().loads().filter(|load| load.is_executable());
-        let segment = segments.filter(|load| load.address <= last && last <= load.end()).map(wavetap_object::elf::Segment::end).max();
+        let segment = segments
+            .filter(|load| load.address <= last && last <= load.end())
+            .map(wavetap_object::elf::Segment::end)
+            .max();
         if segment.is_none_or(|end| last + padding > end) {
-            let message = format!("less than {padding} bytes of padding follow the code: the prefetcher runs past its end");
+            let message =
+                format!("less than {padding} bytes of padding follow the code: the prefetcher runs past its end");
             findings.push(Finding::new(Rule::Segments, message).at(last));
         }
         for body in code.bodies().iter().filter(|body| body.entry_address() >= end && body.span().start < end) {
-            findings.push(Finding::new(Rule::Branch, "control goes from new code into the original image").at(body.span().start));
+            findings.push(
+                Finding::new(Rule::Branch, "control goes from new code into the original image").at(body.span().start),
+            );
         }
     }
 
     /// LDS in note and descriptor, and the probes' part of it.
-    fn lds(&self, (old, new): (&Kernel, &Kernel), code: &Program, target: Target, entry: &KernelMap, findings: &mut Vec<Finding>) {
+    fn lds(
+        &self,
+        (old, new): (&Kernel, &Kernel),
+        code: &Program,
+        target: Target,
+        entry: &KernelMap,
+        findings: &mut Vec<Finding>,
+    ) {
         let (Some(before), Some(now)) = (&old.metadata, &new.metadata) else {
             findings.push(Finding::new(Rule::Metadata, "an instrumented kernel without metadata"));
             return;
@@ -301,19 +339,29 @@ impl Context<'_> {
         let static_size = u64::from(new.descriptor.get(Field::GROUP_SEGMENT_FIXED_SIZE));
         if static_size != now.group_segment_fixed_size {
             let noted = now.group_segment_fixed_size;
-            findings.push(Finding::new(Rule::Lds, format!("the descriptor says {static_size} bytes of LDS, the metadata {noted}")));
+            findings.push(Finding::new(
+                Rule::Lds,
+                format!("the descriptor says {static_size} bytes of LDS, the metadata {noted}"),
+            ));
         }
         if now.group_segment_fixed_size > u64::from(target.lds_bytes()) {
-            findings
-                .push(Finding::new(Rule::Lds, format!("{} bytes of LDS are more than a workgroup may have", now.group_segment_fixed_size)));
+            findings.push(Finding::new(
+                Rule::Lds,
+                format!("{} bytes of LDS are more than a workgroup may have", now.group_segment_fixed_size),
+            ));
         }
         if entry.mode == CounterMode::Lds && target.unified_accum() && old.descriptor.is_set(Field::TG_SPLIT) {
-            findings.push(Finding::new(Rule::Lds, "counters in LDS, which workgroups in threadgroup split mode do not have"));
+            findings.push(Finding::new(
+                Rule::Lds,
+                "counters in LDS, which workgroups in threadgroup split mode do not have",
+            ));
         }
         let placed = before.args.iter().find(|argument| argument.value_kind == ValueKind::DynamicSharedPointer);
         if let Some(argument) = placed.filter(|_| entry.mode == CounterMode::Lds) {
             let at = argument.offset;
-            let message = format!("counters at the end of LDS, where the launcher places what the argument at offset {at} points to");
+            let message = format!(
+                "counters at the end of LDS, where the launcher places what the argument at offset {at} points to"
+            );
             findings.push(Finding::new(Rule::Lds, message));
         }
         // The slices of all waves, and what aligning them may cost; counters that find no room there are in memory.
@@ -321,9 +369,10 @@ impl Context<'_> {
         let most = if entry.mode == CounterMode::Lds { slice_bytes(entry) } else { 0 };
         let slice = match now.group_segment_fixed_size.checked_sub(before.group_segment_fixed_size) {
             Some(0) => Some(0),
-            Some(added) => {
-                added.checked_sub(SLICE_ALIGN - 1).filter(|slices| slices % (waves * SLICE_ALIGN) == 0).map(|slices| slices / waves)
-            }
+            Some(added) => added
+                .checked_sub(SLICE_ALIGN - 1)
+                .filter(|slices| slices % (waves * SLICE_ALIGN) == 0)
+                .map(|slices| slices / waves),
             None => None,
         };
         let Some(slice) = slice.filter(|slice| *slice <= most) else {
@@ -333,7 +382,8 @@ impl Context<'_> {
             );
             return findings.push(Finding::new(Rule::Lds, message));
         };
-        let original: LazyCell<FxHashSet<u64>, _> = LazyCell::new(|| entry.addresses.iter().map(|pair| pair.rewritten).collect());
+        let original: LazyCell<FxHashSet<u64>, _> =
+            LazyCell::new(|| entry.addresses.iter().map(|pair| pair.rewritten).collect());
         // Functions that are called where they always were are nobody's copies.
         let image_end = self.original.image_end();
         for body in code.bodies().iter().filter(|body| body.entry_address() >= image_end) {
@@ -358,7 +408,11 @@ impl Context<'_> {
         let Ok(mut expected) = before.value() else {
             return findings.push(Finding::new(Rule::Metadata, "the metadata cannot be read"));
         };
-        for kernel in now.kernels.iter().filter(|kernel| map.kernels.iter().any(|entry| format!("{}.kd", entry.name) == kernel.symbol)) {
+        for kernel in now
+            .kernels
+            .iter()
+            .filter(|kernel| map.kernels.iter().any(|entry| format!("{}.kd", entry.name) == kernel.symbol))
+        {
             let numbers = |kernel: &KernelMetadata| {
                 [
                     kernel.sgpr_count,
@@ -400,10 +454,17 @@ fn descriptor_fields((old, new): (&KernelDescriptor, &KernelDescriptor), target:
     if expected != *new {
         findings.push(Finding::new(Rule::Descriptor, "fields changed that instrumentation has nothing to do with"));
     }
-    for field in [Field::ENABLE_WORKGROUP_ID_X, Field::ENABLE_WORKGROUP_ID_Y, Field::ENABLE_WORKGROUP_ID_Z, Field::ENABLE_SGPR_DISPATCH_PTR]
-    {
+    for field in [
+        Field::ENABLE_WORKGROUP_ID_X,
+        Field::ENABLE_WORKGROUP_ID_Y,
+        Field::ENABLE_WORKGROUP_ID_Z,
+        Field::ENABLE_SGPR_DISPATCH_PTR,
+    ] {
         if old.is_set(field) && !new.is_set(field) {
-            findings.push(Finding::new(Rule::Descriptor, "an initial register that the original needs is not enabled any more"));
+            findings.push(Finding::new(
+                Rule::Descriptor,
+                "an initial register that the original needs is not enabled any more",
+            ));
         }
     }
     if new.get(Field::ENABLE_VGPR_WORKITEM_ID) < old.get(Field::ENABLE_VGPR_WORKITEM_ID) {
@@ -417,7 +478,9 @@ fn may_change(field: Field, old: &KernelDescriptor, target: Target) -> bool {
         Field::ACCUM_OFFSET => target.unified_accum(),
         // Where all waves have the same number of scalar registers, the field stays as it is.
         Field::GRANULATED_WAVEFRONT_SGPR_COUNT => !target.all_sgprs(),
-        Field::ENABLE_WORKGROUP_ID_X | Field::ENABLE_WORKGROUP_ID_Y | Field::ENABLE_WORKGROUP_ID_Z => !target.architected_workgroup_ids(),
+        Field::ENABLE_WORKGROUP_ID_X | Field::ENABLE_WORKGROUP_ID_Y | Field::ENABLE_WORKGROUP_ID_Z => {
+            !target.architected_workgroup_ids()
+        }
         Field::KERNARG_PRELOAD_LENGTH | Field::KERNARG_PRELOAD_OFFSET => {
             target.has_kernarg_preload() && old.get(Field::KERNARG_PRELOAD_LENGTH) != 0
         }
@@ -437,14 +500,19 @@ fn slice_bytes(entry: &KernelMap) -> u64 {
 
 /// Waves of the largest workgroup that the original's metadata allows.
 fn waves_per_workgroup(before: &KernelMetadata, target: Target) -> u64 {
-    let required = before.reqd_workgroup_size.map(|[x, y, z]| x.saturating_mul(y).saturating_mul(z)).filter(|size| *size != 0);
+    let required =
+        before.reqd_workgroup_size.map(|[x, y, z]| x.saturating_mul(y).saturating_mul(z)).filter(|size| *size != 0);
     required.unwrap_or(u64::MAX).min(before.max_flat_workgroup_size).div_ceil(u64::from(target.wave_size()))
 }
 
 /// Sites are original instructions, each of its kind and there once, and their counters do not overlap.
 fn sites(code: &Program, entry: &KernelMap, findings: &mut Vec<Finding>) {
     let wanted: FxHashSet<u64> = entry.sites.iter().map(|site| site.address).collect();
-    let places = entry.addresses.iter().filter(|pair| wanted.contains(&pair.original)).map(|pair| (pair.original, pair.rewritten));
+    let places = entry
+        .addresses
+        .iter()
+        .filter(|pair| wanted.contains(&pair.original))
+        .map(|pair| (pair.original, pair.rewritten));
     let places: FxHashMap<u64, u64> = places.collect();
     let different: FxHashSet<(u64, &KindSchema)> = entry.sites.iter().map(|site| (site.address, &*site.kind)).collect();
     if different.len() != entry.sites.len() {
@@ -452,14 +520,17 @@ fn sites(code: &Program, entry: &KernelMap, findings: &mut Vec<Finding>) {
     }
     let mut ranges: Vec<(u32, u32)> = Vec::new();
     for site in &entry.sites {
-        let mut complain = |what: &str| findings.push(Finding::new(Rule::Map, format!("a site at {:#x}, {what}", site.address)));
+        let mut complain =
+            |what: &str| findings.push(Finding::new(Rule::Map, format!("a site at {:#x}, {what}", site.address)));
         // Whether it is the same there as in the original is checked with the code.
         let inst = |place: u64| code.bodies().iter().find_map(|body| body.at(place).map(|id| body.inst(id)));
         match places.get(&site.address).copied().map(inst) {
             None => complain("where no instruction is"),
             // Said elsewhere.
             Some(None) => {}
-            Some(Some(inst)) if site.kind == *branches::SCALAR && !matches!(inst.variant.branch, Branch::Conditional(_)) => {
+            Some(Some(inst))
+                if site.kind == *branches::SCALAR && !matches!(inst.variant.branch, Branch::Conditional(_)) =>
+            {
                 complain("which is no branch");
             }
             Some(Some(inst)) if site.kind == *branches::EXEC && !inst.writes().any(|reg| reg.overlaps(Reg::EXEC)) => {

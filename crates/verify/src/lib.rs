@@ -1,23 +1,28 @@
 //! An independent checker of a rewritten file against its original.
 //!
-//! It shares nothing with the stages that rewrite: it reads the two files, decodes both, and checks that the rewritten one does what the original
-//! does. What it checks, and how, is told in its parts:
+//! It shares nothing with the stages that rewrite: it reads the two files, decodes both, and checks that the rewritten
+//! one does what the original does. What it checks, and how, is told in its parts:
 //!
 //! * `object`, `tables`: every original byte is where it was; segments, symbols, relocations as loaders want them;
-//! * `kernels`, `allocation`, `preload`, `scratch`: descriptor, metadata and site table agree with each other and with the code; registers are allocated;
+//! * `kernels`, `allocation`, `preload`, `scratch`: descriptor, metadata and site table agree with each other and with
+//!   the code; registers are allocated;
 //! * `align`: the new code is the original with instructions inserted, and control flows the same way, calls included;
 //! * `adjacent`: nothing was inserted between instructions that must follow each other;
-//! * `preserve`, `homes`, `high_registers`: no original instruction reads anything that inserted code changed, EXEC and SCC included;
+//! * `preserve`, `homes`, `high_registers`: no original instruction reads anything that inserted code changed, EXEC and
+//!   SCC included;
 //! * `defined`: inserted code reads no register that nothing has set;
 //! * `outstanding`, `accessed`, `translations`: inserted code waits for what it uses;
-//! * `hazards`, `matrix`, `events`, `forwarding`, `scheduling`: what the target leaves to software holds around inserted code.
+//! * `hazards`, `matrix`, `events`, `forwarding`, `scheduling`: what the target leaves to software holds around
+//!   inserted code.
 //!
-//! A kernel's new code is the kernel and copies of functions that it calls; each is checked against its original by itself. At a call everything that the
-//! function reads is what it is in the original; at a function's entry that is taken for granted, and at its return everything that original
-//! code names is what it is in the original, but for scalar registers that no caller of the copy reads behind the call. Return addresses correspond.
+//! A kernel's new code is the kernel and copies of functions that it calls; each is checked against its original by
+//! itself. At a call everything that the function reads is what it is in the original; at a function's entry that is
+//! taken for granted, and at its return everything that original code names is what it is in the original, but for
+//! scalar registers that no caller of the copy reads behind the call. Return addresses correspond.
 //!
-//! It checks code of every target that the tables have instructions of, in waves of 32 and 64. A finding says which rule is broken and where. No finding
-//! means that every rule above was checked and held. `docs/reference/verifier.md` says in full what is checked and what is not.
+//! It checks code of every target that the tables have instructions of, in waves of 32 and 64. A finding says which
+//! rule is broken and where. No finding means that every rule above was checked and held. `docs/reference/verifier.md`
+//! says in full what is checked and what is not.
 #![forbid(unsafe_code)]
 
 mod accessed;
@@ -84,8 +89,10 @@ pub struct Report {
 /// If one of the files cannot be read as what it is.
 pub fn check_files(original: &[u8], rewritten: &[u8]) -> Result<Report> {
     let mut report = Report::default();
-    let (old, new) =
-        (Input::parse(original).within(|| "the original".into())?, Input::parse(rewritten).within(|| "the rewritten file".into())?);
+    let (old, new) = (
+        Input::parse(original).within(|| "the original".into())?,
+        Input::parse(rewritten).within(|| "the rewritten file".into())?,
+    );
     let mut around = Vec::new();
     let pairs = host::pair(&old, &new, &mut around)?;
     report.findings.extend(around.into_iter().map(|finding| ("the file".to_owned(), finding)));
@@ -101,14 +108,19 @@ pub fn check_files(original: &[u8], rewritten: &[u8]) -> Result<Report> {
             (Ok(before), Ok(after)) => (before, after),
             // Beside others the rest can be checked; by itself it is a wrong input.
             (Err(error), _) if old.bundles.is_empty() => return Err(error.within(format!("{place} of the original"))),
-            (_, Err(error)) if old.bundles.is_empty() => return Err(error.within(format!("{place} of the rewritten file"))),
+            (_, Err(error)) if old.bundles.is_empty() => {
+                return Err(error.within(format!("{place} of the rewritten file")));
+            }
             (Err(error), _) => {
                 let message = format!("a code object that cannot be read changed: {error}");
                 report.findings.push((place, Finding::new(Rule::Skeleton, message)));
                 continue;
             }
             (_, Err(error)) => {
-                report.findings.push((place, Finding::new(Rule::Skeleton, format!("the rewritten code object cannot be read: {error}"))));
+                report.findings.push((
+                    place,
+                    Finding::new(Rule::Skeleton, format!("the rewritten code object cannot be read: {error}")),
+                ));
                 continue;
             }
         };
@@ -120,7 +132,8 @@ pub fn check_files(original: &[u8], rewritten: &[u8]) -> Result<Report> {
     Ok(report)
 }
 
-/// Checks one rewritten code object against its original; tells how many instrumented kernels it has, and what is wrong.
+/// Checks one rewritten code object against its original; tells how many instrumented kernels it has, and what is
+/// wrong.
 #[must_use]
 pub fn check_object(original: &CodeObject<'_>, rewritten: &CodeObject<'_>) -> (usize, Vec<Finding>) {
     let (map, findings) = check_beside(original, rewritten, None, true);
@@ -138,8 +151,9 @@ pub struct Faultless<'a> {
     pub map: &'a ObjectMap,
 }
 
-/// [`check_object`]; gives the site table, if it can be read. Code that `earlier` has as well, in the same place, for a target that is like this one, with the same
-/// descriptors, metadata and sites, is not looked at again: everything else is. Kernels are checked `at_once`, on all threads, or one after the other.
+/// [`check_object`]; gives the site table, if it can be read. Code that `earlier` has as well, in the same place, for a
+/// target that is like this one, with the same descriptors, metadata and sites, is not looked at again: everything else
+/// is. Kernels are checked `at_once`, on all threads, or one after the other.
 pub fn check_beside(
     original: &CodeObject<'_>,
     rewritten: &CodeObject<'_>,

@@ -1,7 +1,9 @@
-//! Required wait states around matrix and dot-product instructions (gfx908 and later), as far as inserted code can be a part of them.
+//! Required wait states around matrix and dot-product instructions (gfx908 and later), as far as inserted code can be a
+//! part of them.
 //!
-//! Inserted code has no matrix instructions. So there are rules between an original one and an inserted reader or writer of its registers, and between
-//! inserted writers and an original one; where the number depends on what reads the result, the largest is asked for.
+//! Inserted code has no matrix instructions. So there are rules between an original one and an inserted reader or
+//! writer of its registers, and between inserted writers and an original one; where the number depends on what reads
+//! the result, the largest is asked for.
 
 use super::hazards::{Facts, Pair, WaitRule, all, if_met, is_lds, is_valu, is_vector_memory};
 use wavetap_amdgpu::{Encoding, Flags, Inst, NumberFormat, Opcode, OpcodeFlags, Reg, Role, WaitStates};
@@ -113,7 +115,8 @@ fn results(inst: &Inst) -> RegSet {
 fn result_to_reader(p: &Pair<'_>) -> Option<u32> {
     let reads = results(p.producer).intersects(&p.consumer.reads);
     let memory = reads_memory_side(p.consumer);
-    (is_matrix(p.producer) && !is_matrix(p.consumer) && reads && (memory || is_valu(p.consumer))).then(|| done(p, memory))
+    (is_matrix(p.producer) && !is_matrix(p.consumer) && reads && (memory || is_valu(p.consumer)))
+        .then(|| done(p, memory))
 }
 
 fn result_to_writer(p: &Pair<'_>) -> Option<u32> {
@@ -135,21 +138,27 @@ fn accumulator_to_writer(p: &Pair<'_>) -> Option<u32> {
 }
 
 fn vgpr_to_matrix(p: &Pair<'_>) -> Option<u32> {
-    let consumes = is_matrix(p.consumer) || (p.states == WaitStates::Gfx908 && p.consumer.opcode() == Opcode::V_ACCVGPR_WRITE_B32);
+    let consumes =
+        is_matrix(p.consumer) || (p.states == WaitStates::Gfx908 && p.consumer.opcode() == Opcode::V_ACCVGPR_WRITE_B32);
     let reads = p.producer.writes.vectors().intersects(&p.consumer.reads);
     let moved = p.states == WaitStates::Gfx908 && p.producer.opcode() == Opcode::V_ACCVGPR_WRITE_B32;
     if_met(consumes && is_valu(p.producer) && !concerns(p.producer) && reads && !moved, 2)
 }
 
 fn exec_to_matrix(p: &Pair<'_>) -> Option<u32> {
-    let consumes = is_matrix(p.consumer) || (p.states == WaitStates::Gfx908 && p.consumer.opcode() == Opcode::V_ACCVGPR_WRITE_B32);
+    let consumes =
+        is_matrix(p.consumer) || (p.states == WaitStates::Gfx908 && p.consumer.opcode() == Opcode::V_ACCVGPR_WRITE_B32);
     if_met(consumes && is_valu(p.producer) && p.producer.writes.overlaps(Reg::EXEC), 4)
 }
 
 fn accum_write_to_reader(p: &Pair<'_>) -> Option<u32> {
     let writes = p.states == WaitStates::Gfx908 && p.producer.opcode() == Opcode::V_ACCVGPR_WRITE_B32;
     let reads = results(p.producer).intersects(&p.consumer.reads);
-    let accumulates = p.consumer.operand(Role::Src2).and_then(|operand| operand.reg()).is_some_and(|reg| results(p.producer).overlaps(reg));
+    let accumulates = p
+        .consumer
+        .operand(Role::Src2)
+        .and_then(|operand| operand.reg())
+        .is_some_and(|reg| results(p.producer).overlaps(reg));
     match (writes && reads, is_matrix(p.consumer)) {
         (true, true) => Some(if accumulates { 1 } else { 3 }),
         (true, false) if p.consumer.opcode() == Opcode::V_ACCVGPR_READ_B32 => Some(3),
@@ -159,7 +168,13 @@ fn accum_write_to_reader(p: &Pair<'_>) -> Option<u32> {
 
 fn accum_read_to_memory(p: &Pair<'_>) -> Option<u32> {
     let reads = results(p.producer).intersects(&p.consumer.reads);
-    if_met(p.states == WaitStates::Gfx908 && p.producer.opcode() == Opcode::V_ACCVGPR_READ_B32 && reads && reads_memory_side(p.consumer), 2)
+    if_met(
+        p.states == WaitStates::Gfx908
+            && p.producer.opcode() == Opcode::V_ACCVGPR_READ_B32
+            && reads
+            && reads_memory_side(p.consumer),
+        2,
+    )
 }
 
 fn dot_to_use(p: &Pair<'_>) -> Option<u32> {

@@ -6,15 +6,16 @@ use super::finding::{Finding, Rule};
 use super::{image, tables};
 use wavetap_object::code_object::{CONTROL_SYMBOL, CodeObject, DESCRIPTOR_SIZE, digest};
 use wavetap_object::elf::constants::{
-    DT_GNU_HASH, DT_HASH, DT_STRSZ, DT_STRTAB, DT_SYMTAB, DynamicTag, RelocationType, SHN_ABS, SHT_DYNSYM, SHT_NOTE, SHT_SYMTAB,
-    STB_GLOBAL, SectionType,
+    DT_GNU_HASH, DT_HASH, DT_STRSZ, DT_STRTAB, DT_SYMTAB, DynamicTag, RelocationType, SHN_ABS, SHT_DYNSYM, SHT_NOTE,
+    SHT_SYMTAB, STB_GLOBAL, SectionType,
 };
 use wavetap_object::elf::{Elf, Relocation};
 use wavetap_profile::control::{self, Control};
 use wavetap_profile::map::ObjectMap;
 use wavetap_profile::record::COUNTER;
 
-/// Dynamic table entries that say where the symbol tables are, how long they are and where they are hashed (ELF, `DT_*`).
+/// Dynamic table entries that say where the symbol tables are, how long they are and where they are hashed (ELF,
+/// `DT_*`).
 const TABLE_TAGS: [DynamicTag; 5] = [DT_HASH, DT_STRTAB, DT_SYMTAB, DT_STRSZ, DT_GNU_HASH];
 /// Size of the tag in front of a dynamic entry's value.
 const TAG_SIZE: u64 = 8;
@@ -24,12 +25,18 @@ const VALUE_SIZE: u64 = 8;
 const TABLE_SECTIONS: [&str; 4] = [".dynsym", ".dynstr", ".hash", ".gnu.hash"];
 
 /// Checks everything but the kernels; gives the site table if it can be read.
-pub(super) fn check(original: &CodeObject<'_>, rewritten: &CodeObject<'_>, findings: &mut Vec<Finding>) -> Option<ObjectMap> {
+pub(super) fn check(
+    original: &CodeObject<'_>,
+    rewritten: &CodeObject<'_>,
+    findings: &mut Vec<Finding>,
+) -> Option<ObjectMap> {
     let (old, new) = (original.elf(), rewritten.elf());
     image::bytes_stay(old, new, &may_change(original, rewritten), Rule::OriginalByte, findings);
     image::segments(old, new, findings);
     image::section_headers(new, findings);
-    let header = |elf: &Elf<'_>| (elf.header.os_abi, elf.header.abi_version, elf.header.kind, elf.header.machine, elf.header.flags);
+    let header = |elf: &Elf<'_>| {
+        (elf.header.os_abi, elf.header.abi_version, elf.header.kind, elf.header.machine, elf.header.flags)
+    };
     if header(old) != header(new) {
         findings.push(Finding::new(Rule::Segments, "the ELF header names another target or version"));
     }
@@ -49,14 +56,20 @@ pub(super) fn check(original: &CodeObject<'_>, rewritten: &CodeObject<'_>, findi
 /// Every record has room for all counters of its kernel, and the control block says so.
 fn stride(new: &Elf<'_>, map: &ObjectMap, findings: &mut Vec<Finding>) {
     let symbols = image::read(new, SHT_SYMTAB).unwrap_or_default();
-    let block =
-        symbols.iter().find(|symbol| symbol.name == CONTROL_SYMBOL).and_then(|symbol| new.bytes_at(symbol.address, control::SIZE).ok());
+    let block = symbols
+        .iter()
+        .find(|symbol| symbol.name == CONTROL_SYMBOL)
+        .and_then(|symbol| new.bytes_at(symbol.address, control::SIZE).ok());
     let said = block.and_then(|bytes| Control::from_bytes(bytes).ok()).map(|block| block.stride);
     if said.is_some_and(|said| said != map.stride) {
-        findings.push(Finding::new(Rule::Map, format!("records are {} bytes apart, the control block says {said:?}", map.stride)));
+        findings.push(Finding::new(
+            Rule::Map,
+            format!("records are {} bytes apart, the control block says {said:?}", map.stride),
+        ));
     }
     for kernel in &map.kernels {
-        let end = |site: &wavetap_profile::map::Site| u64::from(site.offset) + u64::from(site.kind.counters() * COUNTER);
+        let end =
+            |site: &wavetap_profile::map::Site| u64::from(site.offset) + u64::from(site.kind.counters() * COUNTER);
         if kernel.sites.iter().map(end).max().unwrap_or(0) > u64::from(map.stride) {
             findings.push(Finding::new(Rule::Map, "counters lie behind the end of a record").in_kernel(&kernel.name));
         }
@@ -86,10 +99,12 @@ fn may_change(original: &CodeObject<'_>, rewritten: &CodeObject<'_>) -> Vec<Rang
     ranges
 }
 
-/// The control block's symbol is one that loaders export, in a writable segment, and its block counts nothing until a host sets it up.
+/// The control block's symbol is one that loaders export, in a writable segment, and its block counts nothing until a
+/// host sets it up.
 fn control_symbol(new: &Elf<'_>, kind: SectionType, findings: &mut Vec<Finding>) {
     let table = if kind == SHT_SYMTAB { ".symtab" } else { ".dynsym" };
-    let mut complain = |message: String| findings.push(Finding::new(Rule::Symbols, format!("{CONTROL_SYMBOL} in {table}: {message}")));
+    let mut complain =
+        |message: String| findings.push(Finding::new(Rule::Symbols, format!("{CONTROL_SYMBOL} in {table}: {message}")));
     let Some(symbols) = image::read(new, kind) else { return complain("no such table".to_owned()) };
     let found: Vec<_> = symbols.iter().filter(|symbol| symbol.name == CONTROL_SYMBOL).collect();
     let [symbol] = found.as_slice() else { return complain(format!("{} of them, 1 expected", found.len())) };
@@ -99,8 +114,9 @@ fn control_symbol(new: &Elf<'_>, kind: SectionType, findings: &mut Vec<Finding>)
     if symbol.size < control::SIZE {
         complain(format!("{} bytes, {} expected", symbol.size, control::SIZE));
     }
-    let writable =
-        new.loads().any(|load| load.is_writable() && load.address <= symbol.address && symbol.address + control::SIZE <= load.end());
+    let writable = new.loads().any(|load| {
+        load.is_writable() && load.address <= symbol.address && symbol.address + control::SIZE <= load.end()
+    });
     match new.bytes_at(symbol.address, control::SIZE).map(Control::from_bytes) {
         Ok(Ok(block)) if !writable || block.buffer != 0 || block.head != 0 || block.dropped != 0 => {
             complain("the block is not writable or not in its initial state".to_owned());
@@ -118,8 +134,12 @@ fn relocations(original: &CodeObject<'_>, rewritten: &CodeObject<'_>, findings: 
     }
     let list = |object| -> Vec<(u64, RelocationType, i64, String)> {
         let object: &CodeObject<'_> = object;
-        let mut list: Vec<_> =
-            object.relocations().iter().map(|each| named(object, each)).map(|(a, k, d, s)| (a, k, d, s.to_owned())).collect();
+        let mut list: Vec<_> = object
+            .relocations()
+            .iter()
+            .map(|each| named(object, each))
+            .map(|(a, k, d, s)| (a, k, d, s.to_owned()))
+            .collect();
         list.sort();
         list
     };

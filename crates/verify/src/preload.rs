@@ -1,9 +1,11 @@
-//! Preloaded kernel arguments: a rewritten descriptor asks for none, and the code loads them itself (gfx90a, gfx94x, gfx950), or it asks for the same (gfx125x).
+//! Preloaded kernel arguments: a rewritten descriptor asks for none, and the code loads them itself (gfx90a, gfx94x,
+//! gfx950), or it asks for the same (gfx125x).
 //!
-//! A kernel with preloaded arguments starts, on firmware that preloads, 256 bytes behind its entry; in front of that are instructions that load the same
-//! registers for firmware that does not (AMDGPUUsage, "Preloaded Kernel Arguments"). The new code is made of the kernel from its entry on, so
-//! that has to be what those instructions do: this checks it. Hand-written kernels may have two beginnings that meet later: then none of what is preloaded
-//! may be read by the first.
+//! A kernel with preloaded arguments starts, on firmware that preloads, 256 bytes behind its entry; in front of that
+//! are instructions that load the same registers for firmware that does not (AMDGPUUsage, "Preloaded Kernel
+//! Arguments"). The new code is made of the kernel from its entry on, so that has to be what those instructions do:
+//! this checks it. Hand-written kernels may have two beginnings that meet later: then none of what is preloaded may be
+//! read by the first.
 
 use super::finding::{Finding, Rule};
 use wavetap_amdgpu::{Memory, Reg, Role, Value};
@@ -30,12 +32,16 @@ pub(super) fn check(
             [Field::KERNARG_PRELOAD_LENGTH, Field::KERNARG_PRELOAD_OFFSET].map(|field| descriptor.get(field))
         };
         if specification(before) != specification(after) {
-            complain("other kernel arguments are preloaded than in the original, and nothing else loads them".to_owned());
+            complain(
+                "other kernel arguments are preloaded than in the original, and nothing else loads them".to_owned(),
+            );
         }
         return;
     }
     if after.get(Field::KERNARG_PRELOAD_LENGTH) != 0 {
-        return complain("kernel arguments are preloaded, but the code does not start 256 bytes behind its entry".to_owned());
+        return complain(
+            "kernel arguments are preloaded, but the code does not start 256 bytes behind its entry".to_owned(),
+        );
     }
     if before.get(Field::KERNARG_PRELOAD_LENGTH) == 0 {
         if after.get(Field::KERNARG_PRELOAD_OFFSET) != before.get(Field::KERNARG_PRELOAD_OFFSET) {
@@ -51,11 +57,14 @@ pub(super) fn check(
     let live = Liveness::compute(original, &cfg, summaries);
     let Some(needed) = original.at(start).map(|id| *live.before(id)) else {
         let at_entry = live.before(original.entry());
-        let reads = (preload.first..preload.first + preload.length).any(|number| at_entry.overlaps(Reg::scalar(number, 1)));
+        let reads =
+            (preload.first..preload.first + preload.length).any(|number| at_entry.overlaps(Reg::scalar(number, 1)));
         if !reads && original.ids().any(|id| original.address(id) > start) {
             return;
         }
-        return complain(format!("code at {start:#x}, where the kernel starts with preloaded arguments, is not reached from its entry"));
+        return complain(format!(
+            "code at {start:#x}, where the kernel starts with preloaded arguments, is not reached from its entry"
+        ));
     };
     // What each register holds there, as dwords of the arguments.
     let mut holds: Vec<Option<i64>> = vec![None; usize::from(preload.length)];
@@ -84,7 +93,10 @@ pub(super) fn check(
         let expected = i64::from(preload.offset) + i64::from(index);
         if needed.overlaps(Reg::scalar(register, 1)) && *held != Some(expected) {
             let name: RegSet = [Reg::scalar(register, 1)].into_iter().collect();
-            complain(format!("{name:?} was preloaded with dword {expected} of the arguments, which the code at the entry does not load"));
+            complain(format!(
+                "{name:?} was preloaded with dword {expected} of the arguments, which the code at the entry does not \
+                    load"
+            ));
         }
     }
 }

@@ -1,8 +1,9 @@
 //! Inserted code leaves everything that the original can see as the original would have it.
 //!
-//! A forward analysis over the new code ([`State`]): at every original instruction, each register that it reads must hold in the rewritten machine
-//! what it holds in the original one. Then it computes the same results, stores the same data and takes the same way. Inserted code may use any register as
-//! long as nothing original reads it afterwards: whether it was dead, saved and restored, or unused makes no difference here.
+//! A forward analysis over the new code ([`State`]): at every original instruction, each register that it reads must
+//! hold in the rewritten machine what it holds in the original one. Then it computes the same results, stores the same
+//! data and takes the same way. Inserted code may use any register as long as nothing original reads it afterwards:
+//! whether it was dead, saved and restored, or unused makes no difference here.
 
 use std::cell::Cell;
 use std::ops::Range;
@@ -54,7 +55,8 @@ pub(super) struct Subject<'a> {
     pub(super) is_recursive: &'a dyn Fn() -> bool,
 }
 
-/// Checks one kernel or function. Gives the scalar registers that may differ from the original's when a function returns: no caller may read them then.
+/// Checks one kernel or function. Gives the scalar registers that may differ from the original's when a function
+/// returns: no caller may read them then.
 pub(super) fn check(subject: &Subject<'_>, cfg: &Cfg, findings: &mut Vec<Finding>) -> RegSet {
     let special: RegSet = [Reg::EXEC, Reg::SCC, Reg::scalar(scalar::MODE, 1), Reg::M0, Reg::VCC].into_iter().collect();
     let absent: RegSet = (subject.vector_registers as u16..256).map(|number| Reg::vector(number, 1)).collect();
@@ -97,8 +99,8 @@ struct Machine<'a> {
 }
 
 impl Machine<'_> {
-    /// The states that blocks begin with, and which blocks have findings. A state is large, and most blocks have one way in: theirs are used up, unless
-    /// `keeps_all`.
+    /// The states that blocks begin with, and which blocks have findings. A state is large, and most blocks have one
+    /// way in: theirs are used up, unless `keeps_all`.
     fn solve(&self, cfg: &Cfg, keeps_all: bool) -> (Vec<Option<Box<State>>>, Vec<bool>) {
         let keeps = |block: BlockId| keeps_all || block == cfg.entry() || cfg.block(block).predecessors.len() != 1;
         let mut block_in: Vec<Option<Box<State>>> = vec![None; cfg.len()];
@@ -142,15 +144,17 @@ impl Machine<'_> {
                 if first_vector::repeats_mode(self.subject.original, self.subject.new, id) {
                     return;
                 }
-                if !self.flat_scratch(state, id, &mut report) && !homes::moved(state, self.subject.new, id, &self.subject.scratch, report) {
+                if !self.flat_scratch(state, id, &mut report)
+                    && !homes::moved(state, self.subject.new, id, &self.subject.scratch, report)
+                {
                     inserted(state, self.subject.new, id);
                 }
             }
         }
     }
 
-    /// Does what an inserted instruction does to FLAT_SCRATCH where software sets it, and tells whether that was all. Only a kernel's entry may set it, and
-    /// nothing is there before.
+    /// Does what an inserted instruction does to FLAT_SCRATCH where software sets it, and tells whether that was all.
+    /// Only a kernel's entry may set it, and nothing is there before.
     fn flat_scratch(&self, state: &mut State, id: InstId, report: &mut impl FnMut(&dyn Fn() -> Finding)) -> bool {
         let new = self.subject.new;
         let (inst, target) = (new.inst(id), new.target());
@@ -158,7 +162,9 @@ impl Machine<'_> {
             return false;
         }
         let finding = |what: &str| Finding::new(Rule::Scratch, format!("{} {what}", inst.name())).at(new.address(id));
-        if inst.variant.memory == Memory::Scratch && state.flat_scratch.is_some_and(|flat_scratch| !flat_scratch.is_set()) {
+        if inst.variant.memory == Memory::Scratch
+            && state.flat_scratch.is_some_and(|flat_scratch| !flat_scratch.is_set())
+        {
             report(&|| finding("accesses scratch memory, and FLAT_SCRATCH does not lead there"));
         }
         let register = Reg::scalar(scalar::FLAT_SCRATCH, 2);
@@ -218,8 +224,9 @@ impl Machine<'_> {
         }
     }
 
-    /// Does what an original instruction does that reads nothing that may differ, and accesses what it names and no more; tells whether it is one. Most
-    /// are, and sets of all registers cost more than a look at the few that are named.
+    /// Does what an original instruction does that reads nothing that may differ, and accesses what it names and no
+    /// more; tells whether it is one. Most are, and sets of all registers cost more than a look at the few that are
+    /// named.
     fn writes_alone(&self, state: &mut State, original: InstId, flow: Flow, new: InstId) -> bool {
         let body = self.subject.original;
         let inst = body.inst(original);
@@ -230,10 +237,14 @@ impl Machine<'_> {
             _ => return false,
         };
         let differs = |any: bool, reg: Reg| any || state.may_differ_in(reg);
-        if !Accesses::are_named(inst, self.indexing.at(original)) || reads && body.reads(original).fold(false, differs) {
+        if !Accesses::are_named(inst, self.indexing.at(original)) || reads && body.reads(original).fold(false, differs)
+        {
             return false;
         }
-        if reads && Accesses::keeps_parts(inst) && body.writes(original).filter(|reg| reg.file != RegFile::Scalar).fold(false, differs) {
+        if reads
+            && Accesses::keeps_parts(inst)
+            && body.writes(original).filter(|reg| reg.file != RegFile::Scalar).fold(false, differs)
+        {
             return false;
         }
         body.writes(original).for_each(|reg| state.both_overwrite(reg, new.0));
@@ -241,7 +252,13 @@ impl Machine<'_> {
     }
 
     /// Does what an original instruction does to both machines, whatever it is.
-    fn any_original(&self, state: &mut State, original: InstId, new: InstId, mut report: impl FnMut(&dyn Fn() -> Finding)) {
+    fn any_original(
+        &self,
+        state: &mut State,
+        original: InstId,
+        new: InstId,
+        mut report: impl FnMut(&dyn Fn() -> Finding),
+    ) {
         let body = self.subject.original;
         let inst = body.inst(original);
         let own = Accesses::at(body, original, &self.indexing);
@@ -289,7 +306,8 @@ impl Machine<'_> {
         state.both_write(&writes, &own.kills, new.0);
         if matches!(body.flow(original), Flow::Call(_)) {
             // A copy of the function has inserted code, too.
-            let is_original = |target| matches!(target, CallTarget::Known(function) if function < self.subject.new_code);
+            let is_original =
+                |target| matches!(target, CallTarget::Known(function) if function < self.subject.new_code);
             let runs_original = matches!(self.subject.new.flow(new), Flow::Call(target) if is_original(target));
             state.forget_unnamed(self.subject.named, runs_original, new.0);
         }
@@ -307,7 +325,8 @@ impl Machine<'_> {
         self.subject.changed_by.get(&copy).unwrap_or(&RegSet::EMPTY)
     }
 
-    /// Whether it is the callers' business, each of which is checked after this, that a register differs where control goes back to them.
+    /// Whether it is the callers' business, each of which is checked after this, that a register differs where control
+    /// goes back to them.
     fn is_of_callers(&self, reg: Reg) -> bool {
         let is_numbered = u32::from(reg.first) < self.subject.original.target().addressable_sgprs();
         reg.file == RegFile::Scalar
@@ -329,7 +348,11 @@ impl Machine<'_> {
         let name = format!("{:?}", RegSet::from_iter([part]));
         let by = match blame.filter(|index| (*index as usize) < self.subject.new.len()) {
             Some(index) => {
-                format!(", changed by {} at {:#x}", self.subject.new.inst(InstId(index)).name(), self.subject.new.address(InstId(index)))
+                format!(
+                    ", changed by {} at {:#x}",
+                    self.subject.new.inst(InstId(index)).name(),
+                    self.subject.new.address(InstId(index))
+                )
             }
             None => String::new(),
         };
@@ -345,7 +368,8 @@ impl Machine<'_> {
 /// The rewritten machine alone executes an inserted instruction.
 fn inserted(state: &mut State, body: &Body, id: InstId) {
     let inst = body.inst(id);
-    // What these set is what the original has at each original instruction: `high_registers` and `scheduling` check that.
+    // What these set is what the original has at each original instruction: `high_registers` and `scheduling` check
+    // that.
     if inst.variant.opcode_flags.contains(OpcodeFlags::SET_VGPR_MSB) || scheduling::sets(body, id) {
         return;
     }
@@ -360,11 +384,19 @@ fn inserted(state: &mut State, body: &Body, id: InstId) {
     };
     match inst.opcode() {
         Opcode::S_MOV_B32 => results[0] = scratch::copied(state, source(state, Role::Src0, 0), destination, 0),
-        Opcode::S_MOV_B64 => results = [0, 1].map(|index| scratch::copied(state, source(state, Role::Src0, index), destination, index)),
+        Opcode::S_MOV_B64 => {
+            results = [0, 1].map(|index| scratch::copied(state, source(state, Role::Src0, index), destination, index))
+        }
         _ if is_getpc(inst) => results = [0, 32].map(|shift| Word::Constant((body.end_address(id) >> shift) as u32)),
         Opcode::S_CSELECT_B32 | Opcode::S_CSELECT_B64 => {
-            results = [0, 1]
-                .map(|index| select(state.word(Reg::SCC, 0), source(state, Role::Src0, index), source(state, Role::Src1, index), other));
+            results = [0, 1].map(|index| {
+                select(
+                    state.word(Reg::SCC, 0),
+                    source(state, Role::Src0, index),
+                    source(state, Role::Src1, index),
+                    other,
+                )
+            });
         }
         Opcode::S_MOVK_I32 => results[0] = immediate(inst).map_or(other, |value| Word::Constant(value as u32)),
         Opcode::S_SEXT_I32_I16 => {
@@ -374,7 +406,9 @@ fn inserted(state: &mut State, body: &Body, id: InstId) {
         }
         // gfx12 has new names.
         Opcode::S_ADD_U32 | Opcode::S_ADD_CO_U32 => (results[0], scc) = add(state, inst, Word::Constant(0), other),
-        Opcode::S_ADDC_U32 | Opcode::S_ADD_CO_CI_U32 => (results[0], scc) = add(state, inst, state.word(Reg::SCC, 0), other),
+        Opcode::S_ADDC_U32 | Opcode::S_ADD_CO_CI_U32 => {
+            (results[0], scc) = add(state, inst, state.word(Reg::SCC, 0), other)
+        }
         Opcode::S_ADD_NC_U64 => results = add_whole(state, inst).unwrap_or(results),
         opcode @ (Opcode::S_CMP_LG_U32 | Opcode::S_CMP_LG_I32 | Opcode::S_CMP_EQ_U32 | Opcode::S_CMP_EQ_I32) => {
             scc = compare(state, inst, matches!(opcode, Opcode::S_CMP_EQ_U32 | Opcode::S_CMP_EQ_I32), other)
@@ -387,9 +421,11 @@ fn inserted(state: &mut State, body: &Body, id: InstId) {
         Opcode::V_WRITELANE_B32 => {
             let to = inst.operand(Role::Vdst).and_then(|operand| operand.reg());
             if let (Some(to), Some((_, lane))) = (to, lane_operands(state, inst, Role::Vdst)) {
-                // What the original has not set may be anything, so also what is kept here to be given back, whatever it is.
+                // What the original has not set may be anything, so also what is kept here to be given back, whatever
+                // it is.
                 let from = inst.operand(Role::Src0).and_then(|operand| operand.reg());
-                let is_unset = |from: &Reg| state.undefined.contains(*from) && matches!(state.word(*from, 0), Word::Other(_));
+                let is_unset =
+                    |from: &Reg| state.undefined.contains(*from) && matches!(state.word(*from, 0), Word::Other(_));
                 if let Some(from) = from.filter(is_unset) {
                     state.adopt(&RegSet::from_iter([from]));
                 }
@@ -454,7 +490,8 @@ fn lane_operands(state: &State, inst: &Inst, vector: Role) -> Option<(u16, u32)>
     }
 }
 
-/// `s_cselect_b32`, or a half of `s_cselect_b64`: SCC as a flag in a register, where it chooses between 0 and something else; or one of two constants.
+/// `s_cselect_b32`, or a half of `s_cselect_b64`: SCC as a flag in a register, where it chooses between 0 and something
+/// else; or one of two constants.
 fn select(scc: Word, if_set: Word, if_clear: Word, other: Word) -> Word {
     match (scc, if_set, if_clear) {
         (Word::Original(scalar::SCC), Word::Constant(flag), Word::Constant(0)) if flag != 0 => Word::Flag(flag),
@@ -495,7 +532,9 @@ fn add(state: &State, inst: &Inst, carry: Word, other: Word) -> (Word, Word) {
 fn add_whole(state: &State, inst: &Inst) -> Option<[Word; 2]> {
     let whole = |role| match (inst.operand(role)?.value, state.source(inst, role, 0), state.source(inst, role, 1)) {
         (Value::Literal64(value), ..) => Some(value),
-        (Value::Reg(_) | Value::InlineInt(_), Word::Constant(low), Word::Constant(high)) => Some(u64::from(high) << 32 | u64::from(low)),
+        (Value::Reg(_) | Value::InlineInt(_), Word::Constant(low), Word::Constant(high)) => {
+            Some(u64::from(high) << 32 | u64::from(low))
+        }
         _ => None,
     };
     let sum = whole(Role::Src0)?.wrapping_add(whole(Role::Src1)?);
@@ -505,12 +544,15 @@ fn add_whole(state: &State, inst: &Inst) -> Option<[Word; 2]> {
 /// A comparison that turns a flag in a register back into SCC.
 fn compare(state: &State, inst: &Inst, equal: bool, other: Word) -> Word {
     let pair = (state.source(inst, Role::Src0, 0), state.source(inst, Role::Src1, 0));
-    let ((Word::Flag(flag), Word::Constant(constant)) | (Word::Constant(constant), Word::Flag(flag))) = pair else { return other };
+    let ((Word::Flag(flag), Word::Constant(constant)) | (Word::Constant(constant), Word::Flag(flag))) = pair else {
+        return other;
+    };
     let same_as_scc = if equal { constant == flag } else { constant == 0 };
     if same_as_scc { Word::Original(scalar::SCC) } else { other }
 }
 
-/// `v_and_b32 v0, mask, v0` in all lanes that the original has: takes the work-item ids away that the original did not ask for.
+/// `v_and_b32 v0, mask, v0` in all lanes that the original has: takes the work-item ids away that the original did not
+/// ask for.
 fn restores_ids(state: &State, inst: &Inst) -> bool {
     let v0 = Some(Value::Reg(Reg::vector(0, 1)));
     let value = |role| inst.operand(role).map(|operand| operand.value);

@@ -1,8 +1,9 @@
 //! Code that sees to dependences of vector registers by itself (`HW_REG_WAVE_SCHED_MODE`, gfx12).
 //!
-//! Original instructions run in the mode that they have in the original. Inserted ones that have to do with vector registers or memory run with the hardware's
-//! checks, and have nothing under way any more where an original one follows. Where inserted code changes the mode nothing is under way: the instruction right
-//! before waits for all that vector instructions write and all that memory instructions have yet to read.
+//! Original instructions run in the mode that they have in the original. Inserted ones that have to do with vector
+//! registers or memory run with the hardware's checks, and have nothing under way any more where an original one
+//! follows. Where inserted code changes the mode nothing is under way: the instruction right before waits for all that
+//! vector instructions write and all that memory instructions have yet to read.
 
 use super::align::Alignment;
 use super::finding::{Finding, Rule};
@@ -18,14 +19,24 @@ pub(super) fn sets(body: &Body, id: InstId) -> bool {
 }
 
 /// Checks one body's new code: a kernel's, or that of a function that was copied for it.
-pub(super) fn check(program: &Program, original: &Body, new: &Body, cfg: &Cfg, alignment: &Alignment, findings: &mut Vec<Finding>) {
+pub(super) fn check(
+    program: &Program,
+    original: &Body,
+    new: &Body,
+    cfg: &Cfg,
+    alignment: &Alignment,
+    findings: &mut Vec<Finding>,
+) {
     let of_functions = || program.bodies().iter().filter(|body| body.kind() == BodyKind::Function);
     let function_leaves = || of_functions().any(|body| body.leaves_without_checks().is_some());
     if new.target().scheduling_mode_hwreg().is_none() {
         return;
     }
     let mut found = |id: InstId, what: &str| {
-        findings.push(Finding::new(Rule::Hazard, format!("{}: {what} (HW_REG_WAVE_SCHED_MODE)", new.inst(id).name())).at(new.address(id)));
+        findings.push(
+            Finding::new(Rule::Hazard, format!("{}: {what} (HW_REG_WAVE_SCHED_MODE)", new.inst(id).name()))
+                .at(new.address(id)),
+        );
     };
     if let Some((id, _)) = new.calls().next().filter(|_| function_leaves()) {
         found(id, "a function that may be called changes the mode, and does not set it back");
@@ -54,7 +65,8 @@ pub(super) fn check(program: &Program, original: &Body, new: &Body, cfg: &Cfg, a
         if sets(new, id) && !is_quiet(new, cfg, id) {
             found(
                 id,
-                "inserted code changes the mode, and the instruction before does not wait for vector instructions and for memory instructions' sources",
+                "inserted code changes the mode, and the instruction before does not wait for vector instructions and \
+                    for memory instructions' sources",
             );
         }
     }
@@ -90,7 +102,8 @@ fn disturbed(new: &Body, alignment: &Alignment) -> Option<InstId> {
     new.ids().find(|id| alignment.original(*id).is_some() && before[id.index()] == Some(true))
 }
 
-/// Whether an instruction waits for all that vector instructions write and all that memory instructions have yet to read.
+/// Whether an instruction waits for all that vector instructions write and all that memory instructions have yet to
+/// read.
 fn waits_for_all(body: &Body, id: InstId) -> bool {
     alu_wait(body.inst(id)).is_some_and(|wait| wait.va_vdst == Some(0) && wait.vm_vsrc == Some(0))
 }

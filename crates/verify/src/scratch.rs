@@ -1,7 +1,9 @@
-//! Scratch memory that was added to a kernel's own, and the four scalar registers that describe a wave's where only buffer instructions reach it.
+//! Scratch memory that was added to a kernel's own, and the four scalar registers that describe a wave's where only
+//! buffer instructions reach it.
 //!
-//! The hardware gives a wave what describes the scratch memory of all of them: a base in the first two registers, the wave's distance from it in another one. The
-//! sum with the same two last registers describes the wave's own (AMDGPUUsage, "Private Segment Buffer").
+//! The hardware gives a wave what describes the scratch memory of all of them: a base in the first two registers, the
+//! wave's distance from it in another one. The sum with the same two last registers describes the wave's own
+//! (AMDGPUUsage, "Private Segment Buffer").
 
 use std::ops::Range;
 
@@ -14,8 +16,8 @@ use wavetap_analysis::kernel::Body;
 use wavetap_base::entity::InstId;
 use wavetap_object::code_object::{Field, InitialRegisters, Kernel};
 
-/// Checks that scratch memory only grew, the same in descriptor and metadata, and only where the original cannot notice; gives what was added, for each
-/// work-item.
+/// Checks that scratch memory only grew, the same in descriptor and metadata, and only where the original cannot
+/// notice; gives what was added, for each work-item.
 pub(super) fn added(
     (old, new): (&Kernel, &Kernel),
     program: &Program,
@@ -37,7 +39,10 @@ pub(super) fn added(
         return 0..0;
     }
     if now < before || (stated(new) != now && stated(new) != 0) || (stated(new) == 0) != (stated(old) == 0) {
-        complain(format!("{before} bytes of scratch memory became {now} in the metadata and {} in the descriptor", stated(new)));
+        complain(format!(
+            "{before} bytes of scratch memory became {now} in the metadata and {} in the descriptor",
+            stated(new)
+        ));
     }
     if !enabled(new) {
         complain("scratch memory is not enabled".to_owned());
@@ -47,7 +52,8 @@ pub(super) fn added(
     }
     let callees = program.callees(id);
     if target.offset_flat_scratch() {
-        // Inserted code goes by what describes scratch memory, which is looked at where it does. FLAT_SCRATCH is the original's.
+        // Inserted code goes by what describes scratch memory, which is looked at where it does. FLAT_SCRATCH is the
+        // original's.
         if !new.descriptor.is_set(Field::ENABLE_SGPR_PRIVATE_SEGMENT_BUFFER) {
             complain("what describes scratch memory is not asked for".to_owned());
         }
@@ -63,9 +69,15 @@ pub(super) fn added(
     before..now
 }
 
-/// Checks that FLAT_SCRATCH, which inserted code has set at the entry, stays as it is: nothing sets it, or the kernel does, from what it was entered with and as
-/// inserted code has to. `entry` are the original's registers.
-pub(super) fn stays(program: &Program, kernel: BodyId, entry: &InitialRegisters, summaries: &Summaries, findings: &mut Vec<Finding>) {
+/// Checks that FLAT_SCRATCH, which inserted code has set at the entry, stays as it is: nothing sets it, or the kernel
+/// does, from what it was entered with and as inserted code has to. `entry` are the original's registers.
+pub(super) fn stays(
+    program: &Program,
+    kernel: BodyId,
+    entry: &InitialRegisters,
+    summaries: &Summaries,
+    findings: &mut Vec<Finding>,
+) {
     let mut complain = |body: &Body, id: InstId| {
         let message = format!("the original sets FLAT_SCRATCH in its own way: {}", body.inst(id).name());
         findings.push(Finding::new(Rule::Scratch, message).at(body.address(id)));
@@ -149,12 +161,13 @@ impl Sums<'_> {
 
 /// [`Word::Resource`] of the carry from the first register to the second.
 pub(super) const RESOURCE_CARRY: u8 = 4;
-/// [`Word::Given`] of the wave's offset, and of the first of the registers that describe the scratch memory of all waves.
+/// [`Word::Given`] of the wave's offset, and of the first of the registers that describe the scratch memory of all
+/// waves.
 const GIVEN_OFFSET: u8 = 2;
 const GIVEN_RESOURCE: u8 = 3;
 
-/// What a kernel is entered with that describes the scratch memory of all waves, and the wave's offset from its base; none if it is not asked for. Words that the
-/// original does not have get names of their own.
+/// What a kernel is entered with that describes the scratch memory of all waves, and the wave's offset from its base;
+/// none if it is not asked for. Words that the original does not have get names of their own.
 pub(super) fn given(state: &mut State, entry: &InitialRegisters) -> Option<[Word; 5]> {
     let (first, offset) = (entry.private_segment_buffer?, entry.private_segment_wave_offset?);
     let mut word = |code: u16, unnamed: u8| match state.word(Reg::scalar(code, 1), 0) {
@@ -168,8 +181,8 @@ pub(super) fn given(state: &mut State, entry: &InitialRegisters) -> Option<[Word
     Some([a, b, c, d, word(offset, GIVEN_OFFSET)])
 }
 
-/// What a copy of a word is in a register: the two last dwords of what describes scratch memory are the same for all waves. The register in which the original
-/// has one itself keeps holding the original's.
+/// What a copy of a word is in a register: the two last dwords of what describes scratch memory are the same for all
+/// waves. The register in which the original has one itself keeps holding the original's.
 pub(super) fn copied(state: &State, word: Word, to: Option<Reg>, index: u8) -> Word {
     let Some([.., third, fourth, _]) = state.resource else { return word };
     let Some(to) = to.filter(|to| to.file == RegFile::Scalar) else { return word };
@@ -183,5 +196,7 @@ pub(super) fn copied(state: &State, word: Word, to: Option<Reg>, index: u8) -> W
 
 /// Whether four registers describe the wave's scratch memory.
 pub(super) fn is_described(state: &State, registers: Reg) -> bool {
-    registers.file == RegFile::Scalar && registers.dwords == 4 && (0..4).all(|index| state.word(registers, index) == Word::Resource(index))
+    registers.file == RegFile::Scalar
+        && registers.dwords == 4
+        && (0..4).all(|index| state.word(registers, index) == Word::Resource(index))
 }

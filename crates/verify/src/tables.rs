@@ -1,4 +1,5 @@
-//! Symbol and hash tables as loaders look names up in them: the dynamic entries lead to the tables, and every symbol is found through both hashes.
+//! Symbol and hash tables as loaders look names up in them: the dynamic entries lead to the tables, and every symbol is
+//! found through both hashes.
 
 use super::finding::{Finding, Rule};
 use wavetap_object::elf::constants::{
@@ -35,7 +36,9 @@ pub(super) fn check(new: &Elf<'_>, findings: &mut Vec<Finding>) {
             complain(format!("{name} is not where the section header says"));
         }
     }
-    for (section, find) in [(".hash", find_sysv as fn(&Words<'_>, &[Symbol<'_>], &str) -> Option<usize>), (".gnu.hash", find_gnu)] {
+    for (section, find) in
+        [(".hash", find_sysv as fn(&Words<'_>, &[Symbol<'_>], &str) -> Option<usize>), (".gnu.hash", find_gnu)]
+    {
         let Some(contents) = new.section(section).and_then(|section| new.contents(section).ok()) else { continue };
         let missing = symbols.iter().skip(1).filter(|symbol| symbol.is_defined() && !symbol.name.is_empty());
         let missing: Vec<&str> =

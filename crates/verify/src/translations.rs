@@ -1,9 +1,12 @@
-//! No instruction overwrites a register that a memory instruction may have to read again: until its addresses are translated it may be replayed (gfx1250).
+//! No instruction overwrites a register that a memory instruction may have to read again: until its addresses are
+//! translated it may be replayed (gfx1250).
 //!
-//! Original instructions among themselves are the compiler's business. What inserted ones overwrite, and what inserted ones read, may be read again until the
-//! translation is known to be done: by a wait for none, by what the hardware itself lets wait for all (`Inst::waits_for_translations`, but for conditional
-//! branches: one that is not taken waits for nothing), by the other kind of memory (the hardware does not mix scalar and vector memory), or because the
-//! operation itself, or a load of vector memory after it, has come back; and for original ones also when the original itself overwrites the register.
+//! Original instructions among themselves are the compiler's business. What inserted ones overwrite, and what inserted
+//! ones read, may be read again until the translation is known to be done: by a wait for none, by what the hardware
+//! itself lets wait for all (`Inst::waits_for_translations`, but for conditional branches: one that is not taken waits
+//! for nothing), by the other kind of memory (the hardware does not mix scalar and vector memory), or because the
+//! operation itself, or a load of vector memory after it, has come back; and for original ones also when the original
+//! itself overwrites the register.
 
 use super::align::Alignment;
 use super::finding::{Finding, Rule};
@@ -111,7 +114,8 @@ impl State {
     fn step(&mut self, new: &Body, id: InstId, inserted: bool) {
         let inst = new.inst(id);
         let waited = wait_count(new.target(), inst).unwrap_or_default();
-        let is_done = inst.waits_for_translations() && !matches!(inst.variant.branch, Branch::Conditional(_) | Branch::Obsolete);
+        let is_done =
+            inst.waits_for_translations() && !matches!(inst.variant.branch, Branch::Conditional(_) | Branch::Obsolete);
         if waited.get(Counter::X) == Some(0) || is_done {
             *self = State::NOTHING;
             return;
@@ -188,8 +192,10 @@ pub(super) fn check(new: &Body, cfg: &Cfg, alignment: &Alignment, findings: &mut
             // A wait comes first.
             let waits = wait_count(new.target(), new.inst(id)).is_some();
             if !clash.is_empty() && !waits {
-                let message =
-                    format!("{} overwrites {clash:?}, which a memory instruction may read again: no wait for xcnt", new.inst(id).name());
+                let message = format!(
+                    "{} overwrites {clash:?}, which a memory instruction may read again: no wait for xcnt",
+                    new.inst(id).name()
+                );
                 findings.push(Finding::new(Rule::Wait, message).at(new.address(id)));
             }
             state.step(new, id, inserted(id));

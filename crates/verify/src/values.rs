@@ -1,7 +1,8 @@
 //! What the new code's registers hold in terms of the original's: the state of the preservation check.
 //!
-//! Two machines run in step: the original and the rewritten one. At corresponding instructions each scalar register of the rewritten machine holds the
-//! value that some register of the original machine has now, or a constant, or SCC in the form of a flag, or something else.
+//! Two machines run in step: the original and the rewritten one. At corresponding instructions each scalar register of
+//! the rewritten machine holds the value that some register of the original machine has now, or a constant, or SCC in
+//! the form of a flag, or something else.
 
 use std::ops::Range;
 
@@ -22,12 +23,14 @@ pub(super) enum Word {
     Flag(u32),
     /// What this lane of a vector register of the original machine holds.
     Lane(u16, u8),
-    /// What the hardware gives a wave to find its scratch memory, where the original did not ask for it: the halves of an address, and an offset from there;
-    /// then four dwords that describe the scratch memory of all waves.
+    /// What the hardware gives a wave to find its scratch memory, where the original did not ask for it: the halves of
+    /// an address, and an offset from there; then four dwords that describe the scratch memory of all waves.
     Given(u8),
-    /// What FLAT_SCRATCH has to be, so that it leads to the wave's scratch memory: its halves, and the carry from one to the other.
+    /// What FLAT_SCRATCH has to be, so that it leads to the wave's scratch memory: its halves, and the carry from one
+    /// to the other.
     FlatScratch(u8),
-    /// What four registers have to be, so that they describe the wave's scratch memory, and the carry from the first to the second.
+    /// What four registers have to be, so that they describe the wave's scratch memory, and the carry from the first to
+    /// the second.
     Resource(u8),
     /// Anything; the new instruction that wrote it, by index.
     Other(u32),
@@ -36,7 +39,8 @@ pub(super) enum Word {
 /// What inserted code does to FLAT_SCRATCH before the first original instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct FlatScratch {
-    /// What the hardware puts into registers at entry: both halves of the address of scratch memory, and the wave's offset from there.
+    /// What the hardware puts into registers at entry: both halves of the address of scratch memory, and the wave's
+    /// offset from there.
     pub(super) given: [Word; 3],
     /// What was put into FLAT_SCRATCH.
     pub(super) set: [Word; 2],
@@ -70,7 +74,13 @@ struct Words {
 
 impl Words {
     fn same() -> Words {
-        Words { words: std::array::from_fn(|code| Word::Original(code as u16)), changed: 0, copied: 0, flags: false, lanes: false }
+        Words {
+            words: std::array::from_fn(|code| Word::Original(code as u16)),
+            changed: 0,
+            copied: 0,
+            flags: false,
+            lanes: false,
+        }
     }
 
     fn get(&self, code: usize) -> Option<Word> {
@@ -96,7 +106,9 @@ impl Words {
 
     /// Those that differ between the two.
     fn different(&self, other: &Words) -> u128 {
-        codes(self.changed | other.changed).filter(|code| self.words[*code] != other.words[*code]).fold(0, |all, code| all | 1 << code)
+        codes(self.changed | other.changed)
+            .filter(|code| self.words[*code] != other.words[*code])
+            .fold(0, |all, code| all | 1 << code)
     }
 
     /// The original machine wrote a scalar register: those that held its old value hold something else now.
@@ -126,7 +138,8 @@ impl Words {
     }
 }
 
-/// A scalar register of the original was written: a word that is its old value is something else now, and so is a flag that says what SCC was.
+/// A scalar register of the original was written: a word that is its old value is something else now, and so is a flag
+/// that says what SCC was.
 fn stale(word: &mut Word, code: u16, at: u32) {
     if *word == Word::Original(code) || (code == scalar::SCC && matches!(word, Word::Flag(_))) {
         *word = Word::Other(at);
@@ -178,7 +191,8 @@ pub(super) struct State {
     pub(super) undefined: RegSet,
     /// At a kernel's entry, where software sets FLAT_SCRATCH.
     pub(super) flat_scratch: Option<FlatScratch>,
-    /// At a kernel's entry, where inserted code accesses scratch memory by registers that describe it: what describes that of all waves, and the wave's offset.
+    /// At a kernel's entry, where inserted code accesses scratch memory by registers that describe it: what describes
+    /// that of all waves, and the wave's offset.
     pub(super) resource: Option<[Word; 5]>,
 }
 
@@ -206,8 +220,8 @@ impl State {
         if self.undefined == other.undefined {
             return self.merge(other, at);
         }
-        // A register that the original has not set on one path may there as well hold what the rewritten machine has. Where both hold the same there is
-        // nothing to choose: what inserted code put there stays known.
+        // A register that the original has not set on one path may there as well hold what the rewritten machine has.
+        // Where both hold the same there is nothing to choose: what inserted code put there stays known.
         let different = self.words.different(&other.words);
         let chosen = |mut unset: RegSet| {
             unset.keep_scalar_codes(different);
@@ -307,7 +321,8 @@ impl State {
         }
     }
 
-    /// A scalar register's word; a constant that the original's register of the same number holds is that register's value.
+    /// A scalar register's word; a constant that the original's register of the same number holds is that register's
+    /// value.
     fn resolve(&self, code: usize) -> Word {
         match self.words.words[code] {
             Word::Constant(value) if self.constants.get(code) == Some(value) => Word::Original(code as u16),
@@ -315,13 +330,16 @@ impl State {
         }
     }
 
-    /// A 32-bit part of a register. A constant stays one even if it is the original's value: arithmetic goes on from it.
+    /// A 32-bit part of a register. A constant stays one even if it is the original's value: arithmetic goes on from
+    /// it.
     pub(super) fn word(&self, reg: Reg, index: u8) -> Word {
         match (reg.file, reg.first) {
             (RegFile::Scalar, scalar::SCC) => self.scc,
             (RegFile::Scalar, scalar::MODE) => self.mode,
             (RegFile::Scalar, scalar::NULL) => Word::Constant(0),
-            (RegFile::Scalar, first) => self.words.get(usize::from(first) + usize::from(index)).unwrap_or(Word::Other(u32::MAX)),
+            (RegFile::Scalar, first) => {
+                self.words.get(usize::from(first) + usize::from(index)).unwrap_or(Word::Other(u32::MAX))
+            }
             _ => Word::Other(u32::MAX),
         }
     }
@@ -371,7 +389,9 @@ impl State {
         match lanes {
             Some(lanes) if reg.file == RegFile::Vector && !self.vectors.overlaps(reg) => {
                 for vector in reg.first..reg.first + u16::from(reg.dwords) {
-                    (0..wave_size).filter(|lane| lanes >> lane & 1 != 0).for_each(|lane| self.write_lane(vector, lane, word));
+                    (0..wave_size)
+                        .filter(|lane| lanes >> lane & 1 != 0)
+                        .for_each(|lane| self.write_lane(vector, lane, word));
                 }
             }
             _ => self.clobber_vector(reg),
@@ -386,8 +406,8 @@ impl State {
         })
     }
 
-    /// Inserted code copies a vector register to a home: all lanes, or else some. What the original has not set may be anything, so also what goes there to be given
-    /// back, whatever it is.
+    /// Inserted code copies a vector register to a home: all lanes, or else some. What the original has not set may be
+    /// anything, so also what goes there to be given back, whatever it is.
     pub(super) fn move_out(&mut self, register: u16, home: Home, all_lanes: bool) {
         let whole = Reg::vector(register, 1);
         if all_lanes && self.undefined.contains(whole) {
@@ -430,7 +450,8 @@ impl State {
     /// What is in a lane, if that is known.
     pub(super) fn lane(&self, vector: u16, lane: u32) -> Option<Word> {
         let ids = vector == 0 && self.packed_ids.is_some();
-        let changed = ids || self.vectors.contains(Reg::vector(vector, 1)) || self.changed_lanes.get((vector, lane)).is_some();
+        let changed =
+            ids || self.vectors.contains(Reg::vector(vector, 1)) || self.changed_lanes.get((vector, lane)).is_some();
         self.lanes.get((vector, lane)).or_else(|| (!changed).then_some(Word::Lane(vector, lane as u8)))
     }
 
@@ -439,7 +460,8 @@ impl State {
         self.packed_ids = None;
     }
 
-    /// Whether any of these may differ from the original's: quick, and false only if [`State::differing`] finds nothing.
+    /// Whether any of these may differ from the original's: quick, and false only if [`State::differing`] finds
+    /// nothing.
     pub(super) fn may_differ(&self, registers: &RegSet) -> bool {
         self.words.changed & registers.scalar_codes() != 0
             || self.scc != Word::Original(scalar::SCC) && registers.contains(Reg::SCC)
@@ -464,7 +486,8 @@ impl State {
         }
     }
 
-    /// The parts of a register that differ from the original's, with the new instruction that is to blame where one is known.
+    /// The parts of a register that differ from the original's, with the new instruction that is to blame where one is
+    /// known.
     pub(super) fn differing(&self, reg: Reg) -> Option<(Reg, Option<u32>)> {
         for index in 0..reg.dwords {
             let part = Reg { first: reg.first + u16::from(index), dwords: 1, ..reg };
@@ -481,7 +504,8 @@ impl State {
                 }
                 RegFile::Vector | RegFile::Accum => {
                     let ids = part == Reg::vector(0, 1) && self.packed_ids.is_some();
-                    let lane = part.file == RegFile::Vector && self.changed_lanes.has_within((part.first, 0), (part.first + 1, 0));
+                    let lane = part.file == RegFile::Vector
+                        && self.changed_lanes.has_within((part.first, 0), (part.first + 1, 0));
                     if self.vectors.overlaps(part) || lane || ids {
                         return Some((part, None));
                     }
@@ -500,9 +524,9 @@ impl State {
         self.constants.remove(usize::from(code));
     }
 
-    /// An original instruction that both machines execute: what it writes as a whole is the same in both afterwards; what it may leave as it was
-    /// (`kills` does not have it) is the same only if it was the same, or if the original had not set it: then whatever the rewritten
-    /// machine has there may as well be what the original has.
+    /// An original instruction that both machines execute: what it writes as a whole is the same in both afterwards;
+    /// what it may leave as it was (`kills` does not have it) is the same only if it was the same, or if the original
+    /// had not set it: then whatever the rewritten machine has there may as well be what the original has.
     pub(super) fn both_write(&mut self, writes: &RegSet, kills: &RegSet, at: u32) {
         if self.undefined.intersects(writes) {
             self.adopt(&self.undefined.intersection(*writes));
@@ -515,8 +539,9 @@ impl State {
         }
     }
 
-    /// [`State::both_write`] for each of the runs that an instruction writes, if it writes all scalar registers as a whole, but for MODE. What becomes of one
-    /// run does not depend on the others then, so nothing is lost by taking them one by one, and most instructions write one register or two.
+    /// [`State::both_write`] for each of the runs that an instruction writes, if it writes all scalar registers as a
+    /// whole, but for MODE. What becomes of one run does not depend on the others then, so nothing is lost by taking
+    /// them one by one, and most instructions write one register or two.
     pub(super) fn both_overwrite(&mut self, reg: Reg, at: u32) {
         if self.undefined.overlaps(reg) {
             if self.may_differ_in(reg) {
@@ -541,7 +566,8 @@ impl State {
         self.set(reg, 0, if same { Word::Original(reg.first) } else { Word::Other(at) });
     }
 
-    /// Whether something is known of vector registers: what inserted code put into lanes, and where lanes, work-item ids and whole registers went.
+    /// Whether something is known of vector registers: what inserted code put into lanes, and where lanes, work-item
+    /// ids and whole registers went.
     fn follows_vectors(&self) -> bool {
         self.packed_ids.is_some() || !self.lanes.is_empty() || self.words.lanes || !self.homes.is_empty()
     }
@@ -552,11 +578,13 @@ impl State {
         if reg.overlaps(v0) && self.packed_ids.take().is_some() {
             self.vectors.insert(v0);
         }
-        if reg.file == RegFile::Vector && self.lanes.has_within((reg.first, 0), (reg.first + u16::from(reg.dwords), 0)) {
+        if reg.file == RegFile::Vector && self.lanes.has_within((reg.first, 0), (reg.first + u16::from(reg.dwords), 0))
+        {
             self.lanes.retain(|(vector, _), _| !reg.overlaps(Reg::vector(vector, 1)));
         }
         self.homes.retain(|home, register| {
-            !reg.overlaps(Reg::vector(register, 1)) && !matches!(home, Home::Accum(number) if reg.overlaps(Reg::accum(number, 1)))
+            !reg.overlaps(Reg::vector(register, 1))
+                && !matches!(home, Home::Accum(number) if reg.overlaps(Reg::accum(number, 1)))
         });
         let stale = |word: &mut Word| {
             if matches!(*word, Word::Lane(vector, _) if reg.overlaps(Reg::vector(vector, 1))) {
@@ -569,8 +597,8 @@ impl State {
         self.lanes.values_mut().for_each(stale);
     }
 
-    /// Nothing is known any more of scalar registers that no original code names, of lanes and of homes. Where original code alone ran, what describes scratch
-    /// memory is still there.
+    /// Nothing is known any more of scalar registers that no original code names, of lanes and of homes. Where original
+    /// code alone ran, what describes scratch memory is still there.
     pub(super) fn forget_unnamed(&mut self, named: RegSet, is_original: bool, at: u32) {
         let special = |code: usize| code >= usize::from(scalar::VCC);
         let stays = |word: Word| is_original && matches!(word, Word::Resource(_));

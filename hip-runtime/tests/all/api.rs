@@ -27,7 +27,10 @@ fn entry_points_answer_as_hip_does() {
     // What is not implemented says its name and returns hipErrorNotSupported.
     let output = stand_in.run_with(&program, &["missing", module], &[]);
     assert_eq!(String::from_utf8_lossy(&output.stdout), "801\n");
-    assert_eq!(String::from_utf8_lossy(&output.stderr), "wavetap: hipIpcGetMemHandle is not implemented by the built-in runtime\n");
+    assert_eq!(
+        String::from_utf8_lossy(&output.stderr),
+        "wavetap: hipIpcGetMemHandle is not implemented by the built-in runtime\n"
+    );
 }
 
 #[test]
@@ -40,5 +43,8 @@ fn a_target_without_code_is_refused() {
     assert!(errors.contains("no code object for gfx908") && errors.contains("gfx906, gfx90a, gfx942"), "{errors}");
     let output = stand_in.run(&program, &[("WAVETAP_TARGET", "gfx1")]);
     assert_eq!(output.status.code(), Some(2));
-    assert_eq!(String::from_utf8_lossy(&output.stderr), "wavetap: WAVETAP_TARGET=gfx1: not a target that can be emulated\n");
+    assert_eq!(
+        String::from_utf8_lossy(&output.stderr),
+        "wavetap: WAVETAP_TARGET=gfx1: not a target that can be emulated\n"
+    );
 }

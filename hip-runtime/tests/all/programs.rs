@@ -19,7 +19,8 @@ fn build(stand_in: &StandIn, name: &str, target: &str, arguments: &[&str]) -> Pa
     build_for(stand_in, 5, name, target, arguments)
 }
 
-/// Compiles one of the programs for a target, linked with the library that is tested under its name of a version of HIP.
+/// Compiles one of the programs for a target, linked with the library that is tested under its name of a version of
+/// HIP.
 fn build_for(stand_in: &StandIn, version: u32, name: &str, target: &str, arguments: &[&str]) -> PathBuf {
     let program = stand_in.file(&format!("{name}-{target}-{version}{}", arguments.concat()));
     // The C library's loader finds the library by its name when the program runs.
@@ -111,8 +112,8 @@ fn textures_and_surfaces_hold_what_the_host_computes() {
 #[test]
 fn kernels_allocate_and_free() {
     let stand_in = StandIn::new();
-    // Before version 5 the heap is a variable of the code object. The compiler's device libraries wait for a clock that gfx11 does not have, so later
-    // targets are not among these.
+    // Before version 5 the heap is a variable of the code object. The compiler's device libraries wait for a clock that
+    // gfx11 does not have, so later targets are not among these.
     for (target, version, strict) in [
         ("gfx90a", "-mcode-object-version=5", "1"),
         ("gfx90a", "-mcode-object-version=4", "0"),
@@ -131,8 +132,8 @@ fn kernels_allocate_and_free() {
 fn what_runs_into_the_rest_of_a_page_is_told_once_or_stopped() {
     let stand_in = StandIn::new();
     let program = build(&stand_in, "overrun", "gfx90a", &[]);
-    let says =
-        "wavetap: store of 4 bytes at 0x200000000008 runs past the end of its allocation, 0x200000000000..0x200000000008, in `global_store";
+    let says = "wavetap: store of 4 bytes at 0x200000000008 runs past the end of its allocation, \
+        0x200000000000..0x200000000008, in `global_store";
     let (out, errors) = text(&stand_in.run(&program, &[]));
     assert_eq!(out, "status 0\nPASS\n", "{errors}");
     assert!(errors.contains(says) && errors.lines().count() == 1, "{errors}");
@@ -144,7 +145,10 @@ fn what_runs_into_the_rest_of_a_page_is_told_once_or_stopped() {
 #[test]
 fn variables_may_be_gigabytes_apart() {
     let stand_in = StandIn::new();
-    stand_in.passes(&build(&stand_in, "large_variables", "gfx90a", &["-Xarch_host", "-mcmodel=large"]), &[("WAVETAP_STRICT", "1")]);
+    stand_in.passes(
+        &build(&stand_in, "large_variables", "gfx90a", &["-Xarch_host", "-mcmodel=large"]),
+        &[("WAVETAP_STRICT", "1")],
+    );
 }
 
 #[test]
@@ -154,7 +158,8 @@ fn a_fault_is_described_and_stays() {
     for (kind, says) in [
         (
             "far",
-            "wavetap: store of 4 bytes at 0x200000000100 is outside every allocation (nearest: 0x200000000000..0x200000000100), in `global_store",
+            "wavetap: store of 4 bytes at 0x200000000100 is outside every allocation (nearest: \
+                0x200000000000..0x200000000100), in `global_store",
         ),
         ("wild", "store of 4 bytes at 0x10 is outside every allocation"),
         ("freed", "store of 4 bytes at 0x200000010100 is outside every allocation"),
@@ -163,9 +168,13 @@ fn a_fault_is_described_and_stays() {
         ("stack", "hipDeviceSetLimit(hipLimitStackSize"),
         (
             "across",
-            "store of 4 bytes at 0x2000000000fe runs past the end of its allocation, 0x200000000000..0x200000000100, in `global_store",
+            "store of 4 bytes at 0x2000000000fe runs past the end of its allocation, 0x200000000000..0x200000000100, \
+                in `global_store",
         ),
-        ("assert", "void claim(int): Device-side assertion `int(threadIdx.x) < limit && \"lanes have a limit\"' failed."),
+        (
+            "assert",
+            "void claim(int): Device-side assertion `int(threadIdx.x) < limit && \"lanes have a limit\"' failed.",
+        ),
         ("trap", ", in kernel trap()"),
     ] {
         let output = stand_in.run_with(&program, &[kind], &[("WAVETAP_STRICT", "1")]);
@@ -179,7 +188,13 @@ fn a_fault_is_described_and_stays() {
 }
 
 /// Runs a part of `streams.hip` that never ends until it has said enough on standard error, and gives that.
-fn said_before_it_is_ended(stand_in: &StandIn, program: &Path, part: &str, enough: &str, variables: &[(&str, &str)]) -> String {
+fn said_before_it_is_ended(
+    stand_in: &StandIn,
+    program: &Path,
+    part: &str,
+    enough: &str,
+    variables: &[(&str, &str)],
+) -> String {
     let mut command = Command::new(program);
     command.arg(part).env("LD_LIBRARY_PATH", stand_in.folder()).envs(variables.iter().copied()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("it starts");
@@ -202,8 +217,11 @@ fn streams_and_the_program_make_progress_together() {
     stand_in.passes(&program, &[]);
     stand_in.passes(&program, &[("WAVETAP_THREADS", "1")]);
     let timing = stand_in.file("time");
-    for variables in [&[("WAVETAP_STRICT", "1")] as &[(&str, &str)], &[("WAVETAP_TIMING", timing.to_str().expect("plain"))]] {
-        for part in ["persistent", "two_streams", "events", "default_stream", "callbacks", "copies", "graphs", "values"] {
+    for variables in
+        [&[("WAVETAP_STRICT", "1")] as &[(&str, &str)], &[("WAVETAP_TIMING", timing.to_str().expect("plain"))]]
+    {
+        for part in ["persistent", "two_streams", "events", "default_stream", "callbacks", "copies", "graphs", "values"]
+        {
             let output = stand_in.run_with(&program, &[part], variables);
             let (text, errors) = text(&output);
             assert!(
@@ -219,7 +237,8 @@ fn streams_and_the_program_make_progress_together() {
     let output = stand_in.run_with(&program, &["fault"], &[]);
     let (text, errors) = text(&output);
     assert!(output.status.success() && text == "PASS\n", "{}\n{text}{errors}", output.status);
-    let fault = errors.lines().find(|line| line.starts_with("wavetap: store of 4 bytes at 0x10 is outside every allocation"));
+    let fault =
+        errors.lines().find(|line| line.starts_with("wavetap: store of 4 bytes at 0x10 is outside every allocation"));
     assert!(fault.is_some_and(|line| line.ends_with("in kernel wait_and_store(int*, int*)")), "{errors}");
 }
 
@@ -242,7 +261,10 @@ fn what_waits_for_ever_is_said_and_ended() {
     let output = stand_in.run_with(&program, &["forever"], &[("WAVETAP_FUEL", "5000000")]);
     let (text, errors) = text(&output);
     assert!(
-        !output.status.success() && text.is_empty() && errors.contains("kernel wait_for(int*, int)") && errors.contains("fuel"),
+        !output.status.success()
+            && text.is_empty()
+            && errors.contains("kernel wait_for(int*, int)")
+            && errors.contains("fuel"),
         "{errors}"
     );
 }

@@ -1,4 +1,5 @@
-//! The samples with counting code in them: the same output, and counters equal to what the emulator saw of the original.
+//! The samples with counting code in them: the same output, and counters equal to what the emulator saw of the
+//! original.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -36,14 +37,16 @@ fn rewritten_file(stand_in: &StandIn, program: &Path, counters: Counters) -> Pat
 }
 
 fn read(path: &Path) -> Profile {
-    Profile::from_json(&fs::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))).expect("a profile")
+    Profile::from_json(&fs::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display())))
+        .expect("a profile")
 }
 
 /// Runs with these variables and gives output, counters and trace.
 fn counted(stand_in: &StandIn, program: &Path, variables: &[(&str, &str)]) -> (String, Profile, Profile) {
     let (profile, trace) = (stand_in.file("profile"), stand_in.file("trace"));
     let _ = (fs::remove_file(&profile), fs::remove_file(&trace));
-    let files = [("WAVETAP_PROFILE", profile.to_str().expect("plain")), ("WAVETAP_TRACE", trace.to_str().expect("plain"))];
+    let files =
+        [("WAVETAP_PROFILE", profile.to_str().expect("plain")), ("WAVETAP_TRACE", trace.to_str().expect("plain"))];
     let output = stand_in.passes(program, &[variables, &files].concat());
     (output, read(&profile), read(&trace))
 }
@@ -95,7 +98,8 @@ fn counters_equal_the_trace_and_the_source(mode: Counters, wanted: CounterMode) 
                         complaints.push(format!("{place}: the rewritten kernel branches otherwise"));
                     }
                     let own: Vec<u64> = kernel.sites.iter().map(|site| site.address).collect();
-                    let seen: BTreeMap<u64, Counts> = seen.into_iter().filter(|(address, _)| own.contains(address)).collect();
+                    let seen: BTreeMap<u64, Counts> =
+                        seen.into_iter().filter(|(address, _)| own.contains(address)).collect();
                     if reached(kernel) != seen {
                         complaints.push(format!("{place}: counted {:?}, executed {seen:?}", reached(kernel)));
                     }
@@ -105,8 +109,11 @@ fn counters_equal_the_trace_and_the_source(mode: Counters, wanted: CounterMode) 
                     let found = found.unwrap_or_else(|| panic!("{place}: {kernel} was not counted"));
                     // Functions are counted, too, where none of them may have run as it was.
                     let scope = if found.uncounted_callees.is_empty() { Scope::All } else { Scope::Kernel };
-                    complaints
-                        .extend(differences(&name, found, numbers, scope).into_iter().map(|text| format!("{place} {kernel}: {text}")));
+                    complaints.extend(
+                        differences(&name, found, numbers, scope)
+                            .into_iter()
+                            .map(|text| format!("{place} {kernel}: {text}")),
+                    );
                 }
             }
         }
@@ -120,7 +127,11 @@ fn a_rewritten_program_runs_by_itself() {
     for name in samples() {
         // Nobody sets the buffer: the kernels count nothing and behave as before.
         let program = rewritten(&stand_in, &name, Counters::Auto);
-        assert_eq!(stand_in.passes(&program, &[("WAVETAP_STRICT", "1")]), stand_in.passes(&original(&name), &[]), "{name}");
+        assert_eq!(
+            stand_in.passes(&program, &[("WAVETAP_STRICT", "1")]),
+            stand_in.passes(&original(&name), &[]),
+            "{name}"
+        );
     }
 }
 
@@ -140,7 +151,8 @@ fn few_records_are_shared_or_drop_waves_visibly() {
         let (_, some, _) = counted(&stand_in, &program, &[("WAVETAP_RECORDS", "3:drop"), ("WAVETAP_PER_WAVE", "1")]);
         for (all, some) in all.kernels.iter().zip(&some.kernels) {
             assert_eq!((some.waves, some.dropped), (all.waves, all.waves - 3 * all.dispatches), "{mode:?}");
-            let executions = |kernel: &KernelTotals| kernel.sites.iter().filter_map(|site| site.counts.executions()).sum::<u64>();
+            let executions =
+                |kernel: &KernelTotals| kernel.sites.iter().filter_map(|site| site.counts.executions()).sum::<u64>();
             assert!(executions(some) < executions(all) && executions(some) > 0, "{mode:?}");
         }
         assert_eq!(some.waves.len() as u64, some.kernels.iter().map(|kernel| 3 * kernel.dispatches).sum::<u64>());
@@ -157,7 +169,10 @@ fn every_wave_is_kept_on_request() {
     let site = kernel.sites.iter().position(|site| *site.counts.kind() == *branches::EXEC).expect("the if");
     let skip: usize = kernel.sites[..site].iter().map(|site| site.counts.values().len()).sum();
     for wave in profile.waves.iter().filter(|wave| wave.kernel == 0) {
-        assert!(wave.workgroup[0] < 16 && wave.workgroup[1..] == [0, 0] && wave.wave < 2 && wave.dispatch == Some(0), "{wave:?}");
+        assert!(
+            wave.workgroup[0] < 16 && wave.workgroup[1..] == [0, 0] && wave.wave < 2 && wave.dispatch == Some(0),
+            "{wave:?}"
+        );
         // The first wave of a workgroup diverges, the second agrees.
         assert_eq!(wave.counters[skip..skip + 3], [1, u64::from(wave.wave), 64], "{wave:?}");
     }
@@ -172,7 +187,8 @@ fn a_run_that_is_cut_off_leaves_a_readable_profile() {
     let fuel = whole.kernels[0].work.expect("work").instructions + 1;
     assert!(whole.kernels[1].work.expect("work").instructions / 3 > fuel);
     let path = stand_in.file("cut");
-    let output = stand_in.run(&program, &[("WAVETAP_PROFILE", path.to_str().expect("plain")), ("WAVETAP_FUEL", &fuel.to_string())]);
+    let output = stand_in
+        .run(&program, &[("WAVETAP_PROFILE", path.to_str().expect("plain")), ("WAVETAP_FUEL", &fuel.to_string())]);
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(!output.status.success() && errors.contains("fuel"), "{errors}");
     let cut = read(&path);
@@ -180,17 +196,27 @@ fn a_run_that_is_cut_off_leaves_a_readable_profile() {
     assert_eq!(reached(&cut.kernels[0]), reached(&whole.kernels[0]));
 }
 
-/// What `hip-samples/variants.sh` builds: other containers, other versions, other kinds of host file. Each has one sample's two or three
-/// kernels in it, and each counts them.
+/// What `hip-samples/variants.sh` builds: other containers, other versions, other kinds of host file. Each has one
+/// sample's two or three kernels in it, and each counts them.
 #[test]
 fn variants_run_and_are_counted() {
     let stand_in = StandIn::new();
     let folder = stand_in.file("variants");
-    let built = std::process::Command::new(root().join("hip-samples/variants.sh")).arg(&folder).output().expect("the script starts");
+    let built = std::process::Command::new(root().join("hip-samples/variants.sh"))
+        .arg(&folder)
+        .output()
+        .expect("the script starts");
     assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
-    for (name, kernels) in
-        [("no-pie", 2), ("compressed", 2), ("two-bundles", 2), ("rdc", 2), ("features", 2), ("v4", 3), ("v5", 3), ("v6", 3)]
-    {
+    for (name, kernels) in [
+        ("no-pie", 2),
+        ("compressed", 2),
+        ("two-bundles", 2),
+        ("rdc", 2),
+        ("features", 2),
+        ("v4", 3),
+        ("v5", 3),
+        ("v6", 3),
+    ] {
         let program = folder.join(name);
         let (plain, _, before) = counted(&stand_in, &program, &[("WAVETAP_STRICT", "1")]);
         let program = rewritten_file(&stand_in, &program, Counters::Auto);
@@ -203,7 +229,8 @@ fn variants_run_and_are_counted() {
     }
 }
 
-/// What a program is told of its kernels is what they need without counting code, so it does the same work with and without.
+/// What a program is told of its kernels is what they need without counting code, so it does the same work with and
+/// without.
 #[test]
 fn a_rewritten_kernel_is_described_as_the_original() {
     let stand_in = StandIn::new();
@@ -216,13 +243,20 @@ fn a_rewritten_kernel_is_described_as_the_original() {
             let program = rewritten_file(&stand_in, &original, mode);
             let (output, profile, _) = counted(&stand_in, &program, &[]);
             assert_eq!(output, plain, "{target} {mode:?}");
-            let more = |kernel: &KernelTotals| kernel.after.expect("after").lds_bytes > kernel.before.expect("before").lds_bytes;
-            assert_eq!(profile.kernels.iter().any(more), mode == Counters::Lds, "{target} {mode:?}: what it must not be told");
+            let more = |kernel: &KernelTotals| {
+                kernel.after.expect("after").lds_bytes > kernel.before.expect("before").lds_bytes
+            };
+            assert_eq!(
+                profile.kernels.iter().any(more),
+                mode == Counters::Lds,
+                "{target} {mode:?}: what it must not be told"
+            );
         }
     }
 }
 
-/// Kernels of one object that are in flight at the same time and wait for each other count as the emulator sees them, each for itself.
+/// Kernels of one object that are in flight at the same time and wait for each other count as the emulator sees them,
+/// each for itself.
 #[test]
 fn kernels_in_flight_together_are_counted_apart() {
     let stand_in = StandIn::new();
@@ -237,7 +271,12 @@ fn kernels_in_flight_together_are_counted_apart() {
             let (_, profile, trace) = counted(&stand_in, &program, variables);
             for kernel in &profile.kernels {
                 let seen = named(&trace, &kernel.name);
-                assert_eq!((kernel.dispatches, kernel.waves), (seen.dispatches, seen.waves), "{mode:?} {}", kernel.demangled);
+                assert_eq!(
+                    (kernel.dispatches, kernel.waves),
+                    (seen.dispatches, seen.waves),
+                    "{mode:?} {}",
+                    kernel.demangled
+                );
                 assert_eq!((kernel.dropped, kernel.unfinished), (0, 0), "{mode:?} {}", kernel.demangled);
                 assert_eq!(reached(kernel), reached(seen), "{mode:?} {}", kernel.demangled);
             }
@@ -257,7 +296,8 @@ fn counters_never_take_the_lds_of_a_launch() {
         let flags = ["-lamdhip64", &format!("-mcode-object-version={version}")];
         compiler.compile(target, &flags, &root().join("hip-runtime/tests/programs/dynamic_lds.hip"), &original);
         let (plain, none, trace) = counted(&stand_in, &original, &[]);
-        let why = |profile: &Profile| profile.uncounted.iter().map(|each| (each.why, each.dispatches)).collect::<Vec<_>>();
+        let why =
+            |profile: &Profile| profile.uncounted.iter().map(|each| (each.why, each.dispatches)).collect::<Vec<_>>();
         assert_eq!(why(&none), [(NotCounted::NotRewritten, 2), (NotCounted::LaunchFailed, 1)], "{target}");
         assert!(none.complete, "{target}: nothing of it was to be counted");
 
@@ -267,11 +307,14 @@ fn counters_never_take_the_lds_of_a_launch() {
         assert_eq!((kernel.mode, kernel.dispatches), (Some(CounterMode::Global), 2), "{target}");
         assert_eq!(reached(kernel), reached(&trace.kernels[0]), "{target}");
         assert_eq!(why(&profile), [(NotCounted::LaunchFailed, 1)], "{target}");
-        let launches: Vec<_> = kernel.launches.iter().map(|launch| (launch.workgroup, launch.dynamic_lds, launch.dispatches)).collect();
+        let launches: Vec<_> =
+            kernel.launches.iter().map(|launch| (launch.workgroup, launch.dynamic_lds, launch.dispatches)).collect();
         assert_eq!(launches, [([256, 1, 1], 1024, 1), ([256, 1, 1], 61440, 1)], "{target}");
 
-        // Counters where they were asked for: there is room for them in the first launch, and the second one runs without.
-        let (output, profile, _) = counted(&stand_in, &rewritten_file(&stand_in, &original, Counters::Lds), &[("WAVETAP_STRICT", "1")]);
+        // Counters where they were asked for: there is room for them in the first launch, and the second one runs
+        // without.
+        let (output, profile, _) =
+            counted(&stand_in, &rewritten_file(&stand_in, &original, Counters::Lds), &[("WAVETAP_STRICT", "1")]);
         assert_eq!((output.as_str(), profile.complete, profile.has_ended()), (plain.as_str(), false, true), "{target}");
         let kernel = &profile.kernels[0];
         assert_eq!((kernel.mode, kernel.dispatches), (Some(CounterMode::Lds), 1), "{target}");

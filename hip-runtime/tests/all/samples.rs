@@ -1,5 +1,5 @@
-//! The prebuilt samples, unmodified, on every target that they have code for: their output, and the emulator's counts against those
-//! worked out from their sources.
+//! The prebuilt samples, unmodified, on every target that they have code for: their output, and the emulator's counts
+//! against those worked out from their sources.
 
 use std::fs;
 
@@ -21,10 +21,13 @@ fn counts_are_those_of_the_source() {
             let profile = Profile::from_json(&fs::read(&trace).expect("a trace")).expect("a profile");
             assert!(profile.complete, "{name}");
             for (kernel_name, kernel) in &expected.kernels {
-                let found = profile.kernels.iter().find(|found| found.demangled.starts_with(&format!("{kernel_name}(")));
+                let found =
+                    profile.kernels.iter().find(|found| found.demangled.starts_with(&format!("{kernel_name}(")));
                 let found = found.unwrap_or_else(|| panic!("{name}: {kernel_name} was not dispatched"));
                 complaints.extend(
-                    differences(&name, found, kernel, Scope::All).into_iter().map(|text| format!("{name} {target} {kernel_name}: {text}")),
+                    differences(&name, found, kernel, Scope::All)
+                        .into_iter()
+                        .map(|text| format!("{name} {target} {kernel_name}: {text}")),
                 );
             }
             assert_eq!(profile.kernels.len(), expected.kernels.len(), "{name}: kernels without expectations");
@@ -41,7 +44,8 @@ fn output_does_not_depend_on_the_seed() {
         for target in TARGETS {
             let plain = stand_in.passes(&program, &[("WAVETAP_TARGET", target)]);
             for seed in 0..seeds() {
-                let variables = [("WAVETAP_TARGET", target), ("WAVETAP_STRICT", "1"), ("WAVETAP_SEED", &seed.to_string())];
+                let variables =
+                    [("WAVETAP_TARGET", target), ("WAVETAP_STRICT", "1"), ("WAVETAP_SEED", &seed.to_string())];
                 assert_eq!(stand_in.passes(&program, &variables), plain, "{name} {target} seed {seed}");
             }
         }
@@ -74,7 +78,10 @@ fn expectations_quote_their_source_lines() {
                     assert!(lines[line as usize - 1].contains(text.as_str()), "{name}:{line} is not {text:?}");
                 }
             }
-            assert!(kernel.vector.iter().all(|site| site.lanes_after[0] + site.lanes_after[1] == site.lanes_before), "{name}");
+            assert!(
+                kernel.vector.iter().all(|site| site.lanes_after[0] + site.lanes_after[1] == site.lanes_before),
+                "{name}"
+            );
             assert!(kernel.scalar.iter().all(|site| site.taken[0] + site.taken[1] == site.executions), "{name}");
         }
     }

@@ -52,15 +52,20 @@ struct Api {
 /// The environment variable that names another LLVM to ask.
 pub const LIBRARY_VARIABLE: &str = "LLVM_ORACLE_LIBRARY";
 
-/// The LLVM that is asked: the one that [`LIBRARY_VARIABLE`] names, or else the Rust toolchain's: `$(rustc --print sysroot)/lib/libLLVM*`.
+/// The LLVM that is asked: the one that [`LIBRARY_VARIABLE`] names, or else the Rust toolchain's: `$(rustc --print
+/// sysroot)/lib/libLLVM*`.
 pub fn library_path() -> Result<PathBuf, OracleError> {
     if let Some(path) = std::env::var_os(LIBRARY_VARIABLE) {
         return Ok(path.into());
     }
     let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
-    let out = Command::new(rustc).args(["--print", "sysroot"]).output().map_err(|e| OracleError(format!("cannot run rustc: {e}")))?;
+    let out = Command::new(rustc)
+        .args(["--print", "sysroot"])
+        .output()
+        .map_err(|e| OracleError(format!("cannot run rustc: {e}")))?;
     let folder = PathBuf::from(String::from_utf8_lossy(&out.stdout).trim()).join("lib");
-    let entries = std::fs::read_dir(&folder).map_err(|e| OracleError(format!("cannot list {}: {e}", folder.display())))?;
+    let entries =
+        std::fs::read_dir(&folder).map_err(|e| OracleError(format!("cannot list {}: {e}", folder.display())))?;
     let mut found: Vec<PathBuf> = entries
         .flatten()
         .filter(|e| e.file_name().to_string_lossy().starts_with("libLLVM"))
@@ -80,9 +85,10 @@ fn api() -> Result<&'static Api, OracleError> {
 /// Opens the library and registers the target with these of its parts.
 fn open_with(parts: &[&str]) -> Result<&'static Library, OracleError> {
     let path = library_path()?;
-    // SAFETY: this is the library that rustc itself is linked with, whose initialisers are the ones rustc runs, or the LLVM that the
-    // user named in its place.
-    let library = unsafe { Library::new(&path) }.map_err(|e| OracleError(format!("cannot open {}: {e}", path.display())))?;
+    // SAFETY: this is the library that rustc itself is linked with, whose initialisers are the ones rustc runs, or the
+    // LLVM that the user named in its place.
+    let library =
+        unsafe { Library::new(&path) }.map_err(|e| OracleError(format!("cannot open {}: {e}", path.display())))?;
     // Never unloaded: function pointers of it outlive every borrow.
     let library: &'static Library = Box::leak(Box::new(library));
     for part in ["TargetInfo", "Target", "TargetMC"].iter().chain(parts) {
@@ -140,7 +146,9 @@ impl Disassembler {
         let c = |s: &str| CString::new(s).map_err(|_| OracleError(format!("target {s:?} has a zero byte")));
         let (triple, cpu, features) = (c("amdgcn-amd-amdhsa")?, c(cpu)?, c(features)?);
         // SAFETY: three zero-terminated strings that live through the call; no callbacks, so no info is needed.
-        let context = unsafe { (api.create)(triple.as_ptr(), cpu.as_ptr(), features.as_ptr(), std::ptr::null_mut(), 0, None, None) };
+        let context = unsafe {
+            (api.create)(triple.as_ptr(), cpu.as_ptr(), features.as_ptr(), std::ptr::null_mut(), 0, None, None)
+        };
         if context.is_null() {
             return Err(OracleError(format!("LLVM does not know the target {target:?}")));
         }
@@ -196,7 +204,8 @@ type Message = *mut c_char;
 /// `LLVMParseCommandLineOptions(argc, argv, overview)`.
 type ParseOptions = unsafe extern "C" fn(c_int, *const *const c_char, *const c_char);
 type ContextCreate = unsafe extern "C" fn() -> *mut c_void;
-/// `LLVMCreateMemoryBufferWithContentsOfFile(path, buffer, message)`: not 0 when it fails, as of all that take a message.
+/// `LLVMCreateMemoryBufferWithContentsOfFile(path, buffer, message)`: not 0 when it fails, as of all that take a
+/// message.
 type ReadFile = unsafe extern "C" fn(*const c_char, *mut *mut c_void, *mut Message) -> c_int;
 /// `LLVMParseIRInContext2(context, buffer, module, message)`.
 type ParseIr = unsafe extern "C" fn(*mut c_void, *mut c_void, *mut *mut c_void, *mut Message) -> c_int;
@@ -205,7 +214,8 @@ type Verify = unsafe extern "C" fn(*mut c_void, c_int, *mut Message) -> c_int;
 /// `LLVMGetTargetFromTriple(triple, target, message)`.
 type FindTarget = unsafe extern "C" fn(*const c_char, *mut *mut c_void, *mut Message) -> c_int;
 /// `LLVMCreateTargetMachine(target, triple, cpu, features, level, relocations, code_model)`.
-type CreateMachine = unsafe extern "C" fn(*mut c_void, *const c_char, *const c_char, *const c_char, c_int, c_int, c_int) -> *mut c_void;
+type CreateMachine =
+    unsafe extern "C" fn(*mut c_void, *const c_char, *const c_char, *const c_char, c_int, c_int, c_int) -> *mut c_void;
 /// `LLVMCreateTargetDataLayout(machine)`.
 type LayoutOf = unsafe extern "C" fn(*mut c_void) -> *mut c_void;
 /// `LLVMSetModuleDataLayout(module, layout)`.
@@ -246,8 +256,8 @@ pub fn compiler_version() -> Result<(u32, u32, u32), OracleError> {
     version(open_with(&[])?)
 }
 
-/// Compiles a module that has not been optimised. To be called once in a process, which LLVM ends where the module cannot be compiled: it says why on standard
-/// error.
+/// Compiles a module that has not been optimised. To be called once in a process, which LLVM ends where the module
+/// cannot be compiled: it says why on standard error.
 ///
 /// # Errors
 /// If LLVM cannot be opened, or does not take the module.
@@ -261,11 +271,16 @@ pub fn compile(compilation: Compilation<'_>) -> Result<(), OracleError> {
     let passes = c(&format!("default<O{}>", compilation.level))?;
     let mut message: Message = std::ptr::null_mut();
     let (mut buffer, mut module, mut target) = (std::ptr::null_mut(), std::ptr::null_mut(), std::ptr::null_mut());
-    // SAFETY: the types are those that `llvm-c/Core.h`, `IRReader.h`, `Analysis.h`, `TargetMachine.h`, `Target.h`, `Error.h` and
-    // `Transforms/PassBuilder.h` declare for these names. All strings live to the end of this function; what LLVM makes is handed to it as long as it is whole
-    // (each step is checked before the next) and is left to the end of the process.
+    // SAFETY: the types are those that `llvm-c/Core.h`, `IRReader.h`, `Analysis.h`, `TargetMachine.h`, `Target.h`,
+    // `Error.h` and `Transforms/PassBuilder.h` declare for these names. All strings live to the end of this function;
+    // what LLVM makes is handed to it as long as it is whole (each step is checked before the next) and is left to the
+    // end of the process.
     unsafe {
-        symbol::<ParseOptions>(library, "LLVMParseCommandLineOptions")?(words.len() as c_int, words.as_ptr(), std::ptr::null());
+        symbol::<ParseOptions>(library, "LLVMParseCommandLineOptions")?(
+            words.len() as c_int,
+            words.as_ptr(),
+            std::ptr::null(),
+        );
         let context = symbol::<ContextCreate>(library, "LLVMContextCreate")?();
         let read = symbol::<ReadFile>(library, "LLVMCreateMemoryBufferWithContentsOfFile")?;
         checked(compilation.module, read(input.as_ptr(), &mut buffer, &mut message), message)?;
@@ -309,16 +324,19 @@ unsafe fn checked(what: &str, failed: c_int, message: Message) -> Result<(), Ora
         return Ok(());
     }
     // SAFETY: forwarded to the caller.
-    let text = if message.is_null() { "no reason given".into() } else { unsafe { CStr::from_ptr(message) }.to_string_lossy() };
+    let text =
+        if message.is_null() { "no reason given".into() } else { unsafe { CStr::from_ptr(message) }.to_string_lossy() };
     Err(OracleError(format!("{what}: {text}")))
 }
 
-/// What `work` writes, in a copy of this process, until it is done or dies. The copy has everything that this process has opened, so that it starts in no time.
+/// What `work` writes, in a copy of this process, until it is done or dies. The copy has everything that this process
+/// has opened, so that it starts in no time.
 ///
 /// This process must have one thread only.
 pub fn in_copy(work: impl FnOnce(&mut PipeWriter)) -> std::io::Result<Vec<u8>> {
     let (mut reader, mut writer) = std::io::pipe()?;
-    // SAFETY: there is one thread, so that the copy finds no lock that is held by another one; it never returns from here.
+    // SAFETY: there is one thread, so that the copy finds no lock that is held by another one; it never returns from
+    // here.
     let child = unsafe { libc::fork() };
     match child {
         -1 => Err(std::io::Error::last_os_error()),

@@ -1,14 +1,15 @@
 //! Answers, line by line, what LLVM makes of instruction bytes; or compiles; or says which LLVM it is.
 //!
-//! `llvm-oracle compile PROCESSOR LEVEL MODULE -o OBJECT` makes an object file of a module in LLVM's language, which has the passes of the level (`O0` to `O3`)
-//! before it. Where LLVM cannot, it says so on standard error, and the exit code is not 0: LLVM may also end this process with a signal.
-//! `llvm-oracle version` writes `MAJOR.MINOR.PATCH`.
+//! `llvm-oracle compile PROCESSOR LEVEL MODULE -o OBJECT` makes an object file of a module in LLVM's language, which
+//! has the passes of the level (`O0` to `O3`) before it. Where LLVM cannot, it says so on standard error, and the exit
+//! code is not 0: LLVM may also end this process with a signal. `llvm-oracle version` writes `MAJOR.MINOR.PATCH`.
 //!
-//! Without arguments: questions about instructions. Input: `TARGET[,+FEATURE…] HEXBYTES [PC]` (`-` for no bytes; PC in hexadecimal). First line of output: `ready`. Then, for
-//! each line of input, `SIZE<TAB>TEXT`, or `-` when LLVM (or this program) rejects the line, or `!` when LLVM dies on it.
+//! Without arguments: questions about instructions. Input: `TARGET[,+FEATURE…] HEXBYTES [PC]` (`-` for no bytes; PC in
+//! hexadecimal). First line of output: `ready`. Then, for each line of input, `SIZE<TAB>TEXT`, or `-` when LLVM (or
+//! this program) rejects the line, or `!` when LLVM dies on it.
 //!
-//! LLVM is asked in a copy of this process. A copy answers as many lines as there are; where it dies, the next one goes on. LLVM dies of processors that it
-//! does not know in this process already.
+//! LLVM is asked in a copy of this process. A copy answers as many lines as there are; where it dies, the next one goes
+//! on. LLVM dies of processors that it does not know in this process already.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Write};
@@ -121,7 +122,8 @@ fn answer(open: &mut Open, line: &str) -> Option<String> {
     if !hex.len().is_multiple_of(2) || !hex.is_ascii() {
         return None;
     }
-    let bytes: Option<Vec<u8>> = (0..hex.len()).step_by(2).map(|i| u8::from_str_radix(&hex[i..i + 2], 16).ok()).collect();
+    let bytes: Option<Vec<u8>> =
+        (0..hex.len()).step_by(2).map(|i| u8::from_str_radix(&hex[i..i + 2], 16).ok()).collect();
     let (size, text) = open.get_mut(target)?.as_mut()?.disassemble(&bytes?, pc)?;
     Some(format!("{size}\t{text}"))
 }

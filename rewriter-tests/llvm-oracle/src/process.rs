@@ -96,7 +96,8 @@ impl Oracle {
         let mut answers = Vec::with_capacity(queries.len());
         while answers.len() < queries.len() {
             let rest = &queries[answers.len()..];
-            let mut running = self.running.take().unwrap_or_else(|| Running::start(&self.program, self.library.as_deref()));
+            let mut running =
+                self.running.take().unwrap_or_else(|| Running::start(&self.program, self.library.as_deref()));
             if running.ask_all(rest, &mut answers) {
                 self.running = Some(running);
             } else {
@@ -131,7 +132,10 @@ impl Running {
         let mut ready = String::new();
         // A child that cannot open LLVM must not look like one that died on the first question.
         let read = stdout.read_line(&mut ready);
-        assert!(read.is_ok() && ready == "ready\n", "llvm-oracle did not start: {read:?} {ready:?} (run it by hand to see why)");
+        assert!(
+            read.is_ok() && ready == "ready\n",
+            "llvm-oracle did not start: {read:?} {ready:?} (run it by hand to see why)"
+        );
         Self { child, stdin, stdout }
     }
 
@@ -197,11 +201,24 @@ fn build_program() -> Result<PathBuf, OracleError> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
     let out = Command::new(cargo)
-        .args(["build", "--quiet", "--offline", "--bin", "llvm-oracle", "--message-format=json", "--manifest-path", manifest])
+        .args([
+            "build",
+            "--quiet",
+            "--offline",
+            "--bin",
+            "llvm-oracle",
+            "--message-format=json",
+            "--manifest-path",
+            manifest,
+        ])
         .stderr(Stdio::inherit())
         .output()
         .map_err(|e| OracleError(format!("cannot run cargo to build llvm-oracle: {e}")))?;
     let text = String::from_utf8_lossy(&out.stdout);
-    let path = text.lines().filter_map(|l| l.split_once("\"executable\":\"")).find_map(|(_, rest)| rest.split_once('"')).map(|(p, _)| p);
+    let path = text
+        .lines()
+        .filter_map(|l| l.split_once("\"executable\":\""))
+        .find_map(|(_, rest)| rest.split_once('"'))
+        .map(|(p, _)| p);
     path.map(PathBuf::from).ok_or_else(|| OracleError(format!("cargo did not build llvm-oracle ({})", out.status)))
 }

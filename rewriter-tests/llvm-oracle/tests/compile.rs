@@ -20,7 +20,8 @@ fn compiled(name: &str, processor: &str, level: &str, module: &str) -> (Output, 
     let (input, object) = (folder.join("module.ll"), folder.join("object.o"));
     fs::write(&input, module).unwrap();
     let program = env!("CARGO_BIN_EXE_llvm-oracle");
-    let output = Command::new(program).args(["compile", processor, level]).arg(&input).arg("-o").arg(&object).output().unwrap();
+    let output =
+        Command::new(program).args(["compile", processor, level]).arg(&input).arg("-o").arg(&object).output().unwrap();
     let made = output.status.success().then(|| fs::read(&object).unwrap());
     fs::remove_dir_all(&folder).unwrap();
     (output, made)
@@ -32,7 +33,8 @@ fn compiles_for_processors_that_clang_19_does_not_know() {
     for (processor, machine) in [("gfx1250", 0x49), ("gfx1251", 0x5a), ("gfx1030", 0x36)] {
         for level in ["O0", "O1", "O2", "O3"] {
             let (output, object) = compiled(&format!("{processor}-{level}"), processor, level, MODULE);
-            let object = object.unwrap_or_else(|| panic!("{processor} {level}: {}", String::from_utf8_lossy(&output.stderr)));
+            let object =
+                object.unwrap_or_else(|| panic!("{processor} {level}: {}", String::from_utf8_lossy(&output.stderr)));
             assert_eq!((&object[..4], object[0x30]), (&b"\x7fELF"[..], machine), "{processor} {level}");
         }
     }

@@ -18,15 +18,20 @@ fn rejects_what_is_no_instruction() {
     assert_eq!(oracle.disassemble("gfx90a", &[]), None);
     assert_eq!(oracle.disassemble("gfx90a", &[0, 0, 0x81]), None);
     assert_eq!(oracle.disassemble("gfx90a", &[0xff; 4]), None);
-    assert_eq!(oracle.disassemble("no-such,+thing", &[0, 0, 0x81, 0xbf]), None, "an unknown processor must not be taken for another");
+    assert_eq!(
+        oracle.disassemble("no-such,+thing", &[0, 0, 0x81, 0xbf]),
+        None,
+        "an unknown processor must not be taken for another"
+    );
 }
 
 #[test]
 fn survives_the_words_that_kill_llvm() {
     let mut oracle = Oracle::new().unwrap();
     // MFMA (VOP3P, first dword 0xd3c0….) with every low srcC: some have no printable register and LLVM executes a trap.
-    let words: Vec<[u8; 8]> =
-        (0u64..512).map(|src2| (0xd3c0_0000u64 | (src2 << 50) | (0x1_00 << 32) | (0x1_00 << 41)).to_le_bytes()).collect();
+    let words: Vec<[u8; 8]> = (0u64..512)
+        .map(|src2| (0xd3c0_0000u64 | (src2 << 50) | (0x1_00 << 32) | (0x1_00 << 41)).to_le_bytes())
+        .collect();
     let queries: Vec<Query<'_>> = words.iter().map(|w| Query { target: "gfx90a", bytes: w, pc: 0 }).collect();
     let answers = oracle.ask_all(&queries);
     assert_eq!(answers.len(), queries.len());

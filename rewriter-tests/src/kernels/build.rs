@@ -1,5 +1,5 @@
-//! Compiling the test kernels: for the CPU, and for a GPU target at an optimisation level. Everything that is made lies below `target/`, and is made
-//! again when a source, the compiler's arguments or the compiler itself are others.
+//! Compiling the test kernels: for the CPU, and for a GPU target at an optimisation level. Everything that is made lies
+//! below `target/`, and is made again when a source, the compiler's arguments or the compiler itself are others.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsString;
@@ -24,7 +24,8 @@ const LLVM_AS: &str = "llvm-as-19";
 /// ROCm's device libraries, which sources with mathematical functions link.
 const DEVICE_LIBRARIES: &str = "/usr/lib/x86_64-linux-gnu/amdgcn/bitcode";
 
-/// What both sides have in common: no fused operations that the source does not ask for, integers that wrap around, one meaning of every expression.
+/// What both sides have in common: no fused operations that the source does not ask for, integers that wrap around, one
+/// meaning of every expression.
 const SAME_MEANING: &[&str] = &[
     "-std=c++20",
     "-w",
@@ -152,7 +153,8 @@ pub fn sources() -> Result<Vec<String>, Failure> {
     Ok(names.collect::<BTreeSet<_>>().into_iter().collect())
 }
 
-/// The processors that can be compiled for: those that the compiler knows, and those that the toolchain's newer LLVM makes code for.
+/// The processors that can be compiled for: those that the compiler knows, and those that the toolchain's newer LLVM
+/// makes code for.
 ///
 /// # Errors
 /// If the compiler cannot be run.
@@ -164,7 +166,8 @@ fn processors_of_compiler() -> Result<BTreeSet<String>, Failure> {
     let arguments = ["--target=amdgcn-amd-amdhsa", "-nogpulib", "--print-supported-cpus"];
     let finished = command::run(Path::new(&device_compiler()), &arguments, &[], place::root())?.exited(0)?;
     let text = finished.out() + &finished.err();
-    let names: BTreeSet<String> = text.split_whitespace().filter(|word| word.starts_with("gfx")).map(str::to_owned).collect();
+    let names: BTreeSet<String> =
+        text.split_whitespace().filter(|word| word.starts_with("gfx")).map(str::to_owned).collect();
     if names.is_empty() { Err(finished.failure("the compiler names no processors")) } else { Ok(names) }
 }
 
@@ -184,7 +187,8 @@ pub fn object_of(source: &Path, variant: Variant) -> Result<Vec<u8>, Failure> {
     if is_newer(variant.target)? {
         return newer::object_of(source, variant);
     }
-    let file = made(&format!("{}.co", named(source, variant)), &device_compiler(), &device_arguments(source, variant)?)?;
+    let file =
+        made(&format!("{}.co", named(source, variant)), &device_compiler(), &device_arguments(source, variant)?)?;
     fs::read(&file).map_err(|e| format!("{}: {e}", file.display()))
 }
 
@@ -284,14 +288,17 @@ pub(super) fn device_arguments(source: &Path, variant: Variant) -> Result<Vec<Os
     Ok(arguments)
 }
 
-/// The constants by which the device libraries learn what they are linked for. Debian's release has files of them for the targets of its time alone.
+/// The constants by which the device libraries learn what they are linked for. Debian's release has files of them for
+/// the targets of its time alone.
 fn library_settings(target: Target) -> Result<PathBuf, Failure> {
-    // gfx90a is 9010, gfx1030 10300 + ...: hundreds for each step, the last digit hexadecimal (the library's `oclc_isa_version_*.bc`).
+    // gfx90a is 9010, gfx1030 10300 + ...: hundreds for each step, the last digit hexadecimal (the library's
+    // `oclc_isa_version_*.bc`).
     let digits = target.name().trim_start_matches("gfx").split('-').next().unwrap_or_default();
     let split = digits.len().saturating_sub(2).max(1);
     let number = |text: &str| u32::from_str_radix(text, 16).unwrap_or(0);
     let major = digits[..split].parse().unwrap_or(0);
-    let (minor, step) = (number(digits.get(split..=split).unwrap_or("0")), number(digits.get(split + 1..).unwrap_or("0")));
+    let (minor, step) =
+        (number(digits.get(split..=split).unwrap_or("0")), number(digits.get(split + 1..).unwrap_or("0")));
     let version = major * 1000 + minor * 100 + step;
     let constant = |name: &str, kind: &str, value: u32| {
         format!("@__oclc_{name} = linkonce_odr protected local_unnamed_addr addrspace(4) constant {kind} {value}\n")
@@ -336,13 +343,14 @@ pub(super) fn made_folder() -> Result<PathBuf, Failure> {
     Ok(folder)
 }
 
-/// A file that `tool ARGUMENTS -o FILE` makes, made if it is not there or was made from something else: other arguments, or other contents of the files
-/// among them and of the shim.
+/// A file that `tool ARGUMENTS -o FILE` makes, made if it is not there or was made from something else: other
+/// arguments, or other contents of the files among them and of the shim.
 pub(super) fn made(name: &str, tool: &str, arguments: &[OsString]) -> Result<PathBuf, Failure> {
     made_by(name, tool, "", arguments)
 }
 
-/// The same with a tool that may be another though its name and the compiler's version are the same: its identity says so.
+/// The same with a tool that may be another though its name and the compiler's version are the same: its identity says
+/// so.
 pub(super) fn made_by(name: &str, tool: &str, identity: &str, arguments: &[OsString]) -> Result<PathBuf, Failure> {
     let file = made_folder()?.join(name);
     let stamp = file.with_extension(format!("{}.made-from", file.extension().unwrap_or_default().to_string_lossy()));
@@ -366,7 +374,8 @@ pub(super) fn made_by(name: &str, tool: &str, identity: &str, arguments: &[OsStr
     Ok(file)
 }
 
-/// Where to make a file that other threads, and other runs of the tests, may be making or reading: each makes its own, and renames it when it is whole.
+/// Where to make a file that other threads, and other runs of the tests, may be making or reading: each makes its own,
+/// and renames it when it is whole.
 fn unfinished(file: &Path) -> PathBuf {
     static MADE: AtomicUsize = AtomicUsize::new(0);
     file.with_extension(format!("{}-{}.tmp", std::process::id(), MADE.fetch_add(1, Ordering::Relaxed)))

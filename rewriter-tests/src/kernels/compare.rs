@@ -14,7 +14,8 @@ pub enum Rule {
         /// How many.
         most: u64,
     },
-    /// Floating-point numbers of 32 or 64 bits that differ by so much of 1 or of the expected magnitude, whichever is larger.
+    /// Floating-point numbers of 32 or 64 bits that differ by so much of 1 or of the expected magnitude, whichever is
+    /// larger.
     Near {
         /// Bits of a number.
         width: usize,
@@ -58,7 +59,10 @@ impl Rule {
             Rule::Ulp { width, .. } | Rule::Near { width, .. } => width,
         };
         let elements = |bytes: &[u8]| -> Vec<u64> {
-            bytes.chunks(width / 8).map(|chunk| chunk.iter().rev().fold(0, |value, &byte| value << 8 | u64::from(byte))).collect()
+            bytes
+                .chunks(width / 8)
+                .map(|chunk| chunk.iter().rev().fold(0, |value, &byte| value << 8 | u64::from(byte)))
+                .collect()
         };
         let (found, expected) = (elements(found), elements(expected));
         let wrong: Vec<usize> = (0..found.len()).filter(|&n| !self.same(found[n], expected[n])).collect();
@@ -66,8 +70,11 @@ impl Rule {
             return Ok(());
         }
         let digits = width / 4;
-        let shown: Vec<String> =
-            wrong.iter().take(6).map(|&n| format!("[{n}] {:#0digits$x}, expected {:#0digits$x}", found[n], expected[n])).collect();
+        let shown: Vec<String> = wrong
+            .iter()
+            .take(6)
+            .map(|&n| format!("[{n}] {:#0digits$x}, expected {:#0digits$x}", found[n], expected[n]))
+            .collect();
         Err(format!("{} of {} elements differ ({self:?}): {}", wrong.len(), found.len(), shown.join("; ")))
     }
 
@@ -83,7 +90,8 @@ impl Rule {
                 }
             }
             Rule::Near { width, most } => {
-                let number = |bits: u64| if width == 32 { f64::from(f32::from_bits(bits as u32)) } else { f64::from_bits(bits) };
+                let number =
+                    |bits: u64| if width == 32 { f64::from(f32::from_bits(bits as u32)) } else { f64::from_bits(bits) };
                 let (a, b) = (number(found), number(expected));
                 a == b || a.is_nan() && b.is_nan() || (a - b).abs() <= most * b.abs().max(1.0)
             }

@@ -10,8 +10,8 @@ use crate::Failure;
 /// What `s_endpgm` is, on one target or the other.
 const END_WORDS: [u32; 2] = [0xbf81_0000, 0xbfb0_0000];
 
-/// The high halves of flat addresses of LDS and of scratch: what the runtime tells kernels that cannot ask the hardware.
-/// They are the emulator's choice.
+/// The high halves of flat addresses of LDS and of scratch: what the runtime tells kernels that cannot ask the
+/// hardware. They are the emulator's choice.
 const HIGH_SHARED: u64 = 0x0001_0000;
 const HIGH_PRIVATE: u64 = 0x0002_0000;
 
@@ -19,7 +19,13 @@ const HIGH_PRIVATE: u64 = 0x0002_0000;
 ///
 /// # Errors
 /// What the loader or the emulator did not like, as text.
-pub fn run(object: &[u8], target: Target, test: &Test, buffers: &Buffers, options: &Options) -> Result<(Vec<u8>, DispatchStats), Failure> {
+pub fn run(
+    object: &[u8],
+    target: Target,
+    test: &Test,
+    buffers: &Buffers,
+    options: &Options,
+) -> Result<(Vec<u8>, DispatchStats), Failure> {
     let code = CodeObject::parse(object).map_err(|e| e.to_string())?;
     let kernel = code.kernel(&test.name).ok_or_else(|| format!("the object has no kernel {}", test.name))?;
     let metadata = kernel.metadata.as_ref().ok_or("no metadata")?;

@@ -1,7 +1,8 @@
 //! Test kernels that are written once and run on the CPU and in the emulator.
 //!
-//! The sources are in `rewriter-tests/kernels`: `shim/kernel.h` says how a kernel is written. The program that runs them on the CPU writes what each
-//! kernel reads, what its output starts with and what it must end with; nothing of the emulator is in it.
+//! The sources are in `rewriter-tests/kernels`: `shim/kernel.h` says how a kernel is written. The program that runs
+//! them on the CPU writes what each kernel reads, what its output starts with and what it must end with; nothing of the
+//! emulator is in it.
 //!
 //! - [`build`]: compiling for the CPU and for GPUs;
 //! - `newer`: compiling for GPUs that the compiler does not know;
@@ -45,7 +46,8 @@ impl Test {
     /// Whether code for this target has it.
     #[must_use]
     pub fn runs_on(&self, target: &str) -> bool {
-        let matches = |pattern: &str| pattern.strip_suffix('*').map_or(pattern == target, |start| target.starts_with(start));
+        let matches =
+            |pattern: &str| pattern.strip_suffix('*').map_or(pattern == target, |start| target.starts_with(start));
         self.on.is_empty() || self.on.split_whitespace().any(matches)
     }
 }

@@ -1,5 +1,6 @@
-//! Compiling for processors that the compiler does not know, but the Rust toolchain's LLVM does: the compiler makes LLVM's language of a source for a processor
-//! near the wanted one, and the newer LLVM (`llvm-oracle compile`) the machine code. Its passes run, too, and not those of the compiler.
+//! Compiling for processors that the compiler does not know, but the Rust toolchain's LLVM does: the compiler makes
+//! LLVM's language of a source for a processor near the wanted one, and the newer LLVM (`llvm-oracle compile`) the
+//! machine code. Its passes run, too, and not those of the compiler.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -17,8 +18,9 @@ const LLD: &str = "ld.lld-19";
 /// A processor that clang 19 does not know.
 struct Newer {
     name: &'static str,
-    /// What the source is compiled for as far as clang has a part in it. Its builtins are those that sources can use: what only it has must be left out of them
-    /// by the wanted processor's macro, which they find defined in the place of its own.
+    /// What the source is compiled for as far as clang has a part in it. Its builtins are those that sources can use:
+    /// what only it has must be left out of them by the wanted processor's macro, which they find defined in the place
+    /// of its own.
     near: &'static str,
     /// The first LLVM that knows it.
     since: u32,
@@ -59,7 +61,8 @@ pub(super) fn object_of(source: &Path, variant: Variant) -> Result<Vec<u8>, Fail
         return Err(unknown());
     }
     let name = named(source, variant);
-    let near = Target::by_name(newer.near).and_then(|near| near.with_wave_size(target.wave_size())).ok_or_else(unknown)?;
+    let near =
+        Target::by_name(newer.near).and_then(|near| near.with_wave_size(target.wave_size())).ok_or_else(unknown)?;
     let mut arguments = device_arguments(source, Variant { target: near, ..variant })?;
     arguments.extend(strings(&["-S", "-emit-llvm", "-Xclang", "-disable-llvm-passes"]));
     arguments.extend([format!("-U__{}__", newer.near).into(), format!("-D__{}__", newer.name).into()]);
@@ -78,12 +81,16 @@ pub(super) fn object_of(source: &Path, variant: Variant) -> Result<Vec<u8>, Fail
     fs::read(&file).map_err(|e| format!("{}: {e}", file.display()))
 }
 
-/// A module for the wanted processor and not the near one: each function names it, and the features that clang has given to functions would be the near one's.
+/// A module for the wanted processor and not the near one: each function names it, and the features that clang has
+/// given to functions would be the near one's.
 fn for_processor(module: &str, newer: &Newer) -> String {
     let processor = |name| format!("\"target-cpu\"=\"{name}\"");
     let mut text = String::with_capacity(module.len());
     for line in module.split_inclusive('\n') {
-        match line.split_once(" \"target-features\"=\"").and_then(|(before, rest)| Some((before, rest.split_once('"')?.1))) {
+        match line
+            .split_once(" \"target-features\"=\"")
+            .and_then(|(before, rest)| Some((before, rest.split_once('"')?.1)))
+        {
             Some((before, behind)) if line.starts_with("attributes ") => text.extend([before, behind]),
             _ => text.push_str(line),
         }
@@ -117,7 +124,9 @@ fn compiler() -> Result<&'static Compiler, &'static Failure> {
 fn a_module_names_the_wanted_processor_and_no_features() {
     let newer = Newer { name: "gfx1250", near: "gfx1200", since: 21 };
     let module = "c\"\\22target-cpu\"\n\
-                  attributes #0 = { convergent \"target-cpu\"=\"gfx1200\" \"target-features\"=\"+dot10-insts,+wavefrontsize32\" \"x\"=\"y\" }\n\
+                  attributes #0 = \
+                  { convergent \"target-cpu\"=\"gfx1200\" \"target-features\"=\"+dot10-insts,+wavefrontsize32\" \
+            \"x\"=\"y\" }\n\
                   attributes #1 = { nounwind }\n";
     let wanted = "c\"\\22target-cpu\"\n\
                   attributes #0 = { convergent \"target-cpu\"=\"gfx1250\" \"x\"=\"y\" }\n\

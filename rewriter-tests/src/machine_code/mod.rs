@@ -1,5 +1,6 @@
-//! Kernels made up from seeds directly in machine code: nested loops, early exits, branches of lanes and of waves, calls, and operations of every queue with waits
-//! for any number of them. No compiler would write such waits, which is what makes them telling. They need not wait for what they use: they run outside the strict mode.
+//! Kernels made up from seeds directly in machine code: nested loops, early exits, branches of lanes and of waves,
+//! calls, and operations of every queue with waits for any number of them. No compiler would write such waits, which is
+//! what makes them telling. They need not wait for what they use: they run outside the strict mode.
 //!
 //! A [`Frame`] is a code object for a target with an empty kernel; a [`MachineKernel`] is what is put into it.
 
@@ -83,12 +84,18 @@ impl Frame {
     /// If it cannot be assembled.
     pub fn new(target: Target) -> Result<Frame, Failure> {
         let rdna = target.generation() >= 10;
-        let wave32 = if rdna { format!(".amdhsa_wavefront_size32 {}\n", u32::from(target.wave_size() == 32)) } else { String::new() };
+        let wave32 = if rdna {
+            format!(".amdhsa_wavefront_size32 {}\n", u32::from(target.wave_size() == 32))
+        } else {
+            String::new()
+        };
         let accum = if target.unified_accum() { ".amdhsa_accum_offset 64\n" } else { "" };
         let text = format!(
-            ".amdhsa_code_object_version 5\n.text\n.globl {NAME}\n.p2align 8\n.type {NAME},@function\n{NAME}:\n.fill {ROOM}, 4, 0\n\
-             .rodata\n.p2align 6\n.amdhsa_kernel {NAME}\n .amdhsa_user_sgpr_kernarg_segment_ptr 1\n .amdhsa_next_free_vgpr 64\n \
-             .amdhsa_next_free_sgpr 100\n {wave32}{accum}.amdhsa_group_segment_fixed_size {LDS}\n.end_amdhsa_kernel\n"
+            ".amdhsa_code_object_version 5\n.text\n.globl {NAME}\n.p2align 8\n.type {NAME},@function\n{NAME}:\n.fill \
+                {ROOM}, 4, 0\n\
+             .rodata\n.p2align 6\n.amdhsa_kernel {NAME}\n .amdhsa_user_sgpr_kernarg_segment_ptr 1\n \
+             .amdhsa_next_free_vgpr 64\n .amdhsa_next_free_sgpr 100\n {wave32}{accum}.amdhsa_group_segment_fixed_size \
+             {LDS}\n.end_amdhsa_kernel\n"
         );
         let object = build::assembled(&text, Variant { target, level: "O0", version: 5 })?;
         let code = CodeObject::parse(&object).map_err(|e| e.to_string())?;

@@ -80,7 +80,18 @@ impl Writer {
     pub(super) fn new(target: Target, mut random: Random, wish: Wish) -> Writer {
         let count = if wish.calls { random.below(FUNCTIONS + 1) } else { 0 };
         let (functions, left) = ((0..count).collect(), wish.statements / 2 + random.below(wish.statements / 2 + 1));
-        Writer { target, random, wish, pieces: Vec::new(), labels: count, functions, function: 0, left, exits: Vec::new(), failure: None }
+        Writer {
+            target,
+            random,
+            wish,
+            pieces: Vec::new(),
+            labels: count,
+            functions,
+            function: 0,
+            left,
+            exits: Vec::new(),
+            failure: None,
+        }
     }
 
     pub(super) fn kernel(mut self) -> Result<Vec<u8>, Failure> {
@@ -325,7 +336,8 @@ impl Writer {
             7 => self.op_with(&["ds_add_rtn_u32"], &[data, v(1, 1), other], place),
             8 | 9 => self.op_with(&["ds_read_b32", "ds_load_b32"], &[data, v(1, 1)], place),
             _ => {
-                let (first, imm) = (40 + 2 * self.random.below(8) as u16, Value::Imm(8 + 8 * self.random.below(63) as i64));
+                let (first, imm) =
+                    (40 + 2 * self.random.below(8) as u16, Value::Imm(8 + 8 * self.random.below(63) as i64));
                 self.op(&["s_load_dwordx2", "s_load_b64"], &[s(first, 2), s(BASE, 2), imm]);
             }
         }
@@ -333,10 +345,11 @@ impl Writer {
 
     /// A wait for any number of operations of some counters.
     fn wait(&mut self) {
-        let counters: Vec<Counter> = [Counter::Vm, Counter::Lgkm, Counter::Vs, Counter::Load, Counter::Store, Counter::Ds, Counter::Km]
-            .into_iter()
-            .filter(|counter| self.target.largest_wait(*counter).is_some())
-            .collect();
+        let counters: Vec<Counter> =
+            [Counter::Vm, Counter::Lgkm, Counter::Vs, Counter::Load, Counter::Store, Counter::Ds, Counter::Km]
+                .into_iter()
+                .filter(|counter| self.target.largest_wait(*counter).is_some())
+                .collect();
         let mut counts = WaitCount::default();
         for _ in 0..=self.random.below(2) {
             let counter = self.random.of(&counters);

@@ -1,8 +1,10 @@
-//! Kernels made up from seeds, in the language of `rewriter-tests/kernels`: the CPU runs the same source, so what their output must be is known.
+//! Kernels made up from seeds, in the language of `rewriter-tests/kernels`: the CPU runs the same source, so what their
+//! output must be is known.
 //!
-//! A `Plan` says what a kernel is to have: how many values live at the same time, which bounds the compiler is given, calls, recursion, function
-//! pointers, LDS with barriers, arrays in scratch, operations across lanes. Its small numbers come from the seed's digits, so that any fifty seeds in a row have
-//! all of them; the rest is drawn. All arithmetic is on integers, and what several work-items write is added up atomically, so that outputs are exact
+//! A `Plan` says what a kernel is to have: how many values live at the same time, which bounds the compiler is given,
+//! calls, recursion, function pointers, LDS with barriers, arrays in scratch, operations across lanes. Its small
+//! numbers come from the seed's digits, so that any fifty seeds in a row have all of them; the rest is drawn. All
+//! arithmetic is on integers, and what several work-items write is added up atomically, so that outputs are exact
 //! whatever the order.
 
 mod write;
@@ -119,13 +121,15 @@ pub fn sources() -> Result<Sources, Failure> {
 
 /// What clang 19 makes wrong machine code of: kernel, start of the targets' names, wave size, and what is wrong.
 ///
-/// - `saturation`: on gfx8 it loses the saturation of `max(a, b) - b` (`v_sub_u32 … clamp` becomes the short form, which has none; LLVM 22 does, too).
-/// - `scratch descriptor`: where no scalar register is left, EXEC is saved in the last two of the four that describe scratch, around a spill of all lanes
-///   through that very descriptor (`s_or_saveexec_b64 s[74:75], -1`, `buffer_store_dword …, s[72:75]`).
-/// - `lanes`: a register that holds scalar ones in its lanes is read back for the whole wave into one in which other lanes keep values of their own; LLVM 20
-///   and later choose registers for the two apart.
-/// - `unknown`: what clang 22 makes of the same source is right on the same emulator (`WAVETAP_CLANG` names another compiler for the tests); what clang 19
-///   does wrong has not been found.
+/// - `saturation`: on gfx8 it loses the saturation of `max(a, b) - b` (`v_sub_u32 … clamp` becomes the short form,
+///   which has none; LLVM 22 does, too).
+/// - `scratch descriptor`: where no scalar register is left, EXEC is saved in the last two of the four that describe
+///   scratch, around a spill of all lanes through that very descriptor (`s_or_saveexec_b64 s[74:75], -1`,
+///   `buffer_store_dword …, s[72:75]`).
+/// - `lanes`: a register that holds scalar ones in its lanes is read back for the whole wave into one in which other
+///   lanes keep values of their own; LLVM 20 and later choose registers for the two apart.
+/// - `unknown`: what clang 22 makes of the same source is right on the same emulator (`WAVETAP_CLANG` names another
+///   compiler for the tests); what clang 19 does wrong has not been found.
 const MISCOMPILED: [(&str, &str, u32, &str); 24] = [
     ("made_up_0", "gfx8", 64, "saturation"),
     ("made_up_14", "gfx908", 64, "unknown"),
@@ -153,15 +157,18 @@ const MISCOMPILED: [(&str, &str, u32, &str); 24] = [
     ("made_up_179", "gfx90a", 64, "lanes"),
 ];
 
-/// What it makes wrong without optimisation: behind the return of a function whose last instructions write a scalar register with vector ones, a memory
-/// instruction uses the register too soon. It looks for such hazards in each function by itself.
+/// What it makes wrong without optimisation: behind the return of a function whose last instructions write a scalar
+/// register with vector ones, a memory instruction uses the register too soon. It looks for such hazards in each
+/// function by itself.
 const MISCOMPILED_AT_O0: [(&str, &str, u32); 1] = [("made_up_127", "gfx8", 64)];
 
-/// And what LLVM 22 does, for targets that clang 19 does not know: kernel, start of the targets' names, and level. In a loop that both a scalar load from before
-/// it and the stores of its last round reach, the wait for the load is taken for one for the stores' addresses, which are then overwritten too early.
+/// And what LLVM 22 does, for targets that clang 19 does not know: kernel, start of the targets' names, and level. In a
+/// loop that both a scalar load from before it and the stores of its last round reach, the wait for the load is taken
+/// for one for the stores' addresses, which are then overwritten too early.
 const MISCOMPILED_BY_NEWER: [(&str, &str, &str); 1] = [("flat_pointers", "gfx125", "O1")];
 
-/// What the compiler does wrong in a kernel, if it is known to: whether it faults or what it computes then says nothing.
+/// What the compiler does wrong in a kernel, if it is known to: whether it faults or what it computes then says
+/// nothing.
 #[must_use]
 pub fn miscompiled(kernel: &str, variant: Variant) -> Option<&'static str> {
     if build::is_newer(variant.target).is_ok_and(|newer| newer) {
@@ -174,7 +181,10 @@ pub fn miscompiled(kernel: &str, variant: Variant) -> Option<&'static str> {
         name == kernel && variant.target.name().starts_with(target) && lanes == variant.target.wave_size()
     };
     if variant.level == "O0" {
-        return MISCOMPILED_AT_O0.iter().find(|(name, target, lanes)| is_it(name, target, *lanes)).map(|_| "hazard behind a return");
+        return MISCOMPILED_AT_O0
+            .iter()
+            .find(|(name, target, lanes)| is_it(name, target, *lanes))
+            .map(|_| "hazard behind a return");
     }
     let known = |(name, target, lanes, _): &&(&str, &str, u32, &str)| is_it(name, target, *lanes);
     MISCOMPILED.iter().find(known).map(|(_, _, _, what)| *what)
@@ -186,9 +196,10 @@ const PREFIX: &str = "made_up_";
 /// Kernels of those that are not made up with hazards that clang 19 leaves in, see [`left_in`], and the level.
 const LEFT_IN: [(&str, &str); 2] = [("merge_sort", "O1"), ("murmur", "O1")];
 
-/// Hazards that clang 19 leaves in a kernel: on gfx11, in waves of 64, the wait between a write of EXEC and an instruction that uses results from before and
-/// behind it. It looks at each block once, so that the second round of a loop may lack the wait (LLVM 22 has it); and where an instruction uses several results
-/// from behind the write, it asks only whether the last of them comes too soon, and not the others.
+/// Hazards that clang 19 leaves in a kernel: on gfx11, in waves of 64, the wait between a write of EXEC and an
+/// instruction that uses results from before and behind it. It looks at each block once, so that the second round of a
+/// loop may lack the wait (LLVM 22 has it); and where an instruction uses several results from behind the write, it
+/// asks only whether the last of them comes too soon, and not the others.
 #[must_use]
 pub fn left_in(kernel: &str, variant: Variant) -> EventHazards {
     let known = kernel.starts_with(PREFIX) || LEFT_IN.contains(&(kernel, variant.level));
@@ -237,7 +248,8 @@ fn kernel(seed: u64, text: &mut String) {
     let dynamic = if plan.dynamic { 2 * 4 * plan.group.iter().product::<u32>() } else { 0 };
     writeln!(
         text,
-        "TEST({name}, .grid = {{{x}, {y}, {z}}}, .group = {{{gx}, {gy}, {gz}}}, .dynamic = {dynamic}, .in = {INPUT}, .out = {words});\n"
+        "TEST({name}, .grid = {{{x}, {y}, {z}}}, .group = {{{gx}, {gy}, {gz}}}, .dynamic = {dynamic}, .in = {INPUT}, \
+            .out = {words});\n"
     )
     .expect("writing to a string");
 }
@@ -255,9 +267,20 @@ mod tests {
     #[test]
     fn fifty_seeds_have_everything() {
         let plans: Vec<Plan> = (0..50).map(|seed| Plan::of(seed, &mut Random::new(seed * 0x1000 + 17))).collect();
-        let has: [fn(&Plan) -> bool; 7] =
-            [|p| p.shared, |p| p.dynamic, |p| p.array, |p| p.functions > 0, |p| p.recursion, |p| p.pointers, |p| p.lanes];
+        let has: [fn(&Plan) -> bool; 7] = [
+            |p| p.shared,
+            |p| p.dynamic,
+            |p| p.array,
+            |p| p.functions > 0,
+            |p| p.recursion,
+            |p| p.pointers,
+            |p| p.lanes,
+        ];
         assert!(has.iter().all(|has| plans.iter().any(has)));
-        assert!(plans.iter().any(|p| p.live >= 256) && plans.iter().any(|p| p.live == 1) && plans.iter().any(|p| p.uniforms >= 96));
+        assert!(
+            plans.iter().any(|p| p.live >= 256)
+                && plans.iter().any(|p| p.live == 1)
+                && plans.iter().any(|p| p.uniforms >= 96)
+        );
     }
 }

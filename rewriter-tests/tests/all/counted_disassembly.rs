@@ -1,7 +1,8 @@
-//! A disassembly with counts beside what the emulator executed, instruction by instruction: each number at a branch and at a block is right, or there is none.
+//! A disassembly with counts beside what the emulator executed, instruction by instruction: each number at a branch and
+//! at a block is right, or there is none.
 //!
-//! The numbers at blocks are derived from those of branches. What was executed is known from elsewhere: the emulator counts every instruction while it traces or
-//! models time.
+//! The numbers at blocks are derived from those of branches. What was executed is known from elsewhere: the emulator
+//! counts every instruction while it traces or models time.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -59,7 +60,14 @@ fn compare(code: &[CodeText], executed: &BTreeMap<u64, u64>, what: &str, tally: 
                 continue;
             };
             for inst in part.instructions.iter().filter(|inst| (block.address..block.end).contains(&inst.address)) {
-                assert_eq!(executions, times(inst.address), "{what}: {} {:#x} {}", block.label, inst.address, inst.instruction);
+                assert_eq!(
+                    executions,
+                    times(inst.address),
+                    "{what}: {} {:#x} {}",
+                    block.label,
+                    inst.address,
+                    inst.instruction
+                );
             }
             tally.blocks += 1;
             tally.in_functions += usize::from(part.kind == CodeKind::Function);
@@ -69,14 +77,16 @@ fn compare(code: &[CodeText], executed: &BTreeMap<u64, u64>, what: &str, tally: 
 }
 
 fn disassembled(data: &[u8], profile: &Profile, targets: &[&str]) -> Vec<CodeText> {
-    let selection = Selection { targets: targets.iter().map(|&target| target.to_owned()).collect(), ..Selection::default() };
+    let selection =
+        Selection { targets: targets.iter().map(|&target| target.to_owned()).collect(), ..Selection::default() };
     let mut disassembly = Disassembly::default();
     let listed = Listed { selection, profile: Some(profile), ..Listed::default() };
     pipeline::disassemble(data, &listed, &mut disassembly).expect("it disassembles");
     disassembly.objects.into_iter().flat_map(|object| object.code).collect()
 }
 
-/// Runs a kernel: its code object, what the emulator's trace says of it as a profile, and how often each instruction was executed.
+/// Runs a kernel: its code object, what the emulator's trace says of it as a profile, and how often each instruction
+/// was executed.
 fn traced(frame: &Frame, kernel: &MachineKernel) -> (Vec<u8>, Profile, BTreeMap<u64, u64>) {
     let stats = frame.run(kernel, Options { trace: true, ..Options::default() });
     let stats = stats.unwrap_or_else(|e| panic!("seed {}, {}: {e}", kernel.seed, frame.target().name()));
@@ -92,7 +102,8 @@ fn traced(frame: &Frame, kernel: &MachineKernel) -> (Vec<u8>, Profile, BTreeMap<
 /// Kernels made up in machine code, with loops and calls.
 #[test]
 fn machine_code_ran_as_often_as_is_said() {
-    let frames: Vec<Frame> = machine_code::targets().into_iter().map(|target| Frame::new(target).expect("a frame")).collect();
+    let frames: Vec<Frame> =
+        machine_code::targets().into_iter().map(|target| Frame::new(target).expect("a frame")).collect();
     let mut tally = Tally::default();
     for seed in 0..200 {
         let frame = &frames[seed as usize % frames.len()];
@@ -106,7 +117,10 @@ fn machine_code_ran_as_often_as_is_said() {
         assert!(cut_short.iter().flat_map(|part| &part.blocks).all(|block| block.executions.is_none()), "{what}");
     }
     println!("{tally:?}");
-    assert!(tally.branches > 500 && tally.blocks > 1000 && tally.in_functions > 100 && tally.not_executed > 20, "{tally:?}");
+    assert!(
+        tally.branches > 500 && tally.blocks > 1000 && tally.in_functions > 100 && tally.not_executed > 20,
+        "{tally:?}"
+    );
 }
 
 /// What goes into a call need not come out of it.
@@ -140,9 +154,16 @@ fn samples_ran_as_often_as_is_said() {
     for name in place::sample_names() {
         let (sample, report) = (place::samples().join(&name), folder.path().join(format!("{name}.json")));
         let profile = folder.path().join(format!("{name}.profile"));
-        let options = ["profile", "--backend", "emulator", "--target", "gfx90a", "--timing", "--format", "json", "--report"];
+        let options =
+            ["profile", "--backend", "emulator", "--target", "gfx90a", "--timing", "--format", "json", "--report"];
         let mut arguments: Vec<OsString> = options.map(OsString::from).to_vec();
-        arguments.extend([report.clone().into(), "-o".into(), profile.clone().into(), "--".into(), sample.clone().into()]);
+        arguments.extend([
+            report.clone().into(),
+            "-o".into(),
+            profile.clone().into(),
+            "--".into(),
+            sample.clone().into(),
+        ]);
         command::run(&wavetap, &arguments, &[], folder.path()).and_then(|ran| ran.exited(0)).expect("it runs");
         let report: Report = serde_json::from_slice(&fs::read(report).expect("a report")).expect("it is one");
         let mut executed: BTreeMap<u64, u64> = BTreeMap::new();
@@ -157,12 +178,14 @@ fn samples_ran_as_often_as_is_said() {
     assert!(tally.branches > 50 && tally.blocks > 100 && tally.not_executed > 0, "{tally:?}");
 }
 
-/// The sample whose kernels call functions, as compiled for gfx90a, and a profile by instrumented kernels with nothing in it.
+/// The sample whose kernels call functions, as compiled for gfx90a, and a profile by instrumented kernels with nothing
+/// in it.
 fn calls() -> (Vec<u8>, String, Profile) {
     let data = fs::read(place::samples().join("calls")).expect("a sample");
     let mut disassembly = Disassembly::default();
     let selection = Selection { targets: vec!["gfx90a".to_owned()], ..Selection::default() };
-    pipeline::disassemble(&data, &Listed { selection, ..Listed::default() }, &mut disassembly).expect("it disassembles");
+    pipeline::disassemble(&data, &Listed { selection, ..Listed::default() }, &mut disassembly)
+        .expect("it disassembles");
     let mut profile = Profile::new(Origin::Counters, Backend::Emulator);
     profile.complete = true;
     (data, disassembly.objects[0].facts.digest.clone(), profile)
@@ -199,7 +222,9 @@ fn a_function_has_the_counts_of_all_its_kernels() {
     // The kernel that calls through pointers is not in the profile.
     assert!(counted.more && !counted.is_everything() && scramble.blocks.iter().all(|block| block.executions.is_none()));
     assert!(
-        Listing::default().code(scramble).contains("\n  counted in 2 kernels, added up: direct(unsigned int*), recursive(unsigned int*)\n")
+        Listing::default()
+            .code(scramble)
+            .contains("\n  counted in 2 kernels, added up: direct(unsigned int*), recursive(unsigned int*)\n")
     );
 
     // What lost waves leaves nothing to be derived, and says so.
@@ -211,7 +236,11 @@ fn a_function_has_the_counts_of_all_its_kernels() {
 
     // Right or refused.
     let fails = |profile: &Profile| {
-        let error = pipeline::disassemble(&data, &Listed { profile: Some(profile), ..Listed::default() }, &mut Disassembly::default());
+        let error = pipeline::disassemble(
+            &data,
+            &Listed { profile: Some(profile), ..Listed::default() },
+            &mut Disassembly::default(),
+        );
         error.expect_err("it is refused").to_string()
     };
     profile.kernels[0].sites[0].counts = scalar(u64::MAX, 0);
@@ -237,7 +266,10 @@ fn a_refusal_is_said_where_it_is_known_to_be_of_that_kernel() {
         counted.uncounted.into_iter().find(|kernel| kernel.name == DIRECT).expect("it has no counts").why
     };
     profile.refused = vec![refused("gfx90a", DIRECT)];
-    assert_eq!(why(&profile, "gfx90a"), Uncounted::Refused { reason: "pc_read".to_owned(), detail: "where".to_owned() });
+    assert_eq!(
+        why(&profile, "gfx90a"),
+        Uncounted::Refused { reason: "pc_read".to_owned(), detail: "where".to_owned() }
+    );
     assert_eq!(why(&profile, "gfx906"), Uncounted::NotCounted, "nothing is said of other targets");
     // Counted in one run and refused in another: the counts are not all.
     let mut added_up = profile.clone();
@@ -246,7 +278,9 @@ fn a_refusal_is_said_where_it_is_known_to_be_of_that_kernel() {
     let direct = named(&code, DIRECT);
     assert!(direct.blocks.iter().all(|block| block.executions.is_none()));
     assert!(
-        Listing::default().code(direct).contains("\n  counted: 1 dispatch, 4 waves\n  not in all runs: left uncounted: pc_read: where\n")
+        Listing::default()
+            .code(direct)
+            .contains("\n  counted: 1 dispatch, 4 waves\n  not in all runs: left uncounted: pc_read: where\n")
     );
     added_up.refused.clear();
     let code = disassembled(&data, &added_up, &["gfx90a"]);

@@ -1,6 +1,7 @@
-//! Dispatches every kernel of the samples with made-up arguments, as compiled and instrumented, on the strict emulator: memory ends up the same, and
-//! what was counted is what the emulator saw. Nothing of the samples' host code takes part, so kernels also run with arguments, grids and
-//! workgroups that it never uses. `WAVETAP_DISPATCH_OBJECTS` names further files to take kernels from, `WAVETAP_SEEDS` how many seeds.
+//! Dispatches every kernel of the samples with made-up arguments, as compiled and instrumented, on the strict emulator:
+//! memory ends up the same, and what was counted is what the emulator saw. Nothing of the samples' host code takes
+//! part, so kernels also run with arguments, grids and workgroups that it never uses. `WAVETAP_DISPATCH_OBJECTS` names
+//! further files to take kernels from, `WAVETAP_SEEDS` how many seeds.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -54,7 +55,8 @@ enum Registers {
 }
 
 impl Registers {
-    const ALL: [Registers; 4] = [Registers::Unused, Registers::Scalar, Registers::MovedToAccum, Registers::MovedToScratch];
+    const ALL: [Registers; 4] =
+        [Registers::Unused, Registers::Scalar, Registers::MovedToAccum, Registers::MovedToScratch];
 
     fn analysis<'a>(self, program: &'a Program, image: &'a Image<'a>) -> Analysis<'a> {
         let analysis = Analysis::new(program, image);
@@ -103,7 +105,11 @@ fn rewrite(
     mode: CounterMode,
 ) -> Result<Rewritten, Stop> {
     let emit = Plan::new(object, control::SIZE)?;
-    let plan = branches(analysis, kernel, &Request { mode, index: 0, control: emit.control_address(), max_occupancy_loss: None })?;
+    let plan = branches(
+        analysis,
+        kernel,
+        &Request { mode, index: 0, control: emit.control_address(), max_occupancy_loss: None },
+    )?;
     let id = program.at(kernel.entry).expect("decoded");
     let code = Code::plan(program, id, image, &plan.edits)?;
     let placed = place(program.body(id).target(), &[&code], emit.code_address())?;
@@ -153,16 +159,20 @@ impl Launch {
         let workgroup = match metadata.reqd_workgroup_size {
             Some(size) => size.map(|n| n as u16),
             None => {
-                let shapes = [[64, 1, 1], [128, 1, 1], [256, 1, 1], [100, 1, 1], [16, 16, 1], [32, 8, 1], [8, 4, 4], [37, 3, 1]];
+                let shapes =
+                    [[64, 1, 1], [128, 1, 1], [256, 1, 1], [100, 1, 1], [16, 16, 1], [32, 8, 1], [8, 4, 4], [37, 3, 1]];
                 let fits: Vec<[u16; 3]> = shapes
                     .into_iter()
-                    .filter(|shape: &[u16; 3]| shape.iter().map(|&n| u64::from(n)).product::<u64>() <= metadata.max_flat_workgroup_size)
+                    .filter(|shape: &[u16; 3]| {
+                        shape.iter().map(|&n| u64::from(n)).product::<u64>() <= metadata.max_flat_workgroup_size
+                    })
                     .filter(|shape| flat(&shape.map(u32::from)))
                     .collect();
                 random.of(&fits)
             }
         };
-        let groups: Vec<[u32; 3]> = [[3, 1, 1], [2, 2, 1], [1, 2, 2], [1, 1, 1], [5, 1, 1]].into_iter().filter(flat).collect();
+        let groups: Vec<[u32; 3]> =
+            [[3, 1, 1], [2, 2, 1], [1, 2, 2], [1, 1, 1], [5, 1, 1]].into_iter().filter(flat).collect();
         let groups = random.of(&groups);
         let mut grid = [0, 1, 2].map(|d| u32::from(workgroup[d]) * groups[d]);
         // Sometimes the last workgroup is partial.
@@ -190,7 +200,8 @@ impl Launch {
                 ValueKind::GlobalBuffer => {
                     let buffer = device.malloc(BUFFER, 256).expect("memory");
                     // Small numbers are good indices, counts and offsets.
-                    let words: Vec<u8> = (0..BUFFER / 4).flat_map(|_| ((random.bits() % self.limit) as u32).to_le_bytes()).collect();
+                    let words: Vec<u8> =
+                        (0..BUFFER / 4).flat_map(|_| ((random.bits() % self.limit) as u32).to_le_bytes()).collect();
                     device.write(buffer, &words).expect("a buffer");
                     buffers.push(buffer);
                     buffer.to_le_bytes().to_vec()
@@ -261,7 +272,14 @@ enum Records {
     Shared(u32),
 }
 
-fn run(target: Target, bytes: &[u8], kernel: &str, launch: &Launch, seed: u64, records: Records) -> Result<Outcome, Fault> {
+fn run(
+    target: Target,
+    bytes: &[u8],
+    kernel: &str,
+    launch: &Launch,
+    seed: u64,
+    records: Records,
+) -> Result<Outcome, Fault> {
     let is_original = CodeObject::parse(bytes).is_ok_and(|code| !code.is_rewritten());
     let fuel = if is_original { FUEL } else { FUEL * FUEL_FACTOR };
     let mut device = Device::new(target, Options { strict: true, seed, fuel, trace: true, ..Options::default() });
@@ -288,7 +306,11 @@ fn run(target: Target, bytes: &[u8], kernel: &str, launch: &Launch, seed: u64, r
         kernel_object: object.kernel(kernel).expect("the kernel"),
         grid: launch.grid,
         workgroup: launch.workgroup,
-        private_segment_size: (metadata.private_segment_fixed_size as u32).max(if metadata.uses_dynamic_stack { 16384 } else { 0 }),
+        private_segment_size: (metadata.private_segment_fixed_size as u32).max(if metadata.uses_dynamic_stack {
+            16384
+        } else {
+            0
+        }),
         group_segment_size: metadata.group_segment_fixed_size as u32 + launch.dynamic_lds,
         kernarg_address,
         dispatch_id: 0,
@@ -331,7 +353,12 @@ fn counted(outcome: &Outcome, stride: u32, offset: u32, kind: &KindSchema) -> Ve
 
 /// Headers of the records that were used.
 fn headers(outcome: &Outcome, stride: u32) -> Vec<Header> {
-    outcome.records.chunks(stride as usize).map(|record| Header::from_bytes(record).expect("a header")).filter(|h| h.began != 0).collect()
+    outcome
+        .records
+        .chunks(stride as usize)
+        .map(|record| Header::from_bytes(record).expect("a header"))
+        .filter(|h| h.began != 0)
+        .collect()
 }
 
 /// What became of the dispatches of one kernel.
@@ -377,11 +404,16 @@ fn check(
         return;
     }
     let mut racy = None;
-    let mut is_racy =
-        || *racy.get_or_insert_with(|| others(3..400).any(|other| other.memory != original.memory || other.trace != original.trace));
+    let mut is_racy = || {
+        *racy.get_or_insert_with(|| {
+            others(3..400).any(|other| other.memory != original.memory || other.trace != original.trace)
+        })
+    };
     for way in WAYS.into_iter().filter(|way| way.registers.are_of(target)) {
-        let at =
-            format!("{place_name} seed {seed} {way:?} grid {:?} workgroup {:?} number {}", launch.grid, launch.workgroup, launch.number);
+        let at = format!(
+            "{place_name} seed {seed} {way:?} grid {:?} workgroup {:?} number {}",
+            launch.grid, launch.workgroup, launch.number
+        );
         let rewritten = match rewrite(object, &analyses[way.registers as usize], program, image, kernel, way.mode) {
             Ok(rewritten) => rewritten,
             Err(Stop::Refused(refusal)) => {
@@ -399,10 +431,11 @@ fn check(
         let few = random.of(&[1, 2, 4]);
         for records in [Records::Own(ENOUGH), Records::None, Records::Own(few), Records::Shared(few)] {
             let at = format!("{at} {records:?}");
-            let outcome = run(target, &rewritten.bytes, &kernel.name, &launch, seed * 7 + 3, records).unwrap_or_else(|fault| {
-                let moved = rewritten.moved.iter().find(|(_, new)| **new >= fault.address).map(|(old, _)| *old);
-                panic!("{at}: {fault} (original code at or behind {moved:x?})")
-            });
+            let outcome =
+                run(target, &rewritten.bytes, &kernel.name, &launch, seed * 7 + 3, records).unwrap_or_else(|fault| {
+                    let moved = rewritten.moved.iter().find(|(_, new)| **new >= fault.address).map(|(old, _)| *old);
+                    panic!("{at}: {fault} (original code at or behind {moved:x?})")
+                });
             for (n, (a, b)) in original.memory.iter().zip(&outcome.memory).enumerate() {
                 assert!(a == b || is_racy(), "{at}: buffer {n} differs");
             }
@@ -437,7 +470,12 @@ fn check(
                     // What the instrumented kernel itself did there is no question of races.
                     let itself = traced(&outcome, rewritten.moved[&site.address], &site.kind);
                     assert_eq!(counted, itself, "{at}: {} at {:#x}", site.instruction, site.address);
-                    assert!(counted == seen || is_racy(), "{at}: {} at {:#x}: {counted:?}, {seen:?}", site.instruction, site.address);
+                    assert!(
+                        counted == seen || is_racy(),
+                        "{at}: {} at {:#x}: {counted:?}, {seen:?}",
+                        site.instruction,
+                        site.address
+                    );
                     tally.counted += counted[0];
                 }
             }
@@ -446,11 +484,19 @@ fn check(
     }
     // Every site of the kernel that the emulator saw is counted.
     let body = program.body(program.at(kernel.entry).expect("decoded"));
-    let plan = branches(&analyses[0], kernel, &Request { mode: CounterMode::Global, index: 0, control: 0, max_occupancy_loss: None });
+    let plan = branches(
+        &analyses[0],
+        kernel,
+        &Request { mode: CounterMode::Global, index: 0, control: 0, max_occupancy_loss: None },
+    );
     if let Ok(plan) = plan {
         let seen = original.trace.exec_sites.keys().chain(original.trace.branches.keys());
         for place in seen.filter(|place| body.at(place.address).is_some()) {
-            assert!(plan.sites.iter().any(|site| site.address == place.address), "{place_name}: {:#x} is not a site", place.address);
+            assert!(
+                plan.sites.iter().any(|site| site.address == place.address),
+                "{place_name}: {:#x} is not a site",
+                place.address
+            );
         }
     }
 }
@@ -464,7 +510,9 @@ fn check_headers(at: &str, launch: &Launch, used: &[Header]) {
     for x in 0..groups[0] {
         for y in 0..groups[1] {
             for z in 0..groups[2] {
-                let size = |d: usize, n: u32| u32::from(launch.workgroup[d]).min(launch.grid[d] - n * u32::from(launch.workgroup[d]));
+                let size = |d: usize, n: u32| {
+                    u32::from(launch.workgroup[d]).min(launch.grid[d] - n * u32::from(launch.workgroup[d]))
+                };
                 let items = size(0, x) * size(1, y) * size(2, z);
                 wanted.extend((0..items.div_ceil(HEADER * 2)).map(|wave| ([x, y, z], wave)));
             }
@@ -485,7 +533,9 @@ fn check_file(name: &str, data: &[u8], seeds: std::ops::Range<u64>) -> BTreeMap<
         let image = Image::of(&object).expect("an image");
         let program = Program::of(target, &image);
         let analyses = Registers::ALL.map(|registers| registers.analysis(&program, &image));
-        for kernel in object.kernels().iter().filter(|kernel| only.as_ref().is_none_or(|only| kernel.name.contains(only))) {
+        for kernel in
+            object.kernels().iter().filter(|kernel| only.as_ref().is_none_or(|only| kernel.name.contains(only)))
+        {
             let place_name = format!("{name} {} {}", target.name(), kernel.name);
             let tally = tallies.entry(place_name.clone()).or_default();
             for seed in seeds.clone() {
@@ -530,12 +580,14 @@ fn counters_of_made_up_dispatches_are_what_the_emulator_saw() {
     assert!(compared > 0, "something was compared");
 }
 
-/// On gfx8 buffer instructions alone reach scratch memory, by registers that have to outlast calls of functions: those are not copied there.
+/// On gfx8 buffer instructions alone reach scratch memory, by registers that have to outlast calls of functions: those
+/// are not copied there.
 #[test]
 fn registers_move_to_scratch_memory_across_calls_on_gfx8() {
     let source = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/counted_dispatches.cpp");
     let target = Target::by_name("gfx803").expect("a target");
-    // The fifth version asks hidden arguments where scratch memory is in the flat address space, and made-up ones do not say.
+    // The fifth version asks hidden arguments where scratch memory is in the flat address space, and made-up ones do
+    // not say.
     let object = build::object_of(&source, Variant { target, level: "O2", version: 4 }).expect("compiled");
     let tallies = check_file("counted_dispatches.cpp", &object, seeds());
     assert_eq!(tallies.len(), 2);

@@ -1,5 +1,6 @@
-//! One bundle with code for every processor that clang knows, generic ones and those with settings included, plain and compressed: all of it is found
-//! and called what clang was asked for, and what cannot be done with it is refused by name.
+//! One bundle with code for every processor that clang knows, generic ones and those with settings included, plain and
+//! compressed: all of it is found and called what clang was asked for, and what cannot be done with it is refused by
+//! name.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -140,7 +141,8 @@ fn what_cannot_be_rewritten_or_emulated_is_refused_by_name() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let data = compile(folder.path(), &QUICK, false);
     let rewritten =
-        pipeline::rewrite(&data, &pipeline::Options { probes: vec![ProbeKind::Branches], ..Default::default() }).expect("rewritten");
+        pipeline::rewrite(&data, &pipeline::Options { probes: vec![ProbeKind::Branches], ..Default::default() })
+            .expect("rewritten");
     let (original, new) = (Input::parse(&data).expect("a bundle"), Input::parse(&rewritten.bytes).expect("a bundle"));
     assert_eq!(rewritten.maps.len(), QUICK.len());
     for ((before, after), map) in original.code_objects().zip(new.code_objects()).zip(&rewritten.maps) {

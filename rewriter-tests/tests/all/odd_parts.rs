@@ -1,4 +1,5 @@
-//! One part of a file that contradicts the format, or is merely odd, costs that part: it is named, and everything else is inspected, disassembled, rewritten and verified.
+//! One part of a file that contradicts the format, or is merely odd, costs that part: it is named, and everything else
+//! is inspected, disassembled, rewritten and verified.
 
 use std::fs;
 use std::path::Path;
@@ -50,13 +51,15 @@ const NAMES: [&str; 3] = ["first", "second", "hollow"];
 fn object() -> Vec<u8> {
     let kernel = |name: &str| {
         format!(
-            ".rodata\n.p2align 6\n.amdhsa_kernel {name}\n .amdhsa_next_free_vgpr 4\n .amdhsa_next_free_sgpr 8\n .amdhsa_accum_offset 4\n.end_amdhsa_kernel\n"
+            ".rodata\n.p2align 6\n.amdhsa_kernel {name}\n .amdhsa_next_free_vgpr 4\n .amdhsa_next_free_sgpr 8\n \
+                .amdhsa_accum_offset 4\n.end_amdhsa_kernel\n"
         )
     };
     let entry = |name: &str| {
         format!(
-            "  - {{.name: {name}, .symbol: {name}.kd, .kernarg_segment_size: 0, .kernarg_segment_align: 4, .group_segment_fixed_size: 0, \
-             .private_segment_fixed_size: 0, .wavefront_size: 64, .sgpr_count: 8, .vgpr_count: 4, .agpr_count: 0, .max_flat_workgroup_size: 1024}}\n"
+            "  - {{.name: {name}, .symbol: {name}.kd, .kernarg_segment_size: 0, .kernarg_segment_align: 4, \
+                .group_segment_fixed_size: 0, .private_segment_fixed_size: 0, .wavefront_size: 64, .sgpr_count: 8, \
+                .vgpr_count: 4, .agpr_count: 0, .max_flat_workgroup_size: 1024}}\n"
         )
     };
     let text = TEXT.replace("KERNELS", &NAMES.map(kernel).concat()).replace("METADATA\n", &NAMES.map(entry).concat());
@@ -80,7 +83,8 @@ fn wavetap(folder: &Path, args: &[&str], code: i32) -> Finished {
     run().unwrap_or_else(|failure| panic!("{failure}"))
 }
 
-/// The file is looked into and rewritten: of its kernels these are instrumented and those refused, each with words of the reason; all that is rewritten is verified.
+/// The file is looked into and rewritten: of its kernels these are instrumented and those refused, each with words of
+/// the reason; all that is rewritten is verified.
 fn goes_on(file: &[u8], instrumented: &[&str], refused: &[(&str, &str)], readable: bool) {
     let folder = tempfile::tempdir().expect("a folder");
     fs::write(folder.path().join("in"), file).expect("written");
@@ -95,7 +99,11 @@ fn goes_on(file: &[u8], instrumented: &[&str], refused: &[(&str, &str)], readabl
     }
     for (name, words) in refused {
         let line = |line: &str| line.contains("not counted") && line.contains(name) && line.contains(words);
-        assert!(rewritten.err().lines().any(line), "{}", rewritten.failure(&format!("{name} is not refused for {words:?}")));
+        assert!(
+            rewritten.err().lines().any(line),
+            "{}",
+            rewritten.failure(&format!("{name} is not refused for {words:?}"))
+        );
         if !readable && (*name, *words) != HOLLOW {
             assert!(inspected.err().contains(words), "{}", inspected.failure(&format!("nothing is said of {words:?}")));
         }
@@ -205,7 +213,12 @@ const GFX906: &str = "hipv4-amdgcn-amd-amdhsa--gfx906";
 fn one_code_object_of_a_bundle_that_cannot_be_read() {
     let good = object();
     let cut = &good[..good.len() / 2];
-    goes_on(&write_plain(&[(GFX906, cut), (GFX90A, &good)]), &["first", "second"], &[("*", "the data ends at"), HOLLOW], false);
+    goes_on(
+        &write_plain(&[(GFX906, cut), (GFX90A, &good)]),
+        &["first", "second"],
+        &[("*", "the data ends at"), HOLLOW],
+        false,
+    );
 }
 
 #[test]
@@ -228,7 +241,8 @@ fn one_entry_of_a_bundle_that_lies() {
 
 #[test]
 fn one_bundle_of_a_program_that_cannot_be_read() {
-    let sample = fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("../hip-samples/bin/two_kernels")).expect("a sample");
+    let sample =
+        fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("../hip-samples/bin/two_kernels")).expect("a sample");
     let magic = b"__CLANG_OFFLOAD_BUNDLE__";
     let at = (0..sample.len()).find(|&at| sample[at..].starts_with(magic)).expect("a bundle");
     // Its only bundle: then there is nothing to go on with, and the place is told.

@@ -1,5 +1,6 @@
-//! Dispatches of one code object that are in flight at the same time, on the emulator: their waves take records of one buffer, as on a GPU, and
-//! the profile has the counts of each kernel exactly. What is expected is the emulator's trace of the original kernels, one after the other.
+//! Dispatches of one code object that are in flight at the same time, on the emulator: their waves take records of one
+//! buffer, as on a GPU, and the profile has the counts of each kernel exactly. What is expected is the emulator's trace
+//! of the original kernels, one after the other.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -89,10 +90,17 @@ fn dispatches_that_overlap_are_counted_exactly() {
         let bytes = code_object(&rewrite(&file, &options).expect("rewritten").bytes);
         let code = CodeObject::parse(&bytes).expect("a code object");
         let (mut device, object) = device(&bytes);
-        let options = session::Options { overlap: Overlap::Concurrent, records: Records::PerWave, memory_limit: session::MEMORY_LIMIT };
+        let options = session::Options {
+            overlap: Overlap::Concurrent,
+            records: Records::PerWave,
+            memory_limit: session::MEMORY_LIMIT,
+        };
         let mut session = Session::new(Collector::new(Backend::Emulator, true), options);
         let address_of = |name: &str| object.symbols.get(name).map(|symbol| symbol.address);
-        let attached = session.attach(&EmulatedMemory(&mut device), &code, address_of).expect("its site table").expect("rewritten");
+        let attached = session
+            .attach(&EmulatedMemory(&mut device), &code, address_of)
+            .expect("its site table")
+            .expect("rewritten");
         let map = session.map(attached).expect("attached").clone();
         let [first, second] = code.kernels() else { panic!("two kernels") };
 
@@ -107,14 +115,20 @@ fn dispatches_that_overlap_are_counted_exactly() {
             flights.push(Some((device.begin(&dispatch).expect("no fault"), ticket)));
             // Some waves have begun when the next dispatch does.
             for flight in flights.iter_mut().flatten() {
-                assert!(device.advance(&mut flight.0, Share { instructions: TURN, interrupt: None }).expect("no fault").is_none());
+                assert!(
+                    device
+                        .advance(&mut flight.0, Share { instructions: TURN, interrupt: None })
+                        .expect("no fault")
+                        .is_none()
+                );
             }
         }
         while flights.iter().any(Option::is_some) {
             most = most.max(flights.iter().flatten().count());
             for slot in &mut flights {
                 let Some((flight, _)) = slot else { continue };
-                let ended = device.advance(flight, Share { instructions: TURN, interrupt: None }).expect("no fault").is_some();
+                let ended =
+                    device.advance(flight, Share { instructions: TURN, interrupt: None }).expect("no fault").is_some();
                 if let Some((_, ticket)) = slot.take_if(|_| ended) {
                     session.end_dispatch(&mut EmulatedMemory(&mut device), ticket, None).expect("its records");
                 }

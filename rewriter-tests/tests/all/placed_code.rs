@@ -1,5 +1,6 @@
-//! Instrumented code of every kernel of the samples, before anything runs it: what is original is unchanged and in order, what is inserted writes
-//! nothing that original code names, and LLVM's disassembler reads every word as ours does.
+//! Instrumented code of every kernel of the samples, before anything runs it: what is original is unchanged and in
+//! order, what is inserted writes nothing that original code names, and LLVM's disassembler reads every word as ours
+//! does.
 
 use std::collections::BTreeMap;
 
@@ -47,20 +48,40 @@ fn each(mut check: impl FnMut(&Placed<'_>)) {
             let image = Image::of(&object).expect("an image");
             let program = Program::of(target, &image);
             let analyses = [Analysis::new(&program, &image), Analysis::new(&program, &image).scavenging()];
-            let ways = [(0, CounterMode::Global), (0, CounterMode::Lds), (1, CounterMode::Global), (1, CounterMode::Lds)];
+            let ways =
+                [(0, CounterMode::Global), (0, CounterMode::Lds), (1, CounterMode::Global), (1, CounterMode::Lds)];
             for kernel in object.kernels() {
                 for (borrowing, mode) in ways {
                     let analysis = &analyses[borrowing];
-                    let place_name = format!("{name} {} {} {mode:?} {}", target.name(), kernel.name, ["keeping", "borrowing"][borrowing]);
+                    let place_name = format!(
+                        "{name} {} {} {mode:?} {}",
+                        target.name(),
+                        kernel.name,
+                        ["keeping", "borrowing"][borrowing]
+                    );
                     let request = Request { mode, index: 3, control: CONTROL, max_occupancy_loss: None };
-                    let plan = branches(analysis, kernel, &request).unwrap_or_else(|stop| panic!("{place_name}: {stop}"));
+                    let plan =
+                        branches(analysis, kernel, &request).unwrap_or_else(|stop| panic!("{place_name}: {stop}"));
                     let id = program.at(kernel.entry).expect("decoded");
-                    let code = Code::plan(&program, id, &image, &plan.edits).unwrap_or_else(|stop| panic!("{place_name}: {stop}"));
+                    let code = Code::plan(&program, id, &image, &plan.edits)
+                        .unwrap_or_else(|stop| panic!("{place_name}: {stop}"));
                     let bytes = place(target, &[&code], BASE).expect("places").bytes[..code.size() as usize].to_vec();
                     let moved = code.addresses(BASE).into_iter().collect();
                     let (image, program) = (&image, &program);
                     let borrows = borrowing == 1;
-                    check(&Placed { place: place_name, target, image, program, id, kernel, mode, borrows, plan, bytes, moved });
+                    check(&Placed {
+                        place: place_name,
+                        target,
+                        image,
+                        program,
+                        id,
+                        kernel,
+                        mode,
+                        borrows,
+                        plan,
+                        bytes,
+                        moved,
+                    });
                     kernels += 1;
                 }
             }
@@ -75,7 +96,8 @@ impl Placed<'_> {
         let mut listing = Vec::new();
         let mut at = 0;
         while at < self.bytes.len() {
-            let inst = isa::decode(self.target, &self.bytes[at..]).unwrap_or_else(|e| panic!("{} at {at:#x}: {e}", self.place));
+            let inst = isa::decode(self.target, &self.bytes[at..])
+                .unwrap_or_else(|e| panic!("{} at {at:#x}: {e}", self.place));
             let size = usize::from(inst.size);
             listing.push((BASE + at as u64, inst));
             at += size;
@@ -92,7 +114,8 @@ impl Placed<'_> {
     fn used(&self) -> UsedRegisters {
         let callees = self.program.callees(self.id);
         let own = UsedRegisters::of_body(self.program.body(self.id));
-        let known = callees.bodies.iter().fold(own, |used, id| used.union(UsedRegisters::of_body(self.program.body(*id))));
+        let known =
+            callees.bodies.iter().fold(own, |used, id| used.union(UsedRegisters::of_body(self.program.body(*id))));
         if callees.unknown { known.union(callable_registers(self.program, self.image)) } else { known }
     }
 
@@ -138,7 +161,12 @@ fn original_instructions_are_unchanged_and_in_order() {
                 (Flow::Call(CallTarget::Known(to)), _) if bodies.iter().any(|body| body.entry_address() == to) => {
                     let call = isa::decode(placed.target, new_bytes).expect("an instruction");
                     let link = |inst: &Inst| inst.operand(Role::Sdst).and_then(|operand| operand.reg());
-                    assert_eq!((call.name(), link(&call)), ("s_call_b64", link(inst)), "{}: {address:#x}", placed.place);
+                    assert_eq!(
+                        (call.name(), link(&call)),
+                        ("s_call_b64", link(inst)),
+                        "{}: {address:#x}",
+                        placed.place
+                    );
                     lands_at(to);
                 }
                 _ => assert_eq!(old_bytes, new_bytes, "{}: bytes at {address:#x}", placed.place),
@@ -158,7 +186,8 @@ fn inserted_code_writes_no_register_of_the_original() {
         free.insert(Reg::EXEC);
         free.insert(Reg::SCC);
         let mut probes = 0;
-        // The prologue ends at the first original instruction or what is inserted before it: take what runs before any probe.
+        // The prologue ends at the first original instruction or what is inserted before it: take what runs before any
+        // probe.
         for (address, inst) in placed.listing() {
             if originals.contains_key(&address) {
                 continue;
@@ -170,12 +199,19 @@ fn inserted_code_writes_no_register_of_the_original() {
             for reg in inst.writes() {
                 let inside = match reg.file {
                     RegFile::Scalar => {
-                        reg.first >= 102 || u32::from(reg.first) + u32::from(reg.dwords) + 6 <= descriptor.allocated_sgprs(placed.target)
+                        reg.first >= 102
+                            || u32::from(reg.first) + u32::from(reg.dwords) + 6
+                                <= descriptor.allocated_sgprs(placed.target)
                     }
                     RegFile::Vector => u32::from(reg.first) + u32::from(reg.dwords) <= vgprs,
                     RegFile::Accum => false,
                 };
-                assert!(inside, "{}: {} at {address:#x} writes {reg:?}, which is not allocated", placed.place, inst.name());
+                assert!(
+                    inside,
+                    "{}: {} at {address:#x} writes {reg:?}, which is not allocated",
+                    placed.place,
+                    inst.name()
+                );
                 if address > first_original && !after_getpc {
                     let borrowed = placed.borrows && reg.file == RegFile::Scalar && reg.first < 102;
                     let fine = free.contains(reg) || !used.named.overlaps(reg) || borrowed;
@@ -208,7 +244,12 @@ fn llvm_reads_the_code_as_we_do() {
                 .disassemble(placed.target.name(), &placed.bytes[offset..])
                 .unwrap_or_else(|| panic!("{}: LLVM does not know {bytes:02x?} ({})", placed.place, inst.name()));
             assert_eq!(size, bytes.len(), "{}: {text}", placed.place);
-            assert!(text.trim_start().starts_with(inst.variant.mnemonic), "{}: {text} is not {}", placed.place, inst.variant.mnemonic);
+            assert!(
+                text.trim_start().starts_with(inst.variant.mnemonic),
+                "{}: {text} is not {}",
+                placed.place,
+                inst.variant.mnemonic
+            );
         }
     });
     assert!(seen.len() > 1000);

@@ -1,4 +1,5 @@
-//! Every instruction of the samples: decoded, it has the size and the text that LLVM gives it, and it encodes to its own bytes.
+//! Every instruction of the samples: decoded, it has the size and the text that LLVM gives it, and it encodes to its
+//! own bytes.
 
 use std::path::Path;
 
@@ -28,8 +29,10 @@ fn check(code: &Code, oracle: &mut Oracle, seen: &mut Seen) {
         at += size;
     }
     let window = |at: usize| &code.bytes[at..code.bytes.len().min(at + llvm_oracle::MAX_INSTRUCTION_BYTES)];
-    let queries: Vec<Query<'_>> =
-        places.iter().map(|(at, _)| Query { target: code.target.name(), bytes: window(*at), pc: code.address + *at as u64 }).collect();
+    let queries: Vec<Query<'_>> = places
+        .iter()
+        .map(|(at, _)| Query { target: code.target.name(), bytes: window(*at), pc: code.address + *at as u64 })
+        .collect();
     for ((at, decoded), answer) in places.iter().zip(oracle.ask_all(&queries)) {
         let (place, bytes) = (format!("{} {:#x}", code.name, code.address + *at as u64), window(*at));
         match (decoded, answer) {
@@ -42,14 +45,18 @@ fn check(code: &Code, oracle: &mut Oracle, seen: &mut Seen) {
                 }
                 match isa::encode(code.target, inst) {
                     Ok(again) if again == bytes[..usize::from(inst.size)] => {}
-                    Ok(again) => seen.wrong.push(format!("{place}: `{text}` {:02x?} encodes to {again:02x?}", &bytes[..size])),
+                    Ok(again) => {
+                        seen.wrong.push(format!("{place}: `{text}` {:02x?} encodes to {again:02x?}", &bytes[..size]))
+                    }
                     Err(e) => seen.wrong.push(format!("{place}: `{text}` does not encode: {e}")),
                 }
             }
             (Err(_), Answer::Rejected | Answer::Crash) => seen.rejected += 1,
-            (Ok(inst), _) => {
-                seen.wrong.push(format!("{place}: `{}`, LLVM rejects {:02x?}", isa::print(code.target, inst), &bytes[..8.min(bytes.len())]))
-            }
+            (Ok(inst), _) => seen.wrong.push(format!(
+                "{place}: `{}`, LLVM rejects {:02x?}",
+                isa::print(code.target, inst),
+                &bytes[..8.min(bytes.len())]
+            )),
             (Err(e), Answer::Instruction { text, .. }) => seen.wrong.push(format!("{place}: LLVM: `{text}`, we: {e}")),
         }
     }
@@ -64,7 +71,13 @@ fn check_files(files: &[impl AsRef<Path>]) -> Seen {
         }
     }
     let shown: Vec<&str> = seen.wrong.iter().take(ENOUGH).map(String::as_str).collect();
-    assert!(seen.wrong.is_empty(), "{} of {} instructions are wrong:\n{}", seen.wrong.len(), seen.instructions, shown.join("\n"));
+    assert!(
+        seen.wrong.is_empty(),
+        "{} of {} instructions are wrong:\n{}",
+        seen.wrong.len(),
+        seen.instructions,
+        shown.join("\n")
+    );
     println!("{} instructions, {} words that are none", seen.instructions, seen.rejected);
     seen
 }

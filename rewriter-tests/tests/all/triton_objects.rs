@@ -1,5 +1,5 @@
-//! Small kernels that Triton compiled (`triton/objects`): their code is decoded as Triton's own assembly text has it, and they run in strict mode, original and
-//! instrumented in both counter modes, with results that are computed here.
+//! Small kernels that Triton compiled (`triton/objects`): their code is decoded as Triton's own assembly text has it,
+//! and they run in strict mode, original and instrumented in both counter modes, with results that are computed here.
 
 use rewriter_tests::instrumented::{Launch, Subject};
 use rewriter_tests::place::root;
@@ -126,7 +126,12 @@ fn cumsum() -> Case {
         })
     });
     let expected = ints(sums);
-    Case { buffers: vec![ints(x), vec![0; expected.len()]], arguments: vec![Argument::Buffer(0), Argument::Buffer(1)], output: 1, expected }
+    Case {
+        buffers: vec![ints(x), vec![0; expected.len()]],
+        arguments: vec![Argument::Buffer(0), Argument::Buffer(1)],
+        output: 1,
+        expected,
+    }
 }
 
 fn histogram() -> Case {
@@ -141,7 +146,9 @@ fn while_loop() -> Case {
     const N: usize = 300;
     let x: Vec<i32> = (0..N).map(|i| 1 + number(7, i, 499)).collect();
     let steps = x.iter().map(|value| {
-        std::iter::successors(Some(*value), |v| (*v != 1).then(|| if v % 2 == 0 { v / 2 } else { 3 * v + 1 })).count() as i32 - 1
+        std::iter::successors(Some(*value), |v| (*v != 1).then(|| if v % 2 == 0 { v / 2 } else { 3 * v + 1 })).count()
+            as i32
+            - 1
     });
     let expected = ints(steps);
     let arguments = vec![Argument::Buffer(0), Argument::Buffer(1), Argument::Int(N as i32)];
@@ -174,7 +181,8 @@ fn case(name: &str) -> Case {
     }
 }
 
-/// The kernel arguments: those of the case, and then null pointers to the scratch memory that Triton's launcher may give.
+/// The kernel arguments: those of the case, and then null pointers to the scratch memory that Triton's launcher may
+/// give.
 fn kernarg(kernel: &Kernel, arguments: &[Argument], addresses: &[u64]) -> Result<Vec<u8>, String> {
     let metadata = kernel.metadata.as_ref().ok_or("no metadata")?;
     let mut bytes = vec![0; metadata.kernarg_segment_size as usize];
@@ -186,7 +194,12 @@ fn kernarg(kernel: &Kernel, arguments: &[Argument], addresses: &[u64]) -> Result
             None => continue,
         };
         if value.len() as u64 != argument.size {
-            return Err(format!("an argument of {} bytes at {}, and the case has one of {}", argument.size, argument.offset, value.len()));
+            return Err(format!(
+                "an argument of {} bytes at {}, and the case has one of {}",
+                argument.size,
+                argument.offset,
+                value.len()
+            ));
         }
         bytes[argument.offset as usize..][..value.len()].copy_from_slice(&value);
     }
@@ -203,7 +216,8 @@ fn the_disassembly_is_tritons_assembly_text() {
         let unread = pipeline::disassemble(&bytes, &Listed::default(), &mut text).expect("an object");
         assert!(unread.is_empty(), "{}: {unread:?}", object.file);
         let instructions = text.objects.iter().flat_map(|object| &object.code).flat_map(|code| &code.instructions);
-        let words = instructions.flat_map(|inst| (0..inst.times).map(|_| inst.instruction.split(' ').next().unwrap_or_default()));
+        let words = instructions
+            .flat_map(|inst| (0..inst.times).map(|_| inst.instruction.split(' ').next().unwrap_or_default()));
         let mut found = words.peekable();
         for expected in object.mnemonics.split(' ') {
             // An alignment in the text is a run of these in the code.

@@ -1,4 +1,5 @@
-//! The checker of instrumented code: it accepts every kernel of the samples as instrumented, and names what is wrong with a damaged one.
+//! The checker of instrumented code: it accepts every kernel of the samples as instrumented, and names what is wrong
+//! with a damaged one.
 
 use std::collections::BTreeSet;
 
@@ -70,22 +71,46 @@ fn each(mut check: impl FnMut(&Case<'_>)) {
             let program = Program::of(target, &image);
             let summaries = Summaries::compute(&program);
             for kernel in object.kernels() {
-                for (mode, borrow) in [(CounterMode::Global, false), (CounterMode::Lds, false), (CounterMode::Global, true)] {
+                for (mode, borrow) in
+                    [(CounterMode::Global, false), (CounterMode::Lds, false), (CounterMode::Global, true)]
+                {
                     let analysis = Analysis::new(&program, &image);
                     let analysis = if borrow { analysis.scavenging() } else { analysis };
-                    let place_name = format!("{name} {} {} {mode:?}{}", target.name(), kernel.name, if borrow { " borrowing" } else { "" });
+                    let place_name = format!(
+                        "{name} {} {} {mode:?}{}",
+                        target.name(),
+                        kernel.name,
+                        if borrow { " borrowing" } else { "" }
+                    );
                     let request = Request { mode, index: 3, control: CONTROL, max_occupancy_loss: None };
-                    let plan = branches(&analysis, kernel, &request).unwrap_or_else(|stop| panic!("{place_name}: {stop}"));
+                    let plan =
+                        branches(&analysis, kernel, &request).unwrap_or_else(|stop| panic!("{place_name}: {stop}"));
                     let id = program.at(kernel.entry).expect("decoded");
-                    let code = Code::plan(&program, id, &image, &plan.edits).unwrap_or_else(|stop| panic!("{place_name}: {stop}"));
+                    let code = Code::plan(&program, id, &image, &plan.edits)
+                        .unwrap_or_else(|stop| panic!("{place_name}: {stop}"));
                     let bytes = place(target, &[&code], BASE).expect("places").bytes;
-                    let addresses =
-                        code.addresses(BASE).into_iter().map(|(original, rewritten)| AddressPair { original, rewritten }).collect();
+                    let addresses = code
+                        .addresses(BASE)
+                        .into_iter()
+                        .map(|(original, rewritten)| AddressPair { original, rewritten })
+                        .collect();
                     let registers = |descriptor| initial_registers(descriptor, target).expect("consistent");
                     let entries = (registers(&kernel.descriptor), registers(&plan.descriptor));
                     let (image, program, summaries) = (&image, &program, &summaries);
                     let used = reachable_registers(program, id, || callable_registers(program, image));
-                    check(&Case { place: place_name, target, image, program, id, kernel, bytes, addresses, entries, used, summaries });
+                    check(&Case {
+                        place: place_name,
+                        target,
+                        image,
+                        program,
+                        id,
+                        kernel,
+                        bytes,
+                        addresses,
+                        entries,
+                        used,
+                        summaries,
+                    });
                     kernels += 1;
                 }
             }
@@ -166,7 +191,11 @@ impl Case<'_> {
     /// Asserts that a damage is found, under one of these rules.
     fn expect(&self, what: &str, bytes: &[u8], rules: &[Rule]) {
         let findings = self.check(bytes);
-        assert!(findings.iter().any(|finding| rules.contains(&finding.rule)), "{}: {what}: found {findings:#?}", self.place);
+        assert!(
+            findings.iter().any(|finding| rules.contains(&finding.rule)),
+            "{}: {what}: found {findings:#?}",
+            self.place
+        );
     }
 }
 
@@ -186,7 +215,10 @@ fn a_missing_restore_of_exec_is_found() {
         for (index, (offset, inst, inserted)) in listing.iter().enumerate() {
             let restores = scalar_copy(inst).is_some_and(|(to, _)| to == Reg::EXEC);
             // Where the original does not look at EXEC any more, a restore makes no difference.
-            let next = listing[index..].iter().find(|(_, _, inserted)| !inserted).and_then(|(offset, _, _)| case.original(*offset));
+            let next = listing[index..]
+                .iter()
+                .find(|(_, _, inserted)| !inserted)
+                .and_then(|(offset, _, _)| case.original(*offset));
             if !inserted || !restores || next.is_none_or(|next| !live.before(next).overlaps(Reg::EXEC)) {
                 continue;
             }
@@ -228,10 +260,13 @@ fn a_missing_wait_is_found() {
             } else if case.check(&bytes).iter().any(|finding| finding.rule == Rule::Wait) {
                 own += 1;
             } else {
-                // Two waits protect no register: counters must have arrived before the wave counts as finished, and behind a call of an unknown
-                // function a second place that borrows registers waits for what the first one has waited for.
+                // Two waits protect no register: counters must have arrived before the wave counts as finished, and
+                // behind a call of an unknown function a second place that borrows registers waits for what the first
+                // one has waited for.
                 let fields = inst.operand(Role::WaitCount).map(|operand| operand.value);
-                let again = case.place.contains("indirect") && case.place.ends_with("borrowing") && fields == Some(Value::Imm(0xc07f));
+                let again = case.place.contains("indirect")
+                    && case.place.ends_with("borrowing")
+                    && fields == Some(Value::Imm(0xc07f));
                 assert!(again || fields == Some(Value::Imm(0x0f70)), "{} {offset:#x}", case.place);
             }
         }
@@ -250,10 +285,18 @@ fn a_shifted_register_that_is_not_moved_back_is_found() {
         let first_original = case.addresses.iter().map(|pair| pair.rewritten).min().expect("some") - BASE;
         for (offset, inst, inserted) in case.listing() {
             let Some((to, from)) = scalar_copy(&inst) else { continue };
-            let moves_back = inserted && (offset as u64) < first_original && to.first < 16 && from.first < 24 && from.first > to.first;
+            let moves_back = inserted
+                && (offset as u64) < first_original
+                && to.first < 16
+                && from.first < 24
+                && from.first > to.first;
             if moves_back && live.overlaps(to) {
                 damages += 1;
-                case.expect(&format!("{to:?} is not moved back at {offset:#x}"), &case.without(offset, &inst), &[Rule::Clobbered]);
+                case.expect(
+                    &format!("{to:?} is not moved back at {offset:#x}"),
+                    &case.without(offset, &inst),
+                    &[Rule::Clobbered],
+                );
             }
         }
     });
@@ -286,7 +329,8 @@ fn a_clobbered_register_is_found() {
                     continue;
                 }
                 inst.operands[0].value = Value::Reg(pair);
-                let found = case.check(&case.replaced(*offset, &inst)).iter().any(|finding| finding.rule == Rule::Clobbered);
+                let found =
+                    case.check(&case.replaced(*offset, &inst)).iter().any(|finding| finding.rule == Rule::Clobbered);
                 assert_eq!(found, before.contains(pair), "{} {pair:?} at {offset:#x}", case.place);
                 damages += usize::from(found);
                 harmless += usize::from(!found);
@@ -304,7 +348,8 @@ fn a_branch_to_the_wrong_place_is_found() {
             if inserted || inst.branch_displacement().is_none() {
                 continue;
             }
-            // To where it already stands: over the probe of the next instruction, into its middle, or one instruction short.
+            // To where it already stands: over the probe of the next instruction, into its middle, or one instruction
+            // short.
             let place = inst.operands.iter().position(|operand| operand.role == Role::SimmTarget).expect("a branch");
             let Value::Imm(displacement) = inst.operands[place].value else { panic!("a displacement") };
             inst.operands[place].value = Value::Imm(0);

@@ -1,4 +1,5 @@
-//! The checker of rewritten objects and files: it accepts what the rewriter makes of every sample, and names what is wrong with a damaged one.
+//! The checker of rewritten objects and files: it accepts what the rewriter makes of every sample, and names what is
+//! wrong with a damaged one.
 
 use std::path::PathBuf;
 
@@ -51,7 +52,8 @@ fn rewrite(object: &CodeObject<'_>, mode: CounterMode, damage: &Damage<'_>) -> V
     for (index, kernel) in object.kernels().iter().enumerate() {
         let request = Request { mode, index: index as u32, control: emit.control_address(), max_occupancy_loss: None };
         let plan = branches(&analysis, kernel, &request).expect("instrumentable");
-        let code = Code::plan(&program, program.at(kernel.entry).expect("decoded"), &image, &plan.edits).expect("placeable");
+        let code =
+            Code::plan(&program, program.at(kernel.entry).expect("decoded"), &image, &plan.edits).expect("placeable");
         map.stride = map.stride.max(plan.record_bytes);
         plans.push((kernel, plan, code));
     }
@@ -83,7 +85,11 @@ fn rewrite(object: &CodeObject<'_>, mode: CounterMode, damage: &Damage<'_>) -> V
             before: plan.before,
             after: plan.after,
             declared: None,
-            addresses: code.addresses(*entry).into_iter().map(|(original, rewritten)| AddressPair { original, rewritten }).collect(),
+            addresses: code
+                .addresses(*entry)
+                .into_iter()
+                .map(|(original, rewritten)| AddressPair { original, rewritten })
+                .collect(),
         });
     }
     (damage.map)(&mut map);
@@ -133,7 +139,12 @@ fn rewritten_samples_have_no_findings() {
 }
 
 /// What the checker finds in the first object of a sample, rewritten with damage and then damaged again as bytes.
-fn findings(name: &str, mode: CounterMode, damage: &Damage<'_>, bytes: impl Fn(&CodeObject<'_>, &mut Vec<u8>)) -> Vec<Rule> {
+fn findings(
+    name: &str,
+    mode: CounterMode,
+    damage: &Damage<'_>,
+    bytes: impl Fn(&CodeObject<'_>, &mut Vec<u8>),
+) -> Vec<Rule> {
     let file = sample(name);
     let input = Input::parse(&file).expect("a sample");
     let original = CodeObject::parse(input.code_objects().next().expect("one").bytes).expect("an object");
@@ -147,7 +158,13 @@ fn findings(name: &str, mode: CounterMode, damage: &Damage<'_>, bytes: impl Fn(&
 }
 
 #[track_caller]
-fn assert_finds(rule: Rule, name: &str, mode: CounterMode, damage: &Damage<'_>, bytes: impl Fn(&CodeObject<'_>, &mut Vec<u8>)) {
+fn assert_finds(
+    rule: Rule,
+    name: &str,
+    mode: CounterMode,
+    damage: &Damage<'_>,
+    bytes: impl Fn(&CodeObject<'_>, &mut Vec<u8>),
+) {
     let found = findings(name, mode, damage, bytes);
     assert!(found.contains(&rule), "{rule:?} expected, {found:?} found");
 }
@@ -162,10 +179,14 @@ use CounterMode::{Global, Lds};
 #[test]
 fn damaged_bytes_are_found() {
     // Original code, an original descriptor's reserved bytes, constants.
-    assert_finds(Rule::OriginalByte, "calls", Global, &NONE, |object, bytes| flip(object, bytes, object.functions()[0].code.start));
+    assert_finds(Rule::OriginalByte, "calls", Global, &NONE, |object, bytes| {
+        flip(object, bytes, object.functions()[0].code.start)
+    });
     assert_finds(Rule::OriginalByte, "constants", Lds, &NONE, |object, bytes| {
-        let is_data = |symbol: &&Symbol<'_>| symbol.is_object() && !symbol.name.ends_with(".kd") && symbol.name != CONTROL_SYMBOL;
-        let constant = object.symbols().iter().filter(is_data).find(|symbol| object.file_offset(symbol.address, 1).is_some());
+        let is_data =
+            |symbol: &&Symbol<'_>| symbol.is_object() && !symbol.name.ends_with(".kd") && symbol.name != CONTROL_SYMBOL;
+        let constant =
+            object.symbols().iter().filter(is_data).find(|symbol| object.file_offset(symbol.address, 1).is_some());
         flip(object, bytes, constant.expect("initialised data").address);
     });
     assert_finds(Rule::Descriptor, "vectoradd", Global, &NONE, |object, bytes| {
@@ -173,14 +194,17 @@ fn damaged_bytes_are_found() {
     });
     // New code: whatever bit flips in an instruction that is original, the skeleton or what it leads to is wrong.
     assert_finds(Rule::Skeleton, "vectoradd", Global, &NONE, |object, bytes| {
-        let map = ObjectMap::unpack(object.elf().contents(object.elf().section(control::MAP_SECTION).expect("map")).expect("bytes"));
+        let map = ObjectMap::unpack(
+            object.elf().contents(object.elf().section(control::MAP_SECTION).expect("map")).expect("bytes"),
+        );
         flip(object, bytes, map.expect("a map").kernels[0].addresses[0].rewritten);
     });
 }
 
 #[test]
 fn descriptor_and_metadata_that_disagree_with_the_code_are_found() {
-    let set = |field: Field, value: u32| move |descriptor: &mut KernelDescriptor| descriptor.set(field, value).expect("fits");
+    let set =
+        |field: Field, value: u32| move |descriptor: &mut KernelDescriptor| descriptor.set(field, value).expect("fits");
     let damage = |descriptor: &dyn Fn(&mut KernelDescriptor), rule: Rule| {
         assert_finds(rule, "nested_loops", Global, &Damage { descriptor, ..NONE }, |_, _| {});
     };
@@ -191,7 +215,8 @@ fn descriptor_and_metadata_that_disagree_with_the_code_are_found() {
     damage(&set(Field::GROUP_SEGMENT_FIXED_SIZE, 12), Rule::Lds);
     // Without the dispatch packet's address everything behind it is two registers lower than the prologue thinks.
     damage(&set(Field::ENABLE_SGPR_DISPATCH_PTR, 0), Rule::Clobbered);
-    let entry = |descriptor: &mut KernelDescriptor| descriptor.set_entry_byte_offset(descriptor.entry_byte_offset() + 256);
+    let entry =
+        |descriptor: &mut KernelDescriptor| descriptor.set_entry_byte_offset(descriptor.entry_byte_offset() + 256);
     let found = findings("nested_loops", Global, &Damage { descriptor: &entry, ..NONE }, |_, _| {});
     assert!(!found.is_empty());
     let fewer = |plan: &mut Instrumented| plan.metadata.vgpr_count = 1;
@@ -202,7 +227,9 @@ fn descriptor_and_metadata_that_disagree_with_the_code_are_found() {
 fn lds_that_overlaps_the_kernels_own_is_found() {
     let without_room = |plan: &mut Instrumented| {
         plan.metadata.group_segment_fixed_size -= 8;
-        plan.descriptor.set(Field::GROUP_SEGMENT_FIXED_SIZE, plan.metadata.group_segment_fixed_size as u32).expect("fits");
+        plan.descriptor
+            .set(Field::GROUP_SEGMENT_FIXED_SIZE, plan.metadata.group_segment_fixed_size as u32)
+            .expect("fits");
     };
     assert_finds(Rule::Lds, "lds_reduce", Lds, &Damage { metadata: &without_room, ..NONE }, |_, _| {});
     let note_only = |plan: &mut Instrumented| plan.metadata.group_segment_fixed_size += 512;
@@ -211,7 +238,9 @@ fn lds_that_overlaps_the_kernels_own_is_found() {
 
 #[test]
 fn a_site_table_that_lies_is_found() {
-    let table = |map: &dyn Fn(&mut ObjectMap), rule| assert_finds(rule, "divergence", Global, &Damage { map, ..NONE }, |_, _| {});
+    let table = |map: &dyn Fn(&mut ObjectMap), rule| {
+        assert_finds(rule, "divergence", Global, &Damage { map, ..NONE }, |_, _| {})
+    };
     table(&|map| map.original.replace_range(0..1, "x"), Rule::Map);
     table(&|map| map.kernels[0].sites[0].address += 2, Rule::Map);
     table(&|map| map.kernels[0].sites[1].offset = map.kernels[0].sites[0].offset, Rule::Map);
@@ -268,7 +297,11 @@ fn a_rewritten_library_has_no_findings() {
         let rewritten = rewrite(&object, Global, &NONE);
         let written = start.elapsed();
         let (count, findings) = check_object(&object, &CodeObject::parse(&rewritten).expect("parses"));
-        println!("{}: {count} kernels, rewritten in {written:?}, checked in {:?}", object.target_id(), start.elapsed() - written);
+        println!(
+            "{}: {count} kernels, rewritten in {written:?}, checked in {:?}",
+            object.target_id(),
+            start.elapsed() - written
+        );
         for finding in findings.iter().take(20) {
             println!("    {finding}");
         }

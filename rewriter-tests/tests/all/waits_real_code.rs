@@ -1,8 +1,9 @@
-//! Compilers wait for what they use: in their output no instruction reads, or overwrites, a register that a load may still write, on any path.
+//! Compilers wait for what they use: in their output no instruction reads, or overwrites, a register that a load may
+//! still write, on any path.
 //!
-//! So an operation that [`Waits`] takes to be outstanding at such a place is one that it lost track of: a wait that was misread, a counter that
-//! the tables leave out or add, an order that does not hold. The quick run takes the samples and small programs that clang compiles here; the
-//! long run every kernel and function of the fetched libraries.
+//! So an operation that [`Waits`] takes to be outstanding at such a place is one that it lost track of: a wait that was
+//! misread, a counter that the tables leave out or add, an order that does not hold. The quick run takes the samples
+//! and small programs that clang compiles here; the long run every kernel and function of the fetched libraries.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -35,9 +36,13 @@ struct Seen {
 
 type ByTarget = BTreeMap<String, Seen>;
 
-/// Instructions that may overwrite what a load of the same kind has yet to write: both write in order (LLVM, SIInsertWaitcnts).
+/// Instructions that may overwrite what a load of the same kind has yet to write: both write in order (LLVM,
+/// SIInsertWaitcnts).
 fn loads_in_order(body: &Body, id: InstId) -> bool {
-    matches!(body.inst(id).variant.memory, Memory::Global | Memory::Scratch | Memory::Buffer | Memory::Image | Memory::Flat | Memory::Lds)
+    matches!(
+        body.inst(id).variant.memory,
+        Memory::Global | Memory::Scratch | Memory::Buffer | Memory::Image | Memory::Flat | Memory::Lds
+    )
 }
 
 /// The half of its destination that a 16-bit load writes; none if it writes whole registers.
@@ -46,12 +51,14 @@ fn loaded_half(inst: &Inst) -> Option<Half> {
     single.then(|| if inst.name().contains("d16_hi") { Half::High } else { Half::Low })
 }
 
-/// Whether an instruction touches only the half of a register that a load leaves alone: since gfx11 the halves are apart.
+/// Whether an instruction touches only the half of a register that a load leaves alone: since gfx11 the halves are
+/// apart.
 fn other_half(body: &Body, id: InstId, load: InstId) -> bool {
     let (Some(half), Some(loaded)) = (loaded_half(body.inst(load)), body.writes(load).next()) else { return false };
     let inst = body.inst(id);
     inst.operands.iter().filter(|operand| operand.reg().is_some_and(|reg| reg.overlaps(loaded))).all(|operand| {
-        let used = if operand.access == Access::ReadWrite { loaded_half(inst).unwrap_or(operand.half) } else { operand.half };
+        let used =
+            if operand.access == Access::ReadWrite { loaded_half(inst).unwrap_or(operand.half) } else { operand.half };
         used != Half::Whole && used != half
     })
 }
@@ -136,7 +143,8 @@ fn the_samples_wait_for_what_they_use() {
 }
 
 /// Processors of every generation that clang 19 knows.
-const COMPILED_FOR: [&str; 9] = ["gfx803", "gfx900", "gfx90a", "gfx942", "gfx1010", "gfx1030", "gfx1100", "gfx1150", "gfx1200"];
+const COMPILED_FOR: [&str; 9] =
+    ["gfx803", "gfx900", "gfx90a", "gfx942", "gfx1010", "gfx1030", "gfx1100", "gfx1150", "gfx1200"];
 
 /// Loads of every kind that are used at once, in loops, behind branches, and in a function.
 const PROGRAM: &str = r#"
@@ -176,9 +184,15 @@ fn compile(folder: &Path, processor: &str, optimisation: &str) -> Option<PathBuf
     let source = folder.join("mixed.cl");
     std::fs::write(&source, PROGRAM).expect("writable");
     let out = folder.join(format!("{processor}{optimisation}.hsaco"));
-    let options = ["-x", "cl", "-cl-std=CL2.0", "-nogpulib", "-Xclang", "-finclude-default-header", "--target=amdgcn-amd-amdhsa"];
-    let ran =
-        Command::new("clang-19").args(options).arg(format!("-mcpu={processor}")).arg(optimisation).arg("-o").args([&out, &source]).output();
+    let options =
+        ["-x", "cl", "-cl-std=CL2.0", "-nogpulib", "-Xclang", "-finclude-default-header", "--target=amdgcn-amd-amdhsa"];
+    let ran = Command::new("clang-19")
+        .args(options)
+        .arg(format!("-mcpu={processor}"))
+        .arg(optimisation)
+        .arg("-o")
+        .args([&out, &source])
+        .output();
     let ran = ran.ok()?;
     assert!(ran.status.success(), "{processor}: {}", String::from_utf8_lossy(&ran.stderr));
     Some(out)
@@ -211,7 +225,12 @@ fn libraries_wait_for_what_they_use() {
             continue;
         }
         let files = corpus.files();
-        assert!(!files.is_empty() || !full(), "{} is not there: rewriter-tests/fetch-corpora.sh {} fetches it", corpus.name, corpus.name);
+        assert!(
+            !files.is_empty() || !full(),
+            "{} is not there: rewriter-tests/fetch-corpora.sh {} fetches it",
+            corpus.name,
+            corpus.name
+        );
         files.iter().for_each(|file| check_file(file, &mut seen));
     }
     nothing_stale(&seen);
@@ -228,11 +247,14 @@ fn without_its_waits_real_code_is_found_stale() {
             let object = CodeObject::parse(found.bytes).expect("a code object");
             let target = object.target().expect("known");
             for kernel in object.kernels() {
-                let mut code = object.bytes_at(kernel.code.start, kernel.code.end - kernel.code.start).expect("code").to_vec();
+                let mut code =
+                    object.bytes_at(kernel.code.start, kernel.code.end - kernel.code.start).expect("code").to_vec();
                 let mut at = 0;
                 while at + 4 <= code.len() {
                     let Ok(inst) = isa::decode(target, &code[at..]) else { break };
-                    if isa::wait_count(target, &inst).is_some_and(|counts| counts.iter().any(|(counter, _)| counter != Counter::Exp)) {
+                    if isa::wait_count(target, &inst)
+                        .is_some_and(|counts| counts.iter().any(|(counter, _)| counter != Counter::Exp))
+                    {
                         let nop = isa::build(target, "s_nop", &[isa::Value::Imm(0)]).expect("s_nop");
                         code[at..at + 4].copy_from_slice(&isa::encode(target, &nop).expect("encodes"));
                     }

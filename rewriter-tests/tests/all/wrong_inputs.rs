@@ -1,5 +1,5 @@
-//! Wrong inputs through the library: whatever is cut off or changed, the answer is an error or a result, never a panic, and never a result from a file that is not
-//! all there.
+//! Wrong inputs through the library: whatever is cut off or changed, the answer is an error or a result, never a panic,
+//! and never a result from a file that is not all there.
 
 use std::fs;
 
@@ -17,7 +17,11 @@ fn take_apart(data: &[u8]) -> Result<usize> {
     let mut instructions = 0;
     let input = Input::parse(data)?;
     // What cannot be read beside the rest is an error here.
-    let problem = input.malformed.first().map(|part| &part.error).or_else(|| input.bundles.iter().find_map(|bundle| bundle.problem()));
+    let problem = input
+        .malformed
+        .first()
+        .map(|part| &part.error)
+        .or_else(|| input.bundles.iter().find_map(|bundle| bundle.problem()));
     if let Some(problem) = problem {
         return Err(problem.clone());
     }
@@ -63,7 +67,8 @@ fn a_host_file_cut_off_at_every_64th_byte_is_an_error() {
     for name in ["divergence", "o0"] {
         let whole = sample(name);
         for size in (0..whole.len()).step_by(64) {
-            let error = take_apart(&whole[..size]).expect_err(&format!("{name}: {size} of {} bytes are taken for the whole", whole.len()));
+            let error = take_apart(&whole[..size])
+                .expect_err(&format!("{name}: {size} of {} bytes are taken for the whole", whole.len()));
             let text = error.to_string();
             assert!(!text.contains('\n') && !text.is_empty(), "one line: {text:?}");
         }
@@ -76,7 +81,11 @@ fn a_code_object_cut_off_at_every_64th_byte_is_an_error() {
     let input = Input::parse(&file).unwrap();
     for found in input.code_objects() {
         for size in (0..found.bytes.len()).step_by(64) {
-            assert!(take_object_apart(&found.bytes[..size]).is_err(), "{size} of {} bytes are taken for the whole", found.bytes.len());
+            assert!(
+                take_object_apart(&found.bytes[..size]).is_err(),
+                "{size} of {} bytes are taken for the whole",
+                found.bytes.len()
+            );
         }
     }
 }
@@ -99,7 +108,13 @@ fn a_descriptor_outside_the_file_is_an_error() {
     let input = Input::parse(&file).unwrap();
     let object = input.code_objects().next().unwrap().bytes.to_vec();
     let parsed = CodeObject::parse(&object).unwrap();
-    let descriptor = parsed.symbols().iter().chain(parsed.dynamic_symbols()).find(|s| s.name.ends_with(".kd")).expect("a kernel").address;
+    let descriptor = parsed
+        .symbols()
+        .iter()
+        .chain(parsed.dynamic_symbols())
+        .find(|s| s.name.ends_with(".kd"))
+        .expect("a kernel")
+        .address;
     // Every copy of the address, which is in the symbol tables only, is sent outside.
     let mut tried = 0;
     for outside in [u64::MAX - 63, 1 << 40, object.len() as u64 + 64, u64::MAX - 7] {
@@ -151,5 +166,8 @@ fn random_damage_never_panics() {
             }
         }
     }
-    assert!(errors > rounds / 20 && results > rounds / 20, "{errors} errors, {results} results: the damage is too wild or too mild");
+    assert!(
+        errors > rounds / 20 && results > rounds / 20,
+        "{errors} errors, {results} results: the damage is too wild or too mild"
+    );
 }

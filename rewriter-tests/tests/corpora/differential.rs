@@ -28,7 +28,8 @@ type Digests = HashSet<u64, BuildHasherDefault<DefaultHasher>>;
 /// What all threads have compared.
 #[derive(Default)]
 pub struct Seen {
-    /// Digests of the instructions that were met, by target. A digest of 64 bits is the same for two of a few million by an accident of one in a million.
+    /// Digests of the instructions that were met, by target. A digest of 64 bits is the same for two of a few million
+    /// by an accident of one in a million.
     words: Mutex<HashMap<&'static str, Digests>>,
     results: Mutex<BTreeMap<(&'static str, &'static str), Result>>,
 }
@@ -48,14 +49,22 @@ impl Seen {
     pub fn summary(&self) -> String {
         let results = self.results.lock().expect("no thread panicked");
         let lines = results.iter().map(|((target, llvm), result)| {
-            format!("{target:9} beside {llvm}: {} same, {} differ; for a reason: {:?}", result.same, result.different, result.excused)
+            format!(
+                "{target:9} beside {llvm}: {} same, {} differ; for a reason: {:?}",
+                result.same, result.different, result.excused
+            )
         });
         lines.collect::<Vec<_>>().join("\n")
     }
 
     /// The differences without a reason.
     pub fn differences(&self) -> Vec<String> {
-        self.results.lock().expect("no thread panicked").values().flat_map(|result| result.differences.clone()).collect()
+        self.results
+            .lock()
+            .expect("no thread panicked")
+            .values()
+            .flat_map(|result| result.differences.clone())
+            .collect()
     }
 }
 
@@ -94,7 +103,8 @@ impl<'s> Differential<'s> {
         Self { seen, llvms }
     }
 
-    /// The bytes at the start of `bytes`, `size` of them the instruction's, if this target's were not met before and are to be compared.
+    /// The bytes at the start of `bytes`, `size` of them the instruction's, if this target's were not met before and
+    /// are to be compared.
     pub fn new_word(&self, target: Target, bytes: &[u8], size: usize) -> Option<Vec<u8>> {
         let mut hasher = DefaultHasher::new();
         hasher.write(&bytes[..size]);
@@ -119,7 +129,8 @@ impl<'s> Differential<'s> {
                 continue;
             }
             let name = llvm_target(target);
-            let queries: Vec<Query<'_>> = words.iter().map(|word| Query { target: &name, bytes: &word.bytes, pc: 0 }).collect();
+            let queries: Vec<Query<'_>> =
+                words.iter().map(|word| Query { target: &name, bytes: &word.bytes, pc: 0 }).collect();
             let answers = llvm.oracle.ask_all(&queries);
             let mut results = self.seen.results.lock().expect("no thread panicked");
             let result = results.entry((target.name(), llvm.name)).or_default();
@@ -131,20 +142,31 @@ impl<'s> Differential<'s> {
                     _ => false,
                 };
                 // No reason is good enough where sizes differ.
-                let comparable = |ours: &&Ours| theirs.as_ref().is_none_or(|(size, _)| usize::from(ours.inst.size) == *size);
+                let comparable =
+                    |ours: &&Ours| theirs.as_ref().is_none_or(|(size, _)| usize::from(ours.inst.size) == *size);
                 let text = theirs.as_ref().map(|(_, text)| text.as_str());
                 if same {
                     result.same += 1;
                 } else if ours.is_none() && text == Some("v_illegal") {
-                    *result.excused.entry("a word of zeros, which LLVM calls v_illegal and we no instruction").or_default() += 1;
-                } else if let Some(reason) = ours.as_ref().filter(comparable).and_then(|ours| (llvm.excuse)(ours, &word.bytes, text)) {
+                    *result
+                        .excused
+                        .entry("a word of zeros, which LLVM calls v_illegal and we no instruction")
+                        .or_default() += 1;
+                } else if let Some(reason) =
+                    ours.as_ref().filter(comparable).and_then(|ours| (llvm.excuse)(ours, &word.bytes, text))
+                {
                     *result.excused.entry(reason).or_default() += 1;
                 } else {
                     result.different += 1;
                     if result.differences.len() < KEPT {
                         let ours = ours.as_ref().map(|ours| (usize::from(ours.inst.size), &ours.text));
                         let bytes = word.bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
-                        result.differences.push(format!("{} {} {bytes}: {ours:?}, {}: {theirs:?}", target.name(), word.place, llvm.name));
+                        result.differences.push(format!(
+                            "{} {} {bytes}: {ours:?}, {}: {theirs:?}",
+                            target.name(),
+                            word.place,
+                            llvm.name
+                        ));
                     }
                 }
             }
@@ -179,8 +201,12 @@ fn excuse_22(ours: &Ours, _bytes: &[u8], theirs: Option<&str>) -> Option<&'stati
 fn excuse_19(ours: &Ours, bytes: &[u8], theirs: Option<&str>) -> Option<&'static str> {
     let halves = ours.text.contains(".l") || ours.text.contains(".h");
     match theirs {
-        Some(theirs) if without_marks(&ours.text) == theirs => Some("a literal that could be inline, which newer versions mark"),
-        Some(theirs) if halves && (theirs.contains("/*Invalid") || without_halves(&ours.text) == without_halves(theirs)) => {
+        Some(theirs) if without_marks(&ours.text) == theirs => {
+            Some("a literal that could be inline, which newer versions mark")
+        }
+        Some(theirs)
+            if halves && (theirs.contains("/*Invalid") || without_halves(&ours.text) == without_halves(theirs)) =>
+        {
             Some("halves of registers, which it does not write")
         }
         None if halves => Some("halves of registers, which it does not know in this instruction"),

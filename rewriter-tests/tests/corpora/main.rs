@@ -1,12 +1,14 @@
-//! Every instruction of libraries that nobody here wrote, for all their targets (`rewriter-tests/fetch-corpora.sh` fetches them):
+//! Every instruction of libraries that nobody here wrote, for all their targets (`rewriter-tests/fetch-corpora.sh`
+//! fetches them):
 //!
 //! - what is in each container is found, kernel by kernel, as other tools count it;
 //! - every word that decodes encodes to its own bytes;
 //! - nothing that control can reach stays undecoded, and the blocks of every kernel cover its code up to padding;
-//! - each distinct instruction of a target has the size and text that LLVM 22 gives it, and LLVM 19 where it knows the target
-//!   (`differential.rs` has the reasoned differences).
+//! - each distinct instruction of a target has the size and text that LLVM 22 gives it, and LLVM 19 where it knows the
+//!   target (`differential.rs` has the reasoned differences).
 //!
-//! The quick run takes the small libraries and a sample of the texts; `./test.sh --full`, or `WAVETAP_FULL_TESTS=1`, takes everything:
+//! The quick run takes the small libraries and a sample of the texts; `./test.sh --full`, or `WAVETAP_FULL_TESTS=1`,
+//! takes everything:
 //!
 //!     rewriter-tests/fetch-corpora.sh
 //!     WAVETAP_FULL_TESTS=1 cargo test -p rewriter-tests --test corpora -- --nocapture
@@ -30,9 +32,9 @@ use wavetap::pipeline::{self, Inspected};
 
 /// Processors whose code must be decoded. Code for others is counted as not handled.
 const HANDLED: [&str; 31] = [
-    "gfx803", "gfx900", "gfx906", "gfx908", "gfx90a", "gfx90c", "gfx940", "gfx941", "gfx942", "gfx950", "gfx1010", "gfx1011", "gfx1012",
-    "gfx1030", "gfx1031", "gfx1032", "gfx1033", "gfx1034", "gfx1035", "gfx1036", "gfx1100", "gfx1101", "gfx1102", "gfx1103", "gfx1150",
-    "gfx1151", "gfx1152", "gfx1153", "gfx1200", "gfx1201", "gfx1250",
+    "gfx803", "gfx900", "gfx906", "gfx908", "gfx90a", "gfx90c", "gfx940", "gfx941", "gfx942", "gfx950", "gfx1010",
+    "gfx1011", "gfx1012", "gfx1030", "gfx1031", "gfx1032", "gfx1033", "gfx1034", "gfx1035", "gfx1036", "gfx1100",
+    "gfx1101", "gfx1102", "gfx1103", "gfx1150", "gfx1151", "gfx1152", "gfx1153", "gfx1200", "gfx1201", "gfx1250",
 ];
 /// As many complaints as a person can use.
 const SHOWN: usize = 60;
@@ -45,7 +47,12 @@ fn corpora() -> Vec<Corpus> {
     asked
         .filter(|corpus| {
             let there = !corpus.files().is_empty();
-            assert!(there || !full(), "{} is not there: rewriter-tests/fetch-corpora.sh {} fetches it", corpus.name, corpus.name);
+            assert!(
+                there || !full(),
+                "{} is not there: rewriter-tests/fetch-corpora.sh {} fetches it",
+                corpus.name,
+                corpus.name
+            );
             if !there {
                 println!("SKIPPED {}: rewriter-tests/fetch-corpora.sh {} fetches it", corpus.name, corpus.name);
             }
@@ -63,8 +70,8 @@ fn inspect_lists_everything_in_every_library() {
     for corpus in corpora() {
         let (mut objects, mut kernels, mut code_bytes) = (0, 0, 0);
         for file in corpus.files() {
-            let inspection =
-                pipeline::inspect(&read(&file), &Inspected::default(), None).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+            let inspection = pipeline::inspect(&read(&file), &Inspected::default(), None)
+                .unwrap_or_else(|error| panic!("{}: {error}", file.display()));
             let entries: usize = inspection.bundles.iter().map(|bundle| bundle.entries.len()).sum();
             // Each bundle has an empty entry for the host beside those of the device.
             assert_eq!(inspection.objects.len(), entries - inspection.bundles.len(), "{}", file.display());
@@ -77,14 +84,32 @@ fn inspect_lists_everything_in_every_library() {
                 kernels += object.kernels.len();
                 code_bytes += object.kernels.iter().map(|kernel| kernel.code_bytes).sum::<u64>();
                 for kernel in &object.kernels {
-                    let occupancy =
-                        kernel.facts.occupancy.as_ref().unwrap_or_else(|| panic!("{}: {processor} is not known", file.display()));
-                    assert!(occupancy.waves > 0 && occupancy.waves <= occupancy.most, "{}: {}", file.display(), kernel.name);
-                    assert!(kernel.facts.workgroup_size.is_some(), "{}: no metadata for {}", file.display(), kernel.name);
+                    let occupancy = kernel
+                        .facts
+                        .occupancy
+                        .as_ref()
+                        .unwrap_or_else(|| panic!("{}: {processor} is not known", file.display()));
+                    assert!(
+                        occupancy.waves > 0 && occupancy.waves <= occupancy.most,
+                        "{}: {}",
+                        file.display(),
+                        kernel.name
+                    );
+                    assert!(
+                        kernel.facts.workgroup_size.is_some(),
+                        "{}: no metadata for {}",
+                        file.display(),
+                        kernel.name
+                    );
                 }
             }
         }
-        assert_eq!((corpus.files().len(), objects, kernels), (corpus.libraries, corpus.objects, corpus.kernels), "{}", corpus.name);
+        assert_eq!(
+            (corpus.files().len(), objects, kernels),
+            (corpus.libraries, corpus.objects, corpus.kernels),
+            "{}",
+            corpus.name
+        );
         println!("{}: {objects} code objects, {kernels} kernels, {code_bytes} bytes in them", corpus.name);
     }
 }

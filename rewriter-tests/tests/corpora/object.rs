@@ -26,7 +26,8 @@ pub fn check(file: &str, found: &Found<'_>, differential: &mut Differential<'_>)
             counts.functions = code.functions().len();
             counts.code_bytes = code.kernels().iter().map(|kernel| kernel.code.end - kernel.code.start).sum::<u64>()
                 + code.functions().iter().map(|function| function.code.end - function.code.start).sum::<u64>();
-            counts.section_bytes = code.elf().sections.iter().filter(|section| section.is_executable()).map(|section| section.size).sum();
+            counts.section_bytes =
+                code.elf().sections.iter().filter(|section| section.is_executable()).map(|section| section.size).sum();
             container(&code, &id, &mut wrong);
             counts.handled = code.target().is_some();
             match code.target() {
@@ -37,7 +38,9 @@ pub fn check(file: &str, found: &Found<'_>, differential: &mut Differential<'_>)
                         Err(error) => wrong.push(error.to_string()),
                     }
                 }
-                None if HANDLED.contains(&counts.processor.as_str()) => wrong.push("its target is not handled".to_owned()),
+                None if HANDLED.contains(&counts.processor.as_str()) => {
+                    wrong.push("its target is not handled".to_owned())
+                }
                 None => {}
             }
         }
@@ -65,7 +68,8 @@ fn container(code: &CodeObject<'_>, bundled_as: &str, wrong: &mut Vec<String>) {
     wrong.extend(unsized_kernels.take(FEW).map(|kernel| format!("no size for {}", kernel.name)));
 }
 
-/// Every word of the executable sections, one after the other: what decodes encodes to itself, and is what LLVM says it is.
+/// Every word of the executable sections, one after the other: what decodes encodes to itself, and is what LLVM says it
+/// is.
 fn sweep(
     code: &CodeObject<'_>,
     target: Target,
@@ -91,8 +95,12 @@ fn sweep(
                     let own = &bytes[at..at + size];
                     match isa::encode(target, &inst) {
                         Ok(again) if again == own => {}
-                        Ok(again) => wrong.push(format!("{} {own:02x?} encodes to {again:02x?}", inst.variant.mnemonic)),
-                        Err(error) => wrong.push(format!("{} {own:02x?} does not encode: {error}", inst.variant.mnemonic)),
+                        Ok(again) => {
+                            wrong.push(format!("{} {own:02x?} encodes to {again:02x?}", inst.variant.mnemonic))
+                        }
+                        Err(error) => {
+                            wrong.push(format!("{} {own:02x?} does not encode: {error}", inst.variant.mnemonic))
+                        }
                     }
                     size
                 }
@@ -113,7 +121,9 @@ fn sweep(
 /// Everything that control reaches is decoded, and the blocks cover the code.
 fn reachable(object: &Object<'_>, counts: &mut Counts, wrong: &mut Vec<String>) {
     let program: &Program = &object.program;
-    wrong.extend(program.undecodable().iter().take(FEW).map(|(name, address, error)| format!("{name} at {address:#x}: {error}")));
+    wrong.extend(
+        program.undecodable().iter().take(FEW).map(|(name, address, error)| format!("{name} at {address:#x}: {error}")),
+    );
     // By address, all code that some body has, so that what a kernel's range holds beyond its own body is known.
     let mut spans: Vec<(u64, u64)> = Vec::new();
     for body in program.bodies() {
@@ -149,10 +159,12 @@ fn goes_anywhere(flow: Flow) -> bool {
     matches!(flow, Flow::IndirectJump | Flow::Call(CallTarget::Unknown) | Flow::TailCall(CallTarget::Unknown))
 }
 
-/// What is wrong with a graph: each instruction is in one block, blocks follow each other, and the entry reaches them all.
+/// What is wrong with a graph: each instruction is in one block, blocks follow each other, and the entry reaches them
+/// all.
 fn graph<'b>(body: &'b Body, cfg: &'b Cfg) -> impl Iterator<Item = String> + 'b {
     let instructions: usize = cfg.blocks().iter().map(|block| block.insts().len()).sum();
-    let lost = (instructions != body.len()).then(|| format!("{instructions} of {} instructions are in blocks", body.len()));
+    let lost =
+        (instructions != body.len()).then(|| format!("{instructions} of {} instructions are in blocks", body.len()));
     let unreached = (cfg.reverse_postorder().len() != cfg.len())
         .then(|| format!("{} of {} blocks are reached", cfg.reverse_postorder().len(), cfg.len()));
     let torn = cfg.ids().filter(|id| {

@@ -97,10 +97,15 @@ impl Tally {
             "unknown"
         )];
         for ((corpus, _), row) in &self.rows {
-            let head =
-                format!("{corpus:18} {:9} {:7} {:7} {:9} {:10}", row.processor, row.objects, row.kernels, row.functions, row.code_bytes);
+            let head = format!(
+                "{corpus:18} {:9} {:7} {:7} {:9} {:10}",
+                row.processor, row.objects, row.kernels, row.functions, row.code_bytes
+            );
             lines.push(if row.handled {
-                format!("{head} {:12} {:8} {:9} {:7} {:7}", row.reached, row.blocks, row.unreached, row.none, row.unknown)
+                format!(
+                    "{head} {:12} {:8} {:9} {:7} {:7}",
+                    row.reached, row.blocks, row.unreached, row.none, row.unknown
+                )
             } else {
                 format!("{head} not handled")
             });

@@ -1,5 +1,6 @@
-//! Arguments that are made up from what the metadata says of a kernel: every pointer points to a buffer of its own, with small numbers in it, which are good
-//! indices, counts and offsets; scalars are small. The emulator keeps a gap around each buffer that nothing may be read from or written to.
+//! Arguments that are made up from what the metadata says of a kernel: every pointer points to a buffer of its own,
+//! with small numbers in it, which are good indices, counts and offsets; scalars are small. The emulator keeps a gap
+//! around each buffer that nothing may be read from or written to.
 
 use rewriter_tests::instrumented::Launch;
 use rewriter_tests::random::Random;
@@ -18,7 +19,8 @@ const FUEL: u64 = 150_000;
 const HIGH_SHARED: u32 = 0x0001_0000;
 const HIGH_PRIVATE: u32 = 0x0002_0000;
 
-/// Why a kernel's arguments cannot be made up. What is in a structure nobody says: it is made up where `structures` may be.
+/// Why a kernel's arguments cannot be made up. What is in a structure nobody says: it is made up where `structures` may
+/// be.
 pub fn cannot_be_made_up(kernel: &Kernel, structures: bool) -> Option<&'static str> {
     let Some(metadata) = &kernel.metadata else { return Some("no metadata") };
     if metadata.max_flat_workgroup_size == 0 {
@@ -26,8 +28,14 @@ pub fn cannot_be_made_up(kernel: &Kernel, structures: bool) -> Option<&'static s
     }
     for argument in &metadata.args {
         match &argument.value_kind {
-            ValueKind::ByValue if argument.size > 8 && !structures => return Some("a structure by value, which may hold pointers"),
-            ValueKind::DynamicSharedPointer | ValueKind::Sampler | ValueKind::Image | ValueKind::Pipe | ValueKind::Queue => {
+            ValueKind::ByValue if argument.size > 8 && !structures => {
+                return Some("a structure by value, which may hold pointers");
+            }
+            ValueKind::DynamicSharedPointer
+            | ValueKind::Sampler
+            | ValueKind::Image
+            | ValueKind::Pipe
+            | ValueKind::Queue => {
                 return Some("an argument that is neither a pointer to memory nor a number");
             }
             ValueKind::Other(_) => return Some("an argument of a kind that is not known"),
@@ -40,7 +48,9 @@ pub fn cannot_be_made_up(kernel: &Kernel, structures: bool) -> Option<&'static s
 /// A dispatch of a kernel.
 pub fn launch(kernel: &Kernel, seed: u64) -> Launch<'_> {
     let metadata = kernel.metadata.as_ref().expect("looked at before");
-    let mut random = Random::new(seed ^ kernel.name.bytes().fold(0, |hash: u64, byte| hash.wrapping_mul(131).wrapping_add(byte.into())));
+    let mut random = Random::new(
+        seed ^ kernel.name.bytes().fold(0, |hash: u64, byte| hash.wrapping_mul(131).wrapping_add(byte.into())),
+    );
     let product = Product::of(metadata, &mut random);
     let group = match product {
         // It is made for workgroups of one size.
@@ -57,7 +67,9 @@ pub fn launch(kernel: &Kernel, seed: u64) -> Launch<'_> {
     let dynamic = if metadata.args.iter().any(|a| a.value_kind == ValueKind::HiddenDynamicLdsSize) { 4096 } else { 0 };
     let limit = [3, 50, 1 << 11][random.below(3)];
     let pointers: u64 = metadata.args.iter().map(pointers).sum();
-    let buffers = (0..pointers).map(|_| (0..BUFFER / 4).flat_map(|_| ((random.bits() % limit) as u32).to_le_bytes()).collect()).collect();
+    let buffers = (0..pointers)
+        .map(|_| (0..BUFFER / 4).flat_map(|_| ((random.bits() % limit) as u32).to_le_bytes()).collect())
+        .collect();
     let scalars = random.bits();
     Launch {
         kernel: &kernel.name,
@@ -93,7 +105,8 @@ fn workgroup(kernel: &Kernel, metadata: &KernelMetadata, random: &mut Random) ->
     let shapes: &[[u16; 3]] =
         if deep { &[[16, 8, 1], [32, 4, 1], [8, 8, 1]] } else { &[[64, 1, 1], [128, 1, 1], [256, 1, 1], [100, 1, 1]] };
     let items = |shape: &[u16; 3]| shape.iter().map(|&n| u64::from(n)).product::<u64>();
-    let fits: Vec<[u16; 3]> = shapes.iter().copied().filter(|shape| items(shape) <= metadata.max_flat_workgroup_size).collect();
+    let fits: Vec<[u16; 3]> =
+        shapes.iter().copied().filter(|shape| items(shape) <= metadata.max_flat_workgroup_size).collect();
     // Many kernels are made for the largest workgroup that they are bounded to.
     let largest = metadata.max_flat_workgroup_size.min(512) as u16;
     if fits.is_empty() || random.chance(50) { [largest, 1, 1] } else { fits[random.below(fits.len())] }
@@ -110,7 +123,8 @@ fn kernarg(
     let mut bytes = vec![0; metadata.kernarg_segment_size as usize];
     let mut buffers = at.iter();
     for argument in &metadata.args {
-        let place = bytes.get_mut(argument.offset as usize..(argument.offset + argument.size) as usize).unwrap_or_default();
+        let place =
+            bytes.get_mut(argument.offset as usize..(argument.offset + argument.size) as usize).unwrap_or_default();
         if argument.value_kind == ValueKind::ByValue && argument.size > 8 {
             let mut members = buffers.by_ref().take(pointers(argument) as usize);
             for word in place.chunks_mut(8) {

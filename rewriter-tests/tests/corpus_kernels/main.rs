@@ -1,19 +1,23 @@
-//! 300 kernels of libraries that nobody here wrote (`rewriter-tests/fetch-corpora.sh` fetches them), with arguments made up from their metadata, as compiled and as
-//! instrumented: the same memory afterwards, the counts that the emulator saw, and where the original faults, the same faults.
+//! 300 kernels of libraries that nobody here wrote (`rewriter-tests/fetch-corpora.sh` fetches them), with arguments
+//! made up from their metadata, as compiled and as instrumented: the same memory afterwards, the counts that the
+//! emulator saw, and where the original faults, the same faults.
 //!
-//! Nobody chose them. Each target that is rewritten and emulated has an equal share of the 300. The kernels of a target are those of different names, in the order of a hash of
-//! target and name; they are taken until the share is full, and one is left out if
+//! Nobody chose them. Each target that is rewritten and emulated has an equal share of the 300. The kernels of a target
+//! are those of different names, in the order of a hash of target and name; they are taken until the share is full, and
+//! one is left out if
 //! - its arguments cannot be made up (`arguments.rs` says why),
 //! - it is refused by the rewriter in both modes (`docs/results/corpora.md` counts those), or
 //! - no set of arguments of a few lets the original end well within its fuel.
 //!
-//! What a target lacks is made good by the others. `docs/results/corpus-kernels.md` says how many were looked at and left out; written by
+//! What a target lacks is made good by the others. `docs/results/corpus-kernels.md` says how many were looked at and
+//! left out; written by
 //!
 //!     BLESS=1 WAVETAP_FULL_TESTS=1 cargo test --release -p rewriter-tests --test corpus_kernels -- --nocapture
 //!
-//! The quick run takes a few kernels of the first libraries. `WAVETAP_KERNEL_TARGETS=gfx1030` takes these targets alone, `WAVETAP_KERNEL=generate` kernels
-//! with this in their mangled names. `WAVETAP_KERNEL_FILES=folder` takes the kernels of all files below a folder in place of the libraries', all of them or
-//! `WAVETAP_KERNELS=100` of each target, and writes no document; structures by value are made up there, too, as pointers and numbers by chance.
+//! The quick run takes a few kernels of the first libraries. `WAVETAP_KERNEL_TARGETS=gfx1030` takes these targets
+//! alone, `WAVETAP_KERNEL=generate` kernels with this in their mangled names. `WAVETAP_KERNEL_FILES=folder` takes the
+//! kernels of all files below a folder in place of the libraries', all of them or `WAVETAP_KERNELS=100` of each target,
+//! and writes no document; structures by value are made up there, too, as pointers and numbers by chance.
 
 mod arguments;
 mod products;
@@ -87,7 +91,11 @@ fn files() -> Vec<PathBuf> {
     }
     let of_corpus = |corpus: Corpus| {
         let files = corpus.files();
-        assert!(!files.is_empty() || !full(), "{0} is not there: rewriter-tests/fetch-corpora.sh {0} fetches it", corpus.name);
+        assert!(
+            !files.is_empty() || !full(),
+            "{0} is not there: rewriter-tests/fetch-corpora.sh {0} fetches it",
+            corpus.name
+        );
         // Unpacking all of bitsandbytes is nothing for every day.
         if full() || corpus.name != "bitsandbytes" { files } else { Vec::new() }
     };
@@ -115,7 +123,9 @@ fn candidates() -> BTreeMap<&'static str, Vec<Candidate>> {
         };
         for found in input.code_objects() {
             let code = CodeObject::parse(found.bytes).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
-            let Some(target) = code.target().filter(|target| target.rewritable() && target.emulated()) else { continue };
+            let Some(target) = code.target().filter(|target| target.rewritable() && target.emulated()) else {
+                continue;
+            };
             if !chosen(target.name()) {
                 continue;
             }
@@ -125,8 +135,12 @@ fn candidates() -> BTreeMap<&'static str, Vec<Candidate>> {
                     let text = target.name().bytes().chain(kernel.name.bytes());
                     let hash = text.fold(0, |hash: u64, byte| hash.wrapping_mul(131).wrapping_add(byte.into()));
                     let library = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-                    let candidate =
-                        Candidate { library, object: object.clone(), name: kernel.name.clone(), order: Random::new(hash).bits() };
+                    let candidate = Candidate {
+                        library,
+                        object: object.clone(),
+                        name: kernel.name.clone(),
+                        order: Random::new(hash).bits(),
+                    };
                     all.entry(target.name()).or_default().push(candidate);
                 }
             }
@@ -136,7 +150,8 @@ fn candidates() -> BTreeMap<&'static str, Vec<Candidate>> {
     all
 }
 
-/// What AMD's generator of matrix products leaves to luck: results of `v_rcp_f32` on gfx11, and on gfx12 a few registers where the hardware does not look after them.
+/// What AMD's generator of matrix products leaves to luck: results of `v_rcp_f32` on gfx11, and on gfx12 a few
+/// registers where the hardware does not look after them.
 const LEFT_IN: EventHazards = EventHazards::VALU_TRANS_USE.union(EventHazards::EXPERT_SCHEDULING);
 
 /// Takes a kernel or leaves it out.
@@ -159,10 +174,13 @@ fn look_at(candidate: &Candidate) -> Result<Outcome, Failure> {
             launch.tolerated = LEFT_IN;
             original = subject.original(&launch, seeds.start);
         }
-        let at = |e: Failure| format!("{} {} {}, arguments {set}: {e}", candidate.library, target.name(), candidate.name);
+        let at =
+            |e: Failure| format!("{} {} {}, arguments {set}: {e}", candidate.library, target.name(), candidate.name);
         match original {
             Ok(_) => compared.add(subject.compare(&launch, seeds).map_err(at)?),
-            Err(Stopped::Fault(fault)) if fault.kind == FaultKind::OutOfFuel => why = "does not end within its fuel".to_owned(),
+            Err(Stopped::Fault(fault)) if fault.kind == FaultKind::OutOfFuel => {
+                why = "does not end within its fuel".to_owned()
+            }
             Err(Stopped::Fault(fault)) => {
                 why = format!("faults with all arguments: {}", kind(&fault));
                 if folder().is_some() {
@@ -228,7 +246,8 @@ fn kernels_of_the_corpora_do_the_same_when_they_count() {
     assert!(wrong.is_empty(), "{} kernels:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// The kernels of a target in their order, until the share is full. Threads look at some kernels ahead; those behind the last one taken do not count.
+/// The kernels of a target in their order, until the share is full. Threads look at some kernels ahead; those behind
+/// the last one taken do not count.
 fn target_of(kernels: &[Candidate], share: usize, wrong: &mut Vec<Failure>) -> Tally {
     let mut tally = Tally { all: kernels.len(), ..Tally::default() };
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
@@ -257,10 +276,14 @@ fn target_of(kernels: &[Candidate], share: usize, wrong: &mut Vec<Failure>) -> T
 
 fn page(tallies: &BTreeMap<&str, Tally>) -> String {
     let mut page = format!(
-        "# Kernels of the corpora, original against instrumented\n\nWritten by `{COMMAND}`: kernels of real libraries with arguments made up from their metadata, as compiled and instrumented in both counter modes on the \
-         strict emulator. Memory and counts are the same for every dispatch that ends well, and faults are the same where the original faults; excused is what the original itself does otherwise in another order of its waves, and what it does beyond its LDS. \
-         `rewriter-tests/tests/corpus_kernels` says by which rule kernels are taken.\n\n\
-         | target | kernels | looked at | run | dispatches compared | faults compared | site counts compared | left out |\n|---|---|---|---|---|---|---|---|\n"
+        "# Kernels of the corpora, original against instrumented\n\nWritten by `{COMMAND}`: kernels of real libraries \
+            with arguments made up from their metadata, as compiled and instrumented in both counter modes on the \
+            strict emulator. Memory and counts are the same for every dispatch that ends well, and faults are the same \
+            where the original faults; excused is what the original itself does otherwise in another order of its \
+            waves, and what it does beyond its LDS. `rewriter-tests/tests/corpus_kernels` says by which rule kernels \
+            are taken.\n\n\
+         | target | kernels | looked at | run | dispatches compared | faults compared | site counts compared | left \
+         out |\n|---|---|---|---|---|---|---|---|\n"
     );
     let mut sum = Tally::default();
     for (target, tally) in tallies {
@@ -278,7 +301,10 @@ fn page(tallies: &BTreeMap<&str, Tally>) -> String {
 
 fn line(name: &str, tally: &Tally) -> String {
     let Tally { all, looked_at, taken, compared, faulted, left_out } = tally;
-    let mut line = format!("| {name} | {all} | {looked_at} | {taken} | {} | {faulted} | {} |", compared.dispatches, compared.sites);
+    let mut line = format!(
+        "| {name} | {all} | {looked_at} | {taken} | {} | {faulted} | {} |",
+        compared.dispatches, compared.sites
+    );
     let reasons: Vec<String> = left_out.iter().map(|(why, times)| format!("{times} {why}")).collect();
     writeln!(line, " {} |", reasons.join("; ")).expect("text");
     line

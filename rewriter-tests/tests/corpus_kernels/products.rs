@@ -1,5 +1,5 @@
-//! Arguments of kernels that compute matrix products, by the names that AMD's generator of them (Tensile, of hipBLASLt) gives arguments and kernels: numbers that are made up
-//! without that seldom get such a kernel to its main loop.
+//! Arguments of kernels that compute matrix products, by the names that AMD's generator of them (Tensile, of hipBLASLt)
+//! gives arguments and kernels: numbers that are made up without that seldom get such a kernel to its main loop.
 
 use rewriter_tests::random::Random;
 use wavetap::code_object::KernelMetadata;

@@ -1,8 +1,8 @@
 //! Runs what the pages show as typed at a prompt, and compares what it prints.
 //!
-//! A block of the language `console` has commands after `$ ` and what they print. `…` on a line of its own stands for any lines, and
-//! within a line for any text; runs of blanks are the same. A command without output is run all the same. The commands of a page
-//! run in one folder, in order, where the samples are as in the project.
+//! A block of the language `console` has commands after `$ ` and what they print. `…` on a line of its own stands for
+//! any lines, and within a line for any text; runs of blanks are the same. A command without output is run all the
+//! same. The commands of a page run in one folder, in order, where the samples are as in the project.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -47,8 +47,12 @@ fn commands(text: &str) -> Vec<Shown<'_>> {
 fn prints(expected: &[&str], found: &[&str]) -> bool {
     match expected.split_first() {
         None => found.is_empty(),
-        Some((first, rest)) if first.trim() == ANYTHING => (0..=found.len()).any(|skipped| prints(rest, &found[skipped..])),
-        Some((first, rest)) => found.split_first().is_some_and(|(line, more)| is_line(first, line) && prints(rest, more)),
+        Some((first, rest)) if first.trim() == ANYTHING => {
+            (0..=found.len()).any(|skipped| prints(rest, &found[skipped..]))
+        }
+        Some((first, rest)) => {
+            found.split_first().is_some_and(|(line, more)| is_line(first, line) && prints(rest, more))
+        }
     }
 }
 
@@ -67,8 +71,12 @@ fn is_line(expected: &str, found: &str) -> bool {
 
 /// What the output lacks: the first line of `expected` that is nowhere, or the order.
 fn difference(expected: &[&str], found: &[&str]) -> String {
-    let missing = expected.iter().find(|line| line.trim() != ANYTHING && !found.iter().any(|other| is_line(line, other)));
-    missing.map_or_else(|| "the lines are there, but others lie between them".into(), |line| format!("no such line: {line}"))
+    let missing =
+        expected.iter().find(|line| line.trim() != ANYTHING && !found.iter().any(|other| is_line(line, other)));
+    missing.map_or_else(
+        || "the lines are there, but others lie between them".into(),
+        |line| format!("no such line: {line}"),
+    )
 }
 
 fn check(name: &str) -> Vec<String> {
@@ -90,7 +98,11 @@ fn check(name: &str) -> Vec<String> {
                 let out = finished.out();
                 let lines: Vec<&str> = out.lines().collect();
                 if !shown.output.is_empty() && !prints(&shown.output, &lines) {
-                    wrong.push(format!("{name}: {}\n{}", difference(&shown.output, &lines), finished.failure("prints something else")));
+                    wrong.push(format!(
+                        "{name}: {}\n{}",
+                        difference(&shown.output, &lines),
+                        finished.failure("prints something else")
+                    ));
                 }
             }
         }
@@ -128,7 +140,9 @@ fn every_page_with_commands_is_tried() {
 fn help_has_no_banned_words() {
     let wavetap = command::wavetap().expect("the command");
     let here = place::root();
-    let help = |arguments: &[&str]| command::run(&wavetap, arguments, &[], here).and_then(|run| run.exited(0)).expect("help").out();
+    let help = |arguments: &[&str]| {
+        command::run(&wavetap, arguments, &[], here).and_then(|run| run.exited(0)).expect("help").out()
+    };
     let summary = help(&["--help"]);
     let names: Vec<&str> = summary
         .lines()
@@ -140,7 +154,8 @@ fn help_has_no_banned_words() {
         .collect();
     assert!(names.len() > 8, "{names:?}");
     let mut wrong = Vec::new();
-    for (name, text) in names.iter().map(|name| (*name, help(&[name, "--help"]))).chain([("wavetap", summary.clone())]) {
+    for (name, text) in names.iter().map(|name| (*name, help(&[name, "--help"]))).chain([("wavetap", summary.clone())])
+    {
         wrong.extend(words::banned(&text).map(|word| format!("wavetap {name} --help: {word:?}")));
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
@@ -153,6 +168,10 @@ fn shown_output_can_differ() {
     assert_eq!(shown.iter().map(|s| s.command).collect::<Vec<_>>(), ["wavetap a", "wavetap b"]);
     let expected = &shown[0].output;
     assert!(prints(expected, &["x y 1", "2", "3", "z"]) && prints(expected, &["x y", "z"]));
-    assert!(!prints(expected, &["x y 1", "2"]) && !prints(expected, &["y 1", "z"]) && !prints(expected, &["x y", "z", "more"]));
+    assert!(
+        !prints(expected, &["x y 1", "2"])
+            && !prints(expected, &["y 1", "z"])
+            && !prints(expected, &["x y", "z", "more"])
+    );
     assert!(is_line("a … b … c", "a 1 b 2 c") && !is_line("a … b … c", "a 1 c 2 b"));
 }

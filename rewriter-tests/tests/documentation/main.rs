@@ -1,5 +1,5 @@
-//! The documentation says what the product does: the output that pages show is what the commands print, and reference pages
-//! list what the code has. `BLESS=1` writes the pages that are written here.
+//! The documentation says what the product does: the output that pages show is what the commands print, and reference
+//! pages list what the code has. `BLESS=1` writes the pages that are written here.
 
 mod console;
 mod reference;

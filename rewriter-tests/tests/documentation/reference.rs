@@ -12,8 +12,10 @@ use crate::{keep, page};
 fn targets() -> String {
     let mut text = String::from(
         "# Targets\n\n\
-         Written by `BLESS=1 cargo test --workspace --test documentation` from the target facts (`isa-tables/targets.yaml`):\n\
-         every processor whose instructions are known. All of them are inspected, disassembled and sliced. Counts cannot be\n\
+         Written by `BLESS=1 cargo test --workspace --test documentation` from the target facts \
+         (`isa-tables/targets.yaml`):\n\
+         every processor whose instructions are known. All of them are inspected, disassembled and sliced. Counts \
+         cannot be\n\
          collected from a GPU yet, on any target ([limits](limits.md)).\n\n\
          | target | instruction set | waves | rewritten | emulated |\n|---|---|---|---|---|\n",
     );
@@ -36,12 +38,16 @@ fn the_list_of_targets_is_that_of_the_tables() {
 #[test]
 fn the_readme_supports_every_target() {
     let readme = fs::read_to_string(page("README.md")).expect("the README");
-    let table: Vec<&str> =
-        readme.lines().skip_while(|line| !line.starts_with("| target family |")).take_while(|line| line.starts_with('|')).collect();
+    let table: Vec<&str> = readme
+        .lines()
+        .skip_while(|line| !line.starts_with("| target family |"))
+        .take_while(|line| line.starts_with('|'))
+        .collect();
     let covered = |name: &str| {
-        table
-            .iter()
-            .any(|row| spans(row.split('|').nth(1).unwrap_or_default()).any(|(first, last)| first <= number(name) && number(name) <= last))
+        table.iter().any(|row| {
+            spans(row.split('|').nth(1).unwrap_or_default())
+                .any(|(first, last)| first <= number(name) && number(name) <= last)
+        })
     };
     let generic = |name: &str| name.ends_with("-generic");
     let targets = Target::all().filter(|target| target.has_instructions() && !generic(target.name()));
@@ -76,5 +82,9 @@ fn the_refusal_reasons_are_those_of_the_code() {
         assert_eq!(row, (reason.name().to_owned(), reason.explanation().to_owned()), "docs/reference/refusals.md");
     }
     let objects: Vec<String> = rows.map(|(name, _)| name).collect();
-    assert_eq!(objects, ["unsupported_target", "unsupported_object", "malformed", "unverified"], "docs/reference/refusals.md");
+    assert_eq!(
+        objects,
+        ["unsupported_target", "unsupported_object", "malformed", "unverified"],
+        "docs/reference/refusals.md"
+    );
 }

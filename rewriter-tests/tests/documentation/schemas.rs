@@ -137,7 +137,8 @@ fn one_line(text: &str) -> String {
 fn table(schema: &Value) -> String {
     let mut text = String::new();
     if let Some(properties) = schema["properties"].as_object().filter(|properties| !properties.is_empty()) {
-        let required = |name: &String| schema["required"].as_array().is_some_and(|all| all.iter().any(|one| one == name));
+        let required =
+            |name: &String| schema["required"].as_array().is_some_and(|all| all.iter().any(|one| one == name));
         text += "\n| field | type | meaning |\n|---|---|---|\n";
         for (name, field) in properties {
             let absent = if required(name) { "" } else { ", may be absent" };
@@ -159,7 +160,9 @@ fn table(schema: &Value) -> String {
 /// The fields that tell a choice from the others, if it is a type with such fields added.
 fn tag(choice: &Value) -> String {
     let fixed = choice["properties"].as_object().filter(|_| choice.get("$ref").is_some()).into_iter().flatten();
-    let fixed = fixed.filter_map(|(name, field)| field.get("const").map(|value| format!(" with `{name}` `{value}`").replace('"', "")));
+    let fixed = fixed.filter_map(|(name, field)| {
+        field.get("const").map(|value| format!(" with `{name}` `{value}`").replace('"', ""))
+    });
     fixed.collect()
 }
 
@@ -194,9 +197,14 @@ fn one_kind(name: &str, schema: &Value) -> String {
         "array" => format!("list of {}", kind(&schema["items"])),
         "object" if schema["properties"].is_object() => {
             let properties = schema["properties"].as_object().into_iter().flatten();
-            format!("object with {}", properties.map(|(name, field)| format!("`{name}`: {}", kind(field))).collect::<Vec<_>>().join(", "))
+            format!(
+                "object with {}",
+                properties.map(|(name, field)| format!("`{name}`: {}", kind(field))).collect::<Vec<_>>().join(", ")
+            )
         }
-        "object" if schema["additionalProperties"].is_object() => format!("object of {}", kind(&schema["additionalProperties"])),
+        "object" if schema["additionalProperties"].is_object() => {
+            format!("object of {}", kind(&schema["additionalProperties"]))
+        }
         "string" if schema["pattern"].is_string() => "hexadecimal text".into(),
         "string" => "text".into(),
         other => other.into(),

@@ -94,8 +94,12 @@ pub fn parse(name: &str) -> Option<Access> {
     let (operation, bytes) = match what.strip_suffix("_x2") {
         Some(operation) => (operation.to_owned(), 8),
         None => match what.rsplit_once('_') {
-            Some((operation, kind)) if kind.len() == 3 && kind.ends_with("64") => (format!("{operation}_{}", &kind[..1]), 8),
-            Some((operation, kind)) if kind.len() == 3 && kind.ends_with("32") => (format!("{operation}_{}", &kind[..1]), 4),
+            Some((operation, kind)) if kind.len() == 3 && kind.ends_with("64") => {
+                (format!("{operation}_{}", &kind[..1]), 8)
+            }
+            Some((operation, kind)) if kind.len() == 3 && kind.ends_with("32") => {
+                (format!("{operation}_{}", &kind[..1]), 4)
+            }
             _ => (what.clone(), 4),
         },
     };
@@ -267,7 +271,9 @@ impl Operation {
                     old
                 }
             }
-            Operation::PairAddHalf => f16::add(old & 0xffff, data & 0xffff, nearest) | f16::add(old >> 16, data >> 16, nearest) << 16,
+            Operation::PairAddHalf => {
+                f16::add(old & 0xffff, data & 0xffff, nearest) | f16::add(old >> 16, data >> 16, nearest) << 16
+            }
             Operation::PairAddBrain => {
                 use super::number::bf16;
                 bf16::add(old & 0xffff, data & 0xffff, nearest) | bf16::add(old >> 16, data >> 16, nearest) << 16

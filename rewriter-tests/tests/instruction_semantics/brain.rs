@@ -1,7 +1,7 @@
 //! Functions of bfloat16 (gfx1250).
 //!
-//! Of results this is asked: one unit in the last place of what the function is without rounding. What MODE does, if it rounds otherwise than to nearest or
-//! flushes, and what output modifiers do, is not documented.
+//! Of results this is asked: one unit in the last place of what the function is without rounding. What MODE does, if it
+//! rounds otherwise than to nearest or flushes, and what output modifiers do, is not documented.
 
 use wavetap::isa::{Inst, Modifier, Target};
 

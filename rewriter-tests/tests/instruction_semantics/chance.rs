@@ -28,7 +28,11 @@ fn code(format: Small, value: f64, chance: u64) -> u64 {
     let below = (0..=format.largest()).rev().find(|&code| format.magnitude(code) <= x).unwrap_or(0);
     let (low, high) = (format.magnitude(below), format.magnitude(below + 1));
     let code = below + u64::from(goes_up((x - low) / (high - low), format.fraction, chance));
-    if code > format.largest() { format.encode(beyond) } else { code | if value.is_sign_negative() { format.sign() } else { 0 } }
+    if code > format.largest() {
+        format.encode(beyond)
+    } else {
+        code | if value.is_sign_negative() { format.sign() } else { 0 }
+    }
 }
 
 /// How many numbers, of what kind, and the format of the result.
@@ -40,8 +44,10 @@ struct Scaled {
 
 fn scaled(name: &str) -> Option<Scaled> {
     let rest = name.strip_prefix("v_cvt_scalef32_sr_")?;
-    let (count, types) =
-        [("pk32_", 32), ("pk_", 2)].iter().find_map(|(begin, count)| Some((*count, rest.strip_prefix(begin)?))).unwrap_or((1, rest));
+    let (count, types) = [("pk32_", 32), ("pk_", 2)]
+        .iter()
+        .find_map(|(begin, count)| Some((*count, rest.strip_prefix(begin)?)))
+        .unwrap_or((1, rest));
     let (to, from) = types.split_once('_')?;
     let Kind::Small(to) = Kind::of(to)? else { return None };
     Some(Scaled { count, from: Kind::of(from)?, to })
@@ -62,7 +68,14 @@ fn convert_scaled(inst: &Inst, state: &mut State, _: Target) -> Option<()> {
             if n > 0 && to.decode(to.encode(value)) != value {
                 return None;
             }
-            set_bits_at(state, result, lane, at + n * to.bits as usize, to.bits as usize, code(to, value, chance[lane]));
+            set_bits_at(
+                state,
+                result,
+                lane,
+                at + n * to.bits as usize,
+                to.bits as usize,
+                code(to, value, chance[lane]),
+            );
         }
     }
     Some(())
@@ -87,7 +100,8 @@ fn prepare_scaled(inst: &Inst, state: &mut State, random: &mut Random) {
                 _ => (smallest - 6, largest + 1),
             };
             let fraction = random.below(1 << 23) as f64 * 0.5_f64.powi(23);
-            2_f64.powi(low + random.below((high - low + 1) as u64) as i32) * (1.0 + if random.one_in(4) { 0.0 } else { fraction })
+            2_f64.powi(low + random.below((high - low + 1) as u64) as i32)
+                * (1.0 + if random.one_in(4) { 0.0 } else { fraction })
         };
         let bits = (sign * value * 2_f64.powi(exponent)).to_bits();
         match kind {
@@ -128,7 +142,9 @@ fn halves(inst: &Inst, state: &mut State, target: Target) -> Option<()> {
 fn prepare_halves(inst: &Inst, state: &mut State, random: &mut Random) {
     let (low, count) = if inst.name().contains("bf16") { (1, 253) } else { (113, 29) };
     fill(state, inst.operand(Role::Src0), || {
-        (random.below(2) << 31 | (low + random.below(count)) << 23 | random.below(1 << 23) & if random.one_in(4) { 0 } else { !0 }) as u32
+        (random.below(2) << 31
+            | (low + random.below(count)) << 23
+            | random.below(1 << 23) & if random.one_in(4) { 0 } else { !0 }) as u32
     });
 }
 
@@ -144,14 +160,23 @@ pub fn definition(name: &str) -> Option<Definition> {
         Modifier::OpSel => Some(8 * random.below(2)),
         _ => None,
     };
-    let wishes = Wishes { no_inline: true, no_literals: true, no_float_constants: true, apart: true, ..Wishes::default() };
+    let wishes =
+        Wishes { no_inline: true, no_literals: true, no_float_constants: true, apart: true, ..Wishes::default() };
     match name {
-        "v_cvt_sr_f16_f32" | "v_cvt_sr_bf16_f32" => {
-            Some(Definition { wishes, modifier: Some(upper), prepare: Some(prepare_halves), ..Definition::whole(halves) })
-        }
+        "v_cvt_sr_f16_f32" | "v_cvt_sr_bf16_f32" => Some(Definition {
+            wishes,
+            modifier: Some(upper),
+            prepare: Some(prepare_halves),
+            ..Definition::whole(halves)
+        }),
         _ => {
             scaled(name)?;
-            Some(Definition { wishes, modifier: Some(quarters), prepare: Some(prepare_scaled), ..Definition::whole(convert_scaled) })
+            Some(Definition {
+                wishes,
+                modifier: Some(quarters),
+                prepare: Some(prepare_scaled),
+                ..Definition::whole(convert_scaled)
+            })
         }
     }
 }

@@ -1,6 +1,8 @@
 //! Chooses operands and modifiers for a row of the instruction tables.
 
-use wavetap::isa::{self, Accepts, Coding, Encoding, Flags, Implicit, Inst, Modifier, RegFile, Role, Target, Value, Variant, scalar};
+use wavetap::isa::{
+    self, Accepts, Coding, Encoding, Flags, Implicit, Inst, Modifier, RegFile, Role, Target, Value, Variant, scalar,
+};
 
 use super::machine::{FIRST_SCALAR, FIRST_VECTOR, Registers};
 use super::random::Random;
@@ -76,7 +78,14 @@ impl Pool {
 }
 
 /// The number of an operand's field.
-fn number(random: &mut Random, target: Target, variant: &Variant, at: usize, pool: &mut Pool, wishes: Wishes) -> Option<u64> {
+fn number(
+    random: &mut Random,
+    target: Target,
+    variant: &Variant,
+    at: usize,
+    pool: &mut Pool,
+    wishes: Wishes,
+) -> Option<u64> {
     let spec = &variant.operands[at];
     let kind = spec.kind;
     let lane_mask = if kind.mask { target.wave_size() as u16 / 32 } else { kind.dwords.into() };
@@ -93,7 +102,9 @@ fn number(random: &mut Random, target: Target, variant: &Variant, at: usize, poo
     };
     let written = spec.access != isa::Access::Read && spec.access != isa::Access::None;
     Some(match kind.coding {
-        Coding::Vector => pool.vectors(random, kind.dwords.into(), even, wishes.apart || written && kind.dwords > 1).into(),
+        Coding::Vector => {
+            pool.vectors(random, kind.dwords.into(), even, wishes.apart || written && kind.dwords > 1).into()
+        }
         Coding::VectorAcc => vector_or_accum(random, pool),
         Coding::Accum => pool.accums(kind.dwords.into()).into(),
         Coding::Source | Coding::SourceAcc | Coding::SourceAccum | Coding::Sdwa => {
@@ -123,13 +134,22 @@ fn number(random: &mut Random, target: Target, variant: &Variant, at: usize, poo
                     7 | 8 if accepts(Accepts::SCALAR) && room => {
                         pool.scalars += 1;
                         let special = lane_mask == 1 && random.one_in(6);
-                        let code = if special && accepts(Accepts::M0) { m0(target) } else { pool.scalars(lane_mask).into() };
+                        let code =
+                            if special && accepts(Accepts::M0) { m0(target) } else { pool.scalars(lane_mask).into() };
                         return Some(other(code));
                     }
                     9 | 10 if accepts(Accepts::INLINE) && !wishes.no_inline => {
                         let float = 240 + random.below(9);
-                        let integer = if random.one_in(2) { 128 + random.below(81) } else { random.pick(&[128, 129, 192, 193, 208]) };
-                        return Some(other(if wishes.no_float_constants || random.one_in(2) { integer } else { float }));
+                        let integer = if random.one_in(2) {
+                            128 + random.below(81)
+                        } else {
+                            random.pick(&[128, 129, 192, 193, 208])
+                        };
+                        return Some(other(if wishes.no_float_constants || random.one_in(2) {
+                            integer
+                        } else {
+                            float
+                        }));
                     }
                     11 if accepts(Accepts::LITERAL) && room && !pool.literal && !wishes.no_literals => {
                         pool.literal = true;
@@ -160,8 +180,12 @@ fn number(random: &mut Random, target: Target, variant: &Variant, at: usize, poo
             0 => random.below(70),
             _ => random.next() & (u64::MAX >> (64 - spec.bits.width())),
         },
-        Coding::VectorHalf | Coding::VectorLow128 => pool.vectors(random, kind.dwords.into(), even, wishes.apart).into(),
-        Coding::SrcHalf | Coding::SrcLow128 => source(pool.vectors(random, kind.dwords.into(), even, wishes.apart).into()),
+        Coding::VectorHalf | Coding::VectorLow128 => {
+            pool.vectors(random, kind.dwords.into(), even, wishes.apart).into()
+        }
+        Coding::SrcHalf | Coding::SrcLow128 => {
+            source(pool.vectors(random, kind.dwords.into(), even, wishes.apart).into())
+        }
         // The lowest bit is the opposite of the first result's.
         Coding::VectorOtherParity => (pool.vectors(random, kind.dwords.into(), even, true) & !1).into(),
         Coding::VectorBehind => return None,
@@ -170,13 +194,15 @@ fn number(random: &mut Random, target: Target, variant: &Variant, at: usize, poo
 
 fn m0(target: Target) -> u64 {
     // The encoder knows the code: the operand of a move.
-    let inst = isa::build(target, "s_mov_b32", &[Value::Reg(isa::Reg::scalar(16, 1)), Value::Reg(isa::Reg::M0)]).expect("a move of M0");
+    let inst = isa::build(target, "s_mov_b32", &[Value::Reg(isa::Reg::scalar(16, 1)), Value::Reg(isa::Reg::M0)])
+        .expect("a move of M0");
     u64::from(isa::encode(target, &inst).expect("it was built")[0])
 }
 
 /// Control numbers of DPP that a target has.
 fn dpp_control(random: &mut Random, target: Target, variant: &Variant) -> u64 {
-    let wide = variant.operands.iter().any(|spec| matches!(spec.role, Role::Src0 | Role::Vdst) && spec.kind.dwords == 2);
+    let wide =
+        variant.operands.iter().any(|spec| matches!(spec.role, Role::Src0 | Role::Vdst) && spec.kind.dwords == 2);
     if wide && target.wide_broadcast_only() {
         return 0x150 + random.below(16);
     }
@@ -203,12 +229,18 @@ fn signs(variant: &Variant) -> u64 {
         Role::Src2Y => Some(6),
         _ => None,
     };
-    variant.operands.iter().filter(|spec| spec.kind.signs).filter_map(|spec| source(spec.role)).fold(0, |all, at| all | 1 << at)
+    variant
+        .operands
+        .iter()
+        .filter(|spec| spec.kind.signs)
+        .filter_map(|spec| source(spec.role))
+        .fold(0, |all, at| all | 1 << at)
 }
 
 /// The number of a modifier's field.
 fn modifier(random: &mut Random, target: Target, variant: &Variant, modifier: Modifier, wishes: Wishes) -> u64 {
-    let sources = variant.operands.iter().filter(|spec| matches!(spec.role, Role::Src0 | Role::Src1 | Role::Src2)).count() as u32;
+    let sources =
+        variant.operands.iter().filter(|spec| matches!(spec.role, Role::Src0 | Role::Src1 | Role::Src2)).count() as u32;
     let some = (1_u64 << sources) - 1;
     let often = |random: &mut Random, value: u64| if random.one_in(2) { value } else { 0 };
     let any = random.next();
@@ -279,7 +311,8 @@ pub fn instance(
         if bits.mask() & variant.mask != 0 {
             continue;
         }
-        let number = (special.modifier)(random, *which).unwrap_or_else(|| modifier(random, target, variant, *which, wishes));
+        let number =
+            (special.modifier)(random, *which).unwrap_or_else(|| modifier(random, target, variant, *which, wishes));
         word |= bits.put(number & (u64::MAX >> (64 - bits.width())))?;
     }
     let mut literal = None;
@@ -318,7 +351,9 @@ pub fn registers(inst: &Inst) -> Registers {
         match reg.file {
             RegFile::Vector => all.vector.extend(reg.first..=(reg.first + last).min(255)),
             RegFile::Accum => all.accum.extend(reg.first..=(reg.first + last).min(255)),
-            RegFile::Scalar if reg.first >= FIRST_SCALAR && reg.first < 100 => all.scalar.extend(reg.first..=reg.first + last),
+            RegFile::Scalar if reg.first >= FIRST_SCALAR && reg.first < 100 => {
+                all.scalar.extend(reg.first..=reg.first + last)
+            }
             RegFile::Scalar => {}
         }
     }

@@ -43,7 +43,8 @@ pub fn order(kind: &str, a: u64, b: u64) -> Option<Ordering> {
 
 /// What an ordering is called; none: the numbers are unordered.
 pub fn holds(relation: &str, order: Option<Ordering>) -> Option<bool> {
-    let (less, equal, greater) = (order == Some(Ordering::Less), order == Some(Ordering::Equal), order == Some(Ordering::Greater));
+    let (less, equal, greater) =
+        (order == Some(Ordering::Less), order == Some(Ordering::Equal), order == Some(Ordering::Greater));
     Some(match relation {
         "f" => false,
         "t" | "tru" => true,
@@ -117,7 +118,11 @@ fn compare(inst: &Inst, state: &mut State, target: Target) -> Option<()> {
     // On gfx10 and later v_cmpx writes EXEC alone.
     let only_exec = exec && lane::fact(target, "generation") >= 10;
     if !only_exec {
-        let to = inst.operand(Role::Sdst).or_else(|| inst.operand(Role::Vdst)).and_then(Operand::reg).map_or(106, |reg| reg.first.into());
+        let to = inst
+            .operand(Role::Sdst)
+            .or_else(|| inst.operand(Role::Vdst))
+            .and_then(Operand::reg)
+            .map_or(106, |reg| reg.first.into());
         state.set_mask(to, result);
     }
     if exec {
@@ -146,6 +151,7 @@ pub fn definition(name: &str) -> Option<Definition> {
         _ => &[Bits::Word32, Bits::Word32],
     };
     let integer = matches!(ty, T::U16 | T::U64);
-    let wishes = Wishes { no_float_constants: integer || relation == "class", no_literals: ty == T::U64, ..Wishes::default() };
+    let wishes =
+        Wishes { no_float_constants: integer || relation == "class", no_literals: ty == T::U64, ..Wishes::default() };
     Some(Definition { wishes, types, ..Definition::whole(compare) })
 }

@@ -23,7 +23,9 @@ fn jump(state: &mut State, skipped: usize) -> Option<()> {
 }
 
 fn displacement(inst: &Inst) -> Option<usize> {
-    inst.operands.iter().find_map(|operand| if let Value::Imm(value) = operand.value { usize::try_from(value).ok() } else { None })
+    inst.operands
+        .iter()
+        .find_map(|operand| if let Value::Imm(value) = operand.value { usize::try_from(value).ok() } else { None })
 }
 
 fn branch(inst: &Inst, state: &mut State, _: Target) -> Option<()> {
@@ -98,8 +100,11 @@ fn getpc(inst: &Inst, state: &mut State, _: Target) -> Option<()> {
 
 /// Offset and width of a part of a hardware register; MODE is number 1.
 fn mode_field(inst: &Inst, target: Target) -> Option<(u32, u32)> {
-    let immediates: Vec<i64> =
-        inst.operands.iter().filter_map(|operand| if let Value::Imm(value) = operand.value { Some(value) } else { None }).collect();
+    let immediates: Vec<i64> = inst
+        .operands
+        .iter()
+        .filter_map(|operand| if let Value::Imm(value) = operand.value { Some(value) } else { None })
+        .collect();
     let hwreg = *immediates.first()? as u32;
     let (id, offset, width) = (hwreg & 63, hwreg >> 6 & 31, (hwreg >> 11 & 31) + 1);
     let known = if target.has_float_mode_bits() { 10 } else { 8 };
@@ -116,7 +121,10 @@ fn setreg(inst: &Inst, state: &mut State, target: Target) -> Option<()> {
     let (offset, width) = mode_field(inst, target)?;
     let value = match inst.operand(Role::Src0) {
         Some(operand) => scalars::source(state, operand)? as u32,
-        None => inst.operands.iter().find_map(|operand| if let Value::Literal(value) = operand.value { Some(value) } else { None })?,
+        None => inst
+            .operands
+            .iter()
+            .find_map(|operand| if let Value::Literal(value) = operand.value { Some(value) } else { None })?,
     };
     let field = ((1_u64 << width) - 1) as u32;
     state.mode = state.mode & !(field << offset) | (value & field) << offset;
@@ -128,7 +136,9 @@ fn relative(inst: &Inst, state: &mut State, _: Target) -> Option<()> {
     let by = state.sgpr[124] as usize;
     let (to, from) = (inst.operand(Role::Sdst)?, inst.operand(Role::Src0)?);
     let dwords = usize::from(to.dwords);
-    let in_range = |operand: &Operand| operand.reg().map(|reg| usize::from(reg.first)).filter(|code| RELATIVE.contains(&(*code as u16)));
+    let in_range = |operand: &Operand| {
+        operand.reg().map(|reg| usize::from(reg.first)).filter(|code| RELATIVE.contains(&(*code as u16)))
+    };
     let value = |state: &State, n: usize| scalars::source(state, from).map(|value| (value >> (32 * n)) as u32);
     let words: Vec<u32> = if inst.name().contains("movrels") {
         let first = in_range(from)? + by;
@@ -151,7 +161,10 @@ fn small_index(_: &Inst, state: &mut State, random: &mut Random) {
 /// `s_round_mode` and `s_denorm_mode` set four bits of MODE.
 fn mode_bits(inst: &Inst, state: &mut State, _: Target) -> Option<()> {
     let shift = if inst.name() == "s_round_mode" { 0 } else { 4 };
-    let bits = inst.operands.iter().find_map(|operand| if let Value::Imm(value) = operand.value { Some(value) } else { None })?;
+    let bits = inst
+        .operands
+        .iter()
+        .find_map(|operand| if let Value::Imm(value) = operand.value { Some(value) } else { None })?;
     state.mode = state.mode & !(15 << shift) | (bits as u32 & 15) << shift;
     Some(())
 }
@@ -244,7 +257,8 @@ pub fn definition(name: &str) -> Option<Definition> {
     let ladder = |f| Definition { ladder: true, ..Definition::whole(f) };
     let small: fn(&mut Random, Role) -> Option<u64> = |random, _| Some(random.below(LADDER.len() as u64 + 1));
     // Only what has an immediate: others are chosen as always.
-    let link: fn(&mut Random, Role) -> Option<u64> = |random, role| (role != Role::Sdst).then(|| random.below(LADDER.len() as u64 + 1));
+    let link: fn(&mut Random, Role) -> Option<u64> =
+        |random, role| (role != Role::Sdst).then(|| random.below(LADDER.len() as u64 + 1));
     let zero: fn(&mut Random, Role) -> Option<u64> = |_, _| Some(0);
     let mode: fn(&mut Random, Role) -> Option<u64> = |random, role| {
         let (offset, width) = (random.below(8), 1 + random.below(8));
@@ -267,12 +281,16 @@ pub fn definition(name: &str) -> Option<Definition> {
         | "s_cbranch_cdbgsys"
         | "s_cbranch_cdbguser"
         | "s_cbranch_cdbgsys_or_user"
-        | "s_cbranch_cdbgsys_and_user" => Definition { operand: Some(small), prepare: Some(sometimes_zero), ..ladder(branch) },
+        | "s_cbranch_cdbgsys_and_user" => {
+            Definition { operand: Some(small), prepare: Some(sometimes_zero), ..ladder(branch) }
+        }
         "s_add_pc_i64" => Definition { prepare: Some(distance_into_ladder), wishes: plain, ..ladder(add_pc) },
         "s_call_b64" | "s_call_i64" => Definition { operand: Some(link), ..ladder(call) },
-        "s_setpc_b64" | "s_swappc_b64" | "s_set_pc_i64" | "s_swap_pc_i64" => {
-            Definition { prepare: Some(into_ladder), wishes: Wishes { no_inline: true, ..plain }, ..ladder(through_register) }
-        }
+        "s_setpc_b64" | "s_swappc_b64" | "s_set_pc_i64" | "s_swap_pc_i64" => Definition {
+            prepare: Some(into_ladder),
+            wishes: Wishes { no_inline: true, ..plain },
+            ..ladder(through_register)
+        },
         "s_getpc_b64" | "s_get_pc_i64" => Definition::whole(getpc),
         "s_getreg_b32" => Definition { operand: Some(mode), ..Definition::whole(getreg) },
         "s_setreg_b32" => Definition { operand: Some(mode), ..Definition::whole(setreg) },
@@ -287,11 +305,19 @@ pub fn definition(name: &str) -> Option<Definition> {
             let f = if begins { halves_begin } else { halves_end };
             let target: fn(&mut Random, Role) -> Option<u64> =
                 |random, role| (role != Role::Src0).then(|| random.below(LADDER.len() as u64 + 1));
-            Definition { operand: Some(target), prepare: Some(empty_halves), wishes: Wishes { no_inline: true, ..plain }, ..ladder(f) }
+            Definition {
+                operand: Some(target),
+                prepare: Some(empty_halves),
+                wishes: Wishes { no_inline: true, ..plain },
+                ..ladder(f)
+            }
         }
-        "s_movrelsd_2_b32" => {
-            Definition { prepare: Some(two_small_indices), wishes: plain, relative: true, ..Definition::whole(relative_both) }
-        }
+        "s_movrelsd_2_b32" => Definition {
+            prepare: Some(two_small_indices),
+            wishes: plain,
+            relative: true,
+            ..Definition::whole(relative_both)
+        },
         "s_waitcnt_vmcnt" | "s_waitcnt_expcnt" | "s_waitcnt_lgkmcnt" | "s_waitcnt_vscnt" => {
             let null: fn(&mut Random, Role) -> Option<u64> = |random, _| Some(124 + random.below(2));
             Definition { operand: Some(null), ..Definition::whole(waits) }

@@ -50,7 +50,9 @@ pub fn definition(name: &str) -> Option<Lane> {
         "v_cvt_rpi_i32_f32" | "v_cvt_nearest_i32_f32" => {
             op(T::U32, &[T::F32], |_, s| f64::to_integer((single(s[0]) + 0.5).to_bits(), 32, true, Down))
         }
-        "v_cvt_flr_i32_f32" | "v_cvt_floor_i32_f32" => op(T::U32, &[T::F32], |_, s| f32::to_integer(s[0], 32, true, Down)),
+        "v_cvt_flr_i32_f32" | "v_cvt_floor_i32_f32" => {
+            op(T::U32, &[T::F32], |_, s| f32::to_integer(s[0], 32, true, Down))
+        }
         "v_cvt_f16_f32" => op(T::F16, &[T::F32], |e, s| convert::<Single, Half>(s[0], e.round64)),
         "v_cvt_f32_f16" => op(T::F32, &[T::F16], |_, s| convert::<Half, Single>(s[0], Nearest)),
         "v_cvt_f32_f64" => op(T::F32, &[T::F64], |e, s| convert::<Double, Single>(s[0], e.round32)),
@@ -70,21 +72,21 @@ pub fn definition(name: &str) -> Option<Lane> {
         "v_cvt_i16_f16" => op(T::U16, &[T::F16], |_, s| f16::to_integer(s[0], 16, true, Zero)),
         "v_cvt_norm_i16_f16" => op(T::U16, &[T::F16], |_, s| normalised(half(s[0] as u32), 32767.0)),
         "v_cvt_norm_u16_f16" => op(T::U16, &[T::F16], |_, s| normalised(half(s[0] as u32), 65535.0)),
-        "v_cvt_pknorm_i16_f32" | "v_cvt_pk_norm_i16_f32" => {
-            op(T::U32, &[T::F32, T::F32], |_, s| normalised(single(s[0]), 32767.0) | normalised(single(s[1]), 32767.0) << 16)
-        }
-        "v_cvt_pknorm_u16_f32" | "v_cvt_pk_norm_u16_f32" => {
-            op(T::U32, &[T::F32, T::F32], |_, s| normalised(single(s[0]), 65535.0) | normalised(single(s[1]), 65535.0) << 16)
-        }
-        "v_cvt_pknorm_i16_f16" | "v_cvt_pk_norm_i16_f16" => {
-            op(T::U32, &[T::F16, T::F16], |_, s| normalised(half(s[0] as u32), 32767.0) | normalised(half(s[1] as u32), 32767.0) << 16)
-        }
-        "v_cvt_pknorm_u16_f16" | "v_cvt_pk_norm_u16_f16" => {
-            op(T::U32, &[T::F16, T::F16], |_, s| normalised(half(s[0] as u32), 65535.0) | normalised(half(s[1] as u32), 65535.0) << 16)
-        }
-        "v_cvt_pkrtz_f16_f32" | "v_cvt_pk_rtz_f16_f32" => {
-            op(T::H16, &[T::F32, T::F32], |_, s| convert::<Single, Half>(s[0], Zero) | convert::<Single, Half>(s[1], Zero) << 16)
-        }
+        "v_cvt_pknorm_i16_f32" | "v_cvt_pk_norm_i16_f32" => op(T::U32, &[T::F32, T::F32], |_, s| {
+            normalised(single(s[0]), 32767.0) | normalised(single(s[1]), 32767.0) << 16
+        }),
+        "v_cvt_pknorm_u16_f32" | "v_cvt_pk_norm_u16_f32" => op(T::U32, &[T::F32, T::F32], |_, s| {
+            normalised(single(s[0]), 65535.0) | normalised(single(s[1]), 65535.0) << 16
+        }),
+        "v_cvt_pknorm_i16_f16" | "v_cvt_pk_norm_i16_f16" => op(T::U32, &[T::F16, T::F16], |_, s| {
+            normalised(half(s[0] as u32), 32767.0) | normalised(half(s[1] as u32), 32767.0) << 16
+        }),
+        "v_cvt_pknorm_u16_f16" | "v_cvt_pk_norm_u16_f16" => op(T::U32, &[T::F16, T::F16], |_, s| {
+            normalised(half(s[0] as u32), 65535.0) | normalised(half(s[1] as u32), 65535.0) << 16
+        }),
+        "v_cvt_pkrtz_f16_f32" | "v_cvt_pk_rtz_f16_f32" => op(T::H16, &[T::F32, T::F32], |_, s| {
+            convert::<Single, Half>(s[0], Zero) | convert::<Single, Half>(s[1], Zero) << 16
+        }),
         "v_cvt_pk_u8_f32" | "v_cvt_pkaccum_u8_f32" => op(T::U32, &[T::F32, T::U32, T::U32], packed_byte),
         _ => None,
     }

@@ -1,4 +1,5 @@
-//! Copies between memory and LDS, operations of LDS on two of its places, accesses at the lane's own place, and blocks of registers.
+//! Copies between memory and LDS, operations of LDS on two of its places, accesses at the lane's own place, and blocks
+//! of registers.
 
 use wavetap::isa::{Encoding, Inst, Modifier, Operand, RegFile, Role, Target, Variant};
 
@@ -16,7 +17,9 @@ fn active(state: &State) -> Vec<usize> {
 /// What goes to LDS: a dword for each lane, or up to four, one after the other from M0 and the offset on; three have
 /// a place for four.
 fn to_lds(inst: &Inst, state: &mut State, _: Target) -> Option<()> {
-    let Access::Load { bytes, signed, .. } = access::parse(&inst.name().split_once('_')?.1.replace("lds_", ""))? else { return None };
+    let Access::Load { bytes, signed, .. } = access::parse(&inst.name().split_once('_')?.1.replace("lds_", ""))? else {
+        return None;
+    };
     let (width, stride) = (bytes.max(4), if bytes > 4 { 16 } else { 4 });
     let before = state.clone();
     for lane in active(&before) {
@@ -99,7 +102,12 @@ fn prepare_beside(inst: &Inst, state: &mut State, random: &mut Random) {
 /// Bytes that a lane of a transposing load has, and bits of a number: `ds_read_b96_tr_b6`, `ds_load_tr16_b128`.
 fn transposed_sizes(name: &str) -> Option<(usize, usize)> {
     let bytes = [("b64", 8), ("b96", 12), ("b128", 16)].iter().find(|(size, _)| name.contains(size))?.1;
-    Some((bytes, name.rsplit_once("_tr_b").filter(|_| name.starts_with("ds_read")).map_or(Some(16), |(_, bits)| bits.parse().ok())?))
+    Some((
+        bytes,
+        name.rsplit_once("_tr_b")
+            .filter(|_| name.starts_with("ds_read"))
+            .map_or(Some(16), |(_, bits)| bits.parse().ok())?,
+    ))
 }
 
 /// What lanes load and then exchange. Each group of lanes has loaded, one lane after the other, the rows of a matrix
@@ -166,9 +174,12 @@ fn two_places(inst: &Inst, state: &mut State, _: Target) -> Option<()> {
 fn prepare_two(inst: &Inst, state: &mut State, random: &mut Random) {
     let Some(address) = inst.operand(Role::Addr).and_then(Operand::reg) else { return };
     let first = random.below(64);
-    state.vgpr[usize::from(address.first)] = std::array::from_fn(|lane| (2048 + (lane as u64 + first) % 64 * 32) as u32);
+    state.vgpr[usize::from(address.first)] =
+        std::array::from_fn(|lane| (2048 + (lane as u64 + first) % 64 * 32) as u32);
     let name = inst.name().trim_start_matches("ds_").replace("_src2", "");
-    if let Some(Access::Atomic { operation, bytes }) = access::parse(&name.replace("write_", "wrxchg_")).filter(|_| name.contains("_f")) {
+    if let Some(Access::Atomic { operation, bytes }) =
+        access::parse(&name.replace("write_", "wrxchg_")).filter(|_| name.contains("_f"))
+    {
         for at in (0..state.lds.len()).step_by(bytes) {
             let value = operation.float_value(bytes, random.below(512) as i64 - 256);
             state.lds[at..at + bytes].copy_from_slice(&value.to_le_bytes()[..bytes]);
@@ -239,24 +250,35 @@ fn prepare_block(inst: &Inst, state: &mut State, random: &mut Random) {
 pub fn definition(variant: &Variant) -> Option<Definition> {
     let name = variant.name;
     let scratch = variant.encoding == Encoding::Scratch;
-    let small: fn(&mut Random, Modifier) -> Option<u64> = |random, modifier| (modifier == Modifier::Offset).then(|| random.below(8) * 4);
-    let far: fn(&mut Random, Modifier) -> Option<u64> =
-        |random, modifier| (modifier == Modifier::Offset).then(|| random.pick(&[2, 4, 256, 510, 0x7ffe, 0x7ffc, 0x7f00, 0x7e04]));
+    let small: fn(&mut Random, Modifier) -> Option<u64> =
+        |random, modifier| (modifier == Modifier::Offset).then(|| random.below(8) * 4);
+    let far: fn(&mut Random, Modifier) -> Option<u64> = |random, modifier| {
+        (modifier == Modifier::Offset).then(|| random.pick(&[2, 4, 256, 510, 0x7ffe, 0x7ffc, 0x7f00, 0x7e04]))
+    };
     let none: fn(&mut Random, Modifier) -> Option<u64> = |_, modifier| (modifier == Modifier::Offset).then_some(0);
     let wishes = Wishes { apart: true, no_float_constants: true, no_literals: true, ..Wishes::default() };
     let of = |f, prepare| Definition { wishes, prepare: Some(prepare), modifier: Some(small), ..Definition::whole(f) };
     Some(match name {
-        _ if name.contains("_load_lds_") => Definition { memory: !scratch, lds: true, scratch, ..of(to_lds, prepare_copy) },
-        "buffer_store_lds_dword" => Definition { memory: true, lds: true, modifier: Some(none), ..of(from_lds, prepare_store) },
+        _ if name.contains("_load_lds_") => {
+            Definition { memory: !scratch, lds: true, scratch, ..of(to_lds, prepare_copy) }
+        }
+        "buffer_store_lds_dword" => {
+            Definition { memory: true, lds: true, modifier: Some(none), ..of(from_lds, prepare_store) }
+        }
         _ if name.starts_with("global_") && name.contains("_async_") => {
             Definition { memory: true, lds: true, ..of(beside, prepare_beside) }
         }
         "ds_load_tr16_b128" => Definition { lds: true, ..of(transposed, prepare_transposed) },
-        _ if name.starts_with("ds_read_b") && name.contains("_tr_") => Definition { lds: true, ..of(transposed, prepare_transposed) },
-        "global_load_tr16_b128" | "global_load_tr_b128" => Definition { memory: true, ..of(transposed, prepare_transposed) },
-        "global_load_addtid_b32" | "global_store_addtid_b32" | "global_load_dword_addtid" | "global_store_dword_addtid" => {
-            Definition { memory: true, ..of(at_lane, prepare_at_lane) }
+        _ if name.starts_with("ds_read_b") && name.contains("_tr_") => {
+            Definition { lds: true, ..of(transposed, prepare_transposed) }
         }
+        "global_load_tr16_b128" | "global_load_tr_b128" => {
+            Definition { memory: true, ..of(transposed, prepare_transposed) }
+        }
+        "global_load_addtid_b32"
+        | "global_store_addtid_b32"
+        | "global_load_dword_addtid"
+        | "global_store_dword_addtid" => Definition { memory: true, ..of(at_lane, prepare_at_lane) },
         "global_load_block" | "global_store_block" | "scratch_load_block" | "scratch_store_block" => {
             Definition { memory: !scratch, scratch, ..of(block, prepare_block) }
         }

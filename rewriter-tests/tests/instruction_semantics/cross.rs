@@ -66,8 +66,10 @@ fn mbcnt(inst: &Inst, state: &mut State, _: Target) -> Option<()> {
 fn mqsad(inst: &Inst, state: &mut State, _: Target) -> Option<()> {
     let a = lane::read(state, inst.operand(Role::Src0)?, T::U64)?;
     let b = lane::read(state, inst.operand(Role::Src1)?, T::U32)?;
-    let (c, to) =
-        (vector(inst, Role::Src2).filter(|_| inst.operand(Role::Src2).is_some_and(|o| o.dwords == 4))?, vector(inst, Role::Vdst)?);
+    let (c, to) = (
+        vector(inst, Role::Src2).filter(|_| inst.operand(Role::Src2).is_some_and(|o| o.dwords == 4))?,
+        vector(inst, Role::Vdst)?,
+    );
     let before = state.clone();
     for lane in (0..state.lanes).filter(|lane| before.is_active(*lane)) {
         for n in 0..4 {

@@ -8,8 +8,8 @@ use super::machine::Registers;
 use super::random::{Bits, Random, bits};
 use super::state::{MEMORY, Place, REGISTERS, State};
 use super::{
-    brain, chance, compare, control, convert, copies, cross, division, dots, exchange, float, formats, image, integer, matrix,
-    matrix_mixed, matrix_rdna, memory, odd, ordered, packed, pairs, scalar_float, scalars, small, smem,
+    brain, chance, compare, control, convert, copies, cross, division, dots, exchange, float, formats, image, integer,
+    matrix, matrix_mixed, matrix_rdna, memory, odd, ordered, packed, pairs, scalar_float, scalars, small, smem,
 };
 
 /// What an instruction does, said a second time.
@@ -63,7 +63,8 @@ impl Definition {
     }
 
     fn lane(lane: Lane) -> Definition {
-        // What an inline float constant is to a 16-bit integer operation, and a literal to a 64-bit one, is not documented.
+        // What an inline float constant is to a 16-bit integer operation, and a literal to a 64-bit one, is not
+        // documented.
         let no_float_constants = lane.src.iter().any(|ty| matches!(ty, lane::T::U16 | lane::T::P16));
         let no_literals = lane.src.contains(&lane::T::U64);
         let wishes = Wishes { no_float_constants, no_literals, ..Wishes::default() };
@@ -86,7 +87,8 @@ impl Definition {
 /// The definition of a row's operation, if there is one.
 pub fn of(variant: &Variant, target: Target) -> Option<Definition> {
     // gfx8 has no sums without carry, and no other names for those with it.
-    let carries = variant.implicit_writes.contains(Implicit::VCC) || variant.operands.iter().any(|spec| spec.role == Role::Sdst);
+    let carries =
+        variant.implicit_writes.contains(Implicit::VCC) || variant.operands.iter().any(|spec| spec.role == Role::Sdst);
     let name = match variant.name {
         "v_add_u32" if carries => "v_add_co_u32",
         "v_sub_u32" if carries => "v_sub_co_u32",
@@ -106,7 +108,8 @@ pub fn of(variant: &Variant, target: Target) -> Option<Definition> {
     if let Some(lane) = lane {
         let mut definition = Definition::lane(lane);
         // Of some it is not documented which sources `op_sel` chooses halves of.
-        definition.wishes.plain = ["v_dot", "v_div_scale", "v_align", "v_trig_preop"].iter().any(|prefix| name.starts_with(prefix));
+        definition.wishes.plain =
+            ["v_dot", "v_div_scale", "v_align", "v_trig_preop"].iter().any(|prefix| name.starts_with(prefix));
         definition.wishes.denormals = ["v_frexp_", "v_div_", "v_tanh_"].iter().any(|prefix| name.starts_with(prefix));
         definition.modifier = float::modifiers(&lane);
         return Some(definition);
@@ -161,7 +164,15 @@ pub fn execute(definition: &Definition, inst: &Inst, state: &mut State, target: 
 }
 
 /// A random state in which the operands have edge values of their types.
-pub fn state(random: &mut Random, definition: &Definition, inst: &Inst, target: Target, mode: u32, data: u64, pc: u64) -> State {
+pub fn state(
+    random: &mut Random,
+    definition: &Definition,
+    inst: &Inst,
+    target: Target,
+    mode: u32,
+    data: u64,
+    pc: u64,
+) -> State {
     let row = [0; 64];
     let mut state = State {
         lanes: target.wave_size() as usize,
@@ -213,7 +224,9 @@ pub fn state(random: &mut Random, definition: &Definition, inst: &Inst, target: 
         Meaning::Whole(_) => definition.types.to_vec(),
     };
     let roles: Vec<Option<Role>> = match definition.meaning {
-        Meaning::Lane(lane) => lane::sources(inst, lane.src).into_iter().map(|operand| operand.map(|operand| operand.role)).collect(),
+        Meaning::Lane(lane) => {
+            lane::sources(inst, lane.src).into_iter().map(|operand| operand.map(|operand| operand.role)).collect()
+        }
         Meaning::Whole(_) => [Role::Src0, Role::Src1, Role::Src2].map(Some).to_vec(),
     };
     for (ty, role) in types.into_iter().zip(roles) {
@@ -259,13 +272,22 @@ fn fill(random: &mut Random, state: &mut State, ty: Bits, file: RegFile, first: 
 }
 
 /// How two states differ in what was read back, if they do.
-pub fn difference(inst: &Inst, state: &State, expected: &State, found: &State, registers: &Registers) -> Option<String> {
+pub fn difference(
+    inst: &Inst,
+    state: &State,
+    expected: &State,
+    found: &State,
+    registers: &Registers,
+) -> Option<String> {
     let loose = |place: Place| expected.loose.iter().filter(move |(at, _)| *at == place).map(|(_, loose)| *loose);
     for (name, from) in [("v", &registers.vector), ("a", &registers.accum)] {
         for &n in from {
             let n = usize::from(n);
-            let (place, e, f) =
-                if name == "v" { (Place::Vector(n), &expected.vgpr, &found.vgpr) } else { (Place::Accum(n), &expected.agpr, &found.agpr) };
+            let (place, e, f) = if name == "v" {
+                (Place::Vector(n), &expected.vgpr, &found.vgpr)
+            } else {
+                (Place::Accum(n), &expected.agpr, &found.agpr)
+            };
             for lane in 0..expected.lanes {
                 if e[n][lane] == f[n][lane] {
                     continue;
@@ -274,7 +296,8 @@ pub fn difference(inst: &Inst, state: &State, expected: &State, found: &State, r
                 let fine = loose(place).any(|loose| loose.agree(words(e, n), words(f, n)));
                 // The high half of a wide number.
                 let part = if name == "v" { Place::Vector(n.wrapping_sub(1)) } else { Place::Accum(n.wrapping_sub(1)) };
-                let high = n > 0 && loose(part).any(|loose| is_wide(loose) && loose.agree(words(e, n - 1), words(f, n - 1)));
+                let high =
+                    n > 0 && loose(part).any(|loose| is_wide(loose) && loose.agree(words(e, n - 1), words(f, n - 1)));
                 if !fine && !high {
                     return Some(format!(
                         "{name}{n} lane {lane}: {:#010x}, expected {:#010x}{}",
@@ -341,5 +364,12 @@ fn operands(inst: &Inst, state: &State, lane: usize) -> String {
             }
         }
     }
-    text + &format!(" vcc={:x} exec={:x} m0={:x} scc={} mode={:#x}", state.mask(106), state.exec(), state.sgpr[124], state.scc, state.mode)
+    text + &format!(
+        " vcc={:x} exec={:x} m0={:x} scc={} mode={:#x}",
+        state.mask(106),
+        state.exec(),
+        state.sgpr[124],
+        state.scc,
+        state.mode
+    )
 }

@@ -1,5 +1,5 @@
-//! The three steps of a division: scale the operands, the last multiply-add with the scale taken back, and the special cases (AMD ISA guides,
-//! `V_DIV_SCALE`, `V_DIV_FMAS`, `V_DIV_FIXUP`).
+//! The three steps of a division: scale the operands, the last multiply-add with the scale taken back, and the special
+//! cases (AMD ISA guides, `V_DIV_SCALE`, `V_DIV_FMAS`, `V_DIV_FIXUP`).
 
 use rustc_apfloat::ieee::Quad;
 use rustc_apfloat::{Float, FloatConvert, Round};
@@ -7,7 +7,8 @@ use rustc_apfloat::{Float, FloatConvert, Round};
 use crate::lane::{Lane, T};
 use crate::number::Odd;
 
-/// A multiply-add whose sum is scaled before it is rounded: by way of a format in which products are exact and sums keep enough bits to round to odd.
+/// A multiply-add whose sum is scaled before it is rounded: by way of a format in which products are exact and sums
+/// keep enough bits to round to odd.
 macro_rules! scaled {
     ($float:ty, $s:expr, $by:expr, $round:expr) => {{
         let mut loses = false;
@@ -35,7 +36,8 @@ macro_rules! division_of {
                 (bits >> $fraction & EXPONENT) as i64
             }
 
-            /// Whether a quotient is a denormal or less, but not zero, by exact comparison of exponents and significands.
+            /// Whether a quotient is a denormal or less, but not zero, by exact comparison of exponents and
+            /// significands.
             fn tiny(n: F, d: F) -> bool {
                 if !n.is_finite_non_zero() || !d.is_finite_non_zero() {
                     return false;
@@ -51,7 +53,8 @@ macro_rules! division_of {
                 exponent < F::MIN_EXP
             }
 
-            /// The scaled operand and whether the quotient is to be scaled back; S0 is the operand, S1 the denominator, S2 the numerator.
+            /// The scaled operand and whether the quotient is to be scaled back; S0 is the operand, S1 the denominator,
+            /// S2 the numerator.
             pub fn div_scale(s: &[u64]) -> (u64, bool) {
                 let (den, num) = (from(s[1]), from(s[2]));
                 let one = F::from_u128(1).value;
@@ -81,7 +84,11 @@ macro_rules! division_of {
                 let (den, num) = (from(s[1]), from(s[2]));
                 let sign = (s[1] ^ s[2]) & SIGN;
                 let infinity = EXPONENT << $fraction;
-                if num.is_nan() || den.is_nan() || (num.is_zero() && den.is_zero()) || (num.is_infinite() && den.is_infinite()) {
+                if num.is_nan()
+                    || den.is_nan()
+                    || (num.is_zero() && den.is_zero())
+                    || (num.is_infinite() && den.is_infinite())
+                {
                     infinity | 1 << ($fraction - 1)
                 } else if den.is_zero() || num.is_infinite() {
                     sign | infinity

@@ -1,4 +1,5 @@
-//! Dot products of two pairs of floats, with numbers so small that every order and every rounding of the sums gives the same.
+//! Dot products of two pairs of floats, with numbers so small that every order and every rounding of the sums gives the
+//! same.
 
 use rustc_apfloat::Round;
 use rustc_apfloat::ieee::{BFloat, Half, Single};

@@ -1,4 +1,5 @@
-//! Values that go from lane to lane: through the crossbar of LDS, by the permutations of the vector ALU, and between registers that M0 names.
+//! Values that go from lane to lane: through the crossbar of LDS, by the permutations of the vector ALU, and between
+//! registers that M0 names.
 
 use wavetap::isa::{Half, Inst, Modifier, Operand, RegFile, Role, Target};
 
@@ -16,7 +17,11 @@ fn vector(inst: &Inst, role: Role) -> Option<usize> {
 /// The row of a vector or accumulation register.
 fn row(state: &mut State, operand: &Operand) -> Option<[u32; 64]> {
     let reg = operand.reg()?;
-    Some(if reg.file == RegFile::Accum { state.agpr[usize::from(reg.first)] } else { state.vgpr[usize::from(reg.first)] })
+    Some(if reg.file == RegFile::Accum {
+        state.agpr[usize::from(reg.first)]
+    } else {
+        state.vgpr[usize::from(reg.first)]
+    })
 }
 
 fn set(state: &mut State, operand: &Operand, lane: usize, value: u32) -> Option<()> {
@@ -30,7 +35,8 @@ fn active(state: &State) -> Vec<usize> {
     (0..state.lanes).filter(|lane| state.is_active(*lane)).collect()
 }
 
-/// `ds_permute_b32` sends, `ds_bpermute_b32` fetches: the lane is a quarter of the address, within the lanes that can reach each other.
+/// `ds_permute_b32` sends, `ds_bpermute_b32` fetches: the lane is a quarter of the address, within the lanes that can
+/// reach each other.
 fn crossbar(inst: &Inst, state: &mut State, target: Target) -> Option<()> {
     let sends = inst.name() == "ds_permute_b32";
     let inactive_too = inst.name() == "ds_bpermute_fi_b32";
@@ -66,8 +72,9 @@ fn permutation(inst: &Inst, state: &mut State, random: &mut Random) {
     for lane in 0..64_usize {
         let to = (lanes[lane % 32] + (lane as u32 & 32)) ^ upper;
         // More than the lanes there are, and not a multiple of four.
-        let address_of = (4 * (to + 64 * random.below(4) as u32) + if offset.is_multiple_of(4) { random.below(4) as u32 } else { 0 })
-            .wrapping_sub(offset);
+        let address_of = (4 * (to + 64 * random.below(4) as u32)
+            + if offset.is_multiple_of(4) { random.below(4) as u32 } else { 0 })
+        .wrapping_sub(offset);
         state.vgpr[address][lane] = address_of;
     }
 }
@@ -149,7 +156,8 @@ fn conditional(inst: &Inst, state: &mut State, _: Target) -> Option<()> {
         return None;
     }
     let before = state.clone();
-    let (address, data, to) = (vector(inst, Role::Addr)?, inst.operand(Role::Data0)?.reg()?, inst.operand(Role::Vdst)?.reg()?);
+    let (address, data, to) =
+        (vector(inst, Role::Addr)?, inst.operand(Role::Data0)?.reg()?, inst.operand(Role::Vdst)?.reg()?);
     for lane in active(&before) {
         let at = before.vgpr[address][lane] as usize + inst.modifiers.offset as usize;
         for half in 0..2 {
@@ -223,8 +231,8 @@ fn swap_rows(inst: &Inst, state: &mut State, _: Target) -> Option<()> {
     Some(())
 }
 
-/// The lane that a lane of a group of so many lanes fetches from: what HIP's `__shfl` and its relatives do in a group (the HIP headers use these operations for
-/// them, and say which lane each reads).
+/// The lane that a lane of a group of so many lanes fetches from: what HIP's `__shfl` and its relatives do in a group
+/// (the HIP headers use these operations for them, and say which lane each reads).
 fn in_group(name: &str, lane: usize, select: u32, width: usize) -> usize {
     let (first, at, select) = (lane / width * width, lane % width, select as usize);
     match name {
@@ -247,7 +255,8 @@ fn group(inst: &Inst, state: &mut State, _: Target) -> Option<()> {
     }
     let values = lane::read(state, inst.operand(Role::Src0)?, T::U32)?;
     let to = vector(inst, Role::Vdst)?;
-    let select = if inst.operand(Role::Src2).is_some() { scalars::source(state, inst.operand(Role::Src1)?)? } else { 0 };
+    let select =
+        if inst.operand(Role::Src2).is_some() { scalars::source(state, inst.operand(Role::Src1)?)? } else { 0 };
     for lane in active(state) {
         state.vgpr[to][lane] = if name == "v_permlane_idx_gen_b32" {
             // The byte address that `ds_bpermute_b32` takes.
@@ -261,7 +270,9 @@ fn group(inst: &Inst, state: &mut State, _: Target) -> Option<()> {
 
 fn small_groups(inst: &Inst, state: &mut State, random: &mut Random) {
     let mut set = |role: Role, value: u32| {
-        if let Some(reg) = inst.operand(role).and_then(Operand::reg).filter(|reg| reg.file == RegFile::Scalar && reg.first < 128) {
+        if let Some(reg) =
+            inst.operand(role).and_then(Operand::reg).filter(|reg| reg.file == RegFile::Scalar && reg.first < 128)
+        {
             state.sgpr[usize::from(reg.first)] = value;
         }
     };
@@ -357,9 +368,12 @@ pub fn definition(name: &str) -> Option<Definition> {
     let in_lds = |f| Definition { lds: true, wishes: apart, modifier: Some(offset), ..Definition::whole(f) };
     let moves = |f| Definition { prepare: Some(small_index), wishes: apart, relative: true, ..Definition::whole(f) };
     Some(match name {
-        "ds_permute_b32" | "ds_bpermute_b32" | "ds_bpermute_fi_b32" => {
-            Definition { prepare: Some(permutation), wishes: apart, modifier: Some(offset), ..Definition::whole(crossbar) }
-        }
+        "ds_permute_b32" | "ds_bpermute_b32" | "ds_bpermute_fi_b32" => Definition {
+            prepare: Some(permutation),
+            wishes: apart,
+            modifier: Some(offset),
+            ..Definition::whole(crossbar)
+        },
         "ds_swizzle_b32" => Definition { wishes: apart, modifier: Some(pattern), ..Definition::whole(swizzle) },
         "ds_append" | "ds_consume" => Definition { prepare: Some(base_in_m0), ..in_lds(count) },
         "ds_read_addtid_b32" | "ds_write_addtid_b32" | "ds_load_addtid_b32" | "ds_store_addtid_b32" => {
@@ -377,7 +391,11 @@ pub fn definition(name: &str) -> Option<Definition> {
         "v_permlane16_swap_b32" | "v_permlane32_swap_b32" => {
             Definition { prepare: Some(all_active), wishes: apart, ..Definition::whole(swap_rows) }
         }
-        "v_permlane_bcast_b32" | "v_permlane_up_b32" | "v_permlane_down_b32" | "v_permlane_xor_b32" | "v_permlane_idx_gen_b32" => {
+        "v_permlane_bcast_b32"
+        | "v_permlane_up_b32"
+        | "v_permlane_down_b32"
+        | "v_permlane_xor_b32"
+        | "v_permlane_idx_gen_b32" => {
             Definition { prepare: Some(small_groups), wishes: apart, ..Definition::whole(group) }
         }
         "v_swap_b16" => Definition { wishes: apart, ..Definition::whole(swap_halves) },

@@ -62,7 +62,11 @@ fn narrow(bits: u64) -> core::primitive::f64 {
 
 /// The definition of a floating-point operation.
 pub fn definition(name: &str) -> Option<Lane> {
-    singles(name).or_else(|| single_functions(name)).or_else(|| doubles(name)).or_else(|| halves(name)).or_else(|| cube(name))
+    singles(name)
+        .or_else(|| single_functions(name))
+        .or_else(|| doubles(name))
+        .or_else(|| halves(name))
+        .or_else(|| cube(name))
 }
 
 /// A product and a sum, each rounded, without denormals.
@@ -95,9 +99,13 @@ fn singles(name: &str) -> Option<Lane> {
             let zero = is_zero32(flush32(s[0])) || is_zero32(flush32(s[1]));
             if zero { flush32(f32::add(0, flush32(s[2]), e.round32)) } else { mad32(e, s) }
         }),
-        "v_fma_f32" | "v_fmac_f32" | "v_fmamk_f32" | "v_fmaak_f32" => op(T::F32, FFF, |e, s| f32::fma(s[0], s[1], s[2], e.round32)),
+        "v_fma_f32" | "v_fmac_f32" | "v_fmamk_f32" | "v_fmaak_f32" => {
+            op(T::F32, FFF, |e, s| f32::fma(s[0], s[1], s[2], e.round32))
+        }
         "v_fma_legacy_f32" | "v_fma_dx9_zero_f32" | "v_fmac_legacy_f32" | "v_fmac_dx9_zero_f32" => {
-            op(T::F32, FFF, |e, s| if is_zero32(s[0]) || is_zero32(s[1]) { s[2] } else { f32::fma(s[0], s[1], s[2], e.round32) })
+            op(T::F32, FFF, |e, s| {
+                if is_zero32(s[0]) || is_zero32(s[1]) { s[2] } else { f32::fma(s[0], s[1], s[2], e.round32) }
+            })
         }
         "v_min_f32" => op(T::F32, FF, |e, s| f32::min(e, s[0], s[1])),
         "v_max_f32" => op(T::F32, FF, |e, s| f32::max(e, s[0], s[1])),
@@ -148,7 +156,9 @@ fn doubles(name: &str) -> Option<Lane> {
     match name {
         "v_add_f64" => op(T::F64, DD, |e, s| f64::add(s[0], s[1], e.round64)),
         "v_mul_f64" => op(T::F64, DD, |e, s| f64::mul(s[0], s[1], e.round64)),
-        "v_fma_f64" | "v_fmac_f64" | "v_fmamk_f64" | "v_fmaak_f64" => op(T::F64, DDD, |e, s| f64::fma(s[0], s[1], s[2], e.round64)),
+        "v_fma_f64" | "v_fmac_f64" | "v_fmamk_f64" | "v_fmaak_f64" => {
+            op(T::F64, DDD, |e, s| f64::fma(s[0], s[1], s[2], e.round64))
+        }
         "v_min_f64" => op(T::F64, DD, |e, s| f64::min(e, s[0], s[1])),
         "v_max_f64" => op(T::F64, DD, |e, s| f64::max(e, s[0], s[1])),
         "v_trunc_f64" => op(T::F64, D, |_, s| f64::integral(s[0], Round::TowardZero)),
@@ -160,7 +170,9 @@ fn doubles(name: &str) -> Option<Lane> {
         "v_frexp_exp_i32_f64" => op(T::U32, &[T::B64], |_, s| f64::exponent(s[0]) as u64),
         "v_ldexp_f64" => op(T::F64, &[T::F64, T::U32], |e, s| f64::scale(s[0], s[1] as i32, e.round64)),
         "v_rcp_f64" => of(|_, s| (1.0 / double(s[0])).to_bits()),
-        "v_rsq_f64" => of(|_, s| if double(s[0]) == 0.0 { s[0] | 0x7ff << 52 } else { (1.0 / double(s[0]).sqrt()).to_bits() }),
+        "v_rsq_f64" => {
+            of(|_, s| if double(s[0]) == 0.0 { s[0] | 0x7ff << 52 } else { (1.0 / double(s[0]).sqrt()).to_bits() })
+        }
         "v_sqrt_f64" => of(|_, s| double(s[0]).sqrt().to_bits()),
         _ => None,
     }
@@ -217,9 +229,9 @@ fn axis(s: &[u64]) -> usize {
 fn cube(name: &str) -> Option<Lane> {
     const SIGN: u64 = 0x8000_0000;
     match name {
-        "v_cubeid_f32" => {
-            op(T::F32, FFF, |_, s| word((2 * axis(s)) as core::primitive::f64 + if single(s[axis(s)]) < 0.0 { 1.0 } else { 0.0 }))
-        }
+        "v_cubeid_f32" => op(T::F32, FFF, |_, s| {
+            word((2 * axis(s)) as core::primitive::f64 + if single(s[axis(s)]) < 0.0 { 1.0 } else { 0.0 })
+        }),
         "v_cubema_f32" => op(T::F32, FFF, |_, s| word(2.0 * single(s[axis(s)]))),
         "v_cubesc_f32" => op(T::F32, FFF, |_, s| match axis(s) {
             2 => {

@@ -1,4 +1,5 @@
-//! Typed buffers: the numbers in memory have a format, which the instruction or the buffer's descriptor names, and registers have 32 bits.
+//! Typed buffers: the numbers in memory have a format, which the instruction or the buffer's descriptor names, and
+//! registers have 32 bits.
 
 use wavetap::isa::{Encoding, Inst, Modifier, Operand, Role, Target, Value, Variant};
 
@@ -31,7 +32,8 @@ const SCALED: &[Kind] = &[Unorm, Snorm, Uscaled, Sscaled, Uint, Sint];
 const ALL: &[Kind] = &[Unorm, Snorm, Uscaled, Sscaled, Uint, Sint, Float];
 const WORDS: &[Kind] = &[Uint, Sint, Float];
 
-/// Components of formats in the order of their numbers, with what they may be; two kinds of them differ from generation to generation.
+/// Components of formats in the order of their numbers, with what they may be; two kinds of them differ from generation
+/// to generation.
 fn order(thirds: &'static [Kind], tens: &'static [Kind]) -> [(&'static [u32], &'static [Kind]); 14] {
     [
         (&[8], SCALED),
@@ -56,7 +58,8 @@ fn old() -> [(&'static [u32], &'static [Kind]); 14] {
     order(&[Float], SCALED)
 }
 
-/// Formats of gfx10 and of gfx11, in the order of their numbers from 1 on (RDNA and RDNA3 ISA guides, "Buffer image formats").
+/// Formats of gfx10 and of gfx11, in the order of their numbers from 1 on (RDNA and RDNA3 ISA guides, "Buffer image
+/// formats").
 fn unified(generation: u32) -> Vec<Format> {
     let order = if generation == 10 { order(ALL, SCALED) } else { order(&[Float], &[Unorm, Snorm, Uint, Sint]) };
     order.into_iter().flat_map(|(widths, kinds)| kinds.iter().map(move |&kind| Format { widths, kind })).collect()
@@ -144,7 +147,9 @@ fn execute(inst: &Inst, state: &mut State, _: Target) -> Option<()> {
     let before = state.clone();
     let stores = inst.name().contains("store");
     // How narrower components are rounded is not documented.
-    if stores && (format.widths.iter().any(|&width| width != 32) || count < format.widths.len() || select != [4, 5, 6, 7]) {
+    if stores
+        && (format.widths.iter().any(|&width| width != 32) || count < format.widths.len() || select != [4, 5, 6, 7])
+    {
         return None;
     }
     for lane in (0..before.lanes).filter(|lane| before.is_active(*lane)) {
@@ -181,7 +186,8 @@ fn execute(inst: &Inst, state: &mut State, _: Target) -> Option<()> {
 fn any(generation: u32, random: &mut Random, words: bool) -> u32 {
     loop {
         let number = random.below(128) as u32;
-        if of_number(generation, number).is_some_and(|format| !words || format.widths.iter().all(|&width| width == 32)) {
+        if of_number(generation, number).is_some_and(|format| !words || format.widths.iter().all(|&width| width == 32))
+        {
             return number;
         }
     }

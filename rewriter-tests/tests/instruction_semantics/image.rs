@@ -1,4 +1,5 @@
-//! Images: what descriptors say, which texels coordinates mean, and what loads, samples, stores and atomics make of them. Written from the ISA guides' fields.
+//! Images: what descriptors say, which texels coordinates mean, and what loads, samples, stores and atomics make of
+//! them. Written from the ISA guides' fields.
 
 use wavetap::isa::{Encoding, Inst, Modifier, Operand, Reg, RegFile, Role, Target, Value, Variant};
 
@@ -97,7 +98,9 @@ fn picture(inst: &Inst, state: &State, target: Target) -> Option<Picture> {
     let field = |(low, width): (usize, usize)| bits(words, low, width) as u32;
     let kind = field((124, 4));
     let number = field(format);
-    let found = FORMATS.iter().position(|known| if old_format(target) { known.1 | known.2 << 6 == number } else { known.0 == number });
+    let found = FORMATS
+        .iter()
+        .position(|known| if old_format(target) { known.1 | known.2 << 6 == number } else { known.0 == number });
     let slices = if is_array(kind) {
         field(last) + 1
     } else if kind == 10 {
@@ -110,7 +113,11 @@ fn picture(inst: &Inst, state: &State, target: Target) -> Option<Picture> {
         format: found?,
         select: std::array::from_fn(|n| field((96 + 3 * n, 3))),
         kind,
-        size: [i64::from(field(width)) + 1, if axes(kind) == 1 { 1 } else { i64::from(field(height)) + 1 }, i64::from(slices)],
+        size: [
+            i64::from(field(width)) + 1,
+            if axes(kind) == 1 { 1 } else { i64::from(field(height)) + 1 },
+            i64::from(slices),
+        ],
     })
 }
 
@@ -121,7 +128,9 @@ impl Picture {
 
     fn place(&self, at: [i64; 3]) -> Option<usize> {
         let inside = (0..3).all(|n| at[n] >= 0 && at[n] < self.size[n]);
-        inside.then(|| self.base + (at[2] as usize * self.size[1] as usize + at[1] as usize) * ROW + at[0] as usize * self.bytes())
+        inside.then(|| {
+            self.base + (at[2] as usize * self.size[1] as usize + at[1] as usize) * ROW + at[0] as usize * self.bytes()
+        })
     }
 
     /// A component of memory as a register has it, and as a number; 0 for the border.
@@ -162,7 +171,9 @@ fn data_of(inst: &Inst) -> Option<Reg> {
 /// The words of an address, one after the other.
 fn address(inst: &Inst, state: &State, lane: usize) -> Vec<u32> {
     let registers = inst.operands.iter().filter(|operand| operand.role.is_address()).filter_map(Operand::reg);
-    registers.flat_map(|reg| (reg.first..reg.first + u16::from(reg.dwords)).map(|n| state.vgpr[usize::from(n)][lane])).collect()
+    registers
+        .flat_map(|reg| (reg.first..reg.first + u16::from(reg.dwords)).map(|n| state.vgpr[usize::from(n)][lane]))
+        .collect()
 }
 
 fn set_address(inst: &Inst, state: &mut State, lane: usize, words: &[u32]) {
@@ -202,7 +213,9 @@ fn coordinates(inst: &Inst, state: &State, lane: usize, kind: u32) -> Vec<u32> {
     let words = address(inst, state, lane);
     let first = before(inst, kind);
     let count = axes(kind) + usize::from(is_array(kind));
-    (0..count).map(|n| if inst.modifiers.a16 { words[first + n / 2] >> (16 * (n % 2)) & 0xffff } else { words[first + n] }).collect()
+    (0..count)
+        .map(|n| if inst.modifiers.a16 { words[first + n / 2] >> (16 * (n % 2)) & 0xffff } else { words[first + n] })
+        .collect()
 }
 
 fn with_slice(kind: u32, coordinates: &[i64]) -> [i64; 3] {
@@ -346,7 +359,9 @@ fn prepare(inst: &Inst, state: &mut State, random: &mut Random) {
         for n in 0..usize::from(data.dwords) {
             let part = (1_u64 << width) - 1;
             let value = match (operation, what) {
-                (Some(operation), _) if operation.float() => operation.float_value(4, random.below(512) as i64 - 256) as u32,
+                (Some(operation), _) if operation.float() => {
+                    operation.float_value(4, random.below(512) as i64 - 256) as u32
+                }
                 (_, Number::Signed) if store => ((random.next() << (64 - width)) as i64 >> (64 - width)) as u32,
                 _ if store => (random.next() & part) as u32,
                 _ => continue,
@@ -403,7 +418,8 @@ fn execute(inst: &Inst, state: &mut State, target: Target) -> Option<()> {
         }
     }
     let what = FORMATS[picture.format];
-    if matches!(access::image_atomic(name), Some(Access::Atomic { operation, .. }) if dmask != if operation.has_second() { 3 } else { 1 })
+    if matches!(access::image_atomic(name), Some(Access::Atomic { operation, .. })
+        if dmask != if operation.has_second() { 3 } else { 1 })
         || name.starts_with("image_store") && (wanted.len() < what.4 || (0..what.4).any(|n| wanted[n] != n))
         // There the texels are others, by half a texel.
         || gather && target.generation() < 9 && matches!(what.5, Number::Unsigned | Number::Signed)
@@ -429,7 +445,8 @@ fn execute(inst: &Inst, state: &mut State, target: Target) -> Option<()> {
                 let was = place.map(|at| access::number(&old.memory[at..at + 4]));
                 if let (Some(at), Some(was)) = (place, was) {
                     let second = if operation.has_second() { word(1) } else { 0 };
-                    state.memory[at..at + 4].copy_from_slice(&operation.apply(4, was, word(0), second).to_le_bytes()[..4]);
+                    state.memory[at..at + 4]
+                        .copy_from_slice(&operation.apply(4, was, word(0), second).to_le_bytes()[..4]);
                 }
                 if returns {
                     // What is returned from outside is not documented.
@@ -445,7 +462,8 @@ fn execute(inst: &Inst, state: &mut State, target: Target) -> Option<()> {
                 }
             } else {
                 for (n, component) in wanted.iter().enumerate() {
-                    rows(state, file)[data + n][lane] = picture.selected(*component, |from| picture.component(&old.memory, place, from).0);
+                    rows(state, file)[data + n][lane] =
+                        picture.selected(*component, |from| picture.component(&old.memory, place, from).0);
                 }
             }
         }
@@ -512,7 +530,8 @@ fn sample(
             if let [(place, _)] = texels[..] {
                 return picture.component(&old.memory, place, from).0;
             }
-            let sum: f64 = texels.iter().map(|(place, weight)| weight * picture.component(&old.memory, *place, from).1).sum();
+            let sum: f64 =
+                texels.iter().map(|(place, weight)| weight * picture.component(&old.memory, *place, from).1).sum();
             (sum as f32).to_bits()
         });
         rows(state, file)[data + n][lane] = value;
@@ -542,7 +561,8 @@ pub fn definition(variant: &Variant) -> Option<Definition> {
     }
     let words: Vec<&str> = name.split('_').skip(2).collect();
     let sampled = is_sample(name) && name != "image_gather4h" && !words.contains(&"c");
-    let plain = matches!(name, "image_load" | "image_load_mip" | "image_store" | "image_store_mip" | "image_get_resinfo");
+    let plain =
+        matches!(name, "image_load" | "image_load_mip" | "image_store" | "image_store_mip" | "image_get_resinfo");
     if !sampled && !plain && access::image_atomic(name).is_none() {
         return None;
     }
@@ -556,7 +576,9 @@ pub fn definition(variant: &Variant) -> Option<Definition> {
             Modifier::Dim => Some(random.pick(&[1, 5])),
             _ => common(random, modifier),
         },
-        (false, false) => |random, modifier| if modifier == Modifier::A16 { Some(random.below(2)) } else { common(random, modifier) },
+        (false, false) => {
+            |random, modifier| if modifier == Modifier::A16 { Some(random.below(2)) } else { common(random, modifier) }
+        }
     };
     let operand: fn(&mut Random, Role) -> Option<u64> = if name.starts_with("image_atomic") {
         |random, role| (role == Role::Dmask).then(|| random.pick(&[1, 3]))

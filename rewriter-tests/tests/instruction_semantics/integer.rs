@@ -107,9 +107,15 @@ fn words(name: &str) -> Option<Lane> {
         }),
         "v_bfrev_b32" => op(T::U32, U, |_, s| (0..32).map(|n| (s[0] >> n & 1) << (31 - n)).sum()),
         "v_bcnt_u32_b32" => op(T::U32, UU, |_, s| (0..32).map(|n| s[0] >> n & 1).sum::<u64>() + s[1]),
-        "v_ffbh_u32" | "v_clz_i32_u32" => op(T::U32, U, |_, s| (0..32).find(|n| s[0] >> (31 - n) & 1 != 0).unwrap_or(u64::MAX)),
-        "v_ffbl_b32" | "v_ctz_i32_b32" => op(T::U32, U, |_, s| (0..32).find(|n| s[0] >> n & 1 != 0).unwrap_or(u64::MAX)),
-        "v_ffbh_i32" | "v_cls_i32" => op(T::U32, U, |_, s| (1..32).find(|n| s[0] >> (31 - n) & 1 != s[0] >> 31 & 1).unwrap_or(u64::MAX)),
+        "v_ffbh_u32" | "v_clz_i32_u32" => {
+            op(T::U32, U, |_, s| (0..32).find(|n| s[0] >> (31 - n) & 1 != 0).unwrap_or(u64::MAX))
+        }
+        "v_ffbl_b32" | "v_ctz_i32_b32" => {
+            op(T::U32, U, |_, s| (0..32).find(|n| s[0] >> n & 1 != 0).unwrap_or(u64::MAX))
+        }
+        "v_ffbh_i32" | "v_cls_i32" => {
+            op(T::U32, U, |_, s| (1..32).find(|n| s[0] >> (31 - n) & 1 != s[0] >> 31 & 1).unwrap_or(u64::MAX))
+        }
         "v_alignbit_b32" => op(T::U32, &[T::U32, T::U32, T::U16], |_, s| (s[0] << 32 | s[1]) >> (s[2] % 32)),
         "v_alignbyte_b32" => op(T::U32, &[T::U32, T::U32, T::U16], |_, s| (s[0] << 32 | s[1]) >> (8 * (s[2] % 4))),
         "v_perm_b32" => op(T::U32, UUU, |_, s| {
@@ -141,7 +147,9 @@ fn words(name: &str) -> Option<Lane> {
         "v_mad_u32_u24" => op(T::U32, UUU, |e, s| unsigned(e, big(u24(s[0]) * u24(s[1])) + big(s[2]), 32)),
         "v_mad_i32_i24" => op(T::U32, UUU, |e, s| signed(e, (i24(s[0]) * i24(s[1]) + i(s[2])).into(), 32)),
         "v_mad_u32_u16" => op(T::U32, &[T::U16, T::U16, T::U32], |e, s| unsigned(e, big(s[0] * s[1] + s[2]), 32)),
-        "v_mad_i32_i16" => op(T::U32, &[T::U16, T::U16, T::U32], |e, s| signed(e, (h(s[0]) * h(s[1]) + i(s[2])).into(), 32)),
+        "v_mad_i32_i16" => {
+            op(T::U32, &[T::U16, T::U16, T::U32], |e, s| signed(e, (h(s[0]) * h(s[1]) + i(s[2])).into(), 32))
+        }
         "v_mad_u32" => op(T::U32, UUU, |_, s| s[0].wrapping_mul(s[1]).wrapping_add(s[2])),
         // The sums saturate without being asked to.
         "v_add_max_u32" => op(T::U32, UUU, |_, s| (s[0] + s[1]).min(0xffff_ffff).max(s[2])),
@@ -176,18 +184,26 @@ fn words(name: &str) -> Option<Lane> {
         "v_sat_pk4_i4_i8" => op(T::U16, U, |_, s| nibbles(s[0], |byte| (byte as i8).clamp(-8, 7) as u8)),
         "v_sat_pk4_u4_u8" => op(T::U16, U, |_, s| nibbles(s[0], |byte| byte.min(15))),
         "v_pack_b32_f16" => op(T::U32, &[T::F16, T::F16], |_, s| s[0] | s[1] << 16),
-        "v_add_co_u32" | "v_add_co_ci_u32_no" => carrying(UU, |e, s| unsigned(e, big(s[0] + s[1]), 32), |_, s| (s[0] + s[1]) >> 32 != 0),
+        "v_add_co_u32" | "v_add_co_ci_u32_no" => {
+            carrying(UU, |e, s| unsigned(e, big(s[0] + s[1]), 32), |_, s| (s[0] + s[1]) >> 32 != 0)
+        }
         "v_sub_co_u32" => carrying(UU, |e, s| unsigned(e, big(s[0]) - big(s[1]), 32), |_, s| s[1] > s[0]),
         "v_subrev_co_u32" => carrying(UU, |e, s| unsigned(e, big(s[1]) - big(s[0]), 32), |_, s| s[0] > s[1]),
-        "v_addc_co_u32" | "v_add_co_ci_u32" => {
-            carrying(&[T::U32, T::U32, T::Mask], |e, s| unsigned(e, big(s[0] + s[1] + s[2]), 32), |_, s| (s[0] + s[1] + s[2]) >> 32 != 0)
-        }
-        "v_subb_co_u32" | "v_sub_co_ci_u32" => {
-            carrying(&[T::U32, T::U32, T::Mask], |e, s| unsigned(e, big(s[0]) - big(s[1]) - big(s[2]), 32), |_, s| s[1] + s[2] > s[0])
-        }
-        "v_subbrev_co_u32" | "v_subrev_co_ci_u32" => {
-            carrying(&[T::U32, T::U32, T::Mask], |e, s| unsigned(e, big(s[1]) - big(s[0]) - big(s[2]), 32), |_, s| s[0] + s[2] > s[1])
-        }
+        "v_addc_co_u32" | "v_add_co_ci_u32" => carrying(
+            &[T::U32, T::U32, T::Mask],
+            |e, s| unsigned(e, big(s[0] + s[1] + s[2]), 32),
+            |_, s| (s[0] + s[1] + s[2]) >> 32 != 0,
+        ),
+        "v_subb_co_u32" | "v_sub_co_ci_u32" => carrying(
+            &[T::U32, T::U32, T::Mask],
+            |e, s| unsigned(e, big(s[0]) - big(s[1]) - big(s[2]), 32),
+            |_, s| s[1] + s[2] > s[0],
+        ),
+        "v_subbrev_co_u32" | "v_subrev_co_ci_u32" => carrying(
+            &[T::U32, T::U32, T::Mask],
+            |e, s| unsigned(e, big(s[1]) - big(s[0]) - big(s[2]), 32),
+            |_, s| s[0] + s[2] > s[1],
+        ),
         _ => None,
     }
 }
@@ -231,7 +247,8 @@ fn wide(name: &str) -> Option<Lane> {
         "v_lshlrev_b64" => op(T::U64, &[T::U32, T::U64], |_, s| s[1] << (s[0] % 64)),
         "v_lshrrev_b64" => op(T::U64, &[T::U32, T::U64], |_, s| s[1] >> (s[0] % 64)),
         "v_ashrrev_i64" => op(T::U64, &[T::U32, T::U64], |_, s| (s[1] as i64 >> (s[0] % 64)) as u64),
-        // The amount is that of an address: at most 4 is meaningful, and more gives no shift by more than the low three bits say.
+        // The amount is that of an address: at most 4 is meaningful, and more gives no shift by more than the low three
+        // bits say.
         "v_lshl_add_u64" => op(T::U64, &[T::U64, T::U32, T::U64], |_, s| (s[0] << (s[1] % 8)).wrapping_add(s[2])),
         "v_add_nc_u64" => op(T::U64, DD, |e, s| unsigned(e, big(s[0]) + big(s[1]), 64)),
         "v_sub_nc_u64" => op(T::U64, DD, |e, s| unsigned(e, big(s[0]) - big(s[1]), 64)),
@@ -240,10 +257,12 @@ fn wide(name: &str) -> Option<Lane> {
         "v_max_u64" => op(T::U64, DD, |_, s| s[0].max(s[1])),
         "v_min_i64" => op(T::U64, DD, |_, s| (s[0] as i64).min(s[1] as i64) as u64),
         "v_max_i64" => op(T::U64, DD, |_, s| (s[0] as i64).max(s[1] as i64) as u64),
-        "v_mad_nc_u64_u32" => op(T::U64, &[T::U32, T::U32, T::U64], |e, s| unsigned(e, big(s[0]) * big(s[1]) + big(s[2]), 64)),
-        "v_mad_nc_i64_i32" => {
-            op(T::U64, &[T::U32, T::U32, T::U64], |e, s| signed(e, i128::from(i(s[0])) * i128::from(i(s[1])) + i128::from(s[2] as i64), 64))
+        "v_mad_nc_u64_u32" => {
+            op(T::U64, &[T::U32, T::U32, T::U64], |e, s| unsigned(e, big(s[0]) * big(s[1]) + big(s[2]), 64))
         }
+        "v_mad_nc_i64_i32" => op(T::U64, &[T::U32, T::U32, T::U64], |e, s| {
+            signed(e, i128::from(i(s[0])) * i128::from(i(s[1])) + i128::from(s[2] as i64), 64)
+        }),
         "v_mad_u64_u32" | "v_mad_co_u64_u32" => Some(Lane {
             dst: T::U64,
             src: &[T::U32, T::U32, T::U64],
@@ -277,10 +296,14 @@ fn sums(name: &str) -> Option<Lane> {
         "v_mqsad_pk_u16_u8" => op(T::U64, &[T::U64, T::U32, T::U64], |e, s| quad(e, s, true)),
         "v_lerp_u8" => op(T::U32, UUU, |_, s| {
             let [a, b, c] = [s[0], s[1], s[2]].map(bytes);
-            u32::from_le_bytes(std::array::from_fn(|n| ((u16::from(a[n]) + u16::from(b[n]) + u16::from(c[n] & 1)) / 2) as u8)).into()
+            u32::from_le_bytes(std::array::from_fn(|n| {
+                ((u16::from(a[n]) + u16::from(b[n]) + u16::from(c[n] & 1)) / 2) as u8
+            }))
+            .into()
         }),
         "v_dot4_i32_i8" | "v_dot4c_i32_i8" => op(T::U32, UUU, |e, s| {
-            let products = bytes(s[0]).iter().zip(bytes(s[1])).map(|(a, b)| i64::from(*a as i8) * i64::from(b as i8)).sum::<i64>();
+            let products =
+                bytes(s[0]).iter().zip(bytes(s[1])).map(|(a, b)| i64::from(*a as i8) * i64::from(b as i8)).sum::<i64>();
             signed(e, (products + i(s[2])).into(), 32)
         }),
         "v_dot4_u32_u8" => op(T::U32, UUU, |e, s| {
@@ -294,7 +317,9 @@ fn sums(name: &str) -> Option<Lane> {
         "v_dot8_u32_u4" => op(T::U32, UUU, |e, s| {
             unsigned(e, big((0..8).map(|n| (s[0] >> (4 * n) & 15) * (s[1] >> (4 * n) & 15)).sum::<u64>() + s[2]), 32)
         }),
-        "v_dot2c_i32_i16" => op(T::U32, UUU, |e, s| signed(e, (h(s[0]) * h(s[1]) + h(s[0] >> 16) * h(s[1] >> 16) + i(s[2])).into(), 32)),
+        "v_dot2c_i32_i16" => {
+            op(T::U32, UUU, |e, s| signed(e, (h(s[0]) * h(s[1]) + h(s[0] >> 16) * h(s[1] >> 16) + i(s[2])).into(), 32))
+        }
         _ => None,
     }
 }

@@ -75,7 +75,9 @@ fn constant(value: Value, ty: T) -> Option<u64> {
     Some(match value {
         Value::InlineInt(n) => by_width(n as i16 as u16 as u64, n as i32 as u32 as u64, n as i64 as u64),
         Value::InlineFloat(248) if ty == T::Brain => 0x3e22,
-        Value::InlineFloat(code) if ty == T::Brain => u64::from((FLOATS[usize::from(code) - 240] as f32).to_bits() >> 16),
+        Value::InlineFloat(code) if ty == T::Brain => {
+            u64::from((FLOATS[usize::from(code) - 240] as f32).to_bits() >> 16)
+        }
         Value::InlineFloat(248) => by_width(0x3118, 0x3e22_f983, 0x3fc4_5f30_6dc9_c882),
         Value::InlineFloat(code) => {
             let value = FLOATS[usize::from(code) - 240];
@@ -240,7 +242,12 @@ pub fn gather(inst: &Inst, state: &State, target: Target, env: &Env, src: &[T]) 
                     (Some(sdwa), 0) => *value = select(*value, sdwa.src0_sel, sdwa.src0_sext),
                     (Some(sdwa), 1) => *value = select(*value, sdwa.src1_sel, sdwa.src1_sext),
                     // What the other half of a constant is, is not documented.
-                    _ if ty.narrow() && m.op_sel >> at & 1 != 0 && operand.is_some_and(|operand| operand.reg().is_none()) => return None,
+                    _ if ty.narrow()
+                        && m.op_sel >> at & 1 != 0
+                        && operand.is_some_and(|operand| operand.reg().is_none()) =>
+                    {
+                        return None;
+                    }
                     _ if ty.narrow() && m.op_sel >> at & 1 != 0 => *value >>= 16,
                     _ => {}
                 }
@@ -294,7 +301,8 @@ fn keeps_high(name: &str, generation: u32) -> bool {
         "v_bitop3_b16",
     ];
     generation >= 10
-        || generation == 9 && (ON_GFX9.contains(&name) || matches!(name, "v_mac_f16" | "v_madak_f16" | "v_madmk_f16" | "v_fmac_f16"))
+        || generation == 9
+            && (ON_GFX9.contains(&name) || matches!(name, "v_mac_f16" | "v_madak_f16" | "v_madmk_f16" | "v_fmac_f16"))
 }
 
 /// A fact of the target by its name in the tables.

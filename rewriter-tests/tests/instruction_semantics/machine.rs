@@ -1,6 +1,7 @@
 //! Runs one instruction on the emulator: loads a state, executes the instruction, stores the state.
 //!
-//! The code around the instruction is made with the project's encoder and the code object around it by hand, so that no compiler is needed.
+//! The code around the instruction is made with the project's encoder and the code object around it by hand, so that no
+//! compiler is needed.
 
 use std::collections::HashMap;
 
@@ -87,7 +88,8 @@ impl Machine {
     pub fn new(target: Target, strict: bool, seed: u64) -> Machine {
         // The size of waves is the kernel's affair.
         let device_target = Target::by_name(target.name()).expect("it has a name");
-        let mut device = Device::new(device_target, Options { strict, seed, fuel: 100_000, trace: false, ..Options::default() });
+        let mut device =
+            Device::new(device_target, Options { strict, seed, fuel: 100_000, trace: false, ..Options::default() });
         let buffers = [512, RECORDS, 512, RECORDS, 256].map(|size| device.malloc(size, RECORDS).expect("memory"));
         let [data, local, private] = [(); 3].map(|()| device.malloc(MEMORY as u64, RECORDS).expect("memory"));
         Machine { target, device, known: HashMap::new(), buffers, data, local, private }
@@ -100,7 +102,11 @@ impl Machine {
 
     /// Appends the first of the mnemonics that the target has with these operands.
     pub fn emit(&mut self, code: &mut Vec<u8>, mnemonics: &[&'static str], values: &[Value]) {
-        assert!(self.try_emit(code, mnemonics, values), "{}: none of {mnemonics:?} with {values:?}", self.target.name());
+        assert!(
+            self.try_emit(code, mnemonics, values),
+            "{}: none of {mnemonics:?} with {values:?}",
+            self.target.name()
+        );
     }
 
     pub fn try_emit(&mut self, code: &mut Vec<u8>, mnemonics: &[&'static str], values: &[Value]) -> bool {
@@ -146,7 +152,11 @@ impl Machine {
     fn set_mode(&mut self, code: &mut Vec<u8>, mode: u32) {
         // hwreg(HW_REG_MODE, 0, size)
         let bits = if self.target.has_float_mode_bits() { 10 } else { 8 };
-        self.emit(code, &["s_setreg_imm32_b32"], &[Value::Imm(1 | (bits - 1) << 11), Value::Literal(mode & ((1 << bits) - 1))]);
+        self.emit(
+            code,
+            &["s_setreg_imm32_b32"],
+            &[Value::Imm(1 | (bits - 1) << 11), Value::Literal(mode & ((1 << bits) - 1))],
+        );
     }
 
     /// Moves a lane mask.
@@ -186,7 +196,11 @@ impl Machine {
             self.load(c, &vector_load, to, 6, 4 * n as i32);
             if n >= vectors {
                 self.settle(c);
-                self.emit(c, &["v_accvgpr_write_b32", "v_accvgpr_write_b32_e64"], &[Value::Reg(Reg::accum(register, 1)), v(4)]);
+                self.emit(
+                    c,
+                    &["v_accvgpr_write_b32", "v_accvgpr_write_b32_e64"],
+                    &[Value::Reg(Reg::accum(register, 1)), v(4)],
+                );
                 self.nothing(c);
             }
         }
@@ -224,7 +238,11 @@ impl Machine {
             let from = if n < vectors { register } else { 4 };
             if n >= vectors {
                 self.settle(c);
-                self.emit(c, &["v_accvgpr_read_b32", "v_accvgpr_read_b32_e64"], &[v(4), Value::Reg(Reg::accum(register, 1))]);
+                self.emit(
+                    c,
+                    &["v_accvgpr_read_b32", "v_accvgpr_read_b32_e64"],
+                    &[v(4), Value::Reg(Reg::accum(register, 1))],
+                );
                 self.nothing(c);
             }
             self.store(c, &vector_store, from, 10, 4 * n as i32);
@@ -238,7 +256,11 @@ impl Machine {
         // One lane is enough for the scalars.
         let dwords = (self.target.wave_size() / 32) as u8;
         self.settle(c);
-        self.emit(c, &[if dwords == 2 { "s_mov_b64" } else { "s_mov_b32" }], &[s(scalar::EXEC, dwords), Value::InlineInt(1)]);
+        self.emit(
+            c,
+            &[if dwords == 2 { "s_mov_b64" } else { "s_mov_b32" }],
+            &[s(scalar::EXEC, dwords), Value::InlineInt(1)],
+        );
         self.nothing(c);
         for (n, register) in [12, 13, 14, 15, 2, 3, 4].into_iter().chain(registers.scalar.iter().copied()).enumerate() {
             // Two registers by turns: a store may read its data late.
@@ -256,12 +278,22 @@ impl Machine {
         for _ in 0..16 {
             self.emit(c, &["s_nop"], &[Value::Imm(0)]);
         }
-        Program { image: self.image(&code, uses.scratch, REGISTERS as u32), registers, uses, next: ENTRY as u64 + next, object: None }
+        Program {
+            image: self.image(&code, uses.scratch, REGISTERS as u32),
+            registers,
+            uses,
+            next: ENTRY as u64 + next,
+            object: None,
+        }
     }
 
-    /// A whole program of one workgroup of so many waves, with room in LDS: gives what its work-items leave in their records. The body may use all registers
-    /// from 20 on.
-    pub fn whole(&mut self, waves: usize, body: &dyn Fn(&mut Machine, &mut Vec<u8>)) -> Result<Vec<[u32; RECORD_WORDS]>, String> {
+    /// A whole program of one workgroup of so many waves, with room in LDS: gives what its work-items leave in their
+    /// records. The body may use all registers from 20 on.
+    pub fn whole(
+        &mut self,
+        waves: usize,
+        body: &dyn Fn(&mut Machine, &mut Vec<u8>),
+    ) -> Result<Vec<[u32; RECORD_WORDS]>, String> {
         let error = |error: wavetap::error::Error| error.to_string();
         let mut code = Vec::new();
         let c = &mut code;
@@ -377,7 +409,16 @@ impl Machine {
 
     /// Loads or stores at a scalar base, a vector offset and a constant one.
     #[allow(clippy::too_many_arguments)] // The parts of an address.
-    fn reach(&mut self, code: &mut Vec<u8>, access: &[&str; 2], data: Value, offsets: u16, base: u16, offset: i32, load: bool) {
+    fn reach(
+        &mut self,
+        code: &mut Vec<u8>,
+        access: &[&str; 2],
+        data: Value,
+        offsets: u16,
+        base: u16,
+        offset: i32,
+        load: bool,
+    ) {
         let order = |address: Value, rest: &[Value]| -> Vec<Value> {
             let mut values = if load { vec![data, address] } else { vec![address, data] };
             values.extend_from_slice(rest);
@@ -393,7 +434,11 @@ impl Machine {
         self.emit(code, &["v_mov_b32_e32"], &[v(9), s(base + 1, 1)]);
         let flat = access.map(|name| format!("flat_{name}"));
         let address = Value::Reg(Reg::vector(8, 2));
-        assert!(self.with_offset(code, &[&flat[0], &flat[1]], &order(address, &[]), 0), "{}: {access:?}", self.target.name());
+        assert!(
+            self.with_offset(code, &[&flat[0], &flat[1]], &order(address, &[]), 0),
+            "{}: {access:?}",
+            self.target.name()
+        );
     }
 
     fn load(&mut self, code: &mut Vec<u8>, mnemonics: &[&'static str; 2], to: u16, base: u16, offset: i32) {
@@ -469,7 +514,14 @@ impl Machine {
         let rows = registers.vector.len() + registers.accum.len();
         assert!(4 * rows <= 1 << RECORD_SHIFT && 7 + registers.scalar.len() <= SCALARS, "too many registers");
         let error = |error: wavetap::error::Error| error.to_string();
-        let mut scalars = vec![state.sgpr[106], state.sgpr[107], state.sgpr[124], u32::from(state.scc), state.sgpr[126], state.sgpr[127]];
+        let mut scalars = vec![
+            state.sgpr[106],
+            state.sgpr[107],
+            state.sgpr[124],
+            u32::from(state.scc),
+            state.sgpr[126],
+            state.sgpr[127],
+        ];
         scalars.extend(registers.scalar.iter().map(|&register| state.sgpr[usize::from(register)]));
         self.device.write(scalars_in, &bytes(&scalars)).map_err(error)?;
         let mut vectors = vec![0; state.lanes << RECORD_SHIFT];
@@ -485,10 +537,11 @@ impl Machine {
             }
         }
         self.device.write(vectors_in, &vectors).map_err(error)?;
-        let pointers: Vec<u8> = [scalars_in - u64::from(SKIPPED), vectors_in, scalars_out, vectors_out, self.local, self.private]
-            .iter()
-            .flat_map(|pointer| pointer.to_le_bytes())
-            .collect();
+        let pointers: Vec<u8> =
+            [scalars_in - u64::from(SKIPPED), vectors_in, scalars_out, vectors_out, self.local, self.private]
+                .iter()
+                .flat_map(|pointer| pointer.to_le_bytes())
+                .collect();
         self.device.write(arguments + u64::from(SKIPPED), &pointers).map_err(error)?;
         if program.uses.memory {
             self.device.write(self.data, &state.memory).map_err(error)?;

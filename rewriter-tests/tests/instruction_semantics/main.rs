@@ -1,11 +1,13 @@
 //! Every instruction of every emulated target against a second definition of what it does.
 //!
-//! For each row of the instruction tables the test chooses operands and modifiers, makes states from edge values and random bits, has the emulator execute the
-//! instruction in them and compares every register, SCC and memory with what the definition here makes of the same states. The definitions share no code
-//! with the emulator: integers are Rust's in more bits than needed, floating-point arithmetic is another library's, and the rest are the formulas of the
+//! For each row of the instruction tables the test chooses operands and modifiers, makes states from edge values and
+//! random bits, has the emulator execute the instruction in them and compares every register, SCC and memory with what
+//! the definition here makes of the same states. The definitions share no code with the emulator: integers are Rust's
+//! in more bits than needed, floating-point arithmetic is another library's, and the rest are the formulas of the
 //! instruction set manuals.
 //!
-//! `WAVETAP_SEMANTICS=NAME` runs operations whose names contain NAME only, and `WAVETAP_SEMANTICS_TARGET=gfx90a` one target only.
+//! `WAVETAP_SEMANTICS=NAME` runs operations whose names contain NAME only, and `WAVETAP_SEMANTICS_TARGET=gfx90a` one
+//! target only.
 
 mod access;
 mod brain;
@@ -74,8 +76,8 @@ struct Tally {
     failures: Vec<String>,
 }
 
-/// The instruction sets of all emulated targets, each with each of its wave sizes: for each the first target that has it. What else differs between
-/// targets of one instruction set is no instruction's meaning.
+/// The instruction sets of all emulated targets, each with each of its wave sizes: for each the first target that has
+/// it. What else differs between targets of one instruction set is no instruction's meaning.
 fn targets() -> Vec<(Target, Vec<&'static str>)> {
     let chosen = std::env::var("WAVETAP_SEMANTICS_TARGET").ok();
     let mut sets: Vec<(Target, Vec<&'static str>)> = Vec::new();
@@ -107,7 +109,14 @@ struct Effort {
 }
 
 /// Tests one row.
-fn row(target: Target, machine: &mut Machine, strict: &mut Machine, variant: &'static Variant, seed: u64, effort: Effort) -> Outcome {
+fn row(
+    target: Target,
+    machine: &mut Machine,
+    strict: &mut Machine,
+    variant: &'static Variant,
+    seed: u64,
+    effort: Effort,
+) -> Outcome {
     let Some(definition) = definition::of(variant, target) else { return Outcome::Undefined };
     let mut random = Random::new(seed);
     let mut compared = 0;
@@ -115,7 +124,9 @@ fn row(target: Target, machine: &mut Machine, strict: &mut Machine, variant: &'s
         let modifier = |random: &mut Random, modifier| definition.modifier.and_then(|choose| choose(random, modifier));
         let operand = |random: &mut Random, role| definition.operand.and_then(|choose| choose(random, role));
         let special = Special { modifier: &modifier, operand: &operand };
-        let Some((inst, bytes)) = choose::instance(&mut random, target, variant, definition.wishes, &special) else { continue };
+        let Some((inst, bytes)) = choose::instance(&mut random, target, variant, definition.wishes, &special) else {
+            continue;
+        };
         let modes: u64 = if target.has_float_mode_bits() { 0x400 } else { 0x100 };
         // Half of the time as compilers set it.
         let mode = if random.one_in(2) { random.below(modes) as u32 } else { 0x3f0 & (modes as u32 - 1) };
@@ -125,8 +136,15 @@ fn row(target: Target, machine: &mut Machine, strict: &mut Machine, variant: &'s
         // How an output modifier overflows is not documented for the other rounding modes.
         let mode = if inst.modifiers.omod != 0 { mode & !0xf } else { mode };
         let registers = definition::registers(&definition, &inst);
-        let text = |what: String| format!("{} wave{}: `{}`: {what}", target.name(), target.wave_size(), isa::print(target, &inst));
-        let uses = Uses { memory: definition.memory, lds: definition.lds, scratch: definition.scratch, ladder: definition.ladder };
+        let text = |what: String| {
+            format!("{} wave{}: `{}`: {what}", target.name(), target.wave_size(), isa::print(target, &inst))
+        };
+        let uses = Uses {
+            memory: definition.memory,
+            lds: definition.lds,
+            scratch: definition.scratch,
+            ladder: definition.ladder,
+        };
         let probe = definition::state(&mut random.clone(), &definition, &inst, target, mode, machine.data, 0x1000);
         if definition::execute(&definition, &inst, &mut probe.clone(), target).is_none() {
             continue;
@@ -177,7 +195,11 @@ fn operation(
 ) {
     let name = rows[0].name;
     let full = rewriter_tests::full();
-    let effort = if full { Effort { instances: 8, states: 3, strict: 1 } } else { Effort { instances: 1, states: 2, strict: 3 } };
+    let effort = if full {
+        Effort { instances: 8, states: 3, strict: 1 }
+    } else {
+        Effort { instances: 1, states: 2, strict: 3 }
+    };
     if let Some(verdict) = programs::test(target, name, [(&mut *machines.0, false), (&mut *machines.1, true)]) {
         let mut tally = tally.lock().expect("no panic while it was held");
         tally.failures.extend(verdict.err());
@@ -220,10 +242,9 @@ fn operation(
 
 /// A number that stays the same from run to run.
 fn key_of(variant: &Variant) -> u64 {
-    variant
-        .mnemonic
-        .bytes()
-        .fold(variant.matches as u64 ^ (variant.matches >> 64) as u64, |key, byte| key.wrapping_mul(31).wrapping_add(byte.into()))
+    variant.mnemonic.bytes().fold(variant.matches as u64 ^ (variant.matches >> 64) as u64, |key, byte| {
+        key.wrapping_mul(31).wrapping_add(byte.into())
+    })
 }
 
 fn tally(target: Target, seen: &Mutex<BTreeSet<usize>>) -> Tally {
@@ -264,7 +285,10 @@ fn write_list(untested: &BTreeSet<&str>) {
     let known = listed();
     let mut by_reason: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for name in untested {
-        by_reason.entry(known.get(*name).cloned().unwrap_or_else(|| "Not yet defined here".to_owned())).or_default().push(name);
+        by_reason
+            .entry(known.get(*name).cloned().unwrap_or_else(|| "Not yet defined here".to_owned()))
+            .or_default()
+            .push(name);
     }
     let mut text = String::new();
     for (reason, names) in by_reason {

@@ -1,6 +1,8 @@
-//! Matrix operations: D = A * B + C, where every element has its place in lanes and registers (AMD's matrix instruction calculator).
+//! Matrix operations: D = A * B + C, where every element has its place in lanes and registers (AMD's matrix instruction
+//! calculator).
 //!
-//! The hardware's order of additions is not documented, so the elements are small integers, of which every order gives the same sum.
+//! The hardware's order of additions is not documented, so the elements are small integers, of which every order gives
+//! the same sum.
 
 use rustc_apfloat::Round;
 use rustc_apfloat::ieee::{Half, Single};
@@ -60,7 +62,8 @@ impl Element {
             }
             let exponent = 63 - magnitude.leading_zeros();
             let sign = if n < 0 { 0x80 } else { 0 };
-            sign | (u64::from(exponent) + bias) << fraction | (magnitude << fraction >> exponent) & ((1 << fraction) - 1)
+            sign | (u64::from(exponent) + bias) << fraction
+                | (magnitude << fraction >> exponent) & ((1 << fraction) - 1)
         };
         match self {
             Element::F64 => (n as f64).to_bits(),
@@ -77,7 +80,8 @@ impl Element {
         let small = |fraction: u32, bias: u64| {
             let exponent = (bits & 0x7f) >> fraction;
             let significand = bits & ((1 << fraction) - 1) | 1 << fraction;
-            let magnitude = if bits & 0x7f == 0 { 0 } else { significand << 20 >> (fraction as u64 + 20 + bias - exponent) } as i64;
+            let magnitude =
+                if bits & 0x7f == 0 { 0 } else { significand << 20 >> (fraction as u64 + 20 + bias - exponent) } as i64;
             if bits & 0x80 != 0 { -magnitude } else { magnitude }
         };
         match self {
@@ -116,7 +120,8 @@ fn shape(name: &str) -> Option<Shape> {
     let (size, rest) = rest.split_once('x')?;
     let (_, rest) = rest.split_once('x')?;
     let end = rest.find(|c: char| !c.is_ascii_digit())?;
-    let types: Vec<&str> = rest[end..].split('_').filter(|part| !part.is_empty() && Element::of(part).is_some()).collect();
+    let types: Vec<&str> =
+        rest[end..].split('_').filter(|part| !part.is_empty() && Element::of(part).is_some()).collect();
     let (a, b) = (Element::of(types.first()?)?, Element::of(types.last()?)?);
     Some(Shape { sum, integer, sparse, size: size.parse().ok()?, k: rest[..end].parse().ok()?, a, b })
 }
@@ -170,7 +175,8 @@ fn place(shape: Shape, i: usize, j: usize, block: usize) -> (usize, usize) {
     }
 }
 
-/// Of every four numbers along K of A two are there, and two indices of two bits say which, the first lowest: CDNA3 ISA guide, "Sparse matrices".
+/// Of every four numbers along K of A two are there, and two indices of two bits say which, the first lowest: CDNA3 ISA
+/// guide, "Sparse matrices".
 fn execute_sparse(shape: Shape, inst: &Inst, state: &mut State, target: Target) -> Option<()> {
     let (a, b, d) = (inst.operand(Role::Src0)?, inst.operand(Role::Src1)?, inst.operand(Role::Vdst)?);
     let index = inst.operand(Role::Src2)?.reg()?;
@@ -189,7 +195,8 @@ fn execute_sparse(shape: Shape, inst: &Inst, state: &mut State, target: Target) 
         for j in 0..shape.size {
             let mut sum = 0;
             for (k, x) in row.iter().enumerate() {
-                sum += x * shape.b.decode(element(&before, b, shape.b.bits(), j + k / each * shape.size, k % each)?, bias);
+                sum +=
+                    x * shape.b.decode(element(&before, b, shape.b.bits(), j + k / each * shape.size, k % each)?, bias);
             }
             let (lane, at) = place(shape, i, j, 0);
             let old = element(&before, d, 32, lane, at)?;
@@ -212,7 +219,8 @@ fn execute(inst: &Inst, state: &mut State, target: Target) -> Option<()> {
         return execute_sparse(shape, inst, state, target);
     }
     let m = inst.modifiers;
-    let (a, b, c, d) = (inst.operand(Role::Src0)?, inst.operand(Role::Src1)?, inst.operand(Role::Src2)?, inst.operand(Role::Vdst)?);
+    let (a, b, c, d) =
+        (inst.operand(Role::Src0)?, inst.operand(Role::Src1)?, inst.operand(Role::Src2)?, inst.operand(Role::Vdst)?);
     let bias = bias(target);
     let each = usize::from(a.dwords) * 32 / shape.a.bits();
     let blocks = 64 * each / (shape.size * shape.k);
@@ -244,7 +252,11 @@ fn execute(inst: &Inst, state: &mut State, target: Target) -> Option<()> {
                     // Halves would have to be added.
                     Value::InlineFloat(code @ 242..=247) => {
                         let value = [1.0, -1.0, 2.0, -2.0, 4.0, -4.0][usize::from(code) - 242];
-                        if wide { core::primitive::f64::to_bits(value) } else { u64::from((value as core::primitive::f32).to_bits()) }
+                        if wide {
+                            core::primitive::f64::to_bits(value)
+                        } else {
+                            u64::from((value as core::primitive::f32).to_bits())
+                        }
                     }
                     _ => return None,
                 };
@@ -296,10 +308,15 @@ fn prepare(inst: &Inst, state: &mut State, random: &mut Random) {
                         Element::Fp8 => random.below(31) as i64 - 15,
                         _ => random.below(129) as i64 - 64,
                     };
-                    // Either format of 8 bits: the prepared bits mean a number in both, the value is asked of the target.
+                    // Either format of 8 bits: the prepared bits mean a number in both, the value is asked of the
+                    // target.
                     let junk = if kind == Element::Xf32 { random.below(1 << 13) } else { 0 };
                     let encoded = kind.encode(small, 1) | if small == 0 { 0 } else { junk };
-                    word |= if kind == Element::F64 { if n % 2 == 1 { encoded >> 32 } else { 0 } } else { encoded << (bits * part) };
+                    word |= if kind == Element::F64 {
+                        if n % 2 == 1 { encoded >> 32 } else { 0 }
+                    } else {
+                        encoded << (bits * part)
+                    };
                 }
                 let rows = if reg.file == RegFile::Accum { &mut state.agpr } else { &mut state.vgpr };
                 rows[usize::from(reg.first) + n][lane] = word as u32;
@@ -312,16 +329,16 @@ fn prepare(inst: &Inst, state: &mut State, random: &mut Random) {
 pub fn definition(name: &str) -> Option<Definition> {
     let shape = shape(name).filter(|_| !name.ends_with("f8f6f4"))?;
     let wishes = Wishes { apart: true, no_literals: true, ..Wishes::default() };
-    let modifier: fn(&mut Random, Modifier) -> Option<u64> = if shape.sum == Element::F64 || matches!(shape.a, Element::Fp8 | Element::Bf8)
-    {
-        |_, _| Some(0)
-    } else {
-        |random, modifier| match modifier {
-            Modifier::Cbsz => Some(random.below(3)),
-            Modifier::Abid => Some(random.below(2)),
-            Modifier::Blgp => Some(if random.one_in(2) { random.below(8) } else { 0 }),
-            _ => None,
-        }
-    };
+    let modifier: fn(&mut Random, Modifier) -> Option<u64> =
+        if shape.sum == Element::F64 || matches!(shape.a, Element::Fp8 | Element::Bf8) {
+            |_, _| Some(0)
+        } else {
+            |random, modifier| match modifier {
+                Modifier::Cbsz => Some(random.below(3)),
+                Modifier::Abid => Some(random.below(2)),
+                Modifier::Blgp => Some(if random.one_in(2) { random.below(8) } else { 0 }),
+                _ => None,
+            }
+        };
     Some(Definition { wishes, prepare: Some(prepare), modifier: Some(modifier), ..Definition::whole(execute) })
 }

@@ -1,5 +1,6 @@
-//! Matrix operations of gfx950 on floats of 8, 6 and 4 bits with scales: each number is decoded by its format's definition (OCP Microscaling formats), multiplied by
-//! the power of two of its 32 along K, and the products are summed exactly. Numbers and scales are chosen such that every order of additions gives the same sum.
+//! Matrix operations of gfx950 on floats of 8, 6 and 4 bits with scales: each number is decoded by its format's
+//! definition (OCP Microscaling formats), multiplied by the power of two of its 32 along K, and the products are summed
+//! exactly. Numbers and scales are chosen such that every order of additions gives the same sum.
 
 use wavetap::isa::{Inst, Modifier, Operand, RegFile, Role, Target, Value};
 
@@ -20,7 +21,8 @@ fn width((exponent, fraction, _): (u32, u32, i32)) -> usize {
 fn decode(format @ (_, fraction, bias): (u32, u32, i32), bits: u32) -> f64 {
     let sign = if bits >> (width(format) - 1) & 1 != 0 { -1.0 } else { 1.0 };
     let magnitude = bits & ((1 << (width(format) - 1)) - 1);
-    let (exponent, rest) = (magnitude >> fraction, f64::from(magnitude & ((1 << fraction) - 1)) / f64::from(1 << fraction));
+    let (exponent, rest) =
+        (magnitude >> fraction, f64::from(magnitude & ((1 << fraction) - 1)) / f64::from(1 << fraction));
     sign * if exponent == 0 { rest * 2f64.powi(1 - bias) } else { (1.0 + rest) * 2f64.powi(exponent as i32 - bias) }
 }
 
@@ -87,7 +89,8 @@ fn execute(inst: &Inst, state: &mut State, _: Target) -> Option<()> {
     let (a, b) = (lines(&mut before, 0)?, lines(&mut before, 1)?);
     let (c, d) = (*inst.operand(Role::Src2)?, *inst.operand(Role::Vdst)?);
     for (i, j) in (0..size).flat_map(|i| (0..size).map(move |j| (i, j))) {
-        let (lane, at) = if size == 32 { (32 * (i / 4 % 2) + j, 4 * (i / 8) + i % 4) } else { (16 * (i / 4) + j, i % 4) };
+        let (lane, at) =
+            if size == 32 { (32 * (i / 4 % 2) + j, 4 * (i / 8) + i % 4) } else { (16 * (i / 4) + j, i % 4) };
         let old = match c.value {
             Value::Reg(_) => {
                 let (rows, first) = rows(&mut before, &c)?;
@@ -122,7 +125,9 @@ fn prepare(inst: &Inst, state: &mut State, random: &mut Random) {
         });
     }
     for role in [Role::Scale0, Role::Scale1] {
-        let Some((rows, first)) = inst.operand(role).copied().and_then(|operand| rows(state, &operand)) else { continue };
+        let Some((rows, first)) = inst.operand(role).copied().and_then(|operand| rows(state, &operand)) else {
+            continue;
+        };
         rows[first] = std::array::from_fn(|_| u32::from_le_bytes(std::array::from_fn(|_| 125 + random.below(5) as u8)));
     }
     let Some(c) = inst.operand(Role::Src2).copied() else { return };

@@ -1,6 +1,8 @@
-//! Matrix operations of RDNA: where every element is, follows AMD's matrix instruction calculator, on gfx12 by its formulas for each size of numbers and of waves.
+//! Matrix operations of RDNA: where every element is, follows AMD's matrix instruction calculator, on gfx12 by its
+//! formulas for each size of numbers and of waves.
 //!
-//! The hardware's order of additions is not documented, so the elements are small integers, of which every order gives the same sum.
+//! The hardware's order of additions is not documented, so the elements are small integers, of which every order gives
+//! the same sum.
 
 use rustc_apfloat::Round;
 use rustc_apfloat::ieee::{BFloat, Half, Single};
@@ -57,8 +59,12 @@ impl Element {
             Element::F16 => convert::<Single, Half>(single, NEAREST),
             Element::Bf16 => convert::<Single, BFloat>(single, NEAREST),
             // The numbers that both have, by table: 0 to 4.
-            Element::Fp8 => u64::from([0_u8, 0x38, 0x40, 0x44, 0x48][n.unsigned_abs() as usize] | if n < 0 { 0x80 } else { 0 }),
-            Element::Bf8 => u64::from([0_u8, 0x3c, 0x40, 0x42, 0x44][n.unsigned_abs() as usize] | if n < 0 { 0x80 } else { 0 }),
+            Element::Fp8 => {
+                u64::from([0_u8, 0x38, 0x40, 0x44, 0x48][n.unsigned_abs() as usize] | if n < 0 { 0x80 } else { 0 })
+            }
+            Element::Bf8 => {
+                u64::from([0_u8, 0x3c, 0x40, 0x42, 0x44][n.unsigned_abs() as usize] | if n < 0 { 0x80 } else { 0 })
+            }
             Element::Int(bits) => n as u64 & (u64::MAX >> (64 - bits)),
         }
     }
@@ -105,8 +111,9 @@ fn shape(name: &str) -> Option<Shape> {
     (!shape.sparse || shape.k <= 32 || name.ends_with("x64_iu4")).then_some(shape)
 }
 
-/// Which sixteen lanes have number `k` of a column of B, or of a dense row of A, and where in them: gfx12. Of the larger matrices of gfx1250 the two groups of
-/// lanes have eight numbers by turns, of single precision two (composable_kernel's mapping).
+/// Which sixteen lanes have number `k` of a column of B, or of a dense row of A, and where in them: gfx12. Of the
+/// larger matrices of gfx1250 the two groups of lanes have eight numbers by turns, of single precision two
+/// (composable_kernel's mapping).
 fn place(shape: Shape, lanes: usize, k: usize) -> (usize, usize) {
     let wide = lanes == 64;
     match (shape.sparse, shape.b.bits(), shape.k) {
@@ -128,7 +135,8 @@ fn place(shape: Shape, lanes: usize, k: usize) -> (usize, usize) {
     }
 }
 
-/// The same of four numbers along K of a sparse row of A, of which two are there: the sixteen lanes, and the first number in them.
+/// The same of four numbers along K of a sparse row of A, of which two are there: the sixteen lanes, and the first
+/// number in them.
 fn place_of_four(shape: Shape, lanes: usize, k: usize) -> (usize, usize) {
     let wide = lanes == 64;
     match (shape.a.bits(), shape.k) {
@@ -167,7 +175,8 @@ fn bits(state: &State, operand: &Operand, width: usize, lane: usize, n: usize) -
 fn execute(inst: &Inst, state: &mut State, target: Target) -> Option<()> {
     let shape = shape(inst.name())?;
     let m = inst.modifiers;
-    let (a, b, c, d) = (inst.operand(Role::Src0)?, inst.operand(Role::Src1)?, inst.operand(Role::Src2)?, inst.operand(Role::Vdst)?);
+    let (a, b, c, d) =
+        (inst.operand(Role::Src0)?, inst.operand(Role::Src1)?, inst.operand(Role::Src2)?, inst.operand(Role::Vdst)?);
     let newer = target.name().starts_with("gfx12");
     let lanes = usize::from(inst.wave_size);
     let before = state.clone();
@@ -204,7 +213,9 @@ fn execute(inst: &Inst, state: &mut State, target: Target) -> Option<()> {
                 shape.from.decode(u64::from(word) & (u64::MAX >> (64 - shape.from.bits())), true)
             }
             Value::InlineInt(n) if matches!(shape.sum, Element::Int(_)) || n == 0 => n.into(),
-            Value::InlineFloat(code @ 242..=247) if !matches!(shape.sum, Element::Int(_)) => [1, -1, 2, -2, 4, -4][usize::from(code) - 242],
+            Value::InlineFloat(code @ 242..=247) if !matches!(shape.sum, Element::Int(_)) => {
+                [1, -1, 2, -2, 4, -4][usize::from(code) - 242]
+            }
             _ => return None,
         };
         let old = match shape.sum {
@@ -243,7 +254,8 @@ fn prepare(inst: &Inst, state: &mut State, random: &mut Random) {
                 _ if role == sum => random.below(17) as i64 - 8,
                 _ => random.below(7) as i64 - 3,
             };
-            row[lane] = (0..32 / kind.bits()).fold(0, |word, at| word | (kind.encode(number(random)) as u32) << (at * kind.bits()));
+            row[lane] = (0..32 / kind.bits())
+                .fold(0, |word, at| word | (kind.encode(number(random)) as u32) << (at * kind.bits()));
             if whole && lane >= 16 {
                 row[lane] = row[lane % 16];
             }

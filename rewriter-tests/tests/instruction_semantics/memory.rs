@@ -22,7 +22,11 @@ fn of_name(name: &str, encoding: Encoding) -> Option<(Access, bool)> {
     let (_, what) = name.split_once('_')?;
     let lds = encoding == Encoding::Ds;
     // Two accesses of one kind.
-    let what = what.replace("read2st64_", "read_").replace("read2_", "read_").replace("write2st64_", "write_").replace("write2_", "write_");
+    let what = what
+        .replace("read2st64_", "read_")
+        .replace("read2_", "read_")
+        .replace("write2st64_", "write_")
+        .replace("write2_", "write_");
     let what = what
         .replace("load_2addr_stride64_", "load_")
         .replace("load_2addr_", "load_")
@@ -133,7 +137,8 @@ fn private_place(inst: &Inst, state: &State, lane: usize, bytes: usize) -> Optio
     (at.checked_add(bytes)? <= private(state)).then_some(Some(lane * private(state) + at))
 }
 
-/// Offsets, scalar or of each lane, that reach somewhere in the lane's memory. Where they may be negative, either may be.
+/// Offsets, scalar or of each lane, that reach somewhere in the lane's memory. Where they may be negative, either may
+/// be.
 fn prepare_scratch(inst: &Inst, state: &mut State, random: &mut Random, bytes: u64) {
     let align = if bytes >= 4 { 4 } else { bytes };
     // Dwords of a wide access need no more alignment than one.
@@ -167,7 +172,8 @@ pub fn plain_soffset(inst: &Inst) -> bool {
     }
 }
 
-/// The words of a descriptor: base, stride and number of records, and from which bits of the last word the bounds are chosen.
+/// The words of a descriptor: base, stride and number of records, and from which bits of the last word the bounds are
+/// chosen.
 pub fn descriptor(target: Target, base: u64, stride: u64, records: u64, bounds: u32) -> [u32; 4] {
     if is_wide(target) {
         let number = u128::from(base) | u128::from(records) << 57 | u128::from(stride) << 108;
@@ -201,10 +207,12 @@ pub fn buffer(inst: &Inst, state: &State, lane: usize, bytes: usize) -> Option<O
     let m = &inst.modifiers;
     let (base, stride, records) = resource_at(state, usize::from(inst.operand(Role::Srsrc)?.reg()?.first));
     let soffset = inst.operand(Role::Soffset).map_or(Some(0), |operand| scalars::source(state, operand))?;
-    let field = |n: usize| -> Option<u64> { Some(access::number(&words(state, inst.operand(Role::Vaddr)?, lane, n, 1)?)) };
+    let field =
+        |n: usize| -> Option<u64> { Some(access::number(&words(state, inst.operand(Role::Vaddr)?, lane, n, 1)?)) };
     let index = if m.idxen { field(0)? } else { 0 };
     let offset = if m.offen { field(usize::from(m.idxen))? } else { 0 } + m.offset as u64;
-    // Raw buffers count bytes, structured ones records; some count bytes anyway. The scalar offset counts where bytes do.
+    // Raw buffers count bytes, structured ones records; some count bytes anyway. The scalar offset counts where bytes
+    // do.
     let end = offset + bytes as u64;
     let inside = match stride {
         _ if counts_bytes(state) => stride * index + end + soffset <= records,
@@ -253,7 +261,9 @@ pub fn prepare_places(inst: &Inst, state: &mut State, random: &mut Random, bytes
             for lane in 0..state.lanes {
                 let slot = (lane as u64 + first_lane) % state.lanes as u64;
                 let at = if two {
-                    FIRST + slot * stride(inst, bytes as usize).max(8 * bytes) / if stride(inst, bytes as usize) > bytes { 64 } else { 1 }
+                    FIRST
+                        + slot * stride(inst, bytes as usize).max(8 * bytes)
+                            / if stride(inst, bytes as usize) > bytes { 64 } else { 1 }
                 } else {
                     FIRST + slot * SLOT + random.below(SLOT.saturating_sub(16.max(bytes)) / align + 1) * align
                 };
@@ -268,7 +278,9 @@ pub fn prepare_places(inst: &Inst, state: &mut State, random: &mut Random, bytes
 /// A buffer and places in it, with `inside` none out of its range.
 pub fn prepare_buffer(inst: &Inst, state: &mut State, random: &mut Random, align: u64, first_lane: u64, inside: bool) {
     let m = inst.modifiers;
-    let Some(first) = inst.operand(Role::Srsrc).and_then(Operand::reg).map(|reg| usize::from(reg.first)) else { return };
+    let Some(first) = inst.operand(Role::Srsrc).and_then(Operand::reg).map(|reg| usize::from(reg.first)) else {
+        return;
+    };
     let soffset = inst.operand(Role::Soffset).copied();
     if let Some(reg) = soffset.and_then(|operand| operand.reg())
         && (16..100).contains(&reg.first)
@@ -301,7 +313,8 @@ pub fn prepare_buffer(inst: &Inst, state: &mut State, random: &mut Random, align
     for lane in 0..state.lanes {
         let slot = (lane as u64 + first_lane) % state.lanes as u64;
         let within = random.below((SLOT - 48) / align.max(4) + 1) * align.max(4);
-        let (index, offset) = if m.idxen { (slot, within) } else { (0, FIRST + slot * SLOT + within - m.offset as u64) };
+        let (index, offset) =
+            if m.idxen { (slot, within) } else { (0, FIRST + slot * SLOT + within - m.offset as u64) };
         let at = usize::from(m.idxen);
         if m.idxen {
             state.vgpr[vaddr][lane] = index as u32;
@@ -400,7 +413,8 @@ fn execute(inst: &Inst, state: &mut State, target: Target) -> Option<()> {
                     let (value, second) = if reversed { (second, value) } else { (value, second) };
                     let old = at.map(|at| access::number(&memory[at..at + bytes]));
                     if let (Some(at), Some(old)) = (at, old) {
-                        memory[at..at + bytes].copy_from_slice(&operation.apply(bytes, old, value, second).to_le_bytes()[..bytes]);
+                        memory[at..at + bytes]
+                            .copy_from_slice(&operation.apply(bytes, old, value, second).to_le_bytes()[..bytes]);
                     }
                     if returns {
                         // What is returned out of range is not documented for atomics.
@@ -416,8 +430,10 @@ fn execute(inst: &Inst, state: &mut State, target: Target) -> Option<()> {
 /// The definition of a memory operation.
 pub fn definition(variant: &Variant, target: Target) -> Option<Definition> {
     let name = variant.name;
-    if !matches!(variant.encoding, Encoding::Ds | Encoding::Flat | Encoding::Global | Encoding::Mubuf | Encoding::Scratch)
-        || name.contains("_lds_")
+    if !matches!(
+        variant.encoding,
+        Encoding::Ds | Encoding::Flat | Encoding::Global | Encoding::Mubuf | Encoding::Scratch
+    ) || name.contains("_lds_")
     {
         return None;
     }
@@ -430,7 +446,9 @@ pub fn definition(variant: &Variant, target: Target) -> Option<Definition> {
                 Modifier::Offset1 => Some(4 + random.below(3)),
                 _ => None,
             },
-            (_, _, Encoding::Global) => |random, modifier| (modifier == Modifier::Offset).then(|| (random.below(128) as i64 - 64) as u64),
+            (_, _, Encoding::Global) => {
+                |random, modifier| (modifier == Modifier::Offset).then(|| (random.below(128) as i64 - 64) as u64)
+            }
             // Where an offset in such an access fails, the emulator refuses it.
             (_, _, Encoding::Flat) if target.event_hazards().contains(EventHazards::FLAT_OFFSET) => {
                 |_, modifier| (modifier == Modifier::Offset).then_some(0)
@@ -440,5 +458,13 @@ pub fn definition(variant: &Variant, target: Target) -> Option<Definition> {
     let wishes = Wishes { apart: true, no_float_constants: true, no_literals: true, ..Wishes::default() };
     let scratch = variant.encoding == Encoding::Scratch;
     let memory = !lds && !scratch;
-    Some(Definition { wishes, prepare: Some(prepare), modifier: Some(modifier), memory, lds, scratch, ..Definition::whole(execute) })
+    Some(Definition {
+        wishes,
+        prepare: Some(prepare),
+        modifier: Some(modifier),
+        memory,
+        lds,
+        scratch,
+        ..Definition::whole(execute)
+    })
 }

@@ -1,4 +1,5 @@
-//! Floating-point arithmetic with rounding modes and denormal modes, on the bits of numbers: a library's, none of the emulator's.
+//! Floating-point arithmetic with rounding modes and denormal modes, on the bits of numbers: a library's, none of the
+//! emulator's.
 
 use rustc_apfloat::ieee::{BFloat, Double, Half, Quad, Single};
 use rustc_apfloat::{Float, FloatConvert, Round};
@@ -256,8 +257,8 @@ operations!(f32, Single);
 operations!(f64, Double);
 operations!(bf16, BFloat);
 
-/// Rounding to odd: what is lost shows in the last bit, so that rounding again to a shorter format is right in every mode. Of the mode itself only the sign of
-/// an exact zero depends.
+/// Rounding to odd: what is lost shows in the last bit, so that rounding again to a shorter format is right in every
+/// mode. Of the mode itself only the sign of an exact zero depends.
 pub trait Odd: Sized {
     fn add_odd(self, other: Self, round: Round) -> Self;
     fn mul_add_odd(self, factor: Self, other: Self, round: Round) -> Self;

@@ -1,5 +1,5 @@
-//! Vector operations on lanes that are of no family: truth tables, shifts that pack, a generator of random numbers, a product for lighting, and the bits of
-//! 2/pi.
+//! Vector operations on lanes that are of no family: truth tables, shifts that pack, a generator of random numbers, a
+//! product for lighting, and the bits of 2/pi.
 
 use std::sync::OnceLock;
 
@@ -85,7 +85,8 @@ fn two_over_pi() -> &'static [bool] {
     })
 }
 
-/// A segment of 53 bits of 2/pi, as many segments on as the second source says and further for large arguments (AMD ISA guides, "V_TRIG_PREOP_F64").
+/// A segment of 53 bits of 2/pi, as many segments on as the second source says and further for large arguments (AMD ISA
+/// guides, "V_TRIG_PREOP_F64").
 fn trig_preop(s: &[u64]) -> u64 {
     let exponent = (s[0] >> 52 & 0x7ff) as i32;
     let shift = (s[1] & 31) as i32 * 53 + (exponent - 1077).max(0);
@@ -108,7 +109,8 @@ pub fn lane_definition(name: &str) -> Option<Lane> {
         "v_prng_b32" => op(T::U32, &[T::U32], |_, s| s[0] << 1 & 0xffff_ffff ^ (0xc5 * (s[0] >> 31))),
         "v_mullit_f32" => op(T::F32, &[T::F32, T::F32, T::F32], |e, s| {
             let (b, c) = (single(s[1]), single(s[2]));
-            let unlit = s[1] == LARGEST || b == core::primitive::f32::NEG_INFINITY || b.is_nan() || c <= 0.0 || c.is_nan();
+            let unlit =
+                s[1] == LARGEST || b == core::primitive::f32::NEG_INFINITY || b.is_nan() || c <= 0.0 || c.is_nan();
             // Nothing times anything is nothing.
             let zero = single(s[0]) == 0.0 || b == 0.0;
             if unlit {

@@ -1,4 +1,5 @@
-//! Minimum and maximum as IEEE 754-2019 has them (`v_min_num_f32`, `v_minimum_f32`), combinations of two of them, and the middle of three numbers.
+//! Minimum and maximum as IEEE 754-2019 has them (`v_min_num_f32`, `v_minimum_f32`), combinations of two of them, and
+//! the middle of three numbers.
 
 use rustc_apfloat::Float;
 use rustc_apfloat::ieee::{BFloat, Double, Half, Single};
@@ -29,7 +30,8 @@ fn strict<F: Float>(a: u64, b: u64, greatest: bool) -> u64 {
     if nan { F::NAN.to_bits() as u64 } else { pick::<F>(a, b, greatest) }
 }
 
-/// The middle one as the manuals write it down, where the comparison takes zeros of either sign for the same; with a NaN, the least number.
+/// The middle one as the manuals write it down, where the comparison takes zeros of either sign for the same; with a
+/// NaN, the least number.
 fn middle<F: Float>(s: &[u64]) -> u64 {
     if s.iter().any(|&bits| F::from_bits(bits.into()).is_nan()) {
         return number::<F>(number::<F>(s[0], s[1], false), s[2], false);

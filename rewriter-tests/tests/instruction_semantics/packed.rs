@@ -76,7 +76,8 @@ fn vector_destination(inst: &Inst) -> Option<usize> {
     inst.operand(Role::Vdst).and_then(Operand::reg).map(|reg| reg.first.into())
 }
 
-/// Two values at once: for each result, `op_sel` or `op_sel_hi` says which value of each source is used, and `neg` or `neg_hi` whether it is negated.
+/// Two values at once: for each result, `op_sel` or `op_sel_hi` says which value of each source is used, and `neg` or
+/// `neg_hi` whether it is negated.
 fn execute(inst: &Inst, state: &mut State, _: Target) -> Option<()> {
     let name = inst.name();
     if inst.modifiers.dpp.is_some() || inst.modifiers.dpp8.is_some() {
@@ -159,14 +160,16 @@ fn plain_brains(inst: &Inst, state: &State) -> bool {
 /// Two bfloat16 numbers at once.
 fn pair_of_brains(inst: &Inst, state: &mut State, target: Target) -> Option<()> {
     let (f, m) = (brains(inst.name())?, inst.modifiers);
-    let operands: Vec<&Operand> = [Role::Src0, Role::Src1, Role::Src2].into_iter().filter_map(|role| inst.operand(role)).collect();
+    let operands: Vec<&Operand> =
+        [Role::Src0, Role::Src1, Role::Src2].into_iter().filter_map(|role| inst.operand(role)).collect();
     // What the other half of a constant is, is not documented.
     if operands.iter().any(|operand| operand.reg().is_none()) || !plain_brains(inst, state) {
         return None;
     }
     // DPP moves the lanes; the signs are those of the halves.
     let whole = Inst { modifiers: wavetap::isa::Modifiers { neg: 0, abs: 0, ..m }, ..inst.clone() };
-    let (sources, written) = lane::gather(&whole, state, target, &Env::of(inst, state), &[T::U32; 3][..operands.len()])?;
+    let (sources, written) =
+        lane::gather(&whole, state, target, &Env::of(inst, state), &[T::U32; 3][..operands.len()])?;
     let first = vector_destination(inst)?;
     for lane in (0..state.lanes).filter(|lane| written >> lane & 1 != 0) {
         let half = |select: u8, negate: u8| {
@@ -199,7 +202,8 @@ fn move_pair(inst: &Inst, state: &mut State, _: Target) -> Option<()> {
     Some(())
 }
 
-/// Multiply-add of sources that are single precision, or half precision where `op_sel_hi` says so; `neg_hi` is the absolute value.
+/// Multiply-add of sources that are single precision, or half precision where `op_sel_hi` says so; `neg_hi` is the
+/// absolute value.
 fn mix(inst: &Inst, state: &mut State, _: Target) -> Option<()> {
     let name = inst.name();
     let (fused, brain) = (name.starts_with("v_fma"), name.ends_with("bf16"));
@@ -282,8 +286,12 @@ fn exact_halves(inst: &Inst, state: &mut State, random: &mut Random) {
     for role in [Role::Src0, Role::Src1, Role::Src2, Role::Vdst] {
         let Some(reg) = inst.operand(role).and_then(Operand::reg) else { continue };
         let mut small = || {
-            let half =
-                |n: u64| convert::<Single, Half>(f32::from_signed(n as i64 - 64, Round::NearestTiesToEven), Round::NearestTiesToEven);
+            let half = |n: u64| {
+                convert::<Single, Half>(
+                    f32::from_signed(n as i64 - 64, Round::NearestTiesToEven),
+                    Round::NearestTiesToEven,
+                )
+            };
             if matches!(role, Role::Src2 | Role::Vdst) {
                 f32::from_signed(random.below(4096) as i64 - 2048, Round::NearestTiesToEven) as u32
             } else {
@@ -304,13 +312,16 @@ fn dot2(inst: &Inst, state: &mut State, target: Target) -> Option<()> {
     let name = inst.name();
     let env = Env::of(inst, state);
     let float = name.contains("f32");
-    let constants =
-        [Role::Src0, Role::Src1, Role::Src2].iter().any(|role| inst.operand(*role).is_some_and(|operand| operand.reg().is_none()));
-    let scalars =
-        inst.operands.iter().any(|operand| operand.reg().is_some_and(|reg| reg.file == wavetap::isa::RegFile::Scalar && reg.first >= 100));
-    let overlapping = inst
-        .operand(Role::Src2)
-        .is_some_and(|c| [Role::Src0, Role::Src1].iter().any(|role| inst.operand(*role).is_some_and(|ab| ab.reg() == c.reg())));
+    let constants = [Role::Src0, Role::Src1, Role::Src2]
+        .iter()
+        .any(|role| inst.operand(*role).is_some_and(|operand| operand.reg().is_none()));
+    let scalars = inst
+        .operands
+        .iter()
+        .any(|operand| operand.reg().is_some_and(|reg| reg.file == wavetap::isa::RegFile::Scalar && reg.first >= 100));
+    let overlapping = inst.operand(Role::Src2).is_some_and(|c| {
+        [Role::Src0, Role::Src1].iter().any(|role| inst.operand(*role).is_some_and(|ab| ab.reg() == c.reg()))
+    });
     let destination = vector_destination(inst)?;
     let accumulates = inst.operand(Role::Src2).is_none()
         && inst.operands.iter().skip(1).any(|o| o.reg().is_some_and(|reg| usize::from(reg.first) == destination));
@@ -325,14 +336,17 @@ fn dot2(inst: &Inst, state: &mut State, target: Target) -> Option<()> {
         let [a, b, c] = [sources[0][lane], sources[1][lane], sources[2][lane]];
         let value = if float {
             let half = |x: u64| super::state::half((x & 0xffff) as u32);
-            let sum = half(a) * half(b) + half(a >> 16) * half(b >> 16) + f64::from(core::primitive::f32::from_bits(c as u32));
+            let sum = half(a) * half(b)
+                + half(a >> 16) * half(b >> 16)
+                + f64::from(core::primitive::f32::from_bits(c as u32));
             env.finish(T::F32, (sum as core::primitive::f32).to_bits().into())
         } else {
             let product = |shift: u32| {
                 let (x, y) = (a >> shift & 0xffff, b >> shift & 0xffff);
                 i128::from(if name.ends_with("i16") { h(x) * h(y) } else { (x * y) as i64 })
             };
-            let sum = product(0) + product(16) + if name.ends_with("i16") { i128::from(c as u32 as i32) } else { c.into() };
+            let sum =
+                product(0) + product(16) + if name.ends_with("i16") { i128::from(c as u32 as i32) } else { c.into() };
             let (low, high) = if name.ends_with("i16") { (-(1 << 31), (1 << 31) - 1) } else { (0, (1 << 32) - 1) };
             (if env.clamp { sum.clamp(low, high) } else { sum }) as u64 & 0xffff_ffff
         };
@@ -346,7 +360,11 @@ pub fn definition(name: &str) -> Option<Definition> {
     let pairs: &'static [Bits] = &[Bits::PairHalf, Bits::PairHalf, Bits::PairHalf];
     if integers(name).is_some() {
         let wishes = Wishes { no_float_constants: true, no_literals: true, ..Wishes::default() };
-        return Some(Definition { wishes, types: &[Bits::Pair16, Bits::Pair16, Bits::Pair16], ..Definition::whole(execute) });
+        return Some(Definition {
+            wishes,
+            types: &[Bits::Pair16, Bits::Pair16, Bits::Pair16],
+            ..Definition::whole(execute)
+        });
     }
     if halves(name).is_some() {
         let modifier: Option<fn(&mut Random, Modifier) -> Option<u64>> = None;
@@ -360,28 +378,49 @@ pub fn definition(name: &str) -> Option<Definition> {
     }
     if singles(name).is_some() {
         let wishes = Wishes { no_literals: true, ..Wishes::default() };
-        return Some(Definition { wishes, types: &[Bits::PairSingle, Bits::PairSingle, Bits::PairSingle], ..Definition::whole(execute) });
+        return Some(Definition {
+            wishes,
+            types: &[Bits::PairSingle, Bits::PairSingle, Bits::PairSingle],
+            ..Definition::whole(execute)
+        });
     }
     if brains(name).is_some() {
         let wishes = Wishes { no_literals: true, denormals: true, no_inline: true, ..Wishes::default() };
-        let modifier: fn(&mut Random, Modifier) -> Option<u64> = |_, modifier| (modifier == Modifier::Clamp).then_some(0);
-        return Some(Definition { wishes, types: pairs, modifier: Some(modifier), ..Definition::whole(pair_of_brains) });
+        let modifier: fn(&mut Random, Modifier) -> Option<u64> =
+            |_, modifier| (modifier == Modifier::Clamp).then_some(0);
+        return Some(Definition {
+            wishes,
+            types: pairs,
+            modifier: Some(modifier),
+            ..Definition::whole(pair_of_brains)
+        });
     }
     match name {
         "v_pk_mov_b32" => Some(Definition::whole(move_pair)),
-        "v_mad_mix_f32" | "v_mad_mixlo_f16" | "v_mad_mixhi_f16" | "v_fma_mix_f32" | "v_fma_mixlo_f16" | "v_fma_mixhi_f16"
-        | "v_fma_mix_f32_bf16" | "v_fma_mixlo_bf16" | "v_fma_mixhi_bf16" => {
+        "v_mad_mix_f32" | "v_mad_mixlo_f16" | "v_mad_mixhi_f16" | "v_fma_mix_f32" | "v_fma_mixlo_f16"
+        | "v_fma_mixhi_f16" | "v_fma_mix_f32_bf16" | "v_fma_mixlo_bf16" | "v_fma_mixhi_bf16" => {
             let wishes = Wishes { denormals: true, ..Wishes::default() };
             Some(Definition { wishes, types: &[Bits::Single, Bits::Single, Bits::Single], ..Definition::whole(mix) })
         }
         "v_dot2_f32_f16" | "v_dot2c_f32_f16" => {
             let wishes = Wishes { plain: true, apart: true, ..Wishes::default() };
-            let modifier: fn(&mut Random, Modifier) -> Option<u64> = |_, modifier| (modifier == Modifier::OpSelHi).then_some(7);
-            Some(Definition { wishes, prepare: Some(exact_halves), modifier: Some(modifier), ..Definition::whole(dot2) })
+            let modifier: fn(&mut Random, Modifier) -> Option<u64> =
+                |_, modifier| (modifier == Modifier::OpSelHi).then_some(7);
+            Some(Definition {
+                wishes,
+                prepare: Some(exact_halves),
+                modifier: Some(modifier),
+                ..Definition::whole(dot2)
+            })
         }
         "v_dot2_i32_i16" | "v_dot2_u32_u16" => {
-            let modifier: fn(&mut Random, Modifier) -> Option<u64> = |_, modifier| (modifier == Modifier::OpSelHi).then_some(7);
-            Some(Definition { wishes: Wishes { plain: true, ..Wishes::default() }, modifier: Some(modifier), ..Definition::whole(dot2) })
+            let modifier: fn(&mut Random, Modifier) -> Option<u64> =
+                |_, modifier| (modifier == Modifier::OpSelHi).then_some(7);
+            Some(Definition {
+                wishes: Wishes { plain: true, ..Wishes::default() },
+                modifier: Some(modifier),
+                ..Definition::whole(dot2)
+            })
         }
         _ => None,
     }

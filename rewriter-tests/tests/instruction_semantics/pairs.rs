@@ -12,7 +12,13 @@ use super::{dots, float, integer, ordered};
 
 /// What a half does, by the name that it has alone.
 fn of(half: &str) -> Option<Lane> {
-    let dot = Lane { dst: T::U32, src: &[T::U32; 3], f: |_, s| dots::sum("v_dot2acc_f32_f16", s).unwrap_or(0), loose: None, carry: None };
+    let dot = Lane {
+        dst: T::U32,
+        src: &[T::U32; 3],
+        f: |_, s| dots::sum("v_dot2acc_f32_f16", s).unwrap_or(0),
+        loose: None,
+        carry: None,
+    };
     match half {
         "v_dot2acc_f32_f16" => return Some(dot),
         "v_dot2acc_f32_bf16" => return Some(Lane { f: |_, s| dots::sum("v_dot2acc_f32_bf16", s).unwrap_or(0), ..dot }),
@@ -76,7 +82,8 @@ fn results(half: &HalfOperation<'_>, inst: &Inst, state: &State, second: bool) -
     if name == "v_bitop2_b32" {
         // Of the table of three operands the entries without the third.
         let entry = |n: usize, bit: u32| 4 * (sources[0][n] >> bit & 1) + 2 * (sources[1][n] >> bit & 1);
-        let value = |n: usize| (0..32).fold(0, |all, bit| all | u64::from(inst.modifiers.bitop3 >> entry(n, bit) & 1) << bit);
+        let value =
+            |n: usize| (0..32).fold(0, |all, bit| all | u64::from(inst.modifiers.bitop3 >> entry(n, bit) & 1) << bit);
         return Some((lane, to, std::array::from_fn(value)));
     }
     let values = std::array::from_fn(|n| {
@@ -89,8 +96,9 @@ fn results(half: &HalfOperation<'_>, inst: &Inst, state: &State, second: bool) -
 fn execute(inst: &Inst, state: &mut State, _: Target) -> Option<()> {
     let [first, second] = inst.halves()?;
     // Two results in one register: no assembler lets them (LLVM, `getInvalidCompOperandIndex`).
-    let written =
-        |half: &HalfOperation<'_>| half.writes().next().map(|reg| usize::from(reg.first)..usize::from(reg.first) + usize::from(reg.dwords));
+    let written = |half: &HalfOperation<'_>| {
+        half.writes().next().map(|reg| usize::from(reg.first)..usize::from(reg.first) + usize::from(reg.dwords))
+    };
     let (one, other) = (written(&first)?, written(&second)?);
     if one.start < other.end && other.start < one.end {
         return None;
@@ -131,7 +139,8 @@ fn with_accumulators(inst: &Inst, state: &mut State, random: &mut Random) {
         let Some(reg) = half.writes().next() else { continue };
         if half.alone() == "v_dot2acc_f32_bf16" {
             // The same numbers in the other format: what is above a half of single precision.
-            let mut short = || (random.pick(&[0.0_f32, 1.0, 2.0, 3.0, 4.0]) * random.pick(&[1.0, -1.0])).to_bits() >> 16;
+            let mut short =
+                || (random.pick(&[0.0_f32, 1.0, 2.0, 3.0, 4.0]) * random.pick(&[1.0, -1.0])).to_bits() >> 16;
             let mut word = || short() | short() << 16;
             for source in half.reads().filter(|source| (source.file, source.first) != (reg.file, reg.first)) {
                 let at = usize::from(source.first);
@@ -154,7 +163,8 @@ pub fn definition(variant: &Variant) -> Option<Definition> {
     }
     let dot = variant.mnemonic.contains("dot2acc");
     let wishes = Wishes { no_inline: dot, no_literals: dot, apart: dot, ..Wishes::default() };
-    let modifier: fn(&mut Random, Modifier) -> Option<u64> = |random, modifier| (modifier == Modifier::Bitop3).then(|| random.below(256));
+    let modifier: fn(&mut Random, Modifier) -> Option<u64> =
+        |random, modifier| (modifier == Modifier::Bitop3).then(|| random.below(256));
     let types: &'static [Bits] = if variant.mnemonic.contains("_f64") {
         &[Bits::Double, Bits::Double, Bits::Double]
     } else {

@@ -1,5 +1,5 @@
-//! Operations that only more code shows: those that end a wave or stop it, that change how later instructions run, that wait, and that tell the time. For each a
-//! program with what it must leave in memory.
+//! Operations that only more code shows: those that end a wave or stop it, that change how later instructions run, that
+//! wait, and that tell the time. For each a program with what it must leave in memory.
 
 use wavetap::isa::{self, Reg, Target, Value, scalar};
 
@@ -135,8 +135,8 @@ fn relative(machine: &mut Machine, last: &str, random: &mut Random) -> Verdict {
     Ok(())
 }
 
-/// The high bits of register numbers: two for each of three sources and the destination, from the lowest on. A literal that is written to any part of MODE sets
-/// them as well, from bit 12 on and the destination's first.
+/// The high bits of register numbers: two for each of three sources and the destination, from the lowest on. A literal
+/// that is written to any part of MODE sets them as well, from bit 12 on and the destination's first.
 fn high_registers(machine: &mut Machine, random: &mut Random) -> Verdict {
     let value = |n: u32| 0x1000 + n;
     // MODE, its first four bits: as they are in the machine of this test anyway.
@@ -193,8 +193,12 @@ fn high_registers_behind_mode(machine: &mut Machine) -> Verdict {
         });
         match found {
             Err(fault) if machine.is_strict() && !apart && fault.contains("is dropped") => {}
-            Ok(_) if machine.is_strict() && !apart => return Err("s_set_vgpr_msb is dropped, and nobody says so".to_owned()),
-            found => found?.iter().try_for_each(|record| same("v30 by source 0", record[0], if apart { 0x1002 } else { 0x1001 }))?,
+            Ok(_) if machine.is_strict() && !apart => {
+                return Err("s_set_vgpr_msb is dropped, and nobody says so".to_owned());
+            }
+            found => found?
+                .iter()
+                .try_for_each(|record| same("v30 by source 0", record[0], if apart { 0x1002 } else { 0x1001 }))?,
         }
     }
     Ok(())
@@ -326,7 +330,8 @@ fn waits(machine: &mut Machine, strict: bool, name: &'static str) -> Verdict {
 
 /// Vector instructions of three kinds that are skipped or not, by one bit of a register, and one that is not any more.
 fn skips(machine: &mut Machine, random: &mut Random) -> Verdict {
-    let (bits, index, old, new) = (random.next() as u32, random.below(64) as u32, random.next() as u32, random.next() as u32);
+    let (bits, index, old, new) =
+        (random.next() as u32, random.below(64) as u32, random.next() as u32, random.next() as u32);
     let found = machine.whole(1, &|machine, code| {
         machine.emit(code, &["s_mov_b32"], &[s(24, 1), number(bits)]);
         machine.emit(code, &["s_mov_b32"], &[s(25, 1), number(index)]);
@@ -374,10 +379,14 @@ pub fn test(target: Target, name: &'static str, machines: [(&mut Machine, bool);
             "s_setvskip" => (0..8).try_for_each(|_| skips(machine, &mut random)),
             "s_set_vgpr_msb" => (0..4).try_for_each(|_| high_registers(machine, &mut random)),
             "ds_gws_barrier" | "ds_gws_init" => (0..4).try_for_each(|_| meets_by_global_sync(machine, name)),
-            "s_barrier" | "s_barrier_signal" | "s_barrier_wait" | "s_barrier_signal_isfirst" | "s_get_barrier_state" => {
-                (0..4).try_for_each(|_| meets(machine, name))
+            "s_barrier"
+            | "s_barrier_signal"
+            | "s_barrier_wait"
+            | "s_barrier_signal_isfirst"
+            | "s_get_barrier_state" => (0..4).try_for_each(|_| meets(machine, name)),
+            "s_waitcnt_vmcnt" | "s_waitcnt_lgkmcnt" | "s_wait_loadcnt" | "s_wait_kmcnt" | "s_wait_asynccnt" => {
+                waits(machine, strict, name)
             }
-            "s_waitcnt_vmcnt" | "s_waitcnt_lgkmcnt" | "s_wait_loadcnt" | "s_wait_kmcnt" | "s_wait_asynccnt" => waits(machine, strict, name),
             _ => return None,
         })
     };

@@ -51,7 +51,14 @@ fn float(random: &mut Random, fraction: u32, exponent: u32) -> u64 {
     let bias = top >> 1;
     let any = random.next() & (u64::MAX >> (64 - width));
     let sign = any & 1 << (width - 1);
-    let near = [bias - 1, bias, bias + 1, bias + u64::from(fraction) - 1, bias + u64::from(fraction), bias + u64::from(fraction) + 1];
+    let near = [
+        bias - 1,
+        bias,
+        bias + 1,
+        bias + u64::from(fraction) - 1,
+        bias + u64::from(fraction),
+        bias + u64::from(fraction) + 1,
+    ];
     match random.below(16) {
         0 => sign,
         1 => sign | top << fraction,

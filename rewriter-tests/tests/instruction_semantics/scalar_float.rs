@@ -1,5 +1,5 @@
-//! Floating-point operations on scalars: those of the scalar ALU, and the functions that the vector ALU computes of scalars. What they compute is
-//! what the vector operation of that name does in a lane.
+//! Floating-point operations on scalars: those of the scalar ALU, and the functions that the vector ALU computes of
+//! scalars. What they compute is what the vector operation of that name does in a lane.
 
 use wavetap::isa::{Inst, Role, Target};
 
@@ -56,7 +56,11 @@ fn execute(inst: &Inst, state: &mut State, _: Target) -> Option<()> {
     }
     let value = env.finish(lane.dst, (lane.f)(&env, &sources));
     // The two halves of a pair, each without denormals where MODE says so.
-    let value = if lane.dst == T::H16 { env.finish(T::F16, value & 0xffff) | env.finish(T::F16, value >> 16) << 16 } else { value };
+    let value = if lane.dst == T::H16 {
+        env.finish(T::F16, value & 0xffff) | env.finish(T::F16, value >> 16) << 16
+    } else {
+        value
+    };
     let to = inst.operand(Role::Sdst)?;
     scalars::set(state, to, value)?;
     loosely(state, &lane, to.reg()?.first.into());
@@ -90,8 +94,11 @@ fn test(inst: &Inst, state: &mut State, _: Target) -> Option<()> {
 
 /// The definition of such an operation.
 pub fn definition(name: &str) -> Option<Definition> {
-    let types: &'static [Bits] =
-        if name.ends_with("f16") { &[Bits::Half, Bits::Half, Bits::Half] } else { &[Bits::Single, Bits::Single, Bits::Single] };
+    let types: &'static [Bits] = if name.ends_with("f16") {
+        &[Bits::Half, Bits::Half, Bits::Half]
+    } else {
+        &[Bits::Single, Bits::Single, Bits::Single]
+    };
     if name.starts_with("v_s_") {
         vector(name)?;
         let modifier = float::modifiers(&vector(name)?);

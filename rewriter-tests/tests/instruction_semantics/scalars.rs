@@ -101,7 +101,9 @@ fn arithmetic(name: &str) -> Option<Function> {
         "s_add_u32" | "s_add_co_u32" => |s| carrying(s.a + s.b),
         "s_addc_u32" | "s_add_co_ci_u32" => |s| carrying(s.a + s.b + s.scc),
         "s_sub_u32" | "s_sub_co_u32" => |s| (Some(s.a.wrapping_sub(s.b) & 0xffff_ffff), Some(s.b > s.a)),
-        "s_subb_u32" | "s_sub_co_ci_u32" => |s| (Some(s.a.wrapping_sub(s.b + s.scc) & 0xffff_ffff), Some(s.b + s.scc > s.a)),
+        "s_subb_u32" | "s_sub_co_ci_u32" => {
+            |s| (Some(s.a.wrapping_sub(s.b + s.scc) & 0xffff_ffff), Some(s.b + s.scc > s.a))
+        }
         "s_add_i32" | "s_add_co_i32" => |s| overflowing(i(s.a) + i(s.b)),
         "s_sub_i32" | "s_sub_co_i32" => |s| overflowing(i(s.a) - i(s.b)),
         "s_addk_i32" | "s_addk_co_i32" => |s| overflowing(i(s.old) + s.k),
@@ -177,7 +179,9 @@ fn logic(name: &str) -> Option<Function> {
         "s_bitset0_b64" => |s| plain(s.old & !(1 << (s.a % 64))),
         "s_bitset1_b32" => |s| plain(s.old | 1 << (s.a % 32)),
         "s_bitset1_b64" => |s| plain(s.old | 1 << (s.a % 64)),
-        "s_bitreplicate_b64_b32" => |s| plain((0..32).filter(|n| s.a >> n & 1 != 0).fold(0, |all, n| all | 3 << (2 * n))),
+        "s_bitreplicate_b64_b32" => {
+            |s| plain((0..32).filter(|n| s.a >> n & 1 != 0).fold(0, |all, n| all | 3 << (2 * n)))
+        }
         _ => return None,
     })
 }
@@ -216,8 +220,10 @@ fn comparison(name: &str) -> Option<Function> {
 
 /// New EXEC of an operation that saves the old one.
 fn saved(name: &str) -> Option<Function> {
-    let operation =
-        name.strip_prefix("s_")?.strip_suffix("_saveexec_b64").or_else(|| name.strip_prefix("s_")?.strip_suffix("_saveexec_b32"))?;
+    let operation = name
+        .strip_prefix("s_")?
+        .strip_suffix("_saveexec_b64")
+        .or_else(|| name.strip_prefix("s_")?.strip_suffix("_saveexec_b32"))?;
     Some(match operation {
         "and" => |s| plain(s.a & s.exec),
         "or" => |s| plain(s.a | s.exec),
@@ -236,8 +242,12 @@ fn saved(name: &str) -> Option<Function> {
 /// New EXEC, which is also the result.
 fn written(name: &str) -> Option<Function> {
     Some(match name {
-        "s_andn1_wrexec_b64" | "s_andn1_wrexec_b32" | "s_and_not0_wrexec_b64" | "s_and_not0_wrexec_b32" => |s| plain(!s.a & s.exec),
-        "s_andn2_wrexec_b64" | "s_andn2_wrexec_b32" | "s_and_not1_wrexec_b64" | "s_and_not1_wrexec_b32" => |s| plain(s.a & !s.exec),
+        "s_andn1_wrexec_b64" | "s_andn1_wrexec_b32" | "s_and_not0_wrexec_b64" | "s_and_not0_wrexec_b32" => {
+            |s| plain(!s.a & s.exec)
+        }
+        "s_andn2_wrexec_b64" | "s_andn2_wrexec_b32" | "s_and_not1_wrexec_b64" | "s_and_not1_wrexec_b32" => {
+            |s| plain(s.a & !s.exec)
+        }
         _ => return None,
     })
 }
@@ -266,7 +276,11 @@ pub fn set(state: &mut State, operand: &Operand, value: u64) -> Option<()> {
 fn execute(inst: &Inst, state: &mut State, _: Target) -> Option<()> {
     let name = inst.name();
     let read = |role: Role| inst.operand(role).map_or(Some(0), |operand| source(state, operand));
-    let k = inst.operands.iter().find_map(|operand| if let Value::Imm(value) = operand.value { Some(value) } else { None }).unwrap_or(0);
+    let k = inst
+        .operands
+        .iter()
+        .find_map(|operand| if let Value::Imm(value) = operand.value { Some(value) } else { None })
+        .unwrap_or(0);
     let narrow = name.ends_with("32");
     let sources = Sources {
         a: read(Role::Src0)?,

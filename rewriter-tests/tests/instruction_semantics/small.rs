@@ -1,6 +1,7 @@
 //! Conversions to and from floats of 4 to 16 bits: 8-bit floats of both kinds, those with a common scale, and bfloat16.
 //!
-//! A small format is the list of the numbers that its codes stand for; a number is converted to the code whose number is nearest.
+//! A small format is the list of the numbers that its codes stand for; a number is converted to the code whose number
+//! is nearest.
 
 use rustc_apfloat::Round;
 use rustc_apfloat::ieee::{BFloat, Half, Single};
@@ -55,7 +56,11 @@ impl Small {
     pub fn magnitude(self, code: u64) -> f64 {
         let (exponent, fraction) = ((code >> self.fraction) as i32, (code & ((1 << self.fraction) - 1)) as f64);
         let unit = 0.5_f64.powi(self.fraction as i32);
-        if exponent == 0 { fraction * unit * 2_f64.powi(1 - self.bias) } else { (1.0 + fraction * unit) * 2_f64.powi(exponent - self.bias) }
+        if exponent == 0 {
+            fraction * unit * 2_f64.powi(1 - self.bias)
+        } else {
+            (1.0 + fraction * unit) * 2_f64.powi(exponent - self.bias)
+        }
     }
 
     pub fn sign(self) -> u64 {
@@ -193,12 +198,14 @@ fn to_eight(inst: &Inst, state: &mut State, target: Target) -> Option<()> {
     Some(())
 }
 
-/// A number to an 8-bit float by chance: up if the part that does not fit and random bits make a whole. Sources are below the format's largest number.
+/// A number to an 8-bit float by chance: up if the part that does not fit and random bits make a whole. Sources are
+/// below the format's largest number.
 fn by_chance(inst: &Inst, state: &mut State, target: Target) -> Option<()> {
     let (format, env) = (eight(inst, target)?, Env::of(inst, state));
     let (sources, written) = lane::gather(inst, state, target, &env, &[T::F32, T::U32])?;
     // gfx940 has the byte in the upper two bits of op_sel.
-    let byte = if fact(target, "generation") == 9 { inst.modifiers.op_sel >> 2 & 3 } else { 0 } | inst.modifiers.byte_sel;
+    let byte =
+        if fact(target, "generation") == 9 { inst.modifiers.op_sel >> 2 & 3 } else { 0 } | inst.modifiers.byte_sel;
     for lane in active(state, written) {
         let (value, chance) = (single(sources[0][lane]), sources[1][lane]);
         let below = (0..format.largest()).rev().find(|&code| format.magnitude(code) <= value.abs())?;
@@ -234,8 +241,9 @@ pub fn fill(state: &mut State, operand: Option<&Operand>, mut next: impl FnMut()
 fn in_range(inst: &Inst, state: &mut State, random: &mut Random) {
     // Down to what rounds to nothing; the smaller of the largest numbers.
     let exponents = if inst.name().contains("bf8") { 104..141 } else { 112..133 };
-    let one =
-        |random: &mut Random| (random.below(2) << 31 | (exponents.start + random.below(exponents.end - exponents.start)) << 23) as u32;
+    let one = |random: &mut Random| {
+        (random.below(2) << 31 | (exponents.start + random.below(exponents.end - exponents.start)) << 23) as u32
+    };
     fill(state, inst.operand(Role::Src0), || one(random) | random.next() as u32 & 0x7f_ffff);
 }
 
@@ -308,12 +316,19 @@ fn scaled(name: &str) -> Option<Scaled> {
         "pk32" | "2xpk16" => 32,
         _ => return None,
     };
-    Some(Scaled { count, two: shape == "2xpk16" || count == 2 && from == "f32", to: Kind::of(to)?, from: Kind::of(from)? })
+    Some(Scaled {
+        count,
+        two: shape == "2xpk16" || count == 2 && from == "f32",
+        to: Kind::of(to)?,
+        from: Kind::of(from)?,
+    })
 }
 
 /// Bits of consecutive registers.
 pub fn bits_at(state: &State, first: usize, lane: usize, at: usize, count: usize) -> u64 {
-    (0..count).map(|n| at + n).fold(0, |all, bit| all | u64::from(state.vgpr[first + bit / 32][lane] >> (bit % 32) & 1) << (bit - at))
+    (0..count)
+        .map(|n| at + n)
+        .fold(0, |all, bit| all | u64::from(state.vgpr[first + bit / 32][lane] >> (bit % 32) & 1) << (bit - at))
 }
 
 /// Sets bits of consecutive registers.
@@ -423,7 +438,9 @@ fn dot4(inst: &Inst, state: &mut State, target: Target) -> Option<()> {
     let env = Env::of(inst, state);
     let (sources, written) = lane::gather(inst, state, target, &env, &[T::U32, T::U32, T::F32])?;
     for lane in active(state, written) {
-        let product = |n: u32| kinds[1].decode(sources[0][lane] >> (8 * n) & 0xff) * kinds[0].decode(sources[1][lane] >> (8 * n) & 0xff);
+        let product = |n: u32| {
+            kinds[1].decode(sources[0][lane] >> (8 * n) & 0xff) * kinds[0].decode(sources[1][lane] >> (8 * n) & 0xff)
+        };
         let sum = (0..4).map(product).sum::<f64>() + single(sources[2][lane]);
         lane::put(inst, state, target, lane, T::F32, word(sum))?;
     }
@@ -436,11 +453,15 @@ fn small_numbers(inst: &Inst, state: &mut State, random: &mut Random) {
     for (role, format) in [Role::Src0, Role::Src1].into_iter().zip(kinds.iter().rev()) {
         // Between 1 and 8, in eighths.
         let mut code = || {
-            ((format.bias as u64 + random.below(3)) << format.fraction | random.below(1 << format.fraction) | random.below(2) << 7) as u32
+            ((format.bias as u64 + random.below(3)) << format.fraction
+                | random.below(1 << format.fraction)
+                | random.below(2) << 7) as u32
         };
         fill(state, inst.operand(role), || u32::from_le_bytes(std::array::from_fn(|_| code() as u8)));
     }
-    fill(state, inst.operand(Role::Src2), || f32::from_signed(random.below(512) as i64 - 256, Round::NearestTiesToEven) as u32);
+    fill(state, inst.operand(Role::Src2), || {
+        f32::from_signed(random.below(512) as i64 - 256, Round::NearestTiesToEven) as u32
+    });
 }
 
 fn brains(name: &str) -> Option<Lane> {
@@ -466,7 +487,8 @@ pub fn lane_definition(name: &str) -> Option<Lane> {
 
 /// The definition of any other conversion of small floats.
 pub fn definition(name: &str) -> Option<Definition> {
-    // A register wholly written where it is not one of bits; neither clamp nor output modifier, whose meaning here is not documented.
+    // A register wholly written where it is not one of bits; neither clamp nor output modifier, whose meaning here is
+    // not documented.
     let whole: fn(&mut Random, Modifier) -> Option<u64> = |random, modifier| match modifier {
         Modifier::DstSel => Some(6),
         Modifier::Clamp | Modifier::Omod => Some(0),
@@ -494,11 +516,14 @@ pub fn definition(name: &str) -> Option<Definition> {
         Modifier::OpSelHi => Some(7),
         _ => None,
     };
-    let numbers = Wishes { no_inline: true, no_literals: true, no_float_constants: true, apart: true, ..Wishes::default() };
+    let numbers =
+        Wishes { no_inline: true, no_literals: true, no_float_constants: true, apart: true, ..Wishes::default() };
     Some(match name {
-        "v_cvt_f32_fp8" | "v_cvt_f32_bf8" | "v_cvt_pk_f32_fp8" | "v_cvt_pk_f32_bf8" => {
-            Definition { modifier: Some(whole), wishes: Wishes { no_inline: true, ..Wishes::default() }, ..Definition::whole(from_eight) }
-        }
+        "v_cvt_f32_fp8" | "v_cvt_f32_bf8" | "v_cvt_pk_f32_fp8" | "v_cvt_pk_f32_bf8" => Definition {
+            modifier: Some(whole),
+            wishes: Wishes { no_inline: true, ..Wishes::default() },
+            ..Definition::whole(from_eight)
+        },
         "v_cvt_f16_fp8" | "v_cvt_f16_bf8" | "v_cvt_pk_f16_fp8" | "v_cvt_pk_f16_bf8" => {
             let halves: fn(&mut Random, Modifier) -> Option<u64> = |random, modifier| match modifier {
                 Modifier::Clamp | Modifier::Omod => Some(0),
@@ -524,16 +549,24 @@ pub fn definition(name: &str) -> Option<Definition> {
             use super::random::Bits;
             Definition { modifier: Some(upper), types: &[Bits::Single, Bits::Single], ..Definition::whole(to_eight) }
         }
-        "v_cvt_sr_fp8_f32" | "v_cvt_sr_bf8_f32" => {
-            Definition { modifier: Some(quarters), prepare: Some(in_range), wishes: numbers, ..Definition::whole(by_chance) }
-        }
+        "v_cvt_sr_fp8_f32" | "v_cvt_sr_bf8_f32" => Definition {
+            modifier: Some(quarters),
+            prepare: Some(in_range),
+            wishes: numbers,
+            ..Definition::whole(by_chance)
+        },
         "v_dot4_f32_fp8_fp8" | "v_dot4_f32_fp8_bf8" | "v_dot4_f32_bf8_fp8" | "v_dot4_f32_bf8_bf8" => {
             let wishes = Wishes { plain: true, ..numbers };
             Definition { wishes, modifier: Some(nothing), prepare: Some(small_numbers), ..Definition::whole(dot4) }
         }
         _ => {
             scaled(name)?;
-            Definition { wishes: numbers, modifier: Some(parts), prepare: Some(prepare_scaled), ..Definition::whole(convert_scaled) }
+            Definition {
+                wishes: numbers,
+                modifier: Some(parts),
+                prepare: Some(prepare_scaled),
+                ..Definition::whole(convert_scaled)
+            }
         }
     })
 }

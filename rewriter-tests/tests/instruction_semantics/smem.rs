@@ -31,7 +31,9 @@ fn of_name(name: &str) -> Option<(Access, bool, usize)> {
         0 if what.starts_with("atomic_") => access::parse(what)?,
         0 => return None,
         _ if ["load_i8", "load_u8"].contains(&what) => Access::Load { bytes: 1, signed: what == "load_i8", part: None },
-        _ if ["load_i16", "load_u16"].contains(&what) => Access::Load { bytes: 2, signed: what == "load_i16", part: None },
+        _ if ["load_i16", "load_u16"].contains(&what) => {
+            Access::Load { bytes: 2, signed: what == "load_i16", part: None }
+        }
         _ if what.starts_with("load_") => Access::Load { bytes: 4 * dwords, signed: false, part: None },
         _ => Access::Store { bytes: 4 * dwords, high: false },
     };
@@ -81,7 +83,8 @@ fn execute(inst: &Inst, state: &mut State, _: Target) -> Option<()> {
     };
     let offset = i64::from(inst.modifiers.offset) as u64;
     let offset = offset.wrapping_add(if in_units(inst) { 64 * soffset } else { soffset });
-    let (start, stride, records) = if buffer { memory::resource_at(state, base) } else { (state.pair(base), 0, u64::MAX) };
+    let (start, stride, records) =
+        if buffer { memory::resource_at(state, base) } else { (state.pair(base), 0, u64::MAX) };
     let at = start.wrapping_add(offset).wrapping_sub(state.address) as usize;
     let bytes = match access {
         Access::Load { bytes, .. } | Access::Store { bytes, .. } | Access::Atomic { bytes, .. } => bytes,
@@ -92,7 +95,8 @@ fn execute(inst: &Inst, state: &mut State, _: Target) -> Option<()> {
     }
     let limit = if buffer { records * stride.max(1) } else { u64::MAX };
     let inside = |byte: usize| offset + byte as u64 + bytes.min(4) as u64 <= limit;
-    let first = scalar_at(inst, Role::Sdst).or_else(|| scalar_at(inst, Role::Sdata)).filter(|code| (16..100).contains(code))?;
+    let first =
+        scalar_at(inst, Role::Sdst).or_else(|| scalar_at(inst, Role::Sdata)).filter(|code| (16..100).contains(code))?;
     match access {
         Access::Load { signed, .. } if bytes < 4 => {
             let raw = access::number(&state.memory[at..at + bytes]);
@@ -116,10 +120,12 @@ fn execute(inst: &Inst, state: &mut State, _: Target) -> Option<()> {
             if !inside(bytes - 4) {
                 return None;
             }
-            let value = |state: &State, n: usize| if bytes == 8 { state.pair(first + n) } else { state.sgpr[first + n].into() };
+            let value =
+                |state: &State, n: usize| if bytes == 8 { state.pair(first + n) } else { state.sgpr[first + n].into() };
             let (data, second) = (value(state, 0), if operation.has_second() { value(state, bytes / 4) } else { 0 });
             let old = access::number(&state.memory[at..at + bytes]);
-            state.memory[at..at + bytes].copy_from_slice(&operation.apply(bytes, old, data, second).to_le_bytes()[..bytes]);
+            state.memory[at..at + bytes]
+                .copy_from_slice(&operation.apply(bytes, old, data, second).to_le_bytes()[..bytes]);
             if inst.modifiers.glc {
                 state.sgpr[first] = old as u32;
                 if bytes == 8 {
@@ -142,5 +148,11 @@ pub fn definition(variant: &Variant) -> Option<Definition> {
         _ => None,
     };
     let wishes = Wishes { apart: true, no_float_constants: true, no_literals: true, ..Wishes::default() };
-    Some(Definition { wishes, prepare: Some(prepare), modifier: Some(modifier), memory: true, ..Definition::whole(execute) })
+    Some(Definition {
+        wishes,
+        prepare: Some(prepare),
+        modifier: Some(modifier),
+        memory: true,
+        ..Definition::whole(execute)
+    })
 }

@@ -1,4 +1,5 @@
-//! The architectural state of a wave before and after one instruction, as the definitions see it, and how exactly results must agree.
+//! The architectural state of a wave before and after one instruction, as the definitions see it, and how exactly
+//! results must agree.
 
 use wavetap::isa::Target;
 
@@ -121,7 +122,8 @@ pub fn half(bits: u32) -> f64 {
 fn ulps(a: u64, b: u64, sign: u32, denormal: u64) -> u64 {
     let magnitude = |bits: u64| bits & ((1 << sign) - 1);
     let flushed = |bits: u64| if magnitude(bits) < denormal { 0 } else { bits };
-    let linear = |bits: u64| if bits >> sign & 1 != 0 { -i128::from(magnitude(bits)) } else { i128::from(magnitude(bits)) };
+    let linear =
+        |bits: u64| if bits >> sign & 1 != 0 { -i128::from(magnitude(bits)) } else { i128::from(magnitude(bits)) };
     let direct = linear(a).abs_diff(linear(b));
     direct.min(linear(flushed(a)).abs_diff(linear(flushed(b)))) as u64
 }
@@ -161,19 +163,27 @@ impl Loose {
                 same(e, f) && same(e >> 16, f >> 16)
             }
             Loose::Ulp16(n) => {
-                let close = ulps(u64::from(e & 0xffff), u64::from(f & 0xffff), 15, 0x400) <= n.into() && !nan16(e) && !nan16(f);
+                let close =
+                    ulps(u64::from(e & 0xffff), u64::from(f & 0xffff), 15, 0x400) <= n.into() && !nan16(e) && !nan16(f);
                 e >> 16 == f >> 16 && (close || (nan16(e) && nan16(f)))
             }
             Loose::UlpBrain(n) => {
-                let close = ulps(u64::from(e & 0xffff), u64::from(f & 0xffff), 15, 0x80) <= n.into() && !nan_brain(e) && !nan_brain(f);
+                let close = ulps(u64::from(e & 0xffff), u64::from(f & 0xffff), 15, 0x80) <= n.into()
+                    && !nan_brain(e)
+                    && !nan_brain(f);
                 e >> 16 == f >> 16 && (close || (nan_brain(e) && nan_brain(f)))
             }
             Loose::NearBrain(n) => {
                 let (x, y) = (f32::from_bits(e << 16), f32::from_bits(f << 16));
                 e >> 16 == f >> 16 && ((x.is_nan() && y.is_nan()) || (x - y).abs() <= n)
             }
-            Loose::Ulp32(n) => (nan32(e) && nan32(f)) || (!nan32(e) && !nan32(f) && ulps(e.into(), f.into(), 31, 0x80_0000) <= n.into()),
-            Loose::Ulp64(n) => (nan64(e64) && nan64(f64_)) || (!nan64(e64) && !nan64(f64_) && ulps(e64, f64_, 63, 1 << 52) <= n),
+            Loose::Ulp32(n) => {
+                (nan32(e) && nan32(f))
+                    || (!nan32(e) && !nan32(f) && ulps(e.into(), f.into(), 31, 0x80_0000) <= n.into())
+            }
+            Loose::Ulp64(n) => {
+                (nan64(e64) && nan64(f64_)) || (!nan64(e64) && !nan64(f64_) && ulps(e64, f64_, 63, 1 << 52) <= n)
+            }
             Loose::Near32(n) => {
                 let (x, y) = (f32::from_bits(e), f32::from_bits(f));
                 (x.is_nan() && y.is_nan()) || (finite(x) && finite(y) && (x - y).abs() <= n)

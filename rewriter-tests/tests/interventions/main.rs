@@ -1,10 +1,13 @@
-//! Who is blamed for a wait, by LEO's rule and by ours, beside what the wait is really for: on the emulator's timing model one operation after the other is given a
-//! latency of 0, and what that takes off the wait's cycles is the operation's share ([`truth`]).
+//! Who is blamed for a wait, by LEO's rule and by ours, beside what the wait is really for: on the emulator's timing
+//! model one operation after the other is given a latency of 0, and what that takes off the wait's cycles is the
+//! operation's share ([`truth`]).
 //!
-//! Neither rule is told the latencies: those of kernels in machine code and of compiled ones are drawn by chance, each instruction with a share of hits of its own
-//! ([`wavetap::emulator::Timing::chance`]); those of the samples are what the model's caches and queues give.
+//! Neither rule is told the latencies: those of kernels in machine code and of compiled ones are drawn by chance, each
+//! instruction with a share of hits of its own ([`wavetap::emulator::Timing::chance`]); those of the samples are what
+//! the model's caches and queues give.
 //!
-//! Quick: some kernels in machine code. Full: more of them, compiled ones and the samples; with `BLESS=1` that writes `docs/results/blame.md`:
+//! Quick: some kernels in machine code. Full: more of them, compiled ones and the samples; with `BLESS=1` that writes
+//! `docs/results/blame.md`:
 //!
 //!     BLESS=1 WAVETAP_FULL_TESTS=1 cargo test -p rewriter-tests --test interventions -- --nocapture
 //!
@@ -47,13 +50,17 @@ fn blames_beside_what_waits_are_for() {
     let sources = made_up::sources().expect("the sources");
     let samples = real_code::sample_files();
     let parts = std::env::var("WAVETAP_BLAMED").ok();
-    let wanted = |part: &str| parts.as_deref().unwrap_or("machine,compiled,samples").split(',').any(|other| other == part);
+    let wanted =
+        |part: &str| parts.as_deref().unwrap_or("machine,compiled,samples").split(',').any(|other| other == part);
     let mut tasks: Vec<Task> = Vec::new();
     if wanted("machine") {
         tasks.extend((0..if full() { FULL } else { QUICK }).map(Task::Machine));
     }
     if full() && wanted("compiled") {
-        let pairs = targets.iter().enumerate().flat_map(|(n, target)| (0..sources.files().len()).map(move |file| (n, *target, file)));
+        let pairs = targets
+            .iter()
+            .enumerate()
+            .flat_map(|(n, target)| (0..sources.files().len()).map(move |file| (n, *target, file)));
         let chosen = pairs.filter(|(n, _, file)| (n + file) % SOURCES == 0);
         tasks.extend(chosen.map(|(n, target, file)| {
             let level = if n % 2 == 0 { "O1" } else { "O3" };
@@ -70,7 +77,9 @@ fn blames_beside_what_waits_are_for() {
                 let kernel = frame.kernel(*seed, subjects::wish(*seed))?;
                 ("machine code", vec![subjects::machine(frame, &kernel)?])
             }
-            Task::Compiled(file, variant) => ("compiled", subjects::compiled(&sources, &sources.files()[*file], *variant)?),
+            Task::Compiled(file, variant) => {
+                ("compiled", subjects::compiled(&sources, &sources.files()[*file], *variant)?)
+            }
             Task::Sample(n) => ("samples", subjects::sample(&samples[*n], SAMPLE_TARGET)?),
         })
     };

@@ -73,27 +73,38 @@ impl Survey {
 
     pub fn page(&self) -> String {
         let mut page = format!(
-            "# Who is blamed for a wait\n\nWritten by `{COMMAND}`: the rules of `wavetap slice --blame leo` and of `--blame exposed`, which is ours and what is done without the option, beside what waits are \
-             really for. On the emulator's timing model each operation that a wait may wait for is given a latency of 0, alone; what that takes off the wait's cycles, over all operations, is its true share. \
-             Nothing is measured on hardware.\n\n\
-             - *top*: of a hundred waits, how many where the operation that the rule blames most is the one with the largest share (or within 2 % of it). *distance*: the mean total-variation distance between \
-             the rule's shares and the true ones, in percent: 0 is the same, 100 has nothing in common.\n\
-             - A wait counts if it has more than 10 % of the waiting of its kernel and at least two operations that were executed. It is in each group that fits it.\n\
-             - Neither rule knows the latencies: they are drawn by chance, each instruction with a share of hits of its own (samples have those of the model's caches). So no rule that \
-             has only the code and its counts can always be right: which of two loads hits does not show in them. Both rules get the exact counts of branches, and LEO's the stalls of every instruction.\n\
-             - Not in the table: {} waits with one operation, {} for what functions have left outstanding, {} where no operation by itself makes a difference.\n\n",
+            "# Who is blamed for a wait\n\nWritten by `{COMMAND}`: the rules of `wavetap slice --blame leo` and of \
+                `--blame exposed`, which is ours and what is done without the option, beside what waits are really \
+                for. On the emulator's timing model each operation that a wait may wait for is given a latency of 0, \
+                alone; what that takes off the wait's cycles, over all operations, is its true share. Nothing is \
+                measured on hardware.\n\n\
+             - *top*: of a hundred waits, how many where the operation that the rule blames most is the one with the \
+             largest share (or within 2 % of it). *distance*: the mean total-variation distance between the rule's \
+             shares and the true ones, in percent: 0 is the same, 100 has nothing in common.\n\
+             - A wait counts if it has more than 10 % of the waiting of its kernel and at least two operations that \
+             were executed. It is in each group that fits it.\n\
+             - Neither rule knows the latencies: they are drawn by chance, each instruction with a share of hits of \
+             its own (samples have those of the model's caches). So no rule that has only the code and its counts can \
+             always be right: which of two loads hits does not show in them. Both rules get the exact counts of \
+             branches, and LEO's the stalls of every instruction.\n\
+             - Not in the table: {} waits with one operation, {} for what functions have left outstanding, {} where no \
+             operation by itself makes a difference.\n\n",
             self.single, self.calls, self.joint
         );
         let head = "waits | top: leo | top: ours | | distance: leo | distance: ours |\n|---|---|---|---|---|---|---|\n";
-        for (source, title) in
-            [("", "All"), ("machine code", "Kernels in machine code"), ("compiled", "Compiled kernels"), ("samples", "Samples")]
-        {
+        for (source, title) in [
+            ("", "All"),
+            ("machine code", "Kernels in machine code"),
+            ("compiled", "Compiled kernels"),
+            ("samples", "Samples"),
+        ] {
             let rows: Vec<(Group, &Row)> =
                 Group::EACH.into_iter().filter_map(|group| Some((group, self.rows.get(&(source, group))?))).collect();
             // One source alone is all there is.
             if rows.is_empty()
                 || (!source.is_empty()
-                    && self.rows.get(&(source, Group::All)).map(|row| row.waits) == self.rows.get(&("", Group::All)).map(|row| row.waits))
+                    && self.rows.get(&(source, Group::All)).map(|row| row.waits)
+                        == self.rows.get(&("", Group::All)).map(|row| row.waits))
             {
                 continue;
             }

@@ -29,7 +29,8 @@ fn timed(kernel: &str, stats: &DispatchStats) -> Timed {
     let time = stats.time.as_ref().expect("timing was on");
     for (place, cycles) in &time.instructions {
         let reasons = StallReason::ALL.into_iter().filter(|reason| cycles.stalled(*reason) > 0);
-        let reasons: BTreeMap<String, u64> = reasons.map(|reason| (reason.name().to_owned(), cycles.stalled(reason))).collect();
+        let reasons: BTreeMap<String, u64> =
+            reasons.map(|reason| (reason.name().to_owned(), cycles.stalled(reason))).collect();
         timed.stalls.insert(place.address, StallCycles { cycles: cycles.stalls(), reasons });
     }
     let trace = stats.trace.as_ref().expect("tracing was on");
@@ -93,7 +94,8 @@ pub fn sample(path: &Path, target: &str) -> Result<Vec<Outcome>, Failure> {
     let mut time = |latencies: &[LatencyOverride]| {
         runs += 1;
         let (times, trace) = (folder.path().join(format!("{runs}.time")), folder.path().join(format!("{runs}.trace")));
-        let mut arguments: Vec<OsString> = ["run", "--backend", "emulator", "--target", target].map(OsString::from).to_vec();
+        let mut arguments: Vec<OsString> =
+            ["run", "--backend", "emulator", "--target", target].map(OsString::from).to_vec();
         arguments.extend(["--timing", "--format", "json", "--report"].map(OsString::from));
         arguments.push(times.clone().into());
         arguments.extend(latencies.iter().flat_map(|latency| ["--latency".into(), latency.to_string().into()]));

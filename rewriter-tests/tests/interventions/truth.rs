@@ -1,4 +1,5 @@
-//! What a stall is really for: of each operation that a wait may wait for, what becomes of the wait when that operation alone takes no time.
+//! What a stall is really for: of each operation that a wait may wait for, what becomes of the wait when that operation
+//! alone takes no time.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,7 +15,8 @@ use wavetap::profile::file::KernelTotals;
 use wavetap::slice::blame::{Blame, StallCycles, blame_stalls};
 use wavetap::slice::counts::KernelCounts;
 
-/// A wait is looked at if it has so many hundredths of its kernel's waiting, and only if its operations, each by itself, account for so many of its own.
+/// A wait is looked at if it has so many hundredths of its kernel's waiting, and only if its operations, each by
+/// itself, account for so many of its own.
 const SUBSTANTIAL: u64 = 10;
 const EXPLAINED: u64 = 5;
 /// Most waits of a kernel, and most operations of a wait, that are looked at.
@@ -53,7 +55,8 @@ pub enum Group {
 }
 
 impl Group {
-    pub const EACH: [Group; 6] = [Group::All, Group::Straight, Group::Frequency, Group::Loops, Group::OutOfOrder, Group::Mixed];
+    pub const EACH: [Group; 6] =
+        [Group::All, Group::Straight, Group::Frequency, Group::Loops, Group::OutOfOrder, Group::Mixed];
 
     pub fn text(self) -> &'static str {
         match self {
@@ -70,7 +73,8 @@ impl Group {
 /// How near a rule came.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Score {
-    /// Whether the operation that it blames most has the largest effect; with several that it blames alike, the share of them that have.
+    /// Whether the operation that it blames most has the largest effect; with several that it blames alike, the share
+    /// of them that have.
     pub top: f64,
     /// Half of the sum of the differences of all shares: 0 to 1.
     pub distance: f64,
@@ -100,7 +104,8 @@ impl fmt::Display for Judged {
 #[derive(Default)]
 pub struct Outcome {
     pub judged: Vec<Judged>,
-    /// Substantial waits with one operation, those of what a function has left or a caller has, and those that no operation by itself explains.
+    /// Substantial waits with one operation, those of what a function has left or a caller has, and those that no
+    /// operation by itself explains.
     pub single: u64,
     pub calls: u64,
     pub joint: u64,
@@ -136,10 +141,18 @@ pub fn judge(
             }
         }
         let all: u64 = operations.keys().map(|address| base.waited(*address)).sum();
-        let mut substantial: Vec<u64> = operations.keys().copied().filter(|wait| base.waited(*wait) * 100 > all * SUBSTANTIAL).collect();
+        let mut substantial: Vec<u64> =
+            operations.keys().copied().filter(|wait| base.waited(*wait) * 100 > all * SUBSTANTIAL).collect();
         substantial.sort_by_key(|wait| std::cmp::Reverse(base.waited(*wait)));
-        let blamed =
-            RULES.map(|rule| blame_stalls(rule, body, (&waits, &values), base.totals.get(body.name()).map(KernelCounts::of), &base.stalls));
+        let blamed = RULES.map(|rule| {
+            blame_stalls(
+                rule,
+                body,
+                (&waits, &values),
+                base.totals.get(body.name()).map(KernelCounts::of),
+                &base.stalls,
+            )
+        });
         for wait in substantial.into_iter().take(MOST_WAITS) {
             let (outside, candidates) = &operations[&wait];
             let mut addresses: Vec<u64> = candidates.iter().map(|(id, _)| body.address(*id)).collect();
@@ -189,7 +202,10 @@ fn score(truth: &BTreeMap<u64, f64>, blamed: &[(u64, f64)]) -> Score {
     let beside: f64 = blamed.iter().filter(|(cause, _)| !truth.contains_key(cause)).map(|(_, share)| *share).sum();
     // Who blames nobody is as far away as can be.
     let nobody = if blamed.is_empty() { 1.0 } else { 0.0 };
-    Score { top: if first.is_empty() { 0.0 } else { right as f64 / first.len() as f64 }, distance: (among + beside + nobody) / 2.0 }
+    Score {
+        top: if first.is_empty() { 0.0 } else { right as f64 / first.len() as f64 },
+        distance: (among + beside + nobody) / 2.0,
+    }
 }
 
 fn groups(body: &Body, cfg: &Cfg, wait: u64, candidates: &[Candidate], base: &Timed) -> Vec<Group> {
@@ -198,7 +214,9 @@ fn groups(body: &Body, cfg: &Cfg, wait: u64, candidates: &[Candidate], base: &Ti
     let Some(id) = body.at(wait) else { return groups };
     let block = cfg.block_of(id);
     let executions = |id: InstId| base.executions.get(&body.address(id)).copied().unwrap_or(0);
-    let in_loop = std::iter::once(id).chain(candidates.iter().map(|(id, _)| *id)).any(|id| loops.innermost(cfg.block_of(id)).is_some());
+    let in_loop = std::iter::once(id)
+        .chain(candidates.iter().map(|(id, _)| *id))
+        .any(|id| loops.innermost(cfg.block_of(id)).is_some());
     if in_loop {
         groups.push(Group::Loops);
     }

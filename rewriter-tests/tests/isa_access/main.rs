@@ -1,8 +1,10 @@
-//! The registers that every row of the instruction tables reads and writes, against LLVM's description of the decoded instruction.
+//! The registers that every row of the instruction tables reads and writes, against LLVM's description of the decoded
+//! instruction.
 //!
-//! `expected.txt` has, for every row and target, a word and what LLVM says about it; every test run compares it with ours. Where `llvm-access` has been
-//! built (`rewriter-tests/llvm-access/build.sh`, which `./test.sh --full` runs), LLVM itself is asked about several random fillings of every row on
-//! every target and in every wave size, `WAVETAP_ISA_FILLINGS` where that is set; with `BLESS=1` it also writes `expected.txt` anew.
+//! `expected.txt` has, for every row and target, a word and what LLVM says about it; every test run compares it with
+//! ours. Where `llvm-access` has been built (`rewriter-tests/llvm-access/build.sh`, which `./test.sh --full` runs),
+//! LLVM itself is asked about several random fillings of every row on every target and in every wave size,
+//! `WAVETAP_ISA_FILLINGS` where that is set; with `BLESS=1` it also writes `expected.txt` anew.
 //!
 //! What differs on purpose is in `reasons.rs`, each with its reason.
 
@@ -52,7 +54,8 @@ fn by_label(label: &str) -> Option<Target> {
 
 /// What LLVM is asked for. From gfx11 on the halves of registers have names of their own.
 fn llvm_name(target: Target) -> String {
-    let halves = if target.name().starts_with("gfx11") || target.name().starts_with("gfx12") { ",+real-true16" } else { "" };
+    let halves =
+        if target.name().starts_with("gfx11") || target.name().starts_with("gfx12") { ",+real-true16" } else { "" };
     format!("{},+wavefrontsize{}{halves}", target.name(), target.wave_size())
 }
 
@@ -85,7 +88,10 @@ impl Findings {
         let mut unexplained = Vec::new();
         let mut different = false;
         for (kind, ours, llvm) in [(Kind::Read, &ours.reads, &llvm.reads), (Kind::Write, &ours.writes, &llvm.writes)] {
-            let sides = ours.difference(llvm).map(|name| (Who::Ours, name)).chain(llvm.difference(ours).map(|name| (Who::Llvm, name)));
+            let sides = ours
+                .difference(llvm)
+                .map(|name| (Who::Ours, name))
+                .chain(llvm.difference(ours).map(|name| (Who::Llvm, name)));
             for (who, register) in sides {
                 different = true;
                 let difference = Difference { target, inst, who, kind, register };
@@ -111,12 +117,19 @@ impl Findings {
     }
 
     fn judge(self) {
-        println!("{} words have the same access; different on purpose, registers by reason: {:#?}", self.same, self.excused);
+        println!(
+            "{} words have the same access; different on purpose, registers by reason: {:#?}",
+            self.same, self.excused
+        );
         assert!(self.same > 0, "nothing was compared");
         let operations = self.wrong.len();
         let count: usize = self.wrong.values().map(Vec::len).sum();
-        let shown: Vec<&String> =
-            self.wrong.values().step_by(operations.div_ceil(SHOWN).max(1)).filter_map(|examples| examples.first()).collect();
+        let shown: Vec<&String> = self
+            .wrong
+            .values()
+            .step_by(operations.div_ceil(SHOWN).max(1))
+            .filter_map(|examples| examples.first())
+            .collect();
         assert!(
             self.wrong.is_empty(),
             "{count} words of {operations} operations differ from LLVM, of which:\n{}",
@@ -147,7 +160,9 @@ fn ask(oracle: &mut Oracle, target: Target, words: &[Vec<u8>]) -> Vec<Option<Acc
     answers
         .into_iter()
         .map(|answer| match answer {
-            Answer::Instruction { text, .. } => Some(Access::llvm(&text).unwrap_or_else(|| panic!("llvm-access answered {text:?}"))),
+            Answer::Instruction { text, .. } => {
+                Some(Access::llvm(&text).unwrap_or_else(|| panic!("llvm-access answered {text:?}")))
+            }
             Answer::Rejected | Answer::Crash => None,
         })
         .collect()
@@ -156,7 +171,10 @@ fn ask(oracle: &mut Oracle, target: Target, words: &[Vec<u8>]) -> Vec<Option<Acc
 #[test]
 fn memory_and_control_flow_are_what_llvm_says() {
     let Some(program) = program() else {
-        println!("skipped: memory_and_control_flow_are_what_llvm_says, because rewriter-tests/llvm-access/build.sh has not been run");
+        println!(
+            "skipped: memory_and_control_flow_are_what_llvm_says, because rewriter-tests/llvm-access/build.sh has not \
+                been run"
+        );
         return;
     };
     let mut oracle = Oracle::of(program);
@@ -164,13 +182,15 @@ fn memory_and_control_flow_are_what_llvm_says() {
     let mut compared = 0;
     for target in machines() {
         let mut random = Random::new(0x9e37_79b9_7f4a_7c15);
-        let tries: Vec<(Vec<u8>, Inst)> = isa::variants(target).filter_map(|variant| legal(&mut random, target, variant)).collect();
+        let tries: Vec<(Vec<u8>, Inst)> =
+            isa::variants(target).filter_map(|variant| legal(&mut random, target, variant)).collect();
         let name = llvm_name(target);
         let queries: Vec<Query<'_>> = tries.iter().map(|(bytes, _)| Query { target: &name, bytes, pc: 0 }).collect();
         let answers = queries.chunks(PORTION).flat_map(|portion| oracle.ask_all(portion)).collect::<Vec<_>>();
         for ((_, inst), answer) in tries.iter().zip(answers) {
             let Answer::Instruction { text, .. } = answer else { continue };
-            let llvm: BTreeSet<&str> = text.split('\t').nth(3).unwrap_or("").split_whitespace().filter(|word| *word != "untied").collect();
+            let llvm: BTreeSet<&str> =
+                text.split('\t').nth(3).unwrap_or("").split_whitespace().filter(|word| *word != "untied").collect();
             compared += 1;
             if let Some(difference) = properties::difference(inst, &llvm) {
                 wrong.entry(difference).or_default().insert(inst.variant.mnemonic);
@@ -219,7 +239,8 @@ fn access_is_what_llvm_says() {
     }
     println!("LLVM says nothing about {silent} words; about no word of {unanswered:?}; it does not know {unknown:?}");
     if fillings >= FILLINGS[1] && only.is_empty() {
-        let unused: Vec<&str> = REASONS.iter().map(|reason| reason.what).filter(|what| !findings.excused.contains_key(what)).collect();
+        let unused: Vec<&str> =
+            REASONS.iter().map(|reason| reason.what).filter(|what| !findings.excused.contains_key(what)).collect();
         assert!(unused.is_empty(), "reasons that nothing needs: {unused:?}");
     }
     findings.judge();
@@ -241,15 +262,16 @@ fn bless(program: PathBuf) {
         if !seen.insert(std::ptr::from_ref(variant)) {
             continue;
         }
-        let mut left: Vec<usize> = (0..targets.len()).filter(|&at| variant.targets & 1 << targets[at].instruction_table() != 0).collect();
+        let mut left: Vec<usize> =
+            (0..targets.len()).filter(|&at| variant.targets & 1 << targets[at].instruction_table() != 0).collect();
         while let Some(&first) = left.first() {
             let Some((bytes, _)) = legal(&mut random, targets[first], variant) else {
                 left.remove(0);
                 continue;
             };
             left.retain(|&at| {
-                let serves =
-                    isa::decode(targets[at], &bytes).is_ok_and(|inst| inst.variant == variant && usize::from(inst.size) == bytes.len());
+                let serves = isa::decode(targets[at], &bytes)
+                    .is_ok_and(|inst| inst.variant == variant && usize::from(inst.size) == bytes.len());
                 if serves {
                     words[at].push(bytes.clone());
                 }
@@ -270,7 +292,8 @@ fn bless(program: PathBuf) {
         sections.entry(targets).or_default().push(format!("{} {}", hex(&bytes), llvm.compact()));
     }
     let mut text = String::from(
-        "# What LLVM 22 says that instructions read > write, by the targets and wave sizes on which it says so. Written by the test isa_access\n\
+        "# What LLVM 22 says that instructions read > write, by the targets and wave sizes on which it says so. \
+            Written by the test isa_access\n\
          # with BLESS=1 and llvm-access (see there). A word for every row of the instruction tables.\n",
     );
     for (targets, lines) in sections {
@@ -290,8 +313,10 @@ fn access_is_what_llvm_said() {
     let mut covered = BTreeSet::new();
     for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.starts_with('#')) {
         if let Some(names) = line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) {
-            targets =
-                names.split(' ').map(|name| by_label(name).unwrap_or_else(|| panic!("line {}: no target {name}", number + 1))).collect();
+            targets = names
+                .split(' ')
+                .map(|name| by_label(name).unwrap_or_else(|| panic!("line {}: no target {name}", number + 1)))
+                .collect();
             continue;
         }
         let parsed = line.split_once(' ').and_then(|(word, access)| Some((unhex(word)?, Access::expand(access)?)));
@@ -302,16 +327,19 @@ fn access_is_what_llvm_said() {
                     covered.insert((label(target), std::ptr::from_ref(inst.variant)));
                     findings.compare(target, &inst, &bytes, &llvm);
                 }
-                Err(error) => {
-                    findings.wrong.entry("not decoded".to_owned()).or_default().push(format!("{} {line}: {error}", label(target)))
-                }
+                Err(error) => findings
+                    .wrong
+                    .entry("not decoded".to_owned())
+                    .or_default()
+                    .push(format!("{} {line}: {error}", label(target))),
             }
         }
     }
     let uncovered: BTreeMap<String, Vec<&str>> = representatives()
         .into_iter()
         .map(|target| {
-            let missing = isa::variants(target).filter(|variant| !covered.contains(&(label(target), std::ptr::from_ref(*variant))));
+            let missing = isa::variants(target)
+                .filter(|variant| !covered.contains(&(label(target), std::ptr::from_ref(*variant))));
             (label(target), missing.map(|variant| variant.mnemonic).collect::<Vec<_>>())
         })
         .filter(|(_, missing)| !missing.is_empty())

@@ -41,10 +41,20 @@ fn on_purpose(inst: &Inst, llvm: &BTreeSet<&str>) -> bool {
     if name.starts_with("s_subvector_loop") || name == "s_code_end" {
         return llvm.contains("terminator");
     }
-    // LLVM has these touch memory to keep them in order with what does (or, for the queries of images, not); they move no data between registers and
-    // memory. The two-address LDS operations of gfx8 and gfx9 read one place and write another.
-    const ORDERED: [&str; 9] =
-        ["ds_gws_", "ds_ordered_count", "exp", "s_wakeup", "image_get_lod", "image_get_resinfo", "s_wait", "tensor_save", "tensor_stop"];
+    // LLVM has these touch memory to keep them in order with what does (or, for the queries of images, not); they move
+    // no data between registers and memory. The two-address LDS operations of gfx8 and gfx9 read one place and write
+    // another.
+    const ORDERED: [&str; 9] = [
+        "ds_gws_",
+        "ds_ordered_count",
+        "exp",
+        "s_wakeup",
+        "image_get_lod",
+        "image_get_resinfo",
+        "s_wait",
+        "tensor_save",
+        "tensor_stop",
+    ];
     ORDERED.iter().any(|start| name.starts_with(start))
         || name.contains("_src2_")
         || name.contains("prefetch")

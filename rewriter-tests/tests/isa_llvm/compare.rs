@@ -1,7 +1,7 @@
 //! Fillings of a target's rows beside what an LLVM makes of them.
 //!
-//! Where they differ, a reason of the table must hold, and it must be the whole reason: without its cause (one field of the word, one part of the text) both
-//! sides must agree. So no reason hides another difference of the same word.
+//! Where they differ, a reason of the table must hold, and it must be the whole reason: without its cause (one field of
+//! the word, one part of the text) both sides must agree. So no reason hides another difference of the same word.
 
 use std::collections::BTreeMap;
 
@@ -67,7 +67,8 @@ pub fn check(target: Target, llvm: &mut Llvm, mut pending: Vec<Trial>) {
     let (mut same, mut different, mut excused) = (0, Vec::new(), BTreeMap::<&str, usize>::new());
     let mut round = 0;
     while !pending.is_empty() {
-        let queries: Vec<Query<'_>> = pending.iter().map(|one| Query { target: &llvm.processor, bytes: &one.bytes, pc: 0 }).collect();
+        let queries: Vec<Query<'_>> =
+            pending.iter().map(|one| Query { target: &llvm.processor, bytes: &one.bytes, pc: 0 }).collect();
         let answers = llvm.oracle.ask_all(&queries);
         let mut next = Vec::new();
         for (mut one, answer) in pending.into_iter().zip(answers) {
@@ -105,7 +106,8 @@ pub fn check(target: Target, llvm: &mut Llvm, mut pending: Vec<Trial>) {
         round += 1;
     }
     if let Some(folder) = std::env::var_os("WAVETAP_ISA_REPORT") {
-        let file = std::path::Path::new(&folder).join(format!("{}-{}-{}.txt", llvm.name, target.name(), target.wave_size()));
+        let file =
+            std::path::Path::new(&folder).join(format!("{}-{}-{}.txt", llvm.name, target.name(), target.wave_size()));
         std::fs::write(file, different.join("\n")).expect("the report is written");
     }
     println!("{} {} beside {}: {same} of {count} words are the same", target.name(), target.wave_size(), llvm.name);
@@ -130,8 +132,15 @@ fn trials(target: Target, fillings: usize) -> Vec<Trial> {
         for _ in 0..ATTEMPTS {
             let bytes = filling(&mut random, variant);
             if let Ok(inst) = isa::decode(target, &bytes) {
-                let again = isa::encode(target, &inst).unwrap_or_else(|error| panic!("{} {}: {error}", variant.mnemonic, hex(&bytes)));
-                assert_eq!(hex(&again), hex(&bytes[..usize::from(inst.size)]), "{} {}", target.name(), variant.mnemonic);
+                let again = isa::encode(target, &inst)
+                    .unwrap_or_else(|error| panic!("{} {}: {error}", variant.mnemonic, hex(&bytes)));
+                assert_eq!(
+                    hex(&again),
+                    hex(&bytes[..usize::from(inst.size)]),
+                    "{} {}",
+                    target.name(),
+                    variant.mnemonic
+                );
                 legal += usize::from(inst.variant == variant);
             }
             trials.push(Trial::new(variant, bytes));

@@ -1,19 +1,25 @@
 //! What LLVM reads in image instructions of gfx10 and later and we refuse, and the words without the cause.
 //!
-//! LLVM's decoder takes a form with some number of registers and afterwards another one with as many as channel mask and dimension say. If there is none
-//! it leaves the first one, whose text is no instruction.
+//! LLVM's decoder takes a form with some number of registers and afterwards another one with as many as channel mask
+//! and dimension say. If there is none it leaves the first one, whose text is no instruction.
 
 use wavetap::isa::{Coding, Modifier, OperandSpec, Role};
 
 use crate::reason::Case;
 
-/// The last byte of the word that decoding and encoding keep as a number; separate addresses of gfx10 may have a dword behind it.
+/// The last byte of the word that decoding and encoding keep as a number; separate addresses of gfx10 may have a dword
+/// behind it.
 const WORD: usize = 16;
 /// Clears so much of a register number that no run from it reaches the end of the file.
 const BELOW_THE_END: u64 = 0xf0;
 
 fn modifier(case: &Case<'_>, modifier: Modifier) -> u64 {
-    case.variant.layout.modifiers.iter().find(|(known, _)| *known == modifier).map_or(0, |(_, bits)| bits.get(case.word()))
+    case.variant
+        .layout
+        .modifiers
+        .iter()
+        .find(|(known, _)| *known == modifier)
+        .map_or(0, |(_, bits)| bits.get(case.word()))
 }
 
 /// How many registers the address takes; none if the row has no such.
@@ -33,7 +39,8 @@ pub fn another_dimension(case: &Case<'_>) -> Option<Vec<u8>> {
         return None;
     }
     let choices = (0..8).flat_map(|dimension| [false, true].map(|a16| (dimension, a16)));
-    let (dimension, a16) = choices.into_iter().find(|&(dimension, a16)| form.dwords(dimension, a16).is_some_and(fits))?;
+    let (dimension, a16) =
+        choices.into_iter().find(|&(dimension, a16)| form.dwords(dimension, a16).is_some_and(fits))?;
     let mut word = case.word();
     for (field, number) in [(Modifier::Dim, u64::from(dimension)), (Modifier::A16, u64::from(a16))] {
         let (_, bits) = case.variant.layout.modifiers.iter().find(|(known, _)| *known == field)?;
@@ -58,7 +65,8 @@ pub fn nothing_behind(case: &Case<'_>) -> Option<Vec<u8>> {
 pub fn data_in_the_file(case: &Case<'_>) -> Option<Vec<u8>> {
     let data = case.fields().find(|field| field.spec.role == Role::Vdata).filter(|_| case.variant.image.is_some())?;
     // Five registers at most.
-    (data.number & 0xff > 251).then(|| case.with_operand(data.spec, data.number & !0xff | data.number & BELOW_THE_END))?
+    (data.number & 0xff > 251)
+        .then(|| case.with_operand(data.spec, data.number & !0xff | data.number & BELOW_THE_END))?
 }
 
 /// With a last address, which is a run, that ends within the file.

@@ -1,8 +1,9 @@
-//! Every row of the instruction tables against LLVM's disassembler: random fillings of the row's fields must decode to the same size and the same
-//! text, and encode to the same bytes.
+//! Every row of the instruction tables against LLVM's disassembler: random fillings of the row's fields must decode to
+//! the same size and the same text, and encode to the same bytes.
 //!
-//! A few legal fillings of each row are tried, 16 of each in the long run, and `WAVETAP_ISA_FILLINGS` of each where that is set; `WAVETAP_ISA_SEED` gives
-//! other ones. What differs on purpose is in `reasons.rs`, each with its evidence.
+//! A few legal fillings of each row are tried, 16 of each in the long run, and `WAVETAP_ISA_FILLINGS` of each where
+//! that is set; `WAVETAP_ISA_SEED` gives other ones. What differs on purpose is in `reasons.rs`, each with its
+//! evidence.
 
 mod compare;
 mod images;
@@ -22,14 +23,22 @@ use compare::{Llvm, check, check_fillings};
 
 /// The target that an instruction set is named for, with a wave size.
 fn set(name: &str, wave_size: u32) -> Target {
-    let found = instruction_sets().into_iter().find(|target| target.instruction_set() == name && target.wave_size() == wave_size);
+    let found = instruction_sets()
+        .into_iter()
+        .find(|target| target.instruction_set() == name && target.wave_size() == wave_size);
     found.unwrap_or_else(|| panic!("no instruction set {name} with waves of {wave_size}"))
 }
 
 fn llvm_22(target: Target) -> Llvm {
     let oracle = Oracle::new().expect("the oracle is built");
     let reasons = reasons::REASONS.iter().collect();
-    Llvm { name: "LLVM 22", oracle, processor: llvm_processor(target, target.instruction_set()), reasons, quick_fillings: 2 }
+    Llvm {
+        name: "LLVM 22",
+        oracle,
+        processor: llvm_processor(target, target.instruction_set()),
+        reasons,
+        quick_fillings: 2,
+    }
 }
 
 /// The same beside LLVM 19, for a processor that it knows.
@@ -39,7 +48,10 @@ fn in_llvm_19(name: &str, wave_size: u32) {
     let target = target.unwrap_or_else(|| panic!("no target {name} with waves of {wave_size}"));
     let oracle = Oracle::of_library(library).expect("the oracle is built");
     let reasons = reasons_19::REASONS.iter().chain(reasons::REASONS).collect();
-    check_fillings(target, &mut Llvm { name: "LLVM 19", oracle, processor: llvm_processor(target, name), reasons, quick_fillings: 1 });
+    check_fillings(
+        target,
+        &mut Llvm { name: "LLVM 19", oracle, processor: llvm_processor(target, name), reasons, quick_fillings: 1 },
+    );
 }
 
 /// Debian's LLVM 19, if it is installed.
@@ -76,7 +88,8 @@ macro_rules! sets {
         fn every_instruction_set_is_tested() {
             let tested = [$(($set, $wave_size)),*];
             for target in instruction_sets() {
-                assert!(tested.contains(&(target.instruction_set(), target.wave_size())), "{} {}", target.instruction_set(), target.wave_size());
+                assert!(tested.contains(&(target.instruction_set(), target.wave_size())), "{} {}",
+                    target.instruction_set(), target.wave_size());
             }
         }
     };
@@ -129,9 +142,12 @@ macro_rules! in_llvm_19 {
             let mut oracle = Oracle::of_library(library).expect("the oracle is built");
             let tested = [$($target),*];
             for target in Target::all().filter(|target| target.has_instructions()) {
-                // Processors with the same instructions need not be tested twice, but LLVM 22 does not know all of them.
-                let known = oracle.ask(Query { target: target.name(), bytes: &[0, 0, 0x80, 0xbf], pc: 0 }) != Answer::Crash;
-                let alike = |name: &&str| Target::by_name(name).is_some_and(|tested| tested.instruction_set() == target.instruction_set());
+                // Processors with the same instructions need not be tested twice, but LLVM 22 does not know all of
+                // them.
+                let known = oracle.ask(Query { target: target.name(), bytes: &[0, 0, 0x80, 0xbf], pc: 0 })
+                    != Answer::Crash;
+                let alike = |name: &&str| Target::by_name(name).is_some_and(|tested| tested.instruction_set()
+                    == target.instruction_set());
                 assert!(!known || tested.iter().any(alike), "{}", target.name());
             }
         }

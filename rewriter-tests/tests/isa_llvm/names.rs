@@ -1,5 +1,5 @@
-//! Every number of the operands and modifiers that are written with names: hardware registers, messages, dependences, export targets, formats, lane
-//! permutations, cache policies and so on, in a row for each way to write them.
+//! Every number of the operands and modifiers that are written with names: hardware registers, messages, dependences,
+//! export targets, formats, lane permutations, cache policies and so on, in a row for each way to write them.
 
 use std::collections::BTreeSet;
 
@@ -52,8 +52,16 @@ const MODIFIERS: [Modifier; 23] = [
     Modifier::OpSel,
 ];
 /// They are written together, and some names depend on two of them.
-const CACHE: [Modifier; 8] =
-    [Modifier::Glc, Modifier::Slc, Modifier::Dlc, Modifier::Scc, Modifier::Th, Modifier::Scope, Modifier::Nv, Modifier::ScaleOffset];
+const CACHE: [Modifier; 8] = [
+    Modifier::Glc,
+    Modifier::Slc,
+    Modifier::Dlc,
+    Modifier::Scc,
+    Modifier::Th,
+    Modifier::Scope,
+    Modifier::Nv,
+    Modifier::ScaleOffset,
+];
 
 /// Words with every number of every such field, all else being registers with the number 0.
 pub fn trials(target: Target) -> Vec<Trial> {
@@ -62,8 +70,13 @@ pub fn trials(target: Target) -> Vec<Trial> {
     for variant in isa::variants(target) {
         // Rows of one encoding with the same fields of the same kinds write them in the same way.
         let wide = variant.operands.iter().any(|spec| spec.dwords == 2);
-        let alike =
-            format!("{:?} {:?} {:?} {wide} {:?}", variant.encoding, variant.flags, variant.printed, std::ptr::from_ref(variant.layout));
+        let alike = format!(
+            "{:?} {:?} {:?} {wide} {:?}",
+            variant.encoding,
+            variant.flags,
+            variant.printed,
+            std::ptr::from_ref(variant.layout)
+        );
         let base = base(target, codes, variant);
         let mut add = |what: String, mask: u128| {
             let free = mask & !variant.mask;
@@ -71,23 +84,34 @@ pub fn trials(target: Target) -> Vec<Trial> {
                 let numbers = 1_u64 << free.count_ones();
                 let step = if full() || numbers <= FEW { 1 } else { STEP };
                 trials.extend(
-                    (0..numbers).step_by(step).map(|number| Trial::new(variant, bytes(variant, base & !free | spread(number, free)))),
+                    (0..numbers)
+                        .step_by(step)
+                        .map(|number| Trial::new(variant, bytes(variant, base & !free | spread(number, free)))),
                 );
             }
         };
         for spec in variant.operands.iter().filter(|spec| ROLES.contains(&spec.role)) {
-            add(format!("{:?} {:?} {:?} {}", spec.role, spec.kind.form, variant.encoding, named(variant)), spec.bits.mask());
+            add(
+                format!("{:?} {:?} {:?} {}", spec.role, spec.kind.form, variant.encoding, named(variant)),
+                spec.bits.mask(),
+            );
         }
         let fields = &variant.layout.modifiers;
         for (modifier, bits) in fields.iter().filter(|(modifier, _)| MODIFIERS.contains(modifier)) {
             add(format!("{modifier:?} {alike}"), bits.mask());
         }
-        let cache = fields.iter().filter(|(modifier, _)| CACHE.contains(modifier)).fold(0, |all, (_, bits): &(_, Bits)| all | bits.mask());
+        let cache = fields
+            .iter()
+            .filter(|(modifier, _)| CACHE.contains(modifier))
+            .fold(0, |all, (_, bits): &(_, Bits)| all | bits.mask());
         add(format!("cache {alike}"), cache);
         if variant.name == "ds_swizzle_b32" {
             add(
                 "swizzle".to_owned(),
-                fields.iter().filter(|(modifier, _)| *modifier == Modifier::Offset).fold(0, |all, (_, bits)| all | bits.mask()),
+                fields
+                    .iter()
+                    .filter(|(modifier, _)| *modifier == Modifier::Offset)
+                    .fold(0, |all, (_, bits)| all | bits.mask()),
             );
         }
     }

@@ -81,7 +81,13 @@ pub struct Field<'a> {
 }
 
 impl<'a> Case<'a> {
-    pub fn new(target: Target, codes: Codes, filled: &'static Variant, bytes: &'a [u8], theirs: Option<(usize, String)>) -> Self {
+    pub fn new(
+        target: Target,
+        codes: Codes,
+        filled: &'static Variant,
+        bytes: &'a [u8],
+        theirs: Option<(usize, String)>,
+    ) -> Self {
         let inst = isa::decode(target, bytes).ok();
         let ours = inst.as_ref().map(|inst| (usize::from(inst.size), isa::print(target, inst)));
         let word = word(bytes);
@@ -89,7 +95,8 @@ impl<'a> Case<'a> {
             Some(inst) => inst.variant,
             None if ours == theirs => filled,
             None => {
-                let matching = isa::variants(target).filter(|row| word & row.mask == row.matches && may_be_dpp8(row, word));
+                let matching =
+                    isa::variants(target).filter(|row| word & row.mask == row.matches && may_be_dpp8(row, word));
                 matching.max_by_key(|row| row.mask.count_ones()).unwrap_or(filled)
             }
         };
@@ -189,7 +196,9 @@ impl Field<'_> {
     pub fn vector(&self) -> Option<u64> {
         match self.spec.kind.coding {
             Coding::Vector | Coding::Accum | Coding::VectorAcc | Coding::VectorOtherParity => Some(self.number & 0xff),
-            Coding::Source | Coding::SourceAcc | Coding::SourceAccum if self.number & 0x100 != 0 => Some(self.number & 0xff),
+            Coding::Source | Coding::SourceAcc | Coding::SourceAccum if self.number & 0x100 != 0 => {
+                Some(self.number & 0xff)
+            }
             Coding::Sdwa if self.number & 0x100 == 0 => Some(self.number),
             _ => None,
         }

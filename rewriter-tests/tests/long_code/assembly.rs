@@ -1,8 +1,9 @@
 //! Kernels written by hand, in assembly language that fits every target that is tested.
 //!
-//! A text says `EXEC`, `VCC`, `_mask` and `m8` for the registers, the suffix and the pairs that hold a mask of lanes, which differ with the wave size, and
-//! `GROUP` and `WAIT_SCALAR`, `WAIT_LOADS`, `WAIT_STORES` for what differs with the target. All kernels have two arguments, input and output; each work-item reads a word
-//! of the input into `v1` at [`START`], and [`FINISH`] writes `v1`, with `s20` in it, to its word of the output.
+//! A text says `EXEC`, `VCC`, `_mask` and `m8` for the registers, the suffix and the pairs that hold a mask of lanes,
+//! which differ with the wave size, and `GROUP` and `WAIT_SCALAR`, `WAIT_LOADS`, `WAIT_STORES` for what differs with
+//! the target. All kernels have two arguments, input and output; each work-item reads a word of the input into `v1` at
+//! [`START`], and [`FINISH`] writes `v1`, with `s20` in it, to its word of the output.
 
 use rewriter_tests::Failure;
 use rewriter_tests::instrumented::{Launch, Subject};
@@ -16,7 +17,8 @@ pub const GROUPS: u32 = 3;
 /// Wave-instructions that a kernel may execute.
 const FUEL: u64 = 1_000_000;
 
-/// The beginning: `m30` keeps all lanes, `s20` is another number in each wave, `s[4:7]` input and output, `v4` the work-item's offset.
+/// The beginning: `m30` keeps all lanes, `s20` is another number in each wave, `s[4:7]` input and output, `v4` the
+/// work-item's offset.
 pub const START: &str = "
     s_load_dwordx4 s[4:7], s[0:1], 0x0
     s_mov_b32 s23, GROUP
@@ -98,24 +100,31 @@ pub fn file(code: &str, kernels: &[&str], target: Target) -> String {
     let name = target.name();
     let mut text = format!(".amdgcn_target \"amdgcn-amd-amdhsa--{name}\"\n.text\n{}", spelt(code, target));
     let narrow = u32::from(target.wave_size() == 32);
-    let choice = if target.with_wave_size(32).is_some() { format!(".amdhsa_wavefront_size32 {narrow}\n") } else { String::new() };
+    let choice = if target.with_wave_size(32).is_some() {
+        format!(".amdhsa_wavefront_size32 {narrow}\n")
+    } else {
+        String::new()
+    };
     let split = if name == "gfx90a" { ".amdhsa_accum_offset 8\n" } else { "" };
     for kernel in kernels {
         text += &format!(
-            ".rodata\n.p2align 6\n.amdhsa_kernel {kernel}\n.amdhsa_user_sgpr_kernarg_segment_ptr 1\n.amdhsa_system_sgpr_workgroup_id_x 1\n\
+            ".rodata\n.p2align 6\n.amdhsa_kernel {kernel}\n.amdhsa_user_sgpr_kernarg_segment_ptr 1\n\
+             .amdhsa_system_sgpr_workgroup_id_x 1\n\
              .amdhsa_next_free_vgpr 8\n.amdhsa_next_free_sgpr 40\n{choice}{split}.end_amdhsa_kernel\n"
         );
     }
     text += ".amdgpu_metadata\n---\namdhsa.version: [1, 2]\namdhsa.kernels:\n";
     for kernel in kernels {
         text += &format!(
-            "  - .name: {kernel}\n    .symbol: {kernel}.kd\n    .kernarg_segment_size: 16\n    .kernarg_segment_align: 8\n    \
-             .group_segment_fixed_size: 0\n    .private_segment_fixed_size: 0\n    .wavefront_size: {}\n    .sgpr_count: 46\n    .vgpr_count: 8\n    \
-             .max_flat_workgroup_size: {GROUP}\n    .args:\n",
+            "  - .name: {kernel}\n    .symbol: {kernel}.kd\n    .kernarg_segment_size: 16\n    .kernarg_segment_align: \
+                8\n    .group_segment_fixed_size: 0\n    .private_segment_fixed_size: 0\n    .wavefront_size: {}\n    \
+                .sgpr_count: 46\n    .vgpr_count: 8\n    .max_flat_workgroup_size: {GROUP}\n    .args:\n",
             target.wave_size()
         );
         for offset in [0, 8] {
-            text += &format!("      - {{.offset: {offset}, .size: 8, .value_kind: global_buffer, .address_space: global}}\n");
+            text += &format!(
+                "      - {{.offset: {offset}, .size: 8, .value_kind: global_buffer, .address_space: global}}\n"
+            );
         }
     }
     text + "...\n.end_amdgpu_metadata\n"

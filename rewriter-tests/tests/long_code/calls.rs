@@ -8,14 +8,16 @@ use super::written::{Case, SYMBOL, address, kernel, refused};
 
 /// Two functions that return as the ABI has it.
 fn functions() -> String {
-    let function = |name: &str, n: usize| kernel(name, &format!(".L{name}:\n{}\n s_setpc_b64 s[30:31]\n", on_lanes(n, n)));
+    let function =
+        |name: &str, n: usize| kernel(name, &format!(".L{name}:\n{}\n s_setpc_b64 s[30:31]\n", on_lanes(n, n)));
     function("first", 11) + &function("second", 12)
 }
 
 /// Two functions, of which the first leaves the address of the second where its own was.
 fn sets_its_address() -> String {
-    let function =
-        |name: &str, n: usize, more: &str| kernel(name, &format!(".L{name}:\n{}{more}\n s_setpc_b64 s[30:31]\n", on_lanes(n, n)));
+    let function = |name: &str, n: usize, more: &str| {
+        kernel(name, &format!(".L{name}:\n{}{more}\n s_setpc_b64 s[30:31]\n", on_lanes(n, n)))
+    };
     function("first", 11, &address(9, "other")) + &function("other", 12, "")
 }
 
@@ -77,7 +79,8 @@ pub fn cases() -> Vec<Case> {
             "direct_call",
             &["k"],
             Counted,
-            caller("s_call_b64 s[30:31], .Lfirst\ns_call_b64 s[30:31], .Lsecond\ns_call_b64 s[30:31], .Lfirst\n") + &functions(),
+            caller("s_call_b64 s[30:31], .Lfirst\ns_call_b64 s[30:31], .Lsecond\ns_call_b64 s[30:31], .Lfirst\n")
+                + &functions(),
         )
         .needing("s_call_b64"),
         // The second function is called, which nothing but a run can tell.
@@ -115,7 +118,10 @@ pub fn cases() -> Vec<Case> {
             &["k"],
             refused(Reason::Undecodable),
             last_call("dies")
-                + &kernel("dies", &format!("s_cbranch_scc0 .Ldies\n{}\n s_endpgm\n.Ldies:\n s_setpc_b64 s[30:31]\n", on_lanes(11, 2))),
+                + &kernel(
+                    "dies",
+                    &format!("s_cbranch_scc0 .Ldies\n{}\n s_endpgm\n.Ldies:\n s_setpc_b64 s[30:31]\n", on_lanes(11, 2)),
+                ),
         ),
         // It is no function that anybody has named, and returns its own way.
         Case::file(

@@ -1,7 +1,7 @@
 //! A kernel of up to a megabyte and more: blocks that branch back and forth across all of it.
 //!
-//! Direct branches reach as far as their encoding lets them in the original, so they no longer do once code is inserted; farther ones are a jump through
-//! registers (`s_getpc_b64`, additions, `s_setpc_b64`), as compilers form it.
+//! Direct branches reach as far as their encoding lets them in the original, so they no longer do once code is
+//! inserted; farther ones are a jump through registers (`s_getpc_b64`, additions, `s_setpc_b64`), as compilers form it.
 
 use rewriter_tests::random::Random;
 
@@ -64,12 +64,16 @@ pub fn text(blocks: usize) -> String {
             2 => format!("v_cmp_lt_u32 VCC, {:#x}, v1\ns_cbranch_vccz .Lblock{to}\n", 0xf000_0000_u32),
             3 => format!("v_cmp_lt_u32 VCC, {:#x}, v1\ns_cbranch_vccnz .Lblock{to}\n", 0xfc00_0000_u32),
             4 => format!(
-                "v_cmp_lt_u32 VCC, {:#x}, v1\ns_and_saveexec_mask m8, VCC\ns_cbranch_execz .Lblock{to}\ns_mov_mask EXEC, m8\n",
+                "v_cmp_lt_u32 VCC, {:#x}, v1\ns_and_saveexec_mask m8, VCC\ns_cbranch_execz .Lblock{to}\ns_mov_mask \
+                    EXEC, m8\n",
                 0xe000_0000_u32
             ),
             _ => {
                 let to = random.below(blocks);
-                format!("s_bitcmp1_b32 s20, {bit}\ns_cbranch_scc1 .Lstay{n}\n{}.Lstay{n}:\n", far(2 * n + 1, &format!(".Lblock{to}")))
+                format!(
+                    "s_bitcmp1_b32 s20, {bit}\ns_cbranch_scc1 .Lstay{n}\n{}.Lstay{n}:\n",
+                    far(2 * n + 1, &format!(".Lblock{to}"))
+                )
             }
         };
         for at in 0..FILL / 8 {

@@ -1,5 +1,6 @@
-//! Kernels that name all registers and access scratch memory, where software has to set FLAT_SCRATCH: their own prologue does, and inserted code moves vector registers
-//! there, or to accumulation registers. Where one calls a function, nothing but what the kernel reads behind the call says that some scalar registers are free in it.
+//! Kernels that name all registers and access scratch memory, where software has to set FLAT_SCRATCH: their own
+//! prologue does, and inserted code moves vector registers there, or to accumulation registers. Where one calls a
+//! function, nothing but what the kernel reads behind the call says that some scalar registers are free in it.
 
 use std::fmt::Write;
 
@@ -43,7 +44,8 @@ fn text(target: Target, calls: bool) -> String {
     let set = match target.flat_scratch_hwreg() {
         None => "s_add_u32 flat_scratch_lo, s2, s5\n s_addc_u32 flat_scratch_hi, s3, 0\n",
         Some(_) => {
-            "s_add_u32 s2, s2, s5\n s_addc_u32 s3, s3, 0\n s_setreg_b32 hwreg(HW_REG_FLAT_SCR_LO), s2\n s_setreg_b32 hwreg(HW_REG_FLAT_SCR_HI), s3\n"
+            "s_add_u32 s2, s2, s5\n s_addc_u32 s3, s3, 0\n s_setreg_b32 hwreg(HW_REG_FLAT_SCR_LO), s2\n s_setreg_b32 \
+                hwreg(HW_REG_FLAT_SCR_HI), s3\n"
         }
     };
     let start = START.replace("s_mov_b32 s23, GROUP", "").replacen("s_load", "s_mov_b32 s23, s4\n s_load", 1);
@@ -71,14 +73,18 @@ fn text(target: Target, calls: bool) -> String {
         false => (String::new(), VECTORS),
     };
     format!(
-        ".amdgcn_target \"amdgcn-amd-amdhsa--{name}\"\n.text\n{code}.rodata\n.p2align 6\n.amdhsa_kernel k\n.amdhsa_user_sgpr_kernarg_segment_ptr 1\n\
-         .amdhsa_user_sgpr_flat_scratch_init 1\n.amdhsa_system_sgpr_workgroup_id_x 1\n.amdhsa_system_sgpr_private_segment_wavefront_offset 1\n\
-         .amdhsa_private_segment_fixed_size 16\n.amdhsa_next_free_vgpr {allocated}\n.amdhsa_next_free_sgpr {all_scalars}\n{choice}{accum}.end_amdhsa_kernel\n\
-         .amdgpu_metadata\n---\namdhsa.version: [1, 2]\namdhsa.kernels:\n  - .name: k\n    .symbol: k.kd\n    .kernarg_segment_size: 16\n    \
-         .kernarg_segment_align: 8\n    .group_segment_fixed_size: 0\n    .private_segment_fixed_size: 16\n    .wavefront_size: {lanes}\n    \
-         .sgpr_count: {all_scalars}\n    .vgpr_count: {allocated}\n    .max_flat_workgroup_size: {GROUP}\n    .args:\n      \
-         - {{.offset: 0, .size: 8, .value_kind: global_buffer, .address_space: global}}\n      \
-         - {{.offset: 8, .size: 8, .value_kind: global_buffer, .address_space: global}}\n...\n.end_amdgpu_metadata\n"
+        ".amdgcn_target \"amdgcn-amd-amdhsa--{name}\"\n.text\n{code}.rodata\n.p2align 6\n.amdhsa_kernel k\n\
+         .amdhsa_user_sgpr_kernarg_segment_ptr 1\n\
+         .amdhsa_user_sgpr_flat_scratch_init 1\n.amdhsa_system_sgpr_workgroup_id_x 1\n\
+         .amdhsa_system_sgpr_private_segment_wavefront_offset 1\n\
+         .amdhsa_private_segment_fixed_size 16\n.amdhsa_next_free_vgpr {allocated}\n.amdhsa_next_free_sgpr \
+         {all_scalars}\n{choice}{accum}.end_amdhsa_kernel\n\
+         .amdgpu_metadata\n---\namdhsa.version: [1, 2]\namdhsa.kernels:\n  - .name: k\n    .symbol: k.kd\n    \
+         .kernarg_segment_size: 16\n    .kernarg_segment_align: 8\n    .group_segment_fixed_size: 0\n    \
+         .private_segment_fixed_size: 16\n    .wavefront_size: {lanes}\n    .sgpr_count: {all_scalars}\n    \
+         .vgpr_count: {allocated}\n    .max_flat_workgroup_size: {GROUP}\n    .args:\n      - {{.offset: 0, .size: 8, \
+         .value_kind: global_buffer, .address_space: global}}\n      - {{.offset: 8, .size: 8, .value_kind: \
+         global_buffer, .address_space: global}}\n...\n.end_amdgpu_metadata\n"
     )
 }
 

@@ -1,4 +1,5 @@
-//! Code objects that were linked from several, as generators of assembly make them: each has brought a metadata note of its own.
+//! Code objects that were linked from several, as generators of assembly make them: each has brought a metadata note of
+//! its own.
 
 use rewriter_tests::Failure;
 use rewriter_tests::instrumented::Subject;
@@ -16,7 +17,9 @@ const KERNELS: [&str; 3] = ["first", "second", "third"];
 
 /// All kernels are counted, and afterwards one note says what all said.
 pub fn check(target: Target) -> Result<(), Failure> {
-    let text = |(n, name): (usize, &&str)| file(&kernel(name, &format!("{START}{}{FINISH}", on_lanes(n, 3 * n + 2))), &[*name], target);
+    let text = |(n, name): (usize, &&str)| {
+        file(&kernel(name, &format!("{START}{}{FINISH}", on_lanes(n, 3 * n + 2))), &[*name], target)
+    };
     let texts: Vec<String> = KERNELS.iter().enumerate().map(text).collect();
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
     let object = build::linked(&texts, variant(target))?;

@@ -1,8 +1,9 @@
-//! Long code and code that no compiler wrote: original against instrumented in both counter modes, on the strict emulator, with the counts that it saw; or
-//! refused for the reason that the case names.
+//! Long code and code that no compiler wrote: original against instrumented in both counter modes, on the strict
+//! emulator, with the counts that it saw; or refused for the reason that the case names.
 //!
-//! Quick: every small case on every target, and a long kernel on one. Full (`WAVETAP_FULL_TESTS=1`): a kernel of a megabyte on four targets, and more seeds.
-//! `WAVETAP_KERNEL_TARGETS=gfx1030,gfx1100` takes these targets alone. The texts and code objects are then in `target/debug/kernels`.
+//! Quick: every small case on every target, and a long kernel on one. Full (`WAVETAP_FULL_TESTS=1`): a kernel of a
+//! megabyte on four targets, and more seeds. `WAVETAP_KERNEL_TARGETS=gfx1030,gfx1100` takes these targets alone. The
+//! texts and code objects are then in `target/debug/kernels`.
 
 mod assembly;
 mod calls;
@@ -23,7 +24,8 @@ use wavetap::code_object::CodeObject;
 use wavetap::isa::Target;
 
 /// Targets and wave sizes.
-const TARGETS: [(&str, u32); 6] = [("gfx90a", 64), ("gfx1030", 32), ("gfx1100", 32), ("gfx1200", 32), ("gfx1010", 64), ("gfx1201", 64)];
+const TARGETS: [(&str, u32); 6] =
+    [("gfx90a", 64), ("gfx1030", 32), ("gfx1100", 32), ("gfx1200", 32), ("gfx1010", 64), ("gfx1201", 64)];
 /// Those of the long kernel; the first one in the quick run.
 const LONG: [&str; 4] = ["gfx90a", "gfx1030", "gfx1100", "gfx1200"];
 /// A block has at least so many bytes.
@@ -45,7 +47,9 @@ fn trials() -> Vec<Trial> {
                 case.check(target).map_err(|e| Failed::from(format!("{} {name}: {e}", case.name)))
             }));
         }
-        trials.push(Trial::test(format!("linked {name} wave{lanes}"), move || linked::check(target).map_err(Failed::from)));
+        trials.push(Trial::test(format!("linked {name} wave{lanes}"), move || {
+            linked::check(target).map_err(Failed::from)
+        }));
         let mut long = |name: &str, blocks| {
             let name = format!("{name} {} wave{lanes}", target.name());
             trials.push(Trial::test(name, move || run_long(target, blocks).map_err(Failed::from)));
@@ -62,7 +66,9 @@ fn trials() -> Vec<Trial> {
         if !chosen(name) {
             continue;
         }
-        for (case, calls) in [("all_registers_and_a_prologue_that_sets_flat_scratch", false), ("all_registers_and_a_function", true)] {
+        for (case, calls) in
+            [("all_registers_and_a_prologue_that_sets_flat_scratch", false), ("all_registers_and_a_function", true)]
+        {
             let run = move || homes::check(target, elsewhere, calls).map_err(Failed::from);
             trials.push(Trial::test(format!("{case} {name} wave{lanes}"), run));
         }

@@ -1,4 +1,5 @@
-//! Code that looks after vector registers between VALU and memory by itself (SCHED_MODE, gfx12), as generators of matrix products do in their main loops.
+//! Code that looks after vector registers between VALU and memory by itself (SCHED_MODE, gfx12), as generators of
+//! matrix products do in their main loops.
 
 use wavetap::kernel::Reason;
 
@@ -16,34 +17,55 @@ pub fn cases() -> Vec<Case> {
     let is_refused = |name, body: &str| Case::new(name, refused(Reason::ModeWrite), body).needing(NEEDS);
     vec![
         counted("loop_without_checks_of_vector_registers", &main_loop()),
-        counted("code_that_ends_without_checks_of_vector_registers", &format!("s_wait_alu 0x0\n{OFF}{}{}", on_lanes(0, 2), end())),
+        counted(
+            "code_that_ends_without_checks_of_vector_registers",
+            &format!("s_wait_alu 0x0\n{OFF}{}{}", on_lanes(0, 2), end()),
+        ),
         // No site is where it depends on the path.
         counted(
             "checks_of_vector_registers_on_one_path",
             &format!(
-                "{}s_bitcmp1_b32 s20, 3\n s_cbranch_scc1 .Lover\n{OFF}.Lover:\n v_xor_b32 v1, 5, v1\n s_wait_alu 0x0\n{ON}{}",
+                "{}s_bitcmp1_b32 s20, 3\n s_cbranch_scc1 .Lover\n{OFF}.Lover:\n v_xor_b32 v1, 5, v1\n s_wait_alu 0x0\n\
+                    {ON}{}",
                 on_lanes(0, 1),
                 on_lanes(1, 4)
             ),
         ),
         is_refused(
             "branch_with_checks_of_vector_registers_on_one_path",
-            &format!("s_bitcmp1_b32 s20, 3\n s_cbranch_scc1 .Lover\n{OFF}.Lover:\n{}s_wait_alu 0x0\n{ON}", on_lanes(0, 1)),
+            &format!(
+                "s_bitcmp1_b32 s20, 3\n s_cbranch_scc1 .Lover\n{OFF}.Lover:\n{}s_wait_alu 0x0\n{ON}",
+                on_lanes(0, 1)
+            ),
         ),
         is_refused("another_scheduling_mode", &format!("s_setreg_imm32_b32 hwreg(26, 0, 2), 1\n{}", on_lanes(0, 1))),
         is_refused("scheduling_mode_of_a_register", &format!("s_setreg_b32 hwreg(26, 0, 2), s20\n{}", on_lanes(0, 1))),
-        Case::file("functions_that_set_checks_of_vector_registers_back", &["k"], Outcome::Counted, calls(ON)).needing(NEEDS),
-        Case::file("function_that_leaves_without_checks_of_vector_registers", &["k"], refused(Reason::ModeWrite), calls("")).needing(NEEDS),
+        Case::file("functions_that_set_checks_of_vector_registers_back", &["k"], Outcome::Counted, calls(ON))
+            .needing(NEEDS),
+        Case::file(
+            "function_that_leaves_without_checks_of_vector_registers",
+            &["k"],
+            refused(Reason::ModeWrite),
+            calls(""),
+        )
+        .needing(NEEDS),
         is_refused(
             "call_without_checks_of_vector_registers",
-            &format!("s_mov_b64 s[10:11], 0\n s_wait_alu 0x0\n{OFF}{}s_swappc_b64 s[10:11], s[10:11]\n{ON}", on_lanes(0, 1)),
+            &format!(
+                "s_mov_b64 s[10:11], 0\n s_wait_alu 0x0\n{OFF}{}s_swappc_b64 s[10:11], s[10:11]\n{ON}",
+                on_lanes(0, 1)
+            ),
         ),
     ]
 }
 
-/// A kernel and a function that both run without the checks, but for calls and returns, as compilers have it. At its end the function does this.
+/// A kernel and a function that both run without the checks, but for calls and returns, as compilers have it. At its
+/// end the function does this.
 fn calls(end: &str) -> String {
-    let function = format!("{OFF}s_wait_alu 0x0\n{}v_xor_b32 v1, 3, v1\n s_wait_alu 0x0\n{end}s_setpc_b64 s[30:31]\n", on_lanes(11, 11));
+    let function = format!(
+        "{OFF}s_wait_alu 0x0\n{}v_xor_b32 v1, 3, v1\n s_wait_alu 0x0\n{end}s_setpc_b64 s[30:31]\n",
+        on_lanes(11, 11)
+    );
     let caller = format!(
         "{START}
         s_mov_mask m12, EXEC

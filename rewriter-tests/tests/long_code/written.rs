@@ -83,14 +83,18 @@ impl Case {
     }
 }
 
-/// Whether functions are named as expected; `?` stands for those that nobody knows, and a name without its address for any.
+/// Whether functions are named as expected; `?` stands for those that nobody knows, and a name without its address for
+/// any.
 fn named(names: &[String], expected: &[&str]) -> bool {
     names.len() == expected.len() && names.iter().zip(expected).all(|(name, expected)| name.starts_with(expected))
 }
 
 /// A kernel or function: a symbol with a size.
 pub fn kernel(name: &str, body: &str) -> String {
-    format!(".globl {name}\n.p2align 8\n.type {name},@function\n{name}:\n{body}\n.L{name}_end:\n.size {name}, .L{name}_end-{name}\n")
+    format!(
+        ".globl {name}\n.p2align 8\n.type {name},@function\n{name}:\n{body}\n.L{name}_end:\n.size {name}, \
+            .L{name}_end-{name}\n"
+    )
 }
 
 /// `s[10:11]` becomes the address of a label in the code.
@@ -223,7 +227,12 @@ pub fn cases() -> Vec<Case> {
                 kernel("k", &format!("{START}\n s_branch .Lbefore\n.Lafter:\n{}{FINISH}", lanes(1)))
             ),
         ),
-        Case::file("no_size", &["k"], Counted, format!(".globl k\n.p2align 8\n.type k,@function\nk:\n{START}{}{FINISH}", lanes(0))),
+        Case::file(
+            "no_size",
+            &["k"],
+            Counted,
+            format!(".globl k\n.p2align 8\n.type k,@function\nk:\n{START}{}{FINISH}", lanes(0)),
+        ),
         Case::file(
             "two_entries_into_common_code",
             &["k", "l"],
@@ -250,7 +259,8 @@ pub fn cases() -> Vec<Case> {
             "branch_to_another_kernel",
             &["k", "l"],
             Counted,
-            kernel("k", &format!("{START}{}\n s_branch l\n", lanes(0))) + &kernel("l", &format!("{START}{}{FINISH}", lanes(1))),
+            kernel("k", &format!("{START}{}\n s_branch l\n", lanes(0)))
+                + &kernel("l", &format!("{START}{}{FINISH}", lanes(1))),
         ),
         Case::file(
             "jump_to_a_function_that_ends_the_wave",
@@ -269,7 +279,9 @@ pub fn cases() -> Vec<Case> {
     ];
     // The branch no longer reaches, and nothing may come between the members of a clause.
     let clauses: String = (0..230)
-        .map(|n| format!("s_clause 0x26\n{}{}", "global_store_dword v4, v1, s[6:7]\n".repeat(39), on_lanes(100 + n, n % 32)))
+        .map(|n| {
+            format!("s_clause 0x26\n{}{}", "global_store_dword v4, v1, s[6:7]\n".repeat(39), on_lanes(100 + n, n % 32))
+        })
         .collect();
     let body = format!("s_bitcmp1_b32 s20, 3\n s_cbranch_scc1 .Lover\n{clauses}.Lover:\n");
     cases.push(Case::new("islands_between_clauses", Counted, &body).needing("s_clause"));
@@ -318,11 +330,13 @@ fn skipped() -> Vec<Case> {
     );
     let counted = Case::new("skipped_vector_instructions", Counted, &body).needing("s_setvskip");
     let branch = format!("s_setvskip s20, 3\n s_cbranch_scc1 .Lover\n{}.Lover:\n s_setvskip 0, 0\n", on_lanes(0, 1));
-    let inside = Case::new("branch_where_vector_instructions_may_be_skipped", refused(Reason::ModeWrite), &branch).needing("s_setvskip");
+    let inside = Case::new("branch_where_vector_instructions_may_be_skipped", refused(Reason::ModeWrite), &branch)
+        .needing("s_setvskip");
     vec![counted, inside]
 }
 
-/// Branches of any length as generators of assembly (Tensile) write them: the distance is added up first, and subtracted where it is negative.
+/// Branches of any length as generators of assembly (Tensile) write them: the distance is added up first, and
+/// subtracted where it is negative.
 fn long_branches() -> String {
     format!(
         "
@@ -360,8 +374,9 @@ fn long_branches() -> String {
 
 /// `s_getpc_b64` and what is added to it.
 fn program_counters() -> Vec<Case> {
-    let with_data =
-        |name, body: &str| Case::file(name, &["k"], Counted, kernel("k", &format!("{START}{body}{LOAD}{}{FINISH}", on_lanes(0, 5))) + DATA);
+    let with_data = |name, body: &str| {
+        Case::file(name, &["k"], Counted, kernel("k", &format!("{START}{body}{LOAD}{}{FINISH}", on_lanes(0, 5))) + DATA)
+    };
     vec![
         with_data("address_of_a_symbol", SYMBOL),
         with_data(

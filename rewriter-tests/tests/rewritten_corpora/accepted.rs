@@ -2,9 +2,10 @@
 //!
 //! - `verify` has no finding;
 //! - goblin reads it, and through it every original byte is where it was;
-//! - LLVM decodes all of the new code: an instruction behind the other, from a kernel's symbol to its end, each of the size that our decoder gives it;
-//! - LLVM writes an original instruction and what the map says has become of it alike: bytes that differ belong to instructions with places in them, to runs that
-//!   have become longer, or to calls of functions that were copied.
+//! - LLVM decodes all of the new code: an instruction behind the other, from a kernel's symbol to its end, each of the
+//!   size that our decoder gives it;
+//! - LLVM writes an original instruction and what the map says has become of it alike: bytes that differ belong to
+//!   instructions with places in them, to runs that have become longer, or to calls of functions that were copied.
 
 use std::collections::{HashMap, HashSet};
 
@@ -71,12 +72,16 @@ impl Accepting {
             let symbol = elf.syms.iter().find(|symbol| elf.strtab.get_at(symbol.st_name) == Some(&name));
             let symbol = symbol.ok_or_else(|| format!("goblin finds no symbol {name}"))?;
             let code = new.at(symbol.st_value, symbol.st_size)?;
-            sweep(target, code, &mut words).map_err(|at| format!("{name}: no instruction {at:#x} bytes behind its start"))?;
+            sweep(target, code, &mut words)
+                .map_err(|at| format!("{name}: no instruction {at:#x} bytes behind its start"))?;
             for pair in &kernel.addresses {
                 let (before, after) = (old.rest(pair.original)?, new.rest(pair.rewritten)?);
                 let size = |bytes| isa::decode(target, bytes).map(|inst| usize::from(inst.size));
                 let (Ok(a), Ok(b)) = (size(before), size(after)) else {
-                    return Err(format!("{}: no instruction at {:#x} or {:#x}", kernel.name, pair.original, pair.rewritten));
+                    return Err(format!(
+                        "{}: no instruction at {:#x} or {:#x}",
+                        kernel.name, pair.original, pair.rewritten
+                    ));
                 };
                 if before[..a] != after[..b] {
                     pairs.insert((&before[..a], &after[..b]));
@@ -171,6 +176,8 @@ impl<'b> Bytes<'b> {
     }
 
     fn at(&self, address: u64, size: u64) -> Result<&'b [u8], Failure> {
-        self.rest(address)?.get(..size as usize).ok_or_else(|| format!("{size} bytes at {address:#x} are not in one segment"))
+        self.rest(address)?
+            .get(..size as usize)
+            .ok_or_else(|| format!("{size} bytes at {address:#x} are not in one segment"))
     }
 }

@@ -1,13 +1,17 @@
-//! Every kernel of libraries that nobody here wrote, rewritten with counters in LDS and in memory (`rewriter-tests/fetch-corpora.sh` fetches the libraries).
+//! Every kernel of libraries that nobody here wrote, rewritten with counters in LDS and in memory
+//! (`rewriter-tests/fetch-corpora.sh` fetches the libraries).
 //!
-//! A kernel is instrumented or refused with a reason, and every result is looked at by others than the rewriter: `verify` has no finding, goblin reads the file and finds every
-//! original byte where it was, and LLVM decodes all of the new code and sees the original's instructions in it (`accepted.rs`). `docs/results/corpora.md`
-//! says how many are instrumented for each corpus and target, and why the others are not; docs/reference/refusals.md lists the reasons. Both are written by
+//! A kernel is instrumented or refused with a reason, and every result is looked at by others than the rewriter:
+//! `verify` has no finding, goblin reads the file and finds every original byte where it was, and LLVM decodes all of
+//! the new code and sees the original's instructions in it (`accepted.rs`). `docs/results/corpora.md` says how many are
+//! instrumented for each corpus and target, and why the others are not; docs/reference/refusals.md lists the reasons.
+//! Both are written by
 //!
 //!     rewriter-tests/fetch-corpora.sh
 //!     BLESS=1 WAVETAP_FULL_TESTS=1 cargo test --release -p rewriter-tests --test rewritten_corpora -- --nocapture
 //!
-//! and without `BLESS` compared. The quick run takes one small library. `WAVETAP_CORPORA=librocrand,rocm72` takes the libraries with these words in their path.
+//! and without `BLESS` compared. The quick run takes one small library. `WAVETAP_CORPORA=librocrand,rocm72` takes the
+//! libraries with these words in their path.
 
 mod accepted;
 mod page;
@@ -73,7 +77,12 @@ fn objects_of(corpus: &'static str, file: &Path) -> Result<Vec<Object>, Failure>
     for (n, found) in input.code_objects().enumerate() {
         let code = CodeObject::parse(found.bytes).map_err(wrong)?;
         let processor = code.target_id().split(':').next().unwrap_or_default().to_owned();
-        objects.push(Object { corpus, place: format!("{name} object {n} ({processor})"), processor, bytes: found.bytes.to_vec() });
+        objects.push(Object {
+            corpus,
+            place: format!("{name} object {n} ({processor})"),
+            processor,
+            bytes: found.bytes.to_vec(),
+        });
     }
     Ok(objects)
 }
@@ -126,17 +135,32 @@ fn rewrite(
     let options = pipeline::Options { probes: vec![ProbeKind::Branches], counters, ..pipeline::Options::default() };
     let rewritten = pipeline::rewrite(&object.bytes, &options).map_err(|e| e.to_string())?;
     let code = CodeObject::parse(&object.bytes).map_err(|e| e.to_string())?;
-    let [map] = rewritten.maps.as_slice() else { return Err(format!("{} maps for one code object", rewritten.maps.len())) };
+    let [map] = rewritten.maps.as_slice() else {
+        return Err(format!("{} maps for one code object", rewritten.maps.len()));
+    };
     // Nothing is lost: every kernel is in one list, once.
-    let mut listed: Vec<&str> = map.kernels.iter().map(|k| k.name.as_str()).chain(map.refused.iter().map(|r| r.name.as_str())).collect();
+    let mut listed: Vec<&str> =
+        map.kernels.iter().map(|k| k.name.as_str()).chain(map.refused.iter().map(|r| r.name.as_str())).collect();
     let mut all: Vec<&str> = code.kernels().iter().map(|kernel| kernel.name.as_str()).collect();
     listed.sort_unstable();
     all.sort_unstable();
     if listed != all {
-        return Err(format!("{} kernels instrumented and {} refused of {}", map.kernels.len(), map.refused.len(), all.len()));
+        return Err(format!(
+            "{} kernels instrumented and {} refused of {}",
+            map.kernels.len(),
+            map.refused.len(),
+            all.len()
+        ));
     }
     let target = Target::by_name(&object.processor).filter(|target| target.rewritable());
-    survey.lock().expect("no thread panicked").add(object.corpus, &object.place, &object.processor, target.is_some(), mode, map);
+    survey.lock().expect("no thread panicked").add(
+        object.corpus,
+        &object.place,
+        &object.processor,
+        target.is_some(),
+        mode,
+        map,
+    );
     match target {
         Some(target) if !map.kernels.is_empty() => accepting.look(target, &object.bytes, &rewritten.bytes, map),
         _ if rewritten.bytes == object.bytes => Ok(()),

@@ -22,13 +22,18 @@ const OF_OBJECTS: [(&str, &str); 4] = [
     ("unsupported_target", "There are no tables of instructions for the processor."),
     (
         "unsupported_object",
-        "The code object cannot be extended: it lacks what a loader finds symbols by, or its tables are not what the format says.",
+        "The code object cannot be extended: it lacks what a loader finds symbols by, or its tables are not what the \
+            format says.",
     ),
     (
         "malformed",
-        "The kernel, its descriptor, its metadata or the whole code object contradicts the format; the refusal says where. Everything else of the file is rewritten.",
+        "The kernel, its descriptor, its metadata or the whole code object contradicts the format; the refusal says \
+            where. Everything else of the file is rewritten.",
     ),
-    ("unverified", "The verifier rejects the result, or cannot prove it right. Only results that it accepts are written."),
+    (
+        "unverified",
+        "The verifier rejects the result, or cannot prove it right. Only results that it accepts are written.",
+    ),
 ];
 
 /// Kernels of one corpus and target.
@@ -56,9 +61,15 @@ impl Row {
     }
 
     fn line(&self, first: &str) -> String {
-        let refused: Vec<String> = self.refused.iter().map(|(reason, [lds, global])| format!("`{reason}` {lds} / {global}")).collect();
+        let refused: Vec<String> =
+            self.refused.iter().map(|(reason, [lds, global])| format!("`{reason}` {lds} / {global}")).collect();
         let [lds, global] = self.instrumented;
-        format!("| {first} | {} | {lds} | {global} | {} | {} |\n", self.kernels, percent(self.least(), self.kernels), refused.join(", "))
+        format!(
+            "| {first} | {} | {lds} | {global} | {} | {} |\n",
+            self.kernels,
+            percent(self.least(), self.kernels),
+            refused.join(", ")
+        )
     }
 
     /// Instrumented in the mode that has fewer.
@@ -77,7 +88,15 @@ pub struct Survey {
 
 impl Survey {
     /// Adds what became of an object in one mode.
-    pub fn add(&mut self, corpus: &'static str, place: &str, processor: &str, rewritten: bool, mode: &str, map: &ObjectMap) {
+    pub fn add(
+        &mut self,
+        corpus: &'static str,
+        place: &str,
+        processor: &str,
+        rewritten: bool,
+        mode: &str,
+        map: &ObjectMap,
+    ) {
         let row = self.rows.entry((corpus, processor.to_owned())).or_default();
         let mode = usize::from(mode == "global");
         row.rewritten |= rewritten;
@@ -117,26 +136,37 @@ impl Survey {
     /// Which goals are not reached.
     pub fn short_of_the_goals(&self) -> Vec<Failure> {
         let all = self.total(|row| row.rewritten);
-        let targets = self.by_target().into_iter().filter(|(_, row)| row.rewritten).map(|(target, row)| (target, row, OF_EACH));
+        let targets =
+            self.by_target().into_iter().filter(|(_, row)| row.rewritten).map(|(target, row)| (target, row, OF_EACH));
         let goals = targets.chain([("all targets that are rewritten", all, OF_ALL)]);
         let missed = goals.filter(|(_, row, goal)| row.least() * 1000 < row.kernels * goal);
-        missed.map(|(name, row, goal)| format!("{name}: {} of {} kernels, the goal is {goal} of 1000", row.least(), row.kernels)).collect()
+        missed
+            .map(|(name, row, goal)| {
+                format!("{name}: {} of {} kernels, the goal is {goal} of 1000", row.least(), row.kernels)
+            })
+            .collect()
     }
 
     /// The page.
     pub fn page(&self) -> String {
         let mut page = format!(
-            "# Rewriting the corpora\n\nWritten by `{COMMAND}` (`rewriter-tests/fetch-corpora.sh` fetches the libraries, which are not ours): how many kernels of real libraries `wavetap rewrite` instruments with \
-             counters in LDS and in memory (global), and why it refuses the others. Each result was checked by `verify`, by goblin and by LLVM 22, which decodes all new code. \
-             The percentage is that of the mode that instruments fewer.\n\n"
+            "# Rewriting the corpora\n\nWritten by `{COMMAND}` (`rewriter-tests/fetch-corpora.sh` fetches the \
+                libraries, which are not ours): how many kernels of real libraries `wavetap rewrite` instruments with \
+                counters in LDS and in memory (global), and why it refuses the others. Each result was checked by \
+                `verify`, by goblin and by LLVM 22, which decodes all new code. The percentage is that of the mode \
+                that instruments fewer.\n\n"
         );
         let head = "kernels | LDS | global | instrumented | refused: LDS / global |\n|---|---|---|---|---|---|\n";
         let (all, rewritten) = (self.total(|_| true), self.total(|row| row.rewritten));
         let missing: Vec<&str> =
             CORPORA.iter().map(|c| c.name).filter(|name| !self.rows.keys().any(|(corpus, _)| corpus == name)).collect();
         if !missing.is_empty() {
-            write!(page, "Not in this table, which a run of a part of the libraries has written: {}.\n\n", missing.join(", "))
-                .expect("text");
+            write!(
+                page,
+                "Not in this table, which a run of a part of the libraries has written: {}.\n\n",
+                missing.join(", ")
+            )
+            .expect("text");
         }
         write!(page, "| | {head}").expect("text");
         page += &rewritten.line("all targets that are rewritten");
@@ -150,7 +180,8 @@ impl Survey {
                 rows.iter().for_each(|((_, target), row)| page += &row.line(target));
             }
         }
-        page += "\n## Reasons\n\nAn example of each. [Refusal reasons](../reference/refusals.md) says what they mean.\n\n";
+        page +=
+            "\n## Reasons\n\nAn example of each. [Refusal reasons](../reference/refusals.md) says what they mean.\n\n";
         for (reason, example) in &self.examples {
             writeln!(page, "- `{reason}`: {example}").expect("text");
         }
@@ -166,8 +197,12 @@ impl Survey {
             let [lds, global] = all.refused.get(name).copied().unwrap_or_default();
             writeln!(table, "| `{name}` | {lds} / {global} | {why} |").expect("text");
         }
-        writeln!(table, "\nOf {} kernels; [the corpora page](../results/corpora.md) has them by corpus and target.", all.kernels)
-            .expect("text");
+        writeln!(
+            table,
+            "\nOf {} kernels; [the corpora page](../results/corpora.md) has them by corpus and target.",
+            all.kernels
+        )
+        .expect("text");
         table
     }
 }

@@ -1,4 +1,5 @@
-//! Validates JSON against the committed schemas (`docs/reference/schemas`), with a validator that knows nothing of the types.
+//! Validates JSON against the committed schemas (`docs/reference/schemas`), with a validator that knows nothing of the
+//! types.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -30,7 +31,11 @@ impl Validator {
             let wrong = |what: String| format!("{}: {what}", path.display());
             let text = fs::read_to_string(&path).map_err(|e| wrong(e.to_string()))?;
             let schema: Value = serde_json::from_str(&text).map_err(|e| wrong(e.to_string()))?;
-            let name = schema["title"].as_str().filter(|name| name.starts_with(PREFIX)).ok_or_else(|| wrong("no title".into()))?.to_owned();
+            let name = schema["title"]
+                .as_str()
+                .filter(|name| name.starts_with(PREFIX))
+                .ok_or_else(|| wrong("no title".into()))?
+                .to_owned();
             let file = path.display().to_string();
             compiler.add_resource(&file, schema).map_err(|e| wrong(e.to_string()))?;
             by_name.insert(name, compiler.compile(&file, &mut schemas).map_err(|e| wrong(format!("{e:#}")))?);

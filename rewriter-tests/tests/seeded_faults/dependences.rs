@@ -1,4 +1,5 @@
-//! Code that has told the hardware not to look after vector registers between VALU and memory (SCHED_MODE, gfx12), and forgets a wait of its own.
+//! Code that has told the hardware not to look after vector registers between VALU and memory (SCHED_MODE, gfx12), and
+//! forgets a wait of its own.
 
 use super::faults::{Edit, Fault};
 
@@ -45,7 +46,13 @@ pub static FAULTS: &[Fault] = &[
     ),
     lds(
         "a wait for all vector instructions but two",
-        unchecked!("v_mov_b32_e32 v8, 4", "v_mov_b32_e32 v10, 0", "fix: s_wait_alu 0x1fff", "s_wait_alu 0x2fff", "ds_load_b32 v9, v8"),
+        unchecked!(
+            "v_mov_b32_e32 v8, 4",
+            "v_mov_b32_e32 v10, 0",
+            "fix: s_wait_alu 0x1fff",
+            "s_wait_alu 0x2fff",
+            "ds_load_b32 v9, v8"
+        ),
         &["hazard on v8", "VALU writes VGPR", "with no wait for va_vdst", "ds_load_b32"],
     ),
     lds(

@@ -1,4 +1,5 @@
-//! The faults. Names of registers and counts of lines are those of clang 19's output; a line that is not there is a failure, never a pass.
+//! The faults. Names of registers and counts of lines are those of clang 19's output; a line that is not there is a
+//! failure, never a pass.
 
 use std::fmt;
 
@@ -33,11 +34,23 @@ impl fmt::Display for Fault {
     }
 }
 
-const fn lds(target: &'static str, lanes: u32, what: &'static str, edit: Edit, expected: &'static [&'static str]) -> Fault {
+const fn lds(
+    target: &'static str,
+    lanes: u32,
+    what: &'static str,
+    edit: Edit,
+    expected: &'static [&'static str],
+) -> Fault {
     Fault { target, lanes, source: "memory", kernel: "reversed_in_lds", what, edit, expected }
 }
 
-const fn bins(target: &'static str, lanes: u32, what: &'static str, edit: Edit, expected: &'static [&'static str]) -> Fault {
+const fn bins(
+    target: &'static str,
+    lanes: u32,
+    what: &'static str,
+    edit: Edit,
+    expected: &'static [&'static str],
+) -> Fault {
     Fault { target, lanes, source: "atomics", kernel: "histogram", what, edit, expected }
 }
 
@@ -76,7 +89,13 @@ pub static FAULTS: &[Fault] = &[
         &["race in LDS: load", "store by `ds_write_b", "with no barrier"],
     ),
     lds("gfx803", 64, "no barrier", Drop("s_barrier", 0), NO_BARRIER),
-    lds("gfx803", 64, "a wait for one LDS read too few", COUNT, &["reads v0 while `ds_read_b64`", "lgkmcnt was not waited"]),
+    lds(
+        "gfx803",
+        64,
+        "a wait for one LDS read too few",
+        COUNT,
+        &["reads v0 while `ds_read_b64`", "lgkmcnt was not waited"],
+    ),
     lds(
         "gfx803",
         64,
@@ -118,7 +137,11 @@ pub static FAULTS: &[Fault] = &[
         "gfx803",
         64,
         "a hazard: mode register",
-        Insert(&["s_setreg_imm32_b32 hwreg(HW_REG_MODE, 0, 4), 0", "fix: s_nop 1", "s_getreg_b32 s0, hwreg(HW_REG_MODE)"]),
+        Insert(&[
+            "s_setreg_imm32_b32 hwreg(HW_REG_MODE, 0, 4), 0",
+            "fix: s_nop 1",
+            "s_getreg_b32 s0, hwreg(HW_REG_MODE)",
+        ]),
         &["hazard on hwreg(1)", "s_setreg", "needs 2", "s_getreg_b32"],
     ),
     // gfx90a
@@ -144,8 +167,20 @@ pub static FAULTS: &[Fault] = &[
         &["race in LDS: load", "store by `ds_write_b", "with no barrier"],
     ),
     lds("gfx90a", 64, "no barrier", Drop("s_barrier", 0), NO_BARRIER),
-    lds("gfx90a", 64, "a wait for one LDS read too few", COUNT, &["reads v0 while `ds_read_b64`", "lgkmcnt was not waited"]),
-    lds("gfx90a", 64, "no wait for the last LDS read", Drop("s_waitcnt lgkmcnt(0)", 2), &["while `ds_read_u", "lgkmcnt", "v_lshl_or_b32"]),
+    lds(
+        "gfx90a",
+        64,
+        "a wait for one LDS read too few",
+        COUNT,
+        &["reads v0 while `ds_read_b64`", "lgkmcnt was not waited"],
+    ),
+    lds(
+        "gfx90a",
+        64,
+        "no wait for the last LDS read",
+        Drop("s_waitcnt lgkmcnt(0)", 2),
+        &["while `ds_read_u", "lgkmcnt", "v_lshl_or_b32"],
+    ),
     lds(
         "gfx90a",
         64,
@@ -254,7 +289,13 @@ pub static FAULTS: &[Fault] = &[
         &["race in LDS: load", "store by `ds_write_b", "with no barrier"],
     ),
     lds("gfx942", 64, "no barrier", Drop("s_barrier", 0), NO_BARRIER),
-    lds("gfx942", 64, "a wait for one LDS read too few", COUNT, &["reads v0 while `ds_read_b64`", "lgkmcnt was not waited"]),
+    lds(
+        "gfx942",
+        64,
+        "a wait for one LDS read too few",
+        COUNT,
+        &["reads v0 while `ds_read_b64`", "lgkmcnt was not waited"],
+    ),
     lds(
         "gfx942",
         64,
@@ -290,14 +331,28 @@ pub static FAULTS: &[Fault] = &[
         "gfx1010",
         32,
         "a hazard: scalar that vector memory reads",
-        Insert(&["v_mov_b32_e32 v8, 0", "global_load_dword v9, v8, s[2:3]", "fix: s_waitcnt_depctr 0xffe3", "s_mov_b32 s2, 0"]),
-        &["hazard on s2", "vector memory or LDS instruction reads a scalar register, then scalar instruction writes it", "s_mov_b32 s2"],
+        Insert(&[
+            "v_mov_b32_e32 v8, 0",
+            "global_load_dword v9, v8, s[2:3]",
+            "fix: s_waitcnt_depctr 0xffe3",
+            "s_mov_b32 s2, 0",
+        ]),
+        &[
+            "hazard on s2",
+            "vector memory or LDS instruction reads a scalar register, then scalar instruction writes it",
+            "s_mov_b32 s2",
+        ],
     ),
     lds(
         "gfx1010",
         32,
         "a hazard: scalar that scalar memory reads",
-        Insert(&["s_waitcnt_depctr 0xffe3", "s_load_dword s0, s[2:3], 0x0", "fix: s_mov_b32 null, 0", "v_readfirstlane_b32 s2, v0"]),
+        Insert(&[
+            "s_waitcnt_depctr 0xffe3",
+            "s_load_dword s0, s[2:3], 0x0",
+            "fix: s_mov_b32 null, 0",
+            "v_readfirstlane_b32 s2, v0",
+        ]),
         &["hazard on s2", "scalar memory instruction reads a scalar register, then VALU writes it"],
     ),
     lds(
@@ -311,7 +366,12 @@ pub static FAULTS: &[Fault] = &[
         "gfx1010",
         32,
         "a hazard: comparison and permutation",
-        Insert(&["s_waitcnt_depctr 0xfffe", "v_cmpx_eq_u32_e32 v0, v0", "fix: v_mov_b32_e32 v8, v0", "v_permlane16_b32 v9, v0, 0, 0"]),
+        Insert(&[
+            "s_waitcnt_depctr 0xfffe",
+            "v_cmpx_eq_u32_e32 v0, v0",
+            "fix: v_mov_b32_e32 v8, v0",
+            "v_permlane16_b32 v9, v0, 0, 0",
+        ]),
         &["hazard on exec", "then v_permlane", "v_permlane16_b32"],
     ),
     lds(
@@ -351,7 +411,13 @@ pub static FAULTS: &[Fault] = &[
         &["race in LDS: load", "store by `ds_write_b", "with no barrier"],
     ),
     lds("gfx1030", 32, "no barrier", Drop("s_barrier", 0), NO_BARRIER),
-    lds("gfx1030", 32, "a wait for one LDS read too few", COUNT, &["reads v3 while `ds_read_b64`", "lgkmcnt was not waited"]),
+    lds(
+        "gfx1030",
+        32,
+        "a wait for one LDS read too few",
+        COUNT,
+        &["reads v3 while `ds_read_b64`", "lgkmcnt was not waited"],
+    ),
     lds(
         "gfx1030",
         32,
@@ -386,7 +452,13 @@ pub static FAULTS: &[Fault] = &[
         "gfx1030",
         32,
         "a hazard: float atomic, then the mode",
-        Insert(&["v_mov_b32_e32 v8, 0", "s_mov_b32 exec_lo, 0", "global_atomic_fmin v8, v8, s[2:3]", "fix: s_nop 2", "s_denorm_mode 3"]),
+        Insert(&[
+            "v_mov_b32_e32 v8, 0",
+            "s_mov_b32 exec_lo, 0",
+            "global_atomic_fmin v8, v8, s[2:3]",
+            "fix: s_nop 2",
+            "s_denorm_mode 3",
+        ]),
         &["hazard on mode", "atomic on floats", "s_denorm_mode"],
     ),
     bins(
@@ -419,7 +491,13 @@ pub static FAULTS: &[Fault] = &[
         &["race in LDS: load", "store by `ds_store_b", "with no barrier"],
     ),
     lds("gfx1100", 32, "no barrier", Drop("s_barrier", 0), NO_BARRIER),
-    lds("gfx1100", 32, "a wait for one LDS read too few", COUNT, &["reads v3 while `ds_load_b64`", "lgkmcnt was not waited"]),
+    lds(
+        "gfx1100",
+        32,
+        "a wait for one LDS read too few",
+        COUNT,
+        &["reads v3 while `ds_load_b64`", "lgkmcnt was not waited"],
+    ),
     lds(
         "gfx1100",
         32,
@@ -518,7 +596,13 @@ pub static FAULTS: &[Fault] = &[
         &["race in LDS: load", "store by `ds_store_b", "with no barrier"],
     ),
     lds("gfx1200", 32, "no wait for the barrier", Drop("s_barrier_wait", 0), NO_BARRIER),
-    lds("gfx1200", 32, "a wait for one LDS read too few", COUNT_12, &["reads v3 while `ds_load_b64`", "dscnt was not waited"]),
+    lds(
+        "gfx1200",
+        32,
+        "a wait for one LDS read too few",
+        COUNT_12,
+        &["reads v3 while `ds_load_b64`", "dscnt was not waited"],
+    ),
     lds(
         "gfx1200",
         32,
@@ -561,14 +645,24 @@ pub static FAULTS: &[Fault] = &[
         "gfx1030",
         32,
         "no wait for a store before the barrier",
-        Insert(&["fix: s_waitcnt_vscnt null, 0x0", "s_barrier", "v_mov_b32_e32 v8, 0", "global_load_dword v9, v8, s[2:3]"]),
+        Insert(&[
+            "fix: s_waitcnt_vscnt null, 0x0",
+            "s_barrier",
+            "v_mov_b32_e32 v8, 0",
+            "global_load_dword v9, v8, s[2:3]",
+        ]),
         &["reads memory at 0x", "while `global_store_dwordx4", "vscnt was not waited for", "global_load_dword"],
     ),
     lds(
         "gfx1100",
         32,
         "no wait for a store before the barrier",
-        Insert(&["fix: s_waitcnt_vscnt null, 0x0", "s_barrier", "v_mov_b32_e32 v8, 0", "global_load_b32 v9, v8, s[2:3]"]),
+        Insert(&[
+            "fix: s_waitcnt_vscnt null, 0x0",
+            "s_barrier",
+            "v_mov_b32_e32 v8, 0",
+            "global_load_b32 v9, v8, s[2:3]",
+        ]),
         &["reads memory at 0x", "while `global_store_b128", "vscnt was not waited for", "global_load_b32"],
     ),
     lds(

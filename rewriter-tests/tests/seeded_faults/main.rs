@@ -1,8 +1,11 @@
-//! Faults that are put into real compiled kernels, one at a time: strict mode must stop each, and name what is wrong and where.
+//! Faults that are put into real compiled kernels, one at a time: strict mode must stop each, and name what is wrong
+//! and where.
 //!
-//! A fault is an edit of the compiler's own assembly text of a test kernel: a wait, a barrier or an initialisation that is taken out, a count or an index that is
-//! changed, instructions put in front of the end of which one that keeps them apart is left out. The kernel as it was, and with the instructions and what keeps them apart, must pass
-//! on several seeds with the right output; the edited one must stop on each seed with the fault that `faults.rs` names. The list is printed as a table with `--nocapture`.
+//! A fault is an edit of the compiler's own assembly text of a test kernel: a wait, a barrier or an initialisation that
+//! is taken out, a count or an index that is changed, instructions put in front of the end of which one that keeps them
+//! apart is left out. The kernel as it was, and with the instructions and what keeps them apart, must pass on several
+//! seeds with the right output; the edited one must stop on each seed with the fault that `faults.rs` names. The list
+//! is printed as a table with `--nocapture`.
 
 mod dependences;
 mod faults;
@@ -62,7 +65,8 @@ fn main() {
 
 /// Runs the kernel as it was and with the fault; gives the message.
 fn try_fault(fault: &Fault, passed: &mut BTreeSet<String>) -> Result<String, Failure> {
-    let target = Target::by_name(fault.target).and_then(|target| target.with_wave_size(fault.lanes)).ok_or("no such target")?;
+    let target =
+        Target::by_name(fault.target).and_then(|target| target.with_wave_size(fault.lanes)).ok_or("no such target")?;
     let variant = Variant { target, level: "O2", version: 5 };
     let text = build::assembly(fault.source, variant)?;
     let (good, bad) = edited(&text, fault)?;
@@ -74,8 +78,8 @@ fn try_fault(fault: &Fault, passed: &mut BTreeSet<String>) -> Result<String, Fai
     if passed.insert(good.clone()) {
         let object = build::assembled(&good, variant)?;
         for seed in SEEDS {
-            let (found, _) =
-                launch::run(&object, target, test, &buffers, &options(seed)).map_err(|error| format!("without fault: {error}"))?;
+            let (found, _) = launch::run(&object, target, test, &buffers, &options(seed))
+                .map_err(|error| format!("without fault: {error}"))?;
             rule.check(&found, &buffers.expected)?;
         }
     }
@@ -89,7 +93,8 @@ fn try_fault(fault: &Fault, passed: &mut BTreeSet<String>) -> Result<String, Fai
         for part in fault.expected {
             let mut at = 0;
             for piece in part.split(ANY) {
-                at += message[at..].find(piece).ok_or_else(|| format!("seed {seed}: no \"{part}\" in: {message}"))? + piece.len();
+                at += message[at..].find(piece).ok_or_else(|| format!("seed {seed}: no \"{part}\" in: {message}"))?
+                    + piece.len();
             }
         }
     }
@@ -127,7 +132,9 @@ fn edited(text: &str, fault: &Fault) -> Result<(String, String), Failure> {
             let at = if lines[end - 1].contains("DEALLOC_VGPRS") { end - 2 } else { end };
             let instructions = |fixed: bool| {
                 let kept = new.iter().filter(|line| fixed || !line.starts_with("fix: "));
-                kept.map(|line| format!("\t{}", line.trim_start_matches("fix: "))).chain([lines[at].to_owned()]).collect::<Vec<_>>()
+                kept.map(|line| format!("\t{}", line.trim_start_matches("fix: ")))
+                    .chain([lines[at].to_owned()])
+                    .collect::<Vec<_>>()
             };
             (with(at, &instructions(true)), with(at, &instructions(false)))
         }

@@ -1,4 +1,5 @@
-//! Waits for translations of addresses (gfx1250) that are taken out of compiled kernels: strict mode must say what is overwritten too early, or that nothing is.
+//! Waits for translations of addresses (gfx1250) that are taken out of compiled kernels: strict mode must say what is
+//! overwritten too early, or that nothing is.
 
 use rewriter_tests::Failure;
 use rewriter_tests::kernels::build::{self, Variant};
@@ -10,11 +11,12 @@ use wavetap::isa::{self, Target, Value};
 
 const SOURCE: &str = "integer";
 const TARGETS: [&str; 2] = ["gfx1250", "gfx1251"];
-/// A compiler waits where it cannot tell that it need not, too, and before LLVM 24 did not know that branches and barriers wait by themselves; but so many of the
-/// waits of these kernels must be needed.
+/// A compiler waits where it cannot tell that it need not, too, and before LLVM 24 did not know that branches and
+/// barriers wait by themselves; but so many of the waits of these kernels must be needed.
 const LEAST: usize = 8;
 
-/// Takes out each wait by itself, on each target that there is a compiler for; gives how many waits were missed and how many there are.
+/// Takes out each wait by itself, on each target that there is a compiler for; gives how many waits were missed and how
+/// many there are.
 pub fn check() -> Result<(usize, usize), Failure> {
     let known = build::known_processors()?;
     let (mut missed, mut all) = (0, 0);
@@ -36,7 +38,9 @@ fn waits_of(target: Target) -> Result<(usize, usize), Failure> {
     let object = build::object(SOURCE, Variant { target, level: "O2", version: 6 })?;
     let reference = build::reference(target.wave_size())?;
     let (mut missed, mut all) = (0, 0);
-    for test in reference.tests.iter().filter(|test| test.file == format!("{SOURCE}.cpp") && test.runs_on(target.name())) {
+    for test in
+        reference.tests.iter().filter(|test| test.file == format!("{SOURCE}.cpp") && test.runs_on(target.name()))
+    {
         let code = CodeObject::parse(&object).map_err(text)?;
         let kernel = code.kernel(&test.name).ok_or_else(|| format!("the object has no kernel {}", test.name))?;
         let start = code.file_offset(kernel.entry, 4).ok_or("the kernel is not in the file")? as usize;

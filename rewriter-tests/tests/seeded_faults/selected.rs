@@ -2,13 +2,20 @@
 
 use super::faults::{Edit, Fault};
 
-const fn lds(target: &'static str, lanes: u32, what: &'static str, edit: Edit, expected: &'static [&'static str]) -> Fault {
+const fn lds(
+    target: &'static str,
+    lanes: u32,
+    what: &'static str,
+    edit: Edit,
+    expected: &'static [&'static str],
+) -> Fault {
     Fault { target, lanes, source: "memory", kernel: "reversed_in_lds", what, edit, expected }
 }
 
 use Edit::Insert;
 
-/// The kernels write neither v14 on gfx8 and gfx9, nor v15 on gfx12, nor v17 and what follows on gfx1030, nor s20 and what follows.
+/// The kernels write neither v14 on gfx8 and gfx9, nor v15 on gfx12, nor v17 and what follows on gfx1030, nor s20 and
+/// what follows.
 pub static FAULTS: &[Fault] = &[
     lds(
         "gfx803",
@@ -46,21 +53,37 @@ pub static FAULTS: &[Fault] = &[
         "gfx1030",
         32,
         "a relative scalar source uninitialised",
-        Insert(&["s_mov_b32 m0, 2", "s_mov_b32 s20, 0", "fix: s_mov_b32 s22, 0", "s_movrels_b32 s24, s20", "v_readlane_b32 s0, v0, s24"]),
+        Insert(&[
+            "s_mov_b32 m0, 2",
+            "s_mov_b32 s20, 0",
+            "fix: s_mov_b32 s22, 0",
+            "s_movrels_b32 s24, s20",
+            "v_readlane_b32 s0, v0, s24",
+        ]),
         &["s24 is used as the number of a lane", "s22 was never written"],
     ),
     lds(
         "gfx1030",
         32,
         "a relative scalar destination left out",
-        Insert(&["s_mov_b32 m0, 2", "s_mov_b64 s[20:21], 0", "fix: s_movreld_b64 s[20:21], 0", "v_readlane_b32 s0, v0, s23"]),
+        Insert(&[
+            "s_mov_b32 m0, 2",
+            "s_mov_b64 s[20:21], 0",
+            "fix: s_movreld_b64 s[20:21], 0",
+            "v_readlane_b32 s0, v0, s23",
+        ]),
         &["s23 is used as the number of a lane", "s23 was never written"],
     ),
     lds(
         "gfx1030",
         32,
         "a relative source uninitialised, as the named one",
-        Insert(&["s_mov_b32 m0, 1", "fix: v_mov_b32_e32 v18, 0", "v_movrels_b32_e32 v19, v17", "global_load_dword v9, v19, s[2:3]"]),
+        Insert(&[
+            "s_mov_b32 m0, 1",
+            "fix: v_mov_b32_e32 v18, 0",
+            "v_movrels_b32_e32 v19, v17",
+            "global_load_dword v9, v19, s[2:3]",
+        ]),
         &["v19 is used as an address", "v18 was never written", "global_load_dword"],
     ),
     lds(

@@ -1,4 +1,5 @@
-//! Faults around textures. The kernels have none: an image and a sampler are put together in front of their end, and all texels are border, so that no memory is read.
+//! Faults around textures. The kernels have none: an image and a sampler are put together in front of their end, and
+//! all texels are border, so that no memory is read.
 
 use super::faults::{Edit, Fault};
 
@@ -6,7 +7,8 @@ const fn lds(target: &'static str, what: &'static str, edit: Edit, expected: &'s
     Fault { target, lanes: 32, source: "memory", kernel: "reversed_in_lds", what, edit, expected }
 }
 
-/// A one-dimensional image of one float, a sampler of whole coordinates with a border, and a coordinate far outside; the format is at another place on gfx12.
+/// A one-dimensional image of one float, a sampler of whole coordinates with a border, and a coordinate far outside;
+/// the format is at another place on gfx12.
 macro_rules! sample {
     ($format:literal, $($after:literal),*) => {
         Edit::Insert(&[

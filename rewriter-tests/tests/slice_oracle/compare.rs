@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use wavetap::cfg::{Cfg, Program};
-use wavetap::dataflow::{Accesses, Certainty, Definition, Definitions, Indexing, Operation, Summaries, WaitSummaries, Waits};
+use wavetap::dataflow::{
+    Accesses, Certainty, Definition, Definitions, Indexing, Operation, Summaries, WaitSummaries, Waits,
+};
 use wavetap::emulator::{Origin, Origins};
 use wavetap::isa::{Reg, RegFile};
 use wavetap::kernel::Body;
@@ -120,7 +122,8 @@ impl Tally {
     pub fn line(&self) -> String {
         let share = |part: u64, all: u64| 100.0 * part as f64 / all.max(1) as f64;
         format!(
-            "{} kernels; {} waits, {} edges ({} must), {:.1} % never seen; {} uses, {} edges, {:.1} % never seen; {} wrong",
+            "{} kernels; {} waits, {} edges ({} must), {:.1} % never seen; {} uses, {} edges, {:.1} % never seen; {} \
+                wrong",
             self.kernels,
             self.waits,
             self.wait_edges,
@@ -157,15 +160,20 @@ impl<'a> Subject<'a> {
             (tally.waits, tally.wait_edges) = (tally.waits + counts[0], tally.wait_edges + counts[1]);
             (tally.unseen_wait_edges, tally.musts) = (tally.unseen_wait_edges + counts[2], tally.musts + counts[3]);
             tally.uses += uses[0];
-            (tally.value_edges, tally.unseen_value_edges) = (tally.value_edges + uses[1], tally.unseen_value_edges + uses[2]);
+            (tally.value_edges, tally.unseen_value_edges) =
+                (tally.value_edges + uses[1], tally.unseen_value_edges + uses[2]);
         }
         tally
     }
 
-    /// Whether it is a body's code that was run there. A function that never returns may run on into another, as far as its code tells; that other's is then in both.
+    /// Whether it is a body's code that was run there. A function that never returns may run on into another, as far as
+    /// its code tells; that other's is then in both.
     fn was_run(&self, body: &Body, seen: &Seen) -> bool {
-        let shares = |other: &Body| other.entry_address() != body.entry_address() && body.at(other.entry_address()).is_some();
-        let entered = |address: u64| seen.waits.keys().any(|(at, _)| *at == address) || seen.values.keys().any(|(at, _)| *at == address);
+        let shares =
+            |other: &Body| other.entry_address() != body.entry_address() && body.at(other.entry_address()).is_some();
+        let entered = |address: u64| {
+            seen.waits.keys().any(|(at, _)| *at == address) || seen.values.keys().any(|(at, _)| *at == address)
+        };
         !self.program.bodies().iter().any(shares) || entered(body.entry_address())
     }
 
@@ -188,13 +196,17 @@ impl<'a> Subject<'a> {
             for (place, _) in edges.iter().filter(|(_, certainty)| **certainty == Certainty::Must) {
                 let times = forced.get(place).copied().unwrap_or(0);
                 if times != dynamic.executions {
-                    complain(format!("the wait at {at} must wait for {place:x?}, and did {times} times of {}", dynamic.executions));
+                    complain(format!(
+                        "the wait at {at} must wait for {place:x?}, and did {times} times of {}",
+                        dynamic.executions
+                    ));
                 }
                 counts[3] += 1;
             }
             counts[0] += 1;
             counts[1] += edges.len() as u64;
-            counts[2] += edges.keys().filter(|place| !forced.contains_key(place) && !possible.contains(place)).count() as u64;
+            counts[2] +=
+                edges.keys().filter(|place| !forced.contains_key(place) && !possible.contains(place)).count() as u64;
         }
         for (address, counter) in seen.waits.keys().filter(|(address, _)| body.at(*address).is_some()) {
             if !known.contains(&(*address, counter.as_str())) {
@@ -225,7 +237,9 @@ impl<'a> Subject<'a> {
             let places: BTreeSet<Place> = places.iter().map(|place| seen_by(body, *place)).collect();
             for place in places.difference(&reaching) {
                 let name = body.inst(id).name();
-                complain(format!("{name} at {address:#x} read {reg:?} from {place:x?}, which is none of {reaching:x?}"));
+                complain(format!(
+                    "{name} at {address:#x} read {reg:?} from {place:x?}, which is none of {reaching:x?}"
+                ));
             }
             counts[0] += 1;
             counts[1] += reaching.len() as u64;

@@ -1,11 +1,13 @@
-//! What waits wait for and where values come from, as the analyses say it, beside what the emulator saw in runs ([`wavetap::emulator::Origins`], which shares no code
-//! with them): what was seen is always among what is said, and what must be waited for is waited for at every execution. How much of what is said was never seen
-//! is printed by target.
+//! What waits wait for and where values come from, as the analyses say it, beside what the emulator saw in runs
+//! ([`wavetap::emulator::Origins`], which shares no code with them): what was seen is always among what is said, and
+//! what must be waited for is waited for at every execution. How much of what is said was never seen is printed by
+//! target.
 //!
-//! The runs are those of the samples, of the made-up kernels that clang compiles (`rewriter_tests::made_up`), and of kernels made up directly in machine code, with
-//! waits for any number of operations (`rewriter_tests::machine_code`). Quick: a target of a sample, two sources for other targets, 300 kernels in machine code. Full
-//! (`WAVETAP_FULL_TESTS=1`): every target of every sample, every source for every target (`WAVETAP_KERNEL_TARGETS=gfx90a`: for these), 10,000 kernels. One kernel
-//! alone, with its code:
+//! The runs are those of the samples, of the made-up kernels that clang compiles (`rewriter_tests::made_up`), and of
+//! kernels made up directly in machine code, with waits for any number of operations (`rewriter_tests::machine_code`).
+//! Quick: a target of a sample, two sources for other targets, 300 kernels in machine code. Full
+//! (`WAVETAP_FULL_TESTS=1`): every target of every sample, every source for every target
+//! (`WAVETAP_KERNEL_TARGETS=gfx90a`: for these), 10,000 kernels. One kernel alone, with its code:
 //!
 //!     WAVETAP_KERNEL=1234 cargo test -p rewriter-tests --test slice_oracle machine_code -- --nocapture
 
@@ -56,7 +58,8 @@ fn options() -> Options {
 #[test]
 fn machine_code_waits_for_what_is_said() {
     let only: Option<u64> = std::env::var("WAVETAP_KERNEL").ok().and_then(|seed| seed.parse().ok());
-    let frames: Vec<Frame> = machine_code::targets().into_iter().map(|target| Frame::new(target).expect("a frame")).collect();
+    let frames: Vec<Frame> =
+        machine_code::targets().into_iter().map(|target| Frame::new(target).expect("a frame")).collect();
     let seeds = match only {
         Some(seed) => seed..seed + 1,
         None => 0..if full() { 10_000 } else { 300 },
@@ -64,13 +67,20 @@ fn machine_code_waits_for_what_is_said() {
     let mut tallies = ByTarget::new();
     for seed in seeds {
         let frame = &frames[seed as usize % frames.len()];
-        let kernel = frame.kernel(seed, Wish::ANYTHING).unwrap_or_else(|e| panic!("seed {seed}, {}: {e}", named(frame.target())));
+        let kernel = frame
+            .kernel(seed, Wish::ANYTHING)
+            .unwrap_or_else(|e| panic!("seed {seed}, {}: {e}", named(frame.target())));
         if only.is_some() {
             println!("{}", frame.listing(&kernel));
         }
-        let stats = frame.run(&kernel, options()).unwrap_or_else(|e| panic!("seed {seed}, {}: {e}", named(frame.target())));
+        let stats =
+            frame.run(&kernel, options()).unwrap_or_else(|e| panic!("seed {seed}, {}: {e}", named(frame.target())));
         let program = frame.program(&kernel);
-        assert!(program.undecodable().is_empty() && !program.has_unknown_calls(), "seed {seed}: {:?}", program.undecodable());
+        assert!(
+            program.undecodable().is_empty() && !program.has_unknown_calls(),
+            "seed {seed}: {:?}",
+            program.undecodable()
+        );
         let seen = Seen::of(stats.origins.as_ref().expect("they were asked for"));
         let tally = Subject::new(&program).compare(&format!("seed {seed} {}", named(frame.target())), &seen);
         tallies.entry(named(frame.target())).or_default().add(tally);
@@ -81,7 +91,8 @@ fn machine_code_waits_for_what_is_said() {
     }
 }
 
-/// That the comparison would find what is wrong in one place: a wait that is said to be for another number of operations than it was.
+/// That the comparison would find what is wrong in one place: a wait that is said to be for another number of
+/// operations than it was.
 #[test]
 fn other_waits_are_found_out() {
     // Left outstanding: one, and more than there are.
@@ -107,9 +118,11 @@ fn other_waits_are_found_out() {
                     changed += 1;
                     let most = target.largest_wait(counter).expect("a counter of the target") - 1;
                     for (found, left) in found.iter_mut().zip([1, most]) {
-                        let bits = isa::wait_immediate(target, inst.opcode(), counts.with(counter, left)).expect("an immediate");
+                        let bits = isa::wait_immediate(target, inst.opcode(), counts.with(counter, left))
+                            .expect("an immediate");
                         kernel.code[at..at + 2].copy_from_slice(&bits.to_le_bytes());
-                        *found += usize::from(!Subject::new(&frame.program(&kernel)).compare("", &seen).wrong.is_empty());
+                        *found +=
+                            usize::from(!Subject::new(&frame.program(&kernel)).compare("", &seen).wrong.is_empty());
                     }
                     kernel.code[at..at + size].copy_from_slice(&original);
                 }
@@ -160,7 +173,10 @@ fn compiled_kernels_wait_for_what_is_said() {
         let program = Program::of(code.target().expect("known"), &Image::of(&code).expect("an image"));
         let subject = Subject::new(&program);
         let source = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let tests = reference.tests.iter().filter(|test| test.file == source && test.runs_on(target.name()) && test.name.contains(&only));
+        let tests = reference
+            .tests
+            .iter()
+            .filter(|test| test.file == source && test.runs_on(target.name()) && test.name.contains(&only));
         for test in tests.filter(|test| made_up::miscompiled(&test.name, variant).is_none()) {
             let buffers = reference.buffers(test).expect("buffers");
             let ran = launch::run(

@@ -1,5 +1,5 @@
-//! The crate table: what each crate may depend on. A checker that shared code with what it checks would repeat its errors, so `verify` and
-//! `emulator` depend on nothing that rewrites.
+//! The crate table: what each crate may depend on. A checker that shared code with what it checks would repeat its
+//! errors, so `verify` and `emulator` depend on nothing that rewrites.
 
 /// A crate of `crates/` and the crates of the project that it may depend on, those for its tests apart.
 pub const TABLE: &[(&str, &[&str])] = &[

@@ -1,5 +1,6 @@
-//! Rules of the documentation: links and anchors resolve, every page is in the book, words that readers do not know stay out,
-//! and what the code reads or writes under a fixed name (environment variables, JSON schemas) has a line in the reference.
+//! Rules of the documentation: links and anchors resolve, every page is in the book, words that readers do not know
+//! stay out, and what the code reads or writes under a fixed name (environment variables, JSON schemas) has a line in
+//! the reference.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
@@ -8,12 +9,10 @@ use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
 use rewriter_tests::words;
 
-use crate::{no_complaints, project_files, texts};
+use crate::{COLUMNS, no_complaints, project_files, texts};
 
 /// The README is the front door: it fits a few screens.
 const README_LINES: usize = 220;
-/// Columns of a line of prose.
-const COLUMNS: usize = 120;
 /// Pages that tests write; their lines are as long as their numbers.
 const GENERATED: &[&str] = &["docs/results/blame.md", "docs/results/corpora.md", "docs/results/corpus-kernels.md"];
 /// Lists that tests write: a line for each group of instruction sets, a table of reasons.
@@ -46,7 +45,8 @@ impl Page {
         let mut paragraph: Option<(usize, String)> = None;
         for (event, range) in Parser::new_ext(text, Options::ENABLE_TABLES).into_offset_iter() {
             // A phrase does not go on over the end of a block.
-            let ends = matches!(event, Event::End(TagEnd::Paragraph | TagEnd::Heading(_) | TagEnd::TableCell | TagEnd::Item));
+            let ends =
+                matches!(event, Event::End(TagEnd::Paragraph | TagEnd::Heading(_) | TagEnd::TableCell | TagEnd::Item));
             match event {
                 Event::Start(Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. }) => {
                     page.links.push((line(range.start), dest_url.into_string()))
@@ -92,7 +92,11 @@ impl Page {
 /// A heading's name in a link.
 fn slug(heading: &str) -> String {
     let letters = heading.trim().to_lowercase();
-    letters.chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_')).map(|c| if c == ' ' { '-' } else { c }).collect()
+    letters
+        .chars()
+        .filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'))
+        .map(|c| if c == ' ' { '-' } else { c })
+        .collect()
 }
 
 /// `../a` seen from the folder of `page`, without `..`; nothing if it leaves the project.
@@ -128,7 +132,8 @@ fn links_and_anchors_resolve() {
             if link.contains("://") || link.starts_with("mailto:") {
                 continue;
             }
-            let (path, anchor) = link.split_once('#').map_or((link.as_str(), None), |(path, anchor)| (path, Some(anchor)));
+            let (path, anchor) =
+                link.split_once('#').map_or((link.as_str(), None), |(path, anchor)| (path, Some(anchor)));
             let mut complain = |what: &str| complaints.push(format!("{}:{line}: {link}: {what}", file.display()));
             let Some(target) = (if path.is_empty() { Some(file.clone()) } else { resolve(file, path) }) else {
                 complain("leads out of the project");
@@ -155,7 +160,8 @@ fn links_and_anchors_resolve() {
 fn files_that_pages_name_exist() {
     let files = project_files();
     let exists = |path: &Path| files.iter().any(|file| file.starts_with(path));
-    let folders: BTreeSet<&str> = files.iter().filter_map(|file| file.to_str()?.split_once('/').map(|(folder, _)| folder)).collect();
+    let folders: BTreeSet<&str> =
+        files.iter().filter_map(|file| file.to_str()?.split_once('/').map(|(folder, _)| folder)).collect();
     let mut complaints = Vec::new();
     for (file, page) in &pages() {
         for (line, word) in &page.1.code {
@@ -202,9 +208,13 @@ fn every_page_is_in_the_book() {
     for (_, link) in &book.links {
         *listed.entry(resolve(summary, link).expect("inside the project")).or_insert(0) += 1;
     }
-    let mut complaints: Vec<String> =
-        listed.iter().filter(|(_, times)| **times > 1).map(|(page, _)| format!("{}: twice in SUMMARY.md", page.display())).collect();
-    let missing = pages.keys().filter(|page| page.starts_with("docs") && *page != summary && !listed.contains_key(*page));
+    let mut complaints: Vec<String> = listed
+        .iter()
+        .filter(|(_, times)| **times > 1)
+        .map(|(page, _)| format!("{}: twice in SUMMARY.md", page.display()))
+        .collect();
+    let missing =
+        pages.keys().filter(|page| page.starts_with("docs") && *page != summary && !listed.contains_key(*page));
     complaints.extend(missing.map(|page| format!("{}: not in SUMMARY.md", page.display())));
     no_complaints(complaints);
 }
@@ -225,9 +235,13 @@ fn pages_fit_a_screen() {
         let mut fenced = false;
         for (number, line) in text.lines().enumerate() {
             fenced ^= line.trim_start().starts_with("```");
-            // Rows of tables and the output of programs cannot be broken; commands can, but are copied more easily when they are not.
-            let broken =
-                readme || !(fenced || line.starts_with('|') || line.trim_start().starts_with("`WAVETAP_") || line.starts_with("    "));
+            // Rows of tables and the output of programs cannot be broken; commands can, but are copied more easily when
+            // they are not.
+            let broken = readme
+                || !(fenced
+                    || line.starts_with('|')
+                    || line.trim_start().starts_with("`WAVETAP_")
+                    || line.starts_with("    "));
             if broken && line.chars().count() > COLUMNS {
                 complaints.push(format!("{name}:{}: {} columns, at most {COLUMNS}", number + 1, line.chars().count()));
             }
@@ -249,10 +263,13 @@ fn no_page_has_words_of_our_own() {
 
 /// Rust files of the product, without its tests.
 fn product() -> Vec<(PathBuf, String)> {
-    let tested =
-        |file: &Path| file.iter().any(|part| matches!(part.to_str(), Some("tests" | "rewriter-tests" | "benches" | "fuzz" | "build.rs")));
+    let tested = |file: &Path| {
+        file.iter()
+            .any(|part| matches!(part.to_str(), Some("tests" | "rewriter-tests" | "benches" | "fuzz" | "build.rs")))
+    };
     let code = |text: String| text.split_once("#[cfg(test)]\nmod ").map_or(text.clone(), |(code, _)| code.to_owned());
-    let files: Vec<_> = texts(&["rs"]).into_iter().filter(|(file, _)| !tested(file)).map(|(file, text)| (file, code(text))).collect();
+    let files: Vec<_> =
+        texts(&["rs"]).into_iter().filter(|(file, _)| !tested(file)).map(|(file, text)| (file, code(text))).collect();
     assert!(files.len() > 100, "the product was not found");
     files
 }
@@ -285,7 +302,8 @@ fn every_environment_variable_is_documented() {
             read.insert(name);
         }
     }
-    complaints.extend(reference.difference(&read).map(|name| format!("docs/reference/environment.md: nothing reads {name}")));
+    complaints
+        .extend(reference.difference(&read).map(|name| format!("docs/reference/environment.md: nothing reads {name}")));
     let mut of_tests = BTreeSet::new();
     for (file, text) in texts(&["rs", "sh", "py"]) {
         let known = |name: &String| reference.contains(name) || name == "WAVETAP_";
@@ -296,7 +314,8 @@ fn every_environment_variable_is_documented() {
             of_tests.insert(name);
         }
     }
-    complaints.extend(tests.difference(&of_tests).map(|name| format!("docs/contributing/tests.md: nothing reads {name}")));
+    complaints
+        .extend(tests.difference(&of_tests).map(|name| format!("docs/contributing/tests.md: nothing reads {name}")));
     no_complaints(complaints);
 }
 
@@ -321,14 +340,16 @@ fn schema_letter(c: char) -> bool {
 
 /// `wavetap.NAME/VERSION`.
 fn is_schema(name: &str) -> bool {
-    name.split_once('/')
-        .is_some_and(|(name, version)| name.len() > "wavetap.".len() && !version.is_empty() && version.chars().all(|c| c.is_ascii_digit()))
+    name.split_once('/').is_some_and(|(name, version)| {
+        name.len() > "wavetap.".len() && !version.is_empty() && version.chars().all(|c| c.is_ascii_digit())
+    })
 }
 
 #[test]
 fn sees_links_anchors_and_words() {
     let page = Page::read(
-        "# A `b` c!\n\n## A `b` c!\n\nwaves\nof 32, [x](y.md#z)\n\n    nobody\n\n```\nnobody\n```\n`nobody`\n\nof\n\n| a |\n|---|\n| Nobody |\n",
+        "# A `b` c!\n\n## A `b` c!\n\nwaves\nof 32, [x](y.md#z)\n\n    nobody\n\n```\nnobody\n```\n`nobody`\n\nof\n\n| \
+            a |\n|---|\n| Nobody |\n",
     );
     assert_eq!(page.links, [(6, "y.md#z".to_owned())]);
     assert_eq!(page.anchors.iter().collect::<Vec<_>>(), ["a-b-c", "a-b-c-1"]);
@@ -336,6 +357,8 @@ fn sees_links_anchors_and_words() {
     assert_eq!(words, ["waves of 32", "nobody"]);
     assert_eq!(resolve(Path::new("docs/a/b.md"), "../c.md"), Some("docs/c.md".into()));
     assert_eq!(resolve(Path::new("docs/b.md"), "../../c.md"), None);
-    assert!(is_schema("wavetap.report/1") && !is_schema("wavetap.profile") && !is_schema("wavetap.sample-expectations/"));
+    assert!(
+        is_schema("wavetap.report/1") && !is_schema("wavetap.profile") && !is_schema("wavetap.sample-expectations/")
+    );
     assert_eq!(variables("WAVETAP_SEED, WAVETAP_TARGET2").len(), 2);
 }

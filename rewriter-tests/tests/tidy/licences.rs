@@ -32,8 +32,10 @@ fn complaint(licence: Option<&str>, allowed: &[String]) -> Option<String> {
 #[test]
 fn dependencies_have_licences_that_are_allowed() {
     let mut command = Command::new(env!("CARGO"));
-    let output =
-        command.args(["metadata", "--format-version", "1", "--all-features", "--locked", "--offline"]).current_dir(root()).output();
+    let output = command
+        .args(["metadata", "--format-version", "1", "--all-features", "--locked", "--offline"])
+        .current_dir(root())
+        .output();
     let output = output.expect("cargo starts");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let metadata: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
@@ -42,7 +44,8 @@ fn dependencies_have_licences_that_are_allowed() {
     let mut complaints = Vec::new();
     for package in packages {
         let name = format!("{} {}", package["name"], package["version"]);
-        complaints.extend(complaint(package["license"].as_str(), &allowed).map(|complaint| format!("{name}: {complaint}")));
+        complaints
+            .extend(complaint(package["license"].as_str(), &allowed).map(|complaint| format!("{name}: {complaint}")));
         // The workspace's own have none; the registry is the only one that Cargo knows without being told of others.
         let source = package["source"].as_str();
         if source.is_some_and(|source| !source.starts_with("registry+https://github.com/rust-lang/")) {
@@ -56,7 +59,9 @@ fn dependencies_have_licences_that_are_allowed() {
 #[test]
 fn licences_that_are_not_allowed_are_found() {
     let allowed = ["MIT".to_owned(), "Zlib".to_owned(), "Apache-2.0 WITH LLVM-exception".to_owned()];
-    for licence in ["MIT", "GPL-3.0-only OR MIT", "Unlicense/MIT", "MIT AND (Zlib OR ISC)", "Apache-2.0 WITH LLVM-exception"] {
+    for licence in
+        ["MIT", "GPL-3.0-only OR MIT", "Unlicense/MIT", "MIT AND (Zlib OR ISC)", "Apache-2.0 WITH LLVM-exception"]
+    {
         assert_eq!(complaint(Some(licence), &allowed), None, "{licence}");
     }
     for licence in ["GPL-3.0-only", "MIT AND ISC", "Apache-2.0", "GPL-2.0-only/ISC", "proprietary"] {

@@ -1,9 +1,10 @@
-//! Where product code may have the text of mnemonics: what an operation is, stages ask of `Opcode` and its flags, which the instruction tables define. A text
-//! that is compared says nothing when an operation is renamed or added.
+//! Where product code may have the text of mnemonics: what an operation is, stages ask of `Opcode` and its flags, which
+//! the instruction tables define. A text that is compared says nothing when an operation is renamed or added.
 
 use std::path::Path;
 
-/// Files that have them, and how many: what prints or reads assembler text, messages, and what builds instructions from mnemonics. The numbers only fall.
+/// Files that have them, and how many: what prints or reads assembler text, messages, and what builds instructions from
+/// mnemonics. The numbers only fall.
 const ALLOWED: &[(&str, usize)] = &[
     // Why the emulator does not know the meaning of an operation: a message, for all names that begin so.
     ("crates/emulator/src/missing.rs", 45),
@@ -46,9 +47,9 @@ pub fn places(text: &str, names: &[&str]) -> Vec<(usize, String)> {
         }
         let literals = code.split('"').skip(1).step_by(2).filter(|literal| is_mnemonic(literal, names));
         found.extend(literals.map(|literal| (line, format!("\"{literal}\""))));
-        let asked = QUESTIONS
-            .iter()
-            .filter(|question| [".name().", ".variant.name.", ".mnemonic."].iter().any(|text| code.contains(&format!("{text}{question}"))));
+        let asked = QUESTIONS.iter().filter(|question| {
+            [".name().", ".variant.name.", ".mnemonic."].iter().any(|text| code.contains(&format!("{text}{question}")))
+        });
         found.extend(asked.map(|question| (line, format!("{question}…) of a name"))));
     }
     found
@@ -115,11 +116,15 @@ fn without_comment(line: &str) -> &str {
 fn mnemonics_are_found_in_code_only() {
     let names = names("flags:\n- s_flag\nopcodes:\n- s_nop nop\n- v_add_f32 float\n- v_add_f64\n");
     assert_eq!(names, ["s_nop", "v_add_f32", "v_add_f64"]);
-    let text = "// \"s_nop\"\nlet a = name == \"v_add_f32_e64\"; // \"s_nop\"\nif inst.name().starts_with(\"x\") {}\nlet b = \"v_add f32\";\n\
-                let c = name.len() > \"v_add_\".len();\nasm.op(\"s_nop\", &[]);\n";
+    let text = "// \"s_nop\"\nlet a = name == \"v_add_f32_e64\"; // \"s_nop\"\nif inst.name().starts_with(\"x\") {}\n\
+        let b = \"v_add f32\";\n\
+        let c = name.len() > \"v_add_\".len();\nasm.op(\"s_nop\", &[]);\n";
     let found: Vec<usize> = places(text, &names).into_iter().map(|(line, _)| line).collect();
     assert_eq!(found, [2, 3, 5]);
     assert!(places(&format!("#[cfg(test)]\nmod tests {{\n{text}}}"), &names).is_empty());
-    assert!(is_product(Path::new("crates/verify/src/matrix.rs")) && !is_product(Path::new("crates/verify/src/tests/mod.rs")));
+    assert!(
+        is_product(Path::new("crates/verify/src/matrix.rs"))
+            && !is_product(Path::new("crates/verify/src/tests/mod.rs"))
+    );
     assert!(complaint(Path::new("src/lib.rs"), &[(1, "\"s_nop\"".to_owned())]).is_some());
 }

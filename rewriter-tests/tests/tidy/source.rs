@@ -40,7 +40,10 @@ fn literal_end(bytes: &[u8], at: usize) -> usize {
             if rest[..prefix].contains(&b'r') {
                 let close: Vec<u8> = std::iter::once(b'"').chain(std::iter::repeat_n(b'#', hashes)).collect();
                 let body = prefix + hashes + 1;
-                let end = rest[body..].windows(close.len()).position(|w| w == close).map_or(rest.len(), |p| body + p + close.len());
+                let end = rest[body..]
+                    .windows(close.len())
+                    .position(|w| w == close)
+                    .map_or(rest.len(), |p| body + p + close.len());
                 return at + end;
             }
             return at + prefix + quoted(&rest[prefix..], b'"');
@@ -48,7 +51,8 @@ fn literal_end(bytes: &[u8], at: usize) -> usize {
     }
     // A character literal, not a lifetime: 'x' or an escape.
     if rest[0] == b'\''
-        && (rest.get(1) == Some(&b'\\') || rest.iter().skip(2).take(4).position(|b| *b == b'\'').is_some_and(|p| p == 0 || rest[1] >= 0x80))
+        && (rest.get(1) == Some(&b'\\')
+            || rest.iter().skip(2).take(4).position(|b| *b == b'\'').is_some_and(|p| p == 0 || rest[1] >= 0x80))
     {
         return at + quoted(rest, b'\'');
     }

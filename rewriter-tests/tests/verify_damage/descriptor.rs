@@ -48,9 +48,21 @@ pub const FIELDS: &[FieldKind] = &[
     ("ACCUM_OFFSET, none", Field::ACCUM_OFFSET, To(0), |s, _| s.target.unified_accum(), &[Allocation]),
     ("SHARED_VGPR_COUNT", SHARED_VGPRS, Flip, |s, _| !s.target.unified_accum(), LIES),
     ("IMAGE_OP", Field::IMAGE_OP, Flip, ALWAYS, LIES),
-    ("GRANULATED_WORKITEM_VGPR_COUNT, less", Field::GRANULATED_WORKITEM_VGPR_COUNT, Less, ALWAYS, &[Allocation, Metadata]),
+    (
+        "GRANULATED_WORKITEM_VGPR_COUNT, less",
+        Field::GRANULATED_WORKITEM_VGPR_COUNT,
+        Less,
+        ALWAYS,
+        &[Allocation, Metadata],
+    ),
     // Where accumulation registers come out of the same allocation, it may have room between.
-    ("GRANULATED_WORKITEM_VGPR_COUNT, more", Field::GRANULATED_WORKITEM_VGPR_COUNT, More, |s, _| !s.target.unified_accum(), &[Metadata]),
+    (
+        "GRANULATED_WORKITEM_VGPR_COUNT, more",
+        Field::GRANULATED_WORKITEM_VGPR_COUNT,
+        More,
+        |s, _| !s.target.unified_accum(),
+        &[Metadata],
+    ),
     ("GRANULATED_WAVEFRONT_SGPR_COUNT, less", SGPRS, Less, |s, _| !s.target.all_sgprs(), &[Allocation, Metadata]),
     ("GRANULATED_WAVEFRONT_SGPR_COUNT, more", SGPRS, More, |s, _| !s.target.all_sgprs(), &[Metadata]),
     ("GRANULATED_WAVEFRONT_SGPR_COUNT, reserved", SGPRS, Flip, |s, _| s.target.all_sgprs(), LIES),
@@ -93,7 +105,13 @@ pub const FIELDS: &[FieldKind] = &[
     ("KERNARG_PRELOAD_LENGTH", Field::KERNARG_PRELOAD_LENGTH, Flip, ALWAYS, LIES),
     ("KERNARG_PRELOAD_LENGTH, stale", Field::KERNARG_PRELOAD_LENGTH, Stale, ALWAYS, LIES),
     // Without a length it means nothing where there was one.
-    ("KERNARG_PRELOAD_OFFSET", Field::KERNARG_PRELOAD_OFFSET, Flip, |_, old| old.get(Field::KERNARG_PRELOAD_LENGTH) == 0, LIES),
+    (
+        "KERNARG_PRELOAD_OFFSET",
+        Field::KERNARG_PRELOAD_OFFSET,
+        Flip,
+        |_, old| old.get(Field::KERNARG_PRELOAD_LENGTH) == 0,
+        LIES,
+    ),
 ];
 
 /// A number of a kernel's metadata with what it is damaged to, where, and the rules that this breaks.
@@ -146,7 +164,8 @@ pub fn field(subject: &Subject, (_, field, change, applies, _): &FieldKind) -> V
     let (object, original) = (subject.object(), CodeObject::parse(&subject.original).expect("an object"));
     let damaged = kernels(subject, &object, &original).find_map(|(now, old)| {
         let mut damaged = now.descriptor;
-        let value = changed(*change, damaged.get(*field), old.descriptor.get(*field)).filter(|_| applies(subject, &old.descriptor))?;
+        let value = changed(*change, damaged.get(*field), old.descriptor.get(*field))
+            .filter(|_| applies(subject, &old.descriptor))?;
         damaged.set(*field, value).ok().filter(|()| damaged != now.descriptor)?;
         Some((now, damaged))
     });
@@ -161,20 +180,23 @@ pub fn field(subject: &Subject, (_, field, change, applies, _): &FieldKind) -> V
 pub fn number(subject: &Subject, (_, key, change, applies, _): &NumberKind) -> Vec<Harm> {
     let (object, original) = (subject.object(), CodeObject::parse(&subject.original).expect("an object"));
     let registers = key.ends_with("gpr_count");
-    let harm = kernels(subject, &object, &original).filter(|(_, old)| applies(subject, &old.descriptor)).find_map(|(now, old)| {
-        let (bytes, was) = (place(&subject.rewritten, &now.name, key)?, place(&subject.original, &old.name, key)?);
-        let value = match change {
-            More if registers => MANY,
-            _ => changed(*change, number_at(&subject.rewritten, bytes)?, number_at(&subject.original, was)?)?,
-        };
-        let mut damaged = subject.rewritten.clone();
-        set_number(&mut damaged, bytes, value).filter(|()| damaged != subject.rewritten)?;
-        Some(Harm { bytes: damaged, kernel: None })
-    });
+    let harm = kernels(subject, &object, &original).filter(|(_, old)| applies(subject, &old.descriptor)).find_map(
+        |(now, old)| {
+            let (bytes, was) = (place(&subject.rewritten, &now.name, key)?, place(&subject.original, &old.name, key)?);
+            let value = match change {
+                More if registers => MANY,
+                _ => changed(*change, number_at(&subject.rewritten, bytes)?, number_at(&subject.original, was)?)?,
+            };
+            let mut damaged = subject.rewritten.clone();
+            set_number(&mut damaged, bytes, value).filter(|()| damaged != subject.rewritten)?;
+            Some(Harm { bytes: damaged, kernel: None })
+        },
+    );
     harm.into_iter().collect()
 }
 
-/// Where in a file the value of a kernel's key begins: kernels are in the order of the metadata, each with one such key.
+/// Where in a file the value of a kernel's key begins: kernels are in the order of the metadata, each with one such
+/// key.
 fn place(file: &[u8], kernel: &str, key: &str) -> Option<usize> {
     let object = CodeObject::parse(file).ok()?;
     let index = object.metadata()?.kernels.iter().position(|entry| entry.symbol == format!("{kernel}.kd"))?;

@@ -20,7 +20,11 @@ pub const KINDS: &[Kind] = &[
         name: "original_wait_missing",
         what: "an original wait is gone",
         rules: SKELETON,
-        harm: |t| t.each(|c, i| original(c, i, |inst| isa::wait_count(c.target, inst).is_some()).then(|| c.nothing(i)).flatten()),
+        harm: |t| {
+            t.each(|c, i| {
+                original(c, i, |inst| isa::wait_count(c.target, inst).is_some()).then(|| c.nothing(i)).flatten()
+            })
+        },
     },
     Kind {
         name: "original_lost",
@@ -46,7 +50,12 @@ pub const KINDS: &[Kind] = &[
         rules: SKELETON,
         harm: |t| t.each(other_offset),
     },
-    Kind { name: "originals_exchanged", what: "two original instructions change places", rules: SKELETON, harm: |t| t.each(exchanged) },
+    Kind {
+        name: "originals_exchanged",
+        what: "two original instructions change places",
+        rules: SKELETON,
+        harm: |t| t.each(exchanged),
+    },
     Kind {
         name: "original_duplicated",
         what: "an original instruction that reads what it writes is there twice",
@@ -71,13 +80,22 @@ pub const KINDS: &[Kind] = &[
         rules: &[Rule::Branch, Rule::Skeleton],
         harm: |t| t.each(to_the_original),
     },
-    Kind { name: "branch_inverted", what: "an original branch has the opposite condition", rules: SKELETON, harm: |t| t.each(inverted) },
+    Kind {
+        name: "branch_inverted",
+        what: "an original branch has the opposite condition",
+        rules: SKELETON,
+        harm: |t| t.each(inverted),
+    },
     Kind {
         name: "branch_always_taken",
         what: "an original branch has no condition any more",
         rules: SKELETON,
         harm: |t| {
-            t.each(|c, i| branches(c, i).then(|| c.instead(i, "s_branch", &[Value::Imm(c.lines[i].inst.branch_displacement()?)])).flatten())
+            t.each(|c, i| {
+                branches(c, i)
+                    .then(|| c.instead(i, "s_branch", &[Value::Imm(c.lines[i].inst.branch_displacement()?)]))
+                    .flatten()
+            })
         },
     },
     Kind {
@@ -138,7 +156,12 @@ pub const KINDS: &[Kind] = &[
             })
         },
     },
-    Kind { name: "return_elsewhere", what: "a return takes another register", rules: SKELETON, harm: |t| t.each(other_return) },
+    Kind {
+        name: "return_elsewhere",
+        what: "a return takes another register",
+        rules: SKELETON,
+        harm: |t| t.each(other_return),
+    },
     Kind {
         name: "end_inserted",
         what: "inserted code ends the wave",
@@ -221,7 +244,15 @@ pub const KINDS: &[Kind] = &[
         name: "prefetch_changed",
         what: "inserted code changes how instructions are prefetched (gfx10, gfx11)",
         rules: &[Rule::Forbidden],
-        harm: |t| t.each(|c, i| any_of(c, i, &[("s_inst_prefetch", &[Value::Imm(3)]), ("s_set_inst_prefetch_distance", &[Value::Imm(3)])])),
+        harm: |t| {
+            t.each(|c, i| {
+                any_of(
+                    c,
+                    i,
+                    &[("s_inst_prefetch", &[Value::Imm(3)]), ("s_set_inst_prefetch_distance", &[Value::Imm(3)])],
+                )
+            })
+        },
     },
     Kind {
         name: "lds_of_all_workgroups",
@@ -239,7 +270,9 @@ pub const KINDS: &[Kind] = &[
         name: "clause_inserted",
         what: "inserted code becomes a clause (gfx10 and later)",
         rules: &[Rule::Adjacent],
-        harm: |t| t.each(|c, i| (c.plain(i) && c.plain(i + 1)).then(|| c.instead(i, "s_clause", &[Value::Imm(1)])).flatten()),
+        harm: |t| {
+            t.each(|c, i| (c.plain(i) && c.plain(i + 1)).then(|| c.instead(i, "s_clause", &[Value::Imm(1)])).flatten())
+        },
     },
     Kind {
         name: "clause_longer",
@@ -259,7 +292,8 @@ fn branches(code: &Code, index: usize) -> bool {
 
 fn other_register(code: &Code, index: usize, role: Role) -> Patch {
     let mut inst = code.lines[index].inst.clone();
-    let operand = inst.operands.iter_mut().find(|operand| operand.role == role && operand.access != Access::ReadWrite)?;
+    let operand =
+        inst.operands.iter_mut().find(|operand| operand.role == role && operand.access != Access::ReadWrite)?;
     let Value::Reg(old) = operand.value else { return None };
     operand.value = Value::Reg(Reg { first: old.first ^ 2, ..old });
     (!code.is_inserted(index)).then(|| code.replaced(index, &[inst])).flatten()
@@ -280,8 +314,11 @@ fn exchanged(code: &Code, index: usize) -> Patch {
     let (first, second) = (&code.lines[index], &code.lines[index + 1]);
     let patches = || {
         Some(
-            [code.replaced(index, std::slice::from_ref(&second.inst))?, code.replaced(index + 1, std::slice::from_ref(&first.inst))?]
-                .concat(),
+            [
+                code.replaced(index, std::slice::from_ref(&second.inst))?,
+                code.replaced(index + 1, std::slice::from_ref(&first.inst))?,
+            ]
+            .concat(),
         )
     };
     (first.end() == second.address).then(patches).flatten()
@@ -328,7 +365,9 @@ fn astray(code: &Code, index: usize) -> Patch {
     let line = &code.lines[index];
     let first = code.lines.iter().find(|line| !line.is_inserted())?;
     // Behind the kernel's first instruction, so that this is not where it should go.
-    let branches = line.is_inserted() && matches!(line.inst.variant.branch, Branch::Conditional(_)) && line.address > first.address;
+    let branches = line.is_inserted()
+        && matches!(line.inst.variant.branch, Branch::Conditional(_))
+        && line.address > first.address;
     branches.then(|| code.led_to(index, first.address)).flatten()
 }
 
@@ -364,7 +403,9 @@ fn original_function(code: &Code, index: usize) -> Patch {
 
 fn other_return(code: &Code, index: usize) -> Patch {
     let inst = &code.lines[index].inst;
-    (inst.variant.branch == Branch::IndirectJump).then(|| other_register(code, index, inst.operands.first()?.role)).flatten()
+    (inst.variant.branch == Branch::IndirectJump)
+        .then(|| other_register(code, index, inst.operands.first()?.role))
+        .flatten()
 }
 
 fn any_of(code: &Code, index: usize, insts: &[(&str, &[Value])]) -> Patch {

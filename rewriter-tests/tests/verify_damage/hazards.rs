@@ -1,8 +1,10 @@
-//! Damages that bring instructions closer together than the target keeps apart by itself. Each kind's sequence takes the place of inserted instructions.
+//! Damages that bring instructions closer together than the target keeps apart by itself. Each kind's sequence takes
+//! the place of inserted instructions.
 
 use wavetap::code_object::Feature;
 use wavetap::isa::{
-    Branch, Condition, EventHazards as Rules, Flags, Inst, Memory, Reg, RegFile, Role, Value, WaitStates, alu_wait, build, scalar,
+    Branch, Condition, EventHazards as Rules, Flags, Inst, Memory, Reg, RegFile, Role, Value, WaitStates, alu_wait,
+    build, scalar,
 };
 use wavetap::verify::Rule;
 
@@ -23,7 +25,11 @@ pub const KINDS: &[Kind] = &[
         name: "hazard_scalar_to_memory",
         what: "a vector instruction writes the base of the next memory access (gfx9)",
         rules: HAZARD,
-        harm: |t| t.each(|c, i| counted(c, i, &[("v_readfirstlane_b32", &[s(0), v(0)]), ("global_load_dword", &[v(0), v(0), s2(0)])])),
+        harm: |t| {
+            t.each(|c, i| {
+                counted(c, i, &[("v_readfirstlane_b32", &[s(0), v(0)]), ("global_load_dword", &[v(0), v(0), s2(0)])])
+            })
+        },
     },
     Kind {
         name: "hazard_scalar_to_original_memory",
@@ -35,7 +41,11 @@ pub const KINDS: &[Kind] = &[
         name: "hazard_lane_select",
         what: "a vector instruction writes the scalar register that selects a lane (gfx8, gfx9)",
         rules: HAZARD,
-        harm: |t| t.each(|c, i| counted(c, i, &[("v_readfirstlane_b32", &[s(0), v(0)]), ("v_readlane_b32", &[s(1), v(0), s(0)])])),
+        harm: |t| {
+            t.each(|c, i| {
+                counted(c, i, &[("v_readfirstlane_b32", &[s(0), v(0)]), ("v_readlane_b32", &[s(1), v(0), s(0)])])
+            })
+        },
     },
     Kind {
         name: "hazard_vector_to_dpp",
@@ -47,13 +57,19 @@ pub const KINDS: &[Kind] = &[
         name: "hazard_exec_to_dpp",
         what: "a vector instruction writes EXEC in front of DPP (gfx8, gfx9)",
         rules: HAZARD,
-        harm: |t| t.each(|c, i| counted(c, i, &[("v_cmpx_eq_u32_e32", &[v(0), v(0)]), ("v_mov_b32_dpp", &[v(0), v(0)])])),
+        harm: |t| {
+            t.each(|c, i| counted(c, i, &[("v_cmpx_eq_u32_e32", &[v(0), v(0)]), ("v_mov_b32_dpp", &[v(0), v(0)])]))
+        },
     },
     Kind {
         name: "hazard_vcc_to_div_fmas",
         what: "a vector instruction writes VCC in front of v_div_fmas (gfx8, gfx9)",
         rules: HAZARD,
-        harm: |t| t.each(|c, i| counted(c, i, &[("v_cmp_eq_u32_e32", &[v(0), v(0)]), ("v_div_fmas_f32", &[v(0), v(0), v(0), v(0)])])),
+        harm: |t| {
+            t.each(|c, i| {
+                counted(c, i, &[("v_cmp_eq_u32_e32", &[v(0), v(0)]), ("v_div_fmas_f32", &[v(0), v(0), v(0), v(0)])])
+            })
+        },
     },
     Kind {
         name: "hazard_half_of_vcc",
@@ -66,8 +82,10 @@ pub const KINDS: &[Kind] = &[
         what: "scalar loads that may be replayed write what the first of them has read (XNACK)",
         rules: HAZARD,
         harm: |t| {
-            let loads: Sequence<'_> =
-                &[("s_load_dwordx2", &[s2(4), s2(2), Value::Imm(16)]), ("s_load_dwordx2", &[s2(2), s2(4), Value::Imm(16)])];
+            let loads: Sequence<'_> = &[
+                ("s_load_dwordx2", &[s2(4), s2(2), Value::Imm(16)]),
+                ("s_load_dwordx2", &[s2(2), s2(4), Value::Imm(16)]),
+            ];
             let replays = matches!(t.object().features().xnack, Feature::Any | Feature::On);
             t.each(|c, i| replays.then(|| c.sequence(i, loads)).flatten())
         },
@@ -76,25 +94,33 @@ pub const KINDS: &[Kind] = &[
         name: "hazard_scalar_to_vector",
         what: "a vector instruction writes the scalar register that the next one reads (gfx94x)",
         rules: HAZARD,
-        harm: |t| t.each(|c, i| strict(c, i, &[("v_readfirstlane_b32", &[s(0), v(0)]), ("v_mov_b32_e32", &[v(0), s(0)])])),
+        harm: |t| {
+            t.each(|c, i| strict(c, i, &[("v_readfirstlane_b32", &[s(0), v(0)]), ("v_mov_b32_e32", &[v(0), s(0)])]))
+        },
     },
     Kind {
         name: "hazard_vector_to_lane",
         what: "a vector register is written of which the next instruction reads a lane (gfx94x)",
         rules: HAZARD,
-        harm: |t| t.each(|c, i| strict(c, i, &[("v_mov_b32_e32", &[v(0), ZERO]), ("v_readfirstlane_b32", &[s(0), v(0)])])),
+        harm: |t| {
+            t.each(|c, i| strict(c, i, &[("v_mov_b32_e32", &[v(0), ZERO]), ("v_readfirstlane_b32", &[s(0), v(0)])]))
+        },
     },
     Kind {
         name: "hazard_exec_to_lane",
         what: "a vector instruction writes EXEC in front of a lane access (gfx94x)",
         rules: HAZARD,
-        harm: |t| t.each(|c, i| strict(c, i, &[("v_cmpx_eq_u32_e32", &[v(0), v(0)]), ("v_readfirstlane_b32", &[s(0), v(0)])])),
+        harm: |t| {
+            t.each(|c, i| strict(c, i, &[("v_cmpx_eq_u32_e32", &[v(0), v(0)]), ("v_readfirstlane_b32", &[s(0), v(0)])]))
+        },
     },
     Kind {
         name: "hazard_exec_to_data",
         what: "a vector instruction writes EXEC, which the next one reads as data (gfx94x)",
         rules: HAZARD,
-        harm: |t| t.each(|c, i| strict(c, i, &[("v_cmpx_eq_u32_e32", &[v(0), v(0)]), ("v_mov_b32_e32", &[v(0), EXEC_LO])])),
+        harm: |t| {
+            t.each(|c, i| strict(c, i, &[("v_cmpx_eq_u32_e32", &[v(0), v(0)]), ("v_mov_b32_e32", &[v(0), EXEC_LO])]))
+        },
     },
     Kind {
         name: "hazard_transcendental",
@@ -102,7 +128,8 @@ pub const KINDS: &[Kind] = &[
         rules: HAZARD,
         harm: |t| {
             t.each(|c, i| {
-                let use_of_result: Sequence<'_> = &[("v_rcp_f32_e32", &[v(0), v(0)]), ("v_add_f32_e32", &[v(0), v(0), v(0)])];
+                let use_of_result: Sequence<'_> =
+                    &[("v_rcp_f32_e32", &[v(0), v(0)]), ("v_add_f32_e32", &[v(0), v(0), v(0)])];
                 strict(c, i, use_of_result).or_else(|| event(c, i, Rules::VALU_TRANS_USE, use_of_result))
             })
         },
@@ -131,7 +158,8 @@ pub const KINDS: &[Kind] = &[
         rules: HAZARD,
         harm: |t| {
             t.each(|c, i| {
-                let overwrite: Sequence<'_> = &[("global_load_dword", &[v(0), v(0), s2(0)]), ("s_mov_b32", &[s(0), ZERO])];
+                let overwrite: Sequence<'_> =
+                    &[("global_load_dword", &[v(0), v(0), s2(0)]), ("s_mov_b32", &[s(0), ZERO])];
                 event(c, i, Rules::VMEM_TO_SCALAR_WRITE, overwrite)
             })
         },
@@ -153,7 +181,14 @@ pub const KINDS: &[Kind] = &[
         what: "v_cmpx writes EXEC, which a scalar instruction has yet to read (gfx10.1)",
         rules: HAZARD,
         harm: |t| {
-            t.each(|c, i| event(c, i, Rules::VCMPX_EXEC_WAR, &[("s_mov_b32", &[s(0), EXEC_LO]), ("v_cmpx_eq_u32_e32", &[v(0), v(0)])]))
+            t.each(|c, i| {
+                event(
+                    c,
+                    i,
+                    Rules::VCMPX_EXEC_WAR,
+                    &[("s_mov_b32", &[s(0), EXEC_LO]), ("v_cmpx_eq_u32_e32", &[v(0), v(0)])],
+                )
+            })
         },
     },
     Kind {
@@ -162,20 +197,29 @@ pub const KINDS: &[Kind] = &[
         rules: HAZARD,
         harm: |t| {
             t.each(|c, i| {
-                let kinds: Sequence<'_> =
-                    &[("ds_write_b32", &[v(0), v(0)]), ("s_branch", &[Value::Imm(0)]), ("global_load_dword", &[v(0), v(0), s2(0)])];
+                let kinds: Sequence<'_> = &[
+                    ("ds_write_b32", &[v(0), v(0)]),
+                    ("s_branch", &[Value::Imm(0)]),
+                    ("global_load_dword", &[v(0), v(0), s2(0)]),
+                ];
                 event(c, i, Rules::LDS_BRANCH_VMEM, kinds)
             })
         },
     },
-    Kind { name: "hazard_flat_offset", what: "a flat access has an offset (gfx10.1)", rules: HAZARD, harm: |t| t.each(flat_offset) },
+    Kind {
+        name: "hazard_flat_offset",
+        what: "a flat access has an offset (gfx10.1)",
+        rules: HAZARD,
+        harm: |t| t.each(flat_offset),
+    },
     Kind {
         name: "hazard_compared_and_permuted",
         what: "v_cmpx writes EXEC in front of a permutation of rows (gfx10.1, gfx11, gfx12.0)",
         rules: HAZARD,
         harm: |t| {
             t.each(|c, i| {
-                let permute: Sequence<'_> = &[("v_cmpx_eq_u32_e32", &[v(0), v(0)]), ("v_permlane16_b32", &[v(0), v(0), s(0), s(0)])];
+                let permute: Sequence<'_> =
+                    &[("v_cmpx_eq_u32_e32", &[v(0), v(0)]), ("v_permlane16_b32", &[v(0), v(0), s(0), s(0)])];
                 event(c, i, Rules::VCMPX_PERMLANE, permute)
             })
         },
@@ -204,8 +248,11 @@ pub const KINDS: &[Kind] = &[
         rules: HAZARD,
         harm: |t| {
             t.each(|c, i| {
-                let rewrite: Sequence<'_> =
-                    &[("v_cndmask_b32_e64", &[v(0), v(0), v(0), s2(0)]), ("s_mov_b32", &[s(0), ZERO]), ("v_mov_b32_e32", &[v(0), s(0)])];
+                let rewrite: Sequence<'_> = &[
+                    ("v_cndmask_b32_e64", &[v(0), v(0), v(0), s2(0)]),
+                    ("s_mov_b32", &[s(0), ZERO]),
+                    ("v_mov_b32_e32", &[v(0), s(0)]),
+                ];
                 let wide = c.target.wave_size() == 64;
                 wide.then(|| event(c, i, Rules::VALU_MASK_WRITE, rewrite)).flatten()
             })
@@ -245,11 +292,14 @@ pub const KINDS: &[Kind] = &[
         name: "mode_changed_without_vm_vsrc",
         what: "inserted code changes who looks after vector registers without a wait for what memory reads (gfx12)",
         rules: HAZARD,
-        harm: |t| t.each(|c, i| before_mode(c, i).then(|| c.instead(i, "s_waitcnt_depctr", &[Value::Imm(0x0fff)])).flatten()),
+        harm: |t| {
+            t.each(|c, i| before_mode(c, i).then(|| c.instead(i, "s_waitcnt_depctr", &[Value::Imm(0x0fff)])).flatten())
+        },
     },
     Kind {
         name: "mode_leaves_something",
-        what: "inserted code with checks has vector registers under way where original code may switch these off (gfx12)",
+        what: "inserted code with checks has vector registers under way where original code may switch these off \
+            (gfx12)",
         rules: HAZARD,
         harm: |t| t.each(|c, i| last_wait(c, i).then(|| c.nothing(i)).flatten()),
     },
@@ -260,7 +310,9 @@ pub const KINDS: &[Kind] = &[
         harm: |t| {
             t.each(|c, i| {
                 sets_mode(c, i, 2)
-                    .then(|| c.instead(i, "s_setreg_imm32_b32", &[Value::Imm(26 | 2 << 6 | 1 << 11), Value::Literal(2)]))
+                    .then(|| {
+                        c.instead(i, "s_setreg_imm32_b32", &[Value::Imm(26 | 2 << 6 | 1 << 11), Value::Literal(2)])
+                    })
                     .flatten()
             })
         },
@@ -284,7 +336,10 @@ fn before_mode(code: &Code, index: usize) -> bool {
 fn last_wait(code: &Code, index: usize) -> bool {
     let line = &code.lines[index];
     let waits = alu_wait(&line.inst).is_some_and(|wait| wait.va_vdst == Some(0) && wait.vm_vsrc == Some(0));
-    waits && line.is_inserted() && !before_mode(code, index) && code.line(index + 1).is_some_and(|next| !next.is_inserted())
+    waits
+        && line.is_inserted()
+        && !before_mode(code, index)
+        && code.line(index + 1).is_some_and(|next| !next.is_inserted())
 }
 
 /// Where wait states are left to software.
@@ -310,12 +365,14 @@ fn first(code: &Code, index: usize, is_it: impl Fn(&Inst) -> bool) -> Patch {
 
 /// In front of an original access by a scalar base, something that writes it.
 fn original_access(code: &Code, index: usize) -> Patch {
-    let accesses = |line: &Line| !line.is_inserted() && matches!(line.inst.variant.memory, Memory::Global | Memory::Buffer);
+    let accesses =
+        |line: &Line| !line.is_inserted() && matches!(line.inst.variant.memory, Memory::Global | Memory::Buffer);
     // Five wait states are needed.
     let access = (index + 1..code.lines.len()).take(4).find(|at| accesses(&code.lines[*at]))?;
     let straight = |at: usize| {
         let line = &code.lines[at];
-        line.end() == code.lines[at + 1].address && matches!(line.inst.variant.branch, Branch::None | Branch::Conditional(_))
+        line.end() == code.lines[at + 1].address
+            && matches!(line.inst.variant.branch, Branch::None | Branch::Conditional(_))
     };
     let base = source(&code.lines[access].inst, RegFile::Scalar, 100).filter(|_| (index..access).all(straight))?;
     counted(code, index, &[("v_readfirstlane_b32", &[Value::Reg(base), v(0)])])
@@ -323,7 +380,8 @@ fn original_access(code: &Code, index: usize) -> Patch {
 
 fn half_of_vcc(code: &Code, index: usize) -> Patch {
     let next = code.next_original(index, Some(Reg::VCC))?;
-    let branches = matches!(code.lines[next].inst.variant.branch, Branch::Conditional(Condition::VccZ | Condition::VccNz));
+    let branches =
+        matches!(code.lines[next].inst.variant.branch, Branch::Conditional(Condition::VccZ | Condition::VccNz));
     branches.then(|| counted(code, index, &[("s_mov_b32", &[VCC_LO, ZERO])])).flatten()
 }
 

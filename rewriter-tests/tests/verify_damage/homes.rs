@@ -41,7 +41,9 @@ pub const KINDS: &[Kind] = &[
         name: "homes_at_the_start",
         what: "the register that leads to homes leads to where the original's scratch memory begins",
         rules: &[Rule::Scratch],
-        harm: |t| t.each(|c, i| leads(c, i).and_then(|(to, _)| c.instead(i, "s_mov_b32", &[s(to), Value::InlineInt(0)]))),
+        harm: |t| {
+            t.each(|c, i| leads(c, i).and_then(|(to, _)| c.instead(i, "s_mov_b32", &[s(to), Value::InlineInt(0)])))
+        },
     },
     Kind {
         name: "homes_of_one_lane",
@@ -58,7 +60,11 @@ pub const KINDS: &[Kind] = &[
         name: "homes_in_other_memory",
         what: "a buffer instruction goes by other registers (gfx8)",
         rules: &[Rule::Scratch],
-        harm: |t| t.each(|c, i| resource(c, i).and_then(|resource| described_by(c, i, Reg { first: resource.first + 4, ..resource }))),
+        harm: |t| {
+            t.each(|c, i| {
+                resource(c, i).and_then(|resource| described_by(c, i, Reg { first: resource.first + 4, ..resource }))
+            })
+        },
     },
     Kind {
         name: "homes_by_the_original_s_registers",
@@ -102,7 +108,8 @@ pub const KINDS: &[Kind] = &[
     },
     Kind {
         name: "homes_lost_in_front_of_a_call",
-        what: "inserted code overwrites a register that describes scratch memory, and a function is called before that is needed (gfx8)",
+        what: "inserted code overwrites a register that describes scratch memory, and a function is called before that \
+            is needed (gfx8)",
         rules: &[Rule::Scratch],
         harm: |t| t.each(resource_lost_in_front_of_a_call),
     },
@@ -128,8 +135,9 @@ fn moved(line: &Line) -> Option<(Reg, bool)> {
 fn load_of(code: &Code, index: usize) -> Option<usize> {
     let (register, loads) = moved(&code.lines[index])?;
     let mut behind = (index + 1..code.lines.len()).take_while(|at| code.is_inserted(*at));
-    let back =
-        behind.find(|at| moved(&code.lines[*at]) == Some((register, true)) && same_place(&code.lines[index].inst, &code.lines[*at].inst));
+    let back = behind.find(|at| {
+        moved(&code.lines[*at]) == Some((register, true)) && same_place(&code.lines[index].inst, &code.lines[*at].inst)
+    });
     back.filter(|_| !loads)
 }
 
@@ -137,13 +145,17 @@ fn load_of(code: &Code, index: usize) -> Option<usize> {
 fn store_of(code: &Code, index: usize) -> Option<usize> {
     let (register, true) = moved(&code.lines[index])? else { return None };
     let mut before = (0..index).rev().take_while(|at| code.is_inserted(*at));
-    before.find(|at| moved(&code.lines[*at]) == Some((register, false)) && same_place(&code.lines[index].inst, &code.lines[*at].inst))
+    before.find(|at| {
+        moved(&code.lines[*at]) == Some((register, false)) && same_place(&code.lines[index].inst, &code.lines[*at].inst)
+    })
 }
 
 fn same_place(a: &Inst, b: &Inst) -> bool {
     let operand = |inst: &Inst, role| inst.operand(role).map(|operand| operand.value);
     a.modifiers.offset == b.modifiers.offset
-        && [Role::Vaddr, Role::Saddr, Role::Srsrc, Role::Soffset].iter().all(|role| operand(a, *role) == operand(b, *role))
+        && [Role::Vaddr, Role::Saddr, Role::Srsrc, Role::Soffset]
+            .iter()
+            .all(|role| operand(a, *role) == operand(b, *role))
 }
 
 fn further(code: &Code, index: usize) -> Patch {
@@ -159,7 +171,10 @@ fn one_lane(code: &Code, index: usize) -> Patch {
     let all = inst.operand(Role::Src0)?.value == Value::InlineInt(-1);
     let straight = |at: &usize| code.is_inserted(*at) && code.lines[*at].inst.variant.branch == Branch::None;
     let untouched = |at: &usize| !writes(&code.lines[*at].inst, Reg::EXEC);
-    let mut moves = (index + 1..code.lines.len()).take_while(straight).take_while(untouched).filter(|at| load_of(code, *at).is_some());
+    let mut moves = (index + 1..code.lines.len())
+        .take_while(straight)
+        .take_while(untouched)
+        .filter(|at| load_of(code, *at).is_some());
     moves.next().filter(|_| all && code.is_inserted(index))?;
     code.instead(index, inst.variant.mnemonic, &[Value::Reg(exec), Value::InlineInt(1)])
 }
@@ -167,11 +182,14 @@ fn one_lane(code: &Code, index: usize) -> Patch {
 /// The scalar register that an inserted instruction makes lead to homes, and what it puts there.
 fn leads(code: &Code, index: usize) -> Option<(u16, u32)> {
     let inst = &code.lines[index].inst;
-    let (to, Value::Literal(bytes)) = (inst.operand(Role::Sdst)?.reg()?, inst.operand(Role::Src0)?.value) else { return None };
+    let (to, Value::Literal(bytes)) = (inst.operand(Role::Sdst)?.reg()?, inst.operand(Role::Src0)?.value) else {
+        return None;
+    };
     let mut behind = (index + 1..code.lines.len()).take_while(|at| code.is_inserted(*at)).map(|at| &code.lines[at]);
     let first = behind.find(|line| reads(&line.inst, to) || writes(&line.inst, to))?;
     let base = first.inst.operand(Role::Soffset).or_else(|| first.inst.operand(Role::Saddr))?.reg();
-    (inst.name() == "s_mov_b32" && code.is_inserted(index) && moves(first) && base == Some(to)).then_some((to.first, bytes))
+    (inst.name() == "s_mov_b32" && code.is_inserted(index) && moves(first) && base == Some(to))
+        .then_some((to.first, bytes))
 }
 
 /// The registers by which an inserted buffer instruction goes.
@@ -193,7 +211,8 @@ fn describes(code: &Code, index: usize, into: u16) -> Option<u16> {
     (is_entry && to.file == RegFile::Scalar && to.first == described.first + into).then_some(to.first)
 }
 
-/// One of the registers that describe scratch memory is overwritten behind the entry; and the index of the first instruction behind that.
+/// One of the registers that describe scratch memory is overwritten behind the entry; and the index of the first
+/// instruction behind that.
 fn overwritten(code: &Code, index: usize) -> Option<(Patch, usize)> {
     let described = (0..code.lines.len()).find_map(|at| resource(code, at))?;
     let patch = code.sequence(index, &[("s_mov_b32", &[s(described.first + 1), Value::InlineInt(0)])])?;

@@ -1,12 +1,14 @@
-//! Rewritten objects are damaged in every way that is listed here, one at a time; the checker finds each, and nothing in the objects as they are.
+//! Rewritten objects are damaged in every way that is listed here, one at a time; the checker finds each, and nothing
+//! in the objects as they are.
 //!
-//! What is damaged are bytes of real rewritten objects, of targets of every generation and in both counter modes: new code ([`registers::KINDS`],
-//! [`homes::KINDS`], [`flow::KINDS`], [`hazards::KINDS`]), every field of a kernel descriptor ([`descriptor::FIELDS`]), the numbers of the metadata
-//! ([`descriptor::NUMBERS`]) and what is around them ([`object::KINDS`], [`tables::KINDS`]). A finding has to break one of the rules that the kind names and, where the damage
-//! is in a kernel, to name the kernel. A kind that cannot be done anywhere is a fault of this test.
+//! What is damaged are bytes of real rewritten objects, of targets of every generation and in both counter modes: new
+//! code ([`registers::KINDS`], [`homes::KINDS`], [`flow::KINDS`], [`hazards::KINDS`]), every field of a kernel
+//! descriptor ([`descriptor::FIELDS`]), the numbers of the metadata ([`descriptor::NUMBERS`]) and what is around them
+//! ([`object::KINDS`], [`tables::KINDS`]). A finding has to break one of the rules that the kind names and, where the
+//! damage is in a kernel, to name the kernel. A kind that cannot be done anywhere is a fault of this test.
 //!
-//! Quick: each kind on one of the objects. Full (`WAVETAP_FULL_TESTS=1`): on each of them, and on more, several times. The kinds are listed with `--nocapture`;
-//! `WAVETAP_DAMAGE=wait_missing` does those with this in their name.
+//! Quick: each kind on one of the objects. Full (`WAVETAP_FULL_TESTS=1`): on each of them, and on more, several times.
+//! The kinds are listed with `--nocapture`; `WAVETAP_DAMAGE=wait_missing` does those with this in their name.
 
 mod descriptor;
 mod flow;
@@ -101,8 +103,22 @@ struct Case {
 }
 
 impl Case {
-    fn new(name: String, what: &'static str, rules: &'static [Rule], harm: impl Fn(&Subject) -> Vec<Harm> + 'static) -> Case {
-        Case { name, what, rules, harm: Box::new(harm), damaged: 0, targets: BTreeSet::new(), by: BTreeMap::new(), missed: Vec::new() }
+    fn new(
+        name: String,
+        what: &'static str,
+        rules: &'static [Rule],
+        harm: impl Fn(&Subject) -> Vec<Harm> + 'static,
+    ) -> Case {
+        Case {
+            name,
+            what,
+            rules,
+            harm: Box::new(harm),
+            damaged: 0,
+            targets: BTreeSet::new(),
+            by: BTreeMap::new(),
+            missed: Vec::new(),
+        }
     }
 
     /// Damages an object; tells whether that could be done.
@@ -117,14 +133,20 @@ impl Case {
                 // A file that is refused is a damage that was found.
                 Err(error) if matches!(error.kind(), ErrorKind::Malformed | ErrorKind::Unsupported) => Ok("not read"),
                 Err(error) => Err(format!("not read: {error}")),
-                Ok(findings) => match findings.iter().filter(of_kernel).find(|finding| self.rules.contains(&finding.rule)) {
-                    Some(finding) => Ok(finding.rule.name()),
-                    None => Err(format!("{:?}", findings.iter().take(3).map(ToString::to_string).collect::<Vec<_>>())),
-                },
+                Ok(findings) => {
+                    match findings.iter().filter(of_kernel).find(|finding| self.rules.contains(&finding.rule)) {
+                        Some(finding) => Ok(finding.rule.name()),
+                        None => {
+                            Err(format!("{:?}", findings.iter().take(3).map(ToString::to_string).collect::<Vec<_>>()))
+                        }
+                    }
+                }
             };
             match found {
                 Ok(rule) => *self.by.entry(rule).or_default() += 1,
-                Err(instead) => self.missed.push(format!("{}: {} #{index} of {:?}: {instead}", subject.name, self.name, harm.kernel)),
+                Err(instead) => self
+                    .missed
+                    .push(format!("{}: {} #{index} of {:?}: {instead}", subject.name, self.name, harm.kernel)),
             }
         }
         !harms.is_empty()
@@ -132,11 +154,18 @@ impl Case {
 }
 
 fn cases() -> Vec<Case> {
-    let kinds =
-        registers::KINDS.iter().chain(flow::KINDS).chain(hazards::KINDS).chain(homes::KINDS).chain(object::KINDS).chain(tables::KINDS);
+    let kinds = registers::KINDS
+        .iter()
+        .chain(flow::KINDS)
+        .chain(hazards::KINDS)
+        .chain(homes::KINDS)
+        .chain(object::KINDS)
+        .chain(tables::KINDS);
     let kinds = kinds.map(|kind| Case::new(kind.name.to_owned(), kind.what, kind.rules, kind.harm));
     let fields = descriptor::FIELDS.iter().map(|kind| {
-        Case::new(format!("descriptor: {}", kind.0), "a descriptor's field is another", kind.4, |subject| descriptor::field(subject, kind))
+        Case::new(format!("descriptor: {}", kind.0), "a descriptor's field is another", kind.4, |subject| {
+            descriptor::field(subject, kind)
+        })
     });
     let numbers = descriptor::NUMBERS.iter().map(|kind| {
         Case::new(format!("metadata: {}", kind.0), "a number of the metadata is another", kind.4, |subject| {

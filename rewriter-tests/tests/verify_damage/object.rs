@@ -18,10 +18,22 @@ pub const KINDS: &[Kind] = &[
         what: "a bit of the original code flips",
         rules: &[Rule::OriginalByte],
         harm: |s| {
-            at(s, s.object().functions().first().map(|f| f.code.start).or(s.object().kernels().first().map(|_| entry_of_original(s))))
+            at(
+                s,
+                s.object().functions().first().map(|f| f.code.start).or(s
+                    .object()
+                    .kernels()
+                    .first()
+                    .map(|_| entry_of_original(s))),
+            )
         },
     },
-    Kind { name: "original_constant_changed", what: "a bit of the original constants flips", rules: &[Rule::OriginalByte], harm: constant },
+    Kind {
+        name: "original_constant_changed",
+        what: "a bit of the original constants flips",
+        rules: &[Rule::OriginalByte],
+        harm: constant,
+    },
     Kind {
         name: "original_variable_changed",
         what: "a bit of an original variable flips",
@@ -47,11 +59,17 @@ pub const KINDS: &[Kind] = &[
         harm: |s| {
             let object = s.object();
             let left = |name: &str| s.map.kernels.iter().all(|entry| entry.name != name);
-            let other = object.kernels().iter().find(|kernel| left(&kernel.name)).map(|kernel| kernel.descriptor_address);
+            let other =
+                object.kernels().iter().find(|kernel| left(&kernel.name)).map(|kernel| kernel.descriptor_address);
             other.map_or_else(Vec::new, |address| at(s, Some(address + 48)))
         },
     },
-    Kind { name: "entry_not_aligned", what: "the entry is an instruction further", rules: UNREADABLE, harm: |s| entry(s, 4) },
+    Kind {
+        name: "entry_not_aligned",
+        what: "the entry is an instruction further",
+        rules: UNREADABLE,
+        harm: |s| entry(s, 4),
+    },
     Kind {
         name: "entry_displaced",
         what: "the entry is 256 bytes further",
@@ -70,7 +88,12 @@ pub const KINDS: &[Kind] = &[
         rules: &[Rule::Descriptor],
         harm: prefetch,
     },
-    Kind { name: "segments_exchanged", what: "two loaded segments are in the wrong order", rules: &[Rule::Segments], harm: exchanged },
+    Kind {
+        name: "segments_exchanged",
+        what: "two loaded segments are in the wrong order",
+        rules: &[Rule::Segments],
+        harm: exchanged,
+    },
     Kind {
         name: "segment_writable",
         what: "the segment of new code is writable",
@@ -89,7 +112,12 @@ pub const KINDS: &[Kind] = &[
         rules: &[Rule::Segments],
         harm: |s| new_code_segment(s, 32, 0x80),
     },
-    Kind { name: "segment_lost", what: "new code is loaded by no segment", rules: UNREADABLE, harm: |s| new_code_segment(s, 0, 1) },
+    Kind {
+        name: "segment_lost",
+        what: "new code is loaded by no segment",
+        rules: UNREADABLE,
+        harm: |s| new_code_segment(s, 0, 1),
+    },
     Kind {
         name: "segment_not_executable",
         what: "the segment of new code is not executable",
@@ -102,14 +130,24 @@ pub const KINDS: &[Kind] = &[
         rules: &[Rule::Segments],
         harm: |s| raw(s, loads(s)[0].header + 4, 2),
     },
-    Kind { name: "control_block_read_only", what: "the control block's segment is not writable", rules: &[Rule::Symbols], harm: read_only },
+    Kind {
+        name: "control_block_read_only",
+        what: "the control block's segment is not writable",
+        rules: &[Rule::Symbols],
+        harm: read_only,
+    },
     Kind {
         name: "dynamic_segment_moved",
         what: "PT_DYNAMIC begins an entry further",
         rules: &[Rule::Segments],
         harm: |s| moved(s, PT_DYNAMIC),
     },
-    Kind { name: "note_segment_moved", what: "PT_NOTE begins somewhere else", rules: UNREADABLE, harm: |s| moved(s, PT_NOTE) },
+    Kind {
+        name: "note_segment_moved",
+        what: "PT_NOTE begins somewhere else",
+        rules: UNREADABLE,
+        harm: |s| moved(s, PT_NOTE),
+    },
     Kind {
         name: "section_elsewhere",
         what: "a section header has another address",
@@ -128,9 +166,24 @@ pub const KINDS: &[Kind] = &[
         rules: &[Rule::Segments],
         harm: no_padding,
     },
-    Kind { name: "bytes_behind_the_headers", what: "something follows the section headers", rules: &[Rule::Segments], harm: longer },
-    Kind { name: "feature_changed", what: "the ELF header names another feature", rules: &[Rule::Segments], harm: |s| raw(s, 0x31, 1) },
-    Kind { name: "abi_changed", what: "the ELF header names another operating system", rules: UNREADABLE, harm: |s| raw(s, 7, 1) },
+    Kind {
+        name: "bytes_behind_the_headers",
+        what: "something follows the section headers",
+        rules: &[Rule::Segments],
+        harm: longer,
+    },
+    Kind {
+        name: "feature_changed",
+        what: "the ELF header names another feature",
+        rules: &[Rule::Segments],
+        harm: |s| raw(s, 0x31, 1),
+    },
+    Kind {
+        name: "abi_changed",
+        what: "the ELF header names another operating system",
+        rules: UNREADABLE,
+        harm: |s| raw(s, 7, 1),
+    },
     Kind {
         name: "version_changed",
         what: "the ELF header names another version of the ABI",
@@ -227,7 +280,9 @@ fn prefetch(subject: &Subject) -> Vec<Harm> {
 
 /// A bit flips in a section.
 pub fn section(subject: &Subject, name: &str, offset: u64) -> Vec<Harm> {
-    let Some(at) = subject.object().elf().section(name).map(|section| section.offset + offset) else { return Vec::new() };
+    let Some(at) = subject.object().elf().section(name).map(|section| section.offset + offset) else {
+        return Vec::new();
+    };
     raw(subject, at, 0xff)
 }
 
@@ -241,7 +296,9 @@ struct Load {
 
 fn headers(elf: &Elf<'_>, kind: ProgramType) -> Vec<(u64, u32)> {
     let headers = elf.segments.iter().enumerate().filter(|(_, segment)| segment.kind == kind);
-    headers.map(|(index, segment)| (elf.header.segments_offset + index as u64 * PROGRAM_HEADER, segment.flags.0)).collect()
+    headers
+        .map(|(index, segment)| (elf.header.segments_offset + index as u64 * PROGRAM_HEADER, segment.flags.0))
+        .collect()
 }
 
 fn loads(subject: &Subject) -> Vec<Load> {
@@ -289,13 +346,16 @@ fn moved(subject: &Subject, kind: ProgramType) -> Vec<Harm> {
 fn section_header(subject: &Subject, name: &str, offset: u64) -> Vec<Harm> {
     let object = subject.object();
     let index = object.elf().sections.iter().position(|section| section.name == name);
-    index.map_or_else(Vec::new, |index| raw(subject, object.elf().header.sections_offset + index as u64 * SECTION_HEADER + offset, 4))
+    index.map_or_else(Vec::new, |index| {
+        raw(subject, object.elf().header.sections_offset + index as u64 * SECTION_HEADER + offset, 4)
+    })
 }
 
 /// The first value of a key with a text as its value has another last letter.
 fn note_text(subject: &Subject, key: &str) -> Vec<Harm> {
     let object = subject.object();
-    let note = object.elf().section(".note").map(|section| section.offset as usize..(section.offset + section.size) as usize);
+    let note =
+        object.elf().section(".note").map(|section| section.offset as usize..(section.offset + section.size) as usize);
     let range = note.expect("a note");
     let needle: Vec<u8> = [0xa0 | key.len() as u8].into_iter().chain(key.bytes()).collect();
     let mut bytes = subject.rewritten.clone();

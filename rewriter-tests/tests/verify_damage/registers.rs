@@ -32,7 +32,12 @@ pub const KINDS: &[Kind] = &[
             })
         },
     },
-    Kind { name: "exec_saved_wrongly", what: "what is given back to EXEC is VCC", rules: &[Rule::Exec], harm: |t| t.each(exec_save) },
+    Kind {
+        name: "exec_saved_wrongly",
+        what: "what is given back to EXEC is VCC",
+        rules: &[Rule::Exec],
+        harm: |t| t.each(exec_save),
+    },
     Kind {
         name: "exec_save_overwritten",
         what: "the register that keeps EXEC is overwritten before EXEC is restored",
@@ -63,11 +68,20 @@ pub const KINDS: &[Kind] = &[
         harm: |t| {
             t.each(|c, i| {
                 restores_scc(c, i)?;
-                c.instead(i, "s_cmp_eq_u32", &[value(&c.lines[i].inst, Role::Src0)?, value(&c.lines[i].inst, Role::Src1)?])
+                c.instead(
+                    i,
+                    "s_cmp_eq_u32",
+                    &[value(&c.lines[i].inst, Role::Src0)?, value(&c.lines[i].inst, Role::Src1)?],
+                )
             })
         },
     },
-    Kind { name: "scc_saved_inverted", what: "SCC is kept as its opposite", rules: &[Rule::Scc], harm: |t| t.each(scc_save) },
+    Kind {
+        name: "scc_saved_inverted",
+        what: "SCC is kept as its opposite",
+        rules: &[Rule::Scc],
+        harm: |t| t.each(scc_save),
+    },
     Kind {
         name: "scc_changed_last",
         what: "something writes SCC in front of an instruction that reads it",
@@ -108,7 +122,9 @@ pub const KINDS: &[Kind] = &[
         name: "lane_clobbered",
         what: "a lane of a vector register is changed that original code reads next",
         rules: &[Rule::Clobbered],
-        harm: |t| t.each(|c, i| source_changed(c, i, RegFile::Vector, 256, "v_writelane_b32", &[ZERO, Value::InlineInt(3)])),
+        harm: |t| {
+            t.each(|c, i| source_changed(c, i, RegFile::Vector, 256, "v_writelane_b32", &[ZERO, Value::InlineInt(3)]))
+        },
     },
     Kind {
         name: "lent_scalar_not_restored",
@@ -123,7 +139,11 @@ pub const KINDS: &[Kind] = &[
         harm: |t| {
             t.each(|c, i| {
                 let (register, lane) = lent_scalar(c, i)?;
-                c.instead(i, "v_readlane_b32", &[reg(register), value(&c.lines[i].inst, Role::Src0)?, Value::InlineInt(lane ^ 1)])
+                c.instead(
+                    i,
+                    "v_readlane_b32",
+                    &[reg(register), value(&c.lines[i].inst, Role::Src0)?, Value::InlineInt(lane ^ 1)],
+                )
             })
         },
     },
@@ -195,7 +215,9 @@ pub const KINDS: &[Kind] = &[
         name: "scalar_behind_the_allocation",
         what: "inserted code uses s101 (gfx8, gfx9)",
         rules: &[Rule::Allocation],
-        harm: |t| t.each(|c, i| (!c.target.all_sgprs()).then(|| c.sequence(i, &[("s_mov_b32", &[s(101), ZERO])])).flatten()),
+        harm: |t| {
+            t.each(|c, i| (!c.target.all_sgprs()).then(|| c.sequence(i, &[("s_mov_b32", &[s(101), ZERO])])).flatten())
+        },
     },
     Kind {
         name: "vector_behind_the_allocation",
@@ -221,7 +243,12 @@ pub const KINDS: &[Kind] = &[
         rules: &[Rule::Wait],
         harm: |t| t.each(|c, i| guards(c, i).then(|| c.nothing(i)).flatten()),
     },
-    Kind { name: "wait_too_weak", what: "the wait allows as many as it can", rules: &[Rule::Wait], harm: |t| t.each(weak_wait) },
+    Kind {
+        name: "wait_too_weak",
+        what: "the wait allows as many as it can",
+        rules: &[Rule::Wait],
+        harm: |t| t.each(weak_wait),
+    },
     Kind {
         name: "wait_for_one_more",
         what: "the wait allows one operation more",
@@ -247,14 +274,21 @@ fn exec(code: &Code) -> Reg {
 /// The register from which an inserted instruction gives EXEC back to an original one that reads it.
 fn restores_exec(code: &Code, index: usize) -> Option<Reg> {
     let inst = &code.lines[index].inst;
-    let restores = code.is_inserted(index) && inst.name().starts_with("s_mov_b") && inst.operand(Role::Sdst)?.reg() == Some(exec(code));
+    let restores = code.is_inserted(index)
+        && inst.name().starts_with("s_mov_b")
+        && inst.operand(Role::Sdst)?.reg() == Some(exec(code));
     let from = inst.operand(Role::Src0)?.reg()?;
     let next = code.next_original(index, Some(exec(code)))?;
     (restores && reads(&code.lines[next].inst, exec(code))).then_some(from)
 }
 
 /// Where EXEC or SCC is saved to a register is saved, and where it is restored, without original instructions between.
-fn save_and_restore(code: &Code, index: usize, saves: impl Fn(&Inst) -> Option<Reg>, restores: Restores) -> Option<(Reg, usize)> {
+fn save_and_restore(
+    code: &Code,
+    index: usize,
+    saves: impl Fn(&Inst) -> Option<Reg>,
+    restores: Restores,
+) -> Option<(Reg, usize)> {
     let kept = code.is_inserted(index).then(|| saves(&code.lines[index].inst)).flatten()?;
     let behind = (index + 1..code.lines.len()).take_while(|at| code.is_inserted(*at));
     let mut touching = behind.filter(|at| writes(&code.lines[*at].inst, kept) || restores(code, *at) == Some(kept));
@@ -278,7 +312,8 @@ fn exec_save_lost(code: &Code, index: usize) -> Patch {
     let (kept, restored) = save_and_restore(code, index, |inst| saves_exec(code, inst), restores_exec)?;
     // Not behind a branch, which might lead around it.
     let straight = (index + 1..restored).take_while(|at| code.lines[*at].inst.variant.branch == Branch::None);
-    let mut changed = straight.filter_map(|at| code.sequence(at, &[("s_mov_b32", &[reg(Reg { dwords: 1, ..kept }), ZERO])]));
+    let mut changed =
+        straight.filter_map(|at| code.sequence(at, &[("s_mov_b32", &[reg(Reg { dwords: 1, ..kept }), ZERO])]));
     changed.next()
 }
 
@@ -297,13 +332,14 @@ fn scc_save(code: &Code, index: usize) -> Patch {
     code.instead(index, "s_cselect_b32", &[reg(kept), value(inst, Role::Src1)?, value(inst, Role::Src0)?])
 }
 
-/// An instruction in place of inserted ones, in front of an original one that reads a register: before a jump, and before anything else writes it.
+/// An instruction in place of inserted ones, in front of an original one that reads a register: before a jump, and
+/// before anything else writes it.
 fn before_reader(code: &Code, index: usize, register: Reg, mnemonic: &str, values: &[Value]) -> Patch {
     let patch = code.sequence(index, &[(mnemonic, values)])?;
     // Nothing that is left writes it again.
     let behind = patch[0].0 + patch[0].1.len() as u64;
-    let mut uses =
-        straight_on(code, index).filter(|line| line.address >= behind && (reads(&line.inst, register) || writes(&line.inst, register)));
+    let mut uses = straight_on(code, index)
+        .filter(|line| line.address >= behind && (reads(&line.inst, register) || writes(&line.inst, register)));
     uses.next().is_some_and(|line| !line.is_inserted() && reads(&line.inst, register)).then_some(patch)
 }
 
@@ -311,16 +347,20 @@ fn before_reader(code: &Code, index: usize, register: Reg, mnemonic: &str, value
 fn straight_on(code: &Code, index: usize) -> impl Iterator<Item = &Line> {
     let goes_on = |at: &usize| {
         let before = &code.lines[at - 1];
-        before.end() == code.lines[*at].address && matches!(before.inst.variant.branch, Branch::None | Branch::Conditional(_))
+        before.end() == code.lines[*at].address
+            && matches!(before.inst.variant.branch, Branch::None | Branch::Conditional(_))
     };
     (index + 1..code.lines.len()).take_while(goes_on).map(|at| &code.lines[at])
 }
 
 /// A register that original code behind reads is changed.
 fn source_changed(code: &Code, index: usize, file: RegFile, end: u16, mnemonic: &str, values: &[Value]) -> Patch {
-    let sources = straight_on(code, index).filter(|line| !line.is_inserted()).filter_map(|line| source(&line.inst, file, end));
-    // Where the original has not set a register of its own, what is in it does not matter; vector registers at entry are few.
-    let set = |register: &Reg| code.lines[..index].iter().any(|line| !line.is_inserted() && writes(&line.inst, *register));
+    let sources =
+        straight_on(code, index).filter(|line| !line.is_inserted()).filter_map(|line| source(&line.inst, file, end));
+    // Where the original has not set a register of its own, what is in it does not matter; vector registers at entry
+    // are few.
+    let set =
+        |register: &Reg| code.lines[..index].iter().any(|line| !line.is_inserted() && writes(&line.inst, *register));
     sources.filter(|register| file == RegFile::Scalar || set(register)).take(8).find_map(|register| {
         let values: Vec<Value> = [reg(register)].into_iter().chain(values.iter().copied()).collect();
         before_reader(code, index, register, mnemonic, &values)
@@ -328,7 +368,11 @@ fn source_changed(code: &Code, index: usize, file: RegFile, end: u16, mnemonic: 
 }
 
 fn vcc(code: &Code, index: usize) -> Patch {
-    let (mask, mnemonic) = if code.target.wave_size() == 64 { (Reg::VCC, "s_mov_b64") } else { (Reg::scalar(scalar::VCC, 1), "s_mov_b32") };
+    let (mask, mnemonic) = if code.target.wave_size() == 64 {
+        (Reg::VCC, "s_mov_b64")
+    } else {
+        (Reg::scalar(scalar::VCC, 1), "s_mov_b32")
+    };
     before_reader(code, index, mask, mnemonic, &[reg(mask), ZERO])
 }
 
@@ -358,7 +402,8 @@ fn lent_scalar(code: &Code, index: usize) -> Option<(Reg, i8)> {
     let Value::InlineInt(lane @ LENT..) = value(inst, Role::Src1)? else { return None };
     // What nothing has written since it went there need not come back: in waves of 32 the second register of a pair.
     let keeps = |line: &&Line| line.inst.name() == "v_writelane_b32" && reads(&line.inst, register);
-    let mut since = code.lines[..index].iter().rev().take_while(|line| line.is_inserted()).take_while(|line| !keeps(line));
+    let mut since =
+        code.lines[..index].iter().rev().take_while(|line| line.is_inserted()).take_while(|line| !keeps(line));
     let changed = since.any(|line| writes(&line.inst, register));
     code.next_original(index, Some(register)).filter(|_| changed).map(|_| (register, lane))
 }
@@ -375,11 +420,14 @@ fn lent_lane(code: &Code, index: usize) -> Option<(Reg, Value, i8)> {
     if !code.lines.iter().any(|line| !line.is_inserted() && reads(&line.inst, register)) {
         return None;
     }
-    // What comes back was read from there by the same snippet, which then wrote the lane. gfx8 keeps lanes for addresses that it does not need in LDS.
+    // What comes back was read from there by the same snippet, which then wrote the lane. gfx8 keeps lanes for
+    // addresses that it does not need in LDS.
     let in_lane = |line: &Line| value(&line.inst, Role::Src1) == Some(Value::InlineInt(lane));
     let mut is_changed = false;
     for line in code.lines[..index].iter().rev().take_while(|line| line.is_inserted()) {
-        let is_read = line.inst.name() == "v_readlane_b32" && value(&line.inst, Role::Src0) == Some(reg(register)) && in_lane(line);
+        let is_read = line.inst.name() == "v_readlane_b32"
+            && value(&line.inst, Role::Src0) == Some(reg(register))
+            && in_lane(line);
         if is_read && line.inst.operands[0].reg() == Some(kept) {
             return is_changed.then_some((register, reg(kept), lane));
         }
@@ -396,8 +444,9 @@ fn more_lanes(code: &Code, index: usize) -> Patch {
         return None;
     }
     let mut behind = (index + 1..code.lines.len()).take_while(|at| code.is_inserted(*at));
-    let written =
-        behind.find_map(|at| code.lines[at].inst.operands.first()?.reg().filter(|_| code.lines[at].inst.name() == "v_mov_b32"))?;
+    let written = behind.find_map(|at| {
+        code.lines[at].inst.operands.first()?.reg().filter(|_| code.lines[at].inst.name() == "v_mov_b32")
+    })?;
     behind.find(|at| lent_lane(code, *at).is_some_and(|(register, ..)| register == written))?;
     code.instead(index, "s_mov_b64", &[reg(exec(code)), Value::InlineInt(63)])
 }
@@ -408,8 +457,9 @@ fn return_address(code: &Code, index: usize) -> Patch {
     // Of a function that calls none, and keeps its return address where it was.
     let returns = own().find(|other| other.inst.variant.branch == Branch::IndirectJump && !other.is_inserted())?;
     let address = source(&returns.inst, RegFile::Scalar, 100)?;
-    let kept =
-        own().all(|other| !writes(&other.inst, address) && !matches!(other.inst.variant.branch, Branch::Call | Branch::IndirectCall));
+    let kept = own().all(|other| {
+        !writes(&other.inst, address) && !matches!(other.inst.variant.branch, Branch::Call | Branch::IndirectCall)
+    });
     (line.in_function && kept).then(|| code.sequence(index, &[("s_mov_b32", &[reg(address), ZERO])])).flatten()
 }
 
@@ -432,7 +482,9 @@ fn initial_move(code: &Code, index: usize) -> Option<(Reg, Reg)> {
     let (to, from) = (inst.operand(Role::Sdst)?.reg()?, inst.operand(Role::Src0)?.reg()?);
     let entry = code.next_original(index, Some(to))?;
     let first = code.lines[..index].iter().all(Line::is_inserted) && code.lines[entry - 1].is_inserted();
-    let mut uses = code.lines[entry..].iter().filter(|line| !line.is_inserted() && (reads(&line.inst, to) || writes(&line.inst, to)));
+    let mut uses = code.lines[entry..]
+        .iter()
+        .filter(|line| !line.is_inserted() && (reads(&line.inst, to) || writes(&line.inst, to)));
     let needed = uses.next().is_some_and(|line| reads(&line.inst, to));
     (moves && first && needed && to.first < scalar::VCC && from.first < scalar::VCC).then_some((to, from))
 }
@@ -443,7 +495,10 @@ fn undefined(code: &Code, index: usize) -> Patch {
         return None;
     }
     let top = (code.target.addressable_sgprs() - 1) as u16;
-    let unset = (0..top).rev().map(|number| Reg::scalar(number, 1)).find(|reg| code.lines.iter().all(|line| !writes(&line.inst, *reg)))?;
+    let unset = (0..top)
+        .rev()
+        .map(|number| Reg::scalar(number, 1))
+        .find(|reg| code.lines.iter().all(|line| !writes(&line.inst, *reg)))?;
     let into = code.lines[index].inst.operand(Role::Sdst)?.reg().filter(|reg| reg.dwords == 1)?;
     code.sequence(index, &[("s_mov_b32", &[reg(into), reg(unset)])])
 }
@@ -463,7 +518,9 @@ fn guards(code: &Code, index: usize) -> bool {
     }
     let straight = |line: &&Line| line.inst.variant.branch == Branch::None && !waits(&line.inst);
     let loads = code.lines[..index].iter().rev().take_while(straight).filter(|line| {
-        line.is_inserted() && line.inst.variant.memory != Memory::None && line.inst.variant.flags.intersects(Flags::LOAD | Flags::RETURNS)
+        line.is_inserted()
+            && line.inst.variant.memory != Memory::None
+            && line.inst.variant.flags.intersects(Flags::LOAD | Flags::RETURNS)
     });
     let loaded: Vec<Reg> = loads.flat_map(|line| line.inst.writes()).filter(|reg| *reg != Reg::SCC).collect();
     code.lines[index + 1..].iter().take_while(straight).any(|line| loaded.iter().any(|reg| reads(&line.inst, *reg)))
@@ -476,8 +533,10 @@ fn counted(code: &Code, index: usize, other: impl Fn(&Inst) -> Option<i64>) -> P
     }
     let mut inst = code.lines[index].inst.clone();
     let immediate = other(&inst)?;
-    inst.operands.iter_mut().find(|operand| matches!(operand.role, Role::WaitCount | Role::Simm16))?.value = Value::Imm(immediate);
-    code.replaced(index, &[inst]).filter(|patch| Some(patch) != code.replaced(index, &[code.lines[index].inst.clone()]).as_ref())
+    inst.operands.iter_mut().find(|operand| matches!(operand.role, Role::WaitCount | Role::Simm16))?.value =
+        Value::Imm(immediate);
+    code.replaced(index, &[inst])
+        .filter(|patch| Some(patch) != code.replaced(index, &[code.lines[index].inst.clone()]).as_ref())
 }
 
 fn immediate(inst: &Inst) -> Option<i64> {
@@ -499,7 +558,8 @@ fn one_more(code: &Code, inst: &Inst) -> Option<i64> {
 /// A scalar load in front of a call or a return, into registers that nothing original names, with no wait behind it.
 fn outstanding_at_call(code: &Code, index: usize) -> Patch {
     let waits = |line: &&Line| isa::wait_count(code.target, &line.inst).is_some();
-    let leaves = |line: &&Line| matches!(line.inst.variant.branch, Branch::Call | Branch::IndirectCall | Branch::IndirectJump);
+    let leaves =
+        |line: &&Line| matches!(line.inst.variant.branch, Branch::Call | Branch::IndirectCall | Branch::IndirectJump);
     let unnamed = (30..96).step_by(2).map(|first| Reg::scalar(first, 2)).find(|pair| {
         let touches = |line: &Line| reads(&line.inst, *pair) || writes(&line.inst, *pair);
         code.lines.iter().all(|line| line.is_inserted() || !touches(line)) && code.lines.iter().any(touches)

@@ -99,11 +99,19 @@ impl Subject {
             ..Options::default()
         };
         let rewritten = rewrite(&original, &options).unwrap_or_else(|error| panic!("{name}: {error}"));
-        let refused: Vec<_> = rewritten.maps.iter().flat_map(|map| &map.refused).map(|refused| (&refused.name, &refused.reason)).collect();
+        let refused: Vec<_> = rewritten
+            .maps
+            .iter()
+            .flat_map(|map| &map.refused)
+            .map(|refused| (&refused.name, &refused.reason))
+            .collect();
         assert!(!matches!(source, PRELOADED | SCHEDULED) || refused.is_empty(), "{name}: {refused:?}");
         let bytes = rewritten.bytes;
         let object = CodeObject::parse(&bytes).expect("an object");
-        let section = object.elf().section(MAP_SECTION).unwrap_or_else(|| panic!("{name}: nothing was instrumented: {:?}", rewritten.maps));
+        let section = object
+            .elf()
+            .section(MAP_SECTION)
+            .unwrap_or_else(|| panic!("{name}: nothing was instrumented: {:?}", rewritten.maps));
         let map = ObjectMap::unpack(object.elf().contents(section).expect("bytes")).expect("a site table");
         let end = CodeObject::parse(&original).expect("an object").image_end();
         let code = map.kernels.iter().map(|entry| Code::of(&object, &map, &entry.name, end)).collect();
@@ -154,7 +162,8 @@ impl Code {
         let target = kernel.descriptor.machine(object.target().expect("known"));
         let image = Image::of(object).expect("an image");
         let program = Program::build(target, &image, [(kernel.name.clone(), BodyKind::Kernel, kernel.entry)]);
-        let originals: BTreeMap<u64, u64> = entry.addresses.iter().map(|pair| (pair.rewritten, pair.original)).collect();
+        let originals: BTreeMap<u64, u64> =
+            entry.addresses.iter().map(|pair| (pair.rewritten, pair.original)).collect();
         let mut lines = BTreeMap::new();
         for body in program.bodies().iter().filter(|body| body.entry_address() >= end) {
             for id in body.ids() {
@@ -183,7 +192,8 @@ impl Code {
 
     /// Instructions in place of inserted ones that neither branch nor wait, from `index` on.
     pub fn sequence(&self, index: usize, insts: &[(&str, &[Value])]) -> Patch {
-        let insts: Vec<Inst> = insts.iter().map(|(name, values)| isa::build(self.target, name, values).ok()).collect::<Option<_>>()?;
+        let insts: Vec<Inst> =
+            insts.iter().map(|(name, values)| isa::build(self.target, name, values).ok()).collect::<Option<_>>()?;
         self.replaced_inserted(index, &insts)
     }
 
@@ -225,11 +235,14 @@ impl Code {
     /// An inserted instruction that does not branch or wait.
     pub fn plain(&self, index: usize) -> bool {
         self.line(index).is_some_and(|line| {
-            line.is_inserted() && line.inst.variant.branch == Branch::None && !line.inst.variant.flags.contains(Flags::WAIT)
+            line.is_inserted()
+                && line.inst.variant.branch == Branch::None
+                && !line.inst.variant.flags.contains(Flags::WAIT)
         })
     }
 
-    /// The original instruction that follows an inserted one, through inserted ones that do not branch and do not touch `register`.
+    /// The original instruction that follows an inserted one, through inserted ones that do not branch and do not touch
+    /// `register`.
     pub fn next_original(&self, index: usize, register: Option<Reg>) -> Option<usize> {
         for next in index + 1..self.lines.len() {
             if self.lines[next - 1].end() != self.lines[next].address {
@@ -256,7 +269,8 @@ impl Code {
     pub fn led_to(&self, index: usize, address: u64) -> Patch {
         let mut inst = self.lines[index].inst.clone();
         let displacement = address.wrapping_sub(self.lines[index].end()) as i64 / 4;
-        inst.operands.iter_mut().find(|operand| operand.role == isa::Role::SimmTarget)?.value = Value::Imm(displacement);
+        inst.operands.iter_mut().find(|operand| operand.role == isa::Role::SimmTarget)?.value =
+            Value::Imm(displacement);
         self.replaced(index, &[inst]).filter(|_| self.leads_to(index) != Some(address))
     }
 }
@@ -280,7 +294,8 @@ pub fn writes(inst: &Inst, reg: Reg) -> bool {
 
 /// The first register of a file below `end` that an instruction names as a source.
 pub fn source(inst: &Inst, file: RegFile, end: u16) -> Option<Reg> {
-    let sources = inst.operands.iter().filter(|operand| operand.access == isa::Access::Read).filter_map(|operand| operand.reg());
+    let sources =
+        inst.operands.iter().filter(|operand| operand.access == isa::Access::Read).filter_map(|operand| operand.reg());
     sources.filter(|reg| reg.file == file && reg.first < end).map(|reg| Reg { dwords: 1, ..reg }).next()
 }
 

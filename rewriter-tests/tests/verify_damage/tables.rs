@@ -86,7 +86,12 @@ pub const KINDS: &[Kind] = &[
         rules: &[Rule::Symbols],
         harm: |s| symbol(s, SHT_DYNSYM, 5),
     },
-    Kind { name: "symbol_name_changed", what: "a name in .dynstr is another", rules: &[Rule::Symbols], harm: |s| control_name(s) },
+    Kind {
+        name: "symbol_name_changed",
+        what: "a name in .dynstr is another",
+        rules: &[Rule::Symbols],
+        harm: |s| control_name(s),
+    },
     Kind { name: "hash_stale", what: "a bucket of .hash is empty", rules: &[Rule::Symbols], harm: empty_bucket },
     Kind { name: "hash_chain_lost", what: "a chain of .hash ends early", rules: &[Rule::Symbols], harm: short_chain },
     Kind {
@@ -95,7 +100,12 @@ pub const KINDS: &[Kind] = &[
         rules: &[Rule::Symbols],
         harm: |s| blank(s, ".gnu.hash", 16),
     },
-    Kind { name: "gnu_hash_value_changed", what: "a value of .gnu.hash is another", rules: &[Rule::Symbols], harm: gnu_value },
+    Kind {
+        name: "gnu_hash_value_changed",
+        what: "a value of .gnu.hash is another",
+        rules: &[Rule::Symbols],
+        harm: gnu_value,
+    },
     Kind {
         name: "symbol_table_stale",
         what: "DT_SYMTAB leads to the old table",
@@ -114,7 +124,12 @@ pub const KINDS: &[Kind] = &[
         rules: &[Rule::Symbols],
         harm: |s| dynamic_stale(s, DT_STRSZ),
     },
-    Kind { name: "hash_table_stale", what: "DT_HASH leads to the old table", rules: &[Rule::Symbols], harm: |s| dynamic_stale(s, DT_HASH) },
+    Kind {
+        name: "hash_table_stale",
+        what: "DT_HASH leads to the old table",
+        rules: &[Rule::Symbols],
+        harm: |s| dynamic_stale(s, DT_HASH),
+    },
     Kind {
         name: "gnu_hash_table_stale",
         what: "DT_GNU_HASH leads to the old table",
@@ -139,7 +154,12 @@ pub const KINDS: &[Kind] = &[
         rules: &[Rule::Map],
         harm: |s| table(s, |map| map.original.replace_range(0..1, "x")),
     },
-    Kind { name: "table_corrupt", what: "the site table does not decompress", rules: &[Rule::Map], harm: |s| section(s, MAP_SECTION, 0) },
+    Kind {
+        name: "table_corrupt",
+        what: "the site table does not decompress",
+        rules: &[Rule::Map],
+        harm: |s| section(s, MAP_SECTION, 0),
+    },
     Kind {
         name: "site_elsewhere",
         what: "a site is where no instruction is",
@@ -243,7 +263,10 @@ fn control_name(subject: &Subject) -> Vec<Harm> {
     let section = object.elf().section(".dynstr").expect("names");
     let range = section.offset as usize..(section.offset + section.size) as usize;
     let name = CONTROL_SYMBOL.as_bytes();
-    let at = subject.rewritten[range.clone()].windows(name.len()).position(|window| window == name).expect("the control block's");
+    let at = subject.rewritten[range.clone()]
+        .windows(name.len())
+        .position(|window| window == name)
+        .expect("the control block's");
     raw(subject, (range.start + at + name.len() - 1) as u64, 1)
 }
 
@@ -254,7 +277,8 @@ fn table_of(elf: &Elf<'_>, kind: SectionType) -> u64 {
 /// The last original symbol of a table, damaged at an offset in its entry.
 fn symbol(subject: &Subject, kind: SectionType, offset: u64) -> Vec<Harm> {
     let object = subject.object();
-    let symbols = if kind == SHT_SYMTAB { object.elf().symbols() } else { object.elf().dynamic_symbols() }.expect("symbols");
+    let symbols =
+        if kind == SHT_SYMTAB { object.elf().symbols() } else { object.elf().dynamic_symbols() }.expect("symbols");
     let name = &subject.map.kernels[0].name;
     let index = symbols.iter().position(|symbol| symbol.name == name).expect("the kernel's symbol") as u64;
     let at = table_of(object.elf(), kind) + index * SYMBOL + offset;
@@ -265,7 +289,8 @@ fn symbol(subject: &Subject, kind: SectionType, offset: u64) -> Vec<Harm> {
 /// Where the entry of the control block's symbol is.
 fn control_at(subject: &Subject, kind: SectionType) -> u64 {
     let object = subject.object();
-    let symbols = if kind == SHT_SYMTAB { object.elf().symbols() } else { object.elf().dynamic_symbols() }.expect("symbols");
+    let symbols =
+        if kind == SHT_SYMTAB { object.elf().symbols() } else { object.elf().dynamic_symbols() }.expect("symbols");
     let index = symbols.iter().position(|symbol| symbol.name == CONTROL_SYMBOL).expect("there") as u64;
     table_of(object.elf(), kind) + index * SYMBOL
 }
@@ -290,7 +315,9 @@ fn control(subject: &Subject, offset: u64) -> Vec<Harm> {
 
 /// Eight bytes of a section become 0.
 fn blank(subject: &Subject, name: &str, offset: u64) -> Vec<Harm> {
-    let Some(at) = subject.object().elf().section(name).map(|section| (section.offset + offset) as usize) else { return Vec::new() };
+    let Some(at) = subject.object().elf().section(name).map(|section| (section.offset + offset) as usize) else {
+        return Vec::new();
+    };
     let mut bytes = subject.rewritten.clone();
     bytes[at..at + 8].fill(0);
     harm(bytes)
@@ -299,7 +326,9 @@ fn blank(subject: &Subject, name: &str, offset: u64) -> Vec<Harm> {
 /// A value of the dynamic table becomes another.
 fn dynamic_value(subject: &Subject, tag: DynamicTag, change: impl Fn(u64) -> u64) -> Vec<Harm> {
     let object = subject.object();
-    let Some(entry) = object.elf().dynamic().expect("readable").into_iter().find(|entry| entry.tag == tag) else { return Vec::new() };
+    let Some(entry) = object.elf().dynamic().expect("readable").into_iter().find(|entry| entry.tag == tag) else {
+        return Vec::new();
+    };
     let (at, value) = (entry.file_offset as usize + 8, change(entry.value));
     let mut bytes = subject.rewritten.clone();
     bytes[at..at + 8].copy_from_slice(&value.to_le_bytes());
@@ -318,8 +347,10 @@ fn words(subject: &Subject, name: &str, change: impl Fn(&mut [u32])) -> Vec<Harm
     let object = subject.object();
     let Some(section) = object.elf().section(name) else { return Vec::new() };
     let range = section.offset as usize..(section.offset + section.size) as usize;
-    let mut all: Vec<u32> =
-        subject.rewritten[range.clone()].chunks_exact(4).map(|word| u32::from_le_bytes(word.try_into().expect("four"))).collect();
+    let mut all: Vec<u32> = subject.rewritten[range.clone()]
+        .chunks_exact(4)
+        .map(|word| u32::from_le_bytes(word.try_into().expect("four")))
+        .collect();
     change(&mut all);
     let mut bytes = subject.rewritten.clone();
     for (place, word) in bytes[range].chunks_exact_mut(4).zip(all) {

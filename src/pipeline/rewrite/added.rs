@@ -1,4 +1,5 @@
-//! What is added to a code object. Kernels are planned and placed one after the other, so that no more than a few of them are in memory as instructions.
+//! What is added to a code object. Kernels are planned and placed one after the other, so that no more than a few of
+//! them are in memory as instructions.
 
 use std::collections::VecDeque;
 use std::sync::OnceLock;
@@ -46,12 +47,19 @@ pub(super) struct Planner<'a> {
 
 impl<'a> Planner<'a> {
     /// `control` is the address of the control block, `version` that of the code object.
-    pub(super) fn new(target: Target, image: &'a Image<'a>, options: &'a Options, control: u64, version: u32) -> Planner<'a> {
+    pub(super) fn new(
+        target: Target,
+        image: &'a Image<'a>,
+        options: &'a Options,
+        control: u64,
+        version: u32,
+    ) -> Planner<'a> {
         Planner { target, image, options, control, names_dynamic_lds: version >= NAMES_DYNAMIC_LDS }
     }
 
-    /// Plans a kernel. One that calls nothing is decoded by itself, while no other has needed more. All others need the code of the whole object, as functions
-    /// may be anybody's, and what is known of it: it is kept in `program` and `whole`.
+    /// Plans a kernel. One that calls nothing is decoded by itself, while no other has needed more. All others need the
+    /// code of the whole object, as functions may be anybody's, and what is known of it: it is kept in `program` and
+    /// `whole`.
     fn plan<'k, 'p>(
         &'p self,
         program: &'p OnceLock<Program>,
@@ -63,9 +71,11 @@ impl<'a> Planner<'a> {
             let detail = "it is empty: its entry is where the code ends";
             return Err(Refusal::at(Reason::Undecodable, kernel.entry, detail).into());
         }
-        let request = |mode| Request { mode, index, control: self.control, max_occupancy_loss: self.options.max_occupancy_loss };
+        let request =
+            |mode| Request { mode, index, control: self.control, max_occupancy_loss: self.options.max_occupancy_loss };
         if whole.get().is_none() {
-            let alone = Program::build(self.target, self.image, [(kernel.name.clone(), BodyKind::Kernel, kernel.entry)]);
+            let alone =
+                Program::build(self.target, self.image, [(kernel.name.clone(), BodyKind::Kernel, kernel.entry)]);
             if alone.stands_alone() {
                 return self.plan_in(&alone, &Analysis::new(&alone, self.image), kernel, request);
             }
@@ -75,8 +85,8 @@ impl<'a> Planner<'a> {
         self.plan_in(program, analysis, kernel, request)
     }
 
-    /// Plans a kernel in the mode asked for. `auto` takes LDS unless that is refused, lets fewer waves run than counters in memory do, or may leave a launch
-    /// without the dynamic LDS that it needs.
+    /// Plans a kernel in the mode asked for. `auto` takes LDS unless that is refused, lets fewer waves run than
+    /// counters in memory do, or may leave a launch without the dynamic LDS that it needs.
     fn plan_in<'k>(
         &self,
         program: &Program,
@@ -112,7 +122,8 @@ impl<'a> Planner<'a> {
     }
 }
 
-/// What is added to a code object, but for the kernels' maps: the same for others with the same code and descriptors in the same places.
+/// What is added to a code object, but for the kernels' maps: the same for others with the same code and descriptors in
+/// the same places.
 pub(super) struct Added {
     /// The address of the code.
     pub(super) base: u64,
@@ -148,7 +159,11 @@ impl Adding {
         let mut descriptor = instrumented.descriptor;
         descriptor.set_entry_byte_offset(entry.wrapping_sub(kernel.descriptor_address) as i64);
         added.descriptors.push((kernel.descriptor_address, descriptor));
-        added.symbols.push(CodeSymbol { name: format!("{}{CODE_SUFFIX}", kernel.name), address: entry, size: code.size() });
+        added.symbols.push(CodeSymbol {
+            name: format!("{}{CODE_SUFFIX}", kernel.name),
+            address: entry,
+            size: code.size(),
+        });
         let before = kernel.metadata.as_ref().ok_or_else(|| Error::internal("a planned kernel has no metadata"))?;
         let numbers = instrumented.metadata.numbers(before);
         added.numbers.extend(numbers.into_iter().map(|(key, number)| (kernel.symbol(), key, number)));
@@ -164,7 +179,11 @@ impl Adding {
             before: instrumented.before,
             after,
             declared: Some(declared(before)),
-            addresses: code.addresses(entry).into_iter().map(|(original, rewritten)| AddressPair { original, rewritten }).collect(),
+            addresses: code
+                .addresses(entry)
+                .into_iter()
+                .map(|(original, rewritten)| AddressPair { original, rewritten })
+                .collect(),
         });
         Ok(())
     }
@@ -185,8 +204,8 @@ fn declared(metadata: &KernelMetadata) -> Declared {
     }
 }
 
-/// The kernels of a code object that are to be instrumented, and those that were refused. A kernel's index is its place among those that are not
-/// refused, and part of its code.
+/// The kernels of a code object that are to be instrumented, and those that were refused. A kernel's index is its place
+/// among those that are not refused, and part of its code.
 pub(super) struct Kernels<'k> {
     kernels: Vec<&'k Kernel>,
     refused: Vec<Refused>,
@@ -198,7 +217,8 @@ impl<'k> Kernels<'k> {
         Kernels { kernels, refused }
     }
 
-    /// Plans all kernels, `at_once` of them at the same time, and places them from `base` on. Those that are refused are left out.
+    /// Plans all kernels, `at_once` of them at the same time, and places them from `base` on. Those that are refused
+    /// are left out.
     ///
     /// The outer error is that of planning; the inner one says that what was planned cannot be placed.
     pub(super) fn place(
@@ -217,10 +237,14 @@ impl<'k> Kernels<'k> {
         let mut queue: VecDeque<&'k Kernel> = std::mem::take(&mut self.kernels).into();
         while !queue.is_empty() {
             let next: Vec<(usize, &'k Kernel)> = queue.drain(..at_once.min(queue.len())).enumerate().collect();
-            let one =
-                |&(number, kernel): &(usize, &'k Kernel)| (kernel, planner.plan(&program, &whole, (placed.len() + number) as u32, kernel));
-            let made: Vec<_> =
-                if at_once > 1 { next.par_iter().with_max_len(1).map(one).collect() } else { next.iter().map(one).collect() };
+            let one = |&(number, kernel): &(usize, &'k Kernel)| {
+                (kernel, planner.plan(&program, &whole, (placed.len() + number) as u32, kernel))
+            };
+            let made: Vec<_> = if at_once > 1 {
+                next.par_iter().with_max_len(1).map(one).collect()
+            } else {
+                next.iter().map(one).collect()
+            };
             // Behind one that is refused, all others have another index.
             let mut again = Vec::new();
             let mut made = made.into_iter();
@@ -251,8 +275,8 @@ impl<'k> Kernels<'k> {
         Ok(Ok(adding.finish()))
     }
 
-    /// Refuses the kernels that the checker found fault with; all, if the fault is in no kernel: as with tables that were damaged before, and that
-    /// no reader of the original looks at.
+    /// Refuses the kernels that the checker found fault with; all, if the fault is in no kernel: as with tables that
+    /// were damaged before, and that no reader of the original looks at.
     pub(super) fn leave_out(&mut self, target: &str, findings: Vec<Finding>) {
         for finding in findings {
             let detail = format!("the checker does not accept the instrumented code: {finding}");

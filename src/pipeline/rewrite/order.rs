@@ -1,4 +1,5 @@
-//! Who does what when: code objects at the same time, and what is complete is written in the order of the file meanwhile.
+//! Who does what when: code objects at the same time, and what is complete is written in the order of the file
+//! meanwhile.
 
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -7,7 +8,8 @@ use super::sources::Sources;
 use wavetap_base::error::{Error, Kind, Result};
 use wavetap_object::emit::{Kept, Merger};
 
-/// What is kept of the map of a code object that is selected, and its new bytes if a kernel was instrumented, kept until the others of its bundle are there.
+/// What is kept of the map of a code object that is selected, and its new bytes if a kernel was instrumented, kept
+/// until the others of its bundle are there.
 pub(super) type KeptOutcome<'d, M> = Option<(M, Option<Kept<'d>>)>;
 
 /// The work that is left and what was done.
@@ -47,7 +49,8 @@ impl<'o, 'd, M> Order<'o, 'd, M> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The number of the next group of code objects to be rewritten, of `count`; none if an output that cannot be written makes it useless.
+    /// The number of the next group of code objects to be rewritten, of `count`; none if an output that cannot be
+    /// written makes it useless.
     pub(super) fn next_group(&self, count: usize) -> Option<usize> {
         let mut state = self.state();
         let useless = state.unwritten.as_ref().is_some_and(|error| error.kind() == Kind::Io);

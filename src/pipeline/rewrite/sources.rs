@@ -17,8 +17,13 @@ pub(super) struct Sources<'d> {
 }
 
 impl<'d> Sources<'d> {
-    /// Takes an input with code objects in these places, in the order of the file. What was unpacked of it goes to the file, if there is one.
-    pub(super) fn new(mut input: Input<'d>, places: Vec<Option<(usize, usize)>>, scratch: Option<&Arc<Scratch>>) -> Result<Sources<'d>> {
+    /// Takes an input with code objects in these places, in the order of the file. What was unpacked of it goes to the
+    /// file, if there is one.
+    pub(super) fn new(
+        mut input: Input<'d>,
+        places: Vec<Option<(usize, usize)>>,
+        scratch: Option<&Arc<Scratch>>,
+    ) -> Result<Sources<'d>> {
         let mut contents = Vec::with_capacity(input.bundles.len());
         for (index, bundle) in input.bundles.iter_mut().enumerate() {
             let has_code = places.iter().any(|place| place.is_some_and(|(bundle, _)| bundle == index));
@@ -53,7 +58,8 @@ impl<'d> Sources<'d> {
         self.places[number]
     }
 
-    /// Why nothing beside a code object, by its number, can be written anew without a loss: the bundle has entries that cannot be read, or the file such bundles.
+    /// Why nothing beside a code object, by its number, can be written anew without a loss: the bundle has entries that
+    /// cannot be read, or the file such bundles.
     pub(super) fn damage(&self, number: usize) -> Option<Error> {
         let (bundle, _) = self.places[number]?;
         let problem = self.input.bundles[bundle].problem().cloned();
@@ -91,6 +97,8 @@ fn entries<'d>(bundle: &mut Bundle<'d>, scratch: Option<&Arc<Scratch>>) -> Resul
             };
             Ok(bundle.entries.iter().map(|entry| bytes(entry).into()).collect())
         }
-        Cow::Owned(_) => (0..bundle.entries.len()).map(|index| Kept::plain(bundle.entry_bytes(index), scratch)).collect(),
+        Cow::Owned(_) => {
+            (0..bundle.entries.len()).map(|index| Kept::plain(bundle.entry_bytes(index), scratch)).collect()
+        }
     }
 }

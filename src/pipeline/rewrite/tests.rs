@@ -115,7 +115,9 @@ fn an_output_is_the_same_wherever_it_is_written() {
     let objects: Vec<(&str, Vec<u8>)> = vec![(HOST, Vec::new()), (ONE, one()), (OTHER, other()), (HOST, vec![7; 5000])];
     let entries: Vec<(&str, &[u8])> = objects.iter().map(|(id, bytes)| (*id, &bytes[..])).collect();
     let plain = write_plain(&entries);
-    let packed = wavetap_object::offload_bundle::write_compressed(&plain, 2, wavetap_object::offload_bundle::Method::Zstd).expect("packed");
+    let packed =
+        wavetap_object::offload_bundle::write_compressed(&plain, 2, wavetap_object::offload_bundle::Method::Zstd)
+            .expect("packed");
     // Several bundles behind each other: pages, zeros between them, and one without code.
     let mut bundles = plain;
     for next in [&packed, &write_plain(&[(HOST, b"nothing")]), &packed] {
@@ -130,7 +132,8 @@ fn an_output_is_the_same_wherever_it_is_written() {
         let scratch = Some(Scratch::new(tempfile::tempfile().expect("a file")));
         let mut told = Vec::new();
         let destination = Destination { output: &mut output, scratch };
-        let maps = rewrite_to(&input, &options, destination, |map| map, |progress| told.push(progress.done)).expect("rewritten");
+        let maps = rewrite_to(&input, &options, destination, |map| map, |progress| told.push(progress.done))
+            .expect("rewritten");
         assert_eq!((maps, told), (whole.maps.clone(), (0..=whole.maps.len()).collect::<Vec<_>>()));
         let mut bytes = Vec::new();
         output.seek(SeekFrom::Start(0)).expect("seeks");

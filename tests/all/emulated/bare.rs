@@ -1,5 +1,5 @@
-//! Assembled kernels without a frame: what a kernel of a few lines does on a target. gfx1250 is assembled as gfx1200, whose encodings it shares; what only it has are
-//! `.long` words, taken from LLVM 24's assembler.
+//! Assembled kernels without a frame: what a kernel of a few lines does on a target. gfx1250 is assembled as gfx1200,
+//! whose encodings it shares; what only it has are `.long` words, taken from LLVM 24's assembler.
 
 use std::path::Path;
 use std::process::Command;
@@ -16,8 +16,10 @@ pub fn kernel(target: &str, name: &str, lds: u32, body: &str) -> String {
     let wave = if generation >= 10 { ".amdhsa_wavefront_size32 1\n" } else { "" };
     let accum = if matches!(target, "gfx90a" | "gfx942") { ".amdhsa_accum_offset 128\n" } else { "" };
     format!(
-        ".text\n.globl {name}\n.p2align 8\n.type {name},@function\n{name}:\ns_load_dwordx4 s[4:7], s[0:1], 0x0\nv_and_b32 v0, 0x3ff, v0\n{wait}\n\
-         {body}\ns_endpgm\n.rodata\n.p2align 6\n.amdhsa_kernel {name}\n.amdhsa_user_sgpr_kernarg_segment_ptr 1\n.amdhsa_next_free_vgpr 128\n\
+        ".text\n.globl {name}\n.p2align 8\n.type {name},@function\n{name}:\ns_load_dwordx4 s[4:7], s[0:1], 0x0\n\
+         v_and_b32 v0, 0x3ff, v0\n{wait}\n\
+         {body}\ns_endpgm\n.rodata\n.p2align 6\n.amdhsa_kernel {name}\n.amdhsa_user_sgpr_kernarg_segment_ptr 1\n\
+         .amdhsa_next_free_vgpr 128\n\
          .amdhsa_next_free_sgpr 64\n.amdhsa_group_segment_fixed_size {lds}\n{wave}{accum}.end_amdhsa_kernel\n"
     )
 }

@@ -1,4 +1,5 @@
-//! Compiles one source twice, for a GPU and for this computer, and runs both: the computer's result is the reference of the emulator's.
+//! Compiles one source twice, for a GPU and for this computer, and runs both: the computer's result is the reference of
+//! the emulator's.
 #![allow(dead_code)]
 
 pub mod bare;
@@ -26,19 +27,23 @@ static inline DEVICE u32 local_id() { return __builtin_amdgcn_workitem_id_x(); }
 static inline DEVICE u32 group_id() { return __builtin_amdgcn_workgroup_id_x(); }
 static inline DEVICE u32 group_size() { return __builtin_amdgcn_workgroup_size_x(); }
 static inline DEVICE u32 global_id() { return group_id() * group_size() + local_id(); }
-static inline DEVICE void barrier() { __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup"); __builtin_amdgcn_s_barrier(); __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup"); }
+static inline DEVICE void barrier() { __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup");
+__builtin_amdgcn_s_barrier(); __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup"); }
 #else
 #define DEVICE
 #endif
 "#;
 
-/// A source whose function `body(i, in, out)` computes `words` results for item `i` from its `inputs` words, wrapped for both machines.
+/// A source whose function `body(i, in, out)` computes `words` results for item `i` from its `inputs` words, wrapped
+/// for both machines.
 pub fn both(body: &str, inputs: usize, words: usize) -> (String, String) {
     let device = format!(
-        "{PRELUDE}{body}\nKERNEL void kernel_main(const u32 *in, u32 *out, u32 n) {{ u32 i = global_id(); if (i < n) body(in + i * {inputs}, out + i * {words}); }}\n"
+        "{PRELUDE}{body}\nKERNEL void kernel_main(const u32 *in, u32 *out, u32 n) {{ u32 i = global_id(); if (i < n) \
+            body(in + i * {inputs}, out + i * {words}); }}\n"
     );
     let host = format!(
-        "#include <cstdio>\n#include <vector>\n{PRELUDE}{body}\nint main(int c, char **v) {{ FILE *f = fopen(v[1], \"rb\"); u32 n; fread(&n, 4, 1, f);
+        "#include <cstdio>\n#include <vector>\n{PRELUDE}{body}\nint main(int c, char **v) {{ FILE *f = fopen(v[1], \
+            \"rb\"); u32 n; fread(&n, 4, 1, f);
          std::vector<u32> in(n * {inputs}), out(n * {words}); fread(in.data(), 4, in.size(), f); fclose(f);
          for (u32 i = 0; i < n; ++i) body(&in[i * {inputs}], &out[i * {words}]);
          f = fopen(v[2], \"wb\"); fwrite(out.data(), 4, out.size(), f); fclose(f); }}\n"
@@ -52,8 +57,21 @@ pub fn compile(dir: &Path, target: &str, source: &str, extra: &[&str]) -> Vec<u8
     std::fs::write(&input, source).expect("written");
     let offload = format!("--offload-arch={target}");
     let result = Command::new("clang++-19")
-        .args(["-w", "-x", "hip", &offload, "--offload-device-only", "--no-gpu-bundle-output", "-nogpuinc", "-ffp-contract=off"])
-        .args(if extra.iter().any(|flag| flag.starts_with("--rocm-device-lib-path")) { &[][..] } else { &["-nogpulib"][..] })
+        .args([
+            "-w",
+            "-x",
+            "hip",
+            &offload,
+            "--offload-device-only",
+            "--no-gpu-bundle-output",
+            "-nogpuinc",
+            "-ffp-contract=off",
+        ])
+        .args(if extra.iter().any(|flag| flag.starts_with("--rocm-device-lib-path")) {
+            &[][..]
+        } else {
+            &["-nogpulib"][..]
+        })
         .args(if extra.iter().any(|flag| flag.starts_with("-O")) { &[][..] } else { &["-O2"][..] })
         .args(extra)
         .arg(&input)
@@ -126,7 +144,14 @@ impl Bench {
     }
 
     /// Runs a kernel with its arguments as 64-bit words; the sizes of segments come from the kernel descriptor.
-    pub fn run(&mut self, kernel: &str, groups: u32, group: u16, lds: u32, arguments: &[u64]) -> Result<DispatchStats, Fault> {
+    pub fn run(
+        &mut self,
+        kernel: &str,
+        groups: u32,
+        group: u16,
+        lds: u32,
+        arguments: &[u64],
+    ) -> Result<DispatchStats, Fault> {
         let descriptor = self.object.kernel(kernel).expect("kernel");
         let mut kd = [0; 64];
         self.device.read(descriptor, &mut kd).expect("descriptor");
@@ -212,7 +237,14 @@ pub fn compare(body: &str, inputs: usize, results: usize, flags: &[&str], same: 
 }
 
 /// [`compare`] on some targets.
-pub fn compare_on(targets: &[&str], body: &str, inputs: usize, results: usize, flags: &[&str], same: fn(u32, u32) -> bool) {
+pub fn compare_on(
+    targets: &[&str],
+    body: &str,
+    inputs: usize,
+    results: usize,
+    flags: &[&str],
+    same: fn(u32, u32) -> bool,
+) {
     if !compiler_is_there() {
         return;
     }
@@ -226,8 +258,9 @@ pub fn compare_on(targets: &[&str], body: &str, inputs: usize, results: usize, f
         for seed in [1, 2] {
             let mut bench = Bench::new(target, seed, &image);
             let (input, output) = (bench.buffer(&data), bench.buffer(&vec![0; expected.len()]));
-            let stats =
-                bench.run("kernel_main", 6, 128, 0, &[input, output, u64::from(items)]).unwrap_or_else(|fault| panic!("{target}: {fault}"));
+            let stats = bench
+                .run("kernel_main", 6, 128, 0, &[input, output, u64::from(items)])
+                .unwrap_or_else(|fault| panic!("{target}: {fault}"));
             assert_eq!(stats.waves, 12);
             let found = bench.read(output, expected.len());
             for (n, (found, expected)) in found.iter().zip(&expected).enumerate() {
@@ -255,11 +288,14 @@ pub fn text_of(snippets: &[Snippet], unified: bool) -> String {
     for Snippet { name, code } in snippets {
         // `v255` is the scratch address of the template.
         text += &format!(
-            ".text\n.globl {name}\n.p2align 8\n.type {name},@function\n{name}:\n s_load_dwordx4 s[4:7], s[0:1], 0x0\n v_and_b32 v0, 0x3ff, v0\n \
-             v_lshlrev_b32 v1, 4, v0\n s_waitcnt lgkmcnt(0)\n global_load_dwordx4 v[4:7], v1, s[4:5]\n v_mov_b32 v8, 0\n v_mov_b32 v9, 0\n \
-             v_mov_b32 v10, 0\n v_mov_b32 v11, 0\n s_waitcnt vmcnt(0)\n s_nop 7\n{code}\n s_nop 7\n s_nop 7\n s_nop 7\n global_store_dwordx4 v1, v[8:11], s[6:7]\n s_endpgm\n\
-             .rodata\n.p2align 6\n.amdhsa_kernel {name}\n .amdhsa_user_sgpr_kernarg_segment_ptr 1\n .amdhsa_next_free_vgpr {vgprs}\n .amdhsa_next_free_sgpr 40\n \
-             .amdhsa_group_segment_fixed_size 4096\n{accum}.end_amdhsa_kernel\n",
+            ".text\n.globl {name}\n.p2align 8\n.type {name},@function\n{name}:\n s_load_dwordx4 s[4:7], s[0:1], 0x0\n \
+                v_and_b32 v0, 0x3ff, v0\n v_lshlrev_b32 v1, 4, v0\n s_waitcnt lgkmcnt(0)\n global_load_dwordx4 v[4:7], \
+                v1, s[4:5]\n v_mov_b32 v8, 0\n v_mov_b32 v9, 0\n v_mov_b32 v10, 0\n v_mov_b32 v11, 0\n s_waitcnt \
+                vmcnt(0)\n s_nop 7\n{code}\n s_nop 7\n s_nop 7\n s_nop 7\n global_store_dwordx4 v1, v[8:11], s[6:7]\n \
+                s_endpgm\n\
+             .rodata\n.p2align 6\n.amdhsa_kernel {name}\n .amdhsa_user_sgpr_kernarg_segment_ptr 1\n \
+             .amdhsa_next_free_vgpr {vgprs}\n .amdhsa_next_free_sgpr 40\n .amdhsa_group_segment_fixed_size 4096\n\
+             {accum}.end_amdhsa_kernel\n",
             vgprs = if unified { 128 } else { 64 },
             accum = if unified { " .amdhsa_accum_offset 64\n" } else { "" },
         );
@@ -279,7 +315,15 @@ pub fn assemble(dir: &Path, target: &str, snippets: &[Snippet]) -> Result<Vec<u8
     };
     run(
         "clang-19",
-        &["-target".as_ref(), "amdgcn-amd-amdhsa".as_ref(), cpu.as_ref(), "-c".as_ref(), source.as_ref(), "-o".as_ref(), object.as_ref()],
+        &[
+            "-target".as_ref(),
+            "amdgcn-amd-amdhsa".as_ref(),
+            cpu.as_ref(),
+            "-c".as_ref(),
+            source.as_ref(),
+            "-o".as_ref(),
+            object.as_ref(),
+        ],
     )?;
     run("ld.lld-19", &["-shared".as_ref(), object.as_ref(), "-o".as_ref(), image.as_ref()])?;
     Ok(std::fs::read(image).expect("code object"))
@@ -301,7 +345,15 @@ pub fn assemble_text(dir: &Path, target: &str, text: &str) -> Vec<u8> {
     };
     run(
         "clang-19",
-        &["-target".as_ref(), "amdgcn-amd-amdhsa".as_ref(), cpu.as_ref(), "-c".as_ref(), source.as_ref(), "-o".as_ref(), object.as_ref()],
+        &[
+            "-target".as_ref(),
+            "amdgcn-amd-amdhsa".as_ref(),
+            cpu.as_ref(),
+            "-c".as_ref(),
+            source.as_ref(),
+            "-o".as_ref(),
+            object.as_ref(),
+        ],
     );
     run("ld.lld-19", &["-shared".as_ref(), object.as_ref(), "-o".as_ref(), image.as_ref()]);
     let mut bytes = std::fs::read(image).expect("a code object");

@@ -1,6 +1,7 @@
 //! Floats of few bits, for references: what a code stands for.
 
-/// A float of few bits: bits of exponent and of fraction, bias, and whether the largest exponent is as in IEEE formats; `nan` is the only NaN otherwise.
+/// A float of few bits: bits of exponent and of fraction, bias, and whether the largest exponent is as in IEEE formats;
+/// `nan` is the only NaN otherwise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Float {
     pub exponent: u32,
@@ -33,7 +34,8 @@ impl Float {
             return if fraction == 0 { sign * f64::INFINITY } else { f64::NAN };
         }
         let one = f64::from(1 << self.fraction);
-        let (whole, power) = if exponent == 0 { (f64::from(fraction), 1) } else { (one + f64::from(fraction), exponent as i32) };
+        let (whole, power) =
+            if exponent == 0 { (f64::from(fraction), 1) } else { (one + f64::from(fraction), exponent as i32) };
         sign * whole / one * 2f64.powi(power - self.bias)
     }
 }

@@ -16,7 +16,10 @@ pub struct Workshop {
 pub fn compiler_is_there() -> bool {
     let found = Command::new(COMPILER).arg("--version").output().is_ok();
     if !found {
-        eprintln!("SKIPPED: {COMPILER} is not installed; this test compiles its own input (./test.sh --help says what to install)");
+        eprintln!(
+            "SKIPPED: {COMPILER} is not installed; this test compiles its own input (./test.sh --help says what to \
+                install)"
+        );
     }
     found
 }
@@ -30,7 +33,8 @@ pub const SOURCE: &str = r#"
 #define __device__ __attribute__((device))
 #define __constant__ __attribute__((constant))
 #define __shared__ __attribute__((shared))
-typedef struct dim3 { unsigned x, y, z; dim3(unsigned a = 1, unsigned b = 1, unsigned c = 1) : x(a), y(b), z(c) {} } dim3;
+typedef struct dim3 { unsigned x, y, z; dim3(unsigned a = 1, unsigned b = 1, unsigned c = 1) : x(a), y(b), z(c) {}
+} dim3;
 typedef void* hipStream_t;
 typedef int hipError_t;
 extern "C" unsigned __hipPushCallConfiguration(dim3 grid, dim3 block, __SIZE_TYPE__ shared = 0, hipStream_t stream = 0);

@@ -25,13 +25,17 @@ pub fn assemble(target: &str, kernels: &[(&str, &str)]) -> Vec<u8> {
     let workshop = Workshop::new();
     let mut text = String::from(".amdhsa_code_object_version 5\n.text\n");
     for (name, body) in kernels {
-        text += &format!(".globl {name}\n.p2align 8\n.type {name},@function\n{name}:\n{body}\n s_endpgm\n.size {name}, .-{name}\n");
+        text += &format!(
+            ".globl {name}\n.p2align 8\n.type {name},@function\n{name}:\n{body}\n s_endpgm\n.size {name}, .-{name}\n"
+        );
     }
     text += ".rodata\n";
-    let accum = if target.starts_with("gfx90a") || target.starts_with("gfx94") { ".amdhsa_accum_offset 64\n" } else { "" };
+    let accum =
+        if target.starts_with("gfx90a") || target.starts_with("gfx94") { ".amdhsa_accum_offset 64\n" } else { "" };
     for (name, _) in kernels {
         text += &format!(
-            ".p2align 6\n.amdhsa_kernel {name}\n.amdhsa_user_sgpr_kernarg_segment_ptr 1\n.amdhsa_next_free_vgpr 128\n.amdhsa_next_free_sgpr 40\n{accum}.end_amdhsa_kernel\n"
+            ".p2align 6\n.amdhsa_kernel {name}\n.amdhsa_user_sgpr_kernarg_segment_ptr 1\n.amdhsa_next_free_vgpr 128\n\
+                .amdhsa_next_free_sgpr 40\n{accum}.end_amdhsa_kernel\n"
         );
     }
     workshop.write("k.s", &text);
@@ -56,8 +60,11 @@ pub fn instructions(object: &[u8]) -> Vec<Placed> {
     let image = Image::of(&code).expect("an image");
     let program = Program::of(target, &image);
     let of = |body: &wavetap::kernel::Body| -> Vec<Placed> {
-        let placed =
-            |id| Placed { kernel: body.name().to_owned(), address: body.address(id), text: wavetap::isa::print(target, body.inst(id)) };
+        let placed = |id| Placed {
+            kernel: body.name().to_owned(),
+            address: body.address(id),
+            text: wavetap::isa::print(target, body.inst(id)),
+        };
         body.ids().map(placed).collect()
     };
     program.bodies().iter().flat_map(of).collect()
@@ -86,7 +93,10 @@ pub fn waited(kernel: &KernelSlice, counter: &str, nth: usize) -> Vec<(String, W
     let mut waits: Vec<&WaitSlice> = kernel.waits.iter().filter(|wait| wait.counter == counter).collect();
     waits.sort_by_key(|wait| wait.address);
     let wait = waits.get(nth).unwrap_or_else(|| panic!("no wait {nth} for {counter}: {waits:?}"));
-    wait.operations.iter().map(|operation| (operation.instruction.clone().unwrap_or_default(), operation.certainty)).collect()
+    wait.operations
+        .iter()
+        .map(|operation| (operation.instruction.clone().unwrap_or_default(), operation.certainty))
+        .collect()
 }
 
 /// The chains of the last wait in memory.

@@ -13,10 +13,11 @@ use super::assembled::{Placed, address, assemble, assembler_is_there, instructio
 use crate::random::Random;
 
 /// Two kernels that share instructions; the first has a wait twice.
-const ONE: &str = " s_load_dwordx2 s[2:3], s[0:1], 0x10\n s_waitcnt lgkmcnt(0)\n global_load_dword v1, v0, s[2:3]\n s_waitcnt vmcnt(0)\n v_lshlrev_b32_e32 v2, 2, v1\n \
-                   global_load_dword v3, v2, s[2:3]\n s_waitcnt vmcnt(0)\n v_add_u32_e32 v1, v1, v3\n global_store_dword v0, v1, s[2:3]";
-const TWO: &str = " s_load_dwordx2 s[2:3], s[0:1], 0x10\n s_waitcnt lgkmcnt(0)\n global_load_dword v1, v0, s[2:3]\n s_waitcnt vmcnt(0)\n v_mul_f32_e32 v1, v1, v1\n \
-                   global_store_dword v0, v1, s[2:3]";
+const ONE: &str = " s_load_dwordx2 s[2:3], s[0:1], 0x10\n s_waitcnt lgkmcnt(0)\n global_load_dword v1, v0, s[2:3]\n \
+    s_waitcnt vmcnt(0)\n v_lshlrev_b32_e32 v2, 2, v1\n global_load_dword v3, v2, s[2:3]\n s_waitcnt vmcnt(0)\n \
+    v_add_u32_e32 v1, v1, v3\n global_store_dword v0, v1, s[2:3]";
+const TWO: &str = " s_load_dwordx2 s[2:3], s[0:1], 0x10\n s_waitcnt lgkmcnt(0)\n global_load_dword v1, v0, s[2:3]\n \
+    s_waitcnt vmcnt(0)\n v_mul_f32_e32 v1, v1, v1\n global_store_dword v0, v1, s[2:3]";
 
 fn object() -> Vec<u8> {
     assemble("gfx90a", &[("one", ONE), ("two", TWO)])
@@ -43,14 +44,16 @@ fn lines(object: &[u8]) -> BTreeMap<u64, u32> {
     instructions(object).into_iter().map(line).collect()
 }
 
-const HOST_TRAP: &str = "\"Sample_Timestamp\",\"Exec_Mask\",\"Dispatch_Id\",\"Instruction\",\"Instruction_Comment\",\"Correlation_Id\"\n";
+const HOST_TRAP: &str =
+    "\"Sample_Timestamp\",\"Exec_Mask\",\"Dispatch_Id\",\"Instruction\",\"Instruction_Comment\",\"Correlation_Id\"\n";
 
 /// A table of host-trap samples: `times` of each instruction of a kernel, as its place in the kernel, in one dispatch.
 fn table(object: &[u8], kernel: &str, dispatch: u64, with_lines: bool) -> String {
     let lines = lines(object);
     let mut text = String::new();
     for (times, placed) in instructions(object).iter().filter(|placed| placed.kernel == kernel).enumerate() {
-        let comment = if with_lines { format!("/somewhere/else/k.s:{}", lines[&placed.address]) } else { String::new() };
+        let comment =
+            if with_lines { format!("/somewhere/else/k.s:{}", lines[&placed.address]) } else { String::new() };
         // As another printer may write it.
         let instruction = placed.text.replace(", 0x10", ", 16");
         for _ in 0..=times {
@@ -79,7 +82,11 @@ fn tables_without_addresses_are_matched_by_text_and_line() {
         assert_eq!(seen(kernel), expected);
         let samples = kernel.samples.as_ref().expect("samples");
         assert_eq!((samples.kind, samples.approximate), (SampleKind::HostTrapCsv, true));
-        assert!(samples.caveat.contains("approximate") && samples.caveat.contains("up to two instructions late"), "{}", samples.caveat);
+        assert!(
+            samples.caveat.contains("approximate") && samples.caveat.contains("up to two instructions late"),
+            "{}",
+            samples.caveat
+        );
     }
     assert!(slice.samples[0].ambiguous.is_empty());
 }
@@ -99,13 +106,17 @@ fn what_may_be_in_several_places_is_given_to_none() {
     assert_eq!(ambiguous.candidates.iter().map(|candidate| candidate.address).collect::<Vec<_>>(), waits);
     let one = kernel(&slice, "one");
     assert!(waits.iter().all(|wait| !seen(one).contains_key(wait)));
-    assert!(one.chains.iter().filter(|chain| waits.contains(&chain.address)).all(|chain| chain.samples == Some(0.0)), "nothing is smeared");
+    assert!(
+        one.chains.iter().filter(|chain| waits.contains(&chain.address)).all(|chain| chain.samples == Some(0.0)),
+        "nothing is smeared"
+    );
     assert_eq!(seen(kernel(&slice, "two")), BTreeMap::new());
 
     // A dispatch of which only what both have was seen can be either's.
     let file = format!("{HOST_TRAP}1,1,5,\"s_waitcnt lgkmcnt(0)\",\"\",1\n");
     let slice = with(&object, &[&file], Blame::Exposed).expect("it fits");
-    let candidates: Vec<&str> = slice.samples[0].ambiguous[0].candidates.iter().map(|candidate| candidate.kernel.as_str()).collect();
+    let candidates: Vec<&str> =
+        slice.samples[0].ambiguous[0].candidates.iter().map(|candidate| candidate.kernel.as_str()).collect();
     assert_eq!(candidates, ["one", "two"]);
     assert!(slice.kernels.iter().all(|kernel| seen(kernel).is_empty()));
 }
@@ -122,7 +133,8 @@ fn what_any_program_may_have_sampled_is_given_to_no_kernel() {
     assert_eq!(seen(kernel(&slice, "only")), BTreeMap::new());
     assert_eq!(slice.samples[0].ambiguous.iter().map(|each| each.samples).sum::<u64>(), 2);
     // With what only it has they are its.
-    let more = "1,1,5,\"v_mul_f32_e32 v1, v1, v1\",\"\",1\n1,1,5,\"global_load_dword v1, v0, s[2:3]\",\"\",1\n1,1,5,\"global_store_dword v0, v1, s[2:3]\",\"\",1\n";
+    let more = "1,1,5,\"v_mul_f32_e32 v1, v1, v1\",\"\",1\n1,1,5,\"global_load_dword v1, v0, s[2:3]\",\"\",1\n\
+        1,1,5,\"global_store_dword v0, v1, s[2:3]\",\"\",1\n";
     let slice = with(&object, &[&format!("{HOST_TRAP}{rows}{more}")], Blame::Exposed).expect("they fit");
     assert_eq!(seen(kernel(&slice, "only")).values().sum::<u64>(), 5);
 }
@@ -133,14 +145,19 @@ fn tables_of_other_code_are_refused() {
         return;
     }
     let object = object();
-    let wrong = |rows: &str| with(&object, &[&format!("{HOST_TRAP}{rows}")], Blame::Exposed).expect_err("they do not fit").to_string();
+    let wrong = |rows: &str| {
+        with(&object, &[&format!("{HOST_TRAP}{rows}")], Blame::Exposed).expect_err("they do not fit").to_string()
+    };
     let message = wrong("1,1,3,\"s_endpgm\",\"\",1\n1,1,3,\"v_sub_f32_e32 v1, v2, v3\",\"other.hip:9\",1\n");
     assert!(message.contains("line 3: no kernel has `v_sub_f32_e32 v1, v2, v3` of other.hip:9"), "{message}");
     // Each is somewhere, but not both in one kernel.
     let message = wrong("1,1,3,\"v_mul_f32_e32 v1, v1, v1\",\"\",1\n1,1,3,\"v_add_u32_e32 v1, v1, v3\",\"\",1\n");
     assert!(message.contains("no kernel has all instructions that were sampled in dispatch 3"), "{message}");
     // At another line than the file's.
-    assert!(wrong("1,1,3,\"v_mul_f32_e32 v1, v1, v1\",\"k.s:1\",1\n").contains("no kernel has `v_mul_f32_e32 v1, v1, v1` of k.s:1"));
+    assert!(
+        wrong("1,1,3,\"v_mul_f32_e32 v1, v1, v1\",\"k.s:1\",1\n")
+            .contains("no kernel has `v_mul_f32_e32 v1, v1, v1` of k.s:1")
+    );
     // Beside a dispatch that fits it is code of another file.
     let both = format!("{HOST_TRAP}{}7,7,9,\"v_sub_f32_e32 v1, v2, v3\",\"\",7\n", table(&object, "two", 2, true));
     let slice = with(&object, &[&both], Blame::Exposed).expect("one fits");
@@ -151,7 +168,8 @@ fn tables_of_other_code_are_refused() {
 
 /// A thread trace of a kernel: each execution of a wait is stalled 100 cycles, and issued for 4.
 fn trace(object: &[u8], kernel: &str) -> String {
-    let mut text = format!("CodeObj,Vaddr,Instruction,Hitcount,Latency,Stall,Idle,Source\n7,0,\"; {kernel}\",0,0,0,0,\n");
+    let mut text =
+        format!("CodeObj,Vaddr,Instruction,Hitcount,Latency,Stall,Idle,Source\n7,0,\"; {kernel}\",0,0,0,0,\n");
     for placed in instructions(object).iter().filter(|placed| placed.kernel == kernel) {
         let stall = if placed.text.starts_with("s_waitcnt") { 800 } else { 0 };
         text += &format!("7,{},\"{}\",8,{},{stall},24,k.s:1\n", placed.address, placed.text, stall + 32);
@@ -176,7 +194,9 @@ fn thread_traces_are_exact() {
     let chains: f64 = two.chains.iter().filter_map(|chain| chain.samples).sum();
     assert!((chains - 1600.0).abs() < 1e-9, "the stalls of both waits, and no idle time: {chains}");
 
-    let wrong = |from: &str, to: &str| with(&object, &[&file.replace(from, to)], Blame::Exposed).expect_err("it does not fit").to_string();
+    let wrong = |from: &str, to: &str| {
+        with(&object, &[&file.replace(from, to)], Blame::Exposed).expect_err("it does not fit").to_string()
+    };
     assert!(wrong("v_mul_f32", "v_mul_f64").contains("the samples saw `v_mul_f64_e32 v1, v1, v1`"));
     let load = address(&object, "two", "global_load", 0);
     assert!(wrong(&format!("7,{load},"), &format!("7,{},", load + 4)).contains("where none begins"));
@@ -186,7 +206,8 @@ fn thread_traces_are_exact() {
 fn stochastic(offset: u64, work: bool) -> String {
     let issued = u8::from(work);
     format!(
-        r#"{{"record": {{"pc": {{"code_object_id": 1, "code_object_offset": {offset}}}, "wave_issued": 0, "snapshot": {{"stall_reason": "WAITCNT",
+        r#"{{"record": {{"pc": {{"code_object_id": 1, "code_object_offset": {offset}}}, "wave_issued": 0,
+        "snapshot": {{"stall_reason": "WAITCNT",
         "arb_state_issue_valu": {issued}, "arb_state_stall_valu": 0}}}}}}"#
     )
 }
@@ -201,7 +222,8 @@ fn hidden_stalls_do_not_rank_and_are_shown_apart() {
         return;
     }
     let object = object();
-    let (first, second) = (address(&object, "one", "s_waitcnt vmcnt(0)", 0), address(&object, "one", "s_waitcnt vmcnt(0)", 1));
+    let (first, second) =
+        (address(&object, "one", "s_waitcnt vmcnt(0)", 0), address(&object, "one", "s_waitcnt vmcnt(0)", 1));
     let mut records = vec![stochastic(first, true); 30];
     records.extend(vec![stochastic(first, false); 2]);
     records.extend(vec![stochastic(second, false); 8]);
@@ -218,7 +240,10 @@ fn hidden_stalls_do_not_rank_and_are_shown_apart() {
     // Samples that do not tell rank by what there is.
     let silent: Vec<String> = records.iter().map(|record| record.replace("arb_state", "other")).collect();
     let slice = with(&object, &[&json("pc_sample_stochastic", &silent)], Blame::Exposed).expect("they fit");
-    assert_eq!((kernel(&slice, "one").chains[0].address, kernel(&slice, "one").chains[0].exposed_samples), (first, None));
+    assert_eq!(
+        (kernel(&slice, "one").chains[0].address, kernel(&slice, "one").chains[0].exposed_samples),
+        (first, None)
+    );
 }
 
 #[test]
@@ -276,7 +301,8 @@ fn the_text_says_what_samples_are_worth() {
     let shown = |files: &[&str]| text(&with(&object, files, Blame::Exposed).expect("they fit"));
     let of_trace = shown(&[&trace(&object, "two")]);
     assert!(
-        of_trace.contains("(thread trace, measured)") && of_trace.contains("of the waves on the traced compute unit only"),
+        of_trace.contains("(thread trace, measured)")
+            && of_trace.contains("of the waves on the traced compute unit only"),
         "{of_trace}"
     );
     assert!(of_trace.contains("executions  cycles  stalled  idle before"), "{of_trace}");
@@ -289,12 +315,17 @@ fn the_text_says_what_samples_are_worth() {
     assert!(!of_table.contains("--target says"), "there is one processor");
     // A file for several processors, all of which have the instruction.
     let spmv = std::fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/hip-samples/bin/spmv")).expect("the sample");
-    let of_several = text(&with(&spmv, &[&format!("{HOST_TRAP}1,1,1,s_endpgm,,1\n")], Blame::Exposed).expect("it fits"));
-    assert!(of_several.contains("(gfx90a)") && of_several.contains("--target says which of the processors it was"), "{of_several}");
+    let of_several =
+        text(&with(&spmv, &[&format!("{HOST_TRAP}1,1,1,s_endpgm,,1\n")], Blame::Exposed).expect("it fits"));
+    assert!(
+        of_several.contains("(gfx90a)") && of_several.contains("--target says which of the processors it was"),
+        "{of_several}"
+    );
     let wait = address(&object, "one", "s_waitcnt lgkmcnt(0)", 0);
     let of_json = shown(&[&json("pc_sample_stochastic", &[stochastic(wait, true), stochastic(wait, false)])]);
     assert!(
-        of_json.contains("samples  issued  hidden  did not issue") && of_json.contains("2.0 samples, 1.0 of them exposed"),
+        of_json.contains("samples  issued  hidden  did not issue")
+            && of_json.contains("2.0 samples, 1.0 of them exposed"),
         "{of_json}"
     );
 }
@@ -326,8 +357,9 @@ fn damaged_files_are_sliced_or_refused() {
             }
         }
         let blame = [Blame::Exposed, Blame::Leo][round % 2];
-        let result = pc_samples::read(&data)
-            .and_then(|samples| waits::slice(&object, &Selection::default(), Given { samples: &[samples], blame, ..Given::default() }));
+        let result = pc_samples::read(&data).and_then(|samples| {
+            waits::slice(&object, &Selection::default(), Given { samples: &[samples], blame, ..Given::default() })
+        });
         match result {
             Ok(_) => sliced += 1,
             Err(error) => {
@@ -355,17 +387,21 @@ fn host_trap(objects: &[(u64, &str, &[u64])], symbols: &[(u64, &str)]) -> String
     let records: Vec<String> = objects
         .iter()
         .flat_map(|(id, _, offsets)| {
-            offsets
-                .iter()
-                .map(move |offset| format!(r#"{{"record": {{"pc": {{"code_object_id": {id}, "code_object_offset": {offset}}}}}}}"#))
+            offsets.iter().map(move |offset| {
+                format!(r#"{{"record": {{"pc": {{"code_object_id": {id}, "code_object_offset": {offset}}}}}}}"#)
+            })
         })
         .collect();
-    let listed: Vec<String> =
-        objects.iter().filter(|(_, what, _)| *what != "-").map(|(id, what, _)| format!(r#"{{"code_object_id": {id}{what}}}"#)).collect();
+    let listed: Vec<String> = objects
+        .iter()
+        .filter(|(_, what, _)| *what != "-")
+        .map(|(id, what, _)| format!(r#"{{"code_object_id": {id}{what}}}"#))
+        .collect();
     let symbols: Vec<String> =
         symbols.iter().map(|(id, name)| format!(r#"{{"code_object_id": {id}, "kernel_name": "{name}.kd"}}"#)).collect();
     format!(
-        r#"{{"rocprofiler-sdk-tool": [{{"code_objects": [{}], "kernel_symbols": [{}], "buffer_records": {{"pc_sample_host_trap": [{}]}}}}]}}"#,
+        r#"{{"rocprofiler-sdk-tool": [{{"code_objects": [{}], "kernel_symbols": [{}],
+        "buffer_records": {{"pc_sample_host_trap": [{}]}}}}]}}"#,
         listed.join(","),
         symbols.join(","),
         records.join(",")
@@ -384,7 +420,11 @@ fn samples_of_another_code_object_are_given_to_no_kernel() {
     let both = [(1, "one"), (1, "two")];
     // The same offset in each: only what is said of the objects tells them apart.
     for (what, kernels, why) in [
-        (format!(r#", "uri": "file:///lib.so#offset=4096&size={}""#, size + 8), &[][..], "they are of a code object of"),
+        (
+            format!(r#", "uri": "file:///lib.so#offset=4096&size={}""#, size + 8),
+            &[][..],
+            "they are of a code object of",
+        ),
         (r#", "load_size": 1048576"#.to_owned(), &[], "loaded into 1048576 bytes"),
         (r#", "md5": "00""#.to_owned(), &[], "with the MD5 00"),
         (String::new(), &[(2, "three")], "with a kernel three"),
@@ -403,7 +443,8 @@ fn samples_of_another_code_object_are_given_to_no_kernel() {
         let alone = host_trap(&[(2, &what, &[load])], kernels);
         if what != "-" && !(what.is_empty() && kernels.is_empty()) {
             assert!(
-                with(&object, &[&alone], Blame::Exposed).is_err_and(|error| error.to_string().contains("do not fit this file")),
+                with(&object, &[&alone], Blame::Exposed)
+                    .is_err_and(|error| error.to_string().contains("do not fit this file")),
                 "{why}"
             );
         }

@@ -42,16 +42,22 @@ impl Kernel {
         let dir = tempfile::tempdir().expect("directory");
         let Kernel { target, lanes, body, vgprs, lds } = self;
         let rdna = target.starts_with("gfx1");
-        let wave32 = if rdna { format!(".amdhsa_wavefront_size32 {}\n", u32::from(*lanes == 32)) } else { String::new() };
-        let accum = if ["gfx90a", "gfx942", "gfx950"].contains(target) { format!(".amdhsa_accum_offset {vgprs}\n") } else { String::new() };
+        let wave32 =
+            if rdna { format!(".amdhsa_wavefront_size32 {}\n", u32::from(*lanes == 32)) } else { String::new() };
+        let accum = if ["gfx90a", "gfx942", "gfx950"].contains(target) {
+            format!(".amdhsa_accum_offset {vgprs}\n")
+        } else {
+            String::new()
+        };
         // Accumulation registers come behind the others.
         let registers = if accum.is_empty() { *vgprs } else { vgprs + 64 };
         let wait = self.wait();
         let text = format!(
-            ".amdhsa_code_object_version 5\n.text\n.globl k\n.p2align 8\n.type k,@function\nk:\n s_load_dwordx2 s[4:5], s[0:1], 0x0\n v_and_b32 v0, 0x3ff, v0\n \
-             v_lshlrev_b32 v1, 2, v0\n {wait}\n{body}\n s_endpgm\n\
-             .rodata\n.p2align 6\n.amdhsa_kernel k\n .amdhsa_user_sgpr_kernarg_segment_ptr 1\n .amdhsa_next_free_vgpr {registers}\n .amdhsa_next_free_sgpr 40\n \
-             {wave32}{accum}.amdhsa_group_segment_fixed_size {lds}\n.end_amdhsa_kernel\n"
+            ".amdhsa_code_object_version 5\n.text\n.globl k\n.p2align 8\n.type k,@function\nk:\n s_load_dwordx2 \
+                s[4:5], s[0:1], 0x0\n v_and_b32 v0, 0x3ff, v0\n v_lshlrev_b32 v1, 2, v0\n {wait}\n{body}\n s_endpgm\n\
+             .rodata\n.p2align 6\n.amdhsa_kernel k\n .amdhsa_user_sgpr_kernarg_segment_ptr 1\n .amdhsa_next_free_vgpr \
+             {registers}\n .amdhsa_next_free_sgpr 40\n {wave32}{accum}.amdhsa_group_segment_fixed_size {lds}\n\
+             .end_amdhsa_kernel\n"
         );
         let (source, object, image) = (dir.path().join("k.s"), dir.path().join("k.o"), dir.path().join("k.co"));
         std::fs::write(&source, &text).expect("written");
@@ -67,7 +73,12 @@ impl Kernel {
     }
 
     /// Runs it on this memory; gives what was done, and the memory afterwards.
-    pub fn run_on(&self, memory: &[u32], (groups, group): (u32, u16), timing: Option<Timing>) -> (DispatchStats, Vec<u32>) {
+    pub fn run_on(
+        &self,
+        memory: &[u32],
+        (groups, group): (u32, u16),
+        timing: Option<Timing>,
+    ) -> (DispatchStats, Vec<u32>) {
         let target = Target::by_name(self.target).expect("target");
         let mut device = Device::new(target, Options { strict: false, timing, trace: true, ..Options::default() });
         let object = device.load(&self.assemble()).expect("it loads");

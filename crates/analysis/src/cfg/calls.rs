@@ -24,11 +24,13 @@ impl BodyId {
 pub struct Callees {
     /// The functions, ascending; the body itself only if it is recursive.
     pub bodies: Vec<BodyId>,
-    /// Whether any function at all may be called: some call or jump goes to an unknown place, or to code that cannot be decoded.
+    /// Whether any function at all may be called: some call or jump goes to an unknown place, or to code that cannot be
+    /// decoded.
     pub unknown: bool,
 }
 
-/// The code of one code object: its kernels, its functions, those only found because they are called, and the call graph.
+/// The code of one code object: its kernels, its functions, those only found because they are called, and the call
+/// graph.
 ///
 /// A body that cannot be decoded is kept with its error: the others stay usable, and calls to it count as unknown.
 #[derive(Debug, Clone)]
@@ -48,8 +50,14 @@ impl Program {
 
     /// Decodes the bodies at `entries` (name, kind, address) and all that they call.
     #[must_use]
-    pub fn build(target: Target, image: &Image<'_>, entries: impl IntoIterator<Item = (String, BodyKind, u64)>) -> Program {
-        let decode = |target, name: &str, kind, address, kept: &Kept| Body::decode_with(target, image, name, kind, address, kept);
+    pub fn build(
+        target: Target,
+        image: &Image<'_>,
+        entries: impl IntoIterator<Item = (String, BodyKind, u64)>,
+    ) -> Program {
+        let decode = |target, name: &str, kind, address, kept: &Kept| {
+            Body::decode_with(target, image, name, kind, address, kept)
+        };
         Self::build_with(target, image, entries, decode)
     }
 
@@ -87,8 +95,9 @@ impl Program {
                 }
             }
             program.forget_ambiguous();
-            // Until here a call left no register alone. What its function is seen to leave alone may tell where the next one goes, and that more of who calls it: what follows
-            // is right as what was there before is, and ends with the unknown places.
+            // Until here a call left no register alone. What its function is seen to leave alone may tell where the
+            // next one goes, and that more of who calls it: what follows is right as what was there before is, and ends
+            // with the unknown places.
             for id in program.knows_more(&decode) {
                 work.extend(called(program.body(id), image, &mut wave_sizes));
             }
@@ -98,11 +107,17 @@ impl Program {
         }
     }
 
-    /// Decodes again what calls known and unknown places, given what is known of functions, until no place becomes known; tells which bodies changed.
-    fn knows_more(&mut self, decode: &impl Fn(Target, &str, BodyKind, u64, &Kept) -> Result<Body, Error>) -> BTreeSet<BodyId> {
+    /// Decodes again what calls known and unknown places, given what is known of functions, until no place becomes
+    /// known; tells which bodies changed.
+    fn knows_more(
+        &mut self,
+        decode: &impl Fn(Target, &str, BodyKind, u64, &Kept) -> Result<Body, Error>,
+    ) -> BTreeSet<BodyId> {
         let mut changed = BTreeSet::new();
         loop {
-            let calls_both = |id: &BodyId| unknown_places(self.body(*id)) > 0 && self.call_sites(*id).any(|(_, callee)| callee.is_some());
+            let calls_both = |id: &BodyId| {
+                unknown_places(self.body(*id)) > 0 && self.call_sites(*id).any(|(_, callee)| callee.is_some())
+            };
             let callers: Vec<BodyId> = self.ids().filter(calls_both).collect();
             if callers.is_empty() {
                 return changed;
@@ -112,7 +127,9 @@ impl Program {
             for id in callers {
                 let body = self.body(id);
                 // What cannot be decoded with what more is known is what it was.
-                let Ok(again) = decode(body.target(), body.name(), body.kind(), body.entry_address(), &kept) else { continue };
+                let Ok(again) = decode(body.target(), body.name(), body.kind(), body.entry_address(), &kept) else {
+                    continue;
+                };
                 if unknown_places(&again) < unknown_places(body) {
                     self.bodies[id.index()] = again;
                     changed.insert(id);
@@ -125,7 +142,8 @@ impl Program {
         }
     }
 
-    /// Decodes a body as it is in another image: one with the same code, and other entries. What functions leave alone is as it is here.
+    /// Decodes a body as it is in another image: one with the same code, and other entries. What functions leave alone
+    /// is as it is here.
     ///
     /// # Errors
     /// As [`Body::decode`].
@@ -135,9 +153,11 @@ impl Program {
         Body::decode_with(body.target(), image, body.name(), body.kind(), body.entry_address(), &self.kept(&within))
     }
 
-    /// What functions that these bodies call leave alone, with all that they call; a function of which not all is known is not there.
+    /// What functions that these bodies call leave alone, with all that they call; a function of which not all is known
+    /// is not there.
     fn kept(&self, callers: &[BodyId]) -> Kept {
-        let functions: BTreeSet<BodyId> = callers.iter().flat_map(|id| self.call_sites(*id).filter_map(|(_, callee)| callee)).collect();
+        let functions: BTreeSet<BodyId> =
+            callers.iter().flat_map(|id| self.call_sites(*id).filter_map(|(_, callee)| callee)).collect();
         let mut own: BTreeMap<BodyId, u128> = BTreeMap::new();
         let mut kept_by = |id: BodyId| *own.entry(id).or_insert_with(|| kept_by(self.body(id)));
         let all = functions.into_iter().filter_map(|id| {
@@ -150,7 +170,8 @@ impl Program {
 
     /// Functions that waves of different sizes call mean different things to these: calls of them count as unknown.
     fn forget_ambiguous(&mut self) {
-        let callers = self.bodies.iter().flat_map(|body| body.calls().map(|(_, target)| (body.target().wave_size(), target)));
+        let callers =
+            self.bodies.iter().flat_map(|body| body.calls().map(|(_, target)| (body.target().wave_size(), target)));
         let ambiguous: BTreeSet<u64> = callers
             .filter_map(|(lanes, target)| {
                 let CallTarget::Known(address) = target else { return None };
@@ -242,7 +263,8 @@ impl Program {
         Callees { bodies: reached.into_iter().collect(), unknown }
     }
 
-    /// Whether a function that is called here cannot come back: no path of it, or of those that it ends by going to, returns.
+    /// Whether a function that is called here cannot come back: no path of it, or of those that it ends by going to,
+    /// returns.
     #[must_use]
     pub fn never_returns(&self, target: CallTarget) -> bool {
         let mut seen = BTreeSet::new();
@@ -274,7 +296,8 @@ impl Program {
         self.ids().any(|id| self.body(id).jumps_away() || self.call_sites(id).any(|(_, callee)| callee.is_none()))
     }
 
-    /// Whether it is one body that calls nothing and goes nowhere else: what is known of it does not depend on other code of its object.
+    /// Whether it is one body that calls nothing and goes nowhere else: what is known of it does not depend on other
+    /// code of its object.
     #[must_use]
     pub fn stands_alone(&self) -> bool {
         let calls_nothing = |body: &Body| body.calls().next().is_none() && !body.jumps_away();
@@ -288,7 +311,11 @@ fn unknown_places(body: &Body) -> usize {
 }
 
 /// The functions that a body calls, as entries; they have the waves of the body if nothing else has told already.
-fn called(body: &Body, image: &Image<'_>, wave_sizes: &mut BTreeMap<u64, u32>) -> impl Iterator<Item = (String, BodyKind, u64)> {
+fn called(
+    body: &Body,
+    image: &Image<'_>,
+    wave_sizes: &mut BTreeMap<u64, u32>,
+) -> impl Iterator<Item = (String, BodyKind, u64)> {
     body.calls().filter_map(|(_, call)| {
         let CallTarget::Known(to) = call else { return None };
         wave_sizes.entry(to).or_insert(body.target().wave_size());

@@ -8,7 +8,8 @@ const NONE: u32 = u32::MAX;
 
 /// A dominator tree or post-dominator tree.
 ///
-/// In a post-dominator tree, blocks from which no exit can be reached (endless loops) are outside: nothing post-dominates them.
+/// In a post-dominator tree, blocks from which no exit can be reached (endless loops) are outside: nothing
+/// post-dominates them.
 #[derive(Debug, Clone)]
 pub struct DominatorTree {
     /// Immediate dominator by block; the virtual root is the block behind the last one.
@@ -30,7 +31,8 @@ impl DominatorTree {
 
     pub(super) fn of_exits(cfg: &Cfg) -> Self {
         let root = cfg.len() as u32;
-        // In the reversed graph a block's predecessors are its successors, or the virtual root where it leaves the body.
+        // In the reversed graph a block's predecessors are its successors, or the virtual root where it leaves the
+        // body.
         let reversed: Vec<Vec<u32>> = cfg
             .blocks()
             .iter()
@@ -114,7 +116,8 @@ impl DominatorTree {
         DominatorTree { parents, intervals, blocks }
     }
 
-    /// The immediate (post-)dominator. None for the root, for blocks outside of the tree and where only the virtual exit post-dominates.
+    /// The immediate (post-)dominator. None for the root, for blocks outside of the tree and where only the virtual
+    /// exit post-dominates.
     #[must_use]
     pub fn parent(&self, block: BlockId) -> Option<BlockId> {
         let parent = *self.parents.get(block.index())?;
@@ -125,7 +128,9 @@ impl DominatorTree {
     #[must_use]
     pub fn dominates(&self, a: BlockId, b: BlockId) -> bool {
         match (self.intervals.get(a.index()), self.intervals.get(b.index())) {
-            (Some(&(a_in, a_out)), Some(&(b_in, b_out))) if a_in != NONE && b_in != NONE => a_in <= b_in && b_out <= a_out,
+            (Some(&(a_in, a_out)), Some(&(b_in, b_out))) if a_in != NONE && b_in != NONE => {
+                a_in <= b_in && b_out <= a_out
+            }
             _ => false,
         }
     }

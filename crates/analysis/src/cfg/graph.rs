@@ -94,7 +94,13 @@ impl Cfg {
         let mut block_of = Vec::with_capacity(body.len());
         for id in body.ids() {
             if leader[id.index()] {
-                blocks.push(Block { first: id, last: id, successors: SmallVec::new(), predecessors: SmallVec::new(), exit: None });
+                blocks.push(Block {
+                    first: id,
+                    last: id,
+                    successors: SmallVec::new(),
+                    predecessors: SmallVec::new(),
+                    exit: None,
+                });
             }
             let block = blocks.len() - 1; // The first instruction is a leader.
             blocks[block].last = id;

@@ -58,7 +58,8 @@ impl Loops {
             let blocks = members.ones().map(|index| BlockId(index as u32)).collect();
             loops.push((Loop { header, latches, blocks, parent: None, depth: 1 }, members));
         }
-        // A header comes before the headers inside its loop in reverse postorder, so the last enclosing loop is the innermost.
+        // A header comes before the headers inside its loop in reverse postorder, so the last enclosing loop is the
+        // innermost.
         for index in 0..loops.len() {
             let header = loops[index].0.header.index();
             let parent = (0..index).rev().find(|&outer| loops[outer].1.contains(header));
@@ -92,7 +93,8 @@ impl Loops {
         self.innermost(block).map_or(0, |index| self.loops[index].depth)
     }
 
-    /// Whether there is a cycle that can be entered at more than one block. Such cycles are no natural loops and not listed.
+    /// Whether there is a cycle that can be entered at more than one block. Such cycles are no natural loops and not
+    /// listed.
     #[must_use]
     pub fn irreducible(&self) -> bool {
         self.irreducible

@@ -43,7 +43,11 @@ fn blocks_partition_the_body_and_edges_are_the_instructions_successors() {
                 }
             }
             for edge in &data.successors {
-                let back = cfg.block(edge.block).predecessors.iter().filter(|other| other.block == block && other.kind == edge.kind);
+                let back = cfg
+                    .block(edge.block)
+                    .predecessors
+                    .iter()
+                    .filter(|other| other.block == block && other.kind == edge.kind);
                 assert_eq!(back.count(), 1);
             }
         }
@@ -76,7 +80,8 @@ fn dominators_agree_with_removal_of_blocks() {
 #[test]
 fn post_dominators_agree_with_removal_of_blocks() {
     let mut random = Random::new(3);
-    let leaves = |cfg: &Cfg, from, without| reach(cfg, from, without).iter().any(|block| cfg.block(*block).exit.is_some());
+    let leaves =
+        |cfg: &Cfg, from, without| reach(cfg, from, without).iter().any(|block| cfg.block(*block).exit.is_some());
     for _ in 0..300 {
         let cfg = Cfg::build(&random_kernel(&mut random, 16));
         let tree = cfg.post_dominators();
@@ -145,7 +150,8 @@ fn loops_are_what_comes_back_to_a_dominating_header() {
 
 #[test]
 fn calls_and_exits_are_told_apart() {
-    let body = Listing::at(0).push(swappc(30, 4)).push(branch_scc1("out")).push(op("s_x")).label("out").push(end()).kernel();
+    let body =
+        Listing::at(0).push(swappc(30, 4)).push(branch_scc1("out")).push(op("s_x")).label("out").push(end()).kernel();
     let cfg = Cfg::build(&body);
     assert_eq!(cfg.len(), 4);
     assert_eq!(cfg.block(BlockId(0)).successors[0].kind, EdgeKind::CallReturn);
@@ -185,7 +191,10 @@ fn the_call_graph_finds_functions_without_symbols_recursion_and_the_unknown() {
     assert!(program.callees(named).bodies.contains(&named), "recursive");
     assert!(program.callees(unknown).unknown);
     assert!(program.has_unknown_calls());
-    assert_eq!(names.into_inner(), ["function_at_0x3000", "k1000", "k4000", "k4100", "named"].map(str::to_owned).into());
+    assert_eq!(
+        names.into_inner(),
+        ["function_at_0x3000", "k1000", "k4000", "k4100", "named"].map(str::to_owned).into()
+    );
 }
 
 /// `s_getpc_b64 s[low:low+1]` at `pc` and what makes the address `to` of it.
@@ -193,7 +202,11 @@ fn address_of(listing: Listing, low: u16, to: u64, pc: u64) -> Listing {
     let offset = to.wrapping_sub(pc + 4);
     let add = |name, register, part: u64, carry_in| {
         let (reads, writes) = (if carry_in { Implicit::SCC } else { Implicit::empty() }, Implicit::SCC);
-        op(name).writes(Reg::scalar(register, 1)).reads(Reg::scalar(register, 1)).literal(part as u32).implicit(reads, writes)
+        op(name)
+            .writes(Reg::scalar(register, 1))
+            .reads(Reg::scalar(register, 1))
+            .literal(part as u32)
+            .implicit(reads, writes)
     };
     let listing = listing.push(op("s_getpc_b64").writes(Reg::scalar(low, 2)));
     listing.push(add("s_add_u32", low, offset, false)).push(add("s_addc_u32", low + 1, offset >> 32, true))
@@ -206,13 +219,17 @@ fn calls_behind_calls_are_known_where_functions_leave_the_address_alone() {
     // What the function at 0x2000 does before it returns, and whether the second call through s[18:19] is then known.
     let second = |function: &dyn Fn(Listing) -> Listing| {
         let listing = |address: u64| match address {
-            0x1000 => address_of(Listing::at(0x1000), 18, 0x2000, 0x1000).push(swappc(30, 18)).push(swappc(30, 18)).push(end()),
+            0x1000 => address_of(Listing::at(0x1000), 18, 0x2000, 0x1000)
+                .push(swappc(30, 18))
+                .push(swappc(30, 18))
+                .push(end()),
             0x2000 => function(Listing::at(0x2000)).push(setpc(30)),
             _ => Listing::at(address).push(sets(19)).push(setpc(30)),
         };
         let mut image = Image::new();
         image.add_code(0x1000, vec![0; 0x4000].leak());
-        let decode = |_, _: &str, kind, address, kept: &Kept| listing(address).try_body_with(&image, kind, address, kept);
+        let decode =
+            |_, _: &str, kind, address, kept: &Kept| listing(address).try_body_with(&image, kind, address, kept);
         let program = Program::build_with(target, &image, [("kernel".to_owned(), BodyKind::Kernel, 0x1000)], decode);
         let calls: Vec<_> = program.call_sites(BodyId(0)).map(|(_, callee)| callee).collect();
         assert_eq!((calls.len(), calls[0]), (2, program.at(0x2000)));
@@ -229,7 +246,9 @@ fn calls_behind_calls_are_known_where_functions_leave_the_address_alone() {
     assert!(!second(&|listing| listing.push(op("s_movreld_b32").writes(Reg::scalar(4, 1)).reads(Reg::scalar(5, 1)))));
     // The call itself sets the return address.
     let listing = |address: u64| match address {
-        0x1000 => address_of(Listing::at(0x1000), 30, 0x2000, 0x1000).push(swappc(30, 30)).push(swappc(30, 30)).push(end()),
+        0x1000 => {
+            address_of(Listing::at(0x1000), 30, 0x2000, 0x1000).push(swappc(30, 30)).push(swappc(30, 30)).push(end())
+        }
         _ => Listing::at(address).push(setpc(30)),
     };
     let mut image = Image::new();

@@ -15,7 +15,8 @@ pub struct Accesses {
     pub writes: RegSet,
     /// What it certainly overwrites as a whole: a subset of `writes`, scalar registers only.
     pub kills: RegSet,
-    /// Whether what it overwrites of its vector registers is all of it, in every lane that is active. What survives of a register is among `reads`.
+    /// Whether what it overwrites of its vector registers is all of it, in every lane that is active. What survives of
+    /// a register is among `reads`.
     whole_lanes: bool,
 }
 
@@ -34,13 +35,20 @@ impl Accesses {
         Self::with(body.inst(id), body.reads(id), body.writes(id), indexing.at(id))
     }
 
-    /// Whether an instruction reads what [`Inst::reads`] says and nothing else, writes what [`Inst::writes`] says, and overwrites all scalar registers among that
-    /// but MODE, and in every active lane the vector registers.
+    /// Whether an instruction reads what [`Inst::reads`] says and nothing else, writes what [`Inst::writes`] says, and
+    /// overwrites all scalar registers among that but MODE, and in every active lane the vector registers.
     pub(super) fn are_as_named(inst: &Inst, indexed: Indexed) -> bool {
-        Self::are_named(inst, indexed) && !Self::keeps_parts(inst) && !inst.variant.opcode_flags.contains(OpcodeFlags::WRITE_LANE)
+        Self::are_named(inst, indexed)
+            && !Self::keeps_parts(inst)
+            && !inst.variant.opcode_flags.contains(OpcodeFlags::WRITE_LANE)
     }
 
-    fn with(inst: &Inst, reads: impl Iterator<Item = Reg>, writes: impl Iterator<Item = Reg>, indexed: Indexed) -> Accesses {
+    fn with(
+        inst: &Inst,
+        reads: impl Iterator<Item = Reg>,
+        writes: impl Iterator<Item = Reg>,
+        indexed: Indexed,
+    ) -> Accesses {
         let opcode_flags = inst.variant.opcode_flags;
         // Of a vector register, some write one lane only.
         let whole_lanes = !opcode_flags.contains(OpcodeFlags::WRITE_LANE);
@@ -94,8 +102,8 @@ impl Accesses {
         accesses
     }
 
-    /// `Accesses::are_as_named`, but for vector registers that it writes: not all of them has to be overwritten, and what [`Accesses::keeps_parts`] says is read
-    /// as well.
+    /// `Accesses::are_as_named`, but for vector registers that it writes: not all of them has to be overwritten, and
+    /// what [`Accesses::keeps_parts`] says is read as well.
     pub fn are_named(inst: &Inst, indexed: Indexed) -> bool {
         !inst.variant.opcode_flags.intersects(SPECIAL)
             && !Self::is_indexed(inst, indexed)
@@ -106,7 +114,9 @@ impl Accesses {
 
     /// Whether parts of the vector registers that an instruction writes survive: it reads them as well.
     pub fn keeps_parts(inst: &Inst) -> bool {
-        inst.variant.flags.intersects(Flags::D16 | Flags::MFMA) || inst.modifiers.sdwa.is_some() || inst.modifiers.dpp.is_some()
+        inst.variant.flags.intersects(Flags::D16 | Flags::MFMA)
+            || inst.modifiers.sdwa.is_some()
+            || inst.modifiers.dpp.is_some()
     }
 
     /// Whether an instruction is one of those that the index mode is about.
@@ -129,7 +139,8 @@ impl Accesses {
         }
     }
 
-    /// What it overwrites in every lane that is active: as `kills`, with the vector registers. What survives of a register is among `reads`.
+    /// What it overwrites in every lane that is active: as `kills`, with the vector registers. What survives of a
+    /// register is among `reads`.
     #[must_use]
     pub fn lane_kills(&self) -> RegSet {
         let mut kills = self.kills;
@@ -147,7 +158,8 @@ const SPECIAL: OpcodeFlags = OpcodeFlags::CONDITIONAL
     .union(OpcodeFlags::VECTOR_RELATIVE)
     .union(OpcodeFlags::SWAP_RELATIVE);
 
-/// The vector registers from the lowest one of a set on, with `v0`, which stands for those that do not exist; none if the set has none.
+/// The vector registers from the lowest one of a set on, with `v0`, which stands for those that do not exist; none if
+/// the set has none.
 fn from_lowest(set: &RegSet) -> RegSet {
     let vector = |reg: &Reg| reg.file == RegFile::Vector;
     let Some(lowest) = set.vectors().iter().find(vector) else { return RegSet::EMPTY };

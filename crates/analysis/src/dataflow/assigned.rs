@@ -6,10 +6,11 @@ use crate::kernel::{Body, BodyKind, Flow};
 use wavetap_amdgpu::{OpcodeFlags, Reg};
 use wavetap_base::entity::{InstId, ProgramPoint, Side};
 
-/// The registers that may have been set at each point of a body: a vector register or numbered scalar register that is not among them really holds nothing that the
-/// program or the hardware put there.
+/// The registers that may have been set at each point of a body: a vector register or numbered scalar register that is
+/// not among them really holds nothing that the program or the hardware put there.
 ///
-/// A function is entered with whatever its callers have, a call may set anything, and so may code that chooses registers at run time.
+/// A function is entered with whatever its callers have, a call may set anything, and so may code that chooses
+/// registers at run time.
 #[derive(Debug, Clone)]
 pub struct Assigned {
     /// At the start of each block that is reached.

@@ -43,7 +43,8 @@ pub enum FlatMemory {
     /// Any memory, LDS too: complete only when both counters were waited for.
     #[default]
     Any,
-    /// No LDS, as a compiler may know that wrote waits for one counter only: then they are as other vector memory operations.
+    /// No LDS, as a compiler may know that wrote waits for one counter only: then they are as other vector memory
+    /// operations.
     NoLds,
 }
 
@@ -93,7 +94,9 @@ pub enum WrittenRegs {
 pub fn written_by(counter: Counter) -> WrittenRegs {
     match counter {
         Counter::Lgkm | Counter::Km => WrittenRegs::All,
-        Counter::Vm | Counter::Load | Counter::Sample | Counter::Bvh | Counter::Ds | Counter::Exp => WrittenRegs::Vectors,
+        Counter::Vm | Counter::Load | Counter::Sample | Counter::Bvh | Counter::Ds | Counter::Exp => {
+            WrittenRegs::Vectors
+        }
         Counter::Vs | Counter::Store | Counter::X | Counter::Async | Counter::Tensor => WrittenRegs::Nothing,
     }
 }
@@ -103,7 +106,8 @@ fn answers_in_scc(inst: &Inst) -> bool {
     matches!(inst.opcode(), Opcode::S_BARRIER_SIGNAL_ISFIRST | Opcode::S_BARRIER_LEAVE)
 }
 
-/// Exports to positions, to parameters and to the rest complete in an order of their own (export targets: LLVM, SIDefines).
+/// Exports to positions, to parameters and to the rest complete in an order of their own (export targets: LLVM,
+/// SIDefines).
 fn export_kind(inst: &Inst) -> CompletionOrder {
     match inst.operand(Role::ExportTarget).map(|operand| operand.value) {
         Some(Value::Imm(12..=19)) => CompletionOrder::ExportPosition,
@@ -113,8 +117,8 @@ fn export_kind(inst: &Inst) -> CompletionOrder {
     }
 }
 
-/// Whether the operation may count in a counter or not: LLVM takes it that cache invalidation through buffer instructions does not, but they are
-/// acknowledged like loads. What is skipped does not.
+/// Whether the operation may count in a counter or not: LLVM takes it that cache invalidation through buffer
+/// instructions does not, but they are acknowledged like loads. What is skipped does not.
 pub fn may_not_count(body: &Body, id: InstId) -> bool {
     let inst = body.inst(id);
     body.may_be_skipped(id) || inst.variant.encoding == Encoding::Mubuf && inst.variant.memory == Memory::None

@@ -1,9 +1,11 @@
 //! Reaching definitions: which instructions may have written what a use reads.
 //!
-//! Found backward from the use, through static single assignment ([`Versions`]): only through writes and merges of the register, however much code lies between. A scalar write ends the
-//! search on its path. A vector write reaches only the lanes of its EXEC, so it ends the search only where all lanes of the use were certainly active at it ([`Masks`]). Instructions that
-//! read other lanes (DPP, `v_readlane`, LDS permutes) never have their search ended by a vector write, except that a lane whose number is known has what
-//! was last written to that lane (scalar registers are spilled that way).
+//! Found backward from the use, through static single assignment ([`Versions`]): only through writes and merges of the
+//! register, however much code lies between. A scalar write ends the search on its path. A vector write reaches only
+//! the lanes of its EXEC, so it ends the search only where all lanes of the use were certainly active at it
+//! ([`Masks`]). Instructions that read other lanes (DPP, `v_readlane`, LDS permutes) never have their search ended by a
+//! vector write, except that a lane whose number is known has what was last written to that lane (scalar registers are
+//! spilled that way).
 
 use rustc_hash::FxHashSet;
 
@@ -76,7 +78,8 @@ impl<'a> Definitions<'a> {
         Definitions { body, cfg, loops, versions, masks, calls, indexing: Indexing::of(body) }
     }
 
-    /// Every definition of any part of `reg` that may reach `use_inst`, ascending. Only what the instruction reads has any.
+    /// Every definition of any part of `reg` that may reach `use_inst`, ascending. Only what the instruction reads has
+    /// any.
     ///
     /// # Panics
     /// If `use_inst` is not of this body.
@@ -86,10 +89,12 @@ impl<'a> Definitions<'a> {
         // Lanes that matter, as a version of EXEC: those that are active at the use. None if it may be any.
         let lanes = (!across).then(|| self.versions.exec_before(use_inst));
         // The one lane that is read, if it is known.
-        let lane = (reg.file != RegFile::Scalar).then(|| chosen_lane(self.body, use_inst, Opcode::V_READLANE_B32)).flatten();
+        let lane =
+            (reg.file != RegFile::Scalar).then(|| chosen_lane(self.body, use_inst, Opcode::V_READLANE_B32)).flatten();
         let mut found: Vec<Definition> = Vec::new();
         let mut seen: FxHashSet<(Version, Option<Version>)> = FxHashSet::default();
-        let mut work: Vec<(Version, Option<Version>)> = self.versions.read(use_inst, reg).map(|version| (version, lanes)).collect();
+        let mut work: Vec<(Version, Option<Version>)> =
+            self.versions.read(use_inst, reg).map(|version| (version, lanes)).collect();
         while let Some((version, lanes)) = work.pop() {
             if !seen.insert((version, lanes)) {
                 continue;
@@ -101,7 +106,8 @@ impl<'a> Definitions<'a> {
                     work.push((before, lanes));
                 }
                 Node::Write { inst, before, kills } => {
-                    let written = lane.and_then(|lane| Some((lane, chosen_lane(self.body, inst, Opcode::V_WRITELANE_B32)?)));
+                    let written =
+                        lane.and_then(|lane| Some((lane, chosen_lane(self.body, inst, Opcode::V_WRITELANE_B32)?)));
                     if written.is_some_and(|(read, written)| read != written) {
                         work.push((before, lanes));
                         continue;
@@ -110,7 +116,9 @@ impl<'a> Definitions<'a> {
                     let all = match kills {
                         _ if written.is_some() => true,
                         Kills::All => true,
-                        Kills::Lanes => lanes.is_some_and(|lanes| self.masks.covers(self.versions.exec_before(inst), lanes)),
+                        Kills::Lanes => {
+                            lanes.is_some_and(|lanes| self.masks.covers(self.versions.exec_before(inst), lanes))
+                        }
                         Kills::Nothing => false,
                     };
                     if !all {
@@ -119,7 +127,9 @@ impl<'a> Definitions<'a> {
                 }
                 Node::Merge { block, operands } => {
                     let merged = self.versions.merged(self.cfg, block, operands);
-                    work.extend(merged.map(|(from, version)| (version, lanes.and_then(|lanes| self.lanes_before(lanes, block, from)))));
+                    work.extend(merged.map(|(from, version)| {
+                        (version, lanes.and_then(|lanes| self.lanes_before(lanes, block, from)))
+                    }));
                 }
             }
         }
@@ -129,7 +139,8 @@ impl<'a> Definitions<'a> {
         found
     }
 
-    /// What an instruction reads that it does not name (`v_movrels_b32`, vector registers with an index) may be from whoever writes it anywhere.
+    /// What an instruction reads that it does not name (`v_movrels_b32`, vector registers with an index) may be from
+    /// whoever writes it anywhere.
     fn unnamed(&self, use_inst: InstId, reg: Reg, found: &mut Vec<Definition>) {
         let asked: RegSet = std::iter::once(reg).collect();
         let unnamed = asked.difference(self.body.reads(use_inst).collect());
@@ -143,20 +154,24 @@ impl<'a> Definitions<'a> {
         found.push(Definition::Entry);
         let writes = |id: &InstId| Accesses::at(self.body, *id, &self.indexing).writes.intersects(&wanted);
         found.extend(self.body.ids().filter(writes).map(Definition::Inst));
-        found.extend(self.calls.iter().filter(|(_, writes)| writes.intersects(&wanted)).map(|(id, _)| Definition::Call(*id)));
+        found.extend(
+            self.calls.iter().filter(|(_, writes)| writes.intersects(&wanted)).map(|(id, _)| Definition::Call(*id)),
+        );
     }
 
-    /// Which values an instruction reads of a register, 32 bits after 32: two instructions that read the same have read what the same write made, if neither is in a loop that makes it
-    /// again in between.
+    /// Which values an instruction reads of a register, 32 bits after 32: two instructions that read the same have read
+    /// what the same write made, if neither is in a loop that makes it again in between.
     ///
     /// # Panics
     /// If `id` is not of this body.
     pub fn values(&self, id: InstId, reg: Reg) -> impl Iterator<Item = ValueId> {
-        let value = |(position, version): (u16, Version)| ValueId { version, entry_of: (version == ENTRY).then_some(position) };
+        let value =
+            |(position, version): (u16, Version)| ValueId { version, entry_of: (version == ENTRY).then_some(position) };
         self.versions.read_at(id, reg).map(value)
     }
 
-    /// Where the values were made that an instruction reads of a register: [`Definitions::values`] of instructions on a path without these are the same.
+    /// Where the values were made that an instruction reads of a register: [`Definitions::values`] of instructions on a
+    /// path without these are the same.
     ///
     /// # Panics
     /// If `id` is not of this body.
@@ -168,7 +183,8 @@ impl<'a> Definitions<'a> {
         })
     }
 
-    /// Whether all lanes that are active at `inner` are certainly active at `outer`, if that has been executed before in the same round of all loops.
+    /// Whether all lanes that are active at `inner` are certainly active at `outer`, if that has been executed before
+    /// in the same round of all loops.
     ///
     /// # Panics
     /// If one of them is not of this body.
@@ -177,8 +193,9 @@ impl<'a> Definitions<'a> {
         self.masks.covers(self.versions.exec_before(outer), self.versions.exec_before(inner))
     }
 
-    /// The instruction that formed the innermost mask of lanes which everything that an instruction does is certainly under: a branch on lanes whose end has not come. None where that
-    /// is not known, and where it may be all lanes of the wave.
+    /// The instruction that formed the innermost mask of lanes which everything that an instruction does is certainly
+    /// under: a branch on lanes whose end has not come. None where that is not known, and where it may be all lanes of
+    /// the wave.
     ///
     /// # Panics
     /// If `id` is not of this body.
@@ -197,14 +214,19 @@ impl<'a> Definitions<'a> {
         if self.masks.covers(self.versions.exec_at(block).0, lanes) {
             Some(self.versions.exec_at(from).1)
         } else if self.cfg.retreats(from, block) {
-            self.masks.outside(Context { body: self.body, cfg: self.cfg, loops: &self.loops, versions: &self.versions }, lanes, block)
+            self.masks.outside(
+                Context { body: self.body, cfg: self.cfg, loops: &self.loops, versions: &self.versions },
+                lanes,
+                block,
+            )
         } else {
             Some(lanes)
         }
     }
 }
 
-/// Whether what the instruction writes of a vector register as an operand of its own is all bits of it, in every active lane.
+/// Whether what the instruction writes of a vector register as an operand of its own is all bits of it, in every active
+/// lane.
 pub(super) fn writes_whole_lanes(inst: &Inst) -> bool {
     inst.modifiers.sdwa.is_none()
         && inst.modifiers.dpp.is_none()
@@ -213,7 +235,8 @@ pub(super) fn writes_whole_lanes(inst: &Inst) -> bool {
         && !inst.is_any(OpcodeFlags::VECTOR_RELATIVE | OpcodeFlags::SWAP_RELATIVE | OpcodeFlags::WRITE_LANE)
 }
 
-/// The lane that an instruction of this operation reads or writes, if it is a constant. Lanes beyond the wave's are counted from 0 again.
+/// The lane that an instruction of this operation reads or writes, if it is a constant. Lanes beyond the wave's are
+/// counted from 0 again.
 fn chosen_lane(body: &Body, id: InstId, opcode: Opcode) -> Option<i64> {
     let inst = body.inst(id);
     if inst.opcode() != opcode {

@@ -1,9 +1,11 @@
-//! Where instructions may do something else than they say: where the numbers of vector registers have an index added to them (`s_set_gpr_idx_on`, gfx8 and gfx9), and
-//! those of which operands; and where vector instructions may be skipped (`s_setvskip`), as [`Body::may_be_skipped`] says.
+//! Where instructions may do something else than they say: where the numbers of vector registers have an index added to
+//! them (`s_set_gpr_idx_on`, gfx8 and gfx9), and those of which operands; and where vector instructions may be skipped
+//! (`s_setvskip`), as [`Body::may_be_skipped`] says.
 //!
-//! Forward over the control-flow graph: what *may* be so on some path. A bit of MODE switches it on, M0 bits 15:12 say which operands it is about (three sources,
-//! then the destination), bits 7:0 are the index, which is never negative; who reads past the last register reads v0, who writes there writes nothing ("VGPR
-//! Indexing" in AMD's GCN3 and Vega ISA guides). A body is entered with the mode off, and calls return with it off or as it was.
+//! Forward over the control-flow graph: what *may* be so on some path. A bit of MODE switches it on, M0 bits 15:12 say
+//! which operands it is about (three sources, then the destination), bits 7:0 are the index, which is never negative;
+//! who reads past the last register reads v0, who writes there writes nothing ("VGPR Indexing" in AMD's GCN3 and Vega
+//! ISA guides). A body is entered with the mode off, and calls return with it off or as it was.
 
 use crate::cfg::Cfg;
 use crate::kernel::{Body, Flow};
@@ -45,7 +47,9 @@ impl Indexing {
     #[must_use]
     pub fn of(body: &Body) -> Indexing {
         // On targets without the mode its bit of MODE is another one.
-        let has_mode = || wavetap_amdgpu::has_operation(body.target(), Opcode::S_SET_GPR_IDX_ON) && body.insts().iter().any(sets_mode);
+        let has_mode = || {
+            wavetap_amdgpu::has_operation(body.target(), Opcode::S_SET_GPR_IDX_ON) && body.insts().iter().any(sets_mode)
+        };
         let may_start = body.opcode_flags().contains(OpcodeFlags::INDEX_MODE)
             || body.opcode_flags().contains(OpcodeFlags::HARDWARE_REGISTER) && has_mode();
         let mut indexing = if may_start { Indexing::follow(body) } else { Indexing::default() };
@@ -82,7 +86,8 @@ impl Indexing {
         Indexing { before }
     }
 
-    /// Which operands of an instruction may be indexed, if it is one of the vector ALU; none where the mode is off. And whether it may be skipped.
+    /// Which operands of an instruction may be indexed, if it is one of the vector ALU; none where the mode is off. And
+    /// whether it may be skipped.
     #[must_use]
     pub fn at(&self, id: InstId) -> Indexed {
         let state = self.before.get(id.index()).copied().unwrap_or_default();
@@ -127,7 +132,8 @@ fn sets_mode(inst: &Inst) -> bool {
     /// `HW_REG_MODE`.
     const MODE: u8 = 1;
     const GPR_IDX_EN: u32 = 27;
-    inst.is_any(OpcodeFlags::SETREG) && inst.hardware_register().is_none_or(|(number, bits)| number == MODE && bits.contains(&GPR_IDX_EN))
+    inst.is_any(OpcodeFlags::SETREG)
+        && inst.hardware_register().is_none_or(|(number, bits)| number == MODE && bits.contains(&GPR_IDX_EN))
 }
 
 #[cfg(test)]

@@ -1,9 +1,10 @@
 //! Live registers at every point.
 //!
-//! Backward over instructions: live before = (live after − killed) ∪ read. Only scalar registers are killed: a vector write under a partial
-//! EXEC leaves other lanes as they were, and EXEC is not proved to be full anywhere. At `s_endpgm` nothing is live. Everything is live where a
-//! function jumps to an unknown place, before a call with an unknown target, and, unless something is known of the callers
-//! ([`Liveness::returning_to`]), where a function returns or tail-calls.
+//! Backward over instructions: live before = (live after − killed) ∪ read. Only scalar registers are killed: a vector
+//! write under a partial EXEC leaves other lanes as they were, and EXEC is not proved to be full anywhere. At
+//! `s_endpgm` nothing is live. Everything is live where a function jumps to an unknown place, before a call with an
+//! unknown target, and, unless something is known of the callers ([`Liveness::returning_to`]), where a function returns
+//! or tail-calls.
 
 use rustc_hash::FxHashMap;
 
@@ -35,9 +36,10 @@ impl Liveness {
         Self::returning_to(body, cfg, summaries, RegSet::ALL)
     }
 
-    /// Liveness as one lane sees it, for counting registers only: a vector write ends the life of what the register held, because a lane that takes no
-    /// part in the write is on another path of the program. That is how compilers allocate registers. It does *not* say that a register is free to be
-    /// used by inserted code, which may run under a wider EXEC.
+    /// Liveness as one lane sees it, for counting registers only: a vector write ends the life of what the register
+    /// held, because a lane that takes no part in the write is on another path of the program. That is how compilers
+    /// allocate registers. It does *not* say that a register is free to be used by inserted code, which may run under a
+    /// wider EXEC.
     #[must_use]
     pub fn of_lanes(body: &Body, cfg: &Cfg, summaries: &Summaries) -> Liveness {
         Self::solve_with(body, cfg, summaries, RegSet::ALL, true)
@@ -51,8 +53,10 @@ impl Liveness {
 
     fn solve_with(body: &Body, cfg: &Cfg, summaries: &Summaries, at_return: RegSet, lanes: bool) -> Liveness {
         let backward = Backward::of(body, summaries, lanes);
-        // Of each block: what is live because control leaves the body at its end, what it reads first, and what it kills.
-        let mut block_out: Vec<RegSet> = cfg.blocks().iter().map(|data| leaving(body, data.last, summaries, at_return)).collect();
+        // Of each block: what is live because control leaves the body at its end, what it reads first, and what it
+        // kills.
+        let mut block_out: Vec<RegSet> =
+            cfg.blocks().iter().map(|data| leaving(body, data.last, summaries, at_return)).collect();
         let effects: Vec<(RegSet, RegSet)> = cfg.blocks().iter().map(|data| backward.effect(data)).collect();
         let mut block_in = vec![RegSet::EMPTY; cfg.len()];
         let mut queued = vec![true; cfg.len()];
@@ -154,7 +158,8 @@ impl<'b> Backward<'b> {
             let own = Accesses::at(body, id, &indexing);
             let mut reads = own.reads;
             if let Some(target) = call {
-                // The callee reads what the call itself left, so a link register that the call writes is not read from before it.
+                // The callee reads what the call itself left, so a link register that the call writes is not read from
+                // before it.
                 reads.add_all(&summaries.of(target).reads.difference(own.kills));
             }
             is_special[id.index()] = true;

@@ -1,10 +1,13 @@
 //! Which masks of lanes are within which: whether all lanes that are active here were active there.
 //!
-//! Every version of EXEC ([`Versions`]) gets another one that it is certainly within, if one is known: a tree. `s_and_saveexec_b64 s[4:5], vcc` makes a mask within the one
-//! before, and leaves that in `s[4:5]`; so what `s_or_b64 exec, exec, s[4:5]` makes behind the branch is again within the mask before the branch. The same is followed through the
-//! masks that compilers keep in scalar registers (of ELSE, of lanes that have left a loop), by what each is certainly within. Where nothing is known nothing is claimed.
+//! Every version of EXEC ([`Versions`]) gets another one that it is certainly within, if one is known: a tree.
+//! `s_and_saveexec_b64 s[4:5], vcc` makes a mask within the one before, and leaves that in `s[4:5]`; so what `s_or_b64
+//! exec, exec, s[4:5]` makes behind the branch is again within the mask before the branch. The same is followed through
+//! the masks that compilers keep in scalar registers (of ELSE, of lanes that have left a loop), by what each is
+//! certainly within. Where nothing is known nothing is claimed.
 //!
-//! A version stands for the mask that its instruction made last. What is found in a loop of an earlier round is taken for nothing known by those who ask ([`Masks::outside`]).
+//! A version stands for the mask that its instruction made last. What is found in a loop of an earlier round is taken
+//! for nothing known by those who ask ([`Masks::outside`]).
 
 use fixedbitset::FixedBitSet;
 
@@ -42,7 +45,8 @@ pub(super) struct Context<'a> {
 
 impl Context<'_> {
     fn is_header(&self, block: BlockId) -> bool {
-        !self.loops.irreducible() && self.loops.innermost(block).is_some_and(|index| self.loops.all()[index].header == block)
+        !self.loops.irreducible()
+            && self.loops.innermost(block).is_some_and(|index| self.loops.all()[index].header == block)
     }
 
     /// Whether a version of EXEC is made in the loop with this header.
@@ -133,7 +137,8 @@ impl Masks {
                     let mut bound = assumed[version as usize];
                     for (from, operand) in versions.merged(cfg, block, operands) {
                         if from.is_none_or(|from| !cfg.retreats(from, block)) {
-                            let incoming = if position == EXEC { Bound::Within(operand) } else { bounds[operand as usize] };
+                            let incoming =
+                                if position == EXEC { Bound::Within(operand) } else { bounds[operand as usize] };
                             bound = self.join(bound, incoming);
                         }
                     }
@@ -169,7 +174,8 @@ impl Masks {
         }
     }
 
-    /// What is within this at the end of a loop is within what when the loop's header is entered again. A version of EXEC that leads back to the header's own adds nothing to it.
+    /// What is within this at the end of a loop is within what when the loop's header is entered again. A version of
+    /// EXEC that leads back to the header's own adds nothing to it.
     fn leave(&self, context: Context<'_>, bound: Bound, header: BlockId, own: Version) -> Bound {
         let Bound::Within(mut at) = bound else { return bound };
         while at != NONE && at != own && context.in_loop(at, header) {
@@ -188,12 +194,15 @@ impl Masks {
     fn result(&self, context: Context<'_>, id: InstId, to: Reg, bounds: &[Bound]) -> Bound {
         let (inst, before) = (context.body.inst(id), Bound::Within(context.versions.exec_before(id)));
         let exec = to.overlaps(Reg::EXEC);
-        let whole = |operand: &Operand| operand.reg().is_some_and(|reg| reg.overlaps(to) && reg.dwords == context.dwords());
+        let whole =
+            |operand: &Operand| operand.reg().is_some_and(|reg| reg.overlaps(to) && reg.dwords == context.dwords());
         if inst.is_any(OpcodeFlags::CMP) {
             // A comparison clears the bits of the lanes that are not active.
             return before;
         }
-        let Some(mask) = inst.opcode().mask().filter(|mask| mask.dwords == context.dwords()) else { return Bound::Unknown };
+        let Some(mask) = inst.opcode().mask().filter(|mask| mask.dwords == context.dwords()) else {
+            return Bound::Unknown;
+        };
         let saves = inst.is_any(OpcodeFlags::SAVEEXEC);
         if !(saves && exec || inst.operand(Role::Sdst).is_some_and(whole)) {
             return Bound::Unknown;
@@ -201,7 +210,8 @@ impl Masks {
         if saves && !exec {
             return before;
         }
-        let source = |role| inst.operand(role).map_or(Bound::Unknown, |operand| self.source(context, id, operand, bounds));
+        let source =
+            |role| inst.operand(role).map_or(Bound::Unknown, |operand| self.source(context, id, operand, bounds));
         let either = |a: Bound, b: Bound| match (a, b) {
             (Bound::Empty, _) | (_, Bound::Empty) => Bound::Empty,
             (Bound::Unknown, known) | (known, Bound::Unknown) => known,
@@ -231,7 +241,9 @@ impl Masks {
         match operand.value {
             Value::InlineInt(0) => Bound::Empty,
             Value::Reg(reg) if reg.dwords != context.dwords() => Bound::Unknown,
-            Value::Reg(reg) if reg == Reg::scalar(scalar::EXEC, context.dwords()) => Bound::Within(context.versions.exec_before(id)),
+            Value::Reg(reg) if reg == Reg::scalar(scalar::EXEC, context.dwords()) => {
+                Bound::Within(context.versions.exec_before(id))
+            }
             // Halves of masks are at even numbers if they are low ones.
             Value::Reg(reg) if reg.dwords == 2 && reg.first % 2 != 0 => Bound::Unknown,
             Value::Reg(reg) => {
@@ -245,7 +257,8 @@ impl Masks {
     /// Numbers the versions by a walk over the tree.
     fn number(&mut self, versions: &Versions) {
         let mut children: Vec<Vec<Version>> = vec![Vec::new(); versions.len()];
-        let mut nodes: Vec<Version> = versions.all().filter(|(_, position, _)| *position == EXEC).map(|(version, _, _)| version).collect();
+        let mut nodes: Vec<Version> =
+            versions.all().filter(|(_, position, _)| *position == EXEC).map(|(version, _, _)| version).collect();
         nodes.push(ENTRY);
         let mut roots = Vec::new();
         for version in nodes {

@@ -2,8 +2,9 @@
 //!
 //! All analyses are conservative in one stated direction, and each says which:
 //!
-//! * [`Liveness`]: a register that is *not* live is really never read again before it is written. Vector registers are written under EXEC, so
-//!   no write of one ends its life. Where a call's target is unknown, where a function returns, and at jumps to unknown places, everything is live.
+//! * [`Liveness`]: a register that is *not* live is really never read again before it is written. Vector registers are
+//!   written under EXEC, so no write of one ends its life. Where a call's target is unknown, where a function returns,
+//!   and at jumps to unknown places, everything is live.
 //! * [`Assigned`]: a vector register that is *not* assigned really holds nothing that the program put there.
 //! * [`Summaries`]: what a call may read and write, at most.
 //! * [`Definitions`]: every instruction whose result may be what a use reads is found.
@@ -26,7 +27,9 @@ mod waits;
 
 pub use access::Accesses;
 pub use assigned::Assigned;
-pub use completion::{CompletionOrder, FlatMemory, WrittenRegs, completion_order, counters_of, may_not_count, written_by};
+pub use completion::{
+    CompletionOrder, FlatMemory, WrittenRegs, completion_order, counters_of, may_not_count, written_by,
+};
 pub use definitions::{Definition, Definitions, Made, ValueId};
 pub use indexing::{Indexed, Indexing};
 pub use liveness::Liveness;

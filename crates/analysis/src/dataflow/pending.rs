@@ -1,4 +1,5 @@
-//! What may be outstanding in one counter: a list that is sorted by operation, because most are short, and sets of them are joined all the time.
+//! What may be outstanding in one counter: a list that is sorted by operation, because most are short, and sets of them
+//! are joined all the time.
 
 use super::completion::CompletionOrder;
 use super::waits::Operation;
@@ -73,7 +74,8 @@ impl Queue {
         self.find(operation).map(|at| self.0.remove(at)).is_ok()
     }
 
-    /// Adds what may be pending in `other`; tells whether that changed anything. What is not pending in both is not certain.
+    /// Adds what may be pending in `other`; tells whether that changed anything. What is not pending in both is not
+    /// certain.
     pub(super) fn join(&mut self, other: &Queue) -> bool {
         if self.0 == other.0 {
             return false;

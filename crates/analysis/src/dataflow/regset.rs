@@ -4,16 +4,17 @@ use std::ops::Range;
 
 use wavetap_amdgpu::{Reg, RegFile, scalar};
 
-/// A set of 32-bit registers: the scalar ones with operand codes below 128 (`s0..`, FLAT_SCRATCH, VCC, ttmp, M0, EXEC), SCC, MODE, `v0..v1023` and
-/// `a0..a255`.
+/// A set of 32-bit registers: the scalar ones with operand codes below 128 (`s0..`, FLAT_SCRATCH, VCC, ttmp, M0, EXEC),
+/// SCC, MODE, `v0..v1023` and `a0..a255`.
 ///
-/// The read-only `src_*` operands are no registers, except that `src_vccz` and `src_execz` stand for VCC and EXEC, and `src_lds_direct` for M0. The null
-/// register is none: it reads 0, and what is written is gone.
+/// The read-only `src_*` operands are no registers, except that `src_vccz` and `src_execz` stand for VCC and EXEC, and
+/// `src_lds_direct` for M0. The null register is none: it reads 0, and what is written is gone.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct RegSet([u64; WORDS]);
 
 const WORDS: usize = 23;
-/// Positions: 0..128 scalar by code, then SCC and MODE in a word of their own, then vector, then accumulation registers.
+/// Positions: 0..128 scalar by code, then SCC and MODE in a word of their own, then vector, then accumulation
+/// registers.
 const SCC_BIT: usize = 128;
 const MODE_BIT: usize = 129;
 const VECTOR: usize = 192;
@@ -67,7 +68,8 @@ impl RegSet {
         }
     }
 
-    /// Calls `each` with the words that a register run lies in and the bits of it, as [`RegSet::positions`], until it says that this is enough.
+    /// Calls `each` with the words that a register run lies in and the bits of it, as [`RegSet::positions`], until it
+    /// says that this is enough.
     #[inline]
     fn words(reg: Reg, mut each: impl FnMut(usize, u64) -> bool) {
         let Range { mut start, end } = Self::positions(reg);
@@ -260,7 +262,8 @@ impl RegSet {
         self.highest_sgpr_below(scalar::FLAT_SCRATCH)
     }
 
-    /// The highest `sN` in the set with N below `count`: as many as a target names ([`wavetap_amdgpu::Target::addressable_sgprs`]).
+    /// The highest `sN` in the set with N below `count`: as many as a target names
+    /// ([`wavetap_amdgpu::Target::addressable_sgprs`]).
     #[must_use]
     pub fn highest_sgpr_below(&self, count: u16) -> Option<u16> {
         (0..count).rev().find(|&code| self.contains(Reg::scalar(code, 1)))

@@ -1,10 +1,13 @@
-//! How far apart neighbouring lanes access memory: an address as a sum of the work-item ids, each times a number, and something that is the same in all lanes.
+//! How far apart neighbouring lanes access memory: an address as a sum of the work-item ids, each times a number, and
+//! something that is the same in all lanes.
 //!
-//! Only what follows from the code alone counts: additions, and products with numbers that are in the code. Where lanes took different ways, or an address was loaded, nothing is known. As
-//! long as nothing wraps around at 24 bits, the operations on 24-bit integers are those on all.
+//! Only what follows from the code alone counts: additions, and products with numbers that are in the code. Where lanes
+//! took different ways, or an address was loaded, nothing is known. As long as nothing wraps around at 24 bits, the
+//! operations on 24-bit integers are those on all.
 //!
-//! `or` and `xor` are additions where the two have no bit in common that may be set: one is a multiple of a power of two, and the other less than that and not negative. So `and` with a
-//! mask is nothing at all where the value has no bits but those of the mask.
+//! `or` and `xor` are additions where the two have no bit in common that may be set: one is a multiple of a power of
+//! two, and the other less than that and not negative. So `and` with a mask is nothing at all where the value has no
+//! bits but those of the mask.
 
 use rustc_hash::FxHashMap;
 
@@ -38,7 +41,8 @@ impl Default for WorkItems {
     }
 }
 
-/// A 32-bit value, or the lower half of a longer one: `x * X + y * Y + z * Z + U`, where X, Y and Z are the work-item's ids and U is the same in all lanes of a wave.
+/// A 32-bit value, or the lower half of a longer one: `x * X + y * Y + z * Z + U`, where X, Y and Z are the work-item's
+/// ids and U is the same in all lanes of a wave.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Form {
     /// x, y, z; none where it is some number that is not in the code.
@@ -66,7 +70,8 @@ impl Form {
         form
     }
 
-    /// v0 where it holds all three (AMDGPUUsage, "Initial kernel execution state": x in bits 9:0, y in 19:10, z in 29:20).
+    /// v0 where it holds all three (AMDGPUUsage, "Initial kernel execution state": x in bits 9:0, y in 19:10, z in
+    /// 29:20).
     fn packed_ids() -> Form {
         Form { factors: [Some(1), Some(1 << 10), Some(1 << 20)], ..Form::same(Some(0)) }
     }
@@ -118,7 +123,10 @@ impl Form {
         }
         // What is 0 in both is 0 in the result.
         let same = !self.differs() && !other.differs();
-        same.then(|| Form { same: self.same.zip(other.same).map(|(a, b)| a | b), ..Form::multiple(self.zeros.min(other.zeros)) })
+        same.then(|| Form {
+            same: self.same.zip(other.same).map(|(a, b)| a | b),
+            ..Form::multiple(self.zeros.min(other.zeros))
+        })
     }
 
     /// `a & b`, if one is a mask that leaves all bits of the other, or both are the same in all lanes.
@@ -127,14 +135,17 @@ impl Form {
             let mask = mask.same.filter(|_| !mask.differs())?;
             let (low, high) = (mask.trailing_ones(), mask.trailing_zeros());
             // All bits from some number on, or all below one.
-            let keeps = (low > 0 && value.fits(low, most)) || (mask.leading_ones() + high == i32::BITS && value.low_zeros() >= high);
+            let keeps = (low > 0 && value.fits(low, most))
+                || (mask.leading_ones() + high == i32::BITS && value.low_zeros() >= high);
             keeps.then_some(value)
         };
         if let Some(value) = kept(self, other).or_else(|| kept(other, self)) {
             return Some(value);
         }
         let same = !self.differs() && !other.differs();
-        same.then(|| Form::with([Some(0); 3], self.same.zip(other.same).map(|(a, b)| a & b), self.zeros.max(other.zeros)))
+        same.then(|| {
+            Form::with([Some(0); 3], self.same.zip(other.same).map(|(a, b)| a & b), self.zeros.max(other.zeros))
+        })
     }
 
     fn differs(self) -> bool {
@@ -153,7 +164,8 @@ impl Form {
     /// Nothing if the number of bits differs between lanes.
     fn shifted(self, by: Form) -> Option<Form> {
         // The hardware takes the lowest bits of the number; whatever they are, it is a product.
-        let number = by.same.and_then(|by| u32::try_from(by).ok()).filter(|by| *by < 32).map(|by| 1_i32.wrapping_shl(by));
+        let number =
+            by.same.and_then(|by| u32::try_from(by).ok()).filter(|by| *by < 32).map(|by| 1_i32.wrapping_shl(by));
         (!by.differs()).then(|| self.by(number))
     }
 }
@@ -176,18 +188,25 @@ impl Strides {
         Strides { ids, ..Strides::default() }
     }
 
-    /// Bytes that the address of a lane changes by with each of the three work-item ids, without constants and overflow; none where that is a number that is not in the code. `address` is
-    /// the operand that the lanes' address is in, or its offset from one that is the same in all lanes. Nothing where that does not follow from the code.
+    /// Bytes that the address of a lane changes by with each of the three work-item ids, without constants and
+    /// overflow; none where that is a number that is not in the code. `address` is the operand that the lanes' address
+    /// is in, or its offset from one that is the same in all lanes. Nothing where that does not follow from the code.
     ///
     /// # Panics
     /// If `id` is not of the body of `definitions`.
     #[must_use]
-    pub fn factors(&mut self, definitions: &Definitions<'_>, id: InstId, address: &Operand) -> Option<[Option<i32>; 3]> {
+    pub fn factors(
+        &mut self,
+        definitions: &Definitions<'_>,
+        id: InstId,
+        address: &Operand,
+    ) -> Option<[Option<i32>; 3]> {
         Some(self.operand(definitions, id, address, 0)?.factors)
     }
 
-    /// Bytes from the address of a lane to that of the next one in direction x, without constants and overflow: 0 where all have the same. `address` is the operand that the lanes' address
-    /// is in, or its offset from one that is the same in all lanes. Nothing where that does not follow from the code.
+    /// Bytes from the address of a lane to that of the next one in direction x, without constants and overflow: 0 where
+    /// all have the same. `address` is the operand that the lanes' address is in, or its offset from one that is the
+    /// same in all lanes. Nothing where that does not follow from the code.
     ///
     /// # Panics
     /// If `id` is not of the body of `definitions`.
@@ -246,14 +265,19 @@ impl Strides {
                     return Some(*assumed);
                 }
                 let merged: Vec<_> = definitions.versions.merged(definitions.cfg, block, operands).collect();
-                let (later, earlier): (Vec<_>, Vec<_>) =
-                    merged.into_iter().partition(|(from, _)| from.is_some_and(|from| definitions.cfg.retreats(from, block)));
+                let (later, earlier): (Vec<_>, Vec<_>) = merged
+                    .into_iter()
+                    .partition(|(from, _)| from.is_some_and(|from| definitions.cfg.retreats(from, block)));
                 let mut all: Option<Form> = None;
                 for (from, version) in earlier {
                     let lanes = lanes.and_then(|lanes| definitions.lanes_before(lanes, block, from));
                     let form = self.version(definitions, version, position, lanes, depth + 1)?;
                     let agreed = all.is_none_or(|all| all.factors == form.factors);
-                    let same = if all.is_none() { form.same } else { all.and_then(|all| all.same).filter(|same| form.same == Some(*same)) };
+                    let same = if all.is_none() {
+                        form.same
+                    } else {
+                        all.and_then(|all| all.same).filter(|same| form.same == Some(*same))
+                    };
                     let zeros = all.map_or(form.zeros, |all| all.zeros.min(form.zeros));
                     all = agreed.then_some(Form::with(form.factors, same, zeros));
                     all?;
@@ -279,8 +303,16 @@ impl Strides {
         }
     }
 
-    /// What a scalar instruction leaves in the lower half of its result, as far as constants and powers of two go; nothing if not even that is looked at.
-    fn scalar(&mut self, definitions: &Definitions<'_>, id: InstId, opcode: Opcode, operands: &[&Operand], depth: u32) -> Option<Form> {
+    /// What a scalar instruction leaves in the lower half of its result, as far as constants and powers of two go;
+    /// nothing if not even that is looked at.
+    fn scalar(
+        &mut self,
+        definitions: &Definitions<'_>,
+        id: InstId,
+        opcode: Opcode,
+        operands: &[&Operand],
+        depth: u32,
+    ) -> Option<Form> {
         if matches!(opcode, Opcode::S_MOV_B32 | Opcode::S_MOVK_I32)
             && let Some(constant) = constant(definitions.body.inst(id))
         {
@@ -295,8 +327,14 @@ impl Strides {
         let (a, b) = (source(Role::Src0), source(Role::Src1));
         match opcode {
             Opcode::S_MOV_B32 | Opcode::S_MOV_B64 => a,
-            Opcode::S_ADD_U32 | Opcode::S_ADD_I32 | Opcode::S_ADD_CO_U32 | Opcode::S_ADD_CO_I32 | Opcode::S_ADD_NC_U64 => Some(a?.plus(b?)),
-            Opcode::S_SUB_U32 | Opcode::S_SUB_I32 | Opcode::S_SUB_CO_U32 | Opcode::S_SUB_CO_I32 => Some(a?.plus(b?.by(Some(-1)))),
+            Opcode::S_ADD_U32
+            | Opcode::S_ADD_I32
+            | Opcode::S_ADD_CO_U32
+            | Opcode::S_ADD_CO_I32
+            | Opcode::S_ADD_NC_U64 => Some(a?.plus(b?)),
+            Opcode::S_SUB_U32 | Opcode::S_SUB_I32 | Opcode::S_SUB_CO_U32 | Opcode::S_SUB_CO_I32 => {
+                Some(a?.plus(b?.by(Some(-1))))
+            }
             Opcode::S_LSHL_B32 | Opcode::S_LSHL_B64 => a?.shifted(b?),
             Opcode::S_MUL_I32 => Some(match (a?, b?) {
                 (a, Form { same: Some(number), .. }) | (Form { same: Some(number), .. }, a) => a.by(Some(number)),
@@ -338,7 +376,13 @@ impl Strides {
         }
         // Values of other lanes, or parts of values.
         let m = &inst.modifiers;
-        if !lower || m.clamp || m.dpp.is_some() || m.dpp8.is_some() || m.sdwa.is_some() || (m.op_sel | m.neg | m.abs | m.omod) != 0 {
+        if !lower
+            || m.clamp
+            || m.dpp.is_some()
+            || m.dpp8.is_some()
+            || m.sdwa.is_some()
+            || (m.op_sel | m.neg | m.abs | m.omod) != 0
+        {
             return None;
         }
         let mut source = |role: Role| {
@@ -350,20 +394,29 @@ impl Strides {
         use Opcode as O;
         match opcode {
             O::V_MOV_B32 | O::V_MOV_B64 => a,
-            O::V_ADD_U32 | O::V_ADD_CO_U32 | O::V_ADD_NC_U32 | O::V_ADD_I32 | O::V_ADD_NC_I32 | O::V_ADD_NC_U64 => Some(a?.plus(b?)),
-            O::V_SUB_U32 | O::V_SUB_CO_U32 | O::V_SUB_NC_U32 | O::V_SUB_I32 | O::V_SUB_NC_I32 => Some(a?.plus(b?.by(Some(-1)))),
+            O::V_ADD_U32 | O::V_ADD_CO_U32 | O::V_ADD_NC_U32 | O::V_ADD_I32 | O::V_ADD_NC_I32 | O::V_ADD_NC_U64 => {
+                Some(a?.plus(b?))
+            }
+            O::V_SUB_U32 | O::V_SUB_CO_U32 | O::V_SUB_NC_U32 | O::V_SUB_I32 | O::V_SUB_NC_I32 => {
+                Some(a?.plus(b?.by(Some(-1))))
+            }
             O::V_SUBREV_U32 | O::V_SUBREV_CO_U32 | O::V_SUBREV_NC_U32 => Some(b?.plus(a?.by(Some(-1)))),
             O::V_ADD3_U32 => Some(a?.plus(b?).plus(c?)),
             O::V_LSHLREV_B32 | O::V_LSHLREV_B64 => b?.shifted(a?),
             O::V_LSHL_ADD_U32 | O::V_LSHL_ADD_U64 => Some(a?.shifted(b?)?.plus(c?)),
             O::V_ADD_LSHL_U32 => a?.plus(b?).shifted(c?),
             O::V_MUL_LO_U32 | O::V_MUL_U32_U24 | O::V_MUL_I32_I24 => a?.times(b?),
-            O::V_MAD_U32_U24 | O::V_MAD_I32_I24 | O::V_MAD_U64_U32 | O::V_MAD_I64_I32 | O::V_MAD_CO_U64_U32 | O::V_MAD_CO_I64_I32 => {
-                Some(a?.times(b?)?.plus(c?))
-            }
+            O::V_MAD_U32_U24
+            | O::V_MAD_I32_I24
+            | O::V_MAD_U64_U32
+            | O::V_MAD_I64_I32
+            | O::V_MAD_CO_U64_U32
+            | O::V_MAD_CO_I64_I32 => Some(a?.times(b?)?.plus(c?)),
             // Ids that are packed into one register.
             O::V_AND_B32 => match (a?, b?) {
-                (ids, mask) | (mask, ids) if ids == Form::packed_ids() && mask == Form::same(Some(0x3ff)) => Some(Form::id(0)),
+                (ids, mask) | (mask, ids) if ids == Form::packed_ids() && mask == Form::same(Some(0x3ff)) => {
+                    Some(Form::id(0))
+                }
                 (a, b) => a.and(b, most),
             },
             O::V_OR_B32 => a?.or(b?, most),
@@ -465,7 +518,8 @@ mod tests {
         let summaries = Summaries::none();
         let definitions = Definitions::new(body, &cfg, &summaries);
         let used = body.ids().rfind(|id| body.inst(*id).name() == "use").expect("a use");
-        let address = body.inst(used).operands.iter().find(|operand| operand.access == Access::Read).expect("an operand");
+        let address =
+            body.inst(used).operands.iter().find(|operand| operand.access == Access::Read).expect("an operand");
         Strides::default().of(&definitions, used, address)
     }
 
@@ -483,8 +537,9 @@ mod tests {
         assert_eq!(used(y(), 1), Some(0));
         assert_eq!(used(Listing::at(0).push(make("v_bfe_u32", 1).reads(v(0)).int(9).int(10)), 1), None);
         // 4 * (100 * x + s4)
-        let row =
-            x().push(make("v_mul_lo_u32", 2).reads(v(1)).literal(100)).push(make("v_add_u32", 3).reads(Reg::scalar(4, 1)).reads(v(2)));
+        let row = x()
+            .push(make("v_mul_lo_u32", 2).reads(v(1)).literal(100))
+            .push(make("v_add_u32", 3).reads(Reg::scalar(4, 1)).reads(v(2)));
         assert_eq!(used(row.push(shift(4, 2, 3)), 4), Some(400));
         // By what is multiplied is not in the code; what is the same in a row stays so.
         let times = |listing: Listing| listing.push(make("v_mul_lo_u32", 2).reads(v(1)).reads(Reg::scalar(4, 1)));
@@ -522,12 +577,16 @@ mod tests {
         let saved = Reg::scalar(2, 2);
         let narrow = || op("s_and_saveexec_b64").writes(saved).reads(Reg::VCC).implicit(Implicit::EXEC, Implicit::EXEC);
         let restore = || op("s_or_b64").writes(Reg::EXEC).reads(Reg::EXEC).reads(saved);
-        let some = || Listing::at(0).push(shift(1, 2, 0)).push(narrow()).push(make("v_mov_b32", 1).reads(Reg::scalar(4, 1)));
+        let some =
+            || Listing::at(0).push(shift(1, 2, 0)).push(narrow()).push(make("v_mov_b32", 1).reads(Reg::scalar(4, 1)));
         assert_eq!(used(some(), 1), Some(0), "in those lanes");
         assert_eq!(used(some().push(restore()), 1), None);
         // A branch of the whole wave leaves all lanes alike, if both ways do.
         let either = |by| {
-            let listing = Listing::at(0).push(branch_scc1("other")).push(shift(1, 2, 0)).push(crate::kernel::assembly::jump("on"));
+            let listing = Listing::at(0)
+                .push(branch_scc1("other"))
+                .push(shift(1, 2, 0))
+                .push(crate::kernel::assembly::jump("on"));
             used(listing.label("other").push(shift(1, by, 0)).label("on"), 1)
         };
         assert_eq!((either(2), either(3)), (Some(4), None));
@@ -535,12 +594,14 @@ mod tests {
 
     /// [`stride`] with workgroups of up to so many work-items in each direction, of whose ids x alone is given.
     fn of_x(most: u32, listing: Listing, reg: u16) -> Option<i32> {
-        let body = listing.push(op("use").reads(v(reg)).implicit(Implicit::EXEC, Implicit::empty())).push(end()).kernel();
+        let body =
+            listing.push(op("use").reads(v(reg)).implicit(Implicit::EXEC, Implicit::empty())).push(end()).kernel();
         let cfg = Cfg::build(&body);
         let summaries = Summaries::none();
         let definitions = Definitions::new(&body, &cfg, &summaries);
         let used = body.ids().rfind(|id| body.inst(*id).name() == "use").expect("a use");
-        let address = body.inst(used).operands.iter().find(|operand| operand.access == Access::Read).expect("an operand");
+        let address =
+            body.inst(used).operands.iter().find(|operand| operand.access == Access::Read).expect("an operand");
         Strides::new(WorkItems { ids: 1, most: [most, 1, 1] }).of(&definitions, used, address)
     }
 
@@ -568,7 +629,8 @@ mod tests {
         };
         assert_eq!(of_x(256, sum(), 1), None);
         // 4 * x | 3, and 4 * x | 4
-        let constant = |constant: i8| Listing::at(0).push(shift(1, 2, 0)).push(make("v_or_b32", 2).reads(v(1)).int(constant));
+        let constant =
+            |constant: i8| Listing::at(0).push(shift(1, 2, 0)).push(make("v_or_b32", 2).reads(v(1)).int(constant));
         assert_eq!([3, 4].map(|number| of_x(256, constant(number), 2)), [Some(4), None]);
         // (x & 255) << 2 | s4 << 10 | 3
         let or3 = Listing::at(0)

@@ -37,7 +37,8 @@ impl Summaries {
         Summaries::default()
     }
 
-    /// Computes the summaries of all functions of a program and of what else is called, as the least fixed point over the call graph.
+    /// Computes the summaries of all functions of a program and of what else is called, as the least fixed point over
+    /// the call graph.
     #[must_use]
     pub fn compute(program: &Program) -> Summaries {
         let mut callers: FxHashMap<BodyId, Vec<BodyId>> = FxHashMap::default();
@@ -48,7 +49,8 @@ impl Summaries {
         }
         // Few kernels are called, and nobody asks for the others' summaries.
         let is_asked_for = |id: &BodyId| program.body(*id).kind() == BodyKind::Function || callers.contains_key(id);
-        let cfgs: FxHashMap<BodyId, Cfg> = program.ids().filter(is_asked_for).map(|id| (id, Cfg::build(program.body(id)))).collect();
+        let cfgs: FxHashMap<BodyId, Cfg> =
+            program.ids().filter(is_asked_for).map(|id| (id, Cfg::build(program.body(id)))).collect();
         let mut summaries = Summaries::default();
         let mut work: Vec<BodyId> = program.ids().filter(is_asked_for).collect();
         let mut is_waiting: FxHashSet<BodyId> = work.iter().copied().collect();

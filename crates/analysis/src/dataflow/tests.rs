@@ -10,7 +10,8 @@ use crate::kernel::{Body, BodyKind, Flow, Image};
 use wavetap_amdgpu::{Branch, Counter, Counters, Flags, Implicit, Memory, Reg, RegFile, wait_count};
 use wavetap_base::entity::{InstId, ProgramPoint, Side};
 
-const REGS: [Reg; 6] = [Reg::scalar(0, 1), Reg::scalar(1, 1), Reg::vector(0, 1), Reg::vector(1, 1), Reg::SCC, Reg::accum(0, 1)];
+const REGS: [Reg; 6] =
+    [Reg::scalar(0, 1), Reg::scalar(1, 1), Reg::vector(0, 1), Reg::vector(1, 1), Reg::SCC, Reg::accum(0, 1)];
 
 fn random_alu(random: &mut Random) -> Op {
     let mut instruction = op("s_alu");
@@ -33,7 +34,8 @@ fn liveness_is_the_existence_of_a_path_to_a_read() {
         let liveness = Liveness::compute(&body, &cfg, &Summaries::none());
         for reg in REGS {
             let reads = |id: InstId| body.inst(id).reads().any(|read| read.overlaps(reg));
-            let kills = |id: InstId| reg.file == RegFile::Scalar && body.inst(id).writes().any(|write| write.overlaps(reg));
+            let kills =
+                |id: InstId| reg.file == RegFile::Scalar && body.inst(id).writes().any(|write| write.overlaps(reg));
             for start in body.ids() {
                 let (mut seen, mut work, mut live) = (BTreeSet::new(), vec![start], false);
                 while let Some(id) = work.pop() {
@@ -57,7 +59,14 @@ fn liveness_is_the_existence_of_a_path_to_a_read() {
 
 #[test]
 fn assigned_is_the_existence_of_a_path_from_a_write() {
-    let regs = [Reg::vector(2, 1), Reg::vector(3, 1), Reg::vector(4, 2), Reg::vector(300, 1), Reg::scalar(4, 2), Reg::scalar(6, 1)];
+    let regs = [
+        Reg::vector(2, 1),
+        Reg::vector(3, 1),
+        Reg::vector(4, 2),
+        Reg::vector(300, 1),
+        Reg::scalar(4, 2),
+        Reg::scalar(6, 1),
+    ];
     let at_entry = RegSet::from_iter([Reg::scalar(6, 2)]);
     let write = |random: &mut Random| op("v_alu").writes(regs[random.below(regs.len() as u64) as usize]);
     let mut random = Random::new(12);
@@ -77,7 +86,11 @@ fn assigned_is_the_existence_of_a_path_from_a_write() {
             for inst in body.ids() {
                 let at = |side| assigned.at(&body, &cfg, ProgramPoint { inst, side }).contains(reg);
                 let before = behind.contains(&inst) || reg == Reg::vector(2, 1) || reg == Reg::scalar(6, 1);
-                assert_eq!((at(Side::Before), at(Side::After)), (before, before || writes.contains(&inst)), "{reg:?} at {inst:?}");
+                assert_eq!(
+                    (at(Side::Before), at(Side::After)),
+                    (before, before || writes.contains(&inst)),
+                    "{reg:?} at {inst:?}"
+                );
                 unassigned += usize::from(!before);
             }
         }
@@ -87,7 +100,8 @@ fn assigned_is_the_existence_of_a_path_from_a_write() {
         let body = listing.try_body(&Image::new(), kind, 0).expect("a body");
         let cfg = Cfg::build(&body);
         let last = body.ids().next_back().expect("instructions");
-        let assigned = Assigned::compute(&body, &cfg, &at_entry).at(&body, &cfg, ProgramPoint { inst: last, side: Side::Before });
+        let assigned =
+            Assigned::compute(&body, &cfg, &at_entry).at(&body, &cfg, ProgramPoint { inst: last, side: Side::Before });
         assert_eq!(assigned.contains(Reg::vector(9, 1)), assigned.contains(Reg::scalar(9, 1)));
         assigned.contains(Reg::vector(9, 1))
     };
@@ -166,10 +180,14 @@ fn definitions_include_every_last_writer_of_random_executions() {
                 for reg in inst.reads().filter(|reg| reg.dwords == 1 && *reg != Reg::SCC) {
                     let reaching = definitions.reaching(id, reg);
                     lonely += usize::from(reaching.len() == 1);
-                    let lanes = (0..LANES).filter(|lane| if reg.file == RegFile::Scalar { *lane == 0 } else { across || exec[*lane] });
+                    let lanes = (0..LANES)
+                        .filter(|lane| if reg.file == RegFile::Scalar { *lane == 0 } else { across || exec[*lane] });
                     for lane in lanes {
                         let writer = writers.get(&(reg, lane)).copied().unwrap_or(Definition::Entry);
-                        assert!(reaching.contains(&writer), "{writer:?} reaches {id:?} for {reg:?}, found {reaching:?}");
+                        assert!(
+                            reaching.contains(&writer),
+                            "{writer:?} reaches {id:?} for {reg:?}, found {reaching:?}"
+                        );
                     }
                 }
                 for reg in inst.writes() {
@@ -179,7 +197,9 @@ fn definitions_include_every_last_writer_of_random_executions() {
                             exec.iter_mut().for_each(|lane| *lane = random.below(2) == 0 && (*lane || !narrow));
                         }
                         _ => {
-                            for lane in (0..LANES).filter(|lane| if reg.file == RegFile::Scalar { *lane == 0 } else { exec[*lane] }) {
+                            for lane in (0..LANES)
+                                .filter(|lane| if reg.file == RegFile::Scalar { *lane == 0 } else { exec[*lane] })
+                            {
                                 writers.insert((reg, lane), Definition::Inst(id));
                             }
                         }
@@ -213,7 +233,9 @@ fn random_mask(random: &mut Random) -> Op {
         8 => op("s_mov_b64").writes(any(random)).reads(any(random)),
         9 => op("s_mov_b64").writes(pick(random)).int(0),
         10 => two("s_or_b64", pick(random), pick(random), any(random)),
-        11 | 12 => op("v_cmp_lt_u32").writes(pick(random)).reads(Reg::vector(0, 1)).implicit(Implicit::EXEC, Implicit::empty()),
+        11 | 12 => {
+            op("v_cmp_lt_u32").writes(pick(random)).reads(Reg::vector(0, 1)).implicit(Implicit::EXEC, Implicit::empty())
+        }
         _ => op("v_alu").writes(Reg::vector(random.below(2) as u16, 1)).reads(Reg::vector(random.below(2) as u16, 1)),
     }
 }
@@ -221,8 +243,12 @@ fn random_mask(random: &mut Random) -> Op {
 /// What an instruction makes of its masks.
 fn mask_result(inst: &wavetap_amdgpu::Inst, masks: &BTreeMap<Reg, u8>, random: &mut Random) -> Vec<(Reg, u8)> {
     let exec = masks[&Reg::EXEC];
-    let sources: Vec<u8> =
-        inst.operands.iter().skip(1).map(|source| source.reg().map_or(0, |reg| masks.get(&reg).copied().unwrap_or(0))).collect();
+    let sources: Vec<u8> = inst
+        .operands
+        .iter()
+        .skip(1)
+        .map(|source| source.reg().map_or(0, |reg| masks.get(&reg).copied().unwrap_or(0)))
+        .collect();
     let to = inst.operands[0].reg().expect("a register");
     match inst.name() {
         "s_and_saveexec_b64" => vec![(to, exec), (Reg::EXEC, sources[0] & exec)],
@@ -259,11 +285,15 @@ fn definitions_follow_masks_through_branches_and_loops() {
                 let inst = body.inst(id);
                 let active = (0..LANES).filter(|lane| masks[&Reg::EXEC] >> lane & 1 != 0);
                 if inst.name() == "v_alu" {
-                    let (to, from) = (inst.operands[0].reg().expect("a register"), inst.operands[1].reg().expect("a register"));
+                    let (to, from) =
+                        (inst.operands[0].reg().expect("a register"), inst.operands[1].reg().expect("a register"));
                     let reaching = definitions.reaching(id, from);
                     for lane in active {
                         let writer = writers.get(&(from, lane)).copied().unwrap_or(Definition::Entry);
-                        assert!(reaching.contains(&writer), "{writer:?} reaches {id:?} for {from:?}, found {reaching:?}");
+                        assert!(
+                            reaching.contains(&writer),
+                            "{writer:?} reaches {id:?} for {from:?}, found {reaching:?}"
+                        );
                         writers.insert((to, lane), Definition::Inst(id));
                     }
                 } else if !inst.operands.is_empty() && matches!(body.flow(id), Flow::Next) {
@@ -295,7 +325,11 @@ fn what_is_written_before_a_branch_on_lanes_is_all_there_is_behind_it() {
         .kernel();
     let cfg = Cfg::build(&body);
     let reaching = Definitions::new(&body, &cfg, &Summaries::none()).reaching(InstId(7), v(0));
-    assert_eq!(reaching, [Definition::Inst(InstId(1)), Definition::Inst(InstId(5))], "nothing of the first write is left");
+    assert_eq!(
+        reaching,
+        [Definition::Inst(InstId(1)), Definition::Inst(InstId(5))],
+        "nothing of the first write is left"
+    );
 }
 
 /// `s_waitcnt` and memory operations on one or both of the counters.
@@ -320,7 +354,8 @@ fn concrete_wait(queue: &mut VecDeque<(InstId, Memory)>, count: u8, random: &mut
         let ready: Vec<usize> = (0..queue.len())
             .filter(|&index| {
                 let memory = queue[index].1;
-                matches!(memory, Memory::Scalar | Memory::Flat) || !queue.iter().take(index).any(|older| older.1 == memory)
+                matches!(memory, Memory::Scalar | Memory::Flat)
+                    || !queue.iter().take(index).any(|older| older.1 == memory)
             })
             .collect();
         let chosen = ready[random.below(ready.len() as u64) as usize];
@@ -353,14 +388,21 @@ fn waits_wait_for_what_random_executions_complete() {
                         let found = found.unwrap_or_else(|| panic!("{operation:?} may be pending before {id:?}"));
                         let younger = (queue.len() - 1 - index) as u8;
                         if ordered {
-                            assert!((found.min_younger..=found.max_younger).contains(&younger), "{memory:?} {found:?} {younger}");
+                            assert!(
+                                (found.min_younger..=found.max_younger).contains(&younger),
+                                "{memory:?} {found:?} {younger}"
+                            );
                         }
                     }
                     for each in pending.iter().filter(|each| each.certain) {
-                        assert!(queue.iter().any(|(operation, _)| Operation::Inst(*operation) == each.operation), "{each:?} before {id:?}");
+                        assert!(
+                            queue.iter().any(|(operation, _)| Operation::Inst(*operation) == each.operation),
+                            "{each:?} before {id:?}"
+                        );
                     }
                     if let Some(count) = wait_count(body.target(), inst).and_then(|counts| counts.get(counter)) {
-                        let wait = waits.all().iter().find(|wait| wait.inst == id && wait.counter == counter).expect("listed");
+                        let wait =
+                            waits.all().iter().find(|wait| wait.inst == id && wait.counter == counter).expect("listed");
                         assert_eq!(wait.count, count);
                         let completed = concrete_wait(queue, count, &mut random);
                         for done in &completed {
@@ -371,7 +413,10 @@ fn waits_wait_for_what_random_executions_complete() {
                             match each.certainty {
                                 Certainty::Must => {
                                     must += 1;
-                                    assert!(completed.iter().any(|done| Operation::Inst(*done) == each.operation), "{each:?} by {id:?}");
+                                    assert!(
+                                        completed.iter().any(|done| Operation::Inst(*done) == each.operation),
+                                        "{each:?} by {id:?}"
+                                    );
                                 }
                                 Certainty::May => may += 1,
                                 Certainty::Unordered => {
@@ -393,7 +438,8 @@ fn waits_wait_for_what_random_executions_complete() {
 
 #[test]
 fn counted_waits_wait_for_the_oldest() {
-    let load = |to: u16| op("global_load_dword").memory(Memory::Global, Counters::VM, Flags::LOAD).writes(Reg::vector(to, 1));
+    let load =
+        |to: u16| op("global_load_dword").memory(Memory::Global, Counters::VM, Flags::LOAD).writes(Reg::vector(to, 1));
     let body = Listing::at(0)
         .push(load(0))
         .push(branch_scc1("skip"))
@@ -407,8 +453,9 @@ fn counted_waits_wait_for_the_oldest() {
     let cfg = Cfg::build(&body);
     let summaries = WaitSummaries::none();
     let waits = Waits::compute(&body, &cfg, &summaries);
-    let operations =
-        |index: usize| -> Vec<_> { waits.all()[index].operations.iter().map(|each| (each.operation, each.certainty)).collect::<Vec<_>>() };
+    let operations = |index: usize| -> Vec<_> {
+        waits.all()[index].operations.iter().map(|each| (each.operation, each.certainty)).collect::<Vec<_>>()
+    };
     let inst = |index| Operation::Inst(InstId(index));
     // Load 0 has at least one younger one on both paths; load 1 exactly one where it is executed.
     assert_eq!(operations(0), [(inst(0), Certainty::Must), (inst(2), Certainty::May)]);
@@ -422,7 +469,12 @@ fn counted_waits_wait_for_the_oldest() {
 #[test]
 fn calls_make_everything_uncertain() {
     let load = || op("global_load_dword").memory(Memory::Global, Counters::VM, Flags::LOAD).writes(Reg::vector(0, 1));
-    let body = Listing::at(0).push(load()).push(swappc(30, 4)).push(op("s_waitcnt").wait(Some(0), None, None)).push(end()).kernel();
+    let body = Listing::at(0)
+        .push(load())
+        .push(swappc(30, 4))
+        .push(op("s_waitcnt").wait(Some(0), None, None))
+        .push(end())
+        .kernel();
     assert!(matches!(body.flow(InstId(1)), Flow::Call(_)));
     let cfg = Cfg::build(&body);
     let summaries = WaitSummaries::none();
@@ -444,10 +496,12 @@ fn what_an_index_may_read_is_from_every_writer() {
         let listing = Listing::at(0x100).push(op("v_alu").writes(v(5))).push(op(first));
         listing.push(op("v_alu").writes(v(0)).reads(v(1))).push(op("v_alu").writes(v(5))).push(end()).kernel()
     };
-    let reaching = |body: &Body| Definitions::new(body, &Cfg::build(body), &Summaries::none()).reaching(InstId(2), v(5));
+    let reaching =
+        |body: &Body| Definitions::new(body, &Cfg::build(body), &Summaries::none()).reaching(InstId(2), v(5));
     assert_eq!(reaching(&code("s_alu")), [], "it is not read");
     // Each of them may write any register, and comes before it in some loop for all that is known.
-    let all = [Definition::Entry, Definition::Inst(InstId(0)), Definition::Inst(InstId(2)), Definition::Inst(InstId(3))];
+    let all =
+        [Definition::Entry, Definition::Inst(InstId(0)), Definition::Inst(InstId(2)), Definition::Inst(InstId(3))];
     assert_eq!(reaching(&code("s_set_gpr_idx_on")), all);
 }
 

@@ -10,8 +10,8 @@ use wavetap_amdgpu::{Inst, OpcodeFlags};
 pub struct UsedRegisters {
     /// Every register that is read or written, implicit ones included.
     pub named: RegSet,
-    /// Whether registers are also chosen at run time (`v_movrel*`, `s_movrel*`, `s_set_gpr_idx_on`): then any register inside the allocation may
-    /// be used, and only registers behind the allocation are unused.
+    /// Whether registers are also chosen at run time (`v_movrel*`, `s_movrel*`, `s_set_gpr_idx_on`): then any register
+    /// inside the allocation may be used, and only registers behind the allocation are unused.
     pub indexed: bool,
 }
 
@@ -41,8 +41,8 @@ impl UsedRegisters {
     }
 }
 
-/// The registers that any code of the object may touch: all bodies', and those of [`callable_registers`] where some call has an unknown target or
-/// some body could not be decoded.
+/// The registers that any code of the object may touch: all bodies', and those of [`callable_registers`] where some
+/// call has an unknown target or some body could not be decoded.
 #[must_use]
 pub fn used_registers(program: &Program, image: &Image<'_>) -> UsedRegisters {
     let used = program.bodies().iter().map(UsedRegisters::of_body).fold(UsedRegisters::default(), UsedRegisters::union);
@@ -52,8 +52,8 @@ pub fn used_registers(program: &Program, image: &Image<'_>) -> UsedRegisters {
     used
 }
 
-/// The registers that a body and everything it may call can touch. `callable` is asked for those of code at the end of an unknown pointer
-/// ([`callable_registers`]), if there is such a call.
+/// The registers that a body and everything it may call can touch. `callable` is asked for those of code at the end of
+/// an unknown pointer ([`callable_registers`]), if there is such a call.
 #[must_use]
 pub fn reachable_registers(program: &Program, id: BodyId, callable: impl FnOnce() -> UsedRegisters) -> UsedRegisters {
     let callees = program.callees(id);
@@ -62,13 +62,15 @@ pub fn reachable_registers(program: &Program, id: BodyId, callable: impl FnOnce(
     if callees.unknown { known.union(callable()) } else { known }
 }
 
-/// The registers that code at the end of an unknown pointer may touch: every function's, and those of whatever executable words no body covers, taken
-/// as instructions in every phase, which can only add registers. Kernels are not called.
+/// The registers that code at the end of an unknown pointer may touch: every function's, and those of whatever
+/// executable words no body covers, taken as instructions in every phase, which can only add registers. Kernels are not
+/// called.
 #[must_use]
 pub fn callable_registers(program: &Program, image: &Image<'_>) -> UsedRegisters {
     let functions = program.bodies().iter().filter(|body| body.kind() == BodyKind::Function);
     let mut used = functions.map(UsedRegisters::of_body).fold(UsedRegisters::default(), UsedRegisters::union);
-    let decoded = program.bodies().iter().flat_map(|body| body.ids().map(|id| (body.address(id), body.end_address(id))));
+    let decoded =
+        program.bodies().iter().flat_map(|body| body.ids().map(|id| (body.address(id), body.end_address(id))));
     let mut covered: Vec<(u64, u64)> = decoded.collect();
     covered.sort_unstable();
     let mut inst = Inst::blank();

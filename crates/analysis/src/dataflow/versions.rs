@@ -1,7 +1,8 @@
 //! Static single assignment for whole registers: which write, or which merge of writes, each point sees.
 //!
-//! One pass in reverse postorder. A block where paths meet gets a merge for each register on which they do not agree; the header of a loop, whose end was not seen yet, for each
-//! that the loop writes. So a register that nobody writes costs nothing, however much code lies between.
+//! One pass in reverse postorder. A block where paths meet gets a merge for each register on which they do not agree;
+//! the header of a loop, whose end was not seen yet, for each that the loop writes. So a register that nobody writes
+//! costs nothing, however much code lies between.
 
 use std::ops::Range;
 
@@ -87,11 +88,13 @@ struct Pass<'a> {
 }
 
 impl Pass<'_> {
-    /// Calls `visit` with the position of each register that an instruction may write, what that leaves of it, and whether it is by a call.
+    /// Calls `visit` with the position of each register that an instruction may write, what that leaves of it, and
+    /// whether it is by a call.
     fn for_writes(&self, id: InstId, mut visit: impl FnMut(usize, Kills, bool)) {
         let accesses = Accesses::at(self.body, id, &self.indexing);
         let mut named = RegSet::EMPTY;
-        // An operand that is read as well (a tied destination) keeps a part of its old value, unless that is what the result is made of.
+        // An operand that is read as well (a tied destination) keeps a part of its old value, unless that is what the
+        // result is made of.
         let inst = self.body.inst(id);
         if super::definitions::writes_whole_lanes(inst) {
             let accumulates = inst.is_any(OpcodeFlags::ACCUMULATES);
@@ -149,7 +152,8 @@ impl Versions {
         let written = versions.written_in_loops(&pass, cfg, loops, width);
         let mut ends: Vec<Option<Box<[Version]>>> = vec![None; cfg.len()];
         let mut merges: Vec<(Version, usize)> = Vec::new();
-        let headers: FxHashMap<BlockId, usize> = loops.all().iter().enumerate().map(|(index, each)| (each.header, index)).collect();
+        let headers: FxHashMap<BlockId, usize> =
+            loops.all().iter().enumerate().map(|(index, each)| (each.header, index)).collect();
         for &block in cfg.reverse_postorder() {
             let mut state = versions.meet(cfg, block, &ends, width, &mut merges, || {
                 headers.get(&block).filter(|_| !loops.irreducible()).map(|index| &written[*index])
@@ -170,7 +174,11 @@ impl Versions {
         for (merge, column) in merges {
             let Node::Merge { block, .. } = versions.nodes[merge as usize] else { continue };
             let at = versions.operands.len() as u32;
-            let from = cfg.block(block).predecessors.iter().map(|edge| ends[edge.block.index()].as_ref().map_or(0, |end| end[column]));
+            let from = cfg
+                .block(block)
+                .predecessors
+                .iter()
+                .map(|edge| ends[edge.block.index()].as_ref().map_or(0, |end| end[column]));
             versions.operands.extend(from);
             // The entry has one way in that is no edge.
             if block == cfg.entry() {
@@ -222,7 +230,8 @@ impl Versions {
         written: impl FnOnce() -> Option<&'w FixedBitSet>,
     ) -> Vec<Version> {
         let predecessors = &cfg.block(block).predecessors;
-        let known: Vec<&[Version]> = predecessors.iter().filter_map(|edge| ends[edge.block.index()].as_deref()).collect();
+        let known: Vec<&[Version]> =
+            predecessors.iter().filter_map(|edge| ends[edge.block.index()].as_deref()).collect();
         let entry = vec![0; width];
         let mut ways: Vec<&[Version]> = known.clone();
         if block == cfg.entry() {
@@ -291,7 +300,8 @@ impl Versions {
         reads.iter().filter(move |(position, _)| wanted.contains(&usize::from(*position))).copied()
     }
 
-    /// Every version with its position in a [`RegSet`], or that of [`EXEC`], in the order in which they were found: but for merges, each after what it was made from.
+    /// Every version with its position in a [`RegSet`], or that of [`EXEC`], in the order in which they were found: but
+    /// for merges, each after what it was made from.
     pub(super) fn all(&self) -> impl Iterator<Item = (Version, usize, Node)> + '_ {
         self.nodes
             .iter()

@@ -1,17 +1,20 @@
 //! Outstanding memory operations and what each `s_waitcnt` and its relatives wait for.
 //!
 //! A counter counts operations that were issued and are not complete; a wait lasts until at most N are left. Operations
-//! of one kind complete in order, so an operation with at least N younger ones behind it is complete after the wait. Scalar loads complete in any
-//! order, and so do operations of different kinds in one counter; up to gfx9 a pending FLAT operation, which counts in two counters, has no place in either
-//! order: then only a wait for 0 proves anything about one operation.
+//! of one kind complete in order, so an operation with at least N younger ones behind it is complete after the wait.
+//! Scalar loads complete in any order, and so do operations of different kinds in one counter; up to gfx9 a pending
+//! FLAT operation, which counts in two counters, has no place in either order: then only a wait for 0 proves anything
+//! about one operation.
 //!
-//! The state at a point is, for each counter, the operations that may be pending there with the least and the greatest number of younger ones. At a join
-//! it is the union; an operation that is pending on all paths is *certain*.
+//! The state at a point is, for each counter, the operations that may be pending there with the least and the greatest
+//! number of younger ones. At a join it is the union; an operation that is pending on all paths is *certain*.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
-use super::completion::{CompletionOrder, FlatMemory, WrittenRegs, completion_order, counters_of, may_not_count, written_by};
+use super::completion::{
+    CompletionOrder, FlatMemory, WrittenRegs, completion_order, counters_of, may_not_count, written_by,
+};
 use super::pending::{Pending, Position, Queue};
 use super::regset::RegSet;
 use crate::cfg::{Cfg, Exit, Program, Worklist};
@@ -106,7 +109,10 @@ impl State {
 
     /// Everything that may be pending.
     fn operations(&self) -> impl Iterator<Item = (Counter, Operation)> + '_ {
-        Counter::ALL.into_iter().zip(&self.0).flat_map(|(counter, queue)| queue.iter().map(move |pending| (counter, pending.operation)))
+        Counter::ALL
+            .into_iter()
+            .zip(&self.0)
+            .flat_map(|(counter, queue)| queue.iter().map(move |pending| (counter, pending.operation)))
     }
 
     /// Adds what may be pending in `other`; tells whether that changed `self`.
@@ -190,9 +196,11 @@ impl State {
             // M0 has it.
             _ => None,
         };
-        let of_barrier =
-            |inst: &Inst| inst.opcode() == Opcode::S_BARRIER_SIGNAL_ISFIRST && number(inst).is_some() && number(inst) == number(wait);
-        self.0[Counter::Km as usize].retain(|pending| !matches!(pending.operation, Operation::Inst(id) if of_barrier(body.inst(id))));
+        let of_barrier = |inst: &Inst| {
+            inst.opcode() == Opcode::S_BARRIER_SIGNAL_ISFIRST && number(inst).is_some() && number(inst) == number(wait)
+        };
+        self.0[Counter::Km as usize]
+            .retain(|pending| !matches!(pending.operation, Operation::Inst(id) if of_barrier(body.inst(id))));
     }
 
     /// A wait; what it waits for is told to `waited`, ascending.
@@ -215,7 +223,10 @@ impl State {
         queue.retain(|Pending { operation, position, .. }| {
             if position.max >= count {
                 let must = position.min >= count && position.certain;
-                waited(WaitedOperation { operation: *operation, certainty: if must { Certainty::Must } else { Certainty::May } });
+                waited(WaitedOperation {
+                    operation: *operation,
+                    certainty: if must { Certainty::Must } else { Certainty::May },
+                });
             }
             if position.min >= count {
                 complete.push(*operation);
@@ -253,8 +264,10 @@ pub struct WaitSummary {
 }
 
 impl WaitSummary {
-    const NOTHING: WaitSummary = WaitSummary { completes_caller: [true; COUNTERS], leaves: [false; COUNTERS], writes: RegSet::EMPTY };
-    const UNKNOWN: WaitSummary = WaitSummary { completes_caller: [false; COUNTERS], leaves: [true; COUNTERS], writes: RegSet::ALL };
+    const NOTHING: WaitSummary =
+        WaitSummary { completes_caller: [true; COUNTERS], leaves: [false; COUNTERS], writes: RegSet::EMPTY };
+    const UNKNOWN: WaitSummary =
+        WaitSummary { completes_caller: [false; COUNTERS], leaves: [true; COUNTERS], writes: RegSet::ALL };
 }
 
 /// What calls do to outstanding operations.
@@ -273,8 +286,12 @@ impl WaitSummaries {
     /// Finds out for each function of a program: the least fixed point, so that recursion alone makes nothing unknown.
     #[must_use]
     pub fn compute(program: &Program) -> Self {
-        let functions: Vec<(&Body, Cfg)> =
-            program.bodies().iter().filter(|body| body.kind() == BodyKind::Function).map(|body| (body, Cfg::build(body))).collect();
+        let functions: Vec<(&Body, Cfg)> = program
+            .bodies()
+            .iter()
+            .filter(|body| body.kind() == BodyKind::Function)
+            .map(|body| (body, Cfg::build(body)))
+            .collect();
         let by_entry = functions.iter().map(|(body, _)| (body.entry_address(), WaitSummary::NOTHING)).collect();
         let mut summaries = Self { by_entry };
         let calls_one = |body: &Body, changed: &FxHashSet<u64>| {
@@ -283,9 +300,13 @@ impl WaitSummaries {
         // What is known of a callee's effects only grows, and is finite.
         let mut next: Vec<&(&Body, Cfg)> = functions.iter().collect();
         while !next.is_empty() {
-            let found: Vec<(u64, WaitSummary)> =
-                next.iter().map(|(body, cfg)| (body.entry_address(), Waits::compute(body, cfg, &summaries).summary())).collect();
-            let changed = found.into_iter().filter(|(entry, summary)| summaries.by_entry.insert(*entry, *summary) != Some(*summary));
+            let found: Vec<(u64, WaitSummary)> = next
+                .iter()
+                .map(|(body, cfg)| (body.entry_address(), Waits::compute(body, cfg, &summaries).summary()))
+                .collect();
+            let changed = found
+                .into_iter()
+                .filter(|(entry, summary)| summaries.by_entry.insert(*entry, *summary) != Some(*summary));
             let changed: FxHashSet<u64> = changed.map(|(entry, _)| entry).collect();
             next = functions.iter().filter(|(body, _)| calls_one(body, &changed)).collect();
         }
@@ -385,7 +406,8 @@ impl<'a> Waits<'a> {
         state.0[counter as usize].iter().map(pending).collect()
     }
 
-    /// The registers that outstanding operations may still write just before an instruction: even if dead, they must not be used for anything else.
+    /// The registers that outstanding operations may still write just before an instruction: even if dead, they must
+    /// not be used for anything else.
     ///
     /// # Panics
     /// If `id` is not of this body.
@@ -408,7 +430,8 @@ impl<'a> Waits<'a> {
         all
     }
 
-    /// Calls `visit` for every instruction, in address order, with the operations that may be outstanding just before it, and in which counter.
+    /// Calls `visit` for every instruction, in address order, with the operations that may be outstanding just before
+    /// it, and in which counter.
     pub fn for_each_pending(&self, mut visit: impl FnMut(InstId, &[(Counter, Operation)])) {
         for block in self.cfg.ids() {
             let mut state = self.block_in[block.index()].clone();
@@ -426,7 +449,8 @@ impl<'a> Waits<'a> {
             // A caller that has a load outstanding across a call expects its result afterwards.
             Operation::Caller => RegSet::ALL,
             Operation::Inst(id) => {
-                let only_counts = self.context.flat == FlatMemory::NoLds && matches!(counter, Counter::Lgkm | Counter::Ds);
+                let only_counts =
+                    self.context.flat == FlatMemory::NoLds && matches!(counter, Counter::Lgkm | Counter::Ds);
                 if only_counts && self.context.body.inst(id).variant.memory == Memory::Flat {
                     return RegSet::EMPTY;
                 }
@@ -444,7 +468,8 @@ impl<'a> Waits<'a> {
         }
     }
 
-    /// The registers that an operation may still read while it is outstanding in a counter: to overwrite one is a fault.
+    /// The registers that an operation may still read while it is outstanding in a counter: to overwrite one is a
+    /// fault.
     #[must_use]
     pub fn sources(&self, counter: Counter, operation: Operation) -> RegSet {
         let Operation::Inst(id) = operation else { return RegSet::EMPTY };
@@ -458,7 +483,9 @@ impl<'a> Waits<'a> {
     }
 
     fn writes_of(&self, state: &State) -> RegSet {
-        state.operations().fold(RegSet::EMPTY, |writes, (counter, operation)| writes.union(self.results(counter, operation)))
+        state
+            .operations()
+            .fold(RegSet::EMPTY, |writes, (counter, operation)| writes.union(self.results(counter, operation)))
     }
 
     /// What this body does to its caller's operations, if it is a function.

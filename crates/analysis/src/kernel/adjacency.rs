@@ -1,4 +1,5 @@
-//! What ties instructions to their neighbours: the members of a clause, and the instructions that `s_delay_alu` speaks of.
+//! What ties instructions to their neighbours: the members of a clause, and the instructions that `s_delay_alu` speaks
+//! of.
 //!
 //! A dual instruction (VOPD) is one instruction here, so nothing can come between its two operations.
 
@@ -99,7 +100,8 @@ impl Neighbours {
         &self.delays
     }
 
-    /// What would be torn apart by an instruction between `id` and the one that follows it in memory. A clause is told before a delay.
+    /// What would be torn apart by an instruction between `id` and the one that follows it in memory. A clause is told
+    /// before a delay.
     #[must_use]
     pub fn tie_after(&self, id: InstId) -> Option<Tie> {
         self.ties.get(&id).copied()
@@ -116,8 +118,8 @@ impl Neighbours {
         self.clauses.push(clause);
     }
 
-    /// `s_delay_alu`: what the next instruction waits for in bits 3:0, how many instructions on the second one is in bits 6:4, what that one waits for
-    /// in bits 10:7 (RDNA3 ISA guide, "S_DELAY_ALU").
+    /// `s_delay_alu`: what the next instruction waits for in bits 3:0, how many instructions on the second one is in
+    /// bits 6:4, what that one waits for in bits 10:7 (RDNA3 ISA guide, "S_DELAY_ALU").
     fn delay(&mut self, body: &Body, start: InstId, bits: u16) {
         let skip = usize::from(bits >> 4 & 7);
         let mut last = start;
@@ -194,7 +196,12 @@ mod tests {
 
     #[test]
     fn branches_inside_change_nothing_of_what_follows_in_memory() {
-        let listing = Listing::at(0).push(op("s_clause").imm(1)).push(branch_scc1("out")).push(op("s_nop")).label("out").push(end());
+        let listing = Listing::at(0)
+            .push(op("s_clause").imm(1))
+            .push(branch_scc1("out"))
+            .push(op("s_nop"))
+            .label("out")
+            .push(end());
         assert_eq!(Neighbours::of(&listing.kernel()).clauses()[0].last, InstId(2));
     }
 }

@@ -1,4 +1,5 @@
-//! Hand-built bodies for tests: instructions that are described, not decoded, so that tests of the analyses do not rest on the tables.
+//! Hand-built bodies for tests: instructions that are described, not decoded, so that tests of the analyses do not rest
+//! on the tables.
 
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -7,8 +8,8 @@ use super::body::{Body, BodyKind};
 use super::constants::Kept;
 use super::image::Image;
 use wavetap_amdgpu::{
-    Access, Branch, Condition, Counters, Dpp, Encoding, Flags, Half, Implicit, Inst, Latency, Memory, Modifiers, Opcode, OpcodeFlags,
-    Operand, Reg, RegFile, Role, Target, Value, ValueType, Variant,
+    Access, Branch, Condition, Counters, Dpp, Encoding, Flags, Half, Implicit, Inst, Latency, Memory, Modifiers,
+    Opcode, OpcodeFlags, Operand, Reg, RegFile, Role, Target, Value, ValueType, Variant,
 };
 use wavetap_base::error::{Error, Result};
 
@@ -177,7 +178,8 @@ pub fn jump(label: &'static str) -> Op {
 
 /// `s_cbranch_scc1 label`
 pub fn branch_scc1(label: &'static str) -> Op {
-    op("s_cbranch_scc1").branch(Branch::Conditional(Condition::Scc1)).implicit(Implicit::SCC, Implicit::empty()).to(label)
+    let branch = Branch::Conditional(Condition::Scc1);
+    op("s_cbranch_scc1").branch(branch).implicit(Implicit::SCC, Implicit::empty()).to(label)
 }
 
 /// `s_endpgm`

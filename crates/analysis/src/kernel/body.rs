@@ -53,7 +53,8 @@ impl Flow {
     }
 }
 
-/// The registers that the instructions of a body read and write, one instruction after the other: they are asked for again and again.
+/// The registers that the instructions of a body read and write, one instruction after the other: they are asked for
+/// again and again.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Registers {
     regs: Vec<Reg>,
@@ -69,7 +70,9 @@ impl Registers {
         for inst in insts {
             let start = all.regs.len() as u32;
             inst.accesses(|reg| all.regs.push(reg), |reg| writes.push(reg));
-            debug_assert!(inst.reads().eq(all.regs[start as usize..].iter().copied()) && inst.writes().eq(writes.iter().copied()));
+            debug_assert!(
+                inst.reads().eq(all.regs[start as usize..].iter().copied()) && inst.writes().eq(writes.iter().copied())
+            );
             all.starts.push([start, all.regs.len() as u32]);
             all.regs.extend_from_slice(&writes);
             writes.clear();
@@ -90,8 +93,8 @@ impl Registers {
 
 /// One kernel or device function: every instruction that is reachable from its entry, in address order.
 ///
-/// An [`InstId`] is the index of an instruction in that order. Instructions that follow each other by index need not follow each other in
-/// memory: bytes between them are not reachable.
+/// An [`InstId`] is the index of an instruction in that order. Instructions that follow each other by index need not
+/// follow each other in memory: bytes between them are not reachable.
 #[derive(Debug, Clone)]
 pub struct Body {
     pub(super) name: String,
@@ -105,7 +108,8 @@ pub struct Body {
     pub(super) calls: Vec<InstId>,
     /// Whether control may go to an unknown place without a call.
     pub(super) jumps_away: bool,
-    /// The high bits of vector register numbers at each instruction, where they are known; empty if they are 0 everywhere.
+    /// The high bits of vector register numbers at each instruction, where they are known; empty if they are 0
+    /// everywhere.
     pub(super) vgpr_msb: Vec<Option<VgprMsb>>,
     /// Whether vector instructions may be skipped at each instruction; empty if they are nowhere.
     pub(super) vskip: Vec<bool>,
@@ -205,8 +209,9 @@ impl Body {
         &self.insts[id.index()]
     }
 
-    /// The registers of an operand of an instruction, if it is registers. With `s_set_vgpr_msb` (gfx1250) the vector registers that an instruction
-    /// means depend on where it is: these are those, while those of [`Inst`] are the ones that its encoding names.
+    /// The registers of an operand of an instruction, if it is registers. With `s_set_vgpr_msb` (gfx1250) the vector
+    /// registers that an instruction means depend on where it is: these are those, while those of [`Inst`] are the ones
+    /// that its encoding names.
     ///
     /// # Panics
     /// If `id` is not of this body.
@@ -219,8 +224,8 @@ impl Body {
         })
     }
 
-    /// The high bits of vector register numbers in front of an instruction (gfx1250, [`VgprMsb`]); none if they depend on the path there, or on a value. 0 on
-    /// targets that have none.
+    /// The high bits of vector register numbers in front of an instruction (gfx1250, [`VgprMsb`]); none if they depend
+    /// on the path there, or on a value. 0 on targets that have none.
     ///
     /// # Panics
     /// If `id` is not of this body and its code sets high bits.
@@ -235,7 +240,11 @@ impl Body {
     /// If `id` is not of this body.
     #[must_use]
     pub fn vgpr_msb_after(&self, id: InstId) -> Option<VgprMsb> {
-        if self.vgpr_msb.is_empty() { Some(VgprMsb::default()) } else { vgpr_msb::after(self, id, self.vgpr_msb_before(id)) }
+        if self.vgpr_msb.is_empty() {
+            Some(VgprMsb::default())
+        } else {
+            vgpr_msb::after(self, id, self.vgpr_msb_before(id))
+        }
     }
 
     /// Whether a vector instruction that stood before this one might be skipped (`s_setvskip`, gfx8 and gfx9).
@@ -271,15 +280,16 @@ impl Body {
         !self.scheduling.is_empty()
     }
 
-    /// The first instruction that enters other code, a caller's included, where dependences may be left to software. Functions of compilers have none: they are
-    /// entered and left with all checks (LLVM, SIInsertWaitcnts).
+    /// The first instruction that enters other code, a caller's included, where dependences may be left to software.
+    /// Functions of compilers have none: they are entered and left with all checks (LLVM, SIInsertWaitcnts).
     #[must_use]
     pub fn leaves_without_checks(&self) -> Option<InstId> {
         let leaves = |flow| matches!(flow, Flow::Call(_) | Flow::TailCall(_) | Flow::Return | Flow::IndirectJump);
         self.ids().find(|id| self.scheduling_before(*id) != Scheduling::Hardware && leaves(self.flow(*id)))
     }
 
-    /// Whether an instruction is one that may be skipped where it is: what it says of registers and counters may then not happen.
+    /// Whether an instruction is one that may be skipped where it is: what it says of registers and counters may then
+    /// not happen.
     ///
     /// # Panics
     /// As [`Body::skips_vectors_before`].
@@ -289,7 +299,8 @@ impl Body {
         self.skips_vectors_before(id) && vskip::is_vector(self.inst(id))
     }
 
-    /// Every register run that an instruction reads where it is, explicitly and implicitly: see [`Inst::reads`] and [`Body::register`].
+    /// Every register run that an instruction reads where it is, explicitly and implicitly: see [`Inst::reads`] and
+    /// [`Body::register`].
     ///
     /// # Panics
     /// If `id` is not of this body.
@@ -307,7 +318,8 @@ impl Body {
         self.registers.writes(id).iter().copied()
     }
 
-    /// Sets the high bits of vector register numbers; what instructions read and write are from now on the registers that are meant.
+    /// Sets the high bits of vector register numbers; what instructions read and write are from now on the registers
+    /// that are meant.
     pub(super) fn set_vgpr_msb(&mut self, states: Vec<Option<VgprMsb>>) {
         self.vgpr_msb = states;
         if self.vgpr_msb.iter().all(|msb| msb.unwrap_or_default() == VgprMsb::default()) {
@@ -361,7 +373,8 @@ impl Body {
         self.addresses.binary_search(&address).ok().map(|index| InstId(index as u32))
     }
 
-    /// [`Body::at`] for addresses that mostly ascend: `next` is where the search begins, 0 at first, and is kept up to date.
+    /// [`Body::at`] for addresses that mostly ascend: `next` is where the search begins, 0 at first, and is kept up to
+    /// date.
     pub fn at_next(&self, address: u64, next: &mut usize) -> Option<InstId> {
         let found = if self.addresses.get(*next) == Some(&address) { InstId(*next as u32) } else { self.at(address)? };
         *next = found.index() + 1;
@@ -396,7 +409,8 @@ impl Body {
         if self.addresses.get(behind.index()) == Some(&end) { Some(behind) } else { self.at(end) }
     }
 
-    /// The instructions of this body that control can reach directly from `id`. A call is followed by the instruction it returns to.
+    /// The instructions of this body that control can reach directly from `id`. A call is followed by the instruction
+    /// it returns to.
     pub fn successors(&self, id: InstId) -> impl Iterator<Item = InstId> + use<> {
         let taken = match self.flow(id) {
             Flow::Jump(to) | Flow::Branch(to) => Some(to),
@@ -413,7 +427,8 @@ impl Body {
         })
     }
 
-    /// The calls that nothing comes back from, as nothing of this body follows them: see [`Image::set_end`](super::Image::set_end).
+    /// The calls that nothing comes back from, as nothing of this body follows them: see
+    /// [`Image::set_end`](super::Image::set_end).
     pub fn last_calls(&self) -> impl Iterator<Item = (InstId, CallTarget)> + '_ {
         self.calls().filter(|(id, _)| matches!(self.flow(*id), Flow::Call(_)) && self.next(*id).is_none())
     }

@@ -1,10 +1,11 @@
 //! Constants in scalar registers, followed far enough to know where `s_swappc_b64` and `s_setpc_b64` go.
 //!
-//! A forward analysis over the instructions of one body. Each scalar register holds a known word, a half of the return address the body was
-//! entered with, or something unknown; at a join values that differ become unknown; a call makes everything unknown but what its function is known to leave alone
-//! ([`Kept`]; compilers that know the function keep its address there for the next call). Compilers form the
-//! address of a function as `s_getpc_b64` plus a 64-bit literal (`s_add_u32`, `s_addc_u32`), or load it from a slot that the loader
-//! relocates; long branches are formed in the first way and end in `s_setpc_b64`. Generators of assembly (Tensile) add up the literal first, by `s_add_i32`.
+//! A forward analysis over the instructions of one body. Each scalar register holds a known word, a half of the return
+//! address the body was entered with, or something unknown; at a join values that differ become unknown; a call makes
+//! everything unknown but what its function is known to leave alone ([`Kept`]; compilers that know the function keep
+//! its address there for the next call). Compilers form the address of a function as `s_getpc_b64` plus a 64-bit
+//! literal (`s_add_u32`, `s_addc_u32`), or load it from a slot that the loader relocates; long branches are formed in
+//! the first way and end in `s_setpc_b64`. Generators of assembly (Tensile) add up the literal first, by `s_add_i32`.
 
 use rustc_hash::FxHashMap;
 
@@ -22,7 +23,8 @@ pub(super) enum Target {
     Unknown,
 }
 
-/// The scalar registers that functions leave alone, with all that they call: by the address of a function, a bit for each register by operand code.
+/// The scalar registers that functions leave alone, with all that they call: by the address of a function, a bit for
+/// each register by operand code.
 pub type Kept = FxHashMap<u64, u128>;
 
 /// What a scalar register holds.
@@ -74,7 +76,9 @@ impl State {
     fn word(&self, reg: Reg, index: u8) -> Word {
         match reg.file {
             RegFile::Scalar if reg.is_null() => Word::Known(0),
-            RegFile::Scalar => self.words.get(usize::from(reg.first) + usize::from(index)).copied().unwrap_or(Word::Unknown),
+            RegFile::Scalar => {
+                self.words.get(usize::from(reg.first) + usize::from(index)).copied().unwrap_or(Word::Unknown)
+            }
             _ => Word::Unknown,
         }
     }
@@ -83,9 +87,12 @@ impl State {
     fn source(&self, inst: &Inst, role: Role, index: u8) -> Word {
         match inst.operand(role).map(|operand| operand.value) {
             Some(Value::Reg(reg)) if index < reg.dwords => self.word(reg, index),
-            // Whether the literal of a 64-bit operation is zero- or sign-extended depends on the operation; inline integers are sign-extended.
+            // Whether the literal of a 64-bit operation is zero- or sign-extended depends on the operation; inline
+            // integers are sign-extended.
             Some(Value::Literal64(literal)) => Word::Known((literal >> (32 * u32::from(index))) as u32),
-            Some(Value::Literal(literal)) if index == 0 || literal >> 31 == 0 => Word::Known(if index == 0 { literal } else { 0 }),
+            Some(Value::Literal(literal)) if index == 0 || literal >> 31 == 0 => {
+                Word::Known(if index == 0 { literal } else { 0 })
+            }
             Some(Value::InlineInt(value)) => {
                 Word::Known(if index == 0 { i32::from(value) as u32 } else { (i32::from(value) >> 31) as u32 })
             }
@@ -108,7 +115,8 @@ impl State {
         if matches!(inst.variant.branch, Branch::Call | Branch::IndirectCall) {
             return self.call(inst, next_pc, kept);
         }
-        let destination = inst.operand(Role::Sdst).or_else(|| inst.operand(Role::Sdata)).and_then(|operand| operand.reg());
+        let destination =
+            inst.operand(Role::Sdst).or_else(|| inst.operand(Role::Sdata)).and_then(|operand| operand.reg());
         let mut results: [Word; 16] = [Word::Unknown; 16];
         let mut carry_out = None;
         match inst.opcode() {
@@ -142,7 +150,8 @@ impl State {
             }
             Opcode::S_ADD_NC_U64 | Opcode::S_SUB_NC_U64 => {
                 if let (Some(a), Some(b)) = (self.quad(inst, Role::Src0), self.quad(inst, Role::Src1)) {
-                    let result = if inst.opcode() == Opcode::S_ADD_NC_U64 { a.wrapping_add(b) } else { a.wrapping_sub(b) };
+                    let result =
+                        if inst.opcode() == Opcode::S_ADD_NC_U64 { a.wrapping_add(b) } else { a.wrapping_sub(b) };
                     results[..2].copy_from_slice(&[Word::Known(result as u32), Word::Known((result >> 32) as u32)]);
                 }
             }
@@ -228,7 +237,9 @@ impl State {
 
     fn target(&self, inst: &Inst, next_pc: u64) -> Target {
         if inst.opcode() == Opcode::S_ADD_PC_I64 {
-            return self.quad(inst, Role::Src0).map_or(Target::Unknown, |offset| Target::Address(next_pc.wrapping_add(offset)));
+            return self
+                .quad(inst, Role::Src0)
+                .map_or(Target::Unknown, |offset| Target::Address(next_pc.wrapping_add(offset)));
         }
         if inst.is_any(OpcodeFlags::TRAP_RETURN) {
             return Target::Unknown;
@@ -281,8 +292,9 @@ pub(super) fn indirect_targets(body: &Body, image: &Image<'_>, kept: &Kept) -> V
     found
 }
 
-/// The addresses that a body forms relative to its own place (`s_getpc_b64` and additions) or loads from slots that the loader relocates: the instruction
-/// that completes the address in a pair of scalar registers, and the address. What it is the address of is not looked at here.
+/// The addresses that a body forms relative to its own place (`s_getpc_b64` and additions) or loads from slots that the
+/// loader relocates: the instruction that completes the address in a pair of scalar registers, and the address. What it
+/// is the address of is not looked at here.
 ///
 /// ```
 /// # use wavetap_amdgpu::Target;
@@ -332,9 +344,15 @@ pub fn formed_addresses(body: &Body, image: &Image<'_>) -> Vec<(InstId, u64)> {
     found
 }
 
-/// Follows constants through a body. `before` and `after` are called with every reachable instruction and the state there, again whenever less is known: the
-/// last call holds on every path.
-fn walk(body: &Body, image: &Image<'_>, kept: &Kept, mut before: impl FnMut(InstId, &State), mut after: impl FnMut(InstId, &State)) {
+/// Follows constants through a body. `before` and `after` are called with every reachable instruction and the state
+/// there, again whenever less is known: the last call holds on every path.
+fn walk(
+    body: &Body,
+    image: &Image<'_>,
+    kept: &Kept,
+    mut before: impl FnMut(InstId, &State),
+    mut after: impl FnMut(InstId, &State),
+) {
     // States are kept where control joins or turns only; straight code is walked again from there.
     let mut states: FxHashMap<InstId, State> = FxHashMap::default();
     let mut leaders = vec![false; body.len()];

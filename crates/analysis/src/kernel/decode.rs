@@ -1,4 +1,5 @@
-//! Making a [`Body`]: decode what control reaches, resolve indirect jumps, decode what those reach, until nothing new is found.
+//! Making a [`Body`]: decode what control reaches, resolve indirect jumps, decode what those reach, until nothing new
+//! is found.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -30,18 +31,27 @@ impl Body {
     /// ```
     ///
     /// # Errors
-    /// Malformed if control reaches a word that is no instruction or runs off the executable bytes; unsupported if two reachable
-    /// instructions overlap, an obsolete instruction changes the flow of control in a way that nothing here follows, it depends on the path
-    /// which vector registers an instruction means (`s_set_vgpr_msb`), or vector instructions may be skipped in more than one body (`s_setvskip`).
+    /// Malformed if control reaches a word that is no instruction or runs off the executable bytes; unsupported if two
+    /// reachable instructions overlap, an obsolete instruction changes the flow of control in a way that nothing here
+    /// follows, it depends on the path which vector registers an instruction means (`s_set_vgpr_msb`), or vector
+    /// instructions may be skipped in more than one body (`s_setvskip`).
     pub fn decode(target: Target, image: &Image<'_>, name: &str, kind: BodyKind, entry: u64) -> Result<Body> {
         Self::decode_with(target, image, name, kind, entry, &Kept::default())
     }
 
-    /// [`Body::decode`], given what functions leave in scalar registers: then more is known of where calls behind calls go.
+    /// [`Body::decode`], given what functions leave in scalar registers: then more is known of where calls behind calls
+    /// go.
     ///
     /// # Errors
     /// As [`Body::decode`].
-    pub fn decode_with(target: Target, image: &Image<'_>, name: &str, kind: BodyKind, entry: u64, kept: &Kept) -> Result<Body> {
+    pub fn decode_with(
+        target: Target,
+        image: &Image<'_>,
+        name: &str,
+        kind: BodyKind,
+        entry: u64,
+        kept: &Kept,
+    ) -> Result<Body> {
         // Nearly all of it is in one range.
         let range = image.range_of(entry);
         let decode = |inst: &mut Inst, address: u64| {
@@ -50,7 +60,8 @@ impl Body {
                 .filter(|bytes| !bytes.is_empty());
             let bytes = near.or_else(|| image.code_from(address));
             let bytes = bytes.ok_or_else(|| Error::malformed("control runs off the executable code").at(address))?;
-            wavetap_amdgpu::decode_into(inst, target, bytes).map_err(|error| error.within(format!("code at {address:#x}")))
+            wavetap_amdgpu::decode_into(inst, target, bytes)
+                .map_err(|error| error.within(format!("code at {address:#x}")))
         };
         Self::from_decoder(target, image, name, kind, entry, kept, decode).within(|| name.to_owned())
     }
@@ -94,7 +105,8 @@ impl Body {
             for (id, found) in constants::indirect_targets(&body, image, kept) {
                 let address = body.address(id);
                 let mut resolution = resolve(&body, image, id, found);
-                // Code that a resolved jump reaches can make the jump's own register ambiguous. Then it stays unknown for good.
+                // Code that a resolved jump reaches can make the jump's own register ambiguous. Then it stays unknown
+                // for good.
                 if resolved.get(&address).is_some_and(|old| *old != resolution) {
                     resolution = Resolution::Unknown;
                 }
@@ -108,7 +120,8 @@ impl Body {
                 body.set_vgpr_msb(states);
                 body.vskip = vskip::states(&body)?;
                 body.scheduling = scheduling::states(&body);
-                body.calls = body.ids().filter(|id| matches!(body.flow(*id), Flow::Call(_) | Flow::TailCall(_))).collect();
+                body.calls =
+                    body.ids().filter(|id| matches!(body.flow(*id), Flow::Call(_) | Flow::TailCall(_))).collect();
                 if body.insts.capacity() / 4 * 3 > body.insts.len() {
                     body.insts.shrink_to_fit();
                 }
@@ -133,7 +146,9 @@ enum Resolution {
 fn resolve(body: &Body, image: &Image<'_>, id: InstId, found: constants::Target) -> Resolution {
     match (body.inst(id).variant.branch, found) {
         (Branch::IndirectCall, constants::Target::Address(to)) if image.code_from(to).is_some() => Resolution::Call(to),
-        (Branch::IndirectJump, constants::Target::Address(to)) if image.entry_name(to).is_some() => Resolution::TailCall(to),
+        (Branch::IndirectJump, constants::Target::Address(to)) if image.entry_name(to).is_some() => {
+            Resolution::TailCall(to)
+        }
         (Branch::IndirectJump, constants::Target::Address(to)) if image.code_from(to).is_some() => Resolution::Jump(to),
         (Branch::IndirectJump, constants::Target::ReturnAddress) => Resolution::Return,
         _ => Resolution::Unknown,
@@ -154,7 +169,8 @@ struct Reached {
 struct Seen {
     /// By address / [`Seen::PAGE`]: a bit for each word of it.
     pages: FxHashMap<u64, u64>,
-    /// The page that was looked at last, and its bits, which `pages` does not have yet: most addresses follow each other.
+    /// The page that was looked at last, and its bits, which `pages` does not have yet: most addresses follow each
+    /// other.
     last: (u64, u64),
 }
 
@@ -188,12 +204,18 @@ impl Reached {
     /// Expects as many instructions as there usually are in so many bytes: growing moves everything.
     fn for_code_of(bytes: u64, end: Option<u64>) -> Reached {
         let expected = (bytes / AVERAGE_SIZE).min(MOST_EXPECTED) as usize + 16;
-        Reached { insts: Vec::with_capacity(expected), addresses: Vec::with_capacity(expected), seen: Seen::default(), end }
+        Reached {
+            insts: Vec::with_capacity(expected),
+            addresses: Vec::with_capacity(expected),
+            seen: Seen::default(),
+            end,
+        }
     }
 
     /// Adds everything that control reaches from the addresses in `work`.
     fn extend(&mut self, work: Vec<u64>, decode: &impl Fn(&mut Inst, u64) -> Result<()>) -> Result<()> {
-        // The lowest address first: then instructions are found in their order, but for odd code, and need not be moved.
+        // The lowest address first: then instructions are found in their order, but for odd code, and need not be
+        // moved.
         let mut work: BinaryHeap<Reverse<u64>> = work.into_iter().map(Reverse).collect();
         while let Some(Reverse(mut pc)) = work.pop() {
             loop {
@@ -207,14 +229,19 @@ impl Reached {
                 self.insts.push(Inst::blank());
                 let Some(inst) = self.insts.last_mut() else { break };
                 decode(inst, pc)?;
-                let next =
-                    pc.checked_add(u64::from(inst.size)).ok_or_else(|| Error::malformed("code at the end of the address space").at(pc))?;
+                let next = pc
+                    .checked_add(u64::from(inst.size))
+                    .ok_or_else(|| Error::malformed("code at the end of the address space").at(pc))?;
                 let branch = inst.variant.branch;
                 if let Some(target) = direct_target(inst, pc) {
                     work.push(Reverse(target));
                 }
                 if branch == Branch::Obsolete {
-                    return Err(Error::unsupported(format!("{} changes the flow of control through hardware state", inst.name())).at(pc));
+                    return Err(Error::unsupported(format!(
+                        "{} changes the flow of control through hardware state",
+                        inst.name()
+                    ))
+                    .at(pc));
                 }
                 self.addresses.push(pc);
                 if matches!(branch, Branch::Jump | Branch::End | Branch::IndirectJump) {
@@ -238,7 +265,8 @@ impl Reached {
         if !self.addresses.is_sorted() {
             let mut order: Vec<u32> = (0..self.insts.len() as u32).collect();
             order.sort_unstable_by_key(|&index| self.addresses[index as usize]);
-            self.insts = order.iter().map(|&index| std::mem::replace(&mut self.insts[index as usize], Inst::blank())).collect();
+            self.insts =
+                order.iter().map(|&index| std::mem::replace(&mut self.insts[index as usize], Inst::blank())).collect();
             self.addresses.sort_unstable();
         }
         let (insts, addresses) = (std::mem::take(&mut self.insts), std::mem::take(&mut self.addresses));
@@ -255,14 +283,17 @@ impl Reached {
     }
 }
 
-/// The trap that ends a wave, as compilers make it of what must not happen; debuggers' traps come back (AMDGPUUsage, "Trap Handler ABI": 2 is `llvm.trap`).
+/// The trap that ends a wave, as compilers make it of what must not happen; debuggers' traps come back (AMDGPUUsage,
+/// "Trap Handler ABI": 2 is `llvm.trap`).
 const ABORT: i64 = 2;
 
 fn aborts(inst: &Inst) -> bool {
-    inst.variant.branch == Branch::Trap && matches!(inst.operands.first().map(|operand| operand.value), Some(Value::Imm(ABORT)))
+    inst.variant.branch == Branch::Trap
+        && matches!(inst.operands.first().map(|operand| operand.value), Some(Value::Imm(ABORT)))
 }
 
-/// The address a direct jump or conditional branch goes to. Calls are not followed: their targets are bodies of their own.
+/// The address a direct jump or conditional branch goes to. Calls are not followed: their targets are bodies of their
+/// own.
 fn direct_target(inst: &Inst, pc: u64) -> Option<u64> {
     if !matches!(inst.variant.branch, Branch::Jump | Branch::Conditional(_)) {
         return None;
@@ -278,7 +309,9 @@ pub(super) fn displaced(inst: &Inst, pc: u64) -> Option<u64> {
 
 /// The instruction at an address.
 fn id_at(addresses: &[u64], address: u64) -> Result<InstId> {
-    let index = addresses.binary_search(&address).map_err(|_| Error::internal("a branch target was not decoded").at(address))?;
+    let index = addresses
+        .binary_search(&address)
+        .map_err(|_| Error::internal("a branch target was not decoded").at(address))?;
     Ok(InstId(index as u32))
 }
 

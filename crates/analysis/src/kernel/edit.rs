@@ -1,7 +1,7 @@
 //! What a probe asks for: a sorted list of edits, never bytes.
 //!
-//! A kernel is not changed after decoding. `instrument` describes insertions as [`Snippet`]s at [`ProgramPoint`]s; `layout` places original instructions and
-//! snippets, resolves labels and addresses and makes bytes.
+//! A kernel is not changed after decoding. `instrument` describes insertions as [`Snippet`]s at [`ProgramPoint`]s;
+//! `layout` places original instructions and snippets, resolves labels and addresses and makes bytes.
 
 use wavetap_amdgpu::{Inst, Opcode, Reg};
 use wavetap_base::entity::ProgramPoint;
@@ -25,7 +25,8 @@ pub enum Item {
         /// Where to.
         label: Label,
     },
-    /// Loads the virtual address `address` of the rewritten object into a scalar register pair: `s_getpc_b64`, `s_add_u32`, `s_addc_u32`. Destroys SCC.
+    /// Loads the virtual address `address` of the rewritten object into a scalar register pair: `s_getpc_b64`,
+    /// `s_add_u32`, `s_addc_u32`. Destroys SCC.
     Address {
         /// The pair, even-aligned.
         pair: Reg,
@@ -44,7 +45,8 @@ pub struct Snippet {
 /// All edits of one kernel.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Edits {
-    /// Runs once at the kernel's entry and falls into the original first instruction. Branches back to the first instruction do not run it again.
+    /// Runs once at the kernel's entry and falls into the original first instruction. Branches back to the first
+    /// instruction do not run it again.
     pub prologue: Snippet,
     /// Insertions, sorted by point; several at one point run in this order.
     pub inserts: Vec<(ProgramPoint, Snippet)>,

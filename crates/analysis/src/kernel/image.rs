@@ -1,4 +1,5 @@
-//! What decoding needs to know of a loaded code object: its executable bytes, its functions and its relocated pointers, by virtual address.
+//! What decoding needs to know of a loaded code object: its executable bytes, its functions and its relocated pointers,
+//! by virtual address.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -58,10 +59,14 @@ impl<'d> Image<'d> {
             if kernel.sized {
                 image.set_end(kernel.entry, kernel.code.end);
             }
-            image.set_wave_size(kernel.entry, if kernel.descriptor.is_set(Field::ENABLE_WAVEFRONT_SIZE32) { 32 } else { 64 });
+            image.set_wave_size(
+                kernel.entry,
+                if kernel.descriptor.is_set(Field::ENABLE_WAVEFRONT_SIZE32) { 32 } else { 64 },
+            );
         }
         let kept = |slot: u64| {
-            let mut covering = object.elf().segments.iter().filter(|segment| (segment.address..segment.end()).contains(&slot));
+            let mut covering =
+                object.elf().segments.iter().filter(|segment| (segment.address..segment.end()).contains(&slot));
             covering.any(|segment| segment.kind == PT_GNU_RELRO || (segment.is_load() && !segment.is_writable()))
         };
         for relocation in object.relocations() {
@@ -92,8 +97,8 @@ impl<'d> Image<'d> {
         self.entries.insert(address, (name.into(), kind));
     }
 
-    /// Says where the code of the kernel or function at `address` ends. A call or trap that is the last of it is taken for one that nothing comes back from: compilers
-    /// write nothing behind such.
+    /// Says where the code of the kernel or function at `address` ends. A call or trap that is the last of it is taken
+    /// for one that nothing comes back from: compilers write nothing behind such.
     pub fn set_end(&mut self, address: u64, end: u64) {
         self.ends.insert(address, end);
     }
@@ -103,7 +108,8 @@ impl<'d> Image<'d> {
         self.ends.get(&address).copied()
     }
 
-    /// Says how many lanes the waves of the kernel at `address` have. Without it they have as many as the processor's have by default.
+    /// Says how many lanes the waves of the kernel at `address` have. Without it they have as many as the processor's
+    /// have by default.
     pub fn set_wave_size(&mut self, address: u64, lanes: u32) {
         self.wave_sizes.insert(address, lanes);
     }
@@ -122,12 +128,14 @@ impl<'d> Image<'d> {
         sizes.all(|size| *size == first).then_some(first)
     }
 
-    /// Adds an 8-byte slot in memory that the loader fills with a pointer (a relocation), and the address it will point to for good.
+    /// Adds an 8-byte slot in memory that the loader fills with a pointer (a relocation), and the address it will point
+    /// to for good.
     pub fn add_pointer(&mut self, slot: u64, target: u64) {
         self.pointers.insert(slot, target);
     }
 
-    /// [`Image::add_pointer`] for a slot that the host or a kernel may overwrite: nobody knows what it holds when it is read.
+    /// [`Image::add_pointer`] for a slot that the host or a kernel may overwrite: nobody knows what it holds when it is
+    /// read.
     pub fn add_variable(&mut self, slot: u64, target: u64) {
         self.variables.insert(slot, target);
     }
@@ -174,7 +182,8 @@ impl<'d> Image<'d> {
         self.pointers.get(&slot).copied()
     }
 
-    /// The relocated pointer slots whose target is executable, those that may be overwritten included: functions whose address is taken.
+    /// The relocated pointer slots whose target is executable, those that may be overwritten included: functions whose
+    /// address is taken.
     pub fn code_pointers(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         let all = self.pointers.iter().chain(&self.variables);
         all.map(|(slot, target)| (*slot, *target)).filter(|(_, target)| self.code_from(*target).is_some())

@@ -1,11 +1,12 @@
 //! Kernels and device functions: the instructions that control can reach, each with its address.
 //!
-//! A [`Body`] is made by following control flow from an entry, never by sweeping a section: what is not reached is data or padding and
-//! is not looked at, and a word that is reached and cannot be decoded is an error. A body is never changed after it was made; changes are
-//! lists of edits that later stages apply while they write new code.
+//! A [`Body`] is made by following control flow from an entry, never by sweeping a section: what is not reached is data
+//! or padding and is not looked at, and a word that is reached and cannot be decoded is an error. A body is never
+//! changed after it was made; changes are lists of edits that later stages apply while they write new code.
 //!
-//! Calls and jumps through registers are resolved by following constants (`s_getpc_b64` and additions, pointers loaded from relocated
-//! slots), through other calls as well where it is told what these leave alone ([`Kept`]). What cannot be resolved says so ([`CallTarget::Unknown`], [`Flow::IndirectJump`]); nothing is guessed.
+//! Calls and jumps through registers are resolved by following constants (`s_getpc_b64` and additions, pointers loaded
+//! from relocated slots), through other calls as well where it is told what these leave alone ([`Kept`]). What cannot
+//! be resolved says so ([`CallTarget::Unknown`], [`Flow::IndirectJump`]); nothing is guessed.
 
 mod adjacency;
 mod body;

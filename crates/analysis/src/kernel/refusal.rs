@@ -1,7 +1,7 @@
 //! Why a kernel is left as it was: fixed reasons, each with its place.
 //!
-//! A kernel is instrumented whole or not at all. Every stage that can say no (planning of registers and LDS, code placement) says it with a
-//! [`Refusal`]; a fault of this program or of the input is an [`Error`] instead.
+//! A kernel is instrumented whole or not at all. Every stage that can say no (planning of registers and LDS, code
+//! placement) says it with a [`Refusal`]; a fault of this program or of the input is an [`Error`] instead.
 
 use std::fmt;
 
@@ -18,7 +18,8 @@ pub enum Reason {
     DirectCall,
     /// The kernel returns or tail-calls: it is no kernel as the ABI knows it.
     KernelReturns,
-    /// A site, or an end of the wave, where vector registers are indexed at run time (between `s_set_gpr_idx_on` and `off`).
+    /// A site, or an end of the wave, where vector registers are indexed at run time (between `s_set_gpr_idx_on` and
+    /// `off`).
     RegisterIndexMode,
     /// The MODE register is written in bits that change which instructions execute or which registers they name.
     ModeWrite,
@@ -117,57 +118,82 @@ impl Reason {
     pub fn explanation(self) -> &'static str {
         match self {
             Reason::Undecodable => {
-                "Control can reach bytes that are no instruction of the target, or leaves the code: what is there cannot be moved."
+                "Control can reach bytes that are no instruction of the target, or leaves the code: what is there \
+                    cannot be moved."
             }
             Reason::IndirectJump => "A jump through a register may go anywhere, also to places whose code has moved.",
-            Reason::DirectCall => "`s_call_b64` reaches 128 KB: its function would have to lie that near to the new code.",
+            Reason::DirectCall => {
+                "`s_call_b64` reaches 128 KB: its function would have to lie that near to the new code."
+            }
             Reason::KernelReturns => {
-                "It ends by returning, or by jumping into another function: nothing says where its wave ends, which is where its counters are written."
+                "It ends by returning, or by jumping into another function: nothing says where its wave ends, which is \
+                    where its counters are written."
             }
             Reason::RegisterIndexMode => {
-                "Between `s_set_gpr_idx_on` and `off` the registers that an instruction names are others, so nothing can be counted there."
+                "Between `s_set_gpr_idx_on` and `off` the registers that an instruction names are others, so nothing \
+                    can be counted there."
             }
             Reason::ModeWrite => {
-                "It switches what instructions mean (wave mode bits that change which of them run or which registers they name), or leaves their dependences to software in a way that is not followed: the scheduling mode of gfx12 where it depends on the path or on a value, is not 0 or 2, or is set where other code is entered."
+                "It switches what instructions mean (wave mode bits that change which of them run or which registers \
+                    they name), or leaves their dependences to software in a way that is not followed: the scheduling \
+                    mode of gfx12 where it depends on the path or on a value, is not 0 or 2, or is set where other \
+                    code is entered."
             }
             Reason::MaskOperand => {
-                "The condition of a divergent branch is read from a register that inserted code changes by reading it (SCC, VCCZ, EXECZ)."
+                "The condition of a divergent branch is read from a register that inserted code changes by reading it \
+                    (SCC, VCCZ, EXECZ)."
             }
             Reason::ScalarRegisters => "Too few scalar registers are unused, and at some site none can be spilled.",
             Reason::VectorRegisters => {
-                "All vector registers are in use, by the kernel or by functions that it may call; too few scalar registers are unused to spill lanes to; and there is no other place to spill to: no AGPRs, and no scratch memory whose place and size are known."
+                "All vector registers are in use, by the kernel or by functions that it may call; too few scalar \
+                    registers are unused to spill lanes to; and there is no other place to spill to: no AGPRs, and no \
+                    scratch memory whose place and size are known."
             }
             Reason::UserSgprs => {
-                "The command processor can fill 16 scalar registers, and the kernel has asked for so many that what the counters need is not among them."
+                "The command processor can fill 16 scalar registers, and the kernel has asked for so many that what \
+                    the counters need is not among them."
             }
             Reason::KernargPreload => {
-                "Kernel arguments come preloaded in registers, and the code at the entry does not load them, as it does for firmware that leaves them out (not on gfx125x, where waves begin at the entry in any case)."
+                "Kernel arguments come preloaded in registers, and the code at the entry does not load them, as it \
+                    does for firmware that leaves them out (not on gfx125x, where waves begin at the entry in any \
+                    case)."
             }
             Reason::VectorAllocation => {
-                "The number of its vector registers changes while it runs, the halves of a wave share some, some are AGPRs as well, or it depends on the path which of those above v255 its instructions mean at a site."
+                "The number of its vector registers changes while it runs, the halves of a wave share some, some are \
+                    AGPRs as well, or it depends on the path which of those above v255 its instructions mean at a site."
             }
-            Reason::InsideClause => "A site lies within a clause (`s_clause`), a run of memory instructions that must not be interrupted.",
+            Reason::InsideClause => {
+                "A site lies within a clause (`s_clause`), a run of memory instructions that must not be interrupted."
+            }
             Reason::LdsSize => "The metadata asks for more LDS than can be counted in.",
             Reason::ThreadgroupSplit => {
-                "It is compiled for threadgroup split mode (`-mtgsplit`), in which a workgroup has no LDS; with counters in memory the kernel can be instrumented."
+                "It is compiled for threadgroup split mode (`-mtgsplit`), in which a workgroup has no LDS; with \
+                    counters in memory the kernel can be instrumented."
             }
             Reason::LdsArguments => {
-                "An argument points to LDS (OpenCL's `__local`): the launcher places it where counters in LDS would be; with counters in memory the kernel can be instrumented."
+                "An argument points to LDS (OpenCL's `__local`): the launcher places it where counters in LDS would \
+                    be; with counters in memory the kernel can be instrumented."
             }
             Reason::CalleeEndsWave => {
-                "A called function may end the wave, and counters in LDS would be lost there; with counters in memory the kernel can be instrumented."
+                "A called function may end the wave, and counters in LDS would be lost there; with counters in memory \
+                    the kernel can be instrumented."
             }
             Reason::WorkgroupSize => {
-                "Neither metadata nor descriptor says how large a workgroup may be, so nothing says how much LDS the counters take."
+                "Neither metadata nor descriptor says how large a workgroup may be, so nothing says how much LDS the \
+                    counters take."
             }
             Reason::CounterMode => "This probe cannot keep its counters where they were asked for.",
             Reason::BranchOutOfReach => {
-                "A branch does not reach its target once code has been inserted, and no register is free for a longer jump."
+                "A branch does not reach its target once code has been inserted, and no register is free for a longer \
+                    jump."
             }
             Reason::PcRead => {
-                "The program counter is read where the condition code is in use and no scalar register is free to correct what was read."
+                "The program counter is read where the condition code is in use and no scalar register is free to \
+                    correct what was read."
             }
-            Reason::OccupancyLoss => "Its registers or LDS for the counters would let fewer waves run than `--max-occupancy-loss` allows.",
+            Reason::OccupancyLoss => {
+                "Its registers or LDS for the counters would let fewer waves run than `--max-occupancy-loss` allows."
+            }
         }
     }
 }

@@ -1,10 +1,12 @@
 //! Who sees to dependences of vector registers between VALU and memory (`HW_REG_WAVE_SCHED_MODE`, gfx12).
 //!
-//! Two bits of a hardware register let a wave run without some of the hardware's checks: code then waits by itself (`s_wait_alu`) before vector memory, LDS and
-//! exports use what vector instructions write, and before a register is overwritten that those have yet to read. Generators of matrix products switch that on for their main
-//! loops. A wave starts with all checks (LLVM, SIInsertWaitcnts, "expert scheduling mode 2").
+//! Two bits of a hardware register let a wave run without some of the hardware's checks: code then waits by itself
+//! (`s_wait_alu`) before vector memory, LDS and exports use what vector instructions write, and before a register is
+//! overwritten that those have yet to read. Generators of matrix products switch that on for their main loops. A wave
+//! starts with all checks (LLVM, SIInsertWaitcnts, "expert scheduling mode 2").
 //!
-//! Forward over the control-flow graph. Functions start with all checks, too: who calls one without them is not followed.
+//! Forward over the control-flow graph. Functions start with all checks, too: who calls one without them is not
+//! followed.
 
 use super::vgpr_msb;
 use crate::kernel::Body;
@@ -50,7 +52,8 @@ pub(super) fn after(body: &Body, id: InstId, before: Scheduling) -> Scheduling {
 
 /// The state before each instruction of a body; empty if nothing sets it.
 pub(super) fn states(body: &Body) -> Vec<Scheduling> {
-    let sets = body.opcode_flags().contains(OpcodeFlags::HARDWARE_REGISTER) && body.insts().iter().any(|inst| set_by(body, inst).is_some());
+    let sets = body.opcode_flags().contains(OpcodeFlags::HARDWARE_REGISTER)
+        && body.insts().iter().any(|inst| set_by(body, inst).is_some());
     if !sets {
         return Vec::new();
     }
@@ -93,7 +96,8 @@ mod tests {
     #[test]
     fn it_lasts_until_it_is_set_again() {
         use Scheduling::{Hardware, Software, Unknown};
-        let listing = Listing::at(0).push(op("s_nop")).push(set(0, 2, 2)).push(op("s_nop")).push(set(0, 2, 0)).push(end());
+        let listing =
+            Listing::at(0).push(op("s_nop")).push(set(0, 2, 2)).push(op("s_nop")).push(set(0, 2, 0)).push(end());
         assert_eq!(states_of("gfx1200", listing), [Hardware, Hardware, Software, Software, Hardware]);
         // Another mode, other bits, a target whose mode is not known.
         for (first, count, value) in [(0, 2, 1), (0, 2, 3), (0, 1, 0), (1, 1, 1), (0, 32, 2)] {
@@ -109,8 +113,13 @@ mod tests {
     #[test]
     fn paths_must_agree() {
         use Scheduling::{Hardware, Unknown};
-        let listing =
-            Listing::at(0).push(branch_scc1("there")).push(set(0, 2, 2)).label("there").push(op("s_nop")).push(set(0, 2, 0)).push(end());
+        let listing = Listing::at(0)
+            .push(branch_scc1("there"))
+            .push(set(0, 2, 2))
+            .label("there")
+            .push(op("s_nop"))
+            .push(set(0, 2, 0))
+            .push(end());
         assert_eq!(states_of("gfx1201", listing), [Hardware, Hardware, Unknown, Unknown, Hardware]);
     }
 }

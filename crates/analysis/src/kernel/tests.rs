@@ -56,27 +56,37 @@ fn the_entry_need_not_be_lowest() {
 
 #[test]
 fn running_off_the_code_is_an_error() {
-    let error = Listing::at(0x100).push(op("s_nop")).try_body(&Image::new(), BodyKind::Kernel, 0x100).expect_err("no end");
+    let error =
+        Listing::at(0x100).push(op("s_nop")).try_body(&Image::new(), BodyKind::Kernel, 0x100).expect_err("no end");
     assert_eq!(error.offset(), Some(0x104));
 }
 
 #[test]
 fn overlapping_instructions_are_refused() {
     // A branch into the literal of the second instruction, which is decoded there as another one.
-    let mut insts = Listing::at(0x100).push(branch_scc1("in")).push(op("s_x").literal(1)).push(end()).label("in").push(end());
+    let mut insts =
+        Listing::at(0x100).push(branch_scc1("in")).push(op("s_x").literal(1)).push(end()).label("in").push(end());
     insts = insts.label("in2");
     let insts = insts.assemble();
     let target = wavetap_amdgpu::Target::by_name("gfx90a").expect("target");
     let mut inside = insts[&0x100].clone();
     inside.operands.iter_mut().for_each(|operand| operand.value = wavetap_amdgpu::Value::Imm(1));
-    let error = Body::from_decoder(target, &Image::new(), "test", BodyKind::Kernel, 0x100, &Kept::default(), |inst, address| {
-        *inst = match address {
-            0x100 => inside.clone(),
-            0x108 => insts[&0x10c].clone(),
-            other => insts[&other].clone(),
-        };
-        Ok(())
-    })
+    let error = Body::from_decoder(
+        target,
+        &Image::new(),
+        "test",
+        BodyKind::Kernel,
+        0x100,
+        &Kept::default(),
+        |inst, address| {
+            *inst = match address {
+                0x100 => inside.clone(),
+                0x108 => insts[&0x10c].clone(),
+                other => insts[&other].clone(),
+            };
+            Ok(())
+        },
+    )
     .expect_err("overlap");
     assert_eq!(error.offset(), Some(0x108));
 }
@@ -206,13 +216,18 @@ fn addresses_are_formed_with_the_names_of_gfx12_too() {
         .push(add("s_add_co_ci_u32", 5, 0).implicit(SCC_OUT, SCC_OUT));
     assert_eq!(jump_through(carried), Some(0x1020));
     let pair = Reg::scalar(4, 2);
-    let wide = |literal| Listing::at(0x1000).push(getpc(4)).push(op("s_add_nc_u64").writes(pair).reads(pair).literal(literal));
+    let wide =
+        |literal| Listing::at(0x1000).push(getpc(4)).push(op("s_add_nc_u64").writes(pair).reads(pair).literal(literal));
     assert_eq!(jump_through(wide(0x10)), Some(0x1014));
     assert_eq!(jump_through(wide(0xffff_fff0)), None, "extended in which way?");
     let null = Reg::scalar(wavetap_amdgpu::scalar::NULL, 1);
-    let nothing = Listing::at(0x1000)
-        .push(getpc(4))
-        .push(op("s_add_co_u32").writes(Reg::scalar(4, 1)).reads(Reg::scalar(4, 1)).reads(null).implicit(Implicit::empty(), SCC_OUT));
+    let nothing = Listing::at(0x1000).push(getpc(4)).push(
+        op("s_add_co_u32")
+            .writes(Reg::scalar(4, 1))
+            .reads(Reg::scalar(4, 1))
+            .reads(null)
+            .implicit(Implicit::empty(), SCC_OUT),
+    );
     let nothing = nothing.push(add("s_add_co_u32", 4, 0xc)).push(op("s_mov_b32").writes(null).reads(Reg::scalar(9, 1)));
     assert_eq!(jump_through(nothing), Some(0x1010), "null reads 0 and what is written to it is gone");
 }

@@ -1,7 +1,8 @@
-//! Vector registers above v255 (gfx1250): the high bits of register numbers, which `s_set_vgpr_msb` sets for the instructions that follow.
+//! Vector registers above v255 (gfx1250): the high bits of register numbers, which `s_set_vgpr_msb` sets for the
+//! instructions that follow.
 //!
-//! They are 0 at the entry of a kernel or function and after a call. Which ones hold at an instruction must be the same on all paths to it; otherwise the
-//! body is refused, for nobody knows which registers it uses.
+//! They are 0 at the entry of a kernel or function and after a call. Which ones hold at an instruction must be the same
+//! on all paths to it; otherwise the body is refused, for nobody knows which registers it uses.
 
 use crate::kernel::{Body, Flow};
 use wavetap_amdgpu::{Inst, Opcode, OpcodeFlags, Operand, RegFile, Role, Value, VgprMsb};
@@ -34,7 +35,8 @@ impl State {
                 let covers = bits.start <= VgprMsb::MODE_LAST && bits.end > VgprMsb::MODE_FIRST;
                 match literal(inst) {
                     _ if number != MODE => self,
-                    // A literal's bits go into the high bits whatever part of MODE is written (LLVM, AMDGPULowerVGPREncoding, which sets them that way, too).
+                    // A literal's bits go into the high bits whatever part of MODE is written (LLVM,
+                    // AMDGPULowerVGPREncoding, which sets them that way, too).
                     Some(literal) => State::Known(VgprMsb::of_mode(literal)),
                     None if !covers => self,
                     None => State::Unknown,
@@ -56,14 +58,16 @@ pub(super) fn after(body: &Body, id: InstId, before: Option<VgprMsb>) -> Option<
 /// What is known behind an instruction.
 fn step(body: &Body, id: InstId, state: State) -> State {
     let after = state.step(body.inst(id), body.flow(id));
-    // The hardware drops it directly behind an `s_setreg_imm32_b32` of MODE (LLVM, AMDGPULowerVGPREncoding). By other ways it may be reached as well.
+    // The hardware drops it directly behind an `s_setreg_imm32_b32` of MODE (LLVM, AMDGPULowerVGPREncoding). By other
+    // ways it may be reached as well.
     if after != state && follows_mode_write(body, id) { State::Unknown } else { after }
 }
 
 /// Whether it is an `s_set_vgpr_msb` directly behind an instruction that writes a literal to MODE.
 fn follows_mode_write(body: &Body, id: InstId) -> bool {
     let before = id.0.checked_sub(1).map(InstId).filter(|before| body.next(*before) == Some(id));
-    body.inst(id).opcode() == Opcode::S_SET_VGPR_MSB && before.is_some_and(|before| writes_literal_to_mode(body.inst(before)))
+    body.inst(id).opcode() == Opcode::S_SET_VGPR_MSB
+        && before.is_some_and(|before| writes_literal_to_mode(body.inst(before)))
 }
 
 /// Whether it is `s_setreg_imm32_b32` of MODE.
@@ -81,10 +85,13 @@ pub(super) fn literal(inst: &Inst) -> Option<u32> {
 /// # Errors
 /// Unsupported if an instruction with vector registers is reached with different high bits, or with unknown ones.
 pub(super) fn states(body: &Body) -> Result<Vec<Option<VgprMsb>>> {
-    let sets_some = |inst: &Inst| writes_literal_to_mode(inst) && literal(inst).map(VgprMsb::of_mode) != Some(VgprMsb::default());
+    let sets_some =
+        |inst: &Inst| writes_literal_to_mode(inst) && literal(inst).map(VgprMsb::of_mode) != Some(VgprMsb::default());
     let opcode_flags = body.opcode_flags();
     let may_set = opcode_flags.contains(OpcodeFlags::SET_VGPR_MSB)
-        || (opcode_flags.contains(OpcodeFlags::HARDWARE_REGISTER) && body.target().has_vgpr_msb() && body.insts().iter().any(sets_some));
+        || (opcode_flags.contains(OpcodeFlags::HARDWARE_REGISTER)
+            && body.target().has_vgpr_msb()
+            && body.insts().iter().any(sets_some));
     if !may_set {
         return Ok(Vec::new());
     }
@@ -107,24 +114,32 @@ pub(super) fn states(body: &Body) -> Result<Vec<Option<VgprMsb>>> {
             }
         }
     }
-    let refuse = |id: InstId, why: &str| Err(Error::unsupported(format!("{}: {why}", body.inst(id).name())).at(body.address(id)));
+    let refuse = |id: InstId, why: &str| {
+        Err(Error::unsupported(format!("{}: {why}", body.inst(id).name())).at(body.address(id)))
+    };
     let mut states = Vec::with_capacity(body.len());
     for id in body.ids() {
         let inst = body.inst(id);
-        let vectors = || inst.operands.iter().filter(|operand| operand.reg().is_some_and(|reg| reg.file == RegFile::Vector));
+        let vectors =
+            || inst.operands.iter().filter(|operand| operand.reg().is_some_and(|reg| reg.file == RegFile::Vector));
         match before[id.index()] {
             Some(State::Known(msb)) => {
-                let known = |operand: &Operand| operand.reg().is_none_or(|reg| msb.actual(inst, operand.role, reg).is_some());
+                let known =
+                    |operand: &Operand| operand.reg().is_none_or(|reg| msb.actual(inst, operand.role, reg).is_some());
                 if msb != VgprMsb::default() && !inst.operands.iter().all(known) {
                     return refuse(
                         id,
-                        "it is not known which of its vector registers s_set_vgpr_msb concerns, or they end past the last one",
+                        "it is not known which of its vector registers s_set_vgpr_msb concerns, or they end past the \
+                            last one",
                     );
                 }
                 states.push(Some(msb));
             }
             _ if vectors().next().is_some() => {
-                return refuse(id, "it depends on the path or on a value which vector registers it uses (s_set_vgpr_msb)");
+                return refuse(
+                    id,
+                    "it depends on the path or on a value which vector registers it uses (s_set_vgpr_msb)",
+                );
             }
             _ => states.push(None),
         }
@@ -153,7 +168,14 @@ mod tests {
 
     #[test]
     fn each_place_has_its_bits() {
-        let body = Listing::at(0).push(add()).push(set(0b11_00_10_01)).push(add()).push(set(0)).push(add()).push(end()).kernel();
+        let body = Listing::at(0)
+            .push(add())
+            .push(set(0b11_00_10_01))
+            .push(add())
+            .push(set(0))
+            .push(add())
+            .push(end())
+            .kernel();
         let v = Reg::vector;
         for (id, reads, writes) in
             [(0, [v(2, 1), v(3, 2)], v(1, 1)), (2, [v(258, 1), v(515, 2)], v(769, 1)), (4, [v(2, 1), v(3, 2)], v(1, 1))]
@@ -166,12 +188,16 @@ mod tests {
 
     #[test]
     fn registers_that_depend_on_the_path_are_refused() {
-        let listing =
-            |behind: Op| Listing::at(0).push(branch_scc1("join")).push(set(1)).label("join").push(behind).push(set(0)).push(end());
+        let listing = |behind: Op| {
+            Listing::at(0).push(branch_scc1("join")).push(set(1)).label("join").push(behind).push(set(0)).push(end())
+        };
         let error = listing(add()).try_body(&Image::new(), BodyKind::Kernel, 0).expect_err("v2 or v258");
         assert_eq!(error.kind(), wavetap_base::error::Kind::Unsupported);
         assert_eq!(error.offset(), Some(8));
-        assert!(listing(op("s_nop")).try_body(&Image::new(), BodyKind::Kernel, 0).is_ok(), "no vector register is used");
+        assert!(
+            listing(op("s_nop")).try_body(&Image::new(), BodyKind::Kernel, 0).is_ok(),
+            "no vector register is used"
+        );
         let loop_back = Listing::at(0).label("top").push(add()).push(set(1)).push(branch_scc1("top")).push(end());
         assert!(loop_back.try_body(&Image::new(), BodyKind::Kernel, 0).is_err());
     }
@@ -182,7 +208,9 @@ mod tests {
         assert_eq!(vectors(body.reads(InstId(2)))[0], Reg::vector(2, 1));
         let mode = |first: i64, size: i64| MODE as i64 | first << 6 | (size - 1) << 11;
         let setreg = |hwreg: i64| op("s_setreg_b32").reads(Reg::scalar(3, 1)).imm(hwreg);
-        let with = |write: Op| Listing::at(0).push(set(1)).push(write).push(add()).push(end()).try_body(&Image::new(), BodyKind::Kernel, 0);
+        let with = |write: Op| {
+            Listing::at(0).push(set(1)).push(write).push(add()).push(end()).try_body(&Image::new(), BodyKind::Kernel, 0)
+        };
         assert!(with(setreg(mode(0, 8))).is_ok());
         assert!(with(setreg(mode(8, 8))).is_err());
         assert!(with(setreg(2)).is_ok(), "another register");
@@ -193,24 +221,33 @@ mod tests {
         assert_eq!(first(literal(0)), Reg::vector(2, 1));
     }
 
-    /// Directly behind an instruction that writes a literal to MODE the hardware drops it, and by another way it is not dropped.
+    /// Directly behind an instruction that writes a literal to MODE the hardware drops it, and by another way it is not
+    /// dropped.
     #[test]
     fn what_follows_a_mode_write_is_dropped() {
         let literal = || op("s_setreg_imm32_b32").literal(0).imm(i64::from(MODE) | 3 << 11);
-        let behind = |listing: Listing, bits| listing.push(set(bits)).push(add()).push(end()).try_body(&Image::new(), BodyKind::Kernel, 0);
+        let behind = |listing: Listing, bits| {
+            listing.push(set(bits)).push(add()).push(end()).try_body(&Image::new(), BodyKind::Kernel, 0)
+        };
         let at_once = || Listing::at(0).push(literal());
         assert!(behind(at_once(), 1).is_err());
         assert!(behind(at_once(), 0).is_ok(), "it changes nothing");
         let body = behind(at_once().push(op("s_nop")), 1).expect("known");
-        assert_eq!((body.vgpr_msb_before(InstId(2)), body.vgpr_msb_after(InstId(2))), (Some(VgprMsb(0)), Some(VgprMsb(1))));
+        assert_eq!(
+            (body.vgpr_msb_before(InstId(2)), body.vgpr_msb_after(InstId(2))),
+            (Some(VgprMsb(0)), Some(VgprMsb(1)))
+        );
     }
 
     #[test]
     fn places_that_nobody_knows_are_refused() {
         let load = || {
-            op("image_sample").memory(Memory::Image, wavetap_amdgpu::Counters::VM, wavetap_amdgpu::Flags::LOAD).writes(Reg::vector(1, 1))
+            op("image_sample")
+                .memory(Memory::Image, wavetap_amdgpu::Counters::VM, wavetap_amdgpu::Flags::LOAD)
+                .writes(Reg::vector(1, 1))
         };
-        let with = |bits| Listing::at(0).push(set(bits)).push(load()).push(end()).try_body(&Image::new(), BodyKind::Kernel, 0);
+        let with =
+            |bits| Listing::at(0).push(set(bits)).push(load()).push(end()).try_body(&Image::new(), BodyKind::Kernel, 0);
         assert!(with(0).is_ok());
         assert!(with(0x40).is_err());
     }

@@ -1,7 +1,8 @@
 //! Where vector instructions may be skipped (`s_setvskip`, gfx8 and gfx9).
 //!
-//! A bit of MODE, VSKIP, lets a wave pass over all instructions of vector units, memory and LDS: they write nothing and count in no counter. Hand-written code switches it
-//! on for single instructions, by a bit of a scalar register. A wave starts with it off (Vega ISA guide, "Mode register" and "SOPC Instructions").
+//! A bit of MODE, VSKIP, lets a wave pass over all instructions of vector units, memory and LDS: they write nothing and
+//! count in no counter. Hand-written code switches it on for single instructions, by a bit of a scalar register. A wave
+//! starts with it off (Vega ISA guide, "Mode register" and "SOPC Instructions").
 //!
 //! Forward over the control-flow graph: where it *may* be on, on some path.
 
@@ -38,25 +39,31 @@ fn step(inst: &Inst, before: bool) -> bool {
 
 /// Whether an instruction writes the bit as a part of MODE.
 fn writes_by_mode(inst: &Inst) -> bool {
-    inst.is_any(OpcodeFlags::SETREG) && inst.hardware_register().is_none_or(|(number, bits)| number == MODE && bits.contains(&VSKIP))
+    inst.is_any(OpcodeFlags::SETREG)
+        && inst.hardware_register().is_none_or(|(number, bits)| number == MODE && bits.contains(&VSKIP))
 }
 
 /// Whether the bit may be on before each instruction of a body; empty if it is off everywhere.
 ///
 /// # Errors
-/// Unsupported if it may be on where other code is entered, or if a function sets it: nothing here follows it from one body to another.
+/// Unsupported if it may be on where other code is entered, or if a function sets it: nothing here follows it from one
+/// body to another.
 pub(super) fn states(body: &Body) -> Result<Vec<bool>> {
     let opcode_flags = body.opcode_flags();
     // On later targets the bit of MODE is another one.
-    let by_mode = || wavetap_amdgpu::has_operation(body.target(), Opcode::S_SETVSKIP) && body.insts().iter().any(writes_by_mode);
-    let sets = opcode_flags.contains(OpcodeFlags::SET_VSKIP) || opcode_flags.contains(OpcodeFlags::HARDWARE_REGISTER) && by_mode();
+    let by_mode =
+        || wavetap_amdgpu::has_operation(body.target(), Opcode::S_SETVSKIP) && body.insts().iter().any(writes_by_mode);
+    let sets = opcode_flags.contains(OpcodeFlags::SET_VSKIP)
+        || opcode_flags.contains(OpcodeFlags::HARDWARE_REGISTER) && by_mode();
     if !sets {
         return Ok(Vec::new());
     }
-    if let Some(id) =
-        body.ids().find(|id| body.kind() == BodyKind::Function && body.inst(*id).variant.opcode_flags.contains(OpcodeFlags::SET_VSKIP))
-    {
-        return Err(Error::unsupported("a function lets vector instructions be skipped (s_setvskip)").at(body.address(id)));
+    if let Some(id) = body.ids().find(|id| {
+        body.kind() == BodyKind::Function && body.inst(*id).variant.opcode_flags.contains(OpcodeFlags::SET_VSKIP)
+    }) {
+        return Err(
+            Error::unsupported("a function lets vector instructions be skipped (s_setvskip)").at(body.address(id))
+        );
     }
     let mut before: Vec<Option<bool>> = vec![None; body.len()];
     before[body.entry().index()] = Some(false);
@@ -64,9 +71,10 @@ pub(super) fn states(body: &Body) -> Result<Vec<bool>> {
     while let Some(id) = work.pop() {
         let Some(state) = before[id.index()] else { continue };
         if state && matches!(body.flow(id), Flow::Call(_) | Flow::TailCall(_) | Flow::Return | Flow::IndirectJump) {
-            return Err(
-                Error::unsupported("other code is entered while vector instructions may be skipped (s_setvskip)").at(body.address(id))
-            );
+            return Err(Error::unsupported(
+                "other code is entered while vector instructions may be skipped (s_setvskip)",
+            )
+            .at(body.address(id)));
         }
         let after = step(body.inst(id), state);
         for next in body.successors(id) {
@@ -107,15 +115,18 @@ mod tests {
 
     #[test]
     fn it_lasts_until_it_is_switched_off() {
-        let listing = Listing::at(0).push(add()).push(skip()).push(add()).push(op("s_nop")).push(off()).push(add()).push(end());
+        let listing =
+            Listing::at(0).push(add()).push(skip()).push(add()).push(op("s_nop")).push(off()).push(add()).push(end());
         assert_eq!(skipped(listing), [false, false, true, false, false, false, false]);
-        let by_constant = |bits, index| Listing::at(0).push(op("s_setvskip").int(bits).int(index)).push(add()).push(end());
+        let by_constant =
+            |bits, index| Listing::at(0).push(op("s_setvskip").int(bits).int(index)).push(add()).push(end());
         assert!(skipped(by_constant(4, 2))[1] && !skipped(by_constant(4, 1))[1]);
     }
 
     #[test]
     fn one_path_is_enough() {
-        let listing = Listing::at(0).push(branch_scc1("there")).push(skip()).label("there").push(add()).push(off()).push(end());
+        let listing =
+            Listing::at(0).push(branch_scc1("there")).push(skip()).label("there").push(add()).push(off()).push(end());
         assert!(skipped(listing)[2]);
     }
 

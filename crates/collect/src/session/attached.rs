@@ -96,7 +96,8 @@ impl Attached {
         let control = read_block(memory, block)?;
         let stride = control.stride;
         if stride < HEADER || !stride.is_multiple_of(8) || stride != map.stride {
-            let found = format!("the control block has a record stride of {stride} bytes, the site table of {}", map.stride);
+            let found =
+                format!("the control block has a record stride of {stride} bytes, the site table of {}", map.stride);
             return Err(Error::malformed(found));
         }
         Ok(Attached { map, block, stride, windows: Vec::new(), installed: None, spare: Vec::new() })
@@ -188,7 +189,11 @@ impl Attached {
 
     pub(super) fn resume<M: DeviceMemory>(&mut self, memory: &mut M, ticket: u64) -> Result<()> {
         let index = self.window_of(ticket)?;
-        let ordinal = self.windows[index].members.iter().find(|member| member.ticket == ticket).map_or(0, |member| member.ordinal);
+        let ordinal = self.windows[index]
+            .members
+            .iter()
+            .find(|member| member.ticket == ticket)
+            .map_or(0, |member| member.ordinal);
         if self.installed == Some(self.windows[index].id) {
             return write_u32(memory, self.block + control::DISPATCH, ordinal);
         }
@@ -197,7 +202,9 @@ impl Attached {
     }
 
     fn window_of(&self, ticket: u64) -> Result<usize> {
-        let has = |window: &Window| window.members.iter().any(|member| member.ticket == ticket && member.state == MemberState::InFlight);
+        let has = |window: &Window| {
+            window.members.iter().any(|member| member.ticket == ticket && member.state == MemberState::InFlight)
+        };
         self.windows.iter().position(has).ok_or_else(|| Error::internal(format!("dispatch {ticket} is not in flight")))
     }
 
@@ -212,7 +219,9 @@ impl Attached {
         let index = self.window_of(ticket)?;
         let is_installed = self.installed == Some(self.windows[index].id);
         let window = &mut self.windows[index];
-        let Some(member) = window.members.iter_mut().find(|member| member.ticket == ticket) else { return Ok(Vec::new()) };
+        let Some(member) = window.members.iter_mut().find(|member| member.ticket == ticket) else {
+            return Ok(Vec::new());
+        };
         member.state = state;
         let kernel = member.kernel;
         let in_flight = |member: &Member| member.state == MemberState::InFlight;
@@ -257,7 +266,8 @@ impl Attached {
 }
 
 impl Window {
-    /// Whether a further dispatch finds its records, so that no wave is dropped that the options do not drop, and no record is shared by waves of different kernels.
+    /// Whether a further dispatch finds its records, so that no wave is dropped that the options do not drop, and no
+    /// record is shared by waves of different kernels.
     fn has_room(&self, records: Records, kernel: u32, waves: u64) -> bool {
         let reserved = self.reserved.saturating_add(waves);
         if !self.shared && reserved <= self.buffer.capacity.into() {
@@ -340,11 +350,15 @@ impl Window {
         let of_kernel = || self.members.iter().filter(|member| member.kernel == header.kernel);
         if of_kernel().next().is_none() {
             let expected: BTreeSet<u32> = self.members.iter().map(|member| member.kernel).collect();
-            let found = format!("it belongs to kernel {} of the object, dispatched were kernels {expected:?}", header.kernel);
+            let found =
+                format!("it belongs to kernel {} of the object, dispatched were kernels {expected:?}", header.kernel);
             return Err(Error::malformed(found));
         }
         if !self.members.iter().any(|member| member.ordinal == header.dispatch) {
-            return Err(Error::malformed(format!("it belongs to dispatch {}, which was not in flight", header.dispatch)));
+            return Err(Error::malformed(format!(
+                "it belongs to dispatch {}, which was not in flight",
+                header.dispatch
+            )));
         }
         self.folded[number] = true;
         self.waves += u64::from(header.began);
@@ -375,7 +389,9 @@ impl Window {
         }
         let (first, rest) = self.members.split_first().ok_or_else(|| Error::internal("a window without dispatches"))?;
         if rest.iter().any(|member| member.kernel != first.kernel) {
-            let found = format!("{dropped} waves found no record although there was one for each; of which kernel is not known");
+            let found = format!(
+                "{dropped} waves found no record although there was one for each; of which kernel is not known"
+            );
             return Err(Error::malformed(found));
         }
         collector.add_dropped(map, first.kernel, dropped.into())
@@ -399,7 +415,9 @@ fn capacity(options: &Options, stride: u32, waves: u64) -> (u32, bool, bool) {
     let most = u32::try_from(options.memory_limit / u64::from(stride)).unwrap_or(u32::MAX).max(1);
     let power_below = |count: u32| 1 << count.ilog2();
     match options.records {
-        Records::Shared(count) => (count.checked_next_power_of_two().unwrap_or(1 << 31).min(power_below(most)), true, true),
+        Records::Shared(count) => {
+            (count.checked_next_power_of_two().unwrap_or(1 << 31).min(power_below(most)), true, true)
+        }
         Records::Dropping(count) => (count.clamp(1, most), true, false),
         Records::PerWave if waves > u64::from(most) => (power_below(most), true, true),
         Records::PerWave => {
@@ -407,7 +425,8 @@ fn capacity(options: &Options, stride: u32, waves: u64) -> (u32, bool, bool) {
                 Overlap::TimeSliced => waves.max(FEWEST),
                 Overlap::Concurrent => waves.saturating_mul(CONCURRENT).max(FEWEST_CONCURRENT),
             };
-            let capacity = u32::try_from(wanted.checked_next_power_of_two().unwrap_or(wanted)).unwrap_or(u32::MAX).min(most);
+            let capacity =
+                u32::try_from(wanted.checked_next_power_of_two().unwrap_or(wanted)).unwrap_or(u32::MAX).min(most);
             (capacity, false, false)
         }
     }

@@ -99,7 +99,9 @@ impl Wave {
         }
         let at = control.buffer + u64::from(index * STRIDE);
         let header = [(record::KERNEL, kernel), (record::DISPATCH, control.dispatch), (record::WAVE, number)];
-        header.into_iter().for_each(|(offset, value)| mock.write(at + u64::from(offset), &value.to_le_bytes()).unwrap());
+        header
+            .into_iter()
+            .for_each(|(offset, value)| mock.write(at + u64::from(offset), &value.to_le_bytes()).unwrap());
         mock.add(at + u64::from(record::BEGAN), 1);
         Wave(Some(at))
     }
@@ -164,7 +166,12 @@ fn concurrent_dispatches_of_two_kernels_are_told_apart() {
     let early = Wave::begin(&mut mock, 0, 0);
     let second = session.begin_dispatch(&mut mock, object, &info(1, 2, 11)).unwrap();
     // Waves of both interleave; late ones of the first read the ordinal of the second.
-    let others = [Wave::begin(&mut mock, 1, 0), Wave::begin(&mut mock, 0, 1), Wave::begin(&mut mock, 1, 1), Wave::begin(&mut mock, 0, 2)];
+    let others = [
+        Wave::begin(&mut mock, 1, 0),
+        Wave::begin(&mut mock, 0, 1),
+        Wave::begin(&mut mock, 1, 1),
+        Wave::begin(&mut mock, 0, 2),
+    ];
     let [b0, a1, b1, a2] = others;
     early.end(&mut mock, true);
     b0.end(&mut mock, true);
@@ -193,7 +200,10 @@ fn concurrent_dispatches_of_one_kernel_have_no_ordinals() {
     let second = session.begin_dispatch(&mut mock, object, &info(0, 1, 2)).unwrap();
     let (a, b) = (Wave::begin(&mut mock, 0, 0), Wave::begin(&mut mock, 0, 0));
     a.end(&mut mock, true);
-    assert!(session.end_dispatch(&mut mock, first, None).unwrap().is_empty(), "its records cannot be told from those of the other");
+    assert!(
+        session.end_dispatch(&mut mock, first, None).unwrap().is_empty(),
+        "its records cannot be told from those of the other"
+    );
     b.end(&mut mock, false);
     session.end_dispatch(&mut mock, second, None).unwrap();
     let profile = session.finish();
@@ -229,7 +239,10 @@ fn no_record_is_shared_by_two_kernels() {
 fn a_dispatch_without_room_waits_and_dropped_waves_are_counted() {
     let (mut mock, mut session, object) = session(Overlap::Concurrent, Records::Dropping(4), 2);
     let first = session.begin_dispatch(&mut mock, object, &info(0, 3, 1)).unwrap();
-    assert!(matches!(session.begin_dispatch(&mut mock, object, &info(1, 2, 2)), Err(BeginError::Busy { in_flight: 1 })));
+    assert!(matches!(
+        session.begin_dispatch(&mut mock, object, &info(1, 2, 2)),
+        Err(BeginError::Busy { in_flight: 1 })
+    ));
     let second = session.begin_dispatch(&mut mock, object, &info(1, 1, 2)).unwrap();
     for kernel in [0, 1, 0, 0] {
         Wave::begin(&mut mock, kernel, 0).end(&mut mock, true);
@@ -288,8 +301,8 @@ fn faults_leave_nothing_behind() {
 #[test]
 fn a_fault_takes_overlapping_dispatches_of_its_kernel_with_it() {
     let (mut mock, mut session, object) = session(Overlap::Concurrent, Records::PerWave, 2);
-    let tickets =
-        [(0, 1), (0, 2), (1, 3)].map(|(kernel, ordinal)| session.begin_dispatch(&mut mock, object, &info(kernel, 1, ordinal)).unwrap());
+    let tickets = [(0, 1), (0, 2), (1, 3)]
+        .map(|(kernel, ordinal)| session.begin_dispatch(&mut mock, object, &info(kernel, 1, ordinal)).unwrap());
     for kernel in [0, 0, 1] {
         Wave::begin(&mut mock, kernel, 0).end(&mut mock, true);
     }
@@ -310,12 +323,16 @@ fn what_does_not_fit_is_refused() {
         let ticket = session.begin_dispatch(&mut mock, object, &info(0, 1, 1)).unwrap();
         (mock, session, ticket)
     };
-    let fault =
-        |(mut mock, mut session, ticket): (Mock, Session, Ticket)| session.end_dispatch(&mut mock, ticket, None).unwrap_err().to_string();
+    let fault = |(mut mock, mut session, ticket): (Mock, Session, Ticket)| {
+        session.end_dispatch(&mut mock, ticket, None).unwrap_err().to_string()
+    };
     let (mut mock, session, ticket) = begin();
     Wave::begin(&mut mock, 1, 0).end(&mut mock, true);
     let found = fault((mock, session, ticket));
-    assert!(found.contains("it belongs to kernel 1 of the object, dispatched were kernels {0}, in record 0"), "{found}");
+    assert!(
+        found.contains("it belongs to kernel 1 of the object, dispatched were kernels {0}, in record 0"),
+        "{found}"
+    );
     let (mut mock, session, ticket) = begin();
     mock.add(BLOCK + control::HEAD, 1);
     let found = fault((mock, session, ticket));
@@ -324,10 +341,18 @@ fn what_does_not_fit_is_refused() {
     mock.write(BLOCK + control::CAPACITY, &9_u32.to_le_bytes()).unwrap();
     assert!(fault((mock, session, ticket)).contains("the control block was overwritten"));
     let (mut mock, mut session, object) = self::session(Overlap::Concurrent, Records::PerWave, 2);
-    assert!(session.begin_dispatch(&mut mock, object, &info(2, 1, 1)).unwrap_err().to_string().contains("kernel index 2"));
+    assert!(
+        session.begin_dispatch(&mut mock, object, &info(2, 1, 1)).unwrap_err().to_string().contains("kernel index 2")
+    );
     let mut other = (**session.map(object).unwrap()).clone();
     other.stride += 8;
-    assert!(session.attach_map(&mock, other, BLOCK).unwrap_err().to_string().contains("record stride of 48 bytes, the site table of 56"));
+    assert!(
+        session
+            .attach_map(&mock, other, BLOCK)
+            .unwrap_err()
+            .to_string()
+            .contains("record stride of 48 bytes, the site table of 56")
+    );
     mock.write(BLOCK, &9_u32.to_le_bytes()).unwrap();
     let map = (**session.map(object).unwrap()).clone();
     assert!(session.attach_map(&mock, map, BLOCK).unwrap_err().to_string().contains("control block version 9"));

@@ -1,4 +1,5 @@
-//! The short way of accesses to whole dwords that are ordered behind what was there, none of it atomic: nearly all are such.
+//! The short way of accesses to whole dwords that are ordered behind what was there, none of it atomic: nearly all are
+//! such.
 
 use super::super::core::{Registers, active};
 use super::super::fault::FaultKind;
@@ -16,7 +17,8 @@ pub(super) struct Seen {
     place: usize,
 }
 
-/// Whether an access needs no more order to one of a wave: there is none, it is the wave's own, in the order of LDS operations, or known to be over.
+/// Whether an access needs no more order to one of a wave: there is none, it is the wave's own, in the order of LDS
+/// operations, or known to be over.
 #[inline]
 fn is_behind(other: Access, wave: usize, clocks: &Clocks) -> bool {
     other.id() == 0 || if other.wave() == wave { !other.is_copied() } else { other.is_before(clocks) }
@@ -129,9 +131,16 @@ impl Races {
         ends.unwrap_or(row.mask.count_ones() as usize)
     }
 
-    /// The short way of a lane: false, and nothing done, if it is not open. `how` is what it does with each dword, the same with all.
+    /// The short way of a lane: false, and nothing done, if it is not open. `how` is what it does with each dword, the
+    /// same with all.
     #[inline]
-    pub(super) fn plain(&mut self, access: Access, (at, length): (usize, usize), how: impl Fn(usize) -> How, seen: &mut Seen) -> bool {
+    pub(super) fn plain(
+        &mut self,
+        access: Access,
+        (at, length): (usize, usize),
+        how: impl Fn(usize) -> How,
+        seen: &mut Seen,
+    ) -> bool {
         let Races { words, views, exchanged, .. } = self;
         if !exchanged.is_empty() || !at.is_multiple_of(4) || !length.is_multiple_of(4) {
             return false;

@@ -1,7 +1,16 @@
 use super::*;
 
 fn operation(wave: u32, id: u32) -> Operation {
-    Operation { wave, id, pc: u64::from(id), address: u64::from(id), name: "ds_test", returns: true, copies: false, copied: [id + 1; 2] }
+    Operation {
+        wave,
+        id,
+        pc: u64::from(id),
+        address: u64::from(id),
+        name: "ds_test",
+        returns: true,
+        copies: false,
+        copied: [id + 1; 2],
+    }
 }
 
 /// A wave with its next operation and the first write of LDS that may be in flight.
@@ -27,7 +36,8 @@ fn a_barrier_orders_what_was_waited_for() {
     assert!(!go(&mut races, 1, 1, How::Read));
 }
 
-/// A copy into LDS, operation 1, may be in flight; an LDS instruction, operation 2, is done. The other way round as well.
+/// A copy into LDS, operation 1, may be in flight; an LDS instruction, operation 2, is done. The other way round as
+/// well.
 #[test]
 fn copies_have_an_order_of_their_own() {
     for (copied, writes) in [(true, [3, 1]), (false, [1, 3])] {
@@ -92,7 +102,13 @@ fn a_lock_is_let_go_by_a_plain_write() {
     assert!(go(&mut races, 1, 1, How::Atomic), "refused");
     assert!(go(&mut races, 2, 1, How::Atomic), "refused");
     let data = |races: &mut Races, wave, id| {
-        races.access(&operation(wave, id), 64, (16, 4, How::Write(u128::from(100 * wave + id))), &|_| false, &mut |_| false)
+        races.access(
+            &operation(wave, id),
+            64,
+            (16, 4, How::Write(u128::from(100 * wave + id))),
+            &|_| false,
+            &mut |_| false,
+        )
     };
     assert!(data(&mut races, 0, 2).is_ok());
     assert!(go(&mut races, 0, 3, How::Write(0)));

@@ -7,8 +7,8 @@ use super::super::fault::{Fault, FaultKind};
 use super::{Group, Stopped, Worker};
 
 impl Worker<'_> {
-    /// A workgroup waits at global wave sync: it is another one's turn. If all that run wait, one more is begun; if that cannot be, others have to let them
-    /// go, and if there is nobody to do so, it is a fault.
+    /// A workgroup waits at global wave sync: it is another one's turn. If all that run wait, one more is begun; if
+    /// that cannot be, others have to let them go, and if there is nobody to do so, it is a fault.
     pub(super) fn others_first(&mut self) -> Result<(), Fault> {
         let shared = self.shared;
         let mut gws = shared.gws();

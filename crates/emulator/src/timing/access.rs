@@ -39,7 +39,8 @@ pub(super) struct Accesses {
     pub bypass: bool,
 }
 
-/// The accesses of an instruction, none if it has none. Where an address cannot be worked out, the instruction itself will say so.
+/// The accesses of an instruction, none if it has none. Where an address cannot be worked out, the instruction itself
+/// will say so.
 pub(super) fn gather(core: &mut Core, op: &Op) -> Option<Accesses> {
     let flags = op.inst.variant.flags;
     let how = if flags.contains(Flags::ATOMIC) {
@@ -50,7 +51,9 @@ pub(super) fn gather(core: &mut Core, op: &Op) -> Option<Accesses> {
         How::Load
     };
     let size = match op.semantics {
-        Semantics::Load { bytes, .. } | Semantics::Store { bytes, .. } | Semantics::Atomic { bytes, .. } => u64::from(bytes),
+        Semantics::Load { bytes, .. } | Semantics::Store { bytes, .. } | Semantics::Atomic { bytes, .. } => {
+            u64::from(bytes)
+        }
         _ => u64::from(op.inst.variant.memory_bytes).max(4),
     };
     let mut accesses = Accesses { how, size, memory: Vec::new(), lds: Vec::new(), crossbar: false, bypass: false };
@@ -110,7 +113,8 @@ fn local(core: &mut Core, op: &Op, accesses: &mut Accesses) -> Option<()> {
     let mask = core.wave.exec();
     if op.inst.operand(Role::Addr).is_none() {
         // One counter for the wave, or consecutive dwords.
-        let addresses = if op.inst.is_any(OpcodeFlags::ADDTID) { std::array::from_fn(|lane| 4 * lane as u64) } else { [0; LANES] };
+        let addresses =
+            if op.inst.is_any(OpcodeFlags::ADDTID) { std::array::from_fn(|lane| 4 * lane as u64) } else { [0; LANES] };
         accesses.lds.push(LdsAccess { addresses, mask, size: 4 });
         return Some(());
     }

@@ -1,4 +1,5 @@
-//! A set-associative cache with least recently used replacement. It knows which lines it has and when they come, not what is in them.
+//! A set-associative cache with least recently used replacement. It knows which lines it has and when they come, not
+//! what is in them.
 
 /// A line.
 #[derive(Debug, Clone, Copy, Default)]

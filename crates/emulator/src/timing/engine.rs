@@ -24,7 +24,8 @@ impl Worker<'_> {
     pub(super) fn accesses(&mut self, plan: &Plan, group: &mut Group, wave: usize, op: usize) -> Option<Accesses> {
         let Worker { memory, code, clock, random, stats, work, .. } = self;
         let Group { lds, waves, barrier } = group;
-        let mut core = Core { memory, lds, wave: &mut waves[wave], launch: &plan.launch, random, stats, clock, barrier, work };
+        let mut core =
+            Core { memory, lds, wave: &mut waves[wave], launch: &plan.launch, random, stats, clock, barrier, work };
         gather(&mut core, &code.ops[op])
     }
 

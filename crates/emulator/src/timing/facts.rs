@@ -7,7 +7,8 @@ use super::machine::Machine;
 use crate::op::{Class, Op};
 use crate::pending::{SLOTS, slot};
 use wavetap_amdgpu::{
-    Access, Counter, Flags, Latency, MachineFact, NumberFormat, Opcode, OpcodeFlags, Operand, Reg, RegFile, Role, Value, ValueType, scalar,
+    Access, Counter, Flags, Latency, MachineFact, NumberFormat, Opcode, OpcodeFlags, Operand, Reg, RegFile, Role,
+    Value, ValueType, scalar,
 };
 
 /// What an instruction is issued to. A SIMD issues one instruction to each in a slot, of different waves.
@@ -80,8 +81,11 @@ impl Facts {
         let class = inst.variant.latency;
         let unit = unit(op);
         let matrix = class == Latency::Mfma && unit == Unit::Valu;
-        let counters: SmallVec<[usize; 2]> =
-            Counter::ALL.into_iter().filter(|counter| op.counters.contains(counter.flag())).map(|counter| counter as usize).collect();
+        let counters: SmallVec<[usize; 2]> = Counter::ALL
+            .into_iter()
+            .filter(|counter| op.counters.contains(counter.flag()))
+            .map(|counter| counter as usize)
+            .collect();
         let mut facts = Facts {
             unit,
             class,
@@ -133,7 +137,8 @@ impl Facts {
         };
         self.latency += machine.extra_passes();
         if matrix {
-            let cycles = matrix_cycles(op, machine).unwrap_or_else(|| machine.latency(Latency::Mfma)).max(machine.passes);
+            let cycles =
+                matrix_cycles(op, machine).unwrap_or_else(|| machine.latency(Latency::Mfma)).max(machine.passes);
             // MFMA runs beside the vector ALU; WMMA is what the vector ALU does.
             let beside = op.inst.is_any(OpcodeFlags::MFMA | OpcodeFlags::SMFMAC);
             self.pipes.push((Pipe::Valu, if beside { machine.passes } else { cycles }));
@@ -194,7 +199,8 @@ fn slots(reg: Reg) -> impl Iterator<Item = u16> {
     (first..first + count).filter(|slot| usize::from(*slot) < SLOTS)
 }
 
-/// Cycles that a matrix operation keeps its unit: its multiplications and additions by the rate for their type. None where the rate is not known.
+/// Cycles that a matrix operation keeps its unit: its multiplications and additions by the rate for their type. None
+/// where the rate is not known.
 fn matrix_cycles(op: &Op, machine: &Machine) -> Option<u64> {
     let shape = MatrixShape::of(op.inst.opcode())?;
     let rate = machine.fact(shape.rate);
@@ -208,7 +214,8 @@ fn matrix_cycles(op: &Op, machine: &Machine) -> Option<u64> {
     Some(operations.div_ceil(rate))
 }
 
-/// Operations a cycle and SIMD of the `bf16` instructions that gfx908 began with: half the rate of those called `_1k` (CDNA 2 white paper).
+/// Operations a cycle and SIMD of the `bf16` instructions that gfx908 began with: half the rate of those called `_1k`
+/// (CDNA 2 white paper).
 const FIRST_BF16: u64 = 128;
 
 /// How many independent products a result of this size holds.
@@ -242,7 +249,9 @@ impl MatrixShape {
             NumberFormat::Xf32 => MachineFact::MatrixXf32,
             NumberFormat::F16 => MachineFact::MatrixF16,
             NumberFormat::Bf16 => MachineFact::MatrixBf16,
-            NumberFormat::I8 | NumberFormat::Iu8 | NumberFormat::Fp8 | NumberFormat::Bf8 | NumberFormat::F8f6f4 => MachineFact::MatrixI8,
+            NumberFormat::I8 | NumberFormat::Iu8 | NumberFormat::Fp8 | NumberFormat::Bf8 | NumberFormat::F8f6f4 => {
+                MachineFact::MatrixI8
+            }
             NumberFormat::Iu4 | NumberFormat::F4 => MachineFact::MatrixI4,
             _ => return None,
         };
@@ -271,7 +280,9 @@ mod tests {
 
     #[test]
     fn shapes_of_matrix_operations() {
-        let of = |opcode| MatrixShape::of(opcode).map(|shape| (shape.rows, shape.columns, shape.depth, shape.rate, shape.sparse));
+        let of = |opcode| {
+            MatrixShape::of(opcode).map(|shape| (shape.rows, shape.columns, shape.depth, shape.rate, shape.sparse))
+        };
         assert_eq!(of(Opcode::V_MFMA_F32_32X32X8F16), Some((32, 32, 8, MachineFact::MatrixF16, false)));
         assert_eq!(of(Opcode::V_MFMA_F32_16X16X4_4B_F16), Some((16, 16, 4, MachineFact::MatrixF16, false)));
         assert_eq!(of(Opcode::V_MFMA_F32_32X32X16_FP8_BF8), Some((32, 32, 16, MachineFact::MatrixI8, false)));

@@ -96,7 +96,8 @@ impl Machine {
         self.target.l1_line_bytes().into()
     }
 
-    /// What a vector operation takes beyond its latency because its lanes are more than the table's number is for: waves of 64 on SIMDs that work on 32 lanes.
+    /// What a vector operation takes beyond its latency because its lanes are more than the table's number is for:
+    /// waves of 64 on SIMDs that work on 32 lanes.
     pub(super) fn extra_passes(&self) -> u64 {
         self.passes.saturating_sub(self.interval)
     }

@@ -1,7 +1,7 @@
 //! Caches, LDS and memory: when the accesses of an instruction are done.
 //!
-//! Each of them is a server: it takes one request after the other, and a request waits until those before it have been taken. An access without anybody else takes the latency of
-//! the nearest place that has its line.
+//! Each of them is a server: it takes one request after the other, and a request waits until those before it have been
+//! taken. An access without anybody else takes the latency of the nearest place that has its line.
 
 use super::MemoryCounts;
 use super::access::{Accesses, How};
@@ -51,7 +51,8 @@ struct Request {
 impl Hierarchy {
     pub(super) fn new(machine: Machine, compute_units: usize) -> Hierarchy {
         let fact = |fact| machine.fact(fact);
-        let l2 = Cache::new(fact(MachineFact::L2Bytes), fact(MachineFact::L2LineBytes), fact(MachineFact::L2Ways), true);
+        let l2 =
+            Cache::new(fact(MachineFact::L2Bytes), fact(MachineFact::L2LineBytes), fact(MachineFact::L2Ways), true);
         let scalar = compute_units.div_ceil(fact(MachineFact::ScalarSharers).max(1) as usize);
         Hierarchy {
             near: (0..compute_units).map(|_| Near::default()).collect(),
@@ -105,7 +106,8 @@ impl Hierarchy {
     fn global(&mut self, unit: usize, at: u64, accesses: &Accesses) -> u64 {
         let width = self.machine.l1_line();
         let (of_line, bytes) = (|address: u64| address / width, accesses.size * accesses.memory.len() as u64);
-        let mut lines: Vec<u64> = accesses.memory.iter().flat_map(|&a| of_line(a)..=of_line(a + accesses.size - 1)).collect();
+        let mut lines: Vec<u64> =
+            accesses.memory.iter().flat_map(|&a| of_line(a)..=of_line(a + accesses.size - 1)).collect();
         lines.sort_unstable();
         lines.dedup();
         let bandwidth = self.machine.fact(MachineFact::L1Bandwidth).max(1);
@@ -119,7 +121,8 @@ impl Hierarchy {
             let end = match accesses.how {
                 How::Load => self.load(unit, line, at, accesses.bypass),
                 How::Store => {
-                    let written = accesses.memory.iter().filter(|&&address| of_line(address) == line).count() as u64 * accesses.size;
+                    let written = accesses.memory.iter().filter(|&&address| of_line(address) == line).count() as u64
+                        * accesses.size;
                     self.store(line, at, written)
                 }
                 How::Atomic => self.atomic(line, at, accesses),
@@ -156,8 +159,12 @@ impl Hierarchy {
     /// L2 does atomics; those on the same dword one after the other.
     fn atomic(&mut self, line: u64, at: u64, accesses: &Accesses) -> u64 {
         let width = self.machine.l1_line();
-        let mut words: Vec<u64> =
-            accesses.memory.iter().filter(|&&address| address / width == line).map(|address| address / accesses.size.max(4)).collect();
+        let mut words: Vec<u64> = accesses
+            .memory
+            .iter()
+            .filter(|&&address| address / width == line)
+            .map(|address| address / accesses.size.max(4))
+            .collect();
         words.sort_unstable();
         let most = words.chunk_by(|a, b| a == b).map(<[u64]>::len).max().unwrap_or(1) as u64;
         self.counts.serialized_atomics += most - 1;

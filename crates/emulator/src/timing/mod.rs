@@ -1,8 +1,9 @@
 //! A model of time beside the functional emulator: how many cycles a dispatch might take, and what its waves wait for.
 //!
-//! The model is driven by execution: it decides which wave issues its next instruction when, the functional emulator runs that instruction, and the model works out
-//! when its results are there. Numbers are facts of the target (`isa-tables/machine.yaml`, `isa-tables/latency.yaml`), most of them estimates with a range. What is
-//! modelled and what is left out is in `docs/reference/timing-model.md`. It is a *model*: whoever prints its cycles says so.
+//! The model is driven by execution: it decides which wave issues its next instruction when, the functional emulator
+//! runs that instruction, and the model works out when its results are there. Numbers are facts of the target
+//! (`isa-tables/machine.yaml`, `isa-tables/latency.yaml`), most of them estimates with a range. What is modelled and
+//! what is left out is in `docs/reference/timing-model.md`. It is a *model*: whoever prints its cycles says so.
 //!
 //! | file | what |
 //! |---|---|
@@ -40,7 +41,8 @@ pub(super) use schedule::{Paused, advance, begin};
 /// A latency that can be changed for experiments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum LatencyClass {
-    /// A class of instructions; of vector and scalar memory it is the time to the result of what is in the nearest cache.
+    /// A class of instructions; of vector and scalar memory it is the time to the result of what is in the nearest
+    /// cache.
     Instruction(Latency),
     /// What is in the L2 cache.
     L2,
@@ -48,14 +50,19 @@ pub enum LatencyClass {
     Memory,
     /// How long an atomic operation keeps its line.
     Atomic,
-    /// The instruction at this address of its code object, whatever its class: from its issue until its result is there. What it does to caches and queues stays the same.
+    /// The instruction at this address of its code object, whatever its class: from its issue until its result is
+    /// there. What it does to caches and queues stays the same.
     At(u64),
 }
 
 impl LatencyClass {
     /// Every class; not the instructions.
     pub fn all() -> impl Iterator<Item = LatencyClass> {
-        Latency::ALL.into_iter().map(LatencyClass::Instruction).chain([LatencyClass::L2, LatencyClass::Memory, LatencyClass::Atomic])
+        Latency::ALL.into_iter().map(LatencyClass::Instruction).chain([
+            LatencyClass::L2,
+            LatencyClass::Memory,
+            LatencyClass::Atomic,
+        ])
     }
 
     /// Its name: that of `isa-tables/latency.yaml`, or `l2`, `memory`, `atomic`; `address` of an instruction.
@@ -109,8 +116,10 @@ impl FromStr for LatencyOverride {
     /// assert!("valu33=8".parse::<LatencyOverride>().unwrap_err().contains("valu_f64"));
     /// ```
     fn from_str(text: &str) -> Result<Self, String> {
-        let (name, cycles) = text.split_once('=').ok_or_else(|| format!("'{text}': CLASS=CYCLES expected, 'valu32=8' for example"))?;
-        let address = name.strip_prefix("0x").and_then(|digits| u64::from_str_radix(digits, 16).ok()).map(LatencyClass::At);
+        let (name, cycles) =
+            text.split_once('=').ok_or_else(|| format!("'{text}': CLASS=CYCLES expected, 'valu32=8' for example"))?;
+        let address =
+            name.strip_prefix("0x").and_then(|digits| u64::from_str_radix(digits, 16).ok()).map(LatencyClass::At);
         let Some(class) = address.or_else(|| LatencyClass::all().find(|class| class.name() == name)) else {
             let known: Vec<&str> = LatencyClass::all().map(LatencyClass::name).collect();
             return Err(format!(
@@ -132,7 +141,8 @@ pub struct Timing {
     pub latencies: Vec<LatencyOverride>,
     /// Takes a sample of every wave each time so many cycles have passed.
     pub sample_interval: Option<NonZero<u32>>,
-    /// Memory operations take times that are drawn from this seed, not those that caches and queues give: for experiments with latencies that nobody was told.
+    /// Memory operations take times that are drawn from this seed, not those that caches and queues give: for
+    /// experiments with latencies that nobody was told.
     pub chance: Option<u64>,
 }
 

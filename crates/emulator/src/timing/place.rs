@@ -30,7 +30,10 @@ impl Places {
     pub(super) fn new(target: Target, demand: &Demand, compute_units: usize) -> Places {
         let cus = if demand.wgp_mode && target.has_wgp_mode() { 2 } else { 1 };
         let simds_per_cu = target.simds_per_cu() as usize;
-        let most = target.max_waves_per_simd().min(target.waves_by_vgprs(demand.vgprs)).min(target.waves_by_sgprs(demand.sgprs));
+        let most = target
+            .max_waves_per_simd()
+            .min(target.waves_by_vgprs(demand.vgprs))
+            .min(target.waves_by_sgprs(demand.sgprs));
         let unit = Unit { waves: vec![0; simds_per_cu * cus], lds: 0, groups: 0 };
         let lds = if demand.lds_bytes == 0 { 0 } else { demand.lds_bytes.next_multiple_of(target.lds_granule()) };
         // Those of a single wave need no barrier.
@@ -112,9 +115,14 @@ mod tests {
 
     #[test]
     fn as_many_groups_as_the_target_says() {
-        for (name, wgp_mode) in
-            [("gfx900", false), ("gfx90a", false), ("gfx942", false), ("gfx1030", true), ("gfx1030", false), ("gfx1100", true)]
-        {
+        for (name, wgp_mode) in [
+            ("gfx900", false),
+            ("gfx90a", false),
+            ("gfx942", false),
+            ("gfx1030", true),
+            ("gfx1030", false),
+            ("gfx1100", true),
+        ] {
             let target = Target::by_name(name).unwrap();
             for (vgprs, lds_bytes, workgroup_size) in
                 [(32, 0, 256), (64, 0, 64), (128, 4096, 256), (24, 20000, 512), (256, 60000, 64), (40, 512, 1024)]

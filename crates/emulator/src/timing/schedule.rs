@@ -1,7 +1,8 @@
 //! The order of everything: the wave that can issue first issues next, of several the oldest.
 //!
-//! A wave is looked at when it may issue. If it cannot, the cycles until it may are charged to a reason, and it is looked at again then. So every cycle of a resident wave is
-//! either one of an issue slot or charged to one reason, and the functional emulator executes all instructions in the order of their cycles.
+//! A wave is looked at when it may issue. If it cannot, the cycles until it may are charged to a reason, and it is
+//! looked at again then. So every cycle of a resident wave is either one of an issue slot or charged to one reason, and
+//! the functional emulator executes all instructions in the order of their cycles.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -117,9 +118,14 @@ pub(crate) fn begin(run: &mut Worker, plan: &Plan, timing: &Timing) -> Result<Pa
     Ok(scheduler.pause())
 }
 
-/// Runs the workgroups of a dispatch until all have ended, or waves were looked at so many times, or others are to have their turn. What is needed to go on is given
-/// back unless it has ended.
-pub(crate) fn advance(run: &mut Worker, plan: &Plan, paused: Paused, instructions: &mut u64) -> Result<Option<Paused>, Fault> {
+/// Runs the workgroups of a dispatch until all have ended, or waves were looked at so many times, or others are to have
+/// their turn. What is needed to go on is given back unless it has ended.
+pub(crate) fn advance(
+    run: &mut Worker,
+    plan: &Plan,
+    paused: Paused,
+    instructions: &mut u64,
+) -> Result<Option<Paused>, Fault> {
     /// How often others are thought of.
     const OFTEN: u64 = 1 << 14;
     let mut scheduler = Scheduler::resume(run, plan, paused);
@@ -139,7 +145,8 @@ pub(crate) fn advance(run: &mut Worker, plan: &Plan, paused: Paused, instruction
 
 impl<'r, 'a> Scheduler<'r, 'a> {
     fn resume(run: &'r mut Worker<'a>, plan: &'r Plan, paused: Paused) -> Self {
-        let Paused { machine, memory, places, simds, book, facts, groups, members, waves, unused, next, begun, .. } = paused;
+        let Paused { machine, memory, places, simds, book, facts, groups, members, waves, unused, next, begun, .. } =
+            paused;
         let Paused { born, clock, end, wave_cycles, most_waves, .. } = paused;
         Scheduler {
             run,
@@ -165,7 +172,9 @@ impl<'r, 'a> Scheduler<'r, 'a> {
     }
 
     fn pause(self) -> Paused {
-        let Scheduler { machine, memory, places, simds, book, facts, groups, members, waves, unused, next, begun, .. } = self;
+        let Scheduler {
+            machine, memory, places, simds, book, facts, groups, members, waves, unused, next, begun, ..
+        } = self;
         let Scheduler { born, clock, end, wave_cycles, most_waves, .. } = self;
         Paused {
             machine,
@@ -192,8 +201,11 @@ impl<'r, 'a> Scheduler<'r, 'a> {
 impl Scheduler<'_, '_> {
     fn finish(self) {
         let Scheduler { run, book, memory, end, wave_cycles, most_waves, clock, .. } = self;
-        let mut time = ModelledTime { cycles: end, wave_cycles, most_waves, memory: memory.counts, ..ModelledTime::default() };
-        for (index, count) in book.counts.iter().enumerate().filter(|(_, count)| count.executions > 0 || count.stalls() > 0) {
+        let mut time =
+            ModelledTime { cycles: end, wave_cycles, most_waves, memory: memory.counts, ..ModelledTime::default() };
+        for (index, count) in
+            book.counts.iter().enumerate().filter(|(_, count)| count.executions > 0 || count.stalls() > 0)
+        {
             let op = run.op(index);
             time.instructions.entry(CodeAddress { object: op.object, address: op.address }).or_default().add(count);
         }
@@ -367,8 +379,12 @@ impl Scheduler<'_, '_> {
         if self.plan.launch.strict {
             let (barrier, waves) = (&mut group.barrier, &mut group.waves);
             match status {
-                Status::AtSplitBarrier => waves.iter().filter(|wave| wave.status == status).for_each(|wave| strict::passes(barrier, wave)),
-                _ if waves.iter().any(|wave| wave.status == status) => strict::at_barrier(barrier, waves, &self.plan.launch),
+                Status::AtSplitBarrier => {
+                    waves.iter().filter(|wave| wave.status == status).for_each(|wave| strict::passes(barrier, wave))
+                }
+                _ if waves.iter().any(|wave| wave.status == status) => {
+                    strict::at_barrier(barrier, waves, &self.plan.launch)
+                }
                 _ => {}
             }
         }

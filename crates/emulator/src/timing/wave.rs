@@ -1,4 +1,5 @@
-//! The clock of a wave: when its registers are ready, what it has in flight, and to which instructions its cycles were charged.
+//! The clock of a wave: when its registers are ready, what it has in flight, and to which instructions its cycles were
+//! charged.
 
 use super::facts::Facts;
 use super::{InstructionTime, SampleKind, StallReason, WaveSample};
@@ -54,7 +55,8 @@ impl Book {
         }
     }
 
-    /// Samples of a wave from cycle `from` to `to`. Waves are sampled at different cycles, so that what they do in step is seen at all of its steps.
+    /// Samples of a wave from cycle `from` to `to`. Waves are sampled at different cycles, so that what they do in step
+    /// is seen at all of its steps.
     fn sample(&mut self, wave: &WaveClock, at: At, (from, to): (u64, u64), stalled: Option<StallReason>) {
         let Some(interval) = self.interval else { return };
         let phase = wave.age.wrapping_mul(0x9e37_79b9) % interval;
@@ -111,7 +113,13 @@ pub(super) struct WaveClock {
 }
 
 impl WaveClock {
-    pub(super) fn new(start: u64, age: u64, (group, index): (usize, usize), (unit, simd): (usize, usize), workgroup: [u32; 3]) -> Self {
+    pub(super) fn new(
+        start: u64,
+        age: u64,
+        (group, index): (usize, usize),
+        (unit, simd): (usize, usize),
+        workgroup: [u32; 3],
+    ) -> Self {
         WaveClock {
             start,
             now: start,

@@ -1,4 +1,5 @@
-//! What a wave finds in its registers at entry: asking for more of it, and putting the rest back where the original code expects it.
+//! What a wave finds in its registers at entry: asking for more of it, and putting the rest back where the original
+//! code expects it.
 
 use crate::asm::{Asm, c, s, s2, v};
 use wavetap_amdgpu::{Opcode, Reg, Target, Value, scalar};
@@ -23,8 +24,8 @@ const TTMP_Y_Z: u16 = scalar::TTMP0 + 7;
 /// Bits of one packed work-item id.
 const WORK_ITEM_BITS: u32 = 10;
 
-/// ttmp6 in a cluster of workgroups, four bits each: the place in it in x, y, z; from bit 12 on the highest place in x, y, z (as LLVM's code for workgroup ids
-/// reads them).
+/// ttmp6 in a cluster of workgroups, four bits each: the place in it in x, y, z; from bit 12 on the highest place in x,
+/// y, z (as LLVM's code for workgroup ids reads them).
 const TTMP_CLUSTER: u16 = scalar::TTMP0 + 6;
 /// Operand of `s_getreg_b32` for IB_STS2's bits 9:6, which are 0 where there is no cluster.
 const CLUSTER_MODE: u32 = 28 | 6 << 6 | 3 << 11;
@@ -59,7 +60,8 @@ fn clustered_ids(asm: &mut Asm, [x, y, z]: [u16; 3], other: u16) -> Result<()> {
     Ok(())
 }
 
-/// Whether waves begin at a kernel's entry whether its arguments are preloaded or not (gfx125x), and not after code that loads them.
+/// Whether waves begin at a kernel's entry whether its arguments are preloaded or not (gfx125x), and not after code
+/// that loads them.
 pub(crate) fn begins_with_arguments(target: Target) -> bool {
     target.has_kernarg_preload() && !target.has_preload_prologue()
 }
@@ -71,7 +73,8 @@ pub(crate) enum ScratchAccess {
     Given,
     /// FLAT_SCRATCH leads there.
     FlatScratch,
-    /// Four scalar registers describe it: there are buffer instructions alone that reach it by nothing but scalar registers (gfx8).
+    /// Four scalar registers describe it: there are buffer instructions alone that reach it by nothing but scalar
+    /// registers (gfx8).
     Buffer,
 }
 
@@ -94,11 +97,17 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    /// Asks in `descriptor` for the dispatch packet's address, all workgroup ids and all work-item ids; and for what the prologue needs for scratch memory, but
-    /// for the four registers that describe all of it: those the original has to have.
-    pub(crate) fn extend(target: Target, descriptor: &mut KernelDescriptor, scratch: ScratchAccess) -> Result<Entry, Stop> {
-        // Without the preload the original code is run from its entry, where it begins by loading the arguments itself (AMDGPUUsage, "Preloaded Kernel
-        // Arguments"). The count of user SGPRs stays, so that what follows them stays where it is. Where waves begin at the entry they find the arguments as before.
+    /// Asks in `descriptor` for the dispatch packet's address, all workgroup ids and all work-item ids; and for what
+    /// the prologue needs for scratch memory, but for the four registers that describe all of it: those the original
+    /// has to have.
+    pub(crate) fn extend(
+        target: Target,
+        descriptor: &mut KernelDescriptor,
+        scratch: ScratchAccess,
+    ) -> Result<Entry, Stop> {
+        // Without the preload the original code is run from its entry, where it begins by loading the arguments itself
+        // (AMDGPUUsage, "Preloaded Kernel Arguments"). The count of user SGPRs stays, so that what follows them stays
+        // where it is. Where waves begin at the entry they find the arguments as before.
         if !begins_with_arguments(target) {
             descriptor.set(Field::KERNARG_PRELOAD_LENGTH, 0)?;
             descriptor.set(Field::KERNARG_PRELOAD_OFFSET, 0)?;
@@ -111,8 +120,10 @@ impl Entry {
         if wanted > old.used_user_sgprs.into() {
             let most = target.max_user_sgprs();
             if wanted > most {
-                let detail =
-                    format!("the addresses of dispatch packet and scratch memory would make {wanted} user SGPRs of at most {most}");
+                let detail = format!(
+                    "the addresses of dispatch packet and scratch memory would make {wanted} user SGPRs of at most \
+                        {most}"
+                );
                 return Err(Refusal::new(Reason::UserSgprs, detail).into());
             }
             descriptor.set(Field::ENABLE_SGPR_DISPATCH_PTR, 1)?;
@@ -150,7 +161,10 @@ impl Entry {
     }
 
     /// The registers in which the prologue has the workgroup ids: those that are set at entry, or new ones from `take`.
-    pub(crate) fn workgroup_id_registers(&self, mut take: impl FnMut() -> Result<u16, Refusal>) -> Result<[u16; 3], Stop> {
+    pub(crate) fn workgroup_id_registers(
+        &self,
+        mut take: impl FnMut() -> Result<u16, Refusal>,
+    ) -> Result<[u16; 3], Stop> {
         if self.new.workgroup_ids_in_ttmp {
             return Ok([take()?, take()?, take()?]);
         }
@@ -173,7 +187,8 @@ impl Entry {
         asm.op("s_lshr_b32", &[s(z), s(TTMP_Y_Z), c(16)])
     }
 
-    /// Lets FLAT_SCRATCH lead to the wave's scratch memory, as an original prologue would (AMDGPUUsage, "Flat Scratch"). Destroys SCC and a pair.
+    /// Lets FLAT_SCRATCH lead to the wave's scratch memory, as an original prologue would (AMDGPUUsage, "Flat
+    /// Scratch"). Destroys SCC and a pair.
     pub(crate) fn set_flat_scratch(&self, asm: &mut Asm, target: Target, pair: u16) -> Result<()> {
         let (Some(base), Some(offset)) = (self.new.flat_scratch_init, self.new.private_segment_wave_offset) else {
             return Err(Error::internal("what FLAT_SCRATCH is made of was not enabled"));
@@ -188,8 +203,8 @@ impl Entry {
         Ok(())
     }
 
-    /// Lets four scalar registers describe the wave's scratch memory, as an original prologue would: what the hardware gives describes that of all waves
-    /// (AMDGPUUsage, "Private Segment Buffer"). Destroys SCC.
+    /// Lets four scalar registers describe the wave's scratch memory, as an original prologue would: what the hardware
+    /// gives describes that of all waves (AMDGPUUsage, "Private Segment Buffer"). Destroys SCC.
     pub(crate) fn describe_scratch(&self, asm: &mut Asm, to: u16) -> Result<()> {
         let (Some(all), Some(offset)) = (self.new.private_segment_buffer, self.new.private_segment_wave_offset) else {
             return Err(Error::internal("what describes scratch memory was not enabled"));
@@ -221,7 +236,8 @@ impl Entry {
 
     /// Makes the registers look as they would without what was added: the last thing a prologue does.
     pub(crate) fn restore(&self, asm: &mut Asm) -> Result<()> {
-        if let (WorkItemIds::Packed { count }, WorkItemIds::Packed { count: 3 }) = (self.old.work_item_ids, self.new.work_item_ids)
+        if let (WorkItemIds::Packed { count }, WorkItemIds::Packed { count: 3 }) =
+            (self.old.work_item_ids, self.new.work_item_ids)
             && count < 3
         {
             let mask = (1 << (u32::from(count) * WORK_ITEM_BITS)) - 1;
@@ -248,8 +264,11 @@ impl Entry {
 
     /// Where each value is expected, where it is, and how many registers it has, in ascending order.
     fn moves(&self) -> Vec<(u16, u16, u16)> {
-        let mut moves: Vec<_> =
-            values(&self.old).into_iter().zip(values(&self.new)).filter_map(|((old, width), (new, _))| Some((old?, new?, width))).collect();
+        let mut moves: Vec<_> = values(&self.old)
+            .into_iter()
+            .zip(values(&self.new))
+            .filter_map(|((old, width), (new, _))| Some((old?, new?, width)))
+            .collect();
         moves.sort_unstable();
         moves
     }

@@ -1,6 +1,7 @@
 //! The code before every `s_endpgm`: the sink's counters go to the wave's record, then the wave counts as finished.
 //!
-//! It works with any EXEC, 0 too, and changes no register that the original code has: loads into those may be outstanding.
+//! It works with any EXEC, 0 too, and changes no register that the original code has: loads into those may be
+//! outstanding.
 
 use super::{Frame, branch_if_disabled};
 use crate::asm::{c, v};
@@ -10,7 +11,8 @@ use wavetap_analysis::kernel::edit::Snippet;
 use wavetap_base::error::Result;
 use wavetap_profile::record;
 
-/// The epilogue. SCC is free: nothing follows, but for a message that takes EXEC for something it reads where `keep_exec` says so.
+/// The epilogue. SCC is free: nothing follows, but for a message that takes EXEC for something it reads where
+/// `keep_exec` says so.
 pub(crate) fn epilogue(frame: &Frame<'_>, here: &SnippetRegisters, keep_exec: bool) -> Result<Snippet> {
     let r = here.scalars();
     let data = frame.vectors.data;

@@ -1,5 +1,6 @@
 //! What a wave begins with where its first vector instructions have to be certain ones (gfx125x,
-//! [`EventHazards::FIRST_VECTOR`]): the inserted code at the entry has them before anything else, as compilers' code has.
+//! [`EventHazards::FIRST_VECTOR`]): the inserted code at the entry has them before anything else, as compilers' code
+//! has.
 
 use smallvec::SmallVec;
 
@@ -16,13 +17,14 @@ pub(crate) type Sequence = SmallVec<[Inst; 4]>;
 const MOST: usize = 4;
 /// HW_REG_MODE in a `hwreg` operand, of which a compiler sets a bit before the sequence.
 const MODE: u8 = 1;
-/// A pair that nothing sets before a wave starts, for an address that is defined (LLVM and ROCm's rocm-libraries choose this one).
+/// A pair that nothing sets before a wave starts, for an address that is defined (LLVM and ROCm's rocm-libraries choose
+/// this one).
 const ADDRESS: u16 = 64;
 /// `scope` of all waves of a shader engine (gfx12).
 const SCOPE_SHADER_ENGINE: u8 = 1;
 
-/// The sequence: that of the original, so that it stays one that its runtime knows, or that of LLVM since August 2026. None
-/// where none is needed.
+/// The sequence: that of the original, so that it stays one that its runtime knows, or that of LLVM since August 2026.
+/// None where none is needed.
 pub(crate) fn sequence(body: &Body, entry: &Entry) -> Result<Sequence> {
     let target = body.target();
     if !target.event_hazards().contains(EventHazards::FIRST_VECTOR) {
@@ -33,9 +35,13 @@ pub(crate) fn sequence(body: &Body, entry: &Entry) -> Result<Sequence> {
     }
     let mut prefetch = wavetap_amdgpu::build(target, "global_prefetch_b8", &[v(0), s2(ADDRESS)])?;
     prefetch.modifiers.scope = SCOPE_SHADER_ENGINE;
-    Ok([wavetap_amdgpu::build(target, "s_mov_b64", &[s2(ADDRESS), c(0)])?, wavetap_amdgpu::build(target, "v_nop", &[])?, prefetch]
-        .into_iter()
-        .collect())
+    Ok([
+        wavetap_amdgpu::build(target, "s_mov_b64", &[s2(ADDRESS), c(0)])?,
+        wavetap_amdgpu::build(target, "v_nop", &[])?,
+        prefetch,
+    ]
+    .into_iter()
+    .collect())
 }
 
 /// The sequence with which the original begins: `v_nop` and a vector memory instruction that changes nothing, in either
@@ -75,7 +81,9 @@ fn has_literal(inst: &Inst) -> bool {
 
 /// Whether it is vector memory that neither reads nor writes memory for the wave: a prefetch or a write-back.
 fn is_harmless_memory(inst: &Inst) -> bool {
-    inst.variant.latency == Latency::Vmem && !inst.variant.flags.intersects(Flags::LOAD | Flags::STORE) && inst.writes().next().is_none()
+    inst.variant.latency == Latency::Vmem
+        && !inst.variant.flags.intersects(Flags::LOAD | Flags::STORE)
+        && inst.writes().next().is_none()
 }
 
 #[cfg(test)]
@@ -121,8 +129,12 @@ mod tests {
             assert_eq!(names(target, &[&[0xbe80_0180, NOP][..], &OF_KERNARG].concat()), newest);
         }
         assert!(names("gfx1200", &[]).is_empty());
-        let first =
-            wavetap_amdgpu::build(Target::by_name("gfx1250").expect("a target"), "s_mov_b64", &[s2(super::ADDRESS), c(0)]).expect("built");
+        let first = wavetap_amdgpu::build(
+            Target::by_name("gfx1250").expect("a target"),
+            "s_mov_b64",
+            &[s2(super::ADDRESS), c(0)],
+        )
+        .expect("built");
         assert_eq!(first.writes().next(), Some(Reg::scalar(64, 2)));
     }
 }

@@ -1,5 +1,5 @@
-//! FLAT_SCRATCH as original code sets it: where the hardware leaves it to software, prologues of kernels that call functions let it lead to the wave's scratch
-//! memory (AMDGPUUsage, "Flat Scratch"), as inserted prologues do.
+//! FLAT_SCRATCH as original code sets it: where the hardware leaves it to software, prologues of kernels that call
+//! functions let it lead to the wave's scratch memory (AMDGPUUsage, "Flat Scratch"), as inserted prologues do.
 
 use rustc_hash::FxHashMap;
 
@@ -23,8 +23,9 @@ enum Known {
     Nothing,
 }
 
-/// Whether FLAT_SCRATCH, once it leads to the wave's scratch memory, does so as long as a kernel runs, whatever the kernel and the functions do that it may call, as far as these
-/// are known: nothing changes it, or the kernel alone does before its first branch, and gives it the value that it has. `entry` are the original's registers.
+/// Whether FLAT_SCRATCH, once it leads to the wave's scratch memory, does so as long as a kernel runs, whatever the
+/// kernel and the functions do that it may call, as far as these are known: nothing changes it, or the kernel alone
+/// does before its first branch, and gives it the value that it has. `entry` are the original's registers.
 pub(crate) fn stays(program: &Program, kernel: BodyId, entry: &InitialRegisters) -> bool {
     if program.callees(kernel).bodies.into_iter().any(|id| program.body(id).sets_flat_scratch()) {
         return false;
@@ -33,7 +34,8 @@ pub(crate) fn stays(program: &Program, kernel: BodyId, entry: &InitialRegisters)
     !body.sets_flat_scratch() || sets_once(body, entry)
 }
 
-/// Whether the instructions that set FLAT_SCRATCH are all in a block that runs once, at the entry, and set it to where the wave's scratch memory is.
+/// Whether the instructions that set FLAT_SCRATCH are all in a block that runs once, at the entry, and set it to where
+/// the wave's scratch memory is.
 fn sets_once(body: &Body, entry: &InitialRegisters) -> bool {
     let (Some(base), Some(offset)) = (entry.flat_scratch_init, entry.private_segment_wave_offset) else { return false };
     let cfg = Cfg::build(body);
@@ -69,7 +71,11 @@ struct Values {
 
 impl Values {
     fn of(&self, code: u16) -> Known {
-        self.known.get(&code).copied().unwrap_or(if code == scalar::SCC { Known::Nothing } else { Known::Initial(code) })
+        self.known.get(&code).copied().unwrap_or(if code == scalar::SCC {
+            Known::Nothing
+        } else {
+            Known::Initial(code)
+        })
     }
 
     fn source(&self, inst: &Inst, role: Role) -> Option<Known> {
@@ -81,7 +87,9 @@ impl Values {
         let is_zero = |role| inst.operand(role).is_some_and(|operand| operand.value == Value::InlineInt(0));
         let adds = |one, other| [(one, other), (other, one)].contains(&(first, second));
         let (sum, carry) = match inst.opcode() {
-            Opcode::S_ADD_U32 if adds(Some(Known::Initial(self.base)), Some(Known::Initial(self.offset))) => (Known::Low, Known::Carry),
+            Opcode::S_ADD_U32 if adds(Some(Known::Initial(self.base)), Some(Known::Initial(self.offset))) => {
+                (Known::Low, Known::Carry)
+            }
             Opcode::S_ADDC_U32 if self.of(scalar::SCC) == Known::Carry => {
                 let high = Some(Known::Initial(self.base + 1));
                 let is_high = first == high && is_zero(Role::Src1) || second == high && is_zero(Role::Src0);
@@ -104,6 +112,7 @@ impl Values {
         };
         let moved = inst.operands.iter().find_map(|operand| operand.reg()).map(|reg| self.of(reg.first));
         let is_whole = inst.hardware_register().is_some_and(|(_, bits)| bits == (0..32));
-        is_whole && (low..).zip(wanted).all(|(number, wanted)| inst.sets_hwreg() != Some(number) || moved == Some(wanted))
+        is_whole
+            && (low..).zip(wanted).all(|(number, wanted)| inst.sets_hwreg() != Some(number) || moved == Some(wanted))
     }
 }

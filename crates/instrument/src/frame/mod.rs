@@ -1,4 +1,5 @@
-//! What all inserted code of one kernel agrees on, and the code at the kernel's entry and ends that sets it up and finishes it.
+//! What all inserted code of one kernel agrees on, and the code at the kernel's entry and ends that sets it up and
+//! finishes it.
 
 pub(crate) mod entry;
 pub(crate) mod epilogue;
@@ -23,11 +24,13 @@ pub(crate) struct Frame<'s> {
     pub(crate) vectors: Vectors,
     /// The scalar registers that hold across the kernel; none where each snippet scavenges its own.
     pub(crate) reserved: Option<Scalars>,
-    /// Where lanes of vector registers are scavenged and the sink's counters do not start at 0: the scalar register with their start.
+    /// Where lanes of vector registers are scavenged and the sink's counters do not start at 0: the scalar register
+    /// with their start.
     pub(crate) counter_base: Option<u16>,
     /// Where vector registers are spilled whole: the slots of what was in them, and of what stays for the next snippet.
     pub(crate) spill_slots: Option<SpillSlots>,
-    /// The prologue sets FLAT_SCRATCH: spill slots are in scratch memory, and neither the hardware nor the original says where that is.
+    /// The prologue sets FLAT_SCRATCH: spill slots are in scratch memory, and neither the hardware nor the original
+    /// says where that is.
     pub(crate) sets_flat_scratch: bool,
     /// Where counters are kept.
     pub(crate) sink: &'s dyn CounterSink,

@@ -1,7 +1,8 @@
-//! The code at a kernel's entry: claims a record for the wave, fills in its header and sets up the registers that probes use.
+//! The code at a kernel's entry: claims a record for the wave, fills in its header and sets up the registers that
+//! probes use.
 //!
-//! It keeps EXEC and puts every register that is set at entry where the original code expects it. SCC, VCC and all other registers are undefined at
-//! entry (AMDGPUUsage, "Initial Kernel Execution State"), so it may use them.
+//! It keeps EXEC and puts every register that is set at entry where the original code expects it. SCC, VCC and all
+//! other registers are undefined at entry (AMDGPUUsage, "Initial Kernel Execution State"), so it may use them.
 
 use super::Frame;
 use crate::asm::Global;
@@ -64,7 +65,8 @@ struct Scratch {
     temporary: u16,
     /// Pair for sums of addresses (the block's buffer and what follows it are used up by then).
     sum: u16,
-    /// What goes from scalar to vector registers goes through this one: a target may ask that no register of the original code does.
+    /// What goes from scalar to vector registers goes through this one: a target may ask that no register of the
+    /// original code does.
     through: Option<u16>,
 }
 
@@ -92,7 +94,11 @@ impl Scratch {
 }
 
 /// The prologue, `first` before all. Also tells one more than the highest scalar register that it uses.
-pub(crate) fn prologue(frame: &Frame<'_>, entry: &Entry, first: first_vector::Sequence) -> Result<(Snippet, u32), Stop> {
+pub(crate) fn prologue(
+    frame: &Frame<'_>,
+    entry: &Entry,
+    first: first_vector::Sequence,
+) -> Result<(Snippet, u32), Stop> {
     let reserved = frame.reserved.map(|reserved| reserved.record);
     let own = frame.own();
     let taken = |number: u16| own.contains(Reg::scalar(number, 1));
@@ -112,7 +118,8 @@ pub(crate) fn prologue(frame: &Frame<'_>, entry: &Entry, first: first_vector::Se
     let groups = entry.workgroup_id_registers(|| pool.take(1, 1))?;
     let mut asm = Asm::new(frame.target, Place::Entry(own));
     let numbered = frame.target.addressable_sgprs() as u16;
-    let numbered = first.iter().flat_map(Inst::writes).filter(|reg| reg.file == RegFile::Scalar && reg.first < numbered);
+    let numbered =
+        first.iter().flat_map(Inst::writes).filter(|reg| reg.file == RegFile::Scalar && reg.first < numbered);
     let first_end = numbered.map(|reg| u32::from(reg.first) + u32::from(reg.dwords)).max().unwrap_or(0);
     first.into_iter().for_each(|inst| asm.copy(inst));
     let off = asm.new_label();
@@ -159,14 +166,16 @@ fn load(frame: &Frame<'_>, entry: &Entry, asm: &mut Asm, t: &Scratch) -> Result<
     asm.masks("s_mov_b", &[saved_exec, exec])?;
     asm.address(t.control, frame.control);
     asm.scalar_load("s_load_dwordx8", t.block, CONTROL_DWORDS, t.control, 0)?;
-    // With XNACK, scalar loads that follow each other need something in between where their registers overlap; these do not overlap.
+    // With XNACK, scalar loads that follow each other need something in between where their registers overlap; these do
+    // not overlap.
     asm.scalar_load("s_load_dword", t.dispatch, 1, t.control, control::DISPATCH as u32)?;
     entry.first_lane_ids(asm, t.ids)?;
     asm.wait_scalar_loads()
 }
 
-/// Wave index in the workgroup: the flat work-item id of the first lane, in waves. Left in the first of the id registers. The last workgroups of
-/// a row may be smaller than the packet says, and their work-items are numbered by what they really have.
+/// Wave index in the workgroup: the flat work-item id of the first lane, in waves. Left in the first of the id
+/// registers. The last workgroups of a row may be smaller than the packet says, and their work-items are numbered by
+/// what they really have.
 fn wave_index(frame: &Frame<'_>, [group_x, group_y, _]: [u16; 3], asm: &mut Asm, t: &Scratch) -> Result<()> {
     let [x, y, z] = t.ids;
     let (sizes, grid) = (t.packet + PACKET_WORKGROUP_SIZE, t.packet + PACKET_GRID_SIZE);
@@ -186,7 +195,8 @@ fn wave_index(frame: &Frame<'_>, [group_x, group_y, _]: [u16; 3], asm: &mut Asm,
     asm.op("s_lshr_b32", &[s(x), s(x), c(frame.target.wave_size().ilog2())])
 }
 
-/// Takes a record: its address in the record pair, or on to `off` with the wave counted as dropped. Leaves one lane active.
+/// Takes a record: its address in the record pair, or on to `off` with the wave counted as dropped. Leaves one lane
+/// active.
 fn claim(frame: &Frame<'_>, asm: &mut Asm, t: &Scratch, off: Label) -> Result<()> {
     let r = frame.vectors;
     let have = asm.new_label();

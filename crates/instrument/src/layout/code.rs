@@ -1,4 +1,5 @@
-//! One kernel's new code, with the functions that go with it: order, sizes and labels first, bytes when the address is known.
+//! One kernel's new code, with the functions that go with it: order, sizes and labels first, bytes when the address is
+//! known.
 
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -25,13 +26,14 @@ pub struct Code {
 }
 
 impl Code {
-    /// Orders a kernel's instructions and the edits' snippets, and behind them those of the functions that it gets copies of.
+    /// Orders a kernel's instructions and the edits' snippets, and behind them those of the functions that it gets
+    /// copies of.
     ///
     /// The entry is at offset 0, where the prologue starts.
     ///
     /// # Errors
-    /// Refused if the kernel cannot be placed elsewhere or a branch would not reach; failed if an item cannot be encoded, the edits are not
-    /// sorted, or they name a function that `program` does not have.
+    /// Refused if the kernel cannot be placed elsewhere or a branch would not reach; failed if an item cannot be
+    /// encoded, the edits are not sorted, or they name a function that `program` does not have.
     pub fn plan(program: &Program, kernel: BodyId, image: &Image<'_>, edits: &Edits) -> Result<Code, Stop> {
         let function = |entry| {
             let id = program.at(entry).ok_or_else(|| Error::internal("an edited function is none").at(entry))?;
@@ -42,7 +44,12 @@ impl Code {
     }
 
     /// [`Code::plan`] for bodies; those of [`Edits::functions`], in that order.
-    pub(super) fn of_bodies(kernel: &Body, functions: &[&Body], image: &Image<'_>, edits: &Edits) -> Result<Code, Stop> {
+    pub(super) fn of_bodies(
+        kernel: &Body,
+        functions: &[&Body],
+        image: &Image<'_>,
+        edits: &Edits,
+    ) -> Result<Code, Stop> {
         let target = kernel.target();
         let mut entries = FxHashMap::default();
         let mut first = kernel.len();
@@ -130,7 +137,13 @@ impl Planner {
     }
 
     /// A body with what is inserted.
-    fn body(&mut self, body: &Body, image: &Image<'_>, inserts: &[(ProgramPoint, Snippet)], spare_scalar: Option<Reg>) -> Result<(), Stop> {
+    fn body(
+        &mut self,
+        body: &Body,
+        image: &Image<'_>,
+        inserts: &[(ProgramPoint, Snippet)],
+        spare_scalar: Option<Reg>,
+    ) -> Result<(), Stop> {
         if !inserts.is_sorted_by_key(|(point, _)| *point) {
             return Err(Error::internal("edits are not sorted by their place").into());
         }
@@ -148,11 +161,15 @@ impl Planner {
                 self.sequence.seam();
             }
             members = clause_members(body.inst(id)).unwrap_or(members.saturating_sub(1));
-            while let Some((_, snippet)) = inserts.next_if(|(point, _)| *point == (ProgramPoint { inst: id, side: Side::Before })) {
+            while let Some((_, snippet)) =
+                inserts.next_if(|(point, _)| *point == (ProgramPoint { inst: id, side: Side::Before }))
+            {
                 self.snippet(snippet)?;
             }
             self.original(body, image, spare_scalar, id)?;
-            while let Some((_, snippet)) = inserts.next_if(|(point, _)| *point == (ProgramPoint { inst: id, side: Side::After })) {
+            while let Some((_, snippet)) =
+                inserts.next_if(|(point, _)| *point == (ProgramPoint { inst: id, side: Side::After }))
+            {
                 self.snippet(snippet)?;
             }
         }
@@ -178,11 +195,14 @@ impl Planner {
                 }
             }
         }
-        let place =
-            |label: &Label| labels.get(label).copied().ok_or_else(|| Error::internal("a snippet branches to a label it does not have"));
+        let place = |label: &Label| {
+            labels.get(label).copied().ok_or_else(|| Error::internal("a snippet branches to a label it does not have"))
+        };
         for item in &snippet.items {
             match item {
-                Item::Inst(inst) => self.push(Piece::Bytes(SmallVec::from_slice(&wavetap_amdgpu::encode(self.target, inst)?))),
+                Item::Inst(inst) => {
+                    self.push(Piece::Bytes(SmallVec::from_slice(&wavetap_amdgpu::encode(self.target, inst)?)))
+                }
                 Item::Label(label) => self.sequence.bind(place(label)?),
                 Item::Branch { opcode, label } => {
                     let word = branch_word(self.target, *opcode)?;
@@ -201,14 +221,19 @@ impl Planner {
             .code_from(address)
             .and_then(|bytes| bytes.get(..usize::from(inst.size)))
             .ok_or_else(|| Error::internal("an instruction lies outside the code").at(address))?;
-        let refuse = |reason, detail: &str| Err(Refusal::at(reason, address, format!("{}: {detail}", inst.name())).into());
+        let refuse =
+            |reason, detail: &str| Err(Refusal::at(reason, address, format!("{}: {detail}", inst.name())).into());
         self.sequence.moved.push((address, self.sequence.pieces.len()));
         match (body.flow(id), inst.variant.branch) {
             (Flow::Jump(to) | Flow::Branch(to), Branch::Jump | Branch::Conditional(_)) => {
                 let Some(&[a, b, c, d]) = bytes.first_chunk::<4>() else {
                     return refuse(Reason::Undecodable, "a branch shorter than a word");
                 };
-                self.push(Piece::Branch { word: u32::from_le_bytes([a, b, c, d]), to: self.place(to), origin: Some(address) });
+                self.push(Piece::Branch {
+                    word: u32::from_le_bytes([a, b, c, d]),
+                    to: self.place(to),
+                    origin: Some(address),
+                });
             }
             (Flow::Jump(to), Branch::IndirectJump) => {
                 let word = branch_word(self.target, Opcode::S_BRANCH)?;
@@ -231,10 +256,17 @@ impl Planner {
             (Flow::Return | Flow::TailCall(_), _) if body.kind() == BodyKind::Kernel => {
                 return refuse(Reason::KernelReturns, "a kernel does not return or tail-call");
             }
-            // A return goes where the call came from; a tail call leaves for the original function, which returns there.
-            (Flow::Return | Flow::TailCall(_), Branch::IndirectJump) => self.push(Piece::Bytes(SmallVec::from_slice(bytes))),
-            (Flow::Return | Flow::TailCall(_), _) => return refuse(Reason::IndirectJump, "a jump out of a function that is not moved"),
-            (_, Branch::Obsolete) => return refuse(Reason::IndirectJump, "it changes the flow of control through hardware state"),
+            // A return goes where the call came from; a tail call leaves for the original function, which returns
+            // there.
+            (Flow::Return | Flow::TailCall(_), Branch::IndirectJump) => {
+                self.push(Piece::Bytes(SmallVec::from_slice(bytes)))
+            }
+            (Flow::Return | Flow::TailCall(_), _) => {
+                return refuse(Reason::IndirectJump, "a jump out of a function that is not moved");
+            }
+            (_, Branch::Obsolete) => {
+                return refuse(Reason::IndirectJump, "it changes the flow of control through hardware state");
+            }
             (Flow::Jump(_) | Flow::Branch(_), _) => return refuse(Reason::IndirectJump, "a branch of an unknown kind"),
             (Flow::Next | Flow::Call(_) | Flow::End, _) => {
                 self.push(Piece::Bytes(SmallVec::from_slice(bytes)));
@@ -244,8 +276,15 @@ impl Planner {
                     let at_once = !settle && adds_whole(self.target);
                     let keep_scc_in = match spare_scalar {
                         _ if at_once || scc_is_dead_after(body, id) => None,
-                        Some(register) => Some(KeptScc { register, untranslated: self.target.largest_wait(Counter::X).is_some() }),
-                        None => return refuse(Reason::PcRead, "SCC must survive and no scalar register is free to keep it in"),
+                        Some(register) => {
+                            Some(KeptScc { register, untranslated: self.target.largest_wait(Counter::X).is_some() })
+                        }
+                        None => {
+                            return refuse(
+                                Reason::PcRead,
+                                "SCC must survive and no scalar register is free to keep it in",
+                            );
+                        }
                     };
                     self.push(if at_once {
                         Piece::WholeProgramCounter { pair, original }
@@ -261,17 +300,24 @@ impl Planner {
             // Nothing comes back from there; what lies behind here is not what lay behind the original.
             self.push(Piece::Bytes(encode(self.target, Opcode::S_ENDPGM, &[Value::Imm(0)])?.as_slice().into()));
         } else if body.flow(id).falls_through() && next != Some(InstId(id.0 + 1)) {
-            return Err(Refusal::at(Reason::Undecodable, address, "control falls through to something that is not decoded").into());
+            return Err(Refusal::at(
+                Reason::Undecodable,
+                address,
+                "control falls through to something that is not decoded",
+            )
+            .into());
         }
         Ok(())
     }
 }
 
-/// Whether what scalar instructions write has to be waited for before it is read: the pair of `s_getpc_b64` may be one that vector instructions have read before,
-/// on some targets at all ([`EventHazards::VALU_READ_SGPR`]), on others in waves of 64 as a mask of lanes ([`EventHazards::VALU_MASK_WRITE`]).
+/// Whether what scalar instructions write has to be waited for before it is read: the pair of `s_getpc_b64` may be one
+/// that vector instructions have read before, on some targets at all ([`EventHazards::VALU_READ_SGPR`]), on others in
+/// waves of 64 as a mask of lanes ([`EventHazards::VALU_MASK_WRITE`]).
 fn settles(target: Target) -> bool {
     let hazards = target.event_hazards();
-    hazards.contains(EventHazards::VALU_READ_SGPR) || (hazards.contains(EventHazards::VALU_MASK_WRITE) && target.wave_size() == 64)
+    hazards.contains(EventHazards::VALU_READ_SGPR)
+        || (hazards.contains(EventHazards::VALU_MASK_WRITE) && target.wave_size() == 64)
 }
 
 /// How many instructions behind an `s_clause` belong to it (RDNA ISA guides: length - 1 in bits 5:0).

@@ -1,14 +1,16 @@
 //! Code placement: original instructions and inserted snippets become bytes at new addresses.
 //!
-//! [`Code::plan`] orders everything and fixes all sizes, which do not depend on the address; [`Code::bytes`] resolves branches, addresses
-//! and the program counter for a given address; [`Segment`] puts several kernels into one executable segment.
+//! [`Code::plan`] orders everything and fixes all sizes, which do not depend on the address; [`Code::bytes`] resolves
+//! branches, addresses and the program counter for a given address; [`Segment`] puts several kernels into one
+//! executable segment.
 //!
 //! Rules:
 //!
-//! * Original instructions are copied byte for byte; only the displacement of a direct branch changes. A branch to an instruction goes to
-//!   the start of what is inserted before it.
-//! * `s_getpc_b64` yields the *original* program counter: what follows adds a distance to reach constants, functions and tables, and those have
-//!   not moved. A jump through a register whose target inside the kernel is known becomes a direct branch.
+//! * Original instructions are copied byte for byte; only the displacement of a direct branch changes. A branch to an
+//!   instruction goes to the start of what is inserted before it.
+//! * `s_getpc_b64` yields the *original* program counter: what follows adds a distance to reach constants, functions
+//!   and tables, and those have not moved. A jump through a register whose target inside the kernel is known becomes a
+//!   direct branch.
 //! * What cannot be placed is refused ([`wavetap_analysis::kernel::Refusal`]); nothing is approximated.
 
 mod code;
@@ -96,7 +98,8 @@ pub fn place(target: Target, kernels: &[&Code], base: u64) -> Result<Placed> {
 
 /// The word of the padding.
 fn filler(target: Target) -> Result<u32> {
-    let opcode = FILLERS.into_iter().find(|opcode| wavetap_amdgpu::has_operation(target, *opcode)).unwrap_or(Opcode::S_NOP);
+    let opcode =
+        FILLERS.into_iter().find(|opcode| wavetap_amdgpu::has_operation(target, *opcode)).unwrap_or(Opcode::S_NOP);
     let operands: &[Value] = if opcode == Opcode::S_NOP { &[Value::Imm(0)] } else { &[] };
     let bytes = piece::encode(target, opcode, operands)?;
     let word = bytes.first_chunk::<4>().ok_or_else(|| Error::internal(format!("{opcode} is shorter than a word")))?;

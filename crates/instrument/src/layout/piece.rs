@@ -18,9 +18,10 @@ pub(super) enum Piece {
     Branch { word: u32, to: Place, origin: Option<u64> },
     /// Loads an address into a pair: `s_getpc_b64`, `s_add_u32`, `s_addc_u32`. Destroys SCC.
     Address { pair: Reg, address: u64 },
-    /// Turns the new program counter in a pair into the original one: `s_add_u32`, `s_addc_u32`, with SCC kept in a register around them
-    /// where it is live. The pair holds the address of this piece's first byte. With `settle`, waits are between what scalar instructions write and
-    /// what reads it, halves of one pair included, and behind all of it.
+    /// Turns the new program counter in a pair into the original one: `s_add_u32`, `s_addc_u32`, with SCC kept in a
+    /// register around them where it is live. The pair holds the address of this piece's first byte. With `settle`,
+    /// waits are between what scalar instructions write and what reads it, halves of one pair included, and behind all
+    /// of it.
     ProgramCounter { pair: Reg, original: u64, keep_scc_in: Option<KeptScc>, settle: bool },
     /// The same in one instruction, which leaves SCC alone: `s_add_nc_u64` with a 64-bit literal.
     WholeProgramCounter { pair: Reg, original: u64 },
@@ -63,7 +64,9 @@ impl Piece {
         let before = out.len();
         match self {
             Piece::Bytes(bytes) => out.extend(bytes),
-            Piece::Branch { word, .. } => out.extend((word & 0xffff_0000 | u32::from(displacement as u16)).to_le_bytes()),
+            Piece::Branch { word, .. } => {
+                out.extend((word & 0xffff_0000 | u32::from(displacement as u16)).to_le_bytes())
+            }
             Piece::Address { pair, address: wanted } => {
                 out.extend(encode(target, Opcode::S_GETPC_B64, &[Value::Reg(*pair)])?);
                 add_to_pair(target, *pair, wanted.wrapping_sub(address + SHORT), false, out)?;
@@ -79,7 +82,11 @@ impl Piece {
                     if *untranslated {
                         out.extend(encode(target, Opcode::S_WAIT_XCNT, &[Value::Imm(0)])?);
                     }
-                    out.extend(encode(target, Opcode::S_CSELECT_B32, &[Value::Reg(*register), Value::InlineInt(1), Value::InlineInt(0)])?);
+                    out.extend(encode(
+                        target,
+                        Opcode::S_CSELECT_B32,
+                        &[Value::Reg(*register), Value::InlineInt(1), Value::InlineInt(0)],
+                    )?);
                 }
                 add_to_pair(target, *pair, original.wrapping_sub(address), *settle, out)?;
                 if *settle {

@@ -1,12 +1,14 @@
-//! Branches that do not reach: a branch has 16 bits for its distance, ±128 KiB. A longer one goes through islands, runs of `s_branch` that are placed
-//! between original instructions and jumped over by whatever comes from above. They need no register and change none.
+//! Branches that do not reach: a branch has 16 bits for its distance, ±128 KiB. A longer one goes through islands, runs
+//! of `s_branch` that are placed between original instructions and jumped over by whatever comes from above. They need
+//! no register and change none.
 
 use std::collections::BTreeMap;
 
 use super::piece::{Piece, Place};
 use wavetap_analysis::kernel::{Reason, Refusal};
 
-/// A branch is sent through islands when it is longer than this: less than the reach of 128 KiB, because islands add to distances.
+/// A branch is sent through islands when it is longer than this: less than the reach of 128 KiB, because islands add to
+/// distances.
 const NEAR: u64 = 96 << 10;
 /// Islands are at least so far apart; three lie within [`NEAR`].
 const SPACING: u64 = 30 << 10;
@@ -96,8 +98,8 @@ impl Sequence {
         }
     }
 
-    /// Lets no branch have this displacement, by a `filler` behind those that would. Such a branch goes forward, so that it then has a larger one. Tells
-    /// whether there were any.
+    /// Lets no branch have this displacement, by a `filler` behind those that would. Such a branch goes forward, so
+    /// that it then has a larger one. Tells whether there were any.
     pub(super) fn avoid_displacement(&mut self, avoided: i16, filler: &[u8]) -> bool {
         let before = self.pieces.len();
         loop {

@@ -89,7 +89,8 @@ fn what_fills_behind_a_hanging_branch_puts_nothing_out_of_reach() {
 #[test]
 fn an_instruction_that_the_loader_changes_is_not_copied() {
     let code = words(&[MARK, MARK | 1, MARK | 2, MARK | 3, S_ENDPGM]);
-    for (slot, place) in [(ORIGINAL - 4, Some(0)), (ORIGINAL + 8, Some(8)), (ORIGINAL - 8, None), (ORIGINAL + 20, None)] {
+    for (slot, place) in [(ORIGINAL - 4, Some(0)), (ORIGINAL + 8, Some(8)), (ORIGINAL - 8, None), (ORIGINAL + 20, None)]
+    {
         let mut image = Image::new();
         image.add_code(ORIGINAL, &code);
         image.add_variable(slot, ORIGINAL);
@@ -129,9 +130,9 @@ fn expected(body: &Body, code: &[u8], edits: &Edits, mut decide: impl FnMut() ->
     let run = |trace: &mut Vec<u32>, inst, side| {
         for (_, snippet) in edits.inserts.iter().filter(|(point, _)| *point == ProgramPoint { inst, side }) {
             trace.extend(snippet.items.iter().map(|item| match item {
-                Item::Inst(inst) => {
-                    u32::from_le_bytes(wavetap_amdgpu::encode(gfx90a(), inst).expect("encodes").try_into().expect("a word"))
-                }
+                Item::Inst(inst) => u32::from_le_bytes(
+                    wavetap_amdgpu::encode(gfx90a(), inst).expect("encodes").try_into().expect("a word"),
+                ),
                 other => panic!("{other:?}"),
             }));
         }
@@ -215,7 +216,12 @@ fn long_branches_go_through_islands() {
         assert!(wanted[..common] == got[..common], "seed {seed}");
     }
     // Forwards and backwards over 400 KB.
-    let far = |inst| (ProgramPoint { inst: InstId(inst), side: Side::Before }, Snippet { items: vec![inserted(0).items.remove(0); 5_000] });
+    let far = |inst| {
+        (
+            ProgramPoint { inst: InstId(inst), side: Side::Before },
+            Snippet { items: vec![inserted(0).items.remove(0); 5_000] },
+        )
+    };
     let mut code = vec![S_CBRANCH_SCC0 | 20];
     code.extend((0..20).map(|n| MARK | n));
     code.extend([MARK | 50, S_CBRANCH_SCC1 | 0xffe9, S_ENDPGM]);
@@ -238,9 +244,19 @@ fn a_prologue_runs_once_and_labels_are_its_own() {
     let branch = |opcode| Item::Branch { opcode, label: Label(0) };
     let mut prologue = inserted(1);
     prologue.items.extend([branch(Opcode::S_CBRANCH_SCC1), inserted(2).items.remove(0), Item::Label(Label(0))]);
-    let before =
-        Snippet { items: vec![branch(Opcode::S_BRANCH), inserted(9).items.remove(0), Item::Label(Label(0)), inserted(3).items.remove(0)] };
-    let edits = Edits { prologue, inserts: vec![(ProgramPoint { inst: InstId(0), side: Side::Before }, before)], ..Edits::default() };
+    let before = Snippet {
+        items: vec![
+            branch(Opcode::S_BRANCH),
+            inserted(9).items.remove(0),
+            Item::Label(Label(0)),
+            inserted(3).items.remove(0),
+        ],
+    };
+    let edits = Edits {
+        prologue,
+        inserts: vec![(ProgramPoint { inst: InstId(0), side: Side::Before }, before)],
+        ..Edits::default()
+    };
     let placed = plan(&code, &edits).expect("plans").bytes(BASE).expect("places");
     let mut decisions = [true, true, false].into_iter();
     let trace = walk(&placed, || decisions.next().expect("three decisions"), 100);
@@ -253,9 +269,14 @@ fn the_program_counter_is_the_original_one() {
     const S_ADD_U32_S0_S0_1: u32 = 0x8000_8100;
     const S_NOP: u32 = 0xbf80_0000;
     let spare = Some(Reg::scalar(40, 1));
-    for (follows, spare, keeps_scc) in [(S_ADD_U32_S0_S0_1, None, false), (S_NOP, spare, true), (S_CBRANCH_SCC0, spare, true)] {
+    for (follows, spare, keeps_scc) in
+        [(S_ADD_U32_S0_S0_1, None, false), (S_NOP, spare, true), (S_CBRANCH_SCC0, spare, true)]
+    {
         let code = words(&[S_NOP, S_GETPC_S0, follows, S_ENDPGM]);
-        let placed = plan(&code, &Edits { spare_scalar: spare, ..Edits::default() }).expect("plans").bytes(BASE).expect("places");
+        let placed = plan(&code, &Edits { spare_scalar: spare, ..Edits::default() })
+            .expect("plans")
+            .bytes(BASE)
+            .expect("places");
         // s_nop, s_getpc, then what makes the pair the original program counter.
         assert_eq!(placed[..8], code[..8]);
         let mut at = 8;
@@ -264,7 +285,8 @@ fn the_program_counter_is_the_original_one() {
         while placed[at..at + 4] != code[8..12] {
             let inst = wavetap_amdgpu::decode(gfx90a(), &placed[at..]).expect("decodes");
             names.push(inst.name());
-            if let Some(Value::Literal(literal)) = inst.operand(wavetap_amdgpu::Role::Src1).map(|operand| operand.value) {
+            if let Some(Value::Literal(literal)) = inst.operand(wavetap_amdgpu::Role::Src1).map(|operand| operand.value)
+            {
                 assert_eq!(
                     inst.operand(wavetap_amdgpu::Role::Src0).and_then(|o| o.reg()),
                     inst.operand(wavetap_amdgpu::Role::Sdst).and_then(|o| o.reg())
@@ -274,8 +296,11 @@ fn the_program_counter_is_the_original_one() {
             }
             at += usize::from(inst.size);
         }
-        let wanted =
-            if keeps_scc { vec!["s_cselect_b32", "s_add_u32", "s_addc_u32", "s_cmp_lg_u32"] } else { vec!["s_add_u32", "s_addc_u32"] };
+        let wanted = if keeps_scc {
+            vec!["s_cselect_b32", "s_add_u32", "s_addc_u32", "s_cmp_lg_u32"]
+        } else {
+            vec!["s_add_u32", "s_addc_u32"]
+        };
         assert_eq!(names, wanted);
         assert_eq!(sum, ORIGINAL + 8, "the address behind s_getpc_b64");
     }
@@ -287,7 +312,9 @@ fn the_program_counter_is_the_original_one() {
 fn behind_program_counter(processor: &str, lanes: u32) -> Vec<&'static str> {
     let target = Target::by_name(processor).and_then(|target| target.with_wave_size(lanes)).expect("a target");
     let encode = |opcode: Opcode, operands: &[Value]| piece::encode(target, opcode, operands).expect("an instruction");
-    let code = [encode(Opcode::S_GETPC_B64, &[Value::Reg(Reg::scalar(0, 2))]), encode(Opcode::S_ENDPGM, &[Value::Imm(0)])].concat();
+    let code =
+        [encode(Opcode::S_GETPC_B64, &[Value::Reg(Reg::scalar(0, 2))]), encode(Opcode::S_ENDPGM, &[Value::Imm(0)])]
+            .concat();
     let mut image = Image::new();
     image.add_code(ORIGINAL, &code);
     let body = Body::decode(target, &image, "kernel", BodyKind::Kernel, ORIGINAL).expect("decodes");
@@ -356,7 +383,8 @@ fn what_cannot_be_placed_is_refused() {
     const S_SETPC_S0: u32 = 0xbe80_1d00;
     assert_eq!(refused(&[MARK, S_SETPC_S0], &Edits::default()), (Reason::IndirectJump, Some(ORIGINAL + 4)));
     let far = Snippet { items: (0..40_000).map(|_| inserted(0).items.remove(0)).collect() };
-    let edits = Edits { inserts: vec![(ProgramPoint { inst: InstId(1), side: Side::Before }, far)], ..Edits::default() };
+    let edits =
+        Edits { inserts: vec![(ProgramPoint { inst: InstId(1), side: Side::Before }, far)], ..Edits::default() };
     assert_eq!(refused(&[S_CBRANCH_SCC0 | 1, MARK, S_ENDPGM], &edits), (Reason::BranchOutOfReach, Some(ORIGINAL)));
 }
 
@@ -369,7 +397,12 @@ fn kernels_are_aligned_and_the_end_is_padded() {
     assert_eq!(placed.bytes[..8], code);
     assert_eq!(placed.bytes[256..264], code);
     assert_eq!(placed.bytes.len() as u64, 256 + 8 + u64::from(gfx90a().code_end_padding()));
-    assert!(placed.bytes[8..256].chunks(4).chain(placed.bytes[264..].chunks(4)).all(|word| word == 0xbf80_0000u32.to_le_bytes()));
+    assert!(
+        placed.bytes[8..256]
+            .chunks(4)
+            .chain(placed.bytes[264..].chunks(4))
+            .all(|word| word == 0xbf80_0000u32.to_le_bytes())
+    );
     assert!(place(gfx90a(), &[&one], BASE + 4).is_err());
     assert_eq!(one.addresses(BASE), [(ORIGINAL, BASE), (ORIGINAL + 4, BASE + 4)]);
 }

@@ -18,7 +18,8 @@ pub(crate) struct Blocks;
 impl Probe for Blocks {
     fn sites(&self, function: &ClonedFunction<'_>) -> Result<Vec<ProbeSite>, Stop> {
         let (body, cfg) = (function.body, &function.cfg);
-        // Instrumented code loads arguments as for firmware that preloads none. The original's waves start after that code.
+        // Instrumented code loads arguments as for firmware that preloads none. The original's waves start after that
+        // code.
         let start = function.preloaded_entry;
         let is_before_start = |first| start.is_some_and(|start| (body.entry()..start).contains(&first));
         let first = |first, last| match start {

@@ -1,8 +1,9 @@
-//! The branch probe. Of an instruction that narrows EXEC: how many lanes were active, how many are afterwards, did they agree. Of a scalar branch:
-//! how often it was reached and how often it was taken.
+//! The branch probe. Of an instruction that narrows EXEC: how many lanes were active, how many are afterwards, did they
+//! agree. Of a scalar branch: how often it was reached and how often it was taken.
 //!
-//! At an instruction that narrows EXEC, lanes 0 to 4 of the data register hold what is added to the five counters; lanes 0 (executions) and 4
-//! (empty) are always 1, and EXEC chooses between lanes 0 to 3 and lane 4, so that a wave that arrives with EXEC = 0 counts in `empty` alone.
+//! At an instruction that narrows EXEC, lanes 0 to 4 of the data register hold what is added to the five counters;
+//! lanes 0 (executions) and 4 (empty) are always 1, and EXEC chooses between lanes 0 to 3 and lane 4, so that a wave
+//! that arrives with EXEC = 0 counts in `empty` alone.
 
 use std::sync::Arc;
 
@@ -53,7 +54,8 @@ impl Narrowing {
         let exec = Some(Value::Reg(Reg::scalar(scalar::EXEC, (lanes / 32) as u8)));
         let (src0, src1) = (value(Role::Src0), value(Role::Src1));
         let mask = |mask: Option<Value>, complemented| Some(Narrowing::Mask { mask: mask?, complemented });
-        let on_masks = inst.opcode().mask().filter(|mask| u32::from(mask.dwords) * 32 == lanes).map(|mask| mask.operation);
+        let on_masks =
+            inst.opcode().mask().filter(|mask| u32::from(mask.dwords) * 32 == lanes).map(|mask| mask.operation);
         match on_masks {
             Some(MaskOp::AndSaveexec) => mask(src0, false),
             Some(MaskOp::Andn1Saveexec | MaskOp::Andn1Wrexec) => mask(src0, true),

@@ -109,7 +109,8 @@ impl Measurement<'_> {
         self.registers.load_saved_exec(&mut self.asm, self.frame.vectors)
     }
 
-    /// What counter `lane` of the site increases by. Lanes 0 and 4 hold 1 from the start; nothing else may be put there.
+    /// What counter `lane` of the site increases by. Lanes 0 and 4 hold 1 from the start; nothing else may be put
+    /// there.
     pub(crate) fn value(&mut self, lane: u32, value: Value) -> Result<()> {
         self.asm.op("v_writelane_b32", &[v(self.frame.vectors.data), value, c(lane)])
     }
@@ -119,7 +120,8 @@ impl Measurement<'_> {
         self.frame.sink.reach(self.frame, &mut self.asm, self.r, self.counters)
     }
 
-    /// Adds each active lane's value to its counter, and restores EXEC from the saved pair. Destroys SCC, the scratch pair and the first register.
+    /// Adds each active lane's value to its counter, and restores EXEC from the saved pair. Destroys SCC, the scratch
+    /// pair and the first register.
     pub(crate) fn add(&mut self) -> Result<()> {
         self.frame.sink.add(self.frame, &mut self.asm, self.r, self.counters)?;
         restore_exec(&mut self.asm, self.r)

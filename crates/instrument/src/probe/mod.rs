@@ -1,7 +1,7 @@
 //! What is measured: one file for each probe.
 //!
-//! A probe finds its sites in a function and writes, with an [`Emitter`], the code that measures each of them. It knows nothing of where counters
-//! are kept ([`crate::sink`]) or where registers come from ([`crate::scavenge`]).
+//! A probe finds its sites in a function and writes, with an [`Emitter`], the code that measures each of them. It knows
+//! nothing of where counters are kept ([`crate::sink`]) or where registers come from ([`crate::scavenge`]).
 
 mod blocks;
 mod branches;
@@ -43,7 +43,9 @@ impl ProbeKind {
     #[must_use]
     pub fn summary(self) -> &'static str {
         match self {
-            ProbeKind::Branches => "Divergent branches, with the lanes that stay active; uniform branches, and how often they are taken",
+            ProbeKind::Branches => {
+                "Divergent branches, with the lanes that stay active; uniform branches, and how often they are taken"
+            }
             ProbeKind::Blocks => "Executions and active lanes of every basic block",
         }
     }

@@ -1,8 +1,10 @@
-//! Vector registers for inserted code where the original code names all of them: scavenged at each place for the length of a snippet.
+//! Vector registers for inserted code where the original code names all of them: scavenged at each place for the length
+//! of a snippet.
 //!
-//! A probe uses few lanes of them. Of registers that are live there, those lanes are spilled to scalar registers that no original code names, and
-//! restored; the other lanes are never touched. Registers into which a load is outstanding are not scavenged before it is complete, and ones that
-//! the kernel's matrix or transcendental instructions write not at all: their results take longer than other vector instructions'.
+//! A probe uses few lanes of them. Of registers that are live there, those lanes are spilled to scalar registers that
+//! no original code names, and restored; the other lanes are never touched. Registers into which a load is outstanding
+//! are not scavenged before it is complete, and ones that the kernel's matrix or transcendental instructions write not
+//! at all: their results take longer than other vector instructions'.
 
 use super::Scavenger;
 use super::registers::{Scalars, Vectors};
@@ -23,7 +25,8 @@ pub(crate) const MOST_SLOTS: usize = 15;
 const ONES: [u32; 2] = [0, 4];
 /// Wait states before the first lane is read: the original code may just have written EXEC or the register (4, gfx94x).
 const ENTER_STATES: i64 = 4;
-/// Wait states after the last lane that is written: the original code may read it by DPP or in a matrix instruction (2).
+/// Wait states after the last lane that is written: the original code may read it by DPP or in a matrix instruction
+/// (2).
 const LEAVE_STATES: i64 = 2;
 /// Wait states until the results of every matrix instruction are there (19, gfx950), in two instructions.
 const MATRIX_STATES: [i64; 2] = [16, 4];
@@ -69,7 +72,9 @@ impl LaneBudget {
                         !taken.contains(number) && !excluded.overlaps(reg) && !pending.overlaps(reg)
                     };
                     let run = *first..*first + count;
-                    run.clone().all(|number| free(&number)).then(|| run.filter(|number| live.overlaps(Reg::vector(*number, 1))).count())
+                    run.clone()
+                        .all(|number| free(&number))
+                        .then(|| run.filter(|number| live.overlaps(Reg::vector(*number, 1))).count())
                 };
                 let best = (0..self.end.saturating_sub(count - 1))
                     .step_by(usize::from(align))
@@ -81,11 +86,13 @@ impl LaneBudget {
                 Some(first)
             })?;
             let lanes = needed_again.iter().flat_map(|register| (0..LANES).map(move |lane| (*register, lane)));
-            let spilled: Vec<_> = lanes.zip(&self.slots).map(|((register, lane), slot)| (register, lane, *slot)).collect();
+            let spilled: Vec<_> =
+                lanes.zip(&self.slots).map(|((register, lane), slot)| (register, lane, *slot)).collect();
             (spilled.len() == needed_again.len() * LANES as usize).then_some((vectors, LaneSpills { spilled, wait }))
         };
         choose(pending, false).or_else(|| choose(&RegSet::EMPTY, true)).ok_or_else(|| {
-            let detail = "no vector registers can be borrowed: too few scalar registers are free to keep their lanes in";
+            let detail =
+                "no vector registers can be borrowed: too few scalar registers are free to keep their lanes in";
             Refusal::at(Reason::VectorRegisters, body.address(point.inst), detail)
         })
     }
@@ -130,7 +137,8 @@ impl LaneSpills {
         }
         let target = asm.target();
         if target.event_hazards().contains(EventHazards::VALU_PARTIAL_FORWARD) && target.wave_size() == 64 {
-            // EXEC is written next. Original code that used the register after that together with one that it has just written would read a stale value.
+            // EXEC is written next. Original code that used the register after that together with one that it has just
+            // written would read a stale value.
             asm.op("s_waitcnt_depctr", &[Value::Imm(hazard_mitigation::VECTOR_REGISTERS.bits().into())])?;
         }
         asm.states(LEAVE_STATES)

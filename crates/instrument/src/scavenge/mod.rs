@@ -1,9 +1,9 @@
 //! Where inserted code gets its registers.
 //!
-//! Scalar registers are reserved for it where the original code leaves enough of them unused; otherwise each snippet scavenges some, whose values
-//! are spilled to lanes of a vector register ([`scalars`]). Vector registers are unused ones, or lanes of the original's are spilled to scalar
-//! registers ([`lane_spills`]), or whole registers to accumulation registers or scratch memory ([`spill_slots`]). [`STRATEGIES`] is the order in
-//! which this is tried.
+//! Scalar registers are reserved for it where the original code leaves enough of them unused; otherwise each snippet
+//! scavenges some, whose values are spilled to lanes of a vector register ([`scalars`]). Vector registers are unused
+//! ones, or lanes of the original's are spilled to scalar registers ([`lane_spills`]), or whole registers to
+//! accumulation registers or scratch memory ([`spill_slots`]). [`STRATEGIES`] is the order in which this is tried.
 
 pub(crate) mod lane_spills;
 pub(crate) mod registers;
@@ -55,9 +55,10 @@ pub(crate) enum LiveOut {
 /// The strategy that is left when no other works.
 pub(crate) const LAST_RESORT: VgprStrategy = VgprStrategy::Spill(SpillTo::Scratch);
 
-/// What is tried where there are not enough unused vector registers, or taking them costs too much occupancy. Each asks for few more registers or
-/// none, and takes longer than those before it.
-pub(crate) const STRATEGIES: [VgprStrategy; 3] = [VgprStrategy::SpillLanes, VgprStrategy::Spill(SpillTo::Agprs), LAST_RESORT];
+/// What is tried where there are not enough unused vector registers, or taking them costs too much occupancy. Each asks
+/// for few more registers or none, and takes longer than those before it.
+pub(crate) const STRATEGIES: [VgprStrategy; 3] =
+    [VgprStrategy::SpillLanes, VgprStrategy::Spill(SpillTo::Agprs), LAST_RESORT];
 
 impl From<VgprStrategy> for map::VectorSource {
     fn from(strategy: VgprStrategy) -> map::VectorSource {
@@ -130,7 +131,8 @@ impl SnippetRegisters {
         self.scalars.load_saved_exec(asm, vectors)
     }
 
-    /// Makes spilled lanes usable, once it is certain that something will be counted. Destroys SCC and the first scalar register.
+    /// Makes spilled lanes usable, once it is certain that something will be counted. Destroys SCC and the first scalar
+    /// register.
     pub(crate) fn spill_lanes(&self, asm: &mut Asm, frame: &Frame<'_>) -> Result<()> {
         match &self.vectors {
             VectorSource::SpillLanes(spills) => spills.enter(asm, frame, self.scalars()),
@@ -185,13 +187,19 @@ impl Scavenger<'_> {
             let moves = slots.moves(&frame.vectors, &frame.own(), self, pending, point)?;
             return Ok((*frame, SnippetRegisters { scalars, vectors: VectorSource::Spill(moves) }));
         }
-        let Some(lanes) = self.lanes else { return Ok((*frame, SnippetRegisters { scalars, vectors: VectorSource::Unused })) };
+        let Some(lanes) = self.lanes else {
+            return Ok((*frame, SnippetRegisters { scalars, vectors: VectorSource::Unused }));
+        };
         let (vectors, spills) = lanes.scavenge(self, &assigned, pending, point)?;
         Ok((Frame { vectors, ..*frame }, SnippetRegisters { scalars, vectors: VectorSource::SpillLanes(spills) }))
     }
 
     /// The registers of a snippet before the end of a wave: nothing needs the original's vector registers any more.
-    pub(crate) fn at_end<'s>(&self, frame: &Frame<'s>, point: ProgramPoint) -> Result<(Frame<'s>, SnippetRegisters), Stop> {
+    pub(crate) fn at_end<'s>(
+        &self,
+        frame: &Frame<'s>,
+        point: ProgramPoint,
+    ) -> Result<(Frame<'s>, SnippetRegisters), Stop> {
         match (self.lanes, self.reserved) {
             (Some(_), Some(scalars)) => {
                 let vectors = VectorSource::SpillLanes(LaneSpills::default());

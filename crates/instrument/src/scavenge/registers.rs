@@ -13,11 +13,12 @@ pub(crate) const WORK_ITEM_VGPRS: u16 = 3;
 /// Vector registers that an instruction can name.
 pub(crate) const NUMBERED_VGPRS: u16 = 256;
 
-/// The vector registers that inserted code keeps for itself. No original code names them, so they hold across calls too.
+/// The vector registers that inserted code keeps for itself. No original code names them, so they hold across calls
+/// too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Vectors {
-    /// Pair: what is added. High halves 0; low halves of lanes 0 and 4 are 1. Set by the prologue. Lanes from [`super::borrow::RECORD_LANE`] on
-    /// serve as memory where scalar registers are borrowed.
+    /// Pair: what is added. High halves 0; low halves of lanes 0 and 4 are 1. Set by the prologue. Lanes from
+    /// [`super::borrow::RECORD_LANE`] on serve as memory where scalar registers are borrowed.
     pub(crate) data: u16,
     /// Offset of each lane's counter, from the record or in LDS. Set by the prologue.
     pub(crate) address: u16,
@@ -41,7 +42,11 @@ impl Vectors {
 
     /// For where everything from v3 on is free: behind the work-item ids.
     pub(crate) fn behind_ids(target: Target) -> Vectors {
-        Vectors { address: WORK_ITEM_VGPRS, data: WORK_ITEM_VGPRS + 1, flat: Self::have_addresses(target).then_some(WORK_ITEM_VGPRS + 3) }
+        Vectors {
+            address: WORK_ITEM_VGPRS,
+            data: WORK_ITEM_VGPRS + 1,
+            flat: Self::have_addresses(target).then_some(WORK_ITEM_VGPRS + 3),
+        }
     }
 
     /// Those that hold something from one snippet to the next.
@@ -88,7 +93,8 @@ impl Scalars {
     /// Takes each register from `take`, which is told how many in a row and with which alignment.
     pub(crate) fn take(mut take: impl FnMut(u16, u16) -> Result<u16, Refusal>) -> Result<Scalars, Refusal> {
         let [record, saved_exec, scratch] = [take(2, 2)?, take(2, 2)?, take(2, 2)?];
-        // Vector instructions read these two. On some targets that has consequences for the pair that a register is in: no original one may be in it.
+        // Vector instructions read these two. On some targets that has consequences for the pair that a register is in:
+        // no original one may be in it.
         let first = take(2, 2)?;
         Ok(Scalars { record, saved_exec, scratch, first, second: first + 1, saved_scc: take(1, 1)? })
     }
@@ -113,10 +119,15 @@ impl ScalarPool {
 
     /// The lowest run of `count` registers that starts at a multiple of `align`.
     pub(crate) fn take(&mut self, count: u16, align: u16) -> Result<u16, Refusal> {
-        let run = |first: usize| self.taken.get(first..first + usize::from(count)).is_some_and(|run| run.iter().all(|taken| !taken));
+        let run = |first: usize| {
+            self.taken.get(first..first + usize::from(count)).is_some_and(|run| run.iter().all(|taken| !taken))
+        };
         let first = (0..self.taken.len()).step_by(usize::from(align)).find(|&first| run(first)).ok_or_else(|| {
             let free = self.taken.iter().filter(|taken| !**taken).count();
-            Refusal::new(Reason::ScalarRegisters, format!("{count} scalar registers are needed in a row, {free} are free at all"))
+            Refusal::new(
+                Reason::ScalarRegisters,
+                format!("{count} scalar registers are needed in a row, {free} are free at all"),
+            )
         })?;
         self.taken[first..first + usize::from(count)].fill(true);
         self.end = self.end.max(first as u32 + u32::from(count));
@@ -143,7 +154,8 @@ impl Allocation<'_> {
     /// Numbered scalar registers inside the allocation.
     pub(crate) fn sgprs(&self) -> u32 {
         let allocated = self.descriptor.allocated_sgprs(self.target);
-        let asked = if self.target.generation() >= 10 { allocated } else { allocated.min(self.descriptor.requested_sgprs()) };
+        let asked =
+            if self.target.generation() >= 10 { allocated } else { allocated.min(self.descriptor.requested_sgprs()) };
         asked.saturating_sub(NAMED_SGPRS).min(self.target.addressable_sgprs())
     }
 
@@ -152,12 +164,16 @@ impl Allocation<'_> {
         self.descriptor.accum_offset(self.target).unwrap_or_else(|| self.descriptor.allocated_vgprs(self.target))
     }
 
-    /// Accumulation registers behind those that are numbered `v0..`, where both share the allocation. Without the metadata's word for it, all that is allocated
-    /// there.
+    /// Accumulation registers behind those that are numbered `v0..`, where both share the allocation. Without the
+    /// metadata's word for it, all that is allocated there.
     fn accum_behind(&self, offset: u32) -> u32 {
         let allocated = self.descriptor.allocated_vgprs(self.target).saturating_sub(offset);
         let named = self.used.named.highest_agpr().map_or(0, |highest| u64::from(highest) + 1);
-        if named <= self.accum && self.accum <= allocated.into() && !self.used.indexed { self.accum as u32 } else { allocated }
+        if named <= self.accum && self.accum <= allocated.into() && !self.used.indexed {
+            self.accum as u32
+        } else {
+            allocated
+        }
     }
 
     /// Refuses a kernel that has two names for the same register: behind `ACCUM_OFFSET`, `v200` and some `a40` are one.
@@ -165,7 +181,10 @@ impl Allocation<'_> {
         let Some(offset) = self.descriptor.accum_offset(self.target) else { return Ok(()) };
         match (self.used.named.highest_vgpr(), self.used.named.highest_agpr()) {
             (Some(vector), Some(_)) if u32::from(vector) >= offset => {
-                let detail = format!("v{vector} and a{} are the same register: ACCUM_OFFSET is {offset}", u32::from(vector) - offset);
+                let detail = format!(
+                    "v{vector} and a{} are the same register: ACCUM_OFFSET is {offset}",
+                    u32::from(vector) - offset
+                );
                 Err(Refusal::new(Reason::VectorAllocation, detail))
             }
             _ => Ok(()),
@@ -194,15 +213,22 @@ impl Allocation<'_> {
             taken.extend(first..first + count);
             Some(first)
         });
-        chosen.ok_or_else(|| Refusal::new(Reason::VectorRegisters, "inserted code needs vector registers that no code uses"))
+        chosen.ok_or_else(|| {
+            Refusal::new(Reason::VectorRegisters, "inserted code needs vector registers that no code uses")
+        })
     }
 
-    /// Grows the allocation in a descriptor so that scalar registers below `sgprs` and vector registers below `vgprs` can be used. It never shrinks.
+    /// Grows the allocation in a descriptor so that scalar registers below `sgprs` and vector registers below `vgprs`
+    /// can be used. It never shrinks.
     pub(crate) fn grow(&self, descriptor: &mut KernelDescriptor, sgprs: u32, vgprs: u32) -> Result<(), Stop> {
         let wanted = sgprs + NAMED_SGPRS;
-        // What is asked for counts, not what rounding adds to it: inserted code stays inside of what the descriptor says.
-        let asked =
-            self.target.fixed_sgprs().or((self.target.generation() >= 10).then_some(u32::MAX)).unwrap_or(descriptor.requested_sgprs());
+        // What is asked for counts, not what rounding adds to it: inserted code stays inside of what the descriptor
+        // says.
+        let asked = self
+            .target
+            .fixed_sgprs()
+            .or((self.target.generation() >= 10).then_some(u32::MAX))
+            .unwrap_or(descriptor.requested_sgprs());
         if wanted > asked {
             if let Some(fixed) = self.target.fixed_sgprs() {
                 let detail = format!("{wanted} scalar registers are needed, and every wave has {fixed}");
@@ -211,7 +237,9 @@ impl Allocation<'_> {
             descriptor.set_allocated_sgprs(wanted)?;
         }
         let limit = if self.target.unified_accum() { self.target.vgpr_total() } else { NUMBERED_VGPRS.into() };
-        let too_many = |count| Refusal::new(Reason::VectorRegisters, format!("{count} vector registers are needed, {limit} can be had"));
+        let too_many = |count| {
+            Refusal::new(Reason::VectorRegisters, format!("{count} vector registers are needed, {limit} can be had"))
+        };
         match descriptor.accum_offset(self.target) {
             Some(offset) if vgprs > offset => {
                 let new_offset = vgprs.next_multiple_of(ACCUM_GRANULE);
@@ -249,18 +277,28 @@ impl Allocation<'_> {
         Ok(descriptor.set_allocated_vgprs(self.target, wanted.max(descriptor.allocated_vgprs(self.target)))?)
     }
 
-    /// One more than the highest numbered scalar register that the original names: the metadata of hand-written code may count fewer.
+    /// One more than the highest numbered scalar register that the original names: the metadata of hand-written code
+    /// may count fewer.
     pub(crate) fn named_sgprs(&self, grown: &KernelDescriptor) -> u64 {
         let highest = self.used.named.highest_sgpr_below(self.target.addressable_sgprs() as u16);
         highest.map_or(0, |highest| u64::from(highest) + 1).min(grown.allocated_sgprs(self.target).into())
     }
 
-    /// `.vgpr_count` of the metadata for a grown descriptor with so many accumulation registers by the metadata: they count where they share the allocation. The metadata
-    /// of hand-written code may count fewer than are named, or none.
-    pub(crate) fn metadata_vgprs(&self, grown: &KernelDescriptor, metadata: &KernelMetadata, vgprs: u32, agprs: u64) -> u64 {
+    /// `.vgpr_count` of the metadata for a grown descriptor with so many accumulation registers by the metadata: they
+    /// count where they share the allocation. The metadata of hand-written code may count fewer than are named, or
+    /// none.
+    pub(crate) fn metadata_vgprs(
+        &self,
+        grown: &KernelDescriptor,
+        metadata: &KernelMetadata,
+        vgprs: u32,
+        agprs: u64,
+    ) -> u64 {
         let named = |highest: Option<u16>| highest.map_or(0, |highest| u64::from(highest) + 1);
-        let (vgprs, agprs) =
-            (u64::from(vgprs).max(named(self.used.named.highest_vgpr())), agprs.max(named(self.used.named.highest_agpr())));
+        let (vgprs, agprs) = (
+            u64::from(vgprs).max(named(self.used.named.highest_vgpr())),
+            agprs.max(named(self.used.named.highest_agpr())),
+        );
         let with_accum = match grown.accum_offset(self.target) {
             Some(offset) if agprs > 0 => u64::from(offset) + agprs,
             _ => vgprs.max(agprs),
@@ -272,8 +310,8 @@ impl Allocation<'_> {
 /// `ACCUM_OFFSET` counts in this many registers (AMDGPUUsage, "Kernel Descriptor").
 const ACCUM_GRANULE: u32 = 4;
 
-/// What a kernel with this descriptor needs, and how many waves of it a SIMD holds at most, for workgroups of up to `workgroup_size` work-items with
-/// `lds_bytes` of LDS. The size of its code is not known here and left 0.
+/// What a kernel with this descriptor needs, and how many waves of it a SIMD holds at most, for workgroups of up to
+/// `workgroup_size` work-items with `lds_bytes` of LDS. The size of its code is not known here and left 0.
 #[must_use]
 pub fn resources(target: Target, descriptor: &KernelDescriptor, lds_bytes: u32, workgroup_size: u32) -> Resources {
     let machine = descriptor.machine(target);

@@ -1,8 +1,9 @@
-//! Scalar registers for inserted code: reserved where the original code leaves enough of them unused, and otherwise scavenged at each place.
+//! Scalar registers for inserted code: reserved where the original code leaves enough of them unused, and otherwise
+//! scavenged at each place.
 //!
-//! Scavenged registers are dead there if there are enough of them; otherwise their values are spilled to lanes of a vector register of our own and
-//! restored at the end. The address of the wave's record then lives in such lanes, too. Registers into which a load is outstanding are not
-//! scavenged before it is complete.
+//! Scavenged registers are dead there if there are enough of them; otherwise their values are spilled to lanes of a
+//! vector register of our own and restored at the end. The address of the wave's record then lives in such lanes, too.
+//! Registers into which a load is outstanding are not scavenged before it is complete.
 
 use super::registers::{Scalars, Vectors};
 use crate::asm::{Asm, c, s, v};
@@ -19,10 +20,11 @@ const EXEC_LANE: u32 = 10;
 const VALUE_LANE: u32 = 16;
 /// What it costs to scavenge a register that is live and undefined: more than spilling a run of registers.
 const UNSET: usize = 16;
-/// Wait states before the first lane access: the original code may just have written EXEC (4, gfx94x) or a scalar register that is put into a lane
-/// (2, gfx94x) by a vector instruction.
+/// Wait states before the first lane access: the original code may just have written EXEC (4, gfx94x) or a scalar
+/// register that is put into a lane (2, gfx94x) by a vector instruction.
 const ENTER_STATES: i64 = 4;
-/// Wait states after a scalar register that a vector instruction wrote, until any original instruction may read it (5: vector memory).
+/// Wait states after a scalar register that a vector instruction wrote, until any original instruction may read it (5:
+/// vector memory).
 const LEAVE_STATES: i64 = 5;
 
 /// The scalar registers of one snippet.
@@ -35,15 +37,23 @@ pub(crate) enum ScalarSource {
         scalars: Scalars,
         /// Registers whose values are needed again.
         live: Vec<u16>,
-        /// Scalar loads must complete first: they may be outstanding into any register (after a call of an unknown function).
+        /// Scalar loads must complete first: they may be outstanding into any register (after a call of an unknown
+        /// function).
         wait: bool,
     },
 }
 
 impl ScalarSource {
-    /// Scavenges registers below `end` where `live` are live, `assigned` hold anything and loads into `pending` are outstanding, none of those that are `taken`: what the
-    /// instruction there accesses, and what inserted code has for good.
-    pub(crate) fn scavenge(end: u32, live: &RegSet, assigned: &RegSet, pending: &RegSet, taken: &RegSet) -> Result<ScalarSource, Refusal> {
+    /// Scavenges registers below `end` where `live` are live, `assigned` hold anything and loads into `pending` are
+    /// outstanding, none of those that are `taken`: what the instruction there accesses, and what inserted code has for
+    /// good.
+    pub(crate) fn scavenge(
+        end: u32,
+        live: &RegSet,
+        assigned: &RegSet,
+        pending: &RegSet,
+        taken: &RegSet,
+    ) -> Result<ScalarSource, Refusal> {
         let choose = |pending: &RegSet| Self::choose(end, live, assigned, pending, taken);
         choose(pending).or_else(|_| match choose(&RegSet::EMPTY)? {
             ScalarSource::Scavenged { scalars, live, .. } => Ok(ScalarSource::Scavenged { scalars, live, wait: true }),
@@ -51,7 +61,13 @@ impl ScalarSource {
         })
     }
 
-    fn choose(end: u32, live: &RegSet, assigned: &RegSet, pending: &RegSet, excluded: &RegSet) -> Result<ScalarSource, Refusal> {
+    fn choose(
+        end: u32,
+        live: &RegSet,
+        assigned: &RegSet,
+        pending: &RegSet,
+        excluded: &RegSet,
+    ) -> Result<ScalarSource, Refusal> {
         let mut taken = vec![false; end as usize];
         let mut needed_again = Vec::new();
         let cost = |number: u16| {
@@ -59,18 +75,22 @@ impl ScalarSource {
             match (pending.overlaps(reg) || excluded.overlaps(reg), live.overlaps(reg)) {
                 (true, _) => None,
                 (false, false) => Some(0),
-                // To spill an undefined register is to read it, which strict mode reports; not to spill it could change what two reads of the original
-                // have in common.
+                // To spill an undefined register is to read it, which strict mode reports; not to spill it could change
+                // what two reads of the original have in common.
                 (false, true) => Some(if assigned.overlaps(reg) { 1 } else { UNSET }),
             }
         };
         let scalars = Scalars::take(|count, align| {
             let run = |first: u16| first..first + count;
             let price = |first: &u16| {
-                run(*first).map(|n| if taken.get(usize::from(n)) == Some(&false) { cost(n) } else { None }).sum::<Option<usize>>()
+                run(*first)
+                    .map(|n| if taken.get(usize::from(n)) == Some(&false) { cost(n) } else { None })
+                    .sum::<Option<usize>>()
             };
-            let best = (0..end as u16).step_by(usize::from(align)).filter_map(|first| Some((price(&first)?, first))).min();
-            let (_, first) = best.ok_or_else(|| Refusal::new(Reason::ScalarRegisters, "not even enough scalar registers to borrow"))?;
+            let best =
+                (0..end as u16).step_by(usize::from(align)).filter_map(|first| Some((price(&first)?, first))).min();
+            let (_, first) = best
+                .ok_or_else(|| Refusal::new(Reason::ScalarRegisters, "not even enough scalar registers to borrow"))?;
             for number in run(first) {
                 taken[usize::from(number)] = true;
                 needed_again.extend((cost(number) != Some(0)).then_some(number));
@@ -87,7 +107,8 @@ impl ScalarSource {
         }
     }
 
-    /// Makes the registers usable and puts the record's address into its pair. The first thing a snippet does; preserves SCC.
+    /// Makes the registers usable and puts the record's address into its pair. The first thing a snippet does;
+    /// preserves SCC.
     pub(super) fn enter(&self, asm: &mut Asm, vectors: Vectors) -> Result<()> {
         let ScalarSource::Scavenged { scalars, live, wait } = self else { return Ok(()) };
         if *wait {

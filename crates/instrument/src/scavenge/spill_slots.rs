@@ -1,9 +1,10 @@
-//! Vector registers for inserted code where the original code names all of them and too few scalar registers are unused to keep lanes in: a few of the
-//! original's are moved away around each snippet, all lanes of them, into accumulation registers or the wave's scratch memory, and so is what inserted code
-//! keeps from one snippet to the next.
+//! Vector registers for inserted code where the original code names all of them and too few scalar registers are unused
+//! to keep lanes in: a few of the original's are moved away around each snippet, all lanes of them, into accumulation
+//! registers or the wave's scratch memory, and so is what inserted code keeps from one snippet to the next.
 //!
-//! SpillSlots come in two rows: first those of the original's values, then those of ours. A snippet needs nothing that is unused everywhere; only EXEC, which
-//! says what lanes a move takes along, has to be put into scalar registers that are dead at that place.
+//! SpillSlots come in two rows: first those of the original's values, then those of ours. A snippet needs nothing that
+//! is unused everywhere; only EXEC, which says what lanes a move takes along, has to be put into scalar registers that
+//! are dead at that place.
 
 use super::registers::{Allocation, NUMBERED_VGPRS, ScalarPool, Vectors, WORK_ITEM_VGPRS};
 use super::{Scavenger, SpillTo};
@@ -23,8 +24,8 @@ const LANE: u32 = 4;
 pub(crate) const RESOURCE: u8 = 4;
 /// No wave has so much scratch memory for a lane.
 const MOST_SCRATCH: u32 = 1 << 23;
-/// Wait states behind an accumulation register that was written, until it is read (3, gfx908), and behind the last vector register that was moved back: the
-/// original code may read it by DPP or in a matrix instruction (2).
+/// Wait states behind an accumulation register that was written, until it is read (3, gfx908), and behind the last
+/// vector register that was moved back: the original code may read it by DPP or in a matrix instruction (2).
 const MOVE_STATES: i64 = 3;
 
 /// Where registers are moved to.
@@ -36,7 +37,8 @@ pub(crate) enum SpillSlots {
     Scratch {
         /// Each lane's offset of the first.
         offset: u32,
-        /// The first of the scalar registers that describe it, where only buffer instructions reach it; no original code names them.
+        /// The first of the scalar registers that describe it, where only buffer instructions reach it; no original
+        /// code names them.
         resource: Option<u16>,
     },
 }
@@ -46,8 +48,8 @@ pub(crate) fn count(vectors: &Vectors) -> u32 {
     (vectors.registers().count() + vectors.kept().count()) as u32
 }
 
-/// Chooses vector registers that can be moved: not ones that matrix instructions access, or whose values are under way longer than those of other vector
-/// instructions.
+/// Chooses vector registers that can be moved: not ones that matrix instructions access, or whose values are under way
+/// longer than those of other vector instructions.
 pub(crate) fn choose(target: Target, functions: &[ClonedFunction<'_>]) -> Result<Vectors, Refusal> {
     let mut slow = RegSet::EMPTY;
     for (body, id) in functions.iter().flat_map(|function| function.body.ids().map(|id| (function.body, id))) {
@@ -61,13 +63,16 @@ pub(crate) fn choose(target: Target, functions: &[ClonedFunction<'_>]) -> Result
     }
     let mut taken: Vec<u16> = Vec::new();
     let chosen = Vectors::take(target, |count, align| {
-        let can_be_moved = |number: u16| number < NUMBERED_VGPRS && !taken.contains(&number) && !slow.overlaps(Reg::vector(number, 1));
+        let can_be_moved =
+            |number: u16| number < NUMBERED_VGPRS && !taken.contains(&number) && !slow.overlaps(Reg::vector(number, 1));
         let fits = |first: &u16| (*first..first + count).all(can_be_moved);
         let first = (WORK_ITEM_VGPRS.next_multiple_of(align)..NUMBERED_VGPRS).step_by(align.into()).find(fits)?;
         taken.extend(first..first + count);
         Some(first)
     });
-    chosen.ok_or_else(|| Refusal::new(Reason::VectorRegisters, "matrix and transcendental instructions use all vector registers"))
+    chosen.ok_or_else(|| {
+        Refusal::new(Reason::VectorRegisters, "matrix and transcendental instructions use all vector registers")
+    })
 }
 
 impl SpillSlots {
@@ -91,11 +96,16 @@ impl SpillSlots {
                 if access == ScratchAccess::FlatScratch && !allocation.keeps_flat_scratch {
                     return refuse("the original code sets FLAT_SCRATCH itself, in another way than a prologue does");
                 }
-                if access == ScratchAccess::Buffer && !allocation.descriptor.is_set(Field::ENABLE_SGPR_PRIVATE_SEGMENT_BUFFER) {
+                if access == ScratchAccess::Buffer
+                    && !allocation.descriptor.is_set(Field::ENABLE_SGPR_PRIVATE_SEGMENT_BUFFER)
+                {
                     return refuse("the kernel does not ask for the registers that describe it");
                 }
                 // How far the original goes is known if all that it calls is.
-                if metadata.uses_dynamic_stack || allocation.descriptor.is_set(Field::USES_DYNAMIC_STACK) || !allocation.bounded_calls {
+                if metadata.uses_dynamic_stack
+                    || allocation.descriptor.is_set(Field::USES_DYNAMIC_STACK)
+                    || !allocation.bounded_calls
+                {
                     return refuse("how much scratch memory the kernel uses is known when it runs");
                 }
                 if allocation.descriptor.is_set(Field::ENABLE_SGPR_PRIVATE_SEGMENT_SIZE) {
@@ -117,7 +127,8 @@ impl SpillSlots {
         }
     }
 
-    /// Makes room for so many slots in a descriptor; gives the metadata's `.agpr_count` and `.private_segment_fixed_size`.
+    /// Makes room for so many slots in a descriptor; gives the metadata's `.agpr_count` and
+    /// `.private_segment_fixed_size`.
     pub(crate) fn allocate(
         self,
         allocation: &Allocation<'_>,
@@ -166,9 +177,17 @@ impl SpillSlots {
     }
 
     /// Moves each register to its slot, or back. All lanes are active.
-    fn each(self, asm: &mut Asm, registers: impl Iterator<Item = u16>, row: u32, direction: Direction, base: Option<u16>) -> Result<()> {
+    fn each(
+        self,
+        asm: &mut Asm,
+        registers: impl Iterator<Item = u16>,
+        row: u32,
+        direction: Direction,
+        base: Option<u16>,
+    ) -> Result<()> {
         if let (SpillSlots::Scratch { .. }, true) = (self, asm.target().supports_xnack()) {
-            // Memory instructions in a row may be replayed together: a load must not be in a row with a store of the same register.
+            // Memory instructions in a row may be replayed together: a load must not be in a row with a store of the
+            // same register.
             asm.op("s_nop", &[Value::Imm(0)])?;
         }
         for (slot, register) in (row..).zip(registers) {
@@ -181,7 +200,8 @@ impl SpillSlots {
                     }
                 }
                 SpillSlots::Scratch { offset, resource } => {
-                    let (is_store, place) = (direction == Direction::Out, slot * LANE + if base.is_some() { 0 } else { offset });
+                    let (is_store, place) =
+                        (direction == Direction::Out, slot * LANE + if base.is_some() { 0 } else { offset });
                     match resource {
                         Some(resource) => asm.scratch_buffer(is_store, register, resource, base, place)?,
                         None => asm.scratch(is_store, register, base, place)?,
@@ -199,7 +219,8 @@ impl SpillSlots {
     fn lead(self, asm: &mut Asm, base: Option<u16>) -> Result<()> {
         match (self, base) {
             (SpillSlots::Scratch { offset, resource }, Some(base)) => {
-                // The register of a buffer instruction counts the bytes of all lanes, which take turns dword by dword; its immediate those of each.
+                // The register of a buffer instruction counts the bytes of all lanes, which take turns dword by dword;
+                // its immediate those of each.
                 let lanes = resource.map_or(1, |_| asm.target().wave_size());
                 asm.op("s_mov_b32", &[s(base), c(offset * lanes)])
             }
@@ -207,7 +228,8 @@ impl SpillSlots {
         }
     }
 
-    /// What is kept from one snippet to the next goes to its slot for the first time; all lanes are active. `base` is free to be used.
+    /// What is kept from one snippet to the next goes to its slot for the first time; all lanes are active. `base` is
+    /// free to be used.
     pub(crate) fn keep_first(self, asm: &mut Asm, vectors: &Vectors, base: u16) -> Result<()> {
         let base = self.need_base(asm.target(), count(vectors)).then_some(base);
         self.lead(asm, base)?;

@@ -1,5 +1,5 @@
-//! Counters in LDS: a slice for each wave, after everything the kernel itself uses. Where the counters of all waves do not fit, those of the first
-//! sites are there, and the others in the wave's record.
+//! Counters in LDS: a slice for each wave, after everything the kernel itself uses. Where the counters of all waves do
+//! not fit, those of the first sites are there, and the others in the wave's record.
 
 use super::{CounterSink, Counters, PrologueRegisters, add_to_record, reach_record};
 use crate::asm::{Asm, c, s, v, v2};
@@ -13,7 +13,8 @@ use wavetap_profile::record::{COUNTER, HEADER};
 const SLICE_ALIGN: u32 = 8;
 /// Offsets of LDS instructions are below this.
 const LDS_OFFSETS: u32 = 1 << 16;
-/// Wait states between a comparison that writes EXEC and `v_readfirstlane` (gfx94x); SCC, VCC and EXEC are not read here, so only this matters.
+/// Wait states between a comparison that writes EXEC and `v_readfirstlane` (gfx94x); SCC, VCC and EXEC are not read
+/// here, so only this matters.
 const LANE_READ_STATES: i64 = 4;
 
 /// The sink of `--counters lds`.
@@ -37,8 +38,9 @@ enum Home {
 }
 
 impl LdsSink {
-    /// Slices for workgroups of up to `workgroup_size` work-items beside `lds_bytes` of static LDS, for sites whose counters end at these bytes of the
-    /// slice. If not all fit, half of what is left stays for the LDS that launches add.
+    /// Slices for workgroups of up to `workgroup_size` work-items beside `lds_bytes` of static LDS, for sites whose
+    /// counters end at these bytes of the slice. If not all fit, half of what is left stays for the LDS that launches
+    /// add.
     pub(crate) fn plan(target: Target, ends: &[u32], workgroup_size: u32, lds_bytes: u32) -> LdsSink {
         let lanes = target.wave_size();
         let waves = workgroup_size.div_ceil(lanes).max(1);
@@ -100,11 +102,13 @@ impl CounterSink for LdsSink {
         if self.home(counters) == Home::Slice {
             return Ok(());
         }
-        // The address register is for LDS. Its lane 0 has the slice's start: without it, it leads from the record to the counters.
+        // The address register is for LDS. Its lane 0 has the slice's start: without it, it leads from the record to
+        // the counters.
         asm.op("v_readlane_b32", &[s(r.scratch + 1), v(frame.vectors.address), c(0)])?;
         asm.op("s_sub_u32", &[s(r.scratch), s(r.record), s(r.scratch + 1)])?;
         asm.op("s_subb_u32", &[s(r.scratch + 1), s(r.record + 1), c(0)])?;
-        // A memory instruction that uses what a vector instruction wrote comes five states later; at least four instructions are in between.
+        // A memory instruction that uses what a vector instruction wrote comes five states later; at least four
+        // instructions are in between.
         asm.states(1)?;
         reach_record(asm, r, r.scratch, counters)
     }
@@ -123,8 +127,8 @@ impl CounterSink for LdsSink {
         asm.open_lds(None)?;
         asm.exec_lanes(self.lanes)?;
         asm.states(LANE_READ_STATES)?;
-        // The address register holds each lane's place in LDS. Lane 0 has the slice's start: subtracted from the record's address, it makes a base
-        // from which the same register leads to the record.
+        // The address register holds each lane's place in LDS. Lane 0 has the slice's start: subtracted from the
+        // record's address, it makes a base from which the same register leads to the record.
         asm.op("v_readfirstlane_b32", &[s(r.first), v(address)])?;
         asm.op("s_sub_u32", &[s(r.scratch), s(r.record), s(r.first)])?;
         asm.op("s_subb_u32", &[s(r.scratch + 1), s(r.record + 1), c(0)])?;

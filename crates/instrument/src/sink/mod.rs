@@ -1,7 +1,8 @@
 //! Where counters are kept while a kernel runs. One file for each place.
 //!
-//! A probe leaves what it adds in the lanes of the data register; a sink says where each lane's counter is (prologue), makes a site's counters
-//! reachable and adds (snippets), and sees that everything is in the wave's record when the wave ends (epilogue).
+//! A probe leaves what it adds in the lanes of the data register; a sink says where each lane's counter is (prologue),
+//! makes a site's counters reachable and adds (snippets), and sees that everything is in the wave's record when the
+//! wave ends (epilogue).
 
 mod global;
 pub(crate) mod lds;
@@ -48,24 +49,25 @@ pub(crate) trait CounterSink: std::fmt::Debug {
         false
     }
 
-    /// In the prologue, with all lanes active and each lane's offset among counters in the address register: adds to it where the wave's counters
-    /// start, and initialises them.
+    /// In the prologue, with all lanes active and each lane's offset among counters in the address register: adds to it
+    /// where the wave's counters start, and initialises them.
     fn prologue(&self, frame: &Frame<'_>, asm: &mut Asm, registers: PrologueRegisters) -> Result<()>;
 
-    /// Makes the counters of a site addressable: what [`CounterSink::add`] needs. Destroys SCC and the scratch pair, unless an instruction reaches
-    /// them from where the address register points.
+    /// Makes the counters of a site addressable: what [`CounterSink::add`] needs. Destroys SCC and the scratch pair,
+    /// unless an instruction reaches them from where the address register points.
     fn reach(&self, frame: &Frame<'_>, asm: &mut Asm, r: Scalars, counters: Counters) -> Result<()>;
 
-    /// Adds each active lane's data to its counter of a site. Destroys the first register and, where the target has FLAT memory instructions alone,
-    /// SCC and the pair that EXEC is not saved in.
+    /// Adds each active lane's data to its counter of a site. Destroys the first register and, where the target has
+    /// FLAT memory instructions alone, SCC and the pair that EXEC is not saved in.
     fn add(&self, frame: &Frame<'_>, asm: &mut Asm, r: Scalars, counters: Counters) -> Result<()>;
 
-    /// In the epilogue: moves what is not there yet to the wave's record. Returns the pair from which the address register leads to the record.
+    /// In the epilogue: moves what is not there yet to the wave's record. Returns the pair from which the address
+    /// register leads to the record.
     fn epilogue(&self, frame: &Frame<'_>, asm: &mut Asm, r: Scalars) -> Result<u16>;
 }
 
-/// Makes counters of the record reachable from `base`, a pair, by the address register: where their offset is too large for an instruction, by the
-/// scratch pair.
+/// Makes counters of the record reachable from `base`, a pair, by the address register: where their offset is too large
+/// for an instruction, by the scratch pair.
 pub(crate) fn reach_record(asm: &mut Asm, r: Scalars, base: u16, counters: Counters) -> Result<()> {
     if counters.offset > asm.largest_global_offset() {
         asm.op("s_add_u32", &[s(r.scratch), s(base), c(counters.offset)])?;

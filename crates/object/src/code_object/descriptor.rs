@@ -1,4 +1,5 @@
-//! The kernel descriptor: 64 bytes that tell the command processor how to start a wave (AMDGPUUsage, "Kernel Descriptor").
+//! The kernel descriptor: 64 bytes that tell the command processor how to start a wave (AMDGPUUsage, "Kernel
+//! Descriptor").
 
 use wavetap_amdgpu::{Demand, Target};
 use wavetap_base::bytes;
@@ -93,7 +94,8 @@ impl Field {
     /// Waves are scheduled so that each makes progress (gfx10 and later).
     pub const FWD_PROGRESS: Field = field(RSRC1, 31, 1);
 
-    /// There is scratch; on targets without architected flat scratch this also asks for the wave's scratch offset register.
+    /// There is scratch; on targets without architected flat scratch this also asks for the wave's scratch offset
+    /// register.
     pub const ENABLE_PRIVATE_SEGMENT: Field = field(RSRC2, 0, 1);
     /// Number of user SGPRs where there are at most 16 ([`KernelDescriptor::user_sgpr_count`]).
     pub const USER_SGPR_COUNT: Field = field(RSRC2, 1, 5);
@@ -138,14 +140,16 @@ impl Field {
 }
 
 impl Field {
-    /// `INST_PREF_SIZE`: code that is prefetched when a wave starts, in lines of the instruction cache. None where there is no such field.
+    /// `INST_PREF_SIZE`: code that is prefetched when a wave starts, in lines of the instruction cache. None where
+    /// there is no such field.
     #[must_use]
     pub fn prefetch_size(target: Target) -> Option<Field> {
         let width = target.prefetch_size_bits();
         (width > 0).then(|| field(RSRC3, PREFETCH_BIT, width))
     }
 
-    /// `ENABLE_DYNAMIC_VGPR`: waves start with the registers that the descriptor counts and can change their number (`s_alloc_vgpr`). None where they cannot.
+    /// `ENABLE_DYNAMIC_VGPR`: waves start with the registers that the descriptor counts and can change their number
+    /// (`s_alloc_vgpr`). None where they cannot.
     ///
     /// It is where the target has it: in `COMPUTE_PGM_RSRC2` on gfx12.0 and in `COMPUTE_PGM_RSRC3` on gfx12.5.
     ///
@@ -225,7 +229,9 @@ impl KernelDescriptor {
         let mask = if field.width >= 32 { u32::MAX } else { (1 << field.width) - 1 };
         if value & !mask != 0 {
             let (bit, width) = (field.bit, field.width);
-            return Err(Error::limit(format!("value {value} does not fit the {width} bits at bit {bit} of a kernel descriptor")));
+            return Err(Error::limit(format!(
+                "value {value} does not fit the {width} bits at bit {bit} of a kernel descriptor"
+            )));
         }
         let (byte, shift) = (usize::from(field.bit / 16 * 2), u32::from(field.bit % 16));
         let word = self.word(byte) & !(mask << shift) | value << shift;
@@ -264,10 +270,12 @@ impl KernelDescriptor {
         self.word(RSRC2.into())
     }
 
-    /// Whether the waves of a workgroup may run on different compute units (threadgroup split mode): then it has no LDS (AMDGPUUsage, "Memory Model gfx90a").
+    /// Whether the waves of a workgroup may run on different compute units (threadgroup split mode): then it has no LDS
+    /// (AMDGPUUsage, "Memory Model gfx90a").
     #[must_use]
     pub fn splits_threadgroups(&self, target: Target) -> bool {
-        // The bit is there where vector and accumulation registers are one allocation, and means something else elsewhere.
+        // The bit is there where vector and accumulation registers are one allocation, and means something else
+        // elsewhere.
         target.unified_accum() && self.is_set(Field::TG_SPLIT)
     }
 
@@ -277,14 +285,16 @@ impl KernelDescriptor {
         self.word(RSRC3.into())
     }
 
-    /// The target as this kernel uses it: with waves of the size that it asks for. Targets that have no choice ignore what it says.
+    /// The target as this kernel uses it: with waves of the size that it asks for. Targets that have no choice ignore
+    /// what it says.
     #[must_use]
     pub fn machine(&self, target: Target) -> Target {
         let lanes = if self.is_set(Field::ENABLE_WAVEFRONT_SIZE32) { 32 } else { 64 };
         target.with_wave_size(lanes).unwrap_or(target)
     }
 
-    /// What a kernel with this descriptor asks of the machine, for workgroups of `workgroup_size` work items with `lds_bytes` of LDS.
+    /// What a kernel with this descriptor asks of the machine, for workgroups of `workgroup_size` work items with
+    /// `lds_bytes` of LDS.
     #[must_use]
     pub fn demand(&self, target: Target, lds_bytes: u32, workgroup_size: u32) -> Demand {
         let machine = self.machine(target);
@@ -300,17 +310,22 @@ impl KernelDescriptor {
     /// Number of user SGPRs.
     #[must_use]
     pub fn user_sgpr_count(&self, target: Target) -> u32 {
-        self.get(if target.max_user_sgprs() > NARROW_USER_SGPRS { WIDE_USER_SGPR_COUNT } else { Field::USER_SGPR_COUNT })
+        self.get(if target.max_user_sgprs() > NARROW_USER_SGPRS {
+            WIDE_USER_SGPR_COUNT
+        } else {
+            Field::USER_SGPR_COUNT
+        })
     }
 
-    /// Bytes from the kernel's entry that are fetched ahead of its start (`INST_PREF_SIZE`); `None` on targets that cannot.
+    /// Bytes from the kernel's entry that are fetched ahead of its start (`INST_PREF_SIZE`); `None` on targets that
+    /// cannot.
     #[must_use]
     pub fn prefetched_bytes(&self, target: Target) -> Option<u32> {
         Field::prefetch_size(target).map(|field| self.get(field) * target.code_line_bytes())
     }
 
-    /// Vector registers that a lane asks for, accumulation registers included where they share the allocation. What it is given may be more, see
-    /// [`Target::vgpr_granule`].
+    /// Vector registers that a lane asks for, accumulation registers included where they share the allocation. What it
+    /// is given may be more, see [`Target::vgpr_granule`].
     #[must_use]
     pub fn allocated_vgprs(&self, target: Target) -> u32 {
         (self.get(Field::GRANULATED_WORKITEM_VGPR_COUNT) + 1) * target.vgpr_encoded_granule()
@@ -324,8 +339,8 @@ impl KernelDescriptor {
         self.set(Field::GRANULATED_WORKITEM_VGPR_COUNT, count.max(1).div_ceil(target.vgpr_encoded_granule()) - 1)
     }
 
-    /// First accumulation register as counted in vector registers: how many registers `v0..` may use. `None` where they do not share
-    /// an allocation.
+    /// First accumulation register as counted in vector registers: how many registers `v0..` may use. `None` where they
+    /// do not share an allocation.
     #[must_use]
     pub fn accum_offset(&self, target: Target) -> Option<u32> {
         target.unified_accum().then(|| (self.get(Field::ACCUM_OFFSET) + 1) * ACCUM_GRANULE)
@@ -337,12 +352,15 @@ impl KernelDescriptor {
     /// A limit if the field cannot say so.
     pub fn set_accum_offset(&mut self, first: u32) -> Result<()> {
         if first == 0 || !first.is_multiple_of(ACCUM_GRANULE) {
-            return Err(Error::limit(format!("accumulation registers cannot start at {first}, only at multiples of {ACCUM_GRANULE}")));
+            return Err(Error::limit(format!(
+                "accumulation registers cannot start at {first}, only at multiples of {ACCUM_GRANULE}"
+            )));
         }
         self.set(Field::ACCUM_OFFSET, first / ACCUM_GRANULE - 1)
     }
 
-    /// Scalar registers that a wave is given, with VCC and what else lies behind the numbered ones. From gfx10 on it is always the same number.
+    /// Scalar registers that a wave is given, with VCC and what else lies behind the numbered ones. From gfx10 on it is
+    /// always the same number.
     #[must_use]
     pub fn allocated_sgprs(&self, target: Target) -> u32 {
         target.fixed_sgprs().unwrap_or(self.requested_sgprs().next_multiple_of(target.sgpr_granule()))
@@ -354,7 +372,8 @@ impl KernelDescriptor {
         (self.get(Field::GRANULATED_WAVEFRONT_SGPR_COUNT) + 1) * ENCODED_SGPRS
     }
 
-    /// Asks for at least `count` scalar registers, VCC and what else lies behind the numbered ones included (gfx8 and gfx9).
+    /// Asks for at least `count` scalar registers, VCC and what else lies behind the numbered ones included (gfx8 and
+    /// gfx9).
     ///
     /// # Errors
     /// A limit if the field cannot say so.
@@ -477,7 +496,9 @@ mod tests {
     fn register_counts() {
         let mut descriptor = KernelDescriptor::from_bytes([0; 64]);
         let target = |name| Target::by_name(name).expect(name);
-        for (name, asked, given) in [("gfx906", 1, 4), ("gfx906", 5, 8), ("gfx906", 256, 256), ("gfx90a", 9, 16), ("gfx90a", 512, 512)] {
+        for (name, asked, given) in
+            [("gfx906", 1, 4), ("gfx906", 5, 8), ("gfx906", 256, 256), ("gfx90a", 9, 16), ("gfx90a", 512, 512)]
+        {
             descriptor.set_allocated_vgprs(target(name), asked).expect("fits");
             assert_eq!(descriptor.allocated_vgprs(target(name)), given);
         }
@@ -486,7 +507,9 @@ mod tests {
         assert_eq!(descriptor.accum_offset(target("gfx942")), Some(256));
         assert_eq!(descriptor.accum_offset(target("gfx906")), None);
         assert!(
-            descriptor.set_accum_offset(260).is_err() && descriptor.set_accum_offset(6).is_err() && descriptor.set_accum_offset(0).is_err()
+            descriptor.set_accum_offset(260).is_err()
+                && descriptor.set_accum_offset(6).is_err()
+                && descriptor.set_accum_offset(0).is_err()
         );
         for (asked, given) in [(0, 16), (16, 16), (17, 32), (102, 112)] {
             descriptor.set_allocated_sgprs(asked).expect("fits");

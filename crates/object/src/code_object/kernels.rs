@@ -27,8 +27,8 @@ pub struct Kernel {
     pub descriptor: KernelDescriptor,
     /// Virtual address of its first instruction.
     pub entry: u64,
-    /// The virtual addresses of its code. Without a symbol that has a size it reaches to the next function or the section's end, and may then
-    /// end with padding. Empty if the entry is where the code ends.
+    /// The virtual addresses of its code. Without a symbol that has a size it reaches to the next function or the
+    /// section's end, and may then end with padding. Empty if the entry is where the code ends.
     pub code: Range<u64>,
     /// Whether `code` ends where a symbol's size says.
     pub sized: bool,
@@ -55,16 +55,19 @@ impl Kernel {
     }
 }
 
-/// Finds all kernels, by address of their entry, and all other functions, by address. Those that cannot be used go to `malformed`.
+/// Finds all kernels, by address of their entry, and all other functions, by address. Those that cannot be used go to
+/// `malformed`.
 pub(super) fn find(
     elf: &Elf<'_>,
     symbols: &[Symbol<'_>],
     metadata: Option<&Metadata>,
     malformed: &mut Vec<MalformedPart>,
 ) -> (Vec<Kernel>, Vec<Function>) {
-    let mut reject = |kind: PartKind, name: &str, error: Error| malformed.push(MalformedPart { kind, name: name.to_owned(), error });
+    let mut reject =
+        |kind: PartKind, name: &str, error: Error| malformed.push(MalformedPart { kind, name: name.to_owned(), error });
     let described = metadata.map_or(&[][..], |metadata| &metadata.kernels);
-    let described: FxHashMap<&str, &Arc<KernelMetadata>> = described.iter().map(|kernel| (kernel.symbol.as_str(), kernel)).collect();
+    let described: FxHashMap<&str, &Arc<KernelMetadata>> =
+        described.iter().map(|kernel| (kernel.symbol.as_str(), kernel)).collect();
     let mut names = FxHashSet::default();
     let mut kernels: Vec<Kernel> = Vec::new();
     for symbol in symbols.iter().filter(|symbol| symbol.is_defined() && symbol.is_object()) {
@@ -85,7 +88,8 @@ pub(super) fn find(
     let mut code: Vec<&Symbol<'_>> = symbols.iter().filter(|symbol| is_code(symbol)).collect();
     code.sort_by_key(|symbol| (symbol.address, std::cmp::Reverse(symbol.size)));
     code.dedup_by_key(|symbol| symbol.address);
-    let mut starts: Vec<u64> = code.iter().map(|symbol| symbol.address).chain(kernels.iter().map(|kernel| kernel.entry)).collect();
+    let mut starts: Vec<u64> =
+        code.iter().map(|symbol| symbol.address).chain(kernels.iter().map(|kernel| kernel.entry)).collect();
     starts.sort_unstable();
     starts.dedup();
     kernels.retain_mut(|kernel| {
@@ -105,7 +109,8 @@ pub(super) fn find(
     let mut functions: Vec<Function> = Vec::new();
     for symbol in code {
         // The code of a kernel whose descriptor cannot be read is no function.
-        let is_kernel = names.contains(symbol.name) || kernels.binary_search_by_key(&symbol.address, |kernel| kernel.entry).is_ok();
+        let is_kernel =
+            names.contains(symbol.name) || kernels.binary_search_by_key(&symbol.address, |kernel| kernel.entry).is_ok();
         if !is_kernel {
             match code_range(elf, symbol.address, symbol.size, &starts) {
                 Ok((code, sized)) => functions.push(Function { name: symbol.name.to_owned(), code, sized }),
@@ -123,22 +128,32 @@ fn is_code(symbol: &Symbol<'_>) -> bool {
 fn read_kernel(elf: &Elf<'_>, symbol: &Symbol<'_>, name: &str) -> Result<Kernel> {
     let address = symbol.address;
     let offset = elf.file_offset(address, DESCRIPTOR_SIZE).ok_or_else(|| {
-        Error::malformed(format!("the kernel descriptor at address {address:#x} does not lie in the file's loaded segments"))
+        Error::malformed(format!(
+            "the kernel descriptor at address {address:#x} does not lie in the file's loaded segments"
+        ))
     })?;
     // The loader finds the descriptor through its section, so both ways must lead to the same bytes.
-    let section = symbol.section.index().and_then(|index| elf.sections.get(usize::from(index))).filter(|section| section.covers(address));
+    let section = symbol
+        .section
+        .index()
+        .and_then(|index| elf.sections.get(usize::from(index)))
+        .filter(|section| section.covers(address));
     if section.map(|section| section.offset.wrapping_add(address - section.address)) != Some(offset) {
-        return Err(
-            Error::malformed(format!("the kernel descriptor at address {address:#x} is not in the section its symbol names")).at(offset)
-        );
+        return Err(Error::malformed(format!(
+            "the kernel descriptor at address {address:#x} is not in the section its symbol names"
+        ))
+        .at(offset));
     }
     let descriptor = KernelDescriptor::read(elf.data, offset)?;
     let entry = address.wrapping_add_signed(descriptor.entry_byte_offset());
     if !entry.is_multiple_of(ENTRY_ALIGN) {
         return Err(Error::malformed(format!("its entry {entry:#x} is not on a multiple of {ENTRY_ALIGN}")).at(offset));
     }
-    // What is entered at the very end of the code is a kernel without an instruction: the compiler knew that nothing launches it.
-    let executable = |load: &&crate::elf::Segment| load.is_executable() && entry >= load.address && entry - load.address <= load.file_size;
+    // What is entered at the very end of the code is a kernel without an instruction: the compiler knew that nothing
+    // launches it.
+    let executable = |load: &&crate::elf::Segment| {
+        load.is_executable() && entry >= load.address && entry - load.address <= load.file_size
+    };
     if !elf.loads().any(|load| executable(&load)) {
         return Err(Error::malformed(format!("its entry {entry:#x} is not in an executable segment")).at(offset));
     }
@@ -154,15 +169,18 @@ fn read_kernel(elf: &Elf<'_>, symbol: &Symbol<'_>, name: &str) -> Result<Kernel>
     })
 }
 
-/// The range of code that starts at `start`: `size` bytes, or up to the next start or the end of the section. It is empty for what starts where the section ends.
+/// The range of code that starts at `start`: `size` bytes, or up to the next start or the end of the section. It is
+/// empty for what starts where the section ends.
 fn code_range(elf: &Elf<'_>, start: u64, size: u64, starts: &[u64]) -> Result<(Range<u64>, bool)> {
     let section = elf.sections.iter().find(|section| section.covers(start) && section.is_executable());
-    let ends_there =
-        |section: &&Section<'_>| section.is_executable() && section.is_alloc() && section.address.checked_add(section.size) == Some(start);
+    let ends_there = |section: &&Section<'_>| {
+        section.is_executable() && section.is_alloc() && section.address.checked_add(section.size) == Some(start)
+    };
     if section.is_none() && size == 0 && elf.sections.iter().any(|section| ends_there(&section)) {
         return Ok((start..start, true));
     }
-    let section = section.ok_or_else(|| Error::malformed(format!("its code at {start:#x} is not in an executable section")))?;
+    let section =
+        section.ok_or_else(|| Error::malformed(format!("its code at {start:#x} is not in an executable section")))?;
     let limit = section.address + section.size;
     let end = if size != 0 {
         start.checked_add(size).filter(|&end| end <= limit)
@@ -170,7 +188,9 @@ fn code_range(elf: &Elf<'_>, start: u64, size: u64, starts: &[u64]) -> Result<(R
         let next = starts.partition_point(|&other| other <= start);
         Some(starts.get(next).map_or(limit, |&next| next.min(limit)))
     };
-    let end = end.ok_or_else(|| Error::malformed(format!("its code at {start:#x} of {size:#x} bytes reaches past its section")))?;
+    let end = end.ok_or_else(|| {
+        Error::malformed(format!("its code at {start:#x} of {size:#x} bytes reaches past its section"))
+    })?;
     // The bytes must be there: a section may claim more than its segment holds.
     elf.bytes_at(start, end - start)?;
     Ok((start..end, size != 0))

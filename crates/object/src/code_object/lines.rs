@@ -61,7 +61,8 @@ impl LineTable {
             };
             Ok::<_, Error>(EndianArcSlice::new(Arc::from(contents.as_ref()), LittleEndian))
         })?;
-        let context = addr2line::Context::from_dwarf(dwarf).map_err(|error| Error::malformed(format!("debug information: {error}")))?;
+        let context = addr2line::Context::from_dwarf(dwarf)
+            .map_err(|error| Error::malformed(format!("debug information: {error}")))?;
         Ok(Some(LineTable { context }))
     }
 
@@ -103,10 +104,15 @@ fn debug_section<'d>(elf: &Elf<'d>, section: &Section<'_>) -> Result<Cow<'d, [u8
     if size > MAX_SECTION {
         return Err(Error::limit(format!("a debug section that unpacks to {size:#x} bytes")).at(section.offset));
     }
-    let broken = |error: &dyn std::fmt::Display| Error::malformed(format!("a compressed debug section: {error}")).at(section.offset);
+    let broken = |error: &dyn std::fmt::Display| {
+        Error::malformed(format!("a compressed debug section: {error}")).at(section.offset)
+    };
     let mut out = Vec::new();
     match method {
-        ELFCOMPRESS_ZLIB => flate2::read::ZlibDecoder::new(packed).take(size + 1).read_to_end(&mut out).map_err(|error| broken(&error))?,
+        ELFCOMPRESS_ZLIB => flate2::read::ZlibDecoder::new(packed)
+            .take(size + 1)
+            .read_to_end(&mut out)
+            .map_err(|error| broken(&error))?,
         ELFCOMPRESS_ZSTD => {
             out = zstd::bulk::decompress(packed, size as usize).map_err(|error| broken(&error))?;
             out.len()

@@ -33,7 +33,8 @@ impl PartKind {
     }
 }
 
-/// A part of a code object that cannot be read: it is left out of the lists of the [`CodeObject`](super::CodeObject), and whoever was asked for it has to say so.
+/// A part of a code object that cannot be read: it is left out of the lists of the [`CodeObject`](super::CodeObject),
+/// and whoever was asked for it has to say so.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MalformedPart {
     /// What it is.

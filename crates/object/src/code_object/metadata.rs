@@ -1,6 +1,8 @@
-//! The `NT_AMDGPU_METADATA` note: MessagePack that tells the runtime each kernel's arguments and sizes (AMDGPUUsage, "Code Object Metadata").
+//! The `NT_AMDGPU_METADATA` note: MessagePack that tells the runtime each kernel's arguments and sizes (AMDGPUUsage,
+//! "Code Object Metadata").
 //!
-//! The note is kept whole as an [`rmpv::Value`], which encodes to the same bytes again; [`KernelMetadata`] is a typed view of what this program needs.
+//! The note is kept whole as an [`rmpv::Value`], which encodes to the same bytes again; [`KernelMetadata`] is a typed
+//! view of what this program needs.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -37,7 +39,8 @@ pub struct Metadata {
     pub file_offset: u64,
     /// Size of the descriptor in bytes.
     pub size: u64,
-    /// File ranges of further descriptors, ascending, of which the kernels are here as well: an object that was linked from several has a note of each.
+    /// File ranges of further descriptors, ascending, of which the kernels are here as well: an object that was linked
+    /// from several has a note of each.
     pub further: Vec<Range<u64>>,
     /// Entries that are not of the documented shape. Their kernels are not among [`Metadata::kernels`].
     pub malformed: Vec<MalformedEntry>,
@@ -177,12 +180,15 @@ impl ValueKind {
 }
 
 impl Metadata {
-    /// Finds and reads the metadata note, or several as one, as loaders do (comgr, `mergeNoteRecords`); `None` when the object has none.
+    /// Finds and reads the metadata note, or several as one, as loaders do (comgr, `mergeNoteRecords`); `None` when the
+    /// object has none.
     ///
     /// # Errors
-    /// Malformed when a note or its contents break the format; unsupported when several notes do not go together; a limit when they are too large or too deep.
+    /// Malformed when a note or its contents break the format; unsupported when several notes do not go together; a
+    /// limit when they are too large or too deep.
     pub fn read(elf: &Elf<'_>) -> Result<Option<Self>> {
-        let decode = |note: &Note<'_>| Self::decode(note.descriptor, note.file_offset).within(|| "the metadata note".into());
+        let decode =
+            |note: &Note<'_>| Self::decode(note.descriptor, note.file_offset).within(|| "the metadata note".into());
         let notes = elf.notes(NOTE_OWNER, NT_AMDGPU_METADATA)?;
         let Some((first, further)) = notes.split_first() else { return Ok(None) };
         let mut metadata = decode(first)?;
@@ -191,7 +197,8 @@ impl Metadata {
         }
         let total: u64 = notes.iter().map(|note| note.descriptor.len() as u64).sum();
         if total > MAX_SIZE {
-            return Err(Error::limit(format!("metadata notes of {total:#x} bytes, at most {MAX_SIZE:#x} are read")).at(first.file_offset));
+            return Err(Error::limit(format!("metadata notes of {total:#x} bytes, at most {MAX_SIZE:#x} are read"))
+                .at(first.file_offset));
         }
         let mut value = metadata.value()?;
         for note in further {
@@ -208,14 +215,17 @@ impl Metadata {
     /// Decodes the descriptor of a metadata note that lies at `file_offset`.
     ///
     /// # Errors
-    /// Malformed when it is no MessagePack, or has no list of kernels of the documented shape; a limit when it is too large or too deep. An entry of the list that is
-    /// not as documented is no error: see [`Metadata::malformed`].
+    /// Malformed when it is no MessagePack, or has no list of kernels of the documented shape; a limit when it is too
+    /// large or too deep. An entry of the list that is not as documented is no error: see [`Metadata::malformed`].
     pub fn decode(encoded: &[u8], file_offset: u64) -> Result<Self> {
         let size = encoded.len() as u64;
         if size > MAX_SIZE {
-            return Err(Error::limit(format!("metadata of {size:#x} bytes, at most {MAX_SIZE:#x} are read")).at(file_offset));
+            return Err(
+                Error::limit(format!("metadata of {size:#x} bytes, at most {MAX_SIZE:#x} are read")).at(file_offset)
+            );
         }
-        // Borrowed values take a fraction of the time. What is wrong, and where, is said by those that own what they have.
+        // Borrowed values take a fraction of the time. What is wrong, and where, is said by those that own what they
+        // have.
         let owned;
         let value = match rmpv::decode::read_value_ref_with_max_depth(&mut &encoded[..], MAX_DEPTH) {
             Ok(value) => value,
@@ -229,7 +239,8 @@ impl Metadata {
         }
         let (mut kernels, mut malformed) = (Vec::new(), Vec::new());
         if let Some(list) = find(&value, "amdhsa.kernels") {
-            let list = list.as_array().ok_or_else(|| Error::malformed("amdhsa.kernels is not a list").at(file_offset))?;
+            let list =
+                list.as_array().ok_or_else(|| Error::malformed("amdhsa.kernels is not a list").at(file_offset))?;
             for (index, kernel) in list.iter().enumerate() {
                 match KernelMetadata::read(kernel).within(|| format!("kernel {index} of the metadata")) {
                     Ok(typed) => kernels.push(Arc::new(typed)),
@@ -264,9 +275,11 @@ impl Metadata {
     }
 }
 
-/// Adds what a further note says: of the same version, more kernels, and what is printed only if the first does not say.
+/// Adds what a further note says: of the same version, more kernels, and what is printed only if the first does not
+/// say.
 fn merge(value: &mut Value, more: Value) -> Result<()> {
-    let refused = |what: &str| Error::unsupported(format!("a further metadata note does not go with the first: {what}"));
+    let refused =
+        |what: &str| Error::unsupported(format!("a further metadata note does not go with the first: {what}"));
     let version = lookup(&more, "amdhsa.version");
     if version.is_none() || version != lookup(value, "amdhsa.version") {
         return Err(refused("it is of another version"));
@@ -303,7 +316,8 @@ fn decode_value(encoded: &[u8], file_offset: u64) -> Result<Value> {
 /// Internal if the encoder fails.
 pub fn encode(value: &Value) -> Result<Vec<u8>> {
     let mut out = Vec::new();
-    rmpv::encode::write_value(&mut out, value).map_err(|error| Error::internal(format!("metadata does not encode: {error}")))?;
+    rmpv::encode::write_value(&mut out, value)
+        .map_err(|error| Error::internal(format!("metadata does not encode: {error}")))?;
     Ok(out)
 }
 

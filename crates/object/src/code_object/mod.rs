@@ -1,8 +1,9 @@
 //! A device ELF: its kernels, their descriptors and metadata, symbols, relocations and source lines.
 //!
-//! [`CodeObject::parse`] checks everything that the rest of the program relies on: headers, notes, descriptors and code ranges lie in the file, entries are
-//! aligned and executable. A kernel, function, symbol or metadata entry of which that is not true is left out and told of ([`CodeObject::malformed`]); the rest can be
-//! used. What it gives out borrows the file's bytes.
+//! [`CodeObject::parse`] checks everything that the rest of the program relies on: headers, notes, descriptors and code
+//! ranges lie in the file, entries are aligned and executable. A kernel, function, symbol or metadata entry of which
+//! that is not true is left out and told of ([`CodeObject::malformed`]); the rest can be used. What it gives out
+//! borrows the file's bytes.
 
 use std::borrow::Cow;
 
@@ -56,13 +57,18 @@ impl<'d> CodeObject<'d> {
     /// Parses a code object of version 4, 5 or 6.
     ///
     /// # Errors
-    /// Malformed, with the place, when headers or tables contradict the format; unsupported for other versions and relocatable objects. Single kernels, functions,
-    /// symbols and metadata that do are no error: see [`Self::malformed`].
+    /// Malformed, with the place, when headers or tables contradict the format; unsupported for other versions and
+    /// relocatable objects. Single kernels, functions, symbols and metadata that do are no error: see
+    /// [`Self::malformed`].
     pub fn parse(data: &'d [u8]) -> Result<Self> {
         let elf = Elf::parse(data)?;
         let header = elf.header;
         if header.machine != EM_AMDGPU {
-            return Err(Error::unsupported(format!("an ELF file for machine {}, {EM_AMDGPU} (AMD GPU) expected", header.machine)).at(18));
+            return Err(Error::unsupported(format!(
+                "an ELF file for machine {}, {EM_AMDGPU} (AMD GPU) expected",
+                header.machine
+            ))
+            .at(18));
         }
         if header.os_abi != ELFOSABI_AMDGPU_HSA {
             let of = match header.os_abi {
@@ -71,7 +77,10 @@ impl<'d> CodeObject<'d> {
                 _ => "of no runtime that is known",
             };
             let (found, expected) = (header.os_abi, ELFOSABI_AMDGPU_HSA);
-            return Err(Error::unsupported(format!("a code object {of} (OS ABI {found}); those for HSA ({expected}) are handled")).at(7));
+            return Err(Error::unsupported(format!(
+                "a code object {of} (OS ABI {found}); those for HSA ({expected}) are handled"
+            ))
+            .at(7));
         }
         let version = match header.abi_version {
             2 => 4,
@@ -80,19 +89,29 @@ impl<'d> CodeObject<'d> {
             old @ (0 | 1) => {
                 let version = old + 2;
                 return Err(Error::unsupported(format!(
-                    "code object v{version} (ABI version {old}), which compilers wrote before ROCm 4.1: v4 to v6 are handled; compile the source again"
+                    "code object v{version} (ABI version {old}), which compilers wrote before ROCm 4.1: v4 to v6 are \
+                        handled; compile the source again"
                 ))
                 .at(8));
             }
             other => {
-                return Err(Error::unsupported(format!("code object with ABI version {other}: 2 to 4 (v4 to v6) are handled")).at(8));
+                return Err(Error::unsupported(format!(
+                    "code object with ABI version {other}: 2 to 4 (v4 to v6) are handled"
+                ))
+                .at(8));
             }
         };
         if header.kind != ET_DYN {
-            let what = if header.kind == ET_REL { "a relocatable device object file (.o), not linked yet" } else { "a device ELF" };
-            return Err(
-                Error::unsupported(format!("{what}, of type {}: only linked objects (type {ET_DYN}) are handled", header.kind)).at(16)
-            );
+            let what = if header.kind == ET_REL {
+                "a relocatable device object file (.o), not linked yet"
+            } else {
+                "a device ELF"
+            };
+            return Err(Error::unsupported(format!(
+                "{what}, of type {}: only linked objects (type {ET_DYN}) are handled",
+                header.kind
+            ))
+            .at(16));
         }
         let mut malformed = Vec::new();
         let symbols = read_symbols(&elf, SHT_SYMTAB, ".symtab", &mut malformed)?;
@@ -113,13 +132,15 @@ impl<'d> CodeObject<'d> {
         Ok(CodeObject { elf, version, symbols, dynamic_symbols, relocations, metadata, kernels, functions, malformed })
     }
 
-    /// What contradicts the format and was left out, symbols first. Kernels whose metadata is among this are in [`Self::kernels`], without metadata.
+    /// What contradicts the format and was left out, symbols first. Kernels whose metadata is among this are in
+    /// [`Self::kernels`], without metadata.
     #[must_use]
     pub fn malformed(&self) -> &[MalformedPart] {
         &self.malformed
     }
 
-    /// Makes sure that symbol tables and the metadata note can be read whole, as what is added has to be kept in step with them.
+    /// Makes sure that symbol tables and the metadata note can be read whole, as what is added has to be kept in step
+    /// with them.
     ///
     /// # Errors
     /// Unsupported, with what is malformed.
@@ -164,7 +185,8 @@ impl<'d> CodeObject<'d> {
         Features::from_flags(self.elf.header.flags)
     }
 
-    /// The version of a generic processor such as `gfx11-generic`, which grows when code has to be compiled again for it; `None` for others.
+    /// The version of a generic processor such as `gfx11-generic`, which grows when code has to be compiled again for
+    /// it; `None` for others.
     #[must_use]
     pub fn generic_version(&self) -> Option<u8> {
         processor::generic_version(self.elf.header.flags)
@@ -174,7 +196,8 @@ impl<'d> CodeObject<'d> {
     #[must_use]
     pub fn target_id(&self) -> String {
         let flags = self.elf.header.flags;
-        let processor = self.processor().map_or_else(|| format!("unknown processor {:#x}", flags & 0xff), str::to_owned);
+        let processor =
+            self.processor().map_or_else(|| format!("unknown processor {:#x}", flags & 0xff), str::to_owned);
         format!("{processor}{}", self.features())
     }
 
@@ -262,7 +285,12 @@ impl<'d> CodeObject<'d> {
 }
 
 /// The symbols of a table. Those that cannot be read are told of.
-fn read_symbols<'d>(elf: &Elf<'d>, kind: SectionType, table: &str, malformed: &mut Vec<MalformedPart>) -> Result<Vec<Symbol<'d>>> {
+fn read_symbols<'d>(
+    elf: &Elf<'d>,
+    kind: SectionType,
+    table: &str,
+    malformed: &mut Vec<MalformedPart>,
+) -> Result<Vec<Symbol<'d>>> {
     let mut symbols = Vec::new();
     for (index, (symbol, problem)) in elf.symbol_table(kind)?.into_iter().enumerate() {
         if let Some(error) = problem {
@@ -276,8 +304,8 @@ fn read_symbols<'d>(elf: &Elf<'d>, kind: SectionType, table: &str, malformed: &m
 /// Deepest nesting of a mangled name that is followed.
 const DEMANGLE_DEPTH: u32 = 128;
 
-/// A C++ name as a person writes it; a name that is not mangled, or nested too deeply, stays as it is. `.kd` is kept. Control characters, which a symbol may have, are
-/// written as `\\x1b`: the result acts on no terminal.
+/// A C++ name as a person writes it; a name that is not mangled, or nested too deeply, stays as it is. `.kd` is kept.
+/// Control characters, which a symbol may have, are written as `\\x1b`: the result acts on no terminal.
 ///
 /// ```
 /// assert_eq!(wavetap_object::code_object::demangle("_Z3addPfi"), "add(float*, int)");
@@ -314,7 +342,8 @@ fn demangle_any(name: &str) -> Cow<'_, str> {
         None => (name, ""),
     };
     let options = cpp_demangle::ParseOptions::default().recursion_limit(DEMANGLE_DEPTH);
-    let symbol = stem.starts_with("_Z").then(|| cpp_demangle::BorrowedSymbol::new_with_options(stem.as_bytes(), &options));
+    let symbol =
+        stem.starts_with("_Z").then(|| cpp_demangle::BorrowedSymbol::new_with_options(stem.as_bytes(), &options));
     match symbol {
         Some(Ok(symbol)) => {
             let options = cpp_demangle::DemangleOptions::new().recursion_limit(DEMANGLE_DEPTH);

@@ -27,7 +27,8 @@ pub fn processor_name(e_flags: u32) -> Option<&'static str> {
     Target::by_elf_flags(e_flags).map(Target::name).or_else(older)
 }
 
-/// The version of a generic processor (`EF_AMDGPU_GENERIC_VERSION`, since code object version 6); `None` where the processor is not generic.
+/// The version of a generic processor (`EF_AMDGPU_GENERIC_VERSION`, since code object version 6); `None` where the
+/// processor is not generic.
 pub(super) fn generic_version(e_flags: u32) -> Option<u8> {
     u8::try_from(e_flags >> 24).ok().filter(|version| *version != 0)
 }

@@ -7,8 +7,8 @@ use wavetap_base::error::{Error, Result};
 /// Most user SGPRs that the hardware sets, on targets before gfx1250.
 pub const MAX_USER_SGPRS: u16 = 16;
 
-/// The registers that are set before a kernel's first instruction. Scalar registers are numbered from s0; a value of several registers starts
-/// at the one given.
+/// The registers that are set before a kernel's first instruction. Scalar registers are numbered from s0; a value of
+/// several registers starts at the one given.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct InitialRegisters {
     /// Four registers: the scratch buffer's resource.
@@ -27,7 +27,8 @@ pub struct InitialRegisters {
     pub kernarg_preload: Option<KernargPreload>,
     /// One register: scratch bytes per work-item.
     pub private_segment_size: Option<u16>,
-    /// Workgroup ids are in no numbered registers but in ttmp9 (x) and ttmp7 (y in the low half, z in the high one), whether asked for or not.
+    /// Workgroup ids are in no numbered registers but in ttmp9 (x) and ttmp7 (y in the low half, z in the high one),
+    /// whether asked for or not.
     pub workgroup_ids_in_ttmp: bool,
     /// One register: workgroup id x.
     pub workgroup_id_x: Option<u16>,
@@ -110,8 +111,8 @@ impl Next {
 /// Where everything is when a wave of this kernel starts.
 ///
 /// # Errors
-/// Malformed if the descriptor enables more user SGPRs than it counts or names a work-item id dimension that does not exist; unsupported if it
-/// asks for waves that the target does not have, or for something that has no agreed place.
+/// Malformed if the descriptor enables more user SGPRs than it counts or names a work-item id dimension that does not
+/// exist; unsupported if it asks for waves that the target does not have, or for something that has no agreed place.
 pub fn initial_registers(descriptor: &KernelDescriptor, target: Target) -> Result<InitialRegisters> {
     let lanes = if descriptor.is_set(Field::ENABLE_WAVEFRONT_SIZE32) { 32 } else { 64 };
     if target.with_wave_size(lanes).is_none() {
@@ -132,7 +133,9 @@ pub fn initial_registers(descriptor: &KernelDescriptor, target: Target) -> Resul
     if length != 0 {
         // The ABI document and the compiler disagree on which of the two comes first; no kernel is known that has both.
         if registers.private_segment_size.is_some() {
-            return Err(Error::unsupported("the kernel has both preloaded arguments and the private segment size in user SGPRs"));
+            return Err(Error::unsupported(
+                "the kernel has both preloaded arguments and the private segment size in user SGPRs",
+            ));
         }
         let offset = descriptor.get(Field::KERNARG_PRELOAD_OFFSET) as u16;
         registers.kernarg_preload = Some(KernargPreload { first: next.advance(length), length, offset });
@@ -141,7 +144,10 @@ pub fn initial_registers(descriptor: &KernelDescriptor, target: Target) -> Resul
     registers.user_sgprs = descriptor.user_sgpr_count(target) as u16;
     let most = target.max_user_sgprs() as u16;
     if next.0 > registers.user_sgprs || registers.user_sgprs > most {
-        let message = format!("a kernel descriptor enables {} user SGPRs and counts {}, of at most {most}", next.0, registers.user_sgprs);
+        let message = format!(
+            "a kernel descriptor enables {} user SGPRs and counts {}, of at most {most}",
+            next.0, registers.user_sgprs
+        );
         return Err(Error::malformed(message));
     }
     next.0 = registers.user_sgprs;
@@ -160,6 +166,7 @@ pub fn initial_registers(descriptor: &KernelDescriptor, target: Target) -> Resul
     if count > 3 {
         return Err(Error::malformed("a kernel descriptor asks for a fourth work-item id"));
     }
-    registers.work_item_ids = if target.packed_work_item_ids() { WorkItemIds::Packed { count } } else { WorkItemIds::Separate { count } };
+    registers.work_item_ids =
+        if target.packed_work_item_ids() { WorkItemIds::Packed { count } } else { WorkItemIds::Separate { count } };
     Ok(registers)
 }

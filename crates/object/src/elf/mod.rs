@@ -1,8 +1,8 @@
 //! The tables of a 64-bit little-endian ELF file, checked once and then plain data.
 //!
-//! Host executables and device code objects are both read through [`Elf`]. The `object` crate knows the format; what is added here is a check of all
-//! headers up front, errors that say where, limits, and headers as plain values that keep every field, so that a writer can change one and put
-//! the others back as they were.
+//! Host executables and device code objects are both read through [`Elf`]. The `object` crate knows the format; what is
+//! added here is a check of all headers up front, errors that say where, limits, and headers as plain values that keep
+//! every field, so that a writer can change one and put the others back as they were.
 
 use object::LittleEndian as LE;
 use object::pod::{self, Pod};
@@ -10,11 +10,11 @@ use object::read::StringTable;
 use object::read::elf::{Dyn as _, FileHeader as _, NoteIterator, Rela as _, RelrIterator, SectionTable, Sym as _};
 
 use self::constants::{
-    DF_1_PIE, DF_SYMBOLIC, DT_FLAGS, DT_FLAGS_1, DT_NULL, DT_RELA, DT_RELASZ, DT_RELR, DT_RELRSZ, DT_SYMBOLIC, Dyn64, DynamicTag, ELFMAG,
-    ET_EXEC, FileHeader64, FileType, Machine, NoteType, PF_W, PF_X, PN_XNUM, PT_DYNAMIC, PT_LOAD, PT_NOTE, ProgramFlags, ProgramHeader64,
-    ProgramType, Rela64, RelocationType, Relr64, SHF_ALLOC, SHF_EXECINSTR, SHN_ABS, SHN_UNDEF, SHT_DYNSYM, SHT_NOBITS, SHT_NOTE, SHT_NULL,
-    SHT_SYMTAB, STB_LOCAL, STT_FUNC, STT_GNU_IFUNC, STT_OBJECT, STV_DEFAULT, SectionFlags, SectionHeader64, SectionType, Sym64, SymbolInfo,
-    SymbolOther, SymbolSection,
+    DF_1_PIE, DF_SYMBOLIC, DT_FLAGS, DT_FLAGS_1, DT_NULL, DT_RELA, DT_RELASZ, DT_RELR, DT_RELRSZ, DT_SYMBOLIC, Dyn64,
+    DynamicTag, ELFMAG, ET_EXEC, FileHeader64, FileType, Machine, NoteType, PF_W, PF_X, PN_XNUM, PT_DYNAMIC, PT_LOAD,
+    PT_NOTE, ProgramFlags, ProgramHeader64, ProgramType, Rela64, RelocationType, Relr64, SHF_ALLOC, SHF_EXECINSTR,
+    SHN_ABS, SHN_UNDEF, SHT_DYNSYM, SHT_NOBITS, SHT_NOTE, SHT_NULL, SHT_SYMTAB, STB_LOCAL, STT_FUNC, STT_GNU_IFUNC,
+    STT_OBJECT, STV_DEFAULT, SectionFlags, SectionHeader64, SectionType, Sym64, SymbolInfo, SymbolOther, SymbolSection,
 };
 use wavetap_base::bytes;
 use wavetap_base::error::{Error, Result, ResultExt};
@@ -33,7 +33,8 @@ pub const PROGRAM_HEADER_SIZE: u64 = size_of::<ProgramHeader64<LE>>() as u64;
 /// Size of one section header in bytes.
 pub const SECTION_HEADER_SIZE: u64 = size_of::<SectionHeader64<LE>>() as u64;
 
-/// Longest name that is read; C++ compilers write names of some ten thousand bytes. Without a limit, many symbols could share one endless name.
+/// Longest name that is read; C++ compilers write names of some ten thousand bytes. Without a limit, many symbols could
+/// share one endless name.
 const MAX_NAME: u64 = 256 << 10;
 
 /// Alignment of notes and their parts in code objects (AMDGPUUsage, "Note Records").
@@ -292,7 +293,8 @@ impl<'d> Elf<'d> {
             return Err(Error::malformed("an ELF file was expected (magic 7f 45 4c 46)").at(0));
         }
         let raw = FileHeader64::<LE>::parse(data).and_then(|raw| raw.endian().map(|_| raw));
-        let raw = raw.map_err(|_| Error::unsupported("only 64-bit little-endian ELF files of version 1 are handled").at(4))?;
+        let raw =
+            raw.map_err(|_| Error::unsupported("only 64-bit little-endian ELF files of version 1 are handled").at(4))?;
         let header = Header {
             os_abi: raw.e_ident.os_abi.0,
             abi_version: raw.e_ident.abi_version,
@@ -304,15 +306,20 @@ impl<'d> Elf<'d> {
             names_index: raw.e_shstrndx(LE).0,
         };
         let (segment_count, section_count) = (raw.e_phnum(LE), raw.e_shnum(LE));
-        if segment_count == PN_XNUM || (section_count == 0 && header.sections_offset != 0) || raw.e_shstrndx(LE).is_reserved() {
+        if segment_count == PN_XNUM
+            || (section_count == 0 && header.sections_offset != 0)
+            || raw.e_shstrndx(LE).is_reserved()
+        {
             return Err(Error::unsupported("header tables with extended numbering are not handled").at(56));
         }
         let place = |error: object::read::Error, count: u16, at| {
             Error::malformed(format!("{error}: {count} headers expected in a file of {:#x} bytes", data.len())).at(at)
         };
-        let segments = raw.program_headers(LE, data).map_err(|error| place(error, segment_count, header.segments_offset))?;
+        let segments =
+            raw.program_headers(LE, data).map_err(|error| place(error, segment_count, header.segments_offset))?;
         let segments = read_segments(data, segments, header.segments_offset)?;
-        let sections = raw.section_headers(LE, data).map_err(|error| place(error, section_count, header.sections_offset))?;
+        let sections =
+            raw.section_headers(LE, data).map_err(|error| place(error, section_count, header.sections_offset))?;
         // Names are read with the other fields.
         let tables = SectionTable::new(sections, StringTable::default());
         let sections = read_sections(data, sections, &header)?;
@@ -345,7 +352,8 @@ impl<'d> Elf<'d> {
     #[must_use]
     pub fn file_offset(&self, address: u64, len: u64) -> Option<u64> {
         let end = address.checked_add(len)?;
-        let load = self.loads().find(|load| address >= load.address && end <= load.address.saturating_add(load.file_size))?;
+        let load =
+            self.loads().find(|load| address >= load.address && end <= load.address.saturating_add(load.file_size))?;
         Some(load.offset + (address - load.address))
     }
 
@@ -354,9 +362,9 @@ impl<'d> Elf<'d> {
     /// # Errors
     /// Malformed if no loaded segment has all of them in the file.
     pub fn bytes_at(&self, address: u64, len: u64) -> Result<&'d [u8]> {
-        let offset = self
-            .file_offset(address, len)
-            .ok_or_else(|| Error::malformed(format!("{len} bytes at address {address:#x}: not in the file's loaded segments")))?;
+        let offset = self.file_offset(address, len).ok_or_else(|| {
+            Error::malformed(format!("{len} bytes at address {address:#x}: not in the file's loaded segments"))
+        })?;
         bytes::slice(self.data, offset, len, "loaded bytes")
     }
 
@@ -376,8 +384,8 @@ impl<'d> Elf<'d> {
         self.symbol_table(SHT_DYNSYM)?.into_iter().map(|(symbol, problem)| problem.map_or(Ok(symbol), Err)).collect()
     }
 
-    /// The symbols of the first section of a type ([`SHT_SYMTAB`] or [`SHT_DYNSYM`]), the null symbol included. A symbol whose name cannot be read has an empty name and
-    /// is undefined, and what is wrong with it is beside it.
+    /// The symbols of the first section of a type ([`SHT_SYMTAB`] or [`SHT_DYNSYM`]), the null symbol included. A
+    /// symbol whose name cannot be read has an empty name and is undefined, and what is wrong with it is beside it.
     ///
     /// # Errors
     /// Malformed if the table does not lie in the file.
@@ -388,7 +396,8 @@ impl<'d> Elf<'d> {
         let place = || format!("symbol table {}", section.name);
         let table = self.tables.symbols(LE, self.data, kind);
         let table = table.map_err(|error| Error::malformed(error.to_string()).at(section.offset)).within(place)?;
-        let strings = self.sections.get(table.string_section().0).map_or(Ok(&[][..]), |strings| self.contents(strings))?;
+        let strings =
+            self.sections.get(table.string_section().0).map_or(Ok(&[][..]), |strings| self.contents(strings))?;
         let read = |symbol: &Sym64<LE>| {
             let (name, problem) = match string_at(strings, symbol.st_name(LE).into()).within(place) {
                 Ok(name) => (name, None),
@@ -410,8 +419,10 @@ impl<'d> Elf<'d> {
     /// A table in the file.
     fn table<T: Pod>(&self, offset: u64, size: u64, what: &str) -> Result<&'d [T]> {
         let table = bytes::slice(self.data, offset, size, what)?;
-        pod::slice_from_all_bytes(table)
-            .map_err(|()| Error::malformed(format!("{what} has {size:#x} bytes, a multiple of {} expected", size_of::<T>())).at(offset))
+        pod::slice_from_all_bytes(table).map_err(|()| {
+            Error::malformed(format!("{what} has {size:#x} bytes, a multiple of {} expected", size_of::<T>()))
+                .at(offset)
+        })
     }
 
     /// A table at an address that the dynamic table tells; its file offset and entries.
@@ -423,8 +434,9 @@ impl<'d> Elf<'d> {
             return Ok((0, &[]));
         }
         let offset = self.file_offset(address, size);
-        let offset =
-            offset.ok_or_else(|| Error::malformed(format!("{what} of {size:#x} bytes at address {address:#x} is not in the file")))?;
+        let offset = offset.ok_or_else(|| {
+            Error::malformed(format!("{what} of {size:#x} bytes at address {address:#x} is not in the file"))
+        })?;
         Ok((offset, self.table(offset, size, what)?))
     }
 
@@ -439,7 +451,9 @@ impl<'d> Elf<'d> {
         let table: &[Dyn64<LE>] = self.table(segment.offset, segment.file_size, "the dynamic table")?;
         let offsets = (segment.offset..).step_by(size_of::<Dyn64<LE>>());
         let entries = table.iter().take_while(|entry| entry.tag(LE) != DT_NULL).zip(offsets);
-        Ok(entries.map(|(entry, file_offset)| DynamicEntry { tag: entry.tag(LE), value: entry.val(LE), file_offset }).collect())
+        Ok(entries
+            .map(|(entry, file_offset)| DynamicEntry { tag: entry.tag(LE), value: entry.val(LE), file_offset })
+            .collect())
     }
 
     /// The value of a dynamic table entry.
@@ -467,8 +481,8 @@ impl<'d> Elf<'d> {
         Ok(table.iter().zip(offsets).map(read).collect())
     }
 
-    /// Whether a dynamic symbol means this file's own definition, whatever else a program loads: another file's is found first only if this is a library
-    /// and lets that happen (gABI, "Symbol Table", visibility; `DF_SYMBOLIC`).
+    /// Whether a dynamic symbol means this file's own definition, whatever else a program loads: another file's is
+    /// found first only if this is a library and lets that happen (gABI, "Symbol Table", visibility; `DF_SYMBOLIC`).
     ///
     /// # Errors
     /// Malformed if the dynamic table does not lie in the file.
@@ -477,7 +491,8 @@ impl<'d> Elf<'d> {
         if !symbol.is_defined() || symbol.section == SHN_ABS || symbol.info.st_type() == STT_GNU_IFUNC {
             return Ok(false);
         }
-        if symbol.info.st_bind() == STB_LOCAL || symbol.other.visibility() != STV_DEFAULT || self.header.kind == ET_EXEC {
+        if symbol.info.st_bind() == STB_LOCAL || symbol.other.visibility() != STV_DEFAULT || self.header.kind == ET_EXEC
+        {
             return Ok(true);
         }
         let flags = |tag| Ok::<_, Error>(self.dynamic_value(tag)?.unwrap_or(0));
@@ -485,7 +500,8 @@ impl<'d> Elf<'d> {
         Ok(symbolic || flags(DT_FLAGS_1)? & DF_1_PIE.0 != 0)
     }
 
-    /// Whether the compact relocations of `DT_RELR` add the load address to the word at `address` (gABI, "Relative Relocation Table").
+    /// Whether the compact relocations of `DT_RELR` add the load address to the word at `address` (gABI, "Relative
+    /// Relocation Table").
     ///
     /// # Errors
     /// Malformed if the table does not lie in the file.
@@ -494,13 +510,22 @@ impl<'d> Elf<'d> {
         Ok(RelrIterator::<FileHeader64<LE>>::new(LE, table).any(|place| place == address))
     }
 
-    /// The notes of an owner (its terminating zero included) and type, in the note segments, or in the note sections if those have none.
+    /// The notes of an owner (its terminating zero included) and type, in the note segments, or in the note sections if
+    /// those have none.
     ///
     /// # Errors
     /// Malformed if a note reaches out of its segment or section.
     pub fn notes(&self, owner: &[u8], kind: NoteType) -> Result<Vec<Note<'d>>> {
-        let segments = self.segments.iter().filter(|segment| segment.kind == PT_NOTE).map(|segment| (segment.offset, segment.file_size));
-        let sections = self.sections.iter().filter(|section| section.kind == SHT_NOTE).map(|section| (section.offset, section.size));
+        let segments = self
+            .segments
+            .iter()
+            .filter(|segment| segment.kind == PT_NOTE)
+            .map(|segment| (segment.offset, segment.file_size));
+        let sections = self
+            .sections
+            .iter()
+            .filter(|section| section.kind == SHT_NOTE)
+            .map(|section| (section.offset, section.size));
         let found = self.notes_in(segments, owner, kind)?;
         if found.is_empty() { self.notes_in(sections, owner, kind) } else { Ok(found) }
     }
@@ -509,7 +534,8 @@ impl<'d> Elf<'d> {
     fn notes_in(&self, parts: impl Iterator<Item = (u64, u64)>, owner: &[u8], kind: NoteType) -> Result<Vec<Note<'d>>> {
         let mut found: Vec<Note<'d>> = Vec::new();
         for (start, size) in parts {
-            let broken = |error: object::read::Error| Error::malformed(error.to_string()).at(start).within("a table of notes");
+            let broken =
+                |error: object::read::Error| Error::malformed(error.to_string()).at(start).within("a table of notes");
             let notes = bytes::slice(self.data, start, size, "notes")?;
             for note in NoteIterator::<FileHeader64<LE>>::new(LE, NOTE_ALIGN, notes).map_err(broken)? {
                 let note = note.map_err(broken)?;
@@ -537,7 +563,8 @@ pub fn string_at(strings: &[u8], offset: u64) -> Result<&str> {
     let end = offset.saturating_add(MAX_NAME + 1).min(strings.len() as u64);
     let name = u32::try_from(offset).map_err(|_| ()).and_then(|offset| StringTable::new(strings, 0, end).get(offset));
     let name = name.map_err(|()| {
-        let message = format!("no name of at most {MAX_NAME:#x} bytes ends in the string table of {:#x} bytes", strings.len());
+        let message =
+            format!("no name of at most {MAX_NAME:#x} bytes ends in the string table of {:#x} bytes", strings.len());
         Error::malformed(message).at(offset)
     })?;
     std::str::from_utf8(name).map_err(|_| Error::malformed("a name is not UTF-8").at(offset))
@@ -548,8 +575,11 @@ fn read_segments(data: &[u8], headers: &[ProgramHeader64<LE>], start: u64) -> Re
     let places = (start..).step_by(size_of::<ProgramHeader64<LE>>());
     let read = |(header, place)| {
         let segment = Segment::read(header);
-        bytes::slice(data, segment.offset, segment.file_size, "segment contents").within(|| format!("program header at {place:#x}"))?;
-        if segment.address.checked_add(segment.memory_size).is_none() || (segment.is_load() && segment.file_size > segment.memory_size) {
+        bytes::slice(data, segment.offset, segment.file_size, "segment contents")
+            .within(|| format!("program header at {place:#x}"))?;
+        if segment.address.checked_add(segment.memory_size).is_none()
+            || (segment.is_load() && segment.file_size > segment.memory_size)
+        {
             return Err(Error::malformed("a program header's sizes contradict each other").at(place));
         }
         Ok(segment)
@@ -566,7 +596,8 @@ fn read_sections<'d>(data: &'d [u8], headers: &[SectionHeader64<LE>], header: &H
     let read = |(header, place)| {
         let section = Section::read(header);
         if section.has_contents() {
-            bytes::slice(data, section.offset, section.size, "section contents").within(|| format!("section header at {place:#x}"))?;
+            bytes::slice(data, section.offset, section.size, "section contents")
+                .within(|| format!("section header at {place:#x}"))?;
         }
         if section.address.checked_add(section.size).is_none() {
             return Err(Error::malformed("a section's address range wraps around").at(place));
@@ -575,8 +606,9 @@ fn read_sections<'d>(data: &'d [u8], headers: &[SectionHeader64<LE>], header: &H
     };
     let mut sections: Vec<Section<'d>> = headers.iter().zip(places).map(read).collect::<Result<_>>()?;
     let names = sections.get(usize::from(header.names_index)).filter(|section| section.has_contents());
-    let names =
-        names.ok_or_else(|| Error::malformed(format!("e_shstrndx {} names no section with contents", header.names_index)).at(62))?;
+    let names = names.ok_or_else(|| {
+        Error::malformed(format!("e_shstrndx {} names no section with contents", header.names_index)).at(62)
+    })?;
     let names = bytes::slice(data, names.offset, names.size, "section names")?;
     for section in &mut sections {
         section.name = string_at(names, section.name_offset.into()).within(|| "section names".into())?;

@@ -103,7 +103,9 @@ fn file() -> Vec<u8> {
     out.extend_from_slice(&[0; 24]);
     out.extend_from_slice(pod::bytes_of(&symbol));
     out.extend_from_slice(b"\0kernel\0.strtab\0.symtab\0\0\0\0\0\0\0\0\0");
-    for header in [section(0, SHT_NULL, 0, 0, 0), section(8, SHT_STRTAB, STRINGS, 32, 0), section(16, SHT_SYMTAB, SYMBOLS, 48, 1)] {
+    for header in
+        [section(0, SHT_NULL, 0, 0, 0), section(8, SHT_STRTAB, STRINGS, 32, 0), section(16, SHT_SYMTAB, SYMBOLS, 48, 1)]
+    {
         out.extend_from_slice(pod::bytes_of(&header));
     }
     assert_eq!(out.len() as u64, END);
@@ -138,10 +140,16 @@ fn every_part_is_read() {
     let data = file();
     read_all(&data).expect("reads");
     let elf = Elf::parse(&data).expect("parses");
-    assert_eq!((elf.header.kind, elf.header.machine, elf.header.os_abi, elf.header.abi_version), (ET_DYN, Machine(224), 64, 3));
+    assert_eq!(
+        (elf.header.kind, elf.header.machine, elf.header.os_abi, elf.header.abi_version),
+        (ET_DYN, Machine(224), 64, 3)
+    );
     assert_eq!(elf.sections.iter().map(|section| section.name).collect::<Vec<_>>(), ["", ".strtab", ".symtab"]);
     let symbols = elf.symbols().expect("reads");
-    assert_eq!((symbols[1].name, symbols[1].address, symbols[1].size, symbols[1].is_function()), ("kernel", 0x1234, 8, true));
+    assert_eq!(
+        (symbols[1].name, symbols[1].address, symbols[1].size, symbols[1].is_function()),
+        ("kernel", 0x1234, 8, true)
+    );
     assert!(!symbols[0].is_defined() && elf.dynamic_symbols().expect("none").is_empty());
     let [relocation] = elf.dynamic_relocations().expect("reads")[..] else { panic!("one relocation") };
     let expected = Relocation { address: 0x5000, kind: RelocationType(8), symbol: 5, addend: -16, file_offset: RELA };
@@ -191,7 +199,9 @@ fn lies_are_found_and_located() {
     let second = SEGMENTS + PROGRAM_HEADER_SIZE;
     assert!(with(second + 32, &[0xff; 8]).to_string().contains(&format!("program header at {second:#x}")));
     assert_eq!(with(SEGMENTS + 40, &[0; 8]).offset(), Some(SEGMENTS));
-    assert!(with(SECTIONS + 64 + 24, &[0xff; 8]).to_string().contains(&format!("section header at {:#x}", SECTIONS + 64)));
+    assert!(
+        with(SECTIONS + 64 + 24, &[0xff; 8]).to_string().contains(&format!("section header at {:#x}", SECTIONS + 64))
+    );
     assert!(with(SECTIONS + 128 + 32, &47u64.to_le_bytes()).to_string().contains("symbol table .symtab"));
     assert!(with(SYMBOLS + 24, &100u32.to_le_bytes()).to_string().contains("symbol table .symtab"));
     assert!(with(STRINGS + 1, &[0xff]).message().contains("UTF-8"));
@@ -217,5 +227,8 @@ fn addresses_lie_in_one_segment() {
     let data = file();
     let elf = Elf::parse(&data).expect("parses");
     assert_eq!(elf.file_offset(PAGE, END), Some(0));
-    assert_eq!((elf.file_offset(PAGE, END + 1), elf.file_offset(PAGE - 1, 1), elf.file_offset(u64::MAX, 2)), (None, None, None));
+    assert_eq!(
+        (elf.file_offset(PAGE, END + 1), elf.file_offset(PAGE - 1, 1), elf.file_offset(u64::MAX, 2)),
+        (None, None, None)
+    );
 }

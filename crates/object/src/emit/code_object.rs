@@ -1,15 +1,16 @@
 //! A device ELF with added code, one control block and a site table.
 //!
-//! The two steps: [`Plan::new`] says at which virtual addresses control block and code will be, [`Plan::finish`] takes the code that was laid out for that address.
+//! The two steps: [`Plan::new`] says at which virtual addresses control block and code will be, [`Plan::finish`] takes
+//! the code that was laid out for that address.
 //!
-//! Every byte of the original image stays at its virtual address, except: the program headers (which grow over the note that lies behind them), the descriptors of
-//! changed kernels, and the entries of the dynamic table that say where the symbol tables are. Symbol tables, hash tables and the note move into new segments:
+//! Every byte of the original image stays at its virtual address, except: the program headers (which grow over the note
+//! that lies behind them), the descriptors of changed kernels, and the entries of the dynamic table that say where the
+//! symbol tables are. Symbol tables, hash tables and the note move into new segments:
 //!
-//! | segment | contents |
-//! |---|---|
-//! | read, write | the control block |
-//! | read, execute | the code |
-//! | read | the metadata note, `.dynsym`, the hash tables, `.dynstr`; the program headers where they could not grow in place |
+//! - read, write: the control block.
+//! - read, execute: the code.
+//! - read: the metadata note, `.dynsym`, the hash tables, `.dynstr`; the program headers where they could not grow in
+//!   place.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -21,10 +22,11 @@ use super::symbol_tables;
 use crate::code_object::metadata::{self, NOTE_OWNER};
 use crate::code_object::{CONTROL_SYMBOL, CodeObject, DESCRIPTOR_SIZE, ENTRY_ALIGN, KernelDescriptor};
 use crate::elf::constants::{
-    DT_GNU_HASH, DT_HASH, DT_STRSZ, DT_STRTAB, DT_SYMTAB, DT_VERSYM, Dyn64, DynamicTag, PF_R, PF_W, PF_X, PT_LOAD, PT_NOTE, PT_PHDR,
-    ProgramFlags, SHF_ALLOC, SHF_EXECINSTR, SHF_INFO_LINK, SHF_WRITE, SHT_DYNSYM, SHT_GNU_HASH, SHT_GNU_VERSYM, SHT_GROUP, SHT_HASH,
-    SHT_NOTE, SHT_PROGBITS, SHT_REL, SHT_RELA, SHT_STRTAB, SHT_SYMTAB, SHT_SYMTAB_SHNDX, STB_GLOBAL, STB_LOCAL, STT_FUNC, STT_OBJECT,
-    STV_DEFAULT, STV_PROTECTED, SectionFlags, SymbolInfo,
+    DT_GNU_HASH, DT_HASH, DT_STRSZ, DT_STRTAB, DT_SYMTAB, DT_VERSYM, Dyn64, DynamicTag, PF_R, PF_W, PF_X, PT_LOAD,
+    PT_NOTE, PT_PHDR, ProgramFlags, SHF_ALLOC, SHF_EXECINSTR, SHF_INFO_LINK, SHF_WRITE, SHT_DYNSYM, SHT_GNU_HASH,
+    SHT_GNU_VERSYM, SHT_GROUP, SHT_HASH, SHT_NOTE, SHT_PROGBITS, SHT_REL, SHT_RELA, SHT_STRTAB, SHT_SYMTAB,
+    SHT_SYMTAB_SHNDX, STB_GLOBAL, STB_LOCAL, STT_FUNC, STT_OBJECT, STV_DEFAULT, STV_PROTECTED, SectionFlags,
+    SymbolInfo,
 };
 use crate::elf::{Elf, PROGRAM_HEADER_SIZE, Section, Segment, Symbol};
 use wavetap_base::bytes::{self, align_up};
@@ -97,20 +99,25 @@ impl<'o, 'd> Plan<'o, 'd> {
     /// Plans the rewrite of an object with a control block of `control_size` bytes.
     ///
     /// # Errors
-    /// Unsupported if the object was rewritten before or has something that cannot be kept in step (symbol versions, section groups, no metadata
-    /// note, segments out of order).
+    /// Unsupported if the object was rewritten before or has something that cannot be kept in step (symbol versions,
+    /// section groups, no metadata note, segments out of order).
     pub fn new(object: &'o CodeObject<'d>, control_size: u64) -> Result<Self> {
         let elf = object.elf();
         if object.is_rewritten() {
-            return Err(Error::unsupported(format!("the code object has {CONTROL_SYMBOL} already: it was rewritten before")));
+            return Err(Error::unsupported(format!(
+                "the code object has {CONTROL_SYMBOL} already: it was rewritten before"
+            )));
         }
         let not_kept = [SHT_GNU_VERSYM, SHT_GROUP, SHT_SYMTAB_SHNDX];
         if let Some(section) = elf.sections.iter().find(|section| not_kept.contains(&section.kind)) {
-            return Err(Error::unsupported(format!("the code object has a section {} of type {:#x}", section.name, section.kind)));
+            return Err(Error::unsupported(format!(
+                "the code object has a section {} of type {:#x}",
+                section.name, section.kind
+            )));
         }
         let dynamic_symbols = elf.sections.iter().position(|section| section.kind == SHT_DYNSYM);
-        let dynamic_symbols =
-            dynamic_symbols.ok_or_else(|| Error::unsupported("the code object has no .dynsym to name the control block in"))?;
+        let dynamic_symbols = dynamic_symbols
+            .ok_or_else(|| Error::unsupported("the code object has no .dynsym to name the control block in"))?;
         check_dynamic(elf, dynamic_symbols)?;
         object.check_tables()?;
         let metadata = object.metadata().ok_or_else(|| Error::unsupported("the code object has no metadata note"))?;
@@ -121,7 +128,8 @@ impl<'o, 'd> Plan<'o, 'd> {
             if segment.kind == PT_NOTE { descriptors.iter().filter(|range| holds(range)).count() } else { 0 }
         };
         let note = elf.segments.iter().position(|segment| holds_notes(segment) > 0);
-        let note = note.ok_or_else(|| Error::unsupported("the code object's metadata note is in no PT_NOTE segment"))?;
+        let note =
+            note.ok_or_else(|| Error::unsupported("the code object's metadata note is in no PT_NOTE segment"))?;
         if holds_notes(&elf.segments[note]) < descriptors.len()
             || elf.segments.iter().filter(|segment| holds_notes(segment) > 0).count() > 1
         {
@@ -148,7 +156,8 @@ impl<'o, 'd> Plan<'o, 'd> {
         self.code.address
     }
 
-    /// Writes the rewritten object. Without new descriptors nothing would use the new code, and the original's bytes come back.
+    /// Writes the rewritten object. Without new descriptors nothing would use the new code, and the original's bytes
+    /// come back.
     ///
     /// # Errors
     /// Internal if the changes do not fit the plan; a limit if a table would get too large.
@@ -158,8 +167,10 @@ impl<'o, 'd> Plan<'o, 'd> {
         }
         let out = Writer::new(self, changes)?.write().within(|| "writing the code object".into())?;
         // A fault of ours must not reach a loader.
-        let check = CodeObject::parse(&out).map_err(|error| Error::internal(format!("the rewritten object does not parse: {error}")))?;
-        let lost = check.kernels().len() != self.object.kernels().len() || check.malformed().len() != self.object.malformed().len();
+        let check = CodeObject::parse(&out)
+            .map_err(|error| Error::internal(format!("the rewritten object does not parse: {error}")))?;
+        let lost = check.kernels().len() != self.object.kernels().len()
+            || check.malformed().len() != self.object.malformed().len();
         if !check.is_rewritten() || lost {
             return Err(Error::internal("the rewritten object lost its control block or kernels"));
         }
@@ -167,18 +178,24 @@ impl<'o, 'd> Plan<'o, 'd> {
     }
 }
 
-/// The dynamic table names no table that the section headers do not: what is not found through them would be left behind, out of date.
+/// The dynamic table names no table that the section headers do not: what is not found through them would be left
+/// behind, out of date.
 fn check_dynamic(elf: &Elf<'_>, symbols: usize) -> Result<()> {
     if !elf.sections[symbols].is_alloc() {
         return Err(Error::unsupported("the code object's .dynsym is not loaded"));
     }
     let named = [(DT_HASH, Some(SHT_HASH)), (DT_GNU_HASH, Some(SHT_GNU_HASH)), (DT_VERSYM, None)];
     for (tag, kind) in named {
-        let in_section = |section: &Section<'_>| Some(section.kind) == kind && section.link as usize == symbols && section.is_alloc();
+        let in_section = |section: &Section<'_>| {
+            Some(section.kind) == kind && section.link as usize == symbols && section.is_alloc()
+        };
         let sections = elf.sections.iter().filter(|section| in_section(section)).count();
         let entries = elf.dynamic()?.iter().filter(|entry| entry.tag == tag).count();
         if entries != sections {
-            let message = format!("the dynamic table names {entries} tables with tag {:#x}, the section headers {sections}", tag.0);
+            let message = format!(
+                "the dynamic table names {entries} tables with tag {:#x}, the section headers {sections}",
+                tag.0
+            );
             return Err(Error::unsupported(message));
         }
     }
@@ -228,16 +245,26 @@ impl<'p, 'd> Writer<'p, 'd> {
     fn new(plan: &'p Plan<'p, 'd>, changes: &'p Changes<'p>) -> Result<Self> {
         let elf = plan.object.elf();
         if changes.control.len() as u64 != plan.control_size {
-            return Err(Error::internal(format!("a control block of {} bytes, {} were planned", changes.control.len(), plan.control_size)));
+            return Err(Error::internal(format!(
+                "a control block of {} bytes, {} were planned",
+                changes.control.len(),
+                plan.control_size
+            )));
         }
         if elf.sections.iter().any(|section| [CODE_SECTION, CONTROL_SECTION, MAP_SECTION].contains(&section.name)) {
             return Err(Error::unsupported("the code object has sections of a rewritten one"));
         }
         let inserted = elf.sections.iter().rposition(Section::is_alloc).map_or(elf.sections.len(), |last| last + 1);
         // An object is large: as it grows there is neither another one nor room for one.
-        let symbols: usize = changes.symbols.iter().map(|symbol| size_of::<symbol_tables::Entry>() + symbol.name.len() + 1).sum();
-        let loaded: u64 = elf.sections.iter().filter(|section| MOVED.contains(&section.kind)).map(|section| section.size).sum();
-        let tables = elf.data.len() - plan.kept as usize + loaded as usize + symbols + changes.metadata.len() + changes.map.len();
+        let symbols: usize =
+            changes.symbols.iter().map(|symbol| size_of::<symbol_tables::Entry>() + symbol.name.len() + 1).sum();
+        let loaded: u64 =
+            elf.sections.iter().filter(|section| MOVED.contains(&section.kind)).map(|section| section.size).sum();
+        let tables = elf.data.len() - plan.kept as usize
+            + loaded as usize
+            + symbols
+            + changes.metadata.len()
+            + changes.map.len();
         let mut out = Vec::with_capacity(plan.code.offset as usize + changes.code.len() + tables + PAGE as usize);
         out.extend_from_slice(&elf.data[..plan.kept as usize]);
         let (segments, segments_offset) = (elf.segments.clone(), elf.header.segments_offset);
@@ -261,15 +288,19 @@ impl<'p, 'd> Writer<'p, 'd> {
     fn put_descriptors(&mut self) -> Result<()> {
         for (number, (address, descriptor)) in self.changes.descriptors.iter().enumerate() {
             let kernel = self.plan.object.kernels().iter().find(|kernel| kernel.descriptor_address == *address);
-            let kernel =
-                kernel.ok_or_else(|| Error::internal(format!("a new descriptor for address {address:#x}, where there is none")))?;
+            let kernel = kernel.ok_or_else(|| {
+                Error::internal(format!("a new descriptor for address {address:#x}, where there is none"))
+            })?;
             if self.changes.descriptors[..number].iter().any(|(other, _)| other == address) {
                 return Err(Error::internal(format!("two new descriptors for address {address:#x}")));
             }
             let entry = address.wrapping_add_signed(descriptor.entry_byte_offset());
             let code = self.plan.code.address..self.plan.code.address + self.changes.code.len() as u64;
             if !entry.is_multiple_of(ENTRY_ALIGN) || !code.contains(&entry) {
-                return Err(Error::internal(format!("kernel {}: its new entry {entry:#x} is not in the new code", kernel.name)));
+                return Err(Error::internal(format!(
+                    "kernel {}: its new entry {entry:#x} is not in the new code",
+                    kernel.name
+                )));
             }
             debug_assert_eq!(descriptor.bytes().len() as u64, DESCRIPTOR_SIZE);
             bytes::put(&mut self.out, kernel.descriptor_offset, descriptor.bytes())?;
@@ -315,15 +346,24 @@ impl<'p, 'd> Writer<'p, 'd> {
     /// Adds a segment behind the last loaded one.
     fn add_load(&mut self, place: Place, size: u64, flags: ProgramFlags) {
         let Place { offset, address } = place;
-        let load =
-            Segment { kind: PT_LOAD, flags, offset, address, physical_address: address, file_size: size, memory_size: size, align: PAGE };
+        let load = Segment {
+            kind: PT_LOAD,
+            flags,
+            offset,
+            address,
+            physical_address: address,
+            file_size: size,
+            memory_size: size,
+            align: PAGE,
+        };
         let behind = self.segments.iter().rposition(Segment::is_load).map_or(self.segments.len(), |last| last + 1);
         self.segments.insert(behind, load);
     }
 
     /// The contents of an original string table, to be added to.
     fn string_table(&mut self, index: usize) -> Result<&mut Vec<u8>> {
-        let original = self.elf.sections.get(index).ok_or_else(|| Error::malformed(format!("no section {index} for names")))?;
+        let original =
+            self.elf.sections.get(index).ok_or_else(|| Error::malformed(format!("no section {index} for names")))?;
         let original = self.elf.contents(original)?;
         Ok(self.strings.entry(index).or_insert_with(|| original.to_vec()))
     }
@@ -333,7 +373,8 @@ impl<'p, 'd> Writer<'p, 'd> {
         headers::add_name(self.string_table(index)?, name)
     }
 
-    /// The read-only segment: note, dynamic symbols and what belongs to them, and the program headers if they cannot stay where they are.
+    /// The read-only segment: note, dynamic symbols and what belongs to them, and the program headers if they cannot
+    /// stay where they are.
     fn put_loaded_tables(&mut self) -> Result<()> {
         let code_end = self.plan.code.address + self.changes.code.len() as u64;
         let start = align_up(self.out.len() as u64, TABLE_ALIGN);
@@ -342,8 +383,11 @@ impl<'p, 'd> Writer<'p, 'd> {
         let count = self.segments.len() + 1;
         let size = count as u64 * PROGRAM_HEADER_SIZE;
         let in_place = self.may_grow(self.elf.header.segments_offset, size);
-        let table =
-            if in_place { self.elf.header.segments_offset } else { headers::append(&mut self.out, TABLE_ALIGN, &vec![0; size as usize]) };
+        let table = if in_place {
+            self.elf.header.segments_offset
+        } else {
+            headers::append(&mut self.out, TABLE_ALIGN, &vec![0; size as usize])
+        };
         let moved = |offset: u64| place.address + (offset - place.offset);
 
         self.move_note(place)?;
@@ -363,14 +407,16 @@ impl<'p, 'd> Writer<'p, 'd> {
         bytes::put(&mut self.out, table, &headers::encode_segments(&self.segments))
     }
 
-    /// Whether the program header table may grow to `size` bytes where it is: behind it lie only things that move away, and a segment maps it.
+    /// Whether the program header table may grow to `size` bytes where it is: behind it lie only things that move away,
+    /// and a segment maps it.
     fn may_grow(&self, start: u64, size: u64) -> bool {
         let end = start + size;
         let overlaps = |offset: u64, size: u64| size != 0 && offset < end && offset + size > start;
         let note = self.elf.segments[self.plan.note];
         let moves = |index: usize, section: &Section<'_>| {
-            let in_note =
-                section.kind == SHT_NOTE && section.offset >= note.offset && section.offset + section.size <= note.offset + note.file_size;
+            let in_note = section.kind == SHT_NOTE
+                && section.offset >= note.offset
+                && section.offset + section.size <= note.offset + note.file_size;
             in_note || self.dynamic_tables().contains(&index)
         };
         let mapped = self.elf.loads().any(|load| load.offset <= start && end <= load.offset + load.file_size);
@@ -388,12 +434,9 @@ impl<'p, 'd> Writer<'p, 'd> {
     /// Original indices of `.dynsym`, its names and its hash tables, where they are loaded.
     fn dynamic_tables(&self) -> Vec<usize> {
         let symbols = self.plan.dynamic_symbols;
-        let hashes = self
-            .elf
-            .sections
-            .iter()
-            .enumerate()
-            .filter(|(_, section)| [SHT_HASH, SHT_GNU_HASH].contains(&section.kind) && section.link as usize == symbols);
+        let hashes = self.elf.sections.iter().enumerate().filter(|(_, section)| {
+            [SHT_HASH, SHT_GNU_HASH].contains(&section.kind) && section.link as usize == symbols
+        });
         let names = self.elf.sections[symbols].link as usize;
         let mut tables = vec![symbols, names];
         tables.extend(hashes.map(|(index, _)| index));
@@ -425,12 +468,25 @@ impl<'p, 'd> Writer<'p, 'd> {
 
         let offset = headers::append(&mut self.out, headers::small_align(old.align)?.max(4), &new);
         let address = segment_place.address + (offset - segment_place.offset);
-        let moved =
-            self.segments.iter_mut().find(|segment| **segment == old).ok_or_else(|| Error::internal("the note segment was lost"))?;
-        *moved = Segment { offset, address, physical_address: address, file_size: new.len() as u64, memory_size: new.len() as u64, ..old };
+        let moved = self
+            .segments
+            .iter_mut()
+            .find(|segment| **segment == old)
+            .ok_or_else(|| Error::internal("the note segment was lost"))?;
+        *moved = Segment {
+            offset,
+            address,
+            physical_address: address,
+            file_size: new.len() as u64,
+            memory_size: new.len() as u64,
+            ..old
+        };
         for index in 0..self.elf.sections.len() {
             let section = self.elf.sections[index];
-            if section.kind != SHT_NOTE || section.offset < old.offset || section.offset + section.size > old.offset + old.file_size {
+            if section.kind != SHT_NOTE
+                || section.offset < old.offset
+                || section.offset + section.size > old.offset + old.file_size
+            {
                 continue;
             }
             // A boundary in front of the metadata stays, one behind it moves with what is behind.
@@ -438,7 +494,8 @@ impl<'p, 'd> Writer<'p, 'd> {
                 Some((cut, end)) => at.saturating_sub(cut.end) + end,
                 None => at,
             };
-            let (start, end) = (boundary(section.offset - old.offset), boundary(section.offset + section.size - old.offset));
+            let (start, end) =
+                (boundary(section.offset - old.offset), boundary(section.offset + section.size - old.offset));
             let new_index = self.renumbered(index);
             let new_section = &mut self.sections[new_index];
             new_section.offset = offset + start;
@@ -466,7 +523,8 @@ impl<'p, 'd> Writer<'p, 'd> {
                 SHT_DYNSYM => (pod::bytes_of_slice(&table).to_vec(), DT_SYMTAB),
                 SHT_HASH => (symbol_tables::sysv_table(&names), DT_HASH),
                 SHT_GNU_HASH => {
-                    let first = symbol_tables::gnu_first(self.elf.contents(&old)?).map_err(|error| error.at(old.offset))?;
+                    let first =
+                        symbol_tables::gnu_first(self.elf.contents(&old)?).map_err(|error| error.at(old.offset))?;
                     (symbol_tables::gnu_table(&names, first), DT_GNU_HASH)
                 }
                 _ => (self.string_table(index)?.clone(), DT_STRTAB),
@@ -486,7 +544,10 @@ impl<'p, 'd> Writer<'p, 'd> {
 
     /// Changes an entry of the dynamic table, which must be there and have the expected value.
     fn set_dynamic(&mut self, tag: DynamicTag, value: u64, expected: Option<u64>) -> Result<()> {
-        let wrong = |at| Error::unsupported(format!("the dynamic table's entry {:#x} does not agree with the sections", tag.0)).at(at);
+        let wrong = |at| {
+            Error::unsupported(format!("the dynamic table's entry {:#x} does not agree with the sections", tag.0))
+                .at(at)
+        };
         let entry = self.elf.dynamic()?.into_iter().find(|entry| entry.tag == tag);
         let entry = entry.ok_or_else(|| wrong(self.elf.section(".dynamic").map_or(0, |section| section.offset)))?;
         if expected.is_some_and(|expected| expected != entry.value) {
@@ -506,7 +567,8 @@ impl<'p, 'd> Writer<'p, 'd> {
         })
     }
 
-    /// Writes `.symtab` with the control symbol and, among the local ones, the names of the new code. A stripped object stays stripped.
+    /// Writes `.symtab` with the control symbol and, among the local ones, the names of the new code. A stripped object
+    /// stays stripped.
     fn put_symbols(&mut self) -> Result<()> {
         let Some(index) = self.elf.sections.iter().position(|section| section.kind == SHT_SYMTAB) else {
             return Ok(());
@@ -516,8 +578,11 @@ impl<'p, 'd> Writer<'p, 'd> {
         let mut table = symbol_tables::entries(self.elf.contents(&section)?)?;
         symbol_tables::renumber(&mut table, self.inserted, NEW_SECTIONS)?;
         // Relocations that name symbols by index would have to be changed with them.
-        let named_by_index =
-            self.elf.sections.iter().any(|other| [SHT_REL, SHT_RELA].contains(&other.kind) && other.link as usize == index);
+        let named_by_index = self
+            .elf
+            .sections
+            .iter()
+            .any(|other| [SHT_REL, SHT_RELA].contains(&other.kind) && other.link as usize == index);
         let mut local = Vec::new();
         if !named_by_index {
             for symbol in self.changes.symbols {
@@ -532,7 +597,9 @@ impl<'p, 'd> Writer<'p, 'd> {
         }
         let first_global = section.info as usize;
         if first_global > table.len() {
-            return Err(Error::malformed(".symtab says that its first global symbol lies behind its end").at(section.offset));
+            return Err(
+                Error::malformed(".symtab says that its first global symbol lies behind its end").at(section.offset)
+            );
         }
         let added = local.len() as u32;
         table.splice(first_global..first_global, local);
@@ -575,8 +642,11 @@ impl<'p, 'd> Writer<'p, 'd> {
         let sections_offset = headers::append(&mut self.out, TABLE_ALIGN, &headers::encode_sections(&self.sections));
         // Loaders take the highest place that any section names for the end of the file.
         if let Some(section) = self.sections.iter().find(|section| section.offset > sections_offset) {
-            return Err(Error::unsupported(format!("the section {} without contents lies behind the end of the file", section.name))
-                .at(section.offset));
+            return Err(Error::unsupported(format!(
+                "the section {} without contents lies behind the end of the file",
+                section.name
+            ))
+            .at(section.offset));
         }
         let tables = Tables {
             segments_offset: self.segments_offset,

@@ -20,16 +20,21 @@ const HIGHEST_ADDRESS: u64 = 1 << 47;
 /// The end of what a file's segments occupy in memory, for something to be put behind it.
 ///
 /// # Errors
-/// Unsupported if the segments are not in the order of their addresses, as loaders demand, overlap, are not aligned as they say, or reach beyond all reason.
+/// Unsupported if the segments are not in the order of their addresses, as loaders demand, overlap, are not aligned as
+/// they say, or reach beyond all reason.
 pub(super) fn image_end(elf: &Elf<'_>) -> Result<u64> {
     if !elf.loads().map(|load| load.address).is_sorted() {
-        return Err(Error::unsupported("the segments are not in the order of their addresses").at(elf.header.segments_offset));
+        return Err(
+            Error::unsupported("the segments are not in the order of their addresses").at(elf.header.segments_offset)
+        );
     }
     // What loaders need of the segments that are there, they need of those behind them.
     let congruent = |align: u64, load: &Segment| align.is_power_of_two() && load.offset % align == load.address % align;
     if let Some(load) = elf.loads().find(|load| load.align > 1 && !congruent(load.align, load)) {
-        let message =
-            format!("the segment at {:#x} is not where its file offset and its alignment {:#x} let it be", load.address, load.align);
+        let message = format!(
+            "the segment at {:#x} is not where its file offset and its alignment {:#x} let it be",
+            load.address, load.align
+        );
         return Err(Error::unsupported(message).at(elf.header.segments_offset));
     }
     if let Some((first, _)) = elf.loads().zip(elf.loads().skip(1)).find(|(first, next)| first.end() > next.address) {
@@ -38,7 +43,9 @@ pub(super) fn image_end(elf: &Elf<'_>) -> Result<u64> {
     }
     let end = elf.loads().map(Segment::end).max().unwrap_or(0);
     if end > HIGHEST_ADDRESS {
-        return Err(Error::unsupported(format!("a segment reaches up to address {end:#x}")).at(elf.header.segments_offset));
+        return Err(
+            Error::unsupported(format!("a segment reaches up to address {end:#x}")).at(elf.header.segments_offset)
+        );
     }
     Ok(end)
 }
@@ -112,8 +119,8 @@ impl Tables {
             let short = u16::try_from(count).ok().filter(|&count| count < SHN_LORESERVE);
             short.ok_or_else(|| Error::limit(format!("{count} headers in one table")))
         };
-        let (header, _) =
-            pod::from_bytes_mut::<FileHeader64<LE>>(out).map_err(|()| Error::internal("a file that ends in its header was written"))?;
+        let (header, _) = pod::from_bytes_mut::<FileHeader64<LE>>(out)
+            .map_err(|()| Error::internal("a file that ends in its header was written"))?;
         header.e_phoff.set(LE, self.segments_offset);
         header.e_shoff.set(LE, self.sections_offset);
         header.e_phnum.set(LE, short(self.segment_count)?);

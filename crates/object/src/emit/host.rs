@@ -1,8 +1,8 @@
 //! A host file with new bundles in a segment of their own.
 //!
-//! Nothing that is there moves: the new segment lies behind everything, in the file and in memory, and every wrapper that named an old bundle
-//! names its successor. What else changes are the tables that must: program headers, section headers and section names, which
-//! go to the end of the file.
+//! Nothing that is there moves: the new segment lies behind everything, in the file and in memory, and every wrapper
+//! that named an old bundle names its successor. What else changes are the tables that must: program headers, section
+//! headers and section names, which go to the end of the file.
 
 use object::LittleEndian;
 
@@ -43,7 +43,9 @@ impl<'d> Appended<'d> {
         let end = headers::image_end(&elf)?;
         let room = program_headers::find(&elf, end).within(|| "the host file".into())?;
         if elf.sections.iter().any(|section| section.name == SECTION) {
-            return Err(Error::unsupported(format!("the host file has a section {SECTION} already: it was rewritten before")));
+            return Err(Error::unsupported(format!(
+                "the host file has a section {SECTION} already: it was rewritten before"
+            )));
         }
         let (start, address) = match room {
             Room::NewTable { offset, address } => (offset, address),
@@ -155,7 +157,9 @@ fn repoint(out: &mut Sink<'_>, input: &Input<'_>, places: &[(usize, u64)]) -> Re
         }
         if named == 0 {
             let offset = input.bundles.get(*bundle).map_or(0, |bundle| bundle.offset);
-            return Err(Error::unsupported("no wrapper names the bundle, so no program would load its successor").at(offset));
+            return Err(
+                Error::unsupported("no wrapper names the bundle, so no program would load its successor").at(offset)
+            );
         }
     }
     Ok(())
@@ -163,18 +167,27 @@ fn repoint(out: &mut Sink<'_>, input: &Input<'_>, places: &[(usize, u64)]) -> Re
 
 /// The section headers, with moved sections at their new places and the new section as the last one, so that
 /// no section is renumbered, and the section names.
-fn new_sections<'d>(elf: &Elf<'d>, moved: &[Moved], load: Segment, bundles_end: u64) -> Result<(Vec<Section<'d>>, Vec<u8>)> {
+fn new_sections<'d>(
+    elf: &Elf<'d>,
+    moved: &[Moved],
+    load: Segment,
+    bundles_end: u64,
+) -> Result<(Vec<Section<'d>>, Vec<u8>)> {
     let mut sections = elf.sections.clone();
     for section in sections.iter_mut().filter(|section| section.is_alloc() && section.has_contents()) {
-        let holds =
-            |place: &&Moved| section.offset >= place.old.offset && section.offset + section.size <= place.old.offset + place.old.file_size;
+        let holds = |place: &&Moved| {
+            section.offset >= place.old.offset
+                && section.offset + section.size <= place.old.offset + place.old.file_size
+        };
         if let Some(place) = moved.iter().find(holds) {
             let within = section.offset - place.old.offset;
             (section.offset, section.address) = (place.offset + within, place.address + within);
         }
     }
-    let names =
-        elf.sections.get(usize::from(elf.header.names_index)).ok_or_else(|| Error::internal("a host file without section names"))?;
+    let names = elf
+        .sections
+        .get(usize::from(elf.header.names_index))
+        .ok_or_else(|| Error::internal("a host file without section names"))?;
     let mut names = elf.contents(names)?.to_vec();
     let name_offset = headers::add_name(&mut names, SECTION)?;
     sections.push(Section {
@@ -207,6 +220,7 @@ fn append_sections(
     (sections[names_index].offset, sections[names_index].size) = (offset, names.len() as u64);
     let sections_offset = out.append_at(TABLE_ALIGN, &headers::encode_sections(&sections))?;
     let mut header = bytes::slice(elf.data, 0, size_of::<FileHeader64<LittleEndian>>() as u64, "file header")?.to_vec();
-    Tables { segments_offset: table, segment_count, sections_offset, section_count: sections.len(), names_index }.enter(&mut header)?;
+    Tables { segments_offset: table, segment_count, sections_offset, section_count: sections.len(), names_index }
+        .enter(&mut header)?;
     out.put(0, &header)
 }

@@ -61,8 +61,8 @@ impl<'d> Kept<'d> {
     /// # Errors
     /// Internal if the compressor fails; those of the file.
     pub fn packed(bytes: &[u8], scratch: Option<&Arc<Scratch>>) -> Result<Kept<'d>> {
-        let packed =
-            zstd::bulk::compress(bytes, LEVEL).map_err(|error| Error::internal(format!("a code object is not packed: {error}")))?;
+        let packed = zstd::bulk::compress(bytes, LEVEL)
+            .map_err(|error| Error::internal(format!("a code object is not packed: {error}")))?;
         Ok(Kept { size: bytes.len(), packed: true, held: Held::of(Cow::Owned(packed), scratch)? })
     }
 
@@ -96,13 +96,19 @@ impl<'d> Kept<'d> {
         }
         match &self.held {
             Held::Here(bytes) => put(bytes),
-            Held::Away { scratch, offset, .. } => put_pieces(self.size, put, |at, piece| scratch.load(offset + at as u64, piece)),
+            Held::Away { scratch, offset, .. } => {
+                put_pieces(self.size, put, |at, piece| scratch.load(offset + at as u64, piece))
+            }
         }
     }
 }
 
 /// Puts `size` bytes, of which `read` fills in those from a place on.
-fn put_pieces(size: usize, put: &mut Put<'_, Error>, mut read: impl FnMut(usize, &mut [u8]) -> Result<()>) -> Result<()> {
+fn put_pieces(
+    size: usize,
+    put: &mut Put<'_, Error>,
+    mut read: impl FnMut(usize, &mut [u8]) -> Result<()>,
+) -> Result<()> {
     let mut buffer = vec![0; PIECE.min(size)];
     for at in (0..size).step_by(PIECE) {
         let piece = &mut buffer[..PIECE.min(size - at)];
@@ -119,7 +125,9 @@ fn not_unpacked(error: std::io::Error) -> Error {
 impl<'d> Held<'d> {
     fn of(bytes: Cow<'_, [u8]>, scratch: Option<&Arc<Scratch>>) -> Result<Held<'d>> {
         Ok(match scratch {
-            Some(scratch) => Held::Away { scratch: Arc::clone(scratch), offset: scratch.store(&bytes)?, size: bytes.len() },
+            Some(scratch) => {
+                Held::Away { scratch: Arc::clone(scratch), offset: scratch.store(&bytes)?, size: bytes.len() }
+            }
             None => {
                 let mut bytes = bytes.into_owned();
                 bytes.shrink_to_fit();

@@ -9,8 +9,8 @@ use wavetap_base::error::{Error, Result};
 /// How many of its largest entries apart a compressed bundle's entries are sought for what they have in common.
 const APART: usize = 4;
 
-/// Writes an input with something replaced: first the bundles in order, then [`Merger::finish`]. Bundles that are not told of stay as they are; without any
-/// change, the output is the input's own bytes.
+/// Writes an input with something replaced: first the bundles in order, then [`Merger::finish`]. Bundles that are not
+/// told of stay as they are; without any change, the output is the input's own bytes.
 ///
 /// The contents of the input's bundles are not looked at, and may be gone.
 pub struct Merger<'m, 'd> {
@@ -44,10 +44,14 @@ impl<'m, 'd> Merger<'m, 'd> {
     /// The bundle has these contents now, entry by entry. It must lie behind those that were told of before.
     ///
     /// # Errors
-    /// Internal if it does not; unsupported if a host file has no room for another program header or no wrapper that names the bundle; those of the output.
+    /// Internal if it does not; unsupported if a host file has no room for another program header or no wrapper that
+    /// names the bundle; those of the output.
     pub fn bundle(&mut self, index: usize, contents: &[Kept<'_>]) -> Result<()> {
-        let bundle = self.input.bundles.get(index).filter(|bundle| bundle.entries.len() == contents.len() && index >= self.next);
-        let bundle = bundle.ok_or_else(|| Error::internal(format!("a new bundle {index} that the input does not have, or not there")))?;
+        let bundle =
+            self.input.bundles.get(index).filter(|bundle| bundle.entries.len() == contents.len() && index >= self.next);
+        let bundle = bundle.ok_or_else(|| {
+            Error::internal(format!("a new bundle {index} that the input does not have, or not there"))
+        })?;
         self.changed = true;
         match &self.input.container {
             Container::CodeObject => return Err(Error::internal("a bundle of a bare code object")),
@@ -93,8 +97,12 @@ impl<'m, 'd> Merger<'m, 'd> {
 
     /// Writes the successor of a bundle behind what there is.
     fn append_bundle(&mut self, bundle: &Bundle<'_>, contents: &[Kept<'_>]) -> Result<()> {
-        let sizes: Vec<(&str, usize)> =
-            bundle.entries.iter().zip(contents).map(|(Entry { id, .. }, contents)| (id.as_str(), contents.size())).collect();
+        let sizes: Vec<(&str, usize)> = bundle
+            .entries
+            .iter()
+            .zip(contents)
+            .map(|(Entry { id, .. }, contents)| (id.as_str(), contents.size()))
+            .collect();
         let layout = Layout::of(&sizes);
         let (version, method) = match (self.packing, &bundle.compressed) {
             (Packing::AsFound | Packing::Compressed, Some(header)) => (header.version, header.method),

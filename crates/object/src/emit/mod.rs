@@ -1,8 +1,8 @@
 //! Writing what was rewritten: device code objects, bundles and host files.
 //!
-//! Nothing original moves. [`code_object::Plan`] adds segments behind the last one of a device ELF; [`merge`] puts the result back where its original
-//! came from: into a bundle, and that bundle into a new segment of the host file, to which the wrappers are repointed. The placements are those that
-//! the real loaders were seen to accept.
+//! Nothing original moves. [`code_object::Plan`] adds segments behind the last one of a device ELF; [`merge`] puts the
+//! result back where its original came from: into a bundle, and that bundle into a new segment of the host file, to
+//! which the wrappers are repointed. The placements are those that the real loaders were seen to accept.
 //!
 //! ```no_run
 //! use wavetap_object::emit::{Packing, Replacement, merge};
@@ -41,7 +41,8 @@ pub use sink::Output;
 /// A rewritten code object and where its original came from.
 #[derive(Debug, Clone)]
 pub struct Replacement<'d> {
-    /// Indices of bundle and entry ([`crate::offload_bundle::Found::place`]); `None` when the input is the code object itself.
+    /// Indices of bundle and entry ([`crate::offload_bundle::Found::place`]); `None` when the input is the code object
+    /// itself.
     pub place: Option<(usize, usize)>,
     /// The new code object.
     pub bytes: Kept<'d>,
@@ -55,17 +56,19 @@ pub enum Packing {
     AsFound,
     /// Plain.
     Plain,
-    /// Compressed: as the original was, or with zstd as version 2, which all runtimes that know compressed bundles read.
+    /// Compressed: as the original was, or with zstd as version 2, which all runtimes that know compressed bundles
+    /// read.
     Compressed,
 }
 
-/// The input with these code objects in place of the original ones; without any, the input's own bytes. [`Merger`] does the same bundle by bundle.
+/// The input with these code objects in place of the original ones; without any, the input's own bytes. [`Merger`] does
+/// the same bundle by bundle.
 ///
 /// Bundles of which nothing is replaced stay as they are.
 ///
 /// # Errors
-/// Internal if a replacement names no entry of the input or an entry twice; unsupported if a host file has no room for another program header or no
-/// wrapper that names the bundle.
+/// Internal if a replacement names no entry of the input or an entry twice; unsupported if a host file has no room for
+/// another program header or no wrapper that names the bundle.
 pub fn merge(input: &Input<'_>, replacements: &[Replacement<'_>], packing: Packing) -> Result<Vec<u8>> {
     check_places(input, replacements)?;
     let mut output = Cursor::new(Vec::new());
@@ -76,8 +79,8 @@ pub fn merge(input: &Input<'_>, replacements: &[Replacement<'_>], packing: Packi
     for (index, bundle) in input.bundles.iter().enumerate() {
         let new = |entry| replacements.iter().find(|replacement| replacement.place == Some((index, entry)));
         if (0..bundle.entries.len()).any(|entry| new(entry).is_some()) {
-            let contents =
-                (0..bundle.entries.len()).map(|entry| new(entry).map_or_else(|| bundle.entry_bytes(entry).into(), |new| new.bytes.clone()));
+            let contents = (0..bundle.entries.len())
+                .map(|entry| new(entry).map_or_else(|| bundle.entry_bytes(entry).into(), |new| new.bytes.clone()));
             merger.bundle(index, &contents.collect::<Vec<_>>())?;
         }
     }

@@ -1,6 +1,7 @@
 //! Finding a place for one more program header in a host file.
 //!
-//! A loaded program header table cannot simply grow. The strategies, in the order in which they survive GNU strip, objcopy and patchelf:
+//! A loaded program header table cannot simply grow. The strategies, in the order in which they survive GNU strip,
+//! objcopy and patchelf:
 //!
 //! 1. the `PT_NOTE` that `PT_GNU_PROPERTY` duplicates becomes the new segment's header;
 //! 2. the table grows in place over `.interp` and the notes behind it, which move into the new segment;
@@ -55,7 +56,9 @@ pub(super) fn find(elf: &Elf<'_>, end: u64) -> Result<Room> {
 /// The `PT_NOTE` that covers the same bytes as `PT_GNU_PROPERTY`, which is what loaders read.
 fn duplicated_note(elf: &Elf<'_>) -> Option<usize> {
     let property = elf.segments.iter().find(|segment| segment.kind == PT_GNU_PROPERTY)?;
-    let same = |segment: &Segment| segment.kind == PT_NOTE && (segment.offset, segment.file_size) == (property.offset, property.file_size);
+    let same = |segment: &Segment| {
+        segment.kind == PT_NOTE && (segment.offset, segment.file_size) == (property.offset, property.file_size)
+    };
     elf.segments.iter().position(same)
 }
 
@@ -81,14 +84,15 @@ fn movable(elf: &Elf<'_>) -> Option<Vec<usize>> {
         let holds = |segment: &Segment| offset >= segment.offset && offset + size <= segment.offset + segment.file_size;
         moved.iter().any(|&index| holds(&elf.segments[index]))
     };
-    let sections = elf.sections.iter().filter(|section| section.has_contents() && overlaps(section.offset, section.size));
+    let sections =
+        elf.sections.iter().filter(|section| section.has_contents() && overlaps(section.offset, section.size));
     sections.into_iter().all(|section| inside(section.offset, section.size)).then_some(moved)
 }
 
 /// Offset and address for a segment with a new table.
 ///
-/// Kernels before 5.18 compute the address of an executable's table as if it were in the first segment, so there the distance of address and offset must be
-/// that segment's; a large `.bss` then costs padding in the file.
+/// Kernels before 5.18 compute the address of an executable's table as if it were in the first segment, so there the
+/// distance of address and offset must be that segment's; a large `.bss` then costs padding in the file.
 fn table_place(elf: &Elf<'_>, end: u64) -> Option<(u64, u64)> {
     let first = elf.loads().next()?;
     let distance = first.address.checked_sub(first.offset)?;

@@ -57,7 +57,8 @@ impl<'w> Sink<'w> {
     /// # Errors
     /// Internal if there is more; those of the output.
     pub(super) fn append_zeros(&mut self, end: u64) -> Result<()> {
-        let mut left = end.checked_sub(self.size).ok_or_else(|| Error::internal("zeros in front of what was written").at(end))?;
+        let mut left =
+            end.checked_sub(self.size).ok_or_else(|| Error::internal("zeros in front of what was written").at(end))?;
         while left > 0 {
             let next = left.min(ZEROS as u64);
             self.append(&[0; ZEROS][..next as usize])?;
@@ -72,7 +73,9 @@ impl<'w> Sink<'w> {
     /// Internal if there are none yet; those of the output.
     pub(super) fn put(&mut self, offset: u64, bytes: &[u8]) -> Result<()> {
         if offset.checked_add(bytes.len() as u64).is_none_or(|end| end > self.size) {
-            return Err(Error::internal(format!("write of {} bytes past the end {:#x}", bytes.len(), self.size)).at(offset));
+            return Err(
+                Error::internal(format!("write of {} bytes past the end {:#x}", bytes.len(), self.size)).at(offset)
+            );
         }
         self.output.seek(SeekFrom::Start(offset))?;
         self.output.write_all(bytes)?;

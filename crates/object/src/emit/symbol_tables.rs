@@ -24,7 +24,8 @@ pub(super) fn entry(symbol: &Symbol<'_>, name_offset: u32) -> Entry {
 
 /// The entries of an existing symbol table.
 pub(super) fn entries(table: &[u8]) -> Result<Vec<Entry>> {
-    let entries = pod::slice_from_all_bytes(table).map_err(|()| Error::malformed("a symbol table ends within a symbol"))?;
+    let entries =
+        pod::slice_from_all_bytes(table).map_err(|()| Error::malformed("a symbol table ends within a symbol"))?;
     Ok(entries.to_vec())
 }
 
@@ -57,7 +58,8 @@ pub(super) fn sysv_table(names: &[&str]) -> Vec<u8> {
     words.flat_map(u32::to_le_bytes).collect()
 }
 
-/// A `.gnu.hash` section over the symbols from `first` on. It has one bucket, so that the symbols may stay in any order.
+/// A `.gnu.hash` section over the symbols from `first` on. It has one bucket, so that the symbols may stay in any
+/// order.
 pub(super) fn gnu_table(names: &[&str], first: u32) -> Vec<u8> {
     /// Second bit of the Bloom filter: the hash shifted by this.
     const SHIFT: u32 = 6;
@@ -83,7 +85,8 @@ pub(super) fn gnu_table(names: &[&str], first: u32) -> Vec<u8> {
 
 /// The index of the first symbol that an existing `.gnu.hash` covers.
 pub(super) fn gnu_first(table: &[u8]) -> Result<u32> {
-    let header = pod::from_bytes::<GnuHashHeader<LE>>(table).map_err(|()| Error::malformed(".gnu.hash ends in its header"))?;
+    let header =
+        pod::from_bytes::<GnuHashHeader<LE>>(table).map_err(|()| Error::malformed(".gnu.hash ends in its header"))?;
     Ok(header.0.symbol_base.get(LE))
 }
 
@@ -129,8 +132,9 @@ mod tests {
     #[test]
     fn every_symbol_is_found_and_no_other() {
         for count in [1, 2, 3, 20, 300] {
-            let names: Vec<String> =
-                (0..count).map(|index| if index == 0 { String::new() } else { format!("_Z{index}kernelPf.kd") }).collect();
+            let names: Vec<String> = (0..count)
+                .map(|index| if index == 0 { String::new() } else { format!("_Z{index}kernelPf.kd") })
+                .collect();
             let names: Vec<&str> = names.iter().map(String::as_str).collect();
             let (gnu, sysv) = (gnu_table(&names, 1), sysv_table(&names));
             for (index, name) in names.iter().enumerate().skip(1) {

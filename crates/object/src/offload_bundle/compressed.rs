@@ -7,7 +7,8 @@ use md5::{Digest, Md5};
 use wavetap_base::bytes;
 use wavetap_base::error::{Error, Result};
 
-/// The first bytes of a compressed bundle. They also occur by chance, so a header is believed only when all its fields make sense.
+/// The first bytes of a compressed bundle. They also occur by chance, so a header is believed only when all its fields
+/// make sense.
 pub const MAGIC: &[u8; 4] = b"CCOB";
 
 /// Most bytes a bundle may have when unpacked.
@@ -42,8 +43,8 @@ const HEADER_2: u64 = 24;
 /// Size of the header of version 3.
 const HEADER_3: u64 = 32;
 
-/// zstd's level and largest window, and zlib's level, that Clang's bundler packs with. The window lets code for one processor be told from the same for
-/// another, megabytes before it: without it bundles are three times as large.
+/// zstd's level and largest window, and zlib's level, that Clang's bundler packs with. The window lets code for one
+/// processor be told from the same for another, megabytes before it: without it bundles are three times as large.
 const ZSTD_LEVEL: i32 = 3;
 /// Two to this power bytes.
 const ZSTD_WINDOW: u32 = 27;
@@ -75,7 +76,8 @@ impl CompressedHeader {
     /// Reads the header at the start of `data` and checks it against the bytes that are there.
     ///
     /// # Errors
-    /// Malformed when a size lies; unsupported for version 1 (which does not say where it ends) and unknown versions and methods.
+    /// Malformed when a size lies; unsupported for version 1 (which does not say where it ends) and unknown versions
+    /// and methods.
     pub fn parse(data: &[u8]) -> Result<Self> {
         if bytes::slice(data, 0, 4, "compressed bundle magic")? != MAGIC {
             return Err(Error::malformed("a compressed bundle was expected (magic CCOB)").at(0));
@@ -95,10 +97,16 @@ impl CompressedHeader {
                 bytes::u64_at(data, 24, "hash")?,
                 HEADER_3,
             ),
-            _ => return Err(Error::unsupported(format!("compressed bundle of version {version}, 2 and 3 are handled")).at(4)),
+            _ => {
+                return Err(
+                    Error::unsupported(format!("compressed bundle of version {version}, 2 and 3 are handled")).at(4)
+                );
+            }
         };
         let Some(method) = Method::from_field(method) else {
-            return Err(Error::unsupported(format!("compression method {method}, 0 (zlib) and 1 (zstd) are handled")).at(6));
+            return Err(
+                Error::unsupported(format!("compression method {method}, 0 (zlib) and 1 (zstd) are handled")).at(6)
+            );
         };
         if total_size < header_size || total_size > data.len() as u64 {
             let message = format!("a compressed bundle of {total_size:#x} bytes where {:#x} are left", data.len());
@@ -106,14 +114,17 @@ impl CompressedHeader {
         }
         let allowed = total_size.saturating_mul(MAX_RATIO).clamp(HARMLESS, MAX_UNCOMPRESSED);
         if uncompressed_size > allowed {
-            let message = format!("{total_size:#x} packed bytes claim to unpack to {uncompressed_size:#x}, more than {allowed:#x}");
+            let message = format!(
+                "{total_size:#x} packed bytes claim to unpack to {uncompressed_size:#x}, more than {allowed:#x}"
+            );
             return Err(Error::limit(message).at(if version == 2 { 12 } else { 16 }));
         }
         Ok(CompressedHeader { version, method, header_size, total_size, uncompressed_size, hash })
     }
 }
 
-/// How many bytes all bundles of an input of this size may have when unpacked: many small bundles must not do what one large one may not.
+/// How many bytes all bundles of an input of this size may have when unpacked: many small bundles must not do what one
+/// large one may not.
 pub(super) fn allowance(input_size: u64) -> u64 {
     input_size.saturating_mul(MAX_RATIO).clamp(HARMLESS, MAX_TOTAL)
 }
@@ -121,7 +132,8 @@ pub(super) fn allowance(input_size: u64) -> u64 {
 /// Unpacks the compressed bundle at the start of `data`; never makes more bytes than its header says.
 pub(super) fn unpack(data: &[u8], header: &CompressedHeader) -> Result<Vec<u8>> {
     let packed = bytes::slice(data, header.header_size, header.total_size - header.header_size, "compressed bundle")?;
-    let broken = |error| Error::malformed(format!("a compressed bundle does not unpack: {error}")).at(header.header_size);
+    let broken =
+        |error| Error::malformed(format!("a compressed bundle does not unpack: {error}")).at(header.header_size);
     let content = match header.method {
         Method::Zlib => {
             let mut content = Vec::new();
@@ -133,8 +145,13 @@ pub(super) fn unpack(data: &[u8], header: &CompressedHeader) -> Result<Vec<u8>> 
         Method::Zstd => zstd::bulk::decompress(packed, header.uncompressed_size as usize).map_err(broken)?,
     };
     if content.len() as u64 != header.uncompressed_size {
-        let found = if content.len() as u64 > header.uncompressed_size { "more".to_owned() } else { format!("{:#x}", content.len()) };
-        let message = format!("a compressed bundle unpacks to {found} bytes, its header says {:#x}", header.uncompressed_size);
+        let found = if content.len() as u64 > header.uncompressed_size {
+            "more".to_owned()
+        } else {
+            format!("{:#x}", content.len())
+        };
+        let message =
+            format!("a compressed bundle unpacks to {found} bytes, its header says {:#x}", header.uncompressed_size);
         return Err(Error::malformed(message).at(header.header_size));
     }
     let digest = Md5::digest(&content);
@@ -144,7 +161,8 @@ pub(super) fn unpack(data: &[u8], header: &CompressedHeader) -> Result<Vec<u8>> 
     Ok(content)
 }
 
-/// Packs a plain bundle. `version` is 2 or 3; a bundle that is too large for the fields of version 2 becomes one of version 3.
+/// Packs a plain bundle. `version` is 2 or 3; a bundle that is too large for the fields of version 2 becomes one of
+/// version 3.
 ///
 /// ```
 /// use wavetap_object::offload_bundle::{Input, Method, write_compressed, write_plain};
@@ -167,8 +185,8 @@ pub fn write_compressed(plain: &[u8], version: u16, method: Method) -> Result<Ve
     Ok(out)
 }
 
-/// [`write_compressed`] of a plain bundle that is told piece by piece and written piece by piece, so that neither it nor the compressed one need be in memory
-/// as a whole.
+/// [`write_compressed`] of a plain bundle that is told piece by piece and written piece by piece, so that neither it
+/// nor the compressed one need be in memory as a whole.
 pub struct Packer<W: Write> {
     version: u16,
     method: Method,
@@ -205,8 +223,8 @@ fn not_packed(error: std::io::Error) -> Error {
 }
 
 impl<W: Write + Send> Packer<W> {
-    /// For a plain bundle of `size` bytes, in which what is alike is at most `distance` bytes apart: that is how far the compressor looks back, and about
-    /// the memory that it takes. What is written begins with room for the header.
+    /// For a plain bundle of `size` bytes, in which what is alike is at most `distance` bytes apart: that is how far
+    /// the compressor looks back, and about the memory that it takes. What is written begins with room for the header.
     ///
     /// # Errors
     /// Internal if the compressor fails, or what it is written to.
@@ -269,7 +287,11 @@ fn header_size(version: u16) -> u64 {
     if version == 2 { HEADER_2 } else { HEADER_3 }
 }
 
-fn zstd_encoder<W: Write>(size: usize, distance: usize, to: W) -> std::io::Result<zstd::stream::write::Encoder<'static, W>> {
+fn zstd_encoder<W: Write>(
+    size: usize,
+    distance: usize,
+    to: W,
+) -> std::io::Result<zstd::stream::write::Encoder<'static, W>> {
     let mut encoder = zstd::stream::write::Encoder::new(to, ZSTD_LEVEL)?;
     encoder.long_distance_matching(true)?;
     encoder.window_log(distance.next_power_of_two().ilog2().clamp(ZSTD_LEAST_WINDOW, ZSTD_WINDOW))?;

@@ -1,4 +1,5 @@
-//! Files that people have beside programs, libraries and code objects: told by their first bytes, and refused with a word on what to do instead.
+//! Files that people have beside programs, libraries and code objects: told by their first bytes, and refused with a
+//! word on what to do instead.
 
 use crate::elf::constants::{EM_X86_64, ET_DYN, ET_EXEC, ET_REL};
 use crate::elf::{Elf, Section};
@@ -12,8 +13,16 @@ const SIGNATURES: &[(&[u8], &str, &str)] = &[
     (b"!<arch>\n", "a static archive (.a), whose members are not linked yet", LINK_FIRST),
     (b"!<thin>\n", "a thin static archive (.a), whose members are not linked yet", LINK_FIRST),
     (b"BC\xc0\xde", "LLVM bitcode, which is not compiled to instructions yet", LINK_FIRST),
-    (&[0x10, 0xff, 0x10, 0xad], "an LLVM offload binary (what the new offload driver puts into object files)", LINK_FIRST),
-    (&[0x03, 0x02, 0x23, 0x07], "SPIR-V, which is not compiled to instructions yet", "rewrite code that is compiled for a processor"),
+    (
+        &[0x10, 0xff, 0x10, 0xad],
+        "an LLVM offload binary (what the new offload driver puts into object files)",
+        LINK_FIRST,
+    ),
+    (
+        &[0x03, 0x02, 0x23, 0x07],
+        "SPIR-V, which is not compiled to instructions yet",
+        "rewrite code that is compiled for a processor",
+    ),
     (b"#!", "a script", "name the program or the library that it runs"),
     (b"MZ", "a Windows program", "rewrite the code objects inside, or the program's build for Linux"),
     (b"PK\x03\x04", "a ZIP archive (a Python wheel is one)", "unpack it and name the libraries inside"),
@@ -31,7 +40,8 @@ const IREE: &[u8] = b"IREE";
 /// What a file is that is neither ELF nor a bundle.
 pub(super) fn refuse(data: &[u8]) -> Error {
     if IDENTIFIER_AT.iter().any(|at| data.get(*at..).is_some_and(|rest| rest.starts_with(IREE))) {
-        let instead = "compile it with --iree-hal-dump-executable-binaries-to=FOLDER and look into the code objects there";
+        let instead =
+            "compile it with --iree-hal-dump-executable-binaries-to=FOLDER and look into the code objects there";
         return Error::unsupported(format!("a module of IREE (.vmfb): {instead}")).at(0);
     }
     match SIGNATURES.iter().find(|(magic, ..)| data.starts_with(magic)) {
@@ -47,10 +57,14 @@ const TYPE_OFFSET: u64 = 16;
 pub(super) fn check_host(elf: &Elf<'_>) -> Result<(), Error> {
     match elf.header.kind {
         ET_EXEC | ET_DYN => Ok(()),
-        ET_REL => Err(Error::unsupported(format!("a relocatable object file (.o), which is not linked yet: {LINK_FIRST}")).at(TYPE_OFFSET)),
-        other => {
-            Err(Error::unsupported(format!("an x86-64 ELF file of type {other}: neither executable nor shared library")).at(TYPE_OFFSET))
+        ET_REL => {
+            Err(Error::unsupported(format!("a relocatable object file (.o), which is not linked yet: {LINK_FIRST}"))
+                .at(TYPE_OFFSET))
         }
+        other => Err(Error::unsupported(format!(
+            "an x86-64 ELF file of type {other}: neither executable nor shared library"
+        ))
+        .at(TYPE_OFFSET)),
     }
 }
 
@@ -79,7 +93,8 @@ pub(super) fn without_bundles(elf: &Elf<'_>) -> Error {
     match other_runtime(elf) {
         Some((section, what)) => {
             let name = section.name;
-            Error::unsupported(format!("an x86-64 program with {what} (section {name}): only HIP's is handled")).at(section.offset)
+            Error::unsupported(format!("an x86-64 program with {what} (section {name}): only HIP's is handled"))
+                .at(section.offset)
         }
         // That they are not among the sections is what is wrong.
         None => Error::unsupported("an x86-64 program without device code (no .hip_fatbin, no .hipFatBinSegment)")

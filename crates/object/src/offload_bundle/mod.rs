@@ -1,7 +1,9 @@
-//! Finding the code objects in what a person has: a host executable or library, a raw `.hip_fatbin`, bundles, a bare code object.
+//! Finding the code objects in what a person has: a host executable or library, a raw `.hip_fatbin`, bundles, a bare
+//! code object.
 //!
-//! [`Input::parse`] takes any bytes and says what they are. Bundles may be plain or compressed, one or several behind each other; their entries are
-//! code objects for one [`TargetId`] each. In a host file the [`Wrapper`]s tell which bundles the HIP runtime will see.
+//! [`Input::parse`] takes any bytes and says what they are. Bundles may be plain or compressed, one or several behind
+//! each other; their entries are code objects for one [`TargetId`] each. In a host file the [`Wrapper`]s tell which
+//! bundles the HIP runtime will see.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -22,7 +24,9 @@ mod tests;
 pub use compressed::{CompressedHeader, MAGIC as COMPRESSED_MAGIC, Method, Packer, write_compressed};
 pub use plain::{Contents, ENTRY_ALIGN, Layout, MAGIC as PLAIN_MAGIC, Put, append_plain, write_plain};
 pub use target_id::TargetId;
-pub use wrapper::{MAGIC as WRAPPER_MAGIC, POINTER_OFFSET, Pointer, SECTION as WRAPPER_SECTION, SIZE as WRAPPER_SIZE, Wrapper};
+pub use wrapper::{
+    MAGIC as WRAPPER_MAGIC, POINTER_OFFSET, Pointer, SECTION as WRAPPER_SECTION, SIZE as WRAPPER_SIZE, Wrapper,
+};
 
 /// The section of a host file that holds the bundles.
 pub const FATBIN_SECTION: &str = ".hip_fatbin";
@@ -99,7 +103,8 @@ pub struct Input<'d> {
     pub container: Container,
     /// The bundles in file order; none when the input is a bare code object.
     pub bundles: Vec<Bundle<'d>>,
-    /// Bundles, and wrappers of bundles, that contradict the format: they are not among [`Input::bundles`] and [`Input::wrappers`].
+    /// Bundles, and wrappers of bundles, that contradict the format: they are not among [`Input::bundles`] and
+    /// [`Input::wrappers`].
     pub malformed: Vec<MalformedBundle>,
 }
 
@@ -122,7 +127,8 @@ pub struct MalformedBundle {
 }
 
 impl Bundle<'_> {
-    /// The first entry that contradicts the format, if there is one: what is written in its place would not be what was there.
+    /// The first entry that contradicts the format, if there is one: what is written in its place would not be what was
+    /// there.
     #[must_use]
     pub fn problem(&self) -> Option<&Error> {
         self.entries.iter().find_map(|entry| entry.problem.as_ref())
@@ -149,20 +155,30 @@ impl<'d> Bundle<'d> {
     /// The same, with what all bundles of the input may unpack to.
     fn parse_within(data: &'d [u8], offset: u64, allowance: &mut u64) -> Result<Self> {
         let rest = usize::try_from(offset).ok().and_then(|start| data.get(start..));
-        let rest = rest.ok_or_else(|| Error::malformed("a bundle was expected behind the end of the data").at(offset))?;
+        let rest =
+            rest.ok_or_else(|| Error::malformed("a bundle was expected behind the end of the data").at(offset))?;
         let place = || format!("the bundle at {offset:#x}");
         if rest.starts_with(compressed::MAGIC) {
             let header = CompressedHeader::parse(rest).within(place)?;
             *allowance = allowance.checked_sub(header.uncompressed_size).ok_or_else(|| {
-                Error::limit("the input's bundles claim to unpack to more than is reasonable for its size").at(offset).within(place())
+                Error::limit("the input's bundles claim to unpack to more than is reasonable for its size")
+                    .at(offset)
+                    .within(place())
             })?;
             let content = compressed::unpack(rest, &header).within(place)?;
             let entries = plain::parse_table(&content).within(|| format!("the compressed bundle at {offset:#x}"))?;
-            return Ok(Bundle { offset, size: header.total_size, compressed: Some(header), entries, content: Cow::Owned(content) });
+            return Ok(Bundle {
+                offset,
+                size: header.total_size,
+                compressed: Some(header),
+                entries,
+                content: Cow::Owned(content),
+            });
         }
         let entries = plain::parse_table(rest).within(place)?;
         // Beside others that can be read an entry that cannot costs itself.
-        if let Some(problem) = entries.iter().find_map(|entry| entry.problem.as_ref()).filter(|_| !entries.iter().any(Entry::has_contents))
+        if let Some(problem) =
+            entries.iter().find_map(|entry| entry.problem.as_ref()).filter(|_| !entries.iter().any(Entry::has_contents))
         {
             return Err(problem.clone().within(place()));
         }
@@ -171,7 +187,8 @@ impl<'d> Bundle<'d> {
     }
 }
 
-/// Whether `data` is a program or library of the host without any device code, as interpreters and launchers are: what they run on a GPU they load.
+/// Whether `data` is a program or library of the host without any device code, as interpreters and launchers are: what
+/// they run on a GPU they load.
 #[must_use]
 pub fn has_no_device_code(data: &[u8]) -> bool {
     let host = |elf: &Elf<'_>| elf.header.machine == EM_X86_64 && foreign::has_no_device_code(elf);
@@ -184,22 +201,28 @@ impl<'d> Input<'d> {
     /// Finds out what `data` is and takes it apart.
     ///
     /// # Errors
-    /// Malformed or unsupported, with the place, if it is none of the containers or breaks their format. What contradicts it beside others that do not is no error: see
-    /// [`Input::malformed`] and [`Entry::problem`].
+    /// Malformed or unsupported, with the place, if it is none of the containers or breaks their format. What
+    /// contradicts it beside others that do not is no error: see [`Input::malformed`] and [`Entry::problem`].
     pub fn parse(data: &'d [u8]) -> Result<Self> {
         if elf::is_elf(data) {
             let elf = Elf::parse(data)?;
             return match elf.header.machine {
-                EM_AMDGPU => Ok(Input { data, container: Container::CodeObject, bundles: Vec::new(), malformed: Vec::new() }),
+                EM_AMDGPU => {
+                    Ok(Input { data, container: Container::CodeObject, bundles: Vec::new(), malformed: Vec::new() })
+                }
                 EM_X86_64 => Self::parse_host(&elf),
-                other => Err(Error::unsupported(format!("an ELF file for machine {other}: neither x86-64 nor AMD GPU")).at(18)),
+                other => {
+                    Err(Error::unsupported(format!("an ELF file for machine {other}: neither x86-64 nor AMD GPU"))
+                        .at(18))
+                }
             };
         }
         if !is_bundle(data) {
             return Err(foreign::refuse(data));
         }
         let mut malformed = Vec::new();
-        let bundles = sequence(data, 0, data.len() as u64, &mut compressed::allowance(data.len() as u64), &mut malformed);
+        let bundles =
+            sequence(data, 0, data.len() as u64, &mut compressed::allowance(data.len() as u64), &mut malformed);
         match malformed.first() {
             Some(first) if bundles.is_empty() => Err(first.error.clone()),
             _ => Ok(Input { data, container: Container::Bundles, bundles, malformed }),
@@ -210,7 +233,8 @@ impl<'d> Input<'d> {
         foreign::check_host(elf)?;
         let mut allowance = compressed::allowance(elf.data.len() as u64);
         let mut bundles = Vec::new();
-        let mut sections: Vec<_> = elf.sections.iter().filter(|section| section.name == FATBIN_SECTION && section.has_contents()).collect();
+        let mut sections: Vec<_> =
+            elf.sections.iter().filter(|section| section.name == FATBIN_SECTION && section.has_contents()).collect();
         sections.sort_by_key(|section| section.offset);
         let mut behind = 0;
         let mut malformed = Vec::new();
@@ -288,13 +312,18 @@ impl<'d> Input<'d> {
 
     /// The device code objects that the HIP runtime will see, in file order.
     pub fn code_objects(&self) -> impl Iterator<Item = Found<'_>> {
-        let bare = matches!(self.container, Container::CodeObject).then_some(Found { place: None, target: None, bytes: self.data });
-        let bundled = self.bundles.iter().enumerate().filter(|(index, _)| self.is_live(*index)).flat_map(|(number, bundle)| {
-            bundle.entries.iter().enumerate().filter_map(move |(index, entry)| {
-                let (target, bytes) = (entry.target.as_ref()?, bundle.entry_bytes(index));
-                elf::is_elf(bytes).then_some(Found { place: Some((number, index)), target: Some(target), bytes })
-            })
+        let bare = matches!(self.container, Container::CodeObject).then_some(Found {
+            place: None,
+            target: None,
+            bytes: self.data,
         });
+        let bundled =
+            self.bundles.iter().enumerate().filter(|(index, _)| self.is_live(*index)).flat_map(|(number, bundle)| {
+                bundle.entries.iter().enumerate().filter_map(move |(index, entry)| {
+                    let (target, bytes) = (entry.target.as_ref()?, bundle.entry_bytes(index));
+                    elf::is_elf(bytes).then_some(Found { place: Some((number, index)), target: Some(target), bytes })
+                })
+            });
         bare.into_iter().chain(bundled)
     }
 }
@@ -303,15 +332,23 @@ fn is_bundle(data: &[u8]) -> bool {
     data.starts_with(PLAIN_MAGIC) || data.starts_with(COMPRESSED_MAGIC)
 }
 
-/// Makes sure that the bundle that a wrapper names is among `bundles`. The error comes with the bundle's offset, where that is known.
-fn named_by<'d>(elf: &Elf<'d>, wrapper: &Wrapper, bundles: &mut Vec<Bundle<'d>>, allowance: &mut u64) -> Result<(), (Option<u64>, Error)> {
+/// Makes sure that the bundle that a wrapper names is among `bundles`. The error comes with the bundle's offset, where
+/// that is known.
+fn named_by<'d>(
+    elf: &Elf<'d>,
+    wrapper: &Wrapper,
+    bundles: &mut Vec<Bundle<'d>>,
+    allowance: &mut u64,
+) -> Result<(), (Option<u64>, Error)> {
     let place = || format!("the wrapper at {:#x}", wrapper.file_offset);
     let Some(offset) = elf.file_offset(wrapper.bundle_address, 1) else {
         let message = format!("it names a bundle at address {:#x}, which is not in the file", wrapper.bundle_address);
         return Err((None, Error::malformed(message).at(wrapper.file_offset + POINTER_OFFSET).within(place())));
     };
     if !bundles.iter().any(|bundle| bundle.offset == offset) {
-        bundles.push(Bundle::parse_within(elf.data, offset, allowance).within(place).map_err(|error| (Some(offset), error))?);
+        bundles.push(
+            Bundle::parse_within(elf.data, offset, allowance).within(place).map_err(|error| (Some(offset), error))?,
+        );
     }
     Ok(())
 }
@@ -319,9 +356,15 @@ fn named_by<'d>(elf: &Elf<'d>, wrapper: &Wrapper, bundles: &mut Vec<Bundle<'d>>,
 /// Where a bundle may start when what comes before it cannot be read.
 const RESUME_ALIGN: u64 = 8;
 
-/// The bundles between two offsets of `data`, with nothing but zeros between them. After one that cannot be read, and after anything else, it goes on with the next
-/// place that looks like a bundle and is one.
-fn sequence<'d>(data: &'d [u8], start: u64, end: u64, allowance: &mut u64, malformed: &mut Vec<MalformedBundle>) -> Vec<Bundle<'d>> {
+/// The bundles between two offsets of `data`, with nothing but zeros between them. After one that cannot be read, and
+/// after anything else, it goes on with the next place that looks like a bundle and is one.
+fn sequence<'d>(
+    data: &'d [u8],
+    start: u64,
+    end: u64,
+    allowance: &mut u64,
+    malformed: &mut Vec<MalformedBundle>,
+) -> Vec<Bundle<'d>> {
     let data = &data[..end as usize];
     let mut bundles = Vec::new();
     let mut at = start;
@@ -349,7 +392,10 @@ fn sequence<'d>(data: &'d [u8], start: u64, end: u64, allowance: &mut u64, malfo
         }
         expected = false;
         let next = (at + 1).next_multiple_of(RESUME_ALIGN);
-        let Some(found) = (next..end).step_by(RESUME_ALIGN as usize).find(|&place| is_bundle(&data[place as usize..])) else { break };
+        let Some(found) = (next..end).step_by(RESUME_ALIGN as usize).find(|&place| is_bundle(&data[place as usize..]))
+        else {
+            break;
+        };
         at = found;
     }
     bundles

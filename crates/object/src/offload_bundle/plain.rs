@@ -9,7 +9,8 @@ use wavetap_base::error::{Error, Result, ResultExt};
 /// The first bytes of a plain bundle (Clang, `ClangOffloadBundler`).
 pub const MAGIC: &[u8; 24] = b"__CLANG_OFFLOAD_BUNDLE__";
 
-/// Entries start on multiples of this, so that a runtime can map a code object (what Clang's driver asks the bundler for).
+/// Entries start on multiples of this, so that a runtime can map a code object (what Clang's driver asks the bundler
+/// for).
 pub const ENTRY_ALIGN: u64 = 4096;
 
 /// Most entries a bundle may have; today's compilers know some sixty processors.
@@ -18,7 +19,8 @@ const MAX_ENTRIES: u64 = 4096;
 /// Longest entry id.
 const MAX_ID: u64 = 4096;
 
-/// Parses the table of a plain bundle at the start of `content`. An entry that does not lie within `content`, or overlaps another one, has a problem and no contents.
+/// Parses the table of a plain bundle at the start of `content`. An entry that does not lie within `content`, or
+/// overlaps another one, has a problem and no contents.
 pub(super) fn parse_table(content: &[u8]) -> Result<Vec<Entry>> {
     let magic = bytes::slice(content, 0, MAGIC.len() as u64, "bundle magic")?;
     if magic != MAGIC {
@@ -40,7 +42,9 @@ pub(super) fn parse_table(content: &[u8]) -> Result<Vec<Entry>> {
             return Err(Error::malformed(format!("an entry id of {id_size} bytes")).at(at + 16)).within(place);
         }
         let id = bytes::slice(content, at + 24, id_size, "entry id").within(place)?;
-        let id = std::str::from_utf8(id).map_err(|_| Error::malformed("an entry id is not UTF-8").at(at + 24)).within(place)?;
+        let id = std::str::from_utf8(id)
+            .map_err(|_| Error::malformed("an entry id is not UTF-8").at(at + 24))
+            .within(place)?;
         let problem = bytes::slice(content, offset, size, "entry contents").within(place).err();
         entries.push(Entry { id: id.to_owned(), target: TargetId::of_entry(id), offset, size, problem });
         at += 24 + id_size;
@@ -72,7 +76,13 @@ fn check_places(entries: &mut [Entry], table_end: u64) {
 /// Where a plain bundle ends: behind its table and its last entry that can be read.
 pub(super) fn end_of(entries: &[Entry]) -> u64 {
     let table = (MAGIC.len() + 8) as u64 + entries.iter().map(|entry| 24 + entry.id.len() as u64).sum::<u64>();
-    entries.iter().filter(|entry| entry.has_contents()).map(|entry| entry.offset + entry.size).max().unwrap_or(0).max(table)
+    entries
+        .iter()
+        .filter(|entry| entry.has_contents())
+        .map(|entry| entry.offset + entry.size)
+        .max()
+        .unwrap_or(0)
+        .max(table)
 }
 
 /// Writes a plain bundle of (id, contents), entries aligned as Clang aligns them.
@@ -163,11 +173,13 @@ impl<'e> Layout<'e> {
 }
 
 impl Bundle<'_> {
-    /// Writes this bundle as a plain one, with some entries' contents replaced: `replacement(index)` gives the new contents or `None`.
+    /// Writes this bundle as a plain one, with some entries' contents replaced: `replacement(index)` gives the new
+    /// contents or `None`.
     #[must_use]
     pub fn write_with<'r>(&self, replacement: impl Fn(usize) -> Option<&'r [u8]>) -> Vec<u8> {
-        let contents: Vec<&[u8]> =
-            (0..self.entries.len()).map(|index| replacement(index).unwrap_or_else(|| self.entry_bytes(index))).collect();
+        let contents: Vec<&[u8]> = (0..self.entries.len())
+            .map(|index| replacement(index).unwrap_or_else(|| self.entry_bytes(index)))
+            .collect();
         let entries: Vec<(&str, &[u8])> =
             self.entries.iter().zip(contents).map(|(entry, contents)| (entry.id.as_str(), contents)).collect();
         write_plain(&entries)

@@ -20,8 +20,9 @@ impl TargetId {
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let mut parts = text.split(':');
-        let processor =
-            parts.next().filter(|name| !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-'))?;
+        let processor = parts
+            .next()
+            .filter(|name| !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-'))?;
         let mut id = TargetId { processor: processor.to_owned(), xnack: None, sramecc: None };
         for feature in parts {
             let place = match feature.get(..feature.len().checked_sub(1)?)? {
@@ -41,7 +42,8 @@ impl TargetId {
         Some(id)
     }
 
-    /// Parses the id of a bundle entry: kind, four-part triple and target id, joined by `-`. `None` for the host's entry.
+    /// Parses the id of a bundle entry: kind, four-part triple and target id, joined by `-`. `None` for the host's
+    /// entry.
     #[must_use]
     pub fn of_entry(id: &str) -> Option<Self> {
         let mut parts = id.splitn(6, '-');

@@ -40,7 +40,10 @@ fn a_written_bundle_reads_back() {
     assert_eq!(input.container, Container::Bundles);
     let [bundle] = &input.bundles[..] else { panic!("one bundle") };
     assert_eq!(bundle.entries.iter().map(|entry| entry.id.as_str()).collect::<Vec<_>>(), [HOST, GFX906, GFX90A]);
-    assert_eq!((bundle.entry_bytes(0), bundle.entry_bytes(1), bundle.entry_bytes(2)), (&b""[..], &[6; 5000][..], &[9; 100][..]));
+    assert_eq!(
+        (bundle.entry_bytes(0), bundle.entry_bytes(1), bundle.entry_bytes(2)),
+        (&b""[..], &[6; 5000][..], &[9; 100][..])
+    );
     assert!(bundle.entries.iter().all(|entry| entry.offset % ENTRY_ALIGN == 0));
     assert_eq!(bundle.write_with(|_| None), bytes);
 }
@@ -126,7 +129,8 @@ fn lies_of_a_plain_table_are_found_and_located() {
         let bytes = changed(at, value);
         let input = Input::parse(&bytes).expect("the rest can be read");
         let bundle = &input.bundles[0];
-        let other = if wrong == 1 { (2, &[9; 100][..]) } else { (1, &bytes[4096..4096 + bundle.entries[1].size as usize]) };
+        let other =
+            if wrong == 1 { (2, &[9; 100][..]) } else { (1, &bytes[4096..4096 + bundle.entries[1].size as usize]) };
         assert_eq!((bundle.entry_bytes(wrong), bundle.entry_bytes(other.0)), (&b""[..], other.1));
         bundle.entries[wrong].problem.clone().expect("told of")
     };
@@ -145,7 +149,10 @@ fn entries_may_share_their_bytes() {
     bytes.copy_within(gfx906..gfx906 + 16, gfx90a);
     let input = Input::parse(&bytes).expect("parses");
     let bundle = &input.bundles[0];
-    assert_eq!((bundle.problem(), bundle.entry_bytes(1), bundle.entry_bytes(2)), (None, &[6; 5000][..], &[6; 5000][..]));
+    assert_eq!(
+        (bundle.problem(), bundle.entry_bytes(1), bundle.entry_bytes(2)),
+        (None, &[6; 5000][..], &[6; 5000][..])
+    );
 }
 
 #[test]
@@ -187,7 +194,9 @@ fn every_truncation_is_told_of() {
     for whole in [two_entries(), packed(2, &two_entries()), packed(3, &two_entries())] {
         for len in 0..whole.len() {
             let told = match Input::parse(&whole[..len]) {
-                Ok(input) => !input.malformed.is_empty() || input.bundles.iter().any(|bundle| bundle.problem().is_some()),
+                Ok(input) => {
+                    !input.malformed.is_empty() || input.bundles.iter().any(|bundle| bundle.problem().is_some())
+                }
                 Err(_) => true,
             };
             assert!(told, "{len} of {} bytes", whole.len());

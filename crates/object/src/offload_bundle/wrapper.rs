@@ -29,8 +29,8 @@ const ADDEND_OFFSET: u64 = std::mem::offset_of!(Rela64<object::LittleEndian>, r_
 pub enum Pointer {
     /// The word in the file, as it is (fixed-address executable) or with the load address added (`DT_RELR`).
     InPlace,
-    /// The addend of a relocation that has its place alone: `R_X86_64_RELATIVE`, or `R_X86_64_64` with a symbol that this file defines for itself
-    /// (`__hip_fatbin` of relocatable device code).
+    /// The addend of a relocation that has its place alone: `R_X86_64_RELATIVE`, or `R_X86_64_64` with a symbol that
+    /// this file defines for itself (`__hip_fatbin` of relocatable device code).
     Addend {
         /// File offset of `r_addend`, which has 64 bits.
         file_offset: u64,
@@ -56,10 +56,12 @@ pub struct Wrapper {
     pub bundle: usize,
 }
 
-/// Reads all wrappers of a host file; `bundle` is not known yet and left 0. Those that cannot be followed go to `malformed`.
+/// Reads all wrappers of a host file; `bundle` is not known yet and left 0. Those that cannot be followed go to
+/// `malformed`.
 pub(super) fn read(elf: &Elf<'_>, malformed: &mut Vec<MalformedBundle>) -> Result<Vec<Wrapper>> {
     let mut wrappers = Vec::new();
-    let sections: Vec<_> = elf.sections.iter().filter(|section| section.name == SECTION && section.is_alloc()).collect();
+    let sections: Vec<_> =
+        elf.sections.iter().filter(|section| section.name == SECTION && section.is_alloc()).collect();
     if sections.is_empty() {
         return Ok(wrappers);
     }
@@ -76,7 +78,9 @@ pub(super) fn read(elf: &Elf<'_>, malformed: &mut Vec<MalformedBundle>) -> Resul
         for start in (0..contents.len() as u64).step_by(SIZE as usize) {
             match read_one(elf, section, contents, start, &relocations, &mut symbols) {
                 Ok(wrapper) => wrappers.push(wrapper),
-                Err(error) => malformed.push(MalformedBundle { is_wrapper: true, offset: Some(section.offset + start), error }),
+                Err(error) => {
+                    malformed.push(MalformedBundle { is_wrapper: true, offset: Some(section.offset + start), error })
+                }
             }
         }
     }
@@ -104,7 +108,8 @@ fn read_one<'d>(
     let in_place = bytes::u64_at(contents, start + POINTER_OFFSET, "wrapper pointer")?;
     let place = address + POINTER_OFFSET;
     let first = relocations.partition_point(|relocation| relocation.address.saturating_add(WORD) <= place);
-    let mut naming = relocations[first..].iter().take_while(|relocation| relocation.address < place.saturating_add(WORD));
+    let mut naming =
+        relocations[first..].iter().take_while(|relocation| relocation.address < place.saturating_add(WORD));
     let (pointer, bundle_address) = match (naming.next(), naming.next()) {
         (None, _) if elf.header.kind == ET_EXEC || elf.is_relr(place)? => (Pointer::InPlace, in_place),
         (None, _) => {
@@ -113,7 +118,8 @@ fn read_one<'d>(
         }
         (Some(one), None) if one.address == place => relocated(elf, one, symbols)?,
         (Some(one), _) => {
-            let message = format!("a wrapper's pointer is relocated in parts, by type {} at {:#x}", one.kind, one.address);
+            let message =
+                format!("a wrapper's pointer is relocated in parts, by type {} at {:#x}", one.kind, one.address);
             return Err(Error::unsupported(message).at(one.file_offset));
         }
     };
@@ -131,12 +137,17 @@ fn relocated<'d>(elf: &Elf<'d>, one: &Relocation, symbols: &mut Option<Vec<Symbo
             };
             let symbol = symbols.get(one.symbol as usize).filter(|symbol| symbol.is_defined());
             let symbol = symbol.ok_or_else(|| {
-                let message =
-                    format!("a wrapper names a bundle in another file: its pointer is that of the undefined symbol {}", one.symbol);
+                let message = format!(
+                    "a wrapper names a bundle in another file: its pointer is that of the undefined symbol {}",
+                    one.symbol
+                );
                 Error::unsupported(message).at(one.file_offset)
             })?;
             if !elf.defines_for_itself(symbol)? {
-                let message = format!("a wrapper's pointer is that of the symbol {}, which another file may define first", symbol.name);
+                let message = format!(
+                    "a wrapper's pointer is that of the symbol {}, which another file may define first",
+                    symbol.name
+                );
                 return Err(Error::unsupported(message).at(one.file_offset));
             }
             symbol.address

@@ -53,7 +53,19 @@ impl<'a> Written<'a> {
         let kinds = profile.kinds()?;
         let Profile { origin, backend, complete, ended, kernels, refused, uncounted, processes, waves } = profile;
         let (origin, backend, complete, ended, processes) = (*origin, *backend, *complete, *ended, *processes);
-        Ok(Written { schema: SCHEMA, origin, backend, complete, ended, kinds, kernels, refused, uncounted, processes, waves })
+        Ok(Written {
+            schema: SCHEMA,
+            origin,
+            backend,
+            complete,
+            ended,
+            kinds,
+            kernels,
+            refused,
+            uncounted,
+            processes,
+            waves,
+        })
     }
 }
 
@@ -135,7 +147,8 @@ struct Site1 {
 impl AnySite for Site1 {
     fn resolve(self, _: &KindTable) -> Result<SiteTotals> {
         let Site1 { address, instruction, source, kind, counts } = self;
-        let known = probes::find(probes::VERSION_1, &kind).ok_or_else(|| Error::malformed(format!("{SCHEMA_1:?} has no kind {kind:?}")));
+        let known = probes::find(probes::VERSION_1, &kind)
+            .ok_or_else(|| Error::malformed(format!("{SCHEMA_1:?} has no kind {kind:?}")));
         let counts = known.and_then(|kind| Counts::from_named(kind, counts));
         Ok(SiteTotals { address, instruction, source, counts: counts.within(|| format!("site {address:#x}"))? })
     }
@@ -180,7 +193,8 @@ fn resolve<Site: AnySite>(kernel: KernelTotals<Site>, kinds: &KindTable) -> Resu
 
 /// The file's contents.
 pub(super) fn write(profile: &Profile) -> Result<Vec<u8>> {
-    let mut json = serde_json::to_vec_pretty(&Written::of(profile)?).map_err(|e| Error::internal(format!("profile: {e}")))?;
+    let mut json =
+        serde_json::to_vec_pretty(&Written::of(profile)?).map_err(|e| Error::internal(format!("profile: {e}")))?;
     json.push(b'\n');
     Ok(json)
 }
@@ -195,7 +209,9 @@ pub(super) fn read(json: &[u8]) -> Result<Profile> {
     match head.schema.as_str() {
         SCHEMA => parse::<Site>(json),
         SCHEMA_1 => parse::<Site1>(json),
-        other => Err(Error::unsupported(format!("profile schema {other:?}, this program knows {SCHEMA:?} and {SCHEMA_1:?}"))),
+        other => {
+            Err(Error::unsupported(format!("profile schema {other:?}, this program knows {SCHEMA:?} and {SCHEMA_1:?}")))
+        }
     }
 }
 
@@ -222,7 +238,8 @@ pub(crate) fn write_kernel(kernel: &KernelTotals, out: &mut Vec<u8>) -> Result<(
         kernel: &'a KernelTotals,
     }
     let kinds = KindTable::of(kernel.sites.iter().map(|site| site.counts.kind()))?;
-    serde_json::to_writer(out, &Written { kinds, kernel }).map_err(|e| Error::internal(format!("kernel {}: {e}", kernel.name)))
+    serde_json::to_writer(out, &Written { kinds, kernel })
+        .map_err(|e| Error::internal(format!("kernel {}: {e}", kernel.name)))
 }
 
 /// Reads what [`write_kernel`] wrote.
@@ -259,7 +276,8 @@ mod tests {
         let views: Vec<_> = kernel.sites.iter().map(|site| (site.address, BranchCounts::of(&site.counts))).collect();
         let exec = ExecCounts { executions: 32, agreements: 16, lanes_before: 2048, lanes_after: 1536, empty: 0 };
         let scalar = |executions, taken| Some(ScalarCounts { executions, taken }.into());
-        let expected = [(0x1e28, Some(exec.into())), (0x1e30, scalar(32, 32)), (0x1e38, scalar(0, 0)), (0x1e64, scalar(32, 16))];
+        let expected =
+            [(0x1e28, Some(exec.into())), (0x1e30, scalar(32, 32)), (0x1e38, scalar(0, 0)), (0x1e64, scalar(32, 16))];
         assert_eq!(views, expected);
         assert_eq!((profile.has_ended(), profile.processes, profile.waves[0].counters.len()), (true, 1, 11));
         // Written anew it is of this version and the same profile.
@@ -278,13 +296,18 @@ mod tests {
         let missing = fault("\"taken\"", "\"not_taken\"");
         assert!(missing.contains("kind branches/scalar: field \"taken\" is missing"), "{missing}");
         assert!(fault("\"scalar\"", "\"indirect\"").contains("no kind \"indirect\""));
-        assert!(fault("profile/1", "profile/3").contains("this program knows \"wavetap.profile/2\" and \"wavetap.profile/1\""));
+        assert!(
+            fault("profile/1", "profile/3")
+                .contains("this program knows \"wavetap.profile/2\" and \"wavetap.profile/1\"")
+        );
     }
 
     #[test]
     fn sites_of_several_probes_lie_side_by_side() {
-        const FIELDS: &[FieldSchema] =
-            &[FieldSchema::new("executions", Unit::Executions, Merge::Sum), FieldSchema::new("shortest", Unit::Cycles, Merge::Min)];
+        const FIELDS: &[FieldSchema] = &[
+            FieldSchema::new("executions", Unit::Executions, Merge::Sum),
+            FieldSchema::new("shortest", Unit::Cycles, Merge::Min),
+        ];
         let timed = Arc::new(KindSchema::new("unknown-to-this-program", "timed", FIELDS));
         let mut profile = Profile::new(Origin::Counters, Backend::Emulator);
         profile.kernels.push(KernelTotals {
@@ -312,7 +335,8 @@ mod tests {
         profile.merge(&other).unwrap();
         let values: Vec<_> = profile.kernels[0].sites.iter().map(|site| site.counts.values()).collect();
         assert_eq!(values, [[6, 2], [8, 30]]);
-        other.kernels[0].sites[1].counts = Counts::zero(&Arc::new(KindSchema::new("unknown-to-this-program", "timed", &FIELDS[..1])));
+        other.kernels[0].sites[1].counts =
+            Counts::zero(&Arc::new(KindSchema::new("unknown-to-this-program", "timed", &FIELDS[..1])));
         assert!(profile.merge(&other).unwrap_err().to_string().contains("different sites"));
         // A site names a kind of the table.
         let text = String::from_utf8(json).unwrap().replace("\"kind\": \"timed\"", "\"kind\": \"other\"");

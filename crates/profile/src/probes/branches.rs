@@ -13,7 +13,8 @@ pub const PROBE: &str = "branches";
 /// An instruction that forms a narrower EXEC.
 pub static EXEC: LazyLock<Arc<KindSchema>> = LazyLock::new(|| Arc::new(KindSchema::new(PROBE, "exec", EXEC_FIELDS)));
 /// A conditional uniform branch.
-pub static SCALAR: LazyLock<Arc<KindSchema>> = LazyLock::new(|| Arc::new(KindSchema::new(PROBE, "scalar", SCALAR_FIELDS)));
+pub static SCALAR: LazyLock<Arc<KindSchema>> =
+    LazyLock::new(|| Arc::new(KindSchema::new(PROBE, "scalar", SCALAR_FIELDS)));
 
 /// The fields of [`ExecCounts`], in its order.
 const EXEC_FIELDS: &[FieldSchema] = &[
@@ -24,8 +25,10 @@ const EXEC_FIELDS: &[FieldSchema] = &[
     FieldSchema::new("empty", Unit::Executions, Merge::Sum),
 ];
 /// The fields of [`ScalarCounts`], in its order.
-const SCALAR_FIELDS: &[FieldSchema] =
-    &[FieldSchema::new("executions", Unit::Executions, Merge::Sum), FieldSchema::new("taken", Unit::Executions, Merge::Sum)];
+const SCALAR_FIELDS: &[FieldSchema] = &[
+    FieldSchema::new("executions", Unit::Executions, Merge::Sum),
+    FieldSchema::new("taken", Unit::Executions, Merge::Sum),
+];
 
 /// The kinds of sites of this probe.
 #[must_use]

@@ -40,16 +40,25 @@ pub fn resolve(kind: KindSchema) -> Result<Arc<KindSchema>> {
     let names = |names: Vec<&str>| names.join(", ");
     let Some(known) = of_probe.iter().find(|known| known.name == kind.name) else {
         let known = names(of_probe.iter().map(|known| known.name.as_ref()).collect());
-        return Err(Error::unsupported(format!("kind {kind}: this program knows the kinds {known} of probe {}", kind.probe)));
+        return Err(Error::unsupported(format!(
+            "kind {kind}: this program knows the kinds {known} of probe {}",
+            kind.probe
+        )));
     };
     if ***known == kind {
         return Ok(Arc::clone(known));
     }
     let fields = |kind: &KindSchema| {
-        let one = |field: &super::schema::FieldSchema| format!("{} ({:?}, {:?})", field.name, field.unit, field.merge).to_lowercase();
+        let one = |field: &super::schema::FieldSchema| {
+            format!("{} ({:?}, {:?})", field.name, field.unit, field.merge).to_lowercase()
+        };
         kind.fields.iter().map(one).collect::<Vec<_>>().join(", ")
     };
-    Err(Error::unsupported(format!("kind {kind} has the fields {}; this program knows {}", fields(&kind), fields(known))))
+    Err(Error::unsupported(format!(
+        "kind {kind} has the fields {}; this program knows {}",
+        fields(&kind),
+        fields(known)
+    )))
 }
 
 #[cfg(test)]
@@ -70,11 +79,17 @@ mod tests {
         let mut kind = (**branches::SCALAR).clone();
         kind.name = "indirect".into();
         let fault = resolve(kind).unwrap_err().to_string();
-        assert!(fault.contains("branches/indirect: this program knows the kinds exec, scalar of probe branches"), "{fault}");
+        assert!(
+            fault.contains("branches/indirect: this program knows the kinds exec, scalar of probe branches"),
+            "{fault}"
+        );
         let mut kind = (**branches::SCALAR).clone();
         kind.fields.to_mut()[1].name = "not_taken".into();
         let fault = resolve(kind).unwrap_err().to_string();
-        assert!(fault.contains("not_taken (executions, sum); this program knows executions (executions, sum), taken"), "{fault}");
+        assert!(
+            fault.contains("not_taken (executions, sum); this program knows executions (executions, sum), taken"),
+            "{fault}"
+        );
         let mut kind = (**branches::SCALAR).clone();
         kind.probe = "unknown".into();
         assert_eq!(resolve(kind.clone()).unwrap().as_ref(), &kind);

@@ -34,19 +34,25 @@ impl Compare {
     }
 
     fn count_lines(&self, style: Style, lines: &mut Vec<String>) {
-        let against = if self.checked_against_trace { ", and the emulator's trace of each run says the same" } else { "" };
+        let against =
+            if self.checked_against_trace { ", and the emulator's trace of each run says the same" } else { "" };
         lines.push(match (self.same_counts, self.exact) {
             _ if self.exact && self.some_in_part() => {
                 "counts: not of every dispatch, see above; no more than the emulator's trace".to_owned()
             }
             (true, true) => format!("counts: the same in all modes{against}"),
             (false, true) => {
-                "counts: exact in all modes, by the emulator's trace of each run; executions differ between runs, see above".to_owned()
+                "counts: exact in all modes, by the emulator's trace of each run; executions differ between runs, see \
+                    above"
+                    .to_owned()
             }
             (_, false) => style.warn("counts: NOT those of the emulator's trace, see above"),
         });
         if !self.same_counts {
-            lines.push("  where what a kernel does depends on the order of its workgroups, --threads 1 runs them in one order".to_owned());
+            lines.push(
+                "  where what a kernel does depends on the order of its workgroups, --threads 1 runs them in one order"
+                    .to_owned(),
+            );
         }
     }
 
@@ -57,7 +63,9 @@ impl Compare {
         for ModeOutput { mode, difference } in &self.outputs {
             let (said, line) = match difference {
                 OutputDifference::Same => continue,
-                OutputDifference::Times(line) => (format!("output: {mode} differs only in numbers that look like times"), line),
+                OutputDifference::Times(line) => {
+                    (format!("output: {mode} differs only in numbers that look like times"), line)
+                }
                 OutputDifference::Different(line) => (style.warn(&format!("output: {mode} is NOT the same")), line),
             };
             lines.push(format!("{said}; the first line that differs is {}:", line.line));
@@ -91,7 +99,13 @@ impl ComparedKernel {
             ("LDS", Align::Right),
             ("waves/SIMD", Align::Right),
         ]);
-        table.row(cost_row("original", "", self.original_work, [None; 3], self.modes.iter().find_map(|mode| mode.before)));
+        table.row(cost_row(
+            "original",
+            "",
+            self.original_work,
+            [None; 3],
+            self.modes.iter().find_map(|mode| mode.before),
+        ));
         for mode in &self.modes {
             let counts = match (mode.counted, mode.exact, mode.same_counts) {
                 (false, ..) => "not counted",
@@ -114,14 +128,23 @@ impl ComparedKernel {
         lines.extend(table.next().map(|head| style.dim(&head)));
         lines.extend(table);
         for mode in &self.modes {
-            let reasons = mode.uncounted.iter().map(|dispatches| format!("  {}: {}", mode.mode, uncounted_reason(dispatches)));
+            let reasons =
+                mode.uncounted.iter().map(|dispatches| format!("  {}: {}", mode.mode, uncounted_reason(dispatches)));
             lines.extend(reasons.map(|reason| style.warn(&reason)));
-            lines.extend(mode.difference.as_ref().map(|difference| style.warn(&format!("  {}: {difference}", mode.mode))));
+            lines.extend(
+                mode.difference.as_ref().map(|difference| style.warn(&format!("  {}: {difference}", mode.mode))),
+            );
         }
     }
 }
 
-fn cost_row(mode: &str, counts: &str, work: Option<Work>, added: [Option<i64>; 3], resources: Option<Resources>) -> Vec<String> {
+fn cost_row(
+    mode: &str,
+    counts: &str,
+    work: Option<Work>,
+    added: [Option<i64>; 3],
+    resources: Option<Resources>,
+) -> Vec<String> {
     let number = |value: Option<u64>| value.map(grouped).unwrap_or_default();
     let [instructions, global, lds] = added.map(|value| value.map(signed).unwrap_or_default());
     vec![

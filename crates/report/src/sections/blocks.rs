@@ -33,7 +33,12 @@ impl Block {
     /// The block of a site; none if it is a site of another probe.
     pub(super) fn of(site: &SiteTotals) -> Option<Block> {
         let counts = BlockCounts::of(&site.counts)?;
-        Some(Block { address: site.address, instruction: site.instruction.clone(), source: site.source.clone(), counts })
+        Some(Block {
+            address: site.address,
+            instruction: site.instruction.clone(),
+            source: site.source.clone(),
+            counts,
+        })
     }
 }
 

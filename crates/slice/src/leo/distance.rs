@@ -9,7 +9,8 @@ use super::graph::Graph;
 use wavetap_amdgpu::{MachineFact, Opcode, Role, Value};
 use wavetap_base::entity::{BlockId, InstId};
 
-/// Paths from some place: how many, as a logarithm because there may be more than any number holds, and their mean length in instructions.
+/// Paths from some place: how many, as a logarithm because there may be more than any number holds, and their mean
+/// length in instructions.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Paths {
     log_count: f64,
@@ -43,13 +44,15 @@ impl<'a> Distances<'a> {
         Distances { graph }
     }
 
-    /// The mean number of instructions from each of `producers` to `consumer`, over all paths that take as few retreating edges as possible; in
-    /// address order where there is no path. At least 1.
+    /// The mean number of instructions from each of `producers` to `consumer`, over all paths that take as few
+    /// retreating edges as possible; in address order where there is no path. At least 1.
     pub(super) fn mean(&self, producers: &[InstId], consumer: InstId) -> Vec<f64> {
         let cfg = self.graph.cfg;
         let home = cfg.block_of(consumer);
-        let mut found: Vec<Option<f64>> =
-            producers.iter().map(|id| (cfg.block_of(*id) == home && *id < consumer).then(|| f64::from(consumer.0 - id.0))).collect();
+        let mut found: Vec<Option<f64>> = producers
+            .iter()
+            .map(|id| (cfg.block_of(*id) == home && *id < consumer).then(|| f64::from(consumer.0 - id.0)))
+            .collect();
         let mut ends: Vec<Option<Paths>> = Vec::new();
         for _ in 0..=RETREATS {
             if found.iter().all(Option::is_some) {
@@ -65,7 +68,8 @@ impl<'a> Distances<'a> {
         found.into_iter().zip(producers).map(|(mean, id)| mean.unwrap_or_else(|| in_memory(id))).collect()
     }
 
-    /// Paths from the end of each block to the first arrival at `consumer`, with one retreating edge more than those of `before`, or with none.
+    /// Paths from the end of each block to the first arrival at `consumer`, with one retreating edge more than those of
+    /// `before`, or with none.
     fn layer(&self, consumer: InstId, before: Option<&Vec<Option<Paths>>>) -> Vec<Option<Paths>> {
         let cfg = self.graph.cfg;
         let home = cfg.block_of(consumer);
@@ -77,7 +81,8 @@ impl<'a> Distances<'a> {
             for edge in &cfg.block(*block).successors {
                 let to = edge.block;
                 let retreats = cfg.retreats(*block, to);
-                // Arrivals by a forward edge belong to the layer without retreating edges, those by a retreating one to the first with one.
+                // Arrivals by a forward edge belong to the layer without retreating edges, those by a retreating one to
+                // the first with one.
                 let paths = match (before, retreats) {
                     (None, false) if to == home => Some(arrival),
                     (Some(_), false) if to == home => None,
@@ -96,7 +101,8 @@ impl<'a> Distances<'a> {
         ends
     }
 
-    /// The fewest cycles in which instructions are issued between each instruction and `consumer`, for those from which it is at most `limit`.
+    /// The fewest cycles in which instructions are issued between each instruction and `consumer`, for those from which
+    /// it is at most `limit`.
     pub(super) fn issued_between(&self, consumer: InstId, limit: u64) -> FxHashMap<InstId, u64> {
         let Graph { body, cfg } = self.graph;
         let interval = u64::from(body.target().machine(MachineFact::IssueInterval).typical).max(1);

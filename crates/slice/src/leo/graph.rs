@@ -31,7 +31,8 @@ pub(super) struct Graph<'a> {
 }
 
 impl Graph<'_> {
-    /// Everything that `consumer` depends on, ascending; itself is not among it. Of two edges to the same instruction the one by a counter is kept.
+    /// Everything that `consumer` depends on, ascending; itself is not among it. Of two edges to the same instruction
+    /// the one by a counter is kept.
     pub(super) fn edges(self, consumer: InstId) -> Vec<Edge> {
         let mut kinds: FxHashMap<InstId, Kind> = FxHashMap::default();
         for reg in self.body.reads(consumer).filter(|reg| is_followed(*reg)) {
@@ -55,8 +56,10 @@ impl Graph<'_> {
         let mut seen: FxHashSet<BlockId> = FxHashSet::default();
         let mut work: Vec<(BlockId, InstId)> = vec![(self.cfg.block_of(consumer), consumer)];
         while let Some((block, behind)) = work.pop() {
-            let found =
-                (self.cfg.block(block).first.0..behind.0).rev().map(InstId).find(|id| self.body.writes(*id).any(|to| to.overlaps(reg)));
+            let found = (self.cfg.block(block).first.0..behind.0)
+                .rev()
+                .map(InstId)
+                .find(|id| self.body.writes(*id).any(|to| to.overlaps(reg)));
             match found {
                 Some(writer) => {
                     kinds.entry(writer).or_insert(Kind::Register);
@@ -70,8 +73,9 @@ impl Graph<'_> {
         }
     }
 
-    /// The operations that a wait for at most `count` of a counter waits for, by counting: the newest `count` on each path may be under way, and older ones are what
-    /// it waits for, down to those that an earlier wait for the counter has waited for.
+    /// The operations that a wait for at most `count` of a counter waits for, by counting: the newest `count` on each
+    /// path may be under way, and older ones are what it waits for, down to those that an earlier wait for the counter
+    /// has waited for.
     fn counted(self, consumer: InstId, counter: Counter, count: u8, kinds: &mut FxHashMap<InstId, Kind>) {
         // How many newer operations were met, up to `count`, and how many older ones there can be.
         let mut seen: FxHashSet<(BlockId, u8, u8)> = FxHashSet::default();
@@ -79,7 +83,9 @@ impl Graph<'_> {
         while let Some((block, behind, mut newer, mut older)) = work.pop() {
             for id in (self.cfg.block(block).first.0..behind.0).rev().map(InstId) {
                 let inst = self.body.inst(id);
-                if let Some(left) = wavetap_amdgpu::wait_count(self.body.target(), inst).and_then(|counts| counts.get(counter)) {
+                if let Some(left) =
+                    wavetap_amdgpu::wait_count(self.body.target(), inst).and_then(|counts| counts.get(counter))
+                {
                     older = older.min(left);
                 }
                 if older > 0 && wavetap_amdgpu::issued(inst).contains(counter.flag()) {

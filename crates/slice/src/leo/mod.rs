@@ -1,35 +1,49 @@
 //! LEO's blame, as the baseline to compare ours with: `wavetap slice --blame leo`.
 //!
-//! LEO ("LEO: Tracing GPU Stall Root Causes via Cross-Vendor Backward Slicing", Y. Xia and J. Mellor-Crummey, arXiv 2604.20032) slices backward from instructions at which waves were seen
-//! to stand still. This is its method as it is *published*, written anew. Its public artifact does other things on AMD hardware (one basic block for each function, operations that
-//! are not read, counters matched line by line, equal blame at every `s_waitcnt`): none of that is here, because who compares with a program's faults proves little. From the rest of this
-//! crate it uses the decoder, the control-flow graph, the tables of latencies and the counts of blocks; its reaching definitions, its matching of waits and its distances are its own.
+//! LEO ("LEO: Tracing GPU Stall Root Causes via Cross-Vendor Backward Slicing", Y. Xia and J. Mellor-Crummey, arXiv
+//! 2604.20032) slices backward from instructions at which waves were seen to stand still. This is its method as it is
+//! *published*, written anew. Its public artifact does other things on AMD hardware (one basic block for each function,
+//! operations that are not read, counters matched line by line, equal blame at every `s_waitcnt`): none of that is
+//! here, because who compares with a program's faults proves little. From the rest of this crate it uses the decoder,
+//! the control-flow graph, the tables of latencies and the counts of blocks; its reaching definitions, its matching of
+//! waits and its distances are its own.
 //!
 //! # Taken from the paper
-//! * The graph: an edge from each instruction to those that it depends on, by registers (reaching definitions over the control-flow graph), and from each `s_waitcnt` to the operations that
-//!   it waits for, found backward by counting those that count in its counter.
-//! * Four prunings: by category (an edge of a kind that the stall's reasons do not show), by barriers (constraints that other vendors encode: none on AMD), by latency (an edge whose producer's
-//!   latency has passed in the issue of other instructions, on all paths), by execution (a producer that was never executed). Edges of waits are pruned by the last one only.
-//! * Four factors for each edge that is left, each normalised over the edges of a stall, and multiplied: *distance* (the nearest producer's distance divided by this one's), *efficiency* (of memory
-//!   transactions), *issue* (how often the producer was issued, of all of them) and *match* (how much of the stall is of the edge's category). The product, normalised, divides the stall.
+//! * The graph: an edge from each instruction to those that it depends on, by registers (reaching definitions over the
+//!   control-flow graph), and from each `s_waitcnt` to the operations that it waits for, found backward by counting
+//!   those that count in its counter.
+//! * Four prunings: by category (an edge of a kind that the stall's reasons do not show), by barriers (constraints that
+//!   other vendors encode: none on AMD), by latency (an edge whose producer's latency has passed in the issue of other
+//!   instructions, on all paths), by execution (a producer that was never executed). Edges of waits are pruned by the
+//!   last one only.
+//! * Four factors for each edge that is left, each normalised over the edges of a stall, and multiplied: *distance*
+//!   (the nearest producer's distance divided by this one's), *efficiency* (of memory transactions), *issue* (how often
+//!   the producer was issued, of all of them) and *match* (how much of the stall is of the edge's category). The
+//!   product, normalised, divides the stall.
 //! * A stall with no edge left is the instruction's own, by a class after its main reason.
 //! * Chains: from the stall to a cause, and on to the producer that is blamed most in all, five steps at most.
 //!
 //! # Decided here, where the paper is silent or says it of other vendors
-//! * All registers are followed, VCC, SCC and M0 with them, but EXEC, of which it says nothing: every vector instruction would depend on the last branch. A write ends the search on its path,
-//!   whichever lanes it was for.
-//! * All counters are counted in the same way, those of later generations too (the paper has `vmcnt` and `lgkmcnt`). What counts in which is the decoder's knowledge. An earlier wait bounds how many
-//!   operations can be left from before it, whether for fewer or for more than this one. Operations are taken to complete in order.
+//! * All registers are followed, VCC, SCC and M0 with them, but EXEC, of which it says nothing: every vector
+//!   instruction would depend on the last branch. A write ends the search on its path, whichever lanes it was for.
+//! * All counters are counted in the same way, those of later generations too (the paper has `vmcnt` and `lgkmcnt`).
+//!   What counts in which is the decoder's knowledge. An earlier wait bounds how many operations can be left from
+//!   before it, whether for fewer or for more than this one. Operations are taken to complete in order.
 //! * It works within one body: calls neither produce values nor count.
-//! * Latencies are the tables' greatest, as LEO prunes by the greatest of its own; issue takes the target's issue interval, an `s_nop` as many as it says. The way with the fewest cycles decides.
-//! * Scalar memory and LDS are memory as other memory is. Stall reasons are rocprofiler-sdk's: WAITCNT is memory, ALU_DEPENDENCY execution, BARRIER_WAIT synchronisation,
-//!   NO_INSTRUCTION_AVAILABLE fetch, ARBITER_NOT_WIN and ARBITER_WIN_EX_STALL the pipe; the rest says nothing of a category. An edge of a wait is of memory: it is what the wait is for (the artifact has
-//!   it as synchronisation, which rocprofiler-sdk never reports for it).
-//! * The distance is the mean number of instructions over all paths with as few retreating edges as possible; what an earlier writer ends is not taken out of the paths.
-//! * No AMD profiler tells transactions of single instructions, so efficiency is equal for all. The number of issues is the executions of the producer's block where all are known by counters, else
-//!   the samples in which it was issued, where there are some; else equal. Without reasons the match is equal, and no edge is pruned by category.
+//! * Latencies are the tables' greatest, as LEO prunes by the greatest of its own; issue takes the target's issue
+//!   interval, an `s_nop` as many as it says. The way with the fewest cycles decides.
+//! * Scalar memory and LDS are memory as other memory is. Stall reasons are rocprofiler-sdk's: WAITCNT is memory,
+//!   ALU_DEPENDENCY execution, BARRIER_WAIT synchronisation, NO_INSTRUCTION_AVAILABLE fetch, ARBITER_NOT_WIN and
+//!   ARBITER_WIN_EX_STALL the pipe; the rest says nothing of a category. An edge of a wait is of memory: it is what the
+//!   wait is for (the artifact has it as synchronisation, which rocprofiler-sdk never reports for it).
+//! * The distance is the mean number of instructions over all paths with as few retreating edges as possible; what an
+//!   earlier writer ends is not taken out of the paths.
+//! * No AMD profiler tells transactions of single instructions, so efficiency is equal for all. The number of issues is
+//!   the executions of the producer's block where all are known by counters, else the samples in which it was issued,
+//!   where there are some; else equal. Without reasons the match is equal, and no edge is pruned by category.
 //! * A class for indirect access means instructions that choose their registers at run time.
-//! * A stall is every sample in which a wave did not issue, whatever other waves did meanwhile; of a thread trace, the cycles of stall, and its hit counts are issues.
+//! * A stall is every sample in which a wave did not issue, whatever other waves did meanwhile; of a thread trace, the
+//!   cycles of stall, and its hit counts are issues.
 //! * Without samples the stalls are the ones that our prediction has, so that the two rules divide the same cycles.
 
 mod distance;
@@ -77,7 +91,8 @@ pub(super) struct Share {
     kind: Option<Kind>,
     /// Of the stall, 0 to 1.
     pub(super) share: f64,
-    /// Cycles in which other instructions are issued between the two, at least; no more than the greatest latency are counted.
+    /// Cycles in which other instructions are issued between the two, at least; no more than the greatest latency are
+    /// counted.
     hidden: u64,
 }
 
@@ -131,8 +146,15 @@ impl<'a> Blamer<'a> {
         Blamer { graph, distances: Distances::new(graph), counts }
     }
 
-    /// Divides one stall. `issued` gives the samples in which an instruction was issued, if there are samples that tell; latencies are multiplied by `numerator` / 2.
-    pub(super) fn blame(&self, stalled: InstId, stall: &StallCycles, issued: &dyn Fn(InstId) -> Option<u64>, numerator: u64) -> Vec<Share> {
+    /// Divides one stall. `issued` gives the samples in which an instruction was issued, if there are samples that
+    /// tell; latencies are multiplied by `numerator` / 2.
+    pub(super) fn blame(
+        &self,
+        stalled: InstId,
+        stall: &StallCycles,
+        issued: &dyn Fn(InstId) -> Option<u64>,
+        numerator: u64,
+    ) -> Vec<Share> {
         let reasons = Reasons::of(stall);
         let (edges, hidden) = self.pruned(stalled, reasons, numerator);
         if edges.is_empty() {
@@ -169,7 +191,8 @@ impl<'a> Blamer<'a> {
     /// How often each of them was issued; all equal where that is not known of each.
     fn issues(&self, producers: &[InstId], samples: &dyn Fn(InstId) -> Option<u64>) -> Vec<f64> {
         let executions = |id: &InstId| self.counts.of(self.graph.cfg.block_of(*id)).0;
-        let all = |known: &dyn Fn(&InstId) -> Option<u64>| -> Option<Vec<u64>> { producers.iter().map(known).collect() };
+        let all =
+            |known: &dyn Fn(&InstId) -> Option<u64>| -> Option<Vec<u64>> { producers.iter().map(known).collect() };
         let issues = all(&executions).or_else(|| all(&|id| samples(*id))).unwrap_or_default();
         if issues.is_empty() {
             return vec![1.0; producers.len()];
@@ -187,10 +210,12 @@ impl<'a> Blamer<'a> {
                 (_, category) => reasons.in_category(category) > 0,
             });
         }
-        let longest = edges.iter().map(|edge| self.latency(edge.producer, numerator.max(AS_THEY_ARE))).max().unwrap_or(0);
+        let longest =
+            edges.iter().map(|edge| self.latency(edge.producer, numerator.max(AS_THEY_ARE))).max().unwrap_or(0);
         let between = self.distances.issued_between(stalled, longest);
         edges.retain(|edge| {
-            let visible = between.get(&edge.producer).is_some_and(|cycles| *cycles < self.latency(edge.producer, numerator));
+            let visible =
+                between.get(&edge.producer).is_some_and(|cycles| *cycles < self.latency(edge.producer, numerator));
             edge.kind == Kind::Counter || visible
         });
         edges.retain(|edge| self.counts.of(self.graph.cfg.block_of(edge.producer)).0 != Some(0));
@@ -232,8 +257,14 @@ impl<'a> Blamer<'a> {
 }
 
 impl KernelSlice {
-    /// Replaces the chains by those that LEO's blame gives for the same stalls: the samples that the slice has, or, without samples, the cycles that its own chains predict.
-    pub fn blame_as_leo(&mut self, body: &Body, counted: Option<KernelCounts<'_>>, source: impl Fn(u64) -> Option<Source>) {
+    /// Replaces the chains by those that LEO's blame gives for the same stalls: the samples that the slice has, or,
+    /// without samples, the cycles that its own chains predict.
+    pub fn blame_as_leo(
+        &mut self,
+        body: &Body,
+        counted: Option<KernelCounts<'_>>,
+        source: impl Fn(u64) -> Option<Source>,
+    ) {
         let cfg = Cfg::build(body);
         let counts = BlockCounts::derive(body, &cfg, counted);
         let blamer = Blamer::new(body, &cfg, &counts);
@@ -254,8 +285,12 @@ impl KernelSlice {
         };
         let issues = |place: &SampledPlace| place.executions.unwrap_or(place.issued);
         let tells = self.samples.as_ref().is_some_and(|samples| samples.places.iter().any(|place| issues(place) > 0));
-        let issued: FxHashMap<u64, u64> =
-            self.samples.iter().flat_map(|samples| &samples.places).map(|place| (place.address, issues(place))).collect();
+        let issued: FxHashMap<u64, u64> = self
+            .samples
+            .iter()
+            .flat_map(|samples| &samples.places)
+            .map(|place| (place.address, issues(place)))
+            .collect();
         let issued = |id: InstId| tells.then(|| issued.get(&body.address(id)).copied().unwrap_or(0));
 
         let stalls: Vec<(InstId, StallCycles)> = stalls
@@ -263,7 +298,8 @@ impl KernelSlice {
             .filter(|(_, stall)| stall.cycles > 0)
             .filter_map(|(address, stall)| Some((body.at(address)?, stall)))
             .collect();
-        let blamed: Vec<Vec<Share>> = stalls.iter().map(|(id, stall)| blamer.blame(*id, stall, &issued, AS_THEY_ARE)).collect();
+        let blamed: Vec<Vec<Share>> =
+            stalls.iter().map(|(id, stall)| blamer.blame(*id, stall, &issued, AS_THEY_ARE)).collect();
         let mut as_cause: FxHashMap<InstId, f64> = FxHashMap::default();
         for ((_, stall), shares) in stalls.iter().zip(&blamed) {
             for share in shares {
@@ -276,8 +312,11 @@ impl KernelSlice {
         let maker = ChainMaker { blamer: &blamer, as_cause: &as_cause, source: &source };
         let mut chains = Vec::new();
         for ((id, stall), shares) in stalls.iter().zip(&blamed) {
-            let top = |shares: &[Share]| shares.iter().max_by(|a, b| a.share.total_cmp(&b.share)).map(|share| share.cause);
-            let stable = [HALVED, DOUBLED].iter().all(|numerator| top(&blamer.blame(*id, stall, &issued, *numerator)) == top(shares));
+            let top =
+                |shares: &[Share]| shares.iter().max_by(|a, b| a.share.total_cmp(&b.share)).map(|share| share.cause);
+            let stable = [HALVED, DOUBLED]
+                .iter()
+                .all(|numerator| top(&blamer.blame(*id, stall, &issued, *numerator)) == top(shares));
             for share in shares.iter().filter(|share| share.share > 0.0) {
                 let cycles = predicted.get(&body.address(*id)).copied().unwrap_or(0) as f64 * share.share;
                 let mut chain = maker.chain(*id, stall, share);
@@ -310,8 +349,15 @@ impl ChainMaker<'_> {
         let counters: Vec<&str> = counters.iter().map(|(counter, _)| counter.name()).collect();
         let percent = 100.0 * share.share;
         let reading = match share.cause {
-            Some(cause) => format!("LEO blames {} at {} for {percent:.0} % of this stall", body.inst(cause).name(), self.place(cause)),
-            None => format!("LEO finds no cause: {percent:.0} % of this stall is its own, for {}", self.blamer.class(stalled, stall)),
+            Some(cause) => format!(
+                "LEO blames {} at {} for {percent:.0} % of this stall",
+                body.inst(cause).name(),
+                self.place(cause)
+            ),
+            None => format!(
+                "LEO finds no cause: {percent:.0} % of this stall is its own, for {}",
+                self.blamer.class(stalled, stall)
+            ),
         };
         Chain {
             address,
@@ -370,7 +416,9 @@ impl ChainMaker<'_> {
             let nearer = |edge: &Edge| at.0.abs_diff(edge.producer.0);
             let next = edges
                 .iter()
-                .max_by(|a, b| blame(a).total_cmp(&blame(b)).then(nearer(b).cmp(&nearer(a))).then(b.producer.cmp(&a.producer)))
+                .max_by(|a, b| {
+                    blame(a).total_cmp(&blame(b)).then(nearer(b).cmp(&nearer(a))).then(b.producer.cmp(&a.producer))
+                })
                 .filter(|edge| seen.insert(edge.producer));
             let Some(next) = next else { break };
             path.push(step(next.producer, of(next.kind)));

@@ -12,7 +12,10 @@ use wavetap_analysis::kernel::assembly::{Listing, Op, branch_scc1, end, op};
 use wavetap_profile::file::KernelTotals;
 
 fn load(to: u16, address: u16) -> Op {
-    op("global_load_dword").memory(Memory::Global, Counters::VM, Flags::LOAD).writes(Reg::vector(to, 1)).reads(Reg::vector(address, 2))
+    op("global_load_dword")
+        .memory(Memory::Global, Counters::VM, Flags::LOAD)
+        .writes(Reg::vector(to, 1))
+        .reads(Reg::vector(address, 2))
 }
 
 fn vmcnt(count: u8) -> Op {
@@ -25,7 +28,13 @@ fn add(to: u16, from: u16) -> Op {
 
 fn blame(body: &Body, totals: Option<&KernelTotals>, address: u64, stall: StallCycles) -> Vec<(u64, u32)> {
     let stalls = BTreeMap::from([(address, stall)]);
-    let blamed = blame_stalls(Blame::Leo, body, (&WaitSummaries::none(), &Summaries::none()), totals.map(KernelCounts::of), &stalls);
+    let blamed = blame_stalls(
+        Blame::Leo,
+        body,
+        (&WaitSummaries::none(), &Summaries::none()),
+        totals.map(KernelCounts::of),
+        &stalls,
+    );
     let [BlamedStall { address: stalled, causes }] = blamed.as_slice() else { panic!("one stall: {blamed:?}") };
     assert_eq!(*stalled, address);
     assert!((causes.iter().map(|(_, share)| share).sum::<f64>() - 1.0).abs() < 1e-9, "{causes:?}");
@@ -33,13 +42,15 @@ fn blame(body: &Body, totals: Option<&KernelTotals>, address: u64, stall: StallC
 }
 
 fn because(reasons: &[(&str, u64)]) -> StallCycles {
-    let reasons: BTreeMap<String, u64> = reasons.iter().map(|(reason, cycles)| ((*reason).to_owned(), *cycles)).collect();
+    let reasons: BTreeMap<String, u64> =
+        reasons.iter().map(|(reason, cycles)| ((*reason).to_owned(), *cycles)).collect();
     StallCycles { cycles: reasons.values().sum(), reasons }
 }
 
 #[test]
 fn waits_are_traced_back_by_counting() {
-    let three = |last: Op| Listing::at(0).push(load(1, 10)).push(load(2, 12)).push(load(3, 14)).push(last).push(end()).kernel();
+    let three =
+        |last: Op| Listing::at(0).push(load(1, 10)).push(load(2, 12)).push(load(3, 14)).push(last).push(end()).kernel();
     // Distances 3, 2 and 1: a third, a half and one, of 11/6.
     assert_eq!(blame(&three(vmcnt(0)), None, 0xc, 1.into()), [(8, 545), (4, 273), (0, 182)]);
     assert_eq!(blame(&three(vmcnt(1)), None, 0xc, 1.into()), [(4, 600), (0, 400)]);
@@ -96,7 +107,8 @@ fn distances_are_means_over_paths_and_loops_are_entered() {
 fn path_counts_do_not_overflow() {
     let mut listing = Listing::at(0).push(load(1, 10));
     const NAMES: [&str; 4] = ["a", "b", "c", "d"];
-    let labels: Vec<&'static str> = (0..1500).map(|n| &*Box::leak(format!("{}{n}", NAMES[n % 4]).into_boxed_str())).collect();
+    let labels: Vec<&'static str> =
+        (0..1500).map(|n| &*Box::leak(format!("{}{n}", NAMES[n % 4]).into_boxed_str())).collect();
     for label in &labels {
         listing = listing.push(branch_scc1(label)).push(add(5, 6)).label(label).push(op("s_x"));
     }
@@ -111,8 +123,14 @@ fn path_counts_do_not_overflow() {
 
 #[test]
 fn issue_counts_weigh_and_what_never_ran_is_pruned() {
-    let body =
-        Listing::at(0).push(load(1, 10)).push(branch_scc1("join")).push(load(2, 12)).label("join").push(vmcnt(0)).push(end()).kernel();
+    let body = Listing::at(0)
+        .push(load(1, 10))
+        .push(branch_scc1("join"))
+        .push(load(2, 12))
+        .label("join")
+        .push(vmcnt(0))
+        .push(end())
+        .kernel();
     // Distances 2.5 and 1: 2/7 and 5/7.
     assert_eq!(blame(&body, None, 0xc, 1.into()), [(0x8, 714), (0x0, 286)]);
     // 100 and 25 issues: 2/7 × 4/5 and 5/7 × 1/5.
@@ -185,7 +203,10 @@ fn chains_have_the_same_structure_and_stalls_as_ours() {
     assert_eq!(second.reading, "LEO blames global_load_dword at k.hip:7 for 100 % of this stall");
     let path: Vec<_> = second.path.iter().map(|step| (step.edge, step.address)).collect();
     // The addition is adjacent; to the first load its latency is far longer than what lies between.
-    assert_eq!(path, [(StepEdge::Stall, 0x10), (StepEdge::Wait, 0xc), (StepEdge::Register, 0x8), (StepEdge::Register, 0x0)]);
+    assert_eq!(
+        path,
+        [(StepEdge::Stall, 0x10), (StepEdge::Wait, 0xc), (StepEdge::Register, 0x8), (StepEdge::Register, 0x0)]
+    );
 }
 
 #[test]
@@ -218,7 +239,10 @@ fn rules_by_themselves_say_what_slices_say() {
         let blamed = blame_stalls(rule, &body, none, Some(KernelCounts::of(&profile)), &stalls);
         let [BlamedStall { address: 0x10, causes }] = blamed.as_slice() else { panic!("{blamed:?}") };
         assert_eq!(causes.len(), 2);
-        assert!(causes.iter().all(|(cause, share)| (shown[cause] - share).abs() < 1e-9), "{rule:?}: {causes:?} and {shown:?}");
+        assert!(
+            causes.iter().all(|(cause, share)| (shown[cause] - share).abs() < 1e-9),
+            "{rule:?}: {causes:?} and {shown:?}"
+        );
         assert!(causes[0].1 >= causes[1].1);
     }
 }

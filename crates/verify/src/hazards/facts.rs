@@ -1,15 +1,18 @@
-//! What an instruction is, as far as the rules about wait states ask: found once for each, so that a rule is only asked about pairs that it may apply to.
+//! What an instruction is, as far as the rules about wait states ask: found once for each, so that a rule is only asked
+//! about pairs that it may apply to.
 
 use rustc_hash::FxHashMap;
 
 use super::super::matrix;
 use super::{RULES, WaitRule, is_dpp, is_lds, is_vector_memory, swaps_rows, wide_data, writes_part};
-use wavetap_amdgpu::{Encoding, Flags, Implicit, Inst, Memory, Opcode, OpcodeFlags, Reg, RegFile, Value, WaitStates, scalar};
+use wavetap_amdgpu::{
+    Encoding, Flags, Implicit, Inst, Memory, Opcode, OpcodeFlags, Reg, RegFile, Value, WaitStates, scalar,
+};
 use wavetap_analysis::dataflow::RegSet;
 
 bitflags::bitflags! {
-    /// Properties of an instruction, and of the target that it is for. A property may be there though it does not hold, where finding out costs more than asking
-    /// a rule; it is never missing.
+    /// Properties of an instruction, and of the target that it is for. A property may be there though it does not hold,
+    /// where finding out costs more than asking a rule; it is never missing.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
     pub(in crate) struct Facts: u64 {
         /// Executes on the vector ALU.
@@ -142,7 +145,8 @@ impl Teller {
             self.last = (facts, *self.told.entry(facts).or_insert_with(|| Sides::of(facts)));
         }
         let told = self.last.1;
-        // No rule has instructions like this one come first: a scalar instruction that writes neither M0 nor a hardware register.
+        // No rule has instructions like this one come first: a scalar instruction that writes neither M0 nor a hardware
+        // register.
         let harmless = is_scalar(inst)
             && !facts.intersects(Facts::VALU | Facts::WRITES_M0)
             && !inst.variant.opcode_flags.contains(OpcodeFlags::STATEFUL);
@@ -171,7 +175,10 @@ impl Facts {
         let not_sgprs = Implicit::SCC | Implicit::EXEC | Implicit::MODE;
         facts.add_if(Facts::READS_SGPR, !(variant.implicit_reads - not_sgprs).is_empty() || inst.modifiers.gds);
         let writes = variant.implicit_writes;
-        facts.add_if(Facts::WRITES_SGPR, writes.intersects(Implicit::VCC | Implicit::FLAT_SCRATCH | Implicit::XNACK_MASK));
+        facts.add_if(
+            Facts::WRITES_SGPR,
+            writes.intersects(Implicit::VCC | Implicit::FLAT_SCRATCH | Implicit::XNACK_MASK),
+        );
         facts.add_if(Facts::WRITES_VCC, writes.contains(Implicit::VCC));
         facts.add_if(Facts::WRITES_EXEC, writes.contains(Implicit::EXEC));
         facts.add_if(Facts::WRITES_M0, writes.contains(Implicit::M0));
@@ -207,7 +214,10 @@ impl Facts {
             return facts;
         }
         // LDS and memory with M0 are among these; too many do no harm here.
-        if variant.memory != Memory::None || variant.encoding == Encoding::Exp || opcode_flags.contains(OpcodeFlags::INTERP) {
+        if variant.memory != Memory::None
+            || variant.encoding == Encoding::Exp
+            || opcode_flags.contains(OpcodeFlags::INTERP)
+        {
             facts |= Facts::INDEXES;
         }
         facts.add_if(Facts::TRANS, flags.contains(Flags::TRANS));
@@ -252,7 +262,9 @@ impl Facts {
         let mut facts = Facts::empty();
         facts.add_if(Facts::WRITES_SGPR, reg.first < scalar::VCC + 2);
         let positions = RegSet::positions(reg);
-        let overlaps = |first: u16, count: usize| positions.start < usize::from(first) + count && usize::from(first) < positions.end;
+        let overlaps = |first: u16, count: usize| {
+            positions.start < usize::from(first) + count && usize::from(first) < positions.end
+        };
         facts.add_if(Facts::WRITES_VCC, overlaps(scalar::VCC, 2));
         facts.add_if(Facts::WRITES_EXEC, overlaps(scalar::EXEC, 2));
         facts.add_if(Facts::WRITES_M0, overlaps(scalar::M0, 1));
@@ -278,7 +290,11 @@ mod tests {
         for operand in &mut inst.operands {
             let choices = SCALARS.len() as u64 - u64::from(operand.access.writes());
             if let Value::Reg(reg) = &mut operand.value {
-                reg.first = if reg.file == RegFile::Scalar { SCALARS[random.below(choices) as usize] } else { random.below(3) as u16 };
+                reg.first = if reg.file == RegFile::Scalar {
+                    SCALARS[random.below(choices) as usize]
+                } else {
+                    random.below(3) as u16
+                };
             }
             // Few of the hardware registers are asked for.
             if inst.variant.opcode_flags.contains(OpcodeFlags::HARDWARE_REGISTER)
@@ -305,20 +321,29 @@ mod tests {
             let (states, indexed_by_m0) = (target.wait_states(), !target.lds_limit_in_m0());
             let (mut random, mut teller) = (Random::new(7), Teller::new(states, indexed_by_m0));
             let rows: Vec<&Variant> = wavetap_amdgpu::variants(target).collect();
-            let insts: Vec<Inst> =
-                rows.iter().cycle().take(3 * rows.len()).filter_map(|row| random_inst(&mut random, target, row)).collect();
+            let insts: Vec<Inst> = rows
+                .iter()
+                .cycle()
+                .take(3 * rows.len())
+                .filter_map(|row| random_inst(&mut random, target, row))
+                .collect();
             let known = |inst| Known { inst, reads: inst.reads().collect(), writes: inst.writes().collect() };
             let known: Vec<(Known<'_>, Sides)> = insts.iter().map(|inst| (known(inst), teller.sides(inst))).collect();
-            // Pairs that some of the rules apply to are rare: half of them are looked for, by rule and by the beginning of the producer's name.
+            // Pairs that some of the rules apply to are rare: half of them are looked for, by rule and by the beginning
+            // of the producer's name.
             let mut groups: FxHashMap<(usize, &str), Vec<usize>> = FxHashMap::default();
             for (index, (inst, sides)) in known.iter().enumerate() {
                 let name = inst.name();
-                each(sides.produces).for_each(|number| groups.entry((number, &name[..name.len().min(10)])).or_default().push(index));
+                each(sides.produces)
+                    .for_each(|number| groups.entry((number, &name[..name.len().min(10)])).or_default().push(index));
             }
-            let groups_of = |number: usize| groups.iter().filter(move |((rule, _), _)| *rule == number).map(|(_, group)| group);
-            let groups: Vec<Vec<&Vec<usize>>> = (0..rules().count()).map(|number| groups_of(number).collect()).collect();
+            let groups_of =
+                |number: usize| groups.iter().filter(move |((rule, _), _)| *rule == number).map(|(_, group)| group);
+            let groups: Vec<Vec<&Vec<usize>>> =
+                (0..rules().count()).map(|number| groups_of(number).collect()).collect();
             for (consumer, consumer_sides) in &known {
-                let consumes: Vec<usize> = each(consumer_sides.consumes).filter(|number| !groups[*number].is_empty()).collect();
+                let consumes: Vec<usize> =
+                    each(consumer_sides.consumes).filter(|number| !groups[*number].is_empty()).collect();
                 for attempt in 0..100 {
                     let mut choose = |count: usize| random.below(count as u64) as usize;
                     let index = if attempt % 2 == 0 || consumes.is_empty() {
@@ -344,7 +369,8 @@ mod tests {
                 }
             }
         }
-        let never: Vec<&str> = rules().filter(|(number, _)| applied >> number & 1 == 0).map(|(_, rule)| rule.what).collect();
+        let never: Vec<&str> =
+            rules().filter(|(number, _)| applied >> number & 1 == 0).map(|(_, rule)| rule.what).collect();
         assert!(never.is_empty(), "never applied: {never:?}");
     }
 }

@@ -67,9 +67,15 @@ fn what_original_code_has_accessed() {
 
 #[test]
 fn loads_of_the_kernel_itself() {
-    for (target, wait) in [("gfx900", "s_waitcnt 0xc07f"), ("gfx1030/64", "s_waitcnt 0xc07f"), ("gfx1200/64", "s_wait_kmcnt 0")] {
-        let text =
-            |wait: &str| named(target, &format!("s_load_dwordx2 s[2:3], s[0:1], 16\n{PROBE}\n{wait}\ns_mov_b64 s[4:5], s[2:3]\ns_endpgm"));
+    for (target, wait) in
+        [("gfx900", "s_waitcnt 0xc07f"), ("gfx1030/64", "s_waitcnt 0xc07f"), ("gfx1200/64", "s_wait_kmcnt 0")]
+    {
+        let text = |wait: &str| {
+            named(
+                target,
+                &format!("s_load_dwordx2 s[2:3], s[0:1], 16\n{PROBE}\n{wait}\ns_mov_b64 s[4:5], s[2:3]\ns_endpgm"),
+            )
+        };
         finds(target, &text(wait), Rule::Wait, "{s2 s3}");
         settled(target, &text(&format!("+ {wait}")).replace(PROBE, &format!("{wait}\n{PROBE}")));
         // Vector registers have lanes of which the original may access others.
@@ -81,9 +87,14 @@ fn loads_of_the_kernel_itself() {
 #[test]
 fn nothing_of_inserted_code_is_under_way_at_calls_and_returns() {
     let text = |kernel: &str, function: &str| {
-        format!("{kernel}\ns_call_b64 s[30:31], @function\ns_endpgm\nfunction:\ns_mov_b32 s4, s5\n{function}\ns_setpc_b64 s[30:31]")
+        format!(
+            "{kernel}\ns_call_b64 s[30:31], @function\ns_endpgm\nfunction:\ns_mov_b32 s4, s5\n{function}\ns_setpc_b64 \
+                s[30:31]"
+        )
     };
-    for (target, wait) in [("gfx900", "s_waitcnt 0xc07f"), ("gfx1030", "s_waitcnt 0xc07f"), ("gfx1200", "s_wait_kmcnt 0")] {
+    for (target, wait) in
+        [("gfx900", "s_waitcnt 0xc07f"), ("gfx1030", "s_waitcnt 0xc07f"), ("gfx1200", "s_wait_kmcnt 0")]
+    {
         let (load, wait) = (named(target, "+ s_load_dwordx2 s[40:41], s[0:1], 16"), format!("\n+ {wait}"));
         finds(target, &text(&load, ""), Rule::Wait, "{s40 s41}");
         finds(target, &text("s_nop 0", &load), Rule::Wait, "{s40 s41}");
@@ -96,12 +107,22 @@ fn what_a_caller_left_under_way_has_arrived_once_a_function_has_waited() {
     let text = |waits: &[&str]| {
         let waits = waits.join("\n");
         format!(
-            "s_call_b64 s[30:31], @function\ns_endpgm\nfunction:\n{waits}\nv_mov_b32_e32 v2, v1\n+ v_readlane_b32 s20, v1, 0\ns_setpc_b64 s[30:31]"
+            "s_call_b64 s[30:31], @function\ns_endpgm\nfunction:\n{waits}\nv_mov_b32_e32 v2, v1\n+ v_readlane_b32 s20, \
+                v1, 0\ns_setpc_b64 s[30:31]"
         )
     };
     let old = ["s_waitcnt 0"];
-    let new = ["s_wait_loadcnt 0", "s_wait_dscnt 0", "s_wait_samplecnt 0", "s_wait_bvhcnt 0", "s_wait_expcnt 0", "s_wait_kmcnt 0"];
-    for (target, waits) in [("gfx900", &old[..]), ("gfx1011", &old), ("gfx1030/64", &old), ("gfx1100", &old), ("gfx1200", &new)] {
+    let new = [
+        "s_wait_loadcnt 0",
+        "s_wait_dscnt 0",
+        "s_wait_samplecnt 0",
+        "s_wait_bvhcnt 0",
+        "s_wait_expcnt 0",
+        "s_wait_kmcnt 0",
+    ];
+    for (target, waits) in
+        [("gfx900", &old[..]), ("gfx1011", &old), ("gfx1030/64", &old), ("gfx1100", &old), ("gfx1200", &new)]
+    {
         // Functions need not wait for stores, which write no register.
         settled(target, &text(waits));
         // Every other counter counts something that does.
@@ -117,7 +138,8 @@ fn what_a_caller_left_under_way_has_arrived_once_a_function_has_waited() {
 fn inserted_code_goes_forward() {
     for target in ["gfx900", "gfx1200"] {
         finds(target, "s_mov_b32 s4, 0\n+ on:\n+ s_cbranch_scc1 @on\ns_endpgm", Rule::Branch, "round for ever");
-        let text = "s_mov_b32 s4, 0\n+ on:\n+ s_mov_b32 s20, 0\n+ s_cbranch_scc0 @off\n+ s_branch @on\n+ off:\ns_mov_b32 s5, s4\ns_endpgm";
+        let text = "s_mov_b32 s4, 0\n+ on:\n+ s_mov_b32 s20, 0\n+ s_cbranch_scc0 @off\n+ s_branch @on\n+ off:\n\
+            s_mov_b32 s5, s4\ns_endpgm";
         finds(target, text, Rule::Branch, "round for ever");
         accepts(target, &text.replace("@on", "@off"));
         // A loop of the original is one, whatever is inserted into it.
@@ -127,7 +149,9 @@ fn inserted_code_goes_forward() {
 
 #[test]
 fn giving_vector_registers_back_reads_nothing() {
-    let text = |message| format!("s_mov_b32 s4, 0\n+ s_mov_b32 exec_lo, 1\n+ s_mov_b32 m0, 1\ns_nop 0\ns_sendmsg {message}\ns_endpgm");
+    let text = |message| {
+        format!("s_mov_b32 s4, 0\n+ s_mov_b32 exec_lo, 1\n+ s_mov_b32 m0, 1\ns_nop 0\ns_sendmsg {message}\ns_endpgm")
+    };
     for target in ["gfx1100", "gfx1200"] {
         accepts(target, &text(3));
         finds(target, &text(1), Rule::Exec, "exec");

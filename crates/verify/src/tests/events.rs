@@ -1,5 +1,5 @@
-//! Hazards of gfx10 and later: each is found where inserted code is a part of it, is not with what makes it safe, and is not between original
-//! instructions alone.
+//! Hazards of gfx10 and later: each is found where inserted code is a part of it, is not with what makes it safe, and
+//! is not between original instructions alone.
 
 use super::listing::{accepts, finds};
 use crate::Rule;
@@ -7,7 +7,9 @@ use crate::Rule;
 /// Code with `@` for what makes it safe: found without, accepted with, and accepted without as the original.
 #[track_caller]
 fn needs(target: &str, text: &str, remedy: &str, part: &str) {
-    let with = |remedy: &str| text.lines().map(|line| if line.trim() == "@" { remedy } else { line }).collect::<Vec<_>>().join("\n");
+    let with = |remedy: &str| {
+        text.lines().map(|line| if line.trim() == "@" { remedy } else { line }).collect::<Vec<_>>().join("\n")
+    };
     finds(target, &with(""), Rule::Hazard, part);
     accepts(target, &with(remedy));
     accepts(target, &with("").replace("+ ", ""));
@@ -43,10 +45,12 @@ fn exec_that_others_have_yet_to_read() {
 
 #[test]
 fn lds_a_branch_and_vector_memory() {
-    let text = "v_mov_b32_e32 v0, 0\nds_write_b32 v0, v0\n+ s_cbranch_scc0 @on\n+ on:\n@\nglobal_store_dword v0, v0, s[0:1]\ns_endpgm";
+    let text = "v_mov_b32_e32 v0, 0\nds_write_b32 v0, v0\n+ s_cbranch_scc0 @on\n+ on:\n@\nglobal_store_dword v0, v0, \
+        s[0:1]\ns_endpgm";
     needs("gfx1010", text, "+ s_waitcnt_vscnt null, 0", "a branch between them");
     // In the other order, and through a scratch or buffer access alike.
-    let other = "v_mov_b32_e32 v0, 0\nglobal_store_dword v0, v0, s[0:1]\ns_cbranch_scc0 @on\non:\n@\n+ ds_write_b32 v0, v0\ns_endpgm";
+    let other = "v_mov_b32_e32 v0, 0\nglobal_store_dword v0, v0, s[0:1]\ns_cbranch_scc0 @on\non:\n@\n+ ds_write_b32 \
+        v0, v0\ns_endpgm";
     needs("gfx1010", other, "+ s_waitcnt_vscnt null, 0", "a branch between them");
     accepts("gfx1030", &text.replace("\n@\n", "\n"));
 }
@@ -63,13 +67,20 @@ fn a_branch_over_63_dwords() {
 
 #[test]
 fn masks_of_lanes_that_are_written() {
-    let text = "v_mov_b32_e32 v0, 0\ns_mov_b64 vcc, 0\nv_cndmask_b32_e64 v1, v0, v0, vcc\n+ s_mov_b64 vcc, exec\n@\n+ s_mov_b64 s[20:21], vcc\ns_endpgm";
+    let text = "v_mov_b32_e32 v0, 0\ns_mov_b64 vcc, 0\nv_cndmask_b32_e64 v1, v0, v0, vcc\n+ s_mov_b64 vcc, exec\n@\n+ \
+        s_mov_b64 s[20:21], vcc\ns_endpgm";
     needs("gfx1100/64", text, "+ s_waitcnt_depctr 0xfffe", "as a mask");
     accepts(
         "gfx1100",
-        &text.replace("b64", "b32").replace("vcc", "vcc_lo").replace("exec", "exec_lo").replace("s[20:21]", "s20").replace("@", ""),
+        &text
+            .replace("b64", "b32")
+            .replace("vcc", "vcc_lo")
+            .replace("exec", "exec_lo")
+            .replace("s[20:21]", "s20")
+            .replace("@", ""),
     );
-    let vector = "v_mov_b32_e32 v0, 0\ns_mov_b64 vcc, 0\nv_cndmask_b32_e32 v1, v0, v0, vcc\n+ v_readfirstlane_b32 vcc_lo, v0\n@\n+ s_mov_b32 s20, vcc_lo\ns_endpgm";
+    let vector = "v_mov_b32_e32 v0, 0\ns_mov_b64 vcc, 0\nv_cndmask_b32_e32 v1, v0, v0, vcc\n+ v_readfirstlane_b32 \
+        vcc_lo, v0\n@\n+ s_mov_b32 s20, vcc_lo\ns_endpgm";
     needs("gfx1151/64", vector, "+ s_waitcnt_depctr 0xfffd", "as a mask");
 }
 
@@ -78,14 +89,16 @@ fn results_that_are_used_too_early() {
     let trans = "v_mov_b32_e32 v0, 0\nv_rcp_f32_e32 v1, v0\n@\n+ v_readfirstlane_b32 s20, v1\ns_endpgm";
     needs("gfx1100", trans, "+ s_waitcnt_depctr 0xfff", "transcendental");
     accepts("gfx1150", &trans.replace("@", ""));
-    let forward = "v_mov_b32_e32 v0, 0\nv_mov_b32_e32 v1, 0\n+ s_mov_b64 s[20:21], exec\n+ s_mov_b64 exec, s[20:21]\n@\nv_mov_b32_e32 v2, 0\nv_add_nc_u32_e32 v3, v1, v2\ns_endpgm";
+    let forward = "v_mov_b32_e32 v0, 0\nv_mov_b32_e32 v1, 0\n+ s_mov_b64 s[20:21], exec\n+ s_mov_b64 exec, s[20:21]\n\
+        @\nv_mov_b32_e32 v2, 0\nv_add_nc_u32_e32 v3, v1, v2\ns_endpgm";
     needs("gfx1100/64", forward, "+ s_waitcnt_depctr 0xfff", "both sides");
     needs("gfx1151/64", forward, "+ s_waitcnt_depctr 0xfff", "both sides");
 }
 
 #[test]
 fn a_flag_that_half_a_write_leaves_stale() {
-    let text = "s_mov_b64 vcc, 0\n+ s_mov_b32 s20, vcc_lo\n+ s_mov_b32 vcc_lo, s20\n@\ns_cbranch_vccz @on\non:\ns_endpgm";
+    let text =
+        "s_mov_b64 vcc, 0\n+ s_mov_b32 s20, vcc_lo\n+ s_mov_b32 vcc_lo, s20\n@\ns_cbranch_vccz @on\non:\ns_endpgm";
     needs("gfx900", text, "+ s_mov_b64 vcc, vcc", "VCCZ");
     needs("gfx803", text, "+ s_mov_b64 vcc, vcc", "VCCZ");
 }
@@ -94,7 +107,8 @@ fn a_flag_that_half_a_write_leaves_stale() {
 fn clauses_stay_whole() {
     let text = |between: &str| {
         format!(
-            "v_mov_b32_e32 v0, 0\ns_clause 1\nglobal_load_dword v1, v0, s[0:1]\n{between}global_load_dword v2, v0, s[0:1]\ns_waitcnt 0\ns_endpgm"
+            "v_mov_b32_e32 v0, 0\ns_clause 1\nglobal_load_dword v1, v0, s[0:1]\n{between}global_load_dword v2, v0, \
+                s[0:1]\ns_waitcnt 0\ns_endpgm"
         )
     };
     accepts("gfx1030", &text(""));
@@ -120,7 +134,8 @@ fn nothing_is_inserted_where_registers_are_indexed() {
 
 #[test]
 fn pairs_that_vector_instructions_have_read() {
-    let text = "v_mov_b32_e32 v0, s0\n+ s_mov_b32 s4, 0\n+ v_mov_b32_e32 v9, s4\n+ s_mov_b32 s5, 0\n@\n+ s_mov_b32 s6, s5\ns_endpgm";
+    let text = "v_mov_b32_e32 v0, s0\n+ s_mov_b32 s4, 0\n+ v_mov_b32_e32 v9, s4\n+ s_mov_b32 s5, 0\n@\n+ s_mov_b32 s6, \
+        s5\ns_endpgm";
     needs("gfx1200", text, "+ s_wait_alu 0xfffe", "no wait for the scalar instruction");
     // A pair that no vector instruction reads needs none.
     accepts("gfx1200", "v_mov_b32_e32 v0, s0\n+ s_mov_b32 s4, 0\n+ s_mov_b32 s6, s4\ns_endpgm");

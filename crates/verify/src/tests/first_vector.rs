@@ -54,6 +54,11 @@ fn inserted_code_may_write_to_mode_what_the_original_writes_first() {
     let sequence = |first| [first, BASE, NOP, PREFETCH];
     accepts("gfx1250", &kernel(&sequence(REPLAY), REPLAY));
     finds("gfx1250", &kernel(&sequence(REPLAY), "s_nop 0"), Rule::Forbidden, "s_setreg_imm32_b32");
-    finds("gfx1250", &kernel(&sequence(REPLAY), "s_setreg_imm32_b32 #0x641, =0"), Rule::Forbidden, "s_setreg_imm32_b32");
+    finds(
+        "gfx1250",
+        &kernel(&sequence(REPLAY), "s_setreg_imm32_b32 #0x641, =0"),
+        Rule::Forbidden,
+        "s_setreg_imm32_b32",
+    );
     finds("gfx1250", &kernel(&[BASE, NOP, REPLAY, PREFETCH], REPLAY), Rule::Forbidden, "s_setreg_imm32_b32");
 }

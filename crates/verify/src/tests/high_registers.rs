@@ -6,7 +6,8 @@ use crate::Rule;
 /// v1 is read again, and v257 (`v1` between the two that set high bits) as well.
 fn kernel(inserted: &str) -> String {
     format!(
-        "v_mov_b32_e32 v1, 0\ns_set_vgpr_msb 65\nv_mov_b32_e32 v1, 1\n{inserted}\nv_mov_b32_e32 v2, v1\ns_set_vgpr_msb 16640\nv_mov_b32_e32 v3, v1\ns_endpgm"
+        "v_mov_b32_e32 v1, 0\ns_set_vgpr_msb 65\nv_mov_b32_e32 v1, 1\n{inserted}\nv_mov_b32_e32 v2, v1\ns_set_vgpr_msb \
+            16640\nv_mov_b32_e32 v3, v1\ns_endpgm"
     )
 }
 

@@ -50,7 +50,11 @@ fn what_went_to_scratch_memory_comes_back() {
     lost(moved(ALL, &format!("+ v_mov_b32_e32 v3, 7\n{OUT}"), BACK));
     lost(moved(ALL, &format!("+ v_writelane_b32 v3, s20, 4\n{OUT}"), BACK));
     // The original gave it another value meanwhile.
-    let text = moved(ALL, OUT, BACK).replace('@', "v_mov_b32_e32 v3, 9\n+ s_mov_b64 exec, -1\n+ s_nop 3\n+ scratch_load_dword v3 offset:20\n+ s_waitcnt 0\n+ s_mov_b64 exec, s[20:21]");
+    let text = moved(ALL, OUT, BACK).replace(
+        '@',
+        "v_mov_b32_e32 v3, 9\n+ s_mov_b64 exec, -1\n+ s_nop 3\n+ \
+        scratch_load_dword v3 offset:20\n+ s_waitcnt 0\n+ s_mov_b64 exec, s[20:21]",
+    );
     finds("gfx942", &text, Rule::Clobbered, "v3");
 }
 
@@ -129,7 +133,10 @@ fn moved_behind(target: &str, entry: &str) -> String {
 
 #[test]
 fn flat_scratch_leads_to_scratch_memory() {
-    let pairs = [("gfx906", "s102", "s103", ""), ("gfx1030/64", "s30", "s31", "+ s_setreg_b32 63508, s30\n+ s_setreg_b32 63509, s31")];
+    let pairs = [
+        ("gfx906", "s102", "s103", ""),
+        ("gfx1030/64", "s30", "s31", "+ s_setreg_b32 63508, s30\n+ s_setreg_b32 63509, s31"),
+    ];
     for (target, low, high, set) in pairs {
         let entry = format!("+ s_add_u32 {low}, s2, s4\n+ s_addc_u32 {high}, s3, 0\n{set}");
         let check = |entry: &str| moved_behind(target, entry);
@@ -151,7 +158,11 @@ fn flat_scratch_leads_to_scratch_memory() {
         ] {
             if let Some(at) = entry.find(from) {
                 let damaged = format!("{}{to}{}", &entry[..at], &entry[at + from.len()..]);
-                let damaged = damaged.lines().map(|line| line.split(" ; ").next().unwrap_or_default()).collect::<Vec<_>>().join("\n");
+                let damaged = damaged
+                    .lines()
+                    .map(|line| line.split(" ; ").next().unwrap_or_default())
+                    .collect::<Vec<_>>()
+                    .join("\n");
                 finds(target, &check(&damaged), Rule::Scratch, "FLAT_SCRATCH does not lead there");
             }
         }
@@ -170,15 +181,22 @@ fn flat_scratch_leads_to_scratch_memory() {
 
 #[test]
 fn original_prologues_may_set_flat_scratch_to_what_it_is() {
-    let pairs = [("gfx906", "s102", "s103", ""), ("gfx1030/64", "s30", "s31", "s_setreg_b32 63508, s30\ns_setreg_b32 63509, s31\n")];
+    let pairs = [
+        ("gfx906", "s102", "s103", ""),
+        ("gfx1030/64", "s30", "s31", "s_setreg_b32 63508, s30\ns_setreg_b32 63509, s31\n"),
+    ];
     for (target, low, high, set) in pairs {
         let original = format!("s_add_u32 {low}, s2, s4\ns_mov_b32 s5, 0\ns_addc_u32 {high}, 0, s3\n{set}");
-        let inserted: String = original.lines().filter(|line| !line.contains("s5")).map(|line| format!("+ {line}\n")).collect();
+        let inserted: String =
+            original.lines().filter(|line| !line.contains("s5")).map(|line| format!("+ {line}\n")).collect();
         let check = |original: &str| moved_behind(target, &format!("{inserted}{original}"));
         accepts(target, &check(&original));
         accepts(target, &check(&original.replace("s2, s4", "s4, s2").replace("0, s3", "s3, 0")));
         // Of a part of it there is as little to say.
-        accepts(target, &check(original.split_inclusive('\n').filter(|line| !line.contains("63509")).collect::<String>().as_str()));
+        accepts(
+            target,
+            &check(original.split_inclusive('\n').filter(|line| !line.contains("63509")).collect::<String>().as_str()),
+        );
         for (from, to) in [
             ("s2, s4", "s2, s5"),
             ("s2, s4", "s3, s4"),
@@ -193,7 +211,12 @@ fn original_prologues_may_set_flat_scratch_to_what_it_is() {
             ("63509, s31", "63509, s30"),
         ] {
             if original.contains(from) {
-                finds(target, &check(&original.replacen(from, to, 1)), Rule::Scratch, "sets FLAT_SCRATCH in its own way");
+                finds(
+                    target,
+                    &check(&original.replacen(from, to, 1)),
+                    Rule::Scratch,
+                    "sets FLAT_SCRATCH in its own way",
+                );
             }
         }
         // Where it comes again, the registers may be others.
@@ -220,7 +243,8 @@ fn moved_by_buffer(entry: &str, around: &str, out: &str, back: &str) -> String {
 
 #[test]
 fn buffer_instructions_reach_the_scratch_memory_of_the_wave() {
-    let by_buffer = |around: &str, out: &str, back: &str| moved_by_buffer(DESCRIBED, around, out, back).replace('@', "");
+    let by_buffer =
+        |around: &str, out: &str, back: &str| moved_by_buffer(DESCRIBED, around, out, back).replace('@', "");
     accepts("gfx803", &by_buffer(ALL, BUFFER_OUT, BUFFER_BACK));
     // The register counts the bytes of all 64 lanes.
     let through = |base: &str| {
@@ -228,7 +252,14 @@ fn buffer_instructions_reach_the_scratch_memory_of_the_wave() {
         by_buffer(&format!("{ALL}\n+ s_mov_b32 s22, {base}"), &based(BUFFER_OUT), &based(BUFFER_BACK))
     };
     accepts("gfx803", &through("768"));
-    accepts("gfx803", &by_buffer(&format!("{ALL}\n+ s_mov_b32 s22, 768"), BUFFER_OUT, &BUFFER_BACK.replace("0 offset:20", "s22 offset:8")));
+    accepts(
+        "gfx803",
+        &by_buffer(
+            &format!("{ALL}\n+ s_mov_b32 s22, 768"),
+            BUFFER_OUT,
+            &BUFFER_BACK.replace("0 offset:20", "s22 offset:8"),
+        ),
+    );
     for wrong in ["12", "0", "760", "2048", "s0"] {
         finds("gfx803", &through(wrong), Rule::Scratch, "scratch memory");
     }
@@ -258,7 +289,10 @@ fn four_registers_describe_the_scratch_memory_of_the_wave() {
     };
     let undescribed = |text: &str| finds("gfx803", text, Rule::Scratch, "are not known to describe");
     accepts("gfx803", &check(&DESCRIBED.replace("s4, s8", "s8, s4"), ""));
-    accepts("gfx803", &check(&DESCRIBED.replace("+ s_mov_b64 s[26:27], s[6:7]", "+ s_mov_b32 s26, s6\n+ s_mov_b32 s27, s7"), ""));
+    accepts(
+        "gfx803",
+        &check(&DESCRIBED.replace("+ s_mov_b64 s[26:27], s[6:7]", "+ s_mov_b32 s26, s6\n+ s_mov_b32 s27, s7"), ""),
+    );
     for (from, to) in [
         // Another base or offset, no carry or another one, a register that is not set or another one.
         ("s4, s8", "s4, s9"),
@@ -280,14 +314,17 @@ fn four_registers_describe_the_scratch_memory_of_the_wave() {
     for half in 24..28 {
         undescribed(&check(DESCRIBED, &format!("+ s_mov_b32 s{half}, 0")));
     }
-    // Those that the hardware gives describe the memory of all waves; and behind the first original instruction they may be anything.
+    // Those that the hardware gives describe the memory of all waves; and behind the first original instruction they
+    // may be anything.
     let given = |text: String| text.replace("s[24:27]", "s[4:7]");
     undescribed(&given(check(DESCRIBED, "")));
     undescribed(&check("s_nop 0", DESCRIBED));
     // The original's own go on being the original's.
-    let reads = "s_mov_b64 s[10:11], s[4:5]\ns_mov_b64 s[12:13], s[6:7]\nv_or_b32_e32 v0, s10, v0\nv_or_b32_e32 v0, s12, v0";
     let reads =
-        |entry: &str| format!("{entry}\n{}", check("", "").replace("v_mov_b32_e32 v3, 5", &format!("v_mov_b32_e32 v3, 5\n{reads}")));
+        "s_mov_b64 s[10:11], s[4:5]\ns_mov_b64 s[12:13], s[6:7]\nv_or_b32_e32 v0, s10, v0\nv_or_b32_e32 v0, s12, v0";
+    let reads = |entry: &str| {
+        format!("{entry}\n{}", check("", "").replace("v_mov_b32_e32 v3, 5", &format!("v_mov_b32_e32 v3, 5\n{reads}")))
+    };
     accepts("gfx803", &reads(DESCRIBED));
     finds("gfx803", &reads(&format!("{DESCRIBED}\n+ s_mov_b64 s[4:5], s[24:25]")), Rule::Clobbered, "s4");
 }
@@ -295,6 +332,7 @@ fn four_registers_describe_the_scratch_memory_of_the_wave() {
 #[test]
 fn a_function_that_nobody_knows_may_have_inserted_code() {
     let call = "v_mov_b32_e32 v3, 5\ns_mov_b64 s[12:13], s[0:1]\ns_swappc_b64 s[30:31], s[12:13]";
-    let text = moved_by_buffer(DESCRIBED, ALL, BUFFER_OUT, BUFFER_BACK).replace('@', "").replace("v_mov_b32_e32 v3, 5", call);
+    let text =
+        moved_by_buffer(DESCRIBED, ALL, BUFFER_OUT, BUFFER_BACK).replace('@', "").replace("v_mov_b32_e32 v3, 5", call);
     finds("gfx803", &text, Rule::Scratch, "are not known to describe");
 }

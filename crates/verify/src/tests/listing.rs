@@ -33,7 +33,8 @@ fn number(text: &str) -> Option<i64> {
     }
 }
 
-/// `s4`, `s[4:5]`, `v3`, `vcc`, `exec_lo`, a number, `off`; `#5` is an immediate beside constants, `=5` a literal where a constant would do.
+/// `s4`, `s[4:5]`, `v3`, `vcc`, `exec_lo`, a number, `off`; `#5` is an immediate beside constants, `=5` a literal where
+/// a constant would do.
 fn value(text: &str, immediate: bool) -> Option<Value> {
     let named = |first, dwords| Some(Value::Reg(Reg::scalar(first, dwords)));
     let run = |text: &str| {
@@ -85,9 +86,11 @@ fn parse(target: Target, text: &str) -> Vec<Line> {
             if let Some(label) = line.strip_suffix(':') {
                 return Line { inserted, label: Some(label.to_owned()), inst: None, to: None };
             }
-            let (line, offset) = line.split_once(" offset:").map_or((line, None), |(line, offset)| (line, offset.parse().ok()));
+            let (line, offset) =
+                line.split_once(" offset:").map_or((line, None), |(line, offset)| (line, offset.parse().ok()));
             let (mnemonic, operands) = line.split_once(' ').unwrap_or((line, ""));
-            let operands: Vec<&str> = operands.split(',').map(str::trim).filter(|operand| !operand.is_empty()).collect();
+            let operands: Vec<&str> =
+                operands.split(',').map(str::trim).filter(|operand| !operand.is_empty()).collect();
             let to = operands.iter().find_map(|operand| operand.strip_prefix('@')).map(str::to_owned);
             let build = |immediate: bool| {
                 let values = operands.iter().map(|operand| match operand.strip_prefix('@') {
@@ -98,7 +101,9 @@ fn parse(target: Target, text: &str) -> Vec<Line> {
                 wavetap_amdgpu::build(target, mnemonic, &values.unwrap_or_else(|| panic!("{line}")))
             };
             // Some have an immediate that is not written.
-            let inst = build(false).or_else(|_| build(true)).or_else(|_| wavetap_amdgpu::build(target, mnemonic, &[Value::Imm(0)]));
+            let inst = build(false)
+                .or_else(|_| build(true))
+                .or_else(|_| wavetap_amdgpu::build(target, mnemonic, &[Value::Imm(0)]));
             let mut inst = inst.unwrap_or_else(|error| panic!("{line}: {error}"));
             if let Some(offset) = offset {
                 inst.modifiers.offset = offset;
@@ -134,10 +139,11 @@ fn assemble(target: Target, lines: &[&Line], base: u64) -> (Vec<u8>, Vec<u64>) {
     (bytes, addresses)
 }
 
-/// What the checker finds in a kernel whose lines that begin with `+` were inserted. Kernel arguments are in s[0:1]; bytes 16 to 40 of
-/// scratch memory are there for inserted code that accesses it; where software sets FLAT_SCRATCH, s[2:3] and s4 have what it is made of (for the original, too, if
-/// it sets it), and where buffer instructions reach scratch memory, s[4:7] describe that of all waves and s8 is the wave's offset. A line `LABEL:` in front of a function that is called is a label
-/// like any other.
+/// What the checker finds in a kernel whose lines that begin with `+` were inserted. Kernel arguments are in s[0:1];
+/// bytes 16 to 40 of scratch memory are there for inserted code that accesses it; where software sets FLAT_SCRATCH,
+/// s[2:3] and s4 have what it is made of (for the original, too, if it sets it), and where buffer instructions reach
+/// scratch memory, s[4:7] describe that of all waves and s8 is the wave's offset. A line `LABEL:` in front of a
+/// function that is called is a label like any other.
 pub(super) fn check(target: Target, text: &str) -> Vec<Finding> {
     let lines = parse(target, text);
     let original: Vec<&Line> = lines.iter().filter(|line| !line.inserted).collect();
@@ -146,8 +152,11 @@ pub(super) fn check(target: Target, text: &str) -> Vec<Finding> {
     let (new_bytes, new_addresses) = assemble(target, &new, NEW);
     let insts = new.iter().filter(|line| line.inst.is_some());
     let kept = insts.zip(&new_addresses).filter(|(line, _)| !line.inserted).map(|(_, address)| *address);
-    let addresses: Vec<AddressPair> =
-        old_addresses.iter().zip(kept).map(|(original, rewritten)| AddressPair { original: *original, rewritten }).collect();
+    let addresses: Vec<AddressPair> = old_addresses
+        .iter()
+        .zip(kept)
+        .map(|(original, rewritten)| AddressPair { original: *original, rewritten })
+        .collect();
     let mut image = Image::new();
     image.add_code(ORIGINAL, &old_bytes);
     image.set_wave_size(ORIGINAL, target.wave_size());
@@ -156,16 +165,33 @@ pub(super) fn check(target: Target, text: &str) -> Vec<Finding> {
     new_image.set_wave_size(NEW, target.wave_size());
     let program = Program::build(target, &image, [("kernel".to_owned(), BodyKind::Kernel, ORIGINAL)]);
     let new = Program::build(target, &new_image, [("kernel".to_owned(), BodyKind::Kernel, NEW)]);
-    assert!(program.undecodable().is_empty() && new.undecodable().is_empty(), "{:?} {:?}", program.undecodable(), new.undecodable());
-    let registers = InitialRegisters { kernarg_ptr: Some(0), user_sgprs: 2, used_user_sgprs: 2, total: 2, ..InitialRegisters::default() };
+    assert!(
+        program.undecodable().is_empty() && new.undecodable().is_empty(),
+        "{:?} {:?}",
+        program.undecodable(),
+        new.undecodable()
+    );
+    let registers = InitialRegisters {
+        kernarg_ptr: Some(0),
+        user_sgprs: 2,
+        used_user_sgprs: 2,
+        total: 2,
+        ..InitialRegisters::default()
+    };
     let by_buffer = target.offset_flat_scratch();
     let registers = InitialRegisters { private_segment_buffer: by_buffer.then_some(4), ..registers };
     let accesses = |inst: &Inst| inst.variant.memory == if by_buffer { Memory::Buffer } else { Memory::Scratch };
     let added = new.ids().flat_map(|id| new.body(id).insts()).any(accesses);
     let (base, offset) = (Some(2), Some(4));
     let (used_user_sgprs, user_sgprs, total) = (4, 4, 5);
-    let led =
-        InitialRegisters { flat_scratch_init: base, private_segment_wave_offset: offset, used_user_sgprs, user_sgprs, total, ..registers };
+    let led = InitialRegisters {
+        flat_scratch_init: base,
+        private_segment_wave_offset: offset,
+        used_user_sgprs,
+        user_sgprs,
+        total,
+        ..registers
+    };
     let registers = if program.ids().any(|id| program.body(id).sets_flat_scratch()) { led } else { registers };
     let after = if added && by_buffer {
         InitialRegisters { private_segment_wave_offset: Some(8), total: 9, ..registers }
@@ -203,7 +229,10 @@ pub(super) fn target(name: &str) -> Target {
 #[track_caller]
 pub(super) fn finds(name: &str, text: &str, rule: Rule, part: &str) {
     let found = check(target(name), text);
-    assert!(found.iter().any(|finding| finding.rule == rule && finding.message.contains(part)), "{name}: {found:#?}\n{text}");
+    assert!(
+        found.iter().any(|finding| finding.rule == rule && finding.message.contains(part)),
+        "{name}: {found:#?}\n{text}"
+    );
 }
 
 /// Asserts that nothing is found.

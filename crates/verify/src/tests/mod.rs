@@ -1,4 +1,5 @@
-//! Wait states around inserted instructions, rule by rule: one slot too few is found, enough are not, and original pairs are left alone.
+//! Wait states around inserted instructions, rule by rule: one slot too few is found, enough are not, and original
+//! pairs are left alone.
 
 mod accessed;
 mod events;
@@ -22,7 +23,9 @@ use wavetap_analysis::kernel::assembly::{Listing, Op, branch_scc1, end, op};
 use wavetap_analysis::kernel::{Body, BodyKind, Image};
 
 fn body(target: &str, listing: Listing) -> Body {
-    listing.try_body_for(Target::by_name(target).expect("a target"), &Image::new(), BodyKind::Kernel, 0).expect("a body")
+    listing
+        .try_body_for(Target::by_name(target).expect("a target"), &Image::new(), BodyKind::Kernel, 0)
+        .expect("a body")
 }
 
 /// What the checker says of a producer, `between` other instructions, and a consumer, with these inserted.
@@ -46,7 +49,10 @@ fn needs(target: &str, states: usize, producer: impl Fn() -> Op, consumer: impl 
             let findings = hazards_of(target, producer(), between, consumer(), &inserted);
             assert_eq!(!findings.is_empty(), between < states, "{between} slots on {target}: {findings:?}");
         }
-        assert!(hazards_of(target, producer(), between, consumer(), &[]).is_empty(), "the compiler's own pairs are its business");
+        assert!(
+            hazards_of(target, producer(), between, consumer(), &[]).is_empty(),
+            "the compiler's own pairs are its business"
+        );
     }
 }
 
@@ -84,7 +90,12 @@ fn each_rule_asks_for_its_slots() {
         };
         needs(target, 2, || op("v_mov_b32").writes(Reg::vector(0, 1)), dpp);
         needs(target, 5, || op("v_cmpx_eq_u32").writes(Reg::EXEC), dpp);
-        needs(target, 4, || op("v_cmp_eq_u32").writes(Reg::VCC), || op("v_div_fmas_f32").writes(Reg::vector(0, 1)).reads(Reg::VCC));
+        needs(
+            target,
+            4,
+            || op("v_cmp_eq_u32").writes(Reg::VCC),
+            || op("v_div_fmas_f32").writes(Reg::vector(0, 1)).reads(Reg::VCC),
+        );
         // Scalar instructions may write what vector ones read at once.
         needs(target, 0, || op("s_mov_b64").writes(Reg::scalar(20, 2)), || load_from(20));
     }
@@ -93,15 +104,26 @@ fn each_rule_asks_for_its_slots() {
         needs("gfx90a", 0, producer, consumer);
     };
     strict(2, || readlane(20), || op("v_add_u32").writes(Reg::vector(1, 1)).reads(Reg::scalar(20, 1)));
-    strict(4, || op("v_cmpx_eq_u32").writes(Reg::EXEC), || op("v_readfirstlane_b32").writes(Reg::scalar(20, 1)).reads(Reg::vector(1, 1)));
+    strict(
+        4,
+        || op("v_cmpx_eq_u32").writes(Reg::EXEC),
+        || op("v_readfirstlane_b32").writes(Reg::scalar(20, 1)).reads(Reg::vector(1, 1)),
+    );
     strict(1, || op("v_mov_b32").writes(Reg::vector(5, 1)), || readlane(20));
 }
 
 #[test]
 fn slots_are_counted_along_the_shortest_path_and_s_nop_fills_several() {
     let nop = |states: i64| op("s_nop").imm(states - 1);
-    let listing =
-        |states| Listing::at(0).push(readlane(20)).push(branch_scc1("use")).push(nop(states)).label("use").push(load_from(20)).push(end());
+    let listing = |states| {
+        Listing::at(0)
+            .push(readlane(20))
+            .push(branch_scc1("use"))
+            .push(nop(states))
+            .label("use")
+            .push(load_from(20))
+            .push(end())
+    };
     let found = |listing| {
         let body = body("gfx90a", listing);
         let mut findings = Vec::new();
@@ -131,7 +153,8 @@ fn inserted_code_waits_for_its_own_and_for_original_loads() {
         findings.len()
     };
     let without = || Listing::at(0).push(load()).push(add()).push(end());
-    let with = |count| Listing::at(0).push(load()).push(op("s_waitcnt").wait(None, Some(count), None)).push(add()).push(end());
+    let with =
+        |count| Listing::at(0).push(load()).push(op("s_waitcnt").wait(None, Some(count), None)).push(add()).push(end());
     for inserted in [&[0][..], &[1], &[0, 1]] {
         assert_eq!(found(without(), inserted), 1, "{inserted:?}");
     }
@@ -186,14 +209,18 @@ fn lanes_hold_what_was_put_there_until_the_register_is_written() {
     state.write_lane(7, 3, Word::Original(4));
     state.write_lane(7, 4, Word::Original(5));
     let lane = |vector, lane| Some(Word::Lane(vector, lane));
-    assert_eq!((state.lane(7, 3), state.lane(7, 4), state.lane(8, 3)), (Some(Word::Original(4)), Some(Word::Original(5)), lane(8, 3)));
+    assert_eq!(
+        (state.lane(7, 3), state.lane(7, 4), state.lane(8, 3)),
+        (Some(Word::Original(4)), Some(Word::Original(5)), lane(8, 3))
+    );
     let mut other = state.clone();
     other.write_lane(7, 4, Word::Other(1));
     state.join(&other, 2);
     assert_eq!((state.lane(7, 3), state.lane(7, 4)), (Some(Word::Original(4)), None));
     state.clobber_vector(Reg::vector(6, 2));
     assert_eq!(state.lane(7, 3), None);
-    // A lane that was kept and put back makes the register what it was; of another register or lane, or from before a write, it does not.
+    // A lane that was kept and put back makes the register what it was; of another register or lane, or from before a
+    // write, it does not.
     let (v8, mut state) = (Reg::vector(8, 1), State::same());
     state.set(s4, 0, lane(8, 3).expect("a lane"));
     state.write_lane(8, 3, Word::Constant(1));

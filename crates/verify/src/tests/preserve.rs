@@ -1,4 +1,5 @@
-//! What the original can see, on every target: EXEC and masks of waves of 32, M0 where LDS needs it, names of later targets; and functions that were copied.
+//! What the original can see, on every target: EXEC and masks of waves of 32, M0 where LDS needs it, names of later
+//! targets; and functions that were copied.
 
 use super::listing::{accepts, finds};
 use crate::Rule;
@@ -14,7 +15,12 @@ fn exec_and_masks_in_waves_of_32() {
         // The other half is no part of it.
         finds(target, &text.replace('@', "+ s_mov_b32 exec_lo, s21\n"), Rule::Exec, "exec");
     }
-    finds("gfx1030", "v_mov_b32_e32 v0, 0\n+ v_cmpx_eq_u32_e32 0, v0\nv_mov_b32_e32 v1, v0\ns_endpgm", Rule::Exec, "exec");
+    finds(
+        "gfx1030",
+        "v_mov_b32_e32 v0, 0\n+ v_cmpx_eq_u32_e32 0, v0\nv_mov_b32_e32 v1, v0\ns_endpgm",
+        Rule::Exec,
+        "exec",
+    );
 }
 
 /// Two lanes of v3 are kept, written and given back.
@@ -134,7 +140,8 @@ fn operations_of_one_kind_arrive_in_order_whatever_else_is_under_way() {
     // A flat operation has no place in the order of the others.
     let text = |second: &str, used: &str| {
         format!(
-            "v_mov_b32_e32 v0, 0\nv_mov_b32_e32 v1, 0\n+ flat_store_dword v[0:1], v0\nglobal_load_dword v8, v0, s[0:1]\n{second}\n\
+            "v_mov_b32_e32 v0, 0\nv_mov_b32_e32 v1, 0\n+ flat_store_dword v[0:1], v0\nglobal_load_dword v8, v0, \
+                s[0:1]\n{second}\n\
              s_waitcnt 0x0f71\n+ v_readfirstlane_b32 s20, {used}\ns_endpgm"
         )
     };
@@ -173,16 +180,19 @@ fn copied_functions_are_checked_like_kernels() {
         finds(target, &call("", "+ s_mov_b32 s40, exec_lo\n+ s_mov_b32 exec_lo, 0\n"), Rule::Exec, "copy of");
         // What the kernel keeps in a register of its own does not survive the copy, which may use the same.
         let kept = "s_mov_b32 s4, 7\n+ s_mov_b32 s40, s6\n+ s_mov_b32 s6, 0\n";
-        let text = call(&format!("s_mov_b32 s6, 1\n{kept}"), "").replace("s_mov_b32 s6, s5", "+ s_mov_b32 s6, s40\ns_mov_b32 s7, s6");
+        let text = call(&format!("s_mov_b32 s6, 1\n{kept}"), "")
+            .replace("s_mov_b32 s6, s5", "+ s_mov_b32 s6, s40\ns_mov_b32 s7, s6");
         finds(target, &text, Rule::Clobbered, "s6");
     }
 }
 
-/// A kernel that sets s6, s7 and VCC and calls `f` once or twice, and is at its end then; `f` calls `g`. Inserted lines where each is.
+/// A kernel that sets s6, s7 and VCC and calls `f` once or twice, and is at its end then; `f` calls `g`. Inserted lines
+/// where each is.
 fn nested(behind: &str, f: &str, g: &str) -> String {
     // What the caller has loaded may be under way at a function's entry.
     format!(
-        "s_mov_b32 s32, 0\ns_mov_b32 s6, 7\ns_mov_b32 s7, 8\ns_mov_b32 vcc_lo, 1\ns_call_b64 s[30:31], @f\n{behind}s_endpgm\n\
+        "s_mov_b32 s32, 0\ns_mov_b32 s6, 7\ns_mov_b32 s7, 8\ns_mov_b32 vcc_lo, 1\ns_call_b64 s[30:31], @f\n\
+         {behind}s_endpgm\n\
          f:\nWAIT\ns_mov_b32 s34, s30\ns_mov_b32 s35, s31\ns_call_b64 s[30:31], @g\n{f}s_setpc_b64 s[34:35]\n\
          g:\nWAIT\ns_mov_b32 s5, s4\n{g}s_setpc_b64 s[30:31]"
     )
@@ -192,7 +202,9 @@ fn nested(behind: &str, f: &str, g: &str) -> String {
 fn what_functions_change_may_be_read_by_no_caller() {
     let change = "+ s_mov_b32 s6, 0\n";
     let later = "s_wait_loadcnt 0\ns_wait_samplecnt 0\ns_wait_bvhcnt 0\ns_wait_dscnt 0\ns_wait_kmcnt 0";
-    for (target, wait) in [("gfx900", "s_waitcnt 0"), ("gfx1030", "s_waitcnt 0"), ("gfx1100/64", "s_waitcnt 0"), ("gfx1201", later)] {
+    for (target, wait) in
+        [("gfx900", "s_waitcnt 0"), ("gfx1030", "s_waitcnt 0"), ("gfx1100/64", "s_waitcnt 0"), ("gfx1201", later)]
+    {
         let accepts = |text: &str| accepts(target, &text.replace("WAIT", wait));
         let finds = |text: &str, rule, part| finds(target, &text.replace("WAIT", wait), rule, part);
         // Nobody reads it.
@@ -200,11 +212,28 @@ fn what_functions_change_may_be_read_by_no_caller() {
         accepts(&nested("", "", change));
         accepts(&nested("s_mov_b32 s6, s5\ns_mov_b32 s8, s6\n", "", change));
         accepts(&nested("s_mov_b32 s8, s7\n", "", change));
-        // The next caller does, or the one behind it, some way or in a later call; or a copy of it is inserted and read.
-        finds(&nested("s_mov_b32 s8, s6\n", change, ""), Rule::Clobbered, "{s6}, which inserted code changed, changed by s_call_b64");
-        finds(&nested("s_mov_b32 s8, s6\n", "", change), Rule::Clobbered, "{s6}, which inserted code changed, changed by s_call_b64");
-        finds(&nested("", "s_mov_b32 s8, s6\n", change), Rule::Clobbered, "{s6}, which inserted code changed, changed by s_call_b64");
-        finds(&nested("s_cbranch_scc0 @on\ns_mov_b32 s6, 1\non:\ns_mov_b32 s8, s6\n", "", change), Rule::Clobbered, "s6");
+        // The next caller does, or the one behind it, some way or in a later call; or a copy of it is inserted and
+        // read.
+        finds(
+            &nested("s_mov_b32 s8, s6\n", change, ""),
+            Rule::Clobbered,
+            "{s6}, which inserted code changed, changed by s_call_b64",
+        );
+        finds(
+            &nested("s_mov_b32 s8, s6\n", "", change),
+            Rule::Clobbered,
+            "{s6}, which inserted code changed, changed by s_call_b64",
+        );
+        finds(
+            &nested("", "s_mov_b32 s8, s6\n", change),
+            Rule::Clobbered,
+            "{s6}, which inserted code changed, changed by s_call_b64",
+        );
+        finds(
+            &nested("s_cbranch_scc0 @on\ns_mov_b32 s6, 1\non:\ns_mov_b32 s8, s6\n", "", change),
+            Rule::Clobbered,
+            "s6",
+        );
         finds(&nested("+ s_mov_b32 s7, s6\ns_mov_b32 s8, s7\n", "", change), Rule::Clobbered, "s7");
         finds(&nested("s_mov_b32 s8, vcc_lo\n", "", "+ s_mov_b64 vcc, 0\n"), Rule::Clobbered, "vcc_lo");
         let again = "s_add_u32 s9, s9, 1\ns_call_b64 s[30:31], @f\n";

@@ -25,7 +25,8 @@ fn inserted_code_has_the_hardware_look_after_its_registers() {
         // What has nothing to do with vector registers or memory may run as it is.
         accepts(target, &without_checks(&["s_mov_b32 s9, 0"]));
         finds(target, &without_checks(&[inserted]), Rule::Hazard, "may be left to software");
-        for (missing, message) in [(0, "changes the mode"), (1, "may be left to software"), (3, "changes the mode"), (4, "in another mode")]
+        for (missing, message) in
+            [(0, "changes the mode"), (1, "may be left to software"), (3, "changes the mode"), (4, "in another mode")]
         {
             let mut lines = bracketed.to_vec();
             lines.remove(missing);
@@ -39,14 +40,17 @@ fn inserted_code_has_the_hardware_look_after_its_registers() {
 
 #[test]
 fn inserted_code_leaves_nothing_under_way() {
-    let before = |last: &str| format!("+ v_mov_b32_e32 v9, 0\n{last}{WAIT}\n{OFF}\nv_mov_b32_e32 v1, 0\n{ON}\ns_endpgm");
+    let before =
+        |last: &str| format!("+ v_mov_b32_e32 v9, 0\n{last}{WAIT}\n{OFF}\nv_mov_b32_e32 v1, 0\n{ON}\ns_endpgm");
     let message = "leaves something under way";
     finds("gfx1200", &before(""), Rule::Hazard, message);
     finds("gfx1200", &before("+ s_wait_alu #0x0fff\n"), Rule::Hazard, message);
     accepts("gfx1200", &before(&format!("+ {WAIT}\n")));
     // On every path.
     let paths = |on_path: &str| {
-        format!("+ v_mov_b32_e32 v9, 0\n+ s_cbranch_scc0 @on\n{on_path}on:\ns_nop 0\n{WAIT}\n{OFF}\n{WAIT}\n{ON}\ns_endpgm")
+        format!(
+            "+ v_mov_b32_e32 v9, 0\n+ s_cbranch_scc0 @on\n{on_path}on:\ns_nop 0\n{WAIT}\n{OFF}\n{WAIT}\n{ON}\ns_endpgm"
+        )
     };
     finds("gfx1200", &paths(&format!("+ {WAIT}\n")), Rule::Hazard, message);
     // Where nothing switches the checks off, nothing is asked.

@@ -74,7 +74,8 @@ pub fn samples() -> Vec<String> {
 }
 
 pub fn expectations(name: &str) -> Expectations {
-    let text = fs::read_to_string(root().join(format!("hip-samples/expected/{name}.yaml"))).expect("expectations of every sample");
+    let text = fs::read_to_string(root().join(format!("hip-samples/expected/{name}.yaml")))
+        .expect("expectations of every sample");
     let expected: Expectations = serde_yaml::from_str(&text).unwrap_or_else(|error| panic!("{name}: {error}"));
     assert_eq!(expected.schema, "wavetap.sample-expectations/1");
     expected
@@ -100,7 +101,10 @@ pub fn differences(name: &str, kernel: &KernelTotals, expected: &Kernel, scope: 
         wrong.push(format!("{} dispatches of {} waves", kernel.dispatches, kernel.waves));
     }
     let own = format!("{name}.hip");
-    let reached = |site: &&SiteTotals| matches!(BranchCounts::of(&site.counts), Some(BranchCounts::Exec(counts)) if counts.executions + counts.empty != 0);
+    let reached = |site: &&SiteTotals| {
+        matches!(BranchCounts::of(&site.counts), Some(BranchCounts::Exec(counts))
+        if counts.executions + counts.empty != 0)
+    };
     let mut left: Vec<&SiteTotals> = kernel.sites.iter().filter(reached).collect();
     // Masks that are formed in two instructions last: they must not take the place of a site.
     let (moved, formed): (Vec<&Vector>, Vec<&Vector>) = expected
@@ -112,7 +116,8 @@ pub fn differences(name: &str, kernel: &KernelTotals, expected: &Kernel, scope: 
         let file = site.file.as_deref().unwrap_or(&own);
         let same = |found: &&SiteTotals| {
             matches!(BranchCounts::of(&found.counts), Some(BranchCounts::Exec(counts))
-                if (counts.executions, counts.agreements, counts.lanes_before) == (site.executions, site.agreements, site.lanes_before)
+                if (counts.executions, counts.agreements, counts.lanes_before) == (site.executions, site.agreements,
+                    site.lanes_before)
                     && site.lanes_after.contains(&counts.lanes_after)
                     && counts.empty == 0)
         };
