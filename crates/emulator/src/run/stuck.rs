@@ -2,14 +2,14 @@
 
 use std::thread;
 
-use super::super::core::{Status, Stop, Wave};
-use super::super::fault::{Fault, FaultKind};
-use super::{Group, Stopped, Worker};
+use super::worker::{Group, Stopped, Worker};
+use crate::fault::{Fault, FaultKind};
+use crate::state::core::{Status, Stop, Wave};
 
 impl Worker<'_> {
     /// A workgroup waits at global wave sync: it is another one's turn. If all that run wait, one more is begun; if
     /// that cannot be, others have to let them go, and if there is nobody to do so, it is a fault.
-    pub(super) fn others_first(&mut self) -> Result<(), Fault> {
+    pub(crate) fn others_first(&mut self) -> Result<(), Fault> {
         let shared = self.shared;
         let mut gws = shared.gws();
         let mut may_go_on = |wave: &Wave| match wave.status {

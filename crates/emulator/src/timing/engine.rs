@@ -1,27 +1,27 @@
 //! How the model has instructions executed: the functional emulator runs one at a time.
 
 use super::access::{Accesses, gather};
-use crate::core::{Core, Stop};
-use crate::dispatch::Plan;
 use crate::fault::{Fault, FaultKind};
 use crate::op::Op;
-use crate::run::{Group, Stopped, Worker};
-use crate::store_order;
+use crate::run::plan::Plan;
+use crate::run::worker::{Group, Stopped, Worker};
+use crate::state::core::{Core, Stop};
+use crate::strict::store_order;
 
 impl Worker<'_> {
     /// The index of the instruction that a wave is at.
-    pub(super) fn at(&mut self, plan: &Plan, group: &Group, wave: usize) -> Result<usize, Fault> {
+    pub(crate) fn at(&mut self, plan: &Plan, group: &Group, wave: usize) -> Result<usize, Fault> {
         let wave = &group.waves[wave];
         let found = self.code.at(wave.pc, wave.vgpr_msb, plan.launch.target, &self.memory);
         found.map_err(|kind| self.fault(Stopped { stop: Stop { kind, lane: None }, op: None, pc: wave.pc }, wave))
     }
 
-    pub(super) fn op(&self, index: usize) -> &Op {
+    pub(crate) fn op(&self, index: usize) -> &Op {
         &self.code.ops[index]
     }
 
     /// What the instruction will do to memory.
-    pub(super) fn accesses(&mut self, plan: &Plan, group: &mut Group, wave: usize, op: usize) -> Option<Accesses> {
+    pub(crate) fn accesses(&mut self, plan: &Plan, group: &mut Group, wave: usize, op: usize) -> Option<Accesses> {
         let Worker { memory, code, clock, random, stats, work, .. } = self;
         let Group { lds, waves, barrier } = group;
         let mut core =
@@ -30,7 +30,7 @@ impl Worker<'_> {
     }
 
     /// Executes the instruction that a wave is at; the shader clock shows `cycle`.
-    pub(super) fn step(&mut self, plan: &Plan, group: &mut Group, wave: usize, cycle: u64) -> Result<(), Fault> {
+    pub(crate) fn step(&mut self, plan: &Plan, group: &mut Group, wave: usize, cycle: u64) -> Result<(), Fault> {
         self.clock = cycle;
         let mut fuel = self.shared.take_fuel(1);
         let Group { lds, waves, barrier } = group;
@@ -46,7 +46,7 @@ impl Worker<'_> {
     }
 
     /// No wave of a group can go on.
-    pub(super) fn stuck(&self, group: &Group) -> Fault {
+    pub(crate) fn stuck(&self, group: &Group) -> Fault {
         let kind = FaultKind::Undefined { what: "every wave waits at a barrier that not all have signalled".into() };
         let wave = &group.waves[0];
         self.fault(Stopped { stop: Stop { kind, lane: None }, op: None, pc: wave.pc }, wave)

@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 use super::SampleKind;
 use super::machine::Machine;
 use crate::op::{Class, Op};
-use crate::pending::{SLOTS, slot};
+use crate::shadow::in_flight::{SLOTS, slot};
 use wavetap_amdgpu::{
     Access, Counter, Flags, Latency, MachineFact, NumberFormat, Opcode, OpcodeFlags, Operand, Reg, RegFile, Role,
     Value, ValueType, scalar,
@@ -13,7 +13,7 @@ use wavetap_amdgpu::{
 
 /// What an instruction is issued to. A SIMD issues one instruction to each in a slot, of different waves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Unit {
+pub(crate) enum Unit {
     Valu,
     Scalar,
     Vmem,
@@ -26,22 +26,22 @@ pub(super) enum Unit {
 }
 
 /// How many there are that a SIMD has to share.
-pub(super) const UNITS: usize = 6;
+pub(crate) const UNITS: usize = 6;
 
 /// What works on an instruction after it was issued, if that can keep later ones from being issued.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Pipe {
+pub(crate) enum Pipe {
     Valu,
     Trans,
     Matrix,
 }
 
 /// How many there are.
-pub(super) const PIPES: usize = 3;
+pub(crate) const PIPES: usize = 3;
 
 /// The instruction.
 #[derive(Debug)]
-pub(super) struct Facts {
+pub(crate) struct Facts {
     pub unit: Unit,
     pub class: Latency,
     pub kind: SampleKind,
@@ -76,7 +76,7 @@ const SCC: u16 = (SLOTS - 128) as u16 + scalar::NULL;
 const SLEEP: u64 = 64;
 
 impl Facts {
-    pub(super) fn of(op: &Op, machine: &Machine) -> Facts {
+    pub(crate) fn of(op: &Op, machine: &Machine) -> Facts {
         let inst = &op.inst;
         let class = inst.variant.latency;
         let unit = unit(op);

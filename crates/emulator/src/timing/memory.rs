@@ -26,7 +26,7 @@ struct Near {
 
 /// The memory of a device.
 #[derive(Debug)]
-pub(super) struct Hierarchy {
+pub(crate) struct Hierarchy {
     machine: Machine,
     near: Vec<Near>,
     scalar: Vec<(Option<Cache>, u64)>,
@@ -49,7 +49,7 @@ struct Request {
 }
 
 impl Hierarchy {
-    pub(super) fn new(machine: Machine, compute_units: usize) -> Hierarchy {
+    pub(crate) fn new(machine: Machine, compute_units: usize) -> Hierarchy {
         let fact = |fact| machine.fact(fact);
         let l2 =
             Cache::new(fact(MachineFact::L2Bytes), fact(MachineFact::L2LineBytes), fact(MachineFact::L2Ways), true);
@@ -66,7 +66,7 @@ impl Hierarchy {
     }
 
     /// When a vector memory or LDS instruction that is issued at `at` is done.
-    pub(super) fn vector(&mut self, unit: usize, at: u64, accesses: &Accesses) -> u64 {
+    pub(crate) fn vector(&mut self, unit: usize, at: u64, accesses: &Accesses) -> u64 {
         let mut done = at;
         if !accesses.lds.is_empty() || accesses.crossbar {
             done = self.local(unit, at, accesses);
@@ -218,7 +218,7 @@ impl Hierarchy {
     }
 
     /// When a scalar memory instruction is done.
-    pub(super) fn scalar(&mut self, unit: usize, at: u64, accesses: &Accesses) -> u64 {
+    pub(crate) fn scalar(&mut self, unit: usize, at: u64, accesses: &Accesses) -> u64 {
         let machine = &self.machine;
         let (bytes, ways) = (machine.fact(MachineFact::ScalarBytes), machine.fact(MachineFact::ScalarWays));
         let hit = machine.latency(Latency::Smem);
@@ -249,7 +249,7 @@ impl Hierarchy {
     }
 
     /// The L1 cache of a compute unit forgets what it has.
-    pub(super) fn invalidate(&mut self, unit: usize) {
+    pub(crate) fn invalidate(&mut self, unit: usize) {
         if let Some(l1) = &mut self.near[unit].l1 {
             l1.clear();
         }

@@ -33,10 +33,10 @@ use std::fmt;
 use std::num::NonZero;
 use std::str::FromStr;
 
-use super::trace::CodeAddress;
+use crate::trace::CodeAddress;
 use wavetap_amdgpu::Latency;
 
-pub(super) use schedule::{Paused, advance, begin};
+pub(crate) use schedule::{Paused, advance, begin};
 
 /// A latency that can be changed for experiments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

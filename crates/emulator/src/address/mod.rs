@@ -1,0 +1,3 @@
+//! Where things are: allocations, loaded objects, code.
+
+pub(crate) mod allocation;

@@ -1,0 +1,200 @@
+//! Dispatches in flight: each is run a part at a time, so that several make progress together, and with the host.
+//!
+//! Between its parts a dispatch holds on to nothing of the device but what it has allocated: memory may be allocated
+//! and freed, objects loaded, other dispatches run. How it is cut into parts makes no difference to what it does.
+
+use std::hash::{Hash, Hasher};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use rustc_hash::FxHasher;
+
+use super::Options;
+use crate::exec::memory::gws::Gws;
+use crate::memory::Memory;
+use crate::run::code::Code;
+use crate::run::plan::Plan;
+use crate::run::worker::{Group, Paused};
+use crate::state::core::Status;
+use crate::timing;
+
+/// How much of a dispatch is run before others have their turn.
+#[derive(Debug, Clone, Copy)]
+pub struct Share<'i> {
+    /// Wave-instructions that each of its threads executes, about.
+    pub instructions: u64,
+    /// Where this is not 0, somebody waits: the share ends as soon as it can.
+    pub interrupt: Option<&'i AtomicUsize>,
+}
+
+impl Share<'_> {
+    /// The whole dispatch.
+    #[must_use]
+    pub fn all() -> Self {
+        Share { instructions: u64::MAX, interrupt: None }
+    }
+}
+
+/// How far a dispatch is.
+pub(crate) struct Progress {
+    /// Workgroups that somebody has begun.
+    begun: AtomicU64,
+    /// Wave-instructions that nobody has taken yet.
+    fuel: AtomicU64,
+    /// Somebody has found a fault.
+    failed: AtomicBool,
+    gws: Mutex<Gws>,
+}
+
+impl Progress {
+    pub(crate) fn new(options: &Options) -> Self {
+        Progress {
+            begun: AtomicU64::new(0),
+            fuel: AtomicU64::new(options.fuel),
+            failed: AtomicBool::new(false),
+            gws: Mutex::default(),
+        }
+    }
+}
+
+/// Who else runs a dispatch, on a thread of its own.
+pub(crate) struct Helper {
+    pub code: Code,
+    /// None while it runs.
+    pub paused: Option<Paused>,
+    pub done: bool,
+}
+
+/// How a dispatch is run.
+pub(crate) enum Stage {
+    /// In modelled time; none before it has begun.
+    Timed(Option<Box<timing::Paused>>),
+    /// By one thread for so many more instructions, and then perhaps by others as well.
+    Alone(u64),
+    /// By one thread.
+    Lead,
+    /// By several threads; whether nothing is left for the first.
+    Divided(bool),
+}
+
+/// A dispatch that has begun and not ended.
+pub struct Flight {
+    pub(crate) plan: Plan,
+    pub(crate) progress: Progress,
+    /// None while it runs, and when it has ended.
+    pub(crate) lead: Option<Paused>,
+    pub(crate) stage: Stage,
+    pub(crate) others: Vec<Helper>,
+    /// Which objects the code of the others is of.
+    pub(crate) objects: u32,
+    pub(crate) fuel: u64,
+}
+
+impl Flight {
+    /// Wave-instructions that it has executed so far.
+    #[must_use]
+    pub fn executed(&self) -> u64 {
+        self.fuel.saturating_sub(self.progress.fuel.load(Ordering::Relaxed))
+    }
+
+    /// Wave-instructions that it may execute.
+    #[must_use]
+    pub fn fuel(&self) -> u64 {
+        self.fuel
+    }
+
+    /// Threads that run it.
+    #[must_use]
+    pub fn threads(&self) -> usize {
+        1 + self.others.len()
+    }
+
+    /// Gives a digest of the state of each wave that is running: where it is, and what its registers hold. One that
+    /// waits for a change of memory comes back to states that it was in before.
+    pub fn states(&self, mut each: impl FnMut(u64)) {
+        if let Stage::Timed(Some(model)) = &self.stage {
+            digests(model.groups(), &mut each);
+        }
+        for paused in self.lead.iter().chain(self.others.iter().filter_map(|helper| helper.paused.as_ref())) {
+            digests(paused.groups(), &mut each);
+        }
+    }
+}
+
+/// Digests of the waves of workgroups.
+fn digests<'g>(groups: impl Iterator<Item = &'g Group>, each: &mut impl FnMut(u64)) {
+    for wave in groups.flat_map(|group| &group.waves).filter(|wave| wave.status != Status::Ended) {
+        let mut hasher = FxHasher::default();
+        (wave.group_id, wave.index, wave.pc, wave.scc, wave.status == Status::Running, wave.sgpr).hash(&mut hasher);
+        for register in wave.vgpr.iter().chain(wave.agpr.iter()) {
+            hasher.write_u64(
+                register
+                    .iter()
+                    .fold(0, |sum, lane| (sum ^ u64::from(*lane)).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(23)),
+            );
+        }
+        each(hasher.finish());
+    }
+}
+
+/// What everybody who works on a dispatch shares.
+pub(crate) struct Shared<'a> {
+    pub plan: &'a Plan,
+    pub options: &'a Options,
+    pub memory: &'a Memory,
+    pub progress: &'a Progress,
+    pub interrupt: Option<&'a AtomicUsize>,
+}
+
+impl Shared<'_> {
+    /// Global wave sync. What a thread that panicked left is whole: nothing in there can panic half-way.
+    pub(crate) fn gws(&self) -> MutexGuard<'_, Gws> {
+        self.progress.gws.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The id of a workgroup that nobody has begun.
+    pub(crate) fn next(&self) -> Option<[u32; 3]> {
+        let [nx, ny, nz] = self.plan.groups.map(u64::from);
+        let n = self.progress.begun.fetch_add(1, Ordering::Relaxed);
+        (n < nx * ny * nz).then(|| [(n % nx) as u32, (n / nx % ny) as u32, (n / (nx * ny)) as u32])
+    }
+
+    /// How many are left.
+    pub(crate) fn left(&self) -> u64 {
+        self.plan
+            .groups
+            .map(u64::from)
+            .iter()
+            .product::<u64>()
+            .saturating_sub(self.progress.begun.load(Ordering::Relaxed))
+    }
+
+    /// Up to this much fuel; what is not used is given back.
+    pub(crate) fn take_fuel(&self, wanted: u64) -> u64 {
+        let mut taken = 0;
+        let _ = self.progress.fuel.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
+            taken = left.min(wanted);
+            Some(left - taken)
+        });
+        taken
+    }
+
+    /// Takes fuel back that was not used.
+    pub(crate) fn give_fuel(&self, fuel: u64) {
+        self.progress.fuel.fetch_add(fuel, Ordering::Relaxed);
+    }
+
+    /// Whether somebody has found a fault.
+    pub(crate) fn failed(&self) -> bool {
+        self.progress.failed.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn fail(&self) {
+        self.progress.failed.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether others are to have their turn.
+    pub(crate) fn interrupted(&self) -> bool {
+        self.interrupt.is_some_and(|waiting| waiting.load(Ordering::Relaxed) != 0)
+    }
+}

@@ -1,0 +1,7 @@
+//! Runs the workgroups of a dispatch: decoded code, the state that waves begin with, the scheduler.
+
+pub(crate) mod code;
+pub(crate) mod plan;
+pub(crate) mod spare;
+pub(crate) mod stuck;
+pub(crate) mod worker;

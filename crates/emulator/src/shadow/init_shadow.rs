@@ -1,0 +1,259 @@
+//! Which bits of a wave's registers and scratch something has written: for reports of uninitialised values.
+//!
+//! As valgrind's memcheck, it lets undefined bits be copied and computed with, and stops where they matter: a branch,
+//! EXEC, an address, the choice of a lane, data that goes to memory of others. [`crate::strict::undefined`] has the
+//! rules; this is the state.
+
+use rustc_hash::FxHashMap;
+
+use wavetap_amdgpu::{RegFile, scalar};
+
+use super::in_flight::{SCALAR_SLOTS, SLOTS, register, slot};
+use crate::state::core::{LANES, register_name};
+
+/// A register of every lane.
+type Row = [u32; LANES];
+
+/// Where bits come from that nothing has written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// A register, by slot.
+    Register(u16),
+    /// A byte of LDS, loaded by the instruction at a code address.
+    Lds(u32, u64),
+    /// A byte of the lane's private memory.
+    Scratch(u32, u64),
+    /// The scalar condition code.
+    Condition,
+    /// A byte of LDS or of scratch that was loaded by the instruction at a code address, and had been stored with
+    /// undefined bits.
+    Stored { scratch: bool, at: u32, by: u64, stored: Stored },
+}
+
+/// Undefined bits that were stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Stored {
+    /// By the instruction at this code address.
+    pub by: u64,
+    /// Where they came from first.
+    source: Source,
+}
+
+/// Where undefined bits come from in the end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Source {
+    Register(u16),
+    Lds(u32),
+    Scratch(u32),
+    Condition,
+}
+
+impl Stored {
+    /// By the instruction at a code address, from where.
+    pub(crate) fn new(by: u64, from: Origin) -> Stored {
+        let source = match from {
+            Origin::Register(at) => Source::Register(at),
+            Origin::Lds(at, _) => Source::Lds(at),
+            Origin::Scratch(at, _) => Source::Scratch(at),
+            Origin::Condition => Source::Condition,
+            Origin::Stored { stored, .. } => stored.source,
+        };
+        Stored { by, source }
+    }
+}
+
+/// Undefined bits of a row: the lanes that have any, and which; no bits are all bits.
+#[derive(Clone)]
+pub(crate) struct Bits {
+    pub lanes: u64,
+    bits: Option<Box<Row>>,
+}
+
+impl Bits {
+    /// Nothing was written.
+    pub(crate) const ALL: Bits = Bits { lanes: u64::MAX, bits: None };
+
+    pub(crate) fn get(&self, lane: usize) -> u32 {
+        if self.lanes >> lane & 1 == 0 { 0 } else { self.bits.as_ref().map_or(u32::MAX, |row| row[lane]) }
+    }
+
+    pub(crate) fn set(&mut self, lane: usize, bits: u32) {
+        if bits == 0 {
+            self.lanes &= !(1 << lane);
+            return;
+        }
+        if bits != u32::MAX || self.bits.is_some() {
+            self.bits.get_or_insert_with(|| Box::new([u32::MAX; LANES]))[lane] = bits;
+        }
+        self.lanes |= 1 << lane;
+    }
+}
+
+/// The undefined bits of a wave.
+pub(crate) struct Known {
+    /// By slot: vector and accumulation registers.
+    vector: Vec<Bits>,
+    scalar: [u32; 128],
+    /// SCC is undefined.
+    pub scc: bool,
+    origins: Vec<Option<Origin>>,
+    /// By dword of the private segment; none was never written.
+    scratch: Vec<Option<Bits>>,
+    /// By its dword: the last store of undefined bits there.
+    stored: FxHashMap<u32, Stored>,
+}
+
+impl Known {
+    /// With nothing known; empty outside the strict mode.
+    pub(crate) fn new(strict: bool) -> Known {
+        let (vectors, slots) = if strict { (SCALAR_SLOTS, SLOTS) } else { (0, 0) };
+        let mut known = Known {
+            vector: vec![Bits::ALL; vectors],
+            scalar: [u32::MAX; 128],
+            scc: true,
+            origins: vec![None; slots],
+            scratch: Vec::new(),
+            stored: FxHashMap::default(),
+        };
+        known.define(scalar::EXEC, 2);
+        known.define(scalar::NULL, 1);
+        known
+    }
+
+    /// Scalar registers have been written.
+    pub(crate) fn define(&mut self, first: u16, count: u16) {
+        for code in first..first + count {
+            self.scalar[usize::from(code & 127)] = 0;
+        }
+    }
+
+    /// Lanes of a vector register have been written.
+    pub(crate) fn define_lanes(&mut self, register: u16, lanes: u64) {
+        if let Some(bits) = self.vector.get_mut(usize::from(register)) {
+            bits.lanes &= !lanes;
+        }
+    }
+
+    pub(crate) fn scalar(&self, code: u16) -> u32 {
+        self.scalar[usize::from(code & 127)]
+    }
+
+    pub(crate) fn set_scalar(&mut self, code: u16, bits: u32) {
+        self.scalar[usize::from(code & 127)] = if code == scalar::NULL { 0 } else { bits };
+    }
+
+    pub(crate) fn pair(&self, code: u16) -> u64 {
+        u64::from(self.scalar(code)) | u64::from(self.scalar(code + 1)) << 32
+    }
+
+    pub(crate) fn vector(&self, slot: usize) -> &Bits {
+        &self.vector[slot]
+    }
+
+    pub(crate) fn vector_mut(&mut self, slot: usize) -> &mut Bits {
+        &mut self.vector[slot]
+    }
+
+    /// The lanes in which a vector register has undefined bits.
+    pub(crate) fn lanes(&self, slot: usize) -> u64 {
+        self.vector[slot].lanes
+    }
+
+    /// The lanes in which any of some vector registers that follow each other has undefined bits.
+    #[inline]
+    pub(crate) fn lanes_of(&self, (first, count): (u16, u16)) -> u64 {
+        let rows = &self.vector[usize::from(first)..usize::from(first) + usize::from(count)];
+        rows.iter().fold(0, |lanes, bits| lanes | bits.lanes)
+    }
+
+    /// Lanes of vector registers that follow each other have been written.
+    #[inline]
+    pub(crate) fn define_rows(&mut self, (first, count): (u16, u16), lanes: u64) {
+        let rows = &mut self.vector[usize::from(first)..usize::from(first) + usize::from(count)];
+        rows.iter_mut().for_each(|bits| bits.lanes &= !lanes);
+    }
+
+    pub(crate) fn scratch(&self, at: u32) -> Option<&Bits> {
+        self.scratch.get(at as usize / 4)?.as_ref()
+    }
+
+    pub(crate) fn scratch_mut(&mut self, at: u32) -> &mut Bits {
+        let at = at as usize / 4;
+        if self.scratch.len() <= at {
+            self.scratch.resize(at + 1, None);
+        }
+        self.scratch[at].get_or_insert(Bits::ALL)
+    }
+
+    /// A dword of the private segment and a vector register.
+    pub(crate) fn scratch_and_vector(&mut self, at: u32, slot: usize) -> (&mut Bits, &mut Bits) {
+        self.scratch_mut(at);
+        // It is there now.
+        let Known { vector, scratch, .. } = self;
+        (scratch[at as usize / 4].get_or_insert(Bits::ALL), &mut vector[slot])
+    }
+
+    /// An instruction has stored undefined bits to a byte of scratch.
+    pub(crate) fn note_stored(&mut self, at: u32, stored: Stored) {
+        self.stored.insert(at / 4, stored);
+    }
+
+    /// Where undefined bits come from that the instruction at a code address loads from a byte of scratch.
+    pub(crate) fn origin_in_scratch(&self, at: u32, by: u64) -> Origin {
+        self.stored.get(&(at / 4)).map_or(Origin::Scratch(at, by), |&stored| Origin::Stored {
+            scratch: true,
+            at,
+            by,
+            stored,
+        })
+    }
+
+    pub(crate) fn set_origin(&mut self, slot: usize, origin: Origin) {
+        self.origins[slot] = Some(origin);
+    }
+
+    pub(crate) fn origin(&self, slot: usize) -> Origin {
+        self.origins[slot].unwrap_or(Origin::Register(slot as u16))
+    }
+}
+
+/// The name of the register of a slot.
+pub(crate) fn name_of(at: usize) -> String {
+    let (file, index) = register(at);
+    register_name(file, index)
+}
+
+/// The slot of a scalar register.
+pub(crate) fn scalar_slot(code: u16) -> usize {
+    slot(RegFile::Scalar, code)
+}
+
+impl Origin {
+    /// In words.
+    pub(crate) fn text(self) -> Box<str> {
+        match self {
+            Origin::Register(at) => format!("{} was never written", name_of(usize::from(at))),
+            Origin::Lds(at, by) => format!("loaded at {by:#x} from byte {at:#x} of LDS, which was never written"),
+            Origin::Scratch(at, by) => format!(
+                "loaded at {by:#x} from byte {at:#x} of scratch, which was never \
+                written"
+            ),
+            Origin::Condition => "scc was never written".to_owned(),
+            Origin::Stored { scratch, at, by, stored } => {
+                let memory = if scratch { "scratch" } else { "LDS" };
+                let source = match stored.source {
+                    Source::Register(at) => name_of(usize::from(at)),
+                    Source::Lds(at) => format!("byte {at:#x} of LDS"),
+                    Source::Scratch(at) => format!("byte {at:#x} of scratch"),
+                    Source::Condition => "scc".to_owned(),
+                };
+                let written = stored.by;
+                format!(
+                    "loaded at {by:#x} from byte {at:#x} of {memory}, written at {written:#x} with bits of \
+                    {source}, which was never written"
+                )
+            }
+        }
+        .into()
+    }
+}

@@ -1,0 +1,139 @@
+//! Undefined bits that an instruction only moves: to other registers, lanes or register files.
+//!
+//! The general rule of [`super::undefined`] tries an instruction several times. Unoptimised code keeps its scalar
+//! registers in lanes of vector registers that are undefined elsewhere, so most of what it would try are moves, and
+//! where their bits go needs no trial.
+
+use wavetap_amdgpu::{Inst, Opcode, RegFile, Role, scalar};
+
+use crate::op::{Op, Source, Ty};
+use crate::shadow::in_flight::slot;
+use crate::shadow::init_shadow::{Known, Origin, scalar_slot};
+use crate::state::core::{Core, active};
+
+/// An instruction that does nothing but move bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Move {
+    /// A lane of a vector register to a scalar register.
+    FromLane,
+    /// A scalar to a lane of a vector register.
+    ToLane,
+    /// A register of all active lanes.
+    Lanes,
+}
+
+impl Move {
+    /// What an instruction with a name moves, if it is plain.
+    pub(crate) fn named(opcode: Opcode) -> Option<Move> {
+        match opcode {
+            Opcode::V_READLANE_B32 => Some(Move::FromLane),
+            Opcode::V_WRITELANE_B32 => Some(Move::ToLane),
+            Opcode::V_MOV_B32
+            | Opcode::V_ACCVGPR_READ_B32
+            | Opcode::V_ACCVGPR_WRITE_B32
+            | Opcode::V_ACCVGPR_MOV_B32 => Some(Move::Lanes),
+            _ => None,
+        }
+    }
+
+    /// What an instruction moves, if it does nothing else; `named` is what [`Move::named`] says.
+    pub(crate) fn of(inst: &Inst, named: Option<Move>) -> Option<Move> {
+        let modifiers = &inst.modifiers;
+        let plain = modifiers.dpp.is_none()
+            && modifiers.dpp8.is_none()
+            && modifiers.sdwa.is_none()
+            && (modifiers.neg, modifiers.abs, modifiers.omod, modifiers.op_sel, modifiers.clamp) == (0, 0, 0, 0, false);
+        named.filter(|_| plain)
+    }
+
+    /// Takes undefined bits along. Tells whether it did: not where a register has a meaning of its own that others
+    /// know.
+    ///
+    /// What selects a lane must be known.
+    pub(crate) fn carry(self, core: &mut Core, op: &Op) -> bool {
+        let (Some(to), Some(from)) = (op.dst, From::of(op)) else { return false };
+        let exec = core.wave.exec();
+        let lane = selected_lane(core, op);
+        let known = &mut core.wave.checks.known;
+        let origin = from.origin(known);
+        match (self, to.file, lane) {
+            (Move::FromLane, RegFile::Scalar, Some(lane)) if to.first < scalar::EXEC => {
+                let bits = from.bits(known, lane);
+                known.set_scalar(to.first, bits);
+                if bits != 0 {
+                    known.set_origin(scalar_slot(to.first), origin);
+                }
+            }
+            (Move::ToLane, RegFile::Vector, Some(lane)) => {
+                let (to, bits) = (slot(to.file, to.first), from.bits(known, lane));
+                known.vector_mut(to).set(lane, bits);
+                if bits != 0 {
+                    known.set_origin(to, origin);
+                }
+            }
+            (Move::Lanes, RegFile::Vector | RegFile::Accum, _) => {
+                let to = slot(to.file, to.first);
+                let mut any = false;
+                for lane in active(exec) {
+                    let bits = from.bits(known, lane);
+                    any |= bits != 0;
+                    known.vector_mut(to).set(lane, bits);
+                }
+                if any {
+                    known.set_origin(to, origin);
+                }
+            }
+            _ => return false,
+        }
+        true
+    }
+}
+
+/// What is moved.
+#[derive(Clone, Copy)]
+enum From {
+    /// The slot of a vector or accumulation register.
+    Row(usize),
+    /// A scalar register.
+    Scalar(u16),
+    /// What is always known.
+    Known,
+}
+
+impl From {
+    fn of(op: &Op) -> Option<From> {
+        match op.source(Role::Src0, Ty::B32) {
+            Source::Vector(register) => Some(From::Row(slot(RegFile::Vector, register))),
+            Source::Accum(register) => Some(From::Row(slot(RegFile::Accum, register))),
+            Source::Scalar(code) if code < 128 => Some(From::Scalar(code)),
+            Source::Scalar(_) | Source::Const(_) => Some(From::Known),
+            _ => None,
+        }
+    }
+
+    fn bits(self, known: &Known, lane: usize) -> u32 {
+        match self {
+            From::Row(at) => known.vector(at).get(lane),
+            From::Scalar(code) => known.scalar(code),
+            From::Known => 0,
+        }
+    }
+
+    fn origin(self, known: &Known) -> Origin {
+        match self {
+            From::Row(at) => known.origin(at),
+            From::Scalar(code) => known.origin(scalar_slot(code)),
+            From::Known => Origin::Condition,
+        }
+    }
+}
+
+/// The lane that an instruction's second source selects.
+fn selected_lane(core: &Core, op: &Op) -> Option<usize> {
+    let number = match op.source(Role::Src1, Ty::B32) {
+        Source::Scalar(code) if code < 128 => core.wave.sgpr[usize::from(code)],
+        Source::Const(bits) => bits as u32,
+        _ => return None,
+    };
+    Some(number as usize & (core.launch.lanes - 1))
+}

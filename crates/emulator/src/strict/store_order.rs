@@ -1,0 +1,169 @@
+//! In which order stores to memory become visible (`docs/reference/memory-scopes.md`).
+//!
+//! A store is held back until a wait guarantees it, so that others see it late. Its own wave sees it at once, and so do
+//! the other waves of a workgroup that use the same first-level cache, which keeps the order in which operations were
+//! issued: compilers wait for nothing at workgroup scope there. Anybody else may see stores to different places in
+//! another order.
+
+use wavetap_amdgpu::{Counter, Encoding};
+
+use crate::exec::memory::vmem::Place;
+use crate::fault::FaultKind;
+use crate::memory::View;
+use crate::op::Op;
+use crate::shadow::in_flight::{Effect, Space, publish_if};
+use crate::state::core::{Core, LANES, Launch, Step, Wave, active, at_lane};
+use crate::strict;
+
+/// First byte, and the one after the last.
+pub(crate) type Range = (u64, u64);
+
+/// Any place.
+pub(crate) const ANYWHERE: Range = (0, u64::MAX);
+
+/// Most bytes of what may be a flag: all lanes access the same.
+const FLAG_BYTES: u64 = 8;
+
+/// Whether two ranges have a byte in common.
+pub(crate) fn overlap(a: Range, b: Range) -> bool {
+    a.0 < b.1 && b.0 < a.1
+}
+
+/// What the other waves of a workgroup have stored and not waited for, while one of them runs.
+#[derive(Default)]
+pub(crate) struct Neighbours {
+    /// By wave.
+    effects: Vec<Vec<Effect>>,
+}
+
+impl Neighbours {
+    /// A wave is about to run.
+    pub(crate) fn borrow(&mut self, waves: &mut [Wave], running: usize) {
+        self.effects.resize_with(waves.len(), Vec::new);
+        let others = waves.iter_mut().zip(&mut self.effects).enumerate().filter(|(n, _)| *n != running);
+        others.for_each(|(_, (wave, effects))| std::mem::swap(wave.pending.effects(), effects));
+    }
+
+    /// It has run.
+    pub(crate) fn give_back(&mut self, waves: &mut [Wave], running: usize) {
+        self.borrow(waves, running);
+    }
+
+    /// Makes visible what touches a range, and what the same wave stored before.
+    fn publish_touching(&mut self, range: Range, memory: &View, lds: &mut [u8]) -> Result<(), FaultKind> {
+        self.effects.iter_mut().try_for_each(|effects| publish_touching(effects, range, memory, lds))
+    }
+
+    /// Makes visible what was stored before the last barrier.
+    fn publish_before_barrier(&mut self, memory: &View, lds: &mut [u8]) -> Result<(), FaultKind> {
+        self.effects
+            .iter_mut()
+            .try_for_each(|effects| publish_if(effects, &mut Vec::new(), memory, lds, |effect| effect.before_barrier))
+    }
+}
+
+/// Whether the waves of a workgroup see each other's stores in order: one of them runs with [`Neighbours::borrow`].
+pub(crate) fn is_shared(launch: &Launch, waves: usize) -> bool {
+    launch.strict && !launch.apart && waves > 1
+}
+
+/// Makes a wave's stores to memory visible up to the last that touches a range.
+fn publish_touching(effects: &mut Vec<Effect>, range: Range, memory: &View, lds: &mut [u8]) -> Result<(), FaultKind> {
+    let touches = |effect: &Effect| effect.space == Space::Global && overlap(effect.range(), range);
+    let Some(last) = effects.iter().rev().find(|effect| touches(effect)).map(|effect| effect.id) else { return Ok(()) };
+    publish_if(effects, &mut Vec::new(), memory, lds, |effect| effect.space == Space::Global && effect.id <= last)
+}
+
+/// An instruction is about to access memory in a range: what was stored there before comes first. Now and then a wave's
+/// stores arrive early.
+fn before_access(core: &mut Core, reads: bool, range: Range) -> Step {
+    if !core.launch.strict {
+        return Ok(());
+    }
+    if range.0 < range.1 && range.1 - range.0 <= FLAG_BYTES {
+        strict::flag(core, range.0, reads);
+    }
+    let Core { wave, barrier, memory, lds, random, .. } = core;
+    at_lane(barrier.checks.neighbours.publish_touching(range, memory, lds), 0)?;
+    if !wave.pending.has_effects() {
+        return Ok(());
+    }
+    if random.one_in(8) {
+        return at_lane(wave.pending.publish(None, true, memory, lds), 0);
+    }
+    if reads { at_lane(publish_touching(wave.pending.effects(), range, memory, lds), 0) } else { Ok(()) }
+}
+
+/// Makes earlier stores visible to the access that follows, of memory in a range.
+pub(crate) fn order(core: &mut Core, op: &Op, reads: bool, range: Range) -> Step {
+    before_access(core, reads, range)?;
+    let lds_too = op.inst.variant.encoding == Encoding::Flat;
+    if lds_too && core.wave.pending.has_effects() {
+        at_lane(core.wave.pending.publish(Some(Space::Lds), false, core.memory, core.lds), 0)?;
+    }
+    Ok(())
+}
+
+/// Where in memory all is that the lanes in a mask access.
+pub(crate) fn range(places: &[Place; LANES], mask: u64, size: usize) -> Range {
+    active(mask).fold((u64::MAX, 0), |(from, to), lane| match places[lane] {
+        Place::Global(at) => (from.min(at), to.max(at.saturating_add(size as u64))),
+        _ => (from, to),
+    })
+}
+
+/// A store was issued. Now and then it overtakes those before it, and others run before they arrive.
+pub(crate) fn after_store(core: &mut Core) -> Step {
+    let Core { wave, memory, lds, random, .. } = core;
+    let effects = wave.pending.effects();
+    let Some(newest) = effects.last().map(|effect| effect.id) else { return Ok(()) };
+    let in_memory = |effect: &&Effect| effect.space == Space::Global;
+    if effects.first().is_none_or(|first| first.id == newest) || !random.one_in(4) {
+        return Ok(());
+    }
+    let (mut from, mut to) = (u64::MAX, 0);
+    for effect in effects.iter().filter(in_memory).filter(|effect| effect.id == newest) {
+        let range = effect.range();
+        (from, to) = (from.min(range.0), to.max(range.1));
+    }
+    let mut before = effects.iter().filter(in_memory).filter(|effect| effect.id != newest).peekable();
+    if before.peek().is_none() || before.any(|effect| overlap(effect.range(), (from, to))) {
+        return Ok(());
+    }
+    at_lane(publish_if(effects, &mut Vec::new(), memory, lds, |effect| effect.id == newest), 0)?;
+    wave.checks.pauses = random.one_in(2);
+    Ok(())
+}
+
+/// An atomic has changed memory, while stores before it may not have arrived: others may run before they do.
+pub(crate) fn after_atomic(core: &mut Core, range: Range) {
+    if !core.launch.strict {
+        return;
+    }
+    if range.0 < range.1 && range.1 - range.0 <= FLAG_BYTES {
+        strict::flag(core, range.0, false);
+    }
+    if core.wave.pending.has_effects() {
+        core.wave.checks.pauses = core.random.one_in(2);
+    }
+}
+
+/// A wait has guaranteed what it could.
+pub(crate) fn after_wait(core: &mut Core, counter: Counter, allowed: u32) -> Step {
+    let Core { wave, barrier, memory, lds, launch, .. } = core;
+    if launch.apart {
+        barrier.checks.forget_late(wave);
+        return Ok(());
+    }
+    // Compilers before LLVM 21 let a wave release to the device what the others of the workgroup stored before a
+    // barrier, where none of them has waited.
+    let counts_stores = match counter {
+        Counter::Vs | Counter::Store => true,
+        Counter::Vm => launch.target.generation() < 10,
+        _ => false,
+    };
+    if allowed != 0 || !counts_stores {
+        return Ok(());
+    }
+    at_lane(barrier.checks.neighbours.publish_before_barrier(memory, lds), 0)
+}

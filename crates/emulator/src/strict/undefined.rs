@@ -1,0 +1,585 @@
+//! What instructions do with bits that nothing has written.
+//!
+//! Where all sources are known the results are, which is nearly always and costs a few masks. Elsewhere the instruction
+//! is tried several times on a copy of the wave with its undefined bits filled differently: result bits that come out
+//! differently are undefined. So every instruction has the exact rule that its own meaning gives it (a selection, a
+//! mask, a shift, a move between lanes), and none is reported that cannot matter. Among the fillings are those in which
+//! an undefined source equals the other, for comparisons.
+//!
+//! Reported is the use of undefined bits as the condition of a branch, as EXEC, in an address, as the number of a lane
+//! or of a register, and a store to memory that others see of a value none of whose bits is known (parts of a wide
+//! store may be padding). Global memory counts as written.
+
+use smallvec::SmallVec;
+
+use wavetap_amdgpu::{Access, Counters, Inst, RegFile, Role, scalar};
+
+use super::shadow_copy::Move;
+use crate::fault::FaultKind;
+use crate::op::opcode_info::{Relative, Traits};
+use crate::op::{Class, Op, Source};
+use crate::shadow::in_flight::{ACCUM_SLOTS, slot};
+use crate::shadow::init_shadow::{Origin, name_of, scalar_slot};
+use crate::state::core::{Core, GPR_IDX_EN, LANES, Launch, Step, Stop, active};
+
+/// Registers that follow each other, by slot: the first, and how many.
+type Span = (u16, u16);
+
+/// What must be known.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Use {
+    Address,
+    Lane,
+    Target,
+    Register,
+}
+
+impl Use {
+    fn text(self) -> &'static str {
+        match self {
+            Use::Address => "an address",
+            Use::Lane => "the number of a lane",
+            Use::Target => "the target of a branch",
+            Use::Register => "the number of a register",
+        }
+    }
+}
+
+/// How the lanes of an instruction depend on each other.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Across {
+    /// A lane's results are of its own sources, and all of them are written.
+    No,
+    /// The same, but parts of registers are written.
+    Part,
+    /// Of any lane's, or only some lanes are written.
+    Yes,
+    /// All lanes are read and written whatever EXEC is.
+    Matrix,
+}
+
+/// What an instruction does to undefined bits; found once.
+pub(crate) struct Rule {
+    kind: Kind,
+    across: Across,
+    vectors: SmallVec<[Span; 4]>,
+    scalars: SmallVec<[Span; 4]>,
+    writes: SmallVec<[Span; 2]>,
+    scalar_writes: SmallVec<[Span; 2]>,
+    uses: SmallVec<[(Span, Use); 2]>,
+    reads_scc: bool,
+    writes_scc: bool,
+    writes_exec: bool,
+    relative: Option<Relative>,
+    moves: Option<Move>,
+}
+
+/// How an instruction is looked at.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Nothing,
+    /// It reads none that could be undefined, and all that it writes is defined.
+    Defines,
+    Compute,
+    /// Addresses must be known; the rest is [`super`]'s.
+    Memory,
+    BranchScc,
+    BranchVcc,
+}
+
+impl Rule {
+    pub(crate) fn new(inst: &Inst, class: Class, named: &Traits) -> Rule {
+        let kind = named.kind;
+        let modifiers = &inst.modifiers;
+        let moved = modifiers.dpp.is_some() || modifiers.dpp8.is_some() || class == Class::Lds;
+        let part = modifiers.sdwa.is_some_and(|sdwa| sdwa.dst_sel != 6)
+            || modifiers.op_sel & 8 != 0
+            || inst
+                .operands
+                .iter()
+                .any(|operand| operand.access != Access::Read && operand.half != wavetap_amdgpu::Half::Whole)
+            || named.parts;
+        let across = match () {
+            () if named.matrix => Across::Matrix,
+            () if moved || named.lanes => Across::Yes,
+            () if part => Across::Part,
+            () => Across::No,
+        };
+        let mut rule = Rule {
+            kind,
+            across,
+            vectors: SmallVec::new(),
+            scalars: SmallVec::new(),
+            writes: SmallVec::new(),
+            scalar_writes: SmallVec::new(),
+            uses: SmallVec::new(),
+            reads_scc: false,
+            writes_scc: false,
+            writes_exec: false,
+            relative: named.relative,
+            moves: Move::of(inst, named.moves),
+        };
+        rule.registers(inst, class, named.selects_lane);
+        if kind == Kind::Nothing && (rule.writes_scc || !rule.scalar_writes.is_empty()) {
+            rule.kind = Kind::Defines;
+        }
+        rule
+    }
+
+    /// Whether it writes EXEC.
+    pub(crate) fn writes_exec(&self) -> bool {
+        self.writes_exec
+    }
+
+    /// The same with the registers that an instruction accesses where it names others, by what is in M0.
+    fn moved(&self, relative: Relative, inst: &Inst, m0: u32) -> Rule {
+        let mut rule = Rule {
+            vectors: SmallVec::new(),
+            scalars: SmallVec::new(),
+            writes: SmallVec::new(),
+            scalar_writes: SmallVec::new(),
+            uses: SmallVec::new(),
+            relative: None,
+            ..*self
+        };
+        let [source_by, destination_by] = relative.offsets(m0);
+        for operand in &inst.operands {
+            let Some(reg) = operand.reg() else { continue };
+            let (is_source, by) = match operand.role {
+                Role::Src0 => (true, source_by),
+                Role::Vdst | Role::Sdst => (false, destination_by),
+                _ => continue,
+            };
+            let end = if reg.file == RegFile::Scalar { scalar::EXEC } else { ACCUM_SLOTS as u16 };
+            let first = u32::from(reg.first).saturating_add(by);
+            if first.saturating_add(reg.dwords.into()) > end.into() {
+                // EXEC is always known; where there is no such register the instruction itself stops.
+                continue;
+            }
+            let (reads, writes) = match reg.file {
+                RegFile::Scalar => (&mut rule.scalars, &mut rule.scalar_writes),
+                _ => (&mut rule.vectors, &mut rule.writes),
+            };
+            let span = (first as u16, u16::from(reg.dwords));
+            if is_source || relative.swaps {
+                reads.push(span);
+            }
+            if !is_source || relative.swaps {
+                writes.push(span);
+            }
+        }
+        rule
+    }
+
+    fn registers(&mut self, inst: &Inst, class: Class, selects_lane: bool) {
+        for operand in &inst.operands {
+            let Some(reg) = operand.reg() else { continue };
+            if operand.access == Access::Write || (reg.file == RegFile::Scalar && reg.first >= 128) {
+                continue;
+            }
+            let span = (slot(reg.file, reg.first) as u16, u16::from(operand.dwords.max(1)));
+            let lane = matches!(operand.role, Role::Src1) && selects_lane;
+            let used = match operand.role {
+                _ if self.kind == Kind::Memory && class == Class::Branch => Some(Use::Target),
+                // Where it is in LDS.
+                Role::Vdata | Role::Vdst if inst.variant.counters.contains(Counters::ASYNC) => Some(Use::Address),
+                Role::Vdata | Role::Data0 | Role::Data1 | Role::Sdata | Role::Vdst | Role::Old => None,
+                // How many registers it has depends on the image: the instruction itself looks.
+                _ if operand.role.is_address() && inst.variant.image.is_some() => None,
+                _ if self.kind == Kind::Memory => Some(Use::Address),
+                _ if lane => Some(Use::Lane),
+                _ => None,
+            };
+            if let Some(used) = used {
+                self.uses.push((span, used));
+            }
+        }
+        for reg in inst.reads() {
+            match (reg.file, reg.first) {
+                (RegFile::Scalar, scalar::SCC) => self.reads_scc = true,
+                (RegFile::Scalar, scalar::EXEC | 127..) => {}
+                (RegFile::Scalar, first) => self.scalars.push((first, reg.dwords.into())),
+                (file, first) => self.vectors.push((slot(file, first) as u16, reg.dwords.into())),
+            }
+        }
+        for reg in inst.writes() {
+            match (reg.file, reg.first) {
+                (RegFile::Scalar, scalar::SCC) => self.writes_scc = true,
+                (RegFile::Scalar, 128..) => {}
+                (RegFile::Scalar, first) => {
+                    self.writes_exec |= first + u16::from(reg.dwords) > scalar::EXEC;
+                    self.scalar_writes.push((first, reg.dwords.into()));
+                }
+                (file, first) => self.writes.push((slot(file, first) as u16, reg.dwords.into())),
+            }
+        }
+    }
+}
+
+fn registers(spans: &[Span]) -> impl Iterator<Item = usize> + '_ {
+    spans.iter().flat_map(|&(first, count)| usize::from(first)..usize::from(first + count))
+}
+
+fn uninitialised(register: String, origin: Origin, used: &'static str, lane: Option<u8>) -> Step {
+    let kind = FaultKind::Uninitialised { register: register.into(), origin: origin.text(), used };
+    Err(Box::new(Stop { kind, lane }))
+}
+
+/// A register is used for what must be known.
+pub(crate) fn report(core: &Core, at: usize, used: &'static str, lane: Option<u8>) -> Step {
+    core.passed(uninitialised(name_of(at), core.wave.checks.known.origin(at), used, lane))
+}
+
+/// An instruction is about to run.
+#[inline]
+pub(crate) fn before(core: &mut Core, op: &Op) -> Step {
+    if op.unknown.kind == Kind::Nothing && op.pair.is_none() { Ok(()) } else { before_others(core, op) }
+}
+
+fn before_others(core: &mut Core, op: &Op) -> Step {
+    if let Some(pair) = op.pair.as_deref() {
+        // Both read before either writes.
+        let [first, second] = pair;
+        let meets =
+            registers(&first.unknown.writes).any(|at| registers(&second.unknown.vectors).any(|other| other == at));
+        let [first, second] = if meets { [second, first] } else { [first, second] };
+        before(core, first)?;
+        return before(core, second);
+    }
+    let rule = &op.unknown;
+    match rule.kind {
+        Kind::Nothing => Ok(()),
+        Kind::Defines => {
+            rule.scalar_writes.iter().for_each(|&(first, count)| core.wave.checks.known.define(first, count));
+            core.wave.checks.known.scc &= !rule.writes_scc;
+            Ok(())
+        }
+        Kind::Compute => compute(core, op, rule),
+        Kind::Memory => addresses(core, op, rule),
+        Kind::BranchScc if core.wave.checks.known.scc => {
+            core.passed(uninitialised("scc".into(), Origin::Condition, "the condition of a branch", None))
+        }
+        Kind::BranchScc => Ok(()),
+        Kind::BranchVcc => {
+            let undefined = core.wave.checks.known.pair(scalar::VCC) & core.wave.lanes;
+            if undefined != 0 && core.wave.mask(scalar::VCC) & !undefined == 0 {
+                return report(core, scalar_slot(scalar::VCC), "the condition of a branch", None);
+            }
+            Ok(())
+        }
+    }
+}
+
+/// Checks what must be known.
+fn uses(core: &Core, rule: &Rule) -> Step {
+    let exec = core.wave.exec();
+    for &((first, count), used) in &rule.uses {
+        for at in usize::from(first)..usize::from(first + count) {
+            let (undefined, lane) = if at >= scalar_slot(0) {
+                let vector = !rule.vectors.is_empty() && used == Use::Address;
+                (core.wave.checks.known.scalar((at - scalar_slot(0)) as u16) != 0 && (exec != 0 || !vector), None)
+            } else {
+                let lanes = core.wave.checks.known.lanes(at) & exec;
+                (lanes != 0, Some(lanes.trailing_zeros() as u8))
+            };
+            if undefined {
+                return report(core, at, used.text(), lane);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Checks a vector register of an address whose length only the instruction itself knows.
+pub(crate) fn known_address(core: &Core, file: RegFile, register: u16) -> Step {
+    let at = slot(file, register);
+    let lanes = core.wave.checks.known.lanes(at) & core.wave.exec();
+    if lanes == 0 { Ok(()) } else { report(core, at, Use::Address.text(), Some(lanes.trailing_zeros() as u8)) }
+}
+
+/// With `s_set_gpr_idx_on`: what of M0 is added to register numbers, and of which operands.
+const INDEX: u32 = 0xff;
+const INDEXED_SOURCES: u32 = 0x7000;
+const INDEXED_DESTINATION: u32 = 0x8000;
+
+/// Checks what M0 adds to register numbers.
+fn known_number(core: &Core, bits: u32) -> Step {
+    let undefined = core.wave.checks.known.scalar(scalar::M0) & bits;
+    if undefined == 0 { Ok(()) } else { report(core, scalar_slot(scalar::M0), Use::Register.text(), None) }
+}
+
+/// Checks one bit of a scalar operand on which it depends what runs.
+pub(crate) fn known_bit(core: &Core, op: &Op, role: Role, index: u32) -> Step {
+    match op.inst.operand(role).and_then(|operand| operand.reg()) {
+        Some(reg) if reg.first < 128 && core.wave.checks.known.scalar(reg.first) >> index & 1 != 0 => {
+            report(core, scalar_slot(reg.first), "whether instructions are skipped", None)
+        }
+        _ => Ok(()),
+    }
+}
+
+fn addresses(core: &mut Core, op: &Op, rule: &Rule) -> Step {
+    uses(core, rule)?;
+    let exec = core.wave.exec();
+    let known = &mut core.wave.checks.known;
+    for (first, count) in &rule.scalar_writes {
+        known.define(*first, *count);
+    }
+    if op.class == Class::Smem || op.class == Class::Branch {
+        return Ok(());
+    }
+    let half = matches!(op.semantics, crate::op::Semantics::Load { d16: Some(_), .. });
+    if !half {
+        rule.writes.iter().for_each(|&span| known.define_rows(span, exec));
+    }
+    if let (crate::op::Semantics::Load { d16: Some(high), .. }, Some(at)) =
+        (op.semantics, registers(&rule.writes).next())
+    {
+        let bits = known.vector_mut(at);
+        // Of gfx9 it is only known that the other half is lost.
+        let lost = op.clears && core.launch.target.generation() < 10;
+        for lane in active(if lost { exec } else { exec & bits.lanes }) {
+            let other = if high { 0xffff } else { 0xffff_0000 };
+            let kept = if op.clears { 0 } else { bits.get(lane) & other };
+            bits.set(lane, if lost { other } else { kept });
+        }
+    }
+    Ok(())
+}
+
+fn compute(core: &mut Core, op: &Op, rule: &Rule) -> Step {
+    if let Some(relative) = rule.relative {
+        known_number(core, relative.bits())?;
+        return compute(core, op, &rule.moved(relative, &op.inst, core.wave.sgpr[usize::from(scalar::M0)]));
+    }
+    if !rule.uses.is_empty() {
+        uses(core, rule)?;
+    }
+    let exec = core.wave.exec();
+    let indexed = op.class == Class::Valu && core.wave.mode & GPR_IDX_EN != 0;
+    if indexed {
+        known_number(core, INDEX | INDEXED_SOURCES | INDEXED_DESTINATION)?;
+    }
+    let known = &mut core.wave.checks.known;
+    let read = if matches!(rule.across, Across::No | Across::Part) { exec } else { core.wave.lanes };
+    let mut undefined = 0;
+    for &span in &rule.vectors {
+        undefined |= known.lanes_of(span) & read;
+    }
+    for code in registers(&rule.scalars) {
+        undefined |= u64::from(known.scalar(code as u16));
+    }
+    if matches!(rule.across, Across::Yes | Across::Part) {
+        for &span in &rule.writes {
+            undefined |= known.lanes_of(span) & read;
+        }
+    }
+    if undefined != 0 || indexed || (rule.reads_scc && known.scc) {
+        if !indexed && rule.moves.is_some_and(|moves| moves.carry(core, op)) {
+            return Ok(());
+        }
+        return compare(core, op, rule, indexed);
+    }
+    let written = if rule.across == Across::Matrix { u64::MAX } else { exec };
+    for &span in &rule.writes {
+        known.define_rows(span, written);
+    }
+    for &(first, count) in &rule.scalar_writes {
+        known.define(first, count);
+    }
+    if rule.writes_scc {
+        known.scc = false;
+    }
+    Ok(())
+}
+
+/// How often an instruction is tried.
+const TRIES: usize = 5;
+
+/// What an instruction made of one filling.
+struct Outcome {
+    vectors: Vec<[u32; LANES]>,
+    scalars: [u32; 128],
+    scc: bool,
+}
+
+/// Tries the instruction with undefined bits filled differently.
+fn compare(core: &mut Core, op: &Op, rule: &Rule, indexed: bool) -> Step {
+    let friendly = core.launch.friendly();
+    let mut touched: SmallVec<[usize; 16]> = registers(&rule.vectors).chain(registers(&rule.writes)).collect();
+    let m0 = core.wave.sgpr[usize::from(scalar::M0)];
+    let index = if indexed { (m0 & INDEX) as usize } else { 0 };
+    if indexed {
+        let further: SmallVec<[usize; 8]> =
+            touched.iter().map(|at| at + index).filter(|&at| at < ACCUM_SLOTS).collect();
+        touched.extend(further);
+    }
+    touched.sort_unstable();
+    touched.dedup();
+    touched.retain(|at| row(core, *at).is_some());
+    let saved: Vec<[u32; LANES]> = touched.iter().filter_map(|&at| row(core, at).copied()).collect();
+    let sgpr = core.wave.sgpr;
+    let (scc, mode, trapsts, pc, jumped, status) =
+        (core.wave.scc, core.wave.mode, core.wave.trapsts, core.wave.pc, core.wave.jumped, core.wave.status);
+    let random = [core.random.next() as u32, core.random.next() as u32, core.random.next() as u32];
+    let mut outcomes: Vec<Outcome> = Vec::with_capacity(TRIES);
+    for attempt in 0..TRIES {
+        fill(core, op, rule, &touched, &saved, &sgpr, attempt, random);
+        let result = run(core, op, &friendly);
+        if result.is_ok() {
+            let vectors = touched.iter().filter_map(|&at| row(core, at).copied()).collect();
+            outcomes.push(Outcome { vectors, scalars: core.wave.sgpr, scc: core.wave.scc });
+        }
+        for (&at, before) in touched.iter().zip(&saved) {
+            if let Some(row) = row_mut(core, at) {
+                *row = *before;
+            }
+        }
+        core.wave.sgpr = sgpr;
+        if core.wave.mode != mode {
+            core.wave.set_mode(mode);
+        }
+        (core.wave.scc, core.wave.trapsts, core.wave.pc, core.wave.jumped, core.wave.status) =
+            (scc, trapsts, pc, jumped, status);
+    }
+    let origin = origin(core, rule, if m0 & INDEXED_SOURCES == 0 { 0 } else { index });
+    settle(core, rule, &touched, &outcomes, origin)
+}
+
+/// Takes what differs between the outcomes as undefined.
+fn settle(core: &mut Core, rule: &Rule, touched: &[usize], outcomes: &[Outcome], origin: Origin) -> Step {
+    let Some((first, others)) = outcomes.split_first() else { return Ok(()) };
+    let lanes = core.wave.lanes;
+    let known = &mut core.wave.checks.known;
+    for (n, &at) in touched.iter().enumerate() {
+        let mut any = false;
+        for lane in active(lanes) {
+            let bits = others.iter().fold(0, |bits, other| bits | (other.vectors[n][lane] ^ first.vectors[n][lane]));
+            any |= bits != 0;
+            if bits != known.vector(at).get(lane) {
+                known.vector_mut(at).set(lane, bits);
+            }
+        }
+        if any && registers(&rule.writes).any(|written| written == at) {
+            known.set_origin(at, origin);
+        }
+    }
+    for &(start, count) in &rule.scalar_writes {
+        for code in start..start + count {
+            let at = usize::from(code & 127);
+            let bits = others.iter().fold(0, |bits, other| bits | (other.scalars[at] ^ first.scalars[at]));
+            known.set_scalar(code, bits);
+            if bits != 0 {
+                known.set_origin(scalar_slot(code), origin);
+            }
+        }
+    }
+    if rule.writes_scc {
+        known.scc = others.iter().any(|other| other.scc != first.scc);
+    }
+    if rule.writes_exec {
+        let undefined = known.pair(scalar::EXEC) & lanes;
+        known.define(scalar::EXEC, 2);
+        if undefined != 0 {
+            return core.passed(uninitialised("exec".into(), origin, "EXEC", Some(undefined.trailing_zeros() as u8)));
+        }
+    }
+    Ok(())
+}
+
+/// Where the undefined bits among the sources come from; `index` is added to the numbers of some.
+fn origin(core: &Core, rule: &Rule, index: usize) -> Origin {
+    let known = &core.wave.checks.known;
+    let indexed = registers(&rule.vectors).map(|at| at + index).filter(|&at| at < ACCUM_SLOTS || index == 0);
+    let mut vectors = indexed.chain(registers(&rule.vectors));
+    let vector = vectors.find(|&at| known.lanes(at) & core.wave.exec() != 0).map(|at| known.origin(at));
+    let scalar = || {
+        registers(&rule.scalars)
+            .find(|&code| known.scalar(code as u16) != 0)
+            .map(|code| known.origin(scalar_slot(code as u16)))
+    };
+    vector.or_else(scalar).unwrap_or(Origin::Condition)
+}
+
+/// Fills the undefined bits of all sources.
+#[allow(clippy::too_many_arguments)]
+fn fill(
+    core: &mut Core,
+    op: &Op,
+    rule: &Rule,
+    touched: &[usize],
+    saved: &[[u32; LANES]],
+    sgpr: &[u32; 128],
+    attempt: usize,
+    random: [u32; 3],
+) {
+    // The other source, for two of the tries: its constant, or its register.
+    let other = |lane: usize| -> u32 {
+        let source = if attempt == 3 { op.src[0] } else { op.src[1] };
+        match source {
+            Source::Vector(register) => {
+                let at = touched.iter().position(|&at| at == slot(RegFile::Vector, register));
+                at.map_or(0, |n| saved[n][lane])
+            }
+            Source::Scalar(code) if code < 128 => sgpr[usize::from(code)],
+            Source::Const(bits) => bits as u32,
+            _ => 0,
+        }
+    };
+    let filled = |value: u32, undefined: u32, lane: usize, at: usize| match attempt {
+        0 => value & !undefined,
+        1 => value | undefined,
+        2 => value ^ (random[at % 3].rotate_left((lane + 7 * at) as u32) & undefined),
+        _ => value & !undefined | other(lane) & undefined,
+    };
+    for (n, &at) in touched.iter().enumerate() {
+        let mut new = saved[n];
+        let bits = core.wave.checks.known.vector(at);
+        for lane in active(bits.lanes & core.wave.lanes) {
+            new[lane] = filled(new[lane], bits.get(lane), lane, at);
+        }
+        if let Some(row) = row_mut(core, at) {
+            *row = new;
+        }
+    }
+    for code in registers(&rule.scalars).chain(registers(&rule.scalar_writes)) {
+        let undefined = core.wave.checks.known.scalar(code as u16);
+        if undefined == 0 || code >= usize::from(scalar::EXEC) {
+            continue;
+        }
+        let by_role = |n: usize| match op.scalars[n][0] {
+            Source::Scalar(other) if other < 128 => sgpr[usize::from(other)],
+            Source::Const(bits) => bits as u32,
+            _ => 0,
+        };
+        let value = sgpr[code];
+        core.wave.sgpr[code] = match attempt {
+            3 | 4 if op.class == Class::Salu => value & !undefined | by_role(attempt - 3) & undefined,
+            _ => filled(value, undefined, 0, code),
+        };
+    }
+    if rule.reads_scc && core.wave.checks.known.scc {
+        core.wave.scc = attempt & 1 != 0;
+    }
+}
+
+/// Runs an instruction without the checks of the strict mode.
+fn run(core: &mut Core, op: &Op, launch: &Launch) -> Step {
+    let Core { memory, lds, wave, random, stats, clock, barrier, work, .. } = core;
+    let mut copy = Core { memory, lds, wave, launch, random, stats, clock, barrier, work };
+    (op.run)(&mut copy, op)
+}
+
+fn row<'a>(core: &'a Core, at: usize) -> Option<&'a [u32; LANES]> {
+    match at.checked_sub(ACCUM_SLOTS) {
+        None => core.wave.vgpr.get(at).map(|row| &row.0),
+        Some(at) => core.wave.agpr.get(at).map(|row| &row.0),
+    }
+}
+
+fn row_mut<'a>(core: &'a mut Core, at: usize) -> Option<&'a mut [u32; LANES]> {
+    match at.checked_sub(ACCUM_SLOTS) {
+        None => core.wave.vgpr.get_mut(at).map(|row| &mut row.0),
+        Some(at) => core.wave.agpr.get_mut(at).map(|row| &mut row.0),
+    }
+}
