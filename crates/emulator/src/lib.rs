@@ -45,15 +45,17 @@ mod timing;
 mod trace;
 
 pub use address::allocation::{Allocation, AllocationKind, ForeignMemory};
+pub use address::{CodeAddress, ObjectId};
 pub use device::flight::{Flight, Share};
 pub use device::{Device, Options};
 pub use exec::missing::missing;
 pub use fault::findings::{Finding, FindingKind, Passes, Suppressions};
+pub use fault::overrun::Overrun;
 pub use fault::{Fault, FaultKind, LdsAccess, MemoryAccess};
-pub use memory::loader::{LoadedObject, LoadedSymbol, ObjectId, SymbolKind};
+pub use memory::loader::{LoadedObject, LoadedSymbol, SymbolKind};
 pub use run::plan::Dispatch;
 pub use timing::{
     InstructionTime, LatencyClass, LatencyOverride, MemoryCounts, ModelledTime, StallReason, Timing, WaveSample,
 };
 pub use trace::origins::{Origin, Origins, ValueOrigins, WaitOrigins};
-pub use trace::{CodeAddress, DispatchStats, Overrun, Trace};
+pub use trace::{DispatchStats, Trace};

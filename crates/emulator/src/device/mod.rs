@@ -7,11 +7,13 @@ use wavetap_amdgpu::{EventHazards, Target};
 use wavetap_base::error::{Error, Result};
 
 use self::flight::{Flight, Share};
+use crate::address::ObjectId;
+use crate::address::allocation::{Allocation, AllocationKind, ForeignMemory};
 use crate::fault::Fault;
 use crate::fault::findings::{Finding, Findings, Passes};
+use crate::memory::Memory;
 use crate::memory::loader;
-use crate::memory::loader::{LoadedObject, ObjectId};
-use crate::memory::{Allocation, AllocationKind, ForeignMemory, Memory};
+use crate::memory::loader::LoadedObject;
 use crate::run::code::Code;
 use crate::run::plan::Dispatch;
 use crate::timing::Timing;

@@ -4,10 +4,11 @@ use wavetap_amdgpu::{
     Encoding, HalfOperation, Inst, Modifiers, Opcode, Operand, Reg, Role, Target, Value, Variant, variants,
 };
 
+use crate::fault::stop::{Step, undefined};
 use crate::op::opcode_info::{Named, Names};
 use crate::op::{Op, Place, Semantics, Source};
 use crate::run::code;
-use crate::state::core::{Core, Step, undefined};
+use crate::state::core::Core;
 
 /// The rows of both operations of a pair where they are alone, if it is one.
 pub(crate) fn rows(target: Target, inst: &Inst) -> Option<[&'static Variant; 2]> {

@@ -8,8 +8,8 @@ use wavetap_base::error::{Error, Result};
 use wavetap_base::glob;
 
 use super::{Fault, FaultKind, MemoryAccess};
-use crate::memory::Allocation;
-use crate::memory::loader::ObjectId;
+use crate::address::ObjectId;
+use crate::address::allocation::Allocation;
 
 /// Pages in which the memory of a GPU is mapped: the rest of an allocation's last one can be read.
 const PAGE: u64 = 4096;
@@ -223,7 +223,7 @@ impl Findings {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory::AllocationKind;
+    use crate::address::allocation::AllocationKind;
 
     #[test]
     fn lines_of_a_file() {

@@ -1,11 +1,13 @@
 //! Why a dispatch was stopped, with the instruction it happened at.
 
 pub(crate) mod findings;
+pub(crate) mod overrun;
+pub(crate) mod stop;
 
 use std::fmt;
 
-use crate::memory::Allocation;
-use crate::memory::loader::ObjectId;
+use crate::address::ObjectId;
+use crate::address::allocation::Allocation;
 
 /// What a memory instruction was doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,12 +6,10 @@ use wavetap_amdgpu::Target;
 use wavetap_base::bytes::{slice, u16_at, u32_at, u64_at};
 use wavetap_base::error::{Error, Result, ResultExt};
 
-use super::{AllocationKind, Memory};
+use super::Memory;
+use crate::address::ObjectId;
+use crate::address::allocation::AllocationKind;
 use crate::fault::MemoryAccess;
-
-/// Which load an object came from; never reused on one device.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ObjectId(pub u32);
 
 /// What a symbol names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

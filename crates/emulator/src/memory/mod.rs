@@ -15,12 +15,13 @@ use vm_memory::{MmapRegion, VolatileMemory, VolatileSlice};
 use wavetap_base::bytes::align_up;
 use wavetap_base::error::{Error, Result};
 
-use self::loader::ObjectId;
-pub use crate::address::allocation::{Allocation, AllocationKind, ForeignMemory};
+use crate::address::CodeAddress;
+use crate::address::ObjectId;
+use crate::address::allocation::{Allocation, AllocationKind, ForeignMemory};
+use crate::fault::overrun::Overrun;
 use crate::fault::{FaultKind, MemoryAccess};
+use crate::lanes::LANES;
 use crate::lanes::{Register, Row};
-use crate::state::core::LANES;
-use crate::trace::{CodeAddress, Overrun};
 
 /// First device address: no host pointer of a 47-bit address space is near, and the flat apertures lie above.
 const FIRST_ADDRESS: u64 = 0x2000_0000_0000;

@@ -3,6 +3,7 @@
 
 pub(crate) mod halves;
 pub(crate) mod opcode_info;
+pub(crate) mod registers;
 
 use wavetap_amdgpu::{
     Condition, Counter, Counters, Half, Inst, Modifier, Opcode, OpcodeFlags, Operand, Reg, RegFile, Role, Target,
@@ -10,10 +11,11 @@ use wavetap_amdgpu::{
 };
 
 use self::opcode_info::Named;
+use crate::address::ObjectId;
+use crate::fault::stop::Step;
 use crate::float::Env;
 use crate::lanes::{BitOperation, Comparison, Operation};
-use crate::memory::loader::ObjectId;
-use crate::state::core::{Core, Step};
+use crate::state::core::Core;
 use crate::strict::undefined::Rule;
 
 /// How the bits of a vector operand are understood. The `F` types flush denormals as MODE says, the `B` types never do;

@@ -7,6 +7,7 @@ use wavetap_amdgpu::{
 };
 
 use super::spare::Spare;
+use crate::address::ObjectId;
 use crate::exec::matrix::mfma;
 use crate::exec::matrix::mfma_scaled;
 use crate::exec::matrix::smfmac;
@@ -40,7 +41,7 @@ use crate::exec::vector::scaled;
 use crate::exec::vector::scaled_pack;
 use crate::fault::{FaultKind, MemoryAccess};
 use crate::memory::View;
-use crate::memory::loader::{CodeRange, ObjectId};
+use crate::memory::loader::CodeRange;
 use crate::op::opcode_info::Names;
 use crate::op::{Meaning, Op};
 

@@ -10,15 +10,18 @@ use smallvec::SmallVec;
 use wavetap_amdgpu::{Demand, Target, VgprMsb, scalar};
 
 use super::spare::Spare;
+use crate::address::allocation::AllocationKind;
+use crate::address::aperture::{PRIVATE_APERTURE, SHARED_APERTURE};
 use crate::device::Options;
 use crate::fault::{FaultKind, MemoryAccess};
 use crate::float::Env;
 use crate::lanes::Register;
-use crate::memory::{AllocationKind, Memory, View};
+use crate::lanes::Registers;
+use crate::memory::{Memory, View};
 use crate::shadow::hazard::Hazards;
 use crate::shadow::in_flight::Pending;
 use crate::shadow::init_shadow::Known;
-use crate::state::core::{Launch, PRIVATE_APERTURE, Registers, SHARED_APERTURE, Status, Wave, Way};
+use crate::state::core::{Launch, Status, Wave, Way};
 use crate::state::random::Random;
 use crate::strict::WaveChecks;
 

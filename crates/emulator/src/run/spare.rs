@@ -2,7 +2,8 @@
 //! nothing.
 
 use super::worker::{Count, Group};
-use crate::state::core::{Registers, Wave};
+use crate::lanes::Registers;
+use crate::state::core::Wave;
 
 /// Most vector registers that are kept: 16 MB.
 const MOST_REGISTERS: usize = 1 << 16;

@@ -8,20 +8,22 @@ use wavetap_amdgpu::{Target, print};
 
 use super::code::Code;
 use super::plan::{Dispatch, Plan};
+use crate::address::CodeAddress;
+use crate::address::ObjectId;
 use crate::device::Options;
 use crate::device::flight::Shared;
 use crate::exec::vector::fast::Work;
 use crate::fault::findings::Findings;
+use crate::fault::stop::{Step, Stop};
 use crate::fault::{Fault, FaultKind};
 use crate::memory::View;
-use crate::memory::loader::ObjectId;
 use crate::op::{Op, Site};
-use crate::state::core::{Barrier, Core, Status, Step, Stop, Wave};
+use crate::state::core::{Barrier, Core, Status, Wave};
 use crate::state::random::Random;
 use crate::strict;
 use crate::strict::store_order;
 use crate::trace::origins::{OriginBook, WaveOrigins};
-use crate::trace::{CodeAddress, DispatchStats, Trace};
+use crate::trace::{DispatchStats, Trace};
 use wavetap_profile::probes::branches::{ExecCounts, ScalarCounts};
 
 /// Instructions a wave runs before another has its turn, where nothing is random.

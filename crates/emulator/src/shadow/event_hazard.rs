@@ -10,13 +10,15 @@ use wavetap_amdgpu::{
 };
 
 use super::expert_scheduling::Dependences;
-use super::in_flight::{ACCUM_SLOTS, slot};
 use crate::exec::scalar::control::SOFTWARE;
 use crate::fault::FaultKind;
+use crate::fault::stop::{Step, stop};
 use crate::op::halves;
 use crate::op::halves::Run;
+use crate::op::registers::register_name;
+use crate::op::registers::{ACCUM_SLOTS, slot};
 use crate::op::{Class, Op};
-use crate::state::core::{Core, Step, register_name, stop};
+use crate::state::core::Core;
 
 /// A set of scalar registers by code.
 #[derive(Clone, Copy, Default)]

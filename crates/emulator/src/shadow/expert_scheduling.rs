@@ -15,9 +15,10 @@ use smallvec::SmallVec;
 
 use super::event_hazard::Facts;
 use crate::fault::FaultKind;
+use crate::fault::stop::{Step, stop};
 use crate::op::halves::{Run, whole};
+use crate::op::registers::register_name;
 use crate::op::{Class, Op};
-use crate::state::core::{Step, register_name, stop};
 use wavetap_amdgpu::{Counter, Encoding, Flags, Latency, RegFile, Target};
 
 /// Halves of vector registers that a wave can have.

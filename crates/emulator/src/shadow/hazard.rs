@@ -10,11 +10,13 @@ use smallvec::SmallVec;
 
 use wavetap_amdgpu::{Access, Flags, Inst, Operand, Reg, RegFile, WaitStates, scalar};
 
-use super::in_flight::{SLOTS, slot};
 use super::matrix_hazard::MatrixHazards;
 use crate::fault::FaultKind;
+use crate::fault::stop::{Step, stop};
+use crate::op::registers::register_name;
+use crate::op::registers::{SLOTS, slot};
 use crate::op::{Class, Op};
-use crate::state::core::{Launch, Step, register_name, stop};
+use crate::state::core::Launch;
 
 /// When things were last done to a register, in issue slots; 0: never.
 #[derive(Clone, Copy, Default)]

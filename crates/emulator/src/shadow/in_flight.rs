@@ -12,11 +12,15 @@ use wavetap_amdgpu::{Counter, Counters, Half, RegFile, Target};
 
 use super::store_buffer::LaneStores;
 use super::xcnt_replay::Translations;
+use crate::address::range::Range;
 use crate::fault::FaultKind;
+use crate::fault::stop::{Step, stop};
 use crate::memory::{Span, View};
+use crate::op::registers::SLOTS;
+use crate::op::registers::register;
+use crate::op::registers::register_name;
+use crate::op::registers::slot;
 use crate::op::{AtomicFn, Class, Op};
-use crate::state::core::{Step, register_name, stop};
-use crate::strict::store_order::Range;
 
 /// Which operations complete in order among themselves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -126,21 +130,6 @@ fn counted(counters: Counters) -> impl Iterator<Item = Counter> {
     })
 }
 
-/// The slot of a register: vector registers come first, by number.
-pub(crate) fn slot(file: RegFile, index: u16) -> usize {
-    match file {
-        RegFile::Vector => usize::from(index & 0x3ff),
-        RegFile::Accum => ACCUM_SLOTS + usize::from(index & 0xff),
-        RegFile::Scalar => SCALAR_SLOTS + usize::from(index & 0x7f),
-    }
-}
-
-/// The first slot of an accumulation register: gfx1250 has 1024 vector registers.
-pub(crate) const ACCUM_SLOTS: usize = 1024;
-/// The first slot of a scalar register.
-pub(crate) const SCALAR_SLOTS: usize = ACCUM_SLOTS + 256;
-pub(crate) const SLOTS: usize = SCALAR_SLOTS + 128;
-
 /// The slots of runs of registers.
 fn slots(runs: &[(u16, u16)]) -> impl Iterator<Item = usize> + '_ {
     runs.iter().flat_map(|&(first, count)| usize::from(first)..usize::from(first + count))
@@ -152,15 +141,6 @@ fn parts(half: Half) -> std::ops::Range<usize> {
         Half::Whole => 0..2,
         Half::Low => 0..1,
         Half::High => 1..2,
-    }
-}
-
-/// The register of a slot.
-pub(crate) fn register(slot: usize) -> (RegFile, u16) {
-    match slot {
-        0..ACCUM_SLOTS => (RegFile::Vector, slot as u16),
-        ACCUM_SLOTS..SCALAR_SLOTS => (RegFile::Accum, (slot - ACCUM_SLOTS) as u16),
-        _ => (RegFile::Scalar, (slot - SCALAR_SLOTS) as u16),
     }
 }
 

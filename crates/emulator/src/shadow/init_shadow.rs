@@ -8,8 +8,9 @@ use rustc_hash::FxHashMap;
 
 use wavetap_amdgpu::{RegFile, scalar};
 
-use super::in_flight::{SCALAR_SLOTS, SLOTS, register, slot};
-use crate::state::core::{LANES, register_name};
+use crate::lanes::LANES;
+use crate::op::registers::register_name;
+use crate::op::registers::{SCALAR_SLOTS, SLOTS, register, slot};
 
 /// A register of every lane.
 type Row = [u32; LANES];

@@ -5,8 +5,8 @@
 
 use wavetap_amdgpu::RegFile;
 
+use crate::lanes::{LANES, Registers, active};
 use crate::shadow::races::How;
-use crate::state::core::{LANES, Registers, active};
 use crate::strict::Access;
 
 /// The accesses of the lanes in a mask, one after the other, each of its elements in turn.

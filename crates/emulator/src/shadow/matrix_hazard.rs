@@ -6,12 +6,14 @@
 
 use wavetap_amdgpu::{Reg, RegFile, WaitStates};
 
-use super::in_flight::{SCALAR_SLOTS, slot};
 use crate::exec::matrix::mfma::Shape;
 use crate::exec::matrix::mfma_scaled;
 use crate::fault::FaultKind;
+use crate::fault::stop::{Step, stop};
+use crate::op::registers::register_name;
+use crate::op::registers::{SCALAR_SLOTS, slot};
 use crate::op::{Class, Op};
-use crate::state::core::{Launch, Step, register_name, stop};
+use crate::state::core::Launch;
 
 /// The kind of a producer or consumer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,12 +2,12 @@
 
 use smallvec::SmallVec;
 
+use crate::address::range::Range;
 use crate::exec::memory::global_fast::store_lanes;
 use crate::fault::{FaultKind, MemoryAccess};
 use crate::lanes::Register;
+use crate::lanes::{LANES, active};
 use crate::memory::View;
-use crate::state::core::{LANES, active};
-use crate::strict::store_order::Range;
 
 /// Most dwords that a lane stores.
 const DWORDS: usize = 4;
@@ -138,7 +138,7 @@ impl LaneStores {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::state::core::Registers;
+    use crate::lanes::Registers;
 
     /// Registers with numbers in them that are all different.
     fn registers(count: usize) -> Registers {

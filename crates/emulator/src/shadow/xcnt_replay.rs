@@ -16,7 +16,7 @@ use smallvec::SmallVec;
 
 use wavetap_amdgpu::{Half, Reg, RegFile, Role, scalar};
 
-use super::in_flight::slot;
+use crate::op::registers::slot;
 use crate::op::{Class, Op};
 
 /// An operation that may be replayed.

@@ -5,49 +5,35 @@ use std::sync::Arc;
 use wavetap_amdgpu::{Counter, EventHazards, Half, RegFile, Target, VgprMsb, WaitStates, print, scalar};
 
 use super::random::Random;
+use crate::address::CodeAddress;
+use crate::address::aperture::FLAT_SCRATCH_BASE;
+use crate::address::aperture::LANES_APERTURE;
+use crate::address::aperture::PRIVATE_APERTURE;
+use crate::address::aperture::SHARED_APERTURE;
 use crate::exec::memory::gws::Ask;
 use crate::exec::vector::fast::Work;
 use crate::fault::FaultKind;
 use crate::fault::findings::Passes;
+use crate::fault::overrun::Overrun;
+use crate::fault::stop::Step;
+use crate::fault::stop::at_lane;
+use crate::fault::stop::stop;
+use crate::fault::stop::undefined;
 use crate::float::Env;
+use crate::lanes::LANES;
+use crate::lanes::Lanes;
+use crate::lanes::Registers;
+use crate::lanes::active;
 use crate::lanes::{Register, Row};
 use crate::memory::View;
+use crate::op::registers::register_name;
 use crate::op::{Op, Source, Ty};
 use crate::shadow::hazard::Hazards;
 use crate::shadow::in_flight::Pending;
 use crate::strict::store_order;
 use crate::strict::{GroupChecks, WaveChecks};
+use crate::trace::DispatchStats;
 use crate::trace::origins::WaveOrigins;
-use crate::trace::{CodeAddress, DispatchStats, Overrun};
-
-/// Most lanes of a wave. Waves of 32 use the first half of everything.
-pub(crate) const LANES: usize = 64;
-/// A file of vector registers. Each is by itself, so that results can take its place without being copied.
-pub(crate) type Registers = Vec<Box<Register>>;
-/// A value of each lane.
-pub(crate) type Lanes = [u64; LANES];
-
-/// Why an instruction could not be completed.
-#[derive(Debug)]
-pub(crate) struct Stop {
-    pub kind: FaultKind,
-    pub lane: Option<u8>,
-}
-
-/// The result of running an instruction, or a part of it.
-pub(crate) type Step<T = ()> = std::result::Result<T, Box<Stop>>;
-
-pub(crate) fn stop<T>(kind: FaultKind) -> Step<T> {
-    Err(Box::new(Stop { kind, lane: None }))
-}
-
-pub(crate) fn at_lane<T>(result: std::result::Result<T, FaultKind>, lane: usize) -> Step<T> {
-    result.map_err(|kind| Box::new(Stop { kind, lane: Some(lane as u8) }))
-}
-
-pub(crate) fn undefined<T>(what: impl Into<Box<str>>) -> Step<T> {
-    stop(FaultKind::Undefined { what: what.into() })
-}
 
 /// What a wave is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -220,25 +206,6 @@ pub(crate) const GPR_IDX_EN: u32 = 1 << 27;
 /// MODE bit that lets vector instructions be skipped (gfx8 and gfx9).
 pub(crate) const VSKIP: u32 = 1 << 28;
 
-/// Bits 63:32 of a flat address in LDS (ROCm's value for gfx9).
-pub(crate) const SHARED_APERTURE: u32 = 0x0001_0000;
-/// Operand code of the address that scratch begins at, where flat addresses of scratch are such as other waves can use
-/// (gfx1250).
-const FLAT_SCRATCH_BASE: u16 = 230;
-
-/// Bits 63:32 of a flat address in scratch.
-pub(crate) const PRIVATE_APERTURE: u32 = 0x0002_0000;
-/// Bits 63:32 of where scratch begins in flat addresses that name the lane. Code takes every address for one of scratch
-/// that differs from this only below bit 58 (LLVM's lowering of `llvm.amdgcn.is.private`), so memory must not.
-const LANES_APERTURE: u32 = 0x0800_0000;
-
-/// The lane in whose scratch a flat address is, where flat addresses name it in bits 56:52 (LLVM's lowering of casts
-/// from private to flat).
-pub(crate) fn lane_of(address: u64) -> Option<usize> {
-    let high = (address >> 32) as u32 ^ LANES_APERTURE;
-    (high < 1 << 26).then_some((high >> 20) as usize)
-}
-
 /// The barrier of a workgroup that waves signal and wait for in two steps (gfx12).
 #[derive(Default)]
 pub(crate) struct Barrier {
@@ -290,35 +257,6 @@ impl Core<'_> {
         let Some(found) = self.memory.take_overrun() else { return };
         let place = CodeAddress { object: op.object, address: op.address };
         self.stats.add_overrun(&Overrun { place, instruction: print(self.launch.target, &op.inst).into(), ..found });
-    }
-}
-
-/// The active lanes of a mask, lowest first.
-pub(crate) fn active(mask: u64) -> impl Iterator<Item = usize> {
-    let mut rest = mask;
-    std::iter::from_fn(move || {
-        (rest != 0).then(|| {
-            let lane = rest.trailing_zeros() as usize;
-            rest &= rest - 1;
-            lane
-        })
-    })
-}
-
-/// The assembler's name of a register.
-pub(crate) fn register_name(file: RegFile, index: u16) -> String {
-    match (file, index) {
-        (RegFile::Vector, n) => format!("v{n}"),
-        (RegFile::Accum, n) => format!("a{n}"),
-        (RegFile::Scalar, 102) => "flat_scratch_lo".into(),
-        (RegFile::Scalar, 103) => "flat_scratch_hi".into(),
-        (RegFile::Scalar, 106) => "vcc_lo".into(),
-        (RegFile::Scalar, 107) => "vcc_hi".into(),
-        (RegFile::Scalar, 124) => "m0".into(),
-        (RegFile::Scalar, 126) => "exec_lo".into(),
-        (RegFile::Scalar, 127) => "exec_hi".into(),
-        (RegFile::Scalar, n @ 108..=123) => format!("ttmp{}", n - 108),
-        (RegFile::Scalar, n) => format!("s{n}"),
     }
 }
 

@@ -18,7 +18,9 @@ use wavetap_amdgpu::{Access as Operand, Branch, Condition, Encoding, Flags, Inst
 
 use self::store_order::Neighbours;
 use crate::fault::findings::FindingKind;
+use crate::fault::stop::{Step, Stop};
 use crate::fault::{FaultKind, MemoryAccess};
+use crate::lanes::LANES;
 use crate::memory::View;
 use crate::op::{Class, Op, Semantics};
 use crate::shadow::event_hazard;
@@ -26,7 +28,7 @@ use crate::shadow::event_hazard::Events;
 use crate::shadow::init_shadow::{Known, Origin, Stored};
 use crate::shadow::lds_row::LdsRow;
 use crate::shadow::races::{How, Operation, Progress, Races};
-use crate::state::core::{Barrier, Core, LANES, Launch, Status, Step, Stop, Wave};
+use crate::state::core::{Barrier, Core, Launch, Status, Wave};
 
 /// An instruction is about to run.
 #[inline]

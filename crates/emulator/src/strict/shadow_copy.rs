@@ -6,10 +6,11 @@
 
 use wavetap_amdgpu::{Inst, Opcode, RegFile, Role, scalar};
 
+use crate::lanes::active;
+use crate::op::registers::slot;
 use crate::op::{Op, Source, Ty};
-use crate::shadow::in_flight::slot;
 use crate::shadow::init_shadow::{Known, Origin, scalar_slot};
-use crate::state::core::{Core, active};
+use crate::state::core::Core;
 
 /// An instruction that does nothing but move bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,27 +7,20 @@
 
 use wavetap_amdgpu::{Counter, Encoding};
 
-use crate::exec::memory::vmem::Place;
+use crate::address::place::Place;
+use crate::address::range::Range;
+use crate::address::range::overlap;
 use crate::fault::FaultKind;
+use crate::fault::stop::{Step, at_lane};
+use crate::lanes::{LANES, active};
 use crate::memory::View;
 use crate::op::Op;
 use crate::shadow::in_flight::{Effect, Space, publish_if};
-use crate::state::core::{Core, LANES, Launch, Step, Wave, active, at_lane};
+use crate::state::core::{Core, Launch, Wave};
 use crate::strict;
-
-/// First byte, and the one after the last.
-pub(crate) type Range = (u64, u64);
-
-/// Any place.
-pub(crate) const ANYWHERE: Range = (0, u64::MAX);
 
 /// Most bytes of what may be a flag: all lanes access the same.
 const FLAG_BYTES: u64 = 8;
-
-/// Whether two ranges have a byte in common.
-pub(crate) fn overlap(a: Range, b: Range) -> bool {
-    a.0 < b.1 && b.0 < a.1
-}
 
 /// What the other waves of a workgroup have stored and not waited for, while one of them runs.
 #[derive(Default)]

@@ -16,11 +16,13 @@ use wavetap_amdgpu::{Access, Counters, Inst, RegFile, Role, scalar};
 
 use super::shadow_copy::Move;
 use crate::fault::FaultKind;
+use crate::fault::stop::{Step, Stop};
+use crate::lanes::{LANES, active};
 use crate::op::opcode_info::{Relative, Traits};
+use crate::op::registers::{ACCUM_SLOTS, slot};
 use crate::op::{Class, Op, Source};
-use crate::shadow::in_flight::{ACCUM_SLOTS, slot};
 use crate::shadow::init_shadow::{Origin, name_of, scalar_slot};
-use crate::state::core::{Core, GPR_IDX_EN, LANES, Launch, Step, Stop, active};
+use crate::state::core::{Core, GPR_IDX_EN, Launch};
 
 /// Registers that follow each other, by slot: the first, and how many.
 type Span = (u16, u16);

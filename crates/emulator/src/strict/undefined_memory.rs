@@ -6,12 +6,14 @@ use super::undefined::report;
 use super::{Access, WaveChecks};
 use crate::exec::memory::transposing;
 use crate::exec::memory::wave_transposing;
+use crate::fault::stop::Step;
+use crate::lanes::{LANES, active};
+use crate::op::registers::slot;
 use crate::op::{Class, Op, Semantics};
-use crate::shadow::in_flight::slot;
 use crate::shadow::init_shadow::Stored;
 use crate::shadow::lds_row::LdsRow;
 use crate::shadow::races::How;
-use crate::state::core::{Core, LANES, Step, active};
+use crate::state::core::Core;
 
 /// The undefined bits of bytes that an access touches, those of a dword together.
 fn bits_of(core: &Core, access: &Access, word: usize, bytes: usize) -> u32 {

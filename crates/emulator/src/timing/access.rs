@@ -1,11 +1,13 @@
 //! The addresses of a memory instruction that is about to be executed, by the functions that it will use itself.
 
+use crate::address::place::Place;
 use crate::exec::memory::image;
 use crate::exec::memory::lds;
 use crate::exec::memory::smem;
-use crate::exec::memory::vmem::{Place, places, swizzled};
+use crate::exec::memory::vmem::{places, swizzled};
+use crate::lanes::{LANES, active};
 use crate::op::{Class, Op, Semantics};
-use crate::state::core::{Core, LANES, active};
+use crate::state::core::Core;
 use wavetap_amdgpu::{Encoding, Flags, OpcodeFlags, Role};
 
 /// What an instruction does to memory.

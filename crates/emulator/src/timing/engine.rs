@@ -1,11 +1,12 @@
 //! How the model has instructions executed: the functional emulator runs one at a time.
 
 use super::access::{Accesses, gather};
+use crate::fault::stop::Stop;
 use crate::fault::{Fault, FaultKind};
 use crate::op::Op;
 use crate::run::plan::Plan;
 use crate::run::worker::{Group, Stopped, Worker};
-use crate::state::core::{Core, Stop};
+use crate::state::core::Core;
 use crate::strict::store_order;
 
 impl Worker<'_> {

@@ -4,8 +4,8 @@ use smallvec::SmallVec;
 
 use super::SampleKind;
 use super::machine::Machine;
+use crate::op::registers::{SLOTS, slot};
 use crate::op::{Class, Op};
-use crate::shadow::in_flight::{SLOTS, slot};
 use wavetap_amdgpu::{
     Access, Counter, Flags, Latency, MachineFact, NumberFormat, Opcode, OpcodeFlags, Operand, Reg, RegFile, Role,
     Value, ValueType, scalar,

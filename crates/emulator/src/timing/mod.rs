@@ -33,7 +33,7 @@ use std::fmt;
 use std::num::NonZero;
 use std::str::FromStr;
 
-use crate::trace::CodeAddress;
+use crate::address::CodeAddress;
 use wavetap_amdgpu::Latency;
 
 pub(crate) use schedule::{Paused, advance, begin};

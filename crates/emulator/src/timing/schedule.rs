@@ -13,12 +13,13 @@ use super::memory::Hierarchy;
 use super::place::{Places, compute_units};
 use super::wave::{At, Book, WaveClock};
 use super::{ModelledTime, StallReason, Timing};
+use crate::address::CodeAddress;
+use crate::fault::stop::Stop;
 use crate::fault::{Fault, FaultKind};
 use crate::run::plan::Plan;
 use crate::run::worker::{Group, Stopped, Worker};
-use crate::state::core::{Status, Stop};
+use crate::state::core::Status;
 use crate::strict;
-use crate::trace::CodeAddress;
 use wavetap_amdgpu::Latency;
 
 /// When a SIMD can issue to its units, and when its pipes are free.

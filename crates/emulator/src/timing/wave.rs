@@ -3,8 +3,8 @@
 
 use super::facts::Facts;
 use super::{InstructionTime, SampleKind, StallReason, WaveSample};
-use crate::shadow::in_flight::SLOTS;
-use crate::trace::CodeAddress;
+use crate::address::CodeAddress;
+use crate::op::registers::SLOTS;
 use wavetap_amdgpu::Counter;
 
 const COUNTERS: usize = Counter::ALL.len();

@@ -6,23 +6,14 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use self::origins::Origins;
-use crate::fault::MemoryAccess;
-use crate::memory::Allocation;
-use crate::memory::loader::ObjectId;
+use crate::address::CodeAddress;
+use crate::address::ObjectId;
+use crate::fault::overrun::Overrun;
 use crate::op::Class;
 use crate::timing::ModelledTime;
 use wavetap_profile::probes::blocks::{self, BlockCounts};
 use wavetap_profile::probes::branches::{self, ExecCounts, ScalarCounts};
 use wavetap_profile::schema::{Counts, KindSchema};
-
-/// The place of an instruction: the object and the virtual address in it (as in its ELF file).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct CodeAddress {
-    /// The loaded object.
-    pub object: ObjectId,
-    /// The virtual address within it.
-    pub address: u64,
-}
 
 /// The branch counts of a dispatch, exact to the last wave.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -91,24 +82,6 @@ impl Trace {
             *self.lanes.entry(*place).or_default() += lanes;
         }
     }
-}
-
-/// An access past the end of an allocation, but not of its last page of 4 KiB: outside the strict mode it is let be, as
-/// GPUs do.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Overrun {
-    /// The instruction.
-    pub place: CodeAddress,
-    /// It, as a disassembler prints it.
-    pub instruction: Box<str>,
-    /// The first byte of the access.
-    pub address: u64,
-    /// Its size in bytes.
-    pub size: u32,
-    /// What was being done.
-    pub access: MemoryAccess,
-    /// The allocation.
-    pub allocation: Allocation,
 }
 
 impl fmt::Display for Overrun {

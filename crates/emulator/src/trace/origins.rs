@@ -19,10 +19,11 @@ use wavetap_amdgpu::{
     Branch, Counter, Encoding, Flags, Half, Inst, Memory, Opcode, OpcodeFlags, Reg, RegFile, Role, Value, scalar,
 };
 
-use super::CodeAddress;
+use crate::address::CodeAddress;
+use crate::lanes::{LANES, active};
 use crate::op::{Class, Op};
 use crate::run::code::Code;
-use crate::state::core::{LANES, Wave, active};
+use crate::state::core::Wave;
 
 /// Where something was done, as the function sees it that is running.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

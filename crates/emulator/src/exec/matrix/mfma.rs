@@ -7,10 +7,12 @@
 
 use wavetap_amdgpu::{NumberFormat, Opcode, OpcodeFlags, Operand, Reg, RegFile, Role};
 
+use crate::fault::stop::{Step, undefined};
 use crate::float::small_float::{Format, decode};
 use crate::float::{Round, fma_odd, from_bf16, from_f16, to_f32};
+use crate::lanes::LANES;
 use crate::op::{Meaning, Op, Semantics, Source, Ty};
-use crate::state::core::{Core, LANES, Step, undefined};
+use crate::state::core::Core;
 
 /// The element type of A or B.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

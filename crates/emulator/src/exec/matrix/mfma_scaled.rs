@@ -14,10 +14,12 @@
 use wavetap_amdgpu::{Opcode, Operand, Reg, RegFile, Role};
 
 use super::mfma::{Elements, Shape, accumulator, elements};
+use crate::fault::stop::{Step, undefined};
 use crate::float::small_float::{Format, decode};
 use crate::float::{Round, fma_odd, ldexp64, to_f32};
+use crate::lanes::LANES;
 use crate::op::{Meaning, Op, Semantics, Source, Ty};
-use crate::state::core::{Core, LANES, Step, undefined};
+use crate::state::core::Core;
 
 /// Numbers of a row that have one scale; a lane has as many.
 const BLOCK: usize = 32;

@@ -8,9 +8,11 @@
 use wavetap_amdgpu::{Opcode, OpcodeFlags, Operand, Reg, RegFile, Role};
 
 use super::mfma::{Shape, Sum, elements};
+use crate::fault::stop::{Step, undefined};
 use crate::float::{Round, fma_odd, to_f32};
+use crate::lanes::LANES;
 use crate::op::{Meaning, Op, Semantics};
-use crate::state::core::{Core, LANES, Step, undefined};
+use crate::state::core::Core;
 
 /// The indices of each lane, two bits for each number of A.
 fn indices(core: &mut Core, op: &Op, bits: usize) -> Step<[u32; LANES]> {

@@ -10,8 +10,9 @@
 use wavetap_amdgpu::{Opcode, OpcodeFlags, Role};
 
 use super::wmma::{Element, SIZE, Shape, numbers, place, put, registers, total};
+use crate::fault::stop::{Step, undefined};
 use crate::op::{Meaning, Op, Semantics};
-use crate::state::core::{Core, Step, undefined};
+use crate::state::core::Core;
 
 /// Numbers along K of which two are there.
 const GROUP: usize = 4;

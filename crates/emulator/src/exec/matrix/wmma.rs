@@ -10,10 +10,12 @@
 
 use wavetap_amdgpu::{Modifiers, NumberFormat, Opcode, OpcodeFlags, Operand, Reg, RegFile, Role, Value};
 
+use crate::fault::stop::{Step, undefined};
 use crate::float::small_float::{Format, decode};
 use crate::float::{Round, fma_odd, from_bf16, from_f16, to_bf16, to_f16, to_f32};
+use crate::lanes::LANES;
 use crate::op::{Meaning, Op, Semantics, Source, Ty};
-use crate::state::core::{Core, LANES, Step, undefined};
+use crate::state::core::Core;
 
 /// Rows of A, columns of B.
 pub(crate) const SIZE: usize = 16;

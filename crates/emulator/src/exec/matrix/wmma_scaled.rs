@@ -15,10 +15,11 @@ use wavetap_amdgpu::{Opcode, Operand, RegFile, Role, Value, scalar};
 
 use super::wmma;
 use super::wmma::{Element, SIZE, Sum, put, registers, total};
+use crate::fault::stop::{Step, undefined};
 use crate::float::ldexp64;
 use crate::float::small_float::{Format, decode};
 use crate::op::{Handler, Meaning, Op, Semantics, Source, Ty};
-use crate::state::core::{Core, Step, undefined};
+use crate::state::core::Core;
 
 /// Numbers along K.
 const K: usize = 128;

@@ -6,12 +6,15 @@ use wavetap_amdgpu::{Opcode, Role};
 
 use super::lds;
 use super::vmem::{MAX_BYTES, check_lds, count, places, read_place, write_place};
+use crate::address::range::ANYWHERE;
+use crate::fault::stop::{Step, at_lane, undefined};
 use crate::fault::{FaultKind, MemoryAccess};
+use crate::lanes::{LANES, active};
 use crate::op::{Handler, Meaning, Op, Semantics, Ty};
 use crate::shadow::in_flight::Kind;
-use crate::state::core::{Core, LANES, Step, active, at_lane, undefined};
+use crate::state::core::Core;
 use crate::strict::Access;
-use crate::strict::store_order::{ANYWHERE, order};
+use crate::strict::store_order::order;
 
 /// Where each lane's bytes are in LDS, by the register in an operand; none if the hardware drops the copy to there.
 fn local(core: &mut Core, op: &Op, role: Role, size: usize) -> Step<[Option<usize>; LANES]> {

@@ -2,9 +2,11 @@
 
 use wavetap_amdgpu::{Operand, Role, Target};
 
-use super::vmem::Place;
+use crate::address::place::Place;
+use crate::fault::stop::{Step, undefined};
+use crate::lanes::{LANES, active};
 use crate::op::{Op, Semantics, Source, Ty};
-use crate::state::core::{Core, LANES, Step, active, undefined};
+use crate::state::core::Core;
 
 /// Which bytes of a buffer are in range. `docs/reference/buffer-bounds.md` has the rules of all targets, and where they
 /// are from.

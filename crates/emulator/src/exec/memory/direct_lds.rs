@@ -13,12 +13,16 @@
 use wavetap_amdgpu::{Encoding, scalar};
 
 use super::buffer;
-use super::vmem::{MAX_BYTES, Place, check_lds, count, extend, issue_store, kind_at, read_place, write_place};
+use super::vmem::{MAX_BYTES, check_lds, count, extend, issue_store, kind_at, read_place, write_place};
+use crate::address::place::Place;
+use crate::address::range::ANYWHERE;
 use crate::fault::MemoryAccess;
+use crate::fault::stop::{Step, at_lane, undefined};
+use crate::lanes::{LANES, active};
 use crate::op::Op;
-use crate::state::core::{Core, LANES, Step, active, at_lane, undefined};
+use crate::state::core::Core;
 use crate::strict::Access;
-use crate::strict::store_order::{ANYWHERE, order};
+use crate::strict::store_order::order;
 
 /// Bytes that a lane has in LDS with so many bytes of data.
 fn stride(size: usize) -> usize {

@@ -7,13 +7,16 @@
 use wavetap_amdgpu::{Encoding, Inst, Operand, Reg, RegFile, Role, Target};
 
 use super::vmem::{extend, kind_in_memory, load, store};
+use crate::address::range::Range;
+use crate::fault::stop::Step;
+use crate::lanes::{LANES, active};
 use crate::lanes::{Register, Row};
 use crate::memory::Span;
 use crate::op::{Handler, Op, Semantics, Source, Ty};
 use crate::shadow::in_flight::Space;
-use crate::state::core::{Core, LANES, Step, Wave, active};
+use crate::state::core::{Core, Wave};
 use crate::strict::store_order;
-use crate::strict::store_order::{Range, order};
+use crate::strict::store_order::order;
 
 /// What an address is made of.
 #[derive(Debug, Clone, Copy)]

@@ -13,8 +13,10 @@ use std::collections::BTreeMap;
 
 use wavetap_amdgpu::{Opcode, scalar};
 
+use crate::fault::stop::{Step, undefined};
+use crate::lanes::active;
 use crate::op::{Meaning, Op, Semantics};
-use crate::state::core::{Core, Status, Step, active, undefined};
+use crate::state::core::{Core, Status};
 
 /// Resources have numbers below this.
 const RESOURCES: u32 = 64;

@@ -9,12 +9,16 @@ use wavetap_amdgpu::{Flags, ImageField, Opcode, Operand, Reg, Role, Value};
 use super::atomic;
 use super::sampler;
 use super::typed::{Format, Number};
-use super::vmem::{Place, count, delay, issue_load, read_place, write_place};
+use super::vmem::{count, delay, issue_load, read_place, write_place};
+use crate::address::place::Place;
+use crate::address::range::ANYWHERE;
+use crate::fault::stop::{Step, at_lane, undefined};
 use crate::fault::{FaultKind, MemoryAccess};
 use crate::float::{Round, from_f16, to_f16};
+use crate::lanes::{LANES, active};
 use crate::op::{Meaning, Op, Semantics};
-use crate::state::core::{Core, LANES, Step, active, at_lane, undefined};
-use crate::strict::store_order::{ANYWHERE, order};
+use crate::state::core::Core;
+use crate::strict::store_order::order;
 use crate::strict::undefined::known_address;
 
 /// What an image is.

@@ -5,9 +5,11 @@ use wavetap_amdgpu::{Flags, Opcode, OpcodeFlags, Operand, Reg, RegFile, Role, sc
 use super::atomic;
 use super::vmem::extend;
 use crate::fault::FaultKind;
+use crate::fault::stop::{Step, at_lane, undefined};
+use crate::lanes::{LANES, active};
 use crate::op::{Meaning, Op, Semantics, Ty};
 use crate::shadow::in_flight::{EffectParts, Kind, Space};
-use crate::state::core::{Core, LANES, Launch, Step, active, at_lane, undefined};
+use crate::state::core::{Core, Launch};
 use crate::strict::Access;
 
 pub(crate) fn addresses(core: &mut Core, op: &Op) -> Step<[u64; LANES]> {

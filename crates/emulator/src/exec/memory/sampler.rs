@@ -11,11 +11,15 @@ use wavetap_amdgpu::{Opcode, Operand, Role, SampleInfo, SamplerField};
 
 use super::image::{Image, Kind, address, bits, data, mask, position, values};
 use super::typed::Number;
-use super::vmem::{Place, issue_sample};
+use super::vmem::issue_sample;
+use crate::address::place::Place;
+use crate::address::range::ANYWHERE;
+use crate::fault::stop::{Step, undefined};
 use crate::float::from_f16;
+use crate::lanes::active;
 use crate::op::{Meaning, Op, Semantics};
-use crate::state::core::{Core, Step, active, undefined};
-use crate::strict::store_order::{ANYWHERE, order};
+use crate::state::core::Core;
+use crate::strict::store_order::order;
 
 /// Steps of a fixed-point coordinate from texel to texel.
 const STEPS: f64 = 256.0;

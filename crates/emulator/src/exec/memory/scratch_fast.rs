@@ -2,10 +2,11 @@
 
 use wavetap_amdgpu::{Reg, RegFile};
 
-use super::vmem::Place;
+use crate::address::place::Place;
+use crate::lanes::{LANES, active};
 use crate::op::Op;
-use crate::shadow::in_flight::slot;
-use crate::state::core::{Core, LANES, active};
+use crate::op::registers::slot;
+use crate::state::core::Core;
 
 /// The offset, if it is the same in all lanes of a mask, and in order.
 fn common(core: &Core, places: &[Place; LANES], mask: u64, size: usize) -> Option<u64> {

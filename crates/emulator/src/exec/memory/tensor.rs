@@ -12,13 +12,16 @@
 
 use wavetap_amdgpu::{Opcode, Operand, RegFile, Role, scalar};
 
-use super::vmem::{Place, check_lds, read_place, write_place};
+use super::vmem::{check_lds, read_place, write_place};
+use crate::address::place::Place;
+use crate::address::range::ANYWHERE;
+use crate::fault::stop::{Step, at_lane, undefined};
 use crate::fault::{FaultKind, MemoryAccess};
 use crate::op::{Handler, Meaning, Op, Semantics};
 use crate::shadow::in_flight::Kind;
-use crate::state::core::{Core, Step, at_lane, undefined};
+use crate::state::core::Core;
 use crate::strict::Access;
-use crate::strict::store_order::{ANYWHERE, order};
+use crate::strict::store_order::order;
 
 /// Dimensions of a tensor at most.
 const DIMENSIONS: usize = 5;

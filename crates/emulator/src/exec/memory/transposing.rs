@@ -13,10 +13,12 @@ use wavetap_amdgpu::{Inst, Opcode, Reg};
 
 use super::lds;
 use super::vmem;
+use crate::fault::stop::{Step, undefined};
+use crate::lanes::{LANES, active};
+use crate::op::registers::slot;
 use crate::op::{Meaning, Op, Semantics};
-use crate::shadow::in_flight::slot;
 use crate::shadow::init_shadow::Known;
-use crate::state::core::{Core, LANES, Step, active, undefined};
+use crate::state::core::Core;
 
 /// Registers that a lane loads at most.
 const MOST: usize = 4;

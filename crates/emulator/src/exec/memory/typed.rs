@@ -6,12 +6,16 @@ use wavetap_amdgpu::{
 };
 
 use super::buffer::{Extent, places_of};
-use super::vmem::{Place, count, issue_load, issue_store, read_place, write_place};
+use super::vmem::{count, issue_load, issue_store, read_place, write_place};
+use crate::address::place::Place;
+use crate::address::range::ANYWHERE;
 use crate::fault::MemoryAccess;
+use crate::fault::stop::{Step, at_lane, undefined};
 use crate::float::from_f16;
+use crate::lanes::active;
 use crate::op::{Meaning, Op, Semantics};
-use crate::state::core::{Core, Step, active, at_lane, undefined};
-use crate::strict::store_order::{ANYWHERE, order};
+use crate::state::core::Core;
+use crate::strict::store_order::order;
 
 /// How the bits of a component are understood.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

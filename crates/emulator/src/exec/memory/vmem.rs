@@ -6,26 +6,18 @@ use super::atomic;
 use super::buffer;
 use super::direct_lds;
 use super::scratch_fast;
+use crate::address::aperture::{PRIVATE_APERTURE, SHARED_APERTURE, lane_of};
+use crate::address::place::Place;
+use crate::address::range::ANYWHERE;
+use crate::fault::stop::{Step, at_lane, undefined};
 use crate::fault::{FaultKind, MemoryAccess};
+use crate::lanes::{LANES, active};
 use crate::op::{Meaning, Op, Semantics, Source, Ty};
 use crate::shadow::in_flight::{EffectParts, Kind, Space};
-use crate::state::core::{Core, LANES, PRIVATE_APERTURE, SHARED_APERTURE, Step, active, at_lane, lane_of, undefined};
+use crate::state::core::Core;
 use crate::strict::Access;
 use crate::strict::store_order;
-use crate::strict::store_order::{ANYWHERE, order, range};
-
-/// Where the access of a lane goes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
-    Global(u64),
-    Lds(u64),
-    /// Offset in the lane's private segment.
-    Scratch(i64),
-    /// An address whose first so many bytes are in range of a buffer; the others are nowhere.
-    Head(u64, u8),
-    /// Out of range of a buffer: loads give zero, stores are dropped.
-    Nowhere,
-}
+use crate::strict::store_order::{order, range};
 
 /// The widest access of a lane in bytes.
 pub(crate) const MAX_BYTES: usize = 16;

@@ -15,10 +15,12 @@ use wavetap_amdgpu::{Inst, Opcode, Reg};
 
 use super::lds;
 use super::vmem;
+use crate::fault::stop::{Step, undefined};
+use crate::lanes::LANES;
+use crate::op::registers::slot;
 use crate::op::{Meaning, Op, Semantics};
-use crate::shadow::in_flight::slot;
 use crate::shadow::init_shadow::Known;
-use crate::state::core::{Core, LANES, Step, undefined};
+use crate::state::core::Core;
 
 /// Lanes of a wave.
 const WAVE: usize = 32;

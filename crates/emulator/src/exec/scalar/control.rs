@@ -4,9 +4,10 @@ use wavetap_amdgpu::{Opcode, RegFile, Role, Value, VgprMsb, scalar};
 
 use super::{operand32, operand64, result};
 use crate::fault::FaultKind;
+use crate::fault::stop::{Step, stop, undefined};
 use crate::op::{Meaning, Op, Semantics, Source, Ty};
 use crate::shadow::in_flight::Kind;
-use crate::state::core::{Core, GPR_IDX_EN, Status, Step, VSKIP, stop, undefined};
+use crate::state::core::{Core, GPR_IDX_EN, Status, VSKIP};
 
 fn jump(core: &mut Core, op: &Op) {
     core.wave.pc = op.target;
@@ -80,7 +81,7 @@ fn get_register(core: &mut Core, op: &Op) -> Step {
         hwreg::IB_STS | hwreg::XCC_ID | hwreg::IB_STS2 => 0,
         // Bits 63:48 of the private and shared apertures.
         hwreg::SH_MEM_BASES => {
-            crate::state::core::PRIVATE_APERTURE >> 16 | crate::state::core::SHARED_APERTURE >> 16 << 16
+            crate::address::aperture::PRIVATE_APERTURE >> 16 | crate::address::aperture::SHARED_APERTURE >> 16 << 16
         }
         id if is_scheduling_mode(core, id) => wave.scheduling,
         id => return undefined(format!("s_getreg of hardware register {id}")),

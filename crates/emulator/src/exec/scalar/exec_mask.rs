@@ -3,8 +3,9 @@
 use wavetap_amdgpu::{Opcode, Role, scalar};
 
 use super::{operand32, operand64, result};
+use crate::fault::stop::Step;
 use crate::op::{Meaning, Op, Semantics};
-use crate::state::core::{Core, Step};
+use crate::state::core::Core;
 
 /// `saveexec`: the old EXEC is the result, of 64 bits or the lower 32.
 macro_rules! save {

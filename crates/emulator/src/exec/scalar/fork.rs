@@ -8,8 +8,9 @@
 use wavetap_amdgpu::{Opcode, Role, scalar};
 
 use super::{operand32, operand64};
+use crate::fault::stop::{Step, undefined};
 use crate::op::{Meaning, Op, Semantics};
-use crate::state::core::{Core, Step, undefined};
+use crate::state::core::Core;
 
 /// MODE's `CSP`.
 const DEPTH_SHIFT: u32 = 29;

@@ -7,8 +7,9 @@ pub(crate) mod fork;
 
 use wavetap_amdgpu::{Opcode, Role};
 
+use crate::fault::stop::{Step, undefined};
 use crate::op::{Meaning, Op, Semantics, Source};
-use crate::state::core::{Core, Step, undefined};
+use crate::state::core::Core;
 
 /// A 32-bit operation: operands and SCC in, result and SCC out (`None`: SCC stays).
 type Op32 = fn(u32, u32, bool) -> (u32, Option<bool>);

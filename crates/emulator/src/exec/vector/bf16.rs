@@ -7,11 +7,13 @@ use wavetap_amdgpu::{Opcode, Role, Value};
 
 use super::float_ops::turn;
 use super::{moved, run_lane};
+use crate::fault::stop::{Step, undefined};
 use crate::float::small_float::round_bf16;
 use crate::float::{Env, Round, add_odd, fma_odd, from_bf16};
 use crate::lanes::operation;
+use crate::lanes::{LANES, active};
 use crate::op::{High, Meaning, Op, Semantics, Source, Ty};
-use crate::state::core::{Core, LANES, Step, active, undefined};
+use crate::state::core::Core;
 
 fn value(bits: u64) -> f64 {
     from_bf16(bits as u16)

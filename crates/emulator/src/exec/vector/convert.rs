@@ -5,11 +5,11 @@ use wavetap_amdgpu::{Opcode, Target};
 use super::float_ops::{s32, w32};
 use super::int_ops::lane;
 use super::run_lane;
+use crate::fault::stop::undefined;
 use crate::float::small_float::{Format, SINGLE, decode, encode, encode_stochastic, half_stochastic};
 use crate::float::{Env, Round, add_odd, from_f16, half_by_mode, to_bf16, to_f16, to_f32};
 use crate::lanes::Lane;
 use crate::op::{Handler, High, LaneFn, Meaning, Ty};
-use crate::state::core::undefined;
 
 const N: Ty = Ty::None;
 const W: Ty = Ty::B32;

@@ -8,10 +8,12 @@
 use wavetap_amdgpu::{Inst, OpcodeFlags, Reg, RegFile, scalar};
 
 use super::{run_lane, run_lane_bit, run_test};
+use crate::fault::stop::Step;
 use crate::lanes;
+use crate::lanes::LANES;
 use crate::lanes::{Operation, Part, Register, Row, Rows, Sign, blend};
 use crate::op::{Handler, Op, Semantics, Source, Ty};
-use crate::state::core::{Core, LANES, Step, Wave, Way};
+use crate::state::core::{Core, Wave, Way};
 
 static ZERO: Row = [0; LANES];
 

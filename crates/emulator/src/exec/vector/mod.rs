@@ -17,10 +17,12 @@ pub(crate) mod scaled_pack;
 
 use wavetap_amdgpu::{Dpp, Half, Inst, Modifiers, OpcodeFlags, Reg, RegFile, Role, Sdwa, scalar};
 
+use crate::fault::stop::{Step, undefined};
 use crate::float;
 use crate::float::Env;
+use crate::lanes::{LANES, Lanes, active};
 use crate::op::{High, Op, Semantics, Source, Ty};
-use crate::state::core::{Core, LANES, Lanes, Step, active, undefined};
+use crate::state::core::Core;
 
 /// The sources of an instruction in the order its meaning takes them.
 pub(crate) fn sources(inst: &Inst, types: &[Ty; 4], dst: Option<Reg>, signed64: bool) -> [Source; 4] {

@@ -2,8 +2,10 @@
 
 use wavetap_amdgpu::{Half, Opcode, Operand, Reg, RegFile, Role, scalar};
 
+use crate::fault::stop::{Step, undefined};
+use crate::lanes::{LANES, Lanes, active};
 use crate::op::{Meaning, Op, Semantics, Source, Ty};
-use crate::state::core::{Core, LANES, Lanes, Step, active, undefined};
+use crate::state::core::Core;
 
 fn register(op: &Op, role: Role) -> Step<u16> {
     match op.inst.operand(role).and_then(Operand::reg) {

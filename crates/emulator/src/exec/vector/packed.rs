@@ -4,12 +4,14 @@ use wavetap_amdgpu::{Opcode, Role, Value};
 
 use super::float_ops;
 use super::{clamped, moved};
+use crate::fault::stop::{Step, undefined};
 use crate::float;
 use crate::float::small_float::round_bf16;
 use crate::float::{Env, Round, from_bf16, from_f16, to_f32};
+use crate::lanes::{LANES, active};
 use crate::lanes::{Lane, operation};
 use crate::op::{Meaning, Op, Semantics, Source, Ty};
-use crate::state::core::{Core, LANES, Step, active, undefined};
+use crate::state::core::Core;
 
 fn h(x: u64) -> u16 {
     x as u16

@@ -13,10 +13,12 @@
 use wavetap_amdgpu::{NumberFormat, Opcode, Operand, Reg, RegFile, Role, ScaleInfo};
 
 use super::environment;
+use crate::fault::stop::{Step, undefined};
 use crate::float::small_float::{Format, SINGLE, decode, encode, encode_stochastic, round_bf16};
 use crate::float::{Round, from_bf16, from_f16, ldexp64, to_f16};
+use crate::lanes::{LANES, active};
 use crate::op::{Meaning, Op, Semantics, Source, Ty};
-use crate::state::core::{Core, LANES, Step, active, undefined};
+use crate::state::core::Core;
 
 /// A kind of number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -11,10 +11,12 @@
 use wavetap_amdgpu::{NumberFormat, Opcode, Operand, Reg, RegFile, Role};
 
 use super::environment;
+use crate::fault::stop::{Step, undefined};
 use crate::float::small_float::{Format, decode, encode, round_bf16};
 use crate::float::{Round, from_bf16, from_f16, ldexp64, to_f16, to_f32};
+use crate::lanes::{LANES, active};
 use crate::op::{Handler, Meaning, Op, Semantics, Source, Ty};
-use crate::state::core::{Core, LANES, Step, active, undefined};
+use crate::state::core::Core;
 
 /// Bias of a scale's exponent.
 const BIAS: i32 = 127;

@@ -3,8 +3,8 @@
 
 use super::{Access, Cell, Clocks, How, Operation, Races, View, Word, note, place_of_read};
 use crate::fault::FaultKind;
+use crate::lanes::{Registers, active};
 use crate::shadow::lds_row::LdsRow;
-use crate::state::core::{Registers, active};
 
 /// What was last found of a dword, while no clock changes: neighbours were mostly accessed by the same instructions.
 #[derive(Default)]
