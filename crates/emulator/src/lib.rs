@@ -35,6 +35,7 @@ mod exec;
 mod fault;
 mod float;
 mod lanes;
+mod launch;
 mod memory;
 mod op;
 mod run;
@@ -46,16 +47,17 @@ mod trace;
 
 pub use address::allocation::{Allocation, AllocationKind, ForeignMemory};
 pub use address::{CodeAddress, ObjectId};
+pub use device::Device;
 pub use device::flight::{Flight, Share};
-pub use device::{Device, Options};
 pub use exec::missing::missing;
 pub use fault::findings::{Finding, FindingKind, Passes, Suppressions};
 pub use fault::overrun::Overrun;
 pub use fault::{Fault, FaultKind, LdsAccess, MemoryAccess};
+pub use launch::options::Options;
+pub use launch::packet::Dispatch;
 pub use memory::loader::{LoadedObject, LoadedSymbol, SymbolKind};
-pub use run::plan::Dispatch;
-pub use timing::{
+pub use trace::origins::{Origin, Origins, ValueOrigins, WaitOrigins};
+pub use trace::timing::{
     InstructionTime, LatencyClass, LatencyOverride, MemoryCounts, ModelledTime, StallReason, Timing, WaveSample,
 };
-pub use trace::origins::{Origin, Origins, ValueOrigins, WaitOrigins};
 pub use trace::{DispatchStats, Trace};

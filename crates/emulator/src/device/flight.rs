@@ -4,18 +4,15 @@
 //! and freed, objects loaded, other dispatches run. How it is cut into parts makes no difference to what it does.
 
 use std::hash::{Hash, Hasher};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rustc_hash::FxHasher;
 
-use super::Options;
-use crate::exec::memory::gws::Gws;
-use crate::memory::Memory;
 use crate::run::code::Code;
 use crate::run::plan::Plan;
+use crate::run::shared::Progress;
 use crate::run::worker::{Group, Paused};
-use crate::state::core::Status;
+use crate::state::wave::Status;
 use crate::timing;
 
 /// How much of a dispatch is run before others have their turn.
@@ -32,28 +29,6 @@ impl Share<'_> {
     #[must_use]
     pub fn all() -> Self {
         Share { instructions: u64::MAX, interrupt: None }
-    }
-}
-
-/// How far a dispatch is.
-pub(crate) struct Progress {
-    /// Workgroups that somebody has begun.
-    begun: AtomicU64,
-    /// Wave-instructions that nobody has taken yet.
-    fuel: AtomicU64,
-    /// Somebody has found a fault.
-    failed: AtomicBool,
-    gws: Mutex<Gws>,
-}
-
-impl Progress {
-    pub(crate) fn new(options: &Options) -> Self {
-        Progress {
-            begun: AtomicU64::new(0),
-            fuel: AtomicU64::new(options.fuel),
-            failed: AtomicBool::new(false),
-            gws: Mutex::default(),
-        }
     }
 }
 
@@ -134,67 +109,5 @@ fn digests<'g>(groups: impl Iterator<Item = &'g Group>, each: &mut impl FnMut(u6
             );
         }
         each(hasher.finish());
-    }
-}
-
-/// What everybody who works on a dispatch shares.
-pub(crate) struct Shared<'a> {
-    pub plan: &'a Plan,
-    pub options: &'a Options,
-    pub memory: &'a Memory,
-    pub progress: &'a Progress,
-    pub interrupt: Option<&'a AtomicUsize>,
-}
-
-impl Shared<'_> {
-    /// Global wave sync. What a thread that panicked left is whole: nothing in there can panic half-way.
-    pub(crate) fn gws(&self) -> MutexGuard<'_, Gws> {
-        self.progress.gws.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The id of a workgroup that nobody has begun.
-    pub(crate) fn next(&self) -> Option<[u32; 3]> {
-        let [nx, ny, nz] = self.plan.groups.map(u64::from);
-        let n = self.progress.begun.fetch_add(1, Ordering::Relaxed);
-        (n < nx * ny * nz).then(|| [(n % nx) as u32, (n / nx % ny) as u32, (n / (nx * ny)) as u32])
-    }
-
-    /// How many are left.
-    pub(crate) fn left(&self) -> u64 {
-        self.plan
-            .groups
-            .map(u64::from)
-            .iter()
-            .product::<u64>()
-            .saturating_sub(self.progress.begun.load(Ordering::Relaxed))
-    }
-
-    /// Up to this much fuel; what is not used is given back.
-    pub(crate) fn take_fuel(&self, wanted: u64) -> u64 {
-        let mut taken = 0;
-        let _ = self.progress.fuel.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
-            taken = left.min(wanted);
-            Some(left - taken)
-        });
-        taken
-    }
-
-    /// Takes fuel back that was not used.
-    pub(crate) fn give_fuel(&self, fuel: u64) {
-        self.progress.fuel.fetch_add(fuel, Ordering::Relaxed);
-    }
-
-    /// Whether somebody has found a fault.
-    pub(crate) fn failed(&self) -> bool {
-        self.progress.failed.load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn fail(&self) {
-        self.progress.failed.store(true, Ordering::Relaxed);
-    }
-
-    /// Whether others are to have their turn.
-    pub(crate) fn interrupted(&self) -> bool {
-        self.interrupt.is_some_and(|waiting| waiting.load(Ordering::Relaxed) != 0)
     }
 }

@@ -8,18 +8,21 @@ use std::num::NonZero;
 use std::sync::LazyLock;
 use std::thread;
 
-use super::Options;
-use super::flight::{Flight, Helper, Progress, Share, Shared, Stage};
+use wavetap_amdgpu::{OpcodeFlags, Target};
+
+use super::flight::{Flight, Helper, Share, Stage};
 use crate::fault::Fault;
 use crate::fault::findings::Findings;
+use crate::launch::options::Options;
+use crate::launch::packet::Dispatch;
 use crate::memory::Memory;
-use crate::op::Op;
 use crate::run::code::Code;
-use crate::run::plan::{Dispatch, Plan};
+use crate::run::plan::Plan;
+use crate::run::shared::{Progress, Shared};
 use crate::run::worker::{Paused, Worker};
+use crate::state::op::Op;
 use crate::timing;
 use crate::trace::DispatchStats;
-use wavetap_amdgpu::{OpcodeFlags, Target};
 
 /// Instructions that a dispatch executes on one thread before it is divided: to start threads for less is not worth it.
 const ALONE: u64 = 50_000;

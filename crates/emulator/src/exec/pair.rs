@@ -1,50 +1,15 @@
 //! Instructions that are two operations (VOPD): both read before either writes.
 
-use wavetap_amdgpu::{
-    Encoding, HalfOperation, Inst, Modifiers, Opcode, Operand, Reg, Role, Target, Value, Variant, variants,
-};
+use wavetap_amdgpu::{HalfOperation, Inst, Modifiers, Opcode, Operand, Reg, Role, Target, Value, Variant};
 
+use super::prepare::{self, OpcodeCache};
 use crate::fault::stop::{Step, undefined};
-use crate::op::opcode_info::{Named, Names};
-use crate::op::{Op, Place, Semantics, Source};
-use crate::run::code;
+use crate::op::Place;
+use crate::op::opcode_info::Named;
+use crate::op::pair::{alone, alone_rows, row_elsewhere};
+use crate::op::semantics::{Semantics, Source};
 use crate::state::core::Core;
-
-/// The rows of both operations of a pair where they are alone, if it is one.
-pub(crate) fn rows(target: Target, inst: &Inst) -> Option<[&'static Variant; 2]> {
-    let [first, second] = inst.halves()?;
-    Some([row(target, &first)?, row(target, &second)?])
-}
-
-/// The row of an operation where it is alone, for its meaning: forms differ in nothing that matters here.
-fn row(target: Target, half: &HalfOperation<'_>) -> Option<&'static Variant> {
-    alone_rows(target)
-        .find(|variant| Some(variant.opcode) == alone(half.opcode()))
-        .or_else(|| row_elsewhere(half.opcode()))
-}
-
-/// Dot products that are in pairs only on some targets, and with a row of their own, by this or another name, on
-/// others.
-fn row_elsewhere(half: Opcode) -> Option<&'static Variant> {
-    let opcode = match half {
-        Opcode::V_DUAL_DOT2ACC_F32_F16 => Opcode::V_DOT2ACC_F32_F16,
-        Opcode::V_DUAL_DOT2ACC_F32_BF16 => Opcode::V_DOT2C_F32_BF16,
-        _ => return None,
-    };
-    Target::all().flat_map(alone_rows).find(|variant| variant.opcode == opcode && variant.encoding == Encoding::Vop2)
-}
-
-/// The operation alone. `v_dual_bitop2_b32` is in pairs only: it is `v_bitop3_b32` whose third source is 0 (LLVM,
-/// GCNVOPDUtils).
-fn alone(half: Opcode) -> Option<Opcode> {
-    if half == Opcode::V_DUAL_BITOP2_B32 { Some(Opcode::V_BITOP3_B32) } else { half.alone() }
-}
-
-fn alone_rows(target: Target) -> impl Iterator<Item = &'static Variant> {
-    variants(target).filter(|variant| {
-        matches!(variant.encoding, Encoding::Vop1 | Encoding::Vop2 | Encoding::Vop3 | Encoding::Vop3p)
-    })
-}
+use crate::state::op::Op;
 
 /// The role that an operand of the second operation has where it is alone.
 fn role(role: Role) -> Role {
@@ -62,13 +27,13 @@ pub(crate) fn unknown(target: Target, variant: &'static Variant) -> impl Iterato
     [Some(variant.opcode), variant.second].into_iter().flatten().filter(move |half| {
         let inst = |variant| Inst { variant, wave_size: target.wave_size() as u8, ..Inst::blank() };
         let mut rows = alone_rows(target).filter(|row| Some(row.opcode) == alone(*half)).chain(row_elsewhere(*half));
-        !rows.any(|row| code::meaning(target, &inst(row)).is_some())
+        !rows.any(|row| super::meaning(target, &inst(row)).is_some())
     })
 }
 
 /// An operation of a pair, given its row where it is alone.
 fn half(
-    (target, names): (Target, &mut Names),
+    (target, opcodes): (Target, &mut OpcodeCache),
     inst: &Inst,
     (variant, half): (&'static Variant, &HalfOperation<'_>),
     modifiers: Modifiers,
@@ -93,12 +58,12 @@ fn half(
     }
     let operands = operands.into_iter().collect();
     let alone = Inst { variant, operands, modifiers, ..inst.clone() };
-    let named = names.of(target, &alone);
-    Some(Op::new(target, alone, named.meaning?, &named, place))
+    let (named, meaning) = opcodes.of(target, &alone);
+    Some(prepare::op(target, alone, meaning?, &named, place))
 }
 
 /// The operation of an instruction that is two.
-pub(crate) fn op(target: Target, inst: &Inst, named: &Named, names: &mut Names, place: Place) -> Option<Op> {
+pub(crate) fn op(target: Target, inst: &Inst, named: &Named, opcodes: &mut OpcodeCache, place: Place) -> Option<Op> {
     let ([first, second], rows) = (inst.halves()?, named.halves?);
     // The signs of the sources, from bit 4 those of the second operation.
     let Modifiers { neg, bitop3, .. } = inst.modifiers;
@@ -109,10 +74,10 @@ pub(crate) fn op(target: Target, inst: &Inst, named: &Named, names: &mut Names, 
     // Only the second operation may be one of a truth table.
     let of_second = Modifiers { neg: neg >> 4, bitop3, ..Modifiers::default() };
     let pair = [
-        half((target, names), inst, (rows[0], &first), of_first, place)?,
-        half((target, names), inst, (rows[1], &second), of_second, place)?,
+        half((target, opcodes), inst, (rows[0], &first), of_first, place)?,
+        half((target, opcodes), inst, (rows[1], &second), of_second, place)?,
     ];
-    let whole = Op::new(target, inst.clone(), (run, Semantics::Own), named, place);
+    let whole = prepare::op(target, inst.clone(), (run, Semantics::Own), named, place);
     Some(Op { pair: Some(Box::new(pair)), ..whole })
 }
 

@@ -4,6 +4,7 @@
 //! reference. Aligned accesses of 4 and 8 bytes are indivisible; stores release and loads acquire, so that what a wave
 //! stores before a flag is there for who has seen the flag.
 
+pub(crate) mod lanes;
 pub(crate) mod loader;
 
 use std::cell::Cell;
@@ -15,13 +16,11 @@ use vm_memory::{MmapRegion, VolatileMemory, VolatileSlice};
 use wavetap_base::bytes::align_up;
 use wavetap_base::error::{Error, Result};
 
-use crate::address::CodeAddress;
-use crate::address::ObjectId;
 use crate::address::allocation::{Allocation, AllocationKind, ForeignMemory};
+use crate::address::{CodeAddress, ObjectId};
 use crate::fault::overrun::Overrun;
 use crate::fault::{FaultKind, MemoryAccess};
-use crate::lanes::LANES;
-use crate::lanes::{Register, Row};
+use crate::lanes::{LANES, Register, Row};
 
 /// First device address: no host pointer of a 47-bit address space is near, and the flat apertures lie above.
 const FIRST_ADDRESS: u64 = 0x2000_0000_0000;

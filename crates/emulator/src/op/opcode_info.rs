@@ -1,27 +1,20 @@
 //! What is known of an instruction by its operation and form. It is found once for each of them.
 
-use rustc_hash::FxHashMap;
-
 use wavetap_amdgpu::{Branch, Condition, Encoding, Flags, Inst, MaskOp, Memory, Opcode, OpcodeFlags, Target, Variant};
 
-use super::{Class, Meaning};
-use crate::exec::matrix::mfma::Shape;
-use crate::exec::memory::sampler::is_sampling;
-use crate::exec::pair;
-use crate::run::code::meaning;
-use crate::shadow::event_hazard::EventNames;
-use crate::strict::shadow_copy::Move;
-use crate::strict::undefined::Kind;
+use super::definedness::Traits;
+use super::event_facts::EventNames;
+use super::matrix_shape::Shape;
+use super::sampling::is_sampling;
+use super::{Class, pair};
 
 /// What is known of an instruction by its operation and form.
 #[derive(Clone, Copy)]
 pub(crate) struct Named {
-    /// What it does; none is not known.
-    pub meaning: Option<Meaning>,
     pub class: Class,
     /// The trace may count something there, which its operands decide.
     pub may_be_site: bool,
-    /// See [`super::Op::is_plain`]; where it is a site it is not.
+    /// See [`crate::state::op::Op::is_plain`]; where it is a site it is not.
     pub plain: bool,
     pub trans: bool,
     pub signed64: bool,
@@ -46,7 +39,6 @@ impl Named {
         let opcode = variant.opcode;
         let class = classify(variant);
         Named {
-            meaning: meaning(target, inst),
             class,
             may_be_site: may_be_site(variant),
             plain: is_plain(variant, class),
@@ -62,19 +54,6 @@ impl Named {
             events: (!target.event_hazards().is_empty()).then(|| EventNames::of(variant)),
             halves: pair::rows(target, inst),
         }
-    }
-}
-
-/// What is said of the instructions that a device has met.
-#[derive(Default)]
-pub(crate) struct Names(FxHashMap<(usize, u8, bool), Named>);
-
-impl Names {
-    /// [`Named::of`].
-    pub(crate) fn of(&mut self, target: Target, inst: &Inst) -> Named {
-        let odd = inst.modifiers.gds || inst.modifiers.tfe;
-        let key = (std::ptr::from_ref(inst.variant).addr(), target.wave_size() as u8, odd);
-        *self.0.entry(key).or_insert_with(|| Named::of(target, inst))
     }
 }
 
@@ -152,83 +131,4 @@ fn may_be_site(variant: &Variant) -> bool {
     );
     let branches = matches!(variant.branch, Branch::Conditional(condition) if condition != Condition::Debug);
     narrows || branches || variant.opcode.is_any(OpcodeFlags::CMPX)
-}
-
-/// Which of the register numbers that an instruction names M0 is added to.
-#[derive(Clone, Copy)]
-pub(crate) struct Relative {
-    pub source: bool,
-    pub destination: bool,
-    /// Ten bits for the source and ten from bit 16 on for the destination; otherwise the whole of it for both.
-    pub parts: bool,
-    /// Both registers are read and written.
-    pub swaps: bool,
-}
-
-impl Relative {
-    pub(crate) fn of(opcode: Opcode) -> Option<Relative> {
-        let (source, destination, parts, swaps) = match opcode {
-            Opcode::S_MOVRELS_B32 | Opcode::S_MOVRELS_B64 | Opcode::V_MOVRELS_B32 => (true, false, false, false),
-            Opcode::S_MOVRELD_B32 | Opcode::S_MOVRELD_B64 | Opcode::V_MOVRELD_B32 => (false, true, false, false),
-            Opcode::V_MOVRELSD_B32 => (true, true, false, false),
-            Opcode::S_MOVRELSD_2_B32 | Opcode::V_MOVRELSD_2_B32 => (true, true, true, false),
-            Opcode::V_SWAPREL_B32 => (true, true, true, true),
-            _ => return None,
-        };
-        Some(Relative { source, destination, parts, swaps })
-    }
-
-    /// The bits of M0 that count.
-    pub(crate) fn bits(self) -> u32 {
-        if self.parts { 0x03ff_03ff } else { u32::MAX }
-    }
-
-    /// What is added to the numbers of the source and of the destination.
-    pub(crate) fn offsets(self, m0: u32) -> [u32; 2] {
-        let [source, destination] = if self.parts { [m0 & 0x3ff, m0 >> 16 & 0x3ff] } else { [m0, m0] };
-        [if self.source { source } else { 0 }, if self.destination { destination } else { 0 }]
-    }
-}
-
-/// What an operation does with undefined bits.
-#[derive(Clone, Copy)]
-pub(crate) struct Traits {
-    pub kind: Kind,
-    /// It moves values between lanes.
-    pub lanes: bool,
-    /// It may write parts of registers.
-    pub parts: bool,
-    pub matrix: bool,
-    pub selects_lane: bool,
-    pub relative: Option<Relative>,
-    /// All that it does is to move bits.
-    pub moves: Option<Move>,
-}
-
-impl Traits {
-    pub(crate) fn of(variant: &Variant, class: Class) -> Traits {
-        let opcode = variant.opcode;
-        // Of a pair of operations: either one's.
-        let is = |flags: OpcodeFlags| variant.opcode_flags.intersects(flags);
-        let kind = match (class, variant.branch) {
-            _ if is(OpcodeFlags::HARDWARE_REGISTER | OpcodeFlags::SET_VGPR_MSB | OpcodeFlags::BARRIER) => Kind::Nothing,
-            // The exchanges between lanes are computations.
-            (Class::Lds, _) if is(OpcodeFlags::CROSSBAR) => Kind::Compute,
-            (Class::Smem | Class::Vmem | Class::Lds, _) => Kind::Memory,
-            (Class::Branch, Branch::Conditional(Condition::Scc0 | Condition::Scc1)) => Kind::BranchScc,
-            (Class::Branch, Branch::Conditional(Condition::VccZ | Condition::VccNz)) => Kind::BranchVcc,
-            (Class::Branch, _) => Kind::Memory,
-            (Class::Valu | Class::Salu, _) => Kind::Compute,
-            (Class::Wait | Class::Other, _) => Kind::Nothing,
-        };
-        Traits {
-            kind,
-            lanes: is(OpcodeFlags::MOVES_LANES),
-            parts: is(OpcodeFlags::MAY_WRITE_PART),
-            matrix: is(OpcodeFlags::MATRIX),
-            selects_lane: matches!(opcode, Opcode::V_READLANE_B32 | Opcode::V_WRITELANE_B32),
-            relative: Relative::of(opcode),
-            moves: Move::named(opcode),
-        }
-    }
 }

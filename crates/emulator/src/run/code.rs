@@ -2,48 +2,16 @@
 
 use rustc_hash::FxHashMap;
 
-use wavetap_amdgpu::{
-    Coding, Encoding, Implicit, Inst, Opcode, Operand, Role, Target, Value, Variant, VgprMsb, decode,
-};
+use wavetap_amdgpu::{Inst, Operand, Target, Value, VgprMsb, decode};
 
 use super::spare::Spare;
 use crate::address::ObjectId;
-use crate::exec::matrix::mfma;
-use crate::exec::matrix::mfma_scaled;
-use crate::exec::matrix::smfmac;
-use crate::exec::matrix::swmmac;
-use crate::exec::matrix::wmma;
-use crate::exec::matrix::wmma_scaled;
-use crate::exec::memory::async_copy;
-use crate::exec::memory::gws;
-use crate::exec::memory::image;
-use crate::exec::memory::lds;
-use crate::exec::memory::smem;
-use crate::exec::memory::tensor;
-use crate::exec::memory::transposing;
-use crate::exec::memory::typed;
-use crate::exec::memory::vmem;
-use crate::exec::memory::wave_transposing;
 use crate::exec::pair;
-use crate::exec::scalar;
-use crate::exec::scalar::control;
-use crate::exec::scalar::fork;
-use crate::exec::vector::bf16;
-use crate::exec::vector::compare;
-use crate::exec::vector::convert;
-use crate::exec::vector::dot;
-use crate::exec::vector::float_ops;
-use crate::exec::vector::int_ops;
-use crate::exec::vector::lane_access;
-use crate::exec::vector::movement;
-use crate::exec::vector::packed;
-use crate::exec::vector::scaled;
-use crate::exec::vector::scaled_pack;
+use crate::exec::prepare::{self, OpcodeCache};
 use crate::fault::{FaultKind, MemoryAccess};
 use crate::memory::View;
 use crate::memory::loader::CodeRange;
-use crate::op::opcode_info::Names;
-use crate::op::{Meaning, Op};
+use crate::state::op::Op;
 
 /// The longest instruction in bytes.
 const MAX_INSTRUCTION: u64 = 20;
@@ -70,7 +38,7 @@ pub(crate) struct Code {
     /// The instructions at addresses that were reached with high bits of vector register numbers, as in
     /// [`Range::index`].
     high: FxHashMap<(u64, VgprMsb), u32>,
-    names: Names,
+    opcodes: OpcodeCache,
     recent: usize,
     /// What the thread that runs it can use again.
     pub spare: Spare,
@@ -198,15 +166,15 @@ impl Code {
             mean(&mut inst, msb)?;
         }
         let place = (range.object, pc - range.base, pc);
-        let named = self.names.of(target, &inst);
+        let (named, meaning) = self.opcodes.of(target, &inst);
         // It is large: what makes it puts it in its place.
-        match pair::op(target, &inst, &named, &mut self.names, place) {
+        match pair::op(target, &inst, &named, &mut self.opcodes, place) {
             Some(op) => self.ops.push(op),
             None => {
-                let Some(meaning) = named.meaning else {
+                let Some(meaning) = meaning else {
                     return Err(FaultKind::UnknownInstruction { name: inst.variant.name.into() });
                 };
-                self.ops.push(Op::new(target, inst, meaning, &named, place));
+                self.ops.push(prepare::op(target, inst, meaning, &named, place));
             }
         }
         let mut next = pc;
@@ -243,70 +211,4 @@ fn mean(inst: &mut Inst, msb: VgprMsb) -> Result<(), FaultKind> {
 
 fn by_wave_size(target: Target) -> usize {
     usize::from(target.wave_size() == 64)
-}
-
-/// What an instruction means, by its operation.
-pub(crate) fn meaning(target: Target, inst: &Inst) -> Option<Meaning> {
-    use Encoding as E;
-    let opcode = carrying(inst);
-    match inst.variant.encoding {
-        E::Sop1 | E::Sop2 | E::Sopk | E::Sopc | E::Sopp => fork::meaning(opcode).or_else(|| scalar::meaning(opcode)),
-        E::Smem => control::meaning(opcode).or_else(|| smem::meaning(opcode, inst)),
-        E::Ds => wave_transposing::meaning(opcode)
-            .or_else(|| transposing::meaning(opcode, inst))
-            .or_else(|| gws::meaning(opcode))
-            .or_else(|| lds::meaning(opcode, inst)),
-        E::Flat | E::Global | E::Scratch | E::Mubuf => control::meaning(opcode)
-            .or_else(|| typed::meaning(opcode))
-            .or_else(|| async_copy::meaning(opcode))
-            .or_else(|| wave_transposing::meaning(opcode))
-            .or_else(|| transposing::meaning(opcode, inst))
-            .or_else(|| vmem::meaning(opcode, inst)),
-        E::Mtbuf => typed::meaning(opcode),
-        E::Mimg | E::Vimage | E::Vsample => image::meaning(opcode, inst.variant.flags),
-        E::Tensor => tensor::meaning(opcode),
-        E::Exp | E::Vintrp | E::Vinterp | E::Ldsdir => None,
-        E::Vop3p | E::Vop3pDpp | E::Vop3pDpp8 => packed::meaning(opcode)
-            .or_else(|| bf16::meaning(opcode))
-            .or_else(|| dot::meaning(opcode))
-            .or_else(|| mfma::meaning(opcode))
-            .or_else(|| mfma_scaled::meaning(opcode))
-            .or_else(|| smfmac::meaning(opcode))
-            .or_else(|| wmma::meaning(opcode))
-            .or_else(|| wmma_scaled::meaning(opcode))
-            .or_else(|| swmmac::meaning(opcode))
-            .or_else(|| lane_access::meaning(target, opcode)),
-        _ if opcode == Opcode::V_SAT_PK_U8_I16 && gives_half(inst.variant) => Some(int_ops::saturated_bytes_in_half()),
-        _ => compare::meaning(opcode)
-            .or_else(|| lane_access::meaning(target, opcode))
-            .or_else(|| movement::meaning(opcode))
-            .or_else(|| packed::meaning(opcode))
-            .or_else(|| dot::meaning(opcode))
-            .or_else(|| int_ops::meaning(opcode))
-            .or_else(|| float_ops::meaning(opcode))
-            .or_else(|| convert::meaning(target, opcode))
-            .or_else(|| bf16::meaning(opcode))
-            .or_else(|| scaled_pack::meaning(opcode))
-            .or_else(|| scaled::meaning(opcode))
-            .or_else(|| control::meaning(opcode)),
-    }
-}
-
-/// Whether the result is half of a register, which the instruction names.
-fn gives_half(variant: &Variant) -> bool {
-    let half = |coding| matches!(coding, Coding::VectorHalf | Coding::VectorLow128);
-    variant.operands.iter().any(|spec| spec.role == Role::Vdst && half(spec.kind.coding))
-}
-
-/// The operation; on gfx8 that of an addition that gives a carry does not say so.
-fn carrying(inst: &Inst) -> Opcode {
-    let variant = inst.variant;
-    let carries =
-        variant.implicit_writes.contains(Implicit::VCC) || variant.operands.iter().any(|spec| spec.role == Role::Sdst);
-    match variant.opcode {
-        Opcode::V_ADD_U32 if carries => Opcode::V_ADD_CO_U32,
-        Opcode::V_SUB_U32 if carries => Opcode::V_SUB_CO_U32,
-        Opcode::V_SUBREV_U32 if carries => Opcode::V_SUBREV_CO_U32,
-        opcode => opcode,
-    }
 }

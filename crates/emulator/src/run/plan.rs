@@ -12,37 +12,20 @@ use wavetap_amdgpu::{Demand, Target, VgprMsb, scalar};
 use super::spare::Spare;
 use crate::address::allocation::AllocationKind;
 use crate::address::aperture::{PRIVATE_APERTURE, SHARED_APERTURE};
-use crate::device::Options;
 use crate::fault::{FaultKind, MemoryAccess};
 use crate::float::Env;
-use crate::lanes::Register;
-use crate::lanes::Registers;
+use crate::lanes::{Register, Registers};
+use crate::launch::Launch;
+use crate::launch::options::Options;
+use crate::launch::packet::Dispatch;
 use crate::memory::{Memory, View};
 use crate::shadow::hazard::Hazards;
 use crate::shadow::in_flight::Pending;
 use crate::shadow::init_shadow::Known;
-use crate::state::core::{Launch, Status, Wave, Way};
+use crate::shadow::wave_checks::WaveChecks;
+use crate::state::fp_mode::Way;
 use crate::state::random::Random;
-use crate::strict::WaveChecks;
-
-/// What a kernel dispatch packet says (HSA runtime specification, "kernel dispatch packet").
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Dispatch {
-    /// Device address of the kernel descriptor.
-    pub kernel_object: u64,
-    /// Work-items of the grid in x, y, z; each at least 1.
-    pub grid: [u32; 3],
-    /// Work-items of a workgroup in x, y, z; each at least 1, the last workgroups of a row may be partial.
-    pub workgroup: [u16; 3],
-    /// Bytes of scratch of each lane.
-    pub private_segment_size: u32,
-    /// Bytes of LDS of each workgroup, static and dynamic together.
-    pub group_segment_size: u32,
-    /// Device address of the kernel arguments.
-    pub kernarg_address: u64,
-    /// The ordinal that a kernel can ask for as dispatch id.
-    pub dispatch_id: u64,
-}
+use crate::state::wave::{Status, Wave};
 
 /// Most work-items of a workgroup on this family.
 const MAX_GROUP: u32 = 1024;

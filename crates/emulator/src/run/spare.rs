@@ -3,7 +3,7 @@
 
 use super::worker::{Count, Group};
 use crate::lanes::Registers;
-use crate::state::core::Wave;
+use crate::state::wave::Wave;
 
 /// Most vector registers that are kept: 16 MB.
 const MOST_REGISTERS: usize = 1 << 16;

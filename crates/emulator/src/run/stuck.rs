@@ -5,7 +5,7 @@ use std::thread;
 use super::worker::{Group, Stopped, Worker};
 use crate::fault::stop::Stop;
 use crate::fault::{Fault, FaultKind};
-use crate::state::core::{Status, Wave};
+use crate::state::wave::{Status, Wave};
 
 impl Worker<'_> {
     /// A workgroup waits at global wave sync: it is another one's turn. If all that run wait, one more is begun; if

@@ -5,26 +5,29 @@ use std::ops::Range;
 use smallvec::SmallVec;
 
 use wavetap_amdgpu::{Target, print};
+use wavetap_profile::probes::branches::{ExecCounts, ScalarCounts};
 
 use super::code::Code;
-use super::plan::{Dispatch, Plan};
-use crate::address::CodeAddress;
-use crate::address::ObjectId;
-use crate::device::Options;
-use crate::device::flight::Shared;
-use crate::exec::vector::fast::Work;
+use super::origins::OriginBook;
+use super::plan::Plan;
+use super::shared::Shared;
+use crate::address::{CodeAddress, ObjectId};
 use crate::fault::findings::Findings;
 use crate::fault::stop::{Step, Stop};
 use crate::fault::{Fault, FaultKind};
+use crate::launch::options::Options;
+use crate::launch::packet::Dispatch;
 use crate::memory::View;
-use crate::op::{Op, Site};
-use crate::state::core::{Barrier, Core, Status, Wave};
+use crate::op::Site;
+use crate::state::barrier::Barrier;
+use crate::state::core::Core;
+use crate::state::op::Op;
 use crate::state::random::Random;
-use crate::strict;
-use crate::strict::store_order;
-use crate::trace::origins::{OriginBook, WaveOrigins};
+use crate::state::wave::{Status, Wave};
+use crate::state::work::Work;
+use crate::strict::{self, store_order};
+use crate::trace::origins::WaveOrigins;
 use crate::trace::{DispatchStats, Trace};
-use wavetap_profile::probes::branches::{ExecCounts, ScalarCounts};
 
 /// Instructions a wave runs before another has its turn, where nothing is random.
 const QUANTUM: u64 = 20_000;
@@ -431,7 +434,7 @@ impl<'a> Worker<'a> {
         };
         let shared = store_order::is_shared(&plan.launch, group.waves.len());
         if shared {
-            group.barrier.checks.neighbours.borrow(&mut group.waves, at);
+            group.barrier.hold_stores_of_others(&mut group.waves, at);
         }
         let wave = &mut group.waves[at];
         let given = self.shared.take_fuel(quantum);
@@ -441,7 +444,7 @@ impl<'a> Worker<'a> {
         ran.map_err(|stopped| self.fault(*stopped, wave))?;
         self.at_gws(wave);
         if shared {
-            group.barrier.checks.neighbours.give_back(&mut group.waves, at);
+            group.barrier.return_stores_to_others(&mut group.waves, at);
         }
         let wave = &group.waves[at];
         // A wave that ran out of its turn makes room for the others even where nothing is random.

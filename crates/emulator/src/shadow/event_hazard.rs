@@ -2,40 +2,15 @@
 //! register unsafe until another event, often however far away, makes it safe. Which of them a target has is a fact of
 //! the target (`isa-tables/targets.yaml`, `hazards`).
 
-use smallvec::SmallVec;
+use wavetap_amdgpu::{self, Encoding, EventHazards as Rules, Inst, Reg, RegFile, Role, scalar};
 
-use wavetap_amdgpu::{
-    self, Access, AluWait, Branch, Counter, Encoding, EventHazards as Rules, Flags, Half, Inst, Opcode, OpcodeFlags,
-    Reg, RegFile, Role, Value, Variant, WaitCount, scalar,
-};
-
-use super::expert_scheduling::Dependences;
-use crate::exec::scalar::control::SOFTWARE;
+use super::expert_scheduling::{Dependences, SOFTWARE};
 use crate::fault::FaultKind;
 use crate::fault::stop::{Step, stop};
-use crate::op::halves;
-use crate::op::halves::Run;
-use crate::op::registers::register_name;
-use crate::op::registers::{ACCUM_SLOTS, slot};
-use crate::op::{Class, Op};
-use crate::state::core::Core;
-
-/// A set of scalar registers by code.
-#[derive(Clone, Copy, Default)]
-struct Codes(u128);
-
-impl Codes {
-    fn of(reg: Reg) -> Codes {
-        if reg.file != RegFile::Scalar || reg.first >= 128 {
-            return Codes(0);
-        }
-        Codes((((1_u128 << reg.dwords) - 1) << reg.first) & !(1 << scalar::NULL))
-    }
-
-    fn first(self) -> String {
-        register_name(RegFile::Scalar, self.0.trailing_zeros() as u16)
-    }
-}
+use crate::launch::Launch;
+use crate::op::event_facts::{Codes, Facts};
+use crate::op::registers::{ACCUM_SLOTS, register_name, slot};
+use crate::op::{Class, ResolvedInst};
 
 /// A kind of memory instruction.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -99,170 +74,12 @@ const FORWARD_WRITES: u32 = 2;
 const FORWARD_USE: u32 = 4;
 /// The message that gives registers back.
 const DEALLOC_VGPRS: i64 = 3;
-/// The branch offset that does not work.
-const BAD_OFFSET: i64 = 0x3f;
 
 fn hazard(rule: &'static str, resource: impl Into<Box<str>>) -> Step {
     stop(FaultKind::Hazard { rule, required: 0, found: 0, resource: resource.into() })
 }
 
-/// What the name of an instruction says of these hazards; found once for each of them.
-#[derive(Clone, Copy)]
-pub(crate) struct EventNames {
-    is_nop: bool,
-    is_vector_nop: bool,
-    /// Wait instructions other than `s_nop`, and those that only wait.
-    waits: bool,
-    is_waitcnt: bool,
-    waits_for_stores: bool,
-    is_version: bool,
-    sets_denorm_mode: bool,
-    /// An atomic on floats, if it is one of vector memory.
-    float_atomic: bool,
-    compares: bool,
-    permutes: bool,
-    sends: bool,
-    /// It reads a mask of lanes: VCC, or what it names instead, unless it is a division's.
-    takes_mask: bool,
-    divides: bool,
-    is_matrix: bool,
-    is_sparse: bool,
-    /// A matrix instruction with its scales before it.
-    is_scaled: bool,
-}
-
-impl EventNames {
-    pub(crate) fn of(variant: &Variant) -> EventNames {
-        let opcode = variant.opcode;
-        EventNames {
-            is_nop: variant.opcode_flags.contains(OpcodeFlags::NOP),
-            is_vector_nop: opcode == Opcode::V_NOP,
-            waits: variant.flags.contains(Flags::WAIT),
-            is_waitcnt: opcode == Opcode::S_WAITCNT,
-            waits_for_stores: opcode == Opcode::S_WAITCNT_VSCNT,
-            is_version: opcode == Opcode::S_VERSION,
-            sets_denorm_mode: opcode == Opcode::S_DENORM_MODE,
-            float_atomic: opcode.is_any(OpcodeFlags::FLOAT_ATOMIC),
-            compares: opcode.is_any(OpcodeFlags::CMPX),
-            permutes: opcode.is_any(OpcodeFlags::PERMLANE),
-            sends: opcode == Opcode::S_SENDMSG,
-            takes_mask: variant.opcode_flags.contains(OpcodeFlags::LANE_MASK),
-            divides: opcode.is_any(OpcodeFlags::DIV_FMAS),
-            is_matrix: opcode.is_any(OpcodeFlags::WMMA | OpcodeFlags::SWMMAC),
-            is_sparse: opcode.is_any(OpcodeFlags::SWMMAC),
-            is_scaled: matches!(
-                opcode,
-                Opcode::V_WMMA_SCALE_F32_16X16X128_F8F6F4
-                    | Opcode::V_WMMA_SCALE_F32_32X16X128_F4
-                    | Opcode::V_WMMA_SCALE16_F32_16X16X128_F8F6F4
-                    | Opcode::V_WMMA_SCALE16_F32_32X16X128_F4
-            ),
-        }
-    }
-}
-
-/// What an instruction is for these hazards; found once.
-pub(crate) struct Facts {
-    names: EventNames,
-    /// Scalar registers: all that it reads, all that it writes, those of them that are named, and the mask of lanes
-    /// among those read.
-    reads: Codes,
-    writes: Codes,
-    named_writes: Codes,
-    mask: Codes,
-    /// The vector registers that it names as sources, and all that it writes: first ones and how many.
-    pub(crate) sources: SmallVec<[(u16, u16); 4]>,
-    pub(crate) results: SmallVec<[(u16, u16); 2]>,
-    /// The same by half.
-    pub(crate) sources_by_half: SmallVec<[Run; 4]>,
-    pub(crate) results_by_half: SmallVec<[Run; 4]>,
-    /// It waits until a field of the dependency counters is zero.
-    waits_for_scalar: bool,
-    waits_for_vmem_reads: bool,
-    waits_for_vector: bool,
-    /// All that it waits for of these counters.
-    pub(crate) alu_wait: Option<AluWait>,
-    /// It waits for all that scalar memory does, and for any counter.
-    waits_for_smem: bool,
-    waits_for_all_of_one: bool,
-    has_literal: bool,
-    /// It branches, to somewhere or if.
-    branches: bool,
-    bad_offset: bool,
-    leaves_function: bool,
-}
-
-impl Facts {
-    /// Whether it is a matrix instruction.
-    pub(crate) fn is_matrix(&self) -> bool {
-        self.names.is_matrix
-    }
-
-    /// How often a vector instruction is counted in va_vdst: once, or twice with scales (LLVM, SIInsertWaitcnts:
-    /// "VOP3PX2").
-    pub(crate) fn counted_writes(&self) -> u32 {
-        1 + u32::from(self.names.is_scaled)
-    }
-
-    pub(crate) fn new(inst: &Inst, names: EventNames, waits: &WaitCount, data_half: Half) -> Facts {
-        let explicit = |not: Access| {
-            inst.operands.iter().filter(move |operand| operand.access != not).filter_map(|operand| operand.reg())
-        };
-        let codes = |all: Codes, reg: Reg| Codes(all.0 | Codes::of(reg).0);
-        let vector = |reg: &Reg| reg.file == RegFile::Vector;
-        let run = |reg: Reg| (reg.first, u16::from(reg.dwords));
-        let none = Codes(0);
-        let branches = matches!(inst.variant.branch, Branch::Jump | Branch::Conditional(_));
-        let named_mask =
-            inst.operand(Role::Src2).and_then(|operand| operand.reg()).filter(|reg| reg.file == RegFile::Scalar);
-        Facts {
-            names,
-            reads: inst.reads().fold(none, codes),
-            writes: inst.writes().fold(none, codes),
-            named_writes: explicit(Access::Read).fold(none, codes),
-            mask: if names.takes_mask {
-                Codes::of(named_mask.filter(|_| !names.divides).unwrap_or(Reg::VCC))
-            } else {
-                none
-            },
-            sources: explicit(Access::Write).filter(vector).map(run).collect(),
-            results: inst.writes().filter(vector).map(run).collect(),
-            sources_by_half: halves::named(inst, Access::Write, data_half),
-            results_by_half: halves::named(inst, Access::Read, data_half),
-            waits_for_scalar: waits_for(inst, Field::SaSdst),
-            waits_for_vmem_reads: waits_for(inst, Field::VmVsrc),
-            waits_for_vector: waits_for(inst, Field::VaVdst),
-            alu_wait: wavetap_amdgpu::alu_wait(inst),
-            waits_for_smem: waits.iter().any(|(counter, allowed)| counter == Counter::Lgkm && allowed == 0),
-            waits_for_all_of_one: waits.iter().any(|(_, allowed)| allowed == 0),
-            has_literal: inst.operands.iter().any(|operand| matches!(operand.value, Value::Literal(_))),
-            branches,
-            bad_offset: branches && inst.branch_displacement() == Some(BAD_OFFSET),
-            leaves_function: matches!(inst.variant.branch, Branch::IndirectCall | Branch::IndirectJump | Branch::Call),
-        }
-    }
-}
-
-/// A field of `s_waitcnt_depctr`.
-enum Field {
-    SaSdst,
-    VmVsrc,
-    VaVdst,
-}
-
-/// Whether an instruction waits until a field of the dependency counters is zero.
-fn waits_for(inst: &Inst, field: Field) -> bool {
-    let bits = inst.operand(Role::DepCtr).map(|operand| operand.value);
-    let Some(Value::Imm(bits)) = bits else { return false };
-    let field = match field {
-        Field::SaSdst => bits & 1,
-        Field::VmVsrc => bits >> 2 & 7,
-        Field::VaVdst => bits >> 12 & 15,
-    };
-    field == 0
-}
-
-fn is_vmem(op: &Op) -> bool {
+fn is_vmem(op: &ResolvedInst) -> bool {
     op.class == Class::Vmem
 }
 
@@ -276,7 +93,7 @@ fn explicit_writes(inst: &Inst) -> impl Iterator<Item = Reg> + '_ {
 /// Registers of which no mask is remembered.
 const EXEMPT: Codes = Codes(1 << scalar::M0 | 3 << scalar::EXEC);
 
-/// The rules of each part of [`check_facts`].
+/// The rules of each part of [`Events::check`].
 const SCALAR: Rules = Rules::VMEM_TO_SCALAR_WRITE.union(Rules::SMEM_TO_VECTOR_WRITE).union(Rules::VCMPX_EXEC_WAR);
 const ORDER: Rules = Rules::LDS_BRANCH_VMEM
     .union(Rules::BRANCH_OFFSET)
@@ -285,49 +102,49 @@ const ORDER: Rules = Rules::LDS_BRANCH_VMEM
     .union(Rules::VCMPX_PERMLANE)
     .union(Rules::DEALLOC_VGPRS);
 
-/// An instruction is about to be issued.
-#[inline]
-pub(crate) fn check(core: &mut Core, op: &Op) -> Step {
-    match &op.facts {
-        Some(facts) if !core.launch.event_hazards.is_empty() => check_facts(core, op, facts),
-        _ => Ok(()),
-    }
-}
-
-fn check_facts(core: &mut Core, op: &Op, facts: &Facts) -> Step {
-    let rules = core.launch.event_hazards;
-    let wave64 = core.launch.lanes == 64;
-    let unchecked = core.wave.scheduling == SOFTWARE;
-    let events = &mut core.wave.checks.events;
-    if rules.intersects(SCALAR) {
-        events.scalar(op, facts, rules)?;
-    }
-    if rules.intersects(ORDER) {
-        events.order(op, facts, rules)?;
-    }
-    if rules.contains(Rules::VALU_MASK_WRITE) && wave64 {
-        events.masks(op, facts)?;
-    }
-    if op.class == Class::Valu {
-        events.vector(op, facts, rules, wave64)?;
-    }
-    if rules.contains(Rules::EXPERT_SCHEDULING) {
-        events.dependences.issue(op, facts, core.launch.target, unchecked)?;
-    }
-    if is_vmem(op) || op.class == Class::Lds || op.inst.variant.encoding == Encoding::Exp || facts.waits_for_vector {
-        events.done = events.valu;
-    }
-    if op.class == Class::Salu && op.unknown.writes_exec() {
-        events.exec += 1;
-        events.exec_at = events.valu;
-    }
-    events.nop = facts.names.is_nop;
-    Ok(())
-}
-
 impl Events {
+    /// An instruction is about to be issued, in a scheduling mode.
+    #[inline]
+    pub(crate) fn check(&mut self, op: &ResolvedInst, launch: &Launch, scheduling: u32) -> Step {
+        match &op.facts {
+            Some(facts) if !launch.event_hazards.is_empty() => self.check_facts(op, facts, launch, scheduling),
+            _ => Ok(()),
+        }
+    }
+
+    fn check_facts(&mut self, op: &ResolvedInst, facts: &Facts, launch: &Launch, scheduling: u32) -> Step {
+        let rules = launch.event_hazards;
+        let wave64 = launch.lanes == 64;
+        let unchecked = scheduling == SOFTWARE;
+        if rules.intersects(SCALAR) {
+            self.scalar(op, facts, rules)?;
+        }
+        if rules.intersects(ORDER) {
+            self.order(op, facts, rules)?;
+        }
+        if rules.contains(Rules::VALU_MASK_WRITE) && wave64 {
+            self.masks(op, facts)?;
+        }
+        if op.class == Class::Valu {
+            self.vector(op, facts, rules, wave64)?;
+        }
+        if rules.contains(Rules::EXPERT_SCHEDULING) {
+            self.dependences.issue(op, facts, launch.target, unchecked)?;
+        }
+        if is_vmem(op) || op.class == Class::Lds || op.inst.variant.encoding == Encoding::Exp || facts.waits_for_vector
+        {
+            self.done = self.valu;
+        }
+        if op.class == Class::Salu && op.unknown.writes_exec() {
+            self.exec += 1;
+            self.exec_at = self.valu;
+        }
+        self.nop = facts.names.is_nop;
+        Ok(())
+    }
+
     /// Scalar registers that memory instructions, or EXEC that any others, have yet to read (gfx10.1).
-    fn scalar(&mut self, op: &Op, facts: &Facts, rules: Rules) -> Step {
+    fn scalar(&mut self, op: &ResolvedInst, facts: &Facts, rules: Rules) -> Step {
         let valu = op.class == Class::Valu;
         if rules.contains(Rules::VMEM_TO_SCALAR_WRITE) {
             if matches!(op.class, Class::Salu | Class::Smem) {
@@ -376,7 +193,7 @@ impl Events {
     }
 
     /// What must not follow what.
-    fn order(&mut self, op: &Op, facts: &Facts, rules: Rules) -> Step {
+    fn order(&mut self, op: &ResolvedInst, facts: &Facts, rules: Rules) -> Step {
         let inst = &op.inst;
         let valu = op.class == Class::Valu;
         let names = &facts.names;
@@ -436,7 +253,7 @@ impl Events {
 
     /// Masks of lanes in waves of 64 (gfx11): one that a vector instruction has read and the scalar ALU writes is read
     /// too early.
-    fn masks(&mut self, op: &Op, facts: &Facts) -> Step {
+    fn masks(&mut self, op: &ResolvedInst, facts: &Facts) -> Step {
         if facts.leaves_function {
             // Compilers look at one function.
             self.masks = Codes(0);
@@ -472,7 +289,7 @@ impl Events {
     }
 
     /// Results of vector instructions that are used too early (gfx11 and later).
-    fn vector(&mut self, op: &Op, facts: &Facts, rules: Rules, wave64: bool) -> Step {
+    fn vector(&mut self, op: &ResolvedInst, facts: &Facts, rules: Rules, wave64: bool) -> Step {
         let inst = &op.inst;
         if rules.contains(Rules::WMMA_RAW) {
             let again = facts.names.is_matrix.then_some(self.matrix).flatten();

@@ -13,13 +13,14 @@ use std::collections::VecDeque;
 
 use smallvec::SmallVec;
 
-use super::event_hazard::Facts;
+use wavetap_amdgpu::{Counter, Encoding, Flags, Latency, RegFile, Target};
+
 use crate::fault::FaultKind;
 use crate::fault::stop::{Step, stop};
+use crate::op::event_facts::Facts;
 use crate::op::halves::{Run, whole};
 use crate::op::registers::register_name;
-use crate::op::{Class, Op};
-use wavetap_amdgpu::{Counter, Encoding, Flags, Latency, RegFile, Target};
+use crate::op::{Class, ResolvedInst};
 
 /// Halves of vector registers that a wave can have.
 const HALVES: usize = 2 * 1024;
@@ -32,7 +33,7 @@ const ORDINARY: usize = 0;
 
 /// The class of a vector instruction: what is neither of the next ones, transcendentals, arithmetic on 64-bit floats,
 /// matrix instructions. Conversions to 64-bit floats are none (what LLVM 24 waits for after each was asked).
-fn vector_class(op: &Op, facts: &Facts) -> usize {
+fn vector_class(op: &ResolvedInst, facts: &Facts) -> usize {
     match op.inst.variant.latency {
         _ if facts.is_matrix() => 3,
         _ if op.trans => 1,
@@ -42,7 +43,7 @@ fn vector_class(op: &Op, facts: &Facts) -> usize {
 }
 
 /// The class of a memory instruction: FLAT with its global and scratch forms, LDS, other vector memory, exports.
-fn memory_class(op: &Op) -> usize {
+fn memory_class(op: &ResolvedInst) -> usize {
     match op.inst.variant.encoding {
         Encoding::Flat | Encoding::Global | Encoding::Scratch => 0,
         Encoding::Ds => 1,
@@ -167,7 +168,7 @@ pub(crate) struct Dependences {
 
 impl Dependences {
     /// An instruction is about to be issued, `unchecked` by the hardware or not.
-    pub(crate) fn issue(&mut self, op: &Op, facts: &Facts, target: Target, unchecked: bool) -> Step {
+    pub(crate) fn issue(&mut self, op: &ResolvedInst, facts: &Facts, target: Target, unchecked: bool) -> Step {
         if let Some(wait) = facts.alu_wait {
             wait.va_vdst.into_iter().for_each(|allowed| self.vector.wait(allowed.into()));
             wait.vm_vsrc.into_iter().for_each(|allowed| self.memory.wait(allowed.into()));
@@ -241,3 +242,6 @@ impl Dependences {
         Ok(())
     }
 }
+
+/// The scheduling mode in which code looks after vector registers between VALU and memory.
+pub(crate) const SOFTWARE: u32 = 2;

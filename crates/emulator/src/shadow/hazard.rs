@@ -4,19 +4,16 @@
 //! other instruction one.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 
-use smallvec::SmallVec;
-
-use wavetap_amdgpu::{Access, Flags, Inst, Operand, Reg, RegFile, WaitStates, scalar};
+use wavetap_amdgpu::{Flags, Reg, RegFile, WaitStates, scalar};
 
 use super::matrix_hazard::MatrixHazards;
 use crate::fault::FaultKind;
 use crate::fault::stop::{Step, stop};
-use crate::op::registers::register_name;
-use crate::op::registers::{SLOTS, slot};
-use crate::op::{Class, Op};
-use crate::state::core::Launch;
+use crate::launch::Launch;
+use crate::op::memory_registers::Named;
+use crate::op::registers::{SLOTS, register_name, slot};
+use crate::op::{Class, ResolvedInst};
 
 /// When things were last done to a register, in issue slots; 0: never.
 #[derive(Clone, Copy, Default)]
@@ -49,9 +46,6 @@ pub(crate) struct Hazards {
     clause: Clause,
 }
 
-/// What a memory instruction names of registers: those that it writes, and those that it reads.
-pub(crate) type Named = Arc<[SmallVec<[Reg; 4]>; 2]>;
-
 /// Consecutive memory instructions of a class.
 #[derive(Default)]
 struct Clause {
@@ -69,21 +63,6 @@ const CLAUSE: usize = 6;
 /// Long enough ago for every rule.
 const START: u64 = 1000;
 
-/// What a memory instruction names of registers; none of what is none.
-pub(crate) fn named(inst: &Inst, class: Class) -> Option<Named> {
-    if !matches!(class, Class::Smem | Class::Vmem) {
-        return None;
-    }
-    // How long it is depends on the image; its first register is sure.
-    let open = inst.variant.image.is_some_and(|image| image.address.is_none());
-    let length = |operand: &Operand| if open && operand.role.is_address() { 1 } else { operand.dwords.max(1) };
-    let of = |other: Access| {
-        let accessed = inst.operands.iter().filter(|operand| operand.access != other);
-        accessed.filter_map(|operand| operand.reg().map(|reg| Reg { dwords: length(operand), ..reg })).collect()
-    };
-    Some(Arc::new([of(Access::Read), of(Access::Write)]))
-}
-
 /// The first register that one of some instructions writes and one of others reads.
 fn overlap<'a>(
     writers: impl Iterator<Item = &'a Named>,
@@ -94,7 +73,7 @@ fn overlap<'a>(
 }
 
 impl Clause {
-    fn check(&mut self, op: &Op, named: &Named) -> Step {
+    fn check(&mut self, op: &ResolvedInst, named: &Named) -> Step {
         let Clause { class, members, overlaps } = self;
         if *class != Some(op.class) {
             *class = Some(op.class);
@@ -150,7 +129,7 @@ impl Hazards {
     /// memory instructions may write what one of them reads or writes, and a store begins a run of its own. Compilers
     /// see to that for [`CLAUSE`] instructions, so no more is asked.
     #[inline]
-    pub(crate) fn check_clause(&mut self, op: &Op) -> Step {
+    pub(crate) fn check_clause(&mut self, op: &ResolvedInst) -> Step {
         match &op.named {
             Some(named) if op.replay && self.checked => self.clause.check(op, named),
             _ => {
@@ -176,7 +155,7 @@ impl Hazards {
 
     /// Whether [`Hazards::check_read`] may find anything in an instruction's reads of a file.
     #[inline]
-    pub(crate) fn looks_at_reads(&self, op: &Op, launch: &Launch, file: RegFile) -> bool {
+    pub(crate) fn looks_at_reads(&self, op: &ResolvedInst, launch: &Launch, file: RegFile) -> bool {
         let of_times = match (op.class, file) {
             (Class::Vmem, RegFile::Scalar) => true,
             (Class::Valu, RegFile::Scalar) => launch.is_gfx94(),
@@ -186,7 +165,7 @@ impl Hazards {
         (of_times && self.checked) || self.matrix.is_used()
     }
 
-    pub(crate) fn check_read(&self, op: &Op, launch: &Launch, file: RegFile, index: u16) -> Step {
+    pub(crate) fn check_read(&self, op: &ResolvedInst, launch: &Launch, file: RegFile, index: u16) -> Step {
         let times = &self.times[slot(file, index)];
         let name = || register_name(file, index);
         match (op.class, file) {
@@ -197,7 +176,7 @@ impl Hazards {
                 self.require(times.valu, 2, "VALU writes SGPR, VALU reads it", name)?;
             }
             (Class::Valu, RegFile::Vector) => {
-                if op.inst.modifiers.dpp.is_some() && op.src[0] == crate::op::Source::Vector(index) {
+                if op.inst.modifiers.dpp.is_some() && op.src[0] == crate::op::semantics::Source::Vector(index) {
                     self.require(times.any, 2, "write of VGPR, DPP reads it", name)?;
                     self.require(self.exec_valu, 5, "VALU writes EXEC, DPP", || "exec".into())?;
                 }
@@ -214,7 +193,13 @@ impl Hazards {
     }
 
     /// A source of a matrix instruction; `accumulator` says that it is C.
-    pub(crate) fn check_matrix_source(&mut self, op: &Op, launch: &Launch, reg: Reg, accumulator: bool) -> Step {
+    pub(crate) fn check_matrix_source(
+        &mut self,
+        op: &ResolvedInst,
+        launch: &Launch,
+        reg: Reg,
+        accumulator: bool,
+    ) -> Step {
         let checked = self.check_source(op, launch, reg, accumulator);
         // The run may go on after a finding.
         if accumulator {
@@ -223,7 +208,7 @@ impl Hazards {
         checked
     }
 
-    fn check_source(&self, op: &Op, launch: &Launch, reg: Reg, accumulator: bool) -> Step {
+    fn check_source(&self, op: &ResolvedInst, launch: &Launch, reg: Reg, accumulator: bool) -> Step {
         let Reg { file, first, dwords } = reg;
         for index in first..first + u16::from(dwords) {
             let valu = self.times[slot(file, index)].valu;
@@ -238,11 +223,11 @@ impl Hazards {
 
     /// Whether [`Hazards::check_write`] may find anything in an instruction's writes of a file.
     #[inline]
-    pub(crate) fn looks_at_writes(&self, op: &Op, file: RegFile) -> bool {
+    pub(crate) fn looks_at_writes(&self, op: &ResolvedInst, file: RegFile) -> bool {
         (self.checked && op.class == Class::Valu && file != RegFile::Scalar) || self.matrix.is_used()
     }
 
-    pub(crate) fn check_write(&self, op: &Op, launch: &Launch, file: RegFile, index: u16) -> Step {
+    pub(crate) fn check_write(&self, op: &ResolvedInst, launch: &Launch, file: RegFile, index: u16) -> Step {
         if op.class == Class::Valu && file != RegFile::Scalar {
             let states = if launch.is_gfx94() { 2 } else { 1 };
             self.require(
@@ -257,7 +242,7 @@ impl Hazards {
 
     /// Notes that a run of registers is written.
     #[inline]
-    pub(crate) fn note_writes(&mut self, op: &Op, launch: &Launch, file: RegFile, run: (u16, u16)) {
+    pub(crate) fn note_writes(&mut self, op: &ResolvedInst, launch: &Launch, file: RegFile, run: (u16, u16)) {
         let (first, count) = run;
         // Where nothing is checked, nothing need be known.
         if self.checked {
@@ -269,7 +254,7 @@ impl Hazards {
     }
 
     #[inline]
-    fn note_write(&mut self, op: &Op, file: RegFile, index: u16) {
+    fn note_write(&mut self, op: &ResolvedInst, file: RegFile, index: u16) {
         let times = &mut self.times[slot(file, index)];
         times.any = self.now;
         if op.class == Class::Valu {

@@ -16,11 +16,9 @@ use crate::address::range::Range;
 use crate::fault::FaultKind;
 use crate::fault::stop::{Step, stop};
 use crate::memory::{Span, View};
-use crate::op::registers::SLOTS;
-use crate::op::registers::register;
-use crate::op::registers::register_name;
-use crate::op::registers::slot;
-use crate::op::{AtomicFn, Class, Op};
+use crate::op::registers::{SLOTS, register, register_name, slot};
+use crate::op::semantics::AtomicFn;
+use crate::op::{Class, ResolvedInst};
 
 /// Which operations complete in order among themselves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -162,7 +160,7 @@ impl Pending {
     }
 
     /// Notes an operation that was issued; gives its id.
-    pub(crate) fn issue(&mut self, op: &Op, kind: Kind, written: &[(RegFile, u16, u16)]) -> u32 {
+    pub(crate) fn issue(&mut self, op: &ResolvedInst, kind: Kind, written: &[(RegFile, u16, u16)]) -> u32 {
         for counter in counted(op.counters).map(|counter| counter as usize) {
             if self.operations[counter].len() >= self.most[counter] {
                 self.wait(counter, self.most[counter] as u32 - 1);
@@ -326,7 +324,7 @@ impl Pending {
     }
 
     /// Checks that an instruction may overwrite a half of a register, or all of it.
-    pub(crate) fn check_write(&self, op: &Op, file: RegFile, index: u16, half: Half) -> Step {
+    pub(crate) fn check_write(&self, op: &ResolvedInst, file: RegFile, index: u16, half: Half) -> Step {
         let owners = &self.owner[slot(file, index)][parts(half)];
         if owners.iter().any(|id| *id != 0) {
             return owners
@@ -340,7 +338,7 @@ impl Pending {
     }
 
     /// Checks that an instruction may overwrite what an operation has yet to write.
-    fn check_overwrite(&self, op: &Op, id: u32, slot: usize) -> Step {
+    fn check_overwrite(&self, op: &ResolvedInst, id: u32, slot: usize) -> Step {
         // Results of one in-order kind arrive in the order of issue: the later one wins.
         let kind =
             self.operations.iter().flatten().find(|operation| operation.id == id).map(|operation| operation.kind);

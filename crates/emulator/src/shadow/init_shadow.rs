@@ -9,8 +9,7 @@ use rustc_hash::FxHashMap;
 use wavetap_amdgpu::{RegFile, scalar};
 
 use crate::lanes::LANES;
-use crate::op::registers::register_name;
-use crate::op::registers::{SCALAR_SLOTS, SLOTS, register, slot};
+use crate::op::registers::{SCALAR_SLOTS, SLOTS, register, register_name, slot};
 
 /// A register of every lane.
 type Row = [u32; LANES];

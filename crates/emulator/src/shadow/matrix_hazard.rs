@@ -6,14 +6,12 @@
 
 use wavetap_amdgpu::{Reg, RegFile, WaitStates};
 
-use crate::exec::matrix::mfma::Shape;
-use crate::exec::matrix::mfma_scaled;
 use crate::fault::FaultKind;
 use crate::fault::stop::{Step, stop};
-use crate::op::registers::register_name;
-use crate::op::registers::{SCALAR_SLOTS, slot};
-use crate::op::{Class, Op};
-use crate::state::core::Launch;
+use crate::launch::Launch;
+use crate::op::matrix_shape::{Shape, has_bytes};
+use crate::op::registers::{SCALAR_SLOTS, register_name, slot};
+use crate::op::{Class, ResolvedInst};
 
 /// The kind of a producer or consumer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,7 +54,7 @@ pub(crate) struct MatrixHazards {
     used: bool,
 }
 
-fn kind_of(op: &Op) -> Kind {
+fn kind_of(op: &ResolvedInst) -> Kind {
     match op.matrix {
         Some(shape) if shape.is_double() => Kind::Dgemm(shape.size == 16),
         Some(shape) if shape.is_single() => Kind::Sgemm,
@@ -67,7 +65,7 @@ fn kind_of(op: &Op) -> Kind {
 }
 
 /// A move to or from an accumulation register that has rules of its own.
-fn is_accum_move(op: &Op, launch: &Launch) -> bool {
+fn is_accum_move(op: &ResolvedInst, launch: &Launch) -> bool {
     (op.accum_read || op.accum_write) && launch.wait_states == WaitStates::Gfx908
 }
 
@@ -76,7 +74,7 @@ fn rules(launch: &Launch) -> WaitStates {
     if launch.is_gfx94() { WaitStates::Gfx94x } else { launch.wait_states }
 }
 
-fn passes(op: &Op, shape: Shape, launch: &Launch) -> u64 {
+fn passes(op: &ResolvedInst, shape: Shape, launch: &Launch) -> u64 {
     let newest = launch.wait_states == WaitStates::Gfx950;
     if shape.is_double() {
         return match shape.size {
@@ -86,7 +84,7 @@ fn passes(op: &Op, shape: Shape, launch: &Launch) -> u64 {
         };
     }
     if shape.is_mixed() {
-        let half = if mfma_scaled::has_bytes(op) { 1 } else { 2 };
+        let half = if has_bytes(&op.inst) { 1 } else { 2 };
         return if shape.size == 16 { 8 / half } else { 16 / half };
     }
     // Of single precision and of XF32 half as many rows count.
@@ -155,7 +153,7 @@ impl MatrixHazards {
     }
 
     /// A read by anything but a matrix instruction.
-    pub(crate) fn check_read(&self, op: &Op, launch: &Launch, now: u64, file: RegFile, index: u16) -> Step {
+    pub(crate) fn check_read(&self, op: &ResolvedInst, launch: &Launch, now: u64, file: RegFile, index: u16) -> Step {
         if !self.used || file == RegFile::Scalar || op.matrix.is_some() {
             return Ok(());
         }
@@ -180,7 +178,8 @@ impl MatrixHazards {
             (Kind::None, _) => return Ok(()),
             (Kind::Dot(_), WaitStates::None | WaitStates::Gfx9 | WaitStates::Gfx908) => return Ok(()),
             (Kind::Dot(opcode), _) => {
-                let accumulates = kind_of(op) == Kind::Dot(opcode) && op.src[2] == crate::op::Source::Vector(index);
+                let accumulates =
+                    kind_of(op) == Kind::Dot(opcode) && op.src[2] == crate::op::semantics::Source::Vector(index);
                 if accumulates { 0 } else { 3 }
             }
             (Kind::Dgemm(large), _) if memory => [9, 18][usize::from(large)],
@@ -200,7 +199,7 @@ impl MatrixHazards {
     }
 
     /// A write by anything but a matrix instruction.
-    pub(crate) fn check_write(&self, op: &Op, launch: &Launch, now: u64, file: RegFile, index: u16) -> Step {
+    pub(crate) fn check_write(&self, op: &ResolvedInst, launch: &Launch, now: u64, file: RegFile, index: u16) -> Step {
         if !self.used || file == RegFile::Scalar || op.matrix.is_some() {
             return Ok(());
         }
@@ -247,7 +246,14 @@ impl MatrixHazards {
     }
 
     /// A source of a matrix instruction; `accumulator` says that it is C.
-    pub(crate) fn check_source(&self, op: &Op, launch: &Launch, now: u64, reg: Reg, accumulator: bool) -> Step {
+    pub(crate) fn check_source(
+        &self,
+        op: &ResolvedInst,
+        launch: &Launch,
+        now: u64,
+        reg: Reg,
+        accumulator: bool,
+    ) -> Step {
         let Reg { file, first, dwords } = reg;
         let count = u16::from(dwords);
 
@@ -322,7 +328,7 @@ impl MatrixHazards {
     }
 
     /// A matrix instruction reads its accumulator.
-    pub(crate) fn note_accumulator(&mut self, op: &Op, launch: &Launch, now: u64, reg: Reg) {
+    pub(crate) fn note_accumulator(&mut self, op: &ResolvedInst, launch: &Launch, now: u64, reg: Reg) {
         let Reg { file, first, dwords } = reg;
         let count = u16::from(dwords);
 
@@ -341,14 +347,14 @@ impl MatrixHazards {
 
     /// Whether writes of an instruction are to be noted.
     #[inline]
-    pub(crate) fn notes(&self, op: &Op, launch: &Launch) -> bool {
+    pub(crate) fn notes(&self, op: &ResolvedInst, launch: &Launch) -> bool {
         self.used || op.matrix.is_some() || op.dot || is_accum_move(op, launch)
     }
 
     /// A write by an instruction of which [`MatrixHazards::notes`] says so.
     pub(crate) fn note_write(
         &mut self,
-        op: &Op,
+        op: &ResolvedInst,
         launch: &Launch,
         now: u64,
         file: RegFile,

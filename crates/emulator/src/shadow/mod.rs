@@ -3,11 +3,13 @@
 
 pub(crate) mod event_hazard;
 pub(crate) mod expert_scheduling;
+pub(crate) mod group_checks;
 pub(crate) mod hazard;
 pub(crate) mod in_flight;
 pub(crate) mod init_shadow;
-pub(crate) mod lds_row;
 pub(crate) mod matrix_hazard;
+pub(crate) mod neighbours;
 pub(crate) mod races;
 pub(crate) mod store_buffer;
+pub(crate) mod wave_checks;
 pub(crate) mod xcnt_replay;

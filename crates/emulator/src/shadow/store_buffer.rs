@@ -3,11 +3,10 @@
 use smallvec::SmallVec;
 
 use crate::address::range::Range;
-use crate::exec::memory::global_fast::store_lanes;
 use crate::fault::{FaultKind, MemoryAccess};
-use crate::lanes::Register;
-use crate::lanes::{LANES, active};
+use crate::lanes::{LANES, Register, active};
 use crate::memory::View;
+use crate::memory::lanes::store_lanes;
 
 /// Most dwords that a lane stores.
 const DWORDS: usize = 4;

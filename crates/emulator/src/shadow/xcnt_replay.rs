@@ -17,7 +17,7 @@ use smallvec::SmallVec;
 use wavetap_amdgpu::{Half, Reg, RegFile, Role, scalar};
 
 use crate::op::registers::slot;
-use crate::op::{Class, Op};
+use crate::op::{Class, ResolvedInst};
 
 /// An operation that may be replayed.
 struct Translation {
@@ -38,7 +38,7 @@ impl Translation {
 }
 
 /// What an operation reads, by slot: of what it stores, perhaps a half.
-fn sources(op: &Op) -> SmallVec<[(u16, u16, Half); 4]> {
+fn sources(op: &ResolvedInst) -> SmallVec<[(u16, u16, Half); 4]> {
     let of = |reg: Reg, half: Half| (slot(reg.file, reg.first) as u16, reg.dwords.into(), half);
     if op.data_half == Half::Whole {
         return op.inst.reads().filter(is_kept_by_compilers).map(|reg| of(reg, Half::Whole)).collect();
@@ -68,7 +68,7 @@ impl Translations {
     }
 
     /// An operation is issued that writes these runs of registers.
-    pub(crate) fn issue(&mut self, id: u32, op: &Op, written: &[(u16, u16)]) {
+    pub(crate) fn issue(&mut self, id: u32, op: &ResolvedInst, written: &[(u16, u16)]) {
         let scalar = op.class == Class::Smem;
         if self.scalar != scalar {
             self.list.clear();
@@ -108,7 +108,7 @@ impl Translations {
 
     /// The operation, its text and address, that may read a register (by its slot), or a half of it, after `op` has
     /// overwritten it.
-    pub(crate) fn reader(&self, op: &Op, slot: usize, half: Half) -> Option<(&'static str, u64)> {
+    pub(crate) fn reader(&self, op: &ResolvedInst, slot: usize, half: Half) -> Option<(&'static str, u64)> {
         // What vector memory brings comes after the translations of what was issued before.
         if !self.scalar && op.is_translated && op.class != Class::Smem {
             return None;

@@ -1,233 +1,24 @@
 //! One wave in the middle of an instruction: access to its registers with every check the strict mode makes.
 
-use std::sync::Arc;
+use wavetap_amdgpu::{Counter, Half, RegFile, WaitStates, print, scalar};
 
-use wavetap_amdgpu::{Counter, EventHazards, Half, RegFile, Target, VgprMsb, WaitStates, print, scalar};
-
+use super::barrier::Barrier;
+use super::fp_mode::{GPR_IDX_EN, VSKIP};
+use super::op::Op;
 use super::random::Random;
+use super::wave::Wave;
+use super::work::Work;
 use crate::address::CodeAddress;
-use crate::address::aperture::FLAT_SCRATCH_BASE;
-use crate::address::aperture::LANES_APERTURE;
-use crate::address::aperture::PRIVATE_APERTURE;
-use crate::address::aperture::SHARED_APERTURE;
-use crate::exec::memory::gws::Ask;
-use crate::exec::vector::fast::Work;
+use crate::address::aperture::{FLAT_SCRATCH_BASE, LANES_APERTURE, PRIVATE_APERTURE, SHARED_APERTURE};
 use crate::fault::FaultKind;
-use crate::fault::findings::Passes;
 use crate::fault::overrun::Overrun;
-use crate::fault::stop::Step;
-use crate::fault::stop::at_lane;
-use crate::fault::stop::stop;
-use crate::fault::stop::undefined;
-use crate::float::Env;
-use crate::lanes::LANES;
-use crate::lanes::Lanes;
-use crate::lanes::Registers;
-use crate::lanes::active;
-use crate::lanes::{Register, Row};
+use crate::fault::stop::{Step, at_lane, stop, undefined};
+use crate::lanes::{LANES, Lanes, Register, Registers, Row, active};
+use crate::launch::Launch;
 use crate::memory::View;
 use crate::op::registers::register_name;
-use crate::op::{Op, Source, Ty};
-use crate::shadow::hazard::Hazards;
-use crate::shadow::in_flight::Pending;
-use crate::strict::store_order;
-use crate::strict::{GroupChecks, WaveChecks};
+use crate::op::semantics::{Source, Ty};
 use crate::trace::DispatchStats;
-use crate::trace::origins::WaveOrigins;
-
-/// What a wave is doing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Status {
-    Running,
-    AtBarrier,
-    /// Has signalled the barrier, and waits until all have (gfx12).
-    AtSplitBarrier,
-    /// Waits for waves of other workgroups, too: see [`Wave::asks`].
-    AtGws,
-    /// `s_sleep` and friends: lets others run first.
-    Yielding,
-    Ended,
-}
-
-/// The state of a wave.
-pub(crate) struct Wave {
-    /// By operand code: `s0..s101`, FLAT_SCRATCH, XNACK_MASK, VCC, TTMPs, M0, EXEC.
-    pub sgpr: [u32; 128],
-    pub vgpr: Registers,
-    pub agpr: Registers,
-    pub scc: bool,
-    pub mode: u32,
-    /// What MODE means for arithmetic.
-    pub env: Env,
-    /// What it means for the short ways of instructions.
-    pub way: Way,
-    /// The high bits of vector register numbers, which MODE has as well.
-    pub vgpr_msb: VgprMsb,
-    /// Behind the last instruction that wrote a literal to MODE (gfx125x).
-    pub behind_mode_write: Option<u64>,
-    /// Bits 1:0 of the scheduling mode (gfx12): whether the hardware looks after vector registers between VALU and
-    /// memory, as it does at first.
-    pub scheduling: u32,
-    pub trapsts: u32,
-    pub pc: u64,
-    /// The instruction took a branch.
-    pub jumped: bool,
-    pub status: Status,
-    /// Scalar registers below this one are allocated.
-    pub sgpr_count: u16,
-    /// Device address of the wave's scratch.
-    pub scratch: u64,
-    /// FLAT_SCRATCH where it is no pair of scalar registers (gfx10).
-    pub flat_scratch: u64,
-    /// Lanes that take part: all 64, or the first 32.
-    pub lanes: u64,
-    /// The phase of the workgroup's barrier when the wave signalled it (gfx12).
-    pub signalled: u64,
-    /// What it asks of global wave sync.
-    pub asks: Option<Ask>,
-    /// The workgroup's slot among those running.
-    pub group: usize,
-    /// Workgroup id.
-    pub group_id: [u32; 3],
-    /// Index within the workgroup.
-    pub index: u32,
-    pub pending: Pending,
-    pub hazards: Hazards,
-    pub checks: WaveChecks,
-    /// Where its values came from, if that is asked for.
-    pub origins: Option<Box<WaveOrigins>>,
-}
-
-impl Wave {
-    pub(crate) fn exec(&self) -> u64 {
-        self.mask(scalar::EXEC)
-    }
-
-    /// The lane mask at an operand code: as many bits as the wave has lanes.
-    pub(crate) fn mask(&self, code: u16) -> u64 {
-        self.pair(code) & self.lanes
-    }
-
-    pub(crate) fn pair(&self, code: u16) -> u64 {
-        u64::from(self.sgpr[usize::from(code)]) | u64::from(self.sgpr[usize::from(code) + 1]) << 32
-    }
-
-    pub(crate) fn set_pair(&mut self, code: u16, value: u64) {
-        self.sgpr[usize::from(code)] = value as u32;
-        self.sgpr[usize::from(code) + 1] = (value >> 32) as u32;
-    }
-
-    pub(crate) fn set_mode(&mut self, mode: u32) {
-        self.mode = mode;
-        self.env = Env::from_mode(mode);
-        self.way = Way::of(mode);
-    }
-
-    /// Sets the high bits of vector register numbers.
-    pub(crate) fn set_vgpr_msb(&mut self, msb: VgprMsb) {
-        self.vgpr_msb = msb;
-        self.mode = msb.in_mode(self.mode);
-    }
-}
-
-/// What the target and the dispatch fix for all waves.
-#[derive(Clone)]
-pub(crate) struct Launch {
-    pub strict: bool,
-    /// Findings that do not stop it.
-    pub passes: Arc<Passes>,
-    /// The target, with the wave size of the kernel.
-    pub target: Target,
-    /// Lanes of a wave.
-    pub lanes: usize,
-    /// The wait states that are checked.
-    pub wait_states: WaitStates,
-    /// The hazards that are checked, of those that are not counted in slots.
-    pub event_hazards: EventHazards,
-    /// Waves of a workgroup may not share a first-level cache that keeps their operations in order
-    /// (`docs/reference/memory-scopes.md`).
-    pub apart: bool,
-    /// The hardware sets up scratch.
-    pub architected_scratch: bool,
-    /// FLAT_SCRATCH is a hardware register, no pair of scalar registers.
-    pub flat_scratch_hidden: bool,
-    /// FLAT_SCRATCH holds the size and the offset.
-    pub offset_scratch: bool,
-    pub private_size: u32,
-    pub lds_size: u32,
-    /// First device address behind the scratch of all waves, and the first in it.
-    pub scratch_arena: (u64, u64),
-    pub wave_scratch_size: u64,
-}
-
-impl Launch {
-    /// Halves of 32 lanes that a wave has: 1 or 2.
-    pub(crate) fn halves(&self) -> usize {
-        self.lanes / 32
-    }
-
-    /// The same without checks.
-    pub(crate) fn friendly(&self) -> Launch {
-        Launch { strict: false, ..self.clone() }
-    }
-
-    /// CDNA3 and relatives, which need more wait states.
-    pub(crate) fn is_gfx94(&self) -> bool {
-        matches!(self.wait_states, WaitStates::Gfx94x | WaitStates::Gfx950)
-    }
-}
-
-/// What a MODE means for the short ways of instructions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Way {
-    /// [`Env::USUAL`].
-    Usual,
-    /// [`Env::FLUSHING`].
-    Flushing,
-    /// What is open to operations that are no arithmetic on floats.
-    Bits,
-    /// Registers are indexed: none is open.
-    Closed,
-}
-
-impl Way {
-    pub(crate) fn of(mode: u32) -> Way {
-        match Env::from_mode(mode) {
-            _ if mode & GPR_IDX_EN != 0 => Way::Closed,
-            Env::USUAL => Way::Usual,
-            Env::FLUSHING => Way::Flushing,
-            _ => Way::Bits,
-        }
-    }
-}
-
-/// MODE bit that offsets vector registers by M0.
-pub(crate) const GPR_IDX_EN: u32 = 1 << 27;
-/// MODE bit that lets vector instructions be skipped (gfx8 and gfx9).
-pub(crate) const VSKIP: u32 = 1 << 28;
-
-/// The barrier of a workgroup that waves signal and wait for in two steps (gfx12).
-#[derive(Default)]
-pub(crate) struct Barrier {
-    /// Waves that have not ended.
-    pub members: u32,
-    /// Those that have signalled.
-    pub arrived: u32,
-    /// How often all have.
-    pub phase: u64,
-    /// What the strict mode knows of the workgroup.
-    pub checks: GroupChecks,
-}
-
-impl Barrier {
-    /// Begins the next phase when all waves have signalled.
-    pub(crate) fn settle(&mut self) {
-        if self.arrived >= self.members {
-            self.arrived = 0;
-            self.phase += 1;
-        }
-    }
-}
 
 /// A wave that is executing an instruction.
 pub(crate) struct Core<'a> {
@@ -516,7 +307,9 @@ impl Core<'_> {
         }
         self.wave.pending.wait(counter as usize, allowed);
         at_lane(self.wave.pending.publish(None, false, self.memory, self.lds), 0)?;
-        store_order::after_wait(self, counter, allowed)
+        let Core { wave, barrier, memory, lds, launch, .. } = self;
+        let waited = (wave.index, &wave.pending);
+        at_lane(barrier.checks.after_wait(waited, launch, (counter, allowed), memory, lds), 0)
     }
 }
 

@@ -6,212 +6,34 @@
 
 pub(crate) mod shadow_copy;
 pub(crate) mod store_order;
+pub(crate) mod transposed;
 pub(crate) mod undefined;
 pub(crate) mod undefined_memory;
 
-use std::cell::RefCell;
-use std::collections::VecDeque;
-
-use rustc_hash::FxHashMap;
-
 use wavetap_amdgpu::{Access as Operand, Branch, Condition, Encoding, Flags, Inst, Opcode, RegFile, Role, decode};
 
-use self::store_order::Neighbours;
+use crate::fault::MemoryAccess;
 use crate::fault::findings::FindingKind;
 use crate::fault::stop::{Step, Stop};
-use crate::fault::{FaultKind, MemoryAccess};
 use crate::lanes::LANES;
+use crate::launch::Launch;
 use crate::memory::View;
-use crate::op::{Class, Op, Semantics};
-use crate::shadow::event_hazard;
-use crate::shadow::event_hazard::Events;
-use crate::shadow::init_shadow::{Known, Origin, Stored};
-use crate::shadow::lds_row::LdsRow;
-use crate::shadow::races::{How, Operation, Progress, Races};
-use crate::state::core::{Barrier, Core, Launch, Status, Wave};
+use crate::op::Class;
+use crate::op::semantics::Semantics;
+use crate::shadow::races::access::Access;
+use crate::shadow::races::lds_row::LdsRow;
+use crate::shadow::races::{How, Operation, Progress};
+use crate::state::barrier::Barrier;
+use crate::state::core::Core;
+use crate::state::op::Op;
+use crate::state::wave::{Status, Wave};
 
 /// An instruction is about to run.
 #[inline]
 pub(crate) fn before(core: &mut Core, op: &Op) -> Step {
-    let checked = event_hazard::check(core, op);
+    let checked = core.wave.checks.events.check(op, core.launch, core.wave.scheduling);
     core.passed(checked)?;
     undefined::before(core, op)
-}
-
-/// An access of a lane that a memory instruction has noted.
-#[derive(Clone, Copy)]
-pub(crate) struct Access {
-    pub lane: u8,
-    /// Bytes.
-    pub size: u8,
-    /// Which element of an instruction that has two.
-    pub element: u8,
-    /// The lane's private memory rather than LDS.
-    pub scratch: bool,
-    /// First byte.
-    pub at: u32,
-    pub how: How,
-}
-
-impl Access {
-    fn new(lane: usize, at: usize, size: usize, element: usize, how: How) -> Access {
-        Access { lane: lane as u8, size: size as u8, element: element as u8, scratch: false, at: at as u32, how }
-    }
-
-    pub(crate) fn read(lane: usize, at: usize, size: usize, element: usize) -> Access {
-        Access::new(lane, at, size, element, How::Read)
-    }
-
-    pub(crate) fn write(lane: usize, at: usize, bytes: &[u8], element: usize) -> Access {
-        let value = bytes.iter().rev().fold(0, |value, &byte| value << 8 | u128::from(byte));
-        Access::new(lane, at, bytes.len(), element, How::Write(value))
-    }
-
-    pub(crate) fn atomic(lane: usize, at: usize, size: usize, element: usize) -> Access {
-        Access::new(lane, at, size, element, How::Atomic)
-    }
-
-    /// The same in scratch.
-    pub(crate) fn of_scratch(self) -> Access {
-        Access { scratch: true, ..self }
-    }
-}
-
-/// What is known of a wave.
-pub(crate) struct WaveChecks {
-    pub known: Known,
-    /// Accesses of the instruction that is running.
-    accesses: Vec<Access>,
-    /// Those of one that goes the short way, instead.
-    row: Option<Box<LdsRow>>,
-    /// All of its lanes went to scratch, and it is known what became of undefined bits.
-    pub in_scratch: bool,
-    /// Operations in LDS that may still be in flight: LDS instructions that write, copies that write, and copies that
-    /// read.
-    in_lds: [VecDeque<u32>; 3],
-    /// Others run next.
-    pub pauses: bool,
-    /// The code address of the instruction that is running.
-    pub at: u64,
-    /// What was found at it and does not stop the wave.
-    found: RefCell<Vec<Stop>>,
-    pub events: Events,
-}
-
-impl WaveChecks {
-    pub(crate) fn new(strict: bool) -> WaveChecks {
-        WaveChecks {
-            known: Known::new(strict),
-            accesses: Vec::new(),
-            row: None,
-            in_scratch: false,
-            in_lds: Default::default(),
-            pauses: false,
-            at: 0,
-            found: RefCell::default(),
-            events: Events::default(),
-        }
-    }
-}
-
-impl WaveChecks {
-    /// Whether anything was found.
-    #[inline]
-    pub(crate) fn has_found(&mut self) -> bool {
-        !self.found.get_mut().is_empty()
-    }
-
-    /// What was found; nothing is left.
-    pub(crate) fn take_found(&mut self) -> Vec<Stop> {
-        std::mem::take(self.found.get_mut())
-    }
-}
-
-/// What is known of a workgroup.
-#[derive(Default)]
-pub(crate) struct GroupChecks {
-    pub races: Races,
-    /// The undefined bits of LDS; empty before the first access.
-    pub lds: Vec<u8>,
-    /// By its dword in LDS: the last store of undefined bits there.
-    stored: FxHashMap<u32, Stored>,
-    /// Stores to memory that were in flight at the last barrier.
-    late: Vec<LateStore>,
-    pub neighbours: Neighbours,
-}
-
-/// A store that a wave had not waited for when it came to the barrier.
-struct LateStore {
-    wave: u32,
-    id: u32,
-    address: u64,
-    bytes: u32,
-    name: &'static str,
-    at: u64,
-    counter: Box<str>,
-}
-
-impl GroupChecks {
-    /// A wave comes to the barrier. Its stores are visible to the others behind it only if it has waited for them,
-    /// where these may use another cache.
-    fn arrives(&mut self, wave: &mut Wave, launch: &Launch) {
-        wave.pending.at_barrier();
-        if launch.apart {
-            self.late.retain(|late| late.wave != wave.index);
-            let (wave, stores) = (wave.index, wave.pending.stores());
-            self.late.extend(stores.map(|(id, address, bytes, name, at, counter)| LateStore {
-                wave,
-                id,
-                address,
-                bytes,
-                name,
-                at,
-                counter,
-            }));
-        }
-    }
-
-    /// A wave has waited: what that guarantees is no longer late.
-    pub(crate) fn forget_late(&mut self, wave: &Wave) {
-        self.late.retain(|late| late.wave != wave.index || wave.pending.is_in_flight(late.id));
-    }
-
-    /// An instruction has stored undefined bits to a byte of LDS.
-    pub(crate) fn note_stored(&mut self, at: u32, stored: Stored) {
-        self.stored.insert(at / 4, stored);
-    }
-
-    /// Where undefined bits come from that the instruction at a code address loads from a byte of LDS.
-    pub(crate) fn origin_in_lds(&self, at: u32, by: u64) -> Origin {
-        self.stored.get(&(at / 4)).map_or(Origin::Lds(at, by), |&stored| Origin::Stored {
-            scratch: false,
-            at,
-            by,
-            stored,
-        })
-    }
-
-    /// Whether any wave's stores were in flight at the last barrier.
-    pub(crate) fn has_late_stores(&self) -> bool {
-        !self.late.is_empty()
-    }
-
-    /// A wave loads from memory: none of what may still be on its way to where it can see it.
-    pub(crate) fn check_load(&self, wave: u32, address: u64, size: usize) -> Result<(), FaultKind> {
-        let overlaps = |late: &&LateStore| {
-            late.wave != wave && late.address < address + size as u64 && address < late.address + u64::from(late.bytes)
-        };
-        match self.late.iter().find(overlaps) {
-            None => Ok(()),
-            Some(late) => Err(FaultKind::MissingWait {
-                register: format!("memory at {address:#x}").into(),
-                pending: late.name,
-                pending_at: late.at,
-                counter: late.counter.clone(),
-                overwritten: false,
-            }),
-        }
-    }
 }
 
 impl Core<'_> {
@@ -412,7 +234,7 @@ fn unfinished(wave: &Wave) -> Progress {
 
 /// All waves that have not ended have come to the barrier.
 pub(crate) fn at_barrier(barrier: &mut Barrier, waves: &mut [Wave], launch: &Launch) {
-    waves.iter_mut().for_each(|wave| barrier.checks.arrives(wave, launch));
+    waves.iter_mut().for_each(|wave| barrier.checks.arrives(wave.index, &mut wave.pending, launch));
     barrier.checks.races.barrier(waves.iter().map(unfinished));
 }
 
@@ -425,7 +247,7 @@ pub(crate) fn passes(barrier: &mut Barrier, wave: &Wave) {
 pub(crate) fn signals(core: &mut Core) {
     if core.launch.strict {
         let Core { wave, barrier, launch, .. } = core;
-        barrier.checks.arrives(wave, launch);
+        barrier.checks.arrives(wave.index, &mut wave.pending, launch);
         barrier.checks.races.signal(barrier.phase, unfinished(wave));
     }
 }

@@ -7,21 +7,12 @@
 use wavetap_amdgpu::{Inst, Opcode, RegFile, Role, scalar};
 
 use crate::lanes::active;
+use crate::op::definedness::Move;
 use crate::op::registers::slot;
-use crate::op::{Op, Source, Ty};
+use crate::op::semantics::{Source, Ty};
 use crate::shadow::init_shadow::{Known, Origin, scalar_slot};
 use crate::state::core::Core;
-
-/// An instruction that does nothing but move bits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Move {
-    /// A lane of a vector register to a scalar register.
-    FromLane,
-    /// A scalar to a lane of a vector register.
-    ToLane,
-    /// A register of all active lanes.
-    Lanes,
-}
+use crate::state::op::Op;
 
 impl Move {
     /// What an instruction with a name moves, if it is plain.

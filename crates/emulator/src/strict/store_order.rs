@@ -5,66 +5,25 @@
 //! issued: compilers wait for nothing at workgroup scope there. Anybody else may see stores to different places in
 //! another order.
 
-use wavetap_amdgpu::{Counter, Encoding};
+use wavetap_amdgpu::Encoding;
 
 use crate::address::place::Place;
-use crate::address::range::Range;
-use crate::address::range::overlap;
-use crate::fault::FaultKind;
+use crate::address::range::{Range, overlap};
 use crate::fault::stop::{Step, at_lane};
 use crate::lanes::{LANES, active};
-use crate::memory::View;
-use crate::op::Op;
+use crate::launch::Launch;
 use crate::shadow::in_flight::{Effect, Space, publish_if};
-use crate::state::core::{Core, Launch, Wave};
+use crate::shadow::neighbours::publish_touching;
+use crate::state::core::Core;
+use crate::state::op::Op;
 use crate::strict;
 
 /// Most bytes of what may be a flag: all lanes access the same.
 const FLAG_BYTES: u64 = 8;
 
-/// What the other waves of a workgroup have stored and not waited for, while one of them runs.
-#[derive(Default)]
-pub(crate) struct Neighbours {
-    /// By wave.
-    effects: Vec<Vec<Effect>>,
-}
-
-impl Neighbours {
-    /// A wave is about to run.
-    pub(crate) fn borrow(&mut self, waves: &mut [Wave], running: usize) {
-        self.effects.resize_with(waves.len(), Vec::new);
-        let others = waves.iter_mut().zip(&mut self.effects).enumerate().filter(|(n, _)| *n != running);
-        others.for_each(|(_, (wave, effects))| std::mem::swap(wave.pending.effects(), effects));
-    }
-
-    /// It has run.
-    pub(crate) fn give_back(&mut self, waves: &mut [Wave], running: usize) {
-        self.borrow(waves, running);
-    }
-
-    /// Makes visible what touches a range, and what the same wave stored before.
-    fn publish_touching(&mut self, range: Range, memory: &View, lds: &mut [u8]) -> Result<(), FaultKind> {
-        self.effects.iter_mut().try_for_each(|effects| publish_touching(effects, range, memory, lds))
-    }
-
-    /// Makes visible what was stored before the last barrier.
-    fn publish_before_barrier(&mut self, memory: &View, lds: &mut [u8]) -> Result<(), FaultKind> {
-        self.effects
-            .iter_mut()
-            .try_for_each(|effects| publish_if(effects, &mut Vec::new(), memory, lds, |effect| effect.before_barrier))
-    }
-}
-
 /// Whether the waves of a workgroup see each other's stores in order: one of them runs with [`Neighbours::borrow`].
 pub(crate) fn is_shared(launch: &Launch, waves: usize) -> bool {
     launch.strict && !launch.apart && waves > 1
-}
-
-/// Makes a wave's stores to memory visible up to the last that touches a range.
-fn publish_touching(effects: &mut Vec<Effect>, range: Range, memory: &View, lds: &mut [u8]) -> Result<(), FaultKind> {
-    let touches = |effect: &Effect| effect.space == Space::Global && overlap(effect.range(), range);
-    let Some(last) = effects.iter().rev().find(|effect| touches(effect)).map(|effect| effect.id) else { return Ok(()) };
-    publish_if(effects, &mut Vec::new(), memory, lds, |effect| effect.space == Space::Global && effect.id <= last)
 }
 
 /// An instruction is about to access memory in a range: what was stored there before comes first. Now and then a wave's
@@ -139,24 +98,4 @@ pub(crate) fn after_atomic(core: &mut Core, range: Range) {
     if core.wave.pending.has_effects() {
         core.wave.checks.pauses = core.random.one_in(2);
     }
-}
-
-/// A wait has guaranteed what it could.
-pub(crate) fn after_wait(core: &mut Core, counter: Counter, allowed: u32) -> Step {
-    let Core { wave, barrier, memory, lds, launch, .. } = core;
-    if launch.apart {
-        barrier.checks.forget_late(wave);
-        return Ok(());
-    }
-    // Compilers before LLVM 21 let a wave release to the device what the others of the workgroup stored before a
-    // barrier, where none of them has waited.
-    let counts_stores = match counter {
-        Counter::Vs | Counter::Store => true,
-        Counter::Vm => launch.target.generation() < 10,
-        _ => false,
-    };
-    if allowed != 0 || !counts_stores {
-        return Ok(());
-    }
-    at_lane(barrier.checks.neighbours.publish_before_barrier(memory, lds), 0)
 }

@@ -12,215 +12,20 @@
 
 use smallvec::SmallVec;
 
-use wavetap_amdgpu::{Access, Counters, Inst, RegFile, Role, scalar};
+use wavetap_amdgpu::{RegFile, Role, scalar};
 
-use super::shadow_copy::Move;
 use crate::fault::FaultKind;
 use crate::fault::stop::{Step, Stop};
 use crate::lanes::{LANES, active};
-use crate::op::opcode_info::{Relative, Traits};
+use crate::launch::Launch;
+use crate::op::Class;
+use crate::op::definedness::{Across, Kind, Rule, Use, registers};
 use crate::op::registers::{ACCUM_SLOTS, slot};
-use crate::op::{Class, Op, Source};
+use crate::op::semantics::Source;
 use crate::shadow::init_shadow::{Origin, name_of, scalar_slot};
-use crate::state::core::{Core, GPR_IDX_EN, Launch};
-
-/// Registers that follow each other, by slot: the first, and how many.
-type Span = (u16, u16);
-
-/// What must be known.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Use {
-    Address,
-    Lane,
-    Target,
-    Register,
-}
-
-impl Use {
-    fn text(self) -> &'static str {
-        match self {
-            Use::Address => "an address",
-            Use::Lane => "the number of a lane",
-            Use::Target => "the target of a branch",
-            Use::Register => "the number of a register",
-        }
-    }
-}
-
-/// How the lanes of an instruction depend on each other.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Across {
-    /// A lane's results are of its own sources, and all of them are written.
-    No,
-    /// The same, but parts of registers are written.
-    Part,
-    /// Of any lane's, or only some lanes are written.
-    Yes,
-    /// All lanes are read and written whatever EXEC is.
-    Matrix,
-}
-
-/// What an instruction does to undefined bits; found once.
-pub(crate) struct Rule {
-    kind: Kind,
-    across: Across,
-    vectors: SmallVec<[Span; 4]>,
-    scalars: SmallVec<[Span; 4]>,
-    writes: SmallVec<[Span; 2]>,
-    scalar_writes: SmallVec<[Span; 2]>,
-    uses: SmallVec<[(Span, Use); 2]>,
-    reads_scc: bool,
-    writes_scc: bool,
-    writes_exec: bool,
-    relative: Option<Relative>,
-    moves: Option<Move>,
-}
-
-/// How an instruction is looked at.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
-    Nothing,
-    /// It reads none that could be undefined, and all that it writes is defined.
-    Defines,
-    Compute,
-    /// Addresses must be known; the rest is [`super`]'s.
-    Memory,
-    BranchScc,
-    BranchVcc,
-}
-
-impl Rule {
-    pub(crate) fn new(inst: &Inst, class: Class, named: &Traits) -> Rule {
-        let kind = named.kind;
-        let modifiers = &inst.modifiers;
-        let moved = modifiers.dpp.is_some() || modifiers.dpp8.is_some() || class == Class::Lds;
-        let part = modifiers.sdwa.is_some_and(|sdwa| sdwa.dst_sel != 6)
-            || modifiers.op_sel & 8 != 0
-            || inst
-                .operands
-                .iter()
-                .any(|operand| operand.access != Access::Read && operand.half != wavetap_amdgpu::Half::Whole)
-            || named.parts;
-        let across = match () {
-            () if named.matrix => Across::Matrix,
-            () if moved || named.lanes => Across::Yes,
-            () if part => Across::Part,
-            () => Across::No,
-        };
-        let mut rule = Rule {
-            kind,
-            across,
-            vectors: SmallVec::new(),
-            scalars: SmallVec::new(),
-            writes: SmallVec::new(),
-            scalar_writes: SmallVec::new(),
-            uses: SmallVec::new(),
-            reads_scc: false,
-            writes_scc: false,
-            writes_exec: false,
-            relative: named.relative,
-            moves: Move::of(inst, named.moves),
-        };
-        rule.registers(inst, class, named.selects_lane);
-        if kind == Kind::Nothing && (rule.writes_scc || !rule.scalar_writes.is_empty()) {
-            rule.kind = Kind::Defines;
-        }
-        rule
-    }
-
-    /// Whether it writes EXEC.
-    pub(crate) fn writes_exec(&self) -> bool {
-        self.writes_exec
-    }
-
-    /// The same with the registers that an instruction accesses where it names others, by what is in M0.
-    fn moved(&self, relative: Relative, inst: &Inst, m0: u32) -> Rule {
-        let mut rule = Rule {
-            vectors: SmallVec::new(),
-            scalars: SmallVec::new(),
-            writes: SmallVec::new(),
-            scalar_writes: SmallVec::new(),
-            uses: SmallVec::new(),
-            relative: None,
-            ..*self
-        };
-        let [source_by, destination_by] = relative.offsets(m0);
-        for operand in &inst.operands {
-            let Some(reg) = operand.reg() else { continue };
-            let (is_source, by) = match operand.role {
-                Role::Src0 => (true, source_by),
-                Role::Vdst | Role::Sdst => (false, destination_by),
-                _ => continue,
-            };
-            let end = if reg.file == RegFile::Scalar { scalar::EXEC } else { ACCUM_SLOTS as u16 };
-            let first = u32::from(reg.first).saturating_add(by);
-            if first.saturating_add(reg.dwords.into()) > end.into() {
-                // EXEC is always known; where there is no such register the instruction itself stops.
-                continue;
-            }
-            let (reads, writes) = match reg.file {
-                RegFile::Scalar => (&mut rule.scalars, &mut rule.scalar_writes),
-                _ => (&mut rule.vectors, &mut rule.writes),
-            };
-            let span = (first as u16, u16::from(reg.dwords));
-            if is_source || relative.swaps {
-                reads.push(span);
-            }
-            if !is_source || relative.swaps {
-                writes.push(span);
-            }
-        }
-        rule
-    }
-
-    fn registers(&mut self, inst: &Inst, class: Class, selects_lane: bool) {
-        for operand in &inst.operands {
-            let Some(reg) = operand.reg() else { continue };
-            if operand.access == Access::Write || (reg.file == RegFile::Scalar && reg.first >= 128) {
-                continue;
-            }
-            let span = (slot(reg.file, reg.first) as u16, u16::from(operand.dwords.max(1)));
-            let lane = matches!(operand.role, Role::Src1) && selects_lane;
-            let used = match operand.role {
-                _ if self.kind == Kind::Memory && class == Class::Branch => Some(Use::Target),
-                // Where it is in LDS.
-                Role::Vdata | Role::Vdst if inst.variant.counters.contains(Counters::ASYNC) => Some(Use::Address),
-                Role::Vdata | Role::Data0 | Role::Data1 | Role::Sdata | Role::Vdst | Role::Old => None,
-                // How many registers it has depends on the image: the instruction itself looks.
-                _ if operand.role.is_address() && inst.variant.image.is_some() => None,
-                _ if self.kind == Kind::Memory => Some(Use::Address),
-                _ if lane => Some(Use::Lane),
-                _ => None,
-            };
-            if let Some(used) = used {
-                self.uses.push((span, used));
-            }
-        }
-        for reg in inst.reads() {
-            match (reg.file, reg.first) {
-                (RegFile::Scalar, scalar::SCC) => self.reads_scc = true,
-                (RegFile::Scalar, scalar::EXEC | 127..) => {}
-                (RegFile::Scalar, first) => self.scalars.push((first, reg.dwords.into())),
-                (file, first) => self.vectors.push((slot(file, first) as u16, reg.dwords.into())),
-            }
-        }
-        for reg in inst.writes() {
-            match (reg.file, reg.first) {
-                (RegFile::Scalar, scalar::SCC) => self.writes_scc = true,
-                (RegFile::Scalar, 128..) => {}
-                (RegFile::Scalar, first) => {
-                    self.writes_exec |= first + u16::from(reg.dwords) > scalar::EXEC;
-                    self.scalar_writes.push((first, reg.dwords.into()));
-                }
-                (file, first) => self.writes.push((slot(file, first) as u16, reg.dwords.into())),
-            }
-        }
-    }
-}
-
-fn registers(spans: &[Span]) -> impl Iterator<Item = usize> + '_ {
-    spans.iter().flat_map(|&(first, count)| usize::from(first)..usize::from(first + count))
-}
+use crate::state::core::Core;
+use crate::state::fp_mode::GPR_IDX_EN;
+use crate::state::op::Op;
 
 fn uninitialised(register: String, origin: Origin, used: &'static str, lane: Option<u8>) -> Step {
     let kind = FaultKind::Uninitialised { register: register.into(), origin: origin.text(), used };
@@ -330,11 +135,11 @@ fn addresses(core: &mut Core, op: &Op, rule: &Rule) -> Step {
     if op.class == Class::Smem || op.class == Class::Branch {
         return Ok(());
     }
-    let half = matches!(op.semantics, crate::op::Semantics::Load { d16: Some(_), .. });
+    let half = matches!(op.semantics, crate::op::semantics::Semantics::Load { d16: Some(_), .. });
     if !half {
         rule.writes.iter().for_each(|&span| known.define_rows(span, exec));
     }
-    if let (crate::op::Semantics::Load { d16: Some(high), .. }, Some(at)) =
+    if let (crate::op::semantics::Semantics::Load { d16: Some(high), .. }, Some(at)) =
         (op.semantics, registers(&rule.writes).next())
     {
         let bits = known.vector_mut(at);

@@ -2,18 +2,20 @@
 
 use wavetap_amdgpu::{Flags, OpcodeFlags, Operand, RegFile, Role};
 
+use super::transposed;
 use super::undefined::report;
-use super::{Access, WaveChecks};
-use crate::exec::memory::transposing;
-use crate::exec::memory::wave_transposing;
 use crate::fault::stop::Step;
 use crate::lanes::{LANES, active};
+use crate::op::Class;
 use crate::op::registers::slot;
-use crate::op::{Class, Op, Semantics};
+use crate::op::semantics::Semantics;
 use crate::shadow::init_shadow::Stored;
-use crate::shadow::lds_row::LdsRow;
 use crate::shadow::races::How;
+use crate::shadow::races::access::Access;
+use crate::shadow::races::lds_row::LdsRow;
+use crate::shadow::wave_checks::WaveChecks;
 use crate::state::core::Core;
+use crate::state::op::Op;
 
 /// The undefined bits of bytes that an access touches, those of a dword together.
 fn bits_of(core: &Core, access: &Access, word: usize, bytes: usize) -> u32 {
@@ -115,8 +117,8 @@ pub(crate) fn values(core: &mut Core, op: &Op, accesses: &[Access]) {
             }
         }
     }
-    transposing::exchange_undefined(&mut core.wave.checks.known, &op.inst, op.dst);
-    wave_transposing::exchange_undefined(&mut core.wave.checks.known, &op.inst, op.dst);
+    transposed::exchange_group(&mut core.wave.checks.known, &op.inst, op.dst);
+    transposed::exchange_wave(&mut core.wave.checks.known, &op.inst, op.dst);
 }
 
 /// Notes where undefined bits that are stored come from: from the register with the word, by the slot of the first.

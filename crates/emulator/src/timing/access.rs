@@ -1,14 +1,15 @@
 //! The addresses of a memory instruction that is about to be executed, by the functions that it will use itself.
 
-use crate::address::place::Place;
-use crate::exec::memory::image;
-use crate::exec::memory::lds;
-use crate::exec::memory::smem;
-use crate::exec::memory::vmem::{places, swizzled};
-use crate::lanes::{LANES, active};
-use crate::op::{Class, Op, Semantics};
-use crate::state::core::Core;
 use wavetap_amdgpu::{Encoding, Flags, OpcodeFlags, Role};
+
+use crate::address::place::Place;
+use crate::exec::memory::vmem::{places, swizzled};
+use crate::exec::memory::{image, lds, smem};
+use crate::lanes::{LANES, active};
+use crate::op::Class;
+use crate::op::semantics::Semantics;
+use crate::state::core::Core;
+use crate::state::op::Op;
 
 /// What an instruction does to memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,8 +5,9 @@
 //! executed the instruction, and from nothing else: a run in which one operation is made faster draws the same for all
 //! others.
 
-use crate::state::random::Random;
 use wavetap_amdgpu::LatencyRange;
+
+use crate::state::random::Random;
 
 /// Draws latencies.
 #[derive(Debug, Clone, Copy)]

@@ -3,10 +3,10 @@
 use super::access::{Accesses, gather};
 use crate::fault::stop::Stop;
 use crate::fault::{Fault, FaultKind};
-use crate::op::Op;
 use crate::run::plan::Plan;
 use crate::run::worker::{Group, Stopped, Worker};
 use crate::state::core::Core;
+use crate::state::op::Op;
 use crate::strict::store_order;
 
 impl Worker<'_> {
@@ -37,11 +37,11 @@ impl Worker<'_> {
         let Group { lds, waves, barrier } = group;
         let shared = store_order::is_shared(&plan.launch, waves.len());
         if shared {
-            barrier.checks.neighbours.borrow(waves, wave);
+            barrier.hold_stores_of_others(waves, wave);
         }
         let ran = self.wave(plan, &mut waves[wave], lds, barrier, 1, &mut fuel);
         if shared {
-            barrier.checks.neighbours.give_back(waves, wave);
+            barrier.return_stores_to_others(waves, wave);
         }
         ran.map_err(|stopped| self.fault(*stopped, &waves[wave]))
     }

@@ -2,14 +2,16 @@
 
 use smallvec::SmallVec;
 
-use super::SampleKind;
-use super::machine::Machine;
-use crate::op::registers::{SLOTS, slot};
-use crate::op::{Class, Op};
 use wavetap_amdgpu::{
     Access, Counter, Flags, Latency, MachineFact, NumberFormat, Opcode, OpcodeFlags, Operand, Reg, RegFile, Role,
     Value, ValueType, scalar,
 };
+
+use super::machine::Machine;
+use crate::op::Class;
+use crate::op::registers::{SLOTS, slot};
+use crate::state::op::Op;
+use crate::trace::timing::SampleKind;
 
 /// What an instruction is issued to. A SIMD issues one instruction to each in a slot, of different waves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

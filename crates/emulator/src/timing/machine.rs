@@ -2,9 +2,10 @@
 
 use rustc_hash::FxHashMap;
 
-use super::chance::Chance;
-use super::{LatencyClass, Timing};
 use wavetap_amdgpu::{Latency, MachineFact, Target};
+
+use super::chance::Chance;
+use crate::trace::timing::{LatencyClass, Timing};
 
 /// The machine that is modelled.
 #[derive(Debug, Clone)]

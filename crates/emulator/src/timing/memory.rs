@@ -3,11 +3,12 @@
 //! Each of them is a server: it takes one request after the other, and a request waits until those before it have been
 //! taken. An access without anybody else takes the latency of the nearest place that has its line.
 
-use super::MemoryCounts;
+use wavetap_amdgpu::{Latency, LdsCycles, LdsOperation, MachineFact};
+
 use super::access::{Accesses, How};
 use super::cache::{Cache, mixed};
 use super::machine::Machine;
-use wavetap_amdgpu::{Latency, LdsCycles, LdsOperation, MachineFact};
+use crate::trace::timing::MemoryCounts;
 
 /// Lanes whose addresses a compute unit takes in a cycle.
 const ADDRESSES: u64 = 16;

@@ -7,20 +7,21 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use wavetap_amdgpu::Latency;
+
 use super::facts::{Facts, PIPES, UNITS, Unit};
 use super::machine::Machine;
 use super::memory::Hierarchy;
 use super::place::{Places, compute_units};
 use super::wave::{At, Book, WaveClock};
-use super::{ModelledTime, StallReason, Timing};
 use crate::address::CodeAddress;
 use crate::fault::stop::Stop;
 use crate::fault::{Fault, FaultKind};
 use crate::run::plan::Plan;
 use crate::run::worker::{Group, Stopped, Worker};
-use crate::state::core::Status;
+use crate::state::wave::Status;
 use crate::strict;
-use wavetap_amdgpu::Latency;
+use crate::trace::timing::{ModelledTime, StallReason, Timing};
 
 /// When a SIMD can issue to its units, and when its pipes are free.
 #[derive(Debug, Clone, Default)]

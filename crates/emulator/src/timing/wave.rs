@@ -1,11 +1,12 @@
 //! The clock of a wave: when its registers are ready, what it has in flight, and to which instructions its cycles were
 //! charged.
 
+use wavetap_amdgpu::Counter;
+
 use super::facts::Facts;
-use super::{InstructionTime, SampleKind, StallReason, WaveSample};
 use crate::address::CodeAddress;
 use crate::op::registers::SLOTS;
-use wavetap_amdgpu::Counter;
+use crate::trace::timing::{InstructionTime, SampleKind, StallReason, WaveSample};
 
 const COUNTERS: usize = Counter::ALL.len();
 /// Operations of a kind complete in order: vector memory, LDS.

@@ -1,19 +1,20 @@
 //! What a dispatch did: instruction and byte totals, and the exact branch counts that a profile is compared with.
 
 pub(crate) mod origins;
+pub(crate) mod timing;
 
 use std::collections::BTreeMap;
 use std::fmt;
 
-use self::origins::Origins;
-use crate::address::CodeAddress;
-use crate::address::ObjectId;
-use crate::fault::overrun::Overrun;
-use crate::op::Class;
-use crate::timing::ModelledTime;
 use wavetap_profile::probes::blocks::{self, BlockCounts};
 use wavetap_profile::probes::branches::{self, ExecCounts, ScalarCounts};
 use wavetap_profile::schema::{Counts, KindSchema};
+
+use self::origins::Origins;
+use self::timing::ModelledTime;
+use crate::address::{CodeAddress, ObjectId};
+use crate::fault::overrun::Overrun;
+use crate::op::Class;
 
 /// The branch counts of a dispatch, exact to the last wave.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -13,13 +13,15 @@
 
 use wavetap_amdgpu::{Opcode, Operand, Reg, RegFile, Role};
 
-use super::mfma::{Elements, Shape, accumulator, elements};
+use super::mfma::{Elements, accumulator, elements};
 use crate::fault::stop::{Step, undefined};
 use crate::float::small_float::{Format, decode};
 use crate::float::{Round, fma_odd, ldexp64, to_f32};
 use crate::lanes::LANES;
-use crate::op::{Meaning, Op, Semantics, Source, Ty};
+use crate::op::matrix_shape::Shape;
+use crate::op::semantics::{Semantics, Source, Ty};
 use crate::state::core::Core;
+use crate::state::op::{Meaning, Op};
 
 /// Numbers of a row that have one scale; a lane has as many.
 const BLOCK: usize = 32;
@@ -37,11 +39,6 @@ fn format(code: u8) -> Option<Format> {
         4 => Format::E2M1,
         _ => return None,
     })
-}
-
-/// Whether A or B is of 8 bits, which takes twice as long.
-pub(crate) fn has_bytes(op: &Op) -> bool {
-    op.inst.modifiers.cbsz < 2 || op.inst.modifiers.blgp < 2
 }
 
 /// The group of lanes, counted in rows, that has a number of a row, and which of its numbers it is.
@@ -113,7 +110,7 @@ fn run(core: &mut Core, op: &Op) -> Step {
 
 /// The meaning of such a matrix instruction.
 pub(crate) fn meaning(opcode: Opcode) -> Option<Meaning> {
-    Shape::of(opcode).filter(|shape| shape.is_mixed()).map(|_| (run as crate::op::Handler, Semantics::Own))
+    Shape::of(opcode).filter(|shape| shape.is_mixed()).map(|_| (run as crate::state::op::Handler, Semantics::Own))
 }
 
 #[cfg(test)]

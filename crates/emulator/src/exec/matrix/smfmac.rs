@@ -7,12 +7,14 @@
 
 use wavetap_amdgpu::{Opcode, OpcodeFlags, Operand, Reg, RegFile, Role};
 
-use super::mfma::{Shape, Sum, elements};
+use super::mfma::elements;
 use crate::fault::stop::{Step, undefined};
 use crate::float::{Round, fma_odd, to_f32};
 use crate::lanes::LANES;
-use crate::op::{Meaning, Op, Semantics};
+use crate::op::matrix_shape::{Shape, Sum};
+use crate::op::semantics::Semantics;
 use crate::state::core::Core;
+use crate::state::op::{Meaning, Op};
 
 /// The indices of each lane, two bits for each number of A.
 fn indices(core: &mut Core, op: &Op, bits: usize) -> Step<[u32; LANES]> {
@@ -68,5 +70,5 @@ fn run(core: &mut Core, op: &Op) -> Step {
 pub(crate) fn meaning(opcode: Opcode) -> Option<Meaning> {
     Shape::of(opcode)
         .filter(|_| opcode.is_any(OpcodeFlags::SMFMAC))
-        .map(|_| (run as crate::op::Handler, Semantics::Own))
+        .map(|_| (run as crate::state::op::Handler, Semantics::Own))
 }

@@ -11,8 +11,9 @@ use wavetap_amdgpu::{Opcode, OpcodeFlags, Role};
 
 use super::wmma::{Element, SIZE, Shape, numbers, place, put, registers, total};
 use crate::fault::stop::{Step, undefined};
-use crate::op::{Meaning, Op, Semantics};
+use crate::op::semantics::Semantics;
 use crate::state::core::Core;
+use crate::state::op::{Meaning, Op};
 
 /// Numbers along K of which two are there.
 const GROUP: usize = 4;
@@ -57,7 +58,7 @@ fn of(opcode: Opcode) -> Option<Shape> {
 
 /// The meaning of a sparse matrix instruction.
 pub(crate) fn meaning(opcode: Opcode) -> Option<Meaning> {
-    of(opcode).map(|_| (run as crate::op::Handler, Semantics::Own))
+    of(opcode).map(|_| (run as crate::state::op::Handler, Semantics::Own))
 }
 
 #[cfg(test)]

@@ -13,13 +13,13 @@
 
 use wavetap_amdgpu::{Opcode, Operand, RegFile, Role, Value, scalar};
 
-use super::wmma;
-use super::wmma::{Element, SIZE, Sum, put, registers, total};
+use super::wmma::{self, Element, SIZE, Sum, put, registers, total};
 use crate::fault::stop::{Step, undefined};
 use crate::float::ldexp64;
 use crate::float::small_float::{Format, decode};
-use crate::op::{Handler, Meaning, Op, Semantics, Source, Ty};
+use crate::op::semantics::{Semantics, Source, Ty};
 use crate::state::core::Core;
+use crate::state::op::{Handler, Meaning, Op};
 
 /// Numbers along K.
 const K: usize = 128;

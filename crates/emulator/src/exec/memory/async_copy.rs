@@ -10,10 +10,11 @@ use crate::address::range::ANYWHERE;
 use crate::fault::stop::{Step, at_lane, undefined};
 use crate::fault::{FaultKind, MemoryAccess};
 use crate::lanes::{LANES, active};
-use crate::op::{Handler, Meaning, Op, Semantics, Ty};
+use crate::op::semantics::{Semantics, Ty};
 use crate::shadow::in_flight::Kind;
+use crate::shadow::races::access::Access;
 use crate::state::core::Core;
-use crate::strict::Access;
+use crate::state::op::{Handler, Meaning, Op};
 use crate::strict::store_order::order;
 
 /// Where each lane's bytes are in LDS, by the register in an operand; none if the hardware drops the copy to there.

@@ -1,11 +1,11 @@
 //! The operations of atomics, shared by LDS, global, buffer and scalar memory.
 
+use wavetap_amdgpu::{AtomicInfo, AtomicOp, Opcode};
+
 use crate::exec::vector::convert::sum32;
 use crate::exec::vector::minmax;
 use crate::float::{Round, add_odd, from_bf16, from_f16, to_bf16, to_f16, to_f32};
-use crate::op::AtomicFn;
-
-use wavetap_amdgpu::{AtomicInfo, AtomicOp, Opcode};
+use crate::op::semantics::AtomicFn;
 
 /// What an atomic does.
 #[derive(Clone, Copy)]

@@ -5,8 +5,9 @@ use wavetap_amdgpu::{Operand, Role, Target};
 use crate::address::place::Place;
 use crate::fault::stop::{Step, undefined};
 use crate::lanes::{LANES, active};
-use crate::op::{Op, Semantics, Source, Ty};
+use crate::op::semantics::{Semantics, Source, Ty};
 use crate::state::core::Core;
+use crate::state::op::Op;
 
 /// Which bytes of a buffer are in range. `docs/reference/buffer-bounds.md` has the rules of all targets, and where they
 /// are from.
@@ -40,11 +41,11 @@ struct Offsets {
 /// The bytes that a lane accesses.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Extent {
-    pub(crate) bytes: u64,
+    pub bytes: u64,
     /// All of them are in range or none is: formats and atomics. Of others each dword is by itself.
-    pub(crate) whole: bool,
+    pub whole: bool,
     /// Whether their format is that of the descriptor or of the instruction.
-    pub(crate) format: bool,
+    pub format: bool,
 }
 
 /// A buffer resource descriptor (AMD ISA guides, "Buffer resource descriptor").

@@ -19,9 +19,9 @@ use crate::address::range::ANYWHERE;
 use crate::fault::MemoryAccess;
 use crate::fault::stop::{Step, at_lane, undefined};
 use crate::lanes::{LANES, active};
-use crate::op::Op;
+use crate::shadow::races::access::Access;
 use crate::state::core::Core;
-use crate::strict::Access;
+use crate::state::op::Op;
 use crate::strict::store_order::order;
 
 /// Bytes that a lane has in LDS with so many bytes of data.

@@ -4,49 +4,23 @@
 //! that is known. In the strict mode that is so of loads while stores of other waves may not have arrived, too. A flat
 //! address of LDS or scratch is in no allocation, whatever offset is added to it.
 
-use wavetap_amdgpu::{Encoding, Inst, Operand, Reg, RegFile, Role, Target};
+use wavetap_amdgpu::{Inst, Operand, Reg, RegFile, Role, Target};
 
 use super::vmem::{extend, kind_in_memory, load, store};
 use crate::address::range::Range;
 use crate::fault::stop::Step;
-use crate::lanes::{LANES, active};
-use crate::lanes::{Register, Row};
+use crate::lanes::{LANES, Row, active};
 use crate::memory::Span;
-use crate::op::{Handler, Op, Semantics, Source, Ty};
+use crate::memory::lanes::store_lanes;
+use crate::op::global_address::Address;
+use crate::op::semantics::Semantics;
 use crate::shadow::in_flight::Space;
-use crate::state::core::{Core, Wave};
-use crate::strict::store_order;
-use crate::strict::store_order::order;
-
-/// What an address is made of.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Address {
-    /// The vector register with the offset, or the first of the two with the address.
-    vector: u16,
-    /// The scalar registers with the base.
-    base: Option<u16>,
-    /// What a signed register with the offset is multiplied by; none if it is not signed.
-    signed: Option<u8>,
-    offset: u64,
-}
+use crate::state::core::Core;
+use crate::state::op::{Handler, Op};
+use crate::state::wave::Wave;
+use crate::strict::store_order::{self, order};
 
 impl Address {
-    /// Of an instruction whose address is made so.
-    fn of(target: Target, inst: &Inst) -> Option<Address> {
-        if !matches!(inst.variant.encoding, Encoding::Global | Encoding::Flat) {
-            return None;
-        }
-        let size = if inst.modifiers.scale_offset { inst.variant.memory_bytes.max(1) } else { 1 };
-        let Source::Vector(vector) = Op::by_role(inst, Role::Vaddr, Ty::B32, false) else { return None };
-        let signed = target.signed_global_offsets().then_some(size);
-        Some(Address {
-            vector,
-            base: Op::scalar_of(inst, Role::Saddr),
-            signed,
-            offset: i64::from(inst.modifiers.offset) as u64,
-        })
-    }
-
     fn lanes(self, core: &mut Core, op: &Op) -> Step<[u64; LANES]> {
         let wide = self.base.is_none();
         core.reading(op, RegFile::Vector, self.vector, if wide { 2 } else { 1 })?;
@@ -173,37 +147,6 @@ fn load_lanes(
                 (rows[n][lane], rows[n + 1][lane]) = (value as u32, (value >> 32) as u32);
             } else {
                 rows[n][lane] = memory.load32(place)?;
-            }
-        }
-    }
-    Some(())
-}
-
-/// The other way round.
-#[inline]
-pub(crate) fn store_lanes(
-    memory: &Span,
-    registers: &[Box<Register>],
-    mask: u64,
-    size: usize,
-    at: impl Fn(usize) -> usize,
-) -> Option<()> {
-    if size == 4 {
-        for lane in active(mask) {
-            memory.store32(at(lane), registers[0][lane])?;
-        }
-        return Some(());
-    }
-    for lane in active(mask) {
-        if size < 4 {
-            memory.write(at(lane), &registers[0][lane].to_le_bytes()[..size])?;
-            continue;
-        }
-        for (n, pair) in registers.chunks(2).enumerate() {
-            let place = at(lane) + 8 * n;
-            match pair {
-                [low, high] => memory.store64(place, u64::from(low[lane]) | u64::from(high[lane]) << 32)?,
-                rest => rest.iter().try_for_each(|register| memory.store32(place, register[lane]))?,
             }
         }
     }

@@ -1,165 +1,21 @@
-//! Global wave sync: barriers for waves of any workgroup of a dispatch, which `grid.sync()` of cooperative groups is
-//! compiled to on gfx9 and gfx10.
-//!
-//! A resource has a counter. A wave that comes to a barrier waits and counts it down; the one that finds it 0 lets all
-//! go and sets it to its own number, which is one less than the waves that meet (Vega ISA guide, `DS_GWS_INIT`,
-//! `DS_GWS_BARRIER`). The driver shares out resources and sets them up before a cooperative launch; here a resource
-//! that the dispatch has not set up itself begins with the number that the first wave brings.
-//!
-//! The counter may be a semaphore's, too (`DS_GWS_SEMA_P`, `_V`, `_BR`, `_RELEASE_ALL` of the same guide): a wave waits
-//! until it is not 0 and counts it down, others count it up, or let all go that wait. Not set up it is 0.
-
-use std::collections::BTreeMap;
+//! The instructions of global wave sync ([`crate::state::gws`]).
 
 use wavetap_amdgpu::{Opcode, scalar};
 
 use crate::fault::stop::{Step, undefined};
 use crate::lanes::active;
-use crate::op::{Meaning, Op, Semantics};
-use crate::state::core::{Core, Status};
+use crate::op::semantics::Semantics;
+use crate::state::core::Core;
+use crate::state::gws::Ask;
+use crate::state::op::{Meaning, Op};
+use crate::state::wave::Status;
 
 /// Resources have numbers below this.
 const RESOURCES: u32 = 64;
 /// M0 has the first resource in these bits.
 const BASE_SHIFT: u32 = 16;
 
-/// What a wave asks of a resource; it waits until that is granted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Ask {
-    /// To set the counter.
-    Init { resource: u32, number: u32 },
-    /// To be let through the barrier.
-    Barrier { resource: u32, number: u32 },
-    /// To be told that the barrier has gone into another phase.
-    Phase { resource: u32, phase: u64 },
-    /// To count a semaphore down.
-    Down { resource: u32 },
-    /// The same, or to be let go with all that wait since they were last let go so often.
-    Queued { resource: u32, released: u64 },
-    /// To count a semaphore up.
-    Up { resource: u32, by: u32 },
-    /// To let all go that wait for a semaphore.
-    Release { resource: u32 },
-}
-
-impl Ask {
-    fn resource(self) -> u32 {
-        match self {
-            Ask::Init { resource, .. } | Ask::Barrier { resource, .. } | Ask::Phase { resource, .. } => resource,
-            Ask::Down { resource }
-            | Ask::Queued { resource, .. }
-            | Ask::Up { resource, .. }
-            | Ask::Release { resource } => resource,
-        }
-    }
-}
-
-/// One resource.
-#[derive(Debug, Default)]
-struct Resource {
-    counter: Option<u32>,
-    /// How often all have met.
-    phase: u64,
-    /// How often all that waited for the semaphore were let go.
-    released: u64,
-}
-
-impl Resource {
-    /// Counts the semaphore down if it can.
-    fn counts_down(&mut self) -> bool {
-        let less = self.counter.and_then(|counter| counter.checked_sub(1));
-        self.counter = less.or(self.counter);
-        less.is_some()
-    }
-}
-
-/// The resources of a dispatch, and who of those that run it has nothing to do but to wait for the others.
-#[derive(Debug)]
-pub(crate) struct Gws {
-    resources: BTreeMap<u32, Resource>,
-    /// Workers that have workgroups.
-    workers: usize,
-    /// Those of them whose workgroups all wait.
-    waiting: usize,
-    /// How often waves were let go: who waited before that has to look again.
-    releases: u64,
-}
-
-impl Default for Gws {
-    fn default() -> Gws {
-        Gws { resources: BTreeMap::new(), workers: 1, waiting: 0, releases: 0 }
-    }
-}
-
-impl Gws {
-    /// Grants what a wave asks for, or else says what it waits for.
-    pub(crate) fn ask(&mut self, ask: Ask) -> Option<Ask> {
-        let resource = ask.resource();
-        let state = self.resources.entry(resource).or_default();
-        match ask {
-            Ask::Init { number, .. } => {
-                state.counter = Some(number);
-                // What waits for a semaphore has to look again.
-                self.let_go();
-                None
-            }
-            Ask::Up { by, .. } => {
-                state.counter = Some(state.counter.unwrap_or(0).saturating_add(by));
-                self.let_go();
-                None
-            }
-            Ask::Release { .. } => {
-                state.counter = Some(0);
-                state.released += 1;
-                self.let_go();
-                None
-            }
-            Ask::Down { .. } => (!state.counts_down()).then_some(Ask::Queued { resource, released: state.released }),
-            Ask::Queued { released, .. } => (released == state.released && !state.counts_down()).then_some(ask),
-            Ask::Phase { phase, .. } => (state.phase == phase).then_some(ask),
-            Ask::Barrier { number, .. } => {
-                let counter = state.counter.get_or_insert(number);
-                if *counter > 0 {
-                    *counter -= 1;
-                    return Some(Ask::Phase { resource, phase: state.phase });
-                }
-                *counter = number;
-                state.phase += 1;
-                self.let_go();
-                None
-            }
-        }
-    }
-
-    /// Somebody may go on.
-    fn let_go(&mut self) {
-        self.releases += 1;
-        self.waiting = 0;
-    }
-
-    /// More workers begin.
-    pub(crate) fn join(&mut self, workers: usize) {
-        self.workers += workers;
-    }
-
-    /// A worker has no workgroups any more.
-    pub(crate) fn leave(&mut self) {
-        // One that was done already may be asked again.
-        self.workers = self.workers.saturating_sub(1);
-    }
-
-    /// All workgroups of a worker wait, and it can begin no others; `since` is the worker's own memory of that. Tells
-    /// whether nobody will ever go on.
-    pub(crate) fn wait(&mut self, since: &mut Option<u64>) -> bool {
-        if *since != Some(self.releases) {
-            *since = Some(self.releases);
-            self.waiting += 1;
-        }
-        self.waiting >= self.workers
-    }
-}
-
-fn resource(core: &mut Core, op: &Op) -> Step<u32> {
+pub(crate) fn resource(core: &mut Core, op: &Op) -> Step<u32> {
     if core.launch.strict {
         core.passed(core.wave.hazards.check_m0())?;
     }
@@ -198,7 +54,7 @@ fn alone(core: &mut Core, op: &Op, of: fn(u32) -> Ask) -> Step {
     ask(core, of(resource))
 }
 
-fn ask(core: &mut Core, ask: Ask) -> Step {
+pub(crate) fn ask(core: &mut Core, ask: Ask) -> Step {
     core.wave.asks = Some(ask);
     core.wave.status = Status::AtGws;
     Ok(())
@@ -218,58 +74,5 @@ pub(crate) fn meaning(opcode: Opcode) -> Option<Meaning> {
             Some((|core, op| alone(core, op, |resource| Ask::Release { resource }), Semantics::Own))
         }
         _ => None,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn all_are_let_go_by_the_last_one() {
-        let mut gws = Gws::default();
-        let barrier = Ask::Barrier { resource: 3, number: 2 };
-        let first = gws.ask(barrier);
-        let second = gws.ask(barrier);
-        assert_eq!(first, Some(Ask::Phase { resource: 3, phase: 0 }));
-        assert_eq!((second, gws.ask(first.expect("it waits"))), (first, first));
-        assert_eq!(gws.ask(Ask::Barrier { resource: 4, number: 0 }), None);
-        assert_eq!(gws.ask(barrier), None);
-        assert_eq!(gws.ask(first.expect("it waited")), None);
-        // The next phase needs as many again.
-        assert_eq!(gws.ask(barrier), Some(Ask::Phase { resource: 3, phase: 1 }));
-        assert_eq!(gws.ask(Ask::Init { resource: 3, number: 0 }), None);
-        assert_eq!(gws.ask(barrier), None);
-    }
-
-    #[test]
-    fn a_semaphore_lets_as_many_through_as_it_was_counted_up() {
-        let mut gws = Gws::default();
-        let (down, queued) = (Ask::Down { resource: 9 }, Some(Ask::Queued { resource: 9, released: 0 }));
-        assert_eq!(gws.ask(down), queued);
-        assert_eq!(gws.ask(Ask::Up { resource: 9, by: 2 }), None);
-        assert_eq!(
-            (gws.ask(down), gws.ask(Ask::Queued { resource: 9, released: 0 }), gws.ask(down)),
-            (None, None, queued)
-        );
-        // Those that wait now and no others.
-        assert_eq!(gws.ask(Ask::Release { resource: 9 }), None);
-        assert_eq!(gws.ask(Ask::Queued { resource: 9, released: 0 }), None);
-        assert_eq!(gws.ask(down), Some(Ask::Queued { resource: 9, released: 1 }));
-        assert_eq!(gws.ask(Ask::Init { resource: 9, number: 1 }), None);
-        assert_eq!((gws.ask(down), gws.ask(down)), (None, Some(Ask::Queued { resource: 9, released: 1 })));
-    }
-
-    #[test]
-    fn nobody_goes_on_when_all_workers_wait() {
-        let mut gws = Gws::default();
-        gws.join(1);
-        let (mut one, mut other) = (None, None);
-        assert!(!gws.wait(&mut one) && !gws.wait(&mut one));
-        assert_eq!(gws.ask(Ask::Barrier { resource: 0, number: 0 }), None);
-        assert!(!gws.wait(&mut other));
-        assert!(gws.wait(&mut one));
-        gws.leave();
-        assert!(gws.wait(&mut other));
     }
 }

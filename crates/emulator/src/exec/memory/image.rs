@@ -6,18 +6,18 @@
 
 use wavetap_amdgpu::{Flags, ImageField, Opcode, Operand, Reg, Role, Value};
 
-use super::atomic;
-use super::sampler;
 use super::typed::{Format, Number};
 use super::vmem::{count, delay, issue_load, read_place, write_place};
+use super::{atomic, sampler};
 use crate::address::place::Place;
 use crate::address::range::ANYWHERE;
 use crate::fault::stop::{Step, at_lane, undefined};
 use crate::fault::{FaultKind, MemoryAccess};
 use crate::float::{Round, from_f16, to_f16};
 use crate::lanes::{LANES, active};
-use crate::op::{Meaning, Op, Semantics};
+use crate::op::semantics::Semantics;
 use crate::state::core::Core;
+use crate::state::op::{Meaning, Op};
 use crate::strict::store_order::order;
 use crate::strict::undefined::known_address;
 
@@ -53,12 +53,12 @@ impl Kind {
 /// An image as its descriptor has it.
 pub(crate) struct Image {
     base: u64,
-    pub(crate) format: Format,
+    pub format: Format,
     /// By component of a result: 0, 1, or (from 4 on) a component of memory.
     select: [u64; 4],
-    pub(crate) kind: Kind,
+    pub kind: Kind,
     /// Width, height, and depth or number of slices; 1 where it has no such side.
-    pub(crate) size: [i64; 3],
+    pub size: [i64; 3],
     first_slice: u64,
     /// Bytes from row to row and from slice to slice.
     row: u64,
@@ -482,7 +482,7 @@ pub(crate) fn accesses(core: &mut Core, op: &Op) -> Step<(Vec<u64>, u64)> {
     let size = image.format.bytes() as u64;
     let places = match () {
         () if opcode == Opcode::IMAGE_GET_RESINFO => Vec::new(),
-        () if sampler::is_sampling(opcode) => sampler::texels(core, op, &image)?,
+        () if crate::op::sampling::is_sampling(opcode) => sampler::texels(core, op, &image)?,
         () => {
             let exec = core.wave.exec();
             let places = places(core, op, &image, is_mip(op))?;

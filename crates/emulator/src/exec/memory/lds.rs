@@ -7,10 +7,12 @@ use super::vmem::extend;
 use crate::fault::FaultKind;
 use crate::fault::stop::{Step, at_lane, undefined};
 use crate::lanes::{LANES, active};
-use crate::op::{Meaning, Op, Semantics, Ty};
+use crate::launch::Launch;
+use crate::op::semantics::{Semantics, Ty};
 use crate::shadow::in_flight::{EffectParts, Kind, Space};
-use crate::state::core::{Core, Launch};
-use crate::strict::Access;
+use crate::shadow::races::access::Access;
+use crate::state::core::Core;
+use crate::state::op::{Meaning, Op};
 
 pub(crate) fn addresses(core: &mut Core, op: &Op) -> Step<[u64; LANES]> {
     core.lanes(op, op.source(Role::Addr, Ty::B32), Ty::B32, 0)

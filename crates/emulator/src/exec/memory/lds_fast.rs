@@ -7,10 +7,13 @@ use wavetap_amdgpu::{Operand, Reg, RegFile, Role};
 use super::lds::{issue, order};
 use crate::fault::stop::Step;
 use crate::lanes::{LANES, active};
-use crate::op::{Op, Source, Ty};
+use crate::op::semantics::{Source, Ty};
 use crate::shadow::in_flight::Space;
-use crate::shadow::lds_row::LdsRow;
-use crate::state::core::{Core, Wave, Way};
+use crate::shadow::races::lds_row::LdsRow;
+use crate::state::core::Core;
+use crate::state::fp_mode::Way;
+use crate::state::op::Op;
+use crate::state::wave::Wave;
 
 /// The places in LDS of the lanes in a mask, an offset behind their addresses; none if one of them is out of bounds.
 fn places(core: &Core, register: u16, offset: u64, size: usize, mask: u64) -> Option<[u32; LANES]> {

@@ -7,7 +7,7 @@
 
 use smallvec::SmallVec;
 
-use wavetap_amdgpu::{Opcode, Operand, Role, SampleInfo, SamplerField};
+use wavetap_amdgpu::{Opcode, Operand, Role, SamplerField};
 
 use super::image::{Image, Kind, address, bits, data, mask, position, values};
 use super::typed::Number;
@@ -17,8 +17,10 @@ use crate::address::range::ANYWHERE;
 use crate::fault::stop::{Step, undefined};
 use crate::float::from_f16;
 use crate::lanes::active;
-use crate::op::{Meaning, Op, Semantics};
+use crate::op::sampling::Form;
+use crate::op::semantics::Semantics;
 use crate::state::core::Core;
+use crate::state::op::{Meaning, Op};
 use crate::strict::store_order::order;
 
 /// Steps of a fixed-point coordinate from texel to texel.
@@ -150,34 +152,6 @@ impl Sampler {
     }
 }
 
-/// What is in front of the coordinates.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Form {
-    offset: bool,
-    bias: bool,
-    gradients: bool,
-    half_gradients: bool,
-}
-
-impl Form {
-    /// `None` for what is no such instruction or compares with a reference value.
-    fn of(opcode: Opcode) -> Option<Form> {
-        let SampleInfo { offset, bias, gradients, half_gradients, .. } =
-            opcode.sample().filter(|sample| !sample.compare)?;
-        Some(Form { offset, bias, gradients, half_gradients })
-    }
-
-    /// Registers before the coordinates.
-    fn before(self, axes: usize) -> usize {
-        let gradients = match (self.gradients, self.half_gradients) {
-            (false, _) => 0,
-            (true, false) => 2 * axes,
-            (true, true) => 2 * axes.div_ceil(2),
-        };
-        usize::from(self.offset) + usize::from(self.bias) + gradients
-    }
-}
-
 /// A texel of the result, or the border, with its weight.
 type Part = (Place, f64);
 
@@ -239,11 +213,6 @@ fn footprints(core: &mut Core, op: &Op, image: &Image, gather: bool) -> Step<Vec
     Ok(all)
 }
 
-/// Whether an instruction has a sampler.
-pub(crate) fn is_sampling(opcode: Opcode) -> bool {
-    Form::of(opcode).is_some()
-}
-
 fn gathers(opcode: Opcode) -> bool {
     opcode.sample().is_some_and(|sample| sample.gather)
 }
@@ -281,7 +250,7 @@ fn filtered(core: &mut Core, image: &Image, lane: usize, parts: &[Part]) -> Step
     Ok(sums.map(|sum: f64| (sum as f32).to_bits()))
 }
 
-fn sample(core: &mut Core, op: &Op) -> Step {
+pub(crate) fn sample(core: &mut Core, op: &Op) -> Step {
     let image = Image::of(core, op)?;
     let footprints = footprints(core, op, &image, false)?;
     let (mask, dst) = (mask(op)?, data(op)?);

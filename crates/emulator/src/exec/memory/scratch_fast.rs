@@ -4,9 +4,9 @@ use wavetap_amdgpu::{Reg, RegFile};
 
 use crate::address::place::Place;
 use crate::lanes::{LANES, active};
-use crate::op::Op;
 use crate::op::registers::slot;
 use crate::state::core::Core;
+use crate::state::op::Op;
 
 /// The offset, if it is the same in all lanes of a mask, and in order.
 fn common(core: &Core, places: &[Place; LANES], mask: u64, size: usize) -> Option<u64> {

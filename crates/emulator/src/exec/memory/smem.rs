@@ -2,14 +2,14 @@
 
 use wavetap_amdgpu::{Flags, Inst, Opcode, OpcodeFlags, Operand, Reg, RegFile, Role, StoreInfo};
 
-use super::atomic;
-use super::buffer;
 use super::vmem::{extend, loading};
+use super::{atomic, buffer};
 use crate::fault::stop::{Step, at_lane, undefined};
 use crate::fault::{FaultKind, MemoryAccess};
-use crate::op::{Meaning, Op, Semantics, Source, Ty};
+use crate::op::semantics::{Semantics, Source, Ty};
 use crate::shadow::in_flight::Kind;
 use crate::state::core::Core;
+use crate::state::op::{Meaning, Op};
 
 /// The address of an access and how many bytes of it are in range (all of them but for buffers).
 pub(crate) fn address(core: &mut Core, op: &Op, size: u64) -> Step<(u64, u64)> {

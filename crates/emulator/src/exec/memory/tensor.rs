@@ -17,10 +17,11 @@ use crate::address::place::Place;
 use crate::address::range::ANYWHERE;
 use crate::fault::stop::{Step, at_lane, undefined};
 use crate::fault::{FaultKind, MemoryAccess};
-use crate::op::{Handler, Meaning, Op, Semantics};
+use crate::op::semantics::Semantics;
 use crate::shadow::in_flight::Kind;
+use crate::shadow::races::access::Access;
 use crate::state::core::Core;
-use crate::strict::Access;
+use crate::state::op::{Handler, Meaning, Op};
 use crate::strict::store_order::order;
 
 /// Dimensions of a tensor at most.

@@ -13,8 +13,9 @@ use crate::fault::MemoryAccess;
 use crate::fault::stop::{Step, at_lane, undefined};
 use crate::float::from_f16;
 use crate::lanes::active;
-use crate::op::{Meaning, Op, Semantics};
+use crate::op::semantics::Semantics;
 use crate::state::core::Core;
+use crate::state::op::{Meaning, Op};
 use crate::strict::store_order::order;
 
 /// How the bits of a component are understood.
@@ -32,8 +33,8 @@ pub(crate) enum Number {
 /// The components of an element, the first in the lowest bits, and what they are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Format {
-    pub(crate) widths: Vec<u32>,
-    pub(crate) number: Number,
+    pub widths: Vec<u32>,
+    pub number: Number,
 }
 
 impl Format {

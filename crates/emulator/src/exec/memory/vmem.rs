@@ -2,22 +2,19 @@
 
 use wavetap_amdgpu::{D16, Encoding, Flags, Inst, LoadInfo, Opcode, Operand, Reg, RegFile, Role, StoreInfo, scalar};
 
-use super::atomic;
-use super::buffer;
-use super::direct_lds;
-use super::scratch_fast;
+use super::{atomic, buffer, direct_lds, scratch_fast};
 use crate::address::aperture::{PRIVATE_APERTURE, SHARED_APERTURE, lane_of};
 use crate::address::place::Place;
 use crate::address::range::ANYWHERE;
 use crate::fault::stop::{Step, at_lane, undefined};
 use crate::fault::{FaultKind, MemoryAccess};
 use crate::lanes::{LANES, active};
-use crate::op::{Meaning, Op, Semantics, Source, Ty};
+use crate::op::semantics::{Semantics, Source, Ty};
 use crate::shadow::in_flight::{EffectParts, Kind, Space};
+use crate::shadow::races::access::Access;
 use crate::state::core::Core;
-use crate::strict::Access;
-use crate::strict::store_order;
-use crate::strict::store_order::{order, range};
+use crate::state::op::{Meaning, Op};
+use crate::strict::store_order::{self, order, range};
 
 /// The widest access of a lane in bytes.
 pub(crate) const MAX_BYTES: usize = 16;

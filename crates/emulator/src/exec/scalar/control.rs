@@ -5,9 +5,14 @@ use wavetap_amdgpu::{Opcode, RegFile, Role, Value, VgprMsb, scalar};
 use super::{operand32, operand64, result};
 use crate::fault::FaultKind;
 use crate::fault::stop::{Step, stop, undefined};
-use crate::op::{Meaning, Op, Semantics, Source, Ty};
+use crate::op::semantics::{Semantics, Source, Ty};
+use crate::op::sources::scalar_of;
+use crate::shadow::expert_scheduling::SOFTWARE;
 use crate::shadow::in_flight::Kind;
-use crate::state::core::{Core, GPR_IDX_EN, Status, VSKIP};
+use crate::state::core::Core;
+use crate::state::fp_mode::{GPR_IDX_EN, VSKIP};
+use crate::state::op::{Meaning, Op};
+use crate::state::wave::Status;
 
 fn jump(core: &mut Core, op: &Op) {
     core.wave.pc = op.target;
@@ -52,9 +57,6 @@ mod hwreg {
     /// Bits 9:6: how a workgroup is in a cluster.
     pub(crate) const IB_STS2: usize = 28;
 }
-
-/// The scheduling mode in which code looks after vector registers between VALU and memory.
-pub(crate) const SOFTWARE: u32 = 2;
 
 fn get_register(core: &mut Core, op: &Op) -> Step {
     let (id, offset, size) = hardware_register(op);
@@ -297,7 +299,7 @@ fn subvector_end(core: &mut Core, op: &Op) -> Step {
 /// `s_movrelsd_2_b32`: M0 has an offset for either register.
 fn move_relative_both(core: &mut Core, op: &Op) -> Step {
     let m0 = core.scalar(op, scalar::M0)?;
-    let Some(from) = Op::scalar_of(&op.inst, Role::Src0) else { return undefined("s_movrelsd without a register") };
+    let Some(from) = scalar_of(&op.inst, Role::Src0) else { return undefined("s_movrelsd without a register") };
     let value = core.scalar(op, from + (m0 & 0x3ff) as u16)?;
     core.set_scalar(op, result(op)? + (m0 >> 16 & 0x3ff) as u16, value)
 }
@@ -316,7 +318,7 @@ fn move_relative(core: &mut Core, op: &Op, wide: bool, destination: bool) -> Ste
         core.passed(core.wave.hazards.check_m0())?;
     }
     let m0 = core.scalar(op, scalar::M0)? as u16;
-    let base = |role: Role| Op::scalar_of(&op.inst, role);
+    let base = |role: Role| scalar_of(&op.inst, role);
     let dst = result(op)?;
     if destination {
         let to = dst.saturating_add(m0);
@@ -506,7 +508,7 @@ pub(crate) fn meaning(opcode: Opcode) -> Option<Meaning> {
         Opcode::S_GETREG_B32 => (get_register, Semantics::Own),
         Opcode::S_SETREG_B32 => (
             |core, op| {
-                let value = match Op::scalar_of(&op.inst, Role::Sdst)
+                let value = match scalar_of(&op.inst, Role::Sdst)
                     .or_else(|| op.inst.operands.iter().find_map(|operand| operand.reg()).map(|reg| reg.first))
                 {
                     Some(code) => core.scalar(op, code)?,

@@ -4,8 +4,9 @@ use wavetap_amdgpu::{Opcode, Role, scalar};
 
 use super::{operand32, operand64, result};
 use crate::fault::stop::Step;
-use crate::op::{Meaning, Op, Semantics};
+use crate::op::semantics::Semantics;
 use crate::state::core::Core;
+use crate::state::op::{Meaning, Op};
 
 /// `saveexec`: the old EXEC is the result, of 64 bits or the lower 32.
 macro_rules! save {

@@ -4,14 +4,13 @@
 use wavetap_amdgpu::{CompareInfo, NumberFormat, Opcode, Role};
 
 use super::result;
-use crate::exec::vector::compare;
-use crate::exec::vector::float_ops;
+use crate::exec::vector::{compare, float_ops};
 use crate::fault::stop::{Step, undefined};
-use crate::float;
-use crate::float::{Env, Round, from_f16, to_f16, to_f32};
+use crate::float::{self, Env, Round, from_f16, to_f16, to_f32};
 use crate::lanes::{Comparison, Operation, operation};
-use crate::op::{Meaning, Op, Semantics, Source, Ty};
+use crate::op::semantics::{Semantics, Source, Ty};
 use crate::state::core::Core;
+use crate::state::op::{Meaning, Op};
 
 /// A source in a type, denormals flushed where MODE says so.
 fn source(core: &mut Core, op: &Op, role: Role, ty: Ty) -> Step<u64> {

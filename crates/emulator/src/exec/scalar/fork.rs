@@ -9,8 +9,9 @@ use wavetap_amdgpu::{Opcode, Role, scalar};
 
 use super::{operand32, operand64};
 use crate::fault::stop::{Step, undefined};
-use crate::op::{Meaning, Op, Semantics};
+use crate::op::semantics::Semantics;
 use crate::state::core::Core;
+use crate::state::op::{Meaning, Op};
 
 /// MODE's `CSP`.
 const DEPTH_SHIFT: u32 = 29;

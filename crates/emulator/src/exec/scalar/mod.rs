@@ -8,8 +8,9 @@ pub(crate) mod fork;
 use wavetap_amdgpu::{Opcode, Role};
 
 use crate::fault::stop::{Step, undefined};
-use crate::op::{Meaning, Op, Semantics, Source};
+use crate::op::semantics::{Semantics, Source};
 use crate::state::core::Core;
+use crate::state::op::{Meaning, Op};
 
 /// A 32-bit operation: operands and SCC in, result and SCC out (`None`: SCC stays).
 type Op32 = fn(u32, u32, bool) -> (u32, Option<bool>);

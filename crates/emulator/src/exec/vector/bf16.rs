@@ -10,10 +10,10 @@ use super::{moved, run_lane};
 use crate::fault::stop::{Step, undefined};
 use crate::float::small_float::round_bf16;
 use crate::float::{Env, Round, add_odd, fma_odd, from_bf16};
-use crate::lanes::operation;
-use crate::lanes::{LANES, active};
-use crate::op::{High, Meaning, Op, Semantics, Source, Ty};
+use crate::lanes::{LANES, active, operation};
+use crate::op::semantics::{High, Semantics, Source, Ty};
 use crate::state::core::Core;
+use crate::state::op::{Meaning, Op};
 
 fn value(bits: u64) -> f64 {
     from_bf16(bits as u16)

@@ -1,11 +1,13 @@
 //! Vector comparisons: `v_cmp_*` and `v_cmpx_*`.
 
+use wavetap_amdgpu::{CompareInfo, NumberFormat, Opcode, OpcodeFlags, Predicate};
+
 use super::float_ops::s32;
 use super::run_test;
 use crate::float::from_f16;
 use crate::lanes::{Comparison, comparison};
-use crate::op::{Meaning, Semantics, Ty};
-use wavetap_amdgpu::{CompareInfo, NumberFormat, Opcode, OpcodeFlags, Predicate};
+use crate::op::semantics::{Semantics, Ty};
+use crate::state::op::Meaning;
 
 fn d(bits: u64) -> f64 {
     f64::from_bits(bits)

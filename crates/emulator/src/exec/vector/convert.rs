@@ -9,7 +9,8 @@ use crate::fault::stop::undefined;
 use crate::float::small_float::{Format, SINGLE, decode, encode, encode_stochastic, half_stochastic};
 use crate::float::{Env, Round, add_odd, from_f16, half_by_mode, to_bf16, to_f16, to_f32};
 use crate::lanes::Lane;
-use crate::op::{Handler, High, LaneFn, Meaning, Ty};
+use crate::op::semantics::{High, LaneFn, Ty};
+use crate::state::op::{Handler, Meaning};
 
 const N: Ty = Ty::None;
 const W: Ty = Ty::B32;

@@ -7,13 +7,12 @@ use wavetap_amdgpu::{Encoding, Half, Opcode, Role};
 
 use super::{environment, finish, moved, scatter};
 use crate::fault::stop::{Step, undefined};
-use crate::float;
 use crate::float::small_float::{Format, decode, round_bf16};
-use crate::float::{Env, Round, fma_odd, from_bf16, from_f16, to_bf16, to_f16, to_f32};
-use crate::lanes::operation;
-use crate::lanes::{LANES, active};
-use crate::op::{High, LaneFn, Meaning, Op, Semantics, Source, Ty};
+use crate::float::{self, Env, Round, fma_odd, from_bf16, from_f16, to_bf16, to_f16, to_f32};
+use crate::lanes::{LANES, active, operation};
+use crate::op::semantics::{High, LaneFn, Semantics, Source, Ty};
 use crate::state::core::Core;
+use crate::state::op::{Meaning, Op};
 
 /// The signed or unsigned number of `BITS` bits at a place.
 fn field<const BITS: u32>(x: u64, n: u32, signed: bool) -> i64 {

@@ -9,52 +9,16 @@ use wavetap_amdgpu::{Inst, OpcodeFlags, Reg, RegFile, scalar};
 
 use super::{run_lane, run_lane_bit, run_test};
 use crate::fault::stop::Step;
-use crate::lanes;
-use crate::lanes::LANES;
-use crate::lanes::{Operation, Part, Register, Row, Rows, Sign, blend};
-use crate::op::{Handler, Op, Semantics, Source, Ty};
-use crate::state::core::{Core, Wave, Way};
+use crate::lanes::{self, LANES, Operation, Part, Register, Row, Rows, Sign, blend};
+use crate::op::fast_path::{Quick, RESULT, WHOLE};
+use crate::op::semantics::{Semantics, Source, Ty};
+use crate::state::core::Core;
+use crate::state::fp_mode::Way;
+use crate::state::op::{Handler, Op};
+use crate::state::wave::Wave;
+use crate::state::work::{Broadcast, Work};
 
 static ZERO: Row = [0; LANES];
-
-/// Rows that instructions work with; what is in them means nothing afterwards, but for those of scalars.
-pub(crate) struct Work {
-    broadcast: Broadcast,
-    /// Sources with another sign, and lane masks.
-    signed: [Register; 3],
-    /// Sources without denormals.
-    flushed: [Register; 3],
-    /// Results.
-    out: [Box<Register>; 2],
-}
-
-impl Default for Work {
-    fn default() -> Self {
-        Work {
-            broadcast: Broadcast(vec![Register::default(); 128]),
-            signed: Default::default(),
-            flushed: Default::default(),
-            out: Default::default(),
-        }
-    }
-}
-
-/// A row for each scalar register, in which all lanes are the same: what the register was when it was last a source. It
-/// mostly still is.
-struct Broadcast(Vec<Register>);
-
-impl Broadcast {
-    /// Makes the rows of some registers what these are now.
-    #[inline]
-    fn update(&mut self, wave: &Wave, first: u16, count: u16) {
-        for code in usize::from(first)..usize::from(first + count) {
-            let (value, row) = (wave.sgpr[code], &mut self.0[code]);
-            if row[0] != value {
-                row.fill(value);
-            }
-        }
-    }
-}
 
 /// What MODE has instructions do on their short way.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -62,37 +26,6 @@ enum Open {
     Plain,
     /// Denormals of single precision are zeros.
     Flush,
-}
-
-/// The bit of [`Quick::singles`] for the result.
-const RESULT: u8 = 8;
-
-/// What the short way of an instruction knows of it beforehand.
-pub(crate) struct Quick {
-    /// The sources, and how many registers each is.
-    sources: [(Source, u16); 3],
-    /// Constants in all lanes, both dwords.
-    constants: [[Option<Box<Register>>; 2]; 3],
-    /// The destination, and how many registers it is.
-    dst: (u16, u16),
-    /// Of which source the absolute value is taken, and which is negated.
-    abs: u8,
-    neg: u8,
-    /// Parts of sources that are taken instead of all of them (SDWA).
-    parts: [Option<Part>; 2],
-    /// Some source is not taken as it is.
-    changed: bool,
-    /// The third source is a lane mask.
-    masked: bool,
-    /// Which sources are scalar registers, the same for all lanes.
-    scalars: u8,
-    float: bool,
-    /// Which sources, and whether the result, are of single precision.
-    singles: u8,
-    /// How many registers of each file there must be.
-    vector: u16,
-    accum: u16,
-    scalar: u16,
 }
 
 impl Quick {
@@ -306,21 +239,6 @@ impl Quick {
                 blend(register, out, mask);
             }
         }
-    }
-}
-
-/// The SDWA selection of a whole register.
-const WHOLE: u8 = 6;
-
-impl Part {
-    /// What an SDWA selection takes: 0-3 bytes, 4-5 words; none if that is everything.
-    fn of(select: u8, signed: bool) -> Option<Part> {
-        let (first, width) = match select {
-            0..=3 => (8 * select, 8),
-            4 | 5 => (16 * (select - 4), 16),
-            _ => return None,
-        };
-        Some(Part { up: 32 - width - first, down: 32 - width, signed })
     }
 }
 

@@ -4,10 +4,10 @@ use wavetap_amdgpu::Opcode;
 
 use super::int_ops::lane;
 use super::run_lane_bit;
-use crate::float;
-use crate::float::{Env, Round, add64, div_odd, fma64, from_f16, mul64, sqrt_odd, sum_odd, to_f32};
+use crate::float::{self, Env, Round, add64, div_odd, fma64, from_f16, mul64, sqrt_odd, sum_odd, to_f32};
 use crate::lanes::{Lane, LaneBit, Operation, bit_operation};
-use crate::op::{High, Meaning, Semantics, Ty};
+use crate::op::semantics::{High, Semantics, Ty};
+use crate::state::op::Meaning;
 
 const N: Ty = Ty::None;
 const F: Ty = Ty::F32;

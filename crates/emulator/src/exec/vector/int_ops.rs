@@ -4,7 +4,8 @@ use wavetap_amdgpu::Opcode;
 
 use super::{run_lane, run_lane_bit};
 use crate::lanes::{Lane, LaneBit, bit_operation, operation};
-use crate::op::{High, Meaning, Semantics, Ty};
+use crate::op::semantics::{High, Semantics, Ty};
+use crate::state::op::Meaning;
 
 const N: Ty = Ty::None;
 const W: Ty = Ty::B32;

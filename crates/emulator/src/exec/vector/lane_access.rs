@@ -2,14 +2,13 @@
 
 use wavetap_amdgpu::{Opcode, Operand, Reg, RegFile, Role, Target, Value};
 
-use super::convert;
 use super::int_ops::lane;
-use super::{lanes_of, moved, run_uniform};
+use super::{convert, lanes_of, moved, run_uniform};
 use crate::fault::stop::{Step, undefined};
-use crate::lanes::active;
-use crate::lanes::operation;
-use crate::op::{High, Meaning, Op, Semantics, Source, Ty};
+use crate::lanes::{active, operation};
+use crate::op::semantics::{High, Semantics, Source, Ty};
 use crate::state::core::Core;
+use crate::state::op::{Meaning, Op};
 
 fn vector_source(op: &Op) -> Option<Reg> {
     op.inst.operand(Role::Src0).and_then(Operand::reg).filter(|reg| reg.file != RegFile::Scalar)

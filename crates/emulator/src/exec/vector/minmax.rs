@@ -4,12 +4,14 @@
 //! prefers numbers to NaN; the *num* one (`v_min_num_f32`, gfx12) always prefers numbers; the third (`v_minimum_f32`)
 //! always gives NaN. In all of them -0 is less than +0.
 
+use wavetap_amdgpu::{MinMaxInfo, MinMaxOp, NumberFormat, Opcode};
+
 use super::compare::bf16_value;
 use super::float_ops::s32;
 use super::int_ops::lane;
 use crate::float::{Env, from_f16};
-use crate::op::{High, LaneFn, Meaning, Ty};
-use wavetap_amdgpu::{MinMaxInfo, MinMaxOp, NumberFormat, Opcode};
+use crate::op::semantics::{High, LaneFn, Ty};
+use crate::state::op::Meaning;
 
 /// A function of two values: the mode and their bits.
 type Pair = fn(&Env, u64, u64) -> u64;

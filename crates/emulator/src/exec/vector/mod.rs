@@ -15,58 +15,14 @@ pub(crate) mod packed;
 pub(crate) mod scaled;
 pub(crate) mod scaled_pack;
 
-use wavetap_amdgpu::{Dpp, Half, Inst, Modifiers, OpcodeFlags, Reg, RegFile, Role, Sdwa, scalar};
+use wavetap_amdgpu::{Dpp, Half, Modifiers, Reg, RegFile, Role, Sdwa, scalar};
 
 use crate::fault::stop::{Step, undefined};
-use crate::float;
-use crate::float::Env;
+use crate::float::{self, Env};
 use crate::lanes::{LANES, Lanes, active};
-use crate::op::{High, Op, Semantics, Source, Ty};
+use crate::op::semantics::{High, Semantics, Ty};
 use crate::state::core::Core;
-
-/// The sources of an instruction in the order its meaning takes them.
-pub(crate) fn sources(inst: &Inst, types: &[Ty; 4], dst: Option<Reg>, signed64: bool) -> [Source; 4] {
-    let role = |role: Role, ty: Ty| Op::by_role(inst, role, ty, signed64);
-    let mut all = [role(Role::Src0, types[0]), role(Role::Src1, types[1]), role(Role::Src2, types[2]), Source::None];
-    let literal = || role(Role::Imm, types[1]);
-    if inst.is_any(OpcodeFlags::LITERAL_FACTOR) {
-        // D = S0 * K + S1
-        all = [all[0], literal(), role(Role::Src1, types[2]), Source::None];
-    } else if inst.is_any(OpcodeFlags::LITERAL_SUMMAND) {
-        all[2] = literal();
-    } else if types[2] == Ty::Mask && all[2] == Source::None {
-        // The carry-in or condition of the short encodings.
-        all[2] = Source::Scalar(scalar::VCC);
-    } else if types[2] != Ty::None && all[2] == Source::None {
-        // Accumulating forms: the destination is the third source.
-        all[2] = destination_source(dst);
-    }
-    if types[3] == Ty::Mask {
-        all[3] = Source::Scalar(scalar::VCC);
-    }
-    all
-}
-
-/// For each source that [`sources`] gives, which half of its registers it is, where operations name halves.
-pub(crate) fn halves(inst: &Inst, sources: &[Source; 4]) -> [Option<Half>; 4] {
-    let half = |role: Role, source: Source| {
-        let named =
-            inst.operand(role).filter(|operand| operand.half != Half::Whole && matches!(source, Source::Vector(_)));
-        named.map(|operand| operand.half)
-    };
-    let accumulates = inst.operand(Role::Src2).is_none();
-    let third = if accumulates { Role::Vdst } else { Role::Src2 };
-    [half(Role::Src0, sources[0]), half(Role::Src1, sources[1]), half(third, sources[2]), None]
-}
-
-fn destination_source(dst: Option<Reg>) -> Source {
-    match dst {
-        Some(Reg { file: RegFile::Vector, first, .. }) => Source::Vector(first),
-        Some(Reg { file: RegFile::Accum, first, .. }) => Source::Accum(first),
-        Some(Reg { file: RegFile::Scalar, first, .. }) => Source::Scalar(first),
-        None => Source::None,
-    }
-}
+use crate::state::op::Op;
 
 /// Moves the first source between lanes as DPP says; gives the lanes whose destination may be written.
 pub(crate) fn moved(core: &Core, op: &Op, values: &mut Lanes) -> Step<u64> {

@@ -4,8 +4,9 @@ use wavetap_amdgpu::{Half, Opcode, Operand, Reg, RegFile, Role, scalar};
 
 use crate::fault::stop::{Step, undefined};
 use crate::lanes::{LANES, Lanes, active};
-use crate::op::{Meaning, Op, Semantics, Source, Ty};
+use crate::op::semantics::{Semantics, Source, Ty};
 use crate::state::core::Core;
+use crate::state::op::{Meaning, Op};
 
 fn register(op: &Op, role: Role) -> Step<u16> {
     match op.inst.operand(role).and_then(Operand::reg) {

@@ -2,16 +2,14 @@
 
 use wavetap_amdgpu::{Opcode, Role, Value};
 
-use super::float_ops;
-use super::{clamped, moved};
+use super::{clamped, float_ops, moved};
 use crate::fault::stop::{Step, undefined};
-use crate::float;
 use crate::float::small_float::round_bf16;
-use crate::float::{Env, Round, from_bf16, from_f16, to_f32};
-use crate::lanes::{LANES, active};
-use crate::lanes::{Lane, operation};
-use crate::op::{Meaning, Op, Semantics, Source, Ty};
+use crate::float::{self, Env, Round, from_bf16, from_f16, to_f32};
+use crate::lanes::{LANES, Lane, active, operation};
+use crate::op::semantics::{Semantics, Source, Ty};
 use crate::state::core::Core;
+use crate::state::op::{Meaning, Op};
 
 fn h(x: u64) -> u16 {
     x as u16

@@ -17,8 +17,9 @@ use crate::fault::stop::{Step, undefined};
 use crate::float::small_float::{Format, SINGLE, decode, encode, encode_stochastic, round_bf16};
 use crate::float::{Round, from_bf16, from_f16, ldexp64, to_f16};
 use crate::lanes::{LANES, active};
-use crate::op::{Meaning, Op, Semantics, Source, Ty};
+use crate::op::semantics::{Semantics, Source, Ty};
 use crate::state::core::Core;
+use crate::state::op::{Meaning, Op};
 
 /// A kind of number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -227,7 +228,7 @@ fn run(core: &mut Core, op: &Op) -> Step {
 
 /// The meaning of such a conversion.
 pub(crate) fn meaning(opcode: Opcode) -> Option<Meaning> {
-    Conversion::of(opcode).map(|_| (run as crate::op::Handler, Semantics::Own))
+    Conversion::of(opcode).map(|_| (run as crate::state::op::Handler, Semantics::Own))
 }
 
 #[cfg(test)]

@@ -15,8 +15,9 @@ use crate::fault::stop::{Step, undefined};
 use crate::float::small_float::{Format, decode, encode, round_bf16};
 use crate::float::{Round, from_bf16, from_f16, ldexp64, to_f16, to_f32};
 use crate::lanes::{LANES, active};
-use crate::op::{Handler, Meaning, Op, Semantics, Source, Ty};
+use crate::op::semantics::{Semantics, Source, Ty};
 use crate::state::core::Core;
+use crate::state::op::{Handler, Meaning, Op};
 
 /// Bias of a scale's exponent.
 const BIAS: i32 = 127;

@@ -17,6 +17,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::fault::{FaultKind, LdsAccess, MemoryAccess};
 
+pub(crate) mod access;
+pub(crate) mod lds_row;
 mod row;
 #[cfg(test)]
 mod tests;

@@ -1,10 +1,10 @@
 //! The short way of accesses to whole dwords that are ordered behind what was there, none of it atomic: nearly all are
 //! such.
 
+use super::lds_row::LdsRow;
 use super::{Access, Cell, Clocks, How, Operation, Races, View, Word, note, place_of_read};
 use crate::fault::FaultKind;
 use crate::lanes::{Registers, active};
-use crate::shadow::lds_row::LdsRow;
 
 /// What was last found of a dword, while no clock changes: neighbours were mostly accessed by the same instructions.
 #[derive(Default)]

@@ -5,9 +5,9 @@
 
 use wavetap_amdgpu::RegFile;
 
+use super::How;
+use super::access::Access;
 use crate::lanes::{LANES, Registers, active};
-use crate::shadow::races::How;
-use crate::strict::Access;
 
 /// The accesses of the lanes in a mask, one after the other, each of its elements in turn.
 pub(crate) struct LdsRow {

@@ -1,0 +1,60 @@
+//! What strict mode knows of a wave.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+
+use super::event_hazard::Events;
+use super::init_shadow::Known;
+use crate::fault::stop::Stop;
+use crate::shadow::races::access::Access;
+use crate::shadow::races::lds_row::LdsRow;
+
+/// What is known of a wave.
+pub(crate) struct WaveChecks {
+    pub known: Known,
+    /// Accesses of the instruction that is running.
+    pub accesses: Vec<Access>,
+    /// Those of one that goes the short way, instead.
+    pub row: Option<Box<LdsRow>>,
+    /// All of its lanes went to scratch, and it is known what became of undefined bits.
+    pub in_scratch: bool,
+    /// Operations in LDS that may still be in flight: LDS instructions that write, copies that write, and copies that
+    /// read.
+    pub in_lds: [VecDeque<u32>; 3],
+    /// Others run next.
+    pub pauses: bool,
+    /// The code address of the instruction that is running.
+    pub at: u64,
+    /// What was found at it and does not stop the wave.
+    pub found: RefCell<Vec<Stop>>,
+    pub events: Events,
+}
+
+impl WaveChecks {
+    pub(crate) fn new(strict: bool) -> WaveChecks {
+        WaveChecks {
+            known: Known::new(strict),
+            accesses: Vec::new(),
+            row: None,
+            in_scratch: false,
+            in_lds: Default::default(),
+            pauses: false,
+            at: 0,
+            found: RefCell::default(),
+            events: Events::default(),
+        }
+    }
+}
+
+impl WaveChecks {
+    /// Whether anything was found.
+    #[inline]
+    pub(crate) fn has_found(&mut self) -> bool {
+        !self.found.get_mut().is_empty()
+    }
+
+    /// What was found; nothing is left.
+    pub(crate) fn take_found(&mut self) -> Vec<Stop> {
+        std::mem::take(self.found.get_mut())
+    }
+}
