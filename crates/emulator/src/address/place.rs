@@ -2,7 +2,7 @@
 
 /// Where the access of a lane goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum LanePlace {
     Global(u64),
     Lds(u64),
     /// Offset in the lane's private segment.

@@ -10,8 +10,8 @@ use rustc_hash::FxHasher;
 
 use crate::run::code::Code;
 use crate::run::plan::Plan;
-use crate::run::shared::Progress;
-use crate::run::worker::{Group, Paused};
+use crate::run::shared::DispatchProgress;
+use crate::run::worker::{PausedWorker, Workgroup};
 use crate::state::wave::Status;
 use crate::timing;
 
@@ -36,14 +36,14 @@ impl Share<'_> {
 pub(crate) struct Helper {
     pub code: Code,
     /// None while it runs.
-    pub paused: Option<Paused>,
+    pub paused: Option<PausedWorker>,
     pub done: bool,
 }
 
 /// How a dispatch is run.
 pub(crate) enum Stage {
     /// In modelled time; none before it has begun.
-    Timed(Option<Box<timing::Paused>>),
+    Timed(Option<Box<timing::PausedModel>>),
     /// By one thread for so many more instructions, and then perhaps by others as well.
     Alone(u64),
     /// By one thread.
@@ -55,9 +55,9 @@ pub(crate) enum Stage {
 /// A dispatch that has begun and not ended.
 pub struct Flight {
     pub(crate) plan: Plan,
-    pub(crate) progress: Progress,
+    pub(crate) progress: DispatchProgress,
     /// None while it runs, and when it has ended.
-    pub(crate) lead: Option<Paused>,
+    pub(crate) lead: Option<PausedWorker>,
     pub(crate) stage: Stage,
     pub(crate) others: Vec<Helper>,
     /// Which objects the code of the others is of.
@@ -97,7 +97,7 @@ impl Flight {
 }
 
 /// Digests of the waves of workgroups.
-fn digests<'g>(groups: impl Iterator<Item = &'g Group>, each: &mut impl FnMut(u64)) {
+fn digests<'g>(groups: impl Iterator<Item = &'g Workgroup>, each: &mut impl FnMut(u64)) {
     for wave in groups.flat_map(|group| &group.waves).filter(|wave| wave.status != Status::Ended) {
         let mut hasher = FxHasher::default();
         (wave.group_id, wave.index, wave.pc, wave.scc, wave.status == Status::Running, wave.sgpr).hash(&mut hasher);

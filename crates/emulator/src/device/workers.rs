@@ -18,8 +18,8 @@ use crate::launch::packet::Dispatch;
 use crate::memory::Memory;
 use crate::run::code::Code;
 use crate::run::plan::Plan;
-use crate::run::shared::{Progress, Shared};
-use crate::run::worker::{Paused, Worker};
+use crate::run::shared::{DispatchProgress, Shared};
+use crate::run::worker::{PausedWorker, Worker};
 use crate::state::op::Op;
 use crate::timing;
 use crate::trace::DispatchStats;
@@ -36,7 +36,7 @@ pub(crate) fn begin(
     dispatch: &Dispatch,
 ) -> Result<Flight, Fault> {
     let plan = Plan::new(memory, target, options, dispatch).map_err(|kind| Worker::outside(kind, [0; 3], 0))?;
-    let lead = Paused::new(options, dispatch, clock, (0..plan.slots).rev().collect());
+    let lead = PausedWorker::new(options, dispatch, clock, (0..plan.slots).rev().collect());
     let stage = if options.timing.is_some() {
         Stage::Timed(None)
     } else if options.strict || options.origins || threads(options) == 1 {
@@ -46,7 +46,7 @@ pub(crate) fn begin(
     };
     Ok(Flight {
         plan,
-        progress: Progress::new(options),
+        progress: DispatchProgress::new(options),
         lead: Some(lead),
         stage,
         others: Vec::new(),
@@ -144,7 +144,7 @@ fn divide(shared: &Shared, lead: &mut Worker, others: &mut Vec<Helper>, helpers:
     shared.gws().join(helping);
     others.extend(shares.into_iter().map(|places| Helper {
         code: helpers.pop().unwrap_or_else(|| lead.fork_code()),
-        paused: Some(Paused::new(shared.options, &shared.plan.dispatch, lead.clock(), places)),
+        paused: Some(PausedWorker::new(shared.options, &shared.plan.dispatch, lead.clock(), places)),
         done: false,
     }));
     Stage::Divided(false)

@@ -3,9 +3,9 @@
 use wavetap_amdgpu::{HalfOperation, Inst, Modifiers, Opcode, Operand, Reg, Role, Target, Value, Variant};
 
 use super::prepare::{self, OpcodeCache};
-use crate::fault::stop::{Step, undefined};
-use crate::op::Place;
-use crate::op::opcode_info::Named;
+use crate::fault::stop::{ExecResult, undefined};
+use crate::op::InstLocation;
+use crate::op::opcode_info::OpcodeInfo;
 use crate::op::pair::{alone, alone_rows, row_elsewhere};
 use crate::op::semantics::{Semantics, Source};
 use crate::state::core::Core;
@@ -37,7 +37,7 @@ fn half(
     inst: &Inst,
     (variant, half): (&'static Variant, &HalfOperation<'_>),
     modifiers: Modifiers,
-    place: Place,
+    place: InstLocation,
 ) -> Option<Op> {
     let mut operands: Vec<Operand> =
         half.operands().map(|operand| Operand { role: role(operand.role), ..*operand }).collect();
@@ -63,7 +63,13 @@ fn half(
 }
 
 /// The operation of an instruction that is two.
-pub(crate) fn op(target: Target, inst: &Inst, named: &Named, opcodes: &mut OpcodeCache, place: Place) -> Option<Op> {
+pub(crate) fn op(
+    target: Target,
+    inst: &Inst,
+    named: &OpcodeInfo,
+    opcodes: &mut OpcodeCache,
+    place: InstLocation,
+) -> Option<Op> {
     let ([first, second], rows) = (inst.halves()?, named.halves?);
     // The signs of the sources, from bit 4 those of the second operation.
     let Modifiers { neg, bitop3, .. } = inst.modifiers;
@@ -81,7 +87,7 @@ pub(crate) fn op(target: Target, inst: &Inst, named: &Named, opcodes: &mut Opcod
     Some(Op { pair: Some(Box::new(pair)), ..whole })
 }
 
-fn run(core: &mut Core, op: &Op) -> Step {
+fn run(core: &mut Core, op: &Op) -> ExecResult {
     let Some([first, second]) = op.pair.as_deref() else { return undefined("two operations") };
     let Some(Reg { first: at, dwords, .. }) = first.dst else { return undefined("an operation without destination") };
     let (from, to) = (usize::from(at), usize::from(at) + usize::from(dwords));

@@ -7,13 +7,13 @@ use wavetap_amdgpu::{Inst, Target};
 
 use crate::exec::memory::global_fast;
 use crate::exec::vector::fast;
-use crate::op::opcode_info::Named;
+use crate::op::opcode_info::OpcodeInfo;
 use crate::op::semantics::Semantics;
-use crate::op::{Place, ResolvedInst, Site};
+use crate::op::{InstLocation, ResolvedInst, Site};
 use crate::state::op::{Meaning, Op};
 
 /// What is known of an operation, and what it does; none is not known.
-pub(crate) type KnownOpcode = (Named, Option<Meaning>);
+pub(crate) type KnownOpcode = (OpcodeInfo, Option<Meaning>);
 
 /// What is known of the operations of the instructions that a device has met.
 #[derive(Default)]
@@ -24,12 +24,12 @@ impl OpcodeCache {
     pub(crate) fn of(&mut self, target: Target, inst: &Inst) -> KnownOpcode {
         let odd = inst.modifiers.gds || inst.modifiers.tfe;
         let key = (std::ptr::from_ref(inst.variant).addr(), target.wave_size() as u8, odd);
-        *self.0.entry(key).or_insert_with(|| (Named::of(target, inst), super::meaning(target, inst)))
+        *self.0.entry(key).or_insert_with(|| (OpcodeInfo::of(target, inst), super::meaning(target, inst)))
     }
 }
 
 /// Resolves an instruction at an address, and chooses its handler: a fast path where it has one.
-pub(crate) fn op(target: Target, inst: Inst, (run, semantics): Meaning, named: &Named, place: Place) -> Op {
+pub(crate) fn op(target: Target, inst: Inst, (run, semantics): Meaning, named: &OpcodeInfo, place: InstLocation) -> Op {
     let resolved = ResolvedInst::new(target, inst, semantics, named, place);
     let ResolvedInst { inst, src, dst, scalars, .. } = &resolved;
     let (run, quick) = fast::faster(run, &semantics, inst, *src, *dst);

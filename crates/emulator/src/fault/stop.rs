@@ -10,16 +10,16 @@ pub(crate) struct Stop {
 }
 
 /// The result of running an instruction, or a part of it.
-pub(crate) type Step<T = ()> = std::result::Result<T, Box<Stop>>;
+pub(crate) type ExecResult<T = ()> = std::result::Result<T, Box<Stop>>;
 
-pub(crate) fn stop<T>(kind: FaultKind) -> Step<T> {
+pub(crate) fn stop<T>(kind: FaultKind) -> ExecResult<T> {
     Err(Box::new(Stop { kind, lane: None }))
 }
 
-pub(crate) fn at_lane<T>(result: std::result::Result<T, FaultKind>, lane: usize) -> Step<T> {
+pub(crate) fn at_lane<T>(result: std::result::Result<T, FaultKind>, lane: usize) -> ExecResult<T> {
     result.map_err(|kind| Box::new(Stop { kind, lane: Some(lane as u8) }))
 }
 
-pub(crate) fn undefined<T>(what: impl Into<Box<str>>) -> Step<T> {
+pub(crate) fn undefined<T>(what: impl Into<Box<str>>) -> ExecResult<T> {
     stop(FaultKind::Undefined { what: what.into() })
 }

@@ -271,17 +271,17 @@ pub(crate) fn expand(mask: u64, into: &mut Row) {
 
 /// A part of each lane: shifted left, then right.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Part {
+pub(crate) struct LanePart {
     pub up: u8,
     pub down: u8,
     /// The shift to the right keeps the sign.
     pub signed: bool,
 }
 
-struct TakePart<'a>(&'a [u32], Part, &'a mut [u32]);
+struct TakePart<'a>(&'a [u32], LanePart, &'a mut [u32]);
 
 vector_loop!(() TakePart<'_>, (), |this| {
-    let TakePart(row, Part { up, down, signed }, into) = this;
+    let TakePart(row, LanePart { up, down, signed }, into) = this;
     let (up, down) = (up & 31, down & 31);
     if signed {
         for (into, &word) in into.iter_mut().zip(row) {
@@ -295,7 +295,7 @@ vector_loop!(() TakePart<'_>, (), |this| {
 });
 
 /// Parts of the lanes of a row.
-pub(crate) fn take_part(row: &Row, part: Part, into: &mut Row) {
+pub(crate) fn take_part(row: &Row, part: LanePart, into: &mut Row) {
     ARCH.dispatch(TakePart(row, part, into));
 }
 

@@ -8,11 +8,11 @@ use super::Class;
 use super::registers::{ACCUM_SLOTS, slot};
 
 /// Registers that follow each other, by slot: the first, and how many.
-pub(crate) type Span = (u16, u16);
+pub(crate) type SlotRun = (u16, u16);
 
 /// What must be known.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Use {
+pub(crate) enum RequiredUse {
     Address,
     Lane,
     Target,
@@ -33,24 +33,24 @@ pub(crate) enum Across {
 }
 
 /// What an instruction does to undefined bits; found once.
-pub(crate) struct Rule {
-    pub kind: Kind,
+pub(crate) struct DefinednessRule {
+    pub kind: RuleKind,
     pub across: Across,
-    pub vectors: SmallVec<[Span; 4]>,
-    pub scalars: SmallVec<[Span; 4]>,
-    pub writes: SmallVec<[Span; 2]>,
-    pub scalar_writes: SmallVec<[Span; 2]>,
-    pub uses: SmallVec<[(Span, Use); 2]>,
+    pub vectors: SmallVec<[SlotRun; 4]>,
+    pub scalars: SmallVec<[SlotRun; 4]>,
+    pub writes: SmallVec<[SlotRun; 2]>,
+    pub scalar_writes: SmallVec<[SlotRun; 2]>,
+    pub uses: SmallVec<[(SlotRun, RequiredUse); 2]>,
     pub reads_scc: bool,
     pub writes_scc: bool,
     pub writes_exec: bool,
     pub relative: Option<Relative>,
-    pub moves: Option<Move>,
+    pub moves: Option<BitMove>,
 }
 
 /// How an instruction is looked at.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum RuleKind {
     Nothing,
     /// It reads none that could be undefined, and all that it writes is defined.
     Defines,
@@ -61,23 +61,23 @@ pub(crate) enum Kind {
     BranchVcc,
 }
 
-pub(crate) fn registers(spans: &[Span]) -> impl Iterator<Item = usize> + '_ {
+pub(crate) fn registers(spans: &[SlotRun]) -> impl Iterator<Item = usize> + '_ {
     spans.iter().flat_map(|&(first, count)| usize::from(first)..usize::from(first + count))
 }
 
-impl Use {
+impl RequiredUse {
     pub(crate) fn text(self) -> &'static str {
         match self {
-            Use::Address => "an address",
-            Use::Lane => "the number of a lane",
-            Use::Target => "the target of a branch",
-            Use::Register => "the number of a register",
+            RequiredUse::Address => "an address",
+            RequiredUse::Lane => "the number of a lane",
+            RequiredUse::Target => "the target of a branch",
+            RequiredUse::Register => "the number of a register",
         }
     }
 }
 
-impl Rule {
-    pub(crate) fn new(inst: &Inst, class: Class, named: &Traits) -> Rule {
+impl DefinednessRule {
+    pub(crate) fn new(inst: &Inst, class: Class, named: &DefinednessTraits) -> DefinednessRule {
         let kind = named.kind;
         let modifiers = &inst.modifiers;
         let moved = modifiers.dpp.is_some() || modifiers.dpp8.is_some() || class == Class::Lds;
@@ -94,7 +94,7 @@ impl Rule {
             () if part => Across::Part,
             () => Across::No,
         };
-        let mut rule = Rule {
+        let mut rule = DefinednessRule {
             kind,
             across,
             vectors: SmallVec::new(),
@@ -106,11 +106,11 @@ impl Rule {
             writes_scc: false,
             writes_exec: false,
             relative: named.relative,
-            moves: Move::of(inst, named.moves),
+            moves: BitMove::of(inst, named.moves),
         };
         rule.registers(inst, class, named.selects_lane);
-        if kind == Kind::Nothing && (rule.writes_scc || !rule.scalar_writes.is_empty()) {
-            rule.kind = Kind::Defines;
+        if kind == RuleKind::Nothing && (rule.writes_scc || !rule.scalar_writes.is_empty()) {
+            rule.kind = RuleKind::Defines;
         }
         rule
     }
@@ -121,8 +121,8 @@ impl Rule {
     }
 
     /// The same with the registers that an instruction accesses where it names others, by what is in M0.
-    pub(crate) fn moved(&self, relative: Relative, inst: &Inst, m0: u32) -> Rule {
-        let mut rule = Rule {
+    pub(crate) fn moved(&self, relative: Relative, inst: &Inst, m0: u32) -> DefinednessRule {
+        let mut rule = DefinednessRule {
             vectors: SmallVec::new(),
             scalars: SmallVec::new(),
             writes: SmallVec::new(),
@@ -169,14 +169,16 @@ impl Rule {
             let span = (slot(reg.file, reg.first) as u16, u16::from(operand.dwords.max(1)));
             let lane = matches!(operand.role, Role::Src1) && selects_lane;
             let used = match operand.role {
-                _ if self.kind == Kind::Memory && class == Class::Branch => Some(Use::Target),
+                _ if self.kind == RuleKind::Memory && class == Class::Branch => Some(RequiredUse::Target),
                 // Where it is in LDS.
-                Role::Vdata | Role::Vdst if inst.variant.counters.contains(Counters::ASYNC) => Some(Use::Address),
+                Role::Vdata | Role::Vdst if inst.variant.counters.contains(Counters::ASYNC) => {
+                    Some(RequiredUse::Address)
+                }
                 Role::Vdata | Role::Data0 | Role::Data1 | Role::Sdata | Role::Vdst | Role::Old => None,
                 // How many registers it has depends on the image: the instruction itself looks.
                 _ if operand.role.is_address() && inst.variant.image.is_some() => None,
-                _ if self.kind == Kind::Memory => Some(Use::Address),
-                _ if lane => Some(Use::Lane),
+                _ if self.kind == RuleKind::Memory => Some(RequiredUse::Address),
+                _ if lane => Some(RequiredUse::Lane),
                 _ => None,
             };
             if let Some(used) = used {
@@ -207,7 +209,7 @@ impl Rule {
 
 /// An instruction that does nothing but move bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Move {
+pub(crate) enum BitMove {
     /// A lane of a vector register to a scalar register.
     FromLane,
     /// A scalar to a lane of a vector register.
@@ -229,8 +231,8 @@ pub(crate) struct Relative {
 
 /// What an operation does with undefined bits.
 #[derive(Clone, Copy)]
-pub(crate) struct Traits {
-    pub kind: Kind,
+pub(crate) struct DefinednessTraits {
+    pub kind: RuleKind,
     /// It moves values between lanes.
     pub lanes: bool,
     /// It may write parts of registers.
@@ -239,7 +241,7 @@ pub(crate) struct Traits {
     pub selects_lane: bool,
     pub relative: Option<Relative>,
     /// All that it does is to move bits.
-    pub moves: Option<Move>,
+    pub moves: Option<BitMove>,
 }
 
 impl Relative {
@@ -267,30 +269,32 @@ impl Relative {
     }
 }
 
-impl Traits {
-    pub(crate) fn of(variant: &Variant, class: Class) -> Traits {
+impl DefinednessTraits {
+    pub(crate) fn of(variant: &Variant, class: Class) -> DefinednessTraits {
         let opcode = variant.opcode;
         // Of a pair of operations: either one's.
         let is = |flags: OpcodeFlags| variant.opcode_flags.intersects(flags);
         let kind = match (class, variant.branch) {
-            _ if is(OpcodeFlags::HARDWARE_REGISTER | OpcodeFlags::SET_VGPR_MSB | OpcodeFlags::BARRIER) => Kind::Nothing,
+            _ if is(OpcodeFlags::HARDWARE_REGISTER | OpcodeFlags::SET_VGPR_MSB | OpcodeFlags::BARRIER) => {
+                RuleKind::Nothing
+            }
             // The exchanges between lanes are computations.
-            (Class::Lds, _) if is(OpcodeFlags::CROSSBAR) => Kind::Compute,
-            (Class::Smem | Class::Vmem | Class::Lds, _) => Kind::Memory,
-            (Class::Branch, Branch::Conditional(Condition::Scc0 | Condition::Scc1)) => Kind::BranchScc,
-            (Class::Branch, Branch::Conditional(Condition::VccZ | Condition::VccNz)) => Kind::BranchVcc,
-            (Class::Branch, _) => Kind::Memory,
-            (Class::Valu | Class::Salu, _) => Kind::Compute,
-            (Class::Wait | Class::Other, _) => Kind::Nothing,
+            (Class::Lds, _) if is(OpcodeFlags::CROSSBAR) => RuleKind::Compute,
+            (Class::Smem | Class::Vmem | Class::Lds, _) => RuleKind::Memory,
+            (Class::Branch, Branch::Conditional(Condition::Scc0 | Condition::Scc1)) => RuleKind::BranchScc,
+            (Class::Branch, Branch::Conditional(Condition::VccZ | Condition::VccNz)) => RuleKind::BranchVcc,
+            (Class::Branch, _) => RuleKind::Memory,
+            (Class::Valu | Class::Salu, _) => RuleKind::Compute,
+            (Class::Wait | Class::Other, _) => RuleKind::Nothing,
         };
-        Traits {
+        DefinednessTraits {
             kind,
             lanes: is(OpcodeFlags::MOVES_LANES),
             parts: is(OpcodeFlags::MAY_WRITE_PART),
             matrix: is(OpcodeFlags::MATRIX),
             selects_lane: matches!(opcode, Opcode::V_READLANE_B32 | Opcode::V_WRITELANE_B32),
             relative: Relative::of(opcode),
-            moves: Move::named(opcode),
+            moves: BitMove::named(opcode),
         }
     }
 }

@@ -7,16 +7,16 @@ use wavetap_amdgpu::{
     WaitCount, scalar,
 };
 
-use super::halves::{self, Run};
+use super::halves::{self, HalfRun};
 use super::registers::register_name;
 
 /// A set of scalar registers by code.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Codes(pub u128);
+pub(crate) struct ScalarSet(pub u128);
 
 /// What the name of an instruction says of these hazards; found once for each of them.
 #[derive(Clone, Copy)]
-pub(crate) struct EventNames {
+pub(crate) struct EventOpcodeInfo {
     pub is_nop: bool,
     pub is_vector_nop: bool,
     /// Wait instructions other than `s_nop`, and those that only wait.
@@ -40,20 +40,20 @@ pub(crate) struct EventNames {
 }
 
 /// What an instruction is for these hazards; found once.
-pub(crate) struct Facts {
-    pub names: EventNames,
+pub(crate) struct EventFacts {
+    pub names: EventOpcodeInfo,
     /// Scalar registers: all that it reads, all that it writes, those of them that are named, and the mask of lanes
     /// among those read.
-    pub reads: Codes,
-    pub writes: Codes,
-    pub named_writes: Codes,
-    pub mask: Codes,
+    pub reads: ScalarSet,
+    pub writes: ScalarSet,
+    pub named_writes: ScalarSet,
+    pub mask: ScalarSet,
     /// The vector registers that it names as sources, and all that it writes: first ones and how many.
     pub sources: SmallVec<[(u16, u16); 4]>,
     pub results: SmallVec<[(u16, u16); 2]>,
     /// The same by half.
-    pub sources_by_half: SmallVec<[Run; 4]>,
-    pub results_by_half: SmallVec<[Run; 4]>,
+    pub sources_by_half: SmallVec<[HalfRun; 4]>,
+    pub results_by_half: SmallVec<[HalfRun; 4]>,
     /// It waits until a field of the dependency counters is zero.
     pub waits_for_scalar: bool,
     pub waits_for_vmem_reads: bool,
@@ -89,12 +89,12 @@ pub(crate) fn waits_for(inst: &Inst, field: Field) -> bool {
     field == 0
 }
 
-impl Codes {
-    pub(crate) fn of(reg: Reg) -> Codes {
+impl ScalarSet {
+    pub(crate) fn of(reg: Reg) -> ScalarSet {
         if reg.file != RegFile::Scalar || reg.first >= 128 {
-            return Codes(0);
+            return ScalarSet(0);
         }
-        Codes((((1_u128 << reg.dwords) - 1) << reg.first) & !(1 << scalar::NULL))
+        ScalarSet((((1_u128 << reg.dwords) - 1) << reg.first) & !(1 << scalar::NULL))
     }
 
     pub(crate) fn first(self) -> String {
@@ -102,10 +102,10 @@ impl Codes {
     }
 }
 
-impl EventNames {
-    pub(crate) fn of(variant: &Variant) -> EventNames {
+impl EventOpcodeInfo {
+    pub(crate) fn of(variant: &Variant) -> EventOpcodeInfo {
         let opcode = variant.opcode;
-        EventNames {
+        EventOpcodeInfo {
             is_nop: variant.opcode_flags.contains(OpcodeFlags::NOP),
             is_vector_nop: opcode == Opcode::V_NOP,
             waits: variant.flags.contains(Flags::WAIT),
@@ -132,7 +132,7 @@ impl EventNames {
     }
 }
 
-impl Facts {
+impl EventFacts {
     /// Whether it is a matrix instruction.
     pub(crate) fn is_matrix(&self) -> bool {
         self.names.is_matrix
@@ -144,24 +144,24 @@ impl Facts {
         1 + u32::from(self.names.is_scaled)
     }
 
-    pub(crate) fn new(inst: &Inst, names: EventNames, waits: &WaitCount, data_half: Half) -> Facts {
+    pub(crate) fn new(inst: &Inst, names: EventOpcodeInfo, waits: &WaitCount, data_half: Half) -> EventFacts {
         let explicit = |not: Access| {
             inst.operands.iter().filter(move |operand| operand.access != not).filter_map(|operand| operand.reg())
         };
-        let codes = |all: Codes, reg: Reg| Codes(all.0 | Codes::of(reg).0);
+        let codes = |all: ScalarSet, reg: Reg| ScalarSet(all.0 | ScalarSet::of(reg).0);
         let vector = |reg: &Reg| reg.file == RegFile::Vector;
         let run = |reg: Reg| (reg.first, u16::from(reg.dwords));
-        let none = Codes(0);
+        let none = ScalarSet(0);
         let branches = matches!(inst.variant.branch, Branch::Jump | Branch::Conditional(_));
         let named_mask =
             inst.operand(Role::Src2).and_then(|operand| operand.reg()).filter(|reg| reg.file == RegFile::Scalar);
-        Facts {
+        EventFacts {
             names,
             reads: inst.reads().fold(none, codes),
             writes: inst.writes().fold(none, codes),
             named_writes: explicit(Access::Read).fold(none, codes),
             mask: if names.takes_mask {
-                Codes::of(named_mask.filter(|_| !names.divides).unwrap_or(Reg::VCC))
+                ScalarSet::of(named_mask.filter(|_| !names.divides).unwrap_or(Reg::VCC))
             } else {
                 none
             },

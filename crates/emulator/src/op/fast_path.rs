@@ -1,10 +1,10 @@
 //! What the fast path of a vector ALU instruction needs, found once.
 
 use super::semantics::Source;
-use crate::lanes::{Part, Register};
+use crate::lanes::{LanePart, Register};
 
 /// What the short way of an instruction knows of it beforehand.
-pub(crate) struct Quick {
+pub(crate) struct FastPath {
     /// The sources, and how many registers each is.
     pub sources: [(Source, u16); 3],
     /// Constants in all lanes, both dwords.
@@ -15,7 +15,7 @@ pub(crate) struct Quick {
     pub abs: u8,
     pub neg: u8,
     /// Parts of sources that are taken instead of all of them (SDWA).
-    pub parts: [Option<Part>; 2],
+    pub parts: [Option<LanePart>; 2],
     /// Some source is not taken as it is.
     pub changed: bool,
     /// The third source is a lane mask.
@@ -34,17 +34,17 @@ pub(crate) struct Quick {
 /// The SDWA selection of a whole register.
 pub(crate) const WHOLE: u8 = 6;
 
-/// The bit of [`Quick::singles`] for the result.
+/// The bit of [`FastPath::singles`] for the result.
 pub(crate) const RESULT: u8 = 8;
 
-impl Part {
+impl LanePart {
     /// What an SDWA selection takes: 0-3 bytes, 4-5 words; none if that is everything.
-    pub(crate) fn of(select: u8, signed: bool) -> Option<Part> {
+    pub(crate) fn of(select: u8, signed: bool) -> Option<LanePart> {
         let (first, width) = match select {
             0..=3 => (8 * select, 8),
             4 | 5 => (16 * (select - 4), 16),
             _ => return None,
         };
-        Some(Part { up: 32 - width - first, down: 32 - width, signed })
+        Some(LanePart { up: 32 - width - first, down: 32 - width, signed })
     }
 }

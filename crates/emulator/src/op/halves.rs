@@ -6,10 +6,10 @@ use smallvec::SmallVec;
 use wavetap_amdgpu::{Access, Half, Inst, RegFile, Role};
 
 /// Halves in a row: the number of the first, and how many.
-pub(crate) type Run = (u16, u16);
+pub(crate) type HalfRun = (u16, u16);
 
 /// Those of registers, or one half of one.
-fn run(register: u16, registers: u16, half: Half) -> Run {
+fn run(register: u16, registers: u16, half: Half) -> HalfRun {
     match half {
         Half::Whole => (2 * register, 2 * registers),
         Half::Low => (2 * register, 1),
@@ -18,14 +18,14 @@ fn run(register: u16, registers: u16, half: Half) -> Run {
 }
 
 /// All of the registers of which any half is in a run.
-pub(crate) fn whole((first, count): Run) -> Run {
+pub(crate) fn whole((first, count): HalfRun) -> HalfRun {
     let even = first & !1;
     (even, (first + count - even).next_multiple_of(2))
 }
 
 /// What an instruction names, but for operands of one access. A memory instruction accesses `data_half` of its data
 /// register.
-pub(crate) fn named(inst: &Inst, not: Access, data_half: Half) -> SmallVec<[Run; 4]> {
+pub(crate) fn named(inst: &Inst, not: Access, data_half: Half) -> SmallVec<[HalfRun; 4]> {
     let operands = inst.operands.iter().filter(|operand| operand.access != not);
     let runs = operands.filter_map(|operand| {
         let reg = operand.reg().filter(|reg| reg.file == RegFile::Vector)?;

@@ -31,7 +31,7 @@ pub(crate) enum Sum {
 
 /// What the name of an instruction says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Shape {
+pub(crate) struct MfmaShape {
     pub sum: Sum,
     /// Rows and columns of D.
     pub size: usize,
@@ -72,9 +72,9 @@ impl Element {
     }
 }
 
-impl Shape {
+impl MfmaShape {
     /// Of a dense or sparse MFMA operation.
-    pub(crate) fn of(opcode: Opcode) -> Option<Shape> {
+    pub(crate) fn of(opcode: Opcode) -> Option<MfmaShape> {
         let matrix = opcode.matrix().filter(|_| opcode.is_any(OpcodeFlags::MFMA | OpcodeFlags::SMFMAC))?;
         let sum = match matrix.d {
             NumberFormat::F32 => Sum::F32,
@@ -97,7 +97,7 @@ impl Shape {
             })
         };
         let (size, k) = (matrix.rows.into(), matrix.depth.into());
-        Some(Shape { sum, size, k, a: element(matrix.a)?, b: element(matrix.b)? })
+        Some(MfmaShape { sum, size, k, a: element(matrix.a)?, b: element(matrix.b)? })
     }
 
     /// Whether the accumulator is in double precision.
@@ -149,13 +149,13 @@ mod tests {
 
     #[test]
     fn shapes_of_operations() {
-        let shape = Shape::of(Opcode::V_MFMA_F32_32X32X4_2B_BF16).unwrap();
+        let shape = MfmaShape::of(Opcode::V_MFMA_F32_32X32X4_2B_BF16).unwrap();
         assert_eq!((shape.size, shape.k, shape.a), (32, 4, Element::Bf16));
-        let shape = Shape::of(Opcode::V_MFMA_F32_16X16X32_BF8_FP8).unwrap();
+        let shape = MfmaShape::of(Opcode::V_MFMA_F32_16X16X32_BF8_FP8).unwrap();
         assert_eq!((shape.size, shape.k, shape.a, shape.b), (16, 32, Element::Bf8, Element::Fp8));
-        let shape = Shape::of(Opcode::V_MFMA_F32_32X32X8BF16_1K).unwrap();
+        let shape = MfmaShape::of(Opcode::V_MFMA_F32_32X32X8BF16_1K).unwrap();
         assert_eq!((shape.size, shape.k, shape.a), (32, 8, Element::Bf16));
-        let shape = Shape::of(Opcode::V_MFMA_SCALE_F32_16X16X128_F8F6F4).unwrap();
+        let shape = MfmaShape::of(Opcode::V_MFMA_SCALE_F32_16X16X128_F8F6F4).unwrap();
         assert_eq!((shape.size, shape.k, shape.a), (16, 128, Element::Mixed));
     }
 
@@ -179,7 +179,7 @@ mod tests {
             (Opcode::V_MFMA_F64_16X16X4F64, 1),
             (Opcode::V_MFMA_F64_4X4X4F64, 4),
         ] {
-            let shape = Shape::of(opcode).unwrap();
+            let shape = MfmaShape::of(opcode).unwrap();
             let mut seen = std::collections::HashSet::new();
             for lane in 0..LANES {
                 for index in 0..shape.size * shape.size * blocks / LANES {

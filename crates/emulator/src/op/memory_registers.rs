@@ -9,10 +9,10 @@ use wavetap_amdgpu::{Access, Inst, Operand, Reg};
 use super::Class;
 
 /// What a memory instruction names of registers: those that it writes, and those that it reads.
-pub(crate) type Named = Arc<[SmallVec<[Reg; 4]>; 2]>;
+pub(crate) type MemoryRegisters = Arc<[SmallVec<[Reg; 4]>; 2]>;
 
 /// What a memory instruction names of registers; none of what is none.
-pub(crate) fn named(inst: &Inst, class: Class) -> Option<Named> {
+pub(crate) fn named(inst: &Inst, class: Class) -> Option<MemoryRegisters> {
     if !matches!(class, Class::Smem | Class::Vmem) {
         return None;
     }

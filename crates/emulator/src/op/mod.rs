@@ -22,8 +22,8 @@ use wavetap_amdgpu::{
     Value, VgprMsb, WaitCount, issued, scalar, wait_count,
 };
 
-use self::definedness::Rule;
-use self::opcode_info::Named;
+use self::definedness::DefinednessRule;
+use self::opcode_info::OpcodeInfo;
 use self::semantics::{Semantics, Source, Ty, source};
 use self::sources::{by_role, scalar_of};
 use crate::address::ObjectId;
@@ -52,7 +52,7 @@ pub(crate) enum Site {
 }
 
 /// Where an instruction is: its object, the virtual address in it, the device address.
-pub(crate) type Place = (ObjectId, u64, u64);
+pub(crate) type InstLocation = (ObjectId, u64, u64);
 
 /// An instruction at an address with its operands resolved: all that is known before it runs, but for how it runs.
 pub(crate) struct ResolvedInst {
@@ -91,7 +91,7 @@ pub(crate) struct ResolvedInst {
     /// Writes a part of its destination register only (for the rules of wait states).
     pub partial: bool,
     /// What a matrix instruction multiplies.
-    pub matrix: Option<self::matrix_shape::Shape>,
+    pub matrix: Option<self::matrix_shape::MfmaShape>,
     /// A 32-bit literal is sign-extended for it.
     pub signed64: bool,
     /// A dot product.
@@ -120,11 +120,11 @@ pub(crate) struct ResolvedInst {
     /// What it waits for.
     pub waits: WaitCount,
     /// What a memory instruction names of registers.
-    pub named: Option<self::memory_registers::Named>,
+    pub named: Option<self::memory_registers::MemoryRegisters>,
     /// What it is for the hazards that are no matter of slots, where the target has any.
-    pub facts: Option<Box<self::event_facts::Facts>>,
+    pub facts: Option<Box<self::event_facts::EventFacts>>,
     /// What it does with undefined bits.
-    pub unknown: Rule,
+    pub unknown: DefinednessRule,
 }
 
 impl ResolvedInst {
@@ -178,8 +178,8 @@ impl ResolvedInst {
         target: Target,
         mut inst: Inst,
         semantics: Semantics,
-        named: &Named,
-        place: Place,
+        named: &OpcodeInfo,
+        place: InstLocation,
     ) -> ResolvedInst {
         // A conversion of 8-bit floats has no field for where its result goes: to all of the register.
         if let Some(sdwa) = inst.modifiers.sdwa.as_mut()
@@ -202,7 +202,8 @@ impl ResolvedInst {
             Semantics::Packed32 { .. } => [Ty::B64; 4],
             _ => [Ty::B32; 4],
         };
-        let Named { class, trans, signed64, dot, accum_write, accum_read, scalar_buffer, samples, matrix, .. } = *named;
+        let OpcodeInfo { class, trans, signed64, dot, accum_write, accum_read, scalar_buffer, samples, matrix, .. } =
+            *named;
         let src = self::sources::sources(&inst, &types, dst, signed64);
         let halves = self::sources::halves(&inst, &src);
         let written = inst.operands.iter().find(|operand| operand.reg().is_some() && operand.reg() == dst);
@@ -233,8 +234,9 @@ impl ResolvedInst {
         // It proves no result.
         let counters = counters.difference(Counters::X);
         let waits_for_translations = inst.waits_for_translations();
-        let unknown = Rule::new(&inst, class, &named.traits);
-        let facts = named.events.map(|names| Box::new(self::event_facts::Facts::new(&inst, names, &waits, data_half)));
+        let unknown = DefinednessRule::new(&inst, class, &named.traits);
+        let facts =
+            named.events.map(|names| Box::new(self::event_facts::EventFacts::new(&inst, names, &waits, data_half)));
         let of_registers = self::memory_registers::named(&inst, class);
         ResolvedInst {
             semantics,

@@ -2,15 +2,15 @@
 
 use wavetap_amdgpu::{Branch, Condition, Encoding, Flags, Inst, MaskOp, Memory, Opcode, OpcodeFlags, Target, Variant};
 
-use super::definedness::Traits;
-use super::event_facts::EventNames;
-use super::matrix_shape::Shape;
+use super::definedness::DefinednessTraits;
+use super::event_facts::EventOpcodeInfo;
+use super::matrix_shape::MfmaShape;
 use super::sampling::is_sampling;
 use super::{Class, pair};
 
 /// What is known of an instruction by its operation and form.
 #[derive(Clone, Copy)]
-pub(crate) struct Named {
+pub(crate) struct OpcodeInfo {
     pub class: Class,
     /// The trace may count something there, which its operands decide.
     pub may_be_site: bool,
@@ -23,22 +23,22 @@ pub(crate) struct Named {
     pub accum_read: bool,
     pub scalar_buffer: bool,
     pub samples: bool,
-    pub matrix: Option<Shape>,
+    pub matrix: Option<MfmaShape>,
     /// What it does to undefined bits.
-    pub traits: Traits,
+    pub traits: DefinednessTraits,
     /// What it is for hazards that are no matter of slots, where the target has any.
-    pub events: Option<EventNames>,
+    pub events: Option<EventOpcodeInfo>,
     /// The rows that the operations of a pair have alone.
     pub halves: Option<[&'static Variant; 2]>,
 }
 
-impl Named {
+impl OpcodeInfo {
     /// What is said of an instruction. Of its modifiers only GDS and TFE count.
-    pub(crate) fn of(target: Target, inst: &Inst) -> Named {
+    pub(crate) fn of(target: Target, inst: &Inst) -> OpcodeInfo {
         let variant = inst.variant;
         let opcode = variant.opcode;
         let class = classify(variant);
-        Named {
+        OpcodeInfo {
             class,
             may_be_site: may_be_site(variant),
             plain: is_plain(variant, class),
@@ -49,9 +49,9 @@ impl Named {
             accum_read: opcode == Opcode::V_ACCVGPR_READ_B32,
             scalar_buffer: opcode.is_any(OpcodeFlags::SCALAR_BUFFER),
             samples: is_sampling(opcode),
-            matrix: Shape::of(opcode),
-            traits: Traits::of(variant, class),
-            events: (!target.event_hazards().is_empty()).then(|| EventNames::of(variant)),
+            matrix: MfmaShape::of(opcode),
+            traits: DefinednessTraits::of(variant, class),
+            events: (!target.event_hazards().is_empty()).then(|| EventOpcodeInfo::of(variant)),
             halves: pair::rows(target, inst),
         }
     }

@@ -4,19 +4,19 @@ use wavetap_amdgpu::{Opcode, SampleInfo};
 
 /// What is in front of the coordinates.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Form {
+pub(crate) struct SampleForm {
     pub offset: bool,
     bias: bool,
     pub gradients: bool,
     pub half_gradients: bool,
 }
 
-impl Form {
+impl SampleForm {
     /// `None` for what is no such instruction or compares with a reference value.
-    pub(crate) fn of(opcode: Opcode) -> Option<Form> {
+    pub(crate) fn of(opcode: Opcode) -> Option<SampleForm> {
         let SampleInfo { offset, bias, gradients, half_gradients, .. } =
             opcode.sample().filter(|sample| !sample.compare)?;
-        Some(Form { offset, bias, gradients, half_gradients })
+        Some(SampleForm { offset, bias, gradients, half_gradients })
     }
 
     /// Registers before the coordinates.
@@ -32,5 +32,5 @@ impl Form {
 
 /// Whether an instruction has a sampler.
 pub(crate) fn is_sampling(opcode: Opcode) -> bool {
-    Form::of(opcode).is_some()
+    SampleForm::of(opcode).is_some()
 }

@@ -4,7 +4,7 @@ use rustc_hash::FxHashMap;
 
 use wavetap_amdgpu::{Inst, Operand, Target, Value, VgprMsb, decode};
 
-use super::spare::Spare;
+use super::spare::Pool;
 use crate::address::ObjectId;
 use crate::exec::pair;
 use crate::exec::prepare::{self, OpcodeCache};
@@ -41,7 +41,7 @@ pub(crate) struct Code {
     opcodes: OpcodeCache,
     recent: usize,
     /// What the thread that runs it can use again.
-    pub spare: Spare,
+    pub spare: Pool,
 }
 
 impl Code {

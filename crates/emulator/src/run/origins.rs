@@ -14,14 +14,14 @@ use crate::op::Class;
 use crate::state::op::Op;
 use crate::state::wave::Wave;
 use crate::trace::origins::{
-    ACCUM, COUNTERS, Event, Frame, INITIAL, InFlight, MOST_WRITERS, NOBODY, Order, Origin, Origins, SCALAR, SCC, Seen,
-    Span, VECTOR, WaitOrigins, WaveOrigins,
+    ACCUM, COUNTERS, Event, Frame, INITIAL, InFlight, MOST_WRITERS, NOBODY, Order, Origin, Origins, RegisterRun,
+    SCALAR, SCC, Seen, VECTOR, WaitOrigins, WaveOrigins,
 };
 
 /// What is known of an instruction.
-pub(crate) struct Facts {
-    reads: SmallVec<[Span; 6]>,
-    writes: SmallVec<[Span; 4]>,
+pub(crate) struct OriginFacts {
+    reads: SmallVec<[RegisterRun; 6]>,
+    writes: SmallVec<[RegisterRun; 4]>,
     across: bool,
     all_lanes: bool,
     partial: bool,
@@ -33,7 +33,7 @@ pub(crate) struct Facts {
 pub(crate) struct OriginBook {
     sets: Vec<SmallVec<[Event; 2]>>,
     numbers: FxHashMap<SmallVec<[Event; 2]>, u32>,
-    facts: FxHashMap<u32, Facts>,
+    facts: FxHashMap<u32, OriginFacts>,
     values: FxHashMap<(u32, u16, Seen), u64>,
     waits: FxHashMap<(u32, u8), Waited>,
 }
@@ -47,7 +47,7 @@ pub(crate) struct Waited {
 }
 
 /// The dwords of a run of registers; what is no register of a wave has none.
-pub(crate) fn places((file, first, count): Span) -> impl Iterator<Item = u16> {
+pub(crate) fn places((file, first, count): RegisterRun) -> impl Iterator<Item = u16> {
     let (first, count) = match (file, first) {
         (RegFile::Vector, first) => (VECTOR + first, count),
         (RegFile::Accum, first) => (ACCUM + first, count),
@@ -71,7 +71,7 @@ pub(crate) fn register(place: u16) -> Reg {
     }
 }
 
-pub(crate) fn span(reg: Reg) -> Span {
+pub(crate) fn span(reg: Reg) -> RegisterRun {
     (reg.file, reg.first, reg.dwords.into())
 }
 
@@ -118,8 +118,8 @@ pub(crate) fn chosen_lane(op: &Op, scalars: &[u32; 128]) -> u32 {
     lane & (u32::from(op.inst.wave_size) - 1)
 }
 
-impl Facts {
-    fn of(op: &Op) -> Facts {
+impl OriginFacts {
+    fn of(op: &Op) -> OriginFacts {
         let inst = &op.inst;
         let halves = inst
             .operands
@@ -130,7 +130,7 @@ impl Facts {
         for counter in Counter::ALL {
             orders[counter as usize] = order(op, counter);
         }
-        Facts {
+        OriginFacts {
             reads: inst.reads().map(span).collect(),
             writes: inst.writes().map(span).collect(),
             across: is_across(inst),
@@ -214,7 +214,7 @@ impl OriginBook {
     pub(crate) fn after(&mut self, wave: &mut Wave, op: &Op, index: usize) {
         let Some(mut origins) = wave.origins.take() else { return };
         let index = index as u32;
-        let facts = self.facts.remove(&index).unwrap_or_else(|| Facts::of(op));
+        let facts = self.facts.remove(&index).unwrap_or_else(|| OriginFacts::of(op));
         self.read(&origins, &facts, op, index);
         self.write(&mut origins, &facts, wave, op, index);
         let event = Event { op: index, frame: origins.current };
@@ -238,7 +238,7 @@ impl OriginBook {
         wave.origins = Some(origins);
     }
 
-    fn read(&mut self, origins: &WaveOrigins, facts: &Facts, op: &Op, index: u32) {
+    fn read(&mut self, origins: &WaveOrigins, facts: &OriginFacts, op: &Op, index: u32) {
         let read = if op.inst.opcode() == Opcode::V_READLANE_B32 {
             1 << chosen_lane(op, &origins.before)
         } else if op.inst.opcode() == Opcode::V_READFIRSTLANE_B32 {
@@ -281,7 +281,7 @@ impl OriginBook {
         }
     }
 
-    fn write(&mut self, origins: &mut WaveOrigins, facts: &Facts, wave: &Wave, op: &Op, index: u32) {
+    fn write(&mut self, origins: &mut WaveOrigins, facts: &OriginFacts, wave: &Wave, op: &Op, index: u32) {
         let event = Event { op: index, frame: origins.current };
         let whole = self.set(smallvec![event]);
         let mut lanes = if facts.all_lanes { u64::MAX } else { origins.exec };

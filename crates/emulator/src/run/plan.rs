@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 
 use wavetap_amdgpu::{Demand, Target, VgprMsb, scalar};
 
-use super::spare::Spare;
+use super::spare::Pool;
 use crate::address::allocation::AllocationKind;
 use crate::address::aperture::{PRIVATE_APERTURE, SHARED_APERTURE};
 use crate::fault::{FaultKind, MemoryAccess};
@@ -20,10 +20,10 @@ use crate::launch::options::Options;
 use crate::launch::packet::Dispatch;
 use crate::memory::{Memory, View};
 use crate::shadow::hazard::Hazards;
-use crate::shadow::in_flight::Pending;
-use crate::shadow::init_shadow::Known;
+use crate::shadow::in_flight::InFlight;
+use crate::shadow::init_shadow::InitShadow;
 use crate::shadow::wave_checks::WaveChecks;
-use crate::state::fp_mode::Way;
+use crate::state::fp_mode::FpMode;
 use crate::state::random::Random;
 use crate::state::wave::{Status, Wave};
 
@@ -279,7 +279,7 @@ impl Plan {
             scc: false,
             mode: 0,
             env: Env::from_mode(0),
-            way: Way::of(0),
+            way: FpMode::of(0),
             vgpr_msb: VgprMsb::default(),
             behind_mode_write: None,
             scheduling: 0,
@@ -293,7 +293,7 @@ impl Plan {
             group: 0,
             group_id: [0; 3],
             index: 0,
-            pending: Pending::new(strict, target),
+            pending: InFlight::new(strict, target),
             hazards: Hazards::new(strict, wait_states),
             checks: WaveChecks::new(strict),
             flat_scratch: 0,
@@ -309,7 +309,7 @@ impl Plan {
         &self,
         wave: &mut Wave,
         memory: &View,
-        (random, spare): (&mut Random, &mut Spare),
+        (random, spare): (&mut Random, &mut Pool),
         group_id: [u32; 3],
         (index, slot): (u32, usize),
     ) -> Result<(), FaultKind> {
@@ -383,7 +383,7 @@ impl Plan {
     }
 
     /// Which registers hold something at the kernel's entry.
-    fn initially_known(&self, known: &mut Known, lanes: u64, scalars: [Range<usize>; 2]) {
+    fn initially_known(&self, known: &mut InitShadow, lanes: u64, scalars: [Range<usize>; 2]) {
         for written in scalars {
             known.define(written.start as u16, written.len() as u16);
         }

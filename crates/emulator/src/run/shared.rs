@@ -9,7 +9,7 @@ use crate::memory::Memory;
 use crate::state::gws::Gws;
 
 /// How far a dispatch is.
-pub(crate) struct Progress {
+pub(crate) struct DispatchProgress {
     /// Workgroups that somebody has begun.
     begun: AtomicU64,
     /// Wave-instructions that nobody has taken yet.
@@ -24,13 +24,13 @@ pub(crate) struct Shared<'a> {
     pub plan: &'a Plan,
     pub options: &'a Options,
     pub memory: &'a Memory,
-    pub progress: &'a Progress,
+    pub progress: &'a DispatchProgress,
     pub interrupt: Option<&'a AtomicUsize>,
 }
 
-impl Progress {
+impl DispatchProgress {
     pub(crate) fn new(options: &Options) -> Self {
-        Progress {
+        DispatchProgress {
             begun: AtomicU64::new(0),
             fuel: AtomicU64::new(options.fuel),
             failed: AtomicBool::new(false),

@@ -1,7 +1,7 @@
 //! What the waves and workgroups of a dispatch leave to those of later ones, so that small dispatches allocate next to
 //! nothing.
 
-use super::worker::{Count, Group};
+use super::worker::{OpCount, Workgroup};
 use crate::lanes::Registers;
 use crate::state::wave::Wave;
 
@@ -12,15 +12,15 @@ const MOST_GROUPS: usize = 64;
 
 /// What can be used again; one for each thread.
 #[derive(Default)]
-pub(crate) struct Spare {
+pub(crate) struct Pool {
     /// All of them zero.
-    pub counts: Vec<Count>,
+    pub counts: Vec<OpCount>,
     registers: Registers,
     waves: Vec<Vec<Wave>>,
     lds: Vec<Vec<u8>>,
 }
 
-impl Spare {
+impl Pool {
     /// Makes a file of vector registers hold so many zeros.
     pub(crate) fn registers(&mut self, file: &mut Registers, count: usize) {
         if file.len() > count {
@@ -49,7 +49,7 @@ impl Spare {
     }
 
     /// Takes what a workgroup had that is done, and was not in the strict mode.
-    pub(crate) fn take(&mut self, group: Group) {
+    pub(crate) fn take(&mut self, group: Workgroup) {
         if self.waves.len() < MOST_GROUPS {
             self.waves.push(group.waves);
             self.lds.push(group.lds);

@@ -2,7 +2,7 @@
 
 use std::thread;
 
-use super::worker::{Group, Stopped, Worker};
+use super::worker::{Stopped, Worker, Workgroup};
 use crate::fault::stop::Stop;
 use crate::fault::{Fault, FaultKind};
 use crate::state::wave::{Status, Wave};
@@ -19,7 +19,7 @@ impl Worker<'_> {
             Status::AtBarrier | Status::AtSplitBarrier | Status::Ended => false,
         };
         // Where nobody waits here, the workgroup's own barrier is next.
-        let is_stuck = |group: &Group| group.waves.iter().any(|wave| wave.status == Status::AtGws);
+        let is_stuck = |group: &Workgroup| group.waves.iter().any(|wave| wave.status == Status::AtGws);
         if !self.running.iter().all(|group| is_stuck(group) && !group.waves.iter().any(&mut may_go_on)) {
             return Ok(());
         }

@@ -13,7 +13,7 @@ use super::plan::Plan;
 use super::shared::Shared;
 use crate::address::{CodeAddress, ObjectId};
 use crate::fault::findings::Findings;
-use crate::fault::stop::{Step, Stop};
+use crate::fault::stop::{ExecResult, Stop};
 use crate::fault::{Fault, FaultKind};
 use crate::launch::options::Options;
 use crate::launch::packet::Dispatch;
@@ -24,7 +24,7 @@ use crate::state::core::Core;
 use crate::state::op::Op;
 use crate::state::random::Random;
 use crate::state::wave::{Status, Wave};
-use crate::state::work::Work;
+use crate::state::work::WorkRows;
 use crate::strict::{self, store_order};
 use crate::trace::origins::WaveOrigins;
 use crate::trace::{DispatchStats, Trace};
@@ -44,7 +44,7 @@ const LEAST: u64 = 20_000;
 const WINDOW: usize = 16;
 
 /// A workgroup that is running.
-pub(crate) struct Group {
+pub(crate) struct Workgroup {
     pub lds: Vec<u8>,
     pub waves: Vec<Wave>,
     pub barrier: Barrier,
@@ -52,7 +52,7 @@ pub(crate) struct Group {
 
 /// What was counted at an instruction.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Count {
+pub(crate) struct OpCount {
     /// Executions one by one.
     executed: u64,
     /// Executions of runs of instructions that begin here, less those of runs that ended before.
@@ -74,15 +74,15 @@ pub(crate) struct Worker<'a> {
     pub random: Random,
     pub stats: DispatchStats,
     /// By instruction.
-    counts: Vec<Count>,
+    counts: Vec<OpCount>,
     /// Those that are not zero are among these.
     counted: Range<usize>,
     origins: Option<OriginBook>,
     pub findings: Findings,
-    pub work: Work,
+    pub work: WorkRows,
     /// Places for waves that are not taken.
     pub free: Vec<usize>,
-    pub(super) running: Vec<Group>,
+    pub(super) running: Vec<Workgroup>,
     /// Workgroups of which one is begun next.
     pub(super) window: Vec<[u32; 3]>,
     /// Workgroups that run side by side.
@@ -103,16 +103,16 @@ pub(crate) struct Stopped {
 }
 
 /// A [`Worker`] while others have their turn.
-pub(crate) struct Paused {
+pub(crate) struct PausedWorker {
     clock: u64,
     random: Random,
     stats: DispatchStats,
-    counts: Vec<Count>,
+    counts: Vec<OpCount>,
     counted: Range<usize>,
     origins: Option<OriginBook>,
-    work: Work,
+    work: WorkRows,
     free: Vec<usize>,
-    running: Vec<Group>,
+    running: Vec<Workgroup>,
     window: Vec<[u32; 3]>,
     wanted: usize,
     waited: u64,
@@ -120,17 +120,17 @@ pub(crate) struct Paused {
     waits_since: Option<u64>,
 }
 
-impl Paused {
+impl PausedWorker {
     /// One that has done nothing yet.
     pub(crate) fn new(options: &Options, dispatch: &Dispatch, clock: u64, free: Vec<usize>) -> Self {
-        Paused {
+        PausedWorker {
             clock,
             random: Random::new(options.seed ^ dispatch.dispatch_id.rotate_left(32)),
             stats: DispatchStats::default(),
             counts: Vec::new(),
             counted: 0..0,
             origins: options.origins.then(OriginBook::new),
-            work: Work::default(),
+            work: WorkRows::default(),
             free,
             running: Vec::new(),
             window: Vec::new(),
@@ -142,15 +142,15 @@ impl Paused {
     }
 
     /// Its workgroups that have begun and not ended.
-    pub(crate) fn groups(&self) -> impl Iterator<Item = &Group> {
+    pub(crate) fn groups(&self) -> impl Iterator<Item = &Workgroup> {
         self.running.iter()
     }
 }
 
 impl<'a> Worker<'a> {
     /// Goes on where it was paused.
-    pub(crate) fn resume(shared: &'a Shared<'a>, code: &'a mut Code, paused: Paused) -> Self {
-        let Paused {
+    pub(crate) fn resume(shared: &'a Shared<'a>, code: &'a mut Code, paused: PausedWorker) -> Self {
+        let PausedWorker {
             clock,
             random,
             stats,
@@ -193,7 +193,7 @@ impl<'a> Worker<'a> {
     }
 
     /// What it needs to go on later.
-    pub(crate) fn pause(self) -> Paused {
+    pub(crate) fn pause(self) -> PausedWorker {
         let Worker {
             clock,
             random,
@@ -211,7 +211,7 @@ impl<'a> Worker<'a> {
             waits_since,
             ..
         } = self;
-        Paused {
+        PausedWorker {
             clock,
             random,
             stats,
@@ -247,7 +247,7 @@ impl<'a> Worker<'a> {
         if self.shared.options.trace {
             self.stats.trace = Some(self.trace());
         }
-        self.counts.get_mut(self.counted.clone()).unwrap_or_default().fill(Count::default());
+        self.counts.get_mut(self.counted.clone()).unwrap_or_default().fill(OpCount::default());
         self.code.spare.counts = std::mem::take(&mut self.counts);
         self.stats.origins = self.origins.take().map(|book| Box::new(book.finish(self.code)));
         (self.stats, self.clock)
@@ -358,7 +358,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    pub(crate) fn start(&mut self, plan: &Plan, id: [u32; 3]) -> Result<Group, Fault> {
+    pub(crate) fn start(&mut self, plan: &Plan, id: [u32; 3]) -> Result<Workgroup, Fault> {
         let spare = &mut self.code.spare;
         let mut lds = spare.lds(plan.launch.lds_size as usize);
         if self.shared.options.strict {
@@ -387,11 +387,11 @@ impl<'a> Worker<'a> {
         }
         waves.truncate(plan.waves_of(id) as usize);
         let barrier = Barrier { members: waves.len() as u32, ..Barrier::default() };
-        Ok(Group { lds, waves, barrier })
+        Ok(Workgroup { lds, waves, barrier })
     }
 
     /// One wave of a group runs for a while; gives the instructions it ran.
-    fn turn(&mut self, plan: &Plan, group: &mut Group) -> Result<u64, Fault> {
+    fn turn(&mut self, plan: &Plan, group: &mut Workgroup) -> Result<u64, Fault> {
         for wave in &mut group.waves {
             self.at_gws(wave);
             if wave.status == Status::AtSplitBarrier && group.barrier.phase != wave.signalled {
@@ -499,7 +499,7 @@ impl<'a> Worker<'a> {
                 _ => code.at(pc, core.wave.vgpr_msb, launch.target, core.memory).map_err(|kind| stopped(kind, None))?,
             };
             if counts.len() <= code.ops.len() {
-                counts.resize(code.ops.len() + 1, Count::default());
+                counts.resize(code.ops.len() + 1, OpCount::default());
             }
             *counted = if counted.start == counted.end {
                 index..index + 1
@@ -626,16 +626,16 @@ fn fault(code: &Code, target: Target, stopped: Stopped, wave: &Wave) -> Fault {
 /// The instructions that were counted, and some others, with their counts.
 fn executed_ops<'c>(
     code: &'c Code,
-    counts: &'c [Count],
+    counts: &'c [OpCount],
     counted: &Range<usize>,
-) -> impl Iterator<Item = (&'c Op, &'c Count)> {
+) -> impl Iterator<Item = (&'c Op, &'c OpCount)> {
     let counts = counts.get(counted.clone()).unwrap_or_default();
     code.ops.get(counted.start..).unwrap_or_default().iter().zip(counts)
 }
 
 /// Runs plain instructions one after the other; gives how many were done, and why not all were.
 #[inline]
-fn run_plain(core: &mut Core, plain: &[Op]) -> (usize, Step) {
+fn run_plain(core: &mut Core, plain: &[Op]) -> (usize, ExecResult) {
     core.wave.jumped = false;
     for (done, op) in plain.iter().enumerate() {
         if let Err(stop) = (op.run)(core, op) {
@@ -656,7 +656,7 @@ fn run_plain(core: &mut Core, plain: &[Op]) -> (usize, Step) {
 }
 
 /// Counts what the instruction did to EXEC or to the program counter.
-fn tally(count: &mut Count, op: &Op, wave: &Wave, before: u64) {
+fn tally(count: &mut OpCount, op: &Op, wave: &Wave, before: u64) {
     count.lanes += u64::from(before.count_ones());
     match op.site {
         Site::None => {}

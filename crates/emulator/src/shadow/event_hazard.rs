@@ -4,17 +4,17 @@
 
 use wavetap_amdgpu::{self, Encoding, EventHazards as Rules, Inst, Reg, RegFile, Role, scalar};
 
-use super::expert_scheduling::{Dependences, SOFTWARE};
+use super::expert_scheduling::{ExpertScheduling, SOFTWARE};
 use crate::fault::FaultKind;
-use crate::fault::stop::{Step, stop};
+use crate::fault::stop::{ExecResult, stop};
 use crate::launch::Launch;
-use crate::op::event_facts::{Codes, Facts};
+use crate::op::event_facts::{EventFacts, ScalarSet};
 use crate::op::registers::{ACCUM_SLOTS, register_name, slot};
 use crate::op::{Class, ResolvedInst};
 
 /// A kind of memory instruction.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum MemoryKind {
     Lds,
     Vmem,
 }
@@ -34,20 +34,20 @@ struct Written {
 #[derive(Default)]
 pub(crate) struct Events {
     /// Read by vector memory or LDS instructions that may not have done so yet.
-    vmem_reads: Codes,
+    vmem_reads: ScalarSet,
     /// Read by scalar memory instructions that may not have done so yet.
-    smem_reads: Codes,
+    smem_reads: ScalarSet,
     /// A scalar or memory instruction reads EXEC.
     exec_read: bool,
     /// EXEC was just written by a comparison.
     compared: bool,
-    last: Option<Kind>,
+    last: Option<MemoryKind>,
     branched: bool,
     /// Slots since an atomic on floats.
     float_atomic: Option<u64>,
     /// Read as a lane mask, and then written by the scalar ALU.
-    masks: Codes,
-    stale: Codes,
+    masks: ScalarSet,
+    stale: ScalarSet,
     matrix: Option<Reg>,
     nop: bool,
     /// By vector register; empty until the first write.
@@ -61,7 +61,7 @@ pub(crate) struct Events {
     exec_at: u32,
     /// Writes by vector ALU instructions up to this one are done.
     done: u32,
-    dependences: Dependences,
+    dependences: ExpertScheduling,
 }
 
 /// The most vector ALU instructions, and transcendentals, between a transcendental and a use of its result that is too
@@ -75,7 +75,7 @@ const FORWARD_USE: u32 = 4;
 /// The message that gives registers back.
 const DEALLOC_VGPRS: i64 = 3;
 
-fn hazard(rule: &'static str, resource: impl Into<Box<str>>) -> Step {
+fn hazard(rule: &'static str, resource: impl Into<Box<str>>) -> ExecResult {
     stop(FaultKind::Hazard { rule, required: 0, found: 0, resource: resource.into() })
 }
 
@@ -91,7 +91,7 @@ fn explicit_writes(inst: &Inst) -> impl Iterator<Item = Reg> + '_ {
 }
 
 /// Registers of which no mask is remembered.
-const EXEMPT: Codes = Codes(1 << scalar::M0 | 3 << scalar::EXEC);
+const EXEMPT: ScalarSet = ScalarSet(1 << scalar::M0 | 3 << scalar::EXEC);
 
 /// The rules of each part of [`Events::check`].
 const SCALAR: Rules = Rules::VMEM_TO_SCALAR_WRITE.union(Rules::SMEM_TO_VECTOR_WRITE).union(Rules::VCMPX_EXEC_WAR);
@@ -105,14 +105,14 @@ const ORDER: Rules = Rules::LDS_BRANCH_VMEM
 impl Events {
     /// An instruction is about to be issued, in a scheduling mode.
     #[inline]
-    pub(crate) fn check(&mut self, op: &ResolvedInst, launch: &Launch, scheduling: u32) -> Step {
+    pub(crate) fn check(&mut self, op: &ResolvedInst, launch: &Launch, scheduling: u32) -> ExecResult {
         match &op.facts {
             Some(facts) if !launch.event_hazards.is_empty() => self.check_facts(op, facts, launch, scheduling),
             _ => Ok(()),
         }
     }
 
-    fn check_facts(&mut self, op: &ResolvedInst, facts: &Facts, launch: &Launch, scheduling: u32) -> Step {
+    fn check_facts(&mut self, op: &ResolvedInst, facts: &EventFacts, launch: &Launch, scheduling: u32) -> ExecResult {
         let rules = launch.event_hazards;
         let wave64 = launch.lanes == 64;
         let unchecked = scheduling == SOFTWARE;
@@ -144,7 +144,7 @@ impl Events {
     }
 
     /// Scalar registers that memory instructions, or EXEC that any others, have yet to read (gfx10.1).
-    fn scalar(&mut self, op: &ResolvedInst, facts: &Facts, rules: Rules) -> Step {
+    fn scalar(&mut self, op: &ResolvedInst, facts: &EventFacts, rules: Rules) -> ExecResult {
         let valu = op.class == Class::Valu;
         if rules.contains(Rules::VMEM_TO_SCALAR_WRITE) {
             if matches!(op.class, Class::Salu | Class::Smem) {
@@ -152,11 +152,11 @@ impl Events {
                 if self.vmem_reads.0 & written != 0 {
                     let rule =
                         "vector memory or LDS instruction reads a scalar register, then scalar instruction writes it";
-                    return hazard(rule, Codes(self.vmem_reads.0 & written).first());
+                    return hazard(rule, ScalarSet(self.vmem_reads.0 & written).first());
                 }
             }
             if valu || (facts.names.is_waitcnt && op.imm == 0) || facts.waits_for_vmem_reads {
-                self.vmem_reads = Codes(0);
+                self.vmem_reads = ScalarSet(0);
             }
             if is_vmem(op) || op.class == Class::Lds {
                 self.vmem_reads.0 |= facts.reads.0;
@@ -167,19 +167,19 @@ impl Events {
                 let written = facts.writes.0;
                 if self.smem_reads.0 & written != 0 {
                     let rule = "scalar memory instruction reads a scalar register, then VALU writes it";
-                    return hazard(rule, Codes(self.smem_reads.0 & written).first());
+                    return hazard(rule, ScalarSet(self.smem_reads.0 & written).first());
                 }
             }
             let scalar = op.class == Class::Salu && !facts.names.waits && !facts.names.is_version;
             if scalar || facts.waits_for_smem {
-                self.smem_reads = Codes(0);
+                self.smem_reads = ScalarSet(0);
             }
             if op.class == Class::Smem {
                 self.smem_reads.0 |= facts.reads.0;
             }
         }
         if rules.contains(Rules::VCMPX_EXEC_WAR) {
-            let exec = Codes::of(Reg::EXEC).0;
+            let exec = ScalarSet::of(Reg::EXEC).0;
             let written = facts.writes.0;
             if valu && written & exec != 0 && self.exec_read {
                 return hazard("EXEC is read by another than a VALU instruction, then VALU writes it", "exec");
@@ -193,14 +193,16 @@ impl Events {
     }
 
     /// What must not follow what.
-    fn order(&mut self, op: &ResolvedInst, facts: &Facts, rules: Rules) -> Step {
+    fn order(&mut self, op: &ResolvedInst, facts: &EventFacts, rules: Rules) -> ExecResult {
         let inst = &op.inst;
         let valu = op.class == Class::Valu;
         let names = &facts.names;
         if rules.contains(Rules::LDS_BRANCH_VMEM) {
             let kind = match op.class {
-                Class::Lds => Some(Kind::Lds),
-                Class::Vmem if inst.variant.encoding != Encoding::Flat && !op.counters.is_empty() => Some(Kind::Vmem),
+                Class::Lds => Some(MemoryKind::Lds),
+                Class::Vmem if inst.variant.encoding != Encoding::Flat && !op.counters.is_empty() => {
+                    Some(MemoryKind::Vmem)
+                }
                 _ => None,
             };
             if let Some(kind) = kind {
@@ -253,20 +255,20 @@ impl Events {
 
     /// Masks of lanes in waves of 64 (gfx11): one that a vector instruction has read and the scalar ALU writes is read
     /// too early.
-    fn masks(&mut self, op: &ResolvedInst, facts: &Facts) -> Step {
+    fn masks(&mut self, op: &ResolvedInst, facts: &EventFacts) -> ExecResult {
         if facts.leaves_function {
             // Compilers look at one function.
-            self.masks = Codes(0);
+            self.masks = ScalarSet(0);
         }
         if facts.waits_for_scalar {
-            self.stale = Codes(0);
-            self.masks = Codes(0);
+            self.stale = ScalarSet(0);
+            self.masks = ScalarSet(0);
         }
         if matches!(op.class, Class::Valu | Class::Salu) {
             let read = facts.reads.0;
             if self.stale.0 & read != 0 {
                 let rule = "VALU reads a mask of lanes, SALU writes it, and it is read with no wait for SALU";
-                return hazard(rule, Codes(self.stale.0 & read).first());
+                return hazard(rule, ScalarSet(self.stale.0 & read).first());
             }
         }
         if op.class == Class::Valu {
@@ -274,7 +276,7 @@ impl Events {
             // is asked for.
             let scalars = facts.reads.0 & !(3 << scalar::EXEC);
             if scalars != 0 || facts.has_literal {
-                self.masks = Codes(0);
+                self.masks = ScalarSet(0);
             }
             self.masks.0 |= facts.mask.0 & !EXEMPT.0;
         }
@@ -289,7 +291,7 @@ impl Events {
     }
 
     /// Results of vector instructions that are used too early (gfx11 and later).
-    fn vector(&mut self, op: &ResolvedInst, facts: &Facts, rules: Rules, wave64: bool) -> Step {
+    fn vector(&mut self, op: &ResolvedInst, facts: &EventFacts, rules: Rules, wave64: bool) -> ExecResult {
         let inst = &op.inst;
         if rules.contains(Rules::WMMA_RAW) {
             let again = facts.names.is_matrix.then_some(self.matrix).flatten();
@@ -339,7 +341,7 @@ impl Events {
 
     /// Whether an instruction uses results too early: those of transcendentals, and those on either side of a write of
     /// EXEC.
-    fn early(&self, facts: &Facts, trans: bool, forwards: bool) -> Step {
+    fn early(&self, facts: &EventFacts, trans: bool, forwards: bool) -> ExecResult {
         let parts = |(first, count): (u16, u16)| (first..first + count).map(|index| slot(RegFile::Vector, index));
         let recent = |written: &Written| written.valu > self.done;
         for (source, at) in facts.sources.iter().flat_map(|&run| parts(run).map(move |at| (run, at))) {

@@ -16,9 +16,9 @@ use smallvec::SmallVec;
 use wavetap_amdgpu::{Counter, Encoding, Flags, Latency, RegFile, Target};
 
 use crate::fault::FaultKind;
-use crate::fault::stop::{Step, stop};
-use crate::op::event_facts::Facts;
-use crate::op::halves::{Run, whole};
+use crate::fault::stop::{ExecResult, stop};
+use crate::op::event_facts::EventFacts;
+use crate::op::halves::{HalfRun, whole};
 use crate::op::registers::register_name;
 use crate::op::{Class, ResolvedInst};
 
@@ -33,7 +33,7 @@ const ORDINARY: usize = 0;
 
 /// The class of a vector instruction: what is neither of the next ones, transcendentals, arithmetic on 64-bit floats,
 /// matrix instructions. Conversions to 64-bit floats are none (what LLVM 24 waits for after each was asked).
-fn vector_class(op: &ResolvedInst, facts: &Facts) -> usize {
+fn vector_class(op: &ResolvedInst, facts: &EventFacts) -> usize {
     match op.inst.variant.latency {
         _ if facts.is_matrix() => 3,
         _ if op.trans => 1,
@@ -58,19 +58,19 @@ const ORDERED_MATRIX: u16 = 8;
 
 /// How many instructions of each class were issued, and how many of those are known to be done.
 #[derive(Default)]
-struct Progress {
+struct ClassProgress {
     issued: [u32; CLASSES],
     done: [u32; CLASSES],
 }
 
-impl Progress {
+impl ClassProgress {
     /// One more instruction of a class, which is counted `count` times; its number.
     fn issue(&mut self, class: usize, count: u32) -> u32 {
         self.issued[class] += count;
         self.issued[class]
     }
 
-    /// [`Progress::issue`] for one that is counted down after all before it, of whatever class: it comes after those as
+    /// [`ClassProgress::issue`] for one that is counted down after all before it, of whatever class: it comes after those as
     /// if it were of theirs.
     fn issue_in_order(&mut self, class: usize, count: u32) -> u32 {
         self.issued.iter_mut().for_each(|issued| *issued += count);
@@ -90,11 +90,11 @@ impl Progress {
 struct Last(Vec<[u32; CLASSES]>);
 
 impl Last {
-    fn slots(&mut self, &(first, count): &Run) -> &mut [[u32; CLASSES]] {
+    fn slots(&mut self, &(first, count): &HalfRun) -> &mut [[u32; CLASSES]] {
         self.0.get_mut(usize::from(first)..usize::from(first + count)).unwrap_or_default()
     }
 
-    fn add(&mut self, runs: &[Run], class: usize, number: u32) {
+    fn add(&mut self, runs: &[HalfRun], class: usize, number: u32) {
         if self.0.is_empty() && !runs.is_empty() {
             self.0 = vec![[0; CLASSES]; HALVES];
         }
@@ -102,12 +102,12 @@ impl Last {
     }
 
     /// Nothing is in flight for these halves.
-    fn forget(&mut self, runs: &[Run]) {
+    fn forget(&mut self, runs: &[HalfRun]) {
         runs.iter().for_each(|run| self.slots(run).fill([0; CLASSES]));
     }
 
     /// The register of the first of these halves for which something may be in flight.
-    fn pending(&self, runs: &[Run], progress: &Progress) -> Option<u16> {
+    fn pending(&self, runs: &[HalfRun], progress: &ClassProgress) -> Option<u16> {
         let in_flight = |last: &[u32; CLASSES]| last.iter().zip(progress.done).any(|(last, done)| *last > done);
         let mut halves = runs.iter().flat_map(|&(first, count)| first..first + count);
         halves.find(|&half| self.0.get(usize::from(half)).is_some_and(in_flight)).map(|half| half / 2)
@@ -137,7 +137,7 @@ impl Counted {
         self.unordered |= unordered;
     }
 
-    fn wait(&mut self, allowed: usize, reads: &mut Progress) {
+    fn wait(&mut self, allowed: usize, reads: &mut ClassProgress) {
         if allowed != 0 && self.unordered {
             return;
         }
@@ -155,20 +155,26 @@ const COUNTED: u32 = 15;
 
 /// What a wave has in flight.
 #[derive(Default)]
-pub(crate) struct Dependences {
+pub(crate) struct ExpertScheduling {
     /// Vector instructions, and which of them read and write each register.
-    vector: Progress,
+    vector: ClassProgress,
     vector_reads: Last,
     vector_writes: Last,
     /// Vector memory, LDS and export instructions that may have yet to read.
-    memory: Progress,
+    memory: ClassProgress,
     memory_reads: Last,
     counted: [Counted; COUNTERS.len()],
 }
 
-impl Dependences {
+impl ExpertScheduling {
     /// An instruction is about to be issued, `unchecked` by the hardware or not.
-    pub(crate) fn issue(&mut self, op: &ResolvedInst, facts: &Facts, target: Target, unchecked: bool) -> Step {
+    pub(crate) fn issue(
+        &mut self,
+        op: &ResolvedInst,
+        facts: &EventFacts,
+        target: Target,
+        unchecked: bool,
+    ) -> ExecResult {
         if let Some(wait) = facts.alu_wait {
             wait.va_vdst.into_iter().for_each(|allowed| self.vector.wait(allowed.into()));
             wait.vm_vsrc.into_iter().for_each(|allowed| self.memory.wait(allowed.into()));
@@ -200,7 +206,8 @@ impl Dependences {
         let rule = "vector memory, LDS or export reads VGPR, it is overwritten with no wait for vm_vsrc, and the \
             hardware does not check that (SCHED_MODE)";
         let (sources, results) = (&facts.sources_by_half[..], &facts.results_by_half[..]);
-        let overwritten: SmallVec<[Run; 2]> = results.iter().map(|run| if valu { whole(*run) } else { *run }).collect();
+        let overwritten: SmallVec<[HalfRun; 2]> =
+            results.iter().map(|run| if valu { whole(*run) } else { *run }).collect();
         wait(self.memory_reads.pending(&overwritten, &self.memory), rule)?;
         self.memory_reads.forget(&overwritten);
         if valu {

@@ -4,8 +4,8 @@ use rustc_hash::FxHashMap;
 
 use wavetap_amdgpu::Counter;
 
-use super::in_flight::Pending;
-use super::init_shadow::{Origin, Stored};
+use super::in_flight::InFlight;
+use super::init_shadow::{Stored, UndefinedOrigin};
 use super::neighbours::Neighbours;
 use crate::fault::FaultKind;
 use crate::launch::Launch;
@@ -39,7 +39,7 @@ pub(crate) struct LateStore {
 impl GroupChecks {
     /// A wave comes to the barrier. Its stores are visible to the others behind it only if it has waited for them,
     /// where these may use another cache.
-    pub(crate) fn arrives(&mut self, wave: u32, pending: &mut Pending, launch: &Launch) {
+    pub(crate) fn arrives(&mut self, wave: u32, pending: &mut InFlight, launch: &Launch) {
         pending.at_barrier();
         if launch.apart {
             self.late.retain(|late| late.wave != wave);
@@ -56,14 +56,14 @@ impl GroupChecks {
     }
 
     /// A wave has waited: what that guarantees is no longer late.
-    fn forget_late(&mut self, wave: u32, pending: &Pending) {
+    fn forget_late(&mut self, wave: u32, pending: &InFlight) {
         self.late.retain(|late| late.wave != wave || pending.is_in_flight(late.id));
     }
 
     /// A wave has waited for at most `allowed` operations of a counter, which has guaranteed what it could.
     pub(crate) fn after_wait(
         &mut self,
-        (wave, pending): (u32, &Pending),
+        (wave, pending): (u32, &InFlight),
         launch: &Launch,
         (counter, allowed): (Counter, u32),
         memory: &View,
@@ -92,8 +92,8 @@ impl GroupChecks {
     }
 
     /// Where undefined bits come from that the instruction at a code address loads from a byte of LDS.
-    pub(crate) fn origin_in_lds(&self, at: u32, by: u64) -> Origin {
-        self.stored.get(&(at / 4)).map_or(Origin::Lds(at, by), |&stored| Origin::Stored {
+    pub(crate) fn origin_in_lds(&self, at: u32, by: u64) -> UndefinedOrigin {
+        self.stored.get(&(at / 4)).map_or(UndefinedOrigin::Lds(at, by), |&stored| UndefinedOrigin::Stored {
             scratch: false,
             at,
             by,

@@ -9,9 +9,9 @@ use wavetap_amdgpu::{Flags, Reg, RegFile, WaitStates, scalar};
 
 use super::matrix_hazard::MatrixHazards;
 use crate::fault::FaultKind;
-use crate::fault::stop::{Step, stop};
+use crate::fault::stop::{ExecResult, stop};
 use crate::launch::Launch;
-use crate::op::memory_registers::Named;
+use crate::op::memory_registers::MemoryRegisters;
 use crate::op::registers::{SLOTS, register_name, slot};
 use crate::op::{Class, ResolvedInst};
 
@@ -51,7 +51,7 @@ pub(crate) struct Hazards {
 struct Clause {
     class: Option<Class>,
     /// The last of them, with what each names.
-    members: VecDeque<Named>,
+    members: VecDeque<MemoryRegisters>,
     /// Some of these write what another reads.
     overlaps: bool,
 }
@@ -65,15 +65,15 @@ const START: u64 = 1000;
 
 /// The first register that one of some instructions writes and one of others reads.
 fn overlap<'a>(
-    writers: impl Iterator<Item = &'a Named>,
-    readers: impl Iterator<Item = &'a Named> + Clone,
+    writers: impl Iterator<Item = &'a MemoryRegisters>,
+    readers: impl Iterator<Item = &'a MemoryRegisters> + Clone,
 ) -> Option<Reg> {
     let mut written = writers.flat_map(|member| &member[0]);
     written.find(|written| readers.clone().any(|member| member[1].iter().any(|read| read.overlaps(**written)))).copied()
 }
 
 impl Clause {
-    fn check(&mut self, op: &ResolvedInst, named: &Named) -> Step {
+    fn check(&mut self, op: &ResolvedInst, named: &MemoryRegisters) -> ExecResult {
         let Clause { class, members, overlaps } = self;
         if *class != Some(op.class) {
             *class = Some(op.class);
@@ -129,7 +129,7 @@ impl Hazards {
     /// memory instructions may write what one of them reads or writes, and a store begins a run of its own. Compilers
     /// see to that for [`CLAUSE`] instructions, so no more is asked.
     #[inline]
-    pub(crate) fn check_clause(&mut self, op: &ResolvedInst) -> Step {
+    pub(crate) fn check_clause(&mut self, op: &ResolvedInst) -> ExecResult {
         match &op.named {
             Some(named) if op.replay && self.checked => self.clause.check(op, named),
             _ => {
@@ -144,7 +144,7 @@ impl Hazards {
         self.now += slots;
     }
 
-    fn require(&self, since: u64, states: u64, rule: &'static str, resource: impl FnOnce() -> String) -> Step {
+    fn require(&self, since: u64, states: u64, rule: &'static str, resource: impl FnOnce() -> String) -> ExecResult {
         // The producer itself took the slot `since`.
         let found = self.now - since - 1;
         if since == 0 || found >= states || !self.checked {
@@ -165,7 +165,7 @@ impl Hazards {
         (of_times && self.checked) || self.matrix.is_used()
     }
 
-    pub(crate) fn check_read(&self, op: &ResolvedInst, launch: &Launch, file: RegFile, index: u16) -> Step {
+    pub(crate) fn check_read(&self, op: &ResolvedInst, launch: &Launch, file: RegFile, index: u16) -> ExecResult {
         let times = &self.times[slot(file, index)];
         let name = || register_name(file, index);
         match (op.class, file) {
@@ -199,7 +199,7 @@ impl Hazards {
         launch: &Launch,
         reg: Reg,
         accumulator: bool,
-    ) -> Step {
+    ) -> ExecResult {
         let checked = self.check_source(op, launch, reg, accumulator);
         // The run may go on after a finding.
         if accumulator {
@@ -208,7 +208,7 @@ impl Hazards {
         checked
     }
 
-    fn check_source(&self, op: &ResolvedInst, launch: &Launch, reg: Reg, accumulator: bool) -> Step {
+    fn check_source(&self, op: &ResolvedInst, launch: &Launch, reg: Reg, accumulator: bool) -> ExecResult {
         let Reg { file, first, dwords } = reg;
         for index in first..first + u16::from(dwords) {
             let valu = self.times[slot(file, index)].valu;
@@ -227,7 +227,7 @@ impl Hazards {
         (self.checked && op.class == Class::Valu && file != RegFile::Scalar) || self.matrix.is_used()
     }
 
-    pub(crate) fn check_write(&self, op: &ResolvedInst, launch: &Launch, file: RegFile, index: u16) -> Step {
+    pub(crate) fn check_write(&self, op: &ResolvedInst, launch: &Launch, file: RegFile, index: u16) -> ExecResult {
         if op.class == Class::Valu && file != RegFile::Scalar {
             let states = if launch.is_gfx94() { 2 } else { 1 };
             self.require(
@@ -282,7 +282,7 @@ impl Hazards {
     }
 
     /// `s_cbranch_vccz` and `s_cbranch_vccnz`.
-    pub(crate) fn check_vccz(&self) -> Step {
+    pub(crate) fn check_vccz(&self) -> ExecResult {
         if self.vccz_stale && self.checked {
             return stop(FaultKind::Hazard {
                 rule: "one half of VCC was written alone, which does not update VCCZ",
@@ -295,7 +295,7 @@ impl Hazards {
     }
 
     /// `v_div_fmas` reads VCC.
-    pub(crate) fn check_div_fmas(&self) -> Step {
+    pub(crate) fn check_div_fmas(&self) -> ExecResult {
         for half in 0..2 {
             let at = slot(RegFile::Scalar, scalar::VCC + half);
             self.require(self.times[at].valu, 4, "VALU writes VCC, v_div_fmas reads it", || "vcc".into())?;
@@ -304,7 +304,7 @@ impl Hazards {
     }
 
     /// A scalar register selects a lane.
-    pub(crate) fn check_lane_select(&self, index: u16) -> Step {
+    pub(crate) fn check_lane_select(&self, index: u16) -> ExecResult {
         let at = slot(RegFile::Scalar, index);
         self.require(
             self.times[at].valu,
@@ -315,7 +315,7 @@ impl Hazards {
     }
 
     /// `v_readlane`, `v_readfirstlane`, `v_writelane`.
-    pub(crate) fn check_lane_access(&self, launch: &Launch, source: Option<u16>) -> Step {
+    pub(crate) fn check_lane_access(&self, launch: &Launch, source: Option<u16>) -> ExecResult {
         if !launch.is_gfx94() {
             return Ok(());
         }
@@ -332,12 +332,12 @@ impl Hazards {
     }
 
     /// M0 is read by a message, GDS or an LDS operation that adds to it.
-    pub(crate) fn check_m0(&self) -> Step {
+    pub(crate) fn check_m0(&self) -> ExecResult {
         self.require(self.m0_salu, 1, "SALU writes M0, which a message or indexed operation reads", || "m0".into())
     }
 
     /// `s_getreg` or `s_setreg` of a hardware register.
-    pub(crate) fn check_setreg(&self, id: usize) -> Step {
+    pub(crate) fn check_setreg(&self, id: usize) -> ExecResult {
         self.require(self.setreg[id & 63], 2, "s_setreg, then s_getreg or s_setreg of the same register", || {
             format!("hwreg({id})")
         })

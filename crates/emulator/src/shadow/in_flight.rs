@@ -11,10 +11,10 @@ use smallvec::SmallVec;
 use wavetap_amdgpu::{Counter, Counters, Half, RegFile, Target};
 
 use super::store_buffer::LaneStores;
-use super::xcnt_replay::Translations;
+use super::xcnt_replay::XcntReplay;
 use crate::address::range::Range;
 use crate::fault::FaultKind;
-use crate::fault::stop::{Step, stop};
+use crate::fault::stop::{ExecResult, stop};
 use crate::memory::{Span, View};
 use crate::op::registers::{SLOTS, register, register_name, slot};
 use crate::op::semantics::AtomicFn;
@@ -22,7 +22,7 @@ use crate::op::{Class, ResolvedInst};
 
 /// Which operations complete in order among themselves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum OperationKind {
     /// Vector memory: in order.
     Vmem,
     /// Through a sampler: in order, but not with other vector memory when results are written.
@@ -43,15 +43,15 @@ pub(crate) enum Kind {
 /// How many orders there are.
 const ORDERS: usize = 2;
 
-impl Kind {
+impl OperationKind {
     /// Which operations of a counter it completes in order with, if with any: those of vector memory, or those of LDS.
     fn order(self, counter: Counter, flat_in_order: bool) -> Option<usize> {
         match self {
-            Kind::Vmem | Kind::Sample | Kind::AsyncLoad => Some(0),
-            Kind::Lds | Kind::AsyncStore => Some(1),
-            Kind::Flat if flat_in_order => Some(usize::from(LOCAL.contains(&counter))),
-            Kind::FlatMemory => (!LOCAL.contains(&counter)).then_some(0),
-            Kind::Smem | Kind::Flat => None,
+            OperationKind::Vmem | OperationKind::Sample | OperationKind::AsyncLoad => Some(0),
+            OperationKind::Lds | OperationKind::AsyncStore => Some(1),
+            OperationKind::Flat if flat_in_order => Some(usize::from(LOCAL.contains(&counter))),
+            OperationKind::FlatMemory => (!LOCAL.contains(&counter)).then_some(0),
+            OperationKind::Smem | OperationKind::Flat => None,
         }
     }
 }
@@ -59,7 +59,7 @@ impl Kind {
 /// An operation in flight.
 struct Operation {
     id: u32,
-    kind: Kind,
+    kind: OperationKind,
     /// The operations that it completes in order with.
     order: Option<usize>,
     /// Those that count it.
@@ -96,13 +96,13 @@ enum What {
 }
 
 /// All that a wave has in flight.
-pub(crate) struct Pending {
+pub(crate) struct InFlight {
     /// By counter; an operation that two counters count is in both lists.
     operations: [Vec<Operation>; COUNTERS],
     /// For each register slot, the operations that will write its halves (0: none).
     owner: Vec<[u32; 2]>,
     next: u32,
-    translations: Translations,
+    translations: XcntReplay,
     effects: Vec<Effect>,
     /// Room for the next ones: boxes, as they go to the effects and come back without being copied.
     #[allow(clippy::vec_box)]
@@ -142,17 +142,17 @@ fn parts(half: Half) -> std::ops::Range<usize> {
     }
 }
 
-impl Pending {
+impl InFlight {
     pub(crate) fn new(strict: bool, target: Target) -> Self {
         // What is counted as exported has only been read.
         let counts = |counter: Counter| strict && counter != Counter::Exp;
         let most =
             |counter: Counter| target.largest_wait(counter).filter(|_| counts(counter)).map_or(usize::MAX, usize::from);
-        Pending {
+        InFlight {
             operations: std::array::from_fn(|_| Vec::new()),
             owner: if strict { vec![[0; 2]; SLOTS] } else { Vec::new() },
             next: 1,
-            translations: Translations::default(),
+            translations: XcntReplay::default(),
             effects: Vec::new(),
             spare: Vec::new(),
             most: Counter::ALL.map(most),
@@ -160,7 +160,7 @@ impl Pending {
     }
 
     /// Notes an operation that was issued; gives its id.
-    pub(crate) fn issue(&mut self, op: &ResolvedInst, kind: Kind, written: &[(RegFile, u16, u16)]) -> u32 {
+    pub(crate) fn issue(&mut self, op: &ResolvedInst, kind: OperationKind, written: &[(RegFile, u16, u16)]) -> u32 {
         for counter in counted(op.counters).map(|counter| counter as usize) {
             if self.operations[counter].len() >= self.most[counter] {
                 self.wait(counter, self.most[counter] as u32 - 1);
@@ -260,7 +260,7 @@ impl Pending {
         }
         for operation in done {
             // What LDS's counter says of an operation that went to memory proves nothing of that.
-            if operation.kind == Kind::FlatMemory && operation.order.is_none() {
+            if operation.kind == OperationKind::FlatMemory && operation.order.is_none() {
                 continue;
             }
             self.complete(&operation);
@@ -277,7 +277,7 @@ impl Pending {
         let Ok(at) = list.binary_search_by_key(&id, |operation| operation.id) else { return };
         let keeps_place = LOCAL.contains(&counter) && list[at].order.is_some();
         let before: SmallVec<[Operation; 4]> = if keeps_place {
-            list.extract_if(..at, |operation| operation.kind == Kind::Lds).collect()
+            list.extract_if(..at, |operation| operation.kind == OperationKind::Lds).collect()
         } else {
             SmallVec::new()
         };
@@ -308,8 +308,8 @@ impl Pending {
         pending.map(|operation| operation.id).min().unwrap_or(u32::MAX)
     }
 
-    /// Whether no operation in flight will write any of a run of registers, or read it again: [`Pending::check_read`]
-    /// and [`Pending::check_write`] find nothing.
+    /// Whether no operation in flight will write any of a run of registers, or read it again: [`InFlight::check_read`]
+    /// and [`InFlight::check_write`] find nothing.
     #[inline]
     pub(crate) fn are_free(&self, file: RegFile, first: u16, count: u16) -> bool {
         (first..first + count).all(|index| self.owner[slot(file, index)] == [0; 2])
@@ -317,14 +317,14 @@ impl Pending {
     }
 
     /// Checks that a half of a register, or all of it, may be read.
-    pub(crate) fn check_read(&self, file: RegFile, index: u16, half: Half) -> Step {
+    pub(crate) fn check_read(&self, file: RegFile, index: u16, half: Half) -> ExecResult {
         let slot = slot(file, index);
         let id = self.owner[slot][parts(half)].iter().find(|id| **id != 0);
         id.map_or(Ok(()), |id| self.missing(*id, slot, false))
     }
 
     /// Checks that an instruction may overwrite a half of a register, or all of it.
-    pub(crate) fn check_write(&self, op: &ResolvedInst, file: RegFile, index: u16, half: Half) -> Step {
+    pub(crate) fn check_write(&self, op: &ResolvedInst, file: RegFile, index: u16, half: Half) -> ExecResult {
         let owners = &self.owner[slot(file, index)][parts(half)];
         if owners.iter().any(|id| *id != 0) {
             return owners
@@ -338,23 +338,23 @@ impl Pending {
     }
 
     /// Checks that an instruction may overwrite what an operation has yet to write.
-    fn check_overwrite(&self, op: &ResolvedInst, id: u32, slot: usize) -> Step {
+    fn check_overwrite(&self, op: &ResolvedInst, id: u32, slot: usize) -> ExecResult {
         // Results of one in-order kind arrive in the order of issue: the later one wins.
         let kind =
             self.operations.iter().flatten().find(|operation| operation.id == id).map(|operation| operation.kind);
         match (kind, op.class) {
-            (Some(kind @ (Kind::Vmem | Kind::Sample)), Class::Vmem)
+            (Some(kind @ (OperationKind::Vmem | OperationKind::Sample)), Class::Vmem)
                 if op.inst.variant.encoding != wavetap_amdgpu::Encoding::Flat
-                    && (kind == Kind::Sample) == op.samples =>
+                    && (kind == OperationKind::Sample) == op.samples =>
             {
                 Ok(())
             }
-            (Some(Kind::Lds), Class::Lds) => Ok(()),
+            (Some(OperationKind::Lds), Class::Lds) => Ok(()),
             _ => self.missing(id, slot, true),
         }
     }
 
-    fn missing(&self, id: u32, slot: usize, overwritten: bool) -> Step {
+    fn missing(&self, id: u32, slot: usize, overwritten: bool) -> ExecResult {
         let (file, index) = register(slot);
         let found = self.operations.iter().flatten().find(|operation| operation.id == id);
         let half = match found.map(|operation| operation.half) {
@@ -412,7 +412,7 @@ impl Pending {
         if all.is_none() && !everything && oldest.iter().all(|&oldest| first.id >= oldest) {
             return Ok(());
         }
-        let Pending { effects, spare, .. } = self;
+        let InFlight { effects, spare, .. } = self;
         publish_if(effects, spare, memory, lds, |effect| {
             let guaranteed = effect.id < oldest[if effect.space == Space::Global { 0 } else { 1 }];
             everything || guaranteed || all == Some(effect.space)

@@ -16,7 +16,7 @@ type Row = [u32; LANES];
 
 /// Where bits come from that nothing has written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Origin {
+pub(crate) enum UndefinedOrigin {
     /// A register, by slot.
     Register(u16),
     /// A byte of LDS, loaded by the instruction at a code address.
@@ -36,12 +36,12 @@ pub(crate) struct Stored {
     /// By the instruction at this code address.
     pub by: u64,
     /// Where they came from first.
-    source: Source,
+    source: OriginSource,
 }
 
 /// Where undefined bits come from in the end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Source {
+enum OriginSource {
     Register(u16),
     Lds(u32),
     Scratch(u32),
@@ -50,13 +50,13 @@ enum Source {
 
 impl Stored {
     /// By the instruction at a code address, from where.
-    pub(crate) fn new(by: u64, from: Origin) -> Stored {
+    pub(crate) fn new(by: u64, from: UndefinedOrigin) -> Stored {
         let source = match from {
-            Origin::Register(at) => Source::Register(at),
-            Origin::Lds(at, _) => Source::Lds(at),
-            Origin::Scratch(at, _) => Source::Scratch(at),
-            Origin::Condition => Source::Condition,
-            Origin::Stored { stored, .. } => stored.source,
+            UndefinedOrigin::Register(at) => OriginSource::Register(at),
+            UndefinedOrigin::Lds(at, _) => OriginSource::Lds(at),
+            UndefinedOrigin::Scratch(at, _) => OriginSource::Scratch(at),
+            UndefinedOrigin::Condition => OriginSource::Condition,
+            UndefinedOrigin::Stored { stored, .. } => stored.source,
         };
         Stored { by, source }
     }
@@ -64,14 +64,14 @@ impl Stored {
 
 /// Undefined bits of a row: the lanes that have any, and which; no bits are all bits.
 #[derive(Clone)]
-pub(crate) struct Bits {
+pub(crate) struct UndefinedBits {
     pub lanes: u64,
     bits: Option<Box<Row>>,
 }
 
-impl Bits {
+impl UndefinedBits {
     /// Nothing was written.
-    pub(crate) const ALL: Bits = Bits { lanes: u64::MAX, bits: None };
+    pub(crate) const ALL: UndefinedBits = UndefinedBits { lanes: u64::MAX, bits: None };
 
     pub(crate) fn get(&self, lane: usize) -> u32 {
         if self.lanes >> lane & 1 == 0 { 0 } else { self.bits.as_ref().map_or(u32::MAX, |row| row[lane]) }
@@ -90,25 +90,25 @@ impl Bits {
 }
 
 /// The undefined bits of a wave.
-pub(crate) struct Known {
+pub(crate) struct InitShadow {
     /// By slot: vector and accumulation registers.
-    vector: Vec<Bits>,
+    vector: Vec<UndefinedBits>,
     scalar: [u32; 128],
     /// SCC is undefined.
     pub scc: bool,
-    origins: Vec<Option<Origin>>,
+    origins: Vec<Option<UndefinedOrigin>>,
     /// By dword of the private segment; none was never written.
-    scratch: Vec<Option<Bits>>,
+    scratch: Vec<Option<UndefinedBits>>,
     /// By its dword: the last store of undefined bits there.
     stored: FxHashMap<u32, Stored>,
 }
 
-impl Known {
+impl InitShadow {
     /// With nothing known; empty outside the strict mode.
-    pub(crate) fn new(strict: bool) -> Known {
+    pub(crate) fn new(strict: bool) -> InitShadow {
         let (vectors, slots) = if strict { (SCALAR_SLOTS, SLOTS) } else { (0, 0) };
-        let mut known = Known {
-            vector: vec![Bits::ALL; vectors],
+        let mut known = InitShadow {
+            vector: vec![UndefinedBits::ALL; vectors],
             scalar: [u32::MAX; 128],
             scc: true,
             origins: vec![None; slots],
@@ -146,11 +146,11 @@ impl Known {
         u64::from(self.scalar(code)) | u64::from(self.scalar(code + 1)) << 32
     }
 
-    pub(crate) fn vector(&self, slot: usize) -> &Bits {
+    pub(crate) fn vector(&self, slot: usize) -> &UndefinedBits {
         &self.vector[slot]
     }
 
-    pub(crate) fn vector_mut(&mut self, slot: usize) -> &mut Bits {
+    pub(crate) fn vector_mut(&mut self, slot: usize) -> &mut UndefinedBits {
         &mut self.vector[slot]
     }
 
@@ -173,24 +173,24 @@ impl Known {
         rows.iter_mut().for_each(|bits| bits.lanes &= !lanes);
     }
 
-    pub(crate) fn scratch(&self, at: u32) -> Option<&Bits> {
+    pub(crate) fn scratch(&self, at: u32) -> Option<&UndefinedBits> {
         self.scratch.get(at as usize / 4)?.as_ref()
     }
 
-    pub(crate) fn scratch_mut(&mut self, at: u32) -> &mut Bits {
+    pub(crate) fn scratch_mut(&mut self, at: u32) -> &mut UndefinedBits {
         let at = at as usize / 4;
         if self.scratch.len() <= at {
             self.scratch.resize(at + 1, None);
         }
-        self.scratch[at].get_or_insert(Bits::ALL)
+        self.scratch[at].get_or_insert(UndefinedBits::ALL)
     }
 
     /// A dword of the private segment and a vector register.
-    pub(crate) fn scratch_and_vector(&mut self, at: u32, slot: usize) -> (&mut Bits, &mut Bits) {
+    pub(crate) fn scratch_and_vector(&mut self, at: u32, slot: usize) -> (&mut UndefinedBits, &mut UndefinedBits) {
         self.scratch_mut(at);
         // It is there now.
-        let Known { vector, scratch, .. } = self;
-        (scratch[at as usize / 4].get_or_insert(Bits::ALL), &mut vector[slot])
+        let InitShadow { vector, scratch, .. } = self;
+        (scratch[at as usize / 4].get_or_insert(UndefinedBits::ALL), &mut vector[slot])
     }
 
     /// An instruction has stored undefined bits to a byte of scratch.
@@ -199,8 +199,8 @@ impl Known {
     }
 
     /// Where undefined bits come from that the instruction at a code address loads from a byte of scratch.
-    pub(crate) fn origin_in_scratch(&self, at: u32, by: u64) -> Origin {
-        self.stored.get(&(at / 4)).map_or(Origin::Scratch(at, by), |&stored| Origin::Stored {
+    pub(crate) fn origin_in_scratch(&self, at: u32, by: u64) -> UndefinedOrigin {
+        self.stored.get(&(at / 4)).map_or(UndefinedOrigin::Scratch(at, by), |&stored| UndefinedOrigin::Stored {
             scratch: true,
             at,
             by,
@@ -208,12 +208,12 @@ impl Known {
         })
     }
 
-    pub(crate) fn set_origin(&mut self, slot: usize, origin: Origin) {
+    pub(crate) fn set_origin(&mut self, slot: usize, origin: UndefinedOrigin) {
         self.origins[slot] = Some(origin);
     }
 
-    pub(crate) fn origin(&self, slot: usize) -> Origin {
-        self.origins[slot].unwrap_or(Origin::Register(slot as u16))
+    pub(crate) fn origin(&self, slot: usize) -> UndefinedOrigin {
+        self.origins[slot].unwrap_or(UndefinedOrigin::Register(slot as u16))
     }
 }
 
@@ -228,24 +228,26 @@ pub(crate) fn scalar_slot(code: u16) -> usize {
     slot(RegFile::Scalar, code)
 }
 
-impl Origin {
+impl UndefinedOrigin {
     /// In words.
     pub(crate) fn text(self) -> Box<str> {
         match self {
-            Origin::Register(at) => format!("{} was never written", name_of(usize::from(at))),
-            Origin::Lds(at, by) => format!("loaded at {by:#x} from byte {at:#x} of LDS, which was never written"),
-            Origin::Scratch(at, by) => format!(
+            UndefinedOrigin::Register(at) => format!("{} was never written", name_of(usize::from(at))),
+            UndefinedOrigin::Lds(at, by) => {
+                format!("loaded at {by:#x} from byte {at:#x} of LDS, which was never written")
+            }
+            UndefinedOrigin::Scratch(at, by) => format!(
                 "loaded at {by:#x} from byte {at:#x} of scratch, which was never \
                 written"
             ),
-            Origin::Condition => "scc was never written".to_owned(),
-            Origin::Stored { scratch, at, by, stored } => {
+            UndefinedOrigin::Condition => "scc was never written".to_owned(),
+            UndefinedOrigin::Stored { scratch, at, by, stored } => {
                 let memory = if scratch { "scratch" } else { "LDS" };
                 let source = match stored.source {
-                    Source::Register(at) => name_of(usize::from(at)),
-                    Source::Lds(at) => format!("byte {at:#x} of LDS"),
-                    Source::Scratch(at) => format!("byte {at:#x} of scratch"),
-                    Source::Condition => "scc".to_owned(),
+                    OriginSource::Register(at) => name_of(usize::from(at)),
+                    OriginSource::Lds(at) => format!("byte {at:#x} of LDS"),
+                    OriginSource::Scratch(at) => format!("byte {at:#x} of scratch"),
+                    OriginSource::Condition => "scc".to_owned(),
                 };
                 let written = stored.by;
                 format!(

@@ -7,15 +7,15 @@
 use wavetap_amdgpu::{Reg, RegFile, WaitStates};
 
 use crate::fault::FaultKind;
-use crate::fault::stop::{Step, stop};
+use crate::fault::stop::{ExecResult, stop};
 use crate::launch::Launch;
-use crate::op::matrix_shape::{Shape, has_bytes};
+use crate::op::matrix_shape::{MfmaShape, has_bytes};
 use crate::op::registers::{SCALAR_SLOTS, register_name, slot};
 use crate::op::{Class, ResolvedInst};
 
 /// The kind of a producer or consumer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum ProducerKind {
     None,
     /// Inputs narrower than single precision.
     Xdl,
@@ -32,13 +32,13 @@ enum Kind {
 struct Access {
     time: u64,
     passes: u64,
-    kind: Kind,
+    kind: ProducerKind,
     /// First register of the run, to tell an exact overlap from a partial one.
     first: u16,
     count: u16,
 }
 
-const NEVER: Access = Access { time: 0, passes: 0, kind: Kind::None, first: 0, count: 0 };
+const NEVER: Access = Access { time: 0, passes: 0, kind: ProducerKind::None, first: 0, count: 0 };
 
 /// Vector and accumulation registers.
 const VECTOR_SLOTS: usize = SCALAR_SLOTS;
@@ -54,13 +54,13 @@ pub(crate) struct MatrixHazards {
     used: bool,
 }
 
-fn kind_of(op: &ResolvedInst) -> Kind {
+fn kind_of(op: &ResolvedInst) -> ProducerKind {
     match op.matrix {
-        Some(shape) if shape.is_double() => Kind::Dgemm(shape.size == 16),
-        Some(shape) if shape.is_single() => Kind::Sgemm,
-        Some(_) => Kind::Xdl,
-        None if op.dot => Kind::Dot(op.inst.variant.op),
-        None => Kind::None,
+        Some(shape) if shape.is_double() => ProducerKind::Dgemm(shape.size == 16),
+        Some(shape) if shape.is_single() => ProducerKind::Sgemm,
+        Some(_) => ProducerKind::Xdl,
+        None if op.dot => ProducerKind::Dot(op.inst.variant.op),
+        None => ProducerKind::None,
     }
 }
 
@@ -74,7 +74,7 @@ fn rules(launch: &Launch) -> WaitStates {
     if launch.is_gfx94() { WaitStates::Gfx94x } else { launch.wait_states }
 }
 
-fn passes(op: &ResolvedInst, shape: Shape, launch: &Launch) -> u64 {
+fn passes(op: &ResolvedInst, shape: MfmaShape, launch: &Launch) -> u64 {
     let newest = launch.wait_states == WaitStates::Gfx950;
     if shape.is_double() {
         return match shape.size {
@@ -136,10 +136,10 @@ impl MatrixHazards {
 
     /// Whether a register holds the result of a matrix or dot instruction.
     pub(crate) fn is_result(&self, file: RegFile, index: u16) -> bool {
-        self.used && self.written[slot(file, index)].kind != Kind::None
+        self.used && self.written[slot(file, index)].kind != ProducerKind::None
     }
 
-    fn require(now: u64, since: u64, states: u64, rule: &'static str, file: RegFile, index: u16) -> Step {
+    fn require(now: u64, since: u64, states: u64, rule: &'static str, file: RegFile, index: u16) -> ExecResult {
         let found = now - since - 1;
         if since == 0 || found >= states {
             return Ok(());
@@ -153,7 +153,14 @@ impl MatrixHazards {
     }
 
     /// A read by anything but a matrix instruction.
-    pub(crate) fn check_read(&self, op: &ResolvedInst, launch: &Launch, now: u64, file: RegFile, index: u16) -> Step {
+    pub(crate) fn check_read(
+        &self,
+        op: &ResolvedInst,
+        launch: &Launch,
+        now: u64,
+        file: RegFile,
+        index: u16,
+    ) -> ExecResult {
         if !self.used || file == RegFile::Scalar || op.matrix.is_some() {
             return Ok(());
         }
@@ -175,17 +182,17 @@ impl MatrixHazards {
         let producer = self.written[at];
         let p = producer.passes;
         let states = match (producer.kind, rules(launch)) {
-            (Kind::None, _) => return Ok(()),
-            (Kind::Dot(_), WaitStates::None | WaitStates::Gfx9 | WaitStates::Gfx908) => return Ok(()),
-            (Kind::Dot(opcode), _) => {
-                let accumulates =
-                    kind_of(op) == Kind::Dot(opcode) && op.src[2] == crate::op::semantics::Source::Vector(index);
+            (ProducerKind::None, _) => return Ok(()),
+            (ProducerKind::Dot(_), WaitStates::None | WaitStates::Gfx9 | WaitStates::Gfx908) => return Ok(()),
+            (ProducerKind::Dot(opcode), _) => {
+                let accumulates = kind_of(op) == ProducerKind::Dot(opcode)
+                    && op.src[2] == crate::op::semantics::Source::Vector(index);
                 if accumulates { 0 } else { 3 }
             }
-            (Kind::Dgemm(large), _) if memory => [9, 18][usize::from(large)],
-            (Kind::Dgemm(large), _) => double_read(launch, large),
+            (ProducerKind::Dgemm(large), _) if memory => [9, 18][usize::from(large)],
+            (ProducerKind::Dgemm(large), _) => double_read(launch, large),
             (_, WaitStates::Gfx908) => p + 2,
-            (Kind::Sgemm, WaitStates::Gfx94x) => p + 2,
+            (ProducerKind::Sgemm, WaitStates::Gfx94x) => p + 2,
             _ => p + 3 + later(launch, p),
         };
         Self::require(
@@ -199,7 +206,14 @@ impl MatrixHazards {
     }
 
     /// A write by anything but a matrix instruction.
-    pub(crate) fn check_write(&self, op: &ResolvedInst, launch: &Launch, now: u64, file: RegFile, index: u16) -> Step {
+    pub(crate) fn check_write(
+        &self,
+        op: &ResolvedInst,
+        launch: &Launch,
+        now: u64,
+        file: RegFile,
+        index: u16,
+    ) -> ExecResult {
         if !self.used || file == RegFile::Scalar || op.matrix.is_some() {
             return Ok(());
         }
@@ -207,17 +221,18 @@ impl MatrixHazards {
         let producer = self.written[at];
         let p = producer.passes;
         let states = match (producer.kind, rules(launch)) {
-            (Kind::None, _) | (Kind::Dot(_), WaitStates::None | WaitStates::Gfx9 | WaitStates::Gfx908) => 0,
-            (Kind::Dot(opcode), _) => {
-                if kind_of(op) == Kind::Dot(opcode) {
+            (ProducerKind::None, _)
+            | (ProducerKind::Dot(_), WaitStates::None | WaitStates::Gfx9 | WaitStates::Gfx908) => 0,
+            (ProducerKind::Dot(opcode), _) => {
+                if kind_of(op) == ProducerKind::Dot(opcode) {
                     0
                 } else {
                     3
                 }
             }
-            (Kind::Dgemm(large), _) => [6, 11][usize::from(large)],
+            (ProducerKind::Dgemm(large), _) => [6, 11][usize::from(large)],
             (_, WaitStates::Gfx908) => p - 1,
-            (Kind::Sgemm, WaitStates::Gfx94x) => p + 2,
+            (ProducerKind::Sgemm, WaitStates::Gfx94x) => p + 2,
             _ => p + 3 + later(launch, p),
         };
         Self::require(
@@ -231,7 +246,8 @@ impl MatrixHazards {
         let reader = self.read_as_c[at];
         let p = reader.passes;
         let states = match (reader.kind, rules(launch)) {
-            (Kind::None | Kind::Dgemm(_) | Kind::Dot(_), _) | (Kind::Sgemm, WaitStates::Gfx94x) => 0,
+            (ProducerKind::None | ProducerKind::Dgemm(_) | ProducerKind::Dot(_), _)
+            | (ProducerKind::Sgemm, WaitStates::Gfx94x) => 0,
             (_, WaitStates::Gfx908) => p.saturating_sub(3),
             _ => p - 1,
         };
@@ -253,7 +269,7 @@ impl MatrixHazards {
         now: u64,
         reg: Reg,
         accumulator: bool,
-    ) -> Step {
+    ) -> ExecResult {
         let Reg { file, first, dwords } = reg;
         let count = u16::from(dwords);
 
@@ -277,21 +293,22 @@ impl MatrixHazards {
             let p = producer.passes;
             let exact = accumulator && producer.first == first && producer.count == count;
             let states = match (producer.kind, rules(launch)) {
-                (Kind::None, _) | (Kind::Dot(_), WaitStates::None | WaitStates::Gfx9 | WaitStates::Gfx908) => 0,
-                (Kind::Dot(_), _) => 3,
+                (ProducerKind::None, _)
+                | (ProducerKind::Dot(_), WaitStates::None | WaitStates::Gfx9 | WaitStates::Gfx908) => 0,
+                (ProducerKind::Dot(_), _) => 3,
                 (_, WaitStates::Gfx908) if !accumulator => 4,
                 (_, WaitStates::Gfx908) if exact => 0,
                 (_, WaitStates::Gfx908) => 2,
-                (Kind::Dgemm(large), _) if !accumulator => double_read(launch, large),
-                (Kind::Dgemm(false), _) if exact && consumer == Kind::Dgemm(false) => 4,
-                (Kind::Dgemm(_), _) if exact => 0,
-                (Kind::Dgemm(large), rules) => match consumer {
-                    Kind::Xdl => 0,
-                    Kind::Sgemm if rules == WaitStates::Gfx90a => 0,
+                (ProducerKind::Dgemm(large), _) if !accumulator => double_read(launch, large),
+                (ProducerKind::Dgemm(false), _) if exact && consumer == ProducerKind::Dgemm(false) => 4,
+                (ProducerKind::Dgemm(_), _) if exact => 0,
+                (ProducerKind::Dgemm(large), rules) => match consumer {
+                    ProducerKind::Xdl => 0,
+                    ProducerKind::Sgemm if rules == WaitStates::Gfx90a => 0,
                     _ if !large => 4,
                     _ => 9 + 8 * later(launch, p),
                 },
-                (Kind::Sgemm, WaitStates::Gfx94x) if !accumulator => p + 2,
+                (ProducerKind::Sgemm, WaitStates::Gfx94x) if !accumulator => p + 2,
                 _ if !accumulator => p + 3 + later(launch, p),
                 (_, WaitStates::Gfx94x) if exact => {
                     if p == 2 {
@@ -302,14 +319,14 @@ impl MatrixHazards {
                 }
                 _ if exact => 0,
                 (_, WaitStates::Gfx90a) => {
-                    if matches!(consumer, Kind::Dgemm(_)) {
+                    if matches!(consumer, ProducerKind::Dgemm(_)) {
                         p + 1
                     } else {
                         p
                     }
                 }
-                (Kind::Sgemm, _) => {
-                    if consumer == Kind::Xdl {
+                (ProducerKind::Sgemm, _) => {
+                    if consumer == ProducerKind::Xdl {
                         0
                     } else {
                         p
@@ -369,8 +386,11 @@ impl MatrixHazards {
         self.prepare();
         let at = slot(file, index);
         let passes = op.matrix.map_or(0, |shape| passes(op, shape, launch));
-        self.written[at] =
-            if kind == Kind::None { NEVER } else { Access { time: now, passes, kind, first: run.0, count: run.1 } };
+        self.written[at] = if kind == ProducerKind::None {
+            NEVER
+        } else {
+            Access { time: now, passes, kind, first: run.0, count: run.1 }
+        };
         self.accum_write[at] = if accum_move && op.accum_write { now } else { 0 };
         self.accum_read[at] = if accum_move && op.accum_read { now } else { 0 };
     }

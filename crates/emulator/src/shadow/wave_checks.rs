@@ -4,16 +4,16 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 
 use super::event_hazard::Events;
-use super::init_shadow::Known;
+use super::init_shadow::InitShadow;
 use crate::fault::stop::Stop;
-use crate::shadow::races::access::Access;
+use crate::shadow::races::access::LaneAccess;
 use crate::shadow::races::lds_row::LdsRow;
 
 /// What is known of a wave.
 pub(crate) struct WaveChecks {
-    pub known: Known,
+    pub known: InitShadow,
     /// Accesses of the instruction that is running.
-    pub accesses: Vec<Access>,
+    pub accesses: Vec<LaneAccess>,
     /// Those of one that goes the short way, instead.
     pub row: Option<Box<LdsRow>>,
     /// All of its lanes went to scratch, and it is known what became of undefined bits.
@@ -33,7 +33,7 @@ pub(crate) struct WaveChecks {
 impl WaveChecks {
     pub(crate) fn new(strict: bool) -> WaveChecks {
         WaveChecks {
-            known: Known::new(strict),
+            known: InitShadow::new(strict),
             accesses: Vec::new(),
             row: None,
             in_scratch: false,

@@ -20,7 +20,7 @@ use crate::op::registers::slot;
 use crate::op::{Class, ResolvedInst};
 
 /// An operation that may be replayed.
-struct Translation {
+struct ReplayableOperation {
     id: u32,
     /// Its text and address, for the message.
     text: &'static str,
@@ -29,7 +29,7 @@ struct Translation {
     sources: SmallVec<[(u16, u16, Half); 4]>,
 }
 
-impl Translation {
+impl ReplayableOperation {
     /// Whether it reads any of a run of registers, given by the slot of the first and how many, or a half of them.
     fn reads_any(&self, (first, count): (u16, u16), half: Half) -> bool {
         let common = |its: Half| its == half || its == Half::Whole || half == Half::Whole;
@@ -54,13 +54,13 @@ fn sources(op: &ResolvedInst) -> SmallVec<[(u16, u16, Half); 4]> {
 
 /// All of a wave, in the order of issue.
 #[derive(Default)]
-pub(crate) struct Translations {
-    list: Vec<Translation>,
+pub(crate) struct XcntReplay {
+    list: Vec<ReplayableOperation>,
     /// Whether they are of scalar memory.
     scalar: bool,
 }
 
-impl Translations {
+impl XcntReplay {
     /// Whether none is under way.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
@@ -74,13 +74,19 @@ impl Translations {
             self.list.clear();
             self.scalar = scalar;
         }
-        let reads_any = |translation: &Translation| written.iter().any(|&run| translation.reads_any(run, op.data_half));
+        let reads_any =
+            |translation: &ReplayableOperation| written.iter().any(|&run| translation.reads_any(run, op.data_half));
         if let Some(last) = self.list.iter().rposition(reads_any)
             && !scalar
         {
             self.list.drain(..=last);
         }
-        self.list.push(Translation { id, text: op.inst.variant.name, address: op.address, sources: sources(op) });
+        self.list.push(ReplayableOperation {
+            id,
+            text: op.inst.variant.name,
+            address: op.address,
+            sources: sources(op),
+        });
     }
 
     /// A wait for at most so many translations.

@@ -7,12 +7,12 @@ use super::fp_mode::{GPR_IDX_EN, VSKIP};
 use super::op::Op;
 use super::random::Random;
 use super::wave::Wave;
-use super::work::Work;
+use super::work::WorkRows;
 use crate::address::CodeAddress;
 use crate::address::aperture::{FLAT_SCRATCH_BASE, LANES_APERTURE, PRIVATE_APERTURE, SHARED_APERTURE};
 use crate::fault::FaultKind;
 use crate::fault::overrun::Overrun;
-use crate::fault::stop::{Step, at_lane, stop, undefined};
+use crate::fault::stop::{ExecResult, at_lane, stop, undefined};
 use crate::lanes::{LANES, Lanes, Register, Registers, Row, active};
 use crate::launch::Launch;
 use crate::memory::View;
@@ -31,7 +31,7 @@ pub(crate) struct Core<'a> {
     /// The shader clock.
     pub clock: &'a mut u64,
     pub barrier: &'a mut Barrier,
-    pub work: &'a mut Work,
+    pub work: &'a mut WorkRows,
 }
 
 impl Core<'_> {
@@ -60,16 +60,16 @@ impl Core<'_> {
     }
 
     /// Checks that a run of registers may be read now by this instruction.
-    pub(crate) fn reading(&mut self, op: &Op, file: RegFile, first: u16, count: u16) -> Step {
+    pub(crate) fn reading(&mut self, op: &Op, file: RegFile, first: u16, count: u16) -> ExecResult {
         self.reading_half(op, file, first, count, Half::Whole)
     }
 
     /// [`Core::reading`] of what a memory instruction stores.
-    pub(crate) fn reading_data(&mut self, op: &Op, file: RegFile, first: u16, count: u16) -> Step {
+    pub(crate) fn reading_data(&mut self, op: &Op, file: RegFile, first: u16, count: u16) -> ExecResult {
         self.reading_half(op, file, first, count, op.data_half)
     }
 
-    fn reading_half(&mut self, op: &Op, file: RegFile, first: u16, count: u16, half: Half) -> Step {
+    fn reading_half(&mut self, op: &Op, file: RegFile, first: u16, count: u16, half: Half) -> ExecResult {
         self.bounds(file, first, count)?;
         if self.launch.strict {
             if let Some(origins) = &mut self.wave.origins {
@@ -89,16 +89,16 @@ impl Core<'_> {
     }
 
     /// Checks that a run of registers may be written now by this instruction, and notes that it is.
-    pub(crate) fn writing(&mut self, op: &Op, file: RegFile, first: u16, count: u16) -> Step {
+    pub(crate) fn writing(&mut self, op: &Op, file: RegFile, first: u16, count: u16) -> ExecResult {
         self.writing_half(op, file, first, count, Half::Whole)
     }
 
     /// [`Core::writing`] of what a memory instruction loads.
-    pub(crate) fn writing_data(&mut self, op: &Op, file: RegFile, first: u16, count: u16) -> Step {
+    pub(crate) fn writing_data(&mut self, op: &Op, file: RegFile, first: u16, count: u16) -> ExecResult {
         self.writing_half(op, file, first, count, op.data_half)
     }
 
-    fn writing_half(&mut self, op: &Op, file: RegFile, first: u16, count: u16, half: Half) -> Step {
+    fn writing_half(&mut self, op: &Op, file: RegFile, first: u16, count: u16, half: Half) -> ExecResult {
         self.bounds(file, first, count)?;
         if self.launch.strict {
             if let Some(origins) = &mut self.wave.origins {
@@ -122,7 +122,7 @@ impl Core<'_> {
         Ok(())
     }
 
-    fn bounds(&self, file: RegFile, first: u16, count: u16) -> Step {
+    fn bounds(&self, file: RegFile, first: u16, count: u16) -> ExecResult {
         // What M0 adds to a number may be anything.
         let end = first.saturating_add(count);
         let allocated = match file {
@@ -143,7 +143,7 @@ impl Core<'_> {
     }
 
     /// A scalar by operand code.
-    pub(crate) fn scalar(&mut self, op: &Op, code: u16) -> Step<u32> {
+    pub(crate) fn scalar(&mut self, op: &Op, code: u16) -> ExecResult<u32> {
         // Outside the strict mode a register that is there may be read.
         if !self.launch.strict && code < self.wave.sgpr_count {
             return Ok(self.wave.sgpr[usize::from(code)]);
@@ -169,7 +169,7 @@ impl Core<'_> {
     }
 
     /// A 64-bit scalar by the code of its low half.
-    pub(crate) fn scalar64(&mut self, op: &Op, code: u16) -> Step<u64> {
+    pub(crate) fn scalar64(&mut self, op: &Op, code: u16) -> ExecResult<u64> {
         if !self.launch.strict && code.saturating_add(1) < self.wave.sgpr_count {
             return Ok(self.wave.pair(code));
         }
@@ -191,7 +191,7 @@ impl Core<'_> {
         })
     }
 
-    pub(crate) fn set_scalar(&mut self, op: &Op, code: u16, value: u32) -> Step {
+    pub(crate) fn set_scalar(&mut self, op: &Op, code: u16, value: u32) -> ExecResult {
         if !self.launch.strict && code < self.wave.sgpr_count {
             self.wave.sgpr[usize::from(code)] = value;
             return Ok(());
@@ -208,16 +208,16 @@ impl Core<'_> {
     }
 
     /// A lane mask: one scalar register in waves of 32, two in waves of 64.
-    pub(crate) fn mask(&mut self, op: &Op, code: u16) -> Step<u64> {
+    pub(crate) fn mask(&mut self, op: &Op, code: u16) -> ExecResult<u64> {
         if self.launch.lanes == 32 { Ok(self.scalar(op, code)?.into()) } else { self.scalar64(op, code) }
     }
 
     /// Writes a lane mask.
-    pub(crate) fn set_mask(&mut self, op: &Op, code: u16, mask: u64) -> Step {
+    pub(crate) fn set_mask(&mut self, op: &Op, code: u16, mask: u64) -> ExecResult {
         if self.launch.lanes == 32 { self.set_scalar(op, code, mask as u32) } else { self.set_scalar64(op, code, mask) }
     }
 
-    pub(crate) fn set_scalar64(&mut self, op: &Op, code: u16, value: u64) -> Step {
+    pub(crate) fn set_scalar64(&mut self, op: &Op, code: u16, value: u64) -> ExecResult {
         if code >= 127 {
             return undefined(format!("64-bit write of scalar operand {code}"));
         }
@@ -240,7 +240,7 @@ impl Core<'_> {
     }
 
     /// A source operand of every lane.
-    pub(crate) fn lanes(&mut self, op: &Op, source: Source, ty: Ty, position: u8) -> Step<Lanes> {
+    pub(crate) fn lanes(&mut self, op: &Op, source: Source, ty: Ty, position: u8) -> ExecResult<Lanes> {
         let wide = ty.dwords() == 2;
         match source {
             Source::Vector(first) => {
@@ -273,7 +273,7 @@ impl Core<'_> {
     }
 
     /// Writes 32- or 64-bit results of the lanes in `mask`.
-    pub(crate) fn set_lanes(&mut self, op: &Op, first: u16, wide: bool, values: &Lanes, mask: u64) -> Step {
+    pub(crate) fn set_lanes(&mut self, op: &Op, first: u16, wide: bool, values: &Lanes, mask: u64) -> ExecResult {
         let first = self.indexed(first, 3);
         self.writing(op, RegFile::Vector, first, if wide { 2 } else { 1 })?;
         let at = usize::from(first);
@@ -301,7 +301,7 @@ impl Core<'_> {
 
 impl Core<'_> {
     /// A wait for at most `allowed` operations of a counter: results become usable, stores visible.
-    pub(crate) fn wait_for(&mut self, counter: Counter, allowed: u32) -> Step {
+    pub(crate) fn wait_for(&mut self, counter: Counter, allowed: u32) -> ExecResult {
         if !self.launch.strict {
             return Ok(());
         }

@@ -4,7 +4,7 @@ use crate::float::Env;
 
 /// What a MODE means for the short ways of instructions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum FpMode {
     /// [`Env::USUAL`].
     Usual,
     /// [`Env::FLUSHING`].
@@ -21,13 +21,13 @@ pub(crate) const GPR_IDX_EN: u32 = 1 << 27;
 /// MODE bit that lets vector instructions be skipped (gfx8 and gfx9).
 pub(crate) const VSKIP: u32 = 1 << 28;
 
-impl Way {
-    pub(crate) fn of(mode: u32) -> Way {
+impl FpMode {
+    pub(crate) fn of(mode: u32) -> FpMode {
         match Env::from_mode(mode) {
-            _ if mode & GPR_IDX_EN != 0 => Way::Closed,
-            Env::USUAL => Way::Usual,
-            Env::FLUSHING => Way::Flushing,
-            _ => Way::Bits,
+            _ if mode & GPR_IDX_EN != 0 => FpMode::Closed,
+            Env::USUAL => FpMode::Usual,
+            Env::FLUSHING => FpMode::Flushing,
+            _ => FpMode::Bits,
         }
     }
 }

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 
 /// What a wave asks of a resource; it waits until that is granted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Ask {
+pub(crate) enum GwsRequest {
     /// To set the counter.
     Init { resource: u32, number: u32 },
     /// To be let through the barrier.
@@ -52,14 +52,16 @@ pub(crate) struct Gws {
     releases: u64,
 }
 
-impl Ask {
+impl GwsRequest {
     fn resource(self) -> u32 {
         match self {
-            Ask::Init { resource, .. } | Ask::Barrier { resource, .. } | Ask::Phase { resource, .. } => resource,
-            Ask::Down { resource }
-            | Ask::Queued { resource, .. }
-            | Ask::Up { resource, .. }
-            | Ask::Release { resource } => resource,
+            GwsRequest::Init { resource, .. }
+            | GwsRequest::Barrier { resource, .. }
+            | GwsRequest::Phase { resource, .. } => resource,
+            GwsRequest::Down { resource }
+            | GwsRequest::Queued { resource, .. }
+            | GwsRequest::Up { resource, .. }
+            | GwsRequest::Release { resource } => resource,
         }
     }
 }
@@ -81,35 +83,37 @@ impl Default for Gws {
 
 impl Gws {
     /// Grants what a wave asks for, or else says what it waits for.
-    pub(crate) fn ask(&mut self, ask: Ask) -> Option<Ask> {
+    pub(crate) fn ask(&mut self, ask: GwsRequest) -> Option<GwsRequest> {
         let resource = ask.resource();
         let state = self.resources.entry(resource).or_default();
         match ask {
-            Ask::Init { number, .. } => {
+            GwsRequest::Init { number, .. } => {
                 state.counter = Some(number);
                 // What waits for a semaphore has to look again.
                 self.let_go();
                 None
             }
-            Ask::Up { by, .. } => {
+            GwsRequest::Up { by, .. } => {
                 state.counter = Some(state.counter.unwrap_or(0).saturating_add(by));
                 self.let_go();
                 None
             }
-            Ask::Release { .. } => {
+            GwsRequest::Release { .. } => {
                 state.counter = Some(0);
                 state.released += 1;
                 self.let_go();
                 None
             }
-            Ask::Down { .. } => (!state.counts_down()).then_some(Ask::Queued { resource, released: state.released }),
-            Ask::Queued { released, .. } => (released == state.released && !state.counts_down()).then_some(ask),
-            Ask::Phase { phase, .. } => (state.phase == phase).then_some(ask),
-            Ask::Barrier { number, .. } => {
+            GwsRequest::Down { .. } => {
+                (!state.counts_down()).then_some(GwsRequest::Queued { resource, released: state.released })
+            }
+            GwsRequest::Queued { released, .. } => (released == state.released && !state.counts_down()).then_some(ask),
+            GwsRequest::Phase { phase, .. } => (state.phase == phase).then_some(ask),
+            GwsRequest::Barrier { number, .. } => {
                 let counter = state.counter.get_or_insert(number);
                 if *counter > 0 {
                     *counter -= 1;
-                    return Some(Ask::Phase { resource, phase: state.phase });
+                    return Some(GwsRequest::Phase { resource, phase: state.phase });
                 }
                 *counter = number;
                 state.phase += 1;
@@ -154,36 +158,36 @@ mod tests {
     #[test]
     fn all_are_let_go_by_the_last_one() {
         let mut gws = Gws::default();
-        let barrier = Ask::Barrier { resource: 3, number: 2 };
+        let barrier = GwsRequest::Barrier { resource: 3, number: 2 };
         let first = gws.ask(barrier);
         let second = gws.ask(barrier);
-        assert_eq!(first, Some(Ask::Phase { resource: 3, phase: 0 }));
+        assert_eq!(first, Some(GwsRequest::Phase { resource: 3, phase: 0 }));
         assert_eq!((second, gws.ask(first.expect("it waits"))), (first, first));
-        assert_eq!(gws.ask(Ask::Barrier { resource: 4, number: 0 }), None);
+        assert_eq!(gws.ask(GwsRequest::Barrier { resource: 4, number: 0 }), None);
         assert_eq!(gws.ask(barrier), None);
         assert_eq!(gws.ask(first.expect("it waited")), None);
         // The next phase needs as many again.
-        assert_eq!(gws.ask(barrier), Some(Ask::Phase { resource: 3, phase: 1 }));
-        assert_eq!(gws.ask(Ask::Init { resource: 3, number: 0 }), None);
+        assert_eq!(gws.ask(barrier), Some(GwsRequest::Phase { resource: 3, phase: 1 }));
+        assert_eq!(gws.ask(GwsRequest::Init { resource: 3, number: 0 }), None);
         assert_eq!(gws.ask(barrier), None);
     }
 
     #[test]
     fn a_semaphore_lets_as_many_through_as_it_was_counted_up() {
         let mut gws = Gws::default();
-        let (down, queued) = (Ask::Down { resource: 9 }, Some(Ask::Queued { resource: 9, released: 0 }));
+        let (down, queued) = (GwsRequest::Down { resource: 9 }, Some(GwsRequest::Queued { resource: 9, released: 0 }));
         assert_eq!(gws.ask(down), queued);
-        assert_eq!(gws.ask(Ask::Up { resource: 9, by: 2 }), None);
+        assert_eq!(gws.ask(GwsRequest::Up { resource: 9, by: 2 }), None);
         assert_eq!(
-            (gws.ask(down), gws.ask(Ask::Queued { resource: 9, released: 0 }), gws.ask(down)),
+            (gws.ask(down), gws.ask(GwsRequest::Queued { resource: 9, released: 0 }), gws.ask(down)),
             (None, None, queued)
         );
         // Those that wait now and no others.
-        assert_eq!(gws.ask(Ask::Release { resource: 9 }), None);
-        assert_eq!(gws.ask(Ask::Queued { resource: 9, released: 0 }), None);
-        assert_eq!(gws.ask(down), Some(Ask::Queued { resource: 9, released: 1 }));
-        assert_eq!(gws.ask(Ask::Init { resource: 9, number: 1 }), None);
-        assert_eq!((gws.ask(down), gws.ask(down)), (None, Some(Ask::Queued { resource: 9, released: 1 })));
+        assert_eq!(gws.ask(GwsRequest::Release { resource: 9 }), None);
+        assert_eq!(gws.ask(GwsRequest::Queued { resource: 9, released: 0 }), None);
+        assert_eq!(gws.ask(down), Some(GwsRequest::Queued { resource: 9, released: 1 }));
+        assert_eq!(gws.ask(GwsRequest::Init { resource: 9, number: 1 }), None);
+        assert_eq!((gws.ask(down), gws.ask(down)), (None, Some(GwsRequest::Queued { resource: 9, released: 1 })));
     }
 
     #[test]
@@ -192,7 +196,7 @@ mod tests {
         gws.join(1);
         let (mut one, mut other) = (None, None);
         assert!(!gws.wait(&mut one) && !gws.wait(&mut one));
-        assert_eq!(gws.ask(Ask::Barrier { resource: 0, number: 0 }), None);
+        assert_eq!(gws.ask(GwsRequest::Barrier { resource: 0, number: 0 }), None);
         assert!(!gws.wait(&mut other));
         assert!(gws.wait(&mut one));
         gws.leave();

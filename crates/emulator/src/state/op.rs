@@ -3,14 +3,14 @@
 use std::ops::{Deref, DerefMut};
 
 use super::core::Core;
-use crate::fault::stop::Step;
+use crate::fault::stop::ExecResult;
 use crate::op::ResolvedInst;
-use crate::op::fast_path::Quick;
-use crate::op::global_address::Address;
+use crate::op::fast_path::FastPath;
+use crate::op::global_address::GlobalAddress;
 use crate::op::semantics::Semantics;
 
 /// Runs an instruction.
-pub(crate) type Handler = fn(&mut Core, &Op) -> Step;
+pub(crate) type Handler = fn(&mut Core, &Op) -> ExecResult;
 
 /// A meaning: the handler and its data.
 pub(crate) type Meaning = (Handler, Semantics);
@@ -21,7 +21,7 @@ pub(crate) struct Op {
     /// What is known of it.
     pub resolved: ResolvedInst,
     /// The address of a simple access to global memory.
-    pub global: Option<Address>,
+    pub global: Option<GlobalAddress>,
     /// The operations of an instruction that is two.
     pub pair: Option<Box<[Op; 2]>>,
     /// How many instructions from this one on are plain and follow each other, in the list of those decoded, too. All
@@ -30,7 +30,7 @@ pub(crate) struct Op {
     /// asserts it.
     pub plain: u32,
     /// For the short way of a vector instruction.
-    pub quick: Option<Box<Quick>>,
+    pub quick: Option<Box<FastPath>>,
 }
 
 impl Deref for Op {

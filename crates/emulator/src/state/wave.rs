@@ -2,12 +2,12 @@
 
 use wavetap_amdgpu::{VgprMsb, scalar};
 
-use super::fp_mode::Way;
-use super::gws::Ask;
+use super::fp_mode::FpMode;
+use super::gws::GwsRequest;
 use crate::float::Env;
 use crate::lanes::Registers;
 use crate::shadow::hazard::Hazards;
-use crate::shadow::in_flight::Pending;
+use crate::shadow::in_flight::InFlight;
 use crate::shadow::wave_checks::WaveChecks;
 use crate::trace::origins::WaveOrigins;
 
@@ -36,7 +36,7 @@ pub(crate) struct Wave {
     /// What MODE means for arithmetic.
     pub env: Env,
     /// What it means for the short ways of instructions.
-    pub way: Way,
+    pub way: FpMode,
     /// The high bits of vector register numbers, which MODE has as well.
     pub vgpr_msb: VgprMsb,
     /// Behind the last instruction that wrote a literal to MODE (gfx125x).
@@ -60,14 +60,14 @@ pub(crate) struct Wave {
     /// The phase of the workgroup's barrier when the wave signalled it (gfx12).
     pub signalled: u64,
     /// What it asks of global wave sync.
-    pub asks: Option<Ask>,
+    pub asks: Option<GwsRequest>,
     /// The workgroup's slot among those running.
     pub group: usize,
     /// Workgroup id.
     pub group_id: [u32; 3],
     /// Index within the workgroup.
     pub index: u32,
-    pub pending: Pending,
+    pub pending: InFlight,
     pub hazards: Hazards,
     pub checks: WaveChecks,
     /// Where its values came from, if that is asked for.
@@ -96,7 +96,7 @@ impl Wave {
     pub(crate) fn set_mode(&mut self, mode: u32) {
         self.mode = mode;
         self.env = Env::from_mode(mode);
-        self.way = Way::of(mode);
+        self.way = FpMode::of(mode);
     }
 
     /// Sets the high bits of vector register numbers.

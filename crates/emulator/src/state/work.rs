@@ -4,7 +4,7 @@ use super::wave::Wave;
 use crate::lanes::Register;
 
 /// Rows that instructions work with; what is in them means nothing afterwards, but for those of scalars.
-pub(crate) struct Work {
+pub(crate) struct WorkRows {
     pub broadcast: Broadcast,
     /// Sources with another sign, and lane masks.
     pub signed: [Register; 3],
@@ -18,9 +18,9 @@ pub(crate) struct Work {
 /// mostly still is.
 pub(crate) struct Broadcast(pub Vec<Register>);
 
-impl Default for Work {
+impl Default for WorkRows {
     fn default() -> Self {
-        Work {
+        WorkRows {
             broadcast: Broadcast(vec![Register::default(); 128]),
             signed: Default::default(),
             flushed: Default::default(),

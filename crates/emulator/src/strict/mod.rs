@@ -14,15 +14,15 @@ use wavetap_amdgpu::{Access as Operand, Branch, Condition, Encoding, Flags, Inst
 
 use crate::fault::MemoryAccess;
 use crate::fault::findings::FindingKind;
-use crate::fault::stop::{Step, Stop};
+use crate::fault::stop::{ExecResult, Stop};
 use crate::lanes::LANES;
 use crate::launch::Launch;
 use crate::memory::View;
 use crate::op::Class;
 use crate::op::semantics::Semantics;
-use crate::shadow::races::access::Access;
+use crate::shadow::races::access::LaneAccess;
 use crate::shadow::races::lds_row::LdsRow;
-use crate::shadow::races::{How, Operation, Progress};
+use crate::shadow::races::{How, LdsOperation, WaveProgress};
 use crate::state::barrier::Barrier;
 use crate::state::core::Core;
 use crate::state::op::Op;
@@ -30,7 +30,7 @@ use crate::state::wave::{Status, Wave};
 
 /// An instruction is about to run.
 #[inline]
-pub(crate) fn before(core: &mut Core, op: &Op) -> Step {
+pub(crate) fn before(core: &mut Core, op: &Op) -> ExecResult {
     let checked = core.wave.checks.events.check(op, core.launch, core.wave.scheduling);
     core.passed(checked)?;
     undefined::before(core, op)
@@ -55,7 +55,7 @@ impl Core<'_> {
     /// The result of a check: what it has found is noted, and does not stop the wave, if the dispatch is to go on after
     /// it.
     #[inline]
-    pub(crate) fn passed(&self, checked: Step) -> Step {
+    pub(crate) fn passed(&self, checked: ExecResult) -> ExecResult {
         checked.or_else(|stop| {
             let checks = &self.wave.checks;
             let goes_on = FindingKind::of(&stop.kind).is_some_and(|kind| self.launch.passes.allow(kind, checks.at));
@@ -68,7 +68,7 @@ impl Core<'_> {
     }
 
     /// Notes an access of a lane.
-    pub(crate) fn note(&mut self, access: Access) {
+    pub(crate) fn note(&mut self, access: LaneAccess) {
         if self.launch.strict {
             self.wave.checks.accesses.push(access);
         }
@@ -77,7 +77,7 @@ impl Core<'_> {
 
 /// An instruction has run.
 #[inline]
-pub(crate) fn after(core: &mut Core, op: &Op) -> Step {
+pub(crate) fn after(core: &mut Core, op: &Op) -> ExecResult {
     if op.translates {
         core.wave.pending.translate();
     }
@@ -90,7 +90,7 @@ pub(crate) fn after(core: &mut Core, op: &Op) -> Step {
     after_others(core, op)
 }
 
-fn after_others(core: &mut Core, op: &Op) -> Step {
+fn after_others(core: &mut Core, op: &Op) -> ExecResult {
     if core.wave.checks.row.as_ref().is_some_and(|row| row.mask != 0) {
         return after_row(core, op);
     }
@@ -115,8 +115,8 @@ fn after_others(core: &mut Core, op: &Op) -> Step {
     result
 }
 
-/// [`after`] an LDS instruction that has gone the short way: as if there were an [`Access`] for each lane and element.
-fn after_row(core: &mut Core, op: &Op) -> Step {
+/// [`after`] an LDS instruction that has gone the short way: as if there were an [`LaneAccess`] for each lane and element.
+fn after_row(core: &mut Core, op: &Op) -> ExecResult {
     let Some(mut row) = core.wave.checks.row.take() else { return Ok(()) };
     let raced = races_of_row(core, op, &row);
     let result = core.passed(raced);
@@ -133,8 +133,8 @@ fn after_row(core: &mut Core, op: &Op) -> Step {
 }
 
 /// An instruction that accesses LDS.
-fn operation(wave: &Wave, op: &Op) -> Operation {
-    Operation {
+fn operation(wave: &Wave, op: &Op) -> LdsOperation {
+    LdsOperation {
         wave: wave.index,
         id: wave.pending.ids().0,
         pc: op.pc,
@@ -150,7 +150,7 @@ fn operation(wave: &Wave, op: &Op) -> Operation {
     }
 }
 
-fn races(core: &mut Core, op: &Op, accesses: &[Access]) -> Step {
+fn races(core: &mut Core, op: &Op, accesses: &[LaneAccess]) -> ExecResult {
     let operation = operation(core.wave, op);
     let (mut writes, mut reads, mut result) = (false, false, Ok(()));
     let Core { memory, wave, launch, barrier, lds, .. } = core;
@@ -176,7 +176,7 @@ fn races(core: &mut Core, op: &Op, accesses: &[Access]) -> Step {
     result
 }
 
-fn races_of_row(core: &mut Core, op: &Op, row: &LdsRow) -> Step {
+fn races_of_row(core: &mut Core, op: &Op, row: &LdsRow) -> ExecResult {
     let operation = operation(core.wave, op);
     let Core { memory, wave, launch, barrier, lds, .. } = core;
     let (pending, files) = (&wave.pending, [&wave.vgpr, &wave.agpr]);
@@ -223,13 +223,13 @@ impl Wave {
 }
 
 /// What a wave has done.
-fn unfinished(wave: &Wave) -> Progress {
+fn unfinished(wave: &Wave) -> WaveProgress {
     let (_, next) = wave.pending.ids();
     if wave.status == Status::Ended {
-        return Progress { wave: wave.index, writes: [next; 2], reads: [next; 2] };
+        return WaveProgress { wave: wave.index, writes: [next; 2], reads: [next; 2] };
     }
     let [writes, copied, read] = [LDS_WRITES, COPY_WRITES, COPY_READS].map(|list| wave.oldest_in_lds(list));
-    Progress { wave: wave.index, writes: [writes, copied], reads: [next, read] }
+    WaveProgress { wave: wave.index, writes: [writes, copied], reads: [next, read] }
 }
 
 /// All waves that have not ended have come to the barrier.

@@ -7,29 +7,29 @@
 use wavetap_amdgpu::{Inst, Opcode, RegFile, Role, scalar};
 
 use crate::lanes::active;
-use crate::op::definedness::Move;
+use crate::op::definedness::BitMove;
 use crate::op::registers::slot;
 use crate::op::semantics::{Source, Ty};
-use crate::shadow::init_shadow::{Known, Origin, scalar_slot};
+use crate::shadow::init_shadow::{InitShadow, UndefinedOrigin, scalar_slot};
 use crate::state::core::Core;
 use crate::state::op::Op;
 
-impl Move {
+impl BitMove {
     /// What an instruction with a name moves, if it is plain.
-    pub(crate) fn named(opcode: Opcode) -> Option<Move> {
+    pub(crate) fn named(opcode: Opcode) -> Option<BitMove> {
         match opcode {
-            Opcode::V_READLANE_B32 => Some(Move::FromLane),
-            Opcode::V_WRITELANE_B32 => Some(Move::ToLane),
+            Opcode::V_READLANE_B32 => Some(BitMove::FromLane),
+            Opcode::V_WRITELANE_B32 => Some(BitMove::ToLane),
             Opcode::V_MOV_B32
             | Opcode::V_ACCVGPR_READ_B32
             | Opcode::V_ACCVGPR_WRITE_B32
-            | Opcode::V_ACCVGPR_MOV_B32 => Some(Move::Lanes),
+            | Opcode::V_ACCVGPR_MOV_B32 => Some(BitMove::Lanes),
             _ => None,
         }
     }
 
-    /// What an instruction moves, if it does nothing else; `named` is what [`Move::named`] says.
-    pub(crate) fn of(inst: &Inst, named: Option<Move>) -> Option<Move> {
+    /// What an instruction moves, if it does nothing else; `named` is what [`BitMove::named`] says.
+    pub(crate) fn of(inst: &Inst, named: Option<BitMove>) -> Option<BitMove> {
         let modifiers = &inst.modifiers;
         let plain = modifiers.dpp.is_none()
             && modifiers.dpp8.is_none()
@@ -49,21 +49,21 @@ impl Move {
         let known = &mut core.wave.checks.known;
         let origin = from.origin(known);
         match (self, to.file, lane) {
-            (Move::FromLane, RegFile::Scalar, Some(lane)) if to.first < scalar::EXEC => {
+            (BitMove::FromLane, RegFile::Scalar, Some(lane)) if to.first < scalar::EXEC => {
                 let bits = from.bits(known, lane);
                 known.set_scalar(to.first, bits);
                 if bits != 0 {
                     known.set_origin(scalar_slot(to.first), origin);
                 }
             }
-            (Move::ToLane, RegFile::Vector, Some(lane)) => {
+            (BitMove::ToLane, RegFile::Vector, Some(lane)) => {
                 let (to, bits) = (slot(to.file, to.first), from.bits(known, lane));
                 known.vector_mut(to).set(lane, bits);
                 if bits != 0 {
                     known.set_origin(to, origin);
                 }
             }
-            (Move::Lanes, RegFile::Vector | RegFile::Accum, _) => {
+            (BitMove::Lanes, RegFile::Vector | RegFile::Accum, _) => {
                 let to = slot(to.file, to.first);
                 let mut any = false;
                 for lane in active(exec) {
@@ -88,8 +88,8 @@ enum From {
     Row(usize),
     /// A scalar register.
     Scalar(u16),
-    /// What is always known.
-    Known,
+    /// What is always defined.
+    Defined,
 }
 
 impl From {
@@ -98,24 +98,24 @@ impl From {
             Source::Vector(register) => Some(From::Row(slot(RegFile::Vector, register))),
             Source::Accum(register) => Some(From::Row(slot(RegFile::Accum, register))),
             Source::Scalar(code) if code < 128 => Some(From::Scalar(code)),
-            Source::Scalar(_) | Source::Const(_) => Some(From::Known),
+            Source::Scalar(_) | Source::Const(_) => Some(From::Defined),
             _ => None,
         }
     }
 
-    fn bits(self, known: &Known, lane: usize) -> u32 {
+    fn bits(self, known: &InitShadow, lane: usize) -> u32 {
         match self {
             From::Row(at) => known.vector(at).get(lane),
             From::Scalar(code) => known.scalar(code),
-            From::Known => 0,
+            From::Defined => 0,
         }
     }
 
-    fn origin(self, known: &Known) -> Origin {
+    fn origin(self, known: &InitShadow) -> UndefinedOrigin {
         match self {
             From::Row(at) => known.origin(at),
             From::Scalar(code) => known.origin(scalar_slot(code)),
-            From::Known => Origin::Condition,
+            From::Defined => UndefinedOrigin::Condition,
         }
     }
 }

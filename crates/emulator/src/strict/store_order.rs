@@ -7,9 +7,9 @@
 
 use wavetap_amdgpu::Encoding;
 
-use crate::address::place::Place;
+use crate::address::place::LanePlace;
 use crate::address::range::{Range, overlap};
-use crate::fault::stop::{Step, at_lane};
+use crate::fault::stop::{ExecResult, at_lane};
 use crate::lanes::{LANES, active};
 use crate::launch::Launch;
 use crate::shadow::in_flight::{Effect, Space, publish_if};
@@ -28,7 +28,7 @@ pub(crate) fn is_shared(launch: &Launch, waves: usize) -> bool {
 
 /// An instruction is about to access memory in a range: what was stored there before comes first. Now and then a wave's
 /// stores arrive early.
-fn before_access(core: &mut Core, reads: bool, range: Range) -> Step {
+fn before_access(core: &mut Core, reads: bool, range: Range) -> ExecResult {
     if !core.launch.strict {
         return Ok(());
     }
@@ -47,7 +47,7 @@ fn before_access(core: &mut Core, reads: bool, range: Range) -> Step {
 }
 
 /// Makes earlier stores visible to the access that follows, of memory in a range.
-pub(crate) fn order(core: &mut Core, op: &Op, reads: bool, range: Range) -> Step {
+pub(crate) fn order(core: &mut Core, op: &Op, reads: bool, range: Range) -> ExecResult {
     before_access(core, reads, range)?;
     let lds_too = op.inst.variant.encoding == Encoding::Flat;
     if lds_too && core.wave.pending.has_effects() {
@@ -57,15 +57,15 @@ pub(crate) fn order(core: &mut Core, op: &Op, reads: bool, range: Range) -> Step
 }
 
 /// Where in memory all is that the lanes in a mask access.
-pub(crate) fn range(places: &[Place; LANES], mask: u64, size: usize) -> Range {
+pub(crate) fn range(places: &[LanePlace; LANES], mask: u64, size: usize) -> Range {
     active(mask).fold((u64::MAX, 0), |(from, to), lane| match places[lane] {
-        Place::Global(at) => (from.min(at), to.max(at.saturating_add(size as u64))),
+        LanePlace::Global(at) => (from.min(at), to.max(at.saturating_add(size as u64))),
         _ => (from, to),
     })
 }
 
 /// A store was issued. Now and then it overtakes those before it, and others run before they arrive.
-pub(crate) fn after_store(core: &mut Core) -> Step {
+pub(crate) fn after_store(core: &mut Core) -> ExecResult {
     let Core { wave, memory, lds, random, .. } = core;
     let effects = wave.pending.effects();
     let Some(newest) = effects.last().map(|effect| effect.id) else { return Ok(()) };

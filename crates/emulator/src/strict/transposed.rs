@@ -6,10 +6,10 @@ use crate::lanes::LANES;
 use crate::op::registers::slot;
 use crate::op::transpose::{Layout, MOST};
 use crate::op::wave_transpose::{WAVE, WORDS, bits_of, exchange};
-use crate::shadow::init_shadow::Known;
+use crate::shadow::init_shadow::InitShadow;
 
 /// Undefined bits go with the numbers that they are of, once each lane has those that it loaded.
-pub(crate) fn exchange_group(known: &mut Known, inst: &Inst, dst: Option<Reg>) {
+pub(crate) fn exchange_group(known: &mut InitShadow, inst: &Inst, dst: Option<Reg>) {
     let (Some(layout), Some(dst)) = (Layout::of(inst.opcode()), dst) else { return };
     let first = slot(dst.file, dst.first);
     let slots = first..first + layout.words();
@@ -31,7 +31,7 @@ pub(crate) fn exchange_group(known: &mut Known, inst: &Inst, dst: Option<Reg>) {
 }
 
 /// Undefined bits go with the numbers that they are of, once each lane has those that it loaded.
-pub(crate) fn exchange_wave(known: &mut Known, inst: &Inst, dst: Option<Reg>) {
+pub(crate) fn exchange_wave(known: &mut InitShadow, inst: &Inst, dst: Option<Reg>) {
     let (Some(bits), Some(dst)) = (bits_of(inst.opcode()), dst) else { return };
     let slots: [usize; WORDS] = std::array::from_fn(|n| slot(dst.file, dst.first) + n);
     // Whatever is undefined has come with one of the registers.

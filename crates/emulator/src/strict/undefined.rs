@@ -15,35 +15,35 @@ use smallvec::SmallVec;
 use wavetap_amdgpu::{RegFile, Role, scalar};
 
 use crate::fault::FaultKind;
-use crate::fault::stop::{Step, Stop};
+use crate::fault::stop::{ExecResult, Stop};
 use crate::lanes::{LANES, active};
 use crate::launch::Launch;
 use crate::op::Class;
-use crate::op::definedness::{Across, Kind, Rule, Use, registers};
+use crate::op::definedness::{Across, DefinednessRule, RequiredUse, RuleKind, registers};
 use crate::op::registers::{ACCUM_SLOTS, slot};
 use crate::op::semantics::Source;
-use crate::shadow::init_shadow::{Origin, name_of, scalar_slot};
+use crate::shadow::init_shadow::{UndefinedOrigin, name_of, scalar_slot};
 use crate::state::core::Core;
 use crate::state::fp_mode::GPR_IDX_EN;
 use crate::state::op::Op;
 
-fn uninitialised(register: String, origin: Origin, used: &'static str, lane: Option<u8>) -> Step {
+fn uninitialised(register: String, origin: UndefinedOrigin, used: &'static str, lane: Option<u8>) -> ExecResult {
     let kind = FaultKind::Uninitialised { register: register.into(), origin: origin.text(), used };
     Err(Box::new(Stop { kind, lane }))
 }
 
 /// A register is used for what must be known.
-pub(crate) fn report(core: &Core, at: usize, used: &'static str, lane: Option<u8>) -> Step {
+pub(crate) fn report(core: &Core, at: usize, used: &'static str, lane: Option<u8>) -> ExecResult {
     core.passed(uninitialised(name_of(at), core.wave.checks.known.origin(at), used, lane))
 }
 
 /// An instruction is about to run.
 #[inline]
-pub(crate) fn before(core: &mut Core, op: &Op) -> Step {
-    if op.unknown.kind == Kind::Nothing && op.pair.is_none() { Ok(()) } else { before_others(core, op) }
+pub(crate) fn before(core: &mut Core, op: &Op) -> ExecResult {
+    if op.unknown.kind == RuleKind::Nothing && op.pair.is_none() { Ok(()) } else { before_others(core, op) }
 }
 
-fn before_others(core: &mut Core, op: &Op) -> Step {
+fn before_others(core: &mut Core, op: &Op) -> ExecResult {
     if let Some(pair) = op.pair.as_deref() {
         // Both read before either writes.
         let [first, second] = pair;
@@ -55,19 +55,19 @@ fn before_others(core: &mut Core, op: &Op) -> Step {
     }
     let rule = &op.unknown;
     match rule.kind {
-        Kind::Nothing => Ok(()),
-        Kind::Defines => {
+        RuleKind::Nothing => Ok(()),
+        RuleKind::Defines => {
             rule.scalar_writes.iter().for_each(|&(first, count)| core.wave.checks.known.define(first, count));
             core.wave.checks.known.scc &= !rule.writes_scc;
             Ok(())
         }
-        Kind::Compute => compute(core, op, rule),
-        Kind::Memory => addresses(core, op, rule),
-        Kind::BranchScc if core.wave.checks.known.scc => {
-            core.passed(uninitialised("scc".into(), Origin::Condition, "the condition of a branch", None))
+        RuleKind::Compute => compute(core, op, rule),
+        RuleKind::Memory => addresses(core, op, rule),
+        RuleKind::BranchScc if core.wave.checks.known.scc => {
+            core.passed(uninitialised("scc".into(), UndefinedOrigin::Condition, "the condition of a branch", None))
         }
-        Kind::BranchScc => Ok(()),
-        Kind::BranchVcc => {
+        RuleKind::BranchScc => Ok(()),
+        RuleKind::BranchVcc => {
             let undefined = core.wave.checks.known.pair(scalar::VCC) & core.wave.lanes;
             if undefined != 0 && core.wave.mask(scalar::VCC) & !undefined == 0 {
                 return report(core, scalar_slot(scalar::VCC), "the condition of a branch", None);
@@ -78,12 +78,12 @@ fn before_others(core: &mut Core, op: &Op) -> Step {
 }
 
 /// Checks what must be known.
-fn uses(core: &Core, rule: &Rule) -> Step {
+fn uses(core: &Core, rule: &DefinednessRule) -> ExecResult {
     let exec = core.wave.exec();
     for &((first, count), used) in &rule.uses {
         for at in usize::from(first)..usize::from(first + count) {
             let (undefined, lane) = if at >= scalar_slot(0) {
-                let vector = !rule.vectors.is_empty() && used == Use::Address;
+                let vector = !rule.vectors.is_empty() && used == RequiredUse::Address;
                 (core.wave.checks.known.scalar((at - scalar_slot(0)) as u16) != 0 && (exec != 0 || !vector), None)
             } else {
                 let lanes = core.wave.checks.known.lanes(at) & exec;
@@ -98,10 +98,10 @@ fn uses(core: &Core, rule: &Rule) -> Step {
 }
 
 /// Checks a vector register of an address whose length only the instruction itself knows.
-pub(crate) fn known_address(core: &Core, file: RegFile, register: u16) -> Step {
+pub(crate) fn known_address(core: &Core, file: RegFile, register: u16) -> ExecResult {
     let at = slot(file, register);
     let lanes = core.wave.checks.known.lanes(at) & core.wave.exec();
-    if lanes == 0 { Ok(()) } else { report(core, at, Use::Address.text(), Some(lanes.trailing_zeros() as u8)) }
+    if lanes == 0 { Ok(()) } else { report(core, at, RequiredUse::Address.text(), Some(lanes.trailing_zeros() as u8)) }
 }
 
 /// With `s_set_gpr_idx_on`: what of M0 is added to register numbers, and of which operands.
@@ -110,13 +110,13 @@ const INDEXED_SOURCES: u32 = 0x7000;
 const INDEXED_DESTINATION: u32 = 0x8000;
 
 /// Checks what M0 adds to register numbers.
-fn known_number(core: &Core, bits: u32) -> Step {
+fn known_number(core: &Core, bits: u32) -> ExecResult {
     let undefined = core.wave.checks.known.scalar(scalar::M0) & bits;
-    if undefined == 0 { Ok(()) } else { report(core, scalar_slot(scalar::M0), Use::Register.text(), None) }
+    if undefined == 0 { Ok(()) } else { report(core, scalar_slot(scalar::M0), RequiredUse::Register.text(), None) }
 }
 
 /// Checks one bit of a scalar operand on which it depends what runs.
-pub(crate) fn known_bit(core: &Core, op: &Op, role: Role, index: u32) -> Step {
+pub(crate) fn known_bit(core: &Core, op: &Op, role: Role, index: u32) -> ExecResult {
     match op.inst.operand(role).and_then(|operand| operand.reg()) {
         Some(reg) if reg.first < 128 && core.wave.checks.known.scalar(reg.first) >> index & 1 != 0 => {
             report(core, scalar_slot(reg.first), "whether instructions are skipped", None)
@@ -125,7 +125,7 @@ pub(crate) fn known_bit(core: &Core, op: &Op, role: Role, index: u32) -> Step {
     }
 }
 
-fn addresses(core: &mut Core, op: &Op, rule: &Rule) -> Step {
+fn addresses(core: &mut Core, op: &Op, rule: &DefinednessRule) -> ExecResult {
     uses(core, rule)?;
     let exec = core.wave.exec();
     let known = &mut core.wave.checks.known;
@@ -154,7 +154,7 @@ fn addresses(core: &mut Core, op: &Op, rule: &Rule) -> Step {
     Ok(())
 }
 
-fn compute(core: &mut Core, op: &Op, rule: &Rule) -> Step {
+fn compute(core: &mut Core, op: &Op, rule: &DefinednessRule) -> ExecResult {
     if let Some(relative) = rule.relative {
         known_number(core, relative.bits())?;
         return compute(core, op, &rule.moved(relative, &op.inst, core.wave.sgpr[usize::from(scalar::M0)]));
@@ -211,7 +211,7 @@ struct Outcome {
 }
 
 /// Tries the instruction with undefined bits filled differently.
-fn compare(core: &mut Core, op: &Op, rule: &Rule, indexed: bool) -> Step {
+fn compare(core: &mut Core, op: &Op, rule: &DefinednessRule, indexed: bool) -> ExecResult {
     let friendly = core.launch.friendly();
     let mut touched: SmallVec<[usize; 16]> = registers(&rule.vectors).chain(registers(&rule.writes)).collect();
     let m0 = core.wave.sgpr[usize::from(scalar::M0)];
@@ -254,7 +254,13 @@ fn compare(core: &mut Core, op: &Op, rule: &Rule, indexed: bool) -> Step {
 }
 
 /// Takes what differs between the outcomes as undefined.
-fn settle(core: &mut Core, rule: &Rule, touched: &[usize], outcomes: &[Outcome], origin: Origin) -> Step {
+fn settle(
+    core: &mut Core,
+    rule: &DefinednessRule,
+    touched: &[usize],
+    outcomes: &[Outcome],
+    origin: UndefinedOrigin,
+) -> ExecResult {
     let Some((first, others)) = outcomes.split_first() else { return Ok(()) };
     let lanes = core.wave.lanes;
     let known = &mut core.wave.checks.known;
@@ -295,7 +301,7 @@ fn settle(core: &mut Core, rule: &Rule, touched: &[usize], outcomes: &[Outcome],
 }
 
 /// Where the undefined bits among the sources come from; `index` is added to the numbers of some.
-fn origin(core: &Core, rule: &Rule, index: usize) -> Origin {
+fn origin(core: &Core, rule: &DefinednessRule, index: usize) -> UndefinedOrigin {
     let known = &core.wave.checks.known;
     let indexed = registers(&rule.vectors).map(|at| at + index).filter(|&at| at < ACCUM_SLOTS || index == 0);
     let mut vectors = indexed.chain(registers(&rule.vectors));
@@ -305,7 +311,7 @@ fn origin(core: &Core, rule: &Rule, index: usize) -> Origin {
             .find(|&code| known.scalar(code as u16) != 0)
             .map(|code| known.origin(scalar_slot(code as u16)))
     };
-    vector.or_else(scalar).unwrap_or(Origin::Condition)
+    vector.or_else(scalar).unwrap_or(UndefinedOrigin::Condition)
 }
 
 /// Fills the undefined bits of all sources.
@@ -313,7 +319,7 @@ fn origin(core: &Core, rule: &Rule, index: usize) -> Origin {
 fn fill(
     core: &mut Core,
     op: &Op,
-    rule: &Rule,
+    rule: &DefinednessRule,
     touched: &[usize],
     saved: &[[u32; LANES]],
     sgpr: &[u32; 128],
@@ -371,7 +377,7 @@ fn fill(
 }
 
 /// Runs an instruction without the checks of the strict mode.
-fn run(core: &mut Core, op: &Op, launch: &Launch) -> Step {
+fn run(core: &mut Core, op: &Op, launch: &Launch) -> ExecResult {
     let Core { memory, lds, wave, random, stats, clock, barrier, work, .. } = core;
     let mut copy = Core { memory, lds, wave, launch, random, stats, clock, barrier, work };
     (op.run)(&mut copy, op)

@@ -4,21 +4,21 @@ use wavetap_amdgpu::{Flags, OpcodeFlags, Operand, RegFile, Role};
 
 use super::transposed;
 use super::undefined::report;
-use crate::fault::stop::Step;
+use crate::fault::stop::ExecResult;
 use crate::lanes::{LANES, active};
 use crate::op::Class;
 use crate::op::registers::slot;
 use crate::op::semantics::Semantics;
 use crate::shadow::init_shadow::Stored;
 use crate::shadow::races::How;
-use crate::shadow::races::access::Access;
+use crate::shadow::races::access::LaneAccess;
 use crate::shadow::races::lds_row::LdsRow;
 use crate::shadow::wave_checks::WaveChecks;
 use crate::state::core::Core;
 use crate::state::op::Op;
 
 /// The undefined bits of bytes that an access touches, those of a dword together.
-fn bits_of(core: &Core, access: &Access, word: usize, bytes: usize) -> u32 {
+fn bits_of(core: &Core, access: &LaneAccess, word: usize, bytes: usize) -> u32 {
     let at = access.at as usize + 4 * word;
     let lane = usize::from(access.lane);
     let scratch = |at: usize| core.wave.checks.known.scratch(at as u32).map_or(u32::MAX, |bits| bits.get(lane));
@@ -40,7 +40,7 @@ fn bits_of(core: &Core, access: &Access, word: usize, bytes: usize) -> u32 {
     })
 }
 
-fn set_bits(core: &mut Core, access: &Access, word: usize, bytes: usize, bits: u32) {
+fn set_bits(core: &mut Core, access: &LaneAccess, word: usize, bytes: usize, bits: u32) {
     let at = access.at as usize + 4 * word;
     let lane = usize::from(access.lane);
     if !access.scratch && bytes == 4 {
@@ -75,7 +75,7 @@ fn data(op: &Op, role: Role) -> Option<usize> {
 }
 
 /// Takes undefined bits along what an instruction has read and written.
-pub(crate) fn values(core: &mut Core, op: &Op, accesses: &[Access]) {
+pub(crate) fn values(core: &mut Core, op: &Op, accesses: &[LaneAccess]) {
     if core.barrier.checks.lds.is_empty() && accesses.iter().any(|access| !access.scratch) {
         core.barrier.checks.lds = vec![0xff; core.lds.len()];
     }
@@ -122,7 +122,7 @@ pub(crate) fn values(core: &mut Core, op: &Op, accesses: &[Access]) {
 }
 
 /// Notes where undefined bits that are stored come from: from the register with the word, by the slot of the first.
-fn note_stored(core: &mut Core, op: &Op, access: &Access, word: usize, from: Option<usize>) {
+fn note_stored(core: &mut Core, op: &Op, access: &LaneAccess, word: usize, from: Option<usize>) {
     let Some(from) = from else { return };
     let stored = Stored::new(op.address, core.wave.checks.known.origin(from + word));
     let at = access.at + 4 * word as u32;
@@ -172,7 +172,7 @@ pub(crate) fn known_row(core: &mut Core, row: &LdsRow) -> bool {
 
 impl WaveChecks {
     /// Takes undefined bits along what all lanes of a mask load into registers from a place in their scratch, or store
-    /// there, from the slot of the first on. As [`values`] of the [`Access`] that each of them makes; a load has left
+    /// there, from the slot of the first on. As [`values`] of the [`LaneAccess`] that each of them makes; a load has left
     /// nothing undefined in its registers.
     pub(crate) fn note_scratch(&mut self, op: &Op, (mask, at, words): (u64, u32, usize), first: usize, stores: bool) {
         self.in_scratch = true;
@@ -200,7 +200,7 @@ impl WaveChecks {
 }
 
 /// A word of memory comes into a register.
-fn load(core: &mut Core, op: &Op, access: &Access, (word, bytes): (usize, usize), to: Option<usize>) {
+fn load(core: &mut Core, op: &Op, access: &LaneAccess, (word, bytes): (usize, usize), to: Option<usize>) {
     let Some(to) = to else { return };
     let lane = usize::from(access.lane);
     let mut bits = bits_of(core, access, word, bytes);
@@ -229,7 +229,7 @@ fn load(core: &mut Core, op: &Op, access: &Access, (word, bytes): (usize, usize)
 }
 
 /// A store or atomic to memory that others see: no lane may have data of which no byte is wholly known.
-pub(crate) fn stores(core: &Core, op: &Op, accesses: &[Access]) -> Step {
+pub(crate) fn stores(core: &Core, op: &Op, accesses: &[LaneAccess]) -> ExecResult {
     let (size, high) = match (op.class, op.semantics) {
         (Class::Vmem, Semantics::Store { bytes, high }) => (usize::from(bytes), high),
         (Class::Vmem, Semantics::Atomic { bytes, .. }) => (usize::from(bytes), false),

@@ -2,7 +2,7 @@
 
 use wavetap_amdgpu::{Encoding, Flags, OpcodeFlags, Role};
 
-use crate::address::place::Place;
+use crate::address::place::LanePlace;
 use crate::exec::memory::vmem::{places, swizzled};
 use crate::exec::memory::{image, lds, smem};
 use crate::lanes::{LANES, active};
@@ -86,13 +86,13 @@ fn vector(core: &mut Core, op: &Op, accesses: &mut Accesses) -> Option<()> {
     let mut local = LdsAccess { addresses: [0; LANES], mask: 0, size: accesses.size };
     for lane in active(core.wave.exec()) {
         match places[lane] {
-            Place::Global(address) | Place::Head(address, _) => accesses.memory.push(address),
-            Place::Scratch(offset) => accesses.memory.push(swizzled(core, lane, u64::try_from(offset).ok()?)),
-            Place::Lds(offset) => {
+            LanePlace::Global(address) | LanePlace::Head(address, _) => accesses.memory.push(address),
+            LanePlace::Scratch(offset) => accesses.memory.push(swizzled(core, lane, u64::try_from(offset).ok()?)),
+            LanePlace::Lds(offset) => {
                 local.addresses[lane] = offset;
                 local.mask |= 1 << lane;
             }
-            Place::Nowhere => {}
+            LanePlace::Nowhere => {}
         }
     }
     if local.mask != 0 {

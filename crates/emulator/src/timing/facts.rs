@@ -43,13 +43,13 @@ pub(crate) const PIPES: usize = 3;
 
 /// The instruction.
 #[derive(Debug)]
-pub(crate) struct Facts {
+pub(crate) struct TimingFacts {
     pub unit: Unit,
     pub class: Latency,
     pub kind: SampleKind,
     /// Registers that it needs, as slots of [`Wave::ready`](super::wave::WaveClock).
     pub reads: SmallVec<[u16; 8]>,
-    /// Registers that it gives, [`Facts::latency`] later.
+    /// Registers that it gives, [`TimingFacts::latency`] later.
     pub writes: SmallVec<[u16; 4]>,
     pub latency: u64,
     /// The user has set how long it takes.
@@ -77,8 +77,8 @@ const SCC: u16 = (SLOTS - 128) as u16 + scalar::NULL;
 /// Cycles of `s_sleep 1` (GCN and RDNA ISA guides).
 const SLEEP: u64 = 64;
 
-impl Facts {
-    pub(crate) fn of(op: &Op, machine: &Machine) -> Facts {
+impl TimingFacts {
+    pub(crate) fn of(op: &Op, machine: &Machine) -> TimingFacts {
         let inst = &op.inst;
         let class = inst.variant.latency;
         let unit = unit(op);
@@ -88,7 +88,7 @@ impl Facts {
             .filter(|counter| op.counters.contains(counter.flag()))
             .map(|counter| counter as usize)
             .collect();
-        let mut facts = Facts {
+        let mut facts = TimingFacts {
             unit,
             class,
             kind: kind(op, unit, matrix),

@@ -28,4 +28,4 @@ mod place;
 mod schedule;
 mod wave;
 
-pub(crate) use schedule::{Paused, advance, begin};
+pub(crate) use schedule::{PausedModel, advance, begin};

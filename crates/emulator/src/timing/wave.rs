@@ -3,7 +3,7 @@
 
 use wavetap_amdgpu::Counter;
 
-use super::facts::Facts;
+use super::facts::TimingFacts;
 use crate::address::CodeAddress;
 use crate::op::registers::SLOTS;
 use crate::trace::timing::{InstructionTime, SampleKind, StallReason, WaveSample};
@@ -30,7 +30,7 @@ pub(crate) struct Book {
 pub(crate) struct At<'a> {
     pub index: usize,
     pub place: CodeAddress,
-    pub facts: &'a Facts,
+    pub facts: &'a TimingFacts,
 }
 
 impl Book {
@@ -151,18 +151,18 @@ impl WaveClock {
     }
 
     /// When all registers that an instruction needs are there.
-    pub(crate) fn operands(&self, facts: &Facts) -> u64 {
+    pub(crate) fn operands(&self, facts: &TimingFacts) -> u64 {
         facts.reads.iter().map(|slot| self.ready[usize::from(*slot)]).max().unwrap_or(0)
     }
 
-    pub(crate) fn result(&mut self, facts: &Facts, at: u64) {
+    pub(crate) fn result(&mut self, facts: &TimingFacts, at: u64) {
         for slot in &facts.writes {
             self.ready[usize::from(*slot)] = at + facts.latency;
         }
     }
 
     /// When so few operations are in flight as an instruction waits for.
-    pub(crate) fn counted_down(&mut self, facts: &Facts, at: u64) -> u64 {
+    pub(crate) fn counted_down(&mut self, facts: &TimingFacts, at: u64) -> u64 {
         let mut until = at;
         for &(counter, allowed) in &facts.waits {
             let flying = &mut self.flying[counter];
@@ -176,7 +176,7 @@ impl WaveClock {
     }
 
     /// Notes an operation that is done at `done`, or when those before it are that it completes in order with.
-    pub(crate) fn fly(&mut self, facts: &Facts, done: u64, at: u64) {
+    pub(crate) fn fly(&mut self, facts: &TimingFacts, done: u64, at: u64) {
         for &counter in &facts.counters {
             let mut done = done;
             if let Some(order) = facts.order {

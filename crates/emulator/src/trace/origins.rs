@@ -109,7 +109,7 @@ pub(crate) enum Order {
 }
 
 /// Registers that were accessed.
-pub(crate) type Span = (RegFile, u16, u16);
+pub(crate) type RegisterRun = (RegFile, u16, u16);
 
 /// What is known of a wave.
 pub(crate) struct WaveOrigins {
@@ -121,8 +121,8 @@ pub(crate) struct WaveOrigins {
     pub current: u32,
     pub queues: [Vec<InFlight>; COUNTERS],
     /// What the instruction that is running was seen to access.
-    pub reads: Vec<Span>,
-    pub writes: Vec<Span>,
+    pub reads: Vec<RegisterRun>,
+    pub writes: Vec<RegisterRun>,
     /// Before it.
     pub exec: u64,
     pub before: [u32; 128],

@@ -7,10 +7,10 @@
 
 use wavetap_amdgpu::{Opcode, OpcodeFlags, Operand, Reg, RegFile, Role};
 
-use crate::fault::stop::{Step, undefined};
+use crate::fault::stop::{ExecResult, undefined};
 use crate::float::{Round, fma_odd, to_f32};
 use crate::lanes::LANES;
-use crate::op::matrix_shape::{Shape, Sum};
+use crate::op::matrix_shape::{MfmaShape, Sum};
 use crate::op::semantics::{Semantics, Source, Ty};
 use crate::state::core::Core;
 use crate::state::op::{Meaning, Op};
@@ -18,7 +18,7 @@ use crate::state::op::{Meaning, Op};
 /// The bits of A or B: `[lane][element]`.
 pub(crate) type Elements = Vec<Vec<u64>>;
 
-pub(crate) fn elements(core: &mut Core, op: &Op, role: Role, bits: usize) -> Step<Elements> {
+pub(crate) fn elements(core: &mut Core, op: &Op, role: Role, bits: usize) -> ExecResult<Elements> {
     let Some(operand) = op.inst.operand(role) else { return undefined("a matrix instruction without source") };
     let Some(reg) = operand.reg().filter(|reg| reg.file != RegFile::Scalar) else {
         return undefined("a matrix source that is no vector register");
@@ -54,7 +54,7 @@ fn pattern(blgp: u8, lane: usize) -> usize {
     }
 }
 
-fn run(core: &mut Core, op: &Op) -> Step {
+fn run(core: &mut Core, op: &Op) -> ExecResult {
     let Some(shape) = op.matrix else { return undefined("matrix shape") };
     let modifiers = op.inst.modifiers;
     let fnuz = core.launch.target.fnuz_fp8();
@@ -116,7 +116,7 @@ fn run(core: &mut Core, op: &Op) -> Step {
 }
 
 /// The registers of C, or a constant in all of its elements.
-pub(crate) fn accumulator(core: &mut Core, op: &Op, c: &Operand, words: u16) -> Step<Vec<[u32; LANES]>> {
+pub(crate) fn accumulator(core: &mut Core, op: &Op, c: &Operand, words: u16) -> ExecResult<Vec<[u32; LANES]>> {
     match c.reg() {
         Some(Reg { file: RegFile::Scalar, .. }) => undefined("a scalar register as accumulator"),
         Some(Reg { file, first, .. }) => {
@@ -129,7 +129,7 @@ pub(crate) fn accumulator(core: &mut Core, op: &Op, c: &Operand, words: u16) -> 
             Ok(core.rows(file, first, words))
         }
         None => {
-            let double = op.matrix.is_some_and(Shape::is_double);
+            let double = op.matrix.is_some_and(MfmaShape::is_double);
             match op.source(Role::Src2, if double { Ty::F64 } else { Ty::B32 }) {
                 Source::Const(bits) if double => {
                     Ok((0..words).map(|n| [(bits >> (32 * (n % 2))) as u32; LANES]).collect())
@@ -143,6 +143,6 @@ pub(crate) fn accumulator(core: &mut Core, op: &Op, c: &Operand, words: u16) -> 
 
 /// The meaning of a matrix instruction.
 pub(crate) fn meaning(opcode: Opcode) -> Option<Meaning> {
-    let shape = Shape::of(opcode).filter(|_| opcode.is_any(OpcodeFlags::MFMA))?;
+    let shape = MfmaShape::of(opcode).filter(|_| opcode.is_any(OpcodeFlags::MFMA))?;
     (!shape.is_mixed()).then_some((run as crate::state::op::Handler, Semantics::Own))
 }

@@ -14,11 +14,11 @@
 use wavetap_amdgpu::{Opcode, Operand, Reg, RegFile, Role};
 
 use super::mfma::{Elements, accumulator, elements};
-use crate::fault::stop::{Step, undefined};
+use crate::fault::stop::{ExecResult, undefined};
 use crate::float::small_float::{Format, decode};
 use crate::float::{Round, fma_odd, ldexp64, to_f32};
 use crate::lanes::LANES;
-use crate::op::matrix_shape::Shape;
+use crate::op::matrix_shape::MfmaShape;
 use crate::op::semantics::{Semantics, Source, Ty};
 use crate::state::core::Core;
 use crate::state::op::{Meaning, Op};
@@ -47,7 +47,7 @@ fn place(format: Format, groups: usize, k: usize) -> (usize, usize) {
 }
 
 /// The scale of every lane, as a power of two or NaN.
-fn scales(core: &mut Core, op: &Op, role: Role, source: u8) -> Step<[Option<i32>; LANES]> {
+fn scales(core: &mut Core, op: &Op, role: Role, source: u8) -> ExecResult<[Option<i32>; LANES]> {
     let Some(operand) = op.inst.operand(role) else { return Ok([Some(0); LANES]) };
     let modifiers = &op.inst.modifiers;
     let byte = (modifiers.op_sel >> source & 1) + 2 * (modifiers.op_sel_hi >> source & 1);
@@ -68,7 +68,7 @@ fn scales(core: &mut Core, op: &Op, role: Role, source: u8) -> Step<[Option<i32>
 }
 
 /// Row `line` of A, or column of B, along K.
-fn row(bits: &Elements, format: Format, scales: &[Option<i32>; LANES], line: usize, shape: Shape) -> Vec<f64> {
+fn row(bits: &Elements, format: Format, scales: &[Option<i32>; LANES], line: usize, shape: MfmaShape) -> Vec<f64> {
     let groups = LANES / shape.size;
     (0..shape.k())
         .map(|k| {
@@ -79,7 +79,7 @@ fn row(bits: &Elements, format: Format, scales: &[Option<i32>; LANES], line: usi
         .collect()
 }
 
-fn run(core: &mut Core, op: &Op) -> Step {
+fn run(core: &mut Core, op: &Op) -> ExecResult {
     let (Some(shape), Some(dst), Some(c)) = (op.matrix, op.dst, op.inst.operand(Role::Src2)) else {
         return undefined("matrix shape");
     };
@@ -110,7 +110,7 @@ fn run(core: &mut Core, op: &Op) -> Step {
 
 /// The meaning of such a matrix instruction.
 pub(crate) fn meaning(opcode: Opcode) -> Option<Meaning> {
-    Shape::of(opcode).filter(|shape| shape.is_mixed()).map(|_| (run as crate::state::op::Handler, Semantics::Own))
+    MfmaShape::of(opcode).filter(|shape| shape.is_mixed()).map(|_| (run as crate::state::op::Handler, Semantics::Own))
 }
 
 #[cfg(test)]

@@ -8,16 +8,16 @@
 use wavetap_amdgpu::{Opcode, OpcodeFlags, Operand, Reg, RegFile, Role};
 
 use super::mfma::elements;
-use crate::fault::stop::{Step, undefined};
+use crate::fault::stop::{ExecResult, undefined};
 use crate::float::{Round, fma_odd, to_f32};
 use crate::lanes::LANES;
-use crate::op::matrix_shape::{Shape, Sum};
+use crate::op::matrix_shape::{MfmaShape, Sum};
 use crate::op::semantics::Semantics;
 use crate::state::core::Core;
 use crate::state::op::{Meaning, Op};
 
 /// The indices of each lane, two bits for each number of A.
-fn indices(core: &mut Core, op: &Op, bits: usize) -> Step<[u32; LANES]> {
+fn indices(core: &mut Core, op: &Op, bits: usize) -> ExecResult<[u32; LANES]> {
     let Some(Reg { file: RegFile::Vector, first, .. }) = op.inst.operand(Role::Src2).and_then(Operand::reg) else {
         return undefined("sparse indices that are in no vector register");
     };
@@ -28,7 +28,7 @@ fn indices(core: &mut Core, op: &Op, bits: usize) -> Step<[u32; LANES]> {
     Ok(core.wave.vgpr[usize::from(first)].map(|word| word >> (set * bits)))
 }
 
-fn run(core: &mut Core, op: &Op) -> Step {
+fn run(core: &mut Core, op: &Op) -> ExecResult {
     let (Some(shape), Some(dst)) = (op.matrix, op.dst) else { return undefined("matrix shape") };
     let fnuz = core.launch.target.fnuz_fp8();
     let a = elements(core, op, Role::Src0, shape.a.bits())?;
@@ -68,7 +68,7 @@ fn run(core: &mut Core, op: &Op) -> Step {
 
 /// The meaning of a sparse matrix instruction.
 pub(crate) fn meaning(opcode: Opcode) -> Option<Meaning> {
-    Shape::of(opcode)
+    MfmaShape::of(opcode)
         .filter(|_| opcode.is_any(OpcodeFlags::SMFMAC))
         .map(|_| (run as crate::state::op::Handler, Semantics::Own))
 }

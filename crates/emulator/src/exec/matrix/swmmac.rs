@@ -10,7 +10,7 @@
 use wavetap_amdgpu::{Opcode, OpcodeFlags, Role};
 
 use super::wmma::{Element, SIZE, Shape, numbers, place, put, registers, total};
-use crate::fault::stop::{Step, undefined};
+use crate::fault::stop::{ExecResult, undefined};
 use crate::op::semantics::Semantics;
 use crate::state::core::Core;
 use crate::state::op::{Meaning, Op};
@@ -18,7 +18,7 @@ use crate::state::op::{Meaning, Op};
 /// Numbers along K of which two are there.
 const GROUP: usize = 4;
 
-fn run(core: &mut Core, op: &Op) -> Step {
+fn run(core: &mut Core, op: &Op) -> ExecResult {
     let (Some(shape), Some(dst)) = (of(op.inst.opcode()), op.dst) else { return undefined("matrix shape") };
     let a = numbers(core, op, 0, shape.a)?;
     let b = numbers(core, op, 1, shape.b)?;

@@ -10,7 +10,7 @@
 
 use wavetap_amdgpu::{Modifiers, NumberFormat, Opcode, OpcodeFlags, Operand, Reg, RegFile, Role, Value};
 
-use crate::fault::stop::{Step, undefined};
+use crate::fault::stop::{ExecResult, undefined};
 use crate::float::small_float::{Format, decode};
 use crate::float::{Round, fma_odd, from_bf16, from_f16, to_bf16, to_f16, to_f32};
 use crate::lanes::LANES;
@@ -115,7 +115,7 @@ impl Shape {
     }
 }
 
-pub(crate) fn registers(core: &mut Core, op: &Op, role: Role) -> Step<Vec<[u32; LANES]>> {
+pub(crate) fn registers(core: &mut Core, op: &Op, role: Role) -> ExecResult<Vec<[u32; LANES]>> {
     match op.inst.operand(role).and_then(Operand::reg) {
         Some(Reg { file: RegFile::Vector, first, dwords }) => {
             core.reading(op, RegFile::Vector, first, dwords.into())?;
@@ -126,7 +126,7 @@ pub(crate) fn registers(core: &mut Core, op: &Op, role: Role) -> Step<Vec<[u32; 
 }
 
 /// The numbers of A (`at` 0) or B (`at` 1) in every lane.
-pub(crate) fn numbers(core: &mut Core, op: &Op, at: u8, element: Element) -> Step<Vec<Vec<f64>>> {
+pub(crate) fn numbers(core: &mut Core, op: &Op, at: u8, element: Element) -> ExecResult<Vec<Vec<f64>>> {
     let registers = registers(core, op, if at == 0 { Role::Src0 } else { Role::Src1 })?;
     let modifiers = &op.inst.modifiers;
     let bits = element.bits();
@@ -165,7 +165,7 @@ fn lines(numbers: &[Vec<f64>], k: usize) -> Vec<Vec<Vec<f64>>> {
 
 /// Refuses copies that are not the same numbers in another order along K, one order for both matrices: what the
 /// hardware takes from which is not documented.
-fn check_copies(a: &[Vec<Vec<f64>>], b: &[Vec<Vec<f64>>], k: usize) -> Step {
+fn check_copies(a: &[Vec<Vec<f64>>], b: &[Vec<Vec<f64>>], k: usize) -> ExecResult {
     // What all rows and columns have at a place along K. The order of these is what copies may differ in.
     let places = |copy: usize| {
         let at = |n: usize| a[copy].iter().chain(&b[copy]).map(|line| line[n].to_bits()).collect::<Vec<u64>>();
@@ -243,7 +243,7 @@ pub(crate) fn signed(element: f64, modifiers: &Modifiers) -> f64 {
     if modifiers.neg & 4 != 0 { -element } else { element }
 }
 
-fn run(core: &mut Core, op: &Op) -> Step {
+fn run(core: &mut Core, op: &Op) -> ExecResult {
     let Some(shape) = of(op.inst.opcode()) else { return undefined("matrix shape") };
     let modifiers = op.inst.modifiers;
     let a = lines(&numbers(core, op, 0, shape.a)?, shape.k);

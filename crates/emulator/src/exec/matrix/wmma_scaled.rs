@@ -14,7 +14,7 @@
 use wavetap_amdgpu::{Opcode, Operand, RegFile, Role, Value, scalar};
 
 use super::wmma::{self, Element, SIZE, Sum, put, registers, total};
-use crate::fault::stop::{Step, undefined};
+use crate::fault::stop::{ExecResult, undefined};
 use crate::float::ldexp64;
 use crate::float::small_float::{Format, decode};
 use crate::op::semantics::{Semantics, Source, Ty};
@@ -108,7 +108,7 @@ impl Side {
     }
 
     /// The rows of A or columns of B, scaled.
-    fn lines(&self, core: &mut Core, op: &Op, block: Option<usize>) -> Step<Vec<Vec<f64>>> {
+    fn lines(&self, core: &mut Core, op: &Op, block: Option<usize>) -> ExecResult<Vec<Vec<f64>>> {
         let words = registers(core, op, self.matrix)?;
         let (bits, sets) = (self.bits(), self.lines / SIZE);
         if words.len() * 32 != sets * K / 2 * bits {
@@ -129,14 +129,14 @@ impl Side {
     }
 
     /// The scales of each row or column.
-    fn scales(&self, core: &mut Core, op: &Op, count: usize) -> Step<Vec<Vec<f64>>> {
+    fn scales(&self, core: &mut Core, op: &Op, count: usize) -> ExecResult<Vec<Vec<f64>>> {
         let bytes = self.scale_bytes(core, op, count)?;
         let value = |code: &u8| self.scale_format.value(*code);
         let values: Option<Vec<Vec<f64>>> = bytes.iter().map(|line| line.iter().map(value).collect()).collect();
         values.map_or_else(|| undefined("a scale with a sign"), Ok)
     }
 
-    fn scale_bytes(&self, core: &mut Core, op: &Op, count: usize) -> Step<Vec<Vec<u8>>> {
+    fn scale_bytes(&self, core: &mut Core, op: &Op, count: usize) -> ExecResult<Vec<Vec<u8>>> {
         let all = |byte: u8| Ok(vec![vec![byte; count]; self.lines]);
         match op.inst.operand(self.scale) {
             // Scales by 1, whatever their format (CDNA5 ISA guide).
@@ -199,7 +199,7 @@ fn sides(op: &Op, shape: Shape) -> Option<[Side; 2]> {
     Some([a, b])
 }
 
-fn run(core: &mut Core, op: &Op) -> Step {
+fn run(core: &mut Core, op: &Op) -> ExecResult {
     let (Some(shape), Some(dst)) = (Shape::of(op.inst.opcode()), op.dst) else { return undefined("matrix shape") };
     let Some([a, b]) = sides(op, shape) else { return undefined("a matrix of a format that there is not") };
     let modifiers = &op.inst.modifiers;

@@ -7,18 +7,18 @@ use wavetap_amdgpu::{Opcode, Role};
 use super::lds;
 use super::vmem::{MAX_BYTES, check_lds, count, places, read_place, write_place};
 use crate::address::range::ANYWHERE;
-use crate::fault::stop::{Step, at_lane, undefined};
+use crate::fault::stop::{ExecResult, at_lane, undefined};
 use crate::fault::{FaultKind, MemoryAccess};
 use crate::lanes::{LANES, active};
 use crate::op::semantics::{Semantics, Ty};
-use crate::shadow::in_flight::Kind;
-use crate::shadow::races::access::Access;
+use crate::shadow::in_flight::OperationKind;
+use crate::shadow::races::access::LaneAccess;
 use crate::state::core::Core;
 use crate::state::op::{Handler, Meaning, Op};
 use crate::strict::store_order::order;
 
 /// Where each lane's bytes are in LDS, by the register in an operand; none if the hardware drops the copy to there.
-fn local(core: &mut Core, op: &Op, role: Role, size: usize) -> Step<[Option<usize>; LANES]> {
+fn local(core: &mut Core, op: &Op, role: Role, size: usize) -> ExecResult<[Option<usize>; LANES]> {
     let offset = i64::from(op.inst.modifiers.offset);
     let starts = core.lanes(op, op.source(role, Ty::B32), Ty::B32, 0)?;
     let mut places = [None; LANES];
@@ -36,7 +36,7 @@ fn local(core: &mut Core, op: &Op, role: Role, size: usize) -> Step<[Option<usiz
     Ok(places)
 }
 
-fn load(core: &mut Core, op: &Op) -> Step {
+fn load(core: &mut Core, op: &Op) -> ExecResult {
     let Semantics::Load { bytes, .. } = op.semantics else { return undefined("meaning") };
     let size = usize::from(bytes);
     let from = places(core, op)?;
@@ -49,14 +49,14 @@ fn load(core: &mut Core, op: &Op) -> Step {
         let Some(to) = to[lane] else { continue };
         let mut buffer = [0; MAX_BYTES];
         at_lane(read_place(core, lane, from[lane], &mut buffer[..size], MemoryAccess::Load), lane)?;
-        core.note(Access::write(lane, to, &buffer[..size], 0));
+        core.note(LaneAccess::write(lane, to, &buffer[..size], 0));
         core.lds[to..to + size].copy_from_slice(&buffer[..size]);
     }
-    issue(core, op, Kind::AsyncLoad);
+    issue(core, op, OperationKind::AsyncLoad);
     Ok(())
 }
 
-fn store(core: &mut Core, op: &Op) -> Step {
+fn store(core: &mut Core, op: &Op) -> ExecResult {
     let size = usize::from(op.inst.variant.memory_bytes);
     let to = places(core, op)?;
     let from = local(core, op, Role::Vdata, size)?;
@@ -67,14 +67,14 @@ fn store(core: &mut Core, op: &Op) -> Step {
         let Some(from) = from[lane] else { continue };
         let mut buffer = [0; MAX_BYTES];
         buffer[..size].copy_from_slice(&core.lds[from..from + size]);
-        core.note(Access::read(lane, from, size, 0));
+        core.note(LaneAccess::read(lane, from, size, 0));
         at_lane(write_place(core, lane, to[lane], &buffer[..size], MemoryAccess::Store), lane)?;
     }
-    issue(core, op, Kind::AsyncStore);
+    issue(core, op, OperationKind::AsyncStore);
     Ok(())
 }
 
-fn issue(core: &mut Core, op: &Op, kind: Kind) {
+fn issue(core: &mut Core, op: &Op, kind: OperationKind) {
     if core.launch.strict {
         core.wave.pending.issue(op, kind, &[]);
     }

@@ -2,8 +2,8 @@
 
 use wavetap_amdgpu::{Operand, Role, Target};
 
-use crate::address::place::Place;
-use crate::fault::stop::{Step, undefined};
+use crate::address::place::LanePlace;
+use crate::fault::stop::{ExecResult, undefined};
 use crate::lanes::{LANES, active};
 use crate::op::semantics::{Semantics, Source, Ty};
 use crate::state::core::Core;
@@ -75,7 +75,7 @@ pub(crate) fn extent_of(target: Target, words: [u32; 4]) -> (u64, u64, u64) {
 }
 
 impl Descriptor {
-    fn new(words: [u32; 4], target: Target, has_index: bool, format: bool) -> Step<Self> {
+    fn new(words: [u32; 4], target: Target, has_index: bool, format: bool) -> ExecResult<Self> {
         let (base, records, stride) = extent_of(target, words);
         let generation = target.generation();
         let (high, last) = (words[1], words[3]);
@@ -132,7 +132,7 @@ impl Descriptor {
     }
 
     /// Where documents and measurements differ, or say nothing.
-    fn check(&self, has_index: bool, bytes: u64, scalar: u64) -> Step {
+    fn check(&self, has_index: bool, bytes: u64, scalar: u64) -> ExecResult {
         let what = match () {
             () if self.add_lane && has_index && (self.generation >= 10 || !self.swizzle) => {
                 "a buffer that adds the lane to an index that is given"
@@ -166,7 +166,7 @@ impl Descriptor {
     }
 
     /// Where a lane's bytes are.
-    fn place(&self, at: Offsets, extent: Extent) -> Step<Place> {
+    fn place(&self, at: Offsets, extent: Extent) -> ExecResult<LanePlace> {
         let room = self.room(at);
         let inside = match extent {
             Extent { bytes, .. } if room >= bytes => bytes,
@@ -178,13 +178,13 @@ impl Descriptor {
             Extent { .. } => room / 4 * 4,
         };
         if inside == 0 {
-            return Ok(Place::Nowhere);
+            return Ok(LanePlace::Nowhere);
         }
         if self.bounds == Bounds::Bytes && self.generation >= 10 && !self.swizzle && at.index * self.stride != 0 {
             return undefined("an index into a raw buffer with a stride");
         }
         let address = self.base + self.offset(at.index, at.vector) + at.scalar;
-        Ok(if inside == extent.bytes { Place::Global(address) } else { Place::Head(address, inside as u8) })
+        Ok(if inside == extent.bytes { LanePlace::Global(address) } else { LanePlace::Head(address, inside as u8) })
     }
 
     /// The offset from the base.
@@ -201,7 +201,7 @@ impl Descriptor {
 }
 
 /// Where the lanes of a buffer instruction go.
-pub(crate) fn places(core: &mut Core, op: &Op) -> Step<[Place; LANES]> {
+pub(crate) fn places(core: &mut Core, op: &Op) -> ExecResult<[LanePlace; LANES]> {
     let (bytes, whole) = match op.semantics {
         Semantics::Load { bytes, .. } | Semantics::Store { bytes, .. } => (bytes, false),
         Semantics::Atomic { bytes, .. } => (bytes, true),
@@ -211,7 +211,7 @@ pub(crate) fn places(core: &mut Core, op: &Op) -> Step<[Place; LANES]> {
 }
 
 /// [`places`] for accesses of so many bytes.
-pub(crate) fn places_of(core: &mut Core, op: &Op, extent: Extent) -> Step<[Place; LANES]> {
+pub(crate) fn places_of(core: &mut Core, op: &Op, extent: Extent) -> ExecResult<[LanePlace; LANES]> {
     let modifiers = op.inst.modifiers;
     let Some(resource) = op.inst.operand(Role::Srsrc).and_then(Operand::reg) else {
         return undefined("a buffer instruction without descriptor");
@@ -236,7 +236,7 @@ pub(crate) fn places_of(core: &mut Core, op: &Op, extent: Extent) -> Step<[Place
             (both.map(|pair| pair & 0xffff_ffff), both.map(|pair| pair >> 32))
         }
     };
-    let mut places = [Place::Nowhere; LANES];
+    let mut places = [LanePlace::Nowhere; LANES];
     let exec = core.wave.exec();
     // The sum of these two has 32 bits.
     let vector = |lane: usize| u64::from((offsets[lane] as u32).wrapping_add(modifiers.offset as u32));
@@ -248,7 +248,7 @@ pub(crate) fn places_of(core: &mut Core, op: &Op, extent: Extent) -> Step<[Place
         // With the lane as its index, dwords of a lane are as far from those of the first as where its scratch begins.
         if is_same && descriptor.element == 4 && (last as u64) < descriptor.index_stride {
             let address = descriptor.base + soffset + descriptor.offset(first as u64, vector(first));
-            let place = Place::Scratch(scratch_offset_of(core, address, first));
+            let place = LanePlace::Scratch(scratch_offset_of(core, address, first));
             active(exec).for_each(|lane| places[lane] = place);
             return Ok(places);
         }
@@ -259,7 +259,7 @@ pub(crate) fn places_of(core: &mut Core, op: &Op, extent: Extent) -> Step<[Place
     for lane in active(exec) {
         let index = indices[lane] + if descriptor.add_lane { lane as u64 } else { 0 };
         places[lane] = if in_scratch {
-            Place::Scratch(scratch_offset_of(
+            LanePlace::Scratch(scratch_offset_of(
                 core,
                 descriptor.base + soffset + descriptor.offset(index, vector(lane)),
                 lane,

@@ -14,12 +14,12 @@ use wavetap_amdgpu::{Encoding, scalar};
 
 use super::buffer;
 use super::vmem::{MAX_BYTES, check_lds, count, extend, issue_store, kind_at, read_place, write_place};
-use crate::address::place::Place;
+use crate::address::place::LanePlace;
 use crate::address::range::ANYWHERE;
 use crate::fault::MemoryAccess;
-use crate::fault::stop::{Step, at_lane, undefined};
+use crate::fault::stop::{ExecResult, at_lane, undefined};
 use crate::lanes::{LANES, active};
-use crate::shadow::races::access::Access;
+use crate::shadow::races::access::LaneAccess;
 use crate::state::core::Core;
 use crate::state::op::Op;
 use crate::strict::store_order::order;
@@ -30,7 +30,7 @@ fn stride(size: usize) -> usize {
 }
 
 /// Where the lanes begin in LDS.
-fn base(core: &mut Core, op: &Op) -> Step<u64> {
+fn base(core: &mut Core, op: &Op) -> ExecResult<u64> {
     if core.launch.strict {
         core.passed(core.wave.hazards.check_m0())?;
     }
@@ -43,7 +43,7 @@ fn is_buffer(op: &Op) -> bool {
 }
 
 /// The load of an instruction whose lanes' places in memory are known.
-pub(crate) fn load(core: &mut Core, op: &Op, places: &[Place; LANES], size: usize, signed: bool) -> Step {
+pub(crate) fn load(core: &mut Core, op: &Op, places: &[LanePlace; LANES], size: usize, signed: bool) -> ExecResult {
     let base = base(core, op)?.wrapping_add_signed(i64::from(op.inst.modifiers.offset));
     let width = size.max(4);
     let at = |lane: usize| base.wrapping_add((stride(size) * lane) as u64);
@@ -61,7 +61,7 @@ pub(crate) fn load(core: &mut Core, op: &Op, places: &[Place; LANES], size: usiz
             buffer[..4].copy_from_slice(&value.to_le_bytes());
         }
         let at = at_lane(check_lds(core, at(lane), width), lane)?;
-        core.note(Access::write(lane, at, &buffer[..width], 0));
+        core.note(LaneAccess::write(lane, at, &buffer[..width], 0));
         core.lds[at..at + width].copy_from_slice(&buffer[..width]);
     }
     if core.launch.strict {
@@ -72,7 +72,7 @@ pub(crate) fn load(core: &mut Core, op: &Op, places: &[Place; LANES], size: usiz
 }
 
 /// `buffer_store_lds_dword`: a dword of LDS at M0 and the lane's place goes to memory.
-pub(crate) fn store(core: &mut Core, op: &Op) -> Step {
+pub(crate) fn store(core: &mut Core, op: &Op) -> ExecResult {
     if op.inst.modifiers.offset != 0 {
         return undefined("a store from LDS with an offset: whether it is LDS's, too, is not documented");
     }
@@ -84,7 +84,7 @@ pub(crate) fn store(core: &mut Core, op: &Op) -> Step {
     for lane in active(mask) {
         let at = at_lane(check_lds(core, base + 4 * lane as u64, 4), lane)?;
         let bytes = [core.lds[at], core.lds[at + 1], core.lds[at + 2], core.lds[at + 3]];
-        core.note(Access::read(lane, at, 4, 0));
+        core.note(LaneAccess::read(lane, at, 4, 0));
         at_lane(write_place(core, lane, places[lane], &bytes, MemoryAccess::Store), lane)?;
     }
     issue_store(core, op);

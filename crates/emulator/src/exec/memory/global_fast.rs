@@ -8,11 +8,11 @@ use wavetap_amdgpu::{Inst, Operand, Reg, RegFile, Role, Target};
 
 use super::vmem::{extend, kind_in_memory, load, store};
 use crate::address::range::Range;
-use crate::fault::stop::Step;
+use crate::fault::stop::ExecResult;
 use crate::lanes::{LANES, Row, active};
 use crate::memory::Span;
 use crate::memory::lanes::store_lanes;
-use crate::op::global_address::Address;
+use crate::op::global_address::GlobalAddress;
 use crate::op::semantics::Semantics;
 use crate::shadow::in_flight::Space;
 use crate::state::core::Core;
@@ -20,8 +20,8 @@ use crate::state::op::{Handler, Op};
 use crate::state::wave::Wave;
 use crate::strict::store_order::{self, order};
 
-impl Address {
-    fn lanes(self, core: &mut Core, op: &Op) -> Step<[u64; LANES]> {
+impl GlobalAddress {
+    fn lanes(self, core: &mut Core, op: &Op) -> ExecResult<[u64; LANES]> {
         let wide = self.base.is_none();
         core.reading(op, RegFile::Vector, self.vector, if wide { 2 } else { 1 })?;
         let base = match self.base {
@@ -51,8 +51,13 @@ impl Address {
 }
 
 /// The handler of a load or store, and its address: the short one where the instruction is of that kind.
-pub(crate) fn faster(target: Target, run: Handler, semantics: &Semantics, inst: &Inst) -> (Handler, Option<Address>) {
-    let Some(address) = Address::of(target, inst) else { return (run, None) };
+pub(crate) fn faster(
+    target: Target,
+    run: Handler,
+    semantics: &Semantics,
+    inst: &Inst,
+) -> (Handler, Option<GlobalAddress>) {
+    let Some(address) = GlobalAddress::of(target, inst) else { return (run, None) };
     let is = |handler: Handler| std::ptr::fn_addr_eq(run, handler);
     let vdst = inst.operand(Role::Vdst).or_else(|| inst.operand(Role::Vdata)).and_then(Operand::reg);
     match *semantics {
@@ -81,7 +86,7 @@ fn range(addresses: &[u64; LANES], (mask, size): (u64, usize)) -> Range {
     })
 }
 
-fn load_global(core: &mut Core, op: &Op) -> Step {
+fn load_global(core: &mut Core, op: &Op) -> ExecResult {
     let (Semantics::Load { bytes, signed, .. }, Some(address), Some(dst)) = (op.semantics, op.global, op.dst) else {
         return load(core, op);
     };
@@ -153,7 +158,7 @@ fn load_lanes(
     Some(())
 }
 
-fn store_global(core: &mut Core, op: &Op) -> Step {
+fn store_global(core: &mut Core, op: &Op) -> ExecResult {
     let (Semantics::Store { bytes, .. }, Some(address)) = (op.semantics, op.global) else { return store(core, op) };
     let mask = core.wave.exec();
     let data = op.inst.operand(Role::Vdata).and_then(Operand::reg);
@@ -193,7 +198,7 @@ fn delay_lanes(
     (file, first): (RegFile, u16),
     (mask, size, in_a_row): (u64, usize, Option<usize>),
     addresses: &[u64; LANES],
-) -> Step {
+) -> ExecResult {
     order(core, op, false, range(addresses, (mask, size)))?;
     let dwords = size.div_ceil(4);
     if size > 8 {

@@ -9,9 +9,9 @@ use wavetap_amdgpu::{Flags, ImageField, Opcode, Operand, Reg, Role, Value};
 use super::typed::{Format, Number};
 use super::vmem::{count, delay, issue_load, read_place, write_place};
 use super::{atomic, sampler};
-use crate::address::place::Place;
+use crate::address::place::LanePlace;
 use crate::address::range::ANYWHERE;
-use crate::fault::stop::{Step, at_lane, undefined};
+use crate::fault::stop::{ExecResult, at_lane, undefined};
 use crate::fault::{FaultKind, MemoryAccess};
 use crate::float::{Round, from_f16, to_f16};
 use crate::lanes::{LANES, active};
@@ -23,7 +23,7 @@ use crate::strict::undefined::known_address;
 
 /// What an image is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum ImageKind {
     D1,
     D2,
     D3,
@@ -31,22 +31,27 @@ pub(crate) enum Kind {
     D2Array,
 }
 
-impl Kind {
+impl ImageKind {
     /// By the number in a descriptor, and that of the field `dim` of instructions.
-    const ALL: [(u64, u8, Kind); 5] =
-        [(8, 0, Kind::D1), (9, 1, Kind::D2), (10, 2, Kind::D3), (12, 4, Kind::D1Array), (13, 5, Kind::D2Array)];
+    const ALL: [(u64, u8, ImageKind); 5] = [
+        (8, 0, ImageKind::D1),
+        (9, 1, ImageKind::D2),
+        (10, 2, ImageKind::D3),
+        (12, 4, ImageKind::D1Array),
+        (13, 5, ImageKind::D2Array),
+    ];
 
     /// Axes along which there are texels.
     pub(crate) fn axes(self) -> usize {
         match self {
-            Kind::D1 | Kind::D1Array => 1,
-            Kind::D2 | Kind::D2Array => 2,
-            Kind::D3 => 3,
+            ImageKind::D1 | ImageKind::D1Array => 1,
+            ImageKind::D2 | ImageKind::D2Array => 2,
+            ImageKind::D3 => 3,
         }
     }
 
     pub(crate) fn is_array(self) -> bool {
-        matches!(self, Kind::D1Array | Kind::D2Array)
+        matches!(self, ImageKind::D1Array | ImageKind::D2Array)
     }
 }
 
@@ -56,7 +61,7 @@ pub(crate) struct Image {
     pub format: Format,
     /// By component of a result: 0, 1, or (from 4 on) a component of memory.
     select: [u64; 4],
-    pub kind: Kind,
+    pub kind: ImageKind,
     /// Width, height, and depth or number of slices; 1 where it has no such side.
     pub size: [i64; 3],
     first_slice: u64,
@@ -66,8 +71,8 @@ pub(crate) struct Image {
 }
 
 /// The name of a kind of images, for messages.
-fn kind_of(number: u64) -> Step<Kind> {
-    let found = Kind::ALL.iter().find(|(known, ..)| *known == number);
+fn kind_of(number: u64) -> ExecResult<ImageKind> {
+    let found = ImageKind::ALL.iter().find(|(known, ..)| *known == number);
     found.map_or_else(
         || undefined(format!("an image of type {number}: not 1D, 2D, 3D or an array of 1D or 2D")),
         |(.., kind)| Ok(*kind),
@@ -76,7 +81,7 @@ fn kind_of(number: u64) -> Step<Kind> {
 
 impl Image {
     /// What the descriptor of an instruction says.
-    pub(crate) fn of(core: &mut Core, op: &Op) -> Step<Image> {
+    pub(crate) fn of(core: &mut Core, op: &Op) -> ExecResult<Image> {
         let modifiers = op.inst.modifiers;
         let target = core.launch.target;
         let Some(layout) = target.image_descriptors() else { return undefined("an image of a target that has none") };
@@ -123,7 +128,7 @@ impl Image {
         let last = field(ImageField::LastSlice).unwrap_or(depth);
         let first_slice = if kind.is_array() { value(ImageField::FirstSlice) } else { 0 };
         let slices = match kind {
-            Kind::D3 => depth + 1,
+            ImageKind::D3 => depth + 1,
             _ if kind.is_array() && last < first_slice => {
                 return undefined("an array of images whose last slice is before the first");
             }
@@ -131,7 +136,7 @@ impl Image {
             _ => 1,
         };
         let bytes = format.bytes() as u64;
-        let sliced = kind == Kind::D3 || kind.is_array();
+        let sliced = kind == ImageKind::D3 || kind.is_array();
         let (row, slice) = match field(ImageField::Pitch) {
             Some(pitch) if layout.pitch_of_slices || !sliced => ((pitch + 1) * bytes, (pitch + 1) * bytes * height),
             _ => (layout.row_bytes(width, bytes), layout.slice_bytes(width, height, bytes)),
@@ -153,16 +158,18 @@ impl Image {
     }
 
     /// Where a texel is; the third coordinate is depth or slice. `Nowhere` outside the image.
-    pub(crate) fn place(&self, at: [i64; 3]) -> Place {
+    pub(crate) fn place(&self, at: [i64; 3]) -> LanePlace {
         if at.iter().zip(&self.size).any(|(at, size)| !(0..*size).contains(at)) {
-            return Place::Nowhere;
+            return LanePlace::Nowhere;
         }
         let [x, y, z] = at.map(|at| at as u64);
-        Place::Global(self.base + (z + self.first_slice) * self.slice + y * self.row + x * self.format.bytes() as u64)
+        LanePlace::Global(
+            self.base + (z + self.first_slice) * self.slice + y * self.row + x * self.format.bytes() as u64,
+        )
     }
 
     /// A component of a result, from the components of memory.
-    pub(crate) fn selected(&self, component: usize, memory: &[u32; 4]) -> Step<u32> {
+    pub(crate) fn selected(&self, component: usize, memory: &[u32; 4]) -> ExecResult<u32> {
         match self.select[component] {
             0 => Ok(0),
             1 => Ok(self.format.absent(3)),
@@ -172,7 +179,7 @@ impl Image {
     }
 
     /// The components of memory that an element has.
-    pub(crate) fn components(&self, element: u128) -> Step<[u32; 4]> {
+    pub(crate) fn components(&self, element: u128) -> ExecResult<[u32; 4]> {
         let mut values = [0; 4];
         for (n, value) in values.iter_mut().enumerate() {
             *value = if n < self.format.widths.len() {
@@ -186,7 +193,7 @@ impl Image {
     }
 
     /// Reads a texel.
-    pub(crate) fn read(&self, core: &mut Core, lane: usize, place: Place) -> Step<[u32; 4]> {
+    pub(crate) fn read(&self, core: &mut Core, lane: usize, place: LanePlace) -> ExecResult<[u32; 4]> {
         let mut bytes = [0; 16];
         at_lane(read_place(core, lane, place, &mut bytes[..self.format.bytes()], MemoryAccess::Load), lane)?;
         self.components(u128::from_le_bytes(bytes))
@@ -199,16 +206,16 @@ impl Image {
 }
 
 /// The instruction must be for the image's dimension.
-fn check_dimension(op: &Op, kind: Kind) -> Step {
+fn check_dimension(op: &Op, kind: ImageKind) -> ExecResult {
     let fits = match op.inst.variant.image.and_then(|image| image.address) {
-        Some(_) => Kind::ALL.iter().any(|(_, dim, other)| (*dim, *other) == (op.inst.modifiers.dim, kind)),
+        Some(_) => ImageKind::ALL.iter().any(|(_, dim, other)| (*dim, *other) == (op.inst.modifiers.dim, kind)),
         None => op.inst.modifiers.da == kind.is_array(),
     };
     if fits { Ok(()) } else { undefined(format!("an instruction of another dimension for an image that is {kind:?}")) }
 }
 
 /// The first so many registers of an address.
-pub(crate) fn address(core: &mut Core, op: &Op, wanted: usize) -> Step<Vec<[u32; LANES]>> {
+pub(crate) fn address(core: &mut Core, op: &Op, wanted: usize) -> ExecResult<Vec<[u32; LANES]>> {
     let mut registers = Vec::new();
     for operand in op.inst.operands.iter().filter(|operand| operand.role.is_address()) {
         if let Value::Reg(reg) = operand.value {
@@ -230,7 +237,7 @@ pub(crate) fn address(core: &mut Core, op: &Op, wanted: usize) -> Step<Vec<[u32;
 }
 
 /// So many values behind the first registers of an address: 32 bits each, or 16.
-pub(crate) fn values(core: &mut Core, op: &Op, before: usize, wanted: usize) -> Step<Vec<[u32; LANES]>> {
+pub(crate) fn values(core: &mut Core, op: &Op, before: usize, wanted: usize) -> ExecResult<Vec<[u32; LANES]>> {
     if !op.inst.modifiers.a16 {
         let mut all = address(core, op, before + wanted)?;
         all.drain(..before);
@@ -242,10 +249,10 @@ pub(crate) fn values(core: &mut Core, op: &Op, before: usize, wanted: usize) -> 
 }
 
 /// Where the lanes of an instruction with whole coordinates go. `mip`: a mip level follows, which must be the first.
-fn places(core: &mut Core, op: &Op, image: &Image, mip: bool) -> Step<[Place; LANES]> {
+fn places(core: &mut Core, op: &Op, image: &Image, mip: bool) -> ExecResult<[LanePlace; LANES]> {
     let count = image.kind.axes() + usize::from(image.kind.is_array());
     let coordinates = values(core, op, 0, count + usize::from(mip))?;
-    let mut places = [Place::Nowhere; LANES];
+    let mut places = [LanePlace::Nowhere; LANES];
     for lane in active(core.wave.exec()) {
         if mip && coordinates[count][lane] != 0 {
             return undefined(format!("mip level {} of an image that has one", coordinates[count][lane]));
@@ -256,12 +263,12 @@ fn places(core: &mut Core, op: &Op, image: &Image, mip: bool) -> Step<[Place; LA
 }
 
 /// A position with the slice of an array last.
-pub(crate) fn position(kind: Kind, coordinate: impl Fn(usize) -> i64) -> [i64; 3] {
+pub(crate) fn position(kind: ImageKind, coordinate: impl Fn(usize) -> i64) -> [i64; 3] {
     match kind {
-        Kind::D1 => [coordinate(0), 0, 0],
-        Kind::D2 => [coordinate(0), coordinate(1), 0],
-        Kind::D1Array => [coordinate(0), 0, coordinate(1)],
-        Kind::D3 | Kind::D2Array => [coordinate(0), coordinate(1), coordinate(2)],
+        ImageKind::D1 => [coordinate(0), 0, 0],
+        ImageKind::D2 => [coordinate(0), coordinate(1), 0],
+        ImageKind::D1Array => [coordinate(0), 0, coordinate(1)],
+        ImageKind::D3 | ImageKind::D2Array => [coordinate(0), coordinate(1), coordinate(2)],
     }
 }
 
@@ -270,14 +277,14 @@ fn is_mip(op: &Op) -> bool {
 }
 
 /// The components that an instruction names.
-pub(crate) fn mask(op: &Op) -> Step<usize> {
+pub(crate) fn mask(op: &Op) -> ExecResult<usize> {
     match op.imm(Role::Dmask) {
         0 => undefined("an image instruction without components"),
         mask => Ok(mask as usize & 15),
     }
 }
 
-pub(crate) fn data(op: &Op) -> Step<Reg> {
+pub(crate) fn data(op: &Op) -> ExecResult<Reg> {
     match op.inst.operand(Role::Vdata).and_then(Operand::reg) {
         Some(reg) => Ok(reg),
         None => undefined("an image instruction without data"),
@@ -289,7 +296,7 @@ pub(crate) fn bits(mask: usize) -> impl Iterator<Item = usize> {
     (0..4).filter(move |n| mask >> n & 1 != 0)
 }
 
-fn load(core: &mut Core, op: &Op) -> Step {
+fn load(core: &mut Core, op: &Op) -> ExecResult {
     let image = Image::of(core, op)?;
     let places = places(core, op, &image, is_mip(op))?;
     let (mask, dst) = (mask(op)?, data(op)?);
@@ -299,7 +306,7 @@ fn load(core: &mut Core, op: &Op) -> Step {
     let exec = core.wave.exec();
     count(core, &places, exec, image.format.bytes());
     for lane in active(exec) {
-        let outside = places[lane] == Place::Nowhere;
+        let outside = places[lane] == LanePlace::Nowhere;
         if outside && image.has_one(mask) {
             return undefined("a component that is always 1, loaded from outside an image");
         }
@@ -351,7 +358,7 @@ fn stored(number: Number, width: u32, value: u32) -> Result<u64, &'static str> {
 }
 
 /// An element as memory has it.
-fn element(core: &mut Core, image: &Image, src: Reg, lane: usize) -> Step<u128> {
+fn element(core: &mut Core, image: &Image, src: Reg, lane: usize) -> ExecResult<u128> {
     let mut element = 0;
     let mut shift = 0;
     for n in 0..image.format.widths.len() {
@@ -368,7 +375,7 @@ fn element(core: &mut Core, image: &Image, src: Reg, lane: usize) -> Step<u128> 
     Ok(element)
 }
 
-fn store(core: &mut Core, op: &Op) -> Step {
+fn store(core: &mut Core, op: &Op) -> ExecResult {
     let image = Image::of(core, op)?;
     let places = places(core, op, &image, is_mip(op))?;
     let (mask, src) = (mask(op)?, data(op)?);
@@ -382,15 +389,18 @@ fn store(core: &mut Core, op: &Op) -> Step {
     order(core, op, false, ANYWHERE)?;
     let (exec, size) = (core.wave.exec(), image.format.bytes());
     count(core, &places, exec, size);
-    let id =
-        if core.launch.strict { core.wave.pending.issue(op, crate::shadow::in_flight::Kind::Vmem, &[]) } else { 0 };
+    let id = if core.launch.strict {
+        core.wave.pending.issue(op, crate::shadow::in_flight::OperationKind::Vmem, &[])
+    } else {
+        0
+    };
     for lane in active(exec) {
-        if places[lane] == Place::Nowhere {
+        if places[lane] == LanePlace::Nowhere {
             continue;
         }
         let bytes = element(core, &image, src, lane)?.to_le_bytes();
         match places[lane] {
-            Place::Global(address) if core.launch.strict => {
+            LanePlace::Global(address) if core.launch.strict => {
                 at_lane(core.memory.check_store(address, size), lane)?;
                 delay(core, id, address, &bytes[..size]);
             }
@@ -406,7 +416,7 @@ fn returns(core: &Core, op: &Op) -> bool {
     if core.launch.target.has_cache_scope() { op.inst.modifiers.th & 1 != 0 } else { op.inst.modifiers.glc }
 }
 
-fn run_atomic(core: &mut Core, op: &Op) -> Step {
+fn run_atomic(core: &mut Core, op: &Op) -> ExecResult {
     let Semantics::Atomic { f, compare, .. } = op.semantics else { return undefined("meaning") };
     let image = Image::of(core, op)?;
     let places = places(core, op, &image, false)?;
@@ -430,7 +440,7 @@ fn run_atomic(core: &mut Core, op: &Op) -> Step {
         let word = |core: &mut Core, n: u16| u64::from(core.file(data.file)[usize::from(data.first + n)][lane]);
         let (value, comparison) = (word(core, 0), if compare { word(core, 1) } else { 0 });
         let old = match places[lane] {
-            Place::Global(address) => {
+            LanePlace::Global(address) => {
                 at_lane(core.memory.update(address, size, |old| f(old, value, comparison)), lane)?
             }
             _ => 0,
@@ -441,21 +451,21 @@ fn run_atomic(core: &mut Core, op: &Op) -> Step {
     }
     if core.launch.strict {
         let written = (data.file, data.first, u16::from(returns && exec != 0));
-        core.wave.pending.issue(op, crate::shadow::in_flight::Kind::Vmem, &[written]);
+        core.wave.pending.issue(op, crate::shadow::in_flight::OperationKind::Vmem, &[written]);
     }
     Ok(())
 }
 
 /// Width, height, depth or slices, and mip levels.
-fn size(core: &mut Core, op: &Op) -> Step {
+fn size(core: &mut Core, op: &Op) -> ExecResult {
     let image = Image::of(core, op)?;
     let level = address(core, op, 1)?;
     let (mask, dst) = (mask(op)?, data(op)?);
     let known = match image.kind {
-        Kind::D1 => 0b1001,
-        Kind::D2 => 0b1011,
-        Kind::D3 | Kind::D2Array => 0b1111,
-        Kind::D1Array => return undefined("the size of an array of one-dimensional images"),
+        ImageKind::D1 => 0b1001,
+        ImageKind::D2 => 0b1011,
+        ImageKind::D3 | ImageKind::D2Array => 0b1111,
+        ImageKind::D1Array => return undefined("the size of an array of one-dimensional images"),
     };
     if mask & !known != 0 {
         return undefined("a side that the image does not have");
@@ -476,7 +486,7 @@ fn size(core: &mut Core, op: &Op) -> Step {
 }
 
 /// The addresses that an image instruction which is about to run will read or write, and the bytes at each.
-pub(crate) fn accesses(core: &mut Core, op: &Op) -> Step<(Vec<u64>, u64)> {
+pub(crate) fn accesses(core: &mut Core, op: &Op) -> ExecResult<(Vec<u64>, u64)> {
     let opcode = op.inst.opcode();
     let image = Image::of(core, op)?;
     let size = image.format.bytes() as u64;
@@ -489,8 +499,9 @@ pub(crate) fn accesses(core: &mut Core, op: &Op) -> Step<(Vec<u64>, u64)> {
             active(exec).map(|lane| places[lane]).collect()
         }
     };
-    let addresses =
-        places.into_iter().filter_map(|place| if let Place::Global(address) = place { Some(address) } else { None });
+    let addresses = places
+        .into_iter()
+        .filter_map(|place| if let LanePlace::Global(address) = place { Some(address) } else { None });
     Ok((addresses.collect(), size))
 }
 

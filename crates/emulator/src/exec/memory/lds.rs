@@ -5,16 +5,16 @@ use wavetap_amdgpu::{Flags, Opcode, OpcodeFlags, Operand, Reg, RegFile, Role, sc
 use super::atomic;
 use super::vmem::extend;
 use crate::fault::FaultKind;
-use crate::fault::stop::{Step, at_lane, undefined};
+use crate::fault::stop::{ExecResult, at_lane, undefined};
 use crate::lanes::{LANES, active};
 use crate::launch::Launch;
 use crate::op::semantics::{Semantics, Ty};
-use crate::shadow::in_flight::{EffectParts, Kind, Space};
-use crate::shadow::races::access::Access;
+use crate::shadow::in_flight::{EffectParts, OperationKind, Space};
+use crate::shadow::races::access::LaneAccess;
 use crate::state::core::Core;
 use crate::state::op::{Meaning, Op};
 
-pub(crate) fn addresses(core: &mut Core, op: &Op) -> Step<[u64; LANES]> {
+pub(crate) fn addresses(core: &mut Core, op: &Op) -> ExecResult<[u64; LANES]> {
     core.lanes(op, op.source(Role::Addr, Ty::B32), Ty::B32, 0)
 }
 
@@ -22,21 +22,21 @@ pub(crate) fn single_offset(op: &Op) -> u64 {
     u64::from(op.inst.modifiers.offset as u32 & 0xffff)
 }
 
-fn data(op: &Op, role: Role) -> Step<Reg> {
+fn data(op: &Op, role: Role) -> ExecResult<Reg> {
     match op.inst.operand(role).and_then(Operand::reg) {
         Some(reg) => Ok(reg),
         None => undefined("an LDS instruction without data register"),
     }
 }
 
-fn destination(op: &Op) -> Step<Reg> {
+fn destination(op: &Op) -> ExecResult<Reg> {
     match op.dst {
         Some(reg) => Ok(reg),
         None => undefined("an LDS instruction without destination"),
     }
 }
 
-fn check(core: &Core, offset: u64, size: usize, lane: usize) -> Step<usize> {
+fn check(core: &Core, offset: u64, size: usize, lane: usize) -> ExecResult<usize> {
     // Addresses have 32 bits: a negative one and the instruction's offset may make a good one.
     let offset = offset & 0xffff_ffff;
     let result = if offset + size as u64 <= core.lds.len() as u64 {
@@ -68,14 +68,14 @@ pub(crate) fn is_dropped(core: &Core, offset: u64, size: usize) -> bool {
 }
 
 /// [`check`], or none if the access is dropped.
-fn find(core: &Core, offset: u64, size: usize, lane: usize) -> Step<Option<usize>> {
+fn find(core: &Core, offset: u64, size: usize, lane: usize) -> ExecResult<Option<usize>> {
     if is_dropped(core, offset & 0xffff_ffff, size) { Ok(None) } else { check(core, offset, size, lane).map(Some) }
 }
 
 /// [`find`] of the elements of a lane. Before gfx12 one of several elements that is out of bounds makes the whole
 /// instruction do so (RDNA3 ISA guide, for loads of several dwords; nothing says that these two elements count as
 /// such): refused.
-fn find_all(core: &Core, base: u64, offsets: &[u64], size: usize, lane: usize) -> Step<[Option<usize>; 2]> {
+fn find_all(core: &Core, base: u64, offsets: &[u64], size: usize, lane: usize) -> ExecResult<[Option<usize>; 2]> {
     let mut found = [None; 2];
     for (found, offset) in found.iter_mut().zip(offsets) {
         *found = find(core, base + offset, size, lane)?;
@@ -88,7 +88,7 @@ fn find_all(core: &Core, base: u64, offsets: &[u64], size: usize, lane: usize) -
 }
 
 /// Own earlier writes become visible before a read; now and then everyone sees them early.
-pub(crate) fn order(core: &mut Core, reads: bool) -> Step {
+pub(crate) fn order(core: &mut Core, reads: bool) -> ExecResult {
     if core.wave.pending.has_effects() && (reads || core.random.one_in(8)) {
         at_lane(core.wave.pending.publish(Some(Space::Lds), false, core.memory, core.lds), 0)?;
     }
@@ -100,8 +100,8 @@ pub(crate) fn issue(core: &mut Core, op: &Op, written: Option<(RegFile, u16, u16
         return 0;
     }
     match written {
-        Some(written) if core.wave.exec() != 0 => core.wave.pending.issue(op, Kind::Lds, &[written]),
-        _ => core.wave.pending.issue(op, Kind::Lds, &[]),
+        Some(written) if core.wave.exec() != 0 => core.wave.pending.issue(op, OperationKind::Lds, &[written]),
+        _ => core.wave.pending.issue(op, OperationKind::Lds, &[]),
     }
 }
 
@@ -130,7 +130,7 @@ pub(crate) fn two_offsets(op: &Op, element: u64, stride: u64) -> [u64; 2] {
 }
 
 /// `count` elements of `size` bytes at the offsets, into consecutive registers.
-pub(crate) fn read_elements(core: &mut Core, op: &Op, offsets: &[u64], size: usize) -> Step {
+pub(crate) fn read_elements(core: &mut Core, op: &Op, offsets: &[u64], size: usize) -> ExecResult {
     if super::lds_fast::read(core, op, offsets, size)? {
         return Ok(());
     }
@@ -148,7 +148,7 @@ pub(crate) fn read_elements(core: &mut Core, op: &Op, offsets: &[u64], size: usi
                 (first..first + words).for_each(|register| core.file(dst.file)[register][lane] = 0);
                 continue;
             };
-            core.note(Access::read(lane, at, size, n));
+            core.note(LaneAccess::read(lane, at, size, n));
             for word in 0..words {
                 let bytes = &core.lds[at + 4 * word..at + 4 * word + 4];
                 let value = u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
@@ -161,7 +161,7 @@ pub(crate) fn read_elements(core: &mut Core, op: &Op, offsets: &[u64], size: usi
     Ok(())
 }
 
-fn write_elements(core: &mut Core, op: &Op, offsets: &[u64], size: usize, high: bool) -> Step {
+fn write_elements(core: &mut Core, op: &Op, offsets: &[u64], size: usize, high: bool) -> ExecResult {
     if !high && super::lds_fast::write(core, op, offsets, size)? {
         return Ok(());
     }
@@ -186,7 +186,7 @@ fn write_elements(core: &mut Core, op: &Op, offsets: &[u64], size: usize, high: 
                 let value = if high { value >> 16 } else { value };
                 buffer[4 * word..4 * word + 4].copy_from_slice(&value.to_le_bytes());
             }
-            core.note(Access::write(lane, at, &buffer[..size], n));
+            core.note(LaneAccess::write(lane, at, &buffer[..size], n));
             put(core, id, at, &buffer[..size]);
             core.stats.lds_bytes += size as u64;
         }
@@ -195,7 +195,7 @@ fn write_elements(core: &mut Core, op: &Op, offsets: &[u64], size: usize, high: 
 }
 
 /// Reads of one or two bytes.
-fn read_narrow(core: &mut Core, op: &Op) -> Step {
+fn read_narrow(core: &mut Core, op: &Op) -> ExecResult {
     let Semantics::Load { bytes, signed, d16 } = op.semantics else { return undefined("meaning") };
     let size = usize::from(bytes);
     let base = addresses(core, op)?;
@@ -206,7 +206,7 @@ fn read_narrow(core: &mut Core, op: &Op) -> Step {
     for lane in active(core.wave.exec()) {
         let value = match find(core, base[lane] + offset, size, lane)? {
             Some(at) => {
-                core.note(Access::read(lane, at, size, 0));
+                core.note(LaneAccess::read(lane, at, size, 0));
                 core.stats.lds_bytes += size as u64;
                 extend(&core.lds[at..at + size], signed)
             }
@@ -219,7 +219,7 @@ fn read_narrow(core: &mut Core, op: &Op) -> Step {
     Ok(())
 }
 
-fn run_atomic(core: &mut Core, op: &Op) -> Step {
+fn run_atomic(core: &mut Core, op: &Op) -> ExecResult {
     let Semantics::Atomic { f, bytes, compare, returns } = op.semantics else { return undefined("meaning") };
     let size = usize::from(bytes);
     let words = u16::from(bytes / 4);
@@ -248,7 +248,7 @@ fn run_atomic(core: &mut Core, op: &Op) -> Step {
         if !at.is_multiple_of(size) {
             return at_lane(Err(FaultKind::Misaligned { address: at as u64, align: size as u32 }), lane);
         }
-        core.note(Access::atomic(lane, at, size, 0));
+        core.note(LaneAccess::atomic(lane, at, size, 0));
         let value = |core: &mut Core, reg: Reg| {
             let file = core.file(reg.file);
             let low = u64::from(file[usize::from(reg.first)][lane]);
@@ -290,7 +290,7 @@ fn run_atomic(core: &mut Core, op: &Op) -> Step {
 
 /// The `src2` forms: the data of the atomic is in LDS, too, as many dwords from the address as the offset says, which
 /// is signed (Vega ISA guide, "SRC2 ops").
-fn second_in_lds(core: &mut Core, op: &Op) -> Step {
+fn second_in_lds(core: &mut Core, op: &Op) -> ExecResult {
     let Semantics::Atomic { f, bytes, .. } = op.semantics else { return undefined("meaning") };
     let size = usize::from(bytes);
     let base = addresses(core, op)?;
@@ -304,8 +304,8 @@ fn second_in_lds(core: &mut Core, op: &Op) -> Step {
     for lane in active(core.wave.exec()) {
         let at = check(core, base[lane], size, lane)?;
         let from = check(core, base[lane].wrapping_add_signed(distance) & 0xffff_ffff, size, lane)?;
-        core.note(Access::read(lane, from, size, 0));
-        core.note(Access::atomic(lane, at, size, 0));
+        core.note(LaneAccess::read(lane, from, size, 0));
+        core.note(LaneAccess::atomic(lane, at, size, 0));
         let value = |lds: &[u8], at: usize| {
             let mut buffer = [0; 8];
             buffer[..size].copy_from_slice(&lds[at..at + size]);
@@ -320,7 +320,7 @@ fn second_in_lds(core: &mut Core, op: &Op) -> Step {
 }
 
 /// `ds_wrxchg2*`: two exchanges at once.
-fn exchange_two(core: &mut Core, op: &Op, offsets: &[u64; 2], size: usize) -> Step {
+fn exchange_two(core: &mut Core, op: &Op, offsets: &[u64; 2], size: usize) -> ExecResult {
     let words = (size / 4) as u16;
     let base = addresses(core, op)?;
     let sources = [data(op, Role::Data0)?, data(op, Role::Data1)?];
@@ -334,7 +334,7 @@ fn exchange_two(core: &mut Core, op: &Op, offsets: &[u64; 2], size: usize) -> St
         let places =
             [check(core, base[lane] + offsets[0], size, lane)?, check(core, base[lane] + offsets[1], size, lane)?];
         for (n, at) in places.into_iter().enumerate() {
-            core.note(Access::atomic(lane, at, size, n));
+            core.note(LaneAccess::atomic(lane, at, size, n));
         }
         let news = sources.map(|reg| {
             std::array::from_fn::<u32, 2, _>(|n| {
@@ -360,7 +360,7 @@ fn exchange_two(core: &mut Core, op: &Op, offsets: &[u64; 2], size: usize) -> St
 }
 
 /// `ds_append` and `ds_consume`: one counter for the whole wave.
-fn append(core: &mut Core, op: &Op, sign: i64) -> Step {
+fn append(core: &mut Core, op: &Op, sign: i64) -> ExecResult {
     let m0 = u64::from(core.scalar(op, scalar::M0)?);
     order(core, true)?;
     let dst = destination(op)?;
@@ -371,7 +371,7 @@ fn append(core: &mut Core, op: &Op, sign: i64) -> Step {
     }
     let at = check(core, (m0 & 0xffff) + single_offset(op), 4, 0)?;
     if let Some(lane) = active(exec).next() {
-        core.note(Access::atomic(lane, at, 4, 0));
+        core.note(LaneAccess::atomic(lane, at, 4, 0));
     }
     let old = u32::from_le_bytes([core.lds[at], core.lds[at + 1], core.lds[at + 2], core.lds[at + 3]]);
     let new = (i64::from(old) + sign * i64::from(exec.count_ones())) as u32;
@@ -385,7 +385,7 @@ fn append(core: &mut Core, op: &Op, sign: i64) -> Step {
 }
 
 /// The `addtid` forms: M0 and the lane make the address.
-fn add_lane(core: &mut Core, op: &Op, read: bool) -> Step {
+fn add_lane(core: &mut Core, op: &Op, read: bool) -> ExecResult {
     if core.launch.strict {
         core.passed(core.wave.hazards.check_m0())?;
     }
@@ -402,10 +402,10 @@ fn add_lane(core: &mut Core, op: &Op, read: bool) -> Step {
         if read {
             let value = u32::from_le_bytes([core.lds[at], core.lds[at + 1], core.lds[at + 2], core.lds[at + 3]]);
             core.file(reg.file)[usize::from(reg.first)][lane] = value;
-            core.note(Access::read(lane, at, 4, 0));
+            core.note(LaneAccess::read(lane, at, 4, 0));
         } else {
             let value = core.file(reg.file)[usize::from(reg.first)][lane];
-            core.note(Access::write(lane, at, &value.to_le_bytes(), 0));
+            core.note(LaneAccess::write(lane, at, &value.to_le_bytes(), 0));
             core.lds[at..at + 4].copy_from_slice(&value.to_le_bytes());
         }
         core.stats.lds_bytes += 4;
@@ -425,7 +425,7 @@ enum Permute {
     FetchAny,
 }
 
-fn permute(core: &mut Core, op: &Op, how: Permute) -> Step {
+fn permute(core: &mut Core, op: &Op, how: Permute) -> ExecResult {
     let select = addresses(core, op)?;
     let source = data(op, Role::Data0)?;
     core.reading(op, source.file, source.first, 1)?;
@@ -473,7 +473,7 @@ fn swizzled_lane(pattern: u32, lane: usize) -> Option<usize> {
     })
 }
 
-fn swizzle(core: &mut Core, op: &Op) -> Step {
+fn swizzle(core: &mut Core, op: &Op) -> ExecResult {
     let pattern = op.inst.modifiers.offset as u32 & 0xffff;
     let values = addresses(core, op)?;
     let dst = destination(op)?;
@@ -491,7 +491,7 @@ fn swizzle(core: &mut Core, op: &Op) -> Step {
 }
 
 /// `ds_condxchg32_rtn_b64`: exchanges each half whose new value has its top bit set.
-fn conditional_exchange(core: &mut Core, op: &Op) -> Step {
+fn conditional_exchange(core: &mut Core, op: &Op) -> ExecResult {
     let base = addresses(core, op)?;
     let source = data(op, Role::Data0)?;
     core.reading(op, source.file, source.first, 2)?;
@@ -502,7 +502,7 @@ fn conditional_exchange(core: &mut Core, op: &Op) -> Step {
         let start = check(core, (base[lane] + single_offset(op)) & !7, 8, lane)?;
         for half in 0..2 {
             let at = start + 4 * half;
-            core.note(Access::atomic(lane, at, 4, half));
+            core.note(LaneAccess::atomic(lane, at, 4, half));
             let old = u32::from_le_bytes([core.lds[at], core.lds[at + 1], core.lds[at + 2], core.lds[at + 3]]);
             let new = core.file(source.file)[usize::from(source.first) + half][lane];
             if new >> 31 != 0 {

@@ -5,13 +5,13 @@
 use wavetap_amdgpu::{Operand, Reg, RegFile, Role};
 
 use super::lds::{issue, order};
-use crate::fault::stop::Step;
+use crate::fault::stop::ExecResult;
 use crate::lanes::{LANES, active};
 use crate::op::semantics::{Source, Ty};
 use crate::shadow::in_flight::Space;
 use crate::shadow::races::lds_row::LdsRow;
 use crate::state::core::Core;
-use crate::state::fp_mode::Way;
+use crate::state::fp_mode::FpMode;
 use crate::state::op::Op;
 use crate::state::wave::Wave;
 
@@ -32,9 +32,9 @@ fn each(mask: u64, mut f: impl FnMut(usize)) {
 }
 
 /// The register with the addresses, where the short way is open.
-fn address(core: &mut Core, op: &Op) -> Step<Option<u16>> {
+fn address(core: &mut Core, op: &Op) -> ExecResult<Option<u16>> {
     let Source::Vector(register) = op.source(Role::Addr, Ty::B32) else { return Ok(None) };
-    if core.wave.way == Way::Closed {
+    if core.wave.way == FpMode::Closed {
         return Ok(None);
     }
     core.reading(op, RegFile::Vector, register, 1)?;
@@ -42,7 +42,7 @@ fn address(core: &mut Core, op: &Op) -> Step<Option<u16>> {
 }
 
 /// Reads elements of `size` bytes, a multiple of 4, into consecutive registers; false if the general way must be gone.
-pub(crate) fn read(core: &mut Core, op: &Op, offsets: &[u64], size: usize) -> Step<bool> {
+pub(crate) fn read(core: &mut Core, op: &Op, offsets: &[u64], size: usize) -> ExecResult<bool> {
     let (Some(Reg { file, first, .. }), Some(address)) = (op.dst, address(core, op)?) else { return Ok(false) };
     let (words, mask) = (size / 4, core.wave.exec());
     let mut found = [([0; LANES], false); 2];
@@ -86,7 +86,7 @@ pub(crate) fn read(core: &mut Core, op: &Op, offsets: &[u64], size: usize) -> St
 }
 
 /// Writes elements of `size` bytes, a multiple of 4, from registers; false if the general way must be gone.
-pub(crate) fn write(core: &mut Core, op: &Op, offsets: &[u64], size: usize) -> Step<bool> {
+pub(crate) fn write(core: &mut Core, op: &Op, offsets: &[u64], size: usize) -> ExecResult<bool> {
     if !size.is_multiple_of(4) {
         return Ok(false);
     }
@@ -128,7 +128,7 @@ fn write_late(
     op: &Op,
     elements: &[([u32; LANES], RegFile, usize)],
     (mask, size): (u64, usize),
-) -> Step {
+) -> ExecResult {
     order(core, false)?;
     let id = issue(core, op, None);
     if mask == 0 {

@@ -9,15 +9,15 @@ use smallvec::SmallVec;
 
 use wavetap_amdgpu::{Opcode, Operand, Role, SamplerField};
 
-use super::image::{Image, Kind, address, bits, data, mask, position, values};
+use super::image::{Image, ImageKind, address, bits, data, mask, position, values};
 use super::typed::Number;
 use super::vmem::issue_sample;
-use crate::address::place::Place;
+use crate::address::place::LanePlace;
 use crate::address::range::ANYWHERE;
-use crate::fault::stop::{Step, undefined};
+use crate::fault::stop::{ExecResult, undefined};
 use crate::float::from_f16;
 use crate::lanes::active;
-use crate::op::sampling::Form;
+use crate::op::sampling::SampleForm;
 use crate::op::semantics::Semantics;
 use crate::state::core::Core;
 use crate::state::op::{Meaning, Op};
@@ -41,7 +41,7 @@ enum Clamp {
 }
 
 impl Clamp {
-    fn numbered(number: u64) -> Step<Clamp> {
+    fn numbered(number: u64) -> ExecResult<Clamp> {
         Ok(match number {
             0 => Clamp::Wrap,
             1 => Clamp::Mirror,
@@ -79,7 +79,7 @@ struct Sampler {
 }
 
 impl Sampler {
-    fn of(core: &mut Core, op: &Op) -> Step<Sampler> {
+    fn of(core: &mut Core, op: &Op) -> ExecResult<Sampler> {
         let Some(layout) = core.launch.target.image_descriptors() else {
             return undefined("a sampler of a target that has none");
         };
@@ -122,7 +122,7 @@ impl Sampler {
     }
 
     /// The texels that a coordinate means along an axis, with their weights. `pair`: always two.
-    fn along(&self, axis: usize, size: i64, coordinate: f64, offset: i64, pair: bool) -> Step<Along> {
+    fn along(&self, axis: usize, size: i64, coordinate: f64, offset: i64, pair: bool) -> ExecResult<Along> {
         let clamp = self.clamp[axis];
         let periodic = matches!(clamp, Clamp::Wrap | Clamp::Mirror);
         if coordinate.is_nan() || (periodic && coordinate.is_infinite()) {
@@ -153,7 +153,7 @@ impl Sampler {
 }
 
 /// A texel of the result, or the border, with its weight.
-type Part = (Place, f64);
+type Part = (LanePlace, f64);
 
 /// A lane, and the texels of its result.
 type Footprint = (usize, SmallVec<[Part; 8]>);
@@ -162,11 +162,11 @@ type Footprint = (usize, SmallVec<[Part; 8]>);
 type Texel = ([i64; 3], bool, f64);
 
 /// The texels that each lane's result is made of. Those of a gather are (0,0), (1,0), (0,1), (1,1).
-fn footprints(core: &mut Core, op: &Op, image: &Image, gather: bool) -> Step<Vec<Footprint>> {
-    let Some(form) = Form::of(op.inst.opcode()) else { return undefined("meaning") };
+fn footprints(core: &mut Core, op: &Op, image: &Image, gather: bool) -> ExecResult<Vec<Footprint>> {
+    let Some(form) = SampleForm::of(op.inst.opcode()) else { return undefined("meaning") };
     let sampler = Sampler::of(core, op)?;
     let filters_depth = core.launch.target.image_descriptors().is_some_and(|layout| layout.filters_depth);
-    if image.kind == Kind::D3 && sampler.linear.contains(&true) && !filters_depth {
+    if image.kind == ImageKind::D3 && sampler.linear.contains(&true) && !filters_depth {
         return undefined("a linear filter of a three-dimensional image on a target that has none");
     }
     let axes = image.kind.axes();
@@ -206,7 +206,7 @@ fn footprints(core: &mut Core, op: &Op, image: &Image, gather: bool) -> Step<Vec
         };
         let place = |(at, inside, weight): Texel| {
             let at = position(image.kind, |n| if n < axes { at[n] } else { layer });
-            (if inside { image.place(at) } else { Place::Nowhere }, weight)
+            (if inside { image.place(at) } else { LanePlace::Nowhere }, weight)
         };
         all.push((lane, parts.into_iter().map(place).collect()));
     }
@@ -218,7 +218,7 @@ fn gathers(opcode: Opcode) -> bool {
 }
 
 /// The texels that an instruction reads.
-pub(crate) fn texels(core: &mut Core, op: &Op, image: &Image) -> Step<Vec<Place>> {
+pub(crate) fn texels(core: &mut Core, op: &Op, image: &Image) -> ExecResult<Vec<LanePlace>> {
     let gather = gathers(op.inst.opcode());
     let all = footprints(core, op, image, gather)?;
     Ok(all
@@ -230,9 +230,9 @@ pub(crate) fn texels(core: &mut Core, op: &Op, image: &Image) -> Step<Vec<Place>
 }
 
 /// The components of memory of the filtered texels of a lane.
-fn filtered(core: &mut Core, image: &Image, lane: usize, parts: &[Part]) -> Step<[u32; 4]> {
-    let border = |core: &mut Core, place: Place| {
-        if place == Place::Nowhere { Ok([0; 4]) } else { image.read(core, lane, place) }
+fn filtered(core: &mut Core, image: &Image, lane: usize, parts: &[Part]) -> ExecResult<[u32; 4]> {
+    let border = |core: &mut Core, place: LanePlace| {
+        if place == LanePlace::Nowhere { Ok([0; 4]) } else { image.read(core, lane, place) }
     };
     if let [(place, _)] = parts {
         return border(core, *place);
@@ -250,7 +250,7 @@ fn filtered(core: &mut Core, image: &Image, lane: usize, parts: &[Part]) -> Step
     Ok(sums.map(|sum: f64| (sum as f32).to_bits()))
 }
 
-pub(crate) fn sample(core: &mut Core, op: &Op) -> Step {
+pub(crate) fn sample(core: &mut Core, op: &Op) -> ExecResult {
     let image = Image::of(core, op)?;
     let footprints = footprints(core, op, &image, false)?;
     let (mask, dst) = (mask(op)?, data(op)?);
@@ -270,10 +270,10 @@ pub(crate) fn sample(core: &mut Core, op: &Op) -> Step {
 }
 
 /// One component of the four texels that a linear filter would take: (0,1), (1,1), (1,0), (0,0).
-fn gather(core: &mut Core, op: &Op) -> Step {
+fn gather(core: &mut Core, op: &Op) -> ExecResult {
     const ORDER: [usize; 4] = [2, 3, 1, 0];
     let image = Image::of(core, op)?;
-    if !matches!(image.kind, Kind::D2 | Kind::D2Array) {
+    if !matches!(image.kind, ImageKind::D2 | ImageKind::D2Array) {
         return undefined(format!("a gather of an image that is {:?}", image.kind));
     }
     if matches!(image.format.number, Number::Uint | Number::Sint) && core.launch.target.generation() < 9 {
@@ -300,7 +300,7 @@ fn gather(core: &mut Core, op: &Op) -> Step {
 
 /// The meaning of an instruction with a sampler. Those that compare with a reference value have none.
 pub(crate) fn meaning(opcode: Opcode) -> Option<Meaning> {
-    Form::of(opcode)?;
+    SampleForm::of(opcode)?;
     Some((if gathers(opcode) { gather } else { sample }, Semantics::Own))
 }
 
@@ -331,10 +331,10 @@ mod tests {
 
     #[test]
     fn forms() {
-        assert_eq!(Form::of(Opcode::IMAGE_SAMPLE), Some(Form::default()));
-        assert_eq!(Form::of(Opcode::IMAGE_SAMPLE_B_CL_O).map(|form| form.before(2)), Some(2));
-        assert_eq!(Form::of(Opcode::IMAGE_SAMPLE_D).map(|form| form.before(3)), Some(6));
-        assert_eq!(Form::of(Opcode::IMAGE_SAMPLE_CD_CL_G16).map(|form| form.before(3)), Some(4));
+        assert_eq!(SampleForm::of(Opcode::IMAGE_SAMPLE), Some(SampleForm::default()));
+        assert_eq!(SampleForm::of(Opcode::IMAGE_SAMPLE_B_CL_O).map(|form| form.before(2)), Some(2));
+        assert_eq!(SampleForm::of(Opcode::IMAGE_SAMPLE_D).map(|form| form.before(3)), Some(6));
+        assert_eq!(SampleForm::of(Opcode::IMAGE_SAMPLE_CD_CL_G16).map(|form| form.before(3)), Some(4));
         assert!(
             [
                 Opcode::IMAGE_SAMPLE_C_LZ,
@@ -344,7 +344,7 @@ mod tests {
                 Opcode::IMAGE_LOAD
             ]
             .into_iter()
-            .all(|opcode| Form::of(opcode).is_none())
+            .all(|opcode| SampleForm::of(opcode).is_none())
         );
     }
 }

@@ -2,17 +2,17 @@
 
 use wavetap_amdgpu::{Reg, RegFile};
 
-use crate::address::place::Place;
+use crate::address::place::LanePlace;
 use crate::lanes::{LANES, active};
 use crate::op::registers::slot;
 use crate::state::core::Core;
 use crate::state::op::Op;
 
 /// The offset, if it is the same in all lanes of a mask, and in order.
-fn common(core: &Core, places: &[Place; LANES], mask: u64, size: usize) -> Option<u64> {
+fn common(core: &Core, places: &[LanePlace; LANES], mask: u64, size: usize) -> Option<u64> {
     let mut lanes = active(mask);
     let first = places[lanes.next()?];
-    let Place::Scratch(offset) = first else { return None };
+    let LanePlace::Scratch(offset) = first else { return None };
     let offset = u64::try_from(offset).ok()?;
     let simple = offset.is_multiple_of(4) && size.is_multiple_of(4);
     let inside = offset.checked_add(size as u64)? <= u64::from(core.launch.private_size);
@@ -26,7 +26,14 @@ fn address(core: &Core, offset: u64) -> u64 {
 
 /// Loads `size` bytes of each lane into registers; none if the general way must be gone, with nothing changed. The
 /// strict mode has no more to do for it than to note the operation.
-pub(crate) fn load(core: &mut Core, op: &Op, places: &[Place; LANES], mask: u64, size: usize, dst: Reg) -> Option<()> {
+pub(crate) fn load(
+    core: &mut Core,
+    op: &Op,
+    places: &[LanePlace; LANES],
+    mask: u64,
+    size: usize,
+    dst: Reg,
+) -> Option<()> {
     let offset = common(core, places, mask, size)?;
     let start = address(core, offset);
     let (span, words) = (core.memory.span(start)?, size / 4);
@@ -57,7 +64,7 @@ pub(crate) fn load(core: &mut Core, op: &Op, places: &[Place; LANES], mask: u64,
 pub(crate) fn store(
     core: &mut Core,
     op: &Op,
-    places: &[Place; LANES],
+    places: &[LanePlace; LANES],
     mask: u64,
     size: usize,
     data: Reg,

@@ -4,15 +4,15 @@ use wavetap_amdgpu::{Flags, Inst, Opcode, OpcodeFlags, Operand, Reg, RegFile, Ro
 
 use super::vmem::{extend, loading};
 use super::{atomic, buffer};
-use crate::fault::stop::{Step, at_lane, undefined};
+use crate::fault::stop::{ExecResult, at_lane, undefined};
 use crate::fault::{FaultKind, MemoryAccess};
 use crate::op::semantics::{Semantics, Source, Ty};
-use crate::shadow::in_flight::Kind;
+use crate::shadow::in_flight::OperationKind;
 use crate::state::core::Core;
 use crate::state::op::{Meaning, Op};
 
 /// The address of an access and how many bytes of it are in range (all of them but for buffers).
-pub(crate) fn address(core: &mut Core, op: &Op, size: u64) -> Step<(u64, u64)> {
+pub(crate) fn address(core: &mut Core, op: &Op, size: u64) -> ExecResult<(u64, u64)> {
     let Some(base) = op.inst.operand(Role::Sbase).and_then(Operand::reg) else {
         return undefined("scalar memory without base");
     };
@@ -53,20 +53,22 @@ pub(crate) fn address(core: &mut Core, op: &Op, size: u64) -> Step<(u64, u64)> {
 fn issue(core: &mut Core, op: &Op, written: Option<(u16, u16)>) {
     if core.launch.strict {
         match written {
-            Some((first, count)) => core.wave.pending.issue(op, Kind::Smem, &[(RegFile::Scalar, first, count)]),
-            None => core.wave.pending.issue(op, Kind::Smem, &[]),
+            Some((first, count)) => {
+                core.wave.pending.issue(op, OperationKind::Smem, &[(RegFile::Scalar, first, count)])
+            }
+            None => core.wave.pending.issue(op, OperationKind::Smem, &[]),
         };
     }
 }
 
-fn destination(op: &Op) -> Step<Reg> {
+fn destination(op: &Op) -> ExecResult<Reg> {
     match op.dst {
         Some(reg) => Ok(reg),
         None => undefined("a scalar load without destination"),
     }
 }
 
-fn load(core: &mut Core, op: &Op) -> Step {
+fn load(core: &mut Core, op: &Op) -> ExecResult {
     let Semantics::Load { bytes, signed, .. } = op.semantics else { return undefined("meaning") };
     let size = usize::from(bytes);
     let (address, valid) = address(core, op, size as u64)?;
@@ -90,14 +92,14 @@ fn load(core: &mut Core, op: &Op) -> Step {
     Ok(())
 }
 
-fn data(op: &Op) -> Step<Reg> {
+fn data(op: &Op) -> ExecResult<Reg> {
     match op.inst.operand(Role::Sdata).and_then(Operand::reg) {
         Some(reg) => Ok(reg),
         None => undefined("a scalar store without data"),
     }
 }
 
-fn store(core: &mut Core, op: &Op) -> Step {
+fn store(core: &mut Core, op: &Op) -> ExecResult {
     let Semantics::Store { bytes, .. } = op.semantics else { return undefined("meaning") };
     let size = usize::from(bytes);
     let (address, valid) = address(core, op, size as u64)?;
@@ -116,7 +118,7 @@ fn store(core: &mut Core, op: &Op) -> Step {
     Ok(())
 }
 
-fn run_atomic(core: &mut Core, op: &Op) -> Step {
+fn run_atomic(core: &mut Core, op: &Op) -> ExecResult {
     let Semantics::Atomic { f, bytes, compare, returns } = op.semantics else { return undefined("meaning") };
     let size = usize::from(bytes);
     let words = u16::from(bytes / 4);
@@ -148,7 +150,7 @@ fn run_atomic(core: &mut Core, op: &Op) -> Step {
 }
 
 /// `s_memtime` and `s_memrealtime`.
-fn time(core: &mut Core, op: &Op) -> Step {
+fn time(core: &mut Core, op: &Op) -> ExecResult {
     let dst = destination(op)?;
     let now = *core.clock;
     core.set_scalar64(op, dst.first, now)?;
@@ -157,7 +159,7 @@ fn time(core: &mut Core, op: &Op) -> Step {
 }
 
 /// `s_get_waveid_in_workgroup`.
-fn wave_id(core: &mut Core, op: &Op) -> Step {
+fn wave_id(core: &mut Core, op: &Op) -> ExecResult {
     let dst = destination(op)?;
     core.set_scalar(op, dst.first, core.wave.index)?;
     issue(core, op, Some((dst.first, 1)));

@@ -13,20 +13,20 @@
 use wavetap_amdgpu::{Opcode, Operand, RegFile, Role, scalar};
 
 use super::vmem::{check_lds, read_place, write_place};
-use crate::address::place::Place;
+use crate::address::place::LanePlace;
 use crate::address::range::ANYWHERE;
-use crate::fault::stop::{Step, at_lane, undefined};
+use crate::fault::stop::{ExecResult, at_lane, undefined};
 use crate::fault::{FaultKind, MemoryAccess};
 use crate::op::semantics::Semantics;
-use crate::shadow::in_flight::Kind;
-use crate::shadow::races::access::Access;
+use crate::shadow::in_flight::OperationKind;
+use crate::shadow::races::access::LaneAccess;
 use crate::state::core::Core;
 use crate::state::op::{Handler, Meaning, Op};
 use crate::strict::store_order::order;
 
 /// Dimensions of a tensor at most.
 const DIMENSIONS: usize = 5;
-/// Bytes that are copied at once at most: those of an [`Access`].
+/// Bytes that are copied at once at most: those of an [`LaneAccess`].
 const PIECE: usize = 16;
 /// Rows at most whose numbers a descriptor has, in 32 bits each or in 16.
 const ROWS: [usize; 2] = [16, 8];
@@ -68,7 +68,7 @@ struct Dimension {
 
 impl Tile {
     /// None where nothing is to be copied.
-    fn parse(words: &Words) -> Step<Option<Tile>> {
+    fn parse(words: &Words) -> ExecResult<Option<Tile>> {
         let is_set = |group: usize, bit: usize| words.field(group, bit, 1) != 0;
         match words.field(0, 0, 2) {
             0 => return Ok(None),
@@ -123,7 +123,7 @@ impl Tile {
         Ok(Some(Tile { address, local, size, dimensions, rows, padding }))
     }
 
-    fn rows(words: &Words, count: usize, tensor: u64) -> Step<Vec<u32>> {
+    fn rows(words: &Words, count: usize, tensor: u64) -> ExecResult<Vec<u32>> {
         let wide = words.field(0, 30, 1) as usize;
         if count > ROWS[wide] {
             return undefined("a tensor copy of more rows than there are numbers of");
@@ -172,7 +172,7 @@ impl Tile {
     }
 }
 
-fn descriptor(core: &mut Core, op: &Op) -> Step<Words> {
+fn descriptor(core: &mut Core, op: &Op) -> ExecResult<Words> {
     let mut words = [0; 20];
     let groups = [(Role::Vaddr, 0, 4), (Role::Vaddr1, 4, 8), (Role::Vaddr2, 12, 4), (Role::Vaddr3, 16, 4)];
     for (role, first, count) in groups {
@@ -191,7 +191,7 @@ fn descriptor(core: &mut Core, op: &Op) -> Step<Words> {
 }
 
 /// Copies a tile, piece by piece.
-fn copy(core: &mut Core, op: &Op, to_lds: bool) -> Step {
+fn copy(core: &mut Core, op: &Op, to_lds: bool) -> ExecResult {
     let words = descriptor(core, op)?;
     if let Some(tile) = Tile::parse(&words)? {
         order(core, op, true, ANYWHERE)?;
@@ -211,17 +211,17 @@ fn copy(core: &mut Core, op: &Op, to_lds: bool) -> Step {
         }
     }
     if core.launch.strict {
-        core.wave.pending.issue(op, Kind::AsyncLoad, &[]);
+        core.wave.pending.issue(op, OperationKind::AsyncLoad, &[]);
     }
     Ok(())
 }
 
 /// Copies bytes; those that are at no address are 0, or stay in LDS.
-fn piece(core: &mut Core, address: Option<u64>, local: u64, bytes: usize, to_lds: bool) -> Step {
+fn piece(core: &mut Core, address: Option<u64>, local: u64, bytes: usize, to_lds: bool) -> ExecResult {
     const LANE: usize = 0;
     let mut buffer = [0; PIECE];
     let buffer = &mut buffer[..bytes];
-    let place = address.map_or(Place::Nowhere, Place::Global);
+    let place = address.map_or(LanePlace::Nowhere, LanePlace::Global);
     if !to_lds && address.is_none() {
         return Ok(());
     }
@@ -232,12 +232,12 @@ fn piece(core: &mut Core, address: Option<u64>, local: u64, bytes: usize, to_lds
     }
     let done: Result<(), FaultKind> = if to_lds {
         let read = read_place(core, LANE, place, buffer, MemoryAccess::Load);
-        core.note(Access::write(LANE, local, buffer, 0));
+        core.note(LaneAccess::write(LANE, local, buffer, 0));
         core.lds[local..local + bytes].copy_from_slice(buffer);
         read
     } else {
         buffer.copy_from_slice(&core.lds[local..local + bytes]);
-        core.note(Access::read(LANE, local, bytes, 0));
+        core.note(LaneAccess::read(LANE, local, bytes, 0));
         write_place(core, LANE, place, buffer, MemoryAccess::Store)
     };
     at_lane(done, LANE)

@@ -3,14 +3,14 @@
 use wavetap_amdgpu::{Inst, Opcode};
 
 use super::{lds, vmem};
-use crate::fault::stop::{Step, undefined};
+use crate::fault::stop::{ExecResult, undefined};
 use crate::lanes::{LANES, active};
 use crate::op::semantics::Semantics;
 use crate::op::transpose::{Layout, MOST};
 use crate::state::core::Core;
 use crate::state::op::{Meaning, Op};
 
-fn from_lds(core: &mut Core, op: &Op) -> Step {
+fn from_lds(core: &mut Core, op: &Op) -> ExecResult {
     load(core, op, |core, op, layout| {
         let offset = lds::single_offset(op);
         if layout.alignment != 0 {
@@ -29,11 +29,11 @@ fn from_lds(core: &mut Core, op: &Op) -> Step {
     })
 }
 
-fn from_memory(core: &mut Core, op: &Op) -> Step {
+fn from_memory(core: &mut Core, op: &Op) -> ExecResult {
     load(core, op, |core, op, _| vmem::load(core, op))
 }
 
-fn load(core: &mut Core, op: &Op, each: impl Fn(&mut Core, &Op, Layout) -> Step) -> Step {
+fn load(core: &mut Core, op: &Op, each: impl Fn(&mut Core, &Op, Layout) -> ExecResult) -> ExecResult {
     let Some(layout) = Layout::of(op.inst.opcode()) else { return undefined("meaning") };
     let lanes = usize::from(op.inst.wave_size);
     if core.wave.exec() != u64::MAX >> (LANES - lanes) {

@@ -7,10 +7,10 @@ use wavetap_amdgpu::{
 
 use super::buffer::{Extent, places_of};
 use super::vmem::{count, issue_load, issue_store, read_place, write_place};
-use crate::address::place::Place;
+use crate::address::place::LanePlace;
 use crate::address::range::ANYWHERE;
 use crate::fault::MemoryAccess;
-use crate::fault::stop::{Step, at_lane, undefined};
+use crate::fault::stop::{ExecResult, at_lane, undefined};
 use crate::float::from_f16;
 use crate::lanes::active;
 use crate::op::semantics::Semantics;
@@ -143,7 +143,7 @@ impl Format {
 }
 
 /// The format and what each component of the result is: 0, 1, or (from 4 on) a component of memory.
-fn format(core: &mut Core, op: &Op) -> Step<(Format, [u32; 4])> {
+fn format(core: &mut Core, op: &Op) -> ExecResult<(Format, [u32; 4])> {
     let target = core.launch.target;
     let Some(resource) = op.inst.operand(Role::Srsrc).and_then(Operand::reg) else {
         return undefined("a buffer without descriptor");
@@ -188,14 +188,14 @@ fn components(op: &Op) -> usize {
     shape(op.inst.opcode()).map_or(0, |(_, components)| components)
 }
 
-fn data(op: &Op) -> Step<Reg> {
+fn data(op: &Op) -> ExecResult<Reg> {
     match op.inst.operand(Role::Vdata).and_then(Operand::reg) {
         Some(reg) => Ok(reg),
         None => undefined("a typed buffer instruction without data"),
     }
 }
 
-fn load(core: &mut Core, op: &Op) -> Step {
+fn load(core: &mut Core, op: &Op) -> ExecResult {
     let (format, select) = format(core, op)?;
     let (wanted, dst, size) = (components(op), data(op)?, format.bytes());
     let places = places_of(core, op, Extent { bytes: size as u64, whole: true, format: true })?;
@@ -211,7 +211,7 @@ fn load(core: &mut Core, op: &Op) -> Step {
             let value = match select {
                 0 => Some(0),
                 // Out of range all is 0 but what the descriptor says is 1 (ISA guides, "Range checking").
-                4..=7 if places[lane] == Place::Nowhere => Some(0),
+                4..=7 if places[lane] == LanePlace::Nowhere => Some(0),
                 1 => Some(format.absent(3)),
                 from @ 4..=7 if (from as usize) - 4 < format.widths.len() => format.load(element, from as usize - 4),
                 from @ 4..=7 => Some(format.absent(from as usize - 4)),
@@ -225,7 +225,7 @@ fn load(core: &mut Core, op: &Op) -> Step {
     Ok(())
 }
 
-fn store(core: &mut Core, op: &Op) -> Step {
+fn store(core: &mut Core, op: &Op) -> ExecResult {
     let (format, select) = format(core, op)?;
     let (given, src, size) = (components(op), data(op)?, format.bytes());
     // How other formats round and saturate is not documented exactly.

@@ -4,14 +4,14 @@ use wavetap_amdgpu::{D16, Encoding, Flags, Inst, LoadInfo, Opcode, Operand, Reg,
 
 use super::{atomic, buffer, direct_lds, scratch_fast};
 use crate::address::aperture::{PRIVATE_APERTURE, SHARED_APERTURE, lane_of};
-use crate::address::place::Place;
+use crate::address::place::LanePlace;
 use crate::address::range::ANYWHERE;
-use crate::fault::stop::{Step, at_lane, undefined};
+use crate::fault::stop::{ExecResult, at_lane, undefined};
 use crate::fault::{FaultKind, MemoryAccess};
 use crate::lanes::{LANES, active};
 use crate::op::semantics::{Semantics, Source, Ty};
-use crate::shadow::in_flight::{EffectParts, Kind, Space};
-use crate::shadow::races::access::Access;
+use crate::shadow::in_flight::{EffectParts, OperationKind, Space};
+use crate::shadow::races::access::LaneAccess;
 use crate::state::core::Core;
 use crate::state::op::{Meaning, Op};
 use crate::strict::store_order::{self, order, range};
@@ -20,7 +20,7 @@ use crate::strict::store_order::{self, order, range};
 pub(crate) const MAX_BYTES: usize = 16;
 
 /// The address of every lane.
-pub(crate) fn places(core: &mut Core, op: &Op) -> Step<[Place; LANES]> {
+pub(crate) fn places(core: &mut Core, op: &Op) -> ExecResult<[LanePlace; LANES]> {
     match op.inst.variant.encoding {
         Encoding::Mubuf | Encoding::Mtbuf => buffer::places(core, op),
         Encoding::Scratch => scratch_places(core, op),
@@ -28,7 +28,7 @@ pub(crate) fn places(core: &mut Core, op: &Op) -> Step<[Place; LANES]> {
     }
 }
 
-fn flat_places(core: &mut Core, op: &Op) -> Step<[Place; LANES]> {
+fn flat_places(core: &mut Core, op: &Op) -> ExecResult<[LanePlace; LANES]> {
     let offset = i64::from(op.inst.modifiers.offset) as u64;
     let base = match op.source(Role::Saddr, Ty::B64) {
         Source::Scalar(code) => Some(core.scalar64(op, code)?),
@@ -57,12 +57,12 @@ fn flat_places(core: &mut Core, op: &Op) -> Step<[Place; LANES]> {
     Ok(std::array::from_fn(|lane| {
         let address = of(lane);
         if lane_of(address).is_some() {
-            return Place::Scratch((address & 0xffff_ffff) as i64 + offset as i64);
+            return LanePlace::Scratch((address & 0xffff_ffff) as i64 + offset as i64);
         }
         match (address >> 32) as u32 {
-            SHARED_APERTURE if flat => Place::Lds((address & 0xffff_ffff).wrapping_add(offset)),
-            PRIVATE_APERTURE if flat && !shared => Place::Scratch((address & 0xffff_ffff) as i64 + offset as i64),
-            _ => Place::Global(address.wrapping_add(offset)),
+            SHARED_APERTURE if flat => LanePlace::Lds((address & 0xffff_ffff).wrapping_add(offset)),
+            PRIVATE_APERTURE if flat && !shared => LanePlace::Scratch((address & 0xffff_ffff) as i64 + offset as i64),
+            _ => LanePlace::Global(address.wrapping_add(offset)),
         }
     }))
 }
@@ -73,7 +73,7 @@ fn scale(op: &Op, values: &mut [u64; LANES]) {
     values.iter_mut().for_each(|value| *value = value.wrapping_mul(size));
 }
 
-fn scratch_places(core: &mut Core, op: &Op) -> Step<[Place; LANES]> {
+fn scratch_places(core: &mut Core, op: &Op) -> ExecResult<[LanePlace; LANES]> {
     check_flat_scratch(core)?;
     let signed = core.launch.target.signed_scratch_offsets();
     let extended = |value: u32| if signed { i64::from(value as i32) } else { i64::from(value) };
@@ -85,11 +85,11 @@ fn scratch_places(core: &mut Core, op: &Op) -> Step<[Place; LANES]> {
     let mut values = core.lanes(op, vaddr, Ty::B32, 0)?;
     scale(op, &mut values);
     let fixed = i64::from(op.inst.modifiers.offset) + scalar;
-    Ok(std::array::from_fn(|lane| Place::Scratch(extended(values[lane] as u32) + fixed)))
+    Ok(std::array::from_fn(|lane| LanePlace::Scratch(extended(values[lane] as u32) + fixed)))
 }
 
 /// Where software sets FLAT_SCRATCH, a wrong value would reach another wave's scratch.
-fn check_flat_scratch(core: &Core) -> Step {
+fn check_flat_scratch(core: &Core) -> ExecResult {
     let wave = &core.wave;
     let found = match core.launch {
         launch if launch.architected_scratch => wave.scratch,
@@ -132,12 +132,12 @@ fn pass(core: &Core, lane: usize, checked: Result<(), FaultKind>) -> Result<(), 
 pub(crate) fn read_place(
     core: &mut Core,
     lane: usize,
-    place: Place,
+    place: LanePlace,
     into: &mut [u8],
     access: MemoryAccess,
 ) -> Result<(), FaultKind> {
     match place {
-        Place::Global(address) => {
+        LanePlace::Global(address) => {
             let arrived = core.barrier.checks.check_load(core.wave.index, address, into.len());
             pass(core, lane, arrived)?;
             core.memory.read(address, into, access).or_else(|kind| {
@@ -149,29 +149,29 @@ pub(crate) fn read_place(
                 Ok(())
             })
         }
-        Place::Head(address, bytes) => {
+        LanePlace::Head(address, bytes) => {
             let (head, rest) = into.split_at_mut(usize::from(bytes).min(into.len()));
             rest.fill(0);
-            read_place(core, lane, Place::Global(address), head, access)
+            read_place(core, lane, LanePlace::Global(address), head, access)
         }
-        Place::Lds(offset) => {
+        LanePlace::Lds(offset) => {
             let at = check_lds(core, offset, into.len())?;
             if access != MemoryAccess::Atomic {
-                core.note(Access::read(lane, at, into.len(), 0));
+                core.note(LaneAccess::read(lane, at, into.len(), 0));
             }
             into.copy_from_slice(&core.lds[at..at + into.len()]);
             Ok(())
         }
-        Place::Scratch(offset) => {
+        LanePlace::Scratch(offset) => {
             let offset = check_scratch(core, offset, into.len(), access)?;
-            core.note(Access::read(lane, offset as usize, into.len(), 0).of_scratch());
+            core.note(LaneAccess::read(lane, offset as usize, into.len(), 0).of_scratch());
             for (n, byte) in scratch_pieces(offset, into.len()) {
                 let address = swizzled(core, lane, offset + n as u64);
                 core.memory.read(address, &mut into[n..n + byte], access)?;
             }
             Ok(())
         }
-        Place::Nowhere => {
+        LanePlace::Nowhere => {
             into.fill(0);
             Ok(())
         }
@@ -195,78 +195,84 @@ fn scratch_pieces(offset: u64, len: usize) -> impl Iterator<Item = (usize, usize
 pub(crate) fn write_place(
     core: &mut Core,
     lane: usize,
-    place: Place,
+    place: LanePlace,
     from: &[u8],
     access: MemoryAccess,
 ) -> Result<(), FaultKind> {
     match place {
-        Place::Global(address) => core.memory.write(address, from, access),
-        Place::Head(address, bytes) => core.memory.write(address, &from[..usize::from(bytes).min(from.len())], access),
-        Place::Lds(offset) => {
+        LanePlace::Global(address) => core.memory.write(address, from, access),
+        LanePlace::Head(address, bytes) => {
+            core.memory.write(address, &from[..usize::from(bytes).min(from.len())], access)
+        }
+        LanePlace::Lds(offset) => {
             let at = check_lds(core, offset, from.len())?;
             let atomic = access == MemoryAccess::Atomic;
-            core.note(if atomic { Access::atomic(lane, at, from.len(), 0) } else { Access::write(lane, at, from, 0) });
+            core.note(if atomic {
+                LaneAccess::atomic(lane, at, from.len(), 0)
+            } else {
+                LaneAccess::write(lane, at, from, 0)
+            });
             core.lds[at..at + from.len()].copy_from_slice(from);
             Ok(())
         }
-        Place::Scratch(offset) => {
+        LanePlace::Scratch(offset) => {
             let offset = check_scratch(core, offset, from.len(), access)?;
-            core.note(Access::write(lane, offset as usize, from, 0).of_scratch());
+            core.note(LaneAccess::write(lane, offset as usize, from, 0).of_scratch());
             for (n, piece) in scratch_pieces(offset, from.len()) {
                 let address = swizzled(core, lane, offset + n as u64);
                 core.memory.write(address, &from[n..n + piece], access)?;
             }
             Ok(())
         }
-        Place::Nowhere => Ok(()),
+        LanePlace::Nowhere => Ok(()),
     }
 }
 
-fn kind(op: &Op) -> Kind {
-    if op.inst.variant.encoding == Encoding::Flat { Kind::Flat } else { Kind::Vmem }
+fn kind(op: &Op) -> OperationKind {
+    if op.inst.variant.encoding == Encoding::Flat { OperationKind::Flat } else { OperationKind::Vmem }
 }
 
 /// [`kind`] where it is known where the lanes went.
-pub(crate) fn kind_at(core: &Core, op: &Op, places: &[Place; LANES], mask: u64) -> Kind {
-    if active(mask).any(|lane| matches!(places[lane], Place::Lds(_))) { kind(op) } else { kind_in_memory(core, op) }
+pub(crate) fn kind_at(core: &Core, op: &Op, places: &[LanePlace; LANES], mask: u64) -> OperationKind {
+    if active(mask).any(|lane| matches!(places[lane], LanePlace::Lds(_))) { kind(op) } else { kind_in_memory(core, op) }
 }
 
 /// [`kind`] of what no lane went to LDS with.
-pub(crate) fn kind_in_memory(core: &Core, op: &Op) -> Kind {
+pub(crate) fn kind_in_memory(core: &Core, op: &Op) -> OperationKind {
     // gfx8 has no other instructions for global memory, and compilers count on the order of these (LLVM's
     // SIInsertWaitcnts).
     let kind = kind(op);
-    if kind == Kind::Flat && core.launch.target.generation() < 9 { Kind::FlatMemory } else { kind }
+    if kind == OperationKind::Flat && core.launch.target.generation() < 9 { OperationKind::FlatMemory } else { kind }
 }
 
 /// The operand that holds data: `vdst` of flat loads, `vdata` of everything else.
-fn data_register(op: &Op, role: Role) -> Step<Reg> {
+fn data_register(op: &Op, role: Role) -> ExecResult<Reg> {
     match op.inst.operand(role).and_then(Operand::reg) {
         Some(reg) => Ok(reg),
         None => undefined("a memory instruction without data register"),
     }
 }
 
-fn result_register(op: &Op) -> Step<Reg> {
+fn result_register(op: &Op) -> ExecResult<Reg> {
     match op.dst {
         Some(reg) => Ok(reg),
         None => undefined("a load without destination"),
     }
 }
 
-pub(crate) fn count(core: &mut Core, places: &[Place; LANES], mask: u64, bytes: usize) {
+pub(crate) fn count(core: &mut Core, places: &[LanePlace; LANES], mask: u64, bytes: usize) {
     for lane in active(mask) {
         match places[lane] {
-            Place::Global(_) | Place::Scratch(_) => core.stats.global_bytes += bytes as u64,
-            Place::Head(_, bytes) => core.stats.global_bytes += u64::from(bytes),
-            Place::Lds(_) => core.stats.lds_bytes += bytes as u64,
-            Place::Nowhere => {}
+            LanePlace::Global(_) | LanePlace::Scratch(_) => core.stats.global_bytes += bytes as u64,
+            LanePlace::Head(_, bytes) => core.stats.global_bytes += u64::from(bytes),
+            LanePlace::Lds(_) => core.stats.lds_bytes += bytes as u64,
+            LanePlace::Nowhere => {}
         }
     }
 }
 
 /// Runs [`Semantics::Load`].
-pub(crate) fn load(core: &mut Core, op: &Op) -> Step {
+pub(crate) fn load(core: &mut Core, op: &Op) -> ExecResult {
     let Semantics::Load { bytes, signed, d16 } = op.semantics else { return undefined("meaning") };
     let size = usize::from(bytes);
     let places = places(core, op)?;
@@ -320,7 +326,7 @@ pub(crate) fn extend(bytes: &[u8], signed: bool) -> u32 {
 }
 
 /// Runs [`Semantics::Store`].
-pub(crate) fn store(core: &mut Core, op: &Op) -> Step {
+pub(crate) fn store(core: &mut Core, op: &Op) -> ExecResult {
     let Semantics::Store { bytes, high } = op.semantics else { return undefined("meaning") };
     let size = usize::from(bytes);
     let places = places(core, op)?;
@@ -349,9 +355,9 @@ pub(crate) fn store(core: &mut Core, op: &Op) -> Step {
             let word = if high { word >> 16 } else { word };
             buffer[4 * n..4 * n + 4].copy_from_slice(&word.to_le_bytes());
         }
-        let inside = if let Place::Head(_, bytes) = places[lane] { usize::from(bytes) } else { size };
+        let inside = if let LanePlace::Head(_, bytes) = places[lane] { usize::from(bytes) } else { size };
         match places[lane] {
-            Place::Global(address) | Place::Head(address, _) if core.launch.strict => {
+            LanePlace::Global(address) | LanePlace::Head(address, _) if core.launch.strict => {
                 at_lane(core.memory.check_store(address, inside), lane)?;
                 delay(core, id, address, &buffer[..inside]);
             }
@@ -375,7 +381,7 @@ pub(crate) fn delay(core: &mut Core, id: u32, address: u64, bytes: &[u8]) {
 }
 
 /// Runs [`Semantics::Atomic`].
-fn run_atomic(core: &mut Core, op: &Op) -> Step {
+fn run_atomic(core: &mut Core, op: &Op) -> ExecResult {
     let Semantics::Atomic { f, bytes, compare, returns } = op.semantics else { return undefined("meaning") };
     let size = usize::from(bytes);
     let places = places(core, op)?;
@@ -397,12 +403,12 @@ fn run_atomic(core: &mut Core, op: &Op) -> Step {
         let word = |n: u16| u64::from(file[usize::from(data.first + n)][lane]);
         let wide = |n: u16| if words == 2 { word(n) | word(n + 1) << 32 } else { word(n) };
         let (value, comparison) = (wide(0), if compare { wide(words) } else { 0 });
-        if let Place::Global(address) = places[lane]
+        if let LanePlace::Global(address) = places[lane]
             && !address.is_multiple_of(size as u64)
         {
             return at_lane(Err(FaultKind::Misaligned { address, align: size as u32 }), lane);
         }
-        let old = if let Place::Global(address) = places[lane] {
+        let old = if let LanePlace::Global(address) = places[lane] {
             at_lane(core.memory.update(address, size, |old| f(old, value, comparison)), lane)?
         } else {
             let mut buffer = [0; 8];
@@ -444,7 +450,7 @@ pub(crate) fn issue_load(core: &mut Core, op: &Op, (file, first, words): (RegFil
 pub(crate) fn issue_sample(core: &mut Core, op: &Op, (file, first, words): (RegFile, u16, u16)) {
     if core.launch.strict {
         let owned = if core.wave.exec() == 0 { 0 } else { words };
-        core.wave.pending.issue(op, Kind::Sample, &[(file, first, owned)]);
+        core.wave.pending.issue(op, OperationKind::Sample, &[(file, first, owned)]);
     }
 }
 
@@ -456,7 +462,7 @@ pub(crate) fn issue_store(core: &mut Core, op: &Op) {
 }
 
 /// `global_load_block` and its relatives: of 32 registers and dwords those whose bit is set in M0 (RDNA4 ISA guide).
-fn block(core: &mut Core, op: &Op, loads: bool) -> Step {
+fn block(core: &mut Core, op: &Op, loads: bool) -> ExecResult {
     let m0 = core.scalar(op, scalar::M0)?;
     let places = places(core, op)?;
     order(core, op, true, ANYWHERE)?;
@@ -473,8 +479,8 @@ fn block(core: &mut Core, op: &Op, loads: bool) -> Step {
         }
         for lane in active(mask) {
             let place = match places[lane] {
-                Place::Global(address) => Place::Global(address + 4 * u64::from(n)),
-                Place::Scratch(offset) => Place::Scratch(offset + 4 * i64::from(n)),
+                LanePlace::Global(address) => LanePlace::Global(address + 4 * u64::from(n)),
+                LanePlace::Scratch(offset) => LanePlace::Scratch(offset + 4 * i64::from(n)),
                 other => other,
             };
             let mut bytes = core.file(data.file)[usize::from(register)][lane].to_le_bytes();

@@ -3,25 +3,25 @@
 use wavetap_amdgpu::Opcode;
 
 use super::{lds, vmem};
-use crate::fault::stop::{Step, undefined};
+use crate::fault::stop::{ExecResult, undefined};
 use crate::lanes::LANES;
 use crate::op::semantics::Semantics;
 use crate::op::wave_transpose::{WAVE, WORDS, bits_of, exchange};
 use crate::state::core::Core;
 use crate::state::op::{Meaning, Op};
 
-fn from_lds(core: &mut Core, op: &Op) -> Step {
+fn from_lds(core: &mut Core, op: &Op) -> ExecResult {
     if core.wave.exec() == 0 {
         return undefined(format!("{} with all lanes off", op.inst.name()));
     }
     load(core, op, |core, op| lds::read_elements(core, op, &[lds::single_offset(op)], 4 * WORDS))
 }
 
-fn from_memory(core: &mut Core, op: &Op) -> Step {
+fn from_memory(core: &mut Core, op: &Op) -> ExecResult {
     load(core, op, vmem::load)
 }
 
-fn load(core: &mut Core, op: &Op, each: impl Fn(&mut Core, &Op) -> Step) -> Step {
+fn load(core: &mut Core, op: &Op, each: impl Fn(&mut Core, &Op) -> ExecResult) -> ExecResult {
     let (Some(bits), Some(dst)) = (bits_of(op.inst.opcode()), op.dst) else { return undefined("meaning") };
     let exec = core.wave.exec();
     if exec != 0 && exec != u64::MAX >> (LANES - WAVE) {

@@ -4,11 +4,11 @@ use wavetap_amdgpu::{Opcode, RegFile, Role, Value, VgprMsb, scalar};
 
 use super::{operand32, operand64, result};
 use crate::fault::FaultKind;
-use crate::fault::stop::{Step, stop, undefined};
+use crate::fault::stop::{ExecResult, stop, undefined};
 use crate::op::semantics::{Semantics, Source, Ty};
 use crate::op::sources::scalar_of;
 use crate::shadow::expert_scheduling::SOFTWARE;
-use crate::shadow::in_flight::Kind;
+use crate::shadow::in_flight::OperationKind;
 use crate::state::core::Core;
 use crate::state::fp_mode::{GPR_IDX_EN, VSKIP};
 use crate::state::op::{Meaning, Op};
@@ -22,7 +22,7 @@ fn jump(core: &mut Core, op: &Op) {
 macro_rules! branch_if {
     ($condition:expr) => {
         (
-            |core: &mut Core, op: &Op| -> Step {
+            |core: &mut Core, op: &Op| -> ExecResult {
                 const C: fn(&Core) -> bool = $condition;
                 if C(core) {
                     jump(core, op);
@@ -58,7 +58,7 @@ mod hwreg {
     pub(crate) const IB_STS2: usize = 28;
 }
 
-fn get_register(core: &mut Core, op: &Op) -> Step {
+fn get_register(core: &mut Core, op: &Op) -> ExecResult {
     let (id, offset, size) = hardware_register(op);
     if core.launch.strict {
         core.passed(core.wave.hazards.check_setreg(id))?;
@@ -92,7 +92,7 @@ fn get_register(core: &mut Core, op: &Op) -> Step {
     core.set_scalar(op, result(op)?, field as u32)
 }
 
-fn set_register(core: &mut Core, op: &Op, value: u32) -> Step {
+fn set_register(core: &mut Core, op: &Op, value: u32) -> ExecResult {
     let (id, offset, size) = hardware_register(op);
     if core.launch.strict {
         core.passed(core.wave.hazards.check_setreg(id))?;
@@ -131,7 +131,7 @@ fn is_scheduling_mode(core: &Core, id: usize) -> bool {
     core.launch.target.scheduling_mode_hwreg().map(usize::from) == Some(id)
 }
 
-fn wait(core: &mut Core, op: &Op) -> Step {
+fn wait(core: &mut Core, op: &Op) -> ExecResult {
     if core.launch.strict {
         for (counter, allowed) in op.waits.iter() {
             core.wait_for(counter, u32::from(allowed))?;
@@ -141,7 +141,7 @@ fn wait(core: &mut Core, op: &Op) -> Step {
 }
 
 /// The wave has come to the barrier; it need not wait there yet. Only the workgroup's own barrier is known.
-fn signal_barrier(core: &mut Core, op: &Op) -> Step {
+fn signal_barrier(core: &mut Core, op: &Op) -> ExecResult {
     whole_workgroup(op)?;
     core.wave.signalled = core.barrier.phase;
     crate::strict::signals(core);
@@ -152,7 +152,7 @@ fn signal_barrier(core: &mut Core, op: &Op) -> Step {
 
 /// Whether the barrier is valid in bit 0, members from bit 4, signals from bit 16 (RDNA4 ISA guide,
 /// "S_GET_BARRIER_STATE").
-fn barrier_state(core: &mut Core, op: &Op) -> Step {
+fn barrier_state(core: &mut Core, op: &Op) -> ExecResult {
     match op.source(Role::Src0, Ty::B32) {
         Source::Const(number) if number as i32 == -1 => {}
         _ => return undefined("a barrier that is not the workgroup's"),
@@ -161,13 +161,13 @@ fn barrier_state(core: &mut Core, op: &Op) -> Step {
     let dst = result(op)?;
     core.set_scalar(op, dst, state)?;
     if core.launch.strict {
-        core.wave.pending.issue(op, Kind::Smem, &[(RegFile::Scalar, dst, 1)]);
+        core.wave.pending.issue(op, OperationKind::Smem, &[(RegFile::Scalar, dst, 1)]);
     }
     Ok(())
 }
 
 /// Waits until all waves have come to the barrier since this one signalled.
-fn wait_at_barrier(core: &mut Core, op: &Op) -> Step {
+fn wait_at_barrier(core: &mut Core, op: &Op) -> ExecResult {
     whole_workgroup(op)?;
     if core.barrier.phase == core.wave.signalled {
         core.wave.status = Status::AtSplitBarrier;
@@ -177,14 +177,14 @@ fn wait_at_barrier(core: &mut Core, op: &Op) -> Step {
     Ok(())
 }
 
-fn whole_workgroup(op: &Op) -> Step {
+fn whole_workgroup(op: &Op) -> ExecResult {
     match op.inst.operands.first().map(|operand| operand.value) {
         Some(Value::InlineInt(-1) | Value::Imm(-1 | 0xffff)) => Ok(()),
         _ => undefined("a barrier that is not the workgroup's"),
     }
 }
 
-fn call(core: &mut Core, op: &Op, target: u64) -> Step {
+fn call(core: &mut Core, op: &Op, target: u64) -> ExecResult {
     core.set_scalar64(op, result(op)?, op.next)?;
     jump_far(core, target);
     Ok(())
@@ -195,28 +195,28 @@ fn jump_far(core: &mut Core, target: u64) {
     core.wave.pc = target;
 }
 
-fn end(core: &mut Core, _: &Op) -> Step {
+fn end(core: &mut Core, _: &Op) -> ExecResult {
     core.wave.status = Status::Ended;
     Ok(())
 }
 
 /// Caches are written back or emptied, which is the order of memory that programs ask for: threads of the host that run
 /// other workgroups must keep it.
-fn caches(_: &mut Core, _: &Op) -> Step {
+fn caches(_: &mut Core, _: &Op) -> ExecResult {
     std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
     Ok(())
 }
 
-fn nothing(_: &mut Core, _: &Op) -> Step {
+fn nothing(_: &mut Core, _: &Op) -> ExecResult {
     Ok(())
 }
 
-fn message(core: &mut Core, _: &Op) -> Step {
+fn message(core: &mut Core, _: &Op) -> ExecResult {
     if core.launch.strict { core.passed(core.wave.hazards.check_m0()) } else { Ok(()) }
 }
 
 /// `s_round_mode` and `s_denorm_mode`: four bits of MODE.
-fn set_mode_bits(core: &mut Core, op: &Op, shift: u32) -> Step {
+fn set_mode_bits(core: &mut Core, op: &Op, shift: u32) -> ExecResult {
     let bits = op.any_imm() as u32 & 0xf;
     let mode = core.wave.mode & !(0xf << shift) | bits << shift;
     core.wave.set_mode(mode);
@@ -230,7 +230,7 @@ mod returning {
     pub(crate) const GET_TBA: i64 = 133;
 }
 
-fn answered_message(core: &mut Core, op: &Op, wide: bool) -> Step {
+fn answered_message(core: &mut Core, op: &Op, wide: bool) -> ExecResult {
     let value = match op.any_imm() & 0xff {
         // There is no trap handler.
         returning::GET_TMA | returning::GET_TBA => 0,
@@ -244,14 +244,14 @@ fn answered_message(core: &mut Core, op: &Op, wide: bool) -> Step {
         core.set_scalar(op, dst, value as u32)?
     }
     if core.launch.strict {
-        core.wave.pending.issue(op, Kind::Smem, &[(RegFile::Scalar, dst, if wide { 2 } else { 1 })]);
+        core.wave.pending.issue(op, OperationKind::Smem, &[(RegFile::Scalar, dst, if wide { 2 } else { 1 })]);
     }
     Ok(())
 }
 
 /// The halves of a wave run one after the other through a loop; a scalar has the EXEC of the other half (RDNA ISA
 /// guides, "S_SUBVECTOR_LOOP_BEGIN").
-fn subvector_begin(core: &mut Core, op: &Op) -> Step {
+fn subvector_begin(core: &mut Core, op: &Op) -> ExecResult {
     let low = core.scalar(op, scalar::EXEC)?;
     let high = core.scalar(op, scalar::EXEC + 1)?;
     let saved_at = only_register(op)?;
@@ -272,7 +272,7 @@ fn subvector_begin(core: &mut Core, op: &Op) -> Step {
 }
 
 /// The register of an instruction that names one, whatever it does with it.
-fn only_register(op: &Op) -> Step<u16> {
+fn only_register(op: &Op) -> ExecResult<u16> {
     match op.inst.operands.iter().find_map(|operand| operand.reg()) {
         Some(reg) => Ok(reg.first),
         None => undefined("a scalar instruction without register"),
@@ -280,7 +280,7 @@ fn only_register(op: &Op) -> Step<u16> {
 }
 
 /// See [`subvector_begin`].
-fn subvector_end(core: &mut Core, op: &Op) -> Step {
+fn subvector_end(core: &mut Core, op: &Op) -> ExecResult {
     let saved_at = only_register(op)?;
     let saved = core.scalar(op, saved_at)?;
     if core.scalar(op, scalar::EXEC + 1)? != 0 {
@@ -297,7 +297,7 @@ fn subvector_end(core: &mut Core, op: &Op) -> Step {
 }
 
 /// `s_movrelsd_2_b32`: M0 has an offset for either register.
-fn move_relative_both(core: &mut Core, op: &Op) -> Step {
+fn move_relative_both(core: &mut Core, op: &Op) -> ExecResult {
     let m0 = core.scalar(op, scalar::M0)?;
     let Some(from) = scalar_of(&op.inst, Role::Src0) else { return undefined("s_movrelsd without a register") };
     let value = core.scalar(op, from + (m0 & 0x3ff) as u16)?;
@@ -313,7 +313,7 @@ fn raw_source1(op: &Op) -> u32 {
     }
 }
 
-fn move_relative(core: &mut Core, op: &Op, wide: bool, destination: bool) -> Step {
+fn move_relative(core: &mut Core, op: &Op, wide: bool, destination: bool) -> ExecResult {
     if core.launch.strict {
         core.passed(core.wave.hazards.check_m0())?;
     }
@@ -342,7 +342,7 @@ fn move_relative(core: &mut Core, op: &Op, wide: bool, destination: bool) -> Ste
     }
 }
 
-fn branch_vcc(core: &mut Core, op: &Op, zero: bool) -> Step {
+fn branch_vcc(core: &mut Core, op: &Op, zero: bool) -> ExecResult {
     if core.launch.strict {
         core.passed(core.wave.hazards.check_vccz())?;
         let dwords = core.launch.lanes as u16 / 32;

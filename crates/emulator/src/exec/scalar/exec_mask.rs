@@ -3,7 +3,7 @@
 use wavetap_amdgpu::{Opcode, Role, scalar};
 
 use super::{operand32, operand64, result};
-use crate::fault::stop::Step;
+use crate::fault::stop::ExecResult;
 use crate::op::semantics::Semantics;
 use crate::state::core::Core;
 use crate::state::op::{Meaning, Op};
@@ -12,7 +12,7 @@ use crate::state::op::{Meaning, Op};
 macro_rules! save {
     (64, $f:expr) => {
         (
-            |core: &mut Core, op: &Op| -> Step {
+            |core: &mut Core, op: &Op| -> ExecResult {
                 const F: fn(u64, u64) -> u64 = $f;
                 let a = operand64(core, op, Role::Src0)?;
                 let old = core.scalar64(op, scalar::EXEC)?;
@@ -23,7 +23,7 @@ macro_rules! save {
     };
     (32, $f:expr) => {
         (
-            |core: &mut Core, op: &Op| -> Step {
+            |core: &mut Core, op: &Op| -> ExecResult {
                 const F: fn(u32, u32) -> u32 = $f;
                 let a = operand32(core, op, Role::Src0)?;
                 let old = core.scalar(op, scalar::EXEC)?;
@@ -38,7 +38,7 @@ macro_rules! save {
 macro_rules! write {
     (64, $f:expr) => {
         (
-            |core: &mut Core, op: &Op| -> Step {
+            |core: &mut Core, op: &Op| -> ExecResult {
                 const F: fn(u64, u64) -> u64 = $f;
                 let a = operand64(core, op, Role::Src0)?;
                 let new = F(a, core.scalar64(op, scalar::EXEC)?);
@@ -49,7 +49,7 @@ macro_rules! write {
     };
     (32, $f:expr) => {
         (
-            |core: &mut Core, op: &Op| -> Step {
+            |core: &mut Core, op: &Op| -> ExecResult {
                 const F: fn(u32, u32) -> u32 = $f;
                 let a = operand32(core, op, Role::Src0)?;
                 let new = F(a, core.scalar(op, scalar::EXEC)?);
@@ -60,14 +60,14 @@ macro_rules! write {
     };
 }
 
-fn set64(core: &mut Core, op: &Op, value: u64, exec: u64) -> Step {
+fn set64(core: &mut Core, op: &Op, value: u64, exec: u64) -> ExecResult {
     core.set_scalar64(op, result(op)?, value)?;
     core.set_scalar64(op, scalar::EXEC, exec)?;
     core.wave.scc = exec != 0;
     Ok(())
 }
 
-fn set32(core: &mut Core, op: &Op, value: u32, exec: u32) -> Step {
+fn set32(core: &mut Core, op: &Op, value: u32, exec: u32) -> ExecResult {
     core.set_scalar(op, result(op)?, value)?;
     core.set_scalar(op, scalar::EXEC, exec)?;
     core.wave.scc = exec != 0;

@@ -5,7 +5,7 @@ use wavetap_amdgpu::{CompareInfo, NumberFormat, Opcode, Role};
 
 use super::result;
 use crate::exec::vector::{compare, float_ops};
-use crate::fault::stop::{Step, undefined};
+use crate::fault::stop::{ExecResult, undefined};
 use crate::float::{self, Env, Round, from_f16, to_f16, to_f32};
 use crate::lanes::{Comparison, Operation, operation};
 use crate::op::semantics::{Semantics, Source, Ty};
@@ -13,7 +13,7 @@ use crate::state::core::Core;
 use crate::state::op::{Meaning, Op};
 
 /// A source in a type, denormals flushed where MODE says so.
-fn source(core: &mut Core, op: &Op, role: Role, ty: Ty) -> Step<u64> {
+fn source(core: &mut Core, op: &Op, role: Role, ty: Ty) -> ExecResult<u64> {
     let bits = match op.source(role, ty) {
         Source::Scalar(code) => u64::from(core.scalar(op, code)?),
         Source::Const(bits) => bits,
@@ -116,7 +116,7 @@ fn rounded(env: &Env, value: f64) -> u64 {
     to_f32(value, env.round32).to_bits().into()
 }
 
-fn run(core: &mut Core, op: &Op) -> Step {
+fn run(core: &mut Core, op: &Op) -> ExecResult {
     let Semantics::ScalarFloat { f, sources, from, to } = op.semantics else { return undefined("meaning") };
     let mut s = [0; 4];
     for (value, role) in s.iter_mut().zip(sources) {
@@ -127,7 +127,7 @@ fn run(core: &mut Core, op: &Op) -> Step {
     core.set_scalar(op, result(op)?, value as u32)
 }
 
-fn test(core: &mut Core, op: &Op) -> Step {
+fn test(core: &mut Core, op: &Op) -> ExecResult {
     let Semantics::ScalarTest { f, ty } = op.semantics else { return undefined("meaning") };
     let (a, b) = (source(core, op, Role::Src0, ty)?, source(core, op, Role::Src1, ty)?);
     core.wave.scc = f.lane(&core.wave.env, a, b);

@@ -8,7 +8,7 @@
 use wavetap_amdgpu::{Opcode, Role, scalar};
 
 use super::{operand32, operand64};
-use crate::fault::stop::{Step, undefined};
+use crate::fault::stop::{ExecResult, undefined};
 use crate::op::semantics::Semantics;
 use crate::state::core::Core;
 use crate::state::op::{Meaning, Op};
@@ -33,7 +33,7 @@ fn go_to(core: &mut Core, address: u64) {
     core.wave.jumped = true;
 }
 
-fn fork(core: &mut Core, op: &Op, target: u64) -> Step {
+fn fork(core: &mut Core, op: &Op, target: u64) -> ExecResult {
     let mask = operand64(core, op, Role::Src0)?;
     let exec = core.scalar64(op, scalar::EXEC)?;
     let (passing, failing) = (exec & mask, exec & !mask);
@@ -64,7 +64,7 @@ fn fork(core: &mut Core, op: &Op, target: u64) -> Step {
     Ok(())
 }
 
-fn join(core: &mut Core, op: &Op) -> Step {
+fn join(core: &mut Core, op: &Op) -> ExecResult {
     let (saved, depth) = (operand32(core, op, Role::Src0)?, depth(core));
     if depth == saved {
         return Ok(());

@@ -7,7 +7,7 @@ pub(crate) mod fork;
 
 use wavetap_amdgpu::{Opcode, Role};
 
-use crate::fault::stop::{Step, undefined};
+use crate::fault::stop::{ExecResult, undefined};
 use crate::op::semantics::{Semantics, Source};
 use crate::state::core::Core;
 use crate::state::op::{Meaning, Op};
@@ -17,7 +17,7 @@ type Op32 = fn(u32, u32, bool) -> (u32, Option<bool>);
 type Op64 = fn(u64, u64, bool) -> (u64, Option<bool>);
 
 /// The scalar source of a role.
-fn source32(core: &mut Core, op: &Op, role: Role) -> Step<u32> {
+fn source32(core: &mut Core, op: &Op, role: Role) -> ExecResult<u32> {
     match scalar_source(op, role)[0] {
         Source::Scalar(code) => core.scalar(op, code),
         Source::Const(bits) => Ok(bits as u32),
@@ -26,7 +26,7 @@ fn source32(core: &mut Core, op: &Op, role: Role) -> Step<u32> {
     }
 }
 
-fn source64(core: &mut Core, op: &Op, role: Role) -> Step<u64> {
+fn source64(core: &mut Core, op: &Op, role: Role) -> ExecResult<u64> {
     match scalar_source(op, role)[1] {
         Source::Scalar(code) => core.scalar64(op, code),
         Source::Const(bits) => Ok(bits),
@@ -34,7 +34,7 @@ fn source64(core: &mut Core, op: &Op, role: Role) -> Step<u64> {
     }
 }
 
-fn destination(op: &Op) -> Step<u16> {
+fn destination(op: &Op) -> ExecResult<u16> {
     match op.dst {
         Some(reg) => Ok(reg.first),
         None => undefined("a scalar instruction without destination"),
@@ -57,7 +57,7 @@ fn scalar_source(op: &Op, role: Role) -> &[Source; 2] {
 macro_rules! run32 {
     ($f:expr) => {
         (
-            |core: &mut Core, op: &Op| -> Step {
+            |core: &mut Core, op: &Op| -> ExecResult {
                 const F: Op32 = $f;
                 let a = source32(core, op, Role::Src0)?;
                 let b = if has(op, Role::Src1) { source32(core, op, Role::Src1)? } else { 0 };
@@ -76,7 +76,7 @@ macro_rules! run32 {
 macro_rules! run64 {
     ($f:expr) => {
         (
-            |core: &mut Core, op: &Op| -> Step {
+            |core: &mut Core, op: &Op| -> ExecResult {
                 const F: Op64 = $f;
                 let a = source64(core, op, Role::Src0)?;
                 let b = if has(op, Role::Src1) { source64(core, op, Role::Src1)? } else { 0 };
@@ -96,7 +96,7 @@ macro_rules! run64 {
 macro_rules! run64to32 {
     ($f:expr) => {
         (
-            |core: &mut Core, op: &Op| -> Step {
+            |core: &mut Core, op: &Op| -> ExecResult {
                 const F: fn(u64) -> (u32, Option<bool>) = $f;
                 let a = source64(core, op, Role::Src0)?;
                 let (value, scc) = F(a);
@@ -115,7 +115,7 @@ macro_rules! run64to32 {
 macro_rules! shift64 {
     ($f:expr) => {
         (
-            |core: &mut Core, op: &Op| -> Step {
+            |core: &mut Core, op: &Op| -> ExecResult {
                 const F: fn(u64, u32) -> u64 = $f;
                 let a = source64(core, op, Role::Src0)?;
                 let b = source32(core, op, Role::Src1)?;
@@ -132,7 +132,7 @@ macro_rules! shift64 {
 macro_rules! test32 {
     ($f:expr) => {
         (
-            |core: &mut Core, op: &Op| -> Step {
+            |core: &mut Core, op: &Op| -> ExecResult {
                 const F: fn(u32, u32) -> bool = $f;
                 let a = source32(core, op, Role::Src0)?;
                 let b = source32(core, op, Role::Src1)?;
@@ -148,7 +148,7 @@ macro_rules! test32 {
 macro_rules! immediate {
     ($f:expr) => {
         (
-            |core: &mut Core, op: &Op| -> Step {
+            |core: &mut Core, op: &Op| -> ExecResult {
                 const F: fn(u32, i16) -> (Option<u32>, Option<bool>) = $f;
                 let Some(code) = op.inst.operands.iter().find_map(|operand| operand.reg()).map(|reg| reg.first) else {
                     return undefined("an immediate instruction without register");
@@ -382,7 +382,7 @@ fn bit_fields(opcode: Opcode) -> Option<Meaning> {
 }
 
 fn set_bit(wide: bool, one: bool) -> Meaning {
-    fn run(core: &mut Core, op: &Op, wide: bool, one: bool) -> Step {
+    fn run(core: &mut Core, op: &Op, wide: bool, one: bool) -> ExecResult {
         let at = source32(core, op, Role::Src0)?;
         let dst = destination(op)?;
         if wide {
@@ -403,12 +403,12 @@ fn set_bit(wide: bool, one: bool) -> Meaning {
     }
 }
 
-fn same64(core: &mut Core, op: &Op, same: bool) -> Step {
+fn same64(core: &mut Core, op: &Op, same: bool) -> ExecResult {
     core.wave.scc = (source64(core, op, Role::Src0)? == source64(core, op, Role::Src1)?) == same;
     Ok(())
 }
 
-fn bit64(core: &mut Core, op: &Op, bit: u64) -> Step {
+fn bit64(core: &mut Core, op: &Op, bit: u64) -> ExecResult {
     let value = source64(core, op, Role::Src0)?;
     let at = source32(core, op, Role::Src1)?;
     core.wave.scc = value >> (at & 63) & 1 == bit;
@@ -470,14 +470,14 @@ fn with_immediate(opcode: Opcode) -> Option<Meaning> {
 }
 
 /// For the control instructions, which share the operand access.
-pub(crate) fn operand32(core: &mut Core, op: &Op, role: Role) -> Step<u32> {
+pub(crate) fn operand32(core: &mut Core, op: &Op, role: Role) -> ExecResult<u32> {
     source32(core, op, role)
 }
 /// See [`operand32`].
-pub(crate) fn operand64(core: &mut Core, op: &Op, role: Role) -> Step<u64> {
+pub(crate) fn operand64(core: &mut Core, op: &Op, role: Role) -> ExecResult<u64> {
     source64(core, op, role)
 }
 /// See [`operand32`].
-pub(crate) fn result(op: &Op) -> Step<u16> {
+pub(crate) fn result(op: &Op) -> ExecResult<u16> {
     destination(op)
 }

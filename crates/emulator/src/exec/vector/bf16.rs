@@ -7,7 +7,7 @@ use wavetap_amdgpu::{Opcode, Role, Value};
 
 use super::float_ops::turn;
 use super::{moved, run_lane};
-use crate::fault::stop::{Step, undefined};
+use crate::fault::stop::{ExecResult, undefined};
 use crate::float::small_float::round_bf16;
 use crate::float::{Env, Round, add_odd, fma_odd, from_bf16};
 use crate::lanes::{LANES, active, operation};
@@ -43,7 +43,7 @@ fn choose(a: u64, b: u64, larger: bool) -> u64 {
 }
 
 /// The environment, if it is documented what it does to bfloat16.
-fn usual(core: &Core, op: &Op) -> Step<Env> {
+fn usual(core: &Core, op: &Op) -> ExecResult<Env> {
     let (env, modifiers) = (core.wave.env, op.inst.modifiers);
     if modifiers.clamp || modifiers.omod != 0 || env.flush_in64 || env.flush_out64 || env.round64 != Round::Nearest {
         return undefined(
@@ -53,12 +53,12 @@ fn usual(core: &Core, op: &Op) -> Step<Env> {
     Ok(env)
 }
 
-fn run_function(core: &mut Core, op: &Op) -> Step {
+fn run_function(core: &mut Core, op: &Op) -> ExecResult {
     usual(core, op)?;
     run_lane(core, op)
 }
 
-fn run(core: &mut Core, op: &Op) -> Step {
+fn run(core: &mut Core, op: &Op) -> ExecResult {
     let Semantics::Packed { f, .. } = op.semantics else { return undefined("meaning") };
     let modifiers = op.inst.modifiers;
     let env = usual(core, op)?;

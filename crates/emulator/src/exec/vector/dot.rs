@@ -6,7 +6,7 @@
 use wavetap_amdgpu::{Encoding, Half, Opcode, Role};
 
 use super::{environment, finish, moved, scatter};
-use crate::fault::stop::{Step, undefined};
+use crate::fault::stop::{ExecResult, undefined};
 use crate::float::small_float::{Format, decode, round_bf16};
 use crate::float::{self, Env, Round, fma_odd, from_bf16, from_f16, to_bf16, to_f16, to_f32};
 use crate::lanes::{LANES, active, operation};
@@ -72,7 +72,7 @@ fn bytes(s: &[u64; 4], a: Format, b: Format) -> u64 {
     u64::from((sum as f32).to_bits())
 }
 
-fn run(core: &mut Core, op: &Op) -> Step {
+fn run(core: &mut Core, op: &Op) -> ExecResult {
     let Semantics::Lane { f, dst, src, .. } = op.semantics else { return undefined("meaning") };
     let modifiers = &op.inst.modifiers;
     let packed = matches!(op.inst.variant.encoding, Encoding::Vop3p | Encoding::Vop3pDpp | Encoding::Vop3pDpp8);

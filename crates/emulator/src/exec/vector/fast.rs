@@ -8,15 +8,15 @@
 use wavetap_amdgpu::{Inst, OpcodeFlags, Reg, RegFile, scalar};
 
 use super::{run_lane, run_lane_bit, run_test};
-use crate::fault::stop::Step;
-use crate::lanes::{self, LANES, Operation, Part, Register, Row, Rows, Sign, blend};
-use crate::op::fast_path::{Quick, RESULT, WHOLE};
+use crate::fault::stop::ExecResult;
+use crate::lanes::{self, LANES, LanePart, Operation, Register, Row, Rows, Sign, blend};
+use crate::op::fast_path::{FastPath, RESULT, WHOLE};
 use crate::op::semantics::{Semantics, Source, Ty};
 use crate::state::core::Core;
-use crate::state::fp_mode::Way;
+use crate::state::fp_mode::FpMode;
 use crate::state::op::{Handler, Op};
 use crate::state::wave::Wave;
-use crate::state::work::{Broadcast, Work};
+use crate::state::work::{Broadcast, WorkRows};
 
 static ZERO: Row = [0; LANES];
 
@@ -28,16 +28,16 @@ enum Open {
     Flush,
 }
 
-impl Quick {
+impl FastPath {
     /// None if a source or the destination is of no usual kind.
-    fn new(inst: &Inst, sources: [(Source, u16); 3], dst: Option<Reg>, dwords: u16) -> Option<Quick> {
+    fn new(inst: &Inst, sources: [(Source, u16); 3], dst: Option<Reg>, dwords: u16) -> Option<FastPath> {
         let first = dst.filter(|reg| reg.file == RegFile::Vector).map(|reg| reg.first);
         if dst.is_some() && first.is_none() {
             return None;
         }
         let dst = (first.unwrap_or(0), if first.is_some() { dwords } else { 0 });
         let wavetap_amdgpu::Modifiers { abs, neg, .. } = inst.modifiers;
-        let mut quick = Quick {
+        let mut quick = FastPath {
             sources,
             constants: Default::default(),
             dst,
@@ -81,17 +81,17 @@ impl Quick {
 
     /// Whether the short way is open, and what MODE adds to it; with the checks of the strict mode.
     #[inline(always)]
-    fn open(&self, core: &mut Core, op: &Op) -> Step<Option<Open>> {
+    fn open(&self, core: &mut Core, op: &Op) -> ExecResult<Option<Open>> {
         let wave = &core.wave;
         let there = usize::from(self.vector) <= wave.vgpr.len()
             && usize::from(self.accum) <= wave.agpr.len()
             && self.scalar <= wave.sgpr_count;
         let open = match wave.way {
-            Way::Usual => Open::Plain,
-            Way::Flushing if self.singles == 0 => Open::Plain,
-            Way::Flushing => Open::Flush,
-            Way::Bits if !self.float => Open::Plain,
-            Way::Bits | Way::Closed => return Ok(None),
+            FpMode::Usual => Open::Plain,
+            FpMode::Flushing if self.singles == 0 => Open::Plain,
+            FpMode::Flushing => Open::Flush,
+            FpMode::Bits if !self.float => Open::Plain,
+            FpMode::Bits | FpMode::Closed => return Ok(None),
         };
         if !there {
             return Ok(None);
@@ -102,17 +102,17 @@ impl Quick {
         Ok(Some(open))
     }
 
-    /// [`Quick::open`] of what has no short way where denormals are flushed.
+    /// [`FastPath::open`] of what has no short way where denormals are flushed.
     #[inline(always)]
-    fn open_plain(&self, core: &mut Core, op: &Op) -> Step<bool> {
-        if self.singles != 0 && core.wave.way == Way::Flushing {
+    fn open_plain(&self, core: &mut Core, op: &Op) -> ExecResult<bool> {
+        if self.singles != 0 && core.wave.way == FpMode::Flushing {
             return Ok(false);
         }
         Ok(self.open(core, op)?.is_some())
     }
 
     #[inline(never)]
-    fn check(&self, core: &mut Core, op: &Op) -> Step {
+    fn check(&self, core: &mut Core, op: &Op) -> ExecResult {
         for (source, dwords) in self.sources {
             match source {
                 Source::Vector(first) => core.reading(op, RegFile::Vector, first, dwords)?,
@@ -257,7 +257,7 @@ pub(crate) fn faster(
     inst: &Inst,
     src: [Source; 4],
     dst: Option<Reg>,
-) -> (Handler, Option<Box<Quick>>) {
+) -> (Handler, Option<Box<FastPath>>) {
     let m = inst.modifiers;
     let plain = m.op_sel | m.bitop3 | m.byte_sel == 0 && m.omod == 0 && !m.clamp && m.dpp.is_none() && m.dpp8.is_none();
     if !plain {
@@ -277,15 +277,15 @@ pub(crate) fn faster(
             {
                 return None;
             }
-            Some(sdwa) => [Part::of(sdwa.src0_sel, sdwa.src0_sext), Part::of(sdwa.src1_sel, sdwa.src1_sext)],
+            Some(sdwa) => [LanePart::of(sdwa.src0_sel, sdwa.src0_sext), LanePart::of(sdwa.src1_sel, sdwa.src1_sext)],
             None => [None; 2],
         };
-        let quick = Quick::new(inst, [used(0), used(1), used(2)], dst, dwords(wide))?;
+        let quick = FastPath::new(inst, [used(0), used(1), used(2)], dst, dwords(wide))?;
         let masked = types[2] == Ty::Mask;
         let single = |ty: Ty, bit: u8| if ty == Ty::F32 { bit } else { 0 };
         let singles = single(types[0], 1) | single(types[1], 2) | single(types[2], 4) | single(wide, RESULT);
         let scalars = if masked { quick.scalars & 3 } else { quick.scalars };
-        Some(Box::new(Quick {
+        Some(Box::new(FastPath {
             masked,
             singles,
             scalars,
@@ -334,10 +334,10 @@ fn with_sign<'a>(row: &'a Row, sign: Sign, buffer: &'a mut Register) -> &'a Row 
     buffer
 }
 
-fn run_words(core: &mut Core, op: &Op) -> Step {
+fn run_words(core: &mut Core, op: &Op) -> ExecResult {
     let (Semantics::Lane { f, .. }, Some(quick)) = (&op.semantics, &op.quick) else { return run_lane(core, op) };
     let Some(open) = quick.open(core, op)? else { return run_lane(core, op) };
-    let Core { wave, work: Work { broadcast, signed, flushed, out }, launch, .. } = core;
+    let Core { wave, work: WorkRows { broadcast, signed, flushed, out }, launch, .. } = core;
     quick.update(wave, broadcast);
     let rows = quick.rows(wave, broadcast, signed);
     if open == Open::Flush {
@@ -353,12 +353,12 @@ fn run_words(core: &mut Core, op: &Op) -> Step {
     Ok(())
 }
 
-fn run_doubles(core: &mut Core, op: &Op) -> Step {
+fn run_doubles(core: &mut Core, op: &Op) -> ExecResult {
     let (Semantics::Lane { f, src, .. }, Some(quick)) = (&op.semantics, &op.quick) else { return run_lane(core, op) };
     if !quick.open_plain(core, op)? {
         return run_lane(core, op);
     }
-    let Core { wave, work: Work { broadcast, signed, out, .. }, launch, .. } = core;
+    let Core { wave, work: WorkRows { broadcast, signed, out, .. }, launch, .. } = core;
     let [low, high] = out;
     quick.update(wave, broadcast);
     f.doubles(quick.pairs(wave, src, broadcast, signed), [low, high], launch.halves());
@@ -366,14 +366,14 @@ fn run_doubles(core: &mut Core, op: &Op) -> Step {
     Ok(())
 }
 
-fn run_double_bit(core: &mut Core, op: &Op) -> Step {
+fn run_double_bit(core: &mut Core, op: &Op) -> ExecResult {
     let (Semantics::LaneBit { f, src, .. }, Some(quick)) = (&op.semantics, &op.quick) else {
         return run_lane_bit(core, op);
     };
     if !quick.open_plain(core, op)? {
         return run_lane_bit(core, op);
     }
-    let Core { wave, work: Work { broadcast, signed, out, .. }, launch, .. } = core;
+    let Core { wave, work: WorkRows { broadcast, signed, out, .. }, launch, .. } = core;
     let [low, high] = out;
     quick.update(wave, broadcast);
     let bits = f.doubles(quick.pairs(wave, src, broadcast, signed), [low, high], launch.halves());
@@ -382,10 +382,10 @@ fn run_double_bit(core: &mut Core, op: &Op) -> Step {
     core.set_mask(op, op.sdst, bits & mask)
 }
 
-fn run_word_test(core: &mut Core, op: &Op) -> Step {
+fn run_word_test(core: &mut Core, op: &Op) -> ExecResult {
     let (Semantics::Test { f, exec, .. }, Some(quick)) = (&op.semantics, &op.quick) else { return run_test(core, op) };
     let Some(open) = quick.open(core, op)? else { return run_test(core, op) };
-    let Core { wave, work: Work { broadcast, signed, flushed, .. }, launch, .. } = core;
+    let Core { wave, work: WorkRows { broadcast, signed, flushed, .. }, launch, .. } = core;
     quick.update(wave, broadcast);
     let rows = quick.rows(wave, broadcast, signed);
     let [a, b, _] = if open == Open::Flush { quick.flushed(rows, flushed) } else { rows };
@@ -393,12 +393,12 @@ fn run_word_test(core: &mut Core, op: &Op) -> Step {
     super::set_test(core, op, bits & core.wave.exec(), *exec)
 }
 
-fn run_word_bit(core: &mut Core, op: &Op) -> Step {
+fn run_word_bit(core: &mut Core, op: &Op) -> ExecResult {
     let (Semantics::LaneBit { f, .. }, Some(quick)) = (&op.semantics, &op.quick) else { return run_lane_bit(core, op) };
     if !quick.open_plain(core, op)? {
         return run_lane_bit(core, op);
     }
-    let Core { wave, work: Work { broadcast, signed, out, .. }, launch, .. } = core;
+    let Core { wave, work: WorkRows { broadcast, signed, out, .. }, launch, .. } = core;
     quick.update(wave, broadcast);
     let bits = f.words(quick.rows(wave, broadcast, signed), &mut out[0], launch.halves());
     let mask = wave.exec();
@@ -407,23 +407,23 @@ fn run_word_bit(core: &mut Core, op: &Op) -> Step {
 }
 
 /// The sources of packed operations on pairs of 32-bit numbers: pairs, and constants that are the same in both halves.
-pub(crate) fn packed32_sources(inst: &Inst, scalars: &[[Source; 2]; 3], dst: Option<Reg>) -> Option<Box<Quick>> {
+pub(crate) fn packed32_sources(inst: &Inst, scalars: &[[Source; 2]; 3], dst: Option<Reg>) -> Option<Box<FastPath>> {
     let pair = |[source, _]: [Source; 2]| match source {
         Source::Const(bits) => (Source::Const(bits << 32 | bits), 2),
         other => (other, 2),
     };
-    let quick = Quick::new(inst, scalars.map(pair), dst, 2)?;
-    Some(Box::new(Quick { singles: RESULT | 7, ..quick }))
+    let quick = FastPath::new(inst, scalars.map(pair), dst, 2)?;
+    Some(Box::new(FastPath { singles: RESULT | 7, ..quick }))
 }
 
 /// Packed operations on pairs of 32-bit numbers: a row for each half. False where the general way must be gone.
-pub(crate) fn run_packed32(core: &mut Core, op: &Op, f: &dyn Operation) -> Step<bool> {
+pub(crate) fn run_packed32(core: &mut Core, op: &Op, f: &dyn Operation) -> ExecResult<bool> {
     let modifiers = op.inst.modifiers;
     let Some(quick) = op.quick.as_ref().filter(|_| !modifiers.clamp) else { return Ok(false) };
     if !quick.open_plain(core, op)? {
         return Ok(false);
     }
-    let Core { wave, work: Work { broadcast, signed, out, .. }, launch, .. } = core;
+    let Core { wave, work: WorkRows { broadcast, signed, out, .. }, launch, .. } = core;
     quick.update(wave, broadcast);
     for (half, out) in out.iter_mut().enumerate() {
         let (select, negate) =

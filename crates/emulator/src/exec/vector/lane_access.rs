@@ -4,7 +4,7 @@ use wavetap_amdgpu::{Opcode, Operand, Reg, RegFile, Role, Target, Value};
 
 use super::int_ops::lane;
 use super::{convert, lanes_of, moved, run_uniform};
-use crate::fault::stop::{Step, undefined};
+use crate::fault::stop::{ExecResult, undefined};
 use crate::lanes::{active, operation};
 use crate::op::semantics::{High, Semantics, Source, Ty};
 use crate::state::core::Core;
@@ -15,7 +15,7 @@ fn vector_source(op: &Op) -> Option<Reg> {
 }
 
 /// The lane a scalar or constant selects.
-fn lane_select(core: &mut Core, op: &Op) -> Step<usize> {
+fn lane_select(core: &mut Core, op: &Op) -> ExecResult<usize> {
     let select = match op.source(Role::Src1, Ty::B32) {
         Source::Scalar(code) => {
             if core.launch.strict && code < 128 {
@@ -29,14 +29,14 @@ fn lane_select(core: &mut Core, op: &Op) -> Step<usize> {
     Ok(select as usize & (core.launch.lanes - 1))
 }
 
-fn write_scalar(core: &mut Core, op: &Op, value: u32) -> Step {
+fn write_scalar(core: &mut Core, op: &Op, value: u32) -> ExecResult {
     match op.dst {
         Some(Reg { file: RegFile::Scalar, first, .. }) => core.set_scalar(op, first, value),
         _ => undefined("a lane read without scalar destination"),
     }
 }
 
-fn read_lane(core: &mut Core, op: &Op, at: usize) -> Step {
+fn read_lane(core: &mut Core, op: &Op, at: usize) -> ExecResult {
     if core.launch.strict {
         core.passed(core.wave.hazards.check_lane_access(core.launch, vector_source(op).map(|reg| reg.first)))?;
     }
@@ -44,18 +44,18 @@ fn read_lane(core: &mut Core, op: &Op, at: usize) -> Step {
     write_scalar(core, op, values[at] as u32)
 }
 
-fn readlane(core: &mut Core, op: &Op) -> Step {
+fn readlane(core: &mut Core, op: &Op) -> ExecResult {
     let at = lane_select(core, op)?;
     read_lane(core, op, at)
 }
 
-fn readfirstlane(core: &mut Core, op: &Op) -> Step {
+fn readfirstlane(core: &mut Core, op: &Op) -> ExecResult {
     let exec = core.wave.exec();
     // With no lane active, lane 0 is read.
     read_lane(core, op, if exec == 0 { 0 } else { exec.trailing_zeros() as usize })
 }
 
-fn writelane(core: &mut Core, op: &Op) -> Step {
+fn writelane(core: &mut Core, op: &Op) -> ExecResult {
     if core.launch.strict {
         core.passed(core.wave.hazards.check_lane_access(core.launch, None))?;
     }
@@ -73,7 +73,7 @@ fn writelane(core: &mut Core, op: &Op) -> Step {
     Ok(())
 }
 
-fn swap(core: &mut Core, op: &Op) -> Step {
+fn swap(core: &mut Core, op: &Op) -> ExecResult {
     let (Some(a), Some(b)) = (op.dst, vector_source(op)) else { return undefined("v_swap without registers") };
     for reg in [a, b] {
         core.reading(op, RegFile::Vector, reg.first, 1)?;
@@ -89,7 +89,7 @@ fn swap(core: &mut Core, op: &Op) -> Step {
 }
 
 /// Counts the bits of a mask below the lane's own, in one half of the wave.
-fn mask_count(core: &mut Core, op: &Op, high: bool) -> Step {
+fn mask_count(core: &mut Core, op: &Op, high: bool) -> ExecResult {
     let mask = lanes_of(core, op, 0, Ty::B32)?;
     let base = lanes_of(core, op, 1, Ty::B32)?;
     let values = std::array::from_fn(|lane| {
@@ -102,7 +102,7 @@ fn mask_count(core: &mut Core, op: &Op, high: bool) -> Step {
 }
 
 /// Four masked sums of absolute differences with 32-bit accumulation: a 128-bit result.
-fn mqsad_u32(core: &mut Core, op: &Op) -> Step {
+fn mqsad_u32(core: &mut Core, op: &Op) -> ExecResult {
     let a = lanes_of(core, op, 0, Ty::B64)?;
     let b = lanes_of(core, op, 1, Ty::B32)?;
     let Some(Value::Reg(c)) = op.inst.operand(Role::Src2).map(|operand| operand.value) else {
@@ -125,7 +125,7 @@ fn mqsad_u32(core: &mut Core, op: &Op) -> Step {
 }
 
 /// Converts with stochastic rounding into one byte of the destination.
-fn stochastic(core: &mut Core, op: &Op) -> Step {
+fn stochastic(core: &mut Core, op: &Op) -> ExecResult {
     let Semantics::Lane { f, .. } = op.semantics else { return undefined("conversion") };
     let mut a = lanes_of(core, op, 0, Ty::F32)?;
     let mask = moved(core, op, &mut a)?;
@@ -147,7 +147,7 @@ fn stochastic(core: &mut Core, op: &Op) -> Step {
     Ok(())
 }
 
-fn div_fmas(core: &mut Core, op: &Op) -> Step {
+fn div_fmas(core: &mut Core, op: &Op) -> ExecResult {
     if core.launch.strict {
         core.passed(core.wave.hazards.check_div_fmas())?;
     }

@@ -17,7 +17,7 @@ pub(crate) mod scaled_pack;
 
 use wavetap_amdgpu::{Dpp, Half, Modifiers, Reg, RegFile, Role, Sdwa, scalar};
 
-use crate::fault::stop::{Step, undefined};
+use crate::fault::stop::{ExecResult, undefined};
 use crate::float::{self, Env};
 use crate::lanes::{LANES, Lanes, active};
 use crate::op::semantics::{High, Semantics, Ty};
@@ -25,7 +25,7 @@ use crate::state::core::Core;
 use crate::state::op::Op;
 
 /// Moves the first source between lanes as DPP says; gives the lanes whose destination may be written.
-pub(crate) fn moved(core: &Core, op: &Op, values: &mut Lanes) -> Step<u64> {
+pub(crate) fn moved(core: &Core, op: &Op, values: &mut Lanes) -> ExecResult<u64> {
     let (modifiers, exec) = (&op.inst.modifiers, core.wave.exec());
     if let Some(dpp) = modifiers.dpp {
         return permute(values, &dpp, exec);
@@ -37,7 +37,7 @@ pub(crate) fn moved(core: &Core, op: &Op, values: &mut Lanes) -> Step<u64> {
 }
 
 /// Fills in the sources of every lane; gives the lanes whose destination may be written.
-fn gather(core: &mut Core, op: &Op, types: &[Ty; 4], sources: &mut [Lanes; 4]) -> Step<u64> {
+fn gather(core: &mut Core, op: &Op, types: &[Ty; 4], sources: &mut [Lanes; 4]) -> ExecResult<u64> {
     let modifiers = &op.inst.modifiers;
     let mut mask = core.wave.exec();
     for (at, &ty) in types.iter().enumerate() {
@@ -116,7 +116,7 @@ fn select(values: &mut Lanes, sdwa: &Sdwa, at: usize) {
 }
 
 /// DPP: moves the first source between lanes; gives the lanes that are written.
-fn permute(values: &mut Lanes, dpp: &Dpp, exec: u64) -> Step<u64> {
+fn permute(values: &mut Lanes, dpp: &Dpp, exec: u64) -> ExecResult<u64> {
     let original = *values;
     let ctrl = dpp.ctrl;
     let shift = i32::from(ctrl & 0xf);
@@ -237,7 +237,7 @@ fn clamp(value: f64) -> f64 {
 }
 
 /// Writes results of a type, through SDWA or `op_sel` if the instruction has them.
-pub(crate) fn scatter(core: &mut Core, op: &Op, ty: Ty, high: High, values: &mut Lanes, mask: u64) -> Step {
+pub(crate) fn scatter(core: &mut Core, op: &Op, ty: Ty, high: High, values: &mut Lanes, mask: u64) -> ExecResult {
     let Some(Reg { file, first, .. }) = op.dst else { return undefined("no destination") };
     let modifiers = &op.inst.modifiers;
     if file == RegFile::Scalar {
@@ -306,7 +306,7 @@ pub(crate) fn environment(core: &Core, op: &Op) -> Env {
 }
 
 /// Runs [`Semantics::Lane`].
-pub(crate) fn run_lane(core: &mut Core, op: &Op) -> Step {
+pub(crate) fn run_lane(core: &mut Core, op: &Op) -> ExecResult {
     let Semantics::Lane { f, dst, src, high } = op.semantics else { return undefined("meaning") };
     let mut s = [[0; LANES]; 4];
     let mask = gather(core, op, &src, &mut s)?;
@@ -320,7 +320,7 @@ pub(crate) fn run_lane(core: &mut Core, op: &Op) -> Step {
 }
 
 /// Runs [`Semantics::Lane`] with scalar sources and a scalar destination, whatever lanes are active.
-pub(crate) fn run_uniform(core: &mut Core, op: &Op) -> Step {
+pub(crate) fn run_uniform(core: &mut Core, op: &Op) -> ExecResult {
     let Semantics::Lane { f, dst, src, .. } = op.semantics else { return undefined("meaning") };
     let Some(Reg { file: RegFile::Scalar, first, .. }) = op.dst else { return undefined("no scalar destination") };
     let mut s = [[0; LANES]; 4];
@@ -331,7 +331,7 @@ pub(crate) fn run_uniform(core: &mut Core, op: &Op) -> Step {
 }
 
 /// Runs [`Semantics::LaneBit`]: the bit of inactive lanes is zero.
-pub(crate) fn run_lane_bit(core: &mut Core, op: &Op) -> Step {
+pub(crate) fn run_lane_bit(core: &mut Core, op: &Op) -> ExecResult {
     let Semantics::LaneBit { f, dst, src } = op.semantics else { return undefined("meaning") };
     let mut s = [[0; LANES]; 4];
     let mask = gather(core, op, &src, &mut s)?;
@@ -348,7 +348,7 @@ pub(crate) fn run_lane_bit(core: &mut Core, op: &Op) -> Step {
 }
 
 /// Runs [`Semantics::Test`].
-pub(crate) fn run_test(core: &mut Core, op: &Op) -> Step {
+pub(crate) fn run_test(core: &mut Core, op: &Op) -> ExecResult {
     let Semantics::Test { f, src, exec } = op.semantics else { return undefined("meaning") };
     let mut s = [[0; LANES]; 4];
     let mask = gather(core, op, &[src[0], src[1], Ty::None, Ty::None], &mut s)?;
@@ -361,7 +361,7 @@ pub(crate) fn run_test(core: &mut Core, op: &Op) -> Step {
 }
 
 /// Writes the result of a comparison; `exec` says that it is one that also writes EXEC.
-pub(crate) fn set_test(core: &mut Core, op: &Op, bits: u64, exec: bool) -> Step {
+pub(crate) fn set_test(core: &mut Core, op: &Op, bits: u64, exec: bool) -> ExecResult {
     // The first written operand or VCC; from gfx10 on those that write EXEC write nothing else.
     let dst = match op.dst {
         Some(Reg { file: RegFile::Scalar, first, .. }) if first != scalar::EXEC => first,
@@ -377,7 +377,7 @@ pub(crate) fn set_test(core: &mut Core, op: &Op, bits: u64, exec: bool) -> Step 
 }
 
 /// Sources of handlers that do their own thing: `at` is the position.
-pub(crate) fn lanes_of(core: &mut Core, op: &Op, at: usize, ty: Ty) -> Step<Lanes> {
+pub(crate) fn lanes_of(core: &mut Core, op: &Op, at: usize, ty: Ty) -> ExecResult<Lanes> {
     let role = [Role::Src0, Role::Src1, Role::Src2][at];
     let from = if op.inst.operand(role).is_some() { op.source(role, ty) } else { op.src[at] };
     core.lanes(op, from, ty, at as u8)

@@ -2,25 +2,25 @@
 
 use wavetap_amdgpu::{Half, Opcode, Operand, Reg, RegFile, Role, scalar};
 
-use crate::fault::stop::{Step, undefined};
+use crate::fault::stop::{ExecResult, undefined};
 use crate::lanes::{LANES, Lanes, active};
 use crate::op::semantics::{Semantics, Source, Ty};
 use crate::state::core::Core;
 use crate::state::op::{Meaning, Op};
 
-fn register(op: &Op, role: Role) -> Step<u16> {
+fn register(op: &Op, role: Role) -> ExecResult<u16> {
     match op.inst.operand(role).and_then(Operand::reg) {
         Some(Reg { file: RegFile::Vector, first, .. }) => Ok(first),
         _ => undefined("an operand that is no vector register"),
     }
 }
 
-fn read(core: &mut Core, op: &Op, register: u16) -> Step<[u32; LANES]> {
+fn read(core: &mut Core, op: &Op, register: u16) -> ExecResult<[u32; LANES]> {
     core.reading(op, RegFile::Vector, register, 1)?;
     Ok(core.wave.vgpr[usize::from(register)].0)
 }
 
-fn write(core: &mut Core, op: &Op, register: u16, values: &[u32; LANES], mask: u64) -> Step {
+fn write(core: &mut Core, op: &Op, register: u16, values: &[u32; LANES], mask: u64) -> ExecResult {
     core.writing(op, RegFile::Vector, register, 1)?;
     for lane in active(mask) {
         core.wave.vgpr[usize::from(register)][lane] = values[lane];
@@ -29,7 +29,7 @@ fn write(core: &mut Core, op: &Op, register: u16, values: &[u32; LANES], mask: u
 }
 
 /// A source that may be scalar, for each lane.
-fn source(core: &mut Core, op: &Op, role: Role) -> Step<Lanes> {
+fn source(core: &mut Core, op: &Op, role: Role) -> ExecResult<Lanes> {
     let source = op.source(role, Ty::B32);
     if source == Source::None {
         return undefined("a source that is not there");
@@ -40,7 +40,7 @@ fn source(core: &mut Core, op: &Op, role: Role) -> Step<Lanes> {
 /// Fetches from the lanes that `from` gives. What an inactive lane has is fetched only with FI (`op_sel[0]`); without
 /// it, BOUND_CTRL (`op_sel[1]`) says that 0 takes its place, or else the destination stays (RDNA ISA guides,
 /// "V_PERMLANE16_B32").
-fn fetch(core: &mut Core, op: &Op, from: impl Fn(usize) -> usize) -> Step {
+fn fetch(core: &mut Core, op: &Op, from: impl Fn(usize) -> usize) -> ExecResult {
     let values = read(core, op, register(op, Role::Src0)?)?;
     let (fetch_inactive, bound) = (op.inst.modifiers.op_sel & 1 != 0, op.inst.modifiers.op_sel & 2 != 0);
     let exec = core.wave.exec();
@@ -64,21 +64,21 @@ fn in_row(lane: usize, within: usize, other: bool) -> usize {
 }
 
 /// The selecting lanes are in two scalars, four bits each.
-fn row_permute(core: &mut Core, op: &Op, other: bool) -> Step {
+fn row_permute(core: &mut Core, op: &Op, other: bool) -> ExecResult {
     let (low, high) = (source(core, op, Role::Src1)?[0], source(core, op, Role::Src2)?[0]);
     let select = low & 0xffff_ffff | high << 32;
     fetch(core, op, |lane| in_row(lane, (select >> (4 * (lane & 15)) & 15) as usize, other))
 }
 
 /// Each lane selects for itself.
-fn row_permute_each(core: &mut Core, op: &Op, other: bool) -> Step {
+fn row_permute_each(core: &mut Core, op: &Op, other: bool) -> ExecResult {
     let select = source(core, op, Role::Src1)?;
     fetch(core, op, |lane| in_row(lane, select[lane] as usize, other))
 }
 
 /// `v_permlane64_b32`: exchanges the halves of a wave of 64 lanes, inactive ones included, and does nothing to one of
 /// 32.
-fn exchange_halves(core: &mut Core, op: &Op) -> Step {
+fn exchange_halves(core: &mut Core, op: &Op) -> ExecResult {
     if op.inst.wave_size != 64 {
         return Ok(());
     }
@@ -90,7 +90,7 @@ fn exchange_halves(core: &mut Core, op: &Op) -> Step {
 
 /// `v_permlane16_swap` and `v_permlane32_swap`: the upper rows of each pair of rows of the first register change places
 /// with the lower ones of the second.
-fn swap_rows(core: &mut Core, op: &Op, row: usize) -> Step {
+fn swap_rows(core: &mut Core, op: &Op, row: usize) -> ExecResult {
     let lanes = usize::from(op.inst.wave_size);
     if core.wave.exec().count_ones() as usize != lanes {
         return undefined("an exchange of rows with inactive lanes");
@@ -112,7 +112,7 @@ fn group(lane: usize, width: u64) -> (usize, usize, usize) {
     (lane / width * width, lane % width, width)
 }
 
-fn group_width(core: &mut Core, op: &Op, role: Role) -> Step<u64> {
+fn group_width(core: &mut Core, op: &Op, role: Role) -> ExecResult<u64> {
     let width = source(core, op, role)?[0] & 0xffff_ffff;
     if width.is_power_of_two() && width <= u64::from(op.inst.wave_size) {
         return Ok(width);
@@ -122,7 +122,7 @@ fn group_width(core: &mut Core, op: &Op, role: Role) -> Step<u64> {
 
 /// Permutations within groups: `from` gives the lane to fetch from, active or not, by the group's first lane, the own
 /// place in it, the group's width and the selecting scalar.
-fn group_permute(core: &mut Core, op: &Op, from: fn(usize, usize, usize, usize) -> usize) -> Step {
+fn group_permute(core: &mut Core, op: &Op, from: fn(usize, usize, usize, usize) -> usize) -> ExecResult {
     let width = group_width(core, op, Role::Src2)?;
     let select = source(core, op, Role::Src1)?[0] as u32 as usize;
     let values = read(core, op, register(op, Role::Src0)?)?;
@@ -135,7 +135,7 @@ fn group_permute(core: &mut Core, op: &Op, from: fn(usize, usize, usize, usize) 
 }
 
 /// `v_permlane_idx_gen_b32`: the address with which `ds_bpermute_b32` fetches from a place in the lane's group.
-fn group_index(core: &mut Core, op: &Op) -> Step {
+fn group_index(core: &mut Core, op: &Op) -> ExecResult {
     let width = group_width(core, op, Role::Src1)?;
     let select = source(core, op, Role::Src0)?;
     let indices = std::array::from_fn(|lane| {
@@ -147,13 +147,13 @@ fn group_index(core: &mut Core, op: &Op) -> Step {
 }
 
 /// What M0 adds to register numbers: the whole of it, or ten bits for the source and ten for the destination.
-fn relative(core: &mut Core, op: &Op, two: bool) -> Step<(u16, u16)> {
+fn relative(core: &mut Core, op: &Op, two: bool) -> ExecResult<(u16, u16)> {
     let m0 = core.scalar(op, scalar::M0)?;
     let whole = m0.min(0xffff) as u16;
     Ok(if two { (m0 as u16 & 0x3ff, (m0 >> 16) as u16 & 0x3ff) } else { (whole, whole) })
 }
 
-fn plain(op: &Op) -> Step {
+fn plain(op: &Op) -> ExecResult {
     let modifiers = &op.inst.modifiers;
     if modifiers.dpp.is_some() || modifiers.dpp8.is_some() || modifiers.sdwa.is_some() {
         return undefined("relative register numbers together with DPP or SDWA");
@@ -162,7 +162,7 @@ fn plain(op: &Op) -> Step {
 }
 
 /// `v_movrel*`: which of the two register numbers M0 is added to.
-fn move_relative(core: &mut Core, op: &Op, from: bool, to: bool, two: bool) -> Step {
+fn move_relative(core: &mut Core, op: &Op, from: bool, to: bool, two: bool) -> ExecResult {
     plain(op)?;
     let (source_offset, destination_offset) = relative(core, op, two)?;
     let values = if from {
@@ -177,7 +177,7 @@ fn move_relative(core: &mut Core, op: &Op, from: bool, to: bool, two: bool) -> S
 }
 
 /// `v_swaprel_b32`.
-fn swap_relative(core: &mut Core, op: &Op) -> Step {
+fn swap_relative(core: &mut Core, op: &Op) -> ExecResult {
     plain(op)?;
     let (source_offset, destination_offset) = relative(core, op, true)?;
     let first = register(op, Role::Vdst)?.saturating_add(destination_offset);
@@ -189,7 +189,7 @@ fn swap_relative(core: &mut Core, op: &Op) -> Step {
 }
 
 /// `v_swap_b16`: two halves of registers.
-fn swap_halves(core: &mut Core, op: &Op) -> Step {
+fn swap_halves(core: &mut Core, op: &Op) -> ExecResult {
     let (first, second) = (register(op, Role::Vdst)?, register(op, Role::Src0)?);
     let shift =
         |role: Role| if op.inst.operand(role).is_some_and(|operand| operand.half == Half::High) { 16 } else { 0 };

@@ -3,7 +3,7 @@
 use wavetap_amdgpu::{Opcode, Role, Value};
 
 use super::{clamped, float_ops, moved};
-use crate::fault::stop::{Step, undefined};
+use crate::fault::stop::{ExecResult, undefined};
 use crate::float::small_float::round_bf16;
 use crate::float::{self, Env, Round, from_bf16, from_f16, to_f32};
 use crate::lanes::{LANES, Lane, active, operation};
@@ -25,7 +25,7 @@ fn wh(e: &Env, value: f64) -> u64 {
 }
 
 /// Runs [`Semantics::Packed`].
-fn run_packed(core: &mut Core, op: &Op) -> Step {
+fn run_packed(core: &mut Core, op: &Op) -> ExecResult {
     let Semantics::Packed { f, float, short } = op.semantics else { return undefined("meaning") };
     let modifiers = op.inst.modifiers;
     let mut all = [[0; LANES]; 3];
@@ -84,7 +84,7 @@ fn run_packed(core: &mut Core, op: &Op) -> Step {
 }
 
 /// Runs [`Semantics::Packed32`]: two single-precision operations on register pairs.
-fn run_packed32(core: &mut Core, op: &Op) -> Step {
+fn run_packed32(core: &mut Core, op: &Op) -> ExecResult {
     let Semantics::Packed32 { f } = op.semantics else { return undefined("meaning") };
     if super::fast::run_packed32(core, op, f)? {
         return Ok(());
@@ -133,7 +133,7 @@ fn run_packed32(core: &mut Core, op: &Op) -> Step {
 }
 
 /// `v_pk_mov_b32`: the low result from the first source, the high one from the second.
-fn pack_move(core: &mut Core, op: &Op) -> Step {
+fn pack_move(core: &mut Core, op: &Op) -> ExecResult {
     let modifiers = op.inst.modifiers;
     let mut all = [[0; LANES]; 2];
     for (at, role) in [Role::Src0, Role::Src1].into_iter().enumerate() {
@@ -166,7 +166,7 @@ enum Short {
 }
 
 /// Each source is single precision, or half of a register in the short format where `op_sel_hi` says so.
-fn mixed(core: &mut Core, op: &Op, result: Mixed, fused: bool, short: Short) -> Step {
+fn mixed(core: &mut Core, op: &Op, result: Mixed, fused: bool, short: Short) -> ExecResult {
     let modifiers = op.inst.modifiers;
     if short == Short::Brain {
         let env = core.wave.env;

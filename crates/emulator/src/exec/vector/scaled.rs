@@ -13,7 +13,7 @@
 use wavetap_amdgpu::{NumberFormat, Opcode, Operand, Reg, RegFile, Role, ScaleInfo};
 
 use super::environment;
-use crate::fault::stop::{Step, undefined};
+use crate::fault::stop::{ExecResult, undefined};
 use crate::float::small_float::{Format, SINGLE, decode, encode, encode_stochastic, round_bf16};
 use crate::float::{Round, from_bf16, from_f16, ldexp64, to_f16};
 use crate::lanes::{LANES, active};
@@ -102,7 +102,7 @@ impl Conversion {
 
     /// The code of a number that is divided by the scale already, rounded by random bits. `n` is its place among
     /// those of the instruction.
-    fn rounded(&self, value: f64, (n, random): (usize, u32), saturate: bool) -> Step<u64> {
+    fn rounded(&self, value: f64, (n, random): (usize, u32), saturate: bool) -> ExecResult<u64> {
         let Number::Small(format) = self.to else { return undefined("meaning") };
         let code = |precision: u32, random: u32| encode_stochastic(format, value, precision, random, saturate);
         let precision = self.from.fraction_bits();
@@ -122,7 +122,7 @@ impl Conversion {
 }
 
 /// The dwords of a source of a lane.
-fn dwords(core: &mut Core, op: &Op, role: Role) -> Step<Vec<[u32; LANES]>> {
+fn dwords(core: &mut Core, op: &Op, role: Role) -> ExecResult<Vec<[u32; LANES]>> {
     match op.inst.operand(role).and_then(Operand::reg) {
         Some(Reg { file: RegFile::Vector, first, dwords }) => {
             core.reading(op, RegFile::Vector, first, dwords.into())?;
@@ -145,7 +145,7 @@ fn field(words: &[[u32; LANES]], lane: usize, at: usize, bits: usize) -> u64 {
     (word(first) | word(first + 1) << 32) >> shift & ((1 << bits) - 1)
 }
 
-fn run(core: &mut Core, op: &Op) -> Step {
+fn run(core: &mut Core, op: &Op) -> ExecResult {
     let Some(conversion) = Conversion::of(op.inst.opcode()) else { return undefined("meaning") };
     let Conversion { count, from, to, two, stochastic } = conversion;
     let modifiers = &op.inst.modifiers;

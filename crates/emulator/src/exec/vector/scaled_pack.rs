@@ -11,7 +11,7 @@
 use wavetap_amdgpu::{NumberFormat, Opcode, Operand, Reg, RegFile, Role};
 
 use super::environment;
-use crate::fault::stop::{Step, undefined};
+use crate::fault::stop::{ExecResult, undefined};
 use crate::float::small_float::{Format, decode, encode, round_bf16};
 use crate::float::{Round, from_bf16, from_f16, ldexp64, to_f16, to_f32};
 use crate::lanes::{LANES, active};
@@ -98,7 +98,7 @@ impl Conversion {
 }
 
 /// The dwords of a source in every lane.
-fn words(core: &mut Core, op: &Op, role: Role) -> Step<Vec<[u32; LANES]>> {
+fn words(core: &mut Core, op: &Op, role: Role) -> ExecResult<Vec<[u32; LANES]>> {
     let dwords = op.inst.operand(role).map_or(0, |operand| operand.dwords);
     match op.inst.operand(role).and_then(Operand::reg) {
         Some(Reg { file: RegFile::Vector, first, dwords }) => {
@@ -123,7 +123,7 @@ fn field(words: &[[u32; LANES]], lane: usize, at: usize, bits: usize) -> u64 {
 }
 
 /// Numbers of so many bits, one after the other, into the destination of active lanes.
-fn write(core: &mut Core, op: &Op, bits: usize, numbers: &[[u64; LANES]]) -> Step {
+fn write(core: &mut Core, op: &Op, bits: usize, numbers: &[[u64; LANES]]) -> ExecResult {
     let count = (bits * numbers.len()).div_ceil(32);
     let Some(dst) = op.dst.filter(|dst| usize::from(dst.dwords) == count) else {
         return undefined("a result of that many registers");
@@ -144,7 +144,7 @@ fn write(core: &mut Core, op: &Op, bits: usize, numbers: &[[u64; LANES]]) -> Ste
 }
 
 /// The lane and the byte of its register that have the scale of a lane.
-fn scale_place(is_eight: bool, select: u8, lane: usize) -> Step<(usize, usize)> {
+fn scale_place(is_eight: bool, select: u8, lane: usize) -> ExecResult<(usize, usize)> {
     match (is_eight, select) {
         (true, 0) => Ok((lane % SCALED, 0)),
         (true, 8) | (false, 0) => Ok((lane % SCALED, lane / SCALED)),
@@ -152,7 +152,7 @@ fn scale_place(is_eight: bool, select: u8, lane: usize) -> Step<(usize, usize)> 
     }
 }
 
-fn widen(core: &mut Core, op: &Op) -> Step {
+fn widen(core: &mut Core, op: &Op) -> ExecResult {
     let Some(Conversion { count, wide, small, .. }) = Conversion::of(op.inst.opcode()) else {
         return undefined("meaning");
     };
@@ -173,7 +173,7 @@ fn widen(core: &mut Core, op: &Op) -> Step {
     write(core, op, wide.bits(), &numbers)
 }
 
-fn narrow(core: &mut Core, op: &Op) -> Step {
+fn narrow(core: &mut Core, op: &Op) -> ExecResult {
     let Some(Conversion { count, wide, small, .. }) = Conversion::of(op.inst.opcode()) else {
         return undefined("meaning");
     };
@@ -213,7 +213,7 @@ fn entry_bits(opcode: Opcode) -> Option<usize> {
 }
 
 /// Looks 16 codes of 4 bits up in a table, of which the second source is the lower part.
-fn look_up(core: &mut Core, op: &Op) -> Step {
+fn look_up(core: &mut Core, op: &Op) -> ExecResult {
     let Some(bits) = entry_bits(op.inst.opcode()) else { return undefined("meaning") };
     let mut table = words(core, op, Role::Src1)?;
     table.extend(words(core, op, Role::Src0)?);

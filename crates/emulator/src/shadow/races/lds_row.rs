@@ -1,12 +1,12 @@
 //! What all lanes of an instruction do to LDS at once: reads or writes of whole dwords.
 //!
-//! The short way of LDS instructions notes one of these instead of an [`Access`] for each lane and element, of which it
+//! The short way of LDS instructions notes one of these instead of an [`LaneAccess`] for each lane and element, of which it
 //! is the same as [`LdsRow::accesses`].
 
 use wavetap_amdgpu::RegFile;
 
 use super::How;
-use super::access::Access;
+use super::access::LaneAccess;
 use crate::lanes::{LANES, Registers, active};
 
 /// The accesses of the lanes in a mask, one after the other, each of its elements in turn.
@@ -57,9 +57,9 @@ impl LdsRow {
     }
 
     /// The accesses one by one.
-    pub(crate) fn accesses<'a>(&'a self, files: [&'a Registers; 2]) -> impl Iterator<Item = Access> + 'a {
+    pub(crate) fn accesses<'a>(&'a self, files: [&'a Registers; 2]) -> impl Iterator<Item = LaneAccess> + 'a {
         active(self.mask).flat_map(move |lane| {
-            (0..self.elements).map(move |element| Access {
+            (0..self.elements).map(move |element| LaneAccess {
                 lane: lane as u8,
                 size: self.size as u8,
                 element: element as u8,

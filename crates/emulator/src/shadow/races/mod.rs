@@ -1,7 +1,7 @@
 //! Races in LDS: accesses of different waves of a workgroup to the same bytes that nothing orders.
 //!
 //! Happens-before as ThreadSanitizer has it, with waves for threads. An access is known by its wave and the id that
-//! [`crate::shadow::in_flight::Pending`] gave its operation, which only grows; a wave's clock has for every other wave
+//! [`crate::shadow::in_flight::InFlight`] gave its operation, which only grows; a wave's clock has for every other wave
 //! the first id that it is *not* ordered after. A barrier joins the clocks of all waves; a write that its wave has not
 //! waited for when it comes to the barrier is not ordered by it. Copies between memory and LDS have clocks of their
 //! own: they come back in their order, with another counter than what LDS instructions do, so that one in flight says
@@ -55,7 +55,7 @@ impl View {
 
 /// What a wave has done so far.
 #[derive(Clone, Copy)]
-pub(crate) struct Progress {
+pub(crate) struct WaveProgress {
     pub wave: u32,
     /// The first operations that write and that read LDS and may still be in flight, by [`Clocks`].
     pub writes: [u32; 2],
@@ -64,18 +64,18 @@ pub(crate) struct Progress {
 
 /// An access that is remembered, in one word: a row of lanes compares many of them. No operation has the id 0.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-struct Access(u64);
+struct CellAccess(u64);
 
-impl Access {
+impl CellAccess {
     const ATOMIC: u64 = 1 << 56;
     const EXCHANGES: u64 = 1 << 57;
     const COPIED: u64 = 1 << 58;
 
-    fn new(operation: &Operation, site: u16, atomic: bool, exchanges: bool) -> Access {
+    fn new(operation: &LdsOperation, site: u16, atomic: bool, exchanges: bool) -> CellAccess {
         let flag = |set: bool, bit: u64| if set { bit } else { 0 };
         let flags =
             flag(atomic, Self::ATOMIC) | flag(exchanges, Self::EXCHANGES) | flag(operation.copies, Self::COPIED);
-        Access(u64::from(operation.id) | u64::from(site) << 32 | u64::from(operation.wave as u8) << 48 | flags)
+        CellAccess(u64::from(operation.id) | u64::from(site) << 32 | u64::from(operation.wave as u8) << 48 | flags)
     }
 
     fn id(self) -> u32 {
@@ -113,8 +113,8 @@ impl Access {
 /// What is known of a byte, or of all four of a dword.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 struct Cell {
-    written: Access,
-    read: [Access; 2],
+    written: CellAccess,
+    read: [CellAccess; 2],
 }
 
 /// A dword of LDS.
@@ -180,7 +180,7 @@ impl How {
 }
 
 /// The operation that accesses.
-pub(crate) struct Operation {
+pub(crate) struct LdsOperation {
     pub wave: u32,
     pub id: u32,
     /// Where its code is, on the device and in its object.
@@ -229,7 +229,7 @@ fn is_same(word: &Word, byte: &Cell, (at, count): (usize, usize), how: How, n: u
 
 /// Remembers an access of some bytes of a dword.
 #[inline]
-fn note(word: &mut Word, (at, count): (usize, usize), access: Access, how: How, n: usize, view: &View) {
+fn note(word: &mut Word, (at, count): (usize, usize), access: CellAccess, how: How, n: usize, view: &View) {
     let same = is_same(word, word.cell(at), (at, count), how, n);
     if let How::Write(value) = how {
         word.value[at..][..count].copy_from_slice(&((value >> (8 * n)) as u32).to_le_bytes()[..count]);
@@ -250,8 +250,8 @@ fn note(word: &mut Word, (at, count): (usize, usize), access: Access, how: How, 
 
 /// Which of the reads that are remembered another takes the place of: of the same wave, or known to be over.
 #[inline]
-fn place_of_read(reads: &[Access; 2], access: Access, view: &View) -> usize {
-    let is_own = |read: &Access| read.wave() == access.wave() && read.is_copied() == access.is_copied();
+fn place_of_read(reads: &[CellAccess; 2], access: CellAccess, view: &View) -> usize {
+    let is_own = |read: &CellAccess| read.wave() == access.wave() && read.is_copied() == access.is_copied();
     let own = reads.iter().position(|read| read.id() == 0 || is_own(read));
     let old = || reads.iter().position(|read| read.is_before(&view.reads));
     own.or_else(old).unwrap_or(1)
@@ -259,7 +259,7 @@ fn place_of_read(reads: &[Access; 2], access: Access, view: &View) -> usize {
 
 /// A race, before it is known whether it counts.
 struct Conflict {
-    earlier: Access,
+    earlier: CellAccess,
     earlier_how: MemoryAccess,
 }
 
@@ -270,7 +270,7 @@ impl Races {
         self.views = vec![View::NONE; WAVES];
     }
 
-    fn site(&mut self, operation: &Operation) -> u16 {
+    fn site(&mut self, operation: &LdsOperation) -> u16 {
         if let Some((pc, site)) = self.recent
             && pc == operation.pc
         {
@@ -291,7 +291,7 @@ impl Races {
     }
 
     /// What a wave releases: what it has done.
-    fn release(&self, done: Progress) -> View {
+    fn release(&self, done: WaveProgress) -> View {
         let wave = done.wave as usize;
         let mut view = self.views[wave];
         for copies in 0..2 {
@@ -302,7 +302,7 @@ impl Races {
     }
 
     /// All waves have come to the barrier.
-    pub(crate) fn barrier(&mut self, waves: impl Iterator<Item = Progress>) {
+    pub(crate) fn barrier(&mut self, waves: impl Iterator<Item = WaveProgress>) {
         if !self.is_on() {
             return;
         }
@@ -316,7 +316,7 @@ impl Races {
     }
 
     /// A wave signals the split barrier, which is in a phase.
-    pub(crate) fn signal(&mut self, phase: u64, done: Progress) {
+    pub(crate) fn signal(&mut self, phase: u64, done: WaveProgress) {
         if self.phase != phase {
             self.arrived = self.arriving.take();
             self.phase = phase;
@@ -328,7 +328,7 @@ impl Races {
     }
 
     /// A wave stores to one address in memory.
-    pub(crate) fn release_to_memory(&mut self, done: Progress, address: u64) {
+    pub(crate) fn release_to_memory(&mut self, done: WaveProgress, address: u64) {
         if !self.is_on() || done.wave as usize >= self.views.len() {
             return;
         }
@@ -349,7 +349,7 @@ impl Races {
     /// A wave has ended: every barrier is one that it has come to.
     pub(crate) fn end(&mut self, wave: u32, next: u32) {
         if self.is_on() && (wave as usize) < self.views.len() {
-            let released = self.release(Progress { wave, writes: [next; 2], reads: [next; 2] });
+            let released = self.release(WaveProgress { wave, writes: [next; 2], reads: [next; 2] });
             self.ended.get_or_insert(View::NONE).join(&released);
         }
     }
@@ -368,7 +368,7 @@ impl Races {
     /// still be; `polls` whether the instruction at an address is in a loop that waits for a flag.
     pub(crate) fn access(
         &mut self,
-        operation: &Operation,
+        operation: &LdsOperation,
         size: usize,
         (at, length, how): (usize, usize, How),
         in_flight: &dyn Fn(u32) -> bool,
@@ -384,7 +384,8 @@ impl Races {
         let site = self.site(operation);
         if how != How::Atomic {
             let word = |n: usize| if let How::Write(value) = how { How::Write(value >> (32 * n)) } else { how };
-            if self.plain(Access::new(operation, site, false, false), (at, length), word, &mut row::Seen::default()) {
+            if self.plain(CellAccess::new(operation, site, false, false), (at, length), word, &mut row::Seen::default())
+            {
                 return Ok(());
             }
         }
@@ -395,7 +396,7 @@ impl Races {
         let lets_go = matches!(how, How::Write(_)) && self.exchanged.contains(&(wave, at));
         let atomic = lets_go || how == How::Atomic;
         let exchanges = lets_go || (how == How::Atomic && operation.returns);
-        let access = Access::new(operation, site, atomic, exchanges);
+        let access = CellAccess::new(operation, site, atomic, exchanges);
         let acquires = match how {
             How::Read => self.words[at / 4].cell(at % 4).written.exchanges(),
             How::Write(_) => false,
@@ -427,7 +428,7 @@ impl Races {
         if access.is_atomic() {
             let next = operation.id + 1;
             let [written, read] = operation.copied;
-            let done = Progress { wave: operation.wave, writes: [next, written], reads: [next, read] };
+            let done = WaveProgress { wave: operation.wave, writes: [next, written], reads: [next, read] };
             let released = self.release(done);
             self.released.entry(at).or_insert(View::NONE).join(&released);
         }
@@ -439,7 +440,7 @@ impl Races {
     fn conflict(
         &self,
         (at, count): (usize, usize),
-        now: Access,
+        now: CellAccess,
         how: How,
         n: usize,
         in_flight: &dyn Fn(u32) -> bool,
@@ -466,7 +467,7 @@ impl Races {
         if how == How::Read {
             return None;
         }
-        let races = |read: &&Access| {
+        let races = |read: &&CellAccess| {
             let unordered = || match read.wave() == now.wave() {
                 true => read.is_copied() && read.id() != now.id() && in_flight(read.id()),
                 false => !read.is_before(&view.reads) && !now.exchanges(),
@@ -481,7 +482,7 @@ impl Races {
     }
 
     /// Whether the read of the two is one that waits for the write.
-    fn is_flag(&mut self, conflict: &Conflict, now: Access, how: How, polls: &mut dyn FnMut(u64) -> bool) -> bool {
+    fn is_flag(&mut self, conflict: &Conflict, now: CellAccess, how: How, polls: &mut dyn FnMut(u64) -> bool) -> bool {
         let read = match (how, conflict.earlier_how) {
             (How::Read, _) => now.site(),
             (_, MemoryAccess::Load) => conflict.earlier.site(),
@@ -493,16 +494,16 @@ impl Races {
     }
 
     /// A wave has seen the flag that another wrote: it is ordered behind that write and what was before it.
-    fn acquire(&mut self, wave: usize, written: Access) {
+    fn acquire(&mut self, wave: usize, written: CellAccess) {
         let other = written.wave();
         if other != wave {
             let next = written.id() + 1;
-            let released = self.release(Progress { wave: other as u32, writes: [next; 2], reads: [next; 2] });
+            let released = self.release(WaveProgress { wave: other as u32, writes: [next; 2], reads: [next; 2] });
             self.views[wave].join(&released);
         }
     }
 
-    fn fault(&self, conflict: &Conflict, at: usize, operation: &Operation, how: How) -> FaultKind {
+    fn fault(&self, conflict: &Conflict, at: usize, operation: &LdsOperation, how: How) -> FaultKind {
         let Conflict { earlier, earlier_how } = conflict;
         let site = &self.sites[earlier.site()];
         FaultKind::LdsRace {

@@ -2,7 +2,7 @@
 //! such.
 
 use super::lds_row::LdsRow;
-use super::{Access, Cell, Clocks, How, Operation, Races, View, Word, note, place_of_read};
+use super::{Cell, CellAccess, Clocks, How, LdsOperation, Races, View, Word, note, place_of_read};
 use crate::fault::FaultKind;
 use crate::lanes::{Registers, active};
 
@@ -10,17 +10,17 @@ use crate::lanes::{Registers, active};
 #[derive(Default)]
 pub(crate) struct Seen {
     /// A write and reads that the wave is behind; at first there are none.
-    written: Access,
-    read: [Access; 2],
+    written: CellAccess,
+    read: [CellAccess; 2],
     /// Reads that were remembered, and which of them another takes the place of; of none it is the first.
-    before: [Access; 2],
+    before: [CellAccess; 2],
     place: usize,
 }
 
 /// Whether an access needs no more order to one of a wave: there is none, it is the wave's own, in the order of LDS
 /// operations, or known to be over.
 #[inline]
-fn is_behind(other: Access, wave: usize, clocks: &Clocks) -> bool {
+fn is_behind(other: CellAccess, wave: usize, clocks: &Clocks) -> bool {
     other.id() == 0 || if other.wave() == wave { !other.is_copied() } else { other.is_before(clocks) }
 }
 
@@ -52,7 +52,7 @@ impl Seen {
     fn goes(
         &mut self,
         words: &mut [Word],
-        access: Access,
+        access: CellAccess,
         (at, reads): (usize, bool),
         how: impl Fn() -> How,
         (wave, view): (usize, &View),
@@ -67,7 +67,7 @@ impl Seen {
 
     /// Remembers the access: as [`note`] does.
     #[inline(always)]
-    fn note(&mut self, word: &mut Word, access: Access, how: How, view: &View) {
+    fn note(&mut self, word: &mut Word, access: CellAccess, how: How, view: &View) {
         if how != How::Read {
             return note(word, (0, 4), access, how, 0, view);
         }
@@ -83,7 +83,7 @@ impl Races {
     /// [`Races::access`] of the lanes of a row. Gives the lane that races.
     pub(crate) fn row(
         &mut self,
-        operation: &Operation,
+        operation: &LdsOperation,
         size: usize,
         (row, files): (&LdsRow, [&Registers; 2]),
         in_flight: &dyn Fn(u32) -> bool,
@@ -95,7 +95,7 @@ impl Races {
         if operation.wave as usize >= self.views.len() {
             return Ok(());
         }
-        let access = Access::new(operation, self.site(operation), false, false);
+        let access = CellAccess::new(operation, self.site(operation), false, false);
         let (mut seen, mut result) = (Seen::default(), Ok(()));
         let done = self.dwords(access, row, files, &mut seen);
         for lane in active(row.mask).skip(done) {
@@ -113,7 +113,7 @@ impl Races {
     }
 
     /// [`Races::plain`] of lanes that have a dword each, one after the other: so many have gone this way.
-    fn dwords(&mut self, access: Access, row: &LdsRow, files: [&Registers; 2], seen: &mut Seen) -> usize {
+    fn dwords(&mut self, access: CellAccess, row: &LdsRow, files: [&Registers; 2], seen: &mut Seen) -> usize {
         let Races { words, views, exchanged, .. } = self;
         if row.elements != 1 || row.size != 4 || !exchanged.is_empty() {
             return 0;
@@ -136,7 +136,7 @@ impl Races {
     #[inline]
     pub(super) fn plain(
         &mut self,
-        access: Access,
+        access: CellAccess,
         (at, length): (usize, usize),
         how: impl Fn(usize) -> How,
         seen: &mut Seen,

@@ -1,7 +1,7 @@
 use super::*;
 
-fn operation(wave: u32, id: u32) -> Operation {
-    Operation {
+fn operation(wave: u32, id: u32) -> LdsOperation {
+    LdsOperation {
         wave,
         id,
         pc: u64::from(id),
@@ -14,8 +14,8 @@ fn operation(wave: u32, id: u32) -> Operation {
 }
 
 /// A wave with its next operation and the first write of LDS that may be in flight.
-fn done(wave: u32, next: u32, write: u32) -> Progress {
-    Progress { wave, writes: [write, next], reads: [next; 2] }
+fn done(wave: u32, next: u32, write: u32) -> WaveProgress {
+    WaveProgress { wave, writes: [write, next], reads: [next; 2] }
 }
 
 fn go(races: &mut Races, wave: u32, id: u32, how: How) -> bool {
@@ -42,12 +42,12 @@ fn a_barrier_orders_what_was_waited_for() {
 fn copies_have_an_order_of_their_own() {
     for (copied, writes) in [(true, [3, 1]), (false, [1, 3])] {
         let mut races = Races::default();
-        let first = Operation { copies: copied, ..operation(0, 1) };
-        let second = Operation { copies: !copied, ..operation(0, 2) };
+        let first = LdsOperation { copies: copied, ..operation(0, 1) };
+        let second = LdsOperation { copies: !copied, ..operation(0, 2) };
         for (operation, at) in [(first, 8), (second, 16)] {
             races.access(&operation, 64, (at, 4, How::Write(7)), &|_| false, &mut |_| false).unwrap();
         }
-        races.barrier([Progress { writes, ..done(0, 3, 3) }, done(1, 1, 1)].into_iter());
+        races.barrier([WaveProgress { writes, ..done(0, 3, 3) }, done(1, 1, 1)].into_iter());
         let mut read = |at| races.access(&operation(1, 1), 64, (at, 4, How::Read), &|_| false, &mut |_| false);
         assert!(read(8).is_err(), "in flight: {copied}");
         assert!(read(16).is_ok(), "done: {copied}");
@@ -58,7 +58,7 @@ fn copies_have_an_order_of_their_own() {
 #[test]
 fn a_copy_from_lds_reads_late() {
     let mut races = Races::default();
-    let copy = Operation { copies: true, ..operation(0, 1) };
+    let copy = LdsOperation { copies: true, ..operation(0, 1) };
     let write = |races: &mut Races, wave, in_flight: bool| {
         races.access(&operation(wave, 2), 64, (8, 4, How::Write(9)), &|_| in_flight, &mut |_| false).is_ok()
     };
@@ -66,7 +66,7 @@ fn a_copy_from_lds_reads_late() {
     assert!(!write(&mut races, 0, true), "its own wave");
     let mut races = Races::default();
     races.access(&copy, 64, (8, 4, How::Read), &|_| true, &mut |_| false).unwrap();
-    races.barrier([Progress { reads: [2, 1], ..done(0, 2, 2) }, done(1, 1, 1)].into_iter());
+    races.barrier([WaveProgress { reads: [2, 1], ..done(0, 2, 2) }, done(1, 1, 1)].into_iter());
     assert!(!write(&mut races, 1, false), "another wave");
     let mut races = Races::default();
     races.access(&copy, 64, (8, 4, How::Read), &|_| true, &mut |_| false).unwrap();
@@ -90,7 +90,7 @@ fn atomics_order_and_plain_reads_of_them_do_not() {
     assert!(go(&mut races, 1, 1, How::Atomic));
     assert!(races.access(&operation(1, 2), 64, (16, 4, How::Read), &|_| false, &mut |_| false).is_ok());
     assert!(races.access(&operation(2, 1), 64, (16, 4, How::Read), &|_| false, &mut |_| false).is_err());
-    let count = Operation { returns: false, ..operation(0, 3) };
+    let count = LdsOperation { returns: false, ..operation(0, 3) };
     races.access(&count, 64, (32, 4, How::Atomic), &|_| false, &mut |_| false).unwrap();
     assert!(races.access(&operation(1, 3), 64, (32, 4, How::Read), &|_| false, &mut |_| false).is_err(), "a histogram");
 }
@@ -129,7 +129,7 @@ fn a_polled_flag_orders() {
 #[test]
 fn a_load_into_lds_races_with_its_own_wave_until_it_is_waited_for() {
     let mut races = Races::default();
-    let load = Operation { copies: true, ..operation(0, 1) };
+    let load = LdsOperation { copies: true, ..operation(0, 1) };
     races.access(&load, 64, (8, 4, How::Write(1)), &|_| true, &mut |_| false).unwrap();
     assert!(races.access(&operation(0, 2), 64, (8, 4, How::Read), &|_| true, &mut |_| false).is_err());
     assert!(races.access(&operation(0, 3), 64, (8, 4, How::Read), &|_| false, &mut |_| false).is_ok());
