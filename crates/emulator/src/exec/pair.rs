@@ -58,19 +58,19 @@ fn half(
     }
     let operands = operands.into_iter().collect();
     let alone = Inst { variant, operands, modifiers, ..inst.clone() };
-    let (named, meaning) = opcodes.of(target, &alone);
-    Some(prepare::op(target, alone, meaning?, &named, place))
+    let (info, meaning) = opcodes.of(target, &alone);
+    Some(prepare::op(target, alone, meaning?, &info, place))
 }
 
 /// The operation of an instruction that is two.
 pub(crate) fn op(
     target: Target,
     inst: &Inst,
-    named: &OpcodeInfo,
+    info: &OpcodeInfo,
     opcodes: &mut OpcodeCache,
     place: InstLocation,
 ) -> Option<Op> {
-    let ([first, second], rows) = (inst.halves()?, named.halves?);
+    let ([first, second], rows) = (inst.halves()?, info.halves?);
     // The signs of the sources, from bit 4 those of the second operation.
     let Modifiers { neg, bitop3, .. } = inst.modifiers;
     if inst.modifiers != (Modifiers { neg, bitop3, ..Modifiers::default() }) {
@@ -83,7 +83,7 @@ pub(crate) fn op(
         half((target, opcodes), inst, (rows[0], &first), of_first, place)?,
         half((target, opcodes), inst, (rows[1], &second), of_second, place)?,
     ];
-    let whole = prepare::op(target, inst.clone(), (run, Semantics::Own), named, place);
+    let whole = prepare::op(target, inst.clone(), (run, Semantics::Own), info, place);
     Some(Op { pair: Some(Box::new(pair)), ..whole })
 }
 

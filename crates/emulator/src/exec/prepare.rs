@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 use wavetap_amdgpu::{Inst, Target};
 
 use crate::exec::memory::global_fast;
-use crate::exec::vector::fast;
+use crate::exec::vector::fast as vector_fast;
 use crate::op::opcode_info::OpcodeInfo;
 use crate::op::semantics::Semantics;
 use crate::op::{InstLocation, ResolvedInst, Site};
@@ -29,15 +29,15 @@ impl OpcodeCache {
 }
 
 /// Resolves an instruction at an address, and chooses its handler: a fast path where it has one.
-pub(crate) fn op(target: Target, inst: Inst, (run, semantics): Meaning, named: &OpcodeInfo, place: InstLocation) -> Op {
-    let resolved = ResolvedInst::new(target, inst, semantics, named, place);
+pub(crate) fn op(target: Target, inst: Inst, (run, semantics): Meaning, info: &OpcodeInfo, place: InstLocation) -> Op {
+    let resolved = ResolvedInst::new(target, inst, semantics, info, place);
     let ResolvedInst { inst, src, dst, scalars, .. } = &resolved;
-    let (run, quick) = fast::faster(run, &semantics, inst, *src, *dst);
-    let (run, global) = global_fast::faster(target, run, &semantics, inst);
-    let quick = match semantics {
-        Semantics::Packed32 { .. } => fast::packed32_sources(inst, scalars, *dst),
-        _ => quick,
+    let (run, fast_path) = vector_fast::faster(run, &semantics, inst, *src, *dst);
+    let (run, global_address) = global_fast::faster(target, run, &semantics, inst);
+    let fast_path = match semantics {
+        Semantics::Packed32 { .. } => vector_fast::packed32_sources(inst, scalars, *dst),
+        _ => fast_path,
     };
-    let plain = u32::from(named.plain && resolved.site == Site::None);
-    Op { run, resolved, global, pair: None, plain, quick }
+    let straight_line = u32::from(info.straight_line && resolved.site == Site::None);
+    Op { run, resolved, global_address, pair: None, straight_line, fast_path }
 }

@@ -46,7 +46,7 @@ impl Launch {
     }
 
     /// The same without checks.
-    pub(crate) fn friendly(&self) -> Launch {
+    pub(crate) fn without_checks(&self) -> Launch {
         Launch { strict: false, ..self.clone() }
     }
 

@@ -77,8 +77,8 @@ impl RequiredUse {
 }
 
 impl DefinednessRule {
-    pub(crate) fn new(inst: &Inst, class: Class, named: &DefinednessTraits) -> DefinednessRule {
-        let kind = named.kind;
+    pub(crate) fn new(inst: &Inst, class: Class, traits: &DefinednessTraits) -> DefinednessRule {
+        let kind = traits.kind;
         let modifiers = &inst.modifiers;
         let moved = modifiers.dpp.is_some() || modifiers.dpp8.is_some() || class == Class::Lds;
         let part = modifiers.sdwa.is_some_and(|sdwa| sdwa.dst_sel != 6)
@@ -87,10 +87,10 @@ impl DefinednessRule {
                 .operands
                 .iter()
                 .any(|operand| operand.access != Access::Read && operand.half != wavetap_amdgpu::Half::Whole)
-            || named.parts;
+            || traits.parts;
         let across = match () {
-            () if named.matrix => Across::Matrix,
-            () if moved || named.lanes => Across::Yes,
+            () if traits.matrix => Across::Matrix,
+            () if moved || traits.lanes => Across::Yes,
             () if part => Across::Part,
             () => Across::No,
         };
@@ -105,10 +105,10 @@ impl DefinednessRule {
             reads_scc: false,
             writes_scc: false,
             writes_exec: false,
-            relative: named.relative,
-            moves: BitMove::of(inst, named.moves),
+            relative: traits.relative,
+            moves: BitMove::of(inst, traits.moves),
         };
-        rule.registers(inst, class, named.selects_lane);
+        rule.registers(inst, class, traits.selects_lane);
         if kind == RuleKind::Nothing && (rule.writes_scc || !rule.scalar_writes.is_empty()) {
             rule.kind = RuleKind::Defines;
         }
@@ -294,7 +294,32 @@ impl DefinednessTraits {
             matrix: is(OpcodeFlags::MATRIX),
             selects_lane: matches!(opcode, Opcode::V_READLANE_B32 | Opcode::V_WRITELANE_B32),
             relative: Relative::of(opcode),
-            moves: BitMove::named(opcode),
+            moves: BitMove::of_opcode(opcode),
         }
+    }
+}
+
+impl BitMove {
+    /// What an operation moves, if it has no modifiers.
+    pub(crate) fn of_opcode(opcode: Opcode) -> Option<BitMove> {
+        match opcode {
+            Opcode::V_READLANE_B32 => Some(BitMove::FromLane),
+            Opcode::V_WRITELANE_B32 => Some(BitMove::ToLane),
+            Opcode::V_MOV_B32
+            | Opcode::V_ACCVGPR_READ_B32
+            | Opcode::V_ACCVGPR_WRITE_B32
+            | Opcode::V_ACCVGPR_MOV_B32 => Some(BitMove::Lanes),
+            _ => None,
+        }
+    }
+
+    /// What an instruction moves, if it does nothing else; `of_opcode` is what [`BitMove::of_opcode`] says.
+    pub(crate) fn of(inst: &Inst, of_opcode: Option<BitMove>) -> Option<BitMove> {
+        let modifiers = &inst.modifiers;
+        let unmodified = modifiers.dpp.is_none()
+            && modifiers.dpp8.is_none()
+            && modifiers.sdwa.is_none()
+            && (modifiers.neg, modifiers.abs, modifiers.omod, modifiers.op_sel, modifiers.clamp) == (0, 0, 0, 0, false);
+        of_opcode.filter(|_| unmodified)
     }
 }

@@ -12,7 +12,7 @@ use super::Class;
 pub(crate) type MemoryRegisters = Arc<[SmallVec<[Reg; 4]>; 2]>;
 
 /// What a memory instruction names of registers; none of what is none.
-pub(crate) fn named(inst: &Inst, class: Class) -> Option<MemoryRegisters> {
+pub(crate) fn of(inst: &Inst, class: Class) -> Option<MemoryRegisters> {
     if !matches!(class, Class::Smem | Class::Vmem) {
         return None;
     }

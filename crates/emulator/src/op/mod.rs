@@ -120,11 +120,11 @@ pub(crate) struct ResolvedInst {
     /// What it waits for.
     pub waits: WaitCount,
     /// What a memory instruction names of registers.
-    pub named: Option<self::memory_registers::MemoryRegisters>,
+    pub memory_registers: Option<self::memory_registers::MemoryRegisters>,
     /// What it is for the hazards that are no matter of slots, where the target has any.
-    pub facts: Option<Box<self::event_facts::EventFacts>>,
+    pub event_facts: Option<Box<self::event_facts::EventFacts>>,
     /// What it does with undefined bits.
-    pub unknown: DefinednessRule,
+    pub definedness: DefinednessRule,
 }
 
 impl ResolvedInst {
@@ -178,7 +178,7 @@ impl ResolvedInst {
         target: Target,
         mut inst: Inst,
         semantics: Semantics,
-        named: &OpcodeInfo,
+        info: &OpcodeInfo,
         place: InstLocation,
     ) -> ResolvedInst {
         // A conversion of 8-bit floats has no field for where its result goes: to all of the register.
@@ -203,13 +203,13 @@ impl ResolvedInst {
             _ => [Ty::B32; 4],
         };
         let OpcodeInfo { class, trans, signed64, dot, accum_write, accum_read, scalar_buffer, samples, matrix, .. } =
-            *named;
+            *info;
         let src = self::sources::sources(&inst, &types, dst, signed64);
         let halves = self::sources::halves(&inst, &src);
         let written = inst.operands.iter().find(|operand| operand.reg().is_some() && operand.reg() == dst);
         let dst_half = written.map_or(Half::Whole, |operand| operand.half);
         let data_half = data_half(target, class, &semantics);
-        let site = if named.may_be_site { classify_site(&inst) } else { Site::None };
+        let site = if info.may_be_site { classify_site(&inst) } else { Site::None };
         let modifiers = inst.modifiers;
         let partial =
             modifiers.sdwa.is_some_and(|s| s.dst_sel != 6) || (class == Class::Valu && modifiers.op_sel & 8 != 0);
@@ -234,10 +234,10 @@ impl ResolvedInst {
         // It proves no result.
         let counters = counters.difference(Counters::X);
         let waits_for_translations = inst.waits_for_translations();
-        let unknown = DefinednessRule::new(&inst, class, &named.traits);
-        let facts =
-            named.events.map(|names| Box::new(self::event_facts::EventFacts::new(&inst, names, &waits, data_half)));
-        let of_registers = self::memory_registers::named(&inst, class);
+        let definedness = DefinednessRule::new(&inst, class, &info.traits);
+        let event_facts =
+            info.events.map(|names| Box::new(self::event_facts::EventFacts::new(&inst, names, &waits, data_half)));
+        let memory_registers = self::memory_registers::of(&inst, class);
         ResolvedInst {
             semantics,
             inst,
@@ -274,9 +274,9 @@ impl ResolvedInst {
             samples,
             flat_in_order: target.flat_in_order(),
             waits,
-            named: of_registers,
-            facts,
-            unknown,
+            memory_registers,
+            event_facts,
+            definedness,
         }
     }
 }

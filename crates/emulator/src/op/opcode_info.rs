@@ -14,8 +14,8 @@ pub(crate) struct OpcodeInfo {
     pub class: Class,
     /// The trace may count something there, which its operands decide.
     pub may_be_site: bool,
-    /// See [`crate::state::op::Op::is_plain`]; where it is a site it is not.
-    pub plain: bool,
+    /// See `Op::straight_line`; where it is a site it is not.
+    pub straight_line: bool,
     pub trans: bool,
     pub signed64: bool,
     pub dot: bool,
@@ -41,7 +41,7 @@ impl OpcodeInfo {
         OpcodeInfo {
             class,
             may_be_site: may_be_site(variant),
-            plain: is_plain(variant, class),
+            straight_line: is_straight_line(variant, class),
             trans: variant.flags.contains(Flags::TRANS),
             signed64: opcode.is_any(OpcodeFlags::SIGNED_LITERAL),
             dot: opcode.is_any(OpcodeFlags::DOT),
@@ -88,7 +88,7 @@ fn classify(variant: &Variant) -> Class {
 }
 
 /// Whether all it does is to change registers and memory, unless it is a site.
-fn is_plain(variant: &Variant, class: Class) -> bool {
+fn is_straight_line(variant: &Variant, class: Class) -> bool {
     let opcode = variant.opcode;
     let kind = match class {
         Class::Valu | Class::Vmem => true,

@@ -16,7 +16,7 @@ use crate::state::op::Op;
 /// The longest instruction in bytes.
 const MAX_INSTRUCTION: u64 = 20;
 /// Most instructions that are decoded at once.
-const MAX_PLAIN: usize = 256;
+const MAX_STRAIGHT_LINE: usize = 256;
 
 struct Range {
     start: u64,
@@ -116,7 +116,7 @@ impl Code {
         if !pc.is_multiple_of(4) {
             return Err(FaultKind::Misaligned { address: pc, align: 4 });
         }
-        match self.known(pc, msb, target) {
+        match self.decoded_at(pc, msb, target) {
             Some(0) | None => self.decode(pc, msb, target, memory),
             Some(known) => Ok(known as usize - 1),
         }
@@ -124,21 +124,21 @@ impl Code {
 
     /// One more than the index of the instruction at an address of the recent range; 0 where nothing is decoded yet,
     /// none behind the range.
-    fn known(&self, pc: u64, msb: VgprMsb, target: Target) -> Option<u32> {
+    fn decoded_at(&self, pc: u64, msb: VgprMsb, target: Target) -> Option<u32> {
         let range = &self.ranges[self.recent];
-        let plain = *range.index[by_wave_size(target)].get(((pc - range.start) / 4) as usize)?;
-        Some(if msb == VgprMsb::default() { plain } else { self.high.get(&(pc, msb)).copied().unwrap_or(0) })
+        let index = *range.index[by_wave_size(target)].get(((pc - range.start) / 4) as usize)?;
+        Some(if msb == VgprMsb::default() { index } else { self.high.get(&(pc, msb)).copied().unwrap_or(0) })
     }
 
     /// Decodes an instruction, and those behind it that will run when it does.
     fn decode(&mut self, pc: u64, msb: VgprMsb, target: Target, memory: &View) -> Result<usize, FaultKind> {
         let first = self.ops.len();
         let mut next = self.decode_one(pc, msb, target, memory)?;
-        for _ in 1..MAX_PLAIN {
-            let Some(op) = self.ops.last().filter(|op| op.plain != 0) else { break };
+        for _ in 1..MAX_STRAIGHT_LINE {
+            let Some(op) = self.ops.last().filter(|op| op.straight_line != 0) else { break };
             debug_assert_eq!(op.next, next);
             // Whatever is wrong with it is said when the wave comes to it.
-            if self.known(next, msb, target) != Some(0) {
+            if self.decoded_at(next, msb, target) != Some(0) {
                 break;
             }
             match self.decode_one(next, msb, target, memory) {
@@ -146,10 +146,10 @@ impl Code {
                 Err(_) => break,
             }
         }
-        let mut plain = 0;
+        let mut run = 0;
         for op in self.ops[first..].iter_mut().rev() {
-            plain = if op.plain == 0 { 0 } else { plain + 1 };
-            op.plain = plain;
+            run = if op.straight_line == 0 { 0 } else { run + 1 };
+            op.straight_line = run;
         }
         Ok(first)
     }
@@ -166,15 +166,15 @@ impl Code {
             mean(&mut inst, msb)?;
         }
         let place = (range.object, pc - range.base, pc);
-        let (named, meaning) = self.opcodes.of(target, &inst);
+        let (info, meaning) = self.opcodes.of(target, &inst);
         // It is large: what makes it puts it in its place.
-        match pair::op(target, &inst, &named, &mut self.opcodes, place) {
+        match pair::op(target, &inst, &info, &mut self.opcodes, place) {
             Some(op) => self.ops.push(op),
             None => {
                 let Some(meaning) = meaning else {
                     return Err(FaultKind::UnknownInstruction { name: inst.variant.name.into() });
                 };
-                self.ops.push(prepare::op(target, inst, meaning, &named, place));
+                self.ops.push(prepare::op(target, inst, meaning, &info, place));
             }
         }
         let mut next = pc;

@@ -279,21 +279,21 @@ impl Plan {
             scc: false,
             mode: 0,
             env: Env::from_mode(0),
-            way: FpMode::of(0),
+            fp_mode: FpMode::of(0),
             vgpr_msb: VgprMsb::default(),
-            behind_mode_write: None,
+            after_mode_write: None,
             scheduling: 0,
             trapsts: 0,
             pc: 0,
             jumped: false,
             status: Status::Running,
-            asks: None,
+            gws_request: None,
             sgpr_count: 0,
             scratch: 0,
             group: 0,
             group_id: [0; 3],
             index: 0,
-            pending: InFlight::new(strict, target),
+            in_flight: InFlight::new(strict, target),
             hazards: Hazards::new(strict, wait_states),
             checks: WaveChecks::new(strict),
             flat_scratch: 0,
@@ -345,13 +345,13 @@ impl Plan {
 
         wave.set_mode(self.mode());
         wave.vgpr_msb = VgprMsb::default();
-        wave.behind_mode_write = None;
+        wave.after_mode_write = None;
         wave.scheduling = 0;
         wave.trapsts = 0;
         wave.pc = self.descriptor.entry(self.launch.target);
         wave.jumped = false;
         wave.status = Status::Running;
-        wave.asks = None;
+        wave.gws_request = None;
         wave.sgpr_count = self.sgprs;
         wave.scratch = scratch;
         wave.group = slot;
@@ -363,7 +363,7 @@ impl Plan {
         wave.origins = None;
         wave.set_pair(scalar::EXEC, exec);
         if strict {
-            self.initially_known(&mut wave.checks.known, exec, written);
+            self.initially_defined(&mut wave.checks.init_shadow, exec, written);
         }
         if self.launch.architected_scratch && !self.launch.flat_scratch_hidden {
             wave.set_pair(scalar::FLAT_SCRATCH, scratch);
@@ -383,20 +383,20 @@ impl Plan {
     }
 
     /// Which registers hold something at the kernel's entry.
-    fn initially_known(&self, known: &mut InitShadow, lanes: u64, scalars: [Range<usize>; 2]) {
+    fn initially_defined(&self, shadow: &mut InitShadow, lanes: u64, scalars: [Range<usize>; 2]) {
         for written in scalars {
-            known.define(written.start as u16, written.len() as u16);
+            shadow.define(written.start as u16, written.len() as u16);
         }
         let ids =
             if self.launch.target.packed_work_item_ids() { 1 } else { (self.descriptor.rsrc2 >> 11 & 3) as u16 + 1 };
-        (0..ids).for_each(|register| known.define_lanes(register, lanes));
+        (0..ids).for_each(|register| shadow.define_lanes(register, lanes));
         if self.launch.architected_scratch && !self.launch.flat_scratch_hidden {
-            known.define(scalar::FLAT_SCRATCH, 2);
+            shadow.define(scalar::FLAT_SCRATCH, 2);
         }
         if self.launch.target.architected_workgroup_ids() {
-            known.define(TTMP as u16 + 7, 3);
+            shadow.define(TTMP as u16 + 7, 3);
             if self.launch.target.has_clusters() {
-                known.define(TTMP as u16 + 6, 1);
+                shadow.define(TTMP as u16 + 6, 1);
             }
         }
     }

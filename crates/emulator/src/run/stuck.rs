@@ -14,7 +14,7 @@ impl Worker<'_> {
         let shared = self.shared;
         let mut gws = shared.gws();
         let mut may_go_on = |wave: &Wave| match wave.status {
-            Status::AtGws => wave.asks.is_none_or(|ask| gws.ask(ask).is_none()),
+            Status::AtGws => wave.gws_request.is_none_or(|ask| gws.request(ask).is_none()),
             Status::Running | Status::Yielding => true,
             Status::AtBarrier | Status::AtSplitBarrier | Status::Ended => false,
         };

@@ -456,9 +456,9 @@ impl<'a> Worker<'a> {
 
     /// Lets a wave go on that waits at global wave sync, if what it asks for is granted.
     fn at_gws(&self, wave: &mut Wave) {
-        let Some(ask) = wave.asks.filter(|_| wave.status == Status::AtGws) else { return };
-        wave.asks = self.shared.gws().ask(ask);
-        if wave.asks.is_none() {
+        let Some(ask) = wave.gws_request.filter(|_| wave.status == Status::AtGws) else { return };
+        wave.gws_request = self.shared.gws().request(ask);
+        if wave.gws_request.is_none() {
             wave.status = Status::Running;
         }
     }
@@ -507,9 +507,9 @@ impl<'a> Worker<'a> {
                 counted.start.min(index)..counted.end.max(index + 1)
             };
             let op = &code.ops[index];
-            if op.plain > 1 && !one_by_one && !core.skips_vectors() {
-                let plain = &code.ops[index..][..(op.plain as usize).min(left.min(*fuel) as usize)];
-                let (done, result) = run_plain(&mut core, plain);
+            if op.straight_line > 1 && !one_by_one && !core.skips_vectors() {
+                let block = &code.ops[index..][..(op.straight_line as usize).min(left.min(*fuel) as usize)];
+                let (done, result) = run_straight_line(&mut core, block);
                 next = index + done;
                 counts[index].begun += 1;
                 counts[next].begun -= 1;
@@ -569,7 +569,7 @@ impl<'a> Worker<'a> {
                 if core.wave.status == Status::Ended {
                     core.barrier.members -= 1;
                     core.barrier.settle();
-                    let published = core.wave.pending.publish(None, true, core.memory, core.lds);
+                    let published = core.wave.in_flight.publish(None, true, core.memory, core.lds);
                     published.map_err(|kind| stopped(kind, Some(index)))?;
                 }
                 break;
@@ -633,26 +633,26 @@ fn executed_ops<'c>(
     code.ops.get(counted.start..).unwrap_or_default().iter().zip(counts)
 }
 
-/// Runs plain instructions one after the other; gives how many were done, and why not all were.
+/// Runs straight-line instructions one after the other; gives how many were done, and why not all were.
 #[inline]
-fn run_plain(core: &mut Core, plain: &[Op]) -> (usize, ExecResult) {
+fn run_straight_line(core: &mut Core, block: &[Op]) -> (usize, ExecResult) {
     core.wave.jumped = false;
-    for (done, op) in plain.iter().enumerate() {
+    for (done, op) in block.iter().enumerate() {
         if let Err(stop) = (op.run)(core, op) {
             return (done, Err(stop));
         }
         core.note_overrun(op);
         debug_assert!(
             core.wave.status == Status::Running && !core.wave.jumped,
-            "{} is not plain",
+            "{} is not straight-line",
             op.inst.variant.name
         );
     }
-    if let Some(last) = plain.last() {
-        debug_assert_eq!(core.wave.pc, plain[0].pc, "an instruction that branches is not plain");
+    if let Some(last) = block.last() {
+        debug_assert_eq!(core.wave.pc, block[0].pc, "an instruction that branches is not straight-line");
         core.wave.pc = last.next;
     }
-    (plain.len(), Ok(()))
+    (block.len(), Ok(()))
 }
 
 /// Counts what the instruction did to EXEC or to the program counter.

@@ -61,7 +61,7 @@ pub(crate) struct Events {
     exec_at: u32,
     /// Writes by vector ALU instructions up to this one are done.
     done: u32,
-    dependences: ExpertScheduling,
+    expert_scheduling: ExpertScheduling,
 }
 
 /// The most vector ALU instructions, and transcendentals, between a transcendental and a use of its result that is too
@@ -106,7 +106,7 @@ impl Events {
     /// An instruction is about to be issued, in a scheduling mode.
     #[inline]
     pub(crate) fn check(&mut self, op: &ResolvedInst, launch: &Launch, scheduling: u32) -> ExecResult {
-        match &op.facts {
+        match &op.event_facts {
             Some(facts) if !launch.event_hazards.is_empty() => self.check_facts(op, facts, launch, scheduling),
             _ => Ok(()),
         }
@@ -129,13 +129,13 @@ impl Events {
             self.vector(op, facts, rules, wave64)?;
         }
         if rules.contains(Rules::EXPERT_SCHEDULING) {
-            self.dependences.issue(op, facts, launch.target, unchecked)?;
+            self.expert_scheduling.issue(op, facts, launch.target, unchecked)?;
         }
         if is_vmem(op) || op.class == Class::Lds || op.inst.variant.encoding == Encoding::Exp || facts.waits_for_vector
         {
             self.done = self.valu;
         }
-        if op.class == Class::Salu && op.unknown.writes_exec() {
+        if op.class == Class::Salu && op.definedness.writes_exec() {
             self.exec += 1;
             self.exec_at = self.valu;
         }

@@ -39,11 +39,11 @@ pub(crate) struct LateStore {
 impl GroupChecks {
     /// A wave comes to the barrier. Its stores are visible to the others behind it only if it has waited for them,
     /// where these may use another cache.
-    pub(crate) fn arrives(&mut self, wave: u32, pending: &mut InFlight, launch: &Launch) {
-        pending.at_barrier();
+    pub(crate) fn arrives(&mut self, wave: u32, in_flight: &mut InFlight, launch: &Launch) {
+        in_flight.at_barrier();
         if launch.apart {
             self.late.retain(|late| late.wave != wave);
-            self.late.extend(pending.stores().map(|(id, address, bytes, name, at, counter)| LateStore {
+            self.late.extend(in_flight.stores().map(|(id, address, bytes, name, at, counter)| LateStore {
                 wave,
                 id,
                 address,
@@ -56,21 +56,21 @@ impl GroupChecks {
     }
 
     /// A wave has waited: what that guarantees is no longer late.
-    fn forget_late(&mut self, wave: u32, pending: &InFlight) {
-        self.late.retain(|late| late.wave != wave || pending.is_in_flight(late.id));
+    fn forget_late(&mut self, wave: u32, in_flight: &InFlight) {
+        self.late.retain(|late| late.wave != wave || in_flight.is_in_flight(late.id));
     }
 
     /// A wave has waited for at most `allowed` operations of a counter, which has guaranteed what it could.
     pub(crate) fn after_wait(
         &mut self,
-        (wave, pending): (u32, &InFlight),
+        (wave, in_flight): (u32, &InFlight),
         launch: &Launch,
         (counter, allowed): (Counter, u32),
         memory: &View,
         lds: &mut [u8],
     ) -> Result<(), FaultKind> {
         if launch.apart {
-            self.forget_late(wave, pending);
+            self.forget_late(wave, in_flight);
             return Ok(());
         }
         // Compilers before LLVM 21 let a wave release to the device what the others of the workgroup stored before a

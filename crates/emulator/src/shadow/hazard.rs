@@ -73,7 +73,7 @@ fn overlap<'a>(
 }
 
 impl Clause {
-    fn check(&mut self, op: &ResolvedInst, named: &MemoryRegisters) -> ExecResult {
+    fn check(&mut self, op: &ResolvedInst, registers: &MemoryRegisters) -> ExecResult {
         let Clause { class, members, overlaps } = self;
         if *class != Some(op.class) {
             *class = Some(op.class);
@@ -82,11 +82,11 @@ impl Clause {
         }
         let alone = members.iter().all(|member| member[0].is_empty());
         let stores = op.inst.variant.flags.contains(Flags::STORE);
-        let this = || std::iter::once(named);
+        let this = || std::iter::once(registers);
         // Those before were looked at when they came.
         *overlaps |=
             overlap(this(), members.iter().chain(this())).or_else(|| overlap(members.iter(), this())).is_some();
-        members.push_back(named.clone());
+        members.push_back(registers.clone());
         if members.len() > CLAUSE {
             members.pop_front();
         }
@@ -130,8 +130,8 @@ impl Hazards {
     /// see to that for [`CLAUSE`] instructions, so no more is asked.
     #[inline]
     pub(crate) fn check_clause(&mut self, op: &ResolvedInst) -> ExecResult {
-        match &op.named {
-            Some(named) if op.replay && self.checked => self.clause.check(op, named),
+        match &op.memory_registers {
+            Some(registers) if op.replay && self.checked => self.clause.check(op, registers),
             _ => {
                 self.clause.class = None;
                 Ok(())

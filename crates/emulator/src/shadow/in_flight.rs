@@ -102,7 +102,7 @@ pub(crate) struct InFlight {
     /// For each register slot, the operations that will write its halves (0: none).
     owner: Vec<[u32; 2]>,
     next: u32,
-    translations: XcntReplay,
+    replay: XcntReplay,
     effects: Vec<Effect>,
     /// Room for the next ones: boxes, as they go to the effects and come back without being copied.
     #[allow(clippy::vec_box)]
@@ -152,7 +152,7 @@ impl InFlight {
             operations: std::array::from_fn(|_| Vec::new()),
             owner: if strict { vec![[0; 2]; SLOTS] } else { Vec::new() },
             next: 1,
-            translations: XcntReplay::default(),
+            replay: XcntReplay::default(),
             effects: Vec::new(),
             spare: Vec::new(),
             most: Counter::ALL.map(most),
@@ -174,7 +174,7 @@ impl InFlight {
             self.owner[at][parts(op.data_half)].fill(id);
         }
         if op.is_translated {
-            self.translations.issue(id, op, &written);
+            self.replay.issue(id, op, &written);
         }
         for counter in counted(op.counters) {
             let order = kind.order(counter, op.flat_in_order);
@@ -238,7 +238,7 @@ impl InFlight {
     /// A wait for at most `allowed` outstanding operations of a counter.
     pub(crate) fn wait(&mut self, counter: usize, allowed: u32) {
         if counter == Counter::X as usize {
-            return self.translations.wait(allowed);
+            return self.replay.wait(allowed);
         }
         // So many are no more than may be, whatever their order.
         if self.operations[counter].len() <= allowed as usize {
@@ -287,7 +287,7 @@ impl InFlight {
 
     /// What an operation writes may be used.
     fn complete(&mut self, operation: &Operation) {
-        self.translations.complete(operation.id);
+        self.replay.complete(operation.id);
         for owner in slots(&operation.written).flat_map(|at| parts(operation.half).map(move |part| (at, part))) {
             let owner = &mut self.owner[owner.0][owner.1];
             if *owner == operation.id {
@@ -298,7 +298,7 @@ impl InFlight {
 
     /// All addresses are translated.
     pub(crate) fn translate(&mut self) {
-        self.translations.clear();
+        self.replay.clear();
     }
 
     /// The oldest operation that is not guaranteed yet, if there is any; effects of older ones may be made visible.
@@ -313,7 +313,7 @@ impl InFlight {
     #[inline]
     pub(crate) fn are_free(&self, file: RegFile, first: u16, count: u16) -> bool {
         (first..first + count).all(|index| self.owner[slot(file, index)] == [0; 2])
-            && (self.translations.is_empty() || self.translations.are_free(file, first, count))
+            && (self.replay.is_empty() || self.replay.are_free(file, first, count))
     }
 
     /// Checks that a half of a register, or all of it, may be read.
@@ -332,7 +332,7 @@ impl InFlight {
                 .filter(|id| **id != 0)
                 .try_for_each(|id| self.check_overwrite(op, *id, slot(file, index)));
         }
-        let Some((pending, pending_at)) = self.translations.reader(op, slot(file, index), half) else { return Ok(()) };
+        let Some((pending, pending_at)) = self.replay.reader(op, slot(file, index), half) else { return Ok(()) };
         let (register, counter) = (register_name(file, index).into(), Counter::X.name().into());
         stop(FaultKind::MissingWait { register, pending, pending_at, counter, overwritten: true })
     }

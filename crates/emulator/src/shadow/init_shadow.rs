@@ -107,7 +107,7 @@ impl InitShadow {
     /// With nothing known; empty outside the strict mode.
     pub(crate) fn new(strict: bool) -> InitShadow {
         let (vectors, slots) = if strict { (SCALAR_SLOTS, SLOTS) } else { (0, 0) };
-        let mut known = InitShadow {
+        let mut shadow = InitShadow {
             vector: vec![UndefinedBits::ALL; vectors],
             scalar: [u32::MAX; 128],
             scc: true,
@@ -115,9 +115,9 @@ impl InitShadow {
             scratch: Vec::new(),
             stored: FxHashMap::default(),
         };
-        known.define(scalar::EXEC, 2);
-        known.define(scalar::NULL, 1);
-        known
+        shadow.define(scalar::EXEC, 2);
+        shadow.define(scalar::NULL, 1);
+        shadow
     }
 
     /// Scalar registers have been written.

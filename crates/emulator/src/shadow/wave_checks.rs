@@ -11,7 +11,7 @@ use crate::shadow::races::lds_row::LdsRow;
 
 /// What is known of a wave.
 pub(crate) struct WaveChecks {
-    pub known: InitShadow,
+    pub init_shadow: InitShadow,
     /// Accesses of the instruction that is running.
     pub accesses: Vec<LaneAccess>,
     /// Those of one that goes the short way, instead.
@@ -33,7 +33,7 @@ pub(crate) struct WaveChecks {
 impl WaveChecks {
     pub(crate) fn new(strict: bool) -> WaveChecks {
         WaveChecks {
-            known: InitShadow::new(strict),
+            init_shadow: InitShadow::new(strict),
             accesses: Vec::new(),
             row: None,
             in_scratch: false,

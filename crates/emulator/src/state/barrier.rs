@@ -19,7 +19,7 @@ pub(crate) struct Barrier {
 impl Barrier {
     /// A wave is about to run: the stores of the others that no wait has guaranteed are held here while it does.
     pub(crate) fn hold_stores_of_others(&mut self, waves: &mut [Wave], running: usize) {
-        self.checks.neighbours.swap(waves.iter_mut().map(|wave| wave.pending.effects()), running);
+        self.checks.neighbours.swap(waves.iter_mut().map(|wave| wave.in_flight.effects()), running);
     }
 
     /// The wave has run: each wave has its stores again.

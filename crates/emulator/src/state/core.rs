@@ -11,6 +11,7 @@ use super::work::WorkRows;
 use crate::address::CodeAddress;
 use crate::address::aperture::{FLAT_SCRATCH_BASE, LANES_APERTURE, PRIVATE_APERTURE, SHARED_APERTURE};
 use crate::fault::FaultKind;
+use crate::fault::findings::FindingKind;
 use crate::fault::overrun::Overrun;
 use crate::fault::stop::{ExecResult, at_lane, stop, undefined};
 use crate::lanes::{LANES, Lanes, Register, Registers, Row, active};
@@ -18,6 +19,8 @@ use crate::launch::Launch;
 use crate::memory::View;
 use crate::op::registers::register_name;
 use crate::op::semantics::{Source, Ty};
+use crate::shadow::races::access::LaneAccess;
+use crate::shadow::races::lds_row::LdsRow;
 use crate::trace::DispatchStats;
 
 /// A wave that is executing an instruction.
@@ -75,10 +78,10 @@ impl Core<'_> {
             if let Some(origins) = &mut self.wave.origins {
                 origins.reads.push((file, first, count));
             }
-            let Wave { pending, hazards, .. } = &*self.wave;
-            if !pending.are_free(file, first, count) || hazards.looks_at_reads(op, self.launch, file) {
+            let Wave { in_flight, hazards, .. } = &*self.wave;
+            if !in_flight.are_free(file, first, count) || hazards.looks_at_reads(op, self.launch, file) {
                 for index in first..first + count {
-                    let waited = self.wave.pending.check_read(file, index, half);
+                    let waited = self.wave.in_flight.check_read(file, index, half);
                     self.passed(waited)?;
                     let safe = self.wave.hazards.check_read(op, self.launch, file, index);
                     self.passed(safe)?;
@@ -104,10 +107,10 @@ impl Core<'_> {
             if let Some(origins) = &mut self.wave.origins {
                 origins.writes.push((file, first, count));
             }
-            let Wave { pending, hazards, .. } = &*self.wave;
-            if !pending.are_free(file, first, count) || hazards.looks_at_writes(op, file) {
+            let Wave { in_flight, hazards, .. } = &*self.wave;
+            if !in_flight.are_free(file, first, count) || hazards.looks_at_writes(op, file) {
                 for index in first..first + count {
-                    let waited = self.wave.pending.check_write(op, file, index, half);
+                    let waited = self.wave.in_flight.check_write(op, file, index, half);
                     self.passed(waited)?;
                     let safe = self.wave.hazards.check_write(op, self.launch, file, index);
                     self.passed(safe)?;
@@ -305,10 +308,10 @@ impl Core<'_> {
         if !self.launch.strict {
             return Ok(());
         }
-        self.wave.pending.wait(counter as usize, allowed);
-        at_lane(self.wave.pending.publish(None, false, self.memory, self.lds), 0)?;
+        self.wave.in_flight.wait(counter as usize, allowed);
+        at_lane(self.wave.in_flight.publish(None, false, self.memory, self.lds), 0)?;
         let Core { wave, barrier, memory, lds, launch, .. } = self;
-        let waited = (wave.index, &wave.pending);
+        let waited = (wave.index, &wave.in_flight);
         at_lane(barrier.checks.after_wait(waited, launch, (counter, allowed), memory, lds), 0)
     }
 }
@@ -319,5 +322,44 @@ fn join(registers: &[Box<Register>], first: u16, wide: bool) -> Lanes {
         std::array::from_fn(|lane| u64::from(registers[at][lane]) | u64::from(registers[at + 1][lane]) << 32)
     } else {
         std::array::from_fn(|lane| u64::from(registers[at][lane]))
+    }
+}
+
+impl Core<'_> {
+    /// Notes what all lanes of an instruction do to LDS that makes no other note: the places of each element, and
+    /// whether they are in a row.
+    pub(crate) fn note_row<'a>(
+        &mut self,
+        (mask, size): (u64, usize),
+        places: impl ExactSizeIterator<Item = (&'a [u32; LANES], bool)>,
+        from: Option<[(RegFile, u16); 2]>,
+    ) {
+        let row = self.wave.checks.row.get_or_insert_with(|| Box::new(LdsRow::NONE));
+        (row.mask, row.size, row.elements, row.from) = (mask, size, places.len(), from);
+        for (n, (places, in_a_row)) in places.enumerate() {
+            (row.places[n], row.in_a_row[n]) = (*places, in_a_row);
+        }
+    }
+
+    /// The result of a check: what it has found is noted, and does not stop the wave, if the dispatch is to go on after
+    /// it.
+    #[inline]
+    pub(crate) fn passed(&self, checked: ExecResult) -> ExecResult {
+        checked.or_else(|stop| {
+            let checks = &self.wave.checks;
+            let goes_on = FindingKind::of(&stop.kind).is_some_and(|kind| self.launch.passes.allow(kind, checks.at));
+            if !goes_on {
+                return Err(stop);
+            }
+            checks.found.borrow_mut().push(*stop);
+            Ok(())
+        })
+    }
+
+    /// Notes an access of a lane.
+    pub(crate) fn note(&mut self, access: LaneAccess) {
+        if self.launch.strict {
+            self.wave.checks.accesses.push(access);
+        }
     }
 }

@@ -83,7 +83,7 @@ impl Default for Gws {
 
 impl Gws {
     /// Grants what a wave asks for, or else says what it waits for.
-    pub(crate) fn ask(&mut self, ask: GwsRequest) -> Option<GwsRequest> {
+    pub(crate) fn request(&mut self, ask: GwsRequest) -> Option<GwsRequest> {
         let resource = ask.resource();
         let state = self.resources.entry(resource).or_default();
         match ask {
@@ -159,35 +159,38 @@ mod tests {
     fn all_are_let_go_by_the_last_one() {
         let mut gws = Gws::default();
         let barrier = GwsRequest::Barrier { resource: 3, number: 2 };
-        let first = gws.ask(barrier);
-        let second = gws.ask(barrier);
+        let first = gws.request(barrier);
+        let second = gws.request(barrier);
         assert_eq!(first, Some(GwsRequest::Phase { resource: 3, phase: 0 }));
-        assert_eq!((second, gws.ask(first.expect("it waits"))), (first, first));
-        assert_eq!(gws.ask(GwsRequest::Barrier { resource: 4, number: 0 }), None);
-        assert_eq!(gws.ask(barrier), None);
-        assert_eq!(gws.ask(first.expect("it waited")), None);
+        assert_eq!((second, gws.request(first.expect("it waits"))), (first, first));
+        assert_eq!(gws.request(GwsRequest::Barrier { resource: 4, number: 0 }), None);
+        assert_eq!(gws.request(barrier), None);
+        assert_eq!(gws.request(first.expect("it waited")), None);
         // The next phase needs as many again.
-        assert_eq!(gws.ask(barrier), Some(GwsRequest::Phase { resource: 3, phase: 1 }));
-        assert_eq!(gws.ask(GwsRequest::Init { resource: 3, number: 0 }), None);
-        assert_eq!(gws.ask(barrier), None);
+        assert_eq!(gws.request(barrier), Some(GwsRequest::Phase { resource: 3, phase: 1 }));
+        assert_eq!(gws.request(GwsRequest::Init { resource: 3, number: 0 }), None);
+        assert_eq!(gws.request(barrier), None);
     }
 
     #[test]
     fn a_semaphore_lets_as_many_through_as_it_was_counted_up() {
         let mut gws = Gws::default();
         let (down, queued) = (GwsRequest::Down { resource: 9 }, Some(GwsRequest::Queued { resource: 9, released: 0 }));
-        assert_eq!(gws.ask(down), queued);
-        assert_eq!(gws.ask(GwsRequest::Up { resource: 9, by: 2 }), None);
+        assert_eq!(gws.request(down), queued);
+        assert_eq!(gws.request(GwsRequest::Up { resource: 9, by: 2 }), None);
         assert_eq!(
-            (gws.ask(down), gws.ask(GwsRequest::Queued { resource: 9, released: 0 }), gws.ask(down)),
+            (gws.request(down), gws.request(GwsRequest::Queued { resource: 9, released: 0 }), gws.request(down)),
             (None, None, queued)
         );
         // Those that wait now and no others.
-        assert_eq!(gws.ask(GwsRequest::Release { resource: 9 }), None);
-        assert_eq!(gws.ask(GwsRequest::Queued { resource: 9, released: 0 }), None);
-        assert_eq!(gws.ask(down), Some(GwsRequest::Queued { resource: 9, released: 1 }));
-        assert_eq!(gws.ask(GwsRequest::Init { resource: 9, number: 1 }), None);
-        assert_eq!((gws.ask(down), gws.ask(down)), (None, Some(GwsRequest::Queued { resource: 9, released: 1 })));
+        assert_eq!(gws.request(GwsRequest::Release { resource: 9 }), None);
+        assert_eq!(gws.request(GwsRequest::Queued { resource: 9, released: 0 }), None);
+        assert_eq!(gws.request(down), Some(GwsRequest::Queued { resource: 9, released: 1 }));
+        assert_eq!(gws.request(GwsRequest::Init { resource: 9, number: 1 }), None);
+        assert_eq!(
+            (gws.request(down), gws.request(down)),
+            (None, Some(GwsRequest::Queued { resource: 9, released: 1 }))
+        );
     }
 
     #[test]
@@ -196,7 +199,7 @@ mod tests {
         gws.join(1);
         let (mut one, mut other) = (None, None);
         assert!(!gws.wait(&mut one) && !gws.wait(&mut one));
-        assert_eq!(gws.ask(GwsRequest::Barrier { resource: 0, number: 0 }), None);
+        assert_eq!(gws.request(GwsRequest::Barrier { resource: 0, number: 0 }), None);
         assert!(!gws.wait(&mut other));
         assert!(gws.wait(&mut one));
         gws.leave();

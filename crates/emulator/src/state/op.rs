@@ -21,16 +21,15 @@ pub(crate) struct Op {
     /// What is known of it.
     pub resolved: ResolvedInst,
     /// The address of a simple access to global memory.
-    pub global: Option<GlobalAddress>,
+    pub global_address: Option<GlobalAddress>,
     /// The operations of an instruction that is two.
     pub pair: Option<Box<[Op; 2]>>,
-    /// How many instructions from this one on are plain and follow each other, in the list of those decoded, too. All
-    /// that a plain one does is to change registers and memory: the next instruction follows it, the wave goes on, it
-    /// counts for no [`Site`], and it does not ask for the time. The worker that runs such instructions in a row
-    /// asserts it.
-    pub plain: u32,
-    /// For the short way of a vector instruction.
-    pub quick: Option<Box<FastPath>>,
+    /// How many instructions from this one on are straight-line code, and follow each other in the list of those decoded
+    /// as well. A straight-line instruction changes registers and memory only: the wave goes on with the next one, the
+    /// trace counts nothing at it (`op::Site`), and it does not read the clock. The worker asserts it.
+    pub straight_line: u32,
+    /// For the fast path of a vector instruction.
+    pub fast_path: Option<Box<FastPath>>,
 }
 
 impl Deref for Op {

@@ -36,11 +36,11 @@ pub(crate) struct Wave {
     /// What MODE means for arithmetic.
     pub env: Env,
     /// What it means for the short ways of instructions.
-    pub way: FpMode,
+    pub fp_mode: FpMode,
     /// The high bits of vector register numbers, which MODE has as well.
     pub vgpr_msb: VgprMsb,
     /// Behind the last instruction that wrote a literal to MODE (gfx125x).
-    pub behind_mode_write: Option<u64>,
+    pub after_mode_write: Option<u64>,
     /// Bits 1:0 of the scheduling mode (gfx12): whether the hardware looks after vector registers between VALU and
     /// memory, as it does at first.
     pub scheduling: u32,
@@ -60,14 +60,14 @@ pub(crate) struct Wave {
     /// The phase of the workgroup's barrier when the wave signalled it (gfx12).
     pub signalled: u64,
     /// What it asks of global wave sync.
-    pub asks: Option<GwsRequest>,
+    pub gws_request: Option<GwsRequest>,
     /// The workgroup's slot among those running.
     pub group: usize,
     /// Workgroup id.
     pub group_id: [u32; 3],
     /// Index within the workgroup.
     pub index: u32,
-    pub pending: InFlight,
+    pub in_flight: InFlight,
     pub hazards: Hazards,
     pub checks: WaveChecks,
     /// Where its values came from, if that is asked for.
@@ -96,7 +96,7 @@ impl Wave {
     pub(crate) fn set_mode(&mut self, mode: u32) {
         self.mode = mode;
         self.env = Env::from_mode(mode);
-        self.way = FpMode::of(mode);
+        self.fp_mode = FpMode::of(mode);
     }
 
     /// Sets the high bits of vector register numbers.

@@ -13,9 +13,7 @@ pub(crate) mod undefined_memory;
 use wavetap_amdgpu::{Access as Operand, Branch, Condition, Encoding, Flags, Inst, Opcode, RegFile, Role, decode};
 
 use crate::fault::MemoryAccess;
-use crate::fault::findings::FindingKind;
 use crate::fault::stop::{ExecResult, Stop};
-use crate::lanes::LANES;
 use crate::launch::Launch;
 use crate::memory::View;
 use crate::op::Class;
@@ -36,50 +34,11 @@ pub(crate) fn before(core: &mut Core, op: &Op) -> ExecResult {
     undefined::before(core, op)
 }
 
-impl Core<'_> {
-    /// Notes what all lanes of an instruction do to LDS that makes no other note: the places of each element, and
-    /// whether they are in a row.
-    pub(crate) fn note_row<'a>(
-        &mut self,
-        (mask, size): (u64, usize),
-        places: impl ExactSizeIterator<Item = (&'a [u32; LANES], bool)>,
-        from: Option<[(RegFile, u16); 2]>,
-    ) {
-        let row = self.wave.checks.row.get_or_insert_with(|| Box::new(LdsRow::NONE));
-        (row.mask, row.size, row.elements, row.from) = (mask, size, places.len(), from);
-        for (n, (places, in_a_row)) in places.enumerate() {
-            (row.places[n], row.in_a_row[n]) = (*places, in_a_row);
-        }
-    }
-
-    /// The result of a check: what it has found is noted, and does not stop the wave, if the dispatch is to go on after
-    /// it.
-    #[inline]
-    pub(crate) fn passed(&self, checked: ExecResult) -> ExecResult {
-        checked.or_else(|stop| {
-            let checks = &self.wave.checks;
-            let goes_on = FindingKind::of(&stop.kind).is_some_and(|kind| self.launch.passes.allow(kind, checks.at));
-            if !goes_on {
-                return Err(stop);
-            }
-            checks.found.borrow_mut().push(*stop);
-            Ok(())
-        })
-    }
-
-    /// Notes an access of a lane.
-    pub(crate) fn note(&mut self, access: LaneAccess) {
-        if self.launch.strict {
-            self.wave.checks.accesses.push(access);
-        }
-    }
-}
-
 /// An instruction has run.
 #[inline]
 pub(crate) fn after(core: &mut Core, op: &Op) -> ExecResult {
     if op.translates {
-        core.wave.pending.translate();
+        core.wave.in_flight.translate();
     }
     // Most access no memory, which leaves nothing to look at.
     let no_memory = matches!(op.class, Class::Valu | Class::Salu | Class::Smem | Class::Branch | Class::Wait);
@@ -99,7 +58,7 @@ fn after_others(core: &mut Core, op: &Op) -> ExecResult {
             return Ok(());
         }
         if core.wave.status == Status::Ended {
-            let (_, next) = core.wave.pending.ids();
+            let (_, next) = core.wave.in_flight.ids();
             core.barrier.checks.races.end(core.wave.index, next);
         }
         return core.passed(undefined_memory::stores(core, op, &[]));
@@ -120,7 +79,7 @@ fn after_row(core: &mut Core, op: &Op) -> ExecResult {
     let Some(mut row) = core.wave.checks.row.take() else { return Ok(()) };
     let raced = races_of_row(core, op, &row);
     let result = core.passed(raced);
-    if result.is_ok() && !undefined_memory::known_row(core, &row) {
+    if result.is_ok() && !undefined_memory::row_is_defined(core, &row) {
         let mut accesses = std::mem::take(&mut core.wave.checks.accesses);
         accesses.extend(row.accesses([&core.wave.vgpr, &core.wave.agpr]));
         undefined_memory::values(core, op, &accesses);
@@ -136,7 +95,7 @@ fn after_row(core: &mut Core, op: &Op) -> ExecResult {
 fn operation(wave: &Wave, op: &Op) -> LdsOperation {
     LdsOperation {
         wave: wave.index,
-        id: wave.pending.ids().0,
+        id: wave.in_flight.ids().0,
         pc: op.pc,
         address: op.address,
         name: op.inst.variant.name,
@@ -154,7 +113,7 @@ fn races(core: &mut Core, op: &Op, accesses: &[LaneAccess]) -> ExecResult {
     let operation = operation(core.wave, op);
     let (mut writes, mut reads, mut result) = (false, false, Ok(()));
     let Core { memory, wave, launch, barrier, lds, .. } = core;
-    let pending = &wave.pending;
+    let pending = &wave.in_flight;
     for access in accesses.iter().filter(|access| !access.scratch) {
         writes |= access.how != How::Read;
         reads |= access.how == How::Read;
@@ -179,7 +138,7 @@ fn races(core: &mut Core, op: &Op, accesses: &[LaneAccess]) -> ExecResult {
 fn races_of_row(core: &mut Core, op: &Op, row: &LdsRow) -> ExecResult {
     let operation = operation(core.wave, op);
     let Core { memory, wave, launch, barrier, lds, .. } = core;
-    let (pending, files) = (&wave.pending, [&wave.vgpr, &wave.agpr]);
+    let (pending, files) = (&wave.in_flight, [&wave.vgpr, &wave.agpr]);
     let in_flight = |id| pending.is_in_flight(id);
     let found = barrier
         .checks
@@ -204,10 +163,10 @@ const COPY_READS: usize = 2;
 impl Wave {
     /// An operation is in flight to LDS or from there.
     fn note_in_lds(&mut self, list: usize, id: u32) {
-        let Wave { pending, checks, .. } = self;
+        let Wave { in_flight, checks, .. } = self;
         let list = &mut checks.in_lds[list];
         // A kernel may write all its life and never wait: only the oldest are looked at.
-        while list.front().is_some_and(|&oldest| !pending.is_in_flight(oldest)) {
+        while list.front().is_some_and(|&oldest| !in_flight.is_in_flight(oldest)) {
             list.pop_front();
         }
         if list.back() != Some(&id) {
@@ -217,14 +176,14 @@ impl Wave {
 
     /// The first operation in a list that may still be in flight, or the next operation.
     fn oldest_in_lds(&self, list: usize) -> u32 {
-        let found = self.checks.in_lds[list].iter().copied().find(|&id| self.pending.is_in_flight(id));
-        found.unwrap_or(self.pending.ids().1)
+        let found = self.checks.in_lds[list].iter().copied().find(|&id| self.in_flight.is_in_flight(id));
+        found.unwrap_or(self.in_flight.ids().1)
     }
 }
 
 /// What a wave has done.
 fn unfinished(wave: &Wave) -> WaveProgress {
-    let (_, next) = wave.pending.ids();
+    let (_, next) = wave.in_flight.ids();
     if wave.status == Status::Ended {
         return WaveProgress { wave: wave.index, writes: [next; 2], reads: [next; 2] };
     }
@@ -234,7 +193,7 @@ fn unfinished(wave: &Wave) -> WaveProgress {
 
 /// All waves that have not ended have come to the barrier.
 pub(crate) fn at_barrier(barrier: &mut Barrier, waves: &mut [Wave], launch: &Launch) {
-    waves.iter_mut().for_each(|wave| barrier.checks.arrives(wave.index, &mut wave.pending, launch));
+    waves.iter_mut().for_each(|wave| barrier.checks.arrives(wave.index, &mut wave.in_flight, launch));
     barrier.checks.races.barrier(waves.iter().map(unfinished));
 }
 
@@ -247,7 +206,7 @@ pub(crate) fn passes(barrier: &mut Barrier, wave: &Wave) {
 pub(crate) fn signals(core: &mut Core) {
     if core.launch.strict {
         let Core { wave, barrier, launch, .. } = core;
-        barrier.checks.arrives(wave.index, &mut wave.pending, launch);
+        barrier.checks.arrives(wave.index, &mut wave.in_flight, launch);
         barrier.checks.races.signal(barrier.phase, unfinished(wave));
     }
 }

@@ -4,7 +4,7 @@
 //! registers in lanes of vector registers that are undefined elsewhere, so most of what it would try are moves, and
 //! where their bits go needs no trial.
 
-use wavetap_amdgpu::{Inst, Opcode, RegFile, Role, scalar};
+use wavetap_amdgpu::{RegFile, Role, scalar};
 
 use crate::lanes::active;
 use crate::op::definedness::BitMove;
@@ -15,29 +15,6 @@ use crate::state::core::Core;
 use crate::state::op::Op;
 
 impl BitMove {
-    /// What an instruction with a name moves, if it is plain.
-    pub(crate) fn named(opcode: Opcode) -> Option<BitMove> {
-        match opcode {
-            Opcode::V_READLANE_B32 => Some(BitMove::FromLane),
-            Opcode::V_WRITELANE_B32 => Some(BitMove::ToLane),
-            Opcode::V_MOV_B32
-            | Opcode::V_ACCVGPR_READ_B32
-            | Opcode::V_ACCVGPR_WRITE_B32
-            | Opcode::V_ACCVGPR_MOV_B32 => Some(BitMove::Lanes),
-            _ => None,
-        }
-    }
-
-    /// What an instruction moves, if it does nothing else; `named` is what [`BitMove::named`] says.
-    pub(crate) fn of(inst: &Inst, named: Option<BitMove>) -> Option<BitMove> {
-        let modifiers = &inst.modifiers;
-        let plain = modifiers.dpp.is_none()
-            && modifiers.dpp8.is_none()
-            && modifiers.sdwa.is_none()
-            && (modifiers.neg, modifiers.abs, modifiers.omod, modifiers.op_sel, modifiers.clamp) == (0, 0, 0, 0, false);
-        named.filter(|_| plain)
-    }
-
     /// Takes undefined bits along. Tells whether it did: not where a register has a meaning of its own that others
     /// know.
     ///
@@ -46,33 +23,33 @@ impl BitMove {
         let (Some(to), Some(from)) = (op.dst, From::of(op)) else { return false };
         let exec = core.wave.exec();
         let lane = selected_lane(core, op);
-        let known = &mut core.wave.checks.known;
-        let origin = from.origin(known);
+        let shadow = &mut core.wave.checks.init_shadow;
+        let origin = from.origin(shadow);
         match (self, to.file, lane) {
             (BitMove::FromLane, RegFile::Scalar, Some(lane)) if to.first < scalar::EXEC => {
-                let bits = from.bits(known, lane);
-                known.set_scalar(to.first, bits);
+                let bits = from.bits(shadow, lane);
+                shadow.set_scalar(to.first, bits);
                 if bits != 0 {
-                    known.set_origin(scalar_slot(to.first), origin);
+                    shadow.set_origin(scalar_slot(to.first), origin);
                 }
             }
             (BitMove::ToLane, RegFile::Vector, Some(lane)) => {
-                let (to, bits) = (slot(to.file, to.first), from.bits(known, lane));
-                known.vector_mut(to).set(lane, bits);
+                let (to, bits) = (slot(to.file, to.first), from.bits(shadow, lane));
+                shadow.vector_mut(to).set(lane, bits);
                 if bits != 0 {
-                    known.set_origin(to, origin);
+                    shadow.set_origin(to, origin);
                 }
             }
             (BitMove::Lanes, RegFile::Vector | RegFile::Accum, _) => {
                 let to = slot(to.file, to.first);
                 let mut any = false;
                 for lane in active(exec) {
-                    let bits = from.bits(known, lane);
+                    let bits = from.bits(shadow, lane);
                     any |= bits != 0;
-                    known.vector_mut(to).set(lane, bits);
+                    shadow.vector_mut(to).set(lane, bits);
                 }
                 if any {
-                    known.set_origin(to, origin);
+                    shadow.set_origin(to, origin);
                 }
             }
             _ => return false,
@@ -103,18 +80,18 @@ impl From {
         }
     }
 
-    fn bits(self, known: &InitShadow, lane: usize) -> u32 {
+    fn bits(self, shadow: &InitShadow, lane: usize) -> u32 {
         match self {
-            From::Row(at) => known.vector(at).get(lane),
-            From::Scalar(code) => known.scalar(code),
+            From::Row(at) => shadow.vector(at).get(lane),
+            From::Scalar(code) => shadow.scalar(code),
             From::Defined => 0,
         }
     }
 
-    fn origin(self, known: &InitShadow) -> UndefinedOrigin {
+    fn origin(self, shadow: &InitShadow) -> UndefinedOrigin {
         match self {
-            From::Row(at) => known.origin(at),
-            From::Scalar(code) => known.origin(scalar_slot(code)),
+            From::Row(at) => shadow.origin(at),
+            From::Scalar(code) => shadow.origin(scalar_slot(code)),
             From::Defined => UndefinedOrigin::Condition,
         }
     }

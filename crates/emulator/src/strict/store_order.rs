@@ -37,21 +37,21 @@ fn before_access(core: &mut Core, reads: bool, range: Range) -> ExecResult {
     }
     let Core { wave, barrier, memory, lds, random, .. } = core;
     at_lane(barrier.checks.neighbours.publish_touching(range, memory, lds), 0)?;
-    if !wave.pending.has_effects() {
+    if !wave.in_flight.has_effects() {
         return Ok(());
     }
     if random.one_in(8) {
-        return at_lane(wave.pending.publish(None, true, memory, lds), 0);
+        return at_lane(wave.in_flight.publish(None, true, memory, lds), 0);
     }
-    if reads { at_lane(publish_touching(wave.pending.effects(), range, memory, lds), 0) } else { Ok(()) }
+    if reads { at_lane(publish_touching(wave.in_flight.effects(), range, memory, lds), 0) } else { Ok(()) }
 }
 
 /// Makes earlier stores visible to the access that follows, of memory in a range.
 pub(crate) fn order(core: &mut Core, op: &Op, reads: bool, range: Range) -> ExecResult {
     before_access(core, reads, range)?;
     let lds_too = op.inst.variant.encoding == Encoding::Flat;
-    if lds_too && core.wave.pending.has_effects() {
-        at_lane(core.wave.pending.publish(Some(Space::Lds), false, core.memory, core.lds), 0)?;
+    if lds_too && core.wave.in_flight.has_effects() {
+        at_lane(core.wave.in_flight.publish(Some(Space::Lds), false, core.memory, core.lds), 0)?;
     }
     Ok(())
 }
@@ -67,7 +67,7 @@ pub(crate) fn range(places: &[LanePlace; LANES], mask: u64, size: usize) -> Rang
 /// A store was issued. Now and then it overtakes those before it, and others run before they arrive.
 pub(crate) fn after_store(core: &mut Core) -> ExecResult {
     let Core { wave, memory, lds, random, .. } = core;
-    let effects = wave.pending.effects();
+    let effects = wave.in_flight.effects();
     let Some(newest) = effects.last().map(|effect| effect.id) else { return Ok(()) };
     let in_memory = |effect: &&Effect| effect.space == Space::Global;
     if effects.first().is_none_or(|first| first.id == newest) || !random.one_in(4) {
@@ -95,7 +95,7 @@ pub(crate) fn after_atomic(core: &mut Core, range: Range) {
     if range.0 < range.1 && range.1 - range.0 <= FLAG_BYTES {
         strict::flag(core, range.0, false);
     }
-    if core.wave.pending.has_effects() {
+    if core.wave.in_flight.has_effects() {
         core.wave.checks.pauses = core.random.one_in(2);
     }
 }

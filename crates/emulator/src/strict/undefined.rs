@@ -34,41 +34,41 @@ fn uninitialised(register: String, origin: UndefinedOrigin, used: &'static str, 
 
 /// A register is used for what must be known.
 pub(crate) fn report(core: &Core, at: usize, used: &'static str, lane: Option<u8>) -> ExecResult {
-    core.passed(uninitialised(name_of(at), core.wave.checks.known.origin(at), used, lane))
+    core.passed(uninitialised(name_of(at), core.wave.checks.init_shadow.origin(at), used, lane))
 }
 
 /// An instruction is about to run.
 #[inline]
 pub(crate) fn before(core: &mut Core, op: &Op) -> ExecResult {
-    if op.unknown.kind == RuleKind::Nothing && op.pair.is_none() { Ok(()) } else { before_others(core, op) }
+    if op.definedness.kind == RuleKind::Nothing && op.pair.is_none() { Ok(()) } else { before_others(core, op) }
 }
 
 fn before_others(core: &mut Core, op: &Op) -> ExecResult {
     if let Some(pair) = op.pair.as_deref() {
         // Both read before either writes.
         let [first, second] = pair;
-        let meets =
-            registers(&first.unknown.writes).any(|at| registers(&second.unknown.vectors).any(|other| other == at));
+        let meets = registers(&first.definedness.writes)
+            .any(|at| registers(&second.definedness.vectors).any(|other| other == at));
         let [first, second] = if meets { [second, first] } else { [first, second] };
         before(core, first)?;
         return before(core, second);
     }
-    let rule = &op.unknown;
+    let rule = &op.definedness;
     match rule.kind {
         RuleKind::Nothing => Ok(()),
         RuleKind::Defines => {
-            rule.scalar_writes.iter().for_each(|&(first, count)| core.wave.checks.known.define(first, count));
-            core.wave.checks.known.scc &= !rule.writes_scc;
+            rule.scalar_writes.iter().for_each(|&(first, count)| core.wave.checks.init_shadow.define(first, count));
+            core.wave.checks.init_shadow.scc &= !rule.writes_scc;
             Ok(())
         }
         RuleKind::Compute => compute(core, op, rule),
         RuleKind::Memory => addresses(core, op, rule),
-        RuleKind::BranchScc if core.wave.checks.known.scc => {
+        RuleKind::BranchScc if core.wave.checks.init_shadow.scc => {
             core.passed(uninitialised("scc".into(), UndefinedOrigin::Condition, "the condition of a branch", None))
         }
         RuleKind::BranchScc => Ok(()),
         RuleKind::BranchVcc => {
-            let undefined = core.wave.checks.known.pair(scalar::VCC) & core.wave.lanes;
+            let undefined = core.wave.checks.init_shadow.pair(scalar::VCC) & core.wave.lanes;
             if undefined != 0 && core.wave.mask(scalar::VCC) & !undefined == 0 {
                 return report(core, scalar_slot(scalar::VCC), "the condition of a branch", None);
             }
@@ -84,9 +84,9 @@ fn uses(core: &Core, rule: &DefinednessRule) -> ExecResult {
         for at in usize::from(first)..usize::from(first + count) {
             let (undefined, lane) = if at >= scalar_slot(0) {
                 let vector = !rule.vectors.is_empty() && used == RequiredUse::Address;
-                (core.wave.checks.known.scalar((at - scalar_slot(0)) as u16) != 0 && (exec != 0 || !vector), None)
+                (core.wave.checks.init_shadow.scalar((at - scalar_slot(0)) as u16) != 0 && (exec != 0 || !vector), None)
             } else {
-                let lanes = core.wave.checks.known.lanes(at) & exec;
+                let lanes = core.wave.checks.init_shadow.lanes(at) & exec;
                 (lanes != 0, Some(lanes.trailing_zeros() as u8))
             };
             if undefined {
@@ -98,9 +98,9 @@ fn uses(core: &Core, rule: &DefinednessRule) -> ExecResult {
 }
 
 /// Checks a vector register of an address whose length only the instruction itself knows.
-pub(crate) fn known_address(core: &Core, file: RegFile, register: u16) -> ExecResult {
+pub(crate) fn require_defined_address(core: &Core, file: RegFile, register: u16) -> ExecResult {
     let at = slot(file, register);
-    let lanes = core.wave.checks.known.lanes(at) & core.wave.exec();
+    let lanes = core.wave.checks.init_shadow.lanes(at) & core.wave.exec();
     if lanes == 0 { Ok(()) } else { report(core, at, RequiredUse::Address.text(), Some(lanes.trailing_zeros() as u8)) }
 }
 
@@ -110,15 +110,15 @@ const INDEXED_SOURCES: u32 = 0x7000;
 const INDEXED_DESTINATION: u32 = 0x8000;
 
 /// Checks what M0 adds to register numbers.
-fn known_number(core: &Core, bits: u32) -> ExecResult {
-    let undefined = core.wave.checks.known.scalar(scalar::M0) & bits;
+fn require_defined_number(core: &Core, bits: u32) -> ExecResult {
+    let undefined = core.wave.checks.init_shadow.scalar(scalar::M0) & bits;
     if undefined == 0 { Ok(()) } else { report(core, scalar_slot(scalar::M0), RequiredUse::Register.text(), None) }
 }
 
 /// Checks one bit of a scalar operand on which it depends what runs.
-pub(crate) fn known_bit(core: &Core, op: &Op, role: Role, index: u32) -> ExecResult {
+pub(crate) fn require_defined_bit(core: &Core, op: &Op, role: Role, index: u32) -> ExecResult {
     match op.inst.operand(role).and_then(|operand| operand.reg()) {
-        Some(reg) if reg.first < 128 && core.wave.checks.known.scalar(reg.first) >> index & 1 != 0 => {
+        Some(reg) if reg.first < 128 && core.wave.checks.init_shadow.scalar(reg.first) >> index & 1 != 0 => {
             report(core, scalar_slot(reg.first), "whether instructions are skipped", None)
         }
         _ => Ok(()),
@@ -128,21 +128,21 @@ pub(crate) fn known_bit(core: &Core, op: &Op, role: Role, index: u32) -> ExecRes
 fn addresses(core: &mut Core, op: &Op, rule: &DefinednessRule) -> ExecResult {
     uses(core, rule)?;
     let exec = core.wave.exec();
-    let known = &mut core.wave.checks.known;
+    let shadow = &mut core.wave.checks.init_shadow;
     for (first, count) in &rule.scalar_writes {
-        known.define(*first, *count);
+        shadow.define(*first, *count);
     }
     if op.class == Class::Smem || op.class == Class::Branch {
         return Ok(());
     }
     let half = matches!(op.semantics, crate::op::semantics::Semantics::Load { d16: Some(_), .. });
     if !half {
-        rule.writes.iter().for_each(|&span| known.define_rows(span, exec));
+        rule.writes.iter().for_each(|&span| shadow.define_rows(span, exec));
     }
     if let (crate::op::semantics::Semantics::Load { d16: Some(high), .. }, Some(at)) =
         (op.semantics, registers(&rule.writes).next())
     {
-        let bits = known.vector_mut(at);
+        let bits = shadow.vector_mut(at);
         // Of gfx9 it is only known that the other half is lost.
         let lost = op.clears && core.launch.target.generation() < 10;
         for lane in active(if lost { exec } else { exec & bits.lanes }) {
@@ -156,7 +156,7 @@ fn addresses(core: &mut Core, op: &Op, rule: &DefinednessRule) -> ExecResult {
 
 fn compute(core: &mut Core, op: &Op, rule: &DefinednessRule) -> ExecResult {
     if let Some(relative) = rule.relative {
-        known_number(core, relative.bits())?;
+        require_defined_number(core, relative.bits())?;
         return compute(core, op, &rule.moved(relative, &op.inst, core.wave.sgpr[usize::from(scalar::M0)]));
     }
     if !rule.uses.is_empty() {
@@ -165,23 +165,23 @@ fn compute(core: &mut Core, op: &Op, rule: &DefinednessRule) -> ExecResult {
     let exec = core.wave.exec();
     let indexed = op.class == Class::Valu && core.wave.mode & GPR_IDX_EN != 0;
     if indexed {
-        known_number(core, INDEX | INDEXED_SOURCES | INDEXED_DESTINATION)?;
+        require_defined_number(core, INDEX | INDEXED_SOURCES | INDEXED_DESTINATION)?;
     }
-    let known = &mut core.wave.checks.known;
+    let shadow = &mut core.wave.checks.init_shadow;
     let read = if matches!(rule.across, Across::No | Across::Part) { exec } else { core.wave.lanes };
     let mut undefined = 0;
     for &span in &rule.vectors {
-        undefined |= known.lanes_of(span) & read;
+        undefined |= shadow.lanes_of(span) & read;
     }
     for code in registers(&rule.scalars) {
-        undefined |= u64::from(known.scalar(code as u16));
+        undefined |= u64::from(shadow.scalar(code as u16));
     }
     if matches!(rule.across, Across::Yes | Across::Part) {
         for &span in &rule.writes {
-            undefined |= known.lanes_of(span) & read;
+            undefined |= shadow.lanes_of(span) & read;
         }
     }
-    if undefined != 0 || indexed || (rule.reads_scc && known.scc) {
+    if undefined != 0 || indexed || (rule.reads_scc && shadow.scc) {
         if !indexed && rule.moves.is_some_and(|moves| moves.carry(core, op)) {
             return Ok(());
         }
@@ -189,13 +189,13 @@ fn compute(core: &mut Core, op: &Op, rule: &DefinednessRule) -> ExecResult {
     }
     let written = if rule.across == Across::Matrix { u64::MAX } else { exec };
     for &span in &rule.writes {
-        known.define_rows(span, written);
+        shadow.define_rows(span, written);
     }
     for &(first, count) in &rule.scalar_writes {
-        known.define(first, count);
+        shadow.define(first, count);
     }
     if rule.writes_scc {
-        known.scc = false;
+        shadow.scc = false;
     }
     Ok(())
 }
@@ -212,7 +212,7 @@ struct Outcome {
 
 /// Tries the instruction with undefined bits filled differently.
 fn compare(core: &mut Core, op: &Op, rule: &DefinednessRule, indexed: bool) -> ExecResult {
-    let friendly = core.launch.friendly();
+    let unchecked = core.launch.without_checks();
     let mut touched: SmallVec<[usize; 16]> = registers(&rule.vectors).chain(registers(&rule.writes)).collect();
     let m0 = core.wave.sgpr[usize::from(scalar::M0)];
     let index = if indexed { (m0 & INDEX) as usize } else { 0 };
@@ -232,7 +232,7 @@ fn compare(core: &mut Core, op: &Op, rule: &DefinednessRule, indexed: bool) -> E
     let mut outcomes: Vec<Outcome> = Vec::with_capacity(TRIES);
     for attempt in 0..TRIES {
         fill(core, op, rule, &touched, &saved, &sgpr, attempt, random);
-        let result = run(core, op, &friendly);
+        let result = run(core, op, &unchecked);
         if result.is_ok() {
             let vectors = touched.iter().filter_map(|&at| row(core, at).copied()).collect();
             outcomes.push(Outcome { vectors, scalars: core.wave.sgpr, scc: core.wave.scc });
@@ -263,36 +263,36 @@ fn settle(
 ) -> ExecResult {
     let Some((first, others)) = outcomes.split_first() else { return Ok(()) };
     let lanes = core.wave.lanes;
-    let known = &mut core.wave.checks.known;
+    let shadow = &mut core.wave.checks.init_shadow;
     for (n, &at) in touched.iter().enumerate() {
         let mut any = false;
         for lane in active(lanes) {
             let bits = others.iter().fold(0, |bits, other| bits | (other.vectors[n][lane] ^ first.vectors[n][lane]));
             any |= bits != 0;
-            if bits != known.vector(at).get(lane) {
-                known.vector_mut(at).set(lane, bits);
+            if bits != shadow.vector(at).get(lane) {
+                shadow.vector_mut(at).set(lane, bits);
             }
         }
         if any && registers(&rule.writes).any(|written| written == at) {
-            known.set_origin(at, origin);
+            shadow.set_origin(at, origin);
         }
     }
     for &(start, count) in &rule.scalar_writes {
         for code in start..start + count {
             let at = usize::from(code & 127);
             let bits = others.iter().fold(0, |bits, other| bits | (other.scalars[at] ^ first.scalars[at]));
-            known.set_scalar(code, bits);
+            shadow.set_scalar(code, bits);
             if bits != 0 {
-                known.set_origin(scalar_slot(code), origin);
+                shadow.set_origin(scalar_slot(code), origin);
             }
         }
     }
     if rule.writes_scc {
-        known.scc = others.iter().any(|other| other.scc != first.scc);
+        shadow.scc = others.iter().any(|other| other.scc != first.scc);
     }
     if rule.writes_exec {
-        let undefined = known.pair(scalar::EXEC) & lanes;
-        known.define(scalar::EXEC, 2);
+        let undefined = shadow.pair(scalar::EXEC) & lanes;
+        shadow.define(scalar::EXEC, 2);
         if undefined != 0 {
             return core.passed(uninitialised("exec".into(), origin, "EXEC", Some(undefined.trailing_zeros() as u8)));
         }
@@ -302,14 +302,14 @@ fn settle(
 
 /// Where the undefined bits among the sources come from; `index` is added to the numbers of some.
 fn origin(core: &Core, rule: &DefinednessRule, index: usize) -> UndefinedOrigin {
-    let known = &core.wave.checks.known;
+    let shadow = &core.wave.checks.init_shadow;
     let indexed = registers(&rule.vectors).map(|at| at + index).filter(|&at| at < ACCUM_SLOTS || index == 0);
     let mut vectors = indexed.chain(registers(&rule.vectors));
-    let vector = vectors.find(|&at| known.lanes(at) & core.wave.exec() != 0).map(|at| known.origin(at));
+    let vector = vectors.find(|&at| shadow.lanes(at) & core.wave.exec() != 0).map(|at| shadow.origin(at));
     let scalar = || {
         registers(&rule.scalars)
-            .find(|&code| known.scalar(code as u16) != 0)
-            .map(|code| known.origin(scalar_slot(code as u16)))
+            .find(|&code| shadow.scalar(code as u16) != 0)
+            .map(|code| shadow.origin(scalar_slot(code as u16)))
     };
     vector.or_else(scalar).unwrap_or(UndefinedOrigin::Condition)
 }
@@ -347,7 +347,7 @@ fn fill(
     };
     for (n, &at) in touched.iter().enumerate() {
         let mut new = saved[n];
-        let bits = core.wave.checks.known.vector(at);
+        let bits = core.wave.checks.init_shadow.vector(at);
         for lane in active(bits.lanes & core.wave.lanes) {
             new[lane] = filled(new[lane], bits.get(lane), lane, at);
         }
@@ -356,7 +356,7 @@ fn fill(
         }
     }
     for code in registers(&rule.scalars).chain(registers(&rule.scalar_writes)) {
-        let undefined = core.wave.checks.known.scalar(code as u16);
+        let undefined = core.wave.checks.init_shadow.scalar(code as u16);
         if undefined == 0 || code >= usize::from(scalar::EXEC) {
             continue;
         }
@@ -371,7 +371,7 @@ fn fill(
             _ => filled(value, undefined, 0, code),
         };
     }
-    if rule.reads_scc && core.wave.checks.known.scc {
+    if rule.reads_scc && core.wave.checks.init_shadow.scc {
         core.wave.scc = attempt & 1 != 0;
     }
 }

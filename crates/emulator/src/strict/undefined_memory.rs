@@ -21,13 +21,13 @@ use crate::state::op::Op;
 fn bits_of(core: &Core, access: &LaneAccess, word: usize, bytes: usize) -> u32 {
     let at = access.at as usize + 4 * word;
     let lane = usize::from(access.lane);
-    let scratch = |at: usize| core.wave.checks.known.scratch(at as u32).map_or(u32::MAX, |bits| bits.get(lane));
+    let scratch = |at: usize| core.wave.checks.init_shadow.scratch(at as u32).map_or(u32::MAX, |bits| bits.get(lane));
     if access.scratch && at.is_multiple_of(4) && bytes == 4 {
         return scratch(at);
     }
     if !access.scratch && bytes == 4 {
-        let known = core.barrier.checks.lds.get(at..).and_then(|rest| rest.first_chunk());
-        return known.map_or(0, |bytes| u32::from_le_bytes(*bytes));
+        let undefined = core.barrier.checks.lds.get(at..).and_then(|rest| rest.first_chunk());
+        return undefined.map_or(0, |bytes| u32::from_le_bytes(*bytes));
     }
     (0..bytes).fold(0, |all, n| {
         let at = at + n;
@@ -53,12 +53,12 @@ fn set_bits(core: &mut Core, access: &LaneAccess, word: usize, bytes: usize, bit
         let (at, byte) = (at + n, bits >> (8 * n) & 0xff);
         if access.scratch {
             let shift = 8 * (at % 4);
-            let known = core.wave.checks.known.scratch_mut((at & !3) as u32);
+            let shadow = core.wave.checks.init_shadow.scratch_mut((at & !3) as u32);
             if at % 4 == 0 && bytes - n >= 4 {
-                known.set(lane, bits);
+                shadow.set(lane, bits);
                 return;
             }
-            known.set(lane, known.get(lane) & !(0xff << shift) | byte << shift);
+            shadow.set(lane, shadow.get(lane) & !(0xff << shift) | byte << shift);
         } else if let Some(place) = core.barrier.checks.lds.get_mut(at) {
             *place = byte as u8;
         }
@@ -101,15 +101,17 @@ pub(crate) fn values(core: &mut Core, op: &Op, accesses: &[LaneAccess]) {
                 How::Read => load(core, op, access, (word, bytes), to.map(|to| to + register)),
                 How::Write(_) => {
                     let from = sources[usize::from(access.element).min(1)].or(sources[0]);
-                    let bits =
-                        from.map_or(0, |from| core.wave.checks.known.vector(from + word).get(usize::from(access.lane)));
+                    let bits = from.map_or(0, |from| {
+                        core.wave.checks.init_shadow.vector(from + word).get(usize::from(access.lane))
+                    });
                     note_stored(core, op, access, word, from.filter(|_| bits != 0));
                     set_bits(core, access, word, bytes, if high { bits >> 16 } else { bits });
                 }
                 How::Atomic => {
                     load(core, op, access, (word, bytes), to.map(|to| to + register));
-                    let from = sources[0]
-                        .map_or(0, |from| core.wave.checks.known.vector(from + word).get(usize::from(access.lane)));
+                    let from = sources[0].map_or(0, |from| {
+                        core.wave.checks.init_shadow.vector(from + word).get(usize::from(access.lane))
+                    });
                     note_stored(core, op, access, word, sources[0].filter(|_| from != 0));
                     let bits = bits_of(core, access, word, bytes) | from;
                     set_bits(core, access, word, bytes, bits);
@@ -117,24 +119,24 @@ pub(crate) fn values(core: &mut Core, op: &Op, accesses: &[LaneAccess]) {
             }
         }
     }
-    transposed::exchange_group(&mut core.wave.checks.known, &op.inst, op.dst);
-    transposed::exchange_wave(&mut core.wave.checks.known, &op.inst, op.dst);
+    transposed::exchange_group(&mut core.wave.checks.init_shadow, &op.inst, op.dst);
+    transposed::exchange_wave(&mut core.wave.checks.init_shadow, &op.inst, op.dst);
 }
 
 /// Notes where undefined bits that are stored come from: from the register with the word, by the slot of the first.
 fn note_stored(core: &mut Core, op: &Op, access: &LaneAccess, word: usize, from: Option<usize>) {
     let Some(from) = from else { return };
-    let stored = Stored::new(op.address, core.wave.checks.known.origin(from + word));
+    let stored = Stored::new(op.address, core.wave.checks.init_shadow.origin(from + word));
     let at = access.at + 4 * word as u32;
     if access.scratch {
-        core.wave.checks.known.note_stored(at, stored);
+        core.wave.checks.init_shadow.note_stored(at, stored);
     } else {
         core.barrier.checks.note_stored(at, stored);
     }
 }
 
 /// [`values`] of LDS accesses of which all bits are known: false, and nothing done, if there are others.
-pub(crate) fn known_row(core: &mut Core, row: &LdsRow) -> bool {
+pub(crate) fn row_is_defined(core: &mut Core, row: &LdsRow) -> bool {
     let Core { barrier, wave, launch, lds, .. } = core;
     let bits = &mut barrier.checks.lds;
     if bits.is_empty() {
@@ -154,10 +156,10 @@ pub(crate) fn known_row(core: &mut Core, row: &LdsRow) -> bool {
             false => active(row.mask).all(|lane| is_known(bytes(places, lane))),
         });
     };
-    let known = |(file, first): (RegFile, u16)| {
-        (0..row.words()).all(|n| wave.checks.known.lanes(slot(file, first) + n) & exec == 0)
+    let is_defined = |(file, first): (RegFile, u16)| {
+        (0..row.words()).all(|n| wave.checks.init_shadow.lanes(slot(file, first) + n) & exec == 0)
     };
-    if !from[..row.elements].iter().copied().all(known) {
+    if !from[..row.elements].iter().copied().all(is_defined) {
         return false;
     }
     for (places, in_a_row) in places {
@@ -178,7 +180,7 @@ impl WaveChecks {
         self.in_scratch = true;
         for (n, register) in (first..first + words).enumerate() {
             let place = at + 4 * n as u32;
-            let (memory, register) = self.known.scratch_and_vector(place, register);
+            let (memory, register) = self.init_shadow.scratch_and_vector(place, register);
             let (to, from) = if stores { (memory, register) } else { (register, memory) };
             to.lanes &= !mask;
             let undefined = from.lanes & mask;
@@ -189,11 +191,11 @@ impl WaveChecks {
                 continue;
             }
             if stores {
-                let stored = Stored::new(op.address, self.known.origin(first + n));
-                self.known.note_stored(place, stored);
+                let stored = Stored::new(op.address, self.init_shadow.origin(first + n));
+                self.init_shadow.note_stored(place, stored);
             } else {
-                let origin = self.known.origin_in_scratch(place, op.address);
-                self.known.set_origin(first + n, origin);
+                let origin = self.init_shadow.origin_in_scratch(place, op.address);
+                self.init_shadow.set_origin(first + n, origin);
             }
         }
     }
@@ -204,7 +206,7 @@ fn load(core: &mut Core, op: &Op, access: &LaneAccess, (word, bytes): (usize, us
     let Some(to) = to else { return };
     let lane = usize::from(access.lane);
     let mut bits = bits_of(core, access, word, bytes);
-    let old = core.wave.checks.known.vector(to).get(lane);
+    let old = core.wave.checks.init_shadow.vector(to).get(lane);
     if let Semantics::Load { signed, d16, .. } = op.semantics {
         if signed && bytes < 4 && bits >> (8 * bytes - 1) & 1 != 0 {
             bits |= u32::MAX << (8 * bytes);
@@ -216,15 +218,15 @@ fn load(core: &mut Core, op: &Op, access: &LaneAccess, (word, bytes): (usize, us
         };
     }
     if bits != old {
-        core.wave.checks.known.vector_mut(to).set(lane, bits);
+        core.wave.checks.init_shadow.vector_mut(to).set(lane, bits);
     }
     if bits != 0 {
         let at = access.at + 4 * word as u32;
         let origin = match access.scratch {
-            true => core.wave.checks.known.origin_in_scratch(at, op.address),
+            true => core.wave.checks.init_shadow.origin_in_scratch(at, op.address),
             false => core.barrier.checks.origin_in_lds(at, op.address),
         };
-        core.wave.checks.known.set_origin(to, origin);
+        core.wave.checks.init_shadow.set_origin(to, origin);
     }
 }
 
@@ -240,18 +242,18 @@ pub(crate) fn stores(core: &Core, op: &Op, accesses: &[LaneAccess]) -> ExecResul
     };
     let Some(first) = data(op, Role::Vdata) else { return Ok(()) };
     let words = size.div_ceil(4);
-    let known = &core.wave.checks.known;
-    let lanes = (first..first + words).fold(core.wave.exec(), |lanes, at| lanes & known.lanes(at));
+    let shadow = &core.wave.checks.init_shadow;
+    let lanes = (first..first + words).fold(core.wave.exec(), |lanes, at| lanes & shadow.lanes(at));
     if lanes == 0 {
         return Ok(());
     }
     let elsewhere = accesses.iter().fold(0, |lanes, access| lanes | 1_u64 << access.lane);
     for lane in active(lanes & !elsewhere) {
-        let unknown = |n: usize| {
+        let is_undefined = |n: usize| {
             let shift = 8 * (n % 4) + if high { 16 } else { 0 };
-            known.vector(first + n / 4).get(lane) >> shift & 0xff != 0
+            shadow.vector(first + n / 4).get(lane) >> shift & 0xff != 0
         };
-        if (0..size).all(unknown) {
+        if (0..size).all(is_undefined) {
             return report(core, first, "data for memory that others see", Some(lane as u8));
         }
     }

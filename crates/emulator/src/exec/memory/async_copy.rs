@@ -76,7 +76,7 @@ fn store(core: &mut Core, op: &Op) -> ExecResult {
 
 fn issue(core: &mut Core, op: &Op, kind: OperationKind) {
     if core.launch.strict {
-        core.wave.pending.issue(op, kind, &[]);
+        core.wave.in_flight.issue(op, kind, &[]);
     }
 }
 

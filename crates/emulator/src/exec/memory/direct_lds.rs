@@ -66,7 +66,7 @@ pub(crate) fn load(core: &mut Core, op: &Op, places: &[LanePlace; LANES], size: 
     }
     if core.launch.strict {
         let kind = kind_at(core, op, places, mask);
-        core.wave.pending.issue(op, kind, &[]);
+        core.wave.in_flight.issue(op, kind, &[]);
     }
     Ok(())
 }

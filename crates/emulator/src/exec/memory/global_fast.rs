@@ -87,7 +87,8 @@ fn range(addresses: &[u64; LANES], (mask, size): (u64, usize)) -> Range {
 }
 
 fn load_global(core: &mut Core, op: &Op) -> ExecResult {
-    let (Semantics::Load { bytes, signed, .. }, Some(address), Some(dst)) = (op.semantics, op.global, op.dst) else {
+    let (Semantics::Load { bytes, signed, .. }, Some(address), Some(dst)) = (op.semantics, op.global_address, op.dst)
+    else {
         return load(core, op);
     };
     let mask = core.wave.exec();
@@ -119,7 +120,7 @@ fn load_global(core: &mut Core, op: &Op) -> ExecResult {
     }
     if strict {
         let kind = kind_in_memory(core, op);
-        core.wave.pending.issue(op, kind, &[(dst.file, dst.first, dwords as u16)]);
+        core.wave.in_flight.issue(op, kind, &[(dst.file, dst.first, dwords as u16)]);
     }
     Ok(())
 }
@@ -159,7 +160,9 @@ fn load_lanes(
 }
 
 fn store_global(core: &mut Core, op: &Op) -> ExecResult {
-    let (Semantics::Store { bytes, .. }, Some(address)) = (op.semantics, op.global) else { return store(core, op) };
+    let (Semantics::Store { bytes, .. }, Some(address)) = (op.semantics, op.global_address) else {
+        return store(core, op);
+    };
     let mask = core.wave.exec();
     let data = op.inst.operand(Role::Vdata).and_then(Operand::reg);
     let strict = core.launch.strict;
@@ -204,9 +207,9 @@ fn delay_lanes(
     if size > 8 {
         core.wave.hazards.note_wide_store(file, first, dwords as u16);
     }
-    let id = core.wave.pending.issue(op, kind_in_memory(core, op), &[]);
-    let Wave { vgpr, agpr, pending, .. } = &mut *core.wave;
-    let stores = pending.delay_lanes(id, Space::Global, (mask, size));
+    let id = core.wave.in_flight.issue(op, kind_in_memory(core, op), &[]);
+    let Wave { vgpr, agpr, in_flight, .. } = &mut *core.wave;
+    let stores = in_flight.delay_lanes(id, Space::Global, (mask, size));
     stores.in_a_row = in_a_row;
     match in_a_row {
         Some(_) => stores.places[0][0] = addresses[0],

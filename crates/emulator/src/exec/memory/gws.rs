@@ -55,7 +55,7 @@ fn alone(core: &mut Core, op: &Op, of: fn(u32) -> GwsRequest) -> ExecResult {
 }
 
 pub(crate) fn ask(core: &mut Core, ask: GwsRequest) -> ExecResult {
-    core.wave.asks = Some(ask);
+    core.wave.gws_request = Some(ask);
     core.wave.status = Status::AtGws;
     Ok(())
 }

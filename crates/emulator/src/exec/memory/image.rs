@@ -19,7 +19,7 @@ use crate::op::semantics::Semantics;
 use crate::state::core::Core;
 use crate::state::op::{Meaning, Op};
 use crate::strict::store_order::order;
-use crate::strict::undefined::known_address;
+use crate::strict::undefined::require_defined_address;
 
 /// What an image is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -229,7 +229,7 @@ pub(crate) fn address(core: &mut Core, op: &Op, wanted: usize) -> ExecResult<Vec
     for (file, register) in registers.into_iter().take(wanted) {
         core.reading(op, file, register, 1)?;
         if core.launch.strict {
-            known_address(core, file, register)?;
+            require_defined_address(core, file, register)?;
         }
         values.push(core.file(file)[usize::from(register)].0);
     }
@@ -390,7 +390,7 @@ fn store(core: &mut Core, op: &Op) -> ExecResult {
     let (exec, size) = (core.wave.exec(), image.format.bytes());
     count(core, &places, exec, size);
     let id = if core.launch.strict {
-        core.wave.pending.issue(op, crate::shadow::in_flight::OperationKind::Vmem, &[])
+        core.wave.in_flight.issue(op, crate::shadow::in_flight::OperationKind::Vmem, &[])
     } else {
         0
     };
@@ -451,7 +451,7 @@ fn run_atomic(core: &mut Core, op: &Op) -> ExecResult {
     }
     if core.launch.strict {
         let written = (data.file, data.first, u16::from(returns && exec != 0));
-        core.wave.pending.issue(op, crate::shadow::in_flight::OperationKind::Vmem, &[written]);
+        core.wave.in_flight.issue(op, crate::shadow::in_flight::OperationKind::Vmem, &[written]);
     }
     Ok(())
 }

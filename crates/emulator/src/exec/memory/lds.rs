@@ -89,8 +89,8 @@ fn find_all(core: &Core, base: u64, offsets: &[u64], size: usize, lane: usize) -
 
 /// Own earlier writes become visible before a read; now and then everyone sees them early.
 pub(crate) fn order(core: &mut Core, reads: bool) -> ExecResult {
-    if core.wave.pending.has_effects() && (reads || core.random.one_in(8)) {
-        at_lane(core.wave.pending.publish(Some(Space::Lds), false, core.memory, core.lds), 0)?;
+    if core.wave.in_flight.has_effects() && (reads || core.random.one_in(8)) {
+        at_lane(core.wave.in_flight.publish(Some(Space::Lds), false, core.memory, core.lds), 0)?;
     }
     Ok(())
 }
@@ -100,8 +100,8 @@ pub(crate) fn issue(core: &mut Core, op: &Op, written: Option<(RegFile, u16, u16
         return 0;
     }
     match written {
-        Some(written) if core.wave.exec() != 0 => core.wave.pending.issue(op, OperationKind::Lds, &[written]),
-        _ => core.wave.pending.issue(op, OperationKind::Lds, &[]),
+        Some(written) if core.wave.exec() != 0 => core.wave.in_flight.issue(op, OperationKind::Lds, &[written]),
+        _ => core.wave.in_flight.issue(op, OperationKind::Lds, &[]),
     }
 }
 
@@ -113,7 +113,7 @@ pub(crate) fn put(core: &mut Core, id: u32, at: usize, bytes: &[u8]) {
             data[..piece.len()].copy_from_slice(piece);
             let address = (at + 8 * n) as u64;
             let data = u64::from_le_bytes(data);
-            core.wave.pending.delay(
+            core.wave.in_flight.delay(
                 id,
                 EffectParts { space: Space::Lds, address, bytes: piece.len() as u8, data, compare: 0, atomic: None },
             );
@@ -270,7 +270,7 @@ fn run_atomic(core: &mut Core, op: &Op) -> ExecResult {
                 compare: comparison,
                 atomic: Some(f),
             };
-            core.wave.pending.delay(id, effect);
+            core.wave.in_flight.delay(id, effect);
             continue;
         }
         let mut buffer = [0; 8];

@@ -34,7 +34,7 @@ fn each(mask: u64, mut f: impl FnMut(usize)) {
 /// The register with the addresses, where the short way is open.
 fn address(core: &mut Core, op: &Op) -> ExecResult<Option<u16>> {
     let Source::Vector(register) = op.source(Role::Addr, Ty::B32) else { return Ok(None) };
-    if core.wave.way == FpMode::Closed {
+    if core.wave.fp_mode == FpMode::Closed {
         return Ok(None);
     }
     core.reading(op, RegFile::Vector, register, 1)?;
@@ -140,8 +140,8 @@ fn write_late(
     let lanes = core.launch.lanes;
     let in_a_row = |places: &[u32; LANES]| LdsRow::is_contiguous(places, (mask, lanes), size);
     core.note_row((mask, size), elements.iter().map(|(places, ..)| (places, in_a_row(places))), Some(from));
-    let Wave { vgpr, agpr, pending, .. } = &mut *core.wave;
-    let stores = pending.delay_lanes(id, Space::Lds, (mask, size));
+    let Wave { vgpr, agpr, in_flight, .. } = &mut *core.wave;
+    let stores = in_flight.delay_lanes(id, Space::Lds, (mask, size));
     for (n, (places, file, first)) in elements.iter().enumerate() {
         stores.places[n] = places.map(u64::from);
         let registers = if *file == RegFile::Accum { &*agpr } else { &*vgpr };

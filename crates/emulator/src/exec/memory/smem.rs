@@ -54,9 +54,9 @@ fn issue(core: &mut Core, op: &Op, written: Option<(u16, u16)>) {
     if core.launch.strict {
         match written {
             Some((first, count)) => {
-                core.wave.pending.issue(op, OperationKind::Smem, &[(RegFile::Scalar, first, count)])
+                core.wave.in_flight.issue(op, OperationKind::Smem, &[(RegFile::Scalar, first, count)])
             }
-            None => core.wave.pending.issue(op, OperationKind::Smem, &[]),
+            None => core.wave.in_flight.issue(op, OperationKind::Smem, &[]),
         };
     }
 }

@@ -211,7 +211,7 @@ fn copy(core: &mut Core, op: &Op, to_lds: bool) -> ExecResult {
         }
     }
     if core.launch.strict {
-        core.wave.pending.issue(op, OperationKind::AsyncLoad, &[]);
+        core.wave.in_flight.issue(op, OperationKind::AsyncLoad, &[]);
     }
     Ok(())
 }

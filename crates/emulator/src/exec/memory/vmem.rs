@@ -287,7 +287,7 @@ pub(crate) fn load(core: &mut Core, op: &Op) -> ExecResult {
     if scratch_fast::load(core, op, &places, mask, size, dst).is_some() {
         if core.launch.strict {
             let kind = kind_at(core, op, &places, mask);
-            core.wave.pending.issue(op, kind, &[(dst.file, dst.first, dwords)]);
+            core.wave.in_flight.issue(op, kind, &[(dst.file, dst.first, dwords)]);
         }
         return Ok(());
     }
@@ -310,7 +310,7 @@ pub(crate) fn load(core: &mut Core, op: &Op) -> ExecResult {
     if core.launch.strict {
         let owned = if mask == 0 { 0 } else { dwords };
         let kind = kind_at(core, op, &places, mask);
-        core.wave.pending.issue(op, kind, &[(dst.file, dst.first, owned)]);
+        core.wave.in_flight.issue(op, kind, &[(dst.file, dst.first, owned)]);
     }
     Ok(())
 }
@@ -342,7 +342,7 @@ pub(crate) fn store(core: &mut Core, op: &Op) -> ExecResult {
             core.wave.hazards.note_wide_store(data.file, data.first, dwords);
         }
         let kind = kind_at(core, op, &places, mask);
-        id = core.wave.pending.issue(op, kind, &[]);
+        id = core.wave.in_flight.issue(op, kind, &[]);
     }
     if !high && scratch_fast::store(core, op, &places, mask, size, data).is_some() {
         return Ok(());
@@ -373,7 +373,7 @@ pub(crate) fn delay(core: &mut Core, id: u32, address: u64, bytes: &[u8]) {
         data[..piece.len()].copy_from_slice(piece);
         let address = address + 8 * n as u64;
         let data = u64::from_le_bytes(data);
-        core.wave.pending.delay(
+        core.wave.in_flight.delay(
             id,
             EffectParts { space: Space::Global, address, bytes: piece.len() as u8, data, compare: 0, atomic: None },
         );
@@ -432,7 +432,7 @@ fn run_atomic(core: &mut Core, op: &Op) -> ExecResult {
             _ => (RegFile::Vector, 0, 0),
         };
         let kind = kind_at(core, op, &places, mask);
-        core.wave.pending.issue(op, kind, &[written]);
+        core.wave.in_flight.issue(op, kind, &[written]);
     }
     store_order::after_atomic(core, range(&places, mask, size));
     Ok(())
@@ -442,7 +442,7 @@ fn run_atomic(core: &mut Core, op: &Op) -> ExecResult {
 pub(crate) fn issue_load(core: &mut Core, op: &Op, (file, first, words): (RegFile, u16, u16)) {
     if core.launch.strict {
         let owned = if core.wave.exec() == 0 { 0 } else { words };
-        core.wave.pending.issue(op, kind(op), &[(file, first, owned)]);
+        core.wave.in_flight.issue(op, kind(op), &[(file, first, owned)]);
     }
 }
 
@@ -450,14 +450,14 @@ pub(crate) fn issue_load(core: &mut Core, op: &Op, (file, first, words): (RegFil
 pub(crate) fn issue_sample(core: &mut Core, op: &Op, (file, first, words): (RegFile, u16, u16)) {
     if core.launch.strict {
         let owned = if core.wave.exec() == 0 { 0 } else { words };
-        core.wave.pending.issue(op, OperationKind::Sample, &[(file, first, owned)]);
+        core.wave.in_flight.issue(op, OperationKind::Sample, &[(file, first, owned)]);
     }
 }
 
 /// Notes a store.
 pub(crate) fn issue_store(core: &mut Core, op: &Op) {
     if core.launch.strict {
-        core.wave.pending.issue(op, kind(op), &[]);
+        core.wave.in_flight.issue(op, kind(op), &[]);
     }
 }
 
@@ -494,7 +494,7 @@ fn block(core: &mut Core, op: &Op, loads: bool) -> ExecResult {
         }
     }
     if core.launch.strict {
-        core.wave.pending.issue(op, kind(op), &written);
+        core.wave.in_flight.issue(op, kind(op), &written);
     }
     Ok(())
 }

@@ -161,7 +161,7 @@ fn barrier_state(core: &mut Core, op: &Op) -> ExecResult {
     let dst = result(op)?;
     core.set_scalar(op, dst, state)?;
     if core.launch.strict {
-        core.wave.pending.issue(op, OperationKind::Smem, &[(RegFile::Scalar, dst, 1)]);
+        core.wave.in_flight.issue(op, OperationKind::Smem, &[(RegFile::Scalar, dst, 1)]);
     }
     Ok(())
 }
@@ -244,7 +244,7 @@ fn answered_message(core: &mut Core, op: &Op, wide: bool) -> ExecResult {
         core.set_scalar(op, dst, value as u32)?
     }
     if core.launch.strict {
-        core.wave.pending.issue(op, OperationKind::Smem, &[(RegFile::Scalar, dst, if wide { 2 } else { 1 })]);
+        core.wave.in_flight.issue(op, OperationKind::Smem, &[(RegFile::Scalar, dst, if wide { 2 } else { 1 })]);
     }
     Ok(())
 }
@@ -267,7 +267,7 @@ fn subvector_begin(core: &mut Core, op: &Op) -> ExecResult {
         }
     }
     // The tables have the register as one that is read, which is what the end of the loop does.
-    core.wave.checks.known.define(saved_at, 1);
+    core.wave.checks.init_shadow.define(saved_at, 1);
     Ok(())
 }
 
@@ -533,7 +533,7 @@ pub(crate) fn meaning(opcode: Opcode) -> Option<Meaning> {
                 // AMDGPULowerVGPREncoding).
                 if hardware_register(op).0 == hwreg::MODE && core.launch.target.has_vgpr_msb() {
                     core.wave.set_vgpr_msb(VgprMsb::of_mode(value));
-                    core.wave.behind_mode_write = Some(op.next);
+                    core.wave.after_mode_write = Some(op.next);
                 }
                 Ok(())
             },
@@ -542,7 +542,7 @@ pub(crate) fn meaning(opcode: Opcode) -> Option<Meaning> {
         Opcode::S_SET_VGPR_MSB => (
             |core, op| {
                 // Directly behind that instruction the hardware drops it (LLVM, AMDGPULowerVGPREncoding).
-                if core.wave.behind_mode_write.take() != Some(op.pc) {
+                if core.wave.after_mode_write.take() != Some(op.pc) {
                     core.wave.set_vgpr_msb(VgprMsb(op.any_imm() as u8));
                 } else if core.launch.strict {
                     let rule = "s_set_vgpr_msb directly behind an s_setreg_imm32_b32 of MODE is dropped";
@@ -556,7 +556,7 @@ pub(crate) fn meaning(opcode: Opcode) -> Option<Meaning> {
             |core, op| {
                 let index = operand32(core, op, Role::Src1)? & 31;
                 if core.launch.strict {
-                    crate::strict::undefined::known_bit(core, op, Role::Src0, index)?;
+                    crate::strict::undefined::require_defined_bit(core, op, Role::Src0, index)?;
                 }
                 let on = operand32(core, op, Role::Src0)? >> index & 1 != 0;
                 core.wave.set_mode(core.wave.mode & !VSKIP | if on { VSKIP } else { 0 });

@@ -54,7 +54,7 @@ fn fork(core: &mut Core, op: &Op, target: u64) -> ExecResult {
     core.set_scalar64(op, first, waits)?;
     core.set_scalar64(op, first + 2, address)?;
     if core.launch.strict {
-        (first..first + ENTRY as u16).for_each(|code| core.wave.checks.known.set_scalar(code, 0));
+        (first..first + ENTRY as u16).for_each(|code| core.wave.checks.init_shadow.set_scalar(code, 0));
     }
     set_depth(core, depth + 1);
     core.set_scalar64(op, scalar::EXEC, stays)?;

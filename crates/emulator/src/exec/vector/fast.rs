@@ -37,7 +37,7 @@ impl FastPath {
         }
         let dst = (first.unwrap_or(0), if first.is_some() { dwords } else { 0 });
         let wavetap_amdgpu::Modifiers { abs, neg, .. } = inst.modifiers;
-        let mut quick = FastPath {
+        let mut fast = FastPath {
             sources,
             constants: Default::default(),
             dst,
@@ -56,27 +56,27 @@ impl FastPath {
         for (at, (source, dwords)) in sources.into_iter().enumerate() {
             match source {
                 Source::None => {}
-                Source::Vector(first) => quick.vector = quick.vector.max(first + dwords),
-                Source::Accum(first) => quick.accum = quick.accum.max(first + dwords),
+                Source::Vector(first) => fast.vector = fast.vector.max(first + dwords),
+                Source::Accum(first) => fast.accum = fast.accum.max(first + dwords),
                 Source::Scalar(code) if code + dwords > 128 || (code..code + dwords).contains(&scalar::NULL) => {
                     return None;
                 }
                 Source::Scalar(code) => {
-                    quick.scalars |= 1 << at;
+                    fast.scalars |= 1 << at;
                     // VCC and what follows are there whatever is allocated.
                     if code < scalar::FLAT_SCRATCH {
-                        quick.scalar = quick.scalar.max(code + dwords);
+                        fast.scalar = fast.scalar.max(code + dwords);
                     }
                 }
                 Source::Const(bits) => {
-                    for (n, row) in quick.constants[at].iter_mut().enumerate().take(usize::from(dwords)) {
+                    for (n, row) in fast.constants[at].iter_mut().enumerate().take(usize::from(dwords)) {
                         *row = Some(Box::new(Register([(bits >> (32 * n)) as u32; LANES])));
                     }
                 }
                 Source::LdsDirect => return None,
             }
         }
-        Some(quick)
+        Some(fast)
     }
 
     /// Whether the short way is open, and what MODE adds to it; with the checks of the strict mode.
@@ -86,7 +86,7 @@ impl FastPath {
         let there = usize::from(self.vector) <= wave.vgpr.len()
             && usize::from(self.accum) <= wave.agpr.len()
             && self.scalar <= wave.sgpr_count;
-        let open = match wave.way {
+        let open = match wave.fp_mode {
             FpMode::Usual => Open::Plain,
             FpMode::Flushing if self.singles == 0 => Open::Plain,
             FpMode::Flushing => Open::Flush,
@@ -105,7 +105,7 @@ impl FastPath {
     /// [`FastPath::open`] of what has no short way where denormals are flushed.
     #[inline(always)]
     fn open_plain(&self, core: &mut Core, op: &Op) -> ExecResult<bool> {
-        if self.singles != 0 && core.wave.way == FpMode::Flushing {
+        if self.singles != 0 && core.wave.fp_mode == FpMode::Flushing {
             return Ok(false);
         }
         Ok(self.open(core, op)?.is_some())
@@ -266,7 +266,7 @@ pub(crate) fn faster(
     let is = |handler: Handler| std::ptr::fn_addr_eq(run, handler);
     let whole_mask = u16::from(inst.wave_size == 64) + 1;
     let dwords = |ty: Ty| if ty == Ty::Mask { whole_mask } else { u16::from(ty.dwords()) };
-    let quick = |types: [Ty; 3], dst: Option<Reg>, wide: Ty| {
+    let fast = |types: [Ty; 3], dst: Option<Reg>, wide: Ty| {
         let used = |at: usize| if types[at] == Ty::None { (Source::None, 0) } else { (src[at], dwords(types[at])) };
         let parts = match m.sdwa {
             // Where the result takes a part of its register, or operands are of two dwords, it is the general way's.
@@ -280,33 +280,33 @@ pub(crate) fn faster(
             Some(sdwa) => [LanePart::of(sdwa.src0_sel, sdwa.src0_sext), LanePart::of(sdwa.src1_sel, sdwa.src1_sext)],
             None => [None; 2],
         };
-        let quick = FastPath::new(inst, [used(0), used(1), used(2)], dst, dwords(wide))?;
+        let fast = FastPath::new(inst, [used(0), used(1), used(2)], dst, dwords(wide))?;
         let masked = types[2] == Ty::Mask;
         let single = |ty: Ty, bit: u8| if ty == Ty::F32 { bit } else { 0 };
         let singles = single(types[0], 1) | single(types[1], 2) | single(types[2], 4) | single(wide, RESULT);
-        let scalars = if masked { quick.scalars & 3 } else { quick.scalars };
+        let scalars = if masked { fast.scalars & 3 } else { fast.scalars };
         Some(Box::new(FastPath {
             masked,
             singles,
             scalars,
             parts,
-            changed: quick.changed || masked || parts != [None; 2],
-            ..quick
+            changed: fast.changed || masked || parts != [None; 2],
+            ..fast
         }))
     };
     let words_or_none = |types: &[Ty]| types.iter().all(|ty| is_word(*ty) || *ty == Ty::None);
-    let (short, quick): (Handler, _) = match *semantics {
+    let (short, fast): (Handler, _) = match *semantics {
         Semantics::Lane { dst: ty, src: [a, b, c, Ty::None], .. } if is(run_lane) && dst.is_some() => {
             if is_word(ty) && words_or_none(&[a, b]) && (words_or_none(&[c]) || c == Ty::Mask) {
-                (run_words, quick([a, b, c], dst, ty))
+                (run_words, fast([a, b, c], dst, ty))
             } else if is_whole(ty) && [a, b, c].iter().all(|ty| is_whole(*ty) || *ty == Ty::None) {
-                (run_doubles, quick([a, b, c], dst, ty))
+                (run_doubles, fast([a, b, c], dst, ty))
             } else {
                 (run, None)
             }
         }
         Semantics::Test { src: [a, b], .. } if is(run_test) && is_word(a) && is_word(b) => {
-            (run_word_test, quick([a, b, Ty::None], None, Ty::None))
+            (run_word_test, fast([a, b, Ty::None], None, Ty::None))
         }
         Semantics::LaneBit { dst: ty, src: [a, b, c, Ty::None], .. } if is(run_lane_bit) && dst.is_some() => {
             let words = is_word(ty) && is_word(a) && is_word(b) && matches!(c, Ty::None | Ty::Mask);
@@ -315,14 +315,14 @@ pub(crate) fn faster(
             let wide =
                 is_whole(ty) && [a, b, c].iter().all(|ty| is_whole(*ty) || *ty == Ty::None) && m.neg | m.abs == 0;
             match (words, wide) {
-                (true, _) => (run_word_bit, quick([a, b, c], dst, ty)),
-                (false, true) => (run_double_bit, quick([a, b, c], dst, ty)),
+                (true, _) => (run_word_bit, fast([a, b, c], dst, ty)),
+                (false, true) => (run_double_bit, fast([a, b, c], dst, ty)),
                 (false, false) => (run, None),
             }
         }
         _ => (run, None),
     };
-    if quick.is_some() { (short, quick) } else { (run, None) }
+    if fast.is_some() { (short, fast) } else { (run, None) }
 }
 
 #[inline]
@@ -335,74 +335,80 @@ fn with_sign<'a>(row: &'a Row, sign: Sign, buffer: &'a mut Register) -> &'a Row 
 }
 
 fn run_words(core: &mut Core, op: &Op) -> ExecResult {
-    let (Semantics::Lane { f, .. }, Some(quick)) = (&op.semantics, &op.quick) else { return run_lane(core, op) };
-    let Some(open) = quick.open(core, op)? else { return run_lane(core, op) };
+    let (Semantics::Lane { f, .. }, Some(fast)) = (&op.semantics, &op.fast_path) else { return run_lane(core, op) };
+    let Some(open) = fast.open(core, op)? else { return run_lane(core, op) };
     let Core { wave, work: WorkRows { broadcast, signed, flushed, out }, launch, .. } = core;
-    quick.update(wave, broadcast);
-    let rows = quick.rows(wave, broadcast, signed);
+    fast.update(wave, broadcast);
+    let rows = fast.rows(wave, broadcast, signed);
     if open == Open::Flush {
-        f.words(quick.flushed(rows, flushed), &mut out[0], launch.halves());
-        if quick.singles & RESULT != 0 {
+        f.words(fast.flushed(rows, flushed), &mut out[0], launch.halves());
+        if fast.singles & RESULT != 0 {
             flushed[0].0 = out[0].0;
             lanes::flush(&flushed[0], &mut out[0]);
         }
     } else {
         f.words(rows, &mut out[0], launch.halves());
     }
-    quick.put(wave, out);
+    fast.put(wave, out);
     Ok(())
 }
 
 fn run_doubles(core: &mut Core, op: &Op) -> ExecResult {
-    let (Semantics::Lane { f, src, .. }, Some(quick)) = (&op.semantics, &op.quick) else { return run_lane(core, op) };
-    if !quick.open_plain(core, op)? {
+    let (Semantics::Lane { f, src, .. }, Some(fast)) = (&op.semantics, &op.fast_path) else {
+        return run_lane(core, op);
+    };
+    if !fast.open_plain(core, op)? {
         return run_lane(core, op);
     }
     let Core { wave, work: WorkRows { broadcast, signed, out, .. }, launch, .. } = core;
     let [low, high] = out;
-    quick.update(wave, broadcast);
-    f.doubles(quick.pairs(wave, src, broadcast, signed), [low, high], launch.halves());
-    quick.put(wave, out);
+    fast.update(wave, broadcast);
+    f.doubles(fast.pairs(wave, src, broadcast, signed), [low, high], launch.halves());
+    fast.put(wave, out);
     Ok(())
 }
 
 fn run_double_bit(core: &mut Core, op: &Op) -> ExecResult {
-    let (Semantics::LaneBit { f, src, .. }, Some(quick)) = (&op.semantics, &op.quick) else {
+    let (Semantics::LaneBit { f, src, .. }, Some(fast)) = (&op.semantics, &op.fast_path) else {
         return run_lane_bit(core, op);
     };
-    if !quick.open_plain(core, op)? {
+    if !fast.open_plain(core, op)? {
         return run_lane_bit(core, op);
     }
     let Core { wave, work: WorkRows { broadcast, signed, out, .. }, launch, .. } = core;
     let [low, high] = out;
-    quick.update(wave, broadcast);
-    let bits = f.doubles(quick.pairs(wave, src, broadcast, signed), [low, high], launch.halves());
+    fast.update(wave, broadcast);
+    let bits = f.doubles(fast.pairs(wave, src, broadcast, signed), [low, high], launch.halves());
     let mask = wave.exec();
-    quick.put(wave, out);
+    fast.put(wave, out);
     core.set_mask(op, op.sdst, bits & mask)
 }
 
 fn run_word_test(core: &mut Core, op: &Op) -> ExecResult {
-    let (Semantics::Test { f, exec, .. }, Some(quick)) = (&op.semantics, &op.quick) else { return run_test(core, op) };
-    let Some(open) = quick.open(core, op)? else { return run_test(core, op) };
+    let (Semantics::Test { f, exec, .. }, Some(fast)) = (&op.semantics, &op.fast_path) else {
+        return run_test(core, op);
+    };
+    let Some(open) = fast.open(core, op)? else { return run_test(core, op) };
     let Core { wave, work: WorkRows { broadcast, signed, flushed, .. }, launch, .. } = core;
-    quick.update(wave, broadcast);
-    let rows = quick.rows(wave, broadcast, signed);
-    let [a, b, _] = if open == Open::Flush { quick.flushed(rows, flushed) } else { rows };
+    fast.update(wave, broadcast);
+    let rows = fast.rows(wave, broadcast, signed);
+    let [a, b, _] = if open == Open::Flush { fast.flushed(rows, flushed) } else { rows };
     let bits = f.words(a, b, launch.halves());
     super::set_test(core, op, bits & core.wave.exec(), *exec)
 }
 
 fn run_word_bit(core: &mut Core, op: &Op) -> ExecResult {
-    let (Semantics::LaneBit { f, .. }, Some(quick)) = (&op.semantics, &op.quick) else { return run_lane_bit(core, op) };
-    if !quick.open_plain(core, op)? {
+    let (Semantics::LaneBit { f, .. }, Some(fast)) = (&op.semantics, &op.fast_path) else {
+        return run_lane_bit(core, op);
+    };
+    if !fast.open_plain(core, op)? {
         return run_lane_bit(core, op);
     }
     let Core { wave, work: WorkRows { broadcast, signed, out, .. }, launch, .. } = core;
-    quick.update(wave, broadcast);
-    let bits = f.words(quick.rows(wave, broadcast, signed), &mut out[0], launch.halves());
+    fast.update(wave, broadcast);
+    let bits = f.words(fast.rows(wave, broadcast, signed), &mut out[0], launch.halves());
     let mask = wave.exec();
-    quick.put(wave, out);
+    fast.put(wave, out);
     core.set_mask(op, op.sdst, bits & mask)
 }
 
@@ -412,29 +418,29 @@ pub(crate) fn packed32_sources(inst: &Inst, scalars: &[[Source; 2]; 3], dst: Opt
         Source::Const(bits) => (Source::Const(bits << 32 | bits), 2),
         other => (other, 2),
     };
-    let quick = FastPath::new(inst, scalars.map(pair), dst, 2)?;
-    Some(Box::new(FastPath { singles: RESULT | 7, ..quick }))
+    let fast = FastPath::new(inst, scalars.map(pair), dst, 2)?;
+    Some(Box::new(FastPath { singles: RESULT | 7, ..fast }))
 }
 
 /// Packed operations on pairs of 32-bit numbers: a row for each half. False where the general way must be gone.
 pub(crate) fn run_packed32(core: &mut Core, op: &Op, f: &dyn Operation) -> ExecResult<bool> {
     let modifiers = op.inst.modifiers;
-    let Some(quick) = op.quick.as_ref().filter(|_| !modifiers.clamp) else { return Ok(false) };
-    if !quick.open_plain(core, op)? {
+    let Some(fast) = op.fast_path.as_ref().filter(|_| !modifiers.clamp) else { return Ok(false) };
+    if !fast.open_plain(core, op)? {
         return Ok(false);
     }
     let Core { wave, work: WorkRows { broadcast, signed, out, .. }, launch, .. } = core;
-    quick.update(wave, broadcast);
+    fast.update(wave, broadcast);
     for (half, out) in out.iter_mut().enumerate() {
         let (select, negate) =
             if half == 0 { (modifiers.op_sel, modifiers.neg) } else { (modifiers.op_sel_hi, modifiers.neg_hi) };
         let mut rows = [&ZERO; 3];
         for ((at, row), buffer) in rows.iter_mut().enumerate().zip(signed.iter_mut()) {
-            let source = quick.row(wave, broadcast, at, u16::from(select >> at & 1));
+            let source = fast.row(wave, broadcast, at, u16::from(select >> at & 1));
             *row = with_sign(source, Sign { absolute: false, negate: negate >> at & 1 != 0 }, buffer);
         }
         f.words(rows, out, launch.halves());
     }
-    quick.put(wave, out);
+    fast.put(wave, out);
     Ok(true)
 }
