@@ -9,7 +9,7 @@ pub trait ForeignMemory: Send {
     fn read(&self, offset: u64, into: &mut [u8]);
     /// Copies bytes in.
     fn write(&mut self, offset: u64, from: &[u8]);
-    /// Replaces the `size` bytes (1 to 8) at an offset by what `f` makes of them; gives what they were. Where others
+    /// Replaces the `size` bytes (1 to 8) at an offset by what `f` makes of them; returns what they were. Where others
     /// than kernels use the memory it is to be one step.
     fn update(&mut self, offset: u64, size: usize, f: &dyn Fn(u64) -> u64) -> u64 {
         let mut bytes = [0; 8];

@@ -1,4 +1,5 @@
-//! Dispatches in flight: each is run a part at a time, so that several make progress together, and with the host.
+//! Dispatches in flight: each is run a part at a time, so that several make progress together with each other and with
+//! the host.
 //!
 //! Between its parts a dispatch holds on to nothing of the device but what it has allocated: memory may be allocated
 //! and freed, objects loaded, other dispatches run. How it is cut into parts makes no difference to what it does.
@@ -20,7 +21,7 @@ use crate::timing;
 pub struct Share<'i> {
     /// Wave-instructions that each of its threads executes, about.
     pub instructions: u64,
-    /// Where this is not 0, somebody waits: the share ends as soon as it can.
+    /// Where this is not 0, a caller waits: the share ends as soon as it can.
     pub interrupt: Option<&'i AtomicUsize>,
 }
 
@@ -32,7 +33,7 @@ impl Share<'_> {
     }
 }
 
-/// Who else runs a dispatch, on a thread of its own.
+/// Another worker of a dispatch, on a thread of its own.
 pub(crate) struct Helper {
     pub code: Code,
     /// None while it runs.
@@ -85,7 +86,7 @@ impl Flight {
     }
 
     /// Gives a digest of the state of each wave that is running: where it is, and what its registers hold. One that
-    /// waits for a change of memory comes back to states that it was in before.
+    /// waits for a change of memory returns to states that it was in before.
     pub fn states(&self, mut each: impl FnMut(u64)) {
         if let Stage::Timed(Some(model)) = &self.stage {
             digests(model.groups(), &mut each);

@@ -1,6 +1,6 @@
 //! Divides the workgroups of a dispatch among threads.
 //!
-//! Outside the strict mode only, where everything that is random comes from one seed. What a kernel's result depends on
+//! Outside strict mode only, where everything that is random comes from one seed. What a kernel's result depends on
 //! may then be the order of its workgroups, as on a GPU: of atomics that give tickets, say. Sums of floats by atomics
 //! are kept from it: such a dispatch stays on one thread, so that its result is the same every time.
 
@@ -69,7 +69,7 @@ pub(crate) fn advance(
         || Worker::outside(crate::fault::FaultKind::Setup { reason: "the dispatch has ended".into() }, [0; 3], 0);
     let mut lead = Worker::resume(&shared, code, flight.lead.take().ok_or_else(ended)?);
     let mut left = share.instructions;
-    // The strict mode has one thread.
+    // Strict mode has one thread.
     std::mem::swap(&mut lead.findings, findings);
     let done = part(&shared, &mut lead, &mut flight.stage, (&mut flight.others, helpers), &mut left);
     std::mem::swap(&mut lead.findings, findings);
@@ -87,7 +87,7 @@ pub(crate) fn advance(
     Ok(Some((stats, end)))
 }
 
-/// Runs up to so many instructions; tells whether the dispatch has ended. When it turns out to be a long one, others
+/// Runs up to so many instructions; returns whether the dispatch has ended. When it turns out to be a long one, others
 /// help.
 fn part(
     shared: &Shared,
@@ -178,7 +178,7 @@ fn divided(
         for other in running {
             match other.join() {
                 Ok(Ok(())) => {}
-                // Of several faults the one of the first workgroup is told.
+                // Of several faults the one of the first workgroup is reported.
                 Ok(Err(found)) => {
                     fault =
                         fault.into_iter().chain([found]).min_by_key(|fault| [2, 1, 0].map(|axis| fault.workgroup[axis]))

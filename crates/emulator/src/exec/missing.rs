@@ -1,4 +1,4 @@
-//! What the emulator does not know the meaning of, by name and with the reason: made from the instruction tables.
+//! The operations that the emulator does not implement, by name and with the reason: made from the instruction tables.
 
 use std::collections::BTreeMap;
 
@@ -72,7 +72,7 @@ const REASONS: &[(&[&str], &str)] = &[
     (&["flat_load_monitor_", "global_load_monitor_"], "loads that watch an address"),
 ];
 
-/// The operations of a target that the emulator does not know the meaning of, each once, by name, with the reason. A
+/// The operations of a target that the emulator does not implement, each once, by name, with the reason. A
 /// target whose code is not run at all ([`Target::emulated`]) has a list as well.
 ///
 /// ```

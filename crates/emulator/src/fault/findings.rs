@@ -1,4 +1,4 @@
-//! Findings of the strict mode that a dispatch can go on after: it is defined how, whatever the hardware would do.
+//! Findings of strict mode that a dispatch can go on after: it is defined how, whatever the hardware would do.
 
 use std::fmt;
 
@@ -17,7 +17,7 @@ const PAGE: u64 = 4096;
 /// The kinds of findings after which a dispatch can go on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FindingKind {
-    /// Bits that nothing has written decide something: they are what they happen to be, other ones with every seed.
+    /// Undefined bits decide something. Their values differ with every seed.
     Uninitialised,
     /// Accesses of LDS that nothing orders: they come in the order in which the waves run.
     LdsRace,
@@ -183,7 +183,7 @@ impl Suppressions {
 /// A finding after which a dispatch went on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// What the strict mode would have stopped with, when it was found first.
+    /// What strict mode would have stopped with, when it was found first.
     pub fault: Fault,
     /// Its kind.
     pub kind: FindingKind,

@@ -111,7 +111,7 @@ pub enum FaultKind {
         /// The access before.
         other: LdsAccess,
     },
-    /// A use of bits that nothing has written.
+    /// A use of undefined bits.
     Uninitialised {
         /// The register, as an assembler names it.
         register: Box<str>,

@@ -4,7 +4,7 @@ use super::MemoryAccess;
 use crate::address::CodeAddress;
 use crate::address::allocation::Allocation;
 
-/// An access past the end of an allocation, but not of its last page of 4 KiB: outside the strict mode it is let be, as
+/// An access past the end of an allocation, but not of its last page of 4 KiB: outside strict mode it is let be, as
 /// GPUs do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Overrun {

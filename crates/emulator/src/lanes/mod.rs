@@ -74,7 +74,7 @@ pub(crate) trait Comparison: Send + Sync {
 pub(crate) trait BitOperation: Send + Sync {
     /// One lane.
     fn lane(&self, env: &Env, sources: &[u64; 4]) -> (u64, bool);
-    /// The lanes of one or two halves of a wave, of 32-bit sources; gives a bit for each lane.
+    /// The lanes of one or two halves of a wave, of 32-bit sources; returns a bit for each lane.
     fn words(&self, sources: Rows<'_>, out: &mut Row, halves: usize) -> u64;
     /// The same of 64 bits, each source as its low and high dwords.
     fn doubles(&self, sources: [[&Row; 2]; 3], out: [&mut Row; 2], halves: usize) -> u64;
@@ -237,8 +237,8 @@ fn pack(flags: &[u8; LANES]) -> u64 {
     bits
 }
 
-/// The operation that a function of a lane is. Functions without captured values take no memory; others stay, as they
-/// belong to decoded code.
+/// The operation that a function of a lane is. A closure without captured values takes no memory; a function pointer
+/// takes its 8 bytes, once for each operation that a thread of a device decodes first.
 pub(crate) fn operation(f: impl Lane) -> &'static dyn Operation {
     Box::leak(Box::new(f))
 }
@@ -439,7 +439,7 @@ mod tests {
     }
 }
 
-/// Most lanes of a wave. Waves of 32 use the first half of everything.
+/// Most lanes of a wave. wave32 uses the first half of everything.
 pub(crate) const LANES: usize = 64;
 
 /// A file of vector registers. Each is by itself, so that results can take its place without being copied.

@@ -34,7 +34,7 @@ pub(crate) struct Launch {
     pub offset_scratch: bool,
     pub private_size: u32,
     pub lds_size: u32,
-    /// First device address behind the scratch of all waves, and the first in it.
+    /// First device address after the scratch of all waves, and the first in it.
     pub scratch_arena: (u64, u64),
     pub wave_scratch_size: u64,
 }

@@ -10,9 +10,9 @@ use crate::trace::timing::Timing;
 pub struct Options {
     /// Checks waits and hazards, fills what is undefined with random bits, schedules at random.
     pub strict: bool,
-    /// Hazards that the strict mode does not stop for, where a compiler is known to leave them in its code.
+    /// Hazards that strict mode does not stop for, where a compiler is known to leave them in its code.
     pub tolerated: EventHazards,
-    /// Findings of the strict mode that a dispatch goes on after ([`Device::take_findings`]).
+    /// Findings of strict mode that a dispatch goes on after ([`Device::take_findings`]).
     pub passes: Passes,
     /// Chooses everything random; the same seed gives the same run.
     pub seed: u64,
@@ -26,7 +26,7 @@ pub struct Options {
     pub origins: bool,
     /// Models the time that dispatches take ([`DispatchStats::time`]).
     pub timing: Option<Timing>,
-    /// Threads that the workgroups of a long dispatch are divided among; 0: as many as there are cores. The strict mode
+    /// Threads that the workgroups of a long dispatch are divided among; 0: as many as there are cores. Strict mode
     /// uses one.
     pub threads: usize,
 }

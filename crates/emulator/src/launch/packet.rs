@@ -1,4 +1,4 @@
-//! What a dispatch asks for.
+//! The dispatch packet.
 
 /// What a kernel dispatch packet says (HSA runtime specification, "kernel dispatch packet").
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,6 +15,6 @@ pub struct Dispatch {
     pub group_segment_size: u32,
     /// Device address of the kernel arguments.
     pub kernarg_address: u64,
-    /// The ordinal that a kernel can ask for as dispatch id.
+    /// The ordinal that a kernel gets as dispatch id.
     pub dispatch_id: u64,
 }

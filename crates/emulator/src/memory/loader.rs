@@ -175,7 +175,7 @@ pub(crate) struct CodeRange {
     pub writes_all: bool,
 }
 
-/// Loads an image; gives the object and its code.
+/// Loads an image; returns the object and its code.
 pub(crate) fn load(
     memory: &mut Memory,
     target: Target,
@@ -236,7 +236,7 @@ fn may_replay(flags: u32) -> bool {
     flags >> 8 & 1 != 0
 }
 
-/// Whether registers have error correction while the object runs, as they do unless it asks for a device without
+/// Whether registers have error correction while the object runs, as they do unless it is built for a device without
 /// (`EF_AMDGPU_FEATURE_SRAMECC_V4`).
 fn writes_all(target: Target, flags: u32) -> bool {
     const OFF: u32 = 2;

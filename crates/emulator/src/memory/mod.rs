@@ -30,7 +30,7 @@ const LAST_ADDRESS: u64 = 0x7000_0000_0000;
 const GUARD: u64 = 0x1_0000;
 /// The least alignment of an allocation, as `hipMalloc` gives it.
 const MIN_ALIGN: u64 = 256;
-/// Outside the strict mode an allocation of the program's ends with its page of this size, as those of GPUs do.
+/// Outside strict mode an allocation of the program's ends with its page of this size, as those of GPUs do.
 const PAGE: u64 = 4096;
 /// Most bytes all owned allocations may have together.
 const MAX_TOTAL: u64 = 16 << 30;
@@ -211,16 +211,16 @@ impl Memory {
     }
 }
 
-/// Somebody's way into the memory; cheap, one for each thread.
+/// Access to the memory; cheap, one for each thread.
 pub(crate) struct View<'m> {
     memory: &'m Memory,
     /// The block that the last access hit: neighbouring lanes mostly hit the same one.
     recent: Cell<usize>,
     /// Allocations end with their page.
     to_page: bool,
-    /// Whether there is an overrun; by itself because it is looked at after each instruction.
+    /// Whether there is an overrun; by itself because it is read after each instruction.
     overruns: Cell<bool>,
-    /// The first access past the end of an allocation since that was last asked, without its instruction.
+    /// The first access past the end of an allocation since that was last taken, without its instruction.
     overrun: Cell<Option<Overrun>>,
 }
 
@@ -338,7 +338,7 @@ impl<'m> View<'m> {
         .ok_or_else(|| self.violation(address, from.len(), access))
     }
 
-    /// Replaces the `size` bytes (1 to 8) at an address by what `f` makes of them, in one step; gives what they were.
+    /// Replaces the `size` bytes (1 to 8) at an address by what `f` makes of them, in one step; returns what they were.
     pub(crate) fn update(
         &self,
         address: u64,
@@ -390,7 +390,7 @@ impl<'m> View<'m> {
 
 /// An atomic cell of the host.
 trait Update<T> {
-    /// Replaces the value in one step; gives the old one.
+    /// Replaces the value in one step; returns the old one.
     fn update_by(&self, f: impl Fn(T) -> T) -> T;
 }
 
@@ -529,7 +529,7 @@ impl<'m> Span<'m> {
         }
     }
 
-    /// The dwords of each lane, those of one behind those of the other: a row for the first of each, and so on.
+    /// The dwords of each lane, those of one after those of the other: a row for the first of each, and so on.
     pub(crate) fn load_rows(&self, at: usize, rows: &mut [Row], lanes: usize) -> Option<()> {
         let count = rows.len();
         with_bytes(count, lanes, |bytes| {

@@ -10,7 +10,7 @@ use super::registers::{ACCUM_SLOTS, slot};
 /// Registers that follow each other, by slot: the first, and how many.
 pub(crate) type SlotRun = (u16, u16);
 
-/// What must be known.
+/// What an operand is used for that must be defined.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RequiredUse {
     Address,
@@ -48,14 +48,14 @@ pub(crate) struct DefinednessRule {
     pub moves: Option<BitMove>,
 }
 
-/// How an instruction is looked at.
+/// Which rule an instruction has.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RuleKind {
     Nothing,
     /// It reads none that could be undefined, and all that it writes is defined.
     Defines,
     Compute,
-    /// Addresses must be known; the rest is [`super`]'s.
+    /// Addresses must be defined; `strict::undefined_memory` has the rules of the data.
     Memory,
     BranchScc,
     BranchVcc,

@@ -3,7 +3,7 @@
 use super::semantics::Source;
 use crate::lanes::{LanePart, Register};
 
-/// What the short way of an instruction knows of it beforehand.
+/// What the fast path of an instruction needs of it, found once.
 pub(crate) struct FastPath {
     /// The sources, and how many registers each is.
     pub sources: [(Source, u16); 3],

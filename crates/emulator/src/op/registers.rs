@@ -11,7 +11,7 @@ pub(crate) fn slot(file: RegFile, index: u16) -> usize {
     }
 }
 
-/// The first slot of an accumulation register: gfx1250 has 1024 vector registers.
+/// The first slot of an AGPR: gfx1250 has 1024 vector registers.
 pub(crate) const ACCUM_SLOTS: usize = 1024;
 
 /// The first slot of a scalar register.

@@ -2,7 +2,7 @@
 
 use wavetap_amdgpu::{Opcode, SampleInfo};
 
-/// What is in front of the coordinates.
+/// What is before the coordinates.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct SampleForm {
     pub offset: bool,

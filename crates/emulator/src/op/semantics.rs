@@ -37,7 +37,7 @@ pub(crate) enum Source {
 /// What an instruction does to a lane: sources in, destination bits out.
 pub(crate) type LaneFn = fn(&Env, &[u64; 4]) -> u64;
 
-/// An atomic operation: old value, data, comparison value; gives the new value.
+/// An atomic operation: old value, data, comparison value; returns the new value.
 pub(crate) type AtomicFn = fn(u64, u64, u64) -> u64;
 
 /// What a 16-bit result does to the other half of its register.
@@ -50,7 +50,7 @@ pub(crate) enum High {
 /// The meaning of an instruction, as far as it is data for a shared handler.
 #[derive(Clone, Copy)]
 pub(crate) enum Semantics {
-    /// The handler knows it all.
+    /// All of it is in the handler.
     Own,
     Lane {
         f: &'static dyn Operation,

@@ -4,7 +4,7 @@ use rustc_hash::FxHashMap;
 
 use wavetap_amdgpu::{Inst, Operand, Target, Value, VgprMsb, decode};
 
-use super::spare::Pool;
+use super::pool::Pool;
 use crate::address::ObjectId;
 use crate::exec::pair;
 use crate::exec::prepare::{self, OpcodeCache};
@@ -26,7 +26,7 @@ struct Range {
     replay: bool,
     writes_all: bool,
     /// For each dword, one more than the index of its instruction; 0 where nothing is decoded yet. By wave size: an
-    /// encoding means different things in waves of 32 (first) and of 64.
+    /// encoding means different things in wave32 (first) and of 64.
     index: [Vec<u32>; 2],
 }
 
@@ -41,7 +41,7 @@ pub(crate) struct Code {
     opcodes: OpcodeCache,
     recent: usize,
     /// What the thread that runs it can use again.
-    pub spare: Pool,
+    pub pool: Pool,
 }
 
 impl Code {
@@ -123,14 +123,14 @@ impl Code {
     }
 
     /// One more than the index of the instruction at an address of the recent range; 0 where nothing is decoded yet,
-    /// none behind the range.
+    /// none after the range.
     fn decoded_at(&self, pc: u64, msb: VgprMsb, target: Target) -> Option<u32> {
         let range = &self.ranges[self.recent];
         let index = *range.index[by_wave_size(target)].get(((pc - range.start) / 4) as usize)?;
         Some(if msb == VgprMsb::default() { index } else { self.high.get(&(pc, msb)).copied().unwrap_or(0) })
     }
 
-    /// Decodes an instruction, and those behind it that will run when it does.
+    /// Decodes an instruction, and those after it that will run when it does.
     fn decode(&mut self, pc: u64, msb: VgprMsb, target: Target, memory: &View) -> Result<usize, FaultKind> {
         let first = self.ops.len();
         let mut next = self.decode_one(pc, msb, target, memory)?;
@@ -154,7 +154,7 @@ impl Code {
         Ok(first)
     }
 
-    /// Adds the instruction at an address to those decoded; gives the address behind it.
+    /// Adds the instruction at an address to those decoded; returns the address after it.
     fn decode_one(&mut self, pc: u64, msb: VgprMsb, target: Target, memory: &View) -> Result<u64, FaultKind> {
         let range = &mut self.ranges[self.recent];
         let length = (range.end - pc).min(MAX_INSTRUCTION);

@@ -3,7 +3,7 @@
 pub(crate) mod code;
 pub(crate) mod origins;
 pub(crate) mod plan;
+pub(crate) mod pool;
 pub(crate) mod shared;
-pub(crate) mod spare;
 pub(crate) mod stuck;
 pub(crate) mod worker;

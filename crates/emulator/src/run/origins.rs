@@ -90,7 +90,7 @@ pub(crate) fn order(op: &Op, counter: Counter) -> Option<Order> {
     let local = matches!(counter, Counter::Lgkm | Counter::Ds);
     match op.class {
         Class::Smem => None,
-        // Up to gfx9 it may come back from LDS or from memory.
+        // Up to gfx9 its result may be from LDS or from memory.
         Class::Vmem if memory == Memory::Flat && !op.flat_in_order => None,
         Class::Vmem if local => Some(Order::Lds),
         Class::Vmem => match counter {

@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 
 use wavetap_amdgpu::{Demand, Target, VgprMsb, scalar};
 
-use super::spare::Pool;
+use super::pool::Pool;
 use crate::address::allocation::AllocationKind;
 use crate::address::aperture::{PRIVATE_APERTURE, SHARED_APERTURE};
 use crate::fault::{FaultKind, MemoryAccess};
@@ -47,7 +47,7 @@ pub(crate) struct Descriptor {
     bytes: [u8; 64],
 }
 
-/// Bits of `kernel_code_properties`, in the order of the registers they ask for.
+/// Bits of `kernel_code_properties`, in the order of the registers they enable.
 mod property {
     pub(crate) const PRIVATE_SEGMENT_BUFFER: u16 = 1;
     pub(crate) const DISPATCH_PTR: u16 = 2;
@@ -125,7 +125,7 @@ impl Descriptor {
 
     /// Where waves start.
     pub(crate) fn entry(&self, target: Target) -> u64 {
-        // Behind the prologue that loads the arguments itself (AMDGPUUsage, "Preloaded kernel arguments").
+        // After the prologue that loads the arguments itself (AMDGPUUsage, "Preloaded kernel arguments").
         if self.preloaded().0 != 0 && target.has_preload_prologue() { self.entry + 256 } else { self.entry }
     }
 }
@@ -243,7 +243,7 @@ impl Plan {
         memory.write(self.queue + 0x44, &PRIVATE_APERTURE.to_le_bytes(), MemoryAccess::Store)
     }
 
-    /// What a workgroup asks of the machine.
+    /// The resources that a workgroup needs.
     pub(crate) fn demand(&self) -> Demand {
         let target = self.launch.target;
         Demand {
@@ -303,13 +303,13 @@ impl Plan {
         }
     }
 
-    /// Puts a wave at the kernel's entry: a blank one, or outside the strict mode one that has ended. There, nothing
+    /// Puts a wave at the kernel's entry: a blank one, or outside strict mode one that has ended. There, nothing
     /// but what is set here matters of it.
     pub(crate) fn begin(
         &self,
         wave: &mut Wave,
         memory: &View,
-        (random, spare): (&mut Random, &mut Pool),
+        (random, pool): (&mut Random, &mut Pool),
         group_id: [u32; 3],
         (index, slot): (u32, usize),
     ) -> Result<(), FaultKind> {
@@ -324,8 +324,8 @@ impl Plan {
             wave.scc = undefined() & 1 != 0;
         } else {
             wave.sgpr.fill(0);
-            spare.registers(&mut wave.vgpr, self.vgprs);
-            spare.registers(&mut wave.agpr, self.agprs);
+            pool.registers(&mut wave.vgpr, self.vgprs);
+            pool.registers(&mut wave.agpr, self.agprs);
             wave.scc = false;
         }
         let scratch_offset = self.launch.wave_scratch_size * slot as u64;
@@ -537,7 +537,7 @@ fn scalar_registers(target: Target, d: &Descriptor) -> u16 {
     allocated.min(target.addressable_sgprs()) as u16
 }
 
-/// Vector and accumulation registers of a wave by its descriptor.
+/// VGPRs and AGPRs of a wave by its descriptor.
 fn vector_registers(target: Target, d: &Descriptor) -> (usize, usize) {
     let allocated = ((d.rsrc1 & 0x3f) as usize + 1) * target.vgpr_encoded_granule() as usize;
     if target.unified_accum() {

@@ -10,16 +10,16 @@ use crate::state::gws::Gws;
 
 /// How far a dispatch is.
 pub(crate) struct DispatchProgress {
-    /// Workgroups that somebody has begun.
+    /// Workgroups that a worker has begun.
     begun: AtomicU64,
-    /// Wave-instructions that nobody has taken yet.
+    /// Wave-instructions that no worker has taken yet.
     pub fuel: AtomicU64,
-    /// Somebody has found a fault.
+    /// A worker has found a fault.
     failed: AtomicBool,
     gws: Mutex<Gws>,
 }
 
-/// What everybody who works on a dispatch shares.
+/// What all workers of a dispatch share.
 pub(crate) struct Shared<'a> {
     pub plan: &'a Plan,
     pub options: &'a Options,
@@ -45,7 +45,7 @@ impl Shared<'_> {
         self.progress.gws.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The id of a workgroup that nobody has begun.
+    /// The id of a workgroup that no worker has begun.
     pub(crate) fn next(&self) -> Option<[u32; 3]> {
         let [nx, ny, nz] = self.plan.groups.map(u64::from);
         let n = self.progress.begun.fetch_add(1, Ordering::Relaxed);
@@ -77,7 +77,7 @@ impl Shared<'_> {
         self.progress.fuel.fetch_add(fuel, Ordering::Relaxed);
     }
 
-    /// Whether somebody has found a fault.
+    /// Whether a worker has found a fault.
     pub(crate) fn failed(&self) -> bool {
         self.progress.failed.load(Ordering::Relaxed)
     }

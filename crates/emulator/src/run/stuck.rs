@@ -9,7 +9,7 @@ use crate::state::wave::{Status, Wave};
 
 impl Worker<'_> {
     /// A workgroup waits at global wave sync: it is another one's turn. If all that run wait, one more is begun; if
-    /// that cannot be, others have to let them go, and if there is nobody to do so, it is a fault.
+    /// that cannot be, other workers have to release them, and if there are none, it is a fault.
     pub(crate) fn others_first(&mut self) -> Result<(), Fault> {
         let shared = self.shared;
         let mut gws = shared.gws();
@@ -18,7 +18,7 @@ impl Worker<'_> {
             Status::Running | Status::Yielding => true,
             Status::AtBarrier | Status::AtSplitBarrier | Status::Ended => false,
         };
-        // Where nobody waits here, the workgroup's own barrier is next.
+        // Where no wave waits here, the workgroup's own barrier is next.
         let is_stuck = |group: &Workgroup| group.waves.iter().any(|wave| wave.status == Status::AtGws);
         if !self.running.iter().all(|group| is_stuck(group) && !group.waves.iter().any(&mut may_go_on)) {
             return Ok(());

@@ -37,7 +37,7 @@ const STRICT_GROUPS: usize = 4;
 const PATIENCE: u64 = 200_000;
 /// What it takes of a share of instructions to find that a workgroup waits.
 const WAITED: u64 = 100;
-/// Instructions of a share that are executed whoever waits: one who asks again and again whether it has ended must not
+/// Instructions of a share that are executed before an interrupt ends it: a caller that polls for the end must not
 /// keep it from that.
 const LEAST: u64 = 20_000;
 /// In strict mode the next workgroup is any of the first few that are left.
@@ -64,7 +64,7 @@ pub(crate) struct OpCount {
     exec: ExecCounts,
 }
 
-/// Somebody who runs workgroups of a dispatch.
+/// What runs workgroups of a dispatch: one for each thread.
 pub(crate) struct Worker<'a> {
     pub shared: &'a Shared<'a>,
     pub memory: View<'a>,
@@ -168,7 +168,7 @@ impl<'a> Worker<'a> {
         } = paused;
         let memory = shared.memory.view_of_kernels(shared.options.strict);
         if counts.is_empty() {
-            counts = std::mem::take(&mut code.spare.counts);
+            counts = std::mem::take(&mut code.pool.counts);
         }
         Worker {
             shared,
@@ -248,7 +248,7 @@ impl<'a> Worker<'a> {
             self.stats.trace = Some(self.trace());
         }
         self.counts.get_mut(self.counted.clone()).unwrap_or_default().fill(OpCount::default());
-        self.code.spare.counts = std::mem::take(&mut self.counts);
+        self.code.pool.counts = std::mem::take(&mut self.counts);
         self.stats.origins = self.origins.take().map(|book| Box::new(book.finish(self.code)));
         (self.stats, self.clock)
     }
@@ -283,7 +283,7 @@ impl<'a> Worker<'a> {
     }
 
     /// Runs workgroups until none is left, so many instructions have been executed, or others are to have their turn;
-    /// tells whether none is left.
+    /// returns whether none is left.
     pub(crate) fn groups(&mut self, instructions: &mut u64) -> Result<bool, Fault> {
         let result = self.some_groups(instructions);
         if result.is_err() {
@@ -335,7 +335,7 @@ impl<'a> Worker<'a> {
             if group.waves.iter().all(|wave| wave.status == Status::Ended) {
                 self.free.extend(group.waves.iter().map(|wave| wave.group));
                 if !strict {
-                    self.code.spare.take(group);
+                    self.code.pool.take(group);
                 }
                 self.stats.workgroups += 1;
                 self.waited = 0;
@@ -359,15 +359,15 @@ impl<'a> Worker<'a> {
     }
 
     pub(crate) fn start(&mut self, plan: &Plan, id: [u32; 3]) -> Result<Workgroup, Fault> {
-        let spare = &mut self.code.spare;
-        let mut lds = spare.lds(plan.launch.lds_size as usize);
+        let pool = &mut self.code.pool;
+        let mut lds = pool.lds(plan.launch.lds_size as usize);
         if self.shared.options.strict {
             lds.chunks_mut(8).for_each(|chunk| {
                 let bits = self.random.next().to_le_bytes();
                 chunk.copy_from_slice(&bits[..chunk.len()]);
             });
         }
-        let mut waves = if self.shared.options.strict { Vec::new() } else { spare.waves() };
+        let mut waves = if self.shared.options.strict { Vec::new() } else { pool.waves() };
         for index in 0..plan.waves_of(id) {
             let Some(slot) = self.free.pop() else {
                 return Err(Self::outside(
@@ -380,7 +380,7 @@ impl<'a> Worker<'a> {
                 waves.push(plan.blank());
             }
             let wave = &mut waves[index as usize];
-            let parts = (&mut self.random, &mut self.code.spare);
+            let parts = (&mut self.random, &mut self.code.pool);
             plan.begin(wave, &self.memory, parts, id, (index, slot)).map_err(|kind| Self::outside(kind, id, index))?;
             wave.origins = self.origins.is_some().then(|| Box::new(WaveOrigins::new(wave.vgpr.len(), wave.agpr.len())));
             self.stats.waves += 1;
@@ -390,7 +390,7 @@ impl<'a> Worker<'a> {
         Ok(Workgroup { lds, waves, barrier })
     }
 
-    /// One wave of a group runs for a while; gives the instructions it ran.
+    /// One wave of a group runs for a while; returns the instructions it ran.
     fn turn(&mut self, plan: &Plan, group: &mut Workgroup) -> Result<u64, Fault> {
         for wave in &mut group.waves {
             self.at_gws(wave);
@@ -402,7 +402,7 @@ impl<'a> Worker<'a> {
         let mut ready: SmallVec<[usize; 32]> = SmallVec::new();
         ready.extend((0..group.waves.len()).filter(|&n| group.waves[n].status == Status::Running));
         if ready.is_empty() {
-            // Everyone yields, waits at the barrier or has ended: yielding waves go on first.
+            // Every wave yields, waits at the barrier or has ended: yielding waves go on first.
             let yielding = group.waves.iter().any(|wave| wave.status == Status::Yielding);
             if !yielding && group.waves.iter().any(|wave| wave.status == Status::AtGws) {
                 return Ok(0);
@@ -454,7 +454,7 @@ impl<'a> Worker<'a> {
         Ok(given - fuel)
     }
 
-    /// Lets a wave go on that waits at global wave sync, if what it asks for is granted.
+    /// Lets a wave go on that waits at global wave sync, if its request is granted.
     fn at_gws(&self, wave: &mut Wave) {
         let Some(ask) = wave.gws_request.filter(|_| wave.status == Status::AtGws) else { return };
         wave.gws_request = self.shared.gws().request(ask);
@@ -633,7 +633,7 @@ fn executed_ops<'c>(
     code.ops.get(counted.start..).unwrap_or_default().iter().zip(counts)
 }
 
-/// Runs straight-line instructions one after the other; gives how many were done, and why not all were.
+/// Runs straight-line instructions one after the other; returns how many were done, and why not all were.
 #[inline]
 fn run_straight_line(core: &mut Core, block: &[Op]) -> (usize, ExecResult) {
     core.wave.jumped = false;

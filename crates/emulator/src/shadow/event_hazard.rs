@@ -253,7 +253,7 @@ impl Events {
         Ok(())
     }
 
-    /// Masks of lanes in waves of 64 (gfx11): one that a vector instruction has read and the scalar ALU writes is read
+    /// Masks of lanes in wave64 (gfx11): one that a vector instruction has read and the scalar ALU writes is read
     /// too early.
     fn masks(&mut self, op: &ResolvedInst, facts: &EventFacts) -> ExecResult {
         if facts.leaves_function {
@@ -317,7 +317,7 @@ impl Events {
         if self.written.is_empty() {
             self.written = vec![Written::default(); ACCUM_SLOTS];
         }
-        // What is long done is the usual case. A result is early only behind the last transcendental, or the last write
+        // What is long done is the usual case. A result is early only after the last transcendental, or the last write
         // of EXEC, of which the first of the two results is at most so many instructions old.
         let trans =
             rules.contains(Rules::VALU_TRANS_USE) && self.trans_at != 0 && self.valu - self.trans_at <= TRANS_VALUS;

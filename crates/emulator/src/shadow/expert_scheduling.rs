@@ -32,7 +32,7 @@ const CLASSES: usize = 4;
 const ORDINARY: usize = 0;
 
 /// The class of a vector instruction: what is neither of the next ones, transcendentals, arithmetic on 64-bit floats,
-/// matrix instructions. Conversions to 64-bit floats are none (what LLVM 24 waits for after each was asked).
+/// matrix instructions. Conversions to 64-bit floats are none (found by what LLVM 24 waits for after each).
 fn vector_class(op: &ResolvedInst, facts: &EventFacts) -> usize {
     match op.inst.variant.latency {
         _ if facts.is_matrix() => 3,
@@ -70,8 +70,8 @@ impl ClassProgress {
         self.issued[class]
     }
 
-    /// [`ClassProgress::issue`] for one that is counted down after all before it, of whatever class: it comes after those as
-    /// if it were of theirs.
+    /// [`ClassProgress::issue`] for one that is counted down after all before it, of whatever class: it comes after
+    /// those as if it were of theirs.
     fn issue_in_order(&mut self, class: usize, count: u32) -> u32 {
         self.issued.iter_mut().for_each(|issued| *issued += count);
         self.issued[class]
@@ -250,5 +250,5 @@ impl ExpertScheduling {
     }
 }
 
-/// The scheduling mode in which code looks after vector registers between VALU and memory.
+/// The scheduling mode in which code itself orders accesses of VGPRs by VALU and memory.
 pub(crate) const SOFTWARE: u32 = 2;

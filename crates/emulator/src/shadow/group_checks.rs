@@ -1,4 +1,4 @@
-//! What strict mode knows of a workgroup.
+//! What strict mode keeps of a workgroup.
 
 use rustc_hash::FxHashMap;
 
@@ -12,7 +12,7 @@ use crate::launch::Launch;
 use crate::memory::View;
 use crate::shadow::races::Races;
 
-/// What is known of a workgroup.
+/// What strict mode keeps of a workgroup.
 #[derive(Default)]
 pub(crate) struct GroupChecks {
     pub races: Races,
@@ -37,7 +37,7 @@ pub(crate) struct LateStore {
 }
 
 impl GroupChecks {
-    /// A wave comes to the barrier. Its stores are visible to the others behind it only if it has waited for them,
+    /// A wave comes to the barrier. Its stores are visible to the others after it only if it has waited for them,
     /// where these may use another cache.
     pub(crate) fn arrives(&mut self, wave: u32, in_flight: &mut InFlight, launch: &Launch) {
         in_flight.at_barrier();

@@ -56,7 +56,7 @@ struct Clause {
     overlaps: bool,
 }
 
-/// So many consecutive memory instructions are looked at together. LLVM's look back over five; beyond that its clauses
+/// So many consecutive memory instructions are checked together. LLVM's look back over five; beyond that its clauses
 /// are as they come.
 const CLAUSE: usize = 6;
 
@@ -83,7 +83,7 @@ impl Clause {
         let alone = members.iter().all(|member| member[0].is_empty());
         let stores = op.inst.variant.flags.contains(Flags::STORE);
         let this = || std::iter::once(registers);
-        // Those before were looked at when they came.
+        // Those before were checked when they were issued.
         *overlaps |=
             overlap(this(), members.iter().chain(this())).or_else(|| overlap(members.iter(), this())).is_some();
         members.push_back(registers.clone());
@@ -127,7 +127,7 @@ impl Hazards {
 
     /// An instruction is about to be issued. With replay, no instruction of a run of consecutive scalar (or vector)
     /// memory instructions may write what one of them reads or writes, and a store begins a run of its own. Compilers
-    /// see to that for [`CLAUSE`] instructions, so no more is asked.
+    /// keep that rule for [`CLAUSE`] instructions, so no more are checked.
     #[inline]
     pub(crate) fn check_clause(&mut self, op: &ResolvedInst) -> ExecResult {
         match &op.memory_registers {

@@ -4,7 +4,7 @@
 //! guarantees it; to read or to overwrite it before then is a fault whatever the timing would have been. A wait for at
 //! most N outstanding operations guarantees one that completes in order if more than N operations of its kind, itself
 //! included, were issued since; and one that completes out of order only if N is 0. A counter that is full holds the
-//! next operation back, which is a wait like any other: code with more than 63 loads in flight relies on it.
+//! next operation back, which is a wait like any other: code with more than 63 loads in flight depends on it.
 
 use smallvec::SmallVec;
 
@@ -33,7 +33,7 @@ pub(crate) enum OperationKind {
     Smem,
     /// Flat: counts in both counters, any order.
     Flat,
-    /// Flat that went to no LDS, where that comes back as vector memory does; LDS's counter counts it, too.
+    /// Flat that went to no LDS, where that completes in the order of vector memory; LDS's counter counts it, too.
     FlatMemory,
     /// Copies from memory to LDS, and from LDS to memory: either in order.
     AsyncLoad,
@@ -80,7 +80,7 @@ pub(crate) enum Space {
     Lds,
 }
 
-/// Stores, or an atomic without return, that only their own wave knows of.
+/// Stores, or an atomic without return, that are visible to their own wave only.
 pub(crate) struct Effect {
     /// The operation it belongs to.
     pub id: u32,
@@ -104,7 +104,7 @@ pub(crate) struct InFlight {
     next: u32,
     replay: XcntReplay,
     effects: Vec<Effect>,
-    /// Room for the next ones: boxes, as they go to the effects and come back without being copied.
+    /// Room for the next ones: boxes, as they move to the effects and back without a copy.
     #[allow(clippy::vec_box)]
     spare: Vec<Box<LaneStores>>,
     /// What a counter can count: a wave with so many operations outstanding issues the next one when one of them is
@@ -159,7 +159,7 @@ impl InFlight {
         }
     }
 
-    /// Notes an operation that was issued; gives its id.
+    /// Notes an operation that was issued; returns its id.
     pub(crate) fn issue(&mut self, op: &ResolvedInst, kind: OperationKind, written: &[(RegFile, u16, u16)]) -> u32 {
         for counter in counted(op.counters).map(|counter| counter as usize) {
             if self.operations[counter].len() >= self.most[counter] {
@@ -369,12 +369,12 @@ impl InFlight {
     }
 
     /// Holds back the effect of operation `id`.
-    pub(crate) fn delay(&mut self, id: u32, effect: EffectParts) {
+    pub(crate) fn buffer(&mut self, id: u32, effect: EffectParts) {
         self.effects.push(Effect { id, space: effect.space, before_barrier: false, what: What::One(effect) });
     }
 
     /// Holds back what the lanes of a mask store, `size` bytes each; the caller fills in what and where.
-    pub(crate) fn delay_lanes(&mut self, id: u32, space: Space, (mask, size): (u64, usize)) -> &mut LaneStores {
+    pub(crate) fn buffer_lanes(&mut self, id: u32, space: Space, (mask, size): (u64, usize)) -> &mut LaneStores {
         let mut stores = self.spare.pop().unwrap_or_default();
         (stores.mask, stores.size, stores.elements, stores.in_a_row) = (mask, size, 0, None);
         self.effects.push(Effect { id, space, before_barrier: false, what: What::Lanes(stores) });
@@ -388,7 +388,7 @@ impl InFlight {
         !self.effects.is_empty()
     }
 
-    /// What only the wave knows of, in the order of issue.
+    /// The effects that are visible to the wave only, in the order of issue.
     pub(crate) fn effects(&mut self) -> &mut Vec<Effect> {
         &mut self.effects
     }
@@ -509,7 +509,7 @@ impl EffectParts {
         }
     }
 
-    /// The short way of stores of one or two dwords into an allocation of the device.
+    /// The fast path of stores of one or two dwords into an allocation of the device.
     fn store<'m>(&self, memory: &View<'m>, span: &mut Option<Span<'m>>) -> Option<()> {
         if span.is_none_or(|span| self.address.wrapping_sub(span.start) >= span.len() as u64) {
             *span = memory.span_to_write(self.address);

@@ -91,7 +91,7 @@ impl UndefinedBits {
 
 /// The undefined bits of a wave.
 pub(crate) struct InitShadow {
-    /// By slot: vector and accumulation registers.
+    /// By slot: VGPRs and AGPRs.
     vector: Vec<UndefinedBits>,
     scalar: [u32; 128],
     /// SCC is undefined.
@@ -104,7 +104,7 @@ pub(crate) struct InitShadow {
 }
 
 impl InitShadow {
-    /// With nothing known; empty outside the strict mode.
+    /// With nothing known; empty outside strict mode.
     pub(crate) fn new(strict: bool) -> InitShadow {
         let (vectors, slots) = if strict { (SCALAR_SLOTS, SLOTS) } else { (0, 0) };
         let mut shadow = InitShadow {

@@ -40,7 +40,7 @@ struct Access {
 
 const NEVER: Access = Access { time: 0, passes: 0, kind: ProducerKind::None, first: 0, count: 0 };
 
-/// Vector and accumulation registers.
+/// VGPRs and AGPRs.
 const VECTOR_SLOTS: usize = SCALAR_SLOTS;
 
 /// The state of a wave.
@@ -64,7 +64,7 @@ fn kind_of(op: &ResolvedInst) -> ProducerKind {
     }
 }
 
-/// A move to or from an accumulation register that has rules of its own.
+/// A move to or from an AGPR that has rules of its own.
 fn is_accum_move(op: &ResolvedInst, launch: &Launch) -> bool {
     (op.accum_read || op.accum_write) && launch.wait_states == WaitStates::Gfx908
 }

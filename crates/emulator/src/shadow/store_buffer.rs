@@ -25,7 +25,7 @@ pub(crate) struct LaneStores {
     pub range: Range,
     /// First bytes, by element and lane.
     pub places: [[u64; LANES]; 2],
-    /// The dwords of the elements, one behind the other.
+    /// The dwords of the elements, one after the other.
     data: [Box<Register>; DWORDS],
 }
 

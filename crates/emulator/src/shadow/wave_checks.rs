@@ -1,4 +1,4 @@
-//! What strict mode knows of a wave.
+//! What strict mode keeps of a wave.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -9,12 +9,12 @@ use crate::fault::stop::Stop;
 use crate::shadow::races::access::LaneAccess;
 use crate::shadow::races::lds_row::LdsRow;
 
-/// What is known of a wave.
+/// What strict mode keeps of a wave.
 pub(crate) struct WaveChecks {
     pub init_shadow: InitShadow,
     /// Accesses of the instruction that is running.
     pub accesses: Vec<LaneAccess>,
-    /// Those of one that goes the short way, instead.
+    /// Those of one that takes the fast path, instead.
     pub row: Option<Box<LdsRow>>,
     /// All of its lanes went to scratch, and it is known what became of undefined bits.
     pub in_scratch: bool,

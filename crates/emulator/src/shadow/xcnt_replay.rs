@@ -8,7 +8,7 @@
 //! Where the hardware's rule is not published, what LLVM relies on (`SIInsertWaitcnts`, `SIInstrInfo::isXcntDrain`) is
 //! taken for it: EXEC, M0 and the like are kept with the operation; a vector memory operation that overwrites what an
 //! earlier one reads proves that one, and those before it, translated; and so do messages, barriers, accesses of
-//! hardware registers, and branches, for all of them. That is so in the mode of replay that compilers ask for at the
+//! hardware registers, and branches, for all of them. That is so in the mode of replay that compilers set at the
 //! entry (MODE bit 25, several operations are replayed); nothing is published on the other one, for which compilers
 //! before LLVM 22 make the same code.
 
@@ -61,7 +61,7 @@ pub(crate) struct XcntReplay {
 }
 
 impl XcntReplay {
-    /// Whether none is under way.
+    /// Whether none is outstanding.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.list.is_empty()
@@ -97,7 +97,7 @@ impl XcntReplay {
         }
     }
 
-    /// An operation has come back: so its addresses are translated, and with one of vector memory those of all before
+    /// An operation is done: its addresses are translated, and with one of vector memory those of all before
     /// it.
     pub(crate) fn complete(&mut self, id: u32) {
         match self.list.binary_search_by_key(&id, |translation| translation.id) {

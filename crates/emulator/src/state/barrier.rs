@@ -12,7 +12,7 @@ pub(crate) struct Barrier {
     pub arrived: u32,
     /// How often all have.
     pub phase: u64,
-    /// What the strict mode knows of the workgroup.
+    /// What strict mode keeps of the workgroup.
     pub checks: GroupChecks,
 }
 

@@ -1,4 +1,4 @@
-//! One wave in the middle of an instruction: access to its registers with every check the strict mode makes.
+//! One wave in the middle of an instruction: access to its registers with every check strict mode makes.
 
 use wavetap_amdgpu::{Counter, Half, RegFile, WaitStates, print, scalar};
 
@@ -147,7 +147,7 @@ impl Core<'_> {
 
     /// A scalar by operand code.
     pub(crate) fn scalar(&mut self, op: &Op, code: u16) -> ExecResult<u32> {
-        // Outside the strict mode a register that is there may be read.
+        // Outside strict mode a register that is there may be read.
         if !self.launch.strict && code < self.wave.sgpr_count {
             return Ok(self.wave.sgpr[usize::from(code)]);
         }
@@ -210,7 +210,7 @@ impl Core<'_> {
         Ok(())
     }
 
-    /// A lane mask: one scalar register in waves of 32, two in waves of 64.
+    /// A lane mask: one scalar register in wave32, two in wave64.
     pub(crate) fn mask(&mut self, op: &Op, code: u16) -> ExecResult<u64> {
         if self.launch.lanes == 32 { Ok(self.scalar(op, code)?.into()) } else { self.scalar64(op, code) }
     }
@@ -296,7 +296,7 @@ impl Core<'_> {
         self.file(file)[usize::from(first)..usize::from(first + count)].iter().map(|register| register.0).collect()
     }
 
-    /// The vector or accumulation registers, for writing; the caller has called [`Core::writing`].
+    /// The VGPR or AGPRs, for writing; the caller has called [`Core::writing`].
     pub(crate) fn file(&mut self, file: RegFile) -> &mut Registers {
         if file == RegFile::Accum { &mut self.wave.agpr } else { &mut self.wave.vgpr }
     }

@@ -2,7 +2,7 @@
 
 use crate::float::Env;
 
-/// What a MODE means for the short ways of instructions.
+/// What a MODE means for fast paths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FpMode {
     /// [`Env::USUAL`].

@@ -1,32 +1,32 @@
 //! Global wave sync: barriers for waves of any workgroup of a dispatch, which `grid.sync()` of cooperative groups is
 //! compiled to on gfx9 and gfx10.
 //!
-//! A resource has a counter. A wave that comes to a barrier waits and counts it down; the one that finds it 0 lets all
-//! go and sets it to its own number, which is one less than the waves that meet (Vega ISA guide, `DS_GWS_INIT`,
+//! A resource has a counter. A wave that comes to a barrier waits and counts it down; the one that finds it 0 releases
+//! all and sets it to its own number, which is one less than the waves that meet (Vega ISA guide, `DS_GWS_INIT`,
 //! `DS_GWS_BARRIER`). The driver shares out resources and sets them up before a cooperative launch; here a resource
 //! that the dispatch has not set up itself begins with the number that the first wave brings.
 //!
 //! The counter may be a semaphore's, too (`DS_GWS_SEMA_P`, `_V`, `_BR`, `_RELEASE_ALL` of the same guide): a wave waits
-//! until it is not 0 and counts it down, others count it up, or let all go that wait. Not set up it is 0.
+//! until it is not 0 and counts it down, others count it up, or release all that wait. Not set up it is 0.
 
 use std::collections::BTreeMap;
 
-/// What a wave asks of a resource; it waits until that is granted.
+/// A wave's request to a resource; it waits until that is granted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum GwsRequest {
     /// To set the counter.
     Init { resource: u32, number: u32 },
     /// To be let through the barrier.
     Barrier { resource: u32, number: u32 },
-    /// To be told that the barrier has gone into another phase.
+    /// To go on when the barrier is in another phase.
     Phase { resource: u32, phase: u64 },
     /// To count a semaphore down.
     Down { resource: u32 },
-    /// The same, or to be let go with all that wait since they were last let go so often.
+    /// The same, or to be released with all that wait; `released` counts releases when it began to wait.
     Queued { resource: u32, released: u64 },
     /// To count a semaphore up.
     Up { resource: u32, by: u32 },
-    /// To let all go that wait for a semaphore.
+    /// To release all that wait for a semaphore.
     Release { resource: u32 },
 }
 
@@ -36,7 +36,7 @@ pub(crate) struct Resource {
     counter: Option<u32>,
     /// How often all have met.
     phase: u64,
-    /// How often all that waited for the semaphore were let go.
+    /// How often all that waited for the semaphore were released.
     released: u64,
 }
 
@@ -48,7 +48,7 @@ pub(crate) struct Gws {
     workers: usize,
     /// Those of them whose workgroups all wait.
     waiting: usize,
-    /// How often waves were let go: who waited before that has to look again.
+    /// How often waves were released: requests made before that are made again.
     releases: u64,
 }
 
@@ -82,14 +82,14 @@ impl Default for Gws {
 }
 
 impl Gws {
-    /// Grants what a wave asks for, or else says what it waits for.
+    /// Grants a request, or else returns what the wave waits for.
     pub(crate) fn request(&mut self, ask: GwsRequest) -> Option<GwsRequest> {
         let resource = ask.resource();
         let state = self.resources.entry(resource).or_default();
         match ask {
             GwsRequest::Init { number, .. } => {
                 state.counter = Some(number);
-                // What waits for a semaphore has to look again.
+                // What waits for a semaphore makes its request again.
                 self.let_go();
                 None
             }
@@ -123,7 +123,7 @@ impl Gws {
         }
     }
 
-    /// Somebody may go on.
+    /// Some wave may go on.
     fn let_go(&mut self) {
         self.releases += 1;
         self.waiting = 0;
@@ -136,12 +136,12 @@ impl Gws {
 
     /// A worker has no workgroups any more.
     pub(crate) fn leave(&mut self) {
-        // One that was done already may be asked again.
+        // A worker that has ended may be run again.
         self.workers = self.workers.saturating_sub(1);
     }
 
-    /// All workgroups of a worker wait, and it can begin no others; `since` is the worker's own memory of that. Tells
-    /// whether nobody will ever go on.
+    /// All workgroups of a worker wait, and it can begin no others; `since` is when the worker found that last, counted
+    /// in releases. Returns whether no wave will ever go on.
     pub(crate) fn wait(&mut self, since: &mut Option<u64>) -> bool {
         if *since != Some(self.releases) {
             *since = Some(self.releases);

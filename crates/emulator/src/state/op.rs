@@ -24,9 +24,9 @@ pub(crate) struct Op {
     pub global_address: Option<GlobalAddress>,
     /// The operations of an instruction that is two.
     pub pair: Option<Box<[Op; 2]>>,
-    /// How many instructions from this one on are straight-line code, and follow each other in the list of those decoded
-    /// as well. A straight-line instruction changes registers and memory only: the wave goes on with the next one, the
-    /// trace counts nothing at it (`op::Site`), and it does not read the clock. The worker asserts it.
+    /// How many instructions from this one on are straight-line code, and follow each other in the list of those
+    /// decoded as well. A straight-line instruction changes registers and memory only: the wave goes on with the next
+    /// one, the trace counts nothing at it (`op::Site`), and it does not read the clock. The worker asserts it.
     pub straight_line: u32,
     /// For the fast path of a vector instruction.
     pub fast_path: Option<Box<FastPath>>,

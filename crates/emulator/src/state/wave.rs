@@ -35,13 +35,13 @@ pub(crate) struct Wave {
     pub mode: u32,
     /// What MODE means for arithmetic.
     pub env: Env,
-    /// What it means for the short ways of instructions.
+    /// What it means for fast paths.
     pub fp_mode: FpMode,
     /// The high bits of vector register numbers, which MODE has as well.
     pub vgpr_msb: VgprMsb,
-    /// Behind the last instruction that wrote a literal to MODE (gfx125x).
+    /// The address after the last instruction that wrote a literal to MODE (gfx125x).
     pub after_mode_write: Option<u64>,
-    /// Bits 1:0 of the scheduling mode (gfx12): whether the hardware looks after vector registers between VALU and
+    /// Bits 1:0 of the scheduling mode (gfx12): whether the hardware interlocks VGPRs between VALU and
     /// memory, as it does at first.
     pub scheduling: u32,
     pub trapsts: u32,
@@ -59,7 +59,7 @@ pub(crate) struct Wave {
     pub lanes: u64,
     /// The phase of the workgroup's barrier when the wave signalled it (gfx12).
     pub signalled: u64,
-    /// What it asks of global wave sync.
+    /// Its outstanding request to global wave sync.
     pub gws_request: Option<GwsRequest>,
     /// The workgroup's slot among those running.
     pub group: usize,
@@ -70,7 +70,7 @@ pub(crate) struct Wave {
     pub in_flight: InFlight,
     pub hazards: Hazards,
     pub checks: WaveChecks,
-    /// Where its values came from, if that is asked for.
+    /// Where its values came from, if that is recorded.
     pub origins: Option<Box<WaveOrigins>>,
 }
 

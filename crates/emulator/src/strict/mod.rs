@@ -1,8 +1,7 @@
-//! What the strict mode checks behind an instruction: how it accessed LDS, and what became of bits that nothing has
-//! written.
+//! What strict mode checks after an instruction: how it accessed LDS, and what became of undefined bits.
 //!
 //! The handlers of memory instructions note every access of a lane; the checks go through the notes when the
-//! instruction is done. They need not know how addresses are made.
+//! instruction is done. They do not depend on how addresses are made.
 
 pub(crate) mod shadow_copy;
 pub(crate) mod store_order;
@@ -74,7 +73,8 @@ fn after_others(core: &mut Core, op: &Op) -> ExecResult {
     result
 }
 
-/// [`after`] an LDS instruction that has gone the short way: as if there were an [`LaneAccess`] for each lane and element.
+/// [`after`] an LDS instruction that has taken the fast path: as if there were a [`LaneAccess`] for each lane and
+/// element.
 fn after_row(core: &mut Core, op: &Op) -> ExecResult {
     let Some(mut row) = core.wave.checks.row.take() else { return Ok(()) };
     let raced = races_of_row(core, op, &row);
@@ -123,7 +123,7 @@ fn races(core: &mut Core, op: &Op, accesses: &[LaneAccess]) -> ExecResult {
             .checks
             .races
             .access(&operation, lds.len(), place, &in_flight, &mut |pc| polls_at(launch, memory, pc));
-        // The first is told; all are noted, as the wave may go on.
+        // The first is reported; all are noted, as the wave may go on.
         result = result.and(found.map_err(|kind| Box::new(Stop { kind, lane: Some(access.lane) })));
     }
     match (operation.copies, writes) {
@@ -165,7 +165,7 @@ impl Wave {
     fn note_in_lds(&mut self, list: usize, id: u32) {
         let Wave { in_flight, checks, .. } = self;
         let list = &mut checks.in_lds[list];
-        // A kernel may write all its life and never wait: only the oldest are looked at.
+        // A kernel may write without end and never wait: only the oldest are checked.
         while list.front().is_some_and(|&oldest| !in_flight.is_in_flight(oldest)) {
             list.pop_front();
         }

@@ -15,8 +15,7 @@ use crate::state::core::Core;
 use crate::state::op::Op;
 
 impl BitMove {
-    /// Takes undefined bits along. Tells whether it did: not where a register has a meaning of its own that others
-    /// know.
+    /// Takes undefined bits along. Returns whether it did: not where another rule applies to a register.
     ///
     /// What selects a lane must be known.
     pub(crate) fn carry(self, core: &mut Core, op: &Op) -> bool {
@@ -61,7 +60,7 @@ impl BitMove {
 /// What is moved.
 #[derive(Clone, Copy)]
 enum From {
-    /// The slot of a vector or accumulation register.
+    /// The slot of a VGPR or AGPR.
     Row(usize),
     /// A scalar register.
     Scalar(u16),

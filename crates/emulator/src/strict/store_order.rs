@@ -1,9 +1,9 @@
 //! In which order stores to memory become visible (`docs/reference/memory-scopes.md`).
 //!
-//! A store is held back until a wait guarantees it, so that others see it late. Its own wave sees it at once, and so do
-//! the other waves of a workgroup that use the same first-level cache, which keeps the order in which operations were
-//! issued: compilers wait for nothing at workgroup scope there. Anybody else may see stores to different places in
-//! another order.
+//! A store is held back until a wait guarantees it, so that it is visible to others late. It is visible at once to its
+//! own wave, and to the other waves of a workgroup that use the same first-level cache, which keeps the order in which
+//! operations were issued: compilers wait for nothing at workgroup scope there. Other waves may see stores to different
+//! places in another order.
 
 use wavetap_amdgpu::Encoding;
 

@@ -1,4 +1,4 @@
-//! What instructions do with bits that nothing has written.
+//! What instructions do with undefined bits.
 //!
 //! Where all sources are known the results are, which is nearly always and costs a few masks. Elsewhere the instruction
 //! is tried several times on a copy of the wave with its undefined bits filled differently: result bits that come out
@@ -97,7 +97,7 @@ fn uses(core: &Core, rule: &DefinednessRule) -> ExecResult {
     Ok(())
 }
 
-/// Checks a vector register of an address whose length only the instruction itself knows.
+/// Checks a vector register of an address whose length depends on the instruction's data.
 pub(crate) fn require_defined_address(core: &Core, file: RegFile, register: u16) -> ExecResult {
     let at = slot(file, register);
     let lanes = core.wave.checks.init_shadow.lanes(at) & core.wave.exec();
@@ -376,7 +376,7 @@ fn fill(
     }
 }
 
-/// Runs an instruction without the checks of the strict mode.
+/// Runs an instruction without the checks of strict mode.
 fn run(core: &mut Core, op: &Op, launch: &Launch) -> ExecResult {
     let Core { memory, lds, wave, random, stats, clock, barrier, work, .. } = core;
     let mut copy = Core { memory, lds, wave, launch, random, stats, clock, barrier, work };

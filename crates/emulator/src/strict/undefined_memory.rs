@@ -174,8 +174,8 @@ pub(crate) fn row_is_defined(core: &mut Core, row: &LdsRow) -> bool {
 
 impl WaveChecks {
     /// Takes undefined bits along what all lanes of a mask load into registers from a place in their scratch, or store
-    /// there, from the slot of the first on. As [`values`] of the [`LaneAccess`] that each of them makes; a load has left
-    /// nothing undefined in its registers.
+    /// there, from the slot of the first on. As [`values`] of the [`LaneAccess`] that each of them makes; a load has
+    /// left nothing undefined in its registers.
     pub(crate) fn note_scratch(&mut self, op: &Op, (mask, at, words): (u64, u32, usize), first: usize, stores: bool) {
         self.in_scratch = true;
         for (n, register) in (first..first + words).enumerate() {

@@ -1,4 +1,4 @@
-//! A set-associative cache with least recently used replacement. It knows which lines it has and when they come, not
+//! A set-associative cache with least recently used replacement. It has which lines there are and when they arrive, not
 //! what is in them.
 
 /// A line.
@@ -51,7 +51,7 @@ impl Cache {
         Some(entry.ready)
     }
 
-    /// Takes a line in; tells whether a changed one had to leave.
+    /// Takes a line in; returns whether a changed one had to leave.
     pub(crate) fn insert(&mut self, line: u64, ready: u64, dirty: bool) -> bool {
         self.uses += 1;
         let uses = self.uses;

@@ -1,4 +1,4 @@
-//! What the model must know of an instruction, worked out once for each.
+//! What the model needs of an instruction, found once for each.
 
 use smallvec::SmallVec;
 

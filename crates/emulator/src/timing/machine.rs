@@ -16,7 +16,7 @@ pub(crate) struct Machine {
     /// Cycles that a 32-bit vector operation keeps its SIMD.
     pub passes: u64,
     latency: [u64; Latency::ALL.len()],
-    /// Cycles until the next instruction behind a branch that is not taken.
+    /// Cycles until the next instruction after a branch that is not taken.
     pub not_taken: u64,
     pub l2_hit: u64,
     pub memory: u64,
@@ -98,7 +98,7 @@ impl Machine {
     }
 
     /// What a vector operation takes beyond its latency because its lanes are more than the table's number is for:
-    /// waves of 64 on SIMDs that work on 32 lanes.
+    /// wave64 on SIMDs that work on 32 lanes.
     pub(crate) fn extra_passes(&self) -> u64 {
         self.passes.saturating_sub(self.interval)
     }

@@ -1,7 +1,7 @@
 //! Caches, LDS and memory: when the accesses of an instruction are done.
 //!
 //! Each of them is a server: it takes one request after the other, and a request waits until those before it have been
-//! taken. An access without anybody else takes the latency of the nearest place that has its line.
+//! taken. An access without contention takes the latency of the nearest place that has its line.
 
 use wavetap_amdgpu::{Latency, LdsCycles, LdsOperation, MachineFact};
 
@@ -205,7 +205,7 @@ impl Hierarchy {
             near
         };
         if self.l2.insert(line, done, how != How::Load) {
-            // What was changed goes back to memory; nobody waits for it but those behind it.
+            // What was changed goes back to memory; only requests after it are delayed.
             self.memory(start);
         }
         done

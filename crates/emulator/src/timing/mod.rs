@@ -3,19 +3,19 @@
 //! The model is driven by execution: it decides which wave issues its next instruction when, the functional emulator
 //! runs that instruction, and the model works out when its results are there. Numbers are facts of the target
 //! (`isa-tables/machine.yaml`, `isa-tables/latency.yaml`), most of them estimates with a range. What is modelled and
-//! what is left out is in `docs/reference/timing-model.md`. It is a *model*: whoever prints its cycles says so.
+//! what is left out is in `docs/reference/timing-model.md`. It is a *model*: what prints its cycles says so.
 //!
 //! | file | what |
 //! |---|---|
 //! | `machine` | the numbers of a target, with what the user put in their place |
-//! | `facts` | what the model must know of an instruction |
+//! | `facts` | what the model needs of an instruction |
 //! | `access`, `banks` | the addresses of a memory instruction; its conflicts in LDS |
 //! | `chance` | latencies by chance |
 //! | `cache`, `memory` | caches and the way to memory |
 //! | `place` | which workgroup is on which compute unit |
 //! | `wave` | results, counters and charged cycles of a wave |
 //! | `schedule` | the order of everything |
-//! | `engine` | how instructions are executed, the only part that knows the functional emulator's scheduler |
+//! | `engine` | how instructions are executed, the only part that uses the functional emulator's scheduler |
 
 mod access;
 mod cache;

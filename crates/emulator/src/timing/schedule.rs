@@ -1,7 +1,7 @@
 //! The order of everything: the wave that can issue first issues next, of several the oldest.
 //!
-//! A wave is looked at when it may issue. If it cannot, the cycles until it may are charged to a reason, and it is
-//! looked at again then. So every cycle of a resident wave is either one of an issue slot or charged to one reason, and
+//! A wave is examined when it may issue. If it cannot, the cycles until it may are charged to a reason, and it is
+//! examined again then. So every cycle of a resident wave is either one of an issue slot or charged to one reason, and
 //! the functional emulator executes all instructions in the order of their cycles.
 
 use std::cmp::Reverse;
@@ -46,7 +46,7 @@ struct Scheduler<'r, 'a> {
     members: Vec<Vec<usize>>,
     waves: Vec<Option<WaveClock>>,
     unused: (Vec<usize>, Vec<usize>),
-    /// Waves by the cycle in which they are looked at next, and by age.
+    /// Waves by the cycle in which they are examined next, and by age.
     next: BinaryHeap<Reverse<(u64, u64, usize)>>,
     /// How many workgroups have begun.
     begun: u64,
@@ -120,7 +120,7 @@ pub(crate) fn begin(run: &mut Worker, plan: &Plan, timing: &Timing) -> Result<Pa
     Ok(scheduler.pause())
 }
 
-/// Runs the workgroups of a dispatch until all have ended, or waves were looked at so many times, or others are to have
+/// Runs the workgroups of a dispatch until all have ended, or waves were examined so many times, or others are to have
 /// their turn. What is needed to go on is given back unless it has ended.
 pub(crate) fn advance(
     run: &mut Worker,
@@ -261,7 +261,8 @@ impl Scheduler<'_, '_> {
         Ok(())
     }
 
-    /// Looks at a wave at a cycle: it issues, or it is charged for why not and looked at again later.
+    /// Examines a wave at a cycle: it issues, or the cycles until it may are charged to a reason and it is examined
+    /// again.
     fn look(&mut self, at: u64, wave: usize) -> Result<(), Fault> {
         let (Some(clock), plan) = (&mut self.waves[wave], self.plan) else { return Ok(()) };
         let Some(group) = &mut self.groups[clock.group] else { return Ok(()) };

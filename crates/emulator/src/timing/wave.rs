@@ -45,7 +45,7 @@ impl Book {
         &mut self.counts[index]
     }
 
-    /// The branch that was issued at a cycle is taken: what the last sample, which may be one of it, could not know.
+    /// The branch that was issued at a cycle is taken: the last sample, which may be of it, was taken before.
     pub(crate) fn taken(&mut self, wave: &WaveClock, at: u64) {
         let its = |sample: &&mut WaveSample| (sample.workgroup, sample.wave) == (wave.workgroup, wave.index as u32);
         if let Some(sample) = self.samples.last_mut().filter(its)
@@ -141,7 +141,7 @@ impl WaveClock {
         }
     }
 
-    /// Counts an execution of an instruction; gives how many there were before.
+    /// Counts an execution of an instruction; returns how many there were before.
     pub(crate) fn again(&mut self, index: usize) -> u64 {
         if self.executed.len() <= index {
             self.executed.resize(index + 1, 0);
@@ -185,7 +185,7 @@ impl WaveClock {
                 done = *last;
             }
             let flying = &mut self.flying[counter];
-            // Where nobody waits, the list must not grow.
+            // Where no instruction waits, the list must not grow.
             if flying.len() >= 64 {
                 flying.retain(|done| *done > at);
             }

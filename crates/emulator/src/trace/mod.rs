@@ -125,7 +125,7 @@ pub struct DispatchStats {
     pub global_bytes: u64,
     /// Bytes that lanes read from and wrote to LDS.
     pub lds_bytes: u64,
-    /// Accesses past the end of an allocation that were let be, one for each instruction; none in the strict mode.
+    /// Accesses past the end of an allocation that were let be, one for each instruction; none in strict mode.
     pub overruns: Vec<Overrun>,
     /// Branch counts, if [`crate::Options::trace`] is on.
     pub trace: Option<Trace>,

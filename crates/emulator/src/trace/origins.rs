@@ -1,13 +1,13 @@
-//! What waits really waited for, and from where the values in registers came: an oracle for whoever works that out from
-//! the code alone.
+//! What waits waited for, and where the values in registers came from: an oracle for analyses that find that
+//! from the code alone.
 //!
-//! Off unless [`crate::Options::origins`] asks for it. Each register of a wave has, dword by dword and lane by lane,
+//! Off unless [`crate::Options::origins`] is on. Each register of a wave has, dword by dword and lane by lane,
 //! the instruction that wrote it last; each counter the operations that were issued and that no wait has forced to be
 //! complete. Memory here is the slowest that the architecture allows: nothing is ever complete before a wait proves it.
-//! Which registers an instruction uses is what the tables say; in the strict mode also what it was seen to do.
+//! Which registers an instruction uses is what the tables say; in strict mode also what it was seen to do.
 //!
-//! Places are told as the function sees them that is running: an instruction of its own, one that a function executed
-//! which it called, or one from before it was called. A function ends where control comes back to behind its call; what
+//! Places are relative to the function that is running: an instruction of its own, one that a function executed
+//! which it called, or one from before it was called. A function ends where control returns to after its call; what
 //! it jumps to otherwise counts as itself.
 
 use std::collections::BTreeMap;
@@ -42,7 +42,7 @@ pub struct WaitOrigins {
     pub executions: u64,
     /// Operations that it forces to be complete, with the executions in which they were outstanding.
     pub forced: BTreeMap<Origin, u64>,
-    /// Operations of which it forces some, but nobody can say which: they complete in any order, or in orders of their
+    /// Operations of which it forces some, unknown which: they complete in any order, or in orders of their
     /// own.
     pub possible: BTreeMap<Origin, u64>,
 }

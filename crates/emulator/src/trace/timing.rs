@@ -1,4 +1,4 @@
-//! Modelled time: what the model is asked for, and what it says.
+//! Modelled time: the settings of the model, and its results.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -38,7 +38,7 @@ pub struct LatencyOverride {
     pub cycles: u32,
 }
 
-/// What the model is asked for.
+/// Settings of the model.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Timing {
     /// Latencies other than the target's; of several for a class the last counts.
@@ -46,7 +46,7 @@ pub struct Timing {
     /// Takes a sample of every wave each time so many cycles have passed.
     pub sample_interval: Option<NonZero<u32>>,
     /// Memory operations take times that are drawn from this seed, not those that caches and queues give: for
-    /// experiments with latencies that nobody was told.
+    /// experiments with latencies that an analysis does not know.
     pub chance: Option<u64>,
 }
 
@@ -246,7 +246,7 @@ impl StallReason {
         StallReason::SleepWait,
     ];
 
-    /// The name behind rocprofiler-sdk's prefix: `ALU_DEPENDENCY`.
+    /// The name after rocprofiler-sdk's prefix: `ALU_DEPENDENCY`.
     #[must_use]
     pub fn name(self) -> &'static str {
         [
@@ -297,7 +297,7 @@ impl MemoryCounts {
 }
 
 impl WaveSample {
-    /// The name behind rocprofiler-sdk's `ROCPROFILER_PC_SAMPLING_INSTRUCTION_TYPE_`: `VALU`.
+    /// The name after rocprofiler-sdk's `ROCPROFILER_PC_SAMPLING_INSTRUCTION_TYPE_`: `VALU`.
     #[must_use]
     pub fn instruction_type(&self) -> &'static str {
         match self.kind {

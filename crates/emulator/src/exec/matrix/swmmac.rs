@@ -4,7 +4,7 @@
 //! D is C as well. A lane has some numbers of a row of A, in pairs, and their indices of two bits each in a register of
 //! which `index_key` chooses the part; a column of B is in lanes as usual (RDNA4 ISA guide, "Sparse matrix"; AMD's
 //! matrix instruction calculator). The four numbers of B that a pair chooses from are in the same place of the same
-//! lane of B's column, or where a lane has no more of them (4-bit numbers in waves of 64) in the next lane that has.
+//! lane of B's column, or where a lane has no more of them (4-bit numbers in wave64) in the next lane that has.
 //! Sums are those of [`super::wmma`], in the order of the lanes.
 
 use wavetap_amdgpu::{Opcode, OpcodeFlags, Role};
@@ -50,7 +50,7 @@ fn run(core: &mut Core, op: &Op) -> ExecResult {
     Ok(())
 }
 
-/// What RDNA4 has; how the longer ones of gfx1250 lie in lanes is told in several ways.
+/// What RDNA4 has; how the longer ones of gfx1250 lie in lanes has several descriptions.
 fn of(opcode: Opcode) -> Option<Shape> {
     let shape = Shape::of(opcode).filter(|_| opcode.is_any(OpcodeFlags::SWMMAC))?;
     (shape.k == 32 || shape.k == 64 && shape.a == Element::Int4).then_some(shape)

@@ -198,7 +198,7 @@ pub(crate) fn place(op: &Op, sum: Sum, packed: bool, row: usize, column: usize) 
         let shift = if narrow && op.inst.modifiers.op_sel & 4 != 0 { 16 } else { 0 };
         return (row / groups, row % groups * SIZE + column, shift);
     }
-    // gfx12: as many rows in a row, in waves of 64 in another order of the groups.
+    // gfx12: as many rows in a row, in wave64 in another order of the groups.
     let each = SIZE / groups;
     let group = if groups == 2 { row / 8 } else { (row / 4 % 2) * 2 + row / 8 };
     let within = row % each;

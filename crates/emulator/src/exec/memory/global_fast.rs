@@ -1,7 +1,7 @@
-//! The short way of loads and stores of global memory: all lanes in one allocation.
+//! The fast path of loads and stores of global memory: all lanes in one allocation.
 //!
-//! Whatever is not so, faults included, goes the general way of [`super::vmem`]; nothing is changed before
-//! that is known. In the strict mode that is so of loads while stores of other waves may not have arrived, too. A flat
+//! Other accesses, and those that fault, take the slow path of [`super::vmem`]; nothing is changed before
+//! that is known. In strict mode that is so of loads while stores of other waves may not have arrived, too. A flat
 //! address of LDS or scratch is in no allocation, whatever offset is added to it.
 
 use wavetap_amdgpu::{Inst, Operand, Reg, RegFile, Role, Target};
@@ -181,7 +181,7 @@ fn store_global(core: &mut Core, op: &Op) -> ExecResult {
     }
     // All of it lies within the allocation: nothing below gives none.
     if strict {
-        return delay_lanes(core, op, (file, first), (mask, size, in_a_row), &addresses);
+        return buffer_lanes(core, op, (file, first), (mask, size, in_a_row), &addresses);
     }
     let stored = match in_a_row {
         Some(lanes) => memory.store_rows(at(0), registers, lanes),
@@ -195,7 +195,7 @@ fn store_global(core: &mut Core, op: &Op) -> ExecResult {
 }
 
 /// Notes a store that other waves see when it has been waited for.
-fn delay_lanes(
+fn buffer_lanes(
     core: &mut Core,
     op: &Op,
     (file, first): (RegFile, u16),
@@ -209,7 +209,7 @@ fn delay_lanes(
     }
     let id = core.wave.in_flight.issue(op, kind_in_memory(core, op), &[]);
     let Wave { vgpr, agpr, in_flight, .. } = &mut *core.wave;
-    let stores = in_flight.delay_lanes(id, Space::Global, (mask, size));
+    let stores = in_flight.buffer_lanes(id, Space::Global, (mask, size));
     stores.in_a_row = in_a_row;
     match in_a_row {
         Some(_) => stores.places[0][0] = addresses[0],

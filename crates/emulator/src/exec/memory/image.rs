@@ -7,7 +7,7 @@
 use wavetap_amdgpu::{Flags, ImageField, Opcode, Operand, Reg, Role, Value};
 
 use super::typed::{Format, Number};
-use super::vmem::{count, delay, issue_load, read_place, write_place};
+use super::vmem::{buffer_store, count, issue_load, read_place, write_place};
 use super::{atomic, sampler};
 use crate::address::place::LanePlace;
 use crate::address::range::ANYWHERE;
@@ -236,7 +236,7 @@ pub(crate) fn address(core: &mut Core, op: &Op, wanted: usize) -> ExecResult<Vec
     Ok(values)
 }
 
-/// So many values behind the first registers of an address: 32 bits each, or 16.
+/// So many values after the first registers of an address: 32 bits each, or 16.
 pub(crate) fn values(core: &mut Core, op: &Op, before: usize, wanted: usize) -> ExecResult<Vec<[u32; LANES]>> {
     if !op.inst.modifiers.a16 {
         let mut all = address(core, op, before + wanted)?;
@@ -402,7 +402,7 @@ fn store(core: &mut Core, op: &Op) -> ExecResult {
         match places[lane] {
             LanePlace::Global(address) if core.launch.strict => {
                 at_lane(core.memory.check_store(address, size), lane)?;
-                delay(core, id, address, &bytes[..size]);
+                buffer_store(core, id, address, &bytes[..size]);
             }
             place => at_lane(write_place(core, lane, place, &bytes[..size], MemoryAccess::Store), lane)?,
         }

@@ -87,7 +87,7 @@ fn find_all(core: &Core, base: u64, offsets: &[u64], size: usize, lane: usize) -
     Ok(found)
 }
 
-/// Own earlier writes become visible before a read; now and then everyone sees them early.
+/// Own earlier writes become visible before a read; now and then all waves see them early.
 pub(crate) fn order(core: &mut Core, reads: bool) -> ExecResult {
     if core.wave.in_flight.has_effects() && (reads || core.random.one_in(8)) {
         at_lane(core.wave.in_flight.publish(Some(Space::Lds), false, core.memory, core.lds), 0)?;
@@ -105,7 +105,7 @@ pub(crate) fn issue(core: &mut Core, op: &Op, written: Option<(RegFile, u16, u16
     }
 }
 
-/// A write that its own wave sees at once and others late.
+/// A write that is visible to its own wave at once and to others late.
 pub(crate) fn put(core: &mut Core, id: u32, at: usize, bytes: &[u8]) {
     if core.launch.strict {
         for (n, piece) in bytes.chunks(8).enumerate() {
@@ -113,7 +113,7 @@ pub(crate) fn put(core: &mut Core, id: u32, at: usize, bytes: &[u8]) {
             data[..piece.len()].copy_from_slice(piece);
             let address = (at + 8 * n) as u64;
             let data = u64::from_le_bytes(data);
-            core.wave.in_flight.delay(
+            core.wave.in_flight.buffer(
                 id,
                 EffectParts { space: Space::Lds, address, bytes: piece.len() as u8, data, compare: 0, atomic: None },
             );
@@ -270,7 +270,7 @@ fn run_atomic(core: &mut Core, op: &Op) -> ExecResult {
                 compare: comparison,
                 atomic: Some(f),
             };
-            core.wave.in_flight.delay(id, effect);
+            core.wave.in_flight.buffer(id, effect);
             continue;
         }
         let mut buffer = [0; 8];

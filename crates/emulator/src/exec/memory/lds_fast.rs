@@ -1,6 +1,6 @@
-//! The short way of LDS reads and writes: whole dwords at addresses in a vector register.
+//! The fast path of LDS reads and writes: whole dwords at addresses in a vector register.
 //!
-//! What is not so, faults included, goes the general way of [`super::lds`]; nothing is changed before that is known.
+//! Other accesses, and those that fault, take the slow path of [`super::lds`]; nothing is changed before that is known.
 
 use wavetap_amdgpu::{Operand, Reg, RegFile, Role};
 
@@ -15,7 +15,7 @@ use crate::state::fp_mode::FpMode;
 use crate::state::op::Op;
 use crate::state::wave::Wave;
 
-/// The places in LDS of the lanes in a mask, an offset behind their addresses; none if one of them is out of bounds.
+/// The places in LDS of the lanes in a mask, at an offset from their addresses; none if one of them is out of bounds.
 fn places(core: &Core, register: u16, offset: u64, size: usize, mask: u64) -> Option<[u32; LANES]> {
     let row = core.wave.vgpr.get(usize::from(register))?;
     let last = core.lds.len().checked_sub(size)?;
@@ -31,7 +31,7 @@ fn each(mask: u64, mut f: impl FnMut(usize)) {
     if mask == u64::MAX { (0..LANES).for_each(f) } else { active(mask).for_each(&mut f) }
 }
 
-/// The register with the addresses, where the short way is open.
+/// The register with the addresses, where the fast path applies.
 fn address(core: &mut Core, op: &Op) -> ExecResult<Option<u16>> {
     let Source::Vector(register) = op.source(Role::Addr, Ty::B32) else { return Ok(None) };
     if core.wave.fp_mode == FpMode::Closed {
@@ -41,7 +41,7 @@ fn address(core: &mut Core, op: &Op) -> ExecResult<Option<u16>> {
     Ok(Some(register))
 }
 
-/// Reads elements of `size` bytes, a multiple of 4, into consecutive registers; false if the general way must be gone.
+/// Reads elements of `size` bytes, a multiple of 4, into consecutive registers; false if the slow path must be taken.
 pub(crate) fn read(core: &mut Core, op: &Op, offsets: &[u64], size: usize) -> ExecResult<bool> {
     let (Some(Reg { file, first, .. }), Some(address)) = (op.dst, address(core, op)?) else { return Ok(false) };
     let (words, mask) = (size / 4, core.wave.exec());
@@ -85,7 +85,7 @@ pub(crate) fn read(core: &mut Core, op: &Op, offsets: &[u64], size: usize) -> Ex
     Ok(true)
 }
 
-/// Writes elements of `size` bytes, a multiple of 4, from registers; false if the general way must be gone.
+/// Writes elements of `size` bytes, a multiple of 4, from registers; false if the slow path must be taken.
 pub(crate) fn write(core: &mut Core, op: &Op, offsets: &[u64], size: usize) -> ExecResult<bool> {
     if !size.is_multiple_of(4) {
         return Ok(false);
@@ -141,7 +141,7 @@ fn write_late(
     let in_a_row = |places: &[u32; LANES]| LdsRow::is_contiguous(places, (mask, lanes), size);
     core.note_row((mask, size), elements.iter().map(|(places, ..)| (places, in_a_row(places))), Some(from));
     let Wave { vgpr, agpr, in_flight, .. } = &mut *core.wave;
-    let stores = in_flight.delay_lanes(id, Space::Lds, (mask, size));
+    let stores = in_flight.buffer_lanes(id, Space::Lds, (mask, size));
     for (n, (places, file, first)) in elements.iter().enumerate() {
         stores.places[n] = places.map(u64::from);
         let registers = if *file == RegFile::Accum { &*agpr } else { &*vgpr };

@@ -1,6 +1,6 @@
 //! Image instructions with a sampler: which texels a coordinate means, and what becomes of them.
 //!
-//! Coordinates become fixed-point numbers with eight bits behind the point, rounded to the nearest; so has HIP's linear
+//! Coordinates become fixed-point numbers with eight fraction bits, rounded to the nearest; so has HIP's linear
 //! filter. The filter itself is exact but for one rounding to 32 bits, where the hardware's may differ in the last
 //! bits. An image has one mip level, so levels of detail, their biases, clamps and derivatives choose nothing as long
 //! as the filter is the same for what is enlarged and for what is made smaller.

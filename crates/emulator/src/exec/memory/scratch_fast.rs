@@ -1,4 +1,4 @@
-//! The short way of scratch accesses: whole dwords at the same offset in all lanes, which lie side by side.
+//! The fast path of scratch accesses: whole dwords at the same offset in all lanes, which lie side by side.
 
 use wavetap_amdgpu::{Reg, RegFile};
 
@@ -24,7 +24,7 @@ fn address(core: &Core, offset: u64) -> u64 {
     core.wave.scratch + offset * core.launch.lanes as u64
 }
 
-/// Loads `size` bytes of each lane into registers; none if the general way must be gone, with nothing changed. The
+/// Loads `size` bytes of each lane into registers; none if the slow path must be taken, with nothing changed. The
 /// strict mode has no more to do for it than to note the operation.
 pub(crate) fn load(
     core: &mut Core,

@@ -26,7 +26,7 @@ use crate::strict::store_order::order;
 
 /// Dimensions of a tensor at most.
 const DIMENSIONS: usize = 5;
-/// Bytes that are copied at once at most: those of an [`LaneAccess`].
+/// Bytes that are copied at once at most: those of a [`LaneAccess`].
 const PIECE: usize = 16;
 /// Rows at most whose numbers a descriptor has, in 32 bits each or in 16.
 const ROWS: [usize; 2] = [16, 8];

@@ -72,7 +72,7 @@ impl Format {
         }
     }
 
-    /// That of an image. They are numbered as those of buffers are, with more behind them.
+    /// That of an image. They are numbered as those of buffers are, with more after them.
     pub(crate) fn of_image(target: Target, number: u64) -> Option<Format> {
         let older = target.generation() < 10;
         // Before gfx10 the data format has six bits, and in both fields the further numbers are formats that buffers do
@@ -125,7 +125,7 @@ impl Format {
             Number::Float => match width {
                 32 => Some(bits as u32),
                 16 => float(from_f16(bits as u16)),
-                // Floats of 11 and 10 bits have a half's exponent, no sign, and fewer bits behind the point.
+                // Floats of 11 and 10 bits have a half's exponent, no sign, and fewer fraction bits.
                 10 | 11 => float(from_f16((bits << (15 - width)) as u16)),
                 _ => None,
             },

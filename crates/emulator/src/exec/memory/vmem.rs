@@ -359,7 +359,7 @@ pub(crate) fn store(core: &mut Core, op: &Op) -> ExecResult {
         match places[lane] {
             LanePlace::Global(address) | LanePlace::Head(address, _) if core.launch.strict => {
                 at_lane(core.memory.check_store(address, inside), lane)?;
-                delay(core, id, address, &buffer[..inside]);
+                buffer_store(core, id, address, &buffer[..inside]);
             }
             place => at_lane(write_place(core, lane, place, &buffer[..size], MemoryAccess::Store), lane)?,
         }
@@ -367,13 +367,13 @@ pub(crate) fn store(core: &mut Core, op: &Op) -> ExecResult {
     store_order::after_store(core)
 }
 
-pub(crate) fn delay(core: &mut Core, id: u32, address: u64, bytes: &[u8]) {
+pub(crate) fn buffer_store(core: &mut Core, id: u32, address: u64, bytes: &[u8]) {
     for (n, piece) in bytes.chunks(8).enumerate() {
         let mut data = [0; 8];
         data[..piece.len()].copy_from_slice(piece);
         let address = address + 8 * n as u64;
         let data = u64::from_le_bytes(data);
-        core.wave.in_flight.delay(
+        core.wave.in_flight.buffer(
             id,
             EffectParts { space: Space::Global, address, bytes: piece.len() as u8, data, compare: 0, atomic: None },
         );

@@ -200,7 +200,7 @@ fn end(core: &mut Core, _: &Op) -> ExecResult {
     Ok(())
 }
 
-/// Caches are written back or emptied, which is the order of memory that programs ask for: threads of the host that run
+/// Caches are written back or emptied, which is the order of memory that programs need: threads of the host that run
 /// other workgroups must keep it.
 fn caches(_: &mut Core, _: &Op) -> ExecResult {
     std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
@@ -541,7 +541,7 @@ pub(crate) fn meaning(opcode: Opcode) -> Option<Meaning> {
         ),
         Opcode::S_SET_VGPR_MSB => (
             |core, op| {
-                // Directly behind that instruction the hardware drops it (LLVM, AMDGPULowerVGPREncoding).
+                // Directly after that instruction the hardware drops it (LLVM, AMDGPULowerVGPREncoding).
                 if core.wave.after_mode_write.take() != Some(op.pc) {
                     core.wave.set_vgpr_msb(VgprMsb(op.any_imm() as u8));
                 } else if core.launch.strict {

@@ -1,9 +1,9 @@
-//! The short way of vector ALU instructions: whole registers of 32 or 64 bits a lane, no DPP, SDWA or output modifiers,
+//! The fast path of vector ALU instructions: whole registers of 32 or 64 bits a lane, no DPP, SDWA or output modifiers,
 //! the usual MODE.
 //!
-//! What is not of that kind, and every instruction while MODE is unusual or registers are indexed, goes the general way
-//! of [`super`]. Results are computed into a spare register that takes the place of the old one, so that
-//! nothing is copied while all lanes are active.
+//! What is not of that kind, and every instruction while MODE is unusual or registers are indexed, takes the slow path
+//! of [`super`]. Results are computed into a spare register that takes the place of the old one, so that nothing is
+//! copied while all lanes are active.
 
 use wavetap_amdgpu::{Inst, OpcodeFlags, Reg, RegFile, scalar};
 
@@ -20,7 +20,7 @@ use crate::state::work::{Broadcast, WorkRows};
 
 static ZERO: Row = [0; LANES];
 
-/// What MODE has instructions do on their short way.
+/// What MODE has the fast path do.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Open {
     Plain,
@@ -79,7 +79,7 @@ impl FastPath {
         Some(fast)
     }
 
-    /// Whether the short way is open, and what MODE adds to it; with the checks of the strict mode.
+    /// Whether the fast path applies, and what MODE adds to it; makes the checks of strict mode.
     #[inline(always)]
     fn open(&self, core: &mut Core, op: &Op) -> ExecResult<Option<Open>> {
         let wave = &core.wave;
@@ -102,7 +102,7 @@ impl FastPath {
         Ok(Some(open))
     }
 
-    /// [`FastPath::open`] of what has no short way where denormals are flushed.
+    /// [`FastPath::open`] of an instruction that has no fast path where denormals are flushed.
     #[inline(always)]
     fn open_plain(&self, core: &mut Core, op: &Op) -> ExecResult<bool> {
         if self.singles != 0 && core.wave.fp_mode == FpMode::Flushing {
@@ -269,7 +269,7 @@ pub(crate) fn faster(
     let fast = |types: [Ty; 3], dst: Option<Reg>, wide: Ty| {
         let used = |at: usize| if types[at] == Ty::None { (Source::None, 0) } else { (src[at], dwords(types[at])) };
         let parts = match m.sdwa {
-            // Where the result takes a part of its register, or operands are of two dwords, it is the general way's.
+            // Where the result takes a part of its register, or operands are of two dwords, the slow path runs it.
             Some(sdwa)
                 if (sdwa.dst_sel != WHOLE && dst.is_some())
                     || wide.dwords() == 2
@@ -310,7 +310,7 @@ pub(crate) fn faster(
         }
         Semantics::LaneBit { dst: ty, src: [a, b, c, Ty::None], .. } if is(run_lane_bit) && dst.is_some() => {
             let words = is_word(ty) && is_word(a) && is_word(b) && matches!(c, Ty::None | Ty::Mask);
-            // What a sign means to the flag of a division's scaling is the general way's business.
+            // What a sign means to the flag of a division's scaling is the slow path's business.
             let words = words && m.neg | m.abs == 0;
             let wide =
                 is_whole(ty) && [a, b, c].iter().all(|ty| is_whole(*ty) || *ty == Ty::None) && m.neg | m.abs == 0;
@@ -422,7 +422,7 @@ pub(crate) fn packed32_sources(inst: &Inst, scalars: &[[Source; 2]; 3], dst: Opt
     Some(Box::new(FastPath { singles: RESULT | 7, ..fast }))
 }
 
-/// Packed operations on pairs of 32-bit numbers: a row for each half. False where the general way must be gone.
+/// Packed operations on pairs of 32-bit numbers: a row for each half. False where the slow path must be taken.
 pub(crate) fn run_packed32(core: &mut Core, op: &Op, f: &dyn Operation) -> ExecResult<bool> {
     let modifiers = op.inst.modifiers;
     let Some(fast) = op.fast_path.as_ref().filter(|_| !modifiers.clamp) else { return Ok(false) };

@@ -256,7 +256,7 @@ fn double(opcode: Opcode) -> Option<Meaning> {
     })
 }
 
-/// Bits of 2/pi behind the binary point, most significant first: 1,201 are used (computed with 1,300 bits of pi).
+/// Bits of 2/pi after the binary point, most significant first: 1,201 are used (computed with 1,300 bits of pi).
 const TWO_OVER_PI: [u32; 40] = [
     0xa2f9_836e,
     0x4e44_1529,

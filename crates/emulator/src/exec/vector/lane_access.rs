@@ -1,4 +1,4 @@
-//! Instructions that move values between lanes, scalars and the accumulation registers, and the few with odd operands.
+//! Instructions that move values between lanes, scalars and the AGPRs, and the few with odd operands.
 
 use wavetap_amdgpu::{Opcode, Operand, Reg, RegFile, Role, Target, Value};
 

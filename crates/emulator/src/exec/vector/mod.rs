@@ -1,4 +1,4 @@
-//! The shared way of vector ALU instructions: gather sources lane by lane (DPP, SDWA, modifiers), compute, scatter
+//! The slow path of vector ALU instructions: gather sources lane by lane (DPP, SDWA, modifiers), compute, scatter
 //! results.
 
 pub(crate) mod bf16;
@@ -24,7 +24,7 @@ use crate::op::semantics::{High, Semantics, Ty};
 use crate::state::core::Core;
 use crate::state::op::Op;
 
-/// Moves the first source between lanes as DPP says; gives the lanes whose destination may be written.
+/// Moves the first source between lanes as DPP says; returns the lanes whose destination may be written.
 pub(crate) fn moved(core: &Core, op: &Op, values: &mut Lanes) -> ExecResult<u64> {
     let (modifiers, exec) = (&op.inst.modifiers, core.wave.exec());
     if let Some(dpp) = modifiers.dpp {
@@ -36,7 +36,7 @@ pub(crate) fn moved(core: &Core, op: &Op, values: &mut Lanes) -> ExecResult<u64>
     Ok(exec)
 }
 
-/// Fills in the sources of every lane; gives the lanes whose destination may be written.
+/// Fills in the sources of every lane; returns the lanes whose destination may be written.
 fn gather(core: &mut Core, op: &Op, types: &[Ty; 4], sources: &mut [Lanes; 4]) -> ExecResult<u64> {
     let modifiers = &op.inst.modifiers;
     let mut mask = core.wave.exec();
@@ -115,7 +115,7 @@ fn select(values: &mut Lanes, sdwa: &Sdwa, at: usize) {
     }
 }
 
-/// DPP: moves the first source between lanes; gives the lanes that are written.
+/// DPP: moves the first source between lanes; returns the lanes that are written.
 fn permute(values: &mut Lanes, dpp: &Dpp, exec: u64) -> ExecResult<u64> {
     let original = *values;
     let ctrl = dpp.ctrl;
@@ -376,7 +376,7 @@ pub(crate) fn set_test(core: &mut Core, op: &Op, bits: u64, exec: bool) -> ExecR
     Ok(())
 }
 
-/// Sources of handlers that do their own thing: `at` is the position.
+/// A source of a handler that is not a shared one: `at` is its position.
 pub(crate) fn lanes_of(core: &mut Core, op: &Op, at: usize, ty: Ty) -> ExecResult<Lanes> {
     let role = [Role::Src0, Role::Src1, Role::Src2][at];
     let from = if op.inst.operand(role).is_some() { op.source(role, ty) } else { op.src[at] };

@@ -237,7 +237,7 @@ pub(crate) fn meaning(opcode: Opcode) -> Option<Meaning> {
         })),
         Opcode::V_PERMLANE_XOR_B32 => own!(|core, op| group_permute(core, op, |base, at, width, mask| {
             let to = (base + at) ^ (mask & 63);
-            // It is there in waves of 32 only.
+            // It is there in wave32 only.
             if mask < 32 && to < base + width { to } else { base + at }
         })),
         Opcode::V_PERMLANE_IDX_GEN_B32 => own!(group_index),

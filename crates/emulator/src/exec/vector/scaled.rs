@@ -5,7 +5,7 @@
 //! smaller ones have neither infinity nor NaN and end at their largest number.
 //!
 //! The `sr` forms round by random bits ([`encode_stochastic`]). Which of these the second and later numbers of a
-//! register take is told in two ways: by HIP's headers all take the same, by AMD's emulator (rocm-systems, rocjitsu)
+//! register take has two descriptions: by HIP's headers all take the same, by AMD's emulator (rocm-systems, rocjitsu)
 //! each the successor of those before, as `v_prng_b32` has it. Where it matters, and where the two round what is too
 //! small for the format differently, the kernel ends. A scale with the exponent 255 is NaN: from small floats so is the
 //! result; to small ones the kernel ends, since one of the two has NaN and the other leaves the destination as it is.

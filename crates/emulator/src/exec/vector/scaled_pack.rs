@@ -3,10 +3,10 @@
 //!
 //! To small floats a number is divided by the scale, the exponent of a single-precision operand, and rounded to nearest
 //! even. From them it is multiplied by a power of two in a byte with a bias of 127. Whose byte that is a field says, of
-//! which only those values have a meaning here that are told in one way: with 0, all lanes take the lowest byte of lane
-//! n mod 16 for 8-bit numbers, and for others the lanes from 16 on its second byte; with 8, so do those of 8-bit
-//! numbers (the guide's tables 36 and 37; Triton). Others are told in two ways (by MLIR's lowering, too). Stochastic
-//! rounding is left out: how the random bits are aligned is not told.
+//! which only those values have a meaning here of which all sources agree: with 0, all lanes take the lowest byte of
+//! lane n mod 16 for 8-bit numbers, and for others the lanes from 16 on its second byte; with 8, so do those of 8-bit
+//! numbers (the guide's tables 36 and 37; Triton). Of others there are two descriptions (MLIR's lowering has both).
+//! Stochastic rounding is left out: how the random bits are aligned is not documented.
 
 use wavetap_amdgpu::{NumberFormat, Opcode, Operand, Reg, RegFile, Role};
 

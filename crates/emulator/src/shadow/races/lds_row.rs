@@ -1,7 +1,7 @@
 //! What all lanes of an instruction do to LDS at once: reads or writes of whole dwords.
 //!
-//! The short way of LDS instructions notes one of these instead of an [`LaneAccess`] for each lane and element, of which it
-//! is the same as [`LdsRow::accesses`].
+//! The fast path of LDS instructions notes one of these instead of a [`LaneAccess`] for each lane and element, of which
+//! it is the same as [`LdsRow::accesses`].
 
 use wavetap_amdgpu::RegFile;
 
@@ -33,7 +33,7 @@ impl LdsRow {
         self.size / 4
     }
 
-    /// What a lane does with a dword of an element, given vector and accumulation registers. Writes do not change the
+    /// What a lane does with a dword of an element, given VGPRs and AGPRs. Writes do not change the
     /// registers that they write from: these are what they were.
     #[inline]
     pub(crate) fn how(&self, [vector, accum]: [&Registers; 2], element: usize, lane: usize, word: usize) -> How {

@@ -4,11 +4,11 @@
 //! [`crate::shadow::in_flight::InFlight`] gave its operation, which only grows; a wave's clock has for every other wave
 //! the first id that it is *not* ordered after. A barrier joins the clocks of all waves; a write that its wave has not
 //! waited for when it comes to the barrier is not ordered by it. Copies between memory and LDS have clocks of their
-//! own: they come back in their order, with another counter than what LDS instructions do, so that one in flight says
+//! own: they complete in their order, with another counter than what LDS instructions do, so that one in flight says
 //! nothing of those. LDS atomics release, and those that return a value also acquire, through their address. So do
 //! plain accesses that stand for atomic ones, which compilers make of `__hip_atomic_load` and `__hip_atomic_store`: a
 //! read that a loop without writes repeats at an address that the loop does not change (a flag that is polled), and a
-//! write to what the same wave has exchanged before (a lock that is let go). A read is also taken for an atomic one
+//! write to what the same wave has exchanged before (a lock that is released). A read is also taken for an atomic one
 //! where the other access is an atomic that returns a value: loops of compare-and-swap begin so.
 //!
 //! No race is: two lanes of one instruction; a write of the value that is there; two atomics.
@@ -23,7 +23,7 @@ mod row;
 #[cfg(test)]
 mod tests;
 
-/// Most waves of a workgroup: 1024 work-items in waves of 32.
+/// Most waves of a workgroup: 1024 work-items in wave32.
 const WAVES: usize = 32;
 
 /// Most addresses in memory of which it is remembered what was released there.
@@ -35,7 +35,7 @@ type Clock = [u32; WAVES];
 /// By whose accesses they are: those of LDS instructions, and those of copies between memory and LDS.
 type Clocks = [Clock; 2];
 
-/// What a wave knows of the others.
+/// What a wave is ordered after, of the others.
 #[derive(Clone, Copy)]
 struct View {
     /// Writes that are done.
@@ -94,12 +94,12 @@ impl CellAccess {
         self.0 & Self::ATOMIC != 0
     }
 
-    /// An atomic that plain reads may be meant for: one that returns a value, or lets a lock go.
+    /// An atomic that plain reads may be meant for: one that returns a value, or releases a lock.
     fn exchanges(self) -> bool {
         self.0 & Self::EXCHANGES != 0
     }
 
-    /// It comes back with vector memory: not in the order of LDS operations.
+    /// It completes with vector memory, not in the order of LDS operations.
     fn is_copied(self) -> bool {
         self.0 & Self::COPIED != 0
     }
@@ -156,7 +156,7 @@ struct Site {
     pc: u64,
     address: u64,
     name: &'static str,
-    /// It polls, once that was asked.
+    /// Whether it polls, once that was found out.
     polls: Option<bool>,
 }
 
@@ -236,7 +236,7 @@ fn note(word: &mut Word, (at, count): (usize, usize), access: CellAccess, how: H
     }
     let byte = word.cell_mut(at, count);
     match how {
-        // A write that changes nothing leaves the one before it in charge, of which more may be known.
+        // A write that changes nothing leaves the one before it, of which more may be known.
         How::Write(_) if same && byte.written.wave() != access.wave() => {}
         How::Write(_) | How::Atomic => byte.written = access,
         How::Read => {}
@@ -384,15 +384,19 @@ impl Races {
         let site = self.site(operation);
         if how != How::Atomic {
             let word = |n: usize| if let How::Write(value) = how { How::Write(value >> (32 * n)) } else { how };
-            if self.plain(CellAccess::new(operation, site, false, false), (at, length), word, &mut row::Seen::default())
-            {
+            if self.dword_fast(
+                CellAccess::new(operation, site, false, false),
+                (at, length),
+                word,
+                &mut row::Seen::default(),
+            ) {
                 return Ok(());
             }
         }
         if how == How::Atomic && operation.returns {
             self.exchanged.insert((wave, at));
         }
-        // What this wave has exchanged, it now lets go.
+        // What this wave has exchanged, it now releases.
         let lets_go = matches!(how, How::Write(_)) && self.exchanged.contains(&(wave, at));
         let atomic = lets_go || how == How::Atomic;
         let exchanges = lets_go || (how == How::Atomic && operation.returns);
@@ -493,7 +497,7 @@ impl Races {
         *site.polls.get_or_insert_with(|| polls(pc))
     }
 
-    /// A wave has seen the flag that another wrote: it is ordered behind that write and what was before it.
+    /// A wave has seen the flag that another wrote: it is ordered after that write and what was before it.
     fn acquire(&mut self, wave: usize, written: CellAccess) {
         let other = written.wave();
         if other != wave {

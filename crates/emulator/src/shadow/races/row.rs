@@ -1,4 +1,4 @@
-//! The short way of accesses to whole dwords that are ordered behind what was there, none of it atomic: nearly all are
+//! The fast path of accesses to whole dwords that are ordered after what was there, none of it atomic: nearly all are
 //! such.
 
 use super::lds_row::LdsRow;
@@ -9,7 +9,7 @@ use crate::lanes::{Registers, active};
 /// What was last found of a dword, while no clock changes: neighbours were mostly accessed by the same instructions.
 #[derive(Default)]
 pub(crate) struct Seen {
-    /// A write and reads that the wave is behind; at first there are none.
+    /// A write and reads that the wave is ordered after; at first there are none.
     written: CellAccess,
     read: [CellAccess; 2],
     /// Reads that were remembered, and which of them another takes the place of; of none it is the first.
@@ -47,7 +47,7 @@ impl Seen {
         true
     }
 
-    /// The short way of one dword of a lane.
+    /// The fast path of one dword of a lane.
     #[inline(always)]
     fn goes(
         &mut self,
@@ -101,7 +101,7 @@ impl Races {
         for lane in active(row.mask).skip(done) {
             for element in 0..row.elements {
                 let place = (row.places[element][lane] as usize, row.size);
-                if !self.plain(access, place, |word| row.how(files, element, lane, word), &mut seen) {
+                if !self.dword_fast(access, place, |word| row.how(files, element, lane, word), &mut seen) {
                     let how = row.how_all(files, element, lane);
                     let found = self.access(operation, size, (place.0, row.size, how), in_flight, polls);
                     result = result.and(found.map_err(|kind| (lane, kind)));
@@ -112,7 +112,7 @@ impl Races {
         result
     }
 
-    /// [`Races::plain`] of lanes that have a dword each, one after the other: so many have gone this way.
+    /// [`Races::dword_fast`] of lanes that have a dword each, one after the other: so many have gone this way.
     fn dwords(&mut self, access: CellAccess, row: &LdsRow, files: [&Registers; 2], seen: &mut Seen) -> usize {
         let Races { words, views, exchanged, .. } = self;
         if row.elements != 1 || row.size != 4 || !exchanged.is_empty() {
@@ -131,10 +131,10 @@ impl Races {
         ends.unwrap_or(row.mask.count_ones() as usize)
     }
 
-    /// The short way of a lane: false, and nothing done, if it is not open. `how` is what it does with each dword, the
+    /// The fast path of a lane: false, and nothing done, if it is not open. `how` is what it does with each dword, the
     /// same with all.
     #[inline]
-    pub(super) fn plain(
+    pub(super) fn dword_fast(
         &mut self,
         access: CellAccess,
         (at, length): (usize, usize),

@@ -1,5 +1,4 @@
-//! What the waves and workgroups of a dispatch leave to those of later ones, so that small dispatches allocate next to
-//! nothing.
+//! A pool of registers, waves and LDS of ended workgroups, so that small dispatches allocate next to nothing.
 
 use super::worker::{OpCount, Workgroup};
 use crate::lanes::Registers;
@@ -10,7 +9,7 @@ const MOST_REGISTERS: usize = 1 << 16;
 /// Most workgroups whose lists and LDS are kept.
 const MOST_GROUPS: usize = 64;
 
-/// What can be used again; one for each thread.
+/// The pool of a thread.
 #[derive(Default)]
 pub(crate) struct Pool {
     /// All of them zero.
@@ -48,7 +47,7 @@ impl Pool {
         self.waves.pop().unwrap_or_default()
     }
 
-    /// Takes what a workgroup had that is done, and was not in the strict mode.
+    /// Takes the waves and LDS of a workgroup that has ended, outside strict mode.
     pub(crate) fn take(&mut self, group: Workgroup) {
         if self.waves.len() < MOST_GROUPS {
             self.waves.push(group.waves);
