@@ -1,20 +1,45 @@
-//! Runs kernel dispatches without a GPU, and is deliberately a harsh machine.
+//! Runs kernel dispatches without a GPU; strict mode is adversarial.
 //!
 //! The emulator is the oracle of the project: it shares no code with what rewrites kernels. It reads kernel descriptors
-//! and program headers itself, resolves every instruction to its meaning by the name in the instruction tables, and
-//! counts branches by watching its own EXEC.
+//! and program headers itself, finds what every instruction does by its operation in the instruction tables, and counts
+//! branches by watching its own EXEC.
 //!
-//! In strict mode (see [`Options::strict`]) everything the hardware leaves open is made unkind: undefined registers,
-//! LDS and scratch hold seeded random bits, a result that no wait has guaranteed must not be touched, stores become
-//! visible to other waves late, required wait states and forbidden sequences are checked, so are races in LDS and uses
-//! of what was never written, and waves run in seeded random order. `docs/reference/strict-mode.md` says what is
-//! checked and what is not.
+//! In strict mode (see [`Options::strict`]) everything that the hardware leaves open is adversarial. Undefined
+//! registers, LDS and scratch hold seeded random bits. A result that no wait has guaranteed must not be accessed.
+//! Stores become visible to other waves late. Required wait states, forbidden sequences, races in LDS and uses of
+//! undefined bits are checked. Waves run in seeded random order. `docs/reference/strict-mode.md` lists what is checked
+//! and what is not.
 //!
-//! Common instructions go short ways that give the same results (`vector_fast`, `global_fast`, `lds_fast`,
-//! `scratch_fast`), and outside strict mode the workgroups of a long dispatch are divided among threads (`workers`).
-//! Which operations have no meaning here, and why, is in `docs/results/emulator-missing.md`.
+//! Common instructions have fast paths with the results of the slow ones (`exec::vector::fast`, and `global_fast`,
+//! `lds_fast`, `scratch_fast` in `exec::memory`). Outside strict mode the workgroups of a long dispatch are divided
+//! among threads (`device::workers`). `docs/results/emulator-missing.md` lists the operations that are not implemented,
+//! and why.
 //!
-//! A [`Device`] has memory, loaded code objects and a way to run a dispatch:
+//! # Folders
+//!
+//! From the bottom to the top: a folder imports only those above it in this table.
+//!
+//! | folder | what |
+//! |---|---|
+//! | `address` | allocations, ranges, apertures, where an access of a lane goes |
+//! | `float` | arithmetic and conversions of all formats and rounding modes |
+//! | `lanes` | registers of all lanes, and loops over them |
+//! | `fault` | why a dispatch was stopped; findings that it can go on after |
+//! | `memory` | device memory and the loader of code objects |
+//! | `op` | an instruction with its operands resolved, and what is known of its operation: data |
+//! | `trace` | what a dispatch did: counts, origins of values, modelled time: data |
+//! | `launch` | options, the dispatch packet, what all waves of a dispatch share |
+//! | `shadow` | what strict mode keeps: operations in flight, store buffers, hazards, races, undefined bits |
+//! | `state` | a wave, its workgroup's barrier, global wave sync; `Core`: access to them while an instruction runs |
+//! | `strict` | the checks before and after an instruction; the order of stores |
+//! | `exec` | a handler for each operation (`scalar`, `vector`, `matrix`, `memory`), and the choice of the handler |
+//! | `run` | decoded code, the initial state of waves, the scheduler of workgroups |
+//! | `timing` | the model of time, which decides when waves issue |
+//! | `device` | [`Device`]: dispatches in flight, and their division among threads |
+//!
+//! # Example
+//!
+//! A [`Device`] has memory and loaded code objects, and runs dispatches:
 //!
 //! ```
 //! use wavetap_emulator::{Device, Options};

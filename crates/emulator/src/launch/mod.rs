@@ -1,4 +1,4 @@
-//! What is fixed for all waves of a dispatch.
+//! What is fixed for all waves of a dispatch: options, the packet, and facts of the target.
 
 pub(crate) mod options;
 pub(crate) mod packet;

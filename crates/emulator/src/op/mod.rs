@@ -1,5 +1,5 @@
-//! A decoded instruction made ready to run: its meaning found by name once, operands resolved, its role in traces and
-//! rules known.
+//! An instruction with its operands resolved ([`ResolvedInst`]), and what is known of its operation. It is data that
+//! handlers, strict mode, the trace and the model of time read; how an instruction runs is in `exec`.
 
 pub(crate) mod definedness;
 pub(crate) mod event_facts;

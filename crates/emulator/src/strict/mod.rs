@@ -1,4 +1,5 @@
-//! What strict mode checks after an instruction: how it accessed LDS, and what became of undefined bits.
+//! What strict mode checks before and after an instruction: hazards, accesses of LDS, undefined bits, the order of
+//! stores.
 //!
 //! The handlers of memory instructions note every access of a lane; the checks go through the notes when the
 //! instruction is done. They do not depend on how addresses are made.

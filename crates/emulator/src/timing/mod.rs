@@ -9,7 +9,7 @@
 //! |---|---|
 //! | `machine` | the numbers of a target, with what the user put in their place |
 //! | `facts` | what the model needs of an instruction |
-//! | `access`, `banks` | the addresses of a memory instruction; its conflicts in LDS |
+//! | `access` | the addresses of a memory instruction; its conflicts in LDS |
 //! | `chance` | latencies by chance |
 //! | `cache`, `memory` | caches and the way to memory |
 //! | `place` | which workgroup is on which compute unit |
