@@ -9,8 +9,8 @@ use wavetap_base::error::{Error, Result};
 use self::flight::{Flight, Share};
 use crate::address::ObjectId;
 use crate::address::allocation::{Allocation, AllocationKind, ForeignMemory};
-use crate::fault::Fault;
 use crate::fault::findings::{Finding, Findings};
+use crate::fault::{Fault, MemoryAccess};
 use crate::launch::options::Options;
 use crate::launch::packet::Dispatch;
 use crate::memory::Memory;
@@ -93,10 +93,7 @@ impl Device {
     /// # Errors
     /// Unsupported if the range does not lie within one allocation.
     pub fn read(&self, address: u64, into: &mut [u8]) -> Result<()> {
-        self.memory
-            .view()
-            .read(address, into, crate::fault::MemoryAccess::Load)
-            .map_err(|kind| Error::unsupported(kind.to_string()))
+        self.memory.view().read(address, into, MemoryAccess::Load).map_err(|kind| Error::unsupported(kind.to_string()))
     }
 
     /// Copies into device memory.
@@ -106,7 +103,7 @@ impl Device {
     pub fn write(&mut self, address: u64, from: &[u8]) -> Result<()> {
         self.memory
             .view()
-            .write(address, from, crate::fault::MemoryAccess::Store)
+            .write(address, from, MemoryAccess::Store)
             .map_err(|kind| Error::unsupported(kind.to_string()))
     }
 

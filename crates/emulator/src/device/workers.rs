@@ -11,8 +11,8 @@ use std::thread;
 use wavetap_amdgpu::{OpcodeFlags, Target};
 
 use super::flight::{Flight, Helper, Share, Stage};
-use crate::fault::Fault;
 use crate::fault::findings::Findings;
+use crate::fault::{Fault, FaultKind};
 use crate::launch::options::Options;
 use crate::launch::packet::Dispatch;
 use crate::memory::Memory;
@@ -65,8 +65,7 @@ pub(crate) fn advance(
     share: Share,
 ) -> Result<Option<(DispatchStats, u64)>, Fault> {
     let shared = Shared { plan: &flight.plan, options, memory, progress: &flight.progress, interrupt: share.interrupt };
-    let ended =
-        || Worker::outside(crate::fault::FaultKind::Setup { reason: "the dispatch has ended".into() }, [0; 3], 0);
+    let ended = || Worker::outside(FaultKind::Setup { reason: "the dispatch has ended".into() }, [0; 3], 0);
     let mut lead = Worker::resume(&shared, code, flight.lead.take().ok_or_else(ended)?);
     let mut left = share.instructions;
     // Strict mode has one thread.

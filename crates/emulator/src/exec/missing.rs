@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use wavetap_amdgpu::{Inst, Modifiers, Opcode, Target, variants};
 
 use super::pair;
+use crate::exec;
 
 /// Beginnings of names, and why what begins so has no meaning here.
 const REASONS: &[(&[&str], &str)] = &[
@@ -101,7 +102,7 @@ pub fn missing(target: Target) -> Vec<(&'static str, Option<&'static str>)> {
                         names.insert(name, reason(name));
                     }
                 }
-                None if super::meaning(target, &inst).is_none() => {
+                None if exec::meaning(target, &inst).is_none() => {
                     names.insert(variant.name, reason(variant.name));
                 }
                 None => {}

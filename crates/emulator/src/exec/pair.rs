@@ -3,6 +3,7 @@
 use wavetap_amdgpu::{HalfOperation, Inst, Modifiers, Opcode, Operand, Reg, Role, Target, Value, Variant};
 
 use super::prepare::{self, OpcodeCache};
+use crate::exec;
 use crate::fault::stop::{ExecResult, undefined};
 use crate::op::InstLocation;
 use crate::op::opcode_info::OpcodeInfo;
@@ -27,7 +28,7 @@ pub(crate) fn unknown(target: Target, variant: &'static Variant) -> impl Iterato
     [Some(variant.opcode), variant.second].into_iter().flatten().filter(move |half| {
         let inst = |variant| Inst { variant, wave_size: target.wave_size() as u8, ..Inst::blank() };
         let mut rows = alone_rows(target).filter(|row| Some(row.opcode) == alone(*half)).chain(row_elsewhere(*half));
-        !rows.any(|row| super::meaning(target, &inst(row)).is_some())
+        !rows.any(|row| exec::meaning(target, &inst(row)).is_some())
     })
 }
 
@@ -37,7 +38,7 @@ fn half(
     inst: &Inst,
     (variant, half): (&'static Variant, &HalfOperation<'_>),
     modifiers: Modifiers,
-    place: InstLocation,
+    location: InstLocation,
 ) -> Option<Op> {
     let mut operands: Vec<Operand> =
         half.operands().map(|operand| Operand { role: role(operand.role), ..*operand }).collect();
@@ -59,7 +60,7 @@ fn half(
     let operands = operands.into_iter().collect();
     let alone = Inst { variant, operands, modifiers, ..inst.clone() };
     let (info, meaning) = opcodes.of(target, &alone);
-    Some(prepare::op(target, alone, meaning?, &info, place))
+    Some(prepare::op(target, alone, meaning?, &info, location))
 }
 
 /// The operation of an instruction that is two.
@@ -68,7 +69,7 @@ pub(crate) fn op(
     inst: &Inst,
     info: &OpcodeInfo,
     opcodes: &mut OpcodeCache,
-    place: InstLocation,
+    location: InstLocation,
 ) -> Option<Op> {
     let ([first, second], rows) = (inst.halves()?, info.halves?);
     // The signs of the sources, from bit 4 those of the second operation.
@@ -80,10 +81,10 @@ pub(crate) fn op(
     // Only the second operation may be one of a truth table.
     let of_second = Modifiers { neg: neg >> 4, bitop3, ..Modifiers::default() };
     let pair = [
-        half((target, opcodes), inst, (rows[0], &first), of_first, place)?,
-        half((target, opcodes), inst, (rows[1], &second), of_second, place)?,
+        half((target, opcodes), inst, (rows[0], &first), of_first, location)?,
+        half((target, opcodes), inst, (rows[1], &second), of_second, location)?,
     ];
-    let whole = prepare::op(target, inst.clone(), (run, Semantics::Own), info, place);
+    let whole = prepare::op(target, inst.clone(), (run, Semantics::Own), info, location);
     Some(Op { pair: Some(Box::new(pair)), ..whole })
 }
 

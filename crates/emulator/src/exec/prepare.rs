@@ -5,6 +5,7 @@ use rustc_hash::FxHashMap;
 
 use wavetap_amdgpu::{Inst, Target};
 
+use crate::exec;
 use crate::exec::memory::global_fast;
 use crate::exec::vector::fast as vector_fast;
 use crate::op::opcode_info::OpcodeInfo;
@@ -24,13 +25,19 @@ impl OpcodeCache {
     pub(crate) fn of(&mut self, target: Target, inst: &Inst) -> KnownOpcode {
         let odd = inst.modifiers.gds || inst.modifiers.tfe;
         let key = (std::ptr::from_ref(inst.variant).addr(), target.wave_size() as u8, odd);
-        *self.0.entry(key).or_insert_with(|| (OpcodeInfo::of(target, inst), super::meaning(target, inst)))
+        *self.0.entry(key).or_insert_with(|| (OpcodeInfo::of(target, inst), exec::meaning(target, inst)))
     }
 }
 
 /// Resolves an instruction at an address, and chooses its handler: a fast path where it has one.
-pub(crate) fn op(target: Target, inst: Inst, (run, semantics): Meaning, info: &OpcodeInfo, place: InstLocation) -> Op {
-    let resolved = ResolvedInst::new(target, inst, semantics, info, place);
+pub(crate) fn op(
+    target: Target,
+    inst: Inst,
+    (run, semantics): Meaning,
+    info: &OpcodeInfo,
+    location: InstLocation,
+) -> Op {
+    let resolved = ResolvedInst::new(target, inst, semantics, info, location);
     let ResolvedInst { inst, src, dst, scalars, .. } = &resolved;
     let (run, fast_path) = vector_fast::faster(run, &semantics, inst, *src, *dst);
     let (run, global_address) = global_fast::faster(target, run, &semantics, inst);

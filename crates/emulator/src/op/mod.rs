@@ -23,6 +23,9 @@ use wavetap_amdgpu::{
 };
 
 use self::definedness::DefinednessRule;
+use self::event_facts::EventFacts;
+use self::matrix_shape::MfmaShape;
+use self::memory_registers::MemoryRegisters;
 use self::opcode_info::OpcodeInfo;
 use self::semantics::{Semantics, Source, Ty, source};
 use self::sources::{by_role, scalar_of};
@@ -51,8 +54,15 @@ pub(crate) enum Site {
     Branch,
 }
 
-/// Where an instruction is: its object, the virtual address in it, the device address.
-pub(crate) type InstLocation = (ObjectId, u64, u64);
+/// Where an instruction is.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct InstLocation {
+    pub object: ObjectId,
+    /// Virtual address in the object.
+    pub address: u64,
+    /// Device address.
+    pub pc: u64,
+}
 
 /// An instruction at an address with its operands resolved: all that is known before it runs, but for how it runs.
 pub(crate) struct ResolvedInst {
@@ -91,7 +101,7 @@ pub(crate) struct ResolvedInst {
     /// Writes a part of its destination register only (for the rules of wait states).
     pub partial: bool,
     /// What a matrix instruction multiplies.
-    pub matrix: Option<self::matrix_shape::MfmaShape>,
+    pub matrix: Option<MfmaShape>,
     /// A 32-bit literal is sign-extended for it.
     pub signed64: bool,
     /// A dot product.
@@ -120,9 +130,9 @@ pub(crate) struct ResolvedInst {
     /// What it waits for.
     pub waits: WaitCount,
     /// What a memory instruction names of registers.
-    pub memory_registers: Option<self::memory_registers::MemoryRegisters>,
+    pub memory_registers: Option<MemoryRegisters>,
     /// What it is for the hazards that are no matter of slots, where the target has any.
-    pub event_facts: Option<Box<self::event_facts::EventFacts>>,
+    pub event_facts: Option<Box<EventFacts>>,
     /// What it does with undefined bits.
     pub definedness: DefinednessRule,
 }
@@ -179,7 +189,7 @@ impl ResolvedInst {
         mut inst: Inst,
         semantics: Semantics,
         info: &OpcodeInfo,
-        place: InstLocation,
+        location: InstLocation,
     ) -> ResolvedInst {
         // A conversion of 8-bit floats has no field for where its result goes: to all of the register.
         if let Some(sdwa) = inst.modifiers.sdwa.as_mut()
@@ -187,7 +197,7 @@ impl ResolvedInst {
         {
             sdwa.dst_sel = 6;
         }
-        let (object, address, pc) = place;
+        let InstLocation { object, address, pc } = location;
         let opcode = inst.opcode();
         let dst = inst
             .operands
@@ -235,8 +245,7 @@ impl ResolvedInst {
         let counters = counters.difference(Counters::X);
         let waits_for_translations = inst.waits_for_translations();
         let definedness = DefinednessRule::new(&inst, class, &info.traits);
-        let event_facts =
-            info.events.map(|names| Box::new(self::event_facts::EventFacts::new(&inst, names, &waits, data_half)));
+        let event_facts = info.events.map(|names| Box::new(EventFacts::new(&inst, names, &waits, data_half)));
         let memory_registers = self::memory_registers::of(&inst, class);
         ResolvedInst {
             semantics,

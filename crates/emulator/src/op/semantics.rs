@@ -2,7 +2,7 @@
 
 use wavetap_amdgpu::{Operand, RegFile, Role, Value, ValueType, scalar};
 
-use crate::float::Env;
+use crate::float::{Env, Round, to_f16};
 use crate::lanes::{BitOperation, Comparison, Operation};
 
 /// How the bits of a vector operand are understood. The `F` types flush denormals as MODE says, the `B` types never do;
@@ -134,7 +134,7 @@ pub(crate) fn constant(value: Value, ty: Ty, signed64: bool) -> Option<u64> {
             let inverse = code == 248;
             Some(match ty {
                 Ty::B16 | Ty::F16 if inverse => 0x3118,
-                Ty::B16 | Ty::F16 => u64::from(crate::float::to_f16(value, crate::float::Round::Nearest)),
+                Ty::B16 | Ty::F16 => u64::from(to_f16(value, Round::Nearest)),
                 Ty::B64 | Ty::F64 | Ty::Mask if inverse => 0x3fc4_5f30_6dc9_c882,
                 Ty::B64 | Ty::F64 | Ty::Mask => value.to_bits(),
                 _ if inverse => 0x3e22_f983,

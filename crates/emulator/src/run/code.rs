@@ -11,6 +11,7 @@ use crate::exec::prepare::{self, OpcodeCache};
 use crate::fault::{FaultKind, MemoryAccess};
 use crate::memory::View;
 use crate::memory::loader::CodeRange;
+use crate::op::InstLocation;
 use crate::state::op::Op;
 
 /// The longest instruction in bytes.
@@ -165,16 +166,16 @@ impl Code {
         if msb != VgprMsb::default() {
             mean(&mut inst, msb)?;
         }
-        let place = (range.object, pc - range.base, pc);
+        let location = InstLocation { object: range.object, address: pc - range.base, pc };
         let (info, meaning) = self.opcodes.of(target, &inst);
         // It is large: what makes it puts it in its place.
-        match pair::op(target, &inst, &info, &mut self.opcodes, place) {
+        match pair::op(target, &inst, &info, &mut self.opcodes, location) {
             Some(op) => self.ops.push(op),
             None => {
                 let Some(meaning) = meaning else {
                     return Err(FaultKind::UnknownInstruction { name: inst.variant.name.into() });
                 };
-                self.ops.push(prepare::op(target, inst, meaning, &info, place));
+                self.ops.push(prepare::op(target, inst, meaning, &info, location));
             }
         }
         let mut next = pc;

@@ -13,6 +13,7 @@ use crate::fault::stop::{ExecResult, stop};
 use crate::launch::Launch;
 use crate::op::memory_registers::MemoryRegisters;
 use crate::op::registers::{SLOTS, register_name, slot};
+use crate::op::semantics::Source;
 use crate::op::{Class, ResolvedInst};
 
 /// When things were last done to a register, in issue slots; 0: never.
@@ -176,7 +177,7 @@ impl Hazards {
                 self.require(times.valu, 2, "VALU writes SGPR, VALU reads it", name)?;
             }
             (Class::Valu, RegFile::Vector) => {
-                if op.inst.modifiers.dpp.is_some() && op.src[0] == crate::op::semantics::Source::Vector(index) {
+                if op.inst.modifiers.dpp.is_some() && op.src[0] == Source::Vector(index) {
                     self.require(times.any, 2, "write of VGPR, DPP reads it", name)?;
                     self.require(self.exec_valu, 5, "VALU writes EXEC, DPP", || "exec".into())?;
                 }

@@ -13,8 +13,8 @@ use wavetap_amdgpu::{Counter, Counters, Half, RegFile, Target};
 use super::store_buffer::LaneStores;
 use super::xcnt_replay::XcntReplay;
 use crate::address::range::Range;
-use crate::fault::FaultKind;
 use crate::fault::stop::{ExecResult, stop};
+use crate::fault::{FaultKind, MemoryAccess};
 use crate::memory::{Span, View};
 use crate::op::registers::{SLOTS, register, register_name, slot};
 use crate::op::semantics::AtomicFn;
@@ -497,7 +497,7 @@ impl EffectParts {
                 if self.store(memory, span).is_some() {
                     return Ok(());
                 }
-                memory.write(self.address, &self.data.to_le_bytes()[..n], crate::fault::MemoryAccess::Store)
+                memory.write(self.address, &self.data.to_le_bytes()[..n], MemoryAccess::Store)
             }
             Space::Lds => {
                 // Bounds were checked when the operation was issued.

@@ -11,6 +11,7 @@ use crate::fault::stop::{ExecResult, stop};
 use crate::launch::Launch;
 use crate::op::matrix_shape::{MfmaShape, has_bytes};
 use crate::op::registers::{SCALAR_SLOTS, register_name, slot};
+use crate::op::semantics::Source;
 use crate::op::{Class, ResolvedInst};
 
 /// The kind of a producer or consumer.
@@ -185,8 +186,7 @@ impl MatrixHazards {
             (ProducerKind::None, _) => return Ok(()),
             (ProducerKind::Dot(_), WaitStates::None | WaitStates::Gfx9 | WaitStates::Gfx908) => return Ok(()),
             (ProducerKind::Dot(opcode), _) => {
-                let accumulates = kind_of(op) == ProducerKind::Dot(opcode)
-                    && op.src[2] == crate::op::semantics::Source::Vector(index);
+                let accumulates = kind_of(op) == ProducerKind::Dot(opcode) && op.src[2] == Source::Vector(index);
                 if accumulates { 0 } else { 3 }
             }
             (ProducerKind::Dgemm(large), _) if memory => [9, 18][usize::from(large)],

@@ -21,7 +21,7 @@ use crate::launch::Launch;
 use crate::op::Class;
 use crate::op::definedness::{Across, DefinednessRule, RequiredUse, RuleKind, registers};
 use crate::op::registers::{ACCUM_SLOTS, slot};
-use crate::op::semantics::Source;
+use crate::op::semantics::{Semantics, Source};
 use crate::shadow::init_shadow::{UndefinedOrigin, name_of, scalar_slot};
 use crate::state::core::Core;
 use crate::state::fp_mode::GPR_IDX_EN;
@@ -135,13 +135,11 @@ fn addresses(core: &mut Core, op: &Op, rule: &DefinednessRule) -> ExecResult {
     if op.class == Class::Smem || op.class == Class::Branch {
         return Ok(());
     }
-    let half = matches!(op.semantics, crate::op::semantics::Semantics::Load { d16: Some(_), .. });
+    let half = matches!(op.semantics, Semantics::Load { d16: Some(_), .. });
     if !half {
         rule.writes.iter().for_each(|&span| shadow.define_rows(span, exec));
     }
-    if let (crate::op::semantics::Semantics::Load { d16: Some(high), .. }, Some(at)) =
-        (op.semantics, registers(&rule.writes).next())
-    {
+    if let (Semantics::Load { d16: Some(high), .. }, Some(at)) = (op.semantics, registers(&rule.writes).next()) {
         let bits = shadow.vector_mut(at);
         // Of gfx9 it is only known that the other half is lost.
         let lost = op.clears && core.launch.target.generation() < 10;

@@ -13,7 +13,7 @@ use crate::lanes::LANES;
 use crate::op::matrix_shape::{MfmaShape, Sum};
 use crate::op::semantics::{Semantics, Source, Ty};
 use crate::state::core::Core;
-use crate::state::op::{Meaning, Op};
+use crate::state::op::{Handler, Meaning, Op};
 
 /// The bits of A or B: `[lane][element]`.
 pub(crate) type Elements = Vec<Vec<u64>>;
@@ -144,5 +144,5 @@ pub(crate) fn accumulator(core: &mut Core, op: &Op, c: &Operand, words: u16) -> 
 /// The meaning of a matrix instruction.
 pub(crate) fn meaning(opcode: Opcode) -> Option<Meaning> {
     let shape = MfmaShape::of(opcode).filter(|_| opcode.is_any(OpcodeFlags::MFMA))?;
-    (!shape.is_mixed()).then_some((run as crate::state::op::Handler, Semantics::Own))
+    (!shape.is_mixed()).then_some((run as Handler, Semantics::Own))
 }

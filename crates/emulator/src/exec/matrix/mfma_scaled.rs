@@ -21,7 +21,7 @@ use crate::lanes::LANES;
 use crate::op::matrix_shape::MfmaShape;
 use crate::op::semantics::{Semantics, Source, Ty};
 use crate::state::core::Core;
-use crate::state::op::{Meaning, Op};
+use crate::state::op::{Handler, Meaning, Op};
 
 /// Numbers of a row that have one scale; a lane has as many.
 const BLOCK: usize = 32;
@@ -110,7 +110,7 @@ fn run(core: &mut Core, op: &Op) -> ExecResult {
 
 /// The meaning of such a matrix instruction.
 pub(crate) fn meaning(opcode: Opcode) -> Option<Meaning> {
-    MfmaShape::of(opcode).filter(|shape| shape.is_mixed()).map(|_| (run as crate::state::op::Handler, Semantics::Own))
+    MfmaShape::of(opcode).filter(|shape| shape.is_mixed()).map(|_| (run as Handler, Semantics::Own))
 }
 
 #[cfg(test)]

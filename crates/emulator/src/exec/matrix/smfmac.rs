@@ -14,7 +14,7 @@ use crate::lanes::LANES;
 use crate::op::matrix_shape::{MfmaShape, Sum};
 use crate::op::semantics::Semantics;
 use crate::state::core::Core;
-use crate::state::op::{Meaning, Op};
+use crate::state::op::{Handler, Meaning, Op};
 
 /// The indices of each lane, two bits for each number of A.
 fn indices(core: &mut Core, op: &Op, bits: usize) -> ExecResult<[u32; LANES]> {
@@ -68,7 +68,5 @@ fn run(core: &mut Core, op: &Op) -> ExecResult {
 
 /// The meaning of a sparse matrix instruction.
 pub(crate) fn meaning(opcode: Opcode) -> Option<Meaning> {
-    MfmaShape::of(opcode)
-        .filter(|_| opcode.is_any(OpcodeFlags::SMFMAC))
-        .map(|_| (run as crate::state::op::Handler, Semantics::Own))
+    MfmaShape::of(opcode).filter(|_| opcode.is_any(OpcodeFlags::SMFMAC)).map(|_| (run as Handler, Semantics::Own))
 }

@@ -13,7 +13,7 @@ use super::wmma::{Element, SIZE, Shape, numbers, place, put, registers, total};
 use crate::fault::stop::{ExecResult, undefined};
 use crate::op::semantics::Semantics;
 use crate::state::core::Core;
-use crate::state::op::{Meaning, Op};
+use crate::state::op::{Handler, Meaning, Op};
 
 /// Numbers along K of which two are there.
 const GROUP: usize = 4;
@@ -58,7 +58,7 @@ fn of(opcode: Opcode) -> Option<Shape> {
 
 /// The meaning of a sparse matrix instruction.
 pub(crate) fn meaning(opcode: Opcode) -> Option<Meaning> {
-    of(opcode).map(|_| (run as crate::state::op::Handler, Semantics::Own))
+    of(opcode).map(|_| (run as Handler, Semantics::Own))
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use crate::float::{Round, fma_odd, from_bf16, from_f16, to_bf16, to_f16, to_f32}
 use crate::lanes::LANES;
 use crate::op::semantics::{Semantics, Source, Ty};
 use crate::state::core::Core;
-use crate::state::op::{Meaning, Op};
+use crate::state::op::{Handler, Meaning, Op};
 
 /// Rows of A, columns of B.
 pub(crate) const SIZE: usize = 16;
@@ -277,7 +277,7 @@ fn of(opcode: Opcode) -> Option<Shape> {
 
 /// The meaning of a matrix instruction.
 pub(crate) fn meaning(opcode: Opcode) -> Option<Meaning> {
-    of(opcode).map(|_| (run as crate::state::op::Handler, Semantics::Own))
+    of(opcode).map(|_| (run as Handler, Semantics::Own))
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use wavetap_amdgpu::{Inst, Operand, Reg, RegFile, Role, Target};
 use super::vmem::{extend, kind_in_memory, load, store};
 use crate::address::range::Range;
 use crate::fault::stop::ExecResult;
-use crate::lanes::{LANES, Row, active};
+use crate::lanes::{LANES, Row, active, blend};
 use crate::memory::Span;
 use crate::memory::lanes::store_lanes;
 use crate::op::global_address::GlobalAddress;
@@ -116,7 +116,7 @@ fn load_global(core: &mut Core, op: &Op) -> ExecResult {
     core.stats.global_bytes += size as u64 * u64::from(mask.count_ones());
     let registers = core.file(dst.file);
     for (row, register) in rows.iter().zip(&mut registers[usize::from(dst.first)..][..dwords]) {
-        crate::lanes::blend(register, row, mask);
+        blend(register, row, mask);
     }
     if strict {
         let kind = kind_in_memory(core, op);

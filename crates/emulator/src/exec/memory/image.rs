@@ -15,10 +15,12 @@ use crate::fault::stop::{ExecResult, at_lane, undefined};
 use crate::fault::{FaultKind, MemoryAccess};
 use crate::float::{Round, from_f16, to_f16};
 use crate::lanes::{LANES, active};
+use crate::op::sampling;
 use crate::op::semantics::Semantics;
+use crate::shadow::in_flight::OperationKind;
 use crate::state::core::Core;
 use crate::state::op::{Meaning, Op};
-use crate::strict::store_order::order;
+use crate::strict::store_order::{self, order};
 use crate::strict::undefined::require_defined_address;
 
 /// What an image is.
@@ -389,11 +391,7 @@ fn store(core: &mut Core, op: &Op) -> ExecResult {
     order(core, op, false, ANYWHERE)?;
     let (exec, size) = (core.wave.exec(), image.format.bytes());
     count(core, &places, exec, size);
-    let id = if core.launch.strict {
-        core.wave.in_flight.issue(op, crate::shadow::in_flight::OperationKind::Vmem, &[])
-    } else {
-        0
-    };
+    let id = if core.launch.strict { core.wave.in_flight.issue(op, OperationKind::Vmem, &[]) } else { 0 };
     for lane in active(exec) {
         if places[lane] == LanePlace::Nowhere {
             continue;
@@ -407,7 +405,7 @@ fn store(core: &mut Core, op: &Op) -> ExecResult {
             place => at_lane(write_place(core, lane, place, &bytes[..size], MemoryAccess::Store), lane)?,
         }
     }
-    crate::strict::store_order::after_store(core)
+    store_order::after_store(core)
 }
 
 /// Whether an atomic gives back what was there.
@@ -451,7 +449,7 @@ fn run_atomic(core: &mut Core, op: &Op) -> ExecResult {
     }
     if core.launch.strict {
         let written = (data.file, data.first, u16::from(returns && exec != 0));
-        core.wave.in_flight.issue(op, crate::shadow::in_flight::OperationKind::Vmem, &[written]);
+        core.wave.in_flight.issue(op, OperationKind::Vmem, &[written]);
     }
     Ok(())
 }
@@ -492,7 +490,7 @@ pub(crate) fn accesses(core: &mut Core, op: &Op) -> ExecResult<(Vec<u64>, u64)> 
     let size = image.format.bytes() as u64;
     let places = match () {
         () if opcode == Opcode::IMAGE_GET_RESINFO => Vec::new(),
-        () if crate::op::sampling::is_sampling(opcode) => sampler::texels(core, op, &image)?,
+        () if sampling::is_sampling(opcode) => sampler::texels(core, op, &image)?,
         () => {
             let exec = core.wave.exec();
             let places = places(core, op, &image, is_mip(op))?;

@@ -2,8 +2,8 @@
 
 use wavetap_amdgpu::{Flags, Opcode, OpcodeFlags, Operand, Reg, RegFile, Role, scalar};
 
-use super::atomic;
 use super::vmem::extend;
+use super::{atomic, lds_fast};
 use crate::fault::FaultKind;
 use crate::fault::stop::{ExecResult, at_lane, undefined};
 use crate::lanes::{LANES, active};
@@ -131,7 +131,7 @@ pub(crate) fn two_offsets(op: &Op, element: u64, stride: u64) -> [u64; 2] {
 
 /// `count` elements of `size` bytes at the offsets, into consecutive registers.
 pub(crate) fn read_elements(core: &mut Core, op: &Op, offsets: &[u64], size: usize) -> ExecResult {
-    if super::lds_fast::read(core, op, offsets, size)? {
+    if lds_fast::read(core, op, offsets, size)? {
         return Ok(());
     }
     let base = addresses(core, op)?;
@@ -162,7 +162,7 @@ pub(crate) fn read_elements(core: &mut Core, op: &Op, offsets: &[u64], size: usi
 }
 
 fn write_elements(core: &mut Core, op: &Op, offsets: &[u64], size: usize, high: bool) -> ExecResult {
-    if !high && super::lds_fast::write(core, op, offsets, size)? {
+    if !high && lds_fast::write(core, op, offsets, size)? {
         return Ok(());
     }
     let base = addresses(core, op)?;

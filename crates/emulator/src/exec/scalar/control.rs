@@ -3,6 +3,7 @@
 use wavetap_amdgpu::{Opcode, RegFile, Role, Value, VgprMsb, scalar};
 
 use super::{operand32, operand64, result};
+use crate::address::aperture::{PRIVATE_APERTURE, SHARED_APERTURE};
 use crate::fault::FaultKind;
 use crate::fault::stop::{ExecResult, stop, undefined};
 use crate::op::semantics::{Semantics, Source, Ty};
@@ -13,6 +14,7 @@ use crate::state::core::Core;
 use crate::state::fp_mode::{GPR_IDX_EN, VSKIP};
 use crate::state::op::{Meaning, Op};
 use crate::state::wave::Status;
+use crate::strict;
 
 fn jump(core: &mut Core, op: &Op) {
     core.wave.pc = op.target;
@@ -82,9 +84,7 @@ fn get_register(core: &mut Core, op: &Op) -> ExecResult {
         // There are no clusters.
         hwreg::IB_STS | hwreg::XCC_ID | hwreg::IB_STS2 => 0,
         // Bits 63:48 of the private and shared apertures.
-        hwreg::SH_MEM_BASES => {
-            crate::address::aperture::PRIVATE_APERTURE >> 16 | crate::address::aperture::SHARED_APERTURE >> 16 << 16
-        }
+        hwreg::SH_MEM_BASES => PRIVATE_APERTURE >> 16 | SHARED_APERTURE >> 16 << 16,
         id if is_scheduling_mode(core, id) => wave.scheduling,
         id => return undefined(format!("s_getreg of hardware register {id}")),
     };
@@ -144,7 +144,7 @@ fn wait(core: &mut Core, op: &Op) -> ExecResult {
 fn signal_barrier(core: &mut Core, op: &Op) -> ExecResult {
     whole_workgroup(op)?;
     core.wave.signalled = core.barrier.phase;
-    crate::strict::signals(core);
+    strict::signals(core);
     core.barrier.arrived += 1;
     core.barrier.settle();
     Ok(())

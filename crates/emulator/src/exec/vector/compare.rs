@@ -4,7 +4,7 @@ use wavetap_amdgpu::{CompareInfo, NumberFormat, Opcode, OpcodeFlags, Predicate};
 
 use super::float_ops::s32;
 use super::run_test;
-use crate::float::from_f16;
+use crate::float::{from_bf16, from_f16};
 use crate::lanes::{Comparison, comparison};
 use crate::op::semantics::{Semantics, Ty};
 use crate::state::op::Meaning;
@@ -18,7 +18,7 @@ fn h(bits: u64) -> f64 {
 
 /// A bfloat16.
 pub(crate) fn bf16_value(bits: u64) -> f64 {
-    crate::float::from_bf16(bits as u16)
+    from_bf16(bits as u16)
 }
 
 /// The classes a `v_cmp_class` mask names, by bit (AMD ISA guides): signaling and quiet NaN, then -infinity to

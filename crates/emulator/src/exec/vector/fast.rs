@@ -8,6 +8,7 @@
 use wavetap_amdgpu::{Inst, OpcodeFlags, Reg, RegFile, scalar};
 
 use super::{run_lane, run_lane_bit, run_test};
+use crate::exec::vector;
 use crate::fault::stop::ExecResult;
 use crate::lanes::{self, LANES, LanePart, Operation, Register, Row, Rows, Sign, blend};
 use crate::op::fast_path::{FastPath, RESULT, WHOLE};
@@ -394,7 +395,7 @@ fn run_word_test(core: &mut Core, op: &Op) -> ExecResult {
     let rows = fast.rows(wave, broadcast, signed);
     let [a, b, _] = if open == Open::Flush { fast.flushed(rows, flushed) } else { rows };
     let bits = f.words(a, b, launch.halves());
-    super::set_test(core, op, bits & core.wave.exec(), *exec)
+    vector::set_test(core, op, bits & core.wave.exec(), *exec)
 }
 
 fn run_word_bit(core: &mut Core, op: &Op) -> ExecResult {

@@ -3,7 +3,7 @@
 use wavetap_amdgpu::Opcode;
 
 use super::int_ops::lane;
-use super::run_lane_bit;
+use super::{minmax, run_lane_bit};
 use crate::float::{self, Env, Round, add64, div_odd, fma64, from_f16, mul64, sqrt_odd, sum_odd, to_f32};
 use crate::lanes::{Lane, LaneBit, Operation, bit_operation};
 use crate::op::semantics::{High, Semantics, Ty};
@@ -112,7 +112,7 @@ pub(crate) fn meaning(opcode: Opcode) -> Option<Meaning> {
     single(opcode)
         .or_else(|| double(opcode))
         .or_else(|| half(opcode))
-        .or_else(|| super::minmax::meaning(opcode))
+        .or_else(|| minmax::meaning(opcode))
         .or_else(|| cube_and_division(opcode))
 }
 

@@ -3,6 +3,7 @@
 use wavetap_amdgpu::Opcode;
 
 use super::{run_lane, run_lane_bit};
+use crate::float::Env;
 use crate::lanes::{Lane, LaneBit, bit_operation, operation};
 use crate::op::semantics::{High, Semantics, Ty};
 use crate::state::op::Meaning;
@@ -86,7 +87,7 @@ fn sad(a: u64, b: u64, masked: bool) -> u32 {
     (0..4).filter(|&n| !masked || b[n] != 0).map(|n| u32::from(a[n].abs_diff(b[n]))).sum()
 }
 
-fn quad_sad(e: &crate::float::Env, s: &[u64; 4], masked: bool) -> u64 {
+fn quad_sad(e: &Env, s: &[u64; 4], masked: bool) -> u64 {
     (0..4).fold(0, |all, n| {
         let sum = sad(s[0] >> (8 * n), s[1], masked) + u32::from((s[2] >> (16 * n)) as u16);
         all | u64::from(if e.clamp { sum.min(0xffff) } else { sum & 0xffff }) << (16 * n)
@@ -261,7 +262,7 @@ fn arithmetic(opcode: Opcode) -> Option<Meaning> {
 }
 
 /// An unsigned sum of 32 bits, saturated with the clamp bit.
-fn summed(e: &crate::float::Env, a: u64, b: u64) -> u64 {
+fn summed(e: &Env, a: u64, b: u64) -> u64 {
     carry(e.clamp, a + b).0
 }
 
@@ -364,7 +365,7 @@ pub(crate) fn saturated_bytes_in_half() -> Meaning {
     lane(saturated_bytes, H, [W, N, N, N], High::Keep)
 }
 
-fn saturated_bytes(_: &crate::float::Env, s: &[u64; 4]) -> u64 {
+fn saturated_bytes(_: &Env, s: &[u64; 4]) -> u64 {
     let byte = |x: i16| x.clamp(0, 255) as u64;
     byte(ih(s[0])) | byte(ih(s[0] >> 16)) << 8
 }
@@ -420,12 +421,12 @@ fn narrow(opcode: Opcode) -> Option<Meaning> {
     })
 }
 
-fn mad_u16(e: &crate::float::Env, s: &[u64; 4]) -> u64 {
+fn mad_u16(e: &Env, s: &[u64; 4]) -> u64 {
     let sum = s[0] * s[1] + s[2];
     if e.clamp { sum.min(0xffff) } else { sum & 0xffff }
 }
 
-fn mad_i16(e: &crate::float::Env, s: &[u64; 4]) -> u64 {
+fn mad_i16(e: &Env, s: &[u64; 4]) -> u64 {
     let sum = i32::from(ih(s[0])) * i32::from(ih(s[1])) + i32::from(ih(s[2]));
     if e.clamp { u64::from(sum.clamp(-0x8000, 0x7fff) as u16) } else { u64::from(sum as u16) }
 }

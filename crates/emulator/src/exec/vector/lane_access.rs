@@ -3,7 +3,8 @@
 use wavetap_amdgpu::{Opcode, Operand, Reg, RegFile, Role, Target, Value};
 
 use super::int_ops::lane;
-use super::{convert, lanes_of, moved, run_uniform};
+use super::{convert, float_ops, lanes_of, moved, run_uniform};
+use crate::exec::vector;
 use crate::fault::stop::{ExecResult, undefined};
 use crate::lanes::{active, operation};
 use crate::op::semantics::{High, Semantics, Source, Ty};
@@ -137,7 +138,7 @@ fn stochastic(core: &mut Core, op: &Op) -> ExecResult {
     let Some(dst) = op.dst else { return undefined("conversion without destination") };
     // The byte has a field of its own from gfx12 on.
     let shift = 8 * u32::from(op.inst.modifiers.op_sel >> 2 & 3 | op.inst.modifiers.byte_sel);
-    let env = super::environment(core, op);
+    let env = vector::environment(core, op);
     core.writing(op, RegFile::Vector, dst.first, 1)?;
     for lane in active(mask) {
         let byte = f.lane(&env, &[a[lane], b[lane], 0, 0]) as u32;
@@ -151,7 +152,7 @@ fn div_fmas(core: &mut Core, op: &Op) -> ExecResult {
     if core.launch.strict {
         core.passed(core.wave.hazards.check_div_fmas())?;
     }
-    super::run_lane(core, op)
+    vector::run_lane(core, op)
 }
 
 /// What a transcendental operation on scalars computes, as that of vectors.
@@ -198,11 +199,11 @@ pub(crate) fn meaning(target: Target, opcode: Opcode) -> Option<Meaning> {
         }
         // The transcendental ones on scalars.
         _ if on_scalars(opcode).is_some() => {
-            let (_, semantics) = super::float_ops::meaning(on_scalars(opcode)?)?;
+            let (_, semantics) = float_ops::meaning(on_scalars(opcode)?)?;
             (run_uniform, semantics)
         }
         Opcode::V_DIV_FMAS_F32 | Opcode::V_DIV_FMAS_F64 => {
-            let (_, semantics) = super::float_ops::meaning(opcode)?;
+            let (_, semantics) = float_ops::meaning(opcode)?;
             (div_fmas, semantics)
         }
         _ => return None,

@@ -2,7 +2,7 @@
 
 use wavetap_amdgpu::{Opcode, Role, Value};
 
-use super::{clamped, float_ops, moved};
+use super::{clamped, fast, float_ops, moved};
 use crate::fault::stop::{ExecResult, undefined};
 use crate::float::small_float::round_bf16;
 use crate::float::{self, Env, Round, from_bf16, from_f16, to_f32};
@@ -86,7 +86,7 @@ fn run_packed(core: &mut Core, op: &Op) -> ExecResult {
 /// Runs [`Semantics::Packed32`]: two single-precision operations on register pairs.
 fn run_packed32(core: &mut Core, op: &Op) -> ExecResult {
     let Semantics::Packed32 { f } = op.semantics else { return undefined("meaning") };
-    if super::fast::run_packed32(core, op, f)? {
+    if fast::run_packed32(core, op, f)? {
         return Ok(());
     }
     let modifiers = op.inst.modifiers;

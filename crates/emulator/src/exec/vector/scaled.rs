@@ -19,7 +19,7 @@ use crate::float::{Round, from_bf16, from_f16, ldexp64, to_f16};
 use crate::lanes::{LANES, active};
 use crate::op::semantics::{Semantics, Source, Ty};
 use crate::state::core::Core;
-use crate::state::op::{Meaning, Op};
+use crate::state::op::{Handler, Meaning, Op};
 
 /// A kind of number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -228,7 +228,7 @@ fn run(core: &mut Core, op: &Op) -> ExecResult {
 
 /// The meaning of such a conversion.
 pub(crate) fn meaning(opcode: Opcode) -> Option<Meaning> {
-    Conversion::of(opcode).map(|_| (run as crate::state::op::Handler, Semantics::Own))
+    Conversion::of(opcode).map(|_| (run as Handler, Semantics::Own))
 }
 
 #[cfg(test)]
