@@ -49,14 +49,14 @@ pub(crate) struct Descriptor {
 
 /// Bits of `kernel_code_properties`, in the order of the registers they enable.
 mod property {
-    pub(crate) const PRIVATE_SEGMENT_BUFFER: u16 = 1;
-    pub(crate) const DISPATCH_PTR: u16 = 2;
-    pub(crate) const QUEUE_PTR: u16 = 4;
-    pub(crate) const KERNARG_SEGMENT_PTR: u16 = 8;
-    pub(crate) const DISPATCH_ID: u16 = 16;
-    pub(crate) const FLAT_SCRATCH_INIT: u16 = 32;
-    pub(crate) const PRIVATE_SEGMENT_SIZE: u16 = 64;
-    pub(crate) const WAVEFRONT_SIZE32: u16 = 1024;
+    pub(super) const PRIVATE_SEGMENT_BUFFER: u16 = 1;
+    pub(super) const DISPATCH_PTR: u16 = 2;
+    pub(super) const QUEUE_PTR: u16 = 4;
+    pub(super) const KERNARG_SEGMENT_PTR: u16 = 8;
+    pub(super) const DISPATCH_ID: u16 = 16;
+    pub(super) const FLAT_SCRATCH_INIT: u16 = 32;
+    pub(super) const PRIVATE_SEGMENT_SIZE: u16 = 64;
+    pub(super) const WAVEFRONT_SIZE32: u16 = 1024;
 }
 
 /// Bit of `compute_pgm_rsrc1` (AMDGPUUsage, WGP_MODE).

@@ -44,20 +44,22 @@ fn hardware_register(op: &Op) -> (usize, u32, u32) {
 
 /// Hardware register ids (AMDGPU assembler, `hwreg`).
 mod hwreg {
-    pub(crate) const MODE: usize = 1;
-    pub(crate) const STATUS: usize = 2;
-    pub(crate) const TRAPSTS: usize = 3;
-    pub(crate) const HW_ID: usize = 4;
-    pub(crate) const GPR_ALLOC: usize = 5;
-    pub(crate) const LDS_ALLOC: usize = 6;
-    pub(crate) const IB_STS: usize = 7;
-    pub(crate) const SH_MEM_BASES: usize = 15;
-    pub(crate) const XCC_ID: usize = 20;
+    pub(super) const MODE: usize = 1;
+    pub(super) const STATUS: usize = 2;
+    pub(super) const TRAPSTS: usize = 3;
+    pub(super) const HW_ID: usize = 4;
+    pub(super) const GPR_ALLOC: usize = 5;
+    pub(super) const LDS_ALLOC: usize = 6;
+    pub(super) const IB_STS: usize = 7;
+    pub(super) const SH_MEM_BASES: usize = 15;
+    pub(super) const XCC_ID: usize = 20;
     /// From gfx10 to gfx11.
-    pub(crate) const FLAT_SCR_LO: usize = 20;
-    pub(crate) const FLAT_SCR_HI: usize = 21;
+    pub(super) const FLAT_SCR_LO: usize = 20;
+    pub(super) const FLAT_SCR_HI: usize = 21;
+    /// Since gfx10.
+    pub(super) const HW_ID1: usize = 23;
     /// Bits 9:6: how a workgroup is in a cluster.
-    pub(crate) const IB_STS2: usize = 28;
+    pub(super) const IB_STS2: usize = 28;
 }
 
 fn get_register(core: &mut Core, op: &Op) -> ExecResult {
@@ -77,6 +79,9 @@ fn get_register(core: &mut Core, op: &Op) -> ExecResult {
         hwreg::TRAPSTS => wave.trapsts,
         // Wave, SIMD and compute unit as if workgroups were dealt out in turn.
         hwreg::HW_ID => wave.index & 0xf | (wave.index & 3) << 4 | ((wave.group as u32) & 0xf) << 8,
+        hwreg::HW_ID1 if core.launch.target.generation() >= 10 => {
+            wave.index & 0x1f | (wave.index & 3) << 8 | ((wave.group as u32) & 0xf) << 10
+        }
         hwreg::GPR_ALLOC => (wave.vgpr.len() as u32 / 4) << 8,
         hwreg::LDS_ALLOC => core.launch.lds_size.div_ceil(512) << 12,
         hwreg::FLAT_SCR_LO if core.launch.flat_scratch_hidden => wave.flat_scratch as u32,
