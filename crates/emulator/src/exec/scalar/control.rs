@@ -230,9 +230,9 @@ fn set_mode_bits(core: &mut Core, op: &Op, shift: u32) -> ExecResult {
 
 /// Messages that answer (AMDGPUUsage, "s_sendmsg_rtn").
 mod returning {
-    pub(crate) const GET_TMA: i64 = 130;
-    pub(crate) const GET_REALTIME: i64 = 131;
-    pub(crate) const GET_TBA: i64 = 133;
+    pub(super) const GET_TMA: i64 = 130;
+    pub(super) const GET_REALTIME: i64 = 131;
+    pub(super) const GET_TBA: i64 = 133;
 }
 
 fn answered_message(core: &mut Core, op: &Op, wide: bool) -> ExecResult {
