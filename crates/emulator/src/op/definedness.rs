@@ -142,7 +142,7 @@ impl DefinednessRule {
             let end = if reg.file == RegFile::Scalar { scalar::EXEC } else { ACCUM_SLOTS as u16 };
             let first = u32::from(reg.first).saturating_add(by);
             if first.saturating_add(reg.dwords.into()) > end.into() {
-                // EXEC is always known; where there is no such register the instruction itself stops.
+                // EXEC is always defined; where there is no such register the instruction itself stops.
                 continue;
             }
             let (reads, writes) = match reg.file {

@@ -104,7 +104,7 @@ pub(crate) struct InitShadow {
 }
 
 impl InitShadow {
-    /// With nothing known; empty outside strict mode.
+    /// With nothing defined; empty outside strict mode.
     pub(crate) fn new(strict: bool) -> InitShadow {
         let (vectors, slots) = if strict { (SCALAR_SLOTS, SLOTS) } else { (0, 0) };
         let mut shadow = InitShadow {

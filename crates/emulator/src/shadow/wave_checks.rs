@@ -16,12 +16,12 @@ pub(crate) struct WaveChecks {
     pub accesses: Vec<LaneAccess>,
     /// Those of one that takes the fast path, instead.
     pub row: Option<Box<LdsRow>>,
-    /// All of its lanes went to scratch, and it is known what became of undefined bits.
+    /// All of its lanes went to scratch, and their undefined bits have been followed.
     pub in_scratch: bool,
     /// Operations in LDS that may still be in flight: LDS instructions that write, copies that write, and copies that
     /// read.
     pub in_lds: [VecDeque<u32>; 3],
-    /// Others run next.
+    /// The turn of the wave ends after this instruction.
     pub pauses: bool,
     /// The code address of the instruction that is running.
     pub at: u64,

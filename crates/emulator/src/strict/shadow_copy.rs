@@ -1,6 +1,6 @@
 //! Undefined bits that an instruction only moves: to other registers, lanes or register files.
 //!
-//! The general rule of [`super::undefined`] tries an instruction several times. Unoptimised code keeps its scalar
+//! The rule of [`super::undefined`] tries an instruction several times. Unoptimised code keeps its scalar
 //! registers in lanes of vector registers that are undefined elsewhere, so most of what it would try are moves, and
 //! where their bits go needs no trial.
 
@@ -17,7 +17,7 @@ use crate::state::op::Op;
 impl BitMove {
     /// Takes undefined bits along. Returns whether it did: not where another rule applies to a register.
     ///
-    /// What selects a lane must be known.
+    /// What selects a lane must be defined.
     pub(crate) fn carry(self, core: &mut Core, op: &Op) -> bool {
         let (Some(to), Some(from)) = (op.dst, From::of(op)) else { return false };
         let exec = core.wave.exec();

@@ -1,13 +1,13 @@
 //! What instructions do with undefined bits.
 //!
-//! Where all sources are known the results are, which is nearly always and costs a few masks. Elsewhere the instruction
-//! is tried several times on a copy of the wave with its undefined bits filled differently: result bits that come out
-//! differently are undefined. So every instruction has the exact rule that its own meaning gives it (a selection, a
-//! mask, a shift, a move between lanes), and none is reported that cannot matter. Among the fillings are those in which
-//! an undefined source equals the other, for comparisons.
+//! Where all sources are defined the results are, which is nearly always the case and costs a few masks. Otherwise the
+//! instruction is tried several times on a copy of the wave with its undefined bits filled differently: result bits
+//! that come out differently are undefined. So every instruction has the exact rule that its own meaning gives it (a
+//! selection, a mask, a shift, a move between lanes), and none is reported that cannot matter. Among the fillings are
+//! those in which an undefined source equals the other, for comparisons.
 //!
 //! Reported is the use of undefined bits as the condition of a branch, as EXEC, in an address, as the number of a lane
-//! or of a register, and a store to memory that others see of a value none of whose bits is known (parts of a wide
+//! or of a register, and a store to memory that others see of a value none of whose bits is defined (parts of a wide
 //! store may be padding). Global memory counts as written.
 
 use smallvec::SmallVec;
@@ -32,7 +32,7 @@ fn uninitialised(register: String, origin: UndefinedOrigin, used: &'static str, 
     Err(Box::new(Stop { kind, lane }))
 }
 
-/// A register is used for what must be known.
+/// Reports a register that is used for what must be defined.
 pub(crate) fn report(core: &Core, at: usize, used: &'static str, lane: Option<u8>) -> ExecResult {
     core.passed(uninitialised(name_of(at), core.wave.checks.init_shadow.origin(at), used, lane))
 }
@@ -77,7 +77,7 @@ fn before_others(core: &mut Core, op: &Op) -> ExecResult {
     }
 }
 
-/// Checks what must be known.
+/// Checks the operands that must be defined.
 fn uses(core: &Core, rule: &DefinednessRule) -> ExecResult {
     let exec = core.wave.exec();
     for &((first, count), used) in &rule.uses {

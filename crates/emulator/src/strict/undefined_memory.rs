@@ -1,4 +1,4 @@
-//! Undefined bits on their way through LDS and scratch, and to memory that others see.
+//! Undefined bits that go through LDS and scratch, and to memory that others see.
 
 use wavetap_amdgpu::{Flags, OpcodeFlags, Operand, RegFile, Role};
 
@@ -80,7 +80,7 @@ pub(crate) fn values(core: &mut Core, op: &Op, accesses: &[LaneAccess]) {
         core.barrier.checks.lds = vec![0xff; core.lds.len()];
     }
     if op.inst.is_any(OpcodeFlags::BLOCK) {
-        // Which registers M0 chooses is not followed: what was written is known.
+        // Which registers M0 chooses is not followed: what was written is defined.
         for access in accesses {
             set_bits(core, access, 0, 4, 0);
         }
@@ -135,7 +135,7 @@ fn note_stored(core: &mut Core, op: &Op, access: &LaneAccess, word: usize, from:
     }
 }
 
-/// [`values`] of LDS accesses of which all bits are known: false, and nothing done, if there are others.
+/// [`values`] of LDS accesses of which all bits are defined: false, and nothing done, if there are others.
 pub(crate) fn row_is_defined(core: &mut Core, row: &LdsRow) -> bool {
     let Core { barrier, wave, launch, lds, .. } = core;
     let bits = &mut barrier.checks.lds;
@@ -147,7 +147,7 @@ pub(crate) fn row_is_defined(core: &mut Core, row: &LdsRow) -> bool {
     let bytes = |places: &[u32; LANES], lane: usize| places[lane] as usize..places[lane] as usize + row.size;
     let all = |places: &[u32; LANES]| places[0] as usize..places[0] as usize + launch.lanes * row.size;
     let Some(from) = row.from else {
-        // Whole registers are known since the instruction began: what LDS has is the question.
+        // Whole registers are defined since the instruction began: only the bits of LDS are checked.
         let is_known = |range: std::ops::Range<usize>| {
             bits.get(range).is_some_and(|bits| bits.iter().fold(0, |all, bits| all | bits) == 0)
         };
@@ -230,7 +230,7 @@ fn load(core: &mut Core, op: &Op, access: &LaneAccess, (word, bytes): (usize, us
     }
 }
 
-/// A store or atomic to memory that others see: no lane may have data of which no byte is wholly known.
+/// A store or atomic to memory that others see: no lane may have data of which no byte is wholly defined.
 pub(crate) fn stores(core: &Core, op: &Op, accesses: &[LaneAccess]) -> ExecResult {
     let (size, high) = match (op.class, op.semantics) {
         (Class::Vmem, Semantics::Store { bytes, high }) => (usize::from(bytes), high),

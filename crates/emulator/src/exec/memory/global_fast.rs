@@ -1,8 +1,8 @@
 //! The fast path of loads and stores of global memory: all lanes in one allocation.
 //!
-//! Other accesses, and those that fault, take the slow path of [`super::vmem`]; nothing is changed before
-//! that is known. In strict mode that is so of loads while stores of other waves may not have arrived, too. A flat
-//! address of LDS or scratch is in no allocation, whatever offset is added to it.
+//! Other accesses, and those that fault, take the slow path of [`super::vmem`]; nothing is changed before that is
+//! known. So do loads in strict mode while stores of other waves may not have arrived. A flat address of LDS or scratch
+//! is in no allocation, whatever offset is added to it.
 
 use wavetap_amdgpu::{Inst, Operand, Reg, RegFile, Role, Target};
 

@@ -1,9 +1,9 @@
 //! The fast path of vector ALU instructions: whole registers of 32 or 64 bits a lane, no DPP, SDWA or output modifiers,
 //! the usual MODE.
 //!
-//! What is not of that kind, and every instruction while MODE is unusual or registers are indexed, takes the slow path
-//! of [`super`]. Results are computed into a spare register that takes the place of the old one, so that nothing is
-//! copied while all lanes are active.
+//! Other instructions, and every instruction while MODE is unusual or registers are indexed, take the slow path of
+//! [`super`]. Results are computed into a spare register that takes the place of the old one, so that nothing is copied
+//! while all lanes are active.
 
 use wavetap_amdgpu::{Inst, OpcodeFlags, Reg, RegFile, scalar};
 
@@ -311,7 +311,7 @@ pub(crate) fn faster(
         }
         Semantics::LaneBit { dst: ty, src: [a, b, c, Ty::None], .. } if is(run_lane_bit) && dst.is_some() => {
             let words = is_word(ty) && is_word(a) && is_word(b) && matches!(c, Ty::None | Ty::Mask);
-            // What a sign means to the flag of a division's scaling is the slow path's business.
+            // The slow path has what a sign means to the flag of a division's scaling.
             let words = words && m.neg | m.abs == 0;
             let wide =
                 is_whole(ty) && [a, b, c].iter().all(|ty| is_whole(*ty) || *ty == Ty::None) && m.neg | m.abs == 0;
