@@ -8,6 +8,27 @@ use std::sync::LazyLock;
 
 use crate::float::{Env, flush32};
 
+/// Most lanes of a wave. wave32 uses the first half of everything.
+pub(crate) const LANES: usize = 64;
+
+/// A file of vector registers. Each is by itself, so that results can take its place without being copied.
+pub(crate) type Registers = Vec<Box<Register>>;
+
+/// A value of each lane.
+pub(crate) type Lanes = [u64; LANES];
+
+/// The active lanes of a mask, lowest first.
+pub(crate) fn active(mask: u64) -> impl Iterator<Item = usize> {
+    let mut rest = mask;
+    std::iter::from_fn(move || {
+        (rest != 0).then(|| {
+            let lane = rest.trailing_zeros() as usize;
+            rest &= rest - 1;
+            lane
+        })
+    })
+}
+
 /// The lanes of a register.
 pub(crate) type Row = [u32; LANES];
 
@@ -437,25 +458,4 @@ mod tests {
             assert_eq!((u64::from(sums[lane]), carries >> lane & 1), (sum & 0xffff_ffff, sum >> 32));
         }
     }
-}
-
-/// Most lanes of a wave. wave32 uses the first half of everything.
-pub(crate) const LANES: usize = 64;
-
-/// A file of vector registers. Each is by itself, so that results can take its place without being copied.
-pub(crate) type Registers = Vec<Box<Register>>;
-
-/// A value of each lane.
-pub(crate) type Lanes = [u64; LANES];
-
-/// The active lanes of a mask, lowest first.
-pub(crate) fn active(mask: u64) -> impl Iterator<Item = usize> {
-    let mut rest = mask;
-    std::iter::from_fn(move || {
-        (rest != 0).then(|| {
-            let lane = rest.trailing_zeros() as usize;
-            rest &= rest - 1;
-            lane
-        })
-    })
 }
