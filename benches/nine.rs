@@ -107,25 +107,13 @@ fn wavetap(folder: &Path, args: &[&str]) -> Result<(), Failure> {
     command::run(&command::wavetap()?, args, &[], folder)?.exited(0).map(drop)
 }
 
-/// The modes that `compare --modes` names, without those that `rewrite` does not have yet.
+/// The modes that `compare --modes` names.
 fn modes(folder: &Path) -> Result<Vec<String>, Failure> {
-    let program = command::wavetap()?;
-    let said = command::run(&program, &["compare", "--modes", "?", "--", "app"], &[], folder)?.exited(2)?.err();
+    let said = command::run(&command::wavetap()?, &["compare", "--modes", "?", "--", "app"], &[], folder)?;
+    let said = said.exited(2)?.err();
     let named = said.split_once("[possible values: ").and_then(|(_, rest)| rest.split_once(']'));
     let (named, _) = named.ok_or_else(|| format!("compare does not say which modes there are:\n{said}"))?;
-    let input = place::root().join("hip-samples/nine/bin/nn").display().to_string();
-    let mut accepted = Vec::new();
-    for mode in named.split(", ").filter(|mode| *mode != CHOICE) {
-        let output = format!("{mode}.accepted");
-        let ended = command::run(&program, &["rewrite", &input, "-o", &output, "--counters", mode], &[], folder)?;
-        if ended.code == 2 && ended.err().contains("not available yet") {
-            println!("{mode}: not available yet");
-        } else {
-            ended.exited(0)?;
-            accepted.push(mode.to_owned());
-        }
-    }
-    Ok(accepted)
+    Ok(named.split(", ").filter(|mode| *mode != CHOICE).map(str::to_owned).collect())
 }
 
 /// The modelled time of a rewritten program that runs with a null buffer: nothing collects its counts.
@@ -254,7 +242,7 @@ fn print(target: &str, kernels: &[Kernel], modes: &[String]) {
         let count = costs().count();
         let talk = (talk.len() == count).then(|| geomean(talk.into_iter()));
         let name = format!("geomean of {count}");
-        println!("{name:63}  {}", cost_line(mode, means, talk, ""));
+        println!("{name:63}  {}", cost_line(mode, means, talk, "").trim_end());
     }
 }
 
