@@ -16,9 +16,10 @@
 //! inserted code others. Operations that inserted code has under way are another matter: none of this is about them.
 
 use wavetap_amdgpu::{Access, Reg, RegFile, issued};
-use wavetap_analysis::cfg::{Cfg, Worklist};
+use wavetap_analysis::cfg::Cfg;
 use wavetap_analysis::kernel::{Body, BodyKind, Flow};
-use wavetap_base::entity::InstId;
+use wavetap_analysis::solver::{Analysis, Lattice, solve};
+use wavetap_base::entity::{BlockId, InstId};
 
 use super::align::Alignment;
 
@@ -31,36 +32,58 @@ fn codes(reg: Reg) -> Codes {
     codes.fold(0, |all, code| all | 1 << code)
 }
 
-/// Where the original accesses which registers of one body's new code.
-pub(super) struct Accessed<'a> {
+/// Registers that original code has accessed on all paths since anything that may write them was issued.
+#[derive(Debug, Clone, Copy)]
+struct Safe(Codes);
+
+impl Lattice for Safe {
+    fn join(&mut self, other: &Safe) -> bool {
+        let before = self.0;
+        self.0 &= other.0;
+        self.0 != before
+    }
+}
+
+/// What instructions do to them.
+#[derive(Clone, Copy)]
+struct Steps<'a> {
     new: &'a Body,
     alignment: &'a Alignment,
+}
+
+/// From block to block.
+struct Blocks<'a> {
+    steps: Steps<'a>,
     cfg: &'a Cfg,
-    block_in: Vec<Option<Codes>>,
+}
+
+impl Analysis for Blocks<'_> {
+    type Node = BlockId;
+    type State = Safe;
+
+    fn transfer(&mut self, block: BlockId, safe: &mut Safe) {
+        safe.0 = self.cfg.block(block).insts().fold(safe.0, |before, id| self.steps.step(before, id));
+    }
+
+    fn join(&mut self, _: BlockId, state: &mut Safe, incoming: &Safe) -> bool {
+        state.join(incoming)
+    }
+}
+
+/// Where the original accesses which registers of one body's new code.
+pub(super) struct Accessed<'a> {
+    steps: Steps<'a>,
+    cfg: &'a Cfg,
+    block_in: Vec<Option<Safe>>,
 }
 
 impl<'a> Accessed<'a> {
     pub(super) fn compute(new: &'a Body, cfg: &'a Cfg, alignment: &'a Alignment) -> Self {
-        let mut accessed = Accessed { new, alignment, cfg, block_in: vec![None; cfg.len()] };
+        let steps = Steps { new, alignment };
         // A kernel begins with nothing under way.
-        let at_entry = if new.kind() == BodyKind::Kernel { Codes::MAX } else { 0 };
-        accessed.block_in[cfg.entry().index()] = Some(at_entry);
-        let mut work = Worklist::new(cfg);
-        work.push(cfg.entry());
-        while let Some(block) = work.pop() {
-            let Some(start) = accessed.block_in[block.index()] else { continue };
-            let end = cfg.block(block).insts().fold(start, |before, id| accessed.step(before, id));
-            for edge in &cfg.block(block).successors {
-                let place = &mut accessed.block_in[edge.block.index()];
-                // What is true on all paths.
-                let joined = place.map_or(end, |old| old & end);
-                if *place != Some(joined) {
-                    *place = Some(joined);
-                    work.push(edge.block);
-                }
-            }
-        }
-        accessed
+        let at_entry = Safe(if new.kind() == BodyKind::Kernel { Codes::MAX } else { 0 });
+        let block_in = solve(&cfg.forward(), &mut Blocks { steps, cfg }, [(cfg.entry(), at_entry)]);
+        Accessed { steps, cfg, block_in }
     }
 
     /// Whether nothing original that was issued before an inserted instruction can still write a register.
@@ -72,35 +95,38 @@ impl<'a> Accessed<'a> {
     /// Registers that original code has accessed since anything that may write them was issued.
     fn before(&self, id: InstId) -> Codes {
         let block = self.cfg.block_of(id);
-        let Some(start) = self.block_in[block.index()] else { return 0 };
+        let Some(Safe(start)) = self.block_in[block.index()] else { return 0 };
         self.cfg
             .block(block)
             .insts()
             .take_while(|earlier| *earlier != id)
-            .fold(start, |before, earlier| self.step(before, earlier))
+            .fold(start, |before, earlier| self.steps.step(before, earlier))
     }
 
     /// Registers that the original instruction accesses to which inserted code leads.
     fn next(&self, id: InstId) -> Codes {
         let (mut seen, mut work, mut all) = (vec![id], vec![id], Codes::MAX);
+        // A search, not a fixed point: paths end at the first original instruction.
         while let Some(at) = work.pop() {
-            if self.alignment.original(at).is_some() {
-                all &= self.accesses(at);
+            if self.steps.alignment.original(at).is_some() {
+                all &= self.steps.accesses(at);
                 continue;
             }
-            for next in self.new.successors(at) {
+            for next in self.steps.new.successors(at) {
                 if !seen.contains(&next) {
                     seen.push(next);
                     work.push(next);
                 }
             }
-            if self.new.flow(at) == Flow::End {
+            if self.steps.new.flow(at) == Flow::End {
                 all = 0;
             }
         }
         all
     }
+}
 
+impl Steps<'_> {
     /// Registers that an original instruction reads, or writes at once.
     fn accesses(&self, id: InstId) -> Codes {
         let inst = self.new.inst(id);

@@ -184,6 +184,7 @@ impl Alignment {
     /// Whether inserted code alone leads from one instruction to another.
     fn leads_back(&self, new: &Body, from: InstId, to: InstId) -> bool {
         let (mut seen, mut work) = (FxHashSet::default(), vec![from]);
+        // Reachability: the search ends when it has arrived.
         while let Some(id) = work.pop() {
             if id == to {
                 return true;

@@ -11,13 +11,14 @@
 use smallvec::SmallVec;
 
 use wavetap_amdgpu::{Counter, Opcode, OpcodeFlags, Reg, RegFile, Target, Value, issued, wait_count};
-use wavetap_analysis::cfg::{Cfg, Worklist};
+use wavetap_analysis::cfg::Cfg;
 use wavetap_analysis::dataflow::{
     CompletionOrder, FlatMemory, MOST, Operation, RegSet, WaitSummaries, WrittenRegs, completion_order, counters_of,
     may_not_count, written_by,
 };
 use wavetap_analysis::kernel::{Body, BodyKind, Flow};
-use wavetap_base::entity::InstId;
+use wavetap_analysis::solver::{Analysis, Lattice, solve};
+use wavetap_base::entity::{BlockId, InstId};
 
 /// Kinds of operations, by number.
 const KINDS: usize = CompletionOrder::Unordered as usize + 1;
@@ -86,8 +87,10 @@ impl State {
         }
         state
     }
+}
 
-    /// Adds what may be under way in `other`; tells whether that is more.
+/// What may be under way in either.
+impl Lattice for State {
     fn join(&mut self, other: &State) -> bool {
         let mut more = false;
         if self.unknown != other.unknown {
@@ -211,6 +214,42 @@ impl Queue {
     }
 }
 
+/// [`Arrivals::follow`].
+struct Walk<'w, 'a, O, V> {
+    arrivals: &'w mut Arrivals<'a>,
+    whose: O,
+    visit: V,
+    /// By block: whether the last visit returned true somewhere in it.
+    noted: Vec<bool>,
+}
+
+impl<'a, O, V> Analysis for Walk<'_, 'a, O, V>
+where
+    O: Fn(InstId) -> Whose,
+    V: FnMut(&Arrivals<'a>, InstId, bool) -> bool,
+{
+    type Node = BlockId;
+    type State = State;
+
+    fn transfer(&mut self, block: BlockId, state: &mut State) {
+        let data = self.arrivals.cfg.block(block);
+        self.arrivals.load(state);
+        let mut noted = false;
+        for id in data.insts() {
+            noted |= (self.visit)(self.arrivals, id, false);
+            self.arrivals.step(id, (self.whose)(id));
+        }
+        self.noted[block.index()] = noted;
+        if !data.successors.is_empty() {
+            self.arrivals.store(state);
+        }
+    }
+
+    fn join(&mut self, _: BlockId, state: &mut State, incoming: &State) -> bool {
+        state.join(incoming)
+    }
+}
+
 /// A body whose operations are followed.
 pub(super) struct Arrivals<'a> {
     body: &'a Body,
@@ -246,50 +285,18 @@ impl<'a> Arrivals<'a> {
 
     /// Calls `visit` before each instruction, until nothing changes any more; then once more for the blocks in which it
     /// returned true the last time, with `true`.
-    pub(super) fn follow(
-        &mut self,
-        whose: impl Fn(InstId) -> Whose,
-        mut visit: impl FnMut(&Self, InstId, bool) -> bool,
-    ) {
+    pub(super) fn follow(&mut self, whose: impl Fn(InstId) -> Whose, visit: impl FnMut(&Self, InstId, bool) -> bool) {
         let cfg = self.cfg;
-        let mut block_in: Vec<Option<State>> = vec![None; cfg.len()];
-        let mut out = State::at_entry(self.body);
-        block_in[cfg.entry().index()] = Some(out.clone());
-        let mut noted = vec![false; cfg.len()];
-        let mut work = Worklist::new(cfg);
-        work.push(cfg.entry());
-        while let Some(block) = work.pop() {
-            let Some(state) = &block_in[block.index()] else { continue };
-            self.load(state);
-            noted[block.index()] = false;
-            for id in cfg.block(block).insts() {
-                noted[block.index()] |= visit(self, id, false);
-                self.step(id, whose(id));
-            }
-            let successors = &cfg.block(block).successors;
-            if successors.is_empty() {
-                continue;
-            }
-            self.store(&mut out);
-            for edge in successors {
-                let more = match &mut block_in[edge.block.index()] {
-                    Some(old) => old.join(&out),
-                    unreached => {
-                        *unreached = Some(out.clone());
-                        true
-                    }
-                };
-                if more {
-                    work.push(edge.block);
-                }
-            }
-        }
+        let at_entry = State::at_entry(self.body);
+        let mut walk = Walk { arrivals: self, whose, visit, noted: vec![false; cfg.len()] };
+        let block_in = solve(&cfg.forward(), &mut walk, [(cfg.entry(), at_entry)]);
+        let Walk { arrivals, whose, mut visit, noted } = walk;
         for block in cfg.ids().filter(|block| noted[block.index()]) {
             let Some(state) = &block_in[block.index()] else { continue };
-            self.load(state);
+            arrivals.load(state);
             for id in cfg.block(block).insts() {
-                visit(self, id, true);
-                self.step(id, whose(id));
+                visit(arrivals, id, true);
+                arrivals.step(id, whose(id));
             }
         }
     }

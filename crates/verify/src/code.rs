@@ -130,6 +130,7 @@ fn pieces<'a>(code: &KernelCode<'a>, belongs: &mut [bool], findings: &mut Vec<Fi
     let mut pieces = Vec::new();
     let mut seen = BTreeSet::new();
     let mut work = vec![(code.kernel, code.entry)];
+    // Discovery: aligning a function finds the copies that it calls.
     while let Some((id, entry)) = work.pop() {
         if !seen.insert((id, entry)) {
             continue;
@@ -188,7 +189,7 @@ fn callees_first(pieces: &[Piece<'_>], calls: &FxHashMap<u64, Vec<u64>>) -> Vec<
     for (index, piece) in pieces.iter().enumerate() {
         by_entry.entry(piece.entry).or_default().push(index);
     }
-    // The second time a piece comes up its callees are done.
+    // A postorder, not a fixed point: the second time a piece comes up its callees are done.
     let mut work: Vec<(usize, bool)> = (0..pieces.len()).rev().map(|index| (index, false)).collect();
     while let Some((index, done)) = work.pop() {
         if done {
@@ -206,6 +207,7 @@ fn callees_first(pieces: &[Piece<'_>], calls: &FxHashMap<u64, Vec<u64>>) -> Vec<
 fn reached(calls: &FxHashMap<u64, Vec<u64>>, entry: u64) -> BTreeSet<u64> {
     let mut reached = BTreeSet::new();
     let mut work = vec![entry];
+    // Reachability.
     while let Some(caller) = work.pop() {
         work.extend(calls.get(&caller).into_iter().flatten().copied().filter(|callee| reached.insert(*callee)));
     }

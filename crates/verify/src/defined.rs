@@ -8,10 +8,11 @@
 use super::align::Alignment;
 use super::finding::{Finding, Rule};
 use wavetap_amdgpu::{Access, OpcodeFlags, Reg, RegFile};
-use wavetap_analysis::cfg::{Cfg, Worklist};
+use wavetap_analysis::cfg::Cfg;
 use wavetap_analysis::dataflow::RegSet;
 use wavetap_analysis::kernel::{Body, CallTarget, Flow};
-use wavetap_base::entity::InstId;
+use wavetap_analysis::solver::{Analysis, Lattice, solve};
+use wavetap_base::entity::{BlockId, InstId};
 use wavetap_object::code_object::InitialRegisters;
 
 /// Checks the new code of a kernel that is entered with these registers.
@@ -30,33 +31,12 @@ pub(super) fn check(
     if is_plainly_set(new, cfg, alignment, at_entry) {
         return;
     }
-    let mut block_in: Vec<Option<RegSet>> = vec![None; cfg.len()];
-    block_in[cfg.entry().index()] = Some(at_entry);
-    let mut work = Worklist::new(cfg);
-    work.push(cfg.entry());
-    let step = |defined: &mut RegSet, id| {
-        new.writes(id).for_each(|reg| defined.insert(reg));
-        if matches!(new.flow(id), Flow::Call(_)) {
-            *defined = RegSet::ALL;
-        }
-    };
-    while let Some(block) = work.pop() {
-        let Some(mut end) = block_in[block.index()] else { continue };
-        cfg.block(block).insts().for_each(|id| step(&mut end, id));
-        for edge in &cfg.block(block).successors {
-            let place = &mut block_in[edge.block.index()];
-            let joined = place.map_or(end, |old| old.union(end));
-            if *place != Some(joined) {
-                *place = Some(joined);
-                work.push(edge.block);
-            }
-        }
-    }
+    let block_in = solve(&cfg.forward(), &mut Defined { new, cfg }, [(cfg.entry(), at_entry)]);
     for block in cfg.ids() {
         let Some(mut defined) = block_in[block.index()] else { continue };
         for id in cfg.block(block).insts() {
             if alignment.original(id).is_some() {
-                step(&mut defined, id);
+                step(new, id, &mut defined);
                 continue;
             }
             let mut read = read(new, id).filter(|reg| !defined.contains(*reg)).peekable();
@@ -65,8 +45,34 @@ pub(super) fn check(
                 let message = format!("{} reads {unset:?}, which nothing has set", new.inst(id).name());
                 findings.push(Finding::new(Rule::Undefined, message).at(new.address(id)));
             }
-            step(&mut defined, id);
+            step(new, id, &mut defined);
         }
+    }
+}
+
+/// The registers that are set on some path to each block.
+struct Defined<'a> {
+    new: &'a Body,
+    cfg: &'a Cfg,
+}
+
+impl Analysis for Defined<'_> {
+    type Node = BlockId;
+    type State = RegSet;
+
+    fn transfer(&mut self, block: BlockId, defined: &mut RegSet) {
+        self.cfg.block(block).insts().for_each(|id| step(self.new, id, defined));
+    }
+
+    fn join(&mut self, _: BlockId, state: &mut RegSet, incoming: &RegSet) -> bool {
+        state.join(incoming)
+    }
+}
+
+fn step(new: &Body, id: InstId, defined: &mut RegSet) {
+    new.writes(id).for_each(|reg| defined.insert(reg));
+    if matches!(new.flow(id), Flow::Call(_)) {
+        *defined = RegSet::ALL;
     }
 }
 

@@ -13,9 +13,10 @@ use wavetap_amdgpu::{
     Access, Branch, Condition, Counter, Counters, Encoding, EventHazards as Rules, Flags, Inst, Memory, Opcode,
     OpcodeFlags, Reg, RegFile, Role, Value, WaitStates, alu_wait, scalar, wait_count,
 };
-use wavetap_analysis::cfg::{Cfg, Worklist};
+use wavetap_analysis::cfg::Cfg;
 use wavetap_analysis::kernel::{Body, BodyKind};
-use wavetap_base::entity::InstId;
+use wavetap_analysis::solver::{Analysis, Lattice, solve};
+use wavetap_base::entity::{BlockId, InstId};
 
 /// A set of scalar registers by code.
 type Codes = u128;
@@ -97,8 +98,10 @@ impl State {
     fn enter_unknown(&mut self) {
         self.0[TRACKED].original = Codes::MAX & !EXEMPT;
     }
+}
 
-    /// Whether it changed.
+/// What may have happened on either path.
+impl Lattice for State {
     fn join(&mut self, other: &State) -> bool {
         let mut added = 0;
         for (mine, theirs) in self.0.iter_mut().zip(&other.0) {
@@ -117,30 +120,9 @@ pub(super) fn check(original: &Body, new: &Body, cfg: &Cfg, alignment: &Alignmen
         return;
     }
     let checker = Checker { original, new, alignment, cfg, rules, zero_flag };
-    let mut block_in: Vec<Option<State>> = vec![None; cfg.len()];
-    block_in[cfg.entry().index()] = Some(State::at_entry(new.kind()));
-    // Blocks with findings at the last visit, which is the one with the final state.
-    let mut faulty = vec![false; cfg.len()];
-    let mut work = Worklist::new(cfg);
-    work.push(cfg.entry());
-    while let Some(block) = work.pop() {
-        let Some(mut state) = block_in[block.index()].clone() else { continue };
-        let faulty = &mut faulty[block.index()];
-        *faulty = false;
-        cfg.block(block).insts().for_each(|id| checker.step(&mut state, id, &mut |_| *faulty = true));
-        for edge in &cfg.block(block).successors {
-            let changed = match &mut block_in[edge.block.index()] {
-                Some(old) => old.join(&state),
-                unreached => {
-                    *unreached = Some(state.clone());
-                    true
-                }
-            };
-            if changed {
-                work.push(edge.block);
-            }
-        }
-    }
+    let mut events = Events { checker: &checker, faulty: vec![false; cfg.len()] };
+    let block_in = solve(&cfg.forward(), &mut events, [(cfg.entry(), State::at_entry(new.kind()))]);
+    let faulty = events.faulty;
     for block in cfg.ids().filter(|block| faulty[block.index()]) {
         let Some(mut state) = block_in[block.index()].clone() else { continue };
         for id in cfg.block(block).insts() {
@@ -241,6 +223,29 @@ struct Checker<'a> {
     rules: Rules,
     /// Whether it is looked for branches on VCCZ behind writes of one half of VCC.
     zero_flag: bool,
+}
+
+/// What may have happened before each block.
+struct Events<'a> {
+    checker: &'a Checker<'a>,
+    /// By block: whether its last visit, which has the state of the solution, found something.
+    faulty: Vec<bool>,
+}
+
+impl Analysis for Events<'_> {
+    type Node = BlockId;
+    type State = State;
+
+    fn transfer(&mut self, block: BlockId, state: &mut State) {
+        let faulty = &mut self.faulty[block.index()];
+        *faulty = false;
+        let insts = self.checker.cfg.block(block).insts();
+        insts.for_each(|id| self.checker.step(state, id, &mut |_| *faulty = true));
+    }
+
+    fn join(&mut self, _: BlockId, state: &mut State, incoming: &State) -> bool {
+        state.join(incoming)
+    }
 }
 
 /// What the rules ask about one instruction.

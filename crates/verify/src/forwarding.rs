@@ -155,6 +155,7 @@ impl<'a> Paths<'a> {
         let mut seen: SmallVec<[(InstId, u32, u32); 16]> = SmallVec::new();
         let mut work: SmallVec<[(InstId, u32, u32); 8]> =
             predecessors(self.cfg, consumer).into_iter().map(|id| (id, 0, 0)).collect();
+        // A bounded search backward from one consumer: path-sensitive, by the instructions passed so far.
         while let Some((id, mut valus, mut trans)) = work.pop() {
             if valus > TRANS_VALUS
                 || trans > TRANS_TRANS
@@ -186,6 +187,7 @@ impl<'a> Paths<'a> {
         let mut seen: SmallVec<[(InstId, u32); 32]> = SmallVec::new();
         let mut work: SmallVec<[(InstId, u32); 8]> =
             predecessors(self.cfg, consumer).into_iter().map(|id| (id, 0)).collect();
+        // Bounded and path-sensitive, like `transcendental`.
         while let Some((id, valus)) = work.pop() {
             if valus > FORWARD_FARTHEST || self.is(id, Mark::ENDS) || seen.contains(&(id, valus)) {
                 continue;
@@ -219,6 +221,7 @@ impl<'a> Paths<'a> {
         };
         let mut seen: Vec<Search> = Vec::new();
         let mut work: Vec<Search> = predecessors(self.cfg, consumer).into_iter().map(start).collect();
+        // Bounded and path-sensitive: what was written depends on the path.
         while let Some(mut search) = work.pop() {
             if search.valus > FORWARD_FARTHEST
                 || self.is(search.at, Mark::ENDS)

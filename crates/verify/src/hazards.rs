@@ -1,11 +1,11 @@
 //! Required wait states around inserted code (gfx8, gfx9), and runs of memory instructions that may be replayed.
 //!
-//! On gfx8 and the gfx9 family some pairs of instructions need a number of issue slots between them; `s_nop k` fills k
-//! + 1, any other instruction one. Slots are counted backward from each consumer, along all paths. Two original
-//! instructions cannot have come closer together by insertion, so only pairs with an inserted member are checked. The
-//! rules are those of LLVM's hazard recogniser and AMD's ISA manuals; which of them a target has is a fact of the
-//! target ([`wavetap_amdgpu::Target::wait_states`]). Those around matrix instructions are in `matrix`, those of later
-//! targets, which are no numbers of slots, in `events`.
+//! On gfx8 and the gfx9 family some pairs of instructions need a number of issue slots between them. `s_nop k` fills
+//! `k + 1` of them, any other instruction one. Slots are counted backward from each consumer, along all paths. Two
+//! original instructions cannot have come closer together by insertion, so only pairs with an inserted member are
+//! checked. The rules are those of LLVM's hazard recogniser and AMD's ISA manuals; which of them a target has is a fact
+//! of the target ([`wavetap_amdgpu::Target::wait_states`]). Those around matrix instructions are in `matrix`, those of
+//! later targets, which are no numbers of slots, in `events`.
 
 mod facts;
 
@@ -238,6 +238,7 @@ impl<'a> Walker<'a> {
         let farthest = if self.has_matrix && consumer.inserted { matrix::FARTHEST } else { FARTHEST };
         let farthest = each(rules).map(|number| rule(number).most).max().unwrap_or(0).min(farthest);
         let mut known = None;
+        // A bounded search backward from one consumer, path-sensitive by the slots that were passed.
         // Blocks that are walked back from their ends, with the slots from there to the consumer: once each.
         let mut seen: SmallVec<[_; 8]> = SmallVec::new();
         let mut work: SmallVec<[_; 8]> = SmallVec::new();
@@ -306,6 +307,7 @@ impl<'a> Walker<'a> {
         let last = self.new.inst(consumer);
         let mut seen: SmallVec<[InstId; 16]> = SmallVec::new();
         let mut work = predecessors(self.cfg, consumer);
+        // A bounded search backward from one consumer.
         while let Some(id) = work.pop() {
             if self.at(id).run != run || seen.contains(&id) || seen.len() > LONGEST_RUN {
                 continue;

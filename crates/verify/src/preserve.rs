@@ -20,9 +20,10 @@ use super::scheduling;
 use super::scratch::{self, RESOURCE_CARRY};
 use super::values::{FlatScratch, State, Word};
 use wavetap_amdgpu::{Inst, Memory, Opcode, OpcodeFlags, Reg, RegFile, Role, Value, scalar};
-use wavetap_analysis::cfg::{Cfg, Worklist};
+use wavetap_analysis::cfg::Cfg;
 use wavetap_analysis::dataflow::{Accesses, Indexing, RegSet, Summaries};
 use wavetap_analysis::kernel::{Body, CallTarget, Flow};
+use wavetap_analysis::solver::{Analysis, solve};
 use wavetap_base::entity::{BlockId, InstId};
 use wavetap_object::code_object::InitialRegisters;
 
@@ -98,42 +99,44 @@ struct Machine<'a> {
     reports: bool,
 }
 
+/// The two machines, from block to block.
+struct Blocks<'a> {
+    machine: &'a Machine<'a>,
+    cfg: &'a Cfg,
+    /// Whether what each block begins with is asked for.
+    keeps_all: bool,
+    /// By block: whether its last visit, which has the state of the solution, found something.
+    faulty: Vec<bool>,
+}
+
+impl Analysis for Blocks<'_> {
+    type Node = BlockId;
+    type State = Box<State>;
+
+    fn transfer(&mut self, block: BlockId, state: &mut Box<State>) {
+        let faulty = &mut self.faulty[block.index()];
+        *faulty = false;
+        for id in self.cfg.block(block).insts() {
+            self.machine.step(state, id, |_| *faulty = true);
+        }
+    }
+
+    fn join(&mut self, block: BlockId, state: &mut Box<State>, incoming: &Box<State>) -> bool {
+        state.join(incoming, self.cfg.block(block).first.0)
+    }
+
+    fn keeps(&self, block: BlockId) -> bool {
+        self.keeps_all || block == self.cfg.entry() || self.cfg.block(block).predecessors.len() != 1
+    }
+}
+
 impl Machine<'_> {
     /// The states that blocks begin with, and which blocks have findings. A state is large, and most blocks have one
-    /// way in: theirs are used up, unless `keeps_all`.
+    /// predecessor: the states of those are not stored unless `keeps_all`.
     fn solve(&self, cfg: &Cfg, keeps_all: bool) -> (Vec<Option<Box<State>>>, Vec<bool>) {
-        let keeps = |block: BlockId| keeps_all || block == cfg.entry() || cfg.block(block).predecessors.len() != 1;
-        let mut block_in: Vec<Option<Box<State>>> = vec![None; cfg.len()];
-        block_in[cfg.entry().index()] = Some(Box::new(at_entry(self.subject)));
-        // The last visit is the one with the final state.
-        let mut faulty = vec![false; cfg.len()];
-        let mut work = Worklist::new(cfg);
-        work.push(cfg.entry());
-        while let Some(block) = work.pop() {
-            let place = &mut block_in[block.index()];
-            let Some(mut state) = (if keeps(block) { place.clone() } else { place.take() }) else { continue };
-            let faulty = &mut faulty[block.index()];
-            *faulty = false;
-            for id in cfg.block(block).insts() {
-                self.step(&mut state, id, |_| *faulty = true);
-            }
-            let mut state = Some(state);
-            let mut edges = cfg.block(block).successors.iter().peekable();
-            while let Some(edge) = edges.next() {
-                let (is_last, place) = (edges.peek().is_none(), &mut block_in[edge.block.index()]);
-                let changed = match (place, &mut state) {
-                    (Some(old), Some(state)) => old.join(state, cfg.block(edge.block).first.0),
-                    (unreached, state) => {
-                        *unreached = if is_last { state.take() } else { state.clone() };
-                        true
-                    }
-                };
-                if changed {
-                    work.push(edge.block);
-                }
-            }
-        }
-        (block_in, faulty)
+        let mut blocks = Blocks { machine: self, cfg, keeps_all, faulty: vec![false; cfg.len()] };
+        let block_in = solve(&cfg.forward(), &mut blocks, [(cfg.entry(), Box::new(at_entry(self.subject)))]);
+        (block_in, blocks.faulty)
     }
 
     fn step(&self, state: &mut State, id: InstId, mut report: impl FnMut(&dyn Fn() -> Finding)) {

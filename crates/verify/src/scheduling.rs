@@ -10,7 +10,8 @@ use super::finding::{Finding, Rule};
 use super::hazards::{is_valu, predecessors};
 use wavetap_amdgpu::{Memory, RegFile, alu_wait};
 use wavetap_analysis::cfg::{Cfg, Program};
-use wavetap_analysis::kernel::{Body, BodyKind, Scheduling};
+use wavetap_analysis::kernel::{Body, BodyKind, Instructions, Scheduling};
+use wavetap_analysis::solver::{Analysis, Lattice, solve};
 use wavetap_base::entity::InstId;
 
 /// Whether an instruction sets the mode.
@@ -82,23 +83,29 @@ fn needs_checks(body: &Body, id: InstId) -> bool {
     vector || is_valu(inst) || inst.variant.memory != Memory::None
 }
 
+/// Whether inserted instructions may have something in flight before each instruction.
+struct InFlight<'a> {
+    new: &'a Body,
+    alignment: &'a Alignment,
+}
+
+impl Analysis for InFlight<'_> {
+    type Node = InstId;
+    type State = bool;
+
+    fn transfer(&mut self, id: InstId, in_flight: &mut bool) {
+        let starts = self.alignment.original(id).is_none() && needs_checks(self.new, id);
+        *in_flight = !waits_for_all(self.new, id) && (*in_flight || starts);
+    }
+
+    fn join(&mut self, _: InstId, state: &mut bool, incoming: &bool) -> bool {
+        state.join(incoming)
+    }
+}
+
 /// The first original instruction that inserted ones lead to without a wait for all that they may have under way.
 fn disturbed(new: &Body, alignment: &Alignment) -> Option<InstId> {
-    let mut before: Vec<Option<bool>> = vec![None; new.len()];
-    before[new.entry().index()] = Some(false);
-    let mut work = vec![new.entry()];
-    while let Some(id) = work.pop() {
-        let under_way = before[id.index()] == Some(true);
-        let inserted = alignment.original(id).is_none();
-        let after = !waits_for_all(new, id) && (under_way || inserted && needs_checks(new, id));
-        for next in new.successors(id) {
-            let joined = after || before[next.index()] == Some(true);
-            if before[next.index()] != Some(joined) {
-                before[next.index()] = Some(joined);
-                work.push(next);
-            }
-        }
-    }
+    let before = solve(&Instructions::of(new), &mut InFlight { new, alignment }, [(new.entry(), false)]);
     new.ids().find(|id| alignment.original(*id).is_some() && before[id.index()] == Some(true))
 }
 

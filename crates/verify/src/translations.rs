@@ -11,10 +11,11 @@
 use super::align::Alignment;
 use super::finding::{Finding, Rule};
 use wavetap_amdgpu::{Branch, Counter, Encoding, Inst, Memory, Reg, issued, scalar, wait_count};
-use wavetap_analysis::cfg::{Cfg, Worklist};
+use wavetap_analysis::cfg::Cfg;
 use wavetap_analysis::dataflow::RegSet;
 use wavetap_analysis::kernel::Body;
-use wavetap_base::entity::InstId;
+use wavetap_analysis::solver::{Analysis, Lattice, solve};
+use wavetap_base::entity::{BlockId, InstId};
 
 /// Registers that may be read again.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -104,13 +105,6 @@ struct State {
 impl State {
     const NOTHING: State = State { original: Sources::NOTHING, inserted: Sources::NOTHING };
 
-    fn join(&mut self, other: &State) -> bool {
-        let before = self.clone();
-        self.original.join(&other.original);
-        self.inserted.join(&other.inserted);
-        *self != before
-    }
-
     fn step(&mut self, new: &Body, id: InstId, inserted: bool) {
         let inst = new.inst(id);
         let waited = wait_count(new.target(), inst).unwrap_or_default();
@@ -151,6 +145,37 @@ impl State {
     }
 }
 
+/// What may be read again on either path.
+impl Lattice for State {
+    fn join(&mut self, other: &State) -> bool {
+        let before = self.clone();
+        self.original.join(&other.original);
+        self.inserted.join(&other.inserted);
+        *self != before
+    }
+}
+
+/// The registers that may be read again before each block.
+struct Replays<'a> {
+    new: &'a Body,
+    cfg: &'a Cfg,
+    alignment: &'a Alignment,
+}
+
+impl Analysis for Replays<'_> {
+    type Node = BlockId;
+    type State = State;
+
+    fn transfer(&mut self, block: BlockId, state: &mut State) {
+        let insts = self.cfg.block(block).insts();
+        insts.for_each(|id| state.step(self.new, id, self.alignment.original(id).is_none()));
+    }
+
+    fn join(&mut self, _: BlockId, state: &mut State, incoming: &State) -> bool {
+        state.join(incoming)
+    }
+}
+
 /// Registers that hold nothing.
 fn holds_nothing(reg: Reg) -> bool {
     reg == Reg::SCC || reg == Reg::scalar(scalar::NULL, 1)
@@ -162,28 +187,8 @@ pub(super) fn check(new: &Body, cfg: &Cfg, alignment: &Alignment, findings: &mut
         return;
     }
     let inserted = |id: InstId| alignment.original(id).is_none();
-    let mut before: Vec<Option<State>> = vec![None; cfg.blocks().len()];
-    let entry = cfg.block_of(new.entry());
     // A call waits for all of them.
-    before[entry.index()] = Some(State::NOTHING);
-    let mut work = Worklist::new(cfg);
-    work.push(entry);
-    while let Some(block) = work.pop() {
-        let Some(mut state) = before[block.index()].clone() else { continue };
-        cfg.block(block).insts().for_each(|id| state.step(new, id, inserted(id)));
-        for next in cfg.block(block).successors.iter().map(|edge| edge.block) {
-            let changed = match &mut before[next.index()] {
-                Some(known) => known.join(&state),
-                unknown => {
-                    *unknown = Some(state.clone());
-                    true
-                }
-            };
-            if changed {
-                work.push(next);
-            }
-        }
-    }
+    let before = solve(&cfg.forward(), &mut Replays { new, cfg, alignment }, [(cfg.entry(), State::NOTHING)]);
     for (block, state) in cfg.blocks().iter().zip(before) {
         let Some(mut state) = state else { continue };
         for id in block.insts() {

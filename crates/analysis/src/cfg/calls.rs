@@ -78,6 +78,7 @@ impl Program {
         let mut wave_sizes = BTreeMap::new();
         let mut seen = BTreeSet::new();
         loop {
+            // Discovery: decoding a body finds what it calls. Those that were asked for come first.
             while let Some((name, kind, address)) = work.pop() {
                 if !seen.insert(address) {
                     continue;
@@ -250,6 +251,7 @@ impl Program {
         let mut reached = BTreeSet::new();
         let mut unknown = false;
         let mut work = vec![id];
+        // Reachability.
         while let Some(caller) = work.pop() {
             unknown |= self.body(caller).jumps_away();
             for (_, callee) in self.call_sites(caller) {
@@ -269,6 +271,7 @@ impl Program {
     pub fn never_returns(&self, target: CallTarget) -> bool {
         let mut seen = BTreeSet::new();
         let mut work = vec![target];
+        // Reachability: the search ends at the first return.
         while let Some(target) = work.pop() {
             let Some(id) = self.callee(target) else { return false };
             if !seen.insert(id) {

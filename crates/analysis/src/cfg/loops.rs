@@ -50,6 +50,7 @@ impl Loops {
             let mut members = FixedBitSet::with_capacity(cfg.len());
             members.insert(header.index());
             let mut work = latches.clone();
+            // Reachability, against the edges and up to the header.
             while let Some(block) = work.pop() {
                 if !members.put(block.index()) {
                     work.extend(cfg.block(block).predecessors.iter().map(|edge| edge.block));

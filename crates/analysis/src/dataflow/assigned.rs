@@ -1,10 +1,11 @@
 //! Registers that something may have set since a kernel was entered, or before.
 
 use super::regset::RegSet;
-use crate::cfg::{Cfg, Worklist};
+use crate::cfg::Cfg;
 use crate::kernel::{Body, BodyKind, Flow};
+use crate::solver::{Analysis, Lattice, solve};
 use wavetap_amdgpu::{OpcodeFlags, Reg};
-use wavetap_base::entity::{InstId, ProgramPoint, Side};
+use wavetap_base::entity::{BlockId, InstId, ProgramPoint, Side};
 
 /// The registers that may have been set at each point of a body: a vector register or numbered scalar register that is
 /// not among them really holds nothing that the program or the hardware put there.
@@ -26,24 +27,8 @@ impl Assigned {
     pub fn compute(body: &Body, cfg: &Cfg, scalars: &RegSet) -> Assigned {
         let known = body.kind() == BodyKind::Kernel && !body.opcode_flags().intersects(OpcodeFlags::CHOOSES_REGISTERS);
         let at_entry = if known { scalars.union(RegSet::from_iter([Reg::vector(0, AT_ENTRY)])) } else { RegSet::ALL };
-        let mut block_in = vec![RegSet::EMPTY; cfg.len()];
-        block_in[cfg.entry().index()] = at_entry;
-        let mut work = Worklist::new(cfg);
-        // Blocks that nothing is set in have to be gone through once, too.
-        cfg.ids().for_each(|block| work.push(block));
-        while let Some(block) = work.pop() {
-            let mut end = block_in[block.index()];
-            cfg.block(block).insts().for_each(|id| step(body, id, &mut end));
-            for edge in &cfg.block(block).successors {
-                let place = &mut block_in[edge.block.index()];
-                let joined = place.union(end);
-                if *place != joined {
-                    *place = joined;
-                    work.push(edge.block);
-                }
-            }
-        }
-        Assigned { block_in }
+        let block_in = solve(&cfg.forward(), &mut Writes { body, cfg }, [(cfg.entry(), at_entry)]);
+        Assigned { block_in: block_in.into_iter().map(Option::unwrap_or_default).collect() }
     }
 
     /// What may have been set at a point of this body, whose block it is in.
@@ -57,6 +42,25 @@ impl Assigned {
             }
         }
         set
+    }
+}
+
+/// The registers that may have been set at the start of each block.
+struct Writes<'a> {
+    body: &'a Body,
+    cfg: &'a Cfg,
+}
+
+impl Analysis for Writes<'_> {
+    type Node = BlockId;
+    type State = RegSet;
+
+    fn transfer(&mut self, block: BlockId, set: &mut RegSet) {
+        self.cfg.block(block).insts().for_each(|id| step(self.body, id, set));
+    }
+
+    fn join(&mut self, _: BlockId, state: &mut RegSet, incoming: &RegSet) -> bool {
+        state.join(incoming)
     }
 }
 

@@ -95,6 +95,7 @@ impl<'a> Definitions<'a> {
         let mut seen: FxHashSet<(Version, Option<Version>)> = FxHashSet::default();
         let mut work: Vec<(Version, Option<Version>)> =
             self.versions.read(use_inst, reg).map(|version| (version, lanes)).collect();
+        // A search through SSA definitions, not a fixed point over blocks: the lanes that matter depend on the path.
         while let Some((version, lanes)) = work.pop() {
             if !seen.insert((version, lanes)) {
                 continue;

@@ -88,7 +88,8 @@ impl Masks {
         let Context { cfg, versions, .. } = context;
         let count = versions.len();
         let mut masks = Masks { parents: vec![NONE; count], depths: vec![0; count], visits: vec![(0, 0); count] };
-        // What comes into a merge from later code is assumed, and looked at when a round has ended.
+        // What comes into a merge from later code is assumed, and checked when a round has ended. Rounds over all
+        // versions, not the solver: what is assumed is joined in the tree that the round itself builds.
         let mut assumed = vec![Bound::Empty; count];
         for round in 0.. {
             let bounds = masks.round(context, &assumed);
@@ -270,6 +271,7 @@ impl Masks {
         let mut time = 0;
         let mut left = FixedBitSet::with_capacity(versions.len());
         let mut work = roots;
+        // A walk over a tree, not a fixed point.
         while let Some(version) = work.pop() {
             time += 1;
             if left.put(version as usize) {

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use crate::solver::Lattice;
 use wavetap_amdgpu::{Reg, RegFile, scalar};
 
 /// A set of 32-bit registers: the scalar ones with operand codes below 128 (`s0..`, FLAT_SCRATCH, VCC, ttmp, M0, EXEC),
@@ -279,6 +280,17 @@ impl RegSet {
     #[must_use]
     pub fn highest_agpr(&self) -> Option<u16> {
         (0..256).rev().find(|&number| self.contains(Reg::accum(number, 1)))
+    }
+}
+
+/// The union.
+impl Lattice for RegSet {
+    fn join(&mut self, other: &RegSet) -> bool {
+        let changed = !other.is_subset(self);
+        if changed {
+            self.add_all(other);
+        }
+        changed
     }
 }
 

@@ -12,6 +12,7 @@ use rustc_hash::FxHashMap;
 use super::body::{Body, BodyKind, Flow};
 use super::decode::{RETURN_ADDRESS, displaced};
 use super::image::Image;
+use crate::solver::{Analysis, Graph, Lattice, reverse_postorder, solve};
 use wavetap_amdgpu::{Branch, Inst, Opcode, OpcodeFlags, Reg, RegFile, Role, Value, scalar};
 use wavetap_base::entity::InstId;
 
@@ -45,20 +46,9 @@ struct State {
     scc: Option<bool>,
 }
 
-impl State {
-    const UNKNOWN: State = State { words: [Word::Unknown; SCALARS], scc: None };
-
-    fn at_entry(kind: BodyKind) -> State {
-        let mut state = State::UNKNOWN;
-        if kind == BodyKind::Function {
-            state.words[RETURN_ADDRESS.first as usize] = Word::Return(0);
-            state.words[RETURN_ADDRESS.first as usize + 1] = Word::Return(1);
-        }
-        state
-    }
-
-    /// Keeps what both agree on; tells whether that changed `self`.
-    fn meet(&mut self, other: &State) -> bool {
+/// What both agree on.
+impl Lattice for State {
+    fn join(&mut self, other: &State) -> bool {
         let mut changed = false;
         for (mine, theirs) in self.words.iter_mut().zip(&other.words) {
             if mine != theirs && *mine != Word::Unknown {
@@ -71,6 +61,19 @@ impl State {
             changed = true;
         }
         changed
+    }
+}
+
+impl State {
+    const UNKNOWN: State = State { words: [Word::Unknown; SCALARS], scc: None };
+
+    fn at_entry(kind: BodyKind) -> State {
+        let mut state = State::UNKNOWN;
+        if kind == BodyKind::Function {
+            state.words[RETURN_ADDRESS.first as usize] = Word::Return(0);
+            state.words[RETURN_ADDRESS.first as usize + 1] = Word::Return(1);
+        }
+        state
     }
 
     fn word(&self, reg: Reg, index: u8) -> Word {
@@ -286,7 +289,7 @@ pub(super) fn indirect_targets(body: &Body, image: &Image<'_>, kept: &Kept) -> V
             found.insert(id, state.target(body.inst(id), body.end_address(id)));
         }
     };
-    walk(body, image, kept, before, |_, _| {});
+    follow(body, image, kept, before, |_, _| {});
     let mut found: Vec<_> = found.into_iter().collect();
     found.sort_by_key(|(id, _)| *id);
     found
@@ -338,62 +341,106 @@ pub fn formed_addresses(body: &Body, image: &Image<'_>) -> Vec<(InstId, u64)> {
             found.insert(id, address);
         }
     };
-    walk(body, image, &Kept::default(), |_, _| {}, after);
+    follow(body, image, &Kept::default(), |_, _| {}, after);
     let mut found: Vec<_> = found.into_iter().filter_map(|(id, address)| Some((id, address?))).collect();
     found.sort_by_key(|(id, _)| *id);
     found
 }
 
+/// Runs of instructions that are executed one after the other, calls included: a run is named by its first instruction.
+/// States are stored where runs begin, not at every instruction, because they are large.
+struct Runs<'a> {
+    body: &'a Body,
+    /// By instruction: whether a run begins with it.
+    begins: Vec<bool>,
+    /// First instructions.
+    order: Vec<InstId>,
+    /// By first instruction: its place in `order`, and the last instruction.
+    runs: FxHashMap<InstId, (usize, InstId)>,
+}
+
+impl<'a> Runs<'a> {
+    fn of(body: &'a Body) -> Runs<'a> {
+        let mut begins = vec![false; body.len()];
+        begins[body.entry().index()] = true;
+        for id in body.ids().filter(|id| !matches!(body.flow(*id), Flow::Next | Flow::Call(_))) {
+            body.successors(id).for_each(|to| begins[to.index()] = true);
+        }
+        let firsts: Vec<InstId> = body.ids().filter(|id| begins[id.index()]).collect();
+        let mut runs = Runs { body, begins, order: Vec::new(), runs: FxHashMap::default() };
+        let lasts: Vec<InstId> = firsts.iter().map(|first| runs.insts(*first).last().unwrap_or(*first)).collect();
+        let number = |first: InstId| firsts.binary_search(&first).unwrap_or_default();
+        let order =
+            reverse_postorder(firsts.len(), [number(body.entry())], |run| body.successors(lasts[run]).map(number));
+        runs.runs = order.iter().enumerate().map(|(rank, run)| (firsts[*run], (rank, lasts[*run]))).collect();
+        runs.order = order.into_iter().map(|run| firsts[run]).collect();
+        runs
+    }
+
+    /// The instructions of a run.
+    fn insts(&self, first: InstId) -> impl Iterator<Item = InstId> {
+        std::iter::successors(Some(first), |id| self.body.successors(*id).find(|to| !self.begins[to.index()]))
+    }
+}
+
+impl Graph for Runs<'_> {
+    type Node = InstId;
+
+    fn order(&self) -> &[InstId] {
+        &self.order
+    }
+
+    fn rank(&self, first: InstId) -> usize {
+        self.runs[&first].0
+    }
+
+    fn index(&self, first: InstId) -> usize {
+        self.rank(first)
+    }
+
+    fn successors(&self, first: InstId) -> impl Iterator<Item = InstId> {
+        self.body.successors(self.runs[&first].1)
+    }
+}
+
 /// Follows constants through a body. `before` and `after` are called with every reachable instruction and the state
 /// there, again whenever less is known: the last call holds on every path.
-fn walk(
+struct Constants<'a, B, A> {
+    runs: &'a Runs<'a>,
+    image: &'a Image<'a>,
+    kept: &'a Kept,
+    before: B,
+    after: A,
+}
+
+impl<B: FnMut(InstId, &State), A: FnMut(InstId, &State)> Analysis for Constants<'_, B, A> {
+    type Node = InstId;
+    type State = Box<State>;
+
+    fn transfer(&mut self, first: InstId, state: &mut Box<State>) {
+        let body = self.runs.body;
+        for id in self.runs.insts(first) {
+            (self.before)(id, state);
+            state.step(body.inst(id), body.end_address(id), self.image, self.kept);
+            (self.after)(id, state);
+        }
+    }
+
+    fn join(&mut self, _: InstId, state: &mut Box<State>, incoming: &Box<State>) -> bool {
+        state.join(incoming)
+    }
+}
+
+fn follow(
     body: &Body,
     image: &Image<'_>,
     kept: &Kept,
-    mut before: impl FnMut(InstId, &State),
-    mut after: impl FnMut(InstId, &State),
+    before: impl FnMut(InstId, &State),
+    after: impl FnMut(InstId, &State),
 ) {
-    // States are kept where control joins or turns only; straight code is walked again from there.
-    let mut states: FxHashMap<InstId, State> = FxHashMap::default();
-    let mut leaders = vec![false; body.len()];
-    leaders[body.entry().index()] = true;
-    for id in body.ids() {
-        if !matches!(body.flow(id), Flow::Next | Flow::Call(_)) {
-            body.successors(id).for_each(|to| leaders[to.index()] = true);
-        }
-    }
-    states.insert(body.entry(), State::at_entry(body.kind()));
-    let mut work = vec![body.entry()];
-    while let Some(leader) = work.pop() {
-        let mut state = states[&leader].clone();
-        let mut id = leader;
-        loop {
-            before(id, &state);
-            state.step(body.inst(id), body.end_address(id), image, kept);
-            after(id, &state);
-            let mut following = None;
-            for to in body.successors(id) {
-                if !leaders[to.index()] {
-                    following = Some(to);
-                    continue;
-                }
-                let changed = match states.get_mut(&to) {
-                    Some(old) => old.meet(&state),
-                    None => {
-                        states.insert(to, state.clone());
-                        true
-                    }
-                };
-                if changed {
-                    work.push(to);
-                }
-            }
-            match following {
-                Some(to) => id = to,
-                None => break,
-            }
-        }
-    }
+    let runs = Runs::of(body);
+    let at_entry = Box::new(State::at_entry(body.kind()));
+    solve(&runs, &mut Constants { runs: &runs, image, kept, before, after }, [(body.entry(), at_entry)]);
 }
 
 /// EXEC and the other named registers have codes below 128 too, so one array serves all.

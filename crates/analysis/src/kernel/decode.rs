@@ -217,6 +217,7 @@ impl Reached {
         // The lowest address first: then instructions are found in their order, but for odd code, and need not be
         // moved.
         let mut work: BinaryHeap<Reverse<u64>> = work.into_iter().map(Reverse).collect();
+        // Discovery: the graph is found by decoding, in address order, so there is nothing to solve yet.
         while let Some(Reverse(mut pc)) = work.pop() {
             loop {
                 if !pc.is_multiple_of(4) {

@@ -14,6 +14,7 @@ mod constants;
 mod decode;
 pub mod edit;
 mod image;
+mod instructions;
 mod refusal;
 mod scheduling;
 mod vgpr_msb;
@@ -26,6 +27,7 @@ pub use adjacency::{Clause, Delay, Dependency, Neighbours, Tie};
 pub use body::{Body, BodyKind, CallTarget, Flow};
 pub use constants::{Kept, formed_addresses, kept_by};
 pub use image::Image;
+pub use instructions::Instructions;
 pub use refusal::{Reason, Refusal, Stop};
 pub use scheduling::Scheduling;
 

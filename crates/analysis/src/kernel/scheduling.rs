@@ -9,7 +9,8 @@
 //! followed.
 
 use super::vgpr_msb;
-use crate::kernel::Body;
+use crate::kernel::{Body, Instructions};
+use crate::solver::{Analysis, Lattice, solve};
 use wavetap_amdgpu::{Inst, OpcodeFlags};
 use wavetap_base::entity::InstId;
 
@@ -22,6 +23,33 @@ pub enum Scheduling {
     Software,
     /// It depends on the path or on a value, or the mode is one of which nothing is known.
     Unknown,
+}
+
+/// Paths that differ are unknown.
+impl Lattice for Scheduling {
+    fn join(&mut self, other: &Scheduling) -> bool {
+        let changed = *self != *other && *self != Scheduling::Unknown;
+        if changed {
+            *self = Scheduling::Unknown;
+        }
+        changed
+    }
+}
+
+/// The mode before each instruction.
+struct Modes<'a>(&'a Body);
+
+impl Analysis for Modes<'_> {
+    type Node = InstId;
+    type State = Scheduling;
+
+    fn transfer(&mut self, id: InstId, state: &mut Scheduling) {
+        *state = after(self.0, id, *state);
+    }
+
+    fn join(&mut self, _: InstId, state: &mut Scheduling, incoming: &Scheduling) -> bool {
+        state.join(incoming)
+    }
 }
 
 /// The bits of the register that are followed: DEP_MODE.
@@ -57,21 +85,7 @@ pub(super) fn states(body: &Body) -> Vec<Scheduling> {
     if !sets {
         return Vec::new();
     }
-    let mut before: Vec<Option<Scheduling>> = vec![None; body.len()];
-    before[body.entry().index()] = Some(Scheduling::Hardware);
-    let mut work = vec![body.entry()];
-    while let Some(id) = work.pop() {
-        let Some(state) = before[id.index()] else { continue };
-        let after = after(body, id, state);
-        for next in body.successors(id) {
-            let place = &mut before[next.index()];
-            let joined = if place.is_none_or(|known| known == after) { after } else { Scheduling::Unknown };
-            if *place != Some(joined) {
-                *place = Some(joined);
-                work.push(next);
-            }
-        }
-    }
+    let before = solve(&Instructions::of(body), &mut Modes(body), [(body.entry(), Scheduling::Hardware)]);
     before.into_iter().map(|state| state.unwrap_or(Scheduling::Unknown)).collect()
 }
 

@@ -4,7 +4,8 @@
 //! They are 0 at the entry of a kernel or function and after a call. Which ones hold at an instruction must be the same
 //! on all paths to it; otherwise the body is refused, for nobody knows which registers it uses.
 
-use crate::kernel::{Body, Flow};
+use crate::kernel::{Body, Flow, Instructions};
+use crate::solver::{Analysis, Lattice, solve};
 use wavetap_amdgpu::{Inst, Opcode, OpcodeFlags, Operand, RegFile, Role, Value, VgprMsb};
 use wavetap_base::entity::InstId;
 use wavetap_base::error::{Error, Result};
@@ -44,6 +45,33 @@ impl State {
             }
             _ => self,
         }
+    }
+}
+
+/// Different ones are unknown.
+impl Lattice for State {
+    fn join(&mut self, other: &State) -> bool {
+        let changed = *self != *other && *self != State::Unknown;
+        if changed {
+            *self = State::Unknown;
+        }
+        changed
+    }
+}
+
+/// The high bits before each instruction.
+struct HighBits<'a>(&'a Body);
+
+impl Analysis for HighBits<'_> {
+    type Node = InstId;
+    type State = State;
+
+    fn transfer(&mut self, id: InstId, state: &mut State) {
+        *state = step(self.0, id, *state);
+    }
+
+    fn join(&mut self, _: InstId, state: &mut State, incoming: &State) -> bool {
+        state.join(incoming)
     }
 }
 
@@ -95,25 +123,8 @@ pub(super) fn states(body: &Body) -> Result<Vec<Option<VgprMsb>>> {
     if !may_set {
         return Ok(Vec::new());
     }
-    let mut before: Vec<Option<State>> = vec![None; body.len()];
-    before[body.entry().index()] = Some(State::Known(VgprMsb::default()));
-    let mut work = vec![body.entry()];
-    while let Some(id) = work.pop() {
-        let Some(state) = before[id.index()] else { continue };
-        let after = step(body, id, state);
-        for next in body.successors(id) {
-            let place = &mut before[next.index()];
-            let joined = match *place {
-                None => after,
-                Some(old) if old == after => continue,
-                Some(_) => State::Unknown,
-            };
-            if *place != Some(joined) {
-                *place = Some(joined);
-                work.push(next);
-            }
-        }
-    }
+    let at_entry = State::Known(VgprMsb::default());
+    let before = solve(&Instructions::of(body), &mut HighBits(body), [(body.entry(), at_entry)]);
     let refuse = |id: InstId, why: &str| {
         Err(Error::unsupported(format!("{}: {why}", body.inst(id).name())).at(body.address(id)))
     };
