@@ -48,8 +48,8 @@ fn implemented(folder: &Path) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     for entry in fs::read_dir(folder).expect("the sources").flatten() {
         let text = fs::read_to_string(entry.path()).expect("a source file");
-        for line in text.lines() {
-            let Some((_, rest)) = line.split_once("fn ") else { continue };
+        for (at, keyword) in text.match_indices("fn ") {
+            let rest = &text[at + keyword.len()..];
             // An entry point's other names follow the first after slashes.
             for name in rest.split('(').next().unwrap_or_default().split('/').map(str::trim) {
                 if ["hip", "__hip", "_Z"].iter().any(|start| name.starts_with(start)) {
