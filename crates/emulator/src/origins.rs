@@ -10,7 +10,7 @@
 //! which it called, or one from before it was called. A function ends where control comes back to behind its call; what
 //! it jumps to otherwise counts as itself.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::{SmallVec, smallvec};
@@ -65,6 +65,11 @@ pub struct Origins {
     pub waits: BTreeMap<(CodeAddress, Counter), WaitOrigins>,
     /// By the instruction that reads and the dword of a register that it reads.
     pub values: BTreeMap<CodeAddress, BTreeMap<Reg, ValueOrigins>>,
+    /// Operations that were outstanding in a counter just before an instruction, of those instructions that wait, jump,
+    /// call, or end the wave.
+    pub outstanding: BTreeMap<(CodeAddress, Counter), BTreeSet<Origin>>,
+    /// Where calls, and jumps through registers, went.
+    pub jumps: BTreeMap<CodeAddress, BTreeSet<CodeAddress>>,
 }
 
 const COUNTERS: usize = Counter::ALL.len();
@@ -153,6 +158,9 @@ pub(super) struct OriginBook {
     facts: FxHashMap<u32, Facts>,
     values: FxHashMap<(u32, u16, Seen), u64>,
     waits: FxHashMap<(u32, u8), Waited>,
+    outstanding: FxHashSet<(u32, u8, Seen)>,
+    /// Instruction and device address.
+    jumps: FxHashSet<(u32, u64)>,
 }
 
 /// [`Origin`] by index.
@@ -328,6 +336,12 @@ impl OriginBook {
         origins.writes.clear();
         origins.exec = exec;
         origins.before = wave.sgpr;
+        if op.waits.iter().next().is_some() || op.inst.variant.branch != Branch::None {
+            for (counter, queue) in origins.queues.iter().enumerate() {
+                let outstanding = queue.iter().map(|operation| origins.seen(operation.event));
+                self.outstanding.extend(outstanding.map(|seen| (index as u32, counter as u8, seen)));
+            }
+        }
         for (counter, count) in op.waits.iter() {
             self.wait(origins, index as u32, counter, count);
         }
@@ -370,6 +384,9 @@ impl OriginBook {
         let event = Event { op: index, frame: origins.current };
         for counter in Counter::ALL.into_iter().filter(|counter| op.counters.contains(counter.flag())) {
             origins.queues[counter as usize].push(InFlight { event, order: facts.orders[counter as usize] });
+        }
+        if matches!(op.inst.variant.branch, Branch::Call | Branch::IndirectCall | Branch::IndirectJump) {
+            self.jumps.insert((index, wave.pc));
         }
         match op.inst.variant.branch {
             Branch::Call | Branch::IndirectCall => {
@@ -487,6 +504,14 @@ impl OriginBook {
                 possible: named(&waited.possible),
             };
             origins.waits.insert((place(*op), Counter::ALL[usize::from(*counter)]), wait);
+        }
+        for (op, counter, seen) in &self.outstanding {
+            let counter = Counter::ALL[usize::from(*counter)];
+            origins.outstanding.entry((place(*op), counter)).or_default().insert(origin(seen));
+        }
+        for (op, pc) in &self.jumps {
+            let to = code.place(*pc).map(|(object, address)| CodeAddress { object, address });
+            origins.jumps.entry(place(*op)).or_default().extend(to);
         }
         origins
     }

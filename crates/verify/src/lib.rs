@@ -1,7 +1,12 @@
 //! An independent checker of a rewritten file against its original.
 //!
-//! It shares nothing with the stages that rewrite: it reads the two files, decodes both, and checks that the rewritten
-//! one does what the original does. What it checks, and how, is told in its parts:
+//! It uses none of the code that rewrites: it reads the two files, decodes both, and checks that the rewritten one does
+//! what the original does. With the stages that rewrite it shares what decodes and analyses code (`wavetap-amdgpu`,
+//! `wavetap-analysis`): the decoder, call resolution, `Cfg` and `Program`, `Summaries` and `reachable_registers`,
+//! `Liveness` (in `preload`), `Definitions` (in `scratch`), and the model of wait counters. Its README says for each
+//! which test compares it with something independent, mostly the emulator.
+//!
+//! What it checks, and how, is told in its parts:
 //!
 //! * `object`, `tables`: every original byte is where it was; segments, symbols, relocations as loaders want them;
 //! * `kernels`, `allocation`, `preload`, `scratch`: descriptor, metadata and site table agree with each other and with
