@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 
 use rustc_hash::FxHashMap;
 
-use super::align::Alignment;
-use super::finding::{Finding, Rule};
-use super::{
-    adjacent, defined, events, first_vector, forwarding, hazards, high_registers, outstanding, preserve, scheduling,
-    scratch, translations,
-};
+use crate::alignment::Alignment;
+use crate::finding::{Finding, Rule};
+use crate::hazards::{event_hazards, expert_scheduling, forwarding, wait_states};
+use crate::placement::{bundles, first_vector, forbidden, high_registers};
+use crate::values::{defined, preserve, scratch};
+use crate::waits::{outstanding, xcnt_replay};
 use wavetap_analysis::cfg::{BodyId, Cfg, Program};
 use wavetap_analysis::dataflow::{RegSet, Summaries, UsedRegisters, WaitSummaries};
 use wavetap_analysis::kernel::{Body, CallTarget, Flow, Image};
@@ -165,7 +165,13 @@ fn pieces<'a>(code: &KernelCode<'a>, belongs: &mut [bool], findings: &mut Vec<Fi
             }
         }
         let mut calls = Vec::new();
+        let before = found.len();
         let alignment = Alignment::find(&original, new, &pairs, code.new_code, &mut calls, &mut found);
+        if let Some(alignment) = &alignment {
+            forbidden::check(&original, new, alignment, &mut found);
+        }
+        // Where control goes elsewhere, or something forbidden was inserted, the other rules have nothing to say.
+        let alignment = alignment.filter(|_| found.len() == before);
         for &(function, copy) in &calls {
             match code.program.at(function) {
                 Some(function) => work.push((function, copy)),
@@ -240,18 +246,18 @@ impl Piece<'_> {
             is_recursive: &|| is_recursive(*entry),
         };
         let cfg = Cfg::build(new);
-        adjacent::check(original, new, alignment, found);
+        bundles::check(original, new, alignment, found);
         high_registers::check(original, new, alignment, found);
-        scheduling::check(code.program, original, new, &cfg, alignment, found);
+        expert_scheduling::check(code.program, original, new, &cfg, alignment, found);
         let changed = preserve::check(&subject, &cfg, found);
         if is_kernel {
             defined::check(new, &cfg, alignment, code.entry_after, found);
             first_vector::check(new, alignment, found);
         }
         outstanding::check(new, &cfg, alignment, waits, code.used.named, found);
-        translations::check(new, &cfg, alignment, found);
-        hazards::check(new, &cfg, alignment, code.replays, found);
-        events::check(original, new, &cfg, alignment, found);
+        xcnt_replay::check(new, &cfg, alignment, found);
+        wait_states::check(new, &cfg, alignment, code.replays, found);
+        event_hazards::check(original, new, &cfg, alignment, found);
         forwarding::check(new, &cfg, alignment, found);
         changed
     }

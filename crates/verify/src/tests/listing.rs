@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::super::{Finding, KernelCode, Rule, check_code};
+use crate::{Finding, KernelCode, Rule, check_code};
 use wavetap_amdgpu::{Inst, Memory, Reg, Role, Target, Value, scalar};
 use wavetap_analysis::cfg::Program;
 use wavetap_analysis::dataflow::{Summaries, used_registers};
