@@ -1,6 +1,6 @@
 //! What a person asks of the pipeline.
 
-use wavetap_base::error::{Error, Result};
+
 use wavetap_base::glob;
 use wavetap_instrument::ProbeKind;
 use wavetap_object::code_object::{Kernel, demangle};
@@ -52,21 +52,6 @@ pub struct Options {
     /// Whether the maps that are given back have the addresses of every instruction. They are inside the rewritten code
     /// objects in any case, and for large inputs need more memory than the code.
     pub keep_addresses: bool,
-}
-
-impl Options {
-    /// Refuses what is not available for any input.
-    ///
-    /// # Errors
-    /// Unsupported: counters in registers.
-    pub fn check(&self) -> Result<()> {
-        match self.counters {
-            Counters::Register => {
-                Err(Error::unsupported("counters in registers are not available yet: use lds, global or auto"))
-            }
-            Counters::Auto | Counters::Lds | Counters::Global => Ok(()),
-        }
-    }
 }
 
 impl Default for Options {

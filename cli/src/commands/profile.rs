@@ -35,7 +35,6 @@ pub fn run(args: &ProfileArgs, colour: ColorChoice) -> Result<ExitCode> {
     let options = args.instrument.options(&args.select);
     let loads_all = launch::has_no_code_of_its_own(&original);
     let left = if loads_all {
-        options.check()?;
         Vec::new()
     } else {
         rewrite_keeping(&original, &app.path, &executable, &options, LeftOut::of)?

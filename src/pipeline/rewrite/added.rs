@@ -179,6 +179,7 @@ impl Adding {
             before: instrumented.before,
             after,
             declared: Some(declared(before)),
+            placement: instrumented.placement,
             addresses: code
                 .addresses(entry)
                 .into_iter()
