@@ -21,9 +21,9 @@ use crate::uncopied::Uncopied;
 use wavetap_amdgpu::{Flags, Opcode, Reg, Target};
 use wavetap_analysis::cfg::{BodyId, Cfg, Program};
 use wavetap_analysis::dataflow::{
-    Assigned, Indexing, Liveness, RegSet, UsedRegisters, Waits, callable_registers, reachable_registers,
+    Indexing, Liveness, MaybeInitialized, RegSet, UsedRegisters, Waits, callable_registers, reachable_registers,
 };
-use wavetap_analysis::kernel::{Body, BodyKind, CallTarget, Flow, Neighbours, Reason, Refusal, Stop};
+use wavetap_analysis::kernel::{Body, BodyKind, BundlingConstraints, CallTarget, Flow, Reason, Refusal, Stop};
 use wavetap_analysis::solver::{Edges, Lattice, iterate};
 use wavetap_base::entity::InstId;
 use wavetap_object::code_object::{Field, Kernel, KernelDescriptor, KernelMetadata};
@@ -33,7 +33,7 @@ use wavetap_object::code_object::{Field, Kernel, KernelDescriptor, KernelMetadat
 pub(crate) struct ClonedFunction<'a> {
     pub(crate) body: &'a Body,
     pub(crate) cfg: Cfg,
-    pub(crate) neighbours: Neighbours,
+    pub(crate) neighbours: BundlingConstraints,
     liveness: Liveness,
     indexing: Indexing,
     /// Where its waves start if their arguments are preloaded: what is before that is no work of the kernel's.
@@ -41,7 +41,7 @@ pub(crate) struct ClonedFunction<'a> {
     /// Its sites.
     pub(crate) sites: Vec<PlacedSite>,
     pending: OnceCell<Vec<RegSet>>,
-    assigned: OnceCell<Assigned>,
+    assigned: OnceCell<MaybeInitialized>,
     slow_results: OnceCell<RegSet>,
 }
 
@@ -56,7 +56,7 @@ impl<'a> ClonedFunction<'a> {
         guards::check_allocation(body, descriptor)?;
         guards::check_dealloc(body, &cfg)?;
         let liveness = Liveness::compute(body, &cfg, &analysis.summaries);
-        let (indexing, neighbours) = (Indexing::of(body), Neighbours::of(body));
+        let (indexing, neighbours) = (Indexing::of(body), BundlingConstraints::of(body));
         let (preloaded_entry, pending, assigned, slow_results) = Default::default();
         Ok(ClonedFunction {
             body,
@@ -89,8 +89,8 @@ impl<'a> ClonedFunction<'a> {
     }
 
     /// Which registers hold anything, where the kernel starts with these.
-    pub(crate) fn assigned(&self, at_entry: &RegSet) -> &Assigned {
-        self.assigned.get_or_init(|| Assigned::compute(self.body, &self.cfg, at_entry))
+    pub(crate) fn assigned(&self, at_entry: &RegSet) -> &MaybeInitialized {
+        self.assigned.get_or_init(|| MaybeInitialized::compute(self.body, &self.cfg, at_entry))
     }
 
     /// Registers that hold results of instructions that take longer than others.

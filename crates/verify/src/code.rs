@@ -38,7 +38,7 @@ pub struct KernelCode<'a> {
     pub entry_before: &'a InitialRegisters,
     /// Registers at entry by the new descriptor.
     pub entry_after: &'a InitialRegisters,
-    /// Vector registers that the original descriptor allocates, without accumulation registers behind them.
+    /// Vector registers that the original descriptor allocates, without accumulation registers after them.
     pub vector_registers: u32,
     /// Bytes of scratch memory of each work-item: what was added for inserted code.
     pub scratch: (u64, u64),
@@ -187,7 +187,7 @@ fn pieces<'a>(code: &KernelCode<'a>, belongs: &mut [bool], findings: &mut Vec<Fi
     pieces
 }
 
-/// Each behind those that it calls, unless they call it as well.
+/// Each after those that it calls, unless they call it as well.
 fn callees_first(pieces: &[Piece<'_>], calls: &FxHashMap<u64, Vec<u64>>) -> Vec<usize> {
     let mut order = Vec::new();
     let mut seen = vec![false; pieces.len()];

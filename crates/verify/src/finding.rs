@@ -21,7 +21,7 @@ pub enum Rule {
     Map,
     /// Code uses registers that are not allocated.
     Allocation,
-    /// LDS of the probes does not lie behind the kernel's own.
+    /// LDS of the probes does not lie after the kernel's own.
     Lds,
     /// Inserted code accesses scratch memory that is not its own.
     Scratch,

@@ -21,7 +21,7 @@
 //! A kernel's new code is the kernel and copies of functions that it calls; each is checked against its original by
 //! itself. At a call everything that the function reads is what it is in the original; at a function's entry that is
 //! taken for granted, and at its return everything that original code names is what it is in the original, but for
-//! scalar registers that no caller of the copy reads behind the call. Return addresses correspond.
+//! scalar registers that no caller of the copy reads after the call. Return addresses correspond.
 //!
 //! It checks code of every target that the tables have instructions of, in waves of 32 and 64. A finding says which
 //! rule is broken and where. No finding means that every rule above was checked and held. `docs/reference/verifier.md`

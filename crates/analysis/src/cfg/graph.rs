@@ -15,7 +15,7 @@ pub enum EdgeKind {
     FallThrough,
     /// A branch that is taken.
     Taken,
-    /// Back from a call to the instruction behind it.
+    /// Back from a call to the instruction after it.
     CallReturn,
 }
 
@@ -37,7 +37,7 @@ pub enum Exit {
     Return,
     /// The function ends in another function.
     TailCall,
-    /// It jumps to a place that nobody knows.
+    /// It jumps to a place that is not known.
     Unknown,
 }
 
@@ -225,7 +225,7 @@ impl Cfg {
         DominatorTree::of_entry(self)
     }
 
-    /// The post-dominator tree, rooted in a virtual exit behind all blocks that leave the body.
+    /// The post-dominator tree, rooted in a virtual exit after all blocks that leave the body.
     #[must_use]
     pub fn post_dominators(&self) -> DominatorTree {
         DominatorTree::of_exits(self)

@@ -6,7 +6,7 @@ use super::dominators::DominatorTree;
 use super::graph::Cfg;
 use wavetap_base::entity::BlockId;
 
-/// A natural loop: the blocks from which control can come back to its header without leaving it.
+/// A natural loop: the blocks from which control can return to its header without leaving it.
 #[derive(Debug, Clone)]
 pub struct Loop {
     /// The block that dominates all of the loop.

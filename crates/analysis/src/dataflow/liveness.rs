@@ -105,7 +105,7 @@ impl Liveness {
     }
 }
 
-/// What is live behind an instruction because control leaves the body there.
+/// What is live after an instruction because control leaves the body there.
 fn leaving(body: &Body, id: InstId, summaries: &Summaries, at_return: RegSet) -> RegSet {
     match body.flow(id) {
         Flow::TailCall(target) => summaries.of(target).reads.union(at_return),
@@ -133,7 +133,7 @@ impl Analysis for Effects {
     }
 }
 
-/// What instructions do to what is live behind them.
+/// What instructions do to what is live after them.
 struct Backward<'b> {
     body: &'b Body,
     lanes: bool,
@@ -180,7 +180,7 @@ impl<'b> Backward<'b> {
         })
     }
 
-    /// From what is live behind an instruction to what is live before it.
+    /// From what is live after an instruction to what is live before it.
     fn step(&self, id: InstId, live: &mut RegSet) {
         if let Some((_, reads, kills)) = self.special(id) {
             live.remove_all(kills);

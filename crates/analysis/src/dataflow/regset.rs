@@ -257,7 +257,7 @@ impl RegSet {
         })
     }
 
-    /// The highest `sN` in the set, up to `s101` (on some targets the registers behind it have names of their own).
+    /// The highest `sN` in the set, up to `s101` (on some targets the registers after it have names of their own).
     #[must_use]
     pub fn highest_sgpr(&self) -> Option<u16> {
         self.highest_sgpr_below(scalar::FLAT_SCRATCH)

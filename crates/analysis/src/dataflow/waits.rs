@@ -1,7 +1,7 @@
 //! Outstanding memory operations and what each `s_waitcnt` and its relatives wait for.
 //!
 //! A counter counts operations that were issued and are not complete; a wait lasts until at most N are left. Operations
-//! of one kind complete in order, so an operation with at least N younger ones behind it is complete after the wait.
+//! of one kind complete in order, so an operation with at least N younger ones after it is complete after the wait.
 //! Scalar loads complete in any order, and so do operations of different kinds in one counter; up to gfx9 a pending
 //! FLAT operation, which counts in two counters, has no place in either order: then only a wait for 0 proves anything
 //! about one operation.
@@ -251,8 +251,8 @@ impl State {
     }
 }
 
-/// The operations that may be outstanding at the start of each block. There are finitely many, and finitely many numbers
-/// of younger ones up to [`MOST`].
+/// The operations that may be outstanding at the start of each block. There are finitely many, and finitely many
+/// numbers of younger ones up to [`MOST`].
 struct Operations<'a> {
     context: Context<'a>,
     cfg: &'a Cfg,

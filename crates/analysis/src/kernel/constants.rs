@@ -2,10 +2,11 @@
 //!
 //! A forward analysis over the instructions of one body. Each scalar register holds a known word, a half of the return
 //! address the body was entered with, or something unknown; at a join values that differ become unknown; a call makes
-//! everything unknown but what its function is known to leave alone ([`Kept`]; compilers that know the function keep
-//! its address there for the next call). Compilers form the address of a function as `s_getpc_b64` plus a 64-bit
-//! literal (`s_add_u32`, `s_addc_u32`), or load it from a slot that the loader relocates; long branches are formed in
-//! the first way and end in `s_setpc_b64`. Generators of assembly (Tensile) add up the literal first, by `s_add_i32`.
+//! everything unknown but what its function is known to leave alone ([`PreservedRegs`]; compilers that know the
+//! function keep its address there for the next call). Compilers form the address of a function as `s_getpc_b64` plus a
+//! 64-bit literal (`s_add_u32`, `s_addc_u32`), or load it from a slot that the loader relocates; long branches are
+//! formed in the first way and end in `s_setpc_b64`. Generators of assembly (Tensile) add up the literal first, by
+//! `s_add_i32`.
 
 use rustc_hash::FxHashMap;
 
@@ -26,7 +27,7 @@ pub(super) enum Target {
 
 /// The scalar registers that functions leave alone, with all that they call: by the address of a function, a bit for
 /// each register by operand code.
-pub type Kept = FxHashMap<u64, u128>;
+pub type PreservedRegs = FxHashMap<u64, u128>;
 
 /// What a scalar register holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -114,9 +115,9 @@ impl State {
     }
 
     /// The effect of one instruction.
-    fn step(&mut self, inst: &Inst, next_pc: u64, image: &Image<'_>, kept: &Kept) {
+    fn step(&mut self, inst: &Inst, next_pc: u64, image: &Image<'_>, preserved: &PreservedRegs) {
         if matches!(inst.variant.branch, Branch::Call | Branch::IndirectCall) {
-            return self.call(inst, next_pc, kept);
+            return self.call(inst, next_pc, preserved);
         }
         let destination =
             inst.operand(Role::Sdst).or_else(|| inst.operand(Role::Sdata)).and_then(|operand| operand.reg());
@@ -176,7 +177,7 @@ impl State {
     }
 
     /// The effect of a call.
-    fn call(&mut self, inst: &Inst, next_pc: u64, kept: &Kept) {
+    fn call(&mut self, inst: &Inst, next_pc: u64, preserved: &PreservedRegs) {
         let target = match inst.variant.branch {
             Branch::Call => displaced(inst, next_pc.wrapping_sub(inst.size.into())),
             _ => match self.target(inst, next_pc) {
@@ -184,8 +185,8 @@ impl State {
                 Target::ReturnAddress | Target::Unknown => None,
             },
         };
-        let kept = target.and_then(|address| kept.get(&address)).copied().unwrap_or(0);
-        let lost = self.words.iter_mut().enumerate().filter(|(code, _)| kept >> code & 1 == 0);
+        let preserved = target.and_then(|address| preserved.get(&address)).copied().unwrap_or(0);
+        let lost = self.words.iter_mut().enumerate().filter(|(code, _)| preserved >> code & 1 == 0);
         lost.for_each(|(_, word)| *word = Word::Unknown);
         self.scc = None;
         let link = inst.operand(Role::Sdst).and_then(|operand| operand.reg());
@@ -257,8 +258,8 @@ impl State {
 
 /// The scalar registers that a body's own instructions leave alone, a bit for each by operand code.
 #[must_use]
-pub fn kept_by(body: &Body) -> u128 {
-    let mut kept = u128::MAX;
+pub fn preserved_by(body: &Body) -> u128 {
+    let mut preserved = u128::MAX;
     for inst in body.insts() {
         if indirectly_writes_scalars(inst) {
             return 0;
@@ -266,10 +267,10 @@ pub fn kept_by(body: &Body) -> u128 {
         for reg in inst.writes().filter(|reg| reg.file == RegFile::Scalar && !reg.is_null()) {
             (reg.first..reg.first + u16::from(reg.dwords))
                 .filter(|code| usize::from(*code) < SCALARS)
-                .for_each(|code| kept &= !(1 << code));
+                .for_each(|code| preserved &= !(1 << code));
         }
     }
-    kept
+    preserved
 }
 
 /// Whether the instruction writes scalar registers that M0 chooses.
@@ -278,7 +279,7 @@ fn indirectly_writes_scalars(inst: &Inst) -> bool {
 }
 
 /// The targets of all indirect calls and jumps of a body.
-pub(super) fn indirect_targets(body: &Body, image: &Image<'_>, kept: &Kept) -> Vec<(InstId, Target)> {
+pub(super) fn indirect_targets(body: &Body, image: &Image<'_>, preserved: &PreservedRegs) -> Vec<(InstId, Target)> {
     let indirect = |id: InstId| matches!(body.inst(id).variant.branch, Branch::IndirectCall | Branch::IndirectJump);
     if !body.ids().any(indirect) {
         return Vec::new();
@@ -289,7 +290,7 @@ pub(super) fn indirect_targets(body: &Body, image: &Image<'_>, kept: &Kept) -> V
             found.insert(id, state.target(body.inst(id), body.end_address(id)));
         }
     };
-    follow(body, image, kept, before, |_, _| {});
+    follow(body, image, preserved, before, |_, _| {});
     let mut found: Vec<_> = found.into_iter().collect();
     found.sort_by_key(|(id, _)| *id);
     found
@@ -341,7 +342,7 @@ pub fn formed_addresses(body: &Body, image: &Image<'_>) -> Vec<(InstId, u64)> {
             found.insert(id, address);
         }
     };
-    follow(body, image, &Kept::default(), |_, _| {}, after);
+    follow(body, image, &PreservedRegs::default(), |_, _| {}, after);
     let mut found: Vec<_> = found.into_iter().filter_map(|(id, address)| Some((id, address?))).collect();
     found.sort_by_key(|(id, _)| *id);
     found
@@ -408,7 +409,7 @@ impl Graph for Runs<'_> {
 struct Constants<'a, B, A> {
     runs: &'a Runs<'a>,
     image: &'a Image<'a>,
-    kept: &'a Kept,
+    preserved: &'a PreservedRegs,
     before: B,
     after: A,
 }
@@ -421,7 +422,7 @@ impl<B: FnMut(InstId, &State), A: FnMut(InstId, &State)> Analysis for Constants<
         let body = self.runs.body;
         for id in self.runs.insts(first) {
             (self.before)(id, state);
-            state.step(body.inst(id), body.end_address(id), self.image, self.kept);
+            state.step(body.inst(id), body.end_address(id), self.image, self.preserved);
             (self.after)(id, state);
         }
     }
@@ -434,13 +435,13 @@ impl<B: FnMut(InstId, &State), A: FnMut(InstId, &State)> Analysis for Constants<
 fn follow(
     body: &Body,
     image: &Image<'_>,
-    kept: &Kept,
+    preserved: &PreservedRegs,
     before: impl FnMut(InstId, &State),
     after: impl FnMut(InstId, &State),
 ) {
     let runs = Runs::of(body);
     let at_entry = Box::new(State::at_entry(body.kind()));
-    solve(&runs, &mut Constants { runs: &runs, image, kept, before, after }, [(body.entry(), at_entry)]);
+    solve(&runs, &mut Constants { runs: &runs, image, preserved, before, after }, [(body.entry(), at_entry)]);
 }
 
 /// EXEC and the other named registers have codes below 128 too, so one array serves all.

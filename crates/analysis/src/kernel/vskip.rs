@@ -22,7 +22,7 @@ pub(super) fn is_vector(inst: &Inst) -> bool {
     !matches!(inst.variant.encoding, Sop1 | Sop2 | Sopk | Sopc | Sopp | Smem)
 }
 
-/// Whether the bit may be on behind an instruction.
+/// Whether the bit may be on after an instruction.
 fn step(inst: &Inst, before: bool) -> bool {
     let constant = |role| match inst.operand(role).map(|operand| operand.value) {
         Some(Value::InlineInt(value)) => Some(i32::from(value) as u32),

@@ -8,12 +8,12 @@
 //!
 //! # Order
 //! The queued node of the lowest [`Graph::rank`] is visited next. Ranks are a reverse postorder in the direction of the
-//! edges, so a node is visited after its predecessors but for those in its own loops. Nothing else decides the order: the
-//! same input gives the same visits.
+//! edges, so a node is visited after its predecessors but for those in its own loops. Nothing else decides the order:
+//! the same input gives the same visits.
 //!
 //! # Termination
-//! A node is queued again only when [`Analysis::join`] has told that the state at its input changed. `join` must give an
-//! upper bound of both states, and tell of a change only if the state grew. Every state that may be stored must then
+//! A node is queued again only when [`Analysis::join`] has told that the state at its input changed. `join` must give
+//! an upper bound of both states, and tell of a change only if the state grew. Every state that may be stored must then
 //! have only finitely many larger ones, which holds for sets of registers and for all enumerations; an analysis whose
 //! states have infinitely many, or very many, widens in [`Analysis::join`], which knows the node. If `transfer` is
 //! monotone the solution does not depend on the order.
@@ -91,6 +91,12 @@ pub trait Analysis {
     /// analyses call [`Lattice::join`]; some widen, or have an upper bound that depends on the node.
     fn join(&mut self, node: Self::Node, state: &mut Self::State, incoming: &Self::State) -> bool;
 
+    /// What goes along an edge, if that is not the state at the output of its node: edges are numbered from 0 in the
+    /// order of [`Graph::successors`].
+    fn on_edge(&mut self, _from: Self::Node, _number: usize, _output: &Self::State) -> Option<Self::State> {
+        None
+    }
+
     /// Whether the state at the input of a node is in the solution. One that is not is moved into
     /// [`Analysis::transfer`], not copied. False is allowed only for nodes with a single predecessor and no boundary
     /// value: what comes from that one replaces what came before.
@@ -118,12 +124,17 @@ pub fn solve<A: Analysis>(
         let Some(mut state) = (if analysis.keeps(node) { input.clone() } else { input.take() }) else { continue };
         analysis.transfer(node, &mut state);
         let mut state = Some(state);
-        let mut successors = graph.successors(node).peekable();
-        while let Some(successor) = successors.next() {
+        let mut successors = graph.successors(node).enumerate().peekable();
+        while let Some((number, successor)) = successors.next() {
             let is_last = successors.peek().is_none();
-            let changed = match (&mut inputs[graph.index(successor)], &mut state) {
-                (Some(old), Some(state)) => analysis.join(successor, old, state),
-                (unreached, state) => {
+            let own = state.as_ref().and_then(|state| analysis.on_edge(node, number, state));
+            let changed = match (&mut inputs[graph.index(successor)], own.as_ref().or(state.as_ref())) {
+                (Some(old), Some(incoming)) => analysis.join(successor, old, incoming),
+                (unreached, _) if own.is_some() => {
+                    *unreached = own;
+                    true
+                }
+                (unreached, _) => {
                     *unreached = if is_last { state.take() } else { state.clone() };
                     true
                 }

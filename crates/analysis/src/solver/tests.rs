@@ -55,6 +55,11 @@ struct Effects {
     moved: Vec<bool>,
 }
 
+/// What the edges of even numbers from nodes of even numbers do besides.
+fn on_edge(from: usize, number: usize, state: &State) -> Option<State> {
+    (from % 2 == 0 && number % 2 == 0).then(|| State { bits: state.bits | 1 << (from % 64), ..state.clone() })
+}
+
 impl Effects {
     fn of(effects: &[Effect]) -> Effects {
         let moved = vec![false; effects.len()];
@@ -75,6 +80,10 @@ impl Analysis for Effects {
         state.join(incoming)
     }
 
+    fn on_edge(&mut self, from: usize, number: usize, output: &State) -> Option<State> {
+        on_edge(from, number, output)
+    }
+
     fn keeps(&self, node: usize) -> bool {
         !self.moved[node]
     }
@@ -90,16 +99,19 @@ fn chaotic(
 ) -> Vec<Option<State>> {
     let mut inputs: Vec<Option<State>> = vec![None; edges.len()];
     boundary.iter().for_each(|(node, state)| inputs[*node] = Some(state.clone()));
-    let mut all: Vec<(usize, usize)> =
-        edges.iter().enumerate().flat_map(|(from, to)| to.iter().map(move |to| (from, *to))).collect();
+    let numbered = |(from, to): (usize, &Vec<usize>)| -> Vec<(usize, usize, usize)> {
+        to.iter().enumerate().map(|(number, to)| (from, number, *to)).collect()
+    };
+    let mut all: Vec<(usize, usize, usize)> = edges.iter().enumerate().flat_map(numbered).collect();
     loop {
         for place in (1..all.len()).rev() {
             all.swap(place, random.below(place as u64 + 1) as usize);
         }
         let mut holds = true;
-        for &(from, to) in &all {
+        for &(from, number, to) in &all {
             let Some(mut out) = inputs[from].clone() else { continue };
             effects[from].apply(&mut out);
+            let out = on_edge(from, number, &out).unwrap_or(out);
             let joined = match &inputs[to] {
                 None => out,
                 Some(old) => State {

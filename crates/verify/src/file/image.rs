@@ -114,7 +114,7 @@ pub(crate) fn segments(old: &Elf<'_>, new: &Elf<'_>, findings: &mut Vec<Finding>
     }
 }
 
-/// Checks that the section headers are the last thing in the file and that contents lie in front of them.
+/// Checks that the section headers are the last thing in the file and that contents lie before them.
 pub(crate) fn section_headers(new: &Elf<'_>, findings: &mut Vec<Finding>) {
     let end = new.header.sections_offset + SECTION_HEADER_SIZE * new.sections.len() as u64;
     if end != new.data.len() as u64 {

@@ -17,7 +17,7 @@ use wavetap_profile::record::{COUNTER, HEADER};
 /// Dynamic table entries that say where the symbol tables are, how long they are and where they are hashed (ELF,
 /// `DT_*`).
 const TABLE_TAGS: [DynamicTag; 5] = [DT_HASH, DT_STRTAB, DT_SYMTAB, DT_STRSZ, DT_GNU_HASH];
-/// Size of the tag in front of a dynamic entry's value.
+/// Size of the tag before a dynamic entry's value.
 const TAG_SIZE: u64 = 8;
 /// Size of a dynamic entry's value.
 const VALUE_SIZE: u64 = 8;

@@ -3,7 +3,7 @@
 //!
 //! A forward analysis over the new code. Each fact is kept twice: as made by original instructions alone, and as made
 //! with an inserted one. A hazard is a finding if the facts or the instruction that runs into it are inserted; between
-//! original instructions alone it is the compiler's business. Which hazards a target has is a fact of the target
+//! original instructions alone it is left to the compiler. Which hazards a target has is a fact of the target
 //! (`isa-tables/targets.yaml`, `hazards`). Those that depend on how far results are apart are in `forwarding`.
 
 use super::classes::{is_lds, is_salu, is_valu, is_vector_memory};
@@ -47,7 +47,7 @@ impl Marks {
         self.original | self.inserted
     }
 
-    /// What an instruction runs into that is our business.
+    /// What an instruction runs into that is reported.
     fn ours(self, inserted: bool) -> Codes {
         if inserted { self.any() } else { self.inserted }
     }
@@ -94,7 +94,7 @@ impl State {
         state
     }
 
-    /// Nobody knows which registers the code before has read.
+    /// Which registers the code before has read is not known.
     fn enter_unknown(&mut self) {
         self.0[TRACKED].original = Codes::MAX & !EXEMPT;
     }
@@ -221,7 +221,7 @@ struct Checker<'a> {
     alignment: &'a Alignment,
     cfg: &'a Cfg,
     rules: Rules,
-    /// Whether it is looked for branches on VCCZ behind writes of one half of VCC.
+    /// Whether it is looked for branches on VCCZ after writes of one half of VCC.
     zero_flag: bool,
 }
 
@@ -467,7 +467,7 @@ impl Checker<'_> {
         state.0[MASKS].clear(step.writes);
     }
 
-    /// Whether the hardware now forgets which pairs vector instructions have read: behind so many `ds_nop` in a row.
+    /// Whether the hardware now forgets which pairs vector instructions have read: after so many `ds_nop` in a row.
     /// They are one row only within a block.
     fn forgets(&self, id: InstId) -> bool {
         if !self.new.inst(id).variant.opcode_flags.contains(OpcodeFlags::DS_NOP) {
@@ -515,7 +515,7 @@ impl Checker<'_> {
             return;
         }
         for (fact, by) in [(SALU_WRITES, "scalar"), (VALU_WRITES, "vector")] {
-            // The hardware sees to scalar reads of what vector instructions write.
+            // The hardware waits for scalar reads of what vector instructions write.
             if fact == VALU_WRITES && !step.valu {
                 continue;
             }
@@ -541,7 +541,7 @@ impl Checker<'_> {
     }
 }
 
-/// One half of VCC was written alone, which does not update the flag that a branch asks for (gfx8, gfx9).
+/// One half of VCC was written alone, which does not update the flag that a branch reads (gfx8, gfx9).
 fn zero_flag(state: &mut State, step: &Step<'_>, report: &mut dyn FnMut(String)) {
     let vcc = codes(Reg::VCC);
     if asks_for_zero_flag(step.inst) && state.0[VALU_WRITES].ours(step.inserted) != 0 {

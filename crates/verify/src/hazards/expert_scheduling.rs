@@ -1,9 +1,9 @@
-//! Code that sees to dependences of vector registers by itself (`HW_REG_WAVE_SCHED_MODE`, gfx12).
+//! Code that checks dependences of vector registers by itself (`HW_REG_WAVE_SCHED_MODE`, gfx12).
 //!
 //! Original instructions run in the mode that they have in the original. Inserted ones that have to do with vector
-//! registers or memory run with the hardware's checks, and have nothing under way any more where an original one
-//! follows. Where inserted code changes the mode nothing is under way: the instruction right before waits for all that
-//! vector instructions write and all that memory instructions have yet to read.
+//! registers or memory run with the hardware's checks, and have nothing outstanding any more where an original one
+//! follows. Where inserted code changes the mode nothing is outstanding: the instruction right before waits for all
+//! that vector instructions write and all that memory instructions have yet to read.
 
 use super::classes::{is_valu, predecessors};
 use crate::alignment::Alignment;
@@ -103,7 +103,7 @@ impl Analysis for InFlight<'_> {
     }
 }
 
-/// The first original instruction that inserted ones lead to without a wait for all that they may have under way.
+/// The first original instruction that inserted ones lead to without a wait for all that they may have outstanding.
 fn disturbed(new: &Body, alignment: &Alignment) -> Option<InstId> {
     let before = solve(&Instructions::of(new), &mut InFlight { new, alignment }, [(new.entry(), false)]);
     new.ids().find(|id| alignment.original(*id).is_some() && before[id.index()] == Some(true))
@@ -115,7 +115,7 @@ fn waits_for_all(body: &Body, id: InstId) -> bool {
     alu_wait(body.inst(id)).is_some_and(|wait| wait.va_vdst == Some(0) && wait.vm_vsrc == Some(0))
 }
 
-/// Whether the only way to an instruction is from one that waits for all that could be under way.
+/// Whether the only way to an instruction is from one that waits for all that could be outstanding.
 fn is_quiet(body: &Body, cfg: &Cfg, id: InstId) -> bool {
     let before = predecessors(cfg, id);
     !before.is_empty() && before.iter().all(|id| waits_for_all(body, *id))

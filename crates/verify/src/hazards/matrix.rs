@@ -3,7 +3,7 @@
 //!
 //! Inserted code has no matrix instructions. So there are rules between an original one and an inserted reader or
 //! writer of its registers, and between inserted writers and an original one; where the number depends on what reads
-//! the result, the largest is asked for.
+//! the result, the largest is required.
 
 use super::classes::{concerns_matrices, is_lds, is_matrix, is_valu, is_vector_memory};
 use super::instruction_facts::Facts;
@@ -11,7 +11,7 @@ use super::wait_rule::{Pair, WaitRule, all, if_met};
 use wavetap_amdgpu::{Encoding, Inst, NumberFormat, Opcode, OpcodeFlags, Reg, Role, WaitStates};
 use wavetap_analysis::dataflow::RegSet;
 
-/// The longest distance any of these rules asks for (16 passes and 4).
+/// The longest distance any of these rules needs (16 passes and 4).
 pub(crate) const FARTHEST: u32 = 20;
 
 /// The rules.

@@ -106,7 +106,7 @@ mod tests {
                     random.below(3) as u16
                 };
             }
-            // SmallMap of the hardware registers are asked for.
+            // Few of the hardware registers are named.
             if inst.variant.opcode_flags.contains(OpcodeFlags::HARDWARE_REGISTER)
                 && let Value::Imm(fields) = &mut operand.value
             {

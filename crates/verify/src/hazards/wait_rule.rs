@@ -13,11 +13,11 @@ pub(crate) struct WaitRule {
     pub(crate) what: &'static str,
     /// What every producer is, among other things,
     pub(crate) producer: Facts,
-    /// and every consumer: of others it is not asked.
+    /// and every consumer: others are not checked.
     pub(crate) consumer: Facts,
-    /// The most slots that it asks for.
+    /// The most slots that it needs.
     pub(crate) most: u32,
-    /// Whether it applies, and how many slots it asks for, is said by this alone.
+    /// Whether it applies, and how many slots it needs, is said by this alone.
     pub(crate) needed: Needed,
 }
 

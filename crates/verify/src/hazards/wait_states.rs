@@ -23,7 +23,7 @@ use wavetap_analysis::dataflow::RegSet;
 use wavetap_analysis::kernel::Body;
 use wavetap_base::entity::InstId;
 
-/// The longest distance any rule without matrix instructions asks for.
+/// The longest distance any rule without matrix instructions needs.
 const FARTHEST: u32 = 5;
 /// A run of memory instructions is followed back this far.
 const LONGEST_RUN: usize = 64;
@@ -108,14 +108,14 @@ impl<'a> Walker<'a> {
         Known { inst: self.new.inst(id), reads: self.new.reads(id).collect(), writes: self.new.writes(id).collect() }
     }
 
-    /// The wait states in front of one consumer.
+    /// The wait states before one consumer.
     fn distances(&self, id: InstId, findings: &mut Vec<Finding>) {
         let consumer = self.at(id);
         let rules = consumer.sides.consumes & if consumer.inserted { self.produced } else { self.produced_by_inserted };
         if rules == 0 {
             return;
         }
-        // Nothing inserted is far in front of an original instruction that it may disturb.
+        // Nothing inserted is far before an original instruction that it may disturb.
         let farthest = if self.has_matrix && consumer.inserted { matrix::FARTHEST } else { FARTHEST };
         let farthest = each(rules).map(|number| rule(number).most).max().unwrap_or(0).min(farthest);
         let mut known = None;

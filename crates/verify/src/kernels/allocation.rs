@@ -6,12 +6,12 @@ use wavetap_analysis::dataflow::RegSet;
 use wavetap_analysis::kernel::Body;
 use wavetap_object::code_object::{Feature, Field, Kernel};
 
-/// Scalar registers behind the numbered ones: VCC alone, with XNACK_MASK, with FLAT_SCRATCH (LLVM, `getNumExtraSGPRs`).
+/// Scalar registers after the numbered ones: VCC alone, with XNACK_MASK, with FLAT_SCRATCH (LLVM, `getNumExtraSGPRs`).
 const VCC_SGPRS: u32 = 2;
 const XNACK_SGPRS: u32 = 4;
 const FLAT_SCRATCH_SGPRS: u32 = 6;
 
-/// What an instrumented kernel asks for.
+/// What an instrumented kernel allocates.
 pub(crate) struct Allocation<'a> {
     pub(crate) old: &'a Kernel,
     pub(crate) new: &'a Kernel,
@@ -20,7 +20,7 @@ pub(crate) struct Allocation<'a> {
     pub(crate) xnack: Feature,
     /// Whether anything but flat memory instructions accesses FLAT_SCRATCH.
     pub(crate) names_flat_scratch: bool,
-    /// Whether vector registers may lie behind `ACCUM_OFFSET`, as they do in an original that has no accumulation
+    /// Whether vector registers may lie after `ACCUM_OFFSET`, as they do in an original that has no accumulation
     /// registers.
     pub(crate) vectors_behind: bool,
 }
@@ -34,7 +34,7 @@ pub(crate) fn names_flat_scratch(body: &Body) -> bool {
 }
 
 impl Allocation<'_> {
-    /// No instruction uses a register behind the allocation.
+    /// No instruction uses a register after the allocation.
     pub(crate) fn check(&self, used: RegSet, findings: &mut Vec<Finding>) {
         let Allocation { old, new, target, .. } = *self;
         let mut complain =
@@ -117,7 +117,7 @@ impl Allocation<'_> {
             let metadata = kernel.metadata.as_ref()?;
             let (vgprs, sgprs) = (metadata.vgpr_count as u32, metadata.sgpr_count as u32);
             let mut expected = kernel.descriptor;
-            // Where accumulation registers come out of the same allocation, there may be more in front of them than are
+            // Where accumulation registers come out of the same allocation, there may be more before them than are
             // used.
             if !target.unified_accum() {
                 expected.set_allocated_vgprs(target, vgprs).ok()?;
@@ -149,7 +149,7 @@ impl Allocation<'_> {
         }
     }
 
-    /// Scalar registers that the allocation needs behind the numbered ones.
+    /// Scalar registers that the allocation needs after the numbered ones.
     fn behind(&self, used: RegSet) -> u32 {
         // Where it is not set up, private memory is not reached through it, and its place in the allocation may be any
         // register's (LLVM, `AMDGPUResourceUsageAnalysis`).

@@ -188,7 +188,7 @@ impl Context<'_> {
         if self.is_known {
             return;
         }
-        // Functions may be called by others, too. A kernel without calls needs nobody, and is not kept either.
+        // Functions may be called by others, too. A kernel without calls needs no other, and is not kept either.
         if self.whole.get().is_none() {
             let alone = Program::build(self.target, self.image, [(old.name.clone(), BodyKind::Kernel, old.entry)]);
             if alone.stands_alone() {
@@ -248,7 +248,7 @@ impl Context<'_> {
         }));
     }
 
-    /// The entry lies, aligned, in an executable segment behind the original image, and no more is prefetched than is
+    /// The entry lies, aligned, in an executable segment after the original image, and no more is prefetched than is
     /// there.
     fn entry(&self, new: &Kernel, target: Target, findings: &mut Vec<Finding>) {
         let end = self.original.image_end();
@@ -387,7 +387,7 @@ impl Context<'_> {
         };
         let original: LazyCell<FxHashSet<u64>, _> =
             LazyCell::new(|| entry.addresses.iter().map(|pair| pair.rewritten).collect());
-        // Functions that are called where they always were are nobody's copies.
+        // Functions that are called where they always were are no copies.
         let image_end = self.original.image_end();
         for body in code.bodies().iter().filter(|body| body.entry_address() >= image_end) {
             for id in body.ids().filter(|id| body.inst(*id).variant.memory == Memory::Lds) {

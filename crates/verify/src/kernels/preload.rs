@@ -1,7 +1,7 @@
 //! Preloaded kernel arguments: a rewritten descriptor asks for none, and the code loads them itself (gfx90a, gfx94x,
 //! gfx950), or it asks for the same (gfx125x).
 //!
-//! A kernel with preloaded arguments starts, on firmware that preloads, 256 bytes behind its entry; in front of that
+//! A kernel with preloaded arguments starts, on firmware that preloads, 256 bytes after its entry; before that
 //! are instructions that load the same registers for firmware that does not (AMDGPUUsage, "Preloaded Kernel
 //! Arguments"). The new code is made of the kernel from its entry on, so that has to be what those instructions do:
 //! this checks it. Hand-written kernels may have two beginnings that meet later: then none of what is preloaded may be
@@ -14,7 +14,7 @@ use wavetap_analysis::dataflow::{Liveness, RegSet, Summaries};
 use wavetap_analysis::kernel::Body;
 use wavetap_object::code_object::{Field, InitialRegisters, KernelDescriptor};
 
-/// Where a kernel starts whose arguments are preloaded, behind its entry.
+/// Where a kernel starts whose arguments are preloaded, after its entry.
 const BEHIND_ENTRY: u64 = 256;
 
 /// Checks descriptor and original code of one instrumented kernel.

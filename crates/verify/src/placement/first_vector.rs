@@ -5,7 +5,7 @@
 use crate::alignment::{Alignment, same_encoded};
 use crate::finding::{Finding, Rule};
 use wavetap_amdgpu::{EventHazards, Flags, Inst, Latency, Opcode, Value};
-use wavetap_analysis::kernel::{Body, BodyKind, Flow, Neighbours};
+use wavetap_analysis::kernel::{Body, BodyKind, BundlingConstraints, Flow};
 use wavetap_base::entity::InstId;
 
 /// HW_REG_MODE in a `hwreg` operand.
@@ -32,7 +32,7 @@ pub(crate) fn check(new: &Body, alignment: &Alignment, findings: &mut Vec<Findin
     if !new.target().event_hazards().contains(EventHazards::FIRST_VECTOR) || alignment.original(new.entry()).is_some() {
         return;
     }
-    let clauses = Neighbours::of(new);
+    let clauses = BundlingConstraints::of(new);
     let in_clause = |id: InstId| clauses.clauses().iter().any(|clause| (clause.first..=clause.last).contains(&id));
     let (mut vector, mut memory) = (false, false);
     let mut at = new.entry();

@@ -1,4 +1,4 @@
-//! Code that looks after vector registers between VALU and memory by itself (gfx12).
+//! Code that checks vector registers between VALU and memory by itself (gfx12).
 
 use super::listing::{accepts, finds};
 use crate::Rule;

@@ -9,7 +9,7 @@ fn named(target: &str, text: &str) -> String {
     if later { text.replace("s_load_dwordx2", "s_load_b64") } else { text.to_owned() }
 }
 
-/// A kernel that calls what nobody knows, which may leave anything under way, with what comes behind it.
+/// A kernel that calls an unknown function, which may leave anything outstanding, with what comes after it.
 fn behind_a_call(text: &str) -> String {
     format!("s_mov_b64 s[2:3], 0\ns_mov_b64 s[16:17], s[0:1]\ns_swappc_b64 s[30:31], s[16:17]\n{text}\ns_endpgm")
 }
@@ -22,7 +22,7 @@ fn settled(name: &str, text: &str) {
 }
 
 const TARGETS: [&str; 5] = ["gfx803", "gfx90a", "gfx1030/64", "gfx1100/64", "gfx1200/64"];
-/// What a probe may do in front of an original instruction.
+/// What a probe may do before an original instruction.
 const PROBE: &str = "+ s_and_b64 s[20:21], s[2:3], exec";
 
 #[test]
@@ -30,19 +30,19 @@ fn what_the_next_original_instruction_accesses() {
     for target in TARGETS {
         let with = |next: &str| named(target, &behind_a_call(&format!("{PROBE}\n{next}")));
         settled(target, &with("s_and_saveexec_b64 s[4:5], s[2:3]"));
-        // It would be overwritten by what is under way.
+        // It would be overwritten by what is outstanding.
         settled(target, &with("s_mov_b64 s[2:3], 0"));
         // Through other inserted code, on each of its ways.
         settled(target, &with("+ s_cbranch_scc1 @on\n+ s_mov_b32 s22, 1\n+ on:\ns_and_saveexec_b64 s[4:5], s[2:3]"));
         // Half of it is not all of it.
         finds(target, &with("s_mov_b32 s4, s2"), Rule::Wait, "{s3}");
         finds(target, &with("s_mov_b32 s4, s3"), Rule::Wait, "{s2}");
-        // Another one, or the same one behind an instruction that may wait for it.
+        // Another one, or the same one after an instruction that may wait for it.
         finds(target, &with("s_mov_b64 s[4:5], s[6:7]"), Rule::Wait, "{s2 s3}");
         finds(target, &with("s_nop 0\ns_mov_b64 s[4:5], s[2:3]"), Rule::Wait, "{s2 s3}");
         // On one way only.
         finds(target, &with("s_cbranch_scc1 @on\ns_mov_b64 s[4:5], s[2:3]\non:"), Rule::Wait, "{s2 s3}");
-        // A load that is under way into the same register may come in order behind the other.
+        // A load that is outstanding into the same register may come in order after the other.
         finds(target, &with("s_load_dwordx2 s[2:3], s[0:1], 16"), Rule::Wait, "{s2 s3}");
     }
 }

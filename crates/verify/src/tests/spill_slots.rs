@@ -3,7 +3,7 @@
 use super::listing::{accepts, finds};
 use crate::Rule;
 
-/// v3 goes away, is used and comes back.
+/// v3 goes away, is used and is restored.
 fn moved(around: &str, out: &str, back: &str) -> String {
     format!(
         "v_mov_b32_e32 v3, 5
@@ -166,7 +166,7 @@ fn flat_scratch_leads_to_scratch_memory() {
                 finds(target, &check(&damaged), Rule::Scratch, "FLAT_SCRATCH does not lead there");
             }
         }
-        // Neither before nor behind the entry.
+        // Neither before nor after the entry.
         let change = if set.is_empty() { "+ s_mov_b32 s102, 5" } else { "+ s_setreg_b32 63508, s30" };
         finds(
             target,
@@ -232,7 +232,7 @@ fn original_prologues_may_set_flat_scratch_to_what_it_is() {
     );
 }
 
-/// What makes s[24:27] describe the wave's scratch memory, and these lines behind it.
+/// What makes s[24:27] describe the wave's scratch memory, and these lines after it.
 const DESCRIBED: &str = "+ s_add_u32 s24, s4, s8\n+ s_addc_u32 s25, s5, 0\n+ s_mov_b64 s[26:27], s[6:7]";
 const BUFFER_OUT: &str = "+ buffer_store_dword v3, off, s[24:27], 0 offset:20";
 const BUFFER_BACK: &str = "+ buffer_load_dword v3, off, s[24:27], 0 offset:20";
@@ -314,7 +314,7 @@ fn four_registers_describe_the_scratch_memory_of_the_wave() {
     for half in 24..28 {
         undescribed(&check(DESCRIBED, &format!("+ s_mov_b32 s{half}, 0")));
     }
-    // Those that the hardware gives describe the memory of all waves; and behind the first original instruction they
+    // Those that the hardware gives describe the memory of all waves; and after the first original instruction they
     // may be anything.
     let given = |text: String| text.replace("s[24:27]", "s[4:7]");
     undescribed(&given(check(DESCRIBED, "")));
@@ -330,7 +330,7 @@ fn four_registers_describe_the_scratch_memory_of_the_wave() {
 }
 
 #[test]
-fn a_function_that_nobody_knows_may_have_inserted_code() {
+fn an_unknown_function_may_have_inserted_code() {
     let call = "v_mov_b32_e32 v3, 5\ns_mov_b64 s[12:13], s[0:1]\ns_swappc_b64 s[30:31], s[12:13]";
     let text =
         moved_by_buffer(DESCRIBED, ALL, BUFFER_OUT, BUFFER_BACK).replace('@', "").replace("v_mov_b32_e32 v3, 5", call);

@@ -43,7 +43,7 @@ fn original_code_overwrites_nothing_that_inserted_code_may_read_again() {
 }
 
 #[test]
-fn what_the_original_may_overwrite_nobody_reads_again() {
+fn no_xcnt_wait_for_dead_sources() {
     let text = "s_mov_b64 s[4:5], s[0:1]\nglobal_load_b32 v1, v0, s[4:5]\ns_wait_loadcnt 1\ns_mov_b32 s4, 0\n+ \
         s_mov_b32 s4, 0\ns_wait_idle\ns_endpgm";
     accepts("gfx1250", text);
@@ -90,7 +90,7 @@ fn other_proofs_count() {
     let store = "global_store_b32 v2, v2, s[4:5]";
     finds("gfx1250", &text(&format!("{store}\ns_wait_loadcnt 0")), Rule::Wait, LATER);
     accepts("gfx1250", &text(&format!("{store}\nglobal_load_b32 v3, v0, s[4:5]\ns_wait_loadcnt 0")));
-    // Scalar memory comes back in any order.
+    // Scalar memory completes in any order.
     let scalar =
         "s_mov_b64 s[4:5], s[0:1]\ns_load_b32 s8, s[4:5], 16\nBETWEEN\n+ s_mov_b32 s4, 0\ns_wait_idle\ns_endpgm";
     accepts("gfx1250", &scalar.replace("BETWEEN", "s_wait_kmcnt 0"));

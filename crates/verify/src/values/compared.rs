@@ -17,7 +17,7 @@ pub(crate) enum Word {
     Original(u16),
     /// A constant.
     Constant(u32),
-    /// Nobody knows what, but no bits other than these are set.
+    /// Not known, but no bits other than these are set.
     Within(u32),
     /// Not zero exactly if SCC of the original machine is set: then this constant.
     Flag(u32),
@@ -162,7 +162,7 @@ fn codes(mut mask: u128) -> impl Iterator<Item = usize> {
 
 /// A place for all lanes of a vector register.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Home {
+pub(crate) enum SpillSlot {
     /// An accumulation register.
     Accum(u16),
     /// Each lane's scratch memory at this offset.
@@ -182,7 +182,7 @@ pub(crate) struct State {
     /// Single lanes that may differ from the original's.
     changed_lanes: SmallMap<(u16, u32), ()>,
     /// Where inserted code put whole vector registers of the original's, which are still what they were then.
-    homes: SmallMap<Home, u16>,
+    spill_slots: SmallMap<SpillSlot, u16>,
     /// v0 holds more work-item ids than the original's; these bits are the original's.
     pub(crate) packed_ids: Option<u32>,
     /// Constants that the *original* machine's registers hold (a program counter), by code.
@@ -206,7 +206,7 @@ impl State {
             vectors: RegSet::EMPTY,
             lanes: SmallMap::new(),
             changed_lanes: SmallMap::new(),
-            homes: SmallMap::new(),
+            spill_slots: SmallMap::new(),
             packed_ids: None,
             constants: SmallMap::new(),
             undefined: RegSet::EMPTY,
@@ -286,7 +286,7 @@ impl State {
         changed |= self.constants.keep_common(&other.constants);
         changed |= self.changed_lanes.add_all(&other.changed_lanes);
         changed |= self.lanes.keep_common(&other.lanes);
-        changed |= self.homes.keep_common(&other.homes);
+        changed |= self.spill_slots.keep_common(&other.spill_slots);
         if self.packed_ids != other.packed_ids {
             let v0 = Reg::vector(0, 1);
             changed |= self.packed_ids.take().is_some() || !self.vectors.contains(v0);
@@ -370,7 +370,8 @@ impl State {
     /// Some lanes of a vector register may differ from now on.
     pub(crate) fn clobber_vector(&mut self, reg: Reg) {
         self.vectors.insert(reg);
-        self.homes.retain(|home, _| !matches!(home, Home::Accum(number) if reg.overlaps(Reg::accum(number, 1))));
+        self.spill_slots
+            .retain(|slot, _| !matches!(slot, SpillSlot::Accum(number) if reg.overlaps(Reg::accum(number, 1))));
         self.lanes.retain(|(vector, _), _| !reg.overlaps(Reg::vector(vector, 1)));
         self.changed_lanes.retain(|(vector, _), ()| !reg.overlaps(Reg::vector(vector, 1)));
         if reg.overlaps(Reg::vector(0, 1)) {
@@ -406,32 +407,32 @@ impl State {
         })
     }
 
-    /// Inserted code copies a vector register to a home: all lanes, or else some. What the original has not set may be
+    /// Inserted code copies a vector register to a slot: all lanes, or else some. What the original has not set may be
     /// anything, so also what goes there to be given back, whatever it is.
-    pub(crate) fn move_out(&mut self, register: u16, home: Home, all_lanes: bool) {
+    pub(crate) fn spill(&mut self, register: u16, slot: SpillSlot, all_lanes: bool) {
         let whole = Reg::vector(register, 1);
         if all_lanes && self.undefined.contains(whole) {
             self.adopt(&RegSet::from_iter([whole]));
         }
         if all_lanes && self.differing(whole).is_none() {
-            self.homes.insert(home, register);
+            self.spill_slots.insert(slot, register);
         } else {
-            self.homes.remove(home);
+            self.spill_slots.remove(slot);
         }
     }
 
-    /// Inserted code loads a vector register from a home: all lanes, or else some.
-    pub(crate) fn move_back(&mut self, register: u16, home: Home, all_lanes: bool) {
+    /// Inserted code loads a vector register from a slot: all lanes, or else some.
+    pub(crate) fn restore(&mut self, register: u16, slot: SpillSlot, all_lanes: bool) {
         let whole = Reg::vector(register, 1);
         self.clobber_vector(whole);
-        if all_lanes && self.homes.get(home) == Some(register) {
+        if all_lanes && self.spill_slots.get(slot) == Some(register) {
             self.vectors.remove(whole);
         }
     }
 
-    /// Inserted code writes to scratch memory nobody knows where.
+    /// Inserted code writes to an unknown place of scratch memory.
     pub(crate) fn forget_scratch(&mut self) {
-        self.homes.retain(|home, _| !matches!(home, Home::Scratch(_)));
+        self.spill_slots.retain(|slot, _| !matches!(slot, SpillSlot::Scratch(_)));
     }
 
     /// Inserted code puts a word into one lane of a vector register; the other lanes stay.
@@ -569,7 +570,7 @@ impl State {
     /// Whether something is known of vector registers: what inserted code put into lanes, and where lanes, work-item
     /// ids and whole registers went.
     fn follows_vectors(&self) -> bool {
-        self.packed_ids.is_some() || !self.lanes.is_empty() || self.words.lanes || !self.homes.is_empty()
+        self.packed_ids.is_some() || !self.lanes.is_empty() || self.words.lanes || !self.spill_slots.is_empty()
     }
 
     /// One of the runs of vector registers of [`State::both_write`].
@@ -582,9 +583,9 @@ impl State {
         {
             self.lanes.retain(|(vector, _), _| !reg.overlaps(Reg::vector(vector, 1)));
         }
-        self.homes.retain(|home, register| {
+        self.spill_slots.retain(|slot, register| {
             !reg.overlaps(Reg::vector(register, 1))
-                && !matches!(home, Home::Accum(number) if reg.overlaps(Reg::accum(number, 1)))
+                && !matches!(slot, SpillSlot::Accum(number) if reg.overlaps(Reg::accum(number, 1)))
         });
         let stale = |word: &mut Word| {
             if matches!(*word, Word::Lane(vector, _) if reg.overlaps(Reg::vector(vector, 1))) {
@@ -597,8 +598,8 @@ impl State {
         self.lanes.values_mut().for_each(stale);
     }
 
-    /// Nothing is known any more of scalar registers that no original code names, of lanes and of homes. Where original
-    /// code alone ran, what describes scratch memory is still there.
+    /// Nothing is known any more of scalar registers that no original code names, of lanes and of spill_slots. Where
+    /// original code alone ran, what describes scratch memory is still there.
     pub(crate) fn forget_unnamed(&mut self, named: RegSet, is_original: bool, at: u32) {
         let special = |code: usize| code >= usize::from(scalar::VCC);
         let stays = |word: Word| is_original && matches!(word, Word::Resource(_));
@@ -608,7 +609,7 @@ impl State {
             }
         }
         self.lanes.clear();
-        self.homes.clear();
+        self.spill_slots.clear();
     }
 
     /// Both machines read their own program counter: they differ by a known amount.

@@ -40,7 +40,7 @@ pub(crate) struct Subject<'a> {
     pub(crate) alignment: &'a Alignment,
     /// Of a kernel: registers at entry, in the original and now.
     pub(crate) entry: Option<(&'a InitialRegisters, &'a InitialRegisters)>,
-    /// Registers that any original code names: nothing else can be read by a function that nobody knows.
+    /// Registers that any original code names: nothing else can be read by a function that is not known.
     pub(crate) named: RegSet,
     /// What calls in the original may read and write.
     pub(crate) summaries: &'a Summaries,

@@ -2,13 +2,13 @@
 //! is there for it alone, by scratch instructions or by buffer instructions with four registers that describe the
 //! wave's.
 //!
-//! What comes back is what went out if all lanes went and all came, and neither the home nor the original's register
+//! What comes back is what went out if all lanes went and all came, and neither the slot nor the original's register
 //! was written in between.
 
 use std::ops::Range;
 
 use crate::finding::{Finding, Rule};
-use crate::values::compared::{Home, State, Word};
+use crate::values::compared::{SpillSlot, State, Word};
 use crate::values::scratch;
 use wavetap_amdgpu::{Flags, Inst, Memory, Opcode, Reg, RegFile, Role, Value};
 use wavetap_analysis::kernel::Body;
@@ -34,7 +34,7 @@ pub(crate) fn moved(
                 (single(inst, Role::Vdst, RegFile::Accum), single(inst, Role::Src0, RegFile::Vector))
             {
                 state.clobber_vector(Reg::accum(to, 1));
-                state.move_out(from, Home::Accum(to), all);
+                state.spill(from, SpillSlot::Accum(to), all);
                 return true;
             }
             false
@@ -43,7 +43,7 @@ pub(crate) fn moved(
             if let (Some(to), Some(from)) =
                 (single(inst, Role::Vdst, RegFile::Vector), single(inst, Role::Src0, RegFile::Accum))
             {
-                state.move_back(to, Home::Accum(from), all);
+                state.restore(to, SpillSlot::Accum(from), all);
                 return true;
             }
             false
@@ -74,12 +74,12 @@ pub(crate) fn moved(
             };
             match (offset.filter(|_| is_word), inst.variant.flags.intersects(Flags::STORE | Flags::ATOMIC)) {
                 (Some(offset), true) => match single(inst, Role::Vdata, RegFile::Vector) {
-                    Some(from) => state.move_out(from, Home::Scratch(offset), all),
+                    Some(from) => state.spill(from, SpillSlot::Scratch(offset), all),
                     None => state.forget_scratch(),
                 },
                 (Some(offset), false) => {
                     match single(inst, if is_buffer { Role::Vdata } else { Role::Vdst }, RegFile::Vector) {
-                        Some(to) => state.move_back(to, Home::Scratch(offset), all),
+                        Some(to) => state.restore(to, SpillSlot::Scratch(offset), all),
                         None => return false,
                     }
                 }
@@ -101,7 +101,7 @@ fn single(inst: &Inst, role: Role, file: RegFile) -> Option<u16> {
     inst.operand(role)?.reg().filter(|reg| reg.file == file && reg.dwords == 1).map(|reg| reg.first)
 }
 
-/// The offset of a scratch instruction, where it is the same for all lanes and known. Homes are a dword each, at
+/// The offset of a scratch instruction, where it is the same for all lanes and known. Slots are a dword each, at
 /// multiples of one.
 fn offset(state: &State, inst: &Inst) -> Option<i64> {
     if inst.operand(Role::Vaddr).is_some_and(|operand| operand.value != Value::Off) {

@@ -5,8 +5,8 @@
 //! of the original's. So only registers have to be looked at. What the original accesses in the same place itself is
 //! safe ([`crate::waits::settled_scalars`]).
 //!
-//! Calls and returns are followed one function at a time: what a function leaves under way is taken for the original's.
-//! So nothing that inserted code loads may be under way there.
+//! Calls and returns are followed one function at a time: what a function leaves outstanding is taken for the
+//! original's. So nothing that inserted code loads may be outstanding there.
 
 use std::cell::{LazyCell, OnceCell};
 
@@ -14,8 +14,8 @@ use smallvec::SmallVec;
 
 use crate::alignment::Alignment;
 use crate::finding::{Finding, Rule};
-use crate::waits::outstanding_writes::{Arrivals, Whose};
-use crate::waits::settled_scalars::Accessed;
+use crate::waits::outstanding_writes::{Issuer, OutstandingWrites};
+use crate::waits::settled_scalars::SettledScalars;
 use wavetap_amdgpu::{Reg, scalar};
 use wavetap_analysis::cfg::Cfg;
 use wavetap_analysis::dataflow::{Operation, RegSet, WaitSummaries};
@@ -32,45 +32,46 @@ pub(crate) fn check(
     findings: &mut Vec<Finding>,
 ) {
     // Loads write vector registers and `sN`; one that a function leaves outstanding into VCC, which every caller may
-    // use, would break it anyway. Registers with a purpose of their own hold no results of loads; those behind the
+    // use, would break it anyway. Registers with a purpose of their own hold no results of loads; those after the
     // numbered ones are such.
     let numbered = new.target().addressable_sgprs() as u16;
     let special: RegSet = (numbered..scalar::VCC).map(|code| Reg::scalar(code, 1)).collect();
     let loadable = named
         .difference(special)
         .difference([Reg::VCC, Reg::EXEC, Reg::SCC, Reg::M0, Reg::scalar(scalar::MODE, 1)].into_iter().collect());
-    let whose = |id| if alignment.original(id).is_none() { Whose::Inserted } else { Whose::Original };
+    let issuer = |id| if alignment.original(id).is_none() { Issuer::Inserted } else { Issuer::Original };
     let everything: LazyCell<Vec<Reg>> = LazyCell::new(|| RegSet::ALL.iter().collect());
-    let accessed = OnceCell::new();
-    let settled = |id, reg: &Reg| accessed.get_or_init(|| Accessed::compute(new, cfg, alignment)).is_settled(id, *reg);
+    let settled = OnceCell::new();
+    let settled =
+        |id, reg: &Reg| settled.get_or_init(|| SettledScalars::compute(new, cfg, alignment)).is_settled(id, *reg);
     // What the original's operations write concerns inserted instructions only.
-    let asked = new.ids().filter(|id| whose(*id) == Whose::Inserted).fold(RegSet::EMPTY, |mut asked, id| {
+    let asked = new.ids().filter(|id| issuer(*id) == Issuer::Inserted).fold(RegSet::EMPTY, |mut asked, id| {
         new.reads(id).for_each(|reg| asked.insert(reg));
         new.writes(id).for_each(|reg| asked.insert(reg));
         asked
     });
-    Arrivals::new(new, cfg, summaries, asked).follow(whose, |arrivals, id, report| {
-        // Original against original is the compiler's business.
-        let concerns_original = whose(id) == Whose::Inserted
-            && (arrivals.may_write(Whose::Original) || arrivals.unknown().next().is_some());
-        if !concerns_original && !arrivals.may_write(Whose::Inserted) {
+    OutstandingWrites::new(new, cfg, summaries, asked).follow(issuer, |writes, id, report| {
+        // Original against original is left to the compiler.
+        let concerns_original =
+            issuer(id) == Issuer::Inserted && (writes.may_write(Issuer::Original) || writes.unknown().next().is_some());
+        if !concerns_original && !writes.may_write(Issuer::Inserted) {
             return false;
         }
         let uses: SmallVec<[Reg; 16]> = new.reads(id).chain(new.writes(id)).collect();
         let leaves = matches!(new.flow(id), Flow::Call(_) | Flow::TailCall(_) | Flow::Return | Flow::IndirectJump);
-        let mut clashes = arrivals.writing(if leaves { &everything } else { &uses }, Whose::Inserted);
+        let mut clashes = writes.writing(if leaves { &everything } else { &uses }, Issuer::Inserted);
         let mut unknown: SmallVec<[(Operation, RegSet); 1]> = SmallVec::new();
         if concerns_original {
             let open = |clash: RegSet| -> RegSet { clash.iter().filter(|reg| !settled(id, reg)).collect() };
-            let original = arrivals.writing(&uses, Whose::Original).into_iter().map(|(by, clash)| (by, open(clash)));
+            let original = writes.writing(&uses, Issuer::Original).into_iter().map(|(by, clash)| (by, open(clash)));
             clashes.extend(original.filter(|(_, clash)| !clash.is_empty()));
             let uses: RegSet =
-                if arrivals.unknown().next().is_some() { uses.into_iter().collect() } else { RegSet::EMPTY };
+                if writes.unknown().next().is_some() { uses.into_iter().collect() } else { RegSet::EMPTY };
             let uses = uses.intersection(loadable);
             let clashing = |(operation, writes): (Operation, RegSet)| (operation, open(uses.intersection(writes)));
             // There may be hundreds of calls, and inserted code mostly uses what the original does not name.
             if !uses.is_empty() {
-                unknown.extend(arrivals.unknown().map(clashing).filter(|(_, clash)| !clash.is_empty()));
+                unknown.extend(writes.unknown().map(clashing).filter(|(_, clash)| !clash.is_empty()));
             }
         }
         if report {

@@ -1,12 +1,12 @@
-//! Which registers an operation that is under way may still write, at every instruction.
+//! Which registers an outstanding operation may still write, at every instruction.
 //!
-//! For each counter and register, how many younger operations *of the same kind* there are at least behind the youngest
+//! For each counter and register, how many younger operations *of the same kind* there are at least after the youngest
 //! one that writes the register: as long as it has not arrived neither have those, if the kind completes in order, and
 //! a wait for no more than that many has seen it arrive, whatever else the counter counts. A wait for none has in any
 //! case. What original and what inserted operations write is kept apart.
 //!
 //! Within a block an operation is known by the number it has among those of its kind in its counter, so that issuing
-//! one and waiting cost the same however many are under way; between blocks by its age.
+//! one and waiting cost the same however many are outstanding; between blocks by its age.
 
 use smallvec::SmallVec;
 
@@ -23,17 +23,17 @@ use wavetap_base::entity::{BlockId, InstId};
 /// Kinds of operations, by number.
 const KINDS: usize = CompletionOrder::Unordered as usize + 1;
 
-/// Who issued an operation.
+/// What code issued an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Whose {
+pub(crate) enum Issuer {
     Original,
     Inserted,
 }
 
 /// A register that will be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Arrival {
-    /// Counter, whose, position of the register: arrivals are sorted by this.
+struct Write {
+    /// Counter, issuer, position of the register: writes are sorted by this.
     key: u32,
     /// Of the operation that writes it; unordered also where those of several kinds may.
     kind: CompletionOrder,
@@ -42,11 +42,11 @@ struct Arrival {
     by: InstId,
 }
 
-impl Arrival {
-    /// What is known where either may be under way.
-    fn or(self, other: Arrival) -> Arrival {
+impl Write {
+    /// What is known where either may be outstanding.
+    fn or(self, other: Write) -> Write {
         if self.kind != other.kind {
-            Arrival { kind: CompletionOrder::Unordered, age: 0, ..self }
+            Write { kind: CompletionOrder::Unordered, age: 0, ..self }
         } else if other.age < self.age {
             other
         } else {
@@ -55,8 +55,8 @@ impl Arrival {
     }
 }
 
-fn key(counter: Counter, whose: Whose, position: usize) -> u32 {
-    ((counter as u32) << 1 | whose as u32) << 16 | position as u32
+fn key(counter: Counter, issuer: Issuer, position: usize) -> u32 {
+    ((counter as u32) << 1 | issuer as u32) << 16 | position as u32
 }
 
 /// The counters whose operations write registers. Those of the others, such as stores, are not followed, whoever issued
@@ -68,17 +68,17 @@ fn writing_counters(target: Target) -> impl Iterator<Item = Counter> {
 /// Operations of which only that they exist is known: in a counter, of a call or of the caller.
 type Unknown = (Counter, Operation);
 
-/// What may be under way between two blocks.
+/// What may be outstanding between two blocks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct State {
-    arrivals: Vec<Arrival>,
+    writes: Vec<Write>,
     /// Ascending.
     unknown: SmallVec<[Unknown; 4]>,
 }
 
 impl State {
     fn at_entry(body: &Body) -> State {
-        let mut state = State { arrivals: Vec::new(), unknown: SmallVec::new() };
+        let mut state = State { writes: Vec::new(), unknown: SmallVec::new() };
         if body.kind() == BodyKind::Function {
             for counter in writing_counters(body.target()) {
                 state.unknown.push((counter, Operation::Caller));
@@ -89,7 +89,7 @@ impl State {
     }
 }
 
-/// What may be under way in either.
+/// What may be outstanding in either.
 impl Lattice for State {
     fn join(&mut self, other: &State) -> bool {
         let mut more = false;
@@ -100,12 +100,11 @@ impl Lattice for State {
             self.unknown.dedup();
             more = self.unknown.len() > known;
         }
-        if other.arrivals.is_empty() || self.arrivals == other.arrivals {
+        if other.writes.is_empty() || self.writes == other.writes {
             return more;
         }
-        let mut joined = Vec::with_capacity(self.arrivals.len().max(other.arrivals.len()));
-        let (mut mine, mut theirs) =
-            (self.arrivals.iter().copied().peekable(), other.arrivals.iter().copied().peekable());
+        let mut joined = Vec::with_capacity(self.writes.len().max(other.writes.len()));
+        let (mut mine, mut theirs) = (self.writes.iter().copied().peekable(), other.writes.iter().copied().peekable());
         loop {
             let next = match (mine.peek().copied(), theirs.peek().copied()) {
                 (Some(a), Some(b)) if a.key == b.key => {
@@ -128,7 +127,7 @@ impl Lattice for State {
             };
             joined.push(next);
         }
-        self.arrivals = joined;
+        self.writes = joined;
         more
     }
 }
@@ -149,21 +148,21 @@ struct Queue {
     youngest: [u32; KINDS],
     /// By kind: operations up to this number are complete.
     complete: [u32; KINDS],
-    /// By whose and kind: the number of the youngest operation that writes a register.
+    /// By issuer and kind: the number of the youngest operation that writes a register.
     writers: [[u32; KINDS]; 2],
-    /// By whose and position; made when first needed.
+    /// By issuer and position; made when first needed.
     slots: Vec<Slot>,
     /// Keys of slots that were filled since the block began, some perhaps twice.
     filled: Vec<u32>,
 }
 
 impl Queue {
-    fn fill(&mut self, whose: Whose, position: usize, mut slot: Slot) {
+    fn fill(&mut self, issuer: Issuer, position: usize, mut slot: Slot) {
         if self.slots.is_empty() {
             self.slots =
                 vec![Slot { kind: CompletionOrder::Unordered, number: 0, by: InstId(0) }; 2 * RegSet::POSITIONS];
         }
-        let index = whose as usize * RegSet::POSITIONS + position;
+        let index = issuer as usize * RegSet::POSITIONS + position;
         let older = self.slots[index];
         if older.kind != slot.kind && self.is_pending(older) {
             // That the younger one has arrived says nothing of the older one.
@@ -171,14 +170,14 @@ impl Queue {
                 Slot { kind: CompletionOrder::Unordered, number: self.issue(true, CompletionOrder::Unordered), ..slot };
         }
         self.slots[index] = slot;
-        let youngest = &mut self.writers[whose as usize][slot.kind as usize];
+        let youngest = &mut self.writers[issuer as usize][slot.kind as usize];
         *youngest = (*youngest).max(slot.number);
-        self.filled.push(key(self.counter, whose, position));
+        self.filled.push(key(self.counter, issuer, position));
     }
 
     /// The operation that may still write a register.
-    fn pending(&self, whose: Whose, position: usize) -> Option<InstId> {
-        let slot = self.slots.get(whose as usize * RegSet::POSITIONS + position)?;
+    fn pending(&self, issuer: Issuer, position: usize) -> Option<InstId> {
+        let slot = self.slots.get(issuer as usize * RegSet::POSITIONS + position)?;
         self.is_pending(*slot).then_some(slot.by)
     }
 
@@ -187,12 +186,12 @@ impl Queue {
     }
 
     /// Whether an operation of theirs may still write any register.
-    fn writes(&self, whose: Whose) -> bool {
-        self.writers[whose as usize].iter().zip(&self.complete).any(|(number, complete)| number > complete)
+    fn writes(&self, issuer: Issuer) -> bool {
+        self.writers[issuer as usize].iter().zip(&self.complete).any(|(number, complete)| number > complete)
     }
 
     /// One more operation; gives its number. One that may not count has that of the one before it: the same number of
-    /// younger ones shows that either has arrived. If none is under way it has one of its own.
+    /// younger ones shows that either has arrived. If none is outstanding it has one of its own.
     fn issue(&mut self, counts: bool, kind: CompletionOrder) -> u32 {
         let (youngest, complete) = (&mut self.youngest[kind as usize], self.complete[kind as usize]);
         *youngest = (*youngest + u32::from(counts)).max(complete + 1);
@@ -214,10 +213,10 @@ impl Queue {
     }
 }
 
-/// [`Arrivals::follow`].
+/// [`OutstandingWrites::follow`].
 struct Walk<'w, 'a, O, V> {
-    arrivals: &'w mut Arrivals<'a>,
-    whose: O,
+    writes: &'w mut OutstandingWrites<'a>,
+    issuer: O,
     visit: V,
     /// By block: whether the last visit returned true somewhere in it.
     noted: Vec<bool>,
@@ -225,23 +224,23 @@ struct Walk<'w, 'a, O, V> {
 
 impl<'a, O, V> Analysis for Walk<'_, 'a, O, V>
 where
-    O: Fn(InstId) -> Whose,
-    V: FnMut(&Arrivals<'a>, InstId, bool) -> bool,
+    O: Fn(InstId) -> Issuer,
+    V: FnMut(&OutstandingWrites<'a>, InstId, bool) -> bool,
 {
     type Node = BlockId;
     type State = State;
 
     fn transfer(&mut self, block: BlockId, state: &mut State) {
-        let data = self.arrivals.cfg.block(block);
-        self.arrivals.load(state);
+        let data = self.writes.cfg.block(block);
+        self.writes.load(state);
         let mut noted = false;
         for id in data.insts() {
-            noted |= (self.visit)(self.arrivals, id, false);
-            self.arrivals.step(id, (self.whose)(id));
+            noted |= (self.visit)(self.writes, id, false);
+            self.writes.step(id, (self.issuer)(id));
         }
         self.noted[block.index()] = noted;
         if !data.successors.is_empty() {
-            self.arrivals.store(state);
+            self.writes.store(state);
         }
     }
 
@@ -250,21 +249,21 @@ where
     }
 }
 
-/// A body whose operations are followed.
-pub(crate) struct Arrivals<'a> {
+/// A body issuer operations are followed.
+pub(crate) struct OutstandingWrites<'a> {
     body: &'a Body,
     cfg: &'a Cfg,
     summaries: &'a WaitSummaries,
     queues: Vec<Queue>,
     /// Ascending.
     unknown: SmallVec<[Unknown; 4]>,
-    /// By whose: whether an operation may still write a register.
+    /// By issuer: whether an operation may still write a register.
     writing: [bool; 2],
     /// Of what original operations write, only this is followed.
     asked: RegSet,
 }
 
-impl<'a> Arrivals<'a> {
+impl<'a> OutstandingWrites<'a> {
     /// `asked` are the registers of which it will be asked whether an original operation may still write them.
     pub(crate) fn new(body: &'a Body, cfg: &'a Cfg, summaries: &'a WaitSummaries, asked: RegSet) -> Self {
         let queue = |counter| {
@@ -280,41 +279,41 @@ impl<'a> Arrivals<'a> {
             }
         };
         let queues = writing_counters(body.target()).map(queue).collect();
-        Arrivals { body, cfg, summaries, queues, unknown: SmallVec::new(), writing: [false; 2], asked }
+        OutstandingWrites { body, cfg, summaries, queues, unknown: SmallVec::new(), writing: [false; 2], asked }
     }
 
     /// Calls `visit` before each instruction, until nothing changes any more; then once more for the blocks in which it
     /// returned true the last time, with `true`.
-    pub(crate) fn follow(&mut self, whose: impl Fn(InstId) -> Whose, visit: impl FnMut(&Self, InstId, bool) -> bool) {
+    pub(crate) fn follow(&mut self, issuer: impl Fn(InstId) -> Issuer, visit: impl FnMut(&Self, InstId, bool) -> bool) {
         let cfg = self.cfg;
         let at_entry = State::at_entry(self.body);
-        let mut walk = Walk { arrivals: self, whose, visit, noted: vec![false; cfg.len()] };
+        let mut walk = Walk { writes: self, issuer, visit, noted: vec![false; cfg.len()] };
         let block_in = solve(&cfg.forward(), &mut walk, [(cfg.entry(), at_entry)]);
-        let Walk { arrivals, whose, mut visit, noted } = walk;
+        let Walk { writes, issuer, mut visit, noted } = walk;
         for block in cfg.ids().filter(|block| noted[block.index()]) {
             let Some(state) = &block_in[block.index()] else { continue };
-            arrivals.load(state);
+            writes.load(state);
             for id in cfg.block(block).insts() {
-                visit(arrivals, id, true);
-                arrivals.step(id, whose(id));
+                visit(writes, id, true);
+                writes.step(id, issuer(id));
             }
         }
     }
 
-    /// Whether an operation of theirs may still write any register: quick, and false only if [`Arrivals::writing`]
-    /// finds nothing.
-    pub(crate) fn may_write(&self, of: Whose) -> bool {
+    /// Whether an operation of theirs may still write any register: quick, and false only if
+    /// [`OutstandingWrites::writing`] finds nothing.
+    pub(crate) fn may_write(&self, of: Issuer) -> bool {
         self.writing[of as usize]
     }
 
-    /// Finds out what [`Arrivals::may_write`] tells: after every change.
+    /// Finds out what [`OutstandingWrites::may_write`] tells: after every change.
     fn note_writing(&mut self) {
-        self.writing = [Whose::Original, Whose::Inserted].map(|of| self.queues.iter().any(|queue| queue.writes(of)));
+        self.writing = [Issuer::Original, Issuer::Inserted].map(|of| self.queues.iter().any(|queue| queue.writes(of)));
     }
 
     /// The operations that may still write one of these registers, with the registers: those of `of`, in any counter.
     /// Of originals, that write registers that were asked for.
-    pub(crate) fn writing(&self, registers: &[Reg], of: Whose) -> SmallVec<[(InstId, RegSet); 1]> {
+    pub(crate) fn writing(&self, registers: &[Reg], of: Issuer) -> SmallVec<[(InstId, RegSet); 1]> {
         let mut found: SmallVec<[(InstId, RegSet); 1]> = SmallVec::new();
         for queue in self.queues.iter().filter(|queue| queue.writes(of)) {
             for position in registers.iter().flat_map(|reg| RegSet::positions(*reg)) {
@@ -329,7 +328,7 @@ impl<'a> Arrivals<'a> {
         found
     }
 
-    /// The unknown operations under way, with what they may write.
+    /// The unknown outstanding operations, with what they may write.
     pub(crate) fn unknown(&self) -> impl Iterator<Item = (Operation, RegSet)> + '_ {
         self.unknown.iter().map(|(counter, operation)| {
             let writes = match operation {
@@ -352,22 +351,22 @@ impl<'a> Arrivals<'a> {
             queue.youngest.iter_mut().for_each(|youngest| *youngest += u32::from(MOST) + 1);
         }
         let mut queues = self.queues.iter_mut().peekable();
-        for arrival in &state.arrivals {
-            while queues.peek().is_some_and(|queue| (queue.counter as u32) << 17 < arrival.key & !0x1_ffff) {
+        for write in &state.writes {
+            while queues.peek().is_some_and(|queue| (queue.counter as u32) << 17 < write.key & !0x1_ffff) {
                 queues.next();
             }
             let Some(queue) = queues.peek_mut() else { break };
-            let whose = if arrival.key >> 16 & 1 == 0 { Whose::Original } else { Whose::Inserted };
-            let number = queue.youngest[arrival.kind as usize] - u32::from(arrival.age);
-            queue.fill(whose, (arrival.key & 0xffff) as usize, Slot { kind: arrival.kind, number, by: arrival.by });
+            let issuer = if write.key >> 16 & 1 == 0 { Issuer::Original } else { Issuer::Inserted };
+            let number = queue.youngest[write.kind as usize] - u32::from(write.age);
+            queue.fill(issuer, (write.key & 0xffff) as usize, Slot { kind: write.kind, number, by: write.by });
         }
         self.unknown.clone_from(&state.unknown);
         self.note_writing();
     }
 
-    /// Puts what is under way into `state`, in place of what was there.
+    /// Puts what is outstanding into `state`, in place of what was there.
     fn store(&mut self, state: &mut State) {
-        state.arrivals.clear();
+        state.writes.clear();
         state.unknown.clone_from(&self.unknown);
         for queue in &mut self.queues {
             queue.filled.sort_unstable();
@@ -377,13 +376,13 @@ impl<'a> Arrivals<'a> {
                 let slot = queue.slots[index];
                 if queue.is_pending(slot) {
                     let age = (queue.youngest[slot.kind as usize] - slot.number).min(u32::from(MOST)) as u8;
-                    state.arrivals.push(Arrival { key: *key, kind: slot.kind, age, by: slot.by });
+                    state.writes.push(Write { key: *key, kind: slot.kind, age, by: slot.by });
                 }
             }
         }
     }
 
-    fn step(&mut self, id: InstId, whose: Whose) {
+    fn step(&mut self, id: InstId, issuer: Issuer) {
         let (body, inst) = (self.body, self.body.inst(id));
         let (waits, issued, flow) = (wait_count(body.target(), inst), issued(inst), body.flow(id));
         let answers = inst.variant.opcode_flags.contains(OpcodeFlags::BARRIER_WAIT);
@@ -407,12 +406,12 @@ impl<'a> Arrivals<'a> {
                 let slot = Slot { kind, number: queue.issue(counts, kind), by: id };
                 let all = queue.written == WrittenRegs::All;
                 for reg in body.writes(id).filter(|reg| all || reg.file != RegFile::Scalar) {
-                    if whose == Whose::Inserted {
-                        RegSet::positions(reg).for_each(|position| queue.fill(whose, position, slot));
+                    if issuer == Issuer::Inserted {
+                        RegSet::positions(reg).for_each(|position| queue.fill(issuer, position, slot));
                     } else if self.asked.overlaps(reg) {
                         let asked =
                             RegSet::positions(reg).filter(|position| self.asked.contains(RegSet::reg_at(*position)));
-                        asked.for_each(|position| queue.fill(whose, position, slot));
+                        asked.for_each(|position| queue.fill(issuer, position, slot));
                     }
                 }
             }
@@ -445,11 +444,11 @@ impl<'a> Arrivals<'a> {
         };
         for queue in self.queues.iter_mut().filter(|queue| queue.counter == Counter::Km) {
             for position in RegSet::positions(Reg::SCC) {
-                for whose in [Whose::Original, Whose::Inserted] {
-                    let Some(by) = queue.pending(whose, position) else { continue };
+                for issuer in [Issuer::Original, Issuer::Inserted] {
+                    let Some(by) = queue.pending(issuer, position) else { continue };
                     let signal = self.body.inst(by).opcode() == Opcode::S_BARRIER_SIGNAL_ISFIRST;
                     if signal && number(by).is_some() && number(by) == number(wait) {
-                        queue.slots[whose as usize * RegSet::POSITIONS + position].number = 0;
+                        queue.slots[issuer as usize * RegSet::POSITIONS + position].number = 0;
                     }
                 }
             }

@@ -1,19 +1,19 @@
 //! Scalar registers that nothing of the original's can be about to write, because the original accesses them itself.
 //!
-//! What a function that nobody knows leaves under way, or the caller of one, may write any register as far as anybody
+//! What a function that is not known leaves outstanding, or the caller of one, may write any register as far as anybody
 //! can tell. But the original runs into that as well: an instruction of its own that reads a register, or writes it at
 //! once, is right only if nothing that was issued before will still write the register. The waits that make sure of it
-//! stand in front of that instruction, and none of them behind the original instruction before it. All original waits
-//! are in the new code, in the same places and no weaker (see [`crate::waits::outstanding`]), so what holds for the original
-//! instruction holds in the new code, too,
+//! stand before that instruction, and none of them after the original instruction before it. All original waits
+//! are in the new code, in the same places and no weaker (see [`crate::waits::outstanding`]), so what holds for the
+//! original instruction holds in the new code, too,
 //!
-//! * behind it, until original code issues an operation that writes the register, or calls something;
-//! * in front of it, back to the original instruction before it.
+//! * after it, until original code issues an operation that writes the register, or calls something;
+//! * before it, back to the original instruction before it.
 //!
 //! In between, inserted code may use the register. It must not need more: of a pair of which the original accesses one
 //! register, the other is not safe. Only registers that the original names count, not what the tables say it accesses
 //! besides, and only scalar ones: of a vector register the original may access lanes that nothing will write, and
-//! inserted code others. Operations that inserted code has under way are another matter: none of this is about them.
+//! inserted code others. Operations that inserted code has outstanding are another matter: none of this is about them.
 
 use wavetap_amdgpu::{Access, Reg, RegFile, issued};
 use wavetap_analysis::cfg::Cfg;
@@ -71,19 +71,19 @@ impl Analysis for Blocks<'_> {
 }
 
 /// Where the original accesses which registers of one body's new code.
-pub(crate) struct Accessed<'a> {
+pub(crate) struct SettledScalars<'a> {
     steps: Steps<'a>,
     cfg: &'a Cfg,
     block_in: Vec<Option<Safe>>,
 }
 
-impl<'a> Accessed<'a> {
+impl<'a> SettledScalars<'a> {
     pub(crate) fn compute(new: &'a Body, cfg: &'a Cfg, alignment: &'a Alignment) -> Self {
         let steps = Steps { new, alignment };
-        // A kernel begins with nothing under way.
+        // A kernel begins with nothing outstanding.
         let at_entry = Safe(if new.kind() == BodyKind::Kernel { Codes::MAX } else { 0 });
         let block_in = solve(&cfg.forward(), &mut Blocks { steps, cfg }, [(cfg.entry(), at_entry)]);
-        Accessed { steps, cfg, block_in }
+        SettledScalars { steps, cfg, block_in }
     }
 
     /// Whether nothing original that was issued before an inserted instruction can still write a register.

@@ -1,11 +1,11 @@
 //! No instruction overwrites a register that a memory instruction may have to read again: until its addresses are
 //! translated it may be replayed (gfx1250).
 //!
-//! Original instructions among themselves are the compiler's business. What inserted ones overwrite, and what inserted
+//! Original instructions among themselves are left to the compiler. What inserted ones overwrite, and what inserted
 //! ones read, may be read again until the translation is known to be done: by a wait for none, by what the hardware
 //! itself lets wait for all (`Inst::waits_for_translations`, but for conditional branches: one that is not taken waits
 //! for nothing), by the other kind of memory (the hardware does not mix scalar and vector memory), or because the
-//! operation itself, or a load of vector memory after it, has come back; and for original ones also when the original
+//! operation itself, or a load of vector memory after it, has completed; and for original ones also when the original
 //! itself overwrites the register.
 
 use crate::alignment::Alignment;
@@ -74,7 +74,7 @@ impl Sources {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Scalar,
-    /// Of vector memory: a load that comes back in the order of loads, and any other.
+    /// Of vector memory: a load that completes in the order of loads, and any other.
     Load,
     Vector,
 }

@@ -1,7 +1,7 @@
 //! Static single assignment for whole registers: which write, or which merge of writes, each point sees.
 //!
 //! One pass in reverse postorder. A block where paths meet gets a merge for each register on which they do not agree;
-//! the header of a loop, whose end was not seen yet, for each that the loop writes. So a register that nobody writes
+//! the header of a loop, whose end was not seen yet, for each that the loop writes. So a register that nothing writes
 //! costs nothing, however much code lies between.
 
 use std::ops::Range;
@@ -19,12 +19,12 @@ use wavetap_amdgpu::{Access, Half, OpcodeFlags, Reg, RegFile};
 use wavetap_base::entity::{BlockId, InstId};
 
 /// A write of one register, or a merge of several: an index.
-pub(super) type Version = u32;
+pub(super) type SsaId = u32;
 
 /// Whatever was there at the entry, of any register.
-pub(super) const ENTRY: Version = 0;
+pub(super) const ENTRY: SsaId = 0;
 
-/// What a version is.
+/// What a definition is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Node {
     /// What was there at the entry.
@@ -33,11 +33,11 @@ pub(super) enum Node {
     Write {
         inst: InstId,
         /// What was there before.
-        before: Version,
+        before: SsaId,
         kills: Kills,
     },
     /// Something that a call may write.
-    Call { inst: InstId, before: Version },
+    Call { inst: InstId, before: SsaId },
     /// Paths meet at the beginning of a block: what each predecessor has, from this index on.
     Merge { block: BlockId, operands: u32 },
 }
@@ -49,35 +49,35 @@ pub(super) enum Kills {
     All,
     /// The lanes that are not active.
     Lanes,
-    /// Nobody knows.
+    /// Not known.
     Nothing,
 }
 
-/// Position of EXEC as a whole: a version for each instruction that writes any of it.
+/// Position of EXEC as a whole: a definition for each instruction that writes any of it.
 pub(super) const EXEC: usize = RegSet::POSITIONS;
 /// Not looked at: nothing reads it.
 const UNREAD: u16 = u16::MAX;
 
-/// The versions of all registers that a body reads.
+/// The definitions of all registers that a body reads.
 #[derive(Debug)]
-pub(super) struct Versions {
+pub(super) struct Ssa {
     nodes: Vec<Node>,
     /// Of merges, one after the other.
-    operands: Vec<Version>,
+    operands: Vec<SsaId>,
     /// By position in a [`RegSet`]: which column of a state.
     columns: Vec<u16>,
     /// By column: which position.
     position_of: Vec<u16>,
-    /// Of which position each is a version; of [`ENTRY`], of none.
+    /// Of which position each is a definition; of [`ENTRY`], of none.
     positions: Vec<u16>,
     /// By instruction: which of `reads` are its own.
     reads_of: Vec<Range<u32>>,
-    /// Position and version.
-    reads: Vec<(u16, Version)>,
+    /// Position and definition.
+    reads: Vec<(u16, SsaId)>,
     /// By instruction: EXEC before it.
-    exec: Vec<Version>,
+    exec: Vec<SsaId>,
     /// By block: EXEC at its beginning and its end.
-    exec_at: Vec<(Version, Version)>,
+    exec_at: Vec<(SsaId, SsaId)>,
 }
 
 /// What a pass over a body needs.
@@ -124,8 +124,8 @@ impl Pass<'_> {
     }
 }
 
-impl Versions {
-    pub(super) fn compute(body: &Body, cfg: &Cfg, loops: &Loops, summaries: &Summaries) -> Versions {
+impl Ssa {
+    pub(super) fn compute(body: &Body, cfg: &Cfg, loops: &Loops, summaries: &Summaries) -> Ssa {
         let pass = Pass { body, summaries, indexing: Indexing::of(body) };
         let mut columns = vec![UNREAD; RegSet::POSITIONS + 1];
         let mut position_of: Vec<u16> = Vec::new();
@@ -138,7 +138,7 @@ impl Versions {
         column(EXEC);
         body.ids().flat_map(|id| body.reads(id)).flat_map(RegSet::positions).for_each(&mut column);
         let width = position_of.len();
-        let mut versions = Versions {
+        let mut ssa = Ssa {
             nodes: vec![Node::Entry],
             operands: Vec::new(),
             columns,
@@ -149,44 +149,44 @@ impl Versions {
             exec: vec![0; body.len()],
             exec_at: vec![(0, 0); cfg.len()],
         };
-        let written = versions.written_in_loops(&pass, cfg, loops, width);
-        let mut ends: Vec<Option<Box<[Version]>>> = vec![None; cfg.len()];
-        let mut merges: Vec<(Version, usize)> = Vec::new();
+        let written = ssa.written_in_loops(&pass, cfg, loops, width);
+        let mut ends: Vec<Option<Box<[SsaId]>>> = vec![None; cfg.len()];
+        let mut merges: Vec<(SsaId, usize)> = Vec::new();
         let headers: FxHashMap<BlockId, usize> =
             loops.all().iter().enumerate().map(|(index, each)| (each.header, index)).collect();
         for &block in cfg.reverse_postorder() {
-            let mut state = versions.meet(cfg, block, &ends, width, &mut merges, || {
+            let mut state = ssa.meet(cfg, block, &ends, width, &mut merges, || {
                 headers.get(&block).filter(|_| !loops.irreducible()).map(|index| &written[*index])
             });
-            versions.exec_at[block.index()].0 = state[versions.column(EXEC)];
+            ssa.exec_at[block.index()].0 = state[ssa.column(EXEC)];
             for id in cfg.block(block).insts() {
-                versions.exec[id.index()] = state[versions.column(EXEC)];
-                let first = versions.reads.len() as u32;
+                ssa.exec[id.index()] = state[ssa.column(EXEC)];
+                let first = ssa.reads.len() as u32;
                 for position in body.reads(id).flat_map(RegSet::positions) {
-                    versions.reads.push((position as u16, state[versions.column(position)]));
+                    ssa.reads.push((position as u16, state[ssa.column(position)]));
                 }
-                versions.reads_of[id.index()] = first..versions.reads.len() as u32;
-                versions.step(&pass, id, &mut state);
+                ssa.reads_of[id.index()] = first..ssa.reads.len() as u32;
+                ssa.step(&pass, id, &mut state);
             }
-            versions.exec_at[block.index()].1 = state[versions.column(EXEC)];
+            ssa.exec_at[block.index()].1 = state[ssa.column(EXEC)];
             ends[block.index()] = Some(state.into());
         }
         for (merge, column) in merges {
-            let Node::Merge { block, .. } = versions.nodes[merge as usize] else { continue };
-            let at = versions.operands.len() as u32;
+            let Node::Merge { block, .. } = ssa.nodes[merge as usize] else { continue };
+            let at = ssa.operands.len() as u32;
             let from = cfg
                 .block(block)
                 .predecessors
                 .iter()
                 .map(|edge| ends[edge.block.index()].as_ref().map_or(0, |end| end[column]));
-            versions.operands.extend(from);
+            ssa.operands.extend(from);
             // The entry has one way in that is no edge.
             if block == cfg.entry() {
-                versions.operands.push(0);
+                ssa.operands.push(0);
             }
-            versions.nodes[merge as usize] = Node::Merge { block, operands: at };
+            ssa.nodes[merge as usize] = Node::Merge { block, operands: at };
         }
-        versions
+        ssa
     }
 
     fn column(&self, position: usize) -> usize {
@@ -224,16 +224,15 @@ impl Versions {
         &mut self,
         cfg: &Cfg,
         block: BlockId,
-        ends: &[Option<Box<[Version]>>],
+        ends: &[Option<Box<[SsaId]>>],
         width: usize,
-        merges: &mut Vec<(Version, usize)>,
+        merges: &mut Vec<(SsaId, usize)>,
         written: impl FnOnce() -> Option<&'w FixedBitSet>,
-    ) -> Vec<Version> {
+    ) -> Vec<SsaId> {
         let predecessors = &cfg.block(block).predecessors;
-        let known: Vec<&[Version]> =
-            predecessors.iter().filter_map(|edge| ends[edge.block.index()].as_deref()).collect();
+        let known: Vec<&[SsaId]> = predecessors.iter().filter_map(|edge| ends[edge.block.index()].as_deref()).collect();
         let entry = vec![0; width];
-        let mut ways: Vec<&[Version]> = known.clone();
+        let mut ways: Vec<&[SsaId]> = known.clone();
         if block == cfg.entry() {
             ways.push(&entry);
         }
@@ -244,7 +243,7 @@ impl Versions {
         for column in 0..width {
             let from_later = unseen && written.is_none_or(|written| written.contains(column));
             if from_later || ways.iter().any(|way| way[column] != state[column]) {
-                state[column] = self.nodes.len() as Version;
+                state[column] = self.nodes.len() as SsaId;
                 self.nodes.push(Node::Merge { block, operands: 0 });
                 self.positions.push(self.position_of[column]);
                 merges.push((state[column], column));
@@ -253,7 +252,7 @@ impl Versions {
         state
     }
 
-    fn step(&mut self, pass: &Pass<'_>, id: InstId, state: &mut [Version]) {
+    fn step(&mut self, pass: &Pass<'_>, id: InstId, state: &mut [SsaId]) {
         let mut exec = None;
         let (nodes, positions, columns) = (&mut self.nodes, &mut self.positions, &self.columns);
         let mut write = |position: usize, kills: Kills, by_call: bool| {
@@ -262,7 +261,7 @@ impl Versions {
             }
             let slot = &mut state[usize::from(columns[position])];
             let before = *slot;
-            *slot = nodes.len() as Version;
+            *slot = nodes.len() as SsaId;
             positions.push(position as u16);
             nodes.push(if by_call { Node::Call { inst: id, before } } else { Node::Write { inst: id, before, kills } });
         };
@@ -277,9 +276,9 @@ impl Versions {
         }
     }
 
-    /// What a version is.
-    pub(super) fn node(&self, version: Version) -> Node {
-        self.nodes[version as usize]
+    /// What a definition is.
+    pub(super) fn node(&self, def: SsaId) -> Node {
+        self.nodes[def as usize]
     }
 
     /// How many there are.
@@ -287,37 +286,37 @@ impl Versions {
         self.nodes.len()
     }
 
-    /// What an instruction reads of a register: a version for each 32 bits of it.
-    pub(super) fn read(&self, id: InstId, reg: Reg) -> impl Iterator<Item = Version> {
-        self.read_at(id, reg).map(|(_, version)| version)
+    /// What an instruction reads of a register: a definition for each 32 bits of it.
+    pub(super) fn read(&self, id: InstId, reg: Reg) -> impl Iterator<Item = SsaId> {
+        self.read_at(id, reg).map(|(_, def)| def)
     }
 
-    /// [`Versions::read`] with positions in a [`RegSet`].
-    pub(super) fn read_at(&self, id: InstId, reg: Reg) -> impl Iterator<Item = (u16, Version)> {
+    /// [`Ssa::read`] with positions in a [`RegSet`].
+    pub(super) fn read_at(&self, id: InstId, reg: Reg) -> impl Iterator<Item = (u16, SsaId)> {
         let Range { start, end } = self.reads_of[id.index()];
         let reads = &self.reads[start as usize..end as usize];
         let wanted = RegSet::positions(reg);
         reads.iter().filter(move |(position, _)| wanted.contains(&usize::from(*position))).copied()
     }
 
-    /// Every version with its position in a [`RegSet`], or that of [`EXEC`], in the order in which they were found: but
-    /// for merges, each after what it was made from.
-    pub(super) fn all(&self) -> impl Iterator<Item = (Version, usize, Node)> + '_ {
+    /// Every definition with its position in a [`RegSet`], or that of [`EXEC`], in the order in which they were found:
+    /// but for merges, each after what it was made from.
+    pub(super) fn all(&self) -> impl Iterator<Item = (SsaId, usize, Node)> + '_ {
         self.nodes
             .iter()
             .zip(&self.positions)
             .enumerate()
             .skip(1)
-            .map(|(index, (node, position))| (index as Version, usize::from(*position), *node))
+            .map(|(index, (node, position))| (index as SsaId, usize::from(*position), *node))
     }
 
     /// EXEC before an instruction.
-    pub(super) fn exec_before(&self, id: InstId) -> Version {
+    pub(super) fn exec_before(&self, id: InstId) -> SsaId {
         self.exec[id.index()]
     }
 
     /// EXEC at the beginning and at the end of a block.
-    pub(super) fn exec_at(&self, block: BlockId) -> (Version, Version) {
+    pub(super) fn exec_at(&self, block: BlockId) -> (SsaId, SsaId) {
         self.exec_at[block.index()]
     }
 
@@ -327,10 +326,10 @@ impl Versions {
         cfg: &'a Cfg,
         block: BlockId,
         operands: u32,
-    ) -> impl Iterator<Item = (Option<BlockId>, Version)> + 'a {
+    ) -> impl Iterator<Item = (Option<BlockId>, SsaId)> + 'a {
         let from = cfg.block(block).predecessors.iter().map(|edge| Some(edge.block));
         let entry = (block == cfg.entry()).then_some(None);
-        from.chain(entry).zip(&self.operands[operands as usize..]).map(|(from, version)| (from, *version))
+        from.chain(entry).zip(&self.operands[operands as usize..]).map(|(from, def)| (from, *def))
     }
 }
 

@@ -1,4 +1,4 @@
-//! Who sees to dependences of vector registers between VALU and memory (`HW_REG_WAVE_SCHED_MODE`, gfx12).
+//! What checks dependences of vector registers between VALU and memory (`HW_REG_WAVE_SCHED_MODE`, gfx12).
 //!
 //! Two bits of a hardware register let a wave run without some of the hardware's checks: code then waits by itself
 //! (`s_wait_alu`) before vector memory, LDS and exports use what vector instructions write, and before a register is
@@ -14,7 +14,7 @@ use crate::solver::{Analysis, Lattice, solve};
 use wavetap_amdgpu::{Inst, OpcodeFlags};
 use wavetap_base::entity::InstId;
 
-/// Who sees to these dependences.
+/// What checks these dependences.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scheduling {
     /// The hardware.
@@ -73,7 +73,7 @@ fn set_by(body: &Body, inst: &Inst) -> Option<Scheduling> {
     })
 }
 
-/// The state behind an instruction.
+/// The state after an instruction.
 pub(super) fn after(body: &Body, id: InstId, before: Scheduling) -> Scheduling {
     set_by(body, body.inst(id)).unwrap_or(before)
 }

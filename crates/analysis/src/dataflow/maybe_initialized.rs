@@ -13,7 +13,7 @@ use wavetap_base::entity::{BlockId, InstId, ProgramPoint, Side};
 /// A function is entered with whatever its callers have, a call may set anything, and so may code that chooses
 /// registers at run time.
 #[derive(Debug, Clone)]
-pub struct Assigned {
+pub struct MaybeInitialized {
     /// At the start of each block that is reached.
     block_in: Vec<RegSet>,
 }
@@ -21,14 +21,14 @@ pub struct Assigned {
 /// The hardware writes work-item ids to so many registers at most.
 const AT_ENTRY: u8 = 3;
 
-impl Assigned {
+impl MaybeInitialized {
     /// Analyses a body. A kernel is entered with these scalar registers set.
     #[must_use]
-    pub fn compute(body: &Body, cfg: &Cfg, scalars: &RegSet) -> Assigned {
+    pub fn compute(body: &Body, cfg: &Cfg, scalars: &RegSet) -> MaybeInitialized {
         let known = body.kind() == BodyKind::Kernel && !body.opcode_flags().intersects(OpcodeFlags::CHOOSES_REGISTERS);
         let at_entry = if known { scalars.union(RegSet::from_iter([Reg::vector(0, AT_ENTRY)])) } else { RegSet::ALL };
         let block_in = solve(&cfg.forward(), &mut Writes { body, cfg }, [(cfg.entry(), at_entry)]);
-        Assigned { block_in: block_in.into_iter().map(Option::unwrap_or_default).collect() }
+        MaybeInitialized { block_in: block_in.into_iter().map(Option::unwrap_or_default).collect() }
     }
 
     /// What may have been set at a point of this body, whose block it is in.

@@ -1,25 +1,25 @@
 //! Which masks of lanes are within which: whether all lanes that are active here were active there.
 //!
-//! Every version of EXEC ([`Versions`]) gets another one that it is certainly within, if one is known: a tree.
+//! Every definition of EXEC ([`Ssa`]) gets another one that it is certainly within, if one is known: a tree.
 //! `s_and_saveexec_b64 s[4:5], vcc` makes a mask within the one before, and leaves that in `s[4:5]`; so what `s_or_b64
-//! exec, exec, s[4:5]` makes behind the branch is again within the mask before the branch. The same is followed through
+//! exec, exec, s[4:5]` makes after the branch is again within the mask before the branch. The same is followed through
 //! the masks that compilers keep in scalar registers (of ELSE, of lanes that have left a loop), by what each is
 //! certainly within. Where nothing is known nothing is claimed.
 //!
-//! A version stands for the mask that its instruction made last. What is found in a loop of an earlier round is taken
-//! for nothing known by those who ask ([`Masks::outside`]).
+//! A definition stands for the mask that its instruction made last. What is found in a loop of an earlier round is
+//! taken for nothing known by those who ask ([`ExecMasks::outside`]).
 
 use fixedbitset::FixedBitSet;
 
 use super::regset::RegSet;
-use super::versions::{ENTRY, EXEC, Node, Version, Versions};
+use super::ssa::{ENTRY, EXEC, Node, Ssa, SsaId};
 use crate::cfg::{Cfg, Loops};
 use crate::kernel::Body;
 use wavetap_amdgpu::{MaskOp, OpcodeFlags, Operand, Reg, Role, Value, scalar};
 use wavetap_base::entity::{BlockId, InstId};
 
-/// No version.
-const NONE: Version = Version::MAX;
+/// No definition.
+const NONE: SsaId = SsaId::MAX;
 /// After so many rounds what still changes is given up.
 const ROUNDS: usize = 8;
 
@@ -28,9 +28,9 @@ const ROUNDS: usize = 8;
 enum Bound {
     /// It has no lanes.
     Empty,
-    /// A version of EXEC.
-    Within(Version),
-    /// Nobody knows.
+    /// A definition of EXEC.
+    Within(SsaId),
+    /// Not known.
     Unknown,
 }
 
@@ -40,7 +40,7 @@ pub(super) struct Context<'a> {
     pub(super) body: &'a Body,
     pub(super) cfg: &'a Cfg,
     pub(super) loops: &'a Loops,
-    pub(super) versions: &'a Versions,
+    pub(super) ssa: &'a Ssa,
 }
 
 impl Context<'_> {
@@ -49,9 +49,9 @@ impl Context<'_> {
             && self.loops.innermost(block).is_some_and(|index| self.loops.all()[index].header == block)
     }
 
-    /// Whether a version of EXEC is made in the loop with this header.
-    fn in_loop(&self, version: Version, header: BlockId) -> bool {
-        let block = match self.versions.node(version) {
+    /// Whether a definition of EXEC is made in the loop with this header.
+    fn in_loop(&self, def: SsaId, header: BlockId) -> bool {
+        let block = match self.ssa.node(def) {
             Node::Entry => return false,
             Node::Write { inst, .. } | Node::Call { inst, .. } => self.cfg.block_of(inst),
             Node::Merge { block, .. } => block,
@@ -73,38 +73,38 @@ impl Context<'_> {
     }
 }
 
-/// Versions of EXEC by inclusion.
+/// Definitions of EXEC by inclusion.
 #[derive(Debug)]
-pub(super) struct Masks {
-    /// By version: the one that it is within.
-    parents: Vec<Version>,
+pub(super) struct ExecMasks {
+    /// By definition: the one that it is within.
+    parents: Vec<SsaId>,
     depths: Vec<u32>,
-    /// By version: when a walk over the tree comes to it, and when it leaves it.
+    /// By definition: when a walk over the tree comes to it, and when it leaves it.
     visits: Vec<(u32, u32)>,
 }
 
-impl Masks {
-    pub(super) fn compute(context: Context<'_>) -> Masks {
-        let Context { cfg, versions, .. } = context;
-        let count = versions.len();
-        let mut masks = Masks { parents: vec![NONE; count], depths: vec![0; count], visits: vec![(0, 0); count] };
+impl ExecMasks {
+    pub(super) fn compute(context: Context<'_>) -> ExecMasks {
+        let Context { cfg, ssa, .. } = context;
+        let count = ssa.len();
+        let mut masks = ExecMasks { parents: vec![NONE; count], depths: vec![0; count], visits: vec![(0, 0); count] };
         // What comes into a merge from later code is assumed, and checked when a round has ended. Rounds over all
-        // versions, not the solver: what is assumed is joined in the tree that the round itself builds.
+        // definitions, not the solver: what is assumed is joined in the tree that the round itself builds.
         let mut assumed = vec![Bound::Empty; count];
         for round in 0.. {
             let bounds = masks.round(context, &assumed);
             let mut holds = true;
-            for (version, position, node) in versions.all() {
+            for (def, position, node) in ssa.all() {
                 let Node::Merge { block, operands } = node else { continue };
-                let mut bound = assumed[version as usize];
-                for (from, operand) in versions.merged(cfg, block, operands) {
+                let mut bound = assumed[def as usize];
+                for (from, operand) in ssa.merged(cfg, block, operands) {
                     if from.is_some_and(|from| cfg.retreats(from, block)) {
                         let incoming = if position == EXEC { Bound::Within(operand) } else { bounds[operand as usize] };
-                        bound = masks.join(bound, masks.leave(context, incoming, block, version));
+                        bound = masks.join(bound, masks.leave(context, incoming, block, def));
                     }
                 }
-                if bound != assumed[version as usize] {
-                    assumed[version as usize] = if round < ROUNDS { bound } else { Bound::Unknown };
+                if bound != assumed[def as usize] {
+                    assumed[def as usize] = if round < ROUNDS { bound } else { Bound::Unknown };
                     holds = false;
                 }
             }
@@ -112,15 +112,15 @@ impl Masks {
                 break;
             }
         }
-        masks.number(versions);
+        masks.number(ssa);
         masks
     }
 
-    /// One round over all versions: the tree, and the bounds of masks in registers.
+    /// One round over all definitions: the tree, and the bounds of masks in registers.
     fn round(&mut self, context: Context<'_>, assumed: &[Bound]) -> Vec<Bound> {
-        let Context { body, cfg, versions, .. } = context;
-        let mut bounds = vec![Bound::Unknown; versions.len()];
-        for (version, position, node) in versions.all() {
+        let Context { body, cfg, ssa, .. } = context;
+        let mut bounds = vec![Bound::Unknown; ssa.len()];
+        for (def, position, node) in ssa.all() {
             let bound = match node {
                 Node::Entry | Node::Call { .. } => Bound::Unknown,
                 Node::Write { inst, before, .. } if position == EXEC => {
@@ -135,8 +135,8 @@ impl Masks {
                 }
                 Node::Write { inst, .. } => self.result(context, inst, RegSet::reg_at(position), &bounds),
                 Node::Merge { block, operands } => {
-                    let mut bound = assumed[version as usize];
-                    for (from, operand) in versions.merged(cfg, block, operands) {
+                    let mut bound = assumed[def as usize];
+                    for (from, operand) in ssa.merged(cfg, block, operands) {
                         if from.is_none_or(|from| !cfg.retreats(from, block)) {
                             let incoming =
                                 if position == EXEC { Bound::Within(operand) } else { bounds[operand as usize] };
@@ -148,10 +148,10 @@ impl Masks {
             };
             if position == EXEC {
                 let parent = if let Bound::Within(parent) = bound { parent } else { NONE };
-                self.parents[version as usize] = parent;
-                self.depths[version as usize] = if parent == NONE { 0 } else { self.depths[parent as usize] + 1 };
+                self.parents[def as usize] = parent;
+                self.depths[def as usize] = if parent == NONE { 0 } else { self.depths[parent as usize] + 1 };
             } else {
-                bounds[version as usize] = bound;
+                bounds[def as usize] = bound;
             }
         }
         bounds
@@ -175,9 +175,9 @@ impl Masks {
         }
     }
 
-    /// What is within this at the end of a loop is within what when the loop's header is entered again. A version of
+    /// What is within this at the end of a loop is within what when the loop's header is entered again. A definition of
     /// EXEC that leads back to the header's own adds nothing to it.
-    fn leave(&self, context: Context<'_>, bound: Bound, header: BlockId, own: Version) -> Bound {
+    fn leave(&self, context: Context<'_>, bound: Bound, header: BlockId, own: SsaId) -> Bound {
         let Bound::Within(mut at) = bound else { return bound };
         while at != NONE && at != own && context.in_loop(at, header) {
             at = self.parents[at as usize];
@@ -193,7 +193,7 @@ impl Masks {
 
     /// What the mask is within that an instruction writes to `to`, or to a half of it.
     fn result(&self, context: Context<'_>, id: InstId, to: Reg, bounds: &[Bound]) -> Bound {
-        let (inst, before) = (context.body.inst(id), Bound::Within(context.versions.exec_before(id)));
+        let (inst, before) = (context.body.inst(id), Bound::Within(context.ssa.exec_before(id)));
         let exec = to.overlaps(Reg::EXEC);
         let whole =
             |operand: &Operand| operand.reg().is_some_and(|reg| reg.overlaps(to) && reg.dwords == context.dwords());
@@ -243,62 +243,62 @@ impl Masks {
             Value::InlineInt(0) => Bound::Empty,
             Value::Reg(reg) if reg.dwords != context.dwords() => Bound::Unknown,
             Value::Reg(reg) if reg == Reg::scalar(scalar::EXEC, context.dwords()) => {
-                Bound::Within(context.versions.exec_before(id))
+                Bound::Within(context.ssa.exec_before(id))
             }
             // Halves of masks are at even numbers if they are low ones.
             Value::Reg(reg) if reg.dwords == 2 && reg.first % 2 != 0 => Bound::Unknown,
             Value::Reg(reg) => {
-                let halves = context.versions.read(id, reg).map(|version| bounds[version as usize]);
+                let halves = context.ssa.read(id, reg).map(|def| bounds[def as usize]);
                 halves.reduce(|a, b| self.join(a, b)).unwrap_or(Bound::Unknown)
             }
             _ => Bound::Unknown,
         }
     }
 
-    /// Numbers the versions by a walk over the tree.
-    fn number(&mut self, versions: &Versions) {
-        let mut children: Vec<Vec<Version>> = vec![Vec::new(); versions.len()];
-        let mut nodes: Vec<Version> =
-            versions.all().filter(|(_, position, _)| *position == EXEC).map(|(version, _, _)| version).collect();
+    /// Numbers the definitions by a walk over the tree.
+    fn number(&mut self, ssa: &Ssa) {
+        let mut children: Vec<Vec<SsaId>> = vec![Vec::new(); ssa.len()];
+        let mut nodes: Vec<SsaId> =
+            ssa.all().filter(|(_, position, _)| *position == EXEC).map(|(def, _, _)| def).collect();
         nodes.push(ENTRY);
         let mut roots = Vec::new();
-        for version in nodes {
-            match self.parents[version as usize] {
-                NONE => roots.push(version),
-                parent => children[parent as usize].push(version),
+        for def in nodes {
+            match self.parents[def as usize] {
+                NONE => roots.push(def),
+                parent => children[parent as usize].push(def),
             }
         }
         let mut time = 0;
-        let mut left = FixedBitSet::with_capacity(versions.len());
+        let mut left = FixedBitSet::with_capacity(ssa.len());
         let mut work = roots;
         // A walk over a tree, not a fixed point.
-        while let Some(version) = work.pop() {
+        while let Some(def) = work.pop() {
             time += 1;
-            if left.put(version as usize) {
-                self.visits[version as usize].1 = time;
+            if left.put(def as usize) {
+                self.visits[def as usize].1 = time;
             } else {
-                self.visits[version as usize].0 = time;
-                work.push(version);
-                work.extend(&children[version as usize]);
+                self.visits[def as usize].0 = time;
+                work.push(def);
+                work.extend(&children[def as usize]);
             }
         }
     }
 
     /// Whether every lane of the inner mask is in the outer one.
-    pub(super) fn covers(&self, outer: Version, inner: Version) -> bool {
+    pub(super) fn covers(&self, outer: SsaId, inner: SsaId) -> bool {
         let ((from, to), (at, _)) = (self.visits[outer as usize], self.visits[inner as usize]);
         from <= at && at <= to
     }
 
     /// A mask and all that it is within, from the inside.
-    pub(super) fn around(&self, mask: Version) -> impl Iterator<Item = Version> {
+    pub(super) fn around(&self, mask: SsaId) -> impl Iterator<Item = SsaId> {
         std::iter::successors(Some(mask), |mask| Some(self.parents[*mask as usize]).filter(|parent| *parent != NONE))
     }
 
-    /// What a mask is within that was not made again since the round of a loop before: none if nobody knows.
-    pub(super) fn outside(&self, context: Context<'_>, mask: Version, header: BlockId) -> Option<Version> {
+    /// What a mask is within that was not made again since the round of a loop before: none if that is not known.
+    pub(super) fn outside(&self, context: Context<'_>, mask: SsaId, header: BlockId) -> Option<SsaId> {
         match self.leave(context, Bound::Within(mask), header, NONE) {
-            Bound::Within(version) => Some(version),
+            Bound::Within(def) => Some(def),
             Bound::Empty | Bound::Unknown => None,
         }
     }

@@ -13,7 +13,7 @@ use rustc_hash::FxHashMap;
 
 use super::definitions::Definitions;
 use super::regset::RegSet;
-use super::versions::{Kills, Node, Version};
+use super::ssa::{Kills, Node, SsaId};
 use crate::kernel::BodyKind;
 use wavetap_amdgpu::{Inst, Opcode, Operand, Reg, RegFile, Role, Value};
 use wavetap_base::entity::InstId;
@@ -172,20 +172,20 @@ impl Form {
 
 /// Answers by how much the addresses of neighbouring lanes differ.
 #[derive(Debug, Default)]
-pub struct Strides {
-    /// Of writes, by version.
-    known: FxHashMap<Version, Option<Form>>,
+pub struct AffineAddresses {
+    /// Of writes, by definition.
+    known: FxHashMap<SsaId, Option<Form>>,
     /// Of merges that are being looked at: what comes in from earlier code.
-    assumed: FxHashMap<Version, Form>,
+    assumed: FxHashMap<SsaId, Form>,
     /// What is known of the ids.
     ids: WorkItems,
 }
 
-impl Strides {
+impl AffineAddresses {
     /// Nothing is looked at yet; of launches so much is known.
     #[must_use]
-    pub fn new(ids: WorkItems) -> Strides {
-        Strides { ids, ..Strides::default() }
+    pub fn new(ids: WorkItems) -> AffineAddresses {
+        AffineAddresses { ids, ..AffineAddresses::default() }
     }
 
     /// Bytes that the address of a lane changes by with each of the three work-item ids, without constants and
@@ -225,53 +225,53 @@ impl Strides {
             };
         };
         let low = Reg { dwords: 1, ..reg };
-        let (position, version) = definitions.versions.read_at(id, low).next()?;
-        self.version(definitions, version, position, Some(definitions.versions.exec_before(id)), depth)
+        let (position, def) = definitions.ssa.read_at(id, low).next()?;
+        self.def(definitions, def, position, Some(definitions.ssa.exec_before(id)), depth)
     }
 
-    /// A version of the register at a position, as the lanes see it that are active in `lanes`.
-    fn version(
+    /// A definition of the register at a position, as the lanes see it that are active in `lanes`.
+    fn def(
         &mut self,
         definitions: &Definitions<'_>,
-        version: Version,
+        def: SsaId,
         position: u16,
-        lanes: Option<Version>,
+        lanes: Option<SsaId>,
         depth: u32,
     ) -> Option<Form> {
         let reg = RegSet::reg_at(usize::from(position));
         if depth > DEEPEST {
             return (!is_vector(reg)).then(|| Form::same(None));
         }
-        match definitions.versions.node(version) {
+        match definitions.ssa.node(def) {
             Node::Entry => at_entry(definitions, reg, self.ids),
             Node::Call { .. } => (!is_vector(reg)).then(|| Form::same(None)),
             Node::Write { inst, kills, .. } => {
-                let active = |lanes| definitions.masks.covers(definitions.versions.exec_before(inst), lanes);
+                let active = |lanes| definitions.masks.covers(definitions.ssa.exec_before(inst), lanes);
                 match kills {
                     Kills::All => {}
                     Kills::Lanes if lanes.is_some_and(active) => {}
                     Kills::Nothing if !is_vector(reg) => return Some(Form::same(None)),
                     Kills::Lanes | Kills::Nothing => return None,
                 }
-                if let Some(known) = self.known.get(&version) {
+                if let Some(known) = self.known.get(&def) {
                     return *known;
                 }
                 let form = self.result(definitions, inst, reg, depth + 1);
-                self.known.insert(version, form);
+                self.known.insert(def, form);
                 form
             }
             Node::Merge { block, operands } => {
-                if let Some(assumed) = self.assumed.get(&version) {
+                if let Some(assumed) = self.assumed.get(&def) {
                     return Some(*assumed);
                 }
-                let merged: Vec<_> = definitions.versions.merged(definitions.cfg, block, operands).collect();
+                let merged: Vec<_> = definitions.ssa.merged(definitions.cfg, block, operands).collect();
                 let (later, earlier): (Vec<_>, Vec<_>) = merged
                     .into_iter()
                     .partition(|(from, _)| from.is_some_and(|from| definitions.cfg.retreats(from, block)));
                 let mut all: Option<Form> = None;
-                for (from, version) in earlier {
+                for (from, def) in earlier {
                     let lanes = lanes.and_then(|lanes| definitions.lanes_before(lanes, block, from));
-                    let form = self.version(definitions, version, position, lanes, depth + 1)?;
+                    let form = self.def(definitions, def, position, lanes, depth + 1)?;
                     let agreed = all.is_none_or(|all| all.factors == form.factors);
                     let same = if all.is_none() {
                         form.same
@@ -287,13 +287,13 @@ impl Strides {
                 }
                 // What the rounds before made of it is something else, and the same in all lanes as well.
                 let assumed = Form { same: None, zeros: 0, ..all? };
-                self.assumed.insert(version, assumed);
-                let holds = later.into_iter().all(|(from, version)| {
+                self.assumed.insert(def, assumed);
+                let holds = later.into_iter().all(|(from, def)| {
                     let lanes = lanes.and_then(|lanes| definitions.lanes_before(lanes, block, from));
-                    let form = self.version(definitions, version, position, lanes, depth + 1);
+                    let form = self.def(definitions, def, position, lanes, depth + 1);
                     form.is_some_and(|form| form.factors == assumed.factors)
                 });
-                self.assumed.remove(&version);
+                self.assumed.remove(&def);
                 if !holds {
                     // Some of it may rest on what does not hold.
                     self.known.clear();
@@ -520,7 +520,7 @@ mod tests {
         let used = body.ids().rfind(|id| body.inst(*id).name() == "use").expect("a use");
         let address =
             body.inst(used).operands.iter().find(|operand| operand.access == Access::Read).expect("an operand");
-        Strides::default().of(&definitions, used, address)
+        AffineAddresses::default().of(&definitions, used, address)
     }
 
     fn used(listing: Listing, reg: u16) -> Option<i32> {
@@ -602,7 +602,7 @@ mod tests {
         let used = body.ids().rfind(|id| body.inst(*id).name() == "use").expect("a use");
         let address =
             body.inst(used).operands.iter().find(|operand| operand.access == Access::Read).expect("an operand");
-        Strides::new(WorkItems { ids: 1, most: [most, 1, 1] }).of(&definitions, used, address)
+        AffineAddresses::new(WorkItems { ids: 1, most: [most, 1, 1] }).of(&definitions, used, address)
     }
 
     #[test]

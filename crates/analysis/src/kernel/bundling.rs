@@ -50,7 +50,7 @@ pub struct Delay {
 
 /// Why something between an instruction and the next one in memory would fall between what belongs together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Tie {
+pub enum BundlingConstraint {
     /// Both are in this clause, or one is its `s_clause`.
     Clause(Clause),
     /// It is between an `s_delay_alu`, which counts instructions, and one that it delays.
@@ -59,17 +59,17 @@ pub enum Tie {
 
 /// The ties of a body.
 #[derive(Debug, Clone, Default)]
-pub struct Neighbours {
+pub struct BundlingConstraints {
     clauses: Vec<Clause>,
     delays: Vec<Delay>,
-    ties: FxHashMap<InstId, Tie>,
+    ties: FxHashMap<InstId, BundlingConstraint>,
 }
 
-impl Neighbours {
+impl BundlingConstraints {
     /// Finds the clauses and delays of a body.
     #[must_use]
-    pub fn of(body: &Body) -> Neighbours {
-        let mut found = Neighbours::default();
+    pub fn of(body: &Body) -> BundlingConstraints {
+        let mut found = BundlingConstraints::default();
         if !body.opcode_flags().intersects(OpcodeFlags::CLAUSE | OpcodeFlags::DELAY) {
             return found;
         }
@@ -103,7 +103,7 @@ impl Neighbours {
     /// What would be torn apart by an instruction between `id` and the one that follows it in memory. A clause is told
     /// before a delay.
     #[must_use]
-    pub fn tie_after(&self, id: InstId) -> Option<Tie> {
+    pub fn tie_after(&self, id: InstId) -> Option<BundlingConstraint> {
         self.ties.get(&id).copied()
     }
 
@@ -113,7 +113,7 @@ impl Neighbours {
         let Some(first) = members.next() else { return };
         let clause = Clause { start, first, last: members.last().unwrap_or(first), break_span: (bits >> 8 & 15) as u8 };
         for index in start.0..clause.last.0 {
-            self.ties.insert(InstId(index), Tie::Clause(clause));
+            self.ties.insert(InstId(index), BundlingConstraint::Clause(clause));
         }
         self.clauses.push(clause);
     }
@@ -129,7 +129,7 @@ impl Neighbours {
             last = last.max(inst);
         }
         for index in start.0..last.0 {
-            self.ties.entry(InstId(index)).or_insert(Tie::Delay(start));
+            self.ties.entry(InstId(index)).or_insert(BundlingConstraint::Delay(start));
         }
     }
 }
@@ -152,7 +152,7 @@ fn immediate(inst: &Inst) -> Option<u16> {
     if let Value::Imm(bits) = operand.value { Some(bits as u16) } else { None }
 }
 
-/// The instructions behind `id` that follow each other in memory without a gap.
+/// The instructions after `id` that follow each other in memory without a gap.
 fn following(body: &Body, id: InstId) -> impl Iterator<Item = InstId> {
     std::iter::successors(Some(id), |id| body.at(body.end_address(*id))).skip(1)
 }
@@ -166,8 +166,8 @@ mod tests {
         (0..count).fold(listing, |listing, _| listing.push(op("s_nop")))
     }
 
-    fn with(op: Op) -> Neighbours {
-        Neighbours::of(&nops(Listing::at(0).push(op), 6).push(end()).kernel())
+    fn with(op: Op) -> BundlingConstraints {
+        BundlingConstraints::of(&nops(Listing::at(0).push(op), 6).push(end()).kernel())
     }
 
     #[test]
@@ -175,19 +175,21 @@ mod tests {
         let found = with(op("s_clause").imm(2 | 1 << 8));
         let clause = Clause { start: InstId(0), first: InstId(1), last: InstId(3), break_span: 1 };
         assert_eq!(found.clauses(), [clause]);
-        let tied: Vec<bool> = (0..6).map(|id| found.tie_after(InstId(id)) == Some(Tie::Clause(clause))).collect();
+        let tied: Vec<bool> =
+            (0..6).map(|id| found.tie_after(InstId(id)) == Some(BundlingConstraint::Clause(clause))).collect();
         assert_eq!(tied, [true, true, true, false, false, false]);
-        let cut = Neighbours::of(&Listing::at(0).push(op("s_clause").imm(5)).push(op("s_nop")).push(end()).kernel());
+        let cut =
+            BundlingConstraints::of(&Listing::at(0).push(op("s_clause").imm(5)).push(op("s_nop")).push(end()).kernel());
         assert_eq!(cut.clauses()[0].last, InstId(2), "the code ends first");
     }
 
     #[test]
     fn delays_name_their_instructions() {
-        // The ISA guide's example: VALU_DEP_1 for the next, SALU_CYCLE_1 for the one behind it.
+        // The ISA guide's example: VALU_DEP_1 for the next, SALU_CYCLE_1 for the one after it.
         let found = with(op("s_delay_alu").imm(0x491));
         let delay = |inst, dependency| Delay { start: InstId(0), inst: InstId(inst), dependency };
         assert_eq!(found.delays(), [delay(1, Dependency::Valu(1)), delay(2, Dependency::SaluCycles(1))]);
-        assert_eq!(found.tie_after(InstId(1)), Some(Tie::Delay(InstId(0))));
+        assert_eq!(found.tie_after(InstId(1)), Some(BundlingConstraint::Delay(InstId(0))));
         assert_eq!(found.tie_after(InstId(2)), None);
         let skipping = with(op("s_delay_alu").imm(5 | 4 << 4 | 8 << 7));
         assert_eq!(skipping.delays(), [delay(1, Dependency::Transcendental(1)), delay(5, Dependency::FmaAccumulate)]);
@@ -202,6 +204,6 @@ mod tests {
             .push(op("s_nop"))
             .label("out")
             .push(end());
-        assert_eq!(Neighbours::of(&listing.kernel()).clauses()[0].last, InstId(2));
+        assert_eq!(BundlingConstraints::of(&listing.kernel()).clauses()[0].last, InstId(2));
     }
 }
