@@ -1,6 +1,5 @@
 //! What a person asks of the pipeline.
 
-
 use wavetap_base::glob;
 use wavetap_instrument::ProbeKind;
 use wavetap_object::code_object::{Kernel, demangle};
