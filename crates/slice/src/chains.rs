@@ -27,7 +27,7 @@ use super::memory::Stores;
 use super::path::Path;
 use wavetap_amdgpu::{Reg, scalar};
 use wavetap_analysis::cfg::{Cfg, Loops};
-use wavetap_analysis::dataflow::{Definition, Definitions, Strides, Wait};
+use wavetap_analysis::dataflow::{AffineAddresses, Definition, Definitions, Wait};
 use wavetap_analysis::kernel::Body;
 use wavetap_base::entity::InstId;
 use wavetap_profile::file::KernelTotals;
@@ -191,7 +191,7 @@ pub(super) struct Context<'a> {
     /// By operation, from where on.
     pub(super) paths: RefCell<FxHashMap<InstId, Path>>,
     /// With what is known of the accesses that were asked for.
-    pub(super) strides: RefCell<(Strides, FxHashMap<InstId, Option<LaneAccess>>)>,
+    pub(super) strides: RefCell<(AffineAddresses, FxHashMap<InstId, Option<LaneAccess>>)>,
     pub(super) launched: Launched,
     pub(super) counts: &'a BlockCounts,
     pub(super) totals: Option<&'a KernelTotals>,

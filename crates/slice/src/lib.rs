@@ -35,7 +35,9 @@ use self::latency::Cycles;
 use self::memory::Stores;
 use self::text_samples::Ambiguous;
 use wavetap_analysis::cfg::Cfg;
-use wavetap_analysis::dataflow::{Certainty, Definitions, Operation, Strides, Summaries, Wait, WaitSummaries, Waits};
+use wavetap_analysis::dataflow::{
+    AffineAddresses, Certainty, Definitions, Operation, Summaries, Wait, WaitSummaries, Waits,
+};
 use wavetap_analysis::kernel::Body;
 use wavetap_base::entity::InstId;
 use wavetap_profile::hex;
@@ -291,7 +293,7 @@ pub fn slice_stalled(
     let definitions = Definitions::new(body, &cfg, values);
     let stores = Stores::of(body, &definitions);
     let (loops, stalls) = (cfg.loops(), Stalls::default());
-    let (paths, strides) = (RefCell::default(), RefCell::new((Strides::new(launched.ids), Default::default())));
+    let (paths, strides) = (RefCell::default(), RefCell::new((AffineAddresses::new(launched.ids), Default::default())));
     let mut context = chains::Context {
         body,
         cfg: &cfg,
