@@ -1,7 +1,8 @@
-//! Rules of the source tree that no compiler checks: which crate depends on which, file length, where `unsafe` may
-//! stand, words that have no place here.
+//! Rules of the source tree that no compiler checks: which crate depends on which, import cycles, file length, where
+//! `unsafe` may stand, words that have no place here.
 
 mod crates;
+mod cycles;
 mod docs;
 mod licences;
 mod mnemonics;
@@ -118,6 +119,26 @@ fn crates_depend_only_on_what_the_table_allows() {
     }
     let missing = crates::TABLE.iter().filter(|(name, _)| !seen.iter().any(|seen| seen == name));
     complaints.extend(missing.map(|(name, _)| format!("crates/{name} does not exist")));
+    no_complaints(complaints);
+}
+
+#[test]
+fn no_import_cycle_is_larger_than_a_folder() {
+    let texts = texts(&["rs"]);
+    let mut complaints = Vec::new();
+    let manifests = project_files().into_iter().filter(|file| file.ends_with("Cargo.toml"));
+    let folders: Vec<PathBuf> = manifests.map(|file| file.parent().expect("a file has a folder").to_owned()).collect();
+    for folder in &folders {
+        let files: Vec<(PathBuf, String)> = texts
+            .iter()
+            .filter_map(|(file, text)| Some((file.strip_prefix(folder.join("src")).ok()?.to_owned(), text.clone())))
+            .collect();
+        let name = folder.to_string_lossy();
+        let allowed = cycles::ALLOWED.iter().find(|(known, _)| *known == name).map_or(&[][..], |(_, sizes)| *sizes);
+        complaints.extend(cycles::complaint(&name, &cycles::Graph::of(&files).cycles(), allowed));
+    }
+    let gone = cycles::ALLOWED.iter().filter(|(known, _)| !folders.iter().any(|folder| folder == Path::new(known)));
+    complaints.extend(gone.map(|(known, _)| format!("{known} is allowed to have cycles and is not there")));
     no_complaints(complaints);
 }
 
