@@ -47,10 +47,14 @@ fn main() {
 fn implemented(folder: &Path) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     for entry in fs::read_dir(folder).expect("the sources").flatten() {
+        if entry.path().is_dir() {
+            names.extend(implemented(&entry.path()));
+            continue;
+        }
         let text = fs::read_to_string(entry.path()).expect("a source file");
-        for line in text.lines() {
-            let Some((_, rest)) = line.split_once("fn ") else { continue };
-            // An entry point's other names follow the first after slashes.
+        for (start, found) in text.match_indices("fn ") {
+            let rest = &text[start + found.len()..];
+            // An entry point's other names follow the first after slashes, on lines of their own where they are long.
             for name in rest.split('(').next().unwrap_or_default().split('/').map(str::trim) {
                 if ["hip", "__hip", "_Z"].iter().any(|start| name.starts_with(start)) {
                     names.insert(name.to_owned());
