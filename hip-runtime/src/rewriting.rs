@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use wavetap::code_object::CodeObject;
 use wavetap::collect::config::AtLoad;
 use wavetap::error::{Error, Kind, Result, ResultExt};
+use wavetap::instrument::refusal::{RefusalReason, all_refused};
 use wavetap::pipeline::{self, Counters, Options, ProbeKind, Selection};
-use wavetap::profile::map::{EVERY_KERNEL, Refused};
+use wavetap::profile::map::Refused;
 
 use crate::runtime::complain;
 
@@ -68,18 +69,10 @@ impl Rewriting {
             Ok(prepared) => prepared,
             Err(error) => {
                 complain("a code object that was loaded is not counted", &error);
-                let every = EVERY_KERNEL.to_owned();
-                let reason =
-                    if error.kind() == Kind::Malformed { "malformed" } else { "unsupported_object" }.to_owned();
-                let refused = Refused {
-                    name: every.clone(),
-                    demangled: every,
-                    target,
-                    reason,
-                    detail: error.to_string(),
-                    address: None,
-                };
-                Prepared { bytes, refused: Some(vec![refused]) }
+                let malformed = error.kind() == Kind::Malformed;
+                let reason = if malformed { RefusalReason::Malformed } else { RefusalReason::UnsupportedObject };
+                let refused = all_refused(&target, "", reason, &error.to_string()).refused;
+                Prepared { bytes, refused: Some(refused) }
             }
         }
     }

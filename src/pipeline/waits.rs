@@ -3,21 +3,22 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use super::counted::{self, Named, with_flow};
 use super::object::{Object, objects};
-use super::options::Selection;
 use wavetap_analysis::dataflow::{Summaries, WaitSummaries};
 use wavetap_analysis::kernel::{Body, BodyKind};
 use wavetap_base::error::{Error, Result};
 use wavetap_object::code_object::demangle;
 use wavetap_object::elf::Segment;
 use wavetap_object::offload_bundle::Input;
+use wavetap_object::selection::Selection;
 use wavetap_profile::file::{KernelTotals, Profile};
 use wavetap_profile::pc_samples::{PcSamples, SampledObject};
 use wavetap_report::Report;
+use wavetap_report::counted::{self, CountedObject};
 use wavetap_slice::access::Launched;
 use wavetap_slice::blame::Blame;
 use wavetap_slice::chains::Chain;
+use wavetap_slice::counts::KernelCounts;
 use wavetap_slice::text_samples::{self, Code};
 use wavetap_slice::{ForeignSamples, GivenSamples, KernelSlice, Slice, evidence, slice_stalled};
 
@@ -42,7 +43,7 @@ pub fn slice(data: &[u8], selection: &Selection, Given { profile, samples, blame
     let mut unread = Vec::new();
     let objects = objects(&input, selection, &mut unread)?;
     if let Some(profile) = profile {
-        counted::check(profile, &Named::all(&input, &[])?)?;
+        counted::check(profile, &CountedObject::all(&input, &[])?)?;
     }
     let mut given =
         samples.iter().map(|samples| Fitted::new(&objects, samples)).collect::<Result<Vec<Fitted<'_>>>>()?;
@@ -68,7 +69,11 @@ pub fn slice(data: &[u8], selection: &Selection, Given { profile, samples, blame
                 kernel.add_samples(body, &sampled, (fitted.given.kind, fitted.modelled), source);
             }
             if blame == Blame::Leo {
-                kernel.blame_as_leo(body, totals(&kernel.name).map(|totals| with_flow(object, totals)), source);
+                kernel.blame_as_leo(
+                    body,
+                    totals(&kernel.name).map(|totals| KernelCounts::of_kernel(&object.program, &object.code, totals)),
+                    source,
+                );
             }
             say_inlined(object, &mut kernel.chains);
         }
@@ -233,7 +238,7 @@ fn slice_object<'p>(
     let kind = if object.code.kernels().is_empty() { BodyKind::Function } else { BodyKind::Kernel };
     for body in object.program.bodies().iter().filter(|body| body.kind() == kind && selected(body.name())) {
         let launched = Launched::of(object.code.kernel(body.name()), totals(body.name()));
-        let counted = totals(body.name()).map(|totals| with_flow(object, totals));
+        let counted = totals(body.name()).map(|totals| KernelCounts::of_kernel(&object.program, &object.code, totals));
         let stood = stood(body);
         let stood_at = |address| stood.contains(&address);
         out.push(slice_stalled(body, &demangle(body.name()), summaries, (counted, &stood_at, launched), |address| {

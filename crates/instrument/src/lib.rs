@@ -12,6 +12,7 @@
 //! | `scavenge` | which registers inserted code uses |
 //! | `frame` | what the kernel's entry and ends do |
 //! | `layout` | where original and inserted code lie |
+//! | `object` | all kernels of a code object together: what is added to it |
 //!
 //! Inserted code keeps its state in registers that no code of the kernel, nor anything it can call, names. Those are
 //! looked for inside the kernel's allocation first; then the allocation grows; then snippets scavenge what they need:
@@ -29,8 +30,10 @@ mod guards;
 mod hazard_mitigation;
 mod high_registers;
 pub mod layout;
+pub mod object;
 mod plan;
 mod probe;
+pub mod refusal;
 mod scavenge;
 mod scheduling;
 mod sink;
@@ -54,7 +57,6 @@ pub use facts::KernelFacts;
 pub use probe::ProbeKind;
 pub use scavenge::SpillTo;
 pub use scavenge::registers::resources;
-pub use uncopied::end_of_wave;
 
 /// A code object's code with what is known of it as a whole: made once, used for each kernel.
 #[derive(Debug)]

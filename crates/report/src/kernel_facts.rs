@@ -1,9 +1,9 @@
 //! What the descriptor and the metadata say of a kernel, and the occupancy that follows.
 
+use crate::disassembly::KernelFacts;
+use crate::occupancy::{Needs, Occupancy};
 use wavetap_amdgpu::Target;
 use wavetap_object::code_object::{CodeObject, Field, Kernel, KernelDescriptor};
-use wavetap_report::disassembly::KernelFacts;
-use wavetap_report::occupancy::{Needs, Occupancy};
 
 /// Workgroups may have this many work-items where the metadata does not say (AMDGPUUsage,
 /// "amdgpu-flat-work-group-size").
@@ -14,7 +14,7 @@ const OLDER_WAVE: u32 = 64;
 
 /// The facts of a kernel. `workgroup` is the size of the workgroups it will be launched with, if that is known;
 /// otherwise the source's required or largest one is taken. `dynamic_lds` is what launches add to its LDS.
-pub(super) fn kernel_facts(
+pub(crate) fn kernel_facts(
     code: &CodeObject<'_>,
     kernel: &Kernel,
     workgroup: Option<u32>,
@@ -73,6 +73,6 @@ fn allocated_sgprs(descriptor: &KernelDescriptor, target: Target) -> Option<u32>
 }
 
 /// The processor with the waves that this kernel has; none for a processor that is not known at all.
-pub(super) fn kernel_target(code: &CodeObject<'_>, kernel: &Kernel) -> Option<Target> {
+pub(crate) fn kernel_target(code: &CodeObject<'_>, kernel: &Kernel) -> Option<Target> {
     Some(kernel.descriptor.machine(Target::by_elf_flags(code.elf().header.flags)?))
 }

@@ -2,15 +2,17 @@
 
 use std::collections::BTreeSet;
 
+use super::style::{self, Style, place, push_table};
 use super::table::{Align, Table, grouped};
-use super::text::{self, Style, place, push_table, wait_lines};
 use wavetap_profile::pc_samples::SampleKind;
 use wavetap_slice::blame::Blame;
 use wavetap_slice::chains::{Chain, Edge, Inlined, Step};
 use wavetap_slice::evidence::KernelSamples;
 use wavetap_slice::text_samples::Candidate;
-use wavetap_slice::{Coverage, GivenSamples, Slice};
+use wavetap_slice::{Coverage, GivenSamples, OperationSlice, Slice, WaitCertainty, WaitSlice};
 
+/// Waits listed for each kernel: the costliest. JSON has all of them.
+const WAITS_SHOWN: usize = 12;
 /// As many causes as a person looks at.
 const CHAINS_SHOWN: usize = 5;
 /// As many places with samples.
@@ -51,6 +53,66 @@ pub fn render(slice: &Slice, style: Style) -> String {
         given_lines(given, style, &mut lines);
     }
     lines.join("\n")
+}
+
+/// The waits of a kernel, those that wait for nothing left out.
+pub(super) fn wait_lines(waits: &[WaitSlice], style: Style, lines: &mut Vec<String>) {
+    let mut table = Table::new(&[
+        ("address", Align::Right),
+        ("wait", Align::Left),
+        ("counter", Align::Left),
+        ("source", Align::Left),
+        ("executions", Align::Right),
+        ("cycles", Align::Right),
+        ("waits for", Align::Left),
+    ]);
+    let waiting: Vec<&WaitSlice> = waits.iter().filter(|wait| !wait.operations.is_empty()).collect();
+    for wait in waiting.iter().take(WAITS_SHOWN) {
+        let mut operations = wait.operations.iter().map(operation_text);
+        // Only where one instruction waits on several counters, each with a row of its own.
+        let several = waiting.iter().filter(|other| other.address == wait.address).count() > 1;
+        table.row([
+            format!("{:#x}", wait.address),
+            wait.instruction.clone(),
+            if several { format!("{}({})", wait.counter, wait.count) } else { String::new() },
+            place(wait.source.as_ref()),
+            wait.executions.map(grouped).unwrap_or_else(|| "?".to_owned()),
+            grouped(wait.predicted_cycles),
+            operations.next().unwrap_or_default(),
+        ]);
+        for operation in operations {
+            table.row([
+                String::new(),
+                String::new(),
+                String::new(),
+                String::new(),
+                String::new(),
+                String::new(),
+                operation,
+            ]);
+        }
+    }
+    push_table("waits (predicted: executions × static latency, nothing was timed)", &table, style, lines);
+    if waiting.len() > WAITS_SHOWN {
+        lines.push(format!("  and {} more: --format json has all", waiting.len() - WAITS_SHOWN));
+    }
+}
+
+/// An operation that is waited for, in one line.
+pub(super) fn operation_text(operation: &OperationSlice) -> String {
+    let sure = match operation.certainty {
+        WaitCertainty::Must => "",
+        WaitCertainty::May => " on some paths",
+        WaitCertainty::Unordered => " maybe (completes out of order)",
+    };
+    match (operation.address, &operation.instruction) {
+        (Some(address), Some(instruction)) => {
+            let source = place(operation.source.as_ref());
+            let source = if source.is_empty() { source } else { format!(" ({source})") };
+            format!("{address:#x} {instruction}{source}{sure}")
+        }
+        _ => format!("what the caller had outstanding{sure}"),
+    }
 }
 
 /// The causes that cost most, each from the wait back to where it comes from.
@@ -132,7 +194,7 @@ fn sample_lines(samples: &KernelSamples, style: Style, lines: &mut Vec<String>) 
     let number = |number: Option<u64>| number.map_or_else(String::new, grouped);
     for place in samples.places.iter().take(PLACES_SHOWN) {
         let mut row =
-            vec![format!("{:#x}", place.address), place.instruction.clone(), text::place(place.source.as_ref())];
+            vec![format!("{:#x}", place.address), place.instruction.clone(), style::place(place.source.as_ref())];
         if trace {
             row.extend([
                 number(place.executions),

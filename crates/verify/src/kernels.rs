@@ -9,7 +9,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::allocation::{Allocation, names_flat_scratch};
 use super::finding::{Finding, Rule};
-use super::{Faultless, KernelCode, check_code, preload, scratch};
+use super::{KernelCode, VerifiedTemplate, check_code, preload, scratch};
 use wavetap_amdgpu::{Branch, Memory, Reg, Target};
 use wavetap_analysis::cfg::{BodyId, Program};
 use wavetap_analysis::dataflow::{RegSet, Summaries, UsedRegisters, callable_registers, reachable_registers};
@@ -76,7 +76,7 @@ impl<'a> Surroundings<'a> {
 
 /// Whether the checks of code have nothing before them that they had not when they looked at the other object.
 fn is_known(
-    other: Faultless<'_>,
+    other: VerifiedTemplate<'_>,
     target: Target,
     surroundings: &Surroundings<'_>,
     original: &[Kernel],
@@ -96,7 +96,7 @@ pub(super) fn check(
     original: &CodeObject<'_>,
     rewritten: &CodeObject<'_>,
     map: &ObjectMap,
-    earlier: Option<Faultless<'_>>,
+    earlier: Option<VerifiedTemplate<'_>>,
     at_once: bool,
     findings: &mut Vec<Finding>,
 ) {

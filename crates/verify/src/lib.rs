@@ -142,7 +142,7 @@ pub fn check_object(original: &CodeObject<'_>, rewritten: &CodeObject<'_>) -> (u
 
 /// A rewritten code object in which nothing was found.
 #[derive(Debug, Clone, Copy)]
-pub struct Faultless<'a> {
+pub struct VerifiedTemplate<'a> {
     /// The original.
     pub original: &'a CodeObject<'a>,
     /// What it was rewritten to.
@@ -157,7 +157,7 @@ pub struct Faultless<'a> {
 pub fn check_beside(
     original: &CodeObject<'_>,
     rewritten: &CodeObject<'_>,
-    earlier: Option<Faultless<'_>>,
+    earlier: Option<VerifiedTemplate<'_>>,
     at_once: bool,
 ) -> (Option<ObjectMap>, Vec<Finding>) {
     let mut findings = Vec::new();

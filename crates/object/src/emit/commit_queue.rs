@@ -1,19 +1,24 @@
-//! Who does what when: code objects at the same time, and what is complete is written in the order of the file
-//! meanwhile.
+//! An in-order commit queue: code objects are rewritten in any order, and written in the order of the file as soon as
+//! all of a bundle are there.
 
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::sources::Sources;
+use super::{Kept, Merger, Sources};
+use crate::offload_bundle::EntryPlace;
 use wavetap_base::error::{Error, Kind, Result};
-use wavetap_object::emit::{Kept, Merger};
 
-/// What is kept of the map of a code object that is selected, and its new bytes if a kernel was instrumented, kept
-/// until the others of its bundle are there.
-pub(super) type KeptOutcome<'d, M> = Option<(M, Option<Kept<'d>>)>;
+/// What became of a code object.
+#[derive(Debug)]
+pub struct Committed<'d, M> {
+    /// What is to be told of it.
+    pub map: M,
+    /// Its new bytes, if it changed, until the others of its bundle are there.
+    pub bytes: Option<Kept<'d>>,
+}
 
-/// The work that is left and what was done.
-pub(super) struct Order<'o, 'd, M> {
+/// The work that is left and what was done. `M` is what is told of each code object.
+pub struct CommitQueue<'o, 'd, M> {
     sources: &'o Sources<'d>,
     /// The code objects that are written together.
     units: Vec<Range<usize>>,
@@ -24,10 +29,10 @@ struct State<'o, 'd, M> {
     /// Groups of code objects that were handed out.
     groups: usize,
     /// Of each code object, while it waits to be written.
-    outcomes: Vec<Option<Result<KeptOutcome<'d, M>>>>,
+    outcomes: Vec<Option<Result<Option<Committed<'d, M>>>>>,
     /// Units that were written.
     written: usize,
-    /// Gone while somebody writes.
+    /// None while a thread writes.
     merger: Option<Merger<'o, 'd>>,
     maps: Vec<M>,
     /// The first code object's error.
@@ -36,12 +41,14 @@ struct State<'o, 'd, M> {
     unwritten: Option<Error>,
 }
 
-impl<'o, 'd, M> Order<'o, 'd, M> {
-    pub(super) fn new(sources: &'o Sources<'d>, merger: Merger<'o, 'd>) -> Order<'o, 'd, M> {
+impl<'o, 'd, M> CommitQueue<'o, 'd, M> {
+    /// Nothing is written yet.
+    #[must_use]
+    pub fn new(sources: &'o Sources<'d>, merger: Merger<'o, 'd>) -> CommitQueue<'o, 'd, M> {
         let outcomes = (0..sources.count()).map(|_| None).collect();
         let merger = Some(merger);
         let state = State { groups: 0, outcomes, written: 0, merger, maps: Vec::new(), wrong: None, unwritten: None };
-        Order { sources, units: sources.units(), state: Mutex::new(state) }
+        CommitQueue { sources, units: sources.units(), state: Mutex::new(state) }
     }
 
     /// A panic of another thread ends the rewrite by itself.
@@ -49,9 +56,9 @@ impl<'o, 'd, M> Order<'o, 'd, M> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The number of the next group of code objects to be rewritten, of `count`; none if an output that cannot be
+    /// Takes the number of the next group of code objects to be rewritten, of `count`; none if an output that cannot be
     /// written makes it useless.
-    pub(super) fn next_group(&self, count: usize) -> Option<usize> {
+    pub fn next_group(&self, count: usize) -> Option<usize> {
         let mut state = self.state();
         let useless = state.unwritten.as_ref().is_some_and(|error| error.kind() == Kind::Io);
         let next = (state.groups < count && !useless).then_some(state.groups);
@@ -60,7 +67,7 @@ impl<'o, 'd, M> Order<'o, 'd, M> {
     }
 
     /// A code object is done. Whoever completes a unit writes it, and what others complete while that takes.
-    pub(super) fn done(&self, number: usize, outcome: Result<KeptOutcome<'d, M>>) {
+    pub fn done(&self, number: usize, outcome: Result<Option<Committed<'d, M>>>) {
         self.state().outcomes[number] = Some(outcome);
         loop {
             let mut state = self.state();
@@ -76,9 +83,9 @@ impl<'o, 'd, M> Order<'o, 'd, M> {
             for (number, outcome) in unit.clone().zip(outcomes) {
                 match outcome {
                     Ok(None) => {}
-                    Ok(Some((map, new))) => {
+                    Ok(Some(Committed { map, bytes })) => {
                         maps.push(map);
-                        replaced.extend(new.map(|new| (number, new)));
+                        replaced.extend(bytes.map(|bytes| (number, bytes)));
                     }
                     Err(error) => wrong = wrong.or(Some(error)),
                 }
@@ -96,20 +103,23 @@ impl<'o, 'd, M> Order<'o, 'd, M> {
     /// Writes a unit in which these code objects have new bytes.
     fn write(&self, merger: &mut Merger<'o, 'd>, replaced: Vec<(usize, Kept<'d>)>) -> Result<()> {
         let Some((first, _)) = replaced.first() else { return Ok(()) };
-        let Some((bundle, _)) = self.sources.place(*first) else {
+        let Some(EntryPlace { bundle, .. }) = self.sources.place(*first) else {
             return replaced.iter().try_for_each(|(_, new)| merger.code_object(new));
         };
         let mut contents = self.sources.contents(bundle);
         for (number, new) in replaced {
-            if let Some((_, entry)) = self.sources.place(number) {
+            if let Some(EntryPlace { entry, .. }) = self.sources.place(number) {
                 contents[entry] = new;
             }
         }
         merger.bundle(bundle, &contents)
     }
 
-    /// Everything was done: completes the output.
-    pub(super) fn finish(self) -> Result<Vec<M>> {
+    /// Everything was done: completes the output. Returns what is told of the code objects, in the order of the file.
+    ///
+    /// # Errors
+    /// The first code object's, or that of writing.
+    pub fn finish(self) -> Result<Vec<M>> {
         let state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
         if let Some(error) = state.wrong.or(state.unwritten) {
             return Err(error);

@@ -1,17 +1,19 @@
-//! The code objects of an input, of which only those that somebody works on are in memory.
+//! The code objects of an input, of which only those in use are in memory.
 
 use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::{Kept, Scratch};
+use crate::offload_bundle::{Bundle, Container, Entry, EntryPlace, Found, Input};
 use wavetap_base::error::{Error, Result};
-use wavetap_object::emit::{Kept, Scratch};
-use wavetap_object::offload_bundle::{Bundle, Container, Entry, Found, Input};
 
 /// An input without the contents of its compressed bundles, and what was in all of them, entry by entry.
-pub(super) struct Sources<'d> {
-    pub(super) input: Input<'d>,
-    places: Vec<Option<(usize, usize)>>,
+#[derive(Debug)]
+pub struct Sources<'d> {
+    /// The input.
+    pub input: Input<'d>,
+    places: Vec<Option<EntryPlace>>,
     /// By bundle and entry; none for a bundle of which nothing can be replaced.
     contents: Vec<Vec<Kept<'d>>>,
 }
@@ -19,14 +21,17 @@ pub(super) struct Sources<'d> {
 impl<'d> Sources<'d> {
     /// Takes an input with code objects in these places, in the order of the file. What was unpacked of it goes to the
     /// file, if there is one.
-    pub(super) fn new(
+    ///
+    /// # Errors
+    /// Io if that file cannot be written.
+    pub fn new(
         mut input: Input<'d>,
-        places: Vec<Option<(usize, usize)>>,
+        places: Vec<Option<EntryPlace>>,
         scratch: Option<&Arc<Scratch>>,
     ) -> Result<Sources<'d>> {
         let mut contents = Vec::with_capacity(input.bundles.len());
         for (index, bundle) in input.bundles.iter_mut().enumerate() {
-            let has_code = places.iter().any(|place| place.is_some_and(|(bundle, _)| bundle == index));
+            let has_code = places.iter().any(|place| place.is_some_and(|place| place.bundle == index));
             contents.push(if has_code { entries(bundle, scratch)? } else { Vec::new() });
             bundle.content = Cow::Borrowed(&[]);
         }
@@ -34,34 +39,41 @@ impl<'d> Sources<'d> {
     }
 
     /// How many code objects there are.
-    pub(super) fn count(&self) -> usize {
+    #[must_use]
+    pub fn count(&self) -> usize {
         self.places.len()
     }
 
     /// The bytes of a code object, by its number.
-    pub(super) fn load(&self, number: usize) -> Result<Cow<'_, [u8]>> {
+    ///
+    /// # Errors
+    /// Io if what was unpacked cannot be read back.
+    pub fn load(&self, number: usize) -> Result<Cow<'_, [u8]>> {
         match self.places[number] {
-            Some((bundle, entry)) => self.contents[bundle][entry].bytes(),
+            Some(EntryPlace { bundle, entry }) => self.contents[bundle][entry].bytes(),
             None => Ok(Cow::Borrowed(self.input.data)),
         }
     }
 
     /// A code object, by its number, of which these are the bytes.
-    pub(super) fn found<'i>(&'i self, number: usize, bytes: &'i [u8]) -> Found<'i> {
+    #[must_use]
+    pub fn found<'i>(&'i self, number: usize, bytes: &'i [u8]) -> Found<'i> {
         let place = self.places[number];
-        let target = place.and_then(|(bundle, entry)| self.input.bundles[bundle].entries[entry].target.as_ref());
+        let target = place.and_then(|at| self.input.bundles[at.bundle].entries[at.entry].target.as_ref());
         Found { place, target, bytes }
     }
 
     /// The place of a code object, by its number.
-    pub(super) fn place(&self, number: usize) -> Option<(usize, usize)> {
+    #[must_use]
+    pub fn place(&self, number: usize) -> Option<EntryPlace> {
         self.places[number]
     }
 
     /// Why nothing beside a code object, by its number, can be written anew without a loss: the bundle has entries that
     /// cannot be read, or the file such bundles.
-    pub(super) fn damage(&self, number: usize) -> Option<Error> {
-        let (bundle, _) = self.places[number]?;
+    #[must_use]
+    pub fn damage(&self, number: usize) -> Option<Error> {
+        let EntryPlace { bundle, .. } = self.places[number]?;
         let problem = self.input.bundles[bundle].problem().cloned();
         // In a host file they stay where they are.
         let others = self.input.malformed.first().filter(|_| self.input.container == Container::Bundles);
@@ -69,13 +81,15 @@ impl<'d> Sources<'d> {
     }
 
     /// The contents of a bundle's entries.
-    pub(super) fn contents(&self, bundle: usize) -> Vec<Kept<'d>> {
+    #[must_use]
+    pub fn contents(&self, bundle: usize) -> Vec<Kept<'d>> {
         self.contents[bundle].clone()
     }
 
     /// The code objects by what they are written with: those of a bundle, or the one that is by itself.
-    pub(super) fn units(&self) -> Vec<Range<usize>> {
-        let bundle = |number: usize| self.places[number].map(|(bundle, _)| bundle);
+    #[must_use]
+    pub fn units(&self) -> Vec<Range<usize>> {
+        let bundle = |number: usize| self.places[number].map(|place| place.bundle);
         let mut units: Vec<Range<usize>> = Vec::new();
         for number in 0..self.count() {
             match units.last_mut() {

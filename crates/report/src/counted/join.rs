@@ -9,44 +9,43 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::object::{Object, Opened, every_object, place_name, target_id};
-use super::options::Selection;
+use super::{CountedKernel, CountedText, Uncounted, UncountedKernel};
+use crate::disassembly::{CodeKind, CodeText};
 use wavetap_amdgpu::Target;
 use wavetap_analysis::cfg::{BodyId, Cfg, Program};
 use wavetap_analysis::kernel::{Body, Flow, Image};
 use wavetap_base::error::{Error, Result, ResultExt};
-use wavetap_instrument::end_of_wave;
-use wavetap_object::code_object::{CodeObject, Field, Kernel, demangle, digest};
-use wavetap_object::offload_bundle::Input;
+use wavetap_object::code_object::{CodeObject, Kernel, demangle, digest};
+use wavetap_object::offload_bundle::{Input, location};
+use wavetap_object::selection::{Opened, Selection};
 use wavetap_profile::file::{KernelTotals, Origin, Profile, SiteTotals};
 use wavetap_profile::map::{EVERY_KERNEL, Refused};
 use wavetap_profile::probes::branches::BranchCounts;
 use wavetap_profile::schema::Counts;
-use wavetap_report::counted::{CountedKernel, CountedText, Uncounted, UncountedKernel};
-use wavetap_report::disassembly::{CodeKind, CodeText};
-use wavetap_slice::counts::{BlockCounts, KernelCounts};
+use wavetap_slice::counts::{BlockCounts, KernelCounts, always_returns, starts_after_entry};
 
 /// What a profile knows a code object by.
-pub(super) struct Named<'a> {
+#[derive(Debug)]
+pub struct CountedObject<'a> {
     digest: String,
     target: String,
     code: CodeObject<'a>,
 }
 
-impl<'a> Named<'a> {
+impl<'a> CountedObject<'a> {
     /// The objects of an input, those of the named entries of bundles among them. Of all targets: that the selected
     /// code did not run does not make it another file's.
     ///
     /// # Errors
-    /// As [`every_object`].
-    pub(super) fn all(input: &'a Input<'_>, entries: &[String]) -> Result<Vec<Named<'a>>> {
-        let (mut objects, all): (Vec<Named<'a>>, _) = (Vec::new(), Selection::default());
-        for found in every_object(input, &[], &all)?.into_iter().chain(every_object(input, entries, &all)?) {
+    /// As [`Selection::objects`].
+    pub fn all(input: &'a Input<'_>, entries: &[String]) -> Result<Vec<CountedObject<'a>>> {
+        let (mut objects, all): (Vec<CountedObject<'a>>, _) = (Vec::new(), Selection::default());
+        for found in all.objects(input, &[])?.into_iter().chain(all.objects(input, entries)?) {
             // One that cannot be read is no object that was counted.
             let Ok(code) = CodeObject::parse(found.bytes) else { continue };
             let digest = digest(found.bytes);
             if !objects.iter().any(|object| object.digest == digest) {
-                objects.push(Named { target: target_id(&found, &code), digest, code });
+                objects.push(CountedObject { target: found.target_id(&code), digest, code });
             }
         }
         Ok(objects)
@@ -61,7 +60,7 @@ impl<'a> Named<'a> {
 ///
 /// # Errors
 /// Malformed if none of what the profile names is in them.
-pub(super) fn check(profile: &Profile, objects: &[Named<'_>]) -> Result<()> {
+pub fn check(profile: &Profile, objects: &[CountedObject<'_>]) -> Result<()> {
     let counted = |kernel: &KernelTotals| objects.iter().any(|object| object.digest == kernel.object);
     let missing = match (profile.kernels.as_slice(), profile.refused.as_slice()) {
         ([], []) => return Ok(()),
@@ -79,41 +78,42 @@ pub(super) fn check(profile: &Profile, objects: &[Named<'_>]) -> Result<()> {
 }
 
 /// A profile that is of the input at hand.
-pub(super) struct Given<'p> {
+#[derive(Debug)]
+pub struct ProfileOfInput<'p> {
     profile: &'p Profile,
     /// Targets and names of refused kernels that are in several objects: nothing says which of them was refused.
     ambiguous: BTreeSet<(&'p str, &'p str)>,
 }
 
-impl<'p> Given<'p> {
+impl<'p> ProfileOfInput<'p> {
     /// `entries` are the ids of entries of bundles that are meant, besides those that the HIP runtime will see;
     /// `opened` is what is to be shown.
     ///
     /// # Errors
     /// As [`check`]; unsupported if something that is to be shown was rewritten.
-    pub(super) fn of(
+    pub fn of(
         profile: &'p Profile,
         input: &Input<'_>,
         entries: &[String],
         opened: &[Opened<'_>],
-    ) -> Result<Given<'p>> {
-        let objects = Named::all(input, entries)?;
+    ) -> Result<ProfileOfInput<'p>> {
+        let objects = CountedObject::all(input, entries)?;
         check(profile, &objects)?;
         if let Some(rewritten) = opened.iter().find(|object| object.code.is_rewritten()) {
             let error = Error::unsupported("this code was rewritten, and counts belong to the original");
-            return Err(error).within(|| place_name(rewritten.place));
+            return Err(error).within(|| location(rewritten.place));
         }
         let several = |refused: &&Refused| objects.iter().filter(|object| object.has(refused)).count() > 1;
         let ambiguous =
             profile.refused.iter().filter(several).map(|refused| (&*refused.target, &*refused.name)).collect();
-        Ok(Given { profile, ambiguous })
+        Ok(ProfileOfInput { profile, ambiguous })
     }
 
     /// What of it is of one object. `target` is its processor.
     ///
     /// # Errors
     /// Unsupported if the profile has a kernel twice with different sites; limit if a sum does not fit 64 bits.
-    pub(super) fn object(
+    pub fn object(
         &self,
         object: &Opened<'_>,
         digest: &str,
@@ -143,7 +143,7 @@ impl<'p> Given<'p> {
         Ok(Run {
             name: kernel.name.clone(),
             entry: kernel.entry,
-            preloaded: preloaded(kernel),
+            preloaded: starts_after_entry(kernel),
             why: self.why(kernel, &object.target_id),
             missing: self.missing(kernel, digest),
             totals,
@@ -204,10 +204,11 @@ fn shared(program: &Program) -> BTreeMap<BodyId, BTreeSet<BodyId>> {
 }
 
 /// A kernel, and what of the profile is of it.
+#[derive(Debug)]
 struct Run<'p> {
     name: String,
     entry: u64,
-    /// Whether its waves may start behind its entry.
+    /// Whether its waves may start after its entry.
     preloaded: bool,
     totals: Option<Cow<'p, KernelTotals>>,
     /// Why there are no totals, if there are none.
@@ -221,7 +222,8 @@ struct Run<'p> {
 }
 
 /// What a profile knows of the code of one object.
-pub(super) struct ObjectCounts<'p> {
+#[derive(Debug)]
+pub struct ObjectCounts<'p> {
     profile: &'p Profile,
     /// By kernel.
     runs: Vec<Run<'p>>,
@@ -236,7 +238,7 @@ impl ObjectCounts<'_> {
     ///
     /// # Errors
     /// Limit if a sum does not fit 64 bits; malformed if kernels count the same instruction in different ways.
-    pub(super) fn annotate(&self, code: &mut CodeText) -> Result<()> {
+    pub fn annotate(&self, code: &mut CodeText) -> Result<()> {
         // The bodies that may run what is here: its own first.
         let own = self.program.at(code.address);
         let sharing = own.and_then(|id| self.shared.get(&id));
@@ -296,8 +298,8 @@ impl ObjectCounts<'_> {
     fn annotate_blocks(&self, code: &mut CodeText, own: BodyId, kernels: &[CountedKernel], sites: &[SiteTotals]) {
         let body = self.program.body(own);
         let cfg = Cfg::build(body);
-        // What goes into a block comes out of it only if calls return and no jump goes where nobody knows.
-        if !returns(&self.program, own) {
+        // What goes into a block comes out of it only if calls return and no jump goes to an unknown place.
+        if !always_returns(&self.program, own) {
             return;
         }
         let counts = if code.kind == CodeKind::Kernel {
@@ -321,24 +323,6 @@ impl ObjectCounts<'_> {
             }
         }
     }
-}
-
-/// Whether all that a body may call is known, and none of it ends the wave.
-fn returns(program: &Program, id: BodyId) -> bool {
-    let callees = program.callees(id);
-    !callees.unknown && callees.bodies.iter().all(|id| end_of_wave(program.body(*id)).is_none())
-}
-
-/// Whether waves begin at the entry of a kernel: with preloaded arguments they begin behind it, if the hardware can.
-fn preloaded(kernel: &Kernel) -> bool {
-    kernel.descriptor.get(Field::KERNARG_PRELOAD_LENGTH) != 0
-}
-
-/// The counts of a kernel, with what else follows from them.
-pub(super) fn with_flow<'p>(object: &Object<'_>, totals: &'p KernelTotals) -> KernelCounts<'p> {
-    let flows = object.program.by_name(&totals.name).is_some_and(|id| returns(&object.program, id))
-        && object.code.kernel(&totals.name).is_some_and(|kernel| !preloaded(kernel));
-    KernelCounts { totals, flows }
 }
 
 /// An address and a probe: kernels that share code count an instruction in the same way.

@@ -1,8 +1,12 @@
 //! Whose counts are shown beside a piece of code, and what they leave out, as data and in words.
 
+mod join;
+
+pub use join::{CountedObject, ObjectCounts, ProfileOfInput, check};
+
 use serde::{Deserialize, Serialize};
 
-use super::text::{DID_NOT_END, Style, counted, missing_waves, not_counted};
+use crate::style::{DID_NOT_END, Style, counted, missing_waves, not_counted};
 use wavetap_profile::file::KernelTotals;
 
 /// Names in one line; JSON has all.
@@ -136,7 +140,7 @@ impl CountedText {
     }
 
     /// The lines in the heading of a kernel (`itself` is its mangled name) or of other code.
-    pub(super) fn lines(&self, itself: Option<&str>, style: Style) -> Vec<String> {
+    pub(crate) fn lines(&self, itself: Option<&str>, style: Style) -> Vec<String> {
         let mut lines = Vec::new();
         if !self.complete {
             lines.push(style.warn(DID_NOT_END));

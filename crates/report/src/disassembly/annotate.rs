@@ -5,6 +5,10 @@ use std::fmt::Write as _;
 use std::ops::Range;
 
 use super::symbols::Symbols;
+use super::{
+    BlockText, CodeText, Destination, HalfText, HexAddress, InlinedFrame, InstText, Live, LoopText, Peak, Pressure,
+    SourceText, Sureness, WaitText, Waited, WaitedText,
+};
 use wavetap_amdgpu::{Inst, Reg, RegFile, Target, scalar};
 use wavetap_analysis::cfg::Cfg;
 use wavetap_analysis::dataflow::{
@@ -14,16 +18,9 @@ use wavetap_analysis::kernel::{Body, CallTarget, Flow, Image, formed_addresses};
 use wavetap_base::entity::{BlockId, InstId};
 use wavetap_object::code_object::LineTable;
 use wavetap_profile::map::Source;
-use wavetap_report::disassembly::{
-    BlockText, CodeText, Destination, HalfText, HexAddress, InlinedFrame, InstText, Live, LoopText, Peak, Pressure,
-    Sureness, WaitText, Waited, WaitedText,
-};
 
 /// Equal words that nothing reaches are shown as one from this many on.
 const SHORTEST_RUN: usize = 3;
-
-/// Gives the text of a source line: file and line, from 1.
-pub type SourceText<'a> = dyn Fn(&str, u32) -> Option<String> + 'a;
 
 /// What is known of the code object around.
 pub(super) struct Surroundings<'a> {
@@ -35,7 +32,7 @@ pub(super) struct Surroundings<'a> {
     pub(super) wait_summaries: &'a WaitSummaries,
 }
 
-/// Fills in `code`'s blocks, loops, pressure and instructions. `bytes` starts at its address and may go on behind its
+/// Fills in `code`'s blocks, loops, pressure and instructions. `bytes` starts at its address and may go on after its
 /// end; `body` is its control flow, if that is known.
 pub(super) fn annotate(
     code: &mut CodeText,
@@ -172,7 +169,7 @@ fn collapse(texts: Vec<InstText>) -> Vec<InstText> {
     for run in texts.chunk_by(same) {
         match run {
             [first, ..] if run.len() >= SHORTEST_RUN => {
-                // Nobody pads with the instruction that zeros happen to be.
+                // No compiler pads with the instruction that zeros happen to be.
                 let zeros = first.bytes == "00000000";
                 let instruction = if zeros { ".long 0x00000000".to_owned() } else { first.instruction.clone() };
                 out.push(InstText { times: run.len() as u64, instruction, to: None, ..first.clone() });

@@ -3,12 +3,18 @@
 //! A [`Disassembly`] is what `wavetap disasm --format json` writes: the selected code objects and, for each, its code
 //! in address order. A [`CodeText`] is one kernel, one device function, or code between them that no symbol covers;
 //! together they cover every executable section, so that no byte is left out. Big inputs are made and written one
-//! [`CodeText`] after the other. [`super::listing`] and [`super::plain`] render the same values as text.
+//! [`CodeText`] after the other. [`crate::listing`] and [`crate::plain`] render the same values as text.
+
+mod annotate;
+mod list;
+mod symbols;
+
+pub use list::{Listed, SourceText, list};
 
 use serde::{Deserialize, Serialize};
 
-use super::counted::CountedText;
-use super::occupancy::Occupancy;
+use crate::counted::CountedText;
+use crate::occupancy::Occupancy;
 use wavetap_base::error::{Error, Result};
 use wavetap_profile::hex;
 use wavetap_profile::map::Source;

@@ -1,14 +1,31 @@
 //! What is in a file, as data and as text.
 
+mod of_input;
+
 use serde::{Deserialize, Serialize};
 
-use super::disassembly::KernelFacts;
-use super::table::{Align, Table, grouped};
-use super::text::Style;
+use crate::disassembly::KernelFacts;
+use crate::style::Style;
+use crate::table::{Align, Table, grouped};
+use wavetap_object::offload_bundle::EntryPlace;
+use wavetap_object::selection::Selection;
 use wavetap_profile::hex;
 
 /// Schema of an inspection.
 pub const SCHEMA: &str = "wavetap.inspect/2";
+
+/// What to look into and how.
+#[derive(Debug, Clone, Default)]
+pub struct Inspected {
+    /// Which kernels and targets.
+    pub selection: Selection,
+    /// Entries (`0.2`), any of which has to match; none selects every entry.
+    pub entries: Vec<String>,
+    /// The workgroup size that occupancy is for.
+    pub workgroup: Option<u32>,
+    /// Bytes of LDS that launches add, for occupancy.
+    pub dynamic_lds: u32,
+}
 
 /// What is in a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -204,11 +221,11 @@ impl InspectedEntry {
         self.target.is_some() && self.size > 0 && self.problem.is_none()
     }
 
-    /// Numbers of the bundle and of the entry in it.
+    /// Where it is.
     #[must_use]
-    pub fn place(&self) -> (usize, usize) {
+    pub fn place(&self) -> EntryPlace {
         let (bundle, entry) = self.id.split_once('.').unwrap_or((&self.id, "0"));
-        (bundle.parse().unwrap_or(0), entry.parse().unwrap_or(0))
+        EntryPlace { bundle: bundle.parse().unwrap_or(0), entry: entry.parse().unwrap_or(0) }
     }
 }
 
