@@ -7,8 +7,7 @@ use wavetap_base::error::{Error, Kind, Result, ResultExt};
 use wavetap_object::code_object::{CodeObject, LineTable, PartKind, digest};
 use wavetap_object::offload_bundle::{EntryPlace, Found, Input};
 use wavetap_object::selection::Selection;
-use wavetap_profile::map::Source;
-use wavetap_slice::chains::Inlined;
+use wavetap_slice::CodeToSlice;
 
 /// A code object with everything that decoding it gives.
 #[derive(Debug)]
@@ -59,33 +58,17 @@ impl<'i> Object<'i> {
         })
     }
 
-    /// The source line of the instruction at `address`.
+    /// What it is sliced from.
     #[must_use]
-    pub fn source(&self, address: u64) -> Option<Source> {
-        source(self.lines.as_ref(), address)
-    }
-}
-
-/// The source line of the instruction at `address`.
-pub(super) fn source(lines: Option<&LineTable>, address: u64) -> Option<Source> {
-    let location = lines?.location(address)?;
-    (location.line > 0).then_some(Source { file: location.file, line: location.line })
-}
-
-impl Object<'_> {
-    /// By which inlined calls the instruction at `address` came where it is, innermost first.
-    #[must_use]
-    pub fn inlined(&self, address: u64) -> Vec<Inlined> {
-        let Some(lines) = &self.lines else { return Vec::new() };
-        let frames = lines.frames(address);
-        let calls = frames.iter().zip(frames.iter().skip(1)).filter_map(|(inner, outer)| {
-            let location = outer.location.clone().filter(|location| location.line > 0)?;
-            Some(Inlined {
-                function: inner.function.clone(),
-                called_at: Source { file: location.file, line: location.line },
-            })
-        });
-        calls.collect()
+    pub fn to_slice(&self) -> CodeToSlice<'_> {
+        CodeToSlice {
+            target_id: &self.target_id,
+            digest: &self.digest,
+            size: self.size,
+            code: &self.code,
+            program: &self.program,
+            lines: &self.lines,
+        }
     }
 }
 

@@ -3,14 +3,13 @@
 use super::branches::verdict;
 use super::launches::{self, uncounted_line};
 use super::model::{Branch, Kernel, Report, RunInfo};
-use super::slice::{chain_lines, wait_lines};
+use super::slice::{Blame, chain_lines, wait_lines};
 use super::style::{DID_NOT_END, counted, missing_waves, not_counted, push_table};
 use super::table::{Align, Table, grouped};
 use super::variants::{self, Variant};
 use wavetap_profile::file::{Backend, Origin};
 use wavetap_profile::map::{CounterMode, Refused};
 use wavetap_profile::probes::branches::{BranchCounts, ExecCounts, ScalarCounts};
-use wavetap_slice::blame::Blame;
 
 pub use super::style::{Style, place};
 

@@ -6,7 +6,7 @@ use std::fs;
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema};
 use serde_json::{Map, Value, json};
-use wavetap::{profile, report, slice};
+use wavetap::{profile, report};
 
 use crate::validator::Validator;
 use crate::{keep, page};
@@ -58,7 +58,7 @@ fn formats() -> Vec<Format> {
         Format::of::<report::Report>(report::REPORT_SCHEMA),
         Format::of::<report::rewrite::Summary>(report::rewrite::SCHEMA),
         Format::of::<profile::samples::Samples>(profile::samples::SCHEMA),
-        Format::of::<slice::Slice>(slice::SCHEMA),
+        Format::of::<report::slice::Slice>(report::slice::SCHEMA),
         Format::of::<profile::time::TimeProfile>(profile::time::SCHEMA),
         Format::of::<report::verify::Verification>(report::verify::SCHEMA),
     ]

@@ -17,8 +17,6 @@ pub const ALLOWED: &[(&str, &[usize])] = &[
     ("crates/emulator", &[77, 2]),
     ("crates/instrument", &[17]),
     ("crates/profile", &[4, 2]),
-    ("crates/report", &[8]),
-    ("crates/slice", &[9]),
     ("crates/verify", &[6, 2, 2]),
     ("fuzz", &[7]),
     ("hip-runtime", &[34, 2]),

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use crate::pipeline::object::source;
 use crate::pipeline::options::Options;
 use wavetap_amdgpu::Target;
 use wavetap_analysis::kernel::Image;
@@ -15,6 +14,7 @@ use wavetap_object::offload_bundle::Found;
 use wavetap_profile::control::{self, Control};
 use wavetap_profile::map::{KernelMap, ObjectMap, Refused};
 use wavetap_profile::record::HEADER;
+use wavetap_slice::SourceLines;
 use wavetap_verify::VerifiedTemplate;
 
 /// Where kernels are planned at the same time, so many for each thread: they are unequal in size, and memory for more
@@ -139,7 +139,7 @@ impl Rewriter<'_> {
         let Some(plan) = self.plan(&code, &mut map)? else { return Ok(Outcome::unchanged(map).into()) };
         let image = Image::of(&code)?;
         let lines = line_table(&code);
-        let writer = Writer { code: &code, lines: lines.as_ref(), plan: &plan };
+        let writer = Writer { code: &code, lines: &lines, plan: &plan };
         let mut kernels = SelectedKernels::new(self.selected(&code), map.refused.clone());
         // Each round leaves out the kernels that the checker rejects; there are never more rounds than kernels.
         loop {
@@ -184,7 +184,7 @@ impl Rewriter<'_> {
             return Ok(None);
         }
         let lines = line_table(&code);
-        let writer = Writer { code: &code, lines: lines.as_ref(), plan: &plan };
+        let writer = Writer { code: &code, lines: &lines, plan: &plan };
         // The source lines are another object's: this one's take their place.
         let Ok(bytes) = writer.write(&template.added, template.map.kernels.clone(), &mut map) else { return Ok(None) };
         let map = without_addresses(map, self.options);
@@ -329,7 +329,7 @@ fn malformed(code: &CodeObject<'_>, target: &str, options: &Options) -> Vec<Refu
 /// A code object that something is added to.
 struct Writer<'w, 'd> {
     code: &'w CodeObject<'d>,
-    lines: Option<&'w LineTable>,
+    lines: &'w Option<LineTable>,
     plan: &'w Plan<'w, 'd>,
 }
 
@@ -347,7 +347,7 @@ impl Writer<'_, '_> {
         drop(value);
         map.kernels = kernels;
         for site in map.kernels.iter_mut().flat_map(|kernel| &mut kernel.sites) {
-            site.source = source(self.lines, site.address);
+            site.source = self.lines.line(site.address);
         }
         map.stride = added.stride;
         let control = Control { stride: map.stride, ..Control::default() };

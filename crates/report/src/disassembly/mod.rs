@@ -15,11 +15,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::counted::CountedText;
 use crate::occupancy::Occupancy;
+use crate::slice::CountSource;
 use wavetap_base::error::{Error, Result};
 use wavetap_profile::hex;
 use wavetap_profile::map::Source;
 use wavetap_profile::probes::branches::BranchCounts;
-use wavetap_slice::counts::CountSource;
 
 /// Schema of a disassembly.
 pub const SCHEMA: &str = "wavetap.disasm/2";

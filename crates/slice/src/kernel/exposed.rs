@@ -6,9 +6,9 @@ use std::collections::BinaryHeap;
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
-use super::WaitCertainty;
-use super::chains::Context;
-use super::latency::{self, Cycles};
+use super::Context;
+use crate::latency::{self, Cycles};
+use crate::result::WaitCertainty;
 use wavetap_amdgpu::{Counter, MachineFact, Opcode, Role, Value};
 use wavetap_analysis::dataflow::{Certainty, Operation, Wait, WaitedOperation};
 use wavetap_base::entity::{BlockId, InstId};
@@ -30,7 +30,7 @@ pub(super) const HALVED: u64 = 1;
 pub(super) const DOUBLED: u64 = 4;
 
 /// An operation with what decides whether it is blamed.
-pub(super) struct Cause {
+pub(super) struct Candidate {
     /// The operation, or the call of the function that issued it.
     pub(super) inst: InstId,
     pub(super) by_callee: bool,
@@ -72,7 +72,7 @@ impl Between {
     }
 }
 
-impl Cause {
+impl Candidate {
     /// What is left of a latency when the wait begins, with all latencies multiplied by `numerator / 2`.
     fn left_of(&self, latency: u32, numerator: u64) -> u64 {
         let Between { total, waiting } = self.between;
@@ -87,7 +87,7 @@ impl Cause {
 }
 
 /// Who arrives last first.
-fn by_arrival(causes: &[Cause]) -> Vec<usize> {
+fn by_arrival(causes: &[Candidate]) -> Vec<usize> {
     let left = |index: &usize| causes[*index].left();
     let mut order: Vec<usize> = (0..causes.len()).filter(|index| left(index) > 0).collect();
     order.sort_by_key(|index| Reverse(left(index)));
@@ -96,7 +96,7 @@ fn by_arrival(causes: &[Cause]) -> Vec<usize> {
 
 /// Cycles that a wait is predicted to last, if every latency is the usual one: until the last operation arrives, of
 /// those that are there.
-pub(super) fn expected(causes: &[Cause]) -> f64 {
+pub(super) fn expected(causes: &[Candidate]) -> f64 {
     let (mut cycles, mut rest) = (0.0, 1.0);
     for index in by_arrival(causes) {
         cycles += rest * causes[index].frequency * causes[index].left() as f64;
@@ -108,7 +108,7 @@ pub(super) fn expected(causes: &[Cause]) -> f64 {
 /// How much shorter the wait would be, on average, if an operation took no time, as a part of the sum for all:
 /// latencies are anywhere in their ranges, independently, and an operation is there as often as its frequency says. So
 /// of two loads of one kind, neither of which is known to take longer, both are blamed.
-pub(super) fn shares(causes: &[Cause], numerator: u64) -> Vec<f64> {
+pub(super) fn shares(causes: &[Candidate], numerator: u64) -> Vec<f64> {
     // What may be left of which, and how probable that is. The rest of each one's probability is that nothing is.
     let mut points: Vec<(u64, usize, f64)> = Vec::new();
     for (index, cause) in causes.iter().enumerate() {
@@ -189,7 +189,7 @@ impl Context<'_> {
 
     /// The causes of what an instruction waits for, in all its counters; of a latency, `reach` is as far as it is asked
     /// about.
-    pub(super) fn causes(&self, waits: &[Wait], reach: impl Fn(Cycles) -> u64) -> Vec<Cause> {
+    pub(super) fn causes(&self, waits: &[Wait], reach: impl Fn(Cycles) -> u64) -> Vec<Candidate> {
         let target = self.body.target();
         let latency = |operation: Operation| match operation {
             Operation::Inst(id) => self.scattered(id, latency::of(target, self.body.inst(id))),
@@ -200,7 +200,7 @@ impl Context<'_> {
         let longest = all().map(|(_, each)| reach(latency(each.operation))).max().unwrap_or(0);
         let (executions, _) = self.counts.of(self.cfg.block_of(wait));
         let mut ways: SmallVec<[(Ways, FxHashMap<InstId, Between>); 1]> = SmallVec::new();
-        let mut causes: Vec<Cause> = Vec::new();
+        let mut causes: Vec<Candidate> = Vec::new();
         for (of, each) in all() {
             let (inst, by_callee) = match each.operation {
                 Operation::Inst(id) => (id, false),
@@ -236,7 +236,7 @@ impl Context<'_> {
             let found = ways.iter().find(|(of, _)| *of == of_these).and_then(|(_, between)| between.get(&inst));
             let between = found.copied().unwrap_or(Between::FAR);
             let counters = SmallVec::from_slice(&[of.counter.name()]);
-            causes.push(Cause {
+            causes.push(Candidate {
                 inst,
                 by_callee,
                 counters,

@@ -5,13 +5,14 @@ use std::cmp::Reverse;
 
 use rustc_hash::FxHashSet;
 
-use super::chains::{Context, Edge, Step};
-use super::latency;
+use super::Context;
 use super::memory::{Code, Origin};
+use crate::latency;
+use crate::lines::SourceLines;
+use crate::result::{Edge, Step};
 use wavetap_amdgpu::{Reg, RegFile, Role, scalar};
 use wavetap_analysis::dataflow::Definition;
 use wavetap_base::entity::InstId;
-use wavetap_profile::map::Source;
 
 /// Steps of a path behind the operation that is waited for.
 const LONGEST: usize = 6;
@@ -26,10 +27,10 @@ pub(super) struct Path {
 }
 
 impl Context<'_> {
-    fn step(&self, id: InstId, edge: Edge, source: &dyn Fn(u64) -> Option<Source>) -> Step {
+    fn step(&self, id: InstId, edge: Edge, lines: &dyn SourceLines) -> Step {
         let address = self.body.address(id);
         let instruction = wavetap_amdgpu::print(self.body.target(), self.body.inst(id));
-        Step { address, instruction, source: source(address), inlined: Vec::new(), edge }
+        Step { address, instruction, source: lines.line(address), inlined: lines.inlined(address), edge }
     }
 
     fn executed(&self, id: InstId) -> bool {
@@ -38,17 +39,17 @@ impl Context<'_> {
 
     /// The wait, the operation, and from which instructions its address comes: of several the one that takes longest,
     /// of equal ones the nearest. What is reloaded comes from the store; of that the data are followed.
-    pub(super) fn path(&self, wait: InstId, cause: InstId, source: &dyn Fn(u64) -> Option<Source>) -> Path {
+    pub(super) fn path(&self, wait: InstId, cause: InstId, lines: &dyn SourceLines) -> Path {
         let mut paths = self.paths.borrow_mut();
         // Of an operation that several waits wait for, the way back is the same.
-        let behind = paths.entry(cause).or_insert_with(|| self.path_behind(cause, source));
-        let steps = std::iter::once(self.step(wait, Edge::Stall, source)).chain(behind.steps.iter().cloned()).collect();
+        let behind = paths.entry(cause).or_insert_with(|| self.path_behind(cause, lines));
+        let steps = std::iter::once(self.step(wait, Edge::Stall, lines)).chain(behind.steps.iter().cloned()).collect();
         Path { steps, through_memory: behind.through_memory, mask: behind.mask.clone() }
     }
 
-    fn path_behind(&self, cause: InstId, source: &dyn Fn(u64) -> Option<Source>) -> Path {
-        let steps = vec![self.step(cause, Edge::Wait, source)];
-        let mut path = Path { steps, through_memory: false, mask: self.mask(cause, source) };
+    fn path_behind(&self, cause: InstId, lines: &dyn SourceLines) -> Path {
+        let steps = vec![self.step(cause, Edge::Wait, lines)];
+        let mut path = Path { steps, through_memory: false, mask: self.mask(cause, lines) };
         let mut seen = FxHashSet::from_iter([cause]);
         let (mut at, mut data_only) = (cause, false);
         while path.steps.len() < LONGEST + 1 {
@@ -73,7 +74,7 @@ impl Context<'_> {
             };
             let Some((next, edge)) = next else { break };
             seen.insert(next);
-            path.steps.push(self.step(next, edge, source));
+            path.steps.push(self.step(next, edge, lines));
             data_only = edge != Edge::Register;
             at = next;
         }
@@ -81,9 +82,9 @@ impl Context<'_> {
     }
 
     /// The wait, and the call of the function that left something outstanding.
-    pub(super) fn call_path(&self, wait: InstId, call: InstId, source: &dyn Fn(u64) -> Option<Source>) -> Path {
+    pub(super) fn call_path(&self, wait: InstId, call: InstId, lines: &dyn SourceLines) -> Path {
         Path {
-            steps: vec![self.step(wait, Edge::Stall, source), self.step(call, Edge::Wait, source)],
+            steps: vec![self.step(wait, Edge::Stall, lines), self.step(call, Edge::Wait, lines)],
             through_memory: false,
             mask: Vec::new(),
         }
@@ -109,16 +110,16 @@ impl Context<'_> {
             .max_by_key(|id| (time(*id), Reverse(at.0.abs_diff(id.0)), *id))
     }
 
-    /// The instruction that left an operation its lanes, and the comparison behind it; nothing if all lanes of the wave
-    /// may be there, or nobody knows.
-    fn mask(&self, id: InstId, source: &dyn Fn(u64) -> Option<Source>) -> Vec<Step> {
+    /// The instruction that left an operation its lanes, and the comparison before it; nothing if all lanes of the wave
+    /// may be there, or that is not known.
+    fn mask(&self, id: InstId, lines: &dyn SourceLines) -> Vec<Step> {
         let exec = Reg::scalar(scalar::EXEC, (self.body.target().wave_size() / 32) as u8);
         // A scalar load is one for the whole wave.
         if !self.body.reads(id).any(|reg| reg.overlaps(exec)) {
             return Vec::new();
         }
         let Some(formed) = self.definitions.mask_formed_by(id) else { return Vec::new() };
-        let mut steps = vec![self.step(formed, Edge::Mask, source)];
+        let mut steps = vec![self.step(formed, Edge::Mask, lines)];
         let condition = self.body.reads(formed).filter(|reg| reg.file == RegFile::Scalar && !reg.overlaps(Reg::EXEC));
         let compared =
             condition.flat_map(|reg| self.definitions.reaching(formed, reg)).filter_map(
@@ -128,7 +129,7 @@ impl Context<'_> {
                 },
             );
         let nearest = compared.min_by_key(|id| (formed.0.abs_diff(id.0), *id));
-        steps.extend(nearest.map(|id| self.step(id, Edge::Register, source)));
+        steps.extend(nearest.map(|id| self.step(id, Edge::Register, lines)));
         steps
     }
 }

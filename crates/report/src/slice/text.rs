@@ -2,14 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use super::style::{self, Style, place, push_table};
-use super::table::{Align, Table, grouped};
+use super::json::{
+    Blame, Candidate, Chain, Coverage, Edge, GivenSamples, Inlined, KernelSamples, OperationSlice, Slice, Step,
+    WaitCertainty, WaitSlice,
+};
+use crate::style::{self, Style, place, push_table};
+use crate::table::{Align, Table, grouped};
 use wavetap_profile::pc_samples::SampleKind;
-use wavetap_slice::blame::Blame;
-use wavetap_slice::chains::{Chain, Edge, Inlined, Step};
-use wavetap_slice::evidence::KernelSamples;
-use wavetap_slice::text_samples::Candidate;
-use wavetap_slice::{Coverage, GivenSamples, OperationSlice, Slice, WaitCertainty, WaitSlice};
 
 /// Waits listed for each kernel: the costliest. JSON has all of them.
 const WAITS_SHOWN: usize = 12;
@@ -56,7 +55,7 @@ pub fn render(slice: &Slice, style: Style) -> String {
 }
 
 /// The waits of a kernel, those that wait for nothing left out.
-pub(super) fn wait_lines(waits: &[WaitSlice], style: Style, lines: &mut Vec<String>) {
+pub(crate) fn wait_lines(waits: &[WaitSlice], style: Style, lines: &mut Vec<String>) {
     let mut table = Table::new(&[
         ("address", Align::Right),
         ("wait", Align::Left),
@@ -99,7 +98,7 @@ pub(super) fn wait_lines(waits: &[WaitSlice], style: Style, lines: &mut Vec<Stri
 }
 
 /// An operation that is waited for, in one line.
-pub(super) fn operation_text(operation: &OperationSlice) -> String {
+pub(crate) fn operation_text(operation: &OperationSlice) -> String {
     let sure = match operation.certainty {
         WaitCertainty::Must => "",
         WaitCertainty::May => " on some paths",
@@ -116,7 +115,7 @@ pub(super) fn operation_text(operation: &OperationSlice) -> String {
 }
 
 /// The causes that cost most, each from the wait back to where it comes from.
-pub(super) fn chain_lines(
+pub(crate) fn chain_lines(
     chains: &[Chain],
     (blame, unit): (Blame, &str),
     most: usize,

@@ -14,54 +14,19 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::lines::SourceLines;
+use crate::result::{Ambiguous, Candidate, Mismatch};
 use rustc_hash::FxHashMap;
-use serde::{Deserialize, Serialize};
-
-use super::evidence::operation;
 use wavetap_analysis::kernel::{Body, BodyKind};
 use wavetap_base::error::{Error, Result};
-use wavetap_profile::hex;
-use wavetap_profile::map::Source;
 use wavetap_profile::pc_samples::{Place, SampledObject, TextPlace};
-
-/// Samples that belong to one of several instructions: to which is not known, and none is given them.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Ambiguous {
-    /// The instruction's text.
-    pub instruction: String,
-    /// The source line that the samples name, as they write it.
-    pub comment: String,
-    /// Samples.
-    pub samples: u64,
-    /// Samples in which the wave issued it.
-    pub issued: u64,
-    /// Samples in which it did not, by reason.
-    pub stalled: BTreeMap<String, u64>,
-    /// What they may belong to.
-    pub candidates: Vec<Candidate>,
-}
-
-/// An instruction that ambiguous samples may belong to.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Candidate {
-    /// Mangled name of the kernel or function.
-    pub kernel: String,
-    /// Its processor.
-    pub target: String,
-    /// The instruction's address.
-    #[serde(with = "hex")]
-    #[cfg_attr(feature = "schema", schemars(with = "wavetap_profile::HexText"))]
-    pub address: u64,
-}
 
 /// A code object to find samples in.
 pub struct Code<'a> {
     /// Its kernels and functions.
     pub bodies: &'a [Body],
-    /// Source line of an address.
-    pub source: &'a dyn Fn(u64) -> Option<Source>,
+    /// Its source lines.
+    pub lines: &'a dyn SourceLines,
 }
 
 /// So many different instructions that name registers speak for a kernel, where no source line does.
@@ -75,7 +40,7 @@ pub struct Foreign {
     /// Samples.
     pub samples: u64,
     /// What does not fit.
-    pub why: String,
+    pub mismatch: Mismatch,
 }
 
 /// Samples that were found.
@@ -98,7 +63,7 @@ pub fn find(objects: &[Code<'_>], dispatches: &BTreeMap<u64, Vec<TextPlace>>) ->
     let mut found = Found::default();
     // By text, comment and what they may be.
     let mut ambiguous: BTreeMap<(String, String, BTreeSet<InBody>), Place> = BTreeMap::new();
-    let mut misfit: Option<Error> = None;
+    let mut first: Option<Mismatch> = None;
     let mut fitting = 0;
     for (dispatch, texts) in dispatches {
         let places: Vec<Vec<At>> = texts.iter().map(|text| index.places(text)).collect();
@@ -106,10 +71,10 @@ pub fn find(objects: &[Code<'_>], dispatches: &BTreeMap<u64, Vec<TextPlace>>) ->
         let fits = |entry: &(usize, usize)| places.iter().all(|at| at.iter().any(|at| at.may_be_in(*entry)));
         let entries: Vec<(usize, usize)> = index.entries.iter().copied().filter(fits).collect();
         if entries.is_empty() {
-            let error = why(*dispatch, texts, &places);
+            let mismatch = mismatch(*dispatch, texts, &places);
             let samples = texts.iter().map(|text| text.place.samples).fold(0, u64::saturating_add);
-            found.foreign.push(Foreign { dispatch: *dispatch, samples, why: error.to_string() });
-            misfit.get_or_insert(error);
+            found.foreign.push(Foreign { dispatch: *dispatch, samples, mismatch: mismatch.clone() });
+            first.get_or_insert(mismatch);
             continue;
         }
         fitting += 1;
@@ -130,8 +95,8 @@ pub fn find(objects: &[Code<'_>], dispatches: &BTreeMap<u64, Vec<TextPlace>>) ->
             }
         }
     }
-    if let (0, Some(misfit)) = (fitting, misfit) {
-        return Err(misfit);
+    if let (0, Some(mismatch)) = (fitting, first) {
+        return Err(Error::malformed(mismatch.to_string()));
     }
     let name = |(object, body, address): InBody| {
         let body = &objects[object].bodies[body];
@@ -171,25 +136,21 @@ fn names_registers(text: &str) -> bool {
 }
 
 /// Why no kernel can be the dispatch's.
-fn why(dispatch: u64, texts: &[TextPlace], places: &[Vec<At>]) -> Error {
+fn mismatch(dispatch: u64, texts: &[TextPlace], places: &[Vec<At>]) -> Mismatch {
     let nowhere =
         texts.iter().zip(places).filter(|(_, at)| at.is_empty()).map(|(text, _)| text).min_by_key(|text| text.line);
-    let of = |text: &TextPlace| if text.comment.is_empty() { String::new() } else { format!(" of {}", text.comment) };
-    Error::malformed(match nowhere {
-        Some(text) => format!(
-            "the samples do not fit this file: line {}: no kernel has `{}`{}",
-            text.line,
-            text.instruction,
-            of(text)
-        ),
-        None => {
-            let line = texts.iter().map(|text| text.line).min().unwrap_or(0);
-            format!(
-                "the samples do not fit this file: line {line}: no kernel has all instructions that were sampled in \
-                    dispatch {dispatch}"
-            )
+    match nowhere {
+        Some(text) => {
+            Mismatch::NoText { line: text.line, instruction: text.instruction.clone(), comment: text.comment.clone() }
         }
-    })
+        None => Mismatch::NoKernelWithAll { line: texts.iter().map(|text| text.line).min().unwrap_or(0), dispatch },
+    }
+}
+
+/// The operation of a printed instruction, without the suffix of its encoding.
+pub(super) fn operation(text: &str) -> &str {
+    let name = text.split_whitespace().next().unwrap_or_default();
+    ["_e32", "_e64", "_sdwa", "_dpp", "_e64_dpp"].iter().find_map(|suffix| name.strip_suffix(suffix)).unwrap_or(name)
 }
 
 /// Numbers of object and body, and address.
@@ -241,7 +202,7 @@ impl<'a> Index<'a> {
 
     fn places(&self, text: &TextPlace) -> Vec<At> {
         let lines = lines(&text.comment);
-        let fits = |at: &&At| match (self.objects[at.object].source)(at.address) {
+        let fits = |at: &&At| match self.objects[at.object].lines.line(at.address) {
             _ if lines.is_empty() => true,
             Some(source) => lines.iter().any(|(file, line)| *line == source.line && *file == file_name(&source.file)),
             None => false,
