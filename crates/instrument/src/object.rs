@@ -99,8 +99,8 @@ impl<'a> ObjectPlanner<'a> {
     }
 
     /// Plans a kernel. One that calls nothing is decoded by itself, while no other has needed more. All others need the
-    /// code of the whole object, as any kernel may call a function, and what is known of it: it is kept in `program` and
-    /// `whole`.
+    /// code of the whole object, as any kernel may call a function, and what is known of it: it is kept in `program`
+    /// and `whole`.
     fn plan<'k, 'p>(
         &'p self,
         program: &'p OnceLock<Program>,

@@ -3,9 +3,9 @@
 //! Each `s_waitcnt` is linked over the control-flow graph to the memory operations it waits for
 //! ([`wavetap_analysis::dataflow::Waits`]), with how often it was executed ([`counts`]) and how long such operations
 //! take ([`latency`]). The product ranks the waits, and [`Chain`]s say which operation each really waits for and where
-//! that comes from ([`slice_kernel`]). It is a *prediction*: nothing here was timed. Samples and traces of a run say how
-//! long waves really stalled ([`slice()`]); [`mod@blame`] has the rules by which stalls are divided, ours and that of
-//! [`leo`].
+//! that comes from ([`slice_kernel`]). It is a *prediction*: nothing here was timed. Samples and traces of a run say
+//! how long waves really stalled ([`slice()`]); [`mod@blame`] has the rules by which stalls are divided, ours and that
+//! of [`leo`].
 //!
 //! [`SliceInputs`] go in, a [`SliceResult`] comes out, which is plain data: words and JSON are made of it in `report`.
 #![forbid(unsafe_code)]

@@ -26,8 +26,8 @@ const LEAST_SHARE: f64 = 0.01;
 
 impl Context<'_> {
     /// The causes of what an instruction waits for, in all its counters. Where nothing is predicted to be left to wait
-    /// for, there are none; if the wave is known to have stalled there, `stalled`, latencies were longer than is known, and
-    /// the causes are those of which something is left if all are as much longer as is needed.
+    /// for, there are none; if the wave is known to have stalled there, `stalled`, latencies were longer than is known,
+    /// and the causes are those of which something is left if all are as much longer as is needed.
     pub(super) fn of_waits(&self, waits: &[Wait], stalled: bool, lines: &dyn SourceLines) -> Vec<Chain> {
         let wait = waits[0].inst;
         let causes = self.causes(waits, |latency| u64::from(latency.max) * DOUBLED / AS_THEY_ARE);

@@ -67,9 +67,9 @@ pub(crate) struct KernelSampled<'a> {
 }
 
 impl KernelSlice {
-    /// Adds the samples of the kernel of this body, and divides those at its waits among what they wait for, by the chains'
-    /// shares; where waves stood without a chain, one is added that says why they did. Where it is known of all of them
-    /// whether they were hidden behind the work of other waves, those that were not say how the chains rank.
+    /// Adds the samples of the kernel of this body, and divides those at its waits among what they wait for, by the
+    /// chains' shares; where waves stood without a chain, one is added that says why they did. Where it is known of all
+    /// of them whether they were hidden behind the work of other waves, those that were not say how the chains rank.
     pub(crate) fn with_samples(
         mut self,
         body: &Body,
