@@ -30,7 +30,10 @@ def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
     with open(os.path.join(HERE, "instruction_sets.yaml"), encoding="utf-8") as file:
-        sets = {name: int(generation) for name, generation in re.findall(r"^- \{name: ([\w-]+), generation: (\d+)", file.read(), re.M)}
+        sets = {
+            name: int(generation)
+            for name, generation in re.findall(r"^- \{name: ([\w-]+), generation: (\d+)", file.read(), re.M)
+        }
     records = Records(sys.argv[1])
     importer = Importer(records)
     rows = {}

@@ -48,7 +48,17 @@ def keeps_other_half(base, family, role, generation, fields):
 
 def reads_vcc(base):
     """VOP2 operations that take a lane mask; where it has no field it is VCC."""
-    return base.startswith(("v_cndmask_b32", "v_add_co_ci_u32", "v_sub_co_ci_u32", "v_subrev_co_ci_u32", "v_addc_", "v_subb_", "v_subbrev_"))
+    return base.startswith(
+        (
+            "v_cndmask_b32",
+            "v_add_co_ci_u32",
+            "v_sub_co_ci_u32",
+            "v_subrev_co_ci_u32",
+            "v_addc_",
+            "v_subb_",
+            "v_subbrev_",
+        )
+    )
 
 
 def implicit(base, generation, uses, changes):
@@ -63,7 +73,13 @@ def implicit(base, generation, uses, changes):
     # LLVM's records of these leave it out, but they move in the active lanes only (RDNA2 ISA guide, "VOP1 Opcodes").
     if base in ("v_movrelsd_2_b32", "v_swaprel_b32"):
         reads.add("exec")
-    if base in ("s_cbranch_g_fork", "s_cbranch_i_fork", "s_cbranch_join", "s_subvector_loop_begin", "s_subvector_loop_end"):
+    if base in (
+        "s_cbranch_g_fork",
+        "s_cbranch_i_fork",
+        "s_cbranch_join",
+        "s_subvector_loop_begin",
+        "s_subvector_loop_end",
+    ):
         reads.add("exec")
         writes.add("exec")
     # It sets a bit of MODE and leaves SCC alone, which LLVM's records of its format write (Vega ISA guide, "SOPC Instructions").
@@ -82,7 +98,13 @@ def branch_of(base):
         return conditions[base]
     if base.startswith("s_cbranch_cdbg"):
         return "debug"
-    if base in ("s_cbranch_g_fork", "s_cbranch_i_fork", "s_cbranch_join", "s_subvector_loop_begin", "s_subvector_loop_end"):
+    if base in (
+        "s_cbranch_g_fork",
+        "s_cbranch_i_fork",
+        "s_cbranch_join",
+        "s_subvector_loop_begin",
+        "s_subvector_loop_end",
+    ):
         return "obsolete"
     if base.startswith("s_endpgm"):
         return "end"
@@ -147,7 +169,18 @@ def vector_bytes(base):
 
 def lds_bytes(base):
     pairs = 2 if re.search(r"(read2|write2|wrxchg2|load_2|store_2|storexchg_2)", base) else 1
-    for text, count in (("b128", 16), ("b96", 12), ("64", 8), ("b8", 1), ("u8", 1), ("i8", 1), ("b16", 2), ("u16", 2), ("i16", 2), ("32", 4)):
+    for text, count in (
+        ("b128", 16),
+        ("b96", 12),
+        ("64", 8),
+        ("b8", 1),
+        ("u8", 1),
+        ("i8", 1),
+        ("b16", 2),
+        ("u16", 2),
+        ("i16", 2),
+        ("32", 4),
+    ):
         if re.search(rf"_?{text}(_|$)", base.replace("st64", "").replace("stride64", "")):
             return count * pairs
     return 4 if re.search(r"_(pk_add|append|consume|ordered)", base) else 0
@@ -231,7 +264,10 @@ def flags_of(base, family, record, operands, generation):
         flags.append("salu")
     atomic = "_atomic_" in base and "barrier_arrive" not in base or (family == "ds" and is_lds_atomic(base))
     if memory or family in ("ldsdir", "tensor"):
-        if atomic or re.search(r"_load|_read|image_(sample|gather|get|msaa|bvh)|ds_consume|ds_append|_scratch_load|ds_(direct|param)|ds_bvh", base):
+        if atomic or re.search(
+            r"_load|_read|image_(sample|gather|get|msaa|bvh)|ds_consume|ds_append|_scratch_load|ds_(direct|param)|ds_bvh",
+            base,
+        ):
             flags.append("load")
         if atomic or re.search(r"_store|_write|_load_(async_to_)?lds|_load_to_lds|ds_bvh", base):
             flags.append("store")
@@ -241,7 +277,11 @@ def flags_of(base, family, record, operands, generation):
         flags += [flag for flag in ("load", "store") if flag not in flags]
     if atomic:
         flags.append("atomic")
-        if (family in ("flat", "global", "scratch", "ds") and "vdst" in operands) or record.get("IsAtomicRet") or atomic_returns(record):
+        if (
+            (family in ("flat", "global", "scratch", "ds") and "vdst" in operands)
+            or record.get("IsAtomicRet")
+            or atomic_returns(record)
+        ):
             flags.append("returns")
     if base.startswith(("v_mfma", "v_smfmac", "v_wmma", "v_swmmac")):
         flags.append("mfma")
@@ -261,9 +301,13 @@ def flags_of(base, family, record, operands, generation):
 
 
 def atomic_returns(record):
-    return "GLC" in next((a[0]["def"] for a in record["InOperandList"]["args"] if a[1] == "cpol"), "").replace("NonGLC", "")
+    return "GLC" in next((a[0]["def"] for a in record["InOperandList"]["args"] if a[1] == "cpol"), "").replace(
+        "NonGLC", ""
+    )
 
 
 def is_lds_atomic(base):
-    plain = r"ds_(read|write|load|store_|permute|bpermute|swizzle|nop|gws|ordered|bvh|add_gs|sub_gs|direct|param|atomic_)"
+    plain = (
+        r"ds_(read|write|load|store_|permute|bpermute|swizzle|nop|gws|ordered|bvh|add_gs|sub_gs|direct|param|atomic_)"
+    )
     return not re.search(plain, base) or base.startswith(("ds_wrxchg", "ds_storexchg"))

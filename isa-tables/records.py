@@ -68,7 +68,13 @@ def select(records, sets):
         if "_fake16" in name or name == "V_ILLEGAL":
             continue
         record = records.get(name)
-        if record is None or "Inst" not in record or record.get("isPseudo") or record["isCodeGenOnly"] or record["isAsmParserOnly"]:
+        if (
+            record is None
+            or "Inst" not in record
+            or record.get("isPseudo")
+            or record["isCodeGenOnly"]
+            or record["isAsmParserOnly"]
+        ):
             continue
         for place, features in waves.items():
             if "_agpr" in name and "FeatureGFX90AInsts" not in features:

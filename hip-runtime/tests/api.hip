@@ -52,7 +52,9 @@ __managed__ int shared_total = 40;
 __global__ void use_managed() { shared_total += counter; }
 
 static int* callback_data = nullptr;
-static void on_stream(hipStream_t, hipError_t status, void* data) { *static_cast<int*>(data) = status == hipSuccess ? 7 : -1; }
+static void on_stream(hipStream_t, hipError_t status, void* data) {
+    *static_cast<int*>(data) = status == hipSuccess ? 7 : -1;
+}
 
 static void devices() {
     int count = 0, device = -1, value = 0;
@@ -71,9 +73,12 @@ static void devices() {
     CHECK(properties.warpSize == 64 && properties.maxThreadsPerBlock == 1024 && properties.maxThreadsDim[2] == 1024);
     CHECK(std::strncmp(properties.gcnArchName, "gfx90a", 6) == 0 && properties.gcnArch == 910);
     CHECK(properties.sharedMemPerBlock == 65536 && properties.maxSharedMemoryPerMultiProcessor == 65536);
-    CHECK(properties.arch.hasDoubles && properties.arch.hasWarpBallot && properties.arch.has3dGrid && !properties.arch.hasDynamicParallelism);
-    CHECK(properties.managedMemory == 1 && properties.ECCEnabled == 1 && properties.isLargeBar == 0 && properties.major == 9);
-    CHECK(properties.totalGlobalMem > 1u << 30 && properties.multiProcessorCount > 0 && properties.textureAlignment == 256);
+    CHECK(properties.arch.hasDoubles && properties.arch.hasWarpBallot && properties.arch.has3dGrid &&
+          !properties.arch.hasDynamicParallelism);
+    CHECK(properties.managedMemory == 1 && properties.ECCEnabled == 1 && properties.isLargeBar == 0 &&
+          properties.major == 9);
+    CHECK(properties.totalGlobalMem > 1u << 30 && properties.multiProcessorCount > 0 &&
+          properties.textureAlignment == 256);
     OK(hipDeviceGetAttribute(&value, hipDeviceAttributeWarpSize, 0));
     CHECK(value == 64);
     OK(hipDeviceGetAttribute(&value, hipDeviceAttributeMultiprocessorCount, 0));
@@ -114,7 +119,8 @@ static void memory() {
     OK(hipMemsetD32(a + 2, 0x12345678, 3));
     OK(hipMemsetD16(reinterpret_cast<short*>(a) + 20, 0x7fff, 1));
     OK(hipMemcpy(back.data(), a, n * sizeof(int), hipMemcpyDeviceToHost));
-    CHECK(back[1] == 0x11111111 && back[2] == 0x12345678 && back[4] == 0x12345678 && back[5] == 0x11111111 && back[10] == 0x11117fff);
+    CHECK(back[1] == 0x11111111 && back[2] == 0x12345678 && back[4] == 0x12345678 && back[5] == 0x11111111 &&
+          back[10] == 0x11117fff);
     CHECK(hipMemset(a, 0, n * sizeof(int) + 1) == hipErrorInvalidValue);
     hipDeviceptr_t base = nullptr;
     size_t size = 0;
@@ -217,7 +223,8 @@ static void launches() {
     CHECK(hipGetLastError() == hipErrorInvalidConfiguration);
     big_group<<<0, 64>>>(device);
     CHECK(hipGetLastError() == hipErrorInvalidConfiguration);
-    CHECK(hipLaunchKernel(reinterpret_cast<void*>(devices), dim3(1), dim3(1), nullptr, 0, nullptr) == hipErrorInvalidDeviceFunction);
+    CHECK(hipLaunchKernel(reinterpret_cast<void*>(devices), dim3(1), dim3(1), nullptr, 0, nullptr) ==
+          hipErrorInvalidDeviceFunction);
     CHECK(hipGetLastError() == hipErrorInvalidDeviceFunction);
     hipFuncAttributes attributes;
     OK(hipFuncGetAttributes(&attributes, reinterpret_cast<const void*>(add_one)));
@@ -325,7 +332,8 @@ static void modules(const char* path) {
         int n;
     } packed = {c, a, c, n - 1};
     size_t size = sizeof packed;
-    void* extra[] = {HIP_LAUNCH_PARAM_BUFFER_POINTER, &packed, HIP_LAUNCH_PARAM_BUFFER_SIZE, &size, HIP_LAUNCH_PARAM_END};
+    void* extra[] = {
+        HIP_LAUNCH_PARAM_BUFFER_POINTER, &packed, HIP_LAUNCH_PARAM_BUFFER_SIZE, &size, HIP_LAUNCH_PARAM_END};
     OK(hipModuleLaunchKernel(again, 2, 1, 1, 128, 1, 1, 0, nullptr, nullptr, extra));
     OK(hipMemcpyDtoH(sum.data(), c, n * sizeof(float)));
     CHECK(sum[0] == 3.0f && sum[n - 2] == 3.0f && sum[n - 1] == 2.0f);

@@ -32,7 +32,10 @@ FUEL = 50_000_000
 ONLY_DECODED = {"gfx1200"}
 # What fails, and why that is right. One that passes must leave the list.
 KNOWN = {
-    ("gfx1250", "inline_assembly"): "LLVM puts no wait for va_vdst between inline assembly and a store of what it writes",
+    (
+        "gfx1250",
+        "inline_assembly",
+    ): "LLVM puts no wait for va_vdst between inline assembly and a store of what it writes"
 }
 # The last decides what a cell of the table says.
 ORDER = ("pass", "refused", "not compiled", "counts", "wrong", "fault")

@@ -1,12 +1,13 @@
-// Two launches of a kernel with many branches on lanes and dynamic LDS: with the larger one there is no room for counters in LDS as well. A third launch asks for more LDS
-// than there is, and is refused, with counters or without.
+// Two launches of a kernel with many branches on lanes and dynamic LDS: with the larger one there is no room for
+// counters in LDS as well. A third launch asks for more LDS than there is, and is refused, with counters or without.
 #include <hip/hip_runtime.h>
 
 #include <cstdio>
 
 #define BRANCH(i) \
     if ((x >> ((i) & 31)) & 1) x = x * 3 + values[(t + (i)) & 255];
-#define BRANCHES8(i) BRANCH(i) BRANCH(i + 1) BRANCH(i + 2) BRANCH(i + 3) BRANCH(i + 4) BRANCH(i + 5) BRANCH(i + 6) BRANCH(i + 7)
+#define BRANCHES8(i)                                                                                                   \
+    BRANCH(i) BRANCH(i + 1) BRANCH(i + 2) BRANCH(i + 3) BRANCH(i + 4) BRANCH(i + 5) BRANCH(i + 6) BRANCH(i + 7)
 #define BRANCHES40(i) BRANCHES8(i) BRANCHES8(i + 8) BRANCHES8(i + 16) BRANCHES8(i + 24) BRANCHES8(i + 32)
 
 __host__ __device__ unsigned mixed(unsigned x, unsigned t, const unsigned* values) {

@@ -1,4 +1,5 @@
-// Stream capture and graphs: what is captured happens when the graph is launched and not before, in an order its edges allow.
+// Stream capture and graphs: what is captured happens when the graph is launched and not before, in an order its edges
+// allow.
 #include "check.h"
 
 static const int N = 256;
@@ -43,8 +44,8 @@ static void captured() {
     CHECK(nodes == 5 && edges == 4);
     hipGraphNode_t list[5];
     OK(hipGraphGetNodes(graph, list, &nodes));
-    hipGraphNodeType expected[] = {hipGraphNodeTypeMemcpy, hipGraphNodeTypeKernel, hipGraphNodeTypeKernel, hipGraphNodeTypeHost,
-                                   hipGraphNodeTypeMemcpy};
+    hipGraphNodeType expected[] = {hipGraphNodeTypeMemcpy, hipGraphNodeTypeKernel, hipGraphNodeTypeKernel,
+        hipGraphNodeTypeHost, hipGraphNodeTypeMemcpy};
     for (int i = 0; i < 5; ++i) {
         hipGraphNodeType type;
         OK(hipGraphNodeGetType(list[i], &type));
@@ -64,7 +65,8 @@ static void captured() {
     hipKernelNodeParams parameters;
     OK(hipGraphKernelNodeGetParams(list[2], &parameters));
     CHECK(parameters.func == reinterpret_cast<void*>(scale) && parameters.gridDim.x == 1 && parameters.blockDim.x == N);
-    CHECK(*static_cast<int**>(parameters.kernelParams[0]) == data && *static_cast<int*>(parameters.kernelParams[1]) == 2);
+    CHECK(
+        *static_cast<int**>(parameters.kernelParams[0]) == data && *static_cast<int*>(parameters.kernelParams[1]) == 2);
     int factor = 7;
     void* arguments[] = {&data, &factor};
     parameters.kernelParams = arguments;
@@ -192,8 +194,10 @@ static void made() {
     OK(hipGraphAddEmptyNode(&empty, graph, &added, 1));
     hipHostNodeParams host = {count, &calls};
     OK(hipGraphAddHostNode(&called, graph, &copied, 1, &host));
-    OK(hipGraphAddMemcpyNodeToSymbol(&to, child, nullptr, 0, HIP_SYMBOL(variable), four.data(), 16, 0, hipMemcpyHostToDevice));
-    OK(hipGraphAddMemcpyNodeFromSymbol(&from, child, &to, 1, back.data(), HIP_SYMBOL(variable), 16, 0, hipMemcpyDeviceToHost));
+    OK(hipGraphAddMemcpyNodeToSymbol(
+        &to, child, nullptr, 0, HIP_SYMBOL(variable), four.data(), 16, 0, hipMemcpyHostToDevice));
+    OK(hipGraphAddMemcpyNodeFromSymbol(
+        &from, child, &to, 1, back.data(), HIP_SYMBOL(variable), 16, 0, hipMemcpyDeviceToHost));
     OK(hipGraphAddHostNode(&inner, child, &from, 1, &host));
     OK(hipGraphAddChildGraphNode(&nested, graph, &called, 1, child));
     hipGraphNode_t froms[] = {empty, scaled}, tos[] = {scaled, copied};

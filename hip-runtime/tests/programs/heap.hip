@@ -1,4 +1,5 @@
-// malloc and free in kernels: small pieces of slabs, large ones of their own, new and delete, from one kernel to the next.
+// malloc and free in kernels: small pieces of slabs, large ones of their own, new and delete, from one kernel to the
+// next.
 #include "check.h"
 
 constexpr int LANES = 128;

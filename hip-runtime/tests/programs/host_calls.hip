@@ -6,7 +6,8 @@
 
 __host__ __device__ static void say_one(int i, const char* name, float f) {
     if (i % 3 == 0) {
-        printf(LINE, i, LONG, f * i, double(f) / (i + 1), 'a' + i % 26, i * 17, 10000000000ll * i, name, (void*)(long long)(i + 1));
+        printf(LINE, i, LONG, f * i, double(f) / (i + 1), 'a' + i % 26, i * 17, 10000000000ll * i, name,
+            (void*)(long long)(i + 1));
     } else if (i % 3 == 1) {
         printf("%d\n", -i);
     }

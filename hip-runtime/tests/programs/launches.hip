@@ -1,5 +1,6 @@
-// Modules, launches of every form, occupancy, attributes of kernels, and what impossible launches and bad handles are answered with.
-// Arguments: a code object to load as a module. Built a second time with NEWER for what programs of HIP 6 and later call.
+// Modules, launches of every form, occupancy, attributes of kernels, and what impossible launches and bad handles are
+// answered with. Arguments: a code object to load as a module. Built a second time with NEWER for what programs of HIP
+// 6 and later call.
 #include "check.h"
 
 #include <hip/hip_ext.h>
@@ -7,7 +8,8 @@
 #ifdef NEWER
 extern "C" hipError_t hipGetDevicePropertiesR0600(void* properties, int device);
 extern "C" hipError_t hipChooseDeviceR0600(int* device, const void* properties);
-extern "C" hipError_t hipGetProcAddress(const char* name, void** out, int version, unsigned long long flags, int* result);
+extern "C" hipError_t hipGetProcAddress(
+    const char* name, void** out, int version, unsigned long long flags, int* result);
 #endif
 
 __global__ void fill(int* out, int value) { out[blockIdx.x * blockDim.x + threadIdx.x] = value; }
@@ -23,11 +25,13 @@ __global__ void staged(int* out) {
 static void kernels() {
     hipFuncAttributes attributes;
     OK(hipFuncGetAttributes(&attributes, reinterpret_cast<const void*>(staged)));
-    CHECK(attributes.sharedSizeBytes == 1024 && attributes.maxDynamicSharedSizeBytes == 65536 - 1024 && attributes.binaryVersion > 0);
+    CHECK(attributes.sharedSizeBytes == 1024 && attributes.maxDynamicSharedSizeBytes == 65536 - 1024 &&
+          attributes.binaryVersion > 0);
     OK(hipFuncGetAttributes(&attributes, reinterpret_cast<const void*>(small)));
     CHECK(attributes.maxThreadsPerBlock == 128 && attributes.numRegs > 0);
     OK(hipFuncSetAttribute(reinterpret_cast<const void*>(staged), hipFuncAttributeMaxDynamicSharedMemorySize, 32768));
-    CHECK(hipFuncSetAttribute(reinterpret_cast<const void*>(staged), hipFuncAttributeMaxDynamicSharedMemorySize, 65536) == hipErrorInvalidValue);
+    CHECK(hipFuncSetAttribute(reinterpret_cast<const void*>(staged), hipFuncAttributeMaxDynamicSharedMemorySize,
+              65536) == hipErrorInvalidValue);
     OK(hipFuncSetCacheConfig(reinterpret_cast<const void*>(staged), hipFuncCachePreferL1));
     CHECK(hipFuncGetAttributes(&attributes, reinterpret_cast<const void*>(kernels)) == hipErrorInvalidDeviceFunction);
     int groups = 0, grid = 0, block = 0, units = 0;
@@ -49,7 +53,8 @@ static void refused(int* out) {
     fill<<<1, 64, 0, reinterpret_cast<hipStream_t>(0x123450)>>>(out, 1);
     CHECK(hipGetLastError() == hipErrorInvalidHandle);
     CHECK(hipStreamDestroy(nullptr) == hipErrorInvalidHandle && hipEventDestroy(nullptr) == hipErrorInvalidHandle);
-    CHECK(hipEventRecord(nullptr, nullptr) == hipErrorInvalidHandle && hipStreamWaitEvent(nullptr, nullptr, 0) == hipErrorInvalidHandle);
+    CHECK(hipEventRecord(nullptr, nullptr) == hipErrorInvalidHandle &&
+          hipStreamWaitEvent(nullptr, nullptr, 0) == hipErrorInvalidHandle);
     CHECK(hipModuleUnload(nullptr) == hipErrorInvalidHandle);
     CHECK(hipLaunchCooperativeKernel(reinterpret_cast<void*>(kernels), dim3(1), dim3(1), nullptr, 0, nullptr) ==
           hipErrorInvalidDeviceFunction);
@@ -88,12 +93,15 @@ static void modules(const char* path, int* out) {
     CHECK(milliseconds >= 0);
     OK(hipMemcpy(sum.data(), c, n * sizeof(float), hipMemcpyDeviceToHost));
     CHECK(sum == std::vector<float>(n, 3.0f));
-    CHECK(hipModuleLaunchKernel(function, 1, 1, 1, 2048, 1, 1, 0, nullptr, parameters, nullptr) == hipErrorInvalidValue);
+    CHECK(
+        hipModuleLaunchKernel(function, 1, 1, 1, 2048, 1, 1, 0, nullptr, parameters, nullptr) == hipErrorInvalidValue);
     CHECK(hipModuleLaunchKernel(function, 0, 1, 1, 64, 1, 1, 0, nullptr, parameters, nullptr) == hipErrorInvalidValue);
-    CHECK(hipModuleLaunchKernel(function, 1, 1, 1, 0, 1, 1, 0, nullptr, parameters, nullptr) == hipErrorInvalidConfiguration);
+    CHECK(hipModuleLaunchKernel(function, 1, 1, 1, 0, 1, 1, 0, nullptr, parameters, nullptr) ==
+          hipErrorInvalidConfiguration);
     CHECK(hipModuleLaunchKernel(nullptr, 1, 1, 1, 1, 1, 1, 0, nullptr, parameters, nullptr) == hipErrorInvalidHandle);
     size_t size = 8;
-    void* both[] = {HIP_LAUNCH_PARAM_BUFFER_POINTER, parameters, HIP_LAUNCH_PARAM_BUFFER_SIZE, &size, HIP_LAUNCH_PARAM_END};
+    void* both[] = {
+        HIP_LAUNCH_PARAM_BUFFER_POINTER, parameters, HIP_LAUNCH_PARAM_BUFFER_SIZE, &size, HIP_LAUNCH_PARAM_END};
     CHECK(hipModuleLaunchKernel(function, 1, 1, 1, 64, 1, 1, 0, nullptr, parameters, both) == hipErrorInvalidValue);
     hipDeviceptr_t variable;
     CHECK(hipModuleGetGlobal(&variable, &size, module, "no_such_variable") == hipErrorNotFound);
@@ -119,7 +127,8 @@ static void newer() {
     CHECK(found == reinterpret_cast<void*>(hipGetDevicePropertiesR0600) && result == 0);
     OK(hipGetProcAddress("hipMalloc", &direct, 600, 0, &result));
     CHECK(direct != nullptr);
-    CHECK(hipGetProcAddress("hipNoSuchCall", &found, 600, 0, &result) == hipErrorInvalidValue && result == 1 && found == nullptr);
+    CHECK(hipGetProcAddress("hipNoSuchCall", &found, 600, 0, &result) == hipErrorInvalidValue && result == 1 &&
+          found == nullptr);
     OK(hipRuntimeGetVersion(&version));
     CHECK(version / 10000000 == 6);
     // Numbers that HIP 6 changed.

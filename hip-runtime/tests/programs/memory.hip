@@ -19,9 +19,11 @@ static void arrays() {
     OK(hipMemcpy2DToArray(array, 0, 0, in.data(), W * sizeof(float), W * sizeof(float), H, hipMemcpyHostToDevice));
     OK(hipMemcpy2DFromArray(out.data(), W * sizeof(float), array, 0, 0, W * sizeof(float), H, hipMemcpyDeviceToHost));
     CHECK(out == in);
-    OK(hipMemcpy2DFromArray(part.data(), 3 * sizeof(float), array, 2 * sizeof(float), 3, 3 * sizeof(float), 2, hipMemcpyDeviceToHost));
+    OK(hipMemcpy2DFromArray(
+        part.data(), 3 * sizeof(float), array, 2 * sizeof(float), 3, 3 * sizeof(float), 2, hipMemcpyDeviceToHost));
     CHECK(part[0] == in[3 * W + 2] && part[5] == in[4 * W + 4]);
-    CHECK(hipMemcpy2DToArray(array, 8, 0, in.data(), 400, W * sizeof(float), H, hipMemcpyHostToDevice) == hipErrorInvalidValue);
+    CHECK(hipMemcpy2DToArray(array, 8, 0, in.data(), 400, W * sizeof(float), H, hipMemcpyHostToDevice) ==
+          hipErrorInvalidValue);
     // Bytes run across the ends of rows.
     OK(hipMemcpyFromArray(part.data(), array, (W - 2) * sizeof(float), 1, 6 * sizeof(float), hipMemcpyDeviceToHost));
     CHECK(part[0] == in[2 * W - 2] && part[5] == in[2 * W + 3]);
@@ -198,7 +200,8 @@ static void devices() {
     CHECK(hipDeviceCanAccessPeer(&can, 0, 1) == hipErrorInvalidDevice);
     OK(hipDeviceCanAccessPeer(&can, 0, 0));
     CHECK(can == 0);
-    CHECK(hipDeviceEnablePeerAccess(0, 0) == hipErrorInvalidDevice && hipDeviceDisablePeerAccess(0) == hipErrorPeerAccessNotEnabled);
+    CHECK(hipDeviceEnablePeerAccess(0, 0) == hipErrorInvalidDevice &&
+          hipDeviceDisablePeerAccess(0) == hipErrorPeerAccessNotEnabled);
     char *a = nullptr, *b = nullptr, back[4] = {};
     OK(hipMalloc(&a, 4));
     OK(hipMalloc(&b, 4));

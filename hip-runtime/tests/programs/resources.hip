@@ -1,4 +1,5 @@
-// Prints what HIP answers about kernels, and chooses its work by it. Compiled for one target and run with and without counting code: the answers are the same.
+// Prints what HIP answers about kernels, and chooses its work by it. Compiled for one target and run with and without
+// counting code: the answers are the same.
 #include <dlfcn.h>
 #include <hip/hip_runtime.h>
 
@@ -44,8 +45,8 @@ static void describe(const char* name, const void* kernel) {
     // Older headers do not declare it.
     using Room = hipError_t (*)(size_t*, const void*, int, int);
     auto room_for = reinterpret_cast<Room>(dlsym(RTLD_DEFAULT, "hipOccupancyAvailableDynamicSMemPerBlock"));
-    std::printf("%s: %d registers, %zu LDS, %zu scratch, %d more LDS, %d threads\n", name, of.numRegs, of.sharedSizeBytes, of.localSizeBytes,
-                of.maxDynamicSharedSizeBytes, of.maxThreadsPerBlock);
+    std::printf("%s: %d registers, %zu LDS, %zu scratch, %d more LDS, %d threads\n", name, of.numRegs,
+        of.sharedSizeBytes, of.localSizeBytes, of.maxDynamicSharedSizeBytes, of.maxThreadsPerBlock);
     for (int threads : {64, 256}) {
         size_t room = 0;
         OK(room_for(&room, kernel, 2, threads));
@@ -67,7 +68,8 @@ static void describe(const char* name, const void* kernel) {
     int one = 1, two = 2;
     void* arguments[] = {&out, &one, &two};
     OK(hipMalloc(&out, size_t(resident) * units * 256 * sizeof(int)));
-    hipError_t status = hipLaunchCooperativeKernel(kernel, dim3(resident * units + 1), dim3(256), arguments, 20 << 10, nullptr);
+    hipError_t status =
+        hipLaunchCooperativeKernel(kernel, dim3(resident * units + 1), dim3(256), arguments, 20 << 10, nullptr);
     std::printf("  too many: %d\n", int(status));
     (void)hipGetLastError();
     OK(hipFree(out));

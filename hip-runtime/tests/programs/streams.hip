@@ -1,4 +1,5 @@
-// Streams, events and the program make progress together, and in the order that HIP promises. Each part runs by its name; without one all run.
+// Streams, events and the program make progress together, and in the order that HIP promises. Each part runs by its
+// name; without one all run.
 #include "check.h"
 
 #include <atomic>
@@ -470,10 +471,20 @@ int main(int count, char** arguments) {
         bool alone;
     };
     const Part parts[] = {
-        {"persistent", persistent, false}, {"two_streams", two_streams, false}, {"events", events, false},
-        {"default_stream", default_stream, false}, {"callbacks", callbacks, false}, {"copies", copies, false},
-        {"graphs", graphs, false}, {"values", values, false}, {"threads", threads, false}, {"queued", queued, false},
-        {"fault", fault, true}, {"forever", forever, true}, {"forever_value", forever_value, true}, {"unfinished", unfinished, true},
+        {"persistent", persistent, false},
+        {"two_streams", two_streams, false},
+        {"events", events, false},
+        {"default_stream", default_stream, false},
+        {"callbacks", callbacks, false},
+        {"copies", copies, false},
+        {"graphs", graphs, false},
+        {"values", values, false},
+        {"threads", threads, false},
+        {"queued", queued, false},
+        {"fault", fault, true},
+        {"forever", forever, true},
+        {"forever_value", forever_value, true},
+        {"unfinished", unfinished, true},
     };
     for (const Part& part : parts) {
         if (count > 1 ? std::strcmp(arguments[1], part.name) == 0 : !part.alone) {

@@ -5,7 +5,9 @@ texture<float, hipTextureType1D, hipReadModeElementType> line;
 texture<float, hipTextureType2D, hipReadModeElementType> picture;
 
 __global__ void of_line(float* out) { out[threadIdx.x] = tex1Dfetch(line, threadIdx.x); }
-__global__ void of_picture(float* out, int width) { out[threadIdx.x] = tex2D(picture, threadIdx.x % width + 0.5f, threadIdx.x / width + 0.5f); }
+__global__ void of_picture(float* out, int width) {
+    out[threadIdx.x] = tex2D(picture, threadIdx.x % width + 0.5f, threadIdx.x / width + 0.5f);
+}
 
 int main() {
     const int width = 8, height = 8;

@@ -12,8 +12,12 @@ __global__ void fetch1(hipTextureObject_t t, float4* out, int n) {
     int i = threadIdx.x;
     if (i < n) out[i] = tex1Dfetch<float4>(t, i);
 }
-__global__ void fetch1_bytes(hipTextureObject_t t, uchar4* out) { out[threadIdx.x] = tex1Dfetch<uchar4>(t, threadIdx.x); }
-__global__ void sample1(hipTextureObject_t t, const float* x, float* out) { out[threadIdx.x] = tex1D<float>(t, x[threadIdx.x]); }
+__global__ void fetch1_bytes(hipTextureObject_t t, uchar4* out) {
+    out[threadIdx.x] = tex1Dfetch<uchar4>(t, threadIdx.x);
+}
+__global__ void sample1(hipTextureObject_t t, const float* x, float* out) {
+    out[threadIdx.x] = tex1D<float>(t, x[threadIdx.x]);
+}
 __global__ void sample2(hipTextureObject_t t, const float* x, const float* y, float4* out) {
     int i = threadIdx.x;
     out[i] = tex2D<float4>(t, x[i], y[i]);
@@ -167,7 +171,8 @@ static void looks(std::function<void(Look)> with) {
     for (int mode = 0; mode < MODES; mode++)
         for (int linear = 0; linear < 2; linear++)
             for (int normalized = 0; normalized < 2; normalized++)
-                if (normalized || mode == hipAddressModeClamp || mode == hipAddressModeBorder) with({mode, linear != 0, normalized != 0});
+                if (normalized || mode == hipAddressModeClamp || mode == hipAddressModeBorder)
+                    with({mode, linear != 0, normalized != 0});
 }
 
 static void one_dimension() {
@@ -347,13 +352,15 @@ static void plain_memory() {
     std::vector<float4> found = back(out, 64);
     for (int n = 0; n < 64; n++) {
         const unsigned char* texel = &picture[(n % height * width + n) * 4];
-        CHECK(found[n].x == texel[0] / 255.0f && found[n].y == texel[1] / 255.0f && found[n].z == texel[2] / 255.0f && found[n].w == texel[3] / 255.0f);
+        CHECK(found[n].x == texel[0] / 255.0f && found[n].y == texel[1] / 255.0f && found[n].z == texel[2] / 255.0f &&
+              found[n].w == texel[3] / 255.0f);
     }
     hipResourceDesc told;
     hipTextureDesc sampling;
     OK(hipGetTextureObjectResourceDesc(&told, object));
     OK(hipGetTextureObjectTextureDesc(&sampling, object));
-    CHECK(told.resType == hipResourceTypePitch2D && told.res.pitch2D.width == size_t(width) && told.res.pitch2D.pitchInBytes == pitch);
+    CHECK(told.resType == hipResourceTypePitch2D && told.res.pitch2D.width == size_t(width) &&
+          told.res.pitch2D.pitchInBytes == pitch);
     CHECK(sampling.readMode == hipReadModeNormalizedFloat && sampling.addressMode[0] == hipAddressModeClamp);
     OK(hipDestroyTextureObject(object));
 
@@ -367,7 +374,8 @@ static void plain_memory() {
     fetch1_bytes<<<1, 64>>>(object, copied);
     CHECK(std::memcmp(back(copied, 64).data(), picture.data(), 64 * 4) == 0);
     OK(hipDestroyTextureObject(object));
-    for (void* pointer : {(void*)from, (void*)out, (void*)bytes, (void*)dx, (void*)dy, (void*)copied}) OK(hipFree(pointer));
+    for (void* pointer : {(void*)from, (void*)out, (void*)bytes, (void*)dx, (void*)dy, (void*)copied})
+        OK(hipFree(pointer));
 }
 
 static void integers() {
