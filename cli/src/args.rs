@@ -462,7 +462,7 @@ pub enum CounterChoice {
     Lds,
     /// In memory, with atomics.
     Global,
-    /// In free registers (not available yet).
+    /// In registers that the kernel leaves free, added to memory when a wave ends.
     Register,
 }
 

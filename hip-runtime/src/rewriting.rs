@@ -44,7 +44,8 @@ impl Rewriting {
             "auto" => Counters::Auto,
             "lds" => Counters::Lds,
             "global" => Counters::Global,
-            other => return Err(format!("WAVETAP_REWRITE={other}: auto, lds or global expected")),
+            "register" => Counters::Register,
+            other => return Err(format!("WAVETAP_REWRITE={other}: auto, lds, global or register expected")),
         };
         let selection = Selection { kernels, targets: Vec::new() };
         let options = Options {

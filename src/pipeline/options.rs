@@ -1,6 +1,5 @@
 //! What a person asks of the pipeline.
 
-use wavetap_base::error::{Error, Result};
 use wavetap_instrument::ProbeKind;
 use wavetap_instrument::object::{Counters, Measurement};
 use wavetap_object::emit::Packing;
@@ -26,19 +25,6 @@ pub struct Options {
 }
 
 impl Options {
-    /// Refuses what is not available for any input.
-    ///
-    /// # Errors
-    /// Unsupported: counters in registers.
-    pub fn check(&self) -> Result<()> {
-        match self.counters {
-            Counters::Register => {
-                Err(Error::unsupported("counters in registers are not available yet: use lds, global or auto"))
-            }
-            Counters::Auto | Counters::Lds | Counters::Global => Ok(()),
-        }
-    }
-
     /// What is measured in each code object.
     pub(super) fn measurement(&self) -> Measurement<'_> {
         Measurement { probes: &self.probes, counters: self.counters, max_occupancy_loss: self.max_occupancy_loss }

@@ -88,7 +88,6 @@ pub fn rewrite_to<M: Send>(
     progress: impl FnMut(Progress) + Send,
 ) -> Result<Vec<M>> {
     let Destination { output, scratch } = destination;
-    options.check()?;
     let scratch = scratch.map(Arc::new);
     let input = Input::parse(data)?;
     let objects: Vec<Found<'_>> = input.code_objects().collect();

@@ -34,12 +34,8 @@ pub fn run(args: &ProfileArgs, colour: ColorChoice) -> Result<ExitCode> {
     let executable = folder.path().join(app.path.file_name().unwrap_or("app".as_ref()));
     let options = args.instrument.options(&args.select);
     let loads_all = launch::has_no_code_of_its_own(&original);
-    let left = if loads_all {
-        options.check()?;
-        Vec::new()
-    } else {
-        rewrite_keeping(&original, &app.path, &executable, &options, LeftOut::of)?
-    };
+    let left =
+        if loads_all { Vec::new() } else { rewrite_keeping(&original, &app.path, &executable, &options, LeftOut::of)? };
     if loads_all {
         // Which kernels there are shows when they are loaded.
     } else if let Some(nothing) = nothing_selected(&original, &options, left.iter().map(|left| left.selected).sum()) {

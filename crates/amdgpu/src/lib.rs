@@ -38,7 +38,7 @@ pub use inst::{Dpp, Half, Inst, Matrix, Modifiers, Operand, Reg, RegFile, Sdwa, 
 pub use layout::{Bits, Kind, Layout, Run};
 pub use lds_banks::{LdsCycles, LdsOperation, LdsPhases};
 pub use machine::Estimate;
-pub use names::Field;
+pub use names::{Field, HwregField};
 pub use occupancy::{Demand, Limit, Loss, Occupancy};
 pub use opcode::{
     AtomicInfo, CompareInfo, LoadInfo, MaskInfo, MatrixInfo, MinMaxInfo, Opcode, OpcodeFlags, SampleInfo, ScaleInfo,

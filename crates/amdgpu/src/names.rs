@@ -28,6 +28,26 @@ impl Field {
     }
 }
 
+/// Some bits of a hardware register.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HwregField {
+    /// The register's number.
+    pub register: u8,
+    /// The lowest bit.
+    pub first: u8,
+    /// How many bits: 1 to 32.
+    pub bits: u8,
+}
+
+impl HwregField {
+    /// The operand of `s_getreg_b32` and `s_setreg_b32`: the register in bits 5:0, the lowest bit in 10:6, one less than
+    /// the number of bits in 15:11.
+    #[must_use]
+    pub fn operand(self) -> i64 {
+        i64::from(self.register) | i64::from(self.first) << 6 | (i64::from(self.bits) - 1) << 11
+    }
+}
+
 impl Target {
     /// What assemblers write for a number, if the target has a name for it.
     ///
@@ -53,6 +73,17 @@ impl Target {
     #[must_use]
     pub fn hardware_register(self, number: u8) -> Option<&'static str> {
         self.name_of(NameList::HardwareRegisters, number)
+    }
+
+    /// The bits of a hardware register that say on which SIMD of which compute unit a wave runs (Vega ISA guide, "HW_ID
+    /// register": SIMD_ID, PIPE_ID, CU_ID; RDNA ISA guides, "HW_ID1": SIMD_ID, WGP_ID). Waves that run at the same time
+    /// may have the same. None where no such register is known.
+    #[must_use]
+    pub fn wave_place(self) -> Option<HwregField> {
+        let find = |name: &str| self.names(NameList::HardwareRegisters).iter().find(|(_, known)| *known == name);
+        let field = |(register, _): &(u8, _), first, bits| HwregField { register: *register, first, bits };
+        let newer = || find("HW_REG_HW_ID1").or_else(|| find("HW_REG_WAVE_HW_ID1")).map(|found| field(found, 8, 6));
+        find("HW_REG_HW_ID").map(|found| field(found, 4, 8)).or_else(newer)
     }
 
     /// The hardware register with the low half of FLAT_SCRATCH, where code sets it by `s_setreg`; the high half's

@@ -48,6 +48,8 @@ mod hwreg {
     /// From gfx10 to gfx11.
     pub(super) const FLAT_SCR_LO: usize = 20;
     pub(super) const FLAT_SCR_HI: usize = 21;
+    /// Since gfx10.
+    pub(super) const HW_ID1: usize = 23;
     /// Bits 9:6: how a workgroup is in a cluster.
     pub(super) const IB_STS2: usize = 28;
 }
@@ -72,6 +74,9 @@ fn get_register(core: &mut Core, op: &Op) -> Step {
         hwreg::TRAPSTS => wave.trapsts,
         // Wave, SIMD and compute unit as if workgroups were dealt out in turn.
         hwreg::HW_ID => wave.index & 0xf | (wave.index & 3) << 4 | ((wave.group as u32) & 0xf) << 8,
+        hwreg::HW_ID1 if core.launch.target.generation() >= 10 => {
+            wave.index & 0x1f | (wave.index & 3) << 8 | ((wave.group as u32) & 0xf) << 10
+        }
         hwreg::GPR_ALLOC => (wave.vgpr.len() as u32 / 4) << 8,
         hwreg::LDS_ALLOC => core.launch.lds_size.div_ceil(512) << 12,
         hwreg::FLAT_SCR_LO if core.launch.flat_scratch_hidden => wave.flat_scratch as u32,

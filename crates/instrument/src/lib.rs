@@ -8,7 +8,9 @@
 //! | folder | question |
 //! |---|---|
 //! | `probe` | what is measured: one file for each probe |
+//! | `placement` | which counters are kept, and how the others follow from them |
 //! | `sink` | where counters are kept: one file for each place |
+//! | `register` | counters in registers |
 //! | `scavenge` | which registers inserted code uses |
 //! | `frame` | what the kernel's entry and ends do |
 //! | `layout` | where original and inserted code lie |
@@ -31,9 +33,11 @@ mod hazard_mitigation;
 mod high_registers;
 pub mod layout;
 pub mod object;
+mod placement;
 mod plan;
 mod probe;
 pub mod refusal;
+mod register;
 mod scavenge;
 mod scheduling;
 mod sink;
@@ -52,6 +56,7 @@ use wavetap_analysis::kernel::edit::Edits;
 use wavetap_analysis::kernel::{Image, Stop};
 use wavetap_object::code_object::{Kernel, KernelDescriptor, KernelMetadata};
 use wavetap_profile::map::{self, CounterMode, Resources, Site};
+use wavetap_profile::placement::Placement;
 
 pub use facts::KernelFacts;
 pub use probe::ProbeKind;
@@ -165,6 +170,8 @@ pub struct Instrumented {
     pub record_bytes: u32,
     /// Functions whose branches are not counted, or not always: their originals may run. `?` stands for unknown ones.
     pub uncounted_callees: Vec<String>,
+    /// Which counters its records have, where the others follow from these.
+    pub placement: Option<Placement>,
     /// Where the vector registers come from.
     pub vector_registers: map::VectorSource,
     /// What the kernel needs as it was.

@@ -194,7 +194,7 @@ pub struct MetadataNumber {
 
 /// The kernels of a code object with new places.
 #[derive(Debug)]
-pub enum Placement {
+pub enum ObjectPlacement {
     /// What is added; the maps are without source lines.
     Placed {
         /// What is added to the object.
@@ -254,6 +254,7 @@ impl Adding {
             before: instrumented.before,
             after,
             declared: Some(declared(before)),
+            placement: instrumented.placement,
             addresses: code
                 .addresses(entry)
                 .into_iter()
@@ -263,8 +264,8 @@ impl Adding {
         Ok(())
     }
 
-    fn finish(self) -> Placement {
-        Placement::Placed { added: AddedCode { code: self.segment.finish(), ..self.added }, maps: self.maps }
+    fn finish(self) -> ObjectPlacement {
+        ObjectPlacement::Placed { added: AddedCode { code: self.segment.finish(), ..self.added }, maps: self.maps }
     }
 }
 
@@ -299,10 +300,16 @@ impl<'k> SelectedKernels<'k> {
     ///
     /// # Errors
     /// Those of planning that are no kernel's: of the kind [`Kind::Io`].
-    pub fn place(&mut self, target: &str, planner: &ObjectPlanner<'_>, base: u64, at_once: usize) -> Result<Placement> {
+    pub fn place(
+        &mut self,
+        target: &str,
+        planner: &ObjectPlanner<'_>,
+        base: u64,
+        at_once: usize,
+    ) -> Result<ObjectPlacement> {
         let mut adding = match Adding::new(planner.target, base) {
             Ok(adding) => adding,
-            Err(error) => return Ok(Placement::DoesNotFit(error)),
+            Err(error) => return Ok(ObjectPlacement::DoesNotFit(error)),
         };
         let (program, whole) = (OnceLock::new(), OnceLock::new());
         let mut placed = Vec::new();
@@ -327,7 +334,7 @@ impl<'k> SelectedKernels<'k> {
                         if let Err(error) = adding.push(planned) {
                             let rest = again.into_iter().chain(made.map(|(kernel, _)| kernel)).chain(queue);
                             self.kernels = placed.into_iter().chain([kernel]).chain(rest).collect();
-                            return Ok(Placement::DoesNotFit(error));
+                            return Ok(ObjectPlacement::DoesNotFit(error));
                         }
                         placed.push(kernel);
                     }

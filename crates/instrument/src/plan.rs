@@ -10,18 +10,23 @@ use crate::scavenge::registers::{self, Allocation, NUMBERED_VGPRS, Scalars, Vect
 use crate::scavenge::spill_slots::{self, SpillSlots};
 use crate::scavenge::{LAST_RESORT, LiveOut, STRATEGIES, Scavenger, VgprStrategy};
 use crate::sink::{CounterSink, Counters, GlobalSink, LdsSink};
-use crate::{group_memory, guards, high_registers, scheduling};
+use crate::{group_memory, guards, high_registers, register, scheduling};
 use wavetap_amdgpu::{Loss, Reg, Target};
 use wavetap_analysis::dataflow::RegSet;
 use wavetap_analysis::kernel::edit::{Edits, FunctionEdits, Item, Snippet};
 use wavetap_analysis::kernel::{Body, Reason, Refusal, Stop};
 use wavetap_base::entity::{ProgramPoint, Side};
-use wavetap_object::code_object::Field;
-use wavetap_profile::map::CounterMode;
+use wavetap_base::error::Error;
+use wavetap_object::code_object::{Field, KernelDescriptor};
+use wavetap_profile::map::{CounterMode, VectorSource};
+use wavetap_profile::placement::Placement;
 use wavetap_profile::record::{COUNTER, HEADER};
 
 /// Tries the strategies in order and returns the first that costs no occupancy, or what costs least of it.
 pub(crate) fn cheapest(facts: &KernelFacts<'_, '_>, request: &Request) -> Result<Instrumented, Stop> {
+    if request.mode == CounterMode::Register {
+        return register::cheapest(facts, request, |planned| costs_too_much(request, planned));
+    }
     let plan = |strategy, live_out| plan(facts, request, strategy, live_out);
     if let Some(to) = facts.analysis.always_spill {
         return match plan(VgprStrategy::Spill(to), LiveOut::All) {
@@ -89,9 +94,7 @@ fn sink(facts: &KernelFacts<'_, '_>, mode: CounterMode) -> Result<Box<dyn Counte
             facts.uncopied.check_return(facts.analysis.program)?;
             Ok(Box::new(LdsSink::plan(facts.target, &facts.table.ends(), facts.workgroup_size, facts.lds_bytes)))
         }
-        CounterMode::Register => {
-            Err(Refusal::new(Reason::CounterMode, "the branch probe keeps its counters in LDS or in memory").into())
-        }
+        CounterMode::Register => Err(Error::internal("registers are no sink of single additions").into()),
     }
 }
 
@@ -187,58 +190,99 @@ fn plan(
     let of_kernel = inserts.next().unwrap_or_default();
     let clones = functions[1..].iter().zip(inserts);
     let clones = clones.map(|(function, inserts)| FunctionEdits { entry: function.body.entry_address(), inserts });
-    let mut edits = Edits {
+    let edits = Edits {
         prologue,
         inserts: of_kernel,
         functions: clones.collect(),
         spare_scalar: reserved.map(|scalars| Reg::scalar(scalars.saved_scc, 1)),
     };
-    if program.bodies().iter().any(Body::sets_scheduling) {
-        scheduling::leave_nothing(target, &mut edits)?;
-    }
-
-    let extra = sink.lds_bytes();
-    let (lds_bytes, workgroup_size) = (facts.lds_bytes, facts.workgroup_size);
-    if descriptor.get(Field::GROUP_SEGMENT_FIXED_SIZE) != 0 || extra != 0 {
-        descriptor.set(Field::GROUP_SEGMENT_FIXED_SIZE, lds_bytes + extra)?;
-    }
-    let mut before = registers::resources(target, &kernel.descriptor, lds_bytes, workgroup_size);
-    before.code_bytes =
-        functions.iter().flat_map(|function| function.body.insts()).map(|inst| u64::from(inst.size)).sum();
-    let mut after = registers::resources(target, &descriptor, lds_bytes + extra, workgroup_size);
-    let machine = kernel.descriptor.machine(target);
-    let demands = (
-        kernel.descriptor.demand(target, lds_bytes, workgroup_size),
-        descriptor.demand(target, lds_bytes + extra, workgroup_size),
-    );
-    if facts.size_is_required {
-        (before.waves_per_simd, after.waves_per_simd) =
-            (machine.occupancy(&demands.0).waves, machine.occupancy(&demands.1).waves);
-    }
-    let loss = machine.worst_loss(if facts.size_is_required { workgroup_size } else { 1 }, &demands.0, &demands.1);
-    let (named_scalars, named_vectors) = named_registers(target, &edits);
-    // Where every wave has the same number, the original may count less than all that can lie after the numbered ones.
-    let counted_scalars =
-        (sgprs.max(named_scalars) + registers::NAMED_SGPRS).min(target.fixed_sgprs().unwrap_or(u32::MAX));
-    let metadata = MetadataChange {
-        sgpr_count: metadata.sgpr_count.max(counted_scalars.into()).max(allocation.named_sgprs(&descriptor)),
-        vgpr_count: allocation.metadata_vgprs(&descriptor, metadata, vgprs.max(named_vectors), agpr_count),
-        agpr_count,
-        group_segment_fixed_size: u64::from(lds_bytes + extra),
-        private_segment_fixed_size: private_segment,
-    };
-    Ok(Instrumented {
+    let code = PlannedCode {
         edits,
         descriptor,
-        metadata,
-        sites: facts.table.sites.clone(),
+        sgprs,
+        vgprs,
+        agpr_count,
+        private_segment,
+        lds_bytes: sink.lds_bytes(),
         record_bytes: HEADER + facts.table.counters() * COUNTER,
-        uncounted_callees: facts.uncopied.names(program),
         vector_registers: strategy.into(),
-        before,
-        after,
-        loss,
-    })
+        placement: None,
+    };
+    code.finish(facts, &allocation)
+}
+
+/// Inserted code, and what it needs.
+#[derive(Debug)]
+pub(crate) struct PlannedCode {
+    pub(crate) edits: Edits,
+    /// The descriptor with the registers that it needs.
+    pub(crate) descriptor: KernelDescriptor,
+    /// One more than the highest scalar register that it uses of its own, and the highest vector register.
+    pub(crate) sgprs: u32,
+    pub(crate) vgprs: u32,
+    /// What the metadata says of accumulation registers and scratch memory.
+    pub(crate) agpr_count: u64,
+    pub(crate) private_segment: u64,
+    /// Bytes of LDS that a workgroup needs more than before.
+    pub(crate) lds_bytes: u32,
+    pub(crate) record_bytes: u32,
+    pub(crate) vector_registers: VectorSource,
+    pub(crate) placement: Option<Placement>,
+}
+
+impl PlannedCode {
+    /// What follows from it for the kernel: descriptor, metadata, occupancy.
+    pub(crate) fn finish(self, facts: &KernelFacts<'_, '_>, allocation: &Allocation<'_>) -> Result<Instrumented, Stop> {
+        let KernelFacts { analysis, kernel, metadata, target, functions, .. } = facts;
+        let (program, target) = (analysis.program, *target);
+        let PlannedCode { mut edits, mut descriptor, sgprs, vgprs, agpr_count, private_segment, .. } = self;
+        if program.bodies().iter().any(Body::sets_scheduling) {
+            scheduling::leave_nothing(target, &mut edits)?;
+        }
+        let extra = self.lds_bytes;
+        let (lds_bytes, workgroup_size) = (facts.lds_bytes, facts.workgroup_size);
+        if descriptor.get(Field::GROUP_SEGMENT_FIXED_SIZE) != 0 || extra != 0 {
+            descriptor.set(Field::GROUP_SEGMENT_FIXED_SIZE, lds_bytes + extra)?;
+        }
+        let mut before = registers::resources(target, &kernel.descriptor, lds_bytes, workgroup_size);
+        before.code_bytes =
+            functions.iter().flat_map(|function| function.body.insts()).map(|inst| u64::from(inst.size)).sum();
+        let mut after = registers::resources(target, &descriptor, lds_bytes + extra, workgroup_size);
+        let machine = kernel.descriptor.machine(target);
+        let demands = (
+            kernel.descriptor.demand(target, lds_bytes, workgroup_size),
+            descriptor.demand(target, lds_bytes + extra, workgroup_size),
+        );
+        if facts.size_is_required {
+            (before.waves_per_simd, after.waves_per_simd) =
+                (machine.occupancy(&demands.0).waves, machine.occupancy(&demands.1).waves);
+        }
+        let loss = machine.worst_loss(if facts.size_is_required { workgroup_size } else { 1 }, &demands.0, &demands.1);
+        let (named_scalars, named_vectors) = named_registers(target, &edits);
+        // Where every wave has the same number, the original may count less than all that can lie after the numbered ones.
+        let counted_scalars =
+            (sgprs.max(named_scalars) + registers::NAMED_SGPRS).min(target.fixed_sgprs().unwrap_or(u32::MAX));
+        let metadata = MetadataChange {
+            sgpr_count: metadata.sgpr_count.max(counted_scalars.into()).max(allocation.named_sgprs(&descriptor)),
+            vgpr_count: allocation.metadata_vgprs(&descriptor, metadata, vgprs.max(named_vectors), agpr_count),
+            agpr_count,
+            group_segment_fixed_size: u64::from(lds_bytes + extra),
+            private_segment_fixed_size: private_segment,
+        };
+        Ok(Instrumented {
+            edits,
+            descriptor,
+            metadata,
+            sites: facts.table.sites.clone(),
+            record_bytes: self.record_bytes,
+            uncounted_callees: facts.uncopied.names(program),
+            vector_registers: self.vector_registers,
+            placement: self.placement,
+            before,
+            after,
+            loss,
+        })
+    }
 }
 
 /// One more than the highest numbered scalar register, and than the highest vector register, that inserted code names:

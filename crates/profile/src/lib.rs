@@ -3,6 +3,7 @@
 //!
 //! - [`control`]: the control block in a rewritten code object (`__wavetap_control`);
 //! - [`record`]: what one wave leaves in the record buffer;
+//! - [`placement`]: counters that are kept, and those that follow from them;
 //! - [`map`]: the site table inside a rewritten object, which says what the counters of a record count;
 //! - [`schema`]: what the fields of a site are, and how their values combine;
 //! - [`probes`]: the registry of probes: their schemas, and typed views of their counters;
@@ -43,6 +44,7 @@ pub mod launches;
 pub mod map;
 pub mod origins;
 pub mod pc_samples;
+pub mod placement;
 pub mod probes;
 pub mod record;
 mod sample_tables;

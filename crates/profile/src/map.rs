@@ -9,12 +9,15 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize, Serializer};
 
+use super::placement::Placement;
 use super::schema::{KindSchema, KindTable};
 use super::{hex, probes};
 use wavetap_base::error::{Error, Result, ResultExt};
 
 /// Schema of the map of one code object.
-pub const SCHEMA: &str = "wavetap.map/2";
+pub const SCHEMA: &str = "wavetap.map/3";
+/// Schema of the maps before counters were placed. They are read, not written.
+pub const SCHEMA_2: &str = "wavetap.map/2";
 /// Schema of the maps before there were several probes. They are read, not written.
 pub const SCHEMA_1: &str = "wavetap.map/1";
 /// A site table is never larger than this when unpacked: a damaged section must not exhaust memory.
@@ -163,6 +166,9 @@ pub struct KernelMap<Kind = Arc<KindSchema>> {
     /// What the original's metadata says; maps that older versions wrote do not have it.
     #[serde(default)]
     pub declared: Option<Declared>,
+    /// Which counters its records have, where the others follow from these.
+    #[serde(default)]
+    pub placement: Option<Placement>,
     /// Original to rewritten addresses of all its instructions, by original address.
     pub addresses: Vec<AddressPair>,
 }
@@ -304,6 +310,9 @@ struct KernelWritten<'a> {
     after: Resources,
     /// What the original's metadata says.
     declared: Option<Declared>,
+    /// Which counters its records have, where the others follow from these.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    placement: Option<&'a Placement>,
     /// Original to rewritten addresses of all its instructions, by original address.
     addresses: &'a [AddressPair],
 }
@@ -346,6 +355,7 @@ impl<'a> KernelWritten<'a> {
             before,
             after,
             declared,
+            placement,
             addresses,
         } = kernel;
         let sites = sites.iter().map(|site| {
@@ -364,6 +374,7 @@ impl<'a> KernelWritten<'a> {
             before: *before,
             after: *after,
             declared: *declared,
+            placement: placement.as_ref(),
             addresses: if with_addresses { addresses } else { &[] },
         })
     }
@@ -418,9 +429,9 @@ impl TryFrom<MapRead> for ObjectMap {
 
     fn try_from(read: MapRead) -> Result<ObjectMap> {
         let MapRead { schema, target, original, stride, kinds, kernels, refused } = read;
-        if schema != SCHEMA && schema != SCHEMA_1 {
+        if ![SCHEMA, SCHEMA_2, SCHEMA_1].contains(&schema.as_str()) {
             return Err(Error::unsupported(format!(
-                "site table schema {schema:?}, this program knows {SCHEMA:?} and {SCHEMA_1:?}"
+                "site table schema {schema:?}, this program knows {SCHEMA:?}, {SCHEMA_2:?} and {SCHEMA_1:?}"
             )));
         }
         let kinds = KindTable::read(kinds)?;
@@ -437,8 +448,13 @@ impl KernelMap<KindRead> {
             let kind = kind.resolve(version_1, kinds).within(|| place(address))?;
             Ok(Site { address, instruction, kind, source, offset })
         });
+        let sites: Vec<Site> = sites.collect::<Result<_>>()?;
+        if let Some(placement) = &self.placement {
+            let counters = sites.iter().map(|site| site.kind.counters()).sum();
+            placement.check(counters).within(|| format!("kernel {}", self.name))?;
+        }
         Ok(KernelMap {
-            sites: sites.collect::<Result<_>>()?,
+            sites,
             name: self.name,
             demangled: self.demangled,
             mode: self.mode,
@@ -447,6 +463,7 @@ impl KernelMap<KindRead> {
             before: self.before,
             after: self.after,
             declared: self.declared,
+            placement: self.placement,
             addresses: self.addresses,
         })
     }
@@ -551,8 +568,8 @@ mod tests {
         );
         assert!(fault("\"exec\"", "\"other\"", VERSION_1).contains("no kind \"other\""));
         assert!(
-            fault("wavetap.map/1", "wavetap.map/3", VERSION_1)
-                .contains("this program knows \"wavetap.map/2\" and \"wavetap.map/1\"")
+            fault("wavetap.map/1", "wavetap.map/4", VERSION_1)
+                .contains("this program knows \"wavetap.map/3\", \"wavetap.map/2\" and \"wavetap.map/1\"")
         );
     }
 

@@ -85,6 +85,7 @@ fn rewrite(object: &CodeObject<'_>, mode: CounterMode, damage: &Damage<'_>) -> V
             before: plan.before,
             after: plan.after,
             declared: None,
+            placement: None,
             addresses: code
                 .addresses(*entry)
                 .into_iter()

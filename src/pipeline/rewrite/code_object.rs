@@ -6,7 +6,7 @@ use crate::pipeline::options::Options;
 use wavetap_amdgpu::Target;
 use wavetap_analysis::kernel::Image;
 use wavetap_base::error::{Error, Kind, Result};
-use wavetap_instrument::object::{AddedCode, ObjectPlanner, Placement, SelectedKernels};
+use wavetap_instrument::object::{AddedCode, ObjectPlacement, ObjectPlanner, SelectedKernels};
 use wavetap_instrument::refusal::{RefusalReason, all_refused, refused, refused_by_name};
 use wavetap_object::code_object::{CodeObject, Kernel, LineTable, MalformedPart, PartKind, digest, metadata};
 use wavetap_object::emit::code_object::{Changes, Plan};
@@ -260,9 +260,9 @@ impl Rewriter<'_> {
         let placement = kernels.place(&map.target, &planner, plan.code_address(), at_once)?;
         map.refused = kernels.refusals();
         let written = match placement {
-            Placement::Placed { maps, .. } if maps.is_empty() => return Ok(None),
-            Placement::Placed { added, maps } => writer.write(&added, maps, map).map(|bytes| (bytes, added)),
-            Placement::DoesNotFit(error) => Err(error),
+            ObjectPlacement::Placed { maps, .. } if maps.is_empty() => return Ok(None),
+            ObjectPlacement::Placed { added, maps } => writer.write(&added, maps, map).map(|bytes| (bytes, added)),
+            ObjectPlacement::DoesNotFit(error) => Err(error),
         };
         let error = match written {
             Ok(written) => return Ok(Some(written)),

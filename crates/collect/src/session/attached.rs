@@ -8,7 +8,7 @@ use wavetap_base::error::{Error, Result, ResultExt};
 use wavetap_profile::control::{self, Control};
 use wavetap_profile::launches::LaunchShape;
 use wavetap_profile::map::ObjectMap;
-use wavetap_profile::record::HEADER;
+use wavetap_profile::record::{DISPATCH, HEADER, Header, KERNEL};
 
 use super::{BeginError, DispatchInfo, Options, Overlap, Records};
 use crate::collector::{Collector, EndedDispatch, header};
@@ -42,6 +42,15 @@ pub(super) struct Attached {
 struct Buffer {
     address: u64,
     capacity: u32,
+    /// Size of a record in bytes.
+    stride: u32,
+}
+
+impl Buffer {
+    /// Size of so many records in bytes.
+    fn bytes(&self, records: u32) -> u64 {
+        u64::from(records.min(self.capacity)) * u64::from(self.stride)
+    }
 }
 
 /// A dispatch of a window.
@@ -72,6 +81,9 @@ struct Window {
     id: u64,
     buffer: Buffer,
     shared: bool,
+    /// Waves choose their records themselves, and these have the counters that are kept ([`wavetap_profile::placement`]). All dispatches
+    /// are of one kernel.
+    placed: bool,
     members: Vec<Member>,
     /// Records that the dispatches may take.
     reserved: u64,
@@ -112,10 +124,11 @@ impl Attached {
     ) -> Result<(), BeginError> {
         let DispatchInfo { kernel, waves, ordinal } = *info;
         let member = Member { ticket, kernel, ordinal, state: MemberState::InFlight };
+        let placement = self.map.kernels.get(kernel as usize).and_then(|kernel| kernel.placement.as_ref());
         if options.overlap == Overlap::Concurrent
             && let Some(window) = self.windows.last_mut()
         {
-            if !window.has_room(options.records, kernel, waves) {
+            if !window.has_room(options.records, kernel, waves, placement.is_some()) {
                 let in_flight = window.members.iter().filter(|member| member.state == MemberState::InFlight).count();
                 return Err(BeginError::Busy { in_flight });
             }
@@ -124,13 +137,24 @@ impl Attached {
             write_u32(memory, self.block + control::DISPATCH, ordinal)?;
             return Ok(());
         }
+        let (wanted, exact, shared) = match placement {
+            Some(placement) => {
+                let stride = placement.record_bytes();
+                (Buffer { address: 0, capacity: placement.slots, stride }, true, true)
+            }
+            None => {
+                let (capacity, exact, shared) = capacity(options, self.stride, waves);
+                (Buffer { address: 0, capacity, stride: self.stride }, exact, shared)
+            }
+        };
+        let placed = placement.is_some();
         self.suspend(memory)?;
-        let (capacity, exact, shared) = capacity(options, self.stride, waves);
-        let buffer = self.take_buffer(memory, capacity, exact)?;
+        let buffer = self.take_buffer(memory, wanted, exact)?;
         self.windows.push(Window {
             id: ticket,
             buffer,
             shared,
+            placed,
             members: vec![member],
             reserved: waves,
             parked: Some(Parked { head: 0, dropped: 0 }),
@@ -141,17 +165,20 @@ impl Attached {
         Ok(())
     }
 
-    /// A cleared buffer of at least so many records, or of just so many.
-    fn take_buffer<M: DeviceMemory>(&mut self, memory: &mut M, capacity: u32, exact: bool) -> Result<Buffer> {
-        let fits = |buffer: &Buffer| if exact { buffer.capacity == capacity } else { buffer.capacity >= capacity };
+    /// A cleared buffer of at least as many records as this one has, or of just as many.
+    fn take_buffer<M: DeviceMemory>(&mut self, memory: &mut M, wanted: Buffer, exact: bool) -> Result<Buffer> {
+        let Buffer { capacity, stride, .. } = wanted;
+        let fits = |buffer: &Buffer| {
+            buffer.stride == stride && if exact { buffer.capacity == capacity } else { buffer.capacity >= capacity }
+        };
         if let Some(at) = self.spare.iter().position(fits) {
             return Ok(self.spare.swap_remove(at));
         }
         for buffer in self.spare.drain(..) {
             memory.free(buffer.address)?;
         }
-        let size = u64::from(capacity) * u64::from(self.stride);
-        let buffer = Buffer { address: memory.alloc(size, ALIGNMENT)?, capacity };
+        let size = wanted.bytes(capacity);
+        let buffer = Buffer { address: memory.alloc(size, ALIGNMENT)?, ..wanted };
         clear(memory, buffer.address, size)?;
         Ok(buffer)
     }
@@ -237,17 +264,17 @@ impl Attached {
             window.parked.ok_or_else(|| Error::internal("the counters of a window are not known"))?
         };
         if !is_last {
-            return window.fold(memory, collector, &self.map, self.stride, counters, Some(kernel));
+            return window.fold(memory, collector, &self.map, counters, Some(kernel));
         }
-        let folded = window.fold(memory, collector, &self.map, self.stride, counters, None);
+        let folded = window.fold(memory, collector, &self.map, counters, None);
         // Nothing is in flight: whatever begins next finds the buffer as it was.
         let buffer = window.buffer;
         if is_installed {
             memory.write(self.block + control::BUFFER, &0_u64.to_le_bytes())?;
             self.installed = None;
         }
-        let used = u64::from(counters.head.min(buffer.capacity)) * u64::from(self.stride);
-        clear(memory, buffer.address, used)?;
+        let used = if window.placed { buffer.capacity } else { counters.head };
+        clear(memory, buffer.address, buffer.bytes(used))?;
         self.windows.remove(index);
         if self.spare.len() < MOST_SPARE {
             self.spare.push(buffer);
@@ -268,8 +295,11 @@ impl Attached {
 impl Window {
     /// Whether a further dispatch finds its records, so that no wave is dropped that the options do not drop, and no
     /// record is shared by waves of different kernels.
-    fn has_room(&self, records: Records, kernel: u32, waves: u64) -> bool {
+    fn has_room(&self, records: Records, kernel: u32, waves: u64, placed: bool) -> bool {
         let reserved = self.reserved.saturating_add(waves);
+        if self.placed || placed {
+            return self.members.iter().all(|member| member.kernel == kernel);
+        }
         if !self.shared && reserved <= self.buffer.capacity.into() {
             return true;
         }
@@ -291,11 +321,15 @@ impl Window {
         memory: &M,
         collector: &mut Collector,
         map: &ObjectMap,
-        stride: u32,
         counters: Parked,
         only: Option<u32>,
     ) -> Result<Vec<usize>> {
         let Parked { head, dropped } = counters;
+        if self.placed {
+            self.fold_placed(memory, collector, map)?;
+            return self.end_dispatches(collector, map, only);
+        }
+        let stride = self.buffer.stride;
         let used = head.min(self.buffer.capacity) as usize;
         let shared = self.shared && head > self.buffer.capacity;
         self.folded.resize(used, false);
@@ -310,13 +344,51 @@ impl Window {
             let record = bytes::slice(&records, at, stride.into(), "record")?;
             self.fold_record(collector, map, record, number, shared, only).within(|| format!("record {number}"))?;
         }
+        if only.is_none() {
+            self.account(collector, map, head, dropped)?;
+        }
+        self.end_dispatches(collector, map, only)
+    }
+
+    /// Adds the records of waves that chose them themselves: none of the window's dispatches is in flight any more.
+    fn fold_placed<M: DeviceMemory>(&mut self, memory: &M, collector: &mut Collector, map: &ObjectMap) -> Result<()> {
+        let Buffer { address, capacity, stride } = self.buffer;
+        let Some(first) = self.members.first().copied().filter(|_| !self.has_fault()) else { return Ok(()) };
+        let kernel = map.kernels.get(first.kernel as usize);
+        let (name, placement) = kernel
+            .and_then(|kernel| Some((&kernel.name, kernel.placement.as_ref()?)))
+            .ok_or_else(|| Error::internal("a kernel without placed counters"))?;
+        let mut records = vec![0; self.buffer.bytes(capacity) as usize];
+        memory.read(address, &mut records)?;
+        for (number, record) in records.chunks_exact_mut(stride as usize).enumerate() {
+            let place = || format!("record {number} of kernel {name}");
+            let waves = Header::from_bytes(record)?.began;
+            if waves == 0 {
+                if record.iter().any(|byte| *byte != 0) {
+                    return Err(Error::malformed("counters of no wave")).within(place);
+                }
+                continue;
+            }
+            record[KERNEL as usize..][..4].copy_from_slice(&first.kernel.to_le_bytes());
+            record[DISPATCH as usize..][..4].copy_from_slice(&first.ordinal.to_le_bytes());
+            let solved = placement.solve(record).within(place)?;
+            self.waves += u64::from(waves);
+            collector.fold(map, &solved, None, true).within(place)?;
+        }
+        if self.waves > self.reserved {
+            let found =
+                format!("{} waves left counters of kernel {name}, {} were dispatched", self.waves, self.reserved);
+            return Err(Error::malformed(found));
+        }
+        Ok(())
+    }
+
+    /// Adds dispatches of one kernel that have ended to its totals, or those of all; returns the kernels' places.
+    fn end_dispatches(&mut self, collector: &mut Collector, map: &ObjectMap, only: Option<u32>) -> Result<Vec<usize>> {
         let kernels: BTreeSet<u32> = match only {
             Some(kernel) => [kernel].into(),
             None => self.members.iter().map(|member| member.kernel).collect(),
         };
-        if only.is_none() {
-            self.account(collector, map, head, dropped)?;
-        }
         let mut changed = Vec::new();
         for kernel in kernels {
             let ended = self.take_ended(kernel);

@@ -136,6 +136,7 @@ fn session(overlap: Overlap, records: Records, kernels: u32) -> (Mock, Session, 
         before: resources,
         after: resources,
         declared: None,
+        placement: None,
         addresses: Vec::new(),
     };
     let map = ObjectMap {

@@ -60,6 +60,17 @@ fn clustered_ids(asm: &mut Asm, [x, y, z]: [u16; 3], other: u16) -> Result<()> {
     Ok(())
 }
 
+/// Without the preload the original code is run from its entry, where it begins by loading the arguments itself
+/// (AMDGPUUsage, "Preloaded Kernel Arguments"). The count of user SGPRs stays, so that what follows them stays where it
+/// is. Where waves begin at the entry they find the arguments as before.
+fn stop_preloading(target: Target, descriptor: &mut KernelDescriptor) -> Result<()> {
+    if begins_with_arguments(target) {
+        return Ok(());
+    }
+    descriptor.set(Field::KERNARG_PRELOAD_LENGTH, 0)?;
+    descriptor.set(Field::KERNARG_PRELOAD_OFFSET, 0)
+}
+
 /// Whether waves begin at a kernel's entry whether its arguments are preloaded or not (gfx125x), and not after code
 /// that loads them.
 pub(crate) fn begins_with_arguments(target: Target) -> bool {
@@ -105,13 +116,7 @@ impl Entry {
         descriptor: &mut KernelDescriptor,
         scratch: ScratchAccess,
     ) -> Result<Entry, Stop> {
-        // Without the preload the original code is run from its entry, where it begins by loading the arguments itself
-        // (AMDGPUUsage, "Preloaded Kernel Arguments"). The count of user SGPRs stays, so that what follows them stays
-        // where it is. Where waves begin at the entry they find the arguments as before.
-        if !begins_with_arguments(target) {
-            descriptor.set(Field::KERNARG_PRELOAD_LENGTH, 0)?;
-            descriptor.set(Field::KERNARG_PRELOAD_OFFSET, 0)?;
-        }
+        stop_preloading(target, descriptor)?;
         let old = initial_registers(descriptor, target)?;
         let lacks_flat_scratch = scratch == ScratchAccess::FlatScratch && old.flat_scratch_init.is_none();
         let wanted = u32::from(old.used_user_sgprs)
@@ -143,6 +148,13 @@ impl Entry {
         descriptor.set(Field::ENABLE_VGPR_WORKITEM_ID, WORK_ITEM_X_Y_Z)?;
         let new = initial_registers(descriptor, target)?;
         Ok(Entry { old, new })
+    }
+
+    /// Asks for nothing more.
+    pub(crate) fn keep(target: Target, descriptor: &mut KernelDescriptor) -> Result<Entry, Stop> {
+        stop_preloading(target, descriptor)?;
+        let registers = initial_registers(descriptor, target)?;
+        Ok(Entry { old: registers, new: registers })
     }
 
     /// The registers that the original asked for.

@@ -3,6 +3,7 @@
 use super::{Emitter, Probe, ProbeSite, Scc};
 use crate::asm::{c, s};
 use crate::facts::ClonedFunction;
+use crate::placement::Quantity;
 use wavetap_analysis::kernel::Stop;
 use wavetap_base::entity::{ProgramPoint, Side};
 use wavetap_profile::probes::blocks::BLOCK;
@@ -30,6 +31,11 @@ impl Probe for Blocks {
         let mut sites: Vec<ProbeSite> = blocks.map(|inst| ProbeSite { inst, kind: &BLOCK }).collect();
         sites.sort_by_key(|site| site.inst);
         Ok(sites)
+    }
+
+    fn counters(&self, _: &ClonedFunction<'_>, site: &ProbeSite) -> Vec<Vec<(i64, Quantity)>> {
+        let before = ProgramPoint { inst: site.inst, side: Side::Before };
+        vec![vec![(1, Quantity::Executions(site.inst))], vec![(1, Quantity::Lanes(before))]]
     }
 
     fn emit(&self, site: &ProbeSite, emitter: &mut Emitter<'_, '_>) -> Result<(), Stop> {

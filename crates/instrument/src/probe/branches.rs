@@ -10,6 +10,7 @@ use std::sync::Arc;
 use super::{Emitter, Measurement, Probe, ProbeSite, Scc};
 use crate::asm::{c, s};
 use crate::facts::ClonedFunction;
+use crate::placement::Quantity;
 use wavetap_amdgpu::{Branch, Condition, Inst, MaskOp, OpcodeFlags, Reg, Role, Value, scalar};
 use wavetap_analysis::kernel::{Reason, Refusal, Stop};
 use wavetap_base::entity::{ProgramPoint, Side};
@@ -95,6 +96,24 @@ impl Probe for Branches {
             sites.push(ProbeSite { inst: id, kind: narrowing.kind() });
         }
         Ok(sites)
+    }
+
+    fn counters(&self, function: &ClonedFunction<'_>, site: &ProbeSite) -> Vec<Vec<(i64, Quantity)>> {
+        let inst = site.inst;
+        let executions = Quantity::Executions(inst);
+        if matches!(function.body.inst(inst).variant.branch, Branch::Conditional(_)) {
+            return vec![vec![(1, executions)], vec![(1, Quantity::Taken(inst))]];
+        }
+        let lanes = |side| vec![(1, Quantity::Lanes(ProgramPoint { inst, side }))];
+        // Arrivals with no lane are in all three.
+        let empty = Quantity::Empty(inst);
+        vec![
+            vec![(1, executions), (-1, empty)],
+            vec![(1, Quantity::AllOn(inst)), (1, Quantity::AllOff(inst)), (-2, empty)],
+            lanes(Side::Before),
+            lanes(Side::After),
+            vec![(1, empty)],
+        ]
     }
 
     fn emit(&self, site: &ProbeSite, emitter: &mut Emitter<'_, '_>) -> Result<(), Stop> {

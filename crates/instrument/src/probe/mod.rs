@@ -13,6 +13,7 @@ pub(crate) use emitter::{Emitter, Measurement, Scc};
 use std::sync::Arc;
 
 use crate::facts::ClonedFunction;
+use crate::placement::Quantity;
 use wavetap_analysis::kernel::Stop;
 use wavetap_base::entity::InstId;
 use wavetap_profile::schema::KindSchema;
@@ -82,7 +83,11 @@ pub(crate) trait Probe: Sync {
     /// Refused if one of them cannot be measured correctly.
     fn sites(&self, function: &ClonedFunction<'_>) -> Result<Vec<ProbeSite>, Stop>;
 
-    /// Writes the code of one site.
+    /// What each counter of a site is made of: quantities, each times a factor. Where counters are placed, this is all
+    /// that a probe says of them.
+    fn counters(&self, function: &ClonedFunction<'_>, site: &ProbeSite) -> Vec<Vec<(i64, Quantity)>>;
+
+    /// Writes the code of one site where every counter is kept.
     ///
     /// # Errors
     /// Refused if there are no registers for it; failed if an instruction cannot be built.

@@ -1,7 +1,7 @@
 //! Registers for inserted code: ones that no code of the kernel names, first inside its allocation, then behind it.
 
 use wavetap_amdgpu::{Opcode, Reg, Target};
-use wavetap_analysis::dataflow::UsedRegisters;
+use wavetap_analysis::dataflow::{RegSet, UsedRegisters};
 use wavetap_analysis::kernel::{Reason, Refusal, Stop};
 use wavetap_object::code_object::{Field, KernelDescriptor, KernelMetadata};
 use wavetap_profile::map::Resources;
@@ -196,6 +196,24 @@ impl Allocation<'_> {
         let indexed = if self.used.indexed { self.sgprs() } else { 0 };
         let taken = |number: u16| self.used.named.contains(Reg::scalar(number, 1)) || u32::from(number) < indexed;
         ScalarPool::new(self.target, initial, taken)
+    }
+
+    /// Those of them that the kernel's own allocation has.
+    pub(crate) fn allocated_scalars(&self, initial: u16) -> ScalarPool {
+        let indexed = if self.used.indexed { self.sgprs() } else { 0 };
+        let end = self.sgprs();
+        let taken = |number: u16| {
+            self.used.named.contains(Reg::scalar(number, 1)) || !(indexed..end).contains(&u32::from(number))
+        };
+        ScalarPool::new(self.target, initial, taken)
+    }
+
+    /// The lowest vector register that no code names and is not taken.
+    pub(crate) fn free_vector(&self, taken: &RegSet) -> Option<u16> {
+        let indexed = if self.used.indexed { self.vgprs() } else { 0 };
+        let mut numbers = (WORK_ITEM_VGPRS..NUMBERED_VGPRS).filter(|number| u32::from(*number) >= indexed);
+        let is_taken = |reg| self.used.named.contains(reg) || taken.contains(reg);
+        numbers.find(|number| !is_taken(Reg::vector(*number, 1)))
     }
 
     /// Chooses the vector registers of inserted code.

@@ -1,0 +1,141 @@
+//! Where EXEC is certain to have a lane: a wave begins with one, and code that no lane would execute is mostly branched
+//! over.
+
+use wavetap_amdgpu::{Branch, Condition, Inst, MaskOp, Reg, Role, Value, scalar};
+use wavetap_analysis::cfg::{Cfg, EdgeKind, Worklist};
+use wavetap_analysis::dataflow::RegSet;
+use wavetap_analysis::kernel::{Body, BodyKind, Flow};
+use wavetap_base::entity::InstId;
+
+/// What is certain at a point: whether EXEC has a lane, and the scalar registers whose masks have one.
+///
+/// Lattice: more is certain further down; paths that meet keep what is certain on both. Its height is the number of
+/// scalar registers, and the transfer is monotone, so that the iteration ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct State {
+    exec: bool,
+    masks: RegSet,
+}
+
+impl State {
+    fn meet(self, other: State) -> State {
+        State { exec: self.exec && other.exec, masks: self.masks.intersection(other.masks) }
+    }
+}
+
+/// Before each instruction, whether EXEC is certain to have a lane.
+pub(crate) fn nonzero(body: &Body, cfg: &Cfg) -> Vec<bool> {
+    let lanes = body.target().wave_size();
+    let mut before: Vec<Option<State>> = vec![None; cfg.len()];
+    let entry = State { exec: body.kind() == BodyKind::Kernel, masks: RegSet::EMPTY };
+    before[cfg.entry().index()] = Some(entry);
+    let mut work = Worklist::new(cfg);
+    work.push(cfg.entry());
+    while let Some(id) = work.pop() {
+        let Some(mut state) = before[id.index()] else { continue };
+        let block = cfg.block(id);
+        for inst in block.insts() {
+            step(body, inst, lanes, &mut state);
+        }
+        for edge in &block.successors {
+            let exec = match (on_edge(body.inst(block.last), edge.kind), body.flow(block.last)) {
+                // Both ways lead to the same place.
+                (_, Flow::Branch(to)) if body.next(block.last) == Some(to) => state.exec,
+                (Some(has_lanes), _) => has_lanes,
+                (None, _) => state.exec,
+            };
+            let after = State { exec, ..state };
+            let place = &mut before[edge.block.index()];
+            let met = place.map_or(after, |known| known.meet(after));
+            if *place != Some(met) {
+                *place = Some(met);
+                work.push(edge.block);
+            }
+        }
+    }
+    let mut all = vec![false; body.len()];
+    for block in cfg.blocks() {
+        let Some(mut state) = before[cfg.block_of(block.first).index()] else { continue };
+        for inst in block.insts() {
+            all[inst.index()] = state.exec;
+            step(body, inst, lanes, &mut state);
+        }
+    }
+    all
+}
+
+/// What a branch on EXEC says of it on one of its edges.
+fn on_edge(inst: &Inst, edge: EdgeKind) -> Option<bool> {
+    match (inst.variant.branch, edge) {
+        (Branch::Conditional(Condition::ExecZ), EdgeKind::Taken) => Some(false),
+        (Branch::Conditional(Condition::ExecZ), EdgeKind::FallThrough) => Some(true),
+        (Branch::Conditional(Condition::ExecNz), EdgeKind::Taken) => Some(true),
+        (Branch::Conditional(Condition::ExecNz), EdgeKind::FallThrough) => Some(false),
+        _ => None,
+    }
+}
+
+fn step(body: &Body, id: InstId, lanes: u32, state: &mut State) {
+    let inst = body.inst(id);
+    if matches!(body.flow(id), Flow::Call(_)) {
+        *state = State { exec: false, masks: RegSet::EMPTY };
+        return;
+    }
+    let exec = Reg::scalar(scalar::EXEC, (lanes / 32) as u8);
+    let value = |role| inst.operand(role).map(|operand| operand.value);
+    let certain = |value: Option<Value>| match value {
+        Some(Value::Reg(reg)) if reg == exec => state.exec,
+        Some(Value::Reg(reg)) => state.masks.contains(reg),
+        Some(Value::InlineInt(number)) => number != 0,
+        _ => false,
+    };
+    let mask = inst.opcode().mask().filter(|mask| u32::from(mask.dwords) * 32 == lanes).map(|mask| mask.operation);
+    let either = certain(value(Role::Src0)) || certain(value(Role::Src1));
+    let result = match mask {
+        Some(MaskOp::Mov) => certain(value(Role::Src0)),
+        Some(MaskOp::Or | MaskOp::OrSaveexec) => either || (mask == Some(MaskOp::OrSaveexec) && state.exec),
+        _ => false,
+    };
+    let saves = mask.is_some_and(saves_exec);
+    let had_lanes = state.exec;
+    for reg in body.writes(id) {
+        if reg.overlaps(Reg::EXEC) {
+            state.exec = false;
+        }
+        state.masks.remove(reg);
+    }
+    let destination = match value(Role::Sdst) {
+        Some(Value::Reg(reg)) => Some(reg),
+        _ => None,
+    };
+    let keep = |state: &mut State, reg: Reg| if reg == exec { state.exec = true } else { state.masks.insert(reg) };
+    match (destination, saves) {
+        (Some(reg), true) => {
+            if had_lanes {
+                keep(state, reg);
+            }
+            if result {
+                state.exec = true;
+            }
+        }
+        (Some(reg), false) if result => keep(state, reg),
+        _ => {}
+    }
+}
+
+/// Whether an operation copies EXEC as it was to its destination.
+pub(crate) fn saves_exec(operation: MaskOp) -> bool {
+    matches!(
+        operation,
+        MaskOp::AndSaveexec
+            | MaskOp::OrSaveexec
+            | MaskOp::XorSaveexec
+            | MaskOp::NandSaveexec
+            | MaskOp::NorSaveexec
+            | MaskOp::XnorSaveexec
+            | MaskOp::Andn1Saveexec
+            | MaskOp::Andn2Saveexec
+            | MaskOp::Orn1Saveexec
+            | MaskOp::Orn2Saveexec
+    )
+}

@@ -1,0 +1,120 @@
+//! Where each counter is kept.
+
+use rustc_hash::FxHashMap;
+
+use super::too_few;
+use crate::placement::Measure;
+use crate::scavenge::registers::{Allocation, ScalarPool};
+use wavetap_amdgpu::{Reg, Target};
+use wavetap_analysis::dataflow::RegSet;
+use wavetap_analysis::kernel::Refusal;
+
+/// The place of a counter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Home {
+    /// A scalar register, and another one for the high half.
+    Scalar(u16, Option<u16>),
+    /// Lanes of vector registers: number of the register among those taken, and lane.
+    Lane((usize, u32), Option<(usize, u32)>),
+}
+
+/// The places of all counters of a kernel.
+///
+/// A record has those in scalar registers first, then the lanes of each vector register.
+#[derive(Debug, Default)]
+pub(super) struct Homes {
+    by_measure: FxHashMap<Measure, Home>,
+    /// In the order in which a record has them: low and high half.
+    pub(super) scalars: Vec<(u16, Option<u16>)>,
+    /// Vector registers, with how many of their lanes are used.
+    pub(super) vectors: Vec<(u16, u32)>,
+    lanes: u32,
+}
+
+impl Homes {
+    /// Finds a place for each: scalar registers first for what may repeat, then lanes.
+    ///
+    /// # Errors
+    /// Refused if there are too few registers.
+    pub(super) fn find(
+        target: Target,
+        measures: &[Measure],
+        allocation: &Allocation<'_>,
+        free: &mut ScalarPool,
+    ) -> Result<Homes, Refusal> {
+        let mut homes = Homes { lanes: target.wave_size(), ..Homes::default() };
+        let mut order: Vec<&Measure> = measures.iter().collect();
+        order.sort_by_key(|measure| !measure.is_wide());
+        let mut taken = RegSet::EMPTY;
+        let mut without = 0;
+        for measure in order {
+            let home = homes.scalar(measure, free).or_else(|| homes.lane(measure, allocation, &mut taken));
+            match home {
+                Some(home) => drop(homes.by_measure.insert(*measure, home)),
+                None => without += 1,
+            }
+        }
+        if without > 0 { Err(too_few(measures.len(), without)) } else { Ok(homes) }
+    }
+
+    fn scalar(&mut self, measure: &Measure, free: &mut ScalarPool) -> Option<Home> {
+        let mut attempt = free.clone();
+        let low = attempt.take(1, 1).ok()?;
+        let high = if measure.is_wide() { Some(attempt.take(1, 1).ok()?) } else { None };
+        *free = attempt;
+        self.scalars.push((low, high));
+        Some(Home::Scalar(low, high))
+    }
+
+    fn lane(&mut self, measure: &Measure, allocation: &Allocation<'_>, taken: &mut RegSet) -> Option<Home> {
+        let low = self.take_lane(allocation, taken)?;
+        let high = if measure.is_wide() { Some(self.take_lane(allocation, taken)?) } else { None };
+        Some(Home::Lane(low, high))
+    }
+
+    fn take_lane(&mut self, allocation: &Allocation<'_>, taken: &mut RegSet) -> Option<(usize, u32)> {
+        if self.vectors.last().is_none_or(|(_, used)| *used == self.lanes) {
+            let register = allocation.free_vector(taken)?;
+            taken.insert(Reg::vector(register, 1));
+            self.vectors.push((register, 0));
+        }
+        let number = self.vectors.len() - 1;
+        let (_, used) = self.vectors.last_mut()?;
+        *used += 1;
+        Some((number, *used - 1))
+    }
+
+    /// The place of a counter.
+    pub(super) fn of(&self, measure: &Measure) -> Option<Home> {
+        self.by_measure.get(measure).copied()
+    }
+
+    /// How many counters a record has.
+    pub(super) fn kept(&self) -> u32 {
+        self.scalars.len() as u32 + self.vectors.iter().map(|(_, used)| used).sum::<u32>()
+    }
+
+    /// The counters of a record that are those of a measure: the number of one, or of two that are its halves.
+    pub(super) fn counters(&self, measure: &Measure) -> Option<(u32, Option<u32>)> {
+        let first_lane = self.scalars.len() as u32;
+        // All but the last register have all their lanes in use.
+        let lane = |(register, lane): (usize, u32)| first_lane + register as u32 * self.lanes + lane;
+        match self.of(measure)? {
+            Home::Scalar(low, _) => {
+                let number = self.scalars.iter().position(|(register, _)| *register == low)?;
+                Some((number as u32, None))
+            }
+            Home::Lane(low, high) => Some((lane(low), high.map(lane))),
+        }
+    }
+
+    /// The scalar registers.
+    pub(super) fn registers(&self) -> impl Iterator<Item = u16> + '_ {
+        self.scalars.iter().flat_map(|(low, high)| std::iter::once(*low).chain(*high))
+    }
+
+    /// One more than the highest vector register.
+    pub(super) fn vectors_end(&self) -> u32 {
+        self.vectors.iter().map(|(register, _)| u32::from(*register) + 1).max().unwrap_or(0)
+    }
+}

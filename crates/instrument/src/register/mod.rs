@@ -1,0 +1,200 @@
+//! Counters in registers: those from which all others follow ([`crate::placement`]) are kept in scalar registers that no
+//! code of the kernel names, or in lanes of such vector registers, and are added to memory when the wave ends.
+//!
+//! Nothing asks in between whether anything is counted: an addition costs less than that. At its end a wave adds its
+//! counters to one of a few records, by where on the machine it runs, so that waves seldom meet at one address.
+
+mod code;
+mod homes;
+
+use std::collections::BTreeMap;
+
+use crate::facts::KernelFacts;
+use crate::frame::entry::Entry;
+use crate::frame::first_vector;
+use crate::placement::{Measure, PlacedCounters, function};
+use crate::plan::PlannedCode;
+use crate::scavenge::LiveOut;
+use crate::scavenge::registers::{Allocation, ScalarPool};
+use crate::{Instrumented, Request, guards, high_registers, scheduling};
+use code::{Job, RegisterFrame};
+use homes::Homes;
+use wavetap_amdgpu::{Reg, Target};
+use wavetap_analysis::kernel::edit::{Edits, FunctionEdits, Snippet};
+use wavetap_analysis::kernel::{Reason, Refusal, Stop};
+use wavetap_base::entity::{ProgramPoint, Side};
+use wavetap_base::error::Error;
+use wavetap_profile::map::VectorSource;
+use wavetap_profile::record::HEADER;
+
+/// Which scalar registers may be taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Room {
+    /// Any that are free.
+    Any,
+    /// Those of the kernel's own allocation.
+    Allocated,
+}
+
+/// Plans counters in registers: with whatever scalar registers are free, or with those alone that cost no occupancy.
+pub(crate) fn cheapest(
+    facts: &KernelFacts<'_, '_>,
+    request: &Request,
+    costs_too_much: impl Fn(&Instrumented) -> Option<Refusal>,
+) -> Result<Instrumented, Stop> {
+    facts.uncopied.check_return(facts.analysis.program)?;
+    let placed = PlacedCounters::of(facts)?;
+    let (mut costly, mut refused) = (None, None);
+    for room in [Room::Any, Room::Allocated] {
+        match plan(facts, request, &placed, room) {
+            Ok(planned) => match costs_too_much(&planned) {
+                Some(refusal) => refused = Some(refusal),
+                None if planned.before.waves_per_simd <= planned.after.waves_per_simd => return Ok(planned),
+                None => costly = costly.or(Some(planned)),
+            },
+            Err(Stop::Refused(refusal)) => refused = refused.or(Some(refusal)),
+            Err(stop) => return Err(stop),
+        }
+    }
+    let none = || Stop::Failed(Error::internal("neither a plan nor a refusal"));
+    costly.ok_or_else(|| refused.map_or_else(none, Stop::Refused))
+}
+
+/// What is done at a point, by function and point.
+type Jobs = BTreeMap<(usize, ProgramPoint), Vec<Job>>;
+
+fn plan(
+    facts: &KernelFacts<'_, '_>,
+    request: &Request,
+    placed: &PlacedCounters,
+    room: Room,
+) -> Result<Instrumented, Stop> {
+    let KernelFacts { analysis, kernel, metadata, target, functions, .. } = facts;
+    let target = *target;
+    let mut descriptor = kernel.descriptor;
+    let entry = Entry::keep(target, &mut descriptor)?;
+    let allocation = Allocation {
+        target,
+        descriptor: &kernel.descriptor,
+        used: facts.used,
+        accum: metadata.agpr_count,
+        bounded_calls: facts.has_bounded_calls,
+        keeps_flat_scratch: false,
+    };
+    allocation.check_names()?;
+    let mut free = match room {
+        Room::Any => allocation.free_scalars(entry.scalars()),
+        Room::Allocated => allocation.allocated_scalars(entry.scalars()),
+    };
+    let measures = placed.values.needed(&placed.counters);
+    let frame = frame(facts, request, &mut free)?;
+    let homes = Homes::find(target, &measures, &allocation, &mut free)?;
+    let frame = frame.with(homes);
+    let missing = || Error::internal("a counter has no place");
+    let placement = placed
+        .values
+        .placement(&placed.counters, frame.homes.kept(), frame.slots(), |measure| frame.homes.counters(measure))
+        .ok_or_else(missing)?;
+    let record_bytes = placement.record_bytes();
+
+    let prologue = frame.prologue(first_vector::sequence(functions[0].body, &entry)?)?;
+    let mut jobs = jobs(facts, &measures);
+    let mut vgprs = frame.homes.vectors_end();
+    let mut inserts = Vec::new();
+    for (number, (function, liveness)) in functions.iter().zip(facts.liveness(LiveOut::All)).enumerate() {
+        let mut snippets: Vec<(ProgramPoint, Snippet)> = Vec::new();
+        let (here, later): (Jobs, Jobs) = jobs.into_iter().partition(|((of, _), _)| *of == number);
+        jobs = later;
+        for ((_, point), mut todo) in here {
+            function.check_modes(point.inst)?;
+            todo.sort_unstable();
+            let keeps_scc = liveness.at(point).overlaps(Reg::SCC);
+            snippets.push((point, frame.snippet(&todo, function, keeps_scc)?));
+        }
+        for end in function.ends() {
+            function.check_modes(end)?;
+            let inst = guards::place_before_end(function.body, &function.cfg, end);
+            let pending = function.pending(analysis).get(inst.index()).copied().unwrap_or_default();
+            let taken = pending.union(*function.slow_results());
+            let (snippet, end_of_vectors) = frame.epilogue(&taken, record_bytes, inst != end)?;
+            vgprs = vgprs.max(end_of_vectors);
+            snippets.push((ProgramPoint { inst, side: Side::Before }, snippet));
+        }
+        for (point, snippet) in &mut snippets {
+            guards::check_clause(function.body, &function.neighbours, *point)?;
+            scheduling::bracket(function.body, *point, snippet)?;
+            high_registers::bracket(function.body, *point, snippet)?;
+        }
+        // What is counted before an end is counted before the epilogue.
+        snippets.sort_by_key(|(point, _)| *point);
+        inserts.push(snippets);
+    }
+    let mut inserts = inserts.into_iter();
+    let of_kernel = inserts.next().unwrap_or_default();
+    let clones = functions[1..].iter().zip(inserts);
+    let clones = clones.map(|(function, inserts)| FunctionEdits { entry: function.body.entry_address(), inserts });
+    let edits = Edits {
+        prologue,
+        inserts: of_kernel,
+        functions: clones.collect(),
+        spare_scalar: Some(Reg::scalar(frame.saved_scc(), 1)),
+    };
+    let sgprs = free.end;
+    allocation.grow(&mut descriptor, sgprs, vgprs)?;
+    let code = PlannedCode {
+        edits,
+        descriptor,
+        sgprs,
+        vgprs,
+        agpr_count: metadata.agpr_count,
+        private_segment: metadata.private_segment_fixed_size,
+        lds_bytes: 0,
+        record_bytes: HEADER,
+        vector_registers: VectorSource::default(),
+        placement: Some(placement),
+    };
+    code.finish(facts, &allocation)
+}
+
+/// The registers that all snippets share.
+fn frame(facts: &KernelFacts<'_, '_>, request: &Request, free: &mut ScalarPool) -> Result<RegisterFrame, Stop> {
+    let target: Target = facts.target;
+    let [record, mask, scratch] = [free.take(2, 2)?, free.take(2, 2)?, free.take(2, 2)?];
+    Ok(RegisterFrame { target, control: request.control, record, mask, scratch, homes: Homes::default() })
+}
+
+/// Where the measures are taken.
+fn jobs(facts: &KernelFacts<'_, '_>, measures: &[Measure]) -> Jobs {
+    let mut jobs = Jobs::new();
+    let mut add = |function, point, job| jobs.entry((function, point)).or_default().push(job);
+    for &measure in measures {
+        match measure {
+            Measure::EntryLanes => {}
+            Measure::Executions { function, point, .. } => add(function, point, Job::Execution(measure)),
+            Measure::Lanes { function, point, .. } => add(function, point, Job::Lanes(measure)),
+            Measure::Empty { function, inst, .. } => {
+                add(function, ProgramPoint { inst, side: Side::Before }, Job::Empty(measure));
+            }
+            Measure::NonZero { function, inst, .. } => {
+                add(function, ProgramPoint { inst, side: Side::After }, Job::NonZero(measure, inst));
+            }
+            Measure::AllOn { function, inst, .. } => {
+                let saved = function::saved_exec(&facts.functions[function], inst);
+                if saved.is_none() {
+                    add(function, ProgramPoint { inst, side: Side::Before }, Job::SaveExec);
+                }
+                add(function, ProgramPoint { inst, side: Side::After }, Job::AllOn(measure, saved));
+            }
+        }
+    }
+    jobs
+}
+
+/// The refusal of a kernel that has too few registers for its counters.
+fn too_few(counters: usize, lanes: usize) -> Refusal {
+    let detail = format!(
+        "{counters} counters are kept, {lanes} of them find neither a free scalar register nor a lane of a free vector \
+            register"
+    );
+    Refusal::new(Reason::ScalarRegisters, detail)
+}
