@@ -19,7 +19,7 @@ pub const ALLOWED: &[(&str, &[usize])] = &[
     ("crates/profile", &[4, 2]),
     ("crates/verify", &[6, 2, 2]),
     ("fuzz", &[7]),
-    ("hip-runtime", &[34, 2]),
+    ("hip-emulator", &[34, 2]),
     ("rewriter-tests", &[2]),
 ];
 

@@ -21,7 +21,7 @@ const COLUMNS: usize = 120;
 /// Files where `unsafe` may stand: code that other programs load or that calls a C library, the command's one memory
 /// map, and what it tells the allocator.
 const UNSAFE_ALLOWED: &[&str] = &[
-    "hip-runtime/src/",
+    "hip-emulator/src/",
     "hsa-tool/src/",
     "rewriter-tests/llvm-oracle/src/ffi.rs",
     "cli/src/map_file.rs",

@@ -61,7 +61,7 @@ pub fn is_product(file: &Path) -> bool {
     let is_test = file.file_stem().is_some_and(|stem| stem == "tests") || file.iter().any(|part| part == "tests");
     (inside("src")
         || inside("cli/src")
-        || inside("hip-runtime/src")
+        || inside("hip-emulator/src")
         || (inside("crates") && file.iter().nth(2).is_some_and(|part| part == "src")))
         && !is_test
 }

@@ -28,7 +28,7 @@ fn build_for(stand_in: &StandIn, version: u32, name: &str, target: &str, argumen
     let library = format!("-l:libamdhip64.so.{version}");
     let mut all = vec![search.as_str(), library.as_str()];
     all.extend(arguments);
-    compiler().compile(target, &all, &root().join(format!("hip-runtime/tests/programs/{name}.hip")), &program);
+    compiler().compile(target, &all, &root().join(format!("hip-emulator/tests/programs/{name}.hip")), &program);
     program
 }
 

@@ -237,7 +237,7 @@ fn a_rewritten_kernel_is_described_as_the_original() {
     let compiler = Compiler::new();
     for target in ["gfx90a", "gfx1100"] {
         let original = stand_in.file(&format!("resources-{target}"));
-        compiler.compile(target, &["-lamdhip64"], &root().join("hip-runtime/tests/programs/resources.hip"), &original);
+        compiler.compile(target, &["-lamdhip64"], &root().join("hip-emulator/tests/programs/resources.hip"), &original);
         let (plain, ..) = counted(&stand_in, &original, &[]);
         for mode in [Counters::Lds, Counters::Global] {
             let program = rewritten_file(&stand_in, &original, mode);
@@ -263,7 +263,7 @@ fn kernels_in_flight_together_are_counted_apart() {
     let compiler = Compiler::new();
     let original = stand_in.file("streams");
     let search = format!("-L{}", stand_in.folder().display());
-    let source = root().join("hip-runtime/tests/programs/streams.hip");
+    let source = root().join("hip-emulator/tests/programs/streams.hip");
     compiler.compile("gfx90a", &[&search, "-l:libamdhip64.so.5"], &source, &original);
     for mode in [Counters::Lds, Counters::Global] {
         let program = rewritten_file(&stand_in, &original, mode);
@@ -294,7 +294,7 @@ fn counters_never_take_the_lds_of_a_launch() {
     for (target, version) in [("gfx90a", "5"), ("gfx90a", "4"), ("gfx1030", "5")] {
         let original = stand_in.file(&format!("dynamic-{target}-{version}"));
         let flags = ["-lamdhip64", &format!("-mcode-object-version={version}")];
-        compiler.compile(target, &flags, &root().join("hip-runtime/tests/programs/dynamic_lds.hip"), &original);
+        compiler.compile(target, &flags, &root().join("hip-emulator/tests/programs/dynamic_lds.hip"), &original);
         let (plain, none, trace) = counted(&stand_in, &original, &[]);
         let why =
             |profile: &Profile| profile.uncounted.iter().map(|each| (each.why, each.dispatches)).collect::<Vec<_>>();

@@ -8,7 +8,7 @@ use crate::stand_in::{Compiler, StandIn, root};
 fn build(stand_in: &StandIn) -> (PathBuf, PathBuf) {
     let compiler = Compiler::new();
     let (program, module) = (stand_in.file("api"), stand_in.file("vectoradd.co"));
-    compiler.compile("gfx90a", &["-lamdhip64"], &root().join("hip-runtime/tests/api.hip"), &program);
+    compiler.compile("gfx90a", &["-lamdhip64"], &root().join("hip-emulator/tests/api.hip"), &program);
     let alone = ["--offload-device-only", "--no-gpu-bundle-output"];
     compiler.compile("gfx90a", &alone, &root().join("hip-samples/src/vectoradd.hip"), &module);
     (program, module)
