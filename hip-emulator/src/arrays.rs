@@ -5,10 +5,10 @@ use std::ffi::{c_int, c_uint, c_void};
 use crate::copies::{BoxCopy, Side, check_kind};
 use crate::handles::handle;
 use crate::memory::{self, Extent};
-use crate::operation::{Operation, do_now, submit};
 use crate::raw;
 use crate::runtime::runtime;
 use crate::status::*;
+use crate::stream_op::{StreamOp, do_now, submit};
 use crate::tasks::wait_for_all;
 
 /// `hipChannelFormatKind`.
@@ -178,7 +178,7 @@ struct Rows {
 }
 
 impl Rows {
-    fn copy(&self, to_array: bool) -> Outcome<Operation> {
+    fn copy(&self, to_array: bool) -> Outcome<StreamOp> {
         check_kind(self.kind)?;
         let array = find(self.array)?;
         let right = self.x.checked_add(self.width).ok_or(INVALID_VALUE)?;
@@ -194,12 +194,12 @@ impl Rows {
         let outside = Side::new(self.memory, self.pitch, self.height);
         let (to, from) = if to_array { (inside, outside) } else { (outside, inside) };
         let extent = Extent { width: self.width, height: self.height, depth: 1 };
-        Ok(Operation::Copy(BoxCopy { to, from, extent, kind: self.kind }))
+        Ok(StreamOp::Copy(BoxCopy { to, from, extent, kind: self.kind }))
     }
 }
 
 /// Bytes between an array and other memory, from element to element across the ends of rows.
-fn bytes(array: usize, offset: usize, memory: u64, size: usize, to_array: bool) -> Outcome<Vec<Operation>> {
+fn bytes(array: usize, offset: usize, memory: u64, size: usize, to_array: bool) -> Outcome<Vec<StreamOp>> {
     let of = find(array)?;
     let row = of.extent.width * of.format.bytes();
     let mut operations = Vec::new();

@@ -5,11 +5,11 @@ use std::collections::HashMap;
 use std::ffi::{c_int, c_uint, c_void};
 use std::thread::ThreadId;
 
-use crate::operation::Operation;
 use crate::per_thread::PerThread;
 use crate::raw;
 use crate::runtime::{Runtime, runtime};
 use crate::status::*;
+use crate::stream_op::StreamOp;
 use crate::streams::{Captured, NON_BLOCKING, Streams};
 
 /// `hipStreamCaptureMode`: which calls of whom a capture forbids.
@@ -65,13 +65,13 @@ impl Captures {
 
 impl Runtime {
     /// Adds an operation to the graph that is being captured from a stream; false if none is.
-    pub(crate) fn capture_operation(&mut self, stream: *mut c_void, operation: &Operation) -> Outcome<bool> {
+    pub(crate) fn capture_operation(&mut self, stream: *mut c_void, operation: &StreamOp) -> Outcome<bool> {
         let captured = self.streams.stream(stream)?.captured.clone();
         let Some(captured) = captured else { return self.outside_of_captures(stream, operation) };
         let graph = self.streams.captures.valid(captured.capture)?.graph;
         match operation {
-            Operation::Record(event) => self.streams.event(*event as *mut c_void)?.captured = Some(captured),
-            Operation::Wait(event) => {
+            StreamOp::Record(event) => self.streams.event(*event as *mut c_void)?.captured = Some(captured),
+            StreamOp::Wait(event) => {
                 let of_event = self.streams.event(*event as *mut c_void)?.captured.clone();
                 let status = match of_event {
                     Some(of_event) if of_event.capture == captured.capture => {
@@ -86,7 +86,7 @@ impl Runtime {
             }
             _ => {
                 let node = self.graphs.add(graph, operation.clone(), &captured.last)?;
-                if let Operation::Allocate { address, .. } = operation {
+                if let StreamOp::Allocate { address, .. } = operation {
                     self.graphs.graph_mut(graph)?.memory.push((*address).into());
                 }
                 self.streams.stream(stream)?.captured = Some(Captured { last: vec![node], ..captured });
@@ -96,8 +96,8 @@ impl Runtime {
     }
 
     /// What a stream that is not being captured may do.
-    fn outside_of_captures(&mut self, stream: *mut c_void, operation: &Operation) -> Outcome<bool> {
-        if let Operation::Wait(event) = operation {
+    fn outside_of_captures(&mut self, stream: *mut c_void, operation: &StreamOp) -> Outcome<bool> {
+        if let StreamOp::Wait(event) = operation {
             let captured = self.streams.event(*event as *mut c_void)?.captured.clone();
             if let Some(captured) = captured.filter(|captured| self.streams.captures.is_active(captured.capture)) {
                 self.join(stream, captured)?;

@@ -5,9 +5,9 @@ use std::ffi::{c_int, c_void};
 use crate::arrays;
 use crate::copies::{BoxCopy, BoxFill, Side, check_kind};
 use crate::memory::{Extent, PitchedPointer, loaded_as_hip_5};
-use crate::operation::{Operation, do_now, submit, submit_and_wait};
 use crate::raw;
 use crate::status::*;
+use crate::stream_op::{StreamOp, do_now, submit, submit_and_wait};
 
 /// Copy kinds whose direction the call's name says.
 const TO_DEVICE: c_int = 1;
@@ -142,7 +142,7 @@ fn driver_side(memory_type: c_int, [host, device, array]: [u64; 3], pitch: usize
     })
 }
 
-fn driver_2d(parameters: *const c_void) -> Outcome<Operation> {
+fn driver_2d(parameters: *const c_void) -> Outcome<StreamOp> {
     let copy = raw::load(parameters.cast::<DriverCopy2D>())?;
     let side = |side: DriverSide2D| {
         let pitch = if side.pitch == 0 { copy.width } else { side.pitch };
@@ -150,7 +150,7 @@ fn driver_2d(parameters: *const c_void) -> Outcome<Operation> {
             .at(side.x, side.y, 0)
     };
     let extent = Extent { width: copy.width, height: copy.height, depth: 1 };
-    Ok(Operation::Copy(BoxCopy { to: side(copy.to)?, from: side(copy.from)?, extent, kind: BY_ADDRESS }))
+    Ok(StreamOp::Copy(BoxCopy { to: side(copy.to)?, from: side(copy.from)?, extent, kind: BY_ADDRESS }))
 }
 
 /// A [`DriverCopy3D`] of either form.
@@ -183,17 +183,17 @@ pub(crate) fn symbol(symbol: *const c_void, offset: usize, size: usize) -> Outco
 }
 
 /// A copy to a variable.
-pub(crate) fn to_symbol(to: *const c_void, from: u64, size: usize, offset: usize, kind: c_int) -> Outcome<Operation> {
-    Ok(Operation::SymbolCopy { copy: BoxCopy::linear(symbol(to, offset, size)?, from, size, kind)?, to_symbol: true })
+pub(crate) fn to_symbol(to: *const c_void, from: u64, size: usize, offset: usize, kind: c_int) -> Outcome<StreamOp> {
+    Ok(StreamOp::SymbolCopy { copy: BoxCopy::linear(symbol(to, offset, size)?, from, size, kind)?, to_symbol: true })
 }
 
 /// A copy from a variable.
-pub(crate) fn from_symbol(to: u64, from: *const c_void, size: usize, offset: usize, kind: c_int) -> Outcome<Operation> {
-    Ok(Operation::SymbolCopy { copy: BoxCopy::linear(to, symbol(from, offset, size)?, size, kind)?, to_symbol: false })
+pub(crate) fn from_symbol(to: u64, from: *const c_void, size: usize, offset: usize, kind: c_int) -> Outcome<StreamOp> {
+    Ok(StreamOp::SymbolCopy { copy: BoxCopy::linear(to, symbol(from, offset, size)?, size, kind)?, to_symbol: false })
 }
 
-fn linear(to: u64, from: u64, size: usize, kind: c_int) -> Outcome<Operation> {
-    Ok(Operation::Copy(BoxCopy::linear(to, from, size, kind)?))
+fn linear(to: u64, from: u64, size: usize, kind: c_int) -> Outcome<StreamOp> {
+    Ok(StreamOp::Copy(BoxCopy::linear(to, from, size, kind)?))
 }
 
 fn rows(
@@ -204,20 +204,20 @@ fn rows(
     width: usize,
     height: usize,
     kind: c_int,
-) -> Outcome<Operation> {
-    Ok(Operation::Copy(BoxCopy::rows((to, to_pitch), (from, from_pitch), width, height, kind)?))
+) -> Outcome<StreamOp> {
+    Ok(StreamOp::Copy(BoxCopy::rows((to, to_pitch), (from, from_pitch), width, height, kind)?))
 }
 
-fn elements(to: u64, element: &[u8], count: usize) -> Operation {
-    Operation::Fill(BoxFill::elements(to, element, count))
+fn elements(to: u64, element: &[u8], count: usize) -> StreamOp {
+    StreamOp::Fill(BoxFill::elements(to, element, count))
 }
 
-fn element_rows(to: u64, pitch: usize, element: &[u8], width: usize, height: usize) -> Operation {
-    Operation::Fill(BoxFill::rows(to, pitch, element, width, height))
+fn element_rows(to: u64, pitch: usize, element: &[u8], width: usize, height: usize) -> StreamOp {
+    StreamOp::Fill(BoxFill::rows(to, pitch, element, width, height))
 }
 
-fn cells(to: PitchedPointer, value: c_int, extent: Extent) -> Operation {
-    Operation::Fill(BoxFill { to: to.into(), element: vec![value as u8], extent })
+fn cells(to: PitchedPointer, value: c_int, extent: Extent) -> StreamOp {
+    StreamOp::Fill(BoxFill { to: to.into(), element: vec![value as u8], extent })
 }
 
 macro_rules! operations {
@@ -244,8 +244,8 @@ operations! {
         to: u64, to_pitch: usize, from: u64, from_pitch: usize, width: usize, height: usize, kind: c_int,
     ) => rows(to, to_pitch, from, from_pitch, width, height, kind)?;
     now fn hipMemcpyParam2D / hipDrvMemcpy2DUnaligned(parameters: *const c_void) => driver_2d(parameters)?;
-    now fn hipMemcpy3D / hipMemcpy3D_spt(parameters: *const c_void) => Operation::Copy(parameters_3d(parameters)?);
-    now fn hipDrvMemcpy3D(parameters: *const c_void) => Operation::Copy(driver_3d(parameters)?);
+    now fn hipMemcpy3D / hipMemcpy3D_spt(parameters: *const c_void) => StreamOp::Copy(parameters_3d(parameters)?);
+    now fn hipDrvMemcpy3D(parameters: *const c_void) => StreamOp::Copy(driver_3d(parameters)?);
     now fn hipMemcpyToSymbol / hipMemcpyToSymbol_spt(
         to: *const c_void, from: u64, size: usize, offset: usize, kind: c_int
     )
@@ -286,8 +286,8 @@ operations! {
     of a stream fn hipMemcpyParam2DAsync(parameters: *const c_void) => driver_2d(parameters)?;
     of a stream fn hipMemcpy3DAsync / hipMemcpy3DAsync_spt(
         parameters: *const c_void
-    ) => Operation::Copy(parameters_3d(parameters)?);
-    of a stream fn hipDrvMemcpy3DAsync(parameters: *const c_void) => Operation::Copy(driver_3d(parameters)?);
+    ) => StreamOp::Copy(parameters_3d(parameters)?);
+    of a stream fn hipDrvMemcpy3DAsync(parameters: *const c_void) => StreamOp::Copy(driver_3d(parameters)?);
     of a stream fn hipMemcpyToSymbolAsync / hipMemcpyToSymbolAsync_spt(
         to: *const c_void, from: u64, size: usize, offset: usize, kind: c_int,
     ) => to_symbol(to, from, size, offset, kind)?;

@@ -7,11 +7,11 @@ use std::fs;
 
 use crate::graphs::{Difference, UserObject};
 use crate::handles::handle;
-use crate::kinds::{Kind, kind_of};
-use crate::operation::{HostFunction, Operation, submit};
+use crate::node_types::{NodeType, type_of};
 use crate::raw;
 use crate::runtime::{Runtime, runtime};
 use crate::status::*;
+use crate::stream_op::{HostFunction, StreamOp, submit};
 use crate::tasks::wait_for_all;
 
 /// `hipGraphExecUpdateResult`.
@@ -98,8 +98,8 @@ fn dot(runtime: &Runtime, graph: usize) -> Outcome<String> {
     for node in nodes {
         let operation = &runtime.graphs.node(*node)?.operation;
         let label = match operation {
-            Operation::Kernel(launch) => wavetap::code_object::demangle(&launch.kernel.name).into_owned(),
-            other => format!("{:?}", kind_of(other)),
+            StreamOp::Kernel(launch) => wavetap::code_object::demangle(&launch.kernel.name).into_owned(),
+            other => format!("{:?}", type_of(other)),
         };
         let _ = writeln!(text, "  node_{} [label={label:?}];", number(*node));
     }
@@ -206,7 +206,7 @@ entry_points! {
 
     /// What sort of node a node is.
     fn hipGraphNodeGetType(node: usize, out: *mut c_int) {
-        let kind = kind_of(&runtime().graphs.node(node)?.operation);
+        let kind = type_of(&runtime().graphs.node(node)?.operation);
         raw::store(out, kind.number())
     }
 
@@ -249,7 +249,7 @@ entry_points! {
     /// Runs an instantiated graph.
     fn hipGraphLaunch / hipGraphLaunch_spt(executable: usize, stream: *mut c_void) {
         let steps = runtime().graphs.executable(executable)?.steps.clone();
-        submit(stream, Operation::Steps(steps))
+        submit(stream, StreamOp::Steps(steps))
     }
 
     /// Prepares an instantiated graph; nothing needs to be done.
@@ -297,7 +297,7 @@ entry_points! {
     fn hipGraphNodeSetEnabled(executable: usize, node: usize, enabled: c_uint) {
         let mut runtime = runtime();
         let step = runtime.graphs.step(executable, node)?;
-        if !matches!(kind_of(&step.operation), Kind::Kernel | Kind::Copy | Kind::Fill) {
+        if !matches!(type_of(&step.operation), NodeType::Kernel | NodeType::Copy | NodeType::Fill) {
             return Err(INVALID_VALUE);
         }
         step.enabled = enabled != 0;

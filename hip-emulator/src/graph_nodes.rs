@@ -6,13 +6,13 @@ use wavetap::code_object::KernelMetadata;
 
 use crate::copies::{BoxCopy, BoxFill, Side};
 use crate::copy_calls::{Copy3D, driver_3d, from_symbol, parameters_3d, to_symbol};
-use crate::kinds::{Kind, kind_of};
 use crate::launch::{Dim3, KernelNode, node_launch};
 use crate::memory::Extent;
-use crate::operation::{HostCall, HostFunction, Launch, Operation};
+use crate::node_types::{NodeType, type_of};
 use crate::raw;
 use crate::runtime::{Runtime, runtime};
 use crate::status::*;
+use crate::stream_op::{HostCall, HostFunction, Launch, StreamOp};
 
 /// `hipMemsetParams`.
 #[repr(C)]
@@ -39,16 +39,16 @@ struct DriverFill {
 }
 
 impl FillParameters {
-    fn load(parameters: *const c_void) -> Outcome<Operation> {
+    fn load(parameters: *const c_void) -> Outcome<StreamOp> {
         raw::load(parameters.cast::<Self>())?.operation()
     }
 
-    fn load_driver(parameters: *const c_void) -> Outcome<Operation> {
+    fn load_driver(parameters: *const c_void) -> Outcome<StreamOp> {
         let DriverFill { to, pitch, value, element_size, width, height } = raw::load(parameters.cast())?;
         FillParameters { to, element_size, height, pitch, value, width }.operation()
     }
 
-    fn operation(self) -> Outcome<Operation> {
+    fn operation(self) -> Outcome<StreamOp> {
         if !matches!(self.element_size, 1 | 2 | 4) || self.to == 0 {
             return Err(INVALID_VALUE);
         }
@@ -56,11 +56,7 @@ impl FillParameters {
         // One row needs no pitch.
         let pitch = if self.height <= 1 { usize::MAX } else { self.pitch };
         let to = Side::new(self.to, pitch, self.height);
-        Ok(Operation::Fill(BoxFill {
-            to,
-            element,
-            extent: Extent { width: self.width, height: self.height, depth: 1 },
-        }))
+        Ok(StreamOp::Fill(BoxFill { to, element, extent: Extent { width: self.width, height: self.height, depth: 1 } }))
     }
 
     fn of(fill: &BoxFill) -> Self {
@@ -86,9 +82,9 @@ struct HostNode {
 }
 
 impl HostNode {
-    fn load(parameters: *const c_void) -> Outcome<Operation> {
+    fn load(parameters: *const c_void) -> Outcome<StreamOp> {
         let HostNode { function, data } = raw::load(parameters.cast::<Self>())?;
-        Ok(Operation::Host { call: HostCall::Plain(function.ok_or(INVALID_VALUE)?), data })
+        Ok(StreamOp::Host { call: HostCall::Plain(function.ok_or(INVALID_VALUE)?), data })
     }
 }
 
@@ -98,7 +94,7 @@ const ALLOCATION_WORDS: usize = 15;
 const ALLOCATION_SIZE: usize = 13;
 const ALLOCATION_ADDRESS: usize = 14;
 
-fn add(out: *mut usize, graph: usize, after: *const usize, count: usize, operation: Operation) -> Outcome {
+fn add(out: *mut usize, graph: usize, after: *const usize, count: usize, operation: StreamOp) -> Outcome {
     if out.is_null() {
         return Err(INVALID_VALUE);
     }
@@ -108,20 +104,20 @@ fn add(out: *mut usize, graph: usize, after: *const usize, count: usize, operati
 }
 
 /// Gives a node something else to do of the same sort.
-fn set(node: usize, operation: Operation) -> Outcome {
+fn set(node: usize, operation: StreamOp) -> Outcome {
     let mut runtime = runtime();
     let node = runtime.graphs.node_mut(node)?;
     replace(&mut node.operation, operation)
 }
 
 /// Gives a step of an instantiated graph something else to do of the same sort.
-fn set_step(executable: usize, node: usize, operation: Operation) -> Outcome {
+fn set_step(executable: usize, node: usize, operation: StreamOp) -> Outcome {
     let mut runtime = runtime();
     replace(&mut runtime.graphs.step(executable, node)?.operation, operation)
 }
 
-fn replace(old: &mut Operation, new: Operation) -> Outcome {
-    if kind_of(old) != kind_of(&new) {
+fn replace(old: &mut StreamOp, new: StreamOp) -> Outcome {
+    if type_of(old) != type_of(&new) {
         return Err(INVALID_VALUE);
     }
     *old = new;
@@ -147,11 +143,11 @@ fn argument_addresses(launch: &Launch, metadata: &KernelMetadata) -> Vec<usize> 
 
 fn kernel_parameters(node: usize) -> Outcome<KernelNode> {
     let mut runtime = runtime();
-    let Operation::Kernel(launch) = &runtime.graphs.node(node)?.operation else { return Err(INVALID_VALUE) };
+    let StreamOp::Kernel(launch) = &runtime.graphs.node(node)?.operation else { return Err(INVALID_VALUE) };
     let (shape, function, kernel) = (launch.shape, function_of(&runtime, launch)?, launch.kernel.clone());
     let metadata = runtime.kernel(&kernel)?;
     let node = runtime.graphs.node_mut(node)?;
-    if let Operation::Kernel(launch) = &node.operation {
+    if let StreamOp::Kernel(launch) = &node.operation {
         node.pointers = argument_addresses(launch, &metadata);
     }
     let mut groups = [0; 3];
@@ -169,23 +165,23 @@ fn kernel_parameters(node: usize) -> Outcome<KernelNode> {
 }
 
 /// What a node does, asked for as `wanted`.
-fn asked<T>(node: usize, wanted: impl Fn(&Operation) -> Option<T>) -> Outcome<T> {
+fn asked<T>(node: usize, wanted: impl Fn(&StreamOp) -> Option<T>) -> Outcome<T> {
     wanted(&runtime().graphs.node(node)?.operation).ok_or(INVALID_VALUE)
 }
 
-fn copy_of(operation: &Operation) -> Option<Copy3D> {
+fn copy_of(operation: &StreamOp) -> Option<Copy3D> {
     match operation {
-        Operation::Copy(copy) => Some(Copy3D::of(copy)),
+        StreamOp::Copy(copy) => Some(Copy3D::of(copy)),
         _ => None,
     }
 }
 
-fn linear(to: u64, from: u64, size: usize, kind: c_int) -> Outcome<Operation> {
-    Ok(Operation::Copy(BoxCopy::linear(to, from, size, kind)?))
+fn linear(to: u64, from: u64, size: usize, kind: c_int) -> Outcome<StreamOp> {
+    Ok(StreamOp::Copy(BoxCopy::linear(to, from, size, kind)?))
 }
 
-fn copy_of_graph(graph: usize) -> Outcome<Operation> {
-    runtime().graphs.copy(graph).map(Operation::Child)
+fn copy_of_graph(graph: usize) -> Outcome<StreamOp> {
+    runtime().graphs.copy(graph).map(StreamOp::Child)
 }
 
 macro_rules! additions {
@@ -203,7 +199,7 @@ additions! {
     /// Adds a kernel.
     fn hipGraphAddKernelNode(node: *const KernelNode) => node_launch(&raw::load(node)?)?;
     /// Adds a copy.
-    fn hipGraphAddMemcpyNode(parameters: *const c_void) => Operation::Copy(parameters_3d(parameters)?);
+    fn hipGraphAddMemcpyNode(parameters: *const c_void) => StreamOp::Copy(parameters_3d(parameters)?);
     /// Adds a copy of bytes.
     fn hipGraphAddMemcpyNode1D(to: u64, from: u64, size: usize, kind: c_int) => linear(to, from, size, kind)?;
     /// Adds a copy to a variable.
@@ -215,7 +211,7 @@ additions! {
     /// Adds a copy described as the driver does.
     fn hipDrvGraphAddMemcpyNode(
         parameters: *const c_void, _context: *mut c_void
-    ) => Operation::Copy(driver_3d(parameters)?);
+    ) => StreamOp::Copy(driver_3d(parameters)?);
     /// Adds a fill.
     fn hipGraphAddMemsetNode(parameters: *const c_void) => FillParameters::load(parameters)?;
     /// Adds a fill described as the driver does.
@@ -225,17 +221,17 @@ additions! {
     /// Adds a call of a function of the program.
     fn hipGraphAddHostNode(parameters: *const c_void) => HostNode::load(parameters)?;
     /// Adds a node that does nothing.
-    fn hipGraphAddEmptyNode() => Operation::Empty;
+    fn hipGraphAddEmptyNode() => StreamOp::Empty;
     /// Adds the recording of an event.
-    fn hipGraphAddEventRecordNode(recorded: *mut c_void) => Operation::Record(event(recorded)? as usize);
+    fn hipGraphAddEventRecordNode(recorded: *mut c_void) => StreamOp::Record(event(recorded)? as usize);
     /// Adds the waiting for an event.
-    fn hipGraphAddEventWaitNode(awaited: *mut c_void) => Operation::Wait(event(awaited)? as usize);
+    fn hipGraphAddEventWaitNode(awaited: *mut c_void) => StreamOp::Wait(event(awaited)? as usize);
     /// Adds a copy of a graph.
     fn hipGraphAddChildGraphNode(child: usize) => copy_of_graph(child)?;
     /// Adds the end of an allocation.
-    fn hipGraphAddMemFreeNode(address: u64) => Operation::Free(address);
+    fn hipGraphAddMemFreeNode(address: u64) => StreamOp::Free(address);
     /// Adds the end of an allocation.
-    fn hipDrvGraphAddMemFreeNode(address: u64) => Operation::Free(address);
+    fn hipDrvGraphAddMemFreeNode(address: u64) => StreamOp::Free(address);
 }
 
 entry_points! {
@@ -247,7 +243,7 @@ entry_points! {
         locked.graphs.graph(graph)?;
         let address = locked.allocate(size)?;
         drop(locked);
-        add(out, graph, after, count, Operation::Allocate { address, size })?;
+        add(out, graph, after, count, StreamOp::Allocate { address, size })?;
         runtime().graphs.graph_mut(graph)?.memory.push(address.into());
         raw::store(parameters.wrapping_add(ALLOCATION_ADDRESS), address)
     }
@@ -255,7 +251,7 @@ entry_points! {
     /// Size and address of an allocation.
     fn hipGraphMemAllocNodeGetParams(node: usize, out: *mut u64) {
         let (address, size) = asked(node, |operation| match operation {
-            Operation::Allocate { address, size } => Some((*address, *size)),
+            StreamOp::Allocate { address, size } => Some((*address, *size)),
             _ => None,
         })?;
         (0..ALLOCATION_WORDS).try_for_each(|word| raw::store(out.wrapping_add(word), 0))?;
@@ -266,7 +262,7 @@ entry_points! {
     /// The address whose use ends.
     fn hipGraphMemFreeNodeGetParams(node: usize, out: *mut u64) {
         let address = asked(node, |operation| match operation {
-            Operation::Free(address) => Some(*address),
+            StreamOp::Free(address) => Some(*address),
             _ => None,
         })?;
         raw::store(out, address)
@@ -290,7 +286,7 @@ entry_points! {
     /// Copies attributes of a kernel's node: none makes a difference.
     fn hipGraphKernelNodeCopyAttributes(from: usize, to: usize) {
         for node in [from, to] {
-            asked(node, |operation| (kind_of(operation) == Kind::Kernel).then_some(()))?;
+            asked(node, |operation| (type_of(operation) == NodeType::Kernel).then_some(()))?;
         }
         Ok(())
     }
@@ -302,24 +298,24 @@ entry_points! {
 
     /// Sets a copy's box.
     fn hipGraphMemcpyNodeSetParams(node: usize, parameters: *const c_void) {
-        set(node, Operation::Copy(parameters_3d(parameters)?))
+        set(node, StreamOp::Copy(parameters_3d(parameters)?))
     }
 
     /// Sets a copy's box.
     fn hipDrvGraphMemcpyNodeSetParams(node: usize, parameters: *const c_void) {
-        set(node, Operation::Copy(driver_3d(parameters)?))
+        set(node, StreamOp::Copy(driver_3d(parameters)?))
     }
 
     /// Sets an instantiated copy's box.
     fn hipGraphExecMemcpyNodeSetParams(executable: usize, node: usize, parameters: *const c_void) {
-        set_step(executable, node, Operation::Copy(parameters_3d(parameters)?))
+        set_step(executable, node, StreamOp::Copy(parameters_3d(parameters)?))
     }
 
     /// Sets an instantiated copy's box.
     fn hipDrvGraphExecMemcpyNodeSetParams(
         executable: usize, node: usize, parameters: *const c_void, _context: *mut c_void
     ) {
-        set_step(executable, node, Operation::Copy(driver_3d(parameters)?))
+        set_step(executable, node, StreamOp::Copy(driver_3d(parameters)?))
     }
 
     /// Sets what a copy of bytes copies.
@@ -363,7 +359,7 @@ entry_points! {
     /// What a fill fills.
     fn hipGraphMemsetNodeGetParams(node: usize, out: *mut c_void) {
         let fill = asked(node, |operation| match operation {
-            Operation::Fill(fill) => Some(FillParameters::of(fill)),
+            StreamOp::Fill(fill) => Some(FillParameters::of(fill)),
             _ => None,
         })?;
         raw::store(out.cast(), fill)
@@ -389,7 +385,7 @@ entry_points! {
     /// The function that a node calls.
     fn hipGraphHostNodeGetParams(node: usize, out: *mut c_void) {
         let (function, data) = asked(node, |operation| match operation {
-            Operation::Host { call: HostCall::Plain(function), data } => Some((*function, *data)),
+            StreamOp::Host { call: HostCall::Plain(function), data } => Some((*function, *data)),
             _ => None,
         })?;
         raw::store(out.cast(), HostNode { function: Some(function), data })
@@ -408,7 +404,7 @@ entry_points! {
     /// The event that a node records.
     fn hipGraphEventRecordNodeGetEvent(node: usize, out: *mut usize) {
         let event = asked(node, |operation| match operation {
-            Operation::Record(event) => Some(*event),
+            StreamOp::Record(event) => Some(*event),
             _ => None,
         })?;
         raw::store(out, event)
@@ -416,33 +412,33 @@ entry_points! {
 
     /// Sets the event that a node records.
     fn hipGraphEventRecordNodeSetEvent(node: usize, recorded: *mut c_void) {
-        set(node, Operation::Record(event(recorded)? as usize))
+        set(node, StreamOp::Record(event(recorded)? as usize))
     }
 
     /// Sets the event that an instantiated node records.
     fn hipGraphExecEventRecordNodeSetEvent(executable: usize, node: usize, recorded: *mut c_void) {
-        set_step(executable, node, Operation::Record(event(recorded)? as usize))
+        set_step(executable, node, StreamOp::Record(event(recorded)? as usize))
     }
 
     /// The event that a node waits for.
     fn hipGraphEventWaitNodeGetEvent(node: usize, out: *mut usize) {
-        let event = asked(node, |operation| if let Operation::Wait(event) = operation { Some(*event) } else { None })?;
+        let event = asked(node, |operation| if let StreamOp::Wait(event) = operation { Some(*event) } else { None })?;
         raw::store(out, event)
     }
 
     /// Sets the event that a node waits for.
     fn hipGraphEventWaitNodeSetEvent(node: usize, awaited: *mut c_void) {
-        set(node, Operation::Wait(event(awaited)? as usize))
+        set(node, StreamOp::Wait(event(awaited)? as usize))
     }
 
     /// Sets the event that an instantiated node waits for.
     fn hipGraphExecEventWaitNodeSetEvent(executable: usize, node: usize, awaited: *mut c_void) {
-        set_step(executable, node, Operation::Wait(event(awaited)? as usize))
+        set_step(executable, node, StreamOp::Wait(event(awaited)? as usize))
     }
 
     /// The graph within a node.
     fn hipGraphChildGraphNodeGetGraph(node: usize, out: *mut usize) {
-        let child = asked(node, |operation| if let Operation::Child(child) = operation { Some(*child) } else { None })?;
+        let child = asked(node, |operation| if let StreamOp::Child(child) = operation { Some(*child) } else { None })?;
         raw::store(out, child)
     }
 
@@ -451,7 +447,7 @@ entry_points! {
         let mut runtime = runtime();
         let youngest = runtime.settings.strict;
         let steps = runtime.graphs.steps(child, youngest)?;
-        replace(&mut runtime.graphs.step(executable, node)?.operation, Operation::Steps(steps))
+        replace(&mut runtime.graphs.step(executable, node)?.operation, StreamOp::Steps(steps))
     }
 }
 

@@ -4,14 +4,14 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use crate::handles::handle;
-use crate::operation::Operation;
 use crate::status::*;
+use crate::stream_op::StreamOp;
 
 /// A node of a graph.
 #[derive(Debug, Clone)]
 pub(crate) struct Node {
     pub(crate) graph: usize,
-    pub(crate) operation: Operation,
+    pub(crate) operation: StreamOp,
     /// The nodes that it comes after.
     pub(crate) after: Vec<usize>,
     /// Addresses of its arguments, kept for a caller that asked for them.
@@ -35,7 +35,7 @@ pub(crate) struct Graph {
 pub(crate) struct Step {
     /// The node it was made from.
     pub(crate) node: usize,
-    pub(crate) operation: Operation,
+    pub(crate) operation: StreamOp,
     pub(crate) after: Vec<usize>,
     pub(crate) enabled: bool,
 }
@@ -54,7 +54,7 @@ pub(crate) struct Executable {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct UserObject {
     pub(crate) data: usize,
-    pub(crate) destroy: crate::operation::HostFunction,
+    pub(crate) destroy: crate::stream_op::HostFunction,
     pub(crate) references: u32,
 }
 
@@ -101,7 +101,7 @@ impl Graphs {
     }
 
     /// Adds a node to a graph.
-    pub(crate) fn add(&mut self, graph: usize, operation: Operation, after: &[usize]) -> Outcome<usize> {
+    pub(crate) fn add(&mut self, graph: usize, operation: StreamOp, after: &[usize]) -> Outcome<usize> {
         let nodes = &self.nodes;
         let distinct: HashSet<usize> = after.iter().copied().collect();
         if distinct.len() != after.len()
@@ -147,7 +147,7 @@ impl Graphs {
         for other in self.nodes.values_mut() {
             other.after.retain(|before| *before != node);
         }
-        if let Operation::Child(graph) = removed.operation {
+        if let StreamOp::Child(graph) = removed.operation {
             self.remove(graph)?;
         }
         Ok(())
@@ -157,7 +157,7 @@ impl Graphs {
     pub(crate) fn remove(&mut self, graph: usize) -> Outcome<Graph> {
         let removed = self.graphs.remove(&graph).ok_or(INVALID_VALUE)?;
         for node in &removed.nodes {
-            if let Some(Node { operation: Operation::Child(child), .. }) = self.nodes.remove(node) {
+            if let Some(Node { operation: StreamOp::Child(child), .. }) = self.nodes.remove(node) {
                 self.remove(child)?;
             }
         }
@@ -174,8 +174,8 @@ impl Graphs {
         }
         for node in &nodes {
             let mut new = self.node(*node)?.clone();
-            if let Operation::Child(child) = new.operation {
-                new.operation = Operation::Child(self.copy(child)?);
+            if let StreamOp::Child(child) = new.operation {
+                new.operation = StreamOp::Child(self.copy(child)?);
             }
             new.graph = copy;
             new.after.iter_mut().for_each(|before| *before = copies[before]);
@@ -217,7 +217,7 @@ impl Graphs {
         for node in self.order(graph, youngest)? {
             let of = self.node(node)?;
             let operation = match of.operation {
-                Operation::Child(child) => Operation::Steps(self.steps(child, youngest)?),
+                StreamOp::Child(child) => StreamOp::Steps(self.steps(child, youngest)?),
                 ref operation => operation.clone(),
             };
             steps.push(Step { node, operation, after: of.after.clone(), enabled: true });
@@ -301,8 +301,8 @@ mod tests {
     fn a_circle_cannot_be_instantiated() {
         let mut graphs = Graphs::default();
         let graph = graphs.create();
-        let first = graphs.add(graph, Operation::Empty, &[]).unwrap();
-        let second = graphs.add(graph, Operation::Empty, &[first]).unwrap();
+        let first = graphs.add(graph, StreamOp::Empty, &[]).unwrap();
+        let second = graphs.add(graph, StreamOp::Empty, &[first]).unwrap();
         assert!(graphs.instantiate(graph, 0, false).is_ok());
         graphs.connect(graph, &[(second, first)], true).unwrap();
         assert_eq!(graphs.instantiate(graph, 0, false), Err(INVALID_VALUE));
@@ -315,9 +315,9 @@ mod tests {
     fn the_unkind_order_is_allowed_and_different() {
         let mut graphs = Graphs::default();
         let graph = graphs.create();
-        let a = graphs.add(graph, Operation::Empty, &[]).unwrap();
-        let b = graphs.add(graph, Operation::Empty, &[]).unwrap();
-        let c = graphs.add(graph, Operation::Empty, &[a]).unwrap();
+        let a = graphs.add(graph, StreamOp::Empty, &[]).unwrap();
+        let b = graphs.add(graph, StreamOp::Empty, &[]).unwrap();
+        let c = graphs.add(graph, StreamOp::Empty, &[a]).unwrap();
         assert_eq!(graphs.order(graph, false).unwrap(), [a, b, c]);
         assert_eq!(graphs.order(graph, true).unwrap(), [b, a, c]);
     }
@@ -326,8 +326,8 @@ mod tests {
     fn clones_remember_their_originals() {
         let mut graphs = Graphs::default();
         let graph = graphs.create();
-        let a = graphs.add(graph, Operation::Empty, &[]).unwrap();
-        let b = graphs.add(graph, Operation::Record(5), &[a]).unwrap();
+        let a = graphs.add(graph, StreamOp::Empty, &[]).unwrap();
+        let b = graphs.add(graph, StreamOp::Record(5), &[a]).unwrap();
         let clone = graphs.copy(graph).unwrap();
         let copied = graphs.find_in_clone(clone, b).unwrap();
         assert_ne!(copied, b);
@@ -339,20 +339,20 @@ mod tests {
     #[test]
     fn updates_need_the_same_shape() {
         let mut graphs = Graphs::default();
-        let pair = |graphs: &mut Graphs, second: Operation, connected: bool| {
+        let pair = |graphs: &mut Graphs, second: StreamOp, connected: bool| {
             let graph = graphs.create();
-            let a = graphs.add(graph, Operation::Empty, &[]).unwrap();
+            let a = graphs.add(graph, StreamOp::Empty, &[]).unwrap();
             let b = graphs.add(graph, second, if connected { std::slice::from_ref(&a) } else { &[] }).unwrap();
             (graph, b)
         };
-        let (graph, _) = pair(&mut graphs, Operation::Record(1), true);
+        let (graph, _) = pair(&mut graphs, StreamOp::Record(1), true);
         let executable = graphs.instantiate(graph, 0, false).unwrap();
-        let (same, _) = pair(&mut graphs, Operation::Record(2), true);
+        let (same, _) = pair(&mut graphs, StreamOp::Record(2), true);
         assert_eq!(graphs.update(executable, same, false), Ok(Ok(())));
-        assert!(matches!(graphs.executable(executable).unwrap().steps[1].operation, Operation::Record(2)));
-        let (loose, node) = pair(&mut graphs, Operation::Record(2), false);
+        assert!(matches!(graphs.executable(executable).unwrap().steps[1].operation, StreamOp::Record(2)));
+        let (loose, node) = pair(&mut graphs, StreamOp::Record(2), false);
         assert_eq!(graphs.update(executable, loose, false), Ok(Err((node, Difference::Topology))));
-        let (other, node) = pair(&mut graphs, Operation::Wait(2), true);
+        let (other, node) = pair(&mut graphs, StreamOp::Wait(2), true);
         assert_eq!(graphs.update(executable, other, false), Ok(Err((node, Difference::Kind))));
     }
 }

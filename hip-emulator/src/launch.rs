@@ -4,11 +4,11 @@ use std::ffi::{c_uint, c_void};
 
 use crate::functions;
 use crate::kernarg::{self, Shape};
-use crate::operation::{Launch, Operation, submit};
 use crate::per_thread::{PerThread, pop};
 use crate::raw;
 use crate::runtime::{KernelRef, runtime};
 use crate::status::*;
+use crate::stream_op::{Launch, StreamOp, submit};
 use crate::streams::record_optional;
 
 /// `dim3`.
@@ -61,11 +61,11 @@ pub(crate) fn function(handle: *mut c_void) -> Outcome<KernelRef> {
 }
 
 /// A launch whose arguments are read through an array of pointers to them.
-fn with_pointers(kernel: &KernelRef, shape: &Shape, arguments: *const *const c_void) -> Outcome<Operation> {
+fn with_pointers(kernel: &KernelRef, shape: &Shape, arguments: *const *const c_void) -> Outcome<StreamOp> {
     let metadata = runtime().kernel(kernel)?;
     let arguments =
         kernarg::explicit(&metadata, |index, place| raw::read(raw::element(arguments, index)? as usize, place))?;
-    Ok(Operation::Kernel(Launch { kernel: kernel.clone(), shape: *shape, arguments }))
+    Ok(StreamOp::Kernel(Launch { kernel: kernel.clone(), shape: *shape, arguments }))
 }
 
 /// A launch whose arguments are given either way that a module's launch allows.
@@ -74,7 +74,7 @@ fn with_either(
     shape: &Shape,
     parameters: *const *const c_void,
     extra: *const *const c_void,
-) -> Outcome<Operation> {
+) -> Outcome<StreamOp> {
     if extra.is_null() {
         return with_pointers(kernel, shape, parameters);
     }
@@ -94,7 +94,7 @@ fn with_either(
     }
     let mut arguments = vec![0; size.min(1 << 20)];
     raw::read(buffer, &mut arguments)?;
-    Ok(Operation::Kernel(Launch { kernel: kernel.clone(), shape: *shape, arguments }))
+    Ok(StreamOp::Kernel(Launch { kernel: kernel.clone(), shape: *shape, arguments }))
 }
 
 /// What HIP answers where a launch by a module's handle has sizes that no launch can have.
@@ -147,7 +147,7 @@ fn cooperative_launch(
 }
 
 /// The launch that the parameters of a graph's node describe.
-pub(crate) fn node_launch(node: &KernelNode) -> Outcome<Operation> {
+pub(crate) fn node_launch(node: &KernelNode) -> Outcome<StreamOp> {
     let kernel = stub(node.function as *const c_void).or_else(|_| function(node.function as *mut c_void))?;
     let shape = shape(node.grid.array(), node.block.array(), node.dynamic_lds as usize)?;
     runtime().check_launch(&kernel, &shape)?;
@@ -255,7 +255,7 @@ entry_points! {
         let arguments = SET_UP.with(|bytes| bytes.take());
         let (kernel, shape) = (stub(function)?, shape(grid.array(), block.array(), dynamic_lds)?);
         runtime().check_launch(&kernel, &shape)?;
-        submit(stream, Operation::Kernel(Launch { kernel, shape, arguments }))
+        submit(stream, StreamOp::Kernel(Launch { kernel, shape, arguments }))
     }
 
     /// Configures the launch that [`hipLaunchByPtr`] does.

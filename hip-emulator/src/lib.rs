@@ -17,11 +17,11 @@
 //! - `status`, `settings`: HIP's error codes and the state they leave; what the environment asks for.
 //! - `runtime`, `choice`, `images`, `kernarg`, `counters`, `trace`, `time`: the device, loaded code, kernel arguments,
 //!   rewritten code, the emulator's trace, modelled time.
-//! - `keep`, `journal`, `fork`: files of what was collected, and what was collected as a file that is complete after
+//! - `collected_files`, `journal`, `fork`: files of what was collected, and what was collected as a file that is complete after
 //!   each dispatch; processes that split.
 //! - `rewriting`: code that is made to count when it is loaded.
 //! - `hostcall`, `printf`: what kernels ask of the host while they run.
-//! - `operation`, `copies`, `graphs`, `kinds`, `handles`: what streams and graphs do, as data.
+//! - `stream_op`, `copies`, `graphs`, `node_types`, `handles`: what streams and graphs do, as data.
 //! - `tasks`, `in_flight`: what streams have not done yet, and the threads that do it; kernels that have begun and not
 //!   ended.
 //! - `registration`, `launch`, `modules`, `functions`, `symbols`: the entry points for code.
@@ -29,7 +29,7 @@
 //! - `image_objects`: the descriptors that kernels sample and load images by.
 //! - `textures`, `texture_references`: the entry points for textures and surfaces.
 //! - `streams`, `capture`, `graph_calls`, `graph_nodes`, `devices`, `contexts`: the entry points for order and devices.
-//! - `properties`, `boards`, `host_memory`, `raw`: what the device says of itself; host memory that kernels may use;
+//! - `properties`, `device_presets`, `host_memory`, `raw`: what the device says of itself; host memory that kernels may use;
 //!   the caller's pointers.
 //! - `stubs`: the rest of the entry points.
 //!
@@ -69,14 +69,15 @@
 //! - `WAVETAP_POISON`: `0`: fresh device memory holds zeros, not 0xcdd4dead over and over.
 
 mod arrays;
-mod boards;
 mod capture;
 mod choice;
+mod collected_files;
 mod contexts;
 mod copies;
 mod copy_calls;
 mod counters;
 mod device_heap;
+mod device_presets;
 mod devices;
 mod findings;
 mod fork;
@@ -91,14 +92,12 @@ mod image_objects;
 mod images;
 mod in_flight;
 mod journal;
-mod keep;
 mod kernarg;
-mod kinds;
 mod launch;
 mod managed;
 mod memory;
 mod modules;
-mod operation;
+mod node_types;
 mod origins;
 mod per_thread;
 mod pools;
@@ -110,6 +109,7 @@ mod rewriting;
 mod runtime;
 mod settings;
 mod status;
+mod stream_op;
 mod streams;
 mod stubs;
 mod symbols;

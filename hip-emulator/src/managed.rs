@@ -5,10 +5,10 @@ use std::ffi::{c_int, c_uint, c_void};
 use crate::devices::only;
 use crate::host_memory::HostKind;
 use crate::memory::{allocation_of, attributes};
-use crate::operation::{Operation, submit};
 use crate::raw;
 use crate::runtime::{Runtime, runtime};
 use crate::status::*;
+use crate::stream_op::{StreamOp, submit};
 
 /// `hipCpuDeviceId` and `hipInvalidDeviceId`.
 const HOST: c_int = -1;
@@ -100,7 +100,7 @@ impl Place {
 fn prefetch(address: u64, size: usize, device: c_int, stream: *mut c_void) -> Outcome {
     location(device)?;
     runtime().advice(address, size)?.prefetched = device;
-    submit(stream, Operation::Empty)
+    submit(stream, StreamOp::Empty)
 }
 
 fn range_attribute(advice: &Advice, attribute: c_int) -> Outcome<Vec<c_int>> {

@@ -4,10 +4,10 @@ use std::ffi::{c_int, c_void};
 
 use crate::devices::only;
 use crate::handles::handle;
-use crate::operation::{Operation, submit};
 use crate::raw;
 use crate::runtime::{Runtime, runtime};
 use crate::status::*;
+use crate::stream_op::{StreamOp, submit};
 
 /// `hipMemPoolAttr`: three switches that are `int`, five sizes that are 64 bits.
 const REUSE_FIRST: c_int = 1;
@@ -123,7 +123,7 @@ fn allocate(out: *mut u64, size: usize, pool: Option<usize>, stream: *mut c_void
     };
     drop(locked);
     if captured {
-        submit(stream, Operation::Allocate { address, size: size as u64 })?;
+        submit(stream, StreamOp::Allocate { address, size: size as u64 })?;
     }
     raw::store(out, address)
 }
@@ -158,13 +158,13 @@ entry_points! {
         }
         if locked.streams.stream(stream)?.captured.is_some() {
             drop(locked);
-            return submit(stream, Operation::Free(address));
+            return submit(stream, StreamOp::Free(address));
         }
         if locked.device()?.allocation_of(address).is_none_or(|allocation| allocation.address != address) {
             return Err(INVALID_VALUE);
         }
         drop(locked);
-        submit(stream, Operation::Release(address))
+        submit(stream, StreamOp::Release(address))
     }
 
     /// The pool that a device has from the start.

@@ -5,7 +5,7 @@ use std::ffi::{c_char, c_int};
 use wavetap::isa::Target;
 use wavetap::offload_bundle::TargetId;
 
-use crate::boards::{Board, board_of};
+use crate::device_presets::{DevicePreset, preset_of};
 use crate::memory::TOTAL_MEMORY;
 
 /// Largest grid in x; y and z may have 65,536 workgroups less one.
@@ -37,7 +37,7 @@ pub(crate) struct Facts {
     pub(crate) major: c_int,
     pub(crate) minor: c_int,
     pub(crate) compute_units: c_int,
-    board: Board,
+    board: DevicePreset,
     number: c_int,
     lds: usize,
     max_workgroup: c_int,
@@ -51,7 +51,7 @@ pub(crate) struct Facts {
 impl Facts {
     /// The facts of a device.
     pub(crate) fn of(id: &TargetId) -> Self {
-        let board = board_of(&id.processor);
+        let board = preset_of(&id.processor);
         // The name is the version: major, one digit for minor, one hexadecimal digit for stepping.
         let digits: Vec<c_int> =
             id.processor.trim_start_matches("gfx").chars().filter_map(|c| c.to_digit(16)).map(|d| d as c_int).collect();

@@ -7,10 +7,10 @@ use std::time::Instant;
 
 use crate::capture::Captures;
 use crate::handles::{FIRST_HANDLE, handle};
-use crate::operation::{Callback, Comparison, HostCall, HostFunction, Operation, ValueWait, submit};
 use crate::raw;
 use crate::runtime::runtime;
 use crate::status::*;
+use crate::stream_op::{Callback, Comparison, HostCall, HostFunction, StreamOp, ValueWait, submit};
 use crate::tasks::{self, Place};
 
 /// `hipEventDisableTiming`.
@@ -153,7 +153,7 @@ impl Streams {
 
 /// Records an event in the order of a stream if there is one.
 pub(crate) fn record_optional(stream: *mut c_void, event: *mut c_void) -> Outcome {
-    if event.is_null() { Ok(()) } else { with_event(stream, event, Operation::Record(event as usize)) }
+    if event.is_null() { Ok(()) } else { with_event(stream, event, StreamOp::Record(event as usize)) }
 }
 
 fn create_stream(out: *mut usize, flags: c_uint, priority: c_int) -> Outcome {
@@ -191,14 +191,14 @@ fn idle(stream: *mut c_void) -> Outcome {
 }
 
 /// An operation with an event, which must exist.
-fn with_event(stream: *mut c_void, event: *mut c_void, operation: Operation) -> Outcome {
+fn with_event(stream: *mut c_void, event: *mut c_void, operation: StreamOp) -> Outcome {
     runtime().streams.event(event)?;
     submit(stream, operation)
 }
 
 /// Stores a value in stream order.
 fn write_value(stream: *mut c_void, address: u64, value: &[u8]) -> Outcome {
-    submit(stream, Operation::Fill(crate::copies::BoxFill::elements(address, value, 1)))
+    submit(stream, StreamOp::Fill(crate::copies::BoxFill::elements(address, value, 1)))
 }
 
 /// Waits in stream order until memory has a value.
@@ -213,7 +213,7 @@ fn wait_value(stream: *mut c_void, address: u64, bytes: usize, value: u64, flags
     if address == 0 {
         return Err(INVALID_VALUE);
     }
-    submit(stream, Operation::WaitValue(ValueWait { address, bytes, value, mask, comparison }))
+    submit(stream, StreamOp::WaitValue(ValueWait { address, bytes, value, mask, comparison }))
 }
 
 entry_points! {
@@ -275,7 +275,7 @@ entry_points! {
 
     /// Lets a stream wait for an event.
     fn hipStreamWaitEvent / hipStreamWaitEvent_spt(stream: *mut c_void, event: *mut c_void, _flags: c_uint) {
-        with_event(stream, event, Operation::Wait(event as usize))
+        with_event(stream, event, StreamOp::Wait(event as usize))
     }
 
     /// The flags a stream was created with.
@@ -307,7 +307,7 @@ entry_points! {
         stream: *mut c_void, callback: Option<Callback>, data: *mut c_void, flags: c_uint
     ) {
         let callback = callback.filter(|_| flags == 0).ok_or(INVALID_VALUE)?;
-        submit(stream, Operation::Host { call: HostCall::OfStream(callback, stream as usize), data: data as usize })
+        submit(stream, StreamOp::Host { call: HostCall::OfStream(callback, stream as usize), data: data as usize })
     }
 
     /// Calls a function when all before it has been done.
@@ -315,7 +315,7 @@ entry_points! {
         stream: *mut c_void, function: Option<HostFunction>, data: *mut c_void
     ) {
         let function = function.ok_or(INVALID_VALUE)?;
-        submit(stream, Operation::Host { call: HostCall::Plain(function), data: data as usize })
+        submit(stream, StreamOp::Host { call: HostCall::Plain(function), data: data as usize })
     }
 
     /// Attaches managed memory to a stream: all are one.
@@ -360,12 +360,12 @@ entry_points! {
 
     /// Records an event in stream order.
     fn hipEventRecord / hipEventRecord_spt(event: *mut c_void, stream: *mut c_void) {
-        with_event(stream, event, Operation::Record(event as usize))
+        with_event(stream, event, StreamOp::Record(event as usize))
     }
 
     /// Records an event in stream order.
     fn hipEventRecordWithFlags(event: *mut c_void, stream: *mut c_void, _flags: c_uint) {
-        with_event(stream, event, Operation::Record(event as usize))
+        with_event(stream, event, StreamOp::Record(event as usize))
     }
 
     /// Waits for an event.

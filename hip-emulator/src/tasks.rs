@@ -21,9 +21,9 @@ use wavetap::emulator::Share;
 
 use crate::graphs::Step;
 use crate::in_flight::{InFlight, STUCK, STUCK_ALONE};
-use crate::operation::{HostCall, Operation};
 use crate::runtime::{Runtime, WAITING, runtime};
 use crate::status::*;
+use crate::stream_op::{HostCall, StreamOp};
 use crate::streams::LEGACY;
 
 /// Wave-instructions of a kernel that is one of several in flight, before it is another one's turn: one may wait for
@@ -62,7 +62,7 @@ pub(crate) type Place = (usize, bool);
 /// What is to be done.
 enum Work {
     /// It has not begun.
-    Waiting(Operation),
+    Waiting(StreamOp),
     /// A kernel that has begun.
     Running(Box<InFlight>),
     /// A function of the program that is being called.
@@ -218,17 +218,17 @@ enum Turn {
 
 impl Runtime {
     /// Does an operation of a stream after these tasks: at once if it can be, else it becomes a task.
-    fn give(&mut self, place: Place, operation: Operation, mut before: Vec<u64>) -> Outcome<Option<u64>> {
-        if let Operation::Steps(steps) = operation {
+    fn give(&mut self, place: Place, operation: StreamOp, mut before: Vec<u64>) -> Outcome<Option<u64>> {
+        if let StreamOp::Steps(steps) = operation {
             return self.give_steps(place, steps, &before);
         }
-        if let Operation::Wait(event) = operation {
+        if let StreamOp::Wait(event) = operation {
             before.extend(self.streams.pending(event));
         }
         before.retain(|task| self.tasks.has(*task));
         before.sort_unstable();
         before.dedup();
-        let event = if let Operation::Record(event) = operation { Some(event) } else { None };
+        let event = if let StreamOp::Record(event) = operation { Some(event) } else { None };
         let work = if before.is_empty() {
             match self.start(operation)? {
                 Some(work) => work,
@@ -261,24 +261,24 @@ impl Runtime {
             all.extend(&after);
             tasks.insert(step.node, after);
         }
-        self.give(place, Operation::Empty, all)
+        self.give(place, StreamOp::Empty, all)
     }
 
     /// Does an operation that has nothing before it; what is left of it is given back.
-    fn start(&mut self, operation: Operation) -> Outcome<Option<Work>> {
+    fn start(&mut self, operation: StreamOp) -> Outcome<Option<Work>> {
         match operation {
-            Operation::Kernel(launch) => Ok(self.launch(&launch)?.map(Work::Running)),
-            Operation::Host { .. } => Ok(Some(Work::Waiting(operation))),
-            Operation::WaitValue(wait) if !self.has_value(&wait)? => Ok(Some(Work::Waiting(operation))),
+            StreamOp::Kernel(launch) => Ok(self.launch(&launch)?.map(Work::Running)),
+            StreamOp::Host { .. } => Ok(Some(Work::Waiting(operation))),
+            StreamOp::WaitValue(wait) if !self.has_value(&wait)? => Ok(Some(Work::Waiting(operation))),
             operation => operation.run(self).map(|()| None),
         }
     }
 
     /// An operation that is done later: what it copies of memory that the program may change by then is copied now.
-    fn kept(&mut self, operation: Operation) -> Outcome<Operation> {
+    fn kept(&mut self, operation: StreamOp) -> Outcome<StreamOp> {
         match operation {
-            Operation::Copy(copy) | Operation::SymbolCopy { copy, .. } if self.is_pageable(copy.from.start) => {
-                Ok(Operation::Staged { bytes: copy.gather()?, copy })
+            StreamOp::Copy(copy) | StreamOp::SymbolCopy { copy, .. } if self.is_pageable(copy.from.start) => {
+                Ok(StreamOp::Staged { bytes: copy.gather()?, copy })
             }
             operation => Ok(operation),
         }
@@ -300,11 +300,11 @@ impl Runtime {
         for number in self.tasks.ready.range(last + 1..).chain(self.tasks.ready.range(..=last)) {
             match self.tasks.tasks.get(number).map(|task| &task.work) {
                 Some(Work::Running(_)) => found = Some(*number),
-                Some(Work::Waiting(Operation::WaitValue(wait))) => {
+                Some(Work::Waiting(StreamOp::WaitValue(wait))) => {
                     // One whose value cannot be read any more gives its error.
                     if self.has_value(wait) == Ok(false) { poll = true } else { found = Some(*number) }
                 }
-                Some(Work::Waiting(Operation::Host { .. })) | Some(Work::Called) | None => {}
+                Some(Work::Waiting(StreamOp::Host { .. })) | Some(Work::Called) | None => {}
                 Some(Work::Waiting(_)) => found = Some(*number),
             }
             if found.is_some() {
@@ -332,7 +332,7 @@ impl Runtime {
                     Err(status) => Err(status),
                 }
             }
-            Work::Waiting(Operation::Record(event)) => {
+            Work::Waiting(StreamOp::Record(event)) => {
                 self.streams.recorded(event, number);
                 Ok(None)
             }
@@ -372,7 +372,7 @@ impl Runtime {
         }
         self.tasks.told = true;
         for number in &self.tasks.ready {
-            if let Some(Task { stream, work: Work::Waiting(Operation::WaitValue(wait)), .. }) =
+            if let Some(Task { stream, work: Work::Waiting(StreamOp::WaitValue(wait)), .. }) =
                 self.tasks.tasks.get(number)
             {
                 eprintln!(
@@ -408,7 +408,7 @@ impl Runtime {
         let tasks = &mut self.tasks.tasks;
         self.tasks.ready.iter().find_map(|number| {
             let work = &mut tasks.get_mut(number)?.work;
-            let Work::Waiting(Operation::Host { call, data }) = *work else { return None };
+            let Work::Waiting(StreamOp::Host { call, data }) = *work else { return None };
             *work = Work::Called;
             Some((*number, call, data))
         })
@@ -536,9 +536,9 @@ pub(crate) fn wait_for_stream(stream: *mut c_void) -> Outcome {
 }
 
 /// Does an operation in the order of a stream; gives the task that it became unless it has been done.
-pub(crate) fn give(stream: *mut c_void, operation: Operation) -> Outcome<Option<u64>> {
+pub(crate) fn give(stream: *mut c_void, operation: StreamOp) -> Outcome<Option<u64>> {
     working()?;
-    let calls = matches!(operation, Operation::Host { .. } | Operation::Steps(_));
+    let calls = matches!(operation, StreamOp::Host { .. } | StreamOp::Steps(_));
     let mut runtime = runtime();
     let place = runtime.streams.place(stream)?;
     let before = runtime.tasks.before(place);

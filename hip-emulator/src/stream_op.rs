@@ -73,7 +73,7 @@ impl ValueWait {
 
 /// One thing to do.
 #[derive(Debug, Clone)]
-pub(crate) enum Operation {
+pub(crate) enum StreamOp {
     /// Nothing: only its place in the order matters.
     Empty,
     Kernel(Launch),
@@ -114,29 +114,27 @@ pub(crate) enum Operation {
     Steps(Vec<Step>),
 }
 
-impl Operation {
+impl StreamOp {
     /// Does what takes no time, or no more than a copy.
     pub(crate) fn run(&self, runtime: &mut Runtime) -> Outcome {
         match self {
-            Operation::Empty | Operation::Wait(_) | Operation::WaitValue(_) | Operation::Free(_) => Ok(()),
-            Operation::Copy(copy) | Operation::SymbolCopy { copy, .. } => copy.run(runtime),
-            Operation::Staged { copy, bytes } => copy.with_source(bytes).run(runtime),
-            Operation::Fill(fill) => fill.run(runtime),
-            Operation::Record(event) => runtime.streams.record(*event as *mut c_void),
-            Operation::Allocate { address, size } => runtime.make_fresh(*address, *size),
-            Operation::Release(address) => runtime.free(*address),
-            Operation::Kernel(_) | Operation::Host { .. } | Operation::Steps(_) | Operation::Child(_) => {
-                Err(INVALID_VALUE)
-            }
+            StreamOp::Empty | StreamOp::Wait(_) | StreamOp::WaitValue(_) | StreamOp::Free(_) => Ok(()),
+            StreamOp::Copy(copy) | StreamOp::SymbolCopy { copy, .. } => copy.run(runtime),
+            StreamOp::Staged { copy, bytes } => copy.with_source(bytes).run(runtime),
+            StreamOp::Fill(fill) => fill.run(runtime),
+            StreamOp::Record(event) => runtime.streams.record(*event as *mut c_void),
+            StreamOp::Allocate { address, size } => runtime.make_fresh(*address, *size),
+            StreamOp::Release(address) => runtime.free(*address),
+            StreamOp::Kernel(_) | StreamOp::Host { .. } | StreamOp::Steps(_) | StreamOp::Child(_) => Err(INVALID_VALUE),
         }
     }
 }
 
 impl Runtime {
     /// Where a copy ends that the program's own memory is the target of, which may be gone once the call returns.
-    fn is_to_pageable(&self, operation: &Operation) -> bool {
+    fn is_to_pageable(&self, operation: &StreamOp) -> bool {
         match operation {
-            Operation::Copy(copy) | Operation::SymbolCopy { copy, .. } => self.is_pageable(copy.to.start),
+            StreamOp::Copy(copy) | StreamOp::SymbolCopy { copy, .. } => self.is_pageable(copy.to.start),
             _ => false,
         }
     }
@@ -167,7 +165,7 @@ impl Runtime {
 
 /// Gives a stream something to do, or the graph that is being captured from it. Only a copy to the program's own memory
 /// has been done when this returns.
-pub(crate) fn submit(stream: *mut c_void, operation: Operation) -> Outcome {
+pub(crate) fn submit(stream: *mut c_void, operation: StreamOp) -> Outcome {
     let to_pageable = {
         let mut runtime = runtime();
         if runtime.capture_operation(stream, &operation)? {
@@ -182,7 +180,7 @@ pub(crate) fn submit(stream: *mut c_void, operation: Operation) -> Outcome {
 }
 
 /// As [`submit`], and has been done when this returns.
-pub(crate) fn submit_and_wait(stream: *mut c_void, operation: Operation) -> Outcome {
+pub(crate) fn submit_and_wait(stream: *mut c_void, operation: StreamOp) -> Outcome {
     if runtime().capture_operation(stream, &operation)? {
         return Ok(());
     }
@@ -191,11 +189,11 @@ pub(crate) fn submit_and_wait(stream: *mut c_void, operation: Operation) -> Outc
 
 /// Something that no capture may see, in the order of the default stream. It has been done when the call returns, but
 /// for fills of device memory.
-pub(crate) fn do_now(operation: &Operation) -> Outcome {
+pub(crate) fn do_now(operation: &StreamOp) -> Outcome {
     let fills_device = {
         let mut runtime = runtime();
         runtime.refuse_while_capturing()?;
-        matches!(operation, Operation::Fill(fill) if runtime.is_device_memory(fill.to.start))
+        matches!(operation, StreamOp::Fill(fill) if runtime.is_device_memory(fill.to.start))
     };
     match tasks::give(std::ptr::null_mut(), operation.clone())? {
         Some(task) if !fills_device => tasks::wait_for(task),

@@ -4,7 +4,7 @@ use std::ffi::c_int;
 
 /// What a board has beside its processor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Board {
+pub(crate) struct DevicePreset {
     pub(crate) processor: &'static str,
     /// Compute units or, where a workgroup runs on two of them together, such pairs: HIP's multiprocessors.
     pub(crate) multiprocessors: c_int,
@@ -19,15 +19,15 @@ pub(crate) struct Board {
     pub(crate) integrated: bool,
 }
 
-const fn board(
+const fn preset(
     processor: &'static str,
     multiprocessors: c_int,
     [clock, memory_clock]: [c_int; 2],
     bus_width: c_int,
     l2_mib: c_int,
     integrated: bool,
-) -> Board {
-    Board {
+) -> DevicePreset {
+    DevicePreset {
         processor,
         multiprocessors,
         clock: clock * 1000,
@@ -43,44 +43,45 @@ const fn board(
 /// others are what the boards' data sheets are known to say, and were not looked up one by one: a program sizes its
 /// work by them, no result depends on them. Memory clocks are a half of the data rate of DDR and HBM2, a quarter of
 /// that of HBM3 and LPDDR5X and a sixteenth of that of GDDR6, in which ROCm's tools count.
-const BOARDS: &[Board] = &[
+const PRESETS: &[DevicePreset] = &[
     // Radeon R9 Fury X.
-    board("gfx803", 64, [1050, 500], 4096, 2, false),
+    preset("gfx803", 64, [1050, 500], 4096, 2, false),
     // Radeon Vega 64.
-    board("gfx900", 64, [1630, 945], 2048, 4, false),
+    preset("gfx900", 64, [1630, 945], 2048, 4, false),
     // Radeon Vega 11 of a Ryzen 5 2400G.
-    board("gfx902", 11, [1250, 1467], 128, 1, true),
+    preset("gfx902", 11, [1250, 1467], 128, 1, true),
     // Instinct MI50.
-    board("gfx906", 60, [1725, 1000], 4096, 4, false),
+    preset("gfx906", 60, [1725, 1000], 4096, 4, false),
     // Instinct MI100.
-    board("gfx908", 120, [1502, 1200], 4096, 8, false),
+    preset("gfx908", 120, [1502, 1200], 4096, 8, false),
     // Instinct MI210.
-    board("gfx90a", 104, [1700, 1600], 4096, 8, false),
+    preset("gfx90a", 104, [1700, 1600], 4096, 8, false),
     // Radeon Vega 8 of a Ryzen 7 4800U.
-    board("gfx90c", 8, [1750, 1600], 128, 1, true),
+    preset("gfx90c", 8, [1750, 1600], 128, 1, true),
     // Instinct MI300X.
-    board("gfx942", 304, [2100, 1300], 8192, 4, false),
+    preset("gfx942", 304, [2100, 1300], 8192, 4, false),
     // Instinct MI355X.
-    board("gfx950", 256, [2400, 2000], 8192, 4, false),
+    preset("gfx950", 256, [2400, 2000], 8192, 4, false),
     // Radeon RX 5700 XT.
-    board("gfx1010", 20, [1905, 875], 256, 4, false),
+    preset("gfx1010", 20, [1905, 875], 256, 4, false),
     // Radeon RX 6900 XT.
-    board("gfx1030", 40, [2250, 1000], 256, 4, false),
+    preset("gfx1030", 40, [2250, 1000], 256, 4, false),
     // Radeon RX 7900 XTX.
-    board("gfx1100", 48, [2500, 1250], 384, 6, false),
+    preset("gfx1100", 48, [2500, 1250], 384, 6, false),
     // Radeon 890M of a Ryzen AI 9 HX 370.
-    board("gfx1150", 8, [2900, 2000], 128, 2, true),
+    preset("gfx1150", 8, [2900, 2000], 128, 2, true),
     // Radeon RX 9060 XT.
-    board("gfx1200", 16, [3130, 1250], 128, 4, false),
+    preset("gfx1200", 16, [3130, 1250], 128, 4, false),
     // Radeon RX 9070 XT.
-    board("gfx1201", 32, [2970, 1250], 256, 8, false),
+    preset("gfx1201", 32, [2970, 1250], 256, 8, false),
 ];
 
 /// The board for a processor: its own, or the first of those whose processors have the most alike names.
-pub(crate) fn board_of(processor: &str) -> Board {
-    let alike = |board: &&Board| board.processor.bytes().zip(processor.bytes()).take_while(|(a, b)| a == b).count();
-    let mut best = BOARDS[0];
-    for board in BOARDS {
+pub(crate) fn preset_of(processor: &str) -> DevicePreset {
+    let alike =
+        |board: &&DevicePreset| board.processor.bytes().zip(processor.bytes()).take_while(|(a, b)| a == b).count();
+    let mut best = PRESETS[0];
+    for board in PRESETS {
         if alike(&board) > alike(&&best) {
             best = *board;
         }
@@ -102,14 +103,14 @@ mod tests {
             ("gfx801", "gfx803"),
             ("gfx941", "gfx942"),
         ] {
-            assert_eq!(board_of(processor).processor, board, "{processor}");
+            assert_eq!(preset_of(processor).processor, board, "{processor}");
         }
     }
     /// A program that asks how many compute units there are gets those that its time is modelled with.
     #[test]
     fn the_timing_model_has_the_same_machines() {
         use wavetap::isa::{MachineFact, Target};
-        for board in BOARDS {
+        for board in PRESETS {
             let target = Target::by_name(board.processor).unwrap();
             let pairs = if target.has_wgp_mode() { 2 } else { 1 };
             assert_eq!(
