@@ -1,4 +1,5 @@
-"""What rows have in common, so that an operation is written once: its forms are under a heading, and what differs between operations is in columns."""
+"""What rows have in common, so that an operation is written once: its forms are under a heading, and what differs
+between operations is in columns."""
 
 import collections
 import json
@@ -49,7 +50,8 @@ def heading(row, generation):
 
 
 def lines(rows, families, sets):
-    """[(opcode, mnemonic, name, [set], [form])]: every operation with all of its forms, for the sets that have the same ones."""
+    """[(opcode, mnemonic, name, [set], [form])]: every operation with all of its forms, for the sets that have the same
+    ones."""
     forms = collections.defaultdict(lambda: collections.defaultdict(list))
     for row, generation, chosen in rows:
         if row["encoding"] in families:
@@ -125,7 +127,8 @@ def variable(operand, widths, accesses, data):
 
 
 def groups(rows, file, sets):
-    """[(what all forms share, [what each has of its own], [column], [(opcode, mnemonic, name, [set], [value])])] of a file, in order."""
+    """[(what all forms share, [what each has of its own], [column], [(opcode, mnemonic, name, [set], [value])])] of a
+    file, in order."""
     families = FILES[file]
     same = collections.defaultdict(list)
     for op, mnemonic, name, chosen, forms in lines(rows, families, sets):

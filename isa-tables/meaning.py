@@ -5,10 +5,13 @@ import re
 from llvm_names import PACKED_FLAG
 
 LATENCY = {
-    "Write32Bit": "valu32", "WriteFloatCvt": "valu32", "WriteFloatFMA": "valu32", "Write64Bit": "valu64", "WriteIntMul": "valu32",
+    "Write32Bit": "valu32", "WriteFloatCvt": "valu32", "WriteFloatFMA": "valu32", "Write64Bit": "valu64",
+    "WriteIntMul": "valu32",
     "WriteQuarterRate32": "trans", "WriteTrans32": "trans", "WriteTrans64": "trans", "WriteDouble": "valu_f64",
-    "WriteDoubleAdd": "valu_f64", "WriteDoubleCvt": "valu_f64", "WriteSALU": "salu", "WriteSMEM": "smem", "WriteLDS": "lds",
-    "WriteVMEM": "vmem", "WriteBranch": "branch", "WriteBarrier": "barrier", "WriteExport": "export", "WriteSFPU": "salu",
+    "WriteDoubleAdd": "valu_f64", "WriteDoubleCvt": "valu_f64", "WriteSALU": "salu", "WriteSMEM": "smem",
+    "WriteLDS": "lds",
+    "WriteVMEM": "vmem", "WriteBranch": "branch", "WriteBarrier": "barrier", "WriteExport": "export",
+    "WriteSFPU": "salu",
     "WritePseudoScalarTrans": "trans",
 }  # fmt: skip
 
@@ -30,7 +33,8 @@ WIDER = re.compile(r"v_sad_u16|v_interp_p1ll_f16|v_interp_p1lv_f16|v_interp_p10_
 
 
 def half_result(base):
-    """Whether a vector operation's result has 16 bits and not a pair of them: the first type in its name is the result's."""
+    """Whether a vector operation's result has 16 bits and not a pair of them: the first type in its name is the
+    result's."""
     first = next((part for part in base.split("_") if TYPES_IN_NAMES.fullmatch(part)), "")
     if base.startswith(("v_mfma", "v_smfmac", "v_wmma", "v_swmmac")) or WIDER.fullmatch(base):
         return False
@@ -38,7 +42,8 @@ def half_result(base):
 
 
 def keeps_other_half(base, family, role, generation, fields):
-    """Whether the half of the result's register that the operation does not write stays: where op_sel chooses one, and always since gfx10."""
+    """Whether the half of the result's register that the operation does not write stays: where op_sel chooses one, and
+    always since gfx10."""
     if not family.startswith(("vop", "vint")) or role != "vdst":
         return False
     if generation == 11 and re.match(r"v_wmma_b?f16_", base):
@@ -65,7 +70,8 @@ def implicit(base, generation, uses, changes):
     # Since gfx10 FLAT_SCRATCH is no scalar register.
     flat_scratch = "flat_scratch" if generation < 10 else None
     names = {
-        "SCC": "scc", "VCC": "vcc", "EXEC": "exec", "M0": "m0", "FLAT_SCR": flat_scratch, "MODE": "mode", "XNACK_MASK": "xnack_mask",
+        "SCC": "scc", "VCC": "vcc", "EXEC": "exec", "M0": "m0", "FLAT_SCR": flat_scratch, "MODE": "mode",
+        "XNACK_MASK": "xnack_mask",
         "ASYNCcnt": None, "TENSORcnt": None,
     }  # fmt: skip
     reads = {names[u] for u in uses} - {None}
@@ -82,7 +88,8 @@ def implicit(base, generation, uses, changes):
     ):
         reads.add("exec")
         writes.add("exec")
-    # It sets a bit of MODE and leaves SCC alone, which LLVM's records of its format write (Vega ISA guide, "SOPC Instructions").
+    # It sets a bit of MODE and leaves SCC alone, which LLVM's records of its format write (Vega ISA guide, "SOPC
+    # Instructions").
     if base == "s_setvskip":
         reads, writes = {"mode"}, {"mode"}
     order = [n for n in names.values() if n]
@@ -109,8 +116,10 @@ def branch_of(base):
     if base.startswith("s_endpgm"):
         return "end"
     return {
-        "s_branch": "jump", "s_call_b64": "call", "s_call_i64": "call", "s_swappc_b64": "indirect_call", "s_swap_pc_i64": "indirect_call",
-        "s_setpc_b64": "indirect_jump", "s_set_pc_i64": "indirect_jump", "s_add_pc_i64": "indirect_jump", "s_rfe_b64": "indirect_jump",
+        "s_branch": "jump", "s_call_b64": "call", "s_call_i64": "call", "s_swappc_b64": "indirect_call",
+        "s_swap_pc_i64": "indirect_call",
+        "s_setpc_b64": "indirect_jump", "s_set_pc_i64": "indirect_jump", "s_add_pc_i64": "indirect_jump",
+        "s_rfe_b64": "indirect_jump",
         "s_rfe_i64": "indirect_jump", "s_rfe_restore_b64": "indirect_jump", "s_trap": "trap",
     }.get(base, "none")  # fmt: skip
 
@@ -187,7 +196,8 @@ def lds_bytes(base):
 
 
 def counters_of(generation, base, family, memory, flags):
-    """The wait counters that an operation increments (LLVM's SIInsertWaitcnts). Where a field decides, every one that may be."""
+    """The wait counters that an operation increments (LLVM's SIInsertWaitcnts). Where a field decides, every one that
+    may be."""
     atomic, returns = "atomic" in flags, "returns" in flags
     store = "store" in flags and "load" not in flags
     loads, stores = ("vm", "vm") if generation < 10 else ("vm", "vs") if generation < 12 else ("load", "store")
@@ -265,7 +275,8 @@ def flags_of(base, family, record, operands, generation):
     atomic = "_atomic_" in base and "barrier_arrive" not in base or (family == "ds" and is_lds_atomic(base))
     if memory or family in ("ldsdir", "tensor"):
         if atomic or re.search(
-            r"_load|_read|image_(sample|gather|get|msaa|bvh)|ds_consume|ds_append|_scratch_load|ds_(direct|param)|ds_bvh",
+            r"_load|_read|image_(sample|gather|get|msaa|bvh)|ds_consume|ds_append|_scratch_load"
+            r"|ds_(direct|param)|ds_bvh",
             base,
         ):
             flags.append("load")

@@ -1,6 +1,8 @@
-"""Pairs of operations in one instruction (VOPD): which operations can be the first and which the second, from the rows of all pairs.
+"""Pairs of operations in one instruction (VOPD): which operations can be the first and which the second, from the rows
+of all pairs.
 
-A pair is what its halves are: fixed bits, fields, operands and registers are those of the one and of the other. That is checked for every pair.
+A pair is what its halves are: fixed bits, fields, operands and registers are those of the one and of the other. That is
+checked for every pair.
 """
 
 import collections
@@ -64,7 +66,8 @@ class Half:
 
     def form(self):
         return {
-            "mask": self.mask, "fields": fields(self.bits), "operands": list(self.operands), "print": sorted(self.print), "reads": ordered(self.reads),
+            "mask": self.mask, "fields": fields(self.bits), "operands": list(self.operands),
+            "print": sorted(self.print), "reads": ordered(self.reads),
             "latency": self.latency,
         }  # fmt: skip
 
@@ -75,7 +78,8 @@ def halves(row):
 
 
 def pairs(rows, layouts, sets):
-    """[(what all pairs share, [forms of first operations], [forms of second operations])], the forms as [(form, [(opcode, name, [set])])]."""
+    """[(what all pairs share, [forms of first operations], [forms of second operations])], the forms as [(form,
+    [(opcode, name, [set])])]."""
     named = {name: key for key, name in layouts.items()}
     classes = collections.defaultdict(lambda: collections.defaultdict(list))
     for row, _, chosen in rows:
@@ -129,7 +133,8 @@ def split(members, first_at, second_at):
             "name"
         ]
     shared = {
-        "encoding": ENCODING, "mask": mask, "match": match, "fields": fields(bits), "print": sorted(prints), "reads": ordered(reads), "flags": list(flags),
+        "encoding": ENCODING, "mask": mask, "match": match, "fields": fields(bits), "print": sorted(prints),
+        "reads": ordered(reads), "flags": list(flags),
         "op_at": "{}:{}".format(*OPCODES[ENCODING]),
     }  # fmt: skip
     return shared, firsts, seconds

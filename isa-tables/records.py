@@ -28,7 +28,8 @@ class Records:
             if feature not in found:
                 found.add(feature)
                 todo += [f["def"] for f in self.all[feature]["Implies"]]
-        # 16-bit operations use the halves of registers on all processors that can; LLVM leaves the choice to the compiler.
+        # 16-bit operations use the halves of registers on all processors that can; LLVM leaves the choice to the
+        # compiler.
         if "FeatureTrue16BitInsts" in found:
             found.add("FeatureRealTrue16Insts")
         return found
@@ -124,7 +125,8 @@ def modifier_bit(variable, index, kind, family, base, generation, packed):
 
 
 def segments(bits):
-    """{value bit: instruction bit} -> 'high:low' runs, most significant first, joined by ','. A run's '@n' is its lowest value bit."""
+    """{value bit: instruction bit} -> 'high:low' runs, most significant first, joined by ','. A run's '@n' is its
+    lowest value bit."""
     runs = []
     for value_bit in sorted(bits):
         position = bits[value_bit]

@@ -29,7 +29,8 @@ from records import bit, modifier_bit, segments
 
 # Immediate operands of one field, by the definition that LLVM gives them -> role.
 IMMEDIATES = {
-    "hwreg": "hwreg", "SendMsg": "message", "SWaitCnt": "wait_count", "SOPPBrTarget": "simm_target", "SDelayALU": "delay", "DepCtr": "dep_ctr",
+    "hwreg": "hwreg", "SendMsg": "message", "SWaitCnt": "wait_count", "SOPPBrTarget": "simm_target",
+    "SDelayALU": "delay", "DepCtr": "dep_ctr",
     "VersionImm": "version", "WaitEvent": "wait_event",
 }  # fmt: skip
 

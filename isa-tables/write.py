@@ -87,7 +87,8 @@ def write_tables(folder, rows, kinds, layouts, sets):
                 )
     with open(os.path.join(folder, "layouts.yaml"), "w", encoding="utf-8") as out:
         out.write(
-            "# Written by import.py: where the fields of an encoding are. '17,14@1' puts bit 14 into value bit 1 and bit 17 below it.\n"
+            "# Written by import.py: where the fields of an encoding are. '17,14@1' puts bit 14 into value bit 1 and "
+            "bit 17 below it.\n"
         )
         for (family, size, signed, fields), name in sorted(
             layouts.items(), key=lambda i: (i[0][0], int(i[1].rsplit("_", 1)[1]))

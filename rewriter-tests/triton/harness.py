@@ -1,5 +1,6 @@
 """Tries Triton's kernels on Wavetap: compiled for each target, decoded, rewritten in both counter modes, run original
-and rewritten in strict mode, and compared with numpy and with the emulator's own trace. docs/guide/triton.md describes it.
+and rewritten in strict mode, and compared with numpy and with the emulator's own trace. docs/guide/triton.md describes
+it.
 
     run.sh [--triton VERSION] [--arch GFX]… [--kernel NAME]… [--seeds N] [--jobs N] [--report FILE] [--bless]"""
 
