@@ -206,16 +206,30 @@ impl RegisterFrame {
         asm.states(1)
     }
 
-    /// The code before the end of a wave, where loads into `taken` registers are outstanding. Also tells one more than
-    /// the highest vector register that it uses.
+    /// The code before the end of a wave, where loads into `pending` registers are outstanding and `slow` ones may not
+    /// have their results yet. Also tells one more than the highest vector register that it uses.
     ///
     /// It keeps EXEC where `keep_exec` says that an instruction after it takes that for something it reads.
-    pub(super) fn epilogue(&self, taken: &RegSet, record_bytes: u32, keep_exec: bool) -> Result<(Snippet, u32), Stop> {
-        let vectors = self.vectors_at_end(taken)?;
+    pub(super) fn epilogue(
+        &self,
+        pending: &RegSet,
+        slow: &RegSet,
+        record_bytes: u32,
+        keep_exec: bool,
+    ) -> Result<(Snippet, u32), Stop> {
+        let (vectors, waits) = match self.vectors_at_end(&pending.union(*slow)) {
+            Some(vectors) => (vectors, false),
+            // After a call of an unknown function, loads may be outstanding into any.
+            None => (self.vectors_at_end(slow).ok_or_else(none_free)?, true),
+        };
         let mut asm = Asm::new(self.target, Place::End(self.own()));
         let done = asm.new_label();
         let (exec, saved) = (asm.exec(), asm.mask(self.mask));
-        asm.wait_scalar_loads()?;
+        if waits {
+            asm.wait_all_loads()?
+        } else {
+            asm.wait_scalar_loads()?
+        };
         asm.op("s_cmp_eq_u64", &[s2(self.record), c(0)])?;
         asm.branch(Opcode::S_CBRANCH_SCC1, done);
         if keep_exec {
@@ -269,18 +283,20 @@ impl RegisterFrame {
     }
 
     /// Vector registers at the end of a wave: the original needs none any more.
-    fn vectors_at_end(&self, taken: &RegSet) -> Result<Vectors, Stop> {
+    fn vectors_at_end(&self, taken: &RegSet) -> Option<Vectors> {
         let own: RegSet = self.homes.vectors.iter().map(|(register, _)| Reg::vector(*register, 1)).collect();
         let mut taken = taken.union(own);
-        let found = Vectors::take(self.target, |count, align| {
+        Vectors::take(self.target, |count, align| {
             let is_free = |first: &u16| !taken.overlaps(Reg::vector(*first, count as u8));
             let first = (0..256 - count).step_by(align.into()).find(is_free)?;
             taken.insert(Reg::vector(first, count as u8));
             Some(first)
-        });
-        let detail = "loads are outstanding into all vector registers at the end";
-        Ok(found.ok_or_else(|| Refusal::new(Reason::VectorRegisters, detail))?)
+        })
     }
+}
+
+fn none_free() -> Refusal {
+    Refusal::new(Reason::VectorRegisters, "no vector registers are free at the end of a wave")
 }
 
 impl Job {

@@ -115,8 +115,8 @@ fn plan(
             function.check_modes(end)?;
             let inst = guards::place_before_end(function.body, &function.cfg, end);
             let pending = function.pending(analysis).get(inst.index()).copied().unwrap_or_default();
-            let taken = pending.union(*function.slow_results());
-            let (snippet, end_of_vectors) = frame.epilogue(&taken, record_bytes, inst != end)?;
+            let (snippet, end_of_vectors) =
+                frame.epilogue(&pending, function.slow_results(), record_bytes, inst != end)?;
             vgprs = vgprs.max(end_of_vectors);
             snippets.push((ProgramPoint { inst, side: Side::Before }, snippet));
         }
