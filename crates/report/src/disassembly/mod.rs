@@ -6,9 +6,11 @@
 //! [`CodeText`] after the other. [`crate::listing`] and [`crate::plain`] render the same values as text.
 
 mod annotate;
+mod json;
 mod list;
 mod symbols;
 
+pub use json::JsonStream;
 pub use list::{Listed, SourceText, list};
 
 use serde::{Deserialize, Serialize};
