@@ -5,12 +5,20 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use wavetap::collect::collector::Collector;
+use wavetap::collect::session::{MEMORY_LIMIT, Options as SessionOptions, Overlap, Session};
 use wavetap::error::{Error, Result, ResultExt};
+use wavetap::profile::file::Backend;
 use wavetap::profile::time::TimeProfile;
 
-use crate::journal::Changes;
+use crate::journal::{Changes, Journals};
+use crate::origins::OriginCollector;
 use crate::raw;
 use crate::runtime::{Runtime, WAITING, complain, try_runtime};
+use crate::settings::Settings;
+use crate::time::Timer;
+use crate::trace::Tracer;
+use crate::uncounted::Uncounted;
 
 /// Files of modelled time are rewritten at most this often while kernels run, so that many small launches do not wait
 /// for them.
@@ -18,32 +26,73 @@ const WRITE_INTERVAL: Duration = Duration::from_millis(200);
 /// Writing them takes at most one part in so many of the time.
 const WRITE_SHARE: u32 = 10;
 
+/// What is collected of the dispatches of one process, and when its files were written.
+pub(crate) struct Collection {
+    pub(crate) session: Session,
+    pub(crate) uncounted: Uncounted,
+    pub(crate) tracer: Option<Tracer>,
+    pub(crate) origins: Option<OriginCollector>,
+    pub(crate) timer: Option<Timer>,
+    pub(crate) journals: Journals,
+    /// The process whose counts these are.
+    process: u32,
+    written: Option<Instant>,
+    /// How long writing took then.
+    writing: Duration,
+}
+
+impl Collection {
+    pub(crate) fn new(settings: &Settings) -> Self {
+        let options =
+            SessionOptions { overlap: Overlap::TimeSliced, records: settings.records, memory_limit: MEMORY_LIMIT };
+        let session = Session::new(Collector::new(Backend::Emulator, settings.per_wave), options);
+        let tracer = settings.wants_trace().then(Tracer::new);
+        let journals =
+            Journals::new(settings.journal.as_deref(), settings.profile.as_deref(), settings.trace.as_deref());
+        let origins = settings.origins.is_some().then(OriginCollector::default);
+        let timer = settings.timing.as_ref().map(Timer::new);
+        Collection {
+            session,
+            uncounted: Uncounted::default(),
+            tracer,
+            origins,
+            timer,
+            journals,
+            process: std::process::id(),
+            written: None,
+            writing: Duration::ZERO,
+        }
+    }
+}
+
 impl Runtime {
     /// After `fork` the child has the parent's counts: it begins with none.
     pub(crate) fn follow_fork(&mut self) {
-        if self.process == std::process::id() {
+        if self.collection.process == std::process::id() {
             return;
         }
-        let fresh = Runtime::new(self.settings.clone());
-        (self.tracer, self.origins, self.timer) = (fresh.tracer, fresh.origins, fresh.timer);
-        (self.journals, self.process, self.written) = (fresh.journals, fresh.process, None);
-        self.session.restart();
+        let fresh = Collection::new(&self.settings);
+        (self.collection.tracer, self.collection.origins, self.collection.timer) =
+            (fresh.tracer, fresh.origins, fresh.timer);
+        (self.collection.journals, self.collection.process, self.collection.written) =
+            (fresh.journals, fresh.process, None);
+        self.collection.session.restart();
         if self.settings.wants_counters() {
-            let loaded = self.images.iter().flatten().filter_map(|image| image.loaded.as_ref());
-            loaded.for_each(|loaded| self.session.collector_mut().add_refused(loaded.refused()));
+            let loaded = self.code.images.iter().flatten().filter_map(|image| image.loaded.as_ref());
+            loaded.for_each(|loaded| self.collection.session.collector_mut().add_refused(loaded.refused()));
         }
     }
 
     /// Writes the files that are written as a whole, when it is time: never for more than a small part of the time.
     pub(crate) fn write_now_and_then(&mut self) {
-        let interval = WRITE_INTERVAL.max(self.writing * WRITE_SHARE);
-        if self.written.is_none_or(|last| last.elapsed() >= interval) {
+        let interval = WRITE_INTERVAL.max(self.collection.writing * WRITE_SHARE);
+        if self.collection.written.is_none_or(|last| last.elapsed() >= interval) {
             let start = Instant::now();
             if let Err(error) = self.write_time() {
                 // The program has nothing to do with it and goes on.
                 complain("the counts could not be written", &error);
             }
-            (self.written, self.writing) = (Some(Instant::now()), start.elapsed());
+            (self.collection.written, self.collection.writing) = (Some(Instant::now()), start.elapsed());
         }
     }
 
@@ -55,9 +104,9 @@ impl Runtime {
 
     fn write_profiles(&self) -> Result<()> {
         if let Some(path) = &self.settings.profile {
-            replace(path, &self.session.collector().profile().to_json()?)?;
+            replace(path, &self.collection.session.collector().profile().to_json()?)?;
         }
-        if let (Some(path), Some(tracer)) = (&self.settings.trace, &self.tracer) {
+        if let (Some(path), Some(tracer)) = (&self.settings.trace, &self.collection.tracer) {
             replace(path, &tracer.profile().to_json()?)?;
         }
         Ok(())
@@ -65,12 +114,12 @@ impl Runtime {
 
     /// Writes modelled time and its samples.
     pub(crate) fn write_time(&mut self) -> Result<()> {
-        let Some(timer) = &self.timer else { return Ok(()) };
+        let Some(timer) = &self.collection.timer else { return Ok(()) };
         if let Some(path) = &self.settings.time {
             replace(path, &timer.time().to_json()?)?;
         }
         let Some(samples) = timer.samples() else { return Ok(()) };
-        match (&self.settings.samples, self.journals.of_process()) {
+        match (&self.settings.samples, self.collection.journals.of_process()) {
             (Some(path), _) => replace(path, &samples.to_json()?),
             (None, Some(journal)) => {
                 let written = journal.beside("samples").and_then(|path| replace(&path, &samples.to_json()?));
@@ -85,34 +134,35 @@ impl Runtime {
 
     /// Writes the files for the last time.
     pub(crate) fn finish(&mut self) {
-        if self.process != std::process::id() {
+        if self.collection.process != std::process::id() {
             // A child of `fork` that did nothing: what there is is the parent's.
             return;
         }
         self.findings.finish(&self.settings.findings);
         let mut result = Ok(());
-        if let (Some(path), Some(tracer)) = (&self.settings.trace, &mut self.tracer) {
+        if let (Some(path), Some(tracer)) = (&self.settings.trace, &mut self.collection.tracer) {
             tracer.finish();
             result = result.and(tracer.profile().to_json().and_then(|json| replace(path, &json)));
         }
-        if let (Some(path), Some(origins)) = (&self.settings.origins, &self.origins) {
+        if let (Some(path), Some(origins)) = (&self.settings.origins, &self.collection.origins) {
             result = result.and(origins.file().to_json().and_then(|json| replace(path, &json)));
         }
-        if let Some(timer) = &mut self.timer {
+        if let Some(timer) = &mut self.collection.timer {
             timer.finish();
         }
         result = result.and(self.write_time());
-        if let Some(journal) = self.journals.of_process() {
+        if let Some(journal) = self.collection.journals.of_process() {
             // What has dispatched nothing has collected something, too: nothing.
-            let counters = self.settings.wants_counters().then(|| (self.session.collector_mut().profile_mut(), None));
-            let trace = self.tracer.as_mut().map(|tracer| (tracer.profile_mut(), None));
-            let empty = self.timer.as_ref().map(|timer| TimeProfile::new(timer.time().latencies.clone()));
-            let time = empty.as_ref().zip(self.timer.as_ref()).map(|(empty, timer)| (empty, timer.time()));
+            let counters =
+                self.settings.wants_counters().then(|| (self.collection.session.collector_mut().profile_mut(), None));
+            let trace = self.collection.tracer.as_mut().map(|tracer| (tracer.profile_mut(), None));
+            let empty = self.collection.timer.as_ref().map(|timer| TimeProfile::new(timer.time().latencies.clone()));
+            let time = empty.as_ref().zip(self.collection.timer.as_ref()).map(|(empty, timer)| (empty, timer.time()));
             journal.add(Changes { counters, trace, time });
             journal.end();
         }
         if let Some(path) = &self.settings.profile {
-            result = result.and(self.session.finish().to_json().and_then(|json| replace(path, &json)));
+            result = result.and(self.collection.session.finish().to_json().and_then(|json| replace(path, &json)));
         }
         if let Err(error) = result {
             complain("the counts could not be written", &error);

@@ -32,7 +32,7 @@ const ATTRIBUTE_DYNAMIC_LDS: c_int = 8;
 const ATTRIBUTE_CARVEOUT: c_int = 9;
 
 fn stub(function: *const c_void) -> Outcome<KernelRef> {
-    runtime().kernels.get(&(function as usize)).cloned().ok_or(INVALID_DEVICE_FUNCTION)
+    runtime().code.kernels.get(&(function as usize)).cloned().ok_or(INVALID_DEVICE_FUNCTION)
 }
 
 /// A kernel's metadata and the device's target with waves of the size that the kernel has.

@@ -130,8 +130,8 @@ fn event(event: *mut c_void) -> Outcome<*mut c_void> {
 
 /// The value by which a program knows a kernel.
 fn function_of(runtime: &Runtime, launch: &Launch) -> Outcome<usize> {
-    let stub = runtime.kernels.iter().find(|(_, kernel)| **kernel == launch.kernel).map(|(stub, _)| *stub);
-    let handle = || runtime.functions.iter().position(|kernel| *kernel == launch.kernel).map(|index| index + 1);
+    let stub = runtime.code.kernels.iter().find(|(_, kernel)| **kernel == launch.kernel).map(|(stub, _)| *stub);
+    let handle = || runtime.code.functions.iter().position(|kernel| *kernel == launch.kernel).map(|index| index + 1);
     stub.or_else(handle).ok_or(INVALID_VALUE)
 }
 

@@ -51,13 +51,13 @@ fn shape(groups: [u32; 3], workgroup: [u32; 3], dynamic_lds: usize) -> Outcome<S
 }
 
 fn stub(function: *const c_void) -> Outcome<KernelRef> {
-    runtime().kernels.get(&(function as usize)).cloned().ok_or(INVALID_DEVICE_FUNCTION)
+    runtime().code.kernels.get(&(function as usize)).cloned().ok_or(INVALID_DEVICE_FUNCTION)
 }
 
 /// The kernel behind a `hipFunction_t`.
 pub(crate) fn function(handle: *mut c_void) -> Outcome<KernelRef> {
     let index = (handle as usize).checked_sub(1).ok_or(INVALID_HANDLE)?;
-    runtime().functions.get(index).cloned().ok_or(INVALID_HANDLE)
+    runtime().code.functions.get(index).cloned().ok_or(INVALID_HANDLE)
 }
 
 /// A launch whose arguments are read through an array of pointers to them.

@@ -154,7 +154,7 @@ fn pointer_attribute(out: *mut c_void, attribute: c_int, address: u64) -> Outcom
         // Read and written.
         16 => raw::store(out.cast::<c_uint>(), 3),
         17 => {
-            let pool = runtime().pooled.get(&start).map_or(0, |(pool, _)| *pool);
+            let pool = runtime().pools.allocations.get(&start).map_or(0, |(pool, _)| *pool);
             raw::store(out.cast::<usize>(), pool)
         }
         _ => Err(INVALID_VALUE),

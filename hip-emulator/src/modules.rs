@@ -38,10 +38,10 @@ fn add(out: *mut usize, image: wavetap::error::Result<Image>) -> Outcome {
 impl Runtime {
     /// The handle of a kernel: an index plus one, the same whenever it is asked for.
     fn function(&mut self, kernel: KernelRef) -> usize {
-        let known = self.functions.iter().position(|other| *other == kernel);
+        let known = self.code.functions.iter().position(|other| *other == kernel);
         let index = known.unwrap_or_else(|| {
-            self.functions.push(kernel);
-            self.functions.len() - 1
+            self.code.functions.push(kernel);
+            self.code.functions.len() - 1
         });
         index + 1
     }
@@ -87,7 +87,7 @@ entry_points! {
     /// Finds a kernel by its host stub.
     fn hipGetFuncBySymbol(out: *mut usize, symbol: *const c_void) {
         let mut runtime = runtime();
-        let kernel = runtime.kernels.get(&(symbol as usize)).cloned().ok_or(INVALID_DEVICE_FUNCTION)?;
+        let kernel = runtime.code.kernels.get(&(symbol as usize)).cloned().ok_or(INVALID_DEVICE_FUNCTION)?;
         raw::store(out, runtime.function(kernel))
     }
 

@@ -1,5 +1,6 @@
 //! Memory pools, and allocation in stream order: memory is allocated at once and freed in its turn.
 
+use std::collections::HashMap;
 use std::ffi::{c_int, c_void};
 
 use crate::devices::only;
@@ -64,30 +65,40 @@ impl Default for Pool {
     }
 }
 
+/// The memory pools.
+#[derive(Default)]
+pub(crate) struct Pools {
+    by_handle: HashMap<usize, Pool>,
+    default: Option<usize>,
+    current: Option<usize>,
+    /// Pool and size of allocations that came from one, by address.
+    pub(crate) allocations: HashMap<u64, (usize, u64)>,
+}
+
 impl Runtime {
     /// The pool that a device has from the start.
     fn default_pool(&mut self) -> usize {
-        *self.default_pool.get_or_insert_with(|| {
+        *self.pools.default.get_or_insert_with(|| {
             let pool = handle();
-            self.pools.insert(pool, Pool::default());
+            self.pools.by_handle.insert(pool, Pool::default());
             pool
         })
     }
 
     fn current_pool(&mut self) -> usize {
         let default = self.default_pool();
-        *self.current_pool.get_or_insert(default)
+        *self.pools.current.get_or_insert(default)
     }
 
     fn pool(&mut self, pool: usize) -> Outcome<&mut Pool> {
-        self.pools.get_mut(&pool).ok_or(INVALID_VALUE)
+        self.pools.by_handle.get_mut(&pool).ok_or(INVALID_VALUE)
     }
 
     /// Allocates from a pool.
     fn allocate_from(&mut self, pool: usize, size: u64) -> Outcome<u64> {
         self.pool(pool)?;
         let address = self.allocate(size)?;
-        self.pooled.insert(address, (pool, size));
+        self.pools.allocations.insert(address, (pool, size));
         let pool = self.pool(pool)?;
         pool.used += size;
         pool.used_high = pool.used_high.max(pool.used);
@@ -96,8 +107,8 @@ impl Runtime {
 
     /// Forgets that an allocation came from a pool.
     pub(crate) fn leave_pool(&mut self, address: u64) {
-        if let Some((pool, size)) = self.pooled.remove(&address)
-            && let Some(pool) = self.pools.get_mut(&pool)
+        if let Some((pool, size)) = self.pools.allocations.remove(&address)
+            && let Some(pool) = self.pools.by_handle.get_mut(&pool)
         {
             pool.used -= size;
         }
@@ -186,7 +197,7 @@ entry_points! {
         only(device)?;
         let mut runtime = runtime();
         runtime.pool(pool)?;
-        runtime.current_pool = Some(pool);
+        runtime.pools.current = Some(pool);
         Ok(())
     }
 
@@ -199,19 +210,19 @@ entry_points! {
         }
         only(of.location.id)?;
         let pool = handle();
-        runtime().pools.insert(pool, Pool::default());
+        runtime().pools.by_handle.insert(pool, Pool::default());
         raw::store(out, pool)
     }
 
     /// Ends a pool; what came from it stays until it is freed.
     fn hipMemPoolDestroy(pool: usize) {
         let mut runtime = runtime();
-        if Some(pool) == runtime.default_pool {
+        if Some(pool) == runtime.pools.default {
             return Err(INVALID_VALUE);
         }
-        runtime.pools.remove(&pool).ok_or(INVALID_VALUE)?;
-        if runtime.current_pool == Some(pool) {
-            runtime.current_pool = None;
+        runtime.pools.by_handle.remove(&pool).ok_or(INVALID_VALUE)?;
+        if runtime.pools.current == Some(pool) {
+            runtime.pools.current = None;
         }
         Ok(())
     }

@@ -63,7 +63,7 @@ extern "C" fn __hipRegisterFunction(
     _wave_size: *const c_int,
 ) {
     if let (Some(image), Ok(name)) = (index(modules), raw::string(name)) {
-        runtime().kernels.insert(stub as usize, KernelRef { image, name });
+        runtime().code.kernels.insert(stub as usize, KernelRef { image, name });
     }
 }
 
@@ -81,7 +81,7 @@ extern "C" fn __hipRegisterVar(
     _global: c_int,
 ) {
     if let (Some(image), Ok(name)) = (index(modules), raw::string(name)) {
-        runtime().variables.insert(shadow as usize, KernelRef { image, name });
+        runtime().code.variables.insert(shadow as usize, KernelRef { image, name });
     }
 }
 
@@ -108,10 +108,10 @@ extern "C" fn __hipRegisterManagedVar(
     };
     let _ = raw::write(address as usize, &bytes);
     let _ = raw::store(pointer, address as *mut c_void);
-    if let Some(image) = runtime.images.get_mut(image).and_then(Option::as_mut) {
+    if let Some(image) = runtime.code.images.get_mut(image).and_then(Option::as_mut) {
         image.managed.push(Managed { name: name.clone(), address });
     }
-    runtime.variables.insert(pointer as usize, KernelRef { image, name });
+    runtime.code.variables.insert(pointer as usize, KernelRef { image, name });
 }
 
 /// Registers a texture reference: a variable whose shadow says what it is bound to.
@@ -126,7 +126,7 @@ extern "C" fn __hipRegisterTexture(
     _external: c_int,
 ) {
     if let (Some(image), Ok(name)) = (index(modules), raw::string(name)) {
-        runtime().variables.insert(shadow as usize, KernelRef { image, name });
+        runtime().code.variables.insert(shadow as usize, KernelRef { image, name });
     }
 }
 
@@ -151,7 +151,7 @@ extern "C" fn __hipUnregisterFatBinary(modules: Modules) {
     called("the end of the program");
     let _ = wait_for_all();
     let mut runtime = runtime();
-    runtime.kernels.retain(|_, kernel| kernel.image != image);
-    runtime.variables.retain(|_, variable| variable.image != image);
+    runtime.code.kernels.retain(|_, kernel| kernel.image != image);
+    runtime.code.variables.retain(|_, variable| variable.image != image);
     let _ = runtime.remove_image(image);
 }

@@ -3,21 +3,20 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, TryLockError};
-use std::time::{Duration, Instant};
 
 use wavetap::code_object::{KernelMetadata, ValueKind, demangle};
-use wavetap::collect::collector::Collector;
-use wavetap::collect::session::{DispatchInfo, MEMORY_LIMIT, Options as SessionOptions, Overlap, Session, Ticket};
+use wavetap::collect::session::{DispatchInfo, Session, Ticket};
 use wavetap::emulated::EmulatedMemory;
 use wavetap::emulator::{AllocationKind, Device, Dispatch, DispatchStats, Fault, FaultKind, Options, Share};
 use wavetap::error::{Error, Result};
 use wavetap::isa::Target;
 use wavetap::offload_bundle::TargetId;
-use wavetap::profile::file::{Backend, Work};
+use wavetap::profile::file::Work;
 use wavetap::report::names::short;
 
 use crate::arrays::Array;
 use crate::choice::choose_device;
+use crate::collected_files::Collection;
 use crate::counters;
 use crate::findings::Findings;
 use crate::fork;
@@ -26,11 +25,10 @@ use crate::host_memory::HostMemory;
 use crate::hostcall::Hostcall;
 use crate::images::{Image, Kernel, Loaded};
 use crate::in_flight::{InFlight, Segment};
-use crate::journal::{Changes, Journals};
+use crate::journal::Changes;
 use crate::kernarg::{self, Shape};
 use crate::managed::Advice;
-use crate::origins::OriginCollector;
-use crate::pools::Pool;
+use crate::pools::Pools;
 use crate::raw;
 use crate::settings::Settings;
 use crate::status::*;
@@ -38,9 +36,7 @@ use crate::stream_op::Launch;
 use crate::streams::Streams;
 use crate::tasks::{self, Tasks};
 use crate::textures::Texture;
-use crate::time::Timer;
-use crate::trace::Tracer;
-use crate::uncounted::{self, Uncounted};
+use crate::uncounted;
 
 /// Scratch bytes of each lane where a kernel's own need is not known statically, as long as the program does not set
 /// the limit.
@@ -74,9 +70,9 @@ pub(crate) struct KernelRef {
     pub(crate) name: String,
 }
 
-/// Everything there is.
-pub(crate) struct Runtime {
-    pub(crate) settings: Settings,
+/// The code of a program, and what names it.
+#[derive(Default)]
+pub(crate) struct LoadedCode {
     pub(crate) images: Vec<Option<Image>>,
     /// Kernels by the address of their host stub.
     pub(crate) kernels: HashMap<usize, KernelRef>,
@@ -84,6 +80,12 @@ pub(crate) struct Runtime {
     pub(crate) variables: HashMap<usize, KernelRef>,
     /// What `hipModuleGetFunction` gave out; a handle is an index plus one.
     pub(crate) functions: Vec<KernelRef>,
+}
+
+/// Everything there is.
+pub(crate) struct Runtime {
+    pub(crate) settings: Settings,
+    pub(crate) code: LoadedCode,
     pub(crate) host: HostMemory,
     pub(crate) streams: Streams,
     pub(crate) tasks: Tasks,
@@ -94,12 +96,7 @@ pub(crate) struct Runtime {
     pub(crate) textures: HashMap<u64, Texture>,
     /// The arrays of surface objects, by address.
     pub(crate) surfaces: HashMap<u64, usize>,
-    /// Memory pools by handle.
-    pub(crate) pools: HashMap<usize, Pool>,
-    pub(crate) default_pool: Option<usize>,
-    pub(crate) current_pool: Option<usize>,
-    /// Pool and size of allocations that came from one, by address.
-    pub(crate) pooled: HashMap<u64, (usize, u64)>,
+    pub(crate) pools: Pools,
     /// What was advised about managed memory, by address.
     pub(crate) advised: HashMap<u64, Advice>,
     pub(crate) findings: Findings,
@@ -111,17 +108,7 @@ pub(crate) struct Runtime {
     pub(crate) stack_limit: u32,
     device: Option<(Device, TargetId)>,
     dispatches: u64,
-    pub(crate) session: Session,
-    uncounted: Uncounted,
-    pub(crate) tracer: Option<Tracer>,
-    pub(crate) origins: Option<OriginCollector>,
-    pub(crate) timer: Option<Timer>,
-    pub(crate) journals: Journals,
-    /// The process whose counts these are.
-    pub(crate) process: u32,
-    pub(crate) written: Option<Instant>,
-    /// How long writing took then.
-    pub(crate) writing: Duration,
+    pub(crate) collection: Collection,
 }
 
 /// What loading an image takes.
@@ -168,20 +155,10 @@ pub(crate) fn complain(what: &str, error: &Error) {
 
 impl Runtime {
     pub(crate) fn new(settings: Settings) -> Self {
-        let options =
-            SessionOptions { overlap: Overlap::TimeSliced, records: settings.records, memory_limit: MEMORY_LIMIT };
-        let session = Session::new(Collector::new(Backend::Emulator, settings.per_wave), options);
-        let tracer = settings.wants_trace().then(Tracer::new);
-        let journals =
-            Journals::new(settings.journal.as_deref(), settings.profile.as_deref(), settings.trace.as_deref());
-        let origins = settings.origins.is_some().then(OriginCollector::default);
-        let timer = settings.timing.as_ref().map(Timer::new);
+        let collection = Collection::new(&settings);
         Runtime {
             settings,
-            images: Vec::new(),
-            kernels: HashMap::new(),
-            variables: HashMap::new(),
-            functions: Vec::new(),
+            code: LoadedCode::default(),
             host: HostMemory::default(),
             streams: Streams::default(),
             tasks: Tasks::default(),
@@ -189,10 +166,7 @@ impl Runtime {
             arrays: HashMap::new(),
             textures: HashMap::new(),
             surfaces: HashMap::new(),
-            pools: HashMap::new(),
-            default_pool: None,
-            current_pool: None,
-            pooled: HashMap::new(),
+            pools: Pools::default(),
             advised: HashMap::new(),
             findings: Findings::default(),
             hostcall: Hostcall::default(),
@@ -201,21 +175,14 @@ impl Runtime {
             stack_limit: DEFAULT_STACK,
             device: None,
             dispatches: 0,
-            session,
-            uncounted: Uncounted::default(),
-            tracer,
-            origins,
-            timer,
-            journals,
-            process: std::process::id(),
-            written: None,
-            writing: Duration::ZERO,
+            collection,
         }
     }
 
     fn parts(&mut self) -> Outcome<Parts<'_>> {
         if self.device.is_none() {
             let available: Vec<TargetId> = self
+                .code
                 .images
                 .iter_mut()
                 .flatten()
@@ -230,17 +197,23 @@ impl Runtime {
                 fuel: self.settings.fuel.unwrap_or(default.fuel),
                 tolerated: default.tolerated,
                 passes: default.passes,
-                trace: self.tracer.is_some(),
+                trace: self.collection.tracer.is_some(),
                 // The strict mode executes instructions one by one anyway.
-                trace_lanes: self.tracer.is_some() && self.settings.strict,
-                origins: self.origins.is_some(),
+                trace_lanes: self.collection.tracer.is_some() && self.settings.strict,
+                origins: self.collection.origins.is_some(),
                 threads: self.settings.threads,
                 timing: self.settings.timing.clone(),
             };
             self.device = Some((Device::new(target, options), id));
         }
         let (device, id) = self.device.as_mut().ok_or(NO_DEVICE)?;
-        Ok(Parts { device, id, images: &mut self.images, settings: &self.settings, session: &mut self.session })
+        Ok(Parts {
+            device,
+            id,
+            images: &mut self.code.images,
+            settings: &self.settings,
+            session: &mut self.collection.session,
+        })
     }
 
     /// The device, made on first use: by then a program has registered its code.
@@ -274,16 +247,19 @@ impl Runtime {
 
     /// Adds an image and gives its index.
     pub(crate) fn add_image(&mut self, image: Image) -> usize {
-        self.images.push(Some(image));
-        self.images.len() - 1
+        self.code.images.push(Some(image));
+        self.code.images.len() - 1
     }
 
     /// Removes an image and what it occupies on the device.
     pub(crate) fn remove_image(&mut self, index: usize) -> Outcome {
-        let image = self.images.get_mut(index).and_then(Option::take).ok_or(INVALID_HANDLE)?;
+        let image = self.code.images.get_mut(index).and_then(Option::take).ok_or(INVALID_HANDLE)?;
         if let (Some(loaded), Some((device, _))) = (image.loaded, self.device.as_mut()) {
             if let Some(counters) = &loaded.counters {
-                self.session.detach(&mut EmulatedMemory(device), counters.object).map_err(|_| INVALID_VALUE)?;
+                self.collection
+                    .session
+                    .detach(&mut EmulatedMemory(device), counters.object)
+                    .map_err(|_| INVALID_VALUE)?;
             }
             device.unload(&loaded.object).map_err(|_| INVALID_VALUE)?;
         }
@@ -300,17 +276,19 @@ impl Runtime {
             complain("cannot load device code", &error);
             return Err(NO_BINARY_FOR_GPU);
         }
-        let loaded = self.images[index].as_ref().and_then(|image| image.loaded.as_ref());
+        let loaded = self.code.images[index].as_ref().and_then(|image| image.loaded.as_ref());
         let collects = |loaded: &&Loaded| loaded.counters.is_some() || !loaded.refused().is_empty();
         if first
             && self.settings.wants_counters()
             && let Some(loaded) = loaded.filter(collects)
         {
-            let collector = self.session.collector_mut();
+            let collector = self.collection.session.collector_mut();
             collector.add_refused(loaded.refused());
-            self.journals.add(Changes { counters: Some((collector.profile_mut(), None)), ..Changes::default() });
+            self.collection
+                .journals
+                .add(Changes { counters: Some((collector.profile_mut(), None)), ..Changes::default() });
         }
-        let loaded = self.images[index].as_mut().and_then(|image| image.loaded.as_mut()).ok_or(INVALID_HANDLE)?;
+        let loaded = self.code.images[index].as_mut().and_then(|image| image.loaded.as_mut()).ok_or(INVALID_HANDLE)?;
         let (device, _) = self.device.as_mut().ok_or(NO_DEVICE)?;
         Ok((device, loaded))
     }
@@ -509,16 +487,17 @@ impl Runtime {
 
     /// Arms the control block for a dispatch.
     fn begin_counting(&mut self, kernel: &KernelRef, info: &DispatchInfo) -> Result<Option<Ticket>> {
-        let loaded = self.images.get(kernel.image).and_then(Option::as_ref).and_then(|image| image.loaded.as_ref());
+        let loaded =
+            self.code.images.get(kernel.image).and_then(Option::as_ref).and_then(|image| image.loaded.as_ref());
         let counters = loaded.and_then(|loaded| loaded.counters.as_ref());
         let (Some(counters), Some((device, _))) = (counters, &mut self.device) else { return Ok(None) };
-        Ok(Some(self.session.begin_dispatch(&mut EmulatedMemory(device), counters.object, info)?))
+        Ok(Some(self.collection.session.begin_dispatch(&mut EmulatedMemory(device), counters.object, info)?))
     }
 
     /// Forgets what a dispatch counted that faulted, if it did.
     pub(crate) fn abandon(&mut self, kernel: &KernelRef, ticket: Option<Ticket>, fault: &Fault) {
         let (Some(ticket), Some((device, _))) = (ticket, &mut self.device) else { return };
-        if let Err(error) = self.session.abandon(&mut EmulatedMemory(device), ticket) {
+        if let Err(error) = self.collection.session.abandon(&mut EmulatedMemory(device), ticket) {
             complain("the counters of a kernel that faulted could not be taken away", &error);
         }
         self.not_counted(kernel, uncounted::faulted(fault));
@@ -547,15 +526,18 @@ impl Runtime {
 
     /// Records a dispatch that is not counted.
     pub(crate) fn not_counted(&mut self, kernel: &KernelRef, why: uncounted::Why) {
-        let loaded = self.images.get(kernel.image).and_then(Option::as_ref).and_then(|image| image.loaded.as_ref());
+        let loaded =
+            self.code.images.get(kernel.image).and_then(Option::as_ref).and_then(|image| image.loaded.as_ref());
         if !self.settings.wants_counters() {
             return;
         }
-        let collector = self.session.collector_mut();
-        match self.uncounted.dispatch(kernel, loaded, why) {
+        let collector = self.collection.session.collector_mut();
+        match self.collection.uncounted.dispatch(kernel, loaded, why) {
             Ok(dispatch) => {
                 collector.not_counted(dispatch);
-                self.journals.add(Changes { counters: Some((collector.profile_mut(), None)), ..Changes::default() });
+                self.collection
+                    .journals
+                    .add(Changes { counters: Some((collector.profile_mut(), None)), ..Changes::default() });
             }
             Err(error) => complain("a dispatch that was not counted could not be recorded", &error),
         }
@@ -569,15 +551,15 @@ impl Runtime {
         stats: &DispatchStats,
         (target, ordinal): (Target, u64),
     ) -> Result<()> {
-        let loaded = self.images[kernel.image].as_ref().and_then(|image| image.loaded.as_ref());
+        let loaded = self.code.images[kernel.image].as_ref().and_then(|image| image.loaded.as_ref());
         let loaded = loaded.ok_or_else(|| Error::internal("a kernel ran that is not loaded"))?;
         let mut changes = Changes::default();
         if let (Some(counters), Some(ticket), Some((device, _))) = (&loaded.counters, ticket, &mut self.device) {
             let index = counters
                 .index_of(&kernel.name)
                 .ok_or_else(|| Error::internal("a kernel counts that the site table lacks"))?;
-            self.session.end_dispatch(&mut EmulatedMemory(device), ticket, Some(shape.launched()))?;
-            let collector = self.session.collector_mut();
+            self.collection.session.end_dispatch(&mut EmulatedMemory(device), ticket, Some(shape.launched()))?;
+            let collector = self.collection.session.collector_mut();
             let work = collector.kernel(&counters.map, index)?.work.get_or_insert(Work::default());
             work.instructions += stats.instructions;
             work.global_bytes += stats.global_bytes;
@@ -585,21 +567,21 @@ impl Runtime {
             let place = collector.place(&counters.map, index)?;
             changes.counters = Some((collector.profile_mut(), Some(place)));
         }
-        if let Some(tracer) = &mut self.tracer {
+        if let Some(tracer) = &mut self.collection.tracer {
             let place = tracer.add(&kernel.name, loaded, target, stats, shape)?;
             changes.trace = Some((tracer.profile_mut(), Some(place)));
         }
-        if let Some(origins) = &mut self.origins {
+        if let Some(origins) = &mut self.collection.origins {
             origins.add(loaded, stats)?;
         }
         let mut added = None;
-        if let Some(timer) = &mut self.timer {
+        if let Some(timer) = &mut self.collection.timer {
             added = timer.add(&kernel.name, loaded, target, ordinal, stats)?;
         }
-        if let (Some(added), Some(timer)) = (&added, &self.timer) {
+        if let (Some(added), Some(timer)) = (&added, &self.collection.timer) {
             changes.time = Some((added, timer.time()));
         }
-        self.journals.add(changes);
+        self.collection.journals.add(changes);
         self.write_now_and_then();
         Ok(())
     }

@@ -9,9 +9,9 @@ use crate::status::*;
 /// Device address and size of a variable.
 pub(crate) fn find(shadow: *const c_void) -> Outcome<(u64, u64)> {
     let mut runtime = runtime();
-    let variable = runtime.variables.get(&(shadow as usize)).cloned().ok_or(INVALID_SYMBOL)?;
+    let variable = runtime.code.variables.get(&(shadow as usize)).cloned().ok_or(INVALID_SYMBOL)?;
     let managed =
-        runtime.images.get(variable.image).and_then(Option::as_ref).into_iter().flat_map(|image| &image.managed);
+        runtime.code.images.get(variable.image).and_then(Option::as_ref).into_iter().flat_map(|image| &image.managed);
     if let Some(found) = managed.into_iter().find(|managed| managed.name == variable.name) {
         let size = runtime.host.range_of(found.address).ok_or(INVALID_SYMBOL)?.size;
         return Ok((found.address, size));

@@ -18,7 +18,6 @@ pub const ALLOWED: &[(&str, &[usize])] = &[
     ("crates/instrument", &[17]),
     ("crates/profile", &[4, 2]),
     ("crates/verify", &[6, 2, 2]),
-    ("fuzz", &[7]),
     ("hip-emulator", &[34, 2]),
     ("rewriter-tests", &[2]),
 ];
