@@ -17,8 +17,8 @@
 //! - `status`, `settings`: HIP's error codes and the state they leave; what the environment asks for.
 //! - `runtime`, `choice`, `images`, `kernarg`, `counters`, `trace`, `time`: the device, loaded code, kernel arguments,
 //!   rewritten code, the emulator's trace, modelled time.
-//! - `collected_files`, `journal`, `fork`: files of what was collected, and what was collected as a file that is complete after
-//!   each dispatch; processes that split.
+//! - `collected_files`, `journal`, `fork`: files of what was collected, and what was collected as a file that is
+//!   complete after each dispatch; processes that split.
 //! - `rewriting`: code that is made to count when it is loaded.
 //! - `hostcall`, `printf`: what kernels ask of the host while they run.
 //! - `stream_op`, `copies`, `graphs`, `node_types`, `handles`: what streams and graphs do, as data.
@@ -29,8 +29,8 @@
 //! - `image_objects`: the descriptors that kernels sample and load images by.
 //! - `textures`, `texture_references`: the entry points for textures and surfaces.
 //! - `streams`, `capture`, `graph_calls`, `graph_nodes`, `devices`, `contexts`: the entry points for order and devices.
-//! - `properties`, `device_presets`, `host_memory`, `raw`: what the device says of itself; host memory that kernels may use;
-//!   the caller's pointers.
+//! - `properties`, `device_presets`, `host_memory`, `raw`: what the device says of itself; host memory that kernels may
+//!   use; the caller's pointers.
 //! - `stubs`: the rest of the entry points.
 //!
 //! The command that starts a program with it writes the configuration of the run to a file

@@ -549,7 +549,7 @@ impl SelfBlame {
 /// The rule by which a stall is divided among what it may be for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub enum Blame {
-    /// By what is left of each operation's latency when the wait begins: [`mod@crate::kernel`].
+    /// By what is left of each operation's latency when the wait begins: [`crate::slice_kernel`].
     #[default]
     Exposed,
     /// As LEO (arXiv 2604.20032) is published, to compare with: [`mod@crate::leo`].

@@ -15,7 +15,7 @@ use crate::source;
 pub const ALLOWED: &[(&str, &[usize])] = &[
     ("crates/amdgpu", &[11, 3]),
     ("crates/emulator", &[77, 2]),
-    ("crates/instrument", &[17]),
+    ("crates/instrument", &[22]),
     ("crates/profile", &[4, 2]),
     ("crates/verify", &[6, 2, 2]),
     ("hip-emulator", &[34, 2]),

@@ -65,8 +65,8 @@ mirror! {
     /// How much a blame is worth.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub enum Confidence = wavetap_slice::Confidence {
-        /// The operation is waited for on every path, executions were counted or follow from counts, and other latencies
-        /// would not change who is blamed.
+        /// The operation is waited for on every path, executions were counted or follow from counts, and other
+        /// latencies would not change who is blamed.
         High,
         /// One of these does not hold.
         Medium,
@@ -98,8 +98,8 @@ mirror! {
     /// Why a wave stands at an instruction if nothing before it is to blame.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
     pub enum SelfBlame = wavetap_slice::SelfBlame {
-        /// It waits for memory, and by prediction nothing should be left to wait for: latencies were longer, or the caller
-        /// of the function had something outstanding.
+        /// It waits for memory, and by prediction nothing should be left to wait for: latencies were longer, or the
+        /// caller of the function had something outstanding.
         MemoryLatency,
         /// It waits for a result of the vector or scalar ALU.
         Dependency,

@@ -161,7 +161,8 @@ mod tests {
             (operation(true), "75 % of this wait is predicted to be for global_load_dword at k.hip:7"),
             (
                 operation(false),
-                "75 % of this wait is by prediction not waited for, and if at all then for global_load_dword at k.hip:7",
+                "75 % of this wait is by prediction not waited for, and if at all then for global_load_dword at \
+                    k.hip:7",
             ),
             (Cause::Itself(SelfBlame::Barrier), "waves wait here for other waves at the barrier"),
             (Cause::Leo { name: "s_load_dword" }, "LEO blames s_load_dword at k.hip:7 for 75 % of this stall"),
