@@ -30,20 +30,20 @@
 
 mod alignment;
 mod code;
-mod faultless;
 mod file;
 mod finding;
 mod hazards;
 mod kernels;
 mod placement;
+mod template;
 #[cfg(test)]
 mod tests;
 mod values;
 mod waits;
 
 pub use code::{KernelCode, check_code};
-pub use faultless::Faultless;
 pub use finding::{Finding, Rule};
+pub use template::VerifiedTemplate;
 
 use wavetap_base::error::{Result, ResultExt};
 use wavetap_object::code_object::CodeObject;
@@ -131,7 +131,7 @@ pub fn check_object(original: &CodeObject<'_>, rewritten: &CodeObject<'_>) -> (u
 pub fn check_beside(
     original: &CodeObject<'_>,
     rewritten: &CodeObject<'_>,
-    earlier: Option<Faultless<'_>>,
+    earlier: Option<VerifiedTemplate<'_>>,
     at_once: bool,
 ) -> (Option<ObjectMap>, Vec<Finding>) {
     let mut findings = Vec::new();

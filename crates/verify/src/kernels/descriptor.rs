@@ -9,9 +9,9 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::preload;
 use crate::code::{KernelCode, check_code};
-use crate::faultless::Faultless;
 use crate::finding::{Finding, Rule};
 use crate::kernels::allocation::{Allocation, names_flat_scratch};
+use crate::template::VerifiedTemplate;
 use crate::values::scratch;
 use wavetap_amdgpu::{Branch, Memory, Reg, Target};
 use wavetap_analysis::cfg::{BodyId, Program};
@@ -79,7 +79,7 @@ impl<'a> Surroundings<'a> {
 
 /// Whether the checks of code have nothing before them that they had not when they looked at the other object.
 fn is_known(
-    other: Faultless<'_>,
+    other: VerifiedTemplate<'_>,
     target: Target,
     surroundings: &Surroundings<'_>,
     original: &[Kernel],
@@ -99,7 +99,7 @@ pub(crate) fn check(
     original: &CodeObject<'_>,
     rewritten: &CodeObject<'_>,
     map: &ObjectMap,
-    earlier: Option<Faultless<'_>>,
+    earlier: Option<VerifiedTemplate<'_>>,
     at_once: bool,
     findings: &mut Vec<Finding>,
 ) {
