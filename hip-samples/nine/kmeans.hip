@@ -1,5 +1,5 @@
-// Clustering by k-means: points are transposed once, so that neighbours read neighbouring addresses, and then assigned to
-// their nearest centre again and again; the host moves the centres.
+// Clustering by k-means: points are transposed once, so that neighbours read neighbouring addresses, and then assigned
+// to their nearest centre again and again; the host moves the centres.
 #include "nine.h"
 
 constexpr int points = 2048, features = 34, clusters = 5, block_size = 256;

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use wavetap::error::{Error, Result, ResultExt};
-use wavetap::pipeline::{self, Inspected, Options, waits};
+use wavetap::pipeline::{self, Inspected, Options};
 use wavetap::profile::file::{Backend, Origin, Profile};
 use wavetap::profile::launches::NotCounted;
 use wavetap::profile::map::{EVERY_KERNEL, ObjectMap, Refused};
@@ -76,7 +76,7 @@ pub fn run(args: &ProfileArgs, colour: ColorChoice) -> Result<ExitCode> {
     });
     let mut report = Report::new(&profile, launch::info(&args.backend, &ended));
     if !loads_all {
-        waits::explain(&mut report, &profile, &original).within(|| app.path.display().to_string())?;
+        pipeline::explain(&mut report, &profile, &original).within(|| app.path.display().to_string())?;
     }
     explain_loaded(&mut report, &profile, originals.path())?;
     if args.timing.wanted() {
@@ -109,7 +109,7 @@ fn explain_loaded(report: &mut Report, profile: &Profile, originals: &Path) -> R
     for object in counted {
         let path = originals.join(format!("{object}.co"));
         if path.exists() {
-            waits::explain(report, profile, &files::read(&path)?)
+            pipeline::explain(report, profile, &files::read(&path)?)
                 .within(|| format!("the code object {object}, which was loaded"))?;
         }
     }
