@@ -65,8 +65,8 @@ pub struct Origins {
     pub waits: BTreeMap<(CodeAddress, Counter), WaitOrigins>,
     /// By the instruction that reads and the dword of a register that it reads.
     pub values: BTreeMap<CodeAddress, BTreeMap<Reg, ValueOrigins>>,
-    /// Operations that were outstanding in a counter just before an instruction, of those instructions that wait, jump,
-    /// call, or end the wave.
+    /// Operations that were outstanding in a counter just before an instruction, of those instructions that wait,
+    /// follow a wait, jump, call, or end the wave.
     pub outstanding: BTreeMap<(CodeAddress, Counter), BTreeSet<Origin>>,
     /// Where calls, and jumps through registers, went.
     pub jumps: BTreeMap<CodeAddress, BTreeSet<CodeAddress>>,
@@ -135,6 +135,8 @@ pub(super) struct WaveOrigins {
     /// What the instruction that is running was seen to access.
     pub reads: Vec<Span>,
     pub writes: Vec<Span>,
+    /// Whether the instruction before it was a wait.
+    has_waited: bool,
     /// Before it.
     exec: u64,
     before: [u32; 128],
@@ -191,6 +193,7 @@ impl WaveOrigins {
             queues: std::array::from_fn(|_| Vec::new()),
             reads: Vec::new(),
             writes: Vec::new(),
+            has_waited: false,
             exec: 0,
             before: [0; 128],
         }
@@ -336,7 +339,8 @@ impl OriginBook {
         origins.writes.clear();
         origins.exec = exec;
         origins.before = wave.sgpr;
-        if op.waits.iter().next().is_some() || op.inst.variant.branch != Branch::None {
+        let waits = op.waits.iter().next().is_some();
+        if std::mem::replace(&mut origins.has_waited, waits) || waits || op.inst.variant.branch != Branch::None {
             for (counter, queue) in origins.queues.iter().enumerate() {
                 let outstanding = queue.iter().map(|operation| origins.seen(operation.event));
                 self.outstanding.extend(outstanding.map(|seen| (index as u32, counter as u8, seen)));
