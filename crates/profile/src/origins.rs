@@ -31,7 +31,8 @@ pub struct ObjectOrigins {
     pub waits: Vec<WaitRecord>,
     /// Values by where they were read and the register.
     pub values: Vec<ValueRecord>,
-    /// Operations outstanding before instructions that wait, jump, call or end the wave, by address and counter.
+    /// Operations outstanding before instructions that wait, follow a wait, jump, call or end the wave, by address and
+    /// counter.
     #[serde(default)]
     pub outstanding: Vec<OutstandingRecord>,
     /// Calls, and jumps through registers.

@@ -1,6 +1,6 @@
-//! What the verifier shares with the rewriter, beside what the emulator did: which operations are outstanding, and where
-//! calls and jumps through registers go. A mistake there would be made on both sides, so that the verifier could not
-//! find it; the emulator shares neither.
+//! What the verifier shares with the rewriter, beside what the emulator did: which operations are outstanding, and
+//! where calls and jumps through registers go. A mistake there would be made on both sides, so that the verifier could
+//! not find it; the emulator shares neither.
 
 use std::collections::BTreeSet;
 

@@ -57,7 +57,8 @@ struct Effects {
 
 /// What the edges of even numbers from nodes of even numbers do besides.
 fn on_edge(from: usize, number: usize, state: &State) -> Option<State> {
-    (from % 2 == 0 && number % 2 == 0).then(|| State { bits: state.bits | 1 << (from % 64), ..state.clone() })
+    (from.is_multiple_of(2) && number.is_multiple_of(2))
+        .then(|| State { bits: state.bits | 1 << (from % 64), ..state.clone() })
 }
 
 impl Effects {

@@ -181,7 +181,8 @@ impl OriginBook {
         origins.writes.clear();
         origins.exec = exec;
         origins.before = wave.sgpr;
-        if op.waits.iter().next().is_some() || op.inst.variant.branch != Branch::None {
+        let waits = op.waits.iter().next().is_some();
+        if std::mem::replace(&mut origins.has_waited, waits) || waits || op.inst.variant.branch != Branch::None {
             for (counter, queue) in origins.queues.iter().enumerate() {
                 let outstanding = queue.iter().map(|operation| origins.seen(operation.event));
                 self.outstanding.extend(outstanding.map(|seen| (index as u32, counter as u8, seen)));

@@ -58,8 +58,8 @@ pub struct Origins {
     pub waits: BTreeMap<(CodeAddress, Counter), WaitOrigins>,
     /// By the instruction that reads and the dword of a register that it reads.
     pub values: BTreeMap<CodeAddress, BTreeMap<Reg, ValueOrigins>>,
-    /// Operations that were outstanding in a counter just before an instruction, of those instructions that wait, jump,
-    /// call, or end the wave.
+    /// Operations that were outstanding in a counter just before an instruction, of those instructions that wait,
+    /// follow a wait, jump, call, or end the wave.
     pub outstanding: BTreeMap<(CodeAddress, Counter), BTreeSet<Origin>>,
     /// Where calls, and jumps through registers, went.
     pub jumps: BTreeMap<CodeAddress, BTreeSet<CodeAddress>>,
@@ -128,6 +128,8 @@ pub(crate) struct WaveOrigins {
     /// What the instruction that is running was seen to access.
     pub reads: Vec<RegisterRun>,
     pub writes: Vec<RegisterRun>,
+    /// Whether the instruction before it was a wait.
+    pub has_waited: bool,
     /// Before it.
     pub exec: u64,
     pub before: [u32; 128],
@@ -153,6 +155,7 @@ impl WaveOrigins {
             queues: std::array::from_fn(|_| Vec::new()),
             reads: Vec::new(),
             writes: Vec::new(),
+            has_waited: false,
             exec: 0,
             before: [0; 128],
         }
