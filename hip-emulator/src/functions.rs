@@ -6,6 +6,7 @@ use std::sync::Arc;
 use wavetap::code_object::KernelMetadata;
 use wavetap::isa::{Demand, Target};
 
+use crate::entry_point::entry_points;
 use crate::kernarg::Shape;
 use crate::launch;
 use crate::raw;

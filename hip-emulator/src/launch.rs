@@ -2,6 +2,7 @@
 
 use std::ffi::{c_uint, c_void};
 
+use crate::entry_point::entry_points;
 use crate::functions;
 use crate::kernarg::{self, Shape};
 use crate::per_thread::{PerThread, pop};
