@@ -18,7 +18,7 @@ pub const ALLOWED: &[(&str, &[usize])] = &[
     ("crates/instrument", &[22]),
     ("crates/profile", &[4, 2]),
     ("crates/verify", &[6, 2, 2]),
-    ("hip-emulator", &[27, 2]),
+    ("hip-emulator", &[27]),
     ("rewriter-tests", &[2]),
 ];
 
