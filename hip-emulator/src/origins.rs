@@ -1,12 +1,13 @@
 //! What waits waited for and where values came from, collected over a run by code object.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use wavetap::emulator::{DispatchStats, Origin};
 use wavetap::error::Result;
 use wavetap::isa::{Reg, RegFile};
 use wavetap::profile::origins::{
-    ObjectOrigins, OriginPlace, OriginRecord, OriginsFile, SCHEMA, ValueRecord, WaitRecord,
+    JumpRecord, ObjectOrigins, OriginPlace, OriginRecord, OriginsFile, OutstandingRecord, SCHEMA, ValueRecord,
+    WaitRecord,
 };
 
 use crate::images::Loaded;
@@ -27,6 +28,8 @@ struct Object {
     target: String,
     waits: BTreeMap<(u64, &'static str), Wait>,
     values: BTreeMap<(u64, Reg), Counts>,
+    outstanding: BTreeMap<(u64, &'static str), Counts>,
+    jumps: BTreeMap<u64, BTreeSet<u64>>,
 }
 
 /// Collects origins.
@@ -35,15 +38,18 @@ pub(crate) struct OriginCollector {
     objects: HashMap<u32, Object>,
 }
 
+fn place(origin: &Origin) -> (OriginPlace, Option<u64>) {
+    match origin {
+        Origin::Here(place) => (OriginPlace::Here, Some(place.address)),
+        Origin::Callee { call, .. } => (OriginPlace::Callee, Some(call.address)),
+        Origin::Caller(_) => (OriginPlace::Caller, None),
+    }
+}
+
 /// Adds the counts of a dispatch.
 fn add(counts: &mut Counts, origins: &BTreeMap<Origin, u64>) {
     for (origin, times) in origins {
-        let place = match origin {
-            Origin::Here(place) => (OriginPlace::Here, Some(place.address)),
-            Origin::Callee { call, .. } => (OriginPlace::Callee, Some(call.address)),
-            Origin::Caller(_) => (OriginPlace::Caller, None),
-        };
-        *counts.entry(place).or_default() += times;
+        *counts.entry(place(origin)).or_default() += times;
     }
 }
 
@@ -83,6 +89,14 @@ impl OriginCollector {
                 add(object.values.entry((place.address, *reg)).or_default(), values);
             }
         }
+        for ((at, counter), operations) in origins.outstanding.iter().filter(|((at, _), _)| at.object == id) {
+            let mine = object.outstanding.entry((at.address, counter.name())).or_default();
+            mine.extend(operations.iter().map(|origin| (place(origin), 1)));
+        }
+        for (from, targets) in origins.jumps.iter().filter(|(from, _)| from.object == id) {
+            let inside = targets.iter().filter(|target| target.object == id).map(|target| target.address);
+            object.jumps.entry(from.address).or_default().extend(inside);
+        }
         Ok(())
     }
 
@@ -109,6 +123,20 @@ impl OriginCollector {
                     register: register(reg),
                     origins: records(counts),
                 })
+                .collect(),
+            outstanding: object
+                .outstanding
+                .iter()
+                .map(|(&(address, counter), operations)| OutstandingRecord {
+                    address,
+                    counter: counter.to_owned(),
+                    operations: records(operations),
+                })
+                .collect(),
+            jumps: object
+                .jumps
+                .iter()
+                .map(|(&address, targets)| JumpRecord { address, targets: targets.iter().copied().collect() })
                 .collect(),
         };
         OriginsFile { schema: SCHEMA.to_owned(), objects: self.objects.values().map(object).collect() }

@@ -131,7 +131,7 @@ mod tests {
 
     #[test]
     fn nonsense_is_refused() {
-        let error = parse(&[("WAVETAP_REWRITE", "register")]).unwrap_err();
+        let error = parse(&[("WAVETAP_REWRITE", "registers")]).unwrap_err();
         assert!(error.starts_with("WAVETAP_REWRITE"), "{error}");
         let error = parse(&[("WAVETAP_REWRITE", "lds"), ("WAVETAP_REWRITE_MAX_LOSS", "few")]).unwrap_err();
         assert!(error.starts_with("WAVETAP_REWRITE_MAX_LOSS"), "{error}");

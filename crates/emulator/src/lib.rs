@@ -1,20 +1,45 @@
-//! Runs kernel dispatches without a GPU, and is deliberately a harsh machine.
+//! Runs kernel dispatches without a GPU; strict mode is adversarial.
 //!
 //! The emulator is the oracle of the project: it shares no code with what rewrites kernels. It reads kernel descriptors
-//! and program headers itself, resolves every instruction to its meaning by the name in the instruction tables, and
-//! counts branches by watching its own EXEC.
+//! and program headers itself, finds what every instruction does by its operation in the instruction tables, and counts
+//! branches by watching its own EXEC.
 //!
-//! In strict mode (see [`Options::strict`]) everything the hardware leaves open is made unkind: undefined registers,
-//! LDS and scratch hold seeded random bits, a result that no wait has guaranteed must not be touched, stores become
-//! visible to other waves late, required wait states and forbidden sequences are checked, so are races in LDS and uses
-//! of what was never written, and waves run in seeded random order. `docs/reference/strict-mode.md` says what is
-//! checked and what is not.
+//! In strict mode (see [`Options::strict`]) everything that the hardware leaves open is adversarial. Undefined
+//! registers, LDS and scratch hold seeded random bits. A result that no wait has guaranteed must not be accessed.
+//! Stores become visible to other waves late. Required wait states, forbidden sequences, races in LDS and uses of
+//! undefined bits are checked. Waves run in seeded random order. `docs/reference/strict-mode.md` lists what is checked
+//! and what is not.
 //!
-//! Common instructions go short ways that give the same results (`vector_fast`, `global_fast`, `lds_fast`,
-//! `scratch_fast`), and outside strict mode the workgroups of a long dispatch are divided among threads (`workers`).
-//! Which operations have no meaning here, and why, is in `docs/results/emulator-missing.md`.
+//! Common instructions have fast paths with the results of the slow ones (`exec::vector::fast`, and `global_fast`,
+//! `lds_fast`, `scratch_fast` in `exec::memory`). Outside strict mode the workgroups of a long dispatch are divided
+//! among threads (`device::workers`). `docs/results/emulator-missing.md` lists the operations that are not implemented,
+//! and why.
 //!
-//! A [`Device`] has memory, loaded code objects and a way to run a dispatch:
+//! # Folders
+//!
+//! From the bottom to the top: a folder imports only those above it in this table.
+//!
+//! | folder | what |
+//! |---|---|
+//! | `address` | allocations, ranges, apertures, where an access of a lane goes |
+//! | `float` | arithmetic and conversions of all formats and rounding modes |
+//! | `lanes` | registers of all lanes, and loops over them |
+//! | `fault` | why a dispatch was stopped; findings that it can go on after |
+//! | `memory` | device memory and the loader of code objects |
+//! | `op` | an instruction with its operands resolved, and what is known of its operation: data |
+//! | `trace` | what a dispatch did: counts, origins of values, modelled time: data |
+//! | `launch` | options, the dispatch packet, what all waves of a dispatch share |
+//! | `shadow` | what strict mode keeps: operations in flight, store buffers, hazards, races, undefined bits |
+//! | `state` | a wave, its workgroup's barrier, global wave sync; `Core`: access to them while an instruction runs |
+//! | `strict` | the checks before and after an instruction; the order of stores |
+//! | `exec` | a handler for each operation (`scalar`, `vector`, `matrix`, `memory`), and the choice of the handler |
+//! | `run` | decoded code, the initial state of waves, the scheduler of workgroups |
+//! | `timing` | the model of time, which decides when waves issue |
+//! | `device` | [`Device`]: dispatches in flight, and their division among threads |
+//!
+//! # Example
+//!
+//! A [`Device`] has memory and loaded code objects, and runs dispatches:
 //!
 //! ```
 //! use wavetap_emulator::{Device, Options};
@@ -29,100 +54,35 @@
 //! ```
 #![forbid(unsafe_code)]
 
-mod allocation;
-mod async_copy;
-mod atomic;
-mod brain;
-mod buffer;
-mod code;
-mod compare;
-mod convert;
-mod copied;
-mod core;
-mod delayed;
-mod dependences;
+mod address;
 mod device;
-mod direct_lds;
-mod dispatch;
-mod dot;
-mod events;
-mod exact;
+mod exec;
 mod fault;
-mod findings;
-mod flight;
 mod float;
-mod float_order;
-mod fork;
-mod global_fast;
-mod gws;
-mod halves;
-mod hazard;
-mod image;
-mod known;
-mod lane_access;
 mod lanes;
-mod lds;
-mod lds_fast;
-mod lds_row;
-mod loader;
-mod matrix;
-mod matrix_hazard;
+mod launch;
 mod memory;
-mod missing;
-mod movement;
-mod named;
 mod op;
-mod origins;
-mod packed;
-mod pair;
-mod pending;
-mod races;
-mod random;
 mod run;
-mod sampler;
-mod scalar;
-mod scalar_control;
-mod scalar_exec;
-mod scalar_float;
-mod scalar_memory;
-mod scaled;
-mod scaled_matrix;
-mod scaled_pack;
-mod scratch_fast;
-mod small_float;
-mod spare;
-mod sparse;
-mod sparse_wave;
-mod store_order;
+mod shadow;
+mod state;
 mod strict;
-mod tensor;
 mod timing;
 mod trace;
-mod translations;
-mod transposing;
-mod typed;
-mod undefined;
-mod undefined_memory;
-mod vector;
-mod vector_fast;
-mod vector_float;
-mod vector_int;
-mod vector_memory;
-mod wave_matrix;
-mod wave_scaled;
-mod wave_transposing;
-mod workers;
 
-pub use device::{Device, Options};
-pub use dispatch::Dispatch;
+pub use address::allocation::{Allocation, AllocationKind, ForeignMemory};
+pub use address::{CodeAddress, ObjectId};
+pub use device::Device;
+pub use device::flight::{Flight, Share};
+pub use exec::missing::missing;
+pub use fault::findings::{Finding, FindingKind, Passes, Suppressions};
+pub use fault::overrun::Overrun;
 pub use fault::{Fault, FaultKind, LdsAccess, MemoryAccess};
-pub use findings::{Finding, FindingKind, Passes, Suppressions};
-pub use flight::{Flight, Share};
-pub use loader::{LoadedObject, LoadedSymbol, ObjectId, SymbolKind};
-pub use memory::{Allocation, AllocationKind, ForeignMemory};
-pub use missing::missing;
-pub use origins::{Origin, Origins, ValueOrigins, WaitOrigins};
-pub use timing::{
+pub use launch::options::Options;
+pub use launch::packet::Dispatch;
+pub use memory::loader::{LoadedObject, LoadedSymbol, SymbolKind};
+pub use trace::origins::{Origin, Origins, ValueOrigins, WaitOrigins};
+pub use trace::timing::{
     InstructionTime, LatencyClass, LatencyOverride, MemoryCounts, ModelledTime, StallReason, Timing, WaveSample,
 };
-pub use trace::{CodeAddress, DispatchStats, Overrun, Trace};
+pub use trace::{DispatchStats, Trace};

@@ -115,7 +115,8 @@ fn facts(kernel: &Kernel) -> String {
         counted(kernel.waves, "wave", "waves"),
     ];
     facts.extend(kernel.mode.map(|mode| format!("counters in {}", mode_name(mode))));
-    if kernel.shared_records {
+    // Counters in registers are never those of single waves.
+    if kernel.shared_records && kernel.mode != Some(CounterMode::Register) {
         facts.push("waves shared records".to_owned());
     }
     facts.extend(kernel.occupancy());

@@ -2,23 +2,24 @@
 
 use std::thread;
 
-use super::super::core::{Status, Stop, Wave};
-use super::super::fault::{Fault, FaultKind};
-use super::{Group, Stopped, Worker};
+use super::worker::{Stopped, Worker, Workgroup};
+use crate::fault::stop::Stop;
+use crate::fault::{Fault, FaultKind};
+use crate::state::wave::{Status, Wave};
 
 impl Worker<'_> {
     /// A workgroup waits at global wave sync: it is another one's turn. If all that run wait, one more is begun; if
-    /// that cannot be, others have to let them go, and if there is nobody to do so, it is a fault.
-    pub(super) fn others_first(&mut self) -> Result<(), Fault> {
+    /// that cannot be, other workers have to release them, and if there are none, it is a fault.
+    pub(crate) fn others_first(&mut self) -> Result<(), Fault> {
         let shared = self.shared;
         let mut gws = shared.gws();
         let mut may_go_on = |wave: &Wave| match wave.status {
-            Status::AtGws => wave.asks.is_none_or(|ask| gws.ask(ask).is_none()),
+            Status::AtGws => wave.gws_request.is_none_or(|ask| gws.request(ask).is_none()),
             Status::Running | Status::Yielding => true,
             Status::AtBarrier | Status::AtSplitBarrier | Status::Ended => false,
         };
-        // Where nobody waits here, the workgroup's own barrier is next.
-        let is_stuck = |group: &Group| group.waves.iter().any(|wave| wave.status == Status::AtGws);
+        // Where no wave waits here, the workgroup's own barrier is next.
+        let is_stuck = |group: &Workgroup| group.waves.iter().any(|wave| wave.status == Status::AtGws);
         if !self.running.iter().all(|group| is_stuck(group) && !group.waves.iter().any(&mut may_go_on)) {
             return Ok(());
         }

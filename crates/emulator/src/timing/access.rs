@@ -1,16 +1,19 @@
 //! The addresses of a memory instruction that is about to be executed, by the functions that it will use itself.
 
-use crate::core::{Core, LANES, active};
-use crate::image;
-use crate::lds;
-use crate::op::{Class, Op, Semantics};
-use crate::scalar_memory;
-use crate::vector_memory::{Place, places, swizzled};
 use wavetap_amdgpu::{Encoding, Flags, OpcodeFlags, Role};
+
+use crate::address::place::LanePlace;
+use crate::exec::memory::vmem::{places, swizzled};
+use crate::exec::memory::{image, lds, smem};
+use crate::lanes::{LANES, active};
+use crate::op::Class;
+use crate::op::semantics::Semantics;
+use crate::state::core::Core;
+use crate::state::op::Op;
 
 /// What an instruction does to memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum How {
+pub(crate) enum How {
     Load,
     Store,
     Atomic,
@@ -18,7 +21,7 @@ pub(super) enum How {
 
 /// Accesses of lanes to LDS, all at once.
 #[derive(Debug, Clone)]
-pub(super) struct LdsAccess {
+pub(crate) struct LdsAccess {
     pub addresses: [u64; LANES],
     pub mask: u64,
     pub size: u64,
@@ -26,7 +29,7 @@ pub(super) struct LdsAccess {
 
 /// What the lanes of an instruction do.
 #[derive(Debug, Clone)]
-pub(super) struct Accesses {
+pub(crate) struct Accesses {
     pub how: How,
     /// Bytes that a lane reads or writes at each address.
     pub size: u64,
@@ -41,7 +44,7 @@ pub(super) struct Accesses {
 
 /// The accesses of an instruction, none if it has none. Where an address cannot be worked out, the instruction itself
 /// will say so.
-pub(super) fn gather(core: &mut Core, op: &Op) -> Option<Accesses> {
+pub(crate) fn gather(core: &mut Core, op: &Op) -> Option<Accesses> {
     let flags = op.inst.variant.flags;
     let how = if flags.contains(Flags::ATOMIC) {
         How::Atomic
@@ -61,7 +64,7 @@ pub(super) fn gather(core: &mut Core, op: &Op) -> Option<Accesses> {
         Class::Vmem if flags.intersects(Flags::LOAD | Flags::STORE | Flags::ATOMIC) => vector(core, op, &mut accesses)?,
         Class::Lds => local(core, op, &mut accesses)?,
         Class::Smem if flags.intersects(Flags::LOAD | Flags::STORE | Flags::ATOMIC) => {
-            let (address, valid) = scalar_memory::address(core, op, size).ok()?;
+            let (address, valid) = smem::address(core, op, size).ok()?;
             accesses.memory.push(address);
             accesses.size = valid.max(1);
         }
@@ -83,13 +86,13 @@ fn vector(core: &mut Core, op: &Op, accesses: &mut Accesses) -> Option<()> {
     let mut local = LdsAccess { addresses: [0; LANES], mask: 0, size: accesses.size };
     for lane in active(core.wave.exec()) {
         match places[lane] {
-            Place::Global(address) | Place::Head(address, _) => accesses.memory.push(address),
-            Place::Scratch(offset) => accesses.memory.push(swizzled(core, lane, u64::try_from(offset).ok()?)),
-            Place::Lds(offset) => {
+            LanePlace::Global(address) | LanePlace::Head(address, _) => accesses.memory.push(address),
+            LanePlace::Scratch(offset) => accesses.memory.push(swizzled(core, lane, u64::try_from(offset).ok()?)),
+            LanePlace::Lds(offset) => {
                 local.addresses[lane] = offset;
                 local.mask |= 1 << lane;
             }
-            Place::Nowhere => {}
+            LanePlace::Nowhere => {}
         }
     }
     if local.mask != 0 {

@@ -1,4 +1,4 @@
-//! A set-associative cache with least recently used replacement. It knows which lines it has and when they come, not
+//! A set-associative cache with least recently used replacement. It has which lines there are and when they arrive, not
 //! what is in them.
 
 /// A line.
@@ -14,7 +14,7 @@ struct Entry {
 
 /// A cache.
 #[derive(Debug)]
-pub(super) struct Cache {
+pub(crate) struct Cache {
     entries: Vec<Entry>,
     sets: usize,
     ways: usize,
@@ -24,12 +24,12 @@ pub(super) struct Cache {
 }
 
 /// The bits of a number, mixed (Fibonacci hashing).
-pub(super) fn mixed(number: u64) -> usize {
+pub(crate) fn mixed(number: u64) -> usize {
     (number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize
 }
 
 impl Cache {
-    pub(super) fn new(bytes: u64, line: u64, ways: u64, hashed: bool) -> Cache {
+    pub(crate) fn new(bytes: u64, line: u64, ways: u64, hashed: bool) -> Cache {
         let lines = (bytes / line.max(1)).max(1);
         let ways = ways.clamp(1, lines);
         let sets = (lines / ways).max(1) as usize;
@@ -42,7 +42,7 @@ impl Cache {
     }
 
     /// When the data of a line are there, if it has the line; that is now its last use.
-    pub(super) fn find(&mut self, line: u64, write: bool) -> Option<u64> {
+    pub(crate) fn find(&mut self, line: u64, write: bool) -> Option<u64> {
         self.uses += 1;
         let uses = self.uses;
         let entry = self.set(line).iter_mut().find(|entry| entry.tag == line + 1)?;
@@ -51,8 +51,8 @@ impl Cache {
         Some(entry.ready)
     }
 
-    /// Takes a line in; tells whether a changed one had to leave.
-    pub(super) fn insert(&mut self, line: u64, ready: u64, dirty: bool) -> bool {
+    /// Takes a line in; returns whether a changed one had to leave.
+    pub(crate) fn insert(&mut self, line: u64, ready: u64, dirty: bool) -> bool {
         self.uses += 1;
         let uses = self.uses;
         let set = self.set(line);
@@ -67,7 +67,7 @@ impl Cache {
     }
 
     /// Forgets everything.
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.entries.fill(Entry::default());
     }
 }

@@ -5,17 +5,18 @@
 //! executed the instruction, and from nothing else: a run in which one operation is made faster draws the same for all
 //! others.
 
-use crate::random::Random;
 use wavetap_amdgpu::LatencyRange;
+
+use crate::state::random::Random;
 
 /// Draws latencies.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Chance(pub u64);
+pub(crate) struct Chance(pub u64);
 
 impl Chance {
     /// Cycles of an operation of a class at an address: of the wave that was the `wave`-th to start, at its `nth`
     /// execution.
-    pub(super) fn cycles(self, range: LatencyRange, address: u64, wave: u64, nth: u64) -> u64 {
+    pub(crate) fn cycles(self, range: LatencyRange, address: u64, wave: u64, nth: u64) -> u64 {
         const HUNDRED: usize = 100;
         let instruction = self.0 ^ address.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let hits = Random::new(instruction).below(HUNDRED);

@@ -1,52 +1,53 @@
 //! How the model has instructions executed: the functional emulator runs one at a time.
 
 use super::access::{Accesses, gather};
-use crate::core::{Core, Stop};
-use crate::dispatch::Plan;
+use crate::fault::stop::Stop;
 use crate::fault::{Fault, FaultKind};
-use crate::op::Op;
-use crate::run::{Group, Stopped, Worker};
-use crate::store_order;
+use crate::run::plan::Plan;
+use crate::run::worker::{Stopped, Worker, Workgroup};
+use crate::state::core::Core;
+use crate::state::op::Op;
+use crate::strict::store_order;
 
 impl Worker<'_> {
     /// The index of the instruction that a wave is at.
-    pub(super) fn at(&mut self, plan: &Plan, group: &Group, wave: usize) -> Result<usize, Fault> {
+    pub(crate) fn at(&mut self, plan: &Plan, group: &Workgroup, wave: usize) -> Result<usize, Fault> {
         let wave = &group.waves[wave];
         let found = self.code.at(wave.pc, wave.vgpr_msb, plan.launch.target, &self.memory);
         found.map_err(|kind| self.fault(Stopped { stop: Stop { kind, lane: None }, op: None, pc: wave.pc }, wave))
     }
 
-    pub(super) fn op(&self, index: usize) -> &Op {
+    pub(crate) fn op(&self, index: usize) -> &Op {
         &self.code.ops[index]
     }
 
     /// What the instruction will do to memory.
-    pub(super) fn accesses(&mut self, plan: &Plan, group: &mut Group, wave: usize, op: usize) -> Option<Accesses> {
+    pub(crate) fn accesses(&mut self, plan: &Plan, group: &mut Workgroup, wave: usize, op: usize) -> Option<Accesses> {
         let Worker { memory, code, clock, random, stats, work, .. } = self;
-        let Group { lds, waves, barrier } = group;
+        let Workgroup { lds, waves, barrier } = group;
         let mut core =
             Core { memory, lds, wave: &mut waves[wave], launch: &plan.launch, random, stats, clock, barrier, work };
         gather(&mut core, &code.ops[op])
     }
 
     /// Executes the instruction that a wave is at; the shader clock shows `cycle`.
-    pub(super) fn step(&mut self, plan: &Plan, group: &mut Group, wave: usize, cycle: u64) -> Result<(), Fault> {
+    pub(crate) fn step(&mut self, plan: &Plan, group: &mut Workgroup, wave: usize, cycle: u64) -> Result<(), Fault> {
         self.clock = cycle;
         let mut fuel = self.shared.take_fuel(1);
-        let Group { lds, waves, barrier } = group;
+        let Workgroup { lds, waves, barrier } = group;
         let shared = store_order::is_shared(&plan.launch, waves.len());
         if shared {
-            barrier.checks.neighbours.borrow(waves, wave);
+            barrier.hold_stores_of_others(waves, wave);
         }
         let ran = self.wave(plan, &mut waves[wave], lds, barrier, 1, &mut fuel);
         if shared {
-            barrier.checks.neighbours.give_back(waves, wave);
+            barrier.return_stores_to_others(waves, wave);
         }
         ran.map_err(|stopped| self.fault(*stopped, &waves[wave]))
     }
 
     /// No wave of a group can go on.
-    pub(super) fn stuck(&self, group: &Group) -> Fault {
+    pub(crate) fn stuck(&self, group: &Workgroup) -> Fault {
         let kind = FaultKind::Undefined { what: "every wave waits at a barrier that not all have signalled".into() };
         let wave = &group.waves[0];
         self.fault(Stopped { stop: Stop { kind, lane: None }, op: None, pc: wave.pc }, wave)

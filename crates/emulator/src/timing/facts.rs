@@ -1,19 +1,21 @@
-//! What the model must know of an instruction, worked out once for each.
+//! What the model needs of an instruction, found once for each.
 
 use smallvec::SmallVec;
 
-use super::SampleKind;
-use super::machine::Machine;
-use crate::op::{Class, Op};
-use crate::pending::{SLOTS, slot};
 use wavetap_amdgpu::{
     Access, Counter, Flags, Latency, MachineFact, NumberFormat, Opcode, OpcodeFlags, Operand, Reg, RegFile, Role,
     Value, ValueType, scalar,
 };
 
+use super::machine::Machine;
+use crate::op::Class;
+use crate::op::registers::{SLOTS, slot};
+use crate::state::op::Op;
+use crate::trace::timing::SampleKind;
+
 /// What an instruction is issued to. A SIMD issues one instruction to each in a slot, of different waves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Unit {
+pub(crate) enum Unit {
     Valu,
     Scalar,
     Vmem,
@@ -26,28 +28,28 @@ pub(super) enum Unit {
 }
 
 /// How many there are that a SIMD has to share.
-pub(super) const UNITS: usize = 6;
+pub(crate) const UNITS: usize = 6;
 
 /// What works on an instruction after it was issued, if that can keep later ones from being issued.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Pipe {
+pub(crate) enum Pipe {
     Valu,
     Trans,
     Matrix,
 }
 
 /// How many there are.
-pub(super) const PIPES: usize = 3;
+pub(crate) const PIPES: usize = 3;
 
 /// The instruction.
 #[derive(Debug)]
-pub(super) struct Facts {
+pub(crate) struct TimingFacts {
     pub unit: Unit,
     pub class: Latency,
     pub kind: SampleKind,
     /// Registers that it needs, as slots of [`Wave::ready`](super::wave::WaveClock).
     pub reads: SmallVec<[u16; 8]>,
-    /// Registers that it gives, [`Facts::latency`] later.
+    /// Registers that it gives, [`TimingFacts::latency`] later.
     pub writes: SmallVec<[u16; 4]>,
     pub latency: u64,
     /// The user has set how long it takes.
@@ -75,8 +77,8 @@ const SCC: u16 = (SLOTS - 128) as u16 + scalar::NULL;
 /// Cycles of `s_sleep 1` (GCN and RDNA ISA guides).
 const SLEEP: u64 = 64;
 
-impl Facts {
-    pub(super) fn of(op: &Op, machine: &Machine) -> Facts {
+impl TimingFacts {
+    pub(crate) fn of(op: &Op, machine: &Machine) -> TimingFacts {
         let inst = &op.inst;
         let class = inst.variant.latency;
         let unit = unit(op);
@@ -86,7 +88,7 @@ impl Facts {
             .filter(|counter| op.counters.contains(counter.flag()))
             .map(|counter| counter as usize)
             .collect();
-        let mut facts = Facts {
+        let mut facts = TimingFacts {
             unit,
             class,
             kind: kind(op, unit, matrix),

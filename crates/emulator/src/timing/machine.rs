@@ -2,20 +2,21 @@
 
 use rustc_hash::FxHashMap;
 
-use super::chance::Chance;
-use super::{LatencyClass, Timing};
 use wavetap_amdgpu::{Latency, MachineFact, Target};
+
+use super::chance::Chance;
+use crate::trace::timing::{LatencyClass, Timing};
 
 /// The machine that is modelled.
 #[derive(Debug, Clone)]
-pub(super) struct Machine {
+pub(crate) struct Machine {
     target: Target,
     /// Cycles of an issue slot.
     pub interval: u64,
     /// Cycles that a 32-bit vector operation keeps its SIMD.
     pub passes: u64,
     latency: [u64; Latency::ALL.len()],
-    /// Cycles until the next instruction behind a branch that is not taken.
+    /// Cycles until the next instruction after a branch that is not taken.
     pub not_taken: u64,
     pub l2_hit: u64,
     pub memory: u64,
@@ -28,11 +29,11 @@ pub(super) struct Machine {
 }
 
 impl Machine {
-    pub(super) fn target(&self) -> Target {
+    pub(crate) fn target(&self) -> Target {
         self.target
     }
 
-    pub(super) fn new(target: Target, timing: &Timing) -> Machine {
+    pub(crate) fn new(target: Target, timing: &Timing) -> Machine {
         let fact = |fact| u64::from(target.machine(fact).typical);
         let mut machine = Machine {
             target,
@@ -78,32 +79,32 @@ impl Machine {
         machine
     }
 
-    pub(super) fn fact(&self, fact: MachineFact) -> u64 {
+    pub(crate) fn fact(&self, fact: MachineFact) -> u64 {
         self.target.machine(fact).typical.into()
     }
 
     /// What an operation of a class takes by chance, if that is how time is modelled.
-    pub(super) fn drawn(&self, class: Latency, address: u64, wave: u64, nth: u64) -> Option<u64> {
+    pub(crate) fn drawn(&self, class: Latency, address: u64, wave: u64, nth: u64) -> Option<u64> {
         Some(self.chance?.cycles(self.target.latency(class), address, wave, nth))
     }
 
-    pub(super) fn latency(&self, class: Latency) -> u64 {
+    pub(crate) fn latency(&self, class: Latency) -> u64 {
         self.latency[class as usize]
     }
 
     /// Bytes of a line of the vector L1 cache.
-    pub(super) fn l1_line(&self) -> u64 {
+    pub(crate) fn l1_line(&self) -> u64 {
         self.target.l1_line_bytes().into()
     }
 
     /// What a vector operation takes beyond its latency because its lanes are more than the table's number is for:
-    /// waves of 64 on SIMDs that work on 32 lanes.
-    pub(super) fn extra_passes(&self) -> u64 {
+    /// wave64 on SIMDs that work on 32 lanes.
+    pub(crate) fn extra_passes(&self) -> u64 {
         self.passes.saturating_sub(self.interval)
     }
 
     /// The first cycle from `at` on in which a SIMD issues.
-    pub(super) fn slot(&self, at: u64) -> u64 {
+    pub(crate) fn slot(&self, at: u64) -> u64 {
         at.next_multiple_of(self.interval)
     }
 }

@@ -1,13 +1,14 @@
 //! Caches, LDS and memory: when the accesses of an instruction are done.
 //!
 //! Each of them is a server: it takes one request after the other, and a request waits until those before it have been
-//! taken. An access without anybody else takes the latency of the nearest place that has its line.
+//! taken. An access without contention takes the latency of the nearest place that has its line.
 
-use super::MemoryCounts;
+use wavetap_amdgpu::{Latency, LdsCycles, LdsOperation, MachineFact};
+
 use super::access::{Accesses, How};
 use super::cache::{Cache, mixed};
 use super::machine::Machine;
-use wavetap_amdgpu::{Latency, LdsCycles, LdsOperation, MachineFact};
+use crate::trace::timing::MemoryCounts;
 
 /// Lanes whose addresses a compute unit takes in a cycle.
 const ADDRESSES: u64 = 16;
@@ -26,7 +27,7 @@ struct Near {
 
 /// The memory of a device.
 #[derive(Debug)]
-pub(super) struct Hierarchy {
+pub(crate) struct Hierarchy {
     machine: Machine,
     near: Vec<Near>,
     scalar: Vec<(Option<Cache>, u64)>,
@@ -49,7 +50,7 @@ struct Request {
 }
 
 impl Hierarchy {
-    pub(super) fn new(machine: Machine, compute_units: usize) -> Hierarchy {
+    pub(crate) fn new(machine: Machine, compute_units: usize) -> Hierarchy {
         let fact = |fact| machine.fact(fact);
         let l2 =
             Cache::new(fact(MachineFact::L2Bytes), fact(MachineFact::L2LineBytes), fact(MachineFact::L2Ways), true);
@@ -66,7 +67,7 @@ impl Hierarchy {
     }
 
     /// When a vector memory or LDS instruction that is issued at `at` is done.
-    pub(super) fn vector(&mut self, unit: usize, at: u64, accesses: &Accesses) -> u64 {
+    pub(crate) fn vector(&mut self, unit: usize, at: u64, accesses: &Accesses) -> u64 {
         let mut done = at;
         if !accesses.lds.is_empty() || accesses.crossbar {
             done = self.local(unit, at, accesses);
@@ -204,7 +205,7 @@ impl Hierarchy {
             near
         };
         if self.l2.insert(line, done, how != How::Load) {
-            // What was changed goes back to memory; nobody waits for it but those behind it.
+            // What was changed goes back to memory; only requests after it are delayed.
             self.memory(start);
         }
         done
@@ -218,7 +219,7 @@ impl Hierarchy {
     }
 
     /// When a scalar memory instruction is done.
-    pub(super) fn scalar(&mut self, unit: usize, at: u64, accesses: &Accesses) -> u64 {
+    pub(crate) fn scalar(&mut self, unit: usize, at: u64, accesses: &Accesses) -> u64 {
         let machine = &self.machine;
         let (bytes, ways) = (machine.fact(MachineFact::ScalarBytes), machine.fact(MachineFact::ScalarWays));
         let hit = machine.latency(Latency::Smem);
@@ -249,7 +250,7 @@ impl Hierarchy {
     }
 
     /// The L1 cache of a compute unit forgets what it has.
-    pub(super) fn invalidate(&mut self, unit: usize) {
+    pub(crate) fn invalidate(&mut self, unit: usize) {
         if let Some(l1) = &mut self.near[unit].l1 {
             l1.clear();
         }

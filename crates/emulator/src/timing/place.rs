@@ -13,7 +13,7 @@ struct Unit {
 
 /// All of them.
 #[derive(Debug)]
-pub(super) struct Places {
+pub(crate) struct Places {
     units: Vec<Unit>,
     /// Compute units in each.
     pub cus: usize,
@@ -27,7 +27,7 @@ pub(super) struct Places {
 }
 
 impl Places {
-    pub(super) fn new(target: Target, demand: &Demand, compute_units: usize) -> Places {
+    pub(crate) fn new(target: Target, demand: &Demand, compute_units: usize) -> Places {
         let cus = if demand.wgp_mode && target.has_wgp_mode() { 2 } else { 1 };
         let simds_per_cu = target.simds_per_cu() as usize;
         let most = target
@@ -50,24 +50,24 @@ impl Places {
     }
 
     /// Waves that all SIMDs hold.
-    pub(super) fn waves(&self) -> usize {
+    pub(crate) fn waves(&self) -> usize {
         self.units.len() * self.cus * self.simds_per_cu * self.most_waves as usize
     }
 
-    pub(super) fn simds(&self) -> usize {
+    pub(crate) fn simds(&self) -> usize {
         self.cus * self.simds_per_cu
     }
 
-    pub(super) fn units(&self) -> usize {
+    pub(crate) fn units(&self) -> usize {
         self.units.len()
     }
 
     /// The compute unit of a SIMD.
-    pub(super) fn compute_unit(&self, unit: usize, simd: usize) -> usize {
+    pub(crate) fn compute_unit(&self, unit: usize, simd: usize) -> usize {
         unit * self.cus + simd / self.simds_per_cu
     }
 
-    pub(super) fn resident(&self, unit: usize) -> u32 {
+    pub(crate) fn resident(&self, unit: usize) -> u32 {
         self.units[unit].waves.iter().sum()
     }
 
@@ -78,7 +78,7 @@ impl Places {
     }
 
     /// A place for a workgroup: the unit, and the SIMD of each wave. Units take turns, and in them SIMDs.
-    pub(super) fn enter(&mut self, waves: u32) -> Option<(usize, Vec<usize>)> {
+    pub(crate) fn enter(&mut self, waves: u32) -> Option<(usize, Vec<usize>)> {
         let count = self.units.len();
         let at = (0..count).map(|n| (self.next + n) % count).find(|&n| self.fits(&self.units[n], waves))?;
         self.next = (at + 1) % count;
@@ -94,18 +94,18 @@ impl Places {
         Some((at, simds))
     }
 
-    pub(super) fn wave_ends(&mut self, unit: usize, simd: usize) {
+    pub(crate) fn wave_ends(&mut self, unit: usize, simd: usize) {
         self.units[unit].waves[simd] -= 1;
     }
 
-    pub(super) fn group_ends(&mut self, unit: usize) {
+    pub(crate) fn group_ends(&mut self, unit: usize) {
         self.units[unit].groups -= 1;
         self.units[unit].lds -= self.lds.0;
     }
 }
 
 /// Compute units of the device.
-pub(super) fn compute_units(target: Target) -> usize {
+pub(crate) fn compute_units(target: Target) -> usize {
     target.machine(MachineFact::ComputeUnits).typical as usize
 }
 

@@ -1,25 +1,27 @@
 //! The order of everything: the wave that can issue first issues next, of several the oldest.
 //!
-//! A wave is looked at when it may issue. If it cannot, the cycles until it may are charged to a reason, and it is
-//! looked at again then. So every cycle of a resident wave is either one of an issue slot or charged to one reason, and
+//! A wave is examined when it may issue. If it cannot, the cycles until it may are charged to a reason, and it is
+//! examined again then. So every cycle of a resident wave is either one of an issue slot or charged to one reason, and
 //! the functional emulator executes all instructions in the order of their cycles.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::facts::{Facts, PIPES, UNITS, Unit};
+use wavetap_amdgpu::Latency;
+
+use super::facts::{PIPES, TimingFacts, UNITS, Unit};
 use super::machine::Machine;
 use super::memory::Hierarchy;
 use super::place::{Places, compute_units};
 use super::wave::{At, Book, WaveClock};
-use super::{ModelledTime, StallReason, Timing};
-use crate::core::{Status, Stop};
-use crate::dispatch::Plan;
+use crate::address::CodeAddress;
+use crate::fault::stop::Stop;
 use crate::fault::{Fault, FaultKind};
-use crate::run::{Group, Stopped, Worker};
+use crate::run::plan::Plan;
+use crate::run::worker::{Stopped, Worker, Workgroup};
+use crate::state::wave::Status;
 use crate::strict;
-use crate::trace::CodeAddress;
-use wavetap_amdgpu::Latency;
+use crate::trace::timing::{ModelledTime, StallReason, Timing};
 
 /// When a SIMD can issue to its units, and when its pipes are free.
 #[derive(Debug, Clone, Default)]
@@ -37,14 +39,14 @@ struct Scheduler<'r, 'a> {
     simds: Vec<Simd>,
     book: Book,
     /// By index of the instruction.
-    facts: Vec<Option<Box<Facts>>>,
+    facts: Vec<Option<Box<TimingFacts>>>,
     /// Workgroups that run, and their places for waves.
-    groups: Vec<Option<Group>>,
+    groups: Vec<Option<Workgroup>>,
     /// The waves of each workgroup.
     members: Vec<Vec<usize>>,
     waves: Vec<Option<WaveClock>>,
     unused: (Vec<usize>, Vec<usize>),
-    /// Waves by the cycle in which they are looked at next, and by age.
+    /// Waves by the cycle in which they are examined next, and by age.
     next: BinaryHeap<Reverse<(u64, u64, usize)>>,
     /// How many workgroups have begun.
     begun: u64,
@@ -57,14 +59,14 @@ struct Scheduler<'r, 'a> {
 }
 
 /// A [`Scheduler`] while others have their turn.
-pub(crate) struct Paused {
+pub(crate) struct PausedModel {
     machine: Machine,
     memory: Hierarchy,
     places: Places,
     simds: Vec<Simd>,
     book: Book,
-    facts: Vec<Option<Box<Facts>>>,
-    groups: Vec<Option<Group>>,
+    facts: Vec<Option<Box<TimingFacts>>>,
+    groups: Vec<Option<Workgroup>>,
     members: Vec<Vec<usize>>,
     waves: Vec<Option<WaveClock>>,
     unused: (Vec<usize>, Vec<usize>),
@@ -77,15 +79,15 @@ pub(crate) struct Paused {
     most_waves: u32,
 }
 
-impl Paused {
+impl PausedModel {
     /// The workgroups that have begun and not ended.
-    pub(crate) fn groups(&self) -> impl Iterator<Item = &Group> {
+    pub(crate) fn groups(&self) -> impl Iterator<Item = &Workgroup> {
         self.groups.iter().flatten()
     }
 }
 
 /// Begins a dispatch in modelled time.
-pub(crate) fn begin(run: &mut Worker, plan: &Plan, timing: &Timing) -> Result<Paused, Fault> {
+pub(crate) fn begin(run: &mut Worker, plan: &Plan, timing: &Timing) -> Result<PausedModel, Fault> {
     let target = plan.launch.target;
     let machine = Machine::new(target, timing);
     let places = Places::new(target, &plan.demand(), compute_units(target));
@@ -118,14 +120,14 @@ pub(crate) fn begin(run: &mut Worker, plan: &Plan, timing: &Timing) -> Result<Pa
     Ok(scheduler.pause())
 }
 
-/// Runs the workgroups of a dispatch until all have ended, or waves were looked at so many times, or others are to have
+/// Runs the workgroups of a dispatch until all have ended, or waves were examined so many times, or others are to have
 /// their turn. What is needed to go on is given back unless it has ended.
 pub(crate) fn advance(
     run: &mut Worker,
     plan: &Plan,
-    paused: Paused,
+    paused: PausedModel,
     instructions: &mut u64,
-) -> Result<Option<Paused>, Fault> {
+) -> Result<Option<PausedModel>, Fault> {
     /// How often others are thought of.
     const OFTEN: u64 = 1 << 14;
     let mut scheduler = Scheduler::resume(run, plan, paused);
@@ -144,10 +146,23 @@ pub(crate) fn advance(
 }
 
 impl<'r, 'a> Scheduler<'r, 'a> {
-    fn resume(run: &'r mut Worker<'a>, plan: &'r Plan, paused: Paused) -> Self {
-        let Paused { machine, memory, places, simds, book, facts, groups, members, waves, unused, next, begun, .. } =
-            paused;
-        let Paused { born, clock, end, wave_cycles, most_waves, .. } = paused;
+    fn resume(run: &'r mut Worker<'a>, plan: &'r Plan, paused: PausedModel) -> Self {
+        let PausedModel {
+            machine,
+            memory,
+            places,
+            simds,
+            book,
+            facts,
+            groups,
+            members,
+            waves,
+            unused,
+            next,
+            begun,
+            ..
+        } = paused;
+        let PausedModel { born, clock, end, wave_cycles, most_waves, .. } = paused;
         Scheduler {
             run,
             plan,
@@ -171,12 +186,12 @@ impl<'r, 'a> Scheduler<'r, 'a> {
         }
     }
 
-    fn pause(self) -> Paused {
+    fn pause(self) -> PausedModel {
         let Scheduler {
             machine, memory, places, simds, book, facts, groups, members, waves, unused, next, begun, ..
         } = self;
         let Scheduler { born, clock, end, wave_cycles, most_waves, .. } = self;
-        Paused {
+        PausedModel {
             machine,
             memory,
             places,
@@ -246,7 +261,8 @@ impl Scheduler<'_, '_> {
         Ok(())
     }
 
-    /// Looks at a wave at a cycle: it issues, or it is charged for why not and looked at again later.
+    /// Examines a wave at a cycle: it issues, or the cycles until it may are charged to a reason and it is examined
+    /// again.
     fn look(&mut self, at: u64, wave: usize) -> Result<(), Fault> {
         let (Some(clock), plan) = (&mut self.waves[wave], self.plan) else { return Ok(()) };
         let Some(group) = &mut self.groups[clock.group] else { return Ok(()) };
@@ -256,7 +272,7 @@ impl Scheduler<'_, '_> {
         }
         let op = self.run.op(index);
         let place = CodeAddress { object: op.object, address: op.address };
-        let facts = &**self.facts[index].get_or_insert_with(|| Box::new(Facts::of(op, &self.machine)));
+        let facts = &**self.facts[index].get_or_insert_with(|| Box::new(TimingFacts::of(op, &self.machine)));
         let here = At { index, place, facts };
         clock.exec = group.waves[clock.index].exec();
         clock.resident = self.places.resident(clock.unit);
@@ -409,7 +425,7 @@ impl Scheduler<'_, '_> {
         self.end = self.end.max(clock.now);
         self.wave_cycles += clock.now - clock.start;
         self.places.wave_ends(clock.unit, clock.simd);
-        let all = |group: &Group| group.waves.iter().all(|wave| wave.status == Status::Ended);
+        let all = |group: &Workgroup| group.waves.iter().all(|wave| wave.status == Status::Ended);
         if !self.groups[clock.group].as_ref().is_some_and(all) {
             return Ok(());
         }
@@ -424,7 +440,7 @@ impl Scheduler<'_, '_> {
 }
 
 /// From when on a SIMD can issue an instruction, and from when on there is something to carry it out.
-fn free(simd: &Simd, facts: &Facts, at: u64) -> (u64, u64) {
+fn free(simd: &Simd, facts: &TimingFacts, at: u64) -> (u64, u64) {
     let unit = if facts.unit == Unit::Internal { at } else { simd.units[facts.unit as usize] };
     let pipe = facts.pipes.iter().map(|(pipe, _)| simd.pipes[*pipe as usize]).max().unwrap_or(at);
     (unit.max(at), pipe.max(at))

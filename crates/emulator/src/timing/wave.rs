@@ -1,11 +1,12 @@
 //! The clock of a wave: when its registers are ready, what it has in flight, and to which instructions its cycles were
 //! charged.
 
-use super::facts::Facts;
-use super::{InstructionTime, SampleKind, StallReason, WaveSample};
-use crate::pending::SLOTS;
-use crate::trace::CodeAddress;
 use wavetap_amdgpu::Counter;
+
+use super::facts::TimingFacts;
+use crate::address::CodeAddress;
+use crate::op::registers::SLOTS;
+use crate::trace::timing::{InstructionTime, SampleKind, StallReason, WaveSample};
 
 const COUNTERS: usize = Counter::ALL.len();
 /// Operations of a kind complete in order: vector memory, LDS.
@@ -16,7 +17,7 @@ const MOST_SAMPLES: usize = 1 << 20;
 
 /// Where the cycles of all waves are counted.
 #[derive(Debug, Default)]
-pub(super) struct Book {
+pub(crate) struct Book {
     /// By index of the instruction.
     pub counts: Vec<InstructionTime>,
     pub samples: Vec<WaveSample>,
@@ -26,14 +27,14 @@ pub(super) struct Book {
 
 /// An instruction that cycles are charged to.
 #[derive(Clone, Copy)]
-pub(super) struct At<'a> {
+pub(crate) struct At<'a> {
     pub index: usize,
     pub place: CodeAddress,
-    pub facts: &'a Facts,
+    pub facts: &'a TimingFacts,
 }
 
 impl Book {
-    pub(super) fn new(interval: Option<u64>) -> Book {
+    pub(crate) fn new(interval: Option<u64>) -> Book {
         Book { interval, ..Book::default() }
     }
 
@@ -44,8 +45,8 @@ impl Book {
         &mut self.counts[index]
     }
 
-    /// The branch that was issued at a cycle is taken: what the last sample, which may be one of it, could not know.
-    pub(super) fn taken(&mut self, wave: &WaveClock, at: u64) {
+    /// The branch that was issued at a cycle is taken: the last sample, which may be of it, was taken before.
+    pub(crate) fn taken(&mut self, wave: &WaveClock, at: u64) {
         let its = |sample: &&mut WaveSample| (sample.workgroup, sample.wave) == (wave.workgroup, wave.index as u32);
         if let Some(sample) = self.samples.last_mut().filter(its)
             && (sample.kind, sample.stalled) == (SampleKind::Branch, None)
@@ -85,7 +86,7 @@ impl Book {
 
 /// A wave in time.
 #[derive(Debug)]
-pub(super) struct WaveClock {
+pub(crate) struct WaveClock {
     pub start: u64,
     /// All cycles before this one are charged.
     pub now: u64,
@@ -113,7 +114,7 @@ pub(super) struct WaveClock {
 }
 
 impl WaveClock {
-    pub(super) fn new(
+    pub(crate) fn new(
         start: u64,
         age: u64,
         (group, index): (usize, usize),
@@ -140,8 +141,8 @@ impl WaveClock {
         }
     }
 
-    /// Counts an execution of an instruction; gives how many there were before.
-    pub(super) fn again(&mut self, index: usize) -> u64 {
+    /// Counts an execution of an instruction; returns how many there were before.
+    pub(crate) fn again(&mut self, index: usize) -> u64 {
         if self.executed.len() <= index {
             self.executed.resize(index + 1, 0);
         }
@@ -150,18 +151,18 @@ impl WaveClock {
     }
 
     /// When all registers that an instruction needs are there.
-    pub(super) fn operands(&self, facts: &Facts) -> u64 {
+    pub(crate) fn operands(&self, facts: &TimingFacts) -> u64 {
         facts.reads.iter().map(|slot| self.ready[usize::from(*slot)]).max().unwrap_or(0)
     }
 
-    pub(super) fn result(&mut self, facts: &Facts, at: u64) {
+    pub(crate) fn result(&mut self, facts: &TimingFacts, at: u64) {
         for slot in &facts.writes {
             self.ready[usize::from(*slot)] = at + facts.latency;
         }
     }
 
     /// When so few operations are in flight as an instruction waits for.
-    pub(super) fn counted_down(&mut self, facts: &Facts, at: u64) -> u64 {
+    pub(crate) fn counted_down(&mut self, facts: &TimingFacts, at: u64) -> u64 {
         let mut until = at;
         for &(counter, allowed) in &facts.waits {
             let flying = &mut self.flying[counter];
@@ -175,7 +176,7 @@ impl WaveClock {
     }
 
     /// Notes an operation that is done at `done`, or when those before it are that it completes in order with.
-    pub(super) fn fly(&mut self, facts: &Facts, done: u64, at: u64) {
+    pub(crate) fn fly(&mut self, facts: &TimingFacts, done: u64, at: u64) {
         for &counter in &facts.counters {
             let mut done = done;
             if let Some(order) = facts.order {
@@ -184,7 +185,7 @@ impl WaveClock {
                 done = *last;
             }
             let flying = &mut self.flying[counter];
-            // Where nobody waits, the list must not grow.
+            // Where no instruction waits, the list must not grow.
             if flying.len() >= 64 {
                 flying.retain(|done| *done > at);
             }
@@ -193,7 +194,7 @@ impl WaveClock {
     }
 
     /// Charges the cycles up to `until` to an instruction that is not issued.
-    pub(super) fn stall(&mut self, book: &mut Book, at: At, reason: StallReason, until: u64) {
+    pub(crate) fn stall(&mut self, book: &mut Book, at: At, reason: StallReason, until: u64) {
         if until > self.now {
             book.count(at.index).stalled[reason as usize] += until - self.now;
             book.sample(self, at, (self.now, until), Some(reason));
@@ -202,7 +203,7 @@ impl WaveClock {
     }
 
     /// Charges the slot of an instruction that is issued.
-    pub(super) fn issue(&mut self, book: &mut Book, at: At) {
+    pub(crate) fn issue(&mut self, book: &mut Book, at: At) {
         let count = book.count(at.index);
         count.executions += 1;
         count.issued += at.facts.issue;

@@ -16,7 +16,7 @@ use smallvec::SmallVec;
 
 use wavetap_amdgpu::{Access, Flags, Inst, Memory, OpcodeFlags, Reg, Role, Value};
 use wavetap_analysis::cfg::{Block, Cfg};
-use wavetap_analysis::dataflow::{Definitions, Made, ValueId};
+use wavetap_analysis::dataflow::{Definitions, SsaDef, ValueId};
 use wavetap_analysis::kernel::{Body, Flow};
 use wavetap_base::entity::{BlockId, InstId};
 
@@ -160,11 +160,11 @@ impl Stores {
         let memory = code.body.inst(load).variant.memory;
         let (mut made, mut made_at) = (SmallVec::<[InstId; 4]>::new(), SmallVec::<[BlockId; 4]>::new());
         for reg in address_registers(code.body, load) {
-            for origin in code.definitions.made(load, reg) {
+            for origin in code.definitions.ssa_defs(load, reg) {
                 match origin {
-                    Made::AtEntry => {}
-                    Made::At(inst) => made.push(inst),
-                    Made::Where(block) => made_at.push(block),
+                    SsaDef::Entry => {}
+                    SsaDef::Inst(inst) => made.push(inst),
+                    SsaDef::Merge(block) => made_at.push(block),
                 }
             }
         }

@@ -19,7 +19,7 @@ use crate::latency::{self, Cycles};
 use crate::lines::SourceLines;
 use crate::result::{Chain, Coverage, KernelSlice, OperationSlice, WaitSlice};
 use wavetap_analysis::cfg::{Cfg, Loops};
-use wavetap_analysis::dataflow::{Definitions, Operation, Strides, Summaries, Wait, WaitSummaries, Waits};
+use wavetap_analysis::dataflow::{AffineAddresses, Definitions, Operation, Summaries, Wait, WaitSummaries, Waits};
 use wavetap_analysis::kernel::Body;
 use wavetap_base::entity::InstId;
 use wavetap_profile::file::KernelTotals;
@@ -82,7 +82,7 @@ struct Context<'a> {
     /// By operation, from where on.
     paths: RefCell<FxHashMap<InstId, Path>>,
     /// With what is known of the accesses that were looked at.
-    strides: RefCell<(Strides, FxHashMap<InstId, Option<LaneAccess>>)>,
+    strides: RefCell<(AffineAddresses, FxHashMap<InstId, Option<LaneAccess>>)>,
     launched: Launched,
     counts: &'a BlockCounts,
     totals: Option<&'a KernelTotals>,
@@ -101,7 +101,7 @@ pub fn slice_kernel(inputs: &KernelInputs<'_>, demangled: &str) -> KernelSlice {
     let definitions = Definitions::new(body, &cfg, registers);
     let stores = Stores::of(body, &definitions);
     let (loops, stalls) = (cfg.loops(), Stalls::default());
-    let (paths, strides) = (RefCell::default(), RefCell::new((Strides::new(launched.ids), Default::default())));
+    let (paths, strides) = (RefCell::default(), RefCell::new((AffineAddresses::new(launched.ids), Default::default())));
     let mut context = Context {
         body,
         cfg: &cfg,

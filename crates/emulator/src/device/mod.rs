@@ -1,0 +1,223 @@
+//! The device: memory, loaded objects, dispatches.
+
+pub(crate) mod flight;
+pub(crate) mod workers;
+
+use wavetap_amdgpu::Target;
+use wavetap_base::error::{Error, Result};
+
+use self::flight::{Flight, Share};
+use crate::address::ObjectId;
+use crate::address::allocation::{Allocation, AllocationKind, ForeignMemory};
+use crate::fault::findings::{Finding, Findings};
+use crate::fault::{Fault, MemoryAccess};
+use crate::launch::options::Options;
+use crate::launch::packet::Dispatch;
+use crate::memory::Memory;
+use crate::memory::loader::{self, LoadedObject};
+use crate::run::code::Code;
+use crate::trace::DispatchStats;
+
+/// An emulated GPU.
+pub struct Device {
+    target: Target,
+    options: Options,
+    memory: Memory,
+    code: Code,
+    /// The code of other threads.
+    helpers: Vec<Code>,
+    findings: Findings,
+    next_object: u32,
+    /// How often an object was loaded or freed.
+    changes: u32,
+    /// Shader clock ticks.
+    clock: u64,
+}
+
+impl Device {
+    /// A device of this target with empty memory.
+    #[must_use]
+    pub fn new(target: Target, options: Options) -> Self {
+        Device {
+            target,
+            options,
+            memory: Memory::new(),
+            code: Code::default(),
+            helpers: Vec::new(),
+            findings: Findings::default(),
+            next_object: 0,
+            changes: 0,
+            clock: 0,
+        }
+    }
+
+    /// Its target.
+    #[must_use]
+    pub fn target(&self) -> Target {
+        self.target
+    }
+
+    /// How it behaves.
+    #[must_use]
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// How it behaves from the next dispatch on.
+    pub fn options_mut(&mut self) -> &mut Options {
+        &mut self.options
+    }
+
+    /// Allocates zeroed device memory; `align` is a power of two (at least 256 is given). An allocation of no bytes
+    /// gets an address of its own.
+    ///
+    /// # Errors
+    /// Limit when memory is used up, unsupported for an alignment that is no power of two.
+    pub fn malloc(&mut self, size: u64, align: u64) -> Result<u64> {
+        self.memory.malloc(size, align, AllocationKind::Device)
+    }
+
+    /// Frees what [`Device::malloc`] gave.
+    ///
+    /// # Errors
+    /// Unsupported if no such allocation starts at `address`.
+    pub fn free(&mut self, address: u64) -> Result<()> {
+        match self.memory.allocation_of(address) {
+            Some(allocation) if allocation.kind == AllocationKind::Device => self.memory.remove(address).map(|_| ()),
+            _ => Err(Error::unsupported(format!("no device allocation starts at {address:#x}"))),
+        }
+    }
+
+    /// Copies device memory out.
+    ///
+    /// # Errors
+    /// Unsupported if the range does not lie within one allocation.
+    pub fn read(&self, address: u64, into: &mut [u8]) -> Result<()> {
+        self.memory.view().read(address, into, MemoryAccess::Load).map_err(|kind| Error::unsupported(kind.to_string()))
+    }
+
+    /// Copies into device memory.
+    ///
+    /// # Errors
+    /// Unsupported if the range does not lie within one allocation.
+    pub fn write(&mut self, address: u64, from: &[u8]) -> Result<()> {
+        self.memory
+            .view()
+            .write(address, from, MemoryAccess::Store)
+            .map_err(|kind| Error::unsupported(kind.to_string()))
+    }
+
+    /// Maps host memory in at its own address: kernels read and write it through `memory`.
+    ///
+    /// # Errors
+    /// Unsupported if the range is empty or overlaps another.
+    pub fn register_foreign(&mut self, memory: Box<dyn ForeignMemory>, address: u64, len: u64) -> Result<()> {
+        self.memory.register(memory, address, len)
+    }
+
+    /// Ends a mapping that [`Device::register_foreign`] made.
+    ///
+    /// # Errors
+    /// Unsupported if none starts at `address`.
+    pub fn unregister_foreign(&mut self, address: u64) -> Result<()> {
+        match self.memory.allocation_of(address) {
+            Some(allocation) if allocation.kind == AllocationKind::Foreign => self.memory.remove(address).map(|_| ()),
+            _ => Err(Error::unsupported(format!("no host memory is mapped at {address:#x}"))),
+        }
+    }
+
+    /// The allocation that contains `address`.
+    #[must_use]
+    pub fn allocation_of(&self, address: u64) -> Option<Allocation> {
+        self.memory.allocation_of(address)
+    }
+
+    /// Bytes of device memory in use.
+    #[must_use]
+    pub fn memory_in_use(&self) -> u64 {
+        self.memory.in_use()
+    }
+
+    /// Loads a code object (the bytes of its ELF file): one allocation, segments by virtual address, dynamic
+    /// relocations applied.
+    ///
+    /// # Errors
+    /// Malformed if the file breaks the format, unsupported if it is for another target or the device is one whose code
+    /// the emulator cannot run.
+    pub fn load(&mut self, image: &[u8]) -> Result<LoadedObject> {
+        if !self.target.emulated() {
+            return Err(Error::unsupported(format!("code for {} cannot be emulated", self.target.name())));
+        }
+        let id = ObjectId(self.next_object);
+        let (object, code) = loader::load(&mut self.memory, self.target, id, image)?;
+        self.code.add(id, object.base, &code);
+        self.helpers.clear();
+        self.changes += 1;
+        self.next_object += 1;
+        Ok(object)
+    }
+
+    /// Frees a loaded object.
+    ///
+    /// # Errors
+    /// Unsupported if it is not loaded.
+    pub fn unload(&mut self, object: &LoadedObject) -> Result<()> {
+        self.memory.remove(object.base)?;
+        self.code.remove(object.id);
+        self.helpers.clear();
+        self.changes += 1;
+        Ok(())
+    }
+
+    /// Runs a dispatch to its end.
+    ///
+    /// # Errors
+    /// A [`Fault`] that names the instruction and what it did wrong. Memory is as the waves left it.
+    pub fn dispatch(&mut self, dispatch: &Dispatch) -> std::result::Result<DispatchStats, Fault> {
+        let mut flight = self.begin(dispatch)?;
+        loop {
+            if let Some(stats) = self.advance(&mut flight, Share::all())? {
+                return Ok(stats);
+            }
+        }
+    }
+
+    /// Begins a dispatch, of which [`Device::advance`] runs one part after the other. Several may be in flight.
+    ///
+    /// # Errors
+    /// A [`Fault`] if it cannot begin.
+    pub fn begin(&mut self, dispatch: &Dispatch) -> std::result::Result<Flight, Fault> {
+        let mut flight = workers::begin(self.target, &self.options, &mut self.memory, self.clock, dispatch)?;
+        flight.objects = self.changes;
+        Ok(flight)
+    }
+
+    /// Runs a share of a dispatch that [`Device::begin`] began; once it has ended, what it did.
+    ///
+    /// # Errors
+    /// As [`Device::dispatch`]; it has ended then, too.
+    pub fn advance(&mut self, flight: &mut Flight, share: Share) -> std::result::Result<Option<DispatchStats>, Fault> {
+        if flight.objects != self.changes {
+            flight.others.iter_mut().for_each(|helper| helper.code.follow(&self.code));
+            flight.objects = self.changes;
+        }
+        let code = (&mut self.code, &mut self.helpers);
+        match workers::advance(flight, &self.options, &self.memory, (code, &mut self.findings), share) {
+            Ok(None) => Ok(None),
+            Ok(Some((stats, clock))) => {
+                self.clock = self.clock.max(clock);
+                flight.plan.release(&mut self.memory);
+                Ok(Some(stats))
+            }
+            Err(fault) => {
+                flight.plan.release(&mut self.memory);
+                Err(fault)
+            }
+        }
+    }
+
+    /// The findings that dispatches went on after since they were last taken, each place once.
+    pub fn take_findings(&mut self) -> Vec<Finding> {
+        self.findings.take()
+    }
+}

@@ -1,0 +1,283 @@
+//! Why a dispatch was stopped, with the instruction it happened at.
+
+pub(crate) mod findings;
+pub(crate) mod overrun;
+pub(crate) mod stop;
+
+use std::fmt;
+
+use crate::address::ObjectId;
+use crate::address::allocation::Allocation;
+
+/// What a memory instruction was doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MemoryAccess {
+    /// Reading.
+    Load,
+    /// Writing.
+    Store,
+    /// Reading and writing at once.
+    Atomic,
+    /// Fetching an instruction.
+    Fetch,
+}
+
+/// An earlier access of LDS.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LdsAccess {
+    /// What it did.
+    pub access: MemoryAccess,
+    /// Name of the instruction.
+    pub instruction: &'static str,
+    /// Its code address (virtual, in the object).
+    pub address: u64,
+    /// The wave within the workgroup.
+    pub wave: u32,
+    /// It is the same wave's, and may still be in flight.
+    pub in_flight: bool,
+}
+
+/// What went wrong.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FaultKind {
+    /// An address outside every allocation.
+    Memory {
+        /// The first byte of the access.
+        address: u64,
+        /// Its size in bytes.
+        size: u32,
+        /// What was being done.
+        access: MemoryAccess,
+        /// The allocation that lies closest, if there is any.
+        nearest: Option<Allocation>,
+    },
+    /// An access to LDS outside what the dispatch packet allocates.
+    LdsBounds {
+        /// The first byte of the access.
+        offset: u64,
+        /// Its size in bytes.
+        size: u32,
+        /// Bytes allocated.
+        allocated: u32,
+    },
+    /// An access to scratch outside the private segment.
+    ScratchBounds {
+        /// The first byte of the access, within the lane's private segment.
+        offset: i64,
+        /// Its size in bytes.
+        size: u32,
+        /// What was being done.
+        access: MemoryAccess,
+        /// Bytes allocated for each lane.
+        allocated: u32,
+    },
+    /// An address that the instruction needs aligned, and is not.
+    Misaligned {
+        /// The address.
+        address: u64,
+        /// The alignment needed.
+        align: u32,
+    },
+    /// A register whose pending result no wait has guaranteed.
+    MissingWait {
+        /// The register, as an assembler names it.
+        register: Box<str>,
+        /// Name of the operation that will write it.
+        pending: &'static str,
+        /// Its code address (virtual, in the object).
+        pending_at: u64,
+        /// The counter to be waited for.
+        counter: Box<str>,
+        /// Whether the register was to be written rather than read.
+        overwritten: bool,
+    },
+    /// Fewer wait states than the target requires.
+    Hazard {
+        /// The rule.
+        rule: &'static str,
+        /// Wait states required; 0 for a rule that is not about their number.
+        required: u32,
+        /// Wait states there were.
+        found: u32,
+        /// The register or resource concerned.
+        resource: Box<str>,
+    },
+    /// Two accesses of LDS that nothing orders, of different waves or of one that has not waited.
+    LdsRace {
+        /// The first byte they share.
+        offset: u32,
+        /// What was being done.
+        access: MemoryAccess,
+        /// The access before.
+        other: LdsAccess,
+    },
+    /// A use of undefined bits.
+    Uninitialised {
+        /// The register, as an assembler names it.
+        register: Box<str>,
+        /// Where its bits come from.
+        origin: Box<str>,
+        /// What it was used for.
+        used: &'static str,
+    },
+    /// A register outside what the kernel descriptor allocates.
+    RegisterBounds {
+        /// The register, as an assembler names it.
+        register: Box<str>,
+        /// How many of its file are allocated.
+        allocated: u32,
+    },
+    /// An instruction this emulator has no meaning for.
+    UnknownInstruction {
+        /// Its name.
+        name: Box<str>,
+    },
+    /// Bytes that are no instruction.
+    Undecodable {
+        /// Why not.
+        reason: Box<str>,
+    },
+    /// Something the architecture leaves undefined.
+    Undefined {
+        /// What it was.
+        what: Box<str>,
+    },
+    /// `s_trap`.
+    Trap {
+        /// Its number.
+        id: u8,
+    },
+    /// The dispatch used up its fuel.
+    OutOfFuel,
+    /// The dispatch itself cannot be set up: bad descriptor, sizes or addresses.
+    Setup {
+        /// Why.
+        reason: Box<str>,
+    },
+}
+
+/// A dispatch that was stopped.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    /// What went wrong.
+    pub kind: FaultKind,
+    /// The object whose code was running.
+    pub object: Option<ObjectId>,
+    /// Virtual address of the instruction in that object (or the raw program counter where no object is).
+    pub address: u64,
+    /// The instruction as a disassembler prints it; empty if it could not be decoded.
+    pub instruction: Box<str>,
+    /// The lane, where one lane is to blame.
+    pub lane: Option<u8>,
+    /// Workgroup id.
+    pub workgroup: [u32; 3],
+    /// The wave within the workgroup.
+    pub wave: u32,
+}
+
+impl fmt::Display for MemoryAccess {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            MemoryAccess::Load => "load",
+            MemoryAccess::Store => "store",
+            MemoryAccess::Atomic => "atomic",
+            MemoryAccess::Fetch => "instruction fetch",
+        })
+    }
+}
+
+impl fmt::Display for FaultKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            FaultKind::Memory { address, size, access, nearest } => {
+                let range = |of: &Allocation| format!("{:#x}..{:#x}", of.address, of.address + of.size);
+                let contains = |of: &Allocation, byte: u64| byte >= of.address && byte - of.address < of.size;
+                write!(f, "{access} of {size} bytes at {address:#x} ")?;
+                match nearest {
+                    None => f.write_str("is outside every allocation"),
+                    Some(of) if !contains(of, *address) => {
+                        write!(f, "is outside every allocation (nearest: {})", range(of))
+                    }
+                    Some(of) if contains(of, address.saturating_add(u64::from(*size).max(1) - 1)) => {
+                        write!(f, "hits what kernels must not access in that way: code, in {}", range(of))
+                    }
+                    Some(of) => write!(f, "runs past the end of its allocation, {}", range(of)),
+                }
+            }
+            FaultKind::LdsBounds { offset, size, allocated } => {
+                write!(
+                    f,
+                    "LDS access of {size} bytes at offset {offset:#x} is outside the {allocated} bytes of the workgroup"
+                )
+            }
+            FaultKind::ScratchBounds { offset, size, access, allocated } if *offset >= 0 => {
+                write!(
+                    f,
+                    "stack overflow: {access} of {size} bytes at offset {offset:#x} of a lane's scratch, which has \
+                        {allocated} bytes "
+                )?;
+                f.write_str("(hipDeviceSetLimit(hipLimitStackSize, …) gives more to kernels with a dynamic stack; ")?;
+                f.write_str("without one, an index is out of bounds)")
+            }
+            FaultKind::ScratchBounds { offset, size, access, allocated } => {
+                write!(
+                    f,
+                    "{access} of {size} bytes at offset {offset} is before a lane's scratch, which has {allocated} \
+                        bytes"
+                )
+            }
+            FaultKind::Misaligned { address, align } => {
+                write!(f, "address {address:#x} is not aligned to {align} bytes")
+            }
+            FaultKind::MissingWait { register, pending, pending_at, counter, overwritten } => {
+                let verb = if *overwritten { "overwrites" } else { "reads" };
+                write!(
+                    f,
+                    "{verb} {register} while `{pending}` at {pending_at:#x} may still be in flight: {counter} was not \
+                        waited for"
+                )
+            }
+            FaultKind::Hazard { rule, required: 0, resource, .. } => write!(f, "hazard on {resource}: {rule}"),
+            FaultKind::Hazard { rule, required, found, resource } => {
+                write!(f, "hazard on {resource}: {rule} needs {required} wait states, there are {found}")
+            }
+            FaultKind::LdsRace { offset, access, other } => {
+                let LdsAccess { access: before, instruction, address, wave, in_flight } = other;
+                write!(
+                    f,
+                    "race in LDS: {access} of byte {offset:#x} after {before} by `{instruction}` at {address:#x} of \
+                        wave {wave}, "
+                )?;
+                f.write_str(if *in_flight { "which may still be in flight" } else { "with no barrier between them" })
+            }
+            FaultKind::Uninitialised { register, origin, used } => {
+                write!(f, "{register} is used as {used}, but has bits that were never written ({origin})")
+            }
+            FaultKind::RegisterBounds { register, allocated } => {
+                write!(f, "{register} is outside the {allocated} registers that the kernel descriptor allocates")
+            }
+            FaultKind::UnknownInstruction { name } => write!(f, "the emulator has no meaning for {name}"),
+            FaultKind::Undecodable { reason } => write!(f, "no instruction: {reason}"),
+            FaultKind::Undefined { what } => write!(f, "undefined: {what}"),
+            FaultKind::Trap { id } => write!(f, "s_trap {id}"),
+            FaultKind::OutOfFuel => f.write_str("the dispatch used up its fuel"),
+            FaultKind::Setup { reason } => write!(f, "the dispatch cannot be set up: {reason}"),
+        }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.kind)?;
+        if !self.instruction.is_empty() {
+            write!(f, ", in `{}`", self.instruction)?;
+        }
+        write!(f, " at {:#x}, workgroup {:?} wave {}", self.address, self.workgroup, self.wave)?;
+        if let Some(lane) = self.lane {
+            write!(f, " lane {lane}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Fault {}

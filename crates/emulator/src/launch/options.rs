@@ -1,0 +1,49 @@
+//! How a device behaves.
+
+use wavetap_amdgpu::EventHazards;
+
+use crate::fault::findings::Passes;
+use crate::trace::timing::Timing;
+
+/// How a [`Device`] behaves.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Options {
+    /// Checks waits and hazards, fills what is undefined with random bits, schedules at random.
+    pub strict: bool,
+    /// Hazards that strict mode does not stop for, where a compiler is known to leave them in its code.
+    pub tolerated: EventHazards,
+    /// Findings of strict mode that a dispatch goes on after ([`Device::take_findings`]).
+    pub passes: Passes,
+    /// Chooses everything random; the same seed gives the same run.
+    pub seed: u64,
+    /// Wave-instructions that a dispatch may execute.
+    pub fuel: u64,
+    /// Collects a [`crate::Trace`] for each dispatch.
+    pub trace: bool,
+    /// Has the trace count the active lanes of every instruction, which takes longer.
+    pub trace_lanes: bool,
+    /// Collects [`crate::Origins`] for each dispatch, which then runs on one thread and takes many times as long.
+    pub origins: bool,
+    /// Models the time that dispatches take ([`DispatchStats::time`]).
+    pub timing: Option<Timing>,
+    /// Threads that the workgroups of a long dispatch are divided among; 0: as many as there are cores. Strict mode
+    /// uses one.
+    pub threads: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            strict: true,
+            tolerated: EventHazards::empty(),
+            passes: Passes::default(),
+            seed: 0,
+            fuel: 50_000_000_000,
+            trace: false,
+            trace_lanes: false,
+            origins: false,
+            timing: None,
+            threads: 0,
+        }
+    }
+}

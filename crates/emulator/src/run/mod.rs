@@ -1,0 +1,9 @@
+//! Runs the workgroups of a dispatch: decoded code, the state that waves begin with, the scheduler.
+
+pub(crate) mod code;
+pub(crate) mod origins;
+pub(crate) mod plan;
+pub(crate) mod pool;
+pub(crate) mod shared;
+pub(crate) mod stuck;
+pub(crate) mod worker;

@@ -1,0 +1,673 @@
+//! Runs the workgroups of a dispatch: scheduling, barriers, fuel, counting.
+
+use std::ops::Range;
+
+use smallvec::SmallVec;
+
+use wavetap_amdgpu::{Target, print};
+use wavetap_profile::probes::branches::{ExecCounts, ScalarCounts};
+
+use super::code::Code;
+use super::origins::OriginBook;
+use super::plan::Plan;
+use super::shared::Shared;
+use crate::address::{CodeAddress, ObjectId};
+use crate::fault::findings::Findings;
+use crate::fault::stop::{ExecResult, Stop};
+use crate::fault::{Fault, FaultKind};
+use crate::launch::options::Options;
+use crate::launch::packet::Dispatch;
+use crate::memory::View;
+use crate::op::Site;
+use crate::state::barrier::Barrier;
+use crate::state::core::Core;
+use crate::state::op::Op;
+use crate::state::random::Random;
+use crate::state::wave::{Status, Wave};
+use crate::state::work::WorkRows;
+use crate::strict::{self, store_order};
+use crate::trace::origins::WaveOrigins;
+use crate::trace::{DispatchStats, Trace};
+
+/// Instructions a wave runs before another has its turn, where nothing is random.
+const QUANTUM: u64 = 20_000;
+/// Workgroups that run side by side at first; more are let in when none of them gets done.
+const STRICT_GROUPS: usize = 4;
+/// Instructions without a workgroup getting done, after which one more is let in: it may be waited for.
+const PATIENCE: u64 = 200_000;
+/// What it takes of a share of instructions to find that a workgroup waits.
+const WAITED: u64 = 100;
+/// Instructions of a share that are executed before an interrupt ends it: a caller that polls for the end must not
+/// keep it from that.
+const LEAST: u64 = 20_000;
+/// In strict mode the next workgroup is any of the first few that are left.
+const WINDOW: usize = 16;
+
+/// A workgroup that is running.
+pub(crate) struct Workgroup {
+    pub lds: Vec<u8>,
+    pub waves: Vec<Wave>,
+    pub barrier: Barrier,
+}
+
+/// What was counted at an instruction.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct OpCount {
+    /// Executions one by one.
+    executed: u64,
+    /// Executions of runs of instructions that begin here, less those of runs that ended before.
+    begun: i64,
+    /// Branches only.
+    taken: u64,
+    /// Active lanes before it, where they are traced.
+    lanes: u64,
+    exec: ExecCounts,
+}
+
+/// What runs workgroups of a dispatch: one for each thread.
+pub(crate) struct Worker<'a> {
+    pub shared: &'a Shared<'a>,
+    pub memory: View<'a>,
+    pub code: &'a mut Code,
+    /// Ticks of the shader clock.
+    pub clock: u64,
+    pub random: Random,
+    pub stats: DispatchStats,
+    /// By instruction.
+    counts: Vec<OpCount>,
+    /// Those that are not zero are among these.
+    counted: Range<usize>,
+    origins: Option<OriginBook>,
+    pub findings: Findings,
+    pub work: WorkRows,
+    /// Places for waves that are not taken.
+    pub free: Vec<usize>,
+    pub(super) running: Vec<Workgroup>,
+    /// Workgroups of which one is begun next.
+    pub(super) window: Vec<[u32; 3]>,
+    /// Workgroups that run side by side.
+    pub(super) wanted: usize,
+    /// Instructions since a workgroup was begun or got done.
+    waited: u64,
+    /// Which workgroup's turn it is, and the instructions that it has executed of it, where nothing is random.
+    turn: (usize, u64),
+    /// When it was found that all its workgroups wait for those of others, in releases by global wave sync.
+    pub(super) waits_since: Option<u64>,
+}
+
+/// Where a wave was when it was stopped.
+pub(crate) struct Stopped {
+    pub stop: Stop,
+    pub op: Option<usize>,
+    pub pc: u64,
+}
+
+/// A [`Worker`] while others have their turn.
+pub(crate) struct PausedWorker {
+    clock: u64,
+    random: Random,
+    stats: DispatchStats,
+    counts: Vec<OpCount>,
+    counted: Range<usize>,
+    origins: Option<OriginBook>,
+    work: WorkRows,
+    free: Vec<usize>,
+    running: Vec<Workgroup>,
+    window: Vec<[u32; 3]>,
+    wanted: usize,
+    waited: u64,
+    turn: (usize, u64),
+    waits_since: Option<u64>,
+}
+
+impl PausedWorker {
+    /// One that has done nothing yet.
+    pub(crate) fn new(options: &Options, dispatch: &Dispatch, clock: u64, free: Vec<usize>) -> Self {
+        PausedWorker {
+            clock,
+            random: Random::new(options.seed ^ dispatch.dispatch_id.rotate_left(32)),
+            stats: DispatchStats::default(),
+            counts: Vec::new(),
+            counted: 0..0,
+            origins: options.origins.then(OriginBook::new),
+            work: WorkRows::default(),
+            free,
+            running: Vec::new(),
+            window: Vec::new(),
+            wanted: if options.strict { STRICT_GROUPS } else { 1 },
+            waited: 0,
+            turn: (0, 0),
+            waits_since: None,
+        }
+    }
+
+    /// Its workgroups that have begun and not ended.
+    pub(crate) fn groups(&self) -> impl Iterator<Item = &Workgroup> {
+        self.running.iter()
+    }
+}
+
+impl<'a> Worker<'a> {
+    /// Goes on where it was paused.
+    pub(crate) fn resume(shared: &'a Shared<'a>, code: &'a mut Code, paused: PausedWorker) -> Self {
+        let PausedWorker {
+            clock,
+            random,
+            stats,
+            mut counts,
+            counted,
+            origins,
+            work,
+            free,
+            running,
+            window,
+            wanted,
+            waited,
+            turn,
+            waits_since,
+        } = paused;
+        let memory = shared.memory.view_of_kernels(shared.options.strict);
+        if counts.is_empty() {
+            counts = std::mem::take(&mut code.pool.counts);
+        }
+        Worker {
+            shared,
+            memory,
+            code,
+            clock,
+            random,
+            stats,
+            counts,
+            counted,
+            origins,
+            findings: Findings::default(),
+            work,
+            free,
+            running,
+            window,
+            wanted,
+            waited,
+            turn,
+            waits_since,
+        }
+    }
+
+    /// What it needs to go on later.
+    pub(crate) fn pause(self) -> PausedWorker {
+        let Worker {
+            clock,
+            random,
+            stats,
+            counts,
+            counted,
+            origins,
+            work,
+            free,
+            running,
+            window,
+            wanted,
+            waited,
+            turn,
+            waits_since,
+            ..
+        } = self;
+        PausedWorker {
+            clock,
+            random,
+            stats,
+            counts,
+            counted,
+            origins,
+            work,
+            free,
+            running,
+            window,
+            wanted,
+            waited,
+            turn,
+            waits_since,
+        }
+    }
+
+    /// Adds the executions in runs to the others.
+    fn settle(&mut self) {
+        let mut running = 0;
+        for count in self.counts.get_mut(self.counted.clone()).unwrap_or_default() {
+            running += std::mem::take(&mut count.begun);
+            count.executed += running as u64;
+        }
+    }
+
+    /// What was done: totals, and the ticks of the clock.
+    pub(crate) fn finish(mut self) -> (DispatchStats, u64) {
+        self.settle();
+        for (op, count) in executed_ops(self.code, &self.counts, &self.counted) {
+            self.stats.add(op.class, count.executed);
+        }
+        if self.shared.options.trace {
+            self.stats.trace = Some(self.trace());
+        }
+        self.counts.get_mut(self.counted.clone()).unwrap_or_default().fill(OpCount::default());
+        self.code.pool.counts = std::mem::take(&mut self.counts);
+        self.stats.origins = self.origins.take().map(|book| Box::new(book.finish(self.code)));
+        (self.stats, self.clock)
+    }
+
+    /// Places for waves that others may have: all but so many.
+    pub(crate) fn spare_places(&mut self, keep: usize) -> Vec<usize> {
+        self.free.split_off(self.free.len().min(keep))
+    }
+
+    pub(crate) fn take_places(&mut self, places: Vec<usize>) {
+        self.free.extend(places);
+    }
+
+    pub(crate) fn clock(&self) -> u64 {
+        self.clock
+    }
+
+    /// The same code for another thread.
+    pub(crate) fn fork_code(&self) -> Code {
+        self.code.fork()
+    }
+
+    /// Whether an instruction of this kind was executed.
+    pub(crate) fn executed(&mut self, is: impl Fn(&Op) -> bool) -> bool {
+        self.settle();
+        executed_ops(self.code, &self.counts, &self.counted).any(|(op, count)| count.executed > 0 && is(op))
+    }
+
+    /// A fault before any instruction.
+    pub(crate) fn outside(kind: FaultKind, workgroup: [u32; 3], wave: u32) -> Fault {
+        Fault { kind, object: None, address: 0, instruction: "".into(), lane: None, workgroup, wave }
+    }
+
+    /// Runs workgroups until none is left, so many instructions have been executed, or others are to have their turn;
+    /// returns whether none is left.
+    pub(crate) fn groups(&mut self, instructions: &mut u64) -> Result<bool, Fault> {
+        let result = self.some_groups(instructions);
+        if result.is_err() {
+            self.shared.fail();
+        }
+        result
+    }
+
+    fn some_groups(&mut self, instructions: &mut u64) -> Result<bool, Fault> {
+        let (plan, strict) = (self.shared.plan, self.shared.options.strict);
+        let (mut interrupted, mut share) = (false, 0);
+        loop {
+            while self.running.len() < self.wanted {
+                // Without room for it a workgroup is left to others, who may have some: all that run may wait for it.
+                let has_room = self.running.is_empty() || self.free.len() >= plan.waves_of([0; 3]) as usize;
+                while has_room && self.window.len() < if strict { WINDOW } else { 1 } {
+                    match self.shared.next() {
+                        Some(id) => self.window.push(id),
+                        None => break,
+                    }
+                }
+                let Some(&first) = self.window.first() else { break };
+                if self.free.len() < plan.waves_of(first) as usize && !self.running.is_empty() {
+                    break;
+                }
+                let at = if strict { self.random.below(self.window.len()) } else { 0 };
+                let id = self.window.remove(at);
+                let group = self.start(plan, id)?;
+                self.running.push(group);
+                self.waited = 0;
+            }
+            if self.running.is_empty() || self.shared.failed() {
+                self.shared.gws().leave();
+                return Ok(true);
+            }
+            if *instructions == 0 || interrupted {
+                return Ok(false);
+            }
+            let count = self.running.len();
+            let at = if strict { self.random.below(count) } else { self.turn.0 % count };
+            let mut group = self.running.swap_remove(at);
+            let executed = self.turn(plan, &mut group)?;
+            self.waited += executed;
+            self.turn.1 += executed;
+            if executed == 0 || self.turn.1 >= QUANTUM {
+                self.turn = (at + 1, 0);
+            }
+            *instructions = instructions.saturating_sub(executed);
+            if group.waves.iter().all(|wave| wave.status == Status::Ended) {
+                self.free.extend(group.waves.iter().map(|wave| wave.group));
+                if !strict {
+                    self.code.pool.take(group);
+                }
+                self.stats.workgroups += 1;
+                self.waited = 0;
+            } else {
+                self.running.push(group);
+                let last = self.running.len() - 1;
+                self.running.swap(at, last);
+            }
+            if executed == 0 {
+                self.others_first()?;
+                // Who is waited for may have its turn only when this one's ends.
+                *instructions = instructions.saturating_sub(WAITED);
+            }
+            share += executed;
+            interrupted = share >= LEAST && self.shared.interrupted();
+            if self.waited > PATIENCE {
+                self.wanted += 1;
+                self.waited = 0;
+            }
+        }
+    }
+
+    pub(crate) fn start(&mut self, plan: &Plan, id: [u32; 3]) -> Result<Workgroup, Fault> {
+        let pool = &mut self.code.pool;
+        let mut lds = pool.lds(plan.launch.lds_size as usize);
+        if self.shared.options.strict {
+            lds.chunks_mut(8).for_each(|chunk| {
+                let bits = self.random.next().to_le_bytes();
+                chunk.copy_from_slice(&bits[..chunk.len()]);
+            });
+        }
+        let mut waves = if self.shared.options.strict { Vec::new() } else { pool.waves() };
+        for index in 0..plan.waves_of(id) {
+            let Some(slot) = self.free.pop() else {
+                return Err(Self::outside(
+                    FaultKind::Setup { reason: "no room for the waves of a workgroup".into() },
+                    id,
+                    index,
+                ));
+            };
+            if waves.len() <= index as usize {
+                waves.push(plan.blank());
+            }
+            let wave = &mut waves[index as usize];
+            let parts = (&mut self.random, &mut self.code.pool);
+            plan.begin(wave, &self.memory, parts, id, (index, slot)).map_err(|kind| Self::outside(kind, id, index))?;
+            wave.origins = self.origins.is_some().then(|| Box::new(WaveOrigins::new(wave.vgpr.len(), wave.agpr.len())));
+            self.stats.waves += 1;
+        }
+        waves.truncate(plan.waves_of(id) as usize);
+        let barrier = Barrier { members: waves.len() as u32, ..Barrier::default() };
+        Ok(Workgroup { lds, waves, barrier })
+    }
+
+    /// One wave of a group runs for a while; returns the instructions it ran.
+    fn turn(&mut self, plan: &Plan, group: &mut Workgroup) -> Result<u64, Fault> {
+        for wave in &mut group.waves {
+            self.at_gws(wave);
+            if wave.status == Status::AtSplitBarrier && group.barrier.phase != wave.signalled {
+                strict::passes(&mut group.barrier, wave);
+                wave.status = Status::Running;
+            }
+        }
+        let mut ready: SmallVec<[usize; 32]> = SmallVec::new();
+        ready.extend((0..group.waves.len()).filter(|&n| group.waves[n].status == Status::Running));
+        if ready.is_empty() {
+            // Every wave yields, waits at the barrier or has ended: yielding waves go on first.
+            let yielding = group.waves.iter().any(|wave| wave.status == Status::Yielding);
+            if !yielding && group.waves.iter().any(|wave| wave.status == Status::AtGws) {
+                return Ok(0);
+            }
+            let from = if yielding { Status::Yielding } else { Status::AtBarrier };
+            for (n, wave) in group.waves.iter_mut().enumerate() {
+                if wave.status == from {
+                    wave.status = Status::Running;
+                    ready.push(n);
+                }
+            }
+            if self.shared.options.strict && !yielding && !ready.is_empty() {
+                strict::at_barrier(&mut group.barrier, &mut group.waves, &plan.launch);
+            }
+        }
+        let Some(&first) = ready.first() else {
+            let Some(wave) = group.waves.iter().find(|wave| wave.status == Status::AtSplitBarrier) else {
+                return Ok(0);
+            };
+            let kind =
+                FaultKind::Undefined { what: "every wave waits at a barrier that not all have signalled".into() };
+            return Err(self.fault(Stopped { stop: Stop { kind, lane: None }, op: None, pc: wave.pc }, wave));
+        };
+        let (at, quantum) = if self.shared.options.strict {
+            let quantum = 1 << self.random.below(9);
+            (ready[self.random.below(ready.len())], quantum)
+        } else {
+            (first, QUANTUM)
+        };
+        let shared = store_order::is_shared(&plan.launch, group.waves.len());
+        if shared {
+            group.barrier.hold_stores_of_others(&mut group.waves, at);
+        }
+        let wave = &mut group.waves[at];
+        let given = self.shared.take_fuel(quantum);
+        let mut fuel = given;
+        let ran = self.wave(plan, wave, &mut group.lds, &mut group.barrier, quantum, &mut fuel);
+        self.shared.give_fuel(fuel);
+        ran.map_err(|stopped| self.fault(*stopped, wave))?;
+        self.at_gws(wave);
+        if shared {
+            group.barrier.return_stores_to_others(&mut group.waves, at);
+        }
+        let wave = &group.waves[at];
+        // A wave that ran out of its turn makes room for the others even where nothing is random.
+        if wave.status == Status::Running && !self.shared.options.strict && group.waves.len() > 1 {
+            group.waves[at].status = Status::Yielding;
+        }
+        Ok(given - fuel)
+    }
+
+    /// Lets a wave go on that waits at global wave sync, if its request is granted.
+    fn at_gws(&self, wave: &mut Wave) {
+        let Some(ask) = wave.gws_request.filter(|_| wave.status == Status::AtGws) else { return };
+        wave.gws_request = self.shared.gws().request(ask);
+        if wave.gws_request.is_none() {
+            wave.status = Status::Running;
+        }
+    }
+
+    pub(crate) fn wave(
+        &mut self,
+        plan: &Plan,
+        wave: &mut Wave,
+        lds: &mut [u8],
+        barrier: &mut Barrier,
+        quantum: u64,
+        fuel: &mut u64,
+    ) -> Result<(), Box<Stopped>> {
+        let Worker { shared, memory, code, clock, random, stats, counts, counted, origins, findings, work, .. } = self;
+        let options = shared.options;
+        let launch = &plan.launch;
+        let mut core = Core { memory, lds, wave, launch, random, stats, clock, barrier, work };
+        // The place of the next instruction if the last one is followed by it: code is mostly decoded in the order in
+        // which it runs.
+        let mut next = usize::MAX;
+        let one_by_one = launch.strict || origins.is_some() || options.trace_lanes;
+        let mut left = quantum;
+        while left > 0 {
+            let pc = core.wave.pc;
+            let stopped =
+                |kind: FaultKind, op: Option<usize>| Box::new(Stopped { stop: Stop { kind, lane: None }, op, pc });
+            if *fuel == 0 {
+                return Err(stopped(FaultKind::OutOfFuel, None));
+            }
+            let index = match code.ops.get(next) {
+                Some(op)
+                    if op.pc == pc
+                        && op.inst.wave_size as usize == launch.lanes
+                        && op.vgpr_msb == core.wave.vgpr_msb =>
+                {
+                    next
+                }
+                _ => code.at(pc, core.wave.vgpr_msb, launch.target, core.memory).map_err(|kind| stopped(kind, None))?,
+            };
+            if counts.len() <= code.ops.len() {
+                counts.resize(code.ops.len() + 1, OpCount::default());
+            }
+            *counted = if counted.start == counted.end {
+                index..index + 1
+            } else {
+                counted.start.min(index)..counted.end.max(index + 1)
+            };
+            let op = &code.ops[index];
+            if op.straight_line > 1 && !one_by_one && !core.skips_vectors() {
+                let block = &code.ops[index..][..(op.straight_line as usize).min(left.min(*fuel) as usize)];
+                let (done, result) = run_straight_line(&mut core, block);
+                next = index + done;
+                counts[index].begun += 1;
+                counts[next].begun -= 1;
+                counted.end = counted.end.max(next + 1);
+                *fuel -= done as u64;
+                left -= done as u64;
+                *core.clock += 4 * done as u64;
+                if let Err(stop) = result {
+                    return Err(Box::new(Stopped { stop: *stop, op: Some(next), pc: code.ops[next].pc }));
+                }
+                continue;
+            }
+            next = index + 1;
+            left -= 1;
+            *fuel -= 1;
+            *core.clock += 4;
+            core.wave.pc = op.next;
+            if core.skips_vectors() && op.is_vector() {
+                continue;
+            }
+            if launch.strict {
+                core.wave.checks.at = op.address;
+                let checked = core.wave.hazards.check_clause(op);
+                let checked = core.passed(checked).and_then(|()| strict::before(&mut core, op));
+                checked.map_err(|stop| Box::new(Stopped { stop: *stop, op: Some(index), pc }))?;
+            }
+            let before = if op.site == Site::Exec || options.trace_lanes { core.wave.exec() } else { 0 };
+            core.wave.jumped = false;
+            if let Some(book) = origins {
+                book.before(core.wave, op, index);
+            }
+            if let Err(stop) = (op.run)(&mut core, op) {
+                return Err(Box::new(Stopped { stop: *stop, op: Some(index), pc }));
+            }
+            core.note_overrun(op);
+            if let Some(book) = origins {
+                book.after(core.wave, op, index);
+            }
+            if launch.strict {
+                core.wave.hazards.advance(u64::from(op.slots));
+                strict::after(&mut core, op).map_err(|stop| Box::new(Stopped { stop: *stop, op: Some(index), pc }))?;
+            }
+            if launch.strict && core.wave.checks.has_found() {
+                for stop in core.wave.checks.take_found() {
+                    let fault = fault(code, launch.target, Stopped { stop, op: Some(index), pc }, core.wave);
+                    findings.add(fault, &launch.passes);
+                }
+            }
+            counts[index].executed += 1;
+            if std::mem::take(&mut core.wave.checks.pauses) {
+                left = 0;
+            }
+            if options.trace && (op.site != Site::None || options.trace_lanes) {
+                tally(&mut counts[index], op, core.wave, before);
+            }
+            if core.wave.status != Status::Running {
+                if core.wave.status == Status::Ended {
+                    core.barrier.members -= 1;
+                    core.barrier.settle();
+                    let published = core.wave.in_flight.publish(None, true, core.memory, core.lds);
+                    published.map_err(|kind| stopped(kind, Some(index)))?;
+                }
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn fault(&self, stopped: Stopped, wave: &Wave) -> Fault {
+        fault(self.code, self.shared.plan.launch.target, stopped, wave)
+    }
+
+    fn trace(&self) -> Trace {
+        let mut trace = Trace::default();
+        for (op, count) in executed_ops(self.code, &self.counts, &self.counted) {
+            if count.executed == 0 {
+                continue;
+            }
+            let place: (ObjectId, u64) = (op.object, op.address);
+            let place = CodeAddress { object: place.0, address: place.1 };
+            // One address may have been decoded several times, with other high bits of register numbers.
+            *trace.executed.entry(place).or_default() += count.executed;
+            if self.shared.options.trace_lanes {
+                *trace.lanes.entry(place).or_default() += count.lanes;
+            }
+            match op.site {
+                Site::Exec => *trace.exec_sites.entry(place).or_default() += count.exec,
+                Site::Branch => {
+                    let counts = ScalarCounts { executions: count.executed, taken: count.taken };
+                    *trace.branches.entry(place).or_default() += counts;
+                }
+                Site::None => {}
+            }
+        }
+        trace
+    }
+}
+
+/// Where a wave was stopped, and why.
+fn fault(code: &Code, target: Target, stopped: Stopped, wave: &Wave) -> Fault {
+    let Stopped { stop, op, pc } = stopped;
+    let place = code.place(pc);
+    Fault {
+        kind: stop.kind,
+        object: place.map(|(object, _)| object),
+        address: place.map_or(pc, |(_, address)| address),
+        instruction: op.map_or_else(Default::default, |at| print(target, &code.ops[at].inst).into()),
+        lane: stop.lane,
+        workgroup: wave.group_id,
+        wave: wave.index,
+    }
+}
+
+/// The instructions that were counted, and some others, with their counts.
+fn executed_ops<'c>(
+    code: &'c Code,
+    counts: &'c [OpCount],
+    counted: &Range<usize>,
+) -> impl Iterator<Item = (&'c Op, &'c OpCount)> {
+    let counts = counts.get(counted.clone()).unwrap_or_default();
+    code.ops.get(counted.start..).unwrap_or_default().iter().zip(counts)
+}
+
+/// Runs straight-line instructions one after the other; returns how many were done, and why not all were.
+#[inline]
+fn run_straight_line(core: &mut Core, block: &[Op]) -> (usize, ExecResult) {
+    core.wave.jumped = false;
+    for (done, op) in block.iter().enumerate() {
+        if let Err(stop) = (op.run)(core, op) {
+            return (done, Err(stop));
+        }
+        core.note_overrun(op);
+        debug_assert!(
+            core.wave.status == Status::Running && !core.wave.jumped,
+            "{} is not straight-line",
+            op.inst.variant.name
+        );
+    }
+    if let Some(last) = block.last() {
+        debug_assert_eq!(core.wave.pc, block[0].pc, "an instruction that branches is not straight-line");
+        core.wave.pc = last.next;
+    }
+    (block.len(), Ok(()))
+}
+
+/// Counts what the instruction did to EXEC or to the program counter.
+fn tally(count: &mut OpCount, op: &Op, wave: &Wave, before: u64) {
+    count.lanes += u64::from(before.count_ones());
+    match op.site {
+        Site::None => {}
+        Site::Branch => count.taken += u64::from(wave.jumped),
+        Site::Exec if before == 0 => count.exec.empty += 1,
+        Site::Exec => {
+            let after = wave.exec();
+            count.exec.executions += 1;
+            count.exec.agreements += u64::from(after == before || after == 0);
+            count.exec.lanes_before += u64::from(before.count_ones());
+            count.exec.lanes_after += u64::from(after.count_ones());
+        }
+    }
+}

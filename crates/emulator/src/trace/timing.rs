@@ -1,0 +1,319 @@
+//! Modelled time: the settings of the model, and its results.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::num::NonZero;
+use std::str::FromStr;
+
+use wavetap_amdgpu::Latency;
+
+use crate::address::CodeAddress;
+
+/// A latency that can be changed for experiments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum LatencyClass {
+    /// A class of instructions; of vector and scalar memory it is the time to the result of what is in the nearest
+    /// cache.
+    Instruction(Latency),
+    /// What is in the L2 cache.
+    L2,
+    /// What is in memory only.
+    Memory,
+    /// How long an atomic operation keeps its line.
+    Atomic,
+    /// The instruction at this address of its code object, whatever its class: from its issue until its result is
+    /// there. What it does to caches and queues stays the same.
+    At(u64),
+}
+
+/// Most cycles that a latency can be set to.
+pub(crate) const MOST_CYCLES: u32 = 1_000_000;
+
+/// A latency put in the place of a target's: `valu32=8`, `0x1a40=0`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LatencyOverride {
+    /// Which.
+    pub class: LatencyClass,
+    /// Cycles.
+    pub cycles: u32,
+}
+
+/// Settings of the model.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Timing {
+    /// Latencies other than the target's; of several for a class the last counts.
+    pub latencies: Vec<LatencyOverride>,
+    /// Takes a sample of every wave each time so many cycles have passed.
+    pub sample_interval: Option<NonZero<u32>>,
+    /// Memory operations take times that are drawn from this seed, not those that caches and queues give: for
+    /// experiments with latencies that an analysis does not know.
+    pub chance: Option<u64>,
+}
+
+/// Why a wave did not issue: `ROCPROFILER_PC_SAMPLING_INSTRUCTION_NOT_ISSUED_REASON_*` of rocprofiler-sdk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum StallReason {
+    /// The instruction has not been fetched: it follows a branch.
+    NoInstructionAvailable,
+    /// A result of the ALUs is not there.
+    AluDependency,
+    /// A wait for a counter.
+    Waitcnt,
+    /// An instruction that the sequencer itself carries out takes more than its slot (`s_nop`).
+    InternalInstruction,
+    /// Others have not come to the barrier.
+    BarrierWait,
+    /// Another wave of the SIMD issued to the same unit.
+    ArbiterNotWin,
+    /// The unit still works on an earlier instruction.
+    ArbiterWinExStall,
+    /// Anything else.
+    OtherWait,
+    /// `s_sleep`.
+    SleepWait,
+}
+
+/// How many reasons there are.
+pub(crate) const REASONS: usize = 9;
+
+/// Modelled cycles of one instruction, summed over waves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct InstructionTime {
+    /// How often it was issued.
+    pub executions: u64,
+    /// Cycles of its issue slots.
+    pub issued: u64,
+    pub(crate) stalled: [u64; REASONS],
+}
+
+/// What the caches and LDS did in the model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct MemoryCounts {
+    /// Lines that vector memory instructions found in the L1 cache of their compute unit.
+    pub l1_hits: u64,
+    /// Lines that they did not.
+    pub l1_misses: u64,
+    /// Lines that were found in L2.
+    pub l2_hits: u64,
+    /// Lines that were not, and came from memory.
+    pub l2_misses: u64,
+    /// Cycles of LDS beyond those that accesses without bank conflicts take.
+    pub lds_conflict_cycles: u64,
+    /// Operations of atomics that waited for another one of the same instruction.
+    pub serialized_atomics: u64,
+}
+
+/// A wave at a moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WaveSample {
+    /// The modelled cycle since the dispatch began.
+    pub cycle: u64,
+    /// The instruction that it stood at.
+    pub place: CodeAddress,
+    /// Why it did not issue it; none if it did.
+    pub stalled: Option<StallReason>,
+    /// Its active lanes.
+    pub exec: u64,
+    /// Its workgroup.
+    pub workgroup: [u32; 3],
+    /// Its index in the workgroup.
+    pub wave: u32,
+    /// The compute unit (or workgroup processor) and the SIMD in it.
+    pub unit: u32,
+    /// The SIMD.
+    pub simd: u32,
+    /// Waves on the compute unit.
+    pub resident: u32,
+    /// The instruction's kind, for [`WaveSample::instruction_type`].
+    pub(crate) kind: SampleKind,
+}
+
+/// Kinds of instructions that samples tell apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SampleKind {
+    Valu,
+    Matrix,
+    Scalar,
+    Vmem,
+    Flat,
+    Lds,
+    Branch,
+    BranchTaken,
+    Jump,
+    Barrier,
+    Message,
+    Export,
+    Internal,
+}
+
+/// What the model says of a dispatch. All cycles are *modelled*.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ModelledTime {
+    /// Cycles from the first wave's start until the last one has ended and its stores are done.
+    pub cycles: u64,
+    /// Cycles that waves were resident, summed: those of all instructions together.
+    pub wave_cycles: u64,
+    /// Most waves that were resident on a SIMD.
+    pub most_waves: u32,
+    /// By instruction.
+    pub instructions: BTreeMap<CodeAddress, InstructionTime>,
+    /// Caches and LDS.
+    pub memory: MemoryCounts,
+    /// Samples in the order in which they were taken, if there is a [`Timing::sample_interval`].
+    pub samples: Vec<WaveSample>,
+    /// Samples beyond the most that are kept.
+    pub lost_samples: u64,
+}
+
+impl LatencyClass {
+    /// Every class; not the instructions.
+    pub fn all() -> impl Iterator<Item = LatencyClass> {
+        Latency::ALL.into_iter().map(LatencyClass::Instruction).chain([
+            LatencyClass::L2,
+            LatencyClass::Memory,
+            LatencyClass::Atomic,
+        ])
+    }
+
+    /// Its name: that of `isa-tables/latency.yaml`, or `l2`, `memory`, `atomic`; `address` of an instruction.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            LatencyClass::Instruction(class) => class.name(),
+            LatencyClass::L2 => "l2",
+            LatencyClass::Memory => "memory",
+            LatencyClass::Atomic => "atomic",
+            LatencyClass::At(_) => "address",
+        }
+    }
+}
+
+impl fmt::Display for LatencyClass {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LatencyClass::At(address) => write!(f, "{address:#x}"),
+            class => f.write_str(class.name()),
+        }
+    }
+}
+
+impl fmt::Display for LatencyOverride {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}={}", self.class, self.cycles)
+    }
+}
+
+impl FromStr for LatencyOverride {
+    type Err = String;
+
+    /// ```
+    /// use wavetap_emulator::LatencyOverride;
+    /// let changed: LatencyOverride = "valu32=8".parse().unwrap();
+    /// assert_eq!((changed.class.name(), changed.cycles), ("valu32", 8));
+    /// assert_eq!("0x1a40=0".parse::<LatencyOverride>().unwrap().class, wavetap_emulator::LatencyClass::At(0x1a40));
+    /// assert!("valu33=8".parse::<LatencyOverride>().unwrap_err().contains("valu_f64"));
+    /// ```
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (name, cycles) =
+            text.split_once('=').ok_or_else(|| format!("'{text}': CLASS=CYCLES expected, 'valu32=8' for example"))?;
+        let address =
+            name.strip_prefix("0x").and_then(|digits| u64::from_str_radix(digits, 16).ok()).map(LatencyClass::At);
+        let Some(class) = address.or_else(|| LatencyClass::all().find(|class| class.name() == name)) else {
+            let known: Vec<&str> = LatencyClass::all().map(LatencyClass::name).collect();
+            return Err(format!(
+                "there is no latency class '{name}': {} are known, and addresses of instructions (0x1a40)",
+                known.join(", ")
+            ));
+        };
+        match cycles.parse() {
+            Ok(cycles) if cycles <= MOST_CYCLES => Ok(LatencyOverride { class, cycles }),
+            _ => Err(format!("'{cycles}' cycles of {name}: a number from 0 to {MOST_CYCLES} expected")),
+        }
+    }
+}
+
+impl StallReason {
+    /// All reasons.
+    pub const ALL: [StallReason; REASONS] = [
+        StallReason::NoInstructionAvailable,
+        StallReason::AluDependency,
+        StallReason::Waitcnt,
+        StallReason::InternalInstruction,
+        StallReason::BarrierWait,
+        StallReason::ArbiterNotWin,
+        StallReason::ArbiterWinExStall,
+        StallReason::OtherWait,
+        StallReason::SleepWait,
+    ];
+
+    /// The name after rocprofiler-sdk's prefix: `ALU_DEPENDENCY`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        [
+            "NO_INSTRUCTION_AVAILABLE",
+            "ALU_DEPENDENCY",
+            "WAITCNT",
+            "INTERNAL_INSTRUCTION",
+            "BARRIER_WAIT",
+            "ARBITER_NOT_WIN",
+            "ARBITER_WIN_EX_STALL",
+            "OTHER_WAIT",
+            "SLEEP_WAIT",
+        ][self as usize]
+    }
+}
+
+impl InstructionTime {
+    /// Cycles that waves stood at it for a reason.
+    #[must_use]
+    pub fn stalled(&self, reason: StallReason) -> u64 {
+        self.stalled[reason as usize]
+    }
+
+    /// Those for all reasons.
+    #[must_use]
+    pub fn stalls(&self) -> u64 {
+        self.stalled.iter().sum()
+    }
+
+    /// Adds the cycles of another dispatch.
+    pub fn add(&mut self, other: &InstructionTime) {
+        self.executions += other.executions;
+        self.issued += other.issued;
+        self.stalled.iter_mut().zip(other.stalled).for_each(|(mine, its)| *mine += its);
+    }
+}
+
+impl MemoryCounts {
+    /// Adds those of another dispatch.
+    pub fn add(&mut self, other: &MemoryCounts) {
+        self.l1_hits += other.l1_hits;
+        self.l1_misses += other.l1_misses;
+        self.l2_hits += other.l2_hits;
+        self.l2_misses += other.l2_misses;
+        self.lds_conflict_cycles += other.lds_conflict_cycles;
+        self.serialized_atomics += other.serialized_atomics;
+    }
+}
+
+impl WaveSample {
+    /// The name after rocprofiler-sdk's `ROCPROFILER_PC_SAMPLING_INSTRUCTION_TYPE_`: `VALU`.
+    #[must_use]
+    pub fn instruction_type(&self) -> &'static str {
+        match self.kind {
+            SampleKind::Valu => "VALU",
+            SampleKind::Matrix => "MATRIX",
+            SampleKind::Scalar => "SCALAR",
+            SampleKind::Vmem => "TEX",
+            SampleKind::Flat => "FLAT",
+            SampleKind::Lds => "LDS",
+            SampleKind::Branch => "BRANCH_NOT_TAKEN",
+            SampleKind::BranchTaken => "BRANCH_TAKEN",
+            SampleKind::Jump => "JUMP",
+            SampleKind::Barrier => "BARRIER",
+            SampleKind::Message => "MESSAGE",
+            SampleKind::Export => "EXPORT",
+            SampleKind::Internal => "OTHER",
+        }
+    }
+}
