@@ -5,8 +5,8 @@ pub(crate) const fn is_per_thread(name: &str) -> bool {
     matches!(name.as_bytes(), [.., b'_', b's', b'p', b't'])
 }
 
-/// Defines entry points: exported functions whose body gives an [`Outcome`](crate::status::Outcome). Names after a `/` are exported too and do
-/// the same.
+/// Defines entry points: exported functions whose body gives an [`Outcome`](crate::status::Outcome). Names after a `/`
+/// are exported too and do the same.
 macro_rules! entry_points {
     ($($(#[$meta:meta])* fn $name:ident $(/ $also:ident)* ($($arguments:tt)*) $body:block)*) => {$(
         $crate::entry_point::entry_point! { { $(#[$meta])* } $name $($also)* ; ($($arguments)*) $body }
