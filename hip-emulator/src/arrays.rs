@@ -3,6 +3,7 @@
 use std::ffi::{c_int, c_uint, c_void};
 
 use crate::copies::{BoxCopy, Side, check_kind};
+use crate::entry_point::entry_points;
 use crate::handles::handle;
 use crate::memory::{self, Extent};
 use crate::raw;

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::ffi::{c_int, c_uint, c_void};
 use std::thread::ThreadId;
 
+use crate::entry_point::entry_points;
 use crate::per_thread::PerThread;
 use crate::raw;
 use crate::runtime::{Runtime, runtime};

@@ -3,6 +3,7 @@
 use std::ffi::{c_char, c_int, c_uint};
 
 use crate::devices::{PCI_ADDRESS, only};
+use crate::entry_point::entry_points;
 use crate::per_thread::{PerThread, pop};
 use crate::raw;
 use crate::status::*;

@@ -4,6 +4,7 @@ use std::ffi::{c_int, c_void};
 
 use crate::arrays;
 use crate::copies::{BoxCopy, BoxFill, Side, check_kind};
+use crate::entry_point::entry_points;
 use crate::memory::{Extent, PitchedPointer, loaded_as_hip_5};
 use crate::raw;
 use crate::status::*;

@@ -2,6 +2,7 @@
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
+use crate::entry_point::entry_points;
 use crate::memory::{TOTAL_MEMORY, loaded_as_hip_5};
 use crate::properties::{self, Facts};
 use crate::raw;

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use wavetap::code_object::KernelMetadata;
 use wavetap::isa::{Demand, Target};
 
+use crate::entry_point::entry_points;
 use crate::kernarg::Shape;
-use crate::launch;
 use crate::raw;
 use crate::runtime::{KernelRef, runtime};
 use crate::status::*;
@@ -31,8 +31,15 @@ struct FunctionAttributes {
 const ATTRIBUTE_DYNAMIC_LDS: c_int = 8;
 const ATTRIBUTE_CARVEOUT: c_int = 9;
 
-fn stub(function: *const c_void) -> Outcome<KernelRef> {
+/// The kernel of a host stub.
+pub(crate) fn stub(function: *const c_void) -> Outcome<KernelRef> {
     runtime().code.kernels.get(&(function as usize)).cloned().ok_or(INVALID_DEVICE_FUNCTION)
+}
+
+/// The kernel of a `hipFunction_t`.
+pub(crate) fn function(handle: *mut c_void) -> Outcome<KernelRef> {
+    let index = (handle as usize).checked_sub(1).ok_or(INVALID_HANDLE)?;
+    runtime().code.functions.get(index).cloned().ok_or(INVALID_HANDLE)
 }
 
 /// A kernel's metadata and the device's target with waves of the size that the kernel has.
@@ -143,7 +150,7 @@ entry_points! {
 
     /// One size or limit of a kernel.
     fn hipFuncGetAttribute(out: *mut c_int, which: c_int, function: *mut c_void) {
-        raw::store(out, attribute(&launch::function(function)?, which)?)
+        raw::store(out, attribute(&self::function(function)?, which)?)
     }
 
     /// Asks for more LDS than usual, or for another share of it: all there is may always be used.
@@ -204,7 +211,7 @@ entry_points! {
     fn hipModuleOccupancyMaxActiveBlocksPerMultiprocessor(
         out: *mut c_int, function: *mut c_void, threads: c_int, dynamic_lds: usize
     ) {
-        max_workgroups(out, &launch::function(function)?, threads, dynamic_lds)
+        max_workgroups(out, &self::function(function)?, threads, dynamic_lds)
     }
 
     /// Workgroups of a size that a compute unit holds.
@@ -215,7 +222,7 @@ entry_points! {
         dynamic_lds: usize,
         _flags: c_uint,
     ) {
-        max_workgroups(out, &launch::function(function)?, threads, dynamic_lds)
+        max_workgroups(out, &self::function(function)?, threads, dynamic_lds)
     }
 
     /// The workgroup size that keeps most threads resident.
@@ -233,7 +240,7 @@ entry_points! {
         dynamic_lds: usize,
         limit: c_int,
     ) {
-        best_size(grid, block, &launch::function(function)?, dynamic_lds, limit)
+        best_size(grid, block, &self::function(function)?, dynamic_lds, limit)
     }
 
     /// The workgroup size that keeps most threads resident.
@@ -245,7 +252,7 @@ entry_points! {
         limit: c_int,
         _flags: c_uint,
     ) {
-        best_size(grid, block, &launch::function(function)?, dynamic_lds, limit)
+        best_size(grid, block, &self::function(function)?, dynamic_lds, limit)
     }
 }
 

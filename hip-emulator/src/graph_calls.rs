@@ -5,6 +5,7 @@ use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::fmt::Write as _;
 use std::fs;
 
+use crate::entry_point::entry_points;
 use crate::graphs::{Difference, UserObject};
 use crate::handles::handle;
 use crate::node_types::{NodeType, type_of};

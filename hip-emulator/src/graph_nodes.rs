@@ -6,6 +6,7 @@ use wavetap::code_object::KernelMetadata;
 
 use crate::copies::{BoxCopy, BoxFill, Side};
 use crate::copy_calls::{Copy3D, driver_3d, from_symbol, parameters_3d, to_symbol};
+use crate::entry_point::entry_points;
 use crate::launch::{Dim3, KernelNode, node_launch};
 use crate::memory::Extent;
 use crate::node_types::{NodeType, type_of};

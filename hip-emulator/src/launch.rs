@@ -2,7 +2,8 @@
 
 use std::ffi::{c_uint, c_void};
 
-use crate::functions;
+use crate::entry_point::entry_points;
+use crate::functions::{function, resident_workgroups, stub};
 use crate::kernarg::{self, Shape};
 use crate::per_thread::{PerThread, pop};
 use crate::raw;
@@ -48,16 +49,6 @@ fn shape(groups: [u32; 3], workgroup: [u32; 3], dynamic_lds: usize) -> Outcome<S
     }
     let dynamic_lds = u32::try_from(dynamic_lds).map_err(|_| INVALID_CONFIGURATION)?;
     Ok(Shape { items, workgroup, dynamic_lds })
-}
-
-fn stub(function: *const c_void) -> Outcome<KernelRef> {
-    runtime().code.kernels.get(&(function as usize)).cloned().ok_or(INVALID_DEVICE_FUNCTION)
-}
-
-/// The kernel behind a `hipFunction_t`.
-pub(crate) fn function(handle: *mut c_void) -> Outcome<KernelRef> {
-    let index = (handle as usize).checked_sub(1).ok_or(INVALID_HANDLE)?;
-    runtime().code.functions.get(index).cloned().ok_or(INVALID_HANDLE)
 }
 
 /// A launch whose arguments are read through an array of pointers to them.
@@ -140,7 +131,7 @@ fn cooperative_launch(
 ) -> Outcome {
     runtime().check_launch(kernel, shape)?;
     let groups: u64 = (0..3).map(|axis| u64::from(shape.items[axis] / shape.workgroup[axis])).product();
-    if groups > functions::resident_workgroups(kernel, shape)? {
+    if groups > resident_workgroups(kernel, shape)? {
         return Err(COOPERATIVE_LAUNCH_TOO_LARGE);
     }
     submit(stream, with_pointers(kernel, shape, arguments)?)

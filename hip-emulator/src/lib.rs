@@ -14,7 +14,8 @@
 //! itself cannot go on (an instruction that it lacks, a rule of the hardware that strict mode found broken, no fuel
 //! left) it ends the program, as nothing that the kernel computed could be trusted.
 //!
-//! - `status`, `settings`: HIP's error codes and the state they leave; what the environment asks for.
+//! - `status`, `errors`, `entry_point`: HIP's error codes and the state they leave; what entry points have in common.
+//! - `settings`: what the environment says.
 //! - `runtime`, `choice`, `images`, `kernarg`, `counters`, `trace`, `time`: the device, loaded code, kernel arguments,
 //!   rewritten code, the emulator's trace, modelled time.
 //! - `collected_files`, `journal`, `fork`: files of what was collected, and what was collected as a file that is
@@ -79,6 +80,8 @@ mod counters;
 mod device_heap;
 mod device_presets;
 mod devices;
+mod entry_point;
+mod errors;
 mod findings;
 mod fork;
 mod functions;

@@ -3,6 +3,7 @@
 use std::ffi::{c_int, c_uint, c_void};
 
 use crate::devices::only;
+use crate::entry_point::entry_points;
 use crate::host_memory::HostKind;
 use crate::memory::{allocation_of, attributes};
 use crate::raw;

@@ -4,6 +4,7 @@ use std::ffi::{c_int, c_uint, c_void};
 
 use wavetap::emulator::AllocationKind;
 
+use crate::entry_point::entry_points;
 use crate::host_memory::HostKind;
 use crate::raw;
 use crate::runtime::runtime;

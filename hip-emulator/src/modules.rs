@@ -3,6 +3,7 @@
 use std::ffi::{c_char, c_uint, c_void};
 use std::fs;
 
+use crate::entry_point::entry_points;
 use crate::images::Image;
 use crate::raw;
 use crate::runtime::{KernelRef, Runtime, complain, runtime};

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::ffi::{c_int, c_void};
 
 use crate::devices::only;
+use crate::entry_point::entry_points;
 use crate::handles::handle;
 use crate::raw;
 use crate::runtime::{Runtime, runtime};

@@ -4,8 +4,6 @@ use std::cell::Cell;
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicI32, Ordering};
 
-use crate::raw;
-
 /// `hipError_t`.
 pub(crate) type Status = i32;
 
@@ -165,86 +163,11 @@ pub(crate) fn answer(body: impl FnOnce() -> Outcome) -> Status {
     }
 }
 
-/// Whether the default stream of an entry point is the one of each thread, by its name.
-pub(crate) const fn is_per_thread(name: &str) -> bool {
-    matches!(name.as_bytes(), [.., b'_', b's', b'p', b't'])
-}
-
-/// Defines entry points: exported functions whose body gives an [`Outcome`]. Names after a `/` are exported too and do
-/// the same.
-macro_rules! entry_points {
-    ($($(#[$meta:meta])* fn $name:ident $(/ $also:ident)* ($($arguments:tt)*) $body:block)*) => {$(
-        $crate::status::entry_point! { { $(#[$meta])* } $name $($also)* ; ($($arguments)*) $body }
-    )*};
-}
-pub(crate) use entry_points;
-
-/// One entry point under each of its names; see [`entry_points`].
-macro_rules! entry_point {
-    ({ $($meta:tt)* } ; $arguments:tt $body:block) => {};
-    ({ $($meta:tt)* } $name:ident $($also:ident)* ; ($($arg:ident: $ty:ty),* $(,)?) $body:block) => {
-        $($meta)*
-        #[unsafe(no_mangle)]
-        #[allow(non_snake_case, clippy::too_many_arguments)]
-        extern "C" fn $name($($arg: $ty),*) -> $crate::status::Status {
-            const NAME: &str = stringify!($name);
-            const PER_THREAD: bool = $crate::status::is_per_thread(NAME);
-            $crate::tasks::called(NAME);
-            $crate::streams::default_is_per_thread(PER_THREAD);
-            $crate::status::answer(|| $body)
-        }
-        $crate::status::entry_point! { { $($meta)* } $($also)* ; ($($arg: $ty),*) $body }
-    };
-}
-pub(crate) use entry_point;
-
 /// The last error of this thread; that of a broken device is there for all threads and does not go away.
-fn last_error(forget: bool) -> Status {
+pub(crate) fn last_error(forget: bool) -> Status {
     let last = LAST.get();
     if forget {
         LAST.set(SUCCESS);
     }
     working().err().unwrap_or(last)
-}
-
-/// Gives the last error of this thread and forgets it.
-#[unsafe(no_mangle)]
-extern "C" fn hipGetLastError() -> Status {
-    last_error(true)
-}
-
-/// As [`hipGetLastError`]: errors are all there is to remember here.
-#[unsafe(no_mangle)]
-extern "C" fn hipExtGetLastError() -> Status {
-    last_error(true)
-}
-
-/// Gives the last error of this thread.
-#[unsafe(no_mangle)]
-extern "C" fn hipPeekAtLastError() -> Status {
-    last_error(false)
-}
-
-/// Name of an error code.
-#[unsafe(no_mangle)]
-extern "C" fn hipGetErrorName(code: Status) -> *const core::ffi::c_char {
-    name(code).as_ptr()
-}
-
-/// Text of an error code.
-#[unsafe(no_mangle)]
-extern "C" fn hipGetErrorString(code: Status) -> *const core::ffi::c_char {
-    text(code).as_ptr()
-}
-
-entry_points! {
-    /// Name of an error code, through a pointer.
-    fn hipDrvGetErrorName(code: Status, out: *mut *const core::ffi::c_char) {
-        raw::store(out, name(code).as_ptr())
-    }
-
-    /// Text of an error code, through a pointer.
-    fn hipDrvGetErrorString(code: Status, out: *mut *const core::ffi::c_char) {
-        raw::store(out, text(code).as_ptr())
-    }
 }

@@ -6,6 +6,7 @@ use std::ffi::{c_int, c_uint, c_void};
 use std::time::Instant;
 
 use crate::capture::Captures;
+use crate::entry_point::entry_points;
 use crate::handles::{FIRST_HANDLE, handle};
 use crate::raw;
 use crate::runtime::runtime;

@@ -2,6 +2,7 @@
 
 use std::ffi::c_void;
 
+use crate::entry_point::entry_points;
 use crate::raw;
 use crate::runtime::runtime;
 use crate::status::*;

@@ -3,6 +3,7 @@
 use std::ffi::{c_int, c_uint, c_void};
 
 use crate::arrays::{self, ChannelFormat};
+use crate::entry_point::entry_points;
 use crate::image_objects;
 use crate::raw;
 use crate::runtime::runtime;

@@ -5,6 +5,7 @@ use std::ffi::{c_int, c_uint, c_void};
 use wavetap::isa::Target;
 
 use crate::arrays::{self, ChannelFormat, KIND_FLOAT, KIND_SIGNED, KIND_UNSIGNED};
+use crate::entry_point::entry_points;
 use crate::image_objects::{self, Elements, Sampling, WRAP};
 use crate::properties::{TEXTURE_ALIGNMENT, TEXTURE_LINEAR, TEXTURE_SIDE};
 use crate::raw;
