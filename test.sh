@@ -15,11 +15,11 @@ packages, which are installed with apt where they are missing (as root or throug
 
     $packages
 
-  --full        also the long tests: more seeds, whole libraries of 27 targets (fetches 65 MB of them first, with apt and with
-                pip), 10 million random words for each target, every variant of the samples, the test kernels on every target that the
-                compiler knows, Triton's kernels (docs/guide/triton.md; fetched with pip), the documentation as a book
-                (installs mdbook with cargo where it is missing, 2 to 5 minutes) and, if WAVETAP_PROGRAMS names their
-                folder (docs/results/programs.md), public programs
+  --full        also the long tests: more seeds, whole libraries of 27 targets (fetches 65 MB of them first, with apt
+                and with pip), 10 million random words for each target, every variant of the samples, the test kernels
+                on every target that the compiler knows, Triton's kernels (docs/guide/triton.md; fetched with pip), the
+                documentation as a book (installs mdbook with cargo where it is missing, 2 to 5 minutes) and, if
+                WAVETAP_PROGRAMS names their folder (docs/results/programs.md), public programs
   --no-install  install nothing: fail when a package is missing
 HELP
 }
@@ -51,7 +51,8 @@ if [ "$full" = 1 ] && ! python3 -m pip --version >/dev/null 2>&1; then
     packages="$packages python3-pip"
 fi
 installed() { dpkg-query -W -f '${Status}' "$1" 2>/dev/null | grep -q 'ok installed'; }
-command -v dpkg-query >/dev/null || die "this is not Debian or one of its children; install by hand what --help lists and adapt"
+command -v dpkg-query >/dev/null ||
+    die "this is not Debian or one of its children; install by hand what --help lists and adapt"
 missing=
 for package in $packages; do
     installed "$package" || missing="$missing $package"
@@ -67,7 +68,8 @@ if [ -n "$missing" ]; then
     export DEBIAN_FRONTEND=noninteractive
     $root apt-get update -q || die "apt-get update failed"
     # shellcheck disable=SC2086  # one word for each package
-    $root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $missing || die "apt-get could not install$missing"
+    $root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $missing ||
+        die "apt-get could not install$missing"
 fi
 
 # --- the checks, each timed; a failure does not hide the later ones
@@ -88,7 +90,8 @@ if [ "$full" = 1 ]; then
     # Twenty seeds; 16 words for each row of the instruction tables.
     export WAVETAP_FULL_TESTS=1 WAVETAP_SEEDS=20 WAVETAP_ISA_FILLINGS=16
     step corpora rewriter-tests/fetch-corpora.sh
-    # Fetches LLVM's headers; without them the test that asks LLVM which registers instructions access says that it was skipped.
+    # Fetches LLVM's headers; without them the test that asks LLVM which registers instructions access says that it was
+    # skipped.
     rewriter-tests/llvm-access/build.sh || echo "test.sh: llvm-access was not built" >&2
 fi
 if [ "$full" = 1 ]; then
@@ -115,7 +118,8 @@ if [ "$full" = 1 ] && [ -n "${WAVETAP_PROGRAMS:-}" ]; then
     unset WAVETAP_PROGRAMS
 fi
 if [ "$full" = 1 ]; then
-    WAVETAP_RANDOM_WORDS=10000000 step "random words" cargo test --profile checked --locked -p rewriter-tests --test random_words -- --nocapture
+    WAVETAP_RANDOM_WORDS=10000000 step "random words" cargo test --profile checked --locked -p rewriter-tests \
+        --test random_words -- --nocapture
 fi
 # Last, so that the output ends with the test summaries.
 cargo test --workspace --no-fail-fast --locked

@@ -2,7 +2,9 @@
 #define KERNEL extern "C" __attribute__((global)) __attribute__((amdgpu_flat_work_group_size(256, 256)))
 #define SHARED __attribute__((shared))
 
-static inline __attribute__((device)) unsigned item() { return __builtin_amdgcn_workgroup_id_x() * 256 + __builtin_amdgcn_workitem_id_x(); }
+static inline __attribute__((device)) unsigned item() {
+    return __builtin_amdgcn_workgroup_id_x() * 256 + __builtin_amdgcn_workitem_id_x();
+}
 
 KERNEL void compute_f32(float *data, unsigned rounds) {
     float a = data[item()], b = a + 1.0f, c = a * 0.5f, d = a - 3.0f;
@@ -73,7 +75,8 @@ KERNEL void diverge(unsigned *data, unsigned rounds) {
 // Small launches, again and again: what programs do that have a step for each column, pair or diagonal.
 KERNEL void empty(unsigned *) {}
 
-// A column of Gaussian elimination on a square matrix of `n`, in two steps: the multipliers, then the rest of the matrix.
+// A column of Gaussian elimination on a square matrix of `n`, in two steps: the multipliers, then the rest of the
+// matrix.
 KERNEL void multipliers(float *m, float *factors, unsigned n, unsigned column) {
     unsigned row = item();
     if (row < n - 1 - column) factors[row + column + 1] = m[(row + column + 1) * n + column] / m[column * n + column];

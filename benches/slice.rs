@@ -17,7 +17,7 @@ use rewriter_tests::kernels::build::{self, Variant};
 use rewriter_tests::random::Random;
 use rewriter_tests::real_code;
 use wavetap::isa::Target;
-use wavetap::pipeline::{Selection, waits};
+use wavetap::pipeline::{self, Selection};
 
 const LENGTHS: [usize; 6] = [500, 1_000, 2_000, 8_000, 20_000, 100_000];
 /// The processor that the kernels are for.
@@ -136,7 +136,7 @@ fn kernel(instructions: usize) -> Vec<u8> {
 }
 
 fn slice(code: &[u8]) -> usize {
-    let slice = waits::slice(code, &Selection::default(), waits::Given::default()).expect("slices");
+    let slice = pipeline::slice(code, &Selection::default(), pipeline::Evidence::default()).expect("slices");
     let kernel = slice.kernels.first().expect("a kernel");
     assert!(!kernel.chains.is_empty());
     kernel.chains.len()

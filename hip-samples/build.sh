@@ -1,7 +1,8 @@
 #!/bin/sh
-# Builds every sample for three targets from source: hip-samples/build.sh [-o FOLDER] [NAME...] [-- EXTRA COMPILER FLAGS]
-# Needs clang++-19, lld-19, llvm-19, rocm-device-libs and libamdhip64-dev (Debian or Ubuntu package names). The result has no
-# path of this machine in it, so two builds with the same packages are equal byte for byte.
+# Builds every sample for three targets from source:
+# hip-samples/build.sh [-o FOLDER] [NAME...] [-- EXTRA COMPILER FLAGS]
+# Needs clang++-19, lld-19, llvm-19, rocm-device-libs and libamdhip64-dev (Debian or Ubuntu package names). The result
+# has no path of this machine in it, so two builds with the same packages are equal byte for byte.
 set -eu
 cd "$(dirname "$0")/src"
 out=../bin
@@ -28,6 +29,7 @@ for name in $names; do
     esac
     "$clang" -w -x hip -std=c++17 $level \
         --offload-arch=gfx90a --offload-arch=gfx906 --offload-arch=gfx942 --rocm-device-lib-path="$library" \
-        -fdebug-compilation-dir=. -ffile-prefix-map="$PWD"=. -ffile-prefix-map=/usr/= -ffile-prefix-map="$library"= -cuid="$name" \
+        -fdebug-compilation-dir=. -ffile-prefix-map="$PWD"=. -ffile-prefix-map=/usr/= -ffile-prefix-map="$library"= \
+        -cuid="$name" \
         "$name.hip" -o "$out/$name" -lamdhip64 "$@"
 done

@@ -3,7 +3,8 @@
 #include <cstdio>
 #include <cstring>
 
-// Lanes past the end of the data decide EXEC by what their registers happen to hold, and take part in a vote that masks them out.
+// Lanes past the end of the data decide EXEC by what their registers happen to hold, and take part in a vote that masks
+// them out.
 __global__ void votes(const float* in, unsigned* count, int n) {
     float x;
     asm volatile("; undefined %0" : "=v"(x));

@@ -6,7 +6,8 @@
 #   v4 v5 v6        -mcode-object-version
 #   two-bundles     two translation units without -fgpu-rdc: two concatenated bundles and two wrappers
 #   rdc             -fgpu-rdc: one linked device image
-#   twins           the same kernels, by the same names, in two translation units: two code objects with them in one file
+#   twins           the same kernels, by the same names, in two translation units: two code objects with them
+#                   in one file
 #   new-driver      --offload-new-driver
 #   new-driver-rdc  --offload-new-driver -fgpu-rdc: bundled by the linker wrapper
 #   harmless        kernels with findings of the strict mode: an argument says which
@@ -54,9 +55,11 @@ without_sizes() {
     sed '/^[[:space:]]*\.size[[:space:]]/d' "$work/sized.s" >"$work/unsized.s"
     "$clang" -target amdgcn-amd-amdhsa -mcpu=gfx90a -c "$work/unsized.s" -o "$out/device.o"
     "$clang" -target amdgcn-amd-amdhsa -mcpu=gfx90a "$work/unsized.s" -o "$work/unsized.co"
-    clang-offload-bundler-19 -type=o -bundle-align=4096 -targets=host-x86_64-unknown-linux-gnu,hipv4-amdgcn-amd-amdhsa--gfx90a \
+    clang-offload-bundler-19 -type=o -bundle-align=4096 \
+        -targets=host-x86_64-unknown-linux-gnu,hipv4-amdgcn-amd-amdhsa--gfx90a \
         -input=/dev/null -input="$work/unsized.co" -output="$work/unsized.hipfb"
-    hip --offload-arch=gfx90a --offload-host-only -Xclang -fcuda-include-gpubinary -Xclang "$work/unsized.hipfb" -c divergence.hip -o "$work/unsized.o"
+    hip --offload-arch=gfx90a --offload-host-only -Xclang -fcuda-include-gpubinary -Xclang "$work/unsized.hipfb" \
+        -c divergence.hip -o "$work/unsized.o"
     "$clang" "$work/unsized.o" -o "$out/no-sizes" -lamdhip64
 }
 
@@ -72,22 +75,28 @@ at_once archive
 at_once hip --offload-arch=gfx90a ../harmless.hip -o "$out/harmless" -lamdhip64
 at_once hip --offload-arch=gfx90a -fno-pie -no-pie divergence.hip -o "$out/no-pie" -lamdhip64
 at_once hip --offload-arch=gfx90a -fPIC -shared divergence.hip -o "$out/shared.so" -lamdhip64
-at_once hip --offload-arch=gfx90a --offload-arch=gfx906 --offload-compress divergence.hip -o "$out/compressed" -lamdhip64
+at_once hip --offload-arch=gfx90a --offload-arch=gfx906 --offload-compress divergence.hip -o "$out/compressed" \
+    -lamdhip64
 for version in 4 5 6; do
     at_once hip --offload-arch=gfx90a -mcode-object-version=$version two_kernels.hip -o "$out/v$version" -lamdhip64
 done
 at_once hip --offload-arch=gfx90a -fgpu-rdc divergence.hip -o "$out/rdc" -lamdhip64
 at_once hip --offload-arch=gfx90a:xnack+ --offload-arch=gfx90a:xnack- divergence.hip -o "$out/features" -lamdhip64
 for target in gfx90a gfx906 gfx908 gfx900; do
-    at_once hip --offload-arch=$target --offload-device-only --no-gpu-bundle-output vectoradd.hip -o "$out/vectoradd.$target.co"
+    at_once hip --offload-arch=$target --offload-device-only --no-gpu-bundle-output vectoradd.hip \
+        -o "$out/vectoradd.$target.co"
 done
-at_once hip --offload-arch=gfx90a --offload-arch=gfx906 --offload-device-only --gpu-bundle-output vectoradd.hip -o "$out/vectoradd.hipfb"
-at_once hip --offload-arch=gfx90a --offload-arch=gfx906 --offload-device-only --gpu-bundle-output --offload-compress vectoradd.hip -o "$out/vectoradd.packed.hipfb"
-at_once hip --offload-arch=gfx90a --offload-arch=gfx906 --offload-new-driver divergence.hip -o "$out/new-driver" -lamdhip64
+at_once hip --offload-arch=gfx90a --offload-arch=gfx906 --offload-device-only --gpu-bundle-output vectoradd.hip \
+    -o "$out/vectoradd.hipfb"
+at_once hip --offload-arch=gfx90a --offload-arch=gfx906 --offload-device-only --gpu-bundle-output \
+    --offload-compress vectoradd.hip -o "$out/vectoradd.packed.hipfb"
+at_once hip --offload-arch=gfx90a --offload-arch=gfx906 --offload-new-driver divergence.hip -o "$out/new-driver" \
+    -lamdhip64
 at_once hip --offload-arch=gfx90a --offload-new-driver -fgpu-rdc divergence.hip -o "$out/new-driver-rdc" -lamdhip64
 at_once hip --offload-arch=gfx90a -fgpu-rdc -c divergence.hip -o "$out/relocatable.o"
 at_once hip --offload-arch=gfx90a --offload-new-driver -fgpu-rdc -c divergence.hip -o "$out/new-driver.o"
-at_once hip --offload-arch=gfx90a --offload-device-only --no-gpu-bundle-output -emit-llvm -c vectoradd.hip -o "$out/device.bc"
+at_once hip --offload-arch=gfx90a --offload-device-only --no-gpu-bundle-output -emit-llvm -c vectoradd.hip \
+    -o "$out/device.bc"
 
 for process in $started; do
     wait "$process"

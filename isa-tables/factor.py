@@ -1,4 +1,5 @@
-"""What rows have in common, so that an operation is written once: its forms are under a heading, and what differs between operations is in columns."""
+"""What rows have in common, so that an operation is written once: its forms are under a heading, and what differs
+between operations is in columns."""
 
 import collections
 import json
@@ -8,7 +9,24 @@ from llvm_names import FILES, opcode_places
 from records import segments
 
 # What a heading has; the rest of a row is its mnemonic, opcode and sets.
-HEADING = ("encoding", "mask", "match", "layout", "operands", "image", "print", "reads", "writes", "branch", "memory", "bytes", "counters", "latency", "flags", "wave")
+HEADING = (
+    "encoding",
+    "mask",
+    "match",
+    "layout",
+    "operands",
+    "image",
+    "print",
+    "reads",
+    "writes",
+    "branch",
+    "memory",
+    "bytes",
+    "counters",
+    "latency",
+    "flags",
+    "wave",
+)
 # Encodings whose operations have the same forms and differ in the width of the data.
 WITH_DATA = {"smem", "ds", "flat", "global", "scratch", "mubuf", "mtbuf", "mimg", "vimage", "vsample"}
 # The operands that are the data.
@@ -32,7 +50,8 @@ def heading(row, generation):
 
 
 def lines(rows, families, sets):
-    """[(opcode, mnemonic, name, [set], [form])]: every operation with all of its forms, for the sets that have the same ones."""
+    """[(opcode, mnemonic, name, [set], [form])]: every operation with all of its forms, for the sets that have the same
+    ones."""
     forms = collections.defaultdict(lambda: collections.defaultdict(list))
     for row, generation, chosen in rows:
         if row["encoding"] in families:
@@ -44,7 +63,10 @@ def lines(rows, families, sets):
         same = collections.defaultdict(list)
         for s in sets:
             if s in by_set:
-                ordered = sorted(by_set[s], key=lambda head: (families.index(head["encoding"]), head["match"], head["mask"], json.dumps(head)))
+                ordered = sorted(
+                    by_set[s],
+                    key=lambda head: (families.index(head["encoding"]), head["match"], head["mask"], json.dumps(head)),
+                )
                 same[json.dumps(ordered)].append(s)
         found += [(op, mnemonic, name, chosen, json.loads(text)) for text, chosen in same.items()]
     return found
@@ -105,7 +127,8 @@ def variable(operand, widths, accesses, data):
 
 
 def groups(rows, file, sets):
-    """[(what all forms share, [what each has of its own], [column], [(opcode, mnemonic, name, [set], [value])])] of a file, in order."""
+    """[(what all forms share, [what each has of its own], [column], [(opcode, mnemonic, name, [set], [value])])] of a
+    file, in order."""
     families = FILES[file]
     same = collections.defaultdict(list)
     for op, mnemonic, name, chosen, forms in lines(rows, families, sets):
@@ -115,7 +138,12 @@ def groups(rows, file, sets):
     def place(item):
         (text, _), members = item
         first = min(sets.index(member[3][0]) for member in members)
-        return families.index(json.loads(text)[0]["encoding"]), first, min((op, mnemonic) for op, mnemonic, *_ in members), text
+        return (
+            families.index(json.loads(text)[0]["encoding"]),
+            first,
+            min((op, mnemonic) for op, mnemonic, *_ in members),
+            text,
+        )
 
     for (text, names), members in sorted(same.items(), key=place):
         forms = json.loads(text)
@@ -133,6 +161,9 @@ def groups(rows, file, sets):
                 del form[name]
         shared = {key: value for key, value in forms[0].items() if all(form[key] == value for form in forms)}
         own = [{key: value for key, value in form.items() if key not in shared} for form in forms]
-        members = [(op, mnemonic, name, chosen, [values[name] for name in columns]) for op, mnemonic, name, chosen, values in members]
+        members = [
+            (op, mnemonic, name, chosen, [values[name] for name in columns])
+            for op, mnemonic, name, chosen, values in members
+        ]
         members.sort(key=lambda member: (member[0], member[1], sets.index(member[3][0])))
         yield shared, own if len(own) > 1 else [], columns, members

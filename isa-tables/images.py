@@ -1,6 +1,7 @@
 """What image instructions say in LLVM's tables of base operations: how many registers of data and address they take.
 
-LLVM has a record for every number of registers; those that decode are the narrowest, and its disassembler widens them afterwards. Here is one row for
+LLVM has a record for every number of registers; those that decode are the narrowest, and its disassembler widens them
+afterwards. Here is one row for
 each of them, with the facts that give the numbers.
 """
 
@@ -11,7 +12,8 @@ FAMILIES = ("mimg", "vimage", "vsample")
 # What LLVM says about a base operation.
 BASE = ("BVH", "Atomic", "AtomicX2", "Gather4", "NumExtraArgs", "Coordinates", "LodOrClampOrMip", "Gradients", "G16")
 
-# Addresses that are not consecutive: the first one is in the encoding, which has so many bits, the others follow it, four in a dword.
+# Addresses that are not consecutive: the first one is in the encoding, which has so many bits, the others follow it,
+# four in a dword.
 ENCODED = 64
 PER_DWORD = 4
 # The most that an operation takes.
@@ -53,7 +55,8 @@ class Images:
         return record["BaseOpcode"]["def"], record["MIMGEncoding"]["def"]
 
     def separate(self, record, family):
-        """How many address registers follow the encoding: as many as there is room for, unless the operation has a fixed number."""
+        """How many address registers follow the encoding: as many as there is room for, unless the operation has a
+        fixed number."""
         if family != "mimg" or "NSA" not in record["MIMGEncoding"]["def"]:
             return 0
         count = number(record["VAddrOperands"]) - 1
@@ -62,7 +65,8 @@ class Images:
         return count if self.fixed(record) else min(-(-count // PER_DWORD) * PER_DWORD, MOST - 1)
 
     def impossible(self, record):
-        """Whether it is for separate addresses of an operation that has only one, its level of detail: LLVM has no such form once it has counted."""
+        """Whether it is for separate addresses of an operation that has only one, its level of detail: LLVM has no such
+        form once it has counted."""
         base = self.base(record) if "BaseOpcode" in record else None
         return base is not None and "NSA" in record["MIMGEncoding"]["def"] and not number(base["Coordinates"])
 
@@ -79,7 +83,8 @@ class Images:
         return min(record["Size"] + -(-self.separate(record, family) // PER_DWORD) * 4, BEHIND // 8)
 
     def operands(self, operands, record, family, generation):
-        """The operands of a row, with the addresses that follow the encoding, and with kinds of one register where their number is computed."""
+        """The operands of a row, with the addresses that follow the encoding, and with kinds of one register where
+        their number is computed."""
         places = self.fields(record, family)
         if generation < 10 or self.fixed(record) and not places:
             return operands

@@ -4,7 +4,8 @@
     llvm-tblgen --dump-json -I llvm/include -I llvm/lib/Target/AMDGPU llvm/lib/Target/AMDGPU/AMDGPU.td > amdgpu.json
     isa-tables/import.py amdgpu.json
 
-Reads facts (bits, registers, access, predicates) and writes them in the project's own names and form; README.md explains
+Reads facts (bits, registers, access, predicates) and writes them in the project's own names and form; README.md
+explains
 the rows. Only the standard library is needed. Which instruction sets are imported is the list in instruction_sets.yaml.
 """
 
@@ -20,7 +21,8 @@ from write import write_tables
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
-# Fields of the image format that copies of tensors have no use for (DIM, DMASK, VADDR4): LLVM writes 1, 1 and null there, AMD's own assembler 0.
+# Fields of the image format that copies of tensors have no use for (DIM, DMASK, VADDR4): LLVM writes 1, 1 and null
+# there, AMD's own assembler 0.
 UNUSED_OF_TENSORS = 0x7C << 56 | 1 << 22 | 1
 # The third source of what loads scales of matrices, which has none: v0 as LLVM 22 writes it, 0 as LLVM 24 does.
 UNUSED_OF_SCALES = {0x100 << 50: 0x80 << 50}
@@ -30,7 +32,10 @@ def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
     with open(os.path.join(HERE, "instruction_sets.yaml"), encoding="utf-8") as file:
-        sets = {name: int(generation) for name, generation in re.findall(r"^- \{name: ([\w-]+), generation: (\d+)", file.read(), re.M)}
+        sets = {
+            name: int(generation)
+            for name, generation in re.findall(r"^- \{name: ([\w-]+), generation: (\d+)", file.read(), re.M)
+        }
     records = Records(sys.argv[1])
     importer = Importer(records)
     rows = {}
@@ -48,7 +53,8 @@ def main():
                 spellings.append({**row, "match": row["match"] ^ third ^ UNUSED_OF_SCALES[third]})
             for row in spellings:
                 rows.setdefault(json.dumps(row), (row, generation, {}, name))[2].update(places)
-    # Where two records have the same bits on a target, the first in LLVM's order counts, but on gfx9 the one that is written for gfx9 itself (the
+    # Where two records have the same bits on a target, the first in LLVM's order counts, but on gfx9 the one that is
+    # written for gfx9 itself (the
     # others are LDS records of gfx8, which read M0).
     taken = {}
     for key, (row, generation, where, name) in rows.items():

@@ -5,10 +5,13 @@ import re
 from llvm_names import PACKED_FLAG
 
 LATENCY = {
-    "Write32Bit": "valu32", "WriteFloatCvt": "valu32", "WriteFloatFMA": "valu32", "Write64Bit": "valu64", "WriteIntMul": "valu32",
+    "Write32Bit": "valu32", "WriteFloatCvt": "valu32", "WriteFloatFMA": "valu32", "Write64Bit": "valu64",
+    "WriteIntMul": "valu32",
     "WriteQuarterRate32": "trans", "WriteTrans32": "trans", "WriteTrans64": "trans", "WriteDouble": "valu_f64",
-    "WriteDoubleAdd": "valu_f64", "WriteDoubleCvt": "valu_f64", "WriteSALU": "salu", "WriteSMEM": "smem", "WriteLDS": "lds",
-    "WriteVMEM": "vmem", "WriteBranch": "branch", "WriteBarrier": "barrier", "WriteExport": "export", "WriteSFPU": "salu",
+    "WriteDoubleAdd": "valu_f64", "WriteDoubleCvt": "valu_f64", "WriteSALU": "salu", "WriteSMEM": "smem",
+    "WriteLDS": "lds",
+    "WriteVMEM": "vmem", "WriteBranch": "branch", "WriteBarrier": "barrier", "WriteExport": "export",
+    "WriteSFPU": "salu",
     "WritePseudoScalarTrans": "trans",
 }  # fmt: skip
 
@@ -30,7 +33,8 @@ WIDER = re.compile(r"v_sad_u16|v_interp_p1ll_f16|v_interp_p1lv_f16|v_interp_p10_
 
 
 def half_result(base):
-    """Whether a vector operation's result has 16 bits and not a pair of them: the first type in its name is the result's."""
+    """Whether a vector operation's result has 16 bits and not a pair of them: the first type in its name is the
+    result's."""
     first = next((part for part in base.split("_") if TYPES_IN_NAMES.fullmatch(part)), "")
     if base.startswith(("v_mfma", "v_smfmac", "v_wmma", "v_swmmac")) or WIDER.fullmatch(base):
         return False
@@ -38,7 +42,8 @@ def half_result(base):
 
 
 def keeps_other_half(base, family, role, generation, fields):
-    """Whether the half of the result's register that the operation does not write stays: where op_sel chooses one, and always since gfx10."""
+    """Whether the half of the result's register that the operation does not write stays: where op_sel chooses one, and
+    always since gfx10."""
     if not family.startswith(("vop", "vint")) or role != "vdst":
         return False
     if generation == 11 and re.match(r"v_wmma_b?f16_", base):
@@ -48,14 +53,25 @@ def keeps_other_half(base, family, role, generation, fields):
 
 def reads_vcc(base):
     """VOP2 operations that take a lane mask; where it has no field it is VCC."""
-    return base.startswith(("v_cndmask_b32", "v_add_co_ci_u32", "v_sub_co_ci_u32", "v_subrev_co_ci_u32", "v_addc_", "v_subb_", "v_subbrev_"))
+    return base.startswith(
+        (
+            "v_cndmask_b32",
+            "v_add_co_ci_u32",
+            "v_sub_co_ci_u32",
+            "v_subrev_co_ci_u32",
+            "v_addc_",
+            "v_subb_",
+            "v_subbrev_",
+        )
+    )
 
 
 def implicit(base, generation, uses, changes):
     # Since gfx10 FLAT_SCRATCH is no scalar register.
     flat_scratch = "flat_scratch" if generation < 10 else None
     names = {
-        "SCC": "scc", "VCC": "vcc", "EXEC": "exec", "M0": "m0", "FLAT_SCR": flat_scratch, "MODE": "mode", "XNACK_MASK": "xnack_mask",
+        "SCC": "scc", "VCC": "vcc", "EXEC": "exec", "M0": "m0", "FLAT_SCR": flat_scratch, "MODE": "mode",
+        "XNACK_MASK": "xnack_mask",
         "ASYNCcnt": None, "TENSORcnt": None,
     }  # fmt: skip
     reads = {names[u] for u in uses} - {None}
@@ -63,10 +79,17 @@ def implicit(base, generation, uses, changes):
     # LLVM's records of these leave it out, but they move in the active lanes only (RDNA2 ISA guide, "VOP1 Opcodes").
     if base in ("v_movrelsd_2_b32", "v_swaprel_b32"):
         reads.add("exec")
-    if base in ("s_cbranch_g_fork", "s_cbranch_i_fork", "s_cbranch_join", "s_subvector_loop_begin", "s_subvector_loop_end"):
+    if base in (
+        "s_cbranch_g_fork",
+        "s_cbranch_i_fork",
+        "s_cbranch_join",
+        "s_subvector_loop_begin",
+        "s_subvector_loop_end",
+    ):
         reads.add("exec")
         writes.add("exec")
-    # It sets a bit of MODE and leaves SCC alone, which LLVM's records of its format write (Vega ISA guide, "SOPC Instructions").
+    # It sets a bit of MODE and leaves SCC alone, which LLVM's records of its format write (Vega ISA guide, "SOPC
+    # Instructions").
     if base == "s_setvskip":
         reads, writes = {"mode"}, {"mode"}
     order = [n for n in names.values() if n]
@@ -82,13 +105,21 @@ def branch_of(base):
         return conditions[base]
     if base.startswith("s_cbranch_cdbg"):
         return "debug"
-    if base in ("s_cbranch_g_fork", "s_cbranch_i_fork", "s_cbranch_join", "s_subvector_loop_begin", "s_subvector_loop_end"):
+    if base in (
+        "s_cbranch_g_fork",
+        "s_cbranch_i_fork",
+        "s_cbranch_join",
+        "s_subvector_loop_begin",
+        "s_subvector_loop_end",
+    ):
         return "obsolete"
     if base.startswith("s_endpgm"):
         return "end"
     return {
-        "s_branch": "jump", "s_call_b64": "call", "s_call_i64": "call", "s_swappc_b64": "indirect_call", "s_swap_pc_i64": "indirect_call",
-        "s_setpc_b64": "indirect_jump", "s_set_pc_i64": "indirect_jump", "s_add_pc_i64": "indirect_jump", "s_rfe_b64": "indirect_jump",
+        "s_branch": "jump", "s_call_b64": "call", "s_call_i64": "call", "s_swappc_b64": "indirect_call",
+        "s_swap_pc_i64": "indirect_call",
+        "s_setpc_b64": "indirect_jump", "s_set_pc_i64": "indirect_jump", "s_add_pc_i64": "indirect_jump",
+        "s_rfe_b64": "indirect_jump",
         "s_rfe_i64": "indirect_jump", "s_rfe_restore_b64": "indirect_jump", "s_trap": "trap",
     }.get(base, "none")  # fmt: skip
 
@@ -147,14 +178,26 @@ def vector_bytes(base):
 
 def lds_bytes(base):
     pairs = 2 if re.search(r"(read2|write2|wrxchg2|load_2|store_2|storexchg_2)", base) else 1
-    for text, count in (("b128", 16), ("b96", 12), ("64", 8), ("b8", 1), ("u8", 1), ("i8", 1), ("b16", 2), ("u16", 2), ("i16", 2), ("32", 4)):
+    for text, count in (
+        ("b128", 16),
+        ("b96", 12),
+        ("64", 8),
+        ("b8", 1),
+        ("u8", 1),
+        ("i8", 1),
+        ("b16", 2),
+        ("u16", 2),
+        ("i16", 2),
+        ("32", 4),
+    ):
         if re.search(rf"_?{text}(_|$)", base.replace("st64", "").replace("stride64", "")):
             return count * pairs
     return 4 if re.search(r"_(pk_add|append|consume|ordered)", base) else 0
 
 
 def counters_of(generation, base, family, memory, flags):
-    """The wait counters that an operation increments (LLVM's SIInsertWaitcnts). Where a field decides, every one that may be."""
+    """The wait counters that an operation increments (LLVM's SIInsertWaitcnts). Where a field decides, every one that
+    may be."""
     atomic, returns = "atomic" in flags, "returns" in flags
     store = "store" in flags and "load" not in flags
     loads, stores = ("vm", "vm") if generation < 10 else ("vm", "vs") if generation < 12 else ("load", "store")
@@ -231,7 +274,11 @@ def flags_of(base, family, record, operands, generation):
         flags.append("salu")
     atomic = "_atomic_" in base and "barrier_arrive" not in base or (family == "ds" and is_lds_atomic(base))
     if memory or family in ("ldsdir", "tensor"):
-        if atomic or re.search(r"_load|_read|image_(sample|gather|get|msaa|bvh)|ds_consume|ds_append|_scratch_load|ds_(direct|param)|ds_bvh", base):
+        if atomic or re.search(
+            r"_load|_read|image_(sample|gather|get|msaa|bvh)|ds_consume|ds_append|_scratch_load"
+            r"|ds_(direct|param)|ds_bvh",
+            base,
+        ):
             flags.append("load")
         if atomic or re.search(r"_store|_write|_load_(async_to_)?lds|_load_to_lds|ds_bvh", base):
             flags.append("store")
@@ -241,7 +288,11 @@ def flags_of(base, family, record, operands, generation):
         flags += [flag for flag in ("load", "store") if flag not in flags]
     if atomic:
         flags.append("atomic")
-        if (family in ("flat", "global", "scratch", "ds") and "vdst" in operands) or record.get("IsAtomicRet") or atomic_returns(record):
+        if (
+            (family in ("flat", "global", "scratch", "ds") and "vdst" in operands)
+            or record.get("IsAtomicRet")
+            or atomic_returns(record)
+        ):
             flags.append("returns")
     if base.startswith(("v_mfma", "v_smfmac", "v_wmma", "v_swmmac")):
         flags.append("mfma")
@@ -261,9 +312,13 @@ def flags_of(base, family, record, operands, generation):
 
 
 def atomic_returns(record):
-    return "GLC" in next((a[0]["def"] for a in record["InOperandList"]["args"] if a[1] == "cpol"), "").replace("NonGLC", "")
+    return "GLC" in next((a[0]["def"] for a in record["InOperandList"]["args"] if a[1] == "cpol"), "").replace(
+        "NonGLC", ""
+    )
 
 
 def is_lds_atomic(base):
-    plain = r"ds_(read|write|load|store_|permute|bpermute|swizzle|nop|gws|ordered|bvh|add_gs|sub_gs|direct|param|atomic_)"
+    plain = (
+        r"ds_(read|write|load|store_|permute|bpermute|swizzle|nop|gws|ordered|bvh|add_gs|sub_gs|direct|param|atomic_)"
+    )
     return not re.search(plain, base) or base.startswith(("ds_wrxchg", "ds_storexchg"))

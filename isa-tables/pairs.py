@@ -1,6 +1,8 @@
-"""Pairs of operations in one instruction (VOPD): which operations can be the first and which the second, from the rows of all pairs.
+"""Pairs of operations in one instruction (VOPD): which operations can be the first and which the second, from the rows
+of all pairs.
 
-A pair is what its halves are: fixed bits, fields, operands and registers are those of the one and of the other. That is checked for every pair.
+A pair is what its halves are: fixed bits, fields, operands and registers are those of the one and of the other. That is
+checked for every pair.
 """
 
 import collections
@@ -64,7 +66,8 @@ class Half:
 
     def form(self):
         return {
-            "mask": self.mask, "fields": fields(self.bits), "operands": list(self.operands), "print": sorted(self.print), "reads": ordered(self.reads),
+            "mask": self.mask, "fields": fields(self.bits), "operands": list(self.operands),
+            "print": sorted(self.print), "reads": ordered(self.reads),
             "latency": self.latency,
         }  # fmt: skip
 
@@ -75,7 +78,8 @@ def halves(row):
 
 
 def pairs(rows, layouts, sets):
-    """[(what all pairs share, [forms of first operations], [forms of second operations])], the forms as [(form, [(opcode, name, [set])])]."""
+    """[(what all pairs share, [forms of first operations], [forms of second operations])], the forms as [(form,
+    [(opcode, name, [set])])]."""
     named = {name: key for key, name in layouts.items()}
     classes = collections.defaultdict(lambda: collections.defaultdict(list))
     for row, _, chosen in rows:
@@ -94,7 +98,12 @@ def pairs(rows, layouts, sets):
                 for half in operations:
                     found[key][which][repr(half.form()), half.op, half.name].append((s, half.form()))
         for group in found.values():
-            shared = {**group["shared"], "wave": wave, "first_at": f"{first_at[0]}:{first_at[1]}", "second_at": f"{second_at[0]}:{second_at[1]}"}
+            shared = {
+                **group["shared"],
+                "wave": wave,
+                "first_at": f"{first_at[0]}:{first_at[1]}",
+                "second_at": f"{second_at[0]}:{second_at[1]}",
+            }
             yield shared, by_form(group["first"], sets), by_form(group["second"], sets)
 
 
@@ -111,16 +120,21 @@ def split(members, first_at, second_at):
         for names, name, (high, low) in zip(by_name, row["name"].split("::"), (first_at, second_at)):
             names[name, row["match"] >> low & ((1 << (high - low + 1)) - 1)].append((row, b))
     own = (mask, bits, reads, prints)
-    firsts, seconds = ([Half(name, op, place, rows, own) for (name, op), rows in names.items()] for place, names in enumerate(by_name))
+    firsts, seconds = (
+        [Half(name, op, place, rows, own) for (name, op), rows in names.items()] for place, names in enumerate(by_name)
+    )
     # Every first operation goes with every second one, and a pair is no more than both.
     assert len(members) == len(firsts) * len(seconds)
     for row, b in members:
         x, y = row["name"].split("::")
         x, y = next(h for h in firsts if h.name == x), next(h for h in seconds if h.name == y)
         assert row["mask"] == mask | x.mask | y.mask and b == bits | x.bits | y.bits, row["name"]
-        assert set(row["reads"]) == reads | x.reads | y.reads and set(row["print"]) == prints | x.print | y.print, row["name"]
+        assert set(row["reads"]) == reads | x.reads | y.reads and set(row["print"]) == prints | x.print | y.print, row[
+            "name"
+        ]
     shared = {
-        "encoding": ENCODING, "mask": mask, "match": match, "fields": fields(bits), "print": sorted(prints), "reads": ordered(reads), "flags": list(flags),
+        "encoding": ENCODING, "mask": mask, "match": match, "fields": fields(bits), "print": sorted(prints),
+        "reads": ordered(reads), "flags": list(flags),
         "op_at": "{}:{}".format(*OPCODES[ENCODING]),
     }  # fmt: skip
     return shared, firsts, seconds
@@ -132,4 +146,7 @@ def by_form(operations, sets):
         forms[text].append((op, name, sorted((s for s, _ in found), key=sets.index), found[0][1]))
     for members in forms.values():
         members.sort(key=lambda m: (m[0], m[1]))
-    return [(members[0][3], [m[:3] for m in members]) for members in sorted(forms.values(), key=lambda members: members[0][:2])]
+    return [
+        (members[0][3], [m[:3] for m in members])
+        for members in sorted(forms.values(), key=lambda members: members[0][:2])
+    ]

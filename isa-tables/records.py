@@ -28,7 +28,8 @@ class Records:
             if feature not in found:
                 found.add(feature)
                 todo += [f["def"] for f in self.all[feature]["Implies"]]
-        # 16-bit operations use the halves of registers on all processors that can; LLVM leaves the choice to the compiler.
+        # 16-bit operations use the halves of registers on all processors that can; LLVM leaves the choice to the
+        # compiler.
         if "FeatureTrue16BitInsts" in found:
             found.add("FeatureRealTrue16Insts")
         return found
@@ -68,7 +69,13 @@ def select(records, sets):
         if "_fake16" in name or name == "V_ILLEGAL":
             continue
         record = records.get(name)
-        if record is None or "Inst" not in record or record.get("isPseudo") or record["isCodeGenOnly"] or record["isAsmParserOnly"]:
+        if (
+            record is None
+            or "Inst" not in record
+            or record.get("isPseudo")
+            or record["isCodeGenOnly"]
+            or record["isAsmParserOnly"]
+        ):
             continue
         for place, features in waves.items():
             if "_agpr" in name and "FeatureGFX90AInsts" not in features:
@@ -118,7 +125,8 @@ def modifier_bit(variable, index, kind, family, base, generation, packed):
 
 
 def segments(bits):
-    """{value bit: instruction bit} -> 'high:low' runs, most significant first, joined by ','. A run's '@n' is its lowest value bit."""
+    """{value bit: instruction bit} -> 'high:low' runs, most significant first, joined by ','. A run's '@n' is its
+    lowest value bit."""
     runs = []
     for value_bit in sorted(bits):
         position = bits[value_bit]

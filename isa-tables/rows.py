@@ -4,18 +4,43 @@ import collections
 import re
 
 import images
-from llvm_names import FAMILIES, FIXED_MODIFIERS, KNOWN_MODIFIERS, MODIFIERS, ROLES, SCALAR_CLASSES, TYPES, opcode_places
-from meaning import branch_of, counters_of, flags_of, implicit, keeps_other_half, latency_of, memory_of, reads_vcc, writes_partly
+from llvm_names import (
+    FAMILIES,
+    FIXED_MODIFIERS,
+    KNOWN_MODIFIERS,
+    MODIFIERS,
+    ROLES,
+    SCALAR_CLASSES,
+    TYPES,
+    opcode_places,
+)
+from meaning import (
+    branch_of,
+    counters_of,
+    flags_of,
+    implicit,
+    keeps_other_half,
+    latency_of,
+    memory_of,
+    reads_vcc,
+    writes_partly,
+)
 from records import bit, modifier_bit, segments
 
 # Immediate operands of one field, by the definition that LLVM gives them -> role.
 IMMEDIATES = {
-    "hwreg": "hwreg", "SendMsg": "message", "SWaitCnt": "wait_count", "SOPPBrTarget": "simm_target", "SDelayALU": "delay", "DepCtr": "dep_ctr",
+    "hwreg": "hwreg", "SendMsg": "message", "SWaitCnt": "wait_count", "SOPPBrTarget": "simm_target",
+    "SDelayALU": "delay", "DepCtr": "dep_ctr",
     "VersionImm": "version", "WaitEvent": "wait_event",
 }  # fmt: skip
 
 # How an immediate is printed, by LLVM's printing method.
-FORMS = {"printGPRIdxMode": "_index_mode", "printInterpSlot": "_slot", "printU16ImmOperand": "_hex", "printEndpgm": "_endpgm"}
+FORMS = {
+    "printGPRIdxMode": "_index_mode",
+    "printInterpSlot": "_slot",
+    "printU16ImmOperand": "_hex",
+    "printEndpgm": "_endpgm",
+}
 
 
 class Importer:
@@ -47,7 +72,15 @@ class Importer:
         optype = d.get("OperandType") or ""
         if optype == "OPERAND_INLINE_SPLIT_BARRIER_INT32":
             name = "src_smfeni_1_i32"
-            self.kinds[name] = {"coding": "src", "accepts": "smfeni", "dwords": 1, "type": "i32", "even": False, "signs": False, "mask": False}
+            self.kinds[name] = {
+                "coding": "src",
+                "accepts": "smfeni",
+                "dwords": 1,
+                "type": "i32",
+                "even": False,
+                "signs": False,
+                "mask": False,
+            }
             return name
         if register_class is None:
             return None
@@ -105,14 +138,28 @@ class Importer:
             typ = "b16" if half else {1: "b32", 2: "b64"}.get(dwords, "untyped")
         data_pair = "_LdSt_32_Align2" in register_class
         even = aligned and (dwords > 1 or data_pair) or data_pair
-        name = f"{coding}_{accepts}_{'mask' if mask else dwords}_{typ}" + ("_even" if even else "") + ("_signed" if signs else "")
-        self.kinds[name] = {"coding": coding, "accepts": accepts, "dwords": dwords, "type": typ, "even": even, "signs": signs, "mask": mask}
+        name = (
+            f"{coding}_{accepts}_{'mask' if mask else dwords}_{typ}"
+            + ("_even" if even else "")
+            + ("_signed" if signs else "")
+        )
+        self.kinds[name] = {
+            "coding": coding,
+            "accepts": accepts,
+            "dwords": dwords,
+            "type": typ,
+            "even": even,
+            "signs": signs,
+            "mask": mask,
+        }
         return name
 
     def fields(self, record, family, generation, base, defs):
         """Fields: operand or modifier name -> {value bit: instruction bit}; and the names of LLVM's fields."""
         bits = [bit(record, i) for i in range(record["Size"] * 8)]
-        fixed = next((places for f, generations, places in FIXED_MODIFIERS if f == family and generation in generations), {})
+        fixed = next(
+            (places for f, generations, places in FIXED_MODIFIERS if f == family and generation in generations), {}
+        )
         fields = collections.defaultdict(dict)
         variables = set()
         for position, b in enumerate(bits):
@@ -209,7 +256,13 @@ class Importer:
         for operand, (role, access, kind) in operands.items():
             if role not in listed and operand != "src3":
                 ops.append(f"({role} {access} {kind})")
-        signed = family in ("global", "scratch") or family == "smem" and generation >= 9 or family == "flat" and generation >= 12
+        signed = (
+            family in ("global", "scratch")
+            or family == "smem"
+            and generation >= 9
+            or family == "flat"
+            and generation >= 12
+        )
         layout = self.layout(family, size, signed and "offset" in renamed, renamed)
 
         uses = {u["def"] for u in record["Uses"]}
@@ -288,7 +341,9 @@ class Importer:
                 access = "r"
                 if operand in tied and operand not in ("sdata",):
                     access = "rw"
-            if access == "w" and (writes_partly(base, family, role) or keeps_other_half(base, family, role, generation, fields)):
+            if access == "w" and (
+                writes_partly(base, family, role) or keeps_other_half(base, family, role, generation, fields)
+            ):
                 access = "rw"
             if base.startswith("s_movreld") and operand == "sdst":
                 access = "rw"  # The register that is written is this one plus M0.
@@ -330,9 +385,18 @@ class Importer:
             return name
         name = f"{'signed' if signed else 'unsigned'}{width}"
         method = self.r[definition].get("PrintMethod")
-        plain = self.r[definition].get("OperandType") in ("OPERAND_IMMEDIATE", "OPERAND_INLINE_SPLIT_BARRIER_INT32") and method == "printOperand"
+        plain = (
+            self.r[definition].get("OperandType") in ("OPERAND_IMMEDIATE", "OPERAND_INLINE_SPLIT_BARRIER_INT32")
+            and method == "printOperand"
+        )
         name += FORMS.get(method, "_inline" if plain else "")
-        self.kinds[name] = {"coding": "signed" if signed else "unsigned", "accepts": "", "dwords": 1, "type": "b32", "form": name.partition("_")[2] or "decimal"}
+        self.kinds[name] = {
+            "coding": "signed" if signed else "unsigned",
+            "accepts": "",
+            "dwords": 1,
+            "type": "b32",
+            "form": name.partition("_")[2] or "decimal",
+        }
         return name
 
     def layout(self, family, size, signed_offset, fields):

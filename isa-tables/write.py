@@ -15,7 +15,12 @@ def operand_list(operands):
         role, _, rest = operand.partition(" ")
         first, _, rest_before = out[-1].partition(" ") if out else ("", "", "")
         name, number = re.fullmatch(r"(.*?)(\d*)", role).groups()
-        if name == "vaddr" and number not in ("", "1") and rest == rest_before and first.rpartition("..")[2] == f"{name}{int(number) - 1}":
+        if (
+            name == "vaddr"
+            and number not in ("", "1")
+            and rest == rest_before
+            and first.rpartition("..")[2] == f"{name}{int(number) - 1}"
+        ):
             out[-1] = f"{first.partition('..')[0]}..{role} {rest}"
         else:
             out.append(operand)
@@ -31,7 +36,15 @@ def flow(value):
         return str(value)
     if isinstance(value, list):
         return "[" + ", ".join(flow(v) for v in value) + "]"
-    if re.fullmatch(r"[A-Za-z_][\w ./()$-]*", value) and value not in ("yes", "no", "on", "off", "true", "false", "null"):
+    if re.fullmatch(r"[A-Za-z_][\w ./()$-]*", value) and value not in (
+        "yes",
+        "no",
+        "on",
+        "off",
+        "true",
+        "false",
+        "null",
+    ):
         return value
     return "'" + value + "'"
 
@@ -67,12 +80,27 @@ def write_tables(folder, rows, kinds, layouts, sets):
         out.write("# Written by import.py: what a field's number means. The README explains the columns.\n")
         for name, kind in sorted(kinds.items()):
             if name in used_kinds:
-                out.write(f"{name}: {{" + ", ".join(f"{k}: {flow(v)}" for k, v in kind.items() if v not in (False, "")) + "}\n")
+                out.write(
+                    f"{name}: {{"
+                    + ", ".join(f"{k}: {flow(v)}" for k, v in kind.items() if v not in (False, ""))
+                    + "}\n"
+                )
     with open(os.path.join(folder, "layouts.yaml"), "w", encoding="utf-8") as out:
-        out.write("# Written by import.py: where the fields of an encoding are. '17,14@1' puts bit 14 into value bit 1 and bit 17 below it.\n")
-        for (family, size, signed, fields), name in sorted(layouts.items(), key=lambda i: (i[0][0], int(i[1].rsplit("_", 1)[1]))):
+        out.write(
+            "# Written by import.py: where the fields of an encoding are. '17,14@1' puts bit 14 into value bit 1 and "
+            "bit 17 below it.\n"
+        )
+        for (family, size, signed, fields), name in sorted(
+            layouts.items(), key=lambda i: (i[0][0], int(i[1].rsplit("_", 1)[1]))
+        ):
             if name in used_layouts:
-                out.write(f"{name}: {{bytes: {size}, " + ("signed_offset: true, " if signed else "") + "fields: {" + ", ".join(f"{k}: '{v}'" for k, v in fields) + "}}\n")
+                out.write(
+                    f"{name}: {{bytes: {size}, "
+                    + ("signed_offset: true, " if signed else "")
+                    + "fields: {"
+                    + ", ".join(f"{k}: '{v}'" for k, v in fields)
+                    + "}}\n"
+                )
     return len(used_kinds), len(used_layouts)
 
 
@@ -100,7 +128,9 @@ def write_group(out, shared, forms, columns, members, sets):
         out.write("  columns: [" + ", ".join(columns) + "]\n")
     out.write("  rows:\n")
     for op, mnemonic, name, chosen, values in members:
-        spelled = mnemonic if re.sub(r"(_e32|_e64|_dpp|_sdwa|_e64_dpp)$", "", mnemonic) == name else f"{mnemonic}={name}"
+        spelled = (
+            mnemonic if re.sub(r"(_e32|_e64|_dpp|_sdwa|_e64_dpp)$", "", mnemonic) == name else f"{mnemonic}={name}"
+        )
         out.write(" | ".join([f"  - {op} {spelled} {ranges(chosen, sets)}", *map(cell, values)]) + "\n")
 
 

@@ -1,12 +1,14 @@
 #!/bin/bash
-# Fetches real code that is not ours into target/corpora, for the long tests and the benchmarks: nothing of it is committed.
+# Fetches real code that is not ours into target/corpora, for the long tests and the benchmarks: nothing of it is
+# committed.
 #
 #   librocrand.so        Debian's librocrand1: 7 code objects, gfx803 to gfx1030
 #   bitsandbytes/        PyPI, 6 libraries, 218 code objects of 25 targets in compressed bundles
 #   jax-rocm7-plugin/    PyPI, 3 libraries, 108 code objects of 27 targets in compressed bundles
 #   jax-rocm60-plugin/   PyPI, 4 libraries, 44 code objects of 11 targets in plain bundles
 #
-# What is already there is not fetched again: after a failure, run it again. It needs apt and dpkg, and python3 with pip.
+# What is already there is not fetched again: after a failure, run it again. It needs apt and dpkg, and python3 with
+# pip.
 # `fetch-corpora.sh NAME…` fetches only those.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -30,7 +32,8 @@ debian() {
     local package=$1 library=$2
     [ -s "$folder/$library" ] && return
     command -v apt-get >/dev/null || die "$package: needs apt-get (Debian or one of its children)"
-    (cd "$work" && apt-get -q download "$package") || die "$package: apt-get could not download it ('apt-get update' was run?)"
+    (cd "$work" && apt-get -q download "$package") ||
+        die "$package: apt-get could not download it ('apt-get update' was run?)"
     dpkg-deb -x "$work/$package"_*.deb "$work/tree" || die "$package: cannot be unpacked"
     local found
     found=$(find "$work/tree" -name "$library.*" -type f | head -n 1)
@@ -50,7 +53,8 @@ wheel() {
         --platform manylinux_2_24_x86_64 --platform manylinux_2_27_x86_64 --platform manylinux_2_28_x86_64 \
         --dest "$work/wheels" --requirement "$work/$name.txt" || die "$name $version: pip could not download it"
     mkdir "$work/$name"
-    python3 - "$work/wheels/${name//-/_}-$version"-*.whl "$work/$name" <<'PYTHON' || die "$name $version: cannot be unpacked"
+    wheel=("$work/wheels/${name//-/_}-$version"-*.whl)
+    python3 - "${wheel[@]}" "$work/$name" <<'PYTHON' || die "$name $version: cannot be unpacked"
 import os, sys, zipfile
 wheel, folder = sys.argv[1:]
 with zipfile.ZipFile(wheel) as archive:

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use wavetap::error::{Error, Result};
-use wavetap::report::disassembly::{CodeText, ObjectFacts, SCHEMA, Sink};
+use wavetap::report::disassembly::{CodeText, JsonStream, ObjectFacts, SCHEMA, Sink};
 use wavetap::report::listing::Listing;
 use wavetap::report::plain::Plain;
 
@@ -15,9 +15,9 @@ pub enum Form {
     /// As `llvm-objdump -d` prints it; with the name of the input.
     Plain(Plain, String),
     /// One JSON document.
-    Json,
+    Json(JsonStream),
     /// One YAML document.
-    Yaml,
+    Yaml(YamlStream),
 }
 
 impl Form {
@@ -31,9 +31,6 @@ impl Form {
 pub struct Writer {
     out: Stream,
     form: Form,
-    objects: usize,
-    /// Pieces of code of the object that is open.
-    pieces: usize,
     /// Why writing failed, without the places that are added on the way up.
     pub failure: Option<Error>,
 }
@@ -41,16 +38,14 @@ pub struct Writer {
 impl Writer {
     /// Nothing is written yet.
     pub fn new(out: Stream, form: Form) -> Writer {
-        Writer { out, form, objects: 0, pieces: 0, failure: None }
+        Writer { out, form, failure: None }
     }
 
     /// Writes the end.
     pub fn finish(mut self) -> Result<()> {
-        let end = match self.form {
-            Form::Json if self.objects > 0 => format!("{}\n  ]\n}}\n", self.close_json()),
-            Form::Json => format!("{{\n  \"schema\": \"{SCHEMA}\",\n  \"objects\": []\n}}\n"),
-            Form::Yaml if self.objects > 0 => self.close_yaml(),
-            Form::Yaml => format!("schema: {SCHEMA}\nobjects: []\n"),
+        let end = match &mut self.form {
+            Form::Json(json) => std::mem::take(json).finish()?,
+            Form::Yaml(yaml) => yaml.finish(),
             Form::Listing(_) | Form::Plain(..) => String::new(),
         };
         self.write(&end)?;
@@ -59,14 +54,6 @@ impl Writer {
 
     fn write(&mut self, text: &str) -> Result<()> {
         self.out.write(text).inspect_err(|error| self.failure = Some(error.clone()))
-    }
-
-    fn close_json(&self) -> &'static str {
-        if self.pieces > 0 { "\n      ]\n    }" } else { "]\n    }" }
-    }
-
-    fn close_yaml(&self) -> String {
-        if self.pieces > 0 { String::new() } else { "  code: []\n".to_owned() }
     }
 }
 
@@ -77,25 +64,9 @@ impl Sink for Writer {
             Form::Plain(plain, name) => {
                 plain.object(&if facts.bare { name.clone() } else { format!("{name} ({} {})", facts.id, facts.target) })
             }
-            Form::Json => {
-                let start = match self.objects {
-                    0 => format!("{{\n  \"schema\": \"{SCHEMA}\",\n  \"objects\": [\n"),
-                    _ => format!("{},\n", self.close_json()),
-                };
-                // The object stays open for its code.
-                let facts = json(&facts, 4)?;
-                format!("{start}{},\n      \"code\": [", facts.trim_end().trim_end_matches('}').trim_end())
-            }
-            Form::Yaml => {
-                let start = match self.objects {
-                    0 => format!("schema: {SCHEMA}\nobjects:\n"),
-                    _ => self.close_yaml(),
-                };
-                format!("{start}{}", yaml_item(&facts, 0)?)
-            }
+            Form::Json(json) => json.object(&facts)?,
+            Form::Yaml(yaml) => yaml.object(&facts)?,
         };
-        self.objects += 1;
-        self.pieces = 0;
         self.write(&text)
     }
 
@@ -103,35 +74,53 @@ impl Sink for Writer {
         let text = match &mut self.form {
             Form::Listing(listing) => listing.code(&code),
             Form::Plain(plain, _) => plain.code(&code),
-            Form::Json => format!("{}\n{}", if self.pieces > 0 { "," } else { "" }, json(&code, 8)?),
-            Form::Yaml => format!("{}{}", if self.pieces > 0 { "" } else { "  code:\n" }, yaml_item(&code, 2)?),
+            Form::Json(json) => json.code(&code)?,
+            Form::Yaml(yaml) => yaml.code(&code)?,
         };
-        self.pieces += 1;
         self.write(&text)
     }
 }
 
-/// Indented by so many spaces, without a line end.
-fn json(value: &impl Serialize, indent: usize) -> Result<String> {
-    let text = serde_json::to_string_pretty(value).map_err(|error| Error::internal(format!("JSON: {error}")))?;
-    Ok(indented(&text, &" ".repeat(indent), &" ".repeat(indent)))
+/// A YAML document in pieces: its writer has no other way to leave a list open, so that each item is a document of its
+/// own that is indented.
+#[derive(Default)]
+pub struct YamlStream {
+    objects: usize,
+    /// Pieces of code of the object that is open.
+    pieces: usize,
+}
+
+impl YamlStream {
+    fn object(&mut self, facts: &ObjectFacts) -> Result<String> {
+        let start = match self.objects {
+            0 => format!("schema: {SCHEMA}\nobjects:\n"),
+            _ => self.close(),
+        };
+        (self.objects, self.pieces) = (self.objects + 1, 0);
+        Ok(start + &item(facts, 0)?)
+    }
+
+    fn code(&mut self, code: &CodeText) -> Result<String> {
+        let start = if self.pieces > 0 { "" } else { "  code:\n" };
+        self.pieces += 1;
+        Ok(format!("{start}{}", item(code, 2)?))
+    }
+
+    fn finish(&self) -> String {
+        if self.objects > 0 { self.close() } else { format!("schema: {SCHEMA}\nobjects: []\n") }
+    }
+
+    fn close(&self) -> String {
+        if self.pieces > 0 { String::new() } else { "  code: []\n".to_owned() }
+    }
 }
 
 /// An item of a list that is indented by so many spaces.
-fn yaml_item(value: &impl Serialize, indent: usize) -> Result<String> {
+fn item(value: &impl Serialize, indent: usize) -> Result<String> {
     let text = serde_yaml::to_string(value).map_err(|error| Error::internal(format!("YAML: {error}")))?;
     let indent = " ".repeat(indent);
-    Ok(indented(text.trim_end(), &format!("{indent}- "), &format!("{indent}  ")) + "\n")
-}
-
-fn indented(text: &str, first: &str, other: &str) -> String {
-    let mut out = String::with_capacity(text.len() + text.len() / 4);
-    for (index, line) in text.lines().enumerate() {
-        if index > 0 {
-            out.push('\n');
-        }
-        out.push_str(if index == 0 { first } else { other });
-        out.push_str(line);
-    }
-    out
+    let lines = text.trim_end().lines().enumerate();
+    Ok(lines.fold(String::with_capacity(text.len() + text.len() / 4), |out, (number, line)| {
+        out + &indent + if number == 0 { "- " } else { "  " } + line + "\n"
+    }))
 }

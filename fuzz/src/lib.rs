@@ -1,6 +1,5 @@
 //! What a coverage-guided fuzzer runs. A target takes any bytes and panics where the library breaks a promise: it
-//! answers or refuses, in any case without a panic,
-//! and what it gives back fits together.
+//! answers or refuses, in any case without a panic, and what it gives back fits together.
 //!
 //! - [`bundles`]: a host file, a bundle, a compressed bundle; code objects are found or refused.
 //! - [`code_objects`]: a code object; tables, metadata, line table and listing are read or refused.
@@ -13,6 +12,7 @@
 //! what it begins with ([`seeds`]).
 #![forbid(unsafe_code)]
 
+mod answers;
 pub mod bundles;
 pub mod code_objects;
 pub mod instructions;
@@ -20,6 +20,8 @@ pub mod profiles;
 pub mod rewrite;
 pub mod samples;
 pub mod seeds;
+
+pub use answers::{check_error, read};
 
 /// A target by name.
 #[derive(Debug, Clone, Copy)]
@@ -48,18 +50,4 @@ pub const TARGETS: [Target; 6] = [
 #[must_use]
 pub fn target(name: &str) -> Option<&'static Target> {
     TARGETS.iter().find(|target| target.name == name)
-}
-
-/// An error says what is wrong in words, and is no fault of this program.
-///
-/// # Panics
-/// If it is internal or says nothing.
-pub fn check_error(error: &wavetap::error::Error) {
-    assert!(error.kind() != wavetap::error::Kind::Internal, "an internal error: {error}");
-    assert!(!error.to_string().is_empty(), "an error without a text");
-}
-
-/// What was read, or none after the error was checked.
-pub fn read<T>(result: Result<T, wavetap::error::Error>) -> Option<T> {
-    result.map_err(|error| check_error(&error)).ok()
 }

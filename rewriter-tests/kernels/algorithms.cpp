@@ -189,9 +189,13 @@ template <class F> INLINE void tiled_product(const F *a, const F *b, F *c) {
     }
     c[row * 32 + column] = sum;
 }
-KERNEL(tiled_matrix_product)(const u32 *in, u32 *out, u32 n) { tiled_product((const f32 *)in, (const f32 *)in + 512, (f32 *)out); }
+KERNEL(tiled_matrix_product)(const u32 *in, u32 *out, u32 n) {
+    tiled_product((const f32 *)in, (const f32 *)in + 512, (f32 *)out);
+}
 TEST(tiled_matrix_product, .grid = {32, 32}, .group = {8, 8}, .in = 1536, .out = 1024, .input = "range -3 3");
-KERNEL(tiled_matrix_product_f64)(const u32 *in, u32 *out, u32 n) { tiled_product((const f64 *)in, (const f64 *)in + 512, (f64 *)out); }
+KERNEL(tiled_matrix_product_f64)(const u32 *in, u32 *out, u32 n) {
+    tiled_product((const f64 *)in, (const f64 *)in + 512, (f64 *)out);
+}
 TEST(tiled_matrix_product_f64, .grid = {32, 32}, .group = {8, 8}, .in = 3072, .out = 2048, .input = "range64 -3 3");
 
 KERNEL(many_bodies)(const u32 *in, u32 *out, u32 n) {
@@ -223,7 +227,8 @@ KERNEL(sparse_matrix_times_vector)(const u32 *in, u32 *out, u32 n) {
     // Rows of different lengths, by a formula instead of an index of rows.
     u32 i = global_id(), length = (i * 7) % 13;
     f64 sum = 0;
-    for (u32 k = 0; k < length; k++) sum += (f64)(in[(i * 13 + k) % 512] % 100) * (f64)get_f32(in + 512 + in[(i * 31 + k) % 512] % 512);
+    for (u32 k = 0; k < length; k++)
+        sum += (f64)(in[(i * 13 + k) % 512] % 100) * (f64)get_f32(in + 512 + in[(i * 31 + k) % 512] % 512);
     put64(out + 2 * i, bits(sum));
 }
 TEST(sparse_matrix_times_vector, .grid = {256}, .group = {64}, .in = 1024, .out = 512, .input = "range 1 2");

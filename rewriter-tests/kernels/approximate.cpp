@@ -1,4 +1,5 @@
-// What the hardware approximates: within the error that AMD's ISA guides give, against the CPU's libm in double precision.
+// What the hardware approximates: within the error that AMD's ISA guides give, against the CPU's libm in double
+// precision.
 #include "shim/kernel.h"
 
 #ifdef __AMDGCN__
@@ -41,21 +42,24 @@ KERNEL(approximate_roots_f32)(const u32 *in, u32 *out, u32 n) {
     o[1] = bits(root(a));
     o[2] = bits(inverse_root(a * a * a));
 }
-TEST(approximate_roots_f32, .grid = {1024}, .group = {256}, .in = 1024, .out = 3072, .input = "range 0.0001 50", .compare = "f32 ulp 1");
+TEST(approximate_roots_f32, .grid = {1024}, .group = {256}, .in = 1024, .out = 3072, .input = "range 0.0001 50",
+    .compare = "f32 ulp 1");
 
 KERNEL(approximate_powers_f32)(const u32 *in, u32 *out, u32 n) {
     u32 i = global_id();
     out[2 * i] = bits(power_of_two(get_f32(in + i)));
     out[2 * i + 1] = bits(logarithm(get_f32(in + i) + 130.0f));
 }
-TEST(approximate_powers_f32, .grid = {1024}, .group = {256}, .in = 1024, .out = 2048, .input = "range -120 120", .compare = "f32 ulp 2");
+TEST(approximate_powers_f32, .grid = {1024}, .group = {256}, .in = 1024, .out = 2048, .input = "range -120 120",
+    .compare = "f32 ulp 2");
 
 KERNEL(approximate_waves_f32)(const u32 *in, u32 *out, u32 n) {
     u32 i = global_id();
     out[2 * i] = bits(sine(get_f32(in + i)));
     out[2 * i + 1] = bits(cosine(get_f32(in + i)));
 }
-TEST(approximate_waves_f32, .grid = {1024}, .group = {256}, .in = 1024, .out = 2048, .input = "range -16 16", .compare = "f32 near 1e-5");
+TEST(approximate_waves_f32, .grid = {1024}, .group = {256}, .in = 1024, .out = 2048, .input = "range -16 16",
+    .compare = "f32 near 1e-5");
 
 // (2^29)^-1 of relative error.
 KERNEL(approximate_f64)(const u32 *in, u32 *out, u32 n) {
@@ -64,7 +68,8 @@ KERNEL(approximate_f64)(const u32 *in, u32 *out, u32 n) {
     put64(out + 4 * i, bits(reciprocal(a)));
     put64(out + 4 * i + 2, bits(inverse_root(a)));
 }
-TEST(approximate_f64, .grid = {512}, .group = {256}, .in = 1024, .out = 2048, .input = "range64 0.01 1000", .compare = "f64 near 1e-6");
+TEST(approximate_f64, .grid = {512}, .group = {256}, .in = 1024, .out = 2048, .input = "range64 0.01 1000",
+    .compare = "f64 near 1e-6");
 
 KERNEL(approximate_f16)(const u32 *in, u32 *out, u32 n) {
     u32 i = global_id();
@@ -75,7 +80,8 @@ KERNEL(approximate_f16)(const u32 *in, u32 *out, u32 n) {
     o[2] = (u16)bits(inverse_root(a));
     o[3] = 0;
 }
-TEST(approximate_f16, .grid = {512}, .group = {256}, .in = 512, .out = 1024, .input = "range 0.01 1000", .compare = "f16 ulp 1");
+TEST(approximate_f16, .grid = {512}, .group = {256}, .in = 512, .out = 1024, .input = "range 0.01 1000",
+    .compare = "f16 ulp 1");
 
 KERNEL(approximate_waves_f16)(const u32 *in, u32 *out, u32 n) {
     u32 i = global_id();
@@ -83,4 +89,5 @@ KERNEL(approximate_waves_f16)(const u32 *in, u32 *out, u32 n) {
     out[2 * i] = bits((f32)sine(a));
     out[2 * i + 1] = bits((f32)cosine(a));
 }
-TEST(approximate_waves_f16, .grid = {512}, .group = {256}, .in = 512, .out = 1024, .input = "range -8 8", .compare = "f32 near 0.002");
+TEST(approximate_waves_f16, .grid = {512}, .group = {256}, .in = 512, .out = 1024, .input = "range -8 8",
+    .compare = "f32 near 0.002");

@@ -1,7 +1,8 @@
 // Atomic operations, by results that do not depend on the order.
 #include "shim/kernel.h"
 
-// One cell per operation; a workgroup starts them, the others wait in no way: only cells that start with a known value are used.
+// One cell per operation; a workgroup starts them, the others wait in no way: only cells that start with a known value
+// are used.
 template <class T> INLINE void integer_cells(T *cells, T v, u32 l) {
     atomic_add(cells + 0, v);
     atomic_sub(cells + 1, v);
@@ -173,7 +174,8 @@ KERNEL(last_workgroup)(const u32 *in, u32 *out, u32 n) {
 }
 TEST(last_workgroup, .grid = {512}, .group = {64}, .in = 512, .out = 10, .start = &zero);
 
-// A lock that waves take from each other, one lane of a wave at a time: lanes that wait in a loop would keep the one that has it from giving it back.
+// A lock that waves take from each other, one lane of a wave at a time: lanes that wait in a loop would keep the one
+// that has it from giving it back.
 KERNEL(lock)(const u32 *in, u32 *out, u32 n) {
     u32 i = global_id();
     for (u32 turn = 0; turn < WAVE; turn++) {

@@ -185,13 +185,16 @@ KERNEL(structures_in_calls)(const u32 *in, u32 *out, u32 n) {
 TEST(structures_in_calls, .grid = {64}, .group = {64}, .in = 64, .out = 320);
 
 // More arguments than registers for them.
-NOINLINE u64 many(u32 a, u64 b, f32 c, f64 d, u8 e, i16 f, const u32 *g, u32 h, u64 j, u64 k, u64 l, u64 m, u64 o, u64 p, u64 q, u64 r, u64 s, u64 t) {
-    return a + b * 3 + (u64)(c * 4) + (u64)(d * 5) + e * 7 + (u64)(i64)f + *g + h * 11 + j * 13 + k * 17 + l * 19 + m * 23 + o * 29 + p * 31 + q * 37 + r * 41 + s * 43 + t * 47;
+NOINLINE u64 many(u32 a, u64 b, f32 c, f64 d, u8 e, i16 f, const u32 *g, u32 h, u64 j, u64 k, u64 l, u64 m, u64 o,
+    u64 p, u64 q, u64 r, u64 s, u64 t) {
+    return a + b * 3 + (u64)(c * 4) + (u64)(d * 5) + e * 7 + (u64)(i64)f + *g + h * 11 + j * 13 + k * 17 + l * 19 +
+           m * 23 + o * 29 + p * 31 + q * 37 + r * 41 + s * 43 + t * 47;
 }
 KERNEL(many_arguments)(const u32 *in, u32 *out, u32 n) {
     u32 i = global_id();
     const u32 *w = in + i;
-    u64 r = many(w[0], w[1], (f32)(w[2] & 0xffff), (f64)w[3], (u8)w[4], (i16)w[5], w + 6, w[7], w[8], w[9], w[10], w[11], w[12], w[13], w[14], w[15], w[16], w[17]);
+    u64 r = many(w[0], w[1], (f32)(w[2] & 0xffff), (f64)w[3], (u8)w[4], (i16)w[5], w + 6, w[7], w[8], w[9], w[10],
+        w[11], w[12], w[13], w[14], w[15], w[16], w[17]);
     put64(out + 2 * i, r);
 }
 TEST(many_arguments, .grid = {64}, .group = {64}, .in = 96, .out = 128);

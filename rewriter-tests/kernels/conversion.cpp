@@ -60,7 +60,8 @@ KERNEL(f64_to_small_f32)(const u32 *in, u32 *out, u32 n) {
     u32 i = global_id();
     out[i] = bits((f32)(get_f64(in + 2 * i) * 0x1p-140));
 }
-TEST(f64_to_small_f32, .grid = {256}, .group = {64}, .in = 512, .out = 256, .input = "range64 -100 100", .on = "gfx9* gfx1*");
+TEST(f64_to_small_f32, .grid = {256}, .group = {64}, .in = 512, .out = 256, .input = "range64 -100 100",
+    .on = "gfx9* gfx1*");
 
 KERNEL(between_f16_f32)(const u32 *in, u32 *out, u32 n) {
     u32 i = global_id(), *o = out + 3 * i;

@@ -92,7 +92,8 @@ KERNEL(arithmetic_bf16)(const u32 *in, u32 *out, u32 n) {
     o[3] = a < b ? 1 : a == c ? 2 : 3;
 }
 // Not on gfx125x: LLVM 22 multiplies by `v_fma_mixlo_bf16` with 0 added, which makes a product of -0 a 0.
-TEST(arithmetic_bf16, .grid = {512}, .group = {64}, .in = 1024, .out = 2048, .input = "edges32", .on = "gfx9* gfx10* gfx11* gfx120* gfx12-generic");
+TEST(arithmetic_bf16, .grid = {512}, .group = {64}, .in = 1024, .out = 2048, .input = "edges32",
+    .on = "gfx9* gfx10* gfx11* gfx120* gfx12-generic");
 
 KERNEL(divide_f32)(const u32 *in, u32 *out, u32 n) {
     u32 i = global_id(), *o = out + 3 * i;
@@ -164,8 +165,9 @@ TEST(round_f16, .grid = {512}, .group = {256}, .in = 512, .out = 1024, .input = 
 KERNEL(order_f32)(const u32 *in, u32 *out, u32 n) {
     u32 i = global_id(), mask = 0;
     f32 a = get_f32(in + 2 * i), b = i % 5 ? get_f32(in + 2 * i + 1) : a;
-    const int all[] = {a < b, a <= b, a > b, a >= b, a == b, a != b, !(a < b), !(a >= b), __builtin_isunordered(a, b), __builtin_islessgreater(a, b),
-                        a != a, __builtin_isinf(b), __builtin_isfinite(a), __builtin_isnormal(b), __builtin_signbit(a) != 0};
+    const int all[] = {a<b, a <= b, a> b, a >= b, a == b, a != b, !(a < b), !(a >= b), __builtin_isunordered(a, b),
+        __builtin_islessgreater(a, b), a != a, __builtin_isinf(b), __builtin_isfinite(a), __builtin_isnormal(b),
+        __builtin_signbit(a) != 0};
     for (int one : all) mask = mask << 1 | (one != 0);
     out[i] = mask;
 }
@@ -175,7 +177,8 @@ KERNEL(order_f64_f16)(const u32 *in, u32 *out, u32 n) {
     u32 i = global_id(), mask = 0;
     f64 a = get_f64(in + 4 * i), b = i % 5 ? get_f64(in + 4 * i + 2) : a;
     f16 c = get_f16(in[4 * i]), d = i % 3 ? get_f16(in[4 * i + 1]) : c;
-    const int all[] = {a < b, a <= b, a > b, a >= b, a == b, a != b, !(a < b), a != a, __builtin_isinf(a), c < d, c <= d, c > d, c >= d, c == d, c != d, !(c > d)};
+    const int all[] = {a<b, a <= b, a> b, a >= b, a == b, a != b, !(a < b), a != a, __builtin_isinf(a),
+        c<d, c <= d, c> d, c >= d, c == d, c != d, !(c > d)};
     for (int one : all) mask = mask << 1 | (one != 0);
     out[i] = mask;
 }

@@ -36,7 +36,8 @@ KERNEL(like_sha256)(const u32 *in, u32 *out, u32 n) {
             u32 a = w[(k + 1) % 16], b = w[(k + 14) % 16];
             w[k % 16] += (rotl(a, 25) ^ rotl(a, 14) ^ a >> 3) + w[(k + 9) % 16] + (rotl(b, 15) ^ rotl(b, 13) ^ b >> 10);
         }
-        u32 one = s[7] + (rotl(s[4], 26) ^ rotl(s[4], 21) ^ rotl(s[4], 7)) + ((s[4] & s[5]) ^ (~s[4] & s[6])) + 0x428a2f98 * (k + 3) + w[k % 16];
+        u32 one = s[7] + (rotl(s[4], 26) ^ rotl(s[4], 21) ^ rotl(s[4], 7)) + ((s[4] & s[5]) ^ (~s[4] & s[6])) +
+                  0x428a2f98 * (k + 3) + w[k % 16];
         u32 two = (rotl(s[0], 30) ^ rotl(s[0], 19) ^ rotl(s[0], 10)) + ((s[0] & s[1]) ^ (s[0] & s[2]) ^ (s[1] & s[2]));
         for (u32 j = 7; j > 0; j--) s[j] = s[j - 1];
         s[4] += one;
@@ -79,7 +80,8 @@ TEST(crc_by_table, .grid = {192}, .group = {96}, .in = 64, .out = 192);
 
 KERNEL(murmur)(const u32 *in, u32 *out, u32 n) {
     u32 i = global_id(), h = i, length = 1 + i % 13;
-    for (u32 k = 0; k < length; k++) h = rotl(h ^ rotl(in[(i + k) % n] * 0xcc9e2d51, 15) * 0x1b873593, 13) * 5 + 0xe6546b64;
+    for (u32 k = 0; k < length; k++)
+        h = rotl(h ^ rotl(in[(i + k) % n] * 0xcc9e2d51, 15) * 0x1b873593, 13) * 5 + 0xe6546b64;
     h ^= length * 4;
     h = (h ^ h >> 16) * 0x85ebca6b;
     h = (h ^ h >> 13) * 0xc2b2ae35;
@@ -90,7 +92,8 @@ TEST(murmur, .grid = {256}, .group = {64}, .in = 256, .out = 256);
 // 64-bit hashes: xxHash's round and SipHash-2-4's.
 KERNEL(hashes_64)(const u32 *in, u32 *out, u32 n) {
     u32 i = global_id();
-    u64 x = 0x27d4eb2f165667c5 + i, v0 = 0x736f6d6570736575 ^ i, v1 = 0x646f72616e646f6d, v2 = 0x6c7967656e657261 ^ i, v3 = 0x7465646279746573;
+    u64 x = 0x27d4eb2f165667c5 + i, v0 = 0x736f6d6570736575 ^ i, v1 = 0x646f72616e646f6d, v2 = 0x6c7967656e657261 ^ i,
+        v3 = 0x7465646279746573;
     auto round = [&] {
         v0 += v1, v1 = rotl64(v1, 13) ^ v0, v0 = rotl64(v0, 32);
         v2 += v3, v3 = rotl64(v3, 16) ^ v2;

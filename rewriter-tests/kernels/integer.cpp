@@ -274,8 +274,8 @@ KERNEL(compares)(const u32 *in, u32 *out, u32 n) {
     u64 x = get64(in + 4 * i), y = in[4 * i + 3] & 3 ? get64(in + 4 * i + 2) : x;
     i32 p = (i32)a, q = (i32)b;
     i64 r = (i64)x, s = (i64)y;
-    const int all[] = {a < b, a <= b, a > b, a >= b, a == b, a != b, p < q, p <= q, p > q, p >= q, x < y, x <= y, x > y, x >= y, x == y, x != y, r < s, r <= s,
-                        r > s, r >= s, (i16)a < (i16)b, (u16)a >= (u16)b, (u16)a == (u16)b, (i8)a > (i8)b};
+    const int all[] = {a<b, a <= b, a> b, a >= b, a == b, a != b, p<q, p <= q, p> q, p >= q, x<y, x <= y, x> y, x >= y,
+        x == y, x != y, r<s, r <= s, r> s, r >= s, (i16)a < (i16)b, (u16)a >= (u16)b, (u16)a == (u16)b, (i8)a > (i8)b};
     for (int one : all) mask = mask << 1 | (one != 0);
     out[i] = mask;
 }
@@ -327,7 +327,9 @@ KERNEL(montgomery_powers)(const u32 *in, u32 *out, u32 n) {
 TEST(montgomery_powers, .grid = {128}, .group = {64}, .in = 512, .out = 256, .input = "edges64");
 
 // Dot products of bytes and halves, by instruction where there is one.
-#if defined(__AMDGCN__) && (defined(__gfx906__) || defined(__gfx908__) || defined(__gfx90a__) || defined(__gfx940__) || defined(__gfx941__) || defined(__gfx942__) || defined(__gfx950__))
+#if defined(__AMDGCN__) &&                                                                                             \
+    (defined(__gfx906__) || defined(__gfx908__) || defined(__gfx90a__) || defined(__gfx940__) ||                       \
+        defined(__gfx941__) || defined(__gfx942__) || defined(__gfx950__))
 #define HAS_SIGNED_DOT 1
 #elif defined(__AMDGCN__) && (defined(__gfx1011__) || defined(__gfx1012__) || defined(__GFX10_3__))
 #define HAS_SIGNED_DOT 1

@@ -44,19 +44,22 @@ KERNEL(library_waves_f32)(const u32 *in, u32 *out, u32 n) {
     u32 i = global_id();
     waves<f32>(get_f32(in + i), (f32 *)out + 4 * i);
 }
-TEST(library_waves_f32, .grid = {256}, .group = {64}, .in = 256, .out = 1024, .input = "range -100 100", .compare = "f32 ulp 5");
+TEST(library_waves_f32, .grid = {256}, .group = {64}, .in = 256, .out = 1024, .input = "range -100 100",
+    .compare = "f32 ulp 5");
 
 KERNEL(library_large_waves_f32)(const u32 *in, u32 *out, u32 n) {
     u32 i = global_id();
     waves<f32>(get_f32(in + i) * 1e20f, (f32 *)out + 4 * i);
 }
-TEST(library_large_waves_f32, .grid = {64}, .group = {64}, .in = 64, .out = 256, .input = "range -100 100", .compare = "f32 ulp 5");
+TEST(library_large_waves_f32, .grid = {64}, .group = {64}, .in = 64, .out = 256, .input = "range -100 100",
+    .compare = "f32 ulp 5");
 
 KERNEL(library_waves_f64)(const u32 *in, u32 *out, u32 n) {
     u32 i = global_id();
     waves<f64>(get_f64(in + 2 * i), (f64 *)out + 4 * i);
 }
-TEST(library_waves_f64, .grid = {128}, .group = {64}, .in = 256, .out = 1024, .input = "range64 -100 100", .compare = "f64 ulp 5");
+TEST(library_waves_f64, .grid = {128}, .group = {64}, .in = 256, .out = 1024, .input = "range64 -100 100",
+    .compare = "f64 ulp 5");
 
 template <class F> INLINE void powers(F x, F y, F *o) {
     o[0] = exp_of(x);
@@ -72,10 +75,12 @@ KERNEL(library_powers_f32)(const u32 *in, u32 *out, u32 n) {
     u32 i = global_id();
     powers<f32>(get_f32(in + i), get_f32(in + n - 1 - i) + 7.0f, (f32 *)out + 8 * i);
 }
-TEST(library_powers_f32, .grid = {256}, .group = {64}, .in = 256, .out = 2048, .input = "range -6 6", .compare = "f32 ulp 16");
+TEST(library_powers_f32, .grid = {256}, .group = {64}, .in = 256, .out = 2048, .input = "range -6 6",
+    .compare = "f32 ulp 16");
 
 KERNEL(library_powers_f64)(const u32 *in, u32 *out, u32 n) {
     u32 i = global_id();
     powers<f64>(get_f64(in + 2 * i), get_f64(in + 2 * (n - 1 - i)) + 7.0, (f64 *)out + 8 * i);
 }
-TEST(library_powers_f64, .grid = {64}, .group = {64}, .in = 128, .out = 1024, .input = "range64 -6 6", .compare = "f64 ulp 16");
+TEST(library_powers_f64, .grid = {64}, .group = {64}, .in = 128, .out = 1024, .input = "range64 -6 6",
+    .compare = "f64 ulp 16");

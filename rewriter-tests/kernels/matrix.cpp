@@ -1,11 +1,13 @@
-// Matrix instructions. Whole numbers so small that every sum is exact: the order of additions does not matter. Which lane and register holds which element
-// is written out for the CPU (AMD ISA guides, "Matrix Arithmetic Instructions").
+// Matrix instructions. Whole numbers so small that every sum is exact: the order of additions does not matter. Which
+// lane and register holds which element is written out for the CPU (AMD ISA guides, "Matrix Arithmetic Instructions").
 #include "shim/kernel.h"
 
-#if defined(__AMDGCN__) && (defined(__gfx908__) || defined(__gfx90a__) || defined(__gfx940__) || defined(__gfx941__) || defined(__gfx942__) || defined(__gfx950__))
+#if defined(__AMDGCN__) && (defined(__gfx908__) || defined(__gfx90a__) || defined(__gfx940__) ||                       \
+                               defined(__gfx941__) || defined(__gfx942__) || defined(__gfx950__))
 #define MFMA 1
 #endif
-#if defined(__AMDGCN__) && (defined(__gfx90a__) || defined(__gfx940__) || defined(__gfx941__) || defined(__gfx942__) || defined(__gfx950__))
+#if defined(__AMDGCN__) &&                                                                                             \
+    (defined(__gfx90a__) || defined(__gfx940__) || defined(__gfx941__) || defined(__gfx942__) || defined(__gfx950__))
 #define MFMA_90A 1
 #endif
 #if defined(__AMDGCN__) && (defined(__gfx940__) || defined(__gfx941__) || defined(__gfx942__) || defined(__gfx950__))
@@ -57,7 +59,8 @@ template <class Of, u32 size, u32 blocks, u32 count, class V> V product(u64 a, u
     __builtin_memcpy(left, cpu::meet(a, __LINE__).values, sizeof left);
     const cpu::Together &right = cpu::meet(b, __LINE__);
     for (u32 r = 0; r < registers; r++) {
-        u32 block = size == 4 ? l / 4 : r / (size * size / 64), q = r % (size * size / 64 + (size == 4) * 4), j = l % size;
+        u32 block = size == 4 ? l / 4 : r / (size * size / 64), q = r % (size * size / 64 + (size == 4) * 4),
+            j = l % size;
         u32 i = size == 4 ? r : is_double ? 4 * r + l / 16 : q / 4 * (256 / size) + 4 * (l / size) + q % 4;
         for (u32 k = 0; k < inner; k++) {
             u32 group = blocks > 1 ? block : k / count;
@@ -72,23 +75,25 @@ template <class A> INLINE A taken(u64 v) {
     if constexpr (sizeof(A) == 8) return as<A>(v);
     else return as<A>((u32)v);
 }
-#define MATRIX(instruction, Of, size, blocks, count, A, V, a, b, c) __builtin_amdgcn_mfma_##instruction(taken<A>(a), taken<A>(b), c, 0, 0, 0)
+#define MATRIX(instruction, Of, size, blocks, count, A, V, a, b, c)                                                    \
+    __builtin_amdgcn_mfma_##instruction(taken<A>(a), taken<A>(b), c, 0, 0, 0)
 #endif
 
 // Starts C, multiplies twice (the second time on top of the first), stores.
-#define MATRIX_KERNEL(instruction, Of, size, blocks, count, A, T, left, right, targets) \
-    KERNEL(matrix_##instruction)(const u32 *in, u32 *out, u32 n) { \
-        const u32 registers = size * size * blocks / 64; \
-        u32 i = global_id(); \
-        u64 a = left, b = right; \
-        typedef vec<T, registers> V; \
-        V c; \
-        for (u32 r = 0; r < registers; r++) c[r] = (T)(i32)((i * 3 + r * 5) % 64); \
-        c = MATRIX(instruction, Of, size, blocks, count, A, V, a, b, c); \
-        c = MATRIX(instruction, Of, size, blocks, count, A, V, b, a, c); \
-        for (u32 r = 0; r < registers; r++) ((T *)out)[i * registers + r] = c[r]; \
-    } \
-    TEST(matrix_##instruction, .grid = {128}, .group = {64}, .in = 512, .out = (u32)(2 * size * size * blocks * sizeof(T) / 4), .on = targets)
+#define MATRIX_KERNEL(instruction, Of, size, blocks, count, A, T, left, right, targets)                                \
+    KERNEL(matrix_##instruction)(const u32 *in, u32 *out, u32 n) {                                                     \
+        const u32 registers = size * size * blocks / 64;                                                               \
+        u32 i = global_id();                                                                                           \
+        u64 a = left, b = right;                                                                                       \
+        typedef vec<T, registers> V;                                                                                   \
+        V c;                                                                                                           \
+        for (u32 r = 0; r < registers; r++) c[r] = (T)(i32)((i * 3 + r * 5) % 64);                                     \
+        c = MATRIX(instruction, Of, size, blocks, count, A, V, a, b, c);                                               \
+        c = MATRIX(instruction, Of, size, blocks, count, A, V, b, a, c);                                               \
+        for (u32 r = 0; r < registers; r++) ((T *)out)[i * registers + r] = c[r];                                      \
+    }                                                                                                                  \
+    TEST(matrix_##instruction, .grid = {128}, .group = {64}, .in = 512,                                                \
+        .out = (u32)(2 * size * size * blocks * sizeof(T) / 4), .on = targets)
 #define SINGLES as<u32>((f32)small(in[i], 0)), as<u32>((f32)small(in[i], 1))
 #define HALVES halves_of(in[i]), halves_of(in[n + i])
 #define BFLOATS bfloats_of(in[i]), bfloats_of(in[n + i])
@@ -123,7 +128,8 @@ EXPANDED(i32_16x16x16i8, OfBytes, 16, 1, 4, i32, i32, BYTES, "gfx908 gfx90a");
 EXPANDED(i32_32x32x8i8, OfBytes, 32, 1, 4, i32, i32, BYTES, "gfx908 gfx90a");
 #endif
 #if MFMA_90A
-EXPANDED(f64_16x16x4f64, OfDoubles, 16, 1, 1, f64, f64, as<u64>((f64)small(in[i], 2)), as<u64>((f64)small(in[i], 3)), "gfx90a gfx94* gfx950");
+EXPANDED(f64_16x16x4f64, OfDoubles, 16, 1, 1, f64, f64, as<u64>((f64)small(in[i], 2)), as<u64>((f64)small(in[i], 3)),
+    "gfx90a gfx94* gfx950");
 EXPANDED(f32_16x16x16bf16_1k, OfBfloats, 16, 1, 4, i16x4, f32, BFLOATS, "gfx90a gfx94* gfx950");
 EXPANDED(f32_32x32x8bf16_1k, OfBfloats, 32, 1, 4, i16x4, f32, BFLOATS, "gfx90a gfx94* gfx950");
 EXPANDED(f32_32x32x4bf16_1k, OfBfloats, 32, 2, 4, i16x4, f32, BFLOATS, "gfx90a gfx94* gfx950");
@@ -135,7 +141,9 @@ EXPANDED(i32_16x16x32_i8, OfBytes, 16, 1, 8, i64, i32, BYTES, "gfx94* gfx950");
 EXPANDED(i32_32x32x16_i8, OfBytes, 32, 1, 8, i64, i32, BYTES, "gfx94* gfx950");
 #endif
 #if MFMA_XF32
-#define PAIRS (u64)as<u32>((f32)small(in[i], 0)) | (u64)as<u32>((f32)small(in[i], 1)) << 32, (u64)as<u32>((f32)small(in[i], 2)) | (u64)as<u32>((f32)small(in[i], 3)) << 32
+#define PAIRS                                                                                                          \
+    (u64) as<u32>((f32)small(in[i], 0)) | (u64)as<u32>((f32)small(in[i], 1)) << 32,                                    \
+        (u64)as<u32>((f32)small(in[i], 2)) | (u64)as<u32>((f32)small(in[i], 3)) << 32
 EXPANDED(f32_16x16x8_xf32, OfSingles, 16, 1, 2, f32x2, f32, PAIRS, "gfx94*");
 EXPANDED(f32_32x32x4_xf32, OfSingles, 32, 1, 2, f32x2, f32, PAIRS, "gfx94*");
 #endif
@@ -159,7 +167,8 @@ KERNEL(matrix_by_tiles)(const u32 *in, u32 *out, u32 n) {
         load_tiles(in, a, b, row, column, t, 0);
         barrier();
         for (u32 k = 0; k < 16; k += 4)
-            c = MATRIX(f32_16x16x4f32, OfSingles, 16, 1, 1, f32, Quad, as<u32>(a[l % 16][k + l / 16]), as<u32>(b[k + l / 16][l % 16]), c);
+            c = MATRIX(f32_16x16x4f32, OfSingles, 16, 1, 1, f32, Quad, as<u32>(a[l % 16][k + l / 16]),
+                as<u32>(b[k + l / 16][l % 16]), c);
         barrier();
     }
     for (u32 r = 0; r < 4; r++) out[(row + 4 * (l / 16) + r) * 64 + column + l % 16] = bits(c[r]);

@@ -1,4 +1,5 @@
-// Scratch, LDS and global memory, by pointers whose kind the compiler knows and by pointers whose kind it does not; grids and arguments.
+// Scratch, LDS and global memory, by pointers whose kind the compiler knows and by pointers whose kind it does not;
+// grids and arguments.
 #include "shim/kernel.h"
 
 KERNEL(arrays_in_scratch)(const u32 *in, u32 *out, u32 n) {

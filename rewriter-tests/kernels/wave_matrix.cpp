@@ -1,11 +1,13 @@
-// Matrix instructions of gfx11 and gfx12 (WMMA). Whole numbers so small that every sum is exact: the order of additions does not matter. On the CPU a lane of the
-// result is computed from rows of A and columns of B that are looked up in the lanes that bring them (RDNA3 ISA guide, "Wave matrix multiply accumulate"; RDNA4 ISA
-// guide, "Matrix element storage in VGPRs").
+// Matrix instructions of gfx11 and gfx12 (WMMA). Whole numbers so small that every sum is exact: the order of additions
+// does not matter. On the CPU a lane of the result is computed from rows of A and columns of B that are looked up in
+// the lanes that bring them (RDNA3 ISA guide, "Wave matrix multiply accumulate"; RDNA4 ISA guide, "Matrix element
+// storage in VGPRs").
 #include "shim/kernel.h"
 
 template <class T, u32 n> using vec = T __attribute__((ext_vector_type(n)));
 
-// On gfx11 every lane brings a whole row, and on gfx12 the part that its sixteen lanes have. Which of the two, the kernel's name says.
+// On gfx11 every lane brings a whole row, and on gfx12 the part that its sixteen lanes have. Which of the two, the
+// kernel's name says.
 #if defined(__GFX11__)
 #define WMMA_11 1
 // gfx125x has others: sixteen times sixteen times 32 and more.
@@ -83,7 +85,8 @@ INLINE u32 four_of(i32 x) { return (u32)x & 15; }
 
 #ifdef __AMDGCN__
 #define SINGLE(version, name, Of, V, a, b, c, inner, each) WMMA_OF_##version(name)(taken<V>(a), taken<V>(b), c)
-#define INTEGER(version, name, Of, V, a, b, c, inner, each) WMMA_OF_##version(name)(true, taken<V>(a), true, taken<V>(b), c, false)
+#define INTEGER(version, name, Of, V, a, b, c, inner, each)                                                            \
+    WMMA_OF_##version(name)(true, taken<V>(a), true, taken<V>(b), c, false)
 #else
 #define SINGLE(version, name, Of, V, a, b, c, inner, each) wmma<Of>(a, b, c, inner, each, version == 12)
 #define INTEGER SINGLE
@@ -124,41 +127,45 @@ typedef i32 Bytes12;
 #endif
 #endif
 WMMA_KERNEL(12, SINGLE, f32_16x16x16_f16, OfHalves, Singles, Halves12, 2, half_of, 16, false, "gfx120* gfx12-generic");
-WMMA_KERNEL(12, SINGLE, f32_16x16x16_bf16, OfBfloats, Singles, Bfloats12, 2, bfloat_of, 16, false, "gfx120* gfx12-generic");
+WMMA_KERNEL(
+    12, SINGLE, f32_16x16x16_bf16, OfBfloats, Singles, Bfloats12, 2, bfloat_of, 16, false, "gfx120* gfx12-generic");
 WMMA_KERNEL(12, INTEGER, i32_16x16x16_iu8, OfBytes, Integers, Bytes12, 4, byte_of, 16, false, "gfx120* gfx12-generic");
 WMMA_KERNEL(12, INTEGER, i32_16x16x32_iu4, OfFours, Integers, Bytes12, 8, four_of, 32, false, "gfx120* gfx12-generic");
 #endif
 
-// A product of 32 x 32 x 64 by tiles of 16, as a library would do it: operands through LDS, sums in registers, each wave with a tile of its own.
-#define GEMM(version, V, whole, row_of, targets) \
-    KERNEL(wave_matrix_##version##_by_tiles)(const u32 *in, u32 *out, u32 n) { \
-        SHARED f16 left_tiles[2][16][18], right_tiles[2][16][18]; \
-        u32 l = lane(), tile = global_id() / LANES, wave = local_id() / LANES; \
-        u32 row = tile / 2 % 2 * 16, column = tile % 2 * 16, each = whole ? 16 : 256 / LANES; \
-        f16(*a)[18] = left_tiles[wave], (*b)[18] = right_tiles[wave]; \
-        Singles c; \
-        for (u32 r = 0; r < 256 / LANES; r++) c[r] = 0; \
-        for (u32 t = 0; t < 64; t += 16) { \
-            for (u32 k = l; k < 256; k += LANES) { \
-                a[k / 16][k % 16] = (f16)small(in[(row + k / 16) * 64 + t + k % 16], 0); \
-                b[k % 16][k / 16] = (f16)small(in[(t + k / 16) * 32 + column + k % 16], 1); \
-            } \
-            barrier(); \
-            Row left = {}, right = {}; \
-            for (u32 k = 0; k < each; k++) { \
-                u32 from = whole ? k : l / 16 * each + k; \
-                left.word[k / 2] |= (u32)bits(a[l % 16][from]) << 16 * (k % 2); \
-                right.word[k / 2] |= (u32)bits(b[l % 16][from]) << 16 * (k % 2); \
-            } \
-            c = SINGLE(version, f32_16x16x16_f16, OfHalves, V, left, right, c, 16, each); \
-            barrier(); \
-        } \
-        for (u32 r = 0; r < 256 / LANES; r++) out[tile / 4 * 1024 + (row + (row_of)) * 32 + column + l % 16] = bits(c[r]); \
-    } \
+// A product of 32 x 32 x 64 by tiles of 16, as a library would do it: operands through LDS, sums in registers, each
+// wave with a tile of its own.
+#define GEMM(version, V, whole, row_of, targets)                                                                       \
+    KERNEL(wave_matrix_##version##_by_tiles)(const u32 *in, u32 *out, u32 n) {                                         \
+        SHARED f16 left_tiles[2][16][18], right_tiles[2][16][18];                                                      \
+        u32 l = lane(), tile = global_id() / LANES, wave = local_id() / LANES;                                         \
+        u32 row = tile / 2 % 2 * 16, column = tile % 2 * 16, each = whole ? 16 : 256 / LANES;                          \
+        f16(*a)[18] = left_tiles[wave], (*b)[18] = right_tiles[wave];                                                  \
+        Singles c;                                                                                                     \
+        for (u32 r = 0; r < 256 / LANES; r++) c[r] = 0;                                                                \
+        for (u32 t = 0; t < 64; t += 16) {                                                                             \
+            for (u32 k = l; k < 256; k += LANES) {                                                                     \
+                a[k / 16][k % 16] = (f16)small(in[(row + k / 16) * 64 + t + k % 16], 0);                               \
+                b[k % 16][k / 16] = (f16)small(in[(t + k / 16) * 32 + column + k % 16], 1);                            \
+            }                                                                                                          \
+            barrier();                                                                                                 \
+            Row left = {}, right = {};                                                                                 \
+            for (u32 k = 0; k < each; k++) {                                                                           \
+                u32 from = whole ? k : l / 16 * each + k;                                                              \
+                left.word[k / 2] |= (u32)bits(a[l % 16][from]) << 16 * (k % 2);                                        \
+                right.word[k / 2] |= (u32)bits(b[l % 16][from]) << 16 * (k % 2);                                       \
+            }                                                                                                          \
+            c = SINGLE(version, f32_16x16x16_f16, OfHalves, V, left, right, c, 16, each);                              \
+            barrier();                                                                                                 \
+        }                                                                                                              \
+        for (u32 r = 0; r < 256 / LANES; r++)                                                                          \
+            out[tile / 4 * 1024 + (row + (row_of)) * 32 + column + l % 16] = bits(c[r]);                               \
+    }                                                                                                                  \
     TEST(wave_matrix_##version##_by_tiles, .grid = {256}, .group = {64}, .in = 2048, .out = 2048, .on = targets)
 #if WMMA_11
 GEMM(11, Halves11, true, LANES / 16 * r + l / 16, "gfx11*");
 #endif
 #if WMMA_12
-GEMM(12, Halves12, false, LANES == 32 ? 8 * (l / 16) + r : 8 * (l / 16 % 2) + 4 * (l / 32) + r, "gfx120* gfx12-generic");
+GEMM(
+    12, Halves12, false, LANES == 32 ? 8 * (l / 16) + r : 8 * (l / 16 % 2) + 4 * (l / 32) + r, "gfx120* gfx12-generic");
 #endif

@@ -1,17 +1,19 @@
 // Answers, line by line, which registers LLVM says an AMDGPU instruction reads and writes.
 //
-// Input: `TARGET[,+FEATURE...] HEXBYTES [PC]`, as llvm-oracle takes it. First line of output: `ready`. Then for each line of input `-` when LLVM
-// rejects it, or
+// Input: `TARGET[,+FEATURE...] HEXBYTES [PC]`, as llvm-oracle takes it. First line of output: `ready`. Then for each
+// line of input `-` when LLVM rejects it, or
 //
 //     SIZE<TAB>OPCODE<TAB>READS<TAB>WRITES<TAB>FLAGS<TAB>SCHEDULING
 //
-// READS and WRITES are registers of 32 bits separated by spaces, sorted, each once: v7, v7.l and v7.h (halves), a7, s7, ttmp3, vcc_lo, exec_hi, scc,
-// m0, mode ... What the instruction does not name, its implicit registers, has a `+` in front. A source that is tied to a result is read. FLAGS: load,
-// store, branch, terminator, call, barrier, return, indirect, and untied where the record has a further register operand that decoding leaves out (the
-// old value of the result, see the loads of 16 bits). Each answer is written before the next question is read, so that a
-// reader knows on which one LLVM died.
+// READS and WRITES are registers of 32 bits separated by spaces, sorted, each once: v7, v7.l and v7.h (halves), a7, s7,
+// ttmp3, vcc_lo, exec_hi, scc, m0, mode ... What the instruction does not name, its implicit registers, has a `+` in
+// front. A source that is tied to a result is read. FLAGS: load, store, branch, terminator, call, barrier, return,
+// indirect, and untied where the record has a further register operand that decoding leaves out (the old value of the
+// result, see the loads of 16 bits). Each answer is written before the next question is read, so that a reader knows on
+// which one LLVM died.
 //
-// The registers are those of the decoded MCInst's operands and of its MCInstrDesc, so widths are those that were decoded, not a class's.
+// The registers are those of the decoded MCInst's operands and of its MCInstrDesc, so widths are those that were
+// decoded, not a class's.
 
 #include "llvm/MC/MCAsmInfo.h"
 #include "llvm/MC/MCContext.h"
@@ -100,7 +102,8 @@ public:
     if (!made->subtarget || !made->subtarget->isCPUStringValid(cpu))
       return nullptr;
     made->instructions.reset(target->createMCInstrInfo());
-    made->context = std::make_unique<MCContext>(triple, made->syntax.get(), made->registers.get(), made->subtarget.get(), nullptr, &options);
+    made->context = std::make_unique<MCContext>(
+        triple, made->syntax.get(), made->registers.get(), made->subtarget.get(), nullptr, &options);
     made->disassembler.reset(target->createMCDisassembler(*made->subtarget, *made->context));
     return made->disassembler ? std::move(made) : nullptr;
   }
@@ -146,10 +149,12 @@ public:
       add(reads, reg, "+");
     for (MCPhysReg reg : desc.implicit_defs())
       add(writes, reg, "+");
-    // A register operand of the description that the decoded instruction lacks: the old value of a result, whose tie the record lost.
+    // A register operand of the description that the decoded instruction lacks: the old value of a result, whose tie
+    // the record lost.
     bool untied = false;
     for (unsigned i = inst.getNumOperands(); i < desc.getNumOperands(); ++i)
-      untied |= desc.getOperandConstraint(i, MCOI::TIED_TO) == -1 && desc.operands()[i].OperandType == MCOI::OPERAND_REGISTER;
+        untied |= desc.getOperandConstraint(i, MCOI::TIED_TO) == -1 &&
+                  desc.operands()[i].OperandType == MCOI::OPERAND_REGISTER;
     std::ostringstream out;
     auto list = [&](const std::set<std::string> &names) {
       const char *separator = "";

@@ -418,8 +418,14 @@ def _(arch, name):
 def _(arch, name):
     x = integers(79, 0, 100, 64)
     lanes = 64 if arch.startswith("gfx9") else 32
-    return Case(k.print_values, (1, 1, 1), dict(x=x, out=zeros(64, type=np.int32), BLOCK=64),
-                dict(out=(x + 1, EXACT)), warps=64 // lanes, printed=[f"idx ({i:2}) value: {v}" for i, v in enumerate(x)])
+    return Case(
+        k.print_values,
+        (1, 1, 1),
+        dict(x=x, out=zeros(64, type=np.int32), BLOCK=64),
+        dict(out=(x + 1, EXACT)),
+        warps=64 // lanes,
+        printed=[f"idx ({i:2}) value: {v}" for i, v in enumerate(x)],
+    )
 
 
 @case("integers_64")

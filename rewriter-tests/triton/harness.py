@@ -1,5 +1,6 @@
 """Tries Triton's kernels on Wavetap: compiled for each target, decoded, rewritten in both counter modes, run original
-and rewritten in strict mode, and compared with numpy and with the emulator's own trace. docs/guide/triton.md describes it.
+and rewritten in strict mode, and compared with numpy and with the emulator's own trace. docs/guide/triton.md describes
+it.
 
     run.sh [--triton VERSION] [--arch GFX]… [--kernel NAME]… [--seeds N] [--jobs N] [--report FILE] [--bless]"""
 
@@ -32,7 +33,10 @@ FUEL = 50_000_000
 ONLY_DECODED = {"gfx1200"}
 # What fails, and why that is right. One that passes must leave the list.
 KNOWN = {
-    ("gfx1250", "inline_assembly"): "LLVM puts no wait for va_vdst between inline assembly and a store of what it writes",
+    (
+        "gfx1250",
+        "inline_assembly",
+    ): "LLVM puts no wait for va_vdst between inline assembly and a store of what it writes"
 }
 # The last decides what a cell of the table says.
 ORDER = ("pass", "refused", "not compiled", "counts", "wrong", "fault")

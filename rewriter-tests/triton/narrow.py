@@ -75,6 +75,11 @@ def philox(seed, counters):
     for _ in range(10):
         first = c[0] * np.uint64(0xD2511F53)
         second = c[2] * np.uint64(0xCD9E8D57)
-        c = [(second >> np.uint64(32)) ^ c[1] ^ key[0], second & low, (first >> np.uint64(32)) ^ c[3] ^ key[1], first & low]
+        c = [
+            (second >> np.uint64(32)) ^ c[1] ^ key[0],
+            second & low,
+            (first >> np.uint64(32)) ^ c[3] ^ key[1],
+            first & low,
+        ]
         key = [(key[0] + np.uint64(0x9E3779B9)) & low, (key[1] + np.uint64(0xBB67AE85)) & low]
     return c[0].astype(np.uint32)

@@ -1,4 +1,5 @@
-"""Writes objects/: small code objects that the quick tests decode, rewrite and run (tests/all/triton_objects.rs), with what
+"""Writes objects/: small code objects that the quick tests decode, rewrite and run (tests/all/triton_objects.rs), with
+what
 Triton's own assembly text says of them. Without source lines, so that they name no folder."""
 
 import json

@@ -1,5 +1,6 @@
 #!/bin/bash
-# Tries Triton's kernels (docs/guide/triton.md): run.sh [--triton VERSION] [--arch GFX]… [--kernel NAME]… [--seeds N]
+# Tries Triton's kernels (docs/guide/triton.md):
+# run.sh [--triton VERSION] [--arch GFX]… [--kernel NAME]… [--seeds N]
 # Fetches the pinned Triton and numpy from PyPI into a venv below target/, and needs python3 with venv.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)

@@ -3,25 +3,26 @@
 //! - [`Object`]: a code object found in an input, decoded;
 //! - [`rewrite`]: input bytes to output bytes whose kernels count, with a map for each rewritten object;
 //! - [`inspect`], [`disassemble`]: what a person wants to know of an input;
-//! - [`waits`]: joins a profile with the code it came from and explains what waits for what.
+//! - [`slice()`], [`explain`]: joins a profile with the code it came from and explains what waits for what.
 //!
 //! Files, processes and terminals are no business of this module: bytes in, values out.
 
-mod annotate;
-mod counted;
 mod disassemble;
 mod inspect;
-mod kernel_facts;
 mod object;
 mod options;
 mod rewrite;
-mod symbols;
-pub mod waits;
+mod slices;
 
-pub use disassemble::{Listed, SourceText, disassemble};
-pub use inspect::{Extract, Inspected, inspect};
+pub use disassemble::disassemble;
+pub use inspect::{Extract, inspect};
 pub use object::{Object, objects};
-pub use options::{Counters, Options, Selection};
+pub use options::Options;
 pub use rewrite::{Destination, Progress, Rewritten, rewrite, rewrite_to};
+pub use slices::{Evidence, explain, slice};
 pub use wavetap_instrument::ProbeKind;
+pub use wavetap_instrument::object::Counters;
 pub use wavetap_object::emit::{Output, Packing, Scratch};
+pub use wavetap_object::selection::Selection;
+pub use wavetap_report::disassembly::{Listed, SourceText};
+pub use wavetap_report::inspect::Inspected;

@@ -5,7 +5,8 @@ use crate::random::Random;
 use wavetap::elf::Elf;
 use wavetap::elf::constants::{PF_R, PT_GNU_PROPERTY, PT_INTERP, PT_LOAD, PT_NOTE, PT_PHDR};
 use wavetap::emit::{Packing, Replacement, merge};
-use wavetap::offload_bundle::{Container, Input, TargetId};
+
+use wavetap::offload_bundle::{Container, EntryPlace, Input, TargetId};
 
 /// A HIP runtime that does nothing but write every bundle it is handed to a file, `0.bundle`, `1.bundle`, …; a
 /// compressed one as it is.
@@ -437,7 +438,14 @@ fn bare_bundles_and_code_objects() {
         merge(&input, &[Replacement { place: None, bytes: vec![1, 2].into() }], Packing::AsFound).expect("merged"),
         [1, 2]
     );
-    assert!(merge(&input, &[Replacement { place: Some((0, 0)), bytes: vec![].into() }], Packing::AsFound).is_err());
+    assert!(
+        merge(
+            &input,
+            &[Replacement { place: Some(EntryPlace { bundle: 0, entry: 0 }), bytes: vec![].into() }],
+            Packing::AsFound
+        )
+        .is_err()
+    );
 
     let whole = host(&workshop, "app", &["-fPIE", "-pie", "--offload-compress"]);
     let (start, size) = {
@@ -450,8 +458,12 @@ fn bare_bundles_and_code_objects() {
     let input = Input::parse(&section).expect("parses");
     assert_eq!(input.bundles.len(), 2);
     assert_eq!(merge(&input, &[], Packing::AsFound).expect("merged"), section);
-    let merged = merge(&input, &[Replacement { place: Some((1, 2)), bytes: b"new".to_vec().into() }], Packing::AsFound)
-        .expect("merged");
+    let merged = merge(
+        &input,
+        &[Replacement { place: Some(EntryPlace { bundle: 1, entry: 2 }), bytes: b"new".to_vec().into() }],
+        Packing::AsFound,
+    )
+    .expect("merged");
     let again = Input::parse(&merged).expect("parses");
     assert_eq!(merged[..size], section[..size], "the first bundle is as it was");
     assert_eq!(

@@ -6,7 +6,7 @@ use wavetap::dataflow::{
 };
 use wavetap::entity::InstId;
 use wavetap::isa::{Counter, Reg, Target};
-use wavetap::kernel::{Body, BodyKind, CallTarget, Flow, Image, Neighbours};
+use wavetap::kernel::{Body, BodyKind, BundlingConstraints, CallTarget, Flow, Image};
 
 const START: u64 = 0x1000;
 
@@ -161,7 +161,7 @@ fn gfx12_waits_clauses_and_barriers() {
         GFX11_END,
     ];
     let body = kernel(gfx1200, &words);
-    let neighbours = Neighbours::of(&body);
+    let neighbours = BundlingConstraints::of(&body);
     assert_eq!(neighbours.clauses().len(), 1);
     assert_eq!((neighbours.clauses()[0].first, neighbours.clauses()[0].last), (InstId(1), InstId(2)));
     assert!(neighbours.tie_after(InstId(1)).is_some() && neighbours.tie_after(InstId(2)).is_none());

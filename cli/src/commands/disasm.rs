@@ -8,10 +8,11 @@ use std::process::ExitCode;
 
 use wavetap::error::{Error, Kind, Result, ResultExt};
 use wavetap::pipeline::{self, Listed};
+use wavetap::report::disassembly::JsonStream;
 use wavetap::report::listing::Listing;
 
 use crate::args::{ColorChoice, DisasmArgs, Format, Hidden};
-use crate::disassembly::{Form, Writer};
+use crate::disassembly::{Form, Writer, YamlStream};
 use crate::{files, launch, map_file, output};
 
 /// Exit code: it ran, and some of the code could not be disassembled.
@@ -54,8 +55,8 @@ pub fn run(args: &DisasmArgs, colour: ColorChoice) -> Result<ExitCode> {
     let form = match args.output.format {
         Format::Text if args.plain => Form::plain(files::name(&args.file)),
         Format::Text => Form::Listing(listing),
-        Format::Json => Form::Json,
-        Format::Yaml => Form::Yaml,
+        Format::Json => Form::Json(JsonStream::default()),
+        Format::Yaml => Form::Yaml(YamlStream::default()),
     };
     let mut writer = Writer::new(output::Stream::open(&args.output)?, form);
     let refused = match pipeline::disassemble(&data, &listed, &mut writer) {

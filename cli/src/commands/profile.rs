@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use wavetap::error::{Error, Result, ResultExt};
-use wavetap::pipeline::{self, Inspected, Options, waits};
+use wavetap::pipeline::{self, Inspected, Options};
 use wavetap::profile::file::{Backend, Origin, Profile};
 use wavetap::profile::launches::NotCounted;
 use wavetap::profile::map::{EVERY_KERNEL, ObjectMap, Refused};
@@ -13,7 +13,7 @@ use wavetap::profile::time::TimeProfile;
 use wavetap::report::{Report, text};
 
 use super::run::launch_code;
-use crate::args::{ColorChoice, ProfileArgs};
+use crate::args::{ColorChoice, CounterChoice, ProfileArgs};
 use crate::{files, launch, map_file, output, progress};
 
 /// Exit code: it ran, and something that was asked for was refused.
@@ -23,6 +23,9 @@ const REFUSED: i32 = 1;
 pub fn run(args: &ProfileArgs, colour: ColorChoice) -> Result<ExitCode> {
     launch::choose(args.backend.backend)?;
     output::check(&args.report)?;
+    if args.backend.per_wave && args.instrument.counters == CounterChoice::Register {
+        return Err(Error::unsupported("counters in registers are totals: --per-wave needs --counters lds or global"));
+    }
     let app = launch::App::find(&args.app)?;
     if let Some(path) = &args.output {
         files::may_write(path, args.report.force)?;
@@ -73,7 +76,7 @@ pub fn run(args: &ProfileArgs, colour: ColorChoice) -> Result<ExitCode> {
     });
     let mut report = Report::new(&profile, launch::info(&args.backend, &ended));
     if !loads_all {
-        waits::explain(&mut report, &profile, &original).within(|| app.path.display().to_string())?;
+        pipeline::explain(&mut report, &profile, &original).within(|| app.path.display().to_string())?;
     }
     explain_loaded(&mut report, &profile, originals.path())?;
     if args.timing.wanted() {
@@ -106,7 +109,7 @@ fn explain_loaded(report: &mut Report, profile: &Profile, originals: &Path) -> R
     for object in counted {
         let path = originals.join(format!("{object}.co"));
         if path.exists() {
-            waits::explain(report, profile, &files::read(&path)?)
+            pipeline::explain(report, profile, &files::read(&path)?)
                 .within(|| format!("the code object {object}, which was loaded"))?;
         }
     }

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use wavetap::error::Result;
-use wavetap::pipeline::waits;
+use wavetap::pipeline;
 use wavetap::report::{Report, RunInfo, html, text};
 
 use crate::args::{ColorChoice, ReportArgs};
@@ -15,7 +15,7 @@ pub fn run(args: &ReportArgs, colour: ColorChoice) -> Result<ExitCode> {
     let profile = launch::read_profile(&args.profile)?;
     let mut report = Report::new(&profile, RunInfo::default());
     if let Some(binary) = &args.binary {
-        waits::explain(&mut report, &profile, &map_file::open(binary)?)?;
+        pipeline::explain(&mut report, &profile, &map_file::open(binary)?)?;
     }
     match &args.html {
         Some(path) => files::write(path, html::render(&report).as_bytes(), args.output.force, None)?,

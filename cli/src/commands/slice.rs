@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use wavetap::error::{Result, ResultExt};
-use wavetap::pipeline::waits;
+use wavetap::pipeline;
 use wavetap::profile::pc_samples::{self, PcSamples};
 use wavetap::report::slice::render;
 
@@ -20,8 +20,8 @@ pub fn run(args: &SliceArgs, colour: ColorChoice) -> Result<ExitCode> {
     let data = map_file::open(&args.file)?;
     let profile = args.counters.as_deref().map(launch::read_profile).transpose()?;
     let samples = args.samples.iter().map(|path| read_samples(path)).collect::<Result<Vec<PcSamples>>>()?;
-    let given = waits::Given { profile: profile.as_ref(), samples: &samples, blame: args.blame.into() };
-    let slice = waits::slice(&data, &args.select.selection(), given).within(|| args.file.display().to_string())?;
+    let given = pipeline::Evidence { profile: profile.as_ref(), samples: &samples, blame: args.blame.into() };
+    let slice = pipeline::slice(&data, &args.select.selection(), given).within(|| args.file.display().to_string())?;
     output::emit(&args.output, colour, &slice, render)?;
     for part in &slice.unread {
         eprintln!("wavetap: not readable: {}", part.replace(['\n', '\r'], " "));

@@ -5,3 +5,4 @@
 pub mod cfg;
 pub mod dataflow;
 pub mod kernel;
+pub mod solver;

@@ -21,9 +21,10 @@ use crate::uncopied::Uncopied;
 use wavetap_amdgpu::{Flags, Opcode, Reg, Target};
 use wavetap_analysis::cfg::{BodyId, Cfg, Program};
 use wavetap_analysis::dataflow::{
-    Assigned, Indexing, Liveness, RegSet, UsedRegisters, Waits, callable_registers, reachable_registers,
+    Indexing, Liveness, MaybeInitialized, RegSet, UsedRegisters, Waits, callable_registers, reachable_registers,
 };
-use wavetap_analysis::kernel::{Body, BodyKind, CallTarget, Flow, Neighbours, Reason, Refusal, Stop};
+use wavetap_analysis::kernel::{Body, BodyKind, BundlingConstraints, CallTarget, Flow, Reason, Refusal, Stop};
+use wavetap_analysis::solver::{Edges, Lattice, iterate};
 use wavetap_base::entity::InstId;
 use wavetap_object::code_object::{Field, Kernel, KernelDescriptor, KernelMetadata};
 
@@ -32,7 +33,7 @@ use wavetap_object::code_object::{Field, Kernel, KernelDescriptor, KernelMetadat
 pub(crate) struct ClonedFunction<'a> {
     pub(crate) body: &'a Body,
     pub(crate) cfg: Cfg,
-    pub(crate) neighbours: Neighbours,
+    pub(crate) neighbours: BundlingConstraints,
     liveness: Liveness,
     indexing: Indexing,
     /// Where its waves start if their arguments are preloaded: what is before that is no work of the kernel's.
@@ -40,7 +41,7 @@ pub(crate) struct ClonedFunction<'a> {
     /// Its sites.
     pub(crate) sites: Vec<PlacedSite>,
     pending: OnceCell<Vec<RegSet>>,
-    assigned: OnceCell<Assigned>,
+    assigned: OnceCell<MaybeInitialized>,
     slow_results: OnceCell<RegSet>,
 }
 
@@ -55,7 +56,7 @@ impl<'a> ClonedFunction<'a> {
         guards::check_allocation(body, descriptor)?;
         guards::check_dealloc(body, &cfg)?;
         let liveness = Liveness::compute(body, &cfg, &analysis.summaries);
-        let (indexing, neighbours) = (Indexing::of(body), Neighbours::of(body));
+        let (indexing, neighbours) = (Indexing::of(body), BundlingConstraints::of(body));
         let (preloaded_entry, pending, assigned, slow_results) = Default::default();
         Ok(ClonedFunction {
             body,
@@ -88,8 +89,8 @@ impl<'a> ClonedFunction<'a> {
     }
 
     /// Which registers hold anything, where the kernel starts with these.
-    pub(crate) fn assigned(&self, at_entry: &RegSet) -> &Assigned {
-        self.assigned.get_or_init(|| Assigned::compute(self.body, &self.cfg, at_entry))
+    pub(crate) fn assigned(&self, at_entry: &RegSet) -> &MaybeInitialized {
+        self.assigned.get_or_init(|| MaybeInitialized::compute(self.body, &self.cfg, at_entry))
     }
 
     /// Registers that hold results of instructions that take longer than others.
@@ -215,6 +216,7 @@ fn clones<'a>(
         return found;
     }
     let mut work = vec![kernel];
+    // Reachability: a function that cannot be cloned ends its path.
     while let Some(id) = work.pop() {
         for (_, target) in program.body(id).calls() {
             let CallTarget::Known(address) = target else { continue };
@@ -264,29 +266,32 @@ fn for_callers(analysis: &Analysis<'_>, functions: &[ClonedFunction<'_>]) -> Vec
         function.body.calls().any(|(inst, _)| matches!(function.body.flow(inst), Flow::TailCall(_)))
             || analysis.program.at(function.body.entry_address()).is_none_or(calls_itself)
     };
-    // What is live where each returns: more and more.
+    // What is live where each returns: only grows.
     let at_return = |function| if keeps_all(function) { RegSet::ALL } else { RegSet::ALL.difference(narrowed) };
     let mut at_return: Vec<RegSet> = functions.iter().map(at_return).collect();
     let mut all: Vec<Liveness> = functions.iter().map(|function| function.liveness.clone()).collect();
-    let mut work: Vec<usize> = (0..functions.len()).collect();
-    while let Some(index) = work.pop() {
-        let ClonedFunction { body, cfg, .. } = &functions[index];
-        all[index] = Liveness::returning_to(body, cfg, &analysis.summaries, at_return[index]);
-        for (inst, target) in body.calls() {
-            let CallTarget::Known(address) = target else { continue };
-            let Some(&callee) = by_entry.get(&address) else { continue };
+    let callees = |body: &Body| -> Vec<(InstId, usize)> {
+        let known = |(inst, target)| match target {
+            CallTarget::Known(address) => Some((inst, *by_entry.get(&address)?)),
+            CallTarget::Unknown => None,
+        };
+        body.calls().filter_map(known).collect()
+    };
+    let calls: Vec<Vec<(InstId, usize)>> = functions.iter().map(|function| callees(function.body)).collect();
+    let to_callees = calls.iter().map(|calls| calls.iter().map(|(_, callee)| *callee).collect()).collect();
+    iterate(&Edges::new(to_callees, [0]), |caller| {
+        let ClonedFunction { body, cfg, .. } = &functions[caller];
+        all[caller] = Liveness::returning_to(body, cfg, &analysis.summaries, at_return[caller]);
+        let mut changed = false;
+        for &(inst, callee) in &calls[caller] {
             let live = match body.flow(inst) {
-                Flow::Call(_) => *all[index].after(inst),
-                _ => RegSet::ALL,
+                Flow::Call(_) => all[caller].after(inst),
+                _ => &RegSet::ALL,
             };
-            if !live.is_subset(&at_return[callee]) {
-                at_return[callee].add_all(&live);
-                if !work.contains(&callee) {
-                    work.push(callee);
-                }
-            }
+            changed |= at_return[callee].join(live);
         }
-    }
+        changed
+    });
     all
 }
 

@@ -4,7 +4,9 @@ use crate::frame::entry::begins_with_arguments;
 use wavetap_amdgpu::{Memory, Opcode, OpcodeFlags, Reg, Role, Value};
 use wavetap_analysis::cfg::{Cfg, Program};
 use wavetap_analysis::dataflow::{Indexing, Liveness, RegSet};
-use wavetap_analysis::kernel::{Body, BodyKind, Flow, Neighbours, Reason, Refusal, Scheduling, Stop, Tie};
+use wavetap_analysis::kernel::{
+    Body, BodyKind, BundlingConstraint, BundlingConstraints, Flow, Reason, Refusal, Scheduling, Stop,
+};
 use wavetap_base::entity::{InstId, ProgramPoint, Side};
 use wavetap_object::code_object::{Field, KernelDescriptor, initial_registers};
 
@@ -140,12 +142,12 @@ fn is_dealloc(body: &Body, id: InstId) -> bool {
 }
 
 /// Refuses an insertion between instructions that must follow each other.
-pub(crate) fn check_clause(body: &Body, neighbours: &Neighbours, point: ProgramPoint) -> Result<(), Refusal> {
+pub(crate) fn check_clause(body: &Body, neighbours: &BundlingConstraints, point: ProgramPoint) -> Result<(), Refusal> {
     let before = match point.side {
         Side::After => Some(point.inst),
         Side::Before => point.inst.0.checked_sub(1).map(InstId),
     };
-    if before.is_some_and(|id| matches!(neighbours.tie_after(id), Some(Tie::Clause(_)))) {
+    if before.is_some_and(|id| matches!(neighbours.tie_after(id), Some(BundlingConstraint::Clause(_)))) {
         let detail = format!("{} is in the middle of a clause", body.inst(point.inst).name());
         return Err(Refusal::at(Reason::InsideClause, body.address(point.inst), detail));
     }

@@ -14,6 +14,7 @@
 //! | `scavenge` | which registers inserted code uses |
 //! | `frame` | what the kernel's entry and ends do |
 //! | `layout` | where original and inserted code lie |
+//! | `object` | all kernels of a code object together: what is added to it |
 //!
 //! Inserted code keeps its state in registers that no code of the kernel, nor anything it can call, names. Those are
 //! looked for inside the kernel's allocation first; then the allocation grows; then snippets scavenge what they need:
@@ -31,9 +32,11 @@ mod guards;
 mod hazard_mitigation;
 mod high_registers;
 pub mod layout;
+pub mod object;
 mod placement;
 mod plan;
 mod probe;
+pub mod refusal;
 mod register;
 mod scavenge;
 mod scheduling;
@@ -59,7 +62,6 @@ pub use facts::KernelFacts;
 pub use probe::ProbeKind;
 pub use scavenge::SpillTo;
 pub use scavenge::registers::resources;
-pub use uncopied::end_of_wave;
 
 /// A code object's code with what is known of it as a whole: made once, used for each kernel.
 #[derive(Debug)]

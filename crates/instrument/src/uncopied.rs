@@ -2,9 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use wavetap_amdgpu::{Opcode, Role, Value};
 use wavetap_analysis::cfg::{BodyId, Program};
-use wavetap_analysis::kernel::{Body, BodyKind, Flow, Reason, Refusal};
+use wavetap_analysis::kernel::{BodyKind, Reason, Refusal, end_of_wave};
 
 /// The functions that may run as they were, without counting, when a kernel runs.
 #[derive(Debug)]
@@ -51,25 +50,3 @@ impl Uncopied {
         names
     }
 }
-
-/// An instruction of a function that ends the wave, if control can reach one. It does not go on behind an abort.
-pub fn end_of_wave(body: &Body) -> Option<u64> {
-    let mut seen = vec![false; body.len()];
-    let mut work = vec![body.entry()];
-    while let Some(inst) = work.pop() {
-        if std::mem::replace(&mut seen[inst.index()], true) {
-            continue;
-        }
-        if body.flow(inst) == Flow::End {
-            return Some(body.address(inst));
-        }
-        let number = body.inst(inst).operand(Role::Simm16).map(|operand| operand.value);
-        if body.inst(inst).opcode() != Opcode::S_TRAP || number != Some(Value::Imm(TRAP_ABORT)) {
-            work.extend(body.successors(inst));
-        }
-    }
-    None
-}
-
-/// `s_trap 2` stops the wave for good and puts the queue into an error state (AMDGPUUsage, "Trap Handler ABI").
-const TRAP_ABORT: i64 = 2;

@@ -6,3 +6,4 @@ pub mod code_object;
 pub mod elf;
 pub mod emit;
 pub mod offload_bundle;
+pub mod selection;

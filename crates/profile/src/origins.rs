@@ -31,6 +31,12 @@ pub struct ObjectOrigins {
     pub waits: Vec<WaitRecord>,
     /// Values by where they were read and the register.
     pub values: Vec<ValueRecord>,
+    /// Operations outstanding before instructions that wait, jump, call or end the wave, by address and counter.
+    #[serde(default)]
+    pub outstanding: Vec<OutstandingRecord>,
+    /// Calls, and jumps through registers.
+    #[serde(default)]
+    pub jumps: Vec<JumpRecord>,
 }
 
 /// One counter of one wait.
@@ -49,6 +55,32 @@ pub struct WaitRecord {
     pub forced: Vec<OriginRecord>,
     /// Those of which it forced some.
     pub possible: Vec<OriginRecord>,
+}
+
+/// What was outstanding in one counter before an instruction.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct OutstandingRecord {
+    /// Address of the instruction.
+    #[serde(with = "hex")]
+    #[cfg_attr(feature = "schema", schemars(with = "crate::HexText"))]
+    pub address: u64,
+    /// The counter's name: `vmcnt`.
+    pub counter: String,
+    /// The operations; `times` is 1.
+    pub operations: Vec<OriginRecord>,
+}
+
+/// Where a call, or a jump through registers, went.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct JumpRecord {
+    /// Address of the instruction.
+    #[serde(with = "hex")]
+    #[cfg_attr(feature = "schema", schemars(with = "crate::HexText"))]
+    pub address: u64,
+    /// The addresses in the same object that it went to, ascending.
+    pub targets: Vec<u64>,
 }
 
 /// One dword that an instruction read.

@@ -1,5 +1,7 @@
 //! The counts of branches in words.
 
+use super::style::counted;
+use super::table::grouped;
 use wavetap_profile::probes::branches::{BranchCounts, ExecCounts, ScalarCounts};
 
 /// What the numbers say, in a few words.
@@ -23,6 +25,32 @@ pub(super) fn verdict(counts: &BranchCounts) -> String {
 /// At how many executions all active lanes agreed: `50 %`; none where it was not executed.
 pub(super) fn agreement(counts: &ExecCounts) -> Option<String> {
     (counts.executions > 0).then(|| percent(counts.agreements, counts.executions))
+}
+
+/// The counts of a branch in one line, in the terms of the tables.
+pub(super) fn counts_text(counts: &BranchCounts) -> String {
+    let mut parts = Vec::new();
+    match *counts {
+        BranchCounts::Exec(exec) => {
+            let ExecCounts { executions, agreements, empty, .. } = exec;
+            parts.push(counted(executions, "execution", "executions"));
+            if let Some(agreement) = agreement(&exec) {
+                parts.push(format!("{} ({agreement})", counted(agreements, "agreement", "agreements")));
+            }
+            if empty > 0 {
+                parts.push(format!("{} empty", grouped(empty)));
+            }
+            parts.extend(exec.average_lanes().map(|(before, after)| format!("lanes {before:.1} → {after:.1}")));
+        }
+        BranchCounts::Scalar(ScalarCounts { executions, taken }) => {
+            parts.push(counted(executions, "execution", "executions"));
+            if executions > 0 {
+                parts.push(format!("{} taken", grouped(taken)));
+                parts.push(format!("{} not taken", grouped(executions.saturating_sub(taken))));
+            }
+        }
+    }
+    format!("{}: {}", parts.join(", "), verdict(counts))
 }
 
 /// `part` of `whole` in percent, with one digit where it is no whole number. Never rounded to 0 % or 100 % unless it

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::text::counted;
+use super::style::counted;
 use wavetap_amdgpu::{Demand, Target};
 use wavetap_profile::file::KernelTotals;
 use wavetap_profile::launches::{LaunchShape, UncountedDispatches};

@@ -5,12 +5,13 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 
 use super::arrows::{Arrow, gutter};
+use super::branches::counts_text;
 use super::disassembly::{
     BlockText, CodeKind, CodeText, HexAddress, InlinedFrame, InstText, KernelFacts, Live, ObjectFacts, Sureness,
     WaitText, Waited, WaitedText,
 };
+use super::style::{Style, counted, place};
 use super::table::grouped;
-use super::text::{Style, counted, counts_text, place};
 use wavetap_object::code_object::printable;
 use wavetap_profile::map::Source;
 

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::launches::{self, Launch, LaunchOccupancy};
 use super::sections::Sections;
+use super::slice::{Chain, KernelSlice, WaitSlice};
 use super::variants::{self, Key};
 use wavetap_amdgpu::Target;
 use wavetap_profile::file::{Backend, KernelTotals, Origin, Profile, SiteTotals, Work};
@@ -12,8 +13,6 @@ use wavetap_profile::launches::UncountedDispatches;
 use wavetap_profile::map::{CounterMode, Refused, Resources, Source};
 use wavetap_profile::probes::branches::BranchCounts;
 use wavetap_profile::time::TimeProfile;
-use wavetap_slice::WaitSlice;
-use wavetap_slice::chains::Chain;
 
 /// Lanes that a wave may have: many targets have both kinds.
 const WAVE_SIZES: [u32; 2] = [32, 64];
@@ -154,6 +153,14 @@ impl Report {
             refused: profile.refused.clone(),
             uncounted: profile.uncounted.clone(),
             time: None,
+        }
+    }
+
+    /// Gives the kernel of this name, in the code object with this MD5, its waits.
+    pub fn explain(&mut self, object: &str, slice: KernelSlice) {
+        let is_of = |kernel: &&mut Kernel| kernel.object == object && kernel.name == slice.name;
+        if let Some(kernel) = self.kernels.iter_mut().find(is_of) {
+            (kernel.waits, kernel.chains) = (slice.waits, slice.chains);
         }
     }
 

@@ -2,8 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::style::Style;
 use super::table::{Align, Table, grouped};
-use super::text::{Style, mode_name, refused_line};
+use super::text::{mode_name, refused_line};
 use wavetap_profile::map::{CounterMode, ObjectMap, Refused, Resources, VectorSource};
 use wavetap_profile::probes::branches;
 

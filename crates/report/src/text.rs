@@ -1,78 +1,20 @@
 //! A report as text for a terminal or a pipe.
 
-use std::borrow::Cow;
-
-use super::branches::{agreement, verdict};
+use super::branches::verdict;
 use super::launches::{self, uncounted_line};
 use super::model::{Branch, Kernel, Report, RunInfo};
-use super::names::short;
-use super::slice::chain_lines;
+use super::slice::{Blame, chain_lines, wait_lines};
+use super::style::{DID_NOT_END, counted, missing_waves, not_counted, push_table};
 use super::table::{Align, Table, grouped};
 use super::variants::{self, Variant};
 use wavetap_profile::file::{Backend, Origin};
-use wavetap_profile::map::{CounterMode, Refused, Source};
+use wavetap_profile::map::{CounterMode, Refused};
 use wavetap_profile::probes::branches::{BranchCounts, ExecCounts, ScalarCounts};
-use wavetap_slice::blame::Blame;
-use wavetap_slice::{OperationSlice, WaitCertainty, WaitSlice};
 
-/// Waits listed for each kernel: the costliest. JSON has all of them.
-const WAITS_SHOWN: usize = 12;
+pub use super::style::{Style, place};
+
 /// Causes of waits shown for each kernel: `slice` shows more.
 const CHAINS_SHOWN: usize = 2;
-
-/// Said of counts of a run that was cut short.
-pub(super) const DID_NOT_END: &str = "the run did not end: these are the counts collected up to then";
-
-/// How text is decorated.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Style {
-    /// Whether to use ANSI colours.
-    pub colour: bool,
-    /// Whether names of kernels and functions are whole, however long they are.
-    pub long_names: bool,
-}
-
-impl Style {
-    /// A demangled name, shortened unless long ones are wanted.
-    #[must_use]
-    pub fn name(self, demangled: &str) -> Cow<'_, str> {
-        if self.long_names { Cow::Borrowed(demangled) } else { short(demangled) }
-    }
-
-    /// `text` in bold.
-    #[must_use]
-    pub fn bold(self, text: &str) -> String {
-        self.wrap("1", text)
-    }
-
-    /// `text` dimmed.
-    #[must_use]
-    pub fn dim(self, text: &str) -> String {
-        self.wrap("2", text)
-    }
-
-    /// `text` as a warning.
-    #[must_use]
-    pub fn warn(self, text: &str) -> String {
-        self.wrap("33", text)
-    }
-
-    /// `text` as something that changes where control goes.
-    #[must_use]
-    pub fn flow(self, text: &str) -> String {
-        self.wrap("36", text)
-    }
-
-    /// `text` as something that is not as it should be.
-    #[must_use]
-    pub fn bad(self, text: &str) -> String {
-        self.wrap("31", text)
-    }
-
-    fn wrap(self, code: &str, text: &str) -> String {
-        if self.colour { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
-    }
-}
 
 /// The whole report.
 #[must_use]
@@ -145,7 +87,7 @@ pub fn ran_on(report: &Report) -> String {
 
 /// `the sum of 3 processes`.
 fn counted_processes(processes: u32) -> String {
-    format!("the sum of {}", self::counted(processes.into(), "process", "processes"))
+    format!("the sum of {}", counted(processes.into(), "process", "processes"))
 }
 
 fn kernel_lines(kernel: &Kernel, variant: Option<Variant<'_>>, style: Style, lines: &mut Vec<String>) {
@@ -165,46 +107,6 @@ fn kernel_lines(kernel: &Kernel, variant: Option<Variant<'_>>, style: Style, lin
     chain_lines(&kernel.chains, (Blame::Exposed, "samples"), CHAINS_SHOWN, style, lines);
 }
 
-/// What is missing from the counts of a kernel of whose waves so many were dropped and so many did not end.
-pub(super) fn missing_waves(dropped: u64, unfinished: u64) -> impl Iterator<Item = String> {
-    let all = [
-        (dropped, "waves are missing from the counts: the record buffer was full (see --records)"),
-        (unfinished, "waves began and never ended: their counts may be incomplete"),
-    ];
-    all.into_iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{} {what}", grouped(count)))
-}
-
-/// Of which functions branches are missing, if of any.
-pub(super) fn not_counted(callees: &[String]) -> Option<String> {
-    (!callees.is_empty()).then(|| format!("not counted: branches within called functions ({})", callees.join(", ")))
-}
-
-/// The counts of a branch in one line, in the terms of the tables.
-pub(super) fn counts_text(counts: &BranchCounts) -> String {
-    let mut parts = Vec::new();
-    match *counts {
-        BranchCounts::Exec(exec) => {
-            let ExecCounts { executions, agreements, empty, .. } = exec;
-            parts.push(counted(executions, "execution", "executions"));
-            if let Some(agreement) = agreement(&exec) {
-                parts.push(format!("{} ({agreement})", counted(agreements, "agreement", "agreements")));
-            }
-            if empty > 0 {
-                parts.push(format!("{} empty", grouped(empty)));
-            }
-            parts.extend(exec.average_lanes().map(|(before, after)| format!("lanes {before:.1} → {after:.1}")));
-        }
-        BranchCounts::Scalar(ScalarCounts { executions, taken }) => {
-            parts.push(counted(executions, "execution", "executions"));
-            if executions > 0 {
-                parts.push(format!("{} taken", grouped(taken)));
-                parts.push(format!("{} not taken", grouped(executions.saturating_sub(taken))));
-            }
-        }
-    }
-    format!("{}: {}", parts.join(", "), verdict(counts))
-}
-
 /// `gfx90a, 1 dispatch, 32 waves, counters in LDS, occupancy 8 → 8 waves per SIMD`.
 fn facts(kernel: &Kernel) -> String {
     let mut facts = vec![
@@ -213,7 +115,8 @@ fn facts(kernel: &Kernel) -> String {
         counted(kernel.waves, "wave", "waves"),
     ];
     facts.extend(kernel.mode.map(|mode| format!("counters in {}", mode_name(mode))));
-    if kernel.shared_records {
+    // Counters in registers are never those of single waves.
+    if kernel.shared_records && kernel.mode != Some(CounterMode::Register) {
         facts.push("waves shared records".to_owned());
     }
     facts.extend(kernel.occupancy());
@@ -228,11 +131,6 @@ pub fn mode_name(mode: CounterMode) -> &'static str {
         CounterMode::Lds => "LDS",
         CounterMode::Register => "registers",
     }
-}
-
-/// `1 wave`, `32 waves`.
-pub(super) fn counted(count: u64, one: &str, many: &str) -> String {
-    format!("{} {}", grouped(count), if count == 1 { one } else { many })
 }
 
 fn exec_lines(kernel: &Kernel, style: Style, lines: &mut Vec<String>) {
@@ -289,82 +187,6 @@ fn scalar_lines(branches: &[Branch], style: Style, lines: &mut Vec<String>) {
     push_table("uniform branches", &table, style, lines);
 }
 
-/// The waits of a kernel, those that wait for nothing left out.
-pub(super) fn wait_lines(waits: &[WaitSlice], style: Style, lines: &mut Vec<String>) {
-    let mut table = Table::new(&[
-        ("address", Align::Right),
-        ("wait", Align::Left),
-        ("counter", Align::Left),
-        ("source", Align::Left),
-        ("executions", Align::Right),
-        ("cycles", Align::Right),
-        ("waits for", Align::Left),
-    ]);
-    let waiting: Vec<&WaitSlice> = waits.iter().filter(|wait| !wait.operations.is_empty()).collect();
-    for wait in waiting.iter().take(WAITS_SHOWN) {
-        let mut operations = wait.operations.iter().map(operation_text);
-        // Only where one instruction waits on several counters, each with a row of its own.
-        let several = waiting.iter().filter(|other| other.address == wait.address).count() > 1;
-        table.row([
-            format!("{:#x}", wait.address),
-            wait.instruction.clone(),
-            if several { format!("{}({})", wait.counter, wait.count) } else { String::new() },
-            place(wait.source.as_ref()),
-            wait.executions.map(grouped).unwrap_or_else(|| "?".to_owned()),
-            grouped(wait.predicted_cycles),
-            operations.next().unwrap_or_default(),
-        ]);
-        for operation in operations {
-            table.row([
-                String::new(),
-                String::new(),
-                String::new(),
-                String::new(),
-                String::new(),
-                String::new(),
-                operation,
-            ]);
-        }
-    }
-    push_table("waits (predicted: executions × static latency, nothing was timed)", &table, style, lines);
-    if waiting.len() > WAITS_SHOWN {
-        lines.push(format!("  and {} more: --format json has all", waiting.len() - WAITS_SHOWN));
-    }
-}
-
-/// An operation that is waited for, in one line.
-pub(super) fn operation_text(operation: &OperationSlice) -> String {
-    let sure = match operation.certainty {
-        WaitCertainty::Must => "",
-        WaitCertainty::May => " on some paths",
-        WaitCertainty::Unordered => " maybe (completes out of order)",
-    };
-    match (operation.address, &operation.instruction) {
-        (Some(address), Some(instruction)) => {
-            let source = place(operation.source.as_ref());
-            let source = if source.is_empty() { source } else { format!(" ({source})") };
-            format!("{address:#x} {instruction}{source}{sure}")
-        }
-        _ => format!("what the caller had outstanding{sure}"),
-    }
-}
-
-pub(super) fn push_table(title: &str, table: &Table, style: Style, lines: &mut Vec<String>) {
-    if table.is_empty() {
-        return;
-    }
-    lines.push(String::new());
-    lines.push(format!("  {title}"));
-    let mut table = table.lines(2).into_iter();
-    lines.extend(table.next().map(|head| style.dim(&head)));
-    lines.extend(table.map(|line| highlight(line, style)));
-}
-
-/// Lines about divergence stand out.
-fn highlight(line: String, style: Style) -> String {
-    if line.contains("  diverges in ") { style.warn(&line) } else { line }
-}
-
 fn refused_lines(refused: &[Refused], style: Style, lines: &mut Vec<String>) {
     lines.push(style.bold("left uncounted"));
     for kernel in refused {
@@ -378,21 +200,13 @@ pub fn refused_line(kernel: &Refused, style: Style) -> String {
     format!("  {} ({}): {}: {}", style.name(&kernel.demangled), kernel.target, kernel.reason, kernel.detail)
 }
 
-/// `divergence.hip:12`: the file's last component, because the directory is the same on every line.
-#[must_use]
-pub fn place(source: Option<&Source>) -> String {
-    source
-        .map(|source| format!("{}:{}", source.file.rsplit('/').next().unwrap_or(&source.file), source.line))
-        .unwrap_or_default()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::launches::Launch;
     use wavetap_profile::file::{KernelTotals, Profile, SiteTotals};
     use wavetap_profile::launches::LaunchShape;
-    use wavetap_profile::map::Resources;
+    use wavetap_profile::map::{Resources, Source};
 
     /// A profile with one kernel that diverges in half of its executions; its name needs escaping in HTML.
     fn report() -> Report {

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use super::style::{Style, counted, place};
 use super::table::{Align, Table, grouped};
-use super::text::{Style, counted, place};
 use super::variants::{self, Key, Variant};
 use wavetap_profile::time::{InstructionCycles, KernelTime, TimeProfile};
 

@@ -5,8 +5,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::launches::Launch;
+use super::style::counted;
 use super::table::grouped;
-use super::text::counted;
 use wavetap_profile::launches::{LaunchShape, UncountedDispatches};
 
 /// Digits of a code object's MD5 that text shows, if they tell it apart from the others.

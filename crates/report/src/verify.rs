@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::text::{Style, counted};
+use super::style::{Style, counted};
 use wavetap_object::code_object::demangle;
 use wavetap_verify::Report;
 

@@ -1,12 +1,6 @@
 //! How the lanes of an access to memory lie to each other, where the code says so, and what that costs.
 
-use serde::{Deserialize, Serialize};
-
-use super::chains::Context;
-use super::latency::Cycles;
-use wavetap_amdgpu::{Flags, MachineFact, Memory, Role};
 use wavetap_analysis::dataflow::WorkItems;
-use wavetap_base::entity::InstId;
 use wavetap_object::code_object::{Field, Kernel};
 use wavetap_profile::file::KernelTotals;
 
@@ -14,9 +8,7 @@ use wavetap_profile::file::KernelTotals;
 const MOST_WORK_ITEMS: u32 = 1024;
 
 /// How it is known what the workgroups of a kernel look like.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WorkgroupSource {
     /// It was launched with such, most often.
     Launched,
@@ -89,8 +81,7 @@ impl Launched {
 }
 
 /// The places that the lanes of a wave access.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LaneAccess {
     /// Bytes that each lane accesses.
     pub bytes: u32,
@@ -99,28 +90,19 @@ pub struct LaneAccess {
     pub stride: i64,
     /// The same in directions y and z: 0 where lanes of a wave do not differ in it, none where it is a number that is
     /// not in the code.
-    #[serde(default)]
     pub strides: [Option<i64>; 2],
     /// The workgroup that the lanes are those of: x, y, z.
-    #[serde(default)]
     pub workgroup: [u32; 3],
     /// How that is known.
-    #[serde(default = "assumed")]
     pub workgroup_source: WorkgroupSource,
     /// Bytes of a line of the vector L1 cache: so much is fetched for a lane at least.
     pub line: u32,
     /// How many of these, on average, some lane accesses.
     pub used: u32,
     /// Lines that a wave accesses, on average.
-    #[serde(default)]
     pub lines: u32,
     /// How many it would be if the bytes were next to each other.
-    #[serde(default)]
     pub least_lines: u32,
-}
-
-fn assumed() -> WorkgroupSource {
-    WorkgroupSource::Assumed
 }
 
 /// What the lanes of some waves access together.
@@ -161,7 +143,13 @@ impl Touched {
 impl LaneAccess {
     /// Of lanes whose places differ by these factors for each direction. Nothing if that does not say how many lines
     /// they are in.
-    fn new(bytes: u32, factors: [Option<i64>; 3], launched: &Launched, wave: u32, line: u32) -> Option<LaneAccess> {
+    pub(crate) fn new(
+        bytes: u32,
+        factors: [Option<i64>; 3],
+        launched: &Launched,
+        wave: u32,
+        line: u32,
+    ) -> Option<LaneAccess> {
         let Launched { workgroup, source, .. } = *launched;
         let size = workgroup.iter().fold(1_u32, |size, axis| size.saturating_mul(*axis)).clamp(1, MOST_WORK_ITEMS);
         let ids =
@@ -220,71 +208,10 @@ impl LaneAccess {
         self.lines > self.least_lines
     }
 
-    /// How the lanes lie and what is used of a line, in words.
-    #[must_use]
-    pub fn text(self) -> String {
-        let LaneAccess { stride, strides: [y, z], workgroup, line, used, .. } = self;
-        let mut text = format!("lanes are {} bytes apart", stride.unsigned_abs());
-        if (y, z) != (Some(0), Some(0)) {
-            let of =
-                |stride: Option<i64>| stride.map_or_else(|| "?".to_owned(), |stride| stride.unsigned_abs().to_string());
-            let z = if z == Some(0) { String::new() } else { format!(" and {} in z", of(z)) };
-            text = format!(
-                "{text} in x, {} in y{z} (workgroups of {}×{}×{})",
-                of(y),
-                workgroup[0],
-                workgroup[1],
-                workgroup[2]
-            );
-        }
-        text.push_str(&format!(", {used} of {line} bytes of a line are used"));
-        if self.workgroup_source == WorkgroupSource::Assumed {
-            text.push_str(" if workgroups have one dimension");
-        }
-        text
-    }
-
     /// What it takes longer than if the lanes were next to each other, in cycles: the L1 cache gives so many bytes in
     /// one.
-    fn extra(self, bandwidth: u64) -> u64 {
+    pub(crate) fn extra(self, bandwidth: u64) -> u64 {
         u64::from(self.lines.saturating_sub(self.least_lines)) * u64::from(self.line) / bandwidth.max(1)
-    }
-}
-
-impl Context<'_> {
-    /// How the lanes of an access to global memory lie to each other; nothing for other instructions, and where the
-    /// code does not say.
-    pub(super) fn lane_access(&self, id: InstId) -> Option<LaneAccess> {
-        let mut strides = self.strides.borrow_mut();
-        let (strides, known) = &mut *strides;
-        *known.entry(id).or_insert_with(|| {
-            let inst = self.body.inst(id);
-            let global = matches!(inst.variant.memory, Memory::Global | Memory::Flat);
-            if !global
-                || !inst.variant.flags.intersects(Flags::LOAD | Flags::STORE | Flags::ATOMIC)
-                || inst.variant.memory_bytes == 0
-            {
-                return None;
-            }
-            let address =
-                inst.operands.iter().find(|operand| operand.role.is_address() || operand.role == Role::Addr)?;
-            let factors = strides.factors(&self.definitions, id, address)?.map(|factor| factor.map(i64::from));
-            let target = self.body.target();
-            LaneAccess::new(
-                inst.variant.memory_bytes.into(),
-                factors,
-                &self.launched,
-                target.wave_size(),
-                target.l1_line_bytes(),
-            )
-        })
-    }
-
-    /// What the lanes' places add to the latency of an operation.
-    pub(super) fn scattered(&self, id: InstId, latency: Cycles) -> Cycles {
-        let bandwidth = u64::from(self.body.target().machine(MachineFact::L1Bandwidth).typical);
-        let extra = self.lane_access(id).map_or(0, |access| access.extra(bandwidth));
-        latency.longer_by(u32::try_from(extra).unwrap_or(u32::MAX))
     }
 }
 
@@ -339,10 +266,5 @@ mod tests {
             "all lanes of a wave are in one row"
         );
         assert_eq!(lines(in_workgroups([4, 4, 4], 4, [Some(4), Some(16), Some(1024)], 64)), Some((64, 4, 4)));
-        let text = in_workgroups([16, 16, 1], 4, column, 64).expect("known").text();
-        assert_eq!(
-            text,
-            "lanes are 256 bytes apart in x, 4 in y (workgroups of 16×16×1), 16 of 64 bytes of a line are used"
-        );
     }
 }

@@ -5,19 +5,16 @@
 //! follows, this usually gives every block. A result is labelled: read from a site in the block, derived, or unknown.
 //! Counters that contradict each other (waves that were dropped or did not finish) give no derived numbers.
 
-use serde::{Deserialize, Serialize};
-
-use wavetap_analysis::cfg::{Cfg, EdgeKind};
-use wavetap_analysis::kernel::Body;
+use wavetap_analysis::cfg::{BodyId, Cfg, EdgeKind, Program};
+use wavetap_analysis::kernel::{Body, end_of_wave};
 use wavetap_base::entity::BlockId;
+use wavetap_object::code_object::{CodeObject, Field, Kernel};
 use wavetap_profile::file::{KernelTotals, SiteTotals};
 use wavetap_profile::probes::blocks;
 use wavetap_profile::probes::branches::BranchCounts;
 
 /// How a number of executions is known.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CountSource {
     /// A site in the same block counted it.
     Counted,
@@ -50,6 +47,27 @@ impl<'a> KernelCounts<'a> {
     pub fn of(totals: &'a KernelTotals) -> KernelCounts<'a> {
         KernelCounts { totals, flows: true }
     }
+
+    /// Counts of a kernel of this code object.
+    #[must_use]
+    pub fn of_kernel(program: &Program, code: &CodeObject<'_>, totals: &'a KernelTotals) -> KernelCounts<'a> {
+        let flows = program.by_name(&totals.name).is_some_and(|id| always_returns(program, id))
+            && code.kernel(&totals.name).is_some_and(|kernel| !starts_after_entry(kernel));
+        KernelCounts { totals, flows }
+    }
+}
+
+/// Whether all that a body may call is known, and none of it ends the wave.
+#[must_use]
+pub fn always_returns(program: &Program, id: BodyId) -> bool {
+    let callees = program.callees(id);
+    !callees.unknown && callees.bodies.iter().all(|id| end_of_wave(program.body(*id)).is_none())
+}
+
+/// Whether waves may begin after the entry of a kernel: with preloaded arguments they do, if the hardware can.
+#[must_use]
+pub fn starts_after_entry(kernel: &Kernel) -> bool {
+    kernel.descriptor.get(Field::KERNARG_PRELOAD_LENGTH) != 0
 }
 
 impl BlockCounts {

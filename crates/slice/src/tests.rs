@@ -2,18 +2,39 @@
 
 use std::collections::BTreeMap;
 
-use super::access::Launched;
-use super::chains::{Chain, Confidence, Edge};
+use super::access::LaneAccess;
 use super::counts::{BlockCounts, CountSource, KernelCounts};
+use super::samples::{KernelSampled, mismatch_of_code};
 use super::*;
 use wavetap_amdgpu::{Branch, Counters, Flags, Implicit, Memory, Reg, Role};
+use wavetap_analysis::cfg::Cfg;
+use wavetap_analysis::dataflow::{Summaries, WaitSummaries};
+use wavetap_analysis::kernel::Body;
 use wavetap_analysis::kernel::Flow;
 use wavetap_analysis::kernel::assembly::{Listing, Op, branch_scc1, end, op};
 use wavetap_analysis::kernel::random::{Random, random_kernel};
 use wavetap_profile::file::{KernelTotals, SiteTotals};
+use wavetap_profile::map::Source;
 use wavetap_profile::pc_samples::{Place, SampleKind, SampledObject};
 use wavetap_profile::probes::blocks;
 use wavetap_profile::probes::branches::ScalarCounts;
+
+/// A kernel of this code that calls nothing.
+pub(super) fn slice_counted(
+    body: &Body,
+    counted: Option<KernelCounts<'_>>,
+    source: impl Fn(u64) -> Option<Source>,
+) -> KernelSlice {
+    let (waits, registers) = (WaitSummaries::none(), Summaries::none());
+    let inputs = KernelInputs::new(body, &waits, &registers).with_counts(counted);
+    slice_kernel(&KernelInputs { lines: &source, ..inputs }, "test()")
+}
+
+/// The same, with waves known to have stalled.
+fn slice_stalled(body: &Body, counted: Option<KernelCounts<'_>>, stalled: &dyn Fn(u64) -> bool) -> KernelSlice {
+    let (waits, registers) = (WaitSummaries::none(), Summaries::none());
+    slice_kernel(&KernelInputs { counted, stalled, ..KernelInputs::new(body, &waits, &registers) }, "test()")
+}
 
 pub(super) fn totals(waves: u64, sites: Vec<SiteTotals>) -> KernelTotals {
     KernelTotals {
@@ -148,13 +169,7 @@ fn waits_are_ranked_by_executions_times_latency() {
         .kernel();
     let profile = totals(2, vec![scalar_site(0x1010, 2000, 1998)]);
     let source = |address| (address == 0x1008).then(|| Source { file: "k.hip".to_owned(), line: 7 });
-    let slice = slice_kernel(
-        &body,
-        "test()",
-        (&WaitSummaries::none(), &Summaries::none()),
-        Some(KernelCounts::of(&profile)),
-        source,
-    );
+    let slice = slice_counted(&body, Some(KernelCounts::of(&profile)), source);
     let [first, second] = slice.waits.as_slice() else { panic!("two waits: {slice:?}") };
     assert_eq!((first.address, first.counter.as_str(), first.executions), (0x100c, "lgkmcnt", Some(2000)));
     assert_eq!(first.predicted_cycles, 2000 * 64);
@@ -163,29 +178,13 @@ fn waits_are_ranked_by_executions_times_latency() {
     assert_eq!((second.address, second.executions, second.predicted_cycles), (0x1004, Some(2), 2 * 320));
     assert_eq!(second.operations[0].address, Some(0x1000));
     // Without a profile the latencies alone rank them.
-    let blind = slice_kernel(&body, "test()", (&WaitSummaries::none(), &Summaries::none()), None, |_| None);
+    let blind = slice_counted(&body, None, |_| None);
     assert_eq!(blind.waits[0].address, 0x1004);
     assert_eq!(blind.waits[0].executions_source, CountSource::Unknown);
-
-    let json = serde_json::to_value(Slice::new(Blame::Exposed, vec![slice.clone()])).expect("json");
-    assert_eq!(json["schema"], "wavetap.slice/1");
-    assert_eq!(json["predicted"], true);
-    assert_eq!(json["blame"], "exposed");
-    assert_eq!(json["kernels"][0]["waits"][0]["address"], "0x100c");
-    assert_eq!(json["kernels"][0]["waits"][0]["operations"][0]["address"], "0x1008");
-    assert_eq!(json["kernels"][0]["waits"][0]["operations"][0]["certainty"], "must");
-    let back: Slice = serde_json::from_value(json).expect("the same");
-    assert_eq!(back.kernels, [slice]);
 }
 
 fn chains_of(body: &Body, totals: Option<&KernelTotals>) -> Vec<Chain> {
-    let slice = slice_kernel(
-        body,
-        "test()",
-        (&WaitSummaries::none(), &Summaries::none()),
-        totals.map(KernelCounts::of),
-        |_| None,
-    );
+    let slice = slice_counted(body, totals.map(KernelCounts::of), |_| None);
     for wait in &slice.waits {
         let of_wait = |chain: &&Chain| chain.address == wait.address;
         let shares: Vec<f64> = slice.chains.iter().filter(of_wait).map(|chain| chain.share).collect();
@@ -371,22 +370,14 @@ fn where_waves_stood_unpredicted_the_last_to_arrive_is_blamed() {
     let body = listing.push(branch_scc1("again")).push(vmcnt0()).push(end()).kernel();
     let totals = totals(10, vec![scalar_site(0x14, 600, 590)]);
     assert_eq!(chains_of(&body, Some(&totals)), []);
-    let none = (&WaitSummaries::none(), &Summaries::none());
-    let stood = |address| address == 0x18;
-    let slice =
-        slice_stalled(&body, "test()", none, (Some(KernelCounts::of(&totals)), &stood, Launched::default()), |_| None);
+    let stalled = |address| address == 0x18;
+    let slice = slice_stalled(&body, Some(KernelCounts::of(&totals)), &stalled);
     assert_eq!(blamed(&slice.chains)[0].0, 0xc, "{:?}", slice.chains);
     for chain in &slice.chains {
         assert_eq!((chain.predicted_cycles, chain.evidence.confidence), (0, Some(Confidence::Low)));
-        assert!(chain.reading.contains("by prediction not waited for"), "{}", chain.reading);
+        assert_eq!(chain.cause, Cause::Operation { name: "global_load_dword", likely: false });
     }
-    let elsewhere = slice_stalled(
-        &body,
-        "test()",
-        none,
-        (Some(KernelCounts::of(&totals)), &|address| address == 0x0, Launched::default()),
-        |_| None,
-    );
+    let elsewhere = slice_stalled(&body, Some(KernelCounts::of(&totals)), &|address| address == 0x0);
     assert_eq!(elsewhere.chains, []);
 }
 
@@ -531,13 +522,7 @@ fn two_loads_then_one() -> Body {
 fn coverage_is_of_waits_and_what_they_wait_for() {
     let body = two_loads_then_one();
     let profile = totals(100, vec![scalar_site(0x4, 100, 100)]);
-    let slice = slice_kernel(
-        &body,
-        "test()",
-        (&WaitSummaries::none(), &Summaries::none()),
-        Some(KernelCounts::of(&profile)),
-        |_| None,
-    );
+    let slice = slice_counted(&body, Some(KernelCounts::of(&profile)), |_| None);
     // Two waits, three loads; the first wait may wait for two, one of which was never executed.
     assert_eq!(slice.coverage, Coverage { nodes: 5, before: 0.8, after: 1.0 });
 }
@@ -559,22 +544,20 @@ fn sampled(places: &[(u64, &str, u64, u64)]) -> SampledObject {
     SampledObject { id: 1, places: places.iter().map(place).collect(), ..SampledObject::default() }
 }
 
+fn of_kernel(sampled: &SampledObject) -> KernelSampled<'_> {
+    KernelSampled { sampled, kind: SampleKind::Stochastic, modelled: false }
+}
+
 #[test]
 fn samples_are_divided_among_causes_and_those_of_other_code_are_refused() {
     // Two causes of one wait, 75 and 25 %, and another wait.
     let body = two_loads_then_one();
     let profile = totals(100, vec![scalar_site(0x4, 100, 75)]);
-    let mut slice = slice_kernel(
-        &body,
-        "test()",
-        (&WaitSummaries::none(), &Summaries::none()),
-        Some(KernelCounts::of(&profile)),
-        |_| None,
-    );
+    let mut slice = slice_counted(&body, Some(KernelCounts::of(&profile)), |_| None);
     let samples =
         sampled(&[(0xc, "s_waitcnt vmcnt(0)", 90, 10), (0x10, "", 7, 7), (0x14, "s_waitcnt vmcnt(0)", 20, 0)]);
-    assert_eq!(evidence::misfit(std::slice::from_ref(&body), &samples), None);
-    slice.add_samples(&body, &samples, (SampleKind::Stochastic, false), |_| None);
+    assert_eq!(mismatch_of_code(std::slice::from_ref(&body), &samples), None);
+    slice = slice.with_samples(&body, &of_kernel(&samples), &());
     let of = |address: u64| slice.chains.iter().filter(move |chain| chain.address == address);
     assert!(
         (of(0xc).filter_map(|chain| chain.samples).sum::<f64>() - 80.0).abs() < 1e-9,
@@ -588,30 +571,20 @@ fn samples_are_divided_among_causes_and_those_of_other_code_are_refused() {
     assert_eq!(seen.places.iter().map(|place| place.address).collect::<Vec<_>>(), [0xc, 0x14, 0x10]);
 
     // What no chain explains is said to be so.
-    let mut slice = slice_kernel(
-        &body,
-        "test()",
-        (&WaitSummaries::none(), &Summaries::none()),
-        Some(KernelCounts::of(&profile)),
-        |_| None,
-    );
-    slice.add_samples(
-        &body,
-        &sampled(&[(0xc, "", 60, 0), (0x10, "", 30, 0), (0x18, "", 10, 0)]),
-        (SampleKind::Stochastic, false),
-        |_| None,
-    );
+    let mut slice = slice_counted(&body, Some(KernelCounts::of(&profile)), |_| None);
+    slice =
+        slice.with_samples(&body, &of_kernel(&sampled(&[(0xc, "", 60, 0), (0x10, "", 30, 0), (0x18, "", 10, 0)])), &());
     let alone: Vec<_> = slice
         .chains
         .iter()
-        .filter(|chain| chain.self_blame.is_some())
+        .filter(|chain| matches!(chain.cause, Cause::Itself(_)))
         .map(|chain| (chain.address, chain.path.len()))
         .collect();
     assert_eq!(alone, [(0x10, 1), (0x18, 1)]);
     assert!((slice.chains.iter().filter_map(|chain| chain.samples).sum::<f64>() - 100.0).abs() < 1e-9);
 
     let wrong = |places: &[(u64, &str, u64, u64)]| {
-        evidence::misfit(std::slice::from_ref(&body), &sampled(places)).map(|(_, why)| why)
+        mismatch_of_code(std::slice::from_ref(&body), &sampled(places)).map(|at| at.mismatch.to_string())
     };
     assert_eq!(wrong(&[(0x0, "global_load_dword v1, v[10:11], off", 1, 0)]), None);
     assert!(wrong(&[(0x0, "s_nop 0", 1, 0)]).is_some_and(|why| why.contains("saw `s_nop 0` at 0x0")));
@@ -652,7 +625,6 @@ fn scattered_lanes_are_named_and_take_longer() {
     // 64 lines instead of 4.
     assert_eq!(scattered.evidence.latency.typical - dense.evidence.latency.typical, 60);
     assert!(scattered.share > dense.share + 0.05, "{} {}", scattered.share, dense.share);
-    assert!(!dense.reading.contains("apart"), "{}", dense.reading);
-    let expected = "; lanes are 256 bytes apart, 4 of 64 bytes of a line are used if workgroups have one dimension";
-    assert!(scattered.reading.ends_with(expected), "{}", scattered.reading);
+    let is_scattered = |chain: &Chain| chain.evidence.access.is_some_and(LaneAccess::scattered);
+    assert!(!is_scattered(&dense) && is_scattered(&scattered));
 }

@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 
 use rustc_hash::FxHashMap;
 
-use super::align::Alignment;
-use super::finding::{Finding, Rule};
-use super::{
-    adjacent, defined, events, first_vector, forwarding, hazards, high_registers, outstanding, preserve, scheduling,
-    scratch, translations,
-};
+use crate::alignment::Alignment;
+use crate::finding::{Finding, Rule};
+use crate::hazards::{event_hazards, expert_scheduling, forwarding, wait_states};
+use crate::placement::{bundles, first_vector, forbidden, high_registers};
+use crate::values::{defined, preserve, scratch};
+use crate::waits::{outstanding, xcnt_replay};
 use wavetap_analysis::cfg::{BodyId, Cfg, Program};
 use wavetap_analysis::dataflow::{RegSet, Summaries, UsedRegisters, WaitSummaries};
 use wavetap_analysis::kernel::{Body, CallTarget, Flow, Image};
@@ -38,7 +38,7 @@ pub struct KernelCode<'a> {
     pub entry_before: &'a InitialRegisters,
     /// Registers at entry by the new descriptor.
     pub entry_after: &'a InitialRegisters,
-    /// Vector registers that the original descriptor allocates, without accumulation registers behind them.
+    /// Vector registers that the original descriptor allocates, without accumulation registers after them.
     pub vector_registers: u32,
     /// Bytes of scratch memory of each work-item: what was added for inserted code.
     pub scratch: (u64, u64),
@@ -130,6 +130,7 @@ fn pieces<'a>(code: &KernelCode<'a>, belongs: &mut [bool], findings: &mut Vec<Fi
     let mut pieces = Vec::new();
     let mut seen = BTreeSet::new();
     let mut work = vec![(code.kernel, code.entry)];
+    // Discovery: aligning a function finds the copies that it calls.
     while let Some((id, entry)) = work.pop() {
         if !seen.insert((id, entry)) {
             continue;
@@ -164,7 +165,13 @@ fn pieces<'a>(code: &KernelCode<'a>, belongs: &mut [bool], findings: &mut Vec<Fi
             }
         }
         let mut calls = Vec::new();
+        let before = found.len();
         let alignment = Alignment::find(&original, new, &pairs, code.new_code, &mut calls, &mut found);
+        if let Some(alignment) = &alignment {
+            forbidden::check(&original, new, alignment, &mut found);
+        }
+        // Where control goes elsewhere, or something forbidden was inserted, the other rules have nothing to say.
+        let alignment = alignment.filter(|_| found.len() == before);
         for &(function, copy) in &calls {
             match code.program.at(function) {
                 Some(function) => work.push((function, copy)),
@@ -180,7 +187,7 @@ fn pieces<'a>(code: &KernelCode<'a>, belongs: &mut [bool], findings: &mut Vec<Fi
     pieces
 }
 
-/// Each behind those that it calls, unless they call it as well.
+/// Each after those that it calls, unless they call it as well.
 fn callees_first(pieces: &[Piece<'_>], calls: &FxHashMap<u64, Vec<u64>>) -> Vec<usize> {
     let mut order = Vec::new();
     let mut seen = vec![false; pieces.len()];
@@ -188,7 +195,7 @@ fn callees_first(pieces: &[Piece<'_>], calls: &FxHashMap<u64, Vec<u64>>) -> Vec<
     for (index, piece) in pieces.iter().enumerate() {
         by_entry.entry(piece.entry).or_default().push(index);
     }
-    // The second time a piece comes up its callees are done.
+    // A postorder, not a fixed point: the second time a piece comes up its callees are done.
     let mut work: Vec<(usize, bool)> = (0..pieces.len()).rev().map(|index| (index, false)).collect();
     while let Some((index, done)) = work.pop() {
         if done {
@@ -206,6 +213,7 @@ fn callees_first(pieces: &[Piece<'_>], calls: &FxHashMap<u64, Vec<u64>>) -> Vec<
 fn reached(calls: &FxHashMap<u64, Vec<u64>>, entry: u64) -> BTreeSet<u64> {
     let mut reached = BTreeSet::new();
     let mut work = vec![entry];
+    // Reachability.
     while let Some(caller) = work.pop() {
         work.extend(calls.get(&caller).into_iter().flatten().copied().filter(|callee| reached.insert(*callee)));
     }
@@ -238,18 +246,18 @@ impl Piece<'_> {
             is_recursive: &|| is_recursive(*entry),
         };
         let cfg = Cfg::build(new);
-        adjacent::check(original, new, alignment, found);
+        bundles::check(original, new, alignment, found);
         high_registers::check(original, new, alignment, found);
-        scheduling::check(code.program, original, new, &cfg, alignment, found);
+        expert_scheduling::check(code.program, original, new, &cfg, alignment, found);
         let changed = preserve::check(&subject, &cfg, found);
         if is_kernel {
             defined::check(new, &cfg, alignment, code.entry_after, found);
             first_vector::check(new, alignment, found);
         }
         outstanding::check(new, &cfg, alignment, waits, code.used.named, found);
-        translations::check(new, &cfg, alignment, found);
-        hazards::check(new, &cfg, alignment, code.replays, found);
-        events::check(original, new, &cfg, alignment, found);
+        xcnt_replay::check(new, &cfg, alignment, found);
+        wait_states::check(new, &cfg, alignment, code.replays, found);
+        event_hazards::check(original, new, &cfg, alignment, found);
         forwarding::check(new, &cfg, alignment, found);
         changed
     }

@@ -21,7 +21,7 @@ pub enum Rule {
     Map,
     /// Code uses registers that are not allocated.
     Allocation,
-    /// LDS of the probes does not lie behind the kernel's own.
+    /// LDS of the probes does not lie after the kernel's own.
     Lds,
     /// Inserted code accesses scratch memory that is not its own.
     Scratch,
@@ -91,25 +91,25 @@ pub struct Finding {
 }
 
 impl Finding {
-    pub(super) fn new(rule: Rule, message: impl Into<String>) -> Finding {
+    pub(crate) fn new(rule: Rule, message: impl Into<String>) -> Finding {
         Finding { rule, kernel: None, address: None, message: message.into() }
     }
 
     #[must_use]
-    pub(super) fn at(mut self, address: u64) -> Finding {
+    pub(crate) fn at(mut self, address: u64) -> Finding {
         self.address = Some(address);
         self
     }
 
     /// It concerns the copy of a function.
     #[must_use]
-    pub(super) fn in_function(mut self, name: &str) -> Finding {
+    pub(crate) fn in_function(mut self, name: &str) -> Finding {
         self.message = format!("copy of {name}: {}", self.message);
         self
     }
 
     #[must_use]
-    pub(super) fn in_kernel(mut self, name: &str) -> Finding {
+    pub(crate) fn in_kernel(mut self, name: &str) -> Finding {
         self.kernel.get_or_insert_with(|| name.to_owned());
         self
     }

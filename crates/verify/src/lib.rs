@@ -1,64 +1,49 @@
 //! An independent checker of a rewritten file against its original.
 //!
-//! It shares nothing with the stages that rewrite: it reads the two files, decodes both, and checks that the rewritten
-//! one does what the original does. What it checks, and how, is told in its parts:
+//! It uses none of the code that rewrites: it reads the two files, decodes both, and checks that the rewritten one does
+//! what the original does. With the stages that rewrite it shares what decodes and analyses code (`wavetap-amdgpu`,
+//! `wavetap-analysis`): the decoder, call resolution, `Cfg` and `Program`, `Summaries` and `reachable_registers`,
+//! `Liveness` (in `preload`), `Definitions` (in `scratch`), and the model of wait counters. Its README says for each
+//! which test compares it with something independent, mostly the emulator.
 //!
-//! * `object`, `tables`: every original byte is where it was; segments, symbols, relocations as loaders want them;
-//! * `kernels`, `allocation`, `preload`, `scratch`: descriptor, metadata and site table agree with each other and with
-//!   the code; registers are allocated;
-//! * `align`: the new code is the original with instructions inserted, and control flows the same way, calls included;
-//! * `adjacent`: nothing was inserted between instructions that must follow each other;
-//! * `preserve`, `homes`, `high_registers`: no original instruction reads anything that inserted code changed, EXEC and
-//!   SCC included;
-//! * `defined`: inserted code reads no register that nothing has set;
-//! * `outstanding`, `accessed`, `translations`: inserted code waits for what it uses;
-//! * `hazards`, `matrix`, `events`, `forwarding`, `scheduling`: what the target leaves to software holds around
-//!   inserted code.
+//! What it checks, and how, is told in its parts:
+//!
+//! * `file`: every original byte is where it was; segments, symbols, relocations as loaders want them;
+//! * `kernels`: descriptor, metadata and site table agree with each other and with the code; registers are allocated;
+//! * `alignment`: the new code is the original with instructions inserted, and control flows the same way, calls
+//!   included;
+//! * `placement`: only what may be inserted was, and nothing between instructions that must follow each other;
+//! * `values`: no original instruction reads anything that inserted code changed, EXEC and SCC included; inserted code
+//!   reads no undefined register;
+//! * `waits`: inserted code waits for what it uses;
+//! * `hazards`: what the target leaves to software holds around inserted code.
 //!
 //! A kernel's new code is the kernel and copies of functions that it calls; each is checked against its original by
 //! itself. At a call everything that the function reads is what it is in the original; at a function's entry that is
 //! taken for granted, and at its return everything that original code names is what it is in the original, but for
-//! scalar registers that no caller of the copy reads behind the call. Return addresses correspond.
+//! scalar registers that no caller of the copy reads after the call. Return addresses correspond.
 //!
 //! It checks code of every target that the tables have instructions of, in waves of 32 and 64. A finding says which
 //! rule is broken and where. No finding means that every rule above was checked and held. `docs/reference/verifier.md`
 //! says in full what is checked and what is not.
 #![forbid(unsafe_code)]
 
-mod accessed;
-mod adjacent;
-mod align;
-mod allocation;
-mod arrivals;
+mod alignment;
 mod code;
-mod defined;
-mod entry;
-mod events;
-mod few;
+mod file;
 mod finding;
-mod first_vector;
-mod forwarding;
 mod hazards;
-mod high_registers;
-mod homes;
-mod host;
-mod image;
 mod kernels;
-mod matrix;
-mod object;
-mod outstanding;
-mod preload;
-mod preserve;
-mod scheduling;
-mod scratch;
-mod tables;
+mod placement;
+mod template;
 #[cfg(test)]
 mod tests;
-mod translations;
 mod values;
+mod waits;
 
 pub use code::{KernelCode, check_code};
 pub use finding::{Finding, Rule};
+pub use template::VerifiedTemplate;
 
 use wavetap_base::error::{Result, ResultExt};
 use wavetap_object::code_object::CodeObject;
@@ -94,7 +79,7 @@ pub fn check_files(original: &[u8], rewritten: &[u8]) -> Result<Report> {
         Input::parse(rewritten).within(|| "the rewritten file".into())?,
     );
     let mut around = Vec::new();
-    let pairs = host::pair(&old, &new, &mut around)?;
+    let pairs = file::host::pair(&old, &new, &mut around)?;
     report.findings.extend(around.into_iter().map(|finding| ("the file".to_owned(), finding)));
     for (place, before, after) in pairs {
         if before == after {
@@ -140,28 +125,17 @@ pub fn check_object(original: &CodeObject<'_>, rewritten: &CodeObject<'_>) -> (u
     (map.map_or(0, |map| map.kernels.len()), findings)
 }
 
-/// A rewritten code object in which nothing was found.
-#[derive(Debug, Clone, Copy)]
-pub struct Faultless<'a> {
-    /// The original.
-    pub original: &'a CodeObject<'a>,
-    /// What it was rewritten to.
-    pub rewritten: &'a CodeObject<'a>,
-    /// Its site table, as [`check_beside`] read it.
-    pub map: &'a ObjectMap,
-}
-
 /// [`check_object`]; gives the site table, if it can be read. Code that `earlier` has as well, in the same place, for a
 /// target that is like this one, with the same descriptors, metadata and sites, is not looked at again: everything else
 /// is. Kernels are checked `at_once`, on all threads, or one after the other.
 pub fn check_beside(
     original: &CodeObject<'_>,
     rewritten: &CodeObject<'_>,
-    earlier: Option<Faultless<'_>>,
+    earlier: Option<VerifiedTemplate<'_>>,
     at_once: bool,
 ) -> (Option<ObjectMap>, Vec<Finding>) {
     let mut findings = Vec::new();
-    let map = object::check(original, rewritten, &mut findings);
+    let map = file::object::check(original, rewritten, &mut findings);
     if let Some(map) = &map {
         kernels::check(original, rewritten, map, earlier, at_once, &mut findings);
     }

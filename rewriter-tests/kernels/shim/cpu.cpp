@@ -1,5 +1,5 @@
-// Runs every test kernel on the CPU: `kernels-on-cpu WAVE_SIZE FOLDER` writes what each reads, what its output starts with and what it must be, and
-// tests.json with the launches.
+// Runs every test kernel on the CPU: `kernels-on-cpu WAVE_SIZE FOLDER` writes what each reads, what its output starts
+// with and what it must be, and tests.json with the launches.
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -110,7 +110,8 @@ static void run_group(const Shape &shape) {
     }
     memset(shared, 0xcc, sizeof shared);
     for (;;) {
-        for (u32 first = 0; first < items; first += wave_size) run_wave(first, first + wave_size < items ? first + wave_size : items);
+        for (u32 first = 0; first < items; first += wave_size)
+            run_wave(first, first + wave_size < items ? first + wave_size : items);
         u32 waiting = 0;
         for (u32 i = 0; i < items; i++)
             if (fibers[i].state == AT_BARRIER) {
@@ -132,12 +133,15 @@ static f64 unit() { return (f64)(next_random() >> 11) * 0x1p-53; }
 
 // One of the values at the ends and the seams of a floating-point format, by its widths.
 static u64 float_edge(u32 fraction, u32 exponent) {
-    u64 one = ((1ul << (exponent - 1)) - 1) << fraction, infinity = ((1ul << exponent) - 1) << fraction, tiny = 1ul << fraction;
-    const u64 edges[] = {0, 1, tiny - 1, tiny, tiny + 1, one - 1, one, one + 1, infinity - 1, infinity, infinity | 1ul << (fraction - 1), one + tiny, one + tiny / 2, tiny / 2};
+    u64 one = ((1ul << (exponent - 1)) - 1) << fraction, infinity = ((1ul << exponent) - 1) << fraction,
+        tiny = 1ul << fraction;
+    const u64 edges[] = {0, 1, tiny - 1, tiny, tiny + 1, one - 1, one, one + 1, infinity - 1, infinity,
+        infinity | 1ul << (fraction - 1), one + tiny, one + tiny / 2, tiny / 2};
     return edges[next_random() % (sizeof edges / 8)] | (next_random() & 1) << (fraction + exponent);
 }
 static u64 int_edge(u32 width) {
-    const u64 edges[] = {0, 1, 2, ~0ul, ~1ul, 1ul << (width - 1), (1ul << (width - 1)) - 1, 0x55, 0xff, 0x80, 0x7f, 0x8000, 0x7fff, 0xffff, 31, 32, 33};
+    const u64 edges[] = {0, 1, 2, ~0ul, ~1ul, 1ul << (width - 1), (1ul << (width - 1)) - 1, 0x55, 0xff, 0x80, 0x7f,
+        0x8000, 0x7fff, 0xffff, 31, 32, 33};
     return edges[next_random() % (sizeof edges / 8)];
 }
 // Random bits, values around one, or edge cases.
@@ -146,7 +150,9 @@ static u64 float_value(u32 fraction, u32 exponent) {
     switch (next_random() % 4) {
     case 0: return float_edge(fraction, exponent);
     case 1: return bits;
-    default: return (bits & ((1ul << fraction) - 1)) | (bias - 8 + (bits >> 58) % 16) << fraction | (bits >> 57 & 1) << (fraction + exponent);
+    default:
+        return (bits & ((1ul << fraction) - 1)) | (bias - 8 + (bits >> 58) % 16) << fraction |
+               (bits >> 57 & 1) << (fraction + exponent);
     }
 }
 
@@ -161,9 +167,11 @@ static void fill(u32 *at, u32 words, const char *kind) {
         else if (!strcmp(kind, "text")) ((u8 *)at)[i] = 'a' + next_random() % 3;
         else if (sscanf(kind, "below %u", &limit) == 1) at[i] = next_random() % limit;
         else if (sscanf(kind, "range %lf %lf", &low, &high) == 2) at[i] = as<u32>((f32)(low + (high - low) * unit()));
-        else if (i + 1 < words && !strcmp(kind, "edges64")) put64(at + i, next_random() % 3 ? next_random() : int_edge(64)), i++;
+        else if (i + 1 < words && !strcmp(kind, "edges64"))
+            put64(at + i, next_random() % 3 ? next_random() : int_edge(64)), i++;
         else if (i + 1 < words && !strcmp(kind, "f64")) put64(at + i, float_value(52, 11)), i++;
-        else if (i + 1 < words && sscanf(kind, "range64 %lf %lf", &low, &high) == 2) put64(at + i, as<u64>(low + (high - low) * unit())), i++;
+        else if (i + 1 < words && sscanf(kind, "range64 %lf %lf", &low, &high) == 2)
+            put64(at + i, as<u64>(low + (high - low) * unit())), i++;
         else {
             fprintf(stderr, "no such input: %s\n", kind);
             exit(2);
@@ -218,9 +226,11 @@ int run_all(const char *folder) {
         }
         if (!s.input) s.input = "random";
         run_test(*test, folder);
-        fprintf(json, "%s\n{\"name\":\"%s\",\"file\":\"%s\",\"grid\":[%u,%u,%u],\"group\":[%u,%u,%u],\"dynamic\":%u,\"compare\":\"%s\",\"on\":\"%s\",\"extra\":[",
-                test == Test::first ? "" : ",", test->name, test->file, s.grid[0], s.grid[1], s.grid[2], s.group[0], s.group[1], s.group[2], s.dynamic,
-                s.compare ? s.compare : "bits", s.on ? s.on : "");
+        fprintf(json,
+            "%s\n{\"name\":\"%s\",\"file\":\"%s\",\"grid\":[%u,%u,%u],\"group\":[%u,%u,%u],\"dynamic\":%u,\"compare\":"
+            "\"%s\",\"on\":\"%s\",\"extra\":[",
+            test == Test::first ? "" : ",", test->name, test->file, s.grid[0], s.grid[1], s.grid[2], s.group[0],
+            s.group[1], s.group[2], s.dynamic, s.compare ? s.compare : "bits", s.on ? s.on : "");
         for (size_t i = 0; i < test->extra_size; i++) fprintf(json, "%s%u", i ? "," : "", ((const u8 *)test->extra)[i]);
         fprintf(json, "]}");
     }
@@ -230,7 +240,8 @@ int run_all(const char *folder) {
 }
 
 int main(int count, char **arguments) {
-    if (count != 3 || (strcmp(arguments[1], "32") && strcmp(arguments[1], "64"))) return fprintf(stderr, "usage: kernels-on-cpu 32|64 FOLDER\n"), 2;
+    if (count != 3 || (strcmp(arguments[1], "32") && strcmp(arguments[1], "64")))
+        return fprintf(stderr, "usage: kernels-on-cpu 32|64 FOLDER\n"), 2;
     cpu::wave_size = (u32)atoi(arguments[1]);
     return cpu::run_all(arguments[2]);
 }

@@ -1,7 +1,8 @@
-// The CPU's side of kernel.h: the work-items of a workgroup are fibers. A fiber runs until it comes to a barrier or to an operation of the whole wave.
+// The CPU's side of kernel.h: the work-items of a workgroup are fibers. A fiber runs until it comes to a barrier or to
+// an operation of the whole wave.
 //
-// Lanes of a wave that wait at the same operation (the same line of the source) do it together. When lanes of a wave wait at different ones, those at
-// the earliest line go first: that is how lanes meet again behind a branch.
+// Lanes of a wave that wait at the same operation (the same line of the source) do it together. When lanes of a wave
+// wait at different ones, those at the earliest line go first: that is how lanes meet again behind a branch.
 #pragma once
 #include <stddef.h>
 
@@ -21,12 +22,14 @@ struct Shape {
     u32 dynamic;
     // Words of the buffers.
     u32 in, out;
-    // What `in` holds: "random" bits, "edges32", "edges64", "f16", "f32", "f64" (random values and edge cases of a type), "below N", "range LOW HIGH" (f32),
-    // "range64 LOW HIGH" (f64), "text".
+    // What `in` holds: "random" bits, "edges32", "edges64", "f16", "f32", "f64" (random values and edge cases of a
+    // type), "below N", "range LOW HIGH" (f32), "range64 LOW HIGH" (f64), "text".
     const char *input;
-    // How the words of `out` are compared: "bits", "f16 ulp N", "f32 ulp N", "f64 ulp N", "f32 near E", "f64 near E" (absolute or relative).
+    // How the words of `out` are compared: "bits", "f16 ulp N", "f32 ulp N", "f64 ulp N", "f32 near E", "f64 near E"
+    // (absolute or relative).
     const char *compare;
-    // Targets that have what the kernel uses, separated by spaces, `*` at the end for all that start so. None: every target.
+    // Targets that have what the kernel uses, separated by spaces, `*` at the end for all that start so. None: every
+    // target.
     const char *on;
     // The words of `out` start as this value instead of the pattern.
     const u32 *start;
@@ -41,16 +44,21 @@ struct Test {
     size_t extra_size;
     Test *next;
     static Test *first;
-    Test(const char *name, const char *file, void (*run)(const u32 *, u32 *, u32), Shape shape, const void *extra = nullptr, size_t size = 0)
+    Test(const char *name, const char *file, void (*run)(const u32 *, u32 *, u32), Shape shape,
+        const void *extra = nullptr, size_t size = 0)
         : name(name), file(file), run(run), shape(shape), extra(extra), extra_size(size), next(first) {
         first = this;
     }
 };
 
-#define TEST(kernel, ...) static Test kernel##_test(#kernel, __FILE_NAME__, [](const u32 *in, u32 *out, u32 n) { kernel(in, out, n); }, Shape{__VA_ARGS__})
+#define TEST(kernel, ...)                                                                                              \
+    static Test kernel##_test(                                                                                         \
+        #kernel, __FILE_NAME__, [](const u32 *in, u32 *out, u32 n) { kernel(in, out, n); }, Shape{__VA_ARGS__})
 // With one more argument, passed by value: a variable.
-#define TEST_WITH(kernel, extra, ...) \
-    static Test kernel##_test(#kernel, __FILE_NAME__, [](const u32 *in, u32 *out, u32 n) { kernel(in, out, n, extra); }, Shape{__VA_ARGS__}, &extra, sizeof extra)
+#define TEST_WITH(kernel, extra, ...)                                                                                  \
+    static Test kernel##_test(                                                                                         \
+        #kernel, __FILE_NAME__, [](const u32 *in, u32 *out, u32 n) { kernel(in, out, n, extra); }, Shape{__VA_ARGS__}, \
+        &extra, sizeof extra)
 
 namespace cpu {
 // What the lanes of a wave that do an operation together have brought; lanes that take no part have no bit in `active`.
@@ -92,7 +100,9 @@ INLINE u32 first_lane(u32 v, HERE) {
     return (u32)all.values[__builtin_ctzl(all.active)];
 }
 INLINE u32 read_lane(u32 v, u32 from, HERE) { return (u32)cpu::meet(v, line).values[from]; }
-INLINE u32 shuffle32(u32 v, u32 from, HERE) { return (u32)cpu::of_lane(cpu::meet(v, line), (lane() & 32) | (from & 31)); }
+INLINE u32 shuffle32(u32 v, u32 from, HERE) {
+    return (u32)cpu::of_lane(cpu::meet(v, line), (lane() & 32) | (from & 31));
+}
 INLINE u32 push32(u32 v, u32 to, HERE) {
     const cpu::Together &all = cpu::meet((u64)(to & 31) << 32 | v, line);
     u32 result = 0;
@@ -166,7 +176,9 @@ DEFINE_ATOMIC(atomic_min, v < old ? v : old)
 DEFINE_ATOMIC(atomic_max, v > old ? v : old)
 DEFINE_ATOMIC(atomic_exchange, v)
 #undef DEFINE_ATOMIC
-template <class T> INLINE T atomic_inc(T *at, T limit) { return replace(at, [limit](T old) -> T { return old >= limit ? 0 : old + 1; }); }
+template <class T> INLINE T atomic_inc(T *at, T limit) {
+    return replace(at, [limit](T old) -> T { return old >= limit ? 0 : old + 1; });
+}
 template <class T> INLINE T atomic_dec(T *at, T limit) {
     return replace(at, [limit](T old) -> T { return old == 0 || old > limit ? limit : old - 1; });
 }

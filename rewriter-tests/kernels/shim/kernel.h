@@ -1,7 +1,8 @@
-// What a test kernel is written with. The same source is compiled for a GPU (device.h) and for the CPU (cpu.h), where every work-item is a fiber;
-// nothing here is shared with the emulator.
+// What a test kernel is written with. The same source is compiled for a GPU (device.h) and for the CPU (cpu.h), where
+// every work-item is a fiber; nothing here is shared with the emulator.
 //
-// A kernel reads words from `in` and writes words to `out`, which starts with a pattern that no kernel writes by chance:
+// A kernel reads words from `in` and writes words to `out`, which starts with a pattern that no kernel writes by
+// chance:
 //
 //     KERNEL(twice)(const u32 *in, u32 *out, u32 n) {
 //         u32 i = global_id();

@@ -6,7 +6,7 @@ use std::fs;
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema};
 use serde_json::{Map, Value, json};
-use wavetap::{profile, report, slice};
+use wavetap::{profile, report};
 
 use crate::validator::Validator;
 use crate::{keep, page};
@@ -58,7 +58,7 @@ fn formats() -> Vec<Format> {
         Format::of::<report::Report>(report::REPORT_SCHEMA),
         Format::of::<report::rewrite::Summary>(report::rewrite::SCHEMA),
         Format::of::<profile::samples::Samples>(profile::samples::SCHEMA),
-        Format::of::<slice::Slice>(slice::SCHEMA),
+        Format::of::<report::slice::Slice>(report::slice::SCHEMA),
         Format::of::<profile::time::TimeProfile>(profile::time::SCHEMA),
         Format::of::<report::verify::Verification>(report::verify::SCHEMA),
     ]
@@ -70,7 +70,7 @@ fn plain(schema: &mut Value) {
         Value::Object(fields) => {
             for (key, value) in fields.iter_mut() {
                 match value {
-                    Value::String(text) if key == "description" => *text = unlinked(text),
+                    Value::String(text) if key == "description" => *text = unwrapped(&unlinked(text)),
                     other => plain(other),
                 }
             }
@@ -78,6 +78,28 @@ fn plain(schema: &mut Value) {
         Value::Array(items) => items.iter_mut().for_each(plain),
         _ => {}
     }
+}
+
+/// Paragraphs as one line each, items of lists apart: where the lines of a comment end is no part of what it says.
+fn unwrapped(text: &str) -> String {
+    let mut out = String::new();
+    for (index, line) in text.lines().enumerate() {
+        let begins = line.is_empty() || line.trim_start().starts_with(['-', '*']) || out.ends_with('\n');
+        out.push_str(if index == 0 {
+            ""
+        } else if begins {
+            "\n"
+        } else {
+            " "
+        });
+        out.push_str(line.trim_start());
+    }
+    out
+}
+
+#[test]
+fn wrapped_comments_are_unwrapped() {
+    assert_eq!(unwrapped("a b\nc\n\nd\n- e\n  f\n- g"), "a b c\n\nd\n- e f\n- g");
 }
 
 /// `` [`A::b`] `` and `` [`b`](A::b) `` as `` `b` ``.

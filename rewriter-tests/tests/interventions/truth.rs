@@ -12,6 +12,7 @@ use wavetap::entity::InstId;
 use wavetap::isa::Memory;
 use wavetap::kernel::{Body, BodyKind};
 use wavetap::profile::file::KernelTotals;
+use wavetap::slice::KernelInputs;
 use wavetap::slice::blame::{Blame, StallCycles, blame_stalls};
 use wavetap::slice::counts::KernelCounts;
 
@@ -144,15 +145,9 @@ pub fn judge(
         let mut substantial: Vec<u64> =
             operations.keys().copied().filter(|wait| base.waited(*wait) * 100 > all * SUBSTANTIAL).collect();
         substantial.sort_by_key(|wait| std::cmp::Reverse(base.waited(*wait)));
-        let blamed = RULES.map(|rule| {
-            blame_stalls(
-                rule,
-                body,
-                (&waits, &values),
-                base.totals.get(body.name()).map(KernelCounts::of),
-                &base.stalls,
-            )
-        });
+        let counted = base.totals.get(body.name()).map(KernelCounts::of);
+        let inputs = KernelInputs::new(body, &waits, &values).with_counts(counted);
+        let blamed = RULES.map(|rule| blame_stalls(rule, &inputs, &base.stalls));
         for wait in substantial.into_iter().take(MOST_WAITS) {
             let (outside, candidates) = &operations[&wait];
             let mut addresses: Vec<u64> = candidates.iter().map(|(id, _)| body.address(*id)).collect();
@@ -176,7 +171,8 @@ pub fn judge(
                     effects.values_mut().for_each(|effect| *effect /= sum);
                     let shares = |rule: usize| -> Vec<(u64, f64)> {
                         let found = blamed[rule].iter().find(|stall| stall.address == wait);
-                        found.map_or_else(Vec::new, |stall| stall.causes.clone())
+                        let causes = found.map(|stall| stall.causes.as_slice()).unwrap_or_default();
+                        causes.iter().map(|cause| (cause.address, cause.share)).collect()
                     };
                     let shares = [effects.clone().into_iter().collect(), shares(0), shares(1)];
                     outcome.judged.push(Judged {

@@ -1,4 +1,5 @@
-// Dispatches a kernel as often as the first argument says, each time to its end, and ends in the manner that the second one names.
+// Dispatches a kernel as often as the first argument says, each time to its end, and ends in the manner that the second
+// one names.
 #include <hip/hip_runtime.h>
 
 #include <csignal>

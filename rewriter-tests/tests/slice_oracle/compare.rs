@@ -11,6 +11,8 @@ use wavetap::isa::{Reg, RegFile};
 use wavetap::kernel::Body;
 use wavetap::profile::origins::{ObjectOrigins, OriginPlace, OriginRecord};
 
+use super::shared::SharedTally;
+
 /// Where something was done, as the function sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Place {
@@ -33,6 +35,9 @@ pub struct SeenWait {
 pub struct Seen {
     pub waits: BTreeMap<(u64, String), SeenWait>,
     pub values: BTreeMap<(u64, Reg), BTreeSet<Place>>,
+    /// By address and counter.
+    pub outstanding: BTreeMap<(u64, String), BTreeSet<Place>>,
+    pub jumps: BTreeMap<u64, BTreeSet<u64>>,
 }
 
 impl Seen {
@@ -57,6 +62,13 @@ impl Seen {
             for (reg, values) in registers {
                 seen.values.insert((at.address, *reg), values.keys().map(place).collect());
             }
+        }
+        for ((at, counter), operations) in &origins.outstanding {
+            let key = (at.address, counter.name().to_owned());
+            seen.outstanding.insert(key, operations.iter().map(place).collect());
+        }
+        for (from, targets) in &origins.jumps {
+            seen.jumps.insert(from.address, targets.iter().map(|target| target.address).collect());
         }
         seen
     }
@@ -85,6 +97,13 @@ impl Seen {
             let reg = Reg { file, first: number.parse().expect("a number"), dwords: 1 };
             seen.values.insert((value.address, reg), value.origins.iter().map(place).collect());
         }
+        for record in &object.outstanding {
+            let key = (record.address, record.counter.clone());
+            seen.outstanding.insert(key, record.operations.iter().map(place).collect());
+        }
+        for jump in &object.jumps {
+            seen.jumps.insert(jump.address, jump.targets.iter().copied().collect());
+        }
         seen
     }
 }
@@ -103,6 +122,7 @@ pub struct Tally {
     pub uses: u64,
     pub value_edges: u64,
     pub unseen_value_edges: u64,
+    pub shared: SharedTally,
     pub wrong: Vec<String>,
 }
 
@@ -116,6 +136,7 @@ impl Tally {
         self.uses += other.uses;
         self.value_edges += other.value_edges;
         self.unseen_value_edges += other.unseen_value_edges;
+        self.shared.add(other.shared);
         self.wrong.extend(other.wrong);
     }
 
@@ -123,7 +144,7 @@ impl Tally {
         let share = |part: u64, all: u64| 100.0 * part as f64 / all.max(1) as f64;
         format!(
             "{} kernels; {} waits, {} edges ({} must), {:.1} % never seen; {} uses, {} edges, {:.1} % never seen; {} \
-                wrong",
+                outstanding; jumps: {} resolved, {} returns, {} unknown; {} wrong",
             self.kernels,
             self.waits,
             self.wait_edges,
@@ -132,6 +153,10 @@ impl Tally {
             self.uses,
             self.value_edges,
             share(self.unseen_value_edges, self.value_edges),
+            self.shared.outstanding,
+            self.shared.resolved,
+            self.shared.returns,
+            self.shared.unknown,
             self.wrong.len()
         )
     }
@@ -157,6 +182,9 @@ impl<'a> Subject<'a> {
             let mut complain = |what: String| tally.wrong.push(format!("{label} {}: {what}", body.name()));
             let counts = self.waits_of(body, &cfg, seen, &mut complain);
             let uses = self.values_of(body, &cfg, seen, &mut complain);
+            let outstanding = self.outstanding_of(body, &cfg, seen, &mut complain);
+            let jumps = self.jumps_of(body, seen, &mut complain);
+            tally.shared.add(SharedTally { outstanding, ..jumps });
             (tally.waits, tally.wait_edges) = (tally.waits + counts[0], tally.wait_edges + counts[1]);
             (tally.unseen_wait_edges, tally.musts) = (tally.unseen_wait_edges + counts[2], tally.musts + counts[3]);
             tally.uses += uses[0];
@@ -250,7 +278,7 @@ impl<'a> Subject<'a> {
 }
 
 /// As the body sees it: what another did that ended in it is its caller's.
-fn seen_by(body: &Body, place: Place) -> Place {
+pub fn seen_by(body: &Body, place: Place) -> Place {
     match place {
         Place::Here(address) | Place::Callee(address) if body.at(address).is_none() => Place::Caller,
         place => place,
@@ -265,7 +293,7 @@ fn merged(body: &Body, forced: &BTreeMap<Place, u64>) -> BTreeMap<Place, u64> {
     all
 }
 
-fn place_of(body: &Body, operation: Operation) -> Place {
+pub fn place_of(body: &Body, operation: Operation) -> Place {
     match operation {
         Operation::Caller => Place::Caller,
         Operation::Inst(id) => Place::Here(body.address(id)),

@@ -3,6 +3,10 @@
 //! what must be waited for is waited for at every execution. How much of what is said was never seen is printed by
 //! target.
 //!
+//! The verifier shares these analyses with the rewriter (`crates/verify/README.md`), so an error there would be made
+//! twice. Of what it relies on it is also compared that an operation which is said to be complete was complete, and
+//! that calls and jumps through registers went where call resolution says (`shared`).
+//!
 //! The runs are those of the samples, of the made-up kernels that clang compiles (`rewriter_tests::made_up`), and of
 //! kernels made up directly in machine code, with waits for any number of operations (`rewriter_tests::machine_code`).
 //! Quick: a target of a sample, two sources for other targets, 300 kernels in machine code. Full
@@ -12,6 +16,7 @@
 //!     WAVETAP_KERNEL=1234 cargo test -p rewriter-tests --test slice_oracle machine_code -- --nocapture
 
 mod compare;
+mod shared;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -24,6 +29,7 @@ use rewriter_tests::kernels::build::{self, Variant};
 use rewriter_tests::kernels::launch;
 use rewriter_tests::machine_code::{self, Frame, Wish};
 use rewriter_tests::{chosen, command, full, made_up, place, real_code};
+use shared::SharedTally;
 use wavetap::cfg::Program;
 use wavetap::code_object::CodeObject;
 use wavetap::emulator::Options;
@@ -88,6 +94,8 @@ fn machine_code_waits_for_what_is_said() {
     nothing_wrong(&tallies);
     if only.is_none() {
         assert!(tallies.len() == frames.len() && tallies.values().all(|tally| tally.musts > 50 && tally.uses > 1000));
+        let compared = |tally: &Tally| tally.shared.outstanding > 500 && tally.shared.resolved > 10;
+        assert!(tallies.values().all(compared));
     }
 }
 
@@ -133,6 +141,67 @@ fn other_waits_are_found_out() {
     println!("{found:?} of {changed} found");
     // Where the counter is out of order, a wait that leaves one outstanding may have waited for any.
     assert!(changed > 60 && found[1] == changed && found[0] * 3 > changed, "{found:?} of {changed}");
+}
+
+/// The first wait for all operations of a counter that waited for several, and its immediate for as many as possible
+/// left outstanding instead: offset in the code, and bits.
+fn weakened(frame: &Frame, code: &[u8], seen: &Seen) -> Option<(usize, u16)> {
+    let target = frame.target();
+    let mut at = 0;
+    while let Ok(inst) = isa::decode(target, &code[at..]) {
+        let address = frame.address() + at as u64;
+        let counts = isa::wait_count(target, &inst).unwrap_or_default();
+        let waited = counts.iter().find(|(counter, count)| {
+            let wait = seen.waits.get(&(address, counter.name().to_owned()));
+            *count == 0 && wait.is_some_and(|wait| wait.forced.len() > 1)
+        });
+        if let Some((counter, _)) = waited {
+            let most = target.largest_wait(counter).expect("a counter of the target") - 1;
+            let bits = isa::wait_immediate(target, inst.opcode(), counts.with(counter, most)).expect("an immediate");
+            return Some((at, bits));
+        }
+        at += usize::from(inst.size);
+    }
+    None
+}
+
+/// That the comparison would find what the verifier and the rewriter would both get wrong: operations that are taken for
+/// complete and are not, and a call that goes elsewhere.
+#[test]
+fn shared_mistakes_are_found_out() {
+    let (mut weaker, mut elsewhere) = (0, 0);
+    for (n, target) in machine_code::targets().into_iter().enumerate() {
+        let frame = Frame::new(target).expect("a frame");
+        for seed in 0..2 {
+            let mut kernel = frame.kernel(seed * 100 + n as u64, Wish::ANYTHING).expect("a kernel");
+            let program = frame.program(&kernel);
+            let seen_of = |kernel: &_| {
+                let stats = frame.run(kernel, options()).expect("it runs");
+                Seen::of(stats.origins.as_ref().expect("asked for"))
+            };
+            let mut seen = seen_of(&kernel);
+            let weakened = weakened(&frame, &kernel.code, &seen);
+            let call = seen.jumps.iter_mut().find(|(from, _)| {
+                let calls = |body: &wavetap::kernel::Body| body.calls().any(|(id, _)| body.address(id) == **from);
+                program.bodies().iter().any(calls)
+            });
+            if let Some((_, targets)) = call {
+                *targets = targets.iter().map(|target| target + 4).collect();
+                let wrong = Subject::new(&program).compare("", &seen).wrong;
+                assert!(wrong.iter().any(|what| what.contains(" went to ")), "{wrong:?}");
+                elsewhere += 1;
+            }
+            // What is executed waits for less than what is analysed.
+            if let Some((at, bits)) = weakened {
+                kernel.code[at..at + 2].copy_from_slice(&bits.to_le_bytes());
+                let wrong = Subject::new(&program).compare("", &seen_of(&kernel)).wrong;
+                assert!(wrong.iter().any(|what| what.contains("is said to be complete")), "{wrong:?}");
+                weaker += 1;
+            }
+        }
+    }
+    println!("{weaker} waits, {elsewhere} calls");
+    assert!(weaker > 12 && elsewhere > 8, "{weaker} waits, {elsewhere} calls");
 }
 
 /// That the comparison would find something: what was seen of one kernel is none of what is said of another.
@@ -241,4 +310,7 @@ fn samples_wait_for_what_is_said() {
     }
     nothing_wrong(&tallies);
     assert!(tallies.values().map(|tally| tally.musts).sum::<u64>() > 100);
+    let mut shared = SharedTally::default();
+    tallies.values().for_each(|tally| shared.add(tally.shared));
+    assert!(shared.outstanding > 100 && shared.resolved > 0);
 }

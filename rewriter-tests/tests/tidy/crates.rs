@@ -14,8 +14,8 @@ pub const TABLE: &[(&str, &[&str])] = &[
     ("emulator", &["amdgpu", "base", "profile"]),
     ("collect", &["base", "object", "profile"]),
     ("slice", &["amdgpu", "analysis", "base", "object", "profile"]),
-    // Prints what the checker found as it prints profiles and slices.
-    ("report", &["amdgpu", "base", "object", "profile", "slice", "verify"]),
+    // Prints what the checker found as it prints profiles and slices; lists code with what analyses say of it.
+    ("report", &["amdgpu", "analysis", "base", "object", "profile", "slice", "verify"]),
 ];
 
 /// The crates of the project in the `[dependencies]` of a manifest.

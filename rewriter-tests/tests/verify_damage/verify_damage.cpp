@@ -64,7 +64,8 @@ KERNEL(guarded)(const u32 *in, u32 *out, u32 n) {
     if (get_f32(in) > 2.5f) out[l] = x + 1;
 }
 
-// All scalar registers, and what is in them is needed behind the branches. The compiler takes the lowest ones for the little that there is of its own.
+// All scalar registers, and what is in them is needed behind the branches. The compiler takes the lowest ones for the
+// little that there is of its own.
 #if RDNA
 #define SCALARS "106"
 #define LAST_SCALAR "s105"
@@ -74,7 +75,8 @@ KERNEL(guarded)(const u32 *in, u32 *out, u32 n) {
 #endif
 KERNEL(many_scalars)(const u32 *in, u32 *out, u32 n) {
     u32 i = global_id(), x = in[i];
-    asm volatile(".set at, 24\n.rept " SCALARS " - 24\ns_mov_b32 s[at], %0\n.set at, at + 1\n.endr" ::"s"(n) : LAST_SCALAR);
+    asm volatile(".set at, 24\n.rept " SCALARS " - 24\ns_mov_b32 s[at], %0\n.set at, at + 1\n.endr" ::"s"(n)
+        : LAST_SCALAR);
     for (u32 k = 0; k < x % 4; k++)
         if (n % 5 == k) x = x * 3 + k;
     asm volatile(".set at, 0\n.rept " SCALARS "\nv_xor_b32 %0, s[at], %0\n.set at, at + 1\n.endr" : "+v"(x));
@@ -103,7 +105,8 @@ KERNEL(many_vectors)(const u32 *in, u32 *out, u32 n) {
     out[i] = x;
 }
 
-// Three of them hold nothing while there are branches: a probe borrows those, and a pair of the others for addresses, which gfx8 needs.
+// Three of them hold nothing while there are branches: a probe borrows those, and a pair of the others for addresses,
+// which gfx8 needs.
 KERNEL(most_vectors)(const u32 *in, u32 *out, u32 n) {
     u32 i = global_id(), x = in[i];
     asm volatile(".set at, 0\n.rept 16\nv_mov_b32 v[at], v[at]\n.set at, at + 1\n.endr");
@@ -115,7 +118,8 @@ KERNEL(most_vectors)(const u32 *in, u32 *out, u32 n) {
     out[i] = x;
 }
 
-// Both, but for so few scalar registers that whole vector registers have to go elsewhere. It has more scratch memory than an instruction's offset reaches.
+// Both, but for so few scalar registers that whole vector registers have to go elsewhere. It has more scratch memory
+// than an instruction's offset reaches.
 KERNEL(many_of_both)(const u32 *in, u32 *out, u32 n) {
     volatile u32 own[1100];
     u32 i = global_id(), x = in[i];
@@ -124,7 +128,8 @@ KERNEL(many_of_both)(const u32 *in, u32 *out, u32 n) {
     asm volatile(".set at, 16\n.rept 240\nv_mov_b32 v[at], %0\n.set at, at + 1\n.endr" ::"v"(x) : "v255");
     asm volatile(".set at, 0\n.rept 24\ns_mov_b32 s[at], s[at]\n.set at, at + 1\n.endr");
     asm volatile(".set at, 24\n.rept 92 - 24\ns_mov_b32 s[at], %0\n.set at, at + 1\n.endr" ::"s"(n) : "s91");
-    asm volatile(".set at, 98\n.rept " SCALARS " - 98\ns_mov_b32 s[at], %0\n.set at, at + 1\n.endr" ::"s"(n) : LAST_SCALAR);
+    asm volatile(".set at, 98\n.rept " SCALARS " - 98\ns_mov_b32 s[at], %0\n.set at, at + 1\n.endr" ::"s"(n)
+        : LAST_SCALAR);
     for (u32 k = 0; k < x % 4; k++)
         if (n % 5 == k) x = x * 3 + k;
     asm volatile(".set at, 0\n.rept 256\nv_xor_b32 %0, v[at], %0\n.set at, at + 1\n.endr" : "+v"(x));
@@ -140,7 +145,8 @@ KERNEL(many_and_calls)(const u32 *in, u32 *out, u32 n) {
     asm volatile(".set at, 0\n.rept 16\nv_mov_b32 v[at], v[at]\n.set at, at + 1\n.endr");
     asm volatile(".set at, 16\n.rept 240\nv_mov_b32 v[at], %0\n.set at, at + 1\n.endr" ::"v"(x) : "v255");
     asm volatile(".set at, 34\n.rept 92 - 34\ns_mov_b32 s[at], %0\n.set at, at + 1\n.endr" ::"s"(n) : "s91");
-    asm volatile(".set at, 98\n.rept " SCALARS " - 98\ns_mov_b32 s[at], %0\n.set at, at + 1\n.endr" ::"s"(n) : LAST_SCALAR);
+    asm volatile(".set at, 98\n.rept " SCALARS " - 98\ns_mov_b32 s[at], %0\n.set at, at + 1\n.endr" ::"s"(n)
+        : LAST_SCALAR);
     if (x % 7 == 3) out[i] = x;
     x = power(x, n);
     asm volatile(".set at, 0\n.rept 256\nv_xor_b32 %0, v[at], %0\n.set at, at + 1\n.endr" : "+v"(x));

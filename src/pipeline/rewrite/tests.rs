@@ -4,8 +4,12 @@ use std::io::{Seek, SeekFrom, Write};
 
 use super::*;
 use crate::pipeline::{Counters, ProbeKind};
+use wavetap_amdgpu::Target;
+use wavetap_base::error::Kind;
+use wavetap_object::code_object::CodeObject;
 use wavetap_object::emit::code_object::CODE_SECTION;
 use wavetap_object::offload_bundle::write_plain;
+use wavetap_verify::VerifiedTemplate;
 
 const HOST: &str = "host-x86_64-unknown-linux-gnu--";
 const ONE: &str = "hipv4-amdgcn-amd-amdhsa--gfx942";
@@ -45,7 +49,11 @@ fn each_of_a_group_is_what_it_would_be_alone() {
     };
     let both = bundle(&objects);
     let input = Input::parse(&both).expect("parses");
-    assert_eq!(groups(&input.code_objects().collect::<Vec<_>>()).expect("original"), [[0, 1]], "one after the other");
+    assert_eq!(
+        group_by_code(&input.code_objects().collect::<Vec<_>>()).expect("original"),
+        [[0, 1]],
+        "one after the other"
+    );
     for counters in [Counters::Lds, Counters::Global] {
         let together = rewrite(&both, &options(counters)).expect("rewritten");
         let read = Input::parse(&together.bytes).expect("parses");
@@ -68,9 +76,9 @@ fn what_was_checked_before_hides_nothing_that_is_different() {
     let first = CodeObject::parse(&first).expect("parses");
     let (map, findings) = wavetap_verify::check_beside(&one, &first, None, true);
     assert_eq!(findings, []);
-    let faultless = Faultless { original: &one, rewritten: &first, map: &map.expect("a site table") };
+    let template = VerifiedTemplate { original: &one, rewritten: &first, map: &map.expect("a site table") };
     let rewritten = CodeObject::parse(&second).expect("parses");
-    assert_eq!(wavetap_verify::check_beside(&other, &rewritten, Some(faultless), true).1, []);
+    assert_eq!(wavetap_verify::check_beside(&other, &rewritten, Some(template), true).1, []);
     // A byte of the new code, or of a descriptor, at a time.
     let code = rewritten.elf().section(CODE_SECTION).expect("new code");
     let descriptor = rewritten.kernels()[0].descriptor_offset;
@@ -81,7 +89,7 @@ fn what_was_checked_before_hides_nothing_that_is_different() {
         damaged[place as usize] ^= 4;
         let Ok(damaged) = CodeObject::parse(&damaged) else { continue };
         let (_, all) = wavetap_verify::check_object(&other, &damaged);
-        assert_eq!(wavetap_verify::check_beside(&other, &damaged, Some(faultless), true).1, all, "{place:#x}");
+        assert_eq!(wavetap_verify::check_beside(&other, &damaged, Some(template), true).1, all, "{place:#x}");
         found += usize::from(!all.is_empty());
     }
     assert!(found > 20, "{found} of them are damage");
@@ -118,7 +126,7 @@ fn an_output_is_the_same_wherever_it_is_written() {
     let packed =
         wavetap_object::offload_bundle::write_compressed(&plain, 2, wavetap_object::offload_bundle::Method::Zstd)
             .expect("packed");
-    // Several bundles behind each other: pages, zeros between them, and one without code.
+    // Several bundles after each other: pages, zeros between them, and one without code.
     let mut bundles = plain;
     for next in [&packed, &write_plain(&[(HOST, b"nothing")]), &packed] {
         bundles.resize(bundles.len().next_multiple_of(4096), 0);

@@ -4,9 +4,8 @@ use wavetap::cfg::Program;
 use wavetap::code_object::CodeObject;
 use wavetap::kernel::Image;
 use wavetap::pipeline::Selection;
-use wavetap::pipeline::waits::{self, Given};
-use wavetap::slice::chains::Chain;
-use wavetap::slice::{KernelSlice, Slice, WaitCertainty, WaitSlice};
+use wavetap::pipeline::{self, Evidence};
+use wavetap::report::slice::{Chain, KernelSlice, Slice, WaitCertainty, WaitSlice};
 
 use crate::hip_compiler::Workshop;
 
@@ -79,7 +78,7 @@ pub fn address(object: &[u8], kernel: &str, text: &str, nth: usize) -> u64 {
 
 /// The slice of an object without any evidence.
 pub fn slice(object: &[u8]) -> Slice {
-    waits::slice(object, &Selection::default(), Given::default()).expect("a slice")
+    pipeline::slice(object, &Selection::default(), Evidence::default()).expect("a slice")
 }
 
 /// The only kernel of a slice.

@@ -1,10 +1,10 @@
 //! How lanes lie to each other, from what a compiler makes of the usual ways to form an index.
 
 use wavetap::pipeline::Selection;
-use wavetap::pipeline::waits::{self, Given};
+use wavetap::pipeline::{self, Evidence};
 use wavetap::profile::file::{Backend, KernelTotals, Origin, Profile};
 use wavetap::profile::launches::LaunchShape;
-use wavetap::slice::access::{LaneAccess, WorkgroupSource};
+use wavetap::report::slice::{LaneAccess, WorkgroupSource};
 
 use crate::hip_compiler::{Workshop, compiler_is_there};
 
@@ -34,8 +34,9 @@ fn access(target: &str, source: &str, workgroup: Option<[u32; 3]>) -> Option<Lan
         ..KernelTotals::default()
     };
     profile.kernels.push(totals);
-    let slice = waits::slice(&object, &Selection::default(), Given { profile: Some(&profile), ..Given::default() })
-        .expect("a slice");
+    let slice =
+        pipeline::slice(&object, &Selection::default(), Evidence { profile: Some(&profile), ..Evidence::default() })
+            .expect("a slice");
     let chains = &slice.kernels[0].chains;
     let of_load = chains.iter().find(|chain| {
         chain
@@ -57,8 +58,9 @@ fn an_index_of_blocks_of_a_known_size_is_followed() {
     let strided = "KERNEL(256) void k(const int* in, int* out) { unsigned i = GX * 256 + X; out[i] = in[4 * i]; }";
     let dense = "KERNEL(256) void k(const int* in, int* out) { unsigned i = GX * 256 + X; out[i] = in[i]; }";
     for target in TARGETS {
-        let stride =
-            |source| access(target, source, Some([256, 1, 1])).map(|access| (access.stride, access.scattered()));
+        let stride = |source| {
+            access(target, source, Some([256, 1, 1])).map(|access| (access.stride, access.lines > access.least_lines))
+        };
         assert_eq!(stride(strided), Some((16, true)), "{target}");
         assert_eq!(stride(dense), Some((4, false)), "{target}");
     }

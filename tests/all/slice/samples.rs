@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use wavetap::error::Result;
 use wavetap::pipeline::Selection;
-use wavetap::pipeline::waits::{self, Given};
+use wavetap::pipeline::{self, Evidence};
 use wavetap::profile::pc_samples::{self, PcSamples, SampleKind};
-use wavetap::slice::blame::Blame;
-use wavetap::slice::{KernelSlice, Slice};
+use wavetap::report::slice::{KernelSlice, Slice};
+use wavetap::slice::Blame;
 
 use super::assembled::{Placed, address, assemble, assembler_is_there, instructions, slice as unsampled};
 use crate::random::Random;
@@ -25,7 +25,7 @@ fn object() -> Vec<u8> {
 
 fn with(object: &[u8], files: &[&str], blame: Blame) -> Result<Slice> {
     let samples = files.iter().map(|text| pc_samples::read(text.as_bytes())).collect::<Result<Vec<PcSamples>>>()?;
-    waits::slice(object, &Selection::default(), Given { samples: &samples, blame, ..Given::default() })
+    pipeline::slice(object, &Selection::default(), Evidence { samples: &samples, blame, ..Evidence::default() })
 }
 
 fn kernel<'a>(slice: &'a Slice, name: &str) -> &'a KernelSlice {
@@ -236,7 +236,7 @@ fn hidden_stalls_do_not_rank_and_are_shown_apart() {
     assert_eq!(hidden, [Some(30), Some(0)]);
     // LEO ranks by all.
     let leo = with(&object, &[&json("pc_sample_stochastic", &records)], Blame::Leo).expect("they fit");
-    assert_eq!((leo.blame, kernel(&leo, "one").chains[0].address), (Blame::Leo, first));
+    assert_eq!((leo.blame, kernel(&leo, "one").chains[0].address), (Blame::Leo.into(), first));
     // Samples that do not tell rank by what there is.
     let silent: Vec<String> = records.iter().map(|record| record.replace("arb_state", "other")).collect();
     let slice = with(&object, &[&json("pc_sample_stochastic", &silent)], Blame::Exposed).expect("they fit");
@@ -358,7 +358,11 @@ fn damaged_files_are_sliced_or_refused() {
         }
         let blame = [Blame::Exposed, Blame::Leo][round % 2];
         let result = pc_samples::read(&data).and_then(|samples| {
-            waits::slice(&object, &Selection::default(), Given { samples: &[samples], blame, ..Given::default() })
+            pipeline::slice(
+                &object,
+                &Selection::default(),
+                Evidence { samples: &[samples], blame, ..Evidence::default() },
+            )
         });
         match result {
             Ok(_) => sliced += 1,

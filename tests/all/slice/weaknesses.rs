@@ -9,10 +9,10 @@ use std::panic::catch_unwind;
 use wavetap::code_object::CodeObject;
 use wavetap::isa::{Demand, Target};
 use wavetap::pipeline::Selection;
-use wavetap::pipeline::waits::{self, Given};
+use wavetap::pipeline::{self, Evidence};
 use wavetap::profile::pc_samples;
+use wavetap::report::slice::{KernelSlice, WaitCertainty};
 use wavetap::slice::blame::Blame;
-use wavetap::slice::{KernelSlice, WaitCertainty};
 
 use super::assembled::{address, assemble, assembler_is_there, instructions, last_chains, only, path, slice, waited};
 
@@ -223,8 +223,8 @@ fn kernels_are_apart() {
     );
     let samples = [pc_samples::read(json.as_bytes()).expect("samples")];
     for blame in [Blame::Exposed, Blame::Leo] {
-        let given = Given { samples: &samples, blame, ..Given::default() };
-        let slice = waits::slice(&object, &Selection::default(), given).expect("a slice");
+        let given = Evidence { samples: &samples, blame, ..Evidence::default() };
+        let slice = pipeline::slice(&object, &Selection::default(), given).expect("a slice");
         let kernel = |name: &str| slice.kernels.iter().find(|kernel| kernel.name == name).expect("the kernel");
         // What another kernel has issued before, in memory, is no cause here.
         assert_eq!(names(kernel("two"), "vmcnt", 0), []);
@@ -350,8 +350,8 @@ fn hidden_stalls_are_set_apart() {
         records.join(",")
     );
     let samples = [pc_samples::read(json.as_bytes()).expect("samples")];
-    let slice =
-        waits::slice(&object, &Selection::default(), Given { samples: &samples, ..Given::default() }).expect("a slice");
+    let slice = pipeline::slice(&object, &Selection::default(), Evidence { samples: &samples, ..Evidence::default() })
+        .expect("a slice");
     let kernel = only(slice);
     assert_eq!((kernel.chains[0].address, kernel.chains[0].kernel_share), (address(&object, "k", "s_waitcnt", 1), 1.0));
 }
@@ -375,8 +375,8 @@ fn what_arrives_last_is_blamed() {
     );
     assert!(last.share > 0.6 && (last.share + first.share - 1.0).abs() < 1e-9, "{last:?} {first:?}");
     // As LEO is published, too, the shares differ: 31 instructions farther is a 32nd.
-    let leo =
-        waits::slice(&object, &Selection::default(), Given { blame: Blame::Leo, ..Given::default() }).expect("a slice");
+    let leo = pipeline::slice(&object, &Selection::default(), Evidence { blame: Blame::Leo, ..Evidence::default() })
+        .expect("a slice");
     let shares: Vec<f64> = leo.kernels[0].chains.iter().map(|chain| chain.share).collect();
     assert!((shares[0] - 32.0 / 33.0).abs() < 1e-9 && (shares[1] - 1.0 / 33.0).abs() < 1e-9, "{shares:?}");
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::kernel::{Body, BodyKind, CallTarget, Flow, Image, Kept, kept_by};
+use crate::kernel::{Body, BodyKind, CallTarget, Flow, Image, PreservedRegs, preserved_by};
 use wavetap_amdgpu::Target;
 use wavetap_base::entity::InstId;
 use wavetap_base::error::Error;
@@ -55,8 +55,8 @@ impl Program {
         image: &Image<'_>,
         entries: impl IntoIterator<Item = (String, BodyKind, u64)>,
     ) -> Program {
-        let decode = |target, name: &str, kind, address, kept: &Kept| {
-            Body::decode_with(target, image, name, kind, address, kept)
+        let decode = |target, name: &str, kind, address, preserved: &PreservedRegs| {
+            Body::decode_with(target, image, name, kind, address, preserved)
         };
         Self::build_with(target, image, entries, decode)
     }
@@ -65,7 +65,7 @@ impl Program {
         target: Target,
         image: &Image<'_>,
         entries: impl IntoIterator<Item = (String, BodyKind, u64)>,
-        decode: impl Fn(Target, &str, BodyKind, u64, &Kept) -> Result<Body, Error>,
+        decode: impl Fn(Target, &str, BodyKind, u64, &PreservedRegs) -> Result<Body, Error>,
     ) -> Program {
         let mut program = Program { target, bodies: Vec::new(), by_entry: BTreeMap::new(), undecodable: Vec::new() };
         let mut work: Vec<_> = entries.into_iter().collect();
@@ -78,13 +78,14 @@ impl Program {
         let mut wave_sizes = BTreeMap::new();
         let mut seen = BTreeSet::new();
         loop {
+            // Discovery: decoding a body finds what it calls. Those that were asked for come first.
             while let Some((name, kind, address)) = work.pop() {
                 if !seen.insert(address) {
                     continue;
                 }
                 let lanes = image.wave_size(address).or(common).or_else(|| wave_sizes.get(&address).copied());
                 let target = lanes.and_then(|lanes| target.with_wave_size(lanes)).unwrap_or(target);
-                match decode(target, &name, kind, address, &Kept::default()) {
+                match decode(target, &name, kind, address, &PreservedRegs::default()) {
                     Ok(body) => {
                         // Entries that were asked for come first, with the kind that was asked for.
                         called(&body, image, &mut wave_sizes).for_each(|function| work.insert(0, function));
@@ -111,7 +112,7 @@ impl Program {
     /// known; tells which bodies changed.
     fn knows_more(
         &mut self,
-        decode: &impl Fn(Target, &str, BodyKind, u64, &Kept) -> Result<Body, Error>,
+        decode: &impl Fn(Target, &str, BodyKind, u64, &PreservedRegs) -> Result<Body, Error>,
     ) -> BTreeSet<BodyId> {
         let mut changed = BTreeSet::new();
         loop {
@@ -122,12 +123,13 @@ impl Program {
             if callers.is_empty() {
                 return changed;
             }
-            let kept = self.kept(&callers);
+            let preserved = self.preserved(&callers);
             let mut more = false;
             for id in callers {
                 let body = self.body(id);
                 // What cannot be decoded with what more is known is what it was.
-                let Ok(again) = decode(body.target(), body.name(), body.kind(), body.entry_address(), &kept) else {
+                let Ok(again) = decode(body.target(), body.name(), body.kind(), body.entry_address(), &preserved)
+                else {
                     continue;
                 };
                 if unknown_places(&again) < unknown_places(body) {
@@ -150,20 +152,27 @@ impl Program {
     pub fn decode_in(&self, image: &Image<'_>, id: BodyId) -> Result<Body, Error> {
         let body = self.body(id);
         let within: Vec<BodyId> = std::iter::once(id).chain(self.callees(id).bodies).collect();
-        Body::decode_with(body.target(), image, body.name(), body.kind(), body.entry_address(), &self.kept(&within))
+        Body::decode_with(
+            body.target(),
+            image,
+            body.name(),
+            body.kind(),
+            body.entry_address(),
+            &self.preserved(&within),
+        )
     }
 
     /// What functions that these bodies call leave alone, with all that they call; a function of which not all is known
     /// is not there.
-    fn kept(&self, callers: &[BodyId]) -> Kept {
+    fn preserved(&self, callers: &[BodyId]) -> PreservedRegs {
         let functions: BTreeSet<BodyId> =
             callers.iter().flat_map(|id| self.call_sites(*id).filter_map(|(_, callee)| callee)).collect();
         let mut own: BTreeMap<BodyId, u128> = BTreeMap::new();
-        let mut kept_by = |id: BodyId| *own.entry(id).or_insert_with(|| kept_by(self.body(id)));
+        let mut own_of = |id: BodyId| *own.entry(id).or_insert_with(|| preserved_by(self.body(id)));
         let all = functions.into_iter().filter_map(|id| {
             let callees = self.callees(id);
-            let kept = callees.bodies.into_iter().fold(kept_by(id), |kept, callee| kept & kept_by(callee));
-            (!callees.unknown && kept != 0).then_some((self.body(id).entry_address(), kept))
+            let preserved = callees.bodies.into_iter().fold(own_of(id), |preserved, callee| preserved & own_of(callee));
+            (!callees.unknown && preserved != 0).then_some((self.body(id).entry_address(), preserved))
         });
         all.collect()
     }
@@ -250,6 +259,7 @@ impl Program {
         let mut reached = BTreeSet::new();
         let mut unknown = false;
         let mut work = vec![id];
+        // Reachability.
         while let Some(caller) = work.pop() {
             unknown |= self.body(caller).jumps_away();
             for (_, callee) in self.call_sites(caller) {
@@ -263,12 +273,13 @@ impl Program {
         Callees { bodies: reached.into_iter().collect(), unknown }
     }
 
-    /// Whether a function that is called here cannot come back: no path of it, or of those that it ends by going to,
+    /// Whether a function that is called here cannot return: no path of it, or of those that it ends by going to,
     /// returns.
     #[must_use]
     pub fn never_returns(&self, target: CallTarget) -> bool {
         let mut seen = BTreeSet::new();
         let mut work = vec![target];
+        // Reachability: the search ends at the first return.
         while let Some(target) = work.pop() {
             let Some(id) = self.callee(target) else { return false };
             if !seen.insert(id) {
@@ -284,7 +295,7 @@ impl Program {
         true
     }
 
-    /// The first call of a body that nothing is behind although what it calls may come back, or is not known.
+    /// The first call of a body that nothing follows although what it calls may return, or is not known.
     #[must_use]
     pub fn runs_past_its_end(&self, body: &Body) -> Option<InstId> {
         body.last_calls().find(|(_, target)| !self.never_returns(*target)).map(|(inst, _)| inst)

@@ -12,7 +12,7 @@ const NONE: u32 = u32::MAX;
 /// post-dominates them.
 #[derive(Debug, Clone)]
 pub struct DominatorTree {
-    /// Immediate dominator by block; the virtual root is the block behind the last one.
+    /// Immediate dominator by block; the virtual root is the block after the last one.
     parents: Vec<u32>,
     /// Entry and exit number of each block in a walk of the tree: an ancestor's interval encloses its descendants'.
     intervals: Vec<(u32, u32)>,

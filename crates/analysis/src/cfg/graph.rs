@@ -5,6 +5,7 @@ use smallvec::SmallVec;
 use super::dominators::DominatorTree;
 use super::loops::Loops;
 use crate::kernel::{Body, Flow};
+use crate::solver::{self, Graph};
 use wavetap_base::entity::{BlockId, InstId};
 
 /// Why control goes from one block to another.
@@ -14,7 +15,7 @@ pub enum EdgeKind {
     FallThrough,
     /// A branch that is taken.
     Taken,
-    /// Back from a call to the instruction behind it.
+    /// Back from a call to the instruction after it.
     CallReturn,
 }
 
@@ -36,7 +37,7 @@ pub enum Exit {
     Return,
     /// The function ends in another function.
     TailCall,
-    /// It jumps to a place that nobody knows.
+    /// It jumps to a place that is not known.
     Unknown,
 }
 
@@ -125,7 +126,10 @@ impl Cfg {
             };
         }
         let entry = block_of[body.entry().index()];
-        let reverse_postorder = reverse_postorder(&blocks, entry);
+        let following = |block: usize| blocks[block].successors.iter().map(|edge| edge.block.index());
+        let reverse_postorder = solver::reverse_postorder(blocks.len(), [entry.index()], following);
+        let reverse_postorder: Vec<BlockId> =
+            reverse_postorder.into_iter().map(|block| BlockId(block as u32)).collect();
         let mut places = vec![0; blocks.len()];
         reverse_postorder.iter().enumerate().for_each(|(place, block)| places[block.index()] = place as u32);
         Cfg { blocks, block_of, entry, reverse_postorder, places }
@@ -193,6 +197,19 @@ impl Cfg {
         self.places[block.index()]
     }
 
+    /// The blocks for a forward analysis: along the edges.
+    #[must_use]
+    pub fn forward(&self) -> Forward<'_> {
+        Forward(self)
+    }
+
+    /// The blocks for a backward analysis: against the edges.
+    #[must_use]
+    pub fn backward(&self) -> Backward<'_> {
+        let order: Vec<BlockId> = self.reverse_postorder.iter().rev().copied().collect();
+        Backward { cfg: self, order }
+    }
+
     /// Whether an edge from one block to another goes back in [`Cfg::reverse_postorder`]: it closes a loop.
     ///
     /// # Panics
@@ -208,7 +225,7 @@ impl Cfg {
         DominatorTree::of_entry(self)
     }
 
-    /// The post-dominator tree, rooted in a virtual exit behind all blocks that leave the body.
+    /// The post-dominator tree, rooted in a virtual exit after all blocks that leave the body.
     #[must_use]
     pub fn post_dominators(&self) -> DominatorTree {
         DominatorTree::of_exits(self)
@@ -221,30 +238,59 @@ impl Cfg {
     }
 }
 
+/// [`Cfg::forward`].
+#[derive(Debug, Clone, Copy)]
+pub struct Forward<'a>(&'a Cfg);
+
+impl Graph for Forward<'_> {
+    type Node = BlockId;
+
+    fn order(&self) -> &[BlockId] {
+        &self.0.reverse_postorder
+    }
+
+    fn rank(&self, block: BlockId) -> usize {
+        self.0.places[block.index()] as usize
+    }
+
+    fn index(&self, block: BlockId) -> usize {
+        block.index()
+    }
+
+    fn successors(&self, block: BlockId) -> impl Iterator<Item = BlockId> {
+        self.0.block(block).successors.iter().map(|edge| edge.block)
+    }
+}
+
+/// [`Cfg::backward`].
+#[derive(Debug, Clone)]
+pub struct Backward<'a> {
+    cfg: &'a Cfg,
+    /// The last block first.
+    order: Vec<BlockId>,
+}
+
+impl Graph for Backward<'_> {
+    type Node = BlockId;
+
+    fn order(&self) -> &[BlockId] {
+        &self.order
+    }
+
+    fn rank(&self, block: BlockId) -> usize {
+        self.order.len() - 1 - self.cfg.places[block.index()] as usize
+    }
+
+    fn index(&self, block: BlockId) -> usize {
+        block.index()
+    }
+
+    fn successors(&self, block: BlockId) -> impl Iterator<Item = BlockId> {
+        self.cfg.block(block).predecessors.iter().map(|edge| edge.block)
+    }
+}
+
 fn connect(blocks: &mut [Block], from: usize, to: BlockId, kind: EdgeKind) {
     blocks[from].successors.push(Edge { block: to, kind });
     blocks[to.index()].predecessors.push(Edge { block: BlockId(from as u32), kind });
-}
-
-fn reverse_postorder(blocks: &[Block], entry: BlockId) -> Vec<BlockId> {
-    let mut order = Vec::with_capacity(blocks.len());
-    let mut seen = vec![false; blocks.len()];
-    seen[entry.index()] = true;
-    let mut stack = vec![(entry, 0)];
-    while let Some((block, next)) = stack.last_mut() {
-        match blocks[block.index()].successors.get(*next) {
-            Some(edge) => {
-                *next += 1;
-                if !std::mem::replace(&mut seen[edge.block.index()], true) {
-                    stack.push((edge.block, 0));
-                }
-            }
-            None => {
-                order.push(*block);
-                stack.pop();
-            }
-        }
-    }
-    order.reverse();
-    order
 }

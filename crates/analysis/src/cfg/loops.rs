@@ -6,7 +6,7 @@ use super::dominators::DominatorTree;
 use super::graph::Cfg;
 use wavetap_base::entity::BlockId;
 
-/// A natural loop: the blocks from which control can come back to its header without leaving it.
+/// A natural loop: the blocks from which control can return to its header without leaving it.
 #[derive(Debug, Clone)]
 pub struct Loop {
     /// The block that dominates all of the loop.
@@ -50,6 +50,7 @@ impl Loops {
             let mut members = FixedBitSet::with_capacity(cfg.len());
             members.insert(header.index());
             let mut work = latches.clone();
+            // Reachability, against the edges and up to the header.
             while let Some(block) = work.pop() {
                 if !members.put(block.index()) {
                     work.extend(cfg.block(block).predecessors.iter().map(|edge| edge.block));

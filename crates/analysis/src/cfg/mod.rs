@@ -12,13 +12,11 @@ mod calls;
 mod dominators;
 mod graph;
 mod loops;
-mod worklist;
 
 pub use calls::{BodyId, Callees, Program};
 pub use dominators::DominatorTree;
-pub use graph::{Block, Cfg, Edge, EdgeKind, Exit};
+pub use graph::{Backward, Block, Cfg, Edge, EdgeKind, Exit, Forward};
 pub use loops::{Loop, Loops};
-pub use worklist::Worklist;
 
 #[cfg(test)]
 mod tests;

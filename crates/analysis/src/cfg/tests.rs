@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::{BodyId, Cfg, EdgeKind, Exit, Program};
 use crate::kernel::assembly::{Listing, branch_scc1, end, jump, op, setpc, swappc};
 use crate::kernel::random::{Random, random_kernel};
-use crate::kernel::{Body, BodyKind, Image, Kept};
+use crate::kernel::{Body, BodyKind, Image, PreservedRegs};
 use wavetap_amdgpu::{Implicit, Reg, Target};
 use wavetap_base::entity::{BlockId, InstId};
 
@@ -176,7 +176,7 @@ fn the_call_graph_finds_functions_without_symbols_recursion_and_the_unknown() {
     image.add_code(0x1000, vec![0; 0x4000].leak());
     image.add_entry(0x2000, BodyKind::Function, "named");
     let names = std::cell::RefCell::new(BTreeSet::new());
-    let decode = |_, name: &str, kind, address, _: &Kept| -> Result<Body, _> {
+    let decode = |_, name: &str, kind, address, _: &PreservedRegs| -> Result<Body, _> {
         names.borrow_mut().insert(name.to_owned());
         listing(address).try_body(&image, kind, address)
     };
@@ -228,8 +228,9 @@ fn calls_behind_calls_are_known_where_functions_leave_the_address_alone() {
         };
         let mut image = Image::new();
         image.add_code(0x1000, vec![0; 0x4000].leak());
-        let decode =
-            |_, _: &str, kind, address, kept: &Kept| listing(address).try_body_with(&image, kind, address, kept);
+        let decode = |_, _: &str, kind, address, preserved: &PreservedRegs| {
+            listing(address).try_body_with(&image, kind, address, preserved)
+        };
         let program = Program::build_with(target, &image, [("kernel".to_owned(), BodyKind::Kernel, 0x1000)], decode);
         let calls: Vec<_> = program.call_sites(BodyId(0)).map(|(_, callee)| callee).collect();
         assert_eq!((calls.len(), calls[0]), (2, program.at(0x2000)));
@@ -240,7 +241,7 @@ fn calls_behind_calls_are_known_where_functions_leave_the_address_alone() {
     for register in [18, 19] {
         assert!(!second(&|listing| listing.push(sets(register))), "s{register}");
     }
-    // Nor if what the function calls sets it, or nobody knows what that is.
+    // Nor if what the function calls sets it, or it is not known what that is.
     assert!(!second(&|listing| address_of(listing, 8, 0x3000, 0x2000).push(swappc(30, 8))));
     assert!(!second(&|listing| listing.push(swappc(30, 8))));
     assert!(!second(&|listing| listing.push(op("s_movreld_b32").writes(Reg::scalar(4, 1)).reads(Reg::scalar(5, 1)))));
@@ -253,7 +254,9 @@ fn calls_behind_calls_are_known_where_functions_leave_the_address_alone() {
     };
     let mut image = Image::new();
     image.add_code(0x1000, vec![0; 0x4000].leak());
-    let decode = |_, _: &str, kind, address, kept: &Kept| listing(address).try_body_with(&image, kind, address, kept);
+    let decode = |_, _: &str, kind, address, preserved: &PreservedRegs| {
+        listing(address).try_body_with(&image, kind, address, preserved)
+    };
     let program = Program::build_with(target, &image, [("kernel".to_owned(), BodyKind::Kernel, 0x1000)], decode);
     assert_eq!(program.call_sites(BodyId(0)).filter(|(_, callee)| callee.is_some()).count(), 1);
 }

@@ -1,20 +1,20 @@
 //! Reaching definitions: which instructions may have written what a use reads.
 //!
-//! Found backward from the use, through static single assignment ([`Versions`]): only through writes and merges of the
+//! Found backward from the use, through static single assignment ([`Ssa`]): only through writes and merges of the
 //! register, however much code lies between. A scalar write ends the search on its path. A vector write reaches only
 //! the lanes of its EXEC, so it ends the search only where all lanes of the use were certainly active at it
-//! ([`Masks`]). Instructions that read other lanes (DPP, `v_readlane`, LDS permutes) never have their search ended by a
-//! vector write, except that a lane whose number is known has what was last written to that lane (scalar registers are
-//! spilled that way).
+//! ([`ExecMasks`]). Instructions that read other lanes (DPP, `v_readlane`, LDS permutes) never have their search ended
+//! by a vector write, except that a lane whose number is known has what was last written to that lane (scalar registers
+//! are spilled that way).
 
 use rustc_hash::FxHashSet;
 
 use super::access::Accesses;
+use super::exec_masks::{Context, ExecMasks};
 use super::indexing::Indexing;
-use super::masks::{Context, Masks};
 use super::regset::RegSet;
+use super::ssa::{ENTRY, Kills, Node, Ssa, SsaId};
 use super::summary::Summaries;
-use super::versions::{ENTRY, Kills, Node, Version, Versions};
 use crate::cfg::{Cfg, Loops};
 use crate::kernel::{Body, Flow};
 use wavetap_amdgpu::{Inst, MaskOp, Opcode, OpcodeFlags, Reg, RegFile, Role, Target, Value, scalar};
@@ -34,20 +34,20 @@ pub enum Definition {
 /// A value of a register: what one write left there, or what comes together where paths meet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ValueId {
-    version: Version,
-    /// Of what was there at the entry, which one version stands for in all registers: which register.
+    def: SsaId,
+    /// Of what was there at the entry, which one definition stands for in all registers: which register.
     entry_of: Option<u16>,
 }
 
-/// Where a value was made.
+/// The SSA definition of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Made {
+pub enum SsaDef {
     /// It was there when the body was entered.
-    AtEntry,
+    Entry,
     /// An instruction, or what it calls, wrote it.
-    At(InstId),
+    Inst(InstId),
     /// Values came together at the beginning of a block.
-    Where(BlockId),
+    Merge(BlockId),
 }
 
 /// Answers which definitions reach a use.
@@ -56,8 +56,8 @@ pub struct Definitions<'a> {
     pub(super) body: &'a Body,
     pub(super) cfg: &'a Cfg,
     loops: Loops,
-    pub(super) versions: Versions,
-    pub(super) masks: Masks,
+    pub(super) ssa: Ssa,
+    pub(super) masks: ExecMasks,
     /// What calls may write.
     calls: Vec<(InstId, RegSet)>,
     indexing: Indexing,
@@ -68,14 +68,14 @@ impl<'a> Definitions<'a> {
     #[must_use]
     pub fn new(body: &'a Body, cfg: &'a Cfg, summaries: &Summaries) -> Self {
         let loops = cfg.loops();
-        let versions = Versions::compute(body, cfg, &loops, summaries);
-        let masks = Masks::compute(Context { body, cfg, loops: &loops, versions: &versions });
+        let ssa = Ssa::compute(body, cfg, &loops, summaries);
+        let masks = ExecMasks::compute(Context { body, cfg, loops: &loops, ssa: &ssa });
         let called = |id| match body.flow(id) {
             Flow::Call(target) => Some((id, summaries.of(target).writes)),
             _ => None,
         };
         let calls = body.ids().filter_map(called).collect();
-        Definitions { body, cfg, loops, versions, masks, calls, indexing: Indexing::of(body) }
+        Definitions { body, cfg, loops, ssa, masks, calls, indexing: Indexing::of(body) }
     }
 
     /// Every definition of any part of `reg` that may reach `use_inst`, ascending. Only what the instruction reads has
@@ -86,20 +86,20 @@ impl<'a> Definitions<'a> {
     #[must_use]
     pub fn reaching(&self, use_inst: InstId, reg: Reg) -> Vec<Definition> {
         let across = reg.file == RegFile::Scalar || reads_other_lanes(self.body.inst(use_inst));
-        // Lanes that matter, as a version of EXEC: those that are active at the use. None if it may be any.
-        let lanes = (!across).then(|| self.versions.exec_before(use_inst));
+        // Lanes that matter, as a definition of EXEC: those that are active at the use. None if it may be any.
+        let lanes = (!across).then(|| self.ssa.exec_before(use_inst));
         // The one lane that is read, if it is known.
         let lane =
             (reg.file != RegFile::Scalar).then(|| chosen_lane(self.body, use_inst, Opcode::V_READLANE_B32)).flatten();
         let mut found: Vec<Definition> = Vec::new();
-        let mut seen: FxHashSet<(Version, Option<Version>)> = FxHashSet::default();
-        let mut work: Vec<(Version, Option<Version>)> =
-            self.versions.read(use_inst, reg).map(|version| (version, lanes)).collect();
-        while let Some((version, lanes)) = work.pop() {
-            if !seen.insert((version, lanes)) {
+        let mut seen: FxHashSet<(SsaId, Option<SsaId>)> = FxHashSet::default();
+        let mut work: Vec<(SsaId, Option<SsaId>)> = self.ssa.read(use_inst, reg).map(|def| (def, lanes)).collect();
+        // A search through SSA definitions, not a fixed point over blocks: the lanes that matter depend on the path.
+        while let Some((def, lanes)) = work.pop() {
+            if !seen.insert((def, lanes)) {
                 continue;
             }
-            match self.versions.node(version) {
+            match self.ssa.node(def) {
                 Node::Entry => found.push(Definition::Entry),
                 Node::Call { inst, before } => {
                     found.push(Definition::Call(inst));
@@ -116,9 +116,7 @@ impl<'a> Definitions<'a> {
                     let all = match kills {
                         _ if written.is_some() => true,
                         Kills::All => true,
-                        Kills::Lanes => {
-                            lanes.is_some_and(|lanes| self.masks.covers(self.versions.exec_before(inst), lanes))
-                        }
+                        Kills::Lanes => lanes.is_some_and(|lanes| self.masks.covers(self.ssa.exec_before(inst), lanes)),
                         Kills::Nothing => false,
                     };
                     if !all {
@@ -126,10 +124,10 @@ impl<'a> Definitions<'a> {
                     }
                 }
                 Node::Merge { block, operands } => {
-                    let merged = self.versions.merged(self.cfg, block, operands);
-                    work.extend(merged.map(|(from, version)| {
-                        (version, lanes.and_then(|lanes| self.lanes_before(lanes, block, from)))
-                    }));
+                    let merged = self.ssa.merged(self.cfg, block, operands);
+                    work.extend(
+                        merged.map(|(from, def)| (def, lanes.and_then(|lanes| self.lanes_before(lanes, block, from)))),
+                    );
                 }
             }
         }
@@ -140,7 +138,7 @@ impl<'a> Definitions<'a> {
     }
 
     /// What an instruction reads that it does not name (`v_movrels_b32`, vector registers with an index) may be from
-    /// whoever writes it anywhere.
+    /// any write of it anywhere.
     fn unnamed(&self, use_inst: InstId, reg: Reg, found: &mut Vec<Definition>) {
         let asked: RegSet = std::iter::once(reg).collect();
         let unnamed = asked.difference(self.body.reads(use_inst).collect());
@@ -165,9 +163,8 @@ impl<'a> Definitions<'a> {
     /// # Panics
     /// If `id` is not of this body.
     pub fn values(&self, id: InstId, reg: Reg) -> impl Iterator<Item = ValueId> {
-        let value =
-            |(position, version): (u16, Version)| ValueId { version, entry_of: (version == ENTRY).then_some(position) };
-        self.versions.read_at(id, reg).map(value)
+        let value = |(position, def): (u16, SsaId)| ValueId { def, entry_of: (def == ENTRY).then_some(position) };
+        self.ssa.read_at(id, reg).map(value)
     }
 
     /// Where the values were made that an instruction reads of a register: [`Definitions::values`] of instructions on a
@@ -175,11 +172,11 @@ impl<'a> Definitions<'a> {
     ///
     /// # Panics
     /// If `id` is not of this body.
-    pub fn made(&self, id: InstId, reg: Reg) -> impl Iterator<Item = Made> {
-        self.versions.read(id, reg).map(|version| match self.versions.node(version) {
-            Node::Entry => Made::AtEntry,
-            Node::Write { inst, .. } | Node::Call { inst, .. } => Made::At(inst),
-            Node::Merge { block, .. } => Made::Where(block),
+    pub fn ssa_defs(&self, id: InstId, reg: Reg) -> impl Iterator<Item = SsaDef> {
+        self.ssa.read(id, reg).map(|def| match self.ssa.node(def) {
+            Node::Entry => SsaDef::Entry,
+            Node::Write { inst, .. } | Node::Call { inst, .. } => SsaDef::Inst(inst),
+            Node::Merge { block, .. } => SsaDef::Merge(block),
         })
     }
 
@@ -190,7 +187,7 @@ impl<'a> Definitions<'a> {
     /// If one of them is not of this body.
     #[must_use]
     pub fn covers(&self, outer: InstId, inner: InstId) -> bool {
-        self.masks.covers(self.versions.exec_before(outer), self.versions.exec_before(inner))
+        self.masks.covers(self.ssa.exec_before(outer), self.ssa.exec_before(inner))
     }
 
     /// The instruction that formed the innermost mask of lanes which everything that an instruction does is certainly
@@ -202,20 +199,20 @@ impl<'a> Definitions<'a> {
     #[must_use]
     pub fn mask_formed_by(&self, id: InstId) -> Option<InstId> {
         let narrows = |inst: &InstId| narrows_exec(self.body.target(), self.body.inst(*inst));
-        self.masks.around(self.versions.exec_before(id)).find_map(|mask| match self.versions.node(mask) {
+        self.masks.around(self.ssa.exec_before(id)).find_map(|mask| match self.ssa.node(mask) {
             Node::Write { inst, .. } => Some(inst).filter(narrows),
             Node::Entry | Node::Call { .. } | Node::Merge { .. } => None,
         })
     }
 
     /// The lanes that matter, at the end of the predecessor of a block: what they are within there.
-    pub(super) fn lanes_before(&self, lanes: Version, block: BlockId, from: Option<BlockId>) -> Option<Version> {
+    pub(super) fn lanes_before(&self, lanes: SsaId, block: BlockId, from: Option<BlockId>) -> Option<SsaId> {
         let Some(from) = from else { return Some(lanes) };
-        if self.masks.covers(self.versions.exec_at(block).0, lanes) {
-            Some(self.versions.exec_at(from).1)
+        if self.masks.covers(self.ssa.exec_at(block).0, lanes) {
+            Some(self.ssa.exec_at(from).1)
         } else if self.cfg.retreats(from, block) {
             self.masks.outside(
-                Context { body: self.body, cfg: self.cfg, loops: &self.loops, versions: &self.versions },
+                Context { body: self.body, cfg: self.cfg, loops: &self.loops, ssa: &self.ssa },
                 lanes,
                 block,
             )

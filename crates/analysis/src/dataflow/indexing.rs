@@ -65,7 +65,7 @@ impl Indexing {
         let cfg = Cfg::build(body);
         let mut before = vec![Indexed::empty(); body.len()];
         let mut at_start = vec![Indexed::empty(); cfg.len()];
-        // Nobody knows what is in M0.
+        // What M0 holds is not known.
         at_start[cfg.entry().index()] = Indexed::OPERANDS;
         let mut changed = true;
         while changed {
@@ -101,7 +101,7 @@ impl Indexing {
     }
 }
 
-/// The state behind an instruction.
+/// The state after an instruction.
 fn after(body: &Body, id: InstId, state: Indexed) -> Indexed {
     let inst = body.inst(id);
     if matches!(body.flow(id), Flow::Call(_)) {

@@ -14,6 +14,7 @@ use super::regset::RegSet;
 use super::summary::Summaries;
 use crate::cfg::{Block, Cfg};
 use crate::kernel::{Body, Flow};
+use crate::solver::{Analysis, Lattice, solve};
 use wavetap_amdgpu::{Reg, RegFile, scalar};
 use wavetap_base::entity::{BlockId, InstId, ProgramPoint, Side};
 
@@ -53,33 +54,11 @@ impl Liveness {
 
     fn solve_with(body: &Body, cfg: &Cfg, summaries: &Summaries, at_return: RegSet, lanes: bool) -> Liveness {
         let backward = Backward::of(body, summaries, lanes);
-        // Of each block: what is live because control leaves the body at its end, what it reads first, and what it
-        // kills.
-        let mut block_out: Vec<RegSet> =
-            cfg.blocks().iter().map(|data| leaving(body, data.last, summaries, at_return)).collect();
-        let effects: Vec<(RegSet, RegSet)> = cfg.blocks().iter().map(|data| backward.effect(data)).collect();
-        let mut block_in = vec![RegSet::EMPTY; cfg.len()];
-        let mut queued = vec![true; cfg.len()];
-        // Processed from the back: postorder first.
-        let mut work: Vec<_> = cfg.reverse_postorder().to_vec();
-        while let Some(block) = work.pop() {
-            queued[block.index()] = false;
-            let data = cfg.block(block);
-            let out = &mut block_out[block.index()];
-            data.successors.iter().for_each(|edge| out.add_all(&block_in[edge.block.index()]));
-            let (reads, kills) = &effects[block.index()];
-            let mut live = *out;
-            live.remove_all(kills);
-            live.add_all(reads);
-            if live != block_in[block.index()] {
-                block_in[block.index()] = live;
-                for edge in &data.predecessors {
-                    if !std::mem::replace(&mut queued[edge.block.index()], true) {
-                        work.push(edge.block);
-                    }
-                }
-            }
-        }
+        // Every block has a boundary value: one that is in an endless loop may read registers, too.
+        let at_ends = cfg.ids().map(|block| (block, leaving(body, cfg.block(block).last, summaries, at_return)));
+        let mut effects = Effects(cfg.blocks().iter().map(|data| backward.effect(data)).collect());
+        let block_out = solve(&cfg.backward(), &mut effects, at_ends);
+        let block_out: Vec<RegSet> = block_out.into_iter().map(Option::unwrap_or_default).collect();
         let mut before = vec![RegSet::EMPTY; body.len()];
         for (data, out) in cfg.blocks().iter().zip(&block_out) {
             let mut live = *out;
@@ -126,7 +105,7 @@ impl Liveness {
     }
 }
 
-/// What is live behind an instruction because control leaves the body there.
+/// What is live after an instruction because control leaves the body there.
 fn leaving(body: &Body, id: InstId, summaries: &Summaries, at_return: RegSet) -> RegSet {
     match body.flow(id) {
         Flow::TailCall(target) => summaries.of(target).reads.union(at_return),
@@ -136,7 +115,25 @@ fn leaving(body: &Body, id: InstId, summaries: &Summaries, at_return: RegSet) ->
     }
 }
 
-/// What instructions do to what is live behind them.
+/// Of each block: what it reads before it kills it, and what it kills.
+struct Effects(Vec<(RegSet, RegSet)>);
+
+impl Analysis for Effects {
+    type Node = BlockId;
+    type State = RegSet;
+
+    fn transfer(&mut self, block: BlockId, live: &mut RegSet) {
+        let (reads, kills) = &self.0[block.index()];
+        live.remove_all(kills);
+        live.add_all(reads);
+    }
+
+    fn join(&mut self, _: BlockId, state: &mut RegSet, incoming: &RegSet) -> bool {
+        state.join(incoming)
+    }
+}
+
+/// What instructions do to what is live after them.
 struct Backward<'b> {
     body: &'b Body,
     lanes: bool,
@@ -183,7 +180,7 @@ impl<'b> Backward<'b> {
         })
     }
 
-    /// From what is live behind an instruction to what is live before it.
+    /// From what is live after an instruction to what is live before it.
     fn step(&self, id: InstId, live: &mut RegSet) {
         if let Some((_, reads, kills)) = self.special(id) {
             live.remove_all(kills);

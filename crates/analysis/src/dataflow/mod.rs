@@ -5,36 +5,36 @@
 //! * [`Liveness`]: a register that is *not* live is really never read again before it is written. Vector registers are
 //!   written under EXEC, so no write of one ends its life. Where a call's target is unknown, where a function returns,
 //!   and at jumps to unknown places, everything is live.
-//! * [`Assigned`]: a vector register that is *not* assigned really holds nothing that the program put there.
+//! * [`MaybeInitialized`]: a vector register that is *not* assigned really holds nothing that the program put there.
 //! * [`Summaries`]: what a call may read and write, at most.
 //! * [`Definitions`]: every instruction whose result may be what a use reads is found.
 //! * [`Waits`]: an operation that is not listed as pending is really complete.
 
 mod access;
-mod assigned;
+mod affine;
 mod completion;
 mod definitions;
+mod exec_masks;
 mod indexing;
 mod liveness;
-mod masks;
+mod maybe_initialized;
 mod pending;
 mod regset;
-mod strides;
+mod ssa;
 mod summary;
 mod usage;
-mod versions;
 mod waits;
 
 pub use access::Accesses;
-pub use assigned::Assigned;
+pub use affine::{AffineAddresses, WorkItems};
 pub use completion::{
     CompletionOrder, FlatMemory, WrittenRegs, completion_order, counters_of, may_not_count, written_by,
 };
-pub use definitions::{Definition, Definitions, Made, ValueId};
+pub use definitions::{Definition, Definitions, SsaDef, ValueId};
 pub use indexing::{Indexed, Indexing};
 pub use liveness::Liveness;
+pub use maybe_initialized::MaybeInitialized;
 pub use regset::RegSet;
-pub use strides::{Strides, WorkItems};
 pub use summary::{Summaries, Summary};
 pub use usage::{UsedRegisters, callable_registers, reachable_registers, used_registers};
 pub use waits::{Certainty, MOST, Operation, PendingOperation, Wait, WaitSummaries, WaitedOperation, Waits};

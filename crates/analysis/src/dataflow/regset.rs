@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use crate::solver::Lattice;
 use wavetap_amdgpu::{Reg, RegFile, scalar};
 
 /// A set of 32-bit registers: the scalar ones with operand codes below 128 (`s0..`, FLAT_SCRATCH, VCC, ttmp, M0, EXEC),
@@ -256,7 +257,7 @@ impl RegSet {
         })
     }
 
-    /// The highest `sN` in the set, up to `s101` (on some targets the registers behind it have names of their own).
+    /// The highest `sN` in the set, up to `s101` (on some targets the registers after it have names of their own).
     #[must_use]
     pub fn highest_sgpr(&self) -> Option<u16> {
         self.highest_sgpr_below(scalar::FLAT_SCRATCH)
@@ -279,6 +280,17 @@ impl RegSet {
     #[must_use]
     pub fn highest_agpr(&self) -> Option<u16> {
         (0..256).rev().find(|&number| self.contains(Reg::accum(number, 1)))
+    }
+}
+
+/// The union.
+impl Lattice for RegSet {
+    fn join(&mut self, other: &RegSet) -> bool {
+        let changed = !other.is_subset(self);
+        if changed {
+            self.add_all(other);
+        }
+        changed
     }
 }
 

@@ -8,6 +8,7 @@ use super::liveness::Liveness;
 use super::regset::RegSet;
 use crate::cfg::{BodyId, Cfg, Program};
 use crate::kernel::{Body, BodyKind, CallTarget, Flow};
+use crate::solver::{Edges, iterate};
 
 /// What calling a function may do to registers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,31 +42,19 @@ impl Summaries {
     /// the call graph.
     #[must_use]
     pub fn compute(program: &Program) -> Summaries {
-        let mut callers: FxHashMap<BodyId, Vec<BodyId>> = FxHashMap::default();
-        for id in program.ids() {
-            for callee in program.call_sites(id).filter_map(|(_, callee)| callee) {
-                callers.entry(callee).or_default().push(id);
-            }
-        }
-        // Few kernels are called, and nobody asks for the others' summaries.
-        let is_asked_for = |id: &BodyId| program.body(*id).kind() == BodyKind::Function || callers.contains_key(id);
-        let cfgs: FxHashMap<BodyId, Cfg> =
-            program.ids().filter(is_asked_for).map(|id| (id, Cfg::build(program.body(id)))).collect();
-        let mut summaries = Summaries::default();
-        let mut work: Vec<BodyId> = program.ids().filter(is_asked_for).collect();
-        let mut is_waiting: FxHashSet<BodyId> = work.iter().copied().collect();
-        for id in &work {
-            summaries.by_entry.insert(program.body(*id).entry_address(), Summary::NOTHING);
-        }
-        while let Some(id) = work.pop() {
-            is_waiting.remove(&id);
-            let body = program.body(id);
-            let summary = summarize(body, &cfgs[&id], &summaries);
-            if summaries.by_entry.insert(body.entry_address(), summary) != Some(summary) {
-                let callers = callers.get(&id).into_iter().flatten().copied().filter(is_asked_for);
-                work.extend(callers.filter(|caller| is_waiting.insert(*caller)));
-            }
-        }
+        let called: FxHashSet<BodyId> =
+            program.ids().flat_map(|id| program.call_sites(id).filter_map(|(_, callee)| callee)).collect();
+        // Few kernels are called; the summaries of the others are not needed.
+        let is_needed = |id: &BodyId| program.body(*id).kind() == BodyKind::Function || called.contains(id);
+        let bodies: Vec<&Body> = program.ids().filter(is_needed).map(|id| program.body(id)).collect();
+        let cfgs: Vec<Cfg> = bodies.iter().map(|body| Cfg::build(body)).collect();
+        let by_entry = bodies.iter().map(|body| (body.entry_address(), Summary::NOTHING)).collect();
+        let mut summaries = Summaries { by_entry };
+        iterate(&callers(&bodies), |index| {
+            let body = bodies[index];
+            let summary = summarize(body, &cfgs[index], &summaries);
+            summaries.by_entry.insert(body.entry_address(), summary) != Some(summary)
+        });
         summaries
     }
 
@@ -77,6 +66,24 @@ impl Summaries {
             CallTarget::Unknown => Summary::UNKNOWN,
         }
     }
+}
+
+/// The call graph of some bodies, by index, from each to those that call it.
+pub(super) fn callers(bodies: &[&Body]) -> Edges {
+    let by_entry: FxHashMap<u64, usize> =
+        bodies.iter().enumerate().map(|(index, body)| (body.entry_address(), index)).collect();
+    let mut callers = vec![Vec::new(); bodies.len()];
+    for (caller, body) in bodies.iter().enumerate() {
+        for (_, target) in body.calls() {
+            if let CallTarget::Known(address) = target
+                && let Some(callee) = by_entry.get(&address)
+                && callers[*callee].last() != Some(&caller)
+            {
+                callers[*callee].push(caller);
+            }
+        }
+    }
+    Edges::new(callers, [])
 }
 
 fn summarize(body: &Body, cfg: &Cfg, summaries: &Summaries) -> Summary {

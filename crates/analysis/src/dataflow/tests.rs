@@ -74,9 +74,9 @@ fn assigned_is_the_existence_of_a_path_from_a_write() {
     for _ in 0..400 {
         let body = random_kernel_of(&mut random, 12, write);
         let cfg = Cfg::build(&body);
-        let assigned = Assigned::compute(&body, &cfg, &at_entry);
+        let assigned = MaybeInitialized::compute(&body, &cfg, &at_entry);
         for reg in regs {
-            // Instructions that are reached behind a write.
+            // Instructions that are reached after a write.
             let mut behind = BTreeSet::new();
             let mut work: Vec<InstId> = body.ids().filter(|id| body.writes(*id).any(|write| write == reg)).collect();
             let writes: BTreeSet<InstId> = work.iter().copied().collect();
@@ -100,8 +100,11 @@ fn assigned_is_the_existence_of_a_path_from_a_write() {
         let body = listing.try_body(&Image::new(), kind, 0).expect("a body");
         let cfg = Cfg::build(&body);
         let last = body.ids().next_back().expect("instructions");
-        let assigned =
-            Assigned::compute(&body, &cfg, &at_entry).at(&body, &cfg, ProgramPoint { inst: last, side: Side::Before });
+        let assigned = MaybeInitialized::compute(&body, &cfg, &at_entry).at(
+            &body,
+            &cfg,
+            ProgramPoint { inst: last, side: Side::Before },
+        );
         assert_eq!(assigned.contains(Reg::vector(9, 1)), assigned.contains(Reg::scalar(9, 1)));
         assigned.contains(Reg::vector(9, 1))
     };

@@ -11,7 +11,7 @@ pub struct UsedRegisters {
     /// Every register that is read or written, implicit ones included.
     pub named: RegSet,
     /// Whether registers are also chosen at run time (`v_movrel*`, `s_movrel*`, `s_set_gpr_idx_on`): then any register
-    /// inside the allocation may be used, and only registers behind the allocation are unused.
+    /// inside the allocation may be used, and only registers after the allocation are unused.
     pub indexed: bool,
 }
 

@@ -1,7 +1,7 @@
 //! Outstanding memory operations and what each `s_waitcnt` and its relatives wait for.
 //!
 //! A counter counts operations that were issued and are not complete; a wait lasts until at most N are left. Operations
-//! of one kind complete in order, so an operation with at least N younger ones behind it is complete after the wait.
+//! of one kind complete in order, so an operation with at least N younger ones after it is complete after the wait.
 //! Scalar loads complete in any order, and so do operations of different kinds in one counter; up to gfx9 a pending
 //! FLAT operation, which counts in two counters, has no place in either order: then only a wait for 0 proves anything
 //! about one operation.
@@ -9,7 +9,7 @@
 //! The state at a point is, for each counter, the operations that may be pending there with the least and the greatest
 //! number of younger ones. At a join it is the union; an operation that is pending on all paths is *certain*.
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::completion::{
@@ -17,10 +17,12 @@ use super::completion::{
 };
 use super::pending::{Pending, Position, Queue};
 use super::regset::RegSet;
-use crate::cfg::{Cfg, Exit, Program, Worklist};
+use super::summary::callers;
+use crate::cfg::{Cfg, Exit, Program};
 use crate::kernel::{Body, BodyKind, CallTarget, Flow};
+use crate::solver::{Analysis, Lattice, iterate, solve};
 use wavetap_amdgpu::{Counter, Inst, Memory, Opcode, OpcodeFlags, Value, issued, wait_count};
-use wavetap_base::entity::InstId;
+use wavetap_base::entity::{BlockId, InstId};
 
 /// Something that incremented a counter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -96,6 +98,17 @@ struct Context<'a> {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 struct State([Queue; COUNTERS]);
 
+/// What may be pending in either.
+impl Lattice for State {
+    fn join(&mut self, other: &State) -> bool {
+        let mut changed = false;
+        for (mine, theirs) in self.0.iter_mut().zip(&other.0) {
+            changed |= mine.join(theirs);
+        }
+        changed
+    }
+}
+
 impl State {
     fn at_entry(body: &Body) -> State {
         let mut state = State::default();
@@ -113,15 +126,6 @@ impl State {
             .into_iter()
             .zip(&self.0)
             .flat_map(|(counter, queue)| queue.iter().map(move |pending| (counter, pending.operation)))
-    }
-
-    /// Adds what may be pending in `other`; tells whether that changed `self`.
-    fn join(&mut self, other: &State) -> bool {
-        let mut changed = false;
-        for (mine, theirs) in self.0.iter_mut().zip(&other.0) {
-            changed |= mine.join(theirs);
-        }
-        changed
     }
 
     /// The effect of one instruction.
@@ -247,6 +251,26 @@ impl State {
     }
 }
 
+/// The operations that may be outstanding at the start of each block. There are finitely many, and finitely many
+/// numbers of younger ones up to [`MOST`].
+struct Operations<'a> {
+    context: Context<'a>,
+    cfg: &'a Cfg,
+}
+
+impl Analysis for Operations<'_> {
+    type Node = BlockId;
+    type State = State;
+
+    fn transfer(&mut self, block: BlockId, state: &mut State) {
+        self.cfg.block(block).insts().for_each(|id| state.step(self.context, id));
+    }
+
+    fn join(&mut self, _: BlockId, state: &mut State, incoming: &State) -> bool {
+        state.join(incoming)
+    }
+}
+
 /// Operations of which nothing is known but that they may be there.
 fn unknown(operation: Operation) -> Pending {
     Pending { operation, position: Position { min: 0, max: MOST, certain: false }, kind: CompletionOrder::Unordered }
@@ -294,22 +318,13 @@ impl WaitSummaries {
             .collect();
         let by_entry = functions.iter().map(|(body, _)| (body.entry_address(), WaitSummary::NOTHING)).collect();
         let mut summaries = Self { by_entry };
-        let calls_one = |body: &Body, changed: &FxHashSet<u64>| {
-            body.calls().any(|(_, target)| matches!(target, CallTarget::Known(address) if changed.contains(&address)))
-        };
+        let bodies: Vec<&Body> = functions.iter().map(|(body, _)| *body).collect();
         // What is known of a callee's effects only grows, and is finite.
-        let mut next: Vec<&(&Body, Cfg)> = functions.iter().collect();
-        while !next.is_empty() {
-            let found: Vec<(u64, WaitSummary)> = next
-                .iter()
-                .map(|(body, cfg)| (body.entry_address(), Waits::compute(body, cfg, &summaries).summary()))
-                .collect();
-            let changed = found
-                .into_iter()
-                .filter(|(entry, summary)| summaries.by_entry.insert(*entry, *summary) != Some(*summary));
-            let changed: FxHashSet<u64> = changed.map(|(entry, _)| entry).collect();
-            next = functions.iter().filter(|(body, _)| calls_one(body, &changed)).collect();
-        }
+        iterate(&callers(&bodies), |index| {
+            let (body, cfg) = &functions[index];
+            let summary = Waits::compute(body, cfg, &summaries).summary();
+            summaries.by_entry.insert(body.entry_address(), summary) != Some(summary)
+        });
         summaries
     }
 
@@ -342,28 +357,8 @@ impl<'a> Waits<'a> {
     #[must_use]
     pub fn compute_with(body: &'a Body, cfg: &'a Cfg, summaries: &'a WaitSummaries, flat: FlatMemory) -> Self {
         let context = Context { body, summaries, flat };
-        let mut block_in: Vec<Option<State>> = vec![None; cfg.len()];
-        block_in[cfg.entry().index()] = Some(State::at_entry(body));
-        let mut work = Worklist::new(cfg);
-        work.push(cfg.entry());
-        while let Some(block) = work.pop() {
-            let Some(mut state) = block_in[block.index()].clone() else { continue };
-            for id in cfg.block(block).insts() {
-                state.step(context, id);
-            }
-            for edge in &cfg.block(block).successors {
-                let changed = match &mut block_in[edge.block.index()] {
-                    Some(old) => old.join(&state),
-                    unreached => {
-                        *unreached = Some(state.clone());
-                        true
-                    }
-                };
-                if changed {
-                    work.push(edge.block);
-                }
-            }
-        }
+        let at_entry = State::at_entry(body);
+        let block_in = solve(&cfg.forward(), &mut Operations { context, cfg }, [(cfg.entry(), at_entry)]);
         let block_in: Vec<State> = block_in.into_iter().map(Option::unwrap_or_default).collect();
         let mut waits = Vec::new();
         for block in cfg.ids() {

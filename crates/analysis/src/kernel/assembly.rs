@@ -5,7 +5,7 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::body::{Body, BodyKind};
-use super::constants::Kept;
+use super::constants::PreservedRegs;
 use super::image::Image;
 use wavetap_amdgpu::{
     Access, Branch, Condition, Counters, Dpp, Encoding, Flags, Half, Implicit, Inst, Latency, Memory, Modifiers,
@@ -251,22 +251,35 @@ impl Listing {
 
     /// The body that starts at `entry`.
     pub fn try_body(self, image: &Image<'_>, kind: BodyKind, entry: u64) -> Result<Body> {
-        self.try_body_with(image, kind, entry, &Kept::default())
+        self.try_body_with(image, kind, entry, &PreservedRegs::default())
     }
 
     /// [`Listing::try_body`], given what functions leave alone.
-    pub fn try_body_with(self, image: &Image<'_>, kind: BodyKind, entry: u64, kept: &Kept) -> Result<Body> {
-        self.decoded(Target::by_name("gfx90a").expect("a target"), image, kind, entry, kept)
+    pub fn try_body_with(
+        self,
+        image: &Image<'_>,
+        kind: BodyKind,
+        entry: u64,
+        preserved: &PreservedRegs,
+    ) -> Result<Body> {
+        self.decoded(Target::by_name("gfx90a").expect("a target"), image, kind, entry, preserved)
     }
 
     /// [`Listing::try_body`] for a given processor.
     pub fn try_body_for(self, target: Target, image: &Image<'_>, kind: BodyKind, entry: u64) -> Result<Body> {
-        self.decoded(target, image, kind, entry, &Kept::default())
+        self.decoded(target, image, kind, entry, &PreservedRegs::default())
     }
 
-    fn decoded(self, target: Target, image: &Image<'_>, kind: BodyKind, entry: u64, kept: &Kept) -> Result<Body> {
+    fn decoded(
+        self,
+        target: Target,
+        image: &Image<'_>,
+        kind: BodyKind,
+        entry: u64,
+        preserved: &PreservedRegs,
+    ) -> Result<Body> {
         let insts = self.assemble();
-        Body::from_decoder(target, image, "test", kind, entry, kept, |inst, address| {
+        Body::from_decoder(target, image, "test", kind, entry, preserved, |inst, address| {
             *inst = insts.get(&address).cloned().ok_or_else(|| Error::malformed("no instruction").at(address))?;
             Ok(())
         })

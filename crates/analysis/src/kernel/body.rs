@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use super::{Scheduling, scheduling, vgpr_msb, vskip};
+use super::{Scheduling, expert_scheduling, vgpr_msb, vskip};
 use wavetap_amdgpu::{Access, Inst, OpcodeFlags, Operand, Reg, Target, VgprMsb, scalar};
 use wavetap_base::entity::InstId;
 
@@ -20,7 +20,7 @@ pub enum BodyKind {
 pub enum CallTarget {
     /// To code at this address.
     Known(u64),
-    /// Nobody knows: any function, of this code object or of another.
+    /// Not known: any function, of this code object or of another.
     Unknown,
 }
 
@@ -113,7 +113,7 @@ pub struct Body {
     pub(super) vgpr_msb: Vec<Option<VgprMsb>>,
     /// Whether vector instructions may be skipped at each instruction; empty if they are nowhere.
     pub(super) vskip: Vec<bool>,
-    /// Who sees to dependences of vector registers at each instruction; empty if the hardware does everywhere.
+    /// What checks dependences of vector registers at each instruction; empty if the hardware does everywhere.
     pub(super) scheduling: Vec<Scheduling>,
     /// What its instructions read and write, with those high bits.
     pub(super) registers: Registers,
@@ -224,7 +224,7 @@ impl Body {
         })
     }
 
-    /// The high bits of vector register numbers in front of an instruction (gfx1250, [`VgprMsb`]); none if they depend
+    /// The high bits of vector register numbers before an instruction (gfx1250, [`VgprMsb`]); none if they depend
     /// on the path there, or on a value. 0 on targets that have none.
     ///
     /// # Panics
@@ -256,7 +256,7 @@ impl Body {
         !self.vskip.is_empty() && self.vskip[id.index()]
     }
 
-    /// Who sees to dependences of vector registers in front of an instruction (`HW_REG_WAVE_SCHED_MODE`, gfx12).
+    /// What checks dependences of vector registers before an instruction (`HW_REG_WAVE_SCHED_MODE`, gfx12).
     ///
     /// # Panics
     /// If `id` is not of this body and its code sets that.
@@ -271,10 +271,10 @@ impl Body {
     /// If `id` is not of this body.
     #[must_use]
     pub fn scheduling_after(&self, id: InstId) -> Scheduling {
-        scheduling::after(self, id, self.scheduling_before(id))
+        expert_scheduling::after(self, id, self.scheduling_before(id))
     }
 
-    /// Whether some code of it sets who sees to these dependences.
+    /// Whether some code of it sets what checks these dependences.
     #[must_use]
     pub fn sets_scheduling(&self) -> bool {
         !self.scheduling.is_empty()
@@ -349,7 +349,7 @@ impl Body {
         self.addresses[id.index()]
     }
 
-    /// The address behind an instruction.
+    /// The address after an instruction.
     ///
     /// # Panics
     /// If `id` is not of this body.
@@ -427,7 +427,7 @@ impl Body {
         })
     }
 
-    /// The calls that nothing comes back from, as nothing of this body follows them: see
+    /// The calls that do not return, as nothing of this body follows them: see
     /// [`Image::set_end`](super::Image::set_end).
     pub fn last_calls(&self) -> impl Iterator<Item = (InstId, CallTarget)> + '_ {
         self.calls().filter(|(id, _)| matches!(self.flow(*id), Flow::Call(_)) && self.next(*id).is_none())

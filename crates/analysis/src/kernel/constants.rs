@@ -2,16 +2,18 @@
 //!
 //! A forward analysis over the instructions of one body. Each scalar register holds a known word, a half of the return
 //! address the body was entered with, or something unknown; at a join values that differ become unknown; a call makes
-//! everything unknown but what its function is known to leave alone ([`Kept`]; compilers that know the function keep
-//! its address there for the next call). Compilers form the address of a function as `s_getpc_b64` plus a 64-bit
-//! literal (`s_add_u32`, `s_addc_u32`), or load it from a slot that the loader relocates; long branches are formed in
-//! the first way and end in `s_setpc_b64`. Generators of assembly (Tensile) add up the literal first, by `s_add_i32`.
+//! everything unknown but what its function is known to leave alone ([`PreservedRegs`]; compilers that know the
+//! function keep its address there for the next call). Compilers form the address of a function as `s_getpc_b64` plus a
+//! 64-bit literal (`s_add_u32`, `s_addc_u32`), or load it from a slot that the loader relocates; long branches are
+//! formed in the first way and end in `s_setpc_b64`. Generators of assembly (Tensile) add up the literal first, by
+//! `s_add_i32`.
 
 use rustc_hash::FxHashMap;
 
 use super::body::{Body, BodyKind, Flow};
 use super::decode::{RETURN_ADDRESS, displaced};
 use super::image::Image;
+use crate::solver::{Analysis, Graph, Lattice, reverse_postorder, solve};
 use wavetap_amdgpu::{Branch, Inst, Opcode, OpcodeFlags, Reg, RegFile, Role, Value, scalar};
 use wavetap_base::entity::InstId;
 
@@ -25,7 +27,7 @@ pub(super) enum Target {
 
 /// The scalar registers that functions leave alone, with all that they call: by the address of a function, a bit for
 /// each register by operand code.
-pub type Kept = FxHashMap<u64, u128>;
+pub type PreservedRegs = FxHashMap<u64, u128>;
 
 /// What a scalar register holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,20 +47,9 @@ struct State {
     scc: Option<bool>,
 }
 
-impl State {
-    const UNKNOWN: State = State { words: [Word::Unknown; SCALARS], scc: None };
-
-    fn at_entry(kind: BodyKind) -> State {
-        let mut state = State::UNKNOWN;
-        if kind == BodyKind::Function {
-            state.words[RETURN_ADDRESS.first as usize] = Word::Return(0);
-            state.words[RETURN_ADDRESS.first as usize + 1] = Word::Return(1);
-        }
-        state
-    }
-
-    /// Keeps what both agree on; tells whether that changed `self`.
-    fn meet(&mut self, other: &State) -> bool {
+/// What both agree on.
+impl Lattice for State {
+    fn join(&mut self, other: &State) -> bool {
         let mut changed = false;
         for (mine, theirs) in self.words.iter_mut().zip(&other.words) {
             if mine != theirs && *mine != Word::Unknown {
@@ -71,6 +62,19 @@ impl State {
             changed = true;
         }
         changed
+    }
+}
+
+impl State {
+    const UNKNOWN: State = State { words: [Word::Unknown; SCALARS], scc: None };
+
+    fn at_entry(kind: BodyKind) -> State {
+        let mut state = State::UNKNOWN;
+        if kind == BodyKind::Function {
+            state.words[RETURN_ADDRESS.first as usize] = Word::Return(0);
+            state.words[RETURN_ADDRESS.first as usize + 1] = Word::Return(1);
+        }
+        state
     }
 
     fn word(&self, reg: Reg, index: u8) -> Word {
@@ -111,9 +115,9 @@ impl State {
     }
 
     /// The effect of one instruction.
-    fn step(&mut self, inst: &Inst, next_pc: u64, image: &Image<'_>, kept: &Kept) {
+    fn step(&mut self, inst: &Inst, next_pc: u64, image: &Image<'_>, preserved: &PreservedRegs) {
         if matches!(inst.variant.branch, Branch::Call | Branch::IndirectCall) {
-            return self.call(inst, next_pc, kept);
+            return self.call(inst, next_pc, preserved);
         }
         let destination =
             inst.operand(Role::Sdst).or_else(|| inst.operand(Role::Sdata)).and_then(|operand| operand.reg());
@@ -173,7 +177,7 @@ impl State {
     }
 
     /// The effect of a call.
-    fn call(&mut self, inst: &Inst, next_pc: u64, kept: &Kept) {
+    fn call(&mut self, inst: &Inst, next_pc: u64, preserved: &PreservedRegs) {
         let target = match inst.variant.branch {
             Branch::Call => displaced(inst, next_pc.wrapping_sub(inst.size.into())),
             _ => match self.target(inst, next_pc) {
@@ -181,8 +185,8 @@ impl State {
                 Target::ReturnAddress | Target::Unknown => None,
             },
         };
-        let kept = target.and_then(|address| kept.get(&address)).copied().unwrap_or(0);
-        let lost = self.words.iter_mut().enumerate().filter(|(code, _)| kept >> code & 1 == 0);
+        let preserved = target.and_then(|address| preserved.get(&address)).copied().unwrap_or(0);
+        let lost = self.words.iter_mut().enumerate().filter(|(code, _)| preserved >> code & 1 == 0);
         lost.for_each(|(_, word)| *word = Word::Unknown);
         self.scc = None;
         let link = inst.operand(Role::Sdst).and_then(|operand| operand.reg());
@@ -254,8 +258,8 @@ impl State {
 
 /// The scalar registers that a body's own instructions leave alone, a bit for each by operand code.
 #[must_use]
-pub fn kept_by(body: &Body) -> u128 {
-    let mut kept = u128::MAX;
+pub fn preserved_by(body: &Body) -> u128 {
+    let mut preserved = u128::MAX;
     for inst in body.insts() {
         if indirectly_writes_scalars(inst) {
             return 0;
@@ -263,10 +267,10 @@ pub fn kept_by(body: &Body) -> u128 {
         for reg in inst.writes().filter(|reg| reg.file == RegFile::Scalar && !reg.is_null()) {
             (reg.first..reg.first + u16::from(reg.dwords))
                 .filter(|code| usize::from(*code) < SCALARS)
-                .for_each(|code| kept &= !(1 << code));
+                .for_each(|code| preserved &= !(1 << code));
         }
     }
-    kept
+    preserved
 }
 
 /// Whether the instruction writes scalar registers that M0 chooses.
@@ -275,7 +279,7 @@ fn indirectly_writes_scalars(inst: &Inst) -> bool {
 }
 
 /// The targets of all indirect calls and jumps of a body.
-pub(super) fn indirect_targets(body: &Body, image: &Image<'_>, kept: &Kept) -> Vec<(InstId, Target)> {
+pub(super) fn indirect_targets(body: &Body, image: &Image<'_>, preserved: &PreservedRegs) -> Vec<(InstId, Target)> {
     let indirect = |id: InstId| matches!(body.inst(id).variant.branch, Branch::IndirectCall | Branch::IndirectJump);
     if !body.ids().any(indirect) {
         return Vec::new();
@@ -286,7 +290,7 @@ pub(super) fn indirect_targets(body: &Body, image: &Image<'_>, kept: &Kept) -> V
             found.insert(id, state.target(body.inst(id), body.end_address(id)));
         }
     };
-    walk(body, image, kept, before, |_, _| {});
+    follow(body, image, preserved, before, |_, _| {});
     let mut found: Vec<_> = found.into_iter().collect();
     found.sort_by_key(|(id, _)| *id);
     found
@@ -338,62 +342,106 @@ pub fn formed_addresses(body: &Body, image: &Image<'_>) -> Vec<(InstId, u64)> {
             found.insert(id, address);
         }
     };
-    walk(body, image, &Kept::default(), |_, _| {}, after);
+    follow(body, image, &PreservedRegs::default(), |_, _| {}, after);
     let mut found: Vec<_> = found.into_iter().filter_map(|(id, address)| Some((id, address?))).collect();
     found.sort_by_key(|(id, _)| *id);
     found
 }
 
+/// Runs of instructions that are executed one after the other, calls included: a run is named by its first instruction.
+/// States are stored where runs begin, not at every instruction, because they are large.
+struct Runs<'a> {
+    body: &'a Body,
+    /// By instruction: whether a run begins with it.
+    begins: Vec<bool>,
+    /// First instructions.
+    order: Vec<InstId>,
+    /// By first instruction: its place in `order`, and the last instruction.
+    runs: FxHashMap<InstId, (usize, InstId)>,
+}
+
+impl<'a> Runs<'a> {
+    fn of(body: &'a Body) -> Runs<'a> {
+        let mut begins = vec![false; body.len()];
+        begins[body.entry().index()] = true;
+        for id in body.ids().filter(|id| !matches!(body.flow(*id), Flow::Next | Flow::Call(_))) {
+            body.successors(id).for_each(|to| begins[to.index()] = true);
+        }
+        let firsts: Vec<InstId> = body.ids().filter(|id| begins[id.index()]).collect();
+        let mut runs = Runs { body, begins, order: Vec::new(), runs: FxHashMap::default() };
+        let lasts: Vec<InstId> = firsts.iter().map(|first| runs.insts(*first).last().unwrap_or(*first)).collect();
+        let number = |first: InstId| firsts.binary_search(&first).unwrap_or_default();
+        let order =
+            reverse_postorder(firsts.len(), [number(body.entry())], |run| body.successors(lasts[run]).map(number));
+        runs.runs = order.iter().enumerate().map(|(rank, run)| (firsts[*run], (rank, lasts[*run]))).collect();
+        runs.order = order.into_iter().map(|run| firsts[run]).collect();
+        runs
+    }
+
+    /// The instructions of a run.
+    fn insts(&self, first: InstId) -> impl Iterator<Item = InstId> {
+        std::iter::successors(Some(first), |id| self.body.successors(*id).find(|to| !self.begins[to.index()]))
+    }
+}
+
+impl Graph for Runs<'_> {
+    type Node = InstId;
+
+    fn order(&self) -> &[InstId] {
+        &self.order
+    }
+
+    fn rank(&self, first: InstId) -> usize {
+        self.runs[&first].0
+    }
+
+    fn index(&self, first: InstId) -> usize {
+        self.rank(first)
+    }
+
+    fn successors(&self, first: InstId) -> impl Iterator<Item = InstId> {
+        self.body.successors(self.runs[&first].1)
+    }
+}
+
 /// Follows constants through a body. `before` and `after` are called with every reachable instruction and the state
 /// there, again whenever less is known: the last call holds on every path.
-fn walk(
+struct Constants<'a, B, A> {
+    runs: &'a Runs<'a>,
+    image: &'a Image<'a>,
+    preserved: &'a PreservedRegs,
+    before: B,
+    after: A,
+}
+
+impl<B: FnMut(InstId, &State), A: FnMut(InstId, &State)> Analysis for Constants<'_, B, A> {
+    type Node = InstId;
+    type State = Box<State>;
+
+    fn transfer(&mut self, first: InstId, state: &mut Box<State>) {
+        let body = self.runs.body;
+        for id in self.runs.insts(first) {
+            (self.before)(id, state);
+            state.step(body.inst(id), body.end_address(id), self.image, self.preserved);
+            (self.after)(id, state);
+        }
+    }
+
+    fn join(&mut self, _: InstId, state: &mut Box<State>, incoming: &Box<State>) -> bool {
+        state.join(incoming)
+    }
+}
+
+fn follow(
     body: &Body,
     image: &Image<'_>,
-    kept: &Kept,
-    mut before: impl FnMut(InstId, &State),
-    mut after: impl FnMut(InstId, &State),
+    preserved: &PreservedRegs,
+    before: impl FnMut(InstId, &State),
+    after: impl FnMut(InstId, &State),
 ) {
-    // States are kept where control joins or turns only; straight code is walked again from there.
-    let mut states: FxHashMap<InstId, State> = FxHashMap::default();
-    let mut leaders = vec![false; body.len()];
-    leaders[body.entry().index()] = true;
-    for id in body.ids() {
-        if !matches!(body.flow(id), Flow::Next | Flow::Call(_)) {
-            body.successors(id).for_each(|to| leaders[to.index()] = true);
-        }
-    }
-    states.insert(body.entry(), State::at_entry(body.kind()));
-    let mut work = vec![body.entry()];
-    while let Some(leader) = work.pop() {
-        let mut state = states[&leader].clone();
-        let mut id = leader;
-        loop {
-            before(id, &state);
-            state.step(body.inst(id), body.end_address(id), image, kept);
-            after(id, &state);
-            let mut following = None;
-            for to in body.successors(id) {
-                if !leaders[to.index()] {
-                    following = Some(to);
-                    continue;
-                }
-                let changed = match states.get_mut(&to) {
-                    Some(old) => old.meet(&state),
-                    None => {
-                        states.insert(to, state.clone());
-                        true
-                    }
-                };
-                if changed {
-                    work.push(to);
-                }
-            }
-            match following {
-                Some(to) => id = to,
-                None => break,
-            }
-        }
-    }
+    let runs = Runs::of(body);
+    let at_entry = Box::new(State::at_entry(body.kind()));
+    solve(&runs, &mut Constants { runs: &runs, image, preserved, before, after }, [(body.entry(), at_entry)]);
 }
 
 /// EXEC and the other named registers have codes below 128 too, so one array serves all.

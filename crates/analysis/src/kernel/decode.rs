@@ -7,9 +7,9 @@ use std::collections::{BTreeMap, BinaryHeap};
 use rustc_hash::FxHashMap;
 
 use super::body::{Body, BodyKind, CallTarget, Flow, Registers};
-use super::constants::{self, Kept};
+use super::constants::{self, PreservedRegs};
 use super::image::Image;
-use super::{scheduling, vgpr_msb, vskip};
+use super::{expert_scheduling, vgpr_msb, vskip};
 use wavetap_amdgpu::{Branch, Inst, OpcodeFlags, Reg, Role, Target, Value};
 use wavetap_base::entity::InstId;
 use wavetap_base::error::{Error, Result, ResultExt};
@@ -36,10 +36,10 @@ impl Body {
     /// follows, it depends on the path which vector registers an instruction means (`s_set_vgpr_msb`), or vector
     /// instructions may be skipped in more than one body (`s_setvskip`).
     pub fn decode(target: Target, image: &Image<'_>, name: &str, kind: BodyKind, entry: u64) -> Result<Body> {
-        Self::decode_with(target, image, name, kind, entry, &Kept::default())
+        Self::decode_with(target, image, name, kind, entry, &PreservedRegs::default())
     }
 
-    /// [`Body::decode`], given what functions leave in scalar registers: then more is known of where calls behind calls
+    /// [`Body::decode`], given what functions leave in scalar registers: then more is known of where calls after calls
     /// go.
     ///
     /// # Errors
@@ -50,7 +50,7 @@ impl Body {
         name: &str,
         kind: BodyKind,
         entry: u64,
-        kept: &Kept,
+        preserved: &PreservedRegs,
     ) -> Result<Body> {
         // Nearly all of it is in one range.
         let range = image.range_of(entry);
@@ -63,7 +63,7 @@ impl Body {
             wavetap_amdgpu::decode_into(inst, target, bytes)
                 .map_err(|error| error.within(format!("code at {address:#x}")))
         };
-        Self::from_decoder(target, image, name, kind, entry, kept, decode).within(|| name.to_owned())
+        Self::from_decoder(target, image, name, kind, entry, preserved, decode).within(|| name.to_owned())
     }
 
     /// [`Body::decode`] with any source of instructions.
@@ -73,7 +73,7 @@ impl Body {
         name: &str,
         kind: BodyKind,
         entry: u64,
-        kept: &Kept,
+        preserved: &PreservedRegs,
         decode: impl Fn(&mut Inst, u64) -> Result<()>,
     ) -> Result<Body> {
         let mut reached = Reached::for_code_of(image.distance_to_next(entry), image.end_of(entry));
@@ -102,7 +102,7 @@ impl Body {
             };
             work = Vec::new();
             let mut changed = false;
-            for (id, found) in constants::indirect_targets(&body, image, kept) {
+            for (id, found) in constants::indirect_targets(&body, image, preserved) {
                 let address = body.address(id);
                 let mut resolution = resolve(&body, image, id, found);
                 // Code that a resolved jump reaches can make the jump's own register ambiguous. Then it stays unknown
@@ -119,7 +119,7 @@ impl Body {
                 let states = vgpr_msb::states(&body)?;
                 body.set_vgpr_msb(states);
                 body.vskip = vskip::states(&body)?;
-                body.scheduling = scheduling::states(&body);
+                body.scheduling = expert_scheduling::states(&body);
                 body.calls =
                     body.ids().filter(|id| matches!(body.flow(*id), Flow::Call(_) | Flow::TailCall(_))).collect();
                 if body.insts.capacity() / 4 * 3 > body.insts.len() {
@@ -217,6 +217,7 @@ impl Reached {
         // The lowest address first: then instructions are found in their order, but for odd code, and need not be
         // moved.
         let mut work: BinaryHeap<Reverse<u64>> = work.into_iter().map(Reverse).collect();
+        // Discovery: the graph is found by decoding, in address order, so there is nothing to solve yet.
         while let Some(Reverse(mut pc)) = work.pop() {
             loop {
                 if !pc.is_multiple_of(4) {
@@ -247,7 +248,7 @@ impl Reached {
                 if matches!(branch, Branch::Jump | Branch::End | Branch::IndirectJump) {
                     break;
                 }
-                // Nothing comes back from there: see `Image::set_end`.
+                // Nothing returns from there: see `Image::set_end`.
                 if self.end == Some(next) && (matches!(branch, Branch::Call | Branch::IndirectCall) || aborts(inst)) {
                     break;
                 }
@@ -283,7 +284,7 @@ impl Reached {
     }
 }
 
-/// The trap that ends a wave, as compilers make it of what must not happen; debuggers' traps come back (AMDGPUUsage,
+/// The trap that ends a wave, as compilers make it of what must not happen; debuggers' traps return (AMDGPUUsage,
 /// "Trap Handler ABI": 2 is `llvm.trap`).
 const ABORT: i64 = 2;
 

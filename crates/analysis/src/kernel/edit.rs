@@ -1,4 +1,4 @@
-//! What a probe asks for: a sorted list of edits, never bytes.
+//! What a probe inserts: a sorted list of edits, never bytes.
 //!
 //! A kernel is not changed after decoding. `instrument` describes insertions as [`Snippet`]s at [`ProgramPoint`]s;
 //! `layout` places original instructions and snippets, resolves labels and addresses and makes bytes.

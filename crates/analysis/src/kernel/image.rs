@@ -64,7 +64,7 @@ impl<'d> Image<'d> {
                 if kernel.descriptor.is_set(Field::ENABLE_WAVEFRONT_SIZE32) { 32 } else { 64 },
             );
         }
-        let kept = |slot: u64| {
+        let preserved = |slot: u64| {
             let mut covering =
                 object.elf().segments.iter().filter(|segment| (segment.address..segment.end()).contains(&slot));
             covering.any(|segment| segment.kind == PT_GNU_RELRO || (segment.is_load() && !segment.is_writable()))
@@ -80,7 +80,7 @@ impl<'d> Image<'d> {
                 _ => None,
             };
             match base.map(|base| base.wrapping_add_signed(relocation.addend)) {
-                Some(target) if kept(relocation.address) => image.add_pointer(relocation.address, target),
+                Some(target) if preserved(relocation.address) => image.add_pointer(relocation.address, target),
                 target => image.add_variable(relocation.address, target.unwrap_or(NOWHERE)),
             }
         }
@@ -98,7 +98,7 @@ impl<'d> Image<'d> {
     }
 
     /// Says where the code of the kernel or function at `address` ends. A call or trap that is the last of it is taken
-    /// for one that nothing comes back from: compilers write nothing behind such.
+    /// for one that does not return: compilers write nothing after such.
     pub fn set_end(&mut self, address: u64, end: u64) {
         self.ends.insert(address, end);
     }
@@ -134,8 +134,8 @@ impl<'d> Image<'d> {
         self.pointers.insert(slot, target);
     }
 
-    /// [`Image::add_pointer`] for a slot that the host or a kernel may overwrite: nobody knows what it holds when it is
-    /// read.
+    /// [`Image::add_pointer`] for a slot that the host or a kernel may overwrite: it is not known what it holds when it
+    /// is read.
     pub fn add_variable(&mut self, slot: u64, target: u64) {
         self.variables.insert(slot, target);
     }

@@ -5,29 +5,33 @@
 //! changed after it was made; changes are lists of edits that later stages apply while they write new code.
 //!
 //! Calls and jumps through registers are resolved by following constants (`s_getpc_b64` and additions, pointers loaded
-//! from relocated slots), through other calls as well where it is told what these leave alone ([`Kept`]). What cannot
-//! be resolved says so ([`CallTarget::Unknown`], [`Flow::IndirectJump`]); nothing is guessed.
+//! from relocated slots), through other calls as well where it is told what these leave alone ([`PreservedRegs`]). What
+//! cannot be resolved says so ([`CallTarget::Unknown`], [`Flow::IndirectJump`]); nothing is guessed.
 
-mod adjacency;
 mod body;
+mod bundling;
 mod constants;
 mod decode;
 pub mod edit;
+mod end_of_wave;
+mod expert_scheduling;
 mod image;
+mod instructions;
 mod refusal;
-mod scheduling;
 mod vgpr_msb;
 mod vskip;
 
-pub use scheduling::{ALL_CHECKS, FEWER_CHECKS};
+pub use expert_scheduling::{ALL_CHECKS, FEWER_CHECKS};
 pub use vgpr_msb::writes_literal_to_mode;
 
-pub use adjacency::{Clause, Delay, Dependency, Neighbours, Tie};
 pub use body::{Body, BodyKind, CallTarget, Flow};
-pub use constants::{Kept, formed_addresses, kept_by};
+pub use bundling::{BundlingConstraint, BundlingConstraints, Clause, Delay, Dependency};
+pub use constants::{PreservedRegs, formed_addresses, preserved_by};
+pub use end_of_wave::end_of_wave;
+pub use expert_scheduling::Scheduling;
 pub use image::Image;
+pub use instructions::Instructions;
 pub use refusal::{Reason, Refusal, Stop};
-pub use scheduling::Scheduling;
 
 #[cfg(any(test, feature = "testing"))]
 pub mod assembly;

@@ -39,7 +39,7 @@ pub enum Reason {
     VectorAllocation,
     /// A site in the middle of a clause (`s_clause`).
     InsideClause,
-    /// The metadata asks for more LDS than can be counted in.
+    /// The metadata needs more LDS than can be counted in.
     LdsSize,
     /// Workgroups of the kernel have no LDS, because their waves may run on different compute units.
     ThreadgroupSplit,

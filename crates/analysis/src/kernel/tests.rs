@@ -1,7 +1,7 @@
 //! Tests of decoding by reachability and of the resolution of indirect calls and jumps.
 
 use super::assembly::{Listing, branch_scc1, end, jump, op, setpc, swappc};
-use super::{Body, BodyKind, CallTarget, Flow, Image, Kept};
+use super::{Body, BodyKind, CallTarget, Flow, Image, PreservedRegs};
 use wavetap_amdgpu::{Branch, Implicit, Memory, Reg, Role};
 use wavetap_base::entity::InstId;
 
@@ -77,7 +77,7 @@ fn overlapping_instructions_are_refused() {
         "test",
         BodyKind::Kernel,
         0x100,
-        &Kept::default(),
+        &PreservedRegs::default(),
         |inst, address| {
             *inst = match address {
                 0x100 => inside.clone(),

@@ -2,9 +2,10 @@
 //! instructions that follow.
 //!
 //! They are 0 at the entry of a kernel or function and after a call. Which ones hold at an instruction must be the same
-//! on all paths to it; otherwise the body is refused, for nobody knows which registers it uses.
+//! on all paths to it; otherwise the body is refused, because which registers it uses is not known.
 
-use crate::kernel::{Body, Flow};
+use crate::kernel::{Body, Flow, Instructions};
+use crate::solver::{Analysis, Lattice, solve};
 use wavetap_amdgpu::{Inst, Opcode, OpcodeFlags, Operand, RegFile, Role, Value, VgprMsb};
 use wavetap_base::entity::InstId;
 use wavetap_base::error::{Error, Result};
@@ -47,7 +48,34 @@ impl State {
     }
 }
 
-/// The high bits behind an instruction that is reached with these.
+/// Different ones are unknown.
+impl Lattice for State {
+    fn join(&mut self, other: &State) -> bool {
+        let changed = *self != *other && *self != State::Unknown;
+        if changed {
+            *self = State::Unknown;
+        }
+        changed
+    }
+}
+
+/// The high bits before each instruction.
+struct HighBits<'a>(&'a Body);
+
+impl Analysis for HighBits<'_> {
+    type Node = InstId;
+    type State = State;
+
+    fn transfer(&mut self, id: InstId, state: &mut State) {
+        *state = step(self.0, id, *state);
+    }
+
+    fn join(&mut self, _: InstId, state: &mut State, incoming: &State) -> bool {
+        state.join(incoming)
+    }
+}
+
+/// The high bits after an instruction that is reached with these.
 pub(super) fn after(body: &Body, id: InstId, before: Option<VgprMsb>) -> Option<VgprMsb> {
     match step(body, id, before.map_or(State::Unknown, State::Known)) {
         State::Known(msb) => Some(msb),
@@ -55,15 +83,15 @@ pub(super) fn after(body: &Body, id: InstId, before: Option<VgprMsb>) -> Option<
     }
 }
 
-/// What is known behind an instruction.
+/// What is known after an instruction.
 fn step(body: &Body, id: InstId, state: State) -> State {
     let after = state.step(body.inst(id), body.flow(id));
-    // The hardware drops it directly behind an `s_setreg_imm32_b32` of MODE (LLVM, AMDGPULowerVGPREncoding). By other
+    // The hardware drops it directly after an `s_setreg_imm32_b32` of MODE (LLVM, AMDGPULowerVGPREncoding). By other
     // ways it may be reached as well.
     if after != state && follows_mode_write(body, id) { State::Unknown } else { after }
 }
 
-/// Whether it is an `s_set_vgpr_msb` directly behind an instruction that writes a literal to MODE.
+/// Whether it is an `s_set_vgpr_msb` directly after an instruction that writes a literal to MODE.
 fn follows_mode_write(body: &Body, id: InstId) -> bool {
     let before = id.0.checked_sub(1).map(InstId).filter(|before| body.next(*before) == Some(id));
     body.inst(id).opcode() == Opcode::S_SET_VGPR_MSB
@@ -95,25 +123,8 @@ pub(super) fn states(body: &Body) -> Result<Vec<Option<VgprMsb>>> {
     if !may_set {
         return Ok(Vec::new());
     }
-    let mut before: Vec<Option<State>> = vec![None; body.len()];
-    before[body.entry().index()] = Some(State::Known(VgprMsb::default()));
-    let mut work = vec![body.entry()];
-    while let Some(id) = work.pop() {
-        let Some(state) = before[id.index()] else { continue };
-        let after = step(body, id, state);
-        for next in body.successors(id) {
-            let place = &mut before[next.index()];
-            let joined = match *place {
-                None => after,
-                Some(old) if old == after => continue,
-                Some(_) => State::Unknown,
-            };
-            if *place != Some(joined) {
-                *place = Some(joined);
-                work.push(next);
-            }
-        }
-    }
+    let at_entry = State::Known(VgprMsb::default());
+    let before = solve(&Instructions::of(body), &mut HighBits(body), [(body.entry(), at_entry)]);
     let refuse = |id: InstId, why: &str| {
         Err(Error::unsupported(format!("{}: {why}", body.inst(id).name())).at(body.address(id)))
     };
@@ -221,7 +232,7 @@ mod tests {
         assert_eq!(first(literal(0)), Reg::vector(2, 1));
     }
 
-    /// Directly behind an instruction that writes a literal to MODE the hardware drops it, and by another way it is not
+    /// Directly after an instruction that writes a literal to MODE the hardware drops it, and by another way it is not
     /// dropped.
     #[test]
     fn what_follows_a_mode_write_is_dropped() {
@@ -240,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn places_that_nobody_knows_are_refused() {
+    fn registers_past_the_last_one_are_refused() {
         let load = || {
             op("image_sample")
                 .memory(Memory::Image, wavetap_amdgpu::Counters::VM, wavetap_amdgpu::Flags::LOAD)

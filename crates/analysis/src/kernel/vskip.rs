@@ -6,8 +6,10 @@
 //!
 //! Forward over the control-flow graph: where it *may* be on, on some path.
 
-use crate::kernel::{Body, BodyKind, Flow};
+use crate::kernel::{Body, BodyKind, Flow, Instructions};
+use crate::solver::{Analysis, Lattice, solve};
 use wavetap_amdgpu::{Encoding, Inst, Opcode, OpcodeFlags, Role, Value};
+use wavetap_base::entity::InstId;
 use wavetap_base::error::{Error, Result};
 
 /// Hardware register MODE, and its bit VSKIP.
@@ -20,7 +22,7 @@ pub(super) fn is_vector(inst: &Inst) -> bool {
     !matches!(inst.variant.encoding, Sop1 | Sop2 | Sopk | Sopc | Sopp | Smem)
 }
 
-/// Whether the bit may be on behind an instruction.
+/// Whether the bit may be on after an instruction.
 fn step(inst: &Inst, before: bool) -> bool {
     let constant = |role| match inst.operand(role).map(|operand| operand.value) {
         Some(Value::InlineInt(value)) => Some(i32::from(value) as u32),
@@ -41,6 +43,22 @@ fn step(inst: &Inst, before: bool) -> bool {
 fn writes_by_mode(inst: &Inst) -> bool {
     inst.is_any(OpcodeFlags::SETREG)
         && inst.hardware_register().is_none_or(|(number, bits)| number == MODE && bits.contains(&VSKIP))
+}
+
+/// Whether the bit may be on before each instruction.
+struct MaySkip<'a>(&'a Body);
+
+impl Analysis for MaySkip<'_> {
+    type Node = InstId;
+    type State = bool;
+
+    fn transfer(&mut self, id: InstId, state: &mut bool) {
+        *state = step(self.0.inst(id), *state);
+    }
+
+    fn join(&mut self, _: InstId, state: &mut bool, incoming: &bool) -> bool {
+        state.join(incoming)
+    }
 }
 
 /// Whether the bit may be on before each instruction of a body; empty if it is off everywhere.
@@ -65,28 +83,17 @@ pub(super) fn states(body: &Body) -> Result<Vec<bool>> {
             Error::unsupported("a function lets vector instructions be skipped (s_setvskip)").at(body.address(id))
         );
     }
-    let mut before: Vec<Option<bool>> = vec![None; body.len()];
-    before[body.entry().index()] = Some(false);
-    let mut work = vec![body.entry()];
-    while let Some(id) = work.pop() {
-        let Some(state) = before[id.index()] else { continue };
-        if state && matches!(body.flow(id), Flow::Call(_) | Flow::TailCall(_) | Flow::Return | Flow::IndirectJump) {
-            return Err(Error::unsupported(
-                "other code is entered while vector instructions may be skipped (s_setvskip)",
-            )
-            .at(body.address(id)));
+    let before = solve(&Instructions::of(body), &mut MaySkip(body), [(body.entry(), false)]);
+    let before: Vec<bool> = before.into_iter().map(|state| state.unwrap_or(false)).collect();
+    let leaves =
+        |id: InstId| matches!(body.flow(id), Flow::Call(_) | Flow::TailCall(_) | Flow::Return | Flow::IndirectJump);
+    match body.ids().find(|id| before[id.index()] && leaves(*id)) {
+        Some(id) => {
+            let what = "other code is entered while vector instructions may be skipped (s_setvskip)";
+            Err(Error::unsupported(what).at(body.address(id)))
         }
-        let after = step(body.inst(id), state);
-        for next in body.successors(id) {
-            let place = &mut before[next.index()];
-            let joined = after || *place == Some(true);
-            if *place != Some(joined) {
-                *place = Some(joined);
-                work.push(next);
-            }
-        }
+        None => Ok(before),
     }
-    Ok(before.into_iter().map(|state| state.unwrap_or(false)).collect())
 }
 
 #[cfg(test)]

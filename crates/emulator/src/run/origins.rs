@@ -36,6 +36,9 @@ pub(crate) struct OriginBook {
     facts: FxHashMap<u32, OriginFacts>,
     values: FxHashMap<(u32, u16, Seen), u64>,
     waits: FxHashMap<(u32, u8), Waited>,
+    outstanding: FxHashSet<(u32, u8, Seen)>,
+    /// Instruction and device address.
+    jumps: FxHashSet<(u32, u64)>,
 }
 
 #[derive(Default)]
@@ -178,6 +181,12 @@ impl OriginBook {
         origins.writes.clear();
         origins.exec = exec;
         origins.before = wave.sgpr;
+        if op.waits.iter().next().is_some() || op.inst.variant.branch != Branch::None {
+            for (counter, queue) in origins.queues.iter().enumerate() {
+                let outstanding = queue.iter().map(|operation| origins.seen(operation.event));
+                self.outstanding.extend(outstanding.map(|seen| (index as u32, counter as u8, seen)));
+            }
+        }
         for (counter, count) in op.waits.iter() {
             self.wait(origins, index as u32, counter, count);
         }
@@ -220,6 +229,9 @@ impl OriginBook {
         let event = Event { op: index, frame: origins.current };
         for counter in Counter::ALL.into_iter().filter(|counter| op.counters.contains(counter.flag())) {
             origins.queues[counter as usize].push(InFlight { event, order: facts.orders[counter as usize] });
+        }
+        if matches!(op.inst.variant.branch, Branch::Call | Branch::IndirectCall | Branch::IndirectJump) {
+            self.jumps.insert((index, wave.pc));
         }
         match op.inst.variant.branch {
             Branch::Call | Branch::IndirectCall => {
@@ -337,6 +349,14 @@ impl OriginBook {
                 possible: named(&waited.possible),
             };
             origins.waits.insert((place(*op), Counter::ALL[usize::from(*counter)]), wait);
+        }
+        for (op, counter, seen) in &self.outstanding {
+            let counter = Counter::ALL[usize::from(*counter)];
+            origins.outstanding.entry((place(*op), counter)).or_default().insert(origin(seen));
+        }
+        for (op, pc) in &self.jumps {
+            let to = code.place(*pc).map(|(object, address)| CodeAddress { object, address });
+            origins.jumps.entry(place(*op)).or_default().extend(to);
         }
         origins
     }

@@ -10,7 +10,7 @@
 //! which it called, or one from before it was called. A function ends where control returns to after its call; what
 //! it jumps to otherwise counts as itself.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use wavetap_amdgpu::{Counter, Reg, RegFile};
 
@@ -58,6 +58,11 @@ pub struct Origins {
     pub waits: BTreeMap<(CodeAddress, Counter), WaitOrigins>,
     /// By the instruction that reads and the dword of a register that it reads.
     pub values: BTreeMap<CodeAddress, BTreeMap<Reg, ValueOrigins>>,
+    /// Operations that were outstanding in a counter just before an instruction, of those instructions that wait, jump,
+    /// call, or end the wave.
+    pub outstanding: BTreeMap<(CodeAddress, Counter), BTreeSet<Origin>>,
+    /// Where calls, and jumps through registers, went.
+    pub jumps: BTreeMap<CodeAddress, BTreeSet<CodeAddress>>,
 }
 
 pub(crate) const COUNTERS: usize = Counter::ALL.len();

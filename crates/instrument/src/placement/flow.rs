@@ -127,7 +127,7 @@ impl Components {
 mod tests {
     use super::*;
     use rand_xoshiro::SplitMix64;
-    use rand_xoshiro::rand_core::{RngCore, SeedableRng};
+    use rand_xoshiro::rand_core::{Rng, SeedableRng};
     use wavetap_base::entity::{InstId, ProgramPoint, Side};
 
     /// Walks through random graphs leave counts from which all others follow.

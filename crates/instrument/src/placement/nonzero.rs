@@ -2,10 +2,11 @@
 //! over.
 
 use wavetap_amdgpu::{Branch, Condition, Inst, MaskOp, Reg, Role, Value, scalar};
-use wavetap_analysis::cfg::{Cfg, EdgeKind, Worklist};
+use wavetap_analysis::cfg::{Cfg, EdgeKind};
 use wavetap_analysis::dataflow::RegSet;
 use wavetap_analysis::kernel::{Body, BodyKind, Flow};
-use wavetap_base::entity::InstId;
+use wavetap_analysis::solver::{Analysis, Lattice, solve};
+use wavetap_base::entity::{BlockId, InstId};
 
 /// What is certain at a point: whether EXEC has a lane, and the scalar registers whose masks have one.
 ///
@@ -17,42 +18,48 @@ struct State {
     masks: RegSet,
 }
 
-impl State {
-    fn meet(self, other: State) -> State {
-        State { exec: self.exec && other.exec, masks: self.masks.intersection(other.masks) }
+impl Lattice for State {
+    fn join(&mut self, other: &State) -> bool {
+        let before = *self;
+        *self = State { exec: self.exec && other.exec, masks: self.masks.intersection(other.masks) };
+        *self != before
+    }
+}
+
+/// From block to block.
+struct Blocks<'a> {
+    body: &'a Body,
+    cfg: &'a Cfg,
+    lanes: u32,
+}
+
+impl Analysis for Blocks<'_> {
+    type Node = BlockId;
+    type State = State;
+
+    fn transfer(&mut self, block: BlockId, state: &mut State) {
+        self.cfg.block(block).insts().for_each(|inst| step(self.body, inst, self.lanes, state));
+    }
+
+    fn join(&mut self, _: BlockId, state: &mut State, incoming: &State) -> bool {
+        state.join(incoming)
+    }
+
+    fn on_edge(&mut self, from: BlockId, number: usize, output: &State) -> Option<State> {
+        let (body, block) = (self.body, self.cfg.block(from));
+        match (on_edge(body.inst(block.last), block.successors[number].kind), body.flow(block.last)) {
+            // Both ways lead to the same place.
+            (_, Flow::Branch(to)) if body.next(block.last) == Some(to) => None,
+            (has_lanes, _) => has_lanes.map(|exec| State { exec, ..*output }),
+        }
     }
 }
 
 /// Before each instruction, whether EXEC is certain to have a lane.
 pub(crate) fn nonzero(body: &Body, cfg: &Cfg) -> Vec<bool> {
     let lanes = body.target().wave_size();
-    let mut before: Vec<Option<State>> = vec![None; cfg.len()];
     let entry = State { exec: body.kind() == BodyKind::Kernel, masks: RegSet::EMPTY };
-    before[cfg.entry().index()] = Some(entry);
-    let mut work = Worklist::new(cfg);
-    work.push(cfg.entry());
-    while let Some(id) = work.pop() {
-        let Some(mut state) = before[id.index()] else { continue };
-        let block = cfg.block(id);
-        for inst in block.insts() {
-            step(body, inst, lanes, &mut state);
-        }
-        for edge in &block.successors {
-            let exec = match (on_edge(body.inst(block.last), edge.kind), body.flow(block.last)) {
-                // Both ways lead to the same place.
-                (_, Flow::Branch(to)) if body.next(block.last) == Some(to) => state.exec,
-                (Some(has_lanes), _) => has_lanes,
-                (None, _) => state.exec,
-            };
-            let after = State { exec, ..state };
-            let place = &mut before[edge.block.index()];
-            let met = place.map_or(after, |known| known.meet(after));
-            if *place != Some(met) {
-                *place = Some(met);
-                work.push(edge.block);
-            }
-        }
-    }
+    let before = solve(&cfg.forward(), &mut Blocks { body, cfg, lanes }, [(cfg.entry(), entry)]);
     let mut all = vec![false; body.len()];
     for block in cfg.blocks() {
         let Some(mut state) = before[cfg.block_of(block.first).index()] else { continue };

@@ -17,7 +17,7 @@ use lane_spills::{LaneBudget, LaneSpills};
 use registers::{Scalars, Vectors};
 use scalars::ScalarSource;
 use spill_slots::{Moves, SpillSlots};
-use wavetap_analysis::dataflow::{Assigned, Liveness, RegSet};
+use wavetap_analysis::dataflow::{Liveness, MaybeInitialized, RegSet};
 use wavetap_analysis::kernel::{Refusal, Stop};
 use wavetap_base::entity::ProgramPoint;
 use wavetap_base::error::Result;
@@ -163,7 +163,7 @@ pub(crate) struct Scavenger<'a> {
     /// Before each instruction, the registers into which loads are outstanding; empty where nothing is scavenged.
     pub(crate) pending: &'a [RegSet],
     /// Which registers hold anything; none where nothing is scavenged.
-    pub(crate) assigned: Option<&'a Assigned>,
+    pub(crate) assigned: Option<&'a MaybeInitialized>,
     /// One more than the highest numbered scalar register of the allocation.
     pub(crate) end: u32,
 }

@@ -20,10 +20,12 @@
 
 use std::io::Cursor;
 
-use crate::offload_bundle::{Container, Input};
+use crate::offload_bundle::{Container, EntryPlace, Input, location};
 use wavetap_base::error::{Error, Result};
 
 pub mod code_object;
+mod commit_queue;
+mod groups;
 mod headers;
 mod host;
 mod kept;
@@ -31,19 +33,22 @@ mod merger;
 mod program_headers;
 mod scratch;
 mod sink;
+mod sources;
 mod symbol_tables;
 
+pub use commit_queue::{CommitQueue, Committed};
+pub use groups::group_by_code;
 pub use kept::Kept;
 pub use merger::Merger;
 pub use scratch::Scratch;
 pub use sink::Output;
+pub use sources::Sources;
 
 /// A rewritten code object and where its original came from.
 #[derive(Debug, Clone)]
 pub struct Replacement<'d> {
-    /// Indices of bundle and entry ([`crate::offload_bundle::Found::place`]); `None` when the input is the code object
-    /// itself.
-    pub place: Option<(usize, usize)>,
+    /// As in [`crate::offload_bundle::Found::place`].
+    pub place: Option<EntryPlace>,
     /// The new code object.
     pub bytes: Kept<'d>,
 }
@@ -77,7 +82,9 @@ pub fn merge(input: &Input<'_>, replacements: &[Replacement<'_>], packing: Packi
         merger.code_object(&replacement.bytes)?;
     }
     for (index, bundle) in input.bundles.iter().enumerate() {
-        let new = |entry| replacements.iter().find(|replacement| replacement.place == Some((index, entry)));
+        let new = |entry| {
+            replacements.iter().find(|replacement| replacement.place == Some(EntryPlace { bundle: index, entry }))
+        };
         if (0..bundle.entries.len()).any(|entry| new(entry).is_some()) {
             let contents = (0..bundle.entries.len())
                 .map(|entry| new(entry).map_or_else(|| bundle.entry_bytes(entry).into(), |new| new.bytes.clone()));
@@ -94,13 +101,15 @@ fn check_places(input: &Input<'_>, replacements: &[Replacement<'_>]) -> Result<(
         let exists = match (&input.container, replacement.place) {
             (Container::CodeObject, None) => true,
             (Container::CodeObject, Some(_)) | (_, None) => false,
-            (_, Some((bundle, entry))) => input.bundles.get(bundle).is_some_and(|bundle| entry < bundle.entries.len()),
+            (_, Some(EntryPlace { bundle, entry })) => {
+                input.bundles.get(bundle).is_some_and(|bundle| entry < bundle.entries.len())
+            }
         };
         let repeated = replacements[..number].iter().any(|other| other.place == replacement.place);
         if !exists || repeated {
             return Err(Error::internal(format!(
-                "a replacement for {:?}, which the input does not have or has already",
-                replacement.place
+                "a replacement for {}, which the input does not have or has already",
+                location(replacement.place)
             )));
         }
     }

@@ -83,15 +83,57 @@ pub struct Bundle<'d> {
     pub content: Cow<'d, [u8]>,
 }
 
+/// An entry of a bundle of an input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct EntryPlace {
+    /// Index of the bundle in [`Input::bundles`].
+    pub bundle: usize,
+    /// Index of the entry in [`Bundle::entries`].
+    pub entry: usize,
+}
+
+impl fmt::Display for EntryPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "entry {} of bundle {}", self.entry, self.bundle)
+    }
+}
+
+/// `0.2`: bundle and entry, as users name a code object. One that is a file by itself is entry 0 of bundle 0.
+#[must_use]
+pub fn entry_id(place: Option<EntryPlace>) -> String {
+    let EntryPlace { bundle, entry } = place.unwrap_or(EntryPlace { bundle: 0, entry: 0 });
+    format!("{bundle}.{entry}")
+}
+
+/// Where a code object is, for errors.
+#[must_use]
+pub fn location(place: Option<EntryPlace>) -> String {
+    place.map_or_else(|| "the code object".to_owned(), |place| place.to_string())
+}
+
 /// A device code object found in an input.
 #[derive(Debug, Clone, Copy)]
 pub struct Found<'i> {
-    /// Indices of bundle and entry; `None` when the input is the code object itself.
-    pub place: Option<(usize, usize)>,
+    /// Where; `None` when the input is the code object itself.
+    pub place: Option<EntryPlace>,
     /// The id it was bundled under.
     pub target: Option<&'i TargetId>,
     /// Its bytes.
     pub bytes: &'i [u8],
+}
+
+impl Found<'_> {
+    /// The name by which users select it: [`entry_id`].
+    #[must_use]
+    pub fn id(&self) -> String {
+        entry_id(self.place)
+    }
+
+    /// Where it is, for errors.
+    #[must_use]
+    pub fn location(&self) -> String {
+        location(self.place)
+    }
 }
 
 /// An input file, taken apart.
@@ -317,14 +359,19 @@ impl<'d> Input<'d> {
             target: None,
             bytes: self.data,
         });
-        let bundled =
-            self.bundles.iter().enumerate().filter(|(index, _)| self.is_live(*index)).flat_map(|(number, bundle)| {
-                bundle.entries.iter().enumerate().filter_map(move |(index, entry)| {
-                    let (target, bytes) = (entry.target.as_ref()?, bundle.entry_bytes(index));
-                    elf::is_elf(bytes).then_some(Found { place: Some((number, index)), target: Some(target), bytes })
-                })
-            });
-        bare.into_iter().chain(bundled)
+        let live = |found: &Found<'_>| found.place.is_some_and(|place| self.is_live(place.bundle));
+        bare.into_iter().chain(self.bundled().filter(live))
+    }
+
+    /// All device code objects in bundles, those included that the HIP runtime will not see.
+    pub fn bundled(&self) -> impl Iterator<Item = Found<'_>> {
+        self.bundles.iter().enumerate().flat_map(|(number, bundle)| {
+            bundle.entries.iter().enumerate().filter_map(move |(index, entry)| {
+                let (target, bytes) = (entry.target.as_ref()?, bundle.entry_bytes(index));
+                let place = Some(EntryPlace { bundle: number, entry: index });
+                elf::is_elf(bytes).then_some(Found { place, target: Some(target), bytes })
+            })
+        })
     }
 }
 

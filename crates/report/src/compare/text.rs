@@ -2,8 +2,9 @@
 
 use super::{Compare, ComparedKernel, ModeOutput, OutputDifference};
 use crate::launches::uncounted_reason;
+use crate::style::{Style, counted};
 use crate::table::{Align, Table, grouped};
-use crate::text::{Style, counted, refused_line};
+use crate::text::refused_line;
 use wavetap_profile::file::Work;
 use wavetap_profile::map::Resources;
 

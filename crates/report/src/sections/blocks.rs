@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::style::{Style, place, push_table};
 use crate::table::{Align, Table, grouped};
-use crate::text::{Style, place, push_table};
 use wavetap_profile::file::SiteTotals;
 use wavetap_profile::hex;
 use wavetap_profile::map::Source;

@@ -4,7 +4,7 @@ mod blocks;
 
 use serde::{Deserialize, Serialize};
 
-use super::text::Style;
+use super::style::Style;
 use wavetap_profile::file::SiteTotals;
 
 pub use blocks::Block;

@@ -57,16 +57,17 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use self::distance::Distances;
 use self::graph::{Edge, Graph, Kind};
-use super::blame::StallCycles;
-use super::chains::{Chain, Edge as StepEdge, Evidence, Step};
-use super::counts::{BlockCounts, KernelCounts};
-use super::evidence::SampledPlace;
-use super::{KernelSlice, WaitCertainty, latency};
+use crate::counts::{BlockCounts, KernelCounts};
+use crate::latency;
+use crate::lines::SourceLines;
+use crate::result::{
+    Cause, Chain, Edge as StepEdge, Evidence, KernelSlice, SampledPlace, StallClass, Step, WaitCertainty,
+};
+use crate::stall::StallCycles;
 use wavetap_amdgpu::{Flags, OpcodeFlags};
 use wavetap_analysis::cfg::Cfg;
 use wavetap_analysis::kernel::Body;
 use wavetap_base::entity::InstId;
-use wavetap_profile::map::Source;
 
 /// Latencies are multiplied by this over 2.
 pub(super) const AS_THEY_ARE: u64 = 2;
@@ -239,32 +240,32 @@ impl<'a> Blamer<'a> {
     }
 
     /// The class of a stall that is the instruction's own.
-    fn class(&self, stalled: InstId, stall: &StallCycles) -> &'static str {
+    fn class(&self, stalled: InstId, stall: &StallCycles) -> StallClass {
         if self.graph.body.inst(stalled).is_any(OpcodeFlags::SCALAR_RELATIVE | OpcodeFlags::VECTOR_RELATIVE) {
-            return "indirect access";
+            return StallClass::IndirectAccess;
         }
         let Reasons { memory, execution, synchronisation, pipe, fetch } = Reasons::of(stall);
         let classes = [
-            (memory, "memory latency"),
-            (execution, "saturated computation"),
-            (synchronisation, "synchronisation"),
-            (pipe, "a busy pipe"),
-            (fetch, "instruction fetch"),
+            (memory, StallClass::MemoryLatency),
+            (execution, StallClass::SaturatedComputation),
+            (synchronisation, StallClass::Synchronisation),
+            (pipe, StallClass::BusyPipe),
+            (fetch, StallClass::InstructionFetch),
         ];
         let first = classes.iter().rev().max_by_key(|(cycles, _)| *cycles);
-        first.filter(|(cycles, _)| *cycles > 0).map_or("the scheduler", |(_, class)| *class)
+        first.filter(|(cycles, _)| *cycles > 0).map_or(StallClass::Scheduler, |(_, class)| *class)
     }
 }
 
 impl KernelSlice {
-    /// Replaces the chains by those that LEO's blame gives for the same stalls: the samples that the slice has, or,
-    /// without samples, the cycles that its own chains predict.
-    pub fn blame_as_leo(
-        &mut self,
+    /// The same with the chains that LEO's blame gives for the same stalls: the samples that the slice has, or, without
+    /// samples, the cycles that its own chains predict.
+    pub(crate) fn blamed_as_leo(
+        self,
         body: &Body,
         counted: Option<KernelCounts<'_>>,
-        source: impl Fn(u64) -> Option<Source>,
-    ) {
+        lines: &dyn SourceLines,
+    ) -> KernelSlice {
         let cfg = Cfg::build(body);
         let counts = BlockCounts::derive(body, &cfg, counted);
         let blamer = Blamer::new(body, &cfg, &counts);
@@ -309,7 +310,7 @@ impl KernelSlice {
             }
         }
         let all: f64 = stalls.iter().map(|(_, stall)| stall.cycles as f64).sum();
-        let maker = ChainMaker { blamer: &blamer, as_cause: &as_cause, source: &source };
+        let maker = ChainMaker { blamer: &blamer, as_cause: &as_cause, lines };
         let mut chains = Vec::new();
         for ((id, stall), shares) in stalls.iter().zip(&blamed) {
             let top =
@@ -328,7 +329,7 @@ impl KernelSlice {
             }
         }
         chains.sort_by(|a, b| b.kernel_share.total_cmp(&a.kernel_share).then(a.address.cmp(&b.address)));
-        self.chains = chains;
+        KernelSlice { chains, ..self }
     }
 }
 
@@ -337,7 +338,7 @@ struct ChainMaker<'a> {
     blamer: &'a Blamer<'a>,
     /// What each instruction is blamed for in all.
     as_cause: &'a FxHashMap<InstId, f64>,
-    source: &'a dyn Fn(u64) -> Option<Source>,
+    lines: &'a dyn SourceLines,
 }
 
 impl ChainMaker<'_> {
@@ -347,18 +348,6 @@ impl ChainMaker<'_> {
         let of_latency = share.cause.unwrap_or(stalled);
         let counters = wavetap_amdgpu::wait_count(body.target(), body.inst(stalled)).unwrap_or_default();
         let counters: Vec<&str> = counters.iter().map(|(counter, _)| counter.name()).collect();
-        let percent = 100.0 * share.share;
-        let reading = match share.cause {
-            Some(cause) => format!(
-                "LEO blames {} at {} for {percent:.0} % of this stall",
-                body.inst(cause).name(),
-                self.place(cause)
-            ),
-            None => format!(
-                "LEO finds no cause: {percent:.0} % of this stall is its own, for {}",
-                self.blamer.class(stalled, stall)
-            ),
-        };
         Chain {
             address,
             counter: counters.join("+"),
@@ -366,7 +355,10 @@ impl ChainMaker<'_> {
             predicted_cycles: 0,
             samples: None,
             exposed_samples: None,
-            self_blame: None,
+            cause: match share.cause {
+                Some(cause) => Cause::Leo { name: body.inst(cause).name() },
+                None => Cause::LeoItself(self.blamer.class(stalled, stall)),
+            },
             kernel_share: 0.0,
             evidence: Evidence {
                 certainty: WaitCertainty::May,
@@ -378,18 +370,9 @@ impl ChainMaker<'_> {
                 access: None,
                 confidence: None,
             },
-            reading,
             path: self.path(stalled, share),
             mask: Vec::new(),
             through_memory: false,
-        }
-    }
-
-    fn place(&self, id: InstId) -> String {
-        let address = self.blamer.graph.body.address(id);
-        match (self.source)(address) {
-            Some(Source { file, line }) => format!("{}:{line}", file.rsplit('/').next().unwrap_or(&file)),
-            None => format!("{address:#x}"),
         }
     }
 
@@ -400,8 +383,8 @@ impl ChainMaker<'_> {
             Step {
                 address,
                 instruction: wavetap_amdgpu::print(body.target(), body.inst(id)),
-                source: (self.source)(address),
-                inlined: Vec::new(),
+                source: self.lines.line(address),
+                inlined: self.lines.inlined(address),
                 edge,
             }
         };

@@ -2,14 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use super::super::blame::{Blame, BlamedStall, StallCycles, blame_stalls};
-use super::super::slice_kernel;
-use super::super::tests::{scalar_site, totals};
 use super::*;
+use crate::blame::{Blame, BlamedStall, StallCycles, blame_stalls};
+use crate::kernel::KernelInputs;
+use crate::tests::{scalar_site, slice_counted, totals};
 use wavetap_amdgpu::{Counters, Memory, Reg};
 use wavetap_analysis::dataflow::{Summaries, WaitSummaries};
 use wavetap_analysis::kernel::assembly::{Listing, Op, branch_scc1, end, op};
 use wavetap_profile::file::KernelTotals;
+use wavetap_profile::map::Source;
 
 fn load(to: u16, address: u16) -> Op {
     op("global_load_dword")
@@ -28,17 +29,16 @@ fn add(to: u16, from: u16) -> Op {
 
 fn blame(body: &Body, totals: Option<&KernelTotals>, address: u64, stall: StallCycles) -> Vec<(u64, u32)> {
     let stalls = BTreeMap::from([(address, stall)]);
+    let (waits, registers) = (WaitSummaries::none(), Summaries::none());
     let blamed = blame_stalls(
         Blame::Leo,
-        body,
-        (&WaitSummaries::none(), &Summaries::none()),
-        totals.map(KernelCounts::of),
+        &KernelInputs::new(body, &waits, &registers).with_counts(totals.map(KernelCounts::of)),
         &stalls,
     );
     let [BlamedStall { address: stalled, causes }] = blamed.as_slice() else { panic!("one stall: {blamed:?}") };
     assert_eq!(*stalled, address);
-    assert!((causes.iter().map(|(_, share)| share).sum::<f64>() - 1.0).abs() < 1e-9, "{causes:?}");
-    causes.iter().map(|(address, share)| (*address, (1000.0 * share).round() as u32)).collect()
+    assert!((causes.iter().map(|cause| cause.share).sum::<f64>() - 1.0).abs() < 1e-9, "{causes:?}");
+    causes.iter().map(|cause| (cause.address, (1000.0 * cause.share).round() as u32)).collect()
 }
 
 fn because(reasons: &[(&str, u64)]) -> StallCycles {
@@ -193,14 +193,15 @@ fn chains_have_the_same_structure_and_stalls_as_ours() {
         .push(vmcnt(0))
         .push(end())
         .kernel();
-    let mut slice = slice_kernel(&body, "test()", (&WaitSummaries::none(), &Summaries::none()), None, |_| None);
+    let slice = slice_counted(&body, None, |_| None);
     let cycles: u64 = slice.chains.iter().map(|chain| chain.predicted_cycles).sum();
     let source = |address| (address == 0xc).then(|| Source { file: "dir/k.hip".to_owned(), line: 7 });
-    slice.blame_as_leo(&body, None, source);
+    let slice = slice.blamed_as_leo(&body, None, &source);
     assert_eq!(slice.chains.iter().map(|chain| chain.predicted_cycles).sum::<u64>(), cycles);
     let second = slice.chains.iter().find(|chain| chain.address == 0x10).expect("the second wait");
     assert_eq!((second.counter.as_str(), second.share, second.evidence.stable), ("vmcnt", 1.0, true));
-    assert_eq!(second.reading, "LEO blames global_load_dword at k.hip:7 for 100 % of this stall");
+    assert_eq!(second.cause, Cause::Leo { name: "global_load_dword" });
+    assert_eq!(second.path[1].source.as_ref().map(|source| source.line), Some(7));
     let path: Vec<_> = second.path.iter().map(|step| (step.edge, step.address)).collect();
     // The addition is adjacent; to the first load its latency is far longer than what lies between.
     assert_eq!(
@@ -216,9 +217,9 @@ fn stalls_without_a_cause_have_a_class() {
     let counts = BlockCounts::derive(&body, &cfg, None);
     let blamer = Blamer::new(&body, &cfg, &counts);
     let class = |reasons: &[(&str, u64)]| blamer.class(InstId(0), &because(reasons));
-    assert_eq!(class(&[("BARRIER_WAIT", 5), ("NO_INSTRUCTION_AVAILABLE", 2)]), "synchronisation");
-    assert_eq!(class(&[("NO_INSTRUCTION_AVAILABLE", 2)]), "instruction fetch");
-    assert_eq!(class(&[]), "the scheduler");
+    assert_eq!(class(&[("BARRIER_WAIT", 5), ("NO_INSTRUCTION_AVAILABLE", 2)]), StallClass::Synchronisation);
+    assert_eq!(class(&[("NO_INSTRUCTION_AVAILABLE", 2)]), StallClass::InstructionFetch);
+    assert_eq!(class(&[]), StallClass::Scheduler);
     assert_eq!(blame(&body, None, 0, because(&[("BARRIER_WAIT", 5)])), [(0, 1000)]);
 }
 
@@ -227,22 +228,24 @@ fn rules_by_themselves_say_what_slices_say() {
     let listing = Listing::at(0).push(load(1, 10)).push(branch_scc1("join")).push(op("s_x")).push(load(2, 12));
     let body = listing.label("join").push(vmcnt(0)).push(end()).kernel();
     let profile = totals(100, vec![scalar_site(0x4, 100, 75)]);
-    let none = (&WaitSummaries::none(), &Summaries::none());
+    let (waits, registers) = (WaitSummaries::none(), Summaries::none());
+    let counted = Some(KernelCounts::of(&profile));
+    let inputs = KernelInputs::new(&body, &waits, &registers).with_counts(counted);
     let stalls = BTreeMap::from([(0x10, 7.into()), (0x14, 0.into()), (0x6, 9.into())]);
     for rule in [Blame::Exposed, Blame::Leo] {
-        let mut slice = slice_kernel(&body, "test()", none, Some(KernelCounts::of(&profile)), |_| None);
+        let mut slice = slice_counted(&body, counted, |_| None);
         if rule == Blame::Leo {
-            slice.blame_as_leo(&body, Some(KernelCounts::of(&profile)), |_| None);
+            slice = slice.blamed_as_leo(&body, counted, &());
         }
         let shown: BTreeMap<u64, f64> = slice.chains.iter().map(|chain| (chain.path[1].address, chain.share)).collect();
         // What did not last, and where no instruction begins, is left out.
-        let blamed = blame_stalls(rule, &body, none, Some(KernelCounts::of(&profile)), &stalls);
+        let blamed = blame_stalls(rule, &inputs, &stalls);
         let [BlamedStall { address: 0x10, causes }] = blamed.as_slice() else { panic!("{blamed:?}") };
         assert_eq!(causes.len(), 2);
         assert!(
-            causes.iter().all(|(cause, share)| (shown[cause] - share).abs() < 1e-9),
+            causes.iter().all(|cause| (shown[&cause.address] - cause.share).abs() < 1e-9),
             "{rule:?}: {causes:?} and {shown:?}"
         );
-        assert!(causes[0].1 >= causes[1].1);
+        assert!(causes[0].share >= causes[1].share);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::super::{Finding, KernelCode, Rule, check_code};
+use crate::{Finding, KernelCode, Rule, check_code};
 use wavetap_amdgpu::{Inst, Memory, Reg, Role, Target, Value, scalar};
 use wavetap_analysis::cfg::Program;
 use wavetap_analysis::dataflow::{Summaries, used_registers};
@@ -142,7 +142,7 @@ fn assemble(target: Target, lines: &[&Line], base: u64) -> (Vec<u8>, Vec<u64>) {
 /// What the checker finds in a kernel whose lines that begin with `+` were inserted. Kernel arguments are in s[0:1];
 /// bytes 16 to 40 of scratch memory are there for inserted code that accesses it; where software sets FLAT_SCRATCH,
 /// s[2:3] and s4 have what it is made of (for the original, too, if it sets it), and where buffer instructions reach
-/// scratch memory, s[4:7] describe that of all waves and s8 is the wave's offset. A line `LABEL:` in front of a
+/// scratch memory, s[4:7] describe that of all waves and s8 is the wave's offset. A line `LABEL:` before a
 /// function that is called is a label like any other.
 pub(super) fn check(target: Target, text: &str) -> Vec<Finding> {
     let lines = parse(target, text);
@@ -218,7 +218,7 @@ pub(super) fn check(target: Target, text: &str) -> Vec<Finding> {
     })
 }
 
-/// A target by name; `/64` behind it for waves of 64.
+/// A target by name; `/64` after it for waves of 64.
 pub(super) fn target(name: &str) -> Target {
     let (name, lanes) = name.split_once('/').map_or((name, None), |(name, lanes)| (name, lanes.parse().ok()));
     let target = Target::by_name(name).expect(name);

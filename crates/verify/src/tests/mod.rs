@@ -1,21 +1,21 @@
 //! Wait states around inserted instructions, rule by rule: one slot too few is found, enough are not, and original
 //! pairs are left alone.
 
-mod accessed;
-mod events;
+mod event_hazards;
+mod expert_scheduling;
 mod first_vector;
 mod high_registers;
-mod homes;
 mod listing;
 mod preserve;
-mod scheduling;
-mod translations;
+mod settled_scalars;
+mod spill_slots;
+mod xcnt_replay;
 
-use super::align::Alignment;
-use super::finding::Finding;
-use super::hazards;
-use super::outstanding;
-use super::values::{State, Word};
+use crate::alignment::Alignment;
+use crate::finding::Finding;
+use crate::hazards::wait_states;
+use crate::values::compared::{State, Word};
+use crate::waits::outstanding;
 use wavetap_amdgpu::{Counters, Dpp, Flags, Memory, Reg, Role, Target, scalar};
 use wavetap_analysis::cfg::Cfg;
 use wavetap_analysis::dataflow::{RegSet, WaitSummaries};
@@ -36,7 +36,7 @@ fn hazards_of(target: &str, producer: Op, between: usize, consumer: Op, inserted
     }
     let body = body(target, listing.push(consumer).push(end()));
     let mut findings = Vec::new();
-    hazards::check(&body, &Cfg::build(&body), &Alignment::of_inserted(&body, inserted), true, &mut findings);
+    wait_states::check(&body, &Cfg::build(&body), &Alignment::of_inserted(&body, inserted), true, &mut findings);
     findings
 }
 
@@ -127,7 +127,7 @@ fn slots_are_counted_along_the_shortest_path_and_s_nop_fills_several() {
     let found = |listing| {
         let body = body("gfx90a", listing);
         let mut findings = Vec::new();
-        hazards::check(&body, &Cfg::build(&body), &Alignment::of_inserted(&body, &[0]), true, &mut findings);
+        wait_states::check(&body, &Cfg::build(&body), &Alignment::of_inserted(&body, &[0]), true, &mut findings);
         findings.len()
     };
     assert!(found(listing(5)) > 0, "the branch goes around the s_nop");

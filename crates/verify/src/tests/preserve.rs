@@ -53,7 +53,7 @@ fn vector_instructions_change_active_lanes_alone() {
         accepts("+ s_mov_b64 exec, 1", write, "");
         accepts(&either(1, 2), write, last);
         accepts(&either(1, 1), write, "");
-        // More lanes are active, or may be; or one does not come back.
+        // More lanes are active, or may be; or one is not restored.
         finds("", write, last);
         finds("+ s_mov_b64 exec, 7", write, last);
         finds("+ s_mov_b64 exec, -1", write, last);
@@ -174,7 +174,7 @@ fn copied_functions_are_checked_like_kernels() {
     for target in ["gfx900", "gfx1030", "gfx1100/64", "gfx1201"] {
         accepts(target, &call("", ""));
         accepts(target, &call("+ s_mov_b32 s40, 0\n", "+ s_mov_b32 s40, 1\n"));
-        // The function reads s4; what reads s5 behind the call is not the kernel's probe's business.
+        // The function reads s4; what reads s5 after the call is not the kernel's probe's concern.
         finds(target, &call("s_mov_b32 s4, 7\n+ s_mov_b32 s4, 0\n", ""), Rule::Clobbered, "s4");
         finds(target, &call("", "+ s_mov_b32 s30, 0\n"), Rule::Clobbered, "s30");
         finds(target, &call("", "+ s_mov_b32 s40, exec_lo\n+ s_mov_b32 exec_lo, 0\n"), Rule::Exec, "copy of");
@@ -189,7 +189,7 @@ fn copied_functions_are_checked_like_kernels() {
 /// A kernel that sets s6, s7 and VCC and calls `f` once or twice, and is at its end then; `f` calls `g`. Inserted lines
 /// where each is.
 fn nested(behind: &str, f: &str, g: &str) -> String {
-    // What the caller has loaded may be under way at a function's entry.
+    // What the caller has loaded may be outstanding at a function's entry.
     format!(
         "s_mov_b32 s32, 0\ns_mov_b32 s6, 7\ns_mov_b32 s7, 8\ns_mov_b32 vcc_lo, 1\ns_call_b64 s[30:31], @f\n\
          {behind}s_endpgm\n\
@@ -207,12 +207,12 @@ fn what_functions_change_may_be_read_by_no_caller() {
     {
         let accepts = |text: &str| accepts(target, &text.replace("WAIT", wait));
         let finds = |text: &str, rule, part| finds(target, &text.replace("WAIT", wait), rule, part);
-        // Nobody reads it.
+        // Nothing reads it.
         accepts(&nested("", change, ""));
         accepts(&nested("", "", change));
         accepts(&nested("s_mov_b32 s6, s5\ns_mov_b32 s8, s6\n", "", change));
         accepts(&nested("s_mov_b32 s8, s7\n", "", change));
-        // The next caller does, or the one behind it, some way or in a later call; or a copy of it is inserted and
+        // The next caller does, or the one after it, some way or in a later call; or a copy of it is inserted and
         // read.
         finds(
             &nested("s_mov_b32 s8, s6\n", change, ""),

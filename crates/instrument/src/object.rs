@@ -1,0 +1,390 @@
+//! What is added to a code object: its kernels, instrumented as far as they can be, and placed. They are planned and
+//! placed one after the other, so that no more than a few of them are in memory as instructions.
+
+use std::collections::VecDeque;
+use std::sync::OnceLock;
+
+use rayon::prelude::*;
+
+use crate::facts::KernelFacts;
+use crate::layout::{Code, Segment};
+use crate::refusal::{RefusalReason, refused};
+use crate::{Analysis, Instrumented, ProbeKind, Request};
+use wavetap_amdgpu::Target;
+use wavetap_analysis::cfg::Program;
+use wavetap_analysis::kernel::{BodyKind, Image, Reason, Refusal, Stop};
+use wavetap_base::error::{Error, Kind, Result};
+use wavetap_object::code_object::{Kernel, KernelDescriptor, KernelMetadata, demangle};
+use wavetap_object::emit::code_object::CodeSymbol;
+use wavetap_profile::map::{AddressPair, CounterMode, Declared, KernelMap, Refused};
+use wavetap_profile::record::HEADER;
+
+/// What the new code of a kernel is called in the symbol table.
+const CODE_SUFFIX: &str = ".wavetap";
+
+/// From this code object version on, compilers give a kernel that uses dynamic LDS an argument with its size.
+const NAMES_DYNAMIC_LDS: u32 = 5;
+
+/// Where counters live while a kernel runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Counters {
+    /// LDS, unless memory lets more waves run (with workgroups of the best size), or the kernel's launches may need the
+    /// LDS themselves.
+    #[default]
+    Auto,
+    /// LDS.
+    Lds,
+    /// Memory.
+    Global,
+    /// Registers.
+    Register,
+}
+
+impl Counters {
+    /// Its name, as in `--counters`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Counters::Auto => "auto",
+            Counters::Lds => "lds",
+            Counters::Global => "global",
+            Counters::Register => "register",
+        }
+    }
+}
+
+/// What is measured in the kernels of a code object.
+#[derive(Debug, Clone, Copy)]
+pub struct Measurement<'a> {
+    /// What to measure.
+    pub probes: &'a [ProbeKind],
+    /// Where the counters live.
+    pub counters: Counters,
+    /// How many of a SIMD's waves a kernel may lose to its counters, at most; any number if not said. A kernel that
+    /// would lose more is refused.
+    pub max_occupancy_loss: Option<u32>,
+}
+
+/// A kernel that all stages before writing agree to.
+struct Planned<'k> {
+    kernel: &'k Kernel,
+    index: u32,
+    mode: CounterMode,
+    instrumented: Instrumented,
+    code: Code,
+}
+
+/// Plans the kernels of a code object.
+#[derive(Debug)]
+pub struct ObjectPlanner<'a> {
+    target: Target,
+    image: &'a Image<'a>,
+    measurement: Measurement<'a>,
+    control: u64,
+    /// Whether the metadata says which kernels use dynamic LDS.
+    names_dynamic_lds: bool,
+}
+
+impl<'a> ObjectPlanner<'a> {
+    /// `control` is the address of the control block, `version` that of the code object.
+    #[must_use]
+    pub fn new(
+        target: Target,
+        image: &'a Image<'a>,
+        measurement: Measurement<'a>,
+        control: u64,
+        version: u32,
+    ) -> ObjectPlanner<'a> {
+        ObjectPlanner { target, image, measurement, control, names_dynamic_lds: version >= NAMES_DYNAMIC_LDS }
+    }
+
+    /// Plans a kernel. One that calls nothing is decoded by itself, while no other has needed more. All others need the
+    /// code of the whole object, as any kernel may call a function, and what is known of it: it is kept in `program`
+    /// and `whole`.
+    fn plan<'k, 'p>(
+        &'p self,
+        program: &'p OnceLock<Program>,
+        whole: &OnceLock<Analysis<'p>>,
+        index: u32,
+        kernel: &'k Kernel,
+    ) -> Result<Planned<'k>, Stop> {
+        if kernel.code.is_empty() {
+            let detail = "it is empty: its entry is where the code ends";
+            return Err(Refusal::at(Reason::Undecodable, kernel.entry, detail).into());
+        }
+        let max_occupancy_loss = self.measurement.max_occupancy_loss;
+        let request = |mode| Request { mode, index, control: self.control, max_occupancy_loss };
+        if whole.get().is_none() {
+            let alone =
+                Program::build(self.target, self.image, [(kernel.name.clone(), BodyKind::Kernel, kernel.entry)]);
+            if alone.stands_alone() {
+                return self.plan_in(&alone, &Analysis::new(&alone, self.image), kernel, request);
+            }
+        }
+        let program = program.get_or_init(|| Program::of(self.target, self.image));
+        let analysis = whole.get_or_init(|| Analysis::new(program, self.image));
+        self.plan_in(program, analysis, kernel, request)
+    }
+
+    /// Plans a kernel in the mode asked for. `auto` takes LDS unless that is refused, lets fewer waves run than
+    /// counters in memory do, or may leave a launch without the dynamic LDS that it needs.
+    fn plan_in<'k>(
+        &self,
+        program: &Program,
+        analysis: &Analysis<'_>,
+        kernel: &'k Kernel,
+        request: impl Fn(CounterMode) -> Request,
+    ) -> Result<Planned<'k>, Stop> {
+        let facts = KernelFacts::of(analysis, kernel, self.measurement.probes)?;
+        let plan = |mode| {
+            let request = request(mode);
+            let mut instrumented = crate::instrument(&facts, &request)?;
+            let id = program.at(kernel.entry).ok_or_else(|| Error::internal("an instrumented kernel has no code"))?;
+            let code = Code::plan(program, id, self.image, &std::mem::take(&mut instrumented.edits))?;
+            Ok::<_, Stop>(Planned { kernel, index: request.index, mode, instrumented, code })
+        };
+        match self.measurement.counters {
+            Counters::Lds => plan(CounterMode::Lds),
+            Counters::Global => plan(CounterMode::Global),
+            Counters::Register => plan(CounterMode::Register),
+            Counters::Auto if crate::may_have_dynamic_lds(program, kernel, self.names_dynamic_lds)? => {
+                plan(CounterMode::Global)
+            }
+            Counters::Auto => match (plan(CounterMode::Lds), plan(CounterMode::Global)) {
+                (Err(Stop::Refused(_)), global) => global,
+                (Ok(lds), Err(Stop::Refused(_))) => Ok(lds),
+                (Err(Stop::Failed(error)), _) | (_, Err(Stop::Failed(error))) => Err(Stop::Failed(error)),
+                (Ok(lds), Ok(global)) => {
+                    let cheaper = lds.instrumented.after.waves_per_simd >= global.instrumented.after.waves_per_simd;
+                    Ok(if cheaper { lds } else { global })
+                }
+            },
+        }
+    }
+}
+
+/// What is added to a code object, but for the kernels' maps: the same for others with the same code and descriptors in
+/// the same places.
+#[derive(Debug)]
+pub struct AddedCode {
+    /// The address of the code.
+    pub base: u64,
+    /// The code of all instrumented kernels.
+    pub code: Vec<u8>,
+    /// Their descriptors, by address.
+    pub descriptors: Vec<(u64, KernelDescriptor)>,
+    /// Their symbols.
+    pub symbols: Vec<CodeSymbol>,
+    /// What changes in their metadata.
+    pub numbers: Vec<MetadataNumber>,
+    /// Bytes of the largest record.
+    pub stride: u32,
+}
+
+/// A number of a kernel's metadata that changes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MetadataNumber {
+    /// The symbol of the kernel's descriptor.
+    pub symbol: String,
+    /// The key.
+    pub key: &'static str,
+    /// The new number.
+    pub number: u64,
+}
+
+/// The kernels of a code object with new places.
+#[derive(Debug)]
+pub enum ObjectPlacement {
+    /// What is added; the maps are without source lines.
+    Placed {
+        /// What is added to the object.
+        added: AddedCode,
+        /// The map of each kernel, in the order of their indices.
+        maps: Vec<KernelMap>,
+    },
+    /// What was planned does not fit after the object's own code.
+    DoesNotFit(Error),
+}
+
+/// [`AddedCode`] while kernels are added.
+struct Adding {
+    added: AddedCode,
+    segment: Segment,
+    /// Without source lines.
+    maps: Vec<KernelMap>,
+}
+
+impl Adding {
+    fn new(target: Target, base: u64) -> Result<Adding> {
+        let (code, descriptors, symbols, numbers) = Default::default();
+        let added = AddedCode { base, code, descriptors, symbols, numbers, stride: HEADER };
+        Ok(Adding { added, segment: Segment::new(target, base)?, maps: Vec::new() })
+    }
+
+    /// Places a kernel after the others.
+    fn push(&mut self, planned: Planned<'_>) -> Result<()> {
+        let Planned { kernel, mode, instrumented, code, .. } = planned;
+        let entry = self.segment.push(&code)?;
+        let added = &mut self.added;
+        added.stride = added.stride.max(instrumented.record_bytes);
+        let mut descriptor = instrumented.descriptor;
+        descriptor.set_entry_byte_offset(entry.wrapping_sub(kernel.descriptor_address) as i64);
+        added.descriptors.push((kernel.descriptor_address, descriptor));
+        added.symbols.push(CodeSymbol {
+            name: format!("{}{CODE_SUFFIX}", kernel.name),
+            address: entry,
+            size: code.size(),
+        });
+        let before = kernel.metadata.as_ref().ok_or_else(|| Error::internal("a planned kernel has no metadata"))?;
+        let numbers = instrumented.metadata.numbers(before);
+        added.numbers.extend(numbers.into_iter().map(|(key, number)| MetadataNumber {
+            symbol: kernel.symbol(),
+            key,
+            number,
+        }));
+        let mut after = instrumented.after;
+        after.code_bytes = code.size();
+        self.maps.push(KernelMap {
+            name: kernel.name.clone(),
+            demangled: demangle(&kernel.name).into_owned(),
+            mode,
+            sites: instrumented.sites,
+            uncounted_callees: instrumented.uncounted_callees.iter().map(|name| demangle(name).into_owned()).collect(),
+            vector_registers: instrumented.vector_registers,
+            before: instrumented.before,
+            after,
+            declared: Some(declared(before)),
+            placement: instrumented.placement,
+            addresses: code
+                .addresses(entry)
+                .into_iter()
+                .map(|(original, rewritten)| AddressPair { original, rewritten })
+                .collect(),
+        });
+        Ok(())
+    }
+
+    fn finish(self) -> ObjectPlacement {
+        ObjectPlacement::Placed { added: AddedCode { code: self.segment.finish(), ..self.added }, maps: self.maps }
+    }
+}
+
+/// What a host tells an application of a kernel.
+fn declared(metadata: &KernelMetadata) -> Declared {
+    Declared {
+        sgpr_count: metadata.sgpr_count,
+        vgpr_count: metadata.vgpr_count,
+        agpr_count: metadata.agpr_count,
+        group_segment_fixed_size: metadata.group_segment_fixed_size,
+        private_segment_fixed_size: metadata.private_segment_fixed_size,
+    }
+}
+
+/// The kernels of a code object that are to be instrumented, and those that were refused. A kernel's index is its place
+/// among those that are not refused, and part of its code.
+#[derive(Debug)]
+pub struct SelectedKernels<'k> {
+    kernels: Vec<&'k Kernel>,
+    refused: Vec<Refused>,
+}
+
+impl<'k> SelectedKernels<'k> {
+    /// `refused` are those that cannot be read.
+    #[must_use]
+    pub fn new(kernels: Vec<&'k Kernel>, refused: Vec<Refused>) -> SelectedKernels<'k> {
+        SelectedKernels { kernels, refused }
+    }
+
+    /// Plans all kernels, `at_once` of them at the same time, and places them from `base` on. Those that are refused
+    /// are left out.
+    ///
+    /// # Errors
+    /// Those of planning that are no kernel's: of the kind [`Kind::Io`].
+    pub fn place(
+        &mut self,
+        target: &str,
+        planner: &ObjectPlanner<'_>,
+        base: u64,
+        at_once: usize,
+    ) -> Result<ObjectPlacement> {
+        let mut adding = match Adding::new(planner.target, base) {
+            Ok(adding) => adding,
+            Err(error) => return Ok(ObjectPlacement::DoesNotFit(error)),
+        };
+        let (program, whole) = (OnceLock::new(), OnceLock::new());
+        let mut placed = Vec::new();
+        let mut queue: VecDeque<&'k Kernel> = std::mem::take(&mut self.kernels).into();
+        while !queue.is_empty() {
+            let next: Vec<(usize, &'k Kernel)> = queue.drain(..at_once.min(queue.len())).enumerate().collect();
+            let one = |&(number, kernel): &(usize, &'k Kernel)| {
+                (kernel, planner.plan(&program, &whole, (placed.len() + number) as u32, kernel))
+            };
+            let made: Vec<_> = if at_once > 1 {
+                next.par_iter().with_max_len(1).map(one).collect()
+            } else {
+                next.iter().map(one).collect()
+            };
+            // After one that is refused, all others have another index.
+            let mut again = Vec::new();
+            let mut made = made.into_iter();
+            while let Some((kernel, outcome)) = made.next() {
+                match outcome {
+                    Ok(planned) if planned.index as usize != placed.len() => again.push(kernel),
+                    Ok(planned) => {
+                        if let Err(error) = adding.push(planned) {
+                            let rest = again.into_iter().chain(made.map(|(kernel, _)| kernel)).chain(queue);
+                            self.kernels = placed.into_iter().chain([kernel]).chain(rest).collect();
+                            return Ok(ObjectPlacement::DoesNotFit(error));
+                        }
+                        placed.push(kernel);
+                    }
+                    Err(Stop::Refused(Refusal { reason, detail, address })) => {
+                        self.refused.push(refused(target, kernel, reason.into(), &detail, address));
+                    }
+                    Err(Stop::Failed(error)) if error.kind() == Kind::Io => return Err(error),
+                    Err(Stop::Failed(error)) => {
+                        let internal = error.kind() == Kind::Internal;
+                        let reason = if internal { RefusalReason::Unverified } else { RefusalReason::Malformed };
+                        self.refused.push(refused(target, kernel, reason, &error.to_string(), None));
+                    }
+                }
+            }
+            again.into_iter().rev().for_each(|kernel| queue.push_front(kernel));
+        }
+        self.kernels = placed;
+        Ok(adding.finish())
+    }
+
+    /// Refuses a kernel that the checker rejects, by its mangled name; all, if no kernel is to blame: as with tables
+    /// that were damaged before, and that no reader of the original looks at. `finding` is the whole finding, `message`
+    /// what is wrong.
+    pub fn reject(&mut self, target: &str, name: Option<&str>, finding: &str, message: &str) {
+        const REJECTED: &str = "the checker does not accept the instrumented code: ";
+        let reason = RefusalReason::Unverified;
+        if let Some(index) = name.and_then(|name| self.kernels.iter().position(|kernel| kernel.name == name)) {
+            let kernel = self.kernels.remove(index);
+            self.refused.push(refused(target, kernel, reason, &format!("{REJECTED}{message}"), None));
+        } else if !name.is_some_and(|name| self.refused.iter().any(|refused| refused.name == name)) {
+            self.refuse_all(target, reason, &format!("{REJECTED}{finding}"));
+        }
+    }
+
+    /// Refuses all kernels that are left.
+    pub fn refuse_all(&mut self, target: &str, reason: RefusalReason, detail: &str) {
+        self.refused.extend(self.kernels.drain(..).map(|kernel| refused(target, kernel, reason, detail, None)));
+    }
+
+    /// Whether none was refused.
+    #[must_use]
+    pub fn are_all(&self) -> bool {
+        self.refused.is_empty()
+    }
+
+    /// What was refused, by name.
+    #[must_use]
+    pub fn refusals(&self) -> Vec<Refused> {
+        let mut refused = self.refused.clone();
+        refused.sort_by(|a, b| a.name.cmp(&b.name));
+        refused
+    }
+}

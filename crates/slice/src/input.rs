@@ -1,0 +1,102 @@
+//! All selected kernels of an input: samples are matched with its code, then each kernel is sliced.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
+use crate::access::Launched;
+use crate::counts::KernelCounts;
+use crate::kernel::{KernelInputs, slice_kernel};
+use crate::result::{Blame, KernelSlice, SliceResult};
+use crate::samples::{CodeToSlice, KernelSampled, MatchedSamples, stalled_for_memory};
+use wavetap_analysis::dataflow::{Summaries, WaitSummaries};
+use wavetap_analysis::kernel::{Body, BodyKind};
+use wavetap_base::error::Result;
+use wavetap_object::code_object::demangle;
+use wavetap_profile::file::{KernelTotals, Profile};
+use wavetap_profile::pc_samples::{PcSamples, SampledObject};
+
+/// What a slice is made from, and the rule of its chains.
+#[derive(Clone, Copy)]
+pub struct SliceInputs<'a> {
+    /// The code objects.
+    pub objects: &'a [CodeToSlice<'a>],
+    /// Which kernels of them, by mangled name, in the object of this MD5.
+    pub selected: &'a dyn Fn(&CodeToSlice<'_>, &str) -> bool,
+    /// How often code ran.
+    pub profile: Option<&'a Profile>,
+    /// Where waves were seen in it. Of several the most trusted one that saw a kernel says how long its waits take.
+    pub samples: &'a [PcSamples],
+    /// Who is blamed.
+    pub blame: Blame,
+}
+
+/// Slices the selected kernels.
+///
+/// # Errors
+/// Malformed if the samples are of another input.
+pub fn slice(inputs: &SliceInputs<'_>) -> Result<SliceResult> {
+    let SliceInputs { objects, selected, profile, samples, blame } = *inputs;
+    let mut matched = samples
+        .iter()
+        .map(|samples| MatchedSamples::new(objects, samples))
+        .collect::<Result<Vec<MatchedSamples<'_>>>>()?;
+    matched.sort_by_key(|matched| matched.given.kind);
+    let mut kernels = Vec::new();
+    for (index, object) in objects.iter().enumerate() {
+        let program = object.program;
+        let (waits, registers) = (WaitSummaries::compute(program), Summaries::compute(program));
+        // Code without descriptors has functions only.
+        let kind = if object.code.kernels().is_empty() { BodyKind::Function } else { BodyKind::Kernel };
+        for body in program.bodies().iter().filter(|body| body.kind() == kind && selected(object, body.name())) {
+            let totals = profile.and_then(|profile| totals(profile, object, body));
+            let samples = Samples { matched: &matched, index };
+            let inputs = KernelInputs {
+                counted: totals.map(|totals| KernelCounts::of_kernel(program, object.code, totals)),
+                launched: Launched::of(object.code.kernel(body.name()), totals),
+                lines: object.lines,
+                ..KernelInputs::new(body, &waits, &registers)
+            };
+            kernels.push(slice_with_samples(&inputs, samples, blame));
+        }
+    }
+    let samples = matched.into_iter().map(|matched| matched.given).collect();
+    Ok(SliceResult { blame, samples, kernels })
+}
+
+/// What was counted of a kernel.
+fn totals<'p>(profile: &'p Profile, object: &CodeToSlice<'_>, body: &Body) -> Option<&'p KernelTotals> {
+    profile.kernels.iter().find(|kernel| kernel.object == object.digest && kernel.name == body.name())
+}
+
+/// The samples that may be of a code object, by its number.
+#[derive(Clone, Copy)]
+struct Samples<'a> {
+    matched: &'a [MatchedSamples<'a>],
+    index: usize,
+}
+
+impl<'a> Samples<'a> {
+    /// The most trusted ones that saw a kernel; of one that none saw, the first ones, without a sample.
+    fn of(self, body: &Body) -> Option<(&'a MatchedSamples<'a>, Cow<'a, SampledObject>)> {
+        let seen = self.matched.iter().find_map(|matched| Some((matched, matched.of(self.index, body)?)));
+        seen.or_else(|| Some((self.matched.first()?, Cow::Owned(SampledObject::default()))))
+    }
+}
+
+fn slice_with_samples(inputs: &KernelInputs<'_>, samples: Samples<'_>, blame: Blame) -> KernelSlice {
+    let body = inputs.body;
+    let sampled = samples.of(body);
+    let stalls: BTreeSet<u64> =
+        sampled.as_ref().map(|(_, sampled)| stalled_for_memory(body, sampled)).unwrap_or_default();
+    let stalled = |address| stalls.contains(&address);
+    let inputs = KernelInputs { stalled: &stalled, ..*inputs };
+    let mut kernel = slice_kernel(&inputs, &demangle(body.name()));
+    if let Some((matched, sampled)) = &sampled {
+        let sampled = KernelSampled { sampled, kind: matched.given.kind, modelled: matched.modelled };
+        kernel = kernel.with_samples(body, &sampled, inputs.lines);
+    }
+    match blame {
+        Blame::Exposed => kernel,
+        Blame::Leo => kernel.blamed_as_leo(body, inputs.counted, inputs.lines),
+    }
+}

@@ -1,0 +1,123 @@
+//! Why a wave waits: from a wait back to the operation that it really waits for, and from there to what the operation's
+//! address is made of.
+//!
+//! A wait ends when the last of its operations arrives, in whichever of its counters. Of each operation, what is left
+//! of its latency when the wait begins is predicted (`exposed`): the latency of its class, less the cycles in which
+//! the wave issues the instructions between the two, and stands at the waits between the two, on the shortest way;
+//! loops in between go as many rounds as were counted. An operation is outstanding always if it is on every path, else
+//! as often as its block was executed for each execution of the wait. How long the wait usually lasts follows: until
+//! the last of those that are there. How it is shared: by how much shorter it would be if the operation took no time,
+//! with latencies anywhere in their ranges. The shares of an instruction's operations sum to 1. An operation in a block
+//! that was never executed cannot be a cause, for this input. Where nothing is left of any latency nothing is blamed:
+//! the wait costs nothing. Nothing is known, either, of what a function's caller may have outstanding: it is among the
+//! wait's operations, and in no chain.
+
+use super::Context;
+use super::exposed::{self, AS_THEY_ARE, DOUBLED, HALVED, expected, normalise};
+use crate::lines::SourceLines;
+use crate::result::{Cause, Chain, Confidence, Evidence};
+use wavetap_amdgpu::{Reg, scalar};
+use wavetap_analysis::dataflow::{Definition, Wait};
+use wavetap_base::entity::InstId;
+use wavetap_profile::probes::branches::BranchCounts;
+
+/// Shares below this are left out, and given to the others.
+const LEAST_SHARE: f64 = 0.01;
+
+impl Context<'_> {
+    /// The causes of what an instruction waits for, in all its counters. Where nothing is predicted to be left to wait
+    /// for, there are none; if the wave is known to have stalled there, `stalled`, latencies were longer than is known,
+    /// and the causes are those of which something is left if all are as much longer as is needed.
+    pub(super) fn of_waits(&self, waits: &[Wait], stalled: bool, lines: &dyn SourceLines) -> Vec<Chain> {
+        let wait = waits[0].inst;
+        let causes = self.causes(waits, |latency| u64::from(latency.max) * DOUBLED / AS_THEY_ARE);
+        let mut shares = kept(exposed::shares(&causes, AS_THEY_ARE));
+        let expected = expected(&causes);
+        // A wait at which nothing usually lasts so long costs nothing.
+        let unlikely = expected < 0.5;
+        if unlikely {
+            let found = LONGER.iter().filter(|_| stalled).map(|numerator| kept(exposed::shares(&causes, *numerator)));
+            let Some(found) = found.into_iter().find(|shares| first(shares).is_some()) else { return Vec::new() };
+            shares = found;
+        }
+        let (executions, known) = self.counts.of(self.cfg.block_of(wait));
+        let top = |numerator| first(&exposed::shares(&causes, numerator));
+        let stable = !unlikely
+            && top(HALVED).is_none_or(|index| Some(index) == first(&shares))
+            && top(DOUBLED) == first(&shares);
+        let mut chains = Vec::new();
+        for (cause, share) in causes.iter().zip(&shares).filter(|(_, share)| **share > 0.0) {
+            let cycles = executions.unwrap_or(1) as f64 * expected * share;
+            let active_lanes = if cause.by_callee { None } else { self.active_lanes(cause.inst) };
+            let path = if cause.by_callee {
+                self.call_path(wait, cause.inst, lines)
+            } else {
+                self.path(wait, cause.inst, lines)
+            };
+            chains.push(Chain {
+                address: self.body.address(wait),
+                counter: cause.counters.join("+"),
+                share: *share,
+                predicted_cycles: cycles.round() as u64,
+                samples: None,
+                exposed_samples: None,
+                cause: if cause.by_callee {
+                    Cause::Callee { likely: !unlikely }
+                } else {
+                    Cause::Operation { name: self.body.inst(cause.inst).name(), likely: !unlikely }
+                },
+                kernel_share: 0.0,
+                evidence: Evidence {
+                    certainty: cause.certainty,
+                    executions: known,
+                    latency: cause.latency,
+                    hidden_cycles: cause.between.cycles(),
+                    stable,
+                    active_lanes,
+                    access: if cause.by_callee { None } else { self.lane_access(cause.inst) },
+                    confidence: Some(if unlikely {
+                        Confidence::Low
+                    } else {
+                        Confidence::of(cause.certainty, known, stable)
+                    }),
+                },
+                path: path.steps,
+                mask: path.mask,
+                through_memory: path.through_memory,
+            });
+        }
+        chains
+    }
+
+    /// Lanes active on average after the one site that formed the operation's mask.
+    fn active_lanes(&self, id: InstId) -> Option<f64> {
+        let exec = Reg::scalar(scalar::EXEC, (self.body.target().wave_size() / 32) as u8);
+        // A scalar load is one for the whole wave.
+        if !self.body.reads(id).any(|reg| reg.overlaps(exec)) {
+            return None;
+        }
+        let [Definition::Inst(formed)] = self.definitions.reaching(id, exec)[..] else { return None };
+        let address = self.body.address(formed);
+        let mut here = self.totals?.sites.iter().filter(|site| site.address == address);
+        match here.find_map(|site| BranchCounts::of(&site.counts))? {
+            BranchCounts::Exec(counts) => counts.average_lanes().map(|(_, after)| after),
+            BranchCounts::Scalar(_) => None,
+        }
+    }
+}
+
+/// Latencies as they are and longer: numerators over 2.
+const LONGER: [u64; 4] = [AS_THEY_ARE, DOUBLED, 2 * DOUBLED, 8 * DOUBLED];
+
+/// Shares without the small ones.
+fn kept(mut shares: Vec<f64>) -> Vec<f64> {
+    shares.iter_mut().filter(|share| **share < LEAST_SHARE).for_each(|share| *share = 0.0);
+    normalise(&mut shares);
+    shares
+}
+
+/// The largest share's index, if one is blamed.
+fn first(shares: &[f64]) -> Option<usize> {
+    let best = shares.iter().copied().enumerate().filter(|(_, share)| *share > 0.0);
+    best.max_by(|(a, x), (b, y)| x.total_cmp(y).then(b.cmp(a))).map(|(index, _)| index)
+}

@@ -1,0 +1,198 @@
+//! Which code object of the input samples are of.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use super::texts::{self, Code, operation};
+use crate::lines::SourceLines;
+use crate::result::{ForeignSamples, GivenSamples, Mismatch};
+use wavetap_analysis::cfg::Program;
+use wavetap_analysis::kernel::Body;
+use wavetap_base::error::{Error, Result};
+use wavetap_object::code_object::{CodeObject, demangle};
+use wavetap_object::elf::Segment;
+use wavetap_profile::pc_samples::{PcSamples, Place, SampledObject};
+
+/// A code object that is sliced, decoded.
+#[derive(Clone, Copy)]
+pub struct CodeToSlice<'a> {
+    /// The target id it was bundled under, or its own.
+    pub target_id: &'a str,
+    /// MD5 of its bytes, lower-case hex.
+    pub digest: &'a str,
+    /// Bytes of its file.
+    pub size: u64,
+    /// Symbols, descriptors, metadata.
+    pub code: &'a CodeObject<'a>,
+    /// Its kernels and functions.
+    pub program: &'a Program,
+    /// Its source lines.
+    pub lines: &'a dyn SourceLines,
+}
+
+/// A mismatch, and how far samples fitted: up to which offset of the code.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct MismatchAt {
+    pub(crate) offset: u64,
+    pub(crate) mismatch: Mismatch,
+}
+
+/// Samples with the code objects that they are of.
+#[derive(Debug)]
+pub(crate) struct MatchedSamples<'s> {
+    pub(crate) given: GivenSamples,
+    pub(crate) modelled: bool,
+    objects: Vec<(usize, Cow<'s, SampledObject>)>,
+}
+
+impl<'s> MatchedSamples<'s> {
+    pub(crate) fn new(objects: &[CodeToSlice<'_>], samples: &'s PcSamples) -> Result<MatchedSamples<'s>> {
+        let Matches { matching, mut foreign } = matches(objects, samples)?;
+        let mut fitted: Vec<(usize, Cow<'s, SampledObject>)> =
+            matching.into_iter().map(|(index, sampled)| (index, Cow::Borrowed(sampled))).collect();
+        let code: Vec<Code<'_>> =
+            objects.iter().map(|object| Code { bodies: object.program.bodies(), lines: object.lines }).collect();
+        let found = texts::find(&code, &samples.dispatches)?;
+        fitted.extend(found.placed.into_iter().map(|(index, sampled)| (index, Cow::Owned(sampled))));
+        let here = fitted.iter().map(|(_, sampled)| sampled.samples()).fold(0, u64::saturating_add);
+        let all = samples.objects.iter().map(SampledObject::samples).fold(0, u64::saturating_add);
+        let with_addresses = if samples.objects.is_empty() { 0 } else { all.saturating_sub(here) };
+        let without: u64 = found.foreign.iter().map(|each| each.samples).fold(0, u64::saturating_add);
+        let foreign_samples = without.saturating_add(with_addresses);
+        foreign.extend(found.foreign.into_iter().map(|each| ForeignSamples {
+            id: each.dispatch,
+            uri: None,
+            samples: each.samples,
+            mismatch: each.mismatch,
+        }));
+        let given = GivenSamples {
+            kind: samples.kind,
+            unattributed: samples.nowhere,
+            foreign_samples,
+            foreign,
+            ambiguous: found.ambiguous,
+        };
+        Ok(MatchedSamples { given, modelled: samples.modelled, objects: fitted })
+    }
+
+    /// What was seen in this body of the object of this number. Several numbers in a file can be the same object,
+    /// loaded more than once.
+    pub(crate) fn of(&self, index: usize, body: &Body) -> Option<Cow<'_, SampledObject>> {
+        let in_body =
+            |sampled: &SampledObject| sampled.places.range(body.span()).any(|(offset, _)| body.at(*offset).is_some());
+        let mut seen =
+            self.objects.iter().filter(|(of, sampled)| *of == index && in_body(sampled)).map(|(_, sampled)| &**sampled);
+        let first = seen.next()?;
+        Some(seen.fold(Cow::Borrowed(first), |all, more| {
+            let mut all = all.into_owned();
+            more.places.iter().for_each(|(offset, place)| all.places.entry(*offset).or_default().add(place));
+            Cow::Owned(all)
+        }))
+    }
+}
+
+/// Which code object, by its number, the samples of each are of, and those of code objects that are not in this file.
+struct Matches<'s> {
+    matching: Vec<(usize, &'s SampledObject)>,
+    foreign: Vec<ForeignSamples>,
+}
+
+/// Finds the code object that each one is of which samples were taken. What is known of it has to fit: MD5, sizes,
+/// kernels and instructions.
+fn matches<'s>(objects: &[CodeToSlice<'_>], samples: &'s PcSamples) -> Result<Matches<'s>> {
+    let (mut fitting, mut foreign) = (Vec::new(), Vec::new());
+    for sampled in &samples.objects {
+        // Of several, one of which nothing is known can be any.
+        let unknown = samples.objects.len() > 1 && !sampled.is_identified();
+        let mismatches: Vec<Option<MismatchAt>> =
+            objects.iter().map(|object| mismatch(object, sampled, unknown)).collect();
+        let matching: Vec<usize> =
+            mismatches.iter().enumerate().filter(|(_, mismatch)| mismatch.is_none()).map(|(index, _)| index).collect();
+        match matching[..] {
+            [index] => fitting.push((index, sampled)),
+            [] => {
+                // Which of several it should have been is not known: the one that fits longest says most.
+                let farthest = mismatches.into_iter().flatten().max_by_key(|at| (at.offset, at.mismatch.to_string()));
+                let mismatch = farthest.map_or(Mismatch::NoCode, |at| at.mismatch);
+                foreign.push(ForeignSamples {
+                    id: sampled.id,
+                    uri: sampled.uri.clone(),
+                    samples: sampled.samples(),
+                    mismatch,
+                });
+            }
+            _ => {
+                let targets: Vec<&str> = matching.iter().map(|index| objects[*index].target_id).collect();
+                let message = format!(
+                    "the samples of code object {} fit {} alike: --target says which was run",
+                    sampled.id,
+                    targets.join(", ")
+                );
+                return Err(Error::malformed(message));
+            }
+        }
+    }
+    match foreign.first() {
+        Some(ForeignSamples { id, mismatch, .. }) if fitting.is_empty() => {
+            Err(Error::malformed(format!("the samples of code object {id} do not fit this file: {mismatch}")))
+        }
+        _ => Ok(Matches { matching: fitting, foreign }),
+    }
+}
+
+/// Loaders round the size of what they load up, to pages of at most this size.
+const LARGEST_PAGE: u64 = 64 << 10;
+
+/// What does not fit between samples and a code object; none if all that is known of what was sampled fits. `unknown`
+/// says that nothing is known of it, and that it is one of several.
+fn mismatch(object: &CodeToSlice<'_>, sampled: &SampledObject, unknown: bool) -> Option<MismatchAt> {
+    mismatch_of_object(object, sampled, unknown)
+        .map(|mismatch| MismatchAt { offset: 0, mismatch })
+        .or_else(|| mismatch_of_code(object.program.bodies(), sampled))
+}
+
+fn mismatch_of_object(object: &CodeToSlice<'_>, sampled: &SampledObject, unknown: bool) -> Option<Mismatch> {
+    if sampled.unlisted {
+        return Some(Mismatch::Unlisted);
+    }
+    if let Some(digest) = sampled.md5.as_ref().filter(|digest| **digest != object.digest) {
+        return Some(Mismatch::Digest(digest.clone()));
+    }
+    if let Some(size) = sampled.file_size().filter(|size| *size != object.size) {
+        return Some(Mismatch::Size { sampled: size, here: object.size });
+    }
+    let end = object.code.elf().loads().map(Segment::end).max().unwrap_or(0);
+    let first = object.code.elf().loads().map(|load| load.address).min().unwrap_or(0);
+    if let Some(size) = sampled.load_size.filter(|size| !(end - first..end + LARGEST_PAGE).contains(size)) {
+        return Some(Mismatch::LoadedSize { sampled: size, here: end });
+    }
+    let known =
+        |name: &str| object.code.kernels().iter().any(|kernel| kernel.name == name || demangle(&kernel.name) == name);
+    if let Some(kernel) = sampled.kernels.iter().find(|name| !known(name)) {
+        return Some(Mismatch::Kernel(kernel.clone()));
+    }
+    unknown.then_some(Mismatch::NotIdentified)
+}
+
+/// What does not fit between samples and code. None if they are of this code.
+///
+/// An instruction has to begin at every sampled offset, and it has to be the one that the samples name, if they do.
+pub(crate) fn mismatch_of_code(bodies: &[Body], sampled: &SampledObject) -> Option<MismatchAt> {
+    let mut unseen: BTreeMap<u64, &Place> = sampled.places.iter().map(|(offset, place)| (*offset, place)).collect();
+    for body in bodies {
+        for (&offset, place) in sampled.places.range(body.span()) {
+            let Some(id) = body.at(offset) else { continue };
+            let printed = wavetap_amdgpu::print(body.target(), body.inst(id));
+            if let Some(text) = place.instruction.as_deref().filter(|text| operation(text) != operation(&printed)) {
+                return Some(MismatchAt {
+                    offset,
+                    mismatch: Mismatch::Instruction { address: offset, sampled: text.to_owned(), here: printed },
+                });
+            }
+            unseen.remove(&offset);
+        }
+    }
+    unseen
+        .first_key_value()
+        .map(|(&offset, _)| MismatchAt { offset, mismatch: Mismatch::NoInstruction { address: offset } })
+}

@@ -1,0 +1,140 @@
+//! Samples of where waves were, joined with the kernel that they were in.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::counts::CountSource;
+use crate::latency::Cycles;
+use crate::lines::SourceLines;
+use crate::result::{
+    Cause, Chain, Confidence, Edge, Evidence, KernelSamples, KernelSlice, SampledPlace, SelfBlame, Step, WaitCertainty,
+};
+use wavetap_analysis::kernel::Body;
+use wavetap_base::entity::InstId;
+use wavetap_profile::pc_samples::{Place, SampleKind, SampledObject};
+
+/// The waits at which samples saw waves stall for memory, or do not say why they stalled.
+pub(crate) fn stalled_for_memory(body: &Body, sampled: &SampledObject) -> BTreeSet<u64> {
+    let stalled = sampled.places.range(body.span()).filter(|(_, place)| place.waiting() > 0);
+    stalled
+        .filter(|(_, place)| SelfBlame::of(place, true) == SelfBlame::MemoryLatency)
+        .map(|(address, _)| *address)
+        .collect()
+}
+
+/// A stall of which no cause is known.
+fn self_blame(body: &Body, address: u64, id: InstId, place: &Place, lines: &dyn SourceLines) -> Chain {
+    let counters = wavetap_amdgpu::wait_count(body.target(), body.inst(id)).unwrap_or_default();
+    let counters: Vec<&str> = counters.iter().map(|(counter, _)| counter.name()).collect();
+    let class = SelfBlame::of(place, !counters.is_empty());
+    let instruction = wavetap_amdgpu::print(body.target(), body.inst(id));
+    Chain {
+        address,
+        counter: counters.join("+"),
+        share: 1.0,
+        predicted_cycles: 0,
+        samples: None,
+        exposed_samples: None,
+        kernel_share: 0.0,
+        cause: Cause::Itself(class),
+        evidence: Evidence {
+            certainty: WaitCertainty::Must,
+            executions: CountSource::Unknown,
+            latency: Cycles::default(),
+            hidden_cycles: 0,
+            stable: true,
+            active_lanes: None,
+            access: None,
+            confidence: Some(if place.stalled.is_empty() { Confidence::Low } else { Confidence::Medium }),
+        },
+        path: vec![Step {
+            address,
+            instruction,
+            source: lines.line(address),
+            inlined: lines.inlined(address),
+            edge: Edge::Stall,
+        }],
+        mask: Vec::new(),
+        through_memory: false,
+    }
+}
+
+/// Samples of a kernel.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct KernelSampled<'a> {
+    pub(crate) sampled: &'a SampledObject,
+    pub(crate) kind: SampleKind,
+    pub(crate) modelled: bool,
+}
+
+impl KernelSlice {
+    /// Adds the samples of the kernel of this body, and divides those at its waits among what they wait for, by the
+    /// chains' shares; where waves stood without a chain, one is added that says why they did. Where it is known of all
+    /// of them whether they were hidden behind the work of other waves, those that were not say how the chains rank.
+    pub(crate) fn with_samples(
+        mut self,
+        body: &Body,
+        samples: &KernelSampled<'_>,
+        lines: &dyn SourceLines,
+    ) -> KernelSlice {
+        let KernelSampled { sampled, kind, modelled } = *samples;
+        let here: BTreeMap<u64, (InstId, &Place)> = sampled
+            .places
+            .range(body.span())
+            .filter_map(|(&offset, place)| Some((offset, (body.at(offset)?, place))))
+            .collect();
+        let mut seen: Vec<SampledPlace> = here
+            .iter()
+            .map(|(&address, (id, place))| SampledPlace {
+                address,
+                instruction: wavetap_amdgpu::print(body.target(), body.inst(*id)),
+                source: lines.line(address),
+                samples: place.samples,
+                issued: place.issued,
+                stalled: place.stalled.clone(),
+                hidden: place.hidden,
+                idle: place.idle,
+                executions: place.executions,
+            })
+            .collect();
+        seen.sort_by(|a, b| b.samples.cmp(&a.samples).then(a.address.cmp(&b.address)));
+        self.samples = Some(KernelSamples {
+            kind,
+            modelled,
+            samples: seen.iter().map(|place| place.samples).fold(0, u64::saturating_add),
+            places: seen,
+        });
+
+        let blamed: BTreeSet<u64> = self.chains.iter().map(|chain| chain.address).collect();
+        let alone = here.iter().filter(|(address, (id, place))| {
+            // Samples that do not tell why a wave was there say something of waits only.
+            let waits = wavetap_amdgpu::wait_count(body.target(), body.inst(*id)).is_some();
+            !blamed.contains(address) && place.waiting() > 0 && (waits || !place.stalled.is_empty())
+        });
+        let alone: Vec<Chain> =
+            alone.map(|(&address, (id, place))| self_blame(body, address, *id, place, lines)).collect();
+        self.chains.extend(alone);
+        let stalled: BTreeSet<u64> = self.chains.iter().map(|chain| chain.address).collect();
+        // Whether it is known of all samples that matter if they were hidden.
+        let mut waiting =
+            stalled.iter().filter_map(|address| here.get(address)).filter(|(_, place)| place.waiting() > 0).peekable();
+        let told = waiting.peek().is_some() && waiting.all(|(_, place)| place.hidden.is_some());
+        for chain in &mut self.chains {
+            let place = here.get(&chain.address).map(|(_, place)| *place);
+            let waiting = place.map_or(0, Place::waiting);
+            let exposed = waiting.saturating_sub(place.and_then(|place| place.hidden).unwrap_or(0));
+            chain.samples = Some(waiting as f64 * chain.share);
+            chain.exposed_samples = told.then_some(exposed as f64 * chain.share);
+        }
+        let weights = |of: fn(&Chain) -> Option<f64>| {
+            self.chains.iter().map(|chain| of(chain).unwrap_or(0.0)).collect::<Vec<f64>>()
+        };
+        let exposed = weights(|chain| chain.exposed_samples);
+        let weights = if exposed.iter().any(|weight| *weight > 0.0) { exposed } else { weights(|chain| chain.samples) };
+        let all: f64 = weights.iter().sum();
+        if all > 0.0 {
+            self.chains.iter_mut().zip(weights).for_each(|(chain, weight)| chain.kernel_share = weight / all);
+            self.chains.sort_by(|a, b| b.kernel_share.total_cmp(&a.kernel_share).then(a.address.cmp(&b.address)));
+        }
+        self
+    }
+}

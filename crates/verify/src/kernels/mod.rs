@@ -1,0 +1,7 @@
+//! Descriptor, metadata and site table agree with each other and with the code.
+
+mod allocation;
+mod descriptor;
+mod preload;
+
+pub(crate) use descriptor::check;

@@ -1,0 +1,9 @@
+//! Every original instruction reads what it reads in the original.
+
+pub(crate) mod compared;
+pub(crate) mod defined;
+mod entry;
+pub(crate) mod preserve;
+pub(crate) mod scratch;
+mod small_map;
+mod spill_slots;

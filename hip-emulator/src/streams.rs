@@ -1,0 +1,415 @@
+//! Streams and events. What a stream has not done is in [`crate::tasks`].
+
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::ffi::{c_int, c_uint, c_void};
+use std::time::Instant;
+
+use crate::capture::Captures;
+use crate::handles::{FIRST_HANDLE, handle};
+use crate::raw;
+use crate::runtime::runtime;
+use crate::status::*;
+use crate::stream_op::{Callback, Comparison, HostCall, HostFunction, StreamOp, ValueWait, submit};
+use crate::tasks::{self, Place};
+
+/// `hipEventDisableTiming`.
+const DISABLE_TIMING: c_uint = 2;
+
+/// `hipStreamNonBlocking`.
+pub(crate) const NON_BLOCKING: c_uint = 1;
+
+/// `hipStreamPerThread`.
+const PER_THREAD: usize = 2;
+
+/// The legacy default stream, which has two handles: this and 1.
+pub(crate) const LEGACY: usize = 0;
+
+thread_local! {
+    /// The number of this thread's default stream: no handle.
+    static OWN: usize = handle();
+
+    /// Whether the null stream is this thread's in the call that it is in.
+    static IS_OWN: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Says which stream the null stream is in the call that this thread is in.
+pub(crate) fn default_is_per_thread(yes: bool) {
+    IS_OWN.set(yes);
+}
+
+/// Priorities as HIP numbers them: the lowest and the highest.
+const PRIORITIES: [c_int; 2] = [1, -1];
+
+/// Nodes of a graph that is being captured, after which the next one comes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Captured {
+    /// Which capture.
+    pub(crate) capture: u64,
+    pub(crate) last: Vec<usize>,
+}
+
+/// A stream.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Stream {
+    pub(crate) flags: c_uint,
+    priority: c_int,
+    pub(crate) captured: Option<Captured>,
+}
+
+/// An event.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Event {
+    recorded: Option<Instant>,
+    timed: bool,
+    /// The task that will record it.
+    pending: Option<u64>,
+    /// What a stream that was being captured had done when it recorded this.
+    pub(crate) captured: Option<Captured>,
+}
+
+/// All streams and events, by handle.
+#[derive(Debug, Default)]
+pub(crate) struct Streams {
+    pub(crate) streams: HashMap<usize, Stream>,
+    events: HashMap<usize, Event>,
+    pub(crate) captures: Captures,
+}
+
+impl Streams {
+    fn create(&mut self, flags: c_uint, priority: c_int) -> usize {
+        let handle = handle();
+        self.streams
+            .insert(handle, Stream { flags, priority: priority.clamp(PRIORITIES[1], PRIORITIES[0]), captured: None });
+        handle
+    }
+
+    /// A stream; those that always exist are there without having been created.
+    pub(crate) fn stream(&mut self, handle: *mut c_void) -> Outcome<&mut Stream> {
+        let handle = handle as usize;
+        if handle <= PER_THREAD {
+            Ok(self.streams.entry(handle).or_default())
+        } else {
+            self.streams.get_mut(&handle).ok_or(INVALID_HANDLE)
+        }
+    }
+
+    /// Whether a stream is the one that others wait for.
+    pub(crate) fn is_legacy(stream: *mut c_void) -> bool {
+        (stream as usize) < PER_THREAD
+    }
+
+    pub(crate) fn event(&mut self, handle: *mut c_void) -> Outcome<&mut Event> {
+        self.events.get_mut(&(handle as usize)).ok_or(INVALID_HANDLE)
+    }
+
+    pub(crate) fn record(&mut self, handle: *mut c_void) -> Outcome {
+        let event = self.event(handle)?;
+        (event.recorded, event.pending) = (Some(Instant::now()), None);
+        event.captured = None;
+        Ok(())
+    }
+
+    /// The stream of a handle as tasks know it.
+    pub(crate) fn place(&mut self, stream: *mut c_void) -> Outcome<Place> {
+        Ok(match stream as usize {
+            LEGACY if IS_OWN.get() => (OWN.with(|own| *own), true),
+            PER_THREAD => (OWN.with(|own| *own), true),
+            handle if handle < PER_THREAD => (LEGACY, true),
+            handle => (handle, self.stream(stream)?.flags & NON_BLOCKING == 0),
+        })
+    }
+
+    /// The task that will record an event, if it has not been done.
+    pub(crate) fn pending(&self, event: usize) -> Option<u64> {
+        self.events.get(&event).and_then(|event| event.pending)
+    }
+
+    /// A task will record an event: what recorded it before does not count any more.
+    pub(crate) fn will_record(&mut self, event: usize, task: u64) -> Outcome {
+        let event = self.event(event as *mut c_void)?;
+        (event.pending, event.captured) = (Some(task), None);
+        Ok(())
+    }
+
+    /// A task records an event, unless it was ended or another one will record it.
+    pub(crate) fn recorded(&mut self, event: usize, task: u64) {
+        if let Some(event) = self.events.get_mut(&event).filter(|event| event.pending == Some(task)) {
+            (event.recorded, event.pending) = (Some(Instant::now()), None);
+        }
+    }
+
+    /// An event that may be asked or waited for by the program; the task that will record it.
+    fn reached(&mut self, handle: *mut c_void) -> Outcome<Option<u64>> {
+        let event = self.event(handle)?;
+        let (captured, pending) = (event.captured.clone(), event.pending);
+        if captured.is_some_and(|captured| self.captures.is_active(captured.capture)) {
+            Err(CAPTURED_EVENT)
+        } else {
+            Ok(pending)
+        }
+    }
+}
+
+/// Records an event in the order of a stream if there is one.
+pub(crate) fn record_optional(stream: *mut c_void, event: *mut c_void) -> Outcome {
+    if event.is_null() { Ok(()) } else { with_event(stream, event, StreamOp::Record(event as usize)) }
+}
+
+fn create_stream(out: *mut usize, flags: c_uint, priority: c_int) -> Outcome {
+    if out.is_null() || flags & !NON_BLOCKING != 0 {
+        return Err(INVALID_VALUE);
+    }
+    let handle = runtime().streams.create(flags, priority);
+    raw::store(out, handle)
+}
+
+fn create_event(out: *mut usize, flags: c_uint) -> Outcome {
+    if out.is_null() {
+        return Err(INVALID_VALUE);
+    }
+    let event = handle();
+    runtime().streams.events.insert(event, Event { timed: flags & DISABLE_TIMING == 0, ..Event::default() });
+    raw::store(out, event)
+}
+
+fn known(stream: *mut c_void) -> Outcome {
+    runtime().streams.stream(stream).map(|_| ())
+}
+
+/// A stream that the program asks or waits for.
+fn idle(stream: *mut c_void) -> Outcome {
+    let mut runtime = runtime();
+    let captured = runtime.streams.stream(stream)?.captured.clone();
+    match captured {
+        Some(captured) => {
+            runtime.streams.captures.invalidate(captured.capture);
+            Err(STREAM_CAPTURE_UNSUPPORTED)
+        }
+        None => Ok(()),
+    }
+}
+
+/// An operation with an event, which must exist.
+fn with_event(stream: *mut c_void, event: *mut c_void, operation: StreamOp) -> Outcome {
+    runtime().streams.event(event)?;
+    submit(stream, operation)
+}
+
+/// Stores a value in stream order.
+fn write_value(stream: *mut c_void, address: u64, value: &[u8]) -> Outcome {
+    submit(stream, StreamOp::Fill(crate::copies::BoxFill::elements(address, value, 1)))
+}
+
+/// Waits in stream order until memory has a value.
+fn wait_value(stream: *mut c_void, address: u64, bytes: usize, value: u64, flags: c_uint, mask: u64) -> Outcome {
+    let comparison = match flags {
+        0 => Comparison::AtLeast,
+        1 => Comparison::Equal,
+        2 => Comparison::AnyBit,
+        3 => Comparison::Nor,
+        _ => return Err(INVALID_VALUE),
+    };
+    if address == 0 {
+        return Err(INVALID_VALUE);
+    }
+    submit(stream, StreamOp::WaitValue(ValueWait { address, bytes, value, mask, comparison }))
+}
+
+entry_points! {
+    /// Creates a stream.
+    fn hipStreamCreate(out: *mut usize) {
+        create_stream(out, 0, 0)
+    }
+
+    /// Creates a stream.
+    fn hipStreamCreateWithFlags(out: *mut usize, flags: c_uint) {
+        create_stream(out, flags, 0)
+    }
+
+    /// Creates a stream.
+    fn hipStreamCreateWithPriority(out: *mut usize, flags: c_uint, priority: c_int) {
+        create_stream(out, flags, priority)
+    }
+
+    /// Creates a stream for some of the compute units; it runs as any other.
+    fn hipExtStreamCreateWithCUMask(out: *mut usize, _words: u32, _mask: *const u32) {
+        create_stream(out, 0, 0)
+    }
+
+    /// The compute units of a stream: all.
+    fn hipExtStreamGetCUMask(stream: *mut c_void, words: u32, mask: *mut u32) {
+        known(stream)?;
+        if mask.is_null() || words == 0 {
+            return Err(INVALID_VALUE);
+        }
+        (0..words as usize).try_for_each(|word| raw::store(mask.wrapping_add(word), u32::MAX))
+    }
+
+    /// Ends a stream; what it was given to do is still done.
+    fn hipStreamDestroy(stream: *mut c_void) {
+        if (stream as usize) < FIRST_HANDLE {
+            return Err(INVALID_HANDLE);
+        }
+        let mut runtime = runtime();
+        let removed = runtime.streams.streams.remove(&(stream as usize)).ok_or(INVALID_HANDLE)?;
+        if let Some(captured) = removed.captured {
+            runtime.streams.captures.invalidate(captured.capture);
+        }
+        Ok(())
+    }
+
+    /// Waits until a stream is idle.
+    fn hipStreamSynchronize / hipStreamSynchronize_spt(stream: *mut c_void) {
+        idle(stream)?;
+        tasks::wait_for_stream(stream)
+    }
+
+    /// Asks whether a stream is idle.
+    fn hipStreamQuery / hipStreamQuery_spt(stream: *mut c_void) {
+        idle(stream)?;
+        let mut runtime = runtime();
+        let (place, _) = runtime.streams.place(stream)?;
+        if runtime.tasks.is_busy(place) { Err(NOT_READY) } else { Ok(()) }
+    }
+
+    /// Lets a stream wait for an event.
+    fn hipStreamWaitEvent / hipStreamWaitEvent_spt(stream: *mut c_void, event: *mut c_void, _flags: c_uint) {
+        with_event(stream, event, StreamOp::Wait(event as usize))
+    }
+
+    /// The flags a stream was created with.
+    fn hipStreamGetFlags / hipStreamGetFlags_spt(stream: *mut c_void, out: *mut c_uint) {
+        let flags = runtime().streams.stream(stream)?.flags;
+        raw::store(out, flags)
+    }
+
+    /// The priority a stream was created with.
+    fn hipStreamGetPriority / hipStreamGetPriority_spt(stream: *mut c_void, out: *mut c_int) {
+        let priority = runtime().streams.stream(stream)?.priority;
+        raw::store(out, priority)
+    }
+
+    /// A number of a stream that no other has.
+    fn hipStreamGetId(stream: *mut c_void, out: *mut u64) {
+        known(stream)?;
+        raw::store(out, stream as u64)
+    }
+
+    /// The device of a stream.
+    fn hipStreamGetDevice(stream: *mut c_void, out: *mut c_int) {
+        known(stream)?;
+        raw::store(out, 0)
+    }
+
+    /// Calls a function when all before it has been done.
+    fn hipStreamAddCallback / hipStreamAddCallback_spt(
+        stream: *mut c_void, callback: Option<Callback>, data: *mut c_void, flags: c_uint
+    ) {
+        let callback = callback.filter(|_| flags == 0).ok_or(INVALID_VALUE)?;
+        submit(stream, StreamOp::Host { call: HostCall::OfStream(callback, stream as usize), data: data as usize })
+    }
+
+    /// Calls a function when all before it has been done.
+    fn hipLaunchHostFunc / hipLaunchHostFunc_spt(
+        stream: *mut c_void, function: Option<HostFunction>, data: *mut c_void
+    ) {
+        let function = function.ok_or(INVALID_VALUE)?;
+        submit(stream, StreamOp::Host { call: HostCall::Plain(function), data: data as usize })
+    }
+
+    /// Attaches managed memory to a stream: all are one.
+    fn hipStreamAttachMemAsync(stream: *mut c_void, _pointer: *mut c_void, _length: usize, _flags: c_uint) {
+        known(stream)
+    }
+
+    /// Stores a value in stream order.
+    fn hipStreamWriteValue32(stream: *mut c_void, address: u64, value: u32, _flags: c_uint) {
+        write_value(stream, address, &value.to_le_bytes())
+    }
+
+    /// Stores a value in stream order.
+    fn hipStreamWriteValue64(stream: *mut c_void, address: u64, value: u64, _flags: c_uint) {
+        write_value(stream, address, &value.to_le_bytes())
+    }
+
+    /// Waits for a value in stream order.
+    fn hipStreamWaitValue32(stream: *mut c_void, address: u64, value: u32, flags: c_uint, mask: u32) {
+        wait_value(stream, address, 4, value.into(), flags, mask.into())
+    }
+
+    /// Waits for a value in stream order.
+    fn hipStreamWaitValue64(stream: *mut c_void, address: u64, value: u64, flags: c_uint, mask: u64) {
+        wait_value(stream, address, 8, value, flags, mask)
+    }
+
+    /// Creates an event.
+    fn hipEventCreate(out: *mut usize) {
+        create_event(out, 0)
+    }
+
+    /// Creates an event.
+    fn hipEventCreateWithFlags(out: *mut usize, flags: c_uint) {
+        create_event(out, flags)
+    }
+
+    /// Ends an event.
+    fn hipEventDestroy(event: *mut c_void) {
+        runtime().streams.events.remove(&(event as usize)).map(|_| ()).ok_or(INVALID_HANDLE)
+    }
+
+    /// Records an event in stream order.
+    fn hipEventRecord / hipEventRecord_spt(event: *mut c_void, stream: *mut c_void) {
+        with_event(stream, event, StreamOp::Record(event as usize))
+    }
+
+    /// Records an event in stream order.
+    fn hipEventRecordWithFlags(event: *mut c_void, stream: *mut c_void, _flags: c_uint) {
+        with_event(stream, event, StreamOp::Record(event as usize))
+    }
+
+    /// Waits for an event.
+    fn hipEventSynchronize(event: *mut c_void) {
+        let pending = runtime().streams.reached(event)?;
+        pending.map_or(Ok(()), tasks::wait_for)
+    }
+
+    /// Asks whether an event has happened.
+    fn hipEventQuery(event: *mut c_void) {
+        runtime().streams.reached(event)?.map_or(Ok(()), |_| Err(NOT_READY))
+    }
+
+    /// Milliseconds of this machine between two events: how long the emulator took, nothing about a GPU.
+    fn hipEventElapsedTime(out: *mut f32, start: *mut c_void, stop: *mut c_void) {
+        let mut runtime = runtime();
+        if runtime.streams.reached(start)?.or(runtime.streams.reached(stop)?).is_some() {
+            return Err(NOT_READY);
+        }
+        let (start, stop) = (runtime.streams.event(start)?.clone(), runtime.streams.event(stop)?.clone());
+        if !start.timed || !stop.timed {
+            return Err(INVALID_HANDLE);
+        }
+        let (start, stop) = (start.recorded.ok_or(INVALID_HANDLE)?, stop.recorded.ok_or(INVALID_HANDLE)?);
+        let milliseconds = |later: Instant, earlier: Instant| later.duration_since(earlier).as_secs_f64() * 1e3;
+        raw::store(out, (if stop >= start { milliseconds(stop, start) } else { -milliseconds(start, stop) }) as f32)
+    }
+
+    /// Lowest and highest priority, which make no difference here.
+    fn hipDeviceGetStreamPriorityRange(least: *mut c_int, greatest: *mut c_int) {
+        raw::store_optional(least, PRIORITIES[0]);
+        raw::store_optional(greatest, PRIORITIES[1]);
+        Ok(())
+    }
+
+    /// Waits until all streams are idle.
+    fn hipDeviceSynchronize / hipCtxSynchronize() {
+        runtime().refuse_while_capturing()?;
+        tasks::wait_for_all()
+    }
+}
+
+/// The device of a stream, returned and not stored.
+#[unsafe(no_mangle)]
+extern "C" fn hipGetStreamDeviceId(_stream: *mut c_void) -> c_int {
+    0
+}

@@ -1,0 +1,556 @@
+//! What streams have been given to do and have not done.
+//!
+//! Most operations are done at once by the thread that submits them, which is as fast as can be and always in the same
+//! order. Two sorts are not: those that come after something that has not been done, and kernels that do not end within
+//! so many instructions, as one that waits for the host does. Such are tasks: a thread of this library runs them one
+//! share after the other, all kernels in flight in turn, while the program goes on. Functions of the program are called
+//! by a second thread. The library's lock is held while a task runs, and given up as soon as another thread wants it.
+//!
+//! Tasks form an acyclic graph: what a stream is given comes after what it was given before; the legacy default stream
+//! and the blocking ones come after each other.
+
+use std::cell::Cell;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ffi::c_void;
+use std::sync::Condvar;
+use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use wavetap::emulator::Share;
+
+use crate::graphs::Step;
+use crate::in_flight::{InFlight, STUCK, STUCK_ALONE};
+use crate::runtime::{Runtime, WAITING, runtime};
+use crate::status::*;
+use crate::stream_op::{HostCall, StreamOp};
+use crate::streams::LEGACY;
+
+/// Wave-instructions of a kernel that is one of several in flight, before it is another one's turn: one may wait for
+/// the other again and again.
+const TURN: u64 = 20_000;
+
+/// The same where several threads run the kernel, which takes its time to begin.
+const DIVIDED_TURN: u64 = 500_000;
+
+/// Wave-instructions of a kernel where nothing else can be done, after which it is seen whether there is something else
+/// to do.
+const LONG_TURN: u64 = 2_000_000;
+
+/// How long the thread that runs tasks lets others go first who wait for the lock: a kernel's turn takes longer than
+/// most calls, which mostly come one after the other.
+const REST: Duration = Duration::from_micros(200);
+
+/// How often a value is looked at that a stream waits for.
+const POLL: Duration = Duration::from_micros(100);
+
+/// How long the thread that submits a function waits for it to return: usually it does at once, and the program's
+/// output has its usual order.
+const CALL: Duration = Duration::from_millis(20);
+
+/// Something has been done, or there is something to do.
+static CHANGED: Condvar = Condvar::new();
+
+/// Wakes threads that wait for tasks.
+pub(crate) fn wake() {
+    CHANGED.notify_all();
+}
+
+/// A stream as tasks know it: a number, and whether it and the legacy default stream wait for each other.
+pub(crate) type Place = (usize, bool);
+
+/// What is to be done.
+enum Work {
+    /// It has not begun.
+    Waiting(StreamOp),
+    /// A kernel that has begun.
+    Running(Box<InFlight>),
+    /// A function of the program that is being called.
+    Called,
+}
+
+/// Something to do.
+struct Task {
+    stream: usize,
+    work: Work,
+    /// Tasks before it that have not been done.
+    before: usize,
+    /// Tasks that come after it.
+    after: Vec<u64>,
+}
+
+/// All that has not been done, by number in the order of submission.
+#[derive(Default)]
+pub(crate) struct Tasks {
+    tasks: BTreeMap<u64, Task>,
+    /// Those with nothing before them.
+    ready: BTreeSet<u64>,
+    /// The last task of each stream.
+    last: HashMap<usize, (u64, bool)>,
+    numbers: u64,
+    /// The task that had its turn last.
+    turn: u64,
+    /// The process whose threads run tasks: after a fork there are none.
+    process: Option<u32>,
+    /// What went wrong with a task, for the next call that waits.
+    failure: Option<Status>,
+    /// The calls in which threads of the program wait.
+    waiting: Vec<&'static str>,
+    /// Since when there are such.
+    awaited: Option<Instant>,
+    /// Whether it was said that a value does not come.
+    told: bool,
+}
+
+impl Tasks {
+    /// Whether a task has not been done.
+    pub(crate) fn has(&self, task: u64) -> bool {
+        self.tasks.contains_key(&task)
+    }
+
+    /// Whether a stream has something to do.
+    pub(crate) fn is_busy(&self, stream: usize) -> bool {
+        self.last.get(&stream).is_some_and(|(task, _)| self.has(*task))
+    }
+
+    /// What must have been done before the next operation of a stream.
+    fn before(&self, (stream, blocking): Place) -> Vec<u64> {
+        let waits =
+            |other: usize, blocks: bool| other == stream || stream == LEGACY && blocks || blocking && other == LEGACY;
+        let all = self.last.iter().filter(|(other, (task, blocks))| waits(**other, *blocks) && self.has(*task));
+        all.map(|(_, (task, _))| *task).collect()
+    }
+
+    fn add(&mut self, (stream, blocking): Place, before: &[u64], work: Work) -> u64 {
+        self.numbers += 1;
+        let number = self.numbers;
+        for other in before {
+            if let Some(other) = self.tasks.get_mut(other) {
+                other.after.push(number);
+            }
+        }
+        if before.is_empty() {
+            self.ready.insert(number);
+        }
+        self.tasks.insert(number, Task { stream, work, before: before.len(), after: Vec::new() });
+        self.last.insert(stream, (number, blocking));
+        number
+    }
+
+    /// A task has been done.
+    fn finish(&mut self, number: u64, outcome: Outcome) {
+        if let Err(status) = outcome {
+            self.failure.get_or_insert(status);
+        }
+        self.ready.remove(&number);
+        for after in self.tasks.remove(&number).map(|task| task.after).unwrap_or_default() {
+            if let Some(task) = self.tasks.get_mut(&after) {
+                task.before -= 1;
+                if task.before == 0 {
+                    self.ready.insert(after);
+                }
+            }
+        }
+        if self.tasks.is_empty() {
+            self.last.clear();
+        }
+        wake();
+    }
+
+    /// Nothing is done any more: the device is broken, or this is another process.
+    pub(crate) fn clear(&mut self) {
+        self.tasks.clear();
+        self.ready.clear();
+        self.last.clear();
+        wake();
+    }
+
+    /// The kernels in flight: their streams, and how far they are.
+    fn running(&self) -> impl Iterator<Item = (usize, &InFlight)> {
+        self.ready.iter().filter_map(|number| match self.tasks.get(number) {
+            Some(Task { stream, work: Work::Running(of), .. }) => Some((*stream, &**of)),
+            _ => None,
+        })
+    }
+
+    /// What the program does meanwhile, in words.
+    fn host(&self) -> String {
+        match self.waiting.as_slice() {
+            [] => "the program does not wait in a call of HIP".into(),
+            [call] => format!("the program waits in {call}"),
+            [first, rest @ ..] => {
+                format!(
+                    "threads of the program wait in {first}{}",
+                    rest.iter().map(|call| format!(", {call}")).collect::<String>()
+                )
+            }
+        }
+    }
+
+    /// What else there is, in words.
+    fn others(&self, number: u64) -> String {
+        let others = || self.tasks.iter().filter(|(other, _)| **other != number).map(|(_, task)| task);
+        let running = others().filter(|task| matches!(task.work, Work::Running(_))).count();
+        let waiting = others().filter(|task| matches!(task.work, Work::Waiting(_)) && task.before > 0).count();
+        let calls = others().filter(|task| matches!(task.work, Work::Called)).count();
+        let plural = |count: usize| if count == 1 { "" } else { "s" };
+        let mut all = vec![match running {
+            0 => "no other kernel is in flight".to_owned(),
+            count => format!("{count} other kernel{} in flight", if count == 1 { " is" } else { "s are" }),
+        }];
+        if calls > 0 {
+            all.push(format!("{calls} function{} of the program called by a stream", plural(calls)));
+        }
+        if waiting > 0 {
+            all.push(format!("{waiting} operation{} cannot begin before others have ended", plural(waiting)));
+        }
+        all.join("; ")
+    }
+}
+
+/// What a turn came to.
+enum Turn {
+    Done,
+    /// There is nothing to do but to look again soon.
+    Poll,
+    Idle,
+}
+
+impl Runtime {
+    /// Does an operation of a stream after these tasks: at once if it can be, else it becomes a task.
+    fn give(&mut self, place: Place, operation: StreamOp, mut before: Vec<u64>) -> Outcome<Option<u64>> {
+        if let StreamOp::Steps(steps) = operation {
+            return self.give_steps(place, steps, &before);
+        }
+        if let StreamOp::Wait(event) = operation {
+            before.extend(self.streams.pending(event));
+        }
+        before.retain(|task| self.tasks.has(*task));
+        before.sort_unstable();
+        before.dedup();
+        let event = if let StreamOp::Record(event) = operation { Some(event) } else { None };
+        let work = if before.is_empty() {
+            match self.start(operation)? {
+                Some(work) => work,
+                None => return Ok(None),
+            }
+        } else {
+            Work::Waiting(self.kept(operation)?)
+        };
+        let task = self.tasks.add(place, &before, work);
+        if let Some(event) = event {
+            self.streams.will_record(event, task)?;
+        }
+        self.start_threads();
+        wake();
+        Ok(Some(task))
+    }
+
+    /// A graph: each step after those that it depends on, and what comes next after all.
+    fn give_steps(&mut self, place: Place, steps: Vec<Step>, before: &[u64]) -> Outcome<Option<u64>> {
+        let mut tasks: HashMap<usize, Vec<u64>> = HashMap::new();
+        let mut all = before.to_vec();
+        for step in steps {
+            let mut after: Vec<u64> = step.after.iter().filter_map(|node| tasks.get(node)).flatten().copied().collect();
+            if step.after.is_empty() {
+                after = before.to_vec();
+            }
+            if step.enabled {
+                after = self.give(place, step.operation, after)?.into_iter().collect();
+            }
+            all.extend(&after);
+            tasks.insert(step.node, after);
+        }
+        self.give(place, StreamOp::Empty, all)
+    }
+
+    /// Does an operation that has nothing before it; what is left of it is given back.
+    fn start(&mut self, operation: StreamOp) -> Outcome<Option<Work>> {
+        match operation {
+            StreamOp::Kernel(launch) => Ok(self.launch(&launch)?.map(Work::Running)),
+            StreamOp::Host { .. } => Ok(Some(Work::Waiting(operation))),
+            StreamOp::WaitValue(wait) if !self.has_value(&wait)? => Ok(Some(Work::Waiting(operation))),
+            operation => operation.run(self).map(|()| None),
+        }
+    }
+
+    /// An operation that is done later: what it copies of memory that the program may change by then is copied now.
+    fn kept(&mut self, operation: StreamOp) -> Outcome<StreamOp> {
+        match operation {
+            StreamOp::Copy(copy) | StreamOp::SymbolCopy { copy, .. } if self.is_pageable(copy.from.start) => {
+                Ok(StreamOp::Staged { bytes: copy.gather()?, copy })
+            }
+            operation => Ok(operation),
+        }
+    }
+
+    /// Whether an address is one of the program's own memory, which the device does not see.
+    pub(crate) fn is_pageable(&self, address: u64) -> bool {
+        !self.is_device_memory(address) && self.host.range_of(address).is_none()
+    }
+
+    /// Runs a share of a task, the one whose turn it is.
+    fn turn(&mut self) -> Turn {
+        if working().is_err() {
+            self.tasks.clear();
+            return Turn::Idle;
+        }
+        let last = self.tasks.turn;
+        let (mut found, mut poll) = (None, false);
+        for number in self.tasks.ready.range(last + 1..).chain(self.tasks.ready.range(..=last)) {
+            match self.tasks.tasks.get(number).map(|task| &task.work) {
+                Some(Work::Running(_)) => found = Some(*number),
+                Some(Work::Waiting(StreamOp::WaitValue(wait))) => {
+                    // One whose value cannot be read any more gives its error.
+                    if self.has_value(wait) == Ok(false) { poll = true } else { found = Some(*number) }
+                }
+                Some(Work::Waiting(StreamOp::Host { .. })) | Some(Work::Called) | None => {}
+                Some(Work::Waiting(_)) => found = Some(*number),
+            }
+            if found.is_some() {
+                break;
+            }
+        }
+        let Some(number) = found else { return if poll { Turn::Poll } else { Turn::Idle } };
+        self.tasks.turn = number;
+        let alone = self.tasks.ready.len() == 1;
+        let Some(task) = self.tasks.tasks.get_mut(&number) else { return Turn::Done };
+        let outcome = match std::mem::replace(&mut task.work, Work::Called) {
+            Work::Running(mut of) => {
+                let instructions = match of.flight.threads() {
+                    _ if alone => LONG_TURN,
+                    1 => TURN,
+                    _ => DIVIDED_TURN,
+                };
+                let share = Share { instructions, interrupt: Some(&WAITING) };
+                match self.advance(&mut of, share) {
+                    Ok(false) => {
+                        self.watch(number, &mut of);
+                        Ok(Some(Work::Running(of)))
+                    }
+                    Ok(true) => Ok(None),
+                    Err(status) => Err(status),
+                }
+            }
+            Work::Waiting(StreamOp::Record(event)) => {
+                self.streams.recorded(event, number);
+                Ok(None)
+            }
+            Work::Waiting(operation) => self.start(operation),
+            Work::Called => Ok(None),
+        };
+        match (outcome, self.tasks.tasks.get_mut(&number)) {
+            (Ok(Some(work)), Some(task)) => task.work = work,
+            (outcome, _) => self.tasks.finish(number, outcome.map(|_| ())),
+        }
+        Turn::Done
+    }
+
+    /// Says once of a kernel that it seems to wait for what never comes.
+    fn watch(&self, number: u64, of: &mut InFlight) {
+        if !of.seems_stuck(self.tasks.awaited.map_or(Duration::ZERO, |since| since.elapsed())) {
+            return;
+        }
+        let stream = self.tasks.tasks.get(&number).map_or(LEGACY, |task| task.stream);
+        eprintln!(
+            "wavetap: kernel {} of {} has executed {} wave-instructions and its waves go round in loops: they wait for \
+                what has not come for {} s; {}; {}. It is ended when it has executed {} (--fuel)",
+            of.name(),
+            stream_name(stream),
+            of.executed(),
+            of.stuck_for().as_secs(),
+            self.tasks.host(),
+            self.tasks.others(number),
+            of.fuel(),
+        );
+    }
+
+    /// Says once of streams that wait for values that they have done so for long, while nothing else runs.
+    fn watch_values(&mut self, quiet: Duration) {
+        if self.tasks.told || quiet < if self.tasks.waiting.is_empty() { STUCK_ALONE } else { STUCK } {
+            return;
+        }
+        self.tasks.told = true;
+        for number in &self.tasks.ready {
+            if let Some(Task { stream, work: Work::Waiting(StreamOp::WaitValue(wait)), .. }) =
+                self.tasks.tasks.get(number)
+            {
+                eprintln!(
+                    "wavetap: {} has waited for {} s for {}, which are {:#x}; {}; {}",
+                    stream_name(*stream),
+                    quiet.as_secs(),
+                    wait.name(),
+                    self.value(wait).unwrap_or_default(),
+                    self.tasks.host(),
+                    self.tasks.others(*number),
+                );
+            }
+        }
+    }
+
+    /// Starts the threads that run tasks, once in a process.
+    fn start_threads(&mut self) {
+        let process = std::process::id();
+        if self.tasks.process == Some(process) {
+            return;
+        }
+        self.tasks.process = Some(process);
+        for (name, run) in [("wavetap-streams", run_tasks as fn()), ("wavetap-calls", run_calls)] {
+            if let Err(error) = thread::Builder::new().name(name.into()).spawn(run) {
+                eprintln!("wavetap: streams cannot be run: {error}");
+                std::process::abort();
+            }
+        }
+    }
+
+    /// The next function of the program to call.
+    fn next_call(&mut self) -> Option<(u64, HostCall, usize)> {
+        let tasks = &mut self.tasks.tasks;
+        self.tasks.ready.iter().find_map(|number| {
+            let work = &mut tasks.get_mut(number)?.work;
+            let Work::Waiting(StreamOp::Host { call, data }) = *work else { return None };
+            *work = Work::Called;
+            Some((*number, call, data))
+        })
+    }
+}
+
+/// A stream in words.
+fn stream_name(stream: usize) -> String {
+    if stream == LEGACY { "the default stream".into() } else { format!("stream {stream:#x}") }
+}
+
+/// Runs tasks until the program ends.
+fn run_tasks() {
+    let mut quiet: Option<Instant> = None;
+    loop {
+        let mut runtime = runtime();
+        match runtime.turn() {
+            Turn::Done => quiet = None,
+            Turn::Idle => {
+                quiet = None;
+                drop(CHANGED.wait(runtime));
+                continue;
+            }
+            Turn::Poll => {
+                let since = *quiet.get_or_insert_with(Instant::now);
+                runtime.watch_values(since.elapsed());
+                drop(CHANGED.wait_timeout(runtime, POLL));
+                continue;
+            }
+        }
+        // Calls that wait for tasks have to see that what they wait for has been done.
+        let awaited = !runtime.tasks.waiting.is_empty() && runtime.tasks.running().next().is_some();
+        drop(runtime);
+        // The lock is not fair: who waits for it gets it first, and keeps it for some more calls.
+        if awaited || WAITING.load(Ordering::Relaxed) > 0 {
+            thread::sleep(REST);
+        }
+    }
+}
+
+/// Calls functions of the program until it ends.
+fn run_calls() {
+    loop {
+        let mut locked = runtime();
+        let Some((number, call, data)) = locked.next_call() else {
+            drop(CHANGED.wait(locked));
+            continue;
+        };
+        drop(locked);
+        CALLING.set(Some(number));
+        let data = data as *mut c_void;
+        match call {
+            HostCall::Plain(function) => function(data),
+            HostCall::OfStream(function, stream) => function(stream as *mut c_void, SUCCESS, data),
+        }
+        runtime().tasks.finish(number, Ok(()));
+    }
+}
+
+thread_local! {
+    /// The task whose function this thread calls, if that is what it does.
+    static CALLING: Cell<Option<u64>> = const { Cell::new(None) };
+
+    /// The entry point that this thread is in.
+    static CALLED: Cell<&'static str> = const { Cell::new("a call") };
+}
+
+/// Remembers the entry point that this thread is in.
+pub(crate) fn called(name: &'static str) {
+    CALLED.set(name);
+}
+
+/// Waits while there are such tasks. What went wrong with a task is told the first who waits. A function that a stream
+/// calls cannot wait for streams, as in HIP: other functions are called after it.
+fn wait_while(mut is_there: impl FnMut(&Tasks) -> bool) -> Outcome {
+    let mut runtime = runtime();
+    if is_there(&runtime.tasks) {
+        if CALLING.get().is_some() {
+            eprintln!(
+                "wavetap: {}: a function that a stream calls waits for streams, which HIP does not allow",
+                CALLED.get()
+            );
+            return Err(NOT_SUPPORTED);
+        }
+        let call = CALLED.get();
+        runtime.tasks.waiting.push(call);
+        runtime.tasks.awaited.get_or_insert_with(Instant::now);
+        while working().is_ok() && is_there(&runtime.tasks) {
+            runtime = CHANGED.wait(runtime).unwrap_or_else(std::sync::PoisonError::into_inner);
+        }
+        let waiting = &mut runtime.tasks.waiting;
+        if let Some(own) = waiting.iter().position(|other| *other == call) {
+            waiting.swap_remove(own);
+        }
+        if waiting.is_empty() {
+            runtime.tasks.awaited = None;
+        }
+    }
+    working()?;
+    runtime.tasks.failure.take().map_or(Ok(()), Err)
+}
+
+/// Waits until a task has been done.
+pub(crate) fn wait_for(task: u64) -> Outcome {
+    wait_while(|tasks| tasks.has(task) && CALLING.get() != Some(task))
+}
+
+/// Waits until all has been done that was submitted before.
+pub(crate) fn wait_for_all() -> Outcome {
+    let numbers = runtime().tasks.numbers;
+    let own = CALLING.get();
+    wait_while(|tasks| tasks.tasks.keys().find(|task| Some(**task) != own).is_some_and(|first| *first <= numbers))
+}
+
+/// Waits until a stream has done what was submitted before; the legacy default stream waits for the blocking ones.
+pub(crate) fn wait_for_stream(stream: *mut c_void) -> Outcome {
+    let before = {
+        let mut runtime = runtime();
+        match runtime.streams.place(stream)? {
+            (LEGACY, blocking) => runtime.tasks.before((LEGACY, blocking)),
+            (stream, _) => runtime.tasks.last.get(&stream).map(|(task, _)| *task).into_iter().collect(),
+        }
+    };
+    wait_while(|tasks| before.iter().any(|task| tasks.has(*task) && CALLING.get() != Some(*task)))
+}
+
+/// Does an operation in the order of a stream; gives the task that it became unless it has been done.
+pub(crate) fn give(stream: *mut c_void, operation: StreamOp) -> Outcome<Option<u64>> {
+    working()?;
+    let calls = matches!(operation, StreamOp::Host { .. } | StreamOp::Steps(_));
+    let mut runtime = runtime();
+    let place = runtime.streams.place(stream)?;
+    let before = runtime.tasks.before(place);
+    let task = runtime.give(place, operation, before)?;
+    let Some(number) = task.filter(|_| calls) else { return Ok(task) };
+    let until = Instant::now() + CALL;
+    while runtime.tasks.has(number) && runtime.tasks.running().next().is_none() {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Ok(task);
+        }
+        runtime = CHANGED.wait_timeout(runtime, left).unwrap_or_else(std::sync::PoisonError::into_inner).0;
+    }
+    Ok(task.filter(|number| runtime.tasks.has(*number)))
+}

@@ -1,0 +1,70 @@
+//! Joining a profile with the code it came from: what waits for what.
+
+use super::object::{Object, objects};
+use wavetap_base::error::Result;
+use wavetap_object::offload_bundle::Input;
+use wavetap_object::selection::Selection;
+use wavetap_profile::file::Profile;
+use wavetap_profile::pc_samples::PcSamples;
+use wavetap_report::Report;
+use wavetap_report::counted::{self, CountedObject};
+use wavetap_report::slice::Slice;
+use wavetap_slice::{Blame, CodeToSlice, SliceInputs};
+
+/// What a slice rests on besides the code, and the rule of its chains.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Evidence<'a> {
+    /// How often code ran.
+    pub profile: Option<&'a Profile>,
+    /// Where waves were seen in it. Of several the most trusted one that saw a kernel says how long its waits take.
+    pub samples: &'a [PcSamples],
+    /// Who is blamed.
+    pub blame: Blame,
+}
+
+/// Slices the selected kernels of an input.
+///
+/// # Errors
+/// Malformed or unsupported if the input cannot be decoded; malformed if the profile or the samples are of another
+/// input.
+pub fn slice(data: &[u8], selection: &Selection, evidence: Evidence<'_>) -> Result<Slice> {
+    let Evidence { profile, samples, blame } = evidence;
+    let input = Input::parse(data)?;
+    let mut unread = Vec::new();
+    let objects = objects(&input, selection, &mut unread)?;
+    if let Some(profile) = profile {
+        counted::check(profile, &CountedObject::all(&input, &[])?)?;
+    }
+    let objects: Vec<CodeToSlice<'_>> = objects.iter().map(Object::to_slice).collect();
+    let selected = |_: &CodeToSlice<'_>, name: &str| selection.has_kernel(name);
+    let inputs = SliceInputs { objects: &objects, selected: &selected, profile, samples, blame };
+    Ok(Slice::new(wavetap_slice::slice(&inputs)?, unread))
+}
+
+/// Gives each kernel of a report its waits, from the original input.
+///
+/// # Errors
+/// Malformed or unsupported if the input cannot be decoded.
+pub fn explain(report: &mut Report, profile: &Profile, data: &[u8]) -> Result<()> {
+    if profile.kernels.is_empty() {
+        return Ok(());
+    }
+    let input = Input::parse(data)?;
+    // What cannot be read was not instrumented either: the report says so where it lists what was refused.
+    for object in objects(&input, &Selection::default(), &mut Vec::new())? {
+        let selected = |object: &CodeToSlice<'_>, name: &str| {
+            profile.kernels.iter().any(|kernel| kernel.object == object.digest && kernel.name == name)
+        };
+        let inputs = SliceInputs {
+            objects: &[object.to_slice()],
+            selected: &selected,
+            profile: Some(profile),
+            samples: &[],
+            blame: Blame::Exposed,
+        };
+        for kernel in wavetap_slice::slice(&inputs)?.kernels {
+            report.explain(&object.digest, kernel.into());
+        }
+    }
+    Ok(())
+}
