@@ -5,14 +5,14 @@ use wavetap_amdgpu::EventHazards;
 use crate::fault::findings::Passes;
 use crate::trace::timing::Timing;
 
-/// How a [`Device`] behaves.
+/// How a [`crate::Device`] behaves.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
     /// Checks waits and hazards, fills what is undefined with random bits, schedules at random.
     pub strict: bool,
     /// Hazards that strict mode does not stop for, where a compiler is known to leave them in its code.
     pub tolerated: EventHazards,
-    /// Findings of strict mode that a dispatch goes on after ([`Device::take_findings`]).
+    /// Findings of strict mode that a dispatch goes on after ([`crate::Device::take_findings`]).
     pub passes: Passes,
     /// Chooses everything random; the same seed gives the same run.
     pub seed: u64,
@@ -24,7 +24,7 @@ pub struct Options {
     pub trace_lanes: bool,
     /// Collects [`crate::Origins`] for each dispatch, which then runs on one thread and takes many times as long.
     pub origins: bool,
-    /// Models the time that dispatches take ([`DispatchStats::time`]).
+    /// Models the time that dispatches take ([`crate::DispatchStats::time`]).
     pub timing: Option<Timing>,
     /// Threads that the workgroups of a long dispatch are divided among; 0: as many as there are cores. Strict mode
     /// uses one.

@@ -17,7 +17,7 @@ pub(crate) enum Element {
     F64,
     /// Single precision of which 10 bits of the fraction count.
     Xf32,
-    /// Of 4, 6 or 8 bits, as the instruction's fields say ([`super::mfma_scaled`]).
+    /// Of 4, 6 or 8 bits, as the instruction's fields say (`exec::matrix::mfma_scaled`).
     Mixed,
 }
 

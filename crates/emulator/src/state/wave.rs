@@ -18,7 +18,7 @@ pub(crate) enum Status {
     AtBarrier,
     /// Has signalled the barrier, and waits until all have (gfx12).
     AtSplitBarrier,
-    /// Waits for waves of other workgroups, too: see [`Wave::asks`].
+    /// Waits for waves of other workgroups, too: see [`Wave::gws_request`].
     AtGws,
     /// `s_sleep` and friends: lets others run first.
     Yielding,

@@ -156,7 +156,7 @@ fn polls_at(launch: &Launch, memory: &View, pc: u64) -> bool {
     polls(launch.target, pc, &mut |at: u64, into: &mut [u8]| memory.read(at, into, MemoryAccess::Fetch).is_ok())
 }
 
-/// The lists of [`WaveChecks::in_lds`].
+/// The lists of `WaveChecks::in_lds`.
 const LDS_WRITES: usize = 0;
 const COPY_WRITES: usize = 1;
 const COPY_READS: usize = 2;

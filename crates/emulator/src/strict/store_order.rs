@@ -21,7 +21,8 @@ use crate::strict;
 /// Most bytes of what may be a flag: all lanes access the same.
 const FLAG_BYTES: u64 = 8;
 
-/// Whether the waves of a workgroup see each other's stores in order: one of them runs with [`Neighbours::borrow`].
+/// Whether the waves of a workgroup see each other's stores in order: one of them runs with
+/// [`Barrier::hold_stores_of_others`](crate::state::barrier::Barrier::hold_stores_of_others).
 pub(crate) fn is_shared(launch: &Launch, waves: usize) -> bool {
     launch.strict && !launch.apart && waves > 1
 }
