@@ -1,35 +1,48 @@
 #!/bin/sh
 # Builds every sample for three targets from source:
-# hip-samples/build.sh [-o FOLDER] [NAME...] [-- EXTRA COMPILER FLAGS]
+#     hip-samples/build.sh [--nine] [-o FOLDER] [NAME...] [-- EXTRA COMPILER FLAGS]
+# --nine: the programs of the benchmark `nine` instead, for its targets, without line tables and host symbols.
 # Needs clang++-19, lld-19, llvm-19, rocm-device-libs and libamdhip64-dev (Debian or Ubuntu package names). The result
 # has no path of this machine in it, so two builds with the same packages are equal byte for byte.
 set -eu
-cd "$(dirname "$0")/src"
-out=../bin
+here=$(cd "$(dirname "$0")" && pwd)
+sources=$here/src
+out=$here/bin
+targets='gfx90a gfx906 gfx942'
+common='-O2 -Xarch_device -gline-tables-only'
 names=
 while [ $# -gt 0 ]; do
     case $1 in
-        -o) case $2 in /*) out=$2 ;; *) out=$OLDPWD/$2 ;; esac; shift 2 ;;
+        --nine)
+            sources=$here/nine
+            out=$here/nine/bin
+            targets='gfx90a gfx906 gfx1030'
+            common='-O3 -s'
+            shift
+            ;;
+        -o) case $2 in /*) out=$2 ;; *) out=$PWD/$2 ;; esac; shift 2 ;;
         --) shift; break ;;
         *) names="$names ${1%.hip}"; shift ;;
     esac
 done
+cd "$sources"
 [ -n "$names" ] || names=$(ls *.hip | sed 's/\.hip$//')
 mkdir -p "$out"
 
 clang=${CLANGXX:-clang++-19}
 library=$(mktemp -d)
 trap 'rm -rf "$library"' EXIT
-../bitcode.sh "$library"
+"$here/bitcode.sh" "$library"
 
+for target in $targets; do
+    set -- "--offload-arch=$target" "$@"
+done
 for name in $names; do
     case $name in
-        o0) level='-O0 -Xarch_device -g -ffunction-sections -Xoffload-linker --gc-sections' ;;
-        *) level='-O2 -Xarch_device -gline-tables-only' ;;
+        o0) flags='-O0 -Xarch_device -g -ffunction-sections -Xoffload-linker --gc-sections' ;;
+        *) flags=$common ;;
     esac
-    "$clang" -w -x hip -std=c++17 $level \
-        --offload-arch=gfx90a --offload-arch=gfx906 --offload-arch=gfx942 --rocm-device-lib-path="$library" \
+    "$clang" -w -x hip -std=c++17 $flags --rocm-device-lib-path="$library" \
         -fdebug-compilation-dir=. -ffile-prefix-map="$PWD"=. -ffile-prefix-map=/usr/= -ffile-prefix-map="$library"= \
-        -cuid="$name" \
-        "$name.hip" -o "$out/$name" -lamdhip64 "$@"
+        -cuid="$name" "$name.hip" -o "$out/$name" -lamdhip64 "$@"
 done

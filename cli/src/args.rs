@@ -1,13 +1,13 @@
 //! Every flag of every subcommand, each defined once.
 
 mod backend;
+mod timing;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use wavetap::emulator::LatencyOverride;
 use wavetap::pipeline::{Counters, Options, Packing, ProbeKind, Selection};
 use wavetap::slice::blame::Blame;
 
@@ -15,6 +15,7 @@ use crate::targets;
 use crate::workgroup;
 
 pub use backend::{BackendArgs, BackendChoice};
+pub use timing::TimingArgs;
 
 /// See which branches of a GPU program diverge, from its binary alone.
 ///
@@ -286,9 +287,11 @@ pub struct ProfileArgs {
 /// Run an application in each counter mode: do the counts agree, and what does each mode cost?
 ///
 /// The application runs once unmodified and once in each mode, each time with the emulator's trace, which the counts
-/// must equal. Its output is shown once; in the later runs its stdin is empty.
+/// must equal. Its output is shown once; in the later runs its stdin is empty. With --timing each run is modelled: what
+/// a mode costs in cycles stands beside the original's.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  wavetap compare --modes lds,global -- hip-samples/bin/nested_loops")]
+#[command(after_help = "Examples:\n  wavetap compare --modes lds,global -- hip-samples/bin/nested_loops\n  wavetap \
+        compare --timing -- hip-samples/bin/nested_loops")]
 pub struct CompareArgs {
     /// The modes to compare
     #[arg(long, value_enum, value_delimiter = ',', default_values_t = [CounterChoice::Lds, CounterChoice::Global],
@@ -296,6 +299,8 @@ pub struct CompareArgs {
     pub modes: Vec<CounterChoice>,
     #[command(flatten)]
     pub select: SelectArgs,
+    #[command(flatten)]
+    pub timing: TimingArgs,
     #[command(flatten)]
     pub backend: BackendArgs,
     #[command(flatten)]
@@ -495,26 +500,6 @@ impl From<BundleChoice> for Packing {
             BundleChoice::Plain => Packing::Plain,
             BundleChoice::Compressed => Packing::Compressed,
         }
-    }
-}
-
-/// Whether to model time.
-#[derive(Debug, Clone, Default, Args)]
-pub struct TimingArgs {
-    /// Emulator: model how many cycles the kernels take and what their waves wait for, and report it (`profile` runs
-    /// the application a second time for it, unmodified and with empty stdin). A model, not a measurement
-    #[arg(long)]
-    pub timing: bool,
-    /// Emulator: another latency for the model, by class: valu32, valu64, valu_f64, trans, mfma, salu, smem, lds, vmem,
-    /// export, branch, barrier, message, wait, l2, memory, atomic (implies --timing; may be given several times)
-    #[arg(long, value_name = "CLASS=CYCLES")]
-    pub latency: Vec<LatencyOverride>,
-}
-
-impl TimingArgs {
-    /// Whether time is to be modelled.
-    pub fn wanted(&self) -> bool {
-        self.timing || !self.latency.is_empty()
     }
 }
 

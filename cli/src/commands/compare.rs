@@ -8,6 +8,7 @@ use clap::ValueEnum;
 use wavetap::error::{Error, Result};
 use wavetap::pipeline::{Options, ProbeKind};
 use wavetap::profile::file::{Backend, Origin, Profile};
+use wavetap::profile::time::TimeProfile;
 use wavetap::report::compare::{Compare, Run};
 
 use super::profile::{nothing_selected, rewrite_to};
@@ -24,6 +25,7 @@ struct Ended {
     output: PathBuf,
     profile: Option<Profile>,
     trace: Option<Profile>,
+    time: Option<TimeProfile>,
 }
 
 /// Runs the application once as it is and once for each mode.
@@ -58,6 +60,7 @@ pub fn run(args: &CompareArgs, colour: ColorChoice) -> Result<ExitCode> {
         rewritten.push((name, Some(executable)));
     }
 
+    let modelled = launch::Modelled { latencies: &args.timing.latency, samples: false, interval: None };
     let (mut ended, mut lacks_something, mut found) = (Vec::new(), false, false);
     for (mode, executable) in rewritten {
         let written = folder.path().join(format!("{mode}.stdout"));
@@ -69,7 +72,7 @@ pub fn run(args: &CompareArgs, colour: ColorChoice) -> Result<ExitCode> {
             target,
             counters: executable.is_some(),
             trace: true,
-            timing: None,
+            timing: args.timing.wanted().then_some(modelled),
             at_load: None,
             stdout: Some(stdout),
         };
@@ -81,7 +84,8 @@ pub fn run(args: &CompareArgs, colour: ColorChoice) -> Result<ExitCode> {
         // A run that went on after findings has said so.
         found |= run.found;
         lacks_something |= run.lacks_something();
-        ended.push(Ended { mode, code: run.code, output: written, profile: run.counters()?, trace: run.trace()? });
+        let (profile, trace, time) = (run.counters()?, run.trace()?, run.time());
+        ended.push(Ended { mode, code: run.code, output: written, profile, trace, time });
     }
     let compare = put_together(backend, &ended)?;
     output::emit(&args.report, colour, &compare, |compare, style| compare.render(style))?;
@@ -109,7 +113,12 @@ fn put_together(backend: Backend, ended: &[Ended]) -> Result<Compare> {
             exit_code: run.code,
         })
         .collect();
-    Ok(Compare::new(backend, original.trace.as_ref(), original.code, &runs))
+    let mut compare = Compare::new(backend, original.trace.as_ref(), original.code, &runs);
+    if let Some(time) = &original.time {
+        let times: Vec<_> = modes.iter().filter_map(|run| Some((run.mode.as_str(), run.time.as_ref()?))).collect();
+        compare.add_time(time, &times);
+    }
+    Ok(compare)
 }
 
 fn mode_name(mode: CounterChoice) -> String {

@@ -1,6 +1,9 @@
 //! Several runs of one program side by side: do they count the same, and what does each way of counting cost?
 
 mod text;
+mod time;
+
+pub use time::ModelledTime;
 
 use std::collections::BTreeSet;
 
@@ -78,6 +81,9 @@ pub struct Compare {
     pub exit_code: i32,
     /// Whether every run was traced, and its counts were compared with that trace.
     pub checked_against_trace: bool,
+    /// Latencies of the timing model that were set by the user, `valu32=8`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub latencies: Vec<String>,
     /// How the outputs differ, by mode.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outputs: Vec<ModeOutput>,
@@ -98,6 +104,9 @@ pub struct ComparedKernel {
     pub kernel: Kernel,
     /// Dynamic work of the uninstrumented kernel.
     pub original_work: Option<Work>,
+    /// Modelled time of the uninstrumented kernel, with `--timing`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub original_time: Option<ModelledTime>,
     /// Each mode.
     pub modes: Vec<ModeCost>,
 }
@@ -133,6 +142,9 @@ pub struct ModeCost {
     pub difference: Option<String>,
     /// Dynamic work, as the emulator saw it.
     pub work: Option<Work>,
+    /// Modelled time, with `--timing`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time: Option<ModelledTime>,
     /// Wave-instructions more than in the uninstrumented run.
     pub instructions_added: Option<i64>,
     /// Bytes to and from global memory more than in the uninstrumented run.
@@ -185,6 +197,7 @@ impl Compare {
                         .cloned()
                         .unwrap_or_else(|| unreachable!("every report has the kernels of its profile")),
                     original_work: traced.and_then(|kernel| kernel.work),
+                    original_time: None,
                     modes: runs.iter().map(|run| cost(run, first, traced)).collect(),
                 }
             })
@@ -202,6 +215,7 @@ impl Compare {
             same_exit: runs.iter().all(|run| run.exit_code == exit_code),
             exit_code,
             checked_against_trace: !runs.is_empty() && runs.iter().all(|run| run.trace.is_some()),
+            latencies: Vec::new(),
             outputs,
             problems: Vec::new(),
             kernels,
@@ -281,6 +295,7 @@ fn cost(run: &Run<'_>, first: &KernelTotals, traced: Option<&KernelTotals>) -> M
             uncounted,
             difference,
             work: None,
+            time: None,
             instructions_added: None,
             global_bytes_added: None,
             lds_bytes_added: None,
@@ -313,6 +328,7 @@ fn cost(run: &Run<'_>, first: &KernelTotals, traced: Option<&KernelTotals>) -> M
         uncounted,
         difference,
         work: kernel.work,
+        time: None,
         instructions_added: added(|work| work.instructions),
         global_bytes_added: added(|work| work.global_bytes),
         lds_bytes_added: added(|work| work.lds_bytes),

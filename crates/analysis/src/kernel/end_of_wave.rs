@@ -11,6 +11,7 @@ const TRAP_ABORT: i64 = 2;
 pub fn end_of_wave(body: &Body) -> Option<u64> {
     let mut seen = vec![false; body.len()];
     let mut work = vec![body.entry()];
+    // Reachability: the search ends at the first end of the wave.
     while let Some(inst) = work.pop() {
         if std::mem::replace(&mut seen[inst.index()], true) {
             continue;

@@ -17,6 +17,7 @@ impl Compare {
             kernel.lines(style, &mut lines);
             lines.push(String::new());
         }
+        self.mean_lines(style, &mut lines);
         if !self.kernels.is_empty() {
             self.count_lines(style, &mut lines);
         }
@@ -128,6 +129,7 @@ impl ComparedKernel {
         let mut table = table.lines(2).into_iter();
         lines.extend(table.next().map(|head| style.dim(&head)));
         lines.extend(table);
+        self.time_lines(style, lines);
         for mode in &self.modes {
             let reasons =
                 mode.uncounted.iter().map(|dispatches| format!("  {}: {}", mode.mode, uncounted_reason(dispatches)));

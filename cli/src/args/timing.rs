@@ -1,0 +1,25 @@
+//! What is modelled of time.
+
+use clap::Args;
+use wavetap::emulator::LatencyOverride;
+
+/// Whether to model time.
+#[derive(Debug, Clone, Default, Args)]
+pub struct TimingArgs {
+    /// Emulator: model how many cycles the kernels take and what their waves wait for, and report it (`profile` runs
+    /// the application a second time for it, unmodified and with empty stdin; `compare` shows it for every run). A
+    /// model, not a measurement
+    #[arg(long)]
+    pub timing: bool,
+    /// Emulator: another latency for the model, by class: valu32, valu64, valu_f64, trans, mfma, salu, smem, lds, vmem,
+    /// export, branch, barrier, message, wait, l2, memory, atomic (implies --timing; may be given several times)
+    #[arg(long, value_name = "CLASS=CYCLES")]
+    pub latency: Vec<LatencyOverride>,
+}
+
+impl TimingArgs {
+    /// Whether time is to be modelled.
+    pub fn wanted(&self) -> bool {
+        self.timing || !self.latency.is_empty()
+    }
+}
