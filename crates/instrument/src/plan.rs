@@ -259,7 +259,8 @@ impl PlannedCode {
         }
         let loss = machine.worst_loss(if facts.size_is_required { workgroup_size } else { 1 }, &demands.0, &demands.1);
         let (named_scalars, named_vectors) = named_registers(target, &edits);
-        // Where every wave has the same number, the original may count less than all that can lie after the numbered ones.
+        // Where every wave has the same number, the original may count less than all that can lie after the numbered
+        // ones.
         let counted_scalars =
             (sgprs.max(named_scalars) + registers::NAMED_SGPRS).min(target.fixed_sgprs().unwrap_or(u32::MAX));
         let metadata = MetadataChange {

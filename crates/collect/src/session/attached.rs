@@ -81,8 +81,8 @@ struct Window {
     id: u64,
     buffer: Buffer,
     shared: bool,
-    /// Waves choose their records themselves, and these have the counters that are kept ([`wavetap_profile::placement`]). All dispatches
-    /// are of one kernel.
+    /// Waves choose their records themselves, and these have the counters that are kept
+    /// ([`wavetap_profile::placement`]). All dispatches are of one kernel.
     placed: bool,
     members: Vec<Member>,
     /// Records that the dispatches may take.

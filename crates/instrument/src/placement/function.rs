@@ -1,7 +1,7 @@
 //! The flows of one function: executions of blocks and branches, and active lanes.
 //!
-//! Lanes flow as executions do: as many lanes leave a block as enter it, unless it writes EXEC. A block is therefore cut
-//! at such instructions into segments, and what flows in and out there comes from and goes to the world.
+//! Lanes flow as executions do: as many lanes leave a block as enter it, unless it writes EXEC. A block is therefore
+//! cut at such instructions into segments, and what flows in and out there comes from and goes to the world.
 
 use super::flow::{Edge, Flow};
 use super::nonzero::{nonzero, saves_exec};

@@ -1,5 +1,5 @@
-//! Counters in registers: those from which all others follow ([`crate::placement`]) are kept in scalar registers that no
-//! code of the kernel names, or in lanes of such vector registers, and are added to memory when the wave ends.
+//! Counters in registers: those from which all others follow ([`crate::placement`]) are kept in scalar registers that
+//! no code of the kernel names, or in lanes of such vector registers, and are added to memory when the wave ends.
 //!
 //! Nothing asks in between whether anything is counted: an addition costs less than that. At its end a wave adds its
 //! counters to one of a few records, by where on the machine it runs, so that waves seldom meet at one address.
