@@ -103,6 +103,7 @@ pub(super) struct Rewriter<'o> {
 }
 
 /// A code object before anything is planned.
+#[expect(clippy::large_enum_variant, reason = "there is one at a time, and it is taken apart at once")]
 enum Opened<'i> {
     /// With kernels to instrument.
     Subject { code: CodeObject<'i>, processor: Target, map: ObjectMap },
