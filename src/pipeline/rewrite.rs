@@ -79,7 +79,7 @@ pub struct Destination<'w> {
 /// few objects; the result is the same.
 ///
 /// # Errors
-/// As [`rewrite`], and those of the destination, which are of the kind [`Kind::Io`].
+/// As [`rewrite`], and those of the destination, which are of the kind [`Kind::Io`](wavetap_base::error::Kind::Io).
 pub fn rewrite_to<M: Send>(
     data: &[u8],
     options: &Options,
