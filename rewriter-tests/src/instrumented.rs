@@ -261,7 +261,9 @@ impl<'a> Subject<'a> {
     /// Where the vector registers of inserted code come from in a kernel, for each mode that it is instrumented in.
     #[must_use]
     pub fn vector_sources(&self, kernel: &str) -> Vec<VectorSource> {
-        let kernels = self.rewritten.iter().flat_map(|rewritten| &rewritten.map.kernels);
+        // Counters in registers need none but at the end, where all are free.
+        let rewritten = self.rewritten.iter().filter(|rewritten| !rewritten.mode.starts_with("register"));
+        let kernels = rewritten.flat_map(|rewritten| &rewritten.map.kernels);
         kernels.filter(|map| map.name == kernel).map(|map| map.vector_registers).collect()
     }
 

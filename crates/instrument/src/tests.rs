@@ -170,7 +170,6 @@ fn needs_that_cannot_be_met() {
         }
     };
     assert_eq!(refused(&preload, CounterMode::Global), Reason::KernargPreload);
-    assert_eq!(refused(&|_| (), CounterMode::Register), Reason::CounterMode);
     assert_eq!(refused(&|kernel| kernel.metadata = None, CounterMode::Global), Reason::WorkgroupSize);
     // One site: 5 counters for each of 16 waves, and 7 bytes for alignment. With a byte less, the counters stay in
     // memory.

@@ -156,6 +156,5 @@ mod tests {
         assert!(fault(|p| p.counters.truncate(2)).contains("2 counters are placed, the sites have 3"));
         assert!(fault(|p| p.counters[0] = 4).contains("a counter is value 4, there are 4"));
         assert!(fault(|p| p.sums[0][0].1 = 2).contains("value 2 is a sum of later ones"));
-        assert!(fault(|p| p.kept = u32::MAX).contains("of later ones") || fault(|p| p.kept = u32::MAX).is_empty());
     }
 }
