@@ -20,6 +20,9 @@ pub const WAVES: u32 = 0;
 pub const FIRST_KEPT: u32 = 1;
 /// The most records that waves of a kernel may choose among.
 pub const MAX_SLOTS: u32 = 1 << 16;
+/// The most bytes that the records of a dispatch may have: a damaged site table must not exhaust memory. What is kept in
+/// registers needs less than a fourth of it.
+pub const MAX_BYTES: u64 = 256 << 20;
 
 /// A sum of values, each times a factor.
 pub type Sum = Vec<(i64, u32)>;
@@ -40,7 +43,7 @@ pub struct Placement {
 }
 
 impl Placement {
-    /// Size of a record in bytes.
+    /// Size of a record in bytes, where [`Placement::check`] finds nothing.
     #[must_use]
     pub fn record_bytes(&self) -> u32 {
         HEADER + self.kept * COUNTER
@@ -49,12 +52,15 @@ impl Placement {
     /// Finds what no placement may have, where the sites have so many counters.
     ///
     /// # Errors
-    /// Malformed: a number of records that is no power of two, a term that does not come before its sum, a counter
-    /// without a value or one too many.
+    /// Malformed: a number of records that is no power of two, records that are too large, a term that does not come
+    /// before its sum, a counter without a value or one too many.
     pub fn check(&self, counters: u32) -> Result<()> {
+        let bytes = u64::from(self.slots) * (u64::from(HEADER) + u64::from(self.kept) * u64::from(COUNTER));
         let values = u64::from(FIRST_KEPT) + u64::from(self.kept) + self.sums.len() as u64;
         let found = if !self.slots.is_power_of_two() || self.slots > MAX_SLOTS {
             format!("{} records, expected a power of two up to {MAX_SLOTS}", self.slots)
+        } else if bytes > MAX_BYTES {
+            format!("records of {bytes} bytes in all, expected up to {MAX_BYTES}")
         } else if self.counters.len() != counters as usize {
             format!("{} counters are placed, the sites have {counters}", self.counters.len())
         } else if let Some(counter) = self.counters.iter().find(|value| u64::from(**value) >= values) {
@@ -155,6 +161,7 @@ mod tests {
         assert!(fault(|p| p.slots = 1 << 20).contains("expected a power of two up to 65536"));
         assert!(fault(|p| p.counters.truncate(2)).contains("2 counters are placed, the sites have 3"));
         assert!(fault(|p| p.counters[0] = 4).contains("a counter is value 4, there are 4"));
+        assert!(fault(|p| p.kept = u32::MAX).contains("bytes in all, expected up to 268435456"));
         assert!(fault(|p| p.sums[0][0].1 = 2).contains("value 2 is a sum of later ones"));
     }
 }
