@@ -25,7 +25,7 @@ use wavetap::isa::{self, Inst, Target};
 const TARGETS: [&str; 2] = ["gfx90a", "gfx1100"];
 /// Where code comes from, the first that has some.
 const SOURCES: [&str; 2] = ["bitsandbytes", "librocrand"];
-/// Rounds of the comparison; each side's fastest counts, as everything slower is somebody else's doing.
+/// Rounds of the comparison; each side's fastest counts, as everything slower is noise.
 const ROUNDS: usize = 7;
 /// What is wanted: MB/s of decoding, and how many times as fast as LLVM decoding and printing are to be.
 const WANTED: (f64, f64, f64) = (100.0, 10.0, 3.0);

@@ -135,7 +135,7 @@ const WAYS: [(&str, usize, (bool, usize)); 3] =
     [("one", 34, (false, 1)), ("strict", 10, (true, 1)), ("all", 12, (false, 0))];
 /// Bytes of the buffer that they work on.
 const BUFFER: u64 = 8 << 20;
-/// Rounds of the comparison; the fastest counts, as everything slower is somebody else's doing.
+/// Rounds of the comparison; the fastest counts, as everything slower is noise.
 const ROUNDS: usize = 20;
 
 /// The kernels that do one kind of work each, compiled for a target; none without a compiler.

@@ -27,7 +27,7 @@ use wavetap::report::rewrite::Summary;
 
 /// MB of code per second, and memory as a multiple of the unbundled file.
 const WANTED: (f64, f64) = (20.0, 3.0);
-/// Rounds of `scale`; the fastest counts, as everything slower is somebody else's doing.
+/// Rounds of `scale`; the fastest counts, as everything slower is noise.
 const ROUNDS: usize = 2;
 /// The target whose code LLVM disassembles for comparison.
 const COMPARED: &str = "gfx90a";

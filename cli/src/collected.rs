@@ -21,7 +21,7 @@ const LOOK: Duration = Duration::from_millis(20);
 /// In the name of an output: the id of the process.
 pub const PROCESS: &str = "%p";
 
-/// What a file of samples has before the samples of each process, and behind the last.
+/// What a file of samples has before the samples of each process, and after the last.
 const SAMPLES: [&str; 2] = ["{\"rocprofiler-sdk-tool\":[", "]}\n"];
 
 /// What one process left, or one of several programs that ran in it after each other.
@@ -269,7 +269,7 @@ fn journals(folder: &Path) -> Result<Vec<(PathBuf, u32)>> {
     Ok(found)
 }
 
-/// The fields of a process behind its name (proc(5)).
+/// The fields of a process after its name (proc(5)).
 fn fields(pid: u32) -> Option<Vec<String>> {
     let status = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     Some(status.rsplit_once(')')?.1.split_whitespace().map(str::to_owned).collect())

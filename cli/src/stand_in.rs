@@ -1,4 +1,4 @@
-//! The stand-in `libamdhip64`: finding it and putting it in front of a real one.
+//! The stand-in `libamdhip64`: finding it and putting it before a real one.
 
 use std::ffi::OsString;
 use std::os::unix::fs::symlink;

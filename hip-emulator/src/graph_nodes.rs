@@ -89,7 +89,7 @@ impl HostNode {
     }
 }
 
-/// The places of `hipMemAllocNodeParams` that matter here, in words: behind the properties of a pool and a list of
+/// The places of `hipMemAllocNodeParams` that matter here, in words: after the properties of a pool and a list of
 /// devices.
 const ALLOCATION_WORDS: usize = 15;
 const ALLOCATION_SIZE: usize = 13;

@@ -77,7 +77,7 @@ impl Image {
             image.unpack()?;
             return Ok(image);
         }
-        // The mapping goes on behind the code object; its section headers come last in what LLD writes, its contents
+        // The mapping goes on after the code object; its section headers come last in what LLD writes, its contents
         // anywhere.
         let end = elf_end(data)?;
         Self::bare(data[..end].to_vec())
@@ -252,7 +252,7 @@ fn readable_range(line: &str) -> Option<(usize, usize)> {
     Some((usize::from_str_radix(start, 16).ok()?, usize::from_str_radix(stop, 16).ok()?))
 }
 
-/// Where the ELF file at the start of `data` ends: behind the last of its headers, segments and sections.
+/// Where the ELF file at the start of `data` ends: after the last of its headers, segments and sections.
 fn elf_end(data: &[u8]) -> Result<usize> {
     use wavetap::bytes::{u16_at, u32_at, u64_at};
     /// Sizes and offsets from the ELF-64 specification.

@@ -277,7 +277,7 @@ fn first() -> Result<Vec<u8>> {
 
 /// When this process started, in clock ticks since boot.
 fn started() -> Option<u64> {
-    /// Its place among the fields behind the name, which is in parentheses and may hold anything (proc(5)).
+    /// Its place among the fields after the name, which is in parentheses and may hold anything (proc(5)).
     const START_TIME: usize = 19;
     let status = fs::read_to_string("/proc/self/stat").ok()?;
     status.rsplit_once(')')?.1.split_whitespace().nth(START_TIME)?.parse().ok()

@@ -37,7 +37,7 @@ fn number(text: &mut &[u8]) -> Option<Number> {
     std::str::from_utf8(digits).ok().filter(|digits| !digits.is_empty())?.parse().ok().map(Number::Is)
 }
 
-/// Reads a conversion behind its `%`; `None` if it is none that C knows.
+/// Reads a conversion after its `%`; `None` if it is none that C knows.
 fn conversion<'f>(text: &mut &'f [u8]) -> Option<Conversion<'f>> {
     let flags = take(text, b"-+ #0");
     let width = number(text);
@@ -122,7 +122,7 @@ fn convert(conversion: &Conversion<'_>, words: &mut Words<'_>) -> Option<Vec<u8>
     Some(raw::format(&specification, value))
 }
 
-/// Formats a message: the format, padded to whole words, and the arguments behind it.
+/// Formats a message: the format, padded to whole words, and the arguments after it.
 pub(crate) fn text(message: &[u64]) -> Vec<u8> {
     let mut words = Words(message);
     let format = words.string();

@@ -30,7 +30,7 @@ const TEXTURE_DEPTH: c_int = 8_192;
 /// parallelism.
 const ARCH: u32 = 0b0_1001_0111_1111_1111;
 
-/// The facts behind both layouts.
+/// The facts after both layouts.
 pub(crate) struct Facts {
     pub(crate) name: String,
     pub(crate) arch_name: String,

@@ -473,7 +473,7 @@ impl Runtime {
         }
     }
 
-    /// Says of accesses behind allocations, each place once, and keeps the segment of arguments for the next launch.
+    /// Says of accesses after allocations, each place once, and keeps the segment of arguments for the next launch.
     pub(crate) fn ended(&mut self, kernel: &KernelRef, stats: &DispatchStats, arguments: Segment) {
         for overrun in &stats.overruns {
             if self.overruns.insert((kernel.name.clone(), overrun.place.address)) {

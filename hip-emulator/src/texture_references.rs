@@ -116,7 +116,7 @@ entry_points! {
         raw::store(out, symbol)
     }
 
-    /// How far a texture reference begins behind the memory that it is bound to.
+    /// How far a texture reference begins after the memory that it is bound to.
     fn hipGetTextureAlignmentOffset(out: *mut usize, reference: *const c_void) {
         image_objects::images(runtime().device()?.target())?;
         if reference.is_null() { Err(INVALID_VALUE) } else { raw::store(out, 0) }

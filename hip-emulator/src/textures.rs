@@ -85,7 +85,7 @@ impl View {
             (KIND_FLOAT, 32),
         ];
         let number = usize::try_from(self.format - 1).map_err(|_| INVALID_VALUE)?;
-        // Behind them are compressed ones.
+        // After them are compressed ones.
         let (kind, bits) = *KINDS.get(number / 3).ok_or(NOT_SUPPORTED)?;
         let components = [1, 2, 4][number % 3];
         Ok(ChannelFormat { bits: [0, 1, 2, 3].map(|n| if n < components { bits } else { 0 }), kind })

@@ -112,7 +112,7 @@ fn name(target: Target, file: RegFile, number: u16) -> String {
     match file {
         RegFile::Vector => return format!("v{number}"),
         RegFile::Accum => return format!("a{number}"),
-        // What comes behind has operand codes of its own on gfx8 and gfx9.
+        // What comes after has operand codes of its own on gfx8 and gfx9.
         RegFile::Scalar
             if number < scalar::FLAT_SCRATCH || number < scalar::VCC && target.addressable_sgprs() > 102 =>
         {
@@ -126,7 +126,7 @@ fn name(target: Target, file: RegFile, number: u16) -> String {
     if let Some((code, name)) = PAIRS.iter().find(|(code, _)| *code == number & !1) {
         return format!("{name}_{}", if number == *code { "lo" } else { "hi" });
     }
-    // gfx8 has the trap handler's base and memory address in front of fewer temporaries.
+    // gfx8 has the trap handler's base and memory address before fewer temporaries.
     let (first_temporary, handler) =
         if target.name().starts_with("gfx8") { (112, true) } else { (scalar::TTMP0, false) };
     match number {
@@ -151,7 +151,7 @@ fn split(name: &str) -> (&str, Option<u16>) {
     }
 }
 
-/// `s[4:5] vcc `: runs, and both halves as one; a space behind each.
+/// `s[4:5] vcc `: runs, and both halves as one; a space after each.
 fn compact(names: &Names) -> String {
     let mut sorted: Vec<_> = names.iter().map(|name| split(name)).collect();
     sorted.sort_unstable();

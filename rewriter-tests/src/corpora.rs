@@ -1,4 +1,4 @@
-//! Real libraries that nobody here wrote: what `fetch-corpora.sh` fetches, what is known to be in it, and where it
+//! Real libraries of third parties: what `fetch-corpora.sh` fetches, what is known to be in it, and where it
 //! lies.
 
 use std::fs;
@@ -25,7 +25,7 @@ pub struct Corpus {
     pub section_bytes: u64,
 }
 
-/// The real code that nobody here wrote. The counts are not our own: the bundles were unpacked with zstd, and
+/// The real code of third parties. The counts are not our own: the bundles were unpacked with zstd, and
 /// `llvm-readelf` of LLVM 22 listed the symbols and sections of each object.
 pub const CORPORA: [Corpus; 4] = [
     Corpus {

@@ -145,7 +145,7 @@ fn with_dimension(random: &mut Random, variant: &Variant, word: u128) -> u128 {
     })
 }
 
-/// The dword of image addresses that are behind the first 128 bits: mostly as many as the word's dimension has, and any
+/// The dword of image addresses that are after the first 128 bits: mostly as many as the word's dimension has, and any
 /// number of them.
 fn addresses_behind(random: &mut Random, variant: &Variant, word: u128) -> Option<u32> {
     let fields = variant.operands.iter().filter(|spec| spec.kind.coding == Coding::VectorBehind).count() as u64;

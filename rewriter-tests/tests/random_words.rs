@@ -12,7 +12,7 @@ use rewriter_tests::random::Random;
 use wavetap::isa::{self, Inst, Reg, RegFile, Target, Variant};
 
 const WORDS: u64 = 100_000;
-/// The longest encoding with a literal behind it, and one dword more.
+/// The longest encoding with a literal after it, and one dword more.
 const BYTES: usize = 24;
 /// The bits of the first byte to be read that choose the encoding family (the top 9 of the first dword hold at least
 /// that).

@@ -29,7 +29,7 @@ fn branches(kernels: &[&str], targets: &[&str], packing: Packing) -> Options {
     Options { probes: vec![ProbeKind::Branches], selection, packing, ..Options::default() }
 }
 
-/// The forms in which device code lies in a host file: the file, its bundles behind each other, plain and compressed,
+/// The forms in which device code lies in a host file: the file, its bundles one after the other, plain and compressed,
 /// the first code object.
 fn forms(file: &[u8]) -> Vec<Vec<u8>> {
     let input = Input::parse(file).expect("parses");

@@ -9,7 +9,7 @@ use wavetap::verify::{Rule, check_object};
 const HEAD: &str = "#define KERNEL extern \"C\" __attribute__((global))\n#define SHARED __attribute__((shared))\n\
     #define T __builtin_amdgcn_workitem_id_x()\n#define BARRIER __builtin_amdgcn_s_barrier()\n";
 
-/// Static LDS alone, and no constant that may be an address behind it.
+/// Static LDS alone, and no constant that may be an address after it.
 const FIXED: &str =
     "KERNEL void k(int* out) { SHARED int s[512]; s[T] = out[T]; BARRIER; if (s[T ^ 1] > 3) out[T] = s[T ^ 2]; }";
 /// Dynamic LDS alone, as generators of kernels like it.

@@ -210,7 +210,7 @@ fn a_stripped_object_stays_stripped() {
     check_all(&workshop, "new.co", &bytes);
 }
 
-/// Where something lies behind the program headers, the table moves into the new segment.
+/// Where something lies after the program headers, the table moves into the new segment.
 #[test]
 fn program_headers_that_cannot_grow_move() {
     if !compiler_is_there() {

@@ -256,7 +256,7 @@ fn survives_other_tools(workshop: &Workshop, name: &str, original: &[u8], expect
     }
 }
 
-/// Where no note can give up its header and something else lies behind the table, a new table goes into the new
+/// Where no note can give up its header and something else lies after the table, a new table goes into the new
 /// segment.
 #[test]
 fn executables_without_notes_get_a_new_table() {

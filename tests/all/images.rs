@@ -28,7 +28,7 @@ const CASES: [Case; 16] = [
         writes: &[(4, 4)],
         counters: Counters::VM,
     },
-    // Twelve addresses: the last ones are behind 128 bits.
+    // Twelve addresses: the last ones are after 128 bits.
     Case {
         target: "gfx1030",
         dwords: &[0xf0ec_0f16, 0x0082_040a, 0x0e03_0c01, 0x1207_1005, 0x0022_201e],
@@ -215,7 +215,7 @@ fn what_no_dimension_has_is_malformed() {
     // Data and addresses that run out of the file: v[253:256], v[255:257].
     assert!(decode(&[0xf000_0f10, 0x0002_fd00]).is_err());
     assert!(decode(&[0xf000_0f10, 0x0002_04ff]).is_err());
-    // Bits behind the last of twelve addresses, and code that ends within them.
+    // Bits after the last of twelve addresses, and code that ends within them.
     let twelve = [0xf0ec_0f16, 0x0082_040a, 0x0e03_0c01, 0x1207_1005, 0x0122_201e];
     assert!(decode(&twelve).is_err());
     for bytes in 0..20 {

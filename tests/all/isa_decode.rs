@@ -215,7 +215,7 @@ fn every_row_makes_sense() {
             rows += 1;
             let what = format!("{} on {}", variant.mnemonic, target.name());
             assert!(variant.matches & !variant.mask == 0, "{what}: fixed bits outside the mask");
-            // The fields of a dword behind are counted by themselves.
+            // The fields of a dword after are counted by themselves.
             let (mut taken, mut behind) = (variant.mask, 0);
             for spec in variant.operands {
                 let taken = if spec.kind.coding == Coding::VectorBehind { &mut behind } else { &mut taken };

@@ -1,4 +1,4 @@
-//! Libraries that nobody here wrote. `rewriter-tests/fetch-corpora.sh` fetches them for the long tests.
+//! Libraries of third parties. `rewriter-tests/fetch-corpora.sh` fetches them for the long tests.
 
 use std::path::PathBuf;
 

@@ -107,7 +107,7 @@ struct Group {
     /// What each form has that the others have not; none: `form` is the only one.
     #[serde(default)]
     forms: Vec<Form>,
-    /// What the rows' values behind `|` are: `bytes`, `flags`, or a variable of the operands.
+    /// What the rows' values after `|` are: `bytes`, `flags`, or a variable of the operands.
     #[serde(default)]
     columns: Vec<String>,
     /// `opcode mnemonic sets | value | value`.

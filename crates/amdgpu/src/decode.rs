@@ -24,7 +24,7 @@ const VECTOR_REGISTERS: u64 = 256;
 /// Registers of a vector file whose numbers have high bits elsewhere: a run that begins below v256 may end above (LLVM,
 /// `AMDGPUDisassembler`).
 const ALL_VECTOR_REGISTERS: u64 = 1024;
-/// The bit of a field that says accumulation register.
+/// The bit of a field that says AGPR.
 const ACCUM_BIT: u64 = 1 << 9;
 /// The bit of a 16-bit operand's field that says high half.
 const HALF_BIT: u64 = 1 << 7;
@@ -174,7 +174,7 @@ struct Reader<'a> {
     set: &'static InstructionSet,
     /// Registers of a lane mask.
     mask_dwords: u8,
-    /// The code behind the fixed bits: the literal, of which there is at most one.
+    /// The code after the fixed bits: the literal, of which there is at most one.
     rest: &'a [u8],
     /// The literal that the form has inside.
     inside: Option<u64>,
@@ -459,7 +459,7 @@ impl Reader<'_> {
     fn unusual_vector(&self, kind: &Kind, number: u64, accum: bool) -> Option<Reg> {
         let wanted = if accum { Accepts::ACCUM } else { Accepts::VECTOR };
         let odd = kind.even && number % 2 == 1 && self.target.aligned_vgprs();
-        // Where both files are possible, memory instructions reach accumulation registers only if the allocation is
+        // Where both files are possible, memory instructions reach AGPRs only if the allocation is
         // one.
         let unreachable = accum && kind.coding == Coding::VectorAcc && !self.target.unified_accum();
         // Image addresses are as long as the image needs: `dwords` is the most, and the file ends the run.

@@ -28,7 +28,7 @@ struct Candidate {
     mask: u64,
     matches: u64,
     row: u16,
-    /// From 1: which of the fixed bits behind them it has; 0: none, as most.
+    /// From 1: which of the fixed bits after them it has; 0: none, as most.
     behind: u16,
 }
 
@@ -117,7 +117,7 @@ impl Dispatch {
         index as u16 + 1
     }
 
-    /// Whether the candidate's fixed bits behind the first two dwords are those of the word.
+    /// Whether the candidate's fixed bits after the first two dwords are those of the word.
     #[inline]
     fn fits_behind(&self, candidate: &Candidate, word: u128) -> bool {
         let Some(index) = usize::from(candidate.behind).checked_sub(1) else { return true };

@@ -78,7 +78,7 @@ impl Target {
     }
 
     /// After how many `ds_nop` in a row the hardware has forgotten which scalar registers vector instructions have read
-    /// ([`EventHazards::VALU_READ_SGPR`]): 4 in waves of 32, 8 in waves of 64 (LLVM, AMDGPUWaitSGPRHazards).
+    /// ([`EventHazards::VALU_READ_SGPR`]): 4 in wave32, 8 in wave64 (LLVM, AMDGPUWaitSGPRHazards).
     #[must_use]
     pub fn forgetting_nops(self) -> u32 {
         self.wave_size() / 8

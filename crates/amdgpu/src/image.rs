@@ -85,7 +85,7 @@ pub(super) fn data_dwords(target: Target, inst: &Inst) -> Option<u32> {
     legal.then_some(data + u32::from(inst.modifiers.tfe))
 }
 
-/// Gives data and address their registers. `rest` is the code behind the first 128 bits.
+/// Gives data and address their registers. `rest` is the code after the first 128 bits.
 pub(super) fn adjust(target: Target, inst: &mut Inst, rest: &[u8]) -> Option<()> {
     let image = inst.variant.image?;
     if !nothing_is_left_behind(inst, rest) {
@@ -155,7 +155,7 @@ fn address(inst: &mut Inst, form: ImageAddress) -> Option<()> {
     Some(())
 }
 
-/// Whether the addresses behind the first 128 bits are all that is in their dword: `Inst` has no place for bits that
+/// Whether the addresses after the first 128 bits are all that is in their dword: `Inst` has no place for bits that
 /// mean nothing there.
 fn nothing_is_left_behind(inst: &Inst, rest: &[u8]) -> bool {
     let behind = inst.variant.operands.iter().filter(|spec| spec.kind.coding == Coding::VectorBehind);

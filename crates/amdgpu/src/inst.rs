@@ -15,7 +15,7 @@ pub enum RegFile {
     Scalar,
     /// Vector registers `v0..v255`.
     Vector,
-    /// Accumulation registers `a0..a255`.
+    /// AGPRs `a0..a255`.
     Accum,
 }
 
@@ -75,7 +75,7 @@ impl Reg {
         Reg { file: RegFile::Vector, first, dwords }
     }
 
-    /// Accumulation registers.
+    /// AGPRs.
     #[must_use]
     pub const fn accum(first: u16, dwords: u8) -> Self {
         Reg { file: RegFile::Accum, first, dwords }

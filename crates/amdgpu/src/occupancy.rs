@@ -7,7 +7,7 @@ use super::target::Target;
 /// What a kernel asks of the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Demand {
-    /// Vector registers of a lane; with [`Target::unified_accum`] the accumulation registers too.
+    /// Vector registers of a lane; with [`Target::unified_accum`] the AGPRs too.
     pub vgprs: u32,
     /// Scalar registers of a wave, VCC and the like included.
     pub sgprs: u32,

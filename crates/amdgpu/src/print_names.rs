@@ -141,7 +141,7 @@ pub(super) fn is_marked_literal(operand: &Operand) -> bool {
     }
 }
 
-/// The version in `s_version`: what the code was made for in bits 7:0, in 15:13 whether it is for waves of 64, of 32,
+/// The version in `s_version`: what the code was made for in bits 7:0, in 15:13 whether it is for wave64, wave32,
 /// and for the debugger.
 pub(super) fn program_version(target: Target, bits: u16) -> String {
     const FLAGS: [(u16, &str); 3] =

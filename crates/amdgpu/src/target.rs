@@ -260,7 +260,7 @@ impl Target {
         self.data.rewritable
     }
 
-    /// What is given for waves of 64: waves of 32 have registers half as wide, so twice as many.
+    /// What is given for wave64; the registers of wave32 are half as wide, and twice as many.
     fn for_wave(self, registers: u32) -> u32 {
         registers * 64 / u32::from(self.wave_size)
     }
@@ -295,13 +295,13 @@ impl Target {
         self.data.addressable_sgprs
     }
 
-    /// Whether there are accumulation registers.
+    /// Whether there are AGPRs.
     #[must_use]
     pub fn has_accum(self) -> bool {
         self.data.has_accum
     }
 
-    /// Whether accumulation registers come out of the same allocation as vector registers (`ACCUM_OFFSET`).
+    /// Whether AGPRs come out of the same allocation as vector registers (`ACCUM_OFFSET`).
     #[must_use]
     pub fn unified_accum(self) -> bool {
         self.data.unified_accum
@@ -325,7 +325,7 @@ impl Target {
         self.data.lds_bytes
     }
 
-    /// Bytes of padding behind the last instruction (the prefetcher runs past the end).
+    /// Bytes of padding after the last instruction (the prefetcher runs past the end).
     #[must_use]
     pub fn code_end_padding(self) -> u32 {
         self.data.code_end_padding
@@ -449,7 +449,7 @@ impl Target {
     }
 
     /// Whether workgroup ids are in ttmp9 (x) and ttmp7 (y in the low half, z in the high half) instead of registers
-    /// behind the user SGPRs.
+    /// after the user SGPRs.
     #[must_use]
     pub fn architected_workgroup_ids(self) -> bool {
         self.data.architected_workgroup_ids
@@ -461,7 +461,7 @@ impl Target {
         self.data.kernarg_preload
     }
 
-    /// Whether waves with preloaded arguments begin 256 bytes behind the entry, in front of which code loads them for
+    /// Whether waves with preloaded arguments begin 256 bytes after the entry, before which code loads them for
     /// firmware that preloads nothing.
     #[must_use]
     pub fn has_preload_prologue(self) -> bool {
@@ -475,7 +475,7 @@ impl Target {
         self.generation() >= 1250
     }
 
-    /// Whether waves of 64 can have vector registers that their halves share.
+    /// Whether wave64 can have vector registers that their halves share.
     #[must_use]
     pub fn has_shared_vgprs(self) -> bool {
         self.data.shared_vgprs

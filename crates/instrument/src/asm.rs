@@ -76,7 +76,7 @@ impl Asm {
         Ok(Snippet { items: hazard_mitigation::settle(self.target, &self.place, self.items)? })
     }
 
-    /// A mask of lanes as an operand: a pair of scalar registers, or the first of them in waves of 32.
+    /// A mask of lanes as an operand: a pair of scalar registers, or the first of them in wave32.
     pub(crate) fn mask(&self, first: u16) -> Value {
         if self.target.wave_size() == 32 { s(first) } else { s2(first) }
     }
@@ -91,7 +91,7 @@ impl Asm {
         self.mask(scalar::VCC)
     }
 
-    /// A scalar operation on masks of lanes: `s_and_b` is `s_and_b64`, or `s_and_b32` in waves of 32.
+    /// A scalar operation on masks of lanes: `s_and_b` is `s_and_b64`, or `s_and_b32` in wave32.
     pub(crate) fn masks(&mut self, operation: &str, operands: &[Value]) -> Result<()> {
         self.op(&format!("{operation}{}", self.target.wave_size()), operands)
     }

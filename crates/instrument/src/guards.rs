@@ -44,7 +44,7 @@ pub(crate) fn check_allocation(body: &Body, descriptor: &KernelDescriptor) -> Re
 }
 
 /// Refuses kernels with preloaded arguments whose code does not begin by loading them itself, as it must for firmware
-/// that preloads nothing: the code from the entry up to [`PRELOADED_ENTRY`] bytes behind it. Or all of it, where the
+/// that preloads nothing: the code from the entry up to [`PRELOADED_ENTRY`] bytes after it. Or all of it, where the
 /// ways from the two entries meet later only: then nothing that is reached from the first reads what would be
 /// preloaded.
 pub(crate) fn check_preload(body: &Body, liveness: &Liveness, descriptor: &KernelDescriptor) -> Result<(), Stop> {
@@ -96,10 +96,10 @@ pub(crate) fn preloaded_entry(body: &Body, descriptor: &KernelDescriptor) -> Res
     Ok(body.at(body.entry_address() + PRELOADED_ENTRY).filter(|_| preloads))
 }
 
-/// Where waves with preloaded arguments start, behind the entry (AMDGPUUsage, "Preloaded Kernel Arguments").
+/// Where waves with preloaded arguments start, after the entry (AMDGPUUsage, "Preloaded Kernel Arguments").
 const PRELOADED_ENTRY: u64 = 256;
 
-/// In front of which instruction code for the end of a wave goes: the end itself, or the message before it that gives
+/// Before which instruction code for the end of a wave goes: the end itself, or the message before it that gives
 /// the vector registers back, with the `s_nop` that it needs.
 pub(crate) fn place_before_end(body: &Body, cfg: &Cfg, end: InstId) -> InstId {
     let block = cfg.block(cfg.block_of(end));
@@ -154,7 +154,7 @@ pub(crate) fn check_clause(body: &Body, neighbours: &BundlingConstraints, point:
     Ok(())
 }
 
-/// Refuses code that ends with a call which may come back: control would go on in whatever lies behind.
+/// Refuses code that ends with a call which may come back: control would go on in whatever lies after.
 pub(crate) fn check_ends(program: &Program, body: &Body) -> Result<(), Refusal> {
     match program.runs_past_its_end(body) {
         Some(id) => Err(Refusal::at(
@@ -182,7 +182,7 @@ pub(crate) fn check_mode(body: &Body) -> Result<(), Refusal> {
                 format!("{} writes MODE bits {} and up", inst.name(), bits.start),
             ));
         }
-        // As far as it is followed, inserted code sees to it.
+        // As far as it is followed, inserted code handles it.
         let followed = body.sets_scheduling() && body.scheduling_after(id) != Scheduling::Unknown;
         if body.target().hardware_register(register) == Some(SCHED_MODE) && !followed {
             let detail = format!("{} writes {SCHED_MODE}: dependences may be left to software", inst.name());
@@ -221,7 +221,7 @@ pub(crate) fn check_modes(body: &Body, indexing: &Indexing, id: InstId) -> Resul
     }
     if body.scheduling_before(id) == Scheduling::Unknown {
         let detail =
-            format!("{} where it depends on the path who sees to dependences ({SCHED_MODE})", body.inst(id).name());
+            format!("{} where it depends on the path what resolves dependences ({SCHED_MODE})", body.inst(id).name());
         return Err(Refusal::at(Reason::ModeWrite, body.address(id), detail));
     }
     if indexing.may_be_on(id) {

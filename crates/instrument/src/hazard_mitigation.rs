@@ -1,5 +1,5 @@
 //! Sequences of instructions that gfx10 and later do not wait out by themselves ([`EventHazards`]): a finished snippet
-//! gets the waits that it needs, towards the original code before and behind it, too.
+//! gets the waits that it needs, towards the original code before and after it, too.
 
 use rustc_hash::FxHashMap;
 
@@ -332,7 +332,7 @@ impl Settler {
         self.lent_writes |= !effects.writes.difference(exempt()).difference(self.own).is_empty();
     }
 
-    /// What original code behind the snippet must find done.
+    /// What original code after the snippet must find done.
     fn leave(&mut self, entry: bool) -> Result<()> {
         if !self.pending.untranslated.is_empty() {
             self.wait_for(Counter::X)?;

@@ -29,7 +29,7 @@ pub(crate) fn bracket(body: &Body, point: ProgramPoint, snippet: &mut Snippet) -
         build("s_set_vgpr_msb", i64::from(u32::from(to.0) | u32::from(from.0) << BEFORE_SHIFT))
     };
     let mut items = Vec::with_capacity(snippet.items.len() + 3);
-    // Directly behind an instruction that writes a literal to MODE, the hardware drops it.
+    // Directly after an instruction that writes a literal to MODE, the hardware drops it.
     let before = match point.side {
         Side::Before => point.inst.0.checked_sub(1).map(InstId),
         Side::After => Some(point.inst),

@@ -19,7 +19,7 @@
 //! Inserted code keeps its state in registers that no code of the kernel, nor anything it can call, names. Those are
 //! looked for inside the kernel's allocation first; then the allocation grows; then snippets scavenge what they need:
 //! scalar registers, spilled to lanes of a vector register, or lanes of vector registers, spilled to scalar registers,
-//! or both, spilled to accumulation registers or scratch memory. No allocation is ever lowered.
+//! or both, spilled to AGPRs or scratch memory. No allocation is ever lowered.
 //!
 //! Functions that a kernel reaches by calls of known targets are cloned for it and instrumented like it.
 #![forbid(unsafe_code)]

@@ -220,7 +220,7 @@ pub(crate) struct PlannedCode {
     /// One more than the highest scalar register that it uses of its own, and the highest vector register.
     pub(crate) sgprs: u32,
     pub(crate) vgprs: u32,
-    /// What the metadata says of accumulation registers and scratch memory.
+    /// What the metadata says of AGPRs and scratch memory.
     pub(crate) agpr_count: u64,
     pub(crate) private_segment: u64,
     /// Bytes of LDS that a workgroup needs more than before.

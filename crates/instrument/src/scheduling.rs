@@ -1,4 +1,4 @@
-//! Code that sees to dependences of vector registers by itself (`HW_REG_WAVE_SCHED_MODE`, gfx12): inserted code has the
+//! Code that resolves dependences of vector registers by itself (`HW_REG_WAVE_SCHED_MODE`, gfx12): inserted code has the
 //! hardware see to them.
 
 use crate::hazard_mitigation::{ALL_REGISTERS, wait};
@@ -11,8 +11,8 @@ use wavetap_base::error::{Error, Result};
 /// Where the mode is in an operand of `s_setreg`: two bits from the first.
 const FIELD: i64 = 1 << 11;
 
-/// Lets a snippet run with all checks where the code around it runs without. At either end nothing is under way that
-/// the other side would not look after.
+/// Lets a snippet run with all checks where the code around it runs without. At either end nothing is outstanding that
+/// the other side would not check.
 pub(crate) fn bracket(body: &Body, point: ProgramPoint, snippet: &mut Snippet) -> Result<()> {
     let state = match point.side {
         Side::Before => body.scheduling_before(point.inst),
@@ -43,7 +43,7 @@ pub(crate) fn bracket(body: &Body, point: ProgramPoint, snippet: &mut Snippet) -
     Ok(())
 }
 
-/// Lets nothing be under way behind snippets that run with all checks: original code, which knows nothing of that, may
+/// Lets nothing be outstanding after snippets that run with all checks: original code, which knows nothing of that, may
 /// switch them off next.
 pub(crate) fn leave_nothing(target: Target, edits: &mut Edits) -> Result<()> {
     let inserts = edits.inserts.iter_mut().chain(edits.functions.iter_mut().flat_map(|function| &mut function.inserts));

@@ -274,7 +274,7 @@ fn kernels_that_use_all_registers() {
     }
 }
 
-/// Where every wave has as many scalar registers as any other, those behind what the original names may not leave room
+/// Where every wave has as many scalar registers as any other, those after what the original names may not leave room
 /// for VCC and its neighbours: inserted code borrows instead.
 #[test]
 fn a_fixed_number_of_scalar_registers() {
@@ -319,7 +319,7 @@ fn high_bits_are_set_back() {
     };
     let inside = inserts(&[("s_set_vgpr_msb", &high), move_, saveexec, move_, ("s_set_vgpr_msb", &low)]);
     assert_eq!((sets(&inside[0])[0], sets(&inside[0]).last()), (entered, Some(&left)));
-    // The end of the wave is behind.
+    // The end of the wave is after.
     assert!(!sets(&inside[1]).contains(&left));
     let outside = inserts(&[("s_set_vgpr_msb", &high), move_, ("s_set_vgpr_msb", &low), saveexec]);
     assert!(outside.iter().all(|insert| !sets(insert).contains(&left)));
@@ -444,7 +444,7 @@ fn accumulation_registers_move_behind_a_grown_allocation() {
             if refusal.reason == Reason::VectorRegisters));
 }
 
-/// A kernel that names all scalar registers is instrumented with borrowed ones; none of them has a load under way.
+/// A kernel that names all scalar registers is instrumented with borrowed ones; none of them has a load outstanding.
 #[test]
 fn borrowed_registers_are_not_load_destinations() {
     let target = target("gfx90a");
@@ -492,7 +492,7 @@ fn borrowed_registers_are_not_ones_that_nothing_has_set() {
     let insts = items.filter_map(|item| if let Item::Inst(inst) = item { Some(inst) } else { None });
     let named: RegSet = insts.flat_map(|inst| inst.reads().chain(inst.writes())).collect();
     assert!(named.overlaps(Reg::scalar(0, 6)), "{named:?}: arguments and the scratch buffer's descriptor are there");
-    // The two user registers that nothing is in, and those behind them.
+    // The two user registers that nothing is in, and those after them.
     assert!(!named.overlaps(Reg::scalar(6, 14)), "{named:?}");
 }
 
@@ -553,7 +553,7 @@ fn what_original_code_wrote_is_up_to_date_where_a_snippet_reads_it() {
     assert_eq!(waits(w32, Place::End(own), &[2]), [0], "its masks are not remembered");
 }
 
-/// Lanes are borrowed of unused vector registers first: those may lie behind what the metadata count.
+/// Lanes are borrowed of unused vector registers first: those may lie after what the metadata count.
 #[test]
 fn metadata_counts_borrowed_vector_registers() {
     let target = target("gfx908");

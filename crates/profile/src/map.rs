@@ -212,7 +212,7 @@ pub struct ObjectMap {
 }
 
 impl ObjectMap {
-    /// The contents of the section: zlib over the map as JSON without its addresses, and behind that the addresses of
+    /// The contents of the section: zlib over the map as JSON without its addresses, and after that the addresses of
     /// each kernel: their number (32 bits); of the first pair the original and the rewritten address (64 bits each); of
     /// each other one how far both are from those before (signed, 32 bits each). All little-endian.
     ///

@@ -1,4 +1,4 @@
-//! Annotated disassembly as text: a heading for each function, arrows for branches, live registers, and notes behind
+//! Annotated disassembly as text: a heading for each function, arrows for branches, live registers, and notes after
 //! the instructions.
 
 use std::collections::{BTreeMap, HashMap};
@@ -30,7 +30,7 @@ pub struct Listing {
     pub bytes: bool,
     /// Branches as arrows.
     pub arrows: bool,
-    /// Live registers behind each instruction.
+    /// Live registers after each instruction.
     pub registers: bool,
     /// Source lines.
     pub source: bool,
@@ -62,7 +62,7 @@ impl Listing {
         format!("{} ({})  {facts_text}\n\n", self.style.bold(&facts.target), facts.id)
     }
 
-    /// The lines of one piece of code, with a blank one behind.
+    /// The lines of one piece of code, with a blank one after.
     #[must_use]
     pub fn code(&self, code: &CodeText) -> String {
         if let (None, [padding]) = (&code.name, code.instructions.as_slice()) {

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use super::disassembly::{CodeText, InstText};
 
-/// Column of the comment behind the tab.
+/// Column of the comment after the tab.
 const COMMENT_COLUMN: usize = 59;
 
 /// So many bytes of zeros or more are left out.

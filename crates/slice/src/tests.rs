@@ -100,7 +100,7 @@ fn derived_executions_are_those_of_random_walks() {
     assert!(derived > 300 && partly > 50, "{derived} {partly}");
 }
 
-/// Whether the block is in, or behind, an endless cycle of plain jumps, into which flow conservation cannot look.
+/// Whether the block is in, or after, an endless cycle of plain jumps, into which flow conservation cannot look.
 fn reaches_itself_without_branches(cfg: &Cfg, from: wavetap_base::entity::BlockId) -> bool {
     let mut at = from;
     for _ in 0..cfg.len() {
@@ -241,7 +241,7 @@ fn what_is_hidden_is_not_blamed() {
 
 #[test]
 fn frequencies_divide_the_blame() {
-    // A load on one way only, which 1 of 4 waves takes, behind one that all issue.
+    // A load on one way only, which 1 of 4 waves takes, after one that all issue.
     let listing = |last: Op| {
         Listing::at(0)
             .push(global(1, 10))
@@ -414,7 +414,7 @@ fn what_was_spilled_comes_from_where_it_was_stored() {
         [(Edge::Stall, 0x1c), (Edge::Wait, 0x18), (Edge::Register, 0x10), (Edge::Memory, 0x4), (Edge::Register, 0x0)];
     assert_eq!(steps(&last(&kernel(8, false))), expected);
     assert_eq!(steps(&last(&kernel(12, false)))[3..], [(Edge::Memory, 0xc), (Edge::Register, 0x8)]);
-    // Another place, and the same constant behind another base.
+    // Another place, and the same constant after another base.
     for chain in [last(&kernel(16, false)), last(&kernel(8, true))] {
         assert!(chain.through_memory && chain.path.iter().all(|step| step.edge != Edge::Memory), "{chain:?}");
     }

@@ -38,7 +38,7 @@ pub struct KernelCode<'a> {
     pub entry_before: &'a InitialRegisters,
     /// Registers at entry by the new descriptor.
     pub entry_after: &'a InitialRegisters,
-    /// Vector registers that the original descriptor allocates, without accumulation registers after them.
+    /// Vector registers that the original descriptor allocates, without AGPRs after them.
     pub vector_registers: u32,
     /// Bytes of scratch memory of each work-item: what was added for inserted code.
     pub scratch: (u64, u64),

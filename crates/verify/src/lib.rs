@@ -23,7 +23,7 @@
 //! taken for granted, and at its return everything that original code names is what it is in the original, but for
 //! scalar registers that no caller of the copy reads after the call. Return addresses correspond.
 //!
-//! It checks code of every target that the tables have instructions of, in waves of 32 and 64. A finding says which
+//! It checks code of every target that the tables have instructions of, in wave32 and wave64. A finding says which
 //! rule is broken and where. No finding means that every rule above was checked and held. `docs/reference/verifier.md`
 //! says in full what is checked and what is not.
 #![forbid(unsafe_code)]

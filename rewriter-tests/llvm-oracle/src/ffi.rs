@@ -350,7 +350,7 @@ pub fn in_copy(work: impl FnOnce(&mut PipeWriter)) -> std::io::Result<Vec<u8>> {
             drop(writer);
             let mut written = Vec::new();
             reader.read_to_end(&mut written)?;
-            // SAFETY: a child of this process that nobody else waits for; its status is not asked for.
+            // SAFETY: a child of this process that no one else waits for; its status is not asked for.
             unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) };
             Ok(written)
         }

@@ -38,7 +38,7 @@ pub struct Test {
     pub compare: String,
     /// The targets that have what it uses; empty for all.
     pub on: String,
-    /// The argument behind input, output and count, passed by value.
+    /// The argument after input, output and count, passed by value.
     pub extra: Vec<u8>,
 }
 

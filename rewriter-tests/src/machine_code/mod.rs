@@ -73,7 +73,7 @@ pub struct Frame {
 pub struct MachineKernel {
     /// The seed that it is made of.
     pub seed: u64,
-    /// Its code; functions are behind the kernel.
+    /// Its code; functions are after the kernel.
     pub code: Vec<u8>,
 }
 

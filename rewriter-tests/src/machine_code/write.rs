@@ -58,7 +58,7 @@ pub(super) struct Writer {
     function: usize,
     /// Statements that may still be written.
     left: usize,
-    /// Labels behind the loops around a statement.
+    /// Labels after the loops around a statement.
     exits: Vec<usize>,
     failure: Option<Failure>,
 }
@@ -304,7 +304,7 @@ impl Writer {
         self.pieces.push(Piece::Branch("s_cbranch_scc1", end));
     }
 
-    /// A function calls those behind it.
+    /// A function calls those after it.
     fn call(&mut self) {
         let which = self.function + self.random.below(self.functions.len() - self.function);
         let label = self.functions[which];

@@ -25,7 +25,7 @@ const IN_ONE: u64 = 8;
 
 /// Words of input that every kernel has.
 const INPUT: u32 = 1024;
-/// Words behind those of the work-items, which all of them add to.
+/// Words after those of the work-items, which all of them add to.
 const SUMS: u32 = 8;
 /// Words that a work-item has in the output.
 const WORDS: u32 = 3;
@@ -157,7 +157,7 @@ const MISCOMPILED: [(&str, &str, u32, &str); 24] = [
     ("made_up_179", "gfx90a", 64, "lanes"),
 ];
 
-/// What it makes wrong without optimisation: behind the return of a function whose last instructions write a scalar
+/// What it makes wrong without optimisation: after the return of a function whose last instructions write a scalar
 /// register with vector ones, a memory instruction uses the register too soon. It looks for such hazards in each
 /// function by itself.
 const MISCOMPILED_AT_O0: [(&str, &str, u32); 1] = [("made_up_127", "gfx8", 64)];
@@ -196,8 +196,8 @@ const PREFIX: &str = "made_up_";
 /// Kernels of those that are not made up with hazards that clang 19 leaves in, see [`left_in`], and the level.
 const LEFT_IN: [(&str, &str); 2] = [("merge_sort", "O1"), ("murmur", "O1")];
 
-/// Hazards that clang 19 leaves in a kernel: on gfx11, in waves of 64, the wait between a write of EXEC and an
-/// instruction that uses results from before and behind it. It looks at each block once, so that the second round of a
+/// Hazards that clang 19 leaves in a kernel: on gfx11, in wave64, the wait between a write of EXEC and an
+/// instruction that uses results from before and after it. It looks at each block once, so that the second round of a
 /// loop may lack the wait (LLVM 22 has it); and where an instruction uses several results from behind the write, it
 /// asks only whether the last of them comes too soon, and not the others.
 #[must_use]

@@ -160,7 +160,7 @@ impl<'p> Writer<'p> {
         self.block(half, at);
         self.stir();
         self.block(half, at);
-        // Behind the last barrier lanes may leave for good.
+        // After the last barrier lanes may leave for good.
         self.block(8, At { together: false, ..at });
         let all: Vec<String> = self.variables.iter().chain(&self.uniforms).cloned().collect();
         if self.random.chance(40) {
@@ -329,7 +329,7 @@ impl<'p> Writer<'p> {
         let (value, cases) = (self.expression(2), 3 + self.random.below(6));
         // A table of jumps, or a search.
         let apart = if self.random.chance(50) { 1 } else { 3 };
-        // `break` belongs to the switch here, and `continue` skips what is behind it as anywhere.
+        // `break` belongs to the switch here, and `continue` skips what is after it as anywhere.
         let at = At { together: false, exits: false, depth: at.depth + 1, ..at };
         self.line(&format!("switch (({value}) % {}) {{", cases * apart + 1));
         for case in 0..cases {

@@ -48,7 +48,7 @@ enum Registers {
     Unused,
     /// Scalar registers are borrowed.
     Scalar,
-    /// Vector registers, too, and accumulation registers hold what was in them.
+    /// Vector registers, too, and AGPRs hold what was in them.
     MovedToAccum,
     /// The same with scratch memory.
     MovedToScratch,

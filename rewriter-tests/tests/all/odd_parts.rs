@@ -67,7 +67,7 @@ fn object() -> Vec<u8> {
     assembled(&text, Variant { target, level: "O2", version: 5 }).expect("assembles")
 }
 
-/// Replaces one occurrence of some bytes, behind `skipped` others, by as many other bytes.
+/// Replaces one occurrence of some bytes, after `skipped` others, by as many other bytes.
 fn replace(object: &[u8], from: &[u8], to: &[u8], skipped: usize) -> Vec<u8> {
     assert_eq!(from.len(), to.len());
     let mut places = (0..object.len() - from.len()).filter(|&at| object[at..].starts_with(from));

@@ -224,7 +224,7 @@ fn the_disassembly_is_tritons_assembly_text() {
             while expected != "s_nop" && found.next_if_eq(&"s_nop").is_some() {}
             assert_eq!(found.next(), Some(expected), "{}", object.file);
         }
-        // Behind the end there is what an instruction cache may fetch.
+        // After the end there is what an instruction cache may fetch.
         assert_eq!(found.find(|mnemonic| !["s_code_end", "s_nop"].contains(mnemonic)), None, "{}", object.file);
     }
 }

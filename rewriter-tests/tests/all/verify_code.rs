@@ -261,7 +261,7 @@ fn a_missing_wait_is_found() {
                 own += 1;
             } else {
                 // Two waits protect no register: counters must have arrived before the wave counts as finished, and
-                // behind a call of an unknown function a second place that borrows registers waits for what the first
+                // after a call of an unknown function a second place that borrows registers waits for what the first
                 // one has waited for.
                 let fields = inst.operand(Role::WaitCount).map(|operand| operand.value);
                 let again = case.place.contains("indirect")

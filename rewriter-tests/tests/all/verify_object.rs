@@ -214,7 +214,7 @@ fn descriptor_and_metadata_that_disagree_with_the_code_are_found() {
     damage(&set(Field::ENABLE_IEEE_MODE, 0), Rule::Descriptor);
     damage(&set(Field::KERNARG_SIZE, 1), Rule::Descriptor);
     damage(&set(Field::GROUP_SEGMENT_FIXED_SIZE, 12), Rule::Lds);
-    // Without the dispatch packet's address everything behind it is two registers lower than the prologue thinks.
+    // Without the dispatch packet's address everything after it is two registers lower than the prologue thinks.
     damage(&set(Field::ENABLE_SGPR_DISPATCH_PTR, 0), Rule::Clobbered);
     let entry =
         |descriptor: &mut KernelDescriptor| descriptor.set_entry_byte_offset(descriptor.entry_byte_offset() + 256);
@@ -276,7 +276,7 @@ fn damaged_host_files_are_found() {
     assert!(check_files(&rewritten, &file).map_or(true, |report| !report.findings.is_empty()));
 }
 
-/// Code that nobody here wrote; `rewriter-tests/fetch-corpora.sh` fetches it for the long tests.
+/// Code of third parties; `rewriter-tests/fetch-corpora.sh` fetches it for the long tests.
 #[test]
 fn a_rewritten_library_has_no_findings() {
     let manifest = PathBuf::from(env!("CARGO_MANIFEST_DIR"));

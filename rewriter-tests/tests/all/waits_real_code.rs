@@ -146,7 +146,7 @@ fn the_samples_wait_for_what_they_use() {
 const COMPILED_FOR: [&str; 9] =
     ["gfx803", "gfx900", "gfx90a", "gfx942", "gfx1010", "gfx1030", "gfx1100", "gfx1150", "gfx1200"];
 
-/// Loads of every kind that are used at once, in loops, behind branches, and in a function.
+/// Loads of every kind that are used at once, in loops, after branches, and in a function.
 const PROGRAM: &str = r#"
 typedef float f4 __attribute__((ext_vector_type(4)));
 __attribute__((always_inline)) float old(__global float *p, __constant int *c) {

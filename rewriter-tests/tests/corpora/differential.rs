@@ -19,7 +19,7 @@ const KEPT: usize = 200;
 pub struct Word {
     /// Where it was first seen.
     pub place: String,
-    /// Its bytes and those behind it.
+    /// Its bytes and those after it.
     pub bytes: Vec<u8>,
 }
 

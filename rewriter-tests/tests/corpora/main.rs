@@ -1,4 +1,4 @@
-//! Every instruction of libraries that nobody here wrote, for all their targets (`rewriter-tests/fetch-corpora.sh`
+//! Every instruction of libraries of third parties, for all their targets (`rewriter-tests/fetch-corpora.sh`
 //! fetches them):
 //!
 //! - what is in each container is found, kernel by kernel, as other tools count it;

@@ -1,4 +1,4 @@
-//! 300 kernels of libraries that nobody here wrote (`rewriter-tests/fetch-corpora.sh` fetches them), with arguments
+//! 300 kernels of libraries of third parties (`rewriter-tests/fetch-corpora.sh` fetches them), with arguments
 //! made up from their metadata, as compiled and as instrumented: the same memory afterwards, the counts that the
 //! emulator saw, and where the original faults, the same faults.
 //!
@@ -151,7 +151,7 @@ fn candidates() -> BTreeMap<&'static str, Vec<Candidate>> {
 }
 
 /// What AMD's generator of matrix products leaves to luck: results of `v_rcp_f32` on gfx11, and on gfx12 a few
-/// registers where the hardware does not look after them.
+/// registers where the hardware does not check them.
 const LEFT_IN: EventHazards = EventHazards::VALU_TRANS_USE.union(EventHazards::EXPERT_SCHEDULING);
 
 /// Takes a kernel or leaves it out.
@@ -246,7 +246,7 @@ fn kernels_of_the_corpora_do_the_same_when_they_count() {
     assert!(wrong.is_empty(), "{} kernels:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// The kernels of a target in their order, until the share is full. Threads look at some kernels ahead; those behind
+/// The kernels of a target in their order, until the share is full. Threads look at some kernels ahead; those after
 /// the last one taken do not count.
 fn target_of(kernels: &[Candidate], share: usize, wrong: &mut Vec<Failure>) -> Tally {
     let mut tally = Tally { all: kernels.len(), ..Tally::default() };

@@ -18,7 +18,7 @@ const END: &str = "<!-- fields: end -->";
 /// Columns of a line of prose.
 const COLUMNS: usize = 120;
 
-/// A schema's name and what the type behind it says.
+/// A schema's name and what the type after it says.
 struct Format {
     /// `wavetap.report/1`.
     name: &'static str,

@@ -341,7 +341,7 @@ pub fn instance(
     Some((inst, bytes))
 }
 
-/// The registers that an instruction names, with the ones behind its operands.
+/// The registers that an instruction names, with the ones after its operands.
 pub fn registers(inst: &Inst) -> Registers {
     let mut all = Registers::default();
     for operand in &inst.operands {

@@ -8,7 +8,7 @@ use super::random::Random;
 use super::scalars;
 use super::state::State;
 
-/// The registers that the instructions behind a branch set, one each, and to what.
+/// The registers that the instructions after a branch set, one each, and to what.
 pub const LADDER: [u16; 4] = [80, 81, 82, 83];
 pub const STEP: u32 = 0x1230;
 /// The scalars that relative moves reach.
@@ -193,7 +193,7 @@ fn halves_begin(inst: &Inst, state: &mut State, _: Target) -> Option<()> {
     jump(state, 0)
 }
 
-/// Behind the first half comes the second one, if it has a lane; behind that, EXEC is what it was.
+/// After the first half comes the second one, if it has a lane; after that, EXEC is what it was.
 fn halves_end(inst: &Inst, state: &mut State, _: Target) -> Option<()> {
     let saved = other_half(inst)?;
     if state.sgpr[127] != 0 {

@@ -14,7 +14,7 @@ fn vector(inst: &Inst, role: Role) -> Option<usize> {
     inst.operand(role)?.reg().filter(|reg| reg.file == RegFile::Vector).map(|reg| reg.first.into())
 }
 
-/// The row of a vector or accumulation register.
+/// The row of a vector or AGPR.
 fn row(state: &mut State, operand: &Operand) -> Option<[u32; 64]> {
     let reg = operand.reg()?;
     Some(if reg.file == RegFile::Accum {

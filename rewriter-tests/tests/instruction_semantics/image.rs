@@ -189,7 +189,7 @@ fn set_address(inst: &Inst, state: &mut State, lane: usize, words: &[u32]) {
     }
 }
 
-/// The words behind `image_sample` or `image_gather4`.
+/// The words after `image_sample` or `image_gather4`.
 fn has(inst: &Inst, word: &str) -> bool {
     inst.name().split('_').skip(2).any(|part| part == word)
 }
@@ -368,7 +368,7 @@ fn prepare(inst: &Inst, state: &mut State, random: &mut Random) {
             };
             rows(state, data.file)[usize::from(data.first) + n][lane] = value;
         }
-        // Behind the data, whose last registers may be the address if they mean nothing to the format.
+        // After the data, whose last registers may be the address if they mean nothing to the format.
         set_address(inst, state, lane, &words);
     }
 }

@@ -18,9 +18,9 @@ pub const FIRST_SCALAR: u16 = 16;
 /// A lane's part of a buffer of vector registers, as a shift.
 const RECORD_SHIFT: u32 = 9;
 const RECORDS: u64 = 64 << RECORD_SHIFT;
-/// Scalar loads start this far behind their bases: an offset of zero has several encodings.
+/// Scalar loads start this far after their bases: an offset of zero has several encodings.
 const SKIPPED: u32 = 16;
-/// Where the code is in its segment, behind the kernel descriptor.
+/// Where the code is in its segment, after the kernel descriptor.
 const ENTRY: usize = 256;
 /// Words that a work-item of a whole program leaves.
 pub const RECORD_WORDS: usize = 8;
@@ -52,7 +52,7 @@ pub struct Program {
     image: Vec<u8>,
     registers: Registers,
     uses: Uses,
-    /// Where the instruction behind is, from the entry.
+    /// Where the instruction after is, from the entry.
     next: u64,
     /// Device address and identity of the loaded code.
     object: Option<wavetap::emulator::LoadedObject>,
@@ -500,7 +500,7 @@ impl Machine {
         Ok(next)
     }
 
-    /// Executes a loaded program in each state and unloads it; gives the states behind it.
+    /// Executes a loaded program in each state and unloads it; gives the states after it.
     pub fn run(&mut self, program: &Program, states: &[State]) -> Result<Vec<State>, String> {
         let object = program.object.as_ref().ok_or("the program is not loaded")?;
         let result = states.iter().map(|state| self.run_in(object.base, program, state)).collect();

@@ -62,7 +62,7 @@ fn arc_tangent(n: u64) -> Long {
     result
 }
 
-/// The bits of 2/pi behind the point, the highest first: by division of one by pi / 2 (Machin's formula).
+/// The bits of 2/pi after the point, the highest first: by division of one by pi / 2 (Machin's formula).
 fn two_over_pi() -> &'static [bool] {
     static BITS: OnceLock<Vec<bool>> = OnceLock::new();
     BITS.get_or_init(|| {

@@ -30,7 +30,7 @@ fn store_scalar(machine: &mut Machine, code: &mut Code, register: u16, at: i32) 
     machine.settle(code);
 }
 
-/// What comes before the end is done, and what comes behind it is not.
+/// What comes before the end is done, and what comes after it is not.
 fn ends(machine: &mut Machine, name: &'static str) -> Verdict {
     let found = machine.whole(1, &|machine, code| {
         store(machine, code, 1, 0);
@@ -172,7 +172,7 @@ fn high_registers(machine: &mut Machine, random: &mut Random) -> Verdict {
     high_registers_behind_mode(machine)
 }
 
-/// Directly behind a literal for MODE, `s_set_vgpr_msb` does nothing. The strict mode says so.
+/// Directly after a literal for MODE, `s_set_vgpr_msb` does nothing. The strict mode says so.
 fn high_registers_behind_mode(machine: &mut Machine) -> Verdict {
     let hwreg = Value::Imm(1 | 3 << 11);
     for apart in [false, true] {
@@ -290,7 +290,7 @@ fn name_of(name: &str) -> &'static str {
     if name == "s_barrier_signal_isfirst" { "s_barrier_signal_isfirst" } else { "s_barrier_signal" }
 }
 
-/// A load is used behind the wait; in strict mode without it, that is an error.
+/// A load is used after the wait; in strict mode without it, that is an error.
 fn waits(machine: &mut Machine, strict: bool, name: &'static str) -> Verdict {
     let vector = matches!(name, "s_waitcnt_vmcnt" | "s_wait_loadcnt");
     let to_lds = name == "s_wait_asynccnt";

@@ -129,7 +129,7 @@ fn ulps(a: u64, b: u64, sign: u32, denormal: u64) -> u64 {
 }
 
 impl Loose {
-    /// Whether two results, each with the register behind it, agree.
+    /// Whether two results, each with the register after it, agree.
     pub fn agree(self, expected: [u32; 2], found: [u32; 2]) -> bool {
         let [e, f] = [expected[0], found[0]];
         if e == f && (expected[1] == found[1] || !matches!(self, Loose::Nan64 | Loose::Ulp64(_))) {

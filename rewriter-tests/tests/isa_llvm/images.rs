@@ -8,7 +8,7 @@ use wavetap::isa::{Coding, Modifier, OperandSpec, Role};
 use crate::reason::Case;
 
 /// The last byte of the word that decoding and encoding keep as a number; separate addresses of gfx10 may have a dword
-/// behind it.
+/// after it.
 const WORD: usize = 16;
 /// Clears so much of a register number that no run from it reaches the end of the file.
 const BELOW_THE_END: u64 = 0xf0;

@@ -34,7 +34,7 @@ pub enum How {
 /// Operand codes of a target.
 #[derive(Debug, Clone, Copy)]
 pub struct Codes {
-    /// Behind the last of `s0…`.
+    /// After the last of `s0…`.
     pub scalar_end: u64,
     /// The first trap register; 123 is the last one.
     pub first_trap: u64,
@@ -112,7 +112,7 @@ impl<'a> Case<'a> {
         word(self.bytes)
     }
 
-    /// The bytes with another word in front of the literals.
+    /// The bytes with another word before the literals.
     pub fn with_word(&self, word: u128) -> Vec<u8> {
         let mut bytes = self.bytes.to_vec();
         let fixed = usize::from(self.variant.layout.bytes).min(bytes.len());

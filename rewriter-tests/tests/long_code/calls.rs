@@ -106,7 +106,7 @@ pub fn cases() -> Vec<Case> {
             )) + &functions()
                 + "\n.data\n.p2align 3\nsymbol: .quad first\n",
         ),
-        // Nothing comes back from its last call, and nothing that is an instruction lies behind it.
+        // Nothing comes back from its last call, and nothing that is an instruction lies after it.
         Case::file(
             "call_that_nothing_comes_back_from",
             &["k"],

@@ -1,6 +1,6 @@
 //! Kernels that name all registers and access scratch memory, where software has to set FLAT_SCRATCH: their own
-//! prologue does, and inserted code moves vector registers there, or to accumulation registers. Where one calls a
-//! function, nothing but what the kernel reads behind the call says that some scalar registers are free in it.
+//! prologue does, and inserted code moves vector registers there, or to AGPRs. Where one calls a
+//! function, nothing but what the kernel reads after the call says that some scalar registers are free in it.
 
 use std::fmt::Write;
 

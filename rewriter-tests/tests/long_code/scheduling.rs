@@ -1,4 +1,4 @@
-//! Code that looks after vector registers between VALU and memory by itself (SCHED_MODE, gfx12), as generators of
+//! Code that checks vector registers between VALU and memory by itself (SCHED_MODE, gfx12), as generators of
 //! matrix products do in their main loops.
 
 use wavetap::kernel::Reason;

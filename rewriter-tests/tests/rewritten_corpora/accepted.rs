@@ -2,7 +2,7 @@
 //!
 //! - `verify` has no finding;
 //! - goblin reads it, and through it every original byte is where it was;
-//! - LLVM decodes all of the new code: an instruction behind the other, from a kernel's symbol to its end, each of the
+//! - LLVM decodes all of the new code: an instruction after the other, from a kernel's symbol to its end, each of the
 //!   size that our decoder gives it;
 //! - LLVM writes an original instruction and what the map says has become of it alike: bytes that differ belong to
 //!   instructions with places in them, to runs that have become longer, or to calls of functions that were copied.
@@ -142,7 +142,7 @@ fn ask(oracle: &mut Oracle, target: Target, words: &[&[u8]]) -> Vec<Option<(usiz
     oracle.ask_all(&queries).into_iter().map(llvm_oracle::Answer::instruction).collect()
 }
 
-/// One instruction behind the other; the place of the first that is none.
+/// One instruction after the other; the place of the first that is none.
 fn sweep<'b>(target: Target, code: &'b [u8], words: &mut HashSet<&'b [u8]>) -> Result<(), usize> {
     let mut at = 0;
     while at < code.len() {

@@ -1,4 +1,4 @@
-//! Every kernel of libraries that nobody here wrote, rewritten with counters in LDS and in memory
+//! Every kernel of libraries of third parties, rewritten with counters in LDS and in memory
 //! (`rewriter-tests/fetch-corpora.sh` fetches the libraries).
 //!
 //! A kernel is instrumented or refused with a reason, and every result is looked at by others than the rewriter:

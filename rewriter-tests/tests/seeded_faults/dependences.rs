@@ -1,4 +1,4 @@
-//! Code that has told the hardware not to look after vector registers between VALU and memory (SCHED_MODE, gfx12), and
+//! Code that has told the hardware not to check vector registers between VALU and memory (SCHED_MODE, gfx12), and
 //! forgets a wait of its own.
 
 use super::faults::{Edit, Fault};
@@ -7,7 +7,7 @@ const fn lds(what: &'static str, edit: Edit, expected: &'static [&'static str]) 
     Fault { target: "gfx1200", lanes: 32, source: "memory", kernel: "reversed_in_lds", what, edit, expected }
 }
 
-/// The mode is on around these; nothing is under way when it is switched.
+/// The mode is on around these; nothing is outstanding when it is switched.
 macro_rules! unchecked {
     ($($line:literal),*) => {
         Edit::Insert(&[

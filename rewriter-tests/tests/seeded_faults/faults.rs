@@ -9,7 +9,7 @@ pub enum Edit {
     Drop(&'static str, usize),
     /// In the line, the first text becomes the second.
     Change(&'static str, usize, &'static str, &'static str),
-    /// These are put in front of the end of the kernel; with the fault, without those that begin with `fix: `.
+    /// These are put before the end of the kernel; with the fault, without those that begin with `fix: `.
     Insert(&'static [&'static str]),
 }
 

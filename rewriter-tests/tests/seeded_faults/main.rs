@@ -2,7 +2,7 @@
 //! and where.
 //!
 //! A fault is an edit of the compiler's own assembly text of a test kernel: a wait, a barrier or an initialisation that
-//! is taken out, a count or an index that is changed, instructions put in front of the end of which one that keeps them
+//! is taken out, a count or an index that is changed, instructions put before the end of which one that keeps them
 //! apart is left out. The kernel as it was, and with the instructions and what keeps them apart, must pass on several
 //! seeds with the right output; the edited one must stop on each seed with the fault that `faults.rs` names. The list
 //! is printed as a table with `--nocapture`.
@@ -128,7 +128,7 @@ fn edited(text: &str, fault: &Fault) -> Result<(String, String), Failure> {
         }
         Edit::Insert(new) => {
             let end = find("s_endpgm", 0)?;
-            // What gives the registers back stays behind.
+            // What gives the registers back stays after.
             let at = if lines[end - 1].contains("DEALLOC_VGPRS") { end - 2 } else { end };
             let instructions = |fixed: bool| {
                 let kept = new.iter().filter(|line| fixed || !line.starts_with("fix: "));

@@ -1,4 +1,4 @@
-//! Faults around textures. The kernels have none: an image and a sampler are put together in front of their end, and
+//! Faults around textures. The kernels have none: an image and a sampler are put together before their end, and
 //! all texels are border, so that no memory is read.
 
 use super::faults::{Edit, Fault};

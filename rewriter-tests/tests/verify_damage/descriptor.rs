@@ -34,7 +34,7 @@ const SHIFTS: &[Rule] = &[Descriptor, Clobbered, Undefined];
 
 /// Only every second value of this field means something: granules are twice as large as the field says.
 const SGPRS: Field = Field { bit: Field::GRANULATED_WAVEFRONT_SGPR_COUNT.bit + 1, width: 3 };
-/// Part of the field of accumulation registers on some targets.
+/// Part of the field of AGPRs on some targets.
 const SHARED_VGPRS: Field = Field { bit: Field::TG_SPLIT.bit - 16, width: 4 };
 
 /// Every field of a kernel descriptor.
@@ -55,7 +55,7 @@ pub const FIELDS: &[FieldKind] = &[
         ALWAYS,
         &[Allocation, Metadata],
     ),
-    // Where accumulation registers come out of the same allocation, it may have room between.
+    // Where AGPRs come out of the same allocation, it may have room between.
     (
         "GRANULATED_WORKITEM_VGPR_COUNT, more",
         Field::GRANULATED_WORKITEM_VGPR_COUNT,
@@ -83,7 +83,7 @@ pub const FIELDS: &[FieldKind] = &[
     ("FWD_PROGRESS", Field::FWD_PROGRESS, Flip, ALWAYS, LIES),
     ("ENABLE_PRIVATE_SEGMENT", Field::ENABLE_PRIVATE_SEGMENT, Flip, ALWAYS, &[Scratch]),
     ("USER_SGPR_COUNT, less", Field::USER_SGPR_COUNT, Less, ALWAYS, SHIFTS),
-    // Nothing lies behind them where workgroup ids are elsewhere.
+    // Nothing lies after them where workgroup ids are elsewhere.
     ("USER_SGPR_COUNT, more", Field::USER_SGPR_COUNT, More, |s, _| !s.target.architected_workgroup_ids(), SHIFTS),
     ("ENABLE_TRAP_HANDLER", Field::ENABLE_TRAP_HANDLER, Flip, ALWAYS, LIES),
     ("ENABLE_WORKGROUP_ID_X", Field::ENABLE_WORKGROUP_ID_X, Flip, ALWAYS, SHIFTS),

@@ -331,7 +331,7 @@ fn duplicated(code: &Code, index: usize) -> Patch {
     let alone = inst.variant.branch == Branch::None && inst.variant.memory == Memory::None;
     let again = inst.writes().any(|reg| reg != Reg::SCC && reads(inst, reg));
     let patch = (alone && again).then(|| code.replaced_inserted(index, std::slice::from_ref(inst))).flatten()?;
-    // Behind everything that might undo it.
+    // After everything that might undo it.
     (patch[0].0 + patch[0].1.len() as u64 == code.lines[next].address).then_some(patch)
 }
 
@@ -364,7 +364,7 @@ fn inverted(code: &Code, index: usize) -> Patch {
 fn astray(code: &Code, index: usize) -> Patch {
     let line = &code.lines[index];
     let first = code.lines.iter().find(|line| !line.is_inserted())?;
-    // Behind the kernel's first instruction, so that this is not where it should go.
+    // After the kernel's first instruction, so that this is not where it should go.
     let branches = line.is_inserted()
         && matches!(line.inst.variant.branch, Branch::Conditional(_))
         && line.address > first.address;
@@ -376,7 +376,7 @@ fn over_the_original(code: &Code, index: usize) -> Patch {
     let branches = line.is_inserted() && matches!(line.inst.variant.branch, Branch::Conditional(_));
     let target = code.at(code.leads_to(index).filter(|_| branches)?)?;
     let skipped = (target..code.lines.len()).find(|at| !code.is_inserted(*at))?;
-    // What is behind a jump is not behind it in time.
+    // What is after a jump is not after it in time.
     let goes_on = matches!(code.lines[skipped].inst.variant.branch, Branch::None | Branch::Conditional(_));
     goes_on.then(|| code.led_to(index, code.lines[skipped].end())).flatten()
 }

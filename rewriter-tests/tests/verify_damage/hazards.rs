@@ -319,7 +319,7 @@ pub const KINDS: &[Kind] = &[
     },
 ];
 
-/// Whether inserted code sets who looks after vector registers, to this mode.
+/// Whether inserted code sets who checks vector registers, to this mode.
 fn sets_mode(code: &Code, index: usize, mode: u32) -> bool {
     let line = &code.lines[index];
     let number = code.target.scheduling_mode_hwreg();
@@ -363,7 +363,7 @@ fn first(code: &Code, index: usize, is_it: impl Fn(&Inst) -> bool) -> Patch {
     (begins && is_it(&code.lines[index].inst)).then(|| code.nothing(index)).flatten()
 }
 
-/// In front of an original access by a scalar base, something that writes it.
+/// Before an original access by a scalar base, something that writes it.
 fn original_access(code: &Code, index: usize) -> Patch {
     let accesses =
         |line: &Line| !line.is_inserted() && matches!(line.inst.variant.memory, Memory::Global | Memory::Buffer);

@@ -164,7 +164,7 @@ fn further(code: &Code, index: usize) -> Patch {
     code.replaced(index, &[inst])
 }
 
-/// All lanes are made active in front of moves; then one is.
+/// All lanes are made active before moves; then one is.
 fn one_lane(code: &Code, index: usize) -> Patch {
     let inst = &code.lines[index].inst;
     let exec = inst.operand(Role::Sdst)?.reg().filter(|reg| reg.overlaps(Reg::EXEC))?;
@@ -211,8 +211,8 @@ fn describes(code: &Code, index: usize, into: u16) -> Option<u16> {
     (is_entry && to.file == RegFile::Scalar && to.first == described.first + into).then_some(to.first)
 }
 
-/// One of the registers that describe scratch memory is overwritten behind the entry; and the index of the first
-/// instruction behind that.
+/// One of the registers that describe scratch memory is overwritten after the entry; and the index of the first
+/// instruction after that.
 fn overwritten(code: &Code, index: usize) -> Option<(Patch, usize)> {
     let described = (0..code.lines.len()).find_map(|at| resource(code, at))?;
     let patch = code.sequence(index, &[("s_mov_b32", &[s(described.first + 1), Value::InlineInt(0)])])?;
@@ -221,7 +221,7 @@ fn overwritten(code: &Code, index: usize) -> Option<(Patch, usize)> {
     behind_entry.then_some((Some(patch), code.at(end)?))
 }
 
-/// In front of moves, in their snippet.
+/// Before moves, in their snippet.
 fn resource_lost(code: &Code, index: usize) -> Patch {
     let (patch, behind) = overwritten(code, index)?;
     let straight = |at: &usize| code.is_inserted(*at) && code.lines[*at].inst.variant.branch == Branch::None;
@@ -229,7 +229,7 @@ fn resource_lost(code: &Code, index: usize) -> Patch {
     behind.any(|at| resource(code, at).is_some()).then_some(patch)?
 }
 
-/// Behind the moves of a snippet; then comes a call and, behind it, the next snippet.
+/// After the moves of a snippet; then comes a call and, after it, the next snippet.
 fn resource_lost_in_front_of_a_call(code: &Code, index: usize) -> Patch {
     let (patch, behind) = overwritten(code, index)?;
     let mut snippet = (0..index).rev().take_while(|at| code.is_inserted(*at));

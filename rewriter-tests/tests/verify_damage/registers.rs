@@ -310,7 +310,7 @@ fn exec_save(code: &Code, index: usize) -> Patch {
 
 fn exec_save_lost(code: &Code, index: usize) -> Patch {
     let (kept, restored) = save_and_restore(code, index, |inst| saves_exec(code, inst), restores_exec)?;
-    // Not behind a branch, which might lead around it.
+    // Not after a branch, which might lead around it.
     let straight = (index + 1..restored).take_while(|at| code.lines[*at].inst.variant.branch == Branch::None);
     let mut changed =
         straight.filter_map(|at| code.sequence(at, &[("s_mov_b32", &[reg(Reg { dwords: 1, ..kept }), ZERO])]));
@@ -332,7 +332,7 @@ fn scc_save(code: &Code, index: usize) -> Patch {
     code.instead(index, "s_cselect_b32", &[reg(kept), value(inst, Role::Src1)?, value(inst, Role::Src0)?])
 }
 
-/// An instruction in place of inserted ones, in front of an original one that reads a register: before a jump, and
+/// An instruction in place of inserted ones, before an original one that reads a register: before a jump, and
 /// before anything else writes it.
 fn before_reader(code: &Code, index: usize, register: Reg, mnemonic: &str, values: &[Value]) -> Patch {
     let patch = code.sequence(index, &[(mnemonic, values)])?;
@@ -353,7 +353,7 @@ fn straight_on(code: &Code, index: usize) -> impl Iterator<Item = &Line> {
     (index + 1..code.lines.len()).take_while(goes_on).map(|at| &code.lines[at])
 }
 
-/// A register that original code behind reads is changed.
+/// A register that original code after reads is changed.
 fn source_changed(code: &Code, index: usize, file: RegFile, end: u16, mnemonic: &str, values: &[Value]) -> Patch {
     let sources =
         straight_on(code, index).filter(|line| !line.is_inserted()).filter_map(|line| source(&line.inst, file, end));
@@ -400,7 +400,7 @@ fn lent_scalar(code: &Code, index: usize) -> Option<(Reg, i8)> {
     }
     let register = inst.operands[0].reg()?;
     let Value::InlineInt(lane @ LENT..) = value(inst, Role::Src1)? else { return None };
-    // What nothing has written since it went there need not come back: in waves of 32 the second register of a pair.
+    // What nothing has written since it went there need not come back: in wave32 the second register of a pair.
     let keeps = |line: &&Line| line.inst.name() == "v_writelane_b32" && reads(&line.inst, register);
     let mut since =
         code.lines[..index].iter().rev().take_while(|line| line.is_inserted()).take_while(|line| !keeps(line));
@@ -509,7 +509,7 @@ fn lds_offset(code: &Code, index: usize) -> Patch {
     (code.is_inserted(index) && inst.variant.memory == Memory::Lds).then(|| code.replaced(index, &[inst])).flatten()
 }
 
-/// Whether inserted code in front of a wait loads what inserted code behind it uses.
+/// Whether inserted code before a wait loads what inserted code after it uses.
 fn guards(code: &Code, index: usize) -> bool {
     let inst = &code.lines[index].inst;
     let waits = |inst: &Inst| isa::wait_count(code.target, inst).is_some_and(|counts| !counts.is_empty());
@@ -555,7 +555,7 @@ fn one_more(code: &Code, inst: &Inst) -> Option<i64> {
     Some(i64::from(isa::wait_immediate(code.target, inst.opcode(), more)?) - immediate(inst)?)
 }
 
-/// A scalar load in front of a call or a return, into registers that nothing original names, with no wait behind it.
+/// A scalar load before a call or a return, into registers that nothing original names, with no wait after it.
 fn outstanding_at_call(code: &Code, index: usize) -> Patch {
     let waits = |line: &&Line| isa::wait_count(code.target, &line.inst).is_some();
     let leaves =

@@ -19,7 +19,7 @@ const S_NOP: u32 = 0xbf80_0000;
 pub const OWN: &str = "verify_damage";
 /// A kernel whose arguments are preloaded, in assembly language: this compiler's do not run where nothing preloads.
 pub const PRELOADED: &str = "preloaded";
-/// A kernel that looks after vector registers by itself, as no compiler writes them yet.
+/// A kernel that checks vector registers by itself, as no compiler writes them yet.
 pub const SCHEDULED: &str = "scheduled";
 /// The kernels of other sources that are rewritten.
 const KERNELS: &[&str] = &["nested_loops", "early_exits", "calls", "partial_waves", "reversed_in_lds", "linked_lists"];
@@ -275,7 +275,7 @@ impl Code {
     }
 }
 
-/// Bytes from `start` on with `s_nop` behind them up to `end`.
+/// Bytes from `start` on with `s_nop` after them up to `end`.
 fn filled(start: u64, mut bytes: Vec<u8>, end: u64) -> Patch {
     while start + (bytes.len() as u64) < end {
         bytes.extend(S_NOP.to_le_bytes());

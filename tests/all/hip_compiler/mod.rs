@@ -80,7 +80,7 @@ impl Workshop {
     pub fn run(&self, program: impl AsRef<std::ffi::OsStr>, arguments: &[&str]) -> String {
         let program = program.as_ref();
         let mut command = Command::new(program);
-        // Cargo's own search path would put its libraries in front of the test's.
+        // Cargo's own search path would put its libraries before the test's.
         command.args(arguments).current_dir(self.dir.path()).env_remove("LD_LIBRARY_PATH");
         // Another test's thread that is starting a program holds what this one has just written open for a moment.
         let output = loop {

@@ -49,7 +49,7 @@ impl Kernel {
         } else {
             String::new()
         };
-        // Accumulation registers come behind the others.
+        // AGPRs come after the others.
         let registers = if accum.is_empty() { *vgprs } else { vgprs + 64 };
         let wait = self.wait();
         let text = format!(

@@ -156,7 +156,7 @@ impl RegSet {
         self.0.iter().zip(&other.0).fold(0, |common, (a, b)| common | a & b) != 0
     }
 
-    /// Whether the sets share a vector or accumulation register.
+    /// Whether the sets share a vector or AGPR.
     #[must_use]
     pub fn shares_vectors(&self, other: &RegSet) -> bool {
         let first = VECTOR / 64;
@@ -220,21 +220,21 @@ impl RegSet {
         self.0.iter_mut().zip(&other.0).for_each(|(a, b)| *a &= b);
     }
 
-    /// Adds the vector and accumulation registers of another set.
+    /// Adds the vector and AGPRs of another set.
     #[inline]
     pub(crate) fn add_vectors(&mut self, other: &RegSet) {
         let first = VECTOR / 64;
         self.0[first..].iter_mut().zip(&other.0[first..]).for_each(|(a, b)| *a |= b);
     }
 
-    /// [`RegSet::iter`] without vector and accumulation registers.
+    /// [`RegSet::iter`] without vector and AGPRs.
     pub fn scalars(&self) -> impl Iterator<Item = Reg> + use<> {
         let mut words = [0; VECTOR / 64];
         words.copy_from_slice(&self.0[..VECTOR / 64]);
         Self::registers(words)
     }
 
-    /// The vector and accumulation registers of the set.
+    /// The vector and AGPRs of the set.
     #[must_use]
     pub fn vectors(mut self) -> RegSet {
         self.0[..VECTOR / 64].fill(0);

@@ -26,7 +26,7 @@ pub struct Code {
 }
 
 impl Code {
-    /// Orders a kernel's instructions and the edits' snippets, and behind them those of the functions that it gets
+    /// Orders a kernel's instructions and the edits' snippets, and after them those of the functions that it gets
     /// copies of.
     ///
     /// The entry is at offset 0, where the prologue starts.
@@ -297,7 +297,7 @@ impl Planner {
         // What falls through must meet the same instruction as before.
         let next = body.next(id);
         if next.is_none() && (matches!(body.flow(id), Flow::Call(_)) || inst.variant.branch == Branch::Trap) {
-            // Nothing comes back from there; what lies behind here is not what lay behind the original.
+            // Nothing comes back from there; what lies after here is not what lay after the original.
             self.push(Piece::Bytes(encode(self.target, Opcode::S_ENDPGM, &[Value::Imm(0)])?.as_slice().into()));
         } else if body.flow(id).falls_through() && next != Some(InstId(id.0 + 1)) {
             return Err(Refusal::at(
@@ -313,14 +313,14 @@ impl Planner {
 
 /// Whether what scalar instructions write has to be waited for before it is read: the pair of `s_getpc_b64` may be one
 /// that vector instructions have read before, on some targets at all ([`EventHazards::VALU_READ_SGPR`]), on others in
-/// waves of 64 as a mask of lanes ([`EventHazards::VALU_MASK_WRITE`]).
+/// wave64 as a mask of lanes ([`EventHazards::VALU_MASK_WRITE`]).
 fn settles(target: Target) -> bool {
     let hazards = target.event_hazards();
     hazards.contains(EventHazards::VALU_READ_SGPR)
         || (hazards.contains(EventHazards::VALU_MASK_WRITE) && target.wave_size() == 64)
 }
 
-/// How many instructions behind an `s_clause` belong to it (RDNA ISA guides: length - 1 in bits 5:0).
+/// How many instructions after an `s_clause` belong to it (RDNA ISA guides: length - 1 in bits 5:0).
 fn clause_members(inst: &wavetap_amdgpu::Inst) -> Option<u16> {
     if !inst.variant.opcode_flags.contains(OpcodeFlags::CLAUSE) {
         return None;

@@ -26,10 +26,10 @@ use wavetap_base::bytes::align_up;
 use wavetap_base::error::{Error, Result};
 use wavetap_object::code_object::ENTRY_ALIGN;
 
-/// What fills gaps between kernels and behind the last one, where the target has it: the first of these that it has.
+/// What fills gaps between kernels and after the last one, where the target has it: the first of these that it has.
 const FILLERS: [Opcode; 2] = [Opcode::S_CODE_END, Opcode::S_NOP];
 
-/// Kernels one behind the other in an executable segment.
+/// Kernels one after the other in an executable segment.
 #[derive(Debug, Clone)]
 pub struct Segment {
     target: Target,
@@ -50,7 +50,7 @@ impl Segment {
         Ok(Segment { target, base, filler: filler(target)?, bytes: Vec::new() })
     }
 
-    /// Places a kernel behind the others; gives the address of its entry, which is aligned.
+    /// Places a kernel after the others; gives the address of its entry, which is aligned.
     ///
     /// # Errors
     /// Internal if an instruction of our own cannot be encoded.
@@ -80,13 +80,13 @@ impl Segment {
 /// The contents of an executable segment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Placed {
-    /// The bytes, padding behind the last instruction included.
+    /// The bytes, padding after the last instruction included.
     pub bytes: Vec<u8>,
     /// The entry address of each kernel, in the order given.
     pub entries: Vec<u64>,
 }
 
-/// Places kernels one behind the other from `base` on, as [`Segment`] does.
+/// Places kernels one after the other from `base` on, as [`Segment`] does.
 ///
 /// # Errors
 /// Internal if `base` is not aligned or an instruction of our own cannot be encoded.

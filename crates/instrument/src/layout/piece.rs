@@ -20,7 +20,7 @@ pub(super) enum Piece {
     Address { pair: Reg, address: u64 },
     /// Turns the new program counter in a pair into the original one: `s_add_u32`, `s_addc_u32`, with SCC kept in a
     /// register around them where it is live. The pair holds the address of this piece's first byte. With `settle`,
-    /// waits are between what scalar instructions write and what reads it, halves of one pair included, and behind all
+    /// waits are between what scalar instructions write and what reads it, halves of one pair included, and after all
     /// of it.
     ProgramCounter { pair: Reg, original: u64, keep_scc_in: Option<KeptScc>, settle: bool },
     /// The same in one instruction, which leaves SCC alone: `s_add_nc_u64` with a 64-bit literal.

@@ -32,11 +32,11 @@ pub(super) struct Words {
 #[derive(Debug, Clone)]
 pub(super) struct Sequence {
     pub(super) pieces: Vec<Piece>,
-    /// For each place, the piece it is in front of.
+    /// For each place, the piece it is before.
     pub(super) places: Vec<usize>,
     /// Original address and piece of each original instruction.
     pub(super) moved: Vec<(u64, usize)>,
-    /// Pieces in front of which an island may lie.
+    /// Pieces before which an island may lie.
     seams: Vec<usize>,
 }
 
@@ -51,12 +51,12 @@ impl Sequence {
         Place(self.places.len() - 1)
     }
 
-    /// Puts a place in front of the next piece.
+    /// Puts a place before the next piece.
     pub(super) fn bind(&mut self, place: Place) {
         self.places[place.0] = self.pieces.len();
     }
 
-    /// Allows an island in front of the next piece.
+    /// Allows an island before the next piece.
     pub(super) fn seam(&mut self) {
         self.seams.push(self.pieces.len());
     }
@@ -98,7 +98,7 @@ impl Sequence {
         }
     }
 
-    /// Lets no branch have this displacement, by a `filler` behind those that would. Such a branch goes forward, so
+    /// Lets no branch have this displacement, by a `filler` after those that would. Such a branch goes forward, so
     /// that it then has a larger one. Tells whether there were any.
     pub(super) fn avoid_displacement(&mut self, avoided: i16, filler: &[u8]) -> bool {
         let before = self.pieces.len();
@@ -153,7 +153,7 @@ impl Sequence {
         sites
     }
 
-    /// Inserts islands: entries (in front of which piece, the entry's place, where it goes).
+    /// Inserts islands: entries (before which piece, the entry's place, where it goes).
     fn insert(mut self, entries: &[(usize, Place, Place)], words: &Words) -> Sequence {
         let mut by_site: BTreeMap<usize, Vec<(Place, Place)>> = BTreeMap::new();
         for &(site, entry, to) in entries {

@@ -308,7 +308,7 @@ fn the_program_counter_is_the_original_one() {
     assert!(matches!(plan(&code, &Edits::default()), Err(Stop::Refused(refusal)) if refusal.reason == Reason::PcRead));
 }
 
-/// What is behind the program counter that original code reads in a pair, up to the end of the wave.
+/// What is after the program counter that original code reads in a pair, up to the end of the wave.
 fn behind_program_counter(processor: &str, lanes: u32) -> Vec<&'static str> {
     let target = Target::by_name(processor).and_then(|target| target.with_wave_size(lanes)).expect("a target");
     let encode = |opcode: Opcode, operands: &[Value]| piece::encode(target, opcode, operands).expect("an instruction");

@@ -3,7 +3,7 @@
 //! Scalar registers are reserved for it where the original code leaves enough of them unused; otherwise each snippet
 //! scavenges some, whose values are spilled to lanes of a vector register ([`scalars`]). Vector registers are unused
 //! ones, or lanes of the original's are spilled to scalar registers ([`lane_spills`]), or whole registers to
-//! accumulation registers or scratch memory ([`spill_slots`]). [`STRATEGIES`] is the order in which this is tried.
+//! AGPRs or scratch memory ([`spill_slots`]). [`STRATEGIES`] is the order in which this is tried.
 
 pub(crate) mod lane_spills;
 pub(crate) mod registers;
@@ -26,7 +26,7 @@ use wavetap_profile::map;
 /// Where inserted code spills what is in the vector registers that it scavenges whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SpillTo {
-    /// Accumulation registers that no code names.
+    /// AGPRs that no code names.
     Agprs,
     /// Scratch memory after what the kernel itself has of it.
     Scratch,

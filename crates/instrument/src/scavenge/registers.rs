@@ -1,4 +1,4 @@
-//! Registers for inserted code: ones that no code of the kernel names, first inside its allocation, then behind it.
+//! Registers for inserted code: ones that no code of the kernel names, first inside its allocation, then after it.
 
 use wavetap_amdgpu::{Opcode, Reg, Target};
 use wavetap_analysis::dataflow::{RegSet, UsedRegisters};
@@ -6,7 +6,7 @@ use wavetap_analysis::kernel::{Reason, Refusal, Stop};
 use wavetap_object::code_object::{Field, KernelDescriptor, KernelMetadata};
 use wavetap_profile::map::Resources;
 
-/// Scalar registers behind the numbered ones that lie in the same allocation: VCC, XNACK_MASK, FLAT_SCRATCH (gfx9).
+/// Scalar registers after the numbered ones that lie in the same allocation: VCC, XNACK_MASK, FLAT_SCRATCH (gfx9).
 pub(crate) const NAMED_SGPRS: u32 = 6;
 /// The hardware writes work-item ids to v0, v1 and v2 at most.
 pub(crate) const WORK_ITEM_VGPRS: u16 = 3;
@@ -111,7 +111,7 @@ pub(crate) struct ScalarPool {
 impl ScalarPool {
     /// All numbered scalar registers from `first` on for which `taken` does not hold.
     pub(crate) fn new(target: Target, first: u16, taken: impl Fn(u16) -> bool) -> ScalarPool {
-        // Where no more can be asked for, VCC and what else lies behind the numbered ones has to fit in, too.
+        // Where no more can be asked for, VCC and what else lies after the numbered ones has to fit in, too.
         let end = target.fixed_sgprs().map_or(target.addressable_sgprs(), |fixed| fixed - NAMED_SGPRS);
         let taken = (0..end as u16).map(|number| number < first || taken(number)).collect();
         ScalarPool { taken, end: 0 }
@@ -142,7 +142,7 @@ pub(crate) struct Allocation<'a> {
     pub(crate) descriptor: &'a KernelDescriptor,
     /// What its own code and everything it may call names.
     pub(crate) used: UsedRegisters,
-    /// Accumulation registers by the metadata.
+    /// AGPRs by the metadata.
     pub(crate) accum: u64,
     /// Whether all that it may call is known, and nothing calls itself.
     pub(crate) bounded_calls: bool,
@@ -164,7 +164,7 @@ impl Allocation<'_> {
         self.descriptor.accum_offset(self.target).unwrap_or_else(|| self.descriptor.allocated_vgprs(self.target))
     }
 
-    /// Accumulation registers behind those that are numbered `v0..`, where both share the allocation. Without the
+    /// AGPRs after those that are numbered `v0..`, where both share the allocation. Without the
     /// metadata's word for it, all that is allocated there.
     fn accum_behind(&self, offset: u32) -> u32 {
         let allocated = self.descriptor.allocated_vgprs(self.target).saturating_sub(offset);
@@ -176,7 +176,7 @@ impl Allocation<'_> {
         }
     }
 
-    /// Refuses a kernel that has two names for the same register: behind `ACCUM_OFFSET`, `v200` and some `a40` are one.
+    /// Refuses a kernel that has two names for the same register: after `ACCUM_OFFSET`, `v200` and some `a40` are one.
     pub(crate) fn check_names(&self) -> Result<(), Refusal> {
         let Some(offset) = self.descriptor.accum_offset(self.target) else { return Ok(()) };
         match (self.used.named.highest_vgpr(), self.used.named.highest_agpr()) {
@@ -279,13 +279,13 @@ impl Allocation<'_> {
         Ok(())
     }
 
-    /// The lowest run of `count` accumulation registers that no code names.
+    /// The lowest run of `count` AGPRs that no code names.
     pub(crate) fn free_accum(&self, count: u32) -> Option<u16> {
         let is_free = |number: u16| number < NUMBERED_VGPRS && !self.used.named.contains(Reg::accum(number, 1));
         (0..NUMBERED_VGPRS).find(|first| (*first..first + count as u16).all(is_free))
     }
 
-    /// Grows the allocation in a descriptor so that accumulation registers below `accum` can be used. It never shrinks.
+    /// Grows the allocation in a descriptor so that AGPRs below `accum` can be used. It never shrinks.
     pub(crate) fn grow_accum(&self, descriptor: &mut KernelDescriptor, accum: u32) -> Result<(), Stop> {
         let wanted = descriptor.accum_offset(self.target).unwrap_or(0) + accum;
         if wanted > self.target.max_vgprs() {
@@ -302,7 +302,7 @@ impl Allocation<'_> {
         highest.map_or(0, |highest| u64::from(highest) + 1).min(grown.allocated_sgprs(self.target).into())
     }
 
-    /// `.vgpr_count` of the metadata for a grown descriptor with so many accumulation registers by the metadata: they
+    /// `.vgpr_count` of the metadata for a grown descriptor with so many AGPRs by the metadata: they
     /// count where they share the allocation. The metadata of hand-written code may count fewer than are named, or
     /// none.
     pub(crate) fn metadata_vgprs(

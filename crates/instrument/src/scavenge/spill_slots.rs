@@ -24,16 +24,16 @@ const LANE: u32 = 4;
 pub(crate) const RESOURCE: u8 = 4;
 /// No wave has so much scratch memory for a lane.
 const MOST_SCRATCH: u32 = 1 << 23;
-/// Wait states behind an accumulation register that was written, until it is read (3, gfx908), and behind the last
+/// Wait states after an AGPR that was written, until it is read (3, gfx908), and after the last
 /// vector register that was moved back: the original code may read it by DPP or in a matrix instruction (2).
 const MOVE_STATES: i64 = 3;
 
 /// Where registers are moved to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SpillSlots {
-    /// Accumulation registers from this one on.
+    /// AGPRs from this one on.
     Agprs(u16),
-    /// The wave's scratch memory behind what the original has of it.
+    /// The wave's scratch memory after what the original has of it.
     Scratch {
         /// Each lane's offset of the first.
         offset: u32,
@@ -48,7 +48,7 @@ pub(crate) fn count(vectors: &Vectors) -> u32 {
     (vectors.registers().count() + vectors.kept().count()) as u32
 }
 
-/// Chooses vector registers that can be moved: not ones that matrix instructions access, or whose values are under way
+/// Chooses vector registers that can be moved: not ones that matrix instructions access, or whose values are outstanding
 /// longer than those of other vector instructions.
 pub(crate) fn choose(target: Target, functions: &[ClonedFunction<'_>]) -> Result<Vectors, Refusal> {
     let mut slow = RegSet::EMPTY;
@@ -86,10 +86,10 @@ impl SpillSlots {
     ) -> Result<SpillSlots, Refusal> {
         let refuse = |detail: &str| Err(Refusal::new(Reason::VectorRegisters, detail));
         match to {
-            SpillTo::Agprs if !allocation.target.has_accum() => refuse("the target has no accumulation registers"),
+            SpillTo::Agprs if !allocation.target.has_accum() => refuse("the target has no AGPRs"),
             SpillTo::Agprs => match allocation.free_accum(count) {
                 Some(first) => Ok(SpillSlots::Agprs(first)),
-                None => refuse("no accumulation registers are free"),
+                None => refuse("no AGPRs are free"),
             },
             SpillTo::Scratch => {
                 let access = ScratchAccess::of(allocation.target);

@@ -44,7 +44,7 @@ impl Field {
     /// Kernel argument bytes.
     pub const KERNARG_SIZE: Field = field(8, 0, 32);
 
-    /// First accumulation register, in fours, minus one (gfx90a, gfx94x).
+    /// First AGPR, in fours, minus one (gfx90a, gfx94x).
     pub const ACCUM_OFFSET: Field = field(RSRC3, 0, 6);
     /// Waves of a workgroup may run on different compute units (gfx90a, gfx94x).
     pub const TG_SPLIT: Field = field(RSRC3, 16, 1);
@@ -274,7 +274,7 @@ impl KernelDescriptor {
     /// (AMDGPUUsage, "Memory Model gfx90a").
     #[must_use]
     pub fn splits_threadgroups(&self, target: Target) -> bool {
-        // The bit is there where vector and accumulation registers are one allocation, and means something else
+        // The bit is there where vector and AGPRs are one allocation, and means something else
         // elsewhere.
         target.unified_accum() && self.is_set(Field::TG_SPLIT)
     }
@@ -324,14 +324,14 @@ impl KernelDescriptor {
         Field::prefetch_size(target).map(|field| self.get(field) * target.code_line_bytes())
     }
 
-    /// Vector registers that a lane asks for, accumulation registers included where they share the allocation. What it
+    /// Vector registers that a lane asks for, AGPRs included where they share the allocation. What it
     /// is given may be more, see [`Target::vgpr_granule`].
     #[must_use]
     pub fn allocated_vgprs(&self, target: Target) -> u32 {
         (self.get(Field::GRANULATED_WORKITEM_VGPR_COUNT) + 1) * target.vgpr_encoded_granule()
     }
 
-    /// Asks for at least `count` vector registers (accumulation registers included where they share the allocation).
+    /// Asks for at least `count` vector registers (AGPRs included where they share the allocation).
     ///
     /// # Errors
     /// A limit if the field cannot say so.
@@ -339,27 +339,25 @@ impl KernelDescriptor {
         self.set(Field::GRANULATED_WORKITEM_VGPR_COUNT, count.max(1).div_ceil(target.vgpr_encoded_granule()) - 1)
     }
 
-    /// First accumulation register as counted in vector registers: how many registers `v0..` may use. `None` where they
+    /// First AGPR as counted in vector registers: how many registers `v0..` may use. `None` where they
     /// do not share an allocation.
     #[must_use]
     pub fn accum_offset(&self, target: Target) -> Option<u32> {
         target.unified_accum().then(|| (self.get(Field::ACCUM_OFFSET) + 1) * ACCUM_GRANULE)
     }
 
-    /// Sets the first accumulation register, a multiple of 4 from 4 to 256.
+    /// Sets the first AGPR, a multiple of 4 from 4 to 256.
     ///
     /// # Errors
     /// A limit if the field cannot say so.
     pub fn set_accum_offset(&mut self, first: u32) -> Result<()> {
         if first == 0 || !first.is_multiple_of(ACCUM_GRANULE) {
-            return Err(Error::limit(format!(
-                "accumulation registers cannot start at {first}, only at multiples of {ACCUM_GRANULE}"
-            )));
+            return Err(Error::limit(format!("AGPRs cannot start at {first}, only at multiples of {ACCUM_GRANULE}")));
         }
         self.set(Field::ACCUM_OFFSET, first / ACCUM_GRANULE - 1)
     }
 
-    /// Scalar registers that a wave is given, with VCC and what else lies behind the numbered ones. From gfx10 on it is
+    /// Scalar registers that a wave is given, with VCC and what else lies after the numbered ones. From gfx10 on it is
     /// always the same number.
     #[must_use]
     pub fn allocated_sgprs(&self, target: Target) -> u32 {
@@ -372,7 +370,7 @@ impl KernelDescriptor {
         (self.get(Field::GRANULATED_WAVEFRONT_SGPR_COUNT) + 1) * ENCODED_SGPRS
     }
 
-    /// Asks for at least `count` scalar registers, VCC and what else lies behind the numbered ones included (gfx8 and
+    /// Asks for at least `count` scalar registers, VCC and what else lies after the numbered ones included (gfx8 and
     /// gfx9).
     ///
     /// # Errors

@@ -76,9 +76,9 @@ pub struct KernelMetadata {
     pub wavefront_size: u64,
     /// Scalar registers used, VCC and the like included.
     pub sgpr_count: u64,
-    /// Vector registers used (accumulation registers included where they share the allocation).
+    /// Vector registers used (AGPRs included where they share the allocation).
     pub vgpr_count: u64,
-    /// Accumulation registers used; 0 when it does not say.
+    /// AGPRs used; 0 when it does not say.
     pub agpr_count: u64,
     /// Scalar registers spilled.
     pub sgpr_spill_count: u64,

@@ -263,7 +263,7 @@ impl<'d> CodeObject<'d> {
         self.elf.bytes_at(address, len)
     }
 
-    /// The end of the loaded image: the highest address behind a segment.
+    /// The end of the loaded image: the highest address after a segment.
     #[must_use]
     pub fn image_end(&self) -> u64 {
         self.elf.loads().map(crate::elf::Segment::end).max().unwrap_or(0)

@@ -84,7 +84,7 @@ fn file() -> Vec<u8> {
         out.extend([tag.0 as u64, value].map(u64::to_le_bytes).as_flattened());
     }
     out.extend([0x5000, 5 << 32 | 8, -16i64 as u64].map(u64::to_le_bytes).as_flattened());
-    // The word at 0x6000, then the first and the last of the 63 behind it.
+    // The word at 0x6000, then the first and the last of the 63 after it.
     out.extend([0x6000, 1 | 1 << 1 | 1 << 63u64].map(u64::to_le_bytes).as_flattened());
     for (owner, kind, contents) in [(&b"GNU\0"[..], 7, &b"12345678"[..]), (NOTE_OWNER, NOTE_KIND.0, b"contents")] {
         out.extend([owner.len() as u32, contents.len() as u32, kind].map(u32::to_le_bytes).as_flattened());

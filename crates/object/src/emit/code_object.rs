@@ -4,7 +4,7 @@
 //! the code that was laid out for that address.
 //!
 //! Every byte of the original image stays at its virtual address, except: the program headers (which grow over the note
-//! that lies behind them), the descriptors of changed kernels, and the entries of the dynamic table that say where the
+//! that lies after them), the descriptors of changed kernels, and the entries of the dynamic table that say where the
 //! symbol tables are. Symbol tables, hash tables and the note move into new segments:
 //!
 //! - read, write: the control block.
@@ -40,7 +40,7 @@ const CONTROL_ALIGN: u64 = 64;
 /// Offset of the value within an entry of the dynamic table.
 const VALUE_OFFSET: u64 = std::mem::offset_of!(Dyn64<LittleEndian>, d_val) as u64;
 
-/// Sections that are written anew behind the code.
+/// Sections that are written anew after the code.
 const MOVED: [object::elf::SectionType; 4] = [SHT_DYNSYM, SHT_STRTAB, SHT_HASH, SHT_GNU_HASH];
 
 /// How many segments and loaded sections are added.
@@ -68,7 +68,7 @@ pub struct CodeSymbol {
 /// What is new in a rewritten object.
 #[derive(Debug, Clone, Copy)]
 pub struct Changes<'c> {
-    /// The code, for [`Plan::code_address`], padding behind it included.
+    /// The code, for [`Plan::code_address`], padding after it included.
     pub code: &'c [u8],
     /// Names for parts of the code.
     pub symbols: &'c [CodeSymbol],
@@ -86,7 +86,7 @@ pub struct Changes<'c> {
 #[derive(Debug, Clone)]
 pub struct Plan<'o, 'd> {
     object: &'o CodeObject<'d>,
-    /// Bytes of the original file that stay; behind them come only tables that are written anew.
+    /// Bytes of the original file that stay; after them come only tables that are written anew.
     kept: u64,
     control: Place,
     control_size: u64,
@@ -179,7 +179,7 @@ impl<'o, 'd> Plan<'o, 'd> {
 }
 
 /// The dynamic table names no table that the section headers do not: what is not found through them would be left
-/// behind, out of date.
+/// after, out of date.
 fn check_dynamic(elf: &Elf<'_>, symbols: usize) -> Result<()> {
     if !elf.sections[symbols].is_alloc() {
         return Err(Error::unsupported("the code object's .dynsym is not loaded"));
@@ -343,7 +343,7 @@ impl<'p, 'd> Writer<'p, 'd> {
         Ok(())
     }
 
-    /// Adds a segment behind the last loaded one.
+    /// Adds a segment after the last loaded one.
     fn add_load(&mut self, place: Place, size: u64, flags: ProgramFlags) {
         let Place { offset, address } = place;
         let load = Segment {
@@ -407,7 +407,7 @@ impl<'p, 'd> Writer<'p, 'd> {
         bytes::put(&mut self.out, table, &headers::encode_segments(&self.segments))
     }
 
-    /// Whether the program header table may grow to `size` bytes where it is: behind it lie only things that move away,
+    /// Whether the program header table may grow to `size` bytes where it is: after it lie only things that move away,
     /// and a segment maps it.
     fn may_grow(&self, start: u64, size: u64) -> bool {
         let end = start + size;
@@ -489,7 +489,7 @@ impl<'p, 'd> Writer<'p, 'd> {
             {
                 continue;
             }
-            // A boundary in front of the metadata stays, one behind it moves with what is behind.
+            // A boundary before the metadata stays, one after it moves with what is after.
             let boundary = |at: u64| match cuts.iter().rfind(|(cut, _)| cut.start < at) {
                 Some((cut, end)) => at.saturating_sub(cut.end) + end,
                 None => at,

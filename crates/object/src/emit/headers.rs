@@ -17,7 +17,7 @@ pub(super) const TABLE_ALIGN: u64 = 8;
 /// Addresses beyond this are no program's and no device object's; below it sums of addresses and sizes do not overflow.
 const HIGHEST_ADDRESS: u64 = 1 << 47;
 
-/// The end of what a file's segments occupy in memory, for something to be put behind it.
+/// The end of what a file's segments occupy in memory, for something to be put after it.
 ///
 /// # Errors
 /// Unsupported if the segments are not in the order of their addresses, as loaders demand, overlap, are not aligned as
@@ -28,7 +28,7 @@ pub(super) fn image_end(elf: &Elf<'_>) -> Result<u64> {
             Error::unsupported("the segments are not in the order of their addresses").at(elf.header.segments_offset)
         );
     }
-    // What loaders need of the segments that are there, they need of those behind them.
+    // What loaders need of the segments that are there, they need of those after them.
     let congruent = |align: u64, load: &Segment| align.is_power_of_two() && load.offset % align == load.address % align;
     if let Some(load) = elf.loads().find(|load| load.align > 1 && !congruent(load.align, load)) {
         let message = format!(
@@ -62,7 +62,7 @@ pub(super) fn small_align(align: u64) -> Result<u64> {
     }
 }
 
-/// The address for contents at a file offset in the first pages behind `end`, congruent to the offset.
+/// The address for contents at a file offset in the first pages after `end`, congruent to the offset.
 pub(super) fn address_behind(end: u64, offset: u64) -> u64 {
     bytes::align_up(end, PAGE) + offset % PAGE
 }

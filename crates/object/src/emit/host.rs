@@ -1,6 +1,6 @@
 //! A host file with new bundles in a segment of their own.
 //!
-//! Nothing that is there moves: the new segment lies behind everything, in the file and in memory, and every wrapper
+//! Nothing that is there moves: the new segment lies after everything, in the file and in memory, and every wrapper
 //! that named an old bundle names its successor. What else changes are the tables that must: program headers, section
 //! headers and section names, which go to the end of the file.
 
@@ -107,7 +107,7 @@ impl<'d> Appended<'d> {
     }
 }
 
-/// The program headers with the new segment behind the last loaded one.
+/// The program headers with the new segment after the last loaded one.
 fn new_segments(elf: &Elf<'_>, room: &Room, moved: &[Moved], load: Segment, table: u64) -> Vec<Segment> {
     let mut segments = elf.segments.clone();
     for place in moved {

@@ -1,4 +1,4 @@
-//! The output, bundle by bundle in the order of the file, so that none has to wait for those behind it.
+//! The output, bundle by bundle in the order of the file, so that none has to wait for those after it.
 
 use super::host::Appended;
 use super::sink::{Output, Sink};
@@ -17,7 +17,7 @@ pub struct Merger<'m, 'd> {
     input: &'m Input<'d>,
     packing: Packing,
     sink: Sink<'m>,
-    /// Bundles of the input that are behind what was written.
+    /// Bundles of the input that are after what was written.
     next: usize,
     host: Option<Appended<'d>>,
     changed: bool,
@@ -41,7 +41,7 @@ impl<'m, 'd> Merger<'m, 'd> {
         new.put(&mut |bytes| self.sink.append(bytes))
     }
 
-    /// The bundle has these contents now, entry by entry. It must lie behind those that were told of before.
+    /// The bundle has these contents now, entry by entry. It must lie after those that were told of before.
     ///
     /// # Errors
     /// Internal if it does not; unsupported if a host file has no room for another program header or no wrapper that
@@ -95,7 +95,7 @@ impl<'m, 'd> Merger<'m, 'd> {
         Ok(())
     }
 
-    /// Writes the successor of a bundle behind what there is.
+    /// Writes the successor of a bundle after what there is.
     fn append_bundle(&mut self, bundle: &Bundle<'_>, contents: &[Kept<'_>]) -> Result<()> {
         let sizes: Vec<(&str, usize)> = bundle
             .entries

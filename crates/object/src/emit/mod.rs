@@ -1,6 +1,6 @@
 //! Writing what was rewritten: device code objects, bundles and host files.
 //!
-//! Nothing original moves. [`code_object::Plan`] adds segments behind the last one of a device ELF; [`merge`] puts the
+//! Nothing original moves. [`code_object::Plan`] adds segments after the last one of a device ELF; [`merge`] puts the
 //! result back where its original came from: into a bundle, and that bundle into a new segment of the host file, to
 //! which the wrappers are repointed. The placements are those that the real loaders were seen to accept.
 //!

@@ -4,7 +4,7 @@
 //! objcopy and patchelf:
 //!
 //! 1. the `PT_NOTE` that `PT_GNU_PROPERTY` duplicates becomes the new segment's header;
-//! 2. the table grows in place over `.interp` and the notes behind it, which move into the new segment;
+//! 2. the table grows in place over `.interp` and the notes after it, which move into the new segment;
 //! 3. another `PT_NOTE` gives its header up (its notes stay where they are, found through their sections only);
 //! 4. a new table in the new segment, at an address that old kernels compute too.
 //!
@@ -62,12 +62,12 @@ fn duplicated_note(elf: &Elf<'_>) -> Option<usize> {
     elf.segments.iter().position(same)
 }
 
-/// The segments to be moved so that one more header fits behind the table; `None` if something else lies there.
+/// The segments to be moved so that one more header fits after the table; `None` if something else lies there.
 fn movable(elf: &Elf<'_>) -> Option<Vec<usize>> {
     let start = elf.header.segments_offset;
     let end = start + (elf.segments.len() as u64 + 1) * PROGRAM_HEADER_SIZE;
     let overlaps = |offset: u64, size: u64| size != 0 && offset < end && offset + size > start;
-    // The table must stay mapped, also behind its old end.
+    // The table must stay mapped, also after its old end.
     if !elf.loads().any(|load| load.offset <= start && end <= load.offset + load.file_size) {
         return None;
     }

@@ -9,7 +9,7 @@ use wavetap_base::error::{Error, Result, ResultExt};
 /// What an error with the file is about.
 const WHERE: &str = "the file for what waits to be written";
 
-/// A file that nobody else reads or writes: one without a name, on a file system with as much room as the output needs.
+/// A file that no one else reads or writes: one without a name, on a file system with as much room as the output needs.
 #[derive(Debug)]
 pub struct Scratch {
     file: File,

@@ -5,7 +5,7 @@ use std::io::{self, Seek, SeekFrom, Write};
 use wavetap_base::bytes::align_up;
 use wavetap_base::error::{Error, Kind, Result};
 
-/// What an output is written to: empty, and written by nobody else.
+/// What an output is written to: empty, and written by no one else.
 pub trait Output: Write + Seek + Send {}
 
 impl<T: Write + Seek + Send + ?Sized> Output for T {}

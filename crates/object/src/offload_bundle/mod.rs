@@ -1,7 +1,7 @@
 //! Finding the code objects in what a person has: a host executable or library, a raw `.hip_fatbin`, bundles, a bare
 //! code object.
 //!
-//! [`Input::parse`] takes any bytes and says what they are. Bundles may be plain or compressed, one or several behind
+//! [`Input::parse`] takes any bytes and says what they are. Bundles may be plain or compressed, one or several after
 //! each other; their entries are code objects for one [`TargetId`] each. In a host file the [`Wrapper`]s tell which
 //! bundles the HIP runtime will see.
 
@@ -39,7 +39,7 @@ pub enum Container {
         /// The wrappers, in address order within their section.
         wrappers: Vec<Wrapper>,
     },
-    /// One or more bundles behind each other (also the contents of `.hip_fatbin`).
+    /// One or more bundles one after the other (also the contents of `.hip_fatbin`).
     Bundles,
     /// A device ELF by itself.
     CodeObject,

@@ -73,7 +73,7 @@ fn check_places(entries: &mut [Entry], table_end: u64) {
     }
 }
 
-/// Where a plain bundle ends: behind its table and its last entry that can be read.
+/// Where a plain bundle ends: after its table and its last entry that can be read.
 pub(super) fn end_of(entries: &[Entry]) -> u64 {
     let table = (MAGIC.len() + 8) as u64 + entries.iter().map(|entry| 24 + entry.id.len() as u64).sum::<u64>();
     entries
@@ -104,7 +104,7 @@ pub fn write_plain(entries: &[(&str, &[u8])]) -> Vec<u8> {
     out
 }
 
-/// [`write_plain`] behind what `out` holds.
+/// [`write_plain`] after what `out` holds.
 pub fn append_plain(out: &mut Vec<u8>, entries: &[(&str, &[u8])]) {
     let sizes: Vec<(&str, usize)> = entries.iter().map(|(id, contents)| (*id, contents.len())).collect();
     let layout = Layout::of(&sizes);
@@ -141,7 +141,7 @@ impl<'e> Layout<'e> {
             places.push(start);
             end = if *size == 0 { end } else { start + *size };
         }
-        // An empty last entry still names a place, which must not lie behind the bundle.
+        // An empty last entry still names a place, which must not lie after the bundle.
         let size = end.max(places.iter().copied().max().unwrap_or(0));
         Layout { entries, places, size }
     }
@@ -161,7 +161,7 @@ impl<'e> Layout<'e> {
         }
         put(&table)?;
         let mut end = table.len();
-        // An entry starts less than this behind the one before, and the bundle ends as near.
+        // An entry starts less than this after the one before, and the bundle ends as near.
         let zeros = [0; ENTRY_ALIGN as usize];
         for (index, &start) in self.places.iter().enumerate().filter(|(index, _)| self.entries[*index].1 != 0) {
             put(&zeros[..start - end])?;

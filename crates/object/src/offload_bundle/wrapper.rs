@@ -44,7 +44,7 @@ pub enum Pointer {
 pub struct Wrapper {
     /// Its virtual address.
     pub address: u64,
-    /// Its file offset; the word with the bundle's address is at [`POINTER_OFFSET`] behind it.
+    /// Its file offset; the word with the bundle's address is at [`POINTER_OFFSET`] after it.
     pub file_offset: u64,
     /// Virtual address of the bundle it names.
     pub bundle_address: u64,

@@ -9,7 +9,7 @@ pub(super) fn reading(chain: &Chain, wave_size: u32) -> String {
     let blamed = chain.path.get(1);
     match chain.cause {
         Cause::Operation { name, likely } => predicted(chain, name, likely, wave_size),
-        Cause::Callee { likely } => predicted(chain, "what the function called left under way", likely, wave_size),
+        Cause::Callee { likely } => predicted(chain, "what the function called left outstanding", likely, wave_size),
         Cause::Itself(why) => format!("waves wait here for {}", self_blame_text(why)),
         Cause::Leo { name } => {
             format!("LEO blames {name} at {} for {percent:.0} % of this stall", place(blamed))

@@ -277,7 +277,7 @@ impl Context<'_> {
         let interval = u64::from(self.body.target().machine(MachineFact::IssueInterval).typical).max(1);
         let mut found: FxHashMap<InstId, Between> = FxHashMap::default();
         let mut seen: FxHashSet<(BlockId, u8)> = FxHashSet::default();
-        // Cycles, behind which block, and how many operations of the counter were passed.
+        // Cycles, after which block, and how many operations of the counter were passed.
         let mut work: BinaryHeap<Reverse<(Between, BlockId, u8)>> = BinaryHeap::new();
         let mut part = Some((self.cfg.block_of(wait), wait, Between { total: interval, waiting: 0 }, 0));
         while let Some((block, end, mut cycles, mut passed)) = part.take() {

@@ -14,7 +14,7 @@ use wavetap_amdgpu::{Reg, RegFile, Role, scalar};
 use wavetap_analysis::dataflow::Definition;
 use wavetap_base::entity::InstId;
 
-/// Steps of a path behind the operation that is waited for.
+/// Steps of a path after the operation that is waited for.
 const LONGEST: usize = 6;
 
 /// A path, and whether it leaves something out.

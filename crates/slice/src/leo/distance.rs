@@ -1,4 +1,4 @@
-//! How far an instruction is behind another: over all paths of the control-flow graph.
+//! How far an instruction is after another: over all paths of the control-flow graph.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -74,7 +74,7 @@ impl Graph<'_> {
     }
 
     /// The operations that a wait for at most `count` of a counter waits for, by counting: the newest `count` on each
-    /// path may be under way, and older ones are what it waits for, down to those that an earlier wait for the counter
+    /// path may be outstanding, and older ones are what it waits for, down to those that an earlier wait for the counter
     /// has waited for.
     fn counted(self, consumer: InstId, counter: Counter, count: u8, kinds: &mut FxHashMap<InstId, Kind>) {
         // How many newer operations were met, up to `count`, and how many older ones there can be.
@@ -111,7 +111,7 @@ impl Graph<'_> {
         }
     }
 
-    /// The blocks before a block, each with the place behind its last instruction.
+    /// The blocks before a block, each with the place after its last instruction.
     fn push_predecessors(self, block: BlockId, mut push: impl FnMut(BlockId, InstId)) {
         for edge in &self.cfg.block(block).predecessors {
             push(edge.block, InstId(self.cfg.block(edge.block).last.0 + 1));

@@ -420,7 +420,7 @@ impl Checker<'_> {
         }
     }
 
-    /// A mask of lanes that a vector instruction has read is written and read again (gfx11, waves of 64).
+    /// A mask of lanes that a vector instruction has read is written and read again (gfx11, wave64).
     fn masks(&self, state: &mut State, step: &Step<'_>, report: &mut dyn FnMut(String)) {
         let wait = alu_wait(step.inst).unwrap_or_default();
         if wait.sa_sdst == Some(0) {

@@ -45,7 +45,7 @@ pub(crate) fn check(
     if program.bodies().iter().any(Body::sets_scheduling)
         && let Some(id) = disturbed(new, alignment)
     {
-        found(id, "inserted code before it leaves something under way, and the original may switch the checks off");
+        found(id, "inserted code before it leaves something outstanding, and the original may switch the checks off");
     }
     if !original.sets_scheduling() && !new.sets_scheduling() {
         return;

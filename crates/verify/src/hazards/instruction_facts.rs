@@ -26,11 +26,11 @@ bitflags::bitflags! {
         const WRITES_VCC = 1 << 6;
         const WRITES_EXEC = 1 << 7;
         const WRITES_M0 = 1 << 8;
-        /// Writes a vector or accumulation register.
+        /// Writes a vector or AGPR.
         const WRITES_VECTOR = 1 << 9;
         /// Reads a scalar register other than EXEC.
         const READS_SGPR = 1 << 10;
-        /// Reads a vector or accumulation register.
+        /// Reads a vector or AGPR.
         const READS_VECTOR = 1 << 11;
         const DPP = 1 << 12;
         /// `v_div_fmas`.
@@ -59,9 +59,9 @@ bitflags::bitflags! {
         const SWAPS_ROWS = 1 << 25;
         /// A matrix instruction.
         const MATRIX = 1 << 26;
-        /// A matrix instruction, or to or from accumulation registers.
+        /// A matrix instruction, or to or from AGPRs.
         const MATRIX_SIDE = 1 << 27;
-        /// To or from accumulation registers.
+        /// To or from AGPRs.
         const ACCUM_MOVE = 1 << 28;
         const DOT = 1 << 29;
         /// A fused multiply-add in double precision.

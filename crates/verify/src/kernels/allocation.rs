@@ -44,17 +44,17 @@ impl Allocation<'_> {
         let allocated = new.descriptor.allocated_vgprs(target);
         match new.descriptor.accum_offset(target) {
             Some(offset) => {
-                // Behind the offset the two names mean the same register. Without accumulation registers all are vector
+                // After the offset the two names mean the same register. Without AGPRs all are vector
                 // registers, and hand-written kernels use them so.
                 let limit = if self.vectors_behind { allocated } else { offset.min(allocated) };
                 if vectors > limit {
                     complain(format!("code uses v{} of {limit} vector registers", vectors - 1));
                 }
                 if accums > 0 && offset + accums > allocated {
-                    complain(format!("code uses a{}, accumulation registers are {offset} to {allocated}", accums - 1));
+                    complain(format!("code uses a{}, AGPRs are {offset} to {allocated}", accums - 1));
                 }
                 if old.descriptor.accum_offset(target).is_some_and(|before| before > offset) {
-                    complain("the accumulation registers begin earlier than before".to_owned());
+                    complain("the AGPRs begin earlier than before".to_owned());
                 }
             }
             None if vectors.max(accums) > allocated => {
@@ -88,7 +88,7 @@ impl Allocation<'_> {
             ));
         }
         if new.descriptor.allocated_vgprs(target) < old.descriptor.allocated_vgprs(target) || allocated < before {
-            complain("fewer registers are allocated than before: functions that nobody knows may use them".to_owned());
+            complain("fewer registers are allocated than before: functions that are not known may use them".to_owned());
         }
     }
 
@@ -117,7 +117,7 @@ impl Allocation<'_> {
             let metadata = kernel.metadata.as_ref()?;
             let (vgprs, sgprs) = (metadata.vgpr_count as u32, metadata.sgpr_count as u32);
             let mut expected = kernel.descriptor;
-            // Where accumulation registers come out of the same allocation, there may be more before them than are
+            // Where AGPRs come out of the same allocation, there may be more before them than are
             // used.
             if !target.unified_accum() {
                 expected.set_allocated_vgprs(target, vgprs).ok()?;
@@ -227,7 +227,7 @@ mod tests {
         }
     }
 
-    /// What is said of a gfx90a kernel whose accumulation registers begin at 8, of 16 registers.
+    /// What is said of a gfx90a kernel whose AGPRs begin at 8, of 16 registers.
     #[test]
     fn without_accumulation_registers_all_are_vector_registers() {
         let target = Target::by_name("gfx90a").expect("a target");

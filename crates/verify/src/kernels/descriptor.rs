@@ -225,7 +225,7 @@ impl Context<'_> {
             *known.callable.get_or_init(|| callable_registers(program, self.image))
         });
         let allocated = old.descriptor.allocated_vgprs(target);
-        // As `Allocation` has it: what is no accumulation register is a vector register.
+        // As `Allocation` has it: what is no AGPR is a vector register.
         let vector_registers = match old.descriptor.accum_offset(target) {
             Some(offset) if used.named.highest_agpr().is_some() => offset.min(allocated),
             _ => allocated,

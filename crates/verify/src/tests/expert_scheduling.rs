@@ -9,7 +9,7 @@ const ON: &str = "s_setreg_imm32_b32 #0x81a, =0";
 /// For va_vdst and vm_vsrc.
 const WAIT: &str = "s_wait_alu #0x0fe3";
 
-/// Original code with these inserted lines where the hardware does not look after registers.
+/// Original code with these inserted lines where the hardware does not check registers.
 fn without_checks(inserted: &[&str]) -> String {
     let inserted: String = inserted.iter().map(|line| format!("+ {line}\n")).collect();
     format!("{OFF}\n{inserted}v_mov_b32_e32 v1, 0\n{ON}\ns_endpgm")
@@ -42,7 +42,7 @@ fn inserted_code_has_the_hardware_look_after_its_registers() {
 fn inserted_code_leaves_nothing_under_way() {
     let before =
         |last: &str| format!("+ v_mov_b32_e32 v9, 0\n{last}{WAIT}\n{OFF}\nv_mov_b32_e32 v1, 0\n{ON}\ns_endpgm");
-    let message = "leaves something under way";
+    let message = "leaves something outstanding";
     finds("gfx1200", &before(""), Rule::Hazard, message);
     finds("gfx1200", &before("+ s_wait_alu #0x0fff\n"), Rule::Hazard, message);
     accepts("gfx1200", &before(&format!("+ {WAIT}\n")));

@@ -33,7 +33,7 @@ fn inserted_code_names_low_registers_and_sets_back_what_it_changes() {
         }
         // Which register it is that is changed.
         finds(target, &kernel(&good.replace("v9", "v1")), Rule::Clobbered, "reads {v1}");
-        // Behind a literal for MODE, whose bits 19:12 are the high bits.
+        // After a literal for MODE, whose bits 19:12 are the high bits.
         accepts(target, &kernel(&format!("s_setreg_imm32_b32 #2049, 0x5000\n+ s_nop 0\n{good}")));
         finds(target, &kernel("+ s_setreg_imm32_b32 #2049, 0x100"), Rule::Forbidden, "s_setreg_imm32_b32");
     }

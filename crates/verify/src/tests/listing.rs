@@ -218,7 +218,7 @@ pub(super) fn check(target: Target, text: &str) -> Vec<Finding> {
     })
 }
 
-/// A target by name; `/64` after it for waves of 64.
+/// A target by name; `/64` after it for wave64.
 pub(super) fn target(name: &str) -> Target {
     let (name, lanes) = name.split_once('/').map_or((name, None), |(name, lanes)| (name, lanes.parse().ok()));
     let target = Target::by_name(name).expect(name);

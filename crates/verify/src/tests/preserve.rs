@@ -1,4 +1,4 @@
-//! What the original can see, on every target: EXEC and masks of waves of 32, M0 where LDS needs it, names of later
+//! What the original can see, on every target: EXEC and masks of wave32, M0 where LDS needs it, names of later
 //! targets; and functions that were copied.
 
 use super::listing::{accepts, finds};

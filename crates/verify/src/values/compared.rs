@@ -163,7 +163,7 @@ fn codes(mut mask: u128) -> impl Iterator<Item = usize> {
 /// A place for all lanes of a vector register.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum SpillSlot {
-    /// An accumulation register.
+    /// An AGPR.
     Accum(u16),
     /// Each lane's scratch memory at this offset.
     Scratch(i64),

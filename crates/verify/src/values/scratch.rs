@@ -64,7 +64,7 @@ pub(crate) fn added(
     let recursive = callees.bodies.iter().any(|callee| program.callees(*callee).bodies.contains(callee));
     let dynamic = old.metadata.as_ref().is_some_and(|metadata| metadata.uses_dynamic_stack);
     if callees.unknown || recursive || dynamic || old.descriptor.is_set(Field::USES_DYNAMIC_STACK) {
-        complain("nobody knows how much scratch memory the original uses".to_owned());
+        complain("it is not known how much scratch memory the original uses".to_owned());
     }
     before..now
 }

@@ -1,4 +1,4 @@
-//! Inserted code moves whole vector registers away and back: into accumulation registers, and into scratch memory that
+//! Inserted code moves whole vector registers away and back: into AGPRs, and into scratch memory that
 //! is there for it alone, by scratch instructions or by buffer instructions with four registers that describe the
 //! wave's.
 //!
