@@ -45,13 +45,15 @@ const WIDTH_OF_GAP: usize = 64;
 const STACK: u32 = 16 << 10;
 
 const BRANCHES: &[ProbeKind] = &[ProbeKind::Branches];
+/// The mode of counters in registers.
+const REGISTER: &str = "register";
 /// How objects are rewritten.
 const MODES: [(&str, Counters, &[ProbeKind]); 6] = [
     ("lds", Counters::Lds, BRANCHES),
     ("global", Counters::Global, BRANCHES),
     ("lds --probe branches,blocks", Counters::Lds, &[ProbeKind::Branches, ProbeKind::Blocks]),
     ("global --probe blocks", Counters::Global, &[ProbeKind::Blocks]),
-    ("register", Counters::Register, BRANCHES),
+    (REGISTER, Counters::Register, BRANCHES),
     ("register --probe branches,blocks", Counters::Register, &[ProbeKind::Branches, ProbeKind::Blocks]),
 ];
 
@@ -237,6 +239,13 @@ impl<'a> Subject<'a> {
         let of = |rewritten: &'_ Rewritten| rewritten.map.refused.iter().position(|refused| refused.name == kernel);
         let of_branches = self.rewritten.iter().filter(|rewritten| !rewritten.is_further);
         of_branches.filter_map(|rewritten| Some((rewritten.mode, &rewritten.map.refused[of(rewritten)?]))).collect()
+    }
+
+    /// Whether the kernel's branches are counted in registers, which not every kernel has room for.
+    #[must_use]
+    pub fn counts_in_registers(&self, kernel: &str) -> bool {
+        let counts = |rewritten: &Rewritten| rewritten.map.kernels.iter().any(|map| map.name == kernel);
+        self.rewritten.iter().any(|rewritten| rewritten.mode == REGISTER && counts(rewritten))
     }
 
     /// How many dispatches [`Subject::compare`] compares with so many seeds, if none ends otherwise.

@@ -37,6 +37,8 @@ const LEVELS: [&str; 3] = ["O1", "O0", "O3"];
 /// Of a hundred kernels, so many are instrumented at least. Many are made to have no register left, and so leave none
 /// to those that share functions with them.
 const GOAL: u64 = 85;
+/// Of a hundred that are instrumented, so many count in registers, too, at least.
+const GOAL_IN_REGISTERS: u64 = 90;
 
 /// What happened in all tests.
 #[derive(Default)]
@@ -44,6 +46,8 @@ struct Tally {
     /// Kernels in a mode: instrumented and all.
     instrumented: u64,
     kernels: u64,
+    /// Kernels that count in registers.
+    in_registers: u64,
     compared: Compared,
     /// Kernels that the compiler is known to make wrong code of, and that the strict mode stops or that give another
     /// output than on the CPU.
@@ -67,12 +71,13 @@ fn main() -> ExitCode {
         }
     };
     let conclusion = libtest_mimic::run(&arguments, trials);
-    let Some(Tally { instrumented, kernels, compared, miscompiled, tolerant, faults, refused }) =
+    let Some(Tally { instrumented, kernels, in_registers, compared, miscompiled, tolerant, faults, refused }) =
         TALLY.lock().ok().and_then(|mut tally| tally.take())
     else {
         return conclusion.exit_code();
     };
     println!("{kernels} kernels in a counter mode, {instrumented} instrumented; {compared:?}");
+    println!("{in_registers} kernels count in registers");
     if miscompiled > 0 {
         println!("{miscompiled} kernels are wrong as the compiler makes them ({faults} faults were compared)");
     }
@@ -84,6 +89,11 @@ fn main() -> ExitCode {
     }
     if instrumented * 100 < kernels * GOAL {
         println!("fewer than {GOAL} of a hundred are instrumented");
+        return ExitCode::FAILURE;
+    }
+    // Two modes other than registers.
+    if in_registers * 100 < instrumented / 2 * GOAL_IN_REGISTERS {
+        println!("fewer than {GOAL_IN_REGISTERS} of a hundred count in registers");
         return ExitCode::FAILURE;
     }
     conclusion.exit_code()
@@ -181,6 +191,7 @@ fn run(sources: &Sources, path: &Path, variant: Variant) -> Result<(), Failure> 
         }
         let refusals = subject.refusals(&test.name);
         tally.kernels += 2;
+        tally.in_registers += u64::from(subject.counts_in_registers(&test.name));
         tally.instrumented += 2 - refusals.len() as u64;
         for (mode, refused) in refusals {
             let example = format!("{} {variant} --counters {mode}: {}", test.name, refused.detail);
