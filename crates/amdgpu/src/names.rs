@@ -43,8 +43,8 @@ impl HwregField {
     /// The operand of `s_getreg_b32` and `s_setreg_b32`: the register in bits 5:0, the lowest bit in 10:6, one less
     /// than the number of bits in 15:11.
     #[must_use]
-    pub fn operand(self) -> i64 {
-        i64::from(self.register) | i64::from(self.first) << 6 | (i64::from(self.bits) - 1) << 11
+    pub const fn operand(self) -> i64 {
+        self.register as i64 | (self.first as i64) << 6 | (self.bits as i64 - 1) << 11
     }
 }
 

@@ -2,14 +2,11 @@
 //! hardware see to them.
 
 use crate::hazard_mitigation::{ALL_REGISTERS, wait};
-use wavetap_amdgpu::{Target, Value};
+use wavetap_amdgpu::{HwregField, Target, Value};
 use wavetap_analysis::kernel::edit::{Edits, Item, Snippet};
 use wavetap_analysis::kernel::{ALL_CHECKS, Body, FEWER_CHECKS, Scheduling};
 use wavetap_base::entity::{ProgramPoint, Side};
 use wavetap_base::error::{Error, Result};
-
-/// Where the mode is in an operand of `s_setreg`: two bits from the first.
-const FIELD: i64 = 1 << 11;
 
 /// Lets a snippet run with all checks where the code around it runs without. At either end nothing is outstanding that
 /// the other side would not check.
@@ -29,9 +26,10 @@ pub(crate) fn bracket(body: &Body, point: ProgramPoint, snippet: &mut Snippet) -
     }
     let target = body.target();
     let number = target.scheduling_mode_hwreg().ok_or_else(|| Error::internal("no scheduling mode"))?;
+    let field = HwregField { register: number, first: 0, bits: 2 };
     let turn = |items: &mut Vec<Item>, mode: u32| -> Result<()> {
         items.push(Item::Inst(wait(target, "s_waitcnt_depctr", ALL_REGISTERS.bits())?));
-        let operands = [Value::Imm(i64::from(number) | FIELD), Value::Literal(mode)];
+        let operands = [Value::Imm(field.operand()), Value::Literal(mode)];
         items.push(Item::Inst(wavetap_amdgpu::build(target, "s_setreg_imm32_b32", &operands)?));
         Ok(())
     };

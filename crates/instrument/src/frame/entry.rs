@@ -2,7 +2,7 @@
 //! code expects it.
 
 use crate::asm::{Asm, c, s, s2, v};
-use wavetap_amdgpu::{Opcode, Reg, Target, Value, scalar};
+use wavetap_amdgpu::{HwregField, Opcode, Reg, Target, Value, scalar};
 use wavetap_analysis::dataflow::RegSet;
 use wavetap_analysis::kernel::{Reason, Refusal, Stop};
 use wavetap_base::error::{Error, Result};
@@ -11,10 +11,6 @@ use wavetap_object::code_object::{Field, InitialRegisters, KernelDescriptor, Wor
 /// SGPRs of the dispatch packet's address, and of what FLAT_SCRATCH is made of.
 const DISPATCH_PTR_SGPRS: u32 = 2;
 const FLAT_SCRATCH_INIT_SGPRS: u32 = 2;
-/// Operand of `s_setreg_b32` for all 32 bits of a hardware register.
-const fn whole(number: u8) -> i64 {
-    number as i64 | 31 << 11
-}
 /// All three work-item ids.
 const WORK_ITEM_X_Y_Z: u32 = 2;
 /// ttmp9: workgroup id x (AMDGPUUsage, "Initial Kernel Execution State").
@@ -27,8 +23,8 @@ const WORK_ITEM_BITS: u32 = 10;
 /// ttmp6 in a cluster of workgroups, four bits each: the place in it in x, y, z; from bit 12 on the highest place in x,
 /// y, z (as LLVM's code for workgroup ids reads them).
 const TTMP_CLUSTER: u16 = scalar::TTMP0 + 6;
-/// Operand of `s_getreg_b32` for IB_STS2's bits 9:6, which are 0 where there is no cluster.
-const CLUSTER_MODE: u32 = 28 | 6 << 6 | 3 << 11;
+/// IB_STS2's bits 9:6, which are 0 where there is no cluster.
+const CLUSTER_MODE: HwregField = HwregField { register: 28, first: 6, bits: 4 };
 /// Operand of `s_bfe_u32` for four bits.
 const fn four_bits(first: u32) -> u32 {
     4 << 16 | first
@@ -36,7 +32,7 @@ const fn four_bits(first: u32) -> u32 {
 
 /// The workgroup ids where the registers of [`Entry::workgroup_ids`] have those of the cluster.
 fn clustered_ids(asm: &mut Asm, [x, y, z]: [u16; 3], other: u16) -> Result<()> {
-    asm.op("s_getreg_b32", &[s(x), Value::Imm(CLUSTER_MODE.into())])?;
+    asm.op("s_getreg_b32", &[s(x), Value::Imm(CLUSTER_MODE.operand())])?;
     asm.op("s_cmp_eq_u32", &[s(x), c(0)])?;
     // Without a cluster nothing is said of ttmp6.
     asm.op("s_cselect_b32", &[s(x), c(0), s(TTMP_CLUSTER)])?;
@@ -210,7 +206,10 @@ impl Entry {
         asm.op("s_add_u32", &[s(to), s(base), s(offset)])?;
         asm.op("s_addc_u32", &[s(to + 1), s(base + 1), c(0)])?;
         for (half, number) in hwreg.into_iter().flat_map(|low| [low, low + 1]).enumerate() {
-            asm.op("s_setreg_b32", &[Value::Imm(whole(number)), s(to + half as u16)])?;
+            asm.op(
+                "s_setreg_b32",
+                &[Value::Imm(HwregField { register: number, first: 0, bits: 32 }.operand()), s(to + half as u16)],
+            )?;
         }
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! The code that counts in registers, and that at a kernel's entry and ends.
 
-use super::homes::{Home, Homes};
+use super::locations::{CounterLocation, CounterLocations};
 use crate::asm::{Asm, Global, c, s, s2, v, v2};
 use crate::facts::ClonedFunction;
 use crate::frame::first_vector::Sequence;
@@ -50,14 +50,10 @@ pub(super) struct RegisterFrame {
     pub(super) mask: u16,
     /// Two registers: a lane's value, and SCC.
     pub(super) scratch: u16,
-    pub(super) homes: Homes,
+    pub(super) locations: CounterLocations,
 }
 
 impl RegisterFrame {
-    pub(super) fn with(self, homes: Homes) -> RegisterFrame {
-        RegisterFrame { homes, ..self }
-    }
-
     /// The register in which SCC is saved.
     pub(super) fn saved_scc(&self) -> u16 {
         self.scratch + 1
@@ -66,7 +62,7 @@ impl RegisterFrame {
     /// The scalar registers that no original code names.
     fn own(&self) -> RegSet {
         let pairs = [self.record, self.mask, self.scratch].map(|first| Reg::scalar(first, 2));
-        pairs.into_iter().chain(self.homes.registers().map(|register| Reg::scalar(register, 1))).collect()
+        pairs.into_iter().chain(self.locations.registers().map(|register| Reg::scalar(register, 1))).collect()
     }
 
     /// How many records a dispatch has.
@@ -74,8 +70,8 @@ impl RegisterFrame {
         self.target.wave_place().map_or(1, |place| 1 << place.bits)
     }
 
-    fn home(&self, measure: &Measure) -> Result<Home> {
-        self.homes.of(measure).ok_or_else(|| Error::internal("a measure without a place"))
+    fn location(&self, measure: &Measure) -> Result<CounterLocation> {
+        self.locations.of(measure).ok_or_else(|| Error::internal("a measure without a place"))
     }
 
     /// The code at the entry.
@@ -83,17 +79,17 @@ impl RegisterFrame {
         let mut asm = Asm::new(self.target, Place::Entry(self.own()));
         first.into_iter().for_each(|inst| asm.copy(inst));
         let (exec, saved) = (asm.exec(), asm.mask(self.mask));
-        if !self.homes.vectors.is_empty() {
+        if !self.locations.vectors.is_empty() {
             asm.masks("s_mov_b", &[saved, exec])?;
             asm.exec_lanes(self.target.wave_size())?;
-            for (register, _) in &self.homes.vectors {
+            for (register, _) in &self.locations.vectors {
                 asm.op("v_mov_b32_e32", &[v(*register), c(0)])?;
             }
             asm.masks("s_mov_b", &[exec, saved])?;
         }
         asm.address(self.mask, self.control);
         asm.scalar_load("s_load_dwordx2", self.record, 2, self.mask, control::BUFFER as u32)?;
-        let mut registers: Vec<u16> = self.homes.registers().collect();
+        let mut registers: Vec<u16> = self.locations.registers().collect();
         registers.sort_unstable();
         let mut rest = registers.as_slice();
         while let [register, more @ ..] = rest {
@@ -108,11 +104,11 @@ impl RegisterFrame {
                 }
             }
         }
-        match self.homes.of(&Measure::EntryLanes) {
-            Some(Home::Scalar(register, _)) => asm.masks("s_bcnt1_i32_b", &[s(register), exec])?,
-            Some(Home::Lane((register, lane), _)) => {
+        match self.locations.of(&Measure::EntryLanes) {
+            Some(CounterLocation::Scalar(register, _)) => asm.masks("s_bcnt1_i32_b", &[s(register), exec])?,
+            Some(CounterLocation::Lane((register, lane), _)) => {
                 asm.masks("s_bcnt1_i32_b", &[s(self.scratch), exec])?;
-                asm.op("v_writelane_b32", &[v(self.homes.vectors[register].0), s(self.scratch), c(lane)])?;
+                asm.op("v_writelane_b32", &[v(self.locations.vectors[register].0), s(self.scratch), c(lane)])?;
             }
             None => {}
         }
@@ -126,9 +122,9 @@ impl RegisterFrame {
         if keeps_scc {
             asm.op("s_cselect_b32", &[s(self.saved_scc()), c(1), c(0)])?;
         }
-        let reads_lane = jobs
-            .iter()
-            .any(|job| job.measure().is_some_and(|measure| matches!(self.homes.of(&measure), Some(Home::Lane(..)))));
+        let reads_lane = jobs.iter().any(|job| {
+            job.measure().is_some_and(|measure| matches!(self.locations.of(&measure), Some(CounterLocation::Lane(..))))
+        });
         if reads_lane {
             asm.states(ENTER_STATES)?;
         }
@@ -166,25 +162,30 @@ impl RegisterFrame {
 
     /// Adds to a counter. Destroys SCC.
     fn add(&self, asm: &mut Asm, measure: &Measure, value: Value) -> Result<()> {
-        let home = self.home(measure)?;
-        self.update(asm, home, |asm, low| asm.op("s_add_u32", &[s(low), s(low), value]))
+        let location = self.location(measure)?;
+        self.update(asm, location, |asm, low| asm.op("s_add_u32", &[s(low), s(low), value]))
     }
 
     /// Adds SCC to a counter. Destroys SCC.
     fn add_scc(&self, asm: &mut Asm, measure: &Measure) -> Result<()> {
-        let home = self.home(measure)?;
-        self.update(asm, home, |asm, low| asm.op("s_addc_u32", &[s(low), s(low), c(0)]))
+        let location = self.location(measure)?;
+        self.update(asm, location, |asm, low| asm.op("s_addc_u32", &[s(low), s(low), c(0)]))
     }
 
     /// Lets `add` add to the low half of a counter, and the carry to its high half.
-    fn update(&self, asm: &mut Asm, home: Home, add: impl FnOnce(&mut Asm, u16) -> Result<()>) -> Result<()> {
+    fn update(
+        &self,
+        asm: &mut Asm,
+        location: CounterLocation,
+        add: impl FnOnce(&mut Asm, u16) -> Result<()>,
+    ) -> Result<()> {
         let carry = |asm: &mut Asm, high: u16| asm.op("s_addc_u32", &[s(high), s(high), c(0)]);
-        match home {
-            Home::Scalar(low, high) => {
+        match location {
+            CounterLocation::Scalar(low, high) => {
                 add(asm, low)?;
                 high.map_or(Ok(()), |high| carry(asm, high))
             }
-            Home::Lane(low, high) => {
+            CounterLocation::Lane(low, high) => {
                 self.update_lane(asm, low, add)?;
                 high.map_or(Ok(()), |high| self.update_lane(asm, high, carry))
             }
@@ -197,7 +198,7 @@ impl RegisterFrame {
         (register, lane): (usize, u32),
         update: impl FnOnce(&mut Asm, u16) -> Result<()>,
     ) -> Result<()> {
-        let (vector, value) = (v(self.homes.vectors[register].0), self.scratch);
+        let (vector, value) = (v(self.locations.vectors[register].0), self.scratch);
         asm.op("v_readlane_b32", &[s(value), vector, c(lane)])?;
         update(asm, value)?;
         asm.states(LANE_STATES)?;
@@ -252,7 +253,7 @@ impl RegisterFrame {
         let mut to = Destination { at: 0, lanes, data, global: self.global(&vectors) };
         // How many waves began and finished is one number with two halves, before the first counter.
         let began: (Value, Option<Value>) = (c(1), Some(c(1)));
-        let scalars = self.homes.scalars.iter().map(|(low, high)| (s(*low), high.map(s)));
+        let scalars = self.locations.scalars.iter().map(|(low, high)| (s(*low), high.map(s)));
         let all: Vec<(Value, Option<Value>)> = std::iter::once(began).chain(scalars).collect();
         for run in all.chunks(lanes as usize) {
             asm.exec_lanes(lanes)?;
@@ -265,7 +266,7 @@ impl RegisterFrame {
             }
             to.add(&mut asm, run.len() as u32)?;
         }
-        for (register, used) in &self.homes.vectors {
+        for (register, used) in &self.locations.vectors {
             asm.exec_lanes(lanes)?;
             asm.op("v_mov_b32_e32", &[v(data), v(*register)])?;
             asm.op("v_mov_b32_e32", &[v(data + 1), c(0)])?;
@@ -284,7 +285,7 @@ impl RegisterFrame {
 
     /// Vector registers at the end of a wave: the original needs none any more.
     fn vectors_at_end(&self, taken: &RegSet) -> Option<Vectors> {
-        let own: RegSet = self.homes.vectors.iter().map(|(register, _)| Reg::vector(*register, 1)).collect();
+        let own: RegSet = self.locations.vectors.iter().map(|(register, _)| Reg::vector(*register, 1)).collect();
         let mut taken = taken.union(own);
         Vectors::take(self.target, |count, align| {
             let is_free = |first: &u16| !taken.overlaps(Reg::vector(*first, count as u8));

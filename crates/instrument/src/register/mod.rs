@@ -5,7 +5,7 @@
 //! counters to one of a few records, by where on the machine it runs, so that waves seldom meet at one address.
 
 mod code;
-mod homes;
+mod locations;
 
 use std::collections::BTreeMap;
 
@@ -15,11 +15,11 @@ use crate::frame::first_vector;
 use crate::placement::{Measure, PlacedCounters, function};
 use crate::plan::PlannedCode;
 use crate::scavenge::LiveOut;
-use crate::scavenge::registers::{Allocation, ScalarPool};
+use crate::scavenge::registers::Allocation;
 use crate::{Instrumented, Request, guards, high_registers, scheduling};
 use code::{Job, RegisterFrame};
-use homes::Homes;
-use wavetap_amdgpu::{Reg, Target};
+use locations::CounterLocations;
+use wavetap_amdgpu::Reg;
 use wavetap_analysis::kernel::edit::{Edits, FunctionEdits, Snippet};
 use wavetap_analysis::kernel::{Reason, Refusal, Stop};
 use wavetap_base::entity::{ProgramPoint, Side};
@@ -60,8 +60,8 @@ pub(crate) fn cheapest(
     costly.ok_or_else(|| refused.map_or_else(none, Stop::Refused))
 }
 
-/// What is done at a point, by function and point.
-type Jobs = BTreeMap<(usize, ProgramPoint), Vec<Job>>;
+/// What is done at the points of a function.
+type Jobs = BTreeMap<ProgramPoint, Vec<Job>>;
 
 fn plan(
     facts: &KernelFacts<'_, '_>,
@@ -87,25 +87,22 @@ fn plan(
         Room::Allocated => allocation.allocated_scalars(entry.scalars()),
     };
     let measures = placed.values.needed(&placed.counters);
-    let frame = frame(facts, request, &mut free)?;
-    let homes = Homes::find(target, &measures, &allocation, &mut free)?;
-    let frame = frame.with(homes);
+    let [record, mask, scratch] = [free.take(2, 2)?, free.take(2, 2)?, free.take(2, 2)?];
+    let locations = CounterLocations::find(target, &measures, &allocation, &mut free)?;
+    let frame = RegisterFrame { target, control: request.control, record, mask, scratch, locations };
     let missing = || Error::internal("a counter has no place");
     let placement = placed
         .values
-        .placement(&placed.counters, frame.homes.kept(), frame.slots(), |measure| frame.homes.counters(measure))
+        .placement(&placed.counters, frame.locations.kept(), frame.slots(), |measure| frame.locations.counters(measure))
         .ok_or_else(missing)?;
     let record_bytes = placement.record_bytes();
 
     let prologue = frame.prologue(first_vector::sequence(functions[0].body, &entry)?)?;
-    let mut jobs = jobs(facts, &measures);
-    let mut vgprs = frame.homes.vectors_end();
+    let mut vgprs = frame.locations.vectors_end();
     let mut inserts = Vec::new();
-    for (number, (function, liveness)) in functions.iter().zip(facts.liveness(LiveOut::All)).enumerate() {
+    for ((function, jobs), liveness) in functions.iter().zip(jobs(facts, &measures)).zip(facts.liveness(LiveOut::All)) {
         let mut snippets: Vec<(ProgramPoint, Snippet)> = Vec::new();
-        let (here, later): (Jobs, Jobs) = jobs.into_iter().partition(|((of, _), _)| *of == number);
-        jobs = later;
-        for ((_, point), mut todo) in here {
+        for (point, mut todo) in jobs {
             function.check_modes(point.inst)?;
             todo.sort_unstable();
             let keeps_scc = liveness.at(point).overlaps(Reg::SCC);
@@ -156,17 +153,10 @@ fn plan(
     code.finish(facts, &allocation)
 }
 
-/// The registers that all snippets share.
-fn frame(facts: &KernelFacts<'_, '_>, request: &Request, free: &mut ScalarPool) -> Result<RegisterFrame, Stop> {
-    let target: Target = facts.target;
-    let [record, mask, scratch] = [free.take(2, 2)?, free.take(2, 2)?, free.take(2, 2)?];
-    Ok(RegisterFrame { target, control: request.control, record, mask, scratch, homes: Homes::default() })
-}
-
-/// Where the measures are taken.
-fn jobs(facts: &KernelFacts<'_, '_>, measures: &[Measure]) -> Jobs {
-    let mut jobs = Jobs::new();
-    let mut add = |function, point, job| jobs.entry((function, point)).or_default().push(job);
+/// Where the measures are taken, by function.
+fn jobs(facts: &KernelFacts<'_, '_>, measures: &[Measure]) -> Vec<Jobs> {
+    let mut jobs = vec![Jobs::new(); facts.functions.len()];
+    let mut add = |function: usize, point, job| jobs[function].entry(point).or_default().push(job);
     for &measure in measures {
         match measure {
             Measure::EntryLanes => {}

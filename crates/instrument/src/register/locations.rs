@@ -11,7 +11,7 @@ use wavetap_analysis::kernel::Refusal;
 
 /// The place of a counter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Home {
+pub(super) enum CounterLocation {
     /// A scalar register, and another one for the high half.
     Scalar(u16, Option<u16>),
     /// Lanes of vector registers: number of the register among those taken, and lane.
@@ -22,8 +22,8 @@ pub(super) enum Home {
 ///
 /// A record has those in scalar registers first, then the lanes of each vector register.
 #[derive(Debug, Default)]
-pub(super) struct Homes {
-    by_measure: FxHashMap<Measure, Home>,
+pub(super) struct CounterLocations {
+    by_measure: FxHashMap<Measure, CounterLocation>,
     /// In the order in which a record has them: low and high half.
     pub(super) scalars: Vec<(u16, Option<u16>)>,
     /// Vector registers, with how many of their lanes are used.
@@ -31,7 +31,7 @@ pub(super) struct Homes {
     lanes: u32,
 }
 
-impl Homes {
+impl CounterLocations {
     /// Finds a place for each: scalar registers first for what may repeat, then lanes.
     ///
     /// # Errors
@@ -41,35 +41,35 @@ impl Homes {
         measures: &[Measure],
         allocation: &Allocation<'_>,
         free: &mut ScalarPool,
-    ) -> Result<Homes, Refusal> {
-        let mut homes = Homes { lanes: target.wave_size(), ..Homes::default() };
+    ) -> Result<CounterLocations, Refusal> {
+        let mut locations = CounterLocations { lanes: target.wave_size(), ..CounterLocations::default() };
         let mut order: Vec<&Measure> = measures.iter().collect();
         order.sort_by_key(|measure| !measure.is_wide());
         let mut taken = RegSet::EMPTY;
         let mut without = 0;
         for measure in order {
-            let home = homes.scalar(measure, free).or_else(|| homes.lane(measure, allocation, &mut taken));
-            match home {
-                Some(home) => drop(homes.by_measure.insert(*measure, home)),
+            let location = locations.scalar(measure, free).or_else(|| locations.lane(measure, allocation, &mut taken));
+            match location {
+                Some(location) => drop(locations.by_measure.insert(*measure, location)),
                 None => without += 1,
             }
         }
-        if without > 0 { Err(too_few(measures.len(), without)) } else { Ok(homes) }
+        if without > 0 { Err(too_few(measures.len(), without)) } else { Ok(locations) }
     }
 
-    fn scalar(&mut self, measure: &Measure, free: &mut ScalarPool) -> Option<Home> {
+    fn scalar(&mut self, measure: &Measure, free: &mut ScalarPool) -> Option<CounterLocation> {
         let mut attempt = free.clone();
         let low = attempt.take(1, 1).ok()?;
         let high = if measure.is_wide() { Some(attempt.take(1, 1).ok()?) } else { None };
         *free = attempt;
         self.scalars.push((low, high));
-        Some(Home::Scalar(low, high))
+        Some(CounterLocation::Scalar(low, high))
     }
 
-    fn lane(&mut self, measure: &Measure, allocation: &Allocation<'_>, taken: &mut RegSet) -> Option<Home> {
+    fn lane(&mut self, measure: &Measure, allocation: &Allocation<'_>, taken: &mut RegSet) -> Option<CounterLocation> {
         let low = self.take_lane(allocation, taken)?;
         let high = if measure.is_wide() { Some(self.take_lane(allocation, taken)?) } else { None };
-        Some(Home::Lane(low, high))
+        Some(CounterLocation::Lane(low, high))
     }
 
     fn take_lane(&mut self, allocation: &Allocation<'_>, taken: &mut RegSet) -> Option<(usize, u32)> {
@@ -85,7 +85,7 @@ impl Homes {
     }
 
     /// The place of a counter.
-    pub(super) fn of(&self, measure: &Measure) -> Option<Home> {
+    pub(super) fn of(&self, measure: &Measure) -> Option<CounterLocation> {
         self.by_measure.get(measure).copied()
     }
 
@@ -100,11 +100,11 @@ impl Homes {
         // All but the last register have all their lanes in use.
         let lane = |(register, lane): (usize, u32)| first_lane + register as u32 * self.lanes + lane;
         match self.of(measure)? {
-            Home::Scalar(low, _) => {
+            CounterLocation::Scalar(low, _) => {
                 let number = self.scalars.iter().position(|(register, _)| *register == low)?;
                 Some((number as u32, None))
             }
-            Home::Lane(low, high) => Some((lane(low), high.map(lane))),
+            CounterLocation::Lane(low, high) => Some((lane(low), high.map(lane))),
         }
     }
 
