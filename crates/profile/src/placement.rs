@@ -20,8 +20,8 @@ pub const WAVES: u32 = 0;
 pub const FIRST_KEPT: u32 = 1;
 /// The most records that waves of a kernel may choose among.
 pub const MAX_SLOTS: u32 = 1 << 16;
-/// The most bytes that the records of a dispatch may have: a damaged site table must not exhaust memory. What is kept in
-/// registers needs less than a fourth of it.
+/// The most bytes that the records of a dispatch may have: a damaged site table must not exhaust memory. What is kept
+/// in registers needs less than a fourth of it.
 pub const MAX_BYTES: u64 = 256 << 20;
 
 /// A sum of values, each times a factor.

@@ -206,10 +206,8 @@ impl Entry {
         asm.op("s_add_u32", &[s(to), s(base), s(offset)])?;
         asm.op("s_addc_u32", &[s(to + 1), s(base + 1), c(0)])?;
         for (half, number) in hwreg.into_iter().flat_map(|low| [low, low + 1]).enumerate() {
-            asm.op(
-                "s_setreg_b32",
-                &[Value::Imm(HwregField { register: number, first: 0, bits: 32 }.operand()), s(to + half as u16)],
-            )?;
+            let field = HwregField { register: number, first: 0, bits: 32 }.operand();
+            asm.op("s_setreg_b32", &[Value::Imm(field), s(to + half as u16)])?;
         }
         Ok(())
     }

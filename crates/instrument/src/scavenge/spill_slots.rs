@@ -48,8 +48,8 @@ pub(crate) fn count(vectors: &Vectors) -> u32 {
     (vectors.registers().count() + vectors.kept().count()) as u32
 }
 
-/// Chooses vector registers that can be moved: not ones that matrix instructions access, or whose values are outstanding
-/// longer than those of other vector instructions.
+/// Chooses vector registers that can be moved: not ones that matrix instructions access, or whose values are
+/// outstanding longer than those of other vector instructions.
 pub(crate) fn choose(target: Target, functions: &[ClonedFunction<'_>]) -> Result<Vectors, Refusal> {
     let mut slow = RegSet::EMPTY;
     for (body, id) in functions.iter().flat_map(|function| function.body.ids().map(|id| (function.body, id))) {

@@ -74,8 +74,8 @@ impl Graph<'_> {
     }
 
     /// The operations that a wait for at most `count` of a counter waits for, by counting: the newest `count` on each
-    /// path may be outstanding, and older ones are what it waits for, down to those that an earlier wait for the counter
-    /// has waited for.
+    /// path may be outstanding, and older ones are what it waits for, down to those that an earlier wait for the
+    /// counter has waited for.
     fn counted(self, consumer: InstId, counter: Counter, count: u8, kinds: &mut FxHashMap<InstId, Kind>) {
         // How many newer operations were met, up to `count`, and how many older ones there can be.
         let mut seen: FxHashSet<(BlockId, u8, u8)> = FxHashSet::default();
