@@ -241,11 +241,11 @@ impl<'a> Subject<'a> {
         of_branches.filter_map(|rewritten| Some((rewritten.mode, &rewritten.map.refused[of(rewritten)?]))).collect()
     }
 
-    /// Whether the kernel's branches are counted in registers, which not every kernel has room for.
+    /// Why the branches of the kernel are not counted in registers, which not every kernel has room for.
     #[must_use]
-    pub fn counts_in_registers(&self, kernel: &str) -> bool {
-        let counts = |rewritten: &Rewritten| rewritten.map.kernels.iter().any(|map| map.name == kernel);
-        self.rewritten.iter().any(|rewritten| rewritten.mode == REGISTER && counts(rewritten))
+    pub fn refused_in_registers(&self, kernel: &str) -> Option<&Refused> {
+        let registers = self.rewritten.iter().find(|rewritten| rewritten.mode == REGISTER)?;
+        registers.map.refused.iter().find(|refused| refused.name == kernel)
     }
 
     /// How many dispatches [`Subject::compare`] compares with so many seeds, if none ends otherwise.

