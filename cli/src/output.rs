@@ -4,6 +4,7 @@ use std::io::{BufWriter, IsTerminal, StdoutLock, Write};
 
 use serde::Serialize;
 use wavetap::error::{Error, Kind, Result};
+use wavetap::profile::file::Profile;
 use wavetap::profile::launches::{NotCounted, UncountedDispatches};
 use wavetap::report::launches::uncounted_line;
 use wavetap::report::text::Style;
@@ -116,6 +117,16 @@ fn say_lines<'u>(missing: impl Iterator<Item = &'u UncountedDispatches>) {
     for uncounted in missing.take(REFUSALS_SAID) {
         eprintln!("wavetap: not counted: {}", uncounted_line(uncounted, None).trim_start().replace(['\n', '\r'], " "));
     }
+}
+
+/// Says on stderr of which kernels no single wave's counters were kept, as waves shared records; false if there is none.
+pub fn say_shared(profile: &Profile) -> bool {
+    let shared: Vec<&str> =
+        profile.kernels.iter().filter(|kernel| kernel.shared_records).map(|kernel| kernel.demangled.as_str()).collect();
+    for name in shared.iter().take(REFUSALS_SAID) {
+        eprintln!("wavetap: {name}: counters are totals: waves shared records, as they do with counters in registers");
+    }
+    !shared.is_empty()
 }
 
 /// Says on stderr which kernels were left as they were.

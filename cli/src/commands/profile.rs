@@ -86,7 +86,8 @@ pub fn run(args: &ProfileArgs, colour: ColorChoice) -> Result<ExitCode> {
     output::say_refused(&report.refused, &args.report);
     output::say_uncounted(&report.uncounted);
     written?;
-    let lacks = report.has_gaps() || ended.lacks_something() || ended.found;
+    let lacks_waves = args.backend.per_wave && output::say_shared(&profile);
+    let lacks = lacks_waves || report.has_gaps() || ended.lacks_something() || ended.found;
     Ok(launch_code(if ended.code == 0 && lacks { REFUSED } else { ended.code }))
 }
 

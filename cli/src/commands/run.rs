@@ -42,15 +42,21 @@ pub fn run(args: &RunArgs, colour: ColorChoice) -> Result<ExitCode> {
     let ended = run.execute()?;
     ended.say();
     // What can be written is, whatever cannot.
-    let outputs = [write_profile(args, &ended), write_others(args, &ended), say_time(args, &ended, timed, colour)];
+    let written = write_profile(args, &ended);
+    let outputs = [write_others(args, &ended), say_time(args, &ended, timed, colour)];
+    let lacks_waves = written?;
     outputs.into_iter().collect::<Result<Vec<()>>>()?;
-    let code = if ended.code == 0 && (ended.lacks_something() || ended.found) { LACKING } else { ended.code };
+    let lacks = lacks_waves || ended.lacks_something() || ended.found;
+    let code = if ended.code == 0 && lacks { LACKING } else { ended.code };
     Ok(launch_code(code))
 }
 
-fn write_profile(args: &RunArgs, ended: &Ended) -> Result<()> {
-    let Some(path) = &args.output else { return Ok(()) };
-    match ended.write_counters(path, args.report.force)? {
+/// Writes the profile; tells whether counters of single waves, which were asked for, are not in it.
+fn write_profile(args: &RunArgs, ended: &Ended) -> Result<bool> {
+    let Some(path) = &args.output else { return Ok(false) };
+    let written = ended.write_counters(path, args.report.force)?;
+    let lacks_waves = args.backend.per_wave && written.as_ref().is_some_and(output::say_shared);
+    match written {
         None => {
             // An old file must not pass for what this run has counted.
             files::remove_old(path)?;
@@ -75,7 +81,7 @@ fn write_profile(args: &RunArgs, ended: &Ended) -> Result<()> {
         }
         Some(_) => {}
     }
-    Ok(())
+    Ok(lacks_waves)
 }
 
 fn write_others(args: &RunArgs, ended: &Ended) -> Result<()> {
