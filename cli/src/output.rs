@@ -119,7 +119,7 @@ fn say_lines<'u>(missing: impl Iterator<Item = &'u UncountedDispatches>) {
     }
 }
 
-/// Says on stderr of which kernels no single wave's counters were kept, as waves shared records; false if there is none.
+/// Says on stderr of which kernels no single wave's counters were kept, as waves shared records; false if of none.
 pub fn say_shared(profile: &Profile) -> bool {
     let shared: Vec<&str> =
         profile.kernels.iter().filter(|kernel| kernel.shared_records).map(|kernel| kernel.demangled.as_str()).collect();
