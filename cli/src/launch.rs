@@ -137,9 +137,10 @@ pub struct AtLoad<'a> {
 impl AtLoad<'_> {
     /// The same for the configuration of the run.
     fn config(&self) -> config::AtLoad {
-        let Options { counters, selection, max_occupancy_loss, .. } = self.options;
+        let Options { counters, placement, selection, max_occupancy_loss, .. } = self.options;
         config::AtLoad {
             counters: counters.name().to_owned(),
+            placement: Some(placement.name().to_owned()),
             kernels: selection.kernels.clone(),
             max_occupancy_loss: *max_occupancy_loss,
             originals: Some(self.originals.to_owned()),

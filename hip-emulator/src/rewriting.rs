@@ -8,7 +8,7 @@ use wavetap::code_object::CodeObject;
 use wavetap::collect::config::AtLoad;
 use wavetap::error::{Error, Kind, Result, ResultExt};
 use wavetap::instrument::refusal::{RefusalReason, all_refused};
-use wavetap::pipeline::{self, Counters, Options, ProbeKind, Selection};
+use wavetap::pipeline::{self, CounterPlacement, Counters, Options, ProbeKind, Selection};
 use wavetap::profile::map::Refused;
 
 use crate::runtime::complain;
@@ -39,7 +39,7 @@ impl Prepared {
 impl Rewriting {
     /// As the configuration of the run says.
     pub(crate) fn of(config: AtLoad) -> std::result::Result<Self, String> {
-        let AtLoad { counters, kernels, max_occupancy_loss, originals } = config;
+        let AtLoad { counters, placement, kernels, max_occupancy_loss, originals } = config;
         let counters = match counters.as_str() {
             "auto" => Counters::Auto,
             "lds" => Counters::Lds,
@@ -47,10 +47,16 @@ impl Rewriting {
             "register" => Counters::Register,
             other => return Err(format!("WAVETAP_REWRITE={other}: auto, lds, global or register expected")),
         };
+        let placement = match placement {
+            None => CounterPlacement::default(),
+            Some(name) => CounterPlacement::by_name(&name)
+                .ok_or_else(|| format!("WAVETAP_REWRITE_PLACEMENT={name}: minimal or all expected"))?,
+        };
         let selection = Selection { kernels, targets: Vec::new() };
         let options = Options {
             probes: vec![ProbeKind::Branches],
             counters,
+            placement,
             selection,
             max_occupancy_loss,
             ..Options::default()

@@ -1,7 +1,7 @@
 //! What a person asks of the pipeline.
 
-use wavetap_instrument::ProbeKind;
 use wavetap_instrument::object::{Counters, Measurement};
+use wavetap_instrument::{CounterPlacement, ProbeKind};
 use wavetap_object::emit::Packing;
 use wavetap_object::selection::Selection;
 
@@ -12,6 +12,8 @@ pub struct Options {
     pub probes: Vec<ProbeKind>,
     /// Where the counters live.
     pub counters: Counters,
+    /// Which of them are kept.
+    pub placement: CounterPlacement,
     /// Which kernels.
     pub selection: Selection,
     /// How changed bundles are written.
@@ -27,7 +29,12 @@ pub struct Options {
 impl Options {
     /// What is measured in each code object.
     pub(super) fn measurement(&self) -> Measurement<'_> {
-        Measurement { probes: &self.probes, counters: self.counters, max_occupancy_loss: self.max_occupancy_loss }
+        Measurement {
+            probes: &self.probes,
+            counters: self.counters,
+            placement: self.placement,
+            max_occupancy_loss: self.max_occupancy_loss,
+        }
     }
 }
 
@@ -36,6 +43,7 @@ impl Default for Options {
         Options {
             probes: Vec::new(),
             counters: Counters::default(),
+            placement: CounterPlacement::default(),
             selection: Selection::default(),
             packing: Packing::default(),
             max_occupancy_loss: None,

@@ -37,6 +37,8 @@ pub struct Collected {
 pub struct AtLoad {
     /// Where its counters are: `auto`, `lds`, `global`.
     pub counters: String,
+    /// Which of them are kept: `minimal`, as if not said, or `all`.
+    pub placement: Option<String>,
     /// Patterns of kernels; empty for all.
     pub kernels: Vec<String>,
     /// Waves per SIMD that a kernel may lose.
@@ -244,6 +246,9 @@ impl RunConfig {
         let Some(at_load) = &mut self.at_load else { return Ok(()) };
         if let Some(kernels) = set("WAVETAP_REWRITE_KERNELS") {
             at_load.kernels = kernels.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect();
+        }
+        if let Some(placement) = set("WAVETAP_REWRITE_PLACEMENT") {
+            at_load.placement = Some(placement);
         }
         if let Some(text) = set("WAVETAP_REWRITE_MAX_LOSS") {
             at_load.max_occupancy_loss = Some(number("WAVETAP_REWRITE_MAX_LOSS", &text)?);

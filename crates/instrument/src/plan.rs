@@ -4,7 +4,8 @@ use super::{Instrumented, MetadataChange, Request};
 use crate::facts::{ClonedFunction, KernelFacts};
 use crate::frame::entry::{Entry, ScratchAccess};
 use crate::frame::{Frame, epilogue, first_vector, flat_scratch, prologue};
-use crate::probe::Emitter;
+use crate::placement::{PlacedRecord, PointJobs};
+use crate::probe::{self, Emitter};
 use crate::scavenge::lane_spills::{LaneBudget, MOST_SLOTS};
 use crate::scavenge::registers::{self, Allocation, NUMBERED_VGPRS, Scalars, Vectors};
 use crate::scavenge::spill_slots::{self, SpillSlots};
@@ -19,7 +20,7 @@ use wavetap_base::entity::{ProgramPoint, Side};
 use wavetap_base::error::Error;
 use wavetap_object::code_object::{Field, KernelDescriptor};
 use wavetap_profile::map::{CounterMode, VectorSource};
-use wavetap_profile::placement::Placement;
+use wavetap_profile::placement::{CounterPlacement, Placement};
 use wavetap_profile::record::{COUNTER, HEADER};
 
 /// Tries the strategies in order and returns the first that costs no occupancy, or what costs least of it.
@@ -27,7 +28,23 @@ pub(crate) fn cheapest(facts: &KernelFacts<'_, '_>, request: &Request) -> Result
     if request.mode == CounterMode::Register {
         return register::cheapest(facts, request, |planned| costs_too_much(request, planned));
     }
-    let plan = |strategy, live_out| plan(facts, request, strategy, live_out);
+    if request.placement == CounterPlacement::Minimal {
+        // What does not follow is kept.
+        match PlacedRecord::of(facts).and_then(|placed| cheapest_of(facts, request, Some(&placed))) {
+            Err(Stop::Refused(_)) => {}
+            planned => return planned,
+        }
+    }
+    cheapest_of(facts, request, None)
+}
+
+/// [`cheapest`] with counters that are placed, or all of them.
+fn cheapest_of(
+    facts: &KernelFacts<'_, '_>,
+    request: &Request,
+    placed: Option<&PlacedRecord>,
+) -> Result<Instrumented, Stop> {
+    let plan = |strategy, live_out| plan(facts, request, placed, strategy, live_out);
     if let Some(to) = facts.analysis.always_spill {
         return match plan(VgprStrategy::Spill(to), LiveOut::All) {
             Err(Stop::Refused(_)) => plan(VgprStrategy::Spill(to), LiveOut::Callers),
@@ -86,13 +103,18 @@ fn costs_too_much(request: &Request, planned: &Instrumented) -> Option<Refusal> 
 }
 
 /// The sink of a counter mode.
-fn sink(facts: &KernelFacts<'_, '_>, mode: CounterMode) -> Result<Box<dyn CounterSink>, Stop> {
+fn sink(
+    facts: &KernelFacts<'_, '_>,
+    mode: CounterMode,
+    placed: Option<&PlacedRecord>,
+) -> Result<Box<dyn CounterSink>, Stop> {
     match mode {
         CounterMode::Global => Ok(Box::new(GlobalSink)),
         CounterMode::Lds => {
             group_memory::check(facts.target, facts.kernel, facts.metadata)?;
             facts.uncopied.check_return(facts.analysis.program)?;
-            Ok(Box::new(LdsSink::plan(facts.target, &facts.table.ends(), facts.workgroup_size, facts.lds_bytes)))
+            let ends = placed.map_or_else(|| facts.table.ends(), |placed| placed.ends.clone());
+            Ok(Box::new(LdsSink::plan(facts.target, &ends, facts.workgroup_size, facts.lds_bytes)))
         }
         CounterMode::Register => Err(Error::internal("registers are no sink of single additions").into()),
     }
@@ -102,12 +124,13 @@ fn sink(facts: &KernelFacts<'_, '_>, mode: CounterMode) -> Result<Box<dyn Counte
 fn plan(
     facts: &KernelFacts<'_, '_>,
     request: &Request,
+    placed: Option<&PlacedRecord>,
     strategy: VgprStrategy,
     live_out: LiveOut,
 ) -> Result<Instrumented, Stop> {
     let KernelFacts { analysis, kernel, metadata, id, target, functions, .. } = facts;
     let (program, target) = (analysis.program, *target);
-    let sink = sink(facts, request.mode)?;
+    let sink = sink(facts, request.mode, placed)?;
     let mut descriptor = kernel.descriptor;
     let scratch = if strategy == LAST_RESORT { ScratchAccess::of(target) } else { ScratchAccess::Given };
     let sets_flat_scratch = scratch == ScratchAccess::FlatScratch;
@@ -158,6 +181,7 @@ fn plan(
         counter_base,
         spill_slots: slots,
         sets_flat_scratch,
+        entry_lanes: placed.and_then(|placed| placed.entry_lanes),
         sink: &*sink,
         kernel: request.index,
         control: request.control,
@@ -178,12 +202,13 @@ fn plan(
 
     let end = allocation.sgprs().max(sgprs);
     let mut inserts = Vec::new();
-    for (function, liveness) in functions.iter().zip(facts.liveness(live_out)) {
+    for (number, (function, liveness)) in functions.iter().zip(facts.liveness(live_out)).enumerate() {
         let pending = if reserved.is_none() || lanes.is_some() { function.pending(analysis) } else { &[] };
         let assigned = (!pending.is_empty()).then(|| function.assigned(&entry.original_scalars()));
         inserts.push(insertions(
             &frame,
             &Scavenger { function, liveness, reserved, lanes: lanes.as_ref(), slots, pending, assigned, end },
+            placed.and_then(|placed| placed.functions.get(number)).map(Vec::as_slice),
         )?);
     }
     let mut inserts = inserts.into_iter();
@@ -204,9 +229,9 @@ fn plan(
         agpr_count,
         private_segment,
         lds_bytes: sink.lds_bytes(),
-        record_bytes: HEADER + facts.table.counters() * COUNTER,
+        record_bytes: HEADER + placed.map_or(facts.table.counters(), |placed| placed.placement.kept) * COUNTER,
         vector_registers: strategy.into(),
-        placement: None,
+        placement: placed.map(|placed| placed.placement.clone()),
     };
     code.finish(facts, &allocation)
 }
@@ -297,14 +322,30 @@ fn named_registers(target: Target, edits: &Edits) -> (u32, u32) {
     (end(named.highest_sgpr_below(target.addressable_sgprs() as u16)), end(named.highest_vgpr()))
 }
 
-/// A function's snippets, by their place.
-fn insertions(frame: &Frame<'_>, scavenger: &Scavenger<'_>) -> Result<Vec<(ProgramPoint, Snippet)>, Stop> {
+/// A function's snippets, by their place: those of its sites, or of points with placed counters.
+fn insertions(
+    frame: &Frame<'_>,
+    scavenger: &Scavenger<'_>,
+    placed: Option<&[PointJobs]>,
+) -> Result<Vec<(ProgramPoint, Snippet)>, Stop> {
     let function: &ClonedFunction<'_> = scavenger.function;
     let mut inserts = Vec::new();
-    for placed in &function.sites {
-        function.check_modes(placed.site.inst)?;
-        let counters = Counters { offset: placed.offset, count: placed.site.kind.counters() };
-        placed.probe.probe().emit(&placed.site, &mut Emitter { frame, scavenger, counters, inserts: &mut inserts })?;
+    match placed {
+        Some(points) => {
+            for here in points {
+                function.check_modes(here.point.inst)?;
+                let counters = here.counters;
+                probe::placed::emit(here, &mut Emitter { frame, scavenger, counters, inserts: &mut inserts })?;
+            }
+        }
+        None => {
+            for placed in &function.sites {
+                function.check_modes(placed.site.inst)?;
+                let counters = Counters { offset: placed.offset, count: placed.site.kind.counters() };
+                let mut emitter = Emitter { frame, scavenger, counters, inserts: &mut inserts };
+                placed.probe.probe().emit(&placed.site, &mut emitter)?;
+            }
+        }
     }
     for end in function.ends() {
         function.check_modes(end)?;

@@ -76,9 +76,7 @@ impl<'f, 'a> FunctionFlows<'f, 'a> {
     ) -> Result<FunctionFlows<'f, 'a>, Refusal> {
         let (body, cfg) = (function.body, &function.cfg);
         let is_kernel = body.kind() == BodyKind::Kernel;
-        if let Some(block) = cfg.blocks().iter().find(|block| block.exit == Some(Exit::Unknown)) {
-            return Err(refusal(function, block.last, "control goes to an unknown place"));
-        }
+        check_exits(function)?;
         if !is_kernel && let Some(end) = function.ends().next() {
             return Err(refusal(function, end, "a function may end the wave"));
         }
@@ -150,13 +148,21 @@ impl<'f, 'a> FunctionFlows<'f, 'a> {
     }
 }
 
+/// Refuses a function that control may leave for where nothing is known of.
+pub(super) fn check_exits(function: &ClonedFunction<'_>) -> Result<(), Refusal> {
+    match function.cfg.blocks().iter().find(|block| block.exit == Some(Exit::Unknown)) {
+        Some(block) => Err(refusal(function, block.last, "control goes to an unknown place")),
+        None => Ok(()),
+    }
+}
+
 fn refusal(function: &ClonedFunction<'_>, inst: InstId, detail: &str) -> Refusal {
     Refusal::at(Reason::CounterMode, function.body.address(inst), format!("{detail}: counters in registers follow it"))
 }
 
 /// By block: whether it may be executed more than once in a call of the kernel. A cycle goes back in memory somewhere,
 /// and all its blocks lie between the ends of such edges.
-fn repeats(function: &ClonedFunction<'_>) -> Vec<bool> {
+pub(super) fn repeats(function: &ClonedFunction<'_>) -> Vec<bool> {
     let cfg = &function.cfg;
     let mut repeats = vec![function.body.kind() == BodyKind::Function; cfg.len()];
     for id in cfg.ids() {
@@ -328,8 +334,14 @@ impl Builder<'_, '_> {
 
     /// Whether code can be inserted at a point.
     fn is_possible(&self, point: ProgramPoint) -> bool {
-        let ClonedFunction { body, neighbours, .. } = self.function;
-        guards::check_clause(body, neighbours, point).is_ok() && self.function.check_modes(point.inst).is_ok()
+        let ClonedFunction { body, cfg, neighbours, .. } = self.function;
+        let last = cfg.block(cfg.block_of(point.inst)).last;
+        // After the code at the end of a wave nothing is counted any more.
+        let is_late = body.flow(last) == Control::End
+            && point > ProgramPoint { inst: guards::place_before_end(body, cfg, last), side: Side::Before };
+        !is_late
+            && guards::check_clause(body, neighbours, point).is_ok()
+            && self.function.check_modes(point.inst).is_ok()
     }
 }
 

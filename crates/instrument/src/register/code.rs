@@ -5,13 +5,12 @@ use crate::asm::{Asm, Global, c, s, s2, v, v2};
 use crate::facts::ClonedFunction;
 use crate::frame::first_vector::Sequence;
 use crate::hazard_mitigation::Place;
-use crate::placement::Measure;
+use crate::placement::{Increment, Job, Measure};
 use crate::scavenge::registers::Vectors;
 use wavetap_amdgpu::{Opcode, Reg, Target, Value};
 use wavetap_analysis::dataflow::RegSet;
 use wavetap_analysis::kernel::edit::Snippet;
 use wavetap_analysis::kernel::{Reason, Refusal, Stop};
-use wavetap_base::entity::InstId;
 use wavetap_base::error::{Error, Result};
 use wavetap_profile::control;
 use wavetap_profile::record::{BEGAN, COUNTER};
@@ -20,23 +19,6 @@ use wavetap_profile::record::{BEGAN, COUNTER};
 const ENTER_STATES: i64 = 4;
 /// Wait states after a scalar register that a vector instruction wrote (2, gfx94x: before it is put into a lane).
 const LANE_STATES: i64 = 2;
-
-/// Something to do at a point; in the order in which it is done there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Job {
-    /// Counts if SCC, which the instruction before has set, says that a lane is active, or EXEC does.
-    NonZero(Measure, InstId),
-    /// Counts if EXEC is what was saved in a register of the original's, or in the frame's.
-    AllOn(Measure, Option<Reg>),
-    /// Counts if EXEC is 0.
-    Empty(Measure),
-    /// Counts.
-    Execution(Measure),
-    /// Adds the active lanes.
-    Lanes(Measure),
-    /// Saves EXEC for [`Job::AllOn`].
-    SaveExec,
-}
 
 /// What all code of a kernel agrees on.
 #[derive(Debug)]
@@ -128,30 +110,15 @@ impl RegisterFrame {
         if reads_lane {
             asm.states(ENTER_STATES)?;
         }
-        let (exec, saved) = (asm.exec(), asm.mask(self.mask));
+        let saved = asm.mask(self.mask);
         for job in jobs {
-            match *job {
-                Job::NonZero(measure, inst) => {
-                    if function.body.inst(inst).opcode().mask().is_none() {
-                        asm.masks("s_cmp_lg_u", &[exec, c(0)])?;
-                    }
-                    self.add_scc(&mut asm, &measure)?;
+            let increment = job.increment(&mut asm, function, saved, self.mask)?;
+            match (job.measure(), increment) {
+                (Some(measure), Some(increment)) => self.count(&mut asm, &measure, increment)?,
+                _ => {
+                    let exec = asm.exec();
+                    asm.masks("s_mov_b", &[saved, exec])?;
                 }
-                Job::AllOn(measure, original) => {
-                    let before = original.map_or(saved, Value::Reg);
-                    asm.masks("s_cmp_eq_u", &[before, exec])?;
-                    self.add_scc(&mut asm, &measure)?;
-                }
-                Job::Empty(measure) => {
-                    asm.masks("s_cmp_eq_u", &[exec, c(0)])?;
-                    self.add_scc(&mut asm, &measure)?;
-                }
-                Job::Execution(measure) => self.add(&mut asm, &measure, c(1))?,
-                Job::Lanes(measure) => {
-                    asm.masks("s_bcnt1_i32_b", &[s(self.mask), exec])?;
-                    self.add(&mut asm, &measure, s(self.mask))?;
-                }
-                Job::SaveExec => asm.masks("s_mov_b", &[saved, exec])?,
             }
         }
         if keeps_scc {
@@ -161,15 +128,13 @@ impl RegisterFrame {
     }
 
     /// Adds to a counter. Destroys SCC.
-    fn add(&self, asm: &mut Asm, measure: &Measure, value: Value) -> Result<()> {
+    fn count(&self, asm: &mut Asm, measure: &Measure, increment: Increment) -> Result<()> {
         let location = self.location(measure)?;
-        self.update(asm, location, |asm, low| asm.op("s_add_u32", &[s(low), s(low), value]))
-    }
-
-    /// Adds SCC to a counter. Destroys SCC.
-    fn add_scc(&self, asm: &mut Asm, measure: &Measure) -> Result<()> {
-        let location = self.location(measure)?;
-        self.update(asm, location, |asm, low| asm.op("s_addc_u32", &[s(low), s(low), c(0)]))
+        self.update(asm, location, |asm, low| match increment {
+            Increment::One => asm.op("s_add_u32", &[s(low), s(low), c(1)]),
+            Increment::OriginalScc | Increment::Scc => asm.op("s_addc_u32", &[s(low), s(low), c(0)]),
+            Increment::Scalar(register) => asm.op("s_add_u32", &[s(low), s(low), s(register)]),
+        })
     }
 
     /// Lets `add` add to the low half of a counter, and the carry to its high half.
@@ -298,20 +263,6 @@ impl RegisterFrame {
 
 fn none_free() -> Refusal {
     Refusal::new(Reason::VectorRegisters, "no vector registers are free at the end of a wave")
-}
-
-impl Job {
-    /// What it counts.
-    fn measure(&self) -> Option<Measure> {
-        match self {
-            Job::NonZero(measure, _)
-            | Job::AllOn(measure, _)
-            | Job::Empty(measure)
-            | Job::Execution(measure)
-            | Job::Lanes(measure) => Some(*measure),
-            Job::SaveExec => None,
-        }
-    }
 }
 
 /// Where in the record the next counters go.

@@ -7,17 +7,15 @@
 mod code;
 mod locations;
 
-use std::collections::BTreeMap;
-
 use crate::facts::KernelFacts;
 use crate::frame::entry::Entry;
 use crate::frame::first_vector;
-use crate::placement::{Measure, PlacedCounters, function};
+use crate::placement::{PlacedCounters, jobs};
 use crate::plan::PlannedCode;
 use crate::scavenge::LiveOut;
 use crate::scavenge::registers::Allocation;
 use crate::{Instrumented, Request, guards, high_registers, scheduling};
-use code::{Job, RegisterFrame};
+use code::RegisterFrame;
 use locations::CounterLocations;
 use wavetap_amdgpu::Reg;
 use wavetap_analysis::kernel::edit::{Edits, FunctionEdits, Snippet};
@@ -43,7 +41,7 @@ pub(crate) fn cheapest(
     costs_too_much: impl Fn(&Instrumented) -> Option<Refusal>,
 ) -> Result<Instrumented, Stop> {
     facts.uncopied.check_return(facts.analysis.program)?;
-    let placed = PlacedCounters::of(facts)?;
+    let placed = PlacedCounters::of(facts, request.placement)?;
     let (mut costly, mut refused) = (None, None);
     for room in [Room::Any, Room::Allocated] {
         match plan(facts, request, &placed, room) {
@@ -59,9 +57,6 @@ pub(crate) fn cheapest(
     let none = || Stop::Failed(Error::internal("neither a plan nor a refusal"));
     costly.ok_or_else(|| refused.map_or_else(none, Stop::Refused))
 }
-
-/// What is done at the points of a function.
-type Jobs = BTreeMap<ProgramPoint, Vec<Job>>;
 
 fn plan(
     facts: &KernelFacts<'_, '_>,
@@ -102,9 +97,8 @@ fn plan(
     let mut inserts = Vec::new();
     for ((function, jobs), liveness) in functions.iter().zip(jobs(facts, &measures)).zip(facts.liveness(LiveOut::All)) {
         let mut snippets: Vec<(ProgramPoint, Snippet)> = Vec::new();
-        for (point, mut todo) in jobs {
+        for (point, todo) in jobs {
             function.check_modes(point.inst)?;
-            todo.sort_unstable();
             let keeps_scc = liveness.at(point).overlaps(Reg::SCC);
             snippets.push((point, frame.snippet(&todo, function, keeps_scc)?));
         }
@@ -151,33 +145,6 @@ fn plan(
         placement: Some(placement),
     };
     code.finish(facts, &allocation)
-}
-
-/// Where the measures are taken, by function.
-fn jobs(facts: &KernelFacts<'_, '_>, measures: &[Measure]) -> Vec<Jobs> {
-    let mut jobs = vec![Jobs::new(); facts.functions.len()];
-    let mut add = |function: usize, point, job| jobs[function].entry(point).or_default().push(job);
-    for &measure in measures {
-        match measure {
-            Measure::EntryLanes => {}
-            Measure::Executions { function, point, .. } => add(function, point, Job::Execution(measure)),
-            Measure::Lanes { function, point, .. } => add(function, point, Job::Lanes(measure)),
-            Measure::Empty { function, inst, .. } => {
-                add(function, ProgramPoint { inst, side: Side::Before }, Job::Empty(measure));
-            }
-            Measure::NonZero { function, inst, .. } => {
-                add(function, ProgramPoint { inst, side: Side::After }, Job::NonZero(measure, inst));
-            }
-            Measure::AllOn { function, inst, .. } => {
-                let saved = function::saved_exec(&facts.functions[function], inst);
-                if saved.is_none() {
-                    add(function, ProgramPoint { inst, side: Side::Before }, Job::SaveExec);
-                }
-                add(function, ProgramPoint { inst, side: Side::After }, Job::AllOn(measure, saved));
-            }
-        }
-    }
-    jobs
 }
 
 /// The refusal of a kernel that has too few registers for its counters.

@@ -1,0 +1,103 @@
+//! Records of counters that are kept in memory or in LDS: which counters a record has, and what is done at each point
+//! of the code. What is counted at one point lies next to each other, so that one instruction adds to all of it.
+
+use rustc_hash::FxHashMap;
+
+use super::jobs::{Job, jobs};
+use super::{Measure, PlacedCounters};
+use crate::facts::KernelFacts;
+use crate::sink::Counters;
+use wavetap_analysis::kernel::Stop;
+use wavetap_base::entity::ProgramPoint;
+use wavetap_base::error::Error;
+use wavetap_profile::placement::Placement;
+use wavetap_profile::record::{COUNTER, HEADER};
+
+/// A wave takes a record by itself: nothing chooses among a few of them.
+const CLAIMED: u32 = 0;
+
+/// What is done at a point.
+#[derive(Debug)]
+pub(crate) struct PointJobs {
+    pub(crate) point: ProgramPoint,
+    /// In order.
+    pub(crate) jobs: Vec<Job>,
+    /// Their counters, one for each lane.
+    pub(crate) counters: Counters,
+}
+
+impl PointJobs {
+    /// The lane of each job that counts. Lane 0 adds 1, and nothing else may.
+    pub(crate) fn lanes(&self) -> impl Iterator<Item = (u32, Job)> + '_ {
+        let mut next = 1;
+        self.jobs.iter().filter(|job| job.measure().is_some()).map(move |job| match job {
+            Job::Execution(_) => (0, *job),
+            _ => {
+                next += 1;
+                (next - 1, *job)
+            }
+        })
+    }
+}
+
+/// The record of a kernel whose counters are placed.
+#[derive(Debug)]
+pub(crate) struct PlacedRecord {
+    /// By function, in the order of the code.
+    pub(crate) functions: Vec<Vec<PointJobs>>,
+    /// The counter of the lanes with which a wave begins.
+    pub(crate) entry_lanes: Option<Counters>,
+    /// Where the counters of each point end, in bytes after the record's header.
+    pub(crate) ends: Vec<u32>,
+    pub(crate) placement: Placement,
+}
+
+impl PlacedRecord {
+    /// Finds the fewest counters of a kernel that have to be kept, and gives them their places.
+    ///
+    /// # Errors
+    /// Refused if the flow of control is not known.
+    pub(crate) fn of(facts: &KernelFacts<'_, '_>) -> Result<PlacedRecord, Stop> {
+        // Waves that do not end leave counters from which nothing follows.
+        facts.uncopied.check_return(facts.analysis.program)?;
+        let placed = PlacedCounters::minimal(facts)?;
+        let measures = placed.values.needed(&placed.counters);
+        let mut numbers: FxHashMap<Measure, u32> = FxHashMap::default();
+        let mut next = 0;
+        let mut ends = Vec::new();
+        let has_entry_lanes = measures.contains(&Measure::EntryLanes);
+        let entry_lanes = has_entry_lanes.then_some(Counters { offset: HEADER, count: 1 });
+        if has_entry_lanes {
+            numbers.insert(Measure::EntryLanes, next);
+            next += 1;
+            ends.push(next * COUNTER);
+        }
+        let mut functions = Vec::new();
+        for jobs in jobs(facts, &measures) {
+            let mut points = Vec::new();
+            for (point, jobs) in jobs {
+                // Where lane 0 does not count, its counter is that before, which then must be there.
+                let counts_one = jobs.iter().any(|job| matches!(job, Job::Execution(_)));
+                let first = if counts_one { next } else { next.max(1) - 1 };
+                let here = PointJobs { point, jobs, counters: Counters { offset: HEADER + first * COUNTER, count: 0 } };
+                let mut count = 0;
+                for (lane, job) in here.lanes() {
+                    count = count.max(lane + 1);
+                    numbers.extend(job.measure().map(|measure| (measure, first + lane)));
+                }
+                let counters = Counters { count, ..here.counters };
+                if count > 0 {
+                    next = first + count;
+                    ends.push(next * COUNTER);
+                }
+                points.push(PointJobs { counters, ..here });
+            }
+            functions.push(points);
+        }
+        let placement = placed
+            .values
+            .placement(&placed.counters, next, CLAIMED, |measure| Some((*numbers.get(measure)?, None)))
+            .ok_or_else(|| Error::internal("a counter has no place"))?;
+        Ok(PlacedRecord { functions, entry_lanes, ends, placement })
+    }
+}
