@@ -39,7 +39,12 @@ impl Prepared {
 impl Rewriting {
     /// As the configuration of the run says.
     pub(crate) fn of(config: AtLoad) -> std::result::Result<Self, String> {
-        let AtLoad { counters, placement, kernels, max_occupancy_loss, originals } = config;
+        let AtLoad { probes, counters, placement, single_waves, kernels, max_occupancy_loss, originals } = config;
+        let named = |name: &String| ProbeKind::by_name(name).ok_or_else(|| format!("{name} is no probe"));
+        let mut probes = probes.iter().map(named).collect::<std::result::Result<Vec<_>, _>>()?;
+        if probes.is_empty() {
+            probes.push(ProbeKind::Branches);
+        }
         let counters = match counters.as_str() {
             "auto" => Counters::Auto,
             "lds" => Counters::Lds,
@@ -53,14 +58,8 @@ impl Rewriting {
                 .ok_or_else(|| format!("WAVETAP_REWRITE_PLACEMENT={name}: minimal or all expected"))?,
         };
         let selection = Selection { kernels, targets: Vec::new() };
-        let options = Options {
-            probes: vec![ProbeKind::Branches],
-            counters,
-            placement,
-            selection,
-            max_occupancy_loss,
-            ..Options::default()
-        };
+        let options =
+            Options { probes, counters, placement, selection, max_occupancy_loss, single_waves, ..Options::default() };
         Ok(Rewriting { options, originals })
     }
 

@@ -21,6 +21,8 @@ pub struct Options {
     /// How many of a SIMD's waves a kernel may lose to its counters, at most; any number if not said. A kernel that
     /// would lose more is refused.
     pub max_occupancy_loss: Option<u32>,
+    /// Whether the counters of each wave are to be had by themselves: `auto` does not choose registers then.
+    pub single_waves: bool,
     /// Whether the maps that are given back have the addresses of every instruction. They are inside the rewritten code
     /// objects in any case, and for large inputs need more memory than the code.
     pub keep_addresses: bool,
@@ -29,11 +31,13 @@ pub struct Options {
 impl Options {
     /// What is measured in each code object.
     pub(super) fn measurement(&self) -> Measurement<'_> {
+        let Options { probes, counters, placement, max_occupancy_loss, single_waves, .. } = self;
         Measurement {
-            probes: &self.probes,
-            counters: self.counters,
-            placement: self.placement,
-            max_occupancy_loss: self.max_occupancy_loss,
+            probes,
+            counters: *counters,
+            placement: *placement,
+            max_occupancy_loss: *max_occupancy_loss,
+            single_waves: *single_waves,
         }
     }
 }
@@ -47,6 +51,7 @@ impl Default for Options {
             selection: Selection::default(),
             packing: Packing::default(),
             max_occupancy_loss: None,
+            single_waves: false,
             keep_addresses: true,
         }
     }

@@ -5,7 +5,7 @@
 
 mod every;
 mod flow;
-mod function;
+pub(crate) mod function;
 mod jobs;
 mod nonzero;
 mod record;
