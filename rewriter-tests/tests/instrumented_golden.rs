@@ -18,8 +18,12 @@ use wavetap::pipeline::{CounterPlacement, Counters, Options, ProbeKind, Selectio
 const OF_EACH_OBJECT: usize = 6;
 
 /// What the tables are compared in.
-const MODES: [(&str, Counters, CounterPlacement); 2] =
-    [("lds", Counters::Lds, CounterPlacement::All), ("global", Counters::Global, CounterPlacement::All)];
+const MODES: [(&str, Counters, CounterPlacement); 4] = [
+    ("lds", Counters::Lds, CounterPlacement::Minimal),
+    ("lds-all", Counters::Lds, CounterPlacement::All),
+    ("global", Counters::Global, CounterPlacement::Minimal),
+    ("global-all", Counters::Global, CounterPlacement::All),
+];
 
 /// The digest of the code that was added and of all descriptors, and the number of kernels that count.
 fn digest(rewritten: &CodeObject<'_>, kernels: usize) -> (usize, String) {

@@ -17,8 +17,8 @@ pub(crate) enum Job {
     NonZero(Measure, InstId),
     /// Counts if EXEC is what was saved in a register of the original's, or by [`Job::SaveExec`].
     AllOn(Measure, Option<Reg>),
-    /// Counts if EXEC is 0.
-    Empty(Measure),
+    /// Counts if what was saved there is 0.
+    Empty(Measure, Option<Reg>),
     /// Counts.
     Execution(Measure),
     /// Adds the active lanes.
@@ -46,7 +46,7 @@ impl Job {
         match self {
             Job::NonZero(measure, _)
             | Job::AllOn(measure, _)
-            | Job::Empty(measure)
+            | Job::Empty(measure, _)
             | Job::Execution(measure)
             | Job::Lanes(measure) => Some(measure),
             Job::SaveExec => None,
@@ -79,8 +79,8 @@ impl Job {
                 asm.masks("s_cmp_eq_u", &[original.map_or(saved, Value::Reg), exec])?;
                 Increment::Scc
             }
-            Job::Empty(_) => {
-                asm.masks("s_cmp_eq_u", &[exec, c(0)])?;
+            Job::Empty(_, original) => {
+                asm.masks("s_cmp_eq_u", &[original.map_or(saved, Value::Reg), c(0)])?;
                 Increment::Scc
             }
             Job::Execution(_) => Increment::One,
@@ -99,24 +99,30 @@ pub(crate) type Jobs = BTreeMap<ProgramPoint, Vec<Job>>;
 /// Where measures are taken, by function.
 pub(crate) fn jobs(facts: &KernelFacts<'_, '_>, measures: &[Measure]) -> Vec<Jobs> {
     let mut jobs = vec![Jobs::new(); facts.functions.len()];
-    let mut add = |function: usize, point, job| jobs[function].entry(point).or_default().push(job);
+    let mut add = |function: usize, point, job| {
+        let jobs: &mut Vec<Job> = jobs[function].entry(point).or_default();
+        if !jobs.contains(&job) {
+            jobs.push(job);
+        }
+    };
     for &measure in measures {
         match measure {
             Measure::EntryLanes => {}
             Measure::Executions { function, point, .. } => add(function, point, Job::Execution(measure)),
             Measure::Lanes { function, point, .. } => add(function, point, Job::Lanes(measure)),
-            Measure::Empty { function, inst, .. } => {
-                add(function, ProgramPoint { inst, side: Side::Before }, Job::Empty(measure));
-            }
             Measure::NonZero { function, inst, .. } => {
                 add(function, ProgramPoint { inst, side: Side::After }, Job::NonZero(measure, inst));
             }
-            Measure::AllOn { function, inst, .. } => {
+            Measure::AllOn { function, inst, .. } | Measure::Empty { function, inst, .. } => {
                 let saved = function::saved_exec(&facts.functions[function], inst);
                 if saved.is_none() {
                     add(function, ProgramPoint { inst, side: Side::Before }, Job::SaveExec);
                 }
-                add(function, ProgramPoint { inst, side: Side::After }, Job::AllOn(measure, saved));
+                let job = match measure {
+                    Measure::Empty { .. } => Job::Empty(measure, saved),
+                    _ => Job::AllOn(measure, saved),
+                };
+                add(function, ProgramPoint { inst, side: Side::After }, job);
             }
         }
     }

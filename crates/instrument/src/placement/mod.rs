@@ -11,7 +11,7 @@ mod nonzero;
 mod record;
 mod values;
 
-pub(crate) use function::{FunctionFlows, Quantity};
+pub(crate) use function::{FunctionFlows, Prices, Quantity, Wanted};
 pub(crate) use jobs::{Increment, Job, jobs};
 pub(crate) use record::{PlacedRecord, PointJobs};
 pub(crate) use values::{Measure, ValueId, Values};
@@ -39,13 +39,13 @@ enum Quantities<'f, 'a> {
 }
 
 impl PlacedCounters {
-    /// The counters of a kernel, placed in this way.
+    /// The counters of a kernel in registers, placed in this way.
     ///
     /// # Errors
     /// Refused if control goes to where nothing is known of.
     pub(crate) fn of(facts: &KernelFacts<'_, '_>, placement: CounterPlacement) -> Result<PlacedCounters, Stop> {
         match placement {
-            CounterPlacement::Minimal => PlacedCounters::minimal(facts),
+            CounterPlacement::Minimal => PlacedCounters::minimal(facts, Prices::REGISTERS),
             CounterPlacement::All => PlacedCounters::every(facts),
         }
     }
@@ -54,9 +54,9 @@ impl PlacedCounters {
     ///
     /// # Errors
     /// Refused if control goes to where nothing is known of.
-    pub(crate) fn minimal(facts: &KernelFacts<'_, '_>) -> Result<PlacedCounters, Stop> {
-        PlacedCounters::made_of(facts, |function, number, liveness, with_lanes, values| {
-            FunctionFlows::solve(function, number, liveness, with_lanes, values).map(Quantities::Flows)
+    pub(crate) fn minimal(facts: &KernelFacts<'_, '_>, prices: Prices) -> Result<PlacedCounters, Stop> {
+        PlacedCounters::made_of(facts, |function, number, liveness, wanted, values| {
+            FunctionFlows::solve(function, number, liveness, wanted, prices, values).map(Quantities::Flows)
         })
     }
 
@@ -77,7 +77,7 @@ impl PlacedCounters {
             &'f ClonedFunction<'a>,
             usize,
             &Liveness,
-            bool,
+            &Wanted,
             &mut Values,
         ) -> Result<Quantities<'f, 'a>, Refusal>,
     ) -> Result<PlacedCounters, Stop> {
@@ -89,9 +89,15 @@ impl PlacedCounters {
                 .iter()
                 .map(|placed| (placed, placed.probe.probe().counters(function, &placed.site)))
                 .collect();
-            let mut wanted = derived.iter().flat_map(|(_, counters)| counters.iter().flatten());
-            let with_lanes = wanted.any(|(_, quantity)| matches!(quantity, Quantity::Lanes(_)));
-            let quantities = quantities(function, number, liveness, with_lanes, &mut values)?;
+            let mut wanted = Wanted::default();
+            for (_, quantity) in derived.iter().flat_map(|(_, counters)| counters.iter().flatten()) {
+                match quantity {
+                    Quantity::Lanes(_) => wanted.lanes = true,
+                    Quantity::AllOn(inst) => wanted.compared.push(*inst),
+                    _ => {}
+                }
+            }
+            let quantities = quantities(function, number, liveness, &wanted, &mut values)?;
             for (placed, counters) in derived {
                 // Functions may share code: its counters add up.
                 for (field, made_of) in counters.into_iter().enumerate() {

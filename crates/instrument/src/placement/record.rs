@@ -4,7 +4,7 @@
 use rustc_hash::FxHashMap;
 
 use super::jobs::{Job, jobs};
-use super::{Measure, PlacedCounters};
+use super::{Measure, PlacedCounters, Prices};
 use crate::facts::KernelFacts;
 use crate::sink::Counters;
 use wavetap_analysis::kernel::Stop;
@@ -27,7 +27,7 @@ pub(crate) struct PointJobs {
 }
 
 impl PointJobs {
-    /// The lane of each job that counts. Lane 0 adds 1, and nothing else may.
+    /// The lane of each job that counts, of 0 to 4. Lane 0 adds 1 from the start, and nothing else may.
     pub(crate) fn lanes(&self) -> impl Iterator<Item = (u32, Job)> + '_ {
         let mut next = 1;
         self.jobs.iter().filter(|job| job.measure().is_some()).map(move |job| match job {
@@ -60,7 +60,7 @@ impl PlacedRecord {
     pub(crate) fn of(facts: &KernelFacts<'_, '_>) -> Result<PlacedRecord, Stop> {
         // Waves that do not end leave counters from which nothing follows.
         facts.uncopied.check_return(facts.analysis.program)?;
-        let placed = PlacedCounters::minimal(facts)?;
+        let placed = PlacedCounters::minimal(facts, Prices::MEMORY)?;
         let measures = placed.values.needed(&placed.counters);
         let mut numbers: FxHashMap<Measure, u32> = FxHashMap::default();
         let mut next = 0;

@@ -106,6 +106,14 @@ impl Values {
         ValueId(self.definitions.len() as u32 - 1)
     }
 
+    /// Where executions of a function are counted.
+    pub(crate) fn execution_points(&self, of: usize) -> impl Iterator<Item = ProgramPoint> + '_ {
+        self.measured.keys().filter_map(move |measure| match measure {
+            Measure::Executions { function, point, .. } if *function == of => Some(*point),
+            _ => None,
+        })
+    }
+
     /// The measures that these values need, in the order in which they were made.
     pub(crate) fn needed(&self, wanted: &[ValueId]) -> Vec<Measure> {
         let needed = self.reachable(wanted);

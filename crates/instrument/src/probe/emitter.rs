@@ -110,7 +110,7 @@ impl Measurement<'_> {
     }
 
     /// What counter `lane` of the site increases by. Lanes 0 and 4 hold 1 from the start; nothing else may be put
-    /// there.
+    /// there, but in lane 4 where counters are placed.
     pub(crate) fn value(&mut self, lane: u32, value: Value) -> Result<()> {
         self.asm.op("v_writelane_b32", &[v(self.frame.vectors.data), value, c(lane)])
     }

@@ -17,7 +17,7 @@ pub(crate) fn emit(here: &PointJobs, emitter: &mut Emitter<'_, '_>) -> Result<()
         let reads_scc = counted.iter().any(|(_, job)| job.reads_scc(function));
         let scc = if reads_scc { Scc::Read } else { Scc::Preserved };
         emitter.measure(here.point, scc, |m| {
-            if counted.iter().any(|(_, job)| matches!(job, Job::AllOn(_, None))) {
+            if counted.iter().any(|(_, job)| matches!(job, Job::AllOn(_, None) | Job::Empty(_, None))) {
                 m.load_saved_exec()?;
             }
             let (exec, saved) = (m.exec(), m.saved_exec());
