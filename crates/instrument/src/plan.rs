@@ -4,8 +4,8 @@ use super::{Instrumented, MetadataChange, Request};
 use crate::facts::{ClonedFunction, KernelFacts};
 use crate::frame::entry::{Entry, ScratchAccess};
 use crate::frame::{Frame, epilogue, first_vector, flat_scratch, prologue};
-use crate::placement::{PlacedRecord, PointJobs};
-use crate::probe::{self, Emitter};
+use crate::placement::{PlacedCounters, PlacedRecord, PointJobs, Prices};
+use crate::probe::Emitter;
 use crate::scavenge::lane_spills::{LaneBudget, MOST_SLOTS};
 use crate::scavenge::registers::{self, Allocation, NUMBERED_VGPRS, Scalars, Vectors};
 use crate::scavenge::spill_slots::{self, SpillSlots};
@@ -30,12 +30,21 @@ pub(crate) fn cheapest(facts: &KernelFacts<'_, '_>, request: &Request) -> Result
     }
     if request.placement == CounterPlacement::Minimal {
         // What does not follow is kept.
-        match PlacedRecord::of(facts).and_then(|placed| cheapest_of(facts, request, Some(&placed))) {
+        match placed(facts).and_then(|placed| cheapest_of(facts, request, Some(&placed))) {
             Err(Stop::Refused(_)) => {}
             planned => return planned,
         }
     }
     cheapest_of(facts, request, None)
+}
+
+/// The fewest counters from which all others follow.
+fn placed(facts: &KernelFacts<'_, '_>) -> Result<PlacedRecord, Stop> {
+    // Waves that do not end leave counters from which nothing follows.
+    facts.uncopied.check_return(facts.analysis.program)?;
+    let PlacedCounters { values, counters } = PlacedCounters::minimal(facts, Prices::MEMORY)?;
+    let bodies: Vec<&Body> = facts.functions.iter().map(|function| function.body).collect();
+    Ok(PlacedRecord::of(&bodies, &values, &counters)?)
 }
 
 /// [`cheapest`] with counters that are placed, or all of them.
@@ -181,7 +190,7 @@ fn plan(
         counter_base,
         spill_slots: slots,
         sets_flat_scratch,
-        entry_lanes: placed.and_then(|placed| placed.entry_lanes),
+        entry_lanes: placed.and_then(|placed| placed.entry_lanes).map(|offset| Counters { offset, count: 1 }),
         sink: &*sink,
         kernel: request.index,
         control: request.control,
@@ -336,8 +345,8 @@ fn insertions(
         Some(points) => {
             for here in points {
                 function.check_modes(here.point.inst)?;
-                let counters = here.counters;
-                probe::placed::emit(here, &mut Emitter { frame, scavenger, counters, inserts: &mut inserts })?;
+                let counters = Counters { offset: here.offset, count: here.count };
+                Emitter { frame, scavenger, counters, inserts: &mut inserts }.count(here)?;
             }
         }
         None => {

@@ -1,27 +1,23 @@
 //! Every counter measured where it is, for what none has to follow from others.
 
-use super::function::{Quantity, repeats};
-use super::values::{Measure, ValueId, Values};
-use crate::facts::ClonedFunction;
+use super::values::{Measure, Quantity, ValueId, Values};
+use wavetap_analysis::cfg::Cfg;
 use wavetap_base::entity::{InstId, ProgramPoint, Side};
 
 /// The quantities of one function, each measured.
 #[derive(Debug)]
-pub(crate) struct EveryCounter<'f, 'a> {
-    function: &'f ClonedFunction<'a>,
-    number: usize,
-    repeats: Vec<bool>,
+pub(crate) struct EveryCounter<'f> {
+    pub(crate) cfg: &'f Cfg,
+    /// Its number among the kernel's.
+    pub(crate) number: usize,
+    /// By block: whether it may be executed more than once.
+    pub(crate) repeats: Vec<bool>,
 }
 
-impl<'f, 'a> EveryCounter<'f, 'a> {
-    /// Those of the kernel's function of that number.
-    pub(crate) fn of(function: &'f ClonedFunction<'a>, number: usize) -> EveryCounter<'f, 'a> {
-        EveryCounter { function, number, repeats: repeats(function) }
-    }
-
+impl EveryCounter<'_> {
     /// The value of a quantity.
     pub(crate) fn value(&self, quantity: Quantity, values: &mut Values) -> ValueId {
-        let (function, wide) = (self.number, |inst| self.repeats[self.function.cfg.block_of(inst).index()]);
+        let (function, wide) = (self.number, |inst| self.repeats[self.cfg.block_of(inst).index()]);
         match quantity {
             Quantity::Executions(inst) => self.executions(inst, Side::Before, values),
             // After a branch is where it is not taken.
@@ -41,7 +37,7 @@ impl<'f, 'a> EveryCounter<'f, 'a> {
     }
 
     fn executions(&self, inst: InstId, side: Side, values: &mut Values) -> ValueId {
-        let wide = self.repeats[self.function.cfg.block_of(inst).index()];
+        let wide = self.repeats[self.cfg.block_of(inst).index()];
         values.keep(Measure::Executions { function: self.number, point: ProgramPoint { inst, side }, wide })
     }
 }

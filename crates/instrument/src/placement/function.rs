@@ -6,11 +6,11 @@
 use std::collections::BTreeSet;
 
 use super::flow::{Edge, Flow};
-use super::nonzero::{nonzero, saves_exec};
-use super::values::{Measure, ValueId, Values};
+use super::nonzero::nonzero;
+use super::values::{Measure, Quantity, ValueId, Values};
 use crate::facts::ClonedFunction;
 use crate::guards;
-use wavetap_amdgpu::{Branch, Condition, Reg, Role, Value};
+use wavetap_amdgpu::{Branch, Condition, Reg};
 use wavetap_analysis::cfg::{EdgeKind, Exit};
 use wavetap_analysis::dataflow::Liveness;
 use wavetap_analysis::kernel::{BodyKind, Flow as Control, Reason, Refusal};
@@ -56,23 +56,6 @@ pub(crate) struct Wanted {
     pub(crate) lanes: bool,
     /// Instructions after which EXEC is compared.
     pub(crate) compared: Vec<InstId>,
-}
-
-/// What a site's counter is made of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Quantity {
-    /// Executions of the instruction.
-    Executions(InstId),
-    /// How often the branch is taken.
-    Taken(InstId),
-    /// The active lanes, added up.
-    Lanes(ProgramPoint),
-    /// Executions of an instruction that narrows EXEC with no lane before it.
-    Empty(InstId),
-    /// Executions of it after which as many lanes are active as before.
-    AllOn(InstId),
-    /// Executions of it after which no lane is active.
-    AllOff(InstId),
 }
 
 /// The flows of a function, solved.
@@ -413,15 +396,4 @@ fn entrance(block: BlockId) -> usize {
 /// The vertex at its end.
 fn exit(block: BlockId) -> usize {
     2 * block.index() + 1
-}
-
-/// The scalar register or pair to which an instruction copies EXEC as it was before it narrows it, if it does.
-pub(crate) fn saved_exec(function: &ClonedFunction<'_>, inst: InstId) -> Option<Reg> {
-    let inst = function.body.inst(inst);
-    let lanes = function.body.target().wave_size();
-    let operation = inst.opcode().mask().filter(|mask| u32::from(mask.dwords) * 32 == lanes)?.operation;
-    match inst.operand(Role::Sdst)?.value {
-        Value::Reg(reg) if saves_exec(operation) && !reg.overlaps(Reg::EXEC) => Some(reg),
-        _ => None,
-    }
 }

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use super::function;
+use super::nonzero::saved_exec;
 use super::values::Measure;
 use crate::asm::{Asm, c, s};
-use crate::facts::{ClonedFunction, KernelFacts};
 use wavetap_amdgpu::{Reg, Value};
+use wavetap_analysis::kernel::Body;
 use wavetap_base::entity::{InstId, ProgramPoint, Side};
 use wavetap_base::error::Result;
 
@@ -54,23 +54,17 @@ impl Job {
     }
 
     /// Whether it adds SCC as the original code leaves it.
-    pub(crate) fn reads_scc(self, function: &ClonedFunction<'_>) -> bool {
-        matches!(self, Job::NonZero(_, inst) if function.body.inst(inst).opcode().mask().is_some())
+    pub(crate) fn reads_scc(self, body: &Body) -> bool {
+        matches!(self, Job::NonZero(_, inst) if body.inst(inst).opcode().mask().is_some())
     }
 
     /// Computes what it adds, with EXEC as the original code has it. `saved` is what [`Job::SaveExec`] saved; `lanes`
     /// is a scalar register for a number. Destroys SCC, unless that is what it adds.
-    pub(crate) fn increment(
-        self,
-        asm: &mut Asm,
-        function: &ClonedFunction<'_>,
-        saved: Value,
-        lanes: u16,
-    ) -> Result<Option<Increment>> {
+    pub(crate) fn increment(self, asm: &mut Asm, body: &Body, saved: Value, lanes: u16) -> Result<Option<Increment>> {
         let exec = asm.exec();
         Ok(Some(match self {
             // Instructions on masks set SCC if their result is not 0.
-            Job::NonZero(..) if self.reads_scc(function) => Increment::OriginalScc,
+            Job::NonZero(..) if self.reads_scc(body) => Increment::OriginalScc,
             Job::NonZero(..) => {
                 asm.masks("s_cmp_lg_u", &[exec, c(0)])?;
                 Increment::Scc
@@ -96,9 +90,9 @@ impl Job {
 /// What is done at the points of a function, in order.
 pub(crate) type Jobs = BTreeMap<ProgramPoint, Vec<Job>>;
 
-/// Where measures are taken, by function.
-pub(crate) fn jobs(facts: &KernelFacts<'_, '_>, measures: &[Measure]) -> Vec<Jobs> {
-    let mut jobs = vec![Jobs::new(); facts.functions.len()];
+/// Where measures are taken, by function of a kernel.
+pub(crate) fn jobs(functions: &[&Body], measures: &[Measure]) -> Vec<Jobs> {
+    let mut jobs = vec![Jobs::new(); functions.len()];
     let mut add = |function: usize, point, job| {
         let jobs: &mut Vec<Job> = jobs[function].entry(point).or_default();
         if !jobs.contains(&job) {
@@ -114,7 +108,7 @@ pub(crate) fn jobs(facts: &KernelFacts<'_, '_>, measures: &[Measure]) -> Vec<Job
                 add(function, ProgramPoint { inst, side: Side::After }, Job::NonZero(measure, inst));
             }
             Measure::AllOn { function, inst, .. } | Measure::Empty { function, inst, .. } => {
-                let saved = function::saved_exec(&facts.functions[function], inst);
+                let saved = saved_exec(functions[function], inst);
                 if saved.is_none() {
                     add(function, ProgramPoint { inst, side: Side::Before }, Job::SaveExec);
                 }

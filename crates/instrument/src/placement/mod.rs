@@ -11,10 +11,10 @@ mod nonzero;
 mod record;
 mod values;
 
-pub(crate) use function::{FunctionFlows, Prices, Quantity, Wanted};
+pub(crate) use function::{FunctionFlows, Prices, Wanted};
 pub(crate) use jobs::{Increment, Job, jobs};
 pub(crate) use record::{PlacedRecord, PointJobs};
-pub(crate) use values::{Measure, ValueId, Values};
+pub(crate) use values::{Measure, Quantity, ValueId, Values};
 
 use crate::facts::{ClonedFunction, KernelFacts};
 use crate::scavenge::LiveOut;
@@ -35,7 +35,7 @@ pub(crate) struct PlacedCounters {
 /// The quantities of one function.
 enum Quantities<'f, 'a> {
     Flows(FunctionFlows<'f, 'a>),
-    Every(EveryCounter<'f, 'a>),
+    Every(EveryCounter<'f>),
 }
 
 impl PlacedCounters {
@@ -67,7 +67,8 @@ impl PlacedCounters {
     fn every(facts: &KernelFacts<'_, '_>) -> Result<PlacedCounters, Stop> {
         PlacedCounters::made_of(facts, |function, number, _, _, _| {
             function::check_exits(function)?;
-            Ok(Quantities::Every(EveryCounter::of(function, number)))
+            let repeats = function::repeats(function);
+            Ok(Quantities::Every(EveryCounter { cfg: &function.cfg, number, repeats }))
         })
     }
 

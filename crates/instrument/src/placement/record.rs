@@ -4,12 +4,10 @@
 use rustc_hash::FxHashMap;
 
 use super::jobs::{Job, jobs};
-use super::{Measure, PlacedCounters, Prices};
-use crate::facts::KernelFacts;
-use crate::sink::Counters;
-use wavetap_analysis::kernel::Stop;
+use super::values::{Measure, ValueId, Values};
+use wavetap_analysis::kernel::Body;
 use wavetap_base::entity::ProgramPoint;
-use wavetap_base::error::Error;
+use wavetap_base::error::{Error, Result};
 use wavetap_profile::placement::Placement;
 use wavetap_profile::record::{COUNTER, HEADER};
 
@@ -22,8 +20,10 @@ pub(crate) struct PointJobs {
     pub(crate) point: ProgramPoint,
     /// In order.
     pub(crate) jobs: Vec<Job>,
-    /// Their counters, one for each lane.
-    pub(crate) counters: Counters,
+    /// Offset in the record of the counter of lane 0.
+    pub(crate) offset: u32,
+    /// One more than the highest lane.
+    pub(crate) count: u32,
 }
 
 impl PointJobs {
@@ -45,59 +45,54 @@ impl PointJobs {
 pub(crate) struct PlacedRecord {
     /// By function, in the order of the code.
     pub(crate) functions: Vec<Vec<PointJobs>>,
-    /// The counter of the lanes with which a wave begins.
-    pub(crate) entry_lanes: Option<Counters>,
+    /// Offset in the record of the counter of the lanes with which a wave begins, if there is one.
+    pub(crate) entry_lanes: Option<u32>,
     /// Where the counters of each point end, in bytes after the record's header.
     pub(crate) ends: Vec<u32>,
     pub(crate) placement: Placement,
 }
 
 impl PlacedRecord {
-    /// Finds the fewest counters of a kernel that have to be kept, and gives them their places.
+    /// Gives the measures from which counters of a kernel follow their places.
     ///
     /// # Errors
-    /// Refused if the flow of control is not known.
-    pub(crate) fn of(facts: &KernelFacts<'_, '_>) -> Result<PlacedRecord, Stop> {
-        // Waves that do not end leave counters from which nothing follows.
-        facts.uncopied.check_return(facts.analysis.program)?;
-        let placed = PlacedCounters::minimal(facts, Prices::MEMORY)?;
-        let measures = placed.values.needed(&placed.counters);
+    /// Internal if a measure finds none.
+    pub(crate) fn of(functions: &[&Body], values: &Values, wanted: &[ValueId]) -> Result<PlacedRecord> {
+        let measures = values.needed(wanted);
         let mut numbers: FxHashMap<Measure, u32> = FxHashMap::default();
         let mut next = 0;
         let mut ends = Vec::new();
         let has_entry_lanes = measures.contains(&Measure::EntryLanes);
-        let entry_lanes = has_entry_lanes.then_some(Counters { offset: HEADER, count: 1 });
+        let entry_lanes = has_entry_lanes.then_some(HEADER);
         if has_entry_lanes {
             numbers.insert(Measure::EntryLanes, next);
             next += 1;
             ends.push(next * COUNTER);
         }
-        let mut functions = Vec::new();
-        for jobs in jobs(facts, &measures) {
+        let mut placed = Vec::new();
+        for jobs in jobs(functions, &measures) {
             let mut points = Vec::new();
             for (point, jobs) in jobs {
                 // Where lane 0 does not count, its counter is that before, which then must be there.
                 let counts_one = jobs.iter().any(|job| matches!(job, Job::Execution(_)));
                 let first = if counts_one { next } else { next.max(1) - 1 };
-                let here = PointJobs { point, jobs, counters: Counters { offset: HEADER + first * COUNTER, count: 0 } };
+                let here = PointJobs { point, jobs, offset: HEADER + first * COUNTER, count: 0 };
                 let mut count = 0;
                 for (lane, job) in here.lanes() {
                     count = count.max(lane + 1);
                     numbers.extend(job.measure().map(|measure| (measure, first + lane)));
                 }
-                let counters = Counters { count, ..here.counters };
                 if count > 0 {
                     next = first + count;
                     ends.push(next * COUNTER);
                 }
-                points.push(PointJobs { counters, ..here });
+                points.push(PointJobs { count, ..here });
             }
-            functions.push(points);
+            placed.push(points);
         }
-        let placement = placed
-            .values
-            .placement(&placed.counters, next, CLAIMED, |measure| Some((*numbers.get(measure)?, None)))
+        let placement = values
+            .placement(wanted, next, CLAIMED, |measure| Some((*numbers.get(measure)?, None)))
             .ok_or_else(|| Error::internal("a counter has no place"))?;
-        Ok(PlacedRecord { functions, entry_lanes, ends, placement })
+        Ok(PlacedRecord { functions: placed, entry_lanes, ends, placement })
     }
 }

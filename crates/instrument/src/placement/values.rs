@@ -17,6 +17,23 @@ impl ValueId {
     }
 }
 
+/// What a site's counter is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Quantity {
+    /// Executions of the instruction.
+    Executions(InstId),
+    /// How often the branch is taken.
+    Taken(InstId),
+    /// The active lanes, added up.
+    Lanes(ProgramPoint),
+    /// Executions of an instruction that narrows EXEC with no lane before it.
+    Empty(InstId),
+    /// Executions of it after which as many lanes are active as before.
+    AllOn(InstId),
+    /// Executions of it after which no lane is active.
+    AllOff(InstId),
+}
+
 /// What inserted code adds to a counter. Functions are those of the kernel, which is the first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Measure {

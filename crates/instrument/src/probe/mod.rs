@@ -6,7 +6,6 @@
 mod blocks;
 mod branches;
 mod emitter;
-pub(crate) mod placed;
 pub(crate) mod table;
 
 pub(crate) use emitter::{Emitter, Measurement, Scc};

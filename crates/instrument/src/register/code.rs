@@ -2,7 +2,6 @@
 
 use super::locations::{CounterLocation, CounterLocations};
 use crate::asm::{Asm, Global, c, s, s2, v, v2};
-use crate::facts::ClonedFunction;
 use crate::frame::first_vector::Sequence;
 use crate::hazard_mitigation::Place;
 use crate::placement::{Increment, Job, Measure};
@@ -10,7 +9,7 @@ use crate::scavenge::registers::Vectors;
 use wavetap_amdgpu::{Opcode, Reg, Target, Value};
 use wavetap_analysis::dataflow::RegSet;
 use wavetap_analysis::kernel::edit::Snippet;
-use wavetap_analysis::kernel::{Reason, Refusal, Stop};
+use wavetap_analysis::kernel::{Body, Reason, Refusal, Stop};
 use wavetap_base::error::{Error, Result};
 use wavetap_profile::control;
 use wavetap_profile::record::{BEGAN, COUNTER};
@@ -98,7 +97,7 @@ impl RegisterFrame {
     }
 
     /// The code at a point.
-    pub(super) fn snippet(&self, jobs: &[Job], function: &ClonedFunction<'_>, keeps_scc: bool) -> Result<Snippet> {
+    pub(super) fn snippet(&self, jobs: &[Job], body: &Body, keeps_scc: bool) -> Result<Snippet> {
         let mut asm = Asm::new(self.target, Place::Middle(self.own()));
         let keeps_scc = keeps_scc && jobs.iter().any(|job| *job != Job::SaveExec);
         if keeps_scc {
@@ -112,7 +111,7 @@ impl RegisterFrame {
         }
         let saved = asm.mask(self.mask);
         for job in jobs {
-            let increment = job.increment(&mut asm, function, saved, self.mask)?;
+            let increment = job.increment(&mut asm, body, saved, self.mask)?;
             match (job.measure(), increment) {
                 (Some(measure), Some(increment)) => self.count(&mut asm, &measure, increment)?,
                 _ => {

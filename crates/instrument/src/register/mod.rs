@@ -19,7 +19,7 @@ use code::RegisterFrame;
 use locations::CounterLocations;
 use wavetap_amdgpu::Reg;
 use wavetap_analysis::kernel::edit::{Edits, FunctionEdits, Snippet};
-use wavetap_analysis::kernel::{Reason, Refusal, Stop};
+use wavetap_analysis::kernel::{Body, Reason, Refusal, Stop};
 use wavetap_base::entity::{ProgramPoint, Side};
 use wavetap_base::error::Error;
 use wavetap_profile::map::VectorSource;
@@ -94,12 +94,14 @@ fn plan(
     let prologue = frame.prologue(first_vector::sequence(functions[0].body, &entry)?)?;
     let mut vgprs = frame.locations.vectors_end();
     let mut inserts = Vec::new();
-    for ((function, jobs), liveness) in functions.iter().zip(jobs(facts, &measures)).zip(facts.liveness(LiveOut::All)) {
+    let bodies: Vec<&Body> = functions.iter().map(|function| function.body).collect();
+    for ((function, jobs), liveness) in functions.iter().zip(jobs(&bodies, &measures)).zip(facts.liveness(LiveOut::All))
+    {
         let mut snippets: Vec<(ProgramPoint, Snippet)> = Vec::new();
         for (point, todo) in jobs {
             function.check_modes(point.inst)?;
             let keeps_scc = liveness.at(point).overlaps(Reg::SCC);
-            snippets.push((point, frame.snippet(&todo, function, keeps_scc)?));
+            snippets.push((point, frame.snippet(&todo, function.body, keeps_scc)?));
         }
         for end in function.ends() {
             function.check_modes(end)?;
