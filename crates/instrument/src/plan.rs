@@ -158,6 +158,11 @@ fn plan(
     // are, these.
     let scavenges = analysis.always_scavenge || matches!(strategy, VgprStrategy::Spill(_));
     let reserved = if scavenges { None } else { Scalars::take(|count, align| free.take(count, align)).ok() };
+    if placed.is_some() && reserved.is_none() {
+        // Scavenged registers may be those that hold EXEC as it was: such kernels keep all their counters.
+        let detail = "placed counters need scalar registers that no code uses";
+        return Err(Refusal::new(Reason::ScalarRegisters, detail).into());
+    }
     let (mut lanes, mut counter_base, mut slots) = (None, None, None);
     let vectors = match strategy {
         VgprStrategy::Unused => allocation.choose_vectors()?,
