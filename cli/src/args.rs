@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use wavetap::pipeline::{Counters, Options, Packing, ProbeKind, Selection};
+use wavetap::pipeline::{CounterPlacement, Counters, Options, Packing, ProbeKind, Selection};
 use wavetap::slice::blame::Blame;
 
 use crate::targets;
@@ -297,6 +297,9 @@ pub struct CompareArgs {
     #[arg(long, value_enum, value_delimiter = ',', value_name = "MODES",
         default_values_t = [CounterChoice::Lds, CounterChoice::Global, CounterChoice::Register])]
     pub modes: Vec<CounterChoice>,
+    /// Which counters are kept
+    #[arg(long, value_enum, default_value_t = PlacementChoice::Minimal, value_name = "PLACEMENT")]
+    pub placement: PlacementChoice,
     #[command(flatten)]
     pub select: SelectArgs,
     #[command(flatten)]
@@ -439,6 +442,9 @@ pub struct InstrumentArgs {
     /// Where the counters live while a kernel runs
     #[arg(long, value_enum, default_value_t = CounterChoice::Auto, value_name = "MODE")]
     pub counters: CounterChoice,
+    /// Which counters are kept
+    #[arg(long, value_enum, default_value_t = PlacementChoice::Minimal, value_name = "PLACEMENT")]
+    pub placement: PlacementChoice,
 }
 
 impl InstrumentArgs {
@@ -446,8 +452,16 @@ impl InstrumentArgs {
     pub fn options(&self, select: &SelectArgs) -> Options {
         let probes = self.probe.clone();
         let max_occupancy_loss = self.max_occupancy_loss;
-        let (counters, selection) = (self.counters.into(), select.selection());
-        Options { probes, counters, selection, keep_addresses: false, max_occupancy_loss, ..Options::default() }
+        let (counters, placement, selection) = (self.counters.into(), self.placement.into(), select.selection());
+        Options {
+            probes,
+            counters,
+            placement,
+            selection,
+            keep_addresses: false,
+            max_occupancy_loss,
+            ..Options::default()
+        }
     }
 }
 
@@ -478,6 +492,24 @@ impl From<CounterChoice> for Counters {
             CounterChoice::Lds => Counters::Lds,
             CounterChoice::Global => Counters::Global,
             CounterChoice::Register => Counters::Register,
+        }
+    }
+}
+
+/// `--placement`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum PlacementChoice {
+    /// The fewest from which the others follow by the flow of control; where that is not known, all of a kernel's.
+    Minimal,
+    /// All, each at its own instruction: more code, and each count measured where it is.
+    All,
+}
+
+impl From<PlacementChoice> for CounterPlacement {
+    fn from(choice: PlacementChoice) -> CounterPlacement {
+        match choice {
+            PlacementChoice::Minimal => CounterPlacement::Minimal,
+            PlacementChoice::All => CounterPlacement::All,
         }
     }
 }

@@ -8,7 +8,7 @@ use wavetap::code_object::CodeObject;
 use wavetap::collect::config::AtLoad;
 use wavetap::error::{Error, Kind, Result, ResultExt};
 use wavetap::instrument::refusal::{RefusalReason, all_refused};
-use wavetap::pipeline::{self, Counters, Options, ProbeKind, Selection};
+use wavetap::pipeline::{self, CounterPlacement, Counters, Options, ProbeKind, Selection};
 use wavetap::profile::map::Refused;
 
 use crate::runtime::complain;
@@ -39,7 +39,7 @@ impl Prepared {
 impl Rewriting {
     /// As the configuration of the run says.
     pub(crate) fn of(config: AtLoad) -> std::result::Result<Self, String> {
-        let AtLoad { probes, counters, single_waves, kernels, max_occupancy_loss, originals } = config;
+        let AtLoad { probes, counters, placement, single_waves, kernels, max_occupancy_loss, originals } = config;
         let named = |name: &String| ProbeKind::by_name(name).ok_or_else(|| format!("{name} is no probe"));
         let mut probes = probes.iter().map(named).collect::<std::result::Result<Vec<_>, _>>()?;
         if probes.is_empty() {
@@ -52,8 +52,14 @@ impl Rewriting {
             "register" => Counters::Register,
             other => return Err(format!("WAVETAP_REWRITE={other}: auto, lds, global or register expected")),
         };
+        let placement = match placement {
+            None => CounterPlacement::default(),
+            Some(name) => CounterPlacement::by_name(&name)
+                .ok_or_else(|| format!("WAVETAP_REWRITE_PLACEMENT={name}: minimal or all expected"))?,
+        };
         let selection = Selection { kernels, targets: Vec::new() };
-        let options = Options { probes, counters, selection, max_occupancy_loss, single_waves, ..Options::default() };
+        let options =
+            Options { probes, counters, placement, selection, max_occupancy_loss, single_waves, ..Options::default() };
         Ok(Rewriting { options, originals })
     }
 

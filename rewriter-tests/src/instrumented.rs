@@ -17,7 +17,7 @@ use wavetap::emulated::EmulatedMemory;
 use wavetap::emulator::{Device, Dispatch, Fault, FaultKind, ObjectId, Options, Trace};
 use wavetap::isa::{EventHazards, Target};
 use wavetap::kernel::{Image, Reason};
-use wavetap::pipeline::{self, Counters, ProbeKind};
+use wavetap::pipeline::{self, CounterPlacement, Counters, ProbeKind};
 use wavetap::profile::file::{Backend, KernelTotals};
 use wavetap::profile::map::{KernelMap, ObjectMap, Refused, VectorSource};
 use wavetap::profile::probes::blocks::BLOCK;
@@ -47,15 +47,44 @@ const STACK: u32 = 16 << 10;
 const BRANCHES: &[ProbeKind] = &[ProbeKind::Branches];
 /// The mode of counters in registers.
 const REGISTER: &str = "register";
-/// How objects are rewritten.
-const MODES: [(&str, Counters, &[ProbeKind]); 6] = [
-    ("lds", Counters::Lds, BRANCHES),
-    ("global", Counters::Global, BRANCHES),
-    ("lds --probe branches,blocks", Counters::Lds, &[ProbeKind::Branches, ProbeKind::Blocks]),
-    ("global --probe blocks", Counters::Global, &[ProbeKind::Blocks]),
-    (REGISTER, Counters::Register, BRANCHES),
-    ("register --probe branches,blocks", Counters::Register, &[ProbeKind::Branches, ProbeKind::Blocks]),
+/// How an object is rewritten.
+type Mode = (&'static str, Counters, CounterPlacement, &'static [ProbeKind]);
+
+const BOTH: &[ProbeKind] = &[ProbeKind::Branches, ProbeKind::Blocks];
+const BLOCKS: &[ProbeKind] = &[ProbeKind::Blocks];
+
+/// How objects are rewritten: of each pair one, the other for the next object.
+const PLACED: [[Mode; 2]; 4] = [
+    [
+        ("lds", Counters::Lds, CounterPlacement::Minimal, BRANCHES),
+        ("lds --placement all", Counters::Lds, CounterPlacement::All, BRANCHES),
+    ],
+    [
+        ("global", Counters::Global, CounterPlacement::Minimal, BRANCHES),
+        ("global --placement all", Counters::Global, CounterPlacement::All, BRANCHES),
+    ],
+    [
+        ("lds --probe branches,blocks", Counters::Lds, CounterPlacement::Minimal, BOTH),
+        ("lds --probe branches,blocks --placement all", Counters::Lds, CounterPlacement::All, BOTH),
+    ],
+    [
+        ("global --probe blocks", Counters::Global, CounterPlacement::Minimal, BLOCKS),
+        ("global --probe blocks --placement all", Counters::Global, CounterPlacement::All, BLOCKS),
+    ],
 ];
+/// What each object is rewritten in besides.
+const IN_REGISTERS: [Mode; 3] = [
+    (REGISTER, Counters::Register, CounterPlacement::Minimal, BRANCHES),
+    ("register --placement all", Counters::Register, CounterPlacement::All, BRANCHES),
+    ("register --probe branches,blocks", Counters::Register, CounterPlacement::Minimal, BOTH),
+];
+
+/// The modes of an object: one placement with one sink and the other with the next, by what the object is.
+fn modes(object: &[u8]) -> impl Iterator<Item = Mode> + use<> {
+    let sum = object.iter().fold(0_usize, |sum, byte| sum.wrapping_mul(31).wrapping_add(usize::from(*byte)));
+    let chosen = PLACED.into_iter().enumerate().map(move |(number, pair)| pair[((sum >> number) ^ number) & 1]);
+    chosen.chain(IN_REGISTERS)
+}
 
 /// With how many of the seeds the last of them are run.
 fn further_seeds() -> usize {
@@ -208,10 +237,11 @@ impl<'a> Subject<'a> {
 
     fn selected(original: &'a [u8], target: Target, kernels: &[String]) -> Result<Subject<'a>, Failure> {
         let selection = pipeline::Selection { kernels: kernels.to_vec(), ..pipeline::Selection::default() };
-        let rewrite = |&(mode, counters, probes): &(&'static str, Counters, &[ProbeKind])| {
+        let rewrite = |(mode, counters, placement, probes): Mode| {
             let options = pipeline::Options {
                 probes: probes.to_vec(),
                 counters,
+                placement,
                 selection: selection.clone(),
                 ..pipeline::Options::default()
             };
@@ -229,7 +259,7 @@ impl<'a> Subject<'a> {
                 is_further: probes != BRANCHES || counters == Counters::Register,
             })
         };
-        let rewritten = MODES.iter().map(rewrite).collect::<Result<_, Failure>>()?;
+        let rewritten = modes(original).map(rewrite).collect::<Result<_, Failure>>()?;
         Ok(Subject { original, target, rewritten })
     }
 

@@ -12,13 +12,18 @@ use rewriter_tests::{full, place};
 use wavetap::code_object::{CodeObject, DESCRIPTOR_SIZE};
 use wavetap::emit::code_object::CODE_SECTION;
 use wavetap::offload_bundle::Input;
-use wavetap::pipeline::{Counters, Options, ProbeKind, Selection, rewrite};
+use wavetap::pipeline::{CounterPlacement, Counters, Options, ProbeKind, Selection, rewrite};
 
 /// Kernels that are taken of each code object of the corpora, at even distances.
 const OF_EACH_OBJECT: usize = 6;
 
 /// What the tables are compared in.
-const MODES: [(&str, Counters); 2] = [("lds", Counters::Lds), ("global", Counters::Global)];
+const MODES: [(&str, Counters, CounterPlacement); 4] = [
+    ("lds", Counters::Lds, CounterPlacement::Minimal),
+    ("lds-all", Counters::Lds, CounterPlacement::All),
+    ("global", Counters::Global, CounterPlacement::Minimal),
+    ("global-all", Counters::Global, CounterPlacement::All),
+];
 
 /// The digest of the code that was added and of all descriptors, and the number of kernels that count.
 fn digest(rewritten: &CodeObject<'_>, kernels: usize) -> (usize, String) {
@@ -44,9 +49,10 @@ fn lines(name: &str, file: &[u8], of_each: Option<usize>, out: &mut String) -> u
         let step = of_each.map_or(1, |of_each| object.kernels().len().div_ceil(of_each));
         let kernels: Vec<String> = object.kernels().iter().step_by(step).map(|kernel| kernel.name.clone()).collect();
         all += kernels.len();
-        for (mode, counters) in MODES {
+        for (mode, counters, placement) in MODES {
             let selection = Selection { kernels: kernels.clone(), ..Selection::default() };
-            let options = Options { probes: vec![ProbeKind::Branches], counters, selection, ..Options::default() };
+            let probes = vec![ProbeKind::Branches];
+            let options = Options { probes, counters, placement, selection, ..Options::default() };
             let rewritten =
                 rewrite(found.bytes, &options).unwrap_or_else(|error| panic!("{name}, object {number}: {error}"));
             let counting = rewritten.maps.iter().map(|map| map.kernels.len()).sum();

@@ -20,6 +20,7 @@ pub use object::{Object, objects};
 pub use options::Options;
 pub use rewrite::{Destination, Progress, Rewritten, rewrite, rewrite_to};
 pub use slices::{Evidence, explain, slice};
+pub use wavetap_instrument::CounterPlacement;
 pub use wavetap_instrument::ProbeKind;
 pub use wavetap_instrument::object::Counters;
 pub use wavetap_object::emit::{Output, Packing, Scratch};

@@ -1,7 +1,7 @@
 //! What a person asks of the pipeline.
 
-use wavetap_instrument::ProbeKind;
 use wavetap_instrument::object::{Counters, Measurement};
+use wavetap_instrument::{CounterPlacement, ProbeKind};
 use wavetap_object::emit::Packing;
 use wavetap_object::selection::Selection;
 
@@ -12,6 +12,8 @@ pub struct Options {
     pub probes: Vec<ProbeKind>,
     /// Where the counters live.
     pub counters: Counters,
+    /// Which of them are kept.
+    pub placement: CounterPlacement,
     /// Which kernels.
     pub selection: Selection,
     /// How changed bundles are written.
@@ -29,10 +31,11 @@ pub struct Options {
 impl Options {
     /// What is measured in each code object.
     pub(super) fn measurement(&self) -> Measurement<'_> {
-        let Options { probes, counters, max_occupancy_loss, single_waves, .. } = self;
+        let Options { probes, counters, placement, max_occupancy_loss, single_waves, .. } = self;
         Measurement {
             probes,
             counters: *counters,
+            placement: *placement,
             max_occupancy_loss: *max_occupancy_loss,
             single_waves: *single_waves,
         }
@@ -44,6 +47,7 @@ impl Default for Options {
         Options {
             probes: Vec::new(),
             counters: Counters::default(),
+            placement: CounterPlacement::default(),
             selection: Selection::default(),
             packing: Packing::default(),
             max_occupancy_loss: None,

@@ -48,6 +48,7 @@ pub fn run(args: &CompareArgs, colour: ColorChoice) -> Result<ExitCode> {
         let options = Options {
             probes: vec![ProbeKind::Branches],
             counters: (*mode).into(),
+            placement: args.placement.into(),
             selection: args.select.selection(),
             ..Options::default()
         };

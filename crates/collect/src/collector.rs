@@ -164,6 +164,17 @@ impl Collector {
         Ok(())
     }
 
+    /// Records waves of a kernel that are not counted, as they or others that they share a record with never ended.
+    ///
+    /// # Errors
+    /// Malformed if the object has no such kernel.
+    pub fn add_unfinished(&mut self, map: &ObjectMap, kernel: u32, waves: u64) -> Result<()> {
+        let totals = self.kernel(map, kernel)?;
+        totals.waves += waves;
+        totals.unfinished += waves;
+        Ok(())
+    }
+
     /// Records dispatches of a kernel that ended, and whose records cannot be told from those of one that faulted.
     ///
     /// # Errors

@@ -39,6 +39,8 @@ pub struct AtLoad {
     pub probes: Vec<String>,
     /// Where its counters are: `auto`, `lds`, `global`, `register`.
     pub counters: String,
+    /// Which of them are kept: `minimal`, as if not said, or `all`.
+    pub placement: Option<String>,
     /// Whether each wave's counters are to be had by themselves.
     pub single_waves: bool,
     /// Patterns of kernels; empty for all.
@@ -248,6 +250,9 @@ impl RunConfig {
         let Some(at_load) = &mut self.at_load else { return Ok(()) };
         if let Some(kernels) = set("WAVETAP_REWRITE_KERNELS") {
             at_load.kernels = kernels.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect();
+        }
+        if let Some(placement) = set("WAVETAP_REWRITE_PLACEMENT") {
+            at_load.placement = Some(placement);
         }
         if let Some(text) = set("WAVETAP_REWRITE_MAX_LOSS") {
             at_load.max_occupancy_loss = Some(number("WAVETAP_REWRITE_MAX_LOSS", &text)?);

@@ -3,22 +3,18 @@
 //! An estimate to compare counter modes of one kernel with: instructions by the target's latency table, blocks by how
 //! deep in loops they are. Modelled time (`wavetap compare --timing`) is what a run takes.
 
-use crate::facts::KernelFacts;
-use crate::placement::function::block_weights;
 use wavetap_amdgpu::{Inst, Latency, MachineFact, Target};
-use wavetap_analysis::kernel::edit::{Edits, Item, Snippet};
+use wavetap_analysis::kernel::edit::{Item, Snippet};
 
-/// Cycles that inserted code takes of a wave, predicted, where a SIMD holds so many waves.
-pub(crate) fn added_cycles(facts: &KernelFacts<'_, '_>, edits: &Edits, waves_per_simd: u32) -> u64 {
-    let prices = Prices { target: facts.target, waves: waves_per_simd.max(1) };
-    let inserts = std::iter::once(&edits.inserts).chain(edits.functions.iter().map(|function| &function.inserts));
-    // How often a function is called is not known: each counts once.
-    let in_functions = facts.functions.iter().zip(inserts).map(|(function, inserts)| {
-        let weights = block_weights(function);
-        let of = |inst| weights[function.cfg.block_of(inst).index()];
-        inserts.iter().map(|(point, snippet)| of(point.inst) * prices.snippet(snippet)).sum::<f64>()
-    });
-    (prices.snippet(&edits.prologue) + in_functions.sum::<f64>()).round() as u64
+/// Cycles that inserted code takes of a wave, predicted, where a SIMD holds so many waves; each snippet with how often
+/// it runs.
+pub(crate) fn added_cycles<'s>(
+    target: Target,
+    waves_per_simd: u32,
+    snippets: impl IntoIterator<Item = (f64, &'s Snippet)>,
+) -> u64 {
+    let prices = Prices { target, waves: waves_per_simd.max(1) };
+    snippets.into_iter().map(|(times, snippet)| times * prices.snippet(snippet)).sum::<f64>().round() as u64
 }
 
 struct Prices {

@@ -63,6 +63,7 @@ pub use facts::KernelFacts;
 pub use probe::ProbeKind;
 pub use scavenge::SpillTo;
 pub use scavenge::registers::resources;
+pub use wavetap_profile::placement::CounterPlacement;
 
 /// A code object's code with what is known of it as a whole: made once, used for each kernel.
 #[derive(Debug)]
@@ -113,6 +114,8 @@ impl<'a> Analysis<'a> {
 pub struct Request {
     /// Where counters live while it runs.
     pub mode: CounterMode,
+    /// Which counters are kept.
+    pub placement: CounterPlacement,
     /// Its index in the site table.
     pub index: u32,
     /// Virtual address of the control block in the rewritten object.

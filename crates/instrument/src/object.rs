@@ -10,7 +10,7 @@ use rayon::prelude::*;
 use crate::facts::KernelFacts;
 use crate::layout::{Code, Segment};
 use crate::refusal::{RefusalReason, refused};
-use crate::{Analysis, Instrumented, ProbeKind, Request};
+use crate::{Analysis, CounterPlacement, Instrumented, ProbeKind, Request};
 use wavetap_amdgpu::Target;
 use wavetap_analysis::cfg::Program;
 use wavetap_analysis::kernel::{BodyKind, Image, Reason, Refusal, Stop};
@@ -61,6 +61,8 @@ pub struct Measurement<'a> {
     pub probes: &'a [ProbeKind],
     /// Where the counters live.
     pub counters: Counters,
+    /// Which of them are kept.
+    pub placement: CounterPlacement,
     /// How many of a SIMD's waves a kernel may lose to its counters, at most; any number if not said. A kernel that
     /// would lose more is refused.
     pub max_occupancy_loss: Option<u32>,
@@ -119,8 +121,8 @@ impl<'a> ObjectPlanner<'a> {
             let detail = "it is empty: its entry is where the code ends";
             return Err(Refusal::at(Reason::Undecodable, kernel.entry, detail).into());
         }
-        let max_occupancy_loss = self.measurement.max_occupancy_loss;
-        let request = |mode| Request { mode, index, control: self.control, max_occupancy_loss };
+        let Measurement { placement, max_occupancy_loss, .. } = self.measurement;
+        let request = |mode| Request { mode, placement, index, control: self.control, max_occupancy_loss };
         if whole.get().is_none() {
             let alone =
                 Program::build(self.target, self.image, [(kernel.name.clone(), BodyKind::Kernel, kernel.entry)]);

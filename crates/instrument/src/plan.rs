@@ -4,6 +4,8 @@ use super::{Instrumented, MetadataChange, Request};
 use crate::facts::{ClonedFunction, KernelFacts};
 use crate::frame::entry::{Entry, ScratchAccess};
 use crate::frame::{Frame, epilogue, first_vector, flat_scratch, prologue};
+use crate::placement::function::block_weights;
+use crate::placement::{PlacedCounters, PlacedRecord, PointJobs, Prices};
 use crate::probe::Emitter;
 use crate::scavenge::lane_spills::{LaneBudget, MOST_SLOTS};
 use crate::scavenge::registers::{self, Allocation, NUMBERED_VGPRS, Scalars, Vectors};
@@ -19,7 +21,7 @@ use wavetap_base::entity::{ProgramPoint, Side};
 use wavetap_base::error::Error;
 use wavetap_object::code_object::{Field, KernelDescriptor};
 use wavetap_profile::map::{CounterMode, VectorSource};
-use wavetap_profile::placement::Placement;
+use wavetap_profile::placement::{CounterPlacement, Placement};
 use wavetap_profile::record::{COUNTER, HEADER};
 
 /// Tries the strategies in order and returns the first that costs no occupancy, or what costs least of it.
@@ -27,7 +29,32 @@ pub(crate) fn cheapest(facts: &KernelFacts<'_, '_>, request: &Request) -> Result
     if request.mode == CounterMode::Register {
         return register::cheapest(facts, request, |planned| costs_too_much(request, planned));
     }
-    let plan = |strategy, live_out| plan(facts, request, strategy, live_out);
+    if request.placement == CounterPlacement::Minimal {
+        // What does not follow is kept.
+        match placed(facts).and_then(|placed| cheapest_of(facts, request, Some(&placed))) {
+            Err(Stop::Refused(_)) => {}
+            planned => return planned,
+        }
+    }
+    cheapest_of(facts, request, None)
+}
+
+/// The fewest counters from which all others follow.
+fn placed(facts: &KernelFacts<'_, '_>) -> Result<PlacedRecord, Stop> {
+    // Waves that do not end leave counters from which nothing follows.
+    facts.uncopied.check_return(facts.analysis.program)?;
+    let PlacedCounters { values, counters } = PlacedCounters::minimal(facts, Prices::MEMORY)?;
+    let bodies: Vec<&Body> = facts.functions.iter().map(|function| function.body).collect();
+    Ok(PlacedRecord::of(&bodies, &values, &counters)?)
+}
+
+/// [`cheapest`] with counters that are placed, or all of them.
+fn cheapest_of(
+    facts: &KernelFacts<'_, '_>,
+    request: &Request,
+    placed: Option<&PlacedRecord>,
+) -> Result<Instrumented, Stop> {
+    let plan = |strategy, live_out| plan(facts, request, placed, strategy, live_out);
     if let Some(to) = facts.analysis.always_spill {
         return match plan(VgprStrategy::Spill(to), LiveOut::All) {
             Err(Stop::Refused(_)) => plan(VgprStrategy::Spill(to), LiveOut::Callers),
@@ -86,13 +113,18 @@ fn costs_too_much(request: &Request, planned: &Instrumented) -> Option<Refusal> 
 }
 
 /// The sink of a counter mode.
-fn sink(facts: &KernelFacts<'_, '_>, mode: CounterMode) -> Result<Box<dyn CounterSink>, Stop> {
+fn sink(
+    facts: &KernelFacts<'_, '_>,
+    mode: CounterMode,
+    placed: Option<&PlacedRecord>,
+) -> Result<Box<dyn CounterSink>, Stop> {
     match mode {
         CounterMode::Global => Ok(Box::new(GlobalSink)),
         CounterMode::Lds => {
             group_memory::check(facts.target, facts.kernel, facts.metadata)?;
             facts.uncopied.check_return(facts.analysis.program)?;
-            Ok(Box::new(LdsSink::plan(facts.target, &facts.table.ends(), facts.workgroup_size, facts.lds_bytes)))
+            let ends = placed.map_or_else(|| facts.table.ends(), |placed| placed.ends.clone());
+            Ok(Box::new(LdsSink::plan(facts.target, &ends, facts.workgroup_size, facts.lds_bytes)))
         }
         CounterMode::Register => Err(Error::internal("registers are no sink of single additions").into()),
     }
@@ -102,12 +134,13 @@ fn sink(facts: &KernelFacts<'_, '_>, mode: CounterMode) -> Result<Box<dyn Counte
 fn plan(
     facts: &KernelFacts<'_, '_>,
     request: &Request,
+    placed: Option<&PlacedRecord>,
     strategy: VgprStrategy,
     live_out: LiveOut,
 ) -> Result<Instrumented, Stop> {
     let KernelFacts { analysis, kernel, metadata, id, target, functions, .. } = facts;
     let (program, target) = (analysis.program, *target);
-    let sink = sink(facts, request.mode)?;
+    let sink = sink(facts, request.mode, placed)?;
     let mut descriptor = kernel.descriptor;
     let scratch = if strategy == LAST_RESORT { ScratchAccess::of(target) } else { ScratchAccess::Given };
     let sets_flat_scratch = scratch == ScratchAccess::FlatScratch;
@@ -126,6 +159,11 @@ fn plan(
     // are, these.
     let scavenges = analysis.always_scavenge || matches!(strategy, VgprStrategy::Spill(_));
     let reserved = if scavenges { None } else { Scalars::take(|count, align| free.take(count, align)).ok() };
+    if placed.is_some() && reserved.is_none() {
+        // Scavenged registers may be those that hold EXEC as it was: such kernels keep all their counters.
+        let detail = "placed counters need scalar registers that no code uses";
+        return Err(Refusal::new(Reason::ScalarRegisters, detail).into());
+    }
     let (mut lanes, mut counter_base, mut slots) = (None, None, None);
     let vectors = match strategy {
         VgprStrategy::Unused => allocation.choose_vectors()?,
@@ -158,6 +196,7 @@ fn plan(
         counter_base,
         spill_slots: slots,
         sets_flat_scratch,
+        entry_lanes: placed.and_then(|placed| placed.entry_lanes).map(|offset| Counters { offset, count: 1 }),
         sink: &*sink,
         kernel: request.index,
         control: request.control,
@@ -178,12 +217,13 @@ fn plan(
 
     let end = allocation.sgprs().max(sgprs);
     let mut inserts = Vec::new();
-    for (function, liveness) in functions.iter().zip(facts.liveness(live_out)) {
+    for (number, (function, liveness)) in functions.iter().zip(facts.liveness(live_out)).enumerate() {
         let pending = if reserved.is_none() || lanes.is_some() { function.pending(analysis) } else { &[] };
         let assigned = (!pending.is_empty()).then(|| function.assigned(&entry.original_scalars()));
         inserts.push(insertions(
             &frame,
             &Scavenger { function, liveness, reserved, lanes: lanes.as_ref(), slots, pending, assigned, end },
+            placed.and_then(|placed| placed.functions.get(number)).map(Vec::as_slice),
         )?);
     }
     let mut inserts = inserts.into_iter();
@@ -204,9 +244,9 @@ fn plan(
         agpr_count,
         private_segment,
         lds_bytes: sink.lds_bytes(),
-        record_bytes: HEADER + facts.table.counters() * COUNTER,
+        record_bytes: HEADER + placed.map_or(facts.table.counters(), |placed| placed.placement.kept) * COUNTER,
         vector_registers: strategy.into(),
-        placement: None,
+        placement: placed.map(|placed| placed.placement.clone()),
     };
     code.finish(facts, &allocation)
 }
@@ -270,7 +310,7 @@ impl PlannedCode {
             group_segment_fixed_size: u64::from(lds_bytes + extra),
             private_segment_fixed_size: private_segment,
         };
-        let added_cycles = cost::added_cycles(facts, &edits, after.waves_per_simd);
+        let added_cycles = cost::added_cycles(target, after.waves_per_simd, snippets(functions, &edits));
         Ok(Instrumented {
             added_cycles,
             edits,
@@ -288,6 +328,19 @@ impl PlannedCode {
     }
 }
 
+/// All inserted code of a kernel, each with how often it is guessed to run. How often a function is called is not known:
+/// each counts once.
+fn snippets<'e>(functions: &[ClonedFunction<'_>], edits: &'e Edits) -> Vec<(f64, &'e Snippet)> {
+    let mut snippets = vec![(1.0, &edits.prologue)];
+    let inserts = std::iter::once(&edits.inserts).chain(edits.functions.iter().map(|function| &function.inserts));
+    for (function, inserts) in functions.iter().zip(inserts) {
+        let weights = block_weights(function);
+        let times = |inst| weights[function.cfg.block_of(inst).index()];
+        snippets.extend(inserts.iter().map(|(point, snippet)| (times(point.inst), snippet)));
+    }
+    snippets
+}
+
 /// One more than the highest numbered scalar register, and than the highest vector register, that inserted code names:
 /// what it scavenges need not be among those that the original names.
 fn named_registers(target: Target, edits: &Edits) -> (u32, u32) {
@@ -299,14 +352,30 @@ fn named_registers(target: Target, edits: &Edits) -> (u32, u32) {
     (end(named.highest_sgpr_below(target.addressable_sgprs() as u16)), end(named.highest_vgpr()))
 }
 
-/// A function's snippets, by their place.
-fn insertions(frame: &Frame<'_>, scavenger: &Scavenger<'_>) -> Result<Vec<(ProgramPoint, Snippet)>, Stop> {
+/// A function's snippets, by their place: those of its sites, or of points with placed counters.
+fn insertions(
+    frame: &Frame<'_>,
+    scavenger: &Scavenger<'_>,
+    placed: Option<&[PointJobs]>,
+) -> Result<Vec<(ProgramPoint, Snippet)>, Stop> {
     let function: &ClonedFunction<'_> = scavenger.function;
     let mut inserts = Vec::new();
-    for placed in &function.sites {
-        function.check_modes(placed.site.inst)?;
-        let counters = Counters { offset: placed.offset, count: placed.site.kind.counters() };
-        placed.probe.probe().emit(&placed.site, &mut Emitter { frame, scavenger, counters, inserts: &mut inserts })?;
+    match placed {
+        Some(points) => {
+            for here in points {
+                function.check_modes(here.point.inst)?;
+                let counters = Counters { offset: here.offset, count: here.count };
+                Emitter { frame, scavenger, counters, inserts: &mut inserts }.count(here)?;
+            }
+        }
+        None => {
+            for placed in &function.sites {
+                function.check_modes(placed.site.inst)?;
+                let counters = Counters { offset: placed.offset, count: placed.site.kind.counters() };
+                let mut emitter = Emitter { frame, scavenger, counters, inserts: &mut inserts };
+                placed.probe.probe().emit(&placed.site, &mut emitter)?;
+            }
+        }
     }
     for end in function.ends() {
         function.check_modes(end)?;

@@ -79,7 +79,7 @@ fn plan(target: Target, bytes: &[u8], kernel: &Kernel, mode: CounterMode) -> Res
     branches(
         &Analysis::new(&program, &image),
         kernel,
-        &Request { mode, index: 0, control: 0x9000, max_occupancy_loss: None },
+        &Request { mode, placement: CounterPlacement::All, index: 0, control: 0x9000, max_occupancy_loss: None },
     )
 }
 
@@ -516,7 +516,13 @@ fn metadata_counts_borrowed_registers() {
         image.add_code(ENTRY, &bytes);
         let program = Program::build(target, &image, [(kernel.name.clone(), BodyKind::Kernel, ENTRY)]);
         let analysis = Analysis::new(&program, &image).scavenging();
-        let request = Request { mode: CounterMode::Global, index: 0, control: 0x9000, max_occupancy_loss: None };
+        let request = Request {
+            mode: CounterMode::Global,
+            placement: CounterPlacement::All,
+            index: 0,
+            control: 0x9000,
+            max_occupancy_loss: None,
+        };
         let planned = branches(&analysis, &kernel, &request).expect("planned");
         let named =
             planned.edits.inserts.iter().flat_map(|(_, snippet)| &snippet.items).filter_map(|item| match item {

@@ -24,6 +24,39 @@ pub const MAX_SLOTS: u32 = 1 << 16;
 /// in registers needs less than a fourth of it.
 pub const MAX_BYTES: u64 = 256 << 20;
 
+/// Which counters of a kernel are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum CounterPlacement {
+    /// The fewest from which all others follow. In LDS and in memory all are kept where the flow of control is not
+    /// known.
+    #[default]
+    Minimal,
+    /// All, each at its own site.
+    All,
+}
+
+impl CounterPlacement {
+    /// Both.
+    pub const ALL: [CounterPlacement; 2] = [CounterPlacement::Minimal, CounterPlacement::All];
+
+    /// Its name, as in `--placement`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            CounterPlacement::Minimal => "minimal",
+            CounterPlacement::All => "all",
+        }
+    }
+
+    /// The placement of that name.
+    #[must_use]
+    pub fn by_name(name: &str) -> Option<CounterPlacement> {
+        CounterPlacement::ALL.into_iter().find(|placement| placement.name() == name)
+    }
+}
+
 /// A sum of values, each times a factor.
 pub type Sum = Vec<(i64, u32)>;
 
@@ -32,7 +65,8 @@ pub type Sum = Vec<(i64, u32)>;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Placement {
-    /// How many records a dispatch has: a wave adds to one that follows from where on the machine it runs.
+    /// How many records a dispatch has, of which a wave chooses one by where on the machine it runs; 0 where waves
+    /// claim their records.
     pub slots: u32,
     /// How many counters a record has.
     pub kept: u32,
@@ -43,6 +77,12 @@ pub struct Placement {
 }
 
 impl Placement {
+    /// Whether waves choose their records by where on the machine they run.
+    #[must_use]
+    pub fn chooses_records(&self) -> bool {
+        self.slots != 0
+    }
+
     /// Size of a record in bytes, where [`Placement::check`] finds nothing.
     #[must_use]
     pub fn record_bytes(&self) -> u32 {
@@ -55,10 +95,10 @@ impl Placement {
     /// Malformed: a number of records that is no power of two, records that are too large, a term that does not come
     /// before its sum, a counter without a value or one too many.
     pub fn check(&self, counters: u32) -> Result<()> {
-        let bytes = u64::from(self.slots) * (u64::from(HEADER) + u64::from(self.kept) * u64::from(COUNTER));
+        let bytes = u64::from(self.slots.max(1)) * (u64::from(HEADER) + u64::from(self.kept) * u64::from(COUNTER));
         let values = u64::from(FIRST_KEPT) + u64::from(self.kept) + self.sums.len() as u64;
-        let found = if !self.slots.is_power_of_two() || self.slots > MAX_SLOTS {
-            format!("{} records, expected a power of two up to {MAX_SLOTS}", self.slots)
+        let found = if (self.slots != 0 && !self.slots.is_power_of_two()) || self.slots > MAX_SLOTS {
+            format!("{} records, expected 0 or a power of two up to {MAX_SLOTS}", self.slots)
         } else if bytes > MAX_BYTES {
             format!("records of {bytes} bytes in all, expected up to {MAX_BYTES}")
         } else if self.counters.len() != counters as usize {
@@ -157,8 +197,7 @@ mod tests {
             placement.check(3).unwrap_err().to_string()
         };
         assert!(fault(|p| p.slots = 3).contains("3 records"));
-        assert!(fault(|p| p.slots = 0).contains("0 records"));
-        assert!(fault(|p| p.slots = 1 << 20).contains("expected a power of two up to 65536"));
+        assert!(fault(|p| p.slots = 1 << 20).contains("expected 0 or a power of two up to 65536"));
         assert!(fault(|p| p.counters.truncate(2)).contains("2 counters are placed, the sites have 3"));
         assert!(fault(|p| p.counters[0] = 4).contains("a counter is value 4, there are 4"));
         assert!(fault(|p| p.kept = u32::MAX).contains("bytes in all, expected up to 268435456"));

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::style::Style;
 use super::table::{Align, Table, grouped};
 use super::text::{mode_name, refused_line};
-use wavetap_profile::map::{Candidate, CounterMode, ObjectMap, Refused, Resources, VectorSource};
+use wavetap_profile::map::{Candidate, CounterMode, KernelMap, ObjectMap, Refused, Resources, VectorSource};
 use wavetap_profile::probes::branches;
 
 /// Schema of a rewrite's summary.
@@ -52,6 +52,12 @@ pub struct InstrumentedKernel {
     pub candidates: Vec<Candidate>,
     /// How many branches it counts.
     pub branches: usize,
+    /// How many counters these and all else that it counts have.
+    #[serde(default)]
+    pub counters: u32,
+    /// How many counters a record has, from which those follow; as many where all are kept.
+    #[serde(default)]
+    pub kept_counters: u32,
     /// Functions it may call whose branches are not counted.
     pub uncounted_callees: Vec<String>,
     /// Where its probes' vector registers come from.
@@ -75,6 +81,7 @@ impl Summary {
     /// What these maps say.
     #[must_use]
     pub fn of(objects: &[ObjectMap]) -> Summary {
+        let counters = |kernel: &KernelMap| kernel.sites.iter().map(|site| site.kind.counters()).sum();
         let kernels = objects.iter().flat_map(|object| {
             object.kernels.iter().map(|kernel| InstrumentedKernel {
                 name: kernel.name.clone(),
@@ -83,6 +90,8 @@ impl Summary {
                 mode: kernel.mode,
                 candidates: kernel.candidates.clone(),
                 branches: kernel.sites.iter().filter(|site| site.kind.probe == branches::PROBE).count(),
+                counters: counters(kernel),
+                kept_counters: kernel.placement.as_ref().map_or_else(|| counters(kernel), |placement| placement.kept),
                 uncounted_callees: kernel.uncounted_callees.clone(),
                 vector_registers: kernel.vector_registers,
                 before: kernel.before,
@@ -222,6 +231,8 @@ mod tests {
             mode: CounterMode::Lds,
             candidates: Vec::new(),
             branches: 1,
+            counters: 5,
+            kept_counters: 2,
             uncounted_callees: Vec::new(),
             vector_registers,
             before: Resources { scratch_bytes: 16, ..Resources::default() },

@@ -14,7 +14,7 @@ use wavetap::cfg::Program;
 use wavetap::code_object::{Argument, CodeObject, Field, Kernel, KernelMetadata, ValueKind, metadata};
 use wavetap::emit::code_object::{Changes, CodeSymbol, Plan};
 use wavetap::emulator::{CodeAddress, Device, Dispatch, Fault, LoadedObject, Options, Trace};
-use wavetap::instrument::{Analysis, Instrumented, Request, SpillTo};
+use wavetap::instrument::{Analysis, CounterPlacement, Instrumented, Request, SpillTo};
 use wavetap::isa::Target;
 use wavetap::kernel::{Image, Stop};
 use wavetap::layout::{Code, place};
@@ -103,12 +103,13 @@ fn rewrite(
     image: &Image<'_>,
     kernel: &Kernel,
     mode: CounterMode,
+    placement: CounterPlacement,
 ) -> Result<Rewritten, Stop> {
     let emit = Plan::new(object, control::SIZE)?;
     let plan = branches(
         analysis,
         kernel,
-        &Request { mode, index: 0, control: emit.control_address(), max_occupancy_loss: None },
+        &Request { mode, placement, index: 0, control: emit.control_address(), max_occupancy_loss: None },
     )?;
     let id = program.at(kernel.entry).expect("decoded");
     let code = Code::plan(program, id, image, &plan.edits)?;
@@ -339,10 +340,19 @@ fn traced(outcome: &Outcome, address: u64, kind: &KindSchema) -> Vec<u64> {
     vec![c.executions, c.taken]
 }
 
+/// All records with the counters of the sites.
+fn whole_records(outcome: &Outcome, plan: &Instrumented) -> Vec<Vec<u8>> {
+    let kept = outcome.records.chunks(plan.record_bytes as usize);
+    match &plan.placement {
+        Some(placement) => kept.map(|record| placement.solve(record).expect("counts of waves")).collect(),
+        None => kept.map(<[u8]>::to_vec).collect(),
+    }
+}
+
 /// The sum of all records' counters of a site.
-fn counted(outcome: &Outcome, stride: u32, offset: u32, kind: &KindSchema) -> Vec<u64> {
+fn counted(records: &[Vec<u8>], offset: u32, kind: &KindSchema) -> Vec<u64> {
     let mut sums = vec![0u64; kind.counters() as usize];
-    for record in outcome.records.chunks(stride as usize) {
+    for record in records {
         for (n, sum) in sums.iter_mut().enumerate() {
             let at = offset as usize + 8 * n;
             *sum += u64::from_le_bytes(record[at..at + 8].try_into().expect("eight bytes"));
@@ -409,20 +419,22 @@ fn check(
             others(3..400).any(|other| other.memory != original.memory || other.trace != original.trace)
         })
     };
-    for way in WAYS.into_iter().filter(|way| way.registers.are_of(target)) {
+    for (number, way) in WAYS.into_iter().enumerate().filter(|(_, way)| way.registers.are_of(target)) {
+        let placement = CounterPlacement::ALL[(number + number / 2 + seed as usize) % 2];
         let at = format!(
-            "{place_name} seed {seed} {way:?} grid {:?} workgroup {:?} number {}",
+            "{place_name} seed {seed} {way:?} {placement:?} grid {:?} workgroup {:?} number {}",
             launch.grid, launch.workgroup, launch.number
         );
-        let rewritten = match rewrite(object, &analyses[way.registers as usize], program, image, kernel, way.mode) {
-            Ok(rewritten) => rewritten,
-            Err(Stop::Refused(refusal)) => {
-                eprintln!("{at}: {refusal}");
-                tally.refused += 1;
-                continue;
-            }
-            Err(Stop::Failed(error)) => panic!("{at}: {error}"),
-        };
+        let rewritten =
+            match rewrite(object, &analyses[way.registers as usize], program, image, kernel, way.mode, placement) {
+                Ok(rewritten) => rewritten,
+                Err(Stop::Refused(refusal)) => {
+                    eprintln!("{at}: {refusal}");
+                    tally.refused += 1;
+                    continue;
+                }
+                Err(Stop::Failed(error)) => panic!("{at}: {error}"),
+            };
         let lds = u64::from(launch.dynamic_lds) + rewritten.plan.metadata.group_segment_fixed_size;
         if lds > u64::from(target.lds_bytes()) {
             continue;
@@ -464,8 +476,9 @@ fn check(
             }
             assert!(used.iter().all(|h| (h.kernel, h.dispatch) == (0, 77)), "{at}");
             if control.dropped == 0 {
+                let records = whole_records(&outcome, &rewritten.plan);
                 for site in &rewritten.plan.sites {
-                    let counted = counted(&outcome, stride, site.offset, &site.kind);
+                    let counted = counted(&records, site.offset, &site.kind);
                     let seen = traced(&original, site.address, &site.kind);
                     // What the instrumented kernel itself did there is no question of races.
                     let itself = traced(&outcome, rewritten.moved[&site.address], &site.kind);
@@ -487,7 +500,13 @@ fn check(
     let plan = branches(
         &analyses[0],
         kernel,
-        &Request { mode: CounterMode::Global, index: 0, control: 0, max_occupancy_loss: None },
+        &Request {
+            mode: CounterMode::Global,
+            placement: CounterPlacement::All,
+            index: 0,
+            control: 0,
+            max_occupancy_loss: None,
+        },
     );
     if let Ok(plan) = plan {
         let seen = original.trace.exec_sites.keys().chain(original.trace.branches.keys());

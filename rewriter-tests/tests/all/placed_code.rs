@@ -9,7 +9,7 @@ use llvm_oracle::Oracle;
 use wavetap::cfg::{BodyId, Program};
 use wavetap::code_object::{CodeObject, Kernel};
 use wavetap::dataflow::{RegSet, UsedRegisters, callable_registers};
-use wavetap::instrument::{Analysis, Instrumented, Request};
+use wavetap::instrument::{Analysis, CounterPlacement, Instrumented, Request};
 use wavetap::isa::{self, Branch, Inst, Reg, RegFile, Role, Target};
 use wavetap::kernel::{Body, CallTarget, Flow, Image};
 use wavetap::layout::{Code, place};
@@ -59,7 +59,13 @@ fn each(mut check: impl FnMut(&Placed<'_>)) {
                         kernel.name,
                         ["keeping", "borrowing"][borrowing]
                     );
-                    let request = Request { mode, index: 3, control: CONTROL, max_occupancy_loss: None };
+                    let request = Request {
+                        mode,
+                        placement: CounterPlacement::All,
+                        index: 3,
+                        control: CONTROL,
+                        max_occupancy_loss: None,
+                    };
                     let plan =
                         branches(analysis, kernel, &request).unwrap_or_else(|stop| panic!("{place_name}: {stop}"));
                     let id = program.at(kernel.entry).expect("decoded");

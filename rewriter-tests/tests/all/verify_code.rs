@@ -8,7 +8,7 @@ use wavetap::cfg::{BodyId, Cfg, Program};
 use wavetap::code_object::{CodeObject, InitialRegisters, Kernel, initial_registers};
 use wavetap::dataflow::{Liveness, RegSet, Summaries, UsedRegisters, callable_registers, reachable_registers};
 use wavetap::entity::InstId;
-use wavetap::instrument::{Analysis, Request};
+use wavetap::instrument::{Analysis, CounterPlacement, Request};
 use wavetap::isa::{self, Inst, Reg, Role, Target, Value};
 use wavetap::kernel::{BodyKind, Image};
 use wavetap::layout::{Code, place};
@@ -82,7 +82,13 @@ fn each(mut check: impl FnMut(&Case<'_>)) {
                         kernel.name,
                         if borrow { " borrowing" } else { "" }
                     );
-                    let request = Request { mode, index: 3, control: CONTROL, max_occupancy_loss: None };
+                    let request = Request {
+                        mode,
+                        placement: CounterPlacement::All,
+                        index: 3,
+                        control: CONTROL,
+                        max_occupancy_loss: None,
+                    };
                     let plan =
                         branches(&analysis, kernel, &request).unwrap_or_else(|stop| panic!("{place_name}: {stop}"));
                     let id = program.at(kernel.entry).expect("decoded");

@@ -11,7 +11,7 @@ use wavetap::code_object::{CONTROL_SYMBOL, CodeObject, Field, KernelDescriptor, 
 use wavetap::elf::Symbol;
 use wavetap::emit::code_object::{Changes, CodeSymbol, Plan};
 use wavetap::emit::{Packing, Replacement, merge};
-use wavetap::instrument::{Analysis, Instrumented, Request};
+use wavetap::instrument::{Analysis, CounterPlacement, Instrumented, Request};
 use wavetap::kernel::Image;
 use wavetap::layout::{Code, place};
 use wavetap::offload_bundle::Input;
@@ -50,7 +50,13 @@ fn rewrite(object: &CodeObject<'_>, mode: CounterMode, damage: &Damage<'_>) -> V
     };
     let mut plans = Vec::new();
     for (index, kernel) in object.kernels().iter().enumerate() {
-        let request = Request { mode, index: index as u32, control: emit.control_address(), max_occupancy_loss: None };
+        let request = Request {
+            mode,
+            placement: CounterPlacement::All,
+            index: index as u32,
+            control: emit.control_address(),
+            max_occupancy_loss: None,
+        };
         let plan = branches(&analysis, kernel, &request).expect("instrumentable");
         let code =
             Code::plan(&program, program.at(kernel.entry).expect("decoded"), &image, &plan.edits).expect("placeable");

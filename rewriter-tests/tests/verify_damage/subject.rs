@@ -9,7 +9,7 @@ use wavetap::cfg::Program;
 use wavetap::code_object::CodeObject;
 use wavetap::isa::{self, Branch, Flags, Inst, Reg, RegFile, Target, Value};
 use wavetap::kernel::{BodyKind, Image};
-use wavetap::pipeline::{Counters, Options, ProbeKind, Selection, rewrite};
+use wavetap::pipeline::{CounterPlacement, Counters, Options, ProbeKind, Selection, rewrite};
 use wavetap::profile::control::MAP_SECTION;
 use wavetap::profile::map::ObjectMap;
 
@@ -95,6 +95,11 @@ impl Subject {
         let options = Options {
             probes: vec![ProbeKind::Branches],
             counters,
+            // Placed counters hardly ever save SCC, and every damage needs code that it can damage.
+            placement: match counters {
+                Counters::Lds => CounterPlacement::All,
+                _ => CounterPlacement::Minimal,
+            },
             selection: Selection { kernels, ..Selection::default() },
             ..Options::default()
         };

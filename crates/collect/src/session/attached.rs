@@ -81,9 +81,8 @@ struct Window {
     id: u64,
     buffer: Buffer,
     shared: bool,
-    /// Waves choose their records themselves, and these have the counters that are kept
-    /// ([`wavetap_profile::placement`]). All dispatches are of one kernel.
-    placed: bool,
+    /// Waves choose their records themselves ([`wavetap_profile::placement`]). All dispatches are of one kernel.
+    choose: bool,
     members: Vec<Member>,
     /// Records that the dispatches may take.
     reserved: u64,
@@ -124,11 +123,15 @@ impl Attached {
     ) -> Result<(), BeginError> {
         let DispatchInfo { kernel, waves, ordinal } = *info;
         let member = Member { ticket, kernel, ordinal, state: MemberState::InFlight };
-        let placement = self.map.kernels.get(kernel as usize).and_then(|kernel| kernel.placement.as_ref());
+        let chosen = self
+            .map
+            .kernels
+            .get(kernel as usize)
+            .and_then(|kernel| kernel.placement.as_ref().filter(|placement| placement.chooses_records()));
         if options.overlap == Overlap::Concurrent
             && let Some(window) = self.windows.last_mut()
         {
-            if !window.has_room(options.records, kernel, waves, placement.is_some()) {
+            if !window.has_room(options.records, kernel, waves, chosen.is_some()) {
                 let in_flight = window.members.iter().filter(|member| member.state == MemberState::InFlight).count();
                 return Err(BeginError::Busy { in_flight });
             }
@@ -137,7 +140,7 @@ impl Attached {
             write_u32(memory, self.block + control::DISPATCH, ordinal)?;
             return Ok(());
         }
-        let (wanted, exact, shared) = match placement {
+        let (wanted, exact, shared) = match chosen {
             Some(placement) => {
                 let stride = placement.record_bytes();
                 (Buffer { address: 0, capacity: placement.slots, stride }, true, true)
@@ -147,14 +150,14 @@ impl Attached {
                 (Buffer { address: 0, capacity, stride: self.stride }, exact, shared)
             }
         };
-        let placed = placement.is_some();
+        let choose = chosen.is_some();
         self.suspend(memory)?;
         let buffer = self.take_buffer(memory, wanted, exact)?;
         self.windows.push(Window {
             id: ticket,
             buffer,
             shared,
-            placed,
+            choose,
             members: vec![member],
             reserved: waves,
             parked: Some(Parked { head: 0, dropped: 0 }),
@@ -273,7 +276,7 @@ impl Attached {
             memory.write(self.block + control::BUFFER, &0_u64.to_le_bytes())?;
             self.installed = None;
         }
-        let used = if window.placed { buffer.capacity } else { counters.head };
+        let used = if window.choose { buffer.capacity } else { counters.head };
         clear(memory, buffer.address, buffer.bytes(used))?;
         self.windows.remove(index);
         if self.spare.len() < MOST_SPARE {
@@ -295,9 +298,9 @@ impl Attached {
 impl Window {
     /// Whether a further dispatch finds its records, so that no wave is dropped that the options do not drop, and no
     /// record is shared by waves of different kernels.
-    fn has_room(&self, records: Records, kernel: u32, waves: u64, placed: bool) -> bool {
+    fn has_room(&self, records: Records, kernel: u32, waves: u64, choose: bool) -> bool {
         let reserved = self.reserved.saturating_add(waves);
-        if self.placed || placed {
+        if self.choose || choose {
             return self.members.iter().all(|member| member.kernel == kernel);
         }
         if !self.shared && reserved <= self.buffer.capacity.into() {
@@ -325,8 +328,8 @@ impl Window {
         only: Option<u32>,
     ) -> Result<Vec<usize>> {
         let Parked { head, dropped } = counters;
-        if self.placed {
-            self.fold_placed(memory, collector, map)?;
+        if self.choose {
+            self.fold_chosen(memory, collector, map)?;
             return self.end_dispatches(collector, map, only);
         }
         let stride = self.buffer.stride;
@@ -351,7 +354,7 @@ impl Window {
     }
 
     /// Adds the records of waves that chose them themselves: none of the window's dispatches is in flight any more.
-    fn fold_placed<M: DeviceMemory>(&mut self, memory: &M, collector: &mut Collector, map: &ObjectMap) -> Result<()> {
+    fn fold_chosen<M: DeviceMemory>(&mut self, memory: &M, collector: &mut Collector, map: &ObjectMap) -> Result<()> {
         let Buffer { address, capacity, stride } = self.buffer;
         let Some(first) = self.members.first().copied().filter(|_| !self.has_fault()) else { return Ok(()) };
         let kernel = map.kernels.get(first.kernel as usize);
@@ -439,7 +442,15 @@ impl Window {
         }
         let mut ordinals = of_kernel().map(|member| member.ordinal);
         let dispatch = ordinals.next().filter(|_| ordinals.next().is_none());
-        collector.fold(map, record, dispatch, shared).map(drop)
+        let Some(placement) = map.kernels.get(header.kernel as usize).and_then(|kernel| kernel.placement.as_ref())
+        else {
+            return collector.fold(map, record, dispatch, shared).map(drop);
+        };
+        if header.began != header.finished {
+            // No counter follows from those of a wave that did not end, nor from a sum with them.
+            return collector.add_unfinished(map, header.kernel, header.began.into());
+        }
+        collector.fold(map, &placement.solve(record)?, dispatch, shared).map(drop)
     }
 
     /// Whether a dispatch faulted.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use wavetap_profile::control::Control;
 use wavetap_profile::file::{Backend, KernelTotals};
 use wavetap_profile::map::{CounterMode, KernelMap, ObjectMap, Resources, Site, VectorSource};
+use wavetap_profile::placement::Placement;
 use wavetap_profile::probes::branches;
 use wavetap_profile::record;
 
@@ -116,6 +117,15 @@ impl Wave {
 }
 
 fn session(overlap: Overlap, records: Records, kernels: u32) -> (Mock, Session, ObjectId) {
+    placed_session(overlap, records, kernels, None)
+}
+
+fn placed_session(
+    overlap: Overlap,
+    records: Records,
+    kernels: u32,
+    placement: Option<Placement>,
+) -> (Mock, Session, ObjectId) {
     let mock = Mock::new();
     let options = Options { overlap, records, memory_limit: MEMORY_LIMIT };
     let mut session = Session::new(Collector::new(Backend::Gpu, true), options);
@@ -137,7 +147,7 @@ fn session(overlap: Overlap, records: Records, kernels: u32) -> (Mock, Session, 
         before: resources,
         after: resources,
         declared: None,
-        placement: None,
+        placement: placement.clone(),
         addresses: Vec::new(),
     };
     let map = ObjectMap {
@@ -358,4 +368,53 @@ fn what_does_not_fit_is_refused() {
     mock.write(BLOCK, &9_u32.to_le_bytes()).unwrap();
     let map = (**session.map(object).unwrap()).clone();
     assert!(session.attach_map(&mock, map, BLOCK).unwrap_err().to_string().contains("control block version 9"));
+}
+
+/// Executions are the waves, and taken branches those without the second counter that is kept.
+fn not_taken() -> Option<Placement> {
+    Some(Placement { slots: 0, kept: 2, sums: vec![vec![(1, 0), (-1, 2)]], counters: vec![0, 3] })
+}
+
+#[test]
+fn placed_counters_of_each_record_are_solved() {
+    let (mut mock, mut session, object) = placed_session(Overlap::TimeSliced, Records::PerWave, 1, not_taken());
+    let dispatch = session.begin_dispatch(&mut mock, object, &info(0, 3, 1)).unwrap();
+    for (number, falls_through) in [true, false, false].into_iter().enumerate() {
+        Wave::begin(&mut mock, 0, number as u32).end(&mut mock, falls_through);
+    }
+    session.end_dispatch(&mut mock, dispatch, None).unwrap();
+    let profile = session.finish();
+    assert_eq!(numbers(&profile.kernels[0]), [1, 3, 0, 0, 3, 2]);
+    let waves: Vec<_> = profile.waves.iter().map(|wave| wave.counters.clone()).collect();
+    assert_eq!(waves, [[1, 0], [1, 1], [1, 1]]);
+}
+
+/// What follows from the counters of a wave that never ended is not known, nor of those that share its record.
+#[test]
+fn waves_beside_unfinished_ones_are_not_counted_where_counters_are_placed() {
+    for (records, uncounted) in [(Records::PerWave, 1), (Records::Shared(1), 3)] {
+        let (mut mock, mut session, object) = placed_session(Overlap::TimeSliced, records, 1, not_taken());
+        let dispatch = session.begin_dispatch(&mut mock, object, &info(0, 3, 1)).unwrap();
+        let lost = Wave::begin(&mut mock, 0, 0);
+        assert!(lost.0.is_some());
+        Wave::begin(&mut mock, 0, 1).end(&mut mock, false);
+        Wave::begin(&mut mock, 0, 2).end(&mut mock, false);
+        session.end_dispatch(&mut mock, dispatch, None).unwrap();
+        let counted = 3 - uncounted;
+        let profile = session.finish();
+        assert_eq!(numbers(&profile.kernels[0]), [1, 3, 0, uncounted, counted, counted], "{records:?}");
+        assert_eq!(profile.waves.len() as u64, if uncounted == 1 { 2 } else { 0 });
+    }
+}
+
+/// Counters that no control flow leaves are an error that says where.
+#[test]
+fn placed_counters_that_contradict_each_other_are_an_error() {
+    let (mut mock, mut session, object) = placed_session(Overlap::TimeSliced, Records::PerWave, 1, not_taken());
+    let dispatch = session.begin_dispatch(&mut mock, object, &info(0, 1, 1)).unwrap();
+    let wave = Wave::begin(&mut mock, 0, 0);
+    mock.add(wave.0.unwrap() + u64::from(record::HEADER + record::COUNTER), 1);
+    wave.end(&mut mock, true);
+    let error = session.end_dispatch(&mut mock, dispatch, None).unwrap_err().to_string();
+    assert!(error.contains("record 0") && error.contains("no control flow leaves such counters"), "{error}");
 }

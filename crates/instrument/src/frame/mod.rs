@@ -11,7 +11,7 @@ use crate::asm::{Asm, Global, c, s, s2};
 use crate::hazard_mitigation::Place;
 use crate::scavenge::registers::{Scalars, Vectors};
 use crate::scavenge::spill_slots::{RESOURCE, SpillSlots};
-use crate::sink::CounterSink;
+use crate::sink::{CounterSink, Counters};
 use wavetap_amdgpu::{Opcode, Reg, Target};
 use wavetap_analysis::dataflow::RegSet;
 use wavetap_analysis::kernel::edit::Label;
@@ -32,6 +32,8 @@ pub(crate) struct Frame<'s> {
     /// The prologue sets FLAT_SCRATCH: spill slots are in scratch memory, and neither the hardware nor the original
     /// says where that is.
     pub(crate) sets_flat_scratch: bool,
+    /// The counter of the lanes with which a wave begins, if there is one.
+    pub(crate) entry_lanes: Option<Counters>,
     /// Where counters are kept.
     pub(crate) sink: &'s dyn CounterSink,
     /// The kernel's index in the site table.

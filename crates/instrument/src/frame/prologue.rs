@@ -10,10 +10,10 @@ use crate::asm::{Asm, c, s, s2, v};
 use crate::frame::entry::Entry;
 use crate::frame::first_vector;
 use crate::hazard_mitigation::Place;
-use crate::scavenge::registers::ScalarPool;
+use crate::scavenge::registers::{ScalarPool, Scalars};
 use crate::scavenge::scalars::store_record;
 use crate::scavenge::spill_slots::SpillSlots;
-use crate::sink::PrologueRegisters;
+use crate::sink::{Counters, PrologueRegisters};
 use wavetap_amdgpu::{EventHazards, Inst, Opcode, Reg, RegFile, Value};
 use wavetap_analysis::kernel::Stop;
 use wavetap_analysis::kernel::edit::{Label, Snippet};
@@ -268,7 +268,31 @@ fn init_counters(frame: &Frame<'_>, asm: &mut Asm, t: &Scratch) -> Result<()> {
     let lds_size = t.packet + PACKET_GROUP_SEGMENT_SIZE;
     let registers = PrologueRegisters { lds_size, wave: t.ids[0], temporary: t.temporary, through: t.through };
     frame.sink.prologue(frame, asm, registers)?;
+    if let Some(counters) = frame.entry_lanes {
+        count_entry_lanes(frame, asm, t, counters)?;
+    }
     asm.op("v_mov_b32_e32", &[v(r.data), c(ONE)])
+}
+
+/// Adds the lanes with which the wave begins to their counter. All lanes are active.
+fn count_entry_lanes(frame: &Frame<'_>, asm: &mut Asm, t: &Scratch, counters: Counters) -> Result<()> {
+    let r = Scalars {
+        record: t.record,
+        saved_exec: t.exec,
+        scratch: t.sum,
+        first: t.temporary,
+        second: t.index,
+        saved_scc: t.dispatch,
+    };
+    let lanes = frame.target.wave_size();
+    let exec = asm.mask(t.exec);
+    frame.sink.reach(frame, asm, r, counters)?;
+    asm.masks("s_bcnt1_i32_b", &[s(t.index), exec])?;
+    let number = asm.vector_source(t.index, t.through)?;
+    asm.op("v_mov_b32_e32", &[v(frame.vectors.data), number])?;
+    asm.exec_lanes(1)?;
+    frame.sink.add(frame, asm, r, counters)?;
+    asm.exec_lanes(lanes)
 }
 
 /// The offset of each lane's counter among the counters.

@@ -3,12 +3,14 @@
 //! Lanes flow as executions do: as many lanes leave a block as enter it, unless it writes EXEC. A block is therefore
 //! cut at such instructions into segments, and what flows in and out there comes from and goes to the world.
 
+use std::collections::BTreeSet;
+
 use super::flow::{Edge, Flow};
-use super::nonzero::{nonzero, saves_exec};
-use super::values::{Measure, ValueId, Values};
+use super::nonzero::nonzero;
+use super::values::{Measure, Quantity, ValueId, Values};
 use crate::facts::ClonedFunction;
 use crate::guards;
-use wavetap_amdgpu::{Branch, Condition, Reg, Role, Value};
+use wavetap_amdgpu::{Branch, Condition, Reg};
 use wavetap_analysis::cfg::{EdgeKind, Exit};
 use wavetap_analysis::dataflow::Liveness;
 use wavetap_analysis::kernel::{BodyKind, Flow as Control, Reason, Refusal};
@@ -18,29 +20,42 @@ use wavetap_base::entity::{BlockId, InstId, ProgramPoint, Side};
 const LOOP_WEIGHT: f64 = 8.0;
 /// How often a branch over code that no lane would execute is not taken: a guess.
 const LANES_WEIGHT: f64 = 0.8;
-/// Instructions that add to a counter, and that add lanes to one.
-const ADD: f64 = 1.0;
-const ADD_LANES: f64 = 2.0;
+/// Instructions that count lanes.
+const COUNT_LANES: f64 = 1.0;
+/// Instructions that count those with which a wave begins.
+const ENTRY_LANES: f64 = 1.0;
 /// Instructions that save SCC.
 const SAVE_SCC: f64 = 2.0;
 /// Points of a block that are tried: those at its beginning are as good as others.
 const MOST_POINTS: usize = 256;
 
-/// What a site's counter is made of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Quantity {
-    /// Executions of the instruction.
-    Executions(InstId),
-    /// How often the branch is taken.
-    Taken(InstId),
-    /// The active lanes, added up.
-    Lanes(ProgramPoint),
-    /// Executions of an instruction that narrows EXEC with no lane before it.
-    Empty(InstId),
-    /// Executions of it after which as many lanes are active as before.
-    AllOn(InstId),
-    /// Executions of it after which no lane is active.
-    AllOff(InstId),
+/// Instructions of a measurement, by where its counter is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Prices {
+    /// Those of a point where anything is measured.
+    point: f64,
+    /// Those that add 1, and that add something else.
+    one: f64,
+    value: f64,
+    /// Those that a counter of 64 bits needs more.
+    carry: f64,
+}
+
+impl Prices {
+    /// In registers each addition is by itself.
+    pub(crate) const REGISTERS: Prices = Prices { point: 0.0, one: 1.0, value: 1.0, carry: 1.0 };
+    /// In memory and in LDS one instruction adds all that is measured at a point. A lane that adds 1 needs no
+    /// instruction; it is the counter that costs something.
+    pub(crate) const MEMORY: Prices = Prices { point: 7.0, one: 0.1, value: 1.0, carry: 0.0 };
+}
+
+/// What is asked of a function's flows.
+#[derive(Debug, Default)]
+pub(crate) struct Wanted {
+    /// Active lanes, too.
+    pub(crate) lanes: bool,
+    /// Instructions after which EXEC is compared.
+    pub(crate) compared: Vec<InstId>,
 }
 
 /// The flows of a function, solved.
@@ -71,14 +86,13 @@ impl<'f, 'a> FunctionFlows<'f, 'a> {
         function: &'f ClonedFunction<'a>,
         number: usize,
         liveness: &Liveness,
-        with_lanes: bool,
+        wanted: &Wanted,
+        prices: Prices,
         values: &mut Values,
     ) -> Result<FunctionFlows<'f, 'a>, Refusal> {
         let (body, cfg) = (function.body, &function.cfg);
         let is_kernel = body.kind() == BodyKind::Kernel;
-        if let Some(block) = cfg.blocks().iter().find(|block| block.exit == Some(Exit::Unknown)) {
-            return Err(refusal(function, block.last, "control goes to an unknown place"));
-        }
+        check_exits(function)?;
         if !is_kernel && let Some(end) = function.ends().next() {
             return Err(refusal(function, end, "a function may end the wave"));
         }
@@ -89,17 +103,20 @@ impl<'f, 'a> FunctionFlows<'f, 'a> {
                 writers[cfg.block_of(id).index()].push(id);
             }
         }
-        let builder = Builder {
+        let mut builder = Builder {
             function,
             number,
             liveness,
             is_kernel,
             repeats: repeats(function),
             weights: block_weights(function),
+            prices,
+            used: wanted.compared.iter().map(|&inst| ProgramPoint { inst, side: Side::After }).collect(),
         };
         let unsolved = || Refusal::new(Reason::CounterMode, "its flow does not follow from what can be counted");
         let (executions, taken) = builder.executions(values).ok_or_else(unsolved)?;
-        let lanes = if with_lanes { builder.lanes(&writers, values).ok_or_else(unsolved)? } else { Vec::new() };
+        builder.used.extend(values.execution_points(number));
+        let lanes = if wanted.lanes { builder.lanes(&writers, values).ok_or_else(unsolved)? } else { Vec::new() };
         let repeats = builder.repeats;
         let nonzero = nonzero(body, cfg);
         Ok(FunctionFlows { function, number, nonzero, repeats, executions, taken, writers, lanes })
@@ -150,13 +167,21 @@ impl<'f, 'a> FunctionFlows<'f, 'a> {
     }
 }
 
+/// Refuses a function that control may leave for where nothing is known of.
+pub(super) fn check_exits(function: &ClonedFunction<'_>) -> Result<(), Refusal> {
+    match function.cfg.blocks().iter().find(|block| block.exit == Some(Exit::Unknown)) {
+        Some(block) => Err(refusal(function, block.last, "control goes to an unknown place")),
+        None => Ok(()),
+    }
+}
+
 fn refusal(function: &ClonedFunction<'_>, inst: InstId, detail: &str) -> Refusal {
     Refusal::at(Reason::CounterMode, function.body.address(inst), format!("{detail}: counters in registers follow it"))
 }
 
 /// By block: whether it may be executed more than once in a call of the kernel. A cycle goes back in memory somewhere,
 /// and all its blocks lie between the ends of such edges.
-fn repeats(function: &ClonedFunction<'_>) -> Vec<bool> {
+pub(super) fn repeats(function: &ClonedFunction<'_>) -> Vec<bool> {
     let cfg = &function.cfg;
     let mut repeats = vec![function.body.kind() == BodyKind::Function; cfg.len()];
     for id in cfg.ids() {
@@ -198,6 +223,9 @@ struct Builder<'f, 'a> {
     is_kernel: bool,
     repeats: Vec<bool>,
     weights: Vec<f64>,
+    prices: Prices,
+    /// Points where something is measured in any case.
+    used: BTreeSet<ProgramPoint>,
 }
 
 impl Builder<'_, '_> {
@@ -207,8 +235,12 @@ impl Builder<'_, '_> {
         let mut flow = Flow::new(2 * cfg.len() + 1);
         for id in cfg.ids() {
             let block = cfg.block(id);
-            let points = block.insts().map(|inst| ProgramPoint { inst, side: Side::Before });
-            let edge = self.countable(id, points, 1.0, ADD, |point, wide| Measure::Executions {
+            let points = block.insts().flat_map(|inst| {
+                let after = ProgramPoint { inst, side: Side::After };
+                let is_used = inst != block.last && self.used.contains(&after);
+                [ProgramPoint { inst, side: Side::Before }].into_iter().chain(is_used.then_some(after))
+            });
+            let edge = self.countable(id, points, 1.0, self.prices.one, |point, wide| Measure::Executions {
                 function: self.number,
                 point,
                 wide,
@@ -221,7 +253,11 @@ impl Builder<'_, '_> {
             entry,
             |_| None,
             |id| {
-                self.on_fall_through(id, ADD, |point, wide| Measure::Executions { function: self.number, point, wide })
+                self.on_fall_through(id, self.prices.one, |point, wide| Measure::Executions {
+                    function: self.number,
+                    point,
+                    wide,
+                })
             },
         );
         let solved = flow.solve(values)?;
@@ -236,6 +272,7 @@ impl Builder<'_, '_> {
         let world = 2 * cfg.len();
         let mut flow = Flow::new(world + 1);
         let mut segments = Vec::new();
+        let cost = self.prices.value + COUNT_LANES;
         let lanes = |point, wide| Measure::Lanes { function: self.number, point, wide };
         for id in cfg.ids() {
             let block = cfg.block(id);
@@ -247,14 +284,14 @@ impl Builder<'_, '_> {
                 let end = writers.get(number).copied().unwrap_or(block.last);
                 let after = after.map(|inst| ProgramPoint { inst, side: Side::After });
                 let inside = (begin..=end.0).map(|inst| ProgramPoint { inst: InstId(inst), side: Side::Before });
-                let edge = self.countable(id, after.into_iter().chain(inside), 1.0, ADD_LANES, lanes);
+                let edge = self.countable(id, after.into_iter().chain(inside), 1.0, cost, lanes);
                 let from = if number == 0 { entrance(id) } else { world };
                 let to = if number == writers.len() { exit(id) } else { world };
                 flow.edge(from, to, edge);
             }
             segments.push(first..flow.edge_count());
         }
-        let entry = if self.is_kernel { Edge::Countable(Measure::EntryLanes, ADD) } else { Edge::Hidden };
+        let entry = if self.is_kernel { Edge::Countable(Measure::EntryLanes, ENTRY_LANES) } else { Edge::Hidden };
         // Where a branch says that no lane is left, none flows.
         let known = |(id, kind): (BlockId, EdgeKind)| {
             let is_none = match (body.inst(cfg.block(id).last).variant.branch, kind) {
@@ -264,7 +301,7 @@ impl Builder<'_, '_> {
             };
             is_none.then_some(none)
         };
-        self.connect(&mut flow, entry, known, |id| self.on_fall_through(id, ADD_LANES, lanes));
+        self.connect(&mut flow, entry, known, |id| self.on_fall_through(id, cost, lanes));
         let solved = flow.solve(values)?;
         Some(segments.into_iter().map(|edges| solved[edges].to_vec()).collect())
     }
@@ -307,7 +344,7 @@ impl Builder<'_, '_> {
         self.countable(id, std::iter::once(point), 0.5, cost, measure)
     }
 
-    /// Counting at the best of some points of a block: where SCC need not be saved.
+    /// Counting at the best of some points of a block: where something else is, and where SCC need not be saved.
     fn countable(
         &self,
         id: BlockId,
@@ -317,20 +354,37 @@ impl Builder<'_, '_> {
         measure: impl Fn(ProgramPoint, bool) -> Measure,
     ) -> Edge {
         let wide = self.repeats[id.index()];
-        let mut possible = points.take(MOST_POINTS).filter(|point| self.is_possible(*point)).peekable();
-        let first = possible.peek().copied();
-        let free = possible.find(|point| !self.liveness.at(*point).overlaps(Reg::SCC));
-        let Some((point, save)) = free.map(|point| (point, 0.0)).or(first.map(|point| (point, SAVE_SCC))) else {
-            return Edge::Hidden;
-        };
-        let cost = cost + save + if wide { ADD } else { 0.0 };
+        let block = self.function.cfg.block(id);
+        let [first, last] =
+            [(block.first, Side::Before), (block.last, Side::After)].map(|(inst, side)| ProgramPoint { inst, side });
+        let shares = self.prices.point > 0.0 && self.used.range(first..=last).next().is_some();
+        let mut best: Option<(f64, ProgramPoint)> = None;
+        for point in points.take(MOST_POINTS).filter(|point| self.is_possible(*point)) {
+            let saves = self.liveness.at(point).overlaps(Reg::SCC);
+            let is_used = shares && self.used.contains(&point);
+            let here = if is_used { 0.0 } else { self.prices.point + if saves { SAVE_SCC } else { 0.0 } };
+            if best.is_none_or(|(cost, _)| here < cost) {
+                best = Some((here, point));
+            }
+            if is_used || !(saves || shares) {
+                break;
+            }
+        }
+        let Some((here, point)) = best else { return Edge::Hidden };
+        let cost = cost + here + if wide { self.prices.carry } else { 0.0 };
         Edge::Countable(measure(point, wide), self.weights[id.index()] * share * cost)
     }
 
     /// Whether code can be inserted at a point.
     fn is_possible(&self, point: ProgramPoint) -> bool {
-        let ClonedFunction { body, neighbours, .. } = self.function;
-        guards::check_clause(body, neighbours, point).is_ok() && self.function.check_modes(point.inst).is_ok()
+        let ClonedFunction { body, cfg, neighbours, .. } = self.function;
+        let last = cfg.block(cfg.block_of(point.inst)).last;
+        // After the code at the end of a wave nothing is counted any more.
+        let is_late = body.flow(last) == Control::End
+            && point > ProgramPoint { inst: guards::place_before_end(body, cfg, last), side: Side::Before };
+        !is_late
+            && guards::check_clause(body, neighbours, point).is_ok()
+            && self.function.check_modes(point.inst).is_ok()
     }
 }
 
@@ -342,15 +396,4 @@ fn entrance(block: BlockId) -> usize {
 /// The vertex at its end.
 fn exit(block: BlockId) -> usize {
     2 * block.index() + 1
-}
-
-/// The scalar register or pair to which an instruction copies EXEC as it was before it narrows it, if it does.
-pub(crate) fn saved_exec(function: &ClonedFunction<'_>, inst: InstId) -> Option<Reg> {
-    let inst = function.body.inst(inst);
-    let lanes = function.body.target().wave_size();
-    let operation = inst.opcode().mask().filter(|mask| u32::from(mask.dwords) * 32 == lanes)?.operation;
-    match inst.operand(Role::Sdst)?.value {
-        Value::Reg(reg) if saves_exec(operation) && !reg.overlaps(Reg::EXEC) => Some(reg),
-        _ => None,
-    }
 }

@@ -3,17 +3,25 @@
 //! A probe says what its counters are made of ([`Quantity`]); the flows of a function's executions and lanes
 //! ([`FunctionFlows`]) say how few of these have to be measured, and where.
 
+mod every;
 mod flow;
 pub(crate) mod function;
+mod jobs;
 mod nonzero;
+mod record;
 mod values;
 
-pub(crate) use function::{FunctionFlows, Quantity};
-pub(crate) use values::{Measure, ValueId, Values};
+pub(crate) use function::{FunctionFlows, Prices, Wanted};
+pub(crate) use jobs::{Increment, Job, jobs};
+pub(crate) use record::{PlacedRecord, PointJobs};
+pub(crate) use values::{Measure, Quantity, ValueId, Values};
 
-use crate::facts::KernelFacts;
+use crate::facts::{ClonedFunction, KernelFacts};
 use crate::scavenge::LiveOut;
-use wavetap_analysis::kernel::Stop;
+use every::EveryCounter;
+use wavetap_analysis::dataflow::Liveness;
+use wavetap_analysis::kernel::{Refusal, Stop};
+use wavetap_profile::placement::CounterPlacement;
 use wavetap_profile::record::{COUNTER, HEADER};
 
 /// The values of all counters of a kernel's sites.
@@ -24,12 +32,56 @@ pub(crate) struct PlacedCounters {
     pub(crate) counters: Vec<ValueId>,
 }
 
+/// The quantities of one function.
+enum Quantities<'f, 'a> {
+    Flows(FunctionFlows<'f, 'a>),
+    Every(EveryCounter<'f>),
+}
+
 impl PlacedCounters {
+    /// The counters of a kernel in registers, placed in this way.
+    ///
+    /// # Errors
+    /// Refused if control goes to where nothing is known of.
+    pub(crate) fn of(facts: &KernelFacts<'_, '_>, placement: CounterPlacement) -> Result<PlacedCounters, Stop> {
+        match placement {
+            CounterPlacement::Minimal => PlacedCounters::minimal(facts, Prices::REGISTERS),
+            CounterPlacement::All => PlacedCounters::every(facts),
+        }
+    }
+
     /// Finds the fewest measures from which the counters of a kernel follow.
     ///
     /// # Errors
     /// Refused if control goes to where nothing is known of.
-    pub(crate) fn of(facts: &KernelFacts<'_, '_>) -> Result<PlacedCounters, Stop> {
+    pub(crate) fn minimal(facts: &KernelFacts<'_, '_>, prices: Prices) -> Result<PlacedCounters, Stop> {
+        PlacedCounters::made_of(facts, |function, number, liveness, wanted, values| {
+            FunctionFlows::solve(function, number, liveness, wanted, prices, values).map(Quantities::Flows)
+        })
+    }
+
+    /// Measures each counter at its own site.
+    ///
+    /// # Errors
+    /// Refused if control goes to where nothing is known of.
+    fn every(facts: &KernelFacts<'_, '_>) -> Result<PlacedCounters, Stop> {
+        PlacedCounters::made_of(facts, |function, number, _, _, _| {
+            function::check_exits(function)?;
+            let repeats = function::repeats(function);
+            Ok(Quantities::Every(EveryCounter { cfg: &function.cfg, number, repeats }))
+        })
+    }
+
+    fn made_of<'f, 'a>(
+        facts: &'f KernelFacts<'_, 'a>,
+        quantities: impl Fn(
+            &'f ClonedFunction<'a>,
+            usize,
+            &Liveness,
+            &Wanted,
+            &mut Values,
+        ) -> Result<Quantities<'f, 'a>, Refusal>,
+    ) -> Result<PlacedCounters, Stop> {
         let mut values = Values::default();
         let mut terms: Vec<Vec<(i64, ValueId)>> = vec![Vec::new(); facts.table.counters() as usize];
         for (number, (function, liveness)) in facts.functions.iter().zip(facts.liveness(LiveOut::All)).enumerate() {
@@ -38,16 +90,26 @@ impl PlacedCounters {
                 .iter()
                 .map(|placed| (placed, placed.probe.probe().counters(function, &placed.site)))
                 .collect();
-            let mut quantities = derived.iter().flat_map(|(_, counters)| counters.iter().flatten());
-            let with_lanes = quantities.any(|(_, quantity)| matches!(quantity, Quantity::Lanes(_)));
-            let flows = FunctionFlows::solve(function, number, liveness, with_lanes, &mut values)?;
+            let mut wanted = Wanted::default();
+            for (_, quantity) in derived.iter().flat_map(|(_, counters)| counters.iter().flatten()) {
+                match quantity {
+                    Quantity::Lanes(_) => wanted.lanes = true,
+                    Quantity::AllOn(inst) => wanted.compared.push(*inst),
+                    _ => {}
+                }
+            }
+            let quantities = quantities(function, number, liveness, &wanted, &mut values)?;
             for (placed, counters) in derived {
                 // Functions may share code: its counters add up.
-                for (field, quantities) in counters.into_iter().enumerate() {
+                for (field, made_of) in counters.into_iter().enumerate() {
                     let counter = ((placed.offset - HEADER) / COUNTER) as usize + field;
-                    let quantities = quantities.into_iter();
-                    terms[counter]
-                        .extend(quantities.map(|(factor, quantity)| (factor, flows.value(quantity, &mut values))));
+                    terms[counter].extend(made_of.into_iter().map(|(factor, quantity)| {
+                        let value = match &quantities {
+                            Quantities::Flows(flows) => flows.value(quantity, &mut values),
+                            Quantities::Every(every) => every.value(quantity, &mut values),
+                        };
+                        (factor, value)
+                    }));
                 }
             }
         }

@@ -131,7 +131,7 @@ fn step(body: &Body, id: InstId, lanes: u32, state: &mut State) {
 }
 
 /// Whether an operation copies EXEC as it was to its destination.
-pub(crate) fn saves_exec(operation: MaskOp) -> bool {
+fn saves_exec(operation: MaskOp) -> bool {
     matches!(
         operation,
         MaskOp::AndSaveexec
@@ -145,4 +145,15 @@ pub(crate) fn saves_exec(operation: MaskOp) -> bool {
             | MaskOp::Orn1Saveexec
             | MaskOp::Orn2Saveexec
     )
+}
+
+/// The scalar register or pair to which an instruction copies EXEC as it was before it narrows it, if it does.
+pub(crate) fn saved_exec(body: &Body, inst: InstId) -> Option<Reg> {
+    let inst = body.inst(inst);
+    let lanes = body.target().wave_size();
+    let operation = inst.opcode().mask().filter(|mask| u32::from(mask.dwords) * 32 == lanes)?.operation;
+    match inst.operand(Role::Sdst)?.value {
+        Value::Reg(reg) if saves_exec(operation) && !reg.overlaps(Reg::EXEC) => Some(reg),
+        _ => None,
+    }
 }

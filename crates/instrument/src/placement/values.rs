@@ -17,6 +17,23 @@ impl ValueId {
     }
 }
 
+/// What a site's counter is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Quantity {
+    /// Executions of the instruction.
+    Executions(InstId),
+    /// How often the branch is taken.
+    Taken(InstId),
+    /// The active lanes, added up.
+    Lanes(ProgramPoint),
+    /// Executions of an instruction that narrows EXEC with no lane before it.
+    Empty(InstId),
+    /// Executions of it after which as many lanes are active as before.
+    AllOn(InstId),
+    /// Executions of it after which no lane is active.
+    AllOff(InstId),
+}
+
 /// What inserted code adds to a counter. Functions are those of the kernel, which is the first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Measure {
@@ -104,6 +121,14 @@ impl Values {
     fn add(&mut self, definition: Definition) -> ValueId {
         self.definitions.push(definition);
         ValueId(self.definitions.len() as u32 - 1)
+    }
+
+    /// Where executions of a function are counted.
+    pub(crate) fn execution_points(&self, of: usize) -> impl Iterator<Item = ProgramPoint> + '_ {
+        self.measured.keys().filter_map(move |measure| match measure {
+            Measure::Executions { function, point, .. } if *function == of => Some(*point),
+            _ => None,
+        })
     }
 
     /// The measures that these values need, in the order in which they were made.

@@ -1,14 +1,15 @@
 //! Writing the code of one site: registers come and go, the probe computes in between.
 
-use crate::asm::{Asm, c, v};
+use crate::asm::{Asm, c, s, v};
 use crate::facts::ClonedFunction;
 use crate::frame::{Frame, branch_if_disabled, restore_exec, restore_scc, save_scc};
+use crate::placement::{Increment, Job, PointJobs};
 use crate::scavenge::registers::Scalars;
 use crate::scavenge::{Scavenger, SnippetRegisters};
 use crate::sink::Counters;
 use wavetap_amdgpu::{Reg, Value};
-use wavetap_analysis::kernel::Stop;
 use wavetap_analysis::kernel::edit::Snippet;
+use wavetap_analysis::kernel::{Body, Stop};
 use wavetap_base::entity::ProgramPoint;
 use wavetap_base::error::Result;
 
@@ -74,6 +75,17 @@ impl Emitter<'_, '_> {
         Ok(())
     }
 
+    /// Writes the code of a point where placed counters are kept: all that is counted there is added at once.
+    pub(crate) fn count(&mut self, here: &PointJobs) -> Result<(), Stop> {
+        let body = self.scavenger.function.body;
+        let counted: Vec<(u32, Job)> = here.lanes().collect();
+        if !counted.is_empty() {
+            let reads_scc = counted.iter().any(|(_, job)| job.reads_scc(body));
+            self.measure(here.point, if reads_scc { Scc::Read } else { Scc::Preserved }, |m| m.count(body, &counted))?;
+        }
+        if here.jobs.contains(&Job::SaveExec) { self.save_exec(here.point) } else { Ok(()) }
+    }
+
     /// Code at a point before an instruction that writes EXEC: saves it for [`Measurement::load_saved_exec`].
     pub(crate) fn save_exec(&mut self, point: ProgramPoint) -> Result<(), Stop> {
         let (frame, registers) = self.scavenger.at(self.frame, point)?;
@@ -110,7 +122,7 @@ impl Measurement<'_> {
     }
 
     /// What counter `lane` of the site increases by. Lanes 0 and 4 hold 1 from the start; nothing else may be put
-    /// there.
+    /// there, but in lane 4 where counters are placed.
     pub(crate) fn value(&mut self, lane: u32, value: Value) -> Result<()> {
         self.asm.op("v_writelane_b32", &[v(self.frame.vectors.data), value, c(lane)])
     }
@@ -125,5 +137,32 @@ impl Measurement<'_> {
     pub(crate) fn add(&mut self) -> Result<()> {
         self.frame.sink.add(self.frame, &mut self.asm, self.r, self.counters)?;
         restore_exec(&mut self.asm, self.r)
+    }
+
+    /// Adds what jobs count, each to the counter of its lane.
+    fn count(&mut self, body: &Body, counted: &[(u32, Job)]) -> Result<()> {
+        if counted.iter().any(|(_, job)| matches!(job, Job::AllOn(_, None) | Job::Empty(_, None))) {
+            self.load_saved_exec()?;
+        }
+        let (exec, saved) = (self.exec(), self.saved_exec());
+        let (lanes, flag) = (self.r.first, s(self.r.second));
+        let mut mask = 0;
+        for (lane, job) in counted {
+            mask |= 1 << lane;
+            let value = match job.increment(&mut self.asm, body, saved, lanes)? {
+                None | Some(Increment::One) => continue,
+                Some(Increment::OriginalScc) => s(self.r.saved_scc),
+                Some(Increment::Scalar(register)) => s(register),
+                Some(Increment::Scc) => {
+                    self.asm.op("s_cselect_b32", &[flag, c(1), c(0)])?;
+                    flag
+                }
+            };
+            self.value(*lane, value)?;
+        }
+        self.reach()?;
+        self.asm.masks("s_mov_b", &[saved, exec])?;
+        self.asm.masks("s_mov_b", &[exec, c(mask)])?;
+        self.add()
     }
 }

@@ -2,17 +2,15 @@
 
 use super::locations::{CounterLocation, CounterLocations};
 use crate::asm::{Asm, Global, c, s, s2, v, v2};
-use crate::facts::ClonedFunction;
 use crate::frame::first_vector::Sequence;
 use crate::hazard_mitigation::Place;
-use crate::placement::Measure;
+use crate::placement::{Increment, Job, Measure};
 use crate::scavenge::registers::Vectors;
 use crate::scavenge::scalars::Scavenged;
 use wavetap_amdgpu::{Opcode, Reg, Target, Value, scalar};
 use wavetap_analysis::dataflow::RegSet;
 use wavetap_analysis::kernel::edit::Snippet;
-use wavetap_analysis::kernel::{Reason, Refusal, Stop};
-use wavetap_base::entity::InstId;
+use wavetap_analysis::kernel::{Body, Reason, Refusal, Stop};
 use wavetap_base::error::{Error, Result};
 use wavetap_profile::control;
 use wavetap_profile::record::{BEGAN, COUNTER};
@@ -26,23 +24,6 @@ const LANE_STATES: i64 = 2;
 const LEAVE_STATES: i64 = 5;
 /// Lanes of spilled values: those of scalar registers, then EXEC across an instruction that writes it.
 const EXEC_LANE: u32 = 8;
-
-/// Something to do at a point; in the order in which it is done there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Job {
-    /// Counts if SCC, which the instruction before has set, says that a lane is active, or EXEC does.
-    NonZero(Measure, InstId),
-    /// Counts if EXEC is what was saved in a register of the original's, or in the frame's.
-    AllOn(Measure, Option<Reg>),
-    /// Counts if EXEC is 0.
-    Empty(Measure),
-    /// Counts.
-    Execution(Measure),
-    /// Adds the active lanes.
-    Lanes(Measure),
-    /// Saves EXEC for [`Job::AllOn`].
-    SaveExec,
-}
 
 /// What all code of a kernel agrees on.
 #[derive(Debug)]
@@ -171,7 +152,7 @@ impl RegisterFrame {
     pub(super) fn snippet(
         &self,
         jobs: &[Job],
-        function: &ClonedFunction<'_>,
+        body: &Body,
         keeps_scc: bool,
         scavenged: &Scavenged<Temporaries>,
     ) -> Result<Snippet> {
@@ -188,48 +169,20 @@ impl RegisterFrame {
         if reads_lane {
             asm.states(ENTER_STATES)?;
         }
-        let (exec, saved) = (asm.exec(), asm.mask(mask));
+        let saved = asm.mask(mask);
         for job in jobs {
-            match *job {
-                Job::NonZero(measure, inst) => {
-                    if function.body.inst(inst).opcode().mask().is_none() {
-                        asm.masks("s_cmp_lg_u", &[exec, c(0)])?;
-                    }
-                    self.add_scc(&mut asm, &measure, scratch)?;
+            let reads_saved = matches!(job, Job::AllOn(_, None) | Job::Empty(_, None));
+            if reads_saved && self.reserved.is_none() {
+                self.read_saved_exec(&mut asm, mask)?;
+            }
+            let increment = job.increment(&mut asm, body, saved, mask)?;
+            match (job.measure(), increment) {
+                (Some(measure), Some(increment)) => self.count(&mut asm, &measure, increment, scratch)?,
+                _ if self.reserved.is_some() => {
+                    let exec = asm.exec();
+                    asm.masks("s_mov_b", &[saved, exec])?;
                 }
-                Job::AllOn(measure, original) => {
-                    if original.is_none() && self.reserved.is_none() {
-                        let spills = self.spills()?;
-                        asm.states(ENTER_STATES)?;
-                        for half in 0..2 {
-                            let lane = c(EXEC_LANE + u32::from(half));
-                            asm.op("v_readlane_b32", &[s(mask + half), v(spills), lane])?;
-                        }
-                        asm.states(LANE_STATES)?;
-                    }
-                    let before = original.map_or(saved, Value::Reg);
-                    asm.masks("s_cmp_eq_u", &[before, exec])?;
-                    self.add_scc(&mut asm, &measure, scratch)?;
-                }
-                Job::Empty(measure) => {
-                    asm.masks("s_cmp_eq_u", &[exec, c(0)])?;
-                    self.add_scc(&mut asm, &measure, scratch)?;
-                }
-                Job::Execution(measure) => self.add(&mut asm, &measure, c(1), scratch)?,
-                Job::Lanes(measure) => {
-                    asm.masks("s_bcnt1_i32_b", &[s(mask), exec])?;
-                    self.add(&mut asm, &measure, s(mask), scratch)?;
-                }
-                Job::SaveExec if self.reserved.is_some() => asm.masks("s_mov_b", &[saved, exec])?,
-                Job::SaveExec => {
-                    let spills = self.spills()?;
-                    asm.states(ENTER_STATES)?;
-                    // In wave32 the high half is not used.
-                    for half in 0..2 {
-                        let lane = c(EXEC_LANE + u32::from(half));
-                        asm.op("v_writelane_b32", &[v(spills), s(scalar::EXEC + half), lane])?;
-                    }
-                }
+                _ => self.save_exec(&mut asm)?,
             }
         }
         if keeps_scc {
@@ -237,6 +190,28 @@ impl RegisterFrame {
         }
         self.unspill(&mut asm, scavenged)?;
         asm.finish()
+    }
+
+    /// Puts EXEC where [`RegisterFrame::read_saved_exec`] finds it.
+    fn save_exec(&self, asm: &mut Asm) -> Result<()> {
+        let spills = self.spills()?;
+        asm.states(ENTER_STATES)?;
+        // In wave32 the high half is not used.
+        for half in 0..2 {
+            let lane = c(EXEC_LANE + u32::from(half));
+            asm.op("v_writelane_b32", &[v(spills), s(scalar::EXEC + half), lane])?;
+        }
+        Ok(())
+    }
+
+    fn read_saved_exec(&self, asm: &mut Asm, into: u16) -> Result<()> {
+        let spills = self.spills()?;
+        asm.states(ENTER_STATES)?;
+        for half in 0..2 {
+            let lane = c(EXEC_LANE + u32::from(half));
+            asm.op("v_readlane_b32", &[s(into + half), v(spills), lane])?;
+        }
+        asm.states(LANE_STATES)
     }
 
     fn spills(&self) -> Result<u16> {
@@ -274,15 +249,13 @@ impl RegisterFrame {
     }
 
     /// Adds to a counter. Destroys SCC.
-    fn add(&self, asm: &mut Asm, measure: &Measure, value: Value, scratch: u16) -> Result<()> {
+    fn count(&self, asm: &mut Asm, measure: &Measure, increment: Increment, scratch: u16) -> Result<()> {
         let location = self.location(measure)?;
-        self.update(asm, location, scratch, |asm, low| asm.op("s_add_u32", &[s(low), s(low), value]))
-    }
-
-    /// Adds SCC to a counter. Destroys SCC.
-    fn add_scc(&self, asm: &mut Asm, measure: &Measure, scratch: u16) -> Result<()> {
-        let location = self.location(measure)?;
-        self.update(asm, location, scratch, |asm, low| asm.op("s_addc_u32", &[s(low), s(low), c(0)]))
+        self.update(asm, location, scratch, |asm, low| match increment {
+            Increment::One => asm.op("s_add_u32", &[s(low), s(low), c(1)]),
+            Increment::OriginalScc | Increment::Scc => asm.op("s_addc_u32", &[s(low), s(low), c(0)]),
+            Increment::Scalar(register) => asm.op("s_add_u32", &[s(low), s(low), s(register)]),
+        })
     }
 
     /// Lets `add` add to the low half of a counter, and the carry to its high half.
@@ -417,20 +390,6 @@ impl RegisterFrame {
 
 fn none_free() -> Refusal {
     Refusal::new(Reason::VectorRegisters, "no vector registers are free at the end of a wave")
-}
-
-impl Job {
-    /// What it counts.
-    fn measure(&self) -> Option<Measure> {
-        match self {
-            Job::NonZero(measure, _)
-            | Job::AllOn(measure, _)
-            | Job::Empty(measure)
-            | Job::Execution(measure)
-            | Job::Lanes(measure) => Some(*measure),
-            Job::SaveExec => None,
-        }
-    }
 }
 
 /// Where in the record the next counters go.

@@ -7,23 +7,21 @@
 mod code;
 mod locations;
 
-use std::collections::BTreeMap;
-
 use crate::facts::{ClonedFunction, KernelFacts};
 use crate::frame::entry::Entry;
 use crate::frame::first_vector;
-use crate::placement::{Measure, PlacedCounters, function};
+use crate::placement::{Job, PlacedCounters, jobs};
 use crate::plan::PlannedCode;
 use crate::scavenge::LiveOut;
 use crate::scavenge::registers::{Allocation, NUMBERED_VGPRS, ScalarPool};
 use crate::scavenge::scalars::{Place, Scavenged};
 use crate::{Instrumented, Request, guards, high_registers, scheduling};
-use code::{Job, RegisterFrame, Reserved, Temporaries};
+use code::{RegisterFrame, Reserved, Temporaries};
 use locations::CounterLocations;
 use wavetap_amdgpu::Reg;
 use wavetap_analysis::dataflow::RegSet;
 use wavetap_analysis::kernel::edit::{Edits, FunctionEdits, Snippet};
-use wavetap_analysis::kernel::{Reason, Refusal, Stop};
+use wavetap_analysis::kernel::{Body, Reason, Refusal, Stop};
 use wavetap_base::entity::{InstId, ProgramPoint, Side};
 use wavetap_base::error::Error;
 use wavetap_profile::map::VectorSource;
@@ -45,7 +43,7 @@ pub(crate) fn cheapest(
     costs_too_much: impl Fn(&Instrumented) -> Option<Refusal>,
 ) -> Result<Instrumented, Stop> {
     facts.uncopied.check_return(facts.analysis.program)?;
-    let placed = PlacedCounters::of(facts)?;
+    let placed = PlacedCounters::of(facts, request.placement)?;
     let without_loss = match plan(facts, request, &placed, Room::WithoutLoss) {
         Err(Stop::Refused(refusal)) => refusal,
         planned => return planned,
@@ -59,9 +57,6 @@ pub(crate) fn cheapest(
         None => Ok(planned),
     }
 }
-
-/// What is done at the points of a function.
-type Jobs = BTreeMap<ProgramPoint, Vec<Job>>;
 
 fn plan(
     facts: &KernelFacts<'_, '_>,
@@ -121,11 +116,12 @@ fn plan(
     let prologue = frame.prologue(first_vector::sequence(functions[0].body, &entry)?, at_entry)?;
     let mut vgprs = frame.vectors_end();
     let mut inserts = Vec::new();
-    for ((function, jobs), liveness) in functions.iter().zip(jobs(facts, &measures)).zip(facts.liveness(LiveOut::All)) {
+    let bodies: Vec<&Body> = functions.iter().map(|function| function.body).collect();
+    for ((function, jobs), liveness) in functions.iter().zip(jobs(&bodies, &measures)).zip(facts.liveness(LiveOut::All))
+    {
         let mut snippets: Vec<(ProgramPoint, Snippet)> = Vec::new();
-        for (point, mut todo) in jobs {
+        for (point, todo) in jobs {
             function.check_modes(point.inst)?;
-            todo.sort_unstable();
             let live = liveness.at(point);
             let scavenged = match reserved {
                 Some(Reserved { temporaries: registers, .. }) => Scavenged { registers, live: Vec::new(), wait: false },
@@ -138,7 +134,7 @@ fn plan(
                 }
             };
             let keeps_scc = live.overlaps(Reg::SCC);
-            snippets.push((point, frame.snippet(&todo, function, keeps_scc, &scavenged)?));
+            snippets.push((point, frame.snippet(&todo, function.body, keeps_scc, &scavenged)?));
         }
         for end in function.ends() {
             function.check_modes(end)?;
@@ -215,33 +211,6 @@ fn scavenge(
     // What is saved goes to a lane at once.
     let needs_none = jobs.iter().all(|job| *job == Job::SaveExec);
     Ok(if needs_none { Scavenged { live: Vec::new(), wait: false, ..found } } else { found })
-}
-
-/// Where the measures are taken, by function.
-fn jobs(facts: &KernelFacts<'_, '_>, measures: &[Measure]) -> Vec<Jobs> {
-    let mut jobs = vec![Jobs::new(); facts.functions.len()];
-    let mut add = |function: usize, point, job| jobs[function].entry(point).or_default().push(job);
-    for &measure in measures {
-        match measure {
-            Measure::EntryLanes => {}
-            Measure::Executions { function, point, .. } => add(function, point, Job::Execution(measure)),
-            Measure::Lanes { function, point, .. } => add(function, point, Job::Lanes(measure)),
-            Measure::Empty { function, inst, .. } => {
-                add(function, ProgramPoint { inst, side: Side::Before }, Job::Empty(measure));
-            }
-            Measure::NonZero { function, inst, .. } => {
-                add(function, ProgramPoint { inst, side: Side::After }, Job::NonZero(measure, inst));
-            }
-            Measure::AllOn { function, inst, .. } => {
-                let saved = function::saved_exec(&facts.functions[function], inst);
-                if saved.is_none() {
-                    add(function, ProgramPoint { inst, side: Side::Before }, Job::SaveExec);
-                }
-                add(function, ProgramPoint { inst, side: Side::After }, Job::AllOn(measure, saved));
-            }
-        }
-    }
-    jobs
 }
 
 /// The refusal of a kernel that has too few registers for its counters.

@@ -493,6 +493,9 @@ fn may_change(field: Field, old: &KernelDescriptor, target: Target) -> bool {
 
 /// Counter bytes of one wave.
 fn slice_bytes(entry: &KernelMap) -> u64 {
+    if let Some(placement) = &entry.placement {
+        return u64::from(placement.kept) * u64::from(COUNTER);
+    }
     entry
         .sites
         .iter()
