@@ -24,7 +24,7 @@ use wavetap::profile::file::{Backend, Profile};
 use wavetap::profile::journal;
 use wavetap::report::RunInfo;
 
-use crate::args::{AppArgs, BackendArgs, BackendChoice};
+use crate::args::{AppArgs, BackendArgs, BackendChoice, StackChoice};
 use crate::collected::Ended;
 use crate::findings;
 use crate::{files, stand_in};
@@ -175,15 +175,12 @@ impl Run<'_> {
     pub fn execute(self) -> Result<Ended> {
         let folder = scratch()?;
         let journals = scratch()?;
-        let stand_in = stand_in::find()?;
-        stand_in::make_folder(folder.path(), &stand_in)?;
         let file = self.executable.unwrap_or(&self.app.path);
         let mut command = Command::new(file);
         command.arg0(&self.app.name).args(&self.app.arguments);
-        let search = Search::of(&self.app.path);
-        command.env("LD_LIBRARY_PATH", stand_in::search_path("LD_LIBRARY_PATH", folder.path(), &search.folders)?);
-        if search.before_environment {
-            command.env("LD_PRELOAD", stand_in::search_path("LD_PRELOAD", &stand_in, &[])?);
+        match self.backend.stack {
+            StackChoice::Hip => self.put_hip_before(&mut command, folder.path())?,
+            StackChoice::Rocm => self.put_driver_before(&mut command, folder.path())?,
         }
         let findings = folder.path().join("findings");
         let suppressions = findings::suppressions(self.backend.suppressions.as_deref())?;
@@ -204,6 +201,35 @@ impl Run<'_> {
         let mut ended = Ended::read(journals, exit_code(status), status.signal())?;
         ended.found = found;
         Ok(ended)
+    }
+
+    /// Has the application load the emulator's HIP runtime.
+    fn put_hip_before(&self, command: &mut Command, folder: &Path) -> Result<()> {
+        let stand_in = stand_in::HIP_RUNTIME.find()?;
+        stand_in::make_folder(folder, &stand_in)?;
+        let search = Search::of(&self.app.path);
+        command.env("LD_LIBRARY_PATH", stand_in::search_path("LD_LIBRARY_PATH", folder, &search.folders)?);
+        if search.before_environment {
+            command.env("LD_PRELOAD", stand_in::search_path("LD_PRELOAD", &stand_in, &[])?);
+        }
+        Ok(())
+    }
+
+    /// Has the application's ROCm use the emulated kernel driver.
+    fn put_driver_before(&self, command: &mut Command, folder: &Path) -> Result<()> {
+        if self.counters || self.trace || self.timing.is_some() || self.at_load.is_some() {
+            return Err(Error::unsupported(
+                "--stack rocm runs applications and collects nothing yet: counts need the HSA tool, which this version \
+                    does not have. Use --stack hip",
+            ));
+        }
+        if self.backend.strict_continue || self.backend.suppressions.is_some() {
+            return Err(Error::unsupported("--stack rocm has no --strict-continue and no --suppressions"));
+        }
+        command.env("LD_PRELOAD", stand_in::search_path("LD_PRELOAD", &stand_in::KERNEL_DRIVER.find()?, &[])?);
+        // What the driver writes goes with the folder, however the application ends.
+        command.env("WAVETAP_TOPOLOGY", folder);
+        Ok(())
     }
 
     /// What the stand-in is to do.
