@@ -39,9 +39,9 @@ coverage="$coverage -Cllvm-args=-sanitizer-coverage-inline-8bit-counters"
 coverage="$coverage -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares"
 RUSTFLAGS="${RUSTFLAGS:-} --cfg fuzzing $coverage" \
     cargo build --locked --profile checked --target "$host" --target-dir "$folder/build" \
-    -p wavetap-fuzz --features libfuzzer --bins
+    -p wavetap-fuzz --features libfuzzer --bin fuzz
 programs=$folder/build/$host/checked
-"$programs/seeds" "$folder/seeds" >"$folder/targets"
+cargo run --locked --quiet -p wavetap-fuzz --bin seeds -- "$folder/seeds" >"$folder/targets"
 [ ${#targets[@]} -gt 0 ] || mapfile -t targets < <(cut -d' ' -f1 "$folder/targets")
 
 mkdir -p "$folder/findings"

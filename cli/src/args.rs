@@ -461,7 +461,7 @@ fn probes() -> impl TypedValueParser<Value = ProbeKind> {
 /// `--counters`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum CounterChoice {
-    /// In LDS where that does not lower occupancy and launches do not need the LDS, otherwise in memory.
+    /// For each kernel where it is predicted to take fewest cycles, of those where most waves run.
     Auto,
     /// In the workgroup's LDS, flushed when a wave ends.
     Lds,

@@ -137,8 +137,10 @@ pub struct AtLoad<'a> {
 impl AtLoad<'_> {
     /// The same for the configuration of the run.
     fn config(&self) -> config::AtLoad {
-        let Options { counters, selection, max_occupancy_loss, .. } = self.options;
+        let Options { probes, counters, selection, max_occupancy_loss, single_waves, .. } = self.options;
         config::AtLoad {
+            probes: probes.iter().map(|probe| probe.name().to_owned()).collect(),
+            single_waves: *single_waves,
             counters: counters.name().to_owned(),
             kernels: selection.kernels.clone(),
             max_occupancy_loss: *max_occupancy_loss,

@@ -39,7 +39,12 @@ impl Prepared {
 impl Rewriting {
     /// As the configuration of the run says.
     pub(crate) fn of(config: AtLoad) -> std::result::Result<Self, String> {
-        let AtLoad { counters, kernels, max_occupancy_loss, originals } = config;
+        let AtLoad { probes, counters, single_waves, kernels, max_occupancy_loss, originals } = config;
+        let named = |name: &String| ProbeKind::by_name(name).ok_or_else(|| format!("{name} is no probe"));
+        let mut probes = probes.iter().map(named).collect::<std::result::Result<Vec<_>, _>>()?;
+        if probes.is_empty() {
+            probes.push(ProbeKind::Branches);
+        }
         let counters = match counters.as_str() {
             "auto" => Counters::Auto,
             "lds" => Counters::Lds,
@@ -48,13 +53,7 @@ impl Rewriting {
             other => return Err(format!("WAVETAP_REWRITE={other}: auto, lds, global or register expected")),
         };
         let selection = Selection { kernels, targets: Vec::new() };
-        let options = Options {
-            probes: vec![ProbeKind::Branches],
-            counters,
-            selection,
-            max_occupancy_loss,
-            ..Options::default()
-        };
+        let options = Options { probes, counters, selection, max_occupancy_loss, single_waves, ..Options::default() };
         Ok(Rewriting { options, originals })
     }
 

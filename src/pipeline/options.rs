@@ -19,6 +19,8 @@ pub struct Options {
     /// How many of a SIMD's waves a kernel may lose to its counters, at most; any number if not said. A kernel that
     /// would lose more is refused.
     pub max_occupancy_loss: Option<u32>,
+    /// Whether the counters of each wave are to be had by themselves: `auto` does not choose registers then.
+    pub single_waves: bool,
     /// Whether the maps that are given back have the addresses of every instruction. They are inside the rewritten code
     /// objects in any case, and for large inputs need more memory than the code.
     pub keep_addresses: bool,
@@ -27,7 +29,13 @@ pub struct Options {
 impl Options {
     /// What is measured in each code object.
     pub(super) fn measurement(&self) -> Measurement<'_> {
-        Measurement { probes: &self.probes, counters: self.counters, max_occupancy_loss: self.max_occupancy_loss }
+        let Options { probes, counters, max_occupancy_loss, single_waves, .. } = self;
+        Measurement {
+            probes,
+            counters: *counters,
+            max_occupancy_loss: *max_occupancy_loss,
+            single_waves: *single_waves,
+        }
     }
 }
 
@@ -39,6 +47,7 @@ impl Default for Options {
             selection: Selection::default(),
             packing: Packing::default(),
             max_occupancy_loss: None,
+            single_waves: false,
             keep_addresses: true,
         }
     }

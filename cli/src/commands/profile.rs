@@ -35,7 +35,7 @@ pub fn run(args: &ProfileArgs, colour: ColorChoice) -> Result<ExitCode> {
     let original = map_file::open(&app.path)?;
     let (folder, originals) = (launch::scratch()?, launch::scratch()?);
     let executable = folder.path().join(app.path.file_name().unwrap_or("app".as_ref()));
-    let options = args.instrument.options(&args.select);
+    let options = Options { single_waves: args.backend.per_wave, ..args.instrument.options(&args.select) };
     let loads_all = launch::has_no_code_of_its_own(&original);
     let left =
         if loads_all { Vec::new() } else { rewrite_keeping(&original, &app.path, &executable, &options, LeftOut::of)? };

@@ -35,8 +35,12 @@ pub struct Collected {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct AtLoad {
-    /// Where its counters are: `auto`, `lds`, `global`.
+    /// What is measured, by name; branches if there is nothing.
+    pub probes: Vec<String>,
+    /// Where its counters are: `auto`, `lds`, `global`, `register`.
     pub counters: String,
+    /// Whether each wave's counters are to be had by themselves.
+    pub single_waves: bool,
     /// Patterns of kernels; empty for all.
     pub kernels: Vec<String>,
     /// Waves per SIMD that a kernel may lose.

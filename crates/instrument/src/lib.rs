@@ -25,6 +25,7 @@
 #![forbid(unsafe_code)]
 
 mod asm;
+mod cost;
 mod facts;
 mod frame;
 mod group_memory;
@@ -180,6 +181,8 @@ pub struct Instrumented {
     pub after: Resources,
     /// What it costs in occupancy with the workgroup size for which that is most.
     pub loss: Loss,
+    /// Cycles that inserted code takes of a wave: a prediction, to compare counter modes with.
+    pub added_cycles: u64,
 }
 
 /// Plans the instrumentation of one kernel.

@@ -1,6 +1,7 @@
 //! What is added to a code object: its kernels, instrumented as far as they can be, and placed. They are planned and
 //! placed one after the other, so that no more than a few of them are in memory as instructions.
 
+use std::cmp::Reverse;
 use std::collections::VecDeque;
 use std::sync::OnceLock;
 
@@ -16,7 +17,7 @@ use wavetap_analysis::kernel::{BodyKind, Image, Reason, Refusal, Stop};
 use wavetap_base::error::{Error, Kind, Result};
 use wavetap_object::code_object::{Kernel, KernelDescriptor, KernelMetadata, demangle};
 use wavetap_object::emit::code_object::CodeSymbol;
-use wavetap_profile::map::{AddressPair, CounterMode, Declared, KernelMap, Refused};
+use wavetap_profile::map::{AddressPair, Candidate, CounterMode, Declared, KernelMap, Refused};
 use wavetap_profile::record::HEADER;
 
 /// What the new code of a kernel is called in the symbol table.
@@ -28,8 +29,8 @@ const NAMES_DYNAMIC_LDS: u32 = 5;
 /// Where counters live while a kernel runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Counters {
-    /// LDS, unless memory lets more waves run (with workgroups of the best size), or the kernel's launches may need the
-    /// LDS themselves.
+    /// Where the kernel is predicted to take fewest cycles, of those places with which most waves run (with workgroups
+    /// of the best size). Not LDS that its launches may need themselves.
     #[default]
     Auto,
     /// LDS.
@@ -63,13 +64,19 @@ pub struct Measurement<'a> {
     /// How many of a SIMD's waves a kernel may lose to its counters, at most; any number if not said. A kernel that
     /// would lose more is refused.
     pub max_occupancy_loss: Option<u32>,
+    /// Whether the counters of each wave are to be had by themselves. Those in registers are totals.
+    pub single_waves: bool,
 }
+
+/// What `auto` chooses of, the usual order of their costs: of two that are as good the first is taken.
+const BY_COST: [CounterMode; 3] = [CounterMode::Register, CounterMode::Lds, CounterMode::Global];
 
 /// A kernel that all stages before writing agree to.
 struct Planned<'k> {
     kernel: &'k Kernel,
     index: u32,
     mode: CounterMode,
+    candidates: Vec<Candidate>,
     instrumented: Instrumented,
     code: Code,
 }
@@ -126,8 +133,7 @@ impl<'a> ObjectPlanner<'a> {
         self.plan_in(program, analysis, kernel, request)
     }
 
-    /// Plans a kernel in the mode asked for. `auto` takes LDS unless that is refused, lets fewer waves run than
-    /// counters in memory do, or may leave a launch without the dynamic LDS that it needs.
+    /// Plans a kernel in the mode asked for, or in the best of all.
     fn plan_in<'k>(
         &self,
         program: &Program,
@@ -136,30 +142,60 @@ impl<'a> ObjectPlanner<'a> {
         request: impl Fn(CounterMode) -> Request,
     ) -> Result<Planned<'k>, Stop> {
         let facts = KernelFacts::of(analysis, kernel, self.measurement.probes)?;
-        let plan = |mode| {
-            let request = request(mode);
-            let mut instrumented = crate::instrument(&facts, &request)?;
-            let id = program.at(kernel.entry).ok_or_else(|| Error::internal("an instrumented kernel has no code"))?;
-            let code = Code::plan(program, id, self.image, &std::mem::take(&mut instrumented.edits))?;
-            Ok::<_, Stop>(Planned { kernel, index: request.index, mode, instrumented, code })
+        let modes: &[CounterMode] = match self.measurement.counters {
+            Counters::Auto => &BY_COST,
+            Counters::Lds => &[CounterMode::Lds],
+            Counters::Global => &[CounterMode::Global],
+            Counters::Register => &[CounterMode::Register],
         };
-        match self.measurement.counters {
-            Counters::Lds => plan(CounterMode::Lds),
-            Counters::Global => plan(CounterMode::Global),
-            Counters::Register => plan(CounterMode::Register),
-            Counters::Auto if crate::may_have_dynamic_lds(program, kernel, self.names_dynamic_lds)? => {
-                plan(CounterMode::Global)
-            }
-            Counters::Auto => match (plan(CounterMode::Lds), plan(CounterMode::Global)) {
-                (Err(Stop::Refused(_)), global) => global,
-                (Ok(lds), Err(Stop::Refused(_))) => Ok(lds),
-                (Err(Stop::Failed(error)), _) | (_, Err(Stop::Failed(error))) => Err(Stop::Failed(error)),
-                (Ok(lds), Ok(global)) => {
-                    let cheaper = lds.instrumented.after.waves_per_simd >= global.instrumented.after.waves_per_simd;
-                    Ok(if cheaper { lds } else { global })
+        let (mut candidates, mut refusal) = (Vec::new(), None);
+        let mut best: Option<(CounterMode, Instrumented)> = None;
+        for &mode in modes {
+            let planned = match self.unfit(program, kernel, mode)? {
+                Some(refusal) => Err(Stop::Refused(refusal)),
+                None => crate::instrument(&facts, &request(mode)),
+            };
+            let planned = match planned {
+                Ok(planned) => planned,
+                Err(Stop::Refused(why)) => {
+                    let refused = Some(why.detail.clone());
+                    candidates.push(Candidate { mode, added_cycles: None, waves_per_simd: None, refused });
+                    refusal = Some(why);
+                    continue;
                 }
-            },
+                Err(stop) => return Err(stop),
+            };
+            let (added_cycles, waves_per_simd) = (Some(planned.added_cycles), Some(planned.after.waves_per_simd));
+            candidates.push(Candidate { mode, added_cycles, waves_per_simd, refused: None });
+            let rank = |planned: &Instrumented| (Reverse(planned.after.waves_per_simd), planned.added_cycles);
+            if best.as_ref().is_none_or(|(_, best)| rank(&planned) < rank(best)) {
+                best = Some((mode, planned));
+            }
         }
+        let Some((mode, mut instrumented)) = best else {
+            let none = || Stop::Failed(Error::internal("no counter mode was tried"));
+            return Err(refusal.map_or_else(none, Stop::Refused));
+        };
+        let id = program.at(kernel.entry).ok_or_else(|| Error::internal("an instrumented kernel has no code"))?;
+        let code = Code::plan(program, id, self.image, &std::mem::take(&mut instrumented.edits))?;
+        Ok(Planned { kernel, index: request(mode).index, mode, candidates, instrumented, code })
+    }
+
+    /// Why a mode is not chosen for a kernel, whatever it costs.
+    fn unfit(&self, program: &Program, kernel: &Kernel, mode: CounterMode) -> Result<Option<Refusal>, Stop> {
+        if self.measurement.counters != Counters::Auto {
+            return Ok(None);
+        }
+        let detail = match mode {
+            CounterMode::Register if self.measurement.single_waves => {
+                "each wave's counters are asked for, and those in registers are totals"
+            }
+            CounterMode::Lds if crate::may_have_dynamic_lds(program, kernel, self.names_dynamic_lds)? => {
+                "launches may need the LDS themselves"
+            }
+            _ => return Ok(None),
+        };
+        Ok(Some(Refusal::new(Reason::CounterMode, detail)))
     }
 }
 
@@ -223,7 +259,7 @@ impl Adding {
 
     /// Places a kernel after the others.
     fn push(&mut self, planned: Planned<'_>) -> Result<()> {
-        let Planned { kernel, mode, instrumented, code, .. } = planned;
+        let Planned { kernel, mode, candidates, instrumented, code, .. } = planned;
         let entry = self.segment.push(&code)?;
         let added = &mut self.added;
         added.stride = added.stride.max(instrumented.record_bytes);
@@ -248,6 +284,7 @@ impl Adding {
             name: kernel.name.clone(),
             demangled: demangle(&kernel.name).into_owned(),
             mode,
+            candidates,
             sites: instrumented.sites,
             uncounted_callees: instrumented.uncounted_callees.iter().map(|name| demangle(name).into_owned()).collect(),
             vector_registers: instrumented.vector_registers,

@@ -10,7 +10,7 @@ use crate::scavenge::registers::{self, Allocation, NUMBERED_VGPRS, Scalars, Vect
 use crate::scavenge::spill_slots::{self, SpillSlots};
 use crate::scavenge::{LAST_RESORT, LiveOut, STRATEGIES, Scavenger, VgprStrategy};
 use crate::sink::{CounterSink, Counters, GlobalSink, LdsSink};
-use crate::{group_memory, guards, high_registers, register, scheduling};
+use crate::{cost, group_memory, guards, high_registers, register, scheduling};
 use wavetap_amdgpu::{Loss, Reg, Target};
 use wavetap_analysis::dataflow::RegSet;
 use wavetap_analysis::kernel::edit::{Edits, FunctionEdits, Item, Snippet};
@@ -270,7 +270,9 @@ impl PlannedCode {
             group_segment_fixed_size: u64::from(lds_bytes + extra),
             private_segment_fixed_size: private_segment,
         };
+        let added_cycles = cost::added_cycles(facts, &edits, after.waves_per_simd);
         Ok(Instrumented {
+            added_cycles,
             edits,
             descriptor,
             metadata,

@@ -143,6 +143,23 @@ pub struct AddressPair {
     pub rewritten: u64,
 }
 
+/// What would have become of a kernel with its counters in one place.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Candidate {
+    /// The place.
+    pub mode: CounterMode,
+    /// Cycles that inserted code takes of a wave: a prediction, from latency tables and how deep code is in loops.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub added_cycles: Option<u64>,
+    /// Waves that a SIMD holds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waves_per_simd: Option<u32>,
+    /// Why it cannot be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<String>,
+}
+
 /// One instrumented kernel.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct KernelMap<Kind = Arc<KindSchema>> {
@@ -152,6 +169,9 @@ pub struct KernelMap<Kind = Arc<KindSchema>> {
     pub demangled: String,
     /// Where its counters live.
     pub mode: CounterMode,
+    /// Of what that was chosen; maps that older versions wrote do not have it.
+    #[serde(default)]
+    pub candidates: Vec<Candidate>,
     /// Its sites of all probes, in the order of their counters.
     pub sites: Vec<Site<Kind>>,
     /// Functions it may call whose branches are not counted (names, `?` for an unknown one).
@@ -298,6 +318,8 @@ struct KernelWritten<'a> {
     demangled: &'a str,
     /// Where its counters live.
     mode: CounterMode,
+    /// Of what that was chosen.
+    candidates: &'a [Candidate],
     /// Its sites of all probes, in the order of their counters.
     sites: Vec<SiteWritten<'a>>,
     /// Functions it may call whose branches are not counted (names, `?` for an unknown one).
@@ -349,6 +371,7 @@ impl<'a> KernelWritten<'a> {
             name,
             demangled,
             mode,
+            candidates,
             sites,
             uncounted_callees,
             vector_registers,
@@ -368,6 +391,7 @@ impl<'a> KernelWritten<'a> {
             name,
             demangled,
             mode: *mode,
+            candidates,
             sites: sites.collect::<Result<_>>()?,
             uncounted_callees,
             vector_registers: *vector_registers,
@@ -458,6 +482,7 @@ impl KernelMap<KindRead> {
             name: self.name,
             demangled: self.demangled,
             mode: self.mode,
+            candidates: self.candidates,
             uncounted_callees: self.uncounted_callees,
             vector_registers: self.vector_registers,
             before: self.before,

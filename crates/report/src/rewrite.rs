@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::style::Style;
 use super::table::{Align, Table, grouped};
 use super::text::{mode_name, refused_line};
-use wavetap_profile::map::{CounterMode, ObjectMap, Refused, Resources, VectorSource};
+use wavetap_profile::map::{Candidate, CounterMode, ObjectMap, Refused, Resources, VectorSource};
 use wavetap_profile::probes::branches;
 
 /// Schema of a rewrite's summary.
@@ -47,6 +47,9 @@ pub struct InstrumentedKernel {
     pub target: String,
     /// Where its counters live.
     pub mode: CounterMode,
+    /// Of what that was chosen: the fewest predicted cycles of those with which most waves run.
+    #[serde(default)]
+    pub candidates: Vec<Candidate>,
     /// How many branches it counts.
     pub branches: usize,
     /// Functions it may call whose branches are not counted.
@@ -78,6 +81,7 @@ impl Summary {
                 demangled: kernel.demangled.clone(),
                 target: object.target.clone(),
                 mode: kernel.mode,
+                candidates: kernel.candidates.clone(),
                 branches: kernel.sites.iter().filter(|site| site.kind.probe == branches::PROBE).count(),
                 uncounted_callees: kernel.uncounted_callees.clone(),
                 vector_registers: kernel.vector_registers,
@@ -108,6 +112,7 @@ impl Summary {
             ("target", Align::Left),
             ("branches", Align::Right),
             ("counters in", Align::Left),
+            ("cycles/wave", Align::Right),
             ("code", Align::Right),
             ("SGPRs", Align::Right),
             ("VGPRs", Align::Right),
@@ -121,6 +126,7 @@ impl Summary {
                 kernel.target.clone(),
                 kernel.branches.to_string(),
                 mode_name(kernel.mode).to_owned(),
+                kernel.added_cycles().map_or_else(String::new, |cycles| format!("+{}", grouped(cycles))),
                 change(before.code_bytes, after.code_bytes),
                 change(before.sgprs.into(), after.sgprs.into()),
                 change(before.vgprs.into(), after.vgprs.into()),
@@ -148,6 +154,11 @@ impl Summary {
                 .iter()
                 .filter_map(|kernel| Some(format!("{}: {}", style.name(&kernel.demangled), moved(kernel)?))),
         );
+        lines.extend(
+            self.kernels
+                .iter()
+                .filter_map(|kernel| Some(format!("{}: {}", style.name(&kernel.demangled), chosen(kernel)?))),
+        );
         if !self.refused.is_empty() {
             lines.push("left uncounted".to_owned());
             lines.extend(self.refused.iter().map(|kernel| refused_line(kernel, style)));
@@ -155,6 +166,28 @@ impl Summary {
         lines.push(String::new());
         lines.join("\n")
     }
+}
+
+impl InstrumentedKernel {
+    /// Cycles that its inserted code takes of a wave, as far as that is predicted.
+    fn added_cycles(&self) -> Option<u64> {
+        self.candidates.iter().find(|candidate| candidate.mode == self.mode)?.added_cycles
+    }
+}
+
+/// Why its counters are not in registers, where that was tried.
+fn chosen(kernel: &InstrumentedKernel) -> Option<String> {
+    let registers = kernel.candidates.iter().find(|candidate| candidate.mode == CounterMode::Register)?;
+    if kernel.mode == CounterMode::Register {
+        return None;
+    }
+    let waves = |waves: Option<u32>| waves.map_or_else(String::new, |waves| format!("{waves} waves/SIMD, "));
+    let why = match (&registers.refused, registers.added_cycles) {
+        (Some(refused), _) => refused.clone(),
+        (None, Some(cycles)) => format!("{}+{} cycles/wave", waves(registers.waves_per_simd), grouped(cycles)),
+        (None, None) => return None,
+    };
+    Some(format!("counters in {}; in registers: {why}", mode_name(kernel.mode)))
 }
 
 /// What its probes cost where no vector register is unused.
@@ -187,6 +220,7 @@ mod tests {
             demangled: "k".to_owned(),
             target: "gfx1100".to_owned(),
             mode: CounterMode::Lds,
+            candidates: Vec::new(),
             branches: 1,
             uncounted_callees: Vec::new(),
             vector_registers,

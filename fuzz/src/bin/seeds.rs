@@ -1,6 +1,5 @@
 //! Writes the inputs that a fuzzer begins with: `seeds FOLDER` fills a folder for each target in FOLDER, and prints a
-//! line for each: its name and its longest
-//! input in bytes.
+//! line for each: its name and its longest input in bytes.
 
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -79,6 +79,7 @@ fn rewrite(object: &CodeObject<'_>, mode: CounterMode, damage: &Damage<'_>) -> V
             name: kernel.name.clone(),
             demangled: demangle(&kernel.name).into_owned(),
             mode,
+            candidates: Vec::new(),
             sites: plan.sites.clone(),
             uncounted_callees: plan.uncounted_callees.clone(),
             vector_registers: plan.vector_registers,

@@ -123,6 +123,7 @@ fn session(overlap: Overlap, records: Records, kernels: u32) -> (Mock, Session, 
     let kernel = |number: u32| KernelMap {
         name: format!("k{number}"),
         demangled: format!("k{number}()"),
+        candidates: Vec::new(),
         mode: CounterMode::Global,
         sites: vec![Site {
             address: 0x2000 + u64::from(number),

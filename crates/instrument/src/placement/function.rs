@@ -9,7 +9,7 @@ use super::values::{Measure, ValueId, Values};
 use crate::facts::ClonedFunction;
 use crate::guards;
 use wavetap_amdgpu::{Branch, Condition, Reg, Role, Value};
-use wavetap_analysis::cfg::{EdgeKind, Exit, Loops};
+use wavetap_analysis::cfg::{EdgeKind, Exit};
 use wavetap_analysis::dataflow::Liveness;
 use wavetap_analysis::kernel::{BodyKind, Flow as Control, Reason, Refusal};
 use wavetap_base::entity::{BlockId, InstId, ProgramPoint, Side};
@@ -95,7 +95,7 @@ impl<'f, 'a> FunctionFlows<'f, 'a> {
             liveness,
             is_kernel,
             repeats: repeats(function),
-            weights: weights(function, &cfg.loops()),
+            weights: block_weights(function),
         };
         let unsolved = || Refusal::new(Reason::CounterMode, "its flow does not follow from what can be counted");
         let (executions, taken) = builder.executions(values).ok_or_else(unsolved)?;
@@ -167,8 +167,9 @@ fn repeats(function: &ClonedFunction<'_>) -> Vec<bool> {
     repeats
 }
 
-/// By block: how often it may be executed, in relation to others. A guess from loops and branches.
-fn weights(function: &ClonedFunction<'_>, loops: &Loops) -> Vec<f64> {
+/// By block: how often it is executed when the function is called once. A guess from loops and branches.
+pub(crate) fn block_weights(function: &ClonedFunction<'_>) -> Vec<f64> {
+    let loops = function.cfg.loops();
     let (body, cfg) = (function.body, &function.cfg);
     let depth = |block: BlockId| loops.depth(block) as i32;
     let mut weights = vec![0.0; cfg.len()];

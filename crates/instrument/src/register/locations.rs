@@ -32,7 +32,8 @@ pub(super) struct CounterLocations {
 }
 
 impl CounterLocations {
-    /// Finds a place for each: scalar registers first for what may repeat, then lanes.
+    /// Finds a place for each: scalar registers first for what may repeat, then lanes of vector registers below
+    /// `vectors_end`.
     ///
     /// # Errors
     /// Refused if there are too few registers.
@@ -41,6 +42,7 @@ impl CounterLocations {
         measures: &[Measure],
         allocation: &Allocation<'_>,
         free: &mut ScalarPool,
+        vectors_end: u32,
     ) -> Result<CounterLocations, Refusal> {
         let mut locations = CounterLocations { lanes: target.wave_size(), ..CounterLocations::default() };
         let mut order: Vec<&Measure> = measures.iter().collect();
@@ -48,7 +50,12 @@ impl CounterLocations {
         let mut taken = RegSet::EMPTY;
         let mut without = 0;
         for measure in order {
-            let location = locations.scalar(measure, free).or_else(|| locations.lane(measure, allocation, &mut taken));
+            let mut vector = || {
+                let register = allocation.free_vector(&taken, vectors_end)?;
+                taken.insert(Reg::vector(register, 1));
+                Some(register)
+            };
+            let location = locations.scalar(measure, free).or_else(|| locations.lane(measure, &mut vector));
             match location {
                 Some(location) => drop(locations.by_measure.insert(*measure, location)),
                 None => without += 1,
@@ -66,17 +73,16 @@ impl CounterLocations {
         Some(CounterLocation::Scalar(low, high))
     }
 
-    fn lane(&mut self, measure: &Measure, allocation: &Allocation<'_>, taken: &mut RegSet) -> Option<CounterLocation> {
-        let low = self.take_lane(allocation, taken)?;
-        let high = if measure.is_wide() { Some(self.take_lane(allocation, taken)?) } else { None };
+    /// Lanes; `vector` is asked for a register when those at hand are full.
+    fn lane(&mut self, measure: &Measure, vector: &mut impl FnMut() -> Option<u16>) -> Option<CounterLocation> {
+        let low = self.take_lane(vector)?;
+        let high = if measure.is_wide() { Some(self.take_lane(vector)?) } else { None };
         Some(CounterLocation::Lane(low, high))
     }
 
-    fn take_lane(&mut self, allocation: &Allocation<'_>, taken: &mut RegSet) -> Option<(usize, u32)> {
+    fn take_lane(&mut self, vector: &mut impl FnMut() -> Option<u16>) -> Option<(usize, u32)> {
         if self.vectors.last().is_none_or(|(_, used)| *used == self.lanes) {
-            let register = allocation.free_vector(taken)?;
-            taken.insert(Reg::vector(register, 1));
-            self.vectors.push((register, 0));
+            self.vectors.push((vector()?, 0));
         }
         let number = self.vectors.len() - 1;
         let (_, used) = self.vectors.last_mut()?;

@@ -15,7 +15,7 @@ use crate::frame::first_vector;
 use crate::placement::{Measure, PlacedCounters, function};
 use crate::plan::PlannedCode;
 use crate::scavenge::LiveOut;
-use crate::scavenge::registers::Allocation;
+use crate::scavenge::registers::{Allocation, NUMBERED_VGPRS};
 use crate::{Instrumented, Request, guards, high_registers, scheduling};
 use code::{Job, RegisterFrame};
 use locations::CounterLocations;
@@ -27,16 +27,16 @@ use wavetap_base::error::Error;
 use wavetap_profile::map::VectorSource;
 use wavetap_profile::record::HEADER;
 
-/// Which scalar registers may be taken.
+/// Which registers may be taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Room {
+    /// Those that let as many waves run as the kernel's own registers do.
+    WithoutLoss,
     /// Any that are free.
     Any,
-    /// Those of the kernel's own allocation.
-    Allocated,
 }
 
-/// Plans counters in registers: with whatever scalar registers are free, or with those alone that cost no occupancy.
+/// Plans counters in registers: in those alone that cost no occupancy, or in whatever is free.
 pub(crate) fn cheapest(
     facts: &KernelFacts<'_, '_>,
     request: &Request,
@@ -44,20 +44,18 @@ pub(crate) fn cheapest(
 ) -> Result<Instrumented, Stop> {
     facts.uncopied.check_return(facts.analysis.program)?;
     let placed = PlacedCounters::of(facts)?;
-    let (mut costly, mut refused) = (None, None);
-    for room in [Room::Any, Room::Allocated] {
-        match plan(facts, request, &placed, room) {
-            Ok(planned) => match costs_too_much(&planned) {
-                Some(refusal) => refused = Some(refusal),
-                None if planned.before.waves_per_simd <= planned.after.waves_per_simd => return Ok(planned),
-                None => costly = costly.or(Some(planned)),
-            },
-            Err(Stop::Refused(refusal)) => refused = refused.or(Some(refusal)),
-            Err(stop) => return Err(stop),
+    let without_loss = match plan(facts, request, &placed, Room::WithoutLoss) {
+        Err(Stop::Refused(refusal)) => refusal,
+        planned => return planned,
+    };
+    let planned = plan(facts, request, &placed, Room::Any)?;
+    match costs_too_much(&planned) {
+        Some(Refusal { reason, detail, address }) => {
+            let detail = format!("{detail}; without a loss, {}", without_loss.detail);
+            Err(Refusal { reason, detail, address }.into())
         }
+        None => Ok(planned),
     }
-    let none = || Stop::Failed(Error::internal("neither a plan nor a refusal"));
-    costly.ok_or_else(|| refused.map_or_else(none, Stop::Refused))
 }
 
 /// What is done at the points of a function.
@@ -82,13 +80,14 @@ fn plan(
         keeps_flat_scratch: false,
     };
     allocation.check_names()?;
-    let mut free = match room {
-        Room::Any => allocation.free_scalars(entry.scalars()),
-        Room::Allocated => allocation.allocated_scalars(entry.scalars()),
+    let (scalars_end, vectors_end) = match room {
+        Room::WithoutLoss => allocation.ends_without_loss(),
+        Room::Any => (target.addressable_sgprs(), NUMBERED_VGPRS.into()),
     };
+    let mut free = allocation.free_scalars_below(entry.scalars(), scalars_end);
     let measures = placed.values.needed(&placed.counters);
     let [record, mask, scratch] = [free.take(2, 2)?, free.take(2, 2)?, free.take(2, 2)?];
-    let locations = CounterLocations::find(target, &measures, &allocation, &mut free)?;
+    let locations = CounterLocations::find(target, &measures, &allocation, &mut free, vectors_end)?;
     let frame = RegisterFrame { target, control: request.control, record, mask, scratch, locations };
     let missing = || Error::internal("a counter has no place");
     let placement = placed

@@ -193,25 +193,37 @@ impl Allocation<'_> {
 
     /// Scalar registers that neither the original code nor the hardware at entry (`initial` ones) has anything in.
     pub(crate) fn free_scalars(&self, initial: u16) -> ScalarPool {
-        let indexed = if self.used.indexed { self.sgprs() } else { 0 };
-        let taken = |number: u16| self.used.named.contains(Reg::scalar(number, 1)) || u32::from(number) < indexed;
-        ScalarPool::new(self.target, initial, taken)
+        self.free_scalars_below(initial, self.target.addressable_sgprs())
     }
 
-    /// Those of them that the kernel's own allocation has.
-    pub(crate) fn allocated_scalars(&self, initial: u16) -> ScalarPool {
+    /// Those of them below `end`.
+    pub(crate) fn free_scalars_below(&self, initial: u16, end: u32) -> ScalarPool {
         let indexed = if self.used.indexed { self.sgprs() } else { 0 };
-        let end = self.sgprs();
         let taken = |number: u16| {
             self.used.named.contains(Reg::scalar(number, 1)) || !(indexed..end).contains(&u32::from(number))
         };
         ScalarPool::new(self.target, initial, taken)
     }
 
-    /// The lowest vector register that no code names and is not taken.
-    pub(crate) fn free_vector(&self, taken: &RegSet) -> Option<u16> {
+    /// How far numbered scalar and vector registers may reach if as many waves shall run as the kernel's own registers
+    /// let.
+    pub(crate) fn ends_without_loss(&self) -> (u32, u32) {
+        let machine = self.descriptor.machine(self.target);
+        let demand = self.descriptor.demand(machine, 0, 1);
+        let waves = machine.waves_by_vgprs(demand.vgprs).min(machine.waves_by_sgprs(demand.sgprs));
+        let last = |most: u32, fits: &dyn Fn(u32) -> bool| (0..=most).rev().find(|end| fits(*end)).unwrap_or(0);
+        let scalars = |end: u32| machine.waves_by_sgprs(end + NAMED_SGPRS) >= waves;
+        let vectors = |end: u32| {
+            let (_, total) = self.grown_vgprs(end);
+            machine.waves_by_vgprs(total) >= waves
+        };
+        (last(self.target.addressable_sgprs(), &scalars), last(NUMBERED_VGPRS.into(), &vectors))
+    }
+
+    /// The lowest vector register below `end` that no code names and is not taken.
+    pub(crate) fn free_vector(&self, taken: &RegSet, end: u32) -> Option<u16> {
         let indexed = if self.used.indexed { self.vgprs() } else { 0 };
-        let mut numbers = (WORK_ITEM_VGPRS..NUMBERED_VGPRS).filter(|number| u32::from(*number) >= indexed);
+        let mut numbers = (WORK_ITEM_VGPRS..NUMBERED_VGPRS).filter(|number| (indexed..end).contains(&(*number).into()));
         let is_taken = |reg| self.used.named.contains(reg) || taken.contains(reg);
         numbers.find(|number| !is_taken(Reg::vector(*number, 1)))
     }
@@ -258,25 +270,33 @@ impl Allocation<'_> {
         let too_many = |count| {
             Refusal::new(Reason::VectorRegisters, format!("{count} vector registers are needed, {limit} can be had"))
         };
-        match descriptor.accum_offset(self.target) {
-            Some(offset) if vgprs > offset => {
-                let new_offset = vgprs.next_multiple_of(ACCUM_GRANULE);
-                let total = new_offset + self.accum_behind(offset);
-                if total > limit || new_offset > NUMBERED_VGPRS.into() {
-                    return Err(too_many(total).into());
-                }
-                descriptor.set_accum_offset(new_offset)?;
-                descriptor.set_allocated_vgprs(self.target, total.max(descriptor.allocated_vgprs(self.target)))?;
-            }
-            None if vgprs > descriptor.allocated_vgprs(self.target) => {
-                if vgprs > limit {
-                    return Err(too_many(vgprs).into());
-                }
-                descriptor.set_allocated_vgprs(self.target, vgprs)?;
-            }
-            _ => {}
+        let (offset, total) = self.grown_vgprs(vgprs);
+        if offset.is_some_and(|offset| offset > NUMBERED_VGPRS.into())
+            || total > limit && total > descriptor.allocated_vgprs(self.target)
+        {
+            return Err(too_many(total).into());
+        }
+        if let Some(offset) = offset {
+            descriptor.set_accum_offset(offset)?;
+        }
+        if total > descriptor.allocated_vgprs(self.target) {
+            descriptor.set_allocated_vgprs(self.target, total)?;
         }
         Ok(())
+    }
+
+    /// Where AGPRs begin, if they have to begin later, and how many registers are allocated, so that vector registers
+    /// below `vgprs` can be used.
+    fn grown_vgprs(&self, vgprs: u32) -> (Option<u32>, u32) {
+        let allocated = self.descriptor.allocated_vgprs(self.target);
+        match self.descriptor.accum_offset(self.target) {
+            Some(offset) if vgprs > offset => {
+                let new_offset = vgprs.next_multiple_of(ACCUM_GRANULE);
+                (Some(new_offset), allocated.max(new_offset + self.accum_behind(offset)))
+            }
+            Some(_) => (None, allocated),
+            None => (None, allocated.max(vgprs)),
+        }
     }
 
     /// The lowest run of `count` AGPRs that no code names.
