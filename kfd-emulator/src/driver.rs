@@ -5,10 +5,12 @@ use std::os::fd::IntoRawFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use wavetap_amdgpu::Target;
 
-use crate::engine::{self, Engine};
+use crate::engine::{Engine, Step, Surroundings};
 use crate::events::Events;
 use crate::memory::Allocations;
 use crate::raw;
@@ -26,8 +28,15 @@ pub(crate) struct Driver {
     allocations: Mutex<Allocations>,
     engine: Mutex<Engine>,
     /// Threads that wait for the engine: the one that runs queues lets them go first.
-    pub(crate) waiting: AtomicUsize,
+    waiting: AtomicUsize,
 }
+
+/// How long the thread looks for work again and again before it sleeps between two looks, and how long it sleeps then,
+/// and after a longer time without work. A doorbell is plain memory: nothing wakes the thread.
+const AWAKE: Duration = Duration::from_micros(500);
+const NAP: Duration = Duration::from_micros(50);
+const LONG_WITHOUT_WORK: Duration = Duration::from_millis(500);
+const SLEEP: Duration = Duration::from_micros(500);
 
 static DRIVER: OnceLock<Driver> = OnceLock::new();
 
@@ -67,7 +76,7 @@ impl Driver {
             engine: Mutex::new(Engine::new(target, options)),
             waiting: AtomicUsize::new(0),
         };
-        std::thread::Builder::new().name("wavetap-kfd".into()).spawn(engine::run)?;
+        thread::Builder::new().name("wavetap-kfd".into()).spawn(run_queues)?;
         Ok(driver)
     }
 
@@ -84,9 +93,10 @@ impl Driver {
         engine
     }
 
-    /// The same for the thread that runs queues.
-    pub(crate) fn own_engine(&self) -> MutexGuard<'_, Engine> {
-        self.engine.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Looks at all queues once.
+    fn turn(&self) -> Step {
+        let mut engine = self.engine.lock().unwrap_or_else(PoisonError::into_inner);
+        engine.turn(Surroundings { events: &self.events, waiting: &self.waiting })
     }
 
     /// A new descriptor of a file of the driver.
@@ -101,6 +111,30 @@ impl Driver {
             return Err(libc::EMFILE);
         }
         Ok(descriptor)
+    }
+}
+
+/// Runs queues until the program ends.
+fn run_queues() {
+    // Waits until the driver has started, which starts this thread.
+    let Some(driver) = Driver::get() else { return };
+    let mut worked = Instant::now();
+    loop {
+        let step = driver.turn();
+        if step == Step::Done {
+            worked = Instant::now();
+        }
+        // The lock is not fair: who waits for it goes first.
+        while driver.waiting.load(Ordering::Relaxed) > 0 {
+            thread::yield_now();
+        }
+        let without = worked.elapsed();
+        match step {
+            Step::Done => {}
+            _ if without < AWAKE => thread::yield_now(),
+            _ if without < LONG_WITHOUT_WORK => thread::sleep(NAP),
+            _ => thread::sleep(SLEEP),
+        }
     }
 }
 

@@ -193,7 +193,12 @@ structures! {
     /// A packet of dependences.
     barrier = "hsa_barrier_and_packet_t" { dep_signal: [u64; 5] = 8, completion_signal: u64 = 56, }
     /// AMD's packet that waits for a value (`hsa_amd_barrier_value_packet_t`).
-    barrier_value = "hsa_amd_barrier_value_packet_t" { signal: u64 = 8, value: u64 = 16, mask: u64 = 24, cond: u32 = 32, }
+    barrier_value = "hsa_amd_barrier_value_packet_t" {
+        signal: u64 = 8,
+        value: u64 = 16,
+        mask: u64 = 24,
+        cond: u32 = 32,
+    }
 }
 
 #[cfg(test)]

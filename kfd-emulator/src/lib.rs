@@ -8,22 +8,18 @@
 //! - `driver`, `settings`, `topology`: the driver of this process, what the run asks for, the description of the GPU.
 //! - `requests`: what the runtime asks of the driver by `ioctl`.
 //! - `memory`, `events`, `clock`: what the driver has of these.
-//! - `engine`: the thread that runs all queues in turn; `aql`, `sdma`: the packets of a queue; `faults`, `symbols`: what becomes of
-//!   a kernel that did something wrong.
+//! - `engine`: the device and its queues; the packets of a queue (`aql`, `sdma`); what becomes of a kernel that did
+//!   something wrong (`faults`).
 
-mod aql;
 mod clock;
 mod driver;
 mod drm;
 mod engine;
 mod events;
-mod faults;
 mod interposed;
 mod layout;
 mod memory;
 mod raw;
 mod requests;
-mod sdma;
 mod settings;
-mod symbols;
 mod topology;

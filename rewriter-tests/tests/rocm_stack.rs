@@ -16,8 +16,8 @@ use rewriter_tests::place::root;
 /// Where Debian has the runtime.
 const RUNTIME: &str = "/usr/lib/x86_64-linux-gnu/libhsa-runtime64.so.1";
 
-/// What its kernels want of HIP 5.2 that they do not use: a queue on the device, at which its `hipLaunchKernel` crashes.
-/// Compilers of its age do not say so of kernels with calls.
+/// What kernels with calls want of HIP 5.2, according to newer compilers than it knows, and do not use: a queue on the
+/// device, at which its `hipLaunchKernel` crashes.
 const WANTS_QUEUE: &[u8] = b"hidden_default_queue";
 
 /// The samples and the program of this test, compiled for HIP 5.2.

@@ -20,8 +20,8 @@ pub enum BackendChoice {
 pub enum StackChoice {
     /// The emulator's own HIP runtime instead of AMD's.
     Hip,
-    /// AMD's own libraries, as they are installed, with the emulator in place of their kernel driver. For `run`; nothing
-    /// is counted yet.
+    /// AMD's own libraries, as they are installed, with the emulator in place of their kernel driver: for `run`, and
+    /// nothing is counted yet.
     Rocm,
 }
 

@@ -6,9 +6,8 @@ use std::sync::atomic::Ordering;
 
 use wavetap_emulator::{Device, QueuedPacket, Share};
 
+use super::{Queue, Step, Surroundings, Trouble, at, load32, load64, store64};
 use crate::clock;
-use crate::driver::Driver;
-use crate::engine::{Queue, Step, Trouble, at, load32, load64, store64};
 use crate::layout::{amd_queue, amd_signal, barrier, barrier_value};
 
 /// Bytes of a packet.
@@ -45,7 +44,12 @@ const INDEX: &str = "a queue's index";
 const SIGNAL: &str = "a signal";
 
 /// Does the next thing that there is to do of a queue.
-pub(crate) fn step(queue: &mut Queue, device: &mut Device, driver: &Driver, shared: bool) -> Result<Step, Trouble> {
+pub(crate) fn step(
+    queue: &mut Queue,
+    device: &mut Device,
+    around: Surroundings,
+    shared: bool,
+) -> Result<Step, Trouble> {
     let read = load64(device, queue.read_index, INDEX)?;
     if read >= load64(device, queue.write_index, INDEX)? {
         return Ok(Step::Idle);
@@ -56,7 +60,7 @@ pub(crate) fn step(queue: &mut Queue, device: &mut Device, driver: &Driver, shar
     let began = match kind {
         // It was reserved, and is being written.
         packet::INVALID => return Ok(Step::Waits),
-        packet::DISPATCH => match dispatch(queue, device, driver, (address, read), shared)? {
+        packet::DISPATCH => match dispatch(queue, device, around, (address, read), shared)? {
             None => return Ok(Step::Done),
             Some(began) => began,
         },
@@ -84,7 +88,7 @@ pub(crate) fn step(queue: &mut Queue, device: &mut Device, driver: &Driver, shar
     let signal = load64(device, address + barrier::completion_signal.at, RING)?;
     at(device.update(address, 4, |word| word & !0xff | u64::from(packet::INVALID)), address, RING)?;
     store64(device, queue.read_index, read + 1, INDEX)?;
-    complete(device, driver, signal, began)?;
+    complete(device, around, signal, began)?;
     Ok(Step::Done)
 }
 
@@ -92,7 +96,7 @@ pub(crate) fn step(queue: &mut Queue, device: &mut Device, driver: &Driver, shar
 fn dispatch(
     queue: &mut Queue,
     device: &mut Device,
-    driver: &Driver,
+    around: Surroundings,
     (address, read): (u64, u64),
     shared: bool,
 ) -> Result<Option<u64>, Trouble> {
@@ -111,7 +115,7 @@ fn dispatch(
         1 => TURN,
         _ => DIVIDED_TURN,
     };
-    let share = Share { instructions, interrupt: Some(&driver.waiting) };
+    let share = Share { instructions, interrupt: Some(around.waiting) };
     let ended = device.advance(&mut flight, share).map_err(|fault| Trouble::of_kernel(fault, kernel_object))?;
     if ended.is_none() {
         queue.flight = Some((flight, began));
@@ -158,7 +162,7 @@ fn has_value(device: &Device, packet: u64) -> Result<bool, Trouble> {
 }
 
 /// Tells the signal of a packet that it was processed.
-pub(crate) fn complete(device: &mut Device, driver: &Driver, signal: u64, began: u64) -> Result<(), Trouble> {
+pub(crate) fn complete(device: &mut Device, around: Surroundings, signal: u64, began: u64) -> Result<(), Trouble> {
     if signal == 0 {
         return Ok(());
     }
@@ -168,7 +172,7 @@ pub(crate) fn complete(device: &mut Device, driver: &Driver, signal: u64, began:
     // Its owner may free it as soon as it has the new value.
     let (mailbox, event) = waiters(device, signal)?;
     at(device.update(value, 8, |old| old.wrapping_sub(1)), value, SIGNAL)?;
-    notify(device, driver, mailbox, event);
+    notify(device, around, mailbox, event);
     Ok(())
 }
 
@@ -179,7 +183,7 @@ pub(crate) fn waiters(device: &Device, signal: u64) -> Result<(u64, u32), Troubl
 }
 
 /// Wakes who waits for a signal.
-pub(crate) fn notify(device: &mut Device, driver: &Driver, mailbox: u64, event: u32) {
+pub(crate) fn notify(device: &mut Device, around: Surroundings, mailbox: u64, event: u32) {
     if event == 0 {
         return;
     }
@@ -188,5 +192,5 @@ pub(crate) fn notify(device: &mut Device, driver: &Driver, mailbox: u64, event: 
         let _ = device.write(mailbox, &u64::from(event).to_le_bytes());
     }
     // It may have been destroyed in between.
-    let _ = driver.events.set(event);
+    let _ = around.events.set(event);
 }

@@ -3,23 +3,20 @@
 
 use wavetap_emulator::{Device, Fault, FaultKind};
 
-use crate::aql;
-use crate::driver::Driver;
-use crate::engine::{Queue, Trouble, load64};
+use super::{Queue, Surroundings, Trouble, aql, load64, symbols};
 use crate::layout::{amd_queue, amd_signal};
 use crate::raw;
-use crate::symbols;
 
 /// What the trap handler of the runtime writes into a queue's error signal after `s_trap 2` (`abort`, `assert`).
 const ERROR_TRAP: u64 = 0x8000_0000;
 
 /// Reports what went wrong with a packet of a queue, which is not processed any further.
-pub(crate) fn report(trouble: &Trouble, queue: &Queue, device: &mut Device, driver: &Driver) {
+pub(crate) fn report(trouble: &Trouble, queue: &Queue, device: &mut Device, around: Surroundings) {
     match trouble {
-        Trouble::Fault { fault, kernel_object } => kernel(fault, *kernel_object, queue, device, driver),
+        Trouble::Fault { fault, kernel_object } => kernel(fault, *kernel_object, queue, device, around),
         Trouble::Memory { address, what } => {
             eprintln!("wavetap: {what} is at {address:#x}, which is not mapped");
-            exception(*address, driver);
+            exception(*address, around);
         }
         Trouble::Unknown(what) => {
             eprintln!("wavetap: {what}: the emulated device does not know it");
@@ -28,7 +25,7 @@ pub(crate) fn report(trouble: &Trouble, queue: &Queue, device: &mut Device, driv
     }
 }
 
-fn kernel(fault: &Fault, kernel_object: u64, queue: &Queue, device: &mut Device, driver: &Driver) {
+fn kernel(fault: &Fault, kernel_object: u64, queue: &Queue, device: &mut Device, around: Surroundings) {
     let place = fault.object.and_then(|object| device.code_base(object));
     let located = place.map(|base| base + fault.address).and_then(|pc| symbols::offset_in_object(device, pc));
     let mut fault = fault.clone();
@@ -38,11 +35,11 @@ fn kernel(fault: &Fault, kernel_object: u64, queue: &Queue, device: &mut Device,
     let name = symbols::kernel(device, kernel_object).unwrap_or_else(|| format!("at {kernel_object:#x}"));
     eprintln!("wavetap: {fault}, in kernel {name}");
     match fault.kind {
-        FaultKind::Memory { address, .. } | FaultKind::Misaligned { address, .. } => exception(address, driver),
+        FaultKind::Memory { address, .. } | FaultKind::Misaligned { address, .. } => exception(address, around),
         // The hardware has no address for these.
-        FaultKind::LdsBounds { .. } | FaultKind::ScratchBounds { .. } => exception(0, driver),
+        FaultKind::LdsBounds { .. } | FaultKind::ScratchBounds { .. } => exception(0, around),
         FaultKind::Trap { .. } => {
-            if queue_error(ERROR_TRAP, queue, device, driver).is_none() {
+            if queue_error(ERROR_TRAP, queue, device, around).is_none() {
                 stop();
             }
         }
@@ -51,19 +48,19 @@ fn kernel(fault: &Fault, kernel_object: u64, queue: &Queue, device: &mut Device,
 }
 
 /// Tells the runtime of an access to what is not mapped.
-fn exception(address: u64, driver: &Driver) {
-    if !driver.events.memory_exception(address) {
+fn exception(address: u64, around: Surroundings) {
+    if !around.events.memory_exception(address) {
         stop();
     }
 }
 
 /// Tells the runtime that a queue has stopped; none if it does not listen.
-fn queue_error(error: u64, queue: &Queue, device: &mut Device, driver: &Driver) -> Option<()> {
+fn queue_error(error: u64, queue: &Queue, device: &mut Device, around: Surroundings) -> Option<()> {
     let start = queue.write_index - amd_queue::write_dispatch_id.at;
     let signal = load64(device, start + amd_queue::queue_inactive_signal.at, "").ok().filter(|signal| *signal != 0)?;
     let (mailbox, event) = aql::waiters(device, signal).ok()?;
     device.write(signal + amd_signal::value.at, &error.to_le_bytes()).ok()?;
-    aql::notify(device, driver, mailbox, event);
+    aql::notify(device, around, mailbox, event);
     Some(())
 }
 

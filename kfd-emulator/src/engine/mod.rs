@@ -1,25 +1,20 @@
 //! The device and its queues. One thread runs all of them in turn, so that kernels of several queues make progress
 //! together: one may wait for another.
 
+mod aql;
+mod faults;
+mod sdma;
+mod symbols;
+
 use std::collections::BTreeMap;
-use std::sync::atomic::Ordering;
-use std::thread;
-use std::time::{Duration, Instant};
+use std::sync::atomic::AtomicUsize;
 
 use wavetap_amdgpu::Target;
 use wavetap_base::error::Error;
 use wavetap_emulator::{Device, Fault, Flight, Options};
 
-use crate::driver::Driver;
+use crate::events::Events;
 use crate::memory::Mapping;
-use crate::{aql, faults, sdma};
-
-/// How long the thread looks for work again and again before it sleeps between two looks, and how long it sleeps then,
-/// and after a longer time without work. A doorbell is plain memory: nothing wakes the thread.
-const AWAKE: Duration = Duration::from_micros(500);
-const NAP: Duration = Duration::from_micros(50);
-const LONG_WITHOUT_WORK: Duration = Duration::from_millis(500);
-const SLEEP: Duration = Duration::from_micros(500);
 
 /// What packets a queue has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,6 +23,14 @@ pub(crate) enum QueueKind {
     Aql,
     /// Copies.
     Sdma,
+}
+
+/// What the packets of queues need beside the device.
+#[derive(Clone, Copy)]
+pub(crate) struct Surroundings<'d> {
+    pub(crate) events: &'d Events,
+    /// Threads that wait for the engine: a kernel's share ends as soon as it can.
+    pub(crate) waiting: &'d AtomicUsize,
 }
 
 /// A queue.
@@ -149,47 +152,23 @@ impl Engine {
         Ok(())
     }
 
-    /// Looks at all queues once.
-    fn turn(&mut self, driver: &Driver) -> Step {
+    /// Looks at all queues once; the most that came of it.
+    pub(crate) fn turn(&mut self, around: Surroundings) -> Step {
         let running = self.queues.values().filter(|queue| queue.flight.is_some()).count();
         let mut most = Step::Idle;
         for queue in self.queues.values_mut().filter(|queue| !queue.broken) {
             let step = match queue.kind {
-                QueueKind::Aql => aql::step(queue, &mut self.device, driver, running > 1),
-                QueueKind::Sdma => sdma::step(queue, &mut self.device, driver),
+                QueueKind::Aql => aql::step(queue, &mut self.device, around, running > 1),
+                QueueKind::Sdma => sdma::step(queue, &mut self.device, around),
             };
             match step {
                 Ok(step) => most = most.max(step),
                 Err(trouble) => {
                     queue.broken = true;
-                    faults::report(&trouble, queue, &mut self.device, driver);
+                    faults::report(&trouble, queue, &mut self.device, around);
                 }
             }
         }
         most
-    }
-}
-
-/// Runs queues until the program ends.
-pub(crate) fn run() {
-    // Waits until the driver has started, which starts this thread.
-    let Some(driver) = Driver::get() else { return };
-    let mut worked = Instant::now();
-    loop {
-        let step = driver.own_engine().turn(driver);
-        if step == Step::Done {
-            worked = Instant::now();
-        }
-        // The lock is not fair: who waits for it goes first.
-        while driver.waiting.load(Ordering::Relaxed) > 0 {
-            thread::yield_now();
-        }
-        let without = worked.elapsed();
-        match step {
-            Step::Done => {}
-            _ if without < AWAKE => thread::yield_now(),
-            _ if without < LONG_WITHOUT_WORK => thread::sleep(NAP),
-            _ => thread::sleep(SLEEP),
-        }
     }
 }

@@ -2,9 +2,8 @@
 
 use wavetap_emulator::Device;
 
+use super::{Queue, Step, Surroundings, Trouble, at, load32, load64, store64};
 use crate::clock;
-use crate::driver::Driver;
-use crate::engine::{Queue, Step, Trouble, at, load32, load64, store64};
 
 /// Operations, in the low byte of the first word.
 mod operation {
@@ -33,7 +32,7 @@ const INDEX: &str = "an index of a ring of copies";
 const OPERAND: &str = "an operand of a copy";
 
 /// Does the next packet, if there is one.
-pub(crate) fn step(queue: &mut Queue, device: &mut Device, driver: &Driver) -> Result<Step, Trouble> {
+pub(crate) fn step(queue: &mut Queue, device: &mut Device, around: Surroundings) -> Result<Step, Trouble> {
     let read = load64(device, queue.read_index, INDEX)?;
     let write = load64(device, queue.write_index, INDEX)?;
     if read >= write {
@@ -44,7 +43,7 @@ pub(crate) fn step(queue: &mut Queue, device: &mut Device, driver: &Driver) -> R
     for (n, word) in words.iter_mut().enumerate() {
         *word = load32(device, start + (read + 4 * n as u64) % length, RING)?;
     }
-    match packet(&words, device, driver)? {
+    match packet(&words, device, around)? {
         None => Ok(Step::Waits),
         Some(size) => {
             store64(device, queue.read_index, read + size, INDEX)?;
@@ -54,7 +53,7 @@ pub(crate) fn step(queue: &mut Queue, device: &mut Device, driver: &Driver) -> R
 }
 
 /// Does what a packet says, and gives its bytes; none if it has to wait.
-fn packet(words: &[u32; MOST_WORDS], device: &mut Device, driver: &Driver) -> Result<Option<u64>, Trouble> {
+fn packet(words: &[u32; MOST_WORDS], device: &mut Device, around: Surroundings) -> Result<Option<u64>, Trouble> {
     let double = |at: usize| u64::from(words[at]) | u64::from(words[at + 1]) << 32;
     let sub = words[0] >> 8 & 0xff;
     let count = |word: u32| u64::from(word & 0x3fff_ffff) + 1;
@@ -75,7 +74,7 @@ fn packet(words: &[u32; MOST_WORDS], device: &mut Device, driver: &Driver) -> Re
         }
         (operation::TRAP, _) => {
             // An event that has been destroyed has no waiter.
-            let _ = driver.events.set(words[1] & 0x0fff_ffff);
+            let _ = around.events.set(words[1] & 0x0fff_ffff);
             8
         }
         (operation::POLL, 0) => {
