@@ -59,7 +59,7 @@ fn opened(
     path: *const c_char,
     flags: c_int,
     mode: libc::mode_t,
-    next: fn(*const c_char, c_int, libc::mode_t) -> c_int,
+    next: impl FnOnce(*const c_char, c_int, libc::mode_t) -> c_int,
 ) -> c_int {
     match place(path) {
         Place::Device => answer(Driver::get().ok_or(libc::ENODEV).and_then(Driver::open)),
@@ -90,6 +90,30 @@ pub extern "C" fn open(path: *const c_char, flags: c_int, mode: libc::mode_t) ->
 #[unsafe(no_mangle)]
 pub extern "C" fn open64(path: *const c_char, flags: c_int, mode: libc::mode_t) -> c_int {
     opened(path, flags, mode, raw::open64)
+}
+
+/// Opens a file; what compilers make of [`open`] where they check its use.
+#[unsafe(no_mangle)]
+pub extern "C" fn __open_2(path: *const c_char, flags: c_int) -> c_int {
+    opened(path, flags, 0, raw::open)
+}
+
+/// Opens a file; what compilers make of [`open64`] where they check its use.
+#[unsafe(no_mangle)]
+pub extern "C" fn __open64_2(path: *const c_char, flags: c_int) -> c_int {
+    opened(path, flags, 0, raw::open64)
+}
+
+/// Opens a file by a path that may start at a folder: those of the driver do not.
+#[unsafe(no_mangle)]
+pub extern "C" fn openat(folder: c_int, path: *const c_char, flags: c_int, mode: libc::mode_t) -> c_int {
+    opened(path, flags, mode, |path, flags, mode| raw::openat(folder, path, flags, mode))
+}
+
+/// Opens a file by a path that may start at a folder.
+#[unsafe(no_mangle)]
+pub extern "C" fn openat64(folder: c_int, path: *const c_char, flags: c_int, mode: libc::mode_t) -> c_int {
+    opened(path, flags, mode, |path, flags, mode| raw::openat64(folder, path, flags, mode))
 }
 
 /// Opens a stream.

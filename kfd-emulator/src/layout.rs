@@ -22,6 +22,11 @@ impl<T> Field<T> {
     const fn new(at: u64) -> Self {
         Field { at, of: PhantomData }
     }
+
+    /// Its address in a structure on the device, which may be at any address.
+    pub(crate) const fn of(self, structure: u64) -> u64 {
+        structure.wrapping_add(self.at)
+    }
 }
 
 /// A structure that the caller passes: its bytes, of which an older or newer caller may have fewer or more.

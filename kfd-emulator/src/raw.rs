@@ -124,6 +124,16 @@ next!(
     (*const c_char, c_int; ...)
 );
 next!(
+    /// `openat`.
+    openat, c"openat", (folder: c_int, path: *const c_char, flags: c_int, mode: libc::mode_t) -> c_int, -1,
+    (c_int, *const c_char, c_int; ...)
+);
+next!(
+    /// `openat64`.
+    openat64, c"openat64", (folder: c_int, path: *const c_char, flags: c_int, mode: libc::mode_t) -> c_int, -1,
+    (c_int, *const c_char, c_int; ...)
+);
+next!(
     /// `fopen`.
     fopen, c"fopen", (path: *const c_char, mode: *const c_char) -> *mut c_void, NONE, (*const c_char, *const c_char)
 );

@@ -2,7 +2,7 @@
 //! kernel driver.
 //!
 //! Debian 12's HIP 5.2 takes code objects of version 4, so the samples are compiled for this. Without the libraries the
-//! tests fail and name the package.
+//! tests fail and name the package. With `WAVETAP_ROCM_LIBRARIES` the prebuilt samples run on other versions, too.
 
 use std::ffi::OsString;
 use std::fs;
@@ -31,6 +31,8 @@ fn programs() -> &'static Path {
                 .arg("-o")
                 .arg(folder.path())
                 .args(["--", "-mcode-object-version=4"])
+                // One target of its three is enough here.
+                .args(["--no-offload-arch=gfx906", "--no-offload-arch=gfx942"])
                 .status();
             assert!(built.expect("the script starts").success());
             let bitcode = folder.path().join(".bitcode");
@@ -136,6 +138,41 @@ fn faults_reach_the_real_runtime() {
     assert!(said.contains("in kernel store_at") && said.contains("Memory access fault by GPU"), "{said}");
     // It aborts, as on a GPU.
     finished.exited(134).expect("signal 6");
+}
+
+/// Its counters are off: nothing has given it a buffer.
+#[test]
+fn a_rewritten_program_runs_as_the_original_does() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let wavetap = command::wavetap().expect("the command is built");
+    let counting = folder.path().join("counting");
+    let original = program("divergence");
+    let [from, to] = [&original, &counting].map(|path| path.to_str().expect("a plain path"));
+    let rewrite = ["rewrite", from, "-o", to];
+    command::run(&wavetap, &rewrite, &[], folder.path()).expect("it ends").exited(0).expect("it is rewritten");
+    let text = output(run(&[], &counting, &[]));
+    assert!(text.ends_with("PASS\n"), "{text}");
+    assert_eq!(text, output(run(&[], &original, &[])));
+}
+
+/// The prebuilt samples, unmodified, on libraries that `WAVETAP_ROCM_LIBRARIES` names: folders separated by colons, the
+/// first with the loader (`ld-linux-x86-64.so.2`) of a Debian whose packages are unpacked there.
+#[test]
+fn samples_pass_on_other_versions() {
+    let Some(folders) = std::env::var_os("WAVETAP_ROCM_LIBRARIES") else {
+        eprintln!("WAVETAP_ROCM_LIBRARIES is not set: only the installed version of ROCm is tested");
+        return;
+    };
+    let loader = std::env::split_paths(&folders).next().expect("a folder").join("ld-linux-x86-64.so.2");
+    for entry in fs::read_dir(root().join("hip-samples/bin")).expect("the samples") {
+        let sample = entry.expect("an entry").path();
+        let arguments = ["--library-path".into(), folders.clone(), sample.clone().into_os_string()];
+        let arguments = arguments.map(|argument: OsString| argument.into_string().expect("plain paths"));
+        let finished = run(&[], &loader, &arguments.each_ref().map(String::as_str));
+        // ROCr 7 says at the end that it has lost signals.
+        assert!(finished.out().ends_with("PASS\n"), "{}: {finished:?}", sample.display());
+        finished.exited(0).expect("it passes");
+    }
 }
 
 #[test]

@@ -8,7 +8,7 @@ use wavetap_emulator::{Device, QueuedPacket, Share};
 
 use super::{Queue, Step, Surroundings, Trouble, at, load32, load64, store64};
 use crate::clock;
-use crate::layout::{amd_queue, amd_signal, barrier, barrier_value};
+use crate::layout::{amd_signal, barrier, barrier_value};
 
 /// Bytes of a packet.
 const PACKET: u64 = 64;
@@ -54,7 +54,7 @@ pub(crate) fn step(
     if read >= load64(device, queue.write_index, INDEX)? {
         return Ok(Step::Idle);
     }
-    let address = queue.ring.0 + read.wrapping_mul(PACKET) % queue.ring.1;
+    let address = queue.ring.0.wrapping_add(read.wrapping_mul(PACKET) % queue.ring.1);
     let header = load32(device, address, RING)?;
     let [kind, _, format, _] = header.to_le_bytes();
     let began = match kind {
@@ -85,9 +85,9 @@ pub(crate) fn step(
             return Err(Trouble::Unknown(reason));
         }
     };
-    let signal = load64(device, address + barrier::completion_signal.at, RING)?;
+    let signal = load64(device, barrier::completion_signal.of(address), RING)?;
     at(device.update(address, 4, |word| word & !0xff | u64::from(packet::INVALID)), address, RING)?;
-    store64(device, queue.read_index, read + 1, INDEX)?;
+    store64(device, queue.read_index, read.wrapping_add(1), INDEX)?;
     complete(device, around, signal, began)?;
     Ok(Step::Done)
 }
@@ -100,11 +100,11 @@ fn dispatch(
     (address, read): (u64, u64),
     shared: bool,
 ) -> Result<Option<u64>, Trouble> {
-    let kernel_object = load64(device, address + KERNEL_OBJECT, RING)?;
+    let kernel_object = load64(device, address.wrapping_add(KERNEL_OBJECT), RING)?;
     let (mut flight, began) = match take(&mut queue.flight) {
         Some(running) => running,
         None => {
-            let start = queue.write_index - amd_queue::write_dispatch_id.at;
+            let start = queue.start();
             let queued = QueuedPacket { packet: address, queue: start, dispatch_id: read };
             let flight = device.begin_queued(queued).map_err(|fault| Trouble::of_kernel(fault, kernel_object))?;
             (flight, clock::gpu())
@@ -130,10 +130,10 @@ fn dispatch(
 fn are_met(device: &Device, packet: u64, all: bool) -> Result<bool, Trouble> {
     let (mut any, mut met, mut unmet) = (false, false, false);
     for n in 0..DEPENDENCES {
-        let signal = load64(device, packet + barrier::dep_signal.at + 8 * n, RING)?;
+        let signal = load64(device, barrier::dep_signal.of(packet).wrapping_add(8 * n), RING)?;
         if signal != 0 {
             any = true;
-            let value = load64(device, signal + amd_signal::value.at, SIGNAL)?;
+            let value = load64(device, amd_signal::value.of(signal), SIGNAL)?;
             if value == 0 { met = true } else { unmet = true }
         }
     }
@@ -146,14 +146,14 @@ fn has_value(device: &Device, packet: u64) -> Result<bool, Trouble> {
     const EQUAL: u32 = 0;
     const NOT_EQUAL: u32 = 1;
     const LESS: u32 = 2;
-    let signal = load64(device, packet + barrier_value::signal.at, RING)?;
+    let signal = load64(device, barrier_value::signal.of(packet), RING)?;
     if signal == 0 {
         return Ok(true);
     }
-    let mask = load64(device, packet + barrier_value::mask.at, RING)?;
-    let wanted = load64(device, packet + barrier_value::value.at, RING)? as i64;
-    let value = (load64(device, signal + amd_signal::value.at, SIGNAL)? & mask) as i64;
-    Ok(match load32(device, packet + barrier_value::cond.at, RING)? {
+    let mask = load64(device, barrier_value::mask.of(packet), RING)?;
+    let wanted = load64(device, barrier_value::value.of(packet), RING)? as i64;
+    let value = (load64(device, amd_signal::value.of(signal), SIGNAL)? & mask) as i64;
+    Ok(match load32(device, barrier_value::cond.of(packet), RING)? {
         EQUAL => value == wanted,
         NOT_EQUAL => value != wanted,
         LESS => value < wanted,
@@ -166,9 +166,9 @@ pub(crate) fn complete(device: &mut Device, around: Surroundings, signal: u64, b
     if signal == 0 {
         return Ok(());
     }
-    store64(device, signal + amd_signal::start_ts.at, began, SIGNAL)?;
-    store64(device, signal + amd_signal::end_ts.at, clock::gpu(), SIGNAL)?;
-    let value = signal + amd_signal::value.at;
+    store64(device, amd_signal::start_ts.of(signal), began, SIGNAL)?;
+    store64(device, amd_signal::end_ts.of(signal), clock::gpu(), SIGNAL)?;
+    let value = amd_signal::value.of(signal);
     // Its owner may free it as soon as it has the new value.
     let (mailbox, event) = waiters(device, signal)?;
     at(device.update(value, 8, |old| old.wrapping_sub(1)), value, SIGNAL)?;
@@ -178,8 +178,8 @@ pub(crate) fn complete(device: &mut Device, around: Surroundings, signal: u64, b
 
 /// The mailbox and the event of a signal.
 pub(crate) fn waiters(device: &Device, signal: u64) -> Result<(u64, u32), Trouble> {
-    let mailbox = load64(device, signal + amd_signal::event_mailbox_ptr.at, SIGNAL)?;
-    Ok((mailbox, load32(device, signal + amd_signal::event_id.at, SIGNAL)?))
+    let mailbox = load64(device, amd_signal::event_mailbox_ptr.of(signal), SIGNAL)?;
+    Ok((mailbox, load32(device, amd_signal::event_id.of(signal), SIGNAL)?))
 }
 
 /// Wakes who waits for a signal.

@@ -56,10 +56,10 @@ fn exception(address: u64, around: Surroundings) {
 
 /// Tells the runtime that a queue has stopped; none if it does not listen.
 fn queue_error(error: u64, queue: &Queue, device: &mut Device, around: Surroundings) -> Option<()> {
-    let start = queue.write_index - amd_queue::write_dispatch_id.at;
-    let signal = load64(device, start + amd_queue::queue_inactive_signal.at, "").ok().filter(|signal| *signal != 0)?;
+    let start = queue.start();
+    let signal = load64(device, amd_queue::queue_inactive_signal.of(start), "").ok().filter(|signal| *signal != 0)?;
     let (mailbox, event) = aql::waiters(device, signal).ok()?;
-    device.write(signal + amd_signal::value.at, &error.to_le_bytes()).ok()?;
+    device.write(amd_signal::value.of(signal), &error.to_le_bytes()).ok()?;
     aql::notify(device, around, mailbox, event);
     Some(())
 }

@@ -14,6 +14,7 @@ use wavetap_base::error::Error;
 use wavetap_emulator::{Device, Fault, Flight, Options};
 
 use crate::events::Events;
+use crate::layout::amd_queue;
 use crate::memory::Mapping;
 
 /// What packets a queue has.
@@ -45,6 +46,13 @@ pub(crate) struct Queue {
     pub(crate) flight: Option<(Flight, u64)>,
     /// A packet of it could not be processed: no further one is.
     broken: bool,
+}
+
+impl Queue {
+    /// Where the runtime's queue (`amd_queue_t`) starts, whose write index the driver is told.
+    pub(crate) fn start(&self) -> u64 {
+        self.write_index.wrapping_sub(amd_queue::write_dispatch_id.at)
+    }
 }
 
 /// What a look at a queue came to.

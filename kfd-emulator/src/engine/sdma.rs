@@ -41,12 +41,12 @@ pub(crate) fn step(queue: &mut Queue, device: &mut Device, around: Surroundings)
     let (start, length) = queue.ring;
     let mut words = [0; MOST_WORDS];
     for (n, word) in words.iter_mut().enumerate() {
-        *word = load32(device, start + (read + 4 * n as u64) % length, RING)?;
+        *word = load32(device, start.wrapping_add(read.wrapping_add(4 * n as u64) % length), RING)?;
     }
     match packet(&words, device, around)? {
         None => Ok(Step::Waits),
         Some(size) => {
-            store64(device, queue.read_index, read + size, INDEX)?;
+            store64(device, queue.read_index, read.wrapping_add(size), INDEX)?;
             Ok(Step::Done)
         }
     }
@@ -103,8 +103,9 @@ fn copy(device: &mut Device, from: u64, to: u64, length: u64) -> Result<(), Trou
     let mut bytes = vec![0; length.min(PIECE) as usize];
     for offset in (0..length).step_by(PIECE as usize) {
         let piece = &mut bytes[..(length - offset).min(PIECE) as usize];
-        at(device.read(from + offset, piece), from + offset, OPERAND)?;
-        at(device.write(to + offset, piece), to + offset, OPERAND)?;
+        let (from, to) = (from.wrapping_add(offset), to.wrapping_add(offset));
+        at(device.read(from, piece), from, OPERAND)?;
+        at(device.write(to, piece), to, OPERAND)?;
     }
     Ok(())
 }
@@ -120,7 +121,8 @@ fn fill(device: &mut Device, to: u64, value: u32, length: u64, size: u32) -> Res
     let bytes: Vec<u8> = pattern.into_iter().cycle().take(length.min(PIECE) as usize).collect();
     for offset in (0..length).step_by(PIECE as usize) {
         let piece = &bytes[..(length - offset).min(PIECE) as usize];
-        at(device.write(to + offset, piece), to + offset, OPERAND)?;
+        let to = to.wrapping_add(offset);
+        at(device.write(to, piece), to, OPERAND)?;
     }
     Ok(())
 }

@@ -54,23 +54,23 @@ pub(crate) fn offset_in_object(device: &Device, address: u64) -> Option<u64> {
 /// The name of the kernel whose descriptor is at an address.
 pub(crate) fn kernel(device: &Device, descriptor: u64) -> Option<String> {
     let base = base(device, descriptor)?;
-    let (headers, count) = (base + double(device, base + 0x20)?, word(device, base + 0x38)? & 0xffff);
+    let (headers, count) = (base.wrapping_add(double(device, base + 0x20)?), word(device, base + 0x38)? & 0xffff);
     let dynamic = (0..u64::from(count)).find_map(|n| {
-        let header = headers + 56 * n;
-        (word(device, header)? == PT_DYNAMIC).then(|| double(device, header + 16)).flatten()
+        let header = headers.wrapping_add(56 * n);
+        (word(device, header)? == PT_DYNAMIC).then(|| double(device, header.wrapping_add(16))).flatten()
     })?;
     let entry = |tag: u64| {
         (0..64).find_map(|n| {
-            let place = base + dynamic + 16 * n;
-            (double(device, place)? == tag).then(|| double(device, place + 8)).flatten()
+            let place = base.wrapping_add(dynamic).wrapping_add(16 * n);
+            (double(device, place)? == tag).then(|| double(device, place.wrapping_add(8))).flatten()
         })
     };
     let (hash, symbols, names) = (entry(DT_HASH)?, entry(DT_SYMTAB)?, entry(DT_STRTAB)?);
     // The number of chains of the hash table is that of symbols.
-    let count = u64::from(word(device, base + hash + 4)?).min(MOST_ENTRIES);
-    for symbol in (0..count).map(|n| base + symbols + 24 * n) {
-        if base + double(device, symbol + 8)? == descriptor {
-            let name = text(device, base + names + u64::from(word(device, symbol)?))?;
+    let count = u64::from(word(device, base.wrapping_add(hash).wrapping_add(4))?).min(MOST_ENTRIES);
+    for symbol in (0..count).map(|n| base.wrapping_add(symbols).wrapping_add(24 * n)) {
+        if base.wrapping_add(double(device, symbol.wrapping_add(8))?) == descriptor {
+            let name = text(device, base.wrapping_add(names).wrapping_add(word(device, symbol)?.into()))?;
             return Some(name.strip_suffix(".kd").unwrap_or(&name).to_owned());
         }
     }
