@@ -27,7 +27,7 @@ use wavetap::report::RunInfo;
 use crate::args::{AppArgs, BackendArgs, BackendChoice, StackChoice};
 use crate::collected::Ended;
 use crate::findings;
-use crate::{files, stand_in};
+use crate::{files, stand_in, targets};
 
 /// How a script begins.
 const SCRIPT: &[u8] = b"#!";
@@ -234,6 +234,17 @@ impl Run<'_> {
         Ok(())
     }
 
+    /// The GPU that is asked for. The HIP runtime of the emulator chooses by itself where none is; a driver has to know
+    /// before anything is loaded.
+    fn device(&self) -> Option<String> {
+        match (self.target, self.backend.stack) {
+            (Some(target), _) => Some(target.to_owned()),
+            (None, StackChoice::Hip) => None,
+            // What cannot be read here cannot be run, either.
+            (None, StackChoice::Rocm) => Some(targets::for_program(&files::read(&self.app.path).unwrap_or_default())),
+        }
+    }
+
     /// What the stand-in is to do.
     fn config(&self, journals: &Path, findings: &Path, suppressions: Option<&Path>) -> RunConfig {
         let BackendArgs { strict_continue, seed, fuel, threads, records, per_wave, .. } = self.backend;
@@ -245,7 +256,7 @@ impl Run<'_> {
             samples: timing.is_some_and(|timing| timing.samples),
         };
         RunConfig {
-            target: self.target.map(str::to_owned),
+            target: self.device(),
             journal: (collect != Collected::default()).then(|| journals.to_owned()),
             collect,
             at_load: self.at_load.map(|at_load| at_load.config()),

@@ -130,6 +130,21 @@ fn what_hip_offers_works_on_several_targets() {
     }
 }
 
+/// The driver has to be told which GPU it has before a program loads anything.
+#[test]
+fn the_gpu_is_one_that_the_program_has_code_for() {
+    let only = programs().join(".only");
+    let built = Command::new(root().join("hip-samples/build.sh"))
+        .arg("-o")
+        .arg(&only)
+        .arg("divergence")
+        .args(["--", "-mcode-object-version=4", "--no-offload-arch=gfx90a", "--no-offload-arch=gfx942"])
+        .status();
+    assert!(built.expect("the script starts").success());
+    let text = output(run(&[], &only.join("divergence"), &[]));
+    assert!(text.ends_with("PASS\n"), "{text}");
+}
+
 #[test]
 fn faults_reach_the_real_runtime() {
     let finished = run(&[], &program(".features"), &["fault"]);
@@ -137,6 +152,11 @@ fn faults_reach_the_real_runtime() {
     assert!(said.contains("store of 4 bytes at 0x123456789000 is outside every allocation"), "{said}");
     assert!(said.contains("in kernel store_at") && said.contains("Memory access fault by GPU"), "{said}");
     // It aborts, as on a GPU.
+    finished.exited(134).expect("signal 6");
+    let finished = run(&[], &program(".features"), &["trap"]);
+    let said = finished.err();
+    assert!(said.contains("wavetap: s_trap 2") && said.contains("in kernel give_up"), "{said}");
+    assert!(said.contains("HSA_STATUS_ERROR_EXCEPTION"), "{said}");
     finished.exited(134).expect("signal 6");
 }
 

@@ -1,5 +1,5 @@
-// What HIP offers beside launches and copies, each checked: run as `features all`, or `features fault` for a kernel
-// that stores to an address at which nothing is.
+// What HIP offers beside launches and copies, each checked: run as `features all`, `features fault` for a kernel that
+// stores to an address at which nothing is, or `features trap` for one that gives up.
 
 #include <hip/hip_runtime.h>
 
@@ -45,6 +45,11 @@ extern "C" __global__ void meet(volatile int *own, volatile int *other) {
 extern "C" __global__ void count(unsigned *counter) { atomicAdd_system(counter, 1u); }
 
 extern "C" __global__ void store_at(int *place) { *place = 1; }
+
+extern "C" __global__ void give_up(int *place) {
+    if (threadIdx.x == 3) __builtin_trap();
+    *place = 1;
+}
 
 static bool odd_are(const int *values, int expected) {
     for (int item = 0; item < ITEMS; item++)
@@ -198,6 +203,11 @@ int main(int count, char **arguments) {
     }
     int *device;
     HIP(hipMalloc((void **)&device, BYTES));
+    if (count > 1 && !strcmp(arguments[1], "trap")) {
+        give_up<<<1, 64>>>(device);
+        HIP(hipDeviceSynchronize());
+        return 0;
+    }
     HIP(hipMemset(device, 0, BYTES));
     streams();
     events(device);
