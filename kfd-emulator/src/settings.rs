@@ -29,8 +29,12 @@ impl Settings {
 
     fn of(config: &RunConfig) -> Result<Self, String> {
         let name = config.target.as_deref().unwrap_or(DEFAULT_TARGET);
-        let target = target(name)
-            .ok_or_else(|| format!("WAVETAP_TARGET={name}: not a device that the emulated kernel driver can have"))?;
+        let target = target(name).ok_or_else(|| {
+            format!(
+                "WAVETAP_TARGET={name}: the emulated kernel driver cannot have such a device; a gfx9 to gfx12 processor \
+                    was expected, with XNACK off"
+            )
+        })?;
         let refused = [
             ("counters, traces and times", config.collect != Collected::default()),
             ("WAVETAP_PROFILE", config.profile.is_some()),
