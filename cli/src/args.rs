@@ -290,12 +290,12 @@ pub struct ProfileArgs {
 /// must equal. Its output is shown once; in the later runs its stdin is empty. With --timing each run is modelled: what
 /// a mode costs in cycles stands beside the original's.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  wavetap compare --modes lds,global -- hip-samples/bin/nested_loops\n  wavetap \
+#[command(after_help = "Examples:\n  wavetap compare --modes auto,lds -- hip-samples/bin/nested_loops\n  wavetap \
         compare --timing -- hip-samples/bin/nested_loops")]
 pub struct CompareArgs {
     /// The modes to compare
-    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [CounterChoice::Lds, CounterChoice::Global],
-        value_name = "MODES")]
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "MODES",
+        default_values_t = [CounterChoice::Lds, CounterChoice::Global, CounterChoice::Register])]
     pub modes: Vec<CounterChoice>,
     #[command(flatten)]
     pub select: SelectArgs,

@@ -9,7 +9,7 @@ use crate::alignment::Alignment;
 use crate::finding::{Finding, Rule};
 use crate::hazards::{event_hazards, expert_scheduling, forwarding, wait_states};
 use crate::placement::{bundles, first_vector, forbidden, high_registers};
-use crate::values::{defined, preserve, scratch};
+use crate::values::{carried, defined, preserve, scratch};
 use crate::waits::{outstanding, xcnt_replay};
 use wavetap_analysis::cfg::{BodyId, Cfg, Program};
 use wavetap_analysis::dataflow::{RegSet, Summaries, UsedRegisters, WaitSummaries};
@@ -104,11 +104,21 @@ pub fn check_code(code: &KernelCode<'_>) -> Vec<Finding> {
     for piece in &pieces {
         calls.entry(piece.entry).or_default().extend(&piece.calls);
     }
+    let named = named(code, &pieces);
+    let mut counters = RegSet::EMPTY;
     let mut changed_by = FxHashMap::default();
     for index in callees_first(&pieces, &calls) {
         let piece = &mut pieces[index];
+        if let Some(alignment) = &piece.alignment {
+            counters = counters.union(carried::check(piece.new, alignment, &named, &mut piece.found));
+        }
         let changed = piece.check(code, &wait_summaries, &changed_by, &|entry| reached(&calls, entry).contains(&entry));
         changed_by.entry(piece.entry).or_insert(RegSet::EMPTY).add_all(&changed);
+    }
+    for piece in pieces.iter_mut().filter(|piece| piece.id == code.kernel) {
+        if let Some(alignment) = &piece.alignment {
+            carried::begin(piece.new, alignment, &counters, &mut piece.found);
+        }
     }
     for piece in pieces {
         let of_function = |finding: Finding| {
@@ -185,6 +195,17 @@ fn pieces<'a>(code: &KernelCode<'a>, belongs: &mut [bool], findings: &mut Vec<Fi
         pieces.push(Piece { id, entry, original, new, alignment, calls, found });
     }
     pieces
+}
+
+/// The registers that original code names which may run with this: the kernel's and that of the copies, and any, if
+/// something else is called.
+fn named(code: &KernelCode<'_>, pieces: &[Piece<'_>]) -> RegSet {
+    let copied = |target| matches!(target, CallTarget::Known(entry) if pieces.iter().any(|piece| piece.entry == entry));
+    if pieces.iter().any(|piece| piece.new.calls().any(|(_, target)| !copied(target))) {
+        return code.used.named;
+    }
+    let bodies = pieces.iter().map(|piece| &*piece.original);
+    bodies.flat_map(|body| body.ids().flat_map(|id| body.reads(id).chain(body.writes(id)))).collect()
 }
 
 /// Each after those that it calls, unless they call it as well.

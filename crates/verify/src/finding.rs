@@ -37,6 +37,8 @@ pub enum Rule {
     Clobbered,
     /// Inserted code reads a register that nothing has set.
     Undefined,
+    /// Inserted code counts in a register that original code names.
+    Counter,
     /// EXEC is not what it would be in the original.
     Exec,
     /// SCC is not what it would be in the original.
@@ -69,6 +71,7 @@ impl Rule {
             Rule::Forbidden => "forbidden",
             Rule::Clobbered => "clobbered",
             Rule::Undefined => "undefined",
+            Rule::Counter => "counter",
             Rule::Exec => "exec",
             Rule::Scc => "scc",
             Rule::Wait => "wait",

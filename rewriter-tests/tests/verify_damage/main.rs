@@ -1,7 +1,7 @@
 //! Rewritten objects are damaged in every way that is listed here, one at a time; the checker finds each, and nothing
 //! in the objects as they are.
 //!
-//! What is damaged are bytes of real rewritten objects, of targets of every generation and in both counter modes: new
+//! What is damaged are bytes of real rewritten objects, of targets of every generation and in all counter modes: new
 //! code ([`registers::KINDS`], [`homes::KINDS`], [`flow::KINDS`], [`hazards::KINDS`]), every field of a kernel
 //! descriptor ([`descriptor::FIELDS`]), the numbers of the metadata ([`descriptor::NUMBERS`]) and what is around them
 //! ([`object::KINDS`], [`tables::KINDS`]). A finding has to break one of the rules that the kind names and, where the
@@ -61,6 +61,8 @@ const SUBJECTS: &[What] = &[
     (OWN, "gfx942", 64, "O2", Counters::Global),
     (OWN, "gfx1010", 32, "O2", Counters::Global),
     (OWN, "gfx1100", 32, "O2", Counters::Lds),
+    (OWN, "gfx90a", 64, "O2", Counters::Register),
+    (OWN, "gfx1100", 32, "O2", Counters::Register),
     (PRELOADED, "gfx90a", 64, "O2", Counters::Global),
     (SCHEDULED, "gfx1200", 32, "O2", Counters::Global),
     ("memory", "gfx1250", 32, "O2", Counters::Lds),
@@ -76,6 +78,7 @@ const MORE: &[What] = &[
     ("control", "gfx90a", 64, "O0", Counters::Global),
     ("control", "gfx803", 64, "O2", Counters::Global),
     ("control", "gfx90a", 64, "O2", Counters::Lds),
+    ("control", "gfx1201", 32, "O2", Counters::Register),
     ("memory", "gfx942", 64, "O2", Counters::Global),
     ("control", "gfx1030", 32, "O2", Counters::Lds),
     ("memory", "gfx1100", 64, "O2", Counters::Lds),

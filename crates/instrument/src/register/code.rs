@@ -7,7 +7,8 @@ use crate::frame::first_vector::Sequence;
 use crate::hazard_mitigation::Place;
 use crate::placement::Measure;
 use crate::scavenge::registers::Vectors;
-use wavetap_amdgpu::{Opcode, Reg, Target, Value};
+use crate::scavenge::scalars::Scavenged;
+use wavetap_amdgpu::{Opcode, Reg, Target, Value, scalar};
 use wavetap_analysis::dataflow::RegSet;
 use wavetap_analysis::kernel::edit::Snippet;
 use wavetap_analysis::kernel::{Reason, Refusal, Stop};
@@ -20,6 +21,11 @@ use wavetap_profile::record::{BEGAN, COUNTER};
 const ENTER_STATES: i64 = 4;
 /// Wait states after a scalar register that a vector instruction wrote (2, gfx94x: before it is put into a lane).
 const LANE_STATES: i64 = 2;
+/// Wait states after a scalar register that a vector instruction wrote, until any original instruction may read it (5:
+/// vector memory).
+const LEAVE_STATES: i64 = 5;
+/// Lanes of spilled values: those of scalar registers, then EXEC across an instruction that writes it.
+const EXEC_LANE: u32 = 8;
 
 /// Something to do at a point; in the order in which it is done there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -44,25 +50,63 @@ pub(super) struct RegisterFrame {
     pub(super) target: Target,
     /// Address of the control block.
     pub(super) control: u64,
-    /// Pair: the address of the records, 0 if nothing is to be counted. Loaded at the entry, first read at the end.
-    pub(super) record: u16,
-    /// Pair: EXEC across an instruction, and a number of lanes.
-    pub(super) mask: u16,
-    /// Two registers: a lane's value, and SCC.
-    pub(super) scratch: u16,
+    /// Scalar registers that no original code names, if there are enough.
+    pub(super) reserved: Option<Reserved>,
+    /// Where there are not: a vector register for the values of those that are scavenged.
+    pub(super) spills: Option<u16>,
     pub(super) locations: CounterLocations,
 }
 
+/// Scalar registers that inserted code has for good.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Reserved {
+    /// Pair: the address of the records, 0 if nothing is to be counted. Loaded at the entry, first read at the end.
+    pub(super) record: u16,
+    pub(super) temporaries: Temporaries,
+}
+
+/// Scalar registers of a snippet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Temporaries {
+    /// Pair: EXEC across an instruction where it is reserved, and a number of lanes.
+    mask: u16,
+    /// A lane's value.
+    scratch: u16,
+    saved_scc: u16,
+}
+
+impl Temporaries {
+    /// Takes each from `take`, which is told how many in a row and with which alignment.
+    pub(super) fn take(mut take: impl FnMut(u16, u16) -> Result<u16, Refusal>) -> Result<Temporaries, Refusal> {
+        let [mask, pair] = [take(2, 2)?, take(2, 2)?];
+        Ok(Temporaries { mask, scratch: pair, saved_scc: pair + 1 })
+    }
+}
+
+impl Reserved {
+    /// See [`Temporaries::take`].
+    pub(super) fn take(mut take: impl FnMut(u16, u16) -> Result<u16, Refusal>) -> Result<Reserved, Refusal> {
+        Ok(Reserved { record: take(2, 2)?, temporaries: Temporaries::take(take)? })
+    }
+}
+
 impl RegisterFrame {
-    /// The register in which SCC is saved.
-    pub(super) fn saved_scc(&self) -> u16 {
-        self.scratch + 1
+    /// A register for whoever has to save SCC.
+    pub(super) fn spare(&self) -> Option<u16> {
+        self.reserved.map(|reserved| reserved.temporaries.saved_scc)
     }
 
     /// The scalar registers that no original code names.
-    fn own(&self) -> RegSet {
-        let pairs = [self.record, self.mask, self.scratch].map(|first| Reg::scalar(first, 2));
-        pairs.into_iter().chain(self.locations.registers().map(|register| Reg::scalar(register, 1))).collect()
+    pub(super) fn own(&self) -> RegSet {
+        let reserved = self.reserved.into_iter().flat_map(|Reserved { record, temporaries }| {
+            [record, temporaries.mask, temporaries.scratch].map(|first| Reg::scalar(first, 2))
+        });
+        reserved.chain(self.locations.registers().map(|register| Reg::scalar(register, 1))).collect()
+    }
+
+    /// One more than the highest vector register that is taken for good.
+    pub(super) fn vectors_end(&self) -> u32 {
+        self.locations.vectors_end().max(self.spills.map_or(0, |spills| u32::from(spills) + 1))
     }
 
     /// How many records a dispatch has.
@@ -74,11 +118,12 @@ impl RegisterFrame {
         self.locations.of(measure).ok_or_else(|| Error::internal("a measure without a place"))
     }
 
-    /// The code at the entry.
-    pub(super) fn prologue(&self, first: Sequence) -> Result<Snippet> {
+    /// The code at the entry. The temporaries hold nothing there.
+    pub(super) fn prologue(&self, first: Sequence, temporaries: Temporaries) -> Result<Snippet> {
         let mut asm = Asm::new(self.target, Place::Entry(self.own()));
         first.into_iter().for_each(|inst| asm.copy(inst));
-        let (exec, saved) = (asm.exec(), asm.mask(self.mask));
+        let Temporaries { mask, scratch, .. } = temporaries;
+        let (exec, saved) = (asm.exec(), asm.mask(mask));
         if !self.locations.vectors.is_empty() {
             asm.masks("s_mov_b", &[saved, exec])?;
             asm.exec_lanes(self.target.wave_size())?;
@@ -87,8 +132,9 @@ impl RegisterFrame {
             }
             asm.masks("s_mov_b", &[exec, saved])?;
         }
-        asm.address(self.mask, self.control);
-        asm.scalar_load("s_load_dwordx2", self.record, 2, self.mask, control::BUFFER as u32)?;
+        if let Some(Reserved { record, .. }) = self.reserved {
+            self.load_record(&mut asm, record, mask)?;
+        }
         let mut registers: Vec<u16> = self.locations.registers().collect();
         registers.sort_unstable();
         let mut rest = registers.as_slice();
@@ -107,20 +153,34 @@ impl RegisterFrame {
         match self.locations.of(&Measure::EntryLanes) {
             Some(CounterLocation::Scalar(register, _)) => asm.masks("s_bcnt1_i32_b", &[s(register), exec])?,
             Some(CounterLocation::Lane((register, lane), _)) => {
-                asm.masks("s_bcnt1_i32_b", &[s(self.scratch), exec])?;
-                asm.op("v_writelane_b32", &[v(self.locations.vectors[register].0), s(self.scratch), c(lane)])?;
+                asm.masks("s_bcnt1_i32_b", &[s(scratch), exec])?;
+                asm.op("v_writelane_b32", &[v(self.locations.vectors[register].0), s(scratch), c(lane)])?;
             }
             None => {}
         }
         asm.finish()
     }
 
-    /// The code at a point.
-    pub(super) fn snippet(&self, jobs: &[Job], function: &ClonedFunction<'_>, keeps_scc: bool) -> Result<Snippet> {
+    /// Begins to load the address of the records.
+    fn load_record(&self, asm: &mut Asm, record: u16, temporary: u16) -> Result<()> {
+        asm.address(temporary, self.control);
+        asm.scalar_load("s_load_dwordx2", record, 2, temporary, control::BUFFER as u32)
+    }
+
+    /// The code at a point, with scalar registers that are reserved or scavenged there.
+    pub(super) fn snippet(
+        &self,
+        jobs: &[Job],
+        function: &ClonedFunction<'_>,
+        keeps_scc: bool,
+        scavenged: &Scavenged<Temporaries>,
+    ) -> Result<Snippet> {
+        let Temporaries { mask, scratch, saved_scc } = scavenged.registers;
         let mut asm = Asm::new(self.target, Place::Middle(self.own()));
+        self.spill(&mut asm, scavenged)?;
         let keeps_scc = keeps_scc && jobs.iter().any(|job| *job != Job::SaveExec);
         if keeps_scc {
-            asm.op("s_cselect_b32", &[s(self.saved_scc()), c(1), c(0)])?;
+            asm.op("s_cselect_b32", &[s(saved_scc), c(1), c(0)])?;
         }
         let reads_lane = jobs.iter().any(|job| {
             job.measure().is_some_and(|measure| matches!(self.locations.of(&measure), Some(CounterLocation::Lane(..))))
@@ -128,48 +188,101 @@ impl RegisterFrame {
         if reads_lane {
             asm.states(ENTER_STATES)?;
         }
-        let (exec, saved) = (asm.exec(), asm.mask(self.mask));
+        let (exec, saved) = (asm.exec(), asm.mask(mask));
         for job in jobs {
             match *job {
                 Job::NonZero(measure, inst) => {
                     if function.body.inst(inst).opcode().mask().is_none() {
                         asm.masks("s_cmp_lg_u", &[exec, c(0)])?;
                     }
-                    self.add_scc(&mut asm, &measure)?;
+                    self.add_scc(&mut asm, &measure, scratch)?;
                 }
                 Job::AllOn(measure, original) => {
+                    if original.is_none() && self.reserved.is_none() {
+                        let spills = self.spills()?;
+                        asm.states(ENTER_STATES)?;
+                        for half in 0..2 {
+                            let lane = c(EXEC_LANE + u32::from(half));
+                            asm.op("v_readlane_b32", &[s(mask + half), v(spills), lane])?;
+                        }
+                        asm.states(LANE_STATES)?;
+                    }
                     let before = original.map_or(saved, Value::Reg);
                     asm.masks("s_cmp_eq_u", &[before, exec])?;
-                    self.add_scc(&mut asm, &measure)?;
+                    self.add_scc(&mut asm, &measure, scratch)?;
                 }
                 Job::Empty(measure) => {
                     asm.masks("s_cmp_eq_u", &[exec, c(0)])?;
-                    self.add_scc(&mut asm, &measure)?;
+                    self.add_scc(&mut asm, &measure, scratch)?;
                 }
-                Job::Execution(measure) => self.add(&mut asm, &measure, c(1))?,
+                Job::Execution(measure) => self.add(&mut asm, &measure, c(1), scratch)?,
                 Job::Lanes(measure) => {
-                    asm.masks("s_bcnt1_i32_b", &[s(self.mask), exec])?;
-                    self.add(&mut asm, &measure, s(self.mask))?;
+                    asm.masks("s_bcnt1_i32_b", &[s(mask), exec])?;
+                    self.add(&mut asm, &measure, s(mask), scratch)?;
                 }
-                Job::SaveExec => asm.masks("s_mov_b", &[saved, exec])?,
+                Job::SaveExec if self.reserved.is_some() => asm.masks("s_mov_b", &[saved, exec])?,
+                Job::SaveExec => {
+                    let spills = self.spills()?;
+                    asm.states(ENTER_STATES)?;
+                    // In wave32 the high half is not used.
+                    for half in 0..2 {
+                        let lane = c(EXEC_LANE + u32::from(half));
+                        asm.op("v_writelane_b32", &[v(spills), s(scalar::EXEC + half), lane])?;
+                    }
+                }
             }
         }
         if keeps_scc {
-            asm.op("s_cmp_lg_u32", &[s(self.saved_scc()), c(0)])?;
+            asm.op("s_cmp_lg_u32", &[s(saved_scc), c(0)])?;
         }
+        self.unspill(&mut asm, scavenged)?;
         asm.finish()
     }
 
+    fn spills(&self) -> Result<u16> {
+        self.spills.ok_or_else(|| Error::internal("no vector register for what is scavenged"))
+    }
+
+    /// Puts the values of scavenged registers that are needed again into lanes.
+    fn spill(&self, asm: &mut Asm, scavenged: &Scavenged<Temporaries>) -> Result<()> {
+        if scavenged.wait {
+            asm.wait_scalar_loads()?;
+        }
+        if scavenged.live.is_empty() {
+            return Ok(());
+        }
+        let spills = self.spills()?;
+        asm.states(ENTER_STATES)?;
+        for (lane, register) in (0..).zip(&scavenged.live) {
+            asm.op("v_writelane_b32", &[v(spills), s(*register), c(lane)])?;
+        }
+        Ok(())
+    }
+
+    /// Puts them back.
+    fn unspill(&self, asm: &mut Asm, scavenged: &Scavenged<Temporaries>) -> Result<()> {
+        if scavenged.live.is_empty() {
+            return Ok(());
+        }
+        let spills = self.spills()?;
+        // A lane that was just written is not read at once (gfx94x).
+        asm.states(1)?;
+        for (lane, register) in (0..).zip(&scavenged.live) {
+            asm.op("v_readlane_b32", &[s(*register), v(spills), c(lane)])?;
+        }
+        asm.states(LEAVE_STATES)
+    }
+
     /// Adds to a counter. Destroys SCC.
-    fn add(&self, asm: &mut Asm, measure: &Measure, value: Value) -> Result<()> {
+    fn add(&self, asm: &mut Asm, measure: &Measure, value: Value, scratch: u16) -> Result<()> {
         let location = self.location(measure)?;
-        self.update(asm, location, |asm, low| asm.op("s_add_u32", &[s(low), s(low), value]))
+        self.update(asm, location, scratch, |asm, low| asm.op("s_add_u32", &[s(low), s(low), value]))
     }
 
     /// Adds SCC to a counter. Destroys SCC.
-    fn add_scc(&self, asm: &mut Asm, measure: &Measure) -> Result<()> {
+    fn add_scc(&self, asm: &mut Asm, measure: &Measure, scratch: u16) -> Result<()> {
         let location = self.location(measure)?;
-        self.update(asm, location, |asm, low| asm.op("s_addc_u32", &[s(low), s(low), c(0)]))
+        self.update(asm, location, scratch, |asm, low| asm.op("s_addc_u32", &[s(low), s(low), c(0)]))
     }
 
     /// Lets `add` add to the low half of a counter, and the carry to its high half.
@@ -177,6 +290,7 @@ impl RegisterFrame {
         &self,
         asm: &mut Asm,
         location: CounterLocation,
+        scratch: u16,
         add: impl FnOnce(&mut Asm, u16) -> Result<()>,
     ) -> Result<()> {
         let carry = |asm: &mut Asm, high: u16| asm.op("s_addc_u32", &[s(high), s(high), c(0)]);
@@ -186,8 +300,8 @@ impl RegisterFrame {
                 high.map_or(Ok(()), |high| carry(asm, high))
             }
             CounterLocation::Lane(low, high) => {
-                self.update_lane(asm, low, add)?;
-                high.map_or(Ok(()), |high| self.update_lane(asm, high, carry))
+                self.update_lane(asm, low, scratch, add)?;
+                high.map_or(Ok(()), |high| self.update_lane(asm, high, scratch, carry))
             }
         }
     }
@@ -196,9 +310,10 @@ impl RegisterFrame {
         &self,
         asm: &mut Asm,
         (register, lane): (usize, u32),
+        value: u16,
         update: impl FnOnce(&mut Asm, u16) -> Result<()>,
     ) -> Result<()> {
-        let (vector, value) = (v(self.locations.vectors[register].0), self.scratch);
+        let vector = v(self.locations.vectors[register].0);
         asm.op("v_readlane_b32", &[s(value), vector, c(lane)])?;
         update(asm, value)?;
         asm.states(LANE_STATES)?;
@@ -217,6 +332,7 @@ impl RegisterFrame {
         slow: &RegSet,
         record_bytes: u32,
         keep_exec: bool,
+        reserved: Reserved,
     ) -> Result<(Snippet, u32), Stop> {
         let (vectors, waits) = match self.vectors_at_end(&pending.union(*slow)) {
             Some(vectors) => (vectors, false),
@@ -225,22 +341,27 @@ impl RegisterFrame {
         };
         let mut asm = Asm::new(self.target, Place::End(self.own()));
         let done = asm.new_label();
-        let (exec, saved) = (asm.exec(), asm.mask(self.mask));
+        let Reserved { record, temporaries: Temporaries { mask, scratch, .. } } = reserved;
+        let (exec, saved) = (asm.exec(), asm.mask(mask));
         if waits {
             asm.wait_all_loads()?
         } else {
             asm.wait_scalar_loads()?
         };
-        asm.op("s_cmp_eq_u64", &[s2(self.record), c(0)])?;
+        if self.reserved.is_none() {
+            self.load_record(&mut asm, record, mask)?;
+            asm.wait_scalar_loads()?;
+        }
+        asm.op("s_cmp_eq_u64", &[s2(record), c(0)])?;
         asm.branch(Opcode::S_CBRANCH_SCC1, done);
         if keep_exec {
             asm.masks("s_mov_b", &[saved, exec])?;
         }
         if let Some(place) = self.target.wave_place() {
-            asm.op("s_getreg_b32", &[s(self.scratch), Value::Imm(place.operand())])?;
-            asm.op("s_mul_i32", &[s(self.scratch), s(self.scratch), c(record_bytes)])?;
-            asm.op("s_add_u32", &[s(self.record), s(self.record), s(self.scratch)])?;
-            asm.op("s_addc_u32", &[s(self.record + 1), s(self.record + 1), c(0)])?;
+            asm.op("s_getreg_b32", &[s(scratch), Value::Imm(place.operand())])?;
+            asm.op("s_mul_i32", &[s(scratch), s(scratch), c(record_bytes)])?;
+            asm.op("s_add_u32", &[s(record), s(record), s(scratch)])?;
+            asm.op("s_addc_u32", &[s(record + 1), s(record + 1), c(0)])?;
         }
         let lanes = self.target.wave_size();
         let (data, address) = (vectors.data, vectors.address);
@@ -250,7 +371,8 @@ impl RegisterFrame {
             asm.op("v_mbcnt_hi_u32_b32", &[v(address), Value::InlineInt(-1), v(address)])?;
         }
         asm.op("v_lshlrev_b32_e32", &[v(address), c(COUNTER.ilog2()), v(address)])?;
-        let mut to = Destination { at: 0, lanes, data, global: self.global(&vectors) };
+        let global = Global { base: record, offsets: address, flat: vectors.flat, scratch };
+        let mut to = Destination { at: 0, lanes, data, global };
         // How many waves began and finished is one number with two halves, before the first counter.
         let began: (Value, Option<Value>) = (c(1), Some(c(1)));
         let scalars = self.locations.scalars.iter().map(|(low, high)| (s(*low), high.map(s)));
@@ -279,13 +401,10 @@ impl RegisterFrame {
         Ok((asm.finish()?, vectors.end()))
     }
 
-    fn global(&self, vectors: &Vectors) -> Global {
-        Global { base: self.record, offsets: vectors.address, flat: vectors.flat, scratch: self.scratch }
-    }
-
     /// Vector registers at the end of a wave: the original needs none any more.
     fn vectors_at_end(&self, taken: &RegSet) -> Option<Vectors> {
-        let own: RegSet = self.locations.vectors.iter().map(|(register, _)| Reg::vector(*register, 1)).collect();
+        let own = self.locations.vectors.iter().map(|(register, _)| *register).chain(self.spills);
+        let own: RegSet = own.map(|register| Reg::vector(register, 1)).collect();
         let mut taken = taken.union(own);
         Vectors::take(self.target, |count, align| {
             let is_free = |first: &u16| !taken.overlaps(Reg::vector(*first, count as u8));

@@ -32,8 +32,8 @@ pub(super) struct CounterLocations {
 }
 
 impl CounterLocations {
-    /// Finds a place for each: scalar registers first for what may repeat, then lanes of vector registers below
-    /// `vectors_end`.
+    /// Finds a place for each: scalar registers first for what may repeat, then lanes of vector registers, none of those
+    /// that are taken and below an end.
     ///
     /// # Errors
     /// Refused if there are too few registers.
@@ -42,12 +42,12 @@ impl CounterLocations {
         measures: &[Measure],
         allocation: &Allocation<'_>,
         free: &mut ScalarPool,
-        vectors_end: u32,
+        vectors: (RegSet, u32),
     ) -> Result<CounterLocations, Refusal> {
         let mut locations = CounterLocations { lanes: target.wave_size(), ..CounterLocations::default() };
         let mut order: Vec<&Measure> = measures.iter().collect();
         order.sort_by_key(|measure| !measure.is_wide());
-        let mut taken = RegSet::EMPTY;
+        let (mut taken, vectors_end) = vectors;
         let mut without = 0;
         for measure in order {
             let mut vector = || {

@@ -9,20 +9,22 @@ mod locations;
 
 use std::collections::BTreeMap;
 
-use crate::facts::KernelFacts;
+use crate::facts::{ClonedFunction, KernelFacts};
 use crate::frame::entry::Entry;
 use crate::frame::first_vector;
 use crate::placement::{Measure, PlacedCounters, function};
 use crate::plan::PlannedCode;
 use crate::scavenge::LiveOut;
-use crate::scavenge::registers::{Allocation, NUMBERED_VGPRS};
+use crate::scavenge::registers::{Allocation, NUMBERED_VGPRS, ScalarPool};
+use crate::scavenge::scalars::{Place, Scavenged};
 use crate::{Instrumented, Request, guards, high_registers, scheduling};
-use code::{Job, RegisterFrame};
+use code::{Job, RegisterFrame, Reserved, Temporaries};
 use locations::CounterLocations;
 use wavetap_amdgpu::Reg;
+use wavetap_analysis::dataflow::RegSet;
 use wavetap_analysis::kernel::edit::{Edits, FunctionEdits, Snippet};
 use wavetap_analysis::kernel::{Reason, Refusal, Stop};
-use wavetap_base::entity::{ProgramPoint, Side};
+use wavetap_base::entity::{InstId, ProgramPoint, Side};
 use wavetap_base::error::Error;
 use wavetap_profile::map::VectorSource;
 use wavetap_profile::record::HEADER;
@@ -86,9 +88,18 @@ fn plan(
     };
     let mut free = allocation.free_scalars_below(entry.scalars(), scalars_end);
     let measures = placed.values.needed(&placed.counters);
-    let [record, mask, scratch] = [free.take(2, 2)?, free.take(2, 2)?, free.take(2, 2)?];
-    let locations = CounterLocations::find(target, &measures, &allocation, &mut free, vectors_end)?;
-    let frame = RegisterFrame { target, control: request.control, record, mask, scratch, locations };
+    let reserved = {
+        let mut attempt = free.clone();
+        let reserved = Reserved::take(|count, align| attempt.take(count, align)).ok();
+        reserved.filter(|_| !analysis.always_scavenge).inspect(|_| free = attempt)
+    };
+    // Where too few scalar registers are unused, every snippet scavenges some.
+    let spills = if reserved.is_none() { allocation.free_vector(&RegSet::EMPTY, vectors_end) } else { None };
+    let taken: RegSet = spills.map(|register| Reg::vector(register, 1)).into_iter().collect();
+    let locations = CounterLocations::find(target, &measures, &allocation, &mut free, (taken, vectors_end))?;
+    let frame = RegisterFrame { target, control: request.control, reserved, spills, locations };
+    let own = frame.own();
+    let is_own = |number: u16| own.contains(Reg::scalar(number, 1));
     let missing = || Error::internal("a counter has no place");
     let placement = placed
         .values
@@ -96,23 +107,57 @@ fn plan(
         .ok_or_else(missing)?;
     let record_bytes = placement.record_bytes();
 
-    let prologue = frame.prologue(first_vector::sequence(functions[0].body, &entry)?)?;
-    let mut vgprs = frame.locations.vectors_end();
+    let end = allocation.sgprs().max(free.end);
+    let mut sgprs = free.end;
+    let at_entry = match reserved {
+        Some(reserved) => reserved.temporaries,
+        None => {
+            let mut pool = ScalarPool::new(target, entry.scalars(), is_own);
+            let registers = Temporaries::take(|count, align| pool.take(count, align))?;
+            sgprs = sgprs.max(pool.end);
+            registers
+        }
+    };
+    let prologue = frame.prologue(first_vector::sequence(functions[0].body, &entry)?, at_entry)?;
+    let mut vgprs = frame.vectors_end();
     let mut inserts = Vec::new();
     for ((function, jobs), liveness) in functions.iter().zip(jobs(facts, &measures)).zip(facts.liveness(LiveOut::All)) {
         let mut snippets: Vec<(ProgramPoint, Snippet)> = Vec::new();
         for (point, mut todo) in jobs {
             function.check_modes(point.inst)?;
             todo.sort_unstable();
-            let keeps_scc = liveness.at(point).overlaps(Reg::SCC);
-            snippets.push((point, frame.snippet(&todo, function, keeps_scc)?));
+            let live = liveness.at(point);
+            let scavenged = match reserved {
+                Some(Reserved { temporaries: registers, .. }) => Scavenged { registers, live: Vec::new(), wait: false },
+                None => {
+                    let pending = function.pending(analysis).get(point.inst.index()).unwrap_or(&RegSet::EMPTY);
+                    let assigned = function.assigned(&entry.original_scalars());
+                    let assigned = &assigned.at(function.body, &function.cfg, point);
+                    let place = Place { end, live, assigned, pending, taken: &own };
+                    scavenge(function, point, place, &todo)?
+                }
+            };
+            let keeps_scc = live.overlaps(Reg::SCC);
+            snippets.push((point, frame.snippet(&todo, function, keeps_scc, &scavenged)?));
         }
         for end in function.ends() {
             function.check_modes(end)?;
             let inst = guards::place_before_end(function.body, &function.cfg, end);
             let pending = function.pending(analysis).get(inst.index()).copied().unwrap_or_default();
+            let registers = match reserved {
+                Some(reserved) => reserved,
+                // Nothing needs what the original has there any more.
+                None => {
+                    let accessed = accessed(function, inst);
+                    let taken = |number| is_own(number) || accessed.overlaps(Reg::scalar(number, 1));
+                    let mut pool = ScalarPool::new(target, 0, taken);
+                    let registers = Reserved::take(|count, align| pool.take(count, align))?;
+                    sgprs = sgprs.max(pool.end);
+                    registers
+                }
+            };
             let (snippet, end_of_vectors) =
-                frame.epilogue(&pending, function.slow_results(), record_bytes, inst != end)?;
+                frame.epilogue(&pending, function.slow_results(), record_bytes, inst != end, registers)?;
             vgprs = vgprs.max(end_of_vectors);
             snippets.push((ProgramPoint { inst, side: Side::Before }, snippet));
         }
@@ -133,9 +178,8 @@ fn plan(
         prologue,
         inserts: of_kernel,
         functions: clones.collect(),
-        spare_scalar: Some(Reg::scalar(frame.saved_scc(), 1)),
+        spare_scalar: frame.spare().map(|register| Reg::scalar(register, 1)),
     };
-    let sgprs = free.end;
     allocation.grow(&mut descriptor, sgprs, vgprs)?;
     let code = PlannedCode {
         edits,
@@ -150,6 +194,27 @@ fn plan(
         placement: Some(placement),
     };
     code.finish(facts, &allocation)
+}
+
+/// What an instruction reads and writes.
+fn accessed(function: &ClonedFunction<'_>, inst: InstId) -> RegSet {
+    function.body.reads(inst).chain(function.body.writes(inst)).collect()
+}
+
+/// Scavenges the scalar registers of a snippet.
+fn scavenge(
+    function: &ClonedFunction<'_>,
+    point: ProgramPoint,
+    place: Place<'_>,
+    jobs: &[Job],
+) -> Result<Scavenged<Temporaries>, Refusal> {
+    let taken = accessed(function, point.inst).union(*place.taken);
+    let place = Place { taken: &taken, ..place };
+    let address = Some(function.body.address(point.inst));
+    let found = place.scavenge(|take| Temporaries::take(take)).map_err(|refusal| Refusal { address, ..refusal })?;
+    // What is saved goes to a lane at once.
+    let needs_none = jobs.iter().all(|job| *job == Job::SaveExec);
+    Ok(if needs_none { Scavenged { live: Vec::new(), wait: false, ..found } } else { found })
 }
 
 /// Where the measures are taken, by function.

@@ -179,8 +179,10 @@ impl Scavenger<'_> {
             None => {
                 let accessed: RegSet = body.reads(point.inst).chain(body.writes(point.inst)).collect();
                 let taken = accessed.union(frame.own());
-                let scavenged = ScalarSource::scavenge(self.end, self.liveness.at(point), &assigned, pending, &taken);
-                scavenged.map_err(|refusal| Refusal { address: Some(body.address(point.inst)), ..refusal })?
+                let live = self.liveness.at(point);
+                let place = scalars::Place { end: self.end, live, assigned: &assigned, pending, taken: &taken };
+                ScalarSource::scavenge(&place)
+                    .map_err(|refusal| Refusal { address: Some(body.address(point.inst)), ..refusal })?
             }
         };
         if let Some(slots) = self.slots {

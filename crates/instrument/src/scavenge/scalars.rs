@@ -27,6 +27,87 @@ const ENTER_STATES: i64 = 4;
 /// vector memory).
 const LEAVE_STATES: i64 = 5;
 
+/// Registers that are scavenged for the length of a snippet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Scavenged<T> {
+    pub(crate) registers: T,
+    /// Those whose values are needed again.
+    pub(crate) live: Vec<u16>,
+    /// Scalar loads must complete first: they may be outstanding into any register (after a call of an unknown
+    /// function).
+    pub(crate) wait: bool,
+}
+
+/// A place where registers are scavenged.
+pub(crate) struct Place<'a> {
+    /// Those below are looked at.
+    pub(crate) end: u32,
+    /// What is live.
+    pub(crate) live: &'a RegSet,
+    /// What holds anything.
+    pub(crate) assigned: &'a RegSet,
+    /// Into what loads are outstanding.
+    pub(crate) pending: &'a RegSet,
+    /// What may not be used: what the instruction there accesses, and what inserted code has for good.
+    pub(crate) taken: &'a RegSet,
+}
+
+impl Place<'_> {
+    /// Scavenges registers: `take` says how many in a row it wants of the one it is given, and with which alignment.
+    pub(crate) fn scavenge<T>(
+        &self,
+        take: impl Fn(&mut dyn FnMut(u16, u16) -> Result<u16, Refusal>) -> Result<T, Refusal>,
+    ) -> Result<Scavenged<T>, Refusal> {
+        let after_waiting = || {
+            let (registers, live) = self.choose(&RegSet::EMPTY, &take)?;
+            Ok(Scavenged { registers, live, wait: true })
+        };
+        match self.choose(self.pending, &take) {
+            Ok((registers, live)) => Ok(Scavenged { registers, live, wait: false }),
+            Err(_) => after_waiting(),
+        }
+    }
+
+    fn choose<T>(
+        &self,
+        pending: &RegSet,
+        take: impl Fn(&mut dyn FnMut(u16, u16) -> Result<u16, Refusal>) -> Result<T, Refusal>,
+    ) -> Result<(T, Vec<u16>), Refusal> {
+        let mut taken = vec![false; self.end as usize];
+        let mut needed_again = Vec::new();
+        let cost = |number: u16| {
+            let reg = Reg::scalar(number, 1);
+            match (pending.overlaps(reg) || self.taken.overlaps(reg), self.live.overlaps(reg)) {
+                (true, _) => None,
+                (false, false) => Some(0),
+                // To spill an undefined register is to read it, which strict mode reports; not to spill it could change
+                // what two reads of the original have in common.
+                (false, true) => Some(if self.assigned.overlaps(reg) { 1 } else { UNSET }),
+            }
+        };
+        let registers = take(&mut |count, align| {
+            let run = |first: u16| first..first + count;
+            let price = |first: &u16| {
+                run(*first)
+                    .map(|n| if taken.get(usize::from(n)) == Some(&false) { cost(n) } else { None })
+                    .sum::<Option<usize>>()
+            };
+            let best = (0..self.end as u16)
+                .step_by(usize::from(align))
+                .filter_map(|first| Some((price(&first)?, first)))
+                .min();
+            let (_, first) = best
+                .ok_or_else(|| Refusal::new(Reason::ScalarRegisters, "not even enough scalar registers to borrow"))?;
+            for number in run(first) {
+                taken[usize::from(number)] = true;
+                needed_again.extend((cost(number) != Some(0)).then_some(number));
+            }
+            Ok(first)
+        })?;
+        Ok((registers, needed_again))
+    }
+}
+
 /// The scalar registers of one snippet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ScalarSource {
@@ -44,60 +125,10 @@ pub(crate) enum ScalarSource {
 }
 
 impl ScalarSource {
-    /// Scavenges registers below `end` where `live` are live, `assigned` hold anything and loads into `pending` are
-    /// outstanding, none of those that are `taken`: what the instruction there accesses, and what inserted code has for
-    /// good.
-    pub(crate) fn scavenge(
-        end: u32,
-        live: &RegSet,
-        assigned: &RegSet,
-        pending: &RegSet,
-        taken: &RegSet,
-    ) -> Result<ScalarSource, Refusal> {
-        let choose = |pending: &RegSet| Self::choose(end, live, assigned, pending, taken);
-        choose(pending).or_else(|_| match choose(&RegSet::EMPTY)? {
-            ScalarSource::Scavenged { scalars, live, .. } => Ok(ScalarSource::Scavenged { scalars, live, wait: true }),
-            kept => Ok(kept),
-        })
-    }
-
-    fn choose(
-        end: u32,
-        live: &RegSet,
-        assigned: &RegSet,
-        pending: &RegSet,
-        excluded: &RegSet,
-    ) -> Result<ScalarSource, Refusal> {
-        let mut taken = vec![false; end as usize];
-        let mut needed_again = Vec::new();
-        let cost = |number: u16| {
-            let reg = Reg::scalar(number, 1);
-            match (pending.overlaps(reg) || excluded.overlaps(reg), live.overlaps(reg)) {
-                (true, _) => None,
-                (false, false) => Some(0),
-                // To spill an undefined register is to read it, which strict mode reports; not to spill it could change
-                // what two reads of the original have in common.
-                (false, true) => Some(if assigned.overlaps(reg) { 1 } else { UNSET }),
-            }
-        };
-        let scalars = Scalars::take(|count, align| {
-            let run = |first: u16| first..first + count;
-            let price = |first: &u16| {
-                run(*first)
-                    .map(|n| if taken.get(usize::from(n)) == Some(&false) { cost(n) } else { None })
-                    .sum::<Option<usize>>()
-            };
-            let best =
-                (0..end as u16).step_by(usize::from(align)).filter_map(|first| Some((price(&first)?, first))).min();
-            let (_, first) = best
-                .ok_or_else(|| Refusal::new(Reason::ScalarRegisters, "not even enough scalar registers to borrow"))?;
-            for number in run(first) {
-                taken[usize::from(number)] = true;
-                needed_again.extend((cost(number) != Some(0)).then_some(number));
-            }
-            Ok(first)
-        })?;
-        Ok(ScalarSource::Scavenged { scalars, live: needed_again, wait: false })
+    /// The registers of a snippet at such a place.
+    pub(crate) fn scavenge(place: &Place<'_>) -> Result<ScalarSource, Refusal> {
+        let Scavenged { registers, live, wait } = place.scavenge(|take| Scalars::take(take))?;
+        Ok(ScalarSource::Scavenged { scalars: registers, live, wait })
     }
 
     /// The registers.

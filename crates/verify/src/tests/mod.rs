@@ -1,6 +1,7 @@
 //! Wait states around inserted instructions, rule by rule: one slot too few is found, enough are not, and original
 //! pairs are left alone.
 
+mod carried;
 mod event_hazards;
 mod expert_scheduling;
 mod first_vector;

@@ -1,5 +1,6 @@
 //! Every original instruction reads what it reads in the original.
 
+pub(crate) mod carried;
 pub(crate) mod compared;
 pub(crate) mod defined;
 mod entry;
