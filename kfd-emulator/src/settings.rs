@@ -31,7 +31,7 @@ impl Settings {
         let name = config.target.as_deref().unwrap_or(DEFAULT_TARGET);
         let target = target(name).ok_or_else(|| {
             format!(
-                "WAVETAP_TARGET={name}: the emulated kernel driver cannot have such a device; a gfx9 to gfx12 processor \
+                "WAVETAP_TARGET={name}: the emulated kernel driver has no such device; a gfx9 to gfx12 processor \
                     was expected, with XNACK off"
             )
         })?;
