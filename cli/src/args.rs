@@ -14,7 +14,7 @@ use wavetap::slice::blame::Blame;
 use crate::targets;
 use crate::workgroup;
 
-pub use backend::{BackendArgs, BackendChoice};
+pub use backend::{BackendArgs, BackendChoice, StackChoice};
 pub use timing::TimingArgs;
 
 /// See which branches of a GPU program diverge, from its binary alone.

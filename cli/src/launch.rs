@@ -24,10 +24,10 @@ use wavetap::profile::file::{Backend, Profile};
 use wavetap::profile::journal;
 use wavetap::report::RunInfo;
 
-use crate::args::{AppArgs, BackendArgs, BackendChoice};
+use crate::args::{AppArgs, BackendArgs, BackendChoice, StackChoice};
 use crate::collected::Ended;
 use crate::findings;
-use crate::{files, stand_in};
+use crate::{files, stand_in, targets};
 
 /// How a script begins.
 const SCRIPT: &[u8] = b"#!";
@@ -178,15 +178,12 @@ impl Run<'_> {
     pub fn execute(self) -> Result<Ended> {
         let folder = scratch()?;
         let journals = scratch()?;
-        let stand_in = stand_in::find()?;
-        stand_in::make_folder(folder.path(), &stand_in)?;
         let file = self.executable.unwrap_or(&self.app.path);
         let mut command = Command::new(file);
         command.arg0(&self.app.name).args(&self.app.arguments);
-        let search = Search::of(&self.app.path);
-        command.env("LD_LIBRARY_PATH", stand_in::search_path("LD_LIBRARY_PATH", folder.path(), &search.folders)?);
-        if search.before_environment {
-            command.env("LD_PRELOAD", stand_in::search_path("LD_PRELOAD", &stand_in, &[])?);
+        match self.backend.stack {
+            StackChoice::Hip => self.put_hip_before(&mut command, folder.path())?,
+            StackChoice::Rocm => self.put_driver_before(&mut command, folder.path())?,
         }
         let findings = folder.path().join("findings");
         let suppressions = findings::suppressions(self.backend.suppressions.as_deref())?;
@@ -209,6 +206,46 @@ impl Run<'_> {
         Ok(ended)
     }
 
+    /// Has the application load the emulator's HIP runtime.
+    fn put_hip_before(&self, command: &mut Command, folder: &Path) -> Result<()> {
+        let stand_in = stand_in::HIP_RUNTIME.find()?;
+        stand_in::make_folder(folder, &stand_in)?;
+        let search = Search::of(&self.app.path);
+        command.env("LD_LIBRARY_PATH", stand_in::search_path("LD_LIBRARY_PATH", folder, &search.folders)?);
+        if search.before_environment {
+            command.env("LD_PRELOAD", stand_in::search_path("LD_PRELOAD", &stand_in, &[])?);
+        }
+        Ok(())
+    }
+
+    /// Has the application's ROCm use the emulated kernel driver.
+    fn put_driver_before(&self, command: &mut Command, folder: &Path) -> Result<()> {
+        if self.counters || self.trace || self.timing.is_some() || self.at_load.is_some() {
+            return Err(Error::unsupported(
+                "--stack rocm runs applications and collects nothing yet: counts need the HSA tool, which this version \
+                    does not have. Use --stack hip",
+            ));
+        }
+        if self.backend.strict_continue || self.backend.suppressions.is_some() {
+            return Err(Error::unsupported("--stack rocm has no --strict-continue and no --suppressions"));
+        }
+        command.env("LD_PRELOAD", stand_in::search_path("LD_PRELOAD", &stand_in::KERNEL_DRIVER.find()?, &[])?);
+        // What the driver writes goes with the folder, however the application ends.
+        command.env("WAVETAP_TOPOLOGY", folder);
+        Ok(())
+    }
+
+    /// The GPU that is asked for. The HIP runtime of the emulator chooses by itself where none is; a driver has to know
+    /// before anything is loaded.
+    fn device(&self) -> Option<String> {
+        match (self.target, self.backend.stack) {
+            (Some(target), _) => Some(target.to_owned()),
+            (None, StackChoice::Hip) => None,
+            // What cannot be read here cannot be run, either.
+            (None, StackChoice::Rocm) => Some(targets::for_program(&files::read(&self.app.path).unwrap_or_default())),
+        }
+    }
+
     /// What the stand-in is to do.
     fn config(&self, journals: &Path, findings: &Path, suppressions: Option<&Path>) -> RunConfig {
         let BackendArgs { strict_continue, seed, fuel, threads, records, per_wave, .. } = self.backend;
@@ -220,7 +257,7 @@ impl Run<'_> {
             samples: timing.is_some_and(|timing| timing.samples),
         };
         RunConfig {
-            target: self.target.map(str::to_owned),
+            target: self.device(),
             journal: (collect != Collected::default()).then(|| journals.to_owned()),
             collect,
             at_load: self.at_load.map(|at_load| at_load.config()),

@@ -1,4 +1,5 @@
-//! The stand-in `libamdhip64`: finding it and putting it before a real one.
+//! The libraries that applications are run with: the stand-in `libamdhip64`, which is put before a real one, and the
+//! one that stands in for the kernel driver.
 
 use std::ffi::OsString;
 use std::os::unix::fs::symlink;
@@ -8,36 +9,61 @@ use wavetap::error::{Error, Kind, Result};
 
 use crate::files;
 
-/// File name of the stand-in as built.
-const FILE: &str = "libamdhip64.so";
 /// Names under which executables of HIP 4 to 7 ask for the runtime.
 const NAMES: [&str; 5] =
     ["libamdhip64.so", "libamdhip64.so.4", "libamdhip64.so.5", "libamdhip64.so.6", "libamdhip64.so.7"];
-/// Names the stand-in when it is not where it is looked for.
-const VARIABLE: &str = "WAVETAP_HIP_RUNTIME";
 
-/// Finds the stand-in: the environment's, or beside this executable, where cargo and an installation put it.
-pub fn find() -> Result<PathBuf> {
-    if let Some(path) = std::env::var_os(VARIABLE) {
-        let path = PathBuf::from(path);
-        let place = if path.is_dir() { path.join(FILE) } else { path };
-        return place
-            .canonicalize()
-            .map_err(|error| files::io(&place, &format!("{VARIABLE} names it, but it cannot be opened"), &error));
+/// A library that cargo builds beside this command.
+pub struct Library {
+    what: &'static str,
+    /// File name as built.
+    file: &'static str,
+    /// Names it when it is not where it is looked for.
+    variable: &'static str,
+    /// Builds it.
+    build: &'static str,
+}
+
+/// The emulator's HIP runtime.
+pub const HIP_RUNTIME: Library = Library {
+    what: "the emulator's HIP runtime",
+    file: "libamdhip64.so",
+    variable: "WAVETAP_HIP_RUNTIME",
+    build: "cargo build --release",
+};
+
+/// What stands in for the kernel driver.
+pub const KERNEL_DRIVER: Library = Library {
+    what: "the emulated kernel driver",
+    file: "libwavetap_kfd.so",
+    variable: "WAVETAP_KFD",
+    build: "cargo build --release -p wavetap-kfd-emulator",
+};
+
+impl Library {
+    /// Finds it: the environment's, or beside this executable, where cargo and an installation put it.
+    pub fn find(&self) -> Result<PathBuf> {
+        let Library { what, file, variable, build } = self;
+        if let Some(path) = std::env::var_os(variable) {
+            let path = PathBuf::from(path);
+            let place = if path.is_dir() { path.join(file) } else { path };
+            return place
+                .canonicalize()
+                .map_err(|error| files::io(&place, &format!("{variable} names it, but it cannot be opened"), &error));
+        }
+        let executable = std::env::current_exe()
+            .map_err(|error| Error::new(Kind::Io, format!("cannot find this executable: {error}")))?;
+        let beside = executable.parent().unwrap_or(Path::new("."));
+        let places = [beside.join("deps").join(file), beside.join(file), beside.join("../lib/wavetap").join(file)];
+        places.iter().find_map(|place| place.canonicalize().ok()).ok_or_else(|| {
+            let tried: Vec<String> = places.iter().map(|place| place.display().to_string()).collect();
+            let message = format!(
+                "{what} {file} is not at {}; build it with `{build}`, or name it in {variable}",
+                tried.join(" or ")
+            );
+            Error::new(Kind::Io, message)
+        })
     }
-    let executable = std::env::current_exe()
-        .map_err(|error| Error::new(Kind::Io, format!("cannot find this executable: {error}")))?;
-    let beside = executable.parent().unwrap_or(Path::new("."));
-    let places = [beside.join("deps").join(FILE), beside.join(FILE), beside.join("../lib/wavetap").join(FILE)];
-    places.iter().find_map(|place| place.canonicalize().ok()).ok_or_else(|| {
-        let tried: Vec<String> = places.iter().map(|place| place.display().to_string()).collect();
-        let message = format!(
-            "the emulator's HIP runtime {FILE} is not at {}; build it with `cargo build --release`, or name it in \
-                {VARIABLE}",
-            tried.join(" or ")
-        );
-        Error::new(Kind::Io, message)
-    })
 }
 
 /// Makes `folder` a library folder in which every name of the HIP runtime is the stand-in.

@@ -15,12 +15,25 @@ pub enum BackendChoice {
     Emulator,
 }
 
+/// `--stack`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum StackChoice {
+    /// The emulator's own HIP runtime instead of AMD's.
+    Hip,
+    /// AMD's own libraries, as they are installed, with the emulator in place of their kernel driver: for `run`, and
+    /// nothing is counted yet.
+    Rocm,
+}
+
 /// How to run.
 #[derive(Debug, Clone, Args)]
 pub struct BackendArgs {
     /// What runs the kernels
     #[arg(long, value_enum, default_value_t = BackendChoice::Auto)]
     pub backend: BackendChoice,
+    /// Emulator: what the application's calls of HIP reach
+    #[arg(long, value_enum, default_value_t = StackChoice::Hip)]
+    pub stack: StackChoice,
     /// Emulator: report what the hardware leaves undefined (missing waits and wait states, reads of undefined registers
     /// and LDS) as errors
     #[arg(long)]

@@ -79,10 +79,12 @@ pub use fault::findings::{Finding, FindingKind, Passes, Suppressions};
 pub use fault::overrun::Overrun;
 pub use fault::{Fault, FaultKind, LdsAccess, MemoryAccess};
 pub use launch::options::Options;
-pub use launch::packet::Dispatch;
+pub use launch::packet::{Dispatch, QueuedPacket};
 pub use memory::loader::{LoadedObject, LoadedSymbol, SymbolKind};
 pub use trace::origins::{Origin, Origins, ValueOrigins, WaitOrigins};
 pub use trace::timing::{
     InstructionTime, LatencyClass, LatencyOverride, MemoryCounts, ModelledTime, StallReason, Timing, WaveSample,
 };
 pub use trace::{DispatchStats, Trace};
+/// What [`Device::map`] maps.
+pub use vm_memory::{FileOffset, MmapRegion};

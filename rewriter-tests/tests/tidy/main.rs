@@ -25,6 +25,7 @@ const LINES_DO_NOT_MOVE: &str = "hip-samples/src/";
 /// map, and what it tells the allocator.
 const UNSAFE_ALLOWED: &[&str] = &[
     "hip-emulator/src/",
+    "kfd-emulator/src/",
     "hsa-tool/src/",
     "rewriter-tests/llvm-oracle/src/ffi.rs",
     "cli/src/map_file.rs",

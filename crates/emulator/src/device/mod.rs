@@ -1,12 +1,14 @@
 //! The device: memory, loaded objects, dispatches.
 
 pub(crate) mod flight;
+mod host_program;
 pub(crate) mod workers;
 
 use wavetap_amdgpu::Target;
 use wavetap_base::error::{Error, Result};
 
 use self::flight::{Flight, Share};
+use self::host_program::PlacedCode;
 use crate::address::ObjectId;
 use crate::address::allocation::{Allocation, AllocationKind, ForeignMemory};
 use crate::fault::findings::{Finding, Findings};
@@ -28,7 +30,9 @@ pub struct Device {
     helpers: Vec<Code>,
     findings: Findings,
     next_object: u32,
-    /// How often an object was loaded or freed.
+    /// Code that the program has put into memory itself.
+    placed: Vec<PlacedCode>,
+    /// How often an object was loaded or freed, or code changed.
     changes: u32,
     /// Shader clock ticks.
     clock: u64,
@@ -46,6 +50,7 @@ impl Device {
             helpers: Vec::new(),
             findings: Findings::default(),
             next_object: 0,
+            placed: Vec::new(),
             changes: 0,
             clock: 0,
         }
@@ -187,7 +192,7 @@ impl Device {
     /// # Errors
     /// A [`Fault`] if it cannot begin.
     pub fn begin(&mut self, dispatch: &Dispatch) -> std::result::Result<Flight, Fault> {
-        let mut flight = workers::begin(self.target, &self.options, &mut self.memory, self.clock, dispatch)?;
+        let mut flight = workers::begin(self.target, &self.options, &mut self.memory, self.clock, dispatch, None)?;
         flight.objects = self.changes;
         Ok(flight)
     }

@@ -14,7 +14,7 @@ use super::flight::{Flight, Helper, Share, Stage};
 use crate::fault::findings::Findings;
 use crate::fault::{Fault, FaultKind};
 use crate::launch::options::Options;
-use crate::launch::packet::Dispatch;
+use crate::launch::packet::{Dispatch, QueuedPacket};
 use crate::memory::Memory;
 use crate::run::code::Code;
 use crate::run::plan::Plan;
@@ -27,15 +27,16 @@ use crate::trace::DispatchStats;
 /// Instructions that a dispatch executes on one thread before it is divided: to start threads for less is not worth it.
 const ALONE: u64 = 50_000;
 
-/// Begins a dispatch.
+/// Begins a dispatch, whose packet and queue may lie in memory already.
 pub(crate) fn begin(
     target: Target,
     options: &Options,
     memory: &mut Memory,
     clock: u64,
     dispatch: &Dispatch,
+    queued: Option<QueuedPacket>,
 ) -> Result<Flight, Fault> {
-    let plan = Plan::new(memory, target, options, dispatch).map_err(|kind| Worker::outside(kind, [0; 3], 0))?;
+    let plan = Plan::new(memory, target, options, dispatch, queued).map_err(|kind| Worker::outside(kind, [0; 3], 0))?;
     let lead = PausedWorker::new(options, dispatch, clock, (0..plan.slots).rev().collect());
     let stage = if options.timing.is_some() {
         Stage::Timed(None)

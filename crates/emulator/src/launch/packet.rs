@@ -18,3 +18,32 @@ pub struct Dispatch {
     /// The ordinal that a kernel gets as dispatch id.
     pub dispatch_id: u64,
 }
+
+/// Where a dispatch packet lies in device memory, and the queue that it is in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct QueuedPacket {
+    /// Device address of the packet's 64 bytes.
+    pub packet: u64,
+    /// Device address of the queue (`amd_queue_t`), which holds the high halves of the flat apertures.
+    pub queue: u64,
+    /// The ordinal that a kernel gets as dispatch id.
+    pub dispatch_id: u64,
+}
+
+impl Dispatch {
+    /// What the bytes of a packet say.
+    pub(crate) fn of_packet(bytes: &[u8; 64], dispatch_id: u64) -> Self {
+        let half = |at: usize| u16::from_le_bytes([bytes[at], bytes[at + 1]]);
+        let word = |at: usize| u32::from(half(at)) | u32::from(half(at + 2)) << 16;
+        let double = |at: usize| u64::from(word(at)) | u64::from(word(at + 4)) << 32;
+        Dispatch {
+            kernel_object: double(32),
+            grid: [word(12), word(16), word(20)],
+            workgroup: [half(4), half(6), half(8)],
+            private_segment_size: word(24),
+            group_segment_size: word(28),
+            kernarg_address: double(40),
+            dispatch_id,
+        }
+    }
+}

@@ -4,6 +4,7 @@
 //! reference. Aligned accesses of 4 and 8 bytes are indivisible; stores release and loads acquire, so that what a wave
 //! stores before a flag is there for who has seen the flag.
 
+pub(crate) mod host_pages;
 pub(crate) mod lanes;
 pub(crate) mod loader;
 
@@ -163,6 +164,11 @@ impl Memory {
     }
 
     pub(crate) fn register(&mut self, memory: Box<dyn ForeignMemory>, address: u64, size: u64) -> Result<()> {
+        self.insert_foreign(Storage::Foreign(Mutex::new(memory)), address, size)
+    }
+
+    /// Adds host memory at an address that nothing else is at.
+    fn insert_foreign(&mut self, storage: Storage, address: u64, size: u64) -> Result<()> {
         let end = address
             .checked_add(size)
             .filter(|_| size > 0)
@@ -171,7 +177,6 @@ impl Memory {
         {
             return Err(Error::unsupported(format!("host memory {address:#x}..{end:#x} is mapped already")));
         }
-        let storage = Storage::Foreign(Mutex::new(memory));
         self.insert(Block { allocation: Allocation { address, size, kind: AllocationKind::Foreign }, storage });
         Ok(())
     }
@@ -188,7 +193,7 @@ impl Memory {
                 let block = self.blocks.remove(at);
                 let range = block.allocation.address..block.allocation.address + block.allocation.size;
                 self.code.retain(|(start, _)| !range.contains(start));
-                if matches!(block.storage, Storage::Owned(..)) {
+                if block.allocation.kind != AllocationKind::Foreign {
                     self.total -= block.allocation.size;
                 }
                 Ok(block.allocation)

@@ -17,7 +17,7 @@ use crate::float::Env;
 use crate::lanes::{Register, Registers};
 use crate::launch::Launch;
 use crate::launch::options::Options;
-use crate::launch::packet::Dispatch;
+use crate::launch::packet::{Dispatch, QueuedPacket};
 use crate::memory::{Memory, View};
 use crate::shadow::hazard::Hazards;
 use crate::shadow::in_flight::InFlight;
@@ -76,6 +76,8 @@ pub(crate) struct Plan {
     sgprs: u16,
     packet: u64,
     queue: u64,
+    /// Packet and queue are the program's, not the emulator's copies.
+    queued: bool,
     /// Waves that may be resident at once, limited by scratch.
     pub slots: usize,
 }
@@ -137,6 +139,7 @@ impl Plan {
         target: Target,
         options: &Options,
         dispatch: &Dispatch,
+        queued: Option<QueuedPacket>,
     ) -> Result<Plan, FaultKind> {
         let descriptor = Descriptor::read(&memory.view(), dispatch.kernel_object)?;
         let lanes = if descriptor.has(property::WAVEFRONT_SIZE32) { 32 } else { 64 };
@@ -168,8 +171,13 @@ impl Plan {
         let slots = resident_waves(wave_scratch_size);
         // No more than there are waves.
         let most = groups.map(u64::from).iter().product::<u64>().saturating_mul(u64::from((x * y * z).div_ceil(lanes)));
-        let packet = memory.small_runtime(PACKET_SIZE).or_else(|error| setup(error.to_string()))?;
-        let queue = memory.small_runtime(QUEUE_SIZE).or_else(|error| setup(error.to_string()))?;
+        let (packet, queue) = match queued {
+            Some(QueuedPacket { packet, queue, .. }) => (packet, queue),
+            None => {
+                let mut small = |size| memory.small_runtime(size).or_else(|error| setup(error.to_string()));
+                (small(PACKET_SIZE)?, small(QUEUE_SIZE)?)
+            }
+        };
         let arena =
             if dispatch.private_segment_size == 0 { 0 } else { runtime(memory, wave_scratch_size * slots as u64)? };
         let arena_end = arena + if arena == 0 { 0 } else { wave_scratch_size * slots as u64 };
@@ -200,16 +208,21 @@ impl Plan {
             sgprs,
             packet,
             queue,
+            queued: queued.is_some(),
             slots: (slots as u64).min(most) as usize,
         };
-        plan.write_packet(&memory.view())?;
+        if !plan.queued {
+            plan.write_packet(&memory.view())?;
+        }
         Ok(plan)
     }
 
     /// Frees what [`Plan::new`] put into memory.
     pub(crate) fn release(&self, memory: &mut Memory) {
-        memory.keep_runtime(self.packet, PACKET_SIZE);
-        memory.keep_runtime(self.queue, QUEUE_SIZE);
+        if !self.queued {
+            memory.keep_runtime(self.packet, PACKET_SIZE);
+            memory.keep_runtime(self.queue, QUEUE_SIZE);
+        }
         // Address 0: there is no scratch.
         if self.launch.scratch_arena.0 != 0 {
             let _ = memory.remove(self.launch.scratch_arena.0);

@@ -1,0 +1,196 @@
+//! The packet processor: dispatches, barriers, and AMD's own packets. The packets of a queue are processed one after
+//! the other, which the barrier bit allows and nothing forbids.
+
+use std::mem::take;
+use std::sync::atomic::Ordering;
+
+use wavetap_emulator::{Device, QueuedPacket, Share};
+
+use super::{Queue, Step, Surroundings, Trouble, at, load32, load64, store64};
+use crate::clock;
+use crate::layout::{amd_signal, barrier, barrier_value};
+
+/// Bytes of a packet.
+const PACKET: u64 = 64;
+
+/// Types of packets (`hsa_packet_type_t`), in the low byte of the header.
+mod packet {
+    pub(super) const VENDOR: u8 = 0;
+    pub(super) const INVALID: u8 = 1;
+    pub(super) const DISPATCH: u8 = 2;
+    pub(super) const BARRIER_AND: u8 = 3;
+    pub(super) const BARRIER_OR: u8 = 5;
+}
+
+/// Formats of AMD's own packets, in the byte after the header: commands for the hardware, of which only those come that
+/// say that code has changed; and waiting for a value.
+const PM4: u8 = 1;
+const BARRIER_VALUE: u8 = 2;
+
+/// Signals that a barrier packet can name.
+const DEPENDENCES: u64 = 5;
+
+/// Offset of the kernel descriptor's address in a dispatch packet.
+const KERNEL_OBJECT: u64 = 32;
+
+/// Wave-instructions of a kernel before others have their turn: where others are in flight (and several threads run it,
+/// which takes its time to begin), and where not.
+const TURN: u64 = 20_000;
+const DIVIDED_TURN: u64 = 500_000;
+const LONG_TURN: u64 = 2_000_000;
+
+const RING: &str = "a queue's ring";
+const INDEX: &str = "a queue's index";
+const SIGNAL: &str = "a signal";
+
+/// Does the next thing that there is to do of a queue.
+pub(crate) fn step(
+    queue: &mut Queue,
+    device: &mut Device,
+    around: Surroundings,
+    shared: bool,
+) -> Result<Step, Trouble> {
+    let read = load64(device, queue.read_index, INDEX)?;
+    if read >= load64(device, queue.write_index, INDEX)? {
+        return Ok(Step::Idle);
+    }
+    let address = queue.ring.0.wrapping_add(read.wrapping_mul(PACKET) % queue.ring.1);
+    let header = load32(device, address, RING)?;
+    let [kind, _, format, _] = header.to_le_bytes();
+    let began = match kind {
+        // It was reserved, and is being written.
+        packet::INVALID => return Ok(Step::Waits),
+        packet::DISPATCH => match dispatch(queue, device, around, (address, read), shared)? {
+            None => return Ok(Step::Done),
+            Some(began) => began,
+        },
+        packet::BARRIER_AND | packet::BARRIER_OR => {
+            if !are_met(device, address, kind == packet::BARRIER_AND)? {
+                return Ok(Step::Waits);
+            }
+            clock::gpu()
+        }
+        packet::VENDOR if format == PM4 => {
+            device.forget_code();
+            clock::gpu()
+        }
+        packet::VENDOR if format == BARRIER_VALUE => {
+            if !has_value(device, address)? {
+                return Ok(Step::Waits);
+            }
+            clock::gpu()
+        }
+        _ => {
+            let reason = format!("an AQL packet of type {kind}, format {format}, at {address:#x}");
+            return Err(Trouble::Unknown(reason));
+        }
+    };
+    let signal = load64(device, barrier::completion_signal.of(address), RING)?;
+    at(device.update(address, 4, |word| word & !0xff | u64::from(packet::INVALID)), address, RING)?;
+    store64(device, queue.read_index, read.wrapping_add(1), INDEX)?;
+    complete(device, around, signal, began)?;
+    Ok(Step::Done)
+}
+
+/// Begins a dispatch or runs a share of it; gives when it began, once it has ended.
+fn dispatch(
+    queue: &mut Queue,
+    device: &mut Device,
+    around: Surroundings,
+    (address, read): (u64, u64),
+    shared: bool,
+) -> Result<Option<u64>, Trouble> {
+    let kernel_object = load64(device, address.wrapping_add(KERNEL_OBJECT), RING)?;
+    let (mut flight, began) = match take(&mut queue.flight) {
+        Some(running) => running,
+        None => {
+            let start = queue.start();
+            let queued = QueuedPacket { packet: address, queue: start, dispatch_id: read };
+            let flight = device.begin_queued(queued).map_err(|fault| Trouble::of_kernel(fault, kernel_object))?;
+            (flight, clock::gpu())
+        }
+    };
+    let instructions = match flight.threads() {
+        _ if !shared => LONG_TURN,
+        1 => TURN,
+        _ => DIVIDED_TURN,
+    };
+    let share = Share { instructions, interrupt: Some(around.waiting) };
+    let ended = device.advance(&mut flight, share).map_err(|fault| Trouble::of_kernel(fault, kernel_object))?;
+    if ended.is_none() {
+        queue.flight = Some((flight, began));
+        return Ok(None);
+    }
+    // What the kernel stored is there for who sees the signal.
+    std::sync::atomic::fence(Ordering::SeqCst);
+    Ok(Some(began))
+}
+
+/// Whether the signals of a barrier packet are 0: all of them, or one.
+fn are_met(device: &Device, packet: u64, all: bool) -> Result<bool, Trouble> {
+    let (mut any, mut met, mut unmet) = (false, false, false);
+    for n in 0..DEPENDENCES {
+        let signal = load64(device, barrier::dep_signal.of(packet).wrapping_add(8 * n), RING)?;
+        if signal != 0 {
+            any = true;
+            let value = load64(device, amd_signal::value.of(signal), SIGNAL)?;
+            if value == 0 { met = true } else { unmet = true }
+        }
+    }
+    Ok(if all { !unmet } else { met || !any })
+}
+
+/// Whether the signal of a packet has the value that it waits for.
+fn has_value(device: &Device, packet: u64) -> Result<bool, Trouble> {
+    /// Conditions (`hsa_signal_condition_t`) in their order; the last is "at least".
+    const EQUAL: u32 = 0;
+    const NOT_EQUAL: u32 = 1;
+    const LESS: u32 = 2;
+    let signal = load64(device, barrier_value::signal.of(packet), RING)?;
+    if signal == 0 {
+        return Ok(true);
+    }
+    let mask = load64(device, barrier_value::mask.of(packet), RING)?;
+    let wanted = load64(device, barrier_value::value.of(packet), RING)? as i64;
+    let value = (load64(device, amd_signal::value.of(signal), SIGNAL)? & mask) as i64;
+    Ok(match load32(device, barrier_value::cond.of(packet), RING)? {
+        EQUAL => value == wanted,
+        NOT_EQUAL => value != wanted,
+        LESS => value < wanted,
+        _ => value >= wanted,
+    })
+}
+
+/// Tells the signal of a packet that it was processed.
+pub(crate) fn complete(device: &mut Device, around: Surroundings, signal: u64, began: u64) -> Result<(), Trouble> {
+    if signal == 0 {
+        return Ok(());
+    }
+    store64(device, amd_signal::start_ts.of(signal), began, SIGNAL)?;
+    store64(device, amd_signal::end_ts.of(signal), clock::gpu(), SIGNAL)?;
+    let value = amd_signal::value.of(signal);
+    // Its owner may free it as soon as it has the new value.
+    let (mailbox, event) = waiters(device, signal)?;
+    at(device.update(value, 8, |old| old.wrapping_sub(1)), value, SIGNAL)?;
+    notify(device, around, mailbox, event);
+    Ok(())
+}
+
+/// The mailbox and the event of a signal.
+pub(crate) fn waiters(device: &Device, signal: u64) -> Result<(u64, u32), Trouble> {
+    let mailbox = load64(device, amd_signal::event_mailbox_ptr.of(signal), SIGNAL)?;
+    Ok((mailbox, load32(device, amd_signal::event_id.of(signal), SIGNAL)?))
+}
+
+/// Wakes who waits for a signal.
+pub(crate) fn notify(device: &mut Device, around: Surroundings, mailbox: u64, event: u32) {
+    if event == 0 {
+        return;
+    }
+    if mailbox != 0 {
+        // The page of mailboxes is the runtime's own; the event is what wakes.
+        let _ = device.write(mailbox, &u64::from(event).to_le_bytes());
+    }
+    // It may have been destroyed in between.
+    let _ = around.events.set(event);
+}

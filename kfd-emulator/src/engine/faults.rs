@@ -1,0 +1,73 @@
+//! What becomes of a kernel or a packet that did something wrong: the runtime is told as by the hardware, so that the
+//! program gets its error; where the emulator itself cannot go on, the program is ended.
+
+use wavetap_emulator::{Device, Fault, FaultKind};
+
+use super::{Queue, Surroundings, Trouble, aql, load64, symbols};
+use crate::layout::{amd_queue, amd_signal};
+use crate::raw;
+
+/// What the trap handler of the runtime writes into a queue's error signal after `s_trap 2` (`abort`, `assert`).
+const ERROR_TRAP: u64 = 0x8000_0000;
+
+/// Reports what went wrong with a packet of a queue, which is not processed any further.
+pub(crate) fn report(trouble: &Trouble, queue: &Queue, device: &mut Device, around: Surroundings) {
+    match trouble {
+        Trouble::Fault { fault, kernel_object } => kernel(fault, *kernel_object, queue, device, around),
+        Trouble::Memory { address, what } => {
+            eprintln!("wavetap: {what} is at {address:#x}, which is not mapped");
+            exception(*address, around);
+        }
+        Trouble::Unknown(what) => {
+            eprintln!("wavetap: {what}: the emulated device does not know it");
+            stop();
+        }
+    }
+}
+
+fn kernel(fault: &Fault, kernel_object: u64, queue: &Queue, device: &mut Device, around: Surroundings) {
+    let place = fault.object.and_then(|object| device.code_base(object));
+    let located = place.map(|base| base + fault.address).and_then(|pc| symbols::offset_in_object(device, pc));
+    let mut fault = fault.clone();
+    if let Some(address) = located {
+        fault.address = address;
+    }
+    let name = symbols::kernel(device, kernel_object).unwrap_or_else(|| format!("at {kernel_object:#x}"));
+    eprintln!("wavetap: {fault}, in kernel {name}");
+    match fault.kind {
+        FaultKind::Memory { address, .. } | FaultKind::Misaligned { address, .. } => exception(address, around),
+        // The hardware has no address for these.
+        FaultKind::LdsBounds { .. } | FaultKind::ScratchBounds { .. } => exception(0, around),
+        FaultKind::Trap { .. } => {
+            if queue_error(ERROR_TRAP, queue, device, around).is_none() {
+                stop();
+            }
+        }
+        _ => stop(),
+    }
+}
+
+/// Tells the runtime of an access to what is not mapped.
+fn exception(address: u64, around: Surroundings) {
+    if !around.events.memory_exception(address) {
+        stop();
+    }
+}
+
+/// Tells the runtime that a queue has stopped; none if it does not listen.
+fn queue_error(error: u64, queue: &Queue, device: &mut Device, around: Surroundings) -> Option<()> {
+    let start = queue.start();
+    let signal = load64(device, amd_queue::queue_inactive_signal.of(start), "").ok().filter(|signal| *signal != 0)?;
+    let (mailbox, event) = aql::waiters(device, signal).ok()?;
+    device.write(amd_signal::value.of(signal), &error.to_le_bytes()).ok()?;
+    aql::notify(device, around, mailbox, event);
+    Some(())
+}
+
+/// Ends the program as a GPU's fault does: what was to be computed is missing, and a program that goes on would not
+/// know.
+fn stop() -> ! {
+    // What the program has printed so far is what a person looks for first.
+    raw::flush_output();
+    std::process::abort()
+}

@@ -1,0 +1,160 @@
+//! The program's pointers, and the functions of the C library that this library comes before. All unsafe code is here.
+//!
+//! A program promises the kernel, and so this library, that the pointers which it passes are null or valid for what the
+//! call does. Null is checked for; the rest is the caller's promise, which every `unsafe` below rests on.
+
+use std::ffi::{CStr, c_char, c_int, c_ulong, c_void};
+use std::sync::OnceLock;
+
+use wavetap_emulator::MmapRegion;
+
+/// A path.
+pub(crate) fn path<'p>(path: *const c_char) -> Option<&'p CStr> {
+    // SAFETY: not null; the caller promises a terminating zero.
+    (!path.is_null()).then(|| unsafe { CStr::from_ptr(path) })
+}
+
+/// The bytes at an address of the program's.
+pub(crate) fn bytes<'p>(address: u64, length: usize) -> Option<&'p mut [u8]> {
+    if address == 0 {
+        return None;
+    }
+    // SAFETY: not null; the caller promises so many bytes, which nothing else uses during the call.
+    Some(unsafe { std::slice::from_raw_parts_mut(address as *mut u8, length) })
+}
+
+/// Stores a result if the caller wants it.
+pub(crate) fn store<T>(place: *mut T, value: T) {
+    if !place.is_null() {
+        // SAFETY: not null; the caller promises room for a T.
+        unsafe { place.write_unaligned(value) };
+    }
+}
+
+/// Sets the error number of the C library.
+pub(crate) fn set_errno(errno: c_int) {
+    // SAFETY: the place belongs to this thread for as long as it runs.
+    unsafe { *libc::__errno_location() = errno };
+}
+
+/// Whether a range is mapped in this process.
+pub(crate) fn is_mapped(address: u64, length: u64) -> bool {
+    // SAFETY: it changes nothing, and says of a range that is not mapped that it is not.
+    unsafe { libc::msync(address as *mut c_void, length as usize, libc::MS_ASYNC) == 0 }
+}
+
+/// The program's own pages. They must stay mapped for as long as the device has them, as with the kernel's driver.
+pub(crate) fn pages(address: u64, length: u64) -> Option<MmapRegion> {
+    let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED);
+    if !is_mapped(address, length) {
+        return None;
+    }
+    // SAFETY: the range is mapped, and the program that registers it promises that it stays so. What the region gives
+    // out is accessed as memory that others change at the same time.
+    unsafe { MmapRegion::build_raw(address as *mut u8, length as usize, protection, flags) }.ok()
+}
+
+/// Has a function called when the program ends.
+pub(crate) fn at_exit(function: extern "C" fn()) {
+    // SAFETY: the function is this library's, which is never unloaded.
+    unsafe { libc::atexit(function) };
+}
+
+/// Ends the process at once, without its exit handlers: it is in the middle of a call of its own.
+pub(crate) fn end_now(status: c_int) -> ! {
+    // SAFETY: it has no conditions.
+    unsafe { libc::_exit(status) }
+}
+
+/// Writes what the C library holds of the program's output: `abort` does not.
+pub(crate) fn flush_output() {
+    // SAFETY: without a stream it flushes all of them, each under its lock.
+    unsafe { libc::fflush(std::ptr::null_mut()) };
+}
+
+/// A function of the next library that has it: what this library's function of that name comes before.
+struct Next {
+    name: &'static CStr,
+    address: OnceLock<usize>,
+}
+
+impl Next {
+    const fn new(name: &'static CStr) -> Self {
+        Next { name, address: OnceLock::new() }
+    }
+
+    /// Its address; 0 if there is none.
+    fn address(&self) -> usize {
+        // SAFETY: the name ends with a zero; RTLD_NEXT starts the search after this library.
+        *self.address.get_or_init(|| unsafe { libc::dlsym(libc::RTLD_NEXT, self.name.as_ptr()) } as usize)
+    }
+}
+
+/// Makes a function that calls the next library's function of a name; without one it fails with `ENOSYS`.
+macro_rules! next {
+    ($(#[$doc:meta])* $name:ident, $symbol:literal, ($($argument:ident: $type:ty),*) -> $result:ty, $failed:expr,
+        ($($as:ty),* $(; $variadic:tt)?)) => {
+        $(#[$doc])*
+        pub(crate) fn $name($($argument: $type),*) -> $result {
+            static NEXT: Next = Next::new($symbol);
+            let address = NEXT.address();
+            if address == 0 {
+                set_errno(libc::ENOSYS);
+                return $failed;
+            }
+            // SAFETY: the address is that of the C library's function of this name, which has this signature.
+            let function = unsafe {
+                std::mem::transmute::<usize, unsafe extern "C" fn($($as),* $(, $variadic)?) -> $result>(address)
+            };
+            // SAFETY: the arguments are the caller's, who called that very function.
+            unsafe { function($($argument),*) }
+        }
+    };
+}
+
+const NONE: *mut c_void = std::ptr::null_mut();
+
+next!(
+    /// `open`.
+    open, c"open", (path: *const c_char, flags: c_int, mode: libc::mode_t) -> c_int, -1, (*const c_char, c_int; ...)
+);
+next!(
+    /// `open64`.
+    open64, c"open64", (path: *const c_char, flags: c_int, mode: libc::mode_t) -> c_int, -1,
+    (*const c_char, c_int; ...)
+);
+next!(
+    /// `openat`.
+    openat, c"openat", (folder: c_int, path: *const c_char, flags: c_int, mode: libc::mode_t) -> c_int, -1,
+    (c_int, *const c_char, c_int; ...)
+);
+next!(
+    /// `openat64`.
+    openat64, c"openat64", (folder: c_int, path: *const c_char, flags: c_int, mode: libc::mode_t) -> c_int, -1,
+    (c_int, *const c_char, c_int; ...)
+);
+next!(
+    /// `fopen`.
+    fopen, c"fopen", (path: *const c_char, mode: *const c_char) -> *mut c_void, NONE, (*const c_char, *const c_char)
+);
+next!(
+    /// `fopen64`.
+    fopen64, c"fopen64", (path: *const c_char, mode: *const c_char) -> *mut c_void, NONE,
+    (*const c_char, *const c_char)
+);
+next!(
+    /// `opendir`.
+    opendir, c"opendir", (path: *const c_char) -> *mut c_void, NONE, (*const c_char)
+);
+next!(
+    /// `access`.
+    access, c"access", (path: *const c_char, mode: c_int) -> c_int, -1, (*const c_char, c_int)
+);
+next!(
+    /// `close`.
+    close, c"close", (descriptor: c_int) -> c_int, -1, (c_int)
+);
+next!(
+    /// `ioctl`.
+    ioctl, c"ioctl", (descriptor: c_int, request: c_ulong, argument: *mut c_void) -> c_int, -1, (c_int, c_ulong; ...)
+);

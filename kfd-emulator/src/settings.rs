@@ -1,0 +1,104 @@
+//! What the configuration of the run and the environment ask for.
+
+use wavetap_amdgpu::Target;
+use wavetap_collect::config::{Collected, RunConfig};
+use wavetap_emulator::Options;
+
+use crate::raw;
+use crate::topology;
+
+/// The device that is emulated where none is named.
+const DEFAULT_TARGET: &str = "gfx90a";
+
+/// What is asked for.
+pub(crate) struct Settings {
+    pub(crate) target: Target,
+    pub(crate) options: Options,
+}
+
+impl Settings {
+    /// Reads them; what makes no sense or is not possible here ends the program with exit code 2, since the run would
+    /// not be the one that was asked for.
+    pub(crate) fn read() -> Self {
+        let config = RunConfig::read(|name| std::env::var(name).ok()).map_err(|error| error.to_string());
+        config.and_then(|config| Self::of(&config)).unwrap_or_else(|message| {
+            eprintln!("wavetap: {message}");
+            raw::end_now(2)
+        })
+    }
+
+    fn of(config: &RunConfig) -> Result<Self, String> {
+        let name = config.target.as_deref().unwrap_or(DEFAULT_TARGET);
+        let target = target(name).ok_or_else(|| {
+            format!(
+                "WAVETAP_TARGET={name}: the emulated kernel driver has no such device; a gfx9 to gfx12 processor \
+                    was expected, with XNACK off"
+            )
+        })?;
+        let refused = [
+            ("counters, traces and times", config.collect != Collected::default()),
+            ("WAVETAP_PROFILE", config.profile.is_some()),
+            ("WAVETAP_TRACE", config.trace.is_some()),
+            ("WAVETAP_ORIGINS", config.origins.is_some()),
+            ("WAVETAP_TIMING", config.timing.is_some()),
+            ("WAVETAP_SAMPLES", config.samples.is_some()),
+            ("WAVETAP_REWRITE", config.at_load.is_some()),
+            ("WAVETAP_STRICT_CONTINUE", config.strict_continue),
+            ("WAVETAP_SUPPRESSIONS", config.suppressions.is_some()),
+            ("WAVETAP_SKIP_KERNELS", config.skip_kernels),
+        ];
+        if let Some((what, _)) = refused.iter().find(|(_, set)| *set) {
+            return Err(format!("{what}: not available with the real ROCm libraries"));
+        }
+        let mut options =
+            Options { strict: config.strict, seed: config.seed, threads: config.threads, ..Options::default() };
+        if let Some(fuel) = config.fuel {
+            options.fuel = fuel;
+        }
+        Ok(Settings { target, options })
+    }
+}
+
+/// The processor of a target id: XNACK is off, and error correction on where the processor has it.
+fn target(id: &str) -> Option<Target> {
+    let mut parts = id.split(':');
+    let target = Target::by_name(parts.next()?).filter(|target| topology::family(*target).is_some())?;
+    let has = |feature: &str| match feature {
+        "xnack-" => true,
+        "sramecc+" => target.supports_sramecc(),
+        _ => false,
+    };
+    parts.all(has).then_some(target)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(config: RunConfig) -> Result<Settings, String> {
+        Settings::of(&config)
+    }
+
+    #[test]
+    fn targets_are_those_that_a_driver_can_have() {
+        assert_eq!(of(RunConfig::default()).expect("defaults").target.name(), "gfx90a");
+        for (target, has) in [
+            ("gfx1100", true),
+            ("gfx90a:sramecc+:xnack-", true),
+            ("gfx90a:xnack+", false),
+            ("gfx803", false),
+            ("gfx9-generic", false),
+            ("gfx1", false),
+        ] {
+            let result = of(RunConfig { target: Some(target.into()), ..RunConfig::default() });
+            assert_eq!(result.is_ok(), has, "{target}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_done_is_refused() {
+        let message = of(RunConfig { profile: Some("p".into()), ..RunConfig::default() }).err().expect("an error");
+        assert!(message.starts_with("WAVETAP_PROFILE"), "{message}");
+        assert!(of(RunConfig { strict: true, seed: 3, ..RunConfig::default() }).expect("strict").options.strict);
+    }
+}
