@@ -32,8 +32,8 @@ pub(super) struct CounterLocations {
 }
 
 impl CounterLocations {
-    /// Finds a place for each: scalar registers first for what may repeat, then lanes of vector registers, none of those
-    /// that are taken and below an end.
+    /// Finds a place for each: scalar registers first for what may repeat, then lanes of vector registers, which are
+    /// below an end and not among those taken.
     ///
     /// # Errors
     /// Refused if there are too few registers.
