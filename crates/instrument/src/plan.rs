@@ -328,8 +328,8 @@ impl PlannedCode {
     }
 }
 
-/// All inserted code of a kernel, each with how often it is guessed to run. How often a function is called is not known:
-/// each counts once.
+/// All inserted code of a kernel, each with how often it is guessed to run. How often a function is called is not
+/// known: each counts once.
 fn snippets<'e>(functions: &[ClonedFunction<'_>], edits: &'e Edits) -> Vec<(f64, &'e Snippet)> {
     let mut snippets = vec![(1.0, &edits.prologue)];
     let inserts = std::iter::once(&edits.inserts).chain(edits.functions.iter().map(|function| &function.inserts));
