@@ -94,7 +94,7 @@ fn goes_on(file: &[u8], instrumented: &[&str], refused: &[(&str, &str)], readabl
     for name in instrumented {
         assert!(inspected.out().contains(name), "{}", inspected.failure("a kernel is not listed"));
         assert!(disassembled.out().contains(name), "{}", disassembled.failure("a kernel is not listed"));
-        let line = |line: &str| line.split_whitespace().next() == Some(name) && line.contains("LDS");
+        let line = |line: &str| line.split_whitespace().next() == Some(name) && line.contains("registers");
         assert!(rewritten.out().lines().any(line), "{}", rewritten.failure("a kernel is not rewritten"));
     }
     for (name, words) in refused {
