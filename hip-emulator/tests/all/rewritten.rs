@@ -304,7 +304,8 @@ fn counters_never_take_the_lds_of_a_launch() {
         let (output, profile, _) = counted(&stand_in, &rewritten_file(&stand_in, &original, Counters::Auto), &[]);
         assert_eq!((output.as_str(), profile.complete), (plain.as_str(), true), "{target}");
         let kernel = &profile.kernels[0];
-        assert_eq!((kernel.mode, kernel.dispatches), (Some(CounterMode::Global), 2), "{target}");
+        assert_ne!(kernel.mode, Some(CounterMode::Lds), "{target}");
+        assert_eq!(kernel.dispatches, 2, "{target}");
         assert_eq!(reached(kernel), reached(&trace.kernels[0]), "{target}");
         assert_eq!(why(&profile), [(NotCounted::LaunchFailed, 1)], "{target}");
         let launches: Vec<_> =

@@ -59,7 +59,7 @@ pub const KINDS: &[Kind] = &[
     Kind {
         name: "original_duplicated",
         what: "an original instruction that reads what it writes is there twice",
-        rules: &[Rule::Clobbered, Rule::Scc, Rule::Exec],
+        rules: &[Rule::Clobbered, Rule::Scc, Rule::Exec, Rule::Forbidden],
         harm: |t| t.each(duplicated),
     },
     Kind {
