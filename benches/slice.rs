@@ -3,7 +3,7 @@
 //!     cargo bench -p rewriter-tests --bench slice               # criterion
 //!     cargo bench -p rewriter-tests --bench slice -- growth   # time by length, beside LLVM's disassembler
 //!
-//! The kernels are structured as compilers make them (nested loops, branches on lanes, loads of all kinds after waits
+//! The kernels are structured as compilers make them (nested loops, divergent branches, loads of all kinds after waits
 //! with and without counts), assembled by clang-19. Wanted: 20 ms for 1,000 instructions, and a second for 100,000.
 //! What stands beside it is LLVM's disassembler, which only reads the same code once.
 

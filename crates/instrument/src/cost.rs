@@ -13,16 +13,16 @@ pub(crate) fn added_cycles<'s>(
     waves_per_simd: u32,
     snippets: impl IntoIterator<Item = (f64, &'s Snippet)>,
 ) -> u64 {
-    let prices = Prices { target, waves: waves_per_simd.max(1) };
-    snippets.into_iter().map(|(times, snippet)| times * prices.snippet(snippet)).sum::<f64>().round() as u64
+    let costs = CycleCosts { target, waves: waves_per_simd.max(1) };
+    snippets.into_iter().map(|(times, snippet)| times * costs.snippet(snippet)).sum::<f64>().round() as u64
 }
 
-struct Prices {
+struct CycleCosts {
     target: Target,
     waves: u32,
 }
 
-impl Prices {
+impl CycleCosts {
     fn snippet(&self, snippet: &Snippet) -> f64 {
         // What a wait has to wait for: the slowest of what the snippet itself loads.
         let mut outstanding = 0.0_f64;

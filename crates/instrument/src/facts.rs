@@ -13,7 +13,9 @@ use std::collections::BTreeMap;
 use rustc_hash::FxHashMap;
 
 use crate::Analysis;
+use crate::block_weights::block_weights;
 use crate::guards;
+use crate::placement::PlacedRecord;
 use crate::probe::ProbeKind;
 use crate::probe::table::{PlacedSite, SiteTable};
 use crate::scavenge::LiveOut;
@@ -43,6 +45,7 @@ pub(crate) struct ClonedFunction<'a> {
     pending: OnceCell<Vec<RegSet>>,
     assigned: OnceCell<MaybeInitialized>,
     slow_results: OnceCell<RegSet>,
+    weights: OnceCell<Vec<f64>>,
 }
 
 impl<'a> ClonedFunction<'a> {
@@ -57,7 +60,7 @@ impl<'a> ClonedFunction<'a> {
         guards::check_dealloc(body, &cfg)?;
         let liveness = Liveness::compute(body, &cfg, &analysis.summaries);
         let (indexing, neighbours) = (Indexing::of(body), BundlingConstraints::of(body));
-        let (preloaded_entry, pending, assigned, slow_results) = Default::default();
+        let (preloaded_entry, pending, assigned, slow_results, weights) = Default::default();
         Ok(ClonedFunction {
             body,
             cfg,
@@ -69,6 +72,7 @@ impl<'a> ClonedFunction<'a> {
             pending,
             assigned,
             slow_results,
+            weights,
         })
     }
 
@@ -93,6 +97,11 @@ impl<'a> ClonedFunction<'a> {
         self.assigned.get_or_init(|| MaybeInitialized::compute(self.body, &self.cfg, at_entry))
     }
 
+    /// By block: how often it is executed when the function is called once, as a guess.
+    pub(crate) fn weights(&self) -> &[f64] {
+        self.weights.get_or_init(|| block_weights(self.body, &self.cfg))
+    }
+
     /// Registers that hold results of instructions that take longer than others.
     pub(crate) fn slow_results(&self) -> &RegSet {
         let is_slow = |id: &InstId| self.body.inst(*id).variant.flags.intersects(Flags::MFMA | Flags::TRANS);
@@ -112,6 +121,8 @@ pub struct KernelFacts<'k, 'a> {
     pub(crate) functions: Vec<ClonedFunction<'a>>,
     /// Liveness in them where it is known that their callers are the kernel and each other.
     for_callers: OnceCell<Vec<Liveness>>,
+    /// The record of the fewest counters from which all others follow; none if they do not.
+    placed: OnceCell<Option<PlacedRecord>>,
     /// Their sites.
     pub(crate) table: SiteTable,
     /// The functions that may run as they were.
@@ -176,6 +187,7 @@ impl<'k, 'a> KernelFacts<'k, 'a> {
             target,
             functions,
             for_callers: OnceCell::new(),
+            placed: OnceCell::new(),
             table,
             uncopied,
             workgroup_size,
@@ -184,6 +196,22 @@ impl<'k, 'a> KernelFacts<'k, 'a> {
             used: reachable_registers(program, id, callable),
             has_bounded_calls: has_bounded_calls(program, id),
         })
+    }
+
+    /// The record of the fewest counters from which all others follow: that of `place`, once, unless it refuses.
+    pub(crate) fn placed(
+        &self,
+        place: impl FnOnce(&Self) -> Result<PlacedRecord, Stop>,
+    ) -> Result<Option<&PlacedRecord>, Stop> {
+        if let Some(placed) = self.placed.get() {
+            return Ok(placed.as_ref());
+        }
+        let placed = match place(self) {
+            Ok(placed) => Some(placed),
+            Err(Stop::Refused(_)) => None,
+            Err(stop) => return Err(stop),
+        };
+        Ok(self.placed.get_or_init(|| placed).as_ref())
     }
 
     /// What is live in each function.

@@ -25,6 +25,7 @@
 #![forbid(unsafe_code)]
 
 mod asm;
+mod block_weights;
 mod cost;
 mod facts;
 mod frame;

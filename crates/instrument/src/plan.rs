@@ -4,7 +4,6 @@ use super::{Instrumented, MetadataChange, Request};
 use crate::facts::{ClonedFunction, KernelFacts};
 use crate::frame::entry::{Entry, ScratchAccess};
 use crate::frame::{Frame, epilogue, first_vector, flat_scratch, prologue};
-use crate::placement::function::block_weights;
 use crate::placement::{PlacedCounters, PlacedRecord, PointJobs, Prices};
 use crate::probe::Emitter;
 use crate::scavenge::lane_spills::{LaneBudget, MOST_SLOTS};
@@ -29,9 +28,11 @@ pub(crate) fn cheapest(facts: &KernelFacts<'_, '_>, request: &Request) -> Result
     if request.mode == CounterMode::Register {
         return register::cheapest(facts, request, |planned| costs_too_much(request, planned));
     }
-    if request.placement == CounterPlacement::Minimal {
+    if request.placement == CounterPlacement::Minimal
+        && let Some(placed) = facts.placed(placed)?
+    {
         // What does not follow is kept.
-        match placed(facts).and_then(|placed| cheapest_of(facts, request, Some(&placed))) {
+        match cheapest_of(facts, request, Some(placed)) {
             Err(Stop::Refused(_)) => {}
             planned => return planned,
         }
@@ -334,8 +335,7 @@ fn snippets<'e>(functions: &[ClonedFunction<'_>], edits: &'e Edits) -> Vec<(f64,
     let mut snippets = vec![(1.0, &edits.prologue)];
     let inserts = std::iter::once(&edits.inserts).chain(edits.functions.iter().map(|function| &function.inserts));
     for (function, inserts) in functions.iter().zip(inserts) {
-        let weights = block_weights(function);
-        let times = |inst| weights[function.cfg.block_of(inst).index()];
+        let times = |inst| function.weights()[function.cfg.block_of(inst).index()];
         snippets.extend(inserts.iter().map(|(point, snippet)| (times(point.inst), snippet)));
     }
     snippets

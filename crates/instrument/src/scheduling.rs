@@ -1,5 +1,5 @@
 //! Code that resolves dependences of vector registers by itself (`HW_REG_WAVE_SCHED_MODE`, gfx12): inserted code has
-//! the hardware see to them.
+//! the hardware handle them.
 
 use crate::hazard_mitigation::{ALL_REGISTERS, wait};
 use wavetap_amdgpu::{HwregField, Target, Value};

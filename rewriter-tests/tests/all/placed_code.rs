@@ -4,12 +4,12 @@
 
 use std::collections::BTreeMap;
 
-use crate::planned::{branches, samples};
+use crate::planned::{branches, request, samples};
 use llvm_oracle::Oracle;
 use wavetap::cfg::{BodyId, Program};
 use wavetap::code_object::{CodeObject, Kernel};
 use wavetap::dataflow::{RegSet, UsedRegisters, callable_registers};
-use wavetap::instrument::{Analysis, CounterPlacement, Instrumented, Request};
+use wavetap::instrument::{Analysis, CounterPlacement, Instrumented};
 use wavetap::isa::{self, Branch, Inst, Reg, RegFile, Role, Target};
 use wavetap::kernel::{Body, CallTarget, Flow, Image};
 use wavetap::layout::{Code, place};
@@ -59,13 +59,8 @@ fn each(mut check: impl FnMut(&Placed<'_>)) {
                         kernel.name,
                         ["keeping", "borrowing"][borrowing]
                     );
-                    let request = Request {
-                        mode,
-                        placement: CounterPlacement::All,
-                        index: 3,
-                        control: CONTROL,
-                        max_occupancy_loss: None,
-                    };
+                    // Each site has counters of its own: what is checked here is said of these.
+                    let request = request(mode, CounterPlacement::All, 3, CONTROL);
                     let plan =
                         branches(analysis, kernel, &request).unwrap_or_else(|stop| panic!("{place_name}: {stop}"));
                     let id = program.at(kernel.entry).expect("decoded");

@@ -4,8 +4,9 @@ use std::fs;
 
 use rewriter_tests::place;
 use wavetap::code_object::Kernel;
-use wavetap::instrument::{Analysis, Instrumented, KernelFacts, ProbeKind, Request, instrument};
+use wavetap::instrument::{Analysis, CounterPlacement, Instrumented, KernelFacts, ProbeKind, Request, instrument};
 use wavetap::kernel::Stop;
+use wavetap::profile::map::CounterMode;
 
 /// Names and contents of the prebuilt samples.
 pub fn samples() -> Vec<(String, Vec<u8>)> {
@@ -13,6 +14,11 @@ pub fn samples() -> Vec<(String, Vec<u8>)> {
     let samples: Vec<_> = place::sample_names().into_iter().map(read).collect();
     assert!(samples.len() >= 13, "all samples are there");
     samples
+}
+
+/// Counters in this place, of which these are kept.
+pub fn request(mode: CounterMode, placement: CounterPlacement, index: u32, control: u64) -> Request {
+    Request { mode, placement, index, control, max_occupancy_loss: None }
 }
 
 /// The branch probe in a kernel.

@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use crate::planned::branches;
+use crate::planned::{branches, request};
 use md5::{Digest, Md5};
 use rewriter_tests::place::sample_names;
 use wavetap::cfg::Program;
@@ -11,7 +11,7 @@ use wavetap::code_object::{CONTROL_SYMBOL, CodeObject, Field, KernelDescriptor, 
 use wavetap::elf::Symbol;
 use wavetap::emit::code_object::{Changes, CodeSymbol, Plan};
 use wavetap::emit::{Packing, Replacement, merge};
-use wavetap::instrument::{Analysis, CounterPlacement, Instrumented, Request};
+use wavetap::instrument::{Analysis, CounterPlacement, Instrumented};
 use wavetap::kernel::Image;
 use wavetap::layout::{Code, place};
 use wavetap::offload_bundle::Input;
@@ -50,13 +50,7 @@ fn rewrite(object: &CodeObject<'_>, mode: CounterMode, damage: &Damage<'_>) -> V
     };
     let mut plans = Vec::new();
     for (index, kernel) in object.kernels().iter().enumerate() {
-        let request = Request {
-            mode,
-            placement: CounterPlacement::All,
-            index: index as u32,
-            control: emit.control_address(),
-            max_occupancy_loss: None,
-        };
+        let request = request(mode, CounterPlacement::All, index as u32, emit.control_address());
         let plan = branches(&analysis, kernel, &request).expect("instrumentable");
         let code =
             Code::plan(&program, program.at(kernel.entry).expect("decoded"), &image, &plan.edits).expect("placeable");

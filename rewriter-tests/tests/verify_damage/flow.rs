@@ -59,7 +59,7 @@ pub const KINDS: &[Kind] = &[
     Kind {
         name: "original_duplicated",
         what: "an original instruction that reads what it writes is there twice",
-        rules: &[Rule::Clobbered, Rule::Scc, Rule::Exec, Rule::Forbidden],
+        rules: &[Rule::Clobbered, Rule::Scc, Rule::Exec],
         harm: |t| t.each(duplicated),
     },
     Kind {
@@ -329,6 +329,8 @@ fn duplicated(code: &Code, index: usize) -> Patch {
     let next = code.next_original(index, None)?;
     let inst = &code.lines[next].inst;
     let alone = inst.variant.branch == Branch::None && inst.variant.memory == Memory::None;
+    // Inserted code may not write a register of the hardware, whatever it holds.
+    let alone = alone && inst.sets_hwreg().is_none();
     let again = inst.writes().any(|reg| reg != Reg::SCC && reads(inst, reg));
     let patch = (alone && again).then(|| code.replaced_inserted(index, std::slice::from_ref(inst))).flatten()?;
     // After everything that might undo it.

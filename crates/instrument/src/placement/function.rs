@@ -16,10 +16,6 @@ use wavetap_analysis::dataflow::Liveness;
 use wavetap_analysis::kernel::{BodyKind, Flow as Control, Reason, Refusal};
 use wavetap_base::entity::{BlockId, InstId, ProgramPoint, Side};
 
-/// How much more often a loop's blocks are executed than those around it: a guess.
-const LOOP_WEIGHT: f64 = 8.0;
-/// How often a branch over code that no lane would execute is not taken: a guess.
-const LANES_WEIGHT: f64 = 0.8;
 /// Instructions that count lanes.
 const COUNT_LANES: f64 = 1.0;
 /// Instructions that count those with which a wave begins.
@@ -109,7 +105,7 @@ impl<'f, 'a> FunctionFlows<'f, 'a> {
             liveness,
             is_kernel,
             repeats: repeats(function),
-            weights: block_weights(function),
+            weights: function.weights(),
             prices,
             used: wanted.compared.iter().map(|&inst| ProgramPoint { inst, side: Side::After }).collect(),
         };
@@ -192,37 +188,13 @@ pub(super) fn repeats(function: &ClonedFunction<'_>) -> Vec<bool> {
     repeats
 }
 
-/// By block: how often it is executed when the function is called once. A guess from loops and branches.
-pub(crate) fn block_weights(function: &ClonedFunction<'_>) -> Vec<f64> {
-    let loops = function.cfg.loops();
-    let (body, cfg) = (function.body, &function.cfg);
-    let depth = |block: BlockId| loops.depth(block) as i32;
-    let mut weights = vec![0.0; cfg.len()];
-    weights[cfg.entry().index()] = LOOP_WEIGHT.powi(depth(cfg.entry()));
-    for &id in cfg.reverse_postorder() {
-        let block = cfg.block(id);
-        for edge in block.successors.iter().filter(|edge| !cfg.retreats(id, edge.block)) {
-            let share = match (body.inst(block.last).variant.branch, edge.kind) {
-                _ if block.successors.len() < 2 => 1.0,
-                (Branch::Conditional(Condition::ExecZ), EdgeKind::FallThrough)
-                | (Branch::Conditional(Condition::ExecNz), EdgeKind::Taken) => LANES_WEIGHT,
-                (Branch::Conditional(Condition::ExecZ | Condition::ExecNz), _) => 1.0 - LANES_WEIGHT,
-                _ => 0.5,
-            };
-            let loops = LOOP_WEIGHT.powi(depth(edge.block) - depth(id));
-            weights[edge.block.index()] += weights[id.index()] * share * loops;
-        }
-    }
-    weights
-}
-
 struct Builder<'f, 'a> {
     function: &'f ClonedFunction<'a>,
     number: usize,
     liveness: &'f Liveness,
     is_kernel: bool,
     repeats: Vec<bool>,
-    weights: Vec<f64>,
+    weights: &'f [f64],
     prices: Prices,
     /// Points where something is measured in any case.
     used: BTreeSet<ProgramPoint>,

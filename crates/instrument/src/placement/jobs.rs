@@ -23,7 +23,7 @@ pub(crate) enum Job {
     Execution(Measure),
     /// Adds the active lanes.
     Lanes(Measure),
-    /// Saves EXEC for [`Job::AllOn`].
+    /// Saves EXEC for [`Job::AllOn`] and [`Job::Empty`].
     SaveExec,
 }
 
