@@ -420,7 +420,9 @@ impl<'a> Subject<'a> {
                     undefined: false,
                 };
                 let place = rewritten.place_in_original(index, &fault);
-                if place.is_some() && faults.have(place) {
+                // One that does not end has no place of its own.
+                let endless = fault.kind == FaultKind::OutOfFuel && self.depends_on_order(launch, original, seed);
+                if endless || place.is_some() && faults.have(place) {
                     return Ok(Compared { dispatches: 1, unordered: 1, ..Compared::default() });
                 }
                 let moved = &rewritten.map.kernels[index].addresses;
