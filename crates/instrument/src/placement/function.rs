@@ -6,7 +6,8 @@
 use std::collections::BTreeSet;
 
 use super::flow::{Edge, Flow};
-use super::nonzero::nonzero;
+use super::masks::{Restored, restored};
+use super::nonzero::{nonzero, on_edge};
 use super::values::{Measure, Quantity, ValueId, Values};
 use crate::facts::ClonedFunction;
 use crate::guards;
@@ -99,8 +100,10 @@ impl<'f, 'a> FunctionFlows<'f, 'a> {
                 writers[cfg.block_of(id).index()].push(id);
             }
         }
+        let nonzero = nonzero(body, cfg);
         let mut builder = Builder {
             function,
+            nonzero: &nonzero,
             number,
             liveness,
             is_kernel,
@@ -114,7 +117,6 @@ impl<'f, 'a> FunctionFlows<'f, 'a> {
         builder.used.extend(values.execution_points(number));
         let lanes = if wanted.lanes { builder.lanes(&writers, values).ok_or_else(unsolved)? } else { Vec::new() };
         let repeats = builder.repeats;
-        let nonzero = nonzero(body, cfg);
         Ok(FunctionFlows { function, number, nonzero, repeats, executions, taken, writers, lanes })
     }
 
@@ -190,6 +192,8 @@ pub(super) fn repeats(function: &ClonedFunction<'_>) -> Vec<bool> {
 
 struct Builder<'f, 'a> {
     function: &'f ClonedFunction<'a>,
+    /// By instruction: whether EXEC is certain to have a lane before it.
+    nonzero: &'f [bool],
     number: usize,
     liveness: &'f Liveness,
     is_kernel: bool,
@@ -220,10 +224,11 @@ impl Builder<'_, '_> {
             flow.edge(entrance(id), exit(id), edge);
         }
         let entry = if self.is_kernel { Edge::Known(Values::WAVES) } else { Edge::Hidden };
+        let none = values.sum(Vec::new());
         let taken = self.connect(
             &mut flow,
             entry,
-            |_| None,
+            |edge| self.is_without_lanes(edge, true).then_some(none),
             |id| {
                 self.on_fall_through(id, self.prices.one, |point, wide| Measure::Executions {
                     function: self.number,
@@ -265,17 +270,34 @@ impl Builder<'_, '_> {
         }
         let entry = if self.is_kernel { Edge::Countable(Measure::EntryLanes, ENTRY_LANES) } else { Edge::Hidden };
         // Where a branch says that no lane is left, none flows.
-        let known = |(id, kind): (BlockId, EdgeKind)| {
-            let is_none = match (body.inst(cfg.block(id).last).variant.branch, kind) {
-                (Branch::Conditional(Condition::ExecZ), kind) => kind == EdgeKind::Taken,
-                (Branch::Conditional(Condition::ExecNz), kind) => kind == EdgeKind::FallThrough,
-                _ => false,
-            };
-            is_none.then_some(none)
-        };
+        let known = |edge| self.is_without_lanes(edge, false).then_some(none);
         self.connect(&mut flow, entry, known, |id| self.on_fall_through(id, cost, lanes));
-        let solved = flow.solve(values)?;
+        let segment = |point: ProgramPoint| {
+            let block = cfg.block_of(point.inst).index();
+            let before = writers[block].iter().filter(|writer| match point.side {
+                Side::Before => **writer < point.inst,
+                Side::After => **writer <= point.inst,
+            });
+            segments[block].start + before.count()
+        };
+        for Restored { saved_before, restored_by } in restored(body, cfg) {
+            let after = segment(ProgramPoint { inst: restored_by, side: Side::After });
+            flow.set_same(after, segment(ProgramPoint { inst: saved_before, side: Side::Before }));
+        }
+        let solved = match flow.solve(values) {
+            Some(solved) => solved,
+            None => {
+                flow.clear_same();
+                flow.solve(values)?
+            }
+        };
         Some(segments.into_iter().map(|edges| solved[edges].to_vec()).collect())
+    }
+
+    /// Whether a branch goes that way only if EXEC is 0; or never, since that is certain not to be.
+    fn is_without_lanes(&self, (block, kind): (BlockId, EdgeKind), never: bool) -> bool {
+        let last = self.function.cfg.block(block).last;
+        on_edge(self.function.body.inst(last), kind) == Some(false) && (!never || self.nonzero[last.index()])
     }
 
     /// Adds the edges between blocks and to the world; returns those of taken branches.
