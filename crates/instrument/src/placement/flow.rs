@@ -242,6 +242,30 @@ mod tests {
         assert!(kept > 300, "{kept}");
     }
 
+    /// A loop in whose middle the flow ends, and begins again as large as it was.
+    #[test]
+    fn an_edge_with_the_value_of_another_is_not_counted() {
+        let (header, latch, world) = (0, 1, 2);
+        let counted = |number, cost| {
+            let point = ProgramPoint { inst: InstId(number), side: Side::Before };
+            Edge::Countable(Measure::Executions { function: 0, point, wide: false }, cost)
+        };
+        let mut values = Values::default();
+        let mut flow = Flow::new(3);
+        flow.edge(world, header, Edge::Known(Values::WAVES));
+        let saved = flow.edge(header, world, counted(0, 2.0));
+        let restored = flow.edge(world, latch, counted(1, 2.0));
+        flow.edge(latch, header, counted(2, 1.0));
+        let left = flow.edge(latch, world, Edge::Hidden);
+        flow.set_same(restored, saved);
+        let solved = flow.solve(&mut values).expect("solved");
+        // All of them depend on each other: the cheapest is counted.
+        let Edge::Countable(cheapest, _) = counted(2, 1.0) else { unreachable!("it is") };
+        assert_eq!(values.kept(), [cheapest]);
+        let evaluated = values.evaluate(10, |_| 30);
+        assert_eq!([saved, restored, left].map(|edge| evaluated[solved[edge].index()]), [40, 40, 10]);
+    }
+
     #[test]
     fn what_cannot_be_counted_and_does_not_follow_is_said() {
         let mut flow = Flow::new(2);

@@ -72,6 +72,8 @@ pub(crate) struct FunctionFlows<'f, 'a> {
     writers: Vec<Vec<InstId>>,
     /// By block: the values of the lanes of its segments; empty if lanes are not asked for.
     lanes: Vec<Vec<ValueId>>,
+    /// Whether a wave has its counters by itself, and can compare them when it ends.
+    compares_at_end: bool,
 }
 
 impl<'f, 'a> FunctionFlows<'f, 'a> {
@@ -117,7 +119,8 @@ impl<'f, 'a> FunctionFlows<'f, 'a> {
         builder.used.extend(values.execution_points(number));
         let lanes = if wanted.lanes { builder.lanes(&writers, values).ok_or_else(unsolved)? } else { Vec::new() };
         let repeats = builder.repeats;
-        Ok(FunctionFlows { function, number, nonzero, repeats, executions, taken, writers, lanes })
+        let compares_at_end = is_kernel && prices == Prices::REGISTERS;
+        Ok(FunctionFlows { compares_at_end, function, number, nonzero, repeats, executions, taken, writers, lanes })
     }
 
     /// The value of a quantity.
@@ -130,7 +133,9 @@ impl<'f, 'a> FunctionFlows<'f, 'a> {
             Quantity::Lanes(point) => self.lanes[block(point.inst)][self.segment(point)],
             Quantity::Empty(inst) if self.nonzero[inst.index()] => values.sum(Vec::new()),
             Quantity::Empty(inst) => values.keep(Measure::Empty { function, inst, wide: wide(inst) }),
-            Quantity::AllOn(inst) => values.keep(Measure::AllOn { function, inst, wide: wide(inst) }),
+            Quantity::AllOn(inst) => self
+                .all_on_at_end(inst, values)
+                .unwrap_or_else(|| values.keep(Measure::AllOn { function, inst, wide: wide(inst) })),
             Quantity::AllOff(inst) => self.all_off(inst, values),
         }
     }
@@ -143,6 +148,31 @@ impl<'f, 'a> FunctionFlows<'f, 'a> {
             Side::After => **writer <= point.inst,
         };
         self.writers[block].iter().filter(before).count()
+    }
+
+    /// Of an instruction that a wave executes once at most, with a lane: if the wave counts the lanes before it and those
+    /// after it, both numbers are 0 at the end or tell whether they are the same lanes.
+    fn all_on_at_end(&self, inst: InstId, values: &mut Values) -> Option<ValueId> {
+        let block = self.function.cfg.block_of(inst).index();
+        let is_once = self.compares_at_end && !self.repeats[block] && self.nonzero[inst.index()];
+        let lanes = self.lanes.get(block).filter(|_| is_once)?;
+        let [before, after] =
+            [Side::Before, Side::After].map(|side| values.measure(lanes[self.segment(ProgramPoint { inst, side })]));
+        let once = |measure| match measure {
+            Measure::Lanes { function: 0, point, wide: false } => Some(point),
+            _ => None,
+        };
+        let before = match before? {
+            Measure::EntryLanes => None,
+            measure => Some(once(measure)?),
+        };
+        let same = values.keep(Measure::SameLanes { before, after: once(after?)? });
+        // In waves that do not execute it both are 0, unless they begin with those before it.
+        let executions = self.executions[block];
+        match before {
+            None => Some(same),
+            Some(_) => Some(values.sum(vec![(1, same), (1, executions), (-1, Values::WAVES)])),
+        }
     }
 
     /// After the last instruction of a block that writes EXEC, a branch on it says whether a lane is left.

@@ -142,7 +142,9 @@ impl RegisterFrame {
                 asm.masks("s_bcnt1_i32_b", &[s(scratch), exec])?;
                 asm.op("v_writelane_b32", &[v(self.locations.vectors[register].0), s(scratch), c(lane)])?;
             }
-            Some(CounterLocation::Bit(_)) => return Err(Error::internal("lanes in a bit")),
+            Some(CounterLocation::Bit(_) | CounterLocation::AtEnd(_)) => {
+                return Err(Error::internal("lanes in a place of another kind"));
+            }
             None => {}
         }
         asm.finish()
@@ -309,7 +311,9 @@ impl RegisterFrame {
                 add(asm, low)?;
                 high.map_or(Ok(()), |high| carry(asm, high))
             }
-            CounterLocation::Bit(_) => Err(Error::internal("an addition to a bit")),
+            CounterLocation::Bit(_) | CounterLocation::AtEnd(_) => {
+                Err(Error::internal("an addition in a place of another kind"))
+            }
             CounterLocation::Lane(low, high) => {
                 self.update_lane(asm, low, scratch, add)?;
                 high.map_or(Ok(()), |high| self.update_lane(asm, high, scratch, carry))
@@ -372,10 +376,10 @@ impl RegisterFrame {
         let (data, address) = (vectors.data, vectors.address);
         // How many waves began and finished is one number with two halves, before the first counter; bits follow.
         let bits = self.locations.bit_count();
-        let began: (Value, Option<Value>) = (c(1), Some(c(1)));
-        let scalars = self.locations.scalars.iter().map(|(low, high)| (s(*low), high.map(s)));
-        let of_bits = (0..bits).map(|_| (c(0), None));
-        let all: Vec<(Value, Option<Value>)> = std::iter::once(began).chain(of_bits).chain(scalars).collect();
+        let scalars = self.locations.scalars.iter().map(|(low, high)| Counted::Value(s(*low), high.map(s)));
+        let compared = self.locations.compared.iter().map(|(before, after)| Counted::Same(*before, *after));
+        let began = [Counted::Value(c(1), Some(c(1)))].into_iter();
+        let all: Vec<Counted> = began.chain((0..bits).map(|_| Counted::Bit)).chain(scalars).chain(compared).collect();
         let in_lanes = self.locations.vectors.iter().map(|(_, used)| *used);
         let most = in_lanes.chain([(all.len() as u32).min(lanes)]).max().unwrap_or(lanes);
         let global = Global { base: record, offsets: address, flat: vectors.flat, scratch };
@@ -393,12 +397,23 @@ impl RegisterFrame {
                 }
                 None => 0..0,
             };
-            for (lane, (low, high)) in (0..).zip(run) {
+            for (lane, counted) in (0..).zip(run) {
+                let (low, high) = match *counted {
+                    Counted::Bit => continue,
+                    Counted::Value(low, high) => (low, high),
+                    Counted::Same(before, after) => {
+                        let [before, after] = [(before, scratch), (after, scratch + 1)]
+                            .map(|(measure, into)| self.read_number(&mut asm, measure, into));
+                        asm.op("s_cmp_eq_u32", &[before?, after?])?;
+                        asm.op("s_cselect_b32", &[s(scratch), c(1), c(0)])?;
+                        (s(scratch), None)
+                    }
+                };
                 if !set.contains(&lane) {
-                    asm.op("v_writelane_b32", &[v(data), *low, c(lane)])?;
+                    asm.op("v_writelane_b32", &[v(data), low, c(lane)])?;
                 }
                 if let Some(high) = high {
-                    asm.op("v_writelane_b32", &[v(data + 1), *high, c(lane)])?;
+                    asm.op("v_writelane_b32", &[v(data + 1), high, c(lane)])?;
                 }
             }
             to.add(&mut asm, run.len() as u32)?;
@@ -414,6 +429,20 @@ impl RegisterFrame {
         }
         asm.bind(done);
         Ok((asm.finish()?, vectors.end()))
+    }
+
+    /// A counter that has no high half, read into a register if it is in none.
+    fn read_number(&self, asm: &mut Asm, measure: Measure, into: u16) -> Result<Value> {
+        match self.location(&measure)? {
+            CounterLocation::Scalar(low, None) => Ok(s(low)),
+            CounterLocation::Lane((register, lane), None) => {
+                asm.states(ENTER_STATES)?;
+                asm.op("v_readlane_b32", &[s(into), v(self.locations.vectors[register].0), c(lane)])?;
+                asm.states(LANE_STATES)?;
+                Ok(s(into))
+            }
+            _ => Err(Error::internal("a number of lanes in a place of another kind")),
+        }
     }
 
     /// Computes where in the records the first counters of each active lane are, of so many; moves the base where lanes
@@ -454,6 +483,17 @@ impl RegisterFrame {
             Some(first)
         })
     }
+}
+
+/// A counter when the wave ends.
+#[derive(Debug, Clone, Copy)]
+enum Counted {
+    /// A bit of the mask.
+    Bit,
+    /// A number: low and high half.
+    Value(Value, Option<Value>),
+    /// Whether two others are the same.
+    Same(Measure, Measure),
 }
 
 fn none_free() -> Refusal {

@@ -16,13 +16,16 @@ pub(super) enum CounterLocation {
     Bit(u32),
     /// A scalar register, and another one for the high half.
     Scalar(u16, Option<u16>),
+    /// What is compared when the wave ends: its number.
+    AtEnd(u32),
     /// Lanes of vector registers: number of the register among those taken, and lane.
     Lane((usize, u32), Option<(usize, u32)>),
 }
 
 /// The places of all counters of a kernel.
 ///
-/// A record has the bits first, then those in scalar registers, then the lanes of each vector register.
+/// A record has the bits first, then those in scalar registers, then what is compared when the wave ends, then the lanes
+/// of each vector register.
 #[derive(Debug, Default)]
 pub(super) struct CounterLocations {
     by_measure: FxHashMap<Measure, CounterLocation>,
@@ -31,6 +34,8 @@ pub(super) struct CounterLocations {
     pub(super) bits: Option<(u16, u32)>,
     /// In the order in which a record has them: low and high half.
     pub(super) scalars: Vec<(u16, Option<u16>)>,
+    /// Measures of lanes that are compared when the wave ends.
+    pub(super) compared: Vec<(Measure, Measure)>,
     /// Vector registers, with how many of their lanes are used.
     pub(super) vectors: Vec<(u16, u32)>,
     lanes: u32,
@@ -54,7 +59,7 @@ impl CounterLocations {
         order.sort_by_key(|measure| !measure.is_wide());
         let (mut taken, vectors_end) = vectors;
         let mut without = 0;
-        order.retain(|measure| !locations.bit(measure, free));
+        order.retain(|measure| !locations.at_end(measure) && !locations.bit(measure, free));
         for measure in order {
             let mut vector = || {
                 let register = allocation.free_vector(&taken, vectors_end)?;
@@ -68,6 +73,15 @@ impl CounterLocations {
             }
         }
         if without > 0 { Err(too_few(measures.len(), without)) } else { Ok(locations) }
+    }
+
+    /// Has a counter compared when the wave ends, if it is such a one.
+    fn at_end(&mut self, measure: &Measure) -> bool {
+        let Measure::SameLanes { before, after } = *measure else { return false };
+        let lanes = |point| Measure::Lanes { function: 0, point, wide: false };
+        self.by_measure.insert(*measure, CounterLocation::AtEnd(self.compared.len() as u32));
+        self.compared.push((before.map_or(Measure::EntryLanes, lanes), lanes(after)));
+        true
     }
 
     /// Makes a counter a bit, if it can be one and there is a mask for it.
@@ -125,7 +139,7 @@ impl CounterLocations {
 
     /// The number of the first counter in a lane.
     fn first_lane(&self) -> u32 {
-        self.bit_count() + self.scalars.len() as u32
+        self.bit_count() + (self.scalars.len() + self.compared.len()) as u32
     }
 
     /// How many counters are bits.
@@ -140,6 +154,7 @@ impl CounterLocations {
         let lane = |(register, lane): (usize, u32)| first_lane + register as u32 * self.lanes + lane;
         match self.of(measure)? {
             CounterLocation::Bit(bit) => Some((bit - 1, None)),
+            CounterLocation::AtEnd(number) => Some((self.bit_count() + self.scalars.len() as u32 + number, None)),
             CounterLocation::Scalar(low, _) => {
                 let number = self.scalars.iter().position(|(register, _)| *register == low)?;
                 Some((self.bit_count() + number as u32, None))
