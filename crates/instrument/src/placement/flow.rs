@@ -46,8 +46,8 @@ impl Flow {
 
     /// Says that as much flows on an edge as on another one.
     ///
-    /// No spanning tree has the edge: it follows from the other one. Where that in turn follows from the edge alone, the
-    /// cheapest edge of those that depend on each other is counted.
+    /// No spanning tree has the edge: it follows from the other one. Where that in turn follows from the edge alone,
+    /// the cheapest edge of those that depend on each other is counted.
     pub(crate) fn set_same(&mut self, edge: usize, other: usize) {
         if edge != other && !matches!(self.edges[edge].2, Edge::Known(_)) {
             self.same.insert(edge, other);

@@ -150,8 +150,8 @@ impl<'f, 'a> FunctionFlows<'f, 'a> {
         self.writers[block].iter().filter(before).count()
     }
 
-    /// Of an instruction that a wave executes once at most, with a lane: if the wave counts the lanes before it and those
-    /// after it, both numbers are 0 at the end or tell whether they are the same lanes.
+    /// Of an instruction that a wave executes once at most, with a lane: if the wave counts the lanes before it and
+    /// those after it, both numbers are 0 at the end or tell whether they are the same lanes.
     fn all_on_at_end(&self, inst: InstId, values: &mut Values) -> Option<ValueId> {
         let block = self.function.cfg.block_of(inst).index();
         let is_once = self.compares_at_end && !self.repeats[block] && self.nonzero[inst.index()];

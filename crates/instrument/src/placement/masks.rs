@@ -482,7 +482,8 @@ mod tests {
     fn a_mask_whose_lanes_go_two_ways_is_restored() {
         let code = |then: &str, last: &str| {
             format!(
-                "s_and_saveexec_b64 s4, vcc\ns_xor_b64 s4, exec, s4\ns_cbranch_execz 6\ns_and_saveexec_b64 s6, s8\n{then}\n\
+                "s_and_saveexec_b64 s4, vcc\ns_xor_b64 s4, exec, s4\ns_cbranch_execz 6\n\
+                 s_and_saveexec_b64 s6, s8\n{then}\n\
                  s_or_b64 exec, exec, s6\ns_or_saveexec_b64 s4, s4\ns_xor_b64 exec, exec, s4\ns_cbranch_execz 10\n\
                  s_nop 0\ns_or_b64 exec, exec, {last}"
             )

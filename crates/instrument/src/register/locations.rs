@@ -24,8 +24,8 @@ pub(super) enum CounterLocation {
 
 /// The places of all counters of a kernel.
 ///
-/// A record has the bits first, then those in scalar registers, then what is compared when the wave ends, then the lanes
-/// of each vector register.
+/// A record has the bits first, then those in scalar registers, then what is compared when the wave ends, then the
+/// lanes of each vector register.
 #[derive(Debug, Default)]
 pub(super) struct CounterLocations {
     by_measure: FxHashMap<Measure, CounterLocation>,
