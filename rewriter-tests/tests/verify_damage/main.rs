@@ -2,14 +2,15 @@
 //! in the objects as they are.
 //!
 //! What is damaged are bytes of real rewritten objects, of targets of every generation and in all counter modes: new
-//! code ([`registers::KINDS`], [`homes::KINDS`], [`flow::KINDS`], [`hazards::KINDS`]), every field of a kernel
-//! descriptor ([`descriptor::FIELDS`]), the numbers of the metadata ([`descriptor::NUMBERS`]) and what is around them
-//! ([`object::KINDS`], [`tables::KINDS`]). A finding has to break one of the rules that the kind names and, where the
-//! damage is in a kernel, to name the kernel. A kind that cannot be done anywhere is a fault of this test.
+//! code ([`registers::KINDS`], [`counters::KINDS`], [`homes::KINDS`], [`flow::KINDS`], [`hazards::KINDS`]), every field
+//! of a kernel descriptor ([`descriptor::FIELDS`]), the numbers of the metadata ([`descriptor::NUMBERS`]) and what is
+//! around them ([`object::KINDS`], [`tables::KINDS`]). A finding has to break one of the rules that the kind names and,
+//! where the damage is in a kernel, to name the kernel. A kind that cannot be done anywhere is a fault of this test.
 //!
 //! Quick: each kind on one of the objects. Full (`WAVETAP_FULL_TESTS=1`): on each of them, and on more, several times.
 //! The kinds are listed with `--nocapture`; `WAVETAP_DAMAGE=wait_missing` does those with this in their name.
 
+mod counters;
 mod descriptor;
 mod flow;
 mod hazards;
@@ -159,6 +160,7 @@ impl Case {
 fn cases() -> Vec<Case> {
     let kinds = registers::KINDS
         .iter()
+        .chain(counters::KINDS)
         .chain(flow::KINDS)
         .chain(hazards::KINDS)
         .chain(homes::KINDS)

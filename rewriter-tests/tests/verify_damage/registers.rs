@@ -6,11 +6,11 @@ use wavetap::verify::Rule;
 use super::Kind;
 use super::subject::{Code, Line, Patch, reads, s, s2, source, v, writes};
 
-const ZERO: Value = Value::InlineInt(0);
+pub const ZERO: Value = Value::InlineInt(0);
 /// First lane of those that hold the values of scalar registers that inserted code has borrowed.
 const LENT: i8 = 16;
 
-fn reg(reg: Reg) -> Value {
+pub fn reg(reg: Reg) -> Value {
     Value::Reg(reg)
 }
 
@@ -206,18 +206,6 @@ pub const KINDS: &[Kind] = &[
         },
     },
     Kind {
-        name: "counter_in_an_original_register",
-        what: "a counter is in a scalar register that original code writes",
-        rules: &[Rule::Counter],
-        harm: |t| t.each(counter_elsewhere),
-    },
-    Kind {
-        name: "counter_not_zeroed",
-        what: "a counter in a scalar register is not set to 0 at the entry",
-        rules: &[Rule::Counter],
-        harm: |t| t.each(|c, i| zeroes_counter(c, i).then(|| c.nothing(i)).flatten()),
-    },
-    Kind {
         name: "undefined_register",
         what: "inserted code reads a scalar register that nothing has set",
         rules: &[Rule::Undefined],
@@ -275,7 +263,7 @@ pub const KINDS: &[Kind] = &[
     },
 ];
 
-fn value(inst: &Inst, role: Role) -> Option<Value> {
+pub fn value(inst: &Inst, role: Role) -> Option<Value> {
     Some(inst.operand(role)?.value)
 }
 
@@ -499,45 +487,6 @@ fn initial_move(code: &Code, index: usize) -> Option<(Reg, Reg)> {
         .filter(|line| !line.is_inserted() && (reads(&line.inst, to) || writes(&line.inst, to)));
     let needed = uses.next().is_some_and(|line| reads(&line.inst, to));
     (moves && first && needed && to.first < scalar::VCC && from.first < scalar::VCC).then_some((to, from))
-}
-
-/// The scalar register that an instruction adds to.
-fn added(inst: &Inst) -> Option<Reg> {
-    let into = inst.operand(Role::Sdst)?.reg()?;
-    let adds = matches!(inst.name(), "s_add_u32" | "s_add_co_u32") && into.dwords == 1;
-    (adds && inst.operand(Role::Src0)?.reg() == Some(into)).then_some(into)
-}
-
-/// Whether inserted code between original instructions counts in this register, which no original instruction names.
-fn counts_in(code: &Code, register: Reg) -> bool {
-    let names = |line: &Line| reads(&line.inst, register) || writes(&line.inst, register);
-    let first = code.lines.iter().position(|line| !line.is_inserted()).unwrap_or(0);
-    let counts = |line: &Line| line.is_inserted() && added(&line.inst) == Some(register);
-    code.lines.iter().all(|line| line.is_inserted() || !names(line)) && code.lines[first..].iter().any(counts)
-}
-
-fn counter_elsewhere(code: &Code, index: usize) -> Patch {
-    let counter = added(&code.lines[index].inst).filter(|_| code.is_inserted(index))?;
-    // Set in the same place it would be no counter.
-    let here = code.lines[..index].iter().rev().take_while(|line| line.is_inserted());
-    if here.into_iter().any(|line| writes(&line.inst, counter)) || !counts_in(code, counter) {
-        return None;
-    }
-    let mut written = code.lines.iter().filter(|line| !line.is_inserted()).flat_map(|line| line.inst.writes());
-    let other = written.find(|reg| reg.file == RegFile::Scalar && reg.dwords == 1 && reg.first < scalar::VCC)?;
-    let mut inst = code.lines[index].inst.clone();
-    for operand in inst.operands.iter_mut().filter(|operand| operand.reg() == Some(counter)) {
-        operand.value = reg(other);
-    }
-    code.replaced(index, &[inst])
-}
-
-/// Whether the instruction sets a counter to 0.
-fn zeroes_counter(code: &Code, index: usize) -> bool {
-    let inst = &code.lines[index].inst;
-    let zero = matches!(inst.name(), "s_mov_b32" | "s_mov_b64") && value(inst, Role::Src0) == Some(ZERO);
-    let into = inst.operand(Role::Sdst).and_then(|operand| operand.reg());
-    zero && code.is_inserted(index) && into.is_some_and(|into| counts_in(code, Reg::scalar(into.first, 1)))
 }
 
 fn undefined(code: &Code, index: usize) -> Patch {

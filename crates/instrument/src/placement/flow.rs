@@ -3,6 +3,8 @@
 
 use std::cmp::Ordering;
 
+use rustc_hash::FxHashMap;
+
 use super::values::{Measure, ValueId, Values};
 
 /// What is known of an edge.
@@ -21,12 +23,14 @@ pub(crate) enum Edge {
 pub(crate) struct Flow {
     edges: Vec<(usize, usize, Edge)>,
     vertices: usize,
+    /// By edge: another one whose value it has.
+    same: FxHashMap<usize, usize>,
 }
 
 impl Flow {
     /// A graph of so many vertices.
     pub(crate) fn new(vertices: usize) -> Flow {
-        Flow { edges: Vec::new(), vertices }
+        Flow { vertices, ..Flow::default() }
     }
 
     /// Adds an edge; returns its number.
@@ -40,6 +44,21 @@ impl Flow {
         self.edges.len()
     }
 
+    /// Says that as much flows on an edge as on another one.
+    ///
+    /// No spanning tree has the edge: it follows from the other one. Where that in turn follows from the edge alone,
+    /// the cheapest edge of those that depend on each other is counted.
+    pub(crate) fn set_same(&mut self, edge: usize, other: usize) {
+        if edge != other && !matches!(self.edges[edge].2, Edge::Known(_)) {
+            self.same.insert(edge, other);
+        }
+    }
+
+    /// Takes back all that [`Flow::set_same`] said.
+    pub(crate) fn clear_same(&mut self) {
+        self.same.clear();
+    }
+
     /// The value of each edge, by its number. Those that are counted are the cheapest from which the others follow.
     /// None if edges that cannot be counted form a cycle.
     pub(crate) fn solve(&self, values: &mut Values) -> Option<Vec<ValueId>> {
@@ -48,7 +67,8 @@ impl Flow {
             .iter()
             .map(|(_, _, edge)| if let Edge::Known(value) = edge { Some(*value) } else { None })
             .collect();
-        let mut order: Vec<usize> = (0..self.edges.len()).filter(|edge| solved[*edge].is_none()).collect();
+        let is_open = |edge: &usize| solved[*edge].is_none() && !self.same.contains_key(edge);
+        let mut order: Vec<usize> = (0..self.edges.len()).filter(is_open).collect();
         let cost = |edge: usize| match self.edges[edge].2 {
             Edge::Countable(_, cost) => cost,
             Edge::Known(_) | Edge::Hidden => f64::INFINITY,
@@ -63,12 +83,24 @@ impl Flow {
             let Edge::Countable(measure, _) = what else { return None };
             solved[edge] = Some(values.keep(measure));
         }
-        self.derive(values, &mut solved);
+        let pairs = self.same.iter().flat_map(|(edge, other)| [(*other, *edge), (*edge, *other)]);
+        let mut same: Vec<(usize, usize)> = pairs.collect();
+        same.sort_unstable();
+        loop {
+            self.derive(values, &mut solved, &same);
+            let unsolved = (0..self.edges.len()).filter(|edge| solved[*edge].is_none());
+            // Edges that are the same as those from which they follow: one of them is counted.
+            let Some(edge) = unsolved.min_by(|a, b| cost(*a).partial_cmp(&cost(*b)).unwrap_or(Ordering::Equal)) else {
+                break;
+            };
+            let Edge::Countable(measure, _) = self.edges[edge].2 else { return None };
+            solved[edge] = Some(values.keep(measure));
+        }
         solved.into_iter().collect()
     }
 
-    /// The edges of the tree, from its leaves on.
-    fn derive(&self, values: &mut Values, solved: &mut [Option<ValueId>]) {
+    /// The edges of the tree, from its leaves on, and those that have the value of others: `same` has both orders.
+    fn derive(&self, values: &mut Values, solved: &mut [Option<ValueId>], same: &[(usize, usize)]) {
         let mut at: Vec<Vec<usize>> = vec![Vec::new(); self.vertices];
         for (number, (from, to, _)) in self.edges.iter().enumerate() {
             // What leaves a vertex and comes back to it at once says nothing of others.
@@ -83,7 +115,19 @@ impl Flow {
             unknown.next().is_none().then_some(first)
         };
         let mut work: Vec<usize> = (0..self.vertices).rev().collect();
-        while let Some(vertex) = work.pop() {
+        let mut found: Vec<usize> = (0..self.edges.len()).filter(|edge| solved[*edge].is_some()).collect();
+        loop {
+            while let Some(edge) = found.pop() {
+                let first = same.partition_point(|(other, _)| *other < edge);
+                for (_, follows) in same[first..].iter().take_while(|(other, _)| *other == edge) {
+                    if solved[*follows].is_none() {
+                        solved[*follows] = solved[edge];
+                        work.extend([self.edges[*follows].0, self.edges[*follows].1]);
+                        found.push(*follows);
+                    }
+                }
+            }
+            let Some(vertex) = work.pop() else { break };
             let Some(edge) = missing(vertex, solved) else { continue };
             let comes_in = self.edges[edge].1 == vertex;
             let terms = at[vertex].iter().filter_map(|other| {
@@ -93,6 +137,7 @@ impl Flow {
                 Some((if comes_in == goes_out { 1 } else { -1 }, value))
             });
             solved[edge] = Some(values.sum(terms.collect()));
+            found.push(edge);
             let (from, to, _) = self.edges[edge];
             work.push(if from == vertex { to } else { from });
         }
@@ -195,6 +240,30 @@ mod tests {
             assert!(values.kept().len() <= blocks + 1, "{} counters for {blocks} blocks", values.kept().len());
         }
         assert!(kept > 300, "{kept}");
+    }
+
+    /// A loop in whose middle the flow ends, and begins again as large as it was.
+    #[test]
+    fn an_edge_with_the_value_of_another_is_not_counted() {
+        let (header, latch, world) = (0, 1, 2);
+        let counted = |number, cost| {
+            let point = ProgramPoint { inst: InstId(number), side: Side::Before };
+            Edge::Countable(Measure::Executions { function: 0, point, wide: false }, cost)
+        };
+        let mut values = Values::default();
+        let mut flow = Flow::new(3);
+        flow.edge(world, header, Edge::Known(Values::WAVES));
+        let saved = flow.edge(header, world, counted(0, 2.0));
+        let restored = flow.edge(world, latch, counted(1, 2.0));
+        flow.edge(latch, header, counted(2, 1.0));
+        let left = flow.edge(latch, world, Edge::Hidden);
+        flow.set_same(restored, saved);
+        let solved = flow.solve(&mut values).expect("solved");
+        // All of them depend on each other: the cheapest is counted.
+        let Edge::Countable(cheapest, _) = counted(2, 1.0) else { unreachable!("it is") };
+        assert_eq!(values.kept(), [cheapest]);
+        let evaluated = values.evaluate(10, |_| 30);
+        assert_eq!([saved, restored, left].map(|edge| evaluated[solved[edge].index()]), [40, 40, 10]);
     }
 
     #[test]

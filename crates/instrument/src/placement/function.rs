@@ -6,7 +6,8 @@
 use std::collections::BTreeSet;
 
 use super::flow::{Edge, Flow};
-use super::nonzero::nonzero;
+use super::masks::{Restored, restored};
+use super::nonzero::{nonzero, on_edge};
 use super::values::{Measure, Quantity, ValueId, Values};
 use crate::facts::ClonedFunction;
 use crate::guards;
@@ -71,6 +72,8 @@ pub(crate) struct FunctionFlows<'f, 'a> {
     writers: Vec<Vec<InstId>>,
     /// By block: the values of the lanes of its segments; empty if lanes are not asked for.
     lanes: Vec<Vec<ValueId>>,
+    /// Whether a wave has its counters by itself, and can compare them when it ends.
+    compares_at_end: bool,
 }
 
 impl<'f, 'a> FunctionFlows<'f, 'a> {
@@ -99,8 +102,10 @@ impl<'f, 'a> FunctionFlows<'f, 'a> {
                 writers[cfg.block_of(id).index()].push(id);
             }
         }
+        let nonzero = nonzero(body, cfg);
         let mut builder = Builder {
             function,
+            nonzero: &nonzero,
             number,
             liveness,
             is_kernel,
@@ -114,8 +119,8 @@ impl<'f, 'a> FunctionFlows<'f, 'a> {
         builder.used.extend(values.execution_points(number));
         let lanes = if wanted.lanes { builder.lanes(&writers, values).ok_or_else(unsolved)? } else { Vec::new() };
         let repeats = builder.repeats;
-        let nonzero = nonzero(body, cfg);
-        Ok(FunctionFlows { function, number, nonzero, repeats, executions, taken, writers, lanes })
+        let compares_at_end = is_kernel && prices == Prices::REGISTERS;
+        Ok(FunctionFlows { compares_at_end, function, number, nonzero, repeats, executions, taken, writers, lanes })
     }
 
     /// The value of a quantity.
@@ -128,7 +133,9 @@ impl<'f, 'a> FunctionFlows<'f, 'a> {
             Quantity::Lanes(point) => self.lanes[block(point.inst)][self.segment(point)],
             Quantity::Empty(inst) if self.nonzero[inst.index()] => values.sum(Vec::new()),
             Quantity::Empty(inst) => values.keep(Measure::Empty { function, inst, wide: wide(inst) }),
-            Quantity::AllOn(inst) => values.keep(Measure::AllOn { function, inst, wide: wide(inst) }),
+            Quantity::AllOn(inst) => self
+                .all_on_at_end(inst, values)
+                .unwrap_or_else(|| values.keep(Measure::AllOn { function, inst, wide: wide(inst) })),
             Quantity::AllOff(inst) => self.all_off(inst, values),
         }
     }
@@ -141,6 +148,31 @@ impl<'f, 'a> FunctionFlows<'f, 'a> {
             Side::After => **writer <= point.inst,
         };
         self.writers[block].iter().filter(before).count()
+    }
+
+    /// Of an instruction that a wave executes once at most, with a lane: if the wave counts the lanes before it and
+    /// those after it, both numbers are 0 at the end or tell whether they are the same lanes.
+    fn all_on_at_end(&self, inst: InstId, values: &mut Values) -> Option<ValueId> {
+        let block = self.function.cfg.block_of(inst).index();
+        let is_once = self.compares_at_end && !self.repeats[block] && self.nonzero[inst.index()];
+        let lanes = self.lanes.get(block).filter(|_| is_once)?;
+        let [before, after] =
+            [Side::Before, Side::After].map(|side| values.measure(lanes[self.segment(ProgramPoint { inst, side })]));
+        let once = |measure| match measure {
+            Measure::Lanes { function: 0, point, wide: false } => Some(point),
+            _ => None,
+        };
+        let before = match before? {
+            Measure::EntryLanes => None,
+            measure => Some(once(measure)?),
+        };
+        let same = values.keep(Measure::SameLanes { before, after: once(after?)? });
+        // In waves that do not execute it both are 0, unless they begin with those before it.
+        let executions = self.executions[block];
+        match before {
+            None => Some(same),
+            Some(_) => Some(values.sum(vec![(1, same), (1, executions), (-1, Values::WAVES)])),
+        }
     }
 
     /// After the last instruction of a block that writes EXEC, a branch on it says whether a lane is left.
@@ -190,6 +222,8 @@ pub(super) fn repeats(function: &ClonedFunction<'_>) -> Vec<bool> {
 
 struct Builder<'f, 'a> {
     function: &'f ClonedFunction<'a>,
+    /// By instruction: whether EXEC is certain to have a lane before it.
+    nonzero: &'f [bool],
     number: usize,
     liveness: &'f Liveness,
     is_kernel: bool,
@@ -220,10 +254,11 @@ impl Builder<'_, '_> {
             flow.edge(entrance(id), exit(id), edge);
         }
         let entry = if self.is_kernel { Edge::Known(Values::WAVES) } else { Edge::Hidden };
+        let none = values.sum(Vec::new());
         let taken = self.connect(
             &mut flow,
             entry,
-            |_| None,
+            |edge| self.is_without_lanes(edge, true).then_some(none),
             |id| {
                 self.on_fall_through(id, self.prices.one, |point, wide| Measure::Executions {
                     function: self.number,
@@ -265,17 +300,34 @@ impl Builder<'_, '_> {
         }
         let entry = if self.is_kernel { Edge::Countable(Measure::EntryLanes, ENTRY_LANES) } else { Edge::Hidden };
         // Where a branch says that no lane is left, none flows.
-        let known = |(id, kind): (BlockId, EdgeKind)| {
-            let is_none = match (body.inst(cfg.block(id).last).variant.branch, kind) {
-                (Branch::Conditional(Condition::ExecZ), kind) => kind == EdgeKind::Taken,
-                (Branch::Conditional(Condition::ExecNz), kind) => kind == EdgeKind::FallThrough,
-                _ => false,
-            };
-            is_none.then_some(none)
-        };
+        let known = |edge| self.is_without_lanes(edge, false).then_some(none);
         self.connect(&mut flow, entry, known, |id| self.on_fall_through(id, cost, lanes));
-        let solved = flow.solve(values)?;
+        let segment = |point: ProgramPoint| {
+            let block = cfg.block_of(point.inst).index();
+            let before = writers[block].iter().filter(|writer| match point.side {
+                Side::Before => **writer < point.inst,
+                Side::After => **writer <= point.inst,
+            });
+            segments[block].start + before.count()
+        };
+        for Restored { saved_before, restored_by } in restored(body, cfg) {
+            let after = segment(ProgramPoint { inst: restored_by, side: Side::After });
+            flow.set_same(after, segment(ProgramPoint { inst: saved_before, side: Side::Before }));
+        }
+        let solved = match flow.solve(values) {
+            Some(solved) => solved,
+            None => {
+                flow.clear_same();
+                flow.solve(values)?
+            }
+        };
         Some(segments.into_iter().map(|edges| solved[edges].to_vec()).collect())
+    }
+
+    /// Whether a branch goes that way only if EXEC is 0; or never, since that is certain not to be.
+    fn is_without_lanes(&self, (block, kind): (BlockId, EdgeKind), never: bool) -> bool {
+        let last = self.function.cfg.block(block).last;
+        on_edge(self.function.body.inst(last), kind) == Some(false) && (!never || self.nonzero[last.index()])
     }
 
     /// Adds the edges between blocks and to the world; returns those of taken branches.

@@ -101,7 +101,7 @@ pub(crate) fn jobs(functions: &[&Body], measures: &[Measure]) -> Vec<Jobs> {
     };
     for &measure in measures {
         match measure {
-            Measure::EntryLanes => {}
+            Measure::EntryLanes | Measure::SameLanes { .. } => {}
             Measure::Executions { function, point, .. } => add(function, point, Job::Execution(measure)),
             Measure::Lanes { function, point, .. } => add(function, point, Job::Lanes(measure)),
             Measure::NonZero { function, inst, .. } => {

@@ -7,6 +7,7 @@ mod every;
 mod flow;
 pub(crate) mod function;
 mod jobs;
+mod masks;
 mod nonzero;
 mod record;
 mod values;

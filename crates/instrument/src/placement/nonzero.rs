@@ -50,6 +50,8 @@ impl Analysis for Blocks<'_> {
         match (on_edge(body.inst(block.last), block.successors[number].kind), body.flow(block.last)) {
             // Both ways lead to the same place.
             (_, Flow::Branch(to)) if body.next(block.last) == Some(to) => None,
+            // The edge is never taken: whatever comes along it is certain.
+            (Some(false), _) if output.exec => Some(State { exec: true, masks: RegSet::ALL }),
             (has_lanes, _) => has_lanes.map(|exec| State { exec, ..*output }),
         }
     }
@@ -71,8 +73,8 @@ pub(crate) fn nonzero(body: &Body, cfg: &Cfg) -> Vec<bool> {
     all
 }
 
-/// What a branch on EXEC says of it on one of its edges.
-fn on_edge(inst: &Inst, edge: EdgeKind) -> Option<bool> {
+/// What a branch on EXEC says of it on one of its edges: whether it has a lane.
+pub(super) fn on_edge(inst: &Inst, edge: EdgeKind) -> Option<bool> {
     match (inst.variant.branch, edge) {
         (Branch::Conditional(Condition::ExecZ), EdgeKind::Taken) => Some(false),
         (Branch::Conditional(Condition::ExecZ), EdgeKind::FallThrough) => Some(true),
@@ -131,7 +133,7 @@ fn step(body: &Body, id: InstId, lanes: u32, state: &mut State) {
 }
 
 /// Whether an operation copies EXEC as it was to its destination.
-fn saves_exec(operation: MaskOp) -> bool {
+pub(super) fn saves_exec(operation: MaskOp) -> bool {
     matches!(
         operation,
         MaskOp::AndSaveexec

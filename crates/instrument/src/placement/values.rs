@@ -49,13 +49,16 @@ pub(crate) enum Measure {
     NonZero { function: usize, inst: InstId, wide: bool },
     /// Those after which as many are active as before.
     AllOn { function: usize, inst: InstId, wide: bool },
+    /// Waves that end with as many lanes counted at a point of the kernel as at another one, or as they began with. At
+    /// both points they are once at most.
+    SameLanes { before: Option<ProgramPoint>, after: ProgramPoint },
 }
 
 impl Measure {
     /// Whether it needs 64 bits in a wave.
     pub(crate) fn is_wide(&self) -> bool {
         match self {
-            Measure::EntryLanes => false,
+            Measure::EntryLanes | Measure::SameLanes { .. } => false,
             Measure::Executions { wide, .. }
             | Measure::Lanes { wide, .. }
             | Measure::Empty { wide, .. }
@@ -111,7 +114,8 @@ impl Values {
             }
             same
         });
-        terms.retain(|(factor, _)| *factor != 0);
+        let is_zero = |value: ValueId| self.definitions[value.0 as usize] == Definition::Sum(Vec::new());
+        terms.retain(|(factor, value)| *factor != 0 && !is_zero(*value));
         match terms.as_slice() {
             [(1, value)] => *value,
             _ => self.add(Definition::Sum(terms)),
@@ -121,6 +125,11 @@ impl Values {
     fn add(&mut self, definition: Definition) -> ValueId {
         self.definitions.push(definition);
         ValueId(self.definitions.len() as u32 - 1)
+    }
+
+    /// The measure that a value is, if it is one.
+    pub(crate) fn measure(&self, value: ValueId) -> Option<Measure> {
+        if let Definition::Kept(measure) = self.definitions[value.0 as usize] { Some(measure) } else { None }
     }
 
     /// Where executions of a function are counted.

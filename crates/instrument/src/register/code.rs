@@ -82,7 +82,8 @@ impl RegisterFrame {
         let reserved = self.reserved.into_iter().flat_map(|Reserved { record, temporaries }| {
             [record, temporaries.mask, temporaries.scratch].map(|first| Reg::scalar(first, 2))
         });
-        reserved.chain(self.locations.registers().map(|register| Reg::scalar(register, 1))).collect()
+        let bits = self.locations.bits.map(|(mask, _)| Reg::scalar(mask, (self.target.wave_size() / 32) as u8));
+        reserved.chain(bits).chain(self.locations.registers().map(|register| Reg::scalar(register, 1))).collect()
     }
 
     /// One more than the highest vector register that is taken for good.
@@ -116,6 +117,10 @@ impl RegisterFrame {
         if let Some(Reserved { record, .. }) = self.reserved {
             self.load_record(&mut asm, record, mask)?;
         }
+        if let Some((mask, _)) = self.locations.bits {
+            let mask = asm.mask(mask);
+            asm.masks("s_mov_b", &[mask, c(1)])?;
+        }
         let mut registers: Vec<u16> = self.locations.registers().collect();
         registers.sort_unstable();
         let mut rest = registers.as_slice();
@@ -136,6 +141,9 @@ impl RegisterFrame {
             Some(CounterLocation::Lane((register, lane), _)) => {
                 asm.masks("s_bcnt1_i32_b", &[s(scratch), exec])?;
                 asm.op("v_writelane_b32", &[v(self.locations.vectors[register].0), s(scratch), c(lane)])?;
+            }
+            Some(CounterLocation::Bit(_) | CounterLocation::AtEnd(_)) => {
+                return Err(Error::internal("lanes in a place of another kind"));
             }
             None => {}
         }
@@ -159,7 +167,7 @@ impl RegisterFrame {
         let Temporaries { mask, scratch, saved_scc } = scavenged.registers;
         let mut asm = Asm::new(self.target, Place::Middle(self.own()));
         self.spill(&mut asm, scavenged)?;
-        let keeps_scc = keeps_scc && jobs.iter().any(|job| *job != Job::SaveExec);
+        let keeps_scc = keeps_scc && jobs.iter().any(|job| self.destroys_scc(*job));
         if keeps_scc {
             asm.op("s_cselect_b32", &[s(saved_scc), c(1), c(0)])?;
         }
@@ -174,6 +182,12 @@ impl RegisterFrame {
             let reads_saved = matches!(job, Job::AllOn(_, None) | Job::Empty(_, None));
             if reads_saved && self.reserved.is_none() {
                 self.read_saved_exec(&mut asm, mask)?;
+            }
+            if let Job::Lanes(measure) = job
+                && !measure.is_wide()
+            {
+                self.set_lanes(&mut asm, measure, scratch)?;
+                continue;
             }
             let increment = job.increment(&mut asm, body, saved, mask)?;
             match (job.measure(), increment) {
@@ -190,6 +204,27 @@ impl RegisterFrame {
         }
         self.unspill(&mut asm, scavenged)?;
         asm.finish()
+    }
+
+    /// Whether the code of a job destroys SCC.
+    fn destroys_scc(&self, job: Job) -> bool {
+        let is_bit = |measure| matches!(self.locations.of(&measure), Some(CounterLocation::Bit(_)));
+        job.measure().is_some_and(|measure| !is_bit(measure))
+    }
+
+    /// Counts the active lanes where a wave is once at most: there is nothing to add them to. Destroys SCC.
+    fn set_lanes(&self, asm: &mut Asm, measure: &Measure, scratch: u16) -> Result<()> {
+        let exec = asm.exec();
+        match self.location(measure)? {
+            CounterLocation::Scalar(low, None) => asm.masks("s_bcnt1_i32_b", &[s(low), exec]),
+            CounterLocation::Lane((register, lane), None) => {
+                asm.masks("s_bcnt1_i32_b", &[s(scratch), exec])?;
+                asm.op("v_writelane_b32", &[v(self.locations.vectors[register].0), s(scratch), c(lane)])?;
+                // A lane that was just written is not read at once (gfx94x).
+                asm.states(1)
+            }
+            _ => Err(Error::internal("lanes in a place of another kind")),
+        }
     }
 
     /// Puts EXEC where [`RegisterFrame::read_saved_exec`] finds it.
@@ -251,6 +286,10 @@ impl RegisterFrame {
     /// Adds to a counter. Destroys SCC.
     fn count(&self, asm: &mut Asm, measure: &Measure, increment: Increment, scratch: u16) -> Result<()> {
         let location = self.location(measure)?;
+        if let (CounterLocation::Bit(bit), Some((mask, _))) = (location, self.locations.bits) {
+            let (half, bit) = ((bit / 32) as u16, bit % 32);
+            return asm.op("s_bitset1_b32", &[s(mask + half), c(bit)]);
+        }
         self.update(asm, location, scratch, |asm, low| match increment {
             Increment::One => asm.op("s_add_u32", &[s(low), s(low), c(1)]),
             Increment::OriginalScc | Increment::Scc => asm.op("s_addc_u32", &[s(low), s(low), c(0)]),
@@ -271,6 +310,9 @@ impl RegisterFrame {
             CounterLocation::Scalar(low, high) => {
                 add(asm, low)?;
                 high.map_or(Ok(()), |high| carry(asm, high))
+            }
+            CounterLocation::Bit(_) | CounterLocation::AtEnd(_) => {
+                Err(Error::internal("an addition in a place of another kind"))
             }
             CounterLocation::Lane(low, high) => {
                 self.update_lane(asm, low, scratch, add)?;
@@ -330,39 +372,54 @@ impl RegisterFrame {
         if keep_exec {
             asm.masks("s_mov_b", &[saved, exec])?;
         }
-        if let Some(place) = self.target.wave_place() {
-            asm.op("s_getreg_b32", &[s(scratch), Value::Imm(place.operand())])?;
-            asm.op("s_mul_i32", &[s(scratch), s(scratch), c(record_bytes)])?;
-            asm.op("s_add_u32", &[s(record), s(record), s(scratch)])?;
-            asm.op("s_addc_u32", &[s(record + 1), s(record + 1), c(0)])?;
-        }
         let lanes = self.target.wave_size();
         let (data, address) = (vectors.data, vectors.address);
-        asm.exec_lanes(lanes)?;
-        asm.op("v_mbcnt_lo_u32_b32", &[v(address), Value::InlineInt(-1), c(0)])?;
-        if lanes == 64 {
-            asm.op("v_mbcnt_hi_u32_b32", &[v(address), Value::InlineInt(-1), v(address)])?;
-        }
-        asm.op("v_lshlrev_b32_e32", &[v(address), c(COUNTER.ilog2()), v(address)])?;
+        // How many waves began and finished is one number with two halves, before the first counter; bits follow.
+        let bits = self.locations.bit_count();
+        let scalars = self.locations.scalars.iter().map(|(low, high)| Counted::Value(s(*low), high.map(s)));
+        let compared = self.locations.compared.iter().map(|(before, after)| Counted::Same(*before, *after));
+        let began = [Counted::Value(c(1), Some(c(1)))].into_iter();
+        let all: Vec<Counted> = began.chain((0..bits).map(|_| Counted::Bit)).chain(scalars).chain(compared).collect();
+        let in_lanes = self.locations.vectors.iter().map(|(_, used)| *used);
+        let most = in_lanes.chain([(all.len() as u32).min(lanes)]).max().unwrap_or(lanes);
         let global = Global { base: record, offsets: address, flat: vectors.flat, scratch };
-        let mut to = Destination { at: 0, lanes, data, global };
-        // How many waves began and finished is one number with two halves, before the first counter.
-        let began: (Value, Option<Value>) = (c(1), Some(c(1)));
-        let scalars = self.locations.scalars.iter().map(|(low, high)| (s(*low), high.map(s)));
-        let all: Vec<(Value, Option<Value>)> = std::iter::once(began).chain(scalars).collect();
-        for run in all.chunks(lanes as usize) {
-            asm.exec_lanes(lanes)?;
+        let mut to = Destination { at: 0, active: 0, data, global };
+        to.activate(&mut asm, most)?;
+        self.addresses(&mut asm, most, record_bytes, global)?;
+        for (number, run) in all.chunks(lanes as usize).enumerate() {
+            to.activate(&mut asm, run.len() as u32)?;
             asm.op("v_mov_b32_e32", &[v(data + 1), c(0)])?;
-            for (lane, (low, high)) in (0..).zip(run) {
-                asm.op("v_writelane_b32", &[v(data), *low, c(lane)])?;
+            let set = match self.locations.bits.filter(|_| number == 0) {
+                Some((mask, bits)) => {
+                    let mask = asm.mask(mask);
+                    asm.op("v_cndmask_b32_e64", &[v(data), c(0), c(1), mask])?;
+                    0..bits + 1
+                }
+                None => 0..0,
+            };
+            for (lane, counted) in (0..).zip(run) {
+                let (low, high) = match *counted {
+                    Counted::Bit => continue,
+                    Counted::Value(low, high) => (low, high),
+                    Counted::Same(before, after) => {
+                        let [before, after] = [(before, scratch), (after, scratch + 1)]
+                            .map(|(measure, into)| self.read_number(&mut asm, measure, into));
+                        asm.op("s_cmp_eq_u32", &[before?, after?])?;
+                        asm.op("s_cselect_b32", &[s(scratch), c(1), c(0)])?;
+                        (s(scratch), None)
+                    }
+                };
+                if !set.contains(&lane) {
+                    asm.op("v_writelane_b32", &[v(data), low, c(lane)])?;
+                }
                 if let Some(high) = high {
-                    asm.op("v_writelane_b32", &[v(data + 1), *high, c(lane)])?;
+                    asm.op("v_writelane_b32", &[v(data + 1), high, c(lane)])?;
                 }
             }
             to.add(&mut asm, run.len() as u32)?;
         }
         for (register, used) in &self.locations.vectors {
-            asm.exec_lanes(lanes)?;
+            to.activate(&mut asm, *used)?;
             asm.op("v_mov_b32_e32", &[v(data), v(*register)])?;
             asm.op("v_mov_b32_e32", &[v(data + 1), c(0)])?;
             to.add(&mut asm, *used)?;
@@ -372,6 +429,46 @@ impl RegisterFrame {
         }
         asm.bind(done);
         Ok((asm.finish()?, vectors.end()))
+    }
+
+    /// A counter that has no high half, read into a register if it is in none.
+    fn read_number(&self, asm: &mut Asm, measure: Measure, into: u16) -> Result<Value> {
+        match self.location(&measure)? {
+            CounterLocation::Scalar(low, None) => Ok(s(low)),
+            CounterLocation::Lane((register, lane), None) => {
+                asm.states(ENTER_STATES)?;
+                asm.op("v_readlane_b32", &[s(into), v(self.locations.vectors[register].0), c(lane)])?;
+                asm.states(LANE_STATES)?;
+                Ok(s(into))
+            }
+            _ => Err(Error::internal("a number of lanes in a place of another kind")),
+        }
+    }
+
+    /// Computes where in the records the first counters of each active lane are, of so many; moves the base where lanes
+    /// have no offsets of that size.
+    fn addresses(&self, asm: &mut Asm, lanes: u32, record_bytes: u32, global: Global) -> Result<()> {
+        let Global { base, offsets, scratch, .. } = global;
+        let place = self.target.wave_place();
+        if let Some(place) = place {
+            asm.op("s_getreg_b32", &[s(scratch), Value::Imm(place.operand())])?;
+            asm.op("s_mul_i32", &[s(scratch), s(scratch), c(record_bytes)])?;
+        }
+        asm.op("v_mbcnt_lo_u32_b32", &[v(offsets), Value::InlineInt(-1), c(0)])?;
+        if lanes > 32 {
+            asm.op("v_mbcnt_hi_u32_b32", &[v(offsets), Value::InlineInt(-1), v(offsets)])?;
+        }
+        let shift = c(COUNTER.ilog2());
+        let adds = wavetap_amdgpu::has_operation(self.target, Opcode::V_LSHL_ADD_U32);
+        match place {
+            Some(_) if adds => asm.op("v_lshl_add_u32", &[v(offsets), v(offsets), shift, s(scratch)]),
+            Some(_) => {
+                asm.op("s_add_u32", &[s(base), s(base), s(scratch)])?;
+                asm.op("s_addc_u32", &[s(base + 1), s(base + 1), c(0)])?;
+                asm.op("v_lshlrev_b32_e32", &[v(offsets), shift, v(offsets)])
+            }
+            None => asm.op("v_lshlrev_b32_e32", &[v(offsets), shift, v(offsets)]),
+        }
     }
 
     /// Vector registers at the end of a wave: the original needs none any more.
@@ -388,6 +485,17 @@ impl RegisterFrame {
     }
 }
 
+/// A counter when the wave ends.
+#[derive(Debug, Clone, Copy)]
+enum Counted {
+    /// A bit of the mask.
+    Bit,
+    /// A number: low and high half.
+    Value(Value, Option<Value>),
+    /// Whether two others are the same.
+    Same(Measure, Measure),
+}
+
 fn none_free() -> Refusal {
     Refusal::new(Reason::VectorRegisters, "no vector registers are free at the end of a wave")
 }
@@ -396,17 +504,22 @@ fn none_free() -> Refusal {
 struct Destination {
     /// Counters that are there already.
     at: u32,
-    lanes: u32,
+    /// The lowest lanes that EXEC has; 0 where that is not known.
+    active: u32,
     data: u16,
     global: Global,
 }
 
 impl Destination {
+    /// Sets EXEC to the lowest lanes.
+    fn activate(&mut self, asm: &mut Asm, lanes: u32) -> Result<()> {
+        if std::mem::replace(&mut self.active, lanes) == lanes { Ok(()) } else { asm.exec_lanes(lanes) }
+    }
+
     /// Adds the lowest so many lanes of the data to as many counters.
     fn add(&mut self, asm: &mut Asm, count: u32) -> Result<()> {
         let offset = BEGAN + self.at * COUNTER;
         let Global { base, .. } = self.global;
-        asm.exec_lanes(count.min(self.lanes))?;
         if offset > asm.largest_global_offset() {
             asm.op("s_add_u32", &[s(base), s(base), c(offset)])?;
             asm.op("s_addc_u32", &[s(base + 1), s(base + 1), c(0)])?;

@@ -36,3 +36,19 @@ fn a_counter_in_a_lane_is_in_a_vector_register_that_no_original_code_names() {
         accepts(target, &kernel("v4", ""));
     }
 }
+
+#[test]
+fn a_mask_of_what_happened_and_a_number_of_lanes_are_counters() {
+    let kernel = |counter: &str, counts: &str| format!("+ s_mov_b32 {counter}, 1\ns_mov_b32 s4, 1\n{counts}s_endpgm");
+    for target in ["gfx900", "gfx1030", "gfx1100/64", "gfx1201"] {
+        for counts in ["+ s_bitset1_b32 s40, 3\n", "+ s_bcnt1_i32_b64 s40, exec\n"] {
+            accepts(target, &kernel("s40", counts));
+            finds(target, &kernel("s4", &counts.replace("s40", "s4")), Rule::Counter, "s4");
+            finds(target, &kernel("s40", &format!("{counts}s_mov_b32 s40, 2\n")), Rule::Counter, "s40");
+            finds(target, &kernel("s41", counts), Rule::Counter, "s40");
+        }
+        // A number that is read at once is none.
+        let read = "+ s_bcnt1_i32_b64 s4, exec\n+ s_add_u32 s40, s40, s4\n";
+        accepts(target, &kernel("s40", &format!("+ s_mov_b32 s40, 0\n{read}")));
+    }
+}

@@ -2,7 +2,8 @@
 //! that original code writes would be wrong without harm to the original.
 //!
 //! A counter is what inserted code adds to itself: a scalar register, or a lane of a vector register that goes through
-//! a scalar one.
+//! a scalar one. So is a scalar register of which it sets a bit, and one to which it counts bits (active lanes) that
+//! nothing reads there.
 
 use rustc_hash::FxHashMap;
 
@@ -17,9 +18,18 @@ use wavetap_analysis::kernel::Body;
 pub(crate) fn check(new: &Body, alignment: &Alignment, named: &RegSet, findings: &mut Vec<Finding>) -> RegSet {
     let mut counters = RegSet::EMPTY;
     let mut run = Run::default();
+    let mut count = |counter: Reg, address| {
+        counters.insert(counter);
+        if named.overlaps(counter) {
+            let counter: RegSet = [counter].into_iter().collect();
+            let message = format!("inserted code counts in {counter:?}, which original code names");
+            findings.push(Finding::new(Rule::Counter, message).at(address));
+        }
+    };
     for id in new.ids() {
         let inst = new.inst(id);
         if alignment.original(id).is_some() {
+            run.results.iter().for_each(|(counter, address)| count(*counter, *address));
             run = Run::default();
             if inst.opcode() == Opcode::S_GETPC_B64 {
                 // What is added to that makes it the address in the original.
@@ -28,14 +38,9 @@ pub(crate) fn check(new: &Body, alignment: &Alignment, named: &RegSet, findings:
             continue;
         }
         if let Some(counter) = run.counter(inst) {
-            counters.insert(counter);
-            if named.overlaps(counter) {
-                let counter: RegSet = [counter].into_iter().collect();
-                let message = format!("inserted code counts in {counter:?}, which original code names");
-                findings.push(Finding::new(Rule::Counter, message).at(new.address(id)));
-            }
+            count(counter, new.address(id));
         }
-        run.step(inst);
+        run.step(inst, new.address(id));
     }
     counters
 }
@@ -58,6 +63,8 @@ struct Run {
     written: RegSet,
     /// Scalar registers that hold a lane: of which register, which, and whether something was added.
     lanes: FxHashMap<Reg, (Reg, Value, bool)>,
+    /// Scalar registers that hold how many bits something has, which they have not read, and where that was counted.
+    results: Vec<(Reg, u64)>,
 }
 
 impl Run {
@@ -74,7 +81,12 @@ impl Run {
         (*added && *of == into && *number == lane).then_some(into)
     }
 
-    fn step(&mut self, inst: &Inst) {
+    fn step(&mut self, inst: &Inst, address: u64) {
+        self.results.retain(|(held, _)| !inst.reads().chain(inst.writes()).any(|reg| reg.overlaps(*held)));
+        if matches!(inst.opcode(), Opcode::S_BCNT1_I32_B64 | Opcode::S_BCNT1_I32_B32) {
+            let into = inst.operand(Role::Sdst).and_then(|operand| operand.reg());
+            self.results.extend(into.map(|into| (into, address)));
+        }
         if let Some(into) = added(inst) {
             if let Some((_, _, added)) = self.lanes.get_mut(&into) {
                 *added = true;
@@ -93,8 +105,11 @@ impl Run {
     }
 }
 
-/// The scalar register that the instruction adds to.
+/// The scalar register that the instruction adds to, or of which it sets a bit.
 fn added(inst: &Inst) -> Option<Reg> {
+    if inst.opcode() == Opcode::S_BITSET1_B32 {
+        return inst.operand(Role::Sdst)?.reg();
+    }
     let adds = matches!(
         inst.opcode(),
         Opcode::S_ADD_U32 | Opcode::S_ADDC_U32 | Opcode::S_ADD_CO_U32 | Opcode::S_ADD_CO_CI_U32
