@@ -1,4 +1,4 @@
-//! The journal file of this process: what it has collected is there as soon as a dispatch has ended, however the
+//! The journal files of this process: what it has collected is there as soon as a dispatch has ended, however the
 //! process ends.
 //!
 //! The command reads the journals of all processes when the run has ended, and adds them up. A journal is made at the
@@ -13,12 +13,11 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use wavetap::error::{Error, Result, ResultExt};
-use wavetap::profile::file::{Origin, Profile};
-use wavetap::profile::journal::{self, Encoder, Process};
-use wavetap::profile::time::TimeProfile;
-
-use crate::raw;
+use rustix::process::{Resource, getrlimit};
+use wavetap_base::error::{Error, Result, ResultExt};
+use wavetap_profile::file::{Origin, Profile};
+use wavetap_profile::journal::{self, Encoder, Process};
+use wavetap_profile::time::TimeProfile;
 
 /// A journal that grows to more than this begins again with the totals.
 const FIRST_LIMIT: u64 = 16 << 20;
@@ -29,13 +28,13 @@ const MOST_PROGRAMS: u32 = 10_000;
 
 /// What has changed, and where.
 #[derive(Default)]
-pub(crate) struct Changes<'a> {
+pub struct Changes<'a> {
     /// The counters, and the place of the kernel that was dispatched.
-    pub(crate) counters: Option<(&'a mut Profile, Option<usize>)>,
+    pub counters: Option<(&'a mut Profile, Option<usize>)>,
     /// The trace, and the place of the kernel.
-    pub(crate) trace: Option<(&'a mut Profile, Option<usize>)>,
+    pub trace: Option<(&'a mut Profile, Option<usize>)>,
     /// Modelled time of the dispatch, and of all dispatches.
-    pub(crate) time: Option<(&'a TimeProfile, &'a TimeProfile)>,
+    pub time: Option<(&'a TimeProfile, &'a TimeProfile)>,
 }
 
 /// The file.
@@ -58,7 +57,7 @@ enum Place {
 
 /// The journals of this process.
 #[derive(Default)]
-pub(crate) struct Journals {
+pub struct Journals {
     /// The one with everything.
     process: Option<Journal>,
     /// Those of single profiles.
@@ -67,7 +66,7 @@ pub(crate) struct Journals {
 
 impl Journals {
     /// Journals in a folder and at the places of profiles, where these were asked for.
-    pub(crate) fn new(folder: Option<&Path>, profile: Option<&Path>, trace: Option<&Path>) -> Journals {
+    pub fn new(folder: Option<&Path>, profile: Option<&Path>, trace: Option<&Path>) -> Journals {
         let file = |path: Option<&Path>, origin| path.map(|path| (Journal::new(Place::File(path.to_owned())), origin));
         let files = file(profile, Origin::Counters).into_iter().chain(file(trace, Origin::Trace));
         Journals {
@@ -77,7 +76,7 @@ impl Journals {
     }
 
     /// Writes what has changed to each that has it.
-    pub(crate) fn add(&mut self, mut changes: Changes<'_>) {
+    pub fn add(&mut self, mut changes: Changes<'_>) {
         for (journal, origin) in &mut self.files {
             let part = match origin {
                 Origin::Counters => &mut changes.counters,
@@ -95,13 +94,13 @@ impl Journals {
     }
 
     /// The journal with everything, if there is one.
-    pub(crate) fn of_process(&mut self) -> Option<&mut Journal> {
+    pub fn of_process(&mut self) -> Option<&mut Journal> {
         self.process.as_mut()
     }
 }
 
 /// A journal of this process.
-pub(crate) struct Journal {
+pub struct Journal {
     place: Place,
     open: Option<Open>,
     counters: Encoder,
@@ -124,7 +123,7 @@ impl Journal {
     }
 
     /// Writes what has changed. Says so once if it cannot be written: the program goes on as without it.
-    pub(crate) fn add(&mut self, mut changes: Changes<'_>) {
+    pub fn add(&mut self, mut changes: Changes<'_>) {
         if self.failed {
             return;
         }
@@ -168,7 +167,7 @@ impl Journal {
     }
 
     /// Says that there will be no more.
-    pub(crate) fn end(&mut self) {
+    pub fn end(&mut self) {
         let mut frame = Vec::new();
         let result = journal::end(&mut frame).and_then(|()| match &mut self.open {
             Some(open) if !self.failed => open.append(&frame),
@@ -180,7 +179,7 @@ impl Journal {
     }
 
     /// Where a file beside the journal goes that has all of something else.
-    pub(crate) fn beside(&mut self, extension: &str) -> Result<PathBuf> {
+    pub fn beside(&mut self, extension: &str) -> Result<PathBuf> {
         if self.open.is_none() {
             self.open = Some(Open::create(&self.place)?);
         }
@@ -189,7 +188,7 @@ impl Journal {
     }
 
     /// Marks the journal as one that lacks something.
-    pub(crate) fn fail(&mut self, error: &Error) {
+    pub fn fail(&mut self, error: &Error) {
         self.failed = true;
         eprintln!(
             "wavetap: the counts could not be written: {error}; the application goes on, and what it does from now on \
@@ -234,7 +233,7 @@ impl Open {
     fn append(&mut self, bytes: &[u8]) -> Result<()> {
         let end = self.length + bytes.len() as u64;
         let place = || self.path.display().to_string();
-        raw::file_may_have(end)
+        file_may_have(end)
             .and_then(|()| self.file.write_all_at(bytes, self.length))
             .map_err(Error::from)
             .within(place)?;
@@ -267,6 +266,32 @@ impl Open {
     }
 }
 
+/// Writes a file under a temporary name beside its place and renames it, so that a reader never sees half of one.
+///
+/// # Errors
+/// If it cannot be written; nothing is left of it then.
+pub fn replace(path: &Path, contents: &[u8]) -> Result<()> {
+    let mut temporary = path.as_os_str().to_owned();
+    temporary.push(format!(".{}.tmp", std::process::id()));
+    let place = || path.display().to_string();
+    let written = file_may_have(contents.len() as u64)
+        .and_then(|()| fs::write(&temporary, contents))
+        .and_then(|()| fs::rename(&temporary, path));
+    if written.is_err() {
+        // Nothing that is left in part is of use; it may not be there at all.
+        let _ = fs::remove_file(&temporary);
+    }
+    written.map_err(Error::from).within(place)
+}
+
+/// Whether a file of this process may have `length` bytes: writing more would send it a signal that ends it.
+fn file_may_have(length: u64) -> io::Result<()> {
+    match getrlimit(Resource::Fsize).current {
+        Some(most) if length > most => Err(io::ErrorKind::FileTooLarge.into()),
+        _ => Ok(()),
+    }
+}
+
 /// What every journal begins with.
 fn first() -> Result<Vec<u8>> {
     let mut bytes = journal::header().to_vec();
@@ -286,8 +311,8 @@ fn started() -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wavetap::profile::file::{Backend, KernelTotals, WaveCounts};
-    use wavetap::profile::journal::{Journal as Read, read_profile};
+    use wavetap_profile::file::{Backend, KernelTotals, WaveCounts};
+    use wavetap_profile::journal::{Journal as Read, read_profile};
 
     #[test]
     fn a_profile_is_a_journal_until_it_is_finished() {
