@@ -44,6 +44,8 @@ struct Open {
     length: u64,
     /// The length at which it begins again.
     limit: u64,
+    /// Whether it is marked as one that lacks something.
+    marked: bool,
 }
 
 /// Where a journal is.
@@ -90,6 +92,26 @@ impl Journals {
         }
         if let Some(journal) = &mut self.process {
             journal.add(changes);
+        }
+    }
+
+    /// Makes the journals, so that they are there even if nothing is collected.
+    pub fn begin(&mut self) {
+        if let Some(journal) = &mut self.process
+            && let Err(error) = journal.open()
+        {
+            journal.fail(&error);
+        }
+    }
+
+    /// Marks the journals as ones that lack something; what is collected is written all the same.
+    pub fn mark_incomplete(&mut self) {
+        let files = self.files.iter_mut().map(|(journal, _)| journal);
+        for journal in self.process.iter_mut().chain(files) {
+            match journal.open() {
+                Ok(open) => open.mark(),
+                Err(error) => journal.fail(&error),
+            }
         }
     }
 
@@ -180,11 +202,7 @@ impl Journal {
 
     /// Where a file beside the journal goes that has all of something else.
     pub fn beside(&mut self, extension: &str) -> Result<PathBuf> {
-        if self.open.is_none() {
-            self.open = Some(Open::create(&self.place)?);
-        }
-        let path = self.open.as_ref().map(|open| open.path.with_extension(extension));
-        path.ok_or_else(|| Error::internal("there is no journal"))
+        Ok(self.open()?.path.with_extension(extension))
     }
 
     /// Marks the journal as one that lacks something.
@@ -194,12 +212,20 @@ impl Journal {
             "wavetap: the counts could not be written: {error}; the application goes on, and what it does from now on \
                 is not counted"
         );
-        if let Some(open) = &self.open {
-            // What was written in part is cut off; the mark lies in what the file has already. Nothing helps where even
-            // that fails.
+        if let Some(open) = &mut self.open {
+            // What was written in part is cut off. Nothing helps where even that fails.
             let _ = open.file.set_len(open.length);
-            let _ = open.file.write_all_at(&[1], journal::FAILED);
+            open.mark();
         }
+    }
+
+    /// The file, made if it is not there yet.
+    fn open(&mut self) -> Result<&mut Open> {
+        let open = match self.open.take() {
+            Some(open) => open,
+            None => Open::create(&self.place)?,
+        };
+        Ok(self.open.insert(open))
     }
 }
 
@@ -219,7 +245,7 @@ impl Open {
             let path = folder.join(name);
             match File::options().write(true).create_new(true).open(&path) {
                 Ok(file) => {
-                    let mut open = Open { file, path, length: 0, limit: FIRST_LIMIT };
+                    let mut open = Open { file, path, length: 0, limit: FIRST_LIMIT, marked: false };
                     open.append(&first()?)?;
                     return Ok(open);
                 }
@@ -228,6 +254,12 @@ impl Open {
             }
         }
         Err(Error::limit(format!("process {pid} has {MOST_PROGRAMS} journals already")))
+    }
+
+    /// Marks it as one that lacks something. The mark lies in what the file has already.
+    fn mark(&mut self) {
+        self.marked = true;
+        let _ = self.file.write_all_at(&[1], journal::FAILED);
     }
 
     fn append(&mut self, bytes: &[u8]) -> Result<()> {
@@ -243,14 +275,18 @@ impl Open {
 
     /// Puts a journal that begins with these totals in the place of this one.
     fn begin_again(&mut self, totals: &[u8]) -> Result<()> {
+        let marked = self.marked;
         *self = Open::replacing(&self.path, &self.path.with_extension("new"), totals)?;
+        if marked {
+            self.mark();
+        }
         Ok(())
     }
 
     /// Puts a journal that begins with these totals where another file may be.
     fn replacing(path: &Path, temporary: &Path, totals: &[u8]) -> Result<Open> {
         let file = File::create(temporary).map_err(Error::from).within(|| temporary.display().to_string())?;
-        let mut open = Open { file, path: path.to_owned(), length: 0, limit: 0 };
+        let mut open = Open { file, path: path.to_owned(), length: 0, limit: 0, marked: false };
         let written = first().and_then(|mut bytes| {
             bytes.extend_from_slice(totals);
             open.append(&bytes)?;
