@@ -114,6 +114,7 @@ impl Tool {
         } else {
             Some(Packet::all_ended(signal))
         };
+        state.set_uncollected(true);
         state.in_flight.push(InFlight {
             signal,
             ticket,
@@ -187,6 +188,9 @@ impl Tool {
                     state.lack();
                 }
             }
+        }
+        if any && state.in_flight.is_empty() {
+            state.set_uncollected(false);
         }
         any
     }

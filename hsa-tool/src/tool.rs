@@ -122,6 +122,11 @@ impl State {
         self.journals.mark_incomplete();
     }
 
+    /// Says in the journals whether there is more to come: the program may end before it is collected.
+    pub(crate) fn set_uncollected(&mut self, uncollected: bool) {
+        self.journals.set_uncollected(uncollected);
+    }
+
     /// Writes totals that have changed to the journals.
     pub(crate) fn write(&mut self, places: &[usize]) {
         let State { session, journals, .. } = self;

@@ -46,6 +46,8 @@ struct Open {
     limit: u64,
     /// Whether it is marked as one that lacks something.
     marked: bool,
+    /// Whether it says that counts are not written yet.
+    uncollected: bool,
 }
 
 /// Where a journal is.
@@ -101,6 +103,17 @@ impl Journals {
             && let Err(error) = journal.open()
         {
             journal.fail(&error);
+        }
+    }
+
+    /// Says whether dispatches have begun whose counts are not written yet: a process may end before they are.
+    pub fn set_uncollected(&mut self, uncollected: bool) {
+        let files = self.files.iter_mut().map(|(journal, _)| journal);
+        for journal in self.process.iter_mut().chain(files) {
+            match journal.open() {
+                Ok(open) => open.set_uncollected(uncollected),
+                Err(error) => journal.fail(&error),
+            }
         }
     }
 
@@ -245,7 +258,8 @@ impl Open {
             let path = folder.join(name);
             match File::options().write(true).create_new(true).open(&path) {
                 Ok(file) => {
-                    let mut open = Open { file, path, length: 0, limit: FIRST_LIMIT, marked: false };
+                    let mut open =
+                        Open { file, path, length: 0, limit: FIRST_LIMIT, marked: false, uncollected: false };
                     open.append(&first()?)?;
                     return Ok(open);
                 }
@@ -262,6 +276,13 @@ impl Open {
         let _ = self.file.write_all_at(&[1], journal::FAILED);
     }
 
+    fn set_uncollected(&mut self, uncollected: bool) {
+        if self.uncollected != uncollected {
+            self.uncollected = uncollected;
+            let _ = self.file.write_all_at(&[uncollected.into()], journal::UNCOLLECTED);
+        }
+    }
+
     fn append(&mut self, bytes: &[u8]) -> Result<()> {
         let end = self.length + bytes.len() as u64;
         let place = || self.path.display().to_string();
@@ -275,18 +296,19 @@ impl Open {
 
     /// Puts a journal that begins with these totals in the place of this one.
     fn begin_again(&mut self, totals: &[u8]) -> Result<()> {
-        let marked = self.marked;
+        let (marked, uncollected) = (self.marked, self.uncollected);
         *self = Open::replacing(&self.path, &self.path.with_extension("new"), totals)?;
         if marked {
             self.mark();
         }
+        self.set_uncollected(uncollected);
         Ok(())
     }
 
     /// Puts a journal that begins with these totals where another file may be.
     fn replacing(path: &Path, temporary: &Path, totals: &[u8]) -> Result<Open> {
         let file = File::create(temporary).map_err(Error::from).within(|| temporary.display().to_string())?;
-        let mut open = Open { file, path: path.to_owned(), length: 0, limit: 0, marked: false };
+        let mut open = Open { file, path: path.to_owned(), length: 0, limit: 0, marked: false, uncollected: false };
         let written = first().and_then(|mut bytes| {
             bytes.extend_from_slice(totals);
             open.append(&bytes)?;
@@ -400,6 +422,21 @@ mod tests {
         journal.end();
         let read = Read::read(&fs::read(&path).unwrap()).unwrap();
         assert!(read.ended && !read.failed && read.process.pid == std::process::id() && read.process.started > 0);
+        // Marks stay when it begins again.
+        let mut journals = Journals { process: Some(journal), files: Vec::new() };
+        journals.set_uncollected(true);
+        journals.mark_incomplete();
+        for (changes, uncollected) in [(2000, true), (2001, false)] {
+            journals.set_uncollected(uncollected);
+            profile.kernels[0].dispatches = changes;
+            for journal in journals.of_process() {
+                journal.open().unwrap().limit = 0;
+            }
+            journals.add(Changes { counters: Some((&mut profile, Some(0))), ..Changes::default() });
+            let read = Read::read(&fs::read(&path).unwrap()).unwrap();
+            assert!(read.failed && read.uncollected == uncollected);
+            assert_eq!(read.counters.unwrap().kernels[0].dispatches, changes);
+        }
         // Another one of the same process does not take its place.
         let mut second = Journal::new(Place::Folder(folder.path().to_owned()));
         second.add(Changes { counters: Some((&mut profile, None)), ..Changes::default() });
