@@ -104,7 +104,8 @@ fn listen(device: &mut Device, object: &LoadedObject, code: &CodeObject<'_>) -> 
 impl Ready {
     /// One dispatch; the wave-instructions it executed.
     fn run(&mut self) -> u64 {
-        let info = DispatchInfo { kernel: 0, waves: u64::from(GROUPS * BLOCK / 64), ordinal: 0 };
+        let workgroup = self.dispatch.workgroup.map(u32::from);
+        let info = DispatchInfo { kernel: 0, grid: self.dispatch.grid, workgroup, ordinal: 0 };
         let ticket = self.counters.as_mut().map(|(session, object)| {
             session.begin_dispatch(&mut EmulatedMemory(&mut self.device), *object, &info).expect("the control block")
         });

@@ -208,6 +208,9 @@ pub struct RewriteArgs {
     /// Also write which original address is where, as JSON (it is inside OUT, too)
     #[arg(long, value_name = "FILE")]
     pub map: Option<PathBuf>,
+    /// Give each wave its own counters, for `run --per-wave`; without, waves add to a few totals, which costs less
+    #[arg(long)]
+    pub per_wave: bool,
     #[command(flatten)]
     pub instrument: InstrumentArgs,
     #[command(flatten)]

@@ -9,7 +9,7 @@ use wavetap::profile::launches::{NotCounted, UncountedDispatches};
 use wavetap::report::launches::uncounted_line;
 use wavetap::report::text::Style;
 
-use crate::args::{ColorChoice, Format, OutputArgs};
+use crate::args::{ColorChoice, CounterChoice, Format, OutputArgs};
 use crate::files;
 
 /// Message of the error when the reader of stdout went away.
@@ -119,12 +119,23 @@ fn say_lines<'u>(missing: impl Iterator<Item = &'u UncountedDispatches>) {
     }
 }
 
+/// Refuses counters of single waves where they cannot be.
+pub fn check_per_wave(per_wave: bool, counters: CounterChoice) -> Result<()> {
+    if per_wave && counters == CounterChoice::Register {
+        return Err(Error::unsupported("counters in registers are totals: --per-wave needs --counters lds or global"));
+    }
+    Ok(())
+}
+
 /// Says on stderr of which kernels no single wave's counters were kept, as waves shared records; false if of none.
 pub fn say_shared(profile: &Profile) -> bool {
     let shared: Vec<&str> =
         profile.kernels.iter().filter(|kernel| kernel.shared_records).map(|kernel| kernel.demangled.as_str()).collect();
     for name in shared.iter().take(REFUSALS_SAID) {
-        eprintln!("wavetap: {name}: counters are totals: waves shared records, as they do with counters in registers");
+        eprintln!(
+            "wavetap: {name}: counters are totals: waves shared records, as they do with counters in registers, and in \
+                files rewritten without --per-wave"
+        );
     }
     !shared.is_empty()
 }

@@ -68,23 +68,3 @@ fn original(declared: &Declared, rewritten: &KernelMetadata) -> KernelMetadata {
         ..rewritten.clone()
     }
 }
-
-/// The largest number of waves that a dispatch can have: every workgroup whole.
-pub(crate) fn waves(items: [u32; 3], workgroup: [u32; 3], wave_size: u32) -> u64 {
-    let groups: u64 = items.iter().zip(workgroup).map(|(items, size)| u64::from(items.div_ceil(size.max(1)))).product();
-    let lanes: u64 = workgroup.iter().map(|size| u64::from(*size)).product();
-    groups.saturating_mul(lanes.div_ceil(wave_size.into()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn counts_waves() {
-        assert_eq!(waves([1000, 1, 1], [256, 1, 1], 64), 16);
-        assert_eq!(waves([100, 70, 1], [32, 8, 1], 64), 4 * 9 * 4);
-        assert_eq!(waves([1, 1, 1], [1, 1, 1], 64), 1);
-        assert_eq!(waves([65, 3, 2], [65, 1, 2], 64), 3 * 3);
-    }
-}

@@ -19,7 +19,6 @@ use wavetap::report::names::short;
 use crate::arrays::Array;
 use crate::choice::choose_device;
 use crate::collected_files::Collection;
-use crate::counters;
 use crate::findings::Findings;
 use crate::fork;
 use crate::graphs::Graphs;
@@ -435,10 +434,10 @@ impl Runtime {
         } else {
             None
         };
-        let most_waves = counters::waves(shape.items, shape.workgroup, wave_size(&metadata, target));
         let mut ticket = None;
         if let Some(index) = instrumented.filter(|_| self.counts()) {
-            let info = DispatchInfo { kernel: index, waves: most_waves, ordinal: ordinal as u32 };
+            let info =
+                DispatchInfo { kernel: index, grid: shape.items, workgroup: shape.workgroup, ordinal: ordinal as u32 };
             match self.begin_counting(kernel, &info) {
                 Ok(begun) => ticket = begun,
                 Err(error) => self.stop(&kernel.name, &error.to_string()),
@@ -604,9 +603,4 @@ impl Runtime {
 /// Says on standard error what a kernel did: that first, as names of kernels can be long.
 fn say_fault(kernel: &str, reason: &str) {
     eprintln!("wavetap: {reason}, in kernel {}", short(&demangle(kernel)));
-}
-
-/// Lanes of a kernel's waves: it chooses where the device has both sizes.
-fn wave_size(kernel: &KernelMetadata, target: Target) -> u32 {
-    u32::try_from(kernel.wavefront_size).ok().filter(|size| *size > 0).unwrap_or(target.wave_size())
 }

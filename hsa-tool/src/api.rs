@@ -172,6 +172,7 @@ functions! {
     queue_create: QueueCreate, Core(72);
     queue_destroy: extern "C" fn(QueueAddress) -> Status, Core(88);
     memory_copy: extern "C" fn(*mut c_void, *const c_void, usize) -> Status, Core(296);
+    signal_destroy: extern "C" fn(u64) -> Status, Core(320);
     signal_load: extern "C" fn(u64) -> i64, Core(336);
     signal_store: extern "C" fn(u64, i64), Core(352);
     executable_destroy: extern "C" fn(u64) -> Status, Core(688);

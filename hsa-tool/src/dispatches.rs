@@ -87,9 +87,9 @@ impl Tool {
         needed: Needed,
     ) -> (Packet, Option<Packet>) {
         let Needed { counters, lds, scratch, shape } = needed;
-        let waves = waves(&packet, counters.lanes);
         // Counters of single waves alone have an ordinal.
-        let info = DispatchInfo { kernel: counters.kernel, waves, ordinal: 0 };
+        let (grid, workgroup) = (packet.grid(), packet.workgroup());
+        let info = DispatchInfo { kernel: counters.kernel, grid, workgroup, ordinal: 0 };
         let signal = match state.signals.pop().map_or_else(|| self.api.new_signal(), Ok) {
             Ok(signal) => signal,
             Err(error) => {
@@ -252,12 +252,4 @@ fn needed(kernel: &LoadedKernel, counters: Counters, packet: &Packet) -> Result<
             dispatches: 1,
         },
     })
-}
-
-/// The most waves that a dispatch can have: every workgroup whole.
-fn waves(packet: &Packet, lanes: u32) -> u64 {
-    let (grid, workgroup) = (packet.grid(), packet.workgroup());
-    let groups = grid.iter().zip(workgroup).map(|(items, size)| u64::from(items.div_ceil(size.max(1))));
-    let items: u64 = workgroup.iter().map(|size| u64::from(*size)).product();
-    groups.product::<u64>().saturating_mul(items.div_ceil(lanes.max(1).into()))
 }

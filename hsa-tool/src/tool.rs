@@ -72,8 +72,6 @@ pub(crate) struct Counters {
     pub(crate) object: ObjectId,
     /// Its index in the site table.
     pub(crate) kernel: u32,
-    /// Lanes of its waves.
-    pub(crate) lanes: u32,
     pub(crate) needs: KernelNeeds,
 }
 
@@ -127,7 +125,7 @@ impl State {
         self.journals.set_uncollected(uncollected);
     }
 
-    /// Writes totals that have changed to the journals.
+    /// Writes to the journals the totals of kernels that have changed.
     pub(crate) fn write(&mut self, places: &[usize]) {
         let State { session, journals, .. } = self;
         for place in places {
@@ -250,6 +248,9 @@ impl Tool {
         if let Some(mut state) = self.state_soon() {
             self.wait_for(&mut state, PATIENCE, |_| true);
             state.stopping = true;
+            for signal in std::mem::take(&mut state.signals) {
+                (self.api.signal_destroy)(signal);
+            }
         }
         self.wake();
     }
@@ -507,12 +508,9 @@ fn arm(
             return Err(Some(why));
         }
         let index = map.and_then(|map| map.kernels.iter().position(|kernel| kernel.name == name));
-        let lanes = index.and_then(|index| Some(map?.kernels.get(index)?.after.wave_size));
-        let counters = index.zip(lanes).zip(id).zip(object.kernels.get(name));
-        let Some((((index, lanes), object), needs)) = counters else { return Err(None) };
-        // 0 in site tables of older versions: the smaller gives at least as many waves.
-        let lanes = if lanes == 0 { 32 } else { lanes };
-        Ok(Counters { object, kernel: index as u32, lanes, needs: *needs })
+        let counters = index.zip(id).zip(object.kernels.get(name));
+        let Some(((index, object), needs)) = counters else { return Err(None) };
+        Ok(Counters { object, kernel: index as u32, needs: *needs })
     })
     .within(|| "the symbols of an executable".into())
 }

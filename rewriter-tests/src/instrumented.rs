@@ -6,6 +6,8 @@
 //! itself. Sites in functions that are called through unknown pointers may be missing or counted less often, if the
 //! profile names such functions.
 
+mod modes;
+
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
@@ -17,7 +19,7 @@ use wavetap::emulated::EmulatedMemory;
 use wavetap::emulator::{Device, Dispatch, Fault, FaultKind, ObjectId, Options, Trace};
 use wavetap::isa::{EventHazards, Target};
 use wavetap::kernel::{Image, Reason};
-use wavetap::pipeline::{self, CounterPlacement, Counters, ProbeKind};
+use wavetap::pipeline::{self, Counters};
 use wavetap::profile::file::{Backend, KernelTotals};
 use wavetap::profile::map::{KernelMap, ObjectMap, Refused, VectorSource};
 use wavetap::profile::probes::blocks::BLOCK;
@@ -26,6 +28,7 @@ use wavetap::profile::schema::{Counts, KindSchema};
 use wavetap::verify;
 
 use crate::{Failure, blocks};
+use modes::{BRANCHES, Mode, REGISTER, modes};
 
 /// How many times as many instructions an instrumented kernel may execute as the original may.
 const FUEL_FACTOR: u64 = 40;
@@ -43,48 +46,6 @@ const GIBIBYTE: u64 = 1 << 30;
 const WIDTH_OF_GAP: usize = 64;
 /// Scratch of a lane where calls go to a depth that the compiler does not know.
 const STACK: u32 = 16 << 10;
-
-const BRANCHES: &[ProbeKind] = &[ProbeKind::Branches];
-/// The mode of counters in registers.
-const REGISTER: &str = "register";
-/// How an object is rewritten.
-type Mode = (&'static str, Counters, CounterPlacement, &'static [ProbeKind]);
-
-const BOTH: &[ProbeKind] = &[ProbeKind::Branches, ProbeKind::Blocks];
-const BLOCKS: &[ProbeKind] = &[ProbeKind::Blocks];
-
-/// How objects are rewritten: of each pair one, the other for the next object.
-const PLACED: [[Mode; 2]; 4] = [
-    [
-        ("lds", Counters::Lds, CounterPlacement::Minimal, BRANCHES),
-        ("lds --placement all", Counters::Lds, CounterPlacement::All, BRANCHES),
-    ],
-    [
-        ("global", Counters::Global, CounterPlacement::Minimal, BRANCHES),
-        ("global --placement all", Counters::Global, CounterPlacement::All, BRANCHES),
-    ],
-    [
-        ("lds --probe branches,blocks", Counters::Lds, CounterPlacement::Minimal, BOTH),
-        ("lds --probe branches,blocks --placement all", Counters::Lds, CounterPlacement::All, BOTH),
-    ],
-    [
-        ("global --probe blocks", Counters::Global, CounterPlacement::Minimal, BLOCKS),
-        ("global --probe blocks --placement all", Counters::Global, CounterPlacement::All, BLOCKS),
-    ],
-];
-/// What each object is rewritten in besides.
-const IN_REGISTERS: [Mode; 3] = [
-    (REGISTER, Counters::Register, CounterPlacement::Minimal, BRANCHES),
-    ("register --placement all", Counters::Register, CounterPlacement::All, BRANCHES),
-    ("register --probe branches,blocks", Counters::Register, CounterPlacement::Minimal, BOTH),
-];
-
-/// The modes of an object: one placement with one sink and the other with the next, by what the object is.
-fn modes(object: &[u8]) -> impl Iterator<Item = Mode> + use<> {
-    let sum = object.iter().fold(0_usize, |sum, byte| sum.wrapping_mul(31).wrapping_add(usize::from(*byte)));
-    let chosen = PLACED.into_iter().enumerate().map(move |(number, pair)| pair[((sum >> number) ^ number) & 1]);
-    chosen.chain(IN_REGISTERS)
-}
 
 /// With how many of the seeds the last of them are run.
 fn further_seeds() -> usize {
@@ -237,11 +198,12 @@ impl<'a> Subject<'a> {
 
     fn selected(original: &'a [u8], target: Target, kernels: &[String]) -> Result<Subject<'a>, Failure> {
         let selection = pipeline::Selection { kernels: kernels.to_vec(), ..pipeline::Selection::default() };
-        let rewrite = |(mode, counters, placement, probes): Mode| {
+        let rewrite = |(mode, counters, placement, probes, per_wave): Mode| {
             let options = pipeline::Options {
                 probes: probes.to_vec(),
                 counters,
                 placement,
+                single_waves: per_wave,
                 selection: selection.clone(),
                 ..pipeline::Options::default()
             };
@@ -256,7 +218,7 @@ impl<'a> Subject<'a> {
                 mode,
                 bytes: rewritten.bytes,
                 map,
-                is_further: probes != BRANCHES || counters == Counters::Register,
+                is_further: probes != BRANCHES || counters == Counters::Register || per_wave,
             })
         };
         let rewritten = modes(original).map(rewrite).collect::<Result<_, Failure>>()?;
@@ -658,7 +620,8 @@ fn run(
         let memory = &mut EmulatedMemory(&mut device);
         let address_of = |name: &str| loaded.symbols.get(name).map(|symbol| symbol.address);
         let attached = session.attach(memory, &code, address_of).map_err(text)?.ok_or("no control block".to_owned())?;
-        let info = DispatchInfo { kernel: *index, waves: enough.into(), ordinal: 0 };
+        let workgroup = launch.group.map(u32::from);
+        let info = DispatchInfo { kernel: *index, grid: launch.grid, workgroup, ordinal: 0 };
         let ticket = session.begin_dispatch(memory, attached, &info).map_err(|error| error.to_string())?;
         begun = Some((session, ticket));
     }

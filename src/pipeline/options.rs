@@ -21,7 +21,8 @@ pub struct Options {
     /// How many of a SIMD's waves a kernel may lose to its counters, at most; any number if not said. A kernel that
     /// would lose more is refused.
     pub max_occupancy_loss: Option<u32>,
-    /// Whether the counters of each wave are to be had by themselves: `auto` does not choose registers then.
+    /// Whether the counters of each wave are to be had by themselves: `auto` does not choose registers then, and each
+    /// wave has a record of its own. Without, waves add to a few records, which costs less.
     pub single_waves: bool,
     /// Whether the maps that are given back have the addresses of every instruction. They are inside the rewritten code
     /// objects in any case, and for large inputs need more memory than the code.

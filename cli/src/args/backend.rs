@@ -55,10 +55,11 @@ pub struct BackendArgs {
     /// uses one)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub threads: Option<u32>,
-    /// Give this many records to the waves of a dispatch; more waves than that share them
+    /// With --per-wave: give this many records to the waves of a dispatch; more waves than that share them. Totals need
+    /// few records, whatever the number of waves
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub records: Option<u32>,
-    /// Keep every wave's counts in addition to the totals
+    /// Keep every wave's counts in addition to the totals (of files that `rewrite --per-wave` wrote)
     #[arg(long)]
     pub per_wave: bool,
 }

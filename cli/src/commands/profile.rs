@@ -13,7 +13,7 @@ use wavetap::profile::time::TimeProfile;
 use wavetap::report::{Report, text};
 
 use super::run::launch_code;
-use crate::args::{ColorChoice, CounterChoice, ProfileArgs};
+use crate::args::{ColorChoice, ProfileArgs};
 use crate::{files, launch, map_file, output, progress};
 
 /// Exit code: it ran, and something that was asked for was refused.
@@ -26,9 +26,7 @@ pub fn run(args: &ProfileArgs, colour: ColorChoice) -> Result<ExitCode> {
     if platform.has_tool() && args.timing.wanted() {
         return Err(platform.lacks("--timing"));
     }
-    if args.backend.per_wave && args.instrument.counters == CounterChoice::Register {
-        return Err(Error::unsupported("counters in registers are totals: --per-wave needs --counters lds or global"));
-    }
+    output::check_per_wave(args.backend.per_wave, args.instrument.counters)?;
     let app = launch::App::find(&args.app)?;
     if let Some(path) = &args.output {
         files::may_write(path, args.report.force)?;

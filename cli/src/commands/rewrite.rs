@@ -21,12 +21,14 @@ pub fn run(args: &RewriteArgs, colour: ColorChoice) -> Result<ExitCode> {
         files::may_write(path, force)?;
     }
     output::check(&args.report)?;
+    output::check_per_wave(args.per_wave, args.instrument.counters)?;
     let input = map_file::open(&args.input)?;
     let permissions =
         std::fs::metadata(&args.input).map_err(|error| files::io(&args.input, "cannot read", &error))?.permissions();
     let options = Options {
         packing: args.bundles.into(),
         keep_addresses: args.map.is_some(),
+        single_waves: args.per_wave,
         ..args.instrument.options(&args.select)
     };
     memory::keep_little();

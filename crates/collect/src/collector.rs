@@ -51,6 +51,11 @@ impl Collector {
         Collector::new(self.profile.backend, self.per_wave)
     }
 
+    /// Whether every wave's counters are wanted.
+    pub(crate) fn keeps_waves(&self) -> bool {
+        self.per_wave
+    }
+
     /// Makes an object's refusals part of the profile. Call it once for each object that was loaded.
     pub fn add_refused(&mut self, refused: &[Refused]) {
         for refused in refused {

@@ -262,6 +262,7 @@ impl RunConfig {
         if let Some(folder) = set("WAVETAP_ORIGINALS") {
             at_load.originals = Some(PathBuf::from(folder));
         }
+        at_load.single_waves |= self.per_wave;
         Ok(())
     }
 

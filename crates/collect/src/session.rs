@@ -2,24 +2,23 @@
 //!
 //! # Dispatches that overlap
 //!
-//! A code object has one control block, so that what it says holds for all dispatches of the object in flight.
-//! [`Overlap`] says how a backend runs them:
+//! Each kernel has a control block of its own, so that dispatches of different kernels never meet. What a block says
+//! holds for all dispatches of its kernel in flight. [`Overlap`] says how a backend runs them:
 //!
-//! - [`Overlap::Concurrent`], a GPU: their waves take records of one buffer. The buffer, its capacity and its flags
-//!   stay as they are while anything is in flight; only the ordinal changes. A dispatch begins only if there is a
-//!   record for each of its waves, or if all in flight are of one kernel: otherwise [`BeginError::Busy`] says that one
-//!   has to end first. Records are told apart by the kernel in their header. Those of a kernel are folded when none of
-//!   its dispatches is in flight any more, what remains when nothing of the object is.
+//! - [`Overlap::Concurrent`], a GPU: dispatches of one kernel add to the records of one buffer, which stays while any
+//!   is in flight. Its records are folded when none is any more. Where each wave has its own record
+//!   ([`KernelMap::slots`](wavetap_profile::map::KernelMap::slots) is none), one dispatch is in flight at a time:
+//!   otherwise [`BeginError::Busy`] says that one has to end first.
 //! - [`Overlap::TimeSliced`], the emulator: one dispatch runs at a time, and [`Session::resume`] says which. Each has a
 //!   buffer of its own, and the block is exchanged.
 //!
-//! Either way every wave's counters are in the totals of its kernel exactly once. A wave reads the ordinal when it
-//! begins. Where dispatches of one kernel overlap it may be that of the other one, so that the output of single waves
-//! ([`wavetap_profile::file::WaveCounts`]) then has no ordinal.
+//! Either way every wave's counters are in the totals of its kernel exactly once. How many waves a dispatch has follows
+//! from its grid: those that have left no mark in a record are unfinished.
 
 mod attached;
 #[cfg(test)]
 mod tests;
+mod window;
 
 use std::fmt;
 use std::sync::Arc;
@@ -29,11 +28,12 @@ use wavetap_object::code_object::CodeObject;
 use wavetap_profile::control;
 use wavetap_profile::file::Profile;
 use wavetap_profile::launches::LaunchShape;
-use wavetap_profile::map::ObjectMap;
+use wavetap_profile::map::{KernelMap, ObjectMap};
 
 use crate::collector::Collector;
 use crate::memory::DeviceMemory;
-use attached::{Attached, MemberState};
+use attached::Attached;
+use window::MemberState;
 
 /// Device memory that the records of one buffer may take, unless the options say otherwise.
 pub const MEMORY_LIMIT: u64 = 256 << 20;
@@ -47,7 +47,7 @@ pub enum Overlap {
     TimeSliced,
 }
 
-/// Records that hold the counters.
+/// Records that hold the counters, of kernels in which each wave has its own. Others have a few of a fixed number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Records {
     /// One for each wave, within the memory limit; waves share them where that does not suffice.
@@ -85,18 +85,67 @@ pub struct Ticket {
 pub struct DispatchInfo {
     /// The kernel's index in the site table.
     pub kernel: u32,
-    /// At most so many waves.
-    pub waves: u64,
+    /// Work-items of the grid in x, y, z.
+    pub grid: [u32; 3],
+    /// Work-items of a workgroup that is not partial.
+    pub workgroup: [u32; 3],
     /// The dispatch's ordinal, for the output of single waves.
     pub ordinal: u32,
+}
+
+impl DispatchInfo {
+    /// Workgroups in x, y, z.
+    fn groups(&self) -> [u32; 3] {
+        std::array::from_fn(|axis| self.grid[axis].div_ceil(self.workgroup[axis].max(1)))
+    }
+
+    /// Waves of a workgroup that is not partial.
+    fn waves_of_workgroup(&self, kernel: &KernelMap) -> Result<u32> {
+        let lanes = lanes(kernel)?;
+        let items = self.workgroup.iter().fold(1_u64, |items, axis| items.saturating_mul((*axis).into()));
+        u32::try_from(items.div_ceil(lanes.into()))
+            .map_err(|_| Error::limit(format!("a workgroup of {items} work-items")))
+    }
+
+    /// Waves of the dispatch: the last workgroups of a row may be smaller than the others.
+    fn waves(&self, kernel: &KernelMap) -> Result<u64> {
+        let lanes = u64::from(lanes(kernel)?);
+        // How many workgroups there are of the whole size, and of what is left, along each axis.
+        let parts: [[(u64, u64); 2]; 3] = std::array::from_fn(|axis| {
+            let (grid, size) = (u64::from(self.grid[axis]), u64::from(self.workgroup[axis].max(1)));
+            [(grid / size, size), (u64::from(grid % size != 0), grid % size)]
+        });
+        let mut waves = 0_u64;
+        for (count_x, x) in parts[0] {
+            for (count_y, y) in parts[1] {
+                for (count_z, z) in parts[2] {
+                    let groups = count_x.saturating_mul(count_y).saturating_mul(count_z);
+                    let items = x.saturating_mul(y).saturating_mul(z);
+                    waves = waves.saturating_add(groups.saturating_mul(items.div_ceil(lanes)));
+                }
+            }
+        }
+        Ok(waves)
+    }
+}
+
+/// Lanes of a kernel's waves.
+fn lanes(kernel: &KernelMap) -> Result<u32> {
+    match kernel.after.wave_size {
+        lanes @ (32 | 64) => Ok(lanes),
+        other => Err(Error::malformed(format!(
+            "the site table says that waves of kernel {} have {other} lanes, expected 32 or 64",
+            kernel.name
+        ))),
+    }
 }
 
 /// Why a dispatch cannot begin.
 #[derive(Debug)]
 pub enum BeginError {
-    /// There is no record for each of its waves, and dispatches in flight use the buffer: one of them has to end first.
+    /// Each wave has its own record, and a dispatch in flight uses them: it has to end first.
     Busy {
-        /// Dispatches of the object in flight.
+        /// Dispatches of the kernel in flight.
         in_flight: usize,
     },
     /// Something else.
@@ -109,8 +158,7 @@ impl fmt::Display for BeginError {
             BeginError::Busy { in_flight } => {
                 write!(
                     f,
-                    "no records are free while {in_flight} dispatches of the code object are in flight: one has to end \
-                        first"
+                    "no records are free while {in_flight} dispatches of the kernel are in flight: one has to end first"
                 )
             }
             BeginError::Failed(error) => error.fmt(f),
@@ -171,7 +219,7 @@ impl Session {
         self.attach_map(memory, map, block).map(Some)
     }
 
-    /// Attaches to a code object whose site table and control block are known.
+    /// Attaches to a code object whose site table and control blocks are known.
     ///
     /// # Errors
     /// As [`Session::attach`].
@@ -250,7 +298,8 @@ impl Session {
         shape: Option<LaunchShape>,
     ) -> Result<Vec<usize>> {
         let attached = self.objects.get_mut(ticket.object.0).and_then(Option::as_mut).ok_or_else(gone)?;
-        attached.end(memory, &mut self.collector, ticket.number, MemberState::Ended(shape))
+        let changed = attached.end(memory, &mut self.collector, ticket.number, MemberState::Ended(shape))?;
+        Ok(changed.into_iter().collect())
     }
 
     /// Forgets a dispatch that faulted: its records are not added. Where dispatches of its kernel overlapped with it,
@@ -260,7 +309,8 @@ impl Session {
     /// As those of [`Session::end_dispatch`].
     pub fn abandon<M: DeviceMemory>(&mut self, memory: &mut M, ticket: Ticket) -> Result<Vec<usize>> {
         let attached = self.objects.get_mut(ticket.object.0).and_then(Option::as_mut).ok_or_else(gone)?;
-        attached.end(memory, &mut self.collector, ticket.number, MemberState::Abandoned)
+        let changed = attached.end(memory, &mut self.collector, ticket.number, MemberState::Abandoned)?;
+        Ok(changed.into_iter().collect())
     }
 
     /// The collector.

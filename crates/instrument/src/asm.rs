@@ -198,17 +198,6 @@ impl Asm {
         }
     }
 
-    /// Waits for stores to global memory and atomics that return nothing.
-    pub(crate) fn wait_global_writes(&mut self) -> Result<()> {
-        let own =
-            [Counter::Store, Counter::Vs].into_iter().find(|counter| self.target.largest_wait(*counter).is_some());
-        match own {
-            Some(counter) => self.wait(&[counter]),
-            None if self.has_global() => self.wait(&[Counter::Vm]),
-            None => self.wait(&[Counter::Vm, Counter::Lgkm]),
-        }
-    }
-
     /// Whether the target can address memory by a scalar base and an offset for each lane. Those that cannot have FLAT
     /// instructions alone.
     fn has_global(&self) -> bool {
@@ -243,32 +232,6 @@ impl Asm {
         }
         let address = self.flat_address(g, offset)?;
         self.op(&format!("flat_{operation}"), &[address, data])
-    }
-
-    /// An atomic that returns the old value.
-    pub(crate) fn global_returning(
-        &mut self,
-        operation: &str,
-        old: u16,
-        g: Global,
-        data: Value,
-        offset: u32,
-    ) -> Result<()> {
-        let returning = |modifiers: &mut Modifiers, offset| {
-            modifiers.offset = offset;
-            modifiers.glc = true;
-        };
-        if self.has_global() {
-            let cache_scope = self.target.has_cache_scope();
-            return self.with(&format!("global_{operation}"), &[v(old), v(g.offsets), data, s2(g.base)], |modifiers| {
-                returning(modifiers, offset as i32);
-                if cache_scope {
-                    (modifiers.glc, modifiers.th, modifiers.scope) = (false, TH_ATOMIC_RETURN, scope(true));
-                }
-            });
-        }
-        let address = self.flat_address(g, offset)?;
-        self.with(&format!("flat_{operation}"), &[v(old), address, data], |modifiers| returning(modifiers, 0))
     }
 
     /// Each lane's address, in a pair of vector registers (gfx8).
@@ -358,8 +321,6 @@ impl Asm {
 pub(crate) const BUFFER_STORE: &str = "buffer_store_dword";
 /// A load from there.
 const BUFFER_LOAD: &str = "buffer_load_dword";
-/// `th` of an atomic that returns the old value (gfx12; RDNA4 ISA guide, "Temporal hints").
-const TH_ATOMIC_RETURN: u8 = 1;
 /// `scope` of what the whole device sees (gfx12).
 const SCOPE_DEVICE: u8 = 2;
 

@@ -2,7 +2,7 @@
 //! descriptor.
 //!
 //! [`KernelFacts`] analyses one kernel once; [`instrument`] plans it for one counter mode: a snippet at each site of
-//! the probes, a prologue that claims a record, and an epilogue at each end of the wave. Nothing is placed here and
+//! the probes, a prologue that finds the record, and an epilogue at each end of the wave. Nothing is placed here and
 //! nothing is written; a kernel that cannot be instrumented correctly is refused with its reason.
 //!
 //! | folder | question |
@@ -38,6 +38,7 @@ pub mod object;
 mod placement;
 mod plan;
 mod probe;
+mod records;
 pub mod refusal;
 mod register;
 mod scavenge;
@@ -119,8 +120,11 @@ pub struct Request {
     pub placement: CounterPlacement,
     /// Its index in the site table.
     pub index: u32,
-    /// Virtual address of the control block in the rewritten object.
+    /// Virtual address of its control block in the rewritten object.
     pub control: u64,
+    /// Whether each wave has a record of its own. Otherwise waves share a few, by where they run, which is cheaper.
+    /// Counters in registers are always shared.
+    pub per_wave: bool,
     /// How many of a SIMD's waves the kernel may lose to its counters, at most; any number if not said.
     pub max_occupancy_loss: Option<u32>,
 }
@@ -173,6 +177,9 @@ pub struct Instrumented {
     pub sites: Vec<Site>,
     /// Size of the kernel's records.
     pub record_bytes: u32,
+    /// How many records waves share by where they run; none where each has its own, or their number is that of the
+    /// placement.
+    pub slots: Option<u32>,
     /// Functions whose branches are not counted, or not always: their originals may run. `?` stands for unknown ones.
     pub uncounted_callees: Vec<String>,
     /// Which counters its records have, where the others follow from these.

@@ -17,6 +17,7 @@ use wavetap_analysis::kernel::{BodyKind, Image, Reason, Refusal, Stop};
 use wavetap_base::error::{Error, Kind, Result};
 use wavetap_object::code_object::{Kernel, KernelDescriptor, KernelMetadata, demangle};
 use wavetap_object::emit::code_object::CodeSymbol;
+use wavetap_profile::control;
 use wavetap_profile::map::{AddressPair, Candidate, CounterMode, Declared, KernelMap, Refused};
 use wavetap_profile::record::HEADER;
 
@@ -66,7 +67,8 @@ pub struct Measurement<'a> {
     /// How many of a SIMD's waves a kernel may lose to its counters, at most; any number if not said. A kernel that
     /// would lose more is refused.
     pub max_occupancy_loss: Option<u32>,
-    /// Whether the counters of each wave are to be had by themselves. Those in registers are totals.
+    /// Whether the counters of each wave are to be had by themselves: each has a record of its own. Those in registers
+    /// are totals.
     pub single_waves: bool,
 }
 
@@ -95,7 +97,7 @@ pub struct ObjectPlanner<'a> {
 }
 
 impl<'a> ObjectPlanner<'a> {
-    /// `control` is the address of the control block, `version` that of the code object.
+    /// `control` is the address of the first control block, `version` that of the code object.
     #[must_use]
     pub fn new(
         target: Target,
@@ -121,8 +123,9 @@ impl<'a> ObjectPlanner<'a> {
             let detail = "it is empty: its entry is where the code ends";
             return Err(Refusal::at(Reason::Undecodable, kernel.entry, detail).into());
         }
-        let Measurement { placement, max_occupancy_loss, .. } = self.measurement;
-        let request = |mode| Request { mode, placement, index, control: self.control, max_occupancy_loss };
+        let Measurement { placement, max_occupancy_loss, single_waves: per_wave, .. } = self.measurement;
+        let control = self.control + control::offset_of(index);
+        let request = |mode| Request { mode, placement, index, control, per_wave, max_occupancy_loss };
         if whole.get().is_none() {
             let alone =
                 Program::build(self.target, self.image, [(kernel.name.clone(), BodyKind::Kernel, kernel.entry)]);
@@ -294,6 +297,7 @@ impl Adding {
             after,
             declared: Some(declared(before)),
             placement: instrumented.placement,
+            slots: instrumented.slots,
             addresses: code
                 .addresses(entry)
                 .into_iter()
@@ -417,6 +421,12 @@ impl<'k> SelectedKernels<'k> {
     #[must_use]
     pub fn are_all(&self) -> bool {
         self.refused.is_empty()
+    }
+
+    /// How many are to be instrumented.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.kernels.len()
     }
 
     /// What was refused, by name.

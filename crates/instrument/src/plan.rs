@@ -2,10 +2,11 @@
 
 use super::{Instrumented, MetadataChange, Request};
 use crate::facts::{ClonedFunction, KernelFacts};
-use crate::frame::entry::{Entry, ScratchAccess};
-use crate::frame::{Frame, epilogue, first_vector, flat_scratch, prologue};
+use crate::frame::entry::{Entry, EntryNeeds, ScratchAccess};
+use crate::frame::{Frame, delayed_wait, epilogue, first_vector, flat_scratch, prologue};
 use crate::placement::{PlacedCounters, PlacedRecord, PointJobs, Prices};
 use crate::probe::Emitter;
+use crate::records::RecordChoice;
 use crate::scavenge::lane_spills::{LaneBudget, MOST_SLOTS};
 use crate::scavenge::registers::{self, Allocation, NUMBERED_VGPRS, Scalars, Vectors};
 use crate::scavenge::spill_slots::{self, SpillSlots};
@@ -21,7 +22,7 @@ use wavetap_base::error::Error;
 use wavetap_object::code_object::{Field, KernelDescriptor};
 use wavetap_profile::map::{CounterMode, VectorSource};
 use wavetap_profile::placement::{CounterPlacement, Placement};
-use wavetap_profile::record::{COUNTER, HEADER};
+use wavetap_profile::record::record_bytes;
 
 /// Tries the strategies in order and returns the first that costs no occupancy, or what costs least of it.
 pub(crate) fn cheapest(facts: &KernelFacts<'_, '_>, request: &Request) -> Result<Instrumented, Stop> {
@@ -118,9 +119,10 @@ fn sink(
     facts: &KernelFacts<'_, '_>,
     mode: CounterMode,
     placed: Option<&PlacedRecord>,
+    records: RecordChoice,
 ) -> Result<Box<dyn CounterSink>, Stop> {
     match mode {
-        CounterMode::Global => Ok(Box::new(GlobalSink)),
+        CounterMode::Global => Ok(Box::new(GlobalSink { records })),
         CounterMode::Lds => {
             group_memory::check(facts.target, facts.kernel, facts.metadata)?;
             facts.uncopied.check_return(facts.analysis.program)?;
@@ -141,11 +143,13 @@ fn plan(
 ) -> Result<Instrumented, Stop> {
     let KernelFacts { analysis, kernel, metadata, id, target, functions, .. } = facts;
     let (program, target) = (analysis.program, *target);
-    let sink = sink(facts, request.mode, placed)?;
+    let record_bytes = record_bytes(placed.map_or(facts.table.counters(), |placed| placed.placement.kept));
+    let records = RecordChoice::of(target, request.per_wave, record_bytes);
+    let sink = sink(facts, request.mode, placed, records)?;
     let mut descriptor = kernel.descriptor;
     let scratch = if strategy == LAST_RESORT { ScratchAccess::of(target) } else { ScratchAccess::Given };
     let sets_flat_scratch = scratch == ScratchAccess::FlatScratch;
-    let entry = Entry::extend(target, &mut descriptor, scratch)?;
+    let entry = Entry::extend(target, &mut descriptor, sink.entry_needs(records), scratch)?;
     let allocation = Allocation {
         target,
         descriptor: &kernel.descriptor,
@@ -199,6 +203,15 @@ fn plan(
         sets_flat_scratch,
         entry_lanes: placed.and_then(|placed| placed.entry_lanes).map(|offset| Counters { offset, count: 1 }),
         sink: &*sink,
+        records,
+        record_bytes,
+        delays_wait: reserved.is_some()
+            && sink.entry_needs(records) == EntryNeeds::Nothing
+            && placed.is_none_or(|placed| placed.entry_lanes.is_none())
+            && delayed_wait::waits_in_time(functions[0].body, |inst| match placed {
+                Some(placed) => placed.functions[0].iter().any(|here| here.point.inst == inst),
+                None => functions[0].sites.iter().any(|placed| placed.site.inst == inst),
+            }),
         kernel: request.index,
         control: request.control,
     };
@@ -245,9 +258,10 @@ fn plan(
         agpr_count,
         private_segment,
         lds_bytes: sink.lds_bytes(),
-        record_bytes: HEADER + placed.map_or(facts.table.counters(), |placed| placed.placement.kept) * COUNTER,
+        record_bytes,
+        slots: records.slots().filter(|_| placed.is_none()),
         vector_registers: strategy.into(),
-        placement: placed.map(|placed| placed.placement.clone()),
+        placement: placed.map(|placed| Placement { slots: records.slots().unwrap_or(0), ..placed.placement.clone() }),
     };
     code.finish(facts, &allocation)
 }
@@ -267,6 +281,8 @@ pub(crate) struct PlannedCode {
     /// Bytes of LDS that a workgroup needs more than before.
     pub(crate) lds_bytes: u32,
     pub(crate) record_bytes: u32,
+    /// How many records waves share by where they run, in code without placed counters.
+    pub(crate) slots: Option<u32>,
     pub(crate) vector_registers: VectorSource,
     pub(crate) placement: Option<Placement>,
 }
@@ -322,6 +338,7 @@ impl PlannedCode {
             uncounted_callees: facts.uncopied.names(program),
             vector_registers: self.vector_registers,
             placement: self.placement,
+            slots: self.slots,
             before,
             after,
             loss,

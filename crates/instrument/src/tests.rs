@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::asm::Asm;
-use crate::frame::entry::{Entry, ScratchAccess};
+use crate::frame::entry::{Entry, EntryNeeds, ScratchAccess};
 use crate::hazard_mitigation::Place;
 use crate::scavenge::registers::Allocation;
 use wavetap_amdgpu::{Inst, RegFile, Role, Value};
@@ -79,7 +79,14 @@ fn plan(target: Target, bytes: &[u8], kernel: &Kernel, mode: CounterMode) -> Res
     branches(
         &Analysis::new(&program, &image),
         kernel,
-        &Request { mode, placement: CounterPlacement::All, index: 0, control: 0x9000, max_occupancy_loss: None },
+        &Request {
+            mode,
+            placement: CounterPlacement::All,
+            index: 0,
+            control: 0x9000,
+            per_wave: false,
+            max_occupancy_loss: None,
+        },
     )
 }
 
@@ -359,7 +366,7 @@ fn entry_registers_are_put_back() {
             descriptor.set(Field::USER_SGPR_COUNT, user).expect("fits");
             let old = initial_registers(&descriptor, target).expect("a good descriptor");
             let scratch = if accesses_scratch { ScratchAccess::of(target) } else { ScratchAccess::Given };
-            let entry = Entry::extend(target, &mut descriptor, scratch).expect("it can be extended");
+            let entry = Entry::extend(target, &mut descriptor, EntryNeeds::All, scratch).expect("it can be extended");
             let new = initial_registers(&descriptor, target).expect("a good descriptor");
             let is_led = scratch != ScratchAccess::FlatScratch || new.flat_scratch_init.is_some();
             assert!(!accesses_scratch || is_led && new.private_segment_wave_offset.is_some(), "{name} {chosen:#b}");
@@ -521,6 +528,7 @@ fn metadata_counts_borrowed_registers() {
             placement: CounterPlacement::All,
             index: 0,
             control: 0x9000,
+            per_wave: false,
             max_occupancy_loss: None,
         };
         let planned = branches(&analysis, &kernel, &request).expect("planned");

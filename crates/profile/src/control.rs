@@ -1,7 +1,8 @@
-//! The control block: the one global symbol through which the host and instrumented kernels meet.
+//! The control blocks: where the host and instrumented kernels meet. The one global symbol [`SYMBOL`] names an array
+//! with a block for each instrumented kernel, in the order of the site table, so that dispatches of different kernels
+//! never meet.
 //!
-//! The host sets it after the code object is loaded. While its buffer pointer is null, an instrumented kernel counts
-//! nothing.
+//! The host sets a kernel's block before it dispatches it. While the buffer pointer is null, the kernel counts nothing.
 //!
 //! | offset | size | field |
 //! |---|---|---|
@@ -9,21 +10,26 @@
 //! | 4 | 4 | flags ([`FLAG_SHARED`]) |
 //! | 8 | 8 | device address of the record buffer, 8-aligned, or 0 |
 //! | 16 | 4 | capacity in records; a power of two when records are shared |
-//! | 20 | 4 | record stride in bytes (set by the rewriter, never by the host) |
-//! | 24 | 4 | head: waves that asked for a record (atomic) |
-//! | 28 | 4 | dropped: waves that found the buffer full (atomic) |
-//! | 32 | 4 | dispatch ordinal, set by the host before a dispatch where it knows |
-//! | 36 | 28 | reserved, 0 |
+//! | 20 | 4 | bytes of the object's largest record (set by the rewriter, never by the host) |
+//! | 24 | 8 | workgroups of the grid in x and y |
+//! | 32 | 4 | dispatch ordinal |
+//! | 36 | 4 | waves of a workgroup that is not partial |
+//! | 40 | 4 | dropped: waves whose record is beyond the capacity (atomic) |
+//! | 44 | 20 | reserved, 0 |
+//!
+//! Only version and buffer mean anything where waves choose records by the place where they run
+//! ([`super::map::KernelMap::slots`]). The others are for kernels in which each wave has a record of its own: there is
+//! one dispatch of such a kernel in flight at a time.
 
 use wavetap_base::bytes;
 use wavetap_base::error::{Error, Result};
 
 pub use wavetap_base::added::{CONTROL_SYMBOL as SYMBOL, MAP_SECTION};
-/// Version of block and record.
-pub const VERSION: u32 = 1;
-/// Size of the block in bytes.
+/// Version of blocks and records. Version 1 had one block, and a wave claimed a record from it.
+pub const VERSION: u32 = 2;
+/// Size of a block in bytes.
 pub const SIZE: u64 = 64;
-/// Flag: waves beyond the capacity share records (`index & (capacity - 1)`) through atomic adds, none is dropped.
+/// Flag: waves whose index is beyond the capacity share records (`index & (capacity - 1)`), none is dropped.
 pub const FLAG_SHARED: u32 = 1;
 
 /// Offset of the flags.
@@ -34,14 +40,22 @@ pub const BUFFER: u64 = 8;
 pub const CAPACITY: u64 = 16;
 /// Offset of the stride.
 pub const STRIDE: u64 = 20;
-/// Offset of the head.
-pub const HEAD: u64 = 24;
-/// Offset of the drop count.
-pub const DROPPED: u64 = 28;
+/// Offset of the numbers of workgroups in x and y.
+pub const GROUPS: u64 = 24;
 /// Offset of the dispatch ordinal.
 pub const DISPATCH: u64 = 32;
+/// Offset of the waves of a workgroup.
+pub const GROUP_WAVES: u64 = 36;
+/// Offset of the drop count.
+pub const DROPPED: u64 = 40;
 
-/// The block's contents.
+/// Offset of a kernel's block among the blocks.
+#[must_use]
+pub fn offset_of(kernel: u32) -> u64 {
+    u64::from(kernel) * SIZE
+}
+
+/// A block's contents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Control {
     /// Flags.
@@ -50,14 +64,16 @@ pub struct Control {
     pub buffer: u64,
     /// Capacity in records.
     pub capacity: u32,
-    /// Record stride in bytes.
+    /// Bytes of the object's largest record.
     pub stride: u32,
-    /// Waves that asked for a record.
-    pub head: u32,
-    /// Waves that found the buffer full.
-    pub dropped: u32,
+    /// Workgroups of the grid in x and y.
+    pub groups: [u32; 2],
     /// Dispatch ordinal.
     pub dispatch: u32,
+    /// Waves of a workgroup that is not partial.
+    pub group_waves: u32,
+    /// Waves whose record is beyond the capacity.
+    pub dropped: u32,
 }
 
 impl Control {
@@ -70,10 +86,18 @@ impl Control {
         out[8..16].copy_from_slice(&self.buffer.to_le_bytes());
         out[16..20].copy_from_slice(&self.capacity.to_le_bytes());
         out[20..24].copy_from_slice(&self.stride.to_le_bytes());
-        out[24..28].copy_from_slice(&self.head.to_le_bytes());
-        out[28..32].copy_from_slice(&self.dropped.to_le_bytes());
+        out[24..28].copy_from_slice(&self.groups[0].to_le_bytes());
+        out[28..32].copy_from_slice(&self.groups[1].to_le_bytes());
         out[32..36].copy_from_slice(&self.dispatch.to_le_bytes());
+        out[36..40].copy_from_slice(&self.group_waves.to_le_bytes());
+        out[40..44].copy_from_slice(&self.dropped.to_le_bytes());
         out
+    }
+
+    /// The bytes of an object's blocks before a host sets them, where its largest record has so many bytes.
+    #[must_use]
+    pub fn initial(kernels: usize, stride: u32) -> Vec<u8> {
+        Control { stride, ..Control::default() }.to_bytes().repeat(kernels)
     }
 
     /// Reads a block.
@@ -84,16 +108,22 @@ impl Control {
         bytes::slice(data, 0, SIZE, "control block")?;
         let version = bytes::u32_at(data, 0, "control block version")?;
         if version != VERSION {
-            return Err(Error::unsupported(format!("control block version {version}, this program knows {VERSION}")));
+            return Err(Error::unsupported(format!(
+                "control block version {version}, this program knows {VERSION}: rewrite the original file again"
+            )));
         }
         Ok(Control {
             flags: bytes::u32_at(data, FLAGS, "control block flags")?,
             buffer: bytes::u64_at(data, BUFFER, "control block buffer")?,
             capacity: bytes::u32_at(data, CAPACITY, "control block capacity")?,
             stride: bytes::u32_at(data, STRIDE, "control block stride")?,
-            head: bytes::u32_at(data, HEAD, "control block head")?,
-            dropped: bytes::u32_at(data, DROPPED, "control block drop count")?,
+            groups: [
+                bytes::u32_at(data, GROUPS, "control block workgroups")?,
+                bytes::u32_at(data, GROUPS + 4, "control block workgroups")?,
+            ],
             dispatch: bytes::u32_at(data, DISPATCH, "control block dispatch")?,
+            group_waves: bytes::u32_at(data, GROUP_WAVES, "control block waves of a workgroup")?,
+            dropped: bytes::u32_at(data, DROPPED, "control block drop count")?,
         })
     }
 }
@@ -104,10 +134,26 @@ mod tests {
 
     #[test]
     fn bytes_and_back() {
-        let control =
-            Control { flags: 1, buffer: 0x2000_0000_0040, capacity: 4, stride: 72, head: 9, dropped: 5, dispatch: 7 };
+        let control = Control {
+            flags: 1,
+            buffer: 0x2000_0000_0040,
+            capacity: 4,
+            stride: 72,
+            groups: [9, 8],
+            dispatch: 7,
+            group_waves: 6,
+            dropped: 5,
+        };
         assert_eq!(Control::from_bytes(&control.to_bytes()).unwrap(), control);
         assert!(Control::from_bytes(&[0; 64]).is_err(), "version 0 is not ours");
         assert!(Control::from_bytes(&control.to_bytes()[..63]).is_err());
+    }
+
+    #[test]
+    fn a_block_of_an_older_version_is_refused() {
+        let mut bytes = Control::default().to_bytes();
+        bytes[0] = 1;
+        let found = Control::from_bytes(&bytes).unwrap_err().to_string();
+        assert!(found.contains("control block version 1, this program knows 2: rewrite the original file"), "{found}");
     }
 }

@@ -108,7 +108,7 @@ pub struct KernelTotals<Site = SiteTotals> {
     pub dropped: u64,
     /// Waves that began and never reached an epilogue: their counters may be incomplete.
     pub unfinished: u64,
-    /// Whether waves shared records.
+    /// Whether waves shared records although each was to have its own.
     pub shared_records: bool,
     /// Resources before the rewrite.
     pub before: Option<Resources>,

@@ -3,19 +3,26 @@
 //! It is written as JSON to the map file and, compressed with zlib and with its addresses as distances, into the
 //! section [`super::control::MAP_SECTION`] of the rewritten object, so that a profile can be read without the map file.
 
+mod addresses;
+
 use std::io::{Read, Write};
 
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize, Serializer};
 
-use super::placement::Placement;
+use addresses::{pack_addresses, unpack_addresses};
+
+use super::placement::{MAX_BYTES, MAX_SLOTS, Placement};
+use super::record::{COUNTER, HEADER, record_bytes};
 use super::schema::{KindSchema, KindTable};
 use super::{hex, probes};
 use wavetap_base::error::{Error, Result, ResultExt};
 
 /// Schema of the map of one code object.
-pub const SCHEMA: &str = "wavetap.map/3";
+pub const SCHEMA: &str = "wavetap.map/4";
+/// Schema of the maps in which every wave claimed a record. They are read, not written.
+pub const SCHEMA_3: &str = "wavetap.map/3";
 /// Schema of the maps before counters were placed. They are read, not written.
 pub const SCHEMA_2: &str = "wavetap.map/2";
 /// Schema of the maps before there were several probes. They are read, not written.
@@ -189,8 +196,32 @@ pub struct KernelMap<Kind = Arc<KindSchema>> {
     /// Which counters its records have, where the others follow from these.
     #[serde(default)]
     pub placement: Option<Placement>,
+    /// How many records a dispatch has where a wave adds to one that follows from where on the machine it runs, a power
+    /// of two; none where each wave has its own.
+    #[serde(default)]
+    pub slots: Option<u32>,
     /// Original to rewritten addresses of all its instructions, by original address.
     pub addresses: Vec<AddressPair>,
+}
+
+impl<Kind> KernelMap<Kind> {
+    /// How many records a dispatch has, whatever the number of its waves; none where each wave has its own.
+    #[must_use]
+    pub fn shared_slots(&self) -> Option<u32> {
+        match &self.placement {
+            Some(placement) => placement.chooses_records().then_some(placement.slots),
+            None => self.slots,
+        }
+    }
+}
+
+impl KernelMap {
+    /// Size of a record in bytes.
+    #[must_use]
+    pub fn record_bytes(&self) -> u32 {
+        let counters = || self.sites.iter().fold(0, |sum: u32, site| sum.saturating_add(site.kind.counters()));
+        self.placement.as_ref().map_or_else(|| record_bytes(counters()), Placement::record_bytes)
+    }
 }
 
 /// Stands in [`Refused::name`] for all kernels of a code object that cannot be read.
@@ -335,6 +366,9 @@ struct KernelWritten<'a> {
     /// Which counters its records have, where the others follow from these.
     #[serde(skip_serializing_if = "Option::is_none")]
     placement: Option<&'a Placement>,
+    /// How many records a dispatch has where a wave adds to one that follows from where on the machine it runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    slots: Option<u32>,
     /// Original to rewritten addresses of all its instructions, by original address.
     addresses: &'a [AddressPair],
 }
@@ -379,6 +413,7 @@ impl<'a> KernelWritten<'a> {
             after,
             declared,
             placement,
+            slots,
             addresses,
         } = kernel;
         let sites = sites.iter().map(|site| {
@@ -399,6 +434,7 @@ impl<'a> KernelWritten<'a> {
             after: *after,
             declared: *declared,
             placement: placement.as_ref(),
+            slots: *slots,
             addresses: if with_addresses { addresses } else { &[] },
         })
     }
@@ -453,10 +489,9 @@ impl TryFrom<MapRead> for ObjectMap {
 
     fn try_from(read: MapRead) -> Result<ObjectMap> {
         let MapRead { schema, target, original, stride, kinds, kernels, refused } = read;
-        if ![SCHEMA, SCHEMA_2, SCHEMA_1].contains(&schema.as_str()) {
-            return Err(Error::unsupported(format!(
-                "site table schema {schema:?}, this program knows {SCHEMA:?}, {SCHEMA_2:?} and {SCHEMA_1:?}"
-            )));
+        let known = [SCHEMA, SCHEMA_3, SCHEMA_2, SCHEMA_1];
+        if !known.contains(&schema.as_str()) {
+            return Err(Error::unsupported(format!("site table schema {schema:?}, this program knows {known:?}")));
         }
         let kinds = KindTable::read(kinds)?;
         let kernels =
@@ -477,6 +512,10 @@ impl KernelMap<KindRead> {
             let counters = sites.iter().map(|site| site.kind.counters()).sum();
             placement.check(counters).within(|| format!("kernel {}", self.name))?;
         }
+        if let Some(slots) = self.slots {
+            let counters = sites.iter().map(|site| u64::from(site.kind.counters())).sum();
+            check_slots(slots, counters).within(|| format!("kernel {}", self.name))?;
+        }
         Ok(KernelMap {
             sites,
             name: self.name,
@@ -489,63 +528,22 @@ impl KernelMap<KindRead> {
             after: self.after,
             declared: self.declared,
             placement: self.placement,
+            slots: self.slots,
             addresses: self.addresses,
         })
     }
 }
 
-/// Bytes of a distance in [`pack_addresses`].
-const DISTANCE: usize = size_of::<i32>();
-
-/// Appends a kernel's addresses, as [`ObjectMap::pack`] says.
-fn pack_addresses(pairs: &[AddressPair], to: &mut Vec<u8>) -> Result<()> {
-    let far = |_| Error::internal("site table: code is more than 2 GiB apart");
-    to.extend(u32::try_from(pairs.len()).map_err(far)?.to_le_bytes());
-    let Some(first) = pairs.first() else { return Ok(()) };
-    to.extend(first.original.to_le_bytes());
-    to.extend(first.rewritten.to_le_bytes());
-    let distance = |from: u64, address: u64| {
-        i32::try_from(address.wrapping_sub(from) as i64).map(|distance| u64::from(distance as u32)).map_err(far)
-    };
-    to.reserve(2 * DISTANCE * pairs.len());
-    for (before, pair) in pairs.iter().zip(&pairs[1..]) {
-        let (original, rewritten) =
-            (distance(before.original, pair.original)?, distance(before.rewritten, pair.rewritten)?);
-        to.extend_from_slice(&(original | rewritten << (8 * DISTANCE)).to_le_bytes());
+/// Finds what no number of records may be, where each has so many counters.
+fn check_slots(slots: u32, counters: u64) -> Result<()> {
+    let bytes = u64::from(slots).saturating_mul(u64::from(HEADER) + counters.saturating_mul(COUNTER.into()));
+    if !slots.is_power_of_two() || slots > MAX_SLOTS {
+        return Err(Error::malformed(format!("{slots} records, expected a power of two up to {MAX_SLOTS}")));
+    }
+    if bytes > MAX_BYTES {
+        return Err(Error::malformed(format!("records of {bytes} bytes in all, expected up to {MAX_BYTES}")));
     }
     Ok(())
-}
-
-/// Reads what [`pack_addresses`] wrote from the front of `bytes`.
-fn unpack_addresses(bytes: &mut &[u8]) -> Result<Vec<AddressPair>> {
-    fn take<'a>(bytes: &mut &'a [u8], count: usize) -> Result<&'a [u8]> {
-        let (front, rest) =
-            bytes.split_at_checked(count).ok_or_else(|| Error::malformed("site table: it ends within addresses"))?;
-        *bytes = rest;
-        Ok(front)
-    }
-    fn number<const N: usize>(bytes: &mut &[u8]) -> Result<[u8; N]> {
-        take(bytes, N).map(|bytes| std::array::from_fn(|index| bytes[index]))
-    }
-    let count = u32::from_le_bytes(number(bytes)?) as usize;
-    if count == 0 {
-        return Ok(Vec::new());
-    }
-    let mut last =
-        AddressPair { original: u64::from_le_bytes(number(bytes)?), rewritten: u64::from_le_bytes(number(bytes)?) };
-    // Before there is room for so many they are known to be there.
-    let distances = take(bytes, (count - 1).saturating_mul(2 * DISTANCE))?;
-    let mut pairs = Vec::with_capacity(count);
-    pairs.push(last);
-    for pair in distances.chunks_exact(2 * DISTANCE) {
-        let distance = |at: usize| i64::from(i32::from_le_bytes(std::array::from_fn(|index| pair[at + index])));
-        last = AddressPair {
-            original: last.original.wrapping_add_signed(distance(0)),
-            rewritten: last.rewritten.wrapping_add_signed(distance(DISTANCE)),
-        };
-        pairs.push(last);
-    }
-    Ok(pairs)
 }
 
 #[cfg(test)]
@@ -593,30 +591,24 @@ mod tests {
         );
         assert!(fault("\"exec\"", "\"other\"", VERSION_1).contains("no kind \"other\""));
         assert!(
-            fault("wavetap.map/1", "wavetap.map/4", VERSION_1)
-                .contains("this program knows \"wavetap.map/3\", \"wavetap.map/2\" and \"wavetap.map/1\"")
+            fault("wavetap.map/1", "wavetap.map/5", VERSION_1)
+                .contains("this program knows [\"wavetap.map/4\", \"wavetap.map/3\", \"wavetap.map/2\"")
         );
     }
 
     #[test]
-    fn addresses_come_back_and_damaged_ones_do_not() {
-        let pair = |original, rewritten| AddressPair { original, rewritten };
-        let cases = [
-            vec![],
-            vec![pair(0x1000, 0x9000)],
-            vec![pair(0x1000, 0x9000), pair(0x1004, 0x9040), pair(0x100c, 0x8f00), pair(0x7fff_0000, 0)],
-        ];
-        for pairs in cases {
-            let mut bytes = Vec::new();
-            pack_addresses(&pairs, &mut bytes).expect("near each other");
-            let mut rest = bytes.as_slice();
-            assert_eq!(unpack_addresses(&mut rest).expect("all there"), pairs);
-            assert!(rest.is_empty());
-            for length in 0..bytes.len() {
-                assert!(unpack_addresses(&mut &bytes[..length]).is_err(), "{length} of {} bytes", bytes.len());
-            }
-        }
-        assert!(pack_addresses(&[pair(0, 0), pair(1 << 32, 0)], &mut Vec::new()).is_err());
-        assert!(unpack_addresses(&mut [0xff; 64].as_slice()).is_err(), "more than memory");
+    fn slots_are_read_and_damaged_ones_refused() {
+        let mut map: ObjectMap = serde_json::from_str(VERSION_1).unwrap();
+        assert_eq!((map.kernels[0].shared_slots(), map.kernels[0].record_bytes()), (None, map.stride));
+        map.kernels[0].slots = Some(256);
+        let json = serde_json::to_string(&map).unwrap();
+        assert_eq!(serde_json::from_str::<ObjectMap>(&json).unwrap(), map);
+        let fault = |slots: &str| {
+            let json = json.replace("\"slots\":256", &format!("\"slots\":{slots}"));
+            serde_json::from_str::<ObjectMap>(&json).unwrap_err().to_string()
+        };
+        assert!(fault("3").contains("3 records, expected a power of two up to 65536"));
+        assert!(fault("0").contains("0 records, expected a power of two"));
+        assert!(fault("131072").contains("131072 records"));
     }
 }

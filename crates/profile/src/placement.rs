@@ -65,8 +65,8 @@ pub type Sum = Vec<(i64, u32)>;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Placement {
-    /// How many records a dispatch has, of which a wave chooses one by where on the machine it runs; 0 where waves
-    /// claim their records.
+    /// How many records a dispatch has, of which a wave chooses one by where on the machine it runs; 0 where each
+    /// wave has its own.
     pub slots: u32,
     /// How many counters a record has.
     pub kept: u32,

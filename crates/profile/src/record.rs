@@ -1,8 +1,8 @@
-//! The record: what one wave leaves behind.
+//! The record: what one wave leaves behind, or all waves of a kernel that ran in the same place.
 //!
 //! A header of [`HEADER`] bytes, then the 64-bit counters of the kernel's sites, each site at the offset its
-//! [`super::map::Site`] names. The host zeroes the buffer; waves store the first six header fields and *add* everything
-//! else atomically, so that waves may share a record.
+//! [`super::map::Site`] names. The host zeroes the buffer; waves *add* their counters atomically, so that they may
+//! share a record.
 //!
 //! | offset | size | field |
 //! |---|---|---|
@@ -11,7 +11,11 @@
 //! | 8 | 12 | workgroup id x, y, z |
 //! | 20 | 4 | wave index in the workgroup |
 //! | 24 | 4 | waves that began with this record (added) |
-//! | 28 | 4 | waves that finished with it (added in the epilogue, after their counters) |
+//! | 28 | 4 | waves that finished with it (added in the epilogue) |
+//!
+//! A wave with a record of its own stores the first six fields. Waves that choose a record by the place where they run
+//! leave them 0: a buffer has records of one kernel. Such a wave adds to the last field; how many began is known from
+//! the grid.
 
 use wavetap_base::bytes;
 use wavetap_base::error::Result;
@@ -32,6 +36,12 @@ pub const WAVE: u32 = 20;
 pub const BEGAN: u32 = 24;
 /// Offset of the count of waves that finished.
 pub const FINISHED: u32 = 28;
+
+/// Size of a record with so many counters, in bytes.
+#[must_use]
+pub const fn record_bytes(counters: u32) -> u32 {
+    HEADER.saturating_add(counters.saturating_mul(COUNTER))
+}
 
 /// The header of one record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

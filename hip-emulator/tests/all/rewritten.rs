@@ -25,12 +25,21 @@ fn rewritten(stand_in: &StandIn, name: &str, counters: Counters) -> PathBuf {
 }
 
 fn rewritten_file(stand_in: &StandIn, program: &Path, counters: Counters) -> PathBuf {
+    rewritten_with(stand_in, program, Options { counters, ..Options::default() })
+}
+
+/// Rewritten so that every wave has its own record.
+fn per_wave(stand_in: &StandIn, program: &Path, counters: Counters) -> PathBuf {
+    rewritten_with(stand_in, program, Options { counters, single_waves: true, ..Options::default() })
+}
+
+fn rewritten_with(stand_in: &StandIn, program: &Path, options: Options) -> PathBuf {
     let data = fs::read(program).expect("a program");
     let name = program.file_name().expect("a name").to_string_lossy();
-    let options = Options { probes: vec![ProbeKind::Branches], counters, ..Options::default() };
+    let options = Options { probes: vec![ProbeKind::Branches], ..options };
     let result = rewrite(&data, &options).unwrap_or_else(|error| panic!("{name}: {error}"));
     assert!(result.bytes != data, "{name}: nothing was instrumented");
-    let path = stand_in.file(&format!("{name}.{counters:?}"));
+    let path = stand_in.file(&format!("{name}.{:?}.{}", options.counters, options.single_waves));
     fs::write(&path, result.bytes).expect("a file");
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("permissions");
     path
@@ -139,9 +148,18 @@ fn a_rewritten_program_runs_by_itself() {
 fn few_records_are_shared_or_drop_waves_visibly() {
     let stand_in = StandIn::new();
     for mode in [Counters::Lds, Counters::Global] {
-        let program = rewritten(&stand_in, "two_kernels", mode);
+        let program = per_wave(&stand_in, &original("two_kernels"), mode);
         let (_, all, _) = counted(&stand_in, &program, &[]);
         assert_eq!(all.kernels.len(), 3);
+        // Without that, no wave has a record of its own, and the records are few in any case.
+        let totals = rewritten(&stand_in, "two_kernels", mode);
+        let (_, totals, _) = counted(&stand_in, &totals, &[("WAVETAP_RECORDS", "3"), ("WAVETAP_PER_WAVE", "1")]);
+        for (all, totals) in all.kernels.iter().zip(&totals.kernels) {
+            assert!(totals.shared_records, "{mode:?}");
+            assert_eq!((totals.waves, totals.dropped, totals.unfinished), (all.waves, 0, 0), "{mode:?}");
+            assert_eq!(reached(totals), reached(all), "{mode:?}");
+        }
+        assert!(totals.waves.is_empty());
         let (_, shared, _) = counted(&stand_in, &program, &[("WAVETAP_RECORDS", "3")]);
         for (all, shared) in all.kernels.iter().zip(&shared.kernels) {
             assert!(shared.shared_records && !all.shared_records, "{mode:?}");
@@ -162,7 +180,7 @@ fn few_records_are_shared_or_drop_waves_visibly() {
 #[test]
 fn every_wave_is_kept_on_request() {
     let stand_in = StandIn::new();
-    let program = rewritten(&stand_in, "divergence", Counters::Lds);
+    let program = per_wave(&stand_in, &original("divergence"), Counters::Lds);
     let (_, profile, _) = counted(&stand_in, &program, &[("WAVETAP_PER_WAVE", "1")]);
     assert_eq!(profile.waves.len(), 64);
     let kernel = &profile.kernels[0];
@@ -266,8 +284,10 @@ fn kernels_in_flight_together_are_counted_apart() {
     let source = root().join("hip-emulator/tests/programs/streams.hip");
     compiler.compile("gfx90a", &[&search, "-l:libamdhip64.so.5"], &source, &original);
     for mode in [Counters::Lds, Counters::Global] {
-        let program = rewritten_file(&stand_in, &original, mode);
-        for variables in [&[] as &[(&str, &str)], &[("WAVETAP_PER_WAVE", "1"), ("WAVETAP_THREADS", "1")]] {
+        for (program, variables) in [
+            (rewritten_file(&stand_in, &original, mode), &[] as &[(&str, &str)]),
+            (per_wave(&stand_in, &original, mode), &[("WAVETAP_PER_WAVE", "1"), ("WAVETAP_THREADS", "1")]),
+        ] {
             let (_, profile, trace) = counted(&stand_in, &program, variables);
             for kernel in &profile.kernels {
                 let seen = named(&trace, &kernel.name);

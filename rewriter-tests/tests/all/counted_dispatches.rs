@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use crate::planned::branches;
+use crate::planned::{branches, request};
 use rewriter_tests::cores::on_all_cores;
 use rewriter_tests::kernels::build::{self, Variant};
 use rewriter_tests::random::Random;
@@ -102,15 +102,10 @@ fn rewrite(
     program: &Program,
     image: &Image<'_>,
     kernel: &Kernel,
-    mode: CounterMode,
-    placement: CounterPlacement,
+    request: Request,
 ) -> Result<Rewritten, Stop> {
     let emit = Plan::new(object, control::SIZE)?;
-    let plan = branches(
-        analysis,
-        kernel,
-        &Request { mode, placement, index: 0, control: emit.control_address(), max_occupancy_loss: None },
-    )?;
+    let plan = branches(analysis, kernel, &Request { control: emit.control_address(), ..request })?;
     let id = program.at(kernel.entry).expect("decoded");
     let code = Code::plan(program, id, image, &plan.edits)?;
     let placed = place(program.body(id).target(), &[&code], emit.code_address())?;
@@ -145,6 +140,16 @@ struct Launch {
 }
 
 impl Launch {
+    /// Workgroups in x, y, z.
+    fn groups(&self) -> [u32; 3] {
+        [0, 1, 2].map(|axis| self.grid[axis].div_ceil(self.workgroup[axis].into()))
+    }
+
+    /// Waves of a whole workgroup.
+    fn group_waves(&self, target: Target) -> u32 {
+        self.workgroup.iter().map(|size| u32::from(*size)).product::<u32>().div_ceil(target.wave_size())
+    }
+
     fn random(random: &mut Random, kernel: &Kernel) -> Launch {
         let metadata = kernel.metadata.as_ref().expect("metadata");
         // A dimension that the kernel does not look at would make several work-items do the same, in a race.
@@ -267,10 +272,21 @@ struct Outcome {
 enum Records {
     /// None: the kernel counts nothing. Also for original objects.
     None,
-    /// So many.
+    /// So many, among which waves choose by where they run.
+    Slots(u32),
+    /// So many, one for each wave.
     Own(u32),
-    /// So many, shared.
+    /// So many, which waves share beyond that.
     Shared(u32),
+}
+
+impl Records {
+    fn capacity(self) -> Option<u32> {
+        match self {
+            Records::None => None,
+            Records::Slots(count) | Records::Own(count) | Records::Shared(count) => Some(count),
+        }
+    }
 }
 
 fn run(
@@ -290,16 +306,22 @@ fn run(
     let (kernarg_address, buffers) = launch.arguments(&mut device, &metadata);
     let block = object.symbols.get(control::SYMBOL).map(|symbol| symbol.address);
     let mut buffer = None;
-    if let (Some(block), Records::Own(capacity) | Records::Shared(capacity)) = (block, records) {
+    if let (Some(block), Some(capacity)) = (block, records.capacity()) {
         let mut bytes = [0; control::SIZE as usize];
         device.read(block, &mut bytes).expect("the control block");
         let mut control = Control::from_bytes(&bytes).expect("a control block");
         let size = u64::from(capacity) * u64::from(control.stride);
         let address = device.malloc(size, 256).expect("records");
         control.buffer = address;
-        control.capacity = capacity;
-        control.flags = if matches!(records, Records::Shared(_)) { FLAG_SHARED } else { 0 };
-        control.dispatch = 77;
+        // Where waves choose among records, the rest of the block is not for them.
+        let garbage = matches!(records, Records::Slots(_));
+        let number = |number: u32| if garbage { 0xdead_beef } else { number };
+        let groups = launch.groups();
+        control.capacity = number(capacity);
+        control.flags = number(if matches!(records, Records::Shared(_)) { FLAG_SHARED } else { 0 });
+        control.groups = [number(groups[0]), number(groups[1])];
+        control.group_waves = number(launch.group_waves(target));
+        control.dispatch = number(77);
         device.write(block, &control.to_bytes()).expect("the control block");
         buffer = Some((block, address, size));
     }
@@ -367,7 +389,7 @@ fn headers(outcome: &Outcome, stride: u32) -> Vec<Header> {
         .records
         .chunks(stride as usize)
         .map(|record| Header::from_bytes(record).expect("a header"))
-        .filter(|h| h.began != 0)
+        .filter(|h| (h.began, h.finished) != (0, 0))
         .collect()
 }
 
@@ -419,29 +441,36 @@ fn check(
             others(3..400).any(|other| other.memory != original.memory || other.trace != original.trace)
         })
     };
-    for (number, way) in WAYS.into_iter().enumerate().filter(|(_, way)| way.registers.are_of(target)) {
-        let placement = CounterPlacement::ALL[(number + number / 2 + seed as usize) % 2];
+    let ways = WAYS.into_iter().enumerate().flat_map(|(number, way)| [(number, way, false), (number, way, true)]);
+    for (number, way, per_wave) in ways.filter(|(_, way, _)| way.registers.are_of(target)) {
+        let chosen = number + number / 2 + usize::from(per_wave) + seed as usize;
+        let placement = CounterPlacement::ALL[chosen % 2];
         let at = format!(
-            "{place_name} seed {seed} {way:?} {placement:?} grid {:?} workgroup {:?} number {}",
+            "{place_name} seed {seed} {way:?} {placement:?} per wave {per_wave} grid {:?} workgroup {:?} number {}",
             launch.grid, launch.workgroup, launch.number
         );
-        let rewritten =
-            match rewrite(object, &analyses[way.registers as usize], program, image, kernel, way.mode, placement) {
-                Ok(rewritten) => rewritten,
-                Err(Stop::Refused(refusal)) => {
-                    eprintln!("{at}: {refusal}");
-                    tally.refused += 1;
-                    continue;
-                }
-                Err(Stop::Failed(error)) => panic!("{at}: {error}"),
-            };
+        let analysis = &analyses[way.registers as usize];
+        let request = Request { per_wave, ..request(way.mode, placement, 0, 0) };
+        let rewritten = match rewrite(object, analysis, program, image, kernel, request) {
+            Ok(rewritten) => rewritten,
+            Err(Stop::Refused(refusal)) => {
+                eprintln!("{at}: {refusal}");
+                tally.refused += 1;
+                continue;
+            }
+            Err(Stop::Failed(error)) => panic!("{at}: {error}"),
+        };
         let lds = u64::from(launch.dynamic_lds) + rewritten.plan.metadata.group_segment_fixed_size;
         if lds > u64::from(target.lds_bytes()) {
             continue;
         }
         let stride = rewritten.plan.record_bytes;
         let few = random.of(&[1, 2, 4]);
-        for records in [Records::Own(ENOUGH), Records::None, Records::Own(few), Records::Shared(few)] {
+        let of_waves = [Records::Own(ENOUGH), Records::None, Records::Own(few), Records::Shared(few)];
+        let placed = rewritten.plan.placement.as_ref().filter(|placement| placement.chooses_records());
+        let slots = placed.map(|placement| placement.slots).or(rewritten.plan.slots);
+        let of_slots = slots.map(|slots| [Records::Slots(slots), Records::None]);
+        for records in of_slots.as_ref().map_or(&of_waves[..], |records| &records[..]).iter().copied() {
             let at = format!("{at} {records:?}");
             let outcome =
                 run(target, &rewritten.bytes, &kernel.name, &launch, seed * 7 + 3, records).unwrap_or_else(|fault| {
@@ -456,15 +485,25 @@ fn check(
             let used = headers(&outcome, stride);
             match records {
                 Records::None => {
-                    assert_eq!((control.head, control.dropped), (0, 0), "{at}");
+                    assert_eq!(control.dropped, 0, "{at}");
                     continue;
                 }
+                Records::Slots(_) => {
+                    assert_eq!(used.iter().map(|h| u64::from(h.finished)).sum::<u64>(), outcome.waves, "{at}");
+                    let rest = Header { finished: 0, ..used[0] };
+                    let nothing = Header { kernel: 0, dispatch: 0, workgroup: [0; 3], wave: 0, began: 0, finished: 0 };
+                    assert_eq!(rest, nothing, "{at}");
+                }
                 Records::Own(capacity) => {
-                    assert_eq!(u64::from(control.head), outcome.waves, "{at}");
-                    assert_eq!(control.dropped, control.head.saturating_sub(capacity), "{at}");
-                    assert_eq!(used.len() as u32, control.head.min(capacity), "{at}");
+                    assert_eq!(used.len() as u64 + u64::from(control.dropped), outcome.waves, "{at}");
                     assert!(used.iter().all(|h| (h.began, h.finished) == (1, 1)), "{at}");
+                    let places = used.iter().map(|h| {
+                        let ([x, y, z], [groups_x, groups_y, _]) = (h.workgroup, launch.groups());
+                        ((z * groups_y + y) * groups_x + x) * launch.group_waves(target) + h.wave
+                    });
+                    assert!(places.max() < Some(capacity), "{at}");
                     if capacity == ENOUGH {
+                        assert_eq!(control.dropped, 0, "{at}");
                         check_headers(&at, &launch, &used);
                     }
                 }
@@ -474,7 +513,8 @@ fn check(
                     assert!(used.iter().all(|h| h.began == h.finished), "{at}");
                 }
             }
-            assert!(used.iter().all(|h| (h.kernel, h.dispatch) == (0, 77)), "{at}");
+            let ordinal = if per_wave { 77 } else { 0 };
+            assert!(used.iter().all(|h| (h.kernel, h.dispatch) == (0, ordinal)), "{at}");
             if control.dropped == 0 {
                 let records = whole_records(&outcome, &rewritten.plan);
                 for site in &rewritten.plan.sites {
@@ -497,17 +537,7 @@ fn check(
     }
     // Every site of the kernel that the emulator saw is counted.
     let body = program.body(program.at(kernel.entry).expect("decoded"));
-    let plan = branches(
-        &analyses[0],
-        kernel,
-        &Request {
-            mode: CounterMode::Global,
-            placement: CounterPlacement::All,
-            index: 0,
-            control: 0,
-            max_occupancy_loss: None,
-        },
-    );
+    let plan = branches(&analyses[0], kernel, &request(CounterMode::Global, CounterPlacement::All, 0, 0));
     if let Ok(plan) = plan {
         let seen = original.trace.exec_sites.keys().chain(original.trace.branches.keys());
         for place in seen.filter(|place| body.at(place.address).is_some()) {

@@ -18,7 +18,7 @@ pub fn samples() -> Vec<(String, Vec<u8>)> {
 
 /// Counters in this place, of which these are kept.
 pub fn request(mode: CounterMode, placement: CounterPlacement, index: u32, control: u64) -> Request {
-    Request { mode, placement, index, control, max_occupancy_loss: None }
+    Request { mode, placement, index, control, per_wave: false, max_occupancy_loss: None }
 }
 
 /// The branch probe in a kernel.

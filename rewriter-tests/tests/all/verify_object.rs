@@ -39,7 +39,7 @@ fn rewrite(object: &CodeObject<'_>, mode: CounterMode, damage: &Damage<'_>) -> V
     let image = Image::of(object).expect("an image");
     let program = Program::of(target, &image);
     let analysis = Analysis::new(&program, &image);
-    let emit = Plan::new(object, control::SIZE).expect("planned");
+    let emit = Plan::new(object, control::SIZE * object.kernels().len() as u64).expect("planned");
     let mut value = object.metadata().expect("a note").value().expect("values");
     let mut map = ObjectMap {
         target: object.target_id(),
@@ -50,7 +50,9 @@ fn rewrite(object: &CodeObject<'_>, mode: CounterMode, damage: &Damage<'_>) -> V
     };
     let mut plans = Vec::new();
     for (index, kernel) in object.kernels().iter().enumerate() {
-        let request = request(mode, CounterPlacement::All, index as u32, emit.control_address());
+        let index = index as u32;
+        let control = emit.control_address() + control::offset_of(index);
+        let request = request(mode, CounterPlacement::All, index, control);
         let plan = branches(&analysis, kernel, &request).expect("instrumentable");
         let code =
             Code::plan(&program, program.at(kernel.entry).expect("decoded"), &image, &plan.edits).expect("placeable");
@@ -87,6 +89,7 @@ fn rewrite(object: &CodeObject<'_>, mode: CounterMode, damage: &Damage<'_>) -> V
             after: plan.after,
             declared: None,
             placement: None,
+            slots: plan.slots,
             addresses: code
                 .addresses(*entry)
                 .into_iter()
@@ -102,7 +105,7 @@ fn rewrite(object: &CodeObject<'_>, mode: CounterMode, damage: &Damage<'_>) -> V
         symbols: &symbols,
         descriptors: &descriptors,
         metadata: &metadata::encode(&value).expect("encodes"),
-        control: &block.to_bytes(),
+        control: &block.to_bytes().repeat(object.kernels().len()),
         map: &map.pack().expect("packs"),
     };
     emit.finish(&changes).expect("written")
@@ -216,7 +219,8 @@ fn descriptor_and_metadata_that_disagree_with_the_code_are_found() {
     damage(&set(Field::KERNARG_SIZE, 1), Rule::Descriptor);
     damage(&set(Field::GROUP_SEGMENT_FIXED_SIZE, 12), Rule::Lds);
     // Without the dispatch packet's address everything after it is two registers lower than the prologue thinks.
-    damage(&set(Field::ENABLE_SGPR_DISPATCH_PTR, 0), Rule::Clobbered);
+    let descriptor = set(Field::ENABLE_SGPR_DISPATCH_PTR, 0);
+    assert_finds(Rule::Clobbered, "nested_loops", Lds, &Damage { descriptor: &descriptor, ..NONE }, |_, _| {});
     let entry =
         |descriptor: &mut KernelDescriptor| descriptor.set_entry_byte_offset(descriptor.entry_byte_offset() + 256);
     let found = findings("nested_loops", Global, &Damage { descriptor: &entry, ..NONE }, |_, _| {});

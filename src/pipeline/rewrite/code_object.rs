@@ -230,9 +230,10 @@ impl Rewriter<'_> {
         Ok(Opened::Done(Outcome::unchanged(map)))
     }
 
-    /// Where control block and code are to be; nothing, and why in the map, if the object cannot be extended.
+    /// Where control blocks and code are to be; nothing, and why in the map, if the object cannot be extended.
     fn plan<'w, 'd>(self, code: &'w CodeObject<'d>, map: &mut ObjectMap) -> Result<Option<Plan<'w, 'd>>> {
-        match Plan::new(code, control::SIZE) {
+        // One block for each kernel, whether it will be refused or not.
+        match Plan::new(code, control::SIZE * self.selected(code).len() as u64) {
             Ok(plan) => Ok(Some(plan)),
             Err(error) if error.kind() == Kind::Unsupported => {
                 refuse(map, &self.selected(code), RefusalReason::UnsupportedObject, &error.to_string());
@@ -351,13 +352,13 @@ impl Writer<'_, '_> {
             site.source = self.lines.line(site.address);
         }
         map.stride = added.stride;
-        let control = Control { stride: map.stride, ..Control::default() };
+        let blocks = self.plan.control_size() / control::SIZE;
         self.plan.finish(&Changes {
             code: &added.code,
             symbols: &added.symbols,
             descriptors: &added.descriptors,
             metadata: &metadata,
-            control: &control.to_bytes(),
+            control: &Control::initial(blocks as usize, map.stride),
             map: &map.pack()?,
         })
     }

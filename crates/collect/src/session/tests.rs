@@ -13,6 +13,10 @@ use super::*;
 use crate::memory::{MemoryError, Operation};
 
 const BLOCK: u64 = 0x1000;
+/// Records among which waves choose.
+const SLOTS: u32 = 4;
+/// Work-items of a workgroup: two waves.
+const WORKGROUP: u32 = 128;
 /// A record of one scalar branch.
 const STRIDE: u32 = record::HEADER + 2 * record::COUNTER;
 
@@ -24,11 +28,10 @@ struct Mock {
 }
 
 impl Mock {
-    /// A memory with a control block.
-    fn new() -> Mock {
+    /// A memory with the control blocks of so many kernels.
+    fn new(kernels: u32) -> Mock {
         let mut mock = Mock { next: 0x10_0000, ..Mock::default() };
-        let control = Control { stride: STRIDE, ..Control::default() };
-        mock.allocations.insert(BLOCK, control.to_bytes().to_vec());
+        mock.allocations.insert(BLOCK, Control::initial(kernels as usize, STRIDE));
         mock
     }
 
@@ -39,8 +42,8 @@ impl Mock {
         if offset + size <= bytes.len() { Ok((*start, offset)) } else { Err(error()) }
     }
 
-    fn control(&self) -> Control {
-        Control::from_bytes(&self.allocations[&BLOCK]).unwrap()
+    fn control(&self, kernel: u32) -> Control {
+        Control::from_bytes(&self.allocations[&BLOCK][control::offset_of(kernel) as usize..]).unwrap()
     }
 
     fn add(&mut self, address: u64, value: u32) -> u32 {
@@ -84,52 +87,75 @@ impl DeviceMemory for Mock {
 struct Wave(Option<u64>);
 
 impl Wave {
-    /// The prologue: reads the block, takes a record, writes its header.
-    fn begin(mock: &mut Mock, kernel: u32, number: u32) -> Wave {
-        let control = mock.control();
+    /// The prologue where waves choose records by place: finds the record.
+    fn at_slot(mock: &Mock, kernel: u32, slot: u32) -> Wave {
+        let control = mock.control(kernel);
+        Wave((control.buffer != 0).then(|| control.buffer + u64::from(slot % SLOTS * STRIDE)))
+    }
+
+    /// The prologue where each wave has its own record: finds it and writes its header.
+    fn own(mock: &mut Mock, kernel: u32, group: [u32; 3], number: u32) -> Wave {
+        let control = mock.control(kernel);
         if control.buffer == 0 {
             return Wave(None);
         }
-        let mut index = mock.add(BLOCK + control::HEAD, 1);
+        let [groups_x, groups_y] = control.groups;
+        let flat = (group[2] * groups_y + group[1]) * groups_x + group[0];
+        let mut index = flat * control.group_waves + number;
         if index >= control.capacity {
             if control.flags & control::FLAG_SHARED == 0 {
-                mock.add(BLOCK + control::DROPPED, 1);
+                mock.add(BLOCK + control::offset_of(kernel) + control::DROPPED, 1);
                 return Wave(None);
             }
             index &= control.capacity - 1;
         }
         let at = control.buffer + u64::from(index * STRIDE);
-        let header = [(record::KERNEL, kernel), (record::DISPATCH, control.dispatch), (record::WAVE, number)];
-        header
-            .into_iter()
-            .for_each(|(offset, value)| mock.write(at + u64::from(offset), &value.to_le_bytes()).unwrap());
+        let header = [
+            (record::KERNEL, kernel),
+            (record::DISPATCH, control.dispatch),
+            (record::WORKGROUP, group[0]),
+            (record::WORKGROUP + 4, group[1]),
+            (record::WORKGROUP + 8, group[2]),
+            (record::WAVE, number),
+        ];
+        for (offset, value) in header {
+            mock.write(at + u64::from(offset), &value.to_le_bytes()).unwrap();
+        }
         mock.add(at + u64::from(record::BEGAN), 1);
         Wave(Some(at))
     }
 
-    /// Counts one execution, taken or not, and ends.
-    fn end(self, mock: &mut Mock, taken: bool) {
+    /// Counts one execution, taken or not.
+    fn count(&self, mock: &mut Mock, taken: bool) {
         let Wave(Some(at)) = self else { return };
         mock.add(at + u64::from(record::HEADER), 1);
         mock.add(at + u64::from(record::HEADER + record::COUNTER), taken.into());
+    }
+
+    /// Counts and ends.
+    fn end(self, mock: &mut Mock, taken: bool) {
+        self.count(mock, taken);
+        let Wave(Some(at)) = self else { return };
         mock.add(at + u64::from(record::FINISHED), 1);
     }
 }
 
-fn session(overlap: Overlap, records: Records, kernels: u32) -> (Mock, Session, ObjectId) {
-    placed_session(overlap, records, kernels, None)
+/// A session and an object of so many kernels, whose waves choose among so many records, or have their own.
+fn session(overlap: Overlap, records: Records, slots: Option<u32>, kernels: u32) -> (Mock, Session, ObjectId) {
+    placed_session(overlap, records, slots, kernels, None)
 }
 
 fn placed_session(
     overlap: Overlap,
     records: Records,
+    slots: Option<u32>,
     kernels: u32,
     placement: Option<Placement>,
 ) -> (Mock, Session, ObjectId) {
-    let mock = Mock::new();
+    let mock = Mock::new(kernels);
     let options = Options { overlap, records, memory_limit: MEMORY_LIMIT };
-    let mut session = Session::new(Collector::new(Backend::Gpu, true), options);
-    let resources = Resources::default();
+    let mut session = Session::new(Collector::new(Backend::Gpu, slots.is_none()), options);
+    let resources = Resources { wave_size: 64, ..Resources::default() };
     let kernel = |number: u32| KernelMap {
         name: format!("k{number}"),
         demangled: format!("k{number}()"),
@@ -148,6 +174,7 @@ fn placed_session(
         after: resources,
         declared: None,
         placement: placement.clone(),
+        slots: slots.filter(|_| placement.is_none()),
         addresses: Vec::new(),
     };
     let map = ObjectMap {
@@ -161,8 +188,9 @@ fn placed_session(
     (mock, session, object)
 }
 
-fn info(kernel: u32, waves: u64, ordinal: u32) -> DispatchInfo {
-    DispatchInfo { kernel, waves, ordinal }
+/// A dispatch of a row of workgroups, the last of which may be smaller.
+fn info(kernel: u32, items: u32, ordinal: u32) -> DispatchInfo {
+    DispatchInfo { kernel, grid: [items, 1, 1], workgroup: [WORKGROUP, 1, 1], ordinal }
 }
 
 /// Dispatches, waves, dropped waves, unfinished waves, executions and taken branches.
@@ -172,116 +200,144 @@ fn numbers(totals: &KernelTotals) -> [u64; 6] {
 }
 
 #[test]
-fn concurrent_dispatches_of_two_kernels_are_told_apart() {
-    let (mut mock, mut session, object) = session(Overlap::Concurrent, Records::PerWave, 2);
-    let first = session.begin_dispatch(&mut mock, object, &info(0, 3, 10)).unwrap();
-    let early = Wave::begin(&mut mock, 0, 0);
-    let second = session.begin_dispatch(&mut mock, object, &info(1, 2, 11)).unwrap();
-    // Waves of both interleave; late ones of the first read the ordinal of the second.
-    let others = [
-        Wave::begin(&mut mock, 1, 0),
-        Wave::begin(&mut mock, 0, 1),
-        Wave::begin(&mut mock, 1, 1),
-        Wave::begin(&mut mock, 0, 2),
-    ];
-    let [b0, a1, b1, a2] = others;
+fn waves_follow_from_the_grid() {
+    let (_, session, object) = session(Overlap::Concurrent, Records::PerWave, None, 1);
+    let kernel = &session.map(object).unwrap().kernels[0];
+    let waves = |grid, workgroup| {
+        let info = DispatchInfo { kernel: 0, grid, workgroup, ordinal: 0 };
+        // Workgroup by workgroup.
+        let groups = info.groups();
+        let mut counted = 0;
+        for x in 0..groups[0] {
+            for y in 0..groups[1] {
+                for z in 0..groups[2] {
+                    let at = [x, y, z];
+                    let size = |axis: usize| workgroup[axis].min(grid[axis] - at[axis] * workgroup[axis]);
+                    counted += u64::from((size(0) * size(1) * size(2)).div_ceil(64));
+                }
+            }
+        }
+        assert_eq!(info.waves(kernel).unwrap(), counted, "{grid:?} {workgroup:?}");
+        counted
+    };
+    assert_eq!(waves([256, 1, 1], [64, 1, 1]), 4);
+    assert_eq!(waves([257, 1, 1], [100, 1, 1]), 5);
+    assert_eq!(waves([33, 9, 5], [16, 8, 2]), 32);
+    assert_eq!(waves([7, 7, 7], [8, 8, 8]), 6);
+}
+
+#[test]
+fn concurrent_dispatches_add_to_the_same_records() {
+    let (mut mock, mut session, object) = session(Overlap::Concurrent, Records::PerWave, Some(SLOTS), 2);
+    let first = session.begin_dispatch(&mut mock, object, &info(0, 192, 10)).unwrap();
+    let early = Wave::at_slot(&mock, 0, 0);
+    let other = session.begin_dispatch(&mut mock, object, &info(1, 128, 11)).unwrap();
+    let second = session.begin_dispatch(&mut mock, object, &info(0, 64, 12)).unwrap();
+    let waves = [(1, 0), (0, 1), (1, 1), (0, 1), (0, 5)].map(|(kernel, slot)| Wave::at_slot(&mock, kernel, slot));
     early.end(&mut mock, true);
+    let [b0, a1, b1, a2, a3] = waves;
     b0.end(&mut mock, true);
     a1.end(&mut mock, false);
     a2.end(&mut mock, false);
-    assert_eq!(session.end_dispatch(&mut mock, first, None).unwrap(), [0]);
-    // The first is in the profile although the second is in flight, of which nothing is yet.
+    let changed = session.end_dispatch(&mut mock, first, None).unwrap();
+    assert!(changed.is_empty(), "its records are those of the second, too");
+    a3.end(&mut mock, true);
+    assert_eq!(session.end_dispatch(&mut mock, second, None).unwrap(), [0]);
+    // Its kernel is in the profile although the other is in flight, of which nothing is yet.
     let kernels = &session.collector().profile().kernels;
-    assert_eq!(numbers(&kernels[0]), [1, 3, 0, 0, 3, 1]);
-    assert_eq!(numbers(&kernels[1]), [0; 6]);
+    assert_eq!((numbers(&kernels[0]), numbers(&kernels[1])), ([2, 4, 0, 0, 4, 2], [0; 6]));
+    assert_eq!(mock.control(0).buffer, 0, "nothing counts any more");
     b1.end(&mut mock, true);
-    session.end_dispatch(&mut mock, second, None).unwrap();
-    assert_eq!(mock.control().buffer, 0, "nothing counts any more");
+    assert_eq!(session.end_dispatch(&mut mock, other, None).unwrap(), [1]);
     let profile = session.finish();
-    assert_eq!(numbers(&profile.kernels[0]), [1, 3, 0, 0, 3, 1], "counted once");
+    assert_eq!(numbers(&profile.kernels[0]), [2, 4, 0, 0, 4, 2], "counted once");
     assert_eq!(numbers(&profile.kernels[1]), [1, 2, 0, 0, 2, 2]);
-    let ordinals: Vec<_> = profile.waves.iter().map(|wave| (wave.kernel, wave.dispatch)).collect();
-    let expected = [(0, Some(10)), (0, Some(10)), (0, Some(10)), (1, Some(11)), (1, Some(11))];
-    assert_eq!(ordinals, expected, "the kernel says which dispatch it was");
+    assert!(profile.waves.is_empty() && !profile.kernels[0].shared_records);
 }
 
 #[test]
-fn concurrent_dispatches_of_one_kernel_have_no_ordinals() {
-    let (mut mock, mut session, object) = session(Overlap::Concurrent, Records::PerWave, 1);
-    let first = session.begin_dispatch(&mut mock, object, &info(0, 1, 1)).unwrap();
-    let second = session.begin_dispatch(&mut mock, object, &info(0, 1, 2)).unwrap();
-    let (a, b) = (Wave::begin(&mut mock, 0, 0), Wave::begin(&mut mock, 0, 0));
-    a.end(&mut mock, true);
-    assert!(
-        session.end_dispatch(&mut mock, first, None).unwrap().is_empty(),
-        "its records cannot be told from those of the other"
-    );
-    b.end(&mut mock, false);
-    session.end_dispatch(&mut mock, second, None).unwrap();
-    let profile = session.finish();
-    assert_eq!(numbers(&profile.kernels[0]), [2, 2, 0, 0, 2, 1]);
-    assert_eq!(profile.waves.iter().map(|wave| wave.dispatch).collect::<Vec<_>>(), [None, None]);
+fn waves_that_do_not_finish_are_counted_and_too_many_are_an_error() {
+    let (mut mock, mut session, object) = session(Overlap::TimeSliced, Records::PerWave, Some(SLOTS), 1);
+    let ticket = session.begin_dispatch(&mut mock, object, &info(0, 192, 1)).unwrap();
+    Wave::at_slot(&mock, 0, 1).end(&mut mock, true);
+    // What this one has counted is there, in a record in which no wave has finished.
+    Wave::at_slot(&mock, 0, 2).count(&mut mock, true);
+    session.end_dispatch(&mut mock, ticket, None).unwrap();
+    assert_eq!(numbers(&session.collector().profile().kernels[0]), [1, 3, 0, 2, 2, 2]);
+    let ticket = session.begin_dispatch(&mut mock, object, &info(0, 64, 2)).unwrap();
+    (0..2).for_each(|slot| Wave::at_slot(&mock, 0, slot).end(&mut mock, true));
+    let found = session.end_dispatch(&mut mock, ticket, None).unwrap_err().to_string();
+    assert!(found.contains("2 waves left counters of kernel k0, 1 were dispatched"), "{found}");
 }
 
 #[test]
-fn no_record_is_shared_by_two_kernels() {
-    // Waves of one kernel share.
-    let (mut mock, mut session, object) = session(Overlap::Concurrent, Records::Shared(2), 2);
-    let first = session.begin_dispatch(&mut mock, object, &info(0, 5, 1)).unwrap();
-    let second = session.begin_dispatch(&mut mock, object, &info(0, 1, 2)).unwrap();
-    let busy = session.begin_dispatch(&mut mock, object, &info(1, 1, 3)).unwrap_err();
-    assert!(matches!(busy, BeginError::Busy { in_flight: 2 }), "{busy}");
-    for number in 0..6 {
-        Wave::begin(&mut mock, 0, number).end(&mut mock, true);
+fn one_dispatch_at_a_time_has_records_of_single_waves() {
+    let (mut mock, mut session, object) = session(Overlap::Concurrent, Records::PerWave, None, 2);
+    let grid = DispatchInfo { kernel: 0, grid: [200, 2, 2], workgroup: [WORKGROUP, 1, 1], ordinal: 1 };
+    let first = session.begin_dispatch(&mut mock, object, &grid).unwrap();
+    let busy = session.begin_dispatch(&mut mock, object, &info(0, 64, 2)).unwrap_err();
+    assert!(matches!(busy, BeginError::Busy { in_flight: 1 }), "{busy}");
+    // Another kernel has a block and records of its own.
+    let other = session.begin_dispatch(&mut mock, object, &info(1, 64, 3)).unwrap();
+    Wave::own(&mut mock, 1, [0; 3], 0).end(&mut mock, true);
+    let mut expected = Vec::new();
+    for (x, waves) in [(0, 2), (1, 2)] {
+        for (y, z) in [(0, 0), (1, 0), (0, 1), (1, 1)] {
+            for wave in 0..waves {
+                Wave::own(&mut mock, 0, [x, y, z], wave).end(&mut mock, wave == 0);
+                expected.push((0, Some(1), [x, y, z], wave));
+            }
+        }
     }
     session.end_dispatch(&mut mock, first, None).unwrap();
-    session.end_dispatch(&mut mock, second, None).unwrap();
-    // Once they have ended, the other kernel can begin, and finds the buffer empty.
-    let third = session.begin_dispatch(&mut mock, object, &info(1, 1, 3)).unwrap();
-    Wave::begin(&mut mock, 1, 0).end(&mut mock, false);
-    session.end_dispatch(&mut mock, third, None).unwrap();
+    session.end_dispatch(&mut mock, other, None).unwrap();
+    let again = session.begin_dispatch(&mut mock, object, &info(0, 64, 4)).unwrap();
+    Wave::own(&mut mock, 0, [0; 3], 0).end(&mut mock, true);
+    session.end_dispatch(&mut mock, again, None).unwrap();
     let profile = session.finish();
-    assert_eq!(numbers(&profile.kernels[0]), [2, 6, 0, 0, 6, 6]);
-    assert_eq!(numbers(&profile.kernels[1]), [1, 1, 0, 0, 1, 0]);
-    assert!(profile.kernels[0].shared_records && !profile.kernels[1].shared_records);
-    assert_eq!(profile.waves.len(), 1, "shared records are none of single waves");
+    assert_eq!(numbers(&profile.kernels[0]), [2, 17, 0, 0, 17, 9]);
+    assert_eq!(numbers(&profile.kernels[1]), [1, 1, 0, 0, 1, 1]);
+    expected.extend([(1, Some(3), [0; 3], 0), (0, Some(4), [0; 3], 0)]);
+    expected.sort_unstable();
+    let waves = profile.waves.iter().map(|wave| (wave.kernel, wave.dispatch, wave.workgroup, wave.wave));
+    let mut waves: Vec<_> = waves.collect();
+    waves.sort_unstable();
+    assert_eq!(waves, expected);
 }
 
 #[test]
-fn a_dispatch_without_room_waits_and_dropped_waves_are_counted() {
-    let (mut mock, mut session, object) = session(Overlap::Concurrent, Records::Dropping(4), 2);
-    let first = session.begin_dispatch(&mut mock, object, &info(0, 3, 1)).unwrap();
-    assert!(matches!(
-        session.begin_dispatch(&mut mock, object, &info(1, 2, 2)),
-        Err(BeginError::Busy { in_flight: 1 })
-    ));
-    let second = session.begin_dispatch(&mut mock, object, &info(1, 1, 2)).unwrap();
-    for kernel in [0, 1, 0, 0] {
-        Wave::begin(&mut mock, kernel, 0).end(&mut mock, true);
+fn waves_share_or_are_dropped_and_counted() {
+    for (records, expected, shared) in [
+        (Records::Shared(3), [1, 6, 0, 0, 6, 6], true),
+        (Records::Dropping(4), [1, 6, 2, 0, 4, 4], false),
+        (Records::Dropping(100), [1, 6, 0, 0, 6, 6], false),
+    ] {
+        let (mut mock, mut session, object) = session(Overlap::Concurrent, records, None, 1);
+        let ticket = session.begin_dispatch(&mut mock, object, &info(0, 384, 1)).unwrap();
+        for (group, wave) in [(2, 1), (2, 0), (0, 0), (0, 1), (1, 0), (1, 1)] {
+            Wave::own(&mut mock, 0, [group, 0, 0], wave).end(&mut mock, true);
+        }
+        session.end_dispatch(&mut mock, ticket, None).unwrap();
+        let profile = session.finish();
+        assert_eq!(numbers(&profile.kernels[0]), expected, "{records:?}");
+        assert_eq!(profile.kernels[0].shared_records, shared, "{records:?}");
+        assert_eq!(profile.waves.len(), if shared { 0 } else { expected[4] as usize }, "{records:?}");
     }
-    session.end_dispatch(&mut mock, second, None).unwrap();
-    session.end_dispatch(&mut mock, first, None).unwrap();
-    let third = session.begin_dispatch(&mut mock, object, &info(1, 7, 3)).unwrap();
-    for _ in 0..7 {
-        Wave::begin(&mut mock, 1, 0).end(&mut mock, true);
-    }
-    session.end_dispatch(&mut mock, third, None).unwrap();
-    let profile = session.finish();
-    assert_eq!(numbers(&profile.kernels[0]), [1, 3, 0, 0, 3, 3]);
-    assert_eq!(numbers(&profile.kernels[1]), [2, 8, 3, 0, 5, 5]);
 }
 
 #[test]
-fn time_slices_have_blocks_of_their_own() {
-    let (mut mock, mut session, object) = session(Overlap::TimeSliced, Records::PerWave, 2);
-    let first = session.begin_dispatch(&mut mock, object, &info(0, 2, 1)).unwrap();
-    let a0 = Wave::begin(&mut mock, 0, 0);
-    let second = session.begin_dispatch(&mut mock, object, &info(0, 300, 2)).unwrap();
-    (0..300).for_each(|number| Wave::begin(&mut mock, 0, number).end(&mut mock, true));
+fn time_slices_have_records_of_their_own() {
+    let (mut mock, mut session, object) = session(Overlap::TimeSliced, Records::PerWave, None, 2);
+    let first = session.begin_dispatch(&mut mock, object, &info(0, 128, 1)).unwrap();
+    let a0 = Wave::own(&mut mock, 0, [0; 3], 0);
+    let second = session.begin_dispatch(&mut mock, object, &info(0, 128 * 150, 2)).unwrap();
+    for group in 0..150 {
+        (0..2).for_each(|number| Wave::own(&mut mock, 0, [group, 0, 0], number).end(&mut mock, true));
+    }
     session.suspend(&mut mock, object).unwrap();
-    Wave::begin(&mut mock, 1, 0).end(&mut mock, true);
+    assert!(Wave::own(&mut mock, 0, [0; 3], 0).0.is_none() && Wave::own(&mut mock, 1, [0; 3], 0).0.is_none());
     session.resume(&mut mock, &first).unwrap();
-    let a1 = Wave::begin(&mut mock, 0, 1);
+    let a1 = Wave::own(&mut mock, 0, [0; 3], 1);
     a0.end(&mut mock, false);
     a1.end(&mut mock, false);
     session.end_dispatch(&mut mock, first, None).unwrap();
@@ -294,14 +350,13 @@ fn time_slices_have_blocks_of_their_own() {
 
 #[test]
 fn faults_leave_nothing_behind() {
-    let (mut mock, mut session, object) = session(Overlap::TimeSliced, Records::PerWave, 2);
-    let first = session.begin_dispatch(&mut mock, object, &info(0, 2, 1)).unwrap();
-    Wave::begin(&mut mock, 0, 0).end(&mut mock, true);
-    mock.add(BLOCK + control::HEAD, 1); // A wave that faulted before it wrote its header.
+    let (mut mock, mut session, object) = session(Overlap::TimeSliced, Records::PerWave, None, 2);
+    let first = session.begin_dispatch(&mut mock, object, &info(0, 128, 1)).unwrap();
+    Wave::own(&mut mock, 0, [0; 3], 0).end(&mut mock, true);
     session.abandon(&mut mock, first).unwrap();
-    let second = session.begin_dispatch(&mut mock, object, &info(0, 2, 2)).unwrap();
-    Wave::begin(&mut mock, 0, 0).end(&mut mock, false);
-    let _unfinished = Wave::begin(&mut mock, 0, 1);
+    let second = session.begin_dispatch(&mut mock, object, &info(0, 128, 2)).unwrap();
+    Wave::own(&mut mock, 0, [0; 3], 0).end(&mut mock, false);
+    let _unfinished = Wave::own(&mut mock, 0, [0; 3], 1);
     session.end_dispatch(&mut mock, second, None).unwrap();
     assert_eq!(numbers(&session.collector().profile().kernels[0]), [1, 2, 0, 1, 1, 0]);
     // The memory of the records is freed with the object.
@@ -312,11 +367,11 @@ fn faults_leave_nothing_behind() {
 
 #[test]
 fn a_fault_takes_overlapping_dispatches_of_its_kernel_with_it() {
-    let (mut mock, mut session, object) = session(Overlap::Concurrent, Records::PerWave, 2);
+    let (mut mock, mut session, object) = session(Overlap::Concurrent, Records::PerWave, Some(SLOTS), 2);
     let tickets = [(0, 1), (0, 2), (1, 3)]
-        .map(|(kernel, ordinal)| session.begin_dispatch(&mut mock, object, &info(kernel, 1, ordinal)).unwrap());
+        .map(|(kernel, ordinal)| session.begin_dispatch(&mut mock, object, &info(kernel, 64, ordinal)).unwrap());
     for kernel in [0, 0, 1] {
-        Wave::begin(&mut mock, kernel, 0).end(&mut mock, true);
+        Wave::at_slot(&mock, kernel, 0).end(&mut mock, true);
     }
     let [faulted, same, other] = tickets;
     session.abandon(&mut mock, faulted).unwrap();
@@ -331,30 +386,32 @@ fn a_fault_takes_overlapping_dispatches_of_its_kernel_with_it() {
 #[test]
 fn what_does_not_fit_is_refused() {
     let begin = || {
-        let (mut mock, mut session, object) = session(Overlap::Concurrent, Records::PerWave, 2);
-        let ticket = session.begin_dispatch(&mut mock, object, &info(0, 1, 1)).unwrap();
+        let (mut mock, mut session, object) = session(Overlap::Concurrent, Records::PerWave, None, 2);
+        let ticket = session.begin_dispatch(&mut mock, object, &info(0, 64, 1)).unwrap();
         (mock, session, ticket)
     };
     let fault = |(mut mock, mut session, ticket): (Mock, Session, Ticket)| {
         session.end_dispatch(&mut mock, ticket, None).unwrap_err().to_string()
     };
     let (mut mock, session, ticket) = begin();
-    Wave::begin(&mut mock, 1, 0).end(&mut mock, true);
+    Wave::own(&mut mock, 0, [0; 3], 0).end(&mut mock, true);
+    let at = mock.control(0).buffer;
+    mock.write(at, &1_u32.to_le_bytes()).unwrap();
     let found = fault((mock, session, ticket));
-    assert!(
-        found.contains("it belongs to kernel 1 of the object, dispatched were kernels {0}, in record 0"),
-        "{found}"
-    );
+    assert!(found.contains("it belongs to kernel 1 and dispatch 1, dispatched was kernel 0"), "{found}");
+    assert!(found.contains("record 0 of kernel k0"), "{found}");
+    let found = fault(begin());
+    assert!(found.contains("1 waves of kernel k0 were dispatched, 0 have a record and 0 were dropped"), "{found}");
     let (mut mock, session, ticket) = begin();
-    mock.add(BLOCK + control::HEAD, 1);
+    (0..2).for_each(|_| Wave::own(&mut mock, 0, [0; 3], 0).end(&mut mock, true));
     let found = fault((mock, session, ticket));
-    assert!(found.contains("which was not in flight") || found.contains("1 waves asked for a record"), "{found}");
+    assert!(found.contains("2 waves began with it, 1 expected"), "{found}");
     let (mut mock, session, ticket) = begin();
     mock.write(BLOCK + control::CAPACITY, &9_u32.to_le_bytes()).unwrap();
     assert!(fault((mock, session, ticket)).contains("the control block was overwritten"));
-    let (mut mock, mut session, object) = self::session(Overlap::Concurrent, Records::PerWave, 2);
+    let (mut mock, mut session, object) = self::session(Overlap::Concurrent, Records::PerWave, None, 2);
     assert!(
-        session.begin_dispatch(&mut mock, object, &info(2, 1, 1)).unwrap_err().to_string().contains("kernel index 2")
+        session.begin_dispatch(&mut mock, object, &info(2, 64, 1)).unwrap_err().to_string().contains("kernel index 2")
     );
     let mut other = (**session.map(object).unwrap()).clone();
     other.stride += 8;
@@ -363,58 +420,86 @@ fn what_does_not_fit_is_refused() {
             .attach_map(&mock, other, BLOCK)
             .unwrap_err()
             .to_string()
-            .contains("record stride of 48 bytes, the site table of 56")
+            .contains("records of 48 bytes, the site table of 56")
     );
-    mock.write(BLOCK, &9_u32.to_le_bytes()).unwrap();
+    let mut other = (**session.map(object).unwrap()).clone();
+    other.kernels[0].after.wave_size = 0;
+    let other = session.attach_map(&mock, other, BLOCK).unwrap();
+    let found = session.begin_dispatch(&mut mock, other, &info(0, 64, 1)).unwrap_err().to_string();
+    assert!(found.contains("waves of kernel k0 have 0 lanes, expected 32 or 64"), "{found}");
+    // The block of the second kernel is looked at, too.
+    mock.write(BLOCK + control::offset_of(1), &9_u32.to_le_bytes()).unwrap();
     let map = (**session.map(object).unwrap()).clone();
     assert!(session.attach_map(&mock, map, BLOCK).unwrap_err().to_string().contains("control block version 9"));
 }
 
-/// Executions are the waves, and taken branches those without the second counter that is kept.
-fn not_taken() -> Option<Placement> {
-    Some(Placement { slots: 0, kept: 2, sums: vec![vec![(1, 0), (-1, 2)]], counters: vec![0, 3] })
+/// Executions are the waves, and taken branches those without the second counter that is kept. Waves choose among so
+/// many records, or have their own.
+fn not_taken(slots: Option<u32>) -> (Mock, Session, ObjectId) {
+    let sums = vec![vec![(1, 0), (-1, 2)]];
+    let placement = Placement { slots: slots.unwrap_or(0), kept: 2, sums, counters: vec![0, 3] };
+    placed_session(Overlap::TimeSliced, Records::PerWave, slots, 1, Some(placement))
 }
 
 #[test]
-fn placed_counters_of_each_record_are_solved() {
-    let (mut mock, mut session, object) = placed_session(Overlap::TimeSliced, Records::PerWave, 1, not_taken());
-    let dispatch = session.begin_dispatch(&mut mock, object, &info(0, 3, 1)).unwrap();
-    for (number, falls_through) in [true, false, false].into_iter().enumerate() {
-        Wave::begin(&mut mock, 0, number as u32).end(&mut mock, falls_through);
+fn placed_counters_of_single_waves_are_solved() {
+    let (mut mock, mut session, object) = not_taken(None);
+    let dispatch = session.begin_dispatch(&mut mock, object, &info(0, 320, 1)).unwrap();
+    for (group, number, falls_through) in [(0, 0, true), (0, 1, false), (1, 0, false), (1, 1, false), (2, 0, true)] {
+        Wave::own(&mut mock, 0, [group, 0, 0], number).end(&mut mock, falls_through);
     }
     session.end_dispatch(&mut mock, dispatch, None).unwrap();
     let profile = session.finish();
-    assert_eq!(numbers(&profile.kernels[0]), [1, 3, 0, 0, 3, 2]);
+    assert_eq!(numbers(&profile.kernels[0]), [1, 5, 0, 0, 5, 3]);
     let waves: Vec<_> = profile.waves.iter().map(|wave| wave.counters.clone()).collect();
-    assert_eq!(waves, [[1, 0], [1, 1], [1, 1]]);
+    assert_eq!(waves, [[1, 0], [1, 1], [1, 1], [1, 1], [1, 0]]);
 }
 
-/// What follows from the counters of a wave that never ended is not known, nor of those that share its record.
+#[test]
+fn placed_counters_of_waves_that_share_a_record_are_solved() {
+    let (mut mock, mut session, object) = not_taken(Some(SLOTS));
+    let dispatch = session.begin_dispatch(&mut mock, object, &info(0, 320, 1)).unwrap();
+    for (slot, falls_through) in [(0, true), (0, false), (3, false), (3, false), (1, true)] {
+        Wave::at_slot(&mock, 0, slot).end(&mut mock, falls_through);
+    }
+    session.end_dispatch(&mut mock, dispatch, None).unwrap();
+    assert_eq!(numbers(&session.finish().kernels[0]), [1, 5, 0, 0, 5, 3]);
+}
+
+/// What follows from the counters of a wave that never ended is not known, nor of those that may share its record.
 #[test]
 fn waves_beside_unfinished_ones_are_not_counted_where_counters_are_placed() {
-    for (records, uncounted) in [(Records::PerWave, 1), (Records::Shared(1), 3)] {
-        let (mut mock, mut session, object) = placed_session(Overlap::TimeSliced, records, 1, not_taken());
-        let dispatch = session.begin_dispatch(&mut mock, object, &info(0, 3, 1)).unwrap();
-        let lost = Wave::begin(&mut mock, 0, 0);
-        assert!(lost.0.is_some());
-        Wave::begin(&mut mock, 0, 1).end(&mut mock, false);
-        Wave::begin(&mut mock, 0, 2).end(&mut mock, false);
+    for (slots, uncounted) in [(None, 1), (Some(SLOTS), 4)] {
+        let (mut mock, mut session, object) = not_taken(slots);
+        let dispatch = session.begin_dispatch(&mut mock, object, &info(0, 256, 1)).unwrap();
+        let waves = [0, 1, 2, 3].map(|number| match slots {
+            None => Wave::own(&mut mock, 0, [number / 2, 0, 0], number % 2),
+            Some(_) => Wave::at_slot(&mock, 0, number % 2),
+        });
+        let [lost, ended @ ..] = waves;
+        lost.count(&mut mock, true);
+        ended.into_iter().for_each(|wave| wave.end(&mut mock, false));
         session.end_dispatch(&mut mock, dispatch, None).unwrap();
-        let counted = 3 - uncounted;
+        let counted = 4 - uncounted;
         let profile = session.finish();
-        assert_eq!(numbers(&profile.kernels[0]), [1, 3, 0, uncounted, counted, counted], "{records:?}");
-        assert_eq!(profile.waves.len() as u64, if uncounted == 1 { 2 } else { 0 });
+        assert_eq!(numbers(&profile.kernels[0]), [1, 4, 0, uncounted, counted, counted], "{slots:?}");
+        assert_eq!(profile.waves.len() as u64, counted, "{slots:?}");
     }
 }
 
 /// Counters that no control flow leaves are an error that says where.
 #[test]
 fn placed_counters_that_contradict_each_other_are_an_error() {
-    let (mut mock, mut session, object) = placed_session(Overlap::TimeSliced, Records::PerWave, 1, not_taken());
-    let dispatch = session.begin_dispatch(&mut mock, object, &info(0, 1, 1)).unwrap();
-    let wave = Wave::begin(&mut mock, 0, 0);
-    mock.add(wave.0.unwrap() + u64::from(record::HEADER + record::COUNTER), 1);
-    wave.end(&mut mock, true);
-    let error = session.end_dispatch(&mut mock, dispatch, None).unwrap_err().to_string();
-    assert!(error.contains("record 0") && error.contains("no control flow leaves such counters"), "{error}");
+    for slots in [None, Some(SLOTS)] {
+        let (mut mock, mut session, object) = not_taken(slots);
+        let dispatch = session.begin_dispatch(&mut mock, object, &info(0, 64, 1)).unwrap();
+        let wave = match slots {
+            None => Wave::own(&mut mock, 0, [0; 3], 0),
+            Some(_) => Wave::at_slot(&mock, 0, 0),
+        };
+        wave.count(&mut mock, true);
+        wave.end(&mut mock, true);
+        let error = session.end_dispatch(&mut mock, dispatch, None).unwrap_err().to_string();
+        assert!(error.contains("record 0") && error.contains("no control flow leaves such counters"), "{error}");
+    }
 }

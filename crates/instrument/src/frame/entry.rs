@@ -96,6 +96,17 @@ impl ScratchAccess {
     }
 }
 
+/// What the prologue needs of the registers that the hardware sets, beside what scratch memory needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum EntryNeeds {
+    /// Nothing.
+    Nothing,
+    /// The dispatch packet's address and all work-item ids.
+    WorkItem,
+    /// These and all workgroup ids.
+    All,
+}
+
 /// Entry registers before and after more of them were asked for.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Entry {
@@ -104,19 +115,20 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    /// Asks in `descriptor` for the dispatch packet's address, all workgroup ids and all work-item ids; and for what
-    /// the prologue needs for scratch memory, but for the four registers that describe all of it: those the original
-    /// has to have.
+    /// Asks in `descriptor` for what the prologue needs; and for what it needs for scratch memory, but for the four
+    /// registers that describe all of it: those the original has to have.
     pub(crate) fn extend(
         target: Target,
         descriptor: &mut KernelDescriptor,
+        needs: EntryNeeds,
         scratch: ScratchAccess,
     ) -> Result<Entry, Stop> {
         stop_preloading(target, descriptor)?;
         let old = initial_registers(descriptor, target)?;
         let lacks_flat_scratch = scratch == ScratchAccess::FlatScratch && old.flat_scratch_init.is_none();
+        let lacks_packet = needs != EntryNeeds::Nothing && old.dispatch_ptr.is_none();
         let wanted = u32::from(old.used_user_sgprs)
-            + old.dispatch_ptr.map_or(DISPATCH_PTR_SGPRS, |_| 0)
+            + if lacks_packet { DISPATCH_PTR_SGPRS } else { 0 }
             + if lacks_flat_scratch { FLAT_SCRATCH_INIT_SGPRS } else { 0 };
         if wanted > old.used_user_sgprs.into() {
             let most = target.max_user_sgprs();
@@ -127,7 +139,9 @@ impl Entry {
                 );
                 return Err(Refusal::new(Reason::UserSgprs, detail).into());
             }
-            descriptor.set(Field::ENABLE_SGPR_DISPATCH_PTR, 1)?;
+            if lacks_packet {
+                descriptor.set(Field::ENABLE_SGPR_DISPATCH_PTR, 1)?;
+            }
             if lacks_flat_scratch {
                 descriptor.set(Field::ENABLE_SGPR_FLAT_SCRATCH_INIT, 1)?;
             }
@@ -136,12 +150,14 @@ impl Entry {
         if scratch != ScratchAccess::Given {
             descriptor.set(Field::ENABLE_PRIVATE_SEGMENT, 1)?;
         }
-        if !old.workgroup_ids_in_ttmp {
+        if needs == EntryNeeds::All && !old.workgroup_ids_in_ttmp {
             for field in [Field::ENABLE_WORKGROUP_ID_X, Field::ENABLE_WORKGROUP_ID_Y, Field::ENABLE_WORKGROUP_ID_Z] {
                 descriptor.set(field, 1)?;
             }
         }
-        descriptor.set(Field::ENABLE_VGPR_WORKITEM_ID, WORK_ITEM_X_Y_Z)?;
+        if needs != EntryNeeds::Nothing {
+            descriptor.set(Field::ENABLE_VGPR_WORKITEM_ID, WORK_ITEM_X_Y_Z)?;
+        }
         let new = initial_registers(descriptor, target)?;
         Ok(Entry { old, new })
     }
@@ -328,7 +344,8 @@ mod tests {
                 descriptor.set(field, value).expect("fits");
             }
             let target = Target::by_name(name).expect("a target");
-            let entry = Entry::extend(target, &mut descriptor, ScratchAccess::Given).expect("an entry");
+            let entry =
+                Entry::extend(target, &mut descriptor, EntryNeeds::All, ScratchAccess::Given).expect("an entry");
             (entry, [Field::KERNARG_PRELOAD_LENGTH, Field::KERNARG_PRELOAD_OFFSET].map(|field| descriptor.get(field)))
         };
         let (gfx1250, preloads) = entry("gfx1250");

@@ -89,7 +89,7 @@ fn is_harmless_memory(inst: &Inst) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frame::entry::ScratchAccess;
+    use crate::frame::entry::{EntryNeeds, ScratchAccess};
     use wavetap_amdgpu::{Reg, Target};
     use wavetap_analysis::kernel::{BodyKind, Image};
     use wavetap_object::code_object::{Field, KernelDescriptor};
@@ -104,7 +104,7 @@ mod tests {
         let body = Body::decode(target, &image, "kernel", BodyKind::Kernel, 0x1000).expect("a body");
         let mut descriptor = KernelDescriptor::from_bytes([0; 64]);
         descriptor.set(Field::ENABLE_WAVEFRONT_SIZE32, 1).expect("fits");
-        let entry = Entry::extend(target, &mut descriptor, ScratchAccess::Given).expect("an entry");
+        let entry = Entry::extend(target, &mut descriptor, EntryNeeds::All, ScratchAccess::Given).expect("an entry");
         sequence(&body, &entry).expect("a sequence").iter().map(Inst::name).collect()
     }
 

@@ -1,6 +1,7 @@
 //! What all inserted code of one kernel agrees on, and the code at the kernel's entry and ends that sets it up and
 //! finishes it.
 
+pub(crate) mod delayed_wait;
 pub(crate) mod entry;
 pub(crate) mod epilogue;
 pub(crate) mod first_vector;
@@ -9,6 +10,7 @@ pub(crate) mod prologue;
 
 use crate::asm::{Asm, Global, c, s, s2};
 use crate::hazard_mitigation::Place;
+use crate::records::RecordChoice;
 use crate::scavenge::registers::{Scalars, Vectors};
 use crate::scavenge::spill_slots::{RESOURCE, SpillSlots};
 use crate::sink::{CounterSink, Counters};
@@ -36,9 +38,15 @@ pub(crate) struct Frame<'s> {
     pub(crate) entry_lanes: Option<Counters>,
     /// Where counters are kept.
     pub(crate) sink: &'s dyn CounterSink,
+    /// Which record a wave has.
+    pub(crate) records: RecordChoice,
+    /// Size of a record in bytes.
+    pub(crate) record_bytes: u32,
+    /// Original code waits for what the prologue has loaded before inserted code reads it.
+    pub(crate) delays_wait: bool,
     /// The kernel's index in the site table.
     pub(crate) kernel: u32,
-    /// Address of the control block in the rewritten object.
+    /// Address of the kernel's control block in the rewritten object.
     pub(crate) control: u64,
 }
 

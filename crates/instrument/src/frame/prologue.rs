@@ -1,5 +1,5 @@
-//! The code at a kernel's entry: claims a record for the wave, fills in its header and sets up the registers that
-//! probes use.
+//! The code at a kernel's entry: finds the wave's record and sets up the registers that probes use. Where each wave has
+//! its own record it fills in its header.
 //!
 //! It keeps EXEC and puts every register that is set at entry where the original code expects it. SCC, VCC and all
 //! other registers are undefined at entry (AMDGPUUsage, "Initial Kernel Execution State"), so it may use them.
@@ -7,9 +7,10 @@
 use super::Frame;
 use crate::asm::Global;
 use crate::asm::{Asm, c, s, s2, v};
-use crate::frame::entry::Entry;
+use crate::frame::entry::{Entry, EntryNeeds};
 use crate::frame::first_vector;
 use crate::hazard_mitigation::Place;
+use crate::records::{RecordChoice, slot_offset};
 use crate::scavenge::registers::{ScalarPool, Scalars};
 use crate::scavenge::scalars::store_record;
 use crate::scavenge::spill_slots::SpillSlots;
@@ -42,7 +43,7 @@ const FIELD_SHIFT: u32 = 2;
 /// The low half of a register that packs two numbers.
 const LOW_HALF: u32 = 0xffff;
 
-/// Scalar registers of the prologue: at entry everything that the hardware does not set is free.
+/// Scalar registers of the prologue that every kernel has: at entry everything that the hardware does not set is free.
 #[derive(Debug, Clone, Copy)]
 struct Scratch {
     /// Address of the wave's record (pair): where the kernel keeps it, if it does.
@@ -51,19 +52,9 @@ struct Scratch {
     exec: u16,
     /// Address of the control block (pair).
     control: u16,
-    /// The control block's first eight dwords.
-    block: u16,
-    /// Dispatch ordinal.
-    dispatch: u16,
-    /// The dispatch packet's first eight dwords.
-    packet: u16,
-    /// Work-item ids of the first lane; the first is later the wave's index in the workgroup.
-    ids: [u16; 3],
-    /// Record index.
-    index: u16,
     /// Intermediate values.
     temporary: u16,
-    /// Pair for sums of addresses (the block's buffer and what follows it are used up by then).
+    /// Pair for sums of addresses.
     sum: u16,
     /// What goes from scalar to vector registers goes through this one: a target may ask that no register of the
     /// original code does.
@@ -71,25 +62,70 @@ struct Scratch {
 }
 
 impl Scratch {
-    fn take(pool: &mut ScalarPool, record: u16, through: Option<u16>) -> Result<Scratch, Stop> {
+    fn take(pool: &mut ScalarPool, frame: &Frame<'_>) -> Result<Scratch, Stop> {
+        let record = match frame.reserved {
+            Some(reserved) => reserved.record,
+            None => pool.take(2, 2)?,
+        };
+        let reads_slowly = frame.target.event_hazards().contains(EventHazards::VALU_READ_SGPR);
         Ok(Scratch {
             record,
-            block: pool.take(CONTROL_DWORDS.into(), 4)?,
-            packet: pool.take(PACKET_DWORDS.into(), 4)?,
             exec: pool.take(2, 2)?,
-            control: pool.take(2, 2)?,
-            dispatch: pool.take(1, 1)?,
-            ids: [pool.take(1, 1)?, pool.take(1, 1)?, pool.take(1, 1)?],
-            index: pool.take(1, 1)?,
+            // Original code may write no register that an outstanding load reads.
+            control: match frame.reserved {
+                Some(reserved) => reserved.scratch,
+                None => pool.take(2, 2)?,
+            },
             temporary: pool.take(1, 1)?,
             sum: pool.take(2, 2)?,
-            through,
+            through: frame.reserved.filter(|_| reads_slowly).map(|reserved| reserved.first),
         })
+    }
+}
+
+/// Scalar registers for the dispatch packet and where in it the wave is.
+#[derive(Debug, Clone, Copy)]
+struct PacketRegisters {
+    /// The dispatch packet's first eight dwords.
+    packet: u16,
+    /// Work-item ids of the first lane; the first is later the wave's index in the workgroup.
+    ids: [u16; 3],
+}
+
+impl PacketRegisters {
+    fn take(pool: &mut ScalarPool) -> Result<PacketRegisters, Stop> {
+        let packet = pool.take(PACKET_DWORDS.into(), 4)?;
+        Ok(PacketRegisters { packet, ids: [pool.take(1, 1)?, pool.take(1, 1)?, pool.take(1, 1)?] })
+    }
+
+    fn load(&self, asm: &mut Asm, entry: &Entry) -> Result<()> {
+        asm.scalar_load("s_load_dwordx8", self.packet, PACKET_DWORDS, entry.dispatch_ptr()?, 0)
+    }
+}
+
+/// Scalar registers for the control block.
+#[derive(Debug, Clone, Copy)]
+struct BlockRegisters {
+    /// The control block's first eight dwords.
+    block: u16,
+    /// Dispatch ordinal, and the waves of a workgroup.
+    rest: u16,
+    /// Record index.
+    index: u16,
+}
+
+impl BlockRegisters {
+    fn take(pool: &mut ScalarPool) -> Result<BlockRegisters, Stop> {
+        let block = pool.take(CONTROL_DWORDS.into(), 4)?;
+        Ok(BlockRegisters { block, rest: pool.take(2, 2)?, index: pool.take(1, 1)? })
     }
 
     /// Register of the control block's dword at this offset.
     fn field(&self, offset: u64) -> u16 {
-        self.block + (offset / 4) as u16
+        match offset {
+            control::DISPATCH.. => self.rest + ((offset - control::DISPATCH) / 4) as u16,
+            _ => self.block + (offset / 4) as u16,
+        }
     }
 }
 
@@ -99,59 +135,25 @@ pub(crate) fn prologue(
     entry: &Entry,
     first: first_vector::Sequence,
 ) -> Result<(Snippet, u32), Stop> {
-    let reserved = frame.reserved.map(|reserved| reserved.record);
     let own = frame.own();
     let taken = |number: u16| own.contains(Reg::scalar(number, 1));
     let mut pool = ScalarPool::new(frame.target, entry.scalars(), taken);
-    let record = match reserved {
-        Some(record) => record,
-        None => pool.take(2, 2)?,
-    };
-    let through = frame
-        .target
-        .event_hazards()
-        .contains(EventHazards::VALU_READ_SGPR)
-        .then_some(())
-        .and(frame.reserved)
-        .map(|reserved| reserved.first);
-    let t = Scratch::take(&mut pool, record, through)?;
-    let groups = entry.workgroup_id_registers(|| pool.take(1, 1))?;
+    let t = Scratch::take(&mut pool, frame)?;
     let mut asm = Asm::new(frame.target, Place::Entry(own));
     let numbered = frame.target.addressable_sgprs() as u16;
     let numbered =
         first.iter().flat_map(Inst::writes).filter(|reg| reg.file == RegFile::Scalar && reg.first < numbered);
     let first_end = numbered.map(|reg| u32::from(reg.first) + u32::from(reg.dwords)).max().unwrap_or(0);
     first.into_iter().for_each(|inst| asm.copy(inst));
-    let off = asm.new_label();
-    let ready = asm.new_label();
-    load(frame, entry, &mut asm, &t)?;
-    if frame.sets_flat_scratch {
-        entry.set_flat_scratch(&mut asm, frame.target, t.sum)?;
+    match frame.records {
+        RecordChoice::Slot(_) => slot(frame, entry, &mut asm, &t, &mut pool)?,
+        RecordChoice::Own => own_record(frame, entry, &mut asm, &t, &mut pool)?,
     }
-    if let Some(resource) = frame.spill_slots.and_then(SpillSlots::resource) {
-        entry.describe_scratch(&mut asm, resource)?;
-    }
-    entry.workgroup_ids(&mut asm, frame.target, groups, t.temporary)?;
-    asm.op("s_cmp_eq_u64", &[s2(t.field(control::BUFFER)), c(0)])?;
-    asm.branch(Opcode::S_CBRANCH_SCC1, off);
-    wave_index(frame, groups, &mut asm, &t)?;
-    claim(frame, &mut asm, &t, off)?;
-    store_header(frame, groups, &mut asm, &t)?;
-    init_counters(frame, &mut asm, &t)?;
-    asm.branch(Opcode::S_BRANCH, ready);
-    asm.bind(off);
-    asm.op("s_mov_b64", &[s2(record), c(0)])?;
-    if frame.spill_slots.is_some() {
-        // What goes home has to be something.
-        asm.exec_lanes(frame.target.wave_size())?;
-        frame.vectors.kept().try_for_each(|register| asm.op("v_mov_b32_e32", &[v(register), c(0)]))?;
-    }
-    asm.bind(ready);
     if frame.reserved.is_none() {
-        store_record(&mut asm, frame.vectors, record)?;
+        store_record(&mut asm, frame.vectors, t.record)?;
     }
-    if let Some(homes) = frame.spill_slots {
-        homes.keep_first(&mut asm, &frame.vectors, t.temporary)?;
+    if let Some(slots) = frame.spill_slots {
+        slots.keep_first(&mut asm, &frame.vectors, t.temporary)?;
     }
     let (exec, saved_exec) = (asm.exec(), asm.mask(t.exec));
     asm.masks("s_mov_b", &[exec, saved_exec])?;
@@ -159,28 +161,121 @@ pub(crate) fn prologue(
     Ok((asm.finish()?, pool.end.max(first_end)))
 }
 
-/// Reads what the hardware and the host provide.
-fn load(frame: &Frame<'_>, entry: &Entry, asm: &mut Asm, t: &Scratch) -> Result<()> {
-    asm.scalar_load("s_load_dwordx8", t.packet, PACKET_DWORDS, entry.dispatch_ptr()?, 0)?;
-    let (exec, saved_exec) = (asm.exec(), asm.mask(t.exec));
-    asm.masks("s_mov_b", &[saved_exec, exec])?;
+/// The code where waves choose records by where they run: nothing is stored, and no wave waits for another.
+fn slot(frame: &Frame<'_>, entry: &Entry, asm: &mut Asm, t: &Scratch, pool: &mut ScalarPool) -> Result<(), Stop> {
+    let needs_packet = frame.sink.entry_needs(frame.records) != EntryNeeds::Nothing;
+    let packet = if needs_packet { Some(PacketRegisters::take(pool)?) } else { None };
+    let ready = asm.new_label();
+    if let Some(packet) = &packet {
+        packet.load(asm, entry)?;
+    }
+    save_exec(asm, t)?;
     asm.address(t.control, frame.control);
-    asm.scalar_load("s_load_dwordx8", t.block, CONTROL_DWORDS, t.control, 0)?;
     // With XNACK, scalar loads that follow each other need something in between where their registers overlap; these do
     // not overlap.
-    asm.scalar_load("s_load_dword", t.dispatch, 1, t.control, control::DISPATCH as u32)?;
-    entry.first_lane_ids(asm, t.ids)?;
-    asm.wait_scalar_loads()
+    asm.scalar_load("s_load_dwordx2", t.record, 2, t.control, control::BUFFER as u32)?;
+    if let Some(packet) = &packet {
+        entry.first_lane_ids(asm, packet.ids)?;
+    }
+    if !frame.delays_wait {
+        asm.wait_scalar_loads()?;
+    }
+    scratch_access(frame, entry, asm, t)?;
+    clear_spilled(frame, asm)?;
+    if let Some(packet) = &packet {
+        asm.op("s_cmp_eq_u64", &[s2(t.record), c(0)])?;
+        asm.branch(Opcode::S_CBRANCH_SCC1, ready);
+        wave_number(frame, asm, t, packet)?;
+    }
+    if packet.is_some() && slot_offset(frame.records, frame.record_bytes, asm, t.temporary)? {
+        asm.op("s_add_u32", &[s(t.record), s(t.record), s(t.temporary)])?;
+        asm.op("s_addc_u32", &[s(t.record + 1), s(t.record + 1), c(0)])?;
+    }
+    asm.exec_lanes(frame.target.wave_size())?;
+    lane_offsets(frame, asm, frame.vectors.address)?;
+    init_counters(frame, asm, t, packet.as_ref())?;
+    asm.bind(ready);
+    Ok(())
+}
+
+/// The code where each wave has its own record, by its place in the grid.
+fn own_record(frame: &Frame<'_>, entry: &Entry, asm: &mut Asm, t: &Scratch, pool: &mut ScalarPool) -> Result<(), Stop> {
+    let packet = PacketRegisters::take(pool)?;
+    let block = BlockRegisters::take(pool)?;
+    let groups = entry.workgroup_id_registers(|| pool.take(1, 1))?;
+    let (off, ready) = (asm.new_label(), asm.new_label());
+    packet.load(asm, entry)?;
+    save_exec(asm, t)?;
+    asm.address(t.control, frame.control);
+    asm.scalar_load("s_load_dwordx8", block.block, CONTROL_DWORDS, t.control, 0)?;
+    asm.scalar_load("s_load_dwordx2", block.rest, 2, t.control, control::DISPATCH as u32)?;
+    entry.first_lane_ids(asm, packet.ids)?;
+    asm.wait_scalar_loads()?;
+    scratch_access(frame, entry, asm, t)?;
+    entry.workgroup_ids(asm, frame.target, groups, t.temporary)?;
+    asm.op("s_cmp_eq_u64", &[s2(block.field(control::BUFFER)), c(0)])?;
+    asm.branch(Opcode::S_CBRANCH_SCC1, off);
+    wave_index(frame, groups, asm, t, &packet, &block)?;
+    find_record(frame, groups, asm, t, &packet, &block, off)?;
+    store_header(frame, groups, asm, t, &packet, &block)?;
+    init_counters(frame, asm, t, Some(&packet))?;
+    asm.branch(Opcode::S_BRANCH, ready);
+    asm.bind(off);
+    asm.op("s_mov_b64", &[s2(t.record), c(0)])?;
+    clear_spilled(frame, asm)?;
+    asm.bind(ready);
+    Ok(())
+}
+
+fn save_exec(asm: &mut Asm, t: &Scratch) -> Result<()> {
+    let (exec, saved_exec) = (asm.exec(), asm.mask(t.exec));
+    asm.masks("s_mov_b", &[saved_exec, exec])
+}
+
+/// Makes scratch memory accessible, where inserted code needs that and the hardware does not do it.
+fn scratch_access(frame: &Frame<'_>, entry: &Entry, asm: &mut Asm, t: &Scratch) -> Result<()> {
+    if frame.sets_flat_scratch {
+        entry.set_flat_scratch(asm, frame.target, t.sum)?;
+    }
+    match frame.spill_slots.and_then(SpillSlots::resource) {
+        Some(resource) => entry.describe_scratch(asm, resource),
+        None => Ok(()),
+    }
+}
+
+/// Gives registers a value that go to their spill slots whether the wave counts or not.
+fn clear_spilled(frame: &Frame<'_>, asm: &mut Asm) -> Result<()> {
+    if frame.spill_slots.is_none() {
+        return Ok(());
+    }
+    asm.exec_lanes(frame.target.wave_size())?;
+    frame.vectors.kept().try_for_each(|register| asm.op("v_mov_b32_e32", &[v(register), c(0)]))
+}
+
+/// A number of the wave in the workgroup that no other of its waves has, below the waves of a whole workgroup. Left in
+/// the first of the id registers. It takes every workgroup for a whole one: the ids of the first lanes of two waves are
+/// at least a wave apart in a smaller one, and further if they are numbered as in a whole one.
+fn wave_number(frame: &Frame<'_>, asm: &mut Asm, t: &Scratch, packet: &PacketRegisters) -> Result<()> {
+    let sizes = packet.packet + PACKET_WORKGROUP_SIZE;
+    asm.op("s_and_b32", &[s(t.temporary), s(sizes), c(LOW_HALF)])?;
+    asm.op("s_lshr_b32", &[s(sizes), s(sizes), c(16)])?;
+    flat_wave(frame, asm, packet.ids, [t.temporary, sizes])
 }
 
 /// Wave index in the workgroup: the flat work-item id of the first lane, in waves. Left in the first of the id
 /// registers. The last workgroups of a row may be smaller than the packet says, and their work-items are numbered by
 /// what they really have.
-fn wave_index(frame: &Frame<'_>, [group_x, group_y, _]: [u16; 3], asm: &mut Asm, t: &Scratch) -> Result<()> {
-    let [x, y, z] = t.ids;
-    let (sizes, grid) = (t.packet + PACKET_WORKGROUP_SIZE, t.packet + PACKET_GRID_SIZE);
+fn wave_index(
+    frame: &Frame<'_>,
+    [group_x, group_y, _]: [u16; 3],
+    asm: &mut Asm,
+    t: &Scratch,
+    packet: &PacketRegisters,
+    block: &BlockRegisters,
+) -> Result<()> {
+    let (sizes, grid) = (packet.packet + PACKET_WORKGROUP_SIZE, packet.packet + PACKET_GRID_SIZE);
     // The packet's sizes and the record index are not needed before the end of this.
-    let (size_x, size_y) = (t.temporary, t.index);
+    let (size_x, size_y) = (t.temporary, block.index);
     asm.op("s_and_b32", &[s(size_x), s(sizes), c(LOW_HALF)])?;
     asm.op("s_lshr_b32", &[s(size_y), s(sizes), c(16)])?;
     for (size, group, grid) in [(size_x, group_x, grid), (size_y, group_y, grid + 1)] {
@@ -188,6 +283,11 @@ fn wave_index(frame: &Frame<'_>, [group_x, group_y, _]: [u16; 3], asm: &mut Asm,
         asm.op("s_sub_u32", &[s(sizes), s(grid), s(sizes)])?;
         asm.op("s_min_u32", &[s(size), s(size), s(sizes)])?;
     }
+    flat_wave(frame, asm, packet.ids, [size_x, size_y])
+}
+
+/// The flat work-item id in waves, in a workgroup of these sizes.
+fn flat_wave(frame: &Frame<'_>, asm: &mut Asm, [x, y, z]: [u16; 3], [size_x, size_y]: [u16; 2]) -> Result<()> {
     asm.op("s_mul_i32", &[s(z), s(z), s(size_y)])?;
     asm.op("s_add_u32", &[s(y), s(y), s(z)])?;
     asm.op("s_mul_i32", &[s(y), s(y), s(size_x)])?;
@@ -195,52 +295,72 @@ fn wave_index(frame: &Frame<'_>, [group_x, group_y, _]: [u16; 3], asm: &mut Asm,
     asm.op("s_lshr_b32", &[s(x), s(x), c(frame.target.wave_size().ilog2())])
 }
 
-/// Takes a record: its address in the record pair, or on to `off` with the wave counted as dropped. Leaves one lane
-/// active.
-fn claim(frame: &Frame<'_>, asm: &mut Asm, t: &Scratch, off: Label) -> Result<()> {
-    let r = frame.vectors;
+/// Puts the address of the wave's record into the record pair: record number (z * groups y + y) * groups x + x, times
+/// the waves of a workgroup, plus the wave's index. Or goes on to `off` with the wave counted as dropped.
+fn find_record(
+    frame: &Frame<'_>,
+    [x, y, z]: [u16; 3],
+    asm: &mut Asm,
+    t: &Scratch,
+    packet: &PacketRegisters,
+    block: &BlockRegisters,
+    off: Label,
+) -> Result<()> {
+    let (index, field) = (block.index, |offset| s(block.field(offset)));
+    let mut number = z;
+    for (factor, summand) in
+        [(field(control::GROUPS + 4), y), (field(control::GROUPS), x), (field(control::GROUP_WAVES), packet.ids[0])]
+    {
+        asm.op("s_mul_i32", &[s(index), s(number), factor])?;
+        asm.op("s_add_u32", &[s(index), s(index), s(summand)])?;
+        number = index;
+    }
     let have = asm.new_label();
-    let (one, zero) = (v(r.data), v(r.address));
+    let capacity = field(control::CAPACITY);
+    asm.op("s_cmp_lt_u32", &[s(index), capacity])?;
+    asm.branch(Opcode::S_CBRANCH_SCC1, have);
+    // Shared records: the capacity is a power of two and the index wraps. Otherwise the wave is dropped, visibly.
+    let share = asm.new_label();
+    asm.op("s_and_b32", &[s(t.temporary), field(control::FLAGS), c(control::FLAG_SHARED)])?;
+    asm.branch(Opcode::S_CBRANCH_SCC1, share);
+    let (one, zero) = (v(frame.vectors.data), v(frame.vectors.address));
     asm.exec_lanes(1)?;
     asm.op("v_mov_b32_e32", &[one, c(1)])?;
     asm.op("v_mov_b32_e32", &[zero, c(0)])?;
-    asm.global_returning("atomic_add", r.data + 1, frame.at(t.control, t.sum), one, control::HEAD as u32)?;
-    asm.wait_global_results()?;
-    asm.op("v_readfirstlane_b32", &[s(t.index), v(r.data + 1)])?;
-    let capacity = s(t.field(control::CAPACITY));
-    asm.op("s_cmp_lt_u32", &[s(t.index), capacity])?;
-    asm.branch(Opcode::S_CBRANCH_SCC1, have);
-    // Full. Shared records: the capacity is a power of two and the index wraps. Otherwise the wave is dropped, visibly.
-    let share = asm.new_label();
-    asm.op("s_and_b32", &[s(t.temporary), s(t.field(control::FLAGS)), c(control::FLAG_SHARED)])?;
-    asm.branch(Opcode::S_CBRANCH_SCC1, share);
     asm.global("atomic_add", frame.at(t.control, t.sum), one, control::DROPPED as u32)?;
     asm.branch(Opcode::S_BRANCH, off);
     asm.bind(share);
     asm.op("s_add_u32", &[s(t.temporary), capacity, Value::InlineInt(-1)])?;
-    asm.op("s_and_b32", &[s(t.index), s(t.index), s(t.temporary)])?;
+    asm.op("s_and_b32", &[s(index), s(index), s(t.temporary)])?;
     asm.bind(have);
-    let stride = s(t.field(control::STRIDE));
-    let buffer = t.field(control::BUFFER);
-    multiply_high(frame, asm, t.temporary, s(t.index), stride)?;
-    asm.op("s_mul_i32", &[s(t.index), s(t.index), stride])?;
-    asm.op("s_add_u32", &[s(t.record), s(buffer), s(t.index)])?;
+    let stride = c(frame.record_bytes);
+    let buffer = block.field(control::BUFFER);
+    multiply_high(frame, asm, t.temporary, index, stride)?;
+    asm.op("s_mul_i32", &[s(index), s(index), stride])?;
+    asm.op("s_add_u32", &[s(t.record), s(buffer), s(index)])?;
     asm.op("s_addc_u32", &[s(t.record + 1), s(buffer + 1), s(t.temporary)])
 }
 
-/// The high half of a product; lane 0 is active.
-fn multiply_high(frame: &Frame<'_>, asm: &mut Asm, into: u16, a: Value, b: Value) -> Result<()> {
+/// The high half of a product; a lane is active.
+fn multiply_high(frame: &Frame<'_>, asm: &mut Asm, into: u16, a: u16, b: Value) -> Result<()> {
     if wavetap_amdgpu::has_operation(frame.target, Opcode::S_MUL_HI_U32) {
-        return asm.op("s_mul_hi_u32", &[s(into), a, b]);
+        return asm.op("s_mul_hi_u32", &[s(into), s(a), b]);
     }
     let product = v(frame.vectors.data);
-    asm.op("v_mov_b32_e32", &[product, a])?;
-    asm.op("v_mul_hi_u32", &[product, product, b])?;
+    asm.op("v_mov_b32_e32", &[product, b])?;
+    asm.op("v_mul_hi_u32", &[product, s(a), product])?;
     asm.op("v_readfirstlane_b32", &[s(into), product])
 }
 
-/// Stores the record's header and counts the wave as begun.
-fn store_header(frame: &Frame<'_>, [x, y, z]: [u16; 3], asm: &mut Asm, t: &Scratch) -> Result<()> {
+/// Stores the record's header and counts the wave as begun. Leaves each lane's offset in the address register.
+fn store_header(
+    frame: &Frame<'_>,
+    [x, y, z]: [u16; 3],
+    asm: &mut Asm,
+    t: &Scratch,
+    packet: &PacketRegisters,
+    block: &BlockRegisters,
+) -> Result<()> {
     let r = frame.vectors;
     let lanes = frame.target.wave_size();
     asm.op("s_mov_b32", &[s(t.temporary), c(frame.kernel)])?;
@@ -248,7 +368,8 @@ fn store_header(frame: &Frame<'_>, [x, y, z]: [u16; 3], asm: &mut Asm, t: &Scrat
     lane_number(frame, asm, r.data + 1)?;
     asm.op("v_lshlrev_b32_e32", &[v(r.data + 1), c(FIELD_SHIFT), v(r.data + 1)])?;
     lane_offsets(frame, asm, r.address)?;
-    for (lane, field) in (0..).zip([t.temporary, t.dispatch, x, y, z, t.ids[0]]) {
+    let fields = [t.temporary, block.field(control::DISPATCH), x, y, z, packet.ids[0]];
+    for (lane, field) in (0..).zip(fields) {
         let field = asm.vector_source(field, t.through)?;
         asm.op("v_writelane_b32", &[v(r.data), field, c(lane)])?;
     }
@@ -262,14 +383,25 @@ fn store_header(frame: &Frame<'_>, [x, y, z]: [u16; 3], asm: &mut Asm, t: &Scrat
 }
 
 /// Sets up what probes expect of the vector registers, and the sink's counters. All lanes are active.
-fn init_counters(frame: &Frame<'_>, asm: &mut Asm, t: &Scratch) -> Result<()> {
+fn init_counters(frame: &Frame<'_>, asm: &mut Asm, t: &Scratch, packet: Option<&PacketRegisters>) -> Result<()> {
     let r = frame.vectors;
     asm.op("v_mov_b32_e32", &[v(r.data + 1), c(0)])?;
-    let lds_size = t.packet + PACKET_GROUP_SEGMENT_SIZE;
-    let registers = PrologueRegisters { lds_size, wave: t.ids[0], temporary: t.temporary, through: t.through };
+    let registers = PrologueRegisters {
+        lds_size: packet.map(|packet| packet.packet + PACKET_GROUP_SEGMENT_SIZE),
+        wave: packet.map(|packet| packet.ids[0]),
+        temporary: t.temporary,
+        through: t.through,
+    };
     frame.sink.prologue(frame, asm, registers)?;
     if let Some(counters) = frame.entry_lanes {
+        let off = asm.new_label();
+        if packet.is_none() {
+            // Nothing has told waves that do not count yet.
+            asm.op("s_cmp_eq_u64", &[s2(t.record), c(0)])?;
+            asm.branch(Opcode::S_CBRANCH_SCC1, off);
+        }
         count_entry_lanes(frame, asm, t, counters)?;
+        asm.bind(off);
     }
     asm.op("v_mov_b32_e32", &[v(r.data), c(ONE)])
 }
@@ -281,14 +413,15 @@ fn count_entry_lanes(frame: &Frame<'_>, asm: &mut Asm, t: &Scratch, counters: Co
         saved_exec: t.exec,
         scratch: t.sum,
         first: t.temporary,
-        second: t.index,
-        saved_scc: t.dispatch,
+        // The control block has been read.
+        second: t.control,
+        saved_scc: t.control + 1,
     };
     let lanes = frame.target.wave_size();
     let exec = asm.mask(t.exec);
     frame.sink.reach(frame, asm, r, counters)?;
-    asm.masks("s_bcnt1_i32_b", &[s(t.index), exec])?;
-    let number = asm.vector_source(t.index, t.through)?;
+    asm.masks("s_bcnt1_i32_b", &[s(r.second), exec])?;
+    let number = asm.vector_source(r.second, t.through)?;
     asm.op("v_mov_b32_e32", &[v(frame.vectors.data), number])?;
     asm.exec_lanes(1)?;
     frame.sink.add(frame, asm, r, counters)?;

@@ -11,8 +11,8 @@ use wavetap_base::error::{Error, Result};
 use wavetap_profile::placement::Placement;
 use wavetap_profile::record::{COUNTER, HEADER};
 
-/// A wave takes a record by itself: nothing chooses among a few of them.
-const CLAIMED: u32 = 0;
+/// How many records waves choose among is not known before their size.
+const UNKNOWN_SLOTS: u32 = 0;
 
 /// What is done at a point.
 #[derive(Debug)]
@@ -91,7 +91,7 @@ impl PlacedRecord {
             placed.push(points);
         }
         let placement = values
-            .placement(wanted, next, CLAIMED, |measure| Some((*numbers.get(measure)?, None)))
+            .placement(wanted, next, UNKNOWN_SLOTS, |measure| Some((*numbers.get(measure)?, None)))
             .ok_or_else(|| Error::internal("a counter has no place"))?;
         Ok(PlacedRecord { functions: placed, entry_lanes, ends, placement })
     }

@@ -188,6 +188,7 @@ fn plan(
         record_bytes: HEADER,
         vector_registers: VectorSource::default(),
         placement: Some(placement),
+        slots: None,
     };
     code.finish(facts, &allocation)
 }

@@ -4,9 +4,11 @@
 use super::{CounterSink, Counters, PrologueRegisters, add_to_record, reach_record};
 use crate::asm::{Asm, c, s, v, v2};
 use crate::frame::Frame;
+use crate::frame::entry::EntryNeeds;
+use crate::records::RecordChoice;
 use crate::scavenge::registers::{Scalars, Vectors};
 use wavetap_amdgpu::{Target, Value};
-use wavetap_base::error::Result;
+use wavetap_base::error::{Error, Result};
 use wavetap_profile::record::{COUNTER, HEADER};
 
 /// A 64-bit LDS access must be aligned to this.
@@ -70,16 +72,25 @@ impl CounterSink for LdsSink {
         self.extra
     }
 
+    fn entry_needs(&self, records: RecordChoice) -> EntryNeeds {
+        match records {
+            RecordChoice::Slot(_) => EntryNeeds::WorkItem,
+            RecordChoice::Own => EntryNeeds::All,
+        }
+    }
+
     fn has_base(&self) -> bool {
         true
     }
 
     fn prologue(&self, frame: &Frame<'_>, asm: &mut Asm, registers: PrologueRegisters) -> Result<()> {
-        let PrologueRegisters { lds_size: start, wave, temporary, through } = registers;
+        let (Some(start), Some(wave)) = (registers.lds_size, registers.wave) else {
+            return Err(Error::internal("the prologue has no size of LDS"));
+        };
+        let PrologueRegisters { temporary, through, .. } = registers;
         let r = frame.vectors;
         // The workgroup's LDS ends with the slices; where they start is rounded up, for which `extra` has room.
-        asm.op("s_sub_u32", &[s(start), s(start), c(self.extra)])?;
-        asm.op("s_add_u32", &[s(start), s(start), c(SLICE_ALIGN - 1)])?;
+        asm.op("s_sub_u32", &[s(start), s(start), c(self.extra.saturating_sub(SLICE_ALIGN - 1))])?;
         asm.op("s_and_b32", &[s(start), s(start), c(!(SLICE_ALIGN - 1))])?;
         asm.op("s_mul_i32", &[s(temporary), s(wave), c(self.slice)])?;
         asm.op("s_add_u32", &[s(start), s(start), s(temporary)])?;

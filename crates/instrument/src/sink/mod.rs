@@ -12,6 +12,8 @@ pub(crate) use lds::LdsSink;
 
 use crate::asm::{Asm, c, s, v2};
 use crate::frame::Frame;
+use crate::frame::entry::EntryNeeds;
+use crate::records::RecordChoice;
 use crate::scavenge::registers::Scalars;
 use wavetap_base::error::Result;
 
@@ -27,10 +29,10 @@ pub(crate) struct Counters {
 /// Scalar registers of the prologue that a sink may need.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PrologueRegisters {
-    /// Size of the workgroup's LDS in bytes, as launched; may be destroyed.
-    pub(crate) lds_size: u16,
-    /// The wave's index in the workgroup.
-    pub(crate) wave: u16,
+    /// Size of the workgroup's LDS in bytes, as launched; may be destroyed. None where no sink needs it.
+    pub(crate) lds_size: Option<u16>,
+    /// The number of a wave of the workgroup, which no other has. None where no sink needs it.
+    pub(crate) wave: Option<u16>,
     /// For intermediate values.
     pub(crate) temporary: u16,
     /// What goes from scalar to vector registers goes through this one, where the target asks for it.
@@ -43,6 +45,9 @@ pub(crate) trait CounterSink: std::fmt::Debug {
     fn lds_bytes(&self) -> u32 {
         0
     }
+
+    /// What the prologue has to find in registers.
+    fn entry_needs(&self, records: RecordChoice) -> EntryNeeds;
 
     /// Whether the lanes' counters start elsewhere than at offset 0, at a place that the prologue computes.
     fn has_base(&self) -> bool {

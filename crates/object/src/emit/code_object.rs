@@ -144,6 +144,12 @@ impl<'o, 'd> Plan<'o, 'd> {
         Ok(Plan { object, kept, control, control_size, code, note, dynamic_symbols })
     }
 
+    /// Size of the control block in bytes, as planned.
+    #[must_use]
+    pub fn control_size(&self) -> u64 {
+        self.control_size
+    }
+
     /// Virtual address of the control block.
     #[must_use]
     pub fn control_address(&self) -> u64 {

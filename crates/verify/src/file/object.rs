@@ -53,27 +53,37 @@ pub(crate) fn check(
     map
 }
 
-/// Every record has room for all counters of its kernel, and the control block says so.
+/// Every record has room for all counters of its kernel, and the kernel's control block says so.
 fn stride(new: &Elf<'_>, map: &ObjectMap, findings: &mut Vec<Finding>) {
     let symbols = image::read(new, SHT_SYMTAB).unwrap_or_default();
-    let block = symbols
+    let blocks = symbols
         .iter()
         .find(|symbol| symbol.name == CONTROL_SYMBOL)
-        .and_then(|symbol| new.bytes_at(symbol.address, control::SIZE).ok());
-    let said = block.and_then(|bytes| Control::from_bytes(bytes).ok()).map(|block| block.stride);
-    if said.is_some_and(|said| said != map.stride) {
-        findings.push(Finding::new(
-            Rule::Map,
-            format!("records are {} bytes apart, the control block says {said:?}", map.stride),
-        ));
+        .and_then(|symbol| new.bytes_at(symbol.address, symbol.size).ok())
+        .unwrap_or_default();
+    for (kernel, block) in map.kernels.iter().zip(blocks.chunks(control::SIZE as usize)) {
+        let said = Control::from_bytes(block).ok().map(|block| block.stride);
+        if said.is_some_and(|said| said != map.stride) {
+            let message = format!("records have up to {} bytes, the control block says {said:?}", map.stride);
+            findings.push(Finding::new(Rule::Map, message).in_kernel(&kernel.name));
+        }
+    }
+    let count = blocks.len() / control::SIZE as usize;
+    if count < map.kernels.len() {
+        let message = format!("{count} control blocks of {} kernels", map.kernels.len());
+        findings.push(Finding::new(Rule::Map, message));
     }
     for kernel in &map.kernels {
+        if kernel.placement.is_none() && kernel.record_bytes() > map.stride {
+            let message = format!("its records have {} bytes, the largest {}", kernel.record_bytes(), map.stride);
+            findings.push(Finding::new(Rule::Map, message).in_kernel(&kernel.name));
+        }
         let end =
             |site: &wavetap_profile::map::Site| u64::from(site.offset) + u64::from(site.kind.counters() * COUNTER);
         // What placed counters are solved to has room for just those of the sites.
         let room = match &kernel.placement {
             Some(placement) => u64::from(HEADER) + placement.counters.len() as u64 * u64::from(COUNTER),
-            None => map.stride.into(),
+            None => kernel.record_bytes().into(),
         };
         if kernel.sites.iter().map(end).max().unwrap_or(0) > room {
             findings.push(Finding::new(Rule::Map, "counters lie behind the end of a record").in_kernel(&kernel.name));
@@ -104,8 +114,8 @@ fn may_change(original: &CodeObject<'_>, rewritten: &CodeObject<'_>) -> Vec<Rang
     ranges
 }
 
-/// The control block's symbol is one that loaders export, in a writable segment, and its block counts nothing until a
-/// host sets it up.
+/// The control blocks' symbol is one that loaders export, in a writable segment, and its blocks count nothing until a
+/// host sets them up.
 fn control_symbol(new: &Elf<'_>, kind: SectionType, findings: &mut Vec<Finding>) {
     let table = if kind == SHT_SYMTAB { ".symtab" } else { ".dynsym" };
     let mut complain =
@@ -116,18 +126,22 @@ fn control_symbol(new: &Elf<'_>, kind: SectionType, findings: &mut Vec<Finding>)
     if !symbol.is_object() || symbol.info.st_bind() != STB_GLOBAL || !symbol.is_defined() || symbol.section == SHN_ABS {
         complain("loaders see only global objects in a section".to_owned());
     }
-    if symbol.size < control::SIZE {
-        complain(format!("{} bytes, {} expected", symbol.size, control::SIZE));
+    if symbol.size < control::SIZE || !symbol.size.is_multiple_of(control::SIZE) {
+        return complain(format!("{} bytes, blocks of {} expected", symbol.size, control::SIZE));
     }
-    let writable = new.loads().any(|load| {
-        load.is_writable() && load.address <= symbol.address && symbol.address + control::SIZE <= load.end()
-    });
-    match new.bytes_at(symbol.address, control::SIZE).map(Control::from_bytes) {
-        Ok(Ok(block)) if !writable || block.buffer != 0 || block.head != 0 || block.dropped != 0 => {
-            complain("the block is not writable or not in its initial state".to_owned());
+    let end = symbol.address.saturating_add(symbol.size);
+    let writable = new.loads().any(|load| load.is_writable() && load.address <= symbol.address && end <= load.end());
+    let Ok(blocks) = new.bytes_at(symbol.address, symbol.size) else {
+        return complain("its bytes are not in the file".to_owned());
+    };
+    for block in blocks.chunks(control::SIZE as usize) {
+        match Control::from_bytes(block) {
+            Ok(block) if !writable || block != (Control { stride: block.stride, ..Control::default() }) => {
+                return complain("a block is not writable or not in its initial state".to_owned());
+            }
+            Ok(_) => {}
+            Err(error) => return complain(error.to_string()),
         }
-        Ok(Ok(_)) => {}
-        _ => complain("its bytes are no control block".to_owned()),
     }
 }
 

@@ -470,6 +470,18 @@ fn descriptor_fields((old, new): (&KernelDescriptor, &KernelDescriptor), target:
             ));
         }
     }
+    let ids = [Field::ENABLE_WORKGROUP_ID_X, Field::ENABLE_WORKGROUP_ID_Y, Field::ENABLE_WORKGROUP_ID_Z];
+    let needed_together = ids.into_iter().chain([Field::ENABLE_SGPR_DISPATCH_PTR]).all(|field| new.is_set(field));
+    if ids.iter().any(|field| old.is_set(*field) != new.is_set(*field)) && !needed_together {
+        let message = "other workgroup ids are enabled: what is inserted reads all of them and the dispatch packet";
+        findings.push(Finding::new(Rule::Descriptor, message));
+    }
+    let brings = [Field::ENABLE_SGPR_DISPATCH_PTR, Field::ENABLE_SGPR_FLAT_SCRATCH_INIT];
+    let (before, now) = (old.user_sgpr_count(target), new.user_sgpr_count(target));
+    if now < before || now > before && !brings.iter().any(|field| old.is_set(*field) != new.is_set(*field)) {
+        let message = format!("{before} user SGPRs became {now} without an address that takes them");
+        findings.push(Finding::new(Rule::Descriptor, message));
+    }
     if new.get(Field::ENABLE_VGPR_WORKITEM_ID) < old.get(Field::ENABLE_VGPR_WORKITEM_ID) {
         findings.push(Finding::new(Rule::Descriptor, "work-item ids that the original needs are not enabled any more"));
     }
