@@ -101,6 +101,12 @@ impl Tables {
         Ok(Tables { core: part("core", at(0))?, extension: part("AMD extension", at(1))? })
     }
 
+    /// Whether queues of this runtime stop for good where a full one is to take more packets than it has room for: up
+    /// to ROCm 5.5.
+    pub(crate) fn queues_stop(&self) -> bool {
+        self.extension.1 < GROWN
+    }
+
     /// The address of an entry, if the table reaches so far.
     fn entry(&self, place: Place) -> Option<usize> {
         let ((table, size), offset) = match place {

@@ -16,11 +16,15 @@ use crate::api::QueueAddress;
 use crate::memory::AgentMemory;
 use crate::objects::{Form, Object};
 use crate::packets::Packet;
+use crate::raw;
 use crate::tool::{Counters, LoadedKernel, State, Tool, complain};
 
 /// How long a dispatch waits for records that others in flight use.
 const PATIENCE: Duration = Duration::from_secs(2);
 const NAP: Duration = Duration::from_micros(50);
+
+/// Offset of the number of packets that a queue has room for (`hsa_queue_t`).
+const QUEUE_SIZE: usize = 24;
 
 /// A dispatch in flight that counts.
 pub(crate) struct InFlight {
@@ -90,6 +94,9 @@ impl Tool {
         // Counters of single waves alone have an ordinal.
         let (grid, workgroup) = (packet.grid(), packet.workgroup());
         let info = DispatchInfo { kernel: counters.kernel, grid, workgroup, ordinal: 0 };
+        if packet.completion_signal() != 0 && self.api.tables.queues_stop() {
+            self.make_room(state, queue);
+        }
         let signal = match state.signals.pop().map_or_else(|| self.api.new_signal(), Ok) {
             Ok(signal) => signal,
             Err(error) => {
@@ -127,6 +134,20 @@ impl Tool {
         });
         self.wake();
         (packet, after)
+    }
+
+    /// Waits until half of a queue is free of dispatches that take two packets each, but not for long: they may wait for
+    /// a packet that comes after.
+    fn make_room(&self, state: &mut MutexGuard<'_, State>, queue: QueueAddress) {
+        let start = Instant::now();
+        let size = raw::load::<u32>(queue + QUEUE_SIZE).unwrap_or(0) as usize;
+        let is_full =
+            |state: &State| 2 * state.in_flight.iter().filter(|flight| flight.queue == queue).count() + 2 > size / 2;
+        while is_full(state) && start.elapsed() < PATIENCE {
+            if !self.collect_ended(state) {
+                std::thread::sleep(NAP);
+            }
+        }
     }
 
     /// Arms a dispatch. Where others have to end first, it waits for them, but not for long: they may wait for this

@@ -91,7 +91,7 @@ pub fn run(args: &ProfileArgs, colour: ColorChoice) -> Result<ExitCode> {
     output::say_uncounted(&report.uncounted);
     written?;
     let lacks_waves = args.backend.per_wave && output::say_shared(&profile);
-    let counted_nothing = platform.has_tool() && say_if_nothing_counted(&profile);
+    let counted_nothing = platform.has_tool() && !ended.lacks_something() && say_if_nothing_counted(&profile);
     let lacks = lacks_waves || counted_nothing || report.has_gaps() || ended.lacks_something() || ended.found;
     Ok(launch_code(if ended.code == 0 && lacks { REFUSED } else { ended.code }))
 }

@@ -154,7 +154,7 @@ int main(int argc, char **argv) {
     puts("PASS");
     fflush(stdout);
     if (!strcmp(end, "_exit") || !strcmp(end, "abort")) {
-        usleep(500000);
+        sleep(5);
         if (!strcmp(end, "abort")) abort();
         _exit(0);
     }
@@ -167,6 +167,7 @@ int main(int argc, char **argv) {
     if (!strcmp(end, "shutdown")) {
         for (int q = 0; q < queues; ++q) check(hsa_queue_destroy(all[q]), "a queue");
         check(hsa_executable_destroy(executable), "the executable");
+        check(hsa_signal_destroy(ended), "the signal");
         check(hsa_shut_down(), "hsa_shut_down");
     }
     return 0;
