@@ -429,9 +429,7 @@ mod tests {
         for (changes, uncollected) in [(2000, true), (2001, false)] {
             journals.set_uncollected(uncollected);
             profile.kernels[0].dispatches = changes;
-            for journal in journals.of_process() {
-                journal.open().unwrap().limit = 0;
-            }
+            journals.of_process().unwrap().open().unwrap().limit = 0;
             journals.add(Changes { counters: Some((&mut profile, Some(0))), ..Changes::default() });
             let read = Read::read(&fs::read(&path).unwrap()).unwrap();
             assert!(read.failed && read.uncollected == uncollected);
