@@ -30,8 +30,9 @@ const NAMES_DYNAMIC_LDS: u32 = 5;
 /// Where counters live while a kernel runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Counters {
-    /// Where the kernel is predicted to take fewest cycles, of those places with which most waves run (with workgroups
-    /// of the best size). Not LDS that its launches may need themselves.
+    /// Registers, where that costs no occupancy. Otherwise where the kernel is predicted to take fewest cycles, of those
+    /// places with which most waves run (with workgroups of the best size). Not LDS that its launches may need
+    /// themselves.
     #[default]
     Auto,
     /// LDS.
@@ -173,8 +174,14 @@ impl<'a> ObjectPlanner<'a> {
             let (added_cycles, waves_per_simd) = (Some(planned.added_cycles), Some(planned.after.waves_per_simd));
             candidates.push(Candidate { mode, added_cycles, waves_per_simd, refused: None });
             let rank = |planned: &Instrumented| (Reverse(planned.after.waves_per_simd), planned.added_cycles);
+            // Registers come first. What costs no occupancy is there the cheapest in nearly every kernel, and each plan
+            // takes time.
+            let is_free = mode == CounterMode::Register && planned.loss.waves() == 0;
             if best.as_ref().is_none_or(|(_, best)| rank(&planned) < rank(best)) {
                 best = Some((mode, planned));
+            }
+            if is_free {
+                break;
             }
         }
         let Some((mode, mut instrumented)) = best else {
