@@ -136,8 +136,8 @@ impl Tool {
         (packet, after)
     }
 
-    /// Waits until half of a queue is free of dispatches that take two packets each, but not for long: they may wait for
-    /// a packet that comes after.
+    /// Waits until half of a queue is free of dispatches that take two packets each, but not for long: they may wait
+    /// for a packet that comes after.
     fn make_room(&self, state: &mut MutexGuard<'_, State>, queue: QueueAddress) {
         let start = Instant::now();
         let size = raw::load::<u32>(queue + QUEUE_SIZE).unwrap_or(0) as usize;

@@ -348,6 +348,29 @@ fn modes_are_compared() {
     finished.exited(0).expect("they agree");
 }
 
+/// What someone with a GPU is asked to run, here with the emulated driver.
+#[test]
+fn the_script_for_gpus_finds_what_differs() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    fs::copy(program("vectoradd"), folder.path().join("vectoradd")).expect("a copy");
+    let report = tempfile::NamedTempFile::new().expect("a file");
+    let check = |options: &str| {
+        let ended = Command::new(root().join("hip-samples/gpu-check.sh"))
+            .arg(report.path())
+            .env("WAVETAP", command::wavetap().expect("the command is built"))
+            .env("WAVETAP_CHECK_OPTIONS", options)
+            .env("WAVETAP_CHECK_TARGET", "gfx90a")
+            .env("WAVETAP_CHECK_SAMPLES", folder.path())
+            .output();
+        let text = fs::read_to_string(report.path()).expect("a report");
+        (ended.expect("bash starts").status.success(), text)
+    };
+    let (same, text) = check("--stack rocm --target gfx90a");
+    assert!(same && text.matches(": the same").count() == 7 && text.contains("\n0 different\n"), "{text}");
+    let (same, text) = check("--backend gpu");
+    assert!(!same && text.contains("DIFFERENT") && text.contains("no AMD GPU here"), "{text}");
+}
+
 #[test]
 fn a_program_without_rocm_is_said_to_be_one() {
     let finished = wavetap(&["profile", "--stack", "rocm"], Path::new("/bin/true"), &[]);
