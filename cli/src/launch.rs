@@ -125,8 +125,8 @@ impl Platform {
         match self {
             Platform::EmulatorHip => "the application never used the HIP runtime",
             Platform::EmulatorRocm | Platform::Gpu => {
-                "the HSA tool was loaded into no process: the application did not initialise ROCm's HSA runtime, or that \
-                    loads no tools"
+                "the HSA tool was loaded into no process: the application did not initialise ROCm's HSA runtime, or \
+                    that loads no tools"
             }
         }
     }

@@ -166,7 +166,7 @@ macro_rules! functions {
         /// Where the functions are.
         #[allow(non_upper_case_globals, dead_code, reason = "named as the fields are, and most are only called")]
         pub(crate) mod place {
-            use super::Place::{self, Core, Extension, Grown};
+            use crate::api::Place::{self, Core, Extension, Grown};
             $(pub(crate) const $name: Place = $place;)*
         }
     };

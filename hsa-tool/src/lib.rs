@@ -6,13 +6,12 @@
 //!
 //! - [`OnLoad`], [`OnUnload`]: the way in and out.
 //! - `hooks`: the functions in the tables.
-//! - `tool`: what is loaded and what was counted; `objects`: code objects; `dispatches`, `packets`: dispatches.
+//! - `tool`: what is loaded, dispatched and counted; `objects`: code objects; `packets`: packets.
 //! - `memory`: the GPU's memory, as a session uses it.
 //! - `settings`: what the run asks for.
 //! - `api`, `raw`: the runtime's functions and pointers; all unsafe code.
 
 mod api;
-mod dispatches;
 mod hooks;
 mod memory;
 mod objects;

@@ -244,6 +244,10 @@ fn samples_pass_on_other_versions() {
         // ROCr 7 says at the end that it has lost signals.
         assert!(finished.out().ends_with("PASS\n"), "{}: {finished:?}", sample.display());
         finished.exited(0).expect("it passes");
+        let arguments = arguments.each_ref().map(String::as_str);
+        let (finished, real) = profile(&["--stack", "rocm"], &loader, &arguments);
+        assert!(finished.out().ends_with("PASS\n"), "{}: {finished:?}", sample.display());
+        assert_eq!(real.expect("a profile"), counts(&["--stack", "hip"], &sample, &[]), "{}", sample.display());
     }
 }
 

@@ -2,9 +2,9 @@
 //! process ends.
 //!
 //! A file of a header and frames. The header is [`HEADER`] bytes: [`MAGIC`], one byte that says whether everything
-//! could be written ([`FAILED`]), the version, and one byte that says whether more is to come ([`UNCOLLECTED`]). A frame is the length of its payload (4 bytes, little endian), one byte that says
-//! what it is, and the payload. A frame that is cut off at the end of the file is ignored: the process was killed while
-//! it wrote it.
+//! could be written ([`FAILED`]), the version, and one byte that says whether more is to come ([`UNCOLLECTED`]). A
+//! frame is the length of its payload (4 bytes, little endian), one byte that says what it is, and the payload. A frame
+//! that is cut off at the end of the file is ignored: the process was killed while it wrote it.
 //!
 //! Totals are written as absolute numbers, so that a later frame of a kernel replaces an earlier one, and without what
 //! does not change (names, sites), which was written when the kernel was first dispatched. Modelled time is written as

@@ -86,8 +86,9 @@ static void dispatch(hsa_queue_t *queue, struct kernel kernel, void *arguments, 
     packet->kernel_object = kernel.object;
     packet->kernarg_address = arguments;
     packet->completion_signal = signal;
-    uint32_t header = HSA_PACKET_TYPE_KERNEL_DISPATCH | HSA_FENCE_SCOPE_SYSTEM << HSA_PACKET_HEADER_ACQUIRE_FENCE_SCOPE |
-                      HSA_FENCE_SCOPE_SYSTEM << HSA_PACKET_HEADER_RELEASE_FENCE_SCOPE;
+    uint32_t header = HSA_PACKET_TYPE_KERNEL_DISPATCH;
+    header |= HSA_FENCE_SCOPE_SYSTEM << HSA_PACKET_HEADER_ACQUIRE_FENCE_SCOPE;
+    header |= HSA_FENCE_SCOPE_SYSTEM << HSA_PACKET_HEADER_RELEASE_FENCE_SCOPE;
     __atomic_store_n((uint32_t *)packet, header | 1u << 16, __ATOMIC_RELEASE);
     hsa_signal_store_screlease(queue->doorbell_signal, index);
 }
@@ -118,7 +119,8 @@ int main(int argc, char **argv) {
     check(hsa_executable_freeze(executable, NULL), "freezing");
     check(hsa_code_object_reader_destroy(reader), "the reader");
     close(file);
-    struct kernel steps = kernel_of(executable, gpu, "steps.kd"), backwards = kernel_of(executable, gpu, "backwards.kd");
+    struct kernel steps = kernel_of(executable, gpu, "steps.kd");
+    struct kernel backwards = kernel_of(executable, gpu, "backwards.kd");
     if (backwards.group != GROUP * sizeof(unsigned)) return fprintf(stderr, "LDS: %u bytes\n", backwards.group), 1;
 
     unsigned *out;

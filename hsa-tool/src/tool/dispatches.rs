@@ -12,12 +12,12 @@ use wavetap::collect::session::{BeginError, DispatchInfo, ObjectId, Ticket};
 use wavetap::collect::uncounted::{Why, WorkgroupLds};
 use wavetap::profile::launches::{LaunchShape, NotCounted};
 
+use super::{Counters, LoadedKernel, State, Tool, complain};
 use crate::api::QueueAddress;
 use crate::memory::AgentMemory;
 use crate::objects::{Form, Object};
 use crate::packets::Packet;
 use crate::raw;
-use crate::tool::{Counters, LoadedKernel, State, Tool, complain};
 
 /// How long a dispatch waits for records that others in flight use.
 const PATIENCE: Duration = Duration::from_secs(2);

@@ -1,5 +1,7 @@
 //! The tool of this process: what is loaded, what is in flight, what was counted.
 
+mod dispatches;
+
 use std::collections::HashMap;
 use std::ffi::c_char;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
@@ -16,11 +18,11 @@ use wavetap::instrument::refusal::{RefusalReason, all_refused};
 use wavetap::profile::map::ObjectMap;
 
 use crate::api::{Api, SUCCESS, Status};
-use crate::dispatches::InFlight;
 use crate::memory::AgentMemory;
 use crate::objects::{Form, KernelNeeds, Object};
 use crate::raw;
 use crate::settings::Settings;
+use dispatches::InFlight;
 
 /// How long the end of a program, of a queue or of an executable waits for dispatches of it.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -415,7 +417,7 @@ impl Tool {
         self.wait_for(&mut state, PATIENCE, of_it);
         let left: Vec<InFlight> = state.in_flight.extract_if(.., |flight| of_it(flight)).collect();
         for flight in left {
-            state.not_counted(&flight.kernel, &flight.code, crate::dispatches::unloaded());
+            state.not_counted(&flight.kernel, &flight.code, dispatches::unloaded());
         }
         state.kernels.retain(|_, kernel| kernel.executable != executable);
         let mut disarmed = Disarmed::default();
