@@ -30,7 +30,7 @@ const NAMES_DYNAMIC_LDS: u32 = 5;
 /// Where counters live while a kernel runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Counters {
-    /// Registers, where that costs no occupancy. Otherwise where the kernel is predicted to take fewest cycles, of those
+    /// Registers, where that costs no occupancy. Otherwise where the kernel is predicted to take fewest cycles, of the
     /// places with which most waves run (with workgroups of the best size). Not LDS that its launches may need
     /// themselves.
     #[default]

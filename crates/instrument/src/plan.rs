@@ -31,6 +31,7 @@ pub(crate) fn cheapest(facts: &KernelFacts<'_, '_>, request: &Request) -> Result
     }
     if request.placement == CounterPlacement::Minimal
         && let Some(placed) = facts.placed(placed)?
+        && pays(facts, request.mode, placed)
     {
         // What does not follow is kept.
         match cheapest_of(facts, request, Some(placed)) {
@@ -48,6 +49,25 @@ fn placed(facts: &KernelFacts<'_, '_>) -> Result<PlacedRecord, Stop> {
     let PlacedCounters { values, counters } = PlacedCounters::minimal(facts, Prices::MEMORY)?;
     let bodies: Vec<&Body> = facts.functions.iter().map(|function| function.body).collect();
     Ok(PlacedRecord::of(&bodies, &values, &counters)?)
+}
+
+/// Whether placed counters are predicted to cost less than all of them.
+fn pays(facts: &KernelFacts<'_, '_>, mode: CounterMode, placed: &PlacedRecord) -> bool {
+    // In memory it is counted before the wave has the address of its record for another reason, and waits for it.
+    let entry = match (placed.entry_lanes, mode) {
+        (None, _) => 0.0,
+        (Some(_), CounterMode::Global) => 3.0,
+        (Some(_), _) => 1.0,
+    };
+    let functions = facts.functions.iter().zip(&placed.functions);
+    let additions = functions.map(|(function, points)| {
+        let weight = |inst| function.weights()[function.cfg.block_of(inst).index()];
+        let kept: f64 = points.iter().filter(|point| point.count > 0).map(|point| weight(point.point.inst)).sum();
+        let all: f64 = function.sites.iter().map(|placed| weight(placed.site.inst)).sum();
+        (kept, all)
+    });
+    let (kept, all) = additions.fold((entry, 0.0), |(kept, all), (here, sites)| (kept + here, all + sites));
+    kept <= all
 }
 
 /// [`cheapest`] with counters that are placed, or all of them.
