@@ -40,8 +40,8 @@
 //!   records; the configuration of a run.
 //! - `slice`: [`mod@slice`]; what each wait waits for, ranked.
 //! - `report`: [`report`]; profiles and slices as text, JSON and HTML.
-//! - `wavetap`: [`pipeline`], [`emulated`]; the one place that orders the stages; the emulator as a backend of
-//!   `collect`.
+//! - `wavetap`: [`pipeline`], [`at_load`], [`emulated`]; the one place that orders the stages; code that is rewritten
+//!   when a process loads it; the emulator as a backend of `collect`.
 //!
 //! Three rules hold throughout. *Right or refused*: a kernel that some stage cannot handle correctly is left byte for
 //! byte as it was, with a reason ([`kernel::Reason`]). *Nothing original moves*: new code goes into new segments.
@@ -62,5 +62,6 @@ pub use wavetap_report as report;
 pub use wavetap_slice as slice;
 pub use wavetap_verify as verify;
 
+pub mod at_load;
 pub mod emulated;
 pub mod pipeline;

@@ -77,7 +77,7 @@ impl Ended {
 
     /// Whether a process goes on, or could not write what it had collected.
     pub fn lacks_something(&self) -> bool {
-        self.parts.iter().any(|part| part.running || part.journal.failed)
+        self.parts.iter().any(|part| part.running || part.journal.failed || part.journal.uncollected)
     }
 
     /// The name of the signal that ended the application.
@@ -101,12 +101,15 @@ impl Ended {
             if journal.failed {
                 eprintln!("wavetap: process {process} could not write all that it collected");
             }
+            if journal.uncollected && !running {
+                eprintln!("wavetap: process {process} ended before all was collected that its kernels had counted");
+            }
         }
     }
 
     /// Whether all that a part collected is there.
     fn is_complete(&self, part: &Part) -> bool {
-        self.signal.is_none() && !part.running && !part.journal.failed
+        self.signal.is_none() && !part.running && !part.journal.failed && !part.journal.uncollected
     }
 
     /// What was counted, or traced, by all processes; none if none used the HIP runtime.

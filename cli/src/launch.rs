@@ -1,4 +1,5 @@
-//! Running the application: as itself, with the stand-in HIP runtime in front where the emulator runs its kernels.
+//! Running the application: as itself, with the libraries that have the emulator run its kernels, or that count on a
+//! GPU.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -84,30 +85,80 @@ impl BackendArgs {
     }
 }
 
-/// Decides what runs the kernels. Says so on stderr where the emulator does although there is an AMD GPU.
-pub fn choose(choice: BackendChoice) -> Result<Backend> {
-    let (backend, remark) = decide(choice, Path::new(GPU_DEVICE).exists())?;
+/// What runs the kernels, under which libraries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Platform {
+    /// The emulator, under its own HIP runtime.
+    EmulatorHip,
+    /// The emulator, under the real ROCm libraries.
+    EmulatorRocm,
+    /// The GPU.
+    Gpu,
+}
+
+impl Platform {
+    /// What runs the kernels.
+    pub fn backend(self) -> Backend {
+        match self {
+            Platform::EmulatorHip | Platform::EmulatorRocm => Backend::Emulator,
+            Platform::Gpu => Backend::Gpu,
+        }
+    }
+
+    /// Whether the HSA tool counts: code is rewritten when it is loaded, and never before.
+    pub fn has_tool(self) -> bool {
+        self != Platform::EmulatorHip
+    }
+
+    /// The error of asking for what it does not have.
+    pub fn lacks(self, what: &str) -> Error {
+        let (place, instead) = match self {
+            Platform::Gpu => ("on a GPU", "--backend emulator"),
+            Platform::EmulatorRocm => ("with --stack rocm", "--stack hip"),
+            Platform::EmulatorHip => ("with --stack hip", "--stack rocm"),
+        };
+        Error::unsupported(format!("{what}: not available {place}; use {instead}"))
+    }
+
+    /// Why there is nothing where no process has left anything.
+    pub fn nothing_collected(self) -> &'static str {
+        match self {
+            Platform::EmulatorHip => "the application never used the HIP runtime",
+            Platform::EmulatorRocm | Platform::Gpu => {
+                "the HSA tool was loaded into no process: the application did not initialise ROCm's HSA runtime, or \
+                    that loads no tools"
+            }
+        }
+    }
+}
+
+/// Decides what runs the kernels. Says so on stderr where it is a GPU that was not asked for.
+pub fn choose(args: &BackendArgs) -> Result<Platform> {
+    let (platform, remark) = decide(args.backend, args.stack, Path::new(GPU_DEVICE).exists())?;
     if let Some(remark) = remark {
         eprintln!("wavetap: {remark}");
     }
-    Ok(backend)
+    Ok(platform)
 }
 
-/// What runs the kernels on a machine with or without an AMD GPU, and what a person who expects something else has to
-/// be told.
-fn decide(choice: BackendChoice, gpu: bool) -> Result<(Backend, Option<&'static str>)> {
-    /// With `auto` a GPU is not used, and nobody should take the emulator's run for one of the GPU.
-    const NOT_USED: &str = "this machine has an AMD GPU, and counts cannot be collected from one yet: \
-                            running on the built-in emulator (--backend emulator says nothing)";
-    match choice {
-        BackendChoice::Emulator => Ok((Backend::Emulator, None)),
-        BackendChoice::Auto => Ok((Backend::Emulator, gpu.then_some(NOT_USED))),
-        BackendChoice::Gpu => {
-            let found = if gpu { "there is a GPU" } else { "there is no GPU here (no /dev/kfd)" };
-            let message = format!(
-                "{found}, and collecting counts from one needs the HSA tool, which this version does not have yet: use \
-                    --backend emulator"
-            );
+/// What runs the kernels on a machine with or without an AMD GPU, and what has to be said of it.
+fn decide(choice: BackendChoice, stack: Option<StackChoice>, gpu: bool) -> Result<(Platform, Option<&'static str>)> {
+    /// The emulator is what all is tested with.
+    const USED: &str = "running on this machine's GPU, on which this version was not tested (--backend emulator: the \
+                        built-in emulator)";
+    let emulated = match stack {
+        None | Some(StackChoice::Hip) => Platform::EmulatorHip,
+        Some(StackChoice::Rocm) => Platform::EmulatorRocm,
+    };
+    match (choice, stack) {
+        (BackendChoice::Auto, None) if gpu => Ok((Platform::Gpu, Some(USED))),
+        (BackendChoice::Auto | BackendChoice::Emulator, _) => Ok((emulated, None)),
+        (BackendChoice::Gpu, Some(_)) => {
+            Err(Error::unsupported("--stack chooses libraries for the emulator; --backend gpu has the machine's own"))
+        }
+        (BackendChoice::Gpu, None) if gpu => Ok((Platform::Gpu, None)),
+        (BackendChoice::Gpu, None) => {
+            let message = format!("there is no AMD GPU here (no {GPU_DEVICE}): use --backend emulator");
             Err(Error::unsupported(message))
         }
     }
@@ -150,9 +201,11 @@ impl AtLoad<'_> {
     }
 }
 
-/// One run of an application on the emulator.
+/// One run of an application.
 #[derive(Debug)]
 pub struct Run<'a> {
+    /// What runs its kernels.
+    pub platform: Platform,
     /// The application.
     pub app: &'a App,
     /// Executed instead of the application's own file.
@@ -181,9 +234,14 @@ impl Run<'_> {
         let file = self.executable.unwrap_or(&self.app.path);
         let mut command = Command::new(file);
         command.arg0(&self.app.name).args(&self.app.arguments);
-        match self.backend.stack {
-            StackChoice::Hip => self.put_hip_before(&mut command, folder.path())?,
-            StackChoice::Rocm => self.put_driver_before(&mut command, folder.path())?,
+        self.check()?;
+        match self.platform {
+            Platform::EmulatorHip => self.put_hip_before(&mut command, folder.path())?,
+            Platform::EmulatorRocm => put_driver_before(&mut command, folder.path())?,
+            Platform::Gpu => {}
+        }
+        if self.platform.has_tool() && self.counters {
+            add_tool(&mut command)?;
         }
         let findings = folder.path().join("findings");
         let suppressions = findings::suppressions(self.backend.suppressions.as_deref())?;
@@ -218,31 +276,35 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Has the application's ROCm use the emulated kernel driver.
-    fn put_driver_before(&self, command: &mut Command, folder: &Path) -> Result<()> {
-        if self.counters || self.trace || self.timing.is_some() || self.at_load.is_some() {
-            return Err(Error::unsupported(
-                "--stack rocm runs applications and collects nothing yet: counts need the HSA tool, which this version \
-                    does not have. Use --stack hip",
-            ));
-        }
-        if self.backend.strict_continue || self.backend.suppressions.is_some() {
-            return Err(Error::unsupported("--stack rocm has no --strict-continue and no --suppressions"));
-        }
-        command.env("LD_PRELOAD", stand_in::search_path("LD_PRELOAD", &stand_in::KERNEL_DRIVER.find()?, &[])?);
-        // What the driver writes goes with the folder, however the application ends.
-        command.env("WAVETAP_TOPOLOGY", folder);
-        Ok(())
+    /// Refuses what the platform does not have.
+    fn check(&self) -> Result<()> {
+        let BackendArgs { strict_continue, suppressions, per_wave, fuel, threads, .. } = self.backend;
+        let no_emulator = self.platform == Platform::Gpu;
+        let refused = [
+            ("the emulator's trace", self.trace, Platform::has_tool(self.platform)),
+            ("--timing and --samples", self.timing.is_some(), Platform::has_tool(self.platform)),
+            ("--per-wave", *per_wave, Platform::has_tool(self.platform)),
+            ("--strict-continue", *strict_continue, Platform::has_tool(self.platform)),
+            ("--suppressions", suppressions.is_some(), Platform::has_tool(self.platform)),
+            ("--strict", self.backend.is_strict(), no_emulator),
+            ("--fuel", fuel.is_some(), no_emulator),
+            ("--threads", threads.is_some(), no_emulator),
+            ("--target", self.target.is_some(), no_emulator),
+        ];
+        let Some((what, ..)) = refused.iter().find(|(_, wanted, lacks)| *wanted && *lacks) else { return Ok(()) };
+        Err(self.platform.lacks(what))
     }
 
     /// The GPU that is asked for. The HIP runtime of the emulator chooses by itself where none is; a driver has to know
     /// before anything is loaded.
     fn device(&self) -> Option<String> {
-        match (self.target, self.backend.stack) {
+        match (self.target, self.platform) {
             (Some(target), _) => Some(target.to_owned()),
-            (None, StackChoice::Hip) => None,
+            (None, Platform::EmulatorHip | Platform::Gpu) => None,
             // What cannot be read here cannot be run, either.
-            (None, StackChoice::Rocm) => Some(targets::for_program(&files::read(&self.app.path).unwrap_or_default())),
+            (None, Platform::EmulatorRocm) => {
+                Some(targets::for_program(&files::read(&self.app.path).unwrap_or_default()))
+            }
         }
     }
 
@@ -258,6 +320,7 @@ impl Run<'_> {
         };
         RunConfig {
             target: self.device(),
+            emulated_driver: self.platform == Platform::EmulatorRocm,
             journal: (collect != Collected::default()).then(|| journals.to_owned()),
             collect,
             at_load: self.at_load.map(|at_load| at_load.config()),
@@ -278,6 +341,50 @@ impl Run<'_> {
     }
 }
 
+/// Has the application's ROCm use the emulated kernel driver.
+fn put_driver_before(command: &mut Command, folder: &Path) -> Result<()> {
+    command.env("LD_PRELOAD", stand_in::search_path("LD_PRELOAD", &stand_in::KERNEL_DRIVER.find()?, &[])?);
+    // What the driver writes goes with the folder, however the application ends.
+    command.env("WAVETAP_TOPOLOGY", folder);
+    Ok(())
+}
+
+/// Has the application's ROCm load the HSA tool, before other tools.
+fn add_tool(command: &mut Command) -> Result<()> {
+    /// Tools that the runtime loads, separated by spaces.
+    const TOOLS: &str = "HSA_TOOLS_LIB";
+    /// Where profilers register themselves, the runtime loads no tools; with the last of these variables it does.
+    const PROFILERS: [&str; 2] = ["ROCP_TOOL_LIBRARIES", "ROCPROFILER_REGISTER_LIBRARY"];
+    const BOTH: &str = "HSA_TOOLS_ROCPROFILER_V1_TOOLS";
+    let tool = stand_in::HSA_TOOL.find()?;
+    let mut tools = quoted(&tool)?;
+    if let Some(others) = std::env::var_os(TOOLS).filter(|others| !others.is_empty()) {
+        tools.push(" ");
+        tools.push(others);
+    }
+    command.env(TOOLS, tools);
+    // A tool that cannot be loaded is mentioned.
+    command.env("HSA_TOOLS_REPORT_LOAD_FAILURE", "1");
+    if let Some(profiler) = PROFILERS.iter().find(|name| std::env::var_os(name).is_some()) {
+        eprintln!("wavetap: {profiler} is set: {BOTH}=1 has the runtime load the HSA tool, too");
+        command.env(BOTH, "1");
+    }
+    Ok(())
+}
+
+/// A path in a list of tools: with spaces it stands between quotation marks.
+fn quoted(path: &Path) -> Result<OsString> {
+    let text = path.as_os_str().to_string_lossy();
+    if text.contains(['"', '\\']) {
+        let message = "has a quotation mark or a backslash in its path: the HSA runtime finds no tool there";
+        return Err(Error::new(Kind::Io, format!("{}: {message}", path.display())));
+    }
+    if !text.contains(' ') {
+        return Ok(path.as_os_str().to_owned());
+    }
+    Ok(format!("\"{text}\"").into())
+}
+
 /// A folder for what lives as long as a run.
 pub fn scratch() -> Result<TempDir> {
     tempfile::Builder::new()
@@ -294,10 +401,11 @@ pub fn read_profile(path: &Path) -> Result<Profile> {
 }
 
 /// What a report says about a run.
-pub fn info(backend: &BackendArgs, ended: &Ended) -> RunInfo {
+pub fn info(backend: &BackendArgs, platform: Platform, ended: &Ended) -> RunInfo {
+    let is_emulated = platform.backend() == Backend::Emulator;
     RunInfo {
-        strict: Some(backend.is_strict()),
-        seed: Some(backend.seed),
+        strict: is_emulated.then_some(backend.is_strict()),
+        seed: is_emulated.then_some(backend.seed),
         exit_code: Some(ended.code),
         signal: ended.signal_name(),
     }
@@ -402,14 +510,33 @@ mod tests {
     use super::*;
 
     #[test]
-    fn without_a_choice_kernels_run_on_the_emulator_and_a_gpu_is_mentioned() {
+    fn kernels_run_on_the_gpu_where_there_is_one_and_nothing_else_was_asked_for() {
+        let decide =
+            |choice, stack, gpu| decide(choice, stack, gpu).map(|(platform, remark)| (platform, remark.is_some()));
         for gpu in [false, true] {
-            let (backend, remark) = decide(BackendChoice::Auto, gpu).unwrap();
-            assert_eq!((backend, remark.is_some()), (Backend::Emulator, gpu));
-            assert_eq!(decide(BackendChoice::Emulator, gpu).unwrap(), (Backend::Emulator, None));
-            let error = decide(BackendChoice::Gpu, gpu).unwrap_err().to_string();
-            assert!(error.contains("--backend emulator") && error.contains("no GPU here") != gpu, "{error}");
+            let without = if gpu { (Platform::Gpu, true) } else { (Platform::EmulatorHip, false) };
+            assert_eq!(decide(BackendChoice::Auto, None, gpu).unwrap(), without);
+            assert_eq!(decide(BackendChoice::Emulator, None, gpu).unwrap(), (Platform::EmulatorHip, false));
+            for choice in [BackendChoice::Auto, BackendChoice::Emulator] {
+                let rocm = decide(choice, Some(StackChoice::Rocm), gpu).unwrap();
+                assert_eq!(rocm, (Platform::EmulatorRocm, false));
+                let hip = decide(choice, Some(StackChoice::Hip), gpu).unwrap();
+                assert_eq!(hip, (Platform::EmulatorHip, false));
+            }
+            let error = decide(BackendChoice::Gpu, Some(StackChoice::Rocm), gpu).unwrap_err();
+            assert!(error.to_string().contains("--stack"), "{error}");
         }
+        assert_eq!(decide(BackendChoice::Gpu, None, true).unwrap(), (Platform::Gpu, false));
+        let error = decide(BackendChoice::Gpu, None, false).unwrap_err().to_string();
+        assert!(error.contains("--backend emulator") && error.contains("/dev/kfd"), "{error}");
+    }
+
+    #[test]
+    fn a_tool_with_a_space_in_its_path_is_one() {
+        let of = |path| quoted(Path::new(path)).map(|path| path.into_string().unwrap());
+        assert_eq!(of("/lib/tool.so").unwrap(), "/lib/tool.so");
+        assert_eq!(of("/my lib/tool.so").unwrap(), "\"/my lib/tool.so\"");
+        assert!(of("/a\"b/tool.so").unwrap_err().to_string().contains("quotation mark"));
     }
 
     #[test]

@@ -1,5 +1,5 @@
 //! The libraries that applications are run with: the stand-in `libamdhip64`, which is put before a real one, and the
-//! one that stands in for the kernel driver.
+//! one that stands in for the kernel driver; and the tool that counts under the real ROCm libraries.
 
 use std::ffi::OsString;
 use std::os::unix::fs::symlink;
@@ -38,6 +38,14 @@ pub const KERNEL_DRIVER: Library = Library {
     file: "libwavetap_kfd.so",
     variable: "WAVETAP_KFD",
     build: "cargo build --release -p wavetap-kfd-emulator",
+};
+
+/// What counts under the real ROCm libraries.
+pub const HSA_TOOL: Library = Library {
+    what: "the HSA tool",
+    file: "libwavetap_hsa.so",
+    variable: "WAVETAP_HSA_TOOL",
+    build: "cargo build --release -p wavetap-hsa-tool",
 };
 
 impl Library {

@@ -1,19 +1,16 @@
 //! Where what was collected goes: into the journal of the process, or into files that are written as a whole.
 
-use std::fs;
-use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use wavetap::collect::collector::Collector;
+use wavetap::collect::journals::{Changes, Journals, replace};
 use wavetap::collect::session::{MEMORY_LIMIT, Options as SessionOptions, Overlap, Session};
-use wavetap::error::{Error, Result, ResultExt};
+use wavetap::error::Result;
 use wavetap::profile::file::Backend;
 use wavetap::profile::time::TimeProfile;
 
-use crate::journal::{Changes, Journals};
 use crate::origins::OriginCollector;
-use crate::raw;
 use crate::runtime::{Runtime, WAITING, complain, try_runtime};
 use crate::settings::Settings;
 use crate::time::Timer;
@@ -168,21 +165,6 @@ impl Runtime {
             complain("the counts could not be written", &error);
         }
     }
-}
-
-/// Writes a file under a temporary name beside its place and renames it, so that a reader never sees half of one.
-fn replace(path: &Path, contents: &[u8]) -> Result<()> {
-    let mut temporary = path.as_os_str().to_owned();
-    temporary.push(format!(".{}.tmp", std::process::id()));
-    let place = || path.display().to_string();
-    let written = raw::file_may_have(contents.len() as u64)
-        .and_then(|()| fs::write(&temporary, contents))
-        .and_then(|()| fs::rename(&temporary, path));
-    if written.is_err() {
-        // Nothing that is left in part is of use; it may not be there at all.
-        let _ = fs::remove_file(&temporary);
-    }
-    written.map_err(Error::from).within(place)
 }
 
 /// How often, and after which time, it is tried to write the files when the program ends.

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::fs;
 use std::sync::Arc;
 
+use wavetap::at_load::Prepared;
 use wavetap::code_object::{CodeObject, KernelMetadata};
 use wavetap::collect::session::Session;
 use wavetap::elf;
@@ -15,7 +16,7 @@ use wavetap::profile::map::Refused;
 
 use crate::counters::Counters;
 use crate::raw;
-use crate::rewriting::Prepared;
+use crate::runtime::complain;
 use crate::settings::Settings;
 
 /// A variable that lives in host memory: the code object's symbol of that name holds its address.
@@ -177,7 +178,10 @@ impl Loaded {
             Some(rewriting) => rewriting.prepare(bytes),
             None => Prepared::unchanged(bytes),
         };
-        let Prepared { bytes, refused } = prepared;
+        let Prepared { bytes, refused, problem } = prepared;
+        if let Some(problem) = problem {
+            complain("a code object that was loaded is not counted", &problem);
+        }
         let object = device.load(&bytes)?;
         let code = CodeObject::parse(&bytes)?;
         let counters = Counters::attach(session, device, &object, &code)?;

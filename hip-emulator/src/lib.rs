@@ -18,9 +18,7 @@
 //! - `settings`: what the environment says.
 //! - `runtime`, `choice`, `images`, `kernarg`, `counters`, `trace`, `time`: the device, loaded code, kernel arguments,
 //!   rewritten code, the emulator's trace, modelled time.
-//! - `collected_files`, `journal`, `fork`: files of what was collected, and what was collected as a file that is
-//!   complete after each dispatch; processes that split.
-//! - `rewriting`: code that is made to count when it is loaded.
+//! - `collected_files`, `fork`: files of what was collected; processes that split.
 //! - `hostcall`, `printf`: what kernels ask of the host while they run.
 //! - `stream_op`, `copies`, `graphs`, `node_types`, `handles`: what streams and graphs do, as data.
 //! - `tasks`, `in_flight`: what streams have not done yet, and the threads that do it; kernels that have begun and not
@@ -94,7 +92,6 @@ mod hostcall;
 mod image_objects;
 mod images;
 mod in_flight;
-mod journal;
 mod kernarg;
 mod launch;
 mod managed;
@@ -108,7 +105,6 @@ mod printf;
 mod properties;
 mod raw;
 mod registration;
-mod rewriting;
 mod runtime;
 mod settings;
 mod status;

@@ -207,16 +207,6 @@ pub(crate) fn flush_output() {
     unsafe { libc::fflush(std::ptr::null_mut()) };
 }
 
-/// Whether a file of this process may have `length` bytes: writing more would send it a signal that ends it.
-pub(crate) fn file_may_have(length: u64) -> std::io::Result<()> {
-    let mut limit = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
-    // SAFETY: `limit` has the layout of the structure that is filled.
-    let known = unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &raw mut limit) } == 0;
-    if known && limit.rlim_cur != libc::RLIM_INFINITY && length > limit.rlim_cur {
-        return Err(std::io::Error::from_raw_os_error(libc::EFBIG));
-    }
-    Ok(())
-}
 /// Address of a function that this library exports; null if it exports none of that name.
 pub(crate) fn own_function(name: &str) -> *mut c_void {
     /// Lazy binding, and only what is loaded already.

@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use wavetap::code_object::{KernelMetadata, ValueKind, demangle};
+use wavetap::collect::journals::Changes;
 use wavetap::collect::session::{DispatchInfo, Session, Ticket};
+use wavetap::collect::uncounted::Why;
 use wavetap::emulated::EmulatedMemory;
 use wavetap::emulator::{AllocationKind, Device, Dispatch, DispatchStats, Fault, FaultKind, Options, Share};
 use wavetap::error::{Error, Result};
@@ -24,7 +26,6 @@ use crate::host_memory::HostMemory;
 use crate::hostcall::Hostcall;
 use crate::images::{Image, Kernel, Loaded};
 use crate::in_flight::{InFlight, Segment};
-use crate::journal::Changes;
 use crate::kernarg::{self, Shape};
 use crate::managed::Advice;
 use crate::pools::Pools;
@@ -524,7 +525,7 @@ impl Runtime {
     }
 
     /// Records a dispatch that is not counted.
-    pub(crate) fn not_counted(&mut self, kernel: &KernelRef, why: uncounted::Why) {
+    pub(crate) fn not_counted(&mut self, kernel: &KernelRef, why: Why) {
         let loaded =
             self.code.images.get(kernel.image).and_then(Option::as_ref).and_then(|image| image.loaded.as_ref());
         if !self.settings.wants_counters() {

@@ -3,6 +3,7 @@
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
 
+use wavetap::at_load::Rewriting;
 use wavetap::collect::config::{Collected, RunConfig};
 use wavetap::collect::session::Records;
 use wavetap::emulator::{Suppressions, Timing};
@@ -11,7 +12,6 @@ use wavetap::offload_bundle::TargetId;
 use crate::findings::FindingSettings;
 use crate::images::is_emulated;
 use crate::raw;
-use crate::rewriting::Rewriting;
 
 /// The configuration of the run and the variables that `lib.rs` lists.
 #[derive(Debug, Clone)]

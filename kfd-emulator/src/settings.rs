@@ -35,14 +35,14 @@ impl Settings {
                     was expected, with XNACK off"
             )
         })?;
+        let counters = config.collect.counters;
         let refused = [
-            ("counters, traces and times", config.collect != Collected::default()),
-            ("WAVETAP_PROFILE", config.profile.is_some()),
+            // Counters are the HSA tool's.
+            ("traces and times", config.collect != Collected { counters, ..Collected::default() }),
             ("WAVETAP_TRACE", config.trace.is_some()),
             ("WAVETAP_ORIGINS", config.origins.is_some()),
             ("WAVETAP_TIMING", config.timing.is_some()),
             ("WAVETAP_SAMPLES", config.samples.is_some()),
-            ("WAVETAP_REWRITE", config.at_load.is_some()),
             ("WAVETAP_STRICT_CONTINUE", config.strict_continue),
             ("WAVETAP_SUPPRESSIONS", config.suppressions.is_some()),
             ("WAVETAP_SKIP_KERNELS", config.skip_kernels),
@@ -97,8 +97,11 @@ mod tests {
 
     #[test]
     fn what_is_not_done_is_refused() {
-        let message = of(RunConfig { profile: Some("p".into()), ..RunConfig::default() }).err().expect("an error");
-        assert!(message.starts_with("WAVETAP_PROFILE"), "{message}");
+        let message = of(RunConfig { trace: Some("t".into()), ..RunConfig::default() }).err().expect("an error");
+        assert!(message.starts_with("WAVETAP_TRACE"), "{message}");
+        let counted =
+            RunConfig { collect: Collected { counters: true, ..Collected::default() }, ..RunConfig::default() };
+        assert!(of(counted).is_ok(), "the HSA tool counts");
         assert!(of(RunConfig { strict: true, seed: 3, ..RunConfig::default() }).expect("strict").options.strict);
     }
 }

@@ -1,5 +1,5 @@
 //! Programs on AMD's own `libamdhip64` and `libhsa-runtime64`, as Debian has them, with the emulator in place of the
-//! kernel driver.
+//! kernel driver; and what the HSA tool counts of them.
 //!
 //! Debian 12's HIP 5.2 takes code objects of version 4, so the samples are compiled for this. Without the libraries the
 //! tests fail and name the package. With `WAVETAP_ROCM_LIBRARIES` the prebuilt samples run on other versions, too.
@@ -12,6 +12,7 @@ use std::sync::OnceLock;
 
 use rewriter_tests::command::{self, Finished};
 use rewriter_tests::place::root;
+use wavetap::profile::file::Profile;
 
 /// Where Debian has the runtime.
 const RUNTIME: &str = "/usr/lib/x86_64-linux-gnu/libhsa-runtime64.so.1";
@@ -49,9 +50,33 @@ fn programs() -> &'static Path {
                 .output()
                 .expect("clang++-19 starts");
             assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
+            build_direct(folder.path());
             folder
         })
         .path()
+}
+
+/// Builds the program that uses HSA without HIP, and its kernels.
+fn build_direct(folder: &Path) {
+    let sources = root().join("rewriter-tests/tests/rocm_stack");
+    let kernels = Command::new("clang++-19")
+        .args(["-w", "-x", "hip", "-O2", "-mcode-object-version=4", "--offload-arch=gfx90a", "--offload-device-only"])
+        .arg("--no-gpu-bundle-output")
+        .arg(format!("--rocm-device-lib-path={}", folder.join(".bitcode").display()))
+        .arg(sources.join("direct_kernel.hip"))
+        .arg("-o")
+        .arg(folder.join(".direct.co"))
+        .output();
+    let program = Command::new("clang-19")
+        .args(["-O1", "-Wall", "-Werror"])
+        .arg(sources.join("direct.c"))
+        .arg("-o")
+        .args([folder.join(".direct").as_os_str(), "-lhsa-runtime64".as_ref()])
+        .output();
+    for built in [kernels, program] {
+        let built = built.expect("the compiler starts");
+        assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+    }
 }
 
 /// The names of the samples.
@@ -69,9 +94,14 @@ fn program(name: &str) -> PathBuf {
 
 /// Runs a program with `wavetap run --stack rocm` and these options.
 fn run(options: &[&str], program: &Path, arguments: &[&str]) -> Finished {
+    wavetap(&[&["run", "--stack", "rocm"], options].concat(), program, arguments)
+}
+
+/// Runs a program with a command of `wavetap` and its options.
+fn wavetap(command: &[&str], program: &Path, arguments: &[&str]) -> Finished {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let program = program.to_str().expect("a plain path");
-    let all = [&["run", "--stack", "rocm"], options, &["--", program], arguments].concat();
+    let all = [command, &["--", program], arguments].concat();
     // Nothing is left behind.
     let environment = [("TMPDIR", OsString::from(folder.path()))];
     let wavetap = command::wavetap().expect("the command is built");
@@ -80,6 +110,28 @@ fn run(options: &[&str], program: &Path, arguments: &[&str]) -> Finished {
         fs::read_dir(folder.path()).expect("the folder").flatten().map(|file| file.file_name()).collect();
     assert!(left.is_empty(), "{program} leaves {left:?}");
     finished
+}
+
+/// Profiles a program with these options; what was counted, without what only one of the two stacks has.
+fn profile(options: &[&str], program: &Path, arguments: &[&str]) -> (Finished, Option<Profile>) {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let [profile, report] = ["profile", "report"].map(|name| folder.path().join(name).display().to_string());
+    let command = [&["profile", "--target", "gfx90a", "-o", &profile, "--report", &report], options].concat();
+    let finished = wavetap(&command, program, arguments);
+    let profile = fs::read(&profile).ok().map(|json| Profile::from_json(&json).expect("a profile"));
+    let profile = profile.map(|mut profile| {
+        profile.kernels.iter_mut().for_each(|kernel| kernel.work = None);
+        profile
+    });
+    (finished, profile)
+}
+
+/// What a program counts that must have ended well.
+fn counts(options: &[&str], program: &Path, arguments: &[&str]) -> Profile {
+    let (finished, profile) = profile(options, program, arguments);
+    assert!(finished.out().ends_with("PASS\n") && finished.err().is_empty(), "{finished:?}");
+    finished.exited(0).expect("it passes");
+    profile.expect("a profile was written")
 }
 
 /// Output and everything else of a program that must have ended well.
@@ -92,7 +144,7 @@ fn output(finished: Finished) -> String {
 
 #[test]
 fn samples_pass_and_print_what_they_print_on_the_emulators_own_runtime() {
-    let wavetap = command::wavetap().expect("the command is built");
+    let command = command::wavetap().expect("the command is built");
     let (mut passed, mut unfit) = (Vec::new(), Vec::new());
     for name in samples() {
         let program = program(&name);
@@ -104,7 +156,7 @@ fn samples_pass_and_print_what_they_print_on_the_emulators_own_runtime() {
         let text = output(run(&[], &program, &[]));
         assert!(text.ends_with("PASS\n"), "{name}: {text}");
         let arguments = ["run", "--backend", "emulator", "--", program.to_str().expect("a plain path")];
-        let own = command::run(&wavetap, &arguments, &[], programs()).expect("it ends");
+        let own = command::run(&command, &arguments, &[], programs()).expect("it ends");
         assert_eq!(text, own.out().to_string(), "{name}");
         passed.push(name);
     }
@@ -160,7 +212,7 @@ fn faults_reach_the_real_runtime() {
     finished.exited(134).expect("signal 6");
 }
 
-/// Its counters are off: nothing has given it a buffer.
+/// Without -o its counters are off: nothing has given it a buffer.
 #[test]
 fn a_rewritten_program_runs_as_the_original_does() {
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -192,18 +244,162 @@ fn samples_pass_on_other_versions() {
         // ROCr 7 says at the end that it has lost signals.
         assert!(finished.out().ends_with("PASS\n"), "{}: {finished:?}", sample.display());
         finished.exited(0).expect("it passes");
+        let arguments = arguments.each_ref().map(String::as_str);
+        let (finished, real) = profile(&["--stack", "rocm"], &loader, &arguments);
+        assert!(finished.out().ends_with("PASS\n"), "{}: {finished:?}", sample.display());
+        assert_eq!(real.expect("a profile"), counts(&["--stack", "hip"], &sample, &[]), "{}", sample.display());
     }
 }
 
 #[test]
-fn what_is_not_collected_is_refused() {
-    let wavetap = command::wavetap().expect("the command is built");
-    for options in [&["run", "-o", "p"][..], &["run", "--trace", "t"], &["profile"], &["compare"]] {
-        let program = program("divergence");
-        let arguments = [options, &["--stack", "rocm", "--", program.to_str().expect("a plain path")]].concat();
-        let folder = tempfile::tempdir().expect("a temporary folder");
-        let finished = command::run(&wavetap, &arguments, &[], folder.path()).expect("it ends");
-        assert!(finished.err().contains("--stack rocm"), "{}", finished.err());
+fn samples_count_what_they_count_on_the_emulators_own_runtime() {
+    let mut dispatches = 0;
+    for name in samples() {
+        let program = program(&name);
+        let code = fs::read(&program).expect("a sample");
+        if code.windows(WANTS_QUEUE.len()).any(|window| window == WANTS_QUEUE) {
+            continue;
+        }
+        for mode in ["lds", "global", "register"] {
+            let real = counts(&["--stack", "rocm", "--counters", mode], &program, &[]);
+            assert_eq!(real, counts(&["--stack", "hip", "--counters", mode], &program, &[]), "{name}, {mode}");
+            assert!(real.complete && real.kernels.iter().all(|kernel| kernel.waves > 0), "{name}, {mode}");
+            dispatches += real.kernels.iter().map(|kernel| kernel.dispatches).sum::<u64>();
+        }
+    }
+    assert_eq!(dispatches, 3 * 19, "dispatches of the samples");
+}
+
+/// One that was rewritten before is armed, and one that is rewritten when it is loaded counts the same.
+#[test]
+fn a_rewritten_program_is_armed() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    for name in ["divergence", "dynamic_lds"] {
+        let original = program(name);
+        let [counting, profile] = ["counting", "profile"].map(|name| folder.path().join(name));
+        let [from, to, profile] = [&original, &counting, &profile].map(|path| path.to_str().expect("a plain path"));
+        let rewrite = ["rewrite", from, "-o", to, "--force", "--counters", "lds"];
+        let rewritten = command::run(&command::wavetap().expect("the command is built"), &rewrite, &[], folder.path());
+        rewritten.expect("it ends").exited(0).expect("it is rewritten");
+        let target = ["--target", "gfx90a", "-o", profile, "--force"];
+        let text = output(run(&target, &counting, &[]));
+        assert_eq!(text, output(run(&[], &original, &[])), "{name}");
+        let mut found = Profile::from_json(&fs::read(profile).expect("a profile")).expect("a profile");
+        found.kernels.iter_mut().for_each(|kernel| kernel.work = None);
+        assert_eq!(found, counts(&["--stack", "rocm", "--counters", "lds"], &original, &[]), "{name}");
+    }
+}
+
+/// Streams, events, graphs, pinned memory, cooperative launches, `fork`: all but the kernel that waits for another one,
+/// for as long as that takes, counts what it counts on the emulator's own runtime.
+#[test]
+fn what_hip_offers_is_counted() {
+    let count = |stack| {
+        let mut profile = counts(&["--stack", stack], &program(".features"), &["all"]);
+        profile.kernels.retain(|kernel| kernel.name != "meet");
+        profile
+    };
+    let real = count("rocm");
+    assert!(real.kernels.len() >= 2, "{real:?}");
+    assert_eq!(real, count("hip"));
+}
+
+/// A program without HIP. Dispatches overlap on several queues; whatever way it ends, what was collected is there, and
+/// what was not is mentioned.
+#[test]
+fn a_program_that_uses_hsa_directly_is_counted() {
+    let object = program(".direct.co");
+    let direct = |mode: &str, queues: &str, rounds: &str, end: &str| {
+        let arguments = [object.to_str().expect("a plain path"), queues, rounds, end];
+        profile(&["--stack", "rocm", "--counters", mode], &program(".direct"), &arguments)
+    };
+    let complete = |mode, queues, rounds, end| {
+        let (finished, profile) = direct(mode, queues, rounds, end);
+        assert!(finished.out().ends_with("PASS\n") && finished.err().is_empty(), "{end}: {finished:?}");
+        finished.exited(0).expect("it passes");
+        profile.expect("a profile")
+    };
+    for mode in ["lds", "register"] {
+        let once = complete(mode, "1", "1", "return");
+        let mut expected = once.clone();
+        for _ in 1..20 {
+            expected.merge(&once).expect("profiles of one program");
+        }
+        expected.processes = 1;
+        assert_eq!(expected.kernels.iter().map(|kernel| kernel.waves).collect::<Vec<_>>(), [320, 320]);
+        for (queues, rounds, end) in [("4", "5", "return"), ("5", "4", "shutdown"), ("2", "10", "fork")] {
+            assert_eq!(complete(mode, queues, rounds, end), expected, "{mode}, {queues} queues, {end}");
+        }
+    }
+    let once = complete("lds", "1", "1", "_exit");
+    assert_eq!(once, complete("lds", "1", "1", "return"));
+    let (finished, profile) = direct("lds", "1", "1", "abort");
+    let said = finished.err();
+    assert!(said.contains("SIGABRT") && !said.contains("before all was collected"), "{said}");
+    let aborted = profile.expect("a profile");
+    assert_eq!(aborted.kernels, once.kernels);
+    assert!(!aborted.complete);
+    let (finished, profile) = direct("lds", "2", "10", "early");
+    assert!(finished.err().contains("ended before all was collected"), "{}", finished.err());
+    finished.exited(1).expect("something is missing");
+    assert!(!profile.expect("a profile").complete);
+}
+
+#[test]
+fn modes_are_compared() {
+    let finished = wavetap(&["compare", "--stack", "rocm", "--target", "gfx90a"], &program("dynamic_lds"), &[]);
+    assert!(finished.out().contains("counts: the same in all modes"), "{finished:?}");
+    finished.exited(0).expect("they agree");
+}
+
+/// What someone with a GPU is asked to run, here with the emulated driver.
+#[test]
+fn the_script_for_gpus_finds_what_differs() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    fs::copy(program("vectoradd"), folder.path().join("vectoradd")).expect("a copy");
+    let report = tempfile::NamedTempFile::new().expect("a file");
+    let check = |options: &str| {
+        let ended = Command::new(root().join("hip-samples/gpu-check.sh"))
+            .arg(report.path())
+            .env("WAVETAP", command::wavetap().expect("the command is built"))
+            .env("WAVETAP_CHECK_OPTIONS", options)
+            .env("WAVETAP_CHECK_TARGET", "gfx90a")
+            .env("WAVETAP_CHECK_SAMPLES", folder.path())
+            .output();
+        let text = fs::read_to_string(report.path()).expect("a report");
+        (ended.expect("bash starts").status.success(), text)
+    };
+    let (same, text) = check("--stack rocm --target gfx90a");
+    assert!(same && text.matches(": the same").count() == 7 && text.contains("\n0 different\n"), "{text}");
+    let (same, text) = check("--backend gpu");
+    assert!(!same && text.contains("DIFFERENT") && text.contains("no AMD GPU here"), "{text}");
+}
+
+#[test]
+fn a_program_without_rocm_is_said_to_be_one() {
+    let finished = wavetap(&["profile", "--stack", "rocm"], Path::new("/bin/true"), &[]);
+    assert!(finished.err().contains("the HSA tool was loaded into no process"), "{}", finished.err());
+    finished.exited(2).expect("nothing to count");
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let profile = folder.path().join("profile").display().to_string();
+    let finished = run(&["-o", &profile], Path::new("/bin/true"), &[]);
+    assert!(finished.err().contains("the HSA tool was loaded into no process"), "{}", finished.err());
+    finished.exited(0).expect("it ran");
+}
+
+#[test]
+fn what_the_real_stack_lacks_is_refused_by_name() {
+    for (command, name) in [
+        (&["run", "--trace", "t"][..], "the emulator's trace"),
+        (&["run", "--timing"], "--timing"),
+        (&["profile", "--timing"], "--timing"),
+        (&["profile", "--per-wave"], "--per-wave"),
+        (&["profile", "--strict-continue"], "--strict-continue"),
+        (&["compare", "--timing"], "--timing"),
+    ] {
+        let finished = wavetap(&[command, &["--stack", "rocm"]].concat(), &program("divergence"), &[]);
+        let said = finished.err();
+        assert!(said.contains(name) && said.contains("--stack rocm"), "{said}");
         finished.exited(2).expect("refused");
     }
 }

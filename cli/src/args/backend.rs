@@ -7,9 +7,9 @@ use clap::{Args, ValueEnum};
 /// `--backend`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum BackendChoice {
-    /// The built-in emulator; says so where there is a GPU, from which counts cannot be collected yet.
+    /// The GPU where there is one (/dev/kfd) and --stack is not given, otherwise the built-in emulator.
     Auto,
-    /// The GPU: an error in this version.
+    /// This machine's GPU, with its own ROCm libraries.
     Gpu,
     /// The built-in emulator.
     Emulator,
@@ -20,8 +20,7 @@ pub enum BackendChoice {
 pub enum StackChoice {
     /// The emulator's own HIP runtime instead of AMD's.
     Hip,
-    /// AMD's own libraries, as they are installed, with the emulator in place of their kernel driver: for `run`, and
-    /// nothing is counted yet.
+    /// AMD's own libraries, as they are installed, with the emulator in place of their kernel driver.
     Rocm,
 }
 
@@ -31,9 +30,9 @@ pub struct BackendArgs {
     /// What runs the kernels
     #[arg(long, value_enum, default_value_t = BackendChoice::Auto)]
     pub backend: BackendChoice,
-    /// Emulator: what the application's calls of HIP reach
-    #[arg(long, value_enum, default_value_t = StackChoice::Hip)]
-    pub stack: StackChoice,
+    /// Emulator: what the application's calls of HIP reach [default: hip]
+    #[arg(long, value_enum)]
+    pub stack: Option<StackChoice>,
     /// Emulator: report what the hardware leaves undefined (missing waits and wait states, reads of undefined registers
     /// and LDS) as errors
     #[arg(long)]

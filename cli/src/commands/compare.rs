@@ -18,6 +18,15 @@ use crate::{differences, files, launch, map_file, output};
 /// Exit code: the modes do not agree, something was refused, or there was nothing to compare.
 const DIFFERENT: u8 = 1;
 
+/// One run that is to be.
+struct ModeRun {
+    mode: String,
+    /// Executed instead of the application's own file.
+    executable: Option<PathBuf>,
+    /// How code is rewritten when it is loaded, and where originals are kept.
+    at_load: Option<(Options, PathBuf)>,
+}
+
 /// One run that has ended.
 struct Ended {
     mode: String,
@@ -30,7 +39,8 @@ struct Ended {
 
 /// Runs the application once as it is and once for each mode.
 pub fn run(args: &CompareArgs, colour: ColorChoice) -> Result<ExitCode> {
-    let backend = launch::choose(args.backend.backend)?;
+    let platform = launch::choose(&args.backend)?;
+    let backend = platform.backend();
     output::check(&args.report)?;
     let app = launch::App::find(&args.app)?;
     let original = map_file::open(&app.path)?;
@@ -38,13 +48,12 @@ pub fn run(args: &CompareArgs, colour: ColorChoice) -> Result<ExitCode> {
     let target = args.select.target.first().map(String::as_str);
 
     // All rewrites first: what cannot be rewritten need not be run.
-    let mut rewritten: Vec<(String, Option<PathBuf>)> = vec![("original".to_owned(), None)];
+    let mut runs = vec![ModeRun { mode: "original".to_owned(), executable: None, at_load: None }];
     for mode in &args.modes {
         let name = mode_name(*mode);
         let place = folder.path().join(&name);
         std::fs::create_dir(&place)
             .map_err(|error| files::io(&place, "is a mode named twice? cannot make the folder", &error))?;
-        let executable = place.join(app.path.file_name().unwrap_or("app".as_ref()));
         let options = Options {
             probes: vec![ProbeKind::Branches],
             counters: (*mode).into(),
@@ -52,40 +61,51 @@ pub fn run(args: &CompareArgs, colour: ColorChoice) -> Result<ExitCode> {
             selection: args.select.selection(),
             ..Options::default()
         };
+        if platform.has_tool() {
+            runs.push(ModeRun { mode: name, executable: None, at_load: Some((options, place)) });
+            continue;
+        }
+        let executable = place.join(app.path.file_name().unwrap_or("app".as_ref()));
         let selected = rewrite_to(&original, &app.path, &executable, &options)
             .map_err(|error| launch::explain(&app, &original, error))?;
         if let Some(nothing) = nothing_selected(&original, &options, selected) {
             eprintln!("wavetap: {}: {nothing}", app.path.display());
             return Ok(ExitCode::from(DIFFERENT));
         }
-        rewritten.push((name, Some(executable)));
+        runs.push(ModeRun { mode: name, executable: Some(executable), at_load: None });
     }
 
     let modelled = launch::Modelled { latencies: &args.timing.latency, samples: false, interval: None };
     let (mut ended, mut lacks_something, mut found) = (Vec::new(), false, false);
-    for (mode, executable) in rewritten {
+    for ModeRun { mode, executable, at_load } in runs {
         let written = folder.path().join(format!("{mode}.stdout"));
         let stdout = File::create(&written).map_err(|error| files::io(&written, "cannot write", &error))?;
+        let is_original = executable.is_none() && at_load.is_none();
+        let at_load = at_load.as_ref().map(|(options, originals)| launch::AtLoad { options, originals });
         let run = launch::Run {
+            platform,
             app: &app,
             executable: executable.as_deref(),
             backend: &args.backend,
             target,
-            counters: executable.is_some(),
-            trace: true,
+            counters: !is_original,
+            trace: !platform.has_tool(),
             timing: args.timing.wanted().then_some(modelled),
-            at_load: None,
+            at_load,
             stdout: Some(stdout),
         };
         let run = run.execute()?;
         run.say();
-        if executable.is_none() {
+        if is_original {
             output::stdout(&files::read(&written)?)?;
         }
         // A run that went on after findings has said so.
         found |= run.found;
         lacks_something |= run.lacks_something();
         let (profile, trace, time) = (run.counters()?, run.trace()?, run.time());
+        if platform.has_tool() && !is_original && profile.is_none() {
+            eprintln!("wavetap: {mode}: {}", platform.nothing_collected());
+        }
         ended.push(Ended { mode, code: run.code, output: written, profile, trace, time });
     }
     let compare = put_together(backend, &ended)?;

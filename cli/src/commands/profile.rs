@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use wavetap::error::{Error, Result, ResultExt};
 use wavetap::pipeline::{self, Inspected, Options};
-use wavetap::profile::file::{Backend, Origin, Profile};
+use wavetap::profile::file::{Origin, Profile};
 use wavetap::profile::launches::NotCounted;
 use wavetap::profile::map::{EVERY_KERNEL, ObjectMap, Refused};
 use wavetap::profile::time::TimeProfile;
@@ -21,8 +21,11 @@ const REFUSED: i32 = 1;
 
 /// Profiles the application; the exit code is its own unless something was refused.
 pub fn run(args: &ProfileArgs, colour: ColorChoice) -> Result<ExitCode> {
-    launch::choose(args.backend.backend)?;
+    let platform = launch::choose(&args.backend)?;
     output::check(&args.report)?;
+    if platform.has_tool() && args.timing.wanted() {
+        return Err(platform.lacks("--timing"));
+    }
     output::check_per_wave(args.backend.per_wave, args.instrument.counters)?;
     let app = launch::App::find(&args.app)?;
     if let Some(path) = &args.output {
@@ -34,7 +37,9 @@ pub fn run(args: &ProfileArgs, colour: ColorChoice) -> Result<ExitCode> {
     let (folder, originals) = (launch::scratch()?, launch::scratch()?);
     let executable = folder.path().join(app.path.file_name().unwrap_or("app".as_ref()));
     let options = Options { single_waves: args.backend.per_wave, ..args.instrument.options(&args.select) };
-    let loads_all = launch::has_no_code_of_its_own(&original);
+    let has_no_code = launch::has_no_code_of_its_own(&original);
+    // The HSA tool rewrites what is loaded: a file that was rewritten would tell HIP what kernels need with counters.
+    let loads_all = has_no_code || platform.has_tool();
     let left =
         if loads_all { Vec::new() } else { rewrite_keeping(&original, &app.path, &executable, &options, LeftOut::of)? };
     if loads_all {
@@ -45,6 +50,7 @@ pub fn run(args: &ProfileArgs, colour: ColorChoice) -> Result<ExitCode> {
     }
 
     let run = launch::Run {
+        platform,
         app: &app,
         executable: (!loads_all).then_some(&executable),
         backend: &args.backend,
@@ -59,7 +65,7 @@ pub fn run(args: &ProfileArgs, colour: ColorChoice) -> Result<ExitCode> {
     ended.explain(|profile| left.iter().for_each(|left| left.explain(profile)));
     ended.say();
     if loads_all && ended.counters()?.is_none() && !ended.lacks_something() {
-        return nothing_loaded(&app, ended.code);
+        return nothing_loaded(&app, platform, has_no_code, ended.code);
     }
     let written = match &args.output {
         Some(path) => ended.write_counters(path, args.report.force).map(drop),
@@ -69,10 +75,10 @@ pub fn run(args: &ProfileArgs, colour: ColorChoice) -> Result<ExitCode> {
         // It used no kernel, and nothing is missing.
         Profile {
             complete: ended.signal.is_none() && !ended.lacks_something(),
-            ..Profile::new(Origin::Counters, Backend::Emulator)
+            ..Profile::new(Origin::Counters, platform.backend())
         }
     });
-    let mut report = Report::new(&profile, launch::info(&args.backend, &ended));
+    let mut report = Report::new(&profile, launch::info(&args.backend, platform, &ended));
     if !loads_all {
         pipeline::explain(&mut report, &profile, &original).within(|| app.path.display().to_string())?;
     }
@@ -85,21 +91,39 @@ pub fn run(args: &ProfileArgs, colour: ColorChoice) -> Result<ExitCode> {
     output::say_uncounted(&report.uncounted);
     written?;
     let lacks_waves = args.backend.per_wave && output::say_shared(&profile);
-    let lacks = lacks_waves || report.has_gaps() || ended.lacks_something() || ended.found;
+    let counted_nothing = platform.has_tool() && !ended.lacks_something() && say_if_nothing_counted(&profile);
+    let lacks = lacks_waves || counted_nothing || report.has_gaps() || ended.lacks_something() || ended.found;
     Ok(launch_code(if ended.code == 0 && lacks { REFUSED } else { ended.code }))
 }
 
-/// Says that neither an application nor what it started used the HIP runtime, although it has no device code itself.
-fn nothing_loaded(app: &launch::App, code: i32) -> Result<ExitCode> {
-    let message = format!(
-        "{}: it has no device code, and no process of it used the HIP runtime to load any: there is nothing to count",
-        app.path.display()
-    );
+/// Says that neither an application nor what it started used the runtime that counts.
+fn nothing_loaded(app: &launch::App, platform: launch::Platform, has_no_code: bool, code: i32) -> Result<ExitCode> {
+    let path = app.path.display();
+    let what = if has_no_code { "it has no device code, and " } else { "" };
+    let message = match platform {
+        launch::Platform::EmulatorHip => {
+            format!("{path}: {what}no process of it used the HIP runtime to load any: there is nothing to count")
+        }
+        _ => format!("{path}: {what}{}: there is nothing to count", platform.nothing_collected()),
+    };
     if code == 0 {
         return Err(Error::unsupported(message));
     }
     eprintln!("wavetap: {message}");
     Ok(launch_code(code))
+}
+
+/// Says that the HSA tool was loaded and nothing was counted, and why as far as that is known. Whether it was so.
+fn say_if_nothing_counted(profile: &Profile) -> bool {
+    if !profile.kernels.is_empty() {
+        return false;
+    }
+    let why = match profile.uncounted.first() {
+        None => "no kernel was dispatched, apart from HIP's own".to_owned(),
+        Some(uncounted) => format!("none of {} kernels has counters ({})", profile.uncounted.len(), uncounted.detail),
+    };
+    eprintln!("wavetap: the HSA tool was loaded, and nothing was counted: {why}");
+    true
 }
 
 /// Explains the waits of code that was loaded, from its originals.
@@ -122,6 +146,7 @@ fn modelled(args: &ProfileArgs, app: &launch::App) -> Result<Option<TimeProfile>
         .open("/dev/null")
         .map_err(|error| files::io(Path::new("/dev/null"), "cannot open", &error))?;
     let run = launch::Run {
+        platform: launch::Platform::EmulatorHip,
         app,
         executable: None,
         backend: &args.backend,

@@ -1,4 +1,4 @@
-//! `wavetap run`: an application on the emulator, its counts collected.
+//! `wavetap run`: an application on the emulator or a GPU, its counts collected.
 
 use std::process::ExitCode;
 
@@ -14,7 +14,7 @@ pub const LACKING: i32 = 1;
 
 /// Runs it; the exit code is the application's.
 pub fn run(args: &RunArgs, colour: ColorChoice) -> Result<ExitCode> {
-    launch::choose(args.backend.backend)?;
+    let platform = launch::choose(&args.backend)?;
     output::check(&args.report)?;
     let app = launch::App::find(&args.app)?;
     let outputs = [&args.output, &args.trace, &args.samples];
@@ -25,6 +25,7 @@ pub fn run(args: &RunArgs, colour: ColorChoice) -> Result<ExitCode> {
     files::distinct(outputs.into_iter().chain([&args.report.report]).flatten())?;
     let timed = args.timing.wanted() || args.samples.is_some();
     let run = launch::Run {
+        platform,
         app: &app,
         executable: None,
         backend: &args.backend,
@@ -42,7 +43,7 @@ pub fn run(args: &RunArgs, colour: ColorChoice) -> Result<ExitCode> {
     let ended = run.execute()?;
     ended.say();
     // What can be written is, whatever cannot.
-    let written = write_profile(args, &ended);
+    let written = write_profile(args, platform, &ended);
     let outputs = [write_others(args, &ended), say_time(args, &ended, timed, colour)];
     let lacks_waves = written?;
     outputs.into_iter().collect::<Result<Vec<()>>>()?;
@@ -52,7 +53,7 @@ pub fn run(args: &RunArgs, colour: ColorChoice) -> Result<ExitCode> {
 }
 
 /// Writes the profile; tells whether counters of single waves, which were asked for, are not in it.
-fn write_profile(args: &RunArgs, ended: &Ended) -> Result<bool> {
+fn write_profile(args: &RunArgs, platform: launch::Platform, ended: &Ended) -> Result<bool> {
     let Some(path) = &args.output else { return Ok(false) };
     let written = ended.write_counters(path, args.report.force)?;
     let lacks_waves = args.backend.per_wave && written.as_ref().is_some_and(output::say_shared);
@@ -63,7 +64,7 @@ fn write_profile(args: &RunArgs, ended: &Ended) -> Result<bool> {
             let why = if ended.lacks_something() {
                 "what was counted could not be kept"
             } else {
-                "the application never used the HIP runtime"
+                platform.nothing_collected()
             };
             eprintln!("wavetap: no profile was written: {why}");
         }

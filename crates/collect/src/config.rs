@@ -57,6 +57,8 @@ pub struct AtLoad {
 pub struct RunConfig {
     /// The emulated device, as a target id.
     pub target: Option<String>,
+    /// Whether the emulated kernel driver is below the real ROCm libraries: what they call a GPU is the emulator.
+    pub emulated_driver: bool,
     /// File for the counters.
     pub profile: Option<PathBuf>,
     /// File for the emulator's own counts.

@@ -13,6 +13,8 @@
 //! - [`memory`]: what a backend implements;
 //! - [`session`]: attaching, arming and draining;
 //! - [`collector`]: records into totals;
+//! - [`journals`]: the files in which a process keeps what it has collected;
+//! - [`uncounted`]: why a dispatch is not counted;
 //! - [`config`]: the configuration of a run, one file for whoever runs the kernels.
 //!
 //! Nothing here knows a probe: what counters mean is in the site table ([`wavetap_profile::schema`]).
@@ -20,8 +22,10 @@
 
 pub mod collector;
 pub mod config;
+pub mod journals;
 pub mod memory;
 pub mod session;
+pub mod uncounted;
 
 pub use memory::DeviceMemory;
 pub use session::Session;

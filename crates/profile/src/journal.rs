@@ -1,10 +1,10 @@
 //! The journal of a process: what it has collected, written as it is collected, so that nothing is lost however the
 //! process ends.
 //!
-//! A file of a header and frames. The header is [`HEADER`] bytes: [`MAGIC`] and one byte that says whether everything
-//! could be written ([`FAILED`]). A frame is the length of its payload (4 bytes, little endian), one byte that says
-//! what it is, and the payload. A frame that is cut off at the end of the file is ignored: the process was killed while
-//! it wrote it.
+//! A file of a header and frames. The header is [`HEADER`] bytes: [`MAGIC`], one byte that says whether everything
+//! could be written ([`FAILED`]), the version, and one byte that says whether more is to come ([`UNCOLLECTED`]). A
+//! frame is the length of its payload (4 bytes, little endian), one byte that says what it is, and the payload. A frame
+//! that is cut off at the end of the file is ignored: the process was killed while it wrote it.
 //!
 //! Totals are written as absolute numbers, so that a later frame of a kernel replaces an earlier one, and without what
 //! does not change (names, sites), which was written when the kernel was first dispatched. Modelled time is written as
@@ -29,6 +29,9 @@ pub const MAGIC: &[u8; 8] = b"WAVETAPJ";
 pub const HEADER: usize = 16;
 /// Offset of the byte that is not 0 where something could not be written.
 pub const FAILED: u64 = 8;
+/// Offset of the byte that is not 0 while dispatches have begun whose counts are not in the journal yet, where counts
+/// are collected later than dispatches end.
+pub const UNCOLLECTED: u64 = 10;
 /// Version of the format.
 const VERSION: u8 = 2;
 /// Offset of the version.
@@ -325,6 +328,8 @@ pub struct Journal {
     pub ended: bool,
     /// Whether something could not be written.
     pub failed: bool,
+    /// Whether dispatches have begun whose counts it does not have.
+    pub uncollected: bool,
     /// What instrumented kernels counted.
     pub counters: Option<Profile>,
     /// The emulator's trace.
@@ -346,7 +351,9 @@ impl Journal {
         if *version != VERSION {
             return Err(Error::unsupported(format!("journal of version {version}, this program knows {VERSION}")));
         }
-        let mut journal = Journal { failed: data[FAILED as usize] != 0, ..Journal::default() };
+        let is_set = |at: u64| data.get(at as usize).is_some_and(|byte| *byte != 0);
+        let (failed, uncollected) = (is_set(FAILED), is_set(UNCOLLECTED));
+        let mut journal = Journal { failed, uncollected, ..Journal::default() };
         let mut at = HEADER;
         while let Some((tag, payload, end)) = next(data, at) {
             if journal.add(tag, payload).map_err(|error| error.at(at as u64))?.is_break() {

@@ -14,9 +14,9 @@ fn targets() -> String {
         "# Targets\n\n\
          Written by `BLESS=1 cargo test --workspace --test documentation` from the target facts \
          (`isa-tables/targets.yaml`):\n\
-         every processor whose instructions are known. All of them are inspected, disassembled and sliced. Counts \
-         cannot be\n\
-         collected from a GPU yet, on any target ([limits](limits.md)).\n\n\
+         every processor whose instructions are known. All of them are inspected, disassembled and sliced. Nothing \
+         has\n\
+         been counted on a GPU yet, of any target ([limits](limits.md)).\n\n\
          | target | instruction set | waves | rewritten | emulated |\n|---|---|---|---|---|\n",
     );
     let yes = |is: bool| if is { "yes" } else { "no" };

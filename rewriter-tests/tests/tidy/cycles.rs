@@ -16,7 +16,7 @@ pub const ALLOWED: &[(&str, &[usize])] = &[
     ("crates/amdgpu", &[11, 3]),
     ("crates/instrument", &[22]),
     ("crates/profile", &[4, 2]),
-    ("hip-emulator", &[28]),
+    ("hip-emulator", &[27]),
     ("rewriter-tests", &[2]),
 ];
 

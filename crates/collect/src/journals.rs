@@ -1,4 +1,4 @@
-//! The journal file of this process: what it has collected is there as soon as a dispatch has ended, however the
+//! The journal files of this process: what it has collected is there as soon as a dispatch has ended, however the
 //! process ends.
 //!
 //! The command reads the journals of all processes when the run has ended, and adds them up. A journal is made at the
@@ -13,12 +13,11 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use wavetap::error::{Error, Result, ResultExt};
-use wavetap::profile::file::{Origin, Profile};
-use wavetap::profile::journal::{self, Encoder, Process};
-use wavetap::profile::time::TimeProfile;
-
-use crate::raw;
+use rustix::process::{Resource, getrlimit};
+use wavetap_base::error::{Error, Result, ResultExt};
+use wavetap_profile::file::{Origin, Profile};
+use wavetap_profile::journal::{self, Encoder, Process};
+use wavetap_profile::time::TimeProfile;
 
 /// A journal that grows to more than this begins again with the totals.
 const FIRST_LIMIT: u64 = 16 << 20;
@@ -29,13 +28,13 @@ const MOST_PROGRAMS: u32 = 10_000;
 
 /// What has changed, and where.
 #[derive(Default)]
-pub(crate) struct Changes<'a> {
+pub struct Changes<'a> {
     /// The counters, and the place of the kernel that was dispatched.
-    pub(crate) counters: Option<(&'a mut Profile, Option<usize>)>,
+    pub counters: Option<(&'a mut Profile, Option<usize>)>,
     /// The trace, and the place of the kernel.
-    pub(crate) trace: Option<(&'a mut Profile, Option<usize>)>,
+    pub trace: Option<(&'a mut Profile, Option<usize>)>,
     /// Modelled time of the dispatch, and of all dispatches.
-    pub(crate) time: Option<(&'a TimeProfile, &'a TimeProfile)>,
+    pub time: Option<(&'a TimeProfile, &'a TimeProfile)>,
 }
 
 /// The file.
@@ -45,6 +44,10 @@ struct Open {
     length: u64,
     /// The length at which it begins again.
     limit: u64,
+    /// Whether it is marked as one that lacks something.
+    marked: bool,
+    /// Whether it says that counts are not written yet.
+    uncollected: bool,
 }
 
 /// Where a journal is.
@@ -58,7 +61,7 @@ enum Place {
 
 /// The journals of this process.
 #[derive(Default)]
-pub(crate) struct Journals {
+pub struct Journals {
     /// The one with everything.
     process: Option<Journal>,
     /// Those of single profiles.
@@ -67,7 +70,7 @@ pub(crate) struct Journals {
 
 impl Journals {
     /// Journals in a folder and at the places of profiles, where these were asked for.
-    pub(crate) fn new(folder: Option<&Path>, profile: Option<&Path>, trace: Option<&Path>) -> Journals {
+    pub fn new(folder: Option<&Path>, profile: Option<&Path>, trace: Option<&Path>) -> Journals {
         let file = |path: Option<&Path>, origin| path.map(|path| (Journal::new(Place::File(path.to_owned())), origin));
         let files = file(profile, Origin::Counters).into_iter().chain(file(trace, Origin::Trace));
         Journals {
@@ -77,7 +80,7 @@ impl Journals {
     }
 
     /// Writes what has changed to each that has it.
-    pub(crate) fn add(&mut self, mut changes: Changes<'_>) {
+    pub fn add(&mut self, mut changes: Changes<'_>) {
         for (journal, origin) in &mut self.files {
             let part = match origin {
                 Origin::Counters => &mut changes.counters,
@@ -94,14 +97,45 @@ impl Journals {
         }
     }
 
+    /// Makes the journals, so that they are there even if nothing is collected.
+    pub fn begin(&mut self) {
+        if let Some(journal) = &mut self.process
+            && let Err(error) = journal.open()
+        {
+            journal.fail(&error);
+        }
+    }
+
+    /// Says whether dispatches have begun whose counts are not written yet: a process may end before they are.
+    pub fn set_uncollected(&mut self, uncollected: bool) {
+        let files = self.files.iter_mut().map(|(journal, _)| journal);
+        for journal in self.process.iter_mut().chain(files) {
+            match journal.open() {
+                Ok(open) => open.set_uncollected(uncollected),
+                Err(error) => journal.fail(&error),
+            }
+        }
+    }
+
+    /// Marks the journals as ones that lack something; what is collected is written all the same.
+    pub fn mark_incomplete(&mut self) {
+        let files = self.files.iter_mut().map(|(journal, _)| journal);
+        for journal in self.process.iter_mut().chain(files) {
+            match journal.open() {
+                Ok(open) => open.mark(),
+                Err(error) => journal.fail(&error),
+            }
+        }
+    }
+
     /// The journal with everything, if there is one.
-    pub(crate) fn of_process(&mut self) -> Option<&mut Journal> {
+    pub fn of_process(&mut self) -> Option<&mut Journal> {
         self.process.as_mut()
     }
 }
 
 /// A journal of this process.
-pub(crate) struct Journal {
+pub struct Journal {
     place: Place,
     open: Option<Open>,
     counters: Encoder,
@@ -124,7 +158,7 @@ impl Journal {
     }
 
     /// Writes what has changed. Says so once if it cannot be written: the program goes on as without it.
-    pub(crate) fn add(&mut self, mut changes: Changes<'_>) {
+    pub fn add(&mut self, mut changes: Changes<'_>) {
         if self.failed {
             return;
         }
@@ -168,7 +202,7 @@ impl Journal {
     }
 
     /// Says that there will be no more.
-    pub(crate) fn end(&mut self) {
+    pub fn end(&mut self) {
         let mut frame = Vec::new();
         let result = journal::end(&mut frame).and_then(|()| match &mut self.open {
             Some(open) if !self.failed => open.append(&frame),
@@ -180,27 +214,31 @@ impl Journal {
     }
 
     /// Where a file beside the journal goes that has all of something else.
-    pub(crate) fn beside(&mut self, extension: &str) -> Result<PathBuf> {
-        if self.open.is_none() {
-            self.open = Some(Open::create(&self.place)?);
-        }
-        let path = self.open.as_ref().map(|open| open.path.with_extension(extension));
-        path.ok_or_else(|| Error::internal("there is no journal"))
+    pub fn beside(&mut self, extension: &str) -> Result<PathBuf> {
+        Ok(self.open()?.path.with_extension(extension))
     }
 
     /// Marks the journal as one that lacks something.
-    pub(crate) fn fail(&mut self, error: &Error) {
+    pub fn fail(&mut self, error: &Error) {
         self.failed = true;
         eprintln!(
             "wavetap: the counts could not be written: {error}; the application goes on, and what it does from now on \
                 is not counted"
         );
-        if let Some(open) = &self.open {
-            // What was written in part is cut off; the mark lies in what the file has already. Nothing helps where even
-            // that fails.
+        if let Some(open) = &mut self.open {
+            // What was written in part is cut off. Nothing helps where even that fails.
             let _ = open.file.set_len(open.length);
-            let _ = open.file.write_all_at(&[1], journal::FAILED);
+            open.mark();
         }
+    }
+
+    /// The file, made if it is not there yet.
+    fn open(&mut self) -> Result<&mut Open> {
+        let open = match self.open.take() {
+            Some(open) => open,
+            None => Open::create(&self.place)?,
+        };
+        Ok(self.open.insert(open))
     }
 }
 
@@ -220,7 +258,8 @@ impl Open {
             let path = folder.join(name);
             match File::options().write(true).create_new(true).open(&path) {
                 Ok(file) => {
-                    let mut open = Open { file, path, length: 0, limit: FIRST_LIMIT };
+                    let mut open =
+                        Open { file, path, length: 0, limit: FIRST_LIMIT, marked: false, uncollected: false };
                     open.append(&first()?)?;
                     return Ok(open);
                 }
@@ -231,10 +270,23 @@ impl Open {
         Err(Error::limit(format!("process {pid} has {MOST_PROGRAMS} journals already")))
     }
 
+    /// Marks it as one that lacks something. The mark lies in what the file has already.
+    fn mark(&mut self) {
+        self.marked = true;
+        let _ = self.file.write_all_at(&[1], journal::FAILED);
+    }
+
+    fn set_uncollected(&mut self, uncollected: bool) {
+        if self.uncollected != uncollected {
+            self.uncollected = uncollected;
+            let _ = self.file.write_all_at(&[uncollected.into()], journal::UNCOLLECTED);
+        }
+    }
+
     fn append(&mut self, bytes: &[u8]) -> Result<()> {
         let end = self.length + bytes.len() as u64;
         let place = || self.path.display().to_string();
-        raw::file_may_have(end)
+        file_may_have(end)
             .and_then(|()| self.file.write_all_at(bytes, self.length))
             .map_err(Error::from)
             .within(place)?;
@@ -244,14 +296,19 @@ impl Open {
 
     /// Puts a journal that begins with these totals in the place of this one.
     fn begin_again(&mut self, totals: &[u8]) -> Result<()> {
+        let (marked, uncollected) = (self.marked, self.uncollected);
         *self = Open::replacing(&self.path, &self.path.with_extension("new"), totals)?;
+        if marked {
+            self.mark();
+        }
+        self.set_uncollected(uncollected);
         Ok(())
     }
 
     /// Puts a journal that begins with these totals where another file may be.
     fn replacing(path: &Path, temporary: &Path, totals: &[u8]) -> Result<Open> {
         let file = File::create(temporary).map_err(Error::from).within(|| temporary.display().to_string())?;
-        let mut open = Open { file, path: path.to_owned(), length: 0, limit: 0 };
+        let mut open = Open { file, path: path.to_owned(), length: 0, limit: 0, marked: false, uncollected: false };
         let written = first().and_then(|mut bytes| {
             bytes.extend_from_slice(totals);
             open.append(&bytes)?;
@@ -264,6 +321,32 @@ impl Open {
         }
         open.limit = FIRST_LIMIT.max(open.length * GROWTH);
         Ok(open)
+    }
+}
+
+/// Writes a file under a temporary name beside its place and renames it, so that a reader never sees half of one.
+///
+/// # Errors
+/// If it cannot be written; nothing is left of it then.
+pub fn replace(path: &Path, contents: &[u8]) -> Result<()> {
+    let mut temporary = path.as_os_str().to_owned();
+    temporary.push(format!(".{}.tmp", std::process::id()));
+    let place = || path.display().to_string();
+    let written = file_may_have(contents.len() as u64)
+        .and_then(|()| fs::write(&temporary, contents))
+        .and_then(|()| fs::rename(&temporary, path));
+    if written.is_err() {
+        // Nothing that is left in part is of use; it may not be there at all.
+        let _ = fs::remove_file(&temporary);
+    }
+    written.map_err(Error::from).within(place)
+}
+
+/// Whether a file of this process may have `length` bytes: writing more would send it a signal that ends it.
+fn file_may_have(length: u64) -> io::Result<()> {
+    match getrlimit(Resource::Fsize).current {
+        Some(most) if length > most => Err(io::ErrorKind::FileTooLarge.into()),
+        _ => Ok(()),
     }
 }
 
@@ -286,8 +369,8 @@ fn started() -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wavetap::profile::file::{Backend, KernelTotals, WaveCounts};
-    use wavetap::profile::journal::{Journal as Read, read_profile};
+    use wavetap_profile::file::{Backend, KernelTotals, WaveCounts};
+    use wavetap_profile::journal::{Journal as Read, read_profile};
 
     #[test]
     fn a_profile_is_a_journal_until_it_is_finished() {
@@ -339,6 +422,19 @@ mod tests {
         journal.end();
         let read = Read::read(&fs::read(&path).unwrap()).unwrap();
         assert!(read.ended && !read.failed && read.process.pid == std::process::id() && read.process.started > 0);
+        // Marks stay when it begins again.
+        let mut journals = Journals { process: Some(journal), files: Vec::new() };
+        journals.set_uncollected(true);
+        journals.mark_incomplete();
+        for (changes, uncollected) in [(2000, true), (2001, false)] {
+            journals.set_uncollected(uncollected);
+            profile.kernels[0].dispatches = changes;
+            journals.of_process().unwrap().open().unwrap().limit = 0;
+            journals.add(Changes { counters: Some((&mut profile, Some(0))), ..Changes::default() });
+            let read = Read::read(&fs::read(&path).unwrap()).unwrap();
+            assert!(read.failed && read.uncollected == uncollected);
+            assert_eq!(read.counters.unwrap().kernels[0].dispatches, changes);
+        }
         // Another one of the same process does not take its place.
         let mut second = Journal::new(Place::Folder(folder.path().to_owned()));
         second.add(Changes { counters: Some((&mut profile, None)), ..Changes::default() });

@@ -1,44 +1,52 @@
 //! Code that a program loads is made to count before it is loaded: modules that a just-in-time compiler has made, and
-//! libraries.
+//! libraries. Whoever loads it into a process, the emulator's HIP runtime or the HSA tool, has [`Rewriting::prepare`]
+//! make what is loaded in its place.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use wavetap::code_object::CodeObject;
-use wavetap::collect::config::AtLoad;
-use wavetap::error::{Error, Kind, Result, ResultExt};
-use wavetap::instrument::refusal::{RefusalReason, all_refused};
-use wavetap::pipeline::{self, CounterPlacement, Counters, Options, ProbeKind, Selection};
-use wavetap::profile::map::Refused;
+use wavetap_base::error::{Error, Kind, Result, ResultExt};
+use wavetap_collect::config::AtLoad;
+use wavetap_instrument::refusal::{RefusalReason, all_refused};
+use wavetap_object::code_object::CodeObject;
+use wavetap_profile::map::Refused;
 
-use crate::runtime::complain;
+use crate::pipeline::{self, CounterPlacement, Counters, Options, ProbeKind, Selection};
 
-/// What the environment asks for.
+/// How code objects are rewritten that a process loads.
 #[derive(Debug, Clone)]
-pub(crate) struct Rewriting {
+pub struct Rewriting {
     options: Options,
     /// The folder where originals are kept, by their MD5, for whoever explains the counts.
     originals: Option<PathBuf>,
 }
 
 /// A code object as it is loaded.
-pub(crate) struct Prepared {
-    pub(crate) bytes: Vec<u8>,
+#[derive(Debug)]
+pub struct Prepared {
+    /// Its bytes.
+    pub bytes: Vec<u8>,
     /// Of an object of which no kernel counts although it was to be rewritten, the kernels that were selected and
     /// cannot. A rewritten object says so itself.
-    pub(crate) refused: Option<Vec<Refused>>,
+    pub refused: Option<Vec<Refused>>,
+    /// Why it could not be rewritten.
+    pub problem: Option<Error>,
 }
 
 impl Prepared {
     /// An object that was not to be rewritten.
-    pub(crate) fn unchanged(bytes: Vec<u8>) -> Self {
-        Prepared { bytes, refused: None }
+    #[must_use]
+    pub fn unchanged(bytes: Vec<u8>) -> Self {
+        Prepared { bytes, refused: None, problem: None }
     }
 }
 
 impl Rewriting {
     /// As the configuration of the run says.
-    pub(crate) fn of(config: AtLoad) -> std::result::Result<Self, String> {
+    ///
+    /// # Errors
+    /// If a name is unknown: the variable, its value and what is expected.
+    pub fn of(config: AtLoad) -> std::result::Result<Self, String> {
         let AtLoad { probes, counters, placement, single_waves, kernels, max_occupancy_loss, originals } = config;
         let named = |name: &String| ProbeKind::by_name(name).ok_or_else(|| format!("{name} is no probe"));
         let mut probes = probes.iter().map(named).collect::<std::result::Result<Vec<_>, _>>()?;
@@ -65,7 +73,8 @@ impl Rewriting {
 
     /// The code object that is loaded instead of this one. One that counts already, or that cannot be rewritten, is
     /// loaded as it is: a program's modules load whether or not they can be counted.
-    pub(crate) fn prepare(&self, bytes: Vec<u8>) -> Prepared {
+    #[must_use]
+    pub fn prepare(&self, bytes: Vec<u8>) -> Prepared {
         let Ok(code) = CodeObject::parse(&bytes) else { return Prepared::unchanged(bytes) };
         if code.is_rewritten() {
             return Prepared::unchanged(bytes);
@@ -74,11 +83,10 @@ impl Rewriting {
         match self.rewrite(&bytes) {
             Ok(prepared) => prepared,
             Err(error) => {
-                complain("a code object that was loaded is not counted", &error);
                 let malformed = error.kind() == Kind::Malformed;
                 let reason = if malformed { RefusalReason::Malformed } else { RefusalReason::UnsupportedObject };
                 let refused = all_refused(&target, "", reason, &error.to_string()).refused;
-                Prepared { bytes, refused: Some(refused) }
+                Prepared { bytes, refused: Some(refused), problem: Some(error) }
             }
         }
     }
@@ -95,7 +103,7 @@ impl Rewriting {
         }
         let counts = rewritten.maps.iter().any(|map| !map.kernels.is_empty());
         let refused = (!counts).then(|| rewritten.maps.into_iter().flat_map(|map| map.refused).collect());
-        Ok(Prepared { bytes: rewritten.bytes, refused })
+        Ok(Prepared { bytes: rewritten.bytes, refused, problem: None })
     }
 }
 
@@ -113,7 +121,7 @@ fn keep(folder: &Path, digest: &str, bytes: &[u8]) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wavetap::collect::config::RunConfig;
+    use wavetap_collect::config::RunConfig;
 
     fn parse(pairs: &[(&str, &str)]) -> std::result::Result<Option<Rewriting>, String> {
         let variable = |name: &str| pairs.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned());

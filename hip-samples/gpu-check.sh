@@ -1,0 +1,80 @@
+#!/bin/bash
+# Compares a GPU with the emulator: each sample's output, original and counted in each mode, and its counts. Writes one
+# file, gpu-check.txt, or the one that is named. Needs the command, its HIP runtime and the HSA tool, built or installed
+# (docs/guide/rocm.md), and ROCm.
+#
+#     hip-samples/gpu-check.sh [FILE]
+#
+# WAVETAP names the command (default: target/release/wavetap). WAVETAP_CHECK_OPTIONS takes the place of `--backend gpu`:
+# with `--stack rocm` the script itself is tried without a GPU.
+set -u
+here=$(cd "$(dirname "$0")" && pwd)
+wavetap=${WAVETAP:-$here/../target/release/wavetap}
+out=${1:-gpu-check.txt}
+read -r -a options <<<"${WAVETAP_CHECK_OPTIONS:---backend gpu}"
+work=$(mktemp -d) || exit 2
+trap 'rm -rf "$work"' EXIT
+[ -x "$wavetap" ] || { echo "gpu-check.sh: $wavetap is not there: build it, or name it in WAVETAP" >&2; exit 2; }
+target=${WAVETAP_CHECK_TARGET:-$(rocminfo 2>/dev/null | sed -n 's/^ *Name: *\(gfx[0-9a-f]*\)$/\1/p' | head -n 1)}
+[ -n "$target" ] || { echo "gpu-check.sh: rocminfo names no GPU: name its target in WAVETAP_CHECK_TARGET" >&2; exit 2; }
+
+# Milliseconds since some moment.
+now() { echo $(($(date +%s%N) / 1000000)); }
+
+# The counts of a profile, without what depends on where it was made.
+counts() {
+    python3 - "$1" <<'PYTHON'
+import json, sys
+profile = json.load(open(sys.argv[1]))
+for kernel in profile["kernels"]:
+    kernel.pop("work", None)
+print(json.dumps([profile["kernels"], profile.get("uncounted"), profile["complete"]], sort_keys=True))
+PYTHON
+}
+
+differ=0
+check() {
+    local what=$1 expected=$2 found=$3
+    if cmp -s "$expected" "$found"; then echo "  $what: the same"; return; fi
+    echo "  $what: DIFFERENT"
+    diff "$expected" "$found" | head -n 20 | cut -c 1-400
+    differ=$((differ + 1))
+}
+
+{
+    echo "wavetap gpu-check, $("$wavetap" --version), $target, options: ${options[*]}"
+    uname -r
+    cat /opt/rocm/.info/version 2>/dev/null || dpkg-query -W libhsa-runtime64-1 libamdhip64-5 2>/dev/null
+    for sample in "${WAVETAP_CHECK_SAMPLES:-$here/bin}"/*; do
+        [ -x "$sample" ] || continue
+        echo "$(basename "$sample")"
+        "$wavetap" run --backend emulator --stack hip --target "$target" -- "$sample" \
+            >"$work/expected" 2>"$work/said" ||
+            { echo "  not on the emulator: $(head -n 1 "$work/said")"; continue; }
+        start=$(now)
+        "$wavetap" run "${options[@]}" -- "$sample" >"$work/out" 2>"$work/said"
+        echo "  original: exit code $?, $(($(now) - start)) ms"
+        grep '^wavetap:' "$work/said" | grep -v "running on this machine's GPU" | head -n 5
+        check "output" "$work/expected" "$work/out"
+        for mode in lds global register; do
+            "$wavetap" profile --backend emulator --stack hip --target "$target" --counters $mode --force \
+                -o "$work/emulated" --report "$work/report" -- "$sample" >/dev/null 2>&1
+            counts "$work/emulated" >"$work/expected-counts"
+            rm -f "$work/real"
+            start=$(now)
+            "$wavetap" profile "${options[@]}" --counters $mode --force -o "$work/real" --report "$work/report" \
+                -- "$sample" >"$work/out" 2>"$work/said"
+            echo "  $mode: exit code $?, $(($(now) - start)) ms"
+            grep '^wavetap:' "$work/said" | grep -v "running on this machine's GPU" | head -n 5
+            check "output" "$work/expected" "$work/out"
+            { [ -f "$work/real" ] && counts "$work/real" || echo "no profile"; } >"$work/found-counts"
+            check "counts" "$work/expected-counts" "$work/found-counts"
+        done
+    done
+    echo "$differ different"
+    [ "$differ" = 0 ]
+} >"$out"
+code=$?
+tail -n 1 "$out"
+echo "gpu-check.sh: $out has all of it"
+exit $code

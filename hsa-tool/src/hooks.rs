@@ -1,0 +1,234 @@
+//! The functions that the runtime's tables have in place of its own.
+//!
+//! Each tells the tool what the program does and calls what was there before. A panic ends here: nothing unwinds into
+//! the program. Calls that the tool itself causes are passed on as they are.
+
+use std::cell::Cell;
+use std::ffi::{c_char, c_void};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicPtr, Ordering};
+use std::time::Duration;
+
+use crate::api::{self, Api, INVALID_QUEUE, Place, QueueAddress, SUCCESS, Status, Writer, place, symbol};
+use crate::packets::{Packet, SIZE};
+use crate::raw;
+use crate::tool::{Source, Tool, complain};
+
+/// The tool that was loaded last; never freed.
+static TOOL: AtomicPtr<Tool> = AtomicPtr::new(std::ptr::null_mut());
+
+thread_local! {
+    /// Whether this thread is inside the tool. No destructor: functions that run at exit may still call.
+    static INSIDE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// How long a queue that is destroyed waits for its dispatches: a program that destroys one early does not want them.
+const QUEUE_PATIENCE: Duration = Duration::from_secs(1);
+
+/// The tool.
+pub(crate) fn tool() -> Option<&'static Tool> {
+    // SAFETY: null, or a tool that was leaked.
+    unsafe { TOOL.load(Ordering::Acquire).as_ref() }
+}
+
+/// The functions that were in the table. There are some wherever a hook is called.
+fn api() -> &'static Api {
+    match tool() {
+        Some(tool) => &tool.api,
+        None => {
+            complain("a function of the HSA tool was called before it was loaded", &"the process ends");
+            std::process::abort()
+        }
+    }
+}
+
+/// Calls the tool, unless it caused this call itself or the process is a child; none, too, if it panicked.
+fn inside<T>(call: impl FnOnce(&'static Tool) -> T) -> Option<T> {
+    let tool = tool().filter(|tool| tool.is_here())?;
+    if INSIDE.replace(true) {
+        return None;
+    }
+    let result = catch_unwind(AssertUnwindSafe(|| call(tool)));
+    INSIDE.set(false);
+    if result.is_err() {
+        complain("the HSA tool made an error", &"what was counted is incomplete");
+        let _ = catch_unwind(AssertUnwindSafe(|| tool.state().lack()));
+    }
+    result.ok()
+}
+
+/// Puts the hooks into the tables.
+pub(crate) fn install(tool: &'static Tool) {
+    TOOL.store(std::ptr::from_ref(tool).cast_mut(), Ordering::Release);
+    for (place, hook, _) in hooks(&tool.api) {
+        tool.api.tables.replace(place, hook);
+    }
+}
+
+/// Takes them out again where no other tool has put its own in their place.
+pub(crate) fn remove(tool: &Tool) {
+    for (place, hook, before) in hooks(&tool.api) {
+        tool.api.tables.restore(place, hook, before);
+    }
+}
+
+/// Where a hook is, its address, and what was there before.
+fn hooks(api: &Api) -> [(Place, usize, usize); 9] {
+    [
+        (place::queue_create, queue_create as *const () as usize, api.queue_create as usize),
+        (place::queue_destroy, queue_destroy as *const () as usize, api.queue_destroy as usize),
+        (place::executable_destroy, executable_destroy as *const () as usize, api.executable_destroy as usize),
+        (place::executable_freeze, executable_freeze as *const () as usize, api.executable_freeze as usize),
+        (place::symbol_get_info, symbol_get_info as *const () as usize, api.symbol_get_info as usize),
+        (
+            place::reader_create_from_file,
+            reader_create_from_file as *const () as usize,
+            api.reader_create_from_file as usize,
+        ),
+        (
+            place::reader_create_from_memory,
+            reader_create_from_memory as *const () as usize,
+            api.reader_create_from_memory as usize,
+        ),
+        (place::reader_destroy, reader_destroy as *const () as usize, api.reader_destroy as usize),
+        (
+            place::load_agent_code_object,
+            load_agent_code_object as *const () as usize,
+            api.load_agent_code_object as usize,
+        ),
+    ]
+}
+
+extern "C" fn reader_create_from_memory(address: *const c_void, size: usize, reader: *mut u64) -> Status {
+    let status = (api().reader_create_from_memory)(address, size, reader);
+    if status == SUCCESS
+        && let Some(reader) = raw::load::<u64>(reader as usize)
+    {
+        inside(|tool| tool.add_reader(reader, Source::Memory(address as usize, size)));
+    }
+    status
+}
+
+extern "C" fn reader_create_from_file(file: i32, reader: *mut u64) -> Status {
+    let status = (api().reader_create_from_file)(file, reader);
+    if status == SUCCESS
+        && let Some(reader) = raw::load::<u64>(reader as usize)
+    {
+        inside(|tool| tool.add_reader(reader, Source::File(file)));
+    }
+    status
+}
+
+extern "C" fn reader_destroy(reader: u64) -> Status {
+    inside(|tool| tool.remove_reader(reader));
+    (api().reader_destroy)(reader)
+}
+
+extern "C" fn load_agent_code_object(
+    executable: u64,
+    agent: u64,
+    reader: u64,
+    options: *const c_char,
+    loaded: *mut u64,
+) -> Status {
+    inside(|tool| tool.load((executable, agent, reader), options, loaded))
+        .flatten()
+        .unwrap_or_else(|| (api().load_agent_code_object)(executable, agent, reader, options, loaded))
+}
+
+extern "C" fn executable_freeze(executable: u64, options: *const c_char) -> Status {
+    let status = (api().executable_freeze)(executable, options);
+    if status == SUCCESS {
+        inside(|tool| tool.arm(executable));
+    }
+    status
+}
+
+extern "C" fn executable_destroy(executable: u64) -> Status {
+    let disarmed = inside(|tool| tool.disarm(executable)).unwrap_or_default();
+    let status = (api().executable_destroy)(executable);
+    for reader in disarmed.readers {
+        (api().reader_destroy)(reader);
+    }
+    drop(disarmed.objects);
+    status
+}
+
+/// A program that asks what its kernels need is told what the originals do: the rest is added to each dispatch.
+extern "C" fn symbol_get_info(handle: u64, attribute: u32, value: *mut c_void) -> Status {
+    let status = (api().symbol_get_info)(handle, attribute, value);
+    if status == SUCCESS && matches!(attribute, symbol::GROUP_SEGMENT_SIZE | symbol::PRIVATE_SEGMENT_SIZE) {
+        inside(|tool| {
+            if let Some(known) = tool.known(tool.api.kernel_object(handle)) {
+                let size = if attribute == symbol::GROUP_SEGMENT_SIZE { known.lds } else { known.scratch };
+                raw::store(value as usize, size);
+            }
+        });
+    }
+    status
+}
+
+#[allow(clippy::too_many_arguments, reason = "the runtime's own signature")]
+extern "C" fn queue_create(
+    agent: u64,
+    size: u32,
+    kind: u32,
+    callback: usize,
+    data: usize,
+    private: u32,
+    group: u32,
+    queue: *mut QueueAddress,
+) -> Status {
+    let create = |create: api::QueueCreate| create(agent, size, kind, callback, data, private, group, queue);
+    let status = create(api().queue_create);
+    let (SUCCESS, Some(made)) = (status, raw::load::<QueueAddress>(queue as usize)) else { return status };
+    inside(|tool| {
+        let register = |queue: QueueAddress| (tool.api.intercept_register)(queue, handle, queue as *mut c_void);
+        let mut registered = register(made);
+        if registered == INVALID_QUEUE {
+            // An ordinary queue: one whose packets can be seen is made in its place.
+            let destroyed = (tool.api.queue_destroy)(made);
+            if destroyed != SUCCESS {
+                return complain("a queue cannot be replaced", &tool.api.describe(destroyed));
+            }
+            let replaced = create(tool.api.intercept_create);
+            if replaced != SUCCESS {
+                complain("dispatches of a queue are not counted", &tool.api.describe(replaced));
+                tool.state().lack();
+                return again(create(tool.api.queue_create), &tool.api);
+            }
+            registered = raw::load::<QueueAddress>(queue as usize).map_or(INVALID_QUEUE, register);
+        }
+        if registered != SUCCESS {
+            complain("dispatches of a queue are not counted", &tool.api.describe(registered));
+            tool.state().lack();
+        }
+    });
+    status
+}
+
+/// A queue that was made once is made again: without it the program cannot go on.
+fn again(status: Status, api: &Api) {
+    if status != SUCCESS {
+        complain("a queue cannot be made again", &api.describe(status));
+        std::process::abort()
+    }
+}
+
+extern "C" fn queue_destroy(queue: QueueAddress) -> Status {
+    inside(|tool| tool.leave_queue(queue, QUEUE_PATIENCE));
+    (api().queue_destroy)(queue)
+}
+
+/// Is called with packets that the program has put into a queue.
+extern "C" fn handle(packets: *const c_void, count: u64, _index: u64, queue: *mut c_void, writer: Writer) {
+    let replace = |packet: Packet| inside(|tool| tool.replace(queue as QueueAddress, packet)).unwrap_or((packet, None));
+    let mut out: Vec<[u8; SIZE]> = Vec::with_capacity(2);
+    for index in 0..usize::try_from(count).unwrap_or(0) {
+        let Some(packet) = raw::load::<[u8; SIZE]>(packets as usize + index * SIZE) else { break };
+        let (packet, after) = replace(Packet(packet));
+        out.push(packet.0);
+        out.extend(after.map(|packet| packet.0));
+    }
+    writer(out.as_ptr().cast(), out.len() as u64);
+}

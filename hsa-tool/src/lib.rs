@@ -1,0 +1,94 @@
+//! A tool of AMD's HSA runtime: kernels of unmodified programs count, on a GPU or on an emulated one.
+//!
+//! The runtime loads it (`HSA_TOOLS_LIB`) when a program initialises HSA, HIP programs included. It puts functions of
+//! its own into the runtime's tables and so rewrites code objects when they are loaded, arms each dispatch, and writes
+//! what was counted to the journal of the process. README.md says what it does and what not.
+//!
+//! - [`OnLoad`], [`OnUnload`]: the way in and out.
+//! - `hooks`: the functions in the tables.
+//! - `tool`: what is loaded, dispatched and counted; `objects`: code objects; `packets`: packets.
+//! - `memory`: the GPU's memory, as a session uses it.
+//! - `settings`: what the run asks for.
+//! - `api`, `raw`: the runtime's functions and pointers; all unsafe code.
+
+mod api;
+mod hooks;
+mod memory;
+mod objects;
+mod packets;
+mod raw;
+mod settings;
+#[cfg(test)]
+mod tests;
+mod tool;
+
+use std::ffi::{c_char, c_void};
+use std::panic::catch_unwind;
+
+use api::{Api, Tables};
+use settings::Settings;
+use tool::Tool;
+
+/// Among tools that a process has already loaded, the runtime (ROCm 5.7 and newer) loads those with the lowest number
+/// first. What counts comes before what looks at it.
+#[unsafe(no_mangle)]
+pub static HSA_AMD_TOOL_PRIORITY: u32 = 50;
+
+/// The runtime calls it at the end of `hsa_init` with its table of tables. False: the tool is not to be used.
+#[unsafe(no_mangle)]
+pub extern "C" fn OnLoad(table: *mut c_void, _version: u64, _failed: u64, _names: *const *const c_char) -> bool {
+    catch_unwind(|| load(table as usize)).unwrap_or(false)
+}
+
+fn load(table: usize) -> bool {
+    let Some(settings) = Settings::read() else { return true };
+    match Tables::read(table).and_then(Api::read) {
+        Ok(api) => {
+            let tool: &'static Tool = Box::leak(Box::new(Tool::new(api, settings)));
+            hooks::install(tool);
+            tool.start();
+            raw::at_exit(at_exit);
+            true
+        }
+        Err(problem) => {
+            tool::complain("nothing is counted", &problem);
+            false
+        }
+    }
+}
+
+/// The runtime calls it when it shuts down, before it unloads this library.
+#[unsafe(no_mangle)]
+pub extern "C" fn OnUnload() {
+    let _ = catch_unwind(|| {
+        if let Some(tool) = hooks::tool() {
+            tool.drain();
+            tool.join();
+            hooks::remove(tool);
+            tool.finish();
+        }
+    });
+}
+
+/// The program ends: functions that end HIP come after this one, and may unload code objects.
+extern "C" fn at_exit() {
+    let _ = catch_unwind(|| {
+        if let Some(tool) = hooks::tool() {
+            tool.drain();
+        }
+    });
+}
+
+/// Runs after all exit handlers, when HIP is gone.
+#[used]
+#[unsafe(link_section = ".fini_array")]
+static AT_END: extern "C" fn() = {
+    extern "C" fn at_end() {
+        let _ = catch_unwind(|| {
+            if let Some(tool) = hooks::tool() {
+                tool.finish();
+            }
+        });
+    }
+    at_end
+};

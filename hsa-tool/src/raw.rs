@@ -1,0 +1,68 @@
+//! The runtime's pointers, and the C library. With `api` all unsafe code is here.
+//!
+//! The runtime promises that the tables it passes are as large as they say, and a program promises the runtime, and so
+//! this library, that its pointers are null or valid for what a call does. Null is checked for; the rest is their
+//! promise, which every `unsafe` below rests on.
+
+use std::ffi::{CStr, c_char, c_int, c_void};
+
+/// A value at an address; none if that is null.
+pub(crate) fn load<T: Copy>(address: usize) -> Option<T> {
+    // SAFETY: not null; whoever gave the address promises a T there.
+    (address != 0).then(|| unsafe { (address as *const T).read_unaligned() })
+}
+
+/// Stores a value at an address, unless that is null.
+pub(crate) fn store<T>(address: usize, value: T) {
+    if address != 0 {
+        // SAFETY: not null; whoever gave the address promises room for a T.
+        unsafe { (address as *mut T).write_unaligned(value) };
+    }
+}
+
+/// The bytes at an address.
+pub(crate) fn bytes<'m>(address: usize, size: usize) -> Option<&'m [u8]> {
+    // SAFETY: not null; the program promises so many bytes until it destroys what it made of them.
+    (address != 0).then(|| unsafe { std::slice::from_raw_parts(address as *const u8, size) })
+}
+
+/// The text at an address.
+pub(crate) fn text(address: *const c_char) -> String {
+    if address.is_null() {
+        return String::new();
+    }
+    // SAFETY: not null; the runtime's texts end with a zero.
+    unsafe { CStr::from_ptr(address) }.to_string_lossy().into_owned()
+}
+
+/// The whole contents of an open file, whatever its position is.
+pub(crate) fn file(descriptor: c_int) -> std::io::Result<Vec<u8>> {
+    /// What is read at a time.
+    const PART: usize = 1 << 20;
+    let mut contents = Vec::new();
+    loop {
+        let start = contents.len();
+        contents.resize(start + PART, 0);
+        // SAFETY: there is room for PART bytes from `start` on.
+        let read = unsafe {
+            libc::pread(descriptor, contents[start..].as_mut_ptr().cast::<c_void>(), PART, start as libc::off_t)
+        };
+        let Ok(read) = usize::try_from(read) else { return Err(std::io::Error::last_os_error()) };
+        contents.truncate(start + read);
+        if read == 0 {
+            return Ok(contents);
+        }
+    }
+}
+
+/// Has a function called when the program ends or this library is unloaded.
+pub(crate) fn at_exit(function: extern "C" fn()) {
+    // SAFETY: the function is this library's; glibc calls it before it unloads the library.
+    unsafe { libc::atexit(function) };
+}
+
+/// Ends the process at once, without its exit handlers: it is in the middle of a call of its own.
+pub(crate) fn end_now(status: c_int) -> ! {
+    // SAFETY: it has no conditions.
+    unsafe { libc::_exit(status) }
+}

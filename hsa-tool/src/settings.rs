@@ -1,0 +1,102 @@
+//! What the configuration of the run and the environment ask for.
+
+use std::path::PathBuf;
+
+use wavetap::at_load::Rewriting;
+use wavetap::collect::config::RunConfig;
+use wavetap::collect::session::Records;
+use wavetap::profile::file::Backend;
+
+use crate::raw;
+
+/// What is asked for.
+#[derive(Debug)]
+pub(crate) struct Settings {
+    /// What runs the kernels.
+    pub(crate) backend: Backend,
+    /// The folder where each process keeps its journal.
+    pub(crate) journal: Option<PathBuf>,
+    /// File for the counters.
+    pub(crate) profile: Option<PathBuf>,
+    pub(crate) records: Records,
+    /// How code that the program loads is made to count, if it is.
+    pub(crate) rewriting: Option<Rewriting>,
+}
+
+impl Settings {
+    /// Reads them; none if nothing is to be counted. A value that makes no sense, or asks for what cannot be had, ends
+    /// the program with exit code 2: the run would not be the one that was asked for.
+    pub(crate) fn read() -> Option<Settings> {
+        let config = RunConfig::read(|name| std::env::var(name).ok()).map_err(|error| error.to_string());
+        if config.as_ref().is_ok_and(|config| config.is_over) {
+            eprintln!("wavetap: the run that this process belongs to has ended: it goes on, and is not counted");
+            return None;
+        }
+        config.and_then(Self::of).unwrap_or_else(|message| {
+            eprintln!("wavetap: {message}");
+            raw::end_now(2)
+        })
+    }
+
+    fn of(config: RunConfig) -> Result<Option<Settings>, String> {
+        let refused = [
+            ("WAVETAP_TRACE", config.trace.is_some() || config.collect.trace),
+            ("WAVETAP_ORIGINS", config.origins.is_some()),
+            ("WAVETAP_TIMING", config.timing.is_some() || config.collect.time),
+            ("WAVETAP_SAMPLES", config.samples.is_some() || config.collect.samples),
+            ("WAVETAP_PER_WAVE", config.per_wave),
+        ];
+        if let Some((what, _)) = refused.iter().find(|(_, set)| *set) {
+            return Err(format!("{what}: not available with the real ROCm libraries"));
+        }
+        if config.collect.counters && config.journal.is_none() {
+            return Err("WAVETAP_COLLECT: WAVETAP_JOURNAL names no folder for it".to_owned());
+        }
+        if !config.collect.counters && config.profile.is_none() {
+            return Ok(None);
+        }
+        let records = config.session_records().map_err(|error| error.to_string())?;
+        Ok(Some(Settings {
+            backend: if config.emulated_driver { Backend::Emulator } else { Backend::Gpu },
+            journal: config.journal,
+            profile: config.profile,
+            records,
+            rewriting: config.at_load.map(Rewriting::of).transpose()?,
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wavetap::collect::config::{AtLoad, Collected};
+
+    #[test]
+    fn nothing_is_counted_unless_it_is_asked_for() {
+        assert!(Settings::of(RunConfig { seed: 3, ..RunConfig::default() }).unwrap().is_none());
+        let config = RunConfig { profile: Some("p".into()), emulated_driver: true, ..RunConfig::default() };
+        let settings = Settings::of(config).unwrap().unwrap();
+        assert!(settings.backend == Backend::Emulator && settings.rewriting.is_none());
+        let at_load = Some(AtLoad { counters: "lds".into(), ..AtLoad::default() });
+        let config = RunConfig { profile: Some("p".into()), at_load, ..RunConfig::default() };
+        let settings = Settings::of(config).unwrap().unwrap();
+        assert!(settings.backend == Backend::Gpu && settings.rewriting.is_some());
+    }
+
+    #[test]
+    fn what_cannot_be_had_is_refused_by_name() {
+        let collect = Collected { counters: true, trace: true, ..Collected::default() };
+        for (config, name) in [
+            (RunConfig { collect, ..RunConfig::default() }, "WAVETAP_TRACE"),
+            (RunConfig { per_wave: true, ..RunConfig::default() }, "WAVETAP_PER_WAVE"),
+            (RunConfig { timing: Some("t".into()), ..RunConfig::default() }, "WAVETAP_TIMING"),
+            (
+                RunConfig { collect: Collected { counters: true, ..Collected::default() }, ..RunConfig::default() },
+                "WAVETAP_COLLECT",
+            ),
+        ] {
+            let message = Settings::of(config).unwrap_err();
+            assert!(message.starts_with(name), "{message}");
+        }
+    }
+}

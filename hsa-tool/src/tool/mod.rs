@@ -1,0 +1,545 @@
+//! The tool of this process: what is loaded, what is in flight, what was counted.
+
+mod dispatches;
+
+use std::collections::HashMap;
+use std::ffi::c_char;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use wavetap::code_object::{CodeObject, DESCRIPTOR_SUFFIX};
+use wavetap::collect::collector::Collector;
+use wavetap::collect::journals::{Changes, Journals, replace};
+use wavetap::collect::session::{MEMORY_LIMIT, ObjectId, Options, Overlap, Session};
+use wavetap::collect::uncounted::{Why, without_counters};
+use wavetap::error::{Error, Result, ResultExt};
+use wavetap::instrument::refusal::{RefusalReason, all_refused};
+use wavetap::profile::map::ObjectMap;
+
+use crate::api::{Api, SUCCESS, Status};
+use crate::memory::AgentMemory;
+use crate::objects::{Form, KernelNeeds, Object};
+use crate::raw;
+use crate::settings::Settings;
+use dispatches::InFlight;
+
+/// How long the end of a program, of a queue or of an executable waits for dispatches of it.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Between two looks at what is in flight: soon after something began, and later.
+const SHORT_NAP: Duration = Duration::from_micros(50);
+const LONG_NAP: Duration = Duration::from_millis(2);
+
+/// What a reader reads.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Source {
+    /// Address and size, which stay valid until the reader is destroyed.
+    Memory(usize, usize),
+    /// A file that stays open as long.
+    File(i32),
+}
+
+/// A code object that was loaded into an executable.
+struct LoadedObject {
+    agent: u64,
+    object: Arc<Object>,
+    /// The reader of what was loaded in the program's object's place. It lasts as long as the executable, as debuggers
+    /// read what it reads.
+    reader: Option<u64>,
+    /// Where it counts.
+    counters: Option<ObjectId>,
+    /// Descriptors of originals that had to run: device memory.
+    originals: Vec<u64>,
+}
+
+/// A kernel that can be dispatched.
+#[derive(Clone)]
+pub(crate) struct LoadedKernel {
+    pub(crate) name: Arc<str>,
+    pub(crate) agent: u64,
+    pub(crate) object: Arc<Object>,
+    executable: u64,
+    /// The place of its object in the executable.
+    place: usize,
+    /// How it counts; why it does not.
+    pub(crate) counters: std::result::Result<Counters, Option<Why>>,
+    /// The address of a descriptor that runs the original, once it was needed.
+    original: Option<u64>,
+}
+
+/// How a kernel counts.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Counters {
+    pub(crate) object: ObjectId,
+    /// Its index in the site table.
+    pub(crate) kernel: u32,
+    pub(crate) needs: KernelNeeds,
+}
+
+/// What changes.
+pub(crate) struct State {
+    pub(crate) session: Session,
+    journals: Journals,
+    readers: HashMap<u64, Source>,
+    executables: HashMap<u64, Vec<LoadedObject>>,
+    /// By the address of the descriptor.
+    pub(crate) kernels: HashMap<u64, LoadedKernel>,
+    pub(crate) in_flight: Vec<InFlight>,
+    /// Signals that can be used again.
+    pub(crate) signals: Vec<u64>,
+    /// Something is missing that should have been counted.
+    lacking: bool,
+    /// No further thread waits for what is in flight.
+    stopping: bool,
+    /// All was written.
+    finished: bool,
+}
+
+/// The tool.
+pub(crate) struct Tool {
+    pub(crate) api: Api,
+    settings: Settings,
+    /// The process whose counts these are: after `fork` the child cannot use HSA.
+    process: u32,
+    state: Mutex<State>,
+    /// Something is in flight, or the thread is to end.
+    changed: Condvar,
+    /// What was made of code objects that are loaded, by the original's digest.
+    rewritten: Mutex<HashMap<String, Weak<Object>>>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// Prints what went wrong.
+pub(crate) fn complain(what: &str, problem: &dyn std::fmt::Display) {
+    eprintln!("wavetap: {what}: {problem}");
+}
+
+impl State {
+    /// Marks what was counted as incomplete.
+    pub(crate) fn lack(&mut self) {
+        self.lacking = true;
+        self.journals.mark_incomplete();
+    }
+
+    /// Says in the journals whether there is more to come: the program may end before it is collected.
+    pub(crate) fn set_uncollected(&mut self, uncollected: bool) {
+        self.journals.set_uncollected(uncollected);
+    }
+
+    /// Writes to the journals the totals of kernels that have changed.
+    pub(crate) fn write(&mut self, places: &[usize]) {
+        let State { session, journals, .. } = self;
+        for place in places {
+            let counters = Some((session.collector_mut().profile_mut(), Some(*place)));
+            journals.add(Changes { counters, ..Changes::default() });
+        }
+    }
+
+    /// Records a dispatch that is not counted.
+    pub(crate) fn not_counted(&mut self, kernel: &str, object: &Object, (why, detail): Why) {
+        use wavetap::profile::launches::UncountedDispatches;
+        let demangled = wavetap::code_object::demangle(kernel).into_owned();
+        let (name, target, digest) = (kernel.to_owned(), object.target.clone(), object.digest.clone());
+        let State { session, journals, .. } = self;
+        session.collector_mut().not_counted(UncountedDispatches {
+            name,
+            demangled,
+            target,
+            object: digest,
+            why,
+            detail,
+            dispatches: 1,
+        });
+        let counters = Some((session.collector_mut().profile_mut(), None));
+        journals.add(Changes { counters, ..Changes::default() });
+    }
+}
+
+impl Tool {
+    /// A tool of this process, which counts nothing yet.
+    pub(crate) fn new(api: Api, settings: Settings) -> Tool {
+        let options = Options { overlap: Overlap::Concurrent, records: settings.records, memory_limit: MEMORY_LIMIT };
+        let journals = Journals::new(settings.journal.as_deref(), settings.profile.as_deref(), None);
+        let state = State {
+            session: Session::new(Collector::new(settings.backend, false), options),
+            journals,
+            readers: HashMap::new(),
+            executables: HashMap::new(),
+            kernels: HashMap::new(),
+            in_flight: Vec::new(),
+            signals: Vec::new(),
+            lacking: false,
+            stopping: false,
+            finished: false,
+        };
+        Tool {
+            api,
+            settings,
+            process: std::process::id(),
+            state: Mutex::new(state),
+            changed: Condvar::new(),
+            rewritten: Mutex::default(),
+            thread: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The state, for the end of a program: a thread that the program has stopped may hold it for good.
+    fn state_soon(&self) -> Option<MutexGuard<'_, State>> {
+        let start = Instant::now();
+        loop {
+            match self.state.try_lock() {
+                Ok(state) => return Some(state),
+                Err(std::sync::TryLockError::Poisoned(poisoned)) => return Some(poisoned.into_inner()),
+                Err(std::sync::TryLockError::WouldBlock) if start.elapsed() > PATIENCE => return None,
+                Err(std::sync::TryLockError::WouldBlock) => std::thread::sleep(SHORT_NAP),
+            }
+        }
+    }
+
+    /// Whether this is the process that the tool was loaded into, and not a child after `fork`.
+    pub(crate) fn is_here(&self) -> bool {
+        self.process == std::process::id()
+    }
+
+    /// Begins: a thread collects what dispatches that have ended have counted, and the journal shows that the tool was
+    /// loaded.
+    pub(crate) fn start(&'static self) {
+        self.state().journals.begin();
+        let collecting = || self.collect();
+        match std::thread::Builder::new().name("wavetap-hsa".into()).spawn(collecting) {
+            Ok(thread) => *self.thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread),
+            // Without it counts are collected when executables and queues are destroyed.
+            Err(error) => complain("counts are collected late", &error),
+        }
+    }
+
+    /// Collects what has ended, until the tool stops.
+    fn collect(&self) {
+        let mut nap = SHORT_NAP;
+        let mut state = self.state();
+        while !state.stopping {
+            if state.in_flight.is_empty() {
+                state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+                nap = SHORT_NAP;
+                continue;
+            }
+            let ended = self.collect_ended(&mut state);
+            nap = if ended { SHORT_NAP } else { (nap * 2).min(LONG_NAP) };
+            drop(state);
+            std::thread::sleep(nap);
+            state = self.state();
+        }
+    }
+
+    /// Says that something is in flight.
+    pub(crate) fn wake(&self) {
+        self.changed.notify_all();
+    }
+
+    /// Collects what has ended, waits for what has not for a time, and lets no thread do so any more. The runtime works
+    /// still; afterwards it may be gone.
+    pub(crate) fn drain(&self) {
+        if !self.is_here() {
+            return;
+        }
+        if let Some(mut state) = self.state_soon() {
+            self.wait_for(&mut state, PATIENCE, |_| true);
+            state.stopping = true;
+            for signal in std::mem::take(&mut state.signals) {
+                (self.api.signal_destroy)(signal);
+            }
+        }
+        self.wake();
+    }
+
+    /// Waits for the thread to end, as the code that it runs is about to be unloaded.
+    pub(crate) fn join(&self) {
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(thread) = thread.filter(|_| self.is_here()) {
+            // What it was about to say it has said.
+            let _ = thread.join();
+        }
+    }
+
+    /// Writes what was counted for the last time. The runtime is not called.
+    pub(crate) fn finish(&self) {
+        if !self.is_here() {
+            return;
+        }
+        let Some(mut state) = self.state_soon().filter(|state| !state.finished) else { return };
+        state.finished = true;
+        let left = state.in_flight.len();
+        if left > 0 {
+            complain("the program ended before its kernels", &format!("{left} dispatches are not counted"));
+            state.lack();
+        }
+        let State { session, journals, lacking, .. } = &mut *state;
+        if let Some(journal) = journals.of_process() {
+            let counters = Some((session.collector_mut().profile_mut(), None));
+            journal.add(Changes { counters, ..Changes::default() });
+            journal.end();
+        }
+        if let Some(path) = &self.settings.profile {
+            let mut profile = session.finish();
+            profile.set_ended(!*lacking);
+            if let Err(error) = profile.to_json().and_then(|json| replace(path, &json)) {
+                complain("the counts could not be written", &error);
+            }
+        }
+    }
+
+    // --- code objects
+
+    /// Remembers what a reader reads.
+    pub(crate) fn add_reader(&self, reader: u64, source: Source) {
+        self.state().readers.insert(reader, source);
+    }
+
+    /// Forgets a reader that is destroyed.
+    pub(crate) fn remove_reader(&self, reader: u64) {
+        self.state().readers.remove(&reader);
+    }
+
+    /// What is to be loaded in place of what a reader reads; none if that is not known.
+    fn object(&self, reader: u64) -> Option<Arc<Object>> {
+        let source = *self.state().readers.get(&reader)?;
+        let read;
+        let bytes = match source {
+            Source::Memory(address, size) => raw::bytes(address, size)?,
+            Source::File(descriptor) => {
+                read = raw::file(descriptor)
+                    .inspect_err(|error| complain("a code object that is loaded cannot be read", error))
+                    .ok()?;
+                &read
+            }
+        };
+        // Held while it is rewritten: another GPU may be about to load the same.
+        let mut rewritten = self.rewritten.lock().unwrap_or_else(PoisonError::into_inner);
+        let digest = wavetap::code_object::digest(bytes);
+        if let Some(object) = rewritten.get(&digest).and_then(Weak::upgrade) {
+            return Some(object);
+        }
+        let (object, problem) = Object::new(bytes, self.settings.rewriting.as_ref());
+        if let Some(problem) = problem {
+            complain("a code object that was loaded is not counted", &problem);
+        }
+        let object = Arc::new(object);
+        rewritten.retain(|_, object| object.strong_count() > 0);
+        rewritten.insert(digest, Arc::downgrade(&object));
+        Some(object)
+    }
+
+    /// Loads what a reader reads, or what was made of it, into an executable. None: the program's call is to be passed
+    /// on as it is.
+    pub(crate) fn load(
+        &self,
+        (executable, agent, reader): (u64, u64, u64),
+        options: *const c_char,
+        loaded: *mut u64,
+    ) -> Option<Status> {
+        let mut object = self.object(reader)?;
+        let is_second = self.state().executables.get(&executable).is_some_and(|objects| {
+            objects.iter().any(|other| other.agent == agent && other.object.form == Form::RewrittenAtLoad)
+        });
+        let load = |reader| (self.api.load_agent_code_object)(executable, agent, reader, options, loaded);
+        let mut ours = None;
+        let mut problem = None;
+        if object.form == Form::RewrittenAtLoad {
+            if is_second {
+                problem = Some("another object of its executable counts, and their symbols would clash".to_owned());
+            } else {
+                match self.load_rewritten(&object, load) {
+                    Ok(reader) => ours = Some(reader),
+                    Err(error) => problem = Some(error),
+                }
+            }
+        }
+        if let Some(problem) = problem {
+            complain("a code object that was loaded is not counted", &problem);
+            let refused = all_refused(&object.target, "", RefusalReason::UnsupportedObject, &problem).refused;
+            object = Arc::new(object.unchanged(refused));
+        }
+        let status = if ours.is_some() { SUCCESS } else { load(reader) };
+        if status == SUCCESS {
+            let loaded = LoadedObject { agent, object, reader: ours, counters: None, originals: Vec::new() };
+            self.state().executables.entry(executable).or_default().push(loaded);
+        }
+        Some(status)
+    }
+
+    /// Loads what was made of an object; the reader for it.
+    fn load_rewritten(&self, object: &Object, load: impl Fn(u64) -> Status) -> std::result::Result<u64, String> {
+        let mut reader = 0;
+        let bytes = &object.bytes;
+        let status = (self.api.reader_create_from_memory)(bytes.as_ptr().cast(), bytes.len(), &raw mut reader);
+        if status != SUCCESS {
+            return Err(format!("the runtime does not read what was made of it: {}", self.api.describe(status)));
+        }
+        let status = load(reader);
+        if status != SUCCESS {
+            (self.api.reader_destroy)(reader);
+            return Err(format!("the runtime does not load what was made of it: {}", self.api.describe(status)));
+        }
+        Ok(reader)
+    }
+
+    /// Arms the objects of an executable that can now be dispatched from.
+    pub(crate) fn arm(&self, executable: u64) {
+        let mut state = self.state();
+        let state = &mut *state;
+        let Some(objects) = state.executables.get_mut(&executable) else { return };
+        for (place, loaded) in objects.iter_mut().enumerate() {
+            let armed = arm(&self.api, executable, place, loaded, &mut state.session);
+            match armed {
+                Ok(kernels) => state.kernels.extend(kernels),
+                Err(error) => {
+                    complain("a code object that was loaded is not counted", &error);
+                    state.lacking = true;
+                    state.journals.mark_incomplete();
+                }
+            }
+        }
+        let counters = Some((state.session.collector_mut().profile_mut(), None));
+        state.journals.add(Changes { counters, ..Changes::default() });
+    }
+
+    /// Collects what the kernels of an executable have counted that is about to be destroyed, and forgets it. What is
+    /// returned lasts until the executable is gone.
+    pub(crate) fn disarm(&self, executable: u64) -> Disarmed {
+        let mut state = self.state();
+        let Some(objects) = state.executables.remove(&executable) else { return Disarmed::default() };
+        let of_it = |flight: &InFlight| objects.iter().any(|loaded| loaded.counters == Some(flight.object));
+        self.wait_for(&mut state, PATIENCE, of_it);
+        let left: Vec<InFlight> = state.in_flight.extract_if(.., |flight| of_it(flight)).collect();
+        for flight in left {
+            state.not_counted(&flight.kernel, &flight.code, dispatches::unloaded());
+        }
+        state.kernels.retain(|_, kernel| kernel.executable != executable);
+        let mut disarmed = Disarmed::default();
+        for loaded in objects {
+            let mut memory = AgentMemory { api: &self.api, agent: loaded.agent };
+            let detached = loaded.counters.map_or(Ok(()), |object| state.session.detach(&mut memory, object));
+            if let Err(error) = detached {
+                complain("memory of counters could not be freed", &error);
+            }
+            for address in loaded.originals {
+                // The GPU's memory is freed with the process, too.
+                let _ = self.api.free(address);
+            }
+            disarmed.readers.extend(loaded.reader);
+            disarmed.objects.push(loaded.object);
+        }
+        disarmed
+    }
+
+    /// The static sizes of a kernel as the program's own object has them.
+    pub(crate) fn known(&self, kernel_object: u64) -> Option<crate::objects::Segments> {
+        let state = self.state();
+        let counters = state.kernels.get(&kernel_object)?.counters.as_ref().ok()?;
+        Some(counters.needs.known)
+    }
+
+    /// The address of a descriptor that runs the original of a kernel that counts.
+    pub(crate) fn original(&self, state: &mut State, kernel_object: u64) -> std::result::Result<u64, String> {
+        let kernel = state.kernels.get_mut(&kernel_object).ok_or("it is not loaded")?;
+        if let Some(original) = kernel.original {
+            return Ok(original);
+        }
+        let needs = kernel.counters.as_ref().map_err(|_| "it does not count")?.needs;
+        let (mut descriptor, address) = needs.original.ok_or("its file was rewritten before it was loaded")?;
+        // The distance from a descriptor to the kernel's first instruction is all that depends on its place.
+        let entry = (kernel_object as i64).wrapping_add(descriptor.entry_byte_offset());
+        debug_assert!(address % 64 == 0, "descriptors are aligned");
+        let pool = self.api.device_pool(kernel.agent)?;
+        let copy = self.api.allocate(pool, descriptor.bytes().len())?;
+        descriptor.set_entry_byte_offset(entry.wrapping_sub(copy as i64));
+        self.api.write_memory(copy, descriptor.bytes())?;
+        kernel.original = Some(copy);
+        let objects = state.executables.get_mut(&kernel.executable);
+        if let Some(loaded) = objects.and_then(|objects| objects.get_mut(kernel.place)) {
+            loaded.originals.push(copy);
+        }
+        Ok(copy)
+    }
+}
+
+/// What an executable had that is destroyed.
+#[derive(Default)]
+pub(crate) struct Disarmed {
+    pub(crate) readers: Vec<u64>,
+    /// The bytes that the readers read.
+    pub(crate) objects: Vec<Arc<Object>>,
+}
+
+/// Finds the kernels of a loaded object and how they count.
+fn arm(
+    api: &Api,
+    executable: u64,
+    place: usize,
+    loaded: &mut LoadedObject,
+    session: &mut Session,
+) -> Result<Vec<(u64, LoadedKernel)>> {
+    let LoadedObject { agent, object, .. } = loaded;
+    if object.form == Form::HipsOwn {
+        return named_kernels(api, executable, place, loaded, |_| Err(None));
+    }
+    let symbols = api.symbols(executable, *agent).map_err(Error::unsupported)?;
+    let mut map = None;
+    if matches!(object.form, Form::RewrittenBefore | Form::RewrittenAtLoad) {
+        let code = CodeObject::parse(&object.bytes)?;
+        let address = |name: &str| {
+            symbols.iter().find(|symbol| !symbol.is_kernel && symbol.name == name).map(|symbol| symbol.address)
+        };
+        let memory = AgentMemory { api, agent: *agent };
+        let attached = session.attach(&memory, &code, address)?;
+        let id = attached.ok_or_else(|| Error::internal("the runtime has no symbol for its control block"))?;
+        loaded.counters = Some(id);
+        map = Some(Arc::clone(session.map(id)?));
+    }
+    let map: Option<&ObjectMap> = map.as_deref();
+    let refused = map.map_or(loaded.object.refused.as_deref().unwrap_or_default(), |map| &map.refused);
+    session.collector_mut().add_refused(refused);
+    let (object, id) = (Arc::clone(&loaded.object), loaded.counters);
+    named_kernels(api, executable, place, loaded, |name| {
+        if let Some(why) = without_counters(map, object.refused.as_deref(), name) {
+            return Err(Some(why));
+        }
+        let index = map.and_then(|map| map.kernels.iter().position(|kernel| kernel.name == name));
+        let counters = index.zip(id).zip(object.kernels.get(name));
+        let Some(((index, object), needs)) = counters else { return Err(None) };
+        Ok(Counters { object, kernel: index as u32, needs: *needs })
+    })
+    .within(|| "the symbols of an executable".into())
+}
+
+/// The kernels of an object, by the addresses of their descriptors.
+fn named_kernels(
+    api: &Api,
+    executable: u64,
+    place: usize,
+    loaded: &LoadedObject,
+    counters: impl Fn(&str) -> std::result::Result<Counters, Option<Why>>,
+) -> Result<Vec<(u64, LoadedKernel)>> {
+    let symbols = api.symbols(executable, loaded.agent).map_err(Error::unsupported)?;
+    let kernels = symbols.into_iter().filter(|symbol| symbol.is_kernel).filter_map(|symbol| {
+        let name = symbol.name.strip_suffix(DESCRIPTOR_SUFFIX).unwrap_or(&symbol.name).to_owned();
+        // An executable may have several objects.
+        loaded.object.names.contains(&name).then_some(())?;
+        let kernel = LoadedKernel {
+            counters: counters(&name),
+            name: name.into(),
+            agent: loaded.agent,
+            object: Arc::clone(&loaded.object),
+            executable,
+            place,
+            original: None,
+        };
+        Some((symbol.address, kernel))
+    });
+    Ok(kernels.collect())
+}
