@@ -51,8 +51,11 @@ struct Cost {
 }
 
 fn instructions(snippet: &Snippet) -> Vec<&Inst> {
-    let inst = |item| if let &Item::Inst(ref inst) = item { Some(inst) } else { None };
-    snippet.items.iter().filter_map(inst).collect()
+    let insts = snippet.items.iter().filter_map(|item| match item {
+        Item::Inst(inst) => Some(inst),
+        _ => None,
+    });
+    insts.collect()
 }
 
 fn cost(program: &Program, analysis: &Analysis<'_>, kernel: &Kernel) -> Cost {
