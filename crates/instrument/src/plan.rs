@@ -24,6 +24,10 @@ use wavetap_profile::map::{CounterMode, VectorSource};
 use wavetap_profile::placement::{CounterPlacement, Placement};
 use wavetap_profile::record::record_bytes;
 
+/// What counting the lanes with which a wave begins costs, in additions at sites: the wave has to wait for the address
+/// of its record, which it could do later. A guess.
+const ENTRY_WEIGHT: f64 = 3.0;
+
 /// Tries the strategies in order and returns the first that costs no occupancy, or what costs least of it.
 pub(crate) fn cheapest(facts: &KernelFacts<'_, '_>, request: &Request) -> Result<Instrumented, Stop> {
     if request.mode == CounterMode::Register {
@@ -31,7 +35,7 @@ pub(crate) fn cheapest(facts: &KernelFacts<'_, '_>, request: &Request) -> Result
     }
     if request.placement == CounterPlacement::Minimal
         && let Some(placed) = facts.placed(placed)?
-        && pays(facts, request.mode, placed)
+        && (request.mode != CounterMode::Global || pays(facts, placed))
     {
         // What does not follow is kept.
         match cheapest_of(facts, request, Some(placed)) {
@@ -51,14 +55,9 @@ fn placed(facts: &KernelFacts<'_, '_>) -> Result<PlacedRecord, Stop> {
     Ok(PlacedRecord::of(&bodies, &values, &counters)?)
 }
 
-/// Whether placed counters are predicted to cost less than all of them.
-fn pays(facts: &KernelFacts<'_, '_>, mode: CounterMode, placed: &PlacedRecord) -> bool {
-    // In memory it is counted before the wave has the address of its record for another reason, and waits for it.
-    let entry = match (placed.entry_lanes, mode) {
-        (None, _) => 0.0,
-        (Some(_), CounterMode::Global) => 3.0,
-        (Some(_), _) => 1.0,
-    };
+/// Whether placed counters in memory are predicted to cost less than all of them.
+fn pays(facts: &KernelFacts<'_, '_>, placed: &PlacedRecord) -> bool {
+    let entry = placed.entry_lanes.map_or(0.0, |_| ENTRY_WEIGHT);
     let functions = facts.functions.iter().zip(&placed.functions);
     let additions = functions.map(|(function, points)| {
         let weight = |inst| function.weights()[function.cfg.block_of(inst).index()];
