@@ -136,7 +136,7 @@ impl Asm {
 
     /// Loads an address of the rewritten object into a pair. Destroys SCC.
     pub(crate) fn address(&mut self, pair: u16, address: u64) {
-        self.items.push(Item::Address { pair: Reg::scalar(pair, 2), address });
+        self.items.push(Item::Address { pair: Reg::scalar(pair, 2), address, settle: false });
     }
 
     /// Waits until everything that counts in one of these counters is complete; counters that the target does not have

@@ -123,7 +123,7 @@ struct Settler {
     at_labels: FxHashMap<Label, Pending>,
     /// Scalar registers of original code were changed.
     lent_writes: bool,
-    /// Scalar registers of original code were read by vector instructions.
+    /// Scalar registers of original code, or that are taken for the same, were read by vector instructions.
     lent_reads: bool,
 }
 
@@ -184,8 +184,8 @@ pub(crate) fn settle(target: Target, place: &Place, items: Vec<Item>) -> Result<
 }
 
 impl Settler {
-    fn item(&mut self, item: Item) -> Result<()> {
-        match &item {
+    fn item(&mut self, mut item: Item) -> Result<()> {
+        match &mut item {
             Item::Inst(inst) => self.before(inst)?,
             Item::Label(label) => {
                 if let Some(brought) = self.at_labels.remove(label) {
@@ -200,7 +200,8 @@ impl Settler {
                     self.pending = Pending::default();
                 }
             }
-            Item::Address { pair, .. } => {
+            Item::Address { pair, settle, .. } => {
+                *settle = self.middle && self.rules.contains(Rules::VALU_READ_SGPR);
                 self.overwrite([*pair].into_iter())?;
                 self.scalar_write(*pair)?;
                 self.pending.scalar_writes.insert(*pair);
@@ -328,7 +329,8 @@ impl Settler {
             pending.last = [class == Class::Lds, class == Class::Vector];
             pending.branched = false;
         }
-        self.lent_reads |= effects.valu && !effects.reads.is_subset(&self.own);
+        self.lent_reads |=
+            effects.valu && self.rules.contains(Rules::VALU_READ_SGPR) && !pairs(&effects.reads).is_subset(&self.own);
         self.lent_writes |= !effects.writes.difference(exempt()).difference(self.own).is_empty();
     }
 
@@ -402,6 +404,12 @@ impl Settler {
         (self.pending.last, self.pending.branched) = ([false; 2], false);
         Ok(())
     }
+}
+
+/// Scalar registers with those that the hardware takes for the same: which ones vector instructions have read is known
+/// by pairs.
+fn pairs(registers: &RegSet) -> RegSet {
+    registers.iter().flat_map(|reg| [reg.first & !1, reg.first | 1].map(|number| Reg::scalar(number, 1))).collect()
 }
 
 /// Registers that every reader finds up to date.

@@ -32,6 +32,9 @@ pub enum Item {
         pair: Reg,
         /// A virtual address in the rewritten code object.
         address: u64,
+        /// Vector instructions may have read the pair, so that what is written to it has to be waited for before it is
+        /// read, on a target where that is so.
+        settle: bool,
     },
 }
 

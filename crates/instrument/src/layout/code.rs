@@ -208,7 +208,9 @@ impl Planner {
                     let word = branch_word(self.target, *opcode)?;
                     self.push(Piece::Branch { word, to: place(label)?, origin: None });
                 }
-                Item::Address { pair, address } => self.push(Piece::Address { pair: *pair, address: *address }),
+                Item::Address { pair, address, settle } => {
+                    self.push(Piece::Address { pair: *pair, address: *address, settle: *settle });
+                }
             }
         }
         Ok(())

@@ -16,8 +16,9 @@ pub(super) enum Piece {
     Bytes(SmallVec<[u8; 16]>),
     /// A direct branch; the low 16 bits of the word are the displacement to fill in.
     Branch { word: u32, to: Place, origin: Option<u64> },
-    /// Loads an address into a pair: `s_getpc_b64`, `s_add_u32`, `s_addc_u32`. Destroys SCC.
-    Address { pair: Reg, address: u64 },
+    /// Loads an address into a pair: `s_getpc_b64`, `s_add_u32`, `s_addc_u32`. Destroys SCC. With `settle`, waits are
+    /// between what they write and what reads it.
+    Address { pair: Reg, address: u64, settle: bool },
     /// Turns the new program counter in a pair into the original one: `s_add_u32`, `s_addc_u32`, with SCC kept in a
     /// register around them where it is live. The pair holds the address of this piece's first byte. With `settle`,
     /// waits are between what scalar instructions write and what reads it, halves of one pair included, and after all
@@ -50,7 +51,7 @@ impl Piece {
         match self {
             Piece::Bytes(bytes) => bytes.len() as u64,
             Piece::Branch { .. } => SHORT,
-            Piece::Address { .. } => SHORT + 2 * LONG,
+            Piece::Address { settle, .. } => SHORT + 2 * LONG + if *settle { 2 * SHORT } else { 0 },
             Piece::WholeProgramCounter { .. } => LONGEST,
             Piece::ProgramCounter { keep_scc_in, settle, .. } => {
                 let keeping = keep_scc_in.as_ref().map_or(0, |kept| (2 + u64::from(kept.untranslated)) * SHORT);
@@ -67,9 +68,12 @@ impl Piece {
             Piece::Branch { word, .. } => {
                 out.extend((word & 0xffff_0000 | u32::from(displacement as u16)).to_le_bytes())
             }
-            Piece::Address { pair, address: wanted } => {
+            Piece::Address { pair, address: wanted, settle } => {
                 out.extend(encode(target, Opcode::S_GETPC_B64, &[Value::Reg(*pair)])?);
-                add_to_pair(target, *pair, wanted.wrapping_sub(address + SHORT), false, out)?;
+                if *settle {
+                    wait_for_scalars(target, out)?;
+                }
+                add_to_pair(target, *pair, wanted.wrapping_sub(address + SHORT), *settle, out)?;
             }
             Piece::WholeProgramCounter { pair, original } => {
                 out.extend(add_whole(target, *pair, original.wrapping_sub(address))?);
