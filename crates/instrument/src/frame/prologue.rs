@@ -249,7 +249,7 @@ fn clear_spilled(frame: &Frame<'_>, asm: &mut Asm) -> Result<()> {
         return Ok(());
     }
     asm.exec_lanes(frame.target.wave_size())?;
-    frame.vectors.kept().try_for_each(|register| asm.op("v_mov_b32_e32", &[v(register), c(0)]))
+    frame.vectors.registers().try_for_each(|register| asm.op("v_mov_b32_e32", &[v(register), c(0)]))
 }
 
 /// A number of the wave in the workgroup that no other of its waves has, below the waves of a whole workgroup. Left in
