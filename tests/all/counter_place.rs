@@ -36,9 +36,11 @@ fn mode(object: &[u8], counters: Counters) -> CounterMode {
     map.kernels.first().unwrap_or_else(|| panic!("{:?}", map.refused)).mode
 }
 
-/// Whether `auto` may choose LDS; what it does choose it does not say here.
+/// Whether `auto` may choose LDS; what it does choose it does not say here. Counters of single waves are never in
+/// registers, beside which others would not be tried.
 fn may_be_in_lds(object: &[u8]) -> bool {
-    let map = map(object, Counters::Auto);
+    let options = Options { single_waves: true, ..options(Counters::Auto) };
+    let map = rewrite(object, &options).expect("rewritten").maps.remove(0);
     let kernel = map.kernels.first().unwrap_or_else(|| panic!("{:?}", map.refused));
     let lds = kernel.candidates.iter().find(|candidate| candidate.mode == CounterMode::Lds).expect("it was tried");
     assert!(lds.refused.is_none() || kernel.mode != CounterMode::Lds, "{:?}", kernel.candidates);
