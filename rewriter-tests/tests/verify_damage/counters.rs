@@ -55,13 +55,8 @@ fn counts_in(code: &Code, register: Reg) -> bool {
     code.lines.iter().all(|line| line.is_inserted() || !names(line)) && code.lines[first..].iter().any(counts)
 }
 
-fn counter_elsewhere(code: &Code, index: usize) -> Patch {
-    let counter = added(&code.lines[index].inst).filter(|_| code.is_inserted(index))?;
-    // Set in the same place it would be no counter.
-    let here = code.lines[..index].iter().rev().take_while(|line| line.is_inserted());
-    if here.into_iter().any(|line| writes(&line.inst, counter)) || !counts_in(code, counter) {
-        return None;
-    }
+/// The instruction with a scalar register that original code writes in place of this one.
+fn in_an_original(code: &Code, index: usize, counter: Reg) -> Patch {
     let mut written = code.lines.iter().filter(|line| !line.is_inserted()).flat_map(|line| line.inst.writes());
     let other = written.find(|reg| reg.file == RegFile::Scalar && reg.dwords == 1 && reg.first < scalar::VCC)?;
     let mut inst = code.lines[index].inst.clone();
@@ -69,6 +64,16 @@ fn counter_elsewhere(code: &Code, index: usize) -> Patch {
         operand.value = reg(other);
     }
     code.replaced(index, &[inst])
+}
+
+fn counter_elsewhere(code: &Code, index: usize) -> Patch {
+    let counter = added(&code.lines[index].inst).filter(|_| code.is_inserted(index))?;
+    // Set in the same place it would be no counter.
+    let here = code.lines[..index].iter().rev().take_while(|line| line.is_inserted());
+    if here.into_iter().any(|line| writes(&line.inst, counter)) || !counts_in(code, counter) {
+        return None;
+    }
+    in_an_original(code, index, counter)
 }
 
 /// The register of which an inserted instruction sets a bit.
@@ -91,13 +96,7 @@ fn keeps_lanes(code: &Code, index: usize) -> Option<Reg> {
 fn once_elsewhere(code: &Code, index: usize, counter: Reg) -> Patch {
     // At the entry it is set in any case.
     code.lines[..index].iter().find(|line| !line.is_inserted())?;
-    let mut written = code.lines.iter().filter(|line| !line.is_inserted()).flat_map(|line| line.inst.writes());
-    let other = written.find(|reg| reg.file == RegFile::Scalar && reg.dwords == 1 && reg.first < scalar::VCC)?;
-    let mut inst = code.lines[index].inst.clone();
-    for operand in inst.operands.iter_mut().filter(|operand| operand.reg() == Some(counter)) {
-        operand.value = reg(other);
-    }
-    code.replaced(index, &[inst])
+    in_an_original(code, index, counter)
 }
 
 /// Whether the instruction sets the mask of which inserted code sets bits.

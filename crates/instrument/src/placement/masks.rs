@@ -5,6 +5,9 @@
 //! said of symbols: that a register holds one, that it holds a part of one, and that what it holds together with EXEC
 //! (or with another symbol) is all of one. The last is what remains of a mask whose lanes go two ways, of which a
 //! register has the others: `if` with `else`, and loops that lanes leave one by one.
+//!
+//! `Definitions` of the analyses knows masks by what they are certainly within. That a mask has all lanes again takes
+//! the other bound as well, which is what these facts are about.
 
 use std::collections::BTreeSet;
 
