@@ -201,6 +201,7 @@ impl Runtime {
                 // The strict mode executes instructions one by one anyway.
                 trace_lanes: self.collection.tracer.is_some() && self.settings.strict,
                 origins: self.collection.origins.is_some(),
+                accesses: 0,
                 threads: self.settings.threads,
                 timing: self.settings.timing.clone(),
             };

@@ -81,6 +81,7 @@ pub use fault::{Fault, FaultKind, LdsAccess, MemoryAccess};
 pub use launch::options::Options;
 pub use launch::packet::{Dispatch, QueuedPacket};
 pub use memory::loader::{LoadedObject, LoadedSymbol, SymbolKind};
+pub use trace::accesses::{AccessRecord, AccessRecords, AccessedMemory};
 pub use trace::origins::{Origin, Origins, ValueOrigins, WaitOrigins};
 pub use trace::timing::{
     InstructionTime, LatencyClass, LatencyOverride, MemoryCounts, ModelledTime, StallReason, Timing, WaveSample,

@@ -24,6 +24,9 @@ pub struct Options {
     pub trace_lanes: bool,
     /// Collects [`crate::Origins`] for each dispatch, which then runs on one thread and takes many times as long.
     pub origins: bool,
+    /// Keeps so many records at most, for each thread, of where lanes go in memory
+    /// ([`crate::DispatchStats::accesses`]): outside strict mode.
+    pub accesses: usize,
     /// Models the time that dispatches take ([`crate::DispatchStats::time`]).
     pub timing: Option<Timing>,
     /// Threads that the workgroups of a long dispatch are divided among; 0: as many as there are cores. Strict mode
@@ -42,6 +45,7 @@ impl Default for Options {
             trace: false,
             trace_lanes: false,
             origins: false,
+            accesses: 0,
             timing: None,
             threads: 0,
         }

@@ -1,5 +1,6 @@
 //! Runs the workgroups of a dispatch: decoded code, the state that waves begin with, the scheduler.
 
+mod accesses;
 pub(crate) mod code;
 pub(crate) mod origins;
 pub(crate) mod plan;

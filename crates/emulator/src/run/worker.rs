@@ -7,6 +7,7 @@ use smallvec::SmallVec;
 use wavetap_amdgpu::{Target, print};
 use wavetap_profile::probes::branches::{ExecCounts, ScalarCounts};
 
+use super::accesses::note_accesses;
 use super::code::Code;
 use super::origins::OriginBook;
 use super::plan::Plan;
@@ -479,7 +480,7 @@ impl<'a> Worker<'a> {
         // The place of the next instruction if the last one is followed by it: code is mostly decoded in the order in
         // which it runs.
         let mut next = usize::MAX;
-        let one_by_one = launch.strict || origins.is_some() || options.trace_lanes;
+        let one_by_one = launch.strict || origins.is_some() || options.trace_lanes || options.accesses > 0;
         let mut left = quantum;
         while left > 0 {
             let pc = core.wave.pc;
@@ -540,6 +541,9 @@ impl<'a> Worker<'a> {
             core.wave.jumped = false;
             if let Some(book) = origins {
                 book.before(core.wave, op, index);
+            }
+            if options.accesses > 0 && !launch.strict {
+                note_accesses(&mut core, op, options.accesses);
             }
             if let Err(stop) = (op.run)(&mut core, op) {
                 return Err(Box::new(Stopped { stop: *stop, op: Some(index), pc }));

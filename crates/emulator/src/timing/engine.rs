@@ -1,6 +1,6 @@
 //! How the model has instructions executed: the functional emulator runs one at a time.
 
-use super::access::{Accesses, gather};
+use crate::exec::memory::accesses::{Accesses, gather};
 use crate::fault::stop::Stop;
 use crate::fault::{Fault, FaultKind};
 use crate::run::plan::Plan;

@@ -5,9 +5,9 @@
 
 use wavetap_amdgpu::{Latency, LdsCycles, LdsOperation, MachineFact};
 
-use super::access::{Accesses, How};
 use super::cache::{Cache, mixed};
 use super::machine::Machine;
+use crate::exec::memory::accesses::{Accesses, How};
 use crate::trace::timing::MemoryCounts;
 
 /// Lanes whose addresses a compute unit takes in a cycle.

@@ -17,7 +17,6 @@
 //! | `schedule` | the order of everything |
 //! | `engine` | how instructions are executed, the only part that uses the functional emulator's scheduler |
 
-mod access;
 mod cache;
 mod chance;
 mod engine;

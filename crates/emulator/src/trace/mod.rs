@@ -1,5 +1,6 @@
 //! What a dispatch did: instruction and byte totals, and the exact branch counts that a profile is compared with.
 
+pub(crate) mod accesses;
 pub(crate) mod origins;
 pub(crate) mod timing;
 
@@ -10,6 +11,7 @@ use wavetap_profile::probes::blocks::{self, BlockCounts};
 use wavetap_profile::probes::branches::{self, ExecCounts, ScalarCounts};
 use wavetap_profile::schema::{Counts, KindSchema};
 
+use self::accesses::AccessRecords;
 use self::origins::Origins;
 use self::timing::ModelledTime;
 use crate::address::{CodeAddress, ObjectId};
@@ -127,6 +129,8 @@ pub struct DispatchStats {
     pub lds_bytes: u64,
     /// Accesses past the end of an allocation that were let be, one for each instruction; none in strict mode.
     pub overruns: Vec<Overrun>,
+    /// Where lanes went in memory, if [`crate::Options::accesses`] asks for it, without scalar accesses and images.
+    pub accesses: AccessRecords,
     /// Branch counts, if [`crate::Options::trace`] is on.
     pub trace: Option<Trace>,
     /// What was waited for and where values came from, if [`crate::Options::origins`] is on.
@@ -174,6 +178,7 @@ impl DispatchStats {
             global_bytes,
             lds_bytes,
             overruns,
+            accesses,
             trace,
             // These dispatches have one thread.
             origins: _,
@@ -196,6 +201,7 @@ impl DispatchStats {
             *mine += its;
         }
         overruns.iter().for_each(|overrun| self.add_overrun(overrun));
+        self.accesses.merge(accesses);
         if let (Some(mine), Some(its)) = (&mut self.trace, trace) {
             mine.merge(its);
         }

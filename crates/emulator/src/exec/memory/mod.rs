@@ -1,5 +1,6 @@
 //! Memory instructions: vector memory, scalar memory, LDS, images, tensors, global wave sync.
 
+pub(crate) mod accesses;
 pub(crate) mod async_copy;
 pub(crate) mod atomic;
 pub(crate) mod buffer;

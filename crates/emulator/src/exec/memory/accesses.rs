@@ -2,9 +2,9 @@
 
 use wavetap_amdgpu::{Encoding, Flags, OpcodeFlags, Role};
 
+use super::vmem::{places, swizzled};
+use super::{image, lds, smem};
 use crate::address::place::LanePlace;
-use crate::exec::memory::vmem::{places, swizzled};
-use crate::exec::memory::{image, lds, smem};
 use crate::lanes::{LANES, active};
 use crate::op::Class;
 use crate::op::semantics::Semantics;
@@ -35,6 +35,10 @@ pub(crate) struct Accesses {
     pub size: u64,
     /// Addresses in memory.
     pub memory: Vec<u64>,
+    /// The lanes that these are of, where each of them is of a lane.
+    pub lanes: u64,
+    /// The lanes of these whose private memory it is.
+    pub scratch: u64,
     pub lds: Vec<LdsAccess>,
     /// Values go from lane to lane through LDS's crossbar.
     pub crossbar: bool,
@@ -59,7 +63,16 @@ pub(crate) fn gather(core: &mut Core, op: &Op) -> Option<Accesses> {
         }
         _ => u64::from(op.inst.variant.memory_bytes).max(4),
     };
-    let mut accesses = Accesses { how, size, memory: Vec::new(), lds: Vec::new(), crossbar: false, bypass: false };
+    let mut accesses = Accesses {
+        how,
+        size,
+        memory: Vec::new(),
+        lanes: 0,
+        scratch: 0,
+        lds: Vec::new(),
+        crossbar: false,
+        bypass: false,
+    };
     match op.class {
         Class::Vmem if flags.intersects(Flags::LOAD | Flags::STORE | Flags::ATOMIC) => vector(core, op, &mut accesses)?,
         Class::Lds => local(core, op, &mut accesses)?,
@@ -84,10 +97,18 @@ fn vector(core: &mut Core, op: &Op, accesses: &mut Accesses) -> Option<()> {
     }
     let places = places(core, op).ok()?;
     let mut local = LdsAccess { addresses: [0; LANES], mask: 0, size: accesses.size };
+    let mut scratch = 0;
+    let mut in_memory = |lane: usize, address| {
+        accesses.memory.push(address);
+        accesses.lanes |= 1 << lane;
+    };
     for lane in active(core.wave.exec()) {
         match places[lane] {
-            LanePlace::Global(address) | LanePlace::Head(address, _) => accesses.memory.push(address),
-            LanePlace::Scratch(offset) => accesses.memory.push(swizzled(core, lane, u64::try_from(offset).ok()?)),
+            LanePlace::Global(address) | LanePlace::Head(address, _) => in_memory(lane, address),
+            LanePlace::Scratch(offset) => {
+                in_memory(lane, swizzled(core, lane, u64::try_from(offset).ok()?));
+                scratch |= 1 << lane;
+            }
             LanePlace::Lds(offset) => {
                 local.addresses[lane] = offset;
                 local.mask |= 1 << lane;
@@ -95,6 +116,7 @@ fn vector(core: &mut Core, op: &Op, accesses: &mut Accesses) -> Option<()> {
             LanePlace::Nowhere => {}
         }
     }
+    accesses.scratch = scratch;
     if local.mask != 0 {
         accesses.lds.push(local);
     }

@@ -1,0 +1,34 @@
+//! Records of where lanes go in memory.
+
+use crate::address::CodeAddress;
+use crate::exec::memory::accesses::gather;
+use crate::lanes::active;
+use crate::state::core::Core;
+use crate::state::op::Op;
+use crate::trace::accesses::{AccessRecord, AccessedMemory};
+
+/// Notes where the lanes of an instruction are about to go in memory.
+pub(super) fn note_accesses(core: &mut Core, op: &Op, most: usize) {
+    let Some(accesses) = gather(core, op) else { return };
+    let (place, workgroup, wave) =
+        (CodeAddress { object: op.object, address: op.address }, core.wave.group_id, core.wave.index);
+    let record = |memory, bytes: u64, lanes, addresses| AccessRecord {
+        place,
+        workgroup,
+        wave,
+        memory,
+        bytes: u32::try_from(bytes).unwrap_or(u32::MAX),
+        lanes,
+        addresses,
+    };
+    let both = [(AccessedMemory::Global, !accesses.scratch), (AccessedMemory::Scratch, accesses.scratch)];
+    for (memory, of) in both.into_iter().filter(|(_, of)| accesses.lanes & of != 0) {
+        let each = active(accesses.lanes).zip(&accesses.memory).filter(|(lane, _)| of >> lane & 1 != 0);
+        let addresses = each.map(|(_, address)| *address).collect();
+        core.stats.accesses.add(record(memory, accesses.size, accesses.lanes & of, addresses), most);
+    }
+    for lds in accesses.lds.iter().filter(|lds| lds.mask != 0) {
+        let addresses = active(lds.mask).map(|lane| lds.addresses[lane]).collect();
+        core.stats.accesses.add(record(AccessedMemory::Lds, lds.size, lds.mask, addresses), most);
+    }
+}
