@@ -16,6 +16,7 @@ mod completion;
 mod definitions;
 mod exec_masks;
 mod indexing;
+mod lane_values;
 mod liveness;
 mod maybe_initialized;
 mod pending;
@@ -32,6 +33,7 @@ pub use completion::{
 };
 pub use definitions::{Definition, Definitions, SsaDef, ValueId};
 pub use indexing::{Indexed, Indexing};
+pub use lane_values::{LaneSum, LaneValue, LaneValues, Offsets, Opaque, Symbol, Term, WaveShape};
 pub use liveness::Liveness;
 pub use maybe_initialized::MaybeInitialized;
 pub use regset::RegSet;
