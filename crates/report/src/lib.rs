@@ -18,6 +18,8 @@ pub mod inspect;
 mod kernel_facts;
 pub mod launches;
 pub mod listing;
+pub mod memory;
+mod mirror;
 mod model;
 pub mod names;
 pub mod occupancy;

@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use crate::access::Launched;
 use crate::counts::KernelCounts;
 use crate::kernel::{KernelInputs, slice_kernel};
 use crate::result::{Blame, KernelSlice, SliceResult};
@@ -11,6 +10,7 @@ use crate::samples::{CodeToSlice, KernelSampled, MatchedSamples, stalled_for_mem
 use wavetap_analysis::dataflow::{Summaries, WaitSummaries};
 use wavetap_analysis::kernel::{Body, BodyKind};
 use wavetap_base::error::Result;
+use wavetap_memory::Launched;
 use wavetap_object::code_object::demangle;
 use wavetap_profile::file::{KernelTotals, Profile};
 use wavetap_profile::pc_samples::{PcSamples, SampledObject};

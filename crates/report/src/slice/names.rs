@@ -1,27 +1,6 @@
 //! Enums of the slicer as they are named in JSON.
 
-use serde::{Deserialize, Serialize};
-
-/// Defines the JSON form of an enum of the slicer: the same variants, in snake case.
-macro_rules! mirror {
-    (
-        $(#[$meta:meta])*
-        pub enum $name:ident = $of:path { $($(#[$variant_meta:meta])* $variant:ident,)* }
-    ) => {
-        $(#[$meta])*
-        #[derive(Serialize, Deserialize)]
-        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-        #[serde(rename_all = "snake_case")]
-        pub enum $name { $($(#[$variant_meta])* $variant,)* }
-
-        impl From<$of> for $name {
-            fn from(of: $of) -> $name {
-                use $of as Of;
-                match of { $(Of::$variant => $name::$variant,)* }
-            }
-        }
-    };
-}
+use crate::mirror::mirror;
 
 mirror! {
     /// The rule by which a stall is divided among what it may be for.
@@ -123,9 +102,11 @@ mirror! {
 mirror! {
     /// How it is known what the workgroups of a kernel look like.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-    pub enum WorkgroupSource = wavetap_slice::access::WorkgroupSource {
+    pub enum WorkgroupSource = wavetap_memory::WorkgroupSource {
         /// It was launched with such, most often.
         Launched,
+        /// Who asks says so.
+        Given,
         /// The source requires them.
         Required,
         /// It is not: the largest that the metadata allows is taken, with one dimension.

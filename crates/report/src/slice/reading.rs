@@ -1,6 +1,7 @@
 //! A chain in one sentence.
 
-use wavetap_slice::access::{LaneAccess, WorkgroupSource};
+use wavetap_memory::WorkgroupSource;
+use wavetap_slice::access::LaneAccess;
 use wavetap_slice::{Cause, Chain, SelfBlame, StallClass, Step};
 
 /// What a chain blames, in words. `wave_size` is how many lanes the kernel's waves have.

@@ -13,7 +13,7 @@ use rustc_hash::FxHashMap;
 use self::exposed::Stalls;
 use self::memory::Stores;
 use self::path::Path;
-use crate::access::{LaneAccess, Launched};
+use crate::access::LaneAccess;
 use crate::counts::{BlockCounts, CountSource, KernelCounts};
 use crate::latency::{self, Cycles};
 use crate::lines::SourceLines;
@@ -22,6 +22,7 @@ use wavetap_analysis::cfg::{Cfg, Loops};
 use wavetap_analysis::dataflow::{AffineAddresses, Definitions, Operation, Summaries, Wait, WaitSummaries, Waits};
 use wavetap_analysis::kernel::Body;
 use wavetap_base::entity::InstId;
+use wavetap_memory::Launched;
 use wavetap_profile::file::KernelTotals;
 
 /// What a kernel is sliced from.

@@ -1,0 +1,83 @@
+//! The workgroups that a kernel is launched with.
+
+use wavetap_analysis::dataflow::WorkItems;
+use wavetap_object::code_object::{Field, Kernel};
+use wavetap_profile::file::KernelTotals;
+
+/// The most work-items of a workgroup where nothing says less.
+pub const MOST_WORK_ITEMS: u32 = 1024;
+
+/// How it is known what the workgroups of a kernel look like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WorkgroupSource {
+    /// It was launched with such, most often.
+    Launched,
+    /// Who asks says so.
+    Given,
+    /// The source requires them.
+    Required,
+    /// It is not: the largest that the metadata allows is taken, with one dimension.
+    Assumed,
+}
+
+/// What is known of the launches of a kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Launched {
+    /// Work-items of a workgroup in x, y, z.
+    pub workgroup: [u32; 3],
+    /// How they are known.
+    pub source: WorkgroupSource,
+    /// What that says of work-item ids.
+    pub ids: WorkItems,
+}
+
+impl Default for Launched {
+    fn default() -> Launched {
+        Launched { workgroup: [MOST_WORK_ITEMS, 1, 1], source: WorkgroupSource::Assumed, ids: WorkItems::default() }
+    }
+}
+
+impl Launched {
+    /// What a profile says, or else the metadata.
+    #[must_use]
+    pub fn of(kernel: Option<&Kernel>, totals: Option<&KernelTotals>) -> Launched {
+        let mut launched = Launched::default();
+        let metadata = kernel.and_then(|kernel| kernel.metadata.as_ref());
+        if let Some(kernel) = kernel {
+            launched.ids.ids = kernel.descriptor.get(Field::ENABLE_VGPR_WORKITEM_ID) + 1;
+        }
+        let number = |size: u64| u32::try_from(size).unwrap_or(MOST_WORK_ITEMS).clamp(1, MOST_WORK_ITEMS);
+        if let Some(largest) =
+            metadata.map(|metadata| metadata.max_flat_workgroup_size).filter(|size| *size > 0).map(number)
+        {
+            (launched.workgroup, launched.ids.most) = ([largest, 1, 1], [largest; 3]);
+        }
+        if let Some(required) =
+            metadata.and_then(|metadata| metadata.reqd_workgroup_size).filter(|sizes| !sizes.contains(&0))
+        {
+            let required = required.map(number);
+            launched = Launched {
+                workgroup: required,
+                source: WorkgroupSource::Required,
+                ids: WorkItems { most: required, ..launched.ids },
+            };
+        }
+        let launches = totals.map(|totals| totals.launches.as_slice()).unwrap_or_default();
+        let dispatches = |workgroup: [u32; 3]| -> u64 {
+            launches.iter().filter(|launch| launch.workgroup == workgroup).map(|launch| launch.dispatches).sum()
+        };
+        if let Some(usual) =
+            launches.iter().map(|launch| launch.workgroup).max_by_key(|workgroup| dispatches(*workgroup))
+        {
+            let most = launches
+                .iter()
+                .fold([1; 3], |most, launch| std::array::from_fn(|axis| launch.workgroup[axis].max(most[axis])));
+            launched = Launched {
+                workgroup: usual,
+                source: WorkgroupSource::Launched,
+                ids: WorkItems { most, ..launched.ids },
+            };
+        }
+        launched
+    }
+}
