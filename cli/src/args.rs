@@ -42,6 +42,7 @@ pub enum Command {
     Profile(ProfileArgs),
     Compare(CompareArgs),
     Slice(SliceArgs),
+    Memory(MemoryArgs),
     Report(ReportArgs),
     Merge(MergeArgs),
     Verify(VerifyArgs),
@@ -334,6 +335,30 @@ pub struct SliceArgs {
     /// The rule by which a stall is divided among its causes
     #[arg(long, value_enum, default_value_t = BlameChoice::Exposed, value_name = "RULE")]
     pub blame: BlameChoice,
+    #[command(flatten)]
+    pub select: SelectArgs,
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+/// Show how the lanes of each wave access memory: coalescing, bank conflicts of LDS
+///
+/// From the code alone: for each access, where the lanes of a wave go, how many cache lines that takes, and how many
+/// cycles of LDS. Nothing runs. The workgroup decides how lanes lie to each other: it is what the source requires, what
+/// a profile has seen, or what --workgroup says; otherwise one dimension is assumed.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  wavetap memory app\n  wavetap memory app --workgroup 16,16 --kernel 'gemm*'\n  \
+        wavetap memory app --counters app.profile            ranked by what was executed\n  \
+        wavetap memory hip-samples/bin/transpose --target gfx90a --workgroup 32,8")]
+pub struct MemoryArgs {
+    /// The original file
+    pub file: PathBuf,
+    /// Counts of a run: they say how often each access was executed, and the size of the workgroups
+    #[arg(long, value_name = "PROFILE")]
+    pub counters: Option<PathBuf>,
+    /// Work-items of a workgroup, in place of what the file and the profile say
+    #[arg(long, value_name = "X[,Y[,Z]]", value_parser = workgroup::sizes)]
+    pub workgroup: Option<[u32; 3]>,
     #[command(flatten)]
     pub select: SelectArgs,
     #[command(flatten)]

@@ -5,6 +5,11 @@ const MOST_WORK_ITEMS: u32 = 1024;
 
 /// The work-items of a workgroup, given as their number or by dimension.
 pub fn size(text: &str) -> Result<u32, String> {
+    sizes(text).map(|sizes| sizes.iter().product())
+}
+
+/// The same by dimension: those that are not given are 1.
+pub fn sizes(text: &str) -> Result<[u32; 3], String> {
     let wrong = || {
         format!(
             "{text:?} is no size of a workgroup: a number from 1 to {MOST_WORK_ITEMS}, or X,Y or X,Y,Z with such a \
@@ -14,7 +19,8 @@ pub fn size(text: &str) -> Result<u32, String> {
     let sizes =
         text.split(',').map(|size| size.trim().parse().map_err(|_| wrong())).collect::<Result<Vec<u32>, String>>()?;
     let product = sizes.iter().try_fold(1_u32, |product, size| product.checked_mul(*size));
-    product.filter(|product| (1..=MOST_WORK_ITEMS).contains(product) && sizes.len() <= 3).ok_or_else(wrong)
+    product.filter(|product| (1..=MOST_WORK_ITEMS).contains(product) && sizes.len() <= 3).ok_or_else(wrong)?;
+    Ok(std::array::from_fn(|axis| sizes.get(axis).copied().unwrap_or(1)))
 }
 
 #[cfg(test)]

@@ -3,12 +3,14 @@
 //! - [`Object`]: a code object found in an input, decoded;
 //! - [`rewrite`]: input bytes to output bytes whose kernels count, with a map for each rewritten object;
 //! - [`inspect`], [`disassemble`]: what a person wants to know of an input;
+//! - [`memory()`]: how lanes access memory;
 //! - [`slice()`], [`explain`]: joins a profile with the code it came from and explains what waits for what.
 //!
 //! Files, processes and terminals are no business of this module: bytes in, values out.
 
 mod disassemble;
 mod inspect;
+mod memory;
 mod object;
 mod options;
 mod rewrite;
@@ -16,6 +18,7 @@ mod slices;
 
 pub use disassemble::disassemble;
 pub use inspect::{Extract, inspect};
+pub use memory::{MemoryInputs, memory};
 pub use object::{Object, objects};
 pub use options::Options;
 pub use rewrite::{Destination, Progress, Rewritten, rewrite, rewrite_to};

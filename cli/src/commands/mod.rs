@@ -4,6 +4,7 @@ pub mod compare;
 pub mod completions;
 pub mod disasm;
 pub mod inspect;
+pub mod memory;
 pub mod merge;
 pub mod profile;
 pub mod report;

@@ -13,9 +13,10 @@ pub const TABLE: &[(&str, &[&str])] = &[
     ("verify", &["amdgpu", "analysis", "base", "object", "profile"]),
     ("emulator", &["amdgpu", "base", "profile"]),
     ("collect", &["base", "object", "profile"]),
-    ("slice", &["amdgpu", "analysis", "base", "object", "profile"]),
+    ("memory", &["amdgpu", "analysis", "base", "object", "profile"]),
+    ("slice", &["amdgpu", "analysis", "base", "memory", "object", "profile"]),
     // Prints what the checker found as it prints profiles and slices; lists code with what analyses say of it.
-    ("report", &["amdgpu", "analysis", "base", "object", "profile", "slice", "verify"]),
+    ("report", &["amdgpu", "analysis", "base", "memory", "object", "profile", "slice", "verify"]),
 ];
 
 /// The crates of the project in the `[dependencies]` of a manifest.

@@ -1,0 +1,195 @@
+//! The accesses of kernels as text.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use super::{Category, KernelMemory, MemoryAccess, MemoryReport, Operation, Severity, Space, Unknown};
+use crate::slice::WorkgroupSource;
+use crate::style::{Style, counted, place, push_table};
+use crate::table::{Align, Table, grouped};
+
+/// Accesses listed for each kernel: the worst. JSON has all of them.
+const SHOWN: usize = 20;
+/// At an access that is coalesced, fewer lanes than this share of a wave are too few.
+const FEW_LANES: f64 = 0.25;
+
+/// All kernels with what costs more than its bytes need.
+#[must_use]
+pub fn render(report: &MemoryReport, style: Style) -> String {
+    let mut lines = Vec::new();
+    for kernel in &report.kernels {
+        of_kernel(kernel, style, &mut lines);
+        lines.push(String::new());
+    }
+    if report.kernels.is_empty() {
+        lines.push("no kernel selected\n".to_owned());
+    } else {
+        lines.push(style.dim(
+            "from the code alone, with all lanes active; memory that arguments point to is taken to be aligned to 256 \
+                bytes,\nand buffer descriptors to be of plain memory",
+        ));
+        lines.push(String::new());
+    }
+    lines.join("\n")
+}
+
+fn of_kernel(kernel: &KernelMemory, style: Style, lines: &mut Vec<String>) {
+    lines.push(format!("{}  {}", style.bold(&style.name(&kernel.demangled)), style.dim(&kernel.target)));
+    let [x, y, z] = kernel.workgroup;
+    let source = match kernel.workgroup_source {
+        WorkgroupSource::Launched => "as launched",
+        WorkgroupSource::Given => "as given",
+        WorkgroupSource::Required => "as the source requires",
+        WorkgroupSource::Assumed => "assumed: --workgroup or --counters says more",
+    };
+    lines.push(format!("  workgroups of {x} x {y} x {z} ({source}), lines of {} bytes", kernel.line_bytes));
+    lines.push(format!("  {}", summary(kernel)));
+    let mut worst: Vec<&MemoryAccess> = kernel.accesses.iter().filter(|access| is_listed(access)).collect();
+    let excess = |access: &MemoryAccess| access.excess.map_or(0, |excess| excess as u64);
+    worst.sort_by_key(|access| {
+        (Reverse(excess(access)), Reverse(access.severity), Reverse(access.loop_depth), access.address)
+    });
+    let mut table = Table::new(&[
+        ("severity", Align::Left),
+        ("cost", Align::Right),
+        ("ideal", Align::Right),
+        ("executions", Align::Right),
+        ("excess", Align::Right),
+        ("access", Align::Left),
+        ("looks like", Align::Left),
+        ("address", Align::Right),
+        ("source", Align::Left),
+    ]);
+    for access in worst.iter().take(SHOWN) {
+        let (cost, ideal) = access.cost().unwrap_or_default();
+        table.row([
+            match access.severity {
+                Severity::None => "note",
+                Severity::Low => "low",
+                Severity::Medium => "medium",
+                Severity::High => "high",
+            }
+            .to_owned(),
+            number(cost),
+            number(ideal),
+            access.executions.map(grouped).unwrap_or_default(),
+            access.excess.map(|excess| grouped(excess as u64)).unwrap_or_default(),
+            what(access),
+            looks_like(access, kernel),
+            format!("{:#x}", access.address),
+            place(access.source.as_ref()),
+        ]);
+    }
+    push_table("costs more than its bytes need (lines of L1, or cycles of LDS, per wave)", &table, style, lines);
+    if worst.len() > SHOWN {
+        lines.push(format!("  and {} more: --format json has all", worst.len() - SHOWN));
+    }
+}
+
+/// Whether there is something to say of it.
+fn is_listed(access: &MemoryAccess) -> bool {
+    access.severity > Severity::None || access.is_uniform_load() || has_few_lanes(access)
+}
+
+fn has_few_lanes(access: &MemoryAccess) -> bool {
+    // Of 32 lanes at least; a wave of 64 with as many is no better.
+    access.category == Category::Coalesced
+        && access.space != Space::Scratch
+        && access.active_lanes.is_some_and(|lanes| lanes <= 32.0 * FEW_LANES)
+}
+
+/// `14 accesses of global memory: 8 coalesced, 3 strided; 4 of LDS: 1 with conflicts`.
+fn summary(kernel: &KernelMemory) -> String {
+    let in_memory = |access: &&MemoryAccess| matches!(access.space, Space::Global | Space::Flat | Space::Buffer);
+    let mut categories: BTreeMap<Category, u64> = BTreeMap::new();
+    for access in kernel.accesses.iter().filter(in_memory) {
+        *categories.entry(access.category).or_default() += 1;
+    }
+    let mut parts = Vec::new();
+    let all: u64 = categories.values().sum();
+    if all > 0 {
+        let each: Vec<String> =
+            categories.iter().map(|(category, count)| format!("{count} {}", word(*category))).collect();
+        parts.push(format!("{} of global memory: {}", counted(all, "access", "accesses"), each.join(", ")));
+    }
+    let lds: Vec<&MemoryAccess> = kernel.accesses.iter().filter(|access| access.space == Space::Lds).collect();
+    if !lds.is_empty() {
+        let conflicts = lds.iter().filter(|access| access.lds.is_some_and(|lds| lds.conflicts > 0.0)).count();
+        let unknown = lds.iter().filter(|access| access.lds.is_none()).count();
+        parts.push(format!("{} of LDS: {conflicts} with conflicts, {unknown} unknown", lds.len()));
+    }
+    for (space, name) in [(Space::Scratch, "of scratch"), (Space::Scalar, "scalar")] {
+        let count = kernel.accesses.iter().filter(|access| access.space == space).count();
+        if count > 0 {
+            parts.push(format!("{count} {name}"));
+        }
+    }
+    if parts.is_empty() { "no accesses".to_owned() } else { parts.join("; ") }
+}
+
+fn word(category: Category) -> &'static str {
+    match category {
+        Category::Uniform => "uniform",
+        Category::Coalesced => "coalesced",
+        Category::Misaligned => "misaligned",
+        Category::Reversed => "reversed",
+        Category::Strided => "strided",
+        Category::Rows => "in rows",
+        Category::Indirect => "indirect",
+        Category::Unknown => "unknown",
+    }
+}
+
+/// `load 4 B of a`.
+fn what(access: &MemoryAccess) -> String {
+    let operation = match access.operation {
+        Operation::Load => "load",
+        Operation::Store => "store",
+        Operation::Atomic => "atomic",
+    };
+    let times = if access.addresses > 1 { format!("{} x ", access.addresses) } else { String::new() };
+    let space = match access.space {
+        Space::Lds => " of LDS",
+        Space::Scratch => " of scratch",
+        _ => "",
+    };
+    let array = access.array.as_ref().map(|array| format!(" of {array}")).unwrap_or_default();
+    format!("{operation} {times}{} B{space}{array}", access.bytes)
+}
+
+fn looks_like(access: &MemoryAccess, kernel: &KernelMemory) -> String {
+    let mut text = match (access.category, access.stride) {
+        (Category::Strided, Some(stride)) => format!("lanes {stride} B apart"),
+        (Category::Strided, None) => "each lane elsewhere".to_owned(),
+        (Category::Uniform, _) if access.is_uniform_load() => "all lanes the same: a scalar load would do".to_owned(),
+        (Category::Uniform, _) => "all lanes the same".to_owned(),
+        (Category::Misaligned, _) => format!("not where a line of {} B begins", kernel.line_bytes),
+        (Category::Rows, _) => "rows of lanes apart".to_owned(),
+        (category, _) => word(category).to_owned(),
+    };
+    if let Some(lds) = access.lds.filter(|lds| lds.ways > 1) {
+        text.push_str(&format!(", {}-way bank conflict", lds.ways));
+    }
+    if let Some(lines) = access.lines.filter(|lines| !lines.exact && lines.most > lines.likely) {
+        text.push_str(&format!(", up to {} lines", number(lines.most)));
+    }
+    if let Some(step) = access.step {
+        text.push_str(&format!(", {step} B further each round"));
+    }
+    if let Some(lanes) = access.active_lanes.filter(|_| has_few_lanes(access)) {
+        text.push_str(&format!(", {lanes:.1} lanes active"));
+    }
+    if let Some(why) = access.unknown {
+        text.push_str(match why {
+            Unknown::Loaded => "",
+            Unknown::Stride => ": stride not in the code",
+            Unknown::Paths => ": lanes came by different ways",
+            Unknown::Operation => ": an operation is not followed",
+        });
+    }
+    text
+}
+
+fn number(value: f64) -> String {
+    if value.fract() == 0.0 { format!("{value:.0}") } else { format!("{value:.1}") }
+}

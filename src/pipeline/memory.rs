@@ -1,0 +1,106 @@
+//! How the lanes of a file's kernels access memory.
+
+use super::object::{Object, objects};
+use wavetap_amdgpu::print;
+use wavetap_analysis::cfg::Cfg;
+use wavetap_analysis::dataflow::{Definitions, Summaries};
+use wavetap_analysis::kernel::{Body, BodyKind};
+use wavetap_base::error::Result;
+use wavetap_memory::{Accesses, Launched, WorkgroupSource, pointers, sites};
+use wavetap_object::code_object::demangle;
+use wavetap_object::offload_bundle::Input;
+use wavetap_object::selection::Selection;
+use wavetap_profile::file::{KernelTotals, Profile};
+use wavetap_profile::probes::blocks;
+use wavetap_report::counted::{self, CountedObject};
+use wavetap_report::memory::{AccessFacts, KernelMemory, MemoryAccess, MemoryReport, SCHEMA};
+use wavetap_slice::counts::{BlockCounts, KernelCounts};
+
+/// What is known of the runs of an input.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct MemoryInputs<'a> {
+    /// How often code ran, and with which workgroups.
+    pub profile: Option<&'a Profile>,
+    /// Work-items of a workgroup in x, y, z, whatever the input and the profile say.
+    pub workgroup: Option<[u32; 3]>,
+}
+
+/// The accesses of the selected kernels of an input.
+///
+/// # Errors
+/// Malformed or unsupported if the input cannot be decoded; malformed if the profile is of another input.
+pub fn memory(data: &[u8], selection: &Selection, inputs: MemoryInputs<'_>) -> Result<MemoryReport> {
+    let input = Input::parse(data)?;
+    let mut unread = Vec::new();
+    let objects = objects(&input, selection, &mut unread)?;
+    if let Some(profile) = inputs.profile {
+        counted::check(profile, &CountedObject::all(&input, &[])?)?;
+    }
+    let mut kernels = Vec::new();
+    for object in &objects {
+        let summaries = Summaries::compute(&object.program);
+        let selected = |body: &&Body| body.kind() == BodyKind::Kernel && selection.has_kernel(body.name());
+        let bodies = object.program.bodies().iter().filter(selected);
+        kernels.extend(bodies.map(|body| of_kernel(object, body, &summaries, inputs)));
+    }
+    Ok(MemoryReport { schema: SCHEMA.to_owned(), predicted: true, kernels, unread })
+}
+
+fn of_kernel(object: &Object<'_>, body: &Body, summaries: &Summaries, inputs: MemoryInputs<'_>) -> KernelMemory {
+    let kernel = object.code.kernel(body.name());
+    let totals = inputs.profile.and_then(|profile| totals(profile, object, body));
+    let mut launched = Launched::of(kernel, totals);
+    if let Some(workgroup) = inputs.workgroup {
+        (launched.workgroup, launched.source) = (workgroup, WorkgroupSource::Given);
+    }
+    let cfg = Cfg::build(body);
+    let loops = cfg.loops();
+    let definitions = Definitions::new(body, &cfg, summaries);
+    let accesses = Accesses::of(body, &definitions, pointers(kernel));
+    let counts = totals.map(|totals| {
+        BlockCounts::derive(body, &cfg, Some(KernelCounts::of_kernel(&object.program, &object.code, totals)))
+    });
+    let argument = |place: u32| {
+        let arguments = &kernel?.metadata.as_ref()?.args;
+        let number = arguments.iter().position(|argument| argument.offset == u64::from(place))?;
+        Some(arguments[number].name.clone().unwrap_or_else(|| format!("argument {}", number + 1)))
+    };
+    let of_site = |site: &wavetap_memory::Site| {
+        let (id, address) = (site.access.inst, body.address(site.access.inst));
+        let block = cfg.block_of(id);
+        let executions = counts.as_ref().and_then(|counts| counts.of(block).0);
+        let facts = AccessFacts {
+            address,
+            instruction: print(body.target(), body.inst(id)),
+            source: object.to_slice().lines.line(address),
+            loop_depth: loops.depth(block),
+            array: site.argument.and_then(argument),
+            executions,
+            active_lanes: totals.and_then(|totals| lanes(totals, body.address(cfg.block(block).first))),
+        };
+        MemoryAccess::new(site, facts)
+    };
+    KernelMemory {
+        name: body.name().to_owned(),
+        demangled: demangle(body.name()).into_owned(),
+        target: object.target_id.clone(),
+        workgroup: launched.workgroup,
+        workgroup_source: launched.source.into(),
+        waves: accesses.waves(&launched).len() as u32,
+        line_bytes: body.target().l1_line_bytes(),
+        accesses: sites(&accesses, &launched, body.target()).iter().map(of_site).collect(),
+    }
+}
+
+/// What was counted of a kernel.
+fn totals<'p>(profile: &'p Profile, object: &Object<'_>, body: &Body) -> Option<&'p KernelTotals> {
+    profile.kernels.iter().find(|kernel| kernel.object == object.digest && kernel.name == body.name())
+}
+
+/// Active lanes of a block on average, if it was counted.
+fn lanes(totals: &KernelTotals, block: u64) -> Option<f64> {
+    let site =
+        totals.sites.iter().find(|site| site.address == block && blocks::BlockCounts::of(&site.counts).is_some())?;
+    let counts = blocks::BlockCounts::of(&site.counts)?;
+    (counts.executions > 0).then(|| counts.lanes as f64 / counts.executions as f64)
+}
