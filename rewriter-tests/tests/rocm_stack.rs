@@ -4,6 +4,9 @@
 //! Debian 12's HIP 5.2 takes code objects of version 4, so the samples are compiled for this. Without the libraries the
 //! tests fail and name the package. With `WAVETAP_ROCM_LIBRARIES` the prebuilt samples run on other versions, too.
 
+#[path = "rocm_stack/gpus.rs"]
+mod gpus;
+
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -41,20 +44,26 @@ fn programs() -> &'static Path {
             fs::create_dir(&bitcode).expect("a folder");
             let script = Command::new(root().join("hip-samples/bitcode.sh")).arg(&bitcode).status();
             assert!(script.expect("the script starts").success());
-            let compiled = Command::new("clang++-19")
-                .args(["-w", "-x", "hip", "-std=c++17", "-O2", "-mcode-object-version=4"])
-                .args(["gfx90a", "gfx906", "gfx1030"].map(|target| format!("--offload-arch={target}")))
-                .arg(format!("--rocm-device-lib-path={}", bitcode.display()))
-                .arg(root().join("rewriter-tests/tests/rocm_stack/features.hip"))
-                .arg("-o")
-                .args([folder.path().join(".features").as_os_str(), "-lamdhip64".as_ref()])
-                .output()
-                .expect("clang++-19 starts");
-            assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
+            compile(folder.path(), "features", &["gfx90a", "gfx906", "gfx1030"]);
+            compile(folder.path(), "two_gpus", &["gfx90a"]);
             build_direct(folder.path());
             folder
         })
         .path()
+}
+
+/// Compiles a program of this test, whose file's name begins with a dot: it is no sample.
+fn compile(folder: &Path, name: &str, targets: &[&str]) {
+    let compiled = Command::new("clang++-19")
+        .args(["-w", "-x", "hip", "-std=c++17", "-O2", "-mcode-object-version=4", "-pthread"])
+        .args(targets.iter().map(|target| format!("--offload-arch={target}")))
+        .arg(format!("--rocm-device-lib-path={}", folder.join(".bitcode").display()))
+        .arg(root().join(format!("rewriter-tests/tests/rocm_stack/{name}.hip")))
+        .arg("-o")
+        .args([folder.join(format!(".{name}")).as_os_str(), "-lamdhip64".as_ref()])
+        .output()
+        .expect("clang++-19 starts");
+    assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
 }
 
 /// Builds the program that uses HSA without HIP, and its kernels.
@@ -347,6 +356,23 @@ fn a_program_that_uses_hsa_directly_is_counted() {
     assert!(finished.err().contains("ended before all was collected"), "{}", finished.err());
     finished.exited(1).expect("something is missing");
     assert!(!profile.expect("a profile").complete);
+}
+
+#[test]
+fn ranks_have_their_files() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let output = folder.path().join("rank%r.profile");
+    let arguments =
+        ["run", "--stack", "rocm", "-o", output.to_str().expect("a plain path"), "--", "/bin/sh", "-c", "$0 && $0"];
+    let program = program("vectoradd").into_os_string().into_string().expect("a plain path");
+    let environment = [("MV2_COMM_WORLD_RANK", OsString::from("5"))];
+    let wavetap = command::wavetap().expect("the command is built");
+    let ended = command::run(&wavetap, &[&arguments[..], &[&program]].concat(), &environment, folder.path());
+    ended.expect("it ends").exited(0).expect("it passes");
+    let profile =
+        Profile::from_json(&fs::read(folder.path().join("rank5.profile")).expect("a file")).expect("a profile");
+    // It was not rewritten: both processes loaded the tool, which lists what it did not count.
+    assert!(profile.kernels.is_empty() && !profile.uncounted.is_empty(), "{profile:?}");
 }
 
 #[test]
