@@ -1,8 +1,9 @@
 //! Programs on AMD's own `libamdhip64` and `libhsa-runtime64`, as Debian has them, with the emulator in place of the
 //! kernel driver; and what the HSA tool counts of them.
 //!
-//! Debian 12's HIP 5.2 takes code objects of version 4, so the samples are compiled for this ([`hip5`]). Without the libraries the
-//! tests fail and name the package. With `WAVETAP_ROCM_LIBRARIES` the prebuilt samples run on other versions, too.
+//! Debian 12's HIP 5.2 takes code objects of version 4, so the samples are compiled for this ([`hip5`]). Without the
+//! libraries the tests fail and name the package. With `WAVETAP_ROCM_LIBRARIES` the prebuilt samples run on other
+//! versions, too.
 
 #[path = "rocm_stack/gpus.rs"]
 mod gpus;
