@@ -9,6 +9,8 @@
 mod gpus;
 #[path = "rocm_stack/hip.rs"]
 mod hip;
+#[path = "rocm_stack/openmp.rs"]
+mod openmp;
 
 use std::ffi::OsString;
 use std::fs;
