@@ -33,7 +33,7 @@ const EXTENSIONS: [(&str, usize, bool); 8] = [
 ];
 const CORE: usize = 1016;
 /// What the tool replaces.
-const REPLACED: [usize; 9] = [72, 88, 688, 704, 760, 936, 944, 952, 976];
+const REPLACED: [usize; 8] = [72, 88, 688, 704, 936, 944, 952, 976];
 
 const AGENT: u64 = 0xa;
 const POOL: u64 = 0xb;
@@ -41,17 +41,18 @@ const EXECUTABLE: u64 = 0xe;
 /// An ordinary queue's address, and a queue whose packets can be seen, with room for 64.
 const PLAIN: usize = 0x1000;
 static SEEN_QUEUE: [u64; 8] = [0, 0, 0, 64, 0, 0, 0, 0];
-/// Symbols: the kernel and the control blocks.
+/// Symbols of an executable, whose handle is above: the kernel and the control blocks.
 const KERNEL_SYMBOL: u64 = 1;
 const CONTROL_SYMBOL: u64 = 2;
+const HANDLE: u32 = 8;
 
 /// What the imitated runtime knows. One test uses it at a time.
 #[derive(Default)]
 struct Runtime {
     /// Bytes of readers, by handle.
     readers: HashMap<u64, Vec<u8>>,
-    /// What was loaded, and where its image is.
-    loaded: Option<(Vec<u8>, Vec<u8>)>,
+    /// What was loaded into executables, and its image.
+    loaded: HashMap<u64, (Vec<u8>, Vec<u8>)>,
     handler: Option<Handler>,
     /// Packets that reached the queue.
     packets: Vec<[u8; SIZE]>,
@@ -81,13 +82,18 @@ fn seen() -> usize {
     SEEN_QUEUE.as_ptr() as usize
 }
 
-/// The address of a symbol of what is loaded.
-fn address(name: &str) -> u64 {
+/// The address of a symbol of what is loaded into an executable.
+fn address(executable: u64, name: &str) -> u64 {
     with(|runtime| {
-        let (bytes, image) = runtime.loaded.as_ref().expect("something is loaded");
+        let (bytes, image) = &runtime.loaded[&executable];
         let code = CodeObject::parse(bytes).expect("a code object");
         image.as_ptr() as u64 + code.symbol(name).expect("the symbol").address
     })
+}
+
+/// What is loaded into an executable.
+fn loaded(executable: u64) -> Vec<u8> {
+    with(|runtime| runtime.loaded[&executable].0.clone())
 }
 
 mod imitated {
@@ -170,8 +176,20 @@ mod imitated {
         with(|runtime| runtime.signals.insert(signal, value));
     }
 
-    pub(super) extern "C" fn executable(_: u64) -> Status {
-        with(|runtime| runtime.calls.push("executable_destroy".into()));
+    pub(super) extern "C" fn executable_create(_: u32, _: u32, _: *const c_char, executable: *mut u64) -> Status {
+        let made = with(|runtime| {
+            runtime.next += 1;
+            EXECUTABLE + runtime.next
+        });
+        put(executable.cast(), made);
+        SUCCESS
+    }
+
+    pub(super) extern "C" fn executable(executable: u64) -> Status {
+        with(|runtime| {
+            runtime.calls.push("executable_destroy".into());
+            runtime.loaded.remove(&executable).expect("an executable");
+        });
         SUCCESS
     }
 
@@ -180,15 +198,14 @@ mod imitated {
     }
 
     pub(super) extern "C" fn symbol_get_info(symbol: u64, attribute: u32, value: *mut c_void) -> Status {
-        let name = if symbol == KERNEL_SYMBOL { with_kernel_name() } else { control::SYMBOL.to_owned() };
+        let (executable, symbol) = (symbol >> HANDLE, symbol & 0xff);
+        let is_kernel = symbol == KERNEL_SYMBOL;
+        let name = if is_kernel { kernel_name(executable) } else { control::SYMBOL.to_owned() };
         match attribute {
-            0 => put(value, u32::from(symbol == KERNEL_SYMBOL)),
+            0 => put(value, u32::from(is_kernel)),
             1 => put(value, name.len() as u32),
             2 => name.bytes().enumerate().for_each(|(at, byte)| put((value as usize + at) as *mut c_void, byte)),
-            // The static LDS of what is loaded.
-            13 => put(value, with(|runtime| lds(&runtime.loaded.as_ref().expect("loaded").0))),
-            14 => put(value, 0_u32),
-            21 | 22 => put(value, address(&name)),
+            21 | 22 => put(value, address(executable, &name)),
             _ => return 1,
         }
         SUCCESS
@@ -222,7 +239,7 @@ mod imitated {
         SUCCESS
     }
 
-    pub(super) extern "C" fn load(_: u64, _: u64, reader: u64, _: *const c_char, _: *mut u64) -> Status {
+    pub(super) extern "C" fn load(executable: u64, _: u64, reader: u64, _: *const c_char, _: *mut u64) -> Status {
         with(|runtime| {
             let bytes = runtime.readers.get(&reader).expect("a reader").clone();
             let code = CodeObject::parse(&bytes).expect("a code object");
@@ -231,7 +248,7 @@ mod imitated {
                 let (from, to, size) = (segment.offset as usize, segment.address as usize, segment.file_size as usize);
                 image[to..to + size].copy_from_slice(&bytes[from..from + size]);
             }
-            runtime.loaded = Some((bytes, image));
+            runtime.loaded.insert(executable, (bytes, image));
         });
         SUCCESS
     }
@@ -242,13 +259,9 @@ mod imitated {
         visit: extern "C" fn(u64, u64, u64, *mut c_void) -> Status,
         data: *mut c_void,
     ) -> Status {
-        visit(executable, agent, KERNEL_SYMBOL, data);
-        let has_control = with(|runtime| {
-            let bytes = &runtime.loaded.as_ref().expect("loaded").0;
-            CodeObject::parse(bytes).expect("a code object").is_rewritten()
-        });
-        if has_control {
-            visit(executable, agent, CONTROL_SYMBOL, data);
+        visit(executable, agent, executable << HANDLE | KERNEL_SYMBOL, data);
+        if CodeObject::parse(&loaded(executable)).expect("a code object").is_rewritten() {
+            visit(executable, agent, executable << HANDLE | CONTROL_SYMBOL, data);
         }
         SUCCESS
     }
@@ -289,11 +302,9 @@ mod imitated {
     }
 }
 
-fn with_kernel_name() -> String {
-    with(|runtime| {
-        let (bytes, _) = runtime.loaded.as_ref().expect("loaded");
-        CodeObject::parse(bytes).expect("a code object").kernels()[0].symbol()
-    })
+/// The symbol of the first kernel of what is loaded into an executable.
+fn kernel_name(executable: u64) -> String {
+    CodeObject::parse(&loaded(executable)).expect("a code object").kernels()[0].symbol()
 }
 
 /// The static LDS of the first kernel.
@@ -323,6 +334,7 @@ fn table(extension_size: usize, moved: bool) -> (Vec<usize>, Vec<usize>, Vec<usi
         (760, imitated::symbol_get_info as *const () as usize),
         (776, imitated::status_string as *const () as usize),
         (936, imitated::reader_from_file as *const () as usize),
+        (960, imitated::executable_create as *const () as usize),
         (944, imitated::reader_from_memory as *const () as usize),
         (952, imitated::reader_destroy as *const () as usize),
         (976, imitated::load as *const () as usize),
@@ -392,7 +404,7 @@ fn dispatch(items: u16, lds: u32, signal: u64) -> [u8; SIZE] {
     for (at, value) in [(12, items.into()), (16, 1), (20, 1), (24, 0), (28, lds)] {
         packet[at..at + 4].copy_from_slice(&u32::to_le_bytes(value));
     }
-    packet[32..40].copy_from_slice(&address(&with_kernel_name()).to_le_bytes());
+    packet[32..40].copy_from_slice(&address(EXECUTABLE, &kernel_name(EXECUTABLE)).to_le_bytes());
     packet[56..64].copy_from_slice(&signal.to_le_bytes());
     packet
 }
@@ -489,15 +501,8 @@ fn kernels_are_rewritten_and_packets_patched_in_each_version() {
         assert_eq!(create(original.as_ptr().cast(), original.len(), &raw mut reader), SUCCESS);
         assert_eq!(load(EXECUTABLE, AGENT, reader, std::ptr::null(), &raw mut loaded), SUCCESS);
         assert_eq!(freeze(EXECUTABLE, std::ptr::null()), SUCCESS);
-        let rewritten = with(|runtime| runtime.loaded.as_ref().expect("loaded").0.clone());
-        let (before, after) = (lds(&original), lds(&rewritten));
-        assert!(after > before, "{version}: it counts in LDS");
-
-        // The program is told what the original needs.
-        let info: extern "C" fn(u64, u32, *mut c_void) -> Status = entry(&core, 760);
-        let mut told = u32::MAX;
-        assert_eq!(info(KERNEL_SYMBOL, 13, (&raw mut told).cast()), SUCCESS);
-        assert_eq!(told, before, "{version}");
+        assert_eq!(self::loaded(EXECUTABLE), original, "{version}: the program's object is loaded as it is");
+        assert_eq!(with(|runtime| runtime.loaded.len()), 1, "{version}: no kernel was dispatched");
 
         let make: crate::api::QueueCreate = entry(&core, 72);
         let mut queue = 0;
@@ -507,32 +512,24 @@ fn kernels_are_rewritten_and_packets_patched_in_each_version() {
         assert_eq!(calls, ["queue_create", "queue_destroy", "intercept_create"], "{version}");
 
         // Without a signal of the program's, and with one.
-        let kernel = address(&with_kernel_name());
+        let before = lds(&original);
         let [counted] = send(dispatch(64, before + 100, 0))[..] else { panic!("{version}: one packet") };
+        let ours = with(|runtime| runtime.loaded.keys().copied().find(|executable| *executable != EXECUTABLE));
+        let ours = ours.expect("the kernel was loaded");
+        let (after, kernel) = (lds(&self::loaded(ours)), address(ours, &kernel_name(ours)));
+        assert!(after > before, "{version}: it counts in LDS");
         let header = u16::from_le_bytes([counted[0], counted[1]]);
         assert_eq!((header, word(&counted, 28), long(&counted, 32)), (0x1502, after + 100, kernel), "{version}");
         let signal = long(&counted, 56);
         assert_eq!(with(|runtime| runtime.signals.get(&signal).copied()), Some(1));
         let [counted, barrier] = send(dispatch(64, before, 77_777))[..] else { panic!("{version}: two packets") };
-        assert_eq!((long(&counted, 56), counted[0]), (77_777, 2));
+        assert_eq!((long(&counted, 32), long(&counted, 56), counted[0]), (kernel, 77_777, 2));
         assert_eq!((u16::from_le_bytes([barrier[0], barrier[1]]), long(&barrier, 8)), (0x1103, 0));
+        assert_eq!(with(|runtime| runtime.loaded.len()), 2, "{version}: it is loaded once");
 
-        // What cannot count runs the original: its descriptor is elsewhere, and starts the same code.
-        let whole = 65536 - before;
-        for packet in [dispatch(most + 1, before, 0), dispatch(64, before + whole, 0)] {
-            let [run] = send(packet)[..] else { panic!("{version}: one packet") };
-            let copy = long(&run, 32);
-            assert!(copy != kernel && run[36..64] != [0; 28]);
-            let entry_of = |descriptor: u64| {
-                let distance: i64 = crate::raw::load(descriptor as usize + 16).expect("a descriptor");
-                descriptor.wrapping_add_signed(distance)
-            };
-            let image = kernel - CodeObject::parse(&original).expect("code").kernels()[0].descriptor_address;
-            let first = CodeObject::parse(&original).expect("code").kernels()[0].entry;
-            assert_eq!(entry_of(copy), image + first, "{version}");
-            assert_ne!(entry_of(kernel), image + first, "{version}: the kernel that counts begins elsewhere");
-            let same = |at: std::ops::Range<usize>| run[at.clone()] == packet[at];
-            assert!(same(0..32) && same(40..64), "{version}: nothing else of the packet changes");
+        // What cannot count runs the original: the packet stays as it is.
+        for packet in [dispatch(most + 1, before, 0), dispatch(64, before + (65536 - before), 0)] {
+            assert_eq!(send(packet), [packet], "{version}");
         }
         let mut unknown = dispatch(64, before, 0);
         unknown[32] ^= 0x40;
@@ -544,6 +541,8 @@ fn kernels_are_rewritten_and_packets_patched_in_each_version() {
         with(|runtime| runtime.signals.values_mut().for_each(|signal| *signal = 0));
         let destroy: extern "C" fn(u64) -> Status = entry(&core, 688);
         assert_eq!(destroy(EXECUTABLE), SUCCESS);
+        let calls = with(|runtime| std::mem::take(&mut runtime.calls));
+        assert_eq!(calls, ["executable_destroy", "executable_destroy"], "{version}: ours, and the program's");
         tool.drain();
         tool.join();
         hooks::remove(tool);
@@ -585,9 +584,15 @@ fn hips_own_kernels_are_left_alone() {
     let rewriting = Rewriting::of(at_load).expect("options");
     let original = code_object();
     let (object, problem) = Object::new(&original, Some(&rewriting));
-    assert!(object.form == Form::RewrittenAtLoad && problem.is_none() && object.kernels.len() == object.names.len());
-    let (again, _) = Object::new(&object.bytes, Some(&rewriting));
-    assert!(again.form == Form::RewrittenBefore && again.bytes == object.bytes);
+    assert!(object.form == Form::AtDispatch && problem.is_none() && object.is_of(&original));
+    let options = wavetap::pipeline::Options {
+        probes: vec![wavetap::pipeline::ProbeKind::Branches],
+        ..wavetap::pipeline::Options::default()
+    };
+    let rewritten = wavetap::pipeline::rewrite(&original, &options).expect("rewritten").bytes;
+    let (before, _) = Object::new(&rewritten, Some(&rewriting));
+    assert!(before.form == Form::RewrittenBefore && before.bytes == rewritten);
+    assert_eq!(before.kernels.len(), before.names.len());
     // Names as long as those of the sample's kernels, so that nothing else of the object changes.
     let mut own = original.clone();
     for name in CodeObject::parse(&original).expect("a code object").kernels().iter().map(|kernel| &kernel.name) {
