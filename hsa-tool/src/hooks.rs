@@ -6,10 +6,12 @@
 use std::cell::Cell;
 use std::ffi::{c_char, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::time::Duration;
 
 use crate::api::{self, Api, INVALID_QUEUE, Place, QueueAddress, SUCCESS, Status, Writer, place};
+use crate::objects::Object;
 use crate::packets::{Packet, SIZE};
 use crate::raw;
 use crate::tool::{Source, Tool, complain};
@@ -73,11 +75,12 @@ pub(crate) fn remove(tool: &Tool) {
 }
 
 /// Where a hook is, its address, and what was there before.
-fn hooks(api: &Api) -> [(Place, usize, usize); 8] {
+fn hooks(api: &Api) -> [(Place, usize, usize); 9] {
     [
         (place::queue_create, queue_create as *const () as usize, api.queue_create as usize),
         (place::queue_destroy, queue_destroy as *const () as usize, api.queue_destroy as usize),
         (place::executable_destroy, executable_destroy as *const () as usize, api.executable_destroy as usize),
+        (place::load_code_object, load_code_object as *const () as usize, api.load_code_object as usize),
         (place::executable_freeze, executable_freeze as *const () as usize, api.executable_freeze as usize),
         (
             place::reader_create_from_file,
@@ -137,6 +140,15 @@ extern "C" fn load_agent_code_object(
         && let Some(object) = object
     {
         inside(|tool| tool.add_object(executable, agent, object));
+    }
+    status
+}
+
+/// The call of HSA 1.0: its kernels are known not to count.
+extern "C" fn load_code_object(executable: u64, agent: u64, object: u64, options: *const c_char) -> Status {
+    let status = (api().load_code_object)(executable, agent, object, options);
+    if status == SUCCESS {
+        inside(|tool| tool.add_object(executable, agent, Arc::new(Object::loaded_by_handle())));
     }
     status
 }

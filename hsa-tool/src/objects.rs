@@ -25,6 +25,8 @@ pub(crate) enum Form {
     RewrittenBefore,
     /// Its kernels are rewritten when they are dispatched.
     AtDispatch,
+    /// It was loaded by a call that does not say what it is.
+    Unknown,
 }
 
 /// A code object that is loaded, as the program has it.
@@ -140,6 +142,18 @@ impl Object {
             names: HashSet::new(),
             kernels: HashMap::new(),
         }
+    }
+
+    /// An object that `hsa_executable_load_code_object` loads: which one is not known, and none of its kernels counts.
+    pub(crate) fn loaded_by_handle() -> Object {
+        let why = "its code object was loaded by hsa_executable_load_code_object, which the HSA tool does not follow";
+        let refused = all_refused("", "", RefusalReason::UnsupportedObject, why).refused;
+        Object { form: Form::Unknown, refused: Some(refused), ..Object::unknown() }
+    }
+
+    /// Whether it may have a kernel of this name.
+    pub(crate) fn has(&self, kernel: &str) -> bool {
+        self.form == Form::Unknown || self.names.contains(kernel)
     }
 
     /// MD5 of the object.

@@ -360,6 +360,12 @@ impl Tool {
         for (place, loaded) in objects.iter_mut().enumerate() {
             let armed = arm(&self.api, executable, place, loaded, &mut state.session);
             match armed {
+                // What is loaded in an unknown way may be any of the executable's.
+                Ok(kernels) if loaded.object.form == Form::Unknown => {
+                    for (address, kernel) in kernels {
+                        state.kernels.entry(address).or_insert(kernel);
+                    }
+                }
                 Ok(kernels) => state.kernels.extend(kernels),
                 Err(error) => {
                     complain("a code object that was loaded is not counted", &error);
@@ -464,7 +470,7 @@ fn named_kernels(
     let kernels = symbols.into_iter().filter(|symbol| symbol.is_kernel).filter_map(|symbol| {
         let name = symbol.name.strip_suffix(DESCRIPTOR_SUFFIX).unwrap_or(&symbol.name).to_owned();
         // An executable may have several objects.
-        loaded.object.names.contains(&name).then_some(())?;
+        loaded.object.has(&name).then_some(())?;
         let kernel = LoadedKernel {
             counting: counting(&name),
             name: name.into(),
