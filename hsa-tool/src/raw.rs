@@ -6,6 +6,8 @@
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 
+use crate::registration::Register;
+
 /// A value at an address; none if that is null.
 pub(crate) fn load<T: Copy>(address: usize) -> Option<T> {
     // SAFETY: not null; whoever gave the address promises a T there.
@@ -53,6 +55,15 @@ pub(crate) fn file(descriptor: c_int) -> std::io::Result<Vec<u8>> {
             return Ok(contents);
         }
     }
+}
+
+/// rocprofiler-sdk's function that takes who is to have a runtime's tables, if the process has loaded it.
+pub(crate) fn register() -> Option<Register> {
+    let name = c"rocprofiler_at_intercept_table_registration";
+    // SAFETY: the name ends with a zero.
+    let function = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
+    // SAFETY: not null; the function has had this type in every release (rocprofiler-sdk, `intercept_table.h`).
+    (!function.is_null()).then(|| unsafe { std::mem::transmute::<*mut c_void, Register>(function) })
 }
 
 /// Has a function called when the program ends or this library is unloaded.

@@ -223,8 +223,13 @@ impl Session {
     ///
     /// # Errors
     /// As [`Session::attach`].
-    pub fn attach_map<M: DeviceMemory>(&mut self, memory: &M, map: ObjectMap, block: u64) -> Result<ObjectId> {
-        let attached = Attached::new(memory, Arc::new(map), block)?;
+    pub fn attach_map<M: DeviceMemory>(
+        &mut self,
+        memory: &M,
+        map: impl Into<Arc<ObjectMap>>,
+        block: u64,
+    ) -> Result<ObjectId> {
+        let attached = Attached::new(memory, map.into(), block)?;
         self.objects.push(Some(attached));
         Ok(ObjectId(self.objects.len() - 1))
     }

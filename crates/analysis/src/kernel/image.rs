@@ -87,6 +87,12 @@ impl<'d> Image<'d> {
         Ok(image)
     }
 
+    /// The same without executable bytes, which may be added again.
+    #[must_use]
+    pub fn without_code(self) -> Image<'static> {
+        Image { code: BTreeMap::new(), ..self }
+    }
+
     /// Adds an executable range (a section of the code object).
     pub fn add_code(&mut self, address: u64, bytes: &'d [u8]) {
         self.code.insert(address, bytes);
