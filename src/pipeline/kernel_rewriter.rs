@@ -82,6 +82,12 @@ pub struct RewrittenKernel {
 }
 
 impl RewrittenKernel {
+    /// Whether its code reaches for nothing in the original's image.
+    #[must_use]
+    pub fn stands_alone(&self) -> bool {
+        self.distances.is_empty()
+    }
+
     /// What the new kernel's metadata says.
     #[must_use]
     pub fn metadata(&self) -> Option<&KernelMetadata> {

@@ -144,8 +144,11 @@ impl Tool {
         let memory = AgentMemory { api: &self.api, agent };
         let attached = loaded.place(self, agent, code_at).and_then(|(control, descriptor)| {
             let map = Arc::clone(&kernel.map);
-            let object = state.session.attach_map(&memory, map, control).map_err(|error| error.to_string())?;
-            Ok((object, descriptor))
+            let session = &mut state.session;
+            // Its descriptor is this tool's own: no other packet names it.
+            let object = session.attach_map(&memory, map, control);
+            let object = object.and_then(|object| session.stay_armed(object).map(|()| object));
+            Ok((object.map_err(|error| error.to_string())?, descriptor))
         });
         match attached {
             Ok((object, descriptor)) => {
