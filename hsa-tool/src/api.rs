@@ -185,6 +185,8 @@ functions! {
     signal_store: extern "C" fn(u64, i64), Core(352);
     executable_create: extern "C" fn(u32, u32, *const c_char, *mut u64) -> Status, Core(960);
     executable_destroy: extern "C" fn(u64) -> Status, Core(688);
+    code_object_deserialize: extern "C" fn(*const c_void, usize, *const c_char, *mut u64) -> Status, Core(632);
+    code_object_destroy: extern "C" fn(u64) -> Status, Core(640);
     load_code_object: extern "C" fn(u64, u64, u64, *const c_char) -> Status, Core(696);
     executable_freeze: extern "C" fn(u64, *const c_char) -> Status, Core(704);
     symbol_get_info: extern "C" fn(u64, u32, *mut c_void) -> Status, Core(760);

@@ -75,11 +75,17 @@ pub(crate) fn remove(tool: &Tool) {
 }
 
 /// Where a hook is, its address, and what was there before.
-fn hooks(api: &Api) -> [(Place, usize, usize); 9] {
+fn hooks(api: &Api) -> [(Place, usize, usize); 11] {
     [
         (place::queue_create, queue_create as *const () as usize, api.queue_create as usize),
         (place::queue_destroy, queue_destroy as *const () as usize, api.queue_destroy as usize),
         (place::executable_destroy, executable_destroy as *const () as usize, api.executable_destroy as usize),
+        (
+            place::code_object_deserialize,
+            code_object_deserialize as *const () as usize,
+            api.code_object_deserialize as usize,
+        ),
+        (place::code_object_destroy, code_object_destroy as *const () as usize, api.code_object_destroy as usize),
         (place::load_code_object, load_code_object as *const () as usize, api.load_code_object as usize),
         (place::executable_freeze, executable_freeze as *const () as usize, api.executable_freeze as usize),
         (
@@ -144,11 +150,34 @@ extern "C" fn load_agent_code_object(
     status
 }
 
-/// The call of HSA 1.0: its kernels are known not to count.
-extern "C" fn load_code_object(executable: u64, agent: u64, object: u64, options: *const c_char) -> Status {
-    let status = (api().load_code_object)(executable, agent, object, options);
+/// Of HSA 1.0, with the two that follow: the runtime copies the code object, and gives a handle for it.
+extern "C" fn code_object_deserialize(
+    address: *const c_void,
+    size: usize,
+    options: *const c_char,
+    handle: *mut u64,
+) -> Status {
+    let status = (api().code_object_deserialize)(address, size, options, handle);
+    if status == SUCCESS
+        && let Some(handle) = raw::load::<u64>(handle as usize)
+    {
+        inside(|tool| tool.add_handle(handle, address as usize, size));
+    }
+    status
+}
+
+extern "C" fn code_object_destroy(handle: u64) -> Status {
+    inside(|tool| tool.remove_handle(handle));
+    (api().code_object_destroy)(handle)
+}
+
+extern "C" fn load_code_object(executable: u64, agent: u64, handle: u64, options: *const c_char) -> Status {
+    let status = (api().load_code_object)(executable, agent, handle, options);
     if status == SUCCESS {
-        inside(|tool| tool.add_object(executable, agent, Arc::new(Object::loaded_by_handle())));
+        inside(|tool| {
+            let object = tool.object_of_handle(handle).unwrap_or_else(|| Arc::new(Object::of_unknown_handle()));
+            tool.add_object(executable, agent, object);
+        });
     }
     status
 }

@@ -144,9 +144,11 @@ impl Object {
         }
     }
 
-    /// An object that `hsa_executable_load_code_object` loads: which one is not known, and none of its kernels counts.
-    pub(crate) fn loaded_by_handle() -> Object {
-        let why = "its code object was loaded by hsa_executable_load_code_object, which the HSA tool does not follow";
+    /// An object that `hsa_executable_load_code_object` loads by a handle that nothing is known of: none of its kernels
+    /// counts.
+    pub(crate) fn of_unknown_handle() -> Object {
+        let why = "hsa_executable_load_code_object loaded its code object by a handle that hsa_code_object_deserialize \
+                   did not give";
         let refused = all_refused("", "", RefusalReason::UnsupportedObject, why).refused;
         Object { form: Form::Unknown, refused: Some(refused), ..Object::unknown() }
     }

@@ -194,30 +194,48 @@ fn hips_own_kernels_are_left_alone() {
     assert!(object.form == Form::Unchanged && problem.is_none());
 }
 
-/// The call of HSA 1.0 names no code object: its kernels are not counted, and listed with the reason.
+/// The call of HSA 1.0 has a handle: a code object that the runtime was given is counted, and of any other one the
+/// kernels are listed with the reason.
 #[test]
-fn what_is_loaded_by_handle_is_not_counted() {
-    let _guard = begin();
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("profile");
-    let (root, core, _extension) = table(624, true);
-    let tool = load(&root, &path, "lds");
-    let original = code_object();
-    let load: extern "C" fn(u64, u64, u64, *const c_char) -> Status = entry(&core, 696);
-    let freeze: extern "C" fn(u64, *const c_char) -> Status = entry(&core, 704);
-    let make: crate::api::QueueCreate = entry(&core, 72);
-    with(|runtime| runtime.readers.insert(77, original));
-    let mut queue = 0;
-    assert_eq!(load(EXECUTABLE, AGENT, 77, std::ptr::null()), SUCCESS);
-    assert_eq!(freeze(EXECUTABLE, std::ptr::null()), SUCCESS);
-    assert_eq!(make(AGENT, 64, 0, 0, 0, 0, 0, &raw mut queue), SUCCESS);
-    let packet = dispatch(64, 0, 0);
-    assert_eq!(send(packet), [packet]);
-    tool.drain();
-    tool.join();
-    hooks::remove(tool);
-    tool.finish();
-    let profile = Profile::from_json(&std::fs::read(&path).expect("a profile")).expect("a profile");
-    let [uncounted] = &profile.uncounted[..] else { panic!("{:?}", profile.uncounted) };
-    assert!(uncounted.detail.contains("hsa_executable_load_code_object"), "{uncounted:?}");
+fn what_is_loaded_by_a_handle_that_is_known_is_counted() {
+    type Deserialize = extern "C" fn(*const c_void, usize, *const c_char, *mut u64) -> Status;
+    for known in [true, false] {
+        let _guard = begin();
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("profile");
+        let (root, core, _extension) = table(624, true);
+        let tool = load(&root, &path, "lds");
+        let original = code_object();
+        let deserialize: Deserialize = entry(&core, 632);
+        let destroy: extern "C" fn(u64) -> Status = entry(&core, 640);
+        let load: extern "C" fn(u64, u64, u64, *const c_char) -> Status = entry(&core, 696);
+        let freeze: extern "C" fn(u64, *const c_char) -> Status = entry(&core, 704);
+        let make: crate::api::QueueCreate = entry(&core, 72);
+        let (mut handle, mut queue) = (77, 0);
+        if known {
+            let made = deserialize(original.as_ptr().cast(), original.len(), std::ptr::null(), &raw mut handle);
+            assert_eq!(made, SUCCESS);
+        } else {
+            with(|runtime| runtime.readers.insert(handle, original));
+        }
+        assert_eq!(load(EXECUTABLE, AGENT, handle, std::ptr::null()), SUCCESS);
+        assert_eq!(freeze(EXECUTABLE, std::ptr::null()), SUCCESS);
+        assert_eq!(destroy(handle), SUCCESS);
+        assert_eq!(make(AGENT, 64, 0, 0, 0, 0, 0, &raw mut queue), SUCCESS);
+        let packet = dispatch(64, 0, 0);
+        assert_eq!(send(packet) == [packet], !known);
+        with(|runtime| runtime.signals.values_mut().for_each(|signal| *signal = 0));
+        tool.drain();
+        tool.join();
+        hooks::remove(tool);
+        tool.finish();
+        let profile = Profile::from_json(&std::fs::read(&path).expect("a profile")).expect("a profile");
+        if known {
+            let [kernel] = &profile.kernels[..] else { panic!("{:?}", profile.kernels) };
+            assert!(kernel.dispatches == 1 && profile.uncounted.is_empty(), "{profile:?}");
+        } else {
+            let [uncounted] = &profile.uncounted[..] else { panic!("{:?}", profile.uncounted) };
+            assert!(uncounted.detail.contains("hsa_executable_load_code_object"), "{uncounted:?}");
+        }
+    }
 }

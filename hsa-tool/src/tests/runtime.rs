@@ -31,7 +31,7 @@ pub(super) const EXTENSIONS: [(&str, usize, bool); 8] = [
 ];
 pub(super) const CORE: usize = 1016;
 /// What the tool replaces.
-pub(super) const REPLACED: [usize; 9] = [72, 88, 688, 696, 704, 936, 944, 952, 976];
+pub(super) const REPLACED: [usize; 11] = [72, 88, 632, 640, 688, 696, 704, 936, 944, 952, 976];
 
 pub(super) const AGENT: u64 = 0xa;
 pub(super) const POOL: u64 = 0xb;
@@ -205,6 +205,16 @@ pub(super) mod imitated {
         SUCCESS
     }
 
+    /// Makes a handle for a copy of a code object: a reader.
+    pub(in crate::tests) extern "C" fn deserialize(
+        address: *const c_void,
+        size: usize,
+        _: *const c_char,
+        handle: *mut u64,
+    ) -> Status {
+        reader_from_memory(address, size, handle)
+    }
+
     /// Loads the code object of a handle, which is the reader's that the test has made for it.
     pub(in crate::tests) extern "C" fn load_by_handle(
         executable: u64,
@@ -370,6 +380,8 @@ pub(super) fn table(extension_size: usize, moved: bool) -> (Vec<usize>, Vec<usiz
         (320, imitated::signal_destroy as *const () as usize),
         (336, imitated::signal_load as *const () as usize),
         (352, imitated::signal_store as *const () as usize),
+        (632, imitated::deserialize as *const () as usize),
+        (640, imitated::reader_destroy as *const () as usize),
         (688, imitated::executable as *const () as usize),
         (696, imitated::load_by_handle as *const () as usize),
         (704, imitated::freeze as *const () as usize),

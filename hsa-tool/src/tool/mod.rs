@@ -96,6 +96,8 @@ pub(crate) struct State {
     pub(crate) session: Session,
     journals: Journals,
     readers: HashMap<u64, Source>,
+    /// Code objects that the runtime has a copy of, by its handle.
+    handles: HashMap<u64, Arc<Object>>,
     executables: HashMap<u64, Vec<LoadedObject>>,
     /// By the address of the descriptor.
     pub(crate) kernels: HashMap<u64, LoadedKernel>,
@@ -179,6 +181,7 @@ impl Tool {
             session: Session::new(Collector::new(settings.backend, false), options),
             journals,
             readers: HashMap::new(),
+            handles: HashMap::new(),
             executables: HashMap::new(),
             kernels: HashMap::new(),
             in_flight: Vec::new(),
@@ -319,6 +322,24 @@ impl Tool {
         self.state().readers.remove(&reader);
     }
 
+    /// Remembers what a handle is for that the runtime has made of bytes at an address.
+    pub(crate) fn add_handle(&self, handle: u64, address: usize, size: usize) {
+        if let Some(bytes) = raw::bytes(address, size) {
+            let object = self.object_of(bytes);
+            self.state().handles.insert(handle, object);
+        }
+    }
+
+    /// Forgets a handle that is destroyed.
+    pub(crate) fn remove_handle(&self, handle: u64) {
+        self.state().handles.remove(&handle);
+    }
+
+    /// The code object of a handle; none if that is not known.
+    pub(crate) fn object_of_handle(&self, handle: u64) -> Option<Arc<Object>> {
+        self.state().handles.get(&handle).cloned()
+    }
+
     /// The code object that a reader reads; none if that is not known.
     pub(crate) fn object(&self, reader: u64) -> Option<Arc<Object>> {
         let source = *self.state().readers.get(&reader)?;
@@ -332,10 +353,15 @@ impl Tool {
                 &read
             }
         };
+        Some(self.object_of(bytes))
+    }
+
+    /// What becomes of a code object with these bytes.
+    fn object_of(&self, bytes: &[u8]) -> Arc<Object> {
         let mut objects = self.objects.lock().unwrap_or_else(PoisonError::into_inner);
         objects.retain(|object| object.strong_count() > 0);
         if let Some(object) = objects.iter().filter_map(Weak::upgrade).find(|object| object.is_of(bytes)) {
-            return Some(object);
+            return object;
         }
         let (object, problem) = Object::new(bytes, self.settings.rewriting.as_ref());
         if let Some(problem) = problem {
@@ -343,7 +369,7 @@ impl Tool {
         }
         let object = Arc::new(object);
         objects.push(Arc::downgrade(&object));
-        Some(object)
+        object
     }
 
     /// Remembers an object that the program has loaded into an executable.
