@@ -189,11 +189,15 @@ fn samples_pass_and_print_what_they_print_on_the_emulators_own_runtime() {
 }
 
 #[test]
-fn samples_pass_in_strict_mode() {
+fn samples_pass_and_count_in_strict_mode() {
     for name in ["divergence", "histogram", "lds_reduce", "nested_loops", "two_kernels"] {
+        let expected = counts(&["--stack", "hip"], &program(name), &[]);
         for seed in ["0", "1"] {
-            let text = output(run(&["--strict", "--seed", seed], &program(name), &[]));
+            let strict = ["--strict", "--seed", seed];
+            let text = output(run(&strict, &program(name), &[]));
             assert!(text.ends_with("PASS\n"), "{name}: {text}");
+            let counted = counts(&[&["--stack", "rocm"], &strict[..]].concat(), &program(name), &[]);
+            assert_eq!(counted, expected, "{name}, seed {seed}");
         }
     }
 }
