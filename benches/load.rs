@@ -61,12 +61,14 @@ fn objects(library: &Path) -> Vec<Vec<u8>> {
 
 /// One code object with at least so many bytes of code, of kernels that are in `parts`.
 fn library(parts: &[Vec<u8>], code_bytes: u64) -> Vec<u8> {
-    let folder = tempfile::tempdir().expect("a folder");
+    // Always the same, so that what was assembled once is found again.
+    let folder = place::build_folder().join("load-parts");
+    fs::create_dir_all(&folder).expect("a folder");
     let (mut text, mut descriptors, mut metadata) = (String::new(), String::new(), String::new());
     let _ = writeln!(text, ".amdgcn_target \"amdgcn-amd-amdhsa--{TARGET}\"\n.text");
     let mut kernels: Vec<(String, &Vec<u8>, Kernel)> = Vec::new();
     for (number, part) in parts.iter().enumerate() {
-        let file = folder.path().join(format!("{number}.co"));
+        let file = folder.join(format!("{number}.co"));
         fs::write(&file, part).expect("written");
         let code = CodeObject::parse(part).expect("parses");
         let rewriter = KernelRewriter::new(part.clone(), &options(Counters::Auto)).expect("a code object");
@@ -83,15 +85,15 @@ fn library(parts: &[Vec<u8>], code_bytes: u64) -> Vec<u8> {
         let offset = CodeObject::parse(part).expect("parses").file_offset(kernel.entry, length).expect("in the file");
         let _ = write!(
             text,
-            ".globl {name}\n.p2align 8\n.type {name},@function\n{name}:\n.incbin \"{file}\", {offset}, {length}\n\
-                .size {name}, {length}\n"
+            ".globl {name}\n.protected {name}\n.p2align 8\n.type {name},@function\n{name}:\n\
+                .incbin \"{file}\", {offset}, {length}\n.size {name}, {length}\n"
         );
         let bytes = kernel.descriptor.bytes();
         let list = |bytes: &[u8]| bytes.iter().map(u8::to_string).collect::<Vec<_>>().join(",");
         let _ = write!(
             descriptors,
-            ".globl {name}.kd\n.p2align 6\n.type {name}.kd,@object\n{name}.kd:\n.byte {}\n.quad {name}-{name}.kd\n\
-                .byte {}\n.size {name}.kd, 64\n",
+            ".globl {name}.kd\n.protected {name}.kd\n.p2align 6\n.type {name}.kd,@object\n{name}.kd:\n\
+                .byte {}\n.quad {name}-{name}.kd\n.byte {}\n.size {name}.kd, 64\n",
             list(&bytes[..ENTRY_OFFSET]),
             list(&bytes[ENTRY_OFFSET + 8..]),
         );
@@ -176,7 +178,7 @@ fn per_dispatch(program: &Path, object: &Path, command_line: &[&str]) -> f64 {
     (seconds(many) - seconds(few)) / f64::from(2 * (many - few))
 }
 
-/// A program that uses HSA, with ten thousand of dispatches.
+/// A program that uses HSA, with some thousand dispatches.
 fn dispatch() {
     let folder = tempfile::tempdir().expect("a folder");
     let (program, object) = (folder.path().join("direct"), folder.path().join("direct.co"));

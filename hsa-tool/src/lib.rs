@@ -1,8 +1,8 @@
 //! A tool of AMD's HSA runtime: kernels of unmodified programs count, on a GPU or on an emulated one.
 //!
-//! The runtime loads it (`HSA_TOOLS_LIB`, or through rocprofiler-sdk) when a program initialises HSA, HIP programs included. It puts functions of
-//! its own into the runtime's tables and so rewrites code objects when they are loaded, arms each dispatch, and writes
-//! what was counted to the journal of the process. README.md says what it does and what not.
+//! The runtime loads it (`HSA_TOOLS_LIB`, or through rocprofiler-sdk) when a program initialises HSA, HIP programs
+//! included. It puts functions of its own into the runtime's tables, rewrites kernels that are dispatched, arms each
+//! dispatch, and writes what was counted to the journal of the process. README.md says what it does and what not.
 //!
 //! - [`OnLoad`], [`rocprofiler_configure`], [`OnUnload`]: the entry points; `registration`: which of them loads the
 //!   tool.
@@ -74,15 +74,6 @@ pub extern "C" fn OnUnload() {
             tool.finish();
         }
         registration::unloaded();
-    });
-}
-
-/// The program ends: functions that end HIP come after this one, and may unload code objects.
-extern "C" fn at_exit() {
-    let _ = catch_unwind(|| {
-        if let Some(tool) = hooks::tool() {
-            tool.drain();
-        }
     });
 }
 

@@ -6,7 +6,13 @@
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 
-use crate::registration::Register;
+/// Gives rocprofiler-sdk a function to be called with a runtime's tables
+/// (`rocprofiler_at_intercept_table_registration`); 0 is success.
+pub(crate) type Register = extern "C" fn(Registered, c_int, *mut c_void) -> c_int;
+
+/// What it calls: with the kind of table, the runtime's version, how many were registered before, an array of tables
+/// and its length.
+pub(crate) type Registered = extern "C" fn(u32, u64, u64, *mut usize, u64, *mut c_void);
 
 /// A value at an address; none if that is null.
 pub(crate) fn load<T: Copy>(address: usize) -> Option<T> {

@@ -1,21 +1,15 @@
 //! How the runtime finds the tool: by `HSA_TOOLS_LIB`, or through rocprofiler-sdk, with which runtimes of ROCm 6.2 and
 //! newer register their tables if there is one. Where both give the tool the tables, it is loaded once.
 
-use std::ffi::{c_int, c_void};
+use std::ffi::c_int;
+use std::panic::catch_unwind;
 use std::sync::{Mutex, PoisonError};
 
 use crate::api::{Api, Tables};
+use crate::raw::{Register, Registered};
 use crate::settings::Settings;
 use crate::tool::{Tool, complain};
-use crate::{at_exit, hooks, raw};
-
-/// Gives rocprofiler-sdk a function to be called with a runtime's tables
-/// (`rocprofiler_at_intercept_table_registration`); 0 is success.
-pub(crate) type Register = extern "C" fn(Registered, c_int, *mut c_void) -> c_int;
-
-/// What it calls: with the kind of table, the runtime's version, how many were registered before, an array of tables
-/// and its length.
-pub(crate) type Registered = extern "C" fn(u32, u64, u64, *mut usize, u64, *mut c_void);
+use crate::{hooks, raw};
 
 /// `ROCPROFILER_HSA_TABLE`.
 const HSA_TABLE: u32 = 1;
@@ -59,6 +53,15 @@ pub(crate) fn load(table: usize, origin: Origin, settings: impl FnOnce() -> Opti
             false
         }
     }
+}
+
+/// The program ends: functions that end HIP come after this one, and may unload code objects.
+extern "C" fn at_exit() {
+    let _ = catch_unwind(|| {
+        if let Some(tool) = hooks::tool() {
+            tool.drain();
+        }
+    });
 }
 
 /// The tool was unloaded: the next runtime may load it again.

@@ -47,7 +47,8 @@ pub struct KernelRewriter {
     options: Options,
     bytes: Vec<u8>,
     digest: OnceLock<String>,
-    /// Read when a kernel first needs them; none if there are none.
+    /// Whether there are source lines, which are read when a kernel first needs them.
+    has_lines: bool,
     lines: Mutex<OnceCell<Option<LineTable>>>,
     original: Original,
     target: Option<Target>,
@@ -127,6 +128,7 @@ impl KernelRewriter {
         Ok(KernelRewriter {
             options: options.clone(),
             digest: OnceLock::new(),
+            has_lines: code.elf().section(".debug_line").is_some(),
             lines: Mutex::default(),
             original: Original::of(&code)?,
             target: rewritable,
@@ -230,7 +232,7 @@ impl KernelRewriter {
         };
         {
             let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
-            let lines = lines.get_or_init(|| CodeObject::parse(&self.bytes).ok().and_then(|code| line_table(&code)));
+            let lines = lines.get_or_init(|| self.read_lines());
             for site in &mut map.sites {
                 site.source = lines.line(site.address);
             }
@@ -278,6 +280,11 @@ impl KernelRewriter {
                 Err(Box::new(refused(&self.target_id, kernel, RefusalReason::Unverified, &detail, None)))
             }
         })
+    }
+
+    fn read_lines(&self) -> Option<LineTable> {
+        let code = self.has_lines.then(|| CodeObject::parse(&self.bytes).ok())?;
+        line_table(&code?)
     }
 
     /// What the checker looks at.

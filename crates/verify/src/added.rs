@@ -50,7 +50,6 @@ impl AddedKernel<'_> {
         let mut image = self.image.clone();
         image.add_code(self.address, code);
         let lanes = self.rewritten.descriptor.machine(self.target).wave_size();
-        image.add_entry(self.rewritten.entry, BodyKind::Kernel, self.rewritten.name.clone());
         image.set_wave_size(self.rewritten.entry, lanes);
         use_it(&image)
     }

@@ -5,7 +5,8 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 
 use super::runtime::*;
 use crate::hooks;
-use crate::registration::{self, Origin, Registered};
+use crate::raw::Registered;
+use crate::registration::{self, Origin};
 use crate::settings::Settings;
 
 thread_local! {

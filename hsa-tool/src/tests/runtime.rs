@@ -1,5 +1,5 @@
-//! A runtime of the tests' own: tables as each version of ROCm lays them out, and what is behind them as far as the tool
-//! sees it. Handles are numbers, device memory is the host's, and packets that reach a queue are kept.
+//! A runtime of the tests' own: tables as each version of ROCm lays them out, and what is behind them as far as the
+//! tool sees it. Handles are numbers, device memory is the host's, and packets that reach a queue are kept.
 
 use std::collections::HashMap;
 use std::ffi::{c_char, c_void};

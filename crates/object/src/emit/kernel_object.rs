@@ -239,7 +239,16 @@ impl KernelObject<'_> {
             return Err(wrong(format!("contradicts the format: {malformed}")));
         }
         let is_right = |kernel: &Kernel| {
-            (kernel.name.as_str(), kernel.entry) == (self.name, self.entry) && kernel.metadata.is_some()
+            let mut descriptor = *self.descriptor;
+            descriptor.set_entry_byte_offset(kernel.descriptor.entry_byte_offset());
+            let metadata = kernel.metadata.as_deref();
+            let has_sizes = metadata.is_some_and(|metadata| {
+                (metadata.group_segment_fixed_size, metadata.private_segment_fixed_size)
+                    == (self.metadata.group_segment_fixed_size, self.metadata.private_segment_fixed_size)
+            });
+            (kernel.name.as_str(), kernel.entry) == (self.name, self.entry)
+                && kernel.descriptor == descriptor
+                && has_sizes
         };
         if parsed.kernels().len() != 1 || !parsed.kernels().iter().all(is_right) || !parsed.is_rewritten() {
             return Err(wrong("has another kernel".to_owned()));
