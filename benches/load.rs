@@ -35,7 +35,7 @@ const ROUNDS: usize = 3;
 /// Offset of a descriptor's distance to the kernel's first instruction (AMDGPUUsage, "Kernel Descriptor").
 const ENTRY_OFFSET: usize = 16;
 /// Rounds of the program that dispatches: each has two dispatches.
-const DISPATCH_ROUNDS: [u32; 2] = [1, 2001];
+const DISPATCH_ROUNDS: [u32; 2] = [1, 1001];
 
 fn options(counters: Counters) -> Options {
     Options { probes: vec![ProbeKind::Branches], counters, ..Options::default() }
@@ -167,7 +167,7 @@ fn per_dispatch(program: &Path, object: &Path, command_line: &[&str]) -> f64 {
     let seconds = |rounds: u32| {
         let rounds = rounds.to_string();
         let texts = [program, object].map(|path| path.to_str().expect("a plain path"));
-        let arguments = [command_line, &["--", texts[0], texts[1], "1", &rounds, "return"]].concat();
+        let arguments = [command_line, &["--", texts[0], texts[1], "1", &rounds, "paced"]].concat();
         let one = || {
             let finished = command::run(&wavetap, &arguments, &[], folder.path()).expect("it ends");
             assert!(finished.out().contains("PASS"), "{finished:?}");
