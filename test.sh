@@ -4,7 +4,8 @@ set -uo pipefail
 cd "$(dirname "$0")" || exit 1
 
 # What the tests compile with, disassemble with and link against. Debian 12's names.
-packages="clang-19 lld-19 llvm-19 libclang-rt-19-dev clang-tools-19 rocm-device-libs libamdhip64-dev patchelf"
+packages="clang-19 lld-19 llvm-19 libclang-rt-19-dev clang-tools-19 rocm-device-libs libamdhip64-dev libomp-19-dev"
+packages="$packages patchelf"
 
 usage() {
     cat <<HELP

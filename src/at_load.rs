@@ -1,17 +1,21 @@
 //! Code that a program loads is made to count before it is loaded: modules that a just-in-time compiler has made, and
-//! libraries. Whoever loads it into a process, the emulator's HIP runtime or the HSA tool, has [`Rewriting::prepare`]
-//! make what is loaded in its place.
+//! libraries. The emulator's HIP runtime has [`Rewriting::prepare`] make what it loads in the place of a code object;
+//! the HSA tool has [`Rewriting::at_dispatch`] make what is loaded beside one, for kernels that are dispatched.
 
+use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use wavetap_base::error::{Error, Kind, Result, ResultExt};
 use wavetap_collect::config::AtLoad;
-use wavetap_instrument::refusal::{RefusalReason, all_refused};
+use wavetap_instrument::refusal::{RefusalReason, all_refused, refused_by_name};
 use wavetap_object::code_object::CodeObject;
 use wavetap_profile::map::Refused;
 
-use crate::pipeline::{self, CounterPlacement, Counters, Options, ProbeKind, Selection};
+use crate::pipeline::{
+    self, CounterPlacement, Counters, KernelRewriter, Options, ProbeKind, RewrittenKernel, Selection,
+};
 
 /// How code objects are rewritten that a process loads.
 #[derive(Debug, Clone)]
@@ -91,6 +95,19 @@ impl Rewriting {
         }
     }
 
+    /// A code object whose kernels are to be rewritten when they are dispatched.
+    ///
+    /// # Errors
+    /// Malformed if it breaks its format; unsupported if it was rewritten before.
+    pub fn at_dispatch(&self, bytes: Vec<u8>) -> Result<AtDispatch> {
+        Ok(AtDispatch {
+            rewriter: KernelRewriter::new(bytes, &self.options)?,
+            originals: self.originals.clone(),
+            is_kept: OnceLock::new(),
+            kernels: Mutex::default(),
+        })
+    }
+
     fn rewrite(&self, bytes: &[u8]) -> Result<Prepared> {
         // Threads of its own, which end with it: those of a pool that lasts are not there in a process that splits off
         // later.
@@ -104,6 +121,57 @@ impl Rewriting {
         let counts = rewritten.maps.iter().any(|map| !map.kernels.is_empty());
         let refused = (!counts).then(|| rewritten.maps.into_iter().flat_map(|map| map.refused).collect());
         Ok(Prepared { bytes: rewritten.bytes, refused, problem: None })
+    }
+}
+
+/// What became of a kernel.
+type Outcome = std::result::Result<Arc<RewrittenKernel>, Box<Refused>>;
+
+/// A loaded code object whose kernels are rewritten when they are first dispatched. A library has thousands of kernels,
+/// of which a program dispatches few.
+#[derive(Debug)]
+pub struct AtDispatch {
+    rewriter: KernelRewriter,
+    originals: Option<PathBuf>,
+    /// Whether the original is in that folder, or why not.
+    is_kept: OnceLock<std::result::Result<(), String>>,
+    kernels: Mutex<HashMap<String, Arc<OnceLock<Outcome>>>>,
+}
+
+impl AtDispatch {
+    /// What rewrites the kernels.
+    #[must_use]
+    pub fn rewriter(&self) -> &KernelRewriter {
+        &self.rewriter
+    }
+
+    /// A kernel, by its mangled name, which is rewritten when it is first asked for.
+    ///
+    /// # Errors
+    /// Why it cannot be rewritten.
+    pub fn kernel(&self, name: &str) -> Outcome {
+        let once = {
+            let mut kernels = self.kernels.lock().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(kernels.entry(name.to_owned()).or_default())
+        };
+        once.get_or_init(|| {
+            if let Err(problem) = self.keep() {
+                let target = self.rewriter.target_id();
+                return Err(Box::new(refused_by_name(target, name, RefusalReason::UnsupportedObject, problem)));
+            }
+            self.rewriter.rewrite(name).map(Arc::new)
+        })
+        .clone()
+    }
+
+    fn keep(&self) -> std::result::Result<(), &str> {
+        let kept = self.is_kept.get_or_init(|| match &self.originals {
+            Some(folder) => {
+                keep(folder, self.rewriter.digest(), self.rewriter.bytes()).map_err(|error| error.to_string())
+            }
+            None => Ok(()),
+        });
+        kept.as_ref().map(|()| ()).map_err(String::as_str)
     }
 }
 

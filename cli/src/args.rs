@@ -11,6 +11,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use wavetap::pipeline::{CounterPlacement, Counters, Options, Packing, ProbeKind, Selection};
 use wavetap::slice::blame::Blame;
 
+use crate::output_name::OutputName;
 use crate::targets;
 use crate::workgroup;
 
@@ -225,26 +226,27 @@ pub struct RewriteArgs {
 #[command(after_help = "Examples:
   wavetap run -- ./app input.txt
   wavetap run -o app.profile -- ./app.counting
-  wavetap run -o rank%p.profile -- mpirun -n 4 ./app.counting        one profile for each process
+  wavetap run -o rank%r.profile -- mpirun -n 4 ./app.counting        one profile for each rank
   wavetap run --timing -- ./app                                     modelled cycles and stalls, after what ./app prints
   wavetap run --timing --latency vmem=400 --latency l2=600 -- ./app
   wavetap run --timing --format json --report time.json -- ./app
   wavetap run --samples samples.json --sample-interval 256 -- ./app  stall samples as rocprofv3 writes them")]
 pub struct RunArgs {
-    /// Write the collected counts to this file: the sum of all processes, or with %p in its name a file for each, with
-    /// the process's id in its place
-    #[arg(short, long, value_name = "PROFILE")]
-    pub output: Option<PathBuf>,
-    /// Write the emulator's own trace of the same branches to this file (%p as with -o)
-    #[arg(long, value_name = "PROFILE")]
-    pub trace: Option<PathBuf>,
+    /// Write the collected counts to this file: the sum of all processes. In its name %p stands for the process's id,
+    /// %r for its rank (of Open MPI, PMIx, PMI, MVAPICH2 or Slurm; 0 without one), %h for the host, %% for a percent
+    /// sign: each name that results is a file, the sum of the processes that have it
+    #[arg(short, long, value_name = "PROFILE", value_parser = OutputName::parser())]
+    pub output: Option<OutputName>,
+    /// Write the emulator's own trace of the same branches to this file (%p, %r, %h as with -o)
+    #[arg(long, value_name = "PROFILE", value_parser = OutputName::parser())]
+    pub trace: Option<OutputName>,
     /// Run the code for this target
     #[arg(long, visible_alias = "arch", value_name = "GFX", value_parser = targets::parse)]
     pub target: Option<String>,
-    /// Write stall samples of the timing model to this file, in the form of rocprofv3's stochastic PC samples (implies
-    /// --timing)
-    #[arg(long, value_name = "FILE")]
-    pub samples: Option<PathBuf>,
+    /// Write stall samples of the timing model to this file, in the form of rocprofv3's stochastic PC samples (%p, %r,
+    /// %h as with -o; implies --timing)
+    #[arg(long, value_name = "FILE", value_parser = OutputName::parser())]
+    pub samples: Option<OutputName>,
     /// Modelled cycles between two samples of a wave [default: 1024]
     #[arg(long, value_name = "CYCLES", requires = "samples", value_parser = clap::value_parser!(u32).range(1..))]
     pub sample_interval: Option<u32>,
@@ -270,10 +272,11 @@ pub struct RunArgs {
         app.py                             kernels that Triton compiles"
 )]
 pub struct ProfileArgs {
-    /// Also write the collected counts to this file (with %p in its name: a file for each process, with the process's
-    /// id in its place)
-    #[arg(short, long, value_name = "PROFILE")]
-    pub output: Option<PathBuf>,
+    /// Also write the collected counts to this file. In its name %p stands for the process's id, %r for its rank (of
+    /// Open MPI, PMIx, PMI, MVAPICH2 or Slurm; 0 without one), %h for the host, %% for a percent sign: each name that
+    /// results is a file, the sum of the processes that have it
+    #[arg(short, long, value_name = "PROFILE", value_parser = OutputName::parser())]
+    pub output: Option<OutputName>,
     #[command(flatten)]
     pub instrument: InstrumentArgs,
     #[command(flatten)]

@@ -5,21 +5,20 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
+use wavetap::collect::rank;
 use wavetap::error::{Error, Kind, Result, ResultExt};
 use wavetap::profile::file::Profile;
 use wavetap::profile::journal::Journal;
 use wavetap::profile::time::TimeProfile;
 
 use crate::files;
+use crate::output_name::OutputName;
 
 /// A process that goes on when the application has ended gets this long to end: a shell does not wait for all that it
 /// starts.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// How often it is looked for meanwhile.
 const LOOK: Duration = Duration::from_millis(20);
-
-/// In the name of an output: the id of the process.
-pub const PROCESS: &str = "%p";
 
 /// What a file of samples has before the samples of each process, and after the last.
 const SAMPLES: [&str; 2] = ["{\"rocprofiler-sdk-tool\":[", "]}\n"];
@@ -32,6 +31,13 @@ struct Part {
     journal: Journal,
     samples: PathBuf,
     running: bool,
+}
+
+impl Part {
+    /// Whether the process goes on, or could not write what it had collected.
+    fn lacks_something(&self) -> bool {
+        self.running || self.journal.failed || self.journal.uncollected
+    }
 }
 
 /// A run that has ended.
@@ -77,7 +83,7 @@ impl Ended {
 
     /// Whether a process goes on, or could not write what it had collected.
     pub fn lacks_something(&self) -> bool {
-        self.parts.iter().any(|part| part.running || part.journal.failed || part.journal.uncollected)
+        self.parts.iter().any(Part::lacks_something)
     }
 
     /// The name of the signal that ended the application.
@@ -109,14 +115,14 @@ impl Ended {
 
     /// Whether all that a part collected is there.
     fn is_complete(&self, part: &Part) -> bool {
-        self.signal.is_none() && !part.running && !part.journal.failed && !part.journal.uncollected
+        self.signal.is_none() && !part.lacks_something()
     }
 
-    /// What was counted, or traced, by all processes; none if none used the HIP runtime.
-    fn sum(&self, of: fn(&Journal) -> Option<&Profile>) -> Result<Option<Profile>> {
+    /// What was counted, or traced, by these processes; none if none used the HIP runtime.
+    fn sum(&self, parts: &[&Part], of: fn(&Journal) -> Option<&Profile>) -> Result<Option<Profile>> {
         let mut sum: Option<Profile> = None;
         let mut processes: Vec<u32> = Vec::new();
-        for part in &self.parts {
+        for part in parts {
             let Some(profile) = of(&part.journal) else { continue };
             let mut profile = profile.clone();
             profile.set_ended(self.is_complete(part));
@@ -126,7 +132,7 @@ impl Ended {
             match &mut sum {
                 None => sum = Some(profile),
                 Some(sum) => sum.merge(&profile).map_err(|error| {
-                    let hint = format!("a name with {PROCESS} gives each process a file of its own");
+                    let hint = "a name with %p gives each process a file of its own";
                     Error::new(
                         error.kind(),
                         format!("process {} does not add up with the others: {error}; {hint}", part.name),
@@ -136,9 +142,39 @@ impl Ended {
         }
         if let Some(sum) = &mut sum {
             sum.processes = u32::try_from(processes.len().max(1)).unwrap_or(u32::MAX);
-            sum.set_ended(sum.has_ended() && !self.lacks_something());
+            sum.set_ended(sum.has_ended() && !parts.iter().any(|part| part.lacks_something()));
         }
         Ok(sum)
+    }
+
+    /// All processes.
+    fn all(&self) -> Vec<&Part> {
+        self.parts.iter().collect()
+    }
+
+    /// The processes that have each file of an output, in their order.
+    fn by_file(&self, name: &OutputName) -> Vec<(PathBuf, Vec<&Part>)> {
+        if let Some(path) = name.of_all() {
+            return vec![(path, self.all())];
+        }
+        let mut files: Vec<(PathBuf, Vec<&Part>)> = Vec::new();
+        for part in &self.parts {
+            let path = name.of(&part.name, part.journal.process.rank);
+            match files.iter_mut().find(|(other, _)| *other == path) {
+                Some((_, parts)) => parts.push(part),
+                None => files.push((path, vec![part])),
+            }
+        }
+        files
+    }
+
+    /// Says so where an output is to have a rank in its name, and a process has none.
+    pub fn say_unranked<'n>(&self, names: impl IntoIterator<Item = &'n OutputName>) {
+        let unranked = self.parts.iter().find(|part| part.journal.process.rank.is_none());
+        if let Some(part) = unranked.filter(|_| names.into_iter().any(OutputName::has_rank)) {
+            let variables = rank::VARIABLES.join(", ");
+            eprintln!("wavetap: process {} has no rank ({variables}): %r in names is 0 for it", part.name);
+        }
     }
 
     /// Adds what is known here to what each process counted.
@@ -148,12 +184,12 @@ impl Ended {
 
     /// What the instrumented kernels of all processes counted; none if no process used the HIP runtime.
     pub fn counters(&self) -> Result<Option<Profile>> {
-        self.sum(|journal| journal.counters.as_ref())
+        self.sum(&self.all(), |journal| journal.counters.as_ref())
     }
 
     /// The emulator's trace of all processes.
     pub fn trace(&self) -> Result<Option<Profile>> {
-        self.sum(|journal| journal.trace.as_ref())
+        self.sum(&self.all(), |journal| journal.trace.as_ref())
     }
 
     /// The modelled time of all processes.
@@ -179,79 +215,50 @@ impl Ended {
         sum
     }
 
-    /// Writes what was counted to `path`, or with `%p` in its name what each process counted to a file of its own.
-    /// Whether there was any.
-    pub fn write_counters(&self, path: &Path, force: bool) -> Result<Option<Profile>> {
-        let sum = self.counters();
-        self.write(path, force, sum, |journal| journal.counters.as_ref())
+    /// Writes what was counted to the files that `name` stands for. The sum of all processes, or of those of the first
+    /// file that has some; none if there was nothing.
+    pub fn write_counters(&self, name: &OutputName, force: bool) -> Result<Option<Profile>> {
+        self.write(name, force, |journal| journal.counters.as_ref())
     }
 
     /// The same of the trace.
-    pub fn write_trace(&self, path: &Path, force: bool) -> Result<Option<Profile>> {
-        let sum = self.trace();
-        self.write(path, force, sum, |journal| journal.trace.as_ref())
+    pub fn write_trace(&self, name: &OutputName, force: bool) -> Result<Option<Profile>> {
+        self.write(name, force, |journal| journal.trace.as_ref())
     }
 
-    fn write(
-        &self,
-        path: &Path,
-        force: bool,
-        sum: Result<Option<Profile>>,
-        of: fn(&Journal) -> Option<&Profile>,
-    ) -> Result<Option<Profile>> {
-        if !for_each_process(path) {
-            let sum = sum?;
-            if let Some(sum) = &sum {
-                files::write(path, &sum.to_json()?, force, None)?;
-            }
-            return Ok(sum);
-        }
+    fn write(&self, name: &OutputName, force: bool, of: fn(&Journal) -> Option<&Profile>) -> Result<Option<Profile>> {
         let mut first = None;
-        for part in &self.parts {
-            let Some(profile) = of(&part.journal) else { continue };
-            let mut profile = profile.clone();
-            profile.set_ended(self.is_complete(part));
-            files::write(&of_process(path, &part.name), &profile.to_json()?, force, None)?;
+        for (path, parts) in self.by_file(name) {
+            let Some(sum) = self.sum(&parts, of)? else { continue };
+            files::write(&path, &sum.to_json()?, force, None)?;
             if first.as_ref().is_none_or(|first: &Profile| first.kernels.is_empty()) {
-                first = Some(profile);
+                first = Some(sum);
             }
         }
         Ok(first)
     }
 
-    /// Writes the samples of all processes, one element of the list for each, or a file for each.
-    pub fn write_samples(&self, path: &Path, force: bool) -> Result<bool> {
-        let mut texts = Vec::new();
-        for part in self.parts.iter().filter(|part| part.samples.exists()) {
-            let text = String::from_utf8(files::read(&part.samples)?)
-                .map_err(|_| Error::malformed("samples that are no text"))?;
-            let inside = text.strip_prefix(SAMPLES[0]).and_then(|text| text.strip_suffix(SAMPLES[1]));
-            let inside =
-                inside.ok_or_else(|| Error::malformed(format!("the samples of process {} are cut off", part.name)))?;
-            texts.push((&part.name, inside.to_owned()));
-        }
-        let whole = |inside: &str| format!("{}{inside}{}", SAMPLES[0], SAMPLES[1]);
-        if for_each_process(path) {
-            for (name, text) in &texts {
-                files::write(&of_process(path, name), whole(text).as_bytes(), force, None)?;
+    /// Writes the samples of the processes of each file, one element of its list for each process. Whether there were
+    /// any.
+    pub fn write_samples(&self, name: &OutputName, force: bool) -> Result<bool> {
+        let mut any = false;
+        for (path, parts) in self.by_file(name) {
+            let mut texts = Vec::new();
+            for part in parts.into_iter().filter(|part| part.samples.exists()) {
+                let text = String::from_utf8(files::read(&part.samples)?)
+                    .map_err(|_| Error::malformed("samples that are no text"))?;
+                let inside = text.strip_prefix(SAMPLES[0]).and_then(|text| text.strip_suffix(SAMPLES[1]));
+                let cut = || Error::malformed(format!("the samples of process {} are cut off", part.name));
+                texts.push(inside.ok_or_else(cut)?.to_owned());
             }
-        } else if !texts.is_empty() {
-            let all: Vec<&str> = texts.iter().map(|(_, text)| text.as_str()).collect();
-            files::write(path, whole(&all.join(",")).as_bytes(), force, None)?;
+            if !texts.is_empty() {
+                let whole = format!("{}{}{}", SAMPLES[0], texts.join(","), SAMPLES[1]);
+                files::write(&path, whole.as_bytes(), force, None)?;
+                any = true;
+            }
         }
-        Ok(!texts.is_empty())
+        Ok(any)
     }
-}
-
-/// Whether an output's name gives each process a file of its own.
-fn for_each_process(path: &Path) -> bool {
-    path.file_name().is_some_and(|name| name.to_string_lossy().contains(PROCESS))
-}
-
-/// The file of a process.
-fn of_process(path: &Path, process: &str) -> PathBuf {
-    let name = path.file_name().unwrap_or_default().to_string_lossy().replace(PROCESS, process);
-    path.with_file_name(name)
 }
 
 /// The journals in a folder and the processes that they are of.

@@ -278,7 +278,7 @@ impl Run<'_> {
 
     /// Refuses what the platform does not have.
     fn check(&self) -> Result<()> {
-        let BackendArgs { strict_continue, suppressions, per_wave, fuel, threads, .. } = self.backend;
+        let BackendArgs { strict_continue, suppressions, per_wave, fuel, threads, gpus, .. } = self.backend;
         let no_emulator = self.platform == Platform::Gpu;
         let refused = [
             ("the emulator's trace", self.trace, Platform::has_tool(self.platform)),
@@ -286,6 +286,7 @@ impl Run<'_> {
             ("--per-wave", *per_wave, Platform::has_tool(self.platform)),
             ("--strict-continue", *strict_continue, Platform::has_tool(self.platform)),
             ("--suppressions", suppressions.is_some(), Platform::has_tool(self.platform)),
+            ("--gpus", gpus.is_some(), self.platform != Platform::EmulatorRocm),
             ("--strict", self.backend.is_strict(), no_emulator),
             ("--fuel", fuel.is_some(), no_emulator),
             ("--threads", threads.is_some(), no_emulator),
@@ -310,7 +311,7 @@ impl Run<'_> {
 
     /// What the stand-in is to do.
     fn config(&self, journals: &Path, findings: &Path, suppressions: Option<&Path>) -> RunConfig {
-        let BackendArgs { strict_continue, seed, fuel, threads, records, per_wave, .. } = self.backend;
+        let BackendArgs { strict_continue, seed, fuel, threads, records, per_wave, gpus, .. } = self.backend;
         let timing = self.timing.as_ref();
         let collect = Collected {
             counters: self.counters,
@@ -320,6 +321,7 @@ impl Run<'_> {
         };
         RunConfig {
             target: self.device(),
+            gpus: *gpus,
             emulated_driver: self.platform == Platform::EmulatorRocm,
             journal: (collect != Collected::default()).then(|| journals.to_owned()),
             collect,

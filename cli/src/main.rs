@@ -17,6 +17,7 @@ mod launch;
 mod map_file;
 mod memory;
 mod output;
+mod output_name;
 mod progress;
 mod stand_in;
 mod targets;

@@ -108,7 +108,7 @@ pub fn seeds() -> Vec<Vec<u8>> {
     collector.kernel(&map, 0).expect("the first kernel");
     let mut profile = collector.finish();
     let mut journal = journal::header().to_vec();
-    let process = Process { pid: 7, started: 9, name: "app".into() };
+    let process = Process { pid: 7, started: 9, name: "app".into(), rank: None };
     journal::process(&process, &mut journal).expect("memory can be written");
     Encoder::new(Origin::Counters).whole(&mut profile, &mut journal).expect("memory can be written");
     let time = TimeProfile::new(vec!["global_load=500".into()]);

@@ -78,6 +78,9 @@ impl Settings {
                 Some(id.ok_or_else(|| format!("WAVETAP_TARGET={text}: not a target that can be emulated"))?)
             }
         };
+        if let Some(gpus @ (0 | 2..)) = config.gpus {
+            return Err(format!("WAVETAP_GPUS={gpus}: the emulator's own HIP runtime has one GPU"));
+        }
         if config.collect != Collected::default() && config.journal.is_none() {
             return Err("WAVETAP_COLLECT: WAVETAP_JOURNAL names no folder for it".into());
         }
@@ -196,6 +199,7 @@ mod tests {
     fn refuses_nonsense() {
         for (name, value) in [
             ("WAVETAP_TARGET", "gfx1"),
+            ("WAVETAP_GPUS", "2"),
             ("WAVETAP_STRICT", "yes"),
             ("WAVETAP_SEED", "-1"),
             ("WAVETAP_FUEL", "many"),

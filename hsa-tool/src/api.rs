@@ -33,8 +33,6 @@ pub(crate) mod symbol {
     pub(crate) const TYPE: u32 = 0;
     pub(crate) const NAME_LENGTH: u32 = 1;
     pub(crate) const NAME: u32 = 2;
-    pub(crate) const GROUP_SEGMENT_SIZE: u32 = 13;
-    pub(crate) const PRIVATE_SEGMENT_SIZE: u32 = 14;
     pub(crate) const VARIABLE_ADDRESS: u32 = 21;
     pub(crate) const KERNEL_OBJECT: u32 = 22;
 
@@ -54,6 +52,10 @@ mod pool {
     /// A flag of [`GLOBAL_FLAGS`].
     pub(super) const COARSE_GRAINED: u32 = 4;
 }
+
+/// `HSA_PROFILE_FULL` and `HSA_DEFAULT_FLOAT_ROUNDING_MODE_DEFAULT`, with which HIP makes executables.
+const PROFILE_FULL: u32 = 1;
+const DEFAULT_ROUNDING: u32 = 0;
 
 /// Attribute of a signal that no host thread sleeps for: its completion raises no interrupt.
 const SIGNAL_GPU_ONLY: u64 = 1;
@@ -181,7 +183,11 @@ functions! {
     signal_destroy: extern "C" fn(u64) -> Status, Core(320);
     signal_load: extern "C" fn(u64) -> i64, Core(336);
     signal_store: extern "C" fn(u64, i64), Core(352);
+    executable_create: extern "C" fn(u32, u32, *const c_char, *mut u64) -> Status, Core(960);
     executable_destroy: extern "C" fn(u64) -> Status, Core(688);
+    code_object_deserialize: extern "C" fn(*const c_void, usize, *const c_char, *mut u64) -> Status, Core(632);
+    code_object_destroy: extern "C" fn(u64) -> Status, Core(640);
+    load_code_object: extern "C" fn(u64, u64, u64, *const c_char) -> Status, Core(696);
     executable_freeze: extern "C" fn(u64, *const c_char) -> Status, Core(704);
     symbol_get_info: extern "C" fn(u64, u32, *mut c_void) -> Status, Core(760);
     status_string: extern "C" fn(Status, *mut *const c_char) -> Status, Core(776);
@@ -307,9 +313,26 @@ impl Api {
         Ok(value)
     }
 
-    /// The kernel object of a symbol; 0 if it is no kernel.
-    pub(crate) fn kernel_object(&self, handle: u64) -> u64 {
-        self.symbol_info(handle, symbol::KERNEL_OBJECT).unwrap_or(0)
+    /// An empty executable.
+    pub(crate) fn new_executable(&self) -> Result<u64, String> {
+        let mut executable = 0;
+        let (profile, rounding, options) = (PROFILE_FULL, DEFAULT_ROUNDING, std::ptr::null());
+        self.check((self.executable_create)(profile, rounding, options, &raw mut executable))?;
+        Ok(executable)
+    }
+
+    /// Reads a code object, which has to last as long as the reader.
+    pub(crate) fn new_reader(&self, object: &[u8]) -> Result<u64, String> {
+        let mut reader = 0;
+        self.check((self.reader_create_from_memory)(object.as_ptr().cast(), object.len(), &raw mut reader))?;
+        Ok(reader)
+    }
+
+    /// Loads into an executable for an agent what a reader reads, and makes it ready.
+    pub(crate) fn load_and_freeze(&self, executable: u64, agent: u64, reader: u64) -> Result<(), String> {
+        let (options, loaded) = (std::ptr::null(), std::ptr::null_mut());
+        self.check((self.load_agent_code_object)(executable, agent, reader, options, loaded))?;
+        self.check((self.executable_freeze)(executable, options))
     }
 }
 

@@ -6,10 +6,12 @@
 use std::cell::Cell;
 use std::ffi::{c_char, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::time::Duration;
 
-use crate::api::{self, Api, INVALID_QUEUE, Place, QueueAddress, SUCCESS, Status, Writer, place, symbol};
+use crate::api::{self, Api, INVALID_QUEUE, Place, QueueAddress, SUCCESS, Status, Writer, place};
+use crate::objects::Object;
 use crate::packets::{Packet, SIZE};
 use crate::raw;
 use crate::tool::{Source, Tool, complain};
@@ -73,13 +75,19 @@ pub(crate) fn remove(tool: &Tool) {
 }
 
 /// Where a hook is, its address, and what was there before.
-fn hooks(api: &Api) -> [(Place, usize, usize); 9] {
+fn hooks(api: &Api) -> [(Place, usize, usize); 11] {
     [
         (place::queue_create, queue_create as *const () as usize, api.queue_create as usize),
         (place::queue_destroy, queue_destroy as *const () as usize, api.queue_destroy as usize),
         (place::executable_destroy, executable_destroy as *const () as usize, api.executable_destroy as usize),
+        (
+            place::code_object_deserialize,
+            code_object_deserialize as *const () as usize,
+            api.code_object_deserialize as usize,
+        ),
+        (place::code_object_destroy, code_object_destroy as *const () as usize, api.code_object_destroy as usize),
+        (place::load_code_object, load_code_object as *const () as usize, api.load_code_object as usize),
         (place::executable_freeze, executable_freeze as *const () as usize, api.executable_freeze as usize),
-        (place::symbol_get_info, symbol_get_info as *const () as usize, api.symbol_get_info as usize),
         (
             place::reader_create_from_file,
             reader_create_from_file as *const () as usize,
@@ -131,9 +139,47 @@ extern "C" fn load_agent_code_object(
     options: *const c_char,
     loaded: *mut u64,
 ) -> Status {
-    inside(|tool| tool.load((executable, agent, reader), options, loaded))
-        .flatten()
-        .unwrap_or_else(|| (api().load_agent_code_object)(executable, agent, reader, options, loaded))
+    // Looked at before the program can change what it reads.
+    let object = inside(|tool| tool.object(reader)).flatten();
+    let status = (api().load_agent_code_object)(executable, agent, reader, options, loaded);
+    if status == SUCCESS
+        && let Some(object) = object
+    {
+        inside(|tool| tool.add_object(executable, agent, object));
+    }
+    status
+}
+
+/// Of HSA 1.0, with the two that follow: the runtime copies the code object, and gives a handle for it.
+extern "C" fn code_object_deserialize(
+    address: *const c_void,
+    size: usize,
+    options: *const c_char,
+    handle: *mut u64,
+) -> Status {
+    let status = (api().code_object_deserialize)(address, size, options, handle);
+    if status == SUCCESS
+        && let Some(handle) = raw::load::<u64>(handle as usize)
+    {
+        inside(|tool| tool.add_handle(handle, address as usize, size));
+    }
+    status
+}
+
+extern "C" fn code_object_destroy(handle: u64) -> Status {
+    inside(|tool| tool.remove_handle(handle));
+    (api().code_object_destroy)(handle)
+}
+
+extern "C" fn load_code_object(executable: u64, agent: u64, handle: u64, options: *const c_char) -> Status {
+    let status = (api().load_code_object)(executable, agent, handle, options);
+    if status == SUCCESS {
+        inside(|tool| {
+            let object = tool.object_of_handle(handle).unwrap_or_else(|| Arc::new(Object::of_unknown_handle()));
+            tool.add_object(executable, agent, object);
+        });
+    }
+    status
 }
 
 extern "C" fn executable_freeze(executable: u64, options: *const c_char) -> Status {
@@ -145,27 +191,8 @@ extern "C" fn executable_freeze(executable: u64, options: *const c_char) -> Stat
 }
 
 extern "C" fn executable_destroy(executable: u64) -> Status {
-    let disarmed = inside(|tool| tool.disarm(executable)).unwrap_or_default();
-    let status = (api().executable_destroy)(executable);
-    for reader in disarmed.readers {
-        (api().reader_destroy)(reader);
-    }
-    drop(disarmed.objects);
-    status
-}
-
-/// A program that asks what its kernels need is told what the originals do: the rest is added to each dispatch.
-extern "C" fn symbol_get_info(handle: u64, attribute: u32, value: *mut c_void) -> Status {
-    let status = (api().symbol_get_info)(handle, attribute, value);
-    if status == SUCCESS && matches!(attribute, symbol::GROUP_SEGMENT_SIZE | symbol::PRIVATE_SEGMENT_SIZE) {
-        inside(|tool| {
-            if let Some(known) = tool.known(tool.api.kernel_object(handle)) {
-                let size = if attribute == symbol::GROUP_SEGMENT_SIZE { known.lds } else { known.scratch };
-                raw::store(value as usize, size);
-            }
-        });
-    }
-    status
+    inside(|tool| tool.disarm(executable));
+    (api().executable_destroy)(executable)
 }
 
 #[allow(clippy::too_many_arguments, reason = "the runtime's own signature")]

@@ -1,47 +1,53 @@
-//! Code objects that the program loads: what is loaded in their place, and what is known of their kernels.
+//! Code objects that the program loads, and what is known of their kernels.
 
 use std::collections::{HashMap, HashSet};
 
-use wavetap::at_load::{Prepared, Rewriting};
-use wavetap::code_object::{CodeObject, Kernel, KernelDescriptor, digest};
-use wavetap::error::Error;
+use wavetap::at_load::{AtDispatch, Rewriting};
+use wavetap::code_object::{CodeObject, KernelMetadata, digest};
+use wavetap::error::{Error, Kind};
+use wavetap::instrument::refusal::{RefusalReason, all_refused};
 use wavetap::isa::Target;
+use wavetap::pipeline::RewrittenKernel;
 use wavetap::profile::map::Refused;
 
 /// How the names of HIP's own kernels begin: copies, fills, waits. They are no part of the program, and HIP launches
 /// some with larger workgroups than their metadata allows.
 const HIPS_OWN: &str = "__amd_rocclr_";
 
-/// What became of a code object.
+/// What becomes of a code object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
     /// It is HIP's own, and left alone.
     HipsOwn,
-    /// It is as the program has it, and has no counters.
+    /// It has no counters, and gets none.
     Unchanged,
     /// It was rewritten before the program loaded it.
     RewrittenBefore,
-    /// It is rewritten now.
-    RewrittenAtLoad,
+    /// Its kernels are rewritten when they are dispatched.
+    AtDispatch,
+    /// It was loaded by a call that does not say what it is.
+    Unknown,
 }
 
-/// A code object that is to be loaded.
+/// A code object that is loaded, as the program has it.
 #[derive(Debug)]
 pub(crate) struct Object {
     pub(crate) form: Form,
-    /// What is loaded of an object with counters.
+    /// The bytes of one that was rewritten before.
     pub(crate) bytes: Vec<u8>,
-    /// MD5 of the original; of what was rewritten before, the site table says it.
-    pub(crate) digest: String,
+    /// What rewrites the kernels of one that was not.
+    pub(crate) source: Option<AtDispatch>,
+    /// MD5 of the object, unless its source knows it.
+    digest: String,
     /// Its target id.
     pub(crate) target: String,
     /// LDS in bytes that a workgroup can have.
     pub(crate) most_lds: u32,
-    /// If it was to be rewritten and no kernel counts: those that were selected, and why they cannot.
+    /// If it was to be rewritten and cannot be: the kernels, and why.
     pub(crate) refused: Option<Vec<Refused>>,
     /// The names of all its kernels.
     pub(crate) names: HashSet<String>,
-    /// Kernels of an object with counters, by name.
+    /// Kernels of an object that was rewritten before, by name.
     pub(crate) kernels: HashMap<String, KernelNeeds>,
 }
 
@@ -53,8 +59,18 @@ pub(crate) struct KernelNeeds {
     pub(crate) known: Segments,
     /// Most work-items of a workgroup by its metadata.
     pub(crate) max_workgroup: u64,
-    /// The original's descriptor and its virtual address.
-    pub(crate) original: Option<(KernelDescriptor, u64)>,
+}
+
+impl KernelNeeds {
+    /// Of a kernel that was rewritten when it was dispatched.
+    pub(crate) fn of(kernel: &RewrittenKernel) -> Option<KernelNeeds> {
+        let before = kernel.original.metadata.as_deref()?;
+        Some(KernelNeeds {
+            with_counters: Segments::of(kernel.metadata()?)?,
+            known: Segments::of(before)?,
+            max_workgroup: before.max_flat_workgroup_size,
+        })
+    }
 }
 
 /// Static sizes of a kernel in bytes.
@@ -67,49 +83,50 @@ pub(crate) struct Segments {
 }
 
 impl Segments {
-    fn of(kernel: &Kernel) -> Option<Segments> {
-        let metadata = kernel.metadata.as_deref()?;
+    fn of(metadata: &KernelMetadata) -> Option<Segments> {
         let lds = u32::try_from(metadata.group_segment_fixed_size).ok()?;
         Some(Segments { lds, scratch: u32::try_from(metadata.private_segment_fixed_size).ok()? })
     }
 }
 
 impl Object {
-    /// What is to be loaded in place of `original`, and why it has no counters if it was to have some and could not be
-    /// rewritten.
+    /// Of what is loaded; and why it has no counters if it was to have some and cannot.
     pub(crate) fn new(original: &[u8], rewriting: Option<&Rewriting>) -> (Object, Option<Error>) {
         let Ok(code) = CodeObject::parse(original) else {
             return (Object { digest: digest(original), ..Object::unknown() }, None);
         };
         let kernels = code.kernels();
-        let unchanged = |form| Object {
+        let object = |form| Object {
             form,
-            digest: digest(original),
             target: code.target_id(),
             most_lds: code.target().map_or(0, Target::lds_bytes),
             names: kernels.iter().map(|kernel| kernel.name.clone()).collect(),
             ..Object::unknown()
         };
+        let with_digest = |form| Object { digest: digest(original), ..object(form) };
         if !kernels.is_empty() && kernels.iter().all(|kernel| kernel.name.starts_with(HIPS_OWN)) {
-            return (unchanged(Form::HipsOwn), None);
+            return (with_digest(Form::HipsOwn), None);
         }
         if code.is_rewritten() {
             let kernels = kernels.iter().filter_map(|kernel| {
-                let with_counters = Segments::of(kernel)?;
-                let max_workgroup = kernel.metadata.as_deref()?.max_flat_workgroup_size;
-                let needs = KernelNeeds { with_counters, known: with_counters, max_workgroup, original: None };
-                Some((kernel.name.clone(), needs))
+                let metadata = kernel.metadata.as_deref()?;
+                let with_counters = Segments::of(metadata)?;
+                let max_workgroup = metadata.max_flat_workgroup_size;
+                Some((kernel.name.clone(), KernelNeeds { with_counters, known: with_counters, max_workgroup }))
             });
             let kernels = kernels.collect();
-            return (Object { bytes: original.to_vec(), kernels, ..unchanged(Form::RewrittenBefore) }, None);
+            return (Object { bytes: original.to_vec(), kernels, ..with_digest(Form::RewrittenBefore) }, None);
         }
-        let Some(rewriting) = rewriting else { return (unchanged(Form::Unchanged), None) };
-        let Prepared { bytes, refused, problem } = rewriting.prepare(original.to_vec());
-        let rewritten = match CodeObject::parse(&bytes) {
-            Ok(rewritten) if refused.is_none() && rewritten.is_rewritten() => needs(&code, &rewritten),
-            _ => return (Object { refused: Some(refused.unwrap_or_default()), ..unchanged(Form::Unchanged) }, problem),
-        };
-        (Object { bytes, kernels: rewritten, ..unchanged(Form::RewrittenAtLoad) }, problem)
+        let Some(rewriting) = rewriting else { return (with_digest(Form::Unchanged), None) };
+        match rewriting.at_dispatch(original.to_vec()) {
+            Ok(source) => (Object { source: Some(source), ..object(Form::AtDispatch) }, None),
+            Err(error) => {
+                let malformed = error.kind() == Kind::Malformed;
+                let reason = if malformed { RefusalReason::Malformed } else { RefusalReason::UnsupportedObject };
+                let refused = all_refused(&code.target_id(), "", reason, &error.to_string()).refused;
+                (Object { refused: Some(refused), ..with_digest(Form::Unchanged) }, Some(error))
+            }
+        }
     }
 
     /// An object of which nothing is known.
@@ -117,6 +134,7 @@ impl Object {
         Object {
             form: Form::Unchanged,
             bytes: Vec::new(),
+            source: None,
             digest: String::new(),
             target: String::new(),
             most_lds: 0,
@@ -126,30 +144,32 @@ impl Object {
         }
     }
 
-    /// As it is loaded when the runtime refuses what was made of it.
-    pub(crate) fn unchanged(&self, refused: Vec<Refused>) -> Object {
-        Object {
-            digest: self.digest.clone(),
-            target: self.target.clone(),
-            most_lds: self.most_lds,
-            refused: Some(refused),
-            names: self.names.clone(),
-            ..Object::unknown()
-        }
+    /// An object that `hsa_executable_load_code_object` loads by a handle that nothing is known of: none of its kernels
+    /// counts.
+    pub(crate) fn of_unknown_handle() -> Object {
+        let why = "hsa_executable_load_code_object loaded its code object by a handle that hsa_code_object_deserialize \
+                   did not give";
+        let refused = all_refused("", "", RefusalReason::UnsupportedObject, why).refused;
+        Object { form: Form::Unknown, refused: Some(refused), ..Object::unknown() }
     }
-}
 
-/// What the kernels of a rewritten object need.
-fn needs(original: &CodeObject<'_>, rewritten: &CodeObject<'_>) -> HashMap<String, KernelNeeds> {
-    let kernels = rewritten.kernels().iter().filter_map(|kernel| {
-        let before = original.kernel(&kernel.name)?;
-        let needs = KernelNeeds {
-            with_counters: Segments::of(kernel)?,
-            known: Segments::of(before)?,
-            max_workgroup: before.metadata.as_deref()?.max_flat_workgroup_size,
-            original: Some((before.descriptor, before.descriptor_address)),
-        };
-        Some((kernel.name.clone(), needs))
-    });
-    kernels.collect()
+    /// Whether it may have a kernel of this name.
+    pub(crate) fn has(&self, kernel: &str) -> bool {
+        self.form == Form::Unknown || self.names.contains(kernel)
+    }
+
+    /// MD5 of the object.
+    pub(crate) fn digest(&self) -> &str {
+        self.source.as_ref().map_or(&self.digest, |source| source.rewriter().digest())
+    }
+
+    /// Whether it was made of these bytes, which it has kept.
+    pub(crate) fn is_of(&self, bytes: &[u8]) -> bool {
+        self.source.as_ref().is_some_and(|source| source.rewriter().bytes() == bytes)
+    }
+
+    /// If it was to be rewritten: the kernels that are known not to be, and why.
+    pub(crate) fn refused(&self) -> Option<&[Refused]> {
+        self.source.as_ref().map(|source| source.rewriter().refused()).or(self.refused.as_deref())
+    }
 }

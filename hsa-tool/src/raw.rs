@@ -6,6 +6,14 @@
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 
+/// Gives rocprofiler-sdk a function to be called with a runtime's tables
+/// (`rocprofiler_at_intercept_table_registration`); 0 is success.
+pub(crate) type Register = extern "C" fn(Registered, c_int, *mut c_void) -> c_int;
+
+/// What it calls: with the kind of table, the runtime's version, how many were registered before, an array of tables
+/// and its length.
+pub(crate) type Registered = extern "C" fn(u32, u64, u64, *mut usize, u64, *mut c_void);
+
 /// A value at an address; none if that is null.
 pub(crate) fn load<T: Copy>(address: usize) -> Option<T> {
     // SAFETY: not null; whoever gave the address promises a T there.
@@ -53,6 +61,15 @@ pub(crate) fn file(descriptor: c_int) -> std::io::Result<Vec<u8>> {
             return Ok(contents);
         }
     }
+}
+
+/// rocprofiler-sdk's function that takes who is to have a runtime's tables, if the process has loaded it.
+pub(crate) fn register() -> Option<Register> {
+    let name = c"rocprofiler_at_intercept_table_registration";
+    // SAFETY: the name ends with a zero.
+    let function = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
+    // SAFETY: not null; the function has had this type in every release (rocprofiler-sdk, `intercept_table.h`).
+    (!function.is_null()).then(|| unsafe { std::mem::transmute::<*mut c_void, Register>(function) })
 }
 
 /// Has a function called when the program ends or this library is unloaded.

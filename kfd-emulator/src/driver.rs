@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::fd::IntoRawFd;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -12,14 +12,18 @@ use wavetap_amdgpu::Target;
 
 use crate::engine::{Engine, Step, Surroundings};
 use crate::events::Events;
+use crate::gpu::Gpu;
 use crate::memory::Allocations;
 use crate::raw;
 use crate::settings::Settings;
 use crate::topology;
 
-/// The driver, with its one GPU.
+/// The driver, with its GPUs.
 pub(crate) struct Driver {
+    /// What each GPU is.
     pub(crate) target: Target,
+    /// How many there are.
+    pub(crate) gpus: u32,
     /// The process that it is of: there is none in a child.
     process: u32,
     /// The folder of the topology's files.
@@ -40,8 +44,17 @@ const SLEEP: Duration = Duration::from_micros(500);
 
 static DRIVER: OnceLock<Driver> = OnceLock::new();
 
-/// The driver's open files: duplicates of one. No lock: a file is closed in any state of the program.
-static DESCRIPTORS: [AtomicI32; 64] = [const { AtomicI32::new(-1) }; 64];
+/// An open file of the driver: a duplicate of one.
+struct Descriptor {
+    /// -1 where there is none.
+    number: AtomicI32,
+    /// The minor number of the render node that was opened; 0 of the driver's own device.
+    render_minor: AtomicU32,
+}
+
+/// The driver's open files. No lock: a file is closed in any state of the program.
+static DESCRIPTORS: [Descriptor; 128] =
+    [const { Descriptor { number: AtomicI32::new(-1), render_minor: AtomicU32::new(0) } }; 128];
 
 impl Driver {
     /// The driver. It starts when the program first looks for it; what keeps it from starting ends the program with
@@ -63,17 +76,18 @@ impl Driver {
     }
 
     fn start() -> std::io::Result<Driver> {
-        let Settings { target, options } = Settings::read();
+        let Settings { target, gpus, options } = Settings::read();
         let topology = folder()?;
-        topology::write(&topology, target)?;
+        topology::write(&topology, target, gpus)?;
         raw::at_exit(remove_topology);
         let driver = Driver {
             target,
+            gpus,
             process: std::process::id(),
             topology,
             events: Events::default(),
-            allocations: Mutex::new(Allocations::new()?),
-            engine: Mutex::new(Engine::new(target, options)),
+            allocations: Mutex::new(Allocations::new(gpus)?),
+            engine: Mutex::new(Engine::new(target, &options, gpus)),
             waiting: AtomicUsize::new(0),
         };
         thread::Builder::new().name("wavetap-kfd".into()).spawn(run_queues)?;
@@ -85,7 +99,7 @@ impl Driver {
         self.allocations.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The device and its queues, for another thread than the one that runs them.
+    /// The GPUs and their queues, for another thread than the one that runs them.
     pub(crate) fn engine(&self) -> MutexGuard<'_, Engine> {
         self.waiting.fetch_add(1, Ordering::Relaxed);
         let engine = self.engine.lock().unwrap_or_else(PoisonError::into_inner);
@@ -96,21 +110,31 @@ impl Driver {
     /// Looks at all queues once.
     fn turn(&self) -> Step {
         let mut engine = self.engine.lock().unwrap_or_else(PoisonError::into_inner);
-        engine.turn(Surroundings { events: &self.events, waiting: &self.waiting })
+        let several_gpus = self.gpus > 1;
+        engine.turn(Surroundings { events: &self.events, waiting: &self.waiting, several_gpus })
     }
 
-    /// A new descriptor of a file of the driver.
-    pub(crate) fn open(&self) -> Result<i32, i32> {
+    /// A new descriptor of the driver's device, or of the render node of a GPU.
+    pub(crate) fn open(&self, gpu: Option<Gpu>) -> Result<i32, i32> {
         let file = self.allocations().file().try_clone();
         let descriptor = file.map_err(|error| error.raw_os_error().unwrap_or(libc::EMFILE))?.into_raw_fd();
         let free = DESCRIPTORS
             .iter()
-            .find(|place| place.compare_exchange(-1, descriptor, Ordering::AcqRel, Ordering::Relaxed).is_ok());
-        if free.is_none() {
+            .find(|place| place.number.compare_exchange(-1, descriptor, Ordering::AcqRel, Ordering::Relaxed).is_ok());
+        let Some(place) = free else {
             raw::close(descriptor);
             return Err(libc::EMFILE);
-        }
+        };
+        place.render_minor.store(gpu.map_or(0, Gpu::render_minor), Ordering::Release);
         Ok(descriptor)
+    }
+
+    /// The GPU whose render node a descriptor is of. Where there is only one, it is that, whatever the descriptor is a
+    /// duplicate of.
+    pub(crate) fn gpu_of(&self, descriptor: i32) -> Option<Gpu> {
+        let place = DESCRIPTORS.iter().find(|place| place.number.load(Ordering::Acquire) == descriptor);
+        let known = place.and_then(|place| Gpu::by_render_minor(place.render_minor.load(Ordering::Acquire), self.gpus));
+        known.or_else(|| Gpu::all(self.gpus).next().filter(|_| self.gpus == 1))
     }
 }
 
@@ -140,7 +164,7 @@ fn run_queues() {
 
 /// Whether a descriptor is one of the driver's.
 pub(crate) fn is_ours(descriptor: i32) -> bool {
-    descriptor >= 0 && DESCRIPTORS.iter().any(|place| place.load(Ordering::Acquire) == descriptor)
+    descriptor >= 0 && DESCRIPTORS.iter().any(|place| place.number.load(Ordering::Acquire) == descriptor)
 }
 
 /// Forgets a descriptor that is about to be closed.
@@ -149,7 +173,7 @@ pub(crate) fn forget(descriptor: i32) {
         return;
     }
     for place in &DESCRIPTORS {
-        let _ = place.compare_exchange(descriptor, -1, Ordering::AcqRel, Ordering::Relaxed);
+        let _ = place.number.compare_exchange(descriptor, -1, Ordering::AcqRel, Ordering::Relaxed);
     }
 }
 

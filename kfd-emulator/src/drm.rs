@@ -4,9 +4,10 @@ use std::ffi::{c_char, c_int, c_ulong, c_void};
 use std::sync::OnceLock;
 
 use crate::driver::{self, Driver};
+use crate::gpu::{self, Gpu};
 use crate::{clock, raw, topology};
 
-/// What stands for the device: never dereferenced.
+/// What stands for the first GPU, and with its number added for each other one: never dereferenced.
 const DEVICE: usize = 0x1000;
 
 /// Version 3.54 of the graphics driver's interface.
@@ -23,8 +24,8 @@ const COUNTER_FREQUENCY: usize = 18;
 /// A revision that the runtime's address library knows, of the first board of the newest family.
 const FIRST_REVISION: u32 = 0x3c;
 
-fn open() -> c_int {
-    Driver::get().ok_or(libc::ENODEV).and_then(Driver::open).unwrap_or_else(|errno| {
+fn open(gpu: Gpu) -> c_int {
+    Driver::get().ok_or(libc::ENODEV).and_then(|driver| driver.open(Some(gpu))).unwrap_or_else(|errno| {
         raw::set_errno(errno);
         -1
     })
@@ -33,14 +34,15 @@ fn open() -> c_int {
 /// Initializes a device.
 #[unsafe(no_mangle)]
 pub extern "C" fn amdgpu_device_initialize(
-    _descriptor: c_int,
+    descriptor: c_int,
     major: *mut u32,
     minor: *mut u32,
     device: *mut *mut c_void,
 ) -> c_int {
     raw::store(major, VERSION[0]);
     raw::store(minor, VERSION[1]);
-    raw::store(device, DEVICE as *mut c_void);
+    let Some(gpu) = Driver::get().and_then(|driver| driver.gpu_of(descriptor)) else { return -libc::EINVAL };
+    raw::store(device, (DEVICE + gpu.index()) as *mut c_void);
     0
 }
 
@@ -52,9 +54,12 @@ pub extern "C" fn amdgpu_device_deinitialize(_device: *mut c_void) -> c_int {
 
 /// Its descriptor, another one than the caller opened: callers close theirs.
 #[unsafe(no_mangle)]
-pub extern "C" fn amdgpu_device_get_fd(_device: *mut c_void) -> c_int {
-    static DESCRIPTOR: OnceLock<c_int> = OnceLock::new();
-    *DESCRIPTOR.get_or_init(open)
+pub extern "C" fn amdgpu_device_get_fd(device: *mut c_void) -> c_int {
+    static DESCRIPTORS: [OnceLock<c_int>; gpu::MOST as usize] = [const { OnceLock::new() }; gpu::MOST as usize];
+    let number = (device as usize).wrapping_sub(DEVICE);
+    let all = Driver::get().into_iter().flat_map(|driver| Gpu::all(driver.gpus));
+    let found = all.zip(&DESCRIPTORS).find(|(gpu, _)| gpu.index() == number);
+    found.map_or(-1, |(gpu, descriptor)| *descriptor.get_or_init(|| open(gpu)))
 }
 
 /// Its name.
@@ -84,7 +89,8 @@ pub extern "C" fn amdgpu_query_gpu_info(_device: *mut c_void, info: *mut c_void)
 #[unsafe(no_mangle)]
 #[allow(non_snake_case)]
 pub extern "C" fn drmOpenRender(minor: c_int) -> c_int {
-    if minor as u32 == topology::RENDER_MINOR { open() } else { -libc::ENOENT }
+    let gpu = Driver::get().and_then(|driver| Gpu::by_render_minor(minor as u32, driver.gpus));
+    gpu.map_or(-libc::ENOENT, open)
 }
 
 /// Closes it.

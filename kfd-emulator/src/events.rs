@@ -21,8 +21,8 @@ struct Event {
     /// How often it was set, and one more: 0 says of a waiter that it does not know.
     age: u64,
     waiters: u32,
-    /// The address of a memory exception.
-    address: u64,
+    /// The address of a memory exception, and the number by which the driver knows its GPU.
+    exception: (u64, u32),
 }
 
 /// An event that is waited for, and what became of it.
@@ -38,8 +38,8 @@ pub(crate) struct Waited {
 pub(crate) enum Outcome {
     /// A signal's age.
     Signal(u64),
-    /// The address of a memory exception that has happened.
-    Memory(u64),
+    /// The address of a memory exception that has happened, and the number by which the driver knows its GPU.
+    Memory(u64, u32),
 }
 
 /// All events.
@@ -58,7 +58,7 @@ impl Events {
     pub(crate) fn create(&self, kind: u32, auto_reset: bool) -> Result<u32, i32> {
         let mut all = self.all();
         let number = (1..MOST).find(|number| !all.contains_key(number)).ok_or(libc::ENOSPC)?;
-        all.insert(number, Event { kind, auto_reset, is_set: false, age: 1, waiters: 0, address: 0 });
+        all.insert(number, Event { kind, auto_reset, is_set: false, age: 1, waiters: 0, exception: (0, 0) });
         Ok(number)
     }
 
@@ -84,10 +84,10 @@ impl Events {
     }
 
     /// Sets the events of memory exceptions; whether there is any.
-    pub(crate) fn memory_exception(&self, address: u64) -> bool {
+    pub(crate) fn memory_exception(&self, address: u64, gpu_id: u32) -> bool {
         let mut any = false;
         for event in self.all().values_mut().filter(|event| event.kind == MEMORY) {
-            event.address = address;
+            event.exception = (address, gpu_id);
             set(event);
             any = true;
         }
@@ -141,7 +141,7 @@ impl Events {
             let Some(event) = all.get_mut(&one.event) else { continue };
             event.waiters = event.waiters.saturating_sub(1);
             one.outcome = match event.kind {
-                MEMORY if event.age != age => Some(Outcome::Memory(event.address)),
+                MEMORY if event.age != age => Some(Outcome::Memory(event.exception.0, event.exception.1)),
                 SIGNAL => Some(Outcome::Signal(event.age)),
                 _ => None,
             };
@@ -214,10 +214,10 @@ mod tests {
     #[test]
     fn a_memory_exception_has_its_address() {
         let events = Events::default();
-        assert!(!events.memory_exception(1));
+        assert!(!events.memory_exception(1, 2));
         let number = events.create(MEMORY, true).expect("an event");
         assert_eq!(wait(&events, &[number], true, 0), (false, vec![None]));
-        assert!(events.memory_exception(0x1234));
-        assert_eq!(wait(&events, &[number], true, 0), (true, vec![Some(Outcome::Memory(0x1234))]));
+        assert!(events.memory_exception(0x1234, 3));
+        assert_eq!(wait(&events, &[number], true, 0), (true, vec![Some(Outcome::Memory(0x1234, 3))]));
     }
 }

@@ -6,6 +6,7 @@ use std::ffi::{CString, OsStr, c_char, c_int, c_ulong, c_void};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 use crate::driver::{self, Driver};
+use crate::gpu::Gpu;
 use crate::layout::Record;
 use crate::{raw, requests};
 
@@ -22,8 +23,8 @@ const KFD_TYPE: c_ulong = b'K' as c_ulong;
 
 /// What a path is.
 enum Place<'p> {
-    /// A device of the driver's.
-    Device,
+    /// The driver's device, or the render node of a GPU.
+    Device(Option<Gpu>),
     /// A file, perhaps instead of another one.
     File(Cow<'p, std::ffi::CStr>),
     /// None, or none in this process.
@@ -33,8 +34,15 @@ enum Place<'p> {
 fn place<'p>(path: *const c_char) -> Place<'p> {
     let Some(path) = raw::path(path) else { return Place::None };
     let bytes = path.to_bytes();
-    if bytes == KFD || bytes.starts_with(RENDER) {
-        return Place::Device;
+    if bytes == KFD {
+        return Place::Device(None);
+    }
+    if let Some(minor) = bytes.strip_prefix(RENDER) {
+        let gpu = std::str::from_utf8(minor).ok().and_then(|minor| minor.parse().ok()).and_then(|minor| {
+            let driver = Driver::get()?;
+            Gpu::by_render_minor(minor, driver.gpus)
+        });
+        return gpu.map_or(Place::None, |gpu| Place::Device(Some(gpu)));
     }
     let name = match bytes.strip_prefix(TOPOLOGY) {
         Some(rest) => rest.strip_prefix(b"/").unwrap_or(rest),
@@ -62,7 +70,7 @@ fn opened(
     next: impl FnOnce(*const c_char, c_int, libc::mode_t) -> c_int,
 ) -> c_int {
     match place(path) {
-        Place::Device => answer(Driver::get().ok_or(libc::ENODEV).and_then(Driver::open)),
+        Place::Device(gpu) => answer(Driver::get().ok_or(libc::ENODEV).and_then(|driver| driver.open(gpu))),
         Place::File(path) => next(path.as_ptr(), flags, mode),
         Place::None => answer(Err(libc::ENOENT)),
     }
@@ -72,7 +80,7 @@ fn opened(
 fn with_file(path: *const c_char, next: impl FnOnce(*const c_char) -> *mut c_void) -> *mut c_void {
     match place(path) {
         Place::File(path) => next(path.as_ptr()),
-        Place::Device => next(path),
+        Place::Device(_) => next(path),
         Place::None => {
             raw::set_errno(libc::ENOENT);
             std::ptr::null_mut()
@@ -138,7 +146,7 @@ pub extern "C" fn opendir(path: *const c_char) -> *mut c_void {
 #[unsafe(no_mangle)]
 pub extern "C" fn access(path: *const c_char, mode: c_int) -> c_int {
     match place(path) {
-        Place::Device => answer(Driver::get().map(|_| 0).ok_or(libc::ENODEV)),
+        Place::Device(_) => answer(Driver::get().map(|_| 0).ok_or(libc::ENODEV)),
         Place::File(path) => raw::access(path.as_ptr(), mode),
         Place::None => answer(Err(libc::ENOENT)),
     }

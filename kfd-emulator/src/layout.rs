@@ -99,6 +99,7 @@ structures! {
         read_pointer_address: u64 = 16,
         doorbell_offset: u64 = 24,
         ring_size: u32 = 32,
+        gpu_id: u32 = 36,
         queue_type: u32 = 40,
         queue_id: u32 = 52,
     }
@@ -172,16 +173,22 @@ structures! {
         size: u64 = 8,
         handle: u64 = 16,
         mmap_offset: u64 = 24,
+        gpu_id: u32 = 32,
         flags: u32 = 36,
     }
     /// `AMDKFD_IOC_FREE_MEMORY_OF_GPU`.
     free = "struct kfd_ioctl_free_memory_of_gpu_args" { handle: u64 = 0, }
     /// `AMDKFD_IOC_MAP_MEMORY_TO_GPU` and `AMDKFD_IOC_UNMAP_MEMORY_FROM_GPU`.
-    map = "struct kfd_ioctl_map_memory_to_gpu_args" { handle: u64 = 0, n_devices: u32 = 16, n_success: u32 = 20, }
+    map = "struct kfd_ioctl_map_memory_to_gpu_args" {
+        handle: u64 = 0,
+        device_ids_array_ptr: u64 = 8,
+        n_devices: u32 = 16,
+        n_success: u32 = 20,
+    }
     /// `AMDKFD_IOC_SET_XNACK_MODE`: 1, 0, or less than 0 to ask.
     xnack = "struct kfd_ioctl_set_xnack_mode_args" { xnack_enabled: u32 = 0, }
     /// `AMDKFD_IOC_AVAILABLE_MEMORY`.
-    available = "struct kfd_ioctl_get_available_memory_args" { available: u64 = 0, }
+    available = "struct kfd_ioctl_get_available_memory_args" { available: u64 = 0, gpu_id: u32 = 8, }
     /// A queue of the runtime.
     amd_queue = "amd_queue_t" {
         write_dispatch_id: u64 = 56,

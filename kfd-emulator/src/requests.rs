@@ -3,11 +3,11 @@
 use crate::driver::Driver;
 use crate::engine::QueueKind;
 use crate::events::{Outcome, SIGNAL, Waited};
+use crate::gpu::{Gpu, Gpus};
 use crate::layout::{
     LAST_EVENT_AGE, Record, alloc, aperture, apertures, available, clocks, create_event, create_queue, destroy_queue,
     event, event_data, exception_failure, free, map, memory_exception, tile_config, version, wait_events, xnack,
 };
-use crate::topology::GPU_ID;
 use crate::{clock, raw};
 
 /// Numbers of requests.
@@ -108,32 +108,31 @@ pub(crate) fn answer(driver: &Driver, request: u8, record: &mut Record) -> Resul
             record.set_word(tile_config::num_macro_tile_configs, 0);
             Ok(())
         }
-        number::GET_PROCESS_APERTURES_NEW => describe_apertures(record),
+        number::GET_PROCESS_APERTURES_NEW => describe_apertures(driver, record),
         number::ALLOC_MEMORY_OF_GPU => {
             let (address, size) = (record.double(alloc::va_addr), record.double(alloc::size));
             let (flags, place) = (record.word(alloc::flags), record.double(alloc::mmap_offset));
-            let (handle, place) = driver.allocations().allocate(address, size, flags, place)?;
+            let gpu = gpu(driver, record.word(alloc::gpu_id))?;
+            let (handle, place) = driver.allocations().allocate(gpu, address, size, flags, place)?;
             record.set_double(alloc::handle, handle);
             record.set_double(alloc::mmap_offset, place);
             Ok(())
         }
         number::FREE_MEMORY_OF_GPU => {
-            let mapped = driver.allocations().free(record.double(free::handle))?;
-            mapped.map_or(Ok(()), |address| driver.engine().unmap(address))
+            let (address, gpus) = driver.allocations().free(record.double(free::handle))?;
+            driver.engine().unmap(address, gpus)
         }
         number::MAP_MEMORY_TO_GPU => {
-            let mapping = driver.allocations().map(record.double(map::handle))?;
-            if let Some(mapping) = mapping {
-                driver.engine().map(mapping)?;
-            }
+            let gpus = named(driver, record)?;
+            let mapping = driver.allocations().map(record.double(map::handle), gpus)?;
+            driver.engine().map(&mapping)?;
             record.set_word(map::n_success, record.word(map::n_devices));
             Ok(())
         }
         number::UNMAP_MEMORY_FROM_GPU => {
-            let mapped = driver.allocations().unmap(record.double(map::handle))?;
-            if let Some(address) = mapped {
-                driver.engine().unmap(address)?;
-            }
+            let gpus = named(driver, record)?;
+            let (address, gpus) = driver.allocations().unmap(record.double(map::handle), gpus)?;
+            driver.engine().unmap(address, gpus)?;
             record.set_word(map::n_success, record.word(map::n_devices));
             Ok(())
         }
@@ -147,7 +146,8 @@ pub(crate) fn answer(driver: &Driver, request: u8, record: &mut Record) -> Resul
             _ => Err(libc::EPERM),
         },
         number::AVAILABLE_MEMORY => {
-            record.set_double(available::available, driver.allocations().available());
+            let gpu = gpu(driver, record.word(available::gpu_id))?;
+            record.set_double(available::available, driver.allocations().available(gpu));
             Ok(())
         }
         // Nothing of the emulated device depends on these.
@@ -162,13 +162,30 @@ pub(crate) fn answer(driver: &Driver, request: u8, record: &mut Record) -> Resul
     }
 }
 
+/// The GPU that a request names by its number.
+fn gpu(driver: &Driver, id: u32) -> Result<Gpu, i32> {
+    Gpu::by_id(id, driver.gpus).ok_or(libc::EINVAL)
+}
+
+/// The GPUs that memory is to be mapped for, or not any more.
+fn named(driver: &Driver, record: &Record) -> Result<Gpus, i32> {
+    let count = record.word(map::n_devices) as usize;
+    if count == 0 || count > driver.gpus as usize {
+        return Err(libc::EINVAL);
+    }
+    let ids = raw::bytes(record.double(map::device_ids_array_ptr), count * size_of::<u32>()).ok_or(libc::EFAULT)?;
+    ids.chunks_exact(size_of::<u32>()).map(|id| gpu(driver, id.try_into().map_or(0, u32::from_ne_bytes))).collect()
+}
+
 fn create(driver: &Driver, record: &mut Record) -> Result<(), i32> {
     let kind = match record.word(create_queue::queue_type) {
         QUEUE_AQL => QueueKind::Aql,
         sdma if QUEUES_SDMA.contains(&sdma) => QueueKind::Sdma,
         _ => return Err(libc::EINVAL),
     };
+    let gpu = gpu(driver, record.word(create_queue::gpu_id))?;
     let id = driver.engine().create_queue(
+        gpu,
         kind,
         (record.double(create_queue::ring_base_address), record.word(create_queue::ring_size).into()),
         record.double(create_queue::write_pointer_address),
@@ -179,23 +196,25 @@ fn create(driver: &Driver, record: &mut Record) -> Result<(), i32> {
     Ok(())
 }
 
-fn describe_apertures(record: &mut Record) -> Result<(), i32> {
-    let room = record.word(apertures::num_of_nodes);
+fn describe_apertures(driver: &Driver, record: &mut Record) -> Result<(), i32> {
+    let room = record.word(apertures::num_of_nodes).min(driver.gpus);
     let place = record.double(apertures::kfd_process_device_apertures_ptr);
-    record.set_word(apertures::num_of_nodes, 1);
+    record.set_word(apertures::num_of_nodes, driver.gpus);
     if room == 0 {
         return Ok(());
     }
-    let bytes = raw::bytes(place, APERTURE_SIZE).ok_or(libc::EFAULT)?;
-    let mut element = Record(bytes);
-    element.set_double(aperture::lds_base, LDS[0]);
-    element.set_double(aperture::lds_limit, LDS[1]);
-    element.set_double(aperture::scratch_base, SCRATCH[0]);
-    element.set_double(aperture::scratch_limit, SCRATCH[1]);
-    element.set_double(aperture::gpuvm_base, MEMORY_RANGE[0]);
-    element.set_double(aperture::gpuvm_limit, MEMORY_RANGE[1]);
-    element.set_word(aperture::gpu_id, GPU_ID);
-    element.set_word(aperture::pad, 0);
+    let bytes = raw::bytes(place, room as usize * APERTURE_SIZE).ok_or(libc::EFAULT)?;
+    for (bytes, gpu) in bytes.chunks_exact_mut(APERTURE_SIZE).zip(Gpu::all(room)) {
+        let mut element = Record(bytes);
+        element.set_double(aperture::lds_base, LDS[0]);
+        element.set_double(aperture::lds_limit, LDS[1]);
+        element.set_double(aperture::scratch_base, SCRATCH[0]);
+        element.set_double(aperture::scratch_limit, SCRATCH[1]);
+        element.set_double(aperture::gpuvm_base, MEMORY_RANGE[0]);
+        element.set_double(aperture::gpuvm_limit, MEMORY_RANGE[1]);
+        element.set_word(aperture::gpu_id, gpu.id());
+        element.set_word(aperture::pad, 0);
+    }
     Ok(())
 }
 
@@ -218,13 +237,13 @@ fn wait(driver: &Driver, record: &mut Record) -> Result<(), i32> {
         let mut element = Record(element);
         match one.outcome {
             Some(Outcome::Signal(age)) => element.set_double(LAST_EVENT_AGE, age),
-            Some(Outcome::Memory(address)) => {
+            Some(Outcome::Memory(address, gpu_id)) => {
                 element.set_word(exception_failure::NotPresent, 1);
                 element.set_word(exception_failure::ReadOnly, 0);
                 element.set_word(exception_failure::NoExecute, 0);
                 element.set_word(exception_failure::imprecise, 0);
                 element.set_double(memory_exception::va, address);
-                element.set_word(memory_exception::gpu_id, GPU_ID);
+                element.set_word(memory_exception::gpu_id, gpu_id);
                 element.set_word(memory_exception::ErrorType, 0);
             }
             None => {}

@@ -4,8 +4,7 @@ use wavetap_amdgpu::Target;
 use wavetap_collect::config::{Collected, RunConfig};
 use wavetap_emulator::Options;
 
-use crate::raw;
-use crate::topology;
+use crate::{gpu, raw, topology};
 
 /// The device that is emulated where none is named.
 const DEFAULT_TARGET: &str = "gfx90a";
@@ -13,6 +12,8 @@ const DEFAULT_TARGET: &str = "gfx90a";
 /// What is asked for.
 pub(crate) struct Settings {
     pub(crate) target: Target,
+    /// How many GPUs.
+    pub(crate) gpus: u32,
     pub(crate) options: Options,
 }
 
@@ -35,6 +36,10 @@ impl Settings {
                     was expected, with XNACK off"
             )
         })?;
+        let gpus = config.gpus.unwrap_or(1);
+        if !(1..=gpu::MOST).contains(&gpus) {
+            return Err(format!("WAVETAP_GPUS={gpus}: 1 to {} were expected", gpu::MOST));
+        }
         let counters = config.collect.counters;
         let refused = [
             // Counters are the HSA tool's.
@@ -55,7 +60,7 @@ impl Settings {
         if let Some(fuel) = config.fuel {
             options.fuel = fuel;
         }
-        Ok(Settings { target, options })
+        Ok(Settings { target, gpus, options })
     }
 }
 
@@ -92,6 +97,16 @@ mod tests {
         ] {
             let result = of(RunConfig { target: Some(target.into()), ..RunConfig::default() });
             assert_eq!(result.is_ok(), has, "{target}");
+        }
+    }
+
+    #[test]
+    fn there_are_as_many_gpus_as_are_asked_for() {
+        for (asked, has) in
+            [(None, Some(1)), (Some(1), Some(1)), (Some(16), Some(16)), (Some(0), None), (Some(17), None)]
+        {
+            let result = of(RunConfig { gpus: asked, ..RunConfig::default() });
+            assert_eq!(result.ok().map(|settings| settings.gpus), has, "{asked:?}");
         }
     }
 

@@ -1,4 +1,4 @@
-//! The files in which the kernel describes the machine: a CPU node and one GPU.
+//! The files in which the kernel describes the machine: a CPU node, and one for each GPU.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -7,13 +7,8 @@ use std::path::Path;
 
 use wavetap_amdgpu::{MachineFact, Target};
 
+use crate::gpu::Gpu;
 use crate::memory::VRAM;
-
-/// By which number the driver knows the GPU.
-pub(crate) const GPU_ID: u32 = 2;
-
-/// The minor number of its render node.
-pub(crate) const RENDER_MINOR: u32 = 128;
 
 /// `capability`: 64-bit doorbells (2 in bits 12 and 13); the RAM of registers and LDS has error correction (bit 26).
 const DOORBELLS_64: u32 = 2 << 12;
@@ -67,8 +62,11 @@ pub(crate) fn device_id(target: Target) -> u32 {
     }
 }
 
-/// Writes the files into a folder.
-pub(crate) fn write(folder: &Path, target: Target) -> io::Result<()> {
+/// The node of the host.
+const HOST: u32 = 0;
+
+/// Writes the files of a machine with so many GPUs into a folder.
+pub(crate) fn write(folder: &Path, target: Target, gpus: u32) -> io::Result<()> {
     let file = |name: &str, text: &str| -> io::Result<()> {
         let path = folder.join(name);
         fs::create_dir_all(path.parent().unwrap_or(folder))?;
@@ -78,20 +76,27 @@ pub(crate) fn write(folder: &Path, target: Target) -> io::Result<()> {
     file("system_properties", &lines(&[("platform_oem", 0), ("platform_id", 0), ("platform_rev", 0)]))?;
     file("nodes/0/gpu_id", "0\n")?;
     file("nodes/0/name", "\n")?;
-    file("nodes/0/properties", &lines(&cpu()))?;
+    file("nodes/0/properties", &lines(&cpu(gpus)))?;
     file("nodes/0/mem_banks/0/properties", &bank(0, system_memory()))?;
-    file("nodes/0/io_links/0/properties", &link(0, 1))?;
     fs::create_dir_all(folder.join("nodes/0/caches"))?;
-    file("nodes/1/gpu_id", &format!("{GPU_ID}\n"))?;
-    file("nodes/1/name", &format!("{}\n", target.name()))?;
-    file("nodes/1/properties", &lines(&gpu(target)))?;
-    // Heap type 1: of the GPU, all of which the host can map.
-    file("nodes/1/mem_banks/0/properties", &bank(1, VRAM))?;
-    file("nodes/1/io_links/0/properties", &link(1, 0))?;
-    let l1 = (1, 16, 64);
-    let l2 = (2, u64::from(target.machine(MachineFact::L2Bytes).typical) >> 10, 128);
-    for (n, cache) in [l1, l2].into_iter().enumerate() {
-        file(&format!("nodes/1/caches/{n}/properties"), &cache_file(cache))?;
+    for gpu in Gpu::all(gpus) {
+        file(&format!("nodes/0/io_links/{}/properties", gpu.number()), &link(HOST, gpu.node()))?;
+        let node = format!("nodes/{}", gpu.node());
+        file(&format!("{node}/gpu_id"), &format!("{}\n", gpu.id()))?;
+        file(&format!("{node}/name"), &format!("{}\n", target.name()))?;
+        file(&format!("{node}/properties"), &lines(&properties(gpu, target, gpus)))?;
+        // Heap type 1: of the GPU, all of which the host can map.
+        file(&format!("{node}/mem_banks/0/properties"), &bank(1, VRAM))?;
+        // To the host, and to each other GPU.
+        let others = Gpu::all(gpus).filter(|other| *other != gpu).map(Gpu::node);
+        for (n, other) in std::iter::once(HOST).chain(others).enumerate() {
+            file(&format!("{node}/io_links/{n}/properties"), &link(gpu.node(), other))?;
+        }
+        let l1 = (1, 16, 64);
+        let l2 = (2, u64::from(target.machine(MachineFact::L2Bytes).typical) >> 10, 128);
+        for (n, cache) in [l1, l2].into_iter().enumerate() {
+            file(&format!("{node}/caches/{n}/properties"), &cache_file(cache))?;
+        }
     }
     file("initstate", "live\n")
 }
@@ -115,9 +120,9 @@ fn system_memory() -> u64 {
     read().unwrap_or(VRAM)
 }
 
-fn cpu() -> Vec<(&'static str, u64)> {
+fn cpu(gpus: u32) -> Vec<(&'static str, u64)> {
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get) as u64;
-    let mut all = vec![("cpu_cores_count", cores), ("mem_banks_count", 1), ("io_links_count", 1)];
+    let mut all = vec![("cpu_cores_count", cores), ("mem_banks_count", 1), ("io_links_count", gpus.into())];
     let zero = ["simd_count", "caches_count", "p2p_links_count", "cpu_core_id_base", "simd_id_base"];
     all.extend(zero.map(|name| (name, 0)));
     let zero = ["max_waves_per_simd", "lds_size_in_kb", "gds_size_in_kb", "num_gws", "wave_front_size", "array_count"];
@@ -132,7 +137,7 @@ fn cpu() -> Vec<(&'static str, u64)> {
     all
 }
 
-fn gpu(target: Target) -> Vec<(&'static str, u64)> {
+fn properties(gpu: Gpu, target: Target, gpus: u32) -> Vec<(&'static str, u64)> {
     let units = u64::from(target.machine(MachineFact::ComputeUnits).typical);
     let simds = u64::from(target.simds_per_cu());
     // As many shader arrays as a large GPU has, if they have equally many compute units.
@@ -143,7 +148,7 @@ fn gpu(target: Target) -> Vec<(&'static str, u64)> {
         ("simd_count", units * simds),
         ("mem_banks_count", 1),
         ("caches_count", 2),
-        ("io_links_count", 1),
+        ("io_links_count", gpus.into()),
         ("p2p_links_count", 0),
         ("cpu_core_id_base", 0),
         ("simd_id_base", 0x8000_1000),
@@ -161,10 +166,10 @@ fn gpu(target: Target) -> Vec<(&'static str, u64)> {
         // AMD's.
         ("vendor_id", 0x1002),
         ("device_id", device_id(target).into()),
-        // Bus 3.
-        ("location_id", 3 << 8),
+        // Buses from 3 on.
+        ("location_id", (3 + u64::from(gpu.number())) << 8),
         ("domain", 0),
-        ("drm_render_minor", RENDER_MINOR.into()),
+        ("drm_render_minor", gpu.render_minor().into()),
         ("hive_id", 0),
         ("num_sdma_engines", 2),
         ("num_sdma_xgmi_engines", 0),
@@ -176,7 +181,7 @@ fn gpu(target: Target) -> Vec<(&'static str, u64)> {
         ("capability", capability.into()),
         ("debug_prop", 0),
         ("sdma_fw_version", 8),
-        ("unique_id", 1),
+        ("unique_id", 1 + u64::from(gpu.number())),
         ("num_xcc", 1),
         ("family_id", family(target).unwrap_or(0).into()),
         ("max_engine_clk_ccompute", 2500),
@@ -188,14 +193,14 @@ fn bank(heap: u64, size: u64) -> String {
     lines(&[("heap_type", heap), ("size_in_bytes", size), ("flags", 0), ("width", width), ("mem_clk_max", 1600)])
 }
 
-fn link(from: u64, to: u64) -> String {
+fn link(from: u32, to: u32) -> String {
     lines(&[
         // PCI Express.
         ("type", 2),
         ("version_major", 0),
         ("version_minor", 0),
-        ("node_from", from),
-        ("node_to", to),
+        ("node_from", from.into()),
+        ("node_to", to.into()),
         ("weight", 20),
         ("min_latency", 0),
         ("max_latency", 0),
@@ -236,11 +241,15 @@ mod tests {
     #[test]
     fn all_nodes_have_the_files_that_are_looked_for() {
         let folder = tempfile::tempdir().expect("a folder");
-        write(folder.path(), Target::by_name("gfx1100").expect("a target")).expect("files");
+        write(folder.path(), Target::by_name("gfx1100").expect("a target"), 2).expect("files");
         let read = |name: &str| fs::read_to_string(folder.path().join(name)).expect("a file");
         assert!(read("nodes/1/properties").contains("wave_front_size 32\n"));
         assert!(read("nodes/1/properties").contains("gfx_target_version 110000\n"));
         assert!(read("nodes/0/io_links/0/properties").contains("node_to 1\n"));
         assert!(read("nodes/1/caches/1/properties").contains("level 2\n"));
+        for name in ["gpu_id", "properties", "io_links/1/properties"] {
+            assert_ne!(read(&format!("nodes/1/{name}")), read(&format!("nodes/2/{name}")), "{name} differs");
+        }
+        assert!(read("nodes/2/io_links/1/properties").contains("node_from 2\nnode_to 1\n"));
     }
 }

@@ -7,6 +7,7 @@
 //! - [`corpora`]: the libraries that are fetched for the long tests;
 //! - [`counts`]: a profile beside the emulator's trace and beside the counts worked out by hand;
 //! - [`fillings`]: random words for rows of the instruction tables;
+//! - [`hip5`]: executables that HIP 5.2 can run although a newer compiler made them;
 //! - [`instrumented`]: a code object as compiled and as instrumented, side by side;
 //! - [`kernels`]: kernels that run on the CPU and in the emulator;
 //! - [`machine_code`]: kernels made up from seeds directly in machine code;
@@ -30,6 +31,7 @@ pub mod cores;
 pub mod corpora;
 pub mod counts;
 pub mod fillings;
+pub mod hip5;
 pub mod instrumented;
 pub mod kernels;
 pub mod machine_code;

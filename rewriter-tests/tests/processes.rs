@@ -165,6 +165,43 @@ fn a_script_of_several_programs_adds_up_or_gives_each_its_file() {
 }
 
 #[test]
+fn each_rank_has_a_file_and_a_name_that_is_unknown_is_refused() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let [original, program] =
+        [&programs().original, &programs().counting].map(|path| path.to_str().expect("a plain path"));
+    let script = folder.path().join("ranks.sh");
+    // Rank 1 has two processes.
+    let lines = format!(
+        "#!/bin/sh\nPMI_RANK=0 '{program}' 1 return\nexport OMPI_COMM_WORLD_RANK=1\n'{program}' 2 return\n\
+            PMI_RANK=7 '{program}' 4 return\n"
+    );
+    fs::write(&script, lines).expect("a script");
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).expect("a script that runs");
+    let run =
+        |output: &str| wavetap(&["run", "--backend", "emulator", "-o", output, "--", "./ranks.sh"], folder.path());
+    run("%%%h-rank%r").exited(0).expect("it ends with 0");
+    let host = fs::read_to_string("/proc/sys/kernel/hostname").expect("the host's name");
+    let read = |rank: u32| {
+        let file = fs::read(folder.path().join(format!("%{}-rank{rank}", host.trim()))).expect("a file of each rank");
+        let profile = Profile::from_json(&file).expect("a profile");
+        (profile.kernels[0].dispatches, profile.processes)
+    };
+    assert_eq!([read(0), read(1)], [(1, 1), (6, 2)]);
+    assert!(run("%r").err().is_empty(), "all have one");
+    let again = run("%r");
+    assert!(again.code == 2 && again.err().contains("use --force"), "{}", again.failure("it would replace files"));
+
+    let single =
+        wavetap(&["profile", "--backend", "emulator", "-o", "only%r", "--", original, "1", "return"], folder.path());
+    assert!(single.err().contains("has no rank (OMPI_COMM_WORLD_RANK"), "{}", single.failure("no rank"));
+    assert!(folder.path().join("only0").exists());
+    for option in ["-o", "--trace", "--samples"] {
+        let refused = wavetap(&["run", option, "file%x", "--", program, "1"], folder.path());
+        assert!(refused.code == 2 && refused.err().contains("%x in the name: %p (process)"), "{}", refused.err());
+    }
+}
+
+#[test]
 fn a_process_that_goes_on_is_named() {
     programs();
     let start = Instant::now();

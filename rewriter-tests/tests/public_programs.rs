@@ -10,6 +10,11 @@
 //! - runs on the emulator and must say that its results are right;
 //! - runs with kernels that do nothing and must not say so: else its check is empty, and it proves nothing;
 //! - is rewritten, run and reported by `wavetap profile`: results still right, nothing refused, some dispatch counted.
+//!
+//! With `WAVETAP_PROGRAMS_STACK=rocm` each program runs on AMD's own libraries, which must be able to run its code
+//! objects (Debian 12's take those of version 4), with the emulator below them in place of the kernel driver. It must
+//! say that its results are right, as it is and while the HSA tool counts, and its counts must be those that it has on
+//! the emulator's own HIP runtime.
 
 use std::ffi::OsString;
 use std::fs;
@@ -18,11 +23,15 @@ use std::process::ExitCode;
 
 use libtest_mimic::{Failed, Trial};
 use rewriter_tests::command::{self, Finished};
-use rewriter_tests::{Failure, place};
+use rewriter_tests::{Failure, hip5, place};
 use serde::Deserialize;
+use wavetap::profile::file::{KernelTotals, Profile};
 
 /// Where the repositories are.
 const FOLDER: &str = "WAVETAP_PROGRAMS";
+
+/// Chooses what programs run on: `rocm`, or the emulator's own HIP runtime.
+const STACK: &str = "WAVETAP_PROGRAMS_STACK";
 
 /// Fewer would not be the variety that the table is for.
 const LEAST_PROGRAMS: usize = 25;
@@ -53,6 +62,9 @@ struct Program {
     kind: String,
     /// Separated by spaces.
     arguments: String,
+    /// Why its counts differ from run to run, if they do: waves that wait for others, or compete.
+    #[serde(default)]
+    varies: Option<String>,
 }
 
 fn main() -> ExitCode {
@@ -60,6 +72,11 @@ fn main() -> ExitCode {
 }
 
 fn trials() -> Result<Vec<Trial>, Failure> {
+    let real = match std::env::var(STACK).as_deref() {
+        Err(_) | Ok("hip") => false,
+        Ok("rocm") => true,
+        Ok(other) => return Err(format!("{STACK}={other}: hip or rocm was expected")),
+    };
     let folder = std::env::var_os(FOLDER).map(PathBuf::from);
     if folder.is_none() {
         eprintln!("public_programs: {FOLDER} is not set, so no program is run");
@@ -80,7 +97,8 @@ fn trials() -> Result<Vec<Trial>, Failure> {
             let ignored = executable.is_none();
             let run = move || {
                 let executable = executable.ok_or("it is not built")?;
-                Case { program, executable, right, wrong }.run().map_err(Failed::from)
+                let case = Case { program, executable, right, wrong };
+                if real { case.run_on_rocm() } else { case.run() }.map_err(Failed::from)
             };
             trials.push(Trial::test(trial, run).with_ignored_flag(ignored));
         }
@@ -143,10 +161,57 @@ impl Case {
         self.has_counts(report.path()).map_err(|what| counted.failure(&what))
     }
 
+    /// The same on AMD's own libraries; counts are compared with those of the emulator's own runtime.
+    fn run_on_rocm(&self) -> Result<(), Failure> {
+        let folder = tempfile::tempdir().map_err(|e| e.to_string())?;
+        let executable = folder.path().join(self.executable.file_name().ok_or("an executable has a name")?);
+        fs::copy(&self.executable, &executable).map_err(|e| format!("{}: {e}", self.executable.display()))?;
+        hip5::make_fit(&executable)?;
+        let run = |command: &[&str]| self.wavetap_on(&executable, command, &[]);
+        let plain = run(&["run", "--stack", "rocm"])?;
+        if !self.is_right(&plain) {
+            return Err(plain.failure("the program does not say that its results are right"));
+        }
+        let file = |name: &str| folder.path().join(name).display().to_string();
+        let report = file("report");
+        let counted = |stack: &str| {
+            let profile = file(stack);
+            let output = ["--format", "json", "--force", "--report", &report, "-o", &profile];
+            let finished = run(&[&["profile", "--stack", stack], &output[..]].concat())?;
+            if !self.is_right(&finished) {
+                return Err(finished.failure("the program that counts does not say that its results are right"));
+            }
+            self.has_counts(Path::new(&report)).map_err(|what| finished.failure(&what))?;
+            let json = fs::read(&profile).map_err(|e| format!("{profile}: {e}"))?;
+            let mut profile = Profile::from_json(&json).map_err(|e| e.to_string())?;
+            for kernel in &mut profile.kernels {
+                // Only the emulator's own runtime has it.
+                kernel.work = None;
+                if self.program.varies.is_some() {
+                    kernel.sites.clear();
+                }
+            }
+            profile.kernels.sort_by(|a, b| (&a.object, &a.name).cmp(&(&b.object, &b.name)));
+            Ok(profile)
+        };
+        let (real, own) = (counted("rocm")?, counted("hip")?);
+        if real == own { Ok(()) } else { Err(difference(&real, &own)) }
+    }
+
     fn wavetap(&self, command: &[&str], environment: &[(&str, OsString)]) -> Result<Finished, Failure> {
+        self.wavetap_on(&self.executable, command, environment)
+    }
+
+    /// Runs a command on the program, or on a copy of it.
+    fn wavetap_on(
+        &self,
+        executable: &Path,
+        command: &[&str],
+        environment: &[(&str, OsString)],
+    ) -> Result<Finished, Failure> {
         let mut arguments: Vec<OsString> = command.iter().map(OsString::from).collect();
         arguments.extend(["--backend", "emulator", "--"].map(OsString::from));
-        arguments.push(self.executable.clone().into());
+        arguments.push(executable.into());
         arguments.extend(self.program.arguments.split_whitespace().map(OsString::from));
         // Programs read their data by paths from the folder that they are in.
         let folder = self.executable.parent().ok_or("an executable is in a folder")?;
@@ -174,4 +239,19 @@ impl Case {
             Err("no dispatch was counted".into())
         }
     }
+}
+
+/// Where two profiles differ first.
+fn difference(real: &Profile, own: &Profile) -> Failure {
+    for (one, other) in real.kernels.iter().zip(&own.kernels) {
+        if let Some((site, as_own)) = one.sites.iter().zip(&other.sites).find(|(one, other)| one != other) {
+            return format!("{}: on ROCm {site:?}, on the emulator's own runtime {as_own:?}", one.name);
+        }
+        if one != other {
+            let [one, other] = [one, other].map(|kernel| KernelTotals { sites: Vec::new(), ..kernel.clone() });
+            return format!("on ROCm {one:?}, on the emulator's own runtime {other:?}");
+        }
+    }
+    let names = |profile: &Profile| -> Vec<_> { profile.kernels.iter().map(|kernel| kernel.name.clone()).collect() };
+    format!("{:?}, {:?}: the profiles differ elsewhere than in counts", names(real), names(own))
 }

@@ -1,8 +1,16 @@
 //! Programs on AMD's own `libamdhip64` and `libhsa-runtime64`, as Debian has them, with the emulator in place of the
 //! kernel driver; and what the HSA tool counts of them.
 //!
-//! Debian 12's HIP 5.2 takes code objects of version 4, so the samples are compiled for this. Without the libraries the
-//! tests fail and name the package. With `WAVETAP_ROCM_LIBRARIES` the prebuilt samples run on other versions, too.
+//! Debian 12's HIP 5.2 takes code objects of version 4, so the samples are compiled for this ([`hip5`]). Without the
+//! libraries the tests fail and name the package. With `WAVETAP_ROCM_LIBRARIES` the prebuilt samples run on other
+//! versions, too.
+
+#[path = "rocm_stack/gpus.rs"]
+mod gpus;
+#[path = "rocm_stack/hip.rs"]
+mod hip;
+#[path = "rocm_stack/openmp.rs"]
+mod openmp;
 
 use std::ffi::OsString;
 use std::fs;
@@ -12,15 +20,12 @@ use std::sync::OnceLock;
 
 use rewriter_tests::command::{self, Finished};
 use rewriter_tests::full;
+use rewriter_tests::hip5;
 use rewriter_tests::place::root;
 use wavetap::profile::file::Profile;
 
 /// Where Debian has the runtime.
 const RUNTIME: &str = "/usr/lib/x86_64-linux-gnu/libhsa-runtime64.so.1";
-
-/// What kernels with calls want of HIP 5.2, according to newer compilers than it knows, and do not use: a queue on the
-/// device, at which its `hipLaunchKernel` crashes.
-const WANTS_QUEUE: &[u8] = b"hidden_default_queue";
 
 /// The samples and the program of this test, compiled for HIP 5.2.
 fn programs() -> &'static Path {
@@ -41,40 +46,64 @@ fn programs() -> &'static Path {
             fs::create_dir(&bitcode).expect("a folder");
             let script = Command::new(root().join("hip-samples/bitcode.sh")).arg(&bitcode).status();
             assert!(script.expect("the script starts").success());
-            let compiled = Command::new("clang++-19")
-                .args(["-w", "-x", "hip", "-std=c++17", "-O2", "-mcode-object-version=4"])
-                .args(["gfx90a", "gfx906", "gfx1030"].map(|target| format!("--offload-arch={target}")))
-                .arg(format!("--rocm-device-lib-path={}", bitcode.display()))
-                .arg(root().join("rewriter-tests/tests/rocm_stack/features.hip"))
-                .arg("-o")
-                .args([folder.path().join(".features").as_os_str(), "-lamdhip64".as_ref()])
-                .output()
-                .expect("clang++-19 starts");
-            assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
+            compile(folder.path(), "features", &["gfx90a", "gfx906", "gfx1030"]);
+            for program in ["two_gpus", "modules", "prints"] {
+                compile(folder.path(), program, &["gfx90a"]);
+            }
             build_direct(folder.path());
+            let mut unfit = Vec::new();
+            for entry in
+                fs::read_dir(folder.path()).expect("the folder").flatten().filter(|entry| entry.path().is_file())
+            {
+                if hip5::make_fit(&entry.path()).expect("it is changed") > 0 {
+                    unfit.push(entry.file_name().into_string().expect("a plain name"));
+                }
+            }
+            unfit.sort();
+            assert_eq!(
+                unfit,
+                [".prints", "calls", "o0"],
+                "programs that HIP 5.2 cannot run as newer compilers have them"
+            );
             folder
         })
         .path()
 }
 
-/// Builds the program that uses HSA without HIP, and its kernels.
+/// Compiles a program of this test, whose file's name begins with a dot: it is no sample.
+fn compile(folder: &Path, name: &str, targets: &[&str]) {
+    let compiled = Command::new("clang++-19")
+        .args(["-w", "-x", "hip", "-std=c++17", "-O2", "-mcode-object-version=4", "-pthread"])
+        .args(targets.iter().map(|target| format!("--offload-arch={target}")))
+        .arg(format!("--rocm-device-lib-path={}", folder.join(".bitcode").display()))
+        .arg(root().join(format!("rewriter-tests/tests/rocm_stack/{name}.hip")))
+        .arg("-o")
+        .args([folder.join(format!(".{name}")).as_os_str(), "-lamdhip64".as_ref()])
+        .output()
+        .expect("clang++-19 starts");
+    assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
+}
+
+/// Builds the program that uses HSA without HIP, its kernels, and those of a module.
 fn build_direct(folder: &Path) {
     let sources = root().join("rewriter-tests/tests/rocm_stack");
-    let kernels = Command::new("clang++-19")
-        .args(["-w", "-x", "hip", "-O2", "-mcode-object-version=4", "--offload-arch=gfx90a", "--offload-device-only"])
-        .arg("--no-gpu-bundle-output")
-        .arg(format!("--rocm-device-lib-path={}", folder.join(".bitcode").display()))
-        .arg(sources.join("direct_kernel.hip"))
-        .arg("-o")
-        .arg(folder.join(".direct.co"))
-        .output();
+    let kernels = [("direct_kernel", ".direct.co"), ("module_kernel", ".module.co")].map(|(source, object)| {
+        Command::new("clang++-19")
+            .args(["-w", "-x", "hip", "-O2", "-mcode-object-version=4", "--offload-arch=gfx90a"])
+            .args(["--offload-device-only", "--no-gpu-bundle-output"])
+            .arg(format!("--rocm-device-lib-path={}", folder.join(".bitcode").display()))
+            .arg(sources.join(source).with_extension("hip"))
+            .arg("-o")
+            .arg(folder.join(object))
+            .output()
+    });
     let program = Command::new("clang-19")
         .args(["-O1", "-Wall", "-Werror"])
         .arg(sources.join("direct.c"))
         .arg("-o")
         .args([folder.join(".direct").as_os_str(), "-lhsa-runtime64".as_ref()])
         .output();
-    for built in [kernels, program] {
+    for built in kernels.into_iter().chain([program]) {
         let built = built.expect("the compiler starts");
         assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
     }
@@ -146,31 +175,29 @@ fn output(finished: Finished) -> String {
 #[test]
 fn samples_pass_and_print_what_they_print_on_the_emulators_own_runtime() {
     let command = command::wavetap().expect("the command is built");
-    let (mut passed, mut unfit) = (Vec::new(), Vec::new());
+    let mut passed = 0;
     for name in samples() {
         let program = program(&name);
-        let code = fs::read(&program).expect("a sample");
-        if code.windows(WANTS_QUEUE.len()).any(|window| window == WANTS_QUEUE) {
-            unfit.push(name);
-            continue;
-        }
         let text = output(run(&[], &program, &[]));
         assert!(text.ends_with("PASS\n"), "{name}: {text}");
         let arguments = ["run", "--backend", "emulator", "--", program.to_str().expect("a plain path")];
         let own = command::run(&command, &arguments, &[], programs()).expect("it ends");
         assert_eq!(text, own.out().to_string(), "{name}");
-        passed.push(name);
+        passed += 1;
     }
-    assert_eq!(unfit, ["calls", "o0"], "samples that HIP 5.2 cannot run");
-    assert_eq!(passed.len(), 12);
+    assert_eq!(passed, 14);
 }
 
 #[test]
-fn samples_pass_in_strict_mode() {
-    for name in ["divergence", "histogram", "lds_reduce"] {
+fn samples_pass_and_count_in_strict_mode() {
+    for name in ["divergence", "histogram", "lds_reduce", "nested_loops", "two_kernels"] {
+        let expected = counts(&["--stack", "hip"], &program(name), &[]);
         for seed in ["0", "1"] {
-            let text = output(run(&["--strict", "--seed", seed], &program(name), &[]));
+            let strict = ["--strict", "--seed", seed];
+            let text = output(run(&strict, &program(name), &[]));
             assert!(text.ends_with("PASS\n"), "{name}: {text}");
+            let counted = counts(&[&["--stack", "rocm"], &strict[..]].concat(), &program(name), &[]);
+            assert_eq!(counted, expected, "{name}, seed {seed}");
         }
     }
 }
@@ -257,10 +284,6 @@ fn samples_count_what_they_count_on_the_emulators_own_runtime() {
     let mut dispatches = 0;
     for (number, name) in samples().into_iter().enumerate() {
         let program = program(&name);
-        let code = fs::read(&program).expect("a sample");
-        if code.windows(WANTS_QUEUE.len()).any(|window| window == WANTS_QUEUE) {
-            continue;
-        }
         let modes = ["lds", "global", "register"];
         // Quick: one after the other.
         let modes = if full() { &modes[..] } else { &modes[number % 3..][..1] };
@@ -271,7 +294,7 @@ fn samples_count_what_they_count_on_the_emulators_own_runtime() {
             dispatches += real.kernels.iter().map(|kernel| kernel.dispatches).sum::<u64>();
         }
     }
-    assert_eq!(dispatches, 19 * if full() { 3 } else { 1 }, "dispatches of the samples");
+    assert_eq!(dispatches, 23 * if full() { 3 } else { 1 }, "dispatches of the samples");
 }
 
 /// One that was rewritten before is armed, and one that is rewritten when it is loaded counts the same.
@@ -347,6 +370,23 @@ fn a_program_that_uses_hsa_directly_is_counted() {
     assert!(finished.err().contains("ended before all was collected"), "{}", finished.err());
     finished.exited(1).expect("something is missing");
     assert!(!profile.expect("a profile").complete);
+}
+
+#[test]
+fn ranks_have_their_files() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let output = folder.path().join("rank%r.profile");
+    let arguments =
+        ["run", "--stack", "rocm", "-o", output.to_str().expect("a plain path"), "--", "/bin/sh", "-c", "$0 && $0"];
+    let program = program("vectoradd").into_os_string().into_string().expect("a plain path");
+    let environment = [("MV2_COMM_WORLD_RANK", OsString::from("5"))];
+    let wavetap = command::wavetap().expect("the command is built");
+    let ended = command::run(&wavetap, &[&arguments[..], &[&program]].concat(), &environment, folder.path());
+    ended.expect("it ends").exited(0).expect("it passes");
+    let profile =
+        Profile::from_json(&fs::read(folder.path().join("rank5.profile")).expect("a file")).expect("a profile");
+    // It was not rewritten: both processes loaded the tool, which lists what it did not count.
+    assert!(profile.kernels.is_empty() && !profile.uncounted.is_empty(), "{profile:?}");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 //!
 //! - [`Object`]: a code object found in an input, decoded;
 //! - [`rewrite`]: input bytes to output bytes whose kernels count, with a map for each rewritten object;
+//! - [`KernelRewriter`]: the same for single kernels of code that is loaded already;
 //! - [`inspect`], [`disassemble`]: what a person wants to know of an input;
 //! - [`memory()`]: how lanes access memory;
 //! - [`slice()`], [`explain`]: joins a profile with the code it came from and explains what waits for what.
@@ -10,6 +11,7 @@
 
 mod disassemble;
 mod inspect;
+mod kernel_rewriter;
 mod memory;
 mod object;
 mod options;
@@ -18,6 +20,7 @@ mod slices;
 
 pub use disassemble::disassemble;
 pub use inspect::{Extract, inspect};
+pub use kernel_rewriter::{KernelRewriter, RewrittenKernel};
 pub use memory::{MemoryInputs, memory};
 pub use object::{Object, objects};
 pub use options::Options;

@@ -18,7 +18,7 @@ use wavetap_object::emit::{CommitQueue, Committed, Kept, Merger, Output, Scratch
 use wavetap_object::offload_bundle::{Found, Input, location};
 use wavetap_profile::map::ObjectMap;
 
-mod code_object;
+pub(super) mod code_object;
 #[cfg(test)]
 mod tests;
 

@@ -33,6 +33,9 @@ pub struct BackendArgs {
     /// Emulator: what the application's calls of HIP reach [default: hip]
     #[arg(long, value_enum)]
     pub stack: Option<StackChoice>,
+    /// Emulated GPUs, from 1 to 16, each with memory of its own (only with --stack rocm) [default: 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=16))]
+    pub gpus: Option<u32>,
     /// Emulator: report what the hardware leaves undefined (missing waits and wait states, reads of undefined registers
     /// and LDS) as errors
     #[arg(long)]

@@ -14,6 +14,7 @@ use wavetap::report::{Report, text};
 
 use super::run::launch_code;
 use crate::args::{ColorChoice, ProfileArgs};
+use crate::output_name::OutputName;
 use crate::{files, launch, map_file, output, progress};
 
 /// Exit code: it ran, and something that was asked for was refused.
@@ -28,11 +29,12 @@ pub fn run(args: &ProfileArgs, colour: ColorChoice) -> Result<ExitCode> {
     }
     output::check_per_wave(args.backend.per_wave, args.instrument.counters)?;
     let app = launch::App::find(&args.app)?;
-    if let Some(path) = &args.output {
-        files::may_write(path, args.report.force)?;
-        files::not_the_same(&app.path, path)?;
+    if let Some(name) = &args.output {
+        let expected = name.expected();
+        files::may_write(&expected, args.report.force)?;
+        files::not_the_same(&app.path, &expected)?;
     }
-    files::distinct([&args.output, &args.report.report].into_iter().flatten())?;
+    files::distinct(args.output.as_ref().map(OutputName::expected).iter().chain(&args.report.report))?;
     let original = map_file::open(&app.path)?;
     let (folder, originals) = (launch::scratch()?, launch::scratch()?);
     let executable = folder.path().join(app.path.file_name().unwrap_or("app".as_ref()));
@@ -64,6 +66,7 @@ pub fn run(args: &ProfileArgs, colour: ColorChoice) -> Result<ExitCode> {
     let mut ended = run.execute()?;
     ended.explain(|profile| left.iter().for_each(|left| left.explain(profile)));
     ended.say();
+    ended.say_unranked(&args.output);
     if loads_all && ended.counters()?.is_none() && !ended.lacks_something() {
         return nothing_loaded(&app, platform, has_no_code, ended.code);
     }

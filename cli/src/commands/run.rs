@@ -1,5 +1,6 @@
 //! `wavetap run`: an application on the emulator or a GPU, its counts collected.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use wavetap::error::Result;
@@ -7,6 +8,7 @@ use wavetap::report;
 
 use crate::args::{ColorChoice, RunArgs};
 use crate::collected::Ended;
+use crate::output_name::OutputName;
 use crate::{files, launch, output};
 
 /// Exit code where the application's is 0: not all that was asked for was collected.
@@ -18,11 +20,13 @@ pub fn run(args: &RunArgs, colour: ColorChoice) -> Result<ExitCode> {
     output::check(&args.report)?;
     let app = launch::App::find(&args.app)?;
     let outputs = [&args.output, &args.trace, &args.samples];
-    for path in outputs.into_iter().flatten() {
-        files::may_write(path, args.report.force)?;
-        files::not_the_same(&app.path, path)?;
+    for name in outputs.into_iter().flatten() {
+        let expected = name.expected();
+        files::may_write(&expected, args.report.force)?;
+        files::not_the_same(&app.path, &expected)?;
     }
-    files::distinct(outputs.into_iter().chain([&args.report.report]).flatten())?;
+    let expected: Vec<PathBuf> = outputs.into_iter().flatten().map(OutputName::expected).collect();
+    files::distinct(expected.iter().chain(&args.report.report))?;
     let timed = args.timing.wanted() || args.samples.is_some();
     let run = launch::Run {
         platform,
@@ -42,6 +46,7 @@ pub fn run(args: &RunArgs, colour: ColorChoice) -> Result<ExitCode> {
     };
     let ended = run.execute()?;
     ended.say();
+    ended.say_unranked(outputs.into_iter().flatten());
     // What can be written is, whatever cannot.
     let written = write_profile(args, platform, &ended);
     let outputs = [write_others(args, &ended), say_time(args, &ended, timed, colour)];
@@ -52,6 +57,12 @@ pub fn run(args: &RunArgs, colour: ColorChoice) -> Result<ExitCode> {
     Ok(launch_code(code))
 }
 
+/// Removes what an output would have replaced, where its name is known: an old file must not pass for what this run has
+/// written.
+fn remove_old(name: &OutputName) -> Result<()> {
+    name.of_all().map_or(Ok(()), |path| files::remove_old(&path))
+}
+
 /// Writes the profile; tells whether counters of single waves, which were asked for, are not in it.
 fn write_profile(args: &RunArgs, platform: launch::Platform, ended: &Ended) -> Result<bool> {
     let Some(path) = &args.output else { return Ok(false) };
@@ -59,8 +70,7 @@ fn write_profile(args: &RunArgs, platform: launch::Platform, ended: &Ended) -> R
     let lacks_waves = args.backend.per_wave && written.as_ref().is_some_and(output::say_shared);
     match written {
         None => {
-            // An old file must not pass for what this run has counted.
-            files::remove_old(path)?;
+            remove_old(path)?;
             let why = if ended.lacks_something() {
                 "what was counted could not be kept"
             } else {
@@ -89,12 +99,12 @@ fn write_others(args: &RunArgs, ended: &Ended) -> Result<()> {
     if let Some(path) = &args.trace
         && ended.write_trace(path, args.report.force)?.is_none()
     {
-        files::remove_old(path)?;
+        remove_old(path)?;
     }
     if let Some(path) = &args.samples
         && !ended.write_samples(path, args.report.force)?
     {
-        files::remove_old(path)?;
+        remove_old(path)?;
     }
     Ok(())
 }

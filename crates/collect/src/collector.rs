@@ -35,7 +35,8 @@ pub struct Folded {
 pub struct Collector {
     profile: Profile,
     per_wave: bool,
-    places: HashMap<(String, u32), usize>,
+    /// By the original's digest and the kernel's name: each kernel of an object may have a site table of its own.
+    places: HashMap<(String, String), usize>,
 }
 
 impl Collector {
@@ -79,11 +80,11 @@ impl Collector {
     /// # Errors
     /// Malformed if the object has no such kernel.
     pub fn place(&mut self, map: &ObjectMap, index: u32) -> Result<usize> {
-        let key = (map.original.clone(), index);
+        let kernel = kernel_of(map, index)?;
+        let key = (map.original.clone(), kernel.name.clone());
         if let Some(place) = self.places.get(&key) {
             return Ok(*place);
         }
-        let kernel = kernel_of(map, index)?;
         let place = self.profile.kernels.len();
         let site = |site: &wavetap_profile::map::Site| SiteTotals {
             address: site.address,

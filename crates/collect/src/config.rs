@@ -57,6 +57,8 @@ pub struct AtLoad {
 pub struct RunConfig {
     /// The emulated device, as a target id.
     pub target: Option<String>,
+    /// How many GPUs are emulated; one if not said.
+    pub gpus: Option<u32>,
     /// Whether the emulated kernel driver is below the real ROCm libraries: what they call a GPU is the emulator.
     pub emulated_driver: bool,
     /// File for the counters.
@@ -117,8 +119,9 @@ struct File<Config> {
 
 impl RunConfig {
     /// The variables of values that the command decides: one of its caller must not reach the run unasked.
-    pub const VARIABLES: [&str; 22] = [
+    pub const VARIABLES: [&str; 23] = [
         "WAVETAP_TARGET",
+        "WAVETAP_GPUS",
         "WAVETAP_PROFILE",
         "WAVETAP_TRACE",
         "WAVETAP_JOURNAL",
@@ -219,6 +222,9 @@ impl RunConfig {
         self.no_poison = !poison;
         if let Some(text) = set("WAVETAP_TARGET") {
             self.target = Some(text);
+        }
+        if let Some(text) = set("WAVETAP_GPUS") {
+            self.gpus = Some(number("WAVETAP_GPUS", &text)?);
         }
         if let Some(text) = set("WAVETAP_SEED") {
             self.seed = number("WAVETAP_SEED", &text)?;

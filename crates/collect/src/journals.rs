@@ -19,6 +19,8 @@ use wavetap_profile::file::{Origin, Profile};
 use wavetap_profile::journal::{self, Encoder, Process};
 use wavetap_profile::time::TimeProfile;
 
+use crate::rank;
+
 /// A journal that grows to more than this begins again with the totals.
 const FIRST_LIMIT: u64 = 16 << 20;
 /// And later one that is so many times as large as the totals, so that writing those takes a constant part of the time.
@@ -354,7 +356,9 @@ fn file_may_have(length: u64) -> io::Result<()> {
 fn first() -> Result<Vec<u8>> {
     let mut bytes = journal::header().to_vec();
     let name = fs::read_to_string("/proc/self/comm").unwrap_or_default().trim_end().to_owned();
-    journal::process(&Process { pid: std::process::id(), started: started().unwrap_or(0), name }, &mut bytes)?;
+    let rank = rank::of(|name| std::env::var(name).ok());
+    let process = Process { pid: std::process::id(), started: started().unwrap_or(0), name, rank };
+    journal::process(&process, &mut bytes)?;
     Ok(bytes)
 }
 

@@ -14,6 +14,7 @@
 //! - [`session`]: attaching, arming and draining;
 //! - [`collector`]: records into totals;
 //! - [`journals`]: the files in which a process keeps what it has collected;
+//! - [`rank`]: which of the processes that one launcher has started a process is;
 //! - [`uncounted`]: why a dispatch is not counted;
 //! - [`config`]: the configuration of a run, one file for whoever runs the kernels.
 //!
@@ -24,6 +25,7 @@ pub mod collector;
 pub mod config;
 pub mod journals;
 pub mod memory;
+pub mod rank;
 pub mod session;
 pub mod uncounted;
 

@@ -223,10 +223,26 @@ impl Session {
     ///
     /// # Errors
     /// As [`Session::attach`].
-    pub fn attach_map<M: DeviceMemory>(&mut self, memory: &M, map: ObjectMap, block: u64) -> Result<ObjectId> {
-        let attached = Attached::new(memory, Arc::new(map), block)?;
+    pub fn attach_map<M: DeviceMemory>(
+        &mut self,
+        memory: &M,
+        map: impl Into<Arc<ObjectMap>>,
+        block: u64,
+    ) -> Result<ObjectId> {
+        let attached = Attached::new(memory, map.into(), block)?;
         self.objects.push(Some(attached));
         Ok(ObjectId(self.objects.len() - 1))
+    }
+
+    /// Says that nothing dispatches the kernels of an object but what this session is told of. Those whose waves choose
+    /// records by where they run keep their buffer from one dispatch to the next, which saves copies.
+    ///
+    /// # Errors
+    /// Internal if the object was detached.
+    pub fn stay_armed(&mut self, object: ObjectId) -> Result<()> {
+        let attached = self.objects.get_mut(object.0).and_then(Option::as_mut).ok_or_else(gone)?;
+        attached.stays_armed = self.options.overlap == Overlap::Concurrent;
+        Ok(())
     }
 
     /// Forgets an object that is unloaded and frees its records. What of it is in flight is not counted.

@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use rayon::prelude::*;
 
 use crate::facts::KernelFacts;
-use crate::layout::{Code, Segment};
+use crate::layout::{Code, Distance, Segment};
 use crate::refusal::{RefusalReason, refused};
 use crate::{Analysis, CounterPlacement, Instrumented, ProbeKind, Request};
 use wavetap_amdgpu::Target;
@@ -219,6 +219,8 @@ pub struct AddedCode {
     pub base: u64,
     /// The code of all instrumented kernels.
     pub code: Vec<u8>,
+    /// Where it has distances to the original image.
+    pub distances: Vec<Distance>,
     /// Their descriptors, by address.
     pub descriptors: Vec<(u64, KernelDescriptor)>,
     /// Their symbols.
@@ -264,8 +266,8 @@ struct Adding {
 
 impl Adding {
     fn new(target: Target, base: u64) -> Result<Adding> {
-        let (code, descriptors, symbols, numbers) = Default::default();
-        let added = AddedCode { base, code, descriptors, symbols, numbers, stride: HEADER };
+        let (code, distances, descriptors, symbols, numbers) = Default::default();
+        let added = AddedCode { base, code, distances, descriptors, symbols, numbers, stride: HEADER };
         Ok(Adding { added, segment: Segment::new(target, base)?, maps: Vec::new() })
     }
 
@@ -315,7 +317,9 @@ impl Adding {
     }
 
     fn finish(self) -> ObjectPlacement {
-        ObjectPlacement::Placed { added: AddedCode { code: self.segment.finish(), ..self.added }, maps: self.maps }
+        let distances = self.segment.distances().to_vec();
+        let added = AddedCode { code: self.segment.finish(), distances, ..self.added };
+        ObjectPlacement::Placed { added, maps: self.maps }
     }
 }
 

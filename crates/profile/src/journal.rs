@@ -74,6 +74,9 @@ pub struct Process {
     pub started: u64,
     /// The name of its executable.
     pub name: String,
+    /// Its rank among those that one launcher has started (MPI, Slurm), if it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rank: Option<u32>,
 }
 
 /// Reads a profile, or the journal that a process has left whose counts nothing has added up.
@@ -499,7 +502,7 @@ mod tests {
         let mut profile = Profile::new(Origin::Counters, Backend::Emulator);
         let mut encoder = Encoder::new(Origin::Counters);
         let mut file = header().to_vec();
-        let who = Process { pid: 7, started: 99, name: "app".to_owned() };
+        let who = Process { pid: 7, started: 99, name: "app".to_owned(), rank: Some(3) };
         process(&who, &mut file).unwrap();
         for (round, place) in [0, 1, 0, 0, 1].into_iter().enumerate() {
             if profile.kernels.len() <= place {

@@ -28,6 +28,7 @@
 //! says in full what is checked and what is not.
 #![forbid(unsafe_code)]
 
+mod added;
 mod alignment;
 mod code;
 mod file;
@@ -41,6 +42,7 @@ mod tests;
 mod values;
 mod waits;
 
+pub use added::{AddedKernel, check_added, check_moved};
 pub use code::{KernelCode, check_code};
 pub use finding::{Finding, Rule};
 pub use template::VerifiedTemplate;

@@ -12,10 +12,10 @@ use wavetap::collect::session::{BeginError, DispatchInfo, ObjectId, Ticket};
 use wavetap::collect::uncounted::{Why, WorkgroupLds};
 use wavetap::profile::launches::{LaunchShape, NotCounted};
 
-use super::{Counters, LoadedKernel, State, Tool, complain};
+use super::{Counters, Counting, LoadedKernel, State, Tool, complain};
 use crate::api::QueueAddress;
 use crate::memory::AgentMemory;
-use crate::objects::{Form, Object};
+use crate::objects::Object;
 use crate::packets::Packet;
 use crate::raw;
 
@@ -58,17 +58,19 @@ impl Tool {
         if !packet.is_dispatch() || !self.is_here() {
             return (packet, None);
         }
-        let mut state = self.state();
         let kernel_object = packet.kernel_object();
+        self.load_beside(kernel_object);
+        let mut state = self.state();
         let Some(kernel) = state.kernels.get(&kernel_object).cloned() else {
             // Its executable was loaded by a call that this tool does not know.
             let why = "its code object was loaded in a way that the HSA tool does not know".to_owned();
             state.not_counted("?", &Object::unknown(), (NotCounted::NotRewritten, why));
             return (packet, None);
         };
-        let counters = match &kernel.counters {
-            Ok(counters) => *counters,
-            Err(why) => {
+        let counters = match &kernel.counting {
+            Counting::Counts(counters) => *counters,
+            Counting::AtDispatch => return (packet, None),
+            Counting::Not(why) => {
                 if let Some(why) = why.clone() {
                     state.not_counted(&kernel.name, &kernel.object, why);
                 }
@@ -77,7 +79,10 @@ impl Tool {
         };
         match needed(&kernel, counters, &packet) {
             Ok(needed) => self.count(&mut state, queue, packet, &kernel, needed),
-            Err(why) => (self.run_original(&mut state, packet, &kernel, why), None),
+            Err(why) => {
+                run_original(&mut state, counters, &kernel, why);
+                (packet, None)
+            }
         }
     }
 
@@ -101,7 +106,8 @@ impl Tool {
             Ok(signal) => signal,
             Err(error) => {
                 let why = (NotCounted::Refused, format!("no_signal: {error}"));
-                return (self.run_original(state, packet, kernel, why), None);
+                run_original(state, counters, kernel, why);
+                return (packet, None);
             }
         };
         let ticket = match self.begin(state, kernel.agent, counters.object, &info) {
@@ -109,9 +115,13 @@ impl Tool {
             Err(problem) => {
                 state.signals.push(signal);
                 let why = (NotCounted::Refused, format!("no_records: {problem}"));
-                return (self.run_original(state, packet, kernel, why), None);
+                run_original(state, counters, kernel, why);
+                return (packet, None);
             }
         };
+        if let Some(descriptor) = counters.descriptor {
+            packet.set_kernel_object(descriptor);
+        }
         packet.set_group_segment(lds);
         packet.set_private_segment(scratch);
         packet.synchronise_with_host();
@@ -175,24 +185,6 @@ impl Tool {
         }
     }
 
-    /// Has a packet run the original of its kernel, and records why.
-    fn run_original(&self, state: &mut State, mut packet: Packet, kernel: &LoadedKernel, why: Why) -> Packet {
-        match self.original(state, packet.kernel_object()) {
-            Ok(original) => packet.set_kernel_object(original),
-            // It runs with its counters, which add to what others of the kernel count.
-            Err(problem) if kernel.object.form == Form::RewrittenBefore => {
-                complain(&format!("a dispatch of kernel {} is not counted by itself", kernel.name), &problem);
-                state.lack();
-            }
-            Err(problem) => {
-                complain(&format!("the original of kernel {} cannot run", kernel.name), &problem);
-                state.lack();
-            }
-        }
-        state.not_counted(&kernel.name, &kernel.object, why);
-        packet
-    }
-
     /// Collects the dispatches that have ended; whether any had.
     pub(crate) fn collect_ended(&self, state: &mut State) -> bool {
         let has_ended = |flight: &mut InFlight| (self.api.signal_load)(flight.signal) <= 0;
@@ -244,11 +236,22 @@ impl Tool {
     }
 }
 
+/// Records why a dispatch is not counted: its packet stays as it is.
+fn run_original(state: &mut State, counters: Counters, kernel: &LoadedKernel, why: Why) {
+    if counters.descriptor.is_none() {
+        // Its file was rewritten: it runs with its counters, which add to what others of the kernel count.
+        let problem = "its file was rewritten before it was loaded, and has no original";
+        complain(&format!("a dispatch of kernel {} is not counted by itself", kernel.name), &problem);
+        state.lack();
+    }
+    state.not_counted(&kernel.name, &kernel.object, why);
+}
+
 /// What a dispatch needs, or why the original has to run.
 fn needed(kernel: &LoadedKernel, counters: Counters, packet: &Packet) -> Result<Needed, Why> {
     let needs = counters.needs;
     let items = packet.workgroup().iter().fold(1_u64, |items, axis| items.saturating_mul((*axis).into()));
-    if needs.original.is_some() && needs.max_workgroup > 0 && items > needs.max_workgroup {
+    if counters.descriptor.is_some() && needs.max_workgroup > 0 && items > needs.max_workgroup {
         let most = needs.max_workgroup;
         let detail = format!(
             "workgroup_too_large: launched with workgroups of {items} work-items, and its metadata says at most {most}"

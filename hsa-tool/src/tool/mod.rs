@@ -1,9 +1,9 @@
 //! The tool of this process: what is loaded, what is in flight, what was counted.
 
+mod beside;
 mod dispatches;
 
 use std::collections::HashMap;
-use std::ffi::c_char;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -14,14 +14,14 @@ use wavetap::collect::journals::{Changes, Journals, replace};
 use wavetap::collect::session::{MEMORY_LIMIT, ObjectId, Options, Overlap, Session};
 use wavetap::collect::uncounted::{Why, without_counters};
 use wavetap::error::{Error, Result, ResultExt};
-use wavetap::instrument::refusal::{RefusalReason, all_refused};
 use wavetap::profile::map::ObjectMap;
 
-use crate::api::{Api, SUCCESS, Status};
+use crate::api::Api;
 use crate::memory::AgentMemory;
 use crate::objects::{Form, KernelNeeds, Object};
 use crate::raw;
 use crate::settings::Settings;
+use beside::LoadedBeside;
 use dispatches::InFlight;
 
 /// How long the end of a program, of a queue or of an executable waits for dispatches of it.
@@ -44,13 +44,17 @@ pub(crate) enum Source {
 struct LoadedObject {
     agent: u64,
     object: Arc<Object>,
-    /// The reader of what was loaded in the program's object's place. It lasts as long as the executable, as debuggers
-    /// read what it reads.
-    reader: Option<u64>,
-    /// Where it counts.
+    /// Where it counts, if it was rewritten before.
     counters: Option<ObjectId>,
-    /// Descriptors of originals that had to run: device memory.
-    originals: Vec<u64>,
+    /// Its kernels that were rewritten when they were dispatched.
+    kernels: Vec<LoadedBeside>,
+}
+
+impl LoadedObject {
+    /// Whether an object that counts is of it.
+    fn has(&self, object: ObjectId) -> bool {
+        self.counters == Some(object) || self.kernels.iter().any(|kernel| kernel.object == object)
+    }
 }
 
 /// A kernel that can be dispatched.
@@ -62,10 +66,18 @@ pub(crate) struct LoadedKernel {
     executable: u64,
     /// The place of its object in the executable.
     place: usize,
-    /// How it counts; why it does not.
-    pub(crate) counters: std::result::Result<Counters, Option<Why>>,
-    /// The address of a descriptor that runs the original, once it was needed.
-    original: Option<u64>,
+    pub(crate) counting: Counting,
+}
+
+/// Whether a kernel counts.
+#[derive(Debug, Clone)]
+pub(crate) enum Counting {
+    /// How it does.
+    Counts(Counters),
+    /// It is to be rewritten at its first dispatch.
+    AtDispatch,
+    /// Not, and why; none for HIP's own.
+    Not(Option<Why>),
 }
 
 /// How a kernel counts.
@@ -75,6 +87,8 @@ pub(crate) struct Counters {
     /// Its index in the site table.
     pub(crate) kernel: u32,
     pub(crate) needs: KernelNeeds,
+    /// Where the descriptor that counts is, if that is not the program's.
+    pub(crate) descriptor: Option<u64>,
 }
 
 /// What changes.
@@ -82,6 +96,8 @@ pub(crate) struct State {
     pub(crate) session: Session,
     journals: Journals,
     readers: HashMap<u64, Source>,
+    /// Code objects that the runtime has a copy of, by its handle.
+    handles: HashMap<u64, Arc<Object>>,
     executables: HashMap<u64, Vec<LoadedObject>>,
     /// By the address of the descriptor.
     pub(crate) kernels: HashMap<u64, LoadedKernel>,
@@ -105,8 +121,8 @@ pub(crate) struct Tool {
     state: Mutex<State>,
     /// Something is in flight, or the thread is to end.
     changed: Condvar,
-    /// What was made of code objects that are loaded, by the original's digest.
-    rewritten: Mutex<HashMap<String, Weak<Object>>>,
+    /// Code objects that are loaded: several GPUs have the same.
+    objects: Mutex<Vec<Weak<Object>>>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -140,7 +156,7 @@ impl State {
     pub(crate) fn not_counted(&mut self, kernel: &str, object: &Object, (why, detail): Why) {
         use wavetap::profile::launches::UncountedDispatches;
         let demangled = wavetap::code_object::demangle(kernel).into_owned();
-        let (name, target, digest) = (kernel.to_owned(), object.target.clone(), object.digest.clone());
+        let (name, target, digest) = (kernel.to_owned(), object.target.clone(), object.digest().to_owned());
         let State { session, journals, .. } = self;
         session.collector_mut().not_counted(UncountedDispatches {
             name,
@@ -165,6 +181,7 @@ impl Tool {
             session: Session::new(Collector::new(settings.backend, false), options),
             journals,
             readers: HashMap::new(),
+            handles: HashMap::new(),
             executables: HashMap::new(),
             kernels: HashMap::new(),
             in_flight: Vec::new(),
@@ -179,7 +196,7 @@ impl Tool {
             process: std::process::id(),
             state: Mutex::new(state),
             changed: Condvar::new(),
-            rewritten: Mutex::default(),
+            objects: Mutex::default(),
             thread: Mutex::default(),
         }
     }
@@ -305,8 +322,26 @@ impl Tool {
         self.state().readers.remove(&reader);
     }
 
-    /// What is to be loaded in place of what a reader reads; none if that is not known.
-    fn object(&self, reader: u64) -> Option<Arc<Object>> {
+    /// Remembers what a handle is for that the runtime has made of bytes at an address.
+    pub(crate) fn add_handle(&self, handle: u64, address: usize, size: usize) {
+        if let Some(bytes) = raw::bytes(address, size) {
+            let object = self.object_of(bytes);
+            self.state().handles.insert(handle, object);
+        }
+    }
+
+    /// Forgets a handle that is destroyed.
+    pub(crate) fn remove_handle(&self, handle: u64) {
+        self.state().handles.remove(&handle);
+    }
+
+    /// The code object of a handle; none if that is not known.
+    pub(crate) fn object_of_handle(&self, handle: u64) -> Option<Arc<Object>> {
+        self.state().handles.get(&handle).cloned()
+    }
+
+    /// The code object that a reader reads; none if that is not known.
+    pub(crate) fn object(&self, reader: u64) -> Option<Arc<Object>> {
         let source = *self.state().readers.get(&reader)?;
         let read;
         let bytes = match source {
@@ -318,74 +353,29 @@ impl Tool {
                 &read
             }
         };
-        // Held while it is rewritten: another GPU may be about to load the same.
-        let mut rewritten = self.rewritten.lock().unwrap_or_else(PoisonError::into_inner);
-        let digest = wavetap::code_object::digest(bytes);
-        if let Some(object) = rewritten.get(&digest).and_then(Weak::upgrade) {
-            return Some(object);
+        Some(self.object_of(bytes))
+    }
+
+    /// What becomes of a code object with these bytes.
+    fn object_of(&self, bytes: &[u8]) -> Arc<Object> {
+        let mut objects = self.objects.lock().unwrap_or_else(PoisonError::into_inner);
+        objects.retain(|object| object.strong_count() > 0);
+        if let Some(object) = objects.iter().filter_map(Weak::upgrade).find(|object| object.is_of(bytes)) {
+            return object;
         }
         let (object, problem) = Object::new(bytes, self.settings.rewriting.as_ref());
         if let Some(problem) = problem {
             complain("a code object that was loaded is not counted", &problem);
         }
         let object = Arc::new(object);
-        rewritten.retain(|_, object| object.strong_count() > 0);
-        rewritten.insert(digest, Arc::downgrade(&object));
-        Some(object)
+        objects.push(Arc::downgrade(&object));
+        object
     }
 
-    /// Loads what a reader reads, or what was made of it, into an executable. None: the program's call is to be passed
-    /// on as it is.
-    pub(crate) fn load(
-        &self,
-        (executable, agent, reader): (u64, u64, u64),
-        options: *const c_char,
-        loaded: *mut u64,
-    ) -> Option<Status> {
-        let mut object = self.object(reader)?;
-        let is_second = self.state().executables.get(&executable).is_some_and(|objects| {
-            objects.iter().any(|other| other.agent == agent && other.object.form == Form::RewrittenAtLoad)
-        });
-        let load = |reader| (self.api.load_agent_code_object)(executable, agent, reader, options, loaded);
-        let mut ours = None;
-        let mut problem = None;
-        if object.form == Form::RewrittenAtLoad {
-            if is_second {
-                problem = Some("another object of its executable counts, and their symbols would clash".to_owned());
-            } else {
-                match self.load_rewritten(&object, load) {
-                    Ok(reader) => ours = Some(reader),
-                    Err(error) => problem = Some(error),
-                }
-            }
-        }
-        if let Some(problem) = problem {
-            complain("a code object that was loaded is not counted", &problem);
-            let refused = all_refused(&object.target, "", RefusalReason::UnsupportedObject, &problem).refused;
-            object = Arc::new(object.unchanged(refused));
-        }
-        let status = if ours.is_some() { SUCCESS } else { load(reader) };
-        if status == SUCCESS {
-            let loaded = LoadedObject { agent, object, reader: ours, counters: None, originals: Vec::new() };
-            self.state().executables.entry(executable).or_default().push(loaded);
-        }
-        Some(status)
-    }
-
-    /// Loads what was made of an object; the reader for it.
-    fn load_rewritten(&self, object: &Object, load: impl Fn(u64) -> Status) -> std::result::Result<u64, String> {
-        let mut reader = 0;
-        let bytes = &object.bytes;
-        let status = (self.api.reader_create_from_memory)(bytes.as_ptr().cast(), bytes.len(), &raw mut reader);
-        if status != SUCCESS {
-            return Err(format!("the runtime does not read what was made of it: {}", self.api.describe(status)));
-        }
-        let status = load(reader);
-        if status != SUCCESS {
-            (self.api.reader_destroy)(reader);
-            return Err(format!("the runtime does not load what was made of it: {}", self.api.describe(status)));
-        }
-        Ok(reader)
+    /// Remembers an object that the program has loaded into an executable.
+    pub(crate) fn add_object(&self, executable: u64, agent: u64, object: Arc<Object>) {
+        let loaded = LoadedObject { agent, object, counters: None, kernels: Vec::new() };
+        self.state().executables.entry(executable).or_default().push(loaded);
     }
 
     /// Arms the objects of an executable that can now be dispatched from.
@@ -396,6 +386,12 @@ impl Tool {
         for (place, loaded) in objects.iter_mut().enumerate() {
             let armed = arm(&self.api, executable, place, loaded, &mut state.session);
             match armed {
+                // What is loaded in an unknown way may be any of the executable's.
+                Ok(kernels) if loaded.object.form == Form::Unknown => {
+                    for (address, kernel) in kernels {
+                        state.kernels.entry(address).or_insert(kernel);
+                    }
+                }
                 Ok(kernels) => state.kernels.extend(kernels),
                 Err(error) => {
                     complain("a code object that was loaded is not counted", &error);
@@ -408,72 +404,34 @@ impl Tool {
         state.journals.add(Changes { counters, ..Changes::default() });
     }
 
-    /// Collects what the kernels of an executable have counted that is about to be destroyed, and forgets it. What is
-    /// returned lasts until the executable is gone.
-    pub(crate) fn disarm(&self, executable: u64) -> Disarmed {
+    /// Collects what the kernels of an executable have counted that is about to be destroyed, and forgets it.
+    pub(crate) fn disarm(&self, executable: u64) {
         let mut state = self.state();
-        let Some(objects) = state.executables.remove(&executable) else { return Disarmed::default() };
-        let of_it = |flight: &InFlight| objects.iter().any(|loaded| loaded.counters == Some(flight.object));
+        let Some(objects) = state.executables.remove(&executable) else { return };
+        let of_it = |flight: &InFlight| objects.iter().any(|loaded| loaded.has(flight.object));
         self.wait_for(&mut state, PATIENCE, of_it);
         let left: Vec<InFlight> = state.in_flight.extract_if(.., |flight| of_it(flight)).collect();
-        for flight in left {
+        for flight in &left {
             state.not_counted(&flight.kernel, &flight.code, dispatches::unloaded());
         }
         state.kernels.retain(|_, kernel| kernel.executable != executable);
-        let mut disarmed = Disarmed::default();
         for loaded in objects {
             let mut memory = AgentMemory { api: &self.api, agent: loaded.agent };
-            let detached = loaded.counters.map_or(Ok(()), |object| state.session.detach(&mut memory, object));
-            if let Err(error) = detached {
-                complain("memory of counters could not be freed", &error);
+            for object in loaded.counters.into_iter().chain(loaded.kernels.iter().map(|kernel| kernel.object)) {
+                if let Err(error) = state.session.detach(&mut memory, object) {
+                    complain("memory of counters could not be freed", &error);
+                }
             }
-            for address in loaded.originals {
-                // The GPU's memory is freed with the process, too.
-                let _ = self.api.free(address);
+            for kernel in loaded.kernels {
+                // What may still run stays.
+                if left.iter().any(|flight| flight.object == kernel.object) {
+                    std::mem::forget(kernel);
+                } else {
+                    kernel.unload(&self.api);
+                }
             }
-            disarmed.readers.extend(loaded.reader);
-            disarmed.objects.push(loaded.object);
         }
-        disarmed
     }
-
-    /// The static sizes of a kernel as the program's own object has them.
-    pub(crate) fn known(&self, kernel_object: u64) -> Option<crate::objects::Segments> {
-        let state = self.state();
-        let counters = state.kernels.get(&kernel_object)?.counters.as_ref().ok()?;
-        Some(counters.needs.known)
-    }
-
-    /// The address of a descriptor that runs the original of a kernel that counts.
-    pub(crate) fn original(&self, state: &mut State, kernel_object: u64) -> std::result::Result<u64, String> {
-        let kernel = state.kernels.get_mut(&kernel_object).ok_or("it is not loaded")?;
-        if let Some(original) = kernel.original {
-            return Ok(original);
-        }
-        let needs = kernel.counters.as_ref().map_err(|_| "it does not count")?.needs;
-        let (mut descriptor, address) = needs.original.ok_or("its file was rewritten before it was loaded")?;
-        // The distance from a descriptor to the kernel's first instruction is all that depends on its place.
-        let entry = (kernel_object as i64).wrapping_add(descriptor.entry_byte_offset());
-        debug_assert!(address % 64 == 0, "descriptors are aligned");
-        let pool = self.api.device_pool(kernel.agent)?;
-        let copy = self.api.allocate(pool, descriptor.bytes().len())?;
-        descriptor.set_entry_byte_offset(entry.wrapping_sub(copy as i64));
-        self.api.write_memory(copy, descriptor.bytes())?;
-        kernel.original = Some(copy);
-        let objects = state.executables.get_mut(&kernel.executable);
-        if let Some(loaded) = objects.and_then(|objects| objects.get_mut(kernel.place)) {
-            loaded.originals.push(copy);
-        }
-        Ok(copy)
-    }
-}
-
-/// What an executable had that is destroyed.
-#[derive(Default)]
-pub(crate) struct Disarmed {
-    pub(crate) readers: Vec<u64>,
-    /// The bytes that the readers read.
-    pub(crate) objects: Vec<Arc<Object>>,
 }
 
 /// Finds the kernels of a loaded object and how they count.
@@ -484,35 +442,44 @@ fn arm(
     loaded: &mut LoadedObject,
     session: &mut Session,
 ) -> Result<Vec<(u64, LoadedKernel)>> {
-    let LoadedObject { agent, object, .. } = loaded;
+    let (agent, object) = (loaded.agent, Arc::clone(&loaded.object));
     if object.form == Form::HipsOwn {
-        return named_kernels(api, executable, place, loaded, |_| Err(None));
+        return named_kernels(api, executable, place, loaded, |_| Counting::Not(None));
     }
-    let symbols = api.symbols(executable, *agent).map_err(Error::unsupported)?;
+    if let Some(source) = &object.source {
+        session.collector_mut().add_refused(source.rewriter().refused());
+        return named_kernels(api, executable, place, loaded, |name| {
+            if source.rewriter().has(name) {
+                return Counting::AtDispatch;
+            }
+            Counting::Not(without_counters(None, object.refused(), name))
+        });
+    }
     let mut map = None;
-    if matches!(object.form, Form::RewrittenBefore | Form::RewrittenAtLoad) {
+    if object.form == Form::RewrittenBefore {
+        let symbols = api.symbols(executable, agent).map_err(Error::unsupported)?;
         let code = CodeObject::parse(&object.bytes)?;
         let address = |name: &str| {
             symbols.iter().find(|symbol| !symbol.is_kernel && symbol.name == name).map(|symbol| symbol.address)
         };
-        let memory = AgentMemory { api, agent: *agent };
+        let memory = AgentMemory { api, agent };
         let attached = session.attach(&memory, &code, address)?;
         let id = attached.ok_or_else(|| Error::internal("the runtime has no symbol for its control block"))?;
         loaded.counters = Some(id);
         map = Some(Arc::clone(session.map(id)?));
     }
     let map: Option<&ObjectMap> = map.as_deref();
-    let refused = map.map_or(loaded.object.refused.as_deref().unwrap_or_default(), |map| &map.refused);
+    let refused = map.map_or(object.refused().unwrap_or_default(), |map| &map.refused);
     session.collector_mut().add_refused(refused);
-    let (object, id) = (Arc::clone(&loaded.object), loaded.counters);
+    let id = loaded.counters;
     named_kernels(api, executable, place, loaded, |name| {
-        if let Some(why) = without_counters(map, object.refused.as_deref(), name) {
-            return Err(Some(why));
+        if let Some(why) = without_counters(map, object.refused(), name) {
+            return Counting::Not(Some(why));
         }
         let index = map.and_then(|map| map.kernels.iter().position(|kernel| kernel.name == name));
         let counters = index.zip(id).zip(object.kernels.get(name));
-        let Some(((index, object), needs)) = counters else { return Err(None) };
-        Ok(Counters { object, kernel: index as u32, needs: *needs })
+        let Some(((index, object), needs)) = counters else { return Counting::Not(None) };
+        Counting::Counts(Counters { object, kernel: index as u32, needs: *needs, descriptor: None })
     })
     .within(|| "the symbols of an executable".into())
 }
@@ -523,21 +490,20 @@ fn named_kernels(
     executable: u64,
     place: usize,
     loaded: &LoadedObject,
-    counters: impl Fn(&str) -> std::result::Result<Counters, Option<Why>>,
+    counting: impl Fn(&str) -> Counting,
 ) -> Result<Vec<(u64, LoadedKernel)>> {
     let symbols = api.symbols(executable, loaded.agent).map_err(Error::unsupported)?;
     let kernels = symbols.into_iter().filter(|symbol| symbol.is_kernel).filter_map(|symbol| {
         let name = symbol.name.strip_suffix(DESCRIPTOR_SUFFIX).unwrap_or(&symbol.name).to_owned();
         // An executable may have several objects.
-        loaded.object.names.contains(&name).then_some(())?;
+        loaded.object.has(&name).then_some(())?;
         let kernel = LoadedKernel {
-            counters: counters(&name),
+            counting: counting(&name),
             name: name.into(),
             agent: loaded.agent,
             object: Arc::clone(&loaded.object),
             executable,
             place,
-            original: None,
         };
         Some((symbol.address, kernel))
     });

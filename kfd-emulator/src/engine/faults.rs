@@ -15,11 +15,11 @@ pub(crate) fn report(trouble: &Trouble, queue: &Queue, device: &mut Device, arou
     match trouble {
         Trouble::Fault { fault, kernel_object } => kernel(fault, *kernel_object, queue, device, around),
         Trouble::Memory { address, what } => {
-            eprintln!("wavetap: {what} is at {address:#x}, which is not mapped");
-            exception(*address, around);
+            eprintln!("wavetap: {what} is at {address:#x}, which is not mapped{}", of_gpu(queue, around));
+            exception(*address, queue, around);
         }
         Trouble::Unknown(what) => {
-            eprintln!("wavetap: {what}: the emulated device does not know it");
+            eprintln!("wavetap: {what}: the emulated device does not know it{}", of_gpu(queue, around));
             stop();
         }
     }
@@ -33,11 +33,11 @@ fn kernel(fault: &Fault, kernel_object: u64, queue: &Queue, device: &mut Device,
         fault.address = address;
     }
     let name = symbols::kernel(device, kernel_object).unwrap_or_else(|| format!("at {kernel_object:#x}"));
-    eprintln!("wavetap: {fault}, in kernel {name}");
+    eprintln!("wavetap: {fault}, in kernel {name}{}", of_gpu(queue, around));
     match fault.kind {
-        FaultKind::Memory { address, .. } | FaultKind::Misaligned { address, .. } => exception(address, around),
+        FaultKind::Memory { address, .. } | FaultKind::Misaligned { address, .. } => exception(address, queue, around),
         // The hardware has no address for these.
-        FaultKind::LdsBounds { .. } | FaultKind::ScratchBounds { .. } => exception(0, around),
+        FaultKind::LdsBounds { .. } | FaultKind::ScratchBounds { .. } => exception(0, queue, around),
         FaultKind::Trap { .. } => {
             if queue_error(ERROR_TRAP, queue, device, around).is_none() {
                 stop();
@@ -47,9 +47,17 @@ fn kernel(fault: &Fault, kernel_object: u64, queue: &Queue, device: &mut Device,
     }
 }
 
+/// Which GPU a message is about: the number that HIP has for it, and the node that the runtime names.
+fn of_gpu(queue: &Queue, around: Surroundings) -> String {
+    if !around.several_gpus {
+        return String::new();
+    }
+    format!(", on GPU {} (node {})", queue.gpu.number(), queue.gpu.node())
+}
+
 /// Tells the runtime of an access to what is not mapped.
-fn exception(address: u64, around: Surroundings) {
-    if !around.events.memory_exception(address) {
+fn exception(address: u64, queue: &Queue, around: Surroundings) {
+    if !around.events.memory_exception(address, queue.gpu.id()) {
         stop();
     }
 }

@@ -1,5 +1,5 @@
-//! The device and its queues. One thread runs all of them in turn, so that kernels of several queues make progress
-//! together: one may wait for another.
+//! The GPUs and their queues. One thread runs all of them in turn, so that kernels of several queues make progress
+//! together: one may wait for another, on the same GPU or on another one.
 
 mod aql;
 mod faults;
@@ -7,6 +7,7 @@ mod sdma;
 mod symbols;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
 use wavetap_amdgpu::Target;
@@ -14,6 +15,7 @@ use wavetap_base::error::Error;
 use wavetap_emulator::{Device, Fault, Flight, Options};
 
 use crate::events::Events;
+use crate::gpu::{Gpu, Gpus};
 use crate::layout::amd_queue;
 use crate::memory::Mapping;
 
@@ -26,16 +28,19 @@ pub(crate) enum QueueKind {
     Sdma,
 }
 
-/// What the packets of queues need beside the device.
+/// What the packets of queues need beside their GPU.
 #[derive(Clone, Copy)]
 pub(crate) struct Surroundings<'d> {
     pub(crate) events: &'d Events,
     /// Threads that wait for the engine: a kernel's share ends as soon as it can.
     pub(crate) waiting: &'d AtomicUsize,
+    /// Whether messages have to say which GPU is meant.
+    pub(crate) several_gpus: bool,
 }
 
 /// A queue.
 pub(crate) struct Queue {
+    pub(crate) gpu: Gpu,
     kind: QueueKind,
     /// Address and bytes of its ring.
     pub(crate) ring: (u64, u64),
@@ -107,35 +112,46 @@ pub(crate) fn store64(device: &mut Device, address: u64, value: u64, what: &'sta
     at(device.write(address, &value.to_le_bytes()), address, what)
 }
 
-/// The device, and what is to be done.
+/// The GPUs, and what is to be done.
 pub(crate) struct Engine {
-    device: Device,
+    /// One for each GPU, in their order.
+    devices: Vec<Device>,
     queues: BTreeMap<u32, Queue>,
 }
 
 impl Engine {
-    /// A device without queues.
-    pub(crate) fn new(target: Target, options: Options) -> Self {
-        Engine { device: Device::new(target, options), queues: BTreeMap::new() }
+    /// So many GPUs without queues.
+    pub(crate) fn new(target: Target, options: &Options, gpus: u32) -> Self {
+        let devices = Gpu::all(gpus).map(|_| Device::new(target, options.clone())).collect();
+        Engine { devices, queues: BTreeMap::new() }
     }
 
-    /// Maps memory into the device.
-    pub(crate) fn map(&mut self, mapping: Mapping) -> Result<(), i32> {
-        self.device.map(mapping.address, mapping.pages).map_err(|_| libc::EINVAL)?;
-        if mapping.executable {
-            self.device.allow_code(mapping.address).map_err(|_| libc::EINVAL)?;
+    /// The devices of some GPUs.
+    fn devices(&mut self, gpus: Gpus) -> impl Iterator<Item = &mut Device> {
+        let wanted = move |number: usize| gpus.iter().any(|gpu| gpu.index() == number);
+        self.devices.iter_mut().enumerate().filter(move |(number, _)| wanted(*number)).map(|(_, device)| device)
+    }
+
+    /// Maps memory into GPUs.
+    pub(crate) fn map(&mut self, mapping: &Mapping) -> Result<(), i32> {
+        for device in self.devices(mapping.gpus) {
+            device.map(mapping.address, Arc::clone(&mapping.pages)).map_err(|_| libc::EINVAL)?;
+            if mapping.executable {
+                device.allow_code(mapping.address).map_err(|_| libc::EINVAL)?;
+            }
         }
         Ok(())
     }
 
-    /// Ends a mapping.
-    pub(crate) fn unmap(&mut self, address: u64) -> Result<(), i32> {
-        self.device.unmap(address).map_err(|_| libc::EINVAL)
+    /// Ends a mapping into GPUs.
+    pub(crate) fn unmap(&mut self, address: u64, gpus: Gpus) -> Result<(), i32> {
+        self.devices(gpus).try_for_each(|device| device.unmap(address).map_err(|_| libc::EINVAL))
     }
 
     /// A new queue's number.
     pub(crate) fn create_queue(
         &mut self,
+        gpu: Gpu,
         kind: QueueKind,
         ring: (u64, u64),
         write_index: u64,
@@ -147,7 +163,7 @@ impl Engine {
         if ring.1 == 0 || ring.0 == 0 {
             return Err(libc::EINVAL);
         }
-        self.queues.insert(number, Queue { kind, ring, write_index, read_index, flight: None, broken: false });
+        self.queues.insert(number, Queue { gpu, kind, ring, write_index, read_index, flight: None, broken: false });
         Ok(number)
     }
 
@@ -155,7 +171,7 @@ impl Engine {
     pub(crate) fn destroy_queue(&mut self, number: u32) -> Result<(), i32> {
         let queue = self.queues.remove(&number).ok_or(libc::EINVAL)?;
         if let Some((flight, _)) = queue.flight {
-            self.device.abandon(flight);
+            self.devices[queue.gpu.index()].abandon(flight);
         }
         Ok(())
     }
@@ -165,15 +181,16 @@ impl Engine {
         let running = self.queues.values().filter(|queue| queue.flight.is_some()).count();
         let mut most = Step::Idle;
         for queue in self.queues.values_mut().filter(|queue| !queue.broken) {
+            let device = &mut self.devices[queue.gpu.index()];
             let step = match queue.kind {
-                QueueKind::Aql => aql::step(queue, &mut self.device, around, running > 1),
-                QueueKind::Sdma => sdma::step(queue, &mut self.device, around),
+                QueueKind::Aql => aql::step(queue, device, around, running > 1),
+                QueueKind::Sdma => sdma::step(queue, device, around),
             };
             match step {
                 Ok(step) => most = most.max(step),
                 Err(trouble) => {
                     queue.broken = true;
-                    faults::report(&trouble, queue, &mut self.device, around);
+                    faults::report(&trouble, queue, device, around);
                 }
             }
         }

@@ -3,7 +3,8 @@
  *     direct OBJECT QUEUES ROUNDS END
  *
  * Each round starts `steps` and `backwards` once on each queue. END: how the program ends: return, shutdown, _exit,
- * abort (after what has ended was collected), early (_exit while kernels may run), fork. */
+ * abort (after what has ended was collected), early (_exit while kernels may run), fork; paced: return, and each round
+ * waits for its dispatches. */
 #include <fcntl.h>
 #include <hsa/hsa.h>
 #include <hsa/hsa_ext_amd.h>
@@ -13,7 +14,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#ifndef ITEMS
 #define ITEMS 1000
+#endif
 #define GROUP 256
 #define MOST_QUEUES 8
 
@@ -142,6 +145,9 @@ int main(int argc, char **argv) {
         for (int q = 0; q < queues; ++q) {
             dispatch(all[q], steps, arguments, ended);
             dispatch(all[q], backwards, arguments, ended);
+            hsa_signal_value_t left = 2 * (queues * (rounds - round) - q - 1);
+            if (!strcmp(end, "paced"))
+                while (hsa_signal_load_scacquire(ended) > left) {}
         }
     if (!strcmp(end, "early")) _exit(0);
     while (hsa_signal_wait_scacquire(ended, HSA_SIGNAL_CONDITION_LT, 1, UINT64_MAX, HSA_WAIT_STATE_BLOCKED) > 0) {}

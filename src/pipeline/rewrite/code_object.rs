@@ -223,9 +223,7 @@ impl Rewriter<'_> {
         if let Some(processor) = code.target().filter(|target| target.rewritable()) {
             return Ok(Opened::Subject { code, processor, map });
         }
-        let what = if code.target().is_some() { "is decoded but not rewritten" } else { "is not in the tables" };
-        let rewritten: Vec<&str> = Target::all().filter(|target| target.rewritable()).map(Target::name).collect();
-        let detail = format!("code for {} {what}: only that for {} is", code.target_id(), rewritten.join(", "));
+        let detail = unsupported_target(&code);
         refuse(&mut map, &selected, RefusalReason::UnsupportedTarget, &detail);
         Ok(Opened::Done(Outcome::unchanged(map)))
     }
@@ -281,13 +279,20 @@ impl Rewriter<'_> {
     }
 }
 
+/// Why code for a processor is not rewritten.
+pub(in crate::pipeline) fn unsupported_target(code: &CodeObject<'_>) -> String {
+    let what = if code.target().is_some() { "is decoded but not rewritten" } else { "is not in the tables" };
+    let rewritten: Vec<&str> = Target::all().filter(|target| target.rewritable()).map(Target::name).collect();
+    format!("code for {} {what}: only that for {} is", code.target_id(), rewritten.join(", "))
+}
+
 /// Whether an object with this error stays as it is: beside others. By itself it is a wrong input.
 fn stays(found: &Found<'_>, error: &Error) -> bool {
     found.place.is_some() && !matches!(error.kind(), Kind::Internal | Kind::Io)
 }
 
 /// The source lines, if there are any. Damaged debug information costs these, nothing else.
-fn line_table(code: &CodeObject<'_>) -> Option<LineTable> {
+pub(in crate::pipeline) fn line_table(code: &CodeObject<'_>) -> Option<LineTable> {
     code.line_table().unwrap_or_default()
 }
 
@@ -305,7 +310,7 @@ fn refuse(map: &mut ObjectMap, kernels: &[&Kernel], reason: RefusalReason, detai
 
 /// The selected kernels that contradict the format: those that cannot be read, and those that the metadata does not
 /// describe.
-fn malformed(code: &CodeObject<'_>, target: &str, options: &Options) -> Vec<Refused> {
+pub(in crate::pipeline) fn malformed(code: &CodeObject<'_>, target: &str, options: &Options) -> Vec<Refused> {
     let mut all = Vec::new();
     let chosen = code.kernels().iter().filter(|kernel| options.selection.has(kernel));
     for kernel in chosen.filter(|kernel| kernel.metadata.is_none()) {

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
+use std::sync::Arc;
 
 use super::body::BodyKind;
 use wavetap_base::error::Result;
@@ -21,14 +22,15 @@ const NOWHERE: u64 = u64::MAX;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Image<'d> {
     code: BTreeMap<u64, &'d [u8]>,
-    entries: BTreeMap<u64, (String, BodyKind)>,
+    // Those of a library are many, and its image is used again and again with other code.
+    entries: Arc<BTreeMap<u64, (String, BodyKind)>>,
     /// Where the code of an entry ends, where that is known.
-    ends: BTreeMap<u64, u64>,
-    pointers: BTreeMap<u64, u64>,
+    ends: Arc<BTreeMap<u64, u64>>,
+    pointers: Arc<BTreeMap<u64, u64>>,
     /// Those of them that can be overwritten once the object is loaded.
-    variables: BTreeMap<u64, u64>,
+    variables: Arc<BTreeMap<u64, u64>>,
     /// Lanes of a kernel's waves, by its entry.
-    wave_sizes: BTreeMap<u64, u32>,
+    wave_sizes: Arc<BTreeMap<u64, u32>>,
 }
 
 impl<'d> Image<'d> {
@@ -87,6 +89,12 @@ impl<'d> Image<'d> {
         Ok(image)
     }
 
+    /// The same without executable bytes, which may be added again.
+    #[must_use]
+    pub fn without_code(self) -> Image<'static> {
+        Image { code: BTreeMap::new(), ..self }
+    }
+
     /// Adds an executable range (a section of the code object).
     pub fn add_code(&mut self, address: u64, bytes: &'d [u8]) {
         self.code.insert(address, bytes);
@@ -94,13 +102,13 @@ impl<'d> Image<'d> {
 
     /// Adds the start of a kernel or device function and its name.
     pub fn add_entry(&mut self, address: u64, kind: BodyKind, name: impl Into<String>) {
-        self.entries.insert(address, (name.into(), kind));
+        Arc::make_mut(&mut self.entries).insert(address, (name.into(), kind));
     }
 
     /// Says where the code of the kernel or function at `address` ends. A call or trap that is the last of it is taken
     /// for one that does not return: compilers write nothing after such.
     pub fn set_end(&mut self, address: u64, end: u64) {
-        self.ends.insert(address, end);
+        Arc::make_mut(&mut self.ends).insert(address, end);
     }
 
     /// Where the code of the kernel or function at `address` ends, if that was said.
@@ -111,7 +119,7 @@ impl<'d> Image<'d> {
     /// Says how many lanes the waves of the kernel at `address` have. Without it they have as many as the processor's
     /// have by default.
     pub fn set_wave_size(&mut self, address: u64, lanes: u32) {
-        self.wave_sizes.insert(address, lanes);
+        Arc::make_mut(&mut self.wave_sizes).insert(address, lanes);
     }
 
     /// Lanes of the waves of the kernel that starts at `address`, if that was said.
@@ -131,13 +139,13 @@ impl<'d> Image<'d> {
     /// Adds an 8-byte slot in memory that the loader fills with a pointer (a relocation), and the address it will point
     /// to for good.
     pub fn add_pointer(&mut self, slot: u64, target: u64) {
-        self.pointers.insert(slot, target);
+        Arc::make_mut(&mut self.pointers).insert(slot, target);
     }
 
     /// [`Image::add_pointer`] for a slot that the host or a kernel may overwrite: it is not known what it holds when it
     /// is read.
     pub fn add_variable(&mut self, slot: u64, target: u64) {
-        self.variables.insert(slot, target);
+        Arc::make_mut(&mut self.variables).insert(slot, target);
     }
 
     /// The executable range around `address`: its start, and its bytes.
@@ -185,7 +193,7 @@ impl<'d> Image<'d> {
     /// The relocated pointer slots whose target is executable, those that may be overwritten included: functions whose
     /// address is taken.
     pub fn code_pointers(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
-        let all = self.pointers.iter().chain(&self.variables);
+        let all = self.pointers.iter().chain(self.variables.iter());
         all.map(|(slot, target)| (*slot, *target)).filter(|(_, target)| self.code_from(*target).is_some())
     }
 
@@ -202,7 +210,7 @@ impl<'d> Image<'d> {
     #[must_use]
     pub fn without_entries(&self, addresses: &std::collections::BTreeSet<u64>) -> Image<'d> {
         let mut image = self.clone();
-        image.entries.retain(|address, _| !addresses.contains(address));
+        Arc::make_mut(&mut image.entries).retain(|address, _| !addresses.contains(address));
         image
     }
 }

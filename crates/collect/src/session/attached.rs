@@ -28,6 +28,8 @@ pub(super) struct Attached {
     /// By the kernel's index.
     kernels: BTreeMap<u32, Windows>,
     spare: Vec<Buffer>,
+    /// See [`Session::stay_armed`](super::Session::stay_armed).
+    pub(super) stays_armed: bool,
 }
 
 /// The windows of a kernel, and which of them its control block describes.
@@ -36,6 +38,8 @@ struct Windows {
     windows: Vec<Window>,
     /// The first ticket of that window.
     installed: Option<u64>,
+    /// A cleared buffer that the block describes while there is no window.
+    standing: Option<Buffer>,
 }
 
 impl Attached {
@@ -49,7 +53,7 @@ impl Attached {
                 return Err(Error::malformed(found));
             }
         }
-        Ok(Attached { map, blocks, kernels: BTreeMap::new(), spare: Vec::new() })
+        Ok(Attached { map, blocks, kernels: BTreeMap::new(), spare: Vec::new(), stays_armed: false })
     }
 
     pub(super) fn begin<M: DeviceMemory>(
@@ -89,8 +93,16 @@ impl Attached {
                 (Kind::Own { groups: [groups[0], groups[1]], group_waves, shared, capacity }, used)
             }
         };
-        let buffer = take_buffer(&mut self.spare, memory, u64::from(records) * u64::from(stride))?;
-        self.suspend_kernel(memory, index)?;
+        let size = u64::from(records) * u64::from(stride);
+        let standing = of_kernel.standing.take_if(|buffer| kind == Kind::Slots && buffer.size >= size);
+        let buffer = match standing {
+            Some(buffer) => buffer,
+            None => {
+                let buffer = take_buffer(&mut self.spare, memory, size)?;
+                self.suspend_kernel(memory, index)?;
+                buffer
+            }
+        };
         let window = Window {
             id: ticket,
             kernel: index,
@@ -100,10 +112,14 @@ impl Attached {
             kind,
             members: vec![member],
             waves,
-            parked: Some(0),
+            parked: if standing.is_some() { None } else { Some(0) },
         };
         if let Some(of_kernel) = self.kernels.get_mut(&index) {
             of_kernel.windows.push(window);
+            if standing.is_some() {
+                of_kernel.installed = Some(ticket);
+                return Ok(());
+            }
         }
         self.install(memory, index, ticket)?;
         Ok(())
@@ -202,13 +218,22 @@ impl Attached {
             window.parked.ok_or_else(|| Error::internal("the counters of a window are not known"))?
         };
         let folded = window.fold(memory, collector, &self.map, dropped);
-        // Nothing is in flight: whatever begins next finds the buffer as it was.
+        // Nothing is in flight: whatever begins next finds the buffer as it was. Of a dispatch that faulted waves may
+        // begin yet.
+        let stays =
+            self.stays_armed && is_installed && window.kind == Kind::Slots && folded.is_ok() && window.all_ended();
         if is_installed {
-            memory.write(block + control::BUFFER, &0_u64.to_le_bytes())?;
             of_kernel.installed = None;
+            if !stays {
+                memory.write(block + control::BUFFER, &0_u64.to_le_bytes())?;
+            }
         }
         let window = of_kernel.windows.remove(at);
         clear(memory, window.buffer.address, window.bytes())?;
+        if stays {
+            of_kernel.standing = Some(window.buffer);
+            return folded.map(Some);
+        }
         if self.spare.len() < MOST_SPARE {
             self.spare.push(window.buffer);
         } else {
@@ -218,8 +243,11 @@ impl Attached {
     }
 
     pub(super) fn free<M: DeviceMemory>(self, memory: &mut M) -> Result<()> {
-        let windows = self.kernels.into_values().flat_map(|of_kernel| of_kernel.windows);
-        for buffer in windows.map(|window| window.buffer).chain(self.spare) {
+        let of_kernels = self.kernels.into_values();
+        let buffers = of_kernels.flat_map(|Windows { windows, standing, .. }| {
+            windows.into_iter().map(|window| window.buffer).chain(standing)
+        });
+        for buffer in buffers.chain(self.spare) {
             memory.free(buffer.address)?;
         }
         Ok(())

@@ -1,5 +1,6 @@
 //! Sessions on a memory that is a map, with waves that do by hand what inserted code does.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 
 use wavetap_profile::control::Control;
@@ -25,6 +26,8 @@ const STRIDE: u32 = record::HEADER + 2 * record::COUNTER;
 struct Mock {
     allocations: BTreeMap<u64, Vec<u8>>,
     next: u64,
+    /// How often it was read and written.
+    copies: Cell<u32>,
 }
 
 impl Mock {
@@ -69,12 +72,14 @@ impl DeviceMemory for Mock {
     }
 
     fn read(&self, address: u64, into: &mut [u8]) -> Result<(), MemoryError> {
+        self.copies.set(self.copies.get() + 1);
         let (start, offset) = self.place(Operation::Read, address, into.len())?;
         into.copy_from_slice(&self.allocations[&start][offset..offset + into.len()]);
         Ok(())
     }
 
     fn write(&mut self, address: u64, bytes: &[u8]) -> Result<(), MemoryError> {
+        self.copies.set(self.copies.get() + 1);
         let (start, offset) = self.place(Operation::Write, address, bytes.len())?;
         if let Some(to) = self.allocations.get_mut(&start) {
             to[offset..offset + bytes.len()].copy_from_slice(bytes);
@@ -253,6 +258,46 @@ fn concurrent_dispatches_add_to_the_same_records() {
     assert_eq!(numbers(&profile.kernels[0]), [2, 4, 0, 0, 4, 2], "counted once");
     assert_eq!(numbers(&profile.kernels[1]), [1, 2, 0, 0, 2, 2]);
     assert!(profile.waves.is_empty() && !profile.kernels[0].shared_records);
+}
+
+/// One dispatch after the other, as most programs have them.
+#[test]
+fn what_stays_armed_needs_fewer_copies() {
+    let run = |stays: bool| {
+        let (mut mock, mut session, object) = session(Overlap::Concurrent, Records::PerWave, Some(SLOTS), 1);
+        if stays {
+            session.stay_armed(object).unwrap();
+        }
+        let mut copies = Vec::new();
+        for ordinal in 0..3 {
+            mock.copies.set(0);
+            let ticket = session.begin_dispatch(&mut mock, object, &info(0, 128, ordinal)).unwrap();
+            let begun = mock.copies.get();
+            for slot in [0, 1] {
+                Wave::at_slot(&mock, 0, slot).end(&mut mock, true);
+            }
+            mock.copies.set(begun);
+            session.end_dispatch(&mut mock, ticket, None).unwrap();
+            copies.push(mock.copies.get());
+            assert_eq!(mock.control(0).buffer != 0, stays);
+        }
+        // A fault ends that: waves may be left that have begun.
+        let ticket = session.begin_dispatch(&mut mock, object, &info(0, 128, 4)).unwrap();
+        session.abandon(&mut mock, ticket).unwrap();
+        assert_eq!(mock.control(0).buffer, 0);
+        let ticket = session.begin_dispatch(&mut mock, object, &info(0, 64, 5)).unwrap();
+        Wave::at_slot(&mock, 0, 0).end(&mut mock, true);
+        session.end_dispatch(&mut mock, ticket, None).unwrap();
+        let totals = numbers(&session.collector().profile().kernels[0]);
+        session.detach(&mut mock, object).unwrap();
+        assert_eq!(mock.allocations.keys().collect::<Vec<_>>(), [&BLOCK], "its buffers are freed");
+        (copies, totals)
+    };
+    let (usual, totals) = run(false);
+    // The buffer of the first dispatch is cleared when it is allocated.
+    assert_eq!(usual, [6, 5, 5]);
+    assert_eq!(run(true), (vec![5, 3, 3], totals));
+    assert_eq!(totals, [4, 7, 0, 0, 7, 7]);
 }
 
 #[test]

@@ -84,6 +84,11 @@ impl Window {
         self.members.iter().filter(|member| member.state == MemberState::InFlight)
     }
 
+    /// Whether each of its dispatches has ended, and none faulted.
+    pub(super) fn all_ended(&self) -> bool {
+        self.members.iter().all(|member| matches!(member.state, MemberState::Ended(_)))
+    }
+
     /// Finds a block that describes this window and is not as it was written.
     pub(super) fn check(&self, control: &Control) -> Result<()> {
         let is_ours = control.buffer == self.buffer.address

@@ -4,6 +4,7 @@
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
+use super::Distance;
 use super::piece::{KeptScc, Piece, Place, adds_whole, branch_word, call_word, encode, getpc_pair};
 use super::reach::{Sequence, Words, displacement};
 use wavetap_amdgpu::{Branch, Counter, EventHazards, Opcode, OpcodeFlags, Reg, Role, Target, Value, scalar};
@@ -113,6 +114,14 @@ impl Code {
             piece.write(self.target, base + offset, displacement, out)?;
         }
         Ok(())
+    }
+
+    /// Where distances to the original image are in the bytes ([`Piece::distance`]).
+    pub(super) fn distances(&self) -> impl Iterator<Item = Distance> + '_ {
+        let pieces = self.sequence.pieces.iter().zip(&self.offsets);
+        pieces.filter_map(|(piece, offset)| {
+            piece.distance().map(|[low, high]| Distance { low: offset + low, high: offset + high })
+        })
     }
 
     /// Original and new address of every original instruction, by original address, for code that starts at `base`.

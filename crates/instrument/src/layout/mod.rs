@@ -29,6 +29,15 @@ use wavetap_object::code_object::ENTRY_ALIGN;
 /// What fills gaps between kernels and after the last one, where the target has it: the first of these that it has.
 const FILLERS: [Opcode; 2] = [Opcode::S_CODE_END, Opcode::S_NOP];
 
+/// Where code has a distance from itself to the original image, of 64 bits: offsets of two literals.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Distance {
+    /// The low half.
+    pub low: u64,
+    /// The high half.
+    pub high: u64,
+}
+
 /// Kernels one after the other in an executable segment.
 #[derive(Debug, Clone)]
 pub struct Segment {
@@ -36,6 +45,7 @@ pub struct Segment {
     base: u64,
     filler: u32,
     bytes: Vec<u8>,
+    distances: Vec<Distance>,
 }
 
 impl Segment {
@@ -47,7 +57,7 @@ impl Segment {
         if !base.is_multiple_of(ENTRY_ALIGN) {
             return Err(Error::internal("code is to be placed at an address that is not 256-aligned").at(base));
         }
-        Ok(Segment { target, base, filler: filler(target)?, bytes: Vec::new() })
+        Ok(Segment { target, base, filler: filler(target)?, bytes: Vec::new(), distances: Vec::new() })
     }
 
     /// Places a kernel after the others; gives the address of its entry, which is aligned.
@@ -59,7 +69,15 @@ impl Segment {
         self.fill(start);
         let entry = self.base + start;
         code.write(entry, &mut self.bytes)?;
+        let here = |Distance { low, high }| Distance { low: start + low, high: start + high };
+        self.distances.extend(code.distances().map(here));
         Ok(entry)
+    }
+
+    /// Where distances to the original image are in the bytes.
+    #[must_use]
+    pub fn distances(&self) -> &[Distance] {
+        &self.distances
     }
 
     /// The bytes, padded at the end for the instruction prefetcher.

@@ -60,6 +60,21 @@ impl Piece {
         }
     }
 
+    /// Where the halves of the distance to the original image are, low and high, from the piece's start: literals that
+    /// change where code moves and the image does not.
+    pub(super) fn distance(&self) -> Option<[u64; 2]> {
+        match self {
+            Piece::WholeProgramCounter { .. } => Some([SHORT, LONG]),
+            Piece::ProgramCounter { keep_scc_in, settle, .. } => {
+                let wait = if *settle { SHORT } else { 0 };
+                let keeping = keep_scc_in.as_ref().map_or(0, |kept| (1 + u64::from(kept.untranslated)) * SHORT);
+                let low = wait + keeping + SHORT;
+                Some([low, low + LONG + wait])
+            }
+            Piece::Bytes(_) | Piece::Branch { .. } | Piece::Address { .. } => None,
+        }
+    }
+
     /// The bytes at `address`; `displacement` is what a branch needs, in dwords.
     pub(super) fn write(&self, target: Target, address: u64, displacement: i16, out: &mut Vec<u8>) -> Result<()> {
         let before = out.len();

@@ -29,6 +29,7 @@ mod groups;
 mod headers;
 mod host;
 mod kept;
+pub mod kernel_object;
 mod merger;
 mod program_headers;
 mod scratch;

@@ -11,7 +11,7 @@ use wavetap_object::elf::constants::{
 };
 use wavetap_object::elf::{Elf, Relocation};
 use wavetap_profile::control::{self, Control};
-use wavetap_profile::map::ObjectMap;
+use wavetap_profile::map::{KernelMap, ObjectMap};
 use wavetap_profile::record::{COUNTER, HEADER};
 
 /// Dynamic table entries that say where the symbol tables are, how long they are and where they are hashed (ELF,
@@ -74,20 +74,24 @@ fn stride(new: &Elf<'_>, map: &ObjectMap, findings: &mut Vec<Finding>) {
         findings.push(Finding::new(Rule::Map, message));
     }
     for kernel in &map.kernels {
-        if kernel.placement.is_none() && kernel.record_bytes() > map.stride {
-            let message = format!("its records have {} bytes, the largest {}", kernel.record_bytes(), map.stride);
-            findings.push(Finding::new(Rule::Map, message).in_kernel(&kernel.name));
-        }
-        let end =
-            |site: &wavetap_profile::map::Site| u64::from(site.offset) + u64::from(site.kind.counters() * COUNTER);
-        // What placed counters are solved to has room for just those of the sites.
-        let room = match &kernel.placement {
-            Some(placement) => u64::from(HEADER) + placement.counters.len() as u64 * u64::from(COUNTER),
-            None => kernel.record_bytes().into(),
-        };
-        if kernel.sites.iter().map(end).max().unwrap_or(0) > room {
-            findings.push(Finding::new(Rule::Map, "counters lie behind the end of a record").in_kernel(&kernel.name));
-        }
+        records(kernel, map.stride, findings);
+    }
+}
+
+/// Records of so many bytes have room for all counters of a kernel.
+pub(crate) fn records(kernel: &KernelMap, stride: u32, findings: &mut Vec<Finding>) {
+    if kernel.placement.is_none() && kernel.record_bytes() > stride {
+        let message = format!("its records have {} bytes, the largest {stride}", kernel.record_bytes());
+        findings.push(Finding::new(Rule::Map, message).in_kernel(&kernel.name));
+    }
+    let end = |site: &wavetap_profile::map::Site| u64::from(site.offset) + u64::from(site.kind.counters() * COUNTER);
+    // What placed counters are solved to has room for just those of the sites.
+    let room = match &kernel.placement {
+        Some(placement) => u64::from(HEADER) + placement.counters.len() as u64 * u64::from(COUNTER),
+        None => kernel.record_bytes().into(),
+    };
+    if kernel.sites.iter().map(end).max().unwrap_or(0) > room {
+        findings.push(Finding::new(Rule::Map, "counters lie behind the end of a record").in_kernel(&kernel.name));
     }
 }
 

@@ -2,12 +2,14 @@
 
 use std::cell::LazyCell;
 use std::iter::once;
+use std::ops::Range;
 use std::sync::OnceLock;
 
 use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::preload;
+use crate::added::AddedKernel;
 use crate::code::{KernelCode, check_code};
 use crate::finding::{Finding, Rule};
 use crate::kernels::allocation::{Allocation, names_flat_scratch};
@@ -124,8 +126,17 @@ pub(crate) fn check(
     let surroundings = Surroundings::of(original, rewritten, &image, &new_image);
     let is_known = earlier
         .is_some_and(|other| is_known(other, target, &surroundings, original.kernels(), rewritten.kernels(), map));
-    let context =
-        Context { original, rewritten, target, new_image: &new_image, whole: OnceLock::new(), is_known, image: &image };
+    let executable = surroundings.executable.iter().map(|load| load.address..load.end()).collect();
+    let context = Context {
+        end: original.image_end(),
+        executable,
+        features: rewritten.features(),
+        target,
+        new_image: &new_image,
+        whole: OnceLock::new(),
+        is_known,
+        image: &image,
+    };
     let one = |kernel: &Kernel| {
         let mut found = Vec::new();
         let entry = map.kernels.iter().find(|entry| entry.name == kernel.name);
@@ -147,12 +158,47 @@ pub(crate) fn check(
     } else {
         findings.extend(original.kernels().iter().flat_map(one));
     }
-    context.metadata(map, findings);
+    check_metadata(original, rewritten, map, findings);
+}
+
+/// Checks one kernel whose new code is in an object of its own.
+pub(crate) fn check_added(added: &AddedKernel<'_>, new_image: &Image<'_>, findings: &mut Vec<Finding>) {
+    let AddedKernel { original, rewritten, target, features, image, image_end, code, .. } = *added;
+    let context = Context {
+        end: image_end,
+        executable: vec![added.address..added.address + code.len() as u64],
+        features,
+        target,
+        new_image,
+        whole: OnceLock::new(),
+        is_known: false,
+        image,
+    };
+    context.kernel(original, rewritten, added.map, findings);
+    let same_numbers = |new: &KernelMetadata, old: &KernelMetadata| KernelMetadata {
+        sgpr_count: old.sgpr_count,
+        vgpr_count: old.vgpr_count,
+        agpr_count: old.agpr_count,
+        group_segment_fixed_size: old.group_segment_fixed_size,
+        private_segment_fixed_size: old.private_segment_fixed_size,
+        ..new.clone()
+    };
+    let is_same = match (&original.metadata, &rewritten.metadata) {
+        (Some(old), Some(new)) => same_numbers(new, old) == **old,
+        _ => false,
+    };
+    if !is_same {
+        let message = "more changed than the register counts, LDS and scratch memory of the kernel";
+        findings.push(Finding::new(Rule::Metadata, message));
+    }
 }
 
 struct Context<'a> {
-    original: &'a CodeObject<'a>,
-    rewritten: &'a CodeObject<'a>,
+    /// Where the original ends and new code begins.
+    end: u64,
+    /// The executable segments, new ones included.
+    executable: Vec<Range<u64>>,
+    features: Features,
     target: Target,
     new_image: &'a Image<'a>,
     /// All code of the original, once some kernel needs it.
@@ -236,7 +282,7 @@ impl Context<'_> {
             kernel: id,
             new: &code,
             entry: new.entry,
-            new_code: self.original.image_end(),
+            new_code: self.end,
             addresses: &entry.addresses,
             entry_before: &entry_before,
             entry_after: &entry_after,
@@ -244,17 +290,15 @@ impl Context<'_> {
             scratch: (scratch.start, scratch.end),
             used,
             summaries,
-            replays: matches!(self.rewritten.features().xnack, Feature::Any | Feature::On),
+            replays: matches!(self.features.xnack, Feature::Any | Feature::On),
         }));
     }
 
     /// The entry lies, aligned, in an executable segment after the original image, and no more is prefetched than is
     /// there.
     fn entry(&self, new: &Kernel, target: Target, findings: &mut Vec<Finding>) {
-        let end = self.original.image_end();
-        let segment = self.rewritten.elf().loads().find(|load| {
-            load.is_executable() && load.address >= end && load.address <= new.entry && new.entry < load.end()
-        });
+        let end = self.end;
+        let segment = self.executable.iter().find(|load| load.start >= end && load.contains(&new.entry));
         let Some(segment) = segment.filter(|_| new.entry.is_multiple_of(ENTRY_ALIGN)) else {
             findings.push(
                 Finding::new(Rule::Descriptor, "the entry is not aligned or not in the new executable segment")
@@ -263,9 +307,9 @@ impl Context<'_> {
             return;
         };
         let prefetched = new.descriptor.prefetched_bytes(target).unwrap_or(0);
-        if new.entry + u64::from(prefetched) > segment.end() {
+        if new.entry + u64::from(prefetched) > segment.end {
             let message =
-                format!("{prefetched} bytes of code are prefetched, there are {:#x}", segment.end() - new.entry);
+                format!("{prefetched} bytes of code are prefetched, there are {:#x}", segment.end - new.entry);
             findings.push(Finding::new(Rule::Descriptor, message).at(new.descriptor_address));
         }
     }
@@ -298,7 +342,7 @@ impl Context<'_> {
             && used.highest_agpr().is_none()
             && before().any(|body| is_behind(old, UsedRegisters::of_body(body).named));
         let allocation =
-            Allocation { old, new, target, xnack: self.rewritten.features().xnack, names_flat_scratch, vectors_behind };
+            Allocation { old, new, target, xnack: self.features.xnack, names_flat_scratch, vectors_behind };
         allocation.check(used, findings);
     }
 
@@ -306,14 +350,11 @@ impl Context<'_> {
     /// should: in padding.
     fn sites(&self, code: &Program, entry: &KernelMap, findings: &mut Vec<Finding>) {
         sites(code, entry, findings);
-        let (end, padding) = (self.original.image_end(), u64::from(self.target.code_end_padding()));
+        let (end, padding) = (self.end, u64::from(self.target.code_end_padding()));
         let new_code = code.bodies().iter().filter(|body| body.entry_address() >= end);
         let last = new_code.map(|body| body.span().end).max().unwrap_or(0);
-        let segments = self.rewritten.elf().loads().filter(|load| load.is_executable());
-        let segment = segments
-            .filter(|load| load.address <= last && last <= load.end())
-            .map(wavetap_object::elf::Segment::end)
-            .max();
+        let around = self.executable.iter().filter(|load| load.start <= last && last <= load.end);
+        let segment = around.map(|load| load.end).max();
         if segment.is_none_or(|end| last + padding > end) {
             let message =
                 format!("less than {padding} bytes of padding follow the code: the prefetcher runs past its end");
@@ -388,7 +429,7 @@ impl Context<'_> {
         let original: LazyCell<FxHashSet<u64>, _> =
             LazyCell::new(|| entry.addresses.iter().map(|pair| pair.rewritten).collect());
         // Functions that are called where they always were are no copies.
-        let image_end = self.original.image_end();
+        let image_end = self.end;
         for body in code.bodies().iter().filter(|body| body.entry_address() >= image_end) {
             for id in body.ids().filter(|id| body.inst(*id).variant.memory == Memory::Lds) {
                 let end = i64::from(body.inst(id).modifiers.offset) + i64::from(COUNTER);
@@ -399,48 +440,48 @@ impl Context<'_> {
             }
         }
     }
+}
 
-    /// The metadata as a whole: the original's, but for the numbers of instrumented kernels that may grow.
-    fn metadata(&self, map: &ObjectMap, findings: &mut Vec<Finding>) {
-        let (Some(before), Some(now)) = (self.original.metadata(), self.rewritten.metadata()) else {
-            if self.original.metadata().is_some() != self.rewritten.metadata().is_some() {
-                findings.push(Finding::new(Rule::Metadata, "the metadata note is gone"));
-            }
-            return;
+/// The metadata as a whole: the original's, but for the numbers of instrumented kernels that may grow.
+fn check_metadata(original: &CodeObject<'_>, rewritten: &CodeObject<'_>, map: &ObjectMap, findings: &mut Vec<Finding>) {
+    let (Some(before), Some(now)) = (original.metadata(), rewritten.metadata()) else {
+        if original.metadata().is_some() != rewritten.metadata().is_some() {
+            findings.push(Finding::new(Rule::Metadata, "the metadata note is gone"));
+        }
+        return;
+    };
+    let Ok(mut expected) = before.value() else {
+        return findings.push(Finding::new(Rule::Metadata, "the metadata cannot be read"));
+    };
+    for kernel in now
+        .kernels
+        .iter()
+        .filter(|kernel| map.kernels.iter().any(|entry| format!("{}.kd", entry.name) == kernel.symbol))
+    {
+        let numbers = |kernel: &KernelMetadata| {
+            [
+                kernel.sgpr_count,
+                kernel.vgpr_count,
+                kernel.agpr_count,
+                kernel.group_segment_fixed_size,
+                kernel.private_segment_fixed_size,
+            ]
         };
-        let Ok(mut expected) = before.value() else {
-            return findings.push(Finding::new(Rule::Metadata, "the metadata cannot be read"));
-        };
-        for kernel in now
-            .kernels
-            .iter()
-            .filter(|kernel| map.kernels.iter().any(|entry| format!("{}.kd", entry.name) == kernel.symbol))
-        {
-            let numbers = |kernel: &KernelMetadata| {
-                [
-                    kernel.sgpr_count,
-                    kernel.vgpr_count,
-                    kernel.agpr_count,
-                    kernel.group_segment_fixed_size,
-                    kernel.private_segment_fixed_size,
-                ]
-            };
-            let was = before.kernels.iter().find(|old| old.symbol == kernel.symbol).map(|old| numbers(old));
-            for (index, (key, number)) in METADATA_MAY_GROW.into_iter().zip(numbers(kernel)).enumerate() {
-                // A number that stayed need not have been written.
-                if was.is_none_or(|was| was[index] != number)
-                    && let Err(error) = metadata::set_kernel_number(&mut expected, &kernel.symbol, key, number)
-                {
-                    findings.push(Finding::new(Rule::Metadata, error.to_string()));
-                }
+        let was = before.kernels.iter().find(|old| old.symbol == kernel.symbol).map(|old| numbers(old));
+        for (index, (key, number)) in METADATA_MAY_GROW.into_iter().zip(numbers(kernel)).enumerate() {
+            // A number that stayed need not have been written.
+            if was.is_none_or(|was| was[index] != number)
+                && let Err(error) = metadata::set_kernel_number(&mut expected, &kernel.symbol, key, number)
+            {
+                findings.push(Finding::new(Rule::Metadata, error.to_string()));
             }
         }
-        if !now.is(&expected) {
-            findings.push(Finding::new(
-                Rule::Metadata,
-                "more changed than the register counts, LDS and scratch memory of instrumented kernels",
-            ));
-        }
+    }
+    if !now.is(&expected) {
+        findings.push(Finding::new(
+            Rule::Metadata,
+            "more changed than the register counts, LDS and scratch memory of instrumented kernels",
+        ));
     }
 }
 

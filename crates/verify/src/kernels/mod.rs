@@ -4,4 +4,4 @@ mod allocation;
 mod descriptor;
 mod preload;
 
-pub(crate) use descriptor::check;
+pub(crate) use descriptor::{check, check_added};
