@@ -171,7 +171,7 @@ impl AtDispatch {
             }
             None => Ok(()),
         });
-        kept.as_ref().map(|()| ()).map_err(String::as_str)
+        kept.as_ref().copied().map_err(String::as_str)
     }
 }
 

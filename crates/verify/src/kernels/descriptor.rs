@@ -166,7 +166,7 @@ pub(crate) fn check_added(added: &AddedKernel<'_>, new_image: &Image<'_>, findin
     let AddedKernel { original, rewritten, target, features, image, image_end, code, .. } = *added;
     let context = Context {
         end: image_end,
-        executable: vec![added.address..added.address + code.len() as u64],
+        executable: once(added.address..added.address + code.len() as u64).collect(),
         features,
         target,
         new_image,
