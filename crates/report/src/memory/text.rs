@@ -24,6 +24,7 @@ pub fn render(report: &MemoryReport, style: Style) -> String {
     if report.kernels.is_empty() {
         lines.push("no kernel selected\n".to_owned());
     } else {
+        lines.extend(in_all(&report.kernels));
         lines.push(style.dim(
             "from the code alone, with all lanes active; memory that arguments point to is taken to be aligned to 256 \
                 bytes,\nand buffer descriptors to be of plain memory",
@@ -31,6 +32,28 @@ pub fn render(report: &MemoryReport, style: Style) -> String {
         lines.push(String::new());
     }
     lines.join("\n")
+}
+
+/// Of several kernels: how many accesses there are, and of how many nothing is known.
+fn in_all(kernels: &[KernelMemory]) -> Option<String> {
+    let accesses = kernels.iter().flat_map(|kernel| &kernel.accesses).filter(|access| is_in_global_memory(access));
+    let (mut all, mut unknown) = (0_u64, 0_u64);
+    for access in accesses {
+        all += 1;
+        unknown += u64::from(access.category == Category::Unknown);
+    }
+    let share = 100.0 * unknown as f64 / all as f64;
+    (kernels.len() > 1 && all > 0).then(|| {
+        format!(
+            "{}: {} of global memory, {share:.1} % of them unknown",
+            counted(kernels.len() as u64, "kernel", "kernels"),
+            counted(all, "access", "accesses")
+        )
+    })
+}
+
+fn is_in_global_memory(access: &MemoryAccess) -> bool {
+    matches!(access.space, Space::Global | Space::Flat | Space::Buffer)
 }
 
 fn of_kernel(kernel: &KernelMemory, style: Style, lines: &mut Vec<String>) {
@@ -100,9 +123,8 @@ fn has_few_lanes(access: &MemoryAccess) -> bool {
 
 /// `14 accesses of global memory: 8 coalesced, 3 strided; 4 of LDS: 1 with conflicts`.
 fn summary(kernel: &KernelMemory) -> String {
-    let in_memory = |access: &&MemoryAccess| matches!(access.space, Space::Global | Space::Flat | Space::Buffer);
     let mut categories: BTreeMap<Category, u64> = BTreeMap::new();
-    for access in kernel.accesses.iter().filter(in_memory) {
+    for access in kernel.accesses.iter().filter(|access| is_in_global_memory(access)) {
         *categories.entry(access.category).or_default() += 1;
     }
     let mut parts = Vec::new();
@@ -192,4 +214,76 @@ fn looks_like(access: &MemoryAccess, kernel: &KernelMemory) -> String {
 
 fn number(value: f64) -> String {
     if value.fract() == 0.0 { format!("{value:.0}") } else { format!("{value:.1}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{LinesOfWave, SCHEMA};
+    use super::*;
+
+    fn access(category: Category, severity: Severity, likely: f64) -> MemoryAccess {
+        let lines = LinesOfWave { least: likely, most: likely, likely, ideal: 4.0, exact: true };
+        MemoryAccess {
+            address: 0x100,
+            instruction: "global_load_dword v1, v[2:3], off".to_owned(),
+            source: None,
+            space: Space::Global,
+            operation: Operation::Load,
+            bytes: 4,
+            addresses: 1,
+            loop_depth: 0,
+            array: Some("argument 1".to_owned()),
+            category,
+            severity,
+            stride: Some(256),
+            step: Some(4),
+            unknown: None,
+            lines: Some(lines),
+            lds: None,
+            executions: None,
+            active_lanes: None,
+            excess: None,
+        }
+    }
+
+    fn text(accesses: Vec<MemoryAccess>) -> String {
+        let kernel = KernelMemory {
+            name: "k".to_owned(),
+            demangled: "k".to_owned(),
+            target: "gfx90a".to_owned(),
+            workgroup: [64, 1, 1],
+            workgroup_source: WorkgroupSource::Assumed,
+            waves: 1,
+            line_bytes: 64,
+            accesses,
+        };
+        let kernels = vec![kernel.clone(), kernel];
+        render(&MemoryReport { schema: SCHEMA.to_owned(), predicted: true, kernels, unread: vec![] }, Style::default())
+    }
+
+    #[test]
+    fn what_costs_more_is_listed() {
+        let strided = access(Category::Strided, Severity::High, 64.0);
+        let text = text(vec![strided, access(Category::Coalesced, Severity::None, 4.0)]);
+        assert!(text.contains("2 accesses of global memory: 1 coalesced, 1 strided"), "{text}");
+        assert!(text.contains("load 4 B of argument 1  lanes 256 B apart, 4 B further each round"), "{text}");
+        assert_eq!(text.matches("0x100").count(), 2, "once for each kernel: {text}");
+        assert!(text.contains("2 kernels: 4 accesses of global memory, 0.0 % of them unknown"), "{text}");
+    }
+
+    #[test]
+    fn the_most_excess_comes_first_and_few_lanes_are_said() {
+        let often = |severity, executions: u64, address| MemoryAccess {
+            executions: Some(executions),
+            excess: Some(60.0 * executions as f64),
+            address,
+            ..access(Category::Strided, severity, 64.0)
+        };
+        let few = MemoryAccess { active_lanes: Some(4.0), ..access(Category::Coalesced, Severity::None, 4.0) };
+        let text = text(vec![often(Severity::High, 1, 0x10), few, often(Severity::Low, 1000, 0x20)]);
+        let at = |what: &str| text.find(what).unwrap_or_else(|| panic!("no {what}: {text}"));
+        assert!(at("0x20") < at("0x10"));
+        assert!(text.contains("4.0 lanes active"), "{text}");
+        assert!(text.contains("60,000"), "{text}");
+    }
 }
