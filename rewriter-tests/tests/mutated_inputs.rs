@@ -1,5 +1,5 @@
-//! Mutated inputs through everything that reads them: inspect, disassemble, rewrite, verify. Whatever is changed, the
-//! answer comes soon, in one line that names a place, and never as a panic.
+//! Mutated inputs through everything that reads them: inspect, disassemble, memory, slice, rewrite, verify. Whatever is
+//! changed, the answer comes soon, in one line that names a place, and never as a panic.
 //!
 //! Half of the changes are aimed at fields: of bundle tables, compressed headers, ELF, program and section headers,
 //! notes, descriptors, symbol tables, code; with values that lie near what was there, near the sizes of things, or at
@@ -20,7 +20,10 @@ use wavetap::elf::Elf;
 use wavetap::elf::constants::{PT_DYNAMIC, PT_NOTE};
 use wavetap::error::{Error, Kind};
 use wavetap::offload_bundle::{Input, Method, write_compressed, write_plain};
-use wavetap::pipeline::{Counters, Inspected, Listed, Options, ProbeKind, disassemble, inspect, rewrite};
+use wavetap::pipeline::{
+    self, Counters, Evidence, Inspected, Listed, MemoryInputs, Options, ProbeKind, Selection, disassemble, inspect,
+    rewrite,
+};
 use wavetap::report::disassembly::Disassembly;
 use wavetap::verify;
 
@@ -189,6 +192,9 @@ fn read_everything(original: &[u8], changed: &[u8]) -> Vec<(&'static str, Error)
     let mut note = |step, result: Result<(), Error>| errors.extend(result.err().map(|error| (step, error)));
     note("inspect", inspect(changed, &Inspected::default(), None).map(|_| ()));
     note("disassemble", disassemble(changed, &Listed::default(), &mut Disassembly::default()).map(|_| ()));
+    let selection = Selection::default();
+    note("memory", pipeline::memory(changed, &selection, MemoryInputs::default()).map(|_| ()));
+    note("slice", pipeline::slice(changed, &selection, Evidence::default()).map(|_| ()));
     note("verify", verify::check_files(original, changed).map(|_| ()));
     for counters in [Counters::Lds, Counters::Global] {
         let options = Options { probes: vec![ProbeKind::Branches], counters, ..Options::default() };

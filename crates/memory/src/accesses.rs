@@ -153,27 +153,31 @@ impl<'d, 'b> Accesses<'d, 'b> {
     /// The argument that an address is an offset from: its place among the arguments. What it points to is aligned from
     /// here on.
     fn argument(&self, values: &mut LaneValues<'_, '_>, base: &mut LaneSum) -> Option<u32> {
-        let pointers: Vec<(usize, Symbol)> = base
-            .terms
-            .iter()
-            .enumerate()
-            .filter(|(_, term)| term.factor == Offsets::Same(1))
-            .map(|(index, term)| (index, term.symbol))
-            .collect();
-        for (index, symbol) in pointers {
+        let alone: Vec<Symbol> = Self::once(base).collect();
+        for symbol in alone {
             if let Some(place) = self.pointer(values, symbol) {
-                base.terms[index].zeros = base.terms[index].zeros.max(POINTER_ALIGNMENT.trailing_zeros());
-                return Some(place);
-            }
-            // In a loop, what it was at first.
-            let Some(mut first) = values.first(symbol).cloned() else { continue };
-            if first.terms.iter().all(|term| term.symbol != symbol)
-                && let Some(place) = self.argument(values, &mut first)
-            {
+                let term = base.terms.iter_mut().find(|term| term.symbol == symbol)?;
+                term.zeros = term.zeros.max(POINTER_ALIGNMENT.trailing_zeros());
                 return Some(place);
             }
         }
+        // In loops, what it was at first.
+        let mut seen: Vec<Symbol> = Self::once(base).collect();
+        let mut next = 0;
+        while let Some(&symbol) = seen.get(next) {
+            next += 1;
+            if let Some(place) = self.pointer(values, symbol) {
+                return Some(place);
+            }
+            let first: Vec<Symbol> = values.first(symbol).map(|first| Self::once(first).collect()).unwrap_or_default();
+            seen.extend(first.into_iter().filter(|symbol| !seen.contains(symbol)).collect::<Vec<_>>());
+        }
         None
+    }
+
+    /// What is added once in all lanes.
+    fn once(sum: &LaneSum) -> impl Iterator<Item = Symbol> {
+        sum.terms.iter().filter(|term| term.factor == Offsets::Same(1)).map(|term| term.symbol)
     }
 
     /// The place among the arguments of the pointer that a symbol stands for.
