@@ -3,7 +3,7 @@
 //! [`rewrite`](super::rewrite()) makes one object with all kernels; here each kernel is an object of its own
 //! ([`kernel_object`]), which is loaded beside the original when the kernel is first dispatched. Planning, code and
 //! rules are the same. Code is made and verified as if that object were loaded right after the original's image
-//! ([`RewrittenKernel::address`]); for where it is in fact, [`RewrittenKernel::code_at`] changes its distances to the
+//! ([`RewrittenKernel::address`]); for where it is in fact, [`KernelRewriter::code_at`] changes its distances to the
 //! image.
 
 use std::cell::OnceCell;
@@ -68,7 +68,7 @@ pub struct KernelRewriter {
 /// A rewritten kernel.
 #[derive(Debug)]
 pub struct RewrittenKernel {
-    /// The object that is loaded. Its code is right only where [`RewrittenKernel::code_at`] says so.
+    /// The object that is loaded. Its code is right only where [`KernelRewriter::code_at`] says so.
     pub object: Vec<u8>,
     /// Its site table: of this kernel alone.
     pub map: Arc<ObjectMap>,
