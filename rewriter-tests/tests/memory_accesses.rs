@@ -179,7 +179,9 @@ fn verdicts(target: &str) -> Result<(), Failure> {
         for expected in &kernel.accesses {
             let accesses = found.accesses.iter().filter(|access| {
                 let of = if access.space == report::memory::Space::Lds { Some("LDS") } else { access.array.as_deref() };
-                word(&access.operation) == expected.operation && of == expected.of.as_deref()
+                access.space != report::memory::Space::Scalar
+                    && word(&access.operation) == expected.operation
+                    && of == expected.of.as_deref()
             });
             let accesses: Vec<&MemoryAccess> = accesses.collect();
             if accesses.is_empty() {

@@ -156,6 +156,9 @@ impl<'d, 'b> LaneValues<'d, 'b> {
             };
             return number.map_or(LaneValue::Opaque(Opaque::Operation), |number| LaneSum::number(number).into());
         };
+        if reg.is_null() {
+            return LaneSum::number(0).into();
+        }
         let low = Reg { dwords: 1, ..reg };
         match self.definitions.ssa.read_at(id, low).next() {
             Some((position, def)) => self.def(def, position, Some(self.definitions.ssa.exec_before(id)), depth),
