@@ -57,19 +57,8 @@ fn trials() -> Result<Vec<Trial>, Failure> {
     trials.push(Trial::test("code objects are for the processors that they were asked for", || {
         asked_for().map_err(Failed::from)
     }));
-    let (written, made_up) = (Sources::written()?, made_up::sources()?);
-    for (n, variant) in variants()?.into_iter().enumerate() {
-        let count = made_up.files().len();
-        // The quick run takes other kernels for each way.
-        let some: Vec<usize> = if full() { (0..count).collect() } else { vec![n * 7 % count] };
-        let files = (0..written.files().len())
-            .map(|file| (&written, file))
-            .chain(some.into_iter().map(|file| (&made_up, file)));
-        for (sources, file) in files {
-            let (sources, file) = (sources.clone(), sources.files()[file].clone());
-            let name = format!("{} {variant}", file.file_stem().unwrap_or_default().to_string_lossy());
-            trials.push(Trial::test(name, move || run(&sources, &file, variant).map_err(Failed::from)));
-        }
+    for made_up::Compiled { name, sources, file, variant } in made_up::compiled(variants()?)? {
+        trials.push(Trial::test(name, move || run(&sources, &file, variant).map_err(Failed::from)));
     }
     Ok(trials)
 }

@@ -111,22 +111,12 @@ fn trials() -> Result<Vec<Trial>, Failure> {
             variants.extend(ours.map(|&(_, _, level, version)| Variant { target, level, version }));
         }
     }
-    let (written, made_up) = (Sources::written()?, made_up::sources()?);
     let mut trials: Vec<Trial> = ["gfx90a", "gfx942", "gfx1030", "gfx1100"]
         .into_iter()
         .map(|target| Trial::test(format!("verdicts on {target}"), move || verdicts(target).map_err(Failed::from)))
         .collect();
-    for (n, variant) in variants.into_iter().enumerate() {
-        let count = made_up.files().len();
-        let some: Vec<usize> = if full() { (0..count).collect() } else { vec![n * 7 % count] };
-        let files = (0..written.files().len())
-            .map(|file| (&written, file))
-            .chain(some.into_iter().map(|file| (&made_up, file)));
-        for (sources, file) in files {
-            let (sources, file) = (sources.clone(), sources.files()[file].clone());
-            let name = format!("{} {variant}", file.file_stem().unwrap_or_default().to_string_lossy());
-            trials.push(Trial::test(name, move || run(&sources, &file, variant).map_err(Failed::from)));
-        }
+    for made_up::Compiled { name, sources, file, variant } in made_up::compiled(variants)? {
+        trials.push(Trial::test(name, move || run(&sources, &file, variant).map_err(Failed::from)));
     }
     Ok(trials)
 }

@@ -72,14 +72,6 @@ impl Site {
         let lds = self.lds.map(|lds| lds.conflicts as f64);
         lines.or(lds).map(|excess| excess / waves)
     }
-
-    /// Whether every lane of a vector instruction reads the same, which a scalar load could do.
-    #[must_use]
-    pub fn is_uniform_load(&self) -> bool {
-        self.category == Category::Uniform
-            && self.access.operation == Operation::Load
-            && matches!(self.access.space, Space::Global | Space::Flat | Space::Buffer)
-    }
 }
 
 /// The accesses of a kernel that is launched with such workgroups on a target, in the order of the code.

@@ -10,6 +10,7 @@
 mod write;
 
 use std::fmt::Write as _;
+use std::path::PathBuf;
 
 use write::Writer;
 
@@ -31,6 +32,38 @@ const SUMS: u32 = 8;
 const WORDS: u32 = 3;
 /// Items of the array in scratch, and of what a workgroup shares for each work-item.
 const ARRAY: u32 = 16;
+
+/// A source, and how it is compiled.
+pub struct Compiled {
+    /// For people: source and way.
+    pub name: String,
+    /// The sources that it is of.
+    pub sources: Sources,
+    /// Which.
+    pub file: PathBuf,
+    /// How.
+    pub variant: Variant,
+}
+
+/// The written and the made-up sources, compiled in these ways; in the quick run of the made-up ones another for each
+/// way.
+///
+/// # Errors
+/// If there are none.
+pub fn compiled(variants: Vec<Variant>) -> Result<Vec<Compiled>, Failure> {
+    let (written, made_up) = (Sources::written()?, sources()?);
+    let mut all = Vec::new();
+    for (n, variant) in variants.into_iter().enumerate() {
+        let count = made_up.files().len();
+        let some: Vec<usize> = if crate::full() { (0..count).collect() } else { vec![n * 7 % count] };
+        let written = written.files().iter().map(|file| (&written, file));
+        for (sources, file) in written.chain(some.into_iter().map(|n| (&made_up, &made_up.files()[n]))) {
+            let name = format!("{} {variant}", file.file_stem().unwrap_or_default().to_string_lossy());
+            all.push(Compiled { name, sources: sources.clone(), file: file.clone(), variant });
+        }
+    }
+    Ok(all)
+}
 
 /// What a kernel is to have.
 #[derive(Debug, Clone)]

@@ -445,7 +445,7 @@ fn both_same(a: Option<Form>, b: Option<Form>) -> bool {
 }
 
 /// The role that an operand of the second of two operations has in that operation alone.
-fn alone(role: Role) -> Role {
+pub(super) fn alone(role: Role) -> Role {
     match role {
         Role::Src0Y => Role::Src0,
         Role::Src1Y => Role::Src1,
@@ -459,11 +459,13 @@ fn same_in_all(forms: &[Form]) -> Option<Form> {
     forms.iter().all(|form| !form.differs()).then(|| Form::same(None))
 }
 
-fn is_vector(reg: Reg) -> bool {
+/// Whether lanes have values of their own in it.
+pub(super) fn is_vector(reg: Reg) -> bool {
     reg.file != RegFile::Scalar
 }
 
-fn constant(inst: &Inst) -> Option<i32> {
+/// The number that is in an instruction.
+pub(super) fn constant(inst: &Inst) -> Option<i32> {
     inst.operands.iter().find_map(|operand| match operand.value {
         Value::InlineInt(value) => Some(i32::from(value)),
         Value::Literal(value) => Some(value.cast_signed()),
