@@ -90,11 +90,7 @@ fn prepare(bytes: &[u8], strict: bool) -> Ready {
 
 /// Attaches a session to an instrumented object.
 fn listen(device: &mut Device, object: &LoadedObject, code: &CodeObject<'_>) -> Option<(Session, ObjectId)> {
-    let options = session::Options {
-        overlap: Overlap::TimeSliced,
-        records: Records::PerWave,
-        memory_limit: session::MEMORY_LIMIT,
-    };
+    let options = session::Options::new(Overlap::TimeSliced, Records::PerWave);
     let mut session = Session::new(Collector::new(Backend::Emulator, false), options);
     let address_of = |name: &str| object.symbols.get(name).map(|symbol| symbol.address);
     let attached = session.attach(&EmulatedMemory(device), code, address_of).expect("a site table")?;

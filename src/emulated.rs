@@ -1,7 +1,8 @@
 //! The emulator as a backend of [`crate::collect`].
 
 use wavetap_collect::memory::{DeviceMemory, MemoryError, Operation};
-use wavetap_emulator::Device;
+use wavetap_emulator::{AllocationKind, Device, SHARED_APERTURE};
+use wavetap_profile::accesses::AllocatedRange;
 
 /// The memory of an emulated device.
 pub struct EmulatedMemory<'d>(pub &'d mut Device);
@@ -18,6 +19,16 @@ impl DeviceMemory for EmulatedMemory<'_> {
     fn read(&self, address: u64, into: &mut [u8]) -> Result<(), MemoryError> {
         let size = into.len() as u64;
         self.0.read(address, into).map_err(|error| refused(Operation::Read, address, size, &error))
+    }
+
+    fn allocations(&self) -> Vec<AllocatedRange> {
+        let kinds = [AllocationKind::Device, AllocationKind::Foreign, AllocationKind::CodeObject];
+        let accessible = self.0.allocations().filter(|allocation| kinds.contains(&allocation.kind));
+        accessible.map(|allocation| AllocatedRange { address: allocation.address, size: allocation.size }).collect()
+    }
+
+    fn shared_aperture(&self) -> Option<u32> {
+        Some(SHARED_APERTURE)
     }
 
     fn write(&mut self, address: u64, bytes: &[u8]) -> Result<(), MemoryError> {

@@ -4,12 +4,13 @@ use std::io::{BufWriter, IsTerminal, StdoutLock, Write};
 
 use serde::Serialize;
 use wavetap::error::{Error, Kind, Result};
+use wavetap::pipeline::ProbeKind;
 use wavetap::profile::file::Profile;
 use wavetap::profile::launches::{NotCounted, UncountedDispatches};
 use wavetap::report::launches::uncounted_line;
 use wavetap::report::text::Style;
 
-use crate::args::{ColorChoice, CounterChoice, Format, OutputArgs};
+use crate::args::{ColorChoice, CounterChoice, Format, InstrumentArgs, OutputArgs};
 use crate::files;
 
 /// Message of the error when the reader of stdout went away.
@@ -116,6 +117,21 @@ pub fn say_missing(uncounted: &[UncountedDispatches]) {
 fn say_lines<'u>(missing: impl Iterator<Item = &'u UncountedDispatches>) {
     for uncounted in missing.take(REFUSALS_SAID) {
         eprintln!("wavetap: not counted: {}", uncounted_line(uncounted, None).trim_start().replace(['\n', '\r'], " "));
+    }
+}
+
+/// Refuses the memory probe beside others, and where it has no room.
+pub fn check_probes(instrument: &InstrumentArgs) -> Result<()> {
+    if !instrument.probe.contains(&ProbeKind::Memory) {
+        return Ok(());
+    }
+    if instrument.probe.len() > 1 {
+        let why = "it measures sampled workgroups alone, and counts are of all";
+        return Err(Error::unsupported(format!("--probe memory is a run of its own: {why}")));
+    }
+    match instrument.counters {
+        CounterChoice::Auto | CounterChoice::Global => Ok(()),
+        _ => Err(Error::unsupported("--probe memory records in global memory: it needs --counters global")),
     }
 }
 

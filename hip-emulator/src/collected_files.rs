@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use wavetap::collect::collector::Collector;
 use wavetap::collect::journals::{Changes, Journals, replace};
-use wavetap::collect::session::{MEMORY_LIMIT, Options as SessionOptions, Overlap, Session};
+use wavetap::collect::session::Session;
 use wavetap::error::Result;
 use wavetap::profile::file::Backend;
 use wavetap::profile::time::TimeProfile;
@@ -40,9 +40,7 @@ pub(crate) struct Collection {
 
 impl Collection {
     pub(crate) fn new(settings: &Settings) -> Self {
-        let options =
-            SessionOptions { overlap: Overlap::TimeSliced, records: settings.records, memory_limit: MEMORY_LIMIT };
-        let session = Session::new(Collector::new(Backend::Emulator, settings.per_wave), options);
+        let session = Session::new(Collector::new(Backend::Emulator, settings.per_wave), settings.session);
         let tracer = settings.wants_trace().then(Tracer::new);
         let journals =
             Journals::new(settings.journal.as_deref(), settings.profile.as_deref(), settings.trace.as_deref());

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use wavetap::at_load::Rewriting;
 use wavetap::collect::config::{Collected, RunConfig};
-use wavetap::collect::session::Records;
+use wavetap::collect::session::{Options as SessionOptions, Overlap};
 use wavetap::emulator::{Suppressions, Timing};
 use wavetap::offload_bundle::TargetId;
 
@@ -31,7 +31,8 @@ pub(crate) struct Settings {
     pub(crate) fuel: Option<u64>,
     /// 0: one for each core.
     pub(crate) threads: usize,
-    pub(crate) records: Records,
+    /// How counters are collected.
+    pub(crate) session: SessionOptions,
     pub(crate) per_wave: bool,
     /// Fresh device memory holds a pattern.
     pub(crate) poison: bool,
@@ -84,7 +85,7 @@ impl Settings {
         if config.collect != Collected::default() && config.journal.is_none() {
             return Err("WAVETAP_COLLECT: WAVETAP_JOURNAL names no folder for it".into());
         }
-        let records = config.session_records().map_err(|error| error.to_string())?;
+        let session = config.session_options(Overlap::TimeSliced).map_err(|error| error.to_string())?;
         let timing = timing(&config)?;
         let suppressed = config.suppressions.as_deref().map_or(Ok(Suppressions::default()), suppressions)?;
         let rewriting = config.at_load.map(Rewriting::of).transpose()?;
@@ -98,7 +99,7 @@ impl Settings {
             seed: config.seed,
             fuel: config.fuel,
             threads: config.threads,
-            records,
+            session,
             per_wave: config.per_wave,
             skip_kernels: config.skip_kernels,
             time: config.timing,
@@ -138,6 +139,7 @@ fn timing(config: &RunConfig) -> Result<Option<Timing>, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use wavetap::collect::session::Records;
 
     fn parse(pairs: &[(&str, &str)]) -> Result<Settings, String> {
         let variable = |name: &str| pairs.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned());
@@ -151,7 +153,7 @@ mod tests {
             none.target.is_none()
                 && none.profile.is_none()
                 && !none.strict
-                && none.records == Records::PerWave
+                && none.session.records == Records::PerWave
                 && none.fuel.is_none()
         );
         assert!(none.poison && !parse(&[("WAVETAP_POISON", "0")]).unwrap().poison);
@@ -173,7 +175,10 @@ mod tests {
         ])
         .unwrap();
         assert_eq!(all.target.unwrap().to_string(), "gfx906:sramecc+");
-        assert_eq!((all.seed, all.fuel, all.threads, all.records), (u64::MAX, Some(9), 3, Records::Dropping(8)));
+        assert_eq!(
+            (all.seed, all.fuel, all.threads, all.session.records),
+            (u64::MAX, Some(9), 3, Records::Dropping(8))
+        );
         assert_eq!(none.threads, 0);
         let timing = all.timing.unwrap();
         assert_eq!(timing.latencies.iter().map(ToString::to_string).collect::<Vec<_>>(), ["valu32=8", "l2=500"]);
@@ -192,7 +197,7 @@ mod tests {
                 && kept.timing.is_some_and(|timing| timing.sample_interval.is_some())
         );
         assert!(all.strict && all.per_wave && all.skip_kernels && !none.skip_kernels);
-        assert_eq!(parse(&[("WAVETAP_RECORDS", "3")]).unwrap().records, Records::Shared(3));
+        assert_eq!(parse(&[("WAVETAP_RECORDS", "3")]).unwrap().session.records, Records::Shared(3));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use wavetap::at_load::Rewriting;
 use wavetap::collect::config::RunConfig;
-use wavetap::collect::session::Records;
+use wavetap::collect::session::{Options as SessionOptions, Overlap};
 use wavetap::profile::file::Backend;
 
 use crate::raw;
@@ -18,7 +18,8 @@ pub(crate) struct Settings {
     pub(crate) journal: Option<PathBuf>,
     /// File for the counters.
     pub(crate) profile: Option<PathBuf>,
-    pub(crate) records: Records,
+    /// How counters are collected.
+    pub(crate) session: SessionOptions,
     /// How code that the program loads is made to count, if it is.
     pub(crate) rewriting: Option<Rewriting>,
 }
@@ -55,12 +56,12 @@ impl Settings {
         if !config.collect.counters && config.profile.is_none() {
             return Ok(None);
         }
-        let records = config.session_records().map_err(|error| error.to_string())?;
+        let session = config.session_options(Overlap::Concurrent).map_err(|error| error.to_string())?;
         Ok(Some(Settings {
             backend: if config.emulated_driver { Backend::Emulator } else { Backend::Gpu },
             journal: config.journal,
             profile: config.profile,
-            records,
+            session,
             rewriting: config.at_load.map(Rewriting::of).transpose()?,
         }))
     }

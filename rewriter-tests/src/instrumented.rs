@@ -615,7 +615,7 @@ fn run(
         let enough = ENOUGH.min(ENOUGH_BYTES / map.stride).max(FEW);
         let shared = *kind == Records::Shared;
         let records = if shared { session::Records::Shared(FEW) } else { session::Records::Dropping(enough) };
-        let options = session::Options { overlap: Overlap::Concurrent, records, memory_limit: session::MEMORY_LIMIT };
+        let options = session::Options::new(Overlap::Concurrent, records);
         let mut session = Session::new(Collector::new(Backend::Emulator, false), options);
         let memory = &mut EmulatedMemory(&mut device);
         let address_of = |name: &str| loaded.symbols.get(name).map(|symbol| symbol.address);

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use wavetap::collect::session::WorkgroupSample;
 
 /// `--backend`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -62,6 +63,13 @@ pub struct BackendArgs {
     /// few records, whatever the number of waves
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub records: Option<u32>,
+    /// With --probe memory: record the accesses of `all` workgroups, of at most N (the first, the middle, the last, and
+    /// others that a hash chooses), or of each Nth (`1/N`) [default: 8]
+    #[arg(long, value_name = "all|N|1/N")]
+    pub workgroups: Option<WorkgroupSample>,
+    /// Device memory that the records of one dispatch may take, in MiB [default: 256]
+    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
+    pub memory_limit: Option<u64>,
     /// Keep every wave's counts in addition to the totals (of files that `rewrite --per-wave` wrote)
     #[arg(long)]
     pub per_wave: bool,

@@ -27,6 +27,7 @@ pub fn run(args: &ProfileArgs, colour: ColorChoice) -> Result<ExitCode> {
     if platform.has_tool() && args.timing.wanted() {
         return Err(platform.lacks("--timing"));
     }
+    output::check_probes(&args.instrument)?;
     output::check_per_wave(args.backend.per_wave, args.instrument.counters)?;
     let app = launch::App::find(&args.app)?;
     if let Some(name) = &args.output {

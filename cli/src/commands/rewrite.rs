@@ -21,6 +21,7 @@ pub fn run(args: &RewriteArgs, colour: ColorChoice) -> Result<ExitCode> {
         files::may_write(path, force)?;
     }
     output::check(&args.report)?;
+    output::check_probes(&args.instrument)?;
     output::check_per_wave(args.per_wave, args.instrument.counters)?;
     let input = map_file::open(&args.input)?;
     let permissions =

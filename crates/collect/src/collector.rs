@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use wavetap_base::bytes;
 use wavetap_base::error::{Error, Result, ResultExt};
+use wavetap_profile::accesses::DispatchAccesses;
 use wavetap_profile::file::{Backend, KernelTotals, Origin, Profile, SiteTotals, WaveCounts};
 use wavetap_profile::launches::{LaunchShape, NotCounted, UncountedDispatches};
 use wavetap_profile::map::{KernelMap, ObjectMap, Refused};
@@ -157,6 +158,11 @@ impl Collector {
             });
         }
         Ok(Folded { waves: header.began.into(), unfinished })
+    }
+
+    /// Adds what the sampled workgroups of a dispatch have recorded.
+    pub fn add_accesses(&mut self, accesses: DispatchAccesses) {
+        self.profile.accesses.push(accesses);
     }
 
     /// Records waves of a kernel that ran and found no record.

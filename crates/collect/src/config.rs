@@ -10,7 +10,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use wavetap_base::error::{Error, Result, ResultExt};
 
-use crate::session::Records;
+use crate::session::{Options, Overlap, Records};
 
 /// Schema of the file.
 pub const SCHEMA: &str = "wavetap.run/1";
@@ -93,6 +93,10 @@ pub struct RunConfig {
     pub drop_waves: bool,
     /// Whether every wave's counters are kept.
     pub per_wave: bool,
+    /// Of which workgroups accesses to memory are recorded: `all`, a number, or `1/N`.
+    pub workgroups: Option<String>,
+    /// Bytes of device memory that the records of one dispatch may take.
+    pub memory_limit: Option<u64>,
     /// File for the modelled time.
     pub timing: Option<PathBuf>,
     /// Latencies for the model, as `CLASS=CYCLES`.
@@ -245,6 +249,12 @@ impl RunConfig {
             let (count, drop) = text.strip_suffix(":drop").map_or((text.as_str(), false), |count| (count, true));
             (self.records, self.drop_waves) = (Some(number("WAVETAP_RECORDS", count)?), drop);
         }
+        if let Some(text) = set("WAVETAP_WORKGROUPS") {
+            self.workgroups = Some(text);
+        }
+        if let Some(text) = set("WAVETAP_MEMORY_LIMIT") {
+            self.memory_limit = Some(number("WAVETAP_MEMORY_LIMIT", &text)?);
+        }
         if let Some(text) = set("WAVETAP_COLLECT") {
             self.collect = collected(&text)?;
         }
@@ -272,11 +282,22 @@ impl RunConfig {
         Ok(())
     }
 
-    /// The records that a session is to have.
+    /// How a session is to measure.
     ///
     /// # Errors
-    /// Malformed if there is to be none.
-    pub fn session_records(&self) -> Result<Records> {
+    /// Malformed if there is to be no record, or if the sampled workgroups are none.
+    pub fn session_options(&self, overlap: Overlap) -> Result<Options> {
+        let sample = self.workgroups.as_deref().map(|text| text.parse().within(|| "WAVETAP_WORKGROUPS".to_owned()));
+        let usual = Options::new(overlap, self.session_records()?);
+        Ok(Options {
+            memory_limit: self.memory_limit.unwrap_or(usual.memory_limit),
+            sample: sample.transpose()?.unwrap_or(usual.sample),
+            ..usual
+        })
+    }
+
+    /// The records that a session is to have.
+    fn session_records(&self) -> Result<Records> {
         match (self.records, self.drop_waves) {
             (None, _) => Ok(Records::PerWave),
             (Some(0), _) => Err(Error::malformed("WAVETAP_RECORDS=0: at least one record is needed")),

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use wavetap_base::error::{Error, Kind};
+use wavetap_profile::accesses::AllocatedRange;
 
 /// The memory of a device. A backend implements it: the emulator, ROCm, a test.
 pub trait DeviceMemory {
@@ -23,6 +24,16 @@ pub trait DeviceMemory {
     /// # Errors
     /// If the range is not all allocated.
     fn read(&self, address: u64, into: &mut [u8]) -> Result<(), MemoryError>;
+
+    /// What is allocated of it, by rising address; nothing where that is not known.
+    fn allocations(&self) -> Vec<AllocatedRange> {
+        Vec::new()
+    }
+
+    /// Bits 63:32 of flat addresses that are in LDS, where that is known.
+    fn shared_aperture(&self) -> Option<u32> {
+        None
+    }
 
     /// Copies to device memory. Kernels that begin afterwards see it.
     ///

@@ -16,11 +16,13 @@
 //! from its grid: those that have left no mark in a record are unfinished.
 
 mod attached;
+mod sample;
 #[cfg(test)]
 mod tests;
 mod window;
 
 use std::fmt;
+use std::str::FromStr;
 use std::sync::Arc;
 
 use wavetap_base::error::{Error, Result, ResultExt};
@@ -35,6 +37,8 @@ use crate::memory::DeviceMemory;
 use attached::Attached;
 use window::MemberState;
 
+/// Workgroups whose accesses are recorded, unless the options say otherwise.
+pub const SAMPLE: WorkgroupSample = WorkgroupSample::Some(8);
 /// Device memory that the records of one buffer may take, unless the options say otherwise.
 pub const MEMORY_LIMIT: u64 = 256 << 20;
 
@@ -58,6 +62,43 @@ pub enum Records {
     Dropping(u32),
 }
 
+/// Of which workgroups the accesses to memory are recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WorkgroupSample {
+    /// Of all.
+    All,
+    /// Of at most so many: the first, the middle and the last of a grid, and others that a hash chooses.
+    Some(u32),
+    /// Of each so manyth.
+    EachNth(u32),
+}
+
+impl FromStr for WorkgroupSample {
+    type Err = Error;
+
+    /// `all`, a number of workgroups, or `1/64`.
+    fn from_str(text: &str) -> Result<WorkgroupSample> {
+        let number = |text: &str| text.parse().ok().filter(|number| *number > 0);
+        let sample = match text.strip_prefix("1/") {
+            Some(step) => number(step).map(WorkgroupSample::EachNth),
+            None if text == "all" => Some(WorkgroupSample::All),
+            None => number(text).map(WorkgroupSample::Some),
+        };
+        let expected = "`all`, a number of workgroups, or `1/N` for each Nth";
+        sample.ok_or_else(|| Error::malformed(format!("workgroups {text:?}: expected {expected}")))
+    }
+}
+
+impl fmt::Display for WorkgroupSample {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            WorkgroupSample::All => f.write_str("all"),
+            WorkgroupSample::Some(most) => most.fmt(f),
+            WorkgroupSample::EachNth(step) => write!(f, "1/{step}"),
+        }
+    }
+}
+
 /// How a session measures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
@@ -67,6 +108,16 @@ pub struct Options {
     pub records: Records,
     /// Device memory in bytes that the records of one buffer may take.
     pub memory_limit: u64,
+    /// Of which workgroups accesses are recorded, where they are.
+    pub sample: WorkgroupSample,
+}
+
+impl Options {
+    /// So many records in at most [`MEMORY_LIMIT`] bytes; of [`SAMPLE`] accesses.
+    #[must_use]
+    pub fn new(overlap: Overlap, records: Records) -> Options {
+        Options { overlap, records, memory_limit: MEMORY_LIMIT, sample: SAMPLE }
+    }
 }
 
 /// A code object that a session is attached to.
@@ -105,6 +156,15 @@ impl DispatchInfo {
         let items = self.workgroup.iter().fold(1_u64, |items, axis| items.saturating_mul((*axis).into()));
         u32::try_from(items.div_ceil(lanes.into()))
             .map_err(|_| Error::limit(format!("a workgroup of {items} work-items")))
+    }
+
+    /// Work-items of a workgroup: the last ones of a row may be smaller than the others.
+    fn size_of(&self, workgroup: [u32; 3]) -> u64 {
+        let along = |axis: usize| {
+            let before = u64::from(workgroup[axis]) * u64::from(self.workgroup[axis]);
+            u64::from(self.workgroup[axis]).min(u64::from(self.grid[axis]).saturating_sub(before))
+        };
+        (0..3).map(along).product()
     }
 
     /// Waves of the dispatch: the last workgroups of a row may be smaller than the others.

@@ -234,6 +234,21 @@ impl Asm {
         self.op(&format!("flat_{operation}"), &[address, data])
     }
 
+    /// An atomic that returns what was there, which is not at once. Destroys what [`Asm::global`] does.
+    pub(crate) fn global_returning(&mut self, operation: &str, to: Value, g: Global, data: Value) -> Result<()> {
+        let returns = |modifiers: &mut Modifiers, target: Target| match target.has_cache_scope() {
+            true => (modifiers.th, modifiers.scope) = (TH_RETURNS, scope(true)),
+            false => modifiers.glc = true,
+        };
+        let target = self.target;
+        if self.has_global() {
+            let operands = [to, v(g.offsets), data, s2(g.base)];
+            return self.with(&format!("global_{operation}"), &operands, |modifiers| returns(modifiers, target));
+        }
+        let address = self.flat_address(g, 0)?;
+        self.with(&format!("flat_{operation}"), &[to, address, data], |modifiers| returns(modifiers, target))
+    }
+
     /// Each lane's address, in a pair of vector registers (gfx8).
     fn flat_address(&mut self, g: Global, offset: u32) -> Result<Value> {
         let (Some(flat), sum) = (g.flat, g.scratch) else { return Err(Error::internal("no registers for addresses")) };
@@ -321,6 +336,8 @@ impl Asm {
 pub(crate) const BUFFER_STORE: &str = "buffer_store_dword";
 /// A load from there.
 const BUFFER_LOAD: &str = "buffer_load_dword";
+/// `th` of an atomic that returns (gfx12).
+const TH_RETURNS: u8 = 1;
 /// `scope` of what the whole device sees (gfx12).
 const SCOPE_DEVICE: u8 = 2;
 

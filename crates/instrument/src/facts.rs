@@ -137,6 +137,8 @@ pub struct KernelFacts<'k, 'a> {
     pub(crate) used: UsedRegisters,
     /// Whether all that it may call is known, and nothing calls itself.
     pub(crate) has_bounded_calls: bool,
+    /// Whether its accesses are recorded, in sampled workgroups.
+    pub(crate) records_accesses: bool,
 }
 
 impl<'k, 'a> KernelFacts<'k, 'a> {
@@ -195,6 +197,7 @@ impl<'k, 'a> KernelFacts<'k, 'a> {
             lds_bytes: lds_bytes(metadata.group_segment_fixed_size, &kernel.descriptor)?,
             used: reachable_registers(program, id, callable),
             has_bounded_calls: has_bounded_calls(program, id),
+            records_accesses: probes.contains(&ProbeKind::Memory),
         })
     }
 

@@ -149,6 +149,8 @@ impl<'a> ObjectPlanner<'a> {
     ) -> Result<Planned<'k>, Stop> {
         let facts = KernelFacts::of(analysis, kernel, self.measurement.probes)?;
         let modes: &[CounterMode] = match self.measurement.counters {
+            // What is recorded has room nowhere else.
+            Counters::Auto if facts.records_accesses => &[CounterMode::Global],
             Counters::Auto => &BY_COST,
             Counters::Lds => &[CounterMode::Lds],
             Counters::Global => &[CounterMode::Global],

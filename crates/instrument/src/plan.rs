@@ -30,10 +30,15 @@ const ENTRY_WEIGHT: f64 = 3.0;
 
 /// Tries the strategies in order and returns the first that costs no occupancy, or what costs least of it.
 pub(crate) fn cheapest(facts: &KernelFacts<'_, '_>, request: &Request) -> Result<Instrumented, Stop> {
+    if facts.records_accesses && request.mode != CounterMode::Global {
+        let detail = "accesses are recorded in global memory";
+        return Err(Refusal::new(Reason::CounterMode, detail).into());
+    }
     if request.mode == CounterMode::Register {
         return register::cheapest(facts, request, |planned| costs_too_much(request, planned));
     }
     if request.placement == CounterPlacement::Minimal
+        && !facts.records_accesses
         && let Some(placed) = facts.placed(placed)?
         && (request.mode != CounterMode::Global || pays(facts, placed))
     {
@@ -163,7 +168,7 @@ fn plan(
     let KernelFacts { analysis, kernel, metadata, id, target, functions, .. } = facts;
     let (program, target) = (analysis.program, *target);
     let record_bytes = record_bytes(placed.map_or(facts.table.counters(), |placed| placed.placement.kept));
-    let records = RecordChoice::of(target, request.per_wave, record_bytes);
+    let records = RecordChoice::of(target, request.per_wave || facts.records_accesses, record_bytes);
     let sink = sink(facts, request.mode, placed, records)?;
     let mut descriptor = kernel.descriptor;
     let scratch = if strategy == LAST_RESORT { ScratchAccess::of(target) } else { ScratchAccess::Given };
@@ -190,10 +195,10 @@ fn plan(
     }
     let (mut lanes, mut counter_base, mut slots) = (None, None, None);
     let vectors = match strategy {
-        VgprStrategy::Unused => allocation.choose_vectors()?,
+        VgprStrategy::Unused => allocation.choose_vectors(facts.records_accesses)?,
         VgprStrategy::SpillLanes => {
             // What is spilled has to be found again: not both kinds of registers can be.
-            if reserved.is_none() || allocation.used.indexed {
+            if reserved.is_none() || allocation.used.indexed || facts.records_accesses {
                 return Err(Refusal::new(
                     Reason::VectorRegisters,
                     "no vector registers are free, and none can be borrowed",
@@ -208,7 +213,7 @@ fn plan(
             Vectors::behind_ids(target)
         }
         VgprStrategy::Spill(to) => {
-            let vectors = spill_slots::choose(target, functions)?;
+            let vectors = spill_slots::choose(target, functions, facts.records_accesses)?;
             slots = Some(SpillSlots::find(to, &allocation, metadata, spill_slots::count(&vectors), &mut free)?);
             vectors
         }
@@ -223,6 +228,7 @@ fn plan(
         entry_lanes: placed.and_then(|placed| placed.entry_lanes).map(|offset| Counters { offset, count: 1 }),
         sink: &*sink,
         records,
+        is_sampled: facts.records_accesses,
         record_bytes,
         delays_wait: reserved.is_some()
             && sink.entry_needs(records) == EntryNeeds::Nothing
@@ -251,7 +257,8 @@ fn plan(
     let end = allocation.sgprs().max(sgprs);
     let mut inserts = Vec::new();
     for (number, (function, liveness)) in functions.iter().zip(facts.liveness(live_out)).enumerate() {
-        let pending = if reserved.is_none() || lanes.is_some() { function.pending(analysis) } else { &[] };
+        let reads_registers = reserved.is_none() || lanes.is_some() || facts.records_accesses;
+        let pending = if reads_registers { function.pending(analysis) } else { &[] };
         let assigned = (!pending.is_empty()).then(|| function.assigned(&entry.original_scalars()));
         inserts.push(insertions(
             &frame,

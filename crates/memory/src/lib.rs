@@ -13,9 +13,11 @@
 mod accesses;
 mod launched;
 mod place;
+mod resolve;
 mod site;
 
 pub use accesses::{Access, Accesses, Operation, POINTER_ALIGNMENT, Space, pointers};
 pub use launched::{Launched, MOST_WORK_ITEMS, WorkgroupSource};
 pub use place::{Category, Lines, Place, Unknown, count_lines};
+pub use resolve::{ResolvedAccess, resolve};
 pub use site::{Severity, Site, sites};

@@ -15,11 +15,15 @@
 //! | 32 | 4 | dispatch ordinal |
 //! | 36 | 4 | waves of a workgroup that is not partial |
 //! | 40 | 4 | dropped: waves whose record is beyond the capacity (atomic) |
-//! | 44 | 20 | reserved, 0 |
+//! | 44 | 4 | bytes from one record to the next |
+//! | 48 | 8 | device address of the sample table, 4-aligned |
+//! | 56 | 8 | reserved, 0 |
 //!
 //! Only version and buffer mean anything where waves choose records by the place where they run
 //! ([`super::map::KernelMap::slots`]). The others are for kernels in which each wave has a record of its own: there is
-//! one dispatch of such a kernel in flight at a time.
+//! one dispatch of such a kernel in flight at a time. The last two are for kernels that record their accesses to memory
+//! ([`super::accesses`]): the sample table has a 32-bit number for each workgroup, in the order x, y, z: that of the
+//! workgroup among the sampled ones, or [`NOT_SAMPLED`].
 
 use wavetap_base::bytes;
 use wavetap_base::error::{Error, Result};
@@ -48,6 +52,12 @@ pub const DISPATCH: u64 = 32;
 pub const GROUP_WAVES: u64 = 36;
 /// Offset of the drop count.
 pub const DROPPED: u64 = 40;
+/// Offset of the bytes from one record to the next.
+pub const RECORD_STRIDE: u64 = 44;
+/// Offset of the sample table's address.
+pub const SAMPLE_TABLE: u64 = 48;
+/// What the sample table says of a workgroup that records nothing.
+pub const NOT_SAMPLED: u32 = u32::MAX;
 
 /// Offset of a kernel's block among the blocks.
 #[must_use]
@@ -74,6 +84,10 @@ pub struct Control {
     pub group_waves: u32,
     /// Waves whose record is beyond the capacity.
     pub dropped: u32,
+    /// Bytes from one record to the next.
+    pub record_stride: u32,
+    /// Device address of the sample table.
+    pub sample_table: u64,
 }
 
 impl Control {
@@ -91,6 +105,8 @@ impl Control {
         out[32..36].copy_from_slice(&self.dispatch.to_le_bytes());
         out[36..40].copy_from_slice(&self.group_waves.to_le_bytes());
         out[40..44].copy_from_slice(&self.dropped.to_le_bytes());
+        out[44..48].copy_from_slice(&self.record_stride.to_le_bytes());
+        out[48..56].copy_from_slice(&self.sample_table.to_le_bytes());
         out
     }
 
@@ -124,6 +140,8 @@ impl Control {
             dispatch: bytes::u32_at(data, DISPATCH, "control block dispatch")?,
             group_waves: bytes::u32_at(data, GROUP_WAVES, "control block waves of a workgroup")?,
             dropped: bytes::u32_at(data, DROPPED, "control block drop count")?,
+            record_stride: bytes::u32_at(data, RECORD_STRIDE, "control block record stride")?,
+            sample_table: bytes::u64_at(data, SAMPLE_TABLE, "control block sample table")?,
         })
     }
 }
@@ -143,6 +161,8 @@ mod tests {
             dispatch: 7,
             group_waves: 6,
             dropped: 5,
+            record_stride: 96,
+            sample_table: 0x2000_0000_1000,
         };
         assert_eq!(Control::from_bytes(&control.to_bytes()).unwrap(), control);
         assert!(Control::from_bytes(&[0; 64]).is_err(), "version 0 is not ours");

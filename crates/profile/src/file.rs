@@ -8,6 +8,7 @@ pub(crate) mod json;
 
 use serde::{Deserialize, Serialize};
 
+use super::accesses::DispatchAccesses;
 use super::launches::{LaunchShape, UncountedDispatches};
 use super::map::{CounterMode, Refused, Resources, Source};
 use super::schema::{Counts, KindTable};
@@ -184,6 +185,8 @@ pub struct Profile {
     pub processes: u32,
     /// Every wave's counters, when asked for.
     pub waves: Vec<WaveCounts>,
+    /// What sampled workgroups have recorded of their accesses to memory, by dispatch.
+    pub accesses: Vec<DispatchAccesses>,
 }
 
 /// The processes of a profile that does not say how many.
@@ -201,9 +204,20 @@ impl Profile {
     /// An empty profile.
     #[must_use]
     pub fn new(origin: Origin, backend: Backend) -> Profile {
-        let (kernels, refused, uncounted, waves) = Default::default();
+        let (kernels, refused, uncounted, waves, accesses) = Default::default();
         let processes = 1;
-        Profile { origin, backend, complete: false, ended: false, kernels, refused, uncounted, processes, waves }
+        Profile {
+            origin,
+            backend,
+            complete: false,
+            ended: false,
+            kernels,
+            refused,
+            uncounted,
+            processes,
+            waves,
+            accesses,
+        }
     }
 
     /// Whether the run ended. Profiles of versions that did not say so by itself are complete where it did.
@@ -288,6 +302,10 @@ impl Profile {
         self.waves.extend(other.waves.iter().map(|wave| WaveCounts {
             kernel: places.get(wave.kernel as usize).copied().unwrap_or(wave.kernel),
             ..wave.clone()
+        }));
+        self.accesses.extend(other.accesses.iter().map(|accesses| DispatchAccesses {
+            kernel: places.get(accesses.kernel as usize).copied().unwrap_or(accesses.kernel),
+            ..accesses.clone()
         }));
         Ok(())
     }

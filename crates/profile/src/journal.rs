@@ -15,6 +15,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::accesses::DispatchAccesses;
 use super::file::json::{read_compact, read_kernel, write_compact, write_kernel};
 use super::file::{Backend, KernelTotals, Origin, Profile, SiteTotals, WaveCounts};
 use super::map::{Refused, Resources};
@@ -60,6 +61,8 @@ mod tag {
     pub const TIME: u8 = 7;
     /// The process has written all it will.
     pub const END: u8 = 8;
+    /// Recorded accesses to be added.
+    pub const ACCESSES: u8 = 9;
     /// Added to the tag of a frame of the emulator's trace.
     pub const TRACE: u8 = 0x80;
 }
@@ -138,6 +141,7 @@ pub struct Encoder {
     head: Option<Profile>,
     refused: usize,
     waves: usize,
+    accesses: usize,
     /// Sites of each kernel that was written.
     sites: Vec<Option<usize>>,
 }
@@ -182,6 +186,7 @@ impl Encoder {
             std::mem::take(&mut profile.kernels),
             std::mem::take(&mut profile.refused),
             std::mem::take(&mut profile.waves),
+            std::mem::take(&mut profile.accesses),
         );
         let written = if self.head.as_ref() == Some(&*profile) {
             Ok(())
@@ -189,7 +194,7 @@ impl Encoder {
             self.head = Some(profile.clone());
             frame(tag::HEAD | self.origin, out, |out| write_compact(profile, out))
         };
-        (profile.kernels, profile.refused, profile.waves) = kept;
+        (profile.kernels, profile.refused, profile.waves, profile.accesses) = kept;
         written?;
         if let Some(new) = profile.refused.get(self.refused..).filter(|new| !new.is_empty()) {
             frame(tag::REFUSED | self.origin, out, |out| json(new, out))?;
@@ -198,6 +203,10 @@ impl Encoder {
         if let Some(new) = profile.waves.get(self.waves..).filter(|new| !new.is_empty()) {
             frame(tag::WAVES | self.origin, out, |out| json(new, out))?;
             self.waves = profile.waves.len();
+        }
+        if let Some(new) = profile.accesses.get(self.accesses..).filter(|new| !new.is_empty()) {
+            frame(tag::ACCESSES | self.origin, out, |out| json(new, out))?;
+            self.accesses = profile.accesses.len();
         }
         Ok(())
     }
@@ -378,7 +387,7 @@ impl Journal {
             0 => (Origin::Counters, &mut self.counters),
             _ => (Origin::Trace, &mut self.trace),
         };
-        let of_profile = (tag::HEAD..=tag::WAVES).contains(&(tag & !tag::TRACE));
+        let of_profile = matches!(tag & !tag::TRACE, tag::HEAD..=tag::WAVES | tag::ACCESSES);
         if of_profile {
             let profile = place.get_or_insert_with(|| Profile::new(origin, Backend::Emulator));
             return add_to(profile, tag & !tag::TRACE, payload).map(ControlFlow::Continue);
@@ -407,10 +416,12 @@ fn add_to(profile: &mut Profile, tag: u8, payload: &[u8]) -> Result<()> {
     match tag {
         tag::HEAD => {
             let kept = std::mem::replace(profile, read_compact(payload).map_err(|error| error.within("journal"))?);
-            (profile.kernels, profile.refused, profile.waves) = (kept.kernels, kept.refused, kept.waves);
+            (profile.kernels, profile.refused) = (kept.kernels, kept.refused);
+            (profile.waves, profile.accesses) = (kept.waves, kept.accesses);
         }
         tag::REFUSED => profile.refused.extend(parse::<Vec<Refused>>(payload)?),
         tag::WAVES => profile.waves.extend(parse::<Vec<WaveCounts>>(payload)?),
+        tag::ACCESSES => profile.accesses.extend(parse::<Vec<DispatchAccesses>>(payload)?),
         tag::KERNEL => {
             let (place, text) = place(payload)?;
             let (kernel, count) = (read_kernel(text).map_err(|error| error.within("journal"))?, profile.kernels.len());

@@ -37,6 +37,7 @@ macro_rules! described_as {
 #[cfg(feature = "schema")]
 pub(crate) use described_as;
 
+pub mod accesses;
 pub mod control;
 pub mod file;
 pub mod journal;

@@ -222,6 +222,18 @@ impl KernelMap {
         let counters = || self.sites.iter().fold(0, |sum: u32, site| sum.saturating_add(site.kind.counters()));
         self.placement.as_ref().map_or_else(|| record_bytes(counters()), Placement::record_bytes)
     }
+
+    /// Whether it has an access whose counter is at this offset in the record.
+    #[must_use]
+    pub fn has_access(&self, offset: u32) -> bool {
+        self.sites.iter().any(|site| site.offset == offset && site.kind == *probes::memory::ACCESS)
+    }
+
+    /// Whether its accesses to memory are recorded, in sampled workgroups ([`super::accesses`]).
+    #[must_use]
+    pub fn records_accesses(&self) -> bool {
+        self.sites.iter().any(|site| site.kind == *probes::memory::ACCESS)
+    }
 }
 
 /// Stands in [`Refused::name`] for all kernels of a code object that cannot be read.

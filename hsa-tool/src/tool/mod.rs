@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use wavetap::code_object::{CodeObject, DESCRIPTOR_SUFFIX};
 use wavetap::collect::collector::Collector;
 use wavetap::collect::journals::{Changes, Journals, replace};
-use wavetap::collect::session::{MEMORY_LIMIT, ObjectId, Options, Overlap, Session};
+use wavetap::collect::session::{ObjectId, Session};
 use wavetap::collect::uncounted::{Why, without_counters};
 use wavetap::error::{Error, Result, ResultExt};
 use wavetap::profile::map::ObjectMap;
@@ -175,10 +175,9 @@ impl State {
 impl Tool {
     /// A tool of this process, which counts nothing yet.
     pub(crate) fn new(api: Api, settings: Settings) -> Tool {
-        let options = Options { overlap: Overlap::Concurrent, records: settings.records, memory_limit: MEMORY_LIMIT };
         let journals = Journals::new(settings.journal.as_deref(), settings.profile.as_deref(), None);
         let state = State {
-            session: Session::new(Collector::new(settings.backend, false), options),
+            session: Session::new(Collector::new(settings.backend, false), settings.session),
             journals,
             readers: HashMap::new(),
             handles: HashMap::new(),

@@ -59,7 +59,11 @@ pub fn run(
 }
 
 /// Scratch of a lane: what the metadata says, and room for calls whose depth the compiler does not know.
-fn scratch_bytes(kernel: &Kernel) -> u32 {
+///
+/// # Panics
+/// If the kernel has no metadata.
+#[must_use]
+pub fn scratch_bytes(kernel: &Kernel) -> u32 {
     /// More than the recursion of any test kernel takes.
     const STACK: u32 = 16 << 10;
     let metadata = kernel.metadata.as_ref().expect("looked at before");

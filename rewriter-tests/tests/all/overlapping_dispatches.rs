@@ -90,11 +90,7 @@ fn dispatches_that_overlap_are_counted_exactly() {
         let bytes = code_object(&rewrite(&file, &options).expect("rewritten").bytes);
         let code = CodeObject::parse(&bytes).expect("a code object");
         let (mut device, object) = device(&bytes);
-        let options = session::Options {
-            overlap: Overlap::Concurrent,
-            records: Records::PerWave,
-            memory_limit: session::MEMORY_LIMIT,
-        };
+        let options = session::Options::new(Overlap::Concurrent, Records::PerWave);
         let mut session = Session::new(Collector::new(Backend::Emulator, false), options);
         let address_of = |name: &str| object.symbols.get(name).map(|symbol| symbol.address);
         let attached = session

@@ -8,6 +8,7 @@
 //! from relocated slots), through other calls as well where it is told what these leave alone ([`PreservedRegs`]). What
 //! cannot be resolved says so ([`CallTarget::Unknown`], [`Flow::IndirectJump`]); nothing is guessed.
 
+mod address;
 mod body;
 mod bundling;
 mod constants;
@@ -21,6 +22,7 @@ mod refusal;
 mod vgpr_msb;
 mod vskip;
 
+pub use address::{AddressForm, AddressOperands};
 pub use expert_scheduling::{ALL_CHECKS, FEWER_CHECKS};
 pub use vgpr_msb::writes_literal_to_mode;
 

@@ -8,6 +8,7 @@ use wavetap_profile::control::{self, Control};
 use wavetap_profile::map::{KernelMap, ObjectMap};
 use wavetap_profile::record::HEADER;
 
+use super::sample::Sample;
 use super::window::{Buffer, Kind, Member, MemberState, Window};
 use super::{BeginError, DispatchInfo, Options, Overlap, Records};
 use crate::collector::Collector;
@@ -81,8 +82,13 @@ impl Attached {
             window.members.push(member);
             return Ok(());
         }
-        let stride = kernel.record_bytes();
+        let sample = match kernel.records_accesses() {
+            true => Some(Sample::of(info, kernel, options.sample, options.memory_limit)?),
+            false => None,
+        };
+        let stride = sample.as_ref().map_or_else(|| kernel.record_bytes(), |sample| sample.stride);
         let (kind, records) = match kernel.shared_slots() {
+            _ if sample.is_some() => (Kind::Sampled, sample.as_ref().map_or(0, Sample::records)),
             Some(slots) => (Kind::Slots, slots),
             None => {
                 let groups = info.groups();
@@ -94,11 +100,15 @@ impl Attached {
             }
         };
         let size = u64::from(records) * u64::from(stride);
+        let table = sample.as_ref().map(Sample::table).unwrap_or_default();
         let standing = of_kernel.standing.take_if(|buffer| kind == Kind::Slots && buffer.size >= size);
         let buffer = match standing {
             Some(buffer) => buffer,
             None => {
-                let buffer = take_buffer(&mut self.spare, memory, size)?;
+                let buffer = match &sample {
+                    Some(sample) => sample_buffer(memory, sample, &table)?,
+                    None => take_buffer(&mut self.spare, memory, size)?,
+                };
                 self.suspend_kernel(memory, index)?;
                 buffer
             }
@@ -111,7 +121,8 @@ impl Attached {
             stride,
             kind,
             members: vec![member],
-            waves,
+            waves: sample.as_ref().map_or(waves, |sample| sample.waves),
+            sample,
             parked: if standing.is_some() { None } else { Some(0) },
         };
         if let Some(of_kernel) = self.kernels.get_mut(&index) {
@@ -144,6 +155,23 @@ impl Attached {
             ] {
                 memory.write(block + offset, &value.to_le_bytes())?;
             }
+        }
+        if let Some(sample) = &window.sample {
+            let ordinal = window.members.first().map_or(0, |member| member.ordinal);
+            let table = window.buffer.address + sample.record_bytes();
+            for (offset, value) in [
+                (control::FLAGS, 0),
+                (control::CAPACITY, window.records),
+                (control::GROUPS, sample.groups[0]),
+                (control::GROUPS + 4, sample.groups[1]),
+                (control::DISPATCH, ordinal),
+                (control::GROUP_WAVES, sample.group_waves),
+                (control::DROPPED, dropped),
+                (control::RECORD_STRIDE, sample.stride),
+            ] {
+                memory.write(block + offset, &value.to_le_bytes())?;
+            }
+            memory.write(block + control::SAMPLE_TABLE, &table.to_le_bytes())?;
         }
         // Last: from here on waves count.
         memory.write(block + control::BUFFER, &window.buffer.address.to_le_bytes())?;
@@ -229,6 +257,11 @@ impl Attached {
             }
         }
         let window = of_kernel.windows.remove(at);
+        if window.kind == Kind::Sampled {
+            // It is not as others expect theirs.
+            memory.free(window.buffer.address)?;
+            return folded.map(Some);
+        }
         clear(memory, window.buffer.address, window.bytes())?;
         if stays {
             of_kernel.standing = Some(window.buffer);
@@ -265,6 +298,18 @@ fn take_buffer<M: DeviceMemory>(spare: &mut Vec<Buffer>, memory: &mut M, size: u
     let size = size.max(SMALLEST);
     let buffer = Buffer { address: memory.alloc(size, ALIGNMENT)?, size };
     clear(memory, buffer.address, size)?;
+    Ok(buffer)
+}
+
+/// A buffer for the records of sampled workgroups, and the sample table after them.
+fn sample_buffer<M: DeviceMemory>(memory: &mut M, sample: &Sample, table: &[u8]) -> Result<Buffer> {
+    let size = sample.record_bytes() + table.len() as u64;
+    let buffer = Buffer { address: memory.alloc(size, ALIGNMENT)?, size };
+    let fresh = sample.fresh_record();
+    for number in 0..u64::from(sample.records()) {
+        memory.write(buffer.address + number * u64::from(sample.stride), &fresh)?;
+    }
+    memory.write(buffer.address + sample.record_bytes(), table)?;
     Ok(buffer)
 }
 

@@ -158,7 +158,7 @@ fn placed_session(
     placement: Option<Placement>,
 ) -> (Mock, Session, ObjectId) {
     let mock = Mock::new(kernels);
-    let options = Options { overlap, records, memory_limit: MEMORY_LIMIT };
+    let options = Options::new(overlap, records);
     let mut session = Session::new(Collector::new(Backend::Gpu, slots.is_none()), options);
     let resources = Resources { wave_size: 64, ..Resources::default() };
     let kernel = |number: u32| KernelMap {

@@ -2,11 +2,13 @@
 
 use wavetap_base::bytes;
 use wavetap_base::error::{Error, Result, ResultExt};
+use wavetap_profile::accesses::{self, DispatchAccesses, WaveAccesses};
 use wavetap_profile::control::Control;
 use wavetap_profile::launches::LaunchShape;
 use wavetap_profile::map::{CounterMode, KernelMap, ObjectMap};
 use wavetap_profile::record::{BEGAN, DISPATCH, Header, KERNEL};
 
+use super::sample::Sample;
 use crate::collector::{Collector, EndedDispatch, header};
 use crate::memory::DeviceMemory;
 
@@ -52,6 +54,8 @@ pub(super) enum Kind {
         /// In records.
         capacity: u32,
     },
+    /// Each wave of a sampled workgroup has its own: one dispatch.
+    Sampled,
 }
 
 /// Dispatches of one kernel that use one buffer, from when the first begins to when none is in flight.
@@ -69,6 +73,8 @@ pub(super) struct Window {
     pub(super) members: Vec<Member>,
     /// Waves of all dispatches.
     pub(super) waves: u64,
+    /// Which workgroups, if they are sampled.
+    pub(super) sample: Option<Sample>,
     /// The block's count of dropped waves while it does not describe this window.
     pub(super) parked: Option<u32>,
 }
@@ -93,7 +99,7 @@ impl Window {
     pub(super) fn check(&self, control: &Control) -> Result<()> {
         let is_ours = control.buffer == self.buffer.address
             && match self.kind {
-                Kind::Slots => true,
+                Kind::Slots | Kind::Sampled => true,
                 Kind::Own { groups, group_waves, capacity, .. } => {
                     (control.groups, control.group_waves, control.capacity) == (groups, group_waves, capacity)
                 }
@@ -120,6 +126,7 @@ impl Window {
         match self.kind {
             Kind::Slots => self.fold_slots(memory, collector, map)?,
             Kind::Own { shared, .. } => self.fold_own(memory, collector, map, shared, dropped)?,
+            Kind::Sampled => self.fold_sampled(memory, collector, map)?,
         }
         collector.add_dispatches(map, self.kernel, &ended).within(|| format!("kernel {name}"))?;
         collector.place(map, self.kernel)
@@ -233,6 +240,67 @@ impl Window {
             return Err(Error::malformed(found));
         }
         if dropped == 0 { Ok(()) } else { collector.add_dropped(map, self.kernel, dropped.into()) }
+    }
+
+    /// Adds the records of the waves of sampled workgroups: counters, and accesses.
+    fn fold_sampled<M: DeviceMemory>(&self, memory: &M, collector: &mut Collector, map: &ObjectMap) -> Result<()> {
+        let kernel = self.map_of(map)?;
+        let missing = || Error::internal("a window of sampled workgroups has no sample");
+        let sample = self.sample.as_ref().ok_or_else(missing)?;
+        let ordinal = self.members.first().map_or(0, |member| member.ordinal);
+        let (counted, stride) = (sample.counted as usize, sample.stride as usize);
+        let (mut waves, mut began) = (Vec::new(), 0);
+        let mut record = vec![0; stride];
+        for number in 0..self.records {
+            let place = || format!("record {number} of kernel {}", kernel.name);
+            let address = self.buffer.address + u64::from(number) * u64::from(self.stride);
+            let head = counted + accesses::CURSOR as usize;
+            memory.read(address, &mut record[..head])?;
+            // Partial workgroups have fewer waves.
+            if record[..counted].iter().all(|byte| *byte == 0) {
+                continue;
+            }
+            let header = header(map, &record).within(place)?;
+            let workgroup = sample.sampled.get((number / sample.group_waves) as usize);
+            let workgroup = workgroup.map(|workgroup| sample.workgroup(*workgroup));
+            let is_ours = header.kernel == self.kernel
+                && header.dispatch == ordinal
+                && header.began == 1
+                && Some(header.workgroup) == workgroup
+                && header.wave == number % sample.group_waves;
+            if !is_ours {
+                return Err(Error::malformed(format!("the header is that of another wave: {header:?}"))).within(place);
+            }
+            // Slots are taken from the last to the first.
+            let free = bytes::u64_at(&record, counted as u64, "free slots")?.cast_signed().max(0);
+            let free = usize::try_from(free).unwrap_or(usize::MAX).min(sample.slots as usize);
+            let first = head + free * accesses::slot_bytes(sample.lanes) as usize;
+            memory.read(address + first as u64, &mut record[first..])?;
+            let (recorded, dropped) = accesses::recorded(&record[counted..], sample.lanes).within(place)?;
+            if let Some(other) = recorded.iter().find(|access| !kernel.has_access(access.site)) {
+                return Err(Error::malformed(format!("an access of no site: {}", other.site))).within(place);
+            }
+            collector.fold(map, &record[..counted], Some(ordinal), false).within(place)?;
+            began += 1;
+            waves.push(WaveAccesses { workgroup: header.workgroup, wave: header.wave, accesses: recorded, dropped });
+        }
+        if began != self.waves {
+            let found = format!("{} waves of kernel {} were sampled, {began} have a record", self.waves, kernel.name);
+            return Err(Error::malformed(found));
+        }
+        let (workgroups, sampled) = (sample.groups, sample.sampled.len() as u32);
+        let kernel = collector.place(map, self.kernel)? as u32;
+        collector.add_accesses(DispatchAccesses {
+            kernel,
+            dispatch: ordinal,
+            workgroups,
+            workgroup_size: sample.size,
+            sampled,
+            shared_aperture: memory.shared_aperture(),
+            allocations: memory.allocations(),
+            waves,
+        });
+        Ok(())
     }
 
     /// The dispatches that have ended without a fault.

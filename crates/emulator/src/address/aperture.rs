@@ -1,7 +1,7 @@
 //! Flat addresses that mean LDS or scratch, by their high 32 bits.
 
 /// Bits 63:32 of a flat address in LDS (ROCm's value for gfx9).
-pub(crate) const SHARED_APERTURE: u32 = 0x0001_0000;
+pub const SHARED_APERTURE: u32 = 0x0001_0000;
 
 /// Operand code of the address that scratch begins at, where flat addresses of scratch are such as other waves can use
 /// (gfx1250).

@@ -137,6 +137,11 @@ impl Device {
         self.memory.allocation_of(address)
     }
 
+    /// All allocations, by rising address.
+    pub fn allocations(&self) -> impl Iterator<Item = Allocation> + '_ {
+        self.memory.allocations()
+    }
+
     /// Bytes of device memory in use.
     #[must_use]
     pub fn memory_in_use(&self) -> u64 {

@@ -202,6 +202,10 @@ impl Memory {
         }
     }
 
+    pub(crate) fn allocations(&self) -> impl Iterator<Item = Allocation> + '_ {
+        self.blocks.iter().map(|block| block.allocation)
+    }
+
     pub(crate) fn allocation_of(&self, address: u64) -> Option<Allocation> {
         self.view().find(address, 1).map(|block| block.allocation)
     }

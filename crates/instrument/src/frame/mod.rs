@@ -40,7 +40,9 @@ pub(crate) struct Frame<'s> {
     pub(crate) sink: &'s dyn CounterSink,
     /// Which record a wave has.
     pub(crate) records: RecordChoice,
-    /// Size of a record in bytes.
+    /// Waves of sampled workgroups alone have a record.
+    pub(crate) is_sampled: bool,
+    /// Size of a record's header and counters in bytes.
     pub(crate) record_bytes: u32,
     /// Original code waits for what the prologue has loaded before inserted code reads it.
     pub(crate) delays_wait: bool,

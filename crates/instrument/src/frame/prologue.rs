@@ -112,12 +112,37 @@ struct BlockRegisters {
     rest: u16,
     /// Record index.
     index: u16,
+    /// Where workgroups are sampled.
+    sample: Option<SampleRegisters>,
+}
+
+/// Scalar registers for what the control block says of sampled workgroups.
+#[derive(Debug, Clone, Copy)]
+struct SampleRegisters {
+    /// Pair: the address of the sample table.
+    table: u16,
+    /// Bytes from one record to the next.
+    stride: u16,
 }
 
 impl BlockRegisters {
-    fn take(pool: &mut ScalarPool) -> Result<BlockRegisters, Stop> {
+    fn take(frame: &Frame<'_>, pool: &mut ScalarPool) -> Result<BlockRegisters, Stop> {
         let block = pool.take(CONTROL_DWORDS.into(), 4)?;
-        Ok(BlockRegisters { block, rest: pool.take(2, 2)?, index: pool.take(1, 1)? })
+        let (rest, index) = (pool.take(2, 2)?, pool.take(1, 1)?);
+        let sample = match frame.is_sampled {
+            true => Some(SampleRegisters { table: pool.take(2, 2)?, stride: pool.take(1, 1)? }),
+            false => None,
+        };
+        Ok(BlockRegisters { block, rest, index, sample })
+    }
+
+    /// Loads it.
+    fn load(&self, asm: &mut Asm, t: &Scratch) -> Result<()> {
+        asm.scalar_load("s_load_dwordx8", self.block, CONTROL_DWORDS, t.control, 0)?;
+        asm.scalar_load("s_load_dwordx2", self.rest, 2, t.control, control::DISPATCH as u32)?;
+        let Some(sample) = &self.sample else { return Ok(()) };
+        asm.scalar_load("s_load_dwordx2", sample.table, 2, t.control, control::SAMPLE_TABLE as u32)?;
+        asm.scalar_load("s_load_dword", sample.stride, 1, t.control, control::RECORD_STRIDE as u32)
     }
 
     /// Register of the control block's dword at this offset.
@@ -201,14 +226,13 @@ fn slot(frame: &Frame<'_>, entry: &Entry, asm: &mut Asm, t: &Scratch, pool: &mut
 /// The code where each wave has its own record, by its place in the grid.
 fn own_record(frame: &Frame<'_>, entry: &Entry, asm: &mut Asm, t: &Scratch, pool: &mut ScalarPool) -> Result<(), Stop> {
     let packet = PacketRegisters::take(pool)?;
-    let block = BlockRegisters::take(pool)?;
+    let block = BlockRegisters::take(frame, pool)?;
     let groups = entry.workgroup_id_registers(|| pool.take(1, 1))?;
     let (off, ready) = (asm.new_label(), asm.new_label());
     packet.load(asm, entry)?;
     save_exec(asm, t)?;
     asm.address(t.control, frame.control);
-    asm.scalar_load("s_load_dwordx8", block.block, CONTROL_DWORDS, t.control, 0)?;
-    asm.scalar_load("s_load_dwordx2", block.rest, 2, t.control, control::DISPATCH as u32)?;
+    block.load(asm, t)?;
     entry.first_lane_ids(asm, packet.ids)?;
     asm.wait_scalar_loads()?;
     scratch_access(frame, entry, asm, t)?;
@@ -308,10 +332,11 @@ fn find_record(
 ) -> Result<()> {
     let (index, field) = (block.index, |offset| s(block.field(offset)));
     let mut number = z;
-    for (factor, summand) in
-        [(field(control::GROUPS + 4), y), (field(control::GROUPS), x), (field(control::GROUP_WAVES), packet.ids[0])]
-    {
-        asm.op("s_mul_i32", &[s(index), s(number), factor])?;
+    for (factor, summand) in [(control::GROUPS + 4, y), (control::GROUPS, x), (control::GROUP_WAVES, packet.ids[0])] {
+        if let (Some(sample), control::GROUP_WAVES) = (&block.sample, factor) {
+            sampled(asm, t, sample, index, off)?;
+        }
+        asm.op("s_mul_i32", &[s(index), s(number), field(factor)])?;
         asm.op("s_add_u32", &[s(index), s(index), s(summand)])?;
         number = index;
     }
@@ -333,12 +358,25 @@ fn find_record(
     asm.op("s_add_u32", &[s(t.temporary), capacity, Value::InlineInt(-1)])?;
     asm.op("s_and_b32", &[s(index), s(index), s(t.temporary)])?;
     asm.bind(have);
-    let stride = c(frame.record_bytes);
+    let stride = block.sample.map_or(c(frame.record_bytes), |sample| s(sample.stride));
     let buffer = block.field(control::BUFFER);
     multiply_high(frame, asm, t.temporary, index, stride)?;
     asm.op("s_mul_i32", &[s(index), s(index), stride])?;
     asm.op("s_add_u32", &[s(t.record), s(buffer), s(index)])?;
     asm.op("s_addc_u32", &[s(t.record + 1), s(buffer + 1), s(t.temporary)])
+}
+
+/// Puts the number of the workgroup among the sampled ones in place of its number, or goes on to `off`.
+fn sampled(asm: &mut Asm, t: &Scratch, sample: &SampleRegisters, number: u16, off: Label) -> Result<()> {
+    let SampleRegisters { table, .. } = *sample;
+    asm.op("s_lshl_b32", &[s(t.temporary), s(number), c(size_of::<u32>().ilog2())])?;
+    asm.op("s_add_u32", &[s(table), s(table), s(t.temporary)])?;
+    asm.op("s_addc_u32", &[s(table + 1), s(table + 1), c(0)])?;
+    asm.scalar_load("s_load_dword", number, 1, table, 0)?;
+    asm.wait_scalar_loads()?;
+    asm.op("s_cmp_eq_u32", &[s(number), Value::InlineInt(-1)])?;
+    asm.branch(Opcode::S_CBRANCH_SCC1, off);
+    Ok(())
 }
 
 /// The high half of a product; a lane is active.

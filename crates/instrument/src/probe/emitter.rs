@@ -1,6 +1,6 @@
 //! Writing the code of one site: registers come and go, the probe computes in between.
 
-use crate::asm::{Asm, c, s, v};
+use crate::asm::{Asm, Global, c, s, v};
 use crate::facts::ClonedFunction;
 use crate::frame::{Frame, branch_if_disabled, restore_exec, restore_scc, save_scc};
 use crate::placement::{Increment, Job, PointJobs};
@@ -8,10 +8,11 @@ use crate::scavenge::registers::Scalars;
 use crate::scavenge::{Scavenger, SnippetRegisters};
 use crate::sink::Counters;
 use wavetap_amdgpu::{Reg, Value};
+use wavetap_analysis::dataflow::RegSet;
 use wavetap_analysis::kernel::edit::Snippet;
 use wavetap_analysis::kernel::{Body, Stop};
 use wavetap_base::entity::ProgramPoint;
-use wavetap_base::error::Result;
+use wavetap_base::error::{Error, Result};
 
 /// What becomes of SCC in a snippet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,7 +48,18 @@ impl Emitter<'_, '_> {
         scc: Scc,
         measure: impl FnOnce(&mut Measurement<'_>) -> Result<()>,
     ) -> Result<(), Stop> {
-        let (frame, registers) = self.scavenger.at(self.frame, point)?;
+        self.measure_reading(point, scc, &RegSet::EMPTY, measure)
+    }
+
+    /// [`Emitter::measure`], where what is measured reads these registers of the original code.
+    pub(crate) fn measure_reading(
+        &mut self,
+        point: ProgramPoint,
+        scc: Scc,
+        read: &RegSet,
+        measure: impl FnOnce(&mut Measurement<'_>) -> Result<()>,
+    ) -> Result<(), Stop> {
+        let (frame, registers) = self.scavenger.at_reading(self.frame, point, read)?;
         let keeps_scc = match scc {
             Scc::Overwritten => false,
             Scc::Preserved => self.scavenger.liveness.at(point).overlaps(Reg::SCC),
@@ -119,6 +131,39 @@ impl Measurement<'_> {
     /// Puts what [`Emitter::save_exec`] saved into the saved-EXEC pair.
     pub(crate) fn load_saved_exec(&mut self) -> Result<()> {
         self.registers.load_saved_exec(&mut self.asm, self.frame.vectors)
+    }
+
+    /// The pair of vector registers for what is recorded.
+    pub(crate) fn payload(&self) -> Result<u16> {
+        self.frame.vectors.payload.ok_or_else(|| Error::internal("no registers for what is recorded"))
+    }
+
+    /// The pair of vector registers of what counters increase by.
+    pub(crate) fn data(&self) -> u16 {
+        self.frame.vectors.data
+    }
+
+    /// The offset of the site's counters in the record.
+    pub(crate) fn site(&self) -> u32 {
+        self.counters.offset
+    }
+
+    /// Size of the record's header and counters in bytes.
+    pub(crate) fn record_bytes(&self) -> u32 {
+        self.frame.record_bytes
+    }
+
+    /// Global memory at a base, other than the pair of the first register, at a counter's offset for each lane.
+    pub(crate) fn at(&self, base: u16) -> Global {
+        self.frame.at(base, self.r.first)
+    }
+
+    /// Global memory at an offset from the record. Destroys SCC and the scratch pair.
+    pub(crate) fn from_record(&mut self, offset: u32) -> Result<Global> {
+        let (record, to) = (self.r.record, self.r.scratch);
+        self.asm.op("s_add_u32", &[s(to), s(record), c(offset)])?;
+        self.asm.op("s_addc_u32", &[s(to + 1), s(record + 1), c(0)])?;
+        Ok(self.at(to))
     }
 
     /// What counter `lane` of the site increases by. Lanes 0 and 4 hold 1 from the start; nothing else may be put

@@ -6,6 +6,7 @@
 mod blocks;
 mod branches;
 mod emitter;
+pub(crate) mod memory;
 pub(crate) mod table;
 
 pub(crate) use emitter::{Emitter, Measurement, Scc};
@@ -25,11 +26,13 @@ pub enum ProbeKind {
     Branches,
     /// Executions and active lanes of every basic block.
     Blocks,
+    /// Accesses to memory with the addresses of their lanes, in sampled workgroups.
+    Memory,
 }
 
 impl ProbeKind {
     /// All of them.
-    pub const ALL: [ProbeKind; 2] = [ProbeKind::Branches, ProbeKind::Blocks];
+    pub const ALL: [ProbeKind; 3] = [ProbeKind::Branches, ProbeKind::Blocks, ProbeKind::Memory];
 
     /// Its name, as on the command line.
     #[must_use]
@@ -37,6 +40,7 @@ impl ProbeKind {
         match self {
             ProbeKind::Branches => "branches",
             ProbeKind::Blocks => "blocks",
+            ProbeKind::Memory => "memory",
         }
     }
 
@@ -48,6 +52,7 @@ impl ProbeKind {
                 "Divergent branches, with the lanes that stay active; uniform branches, and how often they are taken"
             }
             ProbeKind::Blocks => "Executions and active lanes of every basic block",
+            ProbeKind::Memory => "Addresses of the lanes of each access to memory, in sampled workgroups",
         }
     }
 
@@ -62,6 +67,7 @@ impl ProbeKind {
         match self {
             ProbeKind::Branches => &branches::Branches,
             ProbeKind::Blocks => &blocks::Blocks,
+            ProbeKind::Memory => &memory::Memory,
         }
     }
 }

@@ -19,7 +19,7 @@ use scalars::ScalarSource;
 use spill_slots::{Moves, SpillSlots};
 use wavetap_analysis::dataflow::{Liveness, MaybeInitialized, RegSet};
 use wavetap_analysis::kernel::{Refusal, Stop};
-use wavetap_base::entity::ProgramPoint;
+use wavetap_base::entity::{InstId, ProgramPoint};
 use wavetap_base::error::Result;
 use wavetap_profile::map;
 
@@ -171,6 +171,16 @@ pub(crate) struct Scavenger<'a> {
 impl Scavenger<'_> {
     /// The registers of a snippet, and the frame with its vector registers.
     pub(crate) fn at<'s>(&self, frame: &Frame<'s>, point: ProgramPoint) -> Result<(Frame<'s>, SnippetRegisters), Stop> {
+        self.at_reading(frame, point, &RegSet::EMPTY)
+    }
+
+    /// [`Scavenger::at`] where the snippet reads these registers of the original code.
+    pub(crate) fn at_reading<'s>(
+        &self,
+        frame: &Frame<'s>,
+        point: ProgramPoint,
+        read: &RegSet,
+    ) -> Result<(Frame<'s>, SnippetRegisters), Stop> {
         let ClonedFunction { body, cfg, .. } = self.function;
         let pending = self.pending.get(point.inst.index()).unwrap_or(&RegSet::EMPTY);
         let assigned = self.assigned.map_or(RegSet::ALL, |assigned| assigned.at(body, cfg, point));
@@ -178,7 +188,7 @@ impl Scavenger<'_> {
             Some(scalars) => ScalarSource::Reserved(scalars),
             None => {
                 let accessed: RegSet = body.reads(point.inst).chain(body.writes(point.inst)).collect();
-                let taken = accessed.union(frame.own());
+                let taken = accessed.union(frame.own()).union(*read);
                 let live = self.liveness.at(point);
                 let place = scalars::Place { end: self.end, live, assigned: &assigned, pending, taken: &taken };
                 ScalarSource::scavenge(&place)
@@ -194,6 +204,11 @@ impl Scavenger<'_> {
         };
         let (vectors, spills) = lanes.scavenge(self, &assigned, pending, point)?;
         Ok((Frame { vectors, ..*frame }, SnippetRegisters { scalars, vectors: VectorSource::SpillLanes(spills) }))
+    }
+
+    /// Whether loads into some of these registers may be outstanding before an instruction.
+    pub(crate) fn is_pending(&self, inst: InstId, registers: &RegSet) -> bool {
+        self.pending.get(inst.index()).is_some_and(|pending| pending.intersects(registers))
     }
 
     /// The registers of a snippet before the end of a wave: nothing needs the original's vector registers any more.

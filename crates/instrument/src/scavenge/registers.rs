@@ -24,15 +24,22 @@ pub(crate) struct Vectors {
     pub(crate) address: u16,
     /// Pair for the addresses of global memory, on targets that address it in no other way.
     pub(crate) flat: Option<u16>,
+    /// Pair for what is recorded, if anything is. Holds nothing from one snippet to the next.
+    pub(crate) payload: Option<u16>,
 }
 
 impl Vectors {
     /// Takes each register from `take`, which is told how many in a row and with which alignment.
-    pub(crate) fn take(target: Target, mut take: impl FnMut(u16, u16) -> Option<u16>) -> Option<Vectors> {
+    pub(crate) fn take(
+        target: Target,
+        records: bool,
+        mut take: impl FnMut(u16, u16) -> Option<u16>,
+    ) -> Option<Vectors> {
         let data = take(2, 2)?;
         let address = take(1, 1)?;
         let flat = if Self::have_addresses(target) { Some(take(2, 2)?) } else { None };
-        Some(Vectors { data, address, flat })
+        let payload = if records { Some(take(2, 2)?) } else { None };
+        Some(Vectors { data, address, flat, payload })
     }
 
     /// Whether global memory takes addresses from vector registers alone.
@@ -46,6 +53,7 @@ impl Vectors {
             address: WORK_ITEM_VGPRS,
             data: WORK_ITEM_VGPRS + 1,
             flat: Self::have_addresses(target).then_some(WORK_ITEM_VGPRS + 3),
+            payload: None,
         }
     }
 
@@ -56,7 +64,7 @@ impl Vectors {
 
     /// All of them.
     pub(crate) fn registers(&self) -> impl Iterator<Item = u16> + use<> {
-        self.kept().chain(self.flat.into_iter().flat_map(|pair| [pair, pair + 1]))
+        self.kept().chain([self.flat, self.payload].into_iter().flatten().flat_map(|pair| [pair, pair + 1]))
     }
 
     /// One more than the highest register.
@@ -229,7 +237,7 @@ impl Allocation<'_> {
     }
 
     /// Chooses the vector registers of inserted code.
-    pub(crate) fn choose_vectors(&self) -> Result<Vectors, Refusal> {
+    pub(crate) fn choose_vectors(&self, records: bool) -> Result<Vectors, Refusal> {
         let indexed = if self.used.indexed { self.vgprs() } else { 0 };
         let free = |number: u16| {
             (WORK_ITEM_VGPRS..NUMBERED_VGPRS).contains(&number)
@@ -237,7 +245,7 @@ impl Allocation<'_> {
                 && !self.used.named.contains(Reg::vector(number, 1))
         };
         let mut taken: Vec<u16> = Vec::new();
-        let chosen = Vectors::take(self.target, |count, align| {
+        let chosen = Vectors::take(self.target, records, |count, align| {
             let fits = |first: &u16| (*first..first + count).all(|number| free(number) && !taken.contains(&number));
             let first = (0..NUMBERED_VGPRS).step_by(align.into()).find(fits)?;
             taken.extend(first..first + count);

@@ -11,6 +11,7 @@ use super::{Scavenger, SpillTo};
 use crate::asm::{Asm, BUFFER_STORE, c, s, scratch_operation, v};
 use crate::facts::ClonedFunction;
 use crate::frame::entry::ScratchAccess;
+use crate::probe;
 use wavetap_amdgpu::{Flags, Reg, Target, Value, scalar};
 use wavetap_analysis::dataflow::RegSet;
 use wavetap_analysis::kernel::{Reason, Refusal, Stop};
@@ -50,7 +51,7 @@ pub(crate) fn count(vectors: &Vectors) -> u32 {
 
 /// Chooses vector registers that can be moved: not ones that matrix instructions access, or whose values are
 /// outstanding longer than those of other vector instructions.
-pub(crate) fn choose(target: Target, functions: &[ClonedFunction<'_>]) -> Result<Vectors, Refusal> {
+pub(crate) fn choose(target: Target, functions: &[ClonedFunction<'_>], records: bool) -> Result<Vectors, Refusal> {
     let mut slow = RegSet::EMPTY;
     for (body, id) in functions.iter().flat_map(|function| function.body.ids().map(|id| (function.body, id))) {
         let flags = body.inst(id).variant.flags;
@@ -61,8 +62,14 @@ pub(crate) fn choose(target: Target, functions: &[ClonedFunction<'_>]) -> Result
             body.writes(id).for_each(|reg| slow.insert(reg));
         }
     }
+    if records {
+        // Snippets read what the addresses are made of.
+        let measured = functions.iter().flat_map(|function| function.sites.iter().map(move |site| (function, site)));
+        let operands = measured.filter_map(|(function, site)| probe::memory::measured(function, site.site.inst));
+        operands.for_each(|operands| operands.vectors.iter().for_each(|reg| slow.insert(*reg)));
+    }
     let mut taken: Vec<u16> = Vec::new();
-    let chosen = Vectors::take(target, |count, align| {
+    let chosen = Vectors::take(target, records, |count, align| {
         let can_be_moved =
             |number: u16| number < NUMBERED_VGPRS && !taken.contains(&number) && !slow.overlaps(Reg::vector(number, 1));
         let fits = |first: &u16| (*first..first + count).all(can_be_moved);

@@ -6,6 +6,7 @@ use serde::ser::SerializeStruct;
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::{Backend, KernelTotals, Origin, Profile, SCHEMA, SCHEMA_1, SiteTotals, WaveCounts, is_one, one};
+use crate::accesses::DispatchAccesses;
 use crate::hex;
 use crate::launches::UncountedDispatches;
 use crate::map::{Refused, Source};
@@ -41,6 +42,9 @@ struct Written<'a> {
     /// Every wave's counters, when asked for.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     waves: &'a [WaveCounts],
+    /// What sampled workgroups have recorded of their accesses to memory, by dispatch.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    accesses: &'a [DispatchAccesses],
 }
 
 #[cfg(feature = "schema")]
@@ -51,7 +55,8 @@ crate::described_as!(SiteTotals, Site);
 impl<'a> Written<'a> {
     fn of(profile: &'a Profile) -> Result<Written<'a>> {
         let kinds = profile.kinds()?;
-        let Profile { origin, backend, complete, ended, kernels, refused, uncounted, processes, waves } = profile;
+        let Profile { origin, backend, complete, ended, kernels, refused, uncounted, processes, waves, accesses } =
+            profile;
         let (origin, backend, complete, ended, processes) = (*origin, *backend, *complete, *ended, *processes);
         Ok(Written {
             schema: SCHEMA,
@@ -65,6 +70,7 @@ impl<'a> Written<'a> {
             uncounted,
             processes,
             waves,
+            accesses,
         })
     }
 }
@@ -87,15 +93,17 @@ struct Read<Site> {
     processes: u32,
     #[serde(default)]
     waves: Vec<WaveCounts>,
+    #[serde(default)]
+    accesses: Vec<DispatchAccesses>,
 }
 
 impl<Site: AnySite> Read<Site> {
     fn profile(self) -> Result<Profile> {
         let kinds = KindTable::read(self.kinds)?;
         let kernels = self.kernels.into_iter().map(|kernel| resolve(kernel, &kinds)).collect::<Result<_>>()?;
-        let Read { origin, backend, complete, ended, kinds: _, kernels: _, refused, uncounted, processes, waves } =
+        let Read { origin, backend, complete, ended, refused, uncounted, processes, waves, accesses, .. } =
             Read::<Site> { kinds: Vec::new(), kernels: Vec::new(), ..self };
-        Ok(Profile { origin, backend, complete, ended, kernels, refused, uncounted, processes, waves })
+        Ok(Profile { origin, backend, complete, ended, kernels, refused, uncounted, processes, waves, accesses })
     }
 }
 

@@ -5,6 +5,7 @@
 
 pub mod blocks;
 pub mod branches;
+pub mod memory;
 
 use std::sync::Arc;
 
@@ -17,7 +18,7 @@ pub const VERSION_1: &str = branches::PROBE;
 /// The kinds of sites of all known probes.
 #[must_use]
 pub fn kinds() -> Vec<&'static Arc<KindSchema>> {
-    branches::kinds().into_iter().chain(blocks::kinds()).collect()
+    branches::kinds().into_iter().chain(blocks::kinds()).chain(memory::kinds()).collect()
 }
 
 /// The kind of a name; none if no known probe has it.

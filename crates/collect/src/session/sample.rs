@@ -1,0 +1,159 @@
+//! Which workgroups of a dispatch record their accesses to memory, and where.
+
+use super::{DispatchInfo, WorkgroupSample, lanes};
+use wavetap_base::error::{Error, Result};
+use wavetap_profile::accesses::{CURSOR, slot_bytes};
+use wavetap_profile::control::NOT_SAMPLED;
+use wavetap_profile::map::KernelMap;
+
+/// The most slots of a wave: more take longer to read than they tell.
+const MOST_SLOTS: u64 = 1 << 14;
+/// An odd number whose products with small ones are far apart (2^32 by the golden ratio).
+const SPREAD: u64 = 0x9e37_79b1;
+
+/// The sampled workgroups of a dispatch, and the records of their waves.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Sample {
+    /// Workgroups of the grid in x, y, z.
+    pub(super) groups: [u32; 3],
+    /// Work-items of a workgroup that is not partial.
+    pub(super) size: [u32; 3],
+    /// The numbers of the sampled workgroups, in the order x, y, z; ascending.
+    pub(super) sampled: Vec<u32>,
+    /// Waves of a workgroup that is not partial.
+    pub(super) group_waves: u32,
+    /// Waves of the sampled workgroups: the last ones of a row may be smaller than the others.
+    pub(super) waves: u64,
+    /// Slots of a wave.
+    pub(super) slots: u32,
+    /// Lanes of a wave.
+    pub(super) lanes: u32,
+    /// Size of a record's header and counters in bytes.
+    pub(super) counted: u32,
+    /// Size of a record in bytes.
+    pub(super) stride: u32,
+}
+
+impl Sample {
+    /// That of a dispatch, in so many bytes.
+    pub(super) fn of(info: &DispatchInfo, kernel: &KernelMap, sample: WorkgroupSample, limit: u64) -> Result<Sample> {
+        let groups = info.groups();
+        let all = groups.iter().fold(1_u64, |all, axis| all.saturating_mul((*axis).into()));
+        let all = u32::try_from(all)
+            .ok()
+            .filter(|all| *all < 1 << 30)
+            .ok_or_else(|| Error::limit(format!("a grid of {all} workgroups, of which some are to be sampled")))?;
+        let sampled = chosen(all, sample);
+        let (lanes, counted, group_waves) = (lanes(kernel)?, kernel.record_bytes(), info.waves_of_workgroup(kernel)?);
+        let records = sampled.len() as u64 * u64::from(group_waves);
+        let table = u64::from(all) * size_of::<u32>() as u64;
+        let of_wave = limit.saturating_sub(table) / records.max(1);
+        let slots = of_wave.saturating_sub((counted + CURSOR).into()) / u64::from(slot_bytes(lanes));
+        if slots == 0 {
+            let found = format!(
+                "{limit} bytes are too few to record the accesses of {records} waves of {} workgroups of kernel {}",
+                sampled.len(),
+                kernel.name
+            );
+            return Err(Error::limit(found));
+        }
+        let slots = slots.min(MOST_SLOTS) as u32;
+        let mut found = Sample {
+            groups,
+            size: info.workgroup,
+            sampled,
+            group_waves,
+            waves: 0,
+            slots,
+            lanes,
+            counted,
+            stride: counted + CURSOR + slots * slot_bytes(lanes),
+        };
+        let waves = |number: &u32| info.size_of(found.workgroup(*number)).div_ceil(lanes.into());
+        found.waves = found.sampled.iter().map(waves).sum();
+        Ok(found)
+    }
+
+    /// The id of a workgroup by its number.
+    pub(super) fn workgroup(&self, number: u32) -> [u32; 3] {
+        let [x, y, _] = self.groups.map(|axis| axis.max(1));
+        [number % x, number / x % y, number / x / y]
+    }
+
+    /// Records: one for each wave that a workgroup may have.
+    pub(super) fn records(&self) -> u32 {
+        self.sampled.len() as u32 * self.group_waves
+    }
+
+    /// Size of all records in bytes.
+    pub(super) fn record_bytes(&self) -> u64 {
+        u64::from(self.records()) * u64::from(self.stride)
+    }
+
+    /// The sample table.
+    pub(super) fn table(&self) -> Vec<u8> {
+        let mut table = vec![NOT_SAMPLED; self.groups.iter().map(|axis| *axis as usize).product()];
+        for (number, workgroup) in (0..).zip(&self.sampled) {
+            table[*workgroup as usize] = number;
+        }
+        table.into_iter().flat_map(u32::to_le_bytes).collect()
+    }
+
+    /// The counters and the count of free slots of each record, before the waves begin.
+    pub(super) fn fresh_record(&self) -> Vec<u8> {
+        let mut record = vec![0; self.counted as usize];
+        record.extend(u64::from(self.slots).to_le_bytes());
+        record
+    }
+}
+
+/// The workgroups of so many that are sampled; ascending.
+fn chosen(all: u32, sample: WorkgroupSample) -> Vec<u32> {
+    match sample {
+        WorkgroupSample::All => (0..all).collect(),
+        WorkgroupSample::EachNth(step) => (0..all).step_by(step.max(1) as usize).collect(),
+        WorkgroupSample::Some(most) if most >= all => (0..all).collect(),
+        WorkgroupSample::Some(most) => {
+            let first = [0, all / 2, all - 1].into_iter();
+            let others = (1..).map(|number: u64| (number * SPREAD % u64::from(all)) as u32);
+            let mut chosen: Vec<u32> = Vec::new();
+            for number in first.chain(others) {
+                if chosen.len() as u32 == most.max(1) {
+                    break;
+                }
+                if !chosen.contains(&number) {
+                    chosen.push(number);
+                }
+            }
+            chosen.sort_unstable();
+            chosen
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_the_middle_and_the_last_are_sampled() {
+        assert_eq!(chosen(100, WorkgroupSample::Some(3)), [0, 50, 99]);
+        let eight = chosen(100, WorkgroupSample::Some(8));
+        assert_eq!(eight.len(), 8);
+        assert!([0, 50, 99].iter().all(|number| eight.contains(number)), "{eight:?}");
+        assert_eq!(chosen(3, WorkgroupSample::Some(8)), [0, 1, 2]);
+        assert_eq!(chosen(2, WorkgroupSample::Some(1)), [0]);
+        assert_eq!(chosen(130, WorkgroupSample::EachNth(64)), [0, 64, 128]);
+        assert_eq!(chosen(3, WorkgroupSample::All), [0, 1, 2]);
+    }
+
+    /// Multiplying by the odd number may meet few of the workgroups only where their number shares a factor with it; it
+    /// is prime to all small ones.
+    #[test]
+    fn as_many_are_chosen_as_there_may_be() {
+        for all in 1..300 {
+            let most = 17.min(all);
+            assert_eq!(chosen(all, WorkgroupSample::Some(17)).len() as u32, most, "{all}");
+        }
+    }
+}
