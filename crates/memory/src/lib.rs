@@ -14,10 +14,12 @@ mod accesses;
 mod launched;
 mod place;
 mod resolve;
+mod recorded;
 mod site;
 
 pub use accesses::{Access, Accesses, Operation, POINTER_ALIGNMENT, Space, pointers};
 pub use launched::{Launched, MOST_WORK_ITEMS, WorkgroupSource};
 pub use place::{Category, Lines, Place, Unknown, count_lines};
 pub use resolve::{ResolvedAccess, resolve};
+pub use recorded::{Allocation, Recorded, RecordedKernel};
 pub use site::{Severity, Site, sites};
