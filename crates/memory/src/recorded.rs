@@ -82,6 +82,44 @@ impl RecordedKernel {
     }
 }
 
+/// Records for tests.
+#[cfg(test)]
+pub(crate) mod testing {
+    use super::*;
+
+    /// Global memory of a mebibyte, which tests call address 0.
+    pub(crate) const BASE: u64 = 0x10_0000;
+
+    /// A load of lanes of wave 0 at places from [`BASE`] on.
+    pub(crate) fn record(address: u64, bytes: u32, lanes: u64, place: impl Fn(u64) -> u64) -> Recorded {
+        let each = (0..64).filter(|lane| lanes >> lane & 1 != 0);
+        Recorded {
+            address,
+            dispatch: 0,
+            workgroup: [0; 3],
+            wave: 0,
+            space: Space::Global,
+            operation: Operation::Load,
+            bytes,
+            lanes,
+            addresses: each.map(|lane| BASE + place(lane)).collect(),
+        }
+    }
+
+    /// A kernel of one workgroup that was recorded as a whole.
+    pub(crate) fn kernel(target: &str, records: Vec<Recorded>) -> RecordedKernel {
+        let waves = records.iter().map(|record| record.wave + 1).max().unwrap_or(1);
+        RecordedKernel {
+            target: Target::by_name(target).expect("a target"),
+            waves,
+            workgroups: 1,
+            records,
+            dropped: BTreeMap::new(),
+            allocations: vec![Allocation { base: BASE, size: 1 << 20, ordinal: 0, name: Some("a".to_owned()) }],
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -89,14 +127,8 @@ mod tests {
     #[test]
     fn an_address_is_of_the_allocation_around_it() {
         let allocation = |base, size| Allocation { base, size, ordinal: 0, name: None };
-        let kernel = RecordedKernel {
-            target: Target::by_name("gfx90a").expect("a target"),
-            waves: 1,
-            workgroups: 1,
-            records: vec![],
-            dropped: BTreeMap::new(),
-            allocations: vec![allocation(0x100, 0x10), allocation(0x200, 0x80)],
-        };
+        let mut kernel = testing::kernel("gfx90a", vec![]);
+        kernel.allocations = vec![allocation(0x100, 0x10), allocation(0x200, 0x80)];
         let of = |address| kernel.allocation_of(address);
         assert_eq!([of(0xff), of(0x100), of(0x10f), of(0x110)], [None, Some(0), Some(0), None]);
         assert_eq!([of(0x200), of(0x27f), of(0x280)], [Some(1), Some(1), None]);
