@@ -2,7 +2,7 @@
 # Builds every sample for three targets from source:
 #     hip-samples/build.sh [--nine | --memory] [-o FOLDER] [NAME...] [-- EXTRA COMPILER FLAGS]
 # --nine: the programs of the benchmark `nine` instead, for its targets, without line tables and host symbols.
-# --memory: the program whose accesses `wavetap memory` is tested with, for four targets.
+# --memory: the programs whose accesses `wavetap memory` is tested with, for four targets.
 # Needs clang++-19, lld-19, llvm-19, rocm-device-libs and libamdhip64-dev (Debian or Ubuntu package names). The result
 # has no path of this machine in it, so two builds with the same packages are equal byte for byte.
 set -eu

@@ -161,7 +161,7 @@ fn verdicts(target: &str) -> Result<(), Failure> {
     let mut wrong = Vec::new();
     for kernel in &expected.kernels {
         let selection = Selection { kernels: vec![kernel.kernel.clone()], targets: vec![target.to_owned()] };
-        let inputs = MemoryInputs { profile: None, workgroup: Some(kernel.workgroup) };
+        let inputs = MemoryInputs { workgroup: Some(kernel.workgroup), ..MemoryInputs::default() };
         let report = pipeline::memory(&program, &selection, inputs).map_err(|e| e.to_string())?;
         let [found] = report.kernels.as_slice() else {
             return Err(format!("{} kernels are {}", report.kernels.len(), kernel.kernel));

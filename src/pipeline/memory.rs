@@ -6,14 +6,16 @@ use wavetap_analysis::cfg::Cfg;
 use wavetap_analysis::dataflow::{Definitions, Summaries};
 use wavetap_analysis::kernel::{Body, BodyKind};
 use wavetap_base::error::Result;
-use wavetap_memory::{Accesses, Launched, WorkgroupSource, pointers, sites};
+use wavetap_memory::{Accesses, Analysis, Launched, RecordedKernel, Site, WorkgroupSource, pointers, sites};
 use wavetap_object::code_object::demangle;
 use wavetap_object::offload_bundle::Input;
 use wavetap_object::selection::Selection;
 use wavetap_profile::file::{KernelTotals, Profile};
 use wavetap_profile::probes::blocks;
 use wavetap_report::counted::{self, CountedObject};
-use wavetap_report::memory::{AccessFacts, KernelMemory, MemoryAccess, MemoryReport, SCHEMA};
+use wavetap_report::memory::{
+    AccessFacts, KernelMemory, MeasuredAccess, MemoryAccess, MemoryReport, RecordedMemory, SCHEMA,
+};
 use wavetap_slice::counts::{BlockCounts, KernelCounts};
 
 /// What is known of the runs of an input.
@@ -23,6 +25,19 @@ pub struct MemoryInputs<'a> {
     pub profile: Option<&'a Profile>,
     /// Work-items of a workgroup in x, y, z, whatever the input and the profile say.
     pub workgroup: Option<[u32; 3]>,
+    /// Accesses that were recorded.
+    pub records: &'a [KernelRecords],
+}
+
+/// Accesses of a kernel that were recorded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KernelRecords {
+    /// MD5 of its code object, as in a profile.
+    pub object: String,
+    /// Its mangled name.
+    pub kernel: String,
+    /// The accesses.
+    pub recorded: RecordedKernel,
 }
 
 /// The accesses of the selected kernels of an input.
@@ -65,18 +80,22 @@ fn of_kernel(object: &Object<'_>, body: &Body, summaries: &Summaries, inputs: Me
         let number = arguments.iter().position(|argument| argument.offset == u64::from(place))?;
         Some(arguments[number].name.clone().unwrap_or_else(|| format!("argument {}", number + 1)))
     };
-    let of_site = |site: &wavetap_memory::Site| {
+    let records = inputs.records.iter().find(|of| of.object == object.digest && of.kernel == body.name());
+    let analysis = records.map(|records| Analysis::of(&records.recorded));
+    let lines = object.to_slice().lines;
+    let of_site = |site: &Site| {
         let (id, address) = (site.access.inst, body.address(site.access.inst));
         let block = cfg.block_of(id);
         let executions = counts.as_ref().and_then(|counts| counts.of(block).0);
         let facts = AccessFacts {
             address,
             instruction: print(body.target(), body.inst(id)),
-            source: object.to_slice().lines.line(address),
+            source: lines.line(address),
             loop_depth: loops.depth(block),
             array: site.argument.and_then(argument),
             executions,
             active_lanes: totals.and_then(|totals| lanes(totals, body.address(cfg.block(block).first))),
+            measured: analysis.iter().flat_map(|analysis| measured(analysis, address, site)).collect(),
         };
         MemoryAccess::new(site, facts)
     };
@@ -89,7 +108,14 @@ fn of_kernel(object: &Object<'_>, body: &Body, summaries: &Summaries, inputs: Me
         waves: accesses.waves(&launched).len() as u32,
         line_bytes: body.target().l1_line_bytes(),
         accesses: sites(&accesses, &launched, body.target()).iter().map(of_site).collect(),
+        recorded: analysis.as_ref().map(|analysis| RecordedMemory::new(analysis, |address| lines.line(address))),
     }
+}
+
+/// What was recorded of an instruction, for each memory that it accessed.
+fn measured<'a>(analysis: &'a Analysis<'_>, address: u64, site: &'a Site) -> impl Iterator<Item = MeasuredAccess> + 'a {
+    let of_address = analysis.measured.iter().filter(move |measured| measured.address == address);
+    of_address.map(move |measured| MeasuredAccess::new(analysis, measured, site))
 }
 
 /// What was counted of a kernel.

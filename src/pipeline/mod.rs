@@ -21,7 +21,7 @@ mod slices;
 pub use disassemble::disassemble;
 pub use inspect::{Extract, inspect};
 pub use kernel_rewriter::{KernelRewriter, RewrittenKernel};
-pub use memory::{MemoryInputs, memory};
+pub use memory::{KernelRecords, MemoryInputs, memory};
 pub use object::{Object, objects};
 pub use options::Options;
 pub use rewrite::{Destination, Progress, Rewritten, rewrite, rewrite_to};

@@ -17,7 +17,7 @@ pub fn run(args: &MemoryArgs, colour: ColorChoice) -> Result<ExitCode> {
     output::check(&args.output)?;
     let data = map_file::open(&args.file)?;
     let profile = args.counters.as_deref().map(launch::read_profile).transpose()?;
-    let inputs = MemoryInputs { profile: profile.as_ref(), workgroup: args.workgroup };
+    let inputs = MemoryInputs { profile: profile.as_ref(), workgroup: args.workgroup, records: &[] };
     let report =
         pipeline::memory(&data, &args.select.selection(), inputs).within(|| args.file.display().to_string())?;
     output::emit(&args.output, colour, &report, render)?;

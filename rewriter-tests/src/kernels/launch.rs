@@ -75,19 +75,45 @@ pub fn scratch_bytes(kernel: &Kernel) -> u32 {
 /// # Errors
 /// If the kernel has others than a test gives.
 pub fn kernarg(kernel: &Kernel, test: &Test, input: u64, output: u64) -> Result<Vec<u8>, Failure> {
-    let metadata = kernel.metadata.as_ref().ok_or("no metadata")?;
-    let mut bytes = vec![0; metadata.kernarg_segment_size as usize];
     let mut pointers = [input, output].into_iter();
     let mut values = [test.grid[0].to_le_bytes().to_vec(), test.extra.clone()].into_iter();
-    let (grid, group) = (test.grid, test.group.map(u32::from));
+    let sizes = LaunchSizes { grid: test.grid, group: test.group, dynamic: test.dynamic };
+    kernarg_with(kernel, &sizes, |kind| match kind {
+        ValueKind::GlobalBuffer => Ok(pointers.next().ok_or("more pointers than the buffers")?.to_le_bytes().to_vec()),
+        _ => Ok(values.next().ok_or("more values than the test has")?),
+    })
+}
+
+/// What the hidden arguments of a launch say.
+#[derive(Debug, Clone, Copy)]
+pub struct LaunchSizes {
+    /// Work-items in x, y, z.
+    pub grid: [u32; 3],
+    /// Work-items of a workgroup.
+    pub group: [u16; 3],
+    /// Bytes of LDS that the launch adds.
+    pub dynamic: u32,
+}
+
+/// The kernel arguments as the metadata places them, with these pointers and values.
+///
+/// # Errors
+/// If the kernel has no metadata, and what `explicit` returns.
+pub fn kernarg_with(
+    kernel: &Kernel,
+    sizes: &LaunchSizes,
+    mut explicit: impl FnMut(&ValueKind) -> Result<Vec<u8>, Failure>,
+) -> Result<Vec<u8>, Failure> {
+    let metadata = kernel.metadata.as_ref().ok_or("no metadata")?;
+    let mut bytes = vec![0; metadata.kernarg_segment_size as usize];
+    let (grid, group) = (sizes.grid, sizes.group.map(u32::from));
     let axis = |n: usize, f: fn(u32, u32) -> u32| u64::from(f(grid[n], group[n])).to_le_bytes().to_vec();
     let whole: fn(u32, u32) -> u32 = |grid, group| grid / group;
     let size: fn(u32, u32) -> u32 = |_, group| group;
     let rest: fn(u32, u32) -> u32 = |grid, group| grid % group;
     for argument in &metadata.args {
         let value = match &argument.value_kind {
-            ValueKind::GlobalBuffer => pointers.next().ok_or("more pointers than the buffers")?.to_le_bytes().to_vec(),
-            ValueKind::ByValue => values.next().ok_or("more values than the test has")?,
+            kind @ (ValueKind::GlobalBuffer | ValueKind::ByValue) => explicit(kind)?,
             ValueKind::HiddenBlockCountX => axis(0, whole),
             ValueKind::HiddenBlockCountY => axis(1, whole),
             ValueKind::HiddenBlockCountZ => axis(2, whole),
@@ -98,7 +124,7 @@ pub fn kernarg(kernel: &Kernel, test: &Test, input: u64, output: u64) -> Result<
             ValueKind::HiddenRemainderY => axis(1, rest),
             ValueKind::HiddenRemainderZ => axis(2, rest),
             ValueKind::HiddenGridDims => 3u64.to_le_bytes().to_vec(),
-            ValueKind::HiddenDynamicLdsSize => u64::from(test.dynamic).to_le_bytes().to_vec(),
+            ValueKind::HiddenDynamicLdsSize => u64::from(sizes.dynamic).to_le_bytes().to_vec(),
             ValueKind::HiddenSharedBase => HIGH_SHARED.to_le_bytes().to_vec(),
             ValueKind::HiddenPrivateBase => HIGH_PRIVATE.to_le_bytes().to_vec(),
             _ => continue,

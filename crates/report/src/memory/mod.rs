@@ -1,7 +1,13 @@
 //! How a kernel's lanes access memory, as JSON and as text.
 
+mod found;
+mod recorded;
 mod text;
 
+pub use recorded::{
+    Evidence, FindingKind, FindingSite, Fix, HeatMap, HeatPattern, HeatRun, MeasuredAccess, MemoryFinding,
+    RecordedArray, RecordedMemory,
+};
 pub use text::render;
 
 use serde::{Deserialize, Serialize};
@@ -21,7 +27,7 @@ pub const SCHEMA: &str = "wavetap.memory/1";
 pub struct MemoryReport {
     /// [`SCHEMA`].
     pub schema: String,
-    /// Always true: places, lines and cycles follow from the code, nothing of them was measured.
+    /// Always true: places, lines and cycles follow from the code; what was measured is in fields of its own.
     pub predicted: bool,
     /// The kernels.
     pub kernels: Vec<KernelMemory>,
@@ -50,6 +56,9 @@ pub struct KernelMemory {
     pub line_bytes: u32,
     /// The accesses, in the order of the code. Those of functions that it calls are not among them.
     pub accesses: Vec<MemoryAccess>,
+    /// What follows from its accesses that were recorded, if some were.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recorded: Option<RecordedMemory>,
 }
 
 /// An access.
@@ -97,6 +106,10 @@ pub struct MemoryAccess {
     pub active_lanes: Option<f64>,
     /// Lines, or cycles of LDS, of all executions beyond what their bytes need, as if all lanes were active.
     pub excess: Option<f64>,
+    /// What it did in the executions that were recorded, for each memory: an instruction of flat addresses may access
+    /// several.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub measured: Vec<MeasuredAccess>,
 }
 
 /// Lines that a wave accesses, on average over the waves that were looked at.
@@ -230,13 +243,15 @@ pub struct AccessFacts {
     pub executions: Option<u64>,
     /// Active lanes on average.
     pub active_lanes: Option<f64>,
+    /// What was recorded.
+    pub measured: Vec<MeasuredAccess>,
 }
 
 impl MemoryAccess {
     /// An access with what is known of it.
     #[must_use]
     pub fn new(site: &memory::Site, facts: AccessFacts) -> MemoryAccess {
-        let AccessFacts { address, instruction, source, loop_depth, array, executions, active_lanes } = facts;
+        let AccessFacts { address, instruction, source, loop_depth, array, executions, active_lanes, measured } = facts;
         let waves = f64::from(site.waves.max(1));
         let lines = site.lines.map(|lines| LinesOfWave {
             least: f64::from(lines.least) / waves,
@@ -270,6 +285,7 @@ impl MemoryAccess {
             executions,
             active_lanes,
             excess: executions.and_then(|executions| Some(site.excess()? * executions as f64)),
+            measured,
         }
     }
 

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use super::{Category, KernelMemory, MemoryAccess, MemoryReport, Operation, Severity, Space, Unknown};
+use super::{Category, KernelMemory, MemoryAccess, MemoryReport, Operation, Severity, Space, Unknown, found};
 use crate::slice::WorkgroupSource;
 use crate::style::{Style, counted, place, push_table};
 use crate::table::{Align, Table, grouped};
@@ -107,6 +107,7 @@ fn of_kernel(kernel: &KernelMemory, style: Style, lines: &mut Vec<String>) {
     if worst.len() > SHOWN {
         lines.push(format!("  and {} more: --format json has all", worst.len() - SHOWN));
     }
+    found::of_kernel(kernel, style, lines);
 }
 
 /// Whether there is something to say of it.
@@ -243,6 +244,7 @@ mod tests {
             executions: None,
             active_lanes: None,
             excess: None,
+            measured: vec![],
         }
     }
 
@@ -256,6 +258,7 @@ mod tests {
             waves: 1,
             line_bytes: 64,
             accesses,
+            recorded: None,
         };
         let kernels = vec![kernel.clone(), kernel];
         render(&MemoryReport { schema: SCHEMA.to_owned(), predicted: true, kernels, unread: vec![] }, Style::default())

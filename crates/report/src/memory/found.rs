@@ -1,0 +1,210 @@
+//! What follows from recorded accesses, as text.
+
+use std::cmp::Reverse;
+
+use super::{Evidence, FindingKind, Fix, KernelMemory, MeasuredAccess, MemoryAccess, MemoryFinding, RecordedMemory};
+use crate::style::{Style, place, push_table};
+use crate::table::{Align, Table, grouped};
+
+/// Instructions whose numbers are listed for each kernel: those with the most traffic. JSON has all of them.
+const SHOWN: usize = 20;
+
+/// Findings of a kernel, and what its instructions cost.
+pub(super) fn of_kernel(kernel: &KernelMemory, style: Style, lines: &mut Vec<String>) {
+    let Some(recorded) = &kernel.recorded else { return };
+    lines.push(String::new());
+    lines.push(format!(
+        "  {} accesses were recorded, of {} of {} workgroups",
+        grouped(recorded.executions),
+        grouped(recorded.workgroups),
+        grouped(recorded.of_workgroups)
+    ));
+    if recorded.dropped > 0 {
+        let missing = format!("  {} are missing, for which there was no room", grouped(recorded.dropped));
+        lines.push(style.warn(&missing));
+    }
+    findings(recorded, style, lines);
+    measured(kernel, style, lines);
+}
+
+fn findings(recorded: &RecordedMemory, style: Style, lines: &mut Vec<String>) {
+    let mut table = Table::new(&[
+        ("share", Align::Right),
+        ("finding", Align::Left),
+        ("of", Align::Left),
+        ("because", Align::Left),
+        ("may help", Align::Left),
+        ("address", Align::Right),
+        ("source", Align::Left),
+    ]);
+    let (folded, shown): (Vec<&MemoryFinding>, Vec<&MemoryFinding>) =
+        recorded.findings.iter().partition(|finding| finding.folded);
+    for finding in shown {
+        let site = finding.sites.first();
+        table.row([
+            percent(finding.share),
+            if finding.note { format!("note: {}", kind(finding.kind)) } else { kind(finding.kind).to_owned() },
+            finding.array.clone().unwrap_or_default(),
+            because(finding),
+            finding.fix.map(may_help).unwrap_or_default().to_owned(),
+            site.map(|site| format!("{:#x}", site.address)).unwrap_or_default(),
+            place(site.and_then(|site| site.source.as_ref())),
+        ]);
+    }
+    push_table("found in what was recorded (share of requests to L1, or of cycles of LDS)", &table, style, lines);
+    if recorded.findings.is_empty() {
+        lines.push("  nothing was found".to_owned());
+    }
+    if !folded.is_empty() {
+        lines.push(format!("  and {} of small shares: --format json has all", folded.len()));
+    }
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.1} %", 100.0 * share)
+}
+
+fn kind(kind: FindingKind) -> &'static str {
+    match kind {
+        FindingKind::Hot => "hot",
+        FindingKind::HotRandom => "hot, at random",
+        FindingKind::SmallSlices => "slices smaller than a line",
+        FindingKind::Strided => "strided",
+        FindingKind::Misaligned => "misaligned",
+        FindingKind::Halo => "halo",
+        FindingKind::Uncoalesced => "uncoalesced",
+        FindingKind::LdsThreadPrivate => "private to each work-item",
+        FindingKind::LdsWaveLocal => "local to each wave",
+        FindingKind::BankConflict => "bank conflicts",
+        FindingKind::FewLanes => "few lanes",
+        FindingKind::UniformLoad => "uniform vector load",
+    }
+}
+
+fn may_help(fix: Fix) -> &'static str {
+    match fix {
+        Fix::StageInLds => "load it to LDS once",
+        Fix::ReorderData => "sort or block the data",
+        Fix::ExchangeIndices => "exchange the indices of the work-item",
+        Fix::ChangeLayout => "store together what is used together",
+        Fix::AlignRows => "begin rows where lines begin",
+        Fix::CoalesceLanes => "let neighbouring lanes access neighbours",
+        Fix::UseRegisters => "registers instead of LDS",
+        Fix::UseCrossLane => "DPP, ds_bpermute or v_readlane",
+        Fix::PadRows => "pad rows, or exchange parts by XOR",
+        Fix::CompactLanes => "more work for each active lane",
+        Fix::LoadScalar => "a scalar load: const __restrict__",
+    }
+}
+
+fn because(finding: &MemoryFinding) -> String {
+    let mut text = match finding.evidence {
+        Evidence::Sectors { matching, of, waves } => {
+            format!("{} of {} lines, by up to {waves} waves of a workgroup", grouped(matching), grouped(of))
+        }
+        Evidence::Words { matching, of } => format!("{} of {} words", grouped(matching), grouped(of)),
+        Evidence::Lines { lines, ideal } => format!("{lines:.1} lines for {ideal:.1}"),
+        Evidence::Cycles { cycles, ideal, ways } => format!("{cycles:.1} cycles for {ideal:.1}, up to {ways}-way"),
+        Evidence::Lanes { active, of } => format!("{active:.1} of {of} lanes"),
+        Evidence::Executions { matching, of } => {
+            format!("{} of {} executions", grouped(matching), grouped(of))
+        }
+    };
+    if finding.truncated {
+        text.push_str(", records are missing");
+    }
+    if !finding.whole && finding.kind == FindingKind::Strided {
+        text.push_str(", in the workgroups that were recorded");
+    }
+    text
+}
+
+fn measured(kernel: &KernelMemory, style: Style, lines: &mut Vec<String>) {
+    let mut all: Vec<(&MemoryAccess, &MeasuredAccess)> = kernel
+        .accesses
+        .iter()
+        .flat_map(|access| access.measured.iter().map(move |measured| (access, measured)))
+        .collect();
+    all.sort_by_key(|(access, measured)| {
+        (Reverse(measured.excess), Reverse((measured.share * 1e9) as u64), access.address)
+    });
+    let mut table = Table::new(&[
+        ("executions", Align::Right),
+        ("lanes", Align::Right),
+        ("cost", Align::Right),
+        ("ideal", Align::Right),
+        ("excess", Align::Right),
+        ("share", Align::Right),
+        ("by the code", Align::Left),
+        ("address", Align::Right),
+        ("source", Align::Left),
+    ]);
+    for (access, measured) in all.iter().take(SHOWN) {
+        let ideal = measured.cycles.zip(measured.conflicts).map(|(cycles, conflicts)| cycles - conflicts);
+        let number = |value: Option<f64>| value.map(|value| format!("{value:.1}")).unwrap_or_default();
+        table.row([
+            grouped(measured.executions),
+            format!("{:.1}", measured.lanes),
+            number(measured.lines.or(measured.cycles)),
+            number(measured.ideal_lines.or(ideal)),
+            grouped(measured.excess),
+            percent(measured.share),
+            measured.as_predicted.map_or("", |same| if same { "the same" } else { "different" }).to_owned(),
+            format!("{:#x}", access.address),
+            place(access.source.as_ref()),
+        ]);
+    }
+    push_table("measured (lines of L1, or cycles of LDS, of an execution on average)", &table, style, lines);
+    if all.len() > SHOWN {
+        lines.push(format!("  and {} more: --format json has all", all.len() - SHOWN));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::FindingSite;
+    use super::*;
+
+    fn finding(kind: FindingKind, folded: bool, whole: bool) -> MemoryFinding {
+        MemoryFinding {
+            kind,
+            fix: Some(Fix::ChangeLayout),
+            array: Some("a".to_owned()),
+            sites: vec![FindingSite { address: 0x40, source: None }],
+            evidence: Evidence::Sectors { matching: 3, of: 4, waves: 8 },
+            share: 0.5,
+            note: kind == FindingKind::Halo,
+            folded,
+            truncated: true,
+            whole,
+        }
+    }
+
+    fn text(all: Vec<MemoryFinding>) -> String {
+        let recorded = RecordedMemory {
+            workgroups: 1,
+            of_workgroups: 4,
+            executions: 1000,
+            dropped: 3,
+            arrays: vec![],
+            findings: all,
+        };
+        let mut lines = Vec::new();
+        findings(&recorded, Style::default(), &mut lines);
+        lines.join("\n")
+    }
+
+    #[test]
+    fn small_shares_are_counted_and_notes_are_called_so() {
+        let found = text(vec![
+            finding(FindingKind::Strided, false, false),
+            finding(FindingKind::Halo, false, true),
+            finding(FindingKind::Hot, true, true),
+        ]);
+        let because = "3 of 4 lines, by up to 8 waves of a workgroup, records are missing";
+        assert!(found.contains(&format!("{because}, in the workgroups that were recorded")), "{found}");
+        assert!(found.contains("note: halo") && !found.contains(" hot "), "{found}");
+        assert!(found.contains("and 1 of small shares"), "{found}");
+        assert!(text(vec![]).contains("nothing was found"));
+    }
+}

@@ -1,0 +1,404 @@
+//! What follows from recorded accesses, as JSON.
+
+use serde::{Deserialize, Serialize};
+
+use super::Space;
+use crate::mirror::mirror;
+use wavetap_memory as memory;
+use wavetap_profile::hex;
+use wavetap_profile::map::Source;
+
+/// What was recorded of a kernel.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct RecordedMemory {
+    /// Workgroups that were recorded.
+    pub workgroups: u64,
+    /// Workgroups of the same dispatches.
+    pub of_workgroups: u64,
+    /// Executions of accesses that were recorded.
+    pub executions: u64,
+    /// Executions for which there was no room.
+    pub dropped: u64,
+    /// The arrays that were accessed.
+    pub arrays: Vec<RecordedArray>,
+    /// What is worth a change, the largest share first; small shares and notes come last.
+    pub findings: Vec<MemoryFinding>,
+}
+
+/// An array that was accessed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct RecordedArray {
+    /// The name of the pointer to it, or `allocation 1`; `LDS 0x0` is what begins there in LDS.
+    pub name: String,
+    /// [`Space::Global`] or [`Space::Lds`].
+    pub space: Space,
+    /// Its first byte.
+    #[serde(with = "hex")]
+    #[cfg_attr(feature = "schema", schemars(with = "wavetap_profile::HexText"))]
+    pub begin: u64,
+    /// Bytes, if that is known.
+    pub bytes: Option<u64>,
+    /// Words of four bytes that were accessed.
+    pub words: u64,
+    /// Of these, by several workgroups.
+    pub shared_words: u64,
+    /// The share of its words that was accessed, if its size is known: 0 to 1.
+    pub touched: Option<f64>,
+    /// Executions of instructions for each word that was accessed.
+    pub reuse: f64,
+    /// How many waves access what, of the first workgroup that was recorded.
+    pub heat: Option<HeatMap>,
+}
+
+/// How many waves of a workgroup access each word and each sector of an array.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct HeatMap {
+    /// The workgroup's id.
+    pub workgroup: [u32; 3],
+    /// Bytes of a sector.
+    pub sector_bytes: u32,
+    /// What sectors look like.
+    pub patterns: Vec<HeatPattern>,
+    /// The sectors that are accessed, by rising address.
+    pub runs: Vec<HeatRun>,
+    /// Sectors for which there was no room.
+    pub left_out: u64,
+}
+
+/// How many waves access a sector.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct HeatPattern {
+    /// Each of its words.
+    pub words: Vec<u8>,
+    /// Any of them.
+    pub sector: u8,
+}
+
+/// Sectors in a row that look the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct HeatRun {
+    /// Address of the first.
+    #[serde(with = "hex")]
+    #[cfg_attr(feature = "schema", schemars(with = "wavetap_profile::HexText"))]
+    pub address: u64,
+    /// How many.
+    pub sectors: u64,
+    /// What they look like, by its place in [`HeatMap::patterns`].
+    pub pattern: u32,
+}
+
+/// A pattern of accesses that costs more than it has to.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct MemoryFinding {
+    /// The pattern.
+    pub kind: FindingKind,
+    /// What may help; none if it is as it has to be.
+    pub fix: Option<Fix>,
+    /// The array, by [`RecordedArray::name`].
+    pub array: Option<String>,
+    /// The instructions.
+    pub sites: Vec<FindingSite>,
+    /// The numbers that it rests on.
+    pub evidence: Evidence,
+    /// The instructions' share of the kernel's requests to L1, or of its cycles of LDS: 0 to 1.
+    pub share: f64,
+    /// Whether it is worth knowing and often right as it is.
+    pub note: bool,
+    /// Whether its share is too small to matter.
+    pub folded: bool,
+    /// Whether executions of the instructions are missing for which there was no room.
+    pub truncated: bool,
+    /// Whether all workgroups were recorded: else it holds for those that were.
+    pub whole: bool,
+}
+
+/// An instruction of a finding.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct FindingSite {
+    /// Its address.
+    #[serde(with = "hex")]
+    #[cfg_attr(feature = "schema", schemars(with = "wavetap_profile::HexText"))]
+    pub address: u64,
+    /// Its source line.
+    pub source: Option<Source>,
+}
+
+mirror! {
+    /// A pattern of accesses.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub enum FindingKind = memory::FindingKind {
+        /// Most waves of a workgroup access the same words.
+        Hot,
+        /// Most waves access the same sectors, at words that depend on data.
+        HotRandom,
+        /// The slice of an array that each wave accesses is smaller than a line.
+        SmallSlices,
+        /// At regular distances a few words of each line are accessed, and the others never.
+        Strided,
+        /// Lanes lie next to each other, but do not begin where a line does.
+        Misaligned,
+        /// The same, where the waves also access the array where a line begins.
+        Halo,
+        /// Lanes lie in more lines than their bytes fill.
+        Uncoalesced,
+        /// Each word of an array in LDS is accessed by one lane only.
+        LdsThreadPrivate,
+        /// Each word of an array in LDS is accessed by the lanes of one wave only.
+        LdsWaveLocal,
+        /// Lanes want different words of one bank of LDS.
+        BankConflict,
+        /// An access is coalesced, and a few lanes make it.
+        FewLanes,
+        /// Lanes load the same by a vector instruction.
+        UniformLoad,
+    }
+}
+
+mirror! {
+    /// What may help.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub enum Fix = memory::Fix {
+        /// Load once for each workgroup, to LDS.
+        StageInLds,
+        /// Sort or block the data.
+        ReorderData,
+        /// Exchange which index of the work-item runs over which dimension.
+        ExchangeIndices,
+        /// Store next to each other what is used together.
+        ChangeLayout,
+        /// Begin rows at multiples of a line.
+        AlignRows,
+        /// Let lanes next to each other access what lies next to each other.
+        CoalesceLanes,
+        /// Keep it in registers instead of LDS.
+        UseRegisters,
+        /// Exchange between the lanes of a wave; LDS and its barrier may go.
+        UseCrossLane,
+        /// Pad the rows of LDS, or exchange their parts by XOR.
+        PadRows,
+        /// Let active lanes lie together, or give each more to do.
+        CompactLanes,
+        /// Load it by a scalar load.
+        LoadScalar,
+    }
+}
+
+/// The numbers that a finding rests on.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Evidence {
+    /// Sectors, as large as a line of L1, that look so.
+    Sectors {
+        /// Sectors that do.
+        matching: u64,
+        /// All sectors that workgroups access.
+        of: u64,
+        /// The most waves of a workgroup on one of the first.
+        waves: u32,
+    },
+    /// Words of LDS that look so.
+    Words {
+        /// Words that do.
+        matching: u64,
+        /// All words that workgroups access.
+        of: u64,
+    },
+    /// Lines of an execution, on average.
+    Lines {
+        /// Lines.
+        lines: f64,
+        /// Those that its bytes would fill.
+        ideal: f64,
+    },
+    /// Cycles of LDS of an execution, on average.
+    Cycles {
+        /// Cycles.
+        cycles: f64,
+        /// Those without conflicts.
+        ideal: f64,
+        /// The most ways of a conflict.
+        ways: u64,
+    },
+    /// Lanes of an execution, on average.
+    Lanes {
+        /// Active ones.
+        active: f64,
+        /// Lanes of a wave.
+        of: u32,
+    },
+    /// Executions that look so.
+    Executions {
+        /// Executions that do.
+        matching: u64,
+        /// All executions.
+        of: u64,
+    },
+}
+
+impl From<memory::Evidence> for Evidence {
+    fn from(evidence: memory::Evidence) -> Evidence {
+        use memory::Evidence as Of;
+        match evidence {
+            Of::Sectors { matching, of, waves } => Evidence::Sectors { matching, of, waves },
+            Of::Words { matching, of } => Evidence::Words { matching, of },
+            Of::Lines { lines, ideal } => Evidence::Lines { lines, ideal },
+            Of::Cycles { cycles, ideal, ways } => Evidence::Cycles { cycles, ideal, ways },
+            Of::Lanes { active, of } => Evidence::Lanes { active, of },
+            Of::Executions { matching, of } => Evidence::Executions { matching, of },
+        }
+    }
+}
+
+/// What an access did in the executions that were recorded. Numbers are of an execution, on average.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct MeasuredAccess {
+    /// The memory that was accessed: [`Space::Global`], [`Space::Lds`] or [`Space::Scratch`].
+    pub space: Space,
+    /// Executions that were recorded: of an access with two addresses of a lane each counts.
+    pub executions: u64,
+    /// Executions for which there was no room.
+    pub dropped: u64,
+    /// Active lanes.
+    pub lanes: f64,
+    /// Bytes that lanes requested, in all executions.
+    pub requested_bytes: u64,
+    /// Lines of L1; none in LDS and scratch.
+    pub lines: Option<f64>,
+    /// Lines that its bytes would fill.
+    pub ideal_lines: Option<f64>,
+    /// Requests to L1: of each four lanes the lines that they access.
+    pub requests: Option<f64>,
+    /// Cycles of LDS; none elsewhere.
+    pub cycles: Option<f64>,
+    /// Of these, because of conflicts.
+    pub conflicts: Option<f64>,
+    /// The most words of one bank in a phase of LDS.
+    pub ways: Option<u64>,
+    /// Bytes from each lane to the next, if that was one number in all executions.
+    pub stride: Option<i64>,
+    /// Lines, or cycles of LDS, beyond what the bytes need, in all executions.
+    pub excess: u64,
+    /// The share of the kernel's requests to L1, or of its cycles of LDS: 0 to 1.
+    pub share: f64,
+    /// Whether lines, or cycles of LDS, are those that the code says; none if the code does not say, or if some lanes
+    /// were not active.
+    pub as_predicted: Option<bool>,
+}
+
+impl MeasuredAccess {
+    /// What was measured of an instruction of a kernel; `site` is what the code says of it.
+    #[must_use]
+    pub fn new(analysis: &memory::Analysis<'_>, measured: &memory::Measured, site: &memory::Site) -> MeasuredAccess {
+        let executions = measured.executions.max(1) as f64;
+        let mean = |sum: u64| sum as f64 / executions;
+        let in_memory = !matches!(measured.space, memory::Space::Lds | memory::Space::Scratch);
+        let of_memory = |sum: u64| in_memory.then(|| mean(sum));
+        let in_all = |of: fn(&memory::Measured) -> u64| analysis.measured.iter().map(of).sum::<u64>().max(1) as f64;
+        let cycles = |measured: &memory::Measured| measured.lds.map_or(0, |lds| lds.cycles);
+        let share = match measured.lds {
+            Some(lds) => lds.cycles as f64 / in_all(cycles),
+            None => measured.requests as f64 / in_all(|measured| measured.requests),
+        };
+        MeasuredAccess {
+            space: measured.space.into(),
+            executions: measured.executions,
+            dropped: measured.dropped,
+            lanes: measured.mean_lanes(),
+            requested_bytes: measured.requested_bytes(),
+            lines: of_memory(measured.lines),
+            ideal_lines: of_memory(measured.ideal_lines),
+            requests: of_memory(measured.requests),
+            cycles: measured.lds.map(|lds| mean(lds.cycles)),
+            conflicts: measured.lds.map(|lds| mean(lds.conflicts)),
+            ways: measured.lds.map(|lds| lds.ways),
+            stride: measured.stride,
+            excess: measured.excess(),
+            share,
+            as_predicted: analysis.as_predicted(measured, site),
+        }
+    }
+}
+
+impl RecordedMemory {
+    /// What follows from a kernel's records; `source` is the line of an instruction.
+    #[must_use]
+    pub fn new(analysis: &memory::Analysis<'_>, source: impl Fn(u64) -> Option<Source>) -> RecordedMemory {
+        let finding = |finding: &memory::Finding| MemoryFinding {
+            kind: finding.kind.into(),
+            fix: finding.kind.fix().map(Fix::from),
+            array: finding.array.map(|array| name(analysis, array)),
+            sites: finding.sites.iter().map(|&address| FindingSite { address, source: source(address) }).collect(),
+            evidence: finding.evidence.into(),
+            share: finding.share,
+            note: finding.kind.is_note(),
+            folded: finding.is_folded,
+            truncated: finding.is_truncated,
+            whole: finding.is_whole,
+        };
+        RecordedMemory {
+            workgroups: analysis.recorded_workgroups(),
+            of_workgroups: analysis.kernel.workgroups,
+            executions: analysis.kernel.records.len() as u64,
+            dropped: analysis.kernel.dropped.values().sum(),
+            arrays: analysis.heat.arrays.keys().map(|array| RecordedArray::new(analysis, *array)).collect(),
+            findings: memory::findings(analysis).iter().map(finding).collect(),
+        }
+    }
+}
+
+impl RecordedArray {
+    fn new(analysis: &memory::Analysis<'_>, array: memory::Array) -> RecordedArray {
+        let used = analysis.heat.array_use(array, &analysis.arrays);
+        let first = analysis.heat.arrays.get(&array).and_then(|groups| groups.first());
+        let heat = |group: &memory::WorkgroupWords| {
+            let map = group.heat_map(analysis.kernel.line_bytes());
+            let run = |run: &memory::Run| HeatRun {
+                address: run.sector * u64::from(map.sector_bytes),
+                sectors: run.sectors,
+                pattern: run.pattern,
+            };
+            HeatMap {
+                workgroup: group.workgroup,
+                sector_bytes: map.sector_bytes,
+                runs: map.runs.iter().map(run).collect(),
+                left_out: map.left_out,
+                patterns: map
+                    .patterns
+                    .into_iter()
+                    .map(|of| HeatPattern { words: of.words, sector: of.sector })
+                    .collect(),
+            }
+        };
+        RecordedArray {
+            name: name(analysis, array),
+            space: if matches!(array, memory::Array::Lds(_)) { Space::Lds } else { Space::Global },
+            begin: analysis.arrays.begin(array),
+            bytes: analysis.arrays.bytes(array),
+            words: used.words,
+            shared_words: used.shared_words,
+            touched: used.touched(),
+            reuse: used.reuse(),
+            heat: first.map(heat),
+        }
+    }
+}
+
+fn name(analysis: &memory::Analysis<'_>, array: memory::Array) -> String {
+    match array {
+        memory::Array::Allocation(index) => {
+            let allocation = &analysis.kernel.allocations[index];
+            allocation.name.clone().unwrap_or_else(|| format!("allocation {}", allocation.ordinal + 1))
+        }
+        memory::Array::Elsewhere => "memory of no known allocation".to_owned(),
+        memory::Array::Lds(_) => format!("LDS {:#x}", analysis.arrays.begin(array)),
+    }
+}
