@@ -446,8 +446,11 @@ mod tests {
     use crate::recorded::{Allocation, Recorded, RecordedKernel};
     use wavetap_amdgpu::Target;
 
-    /// A load at each address of the code, of so many waves: where lane l of wave w goes.
-    fn of(waves: u32, loads: &[(u64, u32, &dyn Fn(u64, u64) -> u64)]) -> RecordedKernel {
+    /// A load at an address of the code, of so many bytes: where lane l of wave w goes.
+    type Load<'p> = (u64, u32, &'p dyn Fn(u64, u64) -> u64);
+
+    /// Loads of so many waves.
+    fn of(waves: u32, loads: &[Load<'_>]) -> RecordedKernel {
         let mut records = Vec::new();
         for &(address, bytes, place) in loads {
             records.extend(
@@ -475,7 +478,7 @@ mod tests {
     fn a_constant_is_not_hot() {
         let constant: &dyn Fn(u64, u64) -> u64 = &|_, _| 0;
         assert_eq!(kinds(&of(8, &[(0, 4, constant)])), [FindingKind::UniformLoad]);
-        let often: Vec<(u64, u32, &dyn Fn(u64, u64) -> u64)> = (0..8).map(|site| (site, 4, constant)).collect();
+        let often: Vec<Load<'_>> = (0..8).map(|site| (site, 4, constant)).collect();
         assert!(kinds(&of(8, &often)).contains(&FindingKind::Hot));
     }
 
@@ -488,7 +491,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_else_uses_is_strided() {
+    fn what_no_other_workgroup_uses_is_strided() {
         let strided = of(4, &[(0, 4, &|wave, lane| 32 * (64 * wave + lane))]);
         let found = findings(&Analysis::of(&strided));
         let kinds: Vec<FindingKind> = found.iter().map(|finding| finding.kind).collect();
