@@ -314,7 +314,17 @@ impl Run<'_> {
     /// What the stand-in is to do.
     fn config(&self, journals: &Path, findings: &Path, suppressions: Option<&Path>) -> RunConfig {
         let BackendArgs {
-            strict_continue, seed, fuel, threads, records, per_wave, gpus, workgroups, memory_limit, ..
+            strict_continue,
+            seed,
+            fuel,
+            threads,
+            records,
+            per_wave,
+            gpus,
+            workgroups,
+            dispatches,
+            memory_limit,
+            ..
         } = self.backend;
         let timing = self.timing.as_ref();
         let collect = Collected {
@@ -340,6 +350,7 @@ impl Run<'_> {
             records: *records,
             per_wave: *per_wave,
             workgroups: workgroups.map(|sample| sample.to_string()),
+            dispatches: *dispatches,
             memory_limit: memory_limit.map(|mebibytes| mebibytes << 20),
             latencies: timing
                 .map_or_else(Vec::new, |timing| timing.latencies.iter().map(ToString::to_string).collect()),

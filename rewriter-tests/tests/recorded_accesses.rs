@@ -356,7 +356,7 @@ impl Subject<'_> {
     }
 
     fn resolved(&self, access: &RecordedAccess, dispatch: &DispatchAccesses) -> Result<Vec<Seen>, Failure> {
-        let site = self.kernel().sites.iter().find(|site| site.offset == access.site).ok_or("no such site")?;
+        let site = self.kernel().sites.get(access.site as usize).ok_or("no such site")?;
         let inst = self.inst(site.address).ok_or("no such instruction")?;
         if !self.is_measured(site.address) {
             return Ok(Vec::new());

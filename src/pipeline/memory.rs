@@ -1,5 +1,6 @@
 //! How the lanes of a file's kernels access memory.
 
+use super::memory_records;
 use super::object::{Object, objects};
 use wavetap_amdgpu::print;
 use wavetap_analysis::cfg::Cfg;
@@ -80,8 +81,13 @@ fn of_kernel(object: &Object<'_>, body: &Body, summaries: &Summaries, inputs: Me
         let number = arguments.iter().position(|argument| argument.offset == u64::from(place))?;
         Some(arguments[number].name.clone().unwrap_or_else(|| format!("argument {}", number + 1)))
     };
-    let records = inputs.records.iter().find(|of| of.object == object.digest && of.kernel == body.name());
-    let analysis = records.map(|records| Analysis::of(&records.recorded));
+    let given = inputs.records.iter().find(|of| of.object == object.digest && of.kernel == body.name());
+    let of_profile = inputs
+        .profile
+        .zip(totals)
+        .and_then(|(profile, totals)| memory_records::of_profile(profile, totals, &object.program));
+    let records = given.map(|given| &given.recorded).or(of_profile.as_ref());
+    let analysis = records.map(Analysis::of);
     let lines = object.to_slice().lines;
     let of_site = |site: &Site| {
         let (id, address) = (site.access.inst, body.address(site.access.inst));

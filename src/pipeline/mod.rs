@@ -13,6 +13,7 @@ mod disassemble;
 mod inspect;
 mod kernel_rewriter;
 mod memory;
+mod memory_records;
 mod object;
 mod options;
 mod rewrite;

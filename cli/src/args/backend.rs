@@ -67,6 +67,9 @@ pub struct BackendArgs {
     /// others that a hash chooses), or of each Nth (`1/N`) [default: 8]
     #[arg(long, value_name = "all|N|1/N")]
     pub workgroups: Option<WorkgroupSample>,
+    /// With --probe memory: record the first N dispatches of each kernel [default: 4]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub dispatches: Option<u32>,
     /// Device memory that the records of one dispatch may take, in MiB [default: 256]
     #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
     pub memory_limit: Option<u64>,

@@ -5,15 +5,16 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use wavetap::error::{Error, Result, ResultExt};
-use wavetap::pipeline::{self, Inspected, Options};
+use wavetap::pipeline::{self, Inspected, MemoryInputs, Options, ProbeKind};
 use wavetap::profile::file::{Origin, Profile};
 use wavetap::profile::launches::NotCounted;
 use wavetap::profile::map::{EVERY_KERNEL, ObjectMap, Refused};
 use wavetap::profile::time::TimeProfile;
-use wavetap::report::{Report, text};
+use wavetap::report::{Report, memory, text};
 
 use super::run::launch_code;
 use crate::args::{ColorChoice, ProfileArgs};
+use crate::collected::Ended;
 use crate::output_name::OutputName;
 use crate::{files, launch, map_file, output, progress};
 
@@ -82,6 +83,10 @@ pub fn run(args: &ProfileArgs, colour: ColorChoice) -> Result<ExitCode> {
             ..Profile::new(Origin::Counters, platform.backend())
         }
     });
+    if args.instrument.probe.contains(&ProbeKind::Memory) {
+        written?;
+        return memory_report(args, colour, &app, &original, &profile, loads_all, &ended);
+    }
     let mut report = Report::new(&profile, launch::info(&args.backend, platform, &ended));
     if !loads_all {
         pipeline::explain(&mut report, &profile, &original).within(|| app.path.display().to_string())?;
@@ -97,6 +102,38 @@ pub fn run(args: &ProfileArgs, colour: ColorChoice) -> Result<ExitCode> {
     let lacks_waves = args.backend.per_wave && output::say_shared(&profile);
     let counted_nothing = platform.has_tool() && !ended.lacks_something() && say_if_nothing_counted(&profile);
     let lacks = lacks_waves || counted_nothing || report.has_gaps() || ended.lacks_something() || ended.found;
+    Ok(launch_code(if ended.code == 0 && lacks { REFUSED } else { ended.code }))
+}
+
+/// What the memory probe has recorded, of the kernels that ran.
+fn memory_report(
+    args: &ProfileArgs,
+    colour: ColorChoice,
+    app: &launch::App,
+    original: &[u8],
+    profile: &Profile,
+    loads_all: bool,
+    ended: &Ended,
+) -> Result<ExitCode> {
+    if loads_all {
+        let how = "-o PROFILE, then `wavetap memory CODE-OBJECT --counters PROFILE`";
+        let message = format!(
+            "{}: its code is loaded at run time: what was recorded is explained with {how}",
+            app.path.display()
+        );
+        return Err(Error::unsupported(message));
+    }
+    let inputs = MemoryInputs { profile: Some(profile), ..MemoryInputs::default() };
+    let report = pipeline::memory(original, &args.select.selection(), inputs);
+    let mut report = report.within(|| app.path.display().to_string())?;
+    report.kernels.retain(|kernel| kernel.recorded.is_some());
+    output::emit(&args.report, colour, &report, memory::render)?;
+    output::say_refused(&profile.refused, &args.report);
+    output::say_uncounted(&profile.uncounted);
+    let lacks = report.kernels.is_empty() || !profile.refused.is_empty() || ended.lacks_something() || ended.found;
+    if report.kernels.is_empty() {
+        eprintln!("wavetap: {}: no kernel ran whose accesses are recorded", app.path.display());
+    }
     Ok(launch_code(if ended.code == 0 && lacks { REFUSED } else { ended.code }))
 }
 

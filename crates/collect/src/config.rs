@@ -95,6 +95,8 @@ pub struct RunConfig {
     pub per_wave: bool,
     /// Of which workgroups accesses to memory are recorded: `all`, a number, or `1/N`.
     pub workgroups: Option<String>,
+    /// Of how many dispatches of a kernel, the first ones.
+    pub dispatches: Option<u32>,
     /// Bytes of device memory that the records of one dispatch may take.
     pub memory_limit: Option<u64>,
     /// File for the modelled time.
@@ -252,6 +254,9 @@ impl RunConfig {
         if let Some(text) = set("WAVETAP_WORKGROUPS") {
             self.workgroups = Some(text);
         }
+        if let Some(text) = set("WAVETAP_DISPATCHES") {
+            self.dispatches = Some(number("WAVETAP_DISPATCHES", &text)?);
+        }
         if let Some(text) = set("WAVETAP_MEMORY_LIMIT") {
             self.memory_limit = Some(number("WAVETAP_MEMORY_LIMIT", &text)?);
         }
@@ -292,6 +297,7 @@ impl RunConfig {
         Ok(Options {
             memory_limit: self.memory_limit.unwrap_or(usual.memory_limit),
             sample: sample.transpose()?.unwrap_or(usual.sample),
+            sampled_dispatches: self.dispatches.unwrap_or(usual.sampled_dispatches),
             ..usual
         })
     }

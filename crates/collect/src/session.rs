@@ -39,6 +39,8 @@ use window::MemberState;
 
 /// Workgroups whose accesses are recorded, unless the options say otherwise.
 pub const SAMPLE: WorkgroupSample = WorkgroupSample::Some(8);
+/// Dispatches of a kernel whose accesses are recorded, unless the options say otherwise.
+pub const SAMPLED_DISPATCHES: u32 = 4;
 /// Device memory that the records of one buffer may take, unless the options say otherwise.
 pub const MEMORY_LIMIT: u64 = 256 << 20;
 
@@ -110,13 +112,15 @@ pub struct Options {
     pub memory_limit: u64,
     /// Of which workgroups accesses are recorded, where they are.
     pub sample: WorkgroupSample,
+    /// Of so many dispatches of a kernel, the first ones.
+    pub sampled_dispatches: u32,
 }
 
 impl Options {
     /// So many records in at most [`MEMORY_LIMIT`] bytes; of [`SAMPLE`] accesses.
     #[must_use]
     pub fn new(overlap: Overlap, records: Records) -> Options {
-        Options { overlap, records, memory_limit: MEMORY_LIMIT, sample: SAMPLE }
+        Options { overlap, records, memory_limit: MEMORY_LIMIT, sample: SAMPLE, sampled_dispatches: SAMPLED_DISPATCHES }
     }
 }
 

@@ -38,6 +38,19 @@ pub enum Operation {
     Atomic,
 }
 
+impl Operation {
+    /// That of an instruction; none if it accesses no memory.
+    #[must_use]
+    pub fn of(inst: &Inst) -> Option<Operation> {
+        match inst.variant.flags {
+            flags if flags.contains(Flags::ATOMIC) => Some(Operation::Atomic),
+            flags if flags.contains(Flags::STORE) => Some(Operation::Store),
+            flags if flags.contains(Flags::LOAD) => Some(Operation::Load),
+            _ => None,
+        }
+    }
+}
+
 /// An access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Access {
@@ -263,13 +276,7 @@ const MOST_WAVES: u32 = 8;
 const SCRATCH_UNIT: i32 = 4;
 
 fn access(inst: InstId, code: &Inst) -> Option<Access> {
-    let flags = code.variant.flags;
-    let operation = match flags {
-        flags if flags.contains(Flags::ATOMIC) => Operation::Atomic,
-        flags if flags.contains(Flags::STORE) => Operation::Store,
-        flags if flags.contains(Flags::LOAD) => Operation::Load,
-        _ => return None,
-    };
+    let operation = Operation::of(code)?;
     let space = match code.variant.memory {
         Memory::Global => Space::Global,
         Memory::Flat => Space::Flat,

@@ -22,8 +22,8 @@ mod heat;
 mod launched;
 mod measured;
 mod place;
-mod resolve;
 mod recorded;
+mod resolve;
 mod site;
 
 pub use accesses::{Access, Accesses, Operation, POINTER_ALIGNMENT, Space, pointers};
@@ -34,6 +34,6 @@ pub use heat::{ArrayUse, Heat, HeatMap, Pattern, Run, Sector, Word, WorkgroupWor
 pub use launched::{Launched, MOST_WORK_ITEMS, WorkgroupSource};
 pub use measured::{Measured, Wave};
 pub use place::{Category, Lines, Place, Unknown, count_lines};
-pub use resolve::{ResolvedAccess, resolve};
 pub use recorded::{Allocation, Recorded, RecordedKernel};
+pub use resolve::{ResolvedAccess, resolve};
 pub use site::{Severity, Site, sites};

@@ -43,7 +43,7 @@ pub const fn slot_bytes(lanes: u32) -> u32 {
 /// An execution of a memory instruction by a wave, as it was recorded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordedAccess {
-    /// The site's counter: its offset in the record.
+    /// The site: its index among the kernel's.
     pub site: u32,
     /// EXEC.
     pub lanes: u64,
@@ -112,11 +112,16 @@ impl DispatchAccesses {
     }
 }
 
-/// The accesses that a wave of `lanes` lanes has recorded after its counters.
+/// The accesses that a wave of `lanes` lanes has recorded after its counters, and how many executions had no room.
+/// `site_at` gives the index of the site whose counter is at an offset in the record.
 ///
 /// # Errors
 /// Malformed if they contradict each other.
-pub fn recorded(after_counters: &[u8], lanes: u32) -> Result<(Vec<RecordedAccess>, u64)> {
+pub fn recorded(
+    after_counters: &[u8],
+    lanes: u32,
+    site_at: impl Fn(u32) -> Option<u32>,
+) -> Result<(Vec<RecordedAccess>, u64)> {
     let slot = u64::from(slot_bytes(lanes));
     let room = (after_counters.len() as u64).saturating_sub(CURSOR.into()) / slot;
     let free = bytes::u64_at(after_counters, 0, "free slots")?.cast_signed();
@@ -131,7 +136,8 @@ pub fn recorded(after_counters: &[u8], lanes: u32) -> Result<(Vec<RecordedAccess
     for number in 0..used {
         let start = u64::from(CURSOR) + (room - 1 - number) * slot;
         let slot = bytes::slice(after_counters, start, slot, "recorded access")?;
-        let (site, lanes) = (bytes::u32_at(slot, 0, "recorded site")?, bytes::u64_at(slot, 8, "recorded EXEC")?);
+        let (offset, lanes) = (bytes::u32_at(slot, 0, "recorded site")?, bytes::u64_at(slot, 8, "recorded EXEC")?);
+        let site = site_at(offset).ok_or_else(|| Error::malformed(format!("an access of no site: {offset}")))?;
         let count = bytes::u32_at(slot, 4, "recorded scalars")? as usize;
         if count > MOST_SCALARS {
             return Err(Error::malformed(format!(

@@ -223,10 +223,11 @@ impl KernelMap {
         self.placement.as_ref().map_or_else(|| record_bytes(counters()), Placement::record_bytes)
     }
 
-    /// Whether it has an access whose counter is at this offset in the record.
+    /// The index of the access whose counter is at this offset in the record.
     #[must_use]
-    pub fn has_access(&self, offset: u32) -> bool {
-        self.sites.iter().any(|site| site.offset == offset && site.kind == *probes::memory::ACCESS)
+    pub fn access_at(&self, offset: u32) -> Option<u32> {
+        let is_access = |site: &Site| site.offset == offset && site.kind == *probes::memory::ACCESS;
+        self.sites.iter().position(is_access).map(|index| index as u32)
     }
 
     /// Whether its accesses to memory are recorded, in sampled workgroups ([`super::accesses`]).

@@ -39,6 +39,8 @@ struct Windows {
     windows: Vec<Window>,
     /// The first ticket of that window.
     installed: Option<u64>,
+    /// Dispatches whose workgroups were sampled.
+    sampled: u32,
     /// A cleared buffer that the block describes while there is no window.
     standing: Option<Buffer>,
 }
@@ -83,7 +85,11 @@ impl Attached {
             return Ok(());
         }
         let sample = match kernel.records_accesses() {
-            true => Some(Sample::of(info, kernel, options.sample, options.memory_limit)?),
+            true => {
+                let is_sampled = of_kernel.sampled < options.sampled_dispatches;
+                of_kernel.sampled += u32::from(is_sampled);
+                Some(Sample::of(info, kernel, is_sampled.then_some(options.sample), options.memory_limit)?)
+            }
             false => None,
         };
         let stride = sample.as_ref().map_or_else(|| kernel.record_bytes(), |sample| sample.stride);

@@ -35,15 +35,20 @@ pub(super) struct Sample {
 }
 
 impl Sample {
-    /// That of a dispatch, in so many bytes.
-    pub(super) fn of(info: &DispatchInfo, kernel: &KernelMap, sample: WorkgroupSample, limit: u64) -> Result<Sample> {
+    /// That of a dispatch, in so many bytes; of one of which nothing is recorded, none.
+    pub(super) fn of(
+        info: &DispatchInfo,
+        kernel: &KernelMap,
+        sample: Option<WorkgroupSample>,
+        limit: u64,
+    ) -> Result<Sample> {
         let groups = info.groups();
         let all = groups.iter().fold(1_u64, |all, axis| all.saturating_mul((*axis).into()));
         let all = u32::try_from(all)
             .ok()
             .filter(|all| *all < 1 << 30)
             .ok_or_else(|| Error::limit(format!("a grid of {all} workgroups, of which some are to be sampled")))?;
-        let sampled = chosen(all, sample);
+        let sampled = sample.map(|sample| chosen(all, sample)).unwrap_or_default();
         let (lanes, counted, group_waves) = (lanes(kernel)?, kernel.record_bytes(), info.waves_of_workgroup(kernel)?);
         let records = sampled.len() as u64 * u64::from(group_waves);
         let table = u64::from(all) * size_of::<u32>() as u64;

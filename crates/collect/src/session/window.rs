@@ -276,10 +276,8 @@ impl Window {
             let free = usize::try_from(free).unwrap_or(usize::MAX).min(sample.slots as usize);
             let first = head + free * accesses::slot_bytes(sample.lanes) as usize;
             memory.read(address + first as u64, &mut record[first..])?;
-            let (recorded, dropped) = accesses::recorded(&record[counted..], sample.lanes).within(place)?;
-            if let Some(other) = recorded.iter().find(|access| !kernel.has_access(access.site)) {
-                return Err(Error::malformed(format!("an access of no site: {}", other.site))).within(place);
-            }
+            let recorded = accesses::recorded(&record[counted..], sample.lanes, |offset| kernel.access_at(offset));
+            let (recorded, dropped) = recorded.within(place)?;
             collector.fold(map, &record[..counted], Some(ordinal), false).within(place)?;
             began += 1;
             waves.push(WaveAccesses { workgroup: header.workgroup, wave: header.wave, accesses: recorded, dropped });
@@ -287,6 +285,9 @@ impl Window {
         if began != self.waves {
             let found = format!("{} waves of kernel {} were sampled, {began} have a record", self.waves, kernel.name);
             return Err(Error::malformed(found));
+        }
+        if sample.sampled.is_empty() {
+            return Ok(());
         }
         let (workgroups, sampled) = (sample.groups, sample.sampled.len() as u32);
         let kernel = collector.place(map, self.kernel)? as u32;
