@@ -56,9 +56,9 @@ const WAYS: &[(&str, u8)] = &[("O1", 5), ("O0", 5), ("O3", 5)];
 /// Of a hundred kernels so many have their accesses measured, at least.
 const GOAL: u64 = 85;
 
-/// Kernels whose waves or lanes go where the order lets them: a lock, what finishes last, a forest that is built with
+/// Kernels whose waves or lanes go where the order lets them: a lock, retries, what finishes last, what is built with
 /// atomics.
-const UNORDERED: &[&str] = &["lock", "last_workgroup", "union_find"];
+const UNORDERED: &[&str] = &["breadth_first_search", "compare_and_swap_loop", "lock", "last_workgroup", "union_find"];
 
 /// What was compared.
 #[derive(Debug, Default)]

@@ -82,10 +82,16 @@ fn of_kernel(object: &Object<'_>, body: &Body, summaries: &Summaries, inputs: Me
         Some(arguments[number].name.clone().unwrap_or_else(|| format!("argument {}", number + 1)))
     };
     let given = inputs.records.iter().find(|of| of.object == object.digest && of.kernel == body.name());
-    let of_profile = inputs
+    let sites = sites(&accesses, &launched, body.target());
+    let mut of_profile = inputs
         .profile
         .zip(totals)
         .and_then(|(profile, totals)| memory_records::of_profile(profile, totals, &object.program));
+    if let Some(recorded) = &mut of_profile {
+        let arguments =
+            sites.iter().filter_map(|site| Some((body.address(site.access.inst), argument(site.argument?)?)));
+        memory_records::name(recorded, &arguments.collect());
+    }
     let records = given.map(|given| &given.recorded).or(of_profile.as_ref());
     let analysis = records.map(Analysis::of);
     let lines = object.to_slice().lines;
@@ -113,7 +119,7 @@ fn of_kernel(object: &Object<'_>, body: &Body, summaries: &Summaries, inputs: Me
         workgroup_source: launched.source.into(),
         waves: accesses.waves(&launched).len() as u32,
         line_bytes: body.target().l1_line_bytes(),
-        accesses: sites(&accesses, &launched, body.target()).iter().map(of_site).collect(),
+        accesses: sites.iter().map(of_site).collect(),
         recorded: analysis.as_ref().map(|analysis| RecordedMemory::new(analysis, |address| lines.line(address))),
     }
 }

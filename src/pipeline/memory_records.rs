@@ -1,10 +1,10 @@
 //! The accesses that a profile has of a kernel, with their addresses.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use wavetap_amdgpu::Inst;
 use wavetap_analysis::cfg::Program;
-use wavetap_memory::{Allocation, Operation, Recorded, RecordedKernel, resolve};
+use wavetap_memory::{Allocation, Operation, Recorded, RecordedKernel, Space, resolve};
 use wavetap_profile::accesses::DispatchAccesses;
 use wavetap_profile::file::{KernelTotals, Profile};
 use wavetap_profile::probes::memory::ACCESS;
@@ -72,4 +72,20 @@ fn allocations(dispatches: &[&DispatchAccesses]) -> Vec<Allocation> {
     }
     let allocation = |(ordinal, (base, size))| Allocation { base, size, ordinal, name: None };
     (0..).zip(found).map(allocation).collect()
+}
+
+/// Names what is allocated by the pointers that the code has to it: by address of an access, the argument that it is an
+/// offset from.
+pub(super) fn name(recorded: &mut RecordedKernel, arguments: &BTreeMap<u64, String>) {
+    let mut names: BTreeMap<usize, BTreeSet<&str>> = BTreeMap::new();
+    for record in recorded.records.iter().filter(|record| record.space == Space::Global) {
+        let argument = arguments.get(&record.address);
+        let allocation = record.addresses.first().and_then(|address| recorded.allocation_of(*address));
+        if let (Some(argument), Some(allocation)) = (argument, allocation) {
+            names.entry(allocation).or_default().insert(argument);
+        }
+    }
+    for (allocation, names) in names {
+        recorded.allocations[allocation].name = Some(names.into_iter().collect::<Vec<_>>().join(", "));
+    }
 }
