@@ -1,6 +1,7 @@
 //! Every flag of every subcommand, each defined once.
 
 mod backend;
+mod findings;
 mod timing;
 
 use std::ffi::OsString;
@@ -16,6 +17,7 @@ use crate::targets;
 use crate::workgroup;
 
 pub use backend::{BackendArgs, BackendChoice, StackChoice};
+pub use findings::{FailOn, FindingsFormat};
 pub use timing::TimingArgs;
 
 /// See which branches of a GPU program diverge, from its binary alone.
@@ -352,7 +354,8 @@ pub struct SliceArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  wavetap memory app\n  wavetap memory app --workgroup 16,16 --kernel 'gemm*'\n  \
         wavetap memory app --counters app.profile            ranked by what was executed\n  \
-        wavetap memory hip-samples/bin/transpose --target gfx90a --workgroup 32,8")]
+        wavetap memory hip-samples/bin/transpose --target gfx90a --workgroup 32,8\n  \
+        wavetap memory app --format sarif --report app.sarif --fail-on high")]
 pub struct MemoryArgs {
     /// The original file
     pub file: PathBuf,
@@ -362,10 +365,14 @@ pub struct MemoryArgs {
     /// Work-items of a workgroup, in place of what the file and the profile say
     #[arg(long, value_name = "X[,Y[,Z]]", value_parser = workgroup::sizes)]
     pub workgroup: Option<[u32; 3]>,
+    /// End with exit code 1 if an access is as bad as this or worse, or no kernel is selected. With --counters, what is
+    /// less than 5 % of all that is too much is a note and does not count
+    #[arg(long, value_enum, value_name = "SEVERITY")]
+    pub fail_on: Option<FailOn>,
     #[command(flatten)]
     pub select: SelectArgs,
     #[command(flatten)]
-    pub output: OutputArgs,
+    pub output: OutputArgs<FindingsFormat>,
 }
 
 /// `--blame`.
@@ -566,12 +573,12 @@ impl From<BundleChoice> for Packing {
     }
 }
 
-/// How to report.
+/// How to report, in one of these forms.
 #[derive(Debug, Clone, Args)]
-pub struct OutputArgs {
+pub struct OutputArgs<F: ValueEnum + Send + Sync + 'static = Format> {
     /// Form of the report
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    pub format: Format,
+    #[arg(long, value_enum, default_value = "text")]
+    pub format: F,
     /// Write the report to this file instead of stdout
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,

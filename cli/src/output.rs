@@ -2,6 +2,7 @@
 
 use std::io::{BufWriter, IsTerminal, StdoutLock, Write};
 
+use clap::ValueEnum;
 use serde::Serialize;
 use wavetap::error::{Error, Kind, Result};
 use wavetap::pipeline::ProbeKind;
@@ -25,12 +26,27 @@ pub fn emit<T: Serialize>(
 ) -> Result<()> {
     let out = match args.format {
         Format::Text => text(value, style(args, colour)),
-        Format::Json => serde_json::to_string_pretty(value).map_err(|e| Error::internal(format!("JSON: {e}")))? + "\n",
-        Format::Yaml => serde_yaml::to_string(value).map_err(|e| Error::internal(format!("YAML: {e}")))?,
+        Format::Json => json(value)?,
+        Format::Yaml => yaml(value)?,
     };
+    write(args, &out)
+}
+
+/// A report as JSON.
+pub fn json(value: &impl Serialize) -> Result<String> {
+    Ok(serde_json::to_string_pretty(value).map_err(|e| Error::internal(format!("JSON: {e}")))? + "\n")
+}
+
+/// A report as YAML.
+pub fn yaml(value: &impl Serialize) -> Result<String> {
+    serde_yaml::to_string(value).map_err(|e| Error::internal(format!("YAML: {e}")))
+}
+
+/// Writes a report where `args` say.
+pub fn write<F: ValueEnum + Send + Sync>(args: &OutputArgs<F>, report: &str) -> Result<()> {
     match &args.report {
-        Some(path) => files::write(path, out.as_bytes(), args.force, None),
-        None => stdout(out.as_bytes()),
+        Some(path) => files::write(path, report.as_bytes(), args.force, None),
+        None => stdout(report.as_bytes()),
     }
 }
 
@@ -82,12 +98,12 @@ impl Stream {
 }
 
 /// Fails now if the report could not be written later.
-pub fn check(args: &OutputArgs) -> Result<()> {
+pub fn check<F: ValueEnum + Send + Sync>(args: &OutputArgs<F>) -> Result<()> {
     args.report.as_ref().map_or(Ok(()), |path| files::may_write(path, args.force))
 }
 
 /// Whether to use colours.
-pub fn style(args: &OutputArgs, choice: ColorChoice) -> Style {
+pub fn style<F: ValueEnum + Send + Sync>(args: &OutputArgs<F>, choice: ColorChoice) -> Style {
     let colour = match choice {
         ColorChoice::Always => true,
         ColorChoice::Never => false,

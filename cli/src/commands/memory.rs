@@ -4,12 +4,12 @@ use std::process::ExitCode;
 
 use wavetap::error::{Result, ResultExt};
 use wavetap::pipeline::{self, MemoryInputs};
-use wavetap::report::memory::render;
+use wavetap::report::memory::{MemoryReport, Severity, remarks, render, sarif};
 
-use crate::args::{ColorChoice, MemoryArgs};
+use crate::args::{ColorChoice, FindingsFormat, MemoryArgs};
 use crate::{launch, map_file, output};
 
-/// Exit code: something that was asked for could not be read.
+/// Exit code: something that was asked for could not be read, or is as bad as `--fail-on` says.
 const REFUSED: u8 = 1;
 
 /// Analyses the file.
@@ -20,9 +20,33 @@ pub fn run(args: &MemoryArgs, colour: ColorChoice) -> Result<ExitCode> {
     let inputs = MemoryInputs { profile: profile.as_ref(), workgroup: args.workgroup, records: &[] };
     let report =
         pipeline::memory(&data, &args.select.selection(), inputs).within(|| args.file.display().to_string())?;
-    output::emit(&args.output, colour, &report, render)?;
+    let out = match args.output.format {
+        FindingsFormat::Text => render(&report, output::style(&args.output, colour)),
+        FindingsFormat::Json => output::json(&report)?,
+        FindingsFormat::Yaml => output::yaml(&report)?,
+        FindingsFormat::Sarif => output::json(&sarif(&report, &args.file.to_string_lossy()))?,
+        FindingsFormat::Remarks => remarks(&report),
+    };
+    output::write(&args.output, &out)?;
     for part in &report.unread {
         eprintln!("wavetap: not readable: {}", part.replace(['\n', '\r'], " "));
     }
-    Ok(if report.unread.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(REFUSED) })
+    let failed = args.fail_on.is_some_and(|least| fails(&report, least.into()));
+    Ok(if report.unread.is_empty() && !failed { ExitCode::SUCCESS } else { ExitCode::from(REFUSED) })
+}
+
+/// Whether something is as bad as this, or nothing was looked at; and says so.
+fn fails(report: &MemoryReport, least: Severity) -> bool {
+    if report.kernels.is_empty() {
+        eprintln!("wavetap: no kernel selected: --fail-on has nothing to judge");
+        return true;
+    }
+    let count = report.findings().iter().filter(|finding| finding.severity >= least).count();
+    let what = format!("{least:?}").to_lowercase();
+    match count {
+        0 => {}
+        1 => eprintln!("wavetap: 1 access is of severity {what} or worse"),
+        _ => eprintln!("wavetap: {count} accesses are of severity {what} or worse"),
+    }
+    count > 0
 }

@@ -1,13 +1,19 @@
-//! How a kernel's lanes access memory, as JSON and as text.
+//! How a kernel's lanes access memory: as JSON and as text, and what is wrong with it as SARIF and as remarks of LLVM.
 
 mod found;
 mod recorded;
+mod remarks;
+mod rules;
+mod sarif;
 mod text;
 
 pub use recorded::{
     Evidence, FindingKind, FindingSite, Fix, HeatMap, HeatPattern, HeatRun, MeasuredAccess, MemoryFinding,
     RecordedArray, RecordedMemory,
 };
+pub use remarks::remarks;
+pub use rules::{Finding, Rule};
+pub use sarif::{Log, sarif};
 pub use text::render;
 
 use serde::{Deserialize, Serialize};

@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
+use super::rules::Rule;
 use super::{Category, KernelMemory, MemoryAccess, MemoryReport, Operation, Severity, Space, Unknown, found};
 use crate::slice::WorkgroupSource;
 use crate::style::{Style, counted, place, push_table};
@@ -67,7 +68,7 @@ fn of_kernel(kernel: &KernelMemory, style: Style, lines: &mut Vec<String>) {
     };
     lines.push(format!("  workgroups of {x} x {y} x {z} ({source}), lines of {} bytes", kernel.line_bytes));
     lines.push(format!("  {}", summary(kernel)));
-    let mut worst: Vec<&MemoryAccess> = kernel.accesses.iter().filter(|access| is_listed(access)).collect();
+    let mut worst: Vec<&MemoryAccess> = kernel.accesses.iter().filter(|access| Rule::of(access).is_some()).collect();
     let excess = |access: &MemoryAccess| access.excess.map_or(0, |excess| excess as u64);
     worst.sort_by_key(|access| {
         (Reverse(excess(access)), Reverse(access.severity), Reverse(access.loop_depth), access.address)
@@ -110,12 +111,7 @@ fn of_kernel(kernel: &KernelMemory, style: Style, lines: &mut Vec<String>) {
     found::of_kernel(kernel, style, lines);
 }
 
-/// Whether there is something to say of it.
-fn is_listed(access: &MemoryAccess) -> bool {
-    access.severity > Severity::None || access.is_uniform_load() || has_few_lanes(access)
-}
-
-fn has_few_lanes(access: &MemoryAccess) -> bool {
+pub(super) fn has_few_lanes(access: &MemoryAccess) -> bool {
     // Of 32 lanes at least; a wave of 64 with as many is no better.
     access.category == Category::Coalesced
         && access.space != Space::Scratch
@@ -123,7 +119,7 @@ fn has_few_lanes(access: &MemoryAccess) -> bool {
 }
 
 /// `14 accesses of global memory: 8 coalesced, 3 strided; 4 of LDS: 1 with conflicts`.
-fn summary(kernel: &KernelMemory) -> String {
+pub(super) fn summary(kernel: &KernelMemory) -> String {
     let mut categories: BTreeMap<Category, u64> = BTreeMap::new();
     for access in kernel.accesses.iter().filter(|access| is_in_global_memory(access)) {
         *categories.entry(access.category).or_default() += 1;
@@ -164,7 +160,7 @@ fn word(category: Category) -> &'static str {
 }
 
 /// `load 4 B of a`.
-fn what(access: &MemoryAccess) -> String {
+pub(super) fn what(access: &MemoryAccess) -> String {
     let operation = match access.operation {
         Operation::Load => "load",
         Operation::Store => "store",
@@ -180,7 +176,7 @@ fn what(access: &MemoryAccess) -> String {
     format!("{operation} {times}{} B{space}{array}", access.bytes)
 }
 
-fn looks_like(access: &MemoryAccess, kernel: &KernelMemory) -> String {
+pub(super) fn looks_like(access: &MemoryAccess, kernel: &KernelMemory) -> String {
     let mut text = match (access.category, access.stride) {
         (Category::Strided, Some(stride)) => format!("lanes {stride} B apart"),
         (Category::Strided, None) => "each lane elsewhere".to_owned(),
@@ -213,7 +209,7 @@ fn looks_like(access: &MemoryAccess, kernel: &KernelMemory) -> String {
     text
 }
 
-fn number(value: f64) -> String {
+pub(super) fn number(value: f64) -> String {
     if value.fract() == 0.0 { format!("{value:.0}") } else { format!("{value:.1}") }
 }
 
