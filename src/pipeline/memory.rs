@@ -3,7 +3,7 @@
 use super::memory_records;
 use super::object::{Object, objects};
 use wavetap_amdgpu::print;
-use wavetap_analysis::cfg::Cfg;
+use wavetap_analysis::cfg::{BodyId, Cfg};
 use wavetap_analysis::dataflow::{Definitions, Summaries};
 use wavetap_analysis::kernel::{Body, BodyKind};
 use wavetap_base::error::Result;
@@ -15,7 +15,7 @@ use wavetap_profile::file::{KernelTotals, Profile};
 use wavetap_profile::probes::blocks;
 use wavetap_report::counted::{self, CountedObject};
 use wavetap_report::memory::{
-    AccessFacts, KernelMemory, MeasuredAccess, MemoryAccess, MemoryReport, RecordedMemory, SCHEMA,
+    AccessFacts, CalledFunction, KernelMemory, MeasuredAccess, MemoryAccess, MemoryReport, RecordedMemory, SCHEMA,
 };
 use wavetap_slice::counts::{BlockCounts, KernelCounts};
 
@@ -55,14 +55,18 @@ pub fn memory(data: &[u8], selection: &Selection, inputs: MemoryInputs<'_>) -> R
     let mut kernels = Vec::new();
     for object in &objects {
         let summaries = Summaries::compute(&object.program);
-        let selected = |body: &&Body| body.kind() == BodyKind::Kernel && selection.has_kernel(body.name());
-        let bodies = object.program.bodies().iter().filter(selected);
-        kernels.extend(bodies.map(|body| of_kernel(object, body, &summaries, inputs)));
+        let selected = |id: &BodyId| {
+            let body = object.program.body(*id);
+            body.kind() == BodyKind::Kernel && selection.has_kernel(body.name())
+        };
+        let ids = object.program.ids().filter(selected);
+        kernels.extend(ids.map(|id| of_kernel(object, id, &summaries, inputs)));
     }
     Ok(MemoryReport { schema: SCHEMA.to_owned(), predicted: true, kernels, unread })
 }
 
-fn of_kernel(object: &Object<'_>, body: &Body, summaries: &Summaries, inputs: MemoryInputs<'_>) -> KernelMemory {
+fn of_kernel(object: &Object<'_>, id: BodyId, summaries: &Summaries, inputs: MemoryInputs<'_>) -> KernelMemory {
+    let (body, callees) = (object.program.body(id), object.program.callees(id));
     let kernel = object.code.kernel(body.name());
     let totals = inputs.profile.and_then(|profile| totals(profile, object, body));
     let mut launched = Launched::of(kernel, totals);
@@ -121,6 +125,21 @@ fn of_kernel(object: &Object<'_>, body: &Body, summaries: &Summaries, inputs: Me
         line_bytes: body.target().l1_line_bytes(),
         accesses: sites.iter().map(of_site).collect(),
         recorded: analysis.as_ref().map(|analysis| RecordedMemory::new(analysis, |address| lines.line(address))),
+        called: callees
+            .bodies
+            .iter()
+            .filter(|callee| **callee != id)
+            .map(|id| called(object.program.body(*id)))
+            .collect(),
+        calls_unknown: callees.unknown,
+    }
+}
+
+fn called(function: &Body) -> CalledFunction {
+    CalledFunction {
+        name: function.name().to_owned(),
+        demangled: demangle(function.name()).into_owned(),
+        accesses: wavetap_memory::accesses(function).count() as u64,
     }
 }
 

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use wavetap::error::{Result, ResultExt};
 use wavetap::pipeline::{self, MemoryInputs};
-use wavetap::report::memory::{MemoryReport, Severity, remarks, render, sarif};
+use wavetap::report::memory::{KernelMemory, MemoryReport, Severity, remarks, render, sarif};
 
 use crate::args::{ColorChoice, FindingsFormat, MemoryArgs};
 use crate::{launch, map_file, output};
@@ -47,6 +47,13 @@ fn fails(report: &MemoryReport, least: Severity) -> bool {
         0 => {}
         1 => eprintln!("wavetap: 1 access is of severity {what} or worse"),
         _ => eprintln!("wavetap: {count} accesses are of severity {what} or worse"),
+    }
+    let leaves_out =
+        |kernel: &&KernelMemory| kernel.calls_unknown || kernel.called.iter().any(|function| function.accesses > 0);
+    match report.kernels.iter().filter(leaves_out).count() {
+        0 => {}
+        1 => eprintln!("wavetap: 1 kernel calls functions, whose accesses are not judged"),
+        callers => eprintln!("wavetap: {callers} kernels call functions, whose accesses are not judged"),
     }
     count > 0
 }

@@ -75,7 +75,13 @@ pub fn pointers(kernel: Option<&Kernel>) -> BTreeSet<u32> {
     pointers.filter_map(|argument| u32::try_from(argument.offset).ok()).collect()
 }
 
-/// The accesses of a body.
+/// The accesses of a body, in the order of the code. Exchanges between lanes, images, global data share and tensors are
+/// not among them.
+pub fn accesses(body: &Body) -> impl Iterator<Item = Access> {
+    body.ids().filter_map(|id| access(id, body.inst(id)))
+}
+
+/// The accesses of a body, with what is known of their addresses.
 #[derive(Debug)]
 pub struct Accesses<'d, 'b> {
     definitions: &'d Definitions<'b>,
@@ -85,12 +91,11 @@ pub struct Accesses<'d, 'b> {
 }
 
 impl<'d, 'b> Accesses<'d, 'b> {
-    /// Those of a body. Exchanges between lanes, images, global data share and tensors are not among them. `pointers`
-    /// are the places among the arguments, in bytes, of pointers to global memory: what these point to is taken to be
-    /// aligned to [`POINTER_ALIGNMENT`] bytes.
+    /// Those that [`accesses`] finds. `pointers` are the places among the arguments, in bytes, of pointers to global
+    /// memory: what these point to is taken to be aligned to [`POINTER_ALIGNMENT`] bytes.
     #[must_use]
     pub fn of(body: &'b Body, definitions: &'d Definitions<'b>, pointers: BTreeSet<u32>) -> Accesses<'d, 'b> {
-        let all = body.ids().filter_map(|id| access(id, body.inst(id))).collect();
+        let all = accesses(body).collect();
         Accesses { definitions, body, all, pointers }
     }
 

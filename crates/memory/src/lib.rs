@@ -26,7 +26,7 @@ mod recorded;
 mod resolve;
 mod site;
 
-pub use accesses::{Access, Accesses, Operation, POINTER_ALIGNMENT, Space, pointers};
+pub use accesses::{Access, Accesses, Operation, POINTER_ALIGNMENT, Space, accesses, pointers};
 pub use analysis::Analysis;
 pub use arrays::{Array, Arrays, LdsPart};
 pub use findings::{Evidence, Finding, FindingKind, Fix, findings};

@@ -65,6 +65,25 @@ pub struct KernelMemory {
     /// What follows from its accesses that were recorded, if some were.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recorded: Option<RecordedMemory>,
+    /// Functions that it calls, directly or through others. Where their lanes go is not known: registers hold what the
+    /// callers have set.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub called: Vec<CalledFunction>,
+    /// Whether it may also call functions that are not known: through pointers, or such as cannot be decoded.
+    #[serde(default)]
+    pub calls_unknown: bool,
+}
+
+/// A function whose accesses are not looked at.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct CalledFunction {
+    /// Mangled name.
+    pub name: String,
+    /// Demangled name.
+    pub demangled: String,
+    /// How many accesses it has.
+    pub accesses: u64,
 }
 
 /// An access.

@@ -1,7 +1,7 @@
 //! What is wrong with accesses as optimisation remarks in LLVM's YAML format (LLVM, "Remarks"), which `opt-viewer` and
 //! `llvm-remarkutil` read: one document for each, and one for each kernel that says how many accesses it has.
 
-use super::text::{looks_like, number, summary, what};
+use super::text::{left_out, looks_like, number, summary, what};
 use super::{Finding, MemoryReport, Rule, Severity, Space};
 use wavetap_profile::map::Source;
 
@@ -23,7 +23,8 @@ pub fn remarks(report: &MemoryReport) -> String {
         ));
     }
     for kernel in &report.kernels {
-        let text = [("String", format!("{}: {}", kernel.target, summary(kernel)))];
+        let mut text = vec![("String", format!("{}: {}", kernel.target, summary(kernel)))];
+        text.extend(left_out(kernel).map(|text| ("String", format!("; {text}"))));
         out.push_str(&document("Analysis", "MemoryAccesses", None, &kernel.name, None, &text));
     }
     out

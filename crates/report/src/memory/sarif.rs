@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::text::summary;
+use super::text::{left_out, summary};
 use super::{Category, Finding, KernelMemory, MemoryReport, Rule, Severity};
 use wavetap_object::code_object::digest;
 
@@ -172,10 +172,15 @@ pub fn sarif(report: &MemoryReport, file: &str) -> Log {
         message: message(&format!("not readable: {part}")),
         locations: Vec::new(),
     });
-    let kernels = report.kernels.iter().map(|kernel| Notification {
-        level: "note",
-        message: message(&format!("{}: {}", kernel.target, summary(kernel))),
+    let of_kernel = |kernel, level, text: &str| Notification {
+        level,
+        message: message(text),
         locations: vec![Location { physical_location: None, logical_locations: [logical(kernel)] }],
+    };
+    let kernels = report.kernels.iter().flat_map(|kernel| {
+        let known = of_kernel(kernel, "note", &format!("{}: {}", kernel.target, summary(kernel)));
+        let not = left_out(kernel).map(|text| of_kernel(kernel, "warning", &format!("{}: {text}", kernel.target)));
+        std::iter::once(known).chain(not)
     });
     let run = Run {
         tool: Tool {

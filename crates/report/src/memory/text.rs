@@ -4,13 +4,18 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use super::rules::Rule;
-use super::{Category, KernelMemory, MemoryAccess, MemoryReport, Operation, Severity, Space, Unknown, found};
+use super::{
+    CalledFunction, Category, KernelMemory, MemoryAccess, MemoryReport, Operation, Severity, Space, Unknown, found,
+};
+use crate::names::short;
 use crate::slice::WorkgroupSource;
 use crate::style::{Style, counted, place, push_table};
 use crate::table::{Align, Table, grouped};
 
 /// Accesses listed for each kernel: the worst. JSON has all of them.
 const SHOWN: usize = 20;
+/// Functions that are named of those that a kernel calls.
+const CALLED_SHOWN: usize = 5;
 /// At an access that is coalesced, fewer lanes than this share of a wave are too few.
 const FEW_LANES: f64 = 0.25;
 
@@ -68,6 +73,7 @@ fn of_kernel(kernel: &KernelMemory, style: Style, lines: &mut Vec<String>) {
     };
     lines.push(format!("  workgroups of {x} x {y} x {z} ({source}), lines of {} bytes", kernel.line_bytes));
     lines.push(format!("  {}", summary(kernel)));
+    lines.extend(left_out(kernel).map(|text| style.warn(&format!("  {text}"))));
     let mut worst: Vec<&MemoryAccess> = kernel.accesses.iter().filter(|access| Rule::of(access).is_some()).collect();
     let excess = |access: &MemoryAccess| access.excess.map_or(0, |excess| excess as u64);
     worst.sort_by_key(|access| {
@@ -144,6 +150,26 @@ pub(super) fn summary(kernel: &KernelMemory) -> String {
         }
     }
     if parts.is_empty() { "no accesses".to_owned() } else { parts.join("; ") }
+}
+
+/// `not looked at: 3 accesses in functions that it calls (f, g), and functions that are not known`.
+pub(super) fn left_out(kernel: &KernelMemory) -> Option<String> {
+    let count: u64 = kernel.called.iter().map(|function| function.accesses).sum();
+    let called: Vec<&CalledFunction> = kernel.called.iter().filter(|function| function.accesses > 0).collect();
+    let mut names: Vec<String> =
+        called.iter().take(CALLED_SHOWN).map(|function| short(&function.demangled).into_owned()).collect();
+    if called.len() > names.len() {
+        names.push(format!("and {} more", called.len() - names.len()));
+    }
+    let mut parts = Vec::new();
+    if count > 0 {
+        let accesses = counted(count, "access", "accesses");
+        parts.push(format!("{accesses} in functions that it calls ({})", names.join(", ")));
+    }
+    if kernel.calls_unknown {
+        parts.push("functions that it calls and that are not known".to_owned());
+    }
+    (!parts.is_empty()).then(|| format!("not looked at: {}", parts.join(", and ")))
 }
 
 fn word(category: Category) -> &'static str {
@@ -244,8 +270,8 @@ mod tests {
         }
     }
 
-    fn text(accesses: Vec<MemoryAccess>) -> String {
-        let kernel = KernelMemory {
+    fn kernel(accesses: Vec<MemoryAccess>) -> KernelMemory {
+        KernelMemory {
             name: "k".to_owned(),
             demangled: "k".to_owned(),
             target: "gfx90a".to_owned(),
@@ -254,9 +280,14 @@ mod tests {
             waves: 1,
             line_bytes: 64,
             accesses,
+            called: Vec::new(),
+            calls_unknown: false,
             recorded: None,
-        };
-        let kernels = vec![kernel.clone(), kernel];
+        }
+    }
+
+    fn text(accesses: Vec<MemoryAccess>) -> String {
+        let kernels = vec![kernel(accesses.clone()), kernel(accesses)];
         render(&MemoryReport { schema: SCHEMA.to_owned(), predicted: true, kernels, unread: vec![] }, Style::default())
     }
 
@@ -268,6 +299,26 @@ mod tests {
         assert!(text.contains("load 4 B of argument 1  lanes 256 B apart, 4 B further each round"), "{text}");
         assert_eq!(text.matches("0x100").count(), 2, "once for each kernel: {text}");
         assert!(text.contains("2 kernels: 4 accesses of global memory, 0.0 % of them unknown"), "{text}");
+    }
+
+    #[test]
+    fn what_is_left_out_is_said() {
+        let function = |name: &str, accesses| CalledFunction {
+            name: name.to_owned(),
+            demangled: format!("{name}(int)"),
+            accesses,
+        };
+        let said = |called: &[CalledFunction], calls_unknown| {
+            left_out(&KernelMemory { called: called.to_vec(), calls_unknown, ..kernel(Vec::new()) })
+        };
+        assert_eq!(said(&[function("f", 0)], false), None, "it has no accesses");
+        let text = said(&[function("f", 1), function("g", 2)], true).unwrap_or_default();
+        assert!(
+            text.starts_with("not looked at: 3 accesses in functions that it calls (f(int), g(int)), and "),
+            "{text}"
+        );
+        let many = vec![function("f", 1); 7];
+        assert!(said(&many, false).is_some_and(|text| text.ends_with("f(int), and 2 more)")));
     }
 
     #[test]
