@@ -7,7 +7,7 @@ use wavetap_analysis::cfg::{BodyId, Cfg};
 use wavetap_analysis::dataflow::{Definitions, Summaries};
 use wavetap_analysis::kernel::{Body, BodyKind};
 use wavetap_base::error::Result;
-use wavetap_memory::{Accesses, Analysis, Launched, RecordedKernel, Site, WorkgroupSource, pointers, sites};
+use wavetap_memory::{Accesses, Analysis, Launched, RecordedKernel, Site, WaveAccesses, WorkgroupSource, pointers};
 use wavetap_object::code_object::demangle;
 use wavetap_object::offload_bundle::Input;
 use wavetap_object::selection::Selection;
@@ -77,6 +77,7 @@ fn of_kernel(object: &Object<'_>, id: BodyId, summaries: &Summaries, inputs: Mem
     let loops = cfg.loops();
     let definitions = Definitions::new(body, &cfg, summaries);
     let accesses = Accesses::of(body, &definitions, pointers(kernel));
+    let mut waves = WaveAccesses::new(&accesses, &launched);
     let counts = totals.map(|totals| {
         BlockCounts::derive(body, &cfg, Some(KernelCounts::of_kernel(&object.program, &object.code, totals)))
     });
@@ -86,7 +87,7 @@ fn of_kernel(object: &Object<'_>, id: BodyId, summaries: &Summaries, inputs: Mem
         Some(arguments[number].name.clone().unwrap_or_else(|| format!("argument {}", number + 1)))
     };
     let given = inputs.records.iter().find(|of| of.object == object.digest && of.kernel == body.name());
-    let sites = sites(&accesses, &launched, body.target());
+    let sites: Vec<Site> = accesses.all().iter().map(|access| waves.site(access)).collect();
     let mut of_profile = inputs
         .profile
         .zip(totals)

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::launched::Launched;
 use crate::place::{Place, Unknown};
-use wavetap_amdgpu::{Flags, Inst, Memory, OpcodeFlags, Operand, Role, Value};
+use wavetap_amdgpu::{Flags, Inst, Memory, OpcodeFlags, Operand, Role, Target, Value};
 use wavetap_analysis::dataflow::{Definitions, LaneSum, LaneValue, LaneValues, Offsets, Opaque, Symbol, WaveShape};
 use wavetap_analysis::kernel::Body;
 use wavetap_base::entity::InstId;
@@ -108,7 +108,7 @@ impl<'d, 'b> Accesses<'d, 'b> {
     /// Where the lanes of a wave go, in the order of [`Accesses::all`]: a place for each address of a lane.
     #[must_use]
     pub fn of_wave(&self, shape: WaveShape) -> Vec<Vec<Place>> {
-        let mut values = LaneValues::new(self.definitions, shape);
+        let mut values = self.values(shape);
         self.all.iter().map(|access| self.places(&mut values, access)).collect()
     }
 
@@ -119,11 +119,22 @@ impl<'d, 'b> Accesses<'d, 'b> {
         let count = launched.workgroup.iter().fold(1_u32, |size, axis| size.saturating_mul(*axis)).div_ceil(lanes);
         let looked_at = count.min(MOST_WAVES);
         let number = |n: u32| if looked_at > 1 { n * (count - 1) / (looked_at - 1) } else { 0 };
-        let shape = |n| WaveShape::new(launched.workgroup, lanes, number(n), launched.ids.ids);
+        let shape = |n| WaveShape::new(launched.workgroup, lanes, number(n), launched.given);
         (0..looked_at).filter_map(shape).collect()
     }
 
-    fn places(&self, values: &mut LaneValues<'_, '_>, access: &Access) -> Vec<Place> {
+    /// The processor.
+    pub(crate) fn target(&self) -> Target {
+        self.body.target()
+    }
+
+    /// What registers hold in a wave, of which nothing is looked at yet.
+    pub(crate) fn values(&self, shape: WaveShape) -> LaneValues<'d, 'b> {
+        LaneValues::new(self.definitions, shape)
+    }
+
+    /// Where the lanes go: a place for each address of a lane.
+    pub(crate) fn places(&self, values: &mut LaneValues<'_, '_>, access: &Access) -> Vec<Place> {
         let inst = self.body.inst(access.inst);
         let lanes = u64::MAX >> (u64::BITS - values.shape().active().clamp(1, u64::BITS));
         let space = match access.space {

@@ -1,6 +1,5 @@
 //! The workgroups that a kernel is launched with.
 
-use wavetap_analysis::dataflow::WorkItems;
 use wavetap_object::code_object::{Field, Kernel};
 use wavetap_profile::file::KernelTotals;
 
@@ -27,13 +26,13 @@ pub struct Launched {
     pub workgroup: [u32; 3],
     /// How they are known.
     pub source: WorkgroupSource,
-    /// What that says of work-item ids.
-    pub ids: WorkItems,
+    /// How many work-item ids a lane is given: x alone, x and y, or all three.
+    pub given: u32,
 }
 
 impl Default for Launched {
     fn default() -> Launched {
-        Launched { workgroup: [MOST_WORK_ITEMS, 1, 1], source: WorkgroupSource::Assumed, ids: WorkItems::default() }
+        Launched { workgroup: [MOST_WORK_ITEMS, 1, 1], source: WorkgroupSource::Assumed, given: 3 }
     }
 }
 
@@ -44,23 +43,18 @@ impl Launched {
         let mut launched = Launched::default();
         let metadata = kernel.and_then(|kernel| kernel.metadata.as_ref());
         if let Some(kernel) = kernel {
-            launched.ids.ids = kernel.descriptor.get(Field::ENABLE_VGPR_WORKITEM_ID) + 1;
+            launched.given = kernel.descriptor.get(Field::ENABLE_VGPR_WORKITEM_ID) + 1;
         }
         let number = |size: u64| u32::try_from(size).unwrap_or(MOST_WORK_ITEMS).clamp(1, MOST_WORK_ITEMS);
         if let Some(largest) =
             metadata.map(|metadata| metadata.max_flat_workgroup_size).filter(|size| *size > 0).map(number)
         {
-            (launched.workgroup, launched.ids.most) = ([largest, 1, 1], [largest; 3]);
+            launched.workgroup = [largest, 1, 1];
         }
         if let Some(required) =
             metadata.and_then(|metadata| metadata.reqd_workgroup_size).filter(|sizes| !sizes.contains(&0))
         {
-            let required = required.map(number);
-            launched = Launched {
-                workgroup: required,
-                source: WorkgroupSource::Required,
-                ids: WorkItems { most: required, ..launched.ids },
-            };
+            launched = Launched { workgroup: required.map(number), source: WorkgroupSource::Required, ..launched };
         }
         let launches = totals.map(|totals| totals.launches.as_slice()).unwrap_or_default();
         let dispatches = |workgroup: [u32; 3]| -> u64 {
@@ -69,14 +63,7 @@ impl Launched {
         if let Some(usual) =
             launches.iter().map(|launch| launch.workgroup).max_by_key(|workgroup| dispatches(*workgroup))
         {
-            let most = launches
-                .iter()
-                .fold([1; 3], |most, launch| std::array::from_fn(|axis| launch.workgroup[axis].max(most[axis])));
-            launched = Launched {
-                workgroup: usual,
-                source: WorkgroupSource::Launched,
-                ids: WorkItems { most, ..launched.ids },
-            };
+            launched = Launched { workgroup: usual, source: WorkgroupSource::Launched, ..launched };
         }
         launched
     }

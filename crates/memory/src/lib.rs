@@ -36,4 +36,4 @@ pub use measured::{Measured, Wave};
 pub use place::{Category, Lines, Place, Unknown, count_lines};
 pub use recorded::{Allocation, Recorded, RecordedKernel};
 pub use resolve::{ResolvedAccess, resolve};
-pub use site::{Severity, Site, sites};
+pub use site::{Severity, Site, WaveAccesses};

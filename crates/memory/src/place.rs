@@ -121,6 +121,13 @@ impl Place {
         Some(lines)
     }
 
+    /// Bytes that some lane accesses, as far as it is known that lanes access the same; none if nothing is known.
+    #[must_use]
+    pub fn distinct_bytes(&self) -> Option<u64> {
+        let rows = self.rows(self.address.as_ref().ok()?);
+        Some(rows.iter().map(|row| row.distinct(self.bytes)).sum())
+    }
+
     /// What LDS does with it on a target; none if the addresses are not known up to what is added to all of them, a
     /// multiple of four bytes.
     #[must_use]

@@ -4,6 +4,7 @@ use crate::accesses::{Access, Accesses, Operation, Space};
 use crate::launched::Launched;
 use crate::place::{Category, Lines, Place, Unknown};
 use wavetap_amdgpu::{LdsCycles, LdsOperation, Target};
+use wavetap_analysis::dataflow::{LaneValues, WaveShape};
 
 /// So many lines of a wave are many.
 const MANY: u32 = 4;
@@ -74,16 +75,37 @@ impl Site {
     }
 }
 
-/// The accesses of a kernel that is launched with such workgroups on a target, in the order of the code.
-#[must_use]
-pub fn sites(accesses: &Accesses<'_, '_>, launched: &Launched, target: Target) -> Vec<Site> {
-    let waves: Vec<Vec<Vec<Place>>> =
-        accesses.waves(launched).into_iter().map(|shape| accesses.of_wave(shape)).collect();
-    let of = |(index, access): (usize, &Access)| {
-        let places: Vec<&Place> = waves.iter().flat_map(|wave| &wave[index]).collect();
-        site(*access, &places, waves.len() as u32, target)
-    };
-    accesses.all().iter().enumerate().map(of).collect()
+/// The accesses of a kernel in the waves of its workgroups, looked at one by one.
+#[derive(Debug)]
+pub struct WaveAccesses<'a> {
+    accesses: &'a Accesses<'a, 'a>,
+    waves: Vec<LaneValues<'a, 'a>>,
+    target: Target,
+}
+
+impl<'a> WaveAccesses<'a> {
+    /// Of a kernel that is launched with such workgroups.
+    #[must_use]
+    pub fn new(accesses: &'a Accesses<'a, 'a>, launched: &Launched) -> WaveAccesses<'a> {
+        let waves = accesses.waves(launched).into_iter().map(|shape| accesses.values(shape)).collect();
+        WaveAccesses { accesses, waves, target: accesses.target() }
+    }
+
+    /// Where each wave goes: the wave, and a place for each address of a lane.
+    pub fn places(&mut self, access: &Access) -> Vec<(&WaveShape, Vec<Place>)> {
+        let accesses = self.accesses;
+        let of_wave = |values: &'_ mut LaneValues<'a, 'a>| accesses.places(values, access);
+        let places: Vec<Vec<Place>> = self.waves.iter_mut().map(of_wave).collect();
+        self.waves.iter().map(LaneValues::shape).zip(places).collect()
+    }
+
+    /// What it looks like.
+    pub fn site(&mut self, access: &Access) -> Site {
+        let (count, target) = (self.waves.len() as u32, self.target);
+        let places = self.places(access);
+        let places: Vec<&Place> = places.iter().flat_map(|(_, places)| places).collect();
+        site(*access, &places, count, target)
+    }
 }
 
 fn site(access: Access, places: &[&Place], waves: u32, target: Target) -> Site {

@@ -1,6 +1,30 @@
 //! How the lanes of an access to memory lie to each other, where the code says so, and what that costs.
 
-use wavetap_memory::{Launched, MOST_WORK_ITEMS, WorkgroupSource};
+use wavetap_analysis::dataflow::WaveShape;
+use wavetap_memory::{Category, Launched, Place, WorkgroupSource};
+
+/// Bytes between lanes whose ids differ by one in a direction and in no other: 0 where lanes of a wave do not differ
+/// in it; none if that is not one number, or no two lanes differ in it alone.
+fn stride(places: &[(&WaveShape, &Place)], launched: &Launched, axis: usize) -> Option<i64> {
+    let next: usize = launched.workgroup[..axis].iter().map(|size| *size as usize).product();
+    let mut strides = Vec::new();
+    let mut varies = false;
+    for (shape, place) in places {
+        let lanes = shape.active() as usize;
+        let ids = |lane| shape.ids(lane);
+        varies |= (1..lanes).any(|lane| ids(lane)[axis] != ids(0)[axis]);
+        for (from, to) in (0..lanes).map(|lane| (lane, lane + next)).take_while(|(_, to)| *to < lanes) {
+            let differ = std::array::from_fn::<i32, 3, _>(|of| ids(to)[of] - ids(from)[of]);
+            if differ == std::array::from_fn(|of| i32::from(of == axis)) {
+                strides.push(place.between(from, to));
+            }
+        }
+    }
+    match strides.split_first() {
+        None => (!varies).then_some(0),
+        Some((first, rest)) => first.filter(|_| rest.iter().all(|other| other == first)).map(i64::from),
+    }
+}
 
 /// The places that the lanes of a wave access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -8,10 +32,9 @@ pub struct LaneAccess {
     /// Bytes that each lane accesses.
     pub bytes: u32,
     /// Bytes from the place of a lane to that of the next one in direction x of the workgroup: 0 where all access the
-    /// same, negative where they go downward.
-    pub stride: i64,
-    /// The same in directions y and z: 0 where lanes of a wave do not differ in it, none where it is a number that is
-    /// not in the code.
+    /// same, negative where they go downward, none where it is not one number that is in the code.
+    pub stride: Option<i64>,
+    /// The same in directions y and z: 0 where lanes of a wave do not differ in it.
     pub strides: [Option<i64>; 2],
     /// The workgroup that the lanes are those of: x, y, z.
     pub workgroup: [u32; 3],
@@ -27,100 +50,36 @@ pub struct LaneAccess {
     pub least_lines: u32,
 }
 
-/// What the lanes of some waves access together.
-#[derive(Debug, Clone, Copy, Default)]
-struct Touched {
-    bytes: u64,
-    lines: u64,
-    least_lines: u64,
-}
-
-impl Touched {
-    /// What lanes access that lie so many bytes after each other, in any order, the first of them at the beginning of a
-    /// line.
-    fn of(places: &mut [i64], bytes: u32, line: u32) -> Touched {
-        places.sort_unstable();
-        let (bytes, line) = (i64::from(bytes), i64::from(line));
-        let Some(&first) = places.first() else { return Touched::default() };
-        let (mut touched, mut end, mut last_line) = (Touched::default(), i64::MIN, -1);
-        for place in places.iter().map(|place| place - first) {
-            let fresh = place.max(end);
-            touched.bytes += (place + bytes - fresh).max(0).unsigned_abs();
-            end = end.max(place + bytes);
-            let (from, to) = ((place / line).max(last_line + 1), (place + bytes - 1) / line);
-            touched.lines += (to - from + 1).max(0).unsigned_abs();
-            last_line = last_line.max(to);
-        }
-        touched.least_lines = touched.bytes.div_ceil(line.unsigned_abs());
-        touched
-    }
-
-    fn add(&mut self, other: Touched) {
-        self.bytes += other.bytes;
-        self.lines += other.lines;
-        self.least_lines += other.least_lines;
-    }
-}
-
 impl LaneAccess {
-    /// Of lanes whose places differ by these factors for each direction. Nothing if that does not say how many lines
-    /// they are in.
-    pub(crate) fn new(
-        bytes: u32,
-        factors: [Option<i64>; 3],
-        launched: &Launched,
-        wave: u32,
-        line: u32,
-    ) -> Option<LaneAccess> {
-        let Launched { workgroup, source, .. } = *launched;
-        let size = workgroup.iter().fold(1_u32, |size, axis| size.saturating_mul(*axis)).clamp(1, MOST_WORK_ITEMS);
-        let ids =
-            |flat: u32| [flat % workgroup[0], flat / workgroup[0] % workgroup[1], flat / (workgroup[0] * workgroup[1])];
-        let mut all = Touched::default();
-        let mut varies = [false; 3];
-        let mut uniform = true;
-        for first in (0..size).step_by(wave.max(1) as usize) {
-            // Lanes whose distance is not known are looked at apart from each other.
-            let mut apart: Vec<([u32; 3], Vec<i64>)> = Vec::new();
-            for flat in first..size.min(first + wave) {
-                let (id, of_first) = (ids(flat), ids(first));
-                varies = std::array::from_fn(|axis| varies[axis] || id[axis] != of_first[axis]);
-                let key = std::array::from_fn(|axis| if factors[axis].is_none() { id[axis] } else { 0 });
-                let place = id.iter().zip(factors).map(|(id, factor)| i64::from(*id) * factor.unwrap_or(0)).sum();
-                match apart.iter_mut().find(|(known, _)| *known == key) {
-                    Some((_, places)) => places.push(place),
-                    None => apart.push((key, vec![place])),
-                }
-            }
-            uniform &= apart.len() == 1 && apart[0].1.iter().all(|place| *place == apart[0].1[0]);
-            let several = apart.len() > 1;
-            for (_, places) in &mut apart {
-                let touched = Touched::of(places, bytes, line);
-                // Wherever whole lines are, they are whole lines.
-                if several && touched.bytes != touched.lines * u64::from(line) {
-                    return None;
-                }
-                all.add(touched);
-            }
+    /// Of an access with one address a lane, by wave. Nothing if it is not known how the lanes lie to each other.
+    pub(crate) fn new(waves: &[(&WaveShape, Vec<Place>)], launched: &Launched, line: u32) -> Option<LaneAccess> {
+        let places: Vec<(&WaveShape, &Place)> =
+            waves.iter().map(|(shape, places)| Some((*shape, places.first()?))).collect::<Option<_>>()?;
+        let (mut lines, mut least_lines, mut distinct) = (0_u64, 0_u64, 0_u64);
+        for (_, place) in &places {
+            let of_wave = place.lines(line)?;
+            lines += u64::from(of_wave.likely);
+            least_lines += u64::from(of_wave.ideal);
+            distinct += place.distinct_bytes()?;
         }
-        let waves = u64::from(size.div_ceil(wave.max(1)));
-        let average = |sum: u64| u32::try_from(sum.div_ceil(waves)).unwrap_or(u32::MAX);
+        let bytes = places.first()?.1.bytes;
+        let average = |sum: u64| u32::try_from(sum.div_ceil(places.len() as u64)).unwrap_or(u32::MAX);
         let used = match () {
-            () if uniform => bytes.min(line),
-            () if all.lines <= all.least_lines => line,
-            () => u32::try_from(all.bytes / all.lines.max(1)).unwrap_or(line),
+            () if places.iter().all(|(_, place)| place.category(line) == Category::Uniform) => bytes.min(line),
+            () if lines <= least_lines => line,
+            () => u32::try_from(distinct / lines.max(1)).unwrap_or(line),
         };
-        let stride = |axis: usize| if varies[axis] { factors[axis] } else { Some(0) };
+        let [x, y, z] = [0, 1, 2].map(|axis| stride(&places, launched, axis));
         Some(LaneAccess {
             bytes,
-            stride: stride(0)?,
-            strides: [stride(1), stride(2)],
-            workgroup,
-            workgroup_source: source,
+            stride: x,
+            strides: [y, z],
+            workgroup: launched.workgroup,
+            workgroup_source: launched.source,
             line,
             used,
-            lines: average(all.lines),
-            least_lines: average(all.least_lines),
+            lines: average(lines),
+            least_lines: average(least_lines),
         })
     }
 
@@ -140,19 +99,28 @@ impl LaneAccess {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use wavetap_analysis::dataflow::LaneSum;
 
-    fn in_workgroups(workgroup: [u32; 3], bytes: u32, factors: [Option<i64>; 3], line: u32) -> Option<LaneAccess> {
+    /// Of lanes whose places differ by these factors for each direction.
+    fn in_workgroups(workgroup: [u32; 3], bytes: u32, factors: [i32; 3], line: u32) -> Option<LaneAccess> {
+        const LANES: u32 = 64;
         let launched = Launched { workgroup, source: WorkgroupSource::Launched, ..Launched::default() };
-        LaneAccess::new(bytes, factors, &launched, 64, line)
+        let waves: Vec<WaveShape> =
+            (0..).map_while(|wave| WaveShape::new(workgroup, LANES, wave, launched.given)).collect();
+        let place = |shape: &WaveShape| {
+            let offset = |lane: u32| shape.ids(lane as usize).iter().zip(factors).map(|(id, factor)| id * factor).sum();
+            let address = Ok(LaneSum::lanes((0..LANES).map(offset)));
+            Place { address, bytes, lanes: u64::MAX, step: None, argument: None }
+        };
+        let places: Vec<(&WaveShape, Vec<Place>)> = waves.iter().map(|shape| (shape, vec![place(shape)])).collect();
+        LaneAccess::new(&places, &launched, line)
     }
 
     #[test]
     fn what_is_used_of_a_line_and_what_the_rest_costs() {
-        let of =
-            |bytes, stride| in_workgroups([256, 1, 1], bytes, [Some(stride), Some(0), Some(0)], 64).expect("known");
+        let of = |bytes, stride| in_workgroups([256, 1, 1], bytes, [stride, 0, 0], 64).expect("known");
         let cases = [
             ((4, 4), 64, 0),
-            ((4, -4), 64, 0),
             ((4, 0), 4, 0),
             ((4, 8), 32, 4),
             ((8, 24), 21, 16),
@@ -165,28 +133,29 @@ mod tests {
         for ((bytes, stride), used, extra) in cases {
             let access = of(bytes, stride);
             assert_eq!((access.used, access.extra(64)), (used, extra), "{access:?}");
+            assert_eq!((access.stride, access.strides), (Some(stride.into()), [Some(0); 2]));
         }
     }
 
     #[test]
     fn lanes_have_two_dimensions_where_the_workgroup_has() {
-        let lines = |access: Option<LaneAccess>| access.map(|access| (access.used, access.lines, access.least_lines));
+        let of = |access: Option<LaneAccess>| {
+            access.map(|access| (access.used, access.lines, access.least_lines, access.stride, access.strides))
+        };
         // A wave is 16 x 4 lanes. `a[x * 64 + y]`: 16 lines, 16 bytes of each; `a[y * 64 + x]`: four rows of 64 bytes.
-        let (column, row) = ([Some(256), Some(4), Some(0)], [Some(4), Some(256), Some(0)]);
-        assert_eq!(lines(in_workgroups([16, 16, 1], 4, column, 64)), Some((16, 16, 4)));
-        assert_eq!(lines(in_workgroups([16, 16, 1], 4, row, 64)), Some((64, 4, 4)));
-        assert_eq!(lines(in_workgroups([16, 16, 1], 4, row, 128)), Some((64, 4, 2)), "half a line of each row");
-        assert_eq!(lines(in_workgroups([256, 1, 1], 4, column, 64)), Some((4, 64, 4)));
-        assert_eq!(lines(in_workgroups([8, 8, 1], 4, column, 64)), Some((32, 8, 4)));
-        // Rows that are anywhere: whole lines stay whole, of others it is not known.
-        let somewhere = [Some(4), None, Some(0)];
-        assert_eq!(lines(in_workgroups([16, 16, 1], 4, somewhere, 64)), Some((64, 4, 4)));
-        assert_eq!(lines(in_workgroups([16, 16, 1], 4, somewhere, 128)), None);
-        assert_eq!(
-            lines(in_workgroups([64, 4, 1], 4, somewhere, 128)),
-            Some((128, 2, 2)),
-            "all lanes of a wave are in one row"
-        );
-        assert_eq!(lines(in_workgroups([4, 4, 4], 4, [Some(4), Some(16), Some(1024)], 64)), Some((64, 4, 4)));
+        let (column, row) = ([256, 4, 0], [4, 256, 0]);
+        let column_of = |z| (Some(256), [Some(4), z]);
+        let expected = |used, lines, least, (x, strides)| Some((used, lines, least, x, strides));
+        assert_eq!(of(in_workgroups([16, 16, 1], 4, column, 64)), expected(16, 16, 4, column_of(Some(0))));
+        assert_eq!(of(in_workgroups([16, 16, 1], 4, row, 64)), expected(64, 4, 4, (Some(4), [Some(256), Some(0)])));
+        // Half a line of each row.
+        assert_eq!(of(in_workgroups([16, 16, 1], 4, row, 128)), expected(64, 4, 2, (Some(4), [Some(256), Some(0)])));
+        assert_eq!(of(in_workgroups([256, 1, 1], 4, column, 64)), expected(4, 64, 4, (Some(256), [Some(0); 2])));
+        assert_eq!(of(in_workgroups([8, 8, 1], 4, column, 64)), expected(32, 8, 4, column_of(Some(0))));
+        let cube = in_workgroups([4, 4, 4], 4, [4, 16, 1024], 64);
+        assert_eq!(of(cube), expected(64, 4, 4, (Some(4), [Some(16), Some(1024)])));
+        // Of 100 in a row a wave has the end of one and the begin of the next: no two lanes differ in y alone.
+        let wide = in_workgroups([100, 2, 1], 4, [4, 1024, 0], 64);
+        assert_eq!(wide.map(|access| (access.stride, access.strides)), Some((Some(4), [None, Some(0)])));
     }
 }

@@ -10,7 +10,7 @@ use crate::samples::{CodeToSlice, KernelSampled, MatchedSamples, stalled_for_mem
 use wavetap_analysis::dataflow::{Summaries, WaitSummaries};
 use wavetap_analysis::kernel::{Body, BodyKind};
 use wavetap_base::error::Result;
-use wavetap_memory::Launched;
+use wavetap_memory::{Launched, pointers};
 use wavetap_object::code_object::demangle;
 use wavetap_profile::file::{KernelTotals, Profile};
 use wavetap_profile::pc_samples::{PcSamples, SampledObject};
@@ -50,7 +50,9 @@ pub fn slice(inputs: &SliceInputs<'_>) -> Result<SliceResult> {
         for body in program.bodies().iter().filter(|body| body.kind() == kind && selected(object, body.name())) {
             let totals = profile.and_then(|profile| totals(profile, object, body));
             let samples = Samples { matched: &matched, index };
+            let pointers = pointers(object.code.kernel(body.name()));
             let inputs = KernelInputs {
+                pointers: &pointers,
                 counted: totals.map(|totals| KernelCounts::of_kernel(program, object.code, totals)),
                 launched: Launched::of(object.code.kernel(body.name()), totals),
                 lines: object.lines,

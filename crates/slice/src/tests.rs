@@ -606,8 +606,8 @@ fn scattered_lanes_are_named_and_take_longer() {
         Listing::at(0)
             .push(exec(op("v_lshlrev_b32").writes(v(1)).int(by).reads(v(0))))
             .push(exec(op("v_mov_b32").writes(v(2)).int(0)))
-            .push(load(10).reads_as(Role::Addr, v(2)))
-            .push(load(11).reads_as(Role::Addr, v(1)))
+            .push(load(10).reads_as(Role::Vaddr, v(2)))
+            .push(load(11).reads_as(Role::Vaddr, v(1)))
             .push(vmcnt0())
             .push(end())
             .kernel()
@@ -620,8 +620,8 @@ fn scattered_lanes_are_named_and_take_longer() {
     let access = |chain: &Chain| {
         chain.evidence.access.map(|access| (access.bytes, access.stride, access.line, access.used, access.lines))
     };
-    assert_eq!(access(&dense), Some((4, 4, 64, 64, 4)));
-    assert_eq!(access(&scattered), Some((4, 256, 64, 4, 64)));
+    assert_eq!(access(&dense), Some((4, Some(4), 64, 64, 4)));
+    assert_eq!(access(&scattered), Some((4, Some(256), 64, 4, 64)));
     // 64 lines instead of 4.
     assert_eq!(scattered.evidence.latency.typical - dense.evidence.latency.typical, 60);
     assert!(scattered.share > dense.share + 0.05, "{} {}", scattered.share, dense.share);

@@ -11,7 +11,6 @@
 //! * [`Waits`]: an operation that is not listed as pending is really complete.
 
 mod access;
-mod affine;
 mod completion;
 mod definitions;
 mod exec_masks;
@@ -27,7 +26,6 @@ mod usage;
 mod waits;
 
 pub use access::Accesses;
-pub use affine::{AffineAddresses, WorkItems};
 pub use completion::{
     CompletionOrder, FlatMemory, WrittenRegs, completion_order, counters_of, may_not_count, written_by,
 };

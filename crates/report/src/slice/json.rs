@@ -273,10 +273,9 @@ pub struct LaneAccess {
     /// Bytes that each lane accesses.
     pub bytes: u32,
     /// Bytes from the place of a lane to that of the next one in direction x of the workgroup: 0 where all access the
-    /// same, negative where they go downward.
-    pub stride: i64,
-    /// The same in directions y and z: 0 where lanes of a wave do not differ in it, none where it is a number that is
-    /// not in the code.
+    /// same, negative where they go downward, none where it is not one number that is in the code.
+    pub stride: Option<i64>,
+    /// The same in directions y and z: 0 where lanes of a wave do not differ in it.
     #[serde(default)]
     pub strides: [Option<i64>; 2],
     /// The workgroup that the lanes are those of: x, y, z.

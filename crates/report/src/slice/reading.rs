@@ -73,10 +73,9 @@ fn class_text(class: StallClass) -> &'static str {
 /// How lanes lie and what is used of a line, in words.
 fn lanes_text(access: &LaneAccess) -> String {
     let LaneAccess { stride, strides: [y, z], workgroup, line, used, .. } = *access;
-    let mut text = format!("lanes are {} bytes apart", stride.unsigned_abs());
+    let of = |stride: Option<i64>| stride.map_or_else(|| "?".to_owned(), |stride| stride.unsigned_abs().to_string());
+    let mut text = format!("lanes are {} bytes apart", of(stride));
     if (y, z) != (Some(0), Some(0)) {
-        let of =
-            |stride: Option<i64>| stride.map_or_else(|| "?".to_owned(), |stride| stride.unsigned_abs().to_string());
         let z = if z == Some(0) { String::new() } else { format!(" and {} in z", of(z)) };
         text = format!(
             "{text} in x, {} in y{z} (workgroups of {}×{}×{})",
@@ -103,7 +102,7 @@ mod tests {
 
     const COLUMN: LaneAccess = LaneAccess {
         bytes: 4,
-        stride: 256,
+        stride: Some(256),
         strides: [Some(4), Some(0)],
         workgroup: [16, 16, 1],
         workgroup_source: WorkgroupSource::Launched,
@@ -153,6 +152,8 @@ mod tests {
         let flat = LaneAccess { strides: [Some(0); 2], workgroup_source: WorkgroupSource::Assumed, used: 4, ..COLUMN };
         let text = "lanes are 256 bytes apart, 4 of 64 bytes of a line are used if workgroups have one dimension";
         assert_eq!(lanes_text(&flat), text);
+        let unknown = LaneAccess { stride: None, ..flat };
+        assert_eq!(lanes_text(&unknown), text.replace("256", "?"));
     }
 
     #[test]

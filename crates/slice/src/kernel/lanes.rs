@@ -3,35 +3,22 @@
 use super::Context;
 use crate::access::LaneAccess;
 use crate::latency::Cycles;
-use wavetap_amdgpu::{Flags, MachineFact, Memory, Role};
+use wavetap_amdgpu::MachineFact;
 use wavetap_base::entity::InstId;
+use wavetap_memory::Space;
 
 impl Context<'_> {
     /// How the lanes of an access to global memory lie to each other; nothing for other instructions, and where the
     /// code does not say.
     pub(super) fn lane_access(&self, id: InstId) -> Option<LaneAccess> {
-        let mut strides = self.strides.borrow_mut();
-        let (strides, known) = &mut *strides;
+        let mut lanes = self.lanes.borrow_mut();
+        let (waves, known) = &mut *lanes;
         *known.entry(id).or_insert_with(|| {
-            let inst = self.body.inst(id);
-            let global = matches!(inst.variant.memory, Memory::Global | Memory::Flat);
-            if !global
-                || !inst.variant.flags.intersects(Flags::LOAD | Flags::STORE | Flags::ATOMIC)
-                || inst.variant.memory_bytes == 0
-            {
-                return None;
-            }
-            let address =
-                inst.operands.iter().find(|operand| operand.role.is_address() || operand.role == Role::Addr)?;
-            let factors = strides.factors(&self.definitions, id, address)?.map(|factor| factor.map(i64::from));
-            let target = self.body.target();
-            LaneAccess::new(
-                inst.variant.memory_bytes.into(),
-                factors,
-                &self.launched,
-                target.wave_size(),
-                target.l1_line_bytes(),
-            )
+            let all = self.accesses.all();
+            let access = &all[all.binary_search_by_key(&id, |access| access.inst).ok()?];
+            let global = matches!(access.space, Space::Global | Space::Flat);
+            let line = self.body.target().l1_line_bytes();
+            global.then(|| LaneAccess::new(&waves.places(access), &self.launched, line)).flatten()
         })
     }
 

@@ -7,6 +7,7 @@ mod memory;
 mod path;
 
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 
 use rustc_hash::FxHashMap;
 
@@ -19,10 +20,10 @@ use crate::latency::{self, Cycles};
 use crate::lines::SourceLines;
 use crate::result::{Chain, Coverage, KernelSlice, OperationSlice, WaitSlice};
 use wavetap_analysis::cfg::{Cfg, Loops};
-use wavetap_analysis::dataflow::{AffineAddresses, Definitions, Operation, Summaries, Wait, WaitSummaries, Waits};
+use wavetap_analysis::dataflow::{Definitions, Operation, Summaries, Wait, WaitSummaries, Waits};
 use wavetap_analysis::kernel::Body;
 use wavetap_base::entity::InstId;
-use wavetap_memory::Launched;
+use wavetap_memory::{Accesses, Launched, WaveAccesses};
 use wavetap_profile::file::KernelTotals;
 
 /// What a kernel is sliced from.
@@ -38,6 +39,8 @@ pub struct KernelInputs<'a> {
     pub counted: Option<KernelCounts<'a>>,
     /// What is known of its launches.
     pub launched: Launched,
+    /// The places of pointers to global memory among its arguments, in bytes.
+    pub pointers: &'a BTreeSet<u32>,
     /// Whether waves are known to have stalled at an address: waits there have causes although nothing is predicted to
     /// be left to wait for.
     pub stalled: &'a dyn Fn(u64) -> bool,
@@ -59,6 +62,7 @@ impl<'a> KernelInputs<'a> {
             registers_of_calls,
             counted: None,
             launched: Launched::default(),
+            pointers: const { &BTreeSet::new() },
             stalled: &|_| false,
             lines: &(),
         }
@@ -76,14 +80,15 @@ impl<'a> KernelInputs<'a> {
 struct Context<'a> {
     body: &'a Body,
     cfg: &'a Cfg,
-    definitions: Definitions<'a>,
+    definitions: &'a Definitions<'a>,
     stores: Stores,
     loops: Loops,
     stalls: Stalls,
     /// By operation, from where on.
     paths: RefCell<FxHashMap<InstId, Path>>,
     /// With what is known of the accesses that were looked at.
-    strides: RefCell<(AffineAddresses, FxHashMap<InstId, Option<LaneAccess>>)>,
+    lanes: RefCell<(WaveAccesses<'a>, FxHashMap<InstId, Option<LaneAccess>>)>,
+    accesses: &'a Accesses<'a, 'a>,
     launched: Launched,
     counts: &'a BlockCounts,
     totals: Option<&'a KernelTotals>,
@@ -92,8 +97,16 @@ struct Context<'a> {
 /// Slices one kernel of this demangled name.
 #[must_use]
 pub fn slice_kernel(inputs: &KernelInputs<'_>, demangled: &str) -> KernelSlice {
-    let KernelInputs { body, waits_of_calls, registers_of_calls: registers, counted, launched, stalled, lines } =
-        *inputs;
+    let KernelInputs {
+        body,
+        waits_of_calls,
+        registers_of_calls: registers,
+        counted,
+        launched,
+        pointers,
+        stalled,
+        lines,
+    } = *inputs;
     let cfg = Cfg::build(body);
     let counts = BlockCounts::derive(body, &cfg, counted);
     let totals = counted.map(|counted| counted.totals);
@@ -102,16 +115,19 @@ pub fn slice_kernel(inputs: &KernelInputs<'_>, demangled: &str) -> KernelSlice {
     let definitions = Definitions::new(body, &cfg, registers);
     let stores = Stores::of(body, &definitions);
     let (loops, stalls) = (cfg.loops(), Stalls::default());
-    let (paths, strides) = (RefCell::default(), RefCell::new((AffineAddresses::new(launched.ids), Default::default())));
+    let accesses = Accesses::of(body, &definitions, pointers.clone());
+    let (paths, lanes) =
+        (RefCell::default(), RefCell::new((WaveAccesses::new(&accesses, &launched), Default::default())));
     let mut context = Context {
         body,
         cfg: &cfg,
-        definitions,
+        definitions: &definitions,
         stores,
         loops,
         stalls,
         paths,
-        strides,
+        lanes,
+        accesses: &accesses,
         launched,
         counts: &counts,
         totals,

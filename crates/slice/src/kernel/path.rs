@@ -54,7 +54,7 @@ impl Context<'_> {
         let (mut at, mut data_only) = (cause, false);
         while path.steps.len() < LONGEST + 1 {
             // The operation that is waited for takes its time for its address; of what comes before, the value matters.
-            let code = Code { body: self.body, cfg: self.cfg, definitions: &self.definitions };
+            let code = Code { body: self.body, cfg: self.cfg, definitions: self.definitions };
             let origin = if at == cause { None } else { self.stores.origin(code, at, |id| self.executed(id)) };
             let stored = match origin {
                 Some(Origin::Store { inst, certain }) => {

@@ -17,12 +17,11 @@ pub use value::{LaneSum, LaneValue, Offsets, Opaque, Symbol, Term};
 
 use rustc_hash::FxHashMap;
 
-use super::affine::{alone, constant, is_vector};
 use super::definitions::Definitions;
 use super::regset::RegSet;
 use super::ssa::{Kills, Node, SsaId};
 use crate::kernel::BodyKind;
-use wavetap_amdgpu::{Flags, Inst, Memory, Opcode, Operand, Reg, Role, Value};
+use wavetap_amdgpu::{Flags, Inst, Memory, Opcode, Operand, Reg, RegFile, Role, Value};
 use wavetap_base::entity::{BlockId, InstId};
 
 /// So many operations are looked through.
@@ -65,6 +64,15 @@ impl WaveShape {
     #[must_use]
     pub fn lanes(&self) -> u32 {
         self.ids[0].len() as u32
+    }
+
+    /// The work-item ids x, y, z of a lane.
+    ///
+    /// # Panics
+    /// If the wave has no such lane.
+    #[must_use]
+    pub fn ids(&self, lane: usize) -> [i32; 3] {
+        self.ids.each_ref().map(|ids| ids[lane])
     }
 
     fn id(&self, axis: usize) -> LaneSum {
@@ -442,6 +450,31 @@ impl From<LaneSum> for LaneValue {
 fn changes_operands(inst: &Inst) -> bool {
     let m = &inst.modifiers;
     m.clamp || m.dpp.is_some() || m.dpp8.is_some() || m.sdwa.is_some() || (m.op_sel | m.neg | m.abs | m.omod) != 0
+}
+
+/// The role that an operand of the second of two operations has in that operation alone.
+fn alone(role: Role) -> Role {
+    match role {
+        Role::Src0Y => Role::Src0,
+        Role::Src1Y => Role::Src1,
+        Role::Src2Y => Role::Src2,
+        other => other,
+    }
+}
+
+/// Whether lanes have values of their own in it.
+fn is_vector(reg: Reg) -> bool {
+    reg.file != RegFile::Scalar
+}
+
+/// The number that is in an instruction.
+fn constant(inst: &Inst) -> Option<i32> {
+    inst.operands.iter().find_map(|operand| match operand.value {
+        Value::InlineInt(value) => Some(i32::from(value)),
+        Value::Literal(value) => Some(value.cast_signed()),
+        Value::Imm(value) => i32::try_from(value).ok(),
+        _ => None,
+    })
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@ use super::*;
 use crate::cfg::Cfg;
 use crate::dataflow::Summaries;
 use crate::kernel::Body;
-use crate::kernel::assembly::{Listing, Op, branch_scc1, end, op};
+use crate::kernel::assembly::{Listing, Op, branch_scc1, end, jump, op};
 use wavetap_amdgpu::{Access, Implicit};
 
 fn v(n: u16) -> Reg {
@@ -137,4 +137,22 @@ fn loops_move_all_lanes_by_a_step() {
     assert_eq!((sum.offsets.lane(3), sum.unknown_zeros(), step), (12, 0, None), "by something");
     assert_eq!(of(make("v_add_u32", 1).reads(v(1)).reads(v(0))).0, LaneValue::Opaque(Opaque::Paths), "each its own");
     assert_eq!(of(make("v_lshlrev_b32", 1).int(1).reads(v(1))).0, LaneValue::Opaque(Opaque::Paths));
+}
+
+#[test]
+fn lanes_that_went_other_ways_have_other_values() {
+    let saved = Reg::scalar(2, 2);
+    let narrow = || op("s_and_saveexec_b64").writes(saved).reads(Reg::VCC).implicit(Implicit::EXEC, Implicit::EXEC);
+    let restore = || op("s_or_b64").writes(Reg::EXEC).reads(Reg::EXEC).reads(saved);
+    let shift = |by: i8| make("v_lshlrev_b32", 1).int(by).reads(v(0));
+    let some = || Listing::at(0).push(shift(2)).push(narrow()).push(make("v_mov_b32", 1).int(7));
+    assert_eq!(numbers(&used(some(), 1)), lanes(|_| 7), "in those lanes");
+    assert_eq!(used(some().push(restore()), 1), LaneValue::Opaque(Opaque::Paths));
+    // A branch of the whole wave leaves all lanes alike, if both ways do.
+    let either = |by| {
+        let listing = Listing::at(0).push(branch_scc1("other")).push(shift(2)).push(jump("on"));
+        used(listing.label("other").push(shift(by)).label("on"), 1)
+    };
+    assert_eq!(numbers(&either(2)), lanes(|lane| 4 * (64 + lane)));
+    assert_eq!(either(3), LaneValue::Opaque(Opaque::Paths));
 }
