@@ -39,6 +39,7 @@
 //! - `collect`: [`collect`]; the host's half of measuring, whatever runs the kernels: arms dispatches, collects their
 //!   records; the configuration of a run.
 //! - `memory`: [`memory`]; how lanes access memory, from the code: lines, banks, categories.
+//! - `mix`: [`mix`]; what kernels executed, from the counts of their blocks: classes, operations, bytes.
 //! - `slice`: [`mod@slice`]; what each wait waits for, ranked.
 //! - `report`: [`report`]; profiles and slices as text, JSON and HTML.
 //! - `wavetap`: [`pipeline`], [`at_load`], [`emulated`]; the one place that orders the stages; code that is rewritten
@@ -58,6 +59,7 @@ pub use wavetap_emulator as emulator;
 pub use wavetap_instrument as instrument;
 pub use wavetap_instrument::layout;
 pub use wavetap_memory as memory;
+pub use wavetap_mix as mix;
 pub use wavetap_object::{code_object, elf, emit, offload_bundle};
 pub use wavetap_profile as profile;
 pub use wavetap_report as report;

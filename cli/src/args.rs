@@ -46,6 +46,7 @@ pub enum Command {
     Compare(CompareArgs),
     Slice(SliceArgs),
     Memory(MemoryArgs),
+    Mix(MixArgs),
     Report(ReportArgs),
     Merge(MergeArgs),
     Verify(VerifyArgs),
@@ -373,6 +374,27 @@ pub struct MemoryArgs {
     pub select: SelectArgs,
     #[command(flatten)]
     pub output: OutputArgs<FindingsFormat>,
+}
+
+/// Show what kernels executed: instructions by class, FLOPs, bytes, per kernel, loop and source line
+///
+/// From the counts of basic blocks (`wavetap profile --probe blocks`): executions are exact. Active lanes are, too,
+/// where they follow from the counts; of how many instructions they do not is said. With `--probe branches,blocks` more
+/// of them do. FLOPs are shown in rocprof-compute's convention and as what active lanes did.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  wavetap profile --probe blocks -o app.profile -- ./app && wavetap mix app --counters app.profile
+  wavetap mix app --counters app.profile --kernel 'gemm*' --format json")]
+pub struct MixArgs {
+    /// The original file
+    pub file: PathBuf,
+    /// Counts of blocks of a run of it
+    #[arg(long, value_name = "PROFILE")]
+    pub counters: PathBuf,
+    #[command(flatten)]
+    pub select: SelectArgs,
+    #[command(flatten)]
+    pub output: OutputArgs,
 }
 
 /// `--blame`.

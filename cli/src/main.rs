@@ -61,6 +61,7 @@ fn run(cli: args::Cli) -> Result<ExitCode> {
         Command::Run(args) => commands::run::run(&args, colour),
         Command::Profile(args) => commands::profile::run(&args, colour),
         Command::Compare(args) => commands::compare::run(&args, colour),
+        Command::Mix(args) => commands::mix::run(&args, colour),
         Command::Memory(args) => commands::memory::run(&args, colour),
         Command::Slice(args) => commands::slice::run(&args, colour),
         Command::Report(args) => commands::report::run(&args, colour),

@@ -5,6 +5,7 @@
 //! - [`KernelRewriter`]: the same for single kernels of code that is loaded already;
 //! - [`inspect`], [`disassemble`]: what a person wants to know of an input;
 //! - [`memory()`]: how lanes access memory;
+//! - [`mix()`]: what kernels executed, from the counts of their blocks;
 //! - [`slice()`], [`explain`]: joins a profile with the code it came from and explains what waits for what.
 //!
 //! Files, processes and terminals are no business of this module: bytes in, values out.
@@ -14,6 +15,7 @@ mod inspect;
 mod kernel_rewriter;
 mod memory;
 mod memory_records;
+mod mix;
 mod object;
 mod options;
 mod rewrite;
@@ -23,6 +25,7 @@ pub use disassemble::disassemble;
 pub use inspect::{Extract, inspect};
 pub use kernel_rewriter::{KernelRewriter, RewrittenKernel};
 pub use memory::{KernelRecords, MemoryInputs, memory};
+pub use mix::mix;
 pub use object::{Object, objects};
 pub use options::Options;
 pub use rewrite::{Destination, Progress, Rewritten, rewrite, rewrite_to};

@@ -6,6 +6,7 @@ pub mod disasm;
 pub mod inspect;
 pub mod memory;
 pub mod merge;
+pub mod mix;
 pub mod profile;
 pub mod report;
 pub mod rewrite;

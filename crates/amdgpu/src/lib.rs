@@ -42,7 +42,7 @@ pub use names::{Field, HwregField};
 pub use occupancy::{Demand, Limit, Loss, Occupancy};
 pub use opcode::{
     AtomicInfo, CompareInfo, LoadInfo, MaskInfo, MatrixInfo, MinMaxInfo, Opcode, OpcodeFlags, SampleInfo, ScaleInfo,
-    StoreInfo,
+    StoreInfo, VectorInfo,
 };
 pub use pair::HalfOperation;
 pub use print_names::{BUFFER_DATA_FORMATS, BUFFER_NUMBER_FORMATS};
@@ -53,7 +53,7 @@ pub use vgpr_msb::VgprMsb;
 pub use vocabulary::{
     Accepts, Access, AtomicOp, Coding, Counter, Counters, D16, Encoding, Flags, Form, Gradients, ImageData, ImageField,
     Implicit, Latency, MachineFact, MaskOp, Memory, MinMaxOp, Modifier, NameList, NumberFormat, Predicate, Role,
-    SamplerField, ValueType,
+    SamplerField, ValueType, VectorOp,
 };
 pub use wait::{AluWait, WaitCount, alu_wait, issued, wait_count, wait_immediate, waits_for};
 

@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use super::vocabulary::{AtomicOp, D16, MaskOp, MinMaxOp, NumberFormat, Predicate};
+use super::vocabulary::{AtomicOp, D16, MaskOp, MinMaxOp, NumberFormat, Predicate, VectorOp};
 
 include!(concat!(env!("OUT_DIR"), "/opcodes.rs"));
 

@@ -20,6 +20,7 @@ pub mod launches;
 pub mod listing;
 pub mod memory;
 mod mirror;
+pub mod mix;
 mod model;
 pub mod names;
 pub mod occupancy;

@@ -13,8 +13,14 @@ use rewriter_tests::{command, place, words};
 use crate::page;
 
 /// Pages with commands. Every page that has a block is here.
-const PAGES: &[&str] =
-    &["README.md", "docs/guide/compare.md", "docs/guide/inspect.md", "docs/guide/memory.md", "docs/guide/slice.md"];
+const PAGES: &[&str] = &[
+    "README.md",
+    "docs/guide/compare.md",
+    "docs/guide/inspect.md",
+    "docs/guide/memory.md",
+    "docs/guide/mix.md",
+    "docs/guide/slice.md",
+];
 /// What stands for any text.
 const ANYTHING: &str = "…";
 

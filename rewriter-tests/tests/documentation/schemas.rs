@@ -53,6 +53,7 @@ fn formats() -> Vec<Format> {
         Format::of::<report::inspect::Inspection>(report::inspect::SCHEMA),
         Format::of::<profile::map::ObjectMap>(profile::map::SCHEMA),
         Format::of::<report::memory::MemoryReport>(report::memory::SCHEMA),
+        Format::of::<report::mix::MixReport>(report::mix::SCHEMA),
         Format::of::<report::rewrite::Maps>(report::rewrite::MAPS_SCHEMA),
         Format::of::<profile::origins::OriginsFile>(profile::origins::SCHEMA),
         Format::of::<profile::file::Profile>(profile::file::SCHEMA),

@@ -14,9 +14,10 @@ pub const TABLE: &[(&str, &[&str])] = &[
     ("emulator", &["amdgpu", "base", "profile"]),
     ("collect", &["base", "object", "profile"]),
     ("memory", &["amdgpu", "analysis", "base", "object", "profile"]),
+    ("mix", &["amdgpu", "analysis", "base", "profile"]),
     ("slice", &["amdgpu", "analysis", "base", "memory", "object", "profile"]),
     // Prints what the checker found as it prints profiles and slices; lists code with what analyses say of it.
-    ("report", &["amdgpu", "analysis", "base", "memory", "object", "profile", "slice", "verify"]),
+    ("report", &["amdgpu", "analysis", "base", "memory", "mix", "object", "profile", "slice", "verify"]),
 ];
 
 /// The crates of the project in the `[dependencies]` of a manifest.

@@ -1,0 +1,26 @@
+//! `wavetap mix`: what kernels executed, from the counts of their blocks.
+
+use std::process::ExitCode;
+
+use wavetap::error::{Result, ResultExt};
+use wavetap::pipeline;
+use wavetap::report::mix::render;
+
+use crate::args::{ColorChoice, MixArgs};
+use crate::{launch, map_file, output};
+
+/// Exit code: something that was asked for was not counted, or could not be read.
+const REFUSED: u8 = 1;
+
+/// Joins the profile with the file.
+pub fn run(args: &MixArgs, colour: ColorChoice) -> Result<ExitCode> {
+    output::check(&args.output)?;
+    let data = map_file::open(&args.file)?;
+    let profile = launch::read_profile(&args.counters)?;
+    let report = pipeline::mix(&data, &args.select.selection(), &profile).within(|| args.file.display().to_string())?;
+    output::emit(&args.output, colour, &report, render)?;
+    for part in &report.unread {
+        eprintln!("wavetap: not readable: {}", part.replace(['\n', '\r'], " "));
+    }
+    Ok(if report.unread.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(REFUSED) })
+}

@@ -1,0 +1,426 @@
+//! What `mix` says that kernels executed, against what the emulator saw of each instruction: executions and active
+//! lanes, and in sum the classes, operations and bytes. Classes and operations are expected from the instructions' text
+//! alone, which `oracle` reads: it shares nothing with the tables that the product takes them from. The kernels are
+//! those of `rewriter-tests/kernels` and 200 that are made up from seeds.
+//!
+//! Quick: a target of each kind, one level of optimisation. Full (`WAVETAP_FULL_TESTS=1`): every target, three levels.
+//! `WAVETAP_KERNEL_TARGETS=gfx1030,gfx1100` takes these targets alone, `WAVETAP_KERNEL=made_up_17` kernels with this in
+//! their name. How many lanes are unknown is printed, by target.
+
+mod oracle;
+mod programs;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Mutex;
+
+use libtest_mimic::{Arguments, Failed, Trial};
+use rewriter_tests::kernels::build::{self, Sources, Variant};
+use rewriter_tests::kernels::{Test, launch};
+use rewriter_tests::{Failure, chosen, full, made_up};
+use wavetap::cfg::{BodyId, Cfg, Program};
+use wavetap::code_object::{CodeObject, digest};
+use wavetap::dataflow::{Definitions, Summaries};
+use wavetap::emulator::{AccessedMemory, CodeAddress, DispatchStats, ObjectId, Options, Trace};
+use wavetap::isa::Target;
+use wavetap::kernel::Image;
+use wavetap::mix::{Executes, SiteCounts, instructions};
+use wavetap::pipeline::{self, Selection};
+use wavetap::profile::file::{Backend, KernelTotals, Origin, Profile, SiteTotals};
+use wavetap::profile::probes::blocks::BlockCounts;
+use wavetap::report::mix::{MixCounts, Traffic};
+
+use oracle::Expected;
+
+/// A kernel that executes more than this many wave-instructions does not end by itself.
+const FUEL: u64 = 3_000_000;
+/// Records of a dispatch that are kept; where there are more, bytes are not compared.
+const MOST_RECORDS: usize = 200_000;
+/// Target, wave size, level, code object version: as `kernels` compiles them.
+const QUICK: &[(&str, u32, &str, u8)] = &[
+    ("gfx803", 64, "O2", 4),
+    ("gfx906", 64, "O2", 4),
+    ("gfx90a", 64, "O2", 5),
+    ("gfx942", 64, "O3", 5),
+    ("gfx1030", 32, "O2", 5),
+    ("gfx1100", 32, "O3", 5),
+    ("gfx1201", 32, "O2", 5),
+    ("gfx1250", 32, "O2", 6),
+];
+/// Of each target in the full run.
+const WAYS: &[(&str, u32, &str, u8)] = &[("", 0, "O1", 5), ("", 0, "O0", 5), ("", 0, "O3", 5)];
+
+/// Of the kernels of a way of compiling.
+#[derive(Debug, Default)]
+struct Tally {
+    kernels: u64,
+    instructions: u64,
+    /// Executions whose lanes matter, and of these those whose lanes are unknown: with counts of blocks, and with those
+    /// of branches as well.
+    in_lanes: u64,
+    unknown: [u64; 2],
+    /// Kernels whose bytes were compared.
+    bytes: u64,
+}
+
+static TALLY: Mutex<BTreeMap<String, Tally>> = Mutex::new(BTreeMap::new());
+
+fn main() -> ExitCode {
+    let arguments = Arguments::from_args();
+    let trials = match trials() {
+        Ok(trials) => trials,
+        Err(failure) => {
+            eprintln!("{failure}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let ran = trials.len();
+    let conclusion = libtest_mimic::run(&arguments, trials);
+    let tallies = TALLY.lock().map(|mut tally| std::mem::take(&mut *tally)).unwrap_or_default();
+    let mut compared = 0;
+    for (way, tally) in &tallies {
+        compared += tally.instructions;
+        let percent = |part: u64| 100.0 * part as f64 / tally.in_lanes.max(1) as f64;
+        println!(
+            "{way}: {} kernels, {} instructions executed; lanes unknown of {:.1} %, with counts of branches {:.1} %; \
+                bytes of {} compared",
+            tally.kernels,
+            tally.instructions,
+            percent(tally.unknown[0]),
+            percent(tally.unknown[1]),
+            tally.bytes
+        );
+    }
+    if !tallies.is_empty() && compared == 0 || ran == 0 {
+        println!("nothing was compared");
+        return ExitCode::FAILURE;
+    }
+    conclusion.exit_code()
+}
+
+fn trials() -> Result<Vec<Trial>, Failure> {
+    let known = build::known_processors()?;
+    let mut variants: Vec<Variant> = Vec::new();
+    for target in Target::all().filter(|target| target.emulated() && known.contains(target.name())) {
+        for target in [64, 32].into_iter().filter_map(|lanes| target.with_wave_size(lanes)) {
+            let ways = if full() { WAYS } else { QUICK };
+            let ours = ways.iter().filter(|(name, lanes, ..)| {
+                chosen(target.name()) && (full() || (*name, *lanes) == (target.name(), target.wave_size()))
+            });
+            variants.extend(ours.map(|&(_, _, level, version)| Variant { target, level, version }));
+        }
+    }
+    let compiled =
+        made_up::compiled(variants)?.into_iter().map(|made_up::Compiled { name, sources, file, variant }| {
+            Trial::test(name, move || run(&sources, &file, variant).map_err(Failed::from))
+        });
+    Ok(programs::trials().into_iter().chain(compiled).collect())
+}
+
+/// Operations of matrix kernels of `rewriter-tests/kernels`, worked out by hand: an instruction multiplies and adds
+/// rows x columns x depth x blocks numbers, each kernel has two for a wave, and its 128 work-items are two waves of 64
+/// or four of 32.
+const MATRICES: &[(&str, &str, u64)] = &[
+    ("matrix_f32_32x32x2f32", "f32", 2 * 32 * 32 * 2),
+    ("matrix_f32_16x16x4f32", "f32", 2 * 16 * 16 * 4),
+    ("matrix_f32_32x32x1f32", "f32", 2 * 32 * 32 * 2),
+    ("matrix_f32_16x16x1f32", "f32", 2 * 16 * 16 * 4),
+    ("matrix_f32_4x4x1f32", "f32", 2 * 4 * 4 * 16),
+    ("matrix_f32_32x32x8f16", "f16", 16_384),
+    ("matrix_f32_4x4x4f16", "f16", 2 * 4 * 4 * 4 * 16),
+    ("matrix_i32_4x4x4i8", "i8", 2 * 4 * 4 * 4 * 16),
+    ("matrix_f64_16x16x4f64", "f64", 2 * 16 * 16 * 4),
+    ("matrix_f32_32x32x8bf16_1k", "bf16", 16_384),
+    ("matrix_f32_16x16x8_xf32", "xf32", 2 * 16 * 16 * 8),
+    ("wave_matrix_11_f32_16x16x16_f16", "f16", 8192),
+    ("wave_matrix_11_i32_16x16x16_iu4", "i4", 8192),
+    ("wave_matrix_12_f32_16x16x16_f16", "f16", 8192),
+    ("wave_matrix_12_i32_16x16x32_iu4", "i4", 16_384),
+];
+
+/// All kernels of a source, compiled in one way.
+fn run(sources: &Sources, source: &Path, variant: Variant) -> Result<(), Failure> {
+    let only = std::env::var("WAVETAP_KERNEL").ok();
+    let object = build::object_of(source, variant)?;
+    let reference = sources.reference(variant.target.wave_size())?;
+    let file = source.file_name().unwrap_or_default().to_string_lossy();
+    let code = CodeObject::parse(&object).map_err(|e| e.to_string())?;
+    let image = Image::of(&code).map_err(|e| e.to_string())?;
+    let program = Program::of(code.target().ok_or("no target")?, &image);
+    let summaries = Summaries::compute(&program);
+    let mut tally = Tally::default();
+    let mut wrong = Vec::new();
+    for test in reference.tests.iter().filter(|test| test.file == file && test.runs_on(variant.target.name())) {
+        if made_up::miscompiled(&test.name, variant).is_some()
+            || only.as_ref().is_some_and(|only| !test.name.contains(only.as_str()))
+        {
+            continue;
+        }
+        let options = Options {
+            strict: false,
+            fuel: FUEL,
+            threads: 1,
+            trace: true,
+            trace_lanes: true,
+            accesses: MOST_RECORDS,
+            ..Options::default()
+        };
+        let (_, stats) = launch::run(&object, variant.target, test, &reference.buffers(test)?, &options)
+            .map_err(|failure| format!("{}: {failure}", test.name))?;
+        let subject = Subject { object: &object, program: &program, summaries: &summaries, test };
+        if let Err(failure) = subject.compare(&stats, &mut tally) {
+            wrong.push(format!("{}: {failure}", test.name));
+        }
+    }
+    if let Ok(mut all) = TALLY.lock() {
+        let sum = all.entry(variant.to_string()).or_default();
+        sum.kernels += tally.kernels;
+        sum.instructions += tally.instructions;
+        sum.in_lanes += tally.in_lanes;
+        sum.unknown.iter_mut().zip(tally.unknown).for_each(|(sum, more)| *sum += more);
+        sum.bytes += tally.bytes;
+    }
+    if wrong.is_empty() { Ok(()) } else { Err(format!("{variant}:\n{}", wrong.join("\n"))) }
+}
+
+struct Subject<'a> {
+    object: &'a [u8],
+    program: &'a Program,
+    summaries: &'a Summaries,
+    test: &'a Test,
+}
+
+/// What the emulator saw, by class and type.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Sums {
+    instructions: u64,
+    /// Issued.
+    classes: BTreeMap<String, u64>,
+    /// In rocprof-compute's convention, and effective.
+    operations: BTreeMap<String, [u64; 2]>,
+}
+
+impl Subject<'_> {
+    fn compare(&self, stats: &DispatchStats, tally: &mut Tally) -> Result<(), Failure> {
+        let trace = stats.trace.as_ref().ok_or("no trace")?;
+        let loaded = trace.executed.keys().next().ok_or("nothing was executed")?.object;
+        let id = self.program.by_name(&self.test.name).ok_or("no code")?;
+        let callees = self.program.callees(id);
+        let reached: BTreeSet<BodyId> = callees.bodies.iter().copied().chain([id]).collect();
+        tally.kernels += 1;
+        tally.instructions += stats.instructions;
+        for with_branches in [false, true] {
+            let totals = self.totals(trace, loaded, stats.waves, &reached, with_branches);
+            for body in &reached {
+                self.each_instruction(*body, &totals, trace, loaded, tally, with_branches)?;
+            }
+            self.sums(&totals, stats, trace, loaded, &callees.unknown, tally)?;
+        }
+        Ok(())
+    }
+
+    /// What the probes of blocks, and of branches, would have counted.
+    fn totals(
+        &self,
+        trace: &Trace,
+        object: ObjectId,
+        waves: u64,
+        reached: &BTreeSet<BodyId>,
+        with_branches: bool,
+    ) -> KernelTotals {
+        let at = |counts: &BTreeMap<CodeAddress, u64>, address| {
+            counts.get(&CodeAddress { object, address }).copied().unwrap_or(0)
+        };
+        let mut blocks: BTreeMap<u64, BlockCounts> = BTreeMap::new();
+        for body in reached.iter().map(|id| self.program.body(*id)) {
+            let cfg = Cfg::build(body);
+            for address in cfg.ids().map(|block| body.address(cfg.block(block).first)) {
+                let counts = BlockCounts { executions: at(&trace.executed, address), lanes: at(&trace.lanes, address) };
+                blocks.insert(address, counts);
+            }
+        }
+        let site = |(address, counts)| SiteTotals { address, instruction: String::new(), source: None, counts };
+        let mut sites: Vec<SiteTotals> =
+            blocks.into_iter().map(|(address, counts)| site((address, counts.into()))).collect();
+        if with_branches {
+            sites.extend(trace.sites(object).into_iter().map(site));
+        }
+        KernelTotals {
+            name: self.test.name.clone(),
+            demangled: self.test.name.clone(),
+            object: digest(self.object),
+            dispatches: 1,
+            waves,
+            sites,
+            ..KernelTotals::default()
+        }
+    }
+
+    /// Executions and lanes of every instruction are what the emulator saw, or unknown.
+    fn each_instruction(
+        &self,
+        id: BodyId,
+        totals: &KernelTotals,
+        trace: &Trace,
+        object: ObjectId,
+        tally: &mut Tally,
+        with_branches: bool,
+    ) -> Result<(), Failure> {
+        let body = self.program.body(id);
+        let cfg = Cfg::build(body);
+        let definitions = Definitions::new(body, &cfg, self.summaries);
+        for one in instructions(body, &cfg, &definitions, &SiteCounts::of(totals), !body.jumps_away()) {
+            let place = CodeAddress { object, address: one.address };
+            let seen = trace.executed.get(&place).copied().unwrap_or(0);
+            let text = wavetap::isa::print(body.target(), body.inst(one.inst));
+            match one.executions {
+                Some(executions) if executions != seen => {
+                    return Err(format!("{:#x} `{text}`: {executions} executions, {seen} were seen", one.address));
+                }
+                None if !body.may_be_skipped(one.inst) => {
+                    return Err(format!("{:#x} `{text}`: executions are unknown", one.address));
+                }
+                _ => {}
+            }
+            if one.work.executes == Executes::InActiveLanes {
+                let lanes = trace.lanes.get(&place).copied().unwrap_or(0);
+                if let Some(said) = one.lanes.filter(|said| *said != lanes) {
+                    return Err(format!("{:#x} `{text}`: {said} lanes, {lanes} were seen", one.address));
+                }
+                tally.in_lanes += if with_branches { 0 } else { seen };
+                tally.unknown[usize::from(with_branches)] += if one.lanes.is_none() { seen } else { 0 };
+            }
+        }
+        Ok(())
+    }
+
+    /// The sums over the kernel.
+    fn sums(
+        &self,
+        totals: &KernelTotals,
+        stats: &DispatchStats,
+        trace: &Trace,
+        object: ObjectId,
+        calls_unknown: &bool,
+        tally: &mut Tally,
+    ) -> Result<(), Failure> {
+        let mut profile = Profile::new(Origin::Trace, Backend::Emulator);
+        profile.kernels.push(totals.clone());
+        profile.set_ended(true);
+        let selection = Selection { kernels: vec![self.test.name.clone()], ..Selection::default() };
+        let report = pipeline::mix(self.object, &selection, &profile).map_err(|e| e.to_string())?;
+        let kernel = report.kernels.iter().find(|kernel| kernel.name == self.test.name).ok_or("no mix")?;
+        let total = &kernel.total;
+        // What is called through a pointer is not among what was counted, and what is skipped is not known.
+        if *calls_unknown || total.uncounted > 0 {
+            return if kernel.uncounted_callees.is_empty() && total.uncounted == 0 {
+                Err("nothing says that something is missing".to_owned())
+            } else {
+                Ok(())
+            };
+        }
+        if total.instructions != stats.instructions {
+            return Err(format!("{} instructions, {} were executed", total.instructions, stats.instructions));
+        }
+        let mut expected = Sums { instructions: stats.instructions, ..Sums::default() };
+        for (place, executed) in trace.executed.iter().filter(|(place, _)| place.object == object) {
+            let inst = self.instruction(place.address).ok_or_else(|| format!("{:#x}: no code", place.address))?;
+            let text = wavetap::isa::print(inst.1, inst.0);
+            let wave = u64::from(inst.1.wave_size());
+            let lanes = trace.lanes.get(place).copied().unwrap_or(0);
+            for Expected { class, operations } in oracle::expected(&text)? {
+                *expected.classes.entry(class).or_default() += executed;
+                let Some(operations) = operations else { continue };
+                let sum = expected.operations.entry(operations.number).or_default();
+                let (all, active) = if operations.by_wave { (*executed, *executed) } else { (executed * wave, lanes) };
+                sum[0] += operations.convention * all;
+                sum[1] += operations.effective * active;
+            }
+        }
+        let is_buffer = |class: &str| class.starts_with("vmem.buffer.") || class.starts_with("vmem.scratch.");
+        let same =
+            |class: &String| if is_buffer(class) { class.replace(".buffer.", ".scratch.") } else { class.clone() };
+        // Whether a buffer is scratch, the text does not say: the emulator's records do, see below.
+        let merged = |classes: &mut dyn Iterator<Item = (String, u64)>| -> BTreeMap<String, u64> {
+            let mut all = BTreeMap::new();
+            classes
+                .filter(|(_, count)| *count > 0)
+                .for_each(|(class, count)| *all.entry(same(&class)).or_default() += count);
+            all
+        };
+        let found = merged(&mut total.classes.iter().map(|row| (row.class.clone(), row.issued)));
+        let wanted = merged(&mut expected.classes.into_iter());
+        if found != wanted {
+            return Err(format!("classes {}", differences(&wanted, &found)));
+        }
+        let unknown =
+            |number: &str| total.operations.iter().any(|row| row.number == number && row.sum.lanes_unknown > 0);
+        let all = total.operations.iter().map(|row| (row.number.clone(), [row.sum.convention, row.sum.effective]));
+        let (mut found, mut wanted): (BTreeMap<_, _>, _) = (all.collect(), expected.operations);
+        for operations in [&mut found, &mut wanted] {
+            operations.retain(|_, counts: &mut [u64; 2]| counts[0] > 0);
+            operations.iter_mut().filter(|(number, _)| unknown(number)).for_each(|(_, counts)| counts[1] = 0);
+        }
+        if found != wanted {
+            return Err(format!("operations {}", differences(&wanted, &found)));
+        }
+        if let Some((_, number, each)) = MATRICES.iter().find(|(name, ..)| *name == self.test.name) {
+            let expected = each * 2 * stats.waves;
+            let row = total.operations.iter().find(|row| row.number == *number).ok_or("no matrices")?;
+            if (row.sum.convention, row.sum.effective) != (expected, expected) {
+                return Err(format!("{row:?}, worked out by hand: {expected}"));
+            }
+        }
+        self.bytes(total, stats, tally)
+    }
+
+    fn instruction(&self, address: u64) -> Option<(&wavetap::isa::Inst, Target)> {
+        let at = |body: &'_ wavetap::kernel::Body| body.at(address);
+        let body = self.program.bodies().iter().find(|body| at(body).is_some())?;
+        Some((body.inst(body.at(address)?), body.target()))
+    }
+
+    /// Bytes of vector memory, against the addresses that lanes accessed.
+    fn bytes(&self, total: &MixCounts, stats: &DispatchStats, tally: &mut Tally) -> Result<(), Failure> {
+        let vector = [Traffic::Global, Traffic::Scratch, Traffic::Lds];
+        let unknown = total.bytes.iter().any(|row| vector.contains(&row.memory) && row.unknown > 0);
+        let of = |name: &str| total.classes.iter().any(|row| row.class.starts_with(name));
+        // Images have no records, and of buffers lanes beyond the end access nothing.
+        if unknown || stats.accesses.dropped > 0 || of("vmem.image") || of("tensor") {
+            return Ok(());
+        }
+        tally.bytes += 1;
+        let mut seen: BTreeMap<&str, u64> = BTreeMap::new();
+        for record in &stats.accesses.records {
+            let memory = match record.memory {
+                AccessedMemory::Global => "global",
+                AccessedMemory::Scratch => "scratch",
+                AccessedMemory::Lds => "LDS",
+            };
+            let bytes = u64::from(record.bytes) * u64::from(record.lanes.count_ones());
+            *seen.entry(memory).or_default() += bytes;
+            // What loads into LDS has one record, of the memory that it reads.
+            let (inst, target) = self.instruction(record.place.address).ok_or("no code")?;
+            let text = wavetap::isa::print(target, inst);
+            if memory != "LDS" && text.split([' ', '_']).any(|word| word == "lds") {
+                *seen.entry("LDS").or_default() += bytes;
+            }
+        }
+        let said = vector.map(|memory| total.bytes_of(memory));
+        let seen = ["global", "scratch", "LDS"].map(|memory| seen.get(memory).copied().unwrap_or(0));
+        // Where a flat address leads, only the address says.
+        let same = if of("vmem.flat") { said.iter().sum::<u64>() == seen.iter().sum::<u64>() } else { said == seen };
+        if same { Ok(()) } else { Err(format!("bytes of global, scratch, LDS: {said:?}, and {seen:?} were seen")) }
+    }
+}
+
+/// What two maps differ in.
+fn differences<V: PartialEq + std::fmt::Debug>(wanted: &BTreeMap<String, V>, found: &BTreeMap<String, V>) -> String {
+    let keys: BTreeSet<&String> = wanted.keys().chain(found.keys()).collect();
+    let different = keys.into_iter().filter(|key| wanted.get(*key) != found.get(*key));
+    different
+        .map(|key| format!("{key}: {:?}, expected {:?}", found.get(key), wanted.get(key)))
+        .collect::<Vec<_>>()
+        .join("; ")
+}

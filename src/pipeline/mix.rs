@@ -1,0 +1,174 @@
+//! What the kernels of a file executed, from the counts of their blocks.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::object::{Object, objects};
+use wavetap_analysis::cfg::{BodyId, Cfg};
+use wavetap_analysis::dataflow::{Definitions, Summaries};
+use wavetap_analysis::kernel::{Body, BodyKind};
+use wavetap_base::error::{Error, Result, ResultExt};
+use wavetap_mix::{CountedInstruction, Mix, SiteCounts, instructions};
+use wavetap_object::code_object::demangle;
+use wavetap_object::offload_bundle::Input;
+use wavetap_object::selection::Selection;
+use wavetap_profile::file::{KernelTotals, Profile};
+use wavetap_profile::map::Source;
+use wavetap_report::counted::{self, CountedObject};
+use wavetap_report::mix::{KernelMix, LineMix, LoopMix, MixCounts, MixReport, SCHEMA};
+use wavetap_slice::counts::starts_after_entry;
+
+/// What the selected kernels of an input executed in the runs of a profile.
+///
+/// # Errors
+/// Malformed or unsupported if the input cannot be decoded; malformed if the profile is of another input; unsupported
+/// if it has no counts of blocks; limit if a sum does not fit 64 bits.
+pub fn mix(data: &[u8], selection: &Selection, profile: &Profile) -> Result<MixReport> {
+    let input = Input::parse(data)?;
+    let mut unread = Vec::new();
+    let objects = objects(&input, selection, &mut unread)?;
+    counted::check(profile, &CountedObject::all(&input, &[])?)?;
+    let mut report = MixReport {
+        schema: SCHEMA.to_owned(),
+        complete: profile.has_ended(),
+        kernels: vec![],
+        not_counted: vec![],
+        unread,
+    };
+    let mut without_blocks = false;
+    for object in &objects {
+        let summaries = Summaries::compute(&object.program);
+        for (id, body) in object.program.ids().map(|id| (id, object.program.body(id))) {
+            if body.kind() != BodyKind::Kernel || !selection.has_kernel(body.name()) {
+                continue;
+            }
+            let totals = totals(profile, object, body)?;
+            let counts = totals.as_ref().map(SiteCounts::of);
+            without_blocks |= counts.as_ref().is_some_and(|counts| !counts.has_blocks());
+            match (&totals, counts.filter(SiteCounts::has_blocks)) {
+                (Some(totals), Some(counts)) => {
+                    let kernel = KernelToCount { object, id, body, totals, counts: &counts, summaries: &summaries };
+                    report.kernels.push(kernel.mix().within(|| format!("kernel {}", totals.demangled))?);
+                }
+                _ => report.not_counted.push(demangle(body.name()).into_owned()),
+            }
+        }
+    }
+    if without_blocks && report.kernels.is_empty() {
+        return Err(Error::unsupported(
+            "the profile has no counts of basic blocks: make it with `wavetap profile --probe blocks`, or \
+                `--probe branches,blocks`",
+        ));
+    }
+    Ok(report)
+}
+
+/// What was counted of a kernel, added up where the profile has it more than once.
+fn totals(profile: &Profile, object: &Object<'_>, body: &Body) -> Result<Option<KernelTotals>> {
+    let mut all = profile.kernels.iter().filter(|kernel| kernel.object == object.digest && kernel.name == body.name());
+    let mut sum = all.next().cloned();
+    for more in all {
+        sum.as_mut().map(|sum| sum.merge(more)).transpose()?;
+    }
+    Ok(sum)
+}
+
+struct KernelToCount<'a> {
+    object: &'a Object<'a>,
+    id: BodyId,
+    body: &'a Body,
+    totals: &'a KernelTotals,
+    counts: &'a SiteCounts<'a>,
+    summaries: &'a Summaries,
+}
+
+impl KernelToCount<'_> {
+    fn mix(&self) -> Result<KernelMix> {
+        let program = &self.object.program;
+        let callees = program.callees(self.id);
+        let others = callees.bodies.iter().copied().filter(|id| *id != self.id).collect::<BTreeSet<BodyId>>();
+        let reached: Vec<BodyId> = std::iter::once(self.id).chain(others).collect();
+        // Code that several bodies have in common is entered from each of them.
+        let mut bodies_at: BTreeMap<u64, u32> = BTreeMap::new();
+        for body in reached.iter().map(|id| program.body(*id)) {
+            body.ids().for_each(|inst| *bodies_at.entry(body.address(inst)).or_default() += 1);
+        }
+        let is_shared = |address: u64| bodies_at.get(&address).is_some_and(|count| *count > 1);
+        let kernel = self.object.code.kernel(self.body.name());
+        let preloaded = kernel.is_some_and(starts_after_entry);
+
+        let mut total = Mix::default();
+        let mut lines: BTreeMap<Option<Source>, Mix> = BTreeMap::new();
+        let mut loops = Vec::new();
+        let mut seen: BTreeSet<u64> = BTreeSet::new();
+        let mut addresses_known = true;
+        for id in &reached {
+            let body = program.body(*id);
+            let cfg = Cfg::build(body);
+            let definitions = Definitions::new(body, &cfg, self.summaries);
+            let shared = body.ids().any(|inst| is_shared(body.address(inst)));
+            let elsewhere = preloaded && *id == self.id;
+            let is_closed = !shared && !body.jumps_away() && !elsewhere;
+            let mut counted = instructions(body, &cfg, &definitions, self.counts, is_closed);
+            // A block of one body may begin in the middle of another one's.
+            for instruction in counted.iter_mut().filter(|instruction| is_shared(instruction.address)) {
+                (instruction.executions, instruction.lanes) = (None, None);
+            }
+            counted.retain(|instruction| seen.insert(instruction.address));
+            addresses_known &= counted.iter().all(|instruction| instruction.makes_addresses.is_some());
+            for instruction in &counted {
+                total.add(instruction)?;
+                lines.entry(self.source(instruction.address)).or_default().add(instruction)?;
+            }
+            loops.extend(self.loops(body, &cfg, &counted)?);
+        }
+        let mut lines: Vec<LineMix> =
+            lines.into_iter().map(|(source, mix)| LineMix { source, mix: MixCounts::from(&mix) }).collect();
+        // What was not executed.
+        lines.retain(|line| line.mix.instructions > 0 || line.mix.uncounted > 0);
+        lines.sort_by_key(|line| Reverse(line.mix.instructions));
+        let mut uncounted_callees = self.totals.uncounted_callees.clone();
+        if callees.unknown && !uncounted_callees.iter().any(|name| name == "?") {
+            uncounted_callees.push("?".to_owned());
+        }
+        Ok(KernelMix {
+            name: self.body.name().to_owned(),
+            demangled: demangle(self.body.name()).into_owned(),
+            target: self.object.target_id.clone(),
+            wave_size: self.body.target().wave_size(),
+            dispatches: self.totals.dispatches,
+            waves: self.totals.waves,
+            dropped: self.totals.dropped,
+            unfinished: self.totals.unfinished,
+            uncounted_callees,
+            addresses_known,
+            total: MixCounts::from(&total),
+            loops,
+            lines,
+        })
+    }
+
+    fn source(&self, address: u64) -> Option<Source> {
+        self.object.to_slice().lines.line(address)
+    }
+
+    fn loops(&self, body: &Body, cfg: &Cfg, counted: &[CountedInstruction]) -> Result<Vec<LoopMix>> {
+        let loops = cfg.loops();
+        let of_loop = |each: &wavetap_analysis::cfg::Loop| -> Result<LoopMix> {
+            let mut mix = Mix::default();
+            for instruction in counted.iter().filter(|one| each.blocks.binary_search(&one.block).is_ok()) {
+                mix.add(instruction)?;
+            }
+            let header = body.address(cfg.block(each.header).first);
+            let first = counted.iter().find(|instruction| instruction.address == header);
+            Ok(LoopMix {
+                header,
+                depth: each.depth,
+                source: self.source(header),
+                iterations: first.and_then(|instruction| instruction.executions),
+                mix: MixCounts::from(&mix),
+            })
+        };
+        loops.all().iter().map(of_loop).collect()
+    }
+}
