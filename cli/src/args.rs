@@ -49,6 +49,7 @@ pub enum Command {
     Mix(MixArgs),
     Report(ReportArgs),
     Merge(MergeArgs),
+    Diff(DiffArgs),
     Verify(VerifyArgs),
     Completions(CompletionsArgs),
 }
@@ -446,6 +447,29 @@ pub struct MergeArgs {
     /// Replace the output if it exists
     #[arg(long)]
     pub force: bool,
+}
+
+/// Show what differs between two profiles, of one build or of two
+///
+/// Kernels are partners by demangled name and target, branches and blocks by source line, operation and order. A
+/// condition of --fail-if is METRIC>NUMBER or METRIC<NUMBER, for each kernel that both profiles have: without a sign
+/// the number is compared with the new value, with a sign with the change, with a sign and % with the change in percent
+/// of the old value. Metrics: divergence (percent of branches), divergences, branches, blocks, lanes, instructions,
+/// waves.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  wavetap diff old.profile new.profile
+  wavetap diff old.profile new.profile --fail-if 'divergence>+5%' --fail-if 'lanes<48'")]
+pub struct DiffArgs {
+    /// The profile before
+    pub old: PathBuf,
+    /// The profile after
+    pub new: PathBuf,
+    /// End with code 1 if this holds for a kernel (may be given several times)
+    #[arg(long, value_name = "CONDITION")]
+    pub fail_if: Vec<String>,
+    #[command(flatten)]
+    pub output: OutputArgs,
 }
 
 /// Check a rewritten file against its original, independently of the rewriter

@@ -66,6 +66,7 @@ fn run(cli: args::Cli) -> Result<ExitCode> {
         Command::Slice(args) => commands::slice::run(&args, colour),
         Command::Report(args) => commands::report::run(&args, colour),
         Command::Merge(args) => commands::merge::run(&args),
+        Command::Diff(args) => commands::diff::run(&args, colour),
         Command::Verify(args) => commands::verify::run(&args, colour),
         Command::Completions(args) => commands::completions::run(&args),
     }

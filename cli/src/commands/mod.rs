@@ -2,6 +2,7 @@
 
 pub mod compare;
 pub mod completions;
+pub mod diff;
 pub mod disasm;
 pub mod inspect;
 pub mod memory;

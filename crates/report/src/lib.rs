@@ -12,6 +12,7 @@ mod arrows;
 mod branches;
 pub mod compare;
 pub mod counted;
+pub mod diff;
 pub mod disassembly;
 pub mod html;
 pub mod inspect;

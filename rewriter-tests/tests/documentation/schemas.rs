@@ -49,6 +49,7 @@ impl Format {
 fn formats() -> Vec<Format> {
     vec![
         Format::of::<report::compare::Compare>(report::compare::COMPARE_SCHEMA),
+        Format::of::<report::diff::Diff>(report::diff::SCHEMA),
         Format::of::<report::disassembly::Disassembly>(report::disassembly::SCHEMA),
         Format::of::<report::inspect::Inspection>(report::inspect::SCHEMA),
         Format::of::<profile::map::ObjectMap>(profile::map::SCHEMA),

@@ -1,0 +1,23 @@
+//! `wavetap diff`: two profiles beside each other.
+
+use std::process::ExitCode;
+
+use wavetap::error::{Error, Result};
+use wavetap::report::diff::{Condition, Diff, render};
+
+use crate::args::{ColorChoice, DiffArgs};
+use crate::{launch, output};
+
+/// Exit code: a condition holds.
+const FAILED: u8 = 1;
+
+/// Compares the profiles.
+pub fn run(args: &DiffArgs, colour: ColorChoice) -> Result<ExitCode> {
+    output::check(&args.output)?;
+    let conditions = args.fail_if.iter().map(|text| Condition::parse(text));
+    let conditions = conditions.collect::<std::result::Result<Vec<_>, String>>().map_err(Error::malformed)?;
+    let (old, new) = (launch::read_profile(&args.old)?, launch::read_profile(&args.new)?);
+    let diff = Diff::new(&old, &new, &conditions);
+    output::emit(&args.output, colour, &diff, render)?;
+    Ok(if diff.failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
+}

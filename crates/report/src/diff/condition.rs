@@ -1,0 +1,173 @@
+//! Conditions of `--fail-if`: a metric, `>` or `<`, and a number: `divergence>+5%`.
+
+use super::{KernelDiff, KernelNumbers};
+
+/// A number of a kernel that conditions are about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Metric {
+    /// Share of executed branches in which lanes did not agree, in percent.
+    Divergence,
+    /// How many those are.
+    Divergences,
+    /// Executions of instructions that narrow EXEC.
+    Branches,
+    /// Executions of basic blocks.
+    Blocks,
+    /// Active lanes of a block on average.
+    Lanes,
+    /// Wave-instructions.
+    Instructions,
+    /// Waves.
+    Waves,
+}
+
+impl Metric {
+    /// All of them.
+    pub const ALL: [Metric; 7] = [
+        Metric::Divergence,
+        Metric::Divergences,
+        Metric::Branches,
+        Metric::Blocks,
+        Metric::Lanes,
+        Metric::Instructions,
+        Metric::Waves,
+    ];
+
+    /// Its name in conditions.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Metric::Divergence => "divergence",
+            Metric::Divergences => "divergences",
+            Metric::Branches => "branches",
+            Metric::Blocks => "blocks",
+            Metric::Lanes => "lanes",
+            Metric::Instructions => "instructions",
+            Metric::Waves => "waves",
+        }
+    }
+
+    /// Its value; none if it was not counted.
+    #[must_use]
+    pub fn of(self, numbers: &KernelNumbers) -> Option<f64> {
+        match self {
+            Metric::Divergence => numbers.divergence,
+            Metric::Divergences => numbers.divergences.map(|count| count as f64),
+            Metric::Branches => numbers.branches.map(|count| count as f64),
+            Metric::Blocks => numbers.blocks.map(|count| count as f64),
+            Metric::Lanes => numbers.lanes,
+            Metric::Instructions => numbers.instructions.map(|count| count as f64),
+            Metric::Waves => Some(numbers.waves as f64),
+        }
+    }
+}
+
+/// What a condition compares with its number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Compared {
+    /// The new value.
+    New,
+    /// The new value less the old one.
+    Change,
+    /// The change in percent of the old value.
+    Percent,
+}
+
+/// A condition.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Condition {
+    text: String,
+    metric: Metric,
+    more: bool,
+    compared: Compared,
+    limit: f64,
+}
+
+impl Condition {
+    /// Reads `METRIC>NUMBER` or `METRIC<NUMBER`. With a sign the number is a change, with a sign and `%` a change in
+    /// percent of the old value.
+    ///
+    /// # Errors
+    /// What is wrong, at which character, and which metrics there are.
+    pub fn parse(text: &str) -> Result<Condition, String> {
+        let names = || Metric::ALL.map(Metric::name).join(", ");
+        let wrong = |at: usize, expected: &str| {
+            let column = text[..at].chars().count() + 1;
+            format!("condition {text:?}, character {column}: expected {expected}; metrics are {}", names())
+        };
+        let at = text.find(['>', '<']).ok_or_else(|| wrong(text.len(), "> or <"))?;
+        let metric = Metric::ALL.into_iter().find(|metric| metric.name() == text[..at].trim());
+        let metric = metric.ok_or_else(|| wrong(0, "a metric"))?;
+        let start = at + 1 + text[at + 1..].len() - text[at + 1..].trim_start().len();
+        let number = text[start..].trim_end();
+        let signed = number.starts_with(['+', '-']);
+        let (digits, compared) = match number.strip_suffix('%') {
+            Some(_) if !signed => return Err(wrong(start, "+ or - before a change in percent")),
+            Some(digits) => (digits, Compared::Percent),
+            None if signed => (number, Compared::Change),
+            None => (number, Compared::New),
+        };
+        let limit: Option<f64> = digits.parse().ok().filter(|limit: &f64| limit.is_finite());
+        let limit = limit.ok_or_else(|| wrong(start, "a number"))?;
+        Ok(Condition { text: text.to_owned(), metric, more: text[at..].starts_with('>'), compared, limit })
+    }
+
+    /// Where it holds, and with which values; also where that cannot be said, because the metric was counted on one
+    /// side only, or nowhere.
+    pub(super) fn holds(&self, kernels: &[KernelDiff]) -> Vec<String> {
+        let values = |kernel: &KernelDiff| (self.metric.of(&kernel.old), self.metric.of(&kernel.new));
+        let mut failed: Vec<String> = Vec::new();
+        for kernel in kernels {
+            let name = &kernel.demangled;
+            match values(kernel) {
+                (Some(old), Some(new)) if self.compare(old, new) => {
+                    failed.push(format!("{}: {name}: {old:.3} → {new:.3}", self.text));
+                }
+                (Some(_), Some(_)) | (None, None) => {}
+                (old, _) => {
+                    let side = if old.is_some() { "new" } else { "old" };
+                    failed.push(format!("{}: {name}: not counted in the {side} profile", self.text));
+                }
+            }
+        }
+        if kernels.iter().all(|kernel| values(kernel) == (None, None)) {
+            failed.push(format!("{}: no kernel of both profiles has this number", self.text));
+        }
+        failed
+    }
+
+    fn compare(&self, old: f64, new: f64) -> bool {
+        let change = new - old;
+        let value = match self.compared {
+            Compared::New => new,
+            Compared::Change => change,
+            // From nothing to something is more than any share.
+            Compared::Percent if old == 0.0 && change == 0.0 => 0.0,
+            Compared::Percent if old == 0.0 => f64::INFINITY,
+            Compared::Percent => 100.0 * change / old,
+        };
+        if self.more { value > self.limit } else { value < self.limit }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_wrong_is_said_with_its_place() {
+        for (text, at, what) in [
+            ("divergence", 11, "> or <"),
+            ("speed>+5%", 1, "a metric"),
+            ("divergence>5%", 12, "+ or -"),
+            ("divergence> x", 13, "a number"),
+            ("lanes<", 7, "a number"),
+            ("lanes<nan", 7, "a number"),
+            ("", 1, "> or <"),
+        ] {
+            let error = Condition::parse(text).unwrap_err();
+            assert!(error.contains(&format!("character {at}: expected {what}")), "{text}: {error}");
+            assert!(error.contains("divergence, divergences, branches"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,305 @@
+//! Two profiles of a program beside each other: which kernels and branches got better or worse.
+//!
+//! Kernels are partners by demangled name and target, sites by source line, kind, operation and the order among those:
+//! the profiles may be of different builds. What has no partner is listed, and is in no difference.
+
+mod condition;
+mod text;
+
+pub use condition::{Condition, Metric};
+pub use text::render;
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use wavetap_profile::file::{KernelTotals, Profile, SiteTotals};
+use wavetap_profile::map::Source;
+use wavetap_profile::probes::blocks::BlockCounts;
+use wavetap_profile::probes::branches::BranchCounts;
+
+/// Schema of [`Diff`] as JSON.
+pub const SCHEMA: &str = "wavetap.diff/1";
+
+/// The differences of two profiles.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Diff {
+    /// [`SCHEMA`].
+    pub schema: String,
+    /// Whether both profiles are of runs that ended.
+    pub complete: bool,
+    /// Whether nothing differs, and everything has a partner.
+    pub same: bool,
+    /// Kernels that both have.
+    pub kernels: Vec<KernelDiff>,
+    /// Kernels that only the old profile has, by demangled name.
+    pub only_old: Vec<String>,
+    /// Kernels that only the new profile has, by demangled name.
+    pub only_new: Vec<String>,
+    /// Conditions of `--fail-if` that hold, each with where.
+    pub failed: Vec<String>,
+}
+
+/// A kernel in both profiles.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct KernelDiff {
+    /// Demangled name.
+    pub demangled: String,
+    /// Processor.
+    pub target: String,
+    /// The old numbers.
+    pub old: KernelNumbers,
+    /// The new numbers.
+    pub new: KernelNumbers,
+    /// Sites whose counts differ.
+    pub changed: Vec<SiteDiff>,
+    /// Sites that only the old profile has.
+    pub only_old: Vec<SiteName>,
+    /// Sites that only the new profile has.
+    pub only_new: Vec<SiteName>,
+}
+
+/// Numbers of a kernel. What was not counted is absent.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct KernelNumbers {
+    /// Dispatches.
+    pub dispatches: u64,
+    /// Waves.
+    pub waves: u64,
+    /// Executions of basic blocks, if blocks were counted.
+    pub blocks: Option<u64>,
+    /// Active lanes of an executed block on average, if blocks were counted.
+    pub lanes: Option<f64>,
+    /// Executions of instructions that narrow EXEC, if branches were counted.
+    pub branches: Option<u64>,
+    /// Of these, in how many the active lanes did not agree, if branches were counted.
+    pub divergences: Option<u64>,
+    /// The share of those in percent, if a branch was executed.
+    pub divergence: Option<f64>,
+    /// Wave-instructions, if the emulator ran the kernel; those of inserted code too.
+    pub instructions: Option<u64>,
+}
+
+/// What a site is known by in both profiles.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SiteName {
+    /// Source line.
+    pub source: Option<Source>,
+    /// Probe and kind: `branches exec`.
+    pub kind: String,
+    /// The instruction's operation.
+    pub operation: String,
+    /// Which of several of them on the line, from 1, in the order of the code.
+    pub number: u32,
+}
+
+/// A site whose counts differ.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SiteDiff {
+    /// What it is known by.
+    pub site: SiteName,
+    /// The old counts, by field.
+    pub old: BTreeMap<String, u64>,
+    /// The new counts, by field.
+    pub new: BTreeMap<String, u64>,
+}
+
+type KernelKey = (String, String);
+
+impl Diff {
+    /// Compares two profiles.
+    #[must_use]
+    pub fn new(old: &Profile, new: &Profile, conditions: &[Condition]) -> Diff {
+        let (before, after) = (kernels(old), kernels(new));
+        let mut both = Vec::new();
+        let mut only_old = Vec::new();
+        for (key, old) in &before {
+            match after.get(key) {
+                Some(new) => both.push(KernelDiff::new(key, old, new)),
+                None => only_old.push(key.0.clone()),
+            }
+        }
+        let only_new: Vec<String> =
+            after.keys().filter(|key| !before.contains_key(*key)).map(|key| key.0.clone()).collect();
+        let same = only_old.is_empty() && only_new.is_empty() && both.iter().all(KernelDiff::is_same);
+        let failed = conditions.iter().flat_map(|condition| condition.holds(&both)).collect();
+        let complete = old.has_ended() && new.has_ended();
+        Diff { schema: SCHEMA.to_owned(), complete, same, kernels: both, only_old, only_new, failed }
+    }
+}
+
+/// The kernels of a profile; those of one name that are in several objects together.
+fn kernels(profile: &Profile) -> BTreeMap<KernelKey, Vec<&KernelTotals>> {
+    let mut all: BTreeMap<KernelKey, Vec<&KernelTotals>> = BTreeMap::new();
+    for kernel in &profile.kernels {
+        all.entry((kernel.demangled.clone(), kernel.target.clone())).or_default().push(kernel);
+    }
+    all
+}
+
+impl KernelDiff {
+    fn new((demangled, target): &KernelKey, old: &[&KernelTotals], new: &[&KernelTotals]) -> KernelDiff {
+        let (before, after) = (sites(old), sites(new));
+        let changed = before.iter().filter_map(|(site, old)| {
+            let new = after.get(site).filter(|new| *new != old)?;
+            Some(SiteDiff { site: site.clone(), old: old.clone(), new: new.clone() })
+        });
+        let missing = |from: &Sites, to: &Sites| from.keys().filter(|site| !to.contains_key(*site)).cloned().collect();
+        KernelDiff {
+            demangled: demangled.clone(),
+            target: target.clone(),
+            old: KernelNumbers::of(old),
+            new: KernelNumbers::of(new),
+            changed: changed.collect(),
+            only_old: missing(&before, &after),
+            only_new: missing(&after, &before),
+        }
+    }
+
+    /// Whether nothing differs.
+    #[must_use]
+    pub fn is_same(&self) -> bool {
+        self.old == self.new && self.changed.is_empty() && self.only_old.is_empty() && self.only_new.is_empty()
+    }
+}
+
+impl KernelNumbers {
+    fn of(kernels: &[&KernelTotals]) -> KernelNumbers {
+        let sum = |of: &dyn Fn(&KernelTotals) -> u64| {
+            kernels.iter().fold(0_u64, |sum, kernel| sum.saturating_add(of(kernel)))
+        };
+        let sites = || kernels.iter().flat_map(|kernel| &kernel.sites);
+        let (mut blocks, mut lanes, mut branches, mut divergences) = (None::<u64>, 0_u64, None::<u64>, 0_u64);
+        for site in sites() {
+            if let Some(block) = BlockCounts::of(&site.counts) {
+                blocks = Some(blocks.unwrap_or(0).saturating_add(block.executions));
+                lanes = lanes.saturating_add(block.lanes);
+            }
+            match BranchCounts::of(&site.counts) {
+                Some(BranchCounts::Exec(exec)) => {
+                    branches = Some(branches.unwrap_or(0).saturating_add(exec.executions));
+                    divergences = divergences.saturating_add(exec.divergences());
+                }
+                Some(BranchCounts::Scalar(_)) => branches = Some(branches.unwrap_or(0)),
+                None => {}
+            }
+        }
+        let average = blocks.filter(|blocks| *blocks > 0).map(|blocks| lanes as f64 / blocks as f64);
+        let share = branches.filter(|branches| *branches > 0);
+        KernelNumbers {
+            dispatches: sum(&|kernel| kernel.dispatches),
+            waves: sum(&|kernel| kernel.waves),
+            blocks,
+            lanes: average,
+            branches,
+            divergences: branches.map(|_| divergences),
+            divergence: share.map(|branches| 100.0 * divergences as f64 / branches as f64),
+            instructions: kernels
+                .iter()
+                .all(|kernel| kernel.work.is_some())
+                .then(|| sum(&|kernel| kernel.work.map_or(0, |work| work.instructions))),
+        }
+    }
+}
+
+type Sites = BTreeMap<SiteName, BTreeMap<String, u64>>;
+
+/// The sites of a kernel by what they are known by.
+fn sites(kernels: &[&KernelTotals]) -> Sites {
+    let mut all: Vec<&SiteTotals> = kernels.iter().flat_map(|kernel| &kernel.sites).collect();
+    all.sort_by_key(|site| site.address);
+    let mut numbers: BTreeMap<(Option<Source>, String, String), u32> = BTreeMap::new();
+    let mut named = Sites::new();
+    for site in all {
+        let kind = site.counts.kind();
+        let key = (
+            site.source.clone(),
+            format!("{} {}", kind.probe, kind.name),
+            site.instruction.split_whitespace().next().unwrap_or_default().to_owned(),
+        );
+        let number = numbers.entry(key.clone()).or_default();
+        *number += 1;
+        let (source, kind_name, operation) = key;
+        let fields = kind.fields.iter().map(|field| field.name.to_string());
+        let counts = fields.zip(site.counts.values().iter().copied()).collect();
+        named.insert(SiteName { source, kind: kind_name, operation, number: *number }, counts);
+    }
+    named
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wavetap_profile::file::{Backend, Origin};
+    use wavetap_profile::probes::branches::ExecCounts;
+
+    fn profile(sites: &[(u64, u32, u64, u64)]) -> Profile {
+        let mut profile = Profile::new(Origin::Counters, Backend::Emulator);
+        let site = |&(address, line, executions, agreements): &(u64, u32, u64, u64)| SiteTotals {
+            address,
+            instruction: "s_and_saveexec_b64 s[0:1], vcc".to_owned(),
+            source: Some(Source { file: "k.hip".to_owned(), line }),
+            counts: ExecCounts { executions, agreements, lanes_before: 64, lanes_after: 32, empty: 0 }.into(),
+        };
+        let sites = sites.iter().map(site).collect();
+        profile.kernels.push(KernelTotals {
+            name: "k".to_owned(),
+            demangled: "k".to_owned(),
+            target: "gfx90a".to_owned(),
+            sites,
+            ..KernelTotals::default()
+        });
+        profile.set_ended(true);
+        profile
+    }
+
+    #[test]
+    fn sites_are_partners_by_line_operation_and_order() {
+        let old = profile(&[(0x10, 7, 10, 10), (0x20, 7, 10, 5), (0x30, 9, 1, 1)]);
+        // Elsewhere in the code; the second of line 7 diverges more; line 9 is gone and line 11 is new.
+        let new = profile(&[(0x110, 7, 10, 10), (0x180, 7, 10, 1), (0x200, 11, 1, 1)]);
+        let diff = Diff::new(&old, &new, &[]);
+        assert!(!diff.same);
+        let [kernel] = diff.kernels.as_slice() else { panic!("{diff:?}") };
+        let [changed] = kernel.changed.as_slice() else { panic!("{kernel:?}") };
+        assert_eq!((changed.site.number, changed.old["agreements"], changed.new["agreements"]), (2, 5, 1));
+        assert_eq!(kernel.only_old[0].source.as_ref().map(|source| source.line), Some(9));
+        assert_eq!(kernel.only_new[0].source.as_ref().map(|source| source.line), Some(11));
+        assert_eq!((kernel.old.divergences, kernel.new.divergences), (Some(5), Some(9)));
+    }
+
+    #[test]
+    fn a_profile_is_the_same_as_itself() {
+        let one = profile(&[(0x10, 7, 10, 4)]);
+        let any = Condition::parse("divergence>+0%").unwrap();
+        let diff = Diff::new(&one, &one, &[any]);
+        assert!(diff.same && diff.failed.is_empty() && diff.kernels[0].changed.is_empty(), "{diff:?}");
+    }
+
+    #[test]
+    fn conditions_hold_by_points_share_and_number() {
+        // 20 % of 10, 30 % of 10.
+        let (old, new) = (profile(&[(0x10, 7, 10, 8)]), profile(&[(0x10, 7, 10, 7)]));
+        for (text, holds) in [
+            ("divergence>+5%", true),
+            ("divergence>+50%", false),
+            ("divergence>+9", true),
+            ("divergence>+10", false),
+            ("divergence>25", true),
+            ("divergence>30", false),
+            ("divergences>+0", true),
+            ("branches>+0", false),
+            ("divergence<+0", false),
+            // Blocks were not counted: what cannot be checked does not pass.
+            ("lanes<-10%", true),
+        ] {
+            let failed = Diff::new(&old, &new, &[Condition::parse(text).unwrap()]).failed;
+            assert_eq!(!failed.is_empty(), holds, "{text}: {failed:?}");
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! The differences of two profiles as text.
+
+use std::cmp::Reverse;
+
+use super::{Diff, KernelDiff, Metric, SiteDiff, SiteName};
+use crate::style::{DID_NOT_END, Style, counted, place, push_table};
+use crate::table::{Align, Table, grouped};
+
+/// Sites shown for each kernel; JSON has all of them.
+const SHOWN: usize = 20;
+
+/// Every kernel that differs, with the sites that do.
+#[must_use]
+pub fn render(diff: &Diff, style: Style) -> String {
+    let mut lines = Vec::new();
+    if !diff.complete {
+        lines.push(style.warn(DID_NOT_END));
+    }
+    for kernel in diff.kernels.iter().filter(|kernel| !kernel.is_same()) {
+        of_kernel(kernel, style, &mut lines);
+        lines.push(String::new());
+    }
+    for (names, which) in [(&diff.only_old, "old"), (&diff.only_new, "new")] {
+        lines.extend(names.iter().map(|name| format!("{}  only in the {which} profile", style.name(name))));
+    }
+    let same = diff.kernels.iter().filter(|kernel| kernel.is_same()).count() as u64;
+    if diff.same {
+        lines.push(format!("no difference: {}", counted(same, "kernel", "kernels")));
+    } else if same > 0 {
+        lines.push(format!("{} the same in both profiles", counted(same, "kernel is", "kernels are")));
+    }
+    lines.extend(diff.failed.iter().map(|failed| style.bad(&format!("condition holds: {failed}"))));
+    lines.push(String::new());
+    lines.join("\n")
+}
+
+fn of_kernel(kernel: &KernelDiff, style: Style, lines: &mut Vec<String>) {
+    lines.push(format!("{}  {}", style.bold(&style.name(&kernel.demangled)), style.dim(&kernel.target)));
+    let columns = [("", Align::Left), ("old", Align::Right), ("new", Align::Right), ("change", Align::Right)];
+    let mut table = Table::new(&columns);
+    for metric in Metric::ALL {
+        let (old, new) = (metric.of(&kernel.old), metric.of(&kernel.new));
+        if old != new {
+            let name = if metric == Metric::Divergence { "divergence %" } else { metric.name() };
+            let value = |value: Option<f64>| value.map_or_else(|| "not counted".to_owned(), number);
+            let change = old.zip(new).map(|(old, new)| signed(new - old));
+            table.row([name.to_owned(), value(old), value(new), change.unwrap_or_default()]);
+        }
+    }
+    push_table("numbers", &table, style, lines);
+    let mut changed: Vec<&SiteDiff> = kernel.changed.iter().collect();
+    changed.sort_by_key(|change| Reverse(size(change)));
+    let columns = [("line", Align::Left), ("site", Align::Left), ("change", Align::Left)];
+    let mut table = Table::new(&columns);
+    for change in changed.iter().take(SHOWN) {
+        let fields = change.old.iter().filter_map(|(field, old)| {
+            let new = change.new.get(field).filter(|new| *new != old)?;
+            Some(format!("{field} {} → {}", grouped(*old), grouped(*new)))
+        });
+        table.row([place(change.site.source.as_ref()), name(&change.site), fields.collect::<Vec<_>>().join(", ")]);
+    }
+    push_table("sites", &table, style, lines);
+    if changed.len() > SHOWN {
+        lines.push(format!("  and {} more: --format json has all", changed.len() - SHOWN));
+    }
+    for (sites, which) in [(&kernel.only_old, "old"), (&kernel.only_new, "new")] {
+        let mut table = Table::new(&[("line", Align::Left), ("site", Align::Left)]);
+        sites.iter().take(SHOWN).for_each(|site| table.row([place(site.source.as_ref()), name(site)]));
+        push_table(&format!("only in the {which} profile: {}", sites.len()), &table, style, lines);
+    }
+}
+
+/// By how much the counts of a site differ, all fields together.
+fn size(change: &SiteDiff) -> u64 {
+    let of = |(field, old): (&String, &u64)| change.new.get(field).map_or(0, |new| new.abs_diff(*old));
+    change.old.iter().map(of).fold(0, u64::saturating_add)
+}
+
+fn name(site: &SiteName) -> String {
+    if site.number > 1 { format!("{} ({})", site.operation, site.number) } else { site.operation.clone() }
+}
+
+fn number(value: f64) -> String {
+    if value.fract() == 0.0 { grouped(value as u64) } else { format!("{value:.2}") }
+}
+
+fn signed(change: f64) -> String {
+    let sign = if change < 0.0 { "-" } else { "+" };
+    format!("{sign}{}", number(change.abs()))
+}
