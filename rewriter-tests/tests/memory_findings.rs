@@ -24,8 +24,8 @@ use wavetap::emulator::{AccessRecord, AccessedMemory, Device, Dispatch, Options}
 use wavetap::isa::Target;
 use wavetap::kernel::Image;
 use wavetap::memory::{
-    Access, Accesses, Allocation, Analysis, Array, Launched, Recorded, RecordedKernel, Site, Space, WorkgroupSource,
-    findings, pointers, sites,
+    Access, Accesses, Allocation, Analysis, Array, Launched, Recorded, RecordedKernel, Site, Space, WaveAccesses,
+    WorkgroupSource, findings, pointers,
 };
 use wavetap::offload_bundle::Input;
 use wavetap::pipeline::{self, KernelRecords, MemoryInputs, Selection};
@@ -245,7 +245,8 @@ impl Ran {
         });
         let mut launched = Launched::of(Some(kernel), None);
         (launched.workgroup, launched.source) = (expected.workgroup.map(u32::from), WorkgroupSource::Given);
-        let of_code = sites(&accesses, &launched, body.target());
+        let mut waves = WaveAccesses::new(&accesses, &launched);
+        let of_code: Vec<Site> = accesses.all().iter().map(|access| waves.site(access)).collect();
         let work_items: u32 = expected.workgroup.iter().map(|size| u32::from(*size)).product();
         let recorded = RecordedKernel {
             target: body.target(),

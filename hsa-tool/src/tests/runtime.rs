@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use wavetap::at_load::Rewriting;
 use wavetap::code_object::CodeObject;
 use wavetap::collect::config::AtLoad;
-use wavetap::collect::session::Records;
+use wavetap::collect::session::{Options, Overlap, Records};
 use wavetap::profile::control;
 use wavetap::profile::file::Backend;
 
@@ -437,7 +437,7 @@ pub(super) fn settings(profile: &std::path::Path, counters: &str) -> Settings {
         backend: Backend::Gpu,
         journal: None,
         profile: Some(profile.to_owned()),
-        records: Records::PerWave,
+        session: Options::new(Overlap::Concurrent, Records::PerWave),
         rewriting: Some(Rewriting::of(at_load).expect("options")),
     }
 }

@@ -7,7 +7,7 @@
 mod counted_disassembly;
 mod counted_dispatches;
 mod every_processor;
-mod memory_findings;
+mod memory_rules;
 mod odd_parts;
 mod overlapping_dispatches;
 mod placed_code;

@@ -159,7 +159,7 @@ impl Measurement<'_> {
     }
 
     /// Global memory at an offset from the record. Destroys SCC and the scratch pair.
-    pub(crate) fn from_record(&mut self, offset: u32) -> Result<Global> {
+    pub(crate) fn beyond_record(&mut self, offset: u32) -> Result<Global> {
         let (record, to) = (self.r.record, self.r.scratch);
         self.asm.op("s_add_u32", &[s(to), s(record), c(offset)])?;
         self.asm.op("s_addc_u32", &[s(to + 1), s(record + 1), c(0)])?;

@@ -92,7 +92,7 @@ fn record(m: &mut Measurement<'_>, operands: &AddressOperands) -> Result<()> {
     m.asm.masks("s_mov_b", &[saved, exec])?;
     m.asm.exec_lanes(1)?;
     // The data register of lane 0 holds 1.
-    let cursor = m.from_record(slots)?;
+    let cursor = m.beyond_record(slots)?;
     m.asm.global_returning("atomic_sub_x2", v2(payload), cursor, v2(m.data()))?;
     m.asm.wait_global_results()?;
     m.asm.op("v_readfirstlane_b32", &[s(m.r.second), v(payload + 1)])?;

@@ -32,7 +32,8 @@ fn report(kernel: &str, workgroup: Option<[u32; 3]>) -> MemoryReport {
     let program = fs::read(place::root().join(FILE)).expect("the program is there");
     let kernels = if kernel.is_empty() { Vec::new() } else { vec![kernel.to_owned()] };
     let selection = Selection { kernels, targets: vec!["gfx90a".to_owned()] };
-    pipeline::memory(&program, &selection, MemoryInputs { profile: None, workgroup }).expect("it can be read")
+    pipeline::memory(&program, &selection, MemoryInputs { workgroup, ..MemoryInputs::default() })
+        .expect("it can be read")
 }
 
 fn as_sarif(report: &MemoryReport) -> Value {
