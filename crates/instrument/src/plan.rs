@@ -229,6 +229,8 @@ fn plan(
         sink: &*sink,
         records,
         is_sampled: facts.records_accesses,
+        // What is spilled between snippets does not keep what they change; flat addresses take scalar registers.
+        counts_slots: facts.records_accesses && slots.is_none() && vectors.flat.is_none(),
         record_bytes,
         delays_wait: reserved.is_some()
             && sink.entry_needs(records) == EntryNeeds::Nothing

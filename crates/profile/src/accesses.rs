@@ -2,7 +2,7 @@
 //!
 //! | offset after the counters | size | field |
 //! |---|---|---|
-//! | 0 | 8 | how many slots are free; below 0, minus the executions that found none (set by the host, counted down) |
+//! | 0 | 8 | how many slots are free (set by the host, counted down; below 0 they are none) |
 //! | 8 | | slots; they are taken from the last to the first |
 //!
 //! A slot has [`slot_bytes`] bytes:
@@ -112,7 +112,7 @@ impl DispatchAccesses {
     }
 }
 
-/// The accesses that a wave of `lanes` lanes has recorded after its counters, and how many executions had no room.
+/// The accesses that a wave of `lanes` lanes has recorded after its counters.
 /// `site_at` gives the index of the site whose counter is at an offset in the record.
 ///
 /// # Errors
@@ -121,7 +121,7 @@ pub fn recorded(
     after_counters: &[u8],
     lanes: u32,
     site_at: impl Fn(u32) -> Option<u32>,
-) -> Result<(Vec<RecordedAccess>, u64)> {
+) -> Result<Vec<RecordedAccess>> {
     let slot = u64::from(slot_bytes(lanes));
     let room = (after_counters.len() as u64).saturating_sub(CURSOR.into()) / slot;
     let free = bytes::u64_at(after_counters, 0, "free slots")?.cast_signed();
@@ -156,5 +156,5 @@ pub fn recorded(
         }
         found.push(RecordedAccess { site, lanes, scalars, values });
     }
-    Ok((found, free.min(0).unsigned_abs()))
+    Ok(found)
 }

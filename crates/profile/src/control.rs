@@ -17,11 +17,12 @@
 //! | 40 | 4 | dropped: waves whose record is beyond the capacity (atomic) |
 //! | 44 | 4 | bytes from one record to the next |
 //! | 48 | 8 | device address of the sample table, 4-aligned |
-//! | 56 | 8 | reserved, 0 |
+//! | 56 | 4 | slots of a wave |
+//! | 60 | 4 | reserved, 0 |
 //!
 //! Only version and buffer mean anything where waves choose records by the place where they run
 //! ([`super::map::KernelMap::slots`]). The others are for kernels in which each wave has a record of its own: there is
-//! one dispatch of such a kernel in flight at a time. The last two are for kernels that record their accesses to memory
+//! one dispatch of such a kernel in flight at a time. The last three are for kernels that record their accesses to memory
 //! ([`super::accesses`]): the sample table has a 32-bit number for each workgroup, in the order x, y, z: that of the
 //! workgroup among the sampled ones, or [`NOT_SAMPLED`].
 
@@ -56,6 +57,8 @@ pub const DROPPED: u64 = 40;
 pub const RECORD_STRIDE: u64 = 44;
 /// Offset of the sample table's address.
 pub const SAMPLE_TABLE: u64 = 48;
+/// Offset of the slots of a wave.
+pub const SLOTS: u64 = 56;
 /// What the sample table says of a workgroup that records nothing.
 pub const NOT_SAMPLED: u32 = u32::MAX;
 
@@ -88,6 +91,8 @@ pub struct Control {
     pub record_stride: u32,
     /// Device address of the sample table.
     pub sample_table: u64,
+    /// Slots of a wave.
+    pub slots: u32,
 }
 
 impl Control {
@@ -107,6 +112,7 @@ impl Control {
         out[40..44].copy_from_slice(&self.dropped.to_le_bytes());
         out[44..48].copy_from_slice(&self.record_stride.to_le_bytes());
         out[48..56].copy_from_slice(&self.sample_table.to_le_bytes());
+        out[56..60].copy_from_slice(&self.slots.to_le_bytes());
         out
     }
 
@@ -142,6 +148,7 @@ impl Control {
             dropped: bytes::u32_at(data, DROPPED, "control block drop count")?,
             record_stride: bytes::u32_at(data, RECORD_STRIDE, "control block record stride")?,
             sample_table: bytes::u64_at(data, SAMPLE_TABLE, "control block sample table")?,
+            slots: bytes::u32_at(data, SLOTS, "control block slots")?,
         })
     }
 }
@@ -163,6 +170,7 @@ mod tests {
             dropped: 5,
             record_stride: 96,
             sample_table: 0x2000_0000_1000,
+            slots: 77,
         };
         assert_eq!(Control::from_bytes(&control.to_bytes()).unwrap(), control);
         assert!(Control::from_bytes(&[0; 64]).is_err(), "version 0 is not ours");

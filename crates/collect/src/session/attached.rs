@@ -174,6 +174,7 @@ impl Attached {
                 (control::GROUP_WAVES, sample.group_waves),
                 (control::DROPPED, dropped),
                 (control::RECORD_STRIDE, sample.stride),
+                (control::SLOTS, sample.slots),
             ] {
                 memory.write(block + offset, &value.to_le_bytes())?;
             }

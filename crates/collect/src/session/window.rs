@@ -6,7 +6,7 @@ use wavetap_profile::accesses::{self, DispatchAccesses, WaveAccesses};
 use wavetap_profile::control::Control;
 use wavetap_profile::launches::LaunchShape;
 use wavetap_profile::map::{CounterMode, KernelMap, ObjectMap};
-use wavetap_profile::record::{BEGAN, DISPATCH, Header, KERNEL};
+use wavetap_profile::record::{BEGAN, COUNTER, DISPATCH, HEADER, Header, KERNEL};
 
 use super::sample::Sample;
 use crate::collector::{Collector, EndedDispatch, header};
@@ -277,10 +277,14 @@ impl Window {
             let first = head + free * accesses::slot_bytes(sample.lanes) as usize;
             memory.read(address + first as u64, &mut record[first..])?;
             let recorded = accesses::recorded(&record[counted..], sample.lanes, |offset| kernel.access_at(offset));
-            let (recorded, dropped) = recorded.within(place)?;
+            let accesses = recorded.within(place)?;
+            // There is a counter for each site, of what had no room.
+            let counter = |at| bytes::u64_at(&record, at as u64, "counter");
+            let counters = (HEADER as usize..counted).step_by(COUNTER as usize).map(counter);
+            let dropped = counters.sum::<Result<u64>>().within(place)?;
             collector.fold(map, &record[..counted], Some(ordinal), false).within(place)?;
             began += 1;
-            waves.push(WaveAccesses { workgroup: header.workgroup, wave: header.wave, accesses: recorded, dropped });
+            waves.push(WaveAccesses { workgroup: header.workgroup, wave: header.wave, accesses, dropped });
         }
         if began != self.waves {
             let found = format!("{} waves of kernel {} were sampled, {began} have a record", self.waves, kernel.name);

@@ -42,6 +42,8 @@ pub(crate) struct Frame<'s> {
     pub(crate) records: RecordChoice,
     /// Waves of sampled workgroups alone have a record.
     pub(crate) is_sampled: bool,
+    /// How many slots of the record are free is in a lane of the data pair's high half.
+    pub(crate) counts_slots: bool,
     /// Size of a record's header and counters in bytes.
     pub(crate) record_bytes: u32,
     /// Original code waits for what the prologue has loaded before inserted code reads it.

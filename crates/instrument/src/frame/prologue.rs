@@ -36,6 +36,8 @@ const CONTROL_DWORDS: u8 = 8;
 const HEADER_LANES: u32 = 6;
 /// Lanes of `executions` and `empty`, which always add 1: all lanes hold 1, others are overwritten when they count.
 const ONE: u32 = 1;
+/// The lane of the data pair's high half with the number of free slots: no counter increases by what is there.
+pub(crate) const SLOTS_LANE: u32 = 1;
 /// log2 of a counter's bytes.
 const COUNTER_SHIFT: u32 = 3;
 /// log2 of a header field's bytes.
@@ -123,6 +125,8 @@ struct SampleRegisters {
     table: u16,
     /// Bytes from one record to the next.
     stride: u16,
+    /// Slots of a wave.
+    slots: u16,
 }
 
 impl BlockRegisters {
@@ -130,7 +134,10 @@ impl BlockRegisters {
         let block = pool.take(CONTROL_DWORDS.into(), 4)?;
         let (rest, index) = (pool.take(2, 2)?, pool.take(1, 1)?);
         let sample = match frame.is_sampled {
-            true => Some(SampleRegisters { table: pool.take(2, 2)?, stride: pool.take(1, 1)? }),
+            true => {
+                let (table, stride, slots) = (pool.take(2, 2)?, pool.take(1, 1)?, pool.take(1, 1)?);
+                Some(SampleRegisters { table, stride, slots })
+            }
             false => None,
         };
         Ok(BlockRegisters { block, rest, index, sample })
@@ -142,7 +149,8 @@ impl BlockRegisters {
         asm.scalar_load("s_load_dwordx2", self.rest, 2, t.control, control::DISPATCH as u32)?;
         let Some(sample) = &self.sample else { return Ok(()) };
         asm.scalar_load("s_load_dwordx2", sample.table, 2, t.control, control::SAMPLE_TABLE as u32)?;
-        asm.scalar_load("s_load_dword", sample.stride, 1, t.control, control::RECORD_STRIDE as u32)
+        asm.scalar_load("s_load_dword", sample.stride, 1, t.control, control::RECORD_STRIDE as u32)?;
+        asm.scalar_load("s_load_dword", sample.slots, 1, t.control, control::SLOTS as u32)
     }
 
     /// Register of the control block's dword at this offset.
@@ -243,6 +251,10 @@ fn own_record(frame: &Frame<'_>, entry: &Entry, asm: &mut Asm, t: &Scratch, pool
     find_record(frame, groups, asm, t, &packet, &block, off)?;
     store_header(frame, groups, asm, t, &packet, &block)?;
     init_counters(frame, asm, t, Some(&packet))?;
+    if let (Some(sample), true) = (&block.sample, frame.counts_slots) {
+        let slots = asm.vector_source(sample.slots, t.through)?;
+        asm.op("v_writelane_b32", &[v(frame.vectors.data + 1), slots, c(SLOTS_LANE)])?;
+    }
     asm.branch(Opcode::S_BRANCH, ready);
     asm.bind(off);
     asm.op("s_mov_b64", &[s2(t.record), c(0)])?;

@@ -143,6 +143,11 @@ impl Measurement<'_> {
         self.frame.vectors.data
     }
 
+    /// Whether how many slots are free is in a lane of the data pair's high half.
+    pub(crate) fn counts_slots(&self) -> bool {
+        self.frame.counts_slots
+    }
+
     /// The offset of the site's counters in the record.
     pub(crate) fn site(&self) -> u32 {
         self.counters.offset

@@ -1,15 +1,19 @@
 //! The memory probe: each execution of an access to memory, with the addresses of its lanes.
 //!
 //! Each wave of a sampled workgroup has slots after the counters of its record ([`wavetap_profile::accesses`]). An
-//! execution takes one by an atomic that no other wave meets, and stores the registers that its addresses are made of
-//! as they are: addresses are computed by whoever reads them. Where no slot is free, the site's counter says so.
+//! execution takes one and stores the registers that its addresses are made of as they are: addresses are computed by
+//! whoever reads them. Where no slot is free, the site's counter says so. How many are free is in a lane of inserted
+//! code's own vector registers, and stored each time; where these are spilled, or addresses take the scalar registers
+//! (gfx8), an atomic that no other wave meets counts them in memory.
 
 use super::{Emitter, Measurement, Probe, ProbeSite, Scc};
 use crate::asm::{Global, c, s, v, v2};
 use crate::facts::ClonedFunction;
+use crate::frame::prologue::SLOTS_LANE;
 use crate::placement::Quantity;
 use wavetap_amdgpu::{Flags, Opcode, Operand, RegFile, Role, Value};
 use wavetap_analysis::dataflow::RegSet;
+use wavetap_analysis::kernel::edit::Label;
 use wavetap_analysis::kernel::{AddressOperands, Stop};
 use wavetap_base::entity::{InstId, ProgramPoint, Side};
 use wavetap_base::error::{Error, Result};
@@ -82,31 +86,44 @@ impl Probe for Memory {
     }
 }
 
+/// Puts the number of the last free slot into the first register, or goes on to `full`. EXEC is in the saved pair.
+fn take_slot(m: &mut Measurement<'_>, payload: u16, full: Label) -> Result<()> {
+    let (exec, saved, free, high) = (m.exec(), m.saved_exec(), m.r.first, m.r.second);
+    if m.counts_slots() {
+        let count = v(m.data() + 1);
+        m.asm.op("v_readlane_b32", &[s(free), count, c(SLOTS_LANE)])?;
+        m.asm.op("s_cmp_eq_u32", &[s(free), c(0)])?;
+        m.asm.branch(Opcode::S_CBRANCH_SCC1, full);
+        m.asm.op("s_sub_u32", &[s(free), s(free), c(1)])?;
+        return m.asm.op("v_writelane_b32", &[count, s(free), c(SLOTS_LANE)]);
+    }
+    m.asm.exec_lanes(1)?;
+    // The data register of lane 0 holds 1.
+    let count = m.beyond_record(m.record_bytes())?;
+    m.asm.global_returning("atomic_sub_x2", v2(payload), count, v2(m.data()))?;
+    m.asm.wait_global_results()?;
+    m.asm.op("v_readfirstlane_b32", &[s(high), v(payload + 1)])?;
+    m.asm.op("v_readfirstlane_b32", &[s(free), v(payload)])?;
+    m.asm.masks("s_mov_b", &[exec, saved])?;
+    m.asm.op("s_cmp_lg_u32", &[s(high), c(0)])?;
+    m.asm.branch(Opcode::S_CBRANCH_SCC1, full);
+    m.asm.op("s_cmp_eq_u32", &[s(free), c(0)])?;
+    m.asm.branch(Opcode::S_CBRANCH_SCC1, full);
+    m.asm.op("s_sub_u32", &[s(free), s(free), c(1)])
+}
+
 /// Takes a slot and stores what the addresses are made of.
 fn record(m: &mut Measurement<'_>, operands: &AddressOperands) -> Result<()> {
     let payload = m.payload()?;
     let (exec, saved, lanes) = (m.exec(), m.saved_exec(), m.asm.target().wave_size());
-    let (free, site, slots) = (m.r.first, m.site(), m.record_bytes());
+    let (free, number, site, slots) = (m.r.first, m.r.second, m.site(), m.record_bytes());
     let (full, done) = (m.asm.new_label(), m.asm.new_label());
     m.asm.branch(Opcode::S_CBRANCH_EXECZ, done);
     m.asm.masks("s_mov_b", &[saved, exec])?;
-    m.asm.exec_lanes(1)?;
-    // The data register of lane 0 holds 1.
-    let cursor = m.beyond_record(slots)?;
-    m.asm.global_returning("atomic_sub_x2", v2(payload), cursor, v2(m.data()))?;
-    m.asm.wait_global_results()?;
-    m.asm.op("v_readfirstlane_b32", &[s(m.r.second), v(payload + 1)])?;
-    m.asm.op("v_readfirstlane_b32", &[s(free), v(payload)])?;
-    m.asm.masks("s_mov_b", &[exec, saved])?;
-    m.asm.op("s_cmp_lg_u32", &[s(m.r.second), c(0)])?;
-    m.asm.branch(Opcode::S_CBRANCH_SCC1, full);
-    m.asm.op("s_cmp_eq_u32", &[s(free), c(0)])?;
-    m.asm.branch(Opcode::S_CBRANCH_SCC1, full);
-    // The slot, from the last to the first.
-    m.asm.op("s_sub_u32", &[s(free), s(free), c(1)])?;
-    m.asm.op("s_mul_i32", &[s(free), s(free), c(slot_bytes(lanes))])?;
+    take_slot(m, payload, full)?;
+    m.asm.op("s_mul_i32", &[s(number), s(free), c(slot_bytes(lanes))])?;
     let slot = m.r.scratch;
-    for (from, offset) in [(m.r.record, s(free)), (slot, c(slots + CURSOR))] {
+    for (from, offset) in [(m.r.record, s(number)), (slot, c(slots + CURSOR))] {
         m.asm.op("s_add_u32", &[s(slot), s(from), offset])?;
         m.asm.op("s_addc_u32", &[s(slot + 1), s(from + 1), c(0)])?;
     }
@@ -134,6 +151,14 @@ fn record(m: &mut Measurement<'_>, operands: &AddressOperands) -> Result<()> {
     }
     m.asm.exec_lanes(HEADER_LANES + scalars.div_ceil(2))?;
     m.asm.global("store_dwordx2", place, v2(payload), 0)?;
+    if m.counts_slots() {
+        m.asm.exec_lanes(1)?;
+        for (half, value) in [(0, s(free)), (1, c(0))] {
+            m.asm.op("v_mov_b32_e32", &[v(payload + half), value])?;
+        }
+        let count = m.beyond_record(slots)?;
+        m.asm.global("store_dwordx2", count, v2(payload), 0)?;
+    }
     m.asm.masks("s_mov_b", &[exec, saved])?;
     m.asm.branch(Opcode::S_BRANCH, done);
     m.asm.bind(full);
