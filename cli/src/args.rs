@@ -2,14 +2,14 @@
 
 mod backend;
 mod findings;
+mod instrument;
 mod timing;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use wavetap::pipeline::{CounterPlacement, Counters, Options, Packing, ProbeKind, Selection};
+use wavetap::pipeline::{Packing, Selection};
 use wavetap::slice::blame::Blame;
 
 use crate::output_name::OutputName;
@@ -18,6 +18,7 @@ use crate::workgroup;
 
 pub use backend::{BackendArgs, BackendChoice, StackChoice};
 pub use findings::{FailOn, FindingsFormat};
+pub use instrument::{CounterChoice, InstrumentArgs, PlacementChoice};
 pub use timing::TimingArgs;
 
 /// See which branches of a GPU program diverge, from its binary alone.
@@ -509,92 +510,6 @@ impl SelectArgs {
     /// The selection.
     pub fn selection(&self) -> Selection {
         Selection { kernels: self.kernel.clone(), targets: self.target.clone() }
-    }
-}
-
-/// How to instrument.
-#[derive(Debug, Clone, Args)]
-pub struct InstrumentArgs {
-    /// What to count
-    #[arg(long, value_delimiter = ',', value_parser = probes(), default_value = ProbeKind::Branches.name(),
-        value_name = "PROBES")]
-    pub probe: Vec<ProbeKind>,
-    /// Refuse kernels that would lose more than N waves per SIMD to their counters
-    #[arg(long, value_name = "N")]
-    pub max_occupancy_loss: Option<u32>,
-
-    /// Where the counters live while a kernel runs
-    #[arg(long, value_enum, default_value_t = CounterChoice::Auto, value_name = "MODE")]
-    pub counters: CounterChoice,
-    /// Which counters are kept
-    #[arg(long, value_enum, default_value_t = PlacementChoice::Minimal, value_name = "PLACEMENT")]
-    pub placement: PlacementChoice,
-}
-
-impl InstrumentArgs {
-    /// The pipeline's options.
-    pub fn options(&self, select: &SelectArgs) -> Options {
-        let probes = self.probe.clone();
-        let max_occupancy_loss = self.max_occupancy_loss;
-        let (counters, placement, selection) = (self.counters.into(), self.placement.into(), select.selection());
-        Options {
-            probes,
-            counters,
-            placement,
-            selection,
-            keep_addresses: false,
-            max_occupancy_loss,
-            ..Options::default()
-        }
-    }
-}
-
-/// `--probe`: all that there are, by name.
-fn probes() -> impl TypedValueParser<Value = ProbeKind> {
-    let values = ProbeKind::ALL.map(|probe| PossibleValue::new(probe.name()).help(probe.summary()));
-    PossibleValuesParser::new(values)
-        .try_map(|name| ProbeKind::by_name(&name).ok_or_else(|| format!("no probe {name:?}")))
-}
-
-/// `--counters`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum CounterChoice {
-    /// For each kernel where it is predicted to take fewest cycles, of those where most waves run.
-    Auto,
-    /// In the workgroup's LDS, flushed when a wave ends.
-    Lds,
-    /// In memory, with atomics.
-    Global,
-    /// In registers that the kernel leaves free, added to memory when a wave ends.
-    Register,
-}
-
-impl From<CounterChoice> for Counters {
-    fn from(choice: CounterChoice) -> Counters {
-        match choice {
-            CounterChoice::Auto => Counters::Auto,
-            CounterChoice::Lds => Counters::Lds,
-            CounterChoice::Global => Counters::Global,
-            CounterChoice::Register => Counters::Register,
-        }
-    }
-}
-
-/// `--placement`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum PlacementChoice {
-    /// The fewest from which the others follow by the flow of control; where that is not known, all of a kernel's.
-    Minimal,
-    /// All, each at its own instruction: more code, and each count measured where it is.
-    All,
-}
-
-impl From<PlacementChoice> for CounterPlacement {
-    fn from(choice: PlacementChoice) -> CounterPlacement {
-        match choice {
-            PlacementChoice::Minimal => CounterPlacement::Minimal,
-            PlacementChoice::All => CounterPlacement::All,
-        }
     }
 }
 

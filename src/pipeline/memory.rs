@@ -1,5 +1,7 @@
 //! How the lanes of a file's kernels access memory.
 
+use std::collections::BTreeSet;
+
 use super::memory_records;
 use super::object::{Object, objects};
 use wavetap_amdgpu::print;
@@ -7,7 +9,9 @@ use wavetap_analysis::cfg::{BodyId, Cfg};
 use wavetap_analysis::dataflow::{Definitions, Summaries};
 use wavetap_analysis::kernel::{Body, BodyKind};
 use wavetap_base::error::Result;
-use wavetap_memory::{Accesses, Analysis, Launched, RecordedKernel, Site, WaveAccesses, WorkgroupSource, pointers};
+use wavetap_memory::{
+    Accesses, Analysis, Launched, RecordedKernel, Site, Space, WaveAccesses, WorkgroupSource, pointers,
+};
 use wavetap_object::code_object::demangle;
 use wavetap_object::offload_bundle::Input;
 use wavetap_object::selection::Selection;
@@ -125,7 +129,10 @@ fn of_kernel(object: &Object<'_>, id: BodyId, summaries: &Summaries, inputs: Mem
         waves: accesses.waves(&launched).len() as u32,
         line_bytes: body.target().l1_line_bytes(),
         accesses: sites.iter().map(of_site).collect(),
-        recorded: analysis.as_ref().map(|analysis| RecordedMemory::new(analysis, |address| lines.line(address))),
+        recorded: analysis.as_ref().map(|analysis| RecordedMemory {
+            not_measured: of_profile.as_ref().zip(totals).map_or(0, |(_, totals)| not_measured(&sites, body, totals)),
+            ..RecordedMemory::new(analysis, |address| lines.line(address))
+        }),
         called: callees
             .bodies
             .iter()
@@ -142,6 +149,14 @@ fn called(function: &Body) -> CalledFunction {
         demangled: demangle(function.name()).into_owned(),
         accesses: wavetap_memory::accesses(function).count() as u64,
     }
+}
+
+/// Accesses by vector instructions that the memory probe leaves out.
+fn not_measured(sites: &[Site], body: &Body, totals: &KernelTotals) -> u64 {
+    let measured: BTreeSet<u64> = totals.sites.iter().map(|site| site.address).collect();
+    let is_left_out =
+        |site: &&Site| site.access.space != Space::Scalar && !measured.contains(&body.address(site.access.inst));
+    sites.iter().filter(is_left_out).count() as u64
 }
 
 /// What was recorded of an instruction, for each memory that it accessed.

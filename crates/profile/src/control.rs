@@ -22,7 +22,7 @@
 //!
 //! Only version and buffer mean anything where waves choose records by the place where they run
 //! ([`super::map::KernelMap::slots`]). The others are for kernels in which each wave has a record of its own: there is
-//! one dispatch of such a kernel in flight at a time. The last three are for kernels that record their accesses to memory
+//! one dispatch of such a kernel in flight at a time. The last three are for kernels that record their accesses
 //! ([`super::accesses`]): the sample table has a 32-bit number for each workgroup, in the order x, y, z: that of the
 //! workgroup among the sampled ones, or [`NOT_SAMPLED`].
 

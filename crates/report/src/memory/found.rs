@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use super::{Evidence, FindingKind, Fix, KernelMemory, MeasuredAccess, MemoryAccess, MemoryFinding, RecordedMemory};
-use crate::style::{Style, place, push_table};
+use crate::style::{Style, counted, place, push_table};
 use crate::table::{Align, Table, grouped};
 
 /// Instructions whose numbers are listed for each kernel: those with the most traffic. JSON has all of them.
@@ -19,6 +19,10 @@ pub(super) fn of_kernel(kernel: &KernelMemory, style: Style, lines: &mut Vec<Str
         grouped(recorded.workgroups),
         grouped(recorded.of_workgroups)
     ));
+    if recorded.not_measured > 0 {
+        let what = counted(recorded.not_measured, "access of the code is", "accesses of the code are");
+        lines.push(format!("  {what} not measured: through descriptors, of scratch, or above v255"));
+    }
     if recorded.dropped > 0 {
         let missing = format!("  {} are missing, for which there was no room", grouped(recorded.dropped));
         lines.push(style.warn(&missing));
@@ -186,6 +190,7 @@ mod tests {
             of_workgroups: 4,
             executions: 1000,
             dropped: 3,
+            not_measured: 0,
             arrays: vec![],
             findings: all,
         };

@@ -20,6 +20,10 @@ pub struct RecordedMemory {
     pub executions: u64,
     /// Executions for which there was no room.
     pub dropped: u64,
+    /// Accesses of the code whose addresses are not recorded where they are executed: through descriptors, of scratch
+    /// memory, or above v255.
+    #[serde(default)]
+    pub not_measured: u64,
     /// The arrays that were accessed.
     pub arrays: Vec<RecordedArray>,
     /// What is worth a change, the largest share first; small shares and notes come last.
@@ -349,6 +353,7 @@ impl RecordedMemory {
             of_workgroups: analysis.kernel.workgroups,
             executions: analysis.kernel.records.len() as u64,
             dropped: analysis.kernel.dropped.values().sum(),
+            not_measured: 0,
             arrays: analysis.heat.arrays.keys().map(|array| RecordedArray::new(analysis, *array)).collect(),
             findings: memory::findings(analysis).iter().map(finding).collect(),
         }
