@@ -60,8 +60,15 @@ const GOAL: u64 = 85;
 
 /// Kernels whose waves or lanes go where the order lets them: a lock, retries, what finishes last, and what follows
 /// from the old values that atomics return.
-const UNORDERED: &[&str] =
-    &["breadth_first_search", "compare_and_swap_loop", "last_workgroup", "lock", "old_values", "union_find"];
+const UNORDERED: &[&str] = &[
+    "breadth_first_search",
+    "compare_and_swap_loop",
+    "float_atomics",
+    "last_workgroup",
+    "lock",
+    "old_values",
+    "union_find",
+];
 
 /// What was compared.
 #[derive(Debug, Default)]
@@ -236,6 +243,7 @@ impl Subject<'_> {
         same(&of_same_run, &recorded)?;
         if !UNORDERED.contains(&self.test.name.as_str()) {
             self.compare_cut_off(&plain, &rewritten, &recorded)?;
+            self.compare_sampled(&plain, &recorded)?;
         }
         let of_original = self.seen(&original.trace, Some);
         let rule = Rule::parse(&self.test.compare)?;
@@ -267,7 +275,7 @@ impl Subject<'_> {
             (0..3).map(|axis| u64::from(self.test.grid[axis].div_ceil(self.test.group[axis].into()))).product();
         let wave = u64::from(self.kernel().record_bytes() + CURSOR + FEW_SLOTS * slot_bytes(lanes));
         let limit = groups * (u64::from(items.div_ceil(lanes)) * wave + 4);
-        let cut_off = self.run_within(self.rewritten, options, Some(limit))?;
+        let cut_off = self.run_within(self.rewritten, options, Some((limit, WorkgroupSample::All)))?;
         let recorded = self.recorded(&cut_off)?;
         for (wave, all) in of_whole {
             let some = recorded.get(wave).map_or(&[][..], Vec::as_slice);
@@ -288,17 +296,33 @@ impl Subject<'_> {
         }
     }
 
+    /// With each other workgroup sampled: its waves record what they do where all are.
+    fn compare_sampled(&self, options: &Options, of_whole: &Waves) -> Result<(), Failure> {
+        let sample = WorkgroupSample::EachNth(2);
+        let sampled = self.run_within(self.rewritten, options, Some((MEMORY_LIMIT, sample)))?;
+        let groups: [u32; 2] = std::array::from_fn(|axis| self.test.grid[axis].div_ceil(self.test.group[axis].into()));
+        let is_sampled = |[x, y, z]: [u32; 3]| ((z * groups[1] + y) * groups[0] + x).is_multiple_of(2);
+        let expected = of_whole.iter().filter(|((workgroup, _), _)| is_sampled(*workgroup));
+        let expected: Waves = expected.map(|(wave, seen)| (*wave, seen.clone())).collect();
+        same(&expected, &self.recorded(&sampled)?).map_err(|failure| format!("each other workgroup: {failure}"))
+    }
+
     fn kernel(&self) -> &KernelMap {
         &self.map.kernels[self.index]
     }
 
     /// Runs the kernel; in a rewritten object all its workgroups record.
     fn run(&self, object: &[u8], options: &Options, records: bool) -> Result<Outcome, Failure> {
-        self.run_within(object, options, records.then_some(MEMORY_LIMIT))
+        self.run_within(object, options, records.then_some((MEMORY_LIMIT, WorkgroupSample::All)))
     }
 
-    /// [`Subject::run`], with so much memory for records, if there are any.
-    fn run_within(&self, object: &[u8], options: &Options, limit: Option<u64>) -> Result<Outcome, Failure> {
+    /// [`Subject::run`], with so much memory for records of these workgroups, if there are any.
+    fn run_within(
+        &self,
+        object: &[u8],
+        options: &Options,
+        records: Option<(u64, WorkgroupSample)>,
+    ) -> Result<Outcome, Failure> {
         let text = |e: wavetap::error::Error| e.to_string();
         let code = CodeObject::parse(object).map_err(text)?;
         let kernel = code.kernel(&self.test.name).ok_or("the kernel is not there")?;
@@ -314,9 +338,9 @@ impl Subject<'_> {
         let kernarg_address = allocate(&launch::kernarg(kernel, self.test, input, output)?)?;
         let loaded = device.load(object).map_err(text)?;
         let mut begun = None;
-        if let Some(memory_limit) = limit {
+        if let Some((memory_limit, sample)) = records {
             let options = session::Options {
-                sample: WorkgroupSample::All,
+                sample,
                 memory_limit,
                 ..session::Options::new(Overlap::Concurrent, Records::PerWave)
             };
@@ -344,7 +368,12 @@ impl Subject<'_> {
         let mut recorded = None;
         if let Some((mut session, ticket)) = begun {
             session.end_dispatch(&mut EmulatedMemory(&mut device), ticket, None).map_err(text)?;
-            recorded = session.finish().accesses.pop();
+            let mut profile = session.finish();
+            let counted = profile.kernels.first().map_or(0, |kernel| kernel.waves);
+            if counted != stats.waves {
+                return Err(format!("the profile has {counted} waves, {} ran", stats.waves));
+            }
+            recorded = profile.accesses.pop();
         }
         let dropped = recorded.iter().flat_map(|recorded| &recorded.waves).any(|wave| wave.dropped > 0);
         let cut_off = stats.accesses.dropped > 0 || dropped;

@@ -176,6 +176,15 @@ impl Collector {
         Ok(())
     }
 
+    /// Records waves of a kernel that ran in workgroups that were not sampled.
+    ///
+    /// # Errors
+    /// Malformed if the object has no such kernel.
+    pub fn add_unsampled(&mut self, map: &ObjectMap, kernel: u32, waves: u64) -> Result<()> {
+        self.kernel(map, kernel)?.waves += waves;
+        Ok(())
+    }
+
     /// Records waves of a kernel that are not counted, as they or others that they share a record with never ended.
     ///
     /// # Errors

@@ -24,6 +24,8 @@ pub(super) struct Sample {
     pub(super) group_waves: u32,
     /// Waves of the sampled workgroups: the last ones of a row may be smaller than the others.
     pub(super) waves: u64,
+    /// Waves of the dispatch.
+    pub(super) all_waves: u64,
     /// Slots of a wave.
     pub(super) slots: u32,
     /// Lanes of a wave.
@@ -69,6 +71,7 @@ impl Sample {
             sampled,
             group_waves,
             waves: 0,
+            all_waves: info.waves(kernel)?,
             slots,
             lanes,
             counted,

@@ -290,6 +290,8 @@ impl Window {
             let found = format!("{} waves of kernel {} were sampled, {began} have a record", self.waves, kernel.name);
             return Err(Error::malformed(found));
         }
+        // The others ran, too: how many waves a kernel had is known of all.
+        collector.add_unsampled(map, self.kernel, sample.all_waves.saturating_sub(began))?;
         if sample.sampled.is_empty() {
             return Ok(());
         }
