@@ -14,7 +14,7 @@ use std::sync::Mutex;
 use libtest_mimic::{Arguments, Failed, Trial};
 use rewriter_tests::kernels::build::{self, Sources, Variant};
 use rewriter_tests::kernels::{Test, launch};
-use rewriter_tests::{Failure, chosen, full, made_up};
+use rewriter_tests::{Failure, made_up};
 use serde::Deserialize;
 use serde_yaml::Value;
 use wavetap::cfg::{Cfg, Program};
@@ -32,20 +32,6 @@ use wavetap::report::memory::MemoryAccess;
 const FUEL: u64 = 3_000_000;
 /// Records of a dispatch that are kept; of the others nothing is compared.
 const MOST_RECORDS: usize = 50_000;
-/// Target, wave size, level, code object version: as `kernels` compiles them.
-const QUICK: &[(&str, u32, &str, u8)] = &[
-    ("gfx803", 64, "O2", 4),
-    ("gfx906", 64, "O2", 4),
-    ("gfx90a", 64, "O2", 5),
-    ("gfx942", 64, "O3", 5),
-    ("gfx1030", 32, "O2", 5),
-    ("gfx1100", 32, "O3", 5),
-    ("gfx1201", 32, "O2", 5),
-    ("gfx1250", 32, "O2", 6),
-];
-
-/// Of each target in the full run.
-const WAYS: &[(&str, u32, &str, u8)] = &[("", 0, "O1", 5), ("", 0, "O0", 5), ("", 0, "O3", 5)];
 
 /// Of the accesses of a target.
 #[derive(Debug, Default)]
@@ -100,17 +86,7 @@ fn main() -> ExitCode {
 }
 
 fn trials() -> Result<Vec<Trial>, Failure> {
-    let known = build::known_processors()?;
-    let mut variants: Vec<Variant> = Vec::new();
-    for target in Target::all().filter(|target| target.emulated() && known.contains(target.name())) {
-        for target in [64, 32].into_iter().filter_map(|lanes| target.with_wave_size(lanes)) {
-            let ways = if full() { WAYS } else { QUICK };
-            let ours = ways.iter().filter(|(name, lanes, ..)| {
-                chosen(target.name()) && (full() || (*name, *lanes) == (target.name(), target.wave_size()))
-            });
-            variants.extend(ours.map(|&(_, _, level, version)| Variant { target, level, version }));
-        }
-    }
+    let variants = made_up::variants()?;
     let mut trials: Vec<Trial> = ["gfx90a", "gfx942", "gfx1030", "gfx1100"]
         .into_iter()
         .map(|target| Trial::test(format!("verdicts on {target}"), move || verdicts(target).map_err(Failed::from)))

@@ -16,7 +16,7 @@ use libtest_mimic::{Arguments, Failed, Trial};
 use rewriter_tests::kernels::build::{self, Sources, Variant};
 use rewriter_tests::kernels::compare::Rule;
 use rewriter_tests::kernels::{Buffers, Test, launch};
-use rewriter_tests::{Failure, chosen, full, made_up};
+use rewriter_tests::{Failure, full, made_up};
 use wavetap::cfg::Program;
 use wavetap::code_object::CodeObject;
 use wavetap::collect::collector::Collector;
@@ -40,21 +40,8 @@ const MOST_RECORDS: usize = 400_000;
 const MEMORY_LIMIT: u64 = 1 << 30;
 /// Slots of a wave where there are to be too few.
 const FEW_SLOTS: u32 = 3;
-/// Target, wave size, level, code object version: as `kernels` compiles them.
-const QUICK: &[(&str, u32, &str, u8)] = &[
-    ("gfx803", 64, "O2", 4),
-    ("gfx906", 64, "O2", 4),
-    ("gfx90a", 64, "O2", 5),
-    ("gfx942", 64, "O3", 5),
-    ("gfx1030", 32, "O2", 5),
-    ("gfx1100", 32, "O3", 5),
-    ("gfx1201", 32, "O2", 5),
-    ("gfx1250", 32, "O2", 6),
-];
 /// The quick run takes every so manyth source.
 const QUICK_SOURCES: usize = 3;
-/// Of each target in the full run.
-const WAYS: &[(&str, u8)] = &[("O1", 5), ("O0", 5), ("O3", 5)];
 /// Of a hundred kernels so many have their accesses measured, at least.
 const GOAL: u64 = 85;
 
@@ -117,18 +104,7 @@ fn main() -> ExitCode {
 }
 
 fn trials() -> Result<Vec<Trial>, Failure> {
-    let known = build::known_processors()?;
-    let mut variants: Vec<Variant> = Vec::new();
-    let targets = Target::all().filter(|target| target.rewritable() && target.emulated());
-    for target in targets.filter(|target| known.contains(target.name()) && chosen(target.name())) {
-        for target in [64, 32].into_iter().filter_map(|lanes| target.with_wave_size(lanes)) {
-            let all = WAYS.iter().map(|&(level, version)| Variant { target, level, version });
-            let is_ours = |name: &str, lanes: u32| (name, lanes) == (target.name(), target.wave_size());
-            let quick = QUICK.iter().filter(|(name, lanes, ..)| is_ours(name, *lanes));
-            let quick = quick.map(|&(_, _, level, version)| Variant { target, level, version });
-            variants.extend(all.filter(|_| full()).chain(quick.filter(|_| !full())));
-        }
-    }
+    let variants = made_up::variants()?;
     // Others for each target, so that all of them together have many.
     let is_ours = |(n, compiled): &(usize, made_up::Compiled)| {
         let always = compiled.name.starts_with("memory") || compiled.name.starts_with("made-up");

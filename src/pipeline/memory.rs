@@ -129,9 +129,14 @@ fn of_kernel(object: &Object<'_>, id: BodyId, summaries: &Summaries, inputs: Mem
         waves: accesses.waves(&launched).len() as u32,
         line_bytes: body.target().l1_line_bytes(),
         accesses: sites.iter().map(of_site).collect(),
-        recorded: analysis.as_ref().map(|analysis| RecordedMemory {
-            not_measured: of_profile.as_ref().zip(totals).map_or(0, |(_, totals)| not_measured(&sites, body, totals)),
-            ..RecordedMemory::new(analysis, |address| lines.line(address))
+        recorded: analysis.as_ref().map(|analysis| {
+            let mut recorded = RecordedMemory::new(analysis, |address| lines.line(address));
+            if let (None, Some(profile), Some(totals)) = (given, inputs.profile, totals) {
+                recorded.dispatches = memory_records::dispatches(profile, totals).count() as u64;
+                recorded.of_dispatches = totals.dispatches;
+                recorded.not_measured = not_measured(&sites, body, totals);
+            }
+            recorded
         }),
         called: callees
             .bodies

@@ -9,12 +9,20 @@ use wavetap_profile::accesses::DispatchAccesses;
 use wavetap_profile::file::{KernelTotals, Profile};
 use wavetap_profile::probes::memory::ACCESS;
 
-/// What a profile has recorded of a kernel, whose code is in a program; none if it has nothing of it.
-pub(super) fn of_profile(profile: &Profile, kernel: &KernelTotals, program: &Program) -> Option<RecordedKernel> {
+/// The dispatches of a kernel of a profile that workgroups of were recorded.
+pub(super) fn dispatches<'p>(
+    profile: &'p Profile,
+    kernel: &'p KernelTotals,
+) -> impl Iterator<Item = &'p DispatchAccesses> {
     let is_ours = |dispatch: &&DispatchAccesses| {
         profile.kernels.get(dispatch.kernel as usize).is_some_and(|other| std::ptr::eq(other, kernel))
     };
-    let dispatches: Vec<&DispatchAccesses> = profile.accesses.iter().filter(is_ours).collect();
+    profile.accesses.iter().filter(is_ours)
+}
+
+/// What a profile has recorded of a kernel, whose code is in a program; none if it has nothing of it.
+pub(super) fn of_profile(profile: &Profile, kernel: &KernelTotals, program: &Program) -> Option<RecordedKernel> {
+    let dispatches: Vec<&DispatchAccesses> = dispatches(profile, kernel).collect();
     let target = program.bodies().iter().find(|body| body.name() == kernel.name)?.target();
     let lanes = u64::from(target.wave_size());
     let items = |size: [u32; 3]| size.iter().map(|axis| u64::from(*axis)).product::<u64>();

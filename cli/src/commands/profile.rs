@@ -42,6 +42,11 @@ pub fn run(args: &ProfileArgs, colour: ColorChoice) -> Result<ExitCode> {
     let executable = folder.path().join(app.path.file_name().unwrap_or("app".as_ref()));
     let options = Options { single_waves: args.backend.per_wave, ..args.instrument.options(&args.select) };
     let has_no_code = launch::has_no_code_of_its_own(&original);
+    let records = args.instrument.probe.contains(&ProbeKind::Memory);
+    if records && has_no_code && args.output.is_none() {
+        let why = "it has no device code: what is recorded of code that it loads goes into a profile (-o)";
+        return Err(Error::unsupported(format!("{}: {why}", app.path.display())));
+    }
     // The HSA tool rewrites what is loaded: a file that was rewritten would tell HIP what kernels need with counters.
     let loads_all = has_no_code || platform.has_tool();
     let left =
@@ -83,7 +88,7 @@ pub fn run(args: &ProfileArgs, colour: ColorChoice) -> Result<ExitCode> {
             ..Profile::new(Origin::Counters, platform.backend())
         }
     });
-    if args.instrument.probe.contains(&ProbeKind::Memory) {
+    if records {
         written?;
         return memory_report(args, colour, &app, &original, &profile, loads_all, &ended);
     }
@@ -116,12 +121,9 @@ fn memory_report(
     ended: &Ended,
 ) -> Result<ExitCode> {
     if loads_all {
-        let how = "-o PROFILE, then `wavetap memory CODE-OBJECT --counters PROFILE`";
-        let message = format!(
-            "{}: its code is loaded at run time: what was recorded is explained with {how}",
-            app.path.display()
-        );
-        return Err(Error::unsupported(message));
+        let how = "`wavetap memory CODE-OBJECT --counters PROFILE` explains what was recorded";
+        eprintln!("wavetap: {}: its code is loaded at run time: {how}", app.path.display());
+        return Ok(launch_code(ended.code));
     }
     let inputs = MemoryInputs { profile: Some(profile), ..MemoryInputs::default() };
     let report = pipeline::memory(original, &args.select.selection(), inputs);

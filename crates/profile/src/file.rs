@@ -9,9 +9,10 @@ pub(crate) mod json;
 use serde::{Deserialize, Serialize};
 
 use super::accesses::DispatchAccesses;
+use super::kind_table::KindTable;
 use super::launches::{LaunchShape, UncountedDispatches};
 use super::map::{CounterMode, Refused, Resources, Source};
-use super::schema::{Counts, KindTable};
+use super::schema::Counts;
 use wavetap_base::error::{Error, Result, ResultExt};
 
 /// Schema of a profile file.

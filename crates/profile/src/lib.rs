@@ -42,6 +42,7 @@ pub mod control;
 pub mod file;
 pub mod hex;
 pub mod journal;
+pub mod kind_table;
 pub mod launches;
 pub mod map;
 pub mod origins;

@@ -13,9 +13,10 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use addresses::{pack_addresses, unpack_addresses};
 
+use super::kind_table::KindTable;
 use super::placement::{MAX_BYTES, MAX_SLOTS, Placement};
 use super::record::{COUNTER, HEADER, record_bytes};
-use super::schema::{KindSchema, KindTable};
+use super::schema::KindSchema;
 use super::{hex, probes};
 use wavetap_base::error::{Error, Result, ResultExt};
 

@@ -14,7 +14,7 @@ use std::path::PathBuf;
 
 use write::Writer;
 
-use wavetap::isa::EventHazards;
+use wavetap::isa::{EventHazards, Target};
 
 use crate::Failure;
 use crate::kernels::build::{self, Sources, Variant};
@@ -43,6 +43,44 @@ pub struct Compiled {
     pub file: PathBuf,
     /// How.
     pub variant: Variant,
+}
+
+/// A target of each kind as the quick runs compile for it: wave size, level, code object version.
+const EACH_KIND: &[(&str, u32, &str, u8)] = &[
+    ("gfx803", 64, "O2", 4),
+    ("gfx906", 64, "O2", 4),
+    ("gfx90a", 64, "O2", 5),
+    ("gfx942", 64, "O3", 5),
+    ("gfx1030", 32, "O2", 5),
+    ("gfx1100", 32, "O3", 5),
+    ("gfx1201", 32, "O2", 5),
+    ("gfx1250", 32, "O2", 6),
+];
+/// Levels and versions of each target in the full runs.
+const LEVELS: &[(&str, u8)] = &[("O1", 5), ("O0", 5), ("O3", 5)];
+
+/// The ways in which kernels are compiled that run on the emulator as they are: in the full run for each target and
+/// wave size at several levels, in the quick one for a target of each kind. `WAVETAP_KERNEL_TARGETS` chooses.
+///
+/// # Errors
+/// If there is no compiler.
+pub fn variants() -> Result<Vec<Variant>, Failure> {
+    let known = build::known_processors()?;
+    let mut variants = Vec::new();
+    let targets = Target::all().filter(|target| target.emulated() && known.contains(target.name()));
+    for target in targets.filter(|target| crate::chosen(target.name())) {
+        for target in [64, 32].into_iter().filter_map(|lanes| target.with_wave_size(lanes)) {
+            let of = |(level, version): (&'static str, u8)| Variant { target, level, version };
+            if crate::full() {
+                variants.extend(LEVELS.iter().copied().map(of));
+            } else {
+                let is_it = |way: &&(&str, u32, &str, u8)| (way.0, way.1) == (target.name(), target.wave_size());
+                let quick = EACH_KIND.iter().filter(is_it);
+                variants.extend(quick.map(|&(_, _, level, version)| of((level, version))));
+            }
+        }
+    }
+    Ok(variants)
 }
 
 /// The written and the made-up sources, compiled in these ways; in the quick run of the made-up ones another for each

@@ -18,7 +18,7 @@ use std::sync::Mutex;
 use libtest_mimic::{Arguments, Failed, Trial};
 use rewriter_tests::kernels::build::{self, Sources, Variant};
 use rewriter_tests::kernels::{Test, launch};
-use rewriter_tests::{Failure, chosen, full, made_up};
+use rewriter_tests::{Failure, made_up};
 use wavetap::cfg::{BodyId, Cfg, Program};
 use wavetap::code_object::{CodeObject, digest};
 use wavetap::dataflow::{Definitions, Summaries};
@@ -37,20 +37,6 @@ use oracle::Expected;
 const FUEL: u64 = 3_000_000;
 /// Records of a dispatch that are kept; where there are more, bytes are not compared.
 const MOST_RECORDS: usize = 200_000;
-/// Target, wave size, level, code object version: as `kernels` compiles them.
-const QUICK: &[(&str, u32, &str, u8)] = &[
-    ("gfx803", 64, "O2", 4),
-    ("gfx906", 64, "O2", 4),
-    ("gfx90a", 64, "O2", 5),
-    ("gfx942", 64, "O3", 5),
-    ("gfx1030", 32, "O2", 5),
-    ("gfx1100", 32, "O3", 5),
-    ("gfx1201", 32, "O2", 5),
-    ("gfx1250", 32, "O2", 6),
-];
-/// Of each target in the full run.
-const WAYS: &[(&str, u32, &str, u8)] = &[("", 0, "O1", 5), ("", 0, "O0", 5), ("", 0, "O3", 5)];
-
 /// Of the kernels of a way of compiling.
 #[derive(Debug, Default)]
 struct Tally {
@@ -100,17 +86,7 @@ fn main() -> ExitCode {
 }
 
 fn trials() -> Result<Vec<Trial>, Failure> {
-    let known = build::known_processors()?;
-    let mut variants: Vec<Variant> = Vec::new();
-    for target in Target::all().filter(|target| target.emulated() && known.contains(target.name())) {
-        for target in [64, 32].into_iter().filter_map(|lanes| target.with_wave_size(lanes)) {
-            let ways = if full() { WAYS } else { QUICK };
-            let ours = ways.iter().filter(|(name, lanes, ..)| {
-                chosen(target.name()) && (full() || (*name, *lanes) == (target.name(), target.wave_size()))
-            });
-            variants.extend(ours.map(|&(_, _, level, version)| Variant { target, level, version }));
-        }
-    }
+    let variants = made_up::variants()?;
     let compiled =
         made_up::compiled(variants)?.into_iter().map(|made_up::Compiled { name, sources, file, variant }| {
             Trial::test(name, move || run(&sources, &file, variant).map_err(Failed::from))
@@ -119,8 +95,8 @@ fn trials() -> Result<Vec<Trial>, Failure> {
 }
 
 /// Operations of matrix kernels of `rewriter-tests/kernels`, worked out by hand: an instruction multiplies and adds
-/// rows x columns x depth x blocks numbers, each kernel has two for a wave, and its 128 work-items are two waves of 64
-/// or four of 32.
+/// rows x columns x depth x blocks numbers, each kernel has two for a wave, and its 128 work-items are two waves in
+/// wave64 and four in wave32.
 const MATRICES: &[(&str, &str, u64)] = &[
     ("matrix_f32_32x32x2f32", "f32", 2 * 32 * 32 * 2),
     ("matrix_f32_16x16x4f32", "f32", 2 * 16 * 16 * 4),

@@ -8,10 +8,11 @@ use serde::{Deserialize, Serialize, Serializer};
 use super::{Backend, KernelTotals, Origin, Profile, SCHEMA, SCHEMA_1, SiteTotals, WaveCounts, is_one, one};
 use crate::accesses::DispatchAccesses;
 use crate::hex;
+use crate::kind_table::KindTable;
 use crate::launches::UncountedDispatches;
 use crate::map::{Refused, Source};
 use crate::probes;
-use crate::schema::{Counts, KindSchema, KindTable};
+use crate::schema::{Counts, KindSchema};
 use wavetap_base::error::{Error, Result, ResultExt};
 
 /// The fields of a profile but for those that only some versions have.

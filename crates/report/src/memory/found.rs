@@ -13,8 +13,13 @@ const SHOWN: usize = 20;
 pub(super) fn of_kernel(kernel: &KernelMemory, style: Style, lines: &mut Vec<String>) {
     let Some(recorded) = &kernel.recorded else { return };
     lines.push(String::new());
+    let dispatches = if recorded.dispatches == recorded.of_dispatches {
+        String::new()
+    } else {
+        format!(" in the first {} of {} dispatches", grouped(recorded.dispatches), grouped(recorded.of_dispatches))
+    };
     lines.push(format!(
-        "  {} accesses were recorded, of {} of {} workgroups",
+        "  {} accesses were recorded, of {} of {} workgroups{dispatches}",
         grouped(recorded.executions),
         grouped(recorded.workgroups),
         grouped(recorded.of_workgroups)
@@ -190,6 +195,8 @@ mod tests {
             of_workgroups: 4,
             executions: 1000,
             dropped: 3,
+            dispatches: 1,
+            of_dispatches: 1,
             not_measured: 0,
             arrays: vec![],
             findings: all,

@@ -20,6 +20,12 @@ pub struct RecordedMemory {
     pub executions: u64,
     /// Executions for which there was no room.
     pub dropped: u64,
+    /// Dispatches of which workgroups were recorded.
+    #[serde(default)]
+    pub dispatches: u64,
+    /// Dispatches of the kernel.
+    #[serde(default)]
+    pub of_dispatches: u64,
     /// Accesses of the code whose addresses are not recorded where they are executed: through descriptors, of scratch
     /// memory, or above v255.
     #[serde(default)]
@@ -353,6 +359,8 @@ impl RecordedMemory {
             of_workgroups: analysis.kernel.workgroups,
             executions: analysis.kernel.records.len() as u64,
             dropped: analysis.kernel.dropped.values().sum(),
+            dispatches: 1,
+            of_dispatches: 1,
             not_measured: 0,
             arrays: analysis.heat.arrays.keys().map(|array| RecordedArray::new(analysis, *array)).collect(),
             findings: memory::findings(analysis).iter().map(finding).collect(),
