@@ -1,6 +1,6 @@
 #!/bin/bash
-# Compares a GPU with the emulator: each sample's output, original and counted in each mode, and its counts. Writes one
-# file, gpu-check.txt, or the one that is named. Needs the command, its HIP runtime and the HSA tool, built or installed
+# Compares a GPU with the emulator: each sample's output, original and counted in each mode, its counts, and what its
+# accesses to memory cost. Writes one file, gpu-check.txt, or the one that is named. Needs the command, its HIP runtime and the HSA tool, built or installed
 # (docs/guide/rocm.md), and ROCm.
 #
 #     hip-samples/gpu-check.sh [FILE]
@@ -29,6 +29,22 @@ profile = json.load(open(sys.argv[1]))
 for kernel in profile["kernels"]:
     kernel.pop("work", None)
 print(json.dumps([profile["kernels"], profile.get("uncounted"), profile["complete"]], sort_keys=True))
+PYTHON
+}
+
+# What each access cost, of a report of the memory probe; not where arrays are.
+accesses() {
+    python3 - "$1" <<'PYTHON'
+import json, sys
+try:
+    report = json.load(open(sys.argv[1]))
+except (OSError, ValueError):
+    sys.exit("no report")
+for kernel in report["kernels"]:
+    recorded = kernel["recorded"]
+    print(kernel["name"], recorded["workgroups"], recorded["executions"], recorded["dropped"])
+    for access in kernel["accesses"]:
+        print(access["address"], access["instruction"], json.dumps(access.get("measured"), sort_keys=True))
 PYTHON
 }
 
@@ -70,6 +86,18 @@ check() {
             { [ -f "$work/real" ] && counts "$work/real" || echo "no profile"; } >"$work/found-counts"
             check "counts" "$work/expected-counts" "$work/found-counts"
         done
+        "$wavetap" profile --backend emulator --stack hip --target "$target" --probe memory --force --format json \
+            --report "$work/report" -- "$sample" >/dev/null 2>&1
+        accesses "$work/report" >"$work/expected-counts" 2>&1
+        rm -f "$work/report"
+        start=$(now)
+        "$wavetap" profile "${options[@]}" --probe memory --force --format json --report "$work/report" \
+            -- "$sample" >"$work/out" 2>"$work/said"
+        echo "  memory: exit code $?, $(($(now) - start)) ms"
+        grep '^wavetap:' "$work/said" | grep -v "running on this machine's GPU" | head -n 5
+        check "output" "$work/expected" "$work/out"
+        accesses "$work/report" >"$work/found-counts" 2>&1
+        check "accesses" "$work/expected-counts" "$work/found-counts"
     done
     echo "$differ different"
     [ "$differ" = 0 ]

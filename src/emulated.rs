@@ -1,8 +1,8 @@
 //! The emulator as a backend of [`crate::collect`].
 
 use wavetap_collect::memory::{DeviceMemory, MemoryError, Operation};
-use wavetap_emulator::{AllocationKind, Device, SHARED_APERTURE};
-use wavetap_profile::accesses::AllocatedRange;
+use wavetap_emulator::{AllocationKind, Device, SHARED_APERTURE, private_aperture};
+use wavetap_profile::accesses::{AllocatedRange, Apertures};
 
 /// The memory of an emulated device.
 pub struct EmulatedMemory<'d>(pub &'d mut Device);
@@ -27,8 +27,8 @@ impl DeviceMemory for EmulatedMemory<'_> {
         accessible.map(|allocation| AllocatedRange { address: allocation.address, size: allocation.size }).collect()
     }
 
-    fn shared_aperture(&self) -> Option<u32> {
-        Some(SHARED_APERTURE)
+    fn apertures(&self) -> Option<Apertures> {
+        Some(Apertures { shared: SHARED_APERTURE, private: private_aperture(self.0.target()) })
     }
 
     fn write(&mut self, address: u64, bytes: &[u8]) -> Result<(), MemoryError> {

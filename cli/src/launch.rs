@@ -20,7 +20,7 @@ use wavetap::elf::{Elf, string_at};
 use wavetap::emulator::LatencyOverride;
 use wavetap::error::{Error, Kind, Result};
 use wavetap::offload_bundle::has_no_device_code;
-use wavetap::pipeline::{Options, ProbeKind};
+use wavetap::pipeline::Options;
 use wavetap::profile::file::{Backend, Profile};
 use wavetap::profile::journal;
 use wavetap::report::RunInfo;
@@ -280,12 +280,10 @@ impl Run<'_> {
     fn check(&self) -> Result<()> {
         let BackendArgs { strict_continue, suppressions, per_wave, fuel, threads, gpus, .. } = self.backend;
         let no_emulator = self.platform == Platform::Gpu;
-        let records_accesses = self.at_load.is_some_and(|at_load| at_load.options.probes.contains(&ProbeKind::Memory));
         let refused = [
             ("the emulator's trace", self.trace, Platform::has_tool(self.platform)),
             ("--timing and --samples", self.timing.is_some(), Platform::has_tool(self.platform)),
             ("--per-wave", *per_wave, Platform::has_tool(self.platform)),
-            ("--probe memory", records_accesses, Platform::has_tool(self.platform)),
             ("--strict-continue", *strict_continue, Platform::has_tool(self.platform)),
             ("--suppressions", suppressions.is_some(), Platform::has_tool(self.platform)),
             ("--gpus", gpus.is_some(), self.platform != Platform::EmulatorRocm),

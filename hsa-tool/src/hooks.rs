@@ -75,7 +75,7 @@ pub(crate) fn remove(tool: &Tool) {
 }
 
 /// Where a hook is, its address, and what was there before.
-fn hooks(api: &Api) -> [(Place, usize, usize); 11] {
+fn hooks(api: &Api) -> [(Place, usize, usize); 13] {
     [
         (place::queue_create, queue_create as *const () as usize, api.queue_create as usize),
         (place::queue_destroy, queue_destroy as *const () as usize, api.queue_destroy as usize),
@@ -104,7 +104,24 @@ fn hooks(api: &Api) -> [(Place, usize, usize); 11] {
             load_agent_code_object as *const () as usize,
             api.load_agent_code_object as usize,
         ),
+        (place::pool_allocate, pool_allocate as *const () as usize, api.pool_allocate as usize),
+        (place::pool_free, pool_free as *const () as usize, api.pool_free as usize),
     ]
+}
+
+extern "C" fn pool_allocate(pool: u64, size: usize, flags: u32, address: *mut usize) -> Status {
+    let status = (api().pool_allocate)(pool, size, flags, address);
+    if status == SUCCESS
+        && let Some(address) = raw::load::<usize>(address as usize)
+    {
+        inside(|tool| tool.allocations.add(address as u64, size as u64));
+    }
+    status
+}
+
+extern "C" fn pool_free(address: usize) -> Status {
+    inside(|tool| tool.allocations.remove(address as u64));
+    (api().pool_free)(address)
 }
 
 extern "C" fn reader_create_from_memory(address: *const c_void, size: usize, reader: *mut u64) -> Status {

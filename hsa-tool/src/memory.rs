@@ -1,17 +1,59 @@
 //! The memory of a GPU as a session accesses it: copied by the runtime, never touched by the host itself.
 
-use wavetap::collect::memory::{DeviceMemory, MemoryError, Operation};
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::api::Api;
+use wavetap::collect::memory::{DeviceMemory, MemoryError, Operation};
+use wavetap::profile::accesses::{AllocatedRange, Apertures};
+
+use crate::api::{Api, QueueAddress};
+use crate::raw;
 
 /// Allocations of the runtime begin at multiples of this.
 const PAGE: u64 = 4096;
+
+/// Offset of bits 63:32 of flat addresses in LDS, which those in scratch follow (`amd_queue_t`).
+const APERTURES: usize = 64;
+
+/// What the program has allocated of memory pools, by address.
+#[derive(Debug, Default)]
+pub(crate) struct Allocations(Mutex<BTreeMap<u64, u64>>);
+
+impl Allocations {
+    fn ranges(&self) -> MutexGuard<'_, BTreeMap<u64, u64>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn add(&self, address: u64, size: u64) {
+        self.ranges().insert(address, size);
+    }
+
+    pub(crate) fn remove(&self, address: u64) {
+        self.ranges().remove(&address);
+    }
+}
+
+/// Which flat addresses of a queue's dispatches are not in global memory; none if the queue does not say so.
+fn apertures(queue: QueueAddress) -> Option<Apertures> {
+    let shared = raw::load::<u32>(queue + APERTURES)?;
+    let private = raw::load::<u32>(queue + APERTURES + size_of::<u32>())?;
+    (shared != 0 && private != 0 && shared != private).then_some(Apertures { shared, private })
+}
 
 /// The memory of one GPU.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct AgentMemory<'a> {
     pub(crate) api: &'a Api,
     pub(crate) agent: u64,
+    /// What the program has allocated, and the queue of the dispatch, where accesses may be recorded.
+    pub(crate) accessed: Option<(&'a Allocations, QueueAddress)>,
+}
+
+impl<'a> AgentMemory<'a> {
+    /// The memory of an agent, where no dispatch begins or ends.
+    pub(crate) fn new(api: &'a Api, agent: u64) -> AgentMemory<'a> {
+        AgentMemory { api, agent, accessed: None }
+    }
 }
 
 fn refused(operation: Operation, address: u64, size: u64, reason: String) -> MemoryError {
@@ -37,6 +79,16 @@ impl DeviceMemory for AgentMemory<'_> {
     fn read(&self, address: u64, into: &mut [u8]) -> Result<(), MemoryError> {
         let size = into.len() as u64;
         self.api.read_memory(address, into).map_err(|reason| refused(Operation::Read, address, size, reason))
+    }
+
+    fn allocations(&self) -> Vec<AllocatedRange> {
+        let Some((allocations, _)) = self.accessed else { return Vec::new() };
+        let range = |(address, size): (&u64, &u64)| AllocatedRange { address: *address, size: *size };
+        allocations.ranges().iter().map(range).collect()
+    }
+
+    fn apertures(&self) -> Option<Apertures> {
+        self.accessed.and_then(|(_, queue)| apertures(queue))
     }
 
     fn write(&mut self, address: u64, bytes: &[u8]) -> Result<(), MemoryError> {

@@ -43,6 +43,8 @@ pub(crate) struct Object {
     pub(crate) target: String,
     /// LDS in bytes that a workgroup can have.
     pub(crate) most_lds: u32,
+    /// Bytes from its virtual address 0 to the end of what is loaded.
+    pub(crate) extent: u64,
     /// If it was to be rewritten and cannot be: the kernels, and why.
     pub(crate) refused: Option<Vec<Refused>>,
     /// The names of all its kernels.
@@ -89,6 +91,12 @@ impl Segments {
     }
 }
 
+/// Bytes from virtual address 0 to the end of what is loaded of an object.
+fn extent(code: &CodeObject<'_>) -> u64 {
+    let loaded = code.elf().segments.iter().filter(|segment| segment.is_load());
+    loaded.map(|segment| segment.address.saturating_add(segment.memory_size)).max().unwrap_or(0)
+}
+
 impl Object {
     /// Of what is loaded; and why it has no counters if it was to have some and cannot.
     pub(crate) fn new(original: &[u8], rewriting: Option<&Rewriting>) -> (Object, Option<Error>) {
@@ -100,6 +108,7 @@ impl Object {
             form,
             target: code.target_id(),
             most_lds: code.target().map_or(0, Target::lds_bytes),
+            extent: extent(&code),
             names: kernels.iter().map(|kernel| kernel.name.clone()).collect(),
             ..Object::unknown()
         };
@@ -138,6 +147,7 @@ impl Object {
             digest: String::new(),
             target: String::new(),
             most_lds: 0,
+            extent: 0,
             refused: None,
             names: HashSet::new(),
             kernels: HashMap::new(),

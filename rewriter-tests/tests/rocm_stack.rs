@@ -9,6 +9,8 @@
 mod gpus;
 #[path = "rocm_stack/hip.rs"]
 mod hip;
+#[path = "rocm_stack/memory.rs"]
+mod memory;
 #[path = "rocm_stack/openmp.rs"]
 mod openmp;
 
@@ -414,7 +416,7 @@ fn the_script_for_gpus_finds_what_differs() {
         (ended.expect("bash starts").status.success(), text)
     };
     let (same, text) = check("--stack rocm --target gfx90a");
-    assert!(same && text.matches(": the same").count() == 7 && text.contains("\n0 different\n"), "{text}");
+    assert!(same && text.matches(": the same").count() == 9 && text.contains("\n0 different\n"), "{text}");
     let (same, text) = check("--backend gpu");
     assert!(!same && text.contains("DIFFERENT") && text.contains("no AMD GPU here"), "{text}");
 }

@@ -10,7 +10,8 @@ use wavetap::profile::file::{Origin, Profile};
 use wavetap::profile::launches::NotCounted;
 use wavetap::profile::map::{EVERY_KERNEL, ObjectMap, Refused};
 use wavetap::profile::time::TimeProfile;
-use wavetap::report::{Report, memory, text};
+use wavetap::report::memory::{self, MemoryReport};
+use wavetap::report::{Report, text};
 
 use super::run::launch_code;
 use crate::args::{ColorChoice, ProfileArgs};
@@ -43,10 +44,6 @@ pub fn run(args: &ProfileArgs, colour: ColorChoice) -> Result<ExitCode> {
     let options = Options { single_waves: args.backend.per_wave, ..args.instrument.options(&args.select) };
     let has_no_code = launch::has_no_code_of_its_own(&original);
     let records = args.instrument.probe.contains(&ProbeKind::Memory);
-    if records && has_no_code && args.output.is_none() {
-        let why = "it has no device code: what is recorded of code that it loads goes into a profile (-o)";
-        return Err(Error::unsupported(format!("{}: {why}", app.path.display())));
-    }
     // The HSA tool rewrites what is loaded: a file that was rewritten would tell HIP what kernels need with counters.
     let loads_all = has_no_code || platform.has_tool();
     let left =
@@ -90,7 +87,8 @@ pub fn run(args: &ProfileArgs, colour: ColorChoice) -> Result<ExitCode> {
     });
     if records {
         written?;
-        return memory_report(args, colour, &app, &original, &profile, loads_all, &ended);
+        let original = (!loads_all).then_some(&*original);
+        return memory_report(args, colour, &app, (original, originals.path()), &profile, &ended);
     }
     let mut report = Report::new(&profile, launch::info(&args.backend, platform, &ended));
     if !loads_all {
@@ -115,19 +113,25 @@ fn memory_report(
     args: &ProfileArgs,
     colour: ColorChoice,
     app: &launch::App,
-    original: &[u8],
+    (file, originals): (Option<&[u8]>, &Path),
     profile: &Profile,
-    loads_all: bool,
     ended: &Ended,
 ) -> Result<ExitCode> {
-    if loads_all {
-        let how = "`wavetap memory CODE-OBJECT --counters PROFILE` explains what was recorded";
-        eprintln!("wavetap: {}: its code is loaded at run time: {how}", app.path.display());
-        return Ok(launch_code(ended.code));
-    }
     let inputs = MemoryInputs { profile: Some(profile), ..MemoryInputs::default() };
-    let report = pipeline::memory(original, &args.select.selection(), inputs);
-    let mut report = report.within(|| app.path.display().to_string())?;
+    let selection = args.select.selection();
+    let empty =
+        MemoryReport { schema: memory::SCHEMA.into(), predicted: true, kernels: Vec::new(), unread: Vec::new() };
+    let analyse = |data: &[u8]| pipeline::memory(data, &selection, inputs);
+    let mut report = match file {
+        Some(file) => analyse(file).within(|| app.path.display().to_string())?,
+        None => empty,
+    };
+    each_loaded(profile, originals, |code| {
+        let MemoryReport { kernels, unread, .. } = analyse(code)?;
+        report.kernels.extend(kernels);
+        report.unread.extend(unread);
+        Ok(())
+    })?;
     report.kernels.retain(|kernel| kernel.recorded.is_some());
     output::emit(&args.report, colour, &report, memory::render)?;
     output::say_refused(&profile.refused, &args.report);
@@ -171,12 +175,16 @@ fn say_if_nothing_counted(profile: &Profile) -> bool {
 
 /// Explains the waits of code that was loaded, from its originals.
 fn explain_loaded(report: &mut Report, profile: &Profile, originals: &Path) -> Result<()> {
+    each_loaded(profile, originals, |code| pipeline::explain(report, profile, code))
+}
+
+/// Does something with each code object that was loaded and has counted, as it was before.
+fn each_loaded(profile: &Profile, originals: &Path, mut each: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
     let counted: BTreeSet<&str> = profile.kernels.iter().map(|kernel| kernel.object.as_str()).collect();
     for object in counted {
         let path = originals.join(format!("{object}.co"));
         if path.exists() {
-            pipeline::explain(report, profile, &files::read(&path)?)
-                .within(|| format!("the code object {object}, which was loaded"))?;
+            each(&files::read(&path)?).within(|| format!("the code object {object}, which was loaded"))?;
         }
     }
     Ok(())

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use wavetap_base::error::{Error, Kind};
-use wavetap_profile::accesses::AllocatedRange;
+use wavetap_profile::accesses::{AllocatedRange, Apertures};
 
 /// The memory of a device. A backend implements it: the emulator, ROCm, a test.
 pub trait DeviceMemory {
@@ -30,8 +30,8 @@ pub trait DeviceMemory {
         Vec::new()
     }
 
-    /// Bits 63:32 of flat addresses that are in LDS, where that is known.
-    fn shared_aperture(&self) -> Option<u32> {
+    /// Where flat addresses are of other memory than global, if that is known.
+    fn apertures(&self) -> Option<Apertures> {
         None
     }
 

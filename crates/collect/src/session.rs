@@ -7,8 +7,8 @@
 //!
 //! - [`Overlap::Concurrent`], a GPU: dispatches of one kernel add to the records of one buffer, which stays while any
 //!   is in flight. Its records are folded when none is any more. Where each wave has its own record
-//!   ([`KernelMap::slots`](wavetap_profile::map::KernelMap::slots) is none), one dispatch is in flight at a time:
-//!   otherwise [`BeginError::Busy`] says that one has to end first.
+//!   ([`KernelMap::slots`](wavetap_profile::map::KernelMap::slots) is none, or accesses are recorded), one dispatch is
+//!   in flight at a time: otherwise [`BeginError::Busy`] says that one has to end first.
 //! - [`Overlap::TimeSliced`], the emulator: one dispatch runs at a time, and [`Session::resume`] says which. Each has a
 //!   buffer of its own, and the block is exchanged.
 //!
@@ -32,7 +32,7 @@ use wavetap_profile::file::Profile;
 use wavetap_profile::launches::LaunchShape;
 use wavetap_profile::map::{KernelMap, ObjectMap};
 
-use crate::collector::Collector;
+use crate::collector::{Collector, EndedDispatch};
 use crate::memory::DeviceMemory;
 use attached::Attached;
 use window::MemberState;
@@ -344,6 +344,31 @@ impl Session {
         attached.begin(memory, &self.options, number, info)?;
         self.tickets += 1;
         Ok(Ticket { object, number })
+    }
+
+    /// Whether the next dispatch of a kernel has something to say beside that it was launched: where accesses are
+    /// recorded, those of the first dispatches alone are.
+    ///
+    /// # Errors
+    /// Internal if the object was detached; Malformed if it has no such kernel.
+    pub fn measures_next(&self, object: ObjectId, kernel: u32) -> Result<bool> {
+        let attached = self.objects.get(object.0).and_then(Option::as_ref).ok_or_else(gone)?;
+        attached.measures_next(&self.options, kernel)
+    }
+
+    /// Adds a dispatch that the original of a kernel runs, as it has nothing to say
+    /// ([`Session::measures_next`]). Returns the kernel's place in the profile.
+    ///
+    /// # Errors
+    /// As [`Session::measures_next`].
+    pub fn add_unmeasured(&mut self, object: ObjectId, info: &DispatchInfo, shape: LaunchShape) -> Result<usize> {
+        let attached = self.objects.get(object.0).and_then(Option::as_ref).ok_or_else(gone)?;
+        let map = &attached.map;
+        let waves = map.kernels.get(info.kernel as usize).map_or(Ok(0), |kernel| info.waves(kernel))?;
+        self.collector.add_unsampled(map, info.kernel, waves)?;
+        let ended = EndedDispatch { kernel: info.kernel, ordinal: info.ordinal, shape: Some(shape) };
+        self.collector.add_dispatches(map, info.kernel, &[ended])?;
+        self.collector.place(map, info.kernel)
     }
 
     /// Says that a dispatch goes on now, and no other of its object ([`Overlap::TimeSliced`]).

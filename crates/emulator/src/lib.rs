@@ -71,7 +71,7 @@ mod timing;
 mod trace;
 
 pub use address::allocation::{Allocation, AllocationKind, ForeignMemory};
-pub use address::aperture::SHARED_APERTURE;
+pub use address::aperture::{SHARED_APERTURE, private_aperture};
 pub use address::{CodeAddress, ObjectId};
 pub use device::Device;
 pub use device::flight::{Flight, Share};

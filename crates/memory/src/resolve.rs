@@ -3,7 +3,7 @@
 use crate::accesses::Space;
 use wavetap_amdgpu::{Inst, Memory, OpcodeFlags, Target};
 use wavetap_analysis::kernel::{AddressForm, AddressOperands};
-use wavetap_profile::accesses::{DispatchAccesses, RecordedAccess};
+use wavetap_profile::accesses::{Apertures, DispatchAccesses, RecordedAccess};
 
 /// What recorded lanes access: of an instruction that accesses two places in each lane, one of them; of one with flat
 /// addresses, the lanes of one memory.
@@ -65,10 +65,12 @@ pub fn resolve(
         return Some(vec![of(Space::Global, bases.iter().map(|base| base.wrapping_add(offset)).collect())]);
     }
     // Which memory a flat address is in follows from it without the offset.
-    let space = |base: u64| match () {
-        () if dispatch.shared_aperture == Some((base >> u32::BITS) as u32) => Space::Lds,
-        () if dispatch.is_allocated(base.wrapping_add(offset)) => Space::Global,
-        () => Space::Scratch,
+    let Apertures { shared, private } = dispatch.apertures;
+    let below = if target.has_flat_scratch_base() { 26 } else { 0 };
+    let space = |base: u64| match (base >> u32::BITS) as u32 {
+        high if (high ^ private) >> below == 0 => Space::Scratch,
+        high if high == shared => Space::Lds,
+        _ => Space::Global,
     };
     let split = |wanted: Space| {
         let mut found = ResolvedAccess { space: wanted, bytes, lanes: 0, addresses: Vec::new() };

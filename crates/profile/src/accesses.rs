@@ -81,6 +81,16 @@ pub struct AllocatedRange {
     pub size: u64,
 }
 
+/// Which flat addresses are not of global memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Apertures {
+    /// Bits 63:32 of those in LDS.
+    pub shared: u32,
+    /// Bits 63:32 of those in scratch; where addresses name the lane, those that differ below bit 58 alone are, too.
+    pub private: u32,
+}
+
 /// What the sampled workgroups of a dispatch have recorded.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -95,21 +105,12 @@ pub struct DispatchAccesses {
     pub workgroup_size: [u32; 3],
     /// Workgroups that were sampled.
     pub sampled: u32,
-    /// Bits 63:32 of flat addresses in LDS, where that is known.
-    pub shared_aperture: Option<u32>,
+    /// Which flat addresses are not of global memory.
+    pub apertures: Apertures,
     /// What was allocated of global memory, by rising address.
     pub allocations: Vec<AllocatedRange>,
     /// Their waves.
     pub waves: Vec<WaveAccesses>,
-}
-
-impl DispatchAccesses {
-    /// Whether an address is in memory that was allocated.
-    #[must_use]
-    pub fn is_allocated(&self, address: u64) -> bool {
-        let after = self.allocations.partition_point(|allocation| allocation.address <= address);
-        after.checked_sub(1).is_some_and(|at| address - self.allocations[at].address < self.allocations[at].size)
-    }
 }
 
 /// The accesses that a wave of `lanes` lanes has recorded after its counters.

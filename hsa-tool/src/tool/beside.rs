@@ -22,6 +22,8 @@ use crate::objects::KernelNeeds;
 pub(super) struct LoadedBeside {
     /// Where it counts.
     pub(super) object: ObjectId,
+    /// Where the original is.
+    pub(super) image: u64,
     loaded: Loaded,
 }
 
@@ -101,7 +103,8 @@ impl Tool {
             Ok(rewritten) => {
                 let original = kernel_object.wrapping_sub(rewritten.original.descriptor_address);
                 let code_at = |base| source.rewriter().code_at(&rewritten, original, base).map_err(|e| e.to_string());
-                let loaded = self.load_kernel(&mut state, kernel.agent, &rewritten, code_at);
+                let loaded = self.load_kernel(&mut state, (kernel.agent, original), &rewritten, code_at);
+                self.allocations.add(original, kernel.object.extent);
                 loaded.map(|(counters, loaded)| {
                     let objects = state.executables.get_mut(&kernel.executable);
                     if let Some(object) = objects.and_then(|objects| objects.get_mut(kernel.place)) {
@@ -124,7 +127,7 @@ impl Tool {
     fn load_kernel(
         &self,
         state: &mut State,
-        agent: u64,
+        (agent, image): (u64, u64),
         kernel: &Arc<RewrittenKernel>,
         code_at: impl Fn(u64) -> Result<Vec<u8>, String>,
     ) -> Result<(Counters, LoadedBeside), Why> {
@@ -141,7 +144,7 @@ impl Tool {
             refuse(problem)
         })?;
         let loaded = Loaded { executable, reader, kernel: Arc::clone(kernel) };
-        let memory = AgentMemory { api: &self.api, agent };
+        let memory = AgentMemory::new(&self.api, agent);
         let attached = loaded.place(self, agent, code_at).and_then(|(control, descriptor)| {
             let map = Arc::clone(&kernel.map);
             let session = &mut state.session;
@@ -153,7 +156,7 @@ impl Tool {
         match attached {
             Ok((object, descriptor)) => {
                 let counters = Counters { object, kernel: 0, needs, descriptor: Some(descriptor) };
-                Ok((counters, LoadedBeside { object, loaded }))
+                Ok((counters, LoadedBeside { object, image, loaded }))
             }
             Err(problem) => {
                 loaded.unload(&self.api);

@@ -96,9 +96,21 @@ impl Tool {
         needed: Needed,
     ) -> (Packet, Option<Packet>) {
         let Needed { counters, lds, scratch, shape } = needed;
-        // Counters of single waves alone have an ordinal.
-        let (grid, workgroup) = (packet.grid(), packet.workgroup());
-        let info = DispatchInfo { kernel: counters.kernel, grid, workgroup, ordinal: 0 };
+        let (grid, workgroup, ordinal) = (packet.grid(), packet.workgroup(), state.next_ordinal);
+        state.next_ordinal = ordinal.wrapping_add(1);
+        let info = DispatchInfo { kernel: counters.kernel, grid, workgroup, ordinal };
+        if counters.descriptor.is_some()
+            && matches!(state.session.measures_next(counters.object, info.kernel), Ok(false))
+        {
+            match state.session.add_unmeasured(counters.object, &info, shape) {
+                Ok(place) => state.write(&[place]),
+                Err(error) => {
+                    complain(&format!("a dispatch of kernel {} is not counted", kernel.name), &error);
+                    state.lack();
+                }
+            }
+            return (packet, None);
+        }
         if packet.completion_signal() != 0 && self.api.tables.queues_stop() {
             self.make_room(state, queue);
         }
@@ -110,7 +122,7 @@ impl Tool {
                 return (packet, None);
             }
         };
-        let ticket = match self.begin(state, kernel.agent, counters.object, &info) {
+        let ticket = match self.begin(state, (kernel.agent, queue), counters.object, &info) {
             Ok(ticket) => ticket,
             Err(problem) => {
                 state.signals.push(signal);
@@ -165,12 +177,12 @@ impl Tool {
     fn begin(
         &self,
         state: &mut MutexGuard<'_, State>,
-        agent: u64,
+        (agent, queue): (u64, QueueAddress),
         object: ObjectId,
         info: &DispatchInfo,
     ) -> Result<Ticket, String> {
         let start = Instant::now();
-        let mut memory = AgentMemory { api: &self.api, agent };
+        let mut memory = self.memory(agent, queue);
         loop {
             match state.session.begin_dispatch(&mut memory, object, info) {
                 Ok(ticket) => return Ok(ticket),
@@ -185,15 +197,20 @@ impl Tool {
         }
     }
 
+    /// The memory that dispatches of a queue access.
+    fn memory(&self, agent: u64, queue: QueueAddress) -> AgentMemory<'_> {
+        AgentMemory { accessed: Some((&self.allocations, queue)), ..AgentMemory::new(&self.api, agent) }
+    }
+
     /// Collects the dispatches that have ended; whether any had.
     pub(crate) fn collect_ended(&self, state: &mut State) -> bool {
         let has_ended = |flight: &mut InFlight| (self.api.signal_load)(flight.signal) <= 0;
         let ended: Vec<InFlight> = state.in_flight.extract_if(.., has_ended).collect();
         let any = !ended.is_empty();
-        for InFlight { signal, ticket, agent, shape, kernel, .. } in ended {
+        for InFlight { signal, ticket, agent, shape, kernel, queue, .. } in ended {
             (self.api.signal_store)(signal, 1);
             state.signals.push(signal);
-            let mut memory = AgentMemory { api: &self.api, agent };
+            let mut memory = self.memory(agent, queue);
             match state.session.end_dispatch(&mut memory, ticket, Some(shape)) {
                 Ok(places) => state.write(&places),
                 Err(error) => {
@@ -228,7 +245,7 @@ impl Tool {
         for InFlight { ticket, agent, kernel, code, .. } in left {
             let why = "its queue was destroyed before it ended".to_owned();
             state.not_counted(&kernel, &code, (NotCounted::Faulted, why));
-            let mut memory = AgentMemory { api: &self.api, agent };
+            let mut memory = AgentMemory::new(&self.api, agent);
             if let Err(error) = state.session.abandon(&mut memory, ticket) {
                 complain("the counters of a kernel that did not end could not be taken away", &error);
             }

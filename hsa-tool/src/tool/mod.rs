@@ -17,7 +17,7 @@ use wavetap::error::{Error, Result, ResultExt};
 use wavetap::profile::map::ObjectMap;
 
 use crate::api::Api;
-use crate::memory::AgentMemory;
+use crate::memory::{AgentMemory, Allocations};
 use crate::objects::{Form, KernelNeeds, Object};
 use crate::raw;
 use crate::settings::Settings;
@@ -106,6 +106,8 @@ pub(crate) struct State {
     pub(crate) signals: Vec<u64>,
     /// Something is missing that should have been counted.
     lacking: bool,
+    /// The next dispatch's ordinal.
+    next_ordinal: u32,
     /// No further thread waits for what is in flight.
     stopping: bool,
     /// All was written.
@@ -115,6 +117,7 @@ pub(crate) struct State {
 /// The tool.
 pub(crate) struct Tool {
     pub(crate) api: Api,
+    pub(crate) allocations: Allocations,
     settings: Settings,
     /// The process whose counts these are: after `fork` the child cannot use HSA.
     process: u32,
@@ -186,11 +189,13 @@ impl Tool {
             in_flight: Vec::new(),
             signals: Vec::new(),
             lacking: false,
+            next_ordinal: 0,
             stopping: false,
             finished: false,
         };
         Tool {
             api,
+            allocations: Allocations::default(),
             settings,
             process: std::process::id(),
             state: Mutex::new(state),
@@ -415,13 +420,14 @@ impl Tool {
         }
         state.kernels.retain(|_, kernel| kernel.executable != executable);
         for loaded in objects {
-            let mut memory = AgentMemory { api: &self.api, agent: loaded.agent };
+            let mut memory = AgentMemory::new(&self.api, loaded.agent);
             for object in loaded.counters.into_iter().chain(loaded.kernels.iter().map(|kernel| kernel.object)) {
                 if let Err(error) = state.session.detach(&mut memory, object) {
                     complain("memory of counters could not be freed", &error);
                 }
             }
             for kernel in loaded.kernels {
+                self.allocations.remove(kernel.image);
                 // What may still run stays.
                 if left.iter().any(|flight| flight.object == kernel.object) {
                     std::mem::forget(kernel);
@@ -461,7 +467,7 @@ fn arm(
         let address = |name: &str| {
             symbols.iter().find(|symbol| !symbol.is_kernel && symbol.name == name).map(|symbol| symbol.address)
         };
-        let memory = AgentMemory { api, agent };
+        let memory = AgentMemory::new(api, agent);
         let attached = session.attach(&memory, &code, address)?;
         let id = attached.ok_or_else(|| Error::internal("the runtime has no symbol for its control block"))?;
         loaded.counters = Some(id);

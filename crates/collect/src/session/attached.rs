@@ -9,7 +9,7 @@ use wavetap_profile::map::{KernelMap, ObjectMap};
 use wavetap_profile::record::HEADER;
 
 use super::sample::Sample;
-use super::window::{Buffer, Kind, Member, MemberState, Window};
+use super::window::{Buffer, Kind, Member, MemberState, SMALL, Window};
 use super::{BeginError, DispatchInfo, Options, Overlap, Records};
 use crate::collector::Collector;
 use crate::memory::DeviceMemory;
@@ -59,6 +59,12 @@ impl Attached {
         Ok(Attached { map, blocks, kernels: BTreeMap::new(), spare: Vec::new(), stays_armed: false })
     }
 
+    /// See [`Session::measures_next`](super::Session::measures_next).
+    pub(super) fn measures_next(&self, options: &Options, kernel: u32) -> Result<bool> {
+        let sampled = self.kernels.get(&kernel).map_or(0, |of_kernel| of_kernel.sampled);
+        Ok(!kernel_of(&self.map, kernel)?.records_accesses() || sampled < options.sampled_dispatches)
+    }
+
     pub(super) fn begin<M: DeviceMemory>(
         &mut self,
         memory: &mut M,
@@ -76,7 +82,7 @@ impl Attached {
             && let Some(window) = of_kernel.windows.last_mut()
         {
             // Which record is whose follows from one grid alone where each wave has its own.
-            if kernel.shared_slots().is_none() {
+            if kernel.records_accesses() || kernel.shared_slots().is_none() {
                 let in_flight = window.in_flight().count();
                 return Err(BeginError::Busy { in_flight });
             }
@@ -88,7 +94,7 @@ impl Attached {
             true => {
                 let is_sampled = of_kernel.sampled < options.sampled_dispatches;
                 of_kernel.sampled += u32::from(is_sampled);
-                Some(Sample::of(info, kernel, is_sampled.then_some(options.sample), options.memory_limit)?)
+                Some(Sample::of(memory, info, kernel, is_sampled.then_some(options.sample), options.memory_limit)?)
             }
             false => None,
         };
@@ -313,6 +319,13 @@ fn sample_buffer<M: DeviceMemory>(memory: &mut M, sample: &Sample, table: &[u8])
     let size = sample.record_bytes() + table.len() as u64;
     let buffer = Buffer { address: memory.alloc(size, ALIGNMENT)?, size };
     let fresh = sample.fresh_record();
+    if size <= SMALL {
+        let mut all = vec![0; sample.record_bytes() as usize];
+        all.chunks_mut(sample.stride as usize).for_each(|record| record[..fresh.len()].copy_from_slice(&fresh));
+        all.extend(table);
+        memory.write(buffer.address, &all)?;
+        return Ok(buffer);
+    }
     for number in 0..u64::from(sample.records()) {
         memory.write(buffer.address + number * u64::from(sample.stride), &fresh)?;
     }

@@ -1,8 +1,9 @@
 //! Which workgroups of a dispatch record their accesses to memory, and where.
 
 use super::{DispatchInfo, WorkgroupSample, lanes};
+use crate::memory::DeviceMemory;
 use wavetap_base::error::{Error, Result};
-use wavetap_profile::accesses::{CURSOR, slot_bytes};
+use wavetap_profile::accesses::{AllocatedRange, Apertures, CURSOR, slot_bytes};
 use wavetap_profile::control::NOT_SAMPLED;
 use wavetap_profile::map::KernelMap;
 
@@ -34,16 +35,23 @@ pub(super) struct Sample {
     pub(super) counted: u32,
     /// Size of a record in bytes.
     pub(super) stride: u32,
+    /// Which flat addresses are not of global memory.
+    pub(super) apertures: Apertures,
+    /// What of global memory was allocated when it began; nothing where no workgroup is sampled.
+    pub(super) allocations: Vec<AllocatedRange>,
 }
 
 impl Sample {
     /// That of a dispatch, in so many bytes; of one of which nothing is recorded, none.
-    pub(super) fn of(
+    pub(super) fn of<M: DeviceMemory>(
+        memory: &M,
         info: &DispatchInfo,
         kernel: &KernelMap,
         sample: Option<WorkgroupSample>,
         limit: u64,
     ) -> Result<Sample> {
+        let unknown = || Error::unsupported("which flat addresses are in LDS or scratch is not known");
+        let apertures = memory.apertures().ok_or_else(unknown)?;
         let groups = info.groups();
         let all = groups.iter().fold(1_u64, |all, axis| all.saturating_mul((*axis).into()));
         let all = u32::try_from(all)
@@ -76,7 +84,12 @@ impl Sample {
             lanes,
             counted,
             stride: counted + CURSOR + slots * slot_bytes(lanes),
+            apertures,
+            allocations: Vec::new(),
         };
+        if !found.sampled.is_empty() {
+            found.allocations = memory.allocations();
+        }
         let waves = |number: &u32| info.size_of(found.workgroup(*number)).div_ceil(lanes.into());
         found.waves = found.sampled.iter().map(waves).sum();
         Ok(found)

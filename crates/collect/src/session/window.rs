@@ -12,6 +12,9 @@ use super::sample::Sample;
 use crate::collector::{Collector, EndedDispatch, header};
 use crate::memory::DeviceMemory;
 
+/// Records of so many bytes are copied at once: a copy takes longer than what it copies.
+pub(super) const SMALL: u64 = 1 << 20;
+
 /// Device memory for records. Records that no wave has used are zero.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Buffer {
@@ -251,11 +254,15 @@ impl Window {
         let (counted, stride) = (sample.counted as usize, sample.stride as usize);
         let (mut waves, mut began) = (Vec::new(), 0);
         let mut record = vec![0; stride];
+        let all = if self.bytes() <= SMALL { Some(self.read(memory)?) } else { None };
         for number in 0..self.records {
             let place = || format!("record {number} of kernel {}", kernel.name);
-            let address = self.buffer.address + u64::from(number) * u64::from(self.stride);
+            let offset = u64::from(number) * u64::from(self.stride);
             let head = counted + accesses::CURSOR as usize;
-            memory.read(address, &mut record[..head])?;
+            match &all {
+                Some(all) => record.copy_from_slice(bytes::slice(all, offset, self.stride.into(), "record")?),
+                None => memory.read(self.buffer.address + offset, &mut record[..head])?,
+            }
             // Partial workgroups have fewer waves.
             if record[..counted].iter().all(|byte| *byte == 0) {
                 continue;
@@ -275,7 +282,9 @@ impl Window {
             let free = bytes::u64_at(&record, counted as u64, "free slots")?.cast_signed().max(0);
             let free = usize::try_from(free).unwrap_or(usize::MAX).min(sample.slots as usize);
             let first = head + free * accesses::slot_bytes(sample.lanes) as usize;
-            memory.read(address + first as u64, &mut record[first..])?;
+            if all.is_none() {
+                memory.read(self.buffer.address + offset + first as u64, &mut record[first..])?;
+            }
             let recorded = accesses::recorded(&record[counted..], sample.lanes, |offset| kernel.access_at(offset));
             let accesses = recorded.within(place)?;
             // There is a counter for each site, of what had no room.
@@ -303,8 +312,8 @@ impl Window {
             workgroups,
             workgroup_size: sample.size,
             sampled,
-            shared_aperture: memory.shared_aperture(),
-            allocations: memory.allocations(),
+            apertures: sample.apertures,
+            allocations: sample.allocations.clone(),
             waves,
         });
         Ok(())
