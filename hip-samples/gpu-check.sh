@@ -1,7 +1,7 @@
 #!/bin/bash
 # Compares a GPU with the emulator: each sample's output, original and counted in each mode, its counts, and what its
-# accesses to memory cost. Writes one file, gpu-check.txt, or the one that is named. Needs the command, its HIP runtime and the HSA tool, built or installed
-# (docs/guide/rocm.md), and ROCm.
+# accesses to memory cost. Writes one file, gpu-check.txt, or the one that is named. Needs the command, its HIP runtime
+# and the HSA tool, built or installed (docs/guide/rocm.md), and ROCm.
 #
 #     hip-samples/gpu-check.sh [FILE]
 #
@@ -39,7 +39,7 @@ import json, sys
 try:
     report = json.load(open(sys.argv[1]))
 except (OSError, ValueError):
-    sys.exit("no report")
+    sys.exit("no report " + sys.argv[1])
 for kernel in report["kernels"]:
     recorded = kernel["recorded"]
     print(kernel["name"], recorded["workgroups"], recorded["executions"], recorded["dropped"])
@@ -87,8 +87,8 @@ check() {
             check "counts" "$work/expected-counts" "$work/found-counts"
         done
         "$wavetap" profile --backend emulator --stack hip --target "$target" --probe memory --force --format json \
-            --report "$work/report" -- "$sample" >/dev/null 2>&1
-        accesses "$work/report" >"$work/expected-counts" 2>&1
+            --report "$work/emulated" -- "$sample" >/dev/null 2>&1
+        accesses "$work/emulated" >"$work/expected-counts" 2>&1
         rm -f "$work/report"
         start=$(now)
         "$wavetap" profile "${options[@]}" --probe memory --force --format json --report "$work/report" \

@@ -1,6 +1,7 @@
 //! Every flag of every subcommand, each defined once.
 
 mod backend;
+mod export;
 mod findings;
 mod instrument;
 mod timing;
@@ -17,6 +18,7 @@ use crate::targets;
 use crate::workgroup;
 
 pub use backend::{BackendArgs, BackendChoice, StackChoice};
+pub use export::{ExportArgs, ExportForm};
 pub use findings::{FailOn, FindingsFormat};
 pub use instrument::{CounterChoice, InstrumentArgs, PlacementChoice};
 pub use timing::TimingArgs;
@@ -52,6 +54,7 @@ pub enum Command {
     Merge(MergeArgs),
     Diff(DiffArgs),
     Verify(VerifyArgs),
+    Export(ExportArgs),
     Completions(CompletionsArgs),
 }
 

@@ -68,6 +68,7 @@ fn run(cli: args::Cli) -> Result<ExitCode> {
         Command::Merge(args) => commands::merge::run(&args),
         Command::Diff(args) => commands::diff::run(&args, colour),
         Command::Verify(args) => commands::verify::run(&args, colour),
+        Command::Export(args) => commands::export::run(&args),
         Command::Completions(args) => commands::completions::run(&args),
     }
 }

@@ -1,6 +1,6 @@
 //! How the lanes of a file's kernels access memory.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::memory_records;
 use super::object::{Object, objects};
@@ -8,16 +8,17 @@ use wavetap_amdgpu::print;
 use wavetap_analysis::cfg::{BodyId, Cfg};
 use wavetap_analysis::dataflow::{Definitions, Summaries};
 use wavetap_analysis::kernel::{Body, BodyKind};
-use wavetap_base::error::Result;
+use wavetap_base::error::{Error, Result};
 use wavetap_memory::{
     Accesses, Analysis, Launched, RecordedKernel, Site, Space, WaveAccesses, WorkgroupSource, pointers,
 };
-use wavetap_object::code_object::demangle;
+use wavetap_object::code_object::{Kernel, demangle};
 use wavetap_object::offload_bundle::Input;
 use wavetap_object::selection::Selection;
 use wavetap_profile::file::{KernelTotals, Profile};
 use wavetap_profile::probes::blocks;
 use wavetap_report::counted::{self, CountedObject};
+use wavetap_report::export::records::NamedRecords;
 use wavetap_report::memory::{
     AccessFacts, CalledFunction, KernelMemory, MeasuredAccess, MemoryAccess, MemoryReport, RecordedMemory, SCHEMA,
 };
@@ -43,6 +44,52 @@ pub struct KernelRecords {
     pub kernel: String,
     /// The accesses.
     pub recorded: RecordedKernel,
+}
+
+/// What a profile has recorded of the accesses of the selected kernels of an input.
+///
+/// # Errors
+/// As [`memory`]; unsupported if nothing was recorded of any.
+pub fn recorded(data: &[u8], selection: &Selection, profile: &Profile) -> Result<Vec<NamedRecords>> {
+    let input = Input::parse(data)?;
+    counted::check(profile, &CountedObject::all(&input, &[])?)?;
+    let mut kernels = Vec::new();
+    for object in &objects(&input, selection, &mut Vec::new())? {
+        let summaries = Summaries::compute(&object.program);
+        for body in object.program.ids().map(|id| object.program.body(id)) {
+            let is_selected = body.kind() == BodyKind::Kernel && selection.has_kernel(body.name());
+            let Some(totals) = totals(profile, object, body).filter(|_| is_selected) else { continue };
+            let Some(mut recorded) = memory_records::of_profile(profile, totals, &object.program) else { continue };
+            let kernel = object.code.kernel(body.name());
+            let cfg = Cfg::build(body);
+            let definitions = Definitions::new(body, &cfg, &summaries);
+            let accesses = Accesses::of(body, &definitions, pointers(kernel));
+            let mut waves = WaveAccesses::new(&accesses, &Launched::of(kernel, Some(totals)));
+            let sites: Vec<Site> = accesses.all().iter().map(|access| waves.site(access)).collect();
+            memory_records::name(&mut recorded, &arguments(body, kernel, &sites));
+            let instructions = totals.sites.iter().map(|site| (site.address, site.instruction.clone())).collect();
+            let (name, demangled) = (body.name().to_owned(), totals.demangled.clone());
+            kernels.push(NamedRecords { name, demangled, recorded, instructions });
+        }
+    }
+    if kernels.is_empty() {
+        let how = "make the profile with `wavetap profile --probe memory`";
+        return Err(Error::unsupported(format!("the profile has no recorded accesses of these kernels: {how}")));
+    }
+    Ok(kernels)
+}
+
+/// The arguments that the addresses of accesses are offsets from, by the address of the instruction.
+fn arguments(body: &Body, kernel: Option<&Kernel>, sites: &[Site]) -> BTreeMap<u64, String> {
+    let named = |site: &Site| Some((body.address(site.access.inst), argument(kernel, site.argument?)?));
+    sites.iter().filter_map(named).collect()
+}
+
+/// The argument that is at a place of the segment of arguments: its name, or its number.
+fn argument(kernel: Option<&Kernel>, place: u32) -> Option<String> {
+    let arguments = &kernel?.metadata.as_ref()?.args;
+    let number = arguments.iter().position(|argument| argument.offset == u64::from(place))?;
+    Some(arguments[number].name.clone().unwrap_or_else(|| format!("argument {}", number + 1)))
 }
 
 /// The accesses of the selected kernels of an input.
@@ -85,11 +132,6 @@ fn of_kernel(object: &Object<'_>, id: BodyId, summaries: &Summaries, inputs: Mem
     let counts = totals.map(|totals| {
         BlockCounts::derive(body, &cfg, Some(KernelCounts::of_kernel(&object.program, &object.code, totals)))
     });
-    let argument = |place: u32| {
-        let arguments = &kernel?.metadata.as_ref()?.args;
-        let number = arguments.iter().position(|argument| argument.offset == u64::from(place))?;
-        Some(arguments[number].name.clone().unwrap_or_else(|| format!("argument {}", number + 1)))
-    };
     let given = inputs.records.iter().find(|of| of.object == object.digest && of.kernel == body.name());
     let sites: Vec<Site> = accesses.all().iter().map(|access| waves.site(access)).collect();
     let mut of_profile = inputs
@@ -97,9 +139,7 @@ fn of_kernel(object: &Object<'_>, id: BodyId, summaries: &Summaries, inputs: Mem
         .zip(totals)
         .and_then(|(profile, totals)| memory_records::of_profile(profile, totals, &object.program));
     if let Some(recorded) = &mut of_profile {
-        let arguments =
-            sites.iter().filter_map(|site| Some((body.address(site.access.inst), argument(site.argument?)?)));
-        memory_records::name(recorded, &arguments.collect());
+        memory_records::name(recorded, &arguments(body, kernel, &sites));
     }
     let records = given.map(|given| &given.recorded).or(of_profile.as_ref());
     let analysis = records.map(Analysis::of);
@@ -113,7 +153,7 @@ fn of_kernel(object: &Object<'_>, id: BodyId, summaries: &Summaries, inputs: Mem
             instruction: print(body.target(), body.inst(id)),
             source: lines.line(address),
             loop_depth: loops.depth(block),
-            array: site.argument.and_then(argument),
+            array: site.argument.and_then(|place| argument(kernel, place)),
             executions,
             active_lanes: totals.and_then(|totals| lanes(totals, body.address(cfg.block(block).first))),
             measured: analysis.iter().flat_map(|analysis| measured(analysis, address, site)).collect(),

@@ -24,7 +24,7 @@ mod slices;
 pub use disassemble::disassemble;
 pub use inspect::{Extract, inspect};
 pub use kernel_rewriter::{KernelRewriter, RewrittenKernel};
-pub use memory::{KernelRecords, MemoryInputs, memory};
+pub use memory::{KernelRecords, MemoryInputs, memory, recorded};
 pub use mix::mix;
 pub use object::{Object, objects};
 pub use options::Options;

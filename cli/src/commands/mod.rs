@@ -4,6 +4,7 @@ pub mod compare;
 pub mod completions;
 pub mod diff;
 pub mod disasm;
+pub mod export;
 pub mod inspect;
 pub mod memory;
 pub mod merge;

@@ -14,6 +14,7 @@ pub mod compare;
 pub mod counted;
 pub mod diff;
 pub mod disassembly;
+pub mod export;
 pub mod html;
 pub mod inspect;
 mod kernel_facts;

@@ -1,0 +1,62 @@
+//! The flags of `wavetap export`.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+use super::SelectArgs;
+
+/// Write what was measured in the form of another tool
+///
+/// trace: dispatches in modelled time, as Chrome's trace format has it (Perfetto, chrome://tracing, speedscope).
+/// folded: stacks of kernel and source line (speedscope, inferno), in modelled cycles with --time, in issued
+/// instructions with --counters. csv: a table of what each kernel executed, with rocprof-compute's numbers and names of
+/// metrics. accesses: a CSV row for each recorded execution of an access, with the addresses of its lanes. heat-map:
+/// which waves of a workgroup access which words, as cuThermo's viewer reads it.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  wavetap run --timing --format json --report app.time -- ./app
+  wavetap export trace --time app.time -o app.trace.json
+  wavetap export folded --time app.time | inferno-flamegraph > app.svg
+  wavetap profile --probe blocks -o app.profile -- ./app
+  wavetap export csv app --counters app.profile -o app.csv
+  wavetap profile --probe memory -o app.records -- ./app
+  wavetap export accesses app --counters app.records -o app.accesses.csv
+  wavetap export heat-map app --counters app.records --kernel 'gemm*' -o output_gemm.txt")]
+pub struct ExportArgs {
+    /// The form
+    #[arg(value_enum, value_name = "FORM")]
+    pub form: ExportForm,
+    /// The original file (all forms but those of --time)
+    #[arg(required_unless_present = "time", conflicts_with = "time")]
+    pub file: Option<PathBuf>,
+    /// What was counted or recorded in a run of it
+    #[arg(long, value_name = "PROFILE", required_unless_present = "time", conflicts_with = "time")]
+    pub counters: Option<PathBuf>,
+    /// Modelled time of a run, of `wavetap run --timing --format json` (trace, folded)
+    #[arg(long, value_name = "FILE")]
+    pub time: Option<PathBuf>,
+    #[command(flatten)]
+    pub select: SelectArgs,
+    /// Write to this file instead of stdout
+    #[arg(short, long, value_name = "OUT")]
+    pub output: Option<PathBuf>,
+    /// Replace the file if it exists
+    #[arg(long)]
+    pub force: bool,
+}
+
+/// The forms of `wavetap export`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ExportForm {
+    /// Chrome's trace format.
+    Trace,
+    /// Folded stacks.
+    Folded,
+    /// A table of metrics.
+    Csv,
+    /// A table of recorded accesses.
+    Accesses,
+    /// The heat map that cuThermo's viewer shows.
+    HeatMap,
+}
