@@ -360,14 +360,17 @@ pub struct SliceArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  wavetap memory app\n  wavetap memory app --workgroup 16,16 --kernel 'gemm*'\n  \
         wavetap memory app --counters app.profile            ranked by what was executed\n  \
+        wavetap memory app --counters app.records --counters app.profile\n  \
         wavetap memory hip-samples/bin/transpose --target gfx90a --workgroup 32,8\n  \
         wavetap memory app --format sarif --report app.sarif --fail-on high")]
 pub struct MemoryArgs {
     /// The original file
     pub file: PathBuf,
-    /// Counts of a run: they say how often each access was executed, and the size of the workgroups
+    /// Counts of a run: they say how often each access was executed, and the size of the workgroups. Given twice, one
+    /// with recorded accesses (--probe memory) and one with counts of blocks (--probe blocks): what was recorded, at as
+    /// many executions as there were
     #[arg(long, value_name = "PROFILE")]
-    pub counters: Option<PathBuf>,
+    pub counters: Vec<PathBuf>,
     /// Work-items of a workgroup, in place of what the file and the profile say
     #[arg(long, value_name = "X[,Y[,Z]]", value_parser = workgroup::sizes)]
     pub workgroup: Option<[u32; 3]>,

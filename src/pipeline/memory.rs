@@ -29,6 +29,8 @@ use wavetap_slice::counts::{BlockCounts, KernelCounts};
 pub struct MemoryInputs<'a> {
     /// How often code ran, and with which workgroups.
     pub profile: Option<&'a Profile>,
+    /// A profile with recorded accesses, if that is another one.
+    pub recorded: Option<&'a Profile>,
     /// Work-items of a workgroup in x, y, z, whatever the input and the profile say.
     pub workgroup: Option<[u32; 3]>,
     /// Accesses that were recorded.
@@ -100,7 +102,7 @@ pub fn memory(data: &[u8], selection: &Selection, inputs: MemoryInputs<'_>) -> R
     let input = Input::parse(data)?;
     let mut unread = Vec::new();
     let objects = objects(&input, selection, &mut unread)?;
-    if let Some(profile) = inputs.profile {
+    for profile in inputs.profile.into_iter().chain(inputs.recorded) {
         counted::check(profile, &CountedObject::all(&input, &[])?)?;
     }
     let mut kernels = Vec::new();
@@ -134,10 +136,10 @@ fn of_kernel(object: &Object<'_>, id: BodyId, summaries: &Summaries, inputs: Mem
     });
     let given = inputs.records.iter().find(|of| of.object == object.digest && of.kernel == body.name());
     let sites: Vec<Site> = accesses.all().iter().map(|access| waves.site(access)).collect();
-    let mut of_profile = inputs
-        .profile
-        .zip(totals)
-        .and_then(|(profile, totals)| memory_records::of_profile(profile, totals, &object.program));
+    let recorded_in =
+        inputs.recorded.or(inputs.profile).and_then(|profile| Some((profile, self::totals(profile, object, body)?)));
+    let mut of_profile =
+        recorded_in.and_then(|(profile, totals)| memory_records::of_profile(profile, totals, &object.program));
     if let Some(recorded) = &mut of_profile {
         memory_records::name(recorded, &arguments(body, kernel, &sites));
     }
@@ -156,7 +158,7 @@ fn of_kernel(object: &Object<'_>, id: BodyId, summaries: &Summaries, inputs: Mem
             array: site.argument.and_then(|place| argument(kernel, place)),
             executions,
             active_lanes: totals.and_then(|totals| lanes(totals, body.address(cfg.block(block).first))),
-            measured: analysis.iter().flat_map(|analysis| measured(analysis, address, site)).collect(),
+            measured: in_all(analysis.iter().flat_map(|analysis| measured(analysis, address, site)), executions, site),
         };
         MemoryAccess::new(site, facts)
     };
@@ -171,7 +173,7 @@ fn of_kernel(object: &Object<'_>, id: BodyId, summaries: &Summaries, inputs: Mem
         accesses: sites.iter().map(of_site).collect(),
         recorded: analysis.as_ref().map(|analysis| {
             let mut recorded = RecordedMemory::new(analysis, |address| lines.line(address));
-            if let (None, Some(profile), Some(totals)) = (given, inputs.profile, totals) {
+            if let (None, Some((profile, totals))) = (given, recorded_in) {
                 recorded.dispatches = memory_records::dispatches(profile, totals).count() as u64;
                 recorded.of_dispatches = totals.dispatches;
                 recorded.not_measured = not_measured(&sites, body, totals);
@@ -208,6 +210,18 @@ fn not_measured(sites: &[Site], body: &Body, totals: &KernelTotals) -> u64 {
 fn measured<'a>(analysis: &'a Analysis<'_>, address: u64, site: &'a Site) -> impl Iterator<Item = MeasuredAccess> + 'a {
     let of_address = analysis.measured.iter().filter(move |measured| measured.address == address);
     of_address.map(move |measured| MeasuredAccess::new(analysis, measured, site))
+}
+
+/// With what they cost in all executions, if it is known how many there were.
+fn in_all(measured: impl Iterator<Item = MeasuredAccess>, executions: Option<u64>, site: &Site) -> Vec<MeasuredAccess> {
+    let measured: Vec<MeasuredAccess> = measured.collect();
+    match (executions, &measured[..]) {
+        // Of several memories nothing says which of the executions were of which.
+        (Some(executions), [_]) => {
+            measured.into_iter().map(|measured| measured.in_all(executions, site.access.addresses)).collect()
+        }
+        _ => measured,
+    }
 }
 
 /// What was counted of a kernel.

@@ -2,8 +2,9 @@
 
 use std::process::ExitCode;
 
-use wavetap::error::{Result, ResultExt};
+use wavetap::error::{Error, Result, ResultExt};
 use wavetap::pipeline::{self, MemoryInputs};
+use wavetap::profile::file::Profile;
 use wavetap::report::memory::{KernelMemory, MemoryReport, Severity, remarks, render, sarif};
 
 use crate::args::{ColorChoice, FindingsFormat, MemoryArgs};
@@ -16,8 +17,9 @@ const REFUSED: u8 = 1;
 pub fn run(args: &MemoryArgs, colour: ColorChoice) -> Result<ExitCode> {
     output::check(&args.output)?;
     let data = map_file::open(&args.file)?;
-    let profile = args.counters.as_deref().map(launch::read_profile).transpose()?;
-    let inputs = MemoryInputs { profile: profile.as_ref(), workgroup: args.workgroup, records: &[] };
+    let profiles = args.counters.iter().map(|path| launch::read_profile(path)).collect::<Result<Vec<Profile>>>()?;
+    let (profile, recorded) = parts(&profiles)?;
+    let inputs = MemoryInputs { profile, recorded, workgroup: args.workgroup, records: &[] };
     let report =
         pipeline::memory(&data, &args.select.selection(), inputs).within(|| args.file.display().to_string())?;
     let out = match args.output.format {
@@ -33,6 +35,23 @@ pub fn run(args: &MemoryArgs, colour: ColorChoice) -> Result<ExitCode> {
     }
     let failed = args.fail_on.is_some_and(|least| fails(&report, least.into()));
     Ok(if report.unread.is_empty() && !failed { ExitCode::SUCCESS } else { ExitCode::from(REFUSED) })
+}
+
+/// The profile of counts, and that of recorded accesses if it is another one.
+fn parts(profiles: &[Profile]) -> Result<(Option<&Profile>, Option<&Profile>)> {
+    let (recorded, counted): (Vec<&Profile>, Vec<&Profile>) =
+        profiles.iter().partition(|profile| !profile.accesses.is_empty());
+    match (&recorded[..], &counted[..]) {
+        ([], []) => Ok((None, None)),
+        ([one], []) | ([], [one]) => Ok((Some(one), None)),
+        ([recorded], [counted]) => Ok((Some(counted), Some(recorded))),
+        _ => Err(Error::unsupported(format!(
+            "--counters: {} with recorded accesses and {} without, at most one of each is taken (`wavetap merge` adds \
+                profiles)",
+            recorded.len(),
+            counted.len()
+        ))),
+    }
 }
 
 /// Whether something is as bad as this, or nothing was looked at; and says so.

@@ -302,9 +302,38 @@ pub struct MeasuredAccess {
     /// Whether lines, or cycles of LDS, are those that the code says; none if the code does not say, or if some lanes
     /// were not active.
     pub as_predicted: Option<bool>,
+    /// All executions of the run that was counted, at what those that were recorded cost; none if it is not known how
+    /// many there were, or if the instruction accessed several memories.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub total: Option<TotalAccess>,
+}
+
+/// What an access costs in a run: counted executions, each at the mean of those that were recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct TotalAccess {
+    /// Executions, which were counted.
+    pub executions: u64,
+    /// Lines of L1, or cycles of LDS.
+    pub cost: f64,
+    /// Of these, beyond what the bytes need.
+    pub excess: f64,
 }
 
 impl MeasuredAccess {
+    /// With the total of so many executions of the instruction, of which each accesses `addresses` places in a lane.
+    #[must_use]
+    pub fn in_all(self, executions: u64, addresses: u32) -> MeasuredAccess {
+        let places = executions as f64 * f64::from(addresses.max(1));
+        let mean = self.lines.or(self.cycles).filter(|_| self.executions > 0);
+        let total = mean.map(|cost| TotalAccess {
+            executions,
+            cost: cost * places,
+            excess: self.excess as f64 / self.executions as f64 * places,
+        });
+        MeasuredAccess { total, ..self }
+    }
+
     /// What was measured of an instruction of a kernel; `site` is what the code says of it.
     #[must_use]
     pub fn new(analysis: &memory::Analysis<'_>, measured: &memory::Measured, site: &memory::Site) -> MeasuredAccess {
@@ -334,6 +363,7 @@ impl MeasuredAccess {
             excess: measured.excess(),
             share,
             as_predicted: analysis.as_predicted(measured, site),
+            total: None,
         }
     }
 }
