@@ -254,6 +254,7 @@ impl Ran {
             workgroups: workgroups(expected).iter().map(|count| u64::from(*count)).product(),
             records: records.collect::<Result<_, Failure>>()?,
             dropped: BTreeMap::new(),
+            unresolved: 0,
             allocations,
         };
         let known = of_code.into_iter().map(|site| (body.address(site.access.inst), site)).collect();

@@ -23,7 +23,7 @@ use wavetap::collect::collector::Collector;
 use wavetap::collect::session::{self, DispatchInfo, Overlap, Records, Session, WorkgroupSample};
 use wavetap::emulated::EmulatedMemory;
 use wavetap::emulator::{AccessRecord, AccessedMemory, Device, Dispatch, Options};
-use wavetap::isa::{Memory, Target};
+use wavetap::isa::Target;
 use wavetap::kernel::{Body, Image};
 use wavetap::memory::{ResolvedAccess, Space, resolve};
 use wavetap::pipeline::{self, ProbeKind};
@@ -356,10 +356,9 @@ impl Subject<'_> {
         Ok(Outcome { output: found, trace: stats.accesses.records, cut_off, recorded })
     }
 
-    /// Whether an access is measured, and not resolved by nothing but its descriptor.
+    /// Whether an access is measured.
     fn is_measured(&self, address: u64) -> bool {
-        let is_site = self.kernel().sites.iter().any(|site| site.address == address);
-        is_site && self.inst(address).is_some_and(|inst| inst.variant.memory != Memory::Buffer)
+        self.kernel().sites.iter().any(|site| site.address == address)
     }
 
     fn inst(&self, address: u64) -> Option<&wavetap::isa::Inst> {

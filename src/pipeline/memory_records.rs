@@ -27,15 +27,16 @@ pub(super) fn of_profile(profile: &Profile, kernel: &KernelTotals, program: &Pro
     let lanes = u64::from(target.wave_size());
     let items = |size: [u32; 3]| size.iter().map(|axis| u64::from(*axis)).product::<u64>();
     let waves = dispatches.iter().map(|dispatch| items(dispatch.workgroup_size).div_ceil(lanes)).max()?;
-    let mut records = Vec::new();
+    let (mut records, mut unresolved) = (Vec::new(), 0);
     for dispatch in &dispatches {
         for wave in &dispatch.waves {
             for access in &wave.accesses {
                 let Some(site) = kernel.sites.get(access.site as usize) else { continue };
                 let Some(inst) = inst_at(program, site.address) else { continue };
                 let operation = Operation::of(inst)?;
-                let resolved = resolve(target, inst, access, dispatch).unwrap_or_default();
-                records.extend(resolved.into_iter().map(|resolved| Recorded {
+                let resolved = resolve(target, inst, access, dispatch);
+                unresolved += u64::from(resolved.is_none());
+                records.extend(resolved.unwrap_or_default().into_iter().map(|resolved| Recorded {
                     address: site.address,
                     dispatch: dispatch.dispatch,
                     workgroup: wave.workgroup,
@@ -60,6 +61,7 @@ pub(super) fn of_profile(profile: &Profile, kernel: &KernelTotals, program: &Pro
         workgroups: dispatches.iter().map(|dispatch| items(dispatch.workgroups)).sum(),
         records,
         dropped,
+        unresolved,
         allocations: allocations(&dispatches),
     })
 }

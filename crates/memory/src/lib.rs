@@ -17,6 +17,7 @@
 mod accesses;
 mod analysis;
 mod arrays;
+mod descriptor;
 mod findings;
 mod heat;
 mod launched;

@@ -55,6 +55,9 @@ pub struct RecordedKernel {
     pub records: Vec<Recorded>,
     /// Executions for which there was no room, by the instruction's address.
     pub dropped: BTreeMap<u64, u64>,
+    /// Executions that were recorded and whose addresses do not follow from that: through descriptors that are not of
+    /// plain memory, or at the end of what one describes.
+    pub unresolved: u64,
     /// By rising base; they do not overlap.
     pub allocations: Vec<Allocation>,
 }
@@ -115,6 +118,7 @@ pub(crate) mod testing {
             workgroups: 1,
             records,
             dropped: BTreeMap::new(),
+            unresolved: 0,
             allocations: vec![Allocation { base: BASE, size: 1 << 20, ordinal: 0, name: Some("a".to_owned()) }],
         }
     }

@@ -1,6 +1,7 @@
 //! The addresses of an access that was recorded with what its registers held.
 
 use crate::accesses::Space;
+use crate::descriptor::{Described, LaneAddress, LaneOffsets};
 use wavetap_amdgpu::{Inst, Memory, OpcodeFlags, Target};
 use wavetap_analysis::kernel::{AddressForm, AddressOperands};
 use wavetap_profile::accesses::{Apertures, DispatchAccesses, RecordedAccess};
@@ -19,8 +20,9 @@ pub struct ResolvedAccess {
     pub addresses: Vec<u64>,
 }
 
-/// The addresses of what was recorded of an instruction in a dispatch, in the order of its memories and places. None
-/// for memory that a descriptor describes, or if what was recorded is not that of the instruction.
+/// The addresses of what was recorded of an instruction in a dispatch, in the order of its memories and places. None of
+/// a descriptor that is not of plain memory, or where a lane is at the end of what it describes; and if what was
+/// recorded is not that of the instruction.
 #[must_use]
 pub fn resolve(
     target: Target,
@@ -59,7 +61,7 @@ pub fn resolve(
             let at = |offset: u64| of(Space::Lds, each(&|value| low(low(value).wrapping_add(offset))));
             return Some(offsets.into_iter().map(at).collect());
         }
-        AddressForm::Buffer => return None,
+        AddressForm::Buffer => return described(target, inst, recorded, bytes),
     };
     if inst.variant.memory == Memory::Global {
         return Some(vec![of(Space::Global, bases.iter().map(|base| base.wrapping_add(offset)).collect())]);
@@ -83,4 +85,43 @@ pub fn resolve(
         (found.lanes != 0).then_some(found)
     };
     Some([Space::Global, Space::Scratch, Space::Lds].into_iter().filter_map(split).collect())
+}
+
+/// Where lanes go through a descriptor. Those that are out of its range go nowhere.
+fn described(target: Target, inst: &Inst, recorded: &RecordedAccess, bytes: u32) -> Option<Vec<ResolvedAccess>> {
+    let (words, soffset) = recorded.scalars.split_first_chunk::<4>()?;
+    let scalar = soffset.first().copied().unwrap_or(0);
+    let mut found = ResolvedAccess { space: Space::Global, bytes, lanes: 0, addresses: Vec::new() };
+    let descriptor = match Described::of(*words, target, inst)? {
+        Described::Plain(descriptor) => descriptor,
+        Described::Scratch => {
+            return Some(vec![ResolvedAccess {
+                space: Space::Scratch,
+                lanes: recorded.lanes,
+                addresses: recorded.values.clone(),
+                ..found
+            }]);
+        }
+    };
+    let m = &inst.modifiers;
+    let lanes = (0..u64::BITS).filter(|lane| recorded.lanes >> lane & 1 != 0);
+    for (lane, value) in lanes.zip(&recorded.values) {
+        let (first, second) = (*value as u32, (*value >> u32::BITS) as u32);
+        let (index, offset) = match (m.idxen, m.offen) {
+            (true, true) => (first, second),
+            (true, false) => (first, 0),
+            (false, true) => (0, first),
+            (false, false) => (0, 0),
+        };
+        let at = LaneOffsets { index: index.into(), offset: offset.wrapping_add(m.offset as u32), scalar };
+        match descriptor.address(at, bytes.into(), target, inst) {
+            LaneAddress::At(address) => {
+                found.lanes |= 1 << lane;
+                found.addresses.push(address);
+            }
+            LaneAddress::Nowhere => {}
+            LaneAddress::Unknown => return None,
+        }
+    }
+    Some(if found.lanes == 0 { Vec::new() } else { vec![found] })
 }

@@ -14,7 +14,7 @@ use crate::placement::Quantity;
 use wavetap_amdgpu::{Flags, Opcode, Operand, RegFile, Role, Value};
 use wavetap_analysis::dataflow::RegSet;
 use wavetap_analysis::kernel::edit::Label;
-use wavetap_analysis::kernel::{AddressForm, AddressOperands, Stop};
+use wavetap_analysis::kernel::{AddressOperands, Stop};
 use wavetap_base::entity::{InstId, ProgramPoint, Side};
 use wavetap_base::error::{Error, Result};
 use wavetap_profile::accesses::{CURSOR, SLOT_HEADER, slot_bytes};
@@ -34,8 +34,7 @@ pub(crate) fn measured(function: &ClonedFunction<'_>, id: InstId) -> Option<Addr
     if !inst.variant.flags.intersects(Flags::LOAD | Flags::STORE | Flags::ATOMIC) {
         return None;
     }
-    // No addresses follow from what is recorded of a descriptor.
-    let operands = AddressOperands::of(inst).filter(|operands| operands.form != AddressForm::Buffer)?;
+    let operands = AddressOperands::of(inst)?;
     // Above v255 the high bits of numbers are elsewhere, and inserted code does without.
     let is_low = |operand: &Operand| match operand.reg() {
         Some(reg) if reg.file == RegFile::Vector => function.body.register(id, operand) == Some(reg),

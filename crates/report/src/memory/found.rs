@@ -26,7 +26,12 @@ pub(super) fn of_kernel(kernel: &KernelMemory, style: Style, lines: &mut Vec<Str
     ));
     if recorded.not_measured > 0 {
         let what = counted(recorded.not_measured, "access of the code is", "accesses of the code are");
-        lines.push(format!("  {what} not measured: through descriptors, of scratch, or above v255"));
+        lines.push(format!("  {what} not measured: of scratch, images, tensors, or above v255"));
+    }
+    if recorded.unresolved > 0 {
+        let what = counted(recorded.unresolved, "execution", "executions");
+        let why = "descriptors that are swizzled or have a format, or lanes at the end of what one describes";
+        lines.push(style.warn(&format!("  {what} in no number below, of addresses that are not known: {why}")));
     }
     if recorded.dropped > 0 {
         let missing = format!("  {} are missing, for which there was no room", grouped(recorded.dropped));
@@ -202,6 +207,7 @@ mod tests {
             dispatches: 1,
             of_dispatches: 1,
             not_measured: 0,
+            unresolved: 0,
             arrays: vec![],
             findings: all,
         };

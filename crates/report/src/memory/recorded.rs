@@ -26,10 +26,14 @@ pub struct RecordedMemory {
     /// Dispatches of the kernel.
     #[serde(default)]
     pub of_dispatches: u64,
-    /// Accesses of the code whose addresses are not recorded where they are executed: through descriptors, of scratch
-    /// memory, or above v255.
+    /// Accesses of the code whose addresses are not recorded where they are executed: of scratch memory, images and
+    /// tensors, or above v255.
     #[serde(default)]
     pub not_measured: u64,
+    /// Executions that were recorded and are in no other number: through descriptors that are not of plain memory, or
+    /// at the end of what one describes.
+    #[serde(default)]
+    pub unresolved: u64,
     /// The arrays that were accessed.
     pub arrays: Vec<RecordedArray>,
     /// What is worth a change, the largest share first; small shares and notes come last.
@@ -392,6 +396,7 @@ impl RecordedMemory {
             dispatches: 1,
             of_dispatches: 1,
             not_measured: 0,
+            unresolved: analysis.kernel.unresolved,
             arrays: analysis.heat.arrays.keys().map(|array| RecordedArray::new(analysis, *array)).collect(),
             findings: memory::findings(analysis).iter().map(finding).collect(),
         }
