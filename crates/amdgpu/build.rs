@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
+#[path = "build/boards.rs"]
+mod boards;
 #[path = "build/image_descriptors.rs"]
 mod image_descriptors;
 #[path = "build/images.rs"]
@@ -110,6 +112,8 @@ fn main() -> Result<(), Failure> {
     std::fs::write(out.join("opcodes.rs"), opcodes.source()?)?;
     std::fs::write(out.join("waits.rs"), waits::source(&tables, &vocabulary, &targets.waits())?)?;
     std::fs::write(out.join("spellings.rs"), spellings::source(&tables)?)?;
+    let target_names: Vec<&str> = targets.waits().into_iter().map(|(name, _)| name).collect();
+    std::fs::write(out.join("boards.rs"), boards::source(&tables, &target_names)?)?;
     std::fs::write(out.join("image_descriptors.rs"), image_descriptors::source(&tables, &vocabulary, &targets)?)?;
     std::fs::write(out.join("image_dimensions.rs"), images::dimensions(&tables)?)?;
     std::fs::write(out.join("instruction_sets.rs"), sets_source(&set_rows)?)?;

@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 mod assemble;
+mod boards;
 mod caches;
 mod decode;
 mod digits;
@@ -30,6 +31,7 @@ mod vgpr_msb;
 mod vocabulary;
 mod wait;
 
+pub use boards::Board;
 pub use decode::Plan;
 pub use hazards::{EventHazards, WaitStates};
 pub use image::{Image, ImageAddress};
