@@ -5,6 +5,7 @@ mod export;
 mod findings;
 mod instrument;
 mod timing;
+mod view;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -22,6 +23,7 @@ pub use export::{ExportArgs, ExportForm};
 pub use findings::{FailOn, FindingsFormat};
 pub use instrument::{CounterChoice, InstrumentArgs, PlacementChoice};
 pub use timing::TimingArgs;
+pub use view::{DetailsChoice, RooflineArgs, ViewArgs};
 
 /// See which branches of a GPU program diverge, from its binary alone.
 ///
@@ -50,6 +52,7 @@ pub enum Command {
     Slice(SliceArgs),
     Memory(MemoryArgs),
     Mix(MixArgs),
+    Roofline(RooflineArgs),
     Report(ReportArgs),
     Merge(MergeArgs),
     Diff(DiffArgs),
@@ -270,14 +273,18 @@ pub struct RunArgs {
 
 /// Rewrite an application, run it, and report on its branches
 ///
+/// The report begins with a summary of at most ten lines: the kernels that most went to, and what matters most of each.
+/// With `--probe none` nothing is rewritten, and only launches and copies are reported.
+///
 /// Code that the application, or a process it starts, loads is rewritten when it is loaded: libraries, modules, the
 /// output of a just-in-time compiler.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  wavetap profile ./app input.txt\n  wavetap profile --report app.json --format json -- \
         ./app --its-own-flag\n  wavetap profile --target gfx942 --counters global hip-samples/bin/divergence\n  \
-        wavetap profile --timing --latency memory=1000 ./app\n  wavetap profile --target gfx942 -- python \
-        app.py                             kernels that Triton compiles"
+        wavetap profile --timing --latency memory=1000 ./app\n  \
+        wavetap profile --probe none ./app                                  launches alone\n  \
+        wavetap profile --target gfx942 -- python app.py                             kernels that Triton compiles"
 )]
 pub struct ProfileArgs {
     /// Also write the collected counts to this file. In its name %p stands for the process's id, %r for its rank (of
@@ -291,6 +298,8 @@ pub struct ProfileArgs {
     pub select: SelectArgs,
     #[command(flatten)]
     pub timing: TimingArgs,
+    #[command(flatten)]
+    pub view: ViewArgs,
     #[command(flatten)]
     pub backend: BackendArgs,
     #[command(flatten)]
@@ -438,6 +447,8 @@ pub struct ReportArgs {
     #[arg(long, value_name = "FILE")]
     pub binary: Option<PathBuf>,
     #[command(flatten)]
+    pub view: ViewArgs,
+    #[command(flatten)]
     pub output: OutputArgs,
 }
 
@@ -462,7 +473,7 @@ pub struct MergeArgs {
 /// condition of --fail-if is METRIC>NUMBER or METRIC<NUMBER, for each kernel that both profiles have: without a sign
 /// the number is compared with the new value, with a sign with the change, with a sign and % with the change in percent
 /// of the old value. Metrics: divergence (percent of branches), divergences, branches, blocks, lanes, instructions,
-/// waves.
+/// waves, dispatches, global_bytes.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   wavetap diff old.profile new.profile

@@ -218,6 +218,8 @@ pub struct Run<'a> {
     pub counters: bool,
     /// Whether the emulator's trace is.
     pub trace: bool,
+    /// Whether what is launched is, of kernels that do not count.
+    pub launches: bool,
     /// What is modelled of time.
     pub timing: Option<Modelled<'a>>,
     /// How code that it loads is made to count, if it is.
@@ -328,6 +330,7 @@ impl Run<'_> {
         let collect = Collected {
             counters: self.counters,
             trace: self.trace,
+            launches: self.launches,
             time: timing.is_some(),
             samples: timing.is_some_and(|timing| timing.samples),
         };

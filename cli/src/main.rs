@@ -62,6 +62,7 @@ fn run(cli: args::Cli) -> Result<ExitCode> {
         Command::Profile(args) => commands::profile::run(&args, colour),
         Command::Compare(args) => commands::compare::run(&args, colour),
         Command::Mix(args) => commands::mix::run(&args, colour),
+        Command::Roofline(args) => commands::roofline::run(&args, colour),
         Command::Memory(args) => commands::memory::run(&args, colour),
         Command::Slice(args) => commands::slice::run(&args, colour),
         Command::Report(args) => commands::report::run(&args, colour),

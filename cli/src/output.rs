@@ -136,9 +136,12 @@ fn say_lines<'u>(missing: impl Iterator<Item = &'u UncountedDispatches>) {
     }
 }
 
-/// Refuses the memory probe beside others, and where it has no room.
+/// Refuses `none` beside probes, and the memory probe beside others and where it has no room.
 pub fn check_probes(instrument: &InstrumentArgs) -> Result<()> {
-    if !instrument.probe.contains(&ProbeKind::Memory) {
+    if instrument.counts_nothing() && instrument.probes().next().is_some() {
+        return Err(Error::unsupported("--probe none stands alone: nothing is counted then"));
+    }
+    if !instrument.has(ProbeKind::Memory) {
         return Ok(());
     }
     if instrument.probe.len() > 1 {

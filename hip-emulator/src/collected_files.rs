@@ -7,7 +7,8 @@ use wavetap::collect::collector::Collector;
 use wavetap::collect::journals::{Changes, Journals, replace};
 use wavetap::collect::session::Session;
 use wavetap::error::Result;
-use wavetap::profile::file::Backend;
+use wavetap::profile::file::{Backend, Origin};
+use wavetap::profile::host::HostOperation;
 use wavetap::profile::time::TimeProfile;
 
 use crate::origins::OriginCollector;
@@ -41,7 +42,12 @@ pub(crate) struct Collection {
 impl Collection {
     pub(crate) fn new(settings: &Settings) -> Self {
         let session = Session::new(Collector::new(Backend::Emulator, settings.per_wave), settings.session);
-        let tracer = settings.wants_trace().then(Tracer::new);
+        let origin = match (settings.wants_trace(), settings.wants_launches()) {
+            (true, _) => Some(Origin::Trace),
+            (false, true) => Some(Origin::Launches),
+            (false, false) => None,
+        };
+        let tracer = origin.map(Tracer::new);
         let journals =
             Journals::new(settings.journal.as_deref(), settings.profile.as_deref(), settings.trace.as_deref());
         let origins = settings.origins.is_some().then(OriginCollector::default);
@@ -56,6 +62,18 @@ impl Collection {
             process: std::process::id(),
             written: None,
             writing: Duration::ZERO,
+        }
+    }
+}
+
+impl Collection {
+    /// Records what the program has the device do, where anything is collected that says so.
+    pub(crate) fn host(&mut self, settings: &Settings, operation: HostOperation, kernel: Option<&str>, bytes: u64) {
+        if settings.wants_counters() {
+            self.session.collector_mut().profile_mut().host.add(operation, kernel, bytes);
+        }
+        if let Some(tracer) = &mut self.tracer {
+            tracer.profile_mut().host.add(operation, kernel, bytes);
         }
     }
 }

@@ -40,6 +40,13 @@ pub(crate) struct Extent {
     pub(crate) depth: usize,
 }
 
+impl Extent {
+    /// How many elements it has.
+    pub(crate) fn elements(self) -> u64 {
+        (self.width as u64).saturating_mul(self.height as u64).saturating_mul(self.depth as u64)
+    }
+}
+
 /// `hipPointerAttribute_t`.
 #[repr(C)]
 pub(crate) struct PointerAttributes {

@@ -14,6 +14,7 @@ use wavetap::error::{Error, Result};
 use wavetap::isa::Target;
 use wavetap::offload_bundle::TargetId;
 use wavetap::profile::file::Work;
+use wavetap::profile::host::HostOperation;
 use wavetap::report::names::short;
 
 use crate::arrays::Array;
@@ -36,6 +37,7 @@ use crate::stream_op::Launch;
 use crate::streams::Streams;
 use crate::tasks::{self, Tasks};
 use crate::textures::Texture;
+use crate::trace::Tracer;
 use crate::uncounted;
 
 /// Scratch bytes of each lane where a kernel's own need is not known statically, as long as the program does not set
@@ -197,9 +199,9 @@ impl Runtime {
                 fuel: self.settings.fuel.unwrap_or(default.fuel),
                 tolerated: default.tolerated,
                 passes: default.passes,
-                trace: self.collection.tracer.is_some(),
+                trace: self.collection.tracer.as_ref().is_some_and(Tracer::traces),
                 // The strict mode executes instructions one by one anyway.
-                trace_lanes: self.collection.tracer.is_some() && self.settings.strict,
+                trace_lanes: self.settings.strict && self.collection.tracer.as_ref().is_some_and(Tracer::traces),
                 origins: self.collection.origins.is_some(),
                 accesses: 0,
                 threads: self.settings.threads,
@@ -406,6 +408,7 @@ impl Runtime {
         let segment = kernarg::segment(&metadata, shape, arguments, &services)?;
         let ordinal = self.dispatches;
         self.dispatches += 1;
+        self.collection.host(&self.settings, HostOperation::Launch, Some(&kernel.name), 0);
         let room = (segment.len() as u64, metadata.kernarg_segment_align.max(64).next_power_of_two());
         let kept = self.kernargs.get_mut(&room).and_then(Vec::pop);
         let (device, loaded) = self.load(kernel.image)?;

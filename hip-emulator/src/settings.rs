@@ -71,6 +71,11 @@ impl Settings {
         self.trace.is_some() || self.collect.trace
     }
 
+    /// Whether launches are collected, and no trace of what they execute.
+    pub(crate) fn wants_launches(&self) -> bool {
+        self.collect.launches && !self.wants_trace()
+    }
+
     fn of(config: RunConfig) -> Result<Self, String> {
         let target = match &config.target {
             None => None,

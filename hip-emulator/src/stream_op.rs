@@ -3,6 +3,8 @@
 
 use std::ffi::c_void;
 
+use wavetap::profile::host::HostOperation;
+
 use crate::copies::{BoxCopy, BoxFill};
 use crate::graphs::Step;
 use crate::kernarg::Shape;
@@ -119,9 +121,22 @@ impl StreamOp {
     pub(crate) fn run(&self, runtime: &mut Runtime) -> Outcome {
         match self {
             StreamOp::Empty | StreamOp::Wait(_) | StreamOp::WaitValue(_) | StreamOp::Free(_) => Ok(()),
-            StreamOp::Copy(copy) | StreamOp::SymbolCopy { copy, .. } => copy.run(runtime),
-            StreamOp::Staged { copy, bytes } => copy.with_source(bytes).run(runtime),
-            StreamOp::Fill(fill) => fill.run(runtime),
+            StreamOp::Copy(copy) | StreamOp::SymbolCopy { copy, .. } => {
+                copy.run(runtime)?;
+                runtime.copied(copy);
+                Ok(())
+            }
+            StreamOp::Staged { copy, bytes } => {
+                copy.with_source(bytes).run(runtime)?;
+                runtime.copied(copy);
+                Ok(())
+            }
+            StreamOp::Fill(fill) => {
+                fill.run(runtime)?;
+                let bytes = fill.extent.elements().saturating_mul(fill.element.len() as u64);
+                runtime.collection.host(&runtime.settings, HostOperation::Fill, None, bytes);
+                Ok(())
+            }
             StreamOp::Record(event) => runtime.streams.record(*event as *mut c_void),
             StreamOp::Allocate { address, size } => runtime.make_fresh(*address, *size),
             StreamOp::Release(address) => runtime.free(*address),
@@ -131,6 +146,13 @@ impl StreamOp {
 }
 
 impl Runtime {
+    /// Records a copy that was made.
+    fn copied(&mut self, copy: &BoxCopy) {
+        let operation =
+            HostOperation::copy(self.is_device_memory(copy.to.start), self.is_device_memory(copy.from.start));
+        self.collection.host(&self.settings, operation, None, copy.extent.elements());
+    }
+
     /// Where a copy ends that the program's own memory is the target of, which may be gone once the call returns.
     fn is_to_pageable(&self, operation: &StreamOp) -> bool {
         match operation {

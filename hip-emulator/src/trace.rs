@@ -6,9 +6,10 @@ use std::sync::Arc;
 use wavetap::code_object::{CodeObject, LineTable, demangle, digest};
 use wavetap::emulator::{DispatchStats, Trace};
 use wavetap::error::Result;
+use wavetap::instrument::resources;
 use wavetap::isa::{self, Target};
 use wavetap::profile::file::{Backend, KernelTotals, Origin, Profile, SiteTotals, Work};
-use wavetap::profile::map::{Site, Source};
+use wavetap::profile::map::{Resources, Site, Source};
 use wavetap::profile::schema::KindSchema;
 
 use crate::images::Loaded;
@@ -30,12 +31,14 @@ pub(crate) struct Names {
 }
 
 impl Tracer {
-    pub(crate) fn new() -> Self {
-        Tracer {
-            profile: Profile::new(Origin::Trace, Backend::Emulator),
-            places: HashMap::new(),
-            objects: HashMap::new(),
-        }
+    /// Collects what kernels execute, or for [`Origin::Launches`] only what is launched.
+    pub(crate) fn new(origin: Origin) -> Self {
+        Tracer { profile: Profile::new(origin, Backend::Emulator), places: HashMap::new(), objects: HashMap::new() }
+    }
+
+    /// Whether it is of what kernels execute.
+    pub(crate) fn traces(&self) -> bool {
+        self.profile.origin == Origin::Trace
     }
 
     pub(crate) fn profile(&self) -> &Profile {
@@ -66,7 +69,11 @@ impl Tracer {
             std::collections::hash_map::Entry::Vacant(entry) => entry.insert(Names::of(loaded)?),
         };
         let place = *self.places.entry((names.original.clone(), kernel.to_owned())).or_insert_with(|| {
-            self.profile.kernels.push(empty(kernel, names));
+            let mut totals = empty(kernel, names);
+            if self.profile.origin == Origin::Launches {
+                totals.before = needs(kernel, loaded, target);
+            }
+            self.profile.kernels.push(totals);
             self.profile.kernels.len() - 1
         });
         let totals = &mut self.profile.kernels[place];
@@ -183,6 +190,15 @@ pub(crate) fn identity(loaded: &Loaded) -> Result<(String, String)> {
         Some(counters) => (counters.map.original.clone(), counters.map.target.clone()),
         None => (digest(&loaded.bytes), CodeObject::parse(&loaded.bytes)?.target_id()),
     })
+}
+
+/// What a kernel that was not rewritten needs of the machine; its code is not measured.
+fn needs(kernel: &str, loaded: &Loaded, target: Target) -> Option<Resources> {
+    let code = CodeObject::parse(&loaded.bytes).ok()?;
+    let metadata = &loaded.kernels.get(kernel)?.loaded;
+    let lds_bytes = u32::try_from(metadata.group_segment_fixed_size).ok()?;
+    let largest = u32::try_from(metadata.max_flat_workgroup_size).ok()?;
+    Some(resources(target, &code.kernel(kernel)?.descriptor, lds_bytes, largest))
 }
 
 fn empty(kernel: &str, names: &Names) -> KernelTotals {

@@ -118,7 +118,12 @@ pub fn memory(data: &[u8], selection: &Selection, inputs: MemoryInputs<'_>) -> R
     Ok(MemoryReport { schema: SCHEMA.to_owned(), predicted: true, kernels, unread })
 }
 
-fn of_kernel(object: &Object<'_>, id: BodyId, summaries: &Summaries, inputs: MemoryInputs<'_>) -> KernelMemory {
+pub(super) fn of_kernel(
+    object: &Object<'_>,
+    id: BodyId,
+    summaries: &Summaries,
+    inputs: MemoryInputs<'_>,
+) -> KernelMemory {
     let (body, callees) = (object.program.body(id), object.program.callees(id));
     let kernel = object.code.kernel(body.name());
     let totals = inputs.profile.and_then(|profile| totals(profile, object, body));

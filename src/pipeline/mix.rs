@@ -135,6 +135,7 @@ impl KernelToCount<'_> {
             name: self.body.name().to_owned(),
             demangled: demangle(self.body.name()).into_owned(),
             target: self.object.target_id.clone(),
+            object: self.object.digest.clone(),
             wave_size: self.body.target().wave_size(),
             dispatches: self.totals.dispatches,
             waves: self.totals.waves,

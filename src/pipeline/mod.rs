@@ -6,6 +6,7 @@
 //! - [`inspect`], [`disassemble`]: what a person wants to know of an input;
 //! - [`memory()`]: how lanes access memory;
 //! - [`mix()`]: what kernels executed, from the counts of their blocks;
+//! - [`roofline()`]: the least time that this takes on a board, by resource;
 //! - [`slice()`], [`explain`]: joins a profile with the code it came from and explains what waits for what.
 //!
 //! Files, processes and terminals are no business of this module: bytes in, values out.
@@ -19,6 +20,7 @@ mod mix;
 mod object;
 mod options;
 mod rewrite;
+mod roofline;
 mod slices;
 
 pub use disassemble::disassemble;
@@ -29,6 +31,7 @@ pub use mix::mix;
 pub use object::{Object, objects};
 pub use options::Options;
 pub use rewrite::{Destination, Progress, Rewritten, rewrite, rewrite_to};
+pub use roofline::{RooflineInputs, roofline};
 pub use slices::{Evidence, explain, slice};
 pub use wavetap_instrument::CounterPlacement;
 pub use wavetap_instrument::ProbeKind;

@@ -12,7 +12,7 @@ pub struct InstrumentArgs {
     /// What to count
     #[arg(long, value_delimiter = ',', value_parser = probes(), default_value = ProbeKind::Branches.name(),
         value_name = "PROBES")]
-    pub probe: Vec<ProbeKind>,
+    pub probe: Vec<ProbeChoice>,
     /// Refuse kernels that would lose more than N waves per SIMD to their counters
     #[arg(long, value_name = "N")]
     pub max_occupancy_loss: Option<u32>,
@@ -25,10 +25,40 @@ pub struct InstrumentArgs {
     pub placement: PlacementChoice,
 }
 
+/// One of `--probe`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProbeChoice {
+    /// Nothing: launches are recorded and no kernel is rewritten.
+    Nothing,
+    /// What a probe measures.
+    Kind(ProbeKind),
+}
+
+/// The name of [`ProbeChoice::Nothing`].
+const NOTHING: &str = "none";
+
 impl InstrumentArgs {
+    /// What is measured in kernels.
+    pub fn probes(&self) -> impl Iterator<Item = ProbeKind> + '_ {
+        self.probe.iter().filter_map(|probe| match probe {
+            ProbeChoice::Nothing => None,
+            ProbeChoice::Kind(kind) => Some(*kind),
+        })
+    }
+
+    /// Whether this probe is asked for.
+    pub fn has(&self, probe: ProbeKind) -> bool {
+        self.probes().any(|kind| kind == probe)
+    }
+
+    /// Whether nothing is to be measured in kernels.
+    pub fn counts_nothing(&self) -> bool {
+        self.probe.contains(&ProbeChoice::Nothing)
+    }
+
     /// The pipeline's options.
     pub fn options(&self, select: &SelectArgs) -> Options {
-        let probes = self.probe.clone();
+        let probes = self.probes().collect();
         let max_occupancy_loss = self.max_occupancy_loss;
         let (counters, placement, selection) = (self.counters.into(), self.placement.into(), select.selection());
         Options {
@@ -44,10 +74,14 @@ impl InstrumentArgs {
 }
 
 /// `--probe`: all that there are, by name.
-fn probes() -> impl TypedValueParser<Value = ProbeKind> {
-    let values = ProbeKind::ALL.map(|probe| PossibleValue::new(probe.name()).help(probe.summary()));
-    PossibleValuesParser::new(values)
-        .try_map(|name| ProbeKind::by_name(&name).ok_or_else(|| format!("no probe {name:?}")))
+fn probes() -> impl TypedValueParser<Value = ProbeChoice> {
+    let nothing =
+        PossibleValue::new(NOTHING).help("Nothing in kernels, which stay as they are: only how they are launched");
+    let kinds = ProbeKind::ALL.map(|probe| PossibleValue::new(probe.name()).help(probe.summary()));
+    PossibleValuesParser::new(kinds.into_iter().chain([nothing])).try_map(|name| match name.as_str() {
+        NOTHING => Ok(ProbeChoice::Nothing),
+        _ => ProbeKind::by_name(&name).map(ProbeChoice::Kind).ok_or_else(|| format!("no probe {name:?}")),
+    })
 }
 
 /// `--counters`.

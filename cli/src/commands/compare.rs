@@ -90,6 +90,7 @@ pub fn run(args: &CompareArgs, colour: ColorChoice) -> Result<ExitCode> {
             target,
             counters: !is_original,
             trace: !platform.has_tool(),
+            launches: false,
             timing: args.timing.wanted().then_some(modelled),
             at_load,
             stdout: Some(stdout),

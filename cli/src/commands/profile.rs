@@ -10,11 +10,14 @@ use wavetap::profile::file::{Origin, Profile};
 use wavetap::profile::launches::NotCounted;
 use wavetap::profile::map::{EVERY_KERNEL, ObjectMap, Refused};
 use wavetap::profile::time::TimeProfile;
+use wavetap::report::launches::CodeOfKernel;
 use wavetap::report::memory::{self, MemoryReport};
+use wavetap::report::summary::SummaryInputs;
 use wavetap::report::{Report, text};
 
+use super::launches;
 use super::run::launch_code;
-use crate::args::{ColorChoice, ProfileArgs};
+use crate::args::{ColorChoice, DetailsChoice, ProfileArgs};
 use crate::collected::Ended;
 use crate::output_name::OutputName;
 use crate::{files, launch, map_file, output, progress};
@@ -38,12 +41,18 @@ pub fn run(args: &ProfileArgs, colour: ColorChoice) -> Result<ExitCode> {
         files::not_the_same(&app.path, &expected)?;
     }
     files::distinct(args.output.as_ref().map(OutputName::expected).iter().chain(&args.report.report))?;
+    if args.instrument.counts_nothing() {
+        return launches::run(args, colour, platform, &app);
+    }
     let original = map_file::open(&app.path)?;
     let (folder, originals) = (launch::scratch()?, launch::scratch()?);
     let executable = folder.path().join(app.path.file_name().unwrap_or("app".as_ref()));
     let options = Options { single_waves: args.backend.per_wave, ..args.instrument.options(&args.select) };
     let has_no_code = launch::has_no_code_of_its_own(&original);
-    let records = args.instrument.probe.contains(&ProbeKind::Memory);
+    let records = args.instrument.has(ProbeKind::Memory);
+    if records && (args.view.board.board.is_some() || args.view.details != DetailsChoice::All) {
+        return Err(Error::unsupported("--board and --details are not for the report of --probe memory"));
+    }
     // The HSA tool rewrites what is loaded: a file that was rewritten would tell HIP what kernels need with counters.
     let loads_all = has_no_code || platform.has_tool();
     let left =
@@ -63,6 +72,7 @@ pub fn run(args: &ProfileArgs, colour: ColorChoice) -> Result<ExitCode> {
         target: args.select.target.first().map(String::as_str),
         counters: true,
         trace: false,
+        launches: false,
         timing: None,
         at_load: Some(launch::AtLoad { options: &options, originals: originals.path() }),
         stdout: None,
@@ -91,20 +101,30 @@ pub fn run(args: &ProfileArgs, colour: ColorChoice) -> Result<ExitCode> {
         return memory_report(args, colour, &app, (original, originals.path()), &profile, &ended);
     }
     let mut report = Report::new(&profile, launch::info(&args.backend, platform, &ended));
+    let mut code = Vec::new();
     if !loads_all {
-        pipeline::explain(&mut report, &profile, &original).within(|| app.path.display().to_string())?;
+        code = pipeline::explain(&mut report, &profile, &original).within(|| app.path.display().to_string())?;
     }
-    explain_loaded(&mut report, &profile, originals.path())?;
+    code.extend(explain_loaded(&mut report, &profile, originals.path())?);
     if args.timing.wanted() {
         report.time = modelled(args, &app)?;
     }
-    output::emit(&args.report, colour, &report, text::render)?;
+    report.summarise(&SummaryInputs { profile: &profile, board: args.view.board.board, code: &code });
+    let details = args.view.details.into();
+    output::emit(&args.report, colour, &report, |report, style| text::render_part(report, details, style))?;
+    let misfit = args.view.board.misfit(profile.kernels.iter().map(|kernel| kernel.target.as_str()));
+    misfit.iter().for_each(|misfit| eprintln!("wavetap: {misfit}"));
     output::say_refused(&report.refused, &args.report);
     output::say_uncounted(&report.uncounted);
     written?;
     let lacks_waves = args.backend.per_wave && output::say_shared(&profile);
     let counted_nothing = platform.has_tool() && !ended.lacks_something() && say_if_nothing_counted(&profile);
-    let lacks = lacks_waves || counted_nothing || report.has_gaps() || ended.lacks_something() || ended.found;
+    let lacks = misfit.is_some()
+        || lacks_waves
+        || counted_nothing
+        || report.has_gaps()
+        || ended.lacks_something()
+        || ended.found;
     Ok(launch_code(if ended.code == 0 && lacks { REFUSED } else { ended.code }))
 }
 
@@ -174,8 +194,13 @@ fn say_if_nothing_counted(profile: &Profile) -> bool {
 }
 
 /// Explains the waits of code that was loaded, from its originals.
-fn explain_loaded(report: &mut Report, profile: &Profile, originals: &Path) -> Result<()> {
-    each_loaded(profile, originals, |code| pipeline::explain(report, profile, code))
+fn explain_loaded(report: &mut Report, profile: &Profile, originals: &Path) -> Result<Vec<CodeOfKernel>> {
+    let mut code = Vec::new();
+    each_loaded(profile, originals, |object| {
+        code.extend(pipeline::explain(report, profile, object)?);
+        Ok(())
+    })?;
+    Ok(code)
 }
 
 /// Does something with each code object that was loaded and has counted, as it was before.
@@ -204,6 +229,7 @@ fn modelled(args: &ProfileArgs, app: &launch::App) -> Result<Option<TimeProfile>
         target: args.select.target.first().map(String::as_str),
         counters: false,
         trace: false,
+        launches: false,
         timing: Some(launch::Modelled { latencies: &args.timing.latency, samples: false, interval: None }),
         at_load: None,
         stdout: Some(nowhere),

@@ -2,8 +2,9 @@
 
 use std::process::ExitCode;
 
-use wavetap::error::Result;
+use wavetap::error::{Error, Result};
 use wavetap::pipeline;
+use wavetap::report::summary::SummaryInputs;
 use wavetap::report::{Report, RunInfo, html, text};
 
 use crate::args::{ColorChoice, ReportArgs};
@@ -14,12 +15,21 @@ pub fn run(args: &ReportArgs, colour: ColorChoice) -> Result<ExitCode> {
     output::check(&args.output)?;
     let profile = launch::read_profile(&args.profile)?;
     let mut report = Report::new(&profile, RunInfo::default());
-    if let Some(binary) = &args.binary {
-        pipeline::explain(&mut report, &profile, &map_file::open(binary)?)?;
+    let code = match &args.binary {
+        Some(binary) => pipeline::explain(&mut report, &profile, &map_file::open(binary)?)?,
+        None => Vec::new(),
+    };
+    let view = &args.view;
+    if let Some(misfit) = view.board.misfit(profile.kernels.iter().map(|kernel| kernel.target.as_str())) {
+        return Err(Error::unsupported(misfit));
     }
+    report.summarise(&SummaryInputs { profile: &profile, board: view.board.board, code: &code });
+    let details = view.details.into();
     match &args.html {
         Some(path) => files::write(path, html::render(&report).as_bytes(), args.output.force, None)?,
-        None => output::emit(&args.output, colour, &report, text::render)?,
+        None => {
+            output::emit(&args.output, colour, &report, |report, style| text::render_part(report, details, style))?;
+        }
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -22,6 +22,9 @@ pub fn run(args: &RewriteArgs, colour: ColorChoice) -> Result<ExitCode> {
     }
     output::check(&args.report)?;
     output::check_probes(&args.instrument)?;
+    if args.instrument.counts_nothing() {
+        return Err(Error::unsupported("--probe none: nothing would be rewritten; `wavetap profile` reports launches"));
+    }
     output::check_per_wave(args.per_wave, args.instrument.counters)?;
     let input = map_file::open(&args.input)?;
     let permissions =

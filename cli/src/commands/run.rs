@@ -36,6 +36,7 @@ pub fn run(args: &RunArgs, colour: ColorChoice) -> Result<ExitCode> {
         target: args.target.as_deref(),
         counters: args.output.is_some(),
         trace: args.trace.is_some(),
+        launches: false,
         timing: timed.then_some(launch::Modelled {
             latencies: &args.timing.latency,
             samples: args.samples.is_some(),

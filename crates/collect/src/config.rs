@@ -25,6 +25,8 @@ pub struct Collected {
     pub counters: bool,
     /// The emulator's trace.
     pub trace: bool,
+    /// What is launched, and nothing of what it executes.
+    pub launches: bool,
     /// Modelled time.
     pub time: bool,
     /// Its stall samples.
@@ -319,9 +321,12 @@ fn collected(text: &str) -> Result<Collected, String> {
         *match word {
             "counters" => &mut collected.counters,
             "trace" => &mut collected.trace,
+            "launches" => &mut collected.launches,
             "time" => &mut collected.time,
             "samples" => &mut collected.samples,
-            other => return Err(format!("WAVETAP_COLLECT: {other}: counters, trace, time or samples expected")),
+            other => {
+                return Err(format!("WAVETAP_COLLECT: {other}: counters, trace, launches, time or samples expected"));
+            }
         } = true;
     }
     Ok(collected)

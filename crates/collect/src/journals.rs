@@ -86,12 +86,12 @@ impl Journals {
         for (journal, origin) in &mut self.files {
             let part = match origin {
                 Origin::Counters => &mut changes.counters,
-                Origin::Trace => &mut changes.trace,
+                Origin::Trace | Origin::Launches => &mut changes.trace,
             };
             let part = part.as_mut().map(|(profile, place)| (&mut **profile, *place));
             journal.add(match origin {
                 Origin::Counters => Changes { counters: part, ..Changes::default() },
-                Origin::Trace => Changes { trace: part, ..Changes::default() },
+                Origin::Trace | Origin::Launches => Changes { trace: part, ..Changes::default() },
             });
         }
         if let Some(journal) = &mut self.process {

@@ -29,7 +29,7 @@ use wavetap_base::error::{Error, Result, ResultExt};
 use wavetap_object::code_object::CodeObject;
 use wavetap_profile::control;
 use wavetap_profile::file::Profile;
-use wavetap_profile::launches::LaunchShape;
+use wavetap_profile::launches::{self, LaunchShape};
 use wavetap_profile::map::{KernelMap, ObjectMap};
 
 use crate::collector::{Collector, EndedDispatch};
@@ -173,23 +173,7 @@ impl DispatchInfo {
 
     /// Waves of the dispatch: the last workgroups of a row may be smaller than the others.
     fn waves(&self, kernel: &KernelMap) -> Result<u64> {
-        let lanes = u64::from(lanes(kernel)?);
-        // How many workgroups there are of the whole size, and of what is left, along each axis.
-        let parts: [[(u64, u64); 2]; 3] = std::array::from_fn(|axis| {
-            let (grid, size) = (u64::from(self.grid[axis]), u64::from(self.workgroup[axis].max(1)));
-            [(grid / size, size), (u64::from(grid % size != 0), grid % size)]
-        });
-        let mut waves = 0_u64;
-        for (count_x, x) in parts[0] {
-            for (count_y, y) in parts[1] {
-                for (count_z, z) in parts[2] {
-                    let groups = count_x.saturating_mul(count_y).saturating_mul(count_z);
-                    let items = x.saturating_mul(y).saturating_mul(z);
-                    waves = waves.saturating_add(groups.saturating_mul(items.div_ceil(lanes)));
-                }
-            }
-        }
-        Ok(waves)
+        Ok(launches::waves(self.grid, self.workgroup, lanes(kernel)?))
     }
 }
 

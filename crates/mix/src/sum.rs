@@ -50,6 +50,8 @@ pub struct Mix {
     pub classes: BTreeMap<Class, ClassCount>,
     /// Operations by the numbers that they are on.
     pub operations: BTreeMap<NumberType, OperationCount>,
+    /// Of these operations, those of matrix instructions.
+    pub matrix_operations: BTreeMap<NumberType, OperationCount>,
     /// Bytes by memory.
     pub bytes: BTreeMap<Traffic, Bytes>,
     /// Vector instructions issued that compute addresses only.
@@ -94,12 +96,16 @@ impl Mix {
         }
         // How often each active lane, or each wave, does it.
         let times = if in_lanes { lanes } else { Some(executions) };
+        let is_matrix = work.classes.iter().any(|class| matches!(class, Class::Matrix(..)));
         for operations in &work.operations {
-            let count = self.operations.entry(operations.number).or_default();
-            sum(&mut count.convention, operations.convention.checked_mul(executions))?;
-            sum(&mut count.lanes_unknown, Some(unknown))?;
-            if let Some(times) = times {
-                sum(&mut count.effective, operations.effective.checked_mul(times))?;
+            let of_matrices = is_matrix.then_some(&mut self.matrix_operations);
+            for all in [Some(&mut self.operations), of_matrices].into_iter().flatten() {
+                let count = all.entry(operations.number).or_default();
+                sum(&mut count.convention, operations.convention.checked_mul(executions))?;
+                sum(&mut count.lanes_unknown, Some(unknown))?;
+                if let Some(times) = times {
+                    sum(&mut count.effective, operations.effective.checked_mul(times))?;
+                }
             }
         }
         for (traffic, bytes) in &work.bytes {

@@ -9,6 +9,7 @@ pub(crate) mod json;
 use serde::{Deserialize, Serialize};
 
 use super::accesses::DispatchAccesses;
+use super::host::HostActivity;
 use super::kind_table::KindTable;
 use super::launches::{LaunchShape, UncountedDispatches};
 use super::map::{CounterMode, Refused, Resources, Source};
@@ -29,6 +30,8 @@ pub enum Origin {
     Counters,
     /// The emulator's own trace.
     Trace,
+    /// Nothing: the runtime recorded what was launched, of kernels that do not count.
+    Launches,
 }
 
 /// What ran the kernels.
@@ -188,6 +191,8 @@ pub struct Profile {
     pub waves: Vec<WaveCounts>,
     /// What sampled workgroups have recorded of their accesses to memory, by dispatch.
     pub accesses: Vec<DispatchAccesses>,
+    /// What the host had the device do, where that was recorded.
+    pub host: HostActivity,
 }
 
 /// The processes of a profile that does not say how many.
@@ -205,7 +210,7 @@ impl Profile {
     /// An empty profile.
     #[must_use]
     pub fn new(origin: Origin, backend: Backend) -> Profile {
-        let (kernels, refused, uncounted, waves, accesses) = Default::default();
+        let (kernels, refused, uncounted, waves, accesses, host) = Default::default();
         let processes = 1;
         Profile {
             origin,
@@ -218,6 +223,7 @@ impl Profile {
             processes,
             waves,
             accesses,
+            host,
         }
     }
 
@@ -278,6 +284,7 @@ impl Profile {
         let (ended, complete) = (self.has_ended() && other.has_ended(), self.complete && other.complete);
         (self.ended, self.complete) = (ended, complete);
         self.processes = self.processes.saturating_add(other.processes);
+        self.host.merge(&other.host);
         let base = self.kernels.len() as u32;
         let mut places = Vec::new();
         for kernel in &other.kernels {

@@ -152,7 +152,7 @@ impl Encoder {
     pub fn new(origin: Origin) -> Encoder {
         let origin = match origin {
             Origin::Counters => 0,
-            Origin::Trace => tag::TRACE,
+            Origin::Trace | Origin::Launches => tag::TRACE,
         };
         Encoder { origin, ..Encoder::default() }
     }

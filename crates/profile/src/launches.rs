@@ -20,7 +20,42 @@ pub struct LaunchShape {
     pub dispatches: u64,
 }
 
+/// Workgroups of a grid.
+#[must_use]
+pub fn workgroups(grid: [u32; 3], workgroup: [u32; 3]) -> u64 {
+    let along = |axis: usize| u64::from(grid[axis].div_ceil(workgroup[axis].max(1)));
+    (0..3).map(along).fold(1, u64::saturating_mul)
+}
+
+/// Waves of a grid, each of so many lanes: the last workgroups of a row may be smaller than the others.
+#[must_use]
+pub fn waves(grid: [u32; 3], workgroup: [u32; 3], lanes: u32) -> u64 {
+    let lanes = u64::from(lanes.max(1));
+    // How many workgroups there are of the whole size, and of what is left, along each axis.
+    let parts: [[(u64, u64); 2]; 3] = std::array::from_fn(|axis| {
+        let (grid, size) = (u64::from(grid[axis]), u64::from(workgroup[axis].max(1)));
+        [(grid / size, size), (u64::from(grid % size != 0), grid % size)]
+    });
+    let mut waves = 0_u64;
+    for (count_x, x) in parts[0] {
+        for (count_y, y) in parts[1] {
+            for (count_z, z) in parts[2] {
+                let groups = count_x.saturating_mul(count_y).saturating_mul(count_z);
+                let items = x.saturating_mul(y).saturating_mul(z);
+                waves = waves.saturating_add(groups.saturating_mul(items.div_ceil(lanes)));
+            }
+        }
+    }
+    waves
+}
+
 impl LaunchShape {
+    /// Work-items of the grid, where it is known.
+    #[must_use]
+    pub fn work_items(&self) -> Option<u64> {
+        Some(self.grid?.iter().fold(1, |items: u64, axis| items.saturating_mul(u64::from(*axis))))
+    }
+
     /// Work-items of a workgroup.
     #[must_use]
     pub fn workgroup_size(&self) -> u32 {

@@ -9,6 +9,7 @@
 //! - [`probes`]: the registry of probes: their schemas, and typed views of their counters;
 //! - [`mod@file`]: the profile file: totals per site, and on request every wave's;
 //! - [`launches`]: what was launched, and what of it was not counted;
+//! - [`host`]: what a host had the device do: launches, copies, fills;
 //! - [`journal`]: what a process has collected, written as it goes, so that nothing is lost however it ends;
 //! - [`pc_samples`]: samples and traces that other profilers took, read;
 //! - [`time`], [`samples`]: what the emulator's timing model says, as totals and as stall samples. Modelled, never
@@ -41,6 +42,7 @@ pub mod accesses;
 pub mod control;
 pub mod file;
 pub mod hex;
+pub mod host;
 pub mod journal;
 pub mod kind_table;
 pub mod launches;

@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 mod arrows;
+mod basis;
 mod branches;
 pub mod compare;
 pub mod counted;
@@ -28,14 +29,17 @@ pub mod names;
 pub mod occupancy;
 pub mod plain;
 pub mod rewrite;
+pub mod roofline;
 mod sections;
 pub mod slice;
 mod style;
+pub mod summary;
 pub mod table;
 pub mod text;
 pub mod time;
 mod variants;
 pub mod verify;
 
+pub use basis::Basis;
 pub use model::{Branch, Kernel, REPORT_SCHEMA, Report, RunInfo};
 pub use sections::{Block, Sections};

@@ -2,9 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::launches::{self, Launch, LaunchOccupancy};
+use super::launches::{self, Launch, LaunchOccupancy, LaunchTable};
 use super::sections::Sections;
 use super::slice::{Chain, KernelSlice, WaitSlice};
+use super::summary::data::Summary;
 use super::variants::{self, Key};
 use wavetap_amdgpu::Target;
 use wavetap_profile::file::{Backend, KernelTotals, Origin, Profile, SiteTotals, Work};
@@ -51,6 +52,12 @@ pub struct Report {
     /// How the run was made.
     #[serde(flatten)]
     pub run: RunInfo,
+    /// The kernels that most went to, and what matters most of each; see [`Report::summarise`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summary: Option<Summary>,
+    /// Every way in which kernels were launched; see [`Report::summarise`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub launch_table: Option<LaunchTable>,
     /// Whether the run ended and every dispatch was counted that was to be.
     pub complete: bool,
     /// Whether the run ended.
@@ -146,6 +153,8 @@ impl Report {
             backend: profile.backend,
             origin: profile.origin,
             run,
+            summary: None,
+            launch_table: None,
             complete: profile.complete,
             ended: profile.has_ended(),
             processes: profile.processes,

@@ -16,15 +16,45 @@ pub use super::style::{Style, place};
 /// Causes of waits shown for each kernel: `slice` shows more.
 const CHAINS_SHOWN: usize = 2;
 
+/// How much of a report is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Details {
+    /// Everything.
+    #[default]
+    All,
+    /// The summary, the launch table and what is missing.
+    Launches,
+    /// The summary and what is missing.
+    Summary,
+}
+
 /// The whole report.
 #[must_use]
 pub fn render(report: &Report, style: Style) -> String {
+    render_part(report, Details::All, style)
+}
+
+/// As much of the report.
+#[must_use]
+pub fn render_part(report: &Report, details: Details, style: Style) -> String {
     let mut lines = vec![ran_on(report)];
     lines.extend(cut_short(report).map(|line| style.warn(&line)));
     if report.kernels.is_empty() {
-        lines.push("no instrumented kernel was dispatched".to_owned());
+        lines.push(match report.origin {
+            Origin::Launches => "no kernel was dispatched".to_owned(),
+            Origin::Counters | Origin::Trace => "no instrumented kernel was dispatched".to_owned(),
+        });
     }
-    for (kernel, variant) in variants::in_order(&report.kernels, Kernel::key) {
+    if let Some(summary) = &report.summary {
+        summary.lines(style, &mut lines);
+    }
+    if let Some(table) = report.launch_table.as_ref().filter(|_| details != Details::Summary) {
+        lines.push(String::new());
+        table.lines(style, &mut lines);
+    }
+    // Of kernels of which only the launches are known there is nothing else.
+    let has_details = details == Details::All && report.origin != Origin::Launches;
+    for (kernel, variant) in variants::in_order(&report.kernels, Kernel::key).into_iter().filter(|_| has_details) {
         lines.push(String::new());
         kernel_lines(kernel, variant, style, &mut lines);
     }
@@ -40,7 +70,7 @@ pub fn render(report: &Report, style: Style) -> String {
         lines.push(String::new());
         refused_lines(&report.refused, style, &mut lines);
     }
-    if let Some(time) = &report.time {
+    if let Some(time) = report.time.as_ref().filter(|_| details == Details::All) {
         lines.push(String::new());
         super::time::render_to(time, style, &mut lines);
     }
@@ -77,6 +107,7 @@ pub fn ran_on(report: &Report) -> String {
     let counted = match report.origin {
         Origin::Counters => "counted by the instrumented kernels",
         Origin::Trace => "counted by the emulator's own trace",
+        Origin::Launches => "launches only, nothing was counted",
     };
     parts.push(counted.to_owned());
     if report.processes != 1 {

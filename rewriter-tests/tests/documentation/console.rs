@@ -18,9 +18,12 @@ const PAGES: &[&str] = &[
     "docs/guide/compare.md",
     "docs/guide/export.md",
     "docs/guide/inspect.md",
+    "docs/guide/launches.md",
     "docs/guide/memory.md",
     "docs/guide/mix.md",
+    "docs/guide/roofline.md",
     "docs/guide/slice.md",
+    "docs/guide/summary.md",
 ];
 /// What stands for any text.
 const ANYTHING: &str = "…";

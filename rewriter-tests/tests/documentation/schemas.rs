@@ -59,6 +59,7 @@ fn formats() -> Vec<Format> {
         Format::of::<profile::origins::OriginsFile>(profile::origins::SCHEMA),
         Format::of::<profile::file::Profile>(profile::file::SCHEMA),
         Format::of::<report::Report>(report::REPORT_SCHEMA),
+        Format::of::<report::roofline::RooflineReport>(report::roofline::SCHEMA),
         Format::of::<report::rewrite::Summary>(report::rewrite::SCHEMA),
         Format::of::<profile::samples::Samples>(profile::samples::SCHEMA),
         Format::of::<report::slice::Slice>(report::slice::SCHEMA),

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use super::{Backend, KernelTotals, Origin, Profile, SCHEMA, SCHEMA_1, SiteTotals, WaveCounts, is_one, one};
 use crate::accesses::DispatchAccesses;
 use crate::hex;
+use crate::host::HostActivity;
 use crate::kind_table::KindTable;
 use crate::launches::UncountedDispatches;
 use crate::map::{Refused, Source};
@@ -46,6 +47,9 @@ struct Written<'a> {
     /// What sampled workgroups have recorded of their accesses to memory, by dispatch.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     accesses: &'a [DispatchAccesses],
+    /// What the host had the device do, where that was recorded.
+    #[serde(skip_serializing_if = "HostActivity::is_empty")]
+    host: &'a HostActivity,
 }
 
 #[cfg(feature = "schema")]
@@ -56,8 +60,8 @@ crate::described_as!(SiteTotals, Site);
 impl<'a> Written<'a> {
     fn of(profile: &'a Profile) -> Result<Written<'a>> {
         let kinds = profile.kinds()?;
-        let Profile { origin, backend, complete, ended, kernels, refused, uncounted, processes, waves, accesses } =
-            profile;
+        let Profile { origin, backend, complete, ended, processes, .. } = profile;
+        let Profile { kernels, refused, uncounted, waves, accesses, host, .. } = profile;
         let (origin, backend, complete, ended, processes) = (*origin, *backend, *complete, *ended, *processes);
         Ok(Written {
             schema: SCHEMA,
@@ -72,6 +76,7 @@ impl<'a> Written<'a> {
             processes,
             waves,
             accesses,
+            host,
         })
     }
 }
@@ -96,15 +101,17 @@ struct Read<Site> {
     waves: Vec<WaveCounts>,
     #[serde(default)]
     accesses: Vec<DispatchAccesses>,
+    #[serde(default)]
+    host: HostActivity,
 }
 
 impl<Site: AnySite> Read<Site> {
     fn profile(self) -> Result<Profile> {
         let kinds = KindTable::read(self.kinds)?;
         let kernels = self.kernels.into_iter().map(|kernel| resolve(kernel, &kinds)).collect::<Result<_>>()?;
-        let Read { origin, backend, complete, ended, refused, uncounted, processes, waves, accesses, .. } =
+        let Read { origin, backend, complete, ended, refused, uncounted, processes, waves, accesses, host, .. } =
             Read::<Site> { kinds: Vec::new(), kernels: Vec::new(), ..self };
-        Ok(Profile { origin, backend, complete, ended, kernels, refused, uncounted, processes, waves, accesses })
+        Ok(Profile { origin, backend, complete, ended, kernels, refused, uncounted, processes, waves, accesses, host })
     }
 }
 

@@ -19,11 +19,15 @@ pub enum Metric {
     Instructions,
     /// Waves.
     Waves,
+    /// Dispatches.
+    Dispatches,
+    /// Bytes that accesses of global memory requested.
+    GlobalBytes,
 }
 
 impl Metric {
     /// All of them.
-    pub const ALL: [Metric; 7] = [
+    pub const ALL: [Metric; 9] = [
         Metric::Divergence,
         Metric::Divergences,
         Metric::Branches,
@@ -31,6 +35,8 @@ impl Metric {
         Metric::Lanes,
         Metric::Instructions,
         Metric::Waves,
+        Metric::Dispatches,
+        Metric::GlobalBytes,
     ];
 
     /// Its name in conditions.
@@ -44,6 +50,8 @@ impl Metric {
             Metric::Lanes => "lanes",
             Metric::Instructions => "instructions",
             Metric::Waves => "waves",
+            Metric::Dispatches => "dispatches",
+            Metric::GlobalBytes => "global_bytes",
         }
     }
 
@@ -58,6 +66,8 @@ impl Metric {
             Metric::Lanes => numbers.lanes,
             Metric::Instructions => numbers.instructions.map(|count| count as f64),
             Metric::Waves => Some(numbers.waves as f64),
+            Metric::Dispatches => Some(numbers.dispatches as f64),
+            Metric::GlobalBytes => numbers.global_bytes.map(|bytes| bytes as f64),
         }
     }
 }

@@ -81,6 +81,9 @@ pub struct KernelNumbers {
     pub divergence: Option<f64>,
     /// Wave-instructions, if the emulator ran the kernel; those of inserted code too.
     pub instructions: Option<u64>,
+    /// Bytes that accesses of global memory requested, if the emulator ran the kernel; those of inserted code too.
+    #[serde(default)]
+    pub global_bytes: Option<u64>,
 }
 
 /// What a site is known by in both profiles.
@@ -191,6 +194,7 @@ impl KernelNumbers {
         }
         let average = blocks.filter(|blocks| *blocks > 0).map(|blocks| lanes as f64 / blocks as f64);
         let share = branches.filter(|branches| *branches > 0);
+        let has_work = kernels.iter().all(|kernel| kernel.work.is_some());
         KernelNumbers {
             dispatches: sum(&|kernel| kernel.dispatches),
             waves: sum(&|kernel| kernel.waves),
@@ -199,10 +203,8 @@ impl KernelNumbers {
             branches,
             divergences: branches.map(|_| divergences),
             divergence: share.map(|branches| 100.0 * divergences as f64 / branches as f64),
-            instructions: kernels
-                .iter()
-                .all(|kernel| kernel.work.is_some())
-                .then(|| sum(&|kernel| kernel.work.map_or(0, |work| work.instructions))),
+            instructions: has_work.then(|| sum(&|kernel| kernel.work.map_or(0, |work| work.instructions))),
+            global_bytes: has_work.then(|| sum(&|kernel| kernel.work.map_or(0, |work| work.global_bytes))),
         }
     }
 }

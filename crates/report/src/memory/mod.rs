@@ -15,6 +15,7 @@ pub use remarks::remarks;
 pub use rules::{Finding, Rule};
 pub use sarif::{Log, sarif};
 pub use text::render;
+pub(crate) use text::{looks_like, what};
 
 use serde::{Deserialize, Serialize};
 

@@ -186,7 +186,7 @@ fn word(category: Category) -> &'static str {
 }
 
 /// `load 4 B of a`.
-pub(super) fn what(access: &MemoryAccess) -> String {
+pub(crate) fn what(access: &MemoryAccess) -> String {
     let operation = match access.operation {
         Operation::Load => "load",
         Operation::Store => "store",
@@ -202,7 +202,7 @@ pub(super) fn what(access: &MemoryAccess) -> String {
     format!("{operation} {times}{} B{space}{array}", access.bytes)
 }
 
-pub(super) fn looks_like(access: &MemoryAccess, kernel: &KernelMemory) -> String {
+pub(crate) fn looks_like(access: &MemoryAccess, kernel: &KernelMemory) -> String {
     let mut text = match (access.category, access.stride) {
         (Category::Strided, Some(stride)) => format!("lanes {stride} B apart"),
         (Category::Strided, None) => "each lane elsewhere".to_owned(),

@@ -4,6 +4,8 @@ mod text;
 
 pub use text::render;
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use wavetap_mix as mix;
@@ -40,6 +42,9 @@ pub struct KernelMix {
     pub demangled: String,
     /// Target id of its code object.
     pub target: String,
+    /// MD5 of its code object.
+    #[serde(default)]
+    pub object: String,
     /// Lanes of a wave.
     pub wave_size: u32,
     /// Dispatches that were counted.
@@ -100,6 +105,9 @@ pub struct MixCounts {
     pub classes: Vec<ClassRow>,
     /// Operations by the numbers that they are on; of matrices and dot products the factors.
     pub operations: Vec<OperationRow>,
+    /// Of these, operations of matrix instructions; absent if there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub matrix_operations: Vec<OperationRow>,
     /// Floating-point operations: all rows that are no integers.
     pub flops: OperationSum,
     /// Integer operations.
@@ -211,7 +219,10 @@ impl From<&mix::Mix> for MixCounts {
                 lanes_unknown: sum.lanes_unknown.saturating_add(count.lanes_unknown),
             })
         };
-        let operations = mix.operations.iter().filter(|(_, count)| count.convention > 0);
+        let rows = |operations: &BTreeMap<mix::NumberType, mix::OperationCount>| {
+            let some = operations.iter().filter(|(_, count)| count.convention > 0);
+            some.map(|(number, count)| OperationRow { number: number.name().to_owned(), sum: of(count) }).collect()
+        };
         let bytes =
             mix.bytes.iter().filter(|(_, bytes)| bytes.requested > 0 || bytes.unknown > 0).map(|(memory, bytes)| {
                 BytesRow { memory: (*memory).into(), requested: bytes.requested, unknown: bytes.unknown }
@@ -219,9 +230,8 @@ impl From<&mix::Mix> for MixCounts {
         MixCounts {
             instructions: mix.instructions,
             classes,
-            operations: operations
-                .map(|(number, count)| OperationRow { number: number.name().to_owned(), sum: of(count) })
-                .collect(),
+            operations: rows(&mix.operations),
+            matrix_operations: rows(&mix.matrix_operations),
             flops: sum(false),
             iops: sum(true),
             bytes: bytes.collect(),

@@ -1,6 +1,15 @@
 //! How kernels were launched, with the occupancy of each kind of workgroup, and what was launched and not counted.
 
+mod table;
+#[cfg(test)]
+mod table_tests;
+mod text;
+mod warnings;
+
 use serde::{Deserialize, Serialize};
+
+pub use table::{BoardOfTarget, CodeOfKernel, LaunchInputs, LaunchRow, LaunchTable, NamedKernel};
+pub use warnings::{LaunchWarning, WarningKind};
 
 use super::style::counted;
 use wavetap_amdgpu::{Demand, Target};

@@ -1,0 +1,100 @@
+//! How much of a report is shown, and for which board; what a roofline needs.
+
+use std::path::PathBuf;
+
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::{Args, ValueEnum};
+use wavetap::isa::Board;
+use wavetap::report::text::Details;
+
+use super::{OutputArgs, SelectArgs};
+
+/// `--details`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum DetailsChoice {
+    /// Everything.
+    All,
+    /// The summary and the launch table.
+    Launches,
+    /// The summary: at most ten lines.
+    Summary,
+}
+
+impl From<DetailsChoice> for Details {
+    fn from(choice: DetailsChoice) -> Details {
+        match choice {
+            DetailsChoice::All => Details::All,
+            DetailsChoice::Launches => Details::Launches,
+            DetailsChoice::Summary => Details::Summary,
+        }
+    }
+}
+
+/// How much is shown.
+#[derive(Debug, Clone, Args)]
+pub struct ViewArgs {
+    /// Text: how much of the report is shown after the summary. What is missing from the counts is said in any case
+    #[arg(long, value_enum, default_value_t = DetailsChoice::All, value_name = "WHAT")]
+    pub details: DetailsChoice,
+    #[command(flatten)]
+    pub board: BoardArgs,
+}
+
+/// Show the least time of what kernels executed, by resource of a board, and which resource bounds them
+///
+/// From the counts of basic blocks (`wavetap profile --probe blocks`): operations by type, LDS bytes and issued
+/// instructions over the board's peaks. With --time also lines of L1, L2 and memory, which the timing model has moved.
+/// A least time is a floor and no prediction. Every number says whether it was counted, modelled or measured.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  wavetap profile --probe blocks -o app.profile -- ./app && wavetap roofline app --counters app.profile
+  wavetap run --timing --format json --report app.time -- ./app
+  wavetap roofline app --counters app.profile --time app.time --board mi250x
+  wavetap roofline app --counters app.profile --roofline workloads/app/MI200/roofline.csv")]
+pub struct RooflineArgs {
+    /// The original file
+    pub file: PathBuf,
+    /// Counts of blocks of a run of it
+    #[arg(long, value_name = "PROFILE")]
+    pub counters: PathBuf,
+    /// Modelled time of a run of it, as `wavetap run --timing --format json` writes it: bytes of caches and memory, and
+    /// how far from the bound the model is
+    #[arg(long, value_name = "FILE")]
+    pub time: Option<PathBuf>,
+    /// Roofs that were measured on your device: `roofline.csv` of rocprof-compute
+    #[arg(long, value_name = "CSV")]
+    pub roofline: Option<PathBuf>,
+    #[command(flatten)]
+    pub board: BoardArgs,
+    #[command(flatten)]
+    pub select: SelectArgs,
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+/// Which board.
+#[derive(Debug, Clone, Args)]
+pub struct BoardArgs {
+    /// The board that launches and ceilings are about [default: the usual one of each target]
+    #[arg(long, value_name = "BOARD", value_parser = boards())]
+    pub board: Option<&'static Board>,
+}
+
+impl BoardArgs {
+    /// What is wrong with the choice where these targets ran: it is of none of them.
+    pub fn misfit<'t>(&self, targets: impl IntoIterator<Item = &'t str>) -> Option<String> {
+        let board = self.board?;
+        let mut ids = targets.into_iter().map(|id| id.split(':').next().unwrap_or_default()).peekable();
+        ids.peek()?;
+        ids.all(|processor| processor != board.target)
+            .then(|| format!("--board {}: it is a {}, for which no code ran", board.name, board.target))
+    }
+}
+
+fn boards() -> impl TypedValueParser<Value = &'static Board> {
+    let values = Board::all().iter().map(|board| {
+        PossibleValue::new(board.name)
+            .help(format!("{}: {}, {} compute units", board.title, board.target, board.compute_units))
+    });
+    PossibleValuesParser::new(values).try_map(|name| Board::by_name(&name).ok_or_else(|| format!("no board {name:?}")))
+}

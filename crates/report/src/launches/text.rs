@@ -1,0 +1,128 @@
+//! The launch table as text.
+
+use super::table::{LaunchRow, LaunchTable};
+use crate::names::short;
+use crate::style::{Style, counted, push_table};
+use crate::table::{Align, Table, grouped};
+use wavetap_profile::host::{HostActivity, HostOperation, HostStep};
+
+/// Rows shown: those with most waves. JSON has all.
+const SHOWN: usize = 20;
+/// Warnings shown: the worst. JSON has all.
+const WARNINGS_SHOWN: usize = 12;
+/// Operations of the host shown of their order.
+const STEPS_SHOWN: usize = 12;
+
+impl LaunchTable {
+    /// The table with what is unfavourable and what was copied.
+    pub(crate) fn lines(&self, style: Style, lines: &mut Vec<String>) {
+        lines.push(style.bold("launches"));
+        lines.extend(self.boards.iter().map(|of| {
+            let how = if of.chosen { "named by --board" } else { "the usual one of the target; --board names another" };
+            match (&of.board, &of.title, of.compute_units) {
+                (Some(board), Some(title), Some(units)) => {
+                    format!("  {} on {board} ({title}), {units} compute units: {how}", of.target)
+                }
+                _ => format!("  {}: no board is known: what depends on one is left out", of.target),
+            }
+        }));
+        let mut table = Table::new(&[
+            ("kernel", Align::Left),
+            ("launches", Align::Right),
+            ("grid", Align::Left),
+            ("workgroup", Align::Left),
+            ("dynamic LDS", Align::Right),
+            ("waves", Align::Right),
+            ("waves/CU", Align::Right),
+            ("occupancy", Align::Right),
+            ("limited by", Align::Left),
+            ("rounds", Align::Right),
+            ("tail", Align::Right),
+            ("idle lanes", Align::Right),
+        ]);
+        let mut rows: Vec<&LaunchRow> = self.rows.iter().collect();
+        let waves = |row: &LaunchRow| row.waves.unwrap_or(0).saturating_mul(row.shape.dispatches);
+        if rows.len() > SHOWN {
+            rows.sort_by_key(|row| std::cmp::Reverse(waves(row)));
+        }
+        rows.iter().take(SHOWN).for_each(|row| table.row(cells(row, style)));
+        push_table("each way of launching a kernel (numbers of one launch)", &table, style, lines);
+        if rows.len() > SHOWN {
+            lines.push(format!("  and {} more: --format json has all", rows.len() - SHOWN));
+        }
+        if self.rows.is_empty() {
+            lines.push("  how kernels were launched is not recorded".to_owned());
+        }
+        self.host_lines(lines);
+        if !self.warnings.is_empty() {
+            lines.push(String::new());
+            let mut alike: Vec<(String, Vec<String>)> = Vec::new();
+            for warning in self.warnings.iter().take(WARNINGS_SHOWN) {
+                let heading = warning.heading();
+                match alike.iter_mut().find(|(other, _)| *other == heading) {
+                    Some((_, of)) => of.push(warning.line()),
+                    None => alike.push((heading, vec![warning.line()])),
+                }
+            }
+            for (heading, of) in alike {
+                lines.push(style.warn(&format!("  {heading}")));
+                lines.extend(of.iter().map(|line| format!("    {line}")));
+            }
+            if self.warnings.len() > WARNINGS_SHOWN {
+                lines.push(format!("  and {} more: --format json has all", self.warnings.len() - WARNINGS_SHOWN));
+            }
+        }
+    }
+
+    fn host_lines(&self, lines: &mut Vec<String>) {
+        let HostActivity { totals, order, later } = &self.host;
+        let copies: Vec<String> = totals
+            .iter()
+            .filter(|step| step.operation != HostOperation::Launch)
+            .map(|step| format!("{} {} of {} bytes", step.operation.name(), grouped(step.count), grouped(step.bytes)))
+            .collect();
+        if copies.is_empty() {
+            return;
+        }
+        lines.push(String::new());
+        lines.push(format!("  copied: {}", copies.join("; ")));
+        if order.is_empty() {
+            return;
+        }
+        let steps: Vec<String> = order.iter().take(STEPS_SHOWN).map(|step| self.step(step)).collect();
+        let more: u64 = order.iter().skip(STEPS_SHOWN).map(|step| step.count).sum::<u64>() + later;
+        let more =
+            if more > 0 { format!("; {} more", counted(more, "operation", "operations")) } else { String::new() };
+        lines.push(format!("  in order: {}{more}", steps.join("; ")));
+    }
+
+    /// `multiply(…) × 3`, `host to device × 2 (8192 bytes)`.
+    fn step(&self, step: &HostStep) -> String {
+        let HostStep { operation, kernel, count, bytes } = step;
+        let times = if *count > 1 { format!(" × {}", grouped(*count)) } else { String::new() };
+        let Some(name) = kernel else { return format!("{}{times} ({} bytes)", operation.name(), grouped(*bytes)) };
+        let row = self.rows.iter().find(|row| row.kernel.name == *name);
+        format!("{}{times}", row.map_or(name.as_str().into(), |row| short(&row.kernel.demangled)))
+    }
+}
+
+fn cells(row: &LaunchRow, style: Style) -> [String; 12] {
+    let two = |value: Option<f64>| value.map(|value| format!("{value:.2}")).unwrap_or_default();
+    let occupancy = row.occupancy.zip(row.most_waves).map(|(waves, most)| format!("{waves} of {most}"));
+    let limits: Vec<&str> = row.limited_by.iter().map(|resource| resource.name()).collect();
+    let idle = row.idle_lanes.zip(row.lanes).filter(|(idle, lanes)| *idle > 0 && *lanes > 0);
+    [
+        style.name(&row.kernel.demangled).into_owned(),
+        grouped(row.shape.dispatches),
+        row.shape.grid.map_or_else(|| "several".to_owned(), LaunchRow::size),
+        LaunchRow::size(row.shape.workgroup),
+        if row.shape.dynamic_lds == 0 { String::new() } else { grouped(row.shape.dynamic_lds.into()) },
+        row.waves.map(grouped).unwrap_or_default(),
+        two(row.waves_per_cu),
+        occupancy.unwrap_or_default(),
+        limits.join(", "),
+        two(row.rounds),
+        row.tail_efficiency.map(|tail| format!("{:.0} %", 100.0 * tail)).unwrap_or_default(),
+        idle.map(|(idle, lanes)| format!("{:.0} %", 100.0 * idle as f64 / lanes as f64)).unwrap_or_default(),
+    ]
+}

@@ -1,0 +1,180 @@
+//! A program that is made better step by step: what the summary says first of each step, and what `diff` shows between
+//! them, against `hip-samples/steps/expected.yaml`, which was written before.
+
+use std::path::Path;
+
+use rewriter_tests::command::{self, Finished};
+use rewriter_tests::{Failure, place};
+use serde::Deserialize;
+use serde_json::Value;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Expectations {
+    schema: String,
+    steps: Vec<Step>,
+    diffs: Vec<Difference>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Step {
+    program: String,
+    dispatches: u64,
+    waves: u64,
+    first: Option<First>,
+    line: Option<String>,
+    #[serde(default)]
+    never: Vec<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct First {
+    kind: String,
+    text: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Difference {
+    old: String,
+    new: String,
+    #[serde(default)]
+    fewer: Vec<String>,
+    #[serde(default)]
+    same: Vec<String>,
+}
+
+fn wavetap(folder: &Path, arguments: &[&str]) -> Result<Finished, Failure> {
+    command::run(&command::wavetap()?, arguments, &[], folder)?.exited(0)
+}
+
+fn json(folder: &Path, name: &str) -> Result<Value, Failure> {
+    let text = std::fs::read(folder.join(name)).map_err(|e| format!("{name}: {e}"))?;
+    serde_json::from_slice(&text).map_err(|e| format!("{name}: {e}"))
+}
+
+fn steps() -> std::path::PathBuf {
+    place::root().join("hip-samples/steps")
+}
+
+impl Step {
+    fn check(&self, folder: &Path) -> Result<(), Failure> {
+        let program = steps().join("bin").join(&self.program).display().to_string();
+        let (profile, report) = (format!("{}.profile", self.program), format!("{}.json", self.program));
+        let arguments =
+            ["profile", "--target", "gfx90a", "-o", &profile, "--format", "json", "--report", &report, "--", &program];
+        wavetap(folder, &arguments)?;
+        let text = wavetap(folder, &["report", &profile, "--binary", &program, "--details", "summary"])?.out();
+        if text.lines().count() > 10 {
+            return Err(format!("more than ten lines:\n{text}"));
+        }
+        let report = json(folder, &report)?;
+        let kernel = &report["kernels"][0];
+        if (&kernel["dispatches"], &kernel["waves"]) != (&self.dispatches.into(), &self.waves.into()) {
+            return Err(format!("{} dispatches and {} waves", kernel["dispatches"], kernel["waves"]));
+        }
+        let findings = report["summary"]["kernels"][0]["findings"].as_array().ok_or("no findings")?;
+        let is = |finding: &Value, kind: &str| finding["kind"].as_str() == Some(kind);
+        if let Some(first) = &self.first {
+            let found = findings.first().ok_or("nothing was found")?;
+            if !is(found, &first.kind) || !found["text"].as_str().is_some_and(|text| text.contains(&first.text)) {
+                return Err(format!("the first finding is {found}"));
+            }
+            if !text.contains(&first.text) {
+                return Err(format!("the text lacks {:?}:\n{text}", first.text));
+            }
+            self.line_of(found)?;
+        }
+        match findings.iter().find(|finding| self.never.iter().any(|kind| is(finding, kind))) {
+            Some(finding) => Err(format!("found: {finding}")),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether a finding names the expected source line.
+    fn line_of(&self, finding: &Value) -> Result<(), Failure> {
+        let Some(expected) = &self.line else { return Ok(()) };
+        let number = finding["source"]["line"].as_u64().ok_or("the finding has no line")?;
+        let source =
+            std::fs::read_to_string(steps().join(format!("{}.hip", self.program))).map_err(|e| e.to_string())?;
+        let line = source.lines().nth(number as usize - 1).unwrap_or_default();
+        if line.contains(expected) { Ok(()) } else { Err(format!("line {number} is {line:?}")) }
+    }
+}
+
+impl Difference {
+    fn check(&self, folder: &Path) -> Result<(), Failure> {
+        let (old, new) = (format!("{}.profile", self.old), format!("{}.profile", self.new));
+        let finished = wavetap(folder, &["diff", &old, &new, "--format", "json"])?;
+        let diff: Value = serde_json::from_slice(&finished.stdout).map_err(|e| e.to_string())?;
+        let [kernel] = diff["kernels"].as_array().map(Vec::as_slice).unwrap_or_default() else {
+            return Err(finished.failure("one kernel was expected"));
+        };
+        for (names, ordering) in [(&self.fewer, std::cmp::Ordering::Less), (&self.same, std::cmp::Ordering::Equal)] {
+            for name in names {
+                let of = |side: &str| kernel[side][name].as_u64().ok_or(format!("{side} has no {name}"));
+                let (old, new) = (of("old")?, of("new")?);
+                if new.cmp(&old) != ordering {
+                    return Err(format!("{} to {}: {name}: {old}, then {new}", self.old, self.new));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn the_first_lines_name_what_the_next_step_mends() {
+    let text = std::fs::read_to_string(steps().join("expected.yaml")).expect("the expectations are there");
+    let expected: Expectations = serde_yaml::from_str(&text).expect("they can be read");
+    assert_eq!(expected.schema, "wavetap.step-expectations/1");
+    assert!(expected.steps.len() >= 3 && expected.diffs.len() >= 2, "{expected:?}");
+    let folder = tempfile::tempdir().expect("a folder");
+    for step in &expected.steps {
+        step.check(folder.path()).unwrap_or_else(|failure| panic!("{}: {failure}", step.program));
+    }
+    for diff in &expected.diffs {
+        diff.check(folder.path()).unwrap_or_else(|failure| panic!("{} to {}: {failure}", diff.old, diff.new));
+    }
+}
+
+/// Launches alone are the same as with counters, and nothing is counted.
+#[test]
+fn launches_alone_need_no_rewriting() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let program = steps().join("bin/product_launches").display().to_string();
+    let arguments = ["profile", "--probe", "none", "--target", "gfx90a", "-o", "alone.profile", "--format", "json"];
+    let mut arguments = arguments.to_vec();
+    arguments.extend(["--report", "alone.json", "--board", "mi250x", "--", &program, "256"]);
+    wavetap(folder.path(), &arguments).expect("it runs");
+    let report = json(folder.path(), "alone.json").expect("a report");
+    assert_eq!(report["origin"], "launches");
+    assert_eq!(report["kernels"][0]["branches"], serde_json::json!([]));
+    let table = &report["launch_table"];
+    let row = &table["rows"][0];
+    assert_eq!((&row["dispatches"], &row["waves"], &row["idle_lanes"]), (&256.into(), &4.into(), &0.into()));
+    assert_eq!((&table["boards"][0]["compute_units"], &table["boards"][0]["chosen"]), (&110.into(), &true.into()));
+    // Three matrices of 256 KiB to the device, one back; then launches in a row.
+    let total = |operation: &str| {
+        let totals = table["host"]["totals"].as_array().expect("totals");
+        totals
+            .iter()
+            .find(|step| step["operation"] == operation)
+            .map(|step| (step["count"].clone(), step["bytes"].clone()))
+    };
+    assert_eq!(total("host_to_device"), Some((3.into(), (3 * 256 * 1024).into())));
+    assert_eq!(total("device_to_host"), Some((1.into(), (256 * 1024).into())));
+    let order = table["host"]["order"].as_array().expect("an order");
+    let operations: Vec<&str> = order.iter().filter_map(|step| step["operation"].as_str()).collect();
+    assert_eq!(operations, ["host_to_device", "launch", "device_to_host"]);
+    assert_eq!(order[1]["count"], 256);
+    // The profile can be reported again, and a board of another target has no kernels here.
+    let again = wavetap(folder.path(), &["report", "alone.profile", "--details", "launches"]).expect("a report").out();
+    assert!(again.contains("many tiny launches") && again.contains("host to device × 3 (786,432 bytes)"), "{again}");
+    let binary = command::wavetap().expect("the command is built");
+    let wrong = command::run(&binary, &["report", "alone.profile", "--board", "mi300x"], &[], folder.path());
+    let wrong = wrong.and_then(|finished| finished.exited(2)).expect("exit code 2").err();
+    assert!(wrong.contains("mi300x: it is a gfx942"), "{wrong}");
+}
