@@ -7,6 +7,11 @@ use rewriter_tests::command::{self, Finished};
 use rewriter_tests::{Failure, place};
 use serde::Deserialize;
 use serde_json::Value;
+use wavetap::code_object::{CodeObject, digest};
+use wavetap::offload_bundle::Input;
+use wavetap::pipeline;
+use wavetap::profile::file::{Backend, KernelTotals, Origin, Profile};
+use wavetap::report::{Report, RunInfo};
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -177,4 +182,35 @@ fn launches_alone_need_no_rewriting() {
     let wrong = command::run(&binary, &["report", "alone.profile", "--board", "mi300x"], &[], folder.path());
     let wrong = wrong.and_then(|finished| finished.exited(2)).expect("exit code 2").err();
     assert!(wrong.contains("mi300x: it is a gfx942"), "{wrong}");
+}
+
+/// What the code of a sample's kernels says, by name.
+fn code_of(sample: &str) -> Vec<wavetap::report::launches::CodeOfKernel> {
+    let data = std::fs::read(place::samples().join(sample)).expect("a sample");
+    let input = Input::parse(&data).expect("it has code");
+    let mut profile = Profile::new(Origin::Launches, Backend::Emulator);
+    for found in input.code_objects() {
+        let code = CodeObject::parse(found.bytes).expect("a code object");
+        profile.kernels.extend(code.kernels().iter().map(|kernel| KernelTotals {
+            name: kernel.name.clone(),
+            object: digest(found.bytes),
+            ..KernelTotals::default()
+        }));
+    }
+    let mut report = Report::new(&profile, RunInfo::default());
+    pipeline::explain(&mut report, &profile, &data).expect("it can be decoded")
+}
+
+/// `if (i < n) out[i] = …` is a guard; a condition after which all lanes go on is none.
+#[test]
+fn guards_and_barriers_are_seen_in_code() {
+    for (sample, guarded, barriers) in
+        [("vectoradd", true, false), ("divergence", false, false), ("lds_reduce", false, true)]
+    {
+        let code = code_of(sample);
+        assert!(code.len() >= 3, "a kernel for each of three targets: {code:?}");
+        for kernel in code {
+            assert_eq!((kernel.guard.is_some(), kernel.barriers), (guarded, barriers), "{sample}: {kernel:?}");
+        }
+    }
 }
