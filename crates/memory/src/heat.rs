@@ -6,6 +6,7 @@ use crate::accesses::Space;
 use crate::arrays::{Array, Arrays, WORD};
 use crate::measured::active;
 use crate::recorded::{Recorded, RecordedKernel};
+use crate::site_sets::{SetNumber, SiteSets};
 
 /// More waves than a workgroup has on any target.
 const MOST_WAVES: u32 = 64;
@@ -23,6 +24,8 @@ pub struct Word {
     pub several_lanes: bool,
     /// Executions of instructions that access it.
     pub executions: u32,
+    /// The instructions that do: a set of [`WorkgroupWords::sites`].
+    pub sites: SetNumber,
 }
 
 impl Word {
@@ -42,6 +45,8 @@ pub struct WorkgroupWords {
     pub workgroup: [u32; 3],
     /// By rising number.
     pub words: Vec<Word>,
+    /// The sets of instructions that access the same word.
+    pub sites: SiteSets,
 }
 
 /// The words of a sector that a workgroup accesses.
@@ -82,18 +87,20 @@ impl WorkgroupWords {
     #[must_use]
     pub fn heat_map(&self, sector_bytes: u32) -> HeatMap {
         let in_sector = (u64::from(sector_bytes) / WORD) as usize;
-        let mut map = HeatMap { sector_bytes, patterns: Vec::new(), runs: Vec::new(), left_out: 0 };
+        let mut map = HeatMap { sector_bytes, ..HeatMap::default() };
+        let mut sets = self.sites.clone();
         let mut numbers: HashMap<Pattern, u32> = HashMap::new();
         for sector in self.sectors(sector_bytes) {
             let mut pattern = Pattern { words: vec![0; in_sector], sector: sector.temperature() as u8 };
             for word in sector.words {
                 pattern.words[(word.number % in_sector as u64) as usize] = word.temperature() as u8;
             }
+            let sites = sector.words.iter().fold(SetNumber::default(), |all, word| sets.union(all, word.sites));
             let next = map.patterns.len() as u32;
             let known = numbers.get(&pattern).copied();
             let is_full = map.runs.len() == MOST_RUNS;
             let last = map.runs.last_mut().filter(|run| run.sector + run.sectors == sector.number);
-            if let Some(run) = last.filter(|run| known == Some(run.pattern)) {
+            if let Some(run) = last.filter(|run| known == Some(run.pattern) && run.sites == sites) {
                 run.sectors += 1;
                 continue;
             }
@@ -106,14 +113,15 @@ impl WorkgroupWords {
                 map.patterns.push(pattern);
                 next
             });
-            map.runs.push(Run { sector: sector.number, sectors: 1, pattern: number });
+            map.runs.push(Run { sector: sector.number, sectors: 1, pattern: number, sites });
         }
+        map.sites = sets;
         map
     }
 }
 
 /// How many waves of a workgroup access each word and each sector of an array: most sectors look like others.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct HeatMap {
     /// Bytes of a sector.
     pub sector_bytes: u32,
@@ -121,6 +129,8 @@ pub struct HeatMap {
     pub patterns: Vec<Pattern>,
     /// The sectors that are accessed, by rising number.
     pub runs: Vec<Run>,
+    /// The sets of instructions that access the same sector.
+    pub sites: SiteSets,
     /// Sectors for which there was no room.
     pub left_out: u64,
 }
@@ -143,6 +153,8 @@ pub struct Run {
     pub sectors: u64,
     /// What they look like, by the number in [`HeatMap::patterns`].
     pub pattern: u32,
+    /// The instructions that access them: a set of [`HeatMap::sites`].
+    pub sites: SetNumber,
 }
 
 /// The words of all arrays that workgroups access which were recorded.
@@ -199,6 +211,14 @@ struct Counted {
     executions: u32,
     /// The record that was counted last: several of its lanes may access the word.
     last: usize,
+    sites: SetNumber,
+}
+
+/// The words of an array while they are counted.
+#[derive(Debug, Default)]
+struct CountedArray {
+    words: HashMap<u64, Counted>,
+    sites: SiteSets,
 }
 
 impl Heat {
@@ -210,7 +230,7 @@ impl Heat {
         order.sort_by_key(|index| workgroup(*index));
         let mut heat = Heat::default();
         for group in order.chunk_by(|one, other| workgroup(*one) == workgroup(*other)) {
-            let mut words: BTreeMap<Array, HashMap<u64, Counted>> = BTreeMap::new();
+            let mut words: BTreeMap<Array, CountedArray> = BTreeMap::new();
             for &index in group {
                 let record = &kernel.records[index];
                 if record.space == Space::Scratch {
@@ -224,8 +244,9 @@ impl Heat {
             }
             let (dispatch, workgroup) = workgroup(group[0]);
             for (array, counted) in words {
-                let words = sorted(counted);
-                heat.arrays.entry(array).or_default().push(WorkgroupWords { dispatch, workgroup, words });
+                let CountedArray { words, sites } = counted;
+                let words = sorted(words);
+                heat.arrays.entry(array).or_default().push(WorkgroupWords { dispatch, workgroup, words, sites });
             }
         }
         heat
@@ -259,20 +280,22 @@ impl Heat {
     }
 }
 
-fn count(record: &Recorded, index: usize, arrays: &Arrays<'_>, words: &mut BTreeMap<Array, HashMap<u64, Counted>>) {
+fn count(record: &Recorded, index: usize, arrays: &Arrays<'_>, words: &mut BTreeMap<Array, CountedArray>) {
     for (lane, &address) in active(record.lanes).into_iter().zip(&record.addresses) {
         let Some(array) = arrays.of_address(record, address) else { continue };
         let of_array = words.entry(array).or_default();
         let last = address.saturating_add(u64::from(record.bytes.max(1)) - 1);
         for word in address / WORD..=last / WORD {
             let first = (record.wave, lane);
-            let new = Counted { waves: 0, first, several_lanes: false, executions: 0, last: usize::MAX };
-            let counted = of_array.entry(word).or_insert(new);
+            let sites = SetNumber::default();
+            let new = Counted { waves: 0, first, several_lanes: false, executions: 0, last: usize::MAX, sites };
+            let counted = of_array.words.entry(word).or_insert(new);
             counted.waves |= 1 << record.wave;
             counted.several_lanes |= counted.first != first;
             if counted.last != index {
                 counted.executions = counted.executions.saturating_add(1);
                 counted.last = index;
+                counted.sites = of_array.sites.with(counted.sites, record.address);
             }
         }
     }
@@ -284,6 +307,7 @@ fn sorted(counted: HashMap<u64, Counted>) -> Vec<Word> {
         waves: counted.waves,
         several_lanes: counted.several_lanes,
         executions: counted.executions,
+        sites: counted.sites,
     };
     let mut words: Vec<Word> = counted.into_iter().map(word).collect();
     words.sort_unstable_by_key(|word| word.number);
@@ -310,10 +334,13 @@ mod tests {
     #[test]
     fn equal_sectors_are_one_run() {
         let (kernel, heat) = of_waves(8, |_, lane| 4 * lane);
+        let mut sets = SiteSets::default();
+        let sites = sets.with(SetNumber::default(), 0);
         let expected = HeatMap {
             sector_bytes: 32,
             patterns: vec![Pattern { words: vec![8; 8], sector: 8 }],
-            runs: vec![Run { sector: BASE / 32, sectors: 8, pattern: 0 }],
+            runs: vec![Run { sector: BASE / 32, sectors: 8, pattern: 0, sites }],
+            sites: sets,
             left_out: 0,
         };
         assert_eq!(map(&heat, 32), expected);
@@ -336,6 +363,18 @@ mod tests {
         let temperatures: Vec<u8> = map.runs.iter().map(|run| map.patterns[run.pattern as usize].sector).collect();
         assert_eq!(temperatures, [1, 1, 2, 1, 2, 1, 2, 1, 1], "wave by wave: the first sector, and each border");
         assert_eq!(map.runs.iter().map(|run| run.sectors).sum::<u64>(), 33);
+    }
+
+    #[test]
+    fn sectors_of_other_instructions_are_other_runs() {
+        let record = |address| record(address, 4, u64::MAX, |lane| 4 * lane + 8 * address);
+        let kernel = kernel("gfx90a", vec![record(0x10), record(0x18)]);
+        let heat = Heat::of(&kernel, &Arrays::of(&kernel));
+        let map = map(&heat, 32);
+        let runs: Vec<(u64, &[u64])> = map.runs.iter().map(|run| (run.sectors, map.sites.get(run.sites))).collect();
+        // From byte 128 to 384, and from 192 to 448.
+        assert_eq!(runs, [(2, &[0x10][..]), (6, &[0x10, 0x18]), (2, &[0x18])]);
+        assert_eq!(map.patterns.len(), 1, "all look the same");
     }
 
     #[test]

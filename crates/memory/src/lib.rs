@@ -26,6 +26,7 @@ mod place;
 mod recorded;
 mod resolve;
 mod site;
+mod site_sets;
 
 pub use accesses::{Access, Accesses, Operation, POINTER_ALIGNMENT, Space, accesses, pointers};
 pub use analysis::Analysis;
@@ -38,3 +39,4 @@ pub use place::{Category, Lines, Place, Unknown, count_lines};
 pub use recorded::{Allocation, Recorded, RecordedKernel};
 pub use resolve::{ResolvedAccess, resolve};
 pub use site::{Severity, Site, WaveAccesses};
+pub use site_sets::{SetNumber, SiteSets};

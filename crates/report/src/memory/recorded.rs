@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::Space;
+use crate::disassembly::HexAddress;
 use crate::mirror::mirror;
 use wavetap_memory as memory;
 use wavetap_profile::hex;
@@ -78,6 +79,9 @@ pub struct HeatMap {
     pub patterns: Vec<HeatPattern>,
     /// The sectors that are accessed, by rising address.
     pub runs: Vec<HeatRun>,
+    /// Sets of instructions that access the same sectors, each by rising address.
+    #[serde(default)]
+    pub sites: Vec<Vec<HexAddress>>,
     /// Sectors for which there was no room.
     pub left_out: u64,
 }
@@ -104,6 +108,9 @@ pub struct HeatRun {
     pub sectors: u64,
     /// What they look like, by its place in [`HeatMap::patterns`].
     pub pattern: u32,
+    /// The instructions that access them, by their place in [`HeatMap::sites`].
+    #[serde(default)]
+    pub sites: u32,
 }
 
 /// A pattern of accesses that costs more than it has to.
@@ -413,11 +420,14 @@ impl RecordedArray {
                 address: run.sector * u64::from(map.sector_bytes),
                 sectors: run.sectors,
                 pattern: run.pattern,
+                sites: run.sites.index() as u32,
             };
+            let addresses = |set: &Vec<u64>| set.iter().copied().map(HexAddress).collect();
             HeatMap {
                 workgroup: group.workgroup,
                 sector_bytes: map.sector_bytes,
                 runs: map.runs.iter().map(run).collect(),
+                sites: map.sites.all().iter().map(addresses).collect(),
                 left_out: map.left_out,
                 patterns: map
                     .patterns
