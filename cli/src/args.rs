@@ -4,6 +4,7 @@ mod backend;
 mod export;
 mod findings;
 mod instrument;
+mod page;
 mod timing;
 mod view;
 
@@ -22,6 +23,7 @@ pub use backend::{BackendArgs, BackendChoice, StackChoice};
 pub use export::{ExportArgs, ExportForm};
 pub use findings::{FailOn, FindingsFormat};
 pub use instrument::{CounterChoice, InstrumentArgs, PlacementChoice};
+pub use page::{PageArgs, PageSourceArgs};
 pub use timing::TimingArgs;
 pub use view::{DetailsChoice, RooflineArgs, ViewArgs};
 
@@ -282,7 +284,8 @@ pub struct RunArgs {
 #[command(
     after_help = "Examples:\n  wavetap profile ./app input.txt\n  wavetap profile --report app.json --format json -- \
         ./app --its-own-flag\n  wavetap profile --target gfx942 --counters global hip-samples/bin/divergence\n  \
-        wavetap profile --timing --latency memory=1000 ./app\n  \
+        wavetap profile --timing --latency memory=1000 ./app\n  wavetap profile --probe branches,blocks \
+        --timing --html app.html ./app\n  \
         wavetap profile --probe none ./app                                  launches alone\n  \
         wavetap profile --target gfx942 -- python app.py                             kernels that Triton compiles"
 )]
@@ -292,6 +295,11 @@ pub struct ProfileArgs {
     /// results is a file, the sum of the processes that have it
     #[arg(short, long, value_name = "PROFILE", value_parser = OutputName::parser())]
     pub output: Option<OutputName>,
+    /// Also write the report as one HTML page, with code, source and, with --timing, modelled time
+    #[arg(long, value_name = "OUT")]
+    pub html: Option<PathBuf>,
+    #[command(flatten)]
+    pub source: PageSourceArgs,
     #[command(flatten)]
     pub instrument: InstrumentArgs,
     #[command(flatten)]
@@ -433,21 +441,27 @@ impl From<BlameChoice> for Blame {
 }
 
 /// Show a profile as a report, or write it as one HTML page
+///
+/// The page needs no other file and no network: kernels by share, code and source side by side with what was counted of
+/// them, predicted waits, accesses of memory with heat maps, instruction mix, modelled time; each as far as the files
+/// that are given have it. It has the text of the source lines around the kernels' code, where the files are found.
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Examples:\n  wavetap report app.profile\n  wavetap report app.profile --html app.html --binary app"
-)]
+#[command(after_help = "Examples:
+  wavetap report app.profile
+  wavetap report app.profile --html app.html --binary app
+  wavetap report app.profile --html app.html --binary app --accesses memory.profile --time time.json")]
 pub struct ReportArgs {
     /// The profile
     pub profile: PathBuf,
     /// Write an HTML page instead of the text
     #[arg(long, value_name = "OUT")]
     pub html: Option<PathBuf>,
-    /// The original file, to explain the waits from
+    /// The original file, to explain the waits from, and for the page's code, accesses and instruction mix
     #[arg(long, value_name = "FILE")]
     pub binary: Option<PathBuf>,
     #[command(flatten)]
     pub view: ViewArgs,
+    pub page: PageArgs,
     #[command(flatten)]
     pub output: OutputArgs,
 }
@@ -477,6 +491,7 @@ pub struct MergeArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   wavetap diff old.profile new.profile
+  wavetap diff old.profile new.profile --html diff.html
   wavetap diff old.profile new.profile --fail-if 'divergence>+5%' --fail-if 'lanes<48'")]
 pub struct DiffArgs {
     /// The profile before
@@ -486,6 +501,9 @@ pub struct DiffArgs {
     /// End with code 1 if this holds for a kernel (may be given several times)
     #[arg(long, value_name = "CONDITION")]
     pub fail_if: Vec<String>,
+    /// Write an HTML page instead of the text
+    #[arg(long, value_name = "OUT")]
+    pub html: Option<PathBuf>,
     #[command(flatten)]
     pub output: OutputArgs,
 }

@@ -118,6 +118,7 @@ pub fn memory(data: &[u8], selection: &Selection, inputs: MemoryInputs<'_>) -> R
     Ok(MemoryReport { schema: SCHEMA.to_owned(), predicted: true, kernels, unread })
 }
 
+/// The accesses of a kernel.
 pub(super) fn of_kernel(
     object: &Object<'_>,
     id: BodyId,

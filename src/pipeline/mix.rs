@@ -47,8 +47,7 @@ pub fn mix(data: &[u8], selection: &Selection, profile: &Profile) -> Result<MixR
             without_blocks |= counts.as_ref().is_some_and(|counts| !counts.has_blocks());
             match (&totals, counts.filter(SiteCounts::has_blocks)) {
                 (Some(totals), Some(counts)) => {
-                    let kernel = KernelToCount { object, id, body, totals, counts: &counts, summaries: &summaries };
-                    report.kernels.push(kernel.mix().within(|| format!("kernel {}", totals.demangled))?);
+                    report.kernels.push(KernelToCount::new(object, id, totals, &counts, &summaries).mix()?);
                 }
                 _ => report.not_counted.push(demangle(body.name()).into_owned()),
             }
@@ -64,7 +63,7 @@ pub fn mix(data: &[u8], selection: &Selection, profile: &Profile) -> Result<MixR
 }
 
 /// What was counted of a kernel, added up where the profile has it more than once.
-fn totals(profile: &Profile, object: &Object<'_>, body: &Body) -> Result<Option<KernelTotals>> {
+pub(super) fn totals(profile: &Profile, object: &Object<'_>, body: &Body) -> Result<Option<KernelTotals>> {
     let mut all = profile.kernels.iter().filter(|kernel| kernel.object == object.digest && kernel.name == body.name());
     let mut sum = all.next().cloned();
     for more in all {
@@ -73,47 +72,76 @@ fn totals(profile: &Profile, object: &Object<'_>, body: &Body) -> Result<Option<
     Ok(sum)
 }
 
-struct KernelToCount<'a> {
+/// A kernel with its counts, and what it may run.
+pub(super) struct KernelToCount<'a> {
     object: &'a Object<'a>,
     id: BodyId,
     body: &'a Body,
     totals: &'a KernelTotals,
     counts: &'a SiteCounts<'a>,
     summaries: &'a Summaries,
+    /// The kernel and the functions that it calls.
+    reached: Vec<BodyId>,
+    /// In how many of these an instruction is: code that several have in common is entered from each of them.
+    bodies_at: BTreeMap<u64, u32>,
 }
 
-impl KernelToCount<'_> {
-    fn mix(&self) -> Result<KernelMix> {
-        let program = &self.object.program;
-        let callees = program.callees(self.id);
-        let others = callees.bodies.iter().copied().filter(|id| *id != self.id).collect::<BTreeSet<BodyId>>();
-        let reached: Vec<BodyId> = std::iter::once(self.id).chain(others).collect();
-        // Code that several bodies have in common is entered from each of them.
+impl<'a> KernelToCount<'a> {
+    pub(super) fn new(
+        object: &'a Object<'a>,
+        id: BodyId,
+        totals: &'a KernelTotals,
+        counts: &'a SiteCounts<'a>,
+        summaries: &'a Summaries,
+    ) -> KernelToCount<'a> {
+        let program = &object.program;
+        let others: BTreeSet<BodyId> =
+            program.callees(id).bodies.iter().copied().filter(|callee| *callee != id).collect();
+        let reached: Vec<BodyId> = std::iter::once(id).chain(others).collect();
         let mut bodies_at: BTreeMap<u64, u32> = BTreeMap::new();
         for body in reached.iter().map(|id| program.body(*id)) {
             body.ids().for_each(|inst| *bodies_at.entry(body.address(inst)).or_default() += 1);
         }
-        let is_shared = |address: u64| bodies_at.get(&address).is_some_and(|count| *count > 1);
-        let kernel = self.object.code.kernel(self.body.name());
-        let preloaded = kernel.is_some_and(starts_after_entry);
+        KernelToCount { object, id, body: program.body(id), totals, counts, summaries, reached, bodies_at }
+    }
 
+    /// The instructions of a body that the kernel may run.
+    fn counted(&self, id: BodyId, cfg: &Cfg) -> Vec<CountedInstruction> {
+        let body = self.object.program.body(id);
+        let is_shared = |address: u64| self.bodies_at.get(&address).is_some_and(|count| *count > 1);
+        let definitions = Definitions::new(body, cfg, self.summaries);
+        let shared = body.ids().any(|inst| is_shared(body.address(inst)));
+        let starts_elsewhere = id == self.id && self.object.code.kernel(body.name()).is_some_and(starts_after_entry);
+        let is_closed = !shared && !body.jumps_away() && !starts_elsewhere;
+        let mut counted = instructions(body, cfg, &definitions, self.counts, is_closed);
+        // A block of one body may begin in the middle of another one's.
+        for instruction in counted.iter_mut().filter(|instruction| is_shared(instruction.address)) {
+            (instruction.executions, instruction.lanes) = (None, None);
+        }
+        counted
+    }
+
+    /// The instructions of the kernel itself.
+    pub(super) fn own_instructions(&self) -> Vec<CountedInstruction> {
+        self.counted(self.id, &Cfg::build(self.body))
+    }
+
+    /// What it executed.
+    pub(super) fn mix(&self) -> Result<KernelMix> {
+        self.add_up().within(|| format!("kernel {}", self.totals.demangled))
+    }
+
+    fn add_up(&self) -> Result<KernelMix> {
+        let program = &self.object.program;
         let mut total = Mix::default();
         let mut lines: BTreeMap<Option<Source>, Mix> = BTreeMap::new();
         let mut loops = Vec::new();
         let mut seen: BTreeSet<u64> = BTreeSet::new();
         let mut addresses_known = true;
-        for id in &reached {
+        for id in &self.reached {
             let body = program.body(*id);
             let cfg = Cfg::build(body);
-            let definitions = Definitions::new(body, &cfg, self.summaries);
-            let shared = body.ids().any(|inst| is_shared(body.address(inst)));
-            let elsewhere = preloaded && *id == self.id;
-            let is_closed = !shared && !body.jumps_away() && !elsewhere;
-            let mut counted = instructions(body, &cfg, &definitions, self.counts, is_closed);
-            // A block of one body may begin in the middle of another one's.
-            for instruction in counted.iter_mut().filter(|instruction| is_shared(instruction.address)) {
-                (instruction.executions, instruction.lanes) = (None, None);
-            }
+            let mut counted = self.counted(*id, &cfg);
             counted.retain(|instruction| seen.insert(instruction.address));
             addresses_known &= counted.iter().all(|instruction| instruction.makes_addresses.is_some());
             for instruction in &counted {
@@ -128,7 +156,7 @@ impl KernelToCount<'_> {
         lines.retain(|line| line.mix.instructions > 0 || line.mix.uncounted > 0);
         lines.sort_by_key(|line| Reverse(line.mix.instructions));
         let mut uncounted_callees = self.totals.uncounted_callees.clone();
-        if callees.unknown && !uncounted_callees.iter().any(|name| name == "?") {
+        if program.callees(self.id).unknown && !uncounted_callees.iter().any(|name| name == "?") {
             uncounted_callees.push("?".to_owned());
         }
         Ok(KernelMix {

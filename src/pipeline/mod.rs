@@ -5,6 +5,7 @@
 //! - [`KernelRewriter`]: the same for single kernels of code that is loaded already;
 //! - [`inspect`], [`disassemble`]: what a person wants to know of an input;
 //! - [`memory()`]: how lanes access memory;
+//! - [`page()`]: what an HTML page shows of the code of a profile's kernels;
 //! - [`mix()`]: what kernels executed, from the counts of their blocks;
 //! - [`roofline()`]: the least time that this takes on a board, by resource;
 //! - [`slice()`], [`explain`]: joins a profile with the code it came from and explains what waits for what.
@@ -19,6 +20,7 @@ mod memory_records;
 mod mix;
 mod object;
 mod options;
+mod page;
 mod rewrite;
 mod roofline;
 mod slices;
@@ -30,6 +32,7 @@ pub use memory::{KernelRecords, MemoryInputs, memory, recorded};
 pub use mix::mix;
 pub use object::{Object, objects};
 pub use options::Options;
+pub use page::page;
 pub use rewrite::{Destination, Progress, Rewritten, rewrite, rewrite_to};
 pub use roofline::{RooflineInputs, roofline};
 pub use slices::{Evidence, explain, slice};

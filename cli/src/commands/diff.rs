@@ -4,9 +4,10 @@ use std::process::ExitCode;
 
 use wavetap::error::{Error, Result};
 use wavetap::report::diff::{Condition, Diff, render};
+use wavetap::report::html::render_diff;
 
 use crate::args::{ColorChoice, DiffArgs};
-use crate::{launch, output};
+use crate::{files, launch, output};
 
 /// Exit code: a condition holds.
 const FAILED: u8 = 1;
@@ -14,10 +15,19 @@ const FAILED: u8 = 1;
 /// Compares the profiles.
 pub fn run(args: &DiffArgs, colour: ColorChoice) -> Result<ExitCode> {
     output::check(&args.output)?;
+    if let Some(page) = &args.html {
+        files::may_write(page, args.output.force)?;
+    }
     let conditions = args.fail_if.iter().map(|text| Condition::parse(text));
     let conditions = conditions.collect::<std::result::Result<Vec<_>, String>>().map_err(Error::malformed)?;
     let (old, new) = (launch::read_profile(&args.old)?, launch::read_profile(&args.new)?);
     let diff = Diff::new(&old, &new, &conditions);
-    output::emit(&args.output, colour, &diff, render)?;
+    match &args.html {
+        Some(path) => {
+            let page = render_diff(&diff, &files::name(&args.old), &files::name(&args.new));
+            files::write(path, page.as_bytes(), args.output.force, None)?;
+        }
+        None => output::emit(&args.output, colour, &diff, render)?,
+    }
     Ok(if diff.failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
 }

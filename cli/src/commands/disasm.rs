@@ -1,9 +1,5 @@
 //! `wavetap disasm`: annotated disassembly, written while it is made.
 
-use std::cell::RefCell;
-use std::collections::HashMap;
-use std::fs;
-use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use wavetap::error::{Error, Kind, Result, ResultExt};
@@ -13,6 +9,7 @@ use wavetap::report::listing::Listing;
 
 use crate::args::{ColorChoice, DisasmArgs, Format, Hidden};
 use crate::disassembly::{Form, Writer, YamlStream};
+use crate::sources::Sources;
 use crate::{files, launch, map_file, output};
 
 /// Exit code: it ran, and some of the code could not be disassembled.
@@ -69,33 +66,4 @@ pub fn run(args: &DisasmArgs, colour: ColorChoice) -> Result<ExitCode> {
         eprintln!("wavetap: not followed: {}", failed.replace(['\n', '\r'], " "));
     }
     Ok(if refused.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(REFUSED) })
-}
-
-/// Source files, each read once.
-struct Sources<'a> {
-    folders: &'a [PathBuf],
-    lines: RefCell<HashMap<String, Vec<String>>>,
-}
-
-impl<'a> Sources<'a> {
-    fn below(folders: &'a [PathBuf]) -> Sources<'a> {
-        Sources { folders, lines: RefCell::default() }
-    }
-
-    fn line(&self, file: &str, line: u32) -> Option<String> {
-        let mut files = self.lines.borrow_mut();
-        let lines = files.entry(file.to_owned()).or_insert_with(|| self.read(file));
-        lines.get((line as usize).checked_sub(1)?).cloned()
-    }
-
-    /// The lines of a file, none if it is nowhere.
-    fn read(&self, file: &str) -> Vec<String> {
-        let below = Path::new(file.trim_start_matches('/'));
-        let candidates =
-            std::iter::once(PathBuf::from(file)).chain(self.folders.iter().map(|folder| folder.join(below)));
-        let bytes = candidates.into_iter().find_map(|path| fs::read(path).ok()).unwrap_or_default();
-        // A terminal must not be told what to do by a source file.
-        let clean = |line: &str| line.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-        String::from_utf8_lossy(&bytes).lines().map(clean).collect()
-    }
 }

@@ -1,12 +1,12 @@
 //! `wavetap profile`: rewrite, run and report in one go.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use wavetap::error::{Error, Result, ResultExt};
 use wavetap::pipeline::{self, Inspected, MemoryInputs, Options, ProbeKind};
-use wavetap::profile::file::{Origin, Profile};
+use wavetap::profile::file::{KernelTotals, Origin, Profile};
 use wavetap::profile::launches::NotCounted;
 use wavetap::profile::map::{EVERY_KERNEL, ObjectMap, Refused};
 use wavetap::profile::time::TimeProfile;
@@ -20,7 +20,7 @@ use super::run::launch_code;
 use crate::args::{ColorChoice, DetailsChoice, ProfileArgs};
 use crate::collected::Ended;
 use crate::output_name::OutputName;
-use crate::{files, launch, map_file, output, progress};
+use crate::{files, launch, map_file, output, page, progress};
 
 /// Exit code: it ran, and something that was asked for was refused.
 const REFUSED: i32 = 1;
@@ -40,7 +40,12 @@ pub fn run(args: &ProfileArgs, colour: ColorChoice) -> Result<ExitCode> {
         files::may_write(&expected, args.report.force)?;
         files::not_the_same(&app.path, &expected)?;
     }
-    files::distinct(args.output.as_ref().map(OutputName::expected).iter().chain(&args.report.report))?;
+    if let Some(page) = &args.html {
+        files::may_write(page, args.report.force)?;
+        files::not_the_same(&app.path, page)?;
+    }
+    let output = args.output.as_ref().map(OutputName::expected);
+    files::distinct(output.iter().chain(&args.report.report).chain(&args.html))?;
     if args.instrument.counts_nothing() {
         return launches::run(args, colour, platform, &app);
     }
@@ -95,8 +100,11 @@ pub fn run(args: &ProfileArgs, colour: ColorChoice) -> Result<ExitCode> {
             ..Profile::new(Origin::Counters, platform.backend())
         }
     });
+    let file = (!loads_all).then_some((app.path.as_path(), &original[..]));
     if records {
         written?;
+        let report = Report::new(&profile, launch::info(&args.backend, platform, &ended));
+        write_page(args, &report, &profile, file, originals.path())?;
         let original = (!loads_all).then_some(&*original);
         return memory_report(args, colour, &app, (original, originals.path()), &profile, &ended);
     }
@@ -114,6 +122,7 @@ pub fn run(args: &ProfileArgs, colour: ColorChoice) -> Result<ExitCode> {
     output::emit(&args.report, colour, &report, |report, style| text::render_part(report, details, style))?;
     let misfit = args.view.board.misfit(profile.kernels.iter().map(|kernel| kernel.target.as_str()));
     misfit.iter().for_each(|misfit| eprintln!("wavetap: {misfit}"));
+    write_page(args, &report, &profile, file, originals.path())?;
     output::say_refused(&report.refused, &args.report);
     output::say_uncounted(&report.uncounted);
     written?;
@@ -126,6 +135,29 @@ pub fn run(args: &ProfileArgs, colour: ColorChoice) -> Result<ExitCode> {
         || ended.lacks_something()
         || ended.found;
     Ok(launch_code(if ended.code == 0 && lacks { REFUSED } else { ended.code }))
+}
+
+/// The report as a page, if one was asked for: with the code of the application's file, or of what it loaded.
+fn write_page(
+    args: &ProfileArgs,
+    report: &Report,
+    profile: &Profile,
+    code: Option<(&Path, &[u8])>,
+    originals: &Path,
+) -> Result<()> {
+    let Some(out) = &args.html else { return Ok(()) };
+    page::write(out, args.report.force, &args.source, report, |data| {
+        let is_loaded = |kernel: &KernelTotals| original_of(&kernel.object, originals).exists();
+        if let Some((path, code)) = code.filter(|_| !profile.kernels.iter().all(is_loaded)) {
+            pipeline::page(data, code, profile, None).within(|| path.display().to_string())?;
+        }
+        each_loaded(profile, originals, |code| pipeline::page(data, code, profile, None))
+    })
+}
+
+/// Where the original of a code object is that was loaded.
+fn original_of(object: &str, originals: &Path) -> PathBuf {
+    originals.join(format!("{object}.co"))
 }
 
 /// What the memory probe has recorded, of the kernels that ran.
@@ -207,7 +239,7 @@ fn explain_loaded(report: &mut Report, profile: &Profile, originals: &Path) -> R
 fn each_loaded(profile: &Profile, originals: &Path, mut each: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
     let counted: BTreeSet<&str> = profile.kernels.iter().map(|kernel| kernel.object.as_str()).collect();
     for object in counted {
-        let path = originals.join(format!("{object}.co"));
+        let path = original_of(object, originals);
         if path.exists() {
             each(&files::read(&path)?).within(|| format!("the code object {object}, which was loaded"))?;
         }

@@ -1,35 +1,58 @@
 //! `wavetap report`: a profile as text, JSON or one HTML page.
 
+use std::path::Path;
 use std::process::ExitCode;
 
-use wavetap::error::{Error, Result};
+use wavetap::error::{Error, Result, ResultExt};
 use wavetap::pipeline;
+use wavetap::profile::time::TimeProfile;
 use wavetap::report::summary::SummaryInputs;
-use wavetap::report::{Report, RunInfo, html, text};
+use wavetap::report::{Report, RunInfo, text};
 
 use crate::args::{ColorChoice, ReportArgs};
-use crate::{files, launch, map_file, output};
+use crate::{files, launch, map_file, output, page};
 
 /// Renders the profile.
 pub fn run(args: &ReportArgs, colour: ColorChoice) -> Result<ExitCode> {
     output::check(&args.output)?;
+    if let Some(page) = &args.html {
+        files::may_write(page, args.output.force)?;
+    }
     let profile = launch::read_profile(&args.profile)?;
     let mut report = Report::new(&profile, RunInfo::default());
-    let code = match &args.binary {
-        Some(binary) => pipeline::explain(&mut report, &profile, &map_file::open(binary)?)?,
+    let binary = args.binary.as_deref().map(map_file::open).transpose()?;
+    let code = match &binary {
+        Some(binary) => pipeline::explain(&mut report, &profile, binary)?,
         None => Vec::new(),
     };
     let view = &args.view;
     if let Some(misfit) = view.board.misfit(profile.kernels.iter().map(|kernel| kernel.target.as_str())) {
         return Err(Error::unsupported(misfit));
     }
+    if let Some(path) = &args.page.time {
+        report.time = Some(time_of(path, &report)?);
+    }
     report.summarise(&SummaryInputs { profile: &profile, board: view.board.board, code: &code });
     let details = view.details.into();
-    match &args.html {
-        Some(path) => files::write(path, html::render(&report).as_bytes(), args.output.force, None)?,
-        None => {
-            output::emit(&args.output, colour, &report, |report, style| text::render_part(report, details, style))?;
-        }
-    }
+    let Some(out) = &args.html else {
+        output::emit(&args.output, colour, &report, |report, style| text::render_part(report, details, style))?;
+        return Ok(ExitCode::SUCCESS);
+    };
+    let accesses = args.page.accesses.as_deref().map(launch::read_profile).transpose()?;
+    page::write(out, args.output.force, &args.page.source, &report, |data| {
+        let Some((path, code)) = args.binary.as_deref().zip(binary.as_deref()) else { return Ok(()) };
+        pipeline::page(data, code, &profile, accesses.as_ref()).within(|| path.display().to_string())
+    })?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Modelled time of the same kernels.
+fn time_of(path: &Path, report: &Report) -> Result<TimeProfile> {
+    let time = TimeProfile::from_json(&files::read(path)?).within(|| path.display().to_string())?;
+    let is_of = |object: &str, name: &str| time.kernels.iter().any(|time| time.object == object && time.name == name);
+    if !report.kernels.is_empty() && !report.kernels.iter().any(|kernel| is_of(&kernel.object, &kernel.name)) {
+        let why = "it has the modelled time of other kernels, and of none of the profile";
+        return Err(Error::malformed(format!("{}: {why}", path.display())));
+    }
+    Ok(time)
 }

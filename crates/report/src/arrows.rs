@@ -17,18 +17,18 @@ pub(super) struct Arrow {
 }
 
 impl Arrow {
-    fn first(&self) -> usize {
+    pub(super) fn first(&self) -> usize {
         self.from.iter().copied().min().unwrap_or(self.to).min(self.to)
     }
 
-    fn last(&self) -> usize {
+    pub(super) fn last(&self) -> usize {
         self.from.iter().copied().max().unwrap_or(self.to).max(self.to)
     }
 }
 
 /// The gutter of each of `rows` rows, all equally wide; empty strings if there is nothing to draw.
 pub(super) fn gutter(rows: usize, arrows: &[Arrow]) -> Vec<String> {
-    let lanes = assign(arrows);
+    let lanes = lanes(arrows);
     let count = lanes.iter().flatten().max().map_or(0, |lane| lane + 1);
     if count == 0 {
         return vec![String::new(); rows];
@@ -63,7 +63,7 @@ pub(super) fn gutter(rows: usize, arrows: &[Arrow]) -> Vec<String> {
 }
 
 /// The lane of each arrow, 0 the innermost; none for those that are left out.
-fn assign(arrows: &[Arrow]) -> Vec<Option<usize>> {
+pub(super) fn lanes(arrows: &[Arrow]) -> Vec<Option<usize>> {
     let mut order: Vec<usize> = (0..arrows.len()).collect();
     order.sort_by_key(|&index| (arrows[index].last() - arrows[index].first(), arrows[index].first()));
     // Taken rows of each lane: last by first.

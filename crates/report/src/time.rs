@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::style::{Style, counted, place};
 use super::table::{Align, Table, grouped};
 use super::variants::{self, Key, Variant};
-use wavetap_profile::time::{InstructionCycles, KernelTime, TimeProfile};
+use wavetap_profile::time::{InstructionCycles, KernelTime, MemoryTime, TimeProfile};
 
 /// Instructions listed for each kernel: the costliest. JSON has all of them.
 const SHOWN: usize = 15;
@@ -52,6 +52,20 @@ fn key(kernel: &KernelTime) -> Key<'_> {
 fn kernel_lines(kernel: &KernelTime, variant: Option<Variant<'_>>, style: Style, lines: &mut Vec<String>) {
     lines.push(style.bold(&style.name(&kernel.demangled)));
     lines.extend(variant.map(|variant| style.dim(&format!("  {}", variant.text()))));
+    lines.push(style.dim(&format!("  {}", kernel_facts(kernel).join(", "))));
+    lines.push(format!("  waves, modelled: {}", shares(kernel)));
+    lines.push(format!("  memory, modelled: {}", caches(&kernel.memory).join("; ")));
+    if kernel.modelled_added_cycles > 0 {
+        lines.push(style.warn(&format!(
+            "  {} modelled wave cycles at instructions that the rewrite added: the original has other times",
+            grouped(kernel.modelled_added_cycles)
+        )));
+    }
+    instruction_lines(kernel, style, lines);
+}
+
+/// What it ran as, in a few words each.
+pub(super) fn kernel_facts(kernel: &KernelTime) -> Vec<String> {
     let mut facts = vec![
         kernel.target.clone(),
         counted(kernel.dispatches.len() as u64, "dispatch", "dispatches"),
@@ -64,9 +78,11 @@ fn kernel_lines(kernel: &KernelTime, variant: Option<Variant<'_>>, style: Style,
         let (least, most) = (each.clone().min().unwrap_or(0), each.max().unwrap_or(0));
         facts.push(format!("{} to {} modelled cycles a dispatch", grouped(least), grouped(most)));
     }
-    lines.push(style.dim(&format!("  {}", facts.join(", "))));
-    lines.push(format!("  waves, modelled: {}", shares(kernel)));
-    let memory = &kernel.memory;
+    facts
+}
+
+/// What caches and LDS did, in a few words each.
+pub(super) fn caches(memory: &MemoryTime) -> Vec<String> {
     let found = |hits: u64, misses: u64| match hits + misses {
         0 => "not used".to_owned(),
         all => format!("found {} % of {} lines", hits * 100 / all, grouped(all)),
@@ -81,18 +97,18 @@ fn kernel_lines(kernel: &KernelTime, variant: Option<Variant<'_>>, style: Style,
     if memory.serialized_atomics > 0 {
         caches.push(format!("{} atomics behind others of their wave", grouped(memory.serialized_atomics)));
     }
-    lines.push(format!("  memory, modelled: {}", caches.join("; ")));
-    if kernel.modelled_added_cycles > 0 {
-        lines.push(style.warn(&format!(
-            "  {} modelled wave cycles at instructions that the rewrite added: the original has other times",
-            grouped(kernel.modelled_added_cycles)
-        )));
-    }
-    instruction_lines(kernel, style, lines);
+    caches
+}
+
+/// Cycles by reason, the most first.
+pub(super) fn most_first(stalled: &BTreeMap<String, u64>) -> Vec<(&str, u64)> {
+    let mut stalls: Vec<(&str, u64)> = stalled.iter().map(|(name, cycles)| (name.as_str(), *cycles)).collect();
+    stalls.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(b.0)));
+    stalls
 }
 
 /// What the cycles of waves were, the most first.
-fn shares(kernel: &KernelTime) -> String {
+pub(super) fn shares(kernel: &KernelTime) -> String {
     let mut sums: BTreeMap<&str, u64> = BTreeMap::new();
     for each in &kernel.instructions {
         *sums.entry("issued").or_default() += each.modelled_issued;
@@ -122,10 +138,8 @@ fn instruction_lines(kernel: &KernelTime, style: Style, lines: &mut Vec<String>)
     costliest.sort_by(|a, b| b.modelled_cycles().cmp(&a.modelled_cycles()).then(a.address.cmp(&b.address)));
     for each in costliest.iter().take(SHOWN) {
         let cycles = each.modelled_cycles();
-        let mut stalls: Vec<(&String, &u64)> = each.modelled_stalled.iter().collect();
-        stalls.sort_by(|a, b| b.1.cmp(a.1).then(a.0.cmp(b.0)));
-        let stalls: Vec<String> =
-            stalls.into_iter().take(3).map(|(name, cycles)| format!("{name} {}", grouped(*cycles))).collect();
+        let stalls = most_first(&each.modelled_stalled).into_iter().take(3);
+        let stalls: Vec<String> = stalls.map(|(name, cycles)| format!("{name} {}", grouped(cycles))).collect();
         table.row([
             format!("{:#x}", each.address),
             each.instruction.clone(),
@@ -152,7 +166,7 @@ fn instruction_lines(kernel: &KernelTime, style: Style, lines: &mut Vec<String>)
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wavetap_profile::time::{DispatchTime, MemoryTime};
+    use wavetap_profile::time::DispatchTime;
 
     fn time() -> TimeProfile {
         let mut time = TimeProfile::new(vec!["valu32=8".to_owned()]);

@@ -33,6 +33,12 @@ pub struct CountedObject<'a> {
 }
 
 impl<'a> CountedObject<'a> {
+    /// MD5 of the object, by which profiles know it.
+    #[must_use]
+    pub fn digest(&self) -> &str {
+        &self.digest
+    }
+
     /// The objects of an input, those of the named entries of bundles among them. Of all targets: that the selected
     /// code did not run does not make it another file's.
     ///

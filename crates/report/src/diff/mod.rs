@@ -8,6 +8,7 @@ mod text;
 
 pub use condition::{Condition, Metric};
 pub use text::render;
+pub(crate) use text::{number, signed, site_name};
 
 use std::collections::BTreeMap;
 
@@ -110,6 +111,14 @@ pub struct SiteDiff {
     pub old: BTreeMap<String, u64>,
     /// The new counts, by field.
     pub new: BTreeMap<String, u64>,
+}
+
+impl SiteDiff {
+    /// By how much the counts differ, all fields together.
+    pub(crate) fn size(&self) -> u64 {
+        let of = |(field, old): (&String, &u64)| self.new.get(field).map_or(0, |new| new.abs_diff(*old));
+        self.old.iter().map(of).fold(0, u64::saturating_add)
+    }
 }
 
 type KernelKey = (String, String);

@@ -49,7 +49,7 @@ fn of_kernel(kernel: &KernelDiff, style: Style, lines: &mut Vec<String>) {
     }
     push_table("numbers", &table, style, lines);
     let mut changed: Vec<&SiteDiff> = kernel.changed.iter().collect();
-    changed.sort_by_key(|change| Reverse(size(change)));
+    changed.sort_by_key(|change| Reverse(change.size()));
     let columns = [("line", Align::Left), ("site", Align::Left), ("change", Align::Left)];
     let mut table = Table::new(&columns);
     for change in changed.iter().take(SHOWN) {
@@ -57,7 +57,7 @@ fn of_kernel(kernel: &KernelDiff, style: Style, lines: &mut Vec<String>) {
             let new = change.new.get(field).filter(|new| *new != old)?;
             Some(format!("{field} {} → {}", grouped(*old), grouped(*new)))
         });
-        table.row([place(change.site.source.as_ref()), name(&change.site), fields.collect::<Vec<_>>().join(", ")]);
+        table.row([place(change.site.source.as_ref()), site_name(&change.site), fields.collect::<Vec<_>>().join(", ")]);
     }
     push_table("sites", &table, style, lines);
     if changed.len() > SHOWN {
@@ -65,26 +65,23 @@ fn of_kernel(kernel: &KernelDiff, style: Style, lines: &mut Vec<String>) {
     }
     for (sites, which) in [(&kernel.only_old, "old"), (&kernel.only_new, "new")] {
         let mut table = Table::new(&[("line", Align::Left), ("site", Align::Left)]);
-        sites.iter().take(SHOWN).for_each(|site| table.row([place(site.source.as_ref()), name(site)]));
+        sites.iter().take(SHOWN).for_each(|site| table.row([place(site.source.as_ref()), site_name(site)]));
         push_table(&format!("only in the {which} profile: {}", sites.len()), &table, style, lines);
     }
 }
 
-/// By how much the counts of a site differ, all fields together.
-fn size(change: &SiteDiff) -> u64 {
-    let of = |(field, old): (&String, &u64)| change.new.get(field).map_or(0, |new| new.abs_diff(*old));
-    change.old.iter().map(of).fold(0, u64::saturating_add)
-}
-
-fn name(site: &SiteName) -> String {
+/// A site without its line: its operation, and which of several.
+pub(crate) fn site_name(site: &SiteName) -> String {
     if site.number > 1 { format!("{} ({})", site.operation, site.number) } else { site.operation.clone() }
 }
 
-fn number(value: f64) -> String {
+/// A number, with two digits where it is no whole one.
+pub(crate) fn number(value: f64) -> String {
     if value.fract() == 0.0 { grouped(value as u64) } else { format!("{value:.2}") }
 }
 
-fn signed(change: f64) -> String {
+/// The same with its sign.
+pub(crate) fn signed(change: f64) -> String {
     let sign = if change < 0.0 { "-" } else { "+" };
     format!("{sign}{}", number(change.abs()))
 }

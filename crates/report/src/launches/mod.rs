@@ -235,7 +235,7 @@ mod tests {
                 "{text}"
             );
             assert!(!text.contains("the run did not end"), "{text}");
-            let page = html::render(&report);
+            let page = html::render(&report, &html::PageData::default());
             assert!(
                 page.contains("Dispatched and not counted")
                     && page.contains("k&lt;int&gt;()")

@@ -57,7 +57,11 @@ fn findings(recorded: &RecordedMemory, style: Style, lines: &mut Vec<String>) {
         let site = finding.sites.first();
         table.row([
             percent(finding.share),
-            if finding.note { format!("note: {}", kind(finding.kind)) } else { kind(finding.kind).to_owned() },
+            if finding.note {
+                format!("note: {}", finding_name(finding.kind))
+            } else {
+                finding_name(finding.kind).to_owned()
+            },
             finding.array.clone().unwrap_or_default(),
             because(finding),
             finding.fix.map(may_help).unwrap_or_default().to_owned(),
@@ -74,11 +78,13 @@ fn findings(recorded: &RecordedMemory, style: Style, lines: &mut Vec<String>) {
     }
 }
 
+/// A share in percent.
 fn percent(share: f64) -> String {
     format!("{:.1} %", 100.0 * share)
 }
 
-fn kind(kind: FindingKind) -> &'static str {
+/// A pattern in words.
+pub(crate) fn finding_name(kind: FindingKind) -> &'static str {
     match kind {
         FindingKind::Hot => "hot",
         FindingKind::HotRandom => "hot, at random",
@@ -95,7 +101,8 @@ fn kind(kind: FindingKind) -> &'static str {
     }
 }
 
-fn may_help(fix: Fix) -> &'static str {
+/// What may help, in words.
+pub(crate) fn may_help(fix: Fix) -> &'static str {
     match fix {
         Fix::StageInLds => "load it to LDS once",
         Fix::ReorderData => "sort or block the data",
@@ -111,7 +118,8 @@ fn may_help(fix: Fix) -> &'static str {
     }
 }
 
-fn because(finding: &MemoryFinding) -> String {
+/// The numbers that a finding rests on.
+pub(crate) fn because(finding: &MemoryFinding) -> String {
     let mut text = match finding.evidence {
         Evidence::Sectors { matching, of, waves } => {
             format!("{} of {} lines, by up to {waves} waves of a workgroup", grouped(matching), grouped(of))

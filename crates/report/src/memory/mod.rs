@@ -7,6 +7,7 @@ mod rules;
 mod sarif;
 mod text;
 
+pub(crate) use found::{because, finding_name, may_help};
 pub use recorded::{
     Evidence, FindingKind, FindingSite, Fix, HeatMap, HeatPattern, HeatRun, MeasuredAccess, MemoryFinding,
     RecordedArray, RecordedMemory,

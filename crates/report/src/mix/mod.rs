@@ -2,6 +2,7 @@
 
 mod text;
 
+pub(crate) use text::memory_name;
 pub use text::render;
 
 use std::collections::BTreeMap;
@@ -244,6 +245,13 @@ impl From<&mix::Mix> for MixCounts {
 }
 
 impl MixCounts {
+    /// FLOPs for each byte of a memory; none where it is not known how many there were of either.
+    #[must_use]
+    pub fn flops_per_byte(&self, row: &BytesRow) -> Option<f64> {
+        let known = row.requested > 0 && row.unknown == 0 && self.flops.lanes_unknown == 0;
+        (known && self.flops.effective > 0).then(|| self.flops.effective as f64 / row.requested as f64)
+    }
+
     /// Bytes of a memory.
     #[must_use]
     pub fn bytes_of(&self, memory: Traffic) -> u64 {

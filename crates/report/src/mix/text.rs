@@ -117,11 +117,9 @@ fn bytes(total: &MixCounts, style: Style, lines: &mut Vec<String>) {
         ("instructions unknown", Align::Right),
     ]);
     for row in &total.bytes {
-        let known = row.requested > 0 && row.unknown == 0 && total.flops.effective > 0;
-        let known = known && total.flops.lanes_unknown == 0;
-        let intensity = known.then(|| format!("{:.3}", total.flops.effective as f64 / row.requested as f64));
+        let intensity = total.flops_per_byte(row).map(|intensity| format!("{intensity:.3}"));
         table.row([
-            word(row.memory).to_owned(),
+            memory_name(row.memory).to_owned(),
             grouped(row.requested),
             intensity.unwrap_or_default(),
             some(row.unknown),
@@ -203,7 +201,8 @@ fn percent(part: u64, all: u64) -> String {
     if all == 0 { "0.0 %".to_owned() } else { format!("{:.1} %", 100.0 * part as f64 / all as f64) }
 }
 
-fn word(memory: Traffic) -> &'static str {
+/// A memory in a word.
+pub(crate) fn memory_name(memory: Traffic) -> &'static str {
     match memory {
         Traffic::Global => "global",
         Traffic::Lds => "LDS",

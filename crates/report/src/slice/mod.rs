@@ -12,4 +12,4 @@ pub use json::{
     Slice, Step, WaitCertainty, WaitSlice, WorkgroupSource,
 };
 pub use text::render;
-pub(crate) use text::{chain_lines, operation_text, wait_lines};
+pub(crate) use text::{chain_lines, edge_word, operation_text, wait_lines};

@@ -155,15 +155,20 @@ pub(crate) fn chain_lines(
     }
 }
 
-/// One step of a chain.
-fn step_line(step: &Step) -> String {
-    let arrow = match step.edge {
+/// How a step of a chain goes on from the one before, in a word.
+pub(crate) fn edge_word(edge: Edge) -> &'static str {
+    match edge {
         Edge::Stall => "wait",
         Edge::Wait => "for",
         Edge::Register => "of",
         Edge::Memory | Edge::ThroughMemory => "from",
         Edge::Mask => "if",
-    };
+    }
+}
+
+/// One step of a chain.
+fn step_line(step: &Step) -> String {
+    let arrow = edge_word(step.edge);
     let mut source = place(step.source.as_ref());
     for Inlined { called_at, .. } in &step.inlined {
         source += &format!(", inlined at {}", place(Some(called_at)));

@@ -1,0 +1,93 @@
+//! What a page says of made-up kernels.
+
+use super::*;
+use crate::disassembly::{CodeKind, CodeText, InstText};
+use crate::{Report, RunInfo};
+use wavetap_profile::file::{Backend, KernelTotals, Origin, Profile, Work};
+use wavetap_profile::map::Source;
+
+/// A kernel of two instructions on line 7 and one on line 9.
+fn code(instructions: usize) -> CodeText {
+    let instruction = |number: usize| InstText {
+        address: 4 * number as u64,
+        bytes: "00000000".to_owned(),
+        instruction: format!("s_nop {number}"),
+        times: 1,
+        reachable: true,
+        source: Some(Source { file: "k.hip".to_owned(), line: if number < 2 { 7 } else { 9 } }),
+        ..InstText::default()
+    };
+    CodeText {
+        kind: CodeKind::Kernel,
+        name: Some("k".to_owned()),
+        demangled: Some("k()".to_owned()),
+        target: "gfx90a".to_owned(),
+        section: ".text".to_owned(),
+        address: 0,
+        end: 4 * instructions as u64,
+        kernel: None,
+        problem: None,
+        pressure: None,
+        counted: None,
+        blocks: Vec::new(),
+        loops: Vec::new(),
+        instructions: (0..instructions).map(instruction).collect(),
+    }
+}
+
+fn report(kernels: &[(&str, u64, Option<u64>)]) -> Report {
+    let mut profile = Profile::new(Origin::Counters, Backend::Emulator);
+    for (name, waves, instructions) in kernels {
+        profile.kernels.push(KernelTotals {
+            name: (*name).to_owned(),
+            demangled: format!("{name}()"),
+            target: "gfx90a".to_owned(),
+            object: "00".to_owned(),
+            waves: *waves,
+            work: instructions.map(|instructions| Work { instructions, ..Work::default() }),
+            ..KernelTotals::default()
+        });
+    }
+    profile.set_ended(true);
+    Report::new(&profile, RunInfo::default())
+}
+
+#[test]
+fn shares_are_of_what_is_known_of_all_kernels() {
+    let page = render(&report(&[("few", 9, Some(100)), ("many", 1, Some(300))]), &PageData::default());
+    assert!(page.contains("as the emulator saw them") && page.contains("75.0 %"), "{page}");
+    assert!(page.find("many()").unwrap() < page.find("few()").unwrap(), "the largest share first");
+    let page = render(&report(&[("few", 9, Some(100)), ("many", 1, None)]), &PageData::default());
+    assert!(page.contains("Shares are of waves") && page.contains("90.0 %"), "{page}");
+    assert!(page.find("few()").unwrap() < page.find("many()").unwrap());
+}
+
+#[test]
+fn what_is_not_known_is_not_added_up() {
+    let report = report(&[("k", 1, None)]);
+    let mut data = PageData::default();
+    let known = data.kernel_mut("00", "k");
+    known.code = Some(code(3));
+    let facts = |address, executions| InstructionFacts { address, executions, ..InstructionFacts::default() };
+    known.instructions = vec![facts(0, Some(5)), facts(4, None), facts(8, Some(2))];
+    let page = render(&report, &data);
+    let row = |line: u32| {
+        let row = page.split_once(&format!("<tr id=\"k1-s0-{line}\">")).expect("the line").1;
+        row.split_once("</tr>").expect("its end").0.to_owned()
+    };
+    assert!(row(7).contains("≥ 5"), "one of its two instructions is not known: {}", row(7));
+    assert!(row(9).contains(">2<") && !row(9).contains('≥'), "{}", row(9));
+}
+
+#[test]
+fn a_page_says_what_it_has_no_room_for() {
+    let report = report(&[("k", 1, None)]);
+    let mut data = PageData::default();
+    data.kernel_mut("00", "k").code = Some(code(60_000));
+    let page = render(&report, &data);
+    assert!(page.contains("because the page would be too large: code."), "{}", page.len());
+    assert!(page.len() < 1 << 20 && !page.contains("href=\"#k1-0\""), "no link to what is not there");
+    data.kernel_mut("00", "k").code = Some(code(100));
+    let page = render(&report, &data);
+    assert!(!page.contains("too large") && page.contains("href=\"#k1-0\""));
+}
