@@ -204,6 +204,7 @@ impl Runtime {
                 trace_lanes: self.settings.strict && self.collection.tracer.as_ref().is_some_and(Tracer::traces),
                 origins: self.collection.origins.is_some(),
                 accesses: 0,
+                watched: default.watched,
                 threads: self.settings.threads,
                 timing: self.settings.timing.clone(),
             };

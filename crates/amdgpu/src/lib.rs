@@ -6,6 +6,7 @@
 mod assemble;
 mod boards;
 mod caches;
+mod clock;
 mod decode;
 mod digits;
 mod dispatch;
@@ -32,6 +33,7 @@ mod vocabulary;
 mod wait;
 
 pub use boards::Board;
+pub use clock::{ConstantClock, ShaderClock};
 pub use decode::Plan;
 pub use hazards::{EventHazards, WaitStates};
 pub use image::{Image, ImageAddress};

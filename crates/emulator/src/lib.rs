@@ -87,6 +87,6 @@ pub use trace::origins::{Origin, Origins, ValueOrigins, WaitOrigins};
 pub use trace::timing::{
     InstructionTime, LatencyClass, LatencyOverride, MemoryCounts, ModelledTime, StallReason, Timing, WaveSample,
 };
-pub use trace::{DispatchStats, Trace};
+pub use trace::{DispatchStats, Trace, Visit};
 /// What [`Device::map`] maps.
 pub use vm_memory::{FileOffset, MmapRegion};

@@ -1,5 +1,8 @@
 //! How a device behaves.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
 use wavetap_amdgpu::EventHazards;
 
 use crate::fault::findings::Passes;
@@ -27,6 +30,9 @@ pub struct Options {
     /// Keeps so many records at most, for each thread, of where lanes go in memory
     /// ([`crate::DispatchStats::accesses`]): outside strict mode.
     pub accesses: usize,
+    /// Notes when each wave executes the instructions at these addresses of their code objects
+    /// ([`crate::DispatchStats::visits`]).
+    pub watched: Arc<BTreeSet<u64>>,
     /// Models the time that dispatches take ([`crate::DispatchStats::time`]).
     pub timing: Option<Timing>,
     /// Threads that the workgroups of a long dispatch are divided among; 0: as many as there are cores. Strict mode
@@ -46,6 +52,7 @@ impl Default for Options {
             trace_lanes: false,
             origins: false,
             accesses: 0,
+            watched: Arc::default(),
             timing: None,
             threads: 0,
         }

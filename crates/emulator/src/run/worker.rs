@@ -480,7 +480,8 @@ impl<'a> Worker<'a> {
         // The place of the next instruction if the last one is followed by it: code is mostly decoded in the order in
         // which it runs.
         let mut next = usize::MAX;
-        let one_by_one = launch.strict || origins.is_some() || options.trace_lanes || options.accesses > 0;
+        let watches = !options.watched.is_empty();
+        let one_by_one = launch.strict || origins.is_some() || options.trace_lanes || options.accesses > 0 || watches;
         let mut left = quantum;
         while left > 0 {
             let pc = core.wave.pc;
@@ -541,6 +542,9 @@ impl<'a> Worker<'a> {
             core.wave.jumped = false;
             if let Some(book) = origins {
                 book.before(core.wave, op, index);
+            }
+            if watches && options.watched.contains(&op.address) {
+                core.note_visit(op);
             }
             if options.accesses > 0 && !launch.strict {
                 note_accesses(&mut core, op, options.accesses);

@@ -21,7 +21,10 @@ use crate::op::registers::register_name;
 use crate::op::semantics::{Source, Ty};
 use crate::shadow::races::access::LaneAccess;
 use crate::shadow::races::lds_row::LdsRow;
-use crate::trace::DispatchStats;
+use crate::trace::{DispatchStats, Visit};
+
+/// Shader cycles of a tick of the constant clock: 100 MHz beside 2 GHz, whatever a board's clock is.
+const CONSTANT_TICK: u64 = 20;
 
 /// A wave that is executing an instruction.
 pub(crate) struct Core<'a> {
@@ -44,6 +47,22 @@ impl Core<'_> {
         if self.memory.has_overrun() {
             self.keep_overrun(op);
         }
+    }
+
+    /// The clock of constant frequency.
+    pub(crate) fn constant_clock(&self) -> u64 {
+        *self.clock / CONSTANT_TICK
+    }
+
+    /// Notes when the wave executes an instruction.
+    #[cold]
+    pub(crate) fn note_visit(&mut self, op: &Op) {
+        self.stats.visits.push(Visit {
+            workgroup: self.wave.group_id,
+            wave: self.wave.index,
+            place: CodeAddress { object: op.object, address: op.address },
+            cycle: *self.clock,
+        });
     }
 
     #[cold]

@@ -100,6 +100,19 @@ impl fmt::Display for Overrun {
     }
 }
 
+/// When a wave executed an instruction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Visit {
+    /// The workgroup.
+    pub workgroup: [u32; 3],
+    /// The wave's index in it.
+    pub wave: u32,
+    /// The instruction.
+    pub place: CodeAddress,
+    /// What the shader clock showed. With [`crate::Options::timing`] it is the modelled cycle; otherwise it only grows.
+    pub cycle: u64,
+}
+
 /// Totals of a dispatch that ended well.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DispatchStats {
@@ -131,6 +144,8 @@ pub struct DispatchStats {
     pub overruns: Vec<Overrun>,
     /// Where lanes went in memory, if [`crate::Options::accesses`] asks for it, without scalar accesses and images.
     pub accesses: AccessRecords,
+    /// When waves executed the instructions of [`crate::Options::watched`]: those of each wave in their order.
+    pub visits: Vec<Visit>,
     /// Branch counts, if [`crate::Options::trace`] is on.
     pub trace: Option<Trace>,
     /// What was waited for and where values came from, if [`crate::Options::origins`] is on.
@@ -179,6 +194,7 @@ impl DispatchStats {
             lds_bytes,
             overruns,
             accesses,
+            visits,
             trace,
             // These dispatches have one thread.
             origins: _,
@@ -202,6 +218,7 @@ impl DispatchStats {
         }
         overruns.iter().for_each(|overrun| self.add_overrun(overrun));
         self.accesses.merge(accesses);
+        self.visits.extend(visits);
         if let (Some(mine), Some(its)) = (&mut self.trace, trace) {
             mine.merge(its);
         }

@@ -149,10 +149,9 @@ fn run_atomic(core: &mut Core, op: &Op) -> ExecResult {
     Ok(())
 }
 
-/// `s_memtime` and `s_memrealtime`.
-fn time(core: &mut Core, op: &Op) -> ExecResult {
+/// `s_memtime` and `s_memrealtime`: what the clock shows.
+fn time(core: &mut Core, op: &Op, now: u64) -> ExecResult {
     let dst = destination(op)?;
-    let now = *core.clock;
     core.set_scalar64(op, dst.first, now)?;
     issue(core, op, Some((dst.first, 2)));
     Ok(())
@@ -168,8 +167,10 @@ fn wave_id(core: &mut Core, op: &Op) -> ExecResult {
 
 /// The meaning of a scalar memory instruction.
 pub(crate) fn meaning(opcode: Opcode, inst: &Inst) -> Option<Meaning> {
-    if matches!(opcode, Opcode::S_MEMTIME | Opcode::S_MEMREALTIME) {
-        return Some((time, Semantics::Own));
+    match opcode {
+        Opcode::S_MEMTIME => return Some((|core, op| time(core, op, *core.clock), Semantics::Own)),
+        Opcode::S_MEMREALTIME => return Some((|core, op| time(core, op, core.constant_clock()), Semantics::Own)),
+        _ => {}
     }
     if opcode == Opcode::S_GET_WAVEID_IN_WORKGROUP {
         return Some((wave_id, Semantics::Own));

@@ -42,6 +42,9 @@ fn hardware_register(op: &Op) -> (usize, u32, u32) {
     (number.into(), bits.start, bits.len() as u32)
 }
 
+/// Bits of the shader clock before gfx12 (RDNA3 ISA guide, "SHADER_CYCLES").
+const SHADER_CYCLES_BITS: u32 = 20;
+
 /// Hardware register ids (AMDGPU assembler, `hwreg`).
 mod hwreg {
     pub(super) const MODE: usize = 1;
@@ -58,6 +61,9 @@ mod hwreg {
     pub(super) const FLAT_SCR_HI: usize = 21;
     /// Since gfx10.
     pub(super) const HW_ID1: usize = 23;
+    /// Since gfx10.3; 64 bits in two registers from gfx12 on.
+    pub(super) const SHADER_CYCLES: usize = 29;
+    pub(super) const SHADER_CYCLES_HI: usize = 30;
     /// Bits 9:6: how a workgroup is in a cluster.
     pub(super) const IB_STS2: usize = 28;
 }
@@ -91,6 +97,12 @@ fn get_register(core: &mut Core, op: &Op) -> ExecResult {
         // Bits 63:48 of the private and shared apertures.
         hwreg::SH_MEM_BASES => PRIVATE_APERTURE >> 16 | SHARED_APERTURE >> 16 << 16,
         id if is_scheduling_mode(core, id) => wave.scheduling,
+        hwreg::SHADER_CYCLES | hwreg::SHADER_CYCLES_HI if core.launch.target.generation() >= 12 => {
+            (*core.clock >> (32 * (id - hwreg::SHADER_CYCLES))) as u32
+        }
+        hwreg::SHADER_CYCLES if core.launch.target.hardware_register(id as u8).is_some() => {
+            *core.clock as u32 & ((1 << SHADER_CYCLES_BITS) - 1)
+        }
         id => return undefined(format!("s_getreg of hardware register {id}")),
     };
     let field = (u64::from(value) >> offset) & ((1_u64 << size) - 1);
@@ -239,7 +251,7 @@ fn answered_message(core: &mut Core, op: &Op, wide: bool) -> ExecResult {
     let value = match op.any_imm() & 0xff {
         // There is no trap handler.
         returning::GET_TMA | returning::GET_TBA => 0,
-        returning::GET_REALTIME => *core.clock,
+        returning::GET_REALTIME => core.constant_clock(),
         id => return undefined(format!("s_sendmsg_rtn of message {id}")),
     };
     let dst = result(op)?;
