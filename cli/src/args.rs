@@ -286,6 +286,7 @@ pub struct RunArgs {
         ./app --its-own-flag\n  wavetap profile --target gfx942 --counters global hip-samples/bin/divergence\n  \
         wavetap profile --timing --latency memory=1000 ./app\n  wavetap profile --probe branches,blocks \
         --timing --html app.html ./app\n  \
+        wavetap profile --probe time hip-samples/bin/divergence             cycles of waves and basic blocks\n  \
         wavetap profile --probe none ./app                                  launches alone\n  \
         wavetap profile --target gfx942 -- python app.py                             kernels that Triton compiles"
 )]

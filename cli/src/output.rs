@@ -136,21 +136,24 @@ fn say_lines<'u>(missing: impl Iterator<Item = &'u UncountedDispatches>) {
     }
 }
 
-/// Refuses `none` beside probes, and the memory probe beside others and where it has no room.
+/// Refuses `none` beside probes, and the probes of memory and of time beside others and where they have no room.
 pub fn check_probes(instrument: &InstrumentArgs) -> Result<()> {
     if instrument.counts_nothing() && instrument.probes().next().is_some() {
         return Err(Error::unsupported("--probe none stands alone: nothing is counted then"));
     }
-    if !instrument.has(ProbeKind::Memory) {
-        return Ok(());
-    }
+    let alone = instrument.probes().find_map(|probe| match probe {
+        ProbeKind::Memory => Some((probe, "it measures sampled workgroups alone, and counts are of all", "records")),
+        ProbeKind::Time => Some((probe, "what other probes insert would be in its times", "adds up times")),
+        ProbeKind::Branches | ProbeKind::Blocks => None,
+    });
+    let Some((probe, why, what)) = alone else { return Ok(()) };
+    let name = probe.name();
     if instrument.probe.len() > 1 {
-        let why = "it measures sampled workgroups alone, and counts are of all";
-        return Err(Error::unsupported(format!("--probe memory is a run of its own: {why}")));
+        return Err(Error::unsupported(format!("--probe {name} is a run of its own: {why}")));
     }
     match instrument.counters {
         CounterChoice::Auto | CounterChoice::Global => Ok(()),
-        _ => Err(Error::unsupported("--probe memory records in global memory: it needs --counters global")),
+        _ => Err(Error::unsupported(format!("--probe {name} {what} in global memory: it needs --counters global"))),
     }
 }
 

@@ -78,7 +78,11 @@ pub fn run(args: &ProfileArgs, colour: ColorChoice) -> Result<ExitCode> {
         counters: true,
         trace: false,
         launches: false,
-        timing: None,
+        timing: measured_time_is_modelled(args, platform).then_some(launch::Modelled {
+            latencies: &args.timing.latency,
+            samples: false,
+            interval: None,
+        }),
         at_load: Some(launch::AtLoad { options: &options, originals: originals.path() }),
         stdout: None,
     };
@@ -158,6 +162,12 @@ fn write_page(
 /// Where the original of a code object is that was loaded.
 fn original_of(object: &str, originals: &Path) -> PathBuf {
     originals.join(format!("{object}.co"))
+}
+
+/// Whether the clock that kernels read is that of the timing model: there is no other that says anything of time.
+fn measured_time_is_modelled(args: &ProfileArgs, platform: launch::Platform) -> bool {
+    let is_measured = args.instrument.has(ProbeKind::Time);
+    is_measured && platform == launch::Platform::EmulatorHip && !args.backend.is_strict()
 }
 
 /// What the memory probe has recorded, of the kernels that ran.

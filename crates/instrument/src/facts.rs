@@ -18,6 +18,7 @@ use crate::guards;
 use crate::placement::PlacedRecord;
 use crate::probe::ProbeKind;
 use crate::probe::table::{PlacedSite, SiteTable};
+use crate::probe::time::WaveCounters;
 use crate::scavenge::LiveOut;
 use crate::uncopied::Uncopied;
 use wavetap_amdgpu::{Flags, Opcode, Reg, Target};
@@ -139,6 +140,8 @@ pub struct KernelFacts<'k, 'a> {
     pub(crate) has_bounded_calls: bool,
     /// Whether its accesses are recorded, in sampled workgroups.
     pub(crate) records_accesses: bool,
+    /// The counters of its time, if that is measured.
+    pub(crate) time: Option<WaveCounters>,
 }
 
 impl<'k, 'a> KernelFacts<'k, 'a> {
@@ -180,6 +183,7 @@ impl<'k, 'a> KernelFacts<'k, 'a> {
                 );
             }
         };
+        let time = WaveCounters::of(&table.sites);
         let callable = || *analysis.callable.get_or_init(|| callable_registers(program, analysis.image));
         Ok(KernelFacts {
             analysis,
@@ -195,6 +199,7 @@ impl<'k, 'a> KernelFacts<'k, 'a> {
             workgroup_size,
             size_is_required: required.is_some(),
             lds_bytes: lds_bytes(metadata.group_segment_fixed_size, &kernel.descriptor)?,
+            time,
             used: reachable_registers(program, id, callable),
             has_bounded_calls: has_bounded_calls(program, id),
             records_accesses: probes.contains(&ProbeKind::Memory),
@@ -215,6 +220,15 @@ impl<'k, 'a> KernelFacts<'k, 'a> {
             Err(stop) => return Err(stop),
         };
         Ok(self.placed.get_or_init(|| placed).as_ref())
+    }
+
+    /// What a probe does for which counters elsewhere than in global memory are no place, if one does.
+    pub(crate) fn needs_global_memory(&self) -> Option<&'static str> {
+        match (self.records_accesses, &self.time) {
+            (true, _) => Some("accesses are recorded"),
+            (false, Some(_)) => Some("times are added up"),
+            (false, None) => None,
+        }
     }
 
     /// What is live in each function.

@@ -150,7 +150,7 @@ impl<'a> ObjectPlanner<'a> {
         let facts = KernelFacts::of(analysis, kernel, self.measurement.probes)?;
         let modes: &[CounterMode] = match self.measurement.counters {
             // What is recorded has room nowhere else.
-            Counters::Auto if facts.records_accesses => &[CounterMode::Global],
+            Counters::Auto if facts.needs_global_memory().is_some() => &[CounterMode::Global],
             Counters::Auto => &BY_COST,
             Counters::Lds => &[CounterMode::Lds],
             Counters::Global => &[CounterMode::Global],

@@ -5,7 +5,7 @@ use crate::facts::{ClonedFunction, KernelFacts};
 use crate::frame::entry::{Entry, EntryNeeds, ScratchAccess};
 use crate::frame::{Frame, delayed_wait, epilogue, first_vector, flat_scratch, prologue};
 use crate::placement::{PlacedCounters, PlacedRecord, PointJobs, Prices};
-use crate::probe::Emitter;
+use crate::probe::{Emitter, time};
 use crate::records::RecordChoice;
 use crate::scavenge::lane_spills::{LaneBudget, MOST_SLOTS};
 use crate::scavenge::registers::{self, Allocation, NUMBERED_VGPRS, Scalars, Vectors};
@@ -30,15 +30,20 @@ const ENTRY_WEIGHT: f64 = 3.0;
 
 /// Tries the strategies in order and returns the first that costs no occupancy, or what costs least of it.
 pub(crate) fn cheapest(facts: &KernelFacts<'_, '_>, request: &Request) -> Result<Instrumented, Stop> {
-    if facts.records_accesses && request.mode != CounterMode::Global {
-        let detail = "accesses are recorded in global memory";
-        return Err(Refusal::new(Reason::CounterMode, detail).into());
+    if let Some(what) = facts.needs_global_memory()
+        && request.mode != CounterMode::Global
+    {
+        return Err(Refusal::new(Reason::CounterMode, format!("{what} in global memory")).into());
+    }
+    if facts.time.is_some() {
+        // A wave's last block ends where the wave does.
+        facts.uncopied.check_return(facts.analysis.program)?;
     }
     if request.mode == CounterMode::Register {
         return register::cheapest(facts, request, |planned| costs_too_much(request, planned));
     }
     if request.placement == CounterPlacement::Minimal
-        && !facts.records_accesses
+        && facts.needs_global_memory().is_none()
         && let Some(placed) = facts.placed(placed)?
         && (request.mode != CounterMode::Global || pays(facts, placed))
     {
@@ -198,7 +203,7 @@ fn plan(
         VgprStrategy::Unused => allocation.choose_vectors(facts.records_accesses)?,
         VgprStrategy::SpillLanes => {
             // What is spilled has to be found again: not both kinds of registers can be.
-            if reserved.is_none() || allocation.used.indexed || facts.records_accesses {
+            if reserved.is_none() || allocation.used.indexed || facts.needs_global_memory().is_some() {
                 return Err(Refusal::new(
                     Reason::VectorRegisters,
                     "no vector registers are free, and none can be borrowed",
@@ -227,6 +232,7 @@ fn plan(
         sets_flat_scratch,
         entry_lanes: placed.and_then(|placed| placed.entry_lanes).map(|offset| Counters { offset, count: 1 }),
         sink: &*sink,
+        time: facts.time,
         records,
         is_sampled: facts.records_accesses,
         // What is spilled between snippets does not keep what they change; flat addresses take scalar registers.
@@ -426,6 +432,10 @@ fn insertions(
         function.check_modes(end)?;
         let point =
             ProgramPoint { inst: guards::place_before_end(function.body, &function.cfg, end), side: Side::Before };
+        if let Some(waves) = &frame.time {
+            let counters = waves.counters();
+            time::end(&mut Emitter { frame, scavenger, counters, inserts: &mut inserts }, point)?;
+        }
         let (frame, here) = scavenger.at_end(frame, point)?;
         inserts.push((point, epilogue::epilogue(&frame, &here, point.inst != end)?));
     }

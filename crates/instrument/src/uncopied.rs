@@ -32,7 +32,7 @@ impl Uncopied {
         for id in self.functions.iter().copied().chain(any) {
             let body = program.body(id);
             if let Some(address) = end_of_wave(body) {
-                let detail = format!("{} may end the wave, with counters still in LDS", body.name());
+                let detail = format!("{} may end the wave, with counters that are not in its record yet", body.name());
                 return Err(Refusal::at(Reason::CalleeEndsWave, address, detail));
             }
         }

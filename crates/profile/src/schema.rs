@@ -28,6 +28,8 @@ pub enum Unit {
     Lanes,
     /// Cycles of the shader's clock.
     Cycles,
+    /// Ticks of the clock whose frequency is constant.
+    Ticks,
     /// Bytes.
     Bytes,
     /// Memory transactions or cache lines.

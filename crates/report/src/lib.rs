@@ -42,4 +42,4 @@ pub mod verify;
 
 pub use basis::Basis;
 pub use model::{Branch, Kernel, REPORT_SCHEMA, Report, RunInfo};
-pub use sections::{Block, Sections};
+pub use sections::{Block, MeasuredTime, Sections, TimedBlock};

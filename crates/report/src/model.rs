@@ -199,10 +199,20 @@ impl Kernel {
         Key { name: &self.name, target: &self.target, object: &self.object }
     }
 
+    /// Whether its time was measured.
+    pub(super) fn is_timed(&self) -> bool {
+        self.sections.measured_time.is_some()
+    }
+
+    /// Its processor, if that is known.
+    pub(super) fn processor(&self) -> Option<Target> {
+        Target::by_name(self.target.split(':').next().unwrap_or_default())
+    }
+
     /// Lanes of its waves; nothing where neither its resources nor its target say.
     pub(super) fn wave_size(&self) -> Option<u32> {
         let known = self.before.map(|resources| resources.wave_size).filter(|lanes| *lanes > 0);
-        let target = Target::by_name(self.target.split(':').next().unwrap_or_default());
+        let target = self.processor();
         let possible = |lanes: &u32| target.is_some_and(|target| target.with_wave_size(*lanes).is_some());
         let [wave32, wave64] = WAVE_SIZES.map(|lanes| Some(lanes).filter(possible));
         known.or_else(|| wave32.xor(wave64))

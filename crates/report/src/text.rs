@@ -39,6 +39,10 @@ pub fn render(report: &Report, style: Style) -> String {
 pub fn render_part(report: &Report, details: Details, style: Style) -> String {
     let mut lines = vec![ran_on(report)];
     lines.extend(cut_short(report).map(|line| style.warn(&line)));
+    if report.backend == Backend::Emulator && report.kernels.iter().any(Kernel::is_timed) {
+        let what = "cycles of blocks and waves are modelled, if the emulator's timing model was on";
+        lines.push(format!("{what}; else 4 for each instruction"));
+    }
     if report.kernels.is_empty() {
         lines.push(match report.origin {
             Origin::Launches => "no kernel was dispatched".to_owned(),
@@ -133,7 +137,7 @@ fn kernel_lines(kernel: &Kernel, variant: Option<Variant<'_>>, style: Style, lin
     }
     exec_lines(kernel, style, lines);
     scalar_lines(&kernel.branches, style, lines);
-    kernel.sections.lines(kernel.wave_size(), style, lines);
+    kernel.sections.lines((kernel.processor(), kernel.wave_size()), kernel.dispatches, style, lines);
     wait_lines(&kernel.waits, style, lines);
     chain_lines(&kernel.chains, (Blame::Exposed, "samples"), CHAINS_SHOWN, style, lines);
 }

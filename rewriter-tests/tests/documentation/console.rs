@@ -24,6 +24,7 @@ const PAGES: &[&str] = &[
     "docs/guide/roofline.md",
     "docs/guide/slice.md",
     "docs/guide/summary.md",
+    "docs/guide/time.md",
 ];
 /// What stands for any text.
 const ANYTHING: &str = "…";

@@ -55,11 +55,13 @@ pub enum Reason {
     BranchOutOfReach,
     /// The program counter is read where SCC must survive and no scalar register is free.
     PcRead,
+    /// A loop goes back to the instruction at which the time of a wave begins.
+    TimedLoop,
 }
 
 impl Reason {
     /// Every reason.
-    pub const ALL: [Reason; 22] = [
+    pub const ALL: [Reason; 23] = [
         Reason::Undecodable,
         Reason::IndirectJump,
         Reason::DirectCall,
@@ -82,6 +84,7 @@ impl Reason {
         Reason::CounterMode,
         Reason::BranchOutOfReach,
         Reason::PcRead,
+        Reason::TimedLoop,
     ];
 
     /// The fixed name, in snake case.
@@ -110,6 +113,7 @@ impl Reason {
             Reason::CounterMode => "counter_mode",
             Reason::BranchOutOfReach => "branch_out_of_reach",
             Reason::PcRead => "pc_read",
+            Reason::TimedLoop => "timed_loop",
         }
     }
 
@@ -175,8 +179,8 @@ impl Reason {
                     be; with counters in memory the kernel can be instrumented."
             }
             Reason::CalleeEndsWave => {
-                "A called function may end the wave, and counters in LDS would be lost there; with counters in memory \
-                    the kernel can be instrumented."
+                "A called function may end the wave, and counters in LDS would be lost there, or the time of the \
+                    wave's last block; executions can be counted in memory."
             }
             Reason::WorkgroupSize => {
                 "Neither metadata nor descriptor says how large a workgroup may be, so nothing says how much LDS the \
@@ -186,6 +190,10 @@ impl Reason {
             Reason::BranchOutOfReach => {
                 "A branch does not reach its target once code has been inserted, and no register is free for a longer \
                     jump."
+            }
+            Reason::TimedLoop => {
+                "`--probe time` begins to measure a wave before the kernel's first instruction, and a loop goes back \
+                    there: it would begin again."
             }
             Reason::PcRead => {
                 "The program counter is read where the condition code is in use and no scalar register is free to \

@@ -10,6 +10,7 @@ pub(crate) mod prologue;
 
 use crate::asm::{Asm, Global, c, s, s2};
 use crate::hazard_mitigation::Place;
+use crate::probe::time::WaveCounters;
 use crate::records::RecordChoice;
 use crate::scavenge::registers::{Scalars, Vectors};
 use crate::scavenge::spill_slots::{RESOURCE, SpillSlots};
@@ -36,6 +37,8 @@ pub(crate) struct Frame<'s> {
     pub(crate) sets_flat_scratch: bool,
     /// The counter of the lanes with which a wave begins, if there is one.
     pub(crate) entry_lanes: Option<Counters>,
+    /// The counters of the kernel's time, if it is measured.
+    pub(crate) time: Option<WaveCounters>,
     /// Where counters are kept.
     pub(crate) sink: &'s dyn CounterSink,
     /// Which record a wave has.

@@ -5,7 +5,7 @@ use crate::asm::{c, s};
 use crate::facts::ClonedFunction;
 use crate::placement::Quantity;
 use wavetap_analysis::kernel::Stop;
-use wavetap_base::entity::{ProgramPoint, Side};
+use wavetap_base::entity::{InstId, ProgramPoint, Side};
 use wavetap_profile::probes::blocks::BLOCK;
 
 /// Lane of `lanes`; lane 0 (executions) always holds 1.
@@ -16,18 +16,22 @@ const COUNTED: u32 = 0b11;
 /// See the module.
 pub(crate) struct Blocks;
 
+/// The first instruction of each block that the original's waves execute.
+pub(super) fn first_instructions(function: &ClonedFunction<'_>) -> impl Iterator<Item = InstId> {
+    let body = function.body;
+    // Instrumented code loads arguments as for firmware that preloads none. The original's waves start after that code.
+    let start = function.preloaded_entry;
+    let is_before_start = move |first| start.is_some_and(|start| (body.entry()..start).contains(&first));
+    let first = move |first, last| match start {
+        Some(start) if is_before_start(first) => (start <= last).then_some(start),
+        _ => Some(first),
+    };
+    function.cfg.blocks().iter().filter_map(move |block| first(block.first, block.last))
+}
+
 impl Probe for Blocks {
     fn sites(&self, function: &ClonedFunction<'_>) -> Result<Vec<ProbeSite>, Stop> {
-        let (body, cfg) = (function.body, &function.cfg);
-        // Instrumented code loads arguments as for firmware that preloads none. The original's waves start after that
-        // code.
-        let start = function.preloaded_entry;
-        let is_before_start = |first| start.is_some_and(|start| (body.entry()..start).contains(&first));
-        let first = |first, last| match start {
-            Some(start) if is_before_start(first) => (start <= last).then_some(start),
-            _ => Some(first),
-        };
-        let blocks = cfg.blocks().iter().filter_map(|block| first(block.first, block.last));
+        let blocks = first_instructions(function);
         let mut sites: Vec<ProbeSite> = blocks.map(|inst| ProbeSite { inst, kind: &BLOCK }).collect();
         sites.sort_by_key(|site| site.inst);
         Ok(sites)

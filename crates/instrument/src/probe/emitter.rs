@@ -82,7 +82,7 @@ impl Emitter<'_, '_> {
         if keeps_scc {
             restore_scc(&mut asm, r)?;
         }
-        registers.leave(&mut asm, frame.vectors)?;
+        registers.leave(&mut asm, &frame)?;
         self.inserts.push((point, asm.finish()?));
         Ok(())
     }
@@ -165,8 +165,13 @@ impl Measurement<'_> {
 
     /// Global memory at an offset from the record. Destroys SCC and the scratch pair.
     pub(crate) fn beyond_record(&mut self, offset: u32) -> Result<Global> {
+        self.beyond_record_by(c(offset))
+    }
+
+    /// [`Measurement::beyond_record`], by an operand.
+    pub(crate) fn beyond_record_by(&mut self, offset: Value) -> Result<Global> {
         let (record, to) = (self.r.record, self.r.scratch);
-        self.asm.op("s_add_u32", &[s(to), s(record), c(offset)])?;
+        self.asm.op("s_add_u32", &[s(to), s(record), offset])?;
         self.asm.op("s_addc_u32", &[s(to + 1), s(record + 1), c(0)])?;
         Ok(self.at(to))
     }

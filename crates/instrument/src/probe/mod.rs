@@ -8,6 +8,7 @@ mod branches;
 mod emitter;
 pub(crate) mod memory;
 pub(crate) mod table;
+pub(crate) mod time;
 
 pub(crate) use emitter::{Emitter, Measurement, Scc};
 
@@ -28,11 +29,13 @@ pub enum ProbeKind {
     Blocks,
     /// Accesses to memory with the addresses of their lanes, in sampled workgroups.
     Memory,
+    /// Time of every wave, and in every basic block.
+    Time,
 }
 
 impl ProbeKind {
     /// All of them.
-    pub const ALL: [ProbeKind; 3] = [ProbeKind::Branches, ProbeKind::Blocks, ProbeKind::Memory];
+    pub const ALL: [ProbeKind; 4] = [ProbeKind::Branches, ProbeKind::Blocks, ProbeKind::Memory, ProbeKind::Time];
 
     /// Its name, as on the command line.
     #[must_use]
@@ -41,6 +44,7 @@ impl ProbeKind {
             ProbeKind::Branches => "branches",
             ProbeKind::Blocks => "blocks",
             ProbeKind::Memory => "memory",
+            ProbeKind::Time => "time",
         }
     }
 
@@ -53,6 +57,7 @@ impl ProbeKind {
             }
             ProbeKind::Blocks => "Executions and active lanes of every basic block",
             ProbeKind::Memory => "Addresses of the lanes of each access to memory, in sampled workgroups",
+            ProbeKind::Time => "Time of every wave, and in every basic block, in cycles of the shader's clock",
         }
     }
 
@@ -68,6 +73,7 @@ impl ProbeKind {
             ProbeKind::Branches => &branches::Branches,
             ProbeKind::Blocks => &blocks::Blocks,
             ProbeKind::Memory => &memory::Memory,
+            ProbeKind::Time => &time::Time,
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The site table of a kernel: in which order the sites' counters lie in a record.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
@@ -23,7 +24,8 @@ pub(crate) struct PlacedSite {
 pub(crate) struct SiteTable {
     /// In the order of their counters.
     pub(crate) sites: Vec<Site>,
-    by_place: FxHashMap<(u64, ProbeKind), usize>,
+    /// By address, probe and the name of the kind.
+    by_place: FxHashMap<(u64, ProbeKind, Cow<'static, str>), usize>,
     counters: u32,
 }
 
@@ -39,7 +41,7 @@ impl SiteTable {
         let body = function.body;
         let place = |(probe, site): (ProbeKind, ProbeSite)| {
             let address = body.address(site.inst);
-            let index = *self.by_place.entry((address, probe)).or_insert_with(|| {
+            let index = *self.by_place.entry((address, probe, site.kind.name.clone())).or_insert_with(|| {
                 let offset = HEADER + self.counters * COUNTER;
                 self.counters += site.kind.counters();
                 let instruction = wavetap_amdgpu::print(body.target(), body.inst(site.inst));

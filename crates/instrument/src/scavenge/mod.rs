@@ -109,12 +109,15 @@ impl SnippetRegisters {
     }
 
     /// Restores the registers. The last thing a snippet does; preserves SCC.
-    pub(crate) fn leave(&self, asm: &mut Asm, vectors: Vectors) -> Result<()> {
+    pub(crate) fn leave(&self, asm: &mut Asm, frame: &Frame<'_>) -> Result<()> {
+        let vectors = frame.vectors;
         self.scalars.leave(asm, vectors)?;
-        match &self.vectors {
-            VectorSource::Spill(moves) => moves.leave(asm, &vectors),
-            _ => Ok(()),
+        let VectorSource::Spill(moves) = &self.vectors else { return Ok(()) };
+        if frame.time.is_some() {
+            // The next snippet needs what this one has put there.
+            moves.keep(asm, &vectors)?;
         }
+        moves.leave(asm, &vectors)
     }
 
     /// A whole snippet that saves EXEC across the instruction that writes it.

@@ -17,8 +17,9 @@ pub(crate) const NUMBERED_VGPRS: u16 = 256;
 /// too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Vectors {
-    /// Pair: what is added. High halves 0; low halves of lanes 0 and 4 are 1. Set by the prologue. Lanes from
-    /// [`super::borrow::RECORD_LANE`] on serve as memory where scalar registers are borrowed.
+    /// Pair: what is added. High halves are 0, but for lanes in which a probe keeps something; low halves of lanes 0
+    /// and 4 are 1. Set by the prologue. Lanes from [`super::borrow::RECORD_LANE`] on serve as
+    /// memory where scalar registers are borrowed.
     pub(crate) data: u16,
     /// Offset of each lane's counter, from the record or in LDS. Set by the prologue.
     pub(crate) address: u16,

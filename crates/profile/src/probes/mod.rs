@@ -6,6 +6,7 @@
 pub mod blocks;
 pub mod branches;
 pub mod memory;
+pub mod time;
 
 use std::sync::Arc;
 
@@ -18,7 +19,7 @@ pub const VERSION_1: &str = branches::PROBE;
 /// The kinds of sites of all known probes.
 #[must_use]
 pub fn kinds() -> Vec<&'static Arc<KindSchema>> {
-    branches::kinds().into_iter().chain(blocks::kinds()).chain(memory::kinds()).collect()
+    branches::kinds().into_iter().chain(blocks::kinds()).chain(memory::kinds()).chain(time::kinds()).collect()
 }
 
 /// The kind of a name; none if no known probe has it.

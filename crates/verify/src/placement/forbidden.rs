@@ -4,7 +4,9 @@ use super::first_vector;
 use crate::alignment::Alignment;
 use crate::finding::{Finding, Rule};
 use crate::hazards::expert_scheduling;
-use wavetap_amdgpu::{Branch, Flags, Inst, Memory, OpcodeFlags, RegFile, Target, scalar};
+use wavetap_amdgpu::{
+    Branch, ConstantClock, Flags, Inst, Memory, Opcode, OpcodeFlags, Operand, RegFile, Target, Value, scalar,
+};
 use wavetap_analysis::kernel::Body;
 
 /// Checks one body's new code.
@@ -19,8 +21,10 @@ pub(crate) fn check(original: &Body, new: &Body, alignment: &Alignment, findings
         let bad = match inst.variant.branch {
             // Whether it may, is checked in `preserve` and `scheduling`.
             Branch::None => {
-                let allowed =
-                    sets_flat_scratch(inst, new.target()) || sets_high_bits(inst) || expert_scheduling::sets(new, id);
+                let allowed = sets_flat_scratch(inst, new.target())
+                    || sets_high_bits(inst)
+                    || reads_clock(inst, new.target())
+                    || expert_scheduling::sets(new, id);
                 forbidden(inst) && !allowed && !first_vector::repeats_mode(original, new, id)
             }
             Branch::Jump | Branch::Conditional(_) | Branch::End => false,
@@ -48,6 +52,13 @@ fn forbidden(inst: &Inst) -> bool {
 /// `high_registers`.
 fn sets_high_bits(inst: &Inst) -> bool {
     inst.variant.opcode_flags.contains(OpcodeFlags::SET_VGPR_MSB)
+}
+
+/// Whether it is the message whose answer is the time.
+fn reads_clock(inst: &Inst, target: Target) -> bool {
+    let Some(ConstantClock::Message(number)) = target.constant_clock() else { return false };
+    let asks = |operand: &Operand| operand.value == Value::Imm(number.into());
+    inst.opcode() == Opcode::S_SENDMSG_RTN_B64 && inst.operands.iter().any(asks)
 }
 
 /// Whether all that the instruction does is to set a half of FLAT_SCRATCH.

@@ -117,6 +117,9 @@ fn registers_that_are_not_ours() {
     for forbidden in ["s_barrier", "s_inst_prefetch 0", "s_denorm_mode 0", "s_round_mode 0", "s_sleep 1"] {
         finds("gfx1030", &format!("+ {forbidden}\ns_endpgm"), Rule::Forbidden, "inserted code contains");
     }
+    // Of messages, the one that asks for the time.
+    accepts("gfx1100", "+ s_sendmsg_rtn_b64 s[20:21], #131\n+ s_waitcnt 0xfc07\ns_endpgm");
+    finds("gfx1100", "+ s_sendmsg_rtn_b64 s[20:21], #130\ns_endpgm", Rule::Forbidden, "s_sendmsg_rtn_b64");
 }
 
 #[test]

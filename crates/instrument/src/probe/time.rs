@@ -1,0 +1,317 @@
+//! The time probe: how long each wave ran, and how long it was in each basic block.
+//!
+//! Where a block begins, the shader's clock is read twice: first of all (the entry stamp), which ends the block that
+//! the wave comes from, and last of all. Between the two the ended block's counters are added to: which block that is
+//! shows when the wave leaves it, so that its offset is kept, with the last entry stamp, in lanes of inserted code's
+//! own vector registers. Times are differences of stamps: their sum is the time of the wave.
+//!
+//! A shader clock of fewer bits than 64 is made one of 64: each stamp is the one before and what the clock has
+//! advanced, which is right while less time passes than it takes the clock to wrap around. The constant clock says
+//! whether that is certain. It is read once for each stamp, after the shader's: the readings before the last entry
+//! stamp and after this one enclose what the two stamps say.
+
+use super::{Emitter, Measurement, Probe, ProbeSite, Scc};
+use crate::asm::{c, s, s2, v, v2};
+use crate::facts::ClonedFunction;
+use crate::placement::Quantity;
+use crate::sink::Counters;
+use wavetap_amdgpu::{ConstantClock, HwregField, ShaderClock, Target, Value};
+use wavetap_analysis::kernel::{BodyKind, Reason, Refusal, Stop};
+use wavetap_base::entity::{InstId, ProgramPoint, Side};
+use wavetap_base::error::{Error, Result};
+use wavetap_profile::map::Site;
+use wavetap_profile::probes::time::{BLOCK, EMPTY, SAFE_TICKS_SHIFT, WAVE};
+use wavetap_profile::record::COUNTER;
+
+/// Lanes of the data pair with a block's counters: lane 0 (executions) always holds 1.
+const CYCLES: u32 = 1;
+const PROBE_CYCLES: u32 = 2;
+const WRAPPED: u32 = 3;
+/// Those that count where the clock does not wrap around, and where it may.
+const COUNTED: u32 = 0b0111;
+const COUNTED_WRAPPING: u32 = 0b1111;
+/// Lanes of the data pair with a wave's counters after the first two, which are added: what maxima are formed of.
+const SHORTEST: u32 = 2;
+const LONGEST: u32 = 3;
+const FIRST_BEGIN: u32 = 4;
+const LAST_BEGIN: u32 = 5;
+const LAST_END: u32 = 6;
+const ADDED: u32 = 0b11;
+const LARGEST: u32 = 0b111_1100;
+
+/// Lanes of the data pair's high half that hold something from one snippet to the next, pairs with the low half first:
+/// the last entry stamp, that with which the wave began, the constant clock when it began, and at the last two stamps.
+const STAMP: u32 = 8;
+const BEGIN: u32 = 10;
+const BEGIN_TICKS: u32 = 12;
+const TICKS: u32 = 14;
+const EARLIER_TICKS: u32 = 16;
+/// The offset in the record of the counters of the block that the wave is in.
+const OFFSET: u32 = 18;
+
+/// Wait states between writing a lane and reading one of the same register (1), and between reading a lane into a
+/// scalar register and writing that into one (2): gfx94x. Elsewhere other instructions are in between.
+const LANE_STATES: i64 = 2;
+
+/// The counters of a kernel's waves, which are those of no place.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct WaveCounters {
+    offset: u32,
+}
+
+impl WaveCounters {
+    /// Those among a kernel's sites; none if its time is not measured.
+    pub(crate) fn of(sites: &[Site]) -> Option<WaveCounters> {
+        sites.iter().find(|site| site.kind == *WAVE).map(|site| WaveCounters { offset: site.offset })
+    }
+
+    /// Where they are.
+    pub(crate) fn counters(&self) -> Counters {
+        Counters { offset: self.offset, count: WAVE.counters() }
+    }
+}
+
+/// See the module.
+pub(crate) struct Time;
+
+impl Probe for Time {
+    fn sites(&self, function: &ClonedFunction<'_>) -> Result<Vec<ProbeSite>, Stop> {
+        let blocks = super::blocks::first_instructions(function).map(|inst| ProbeSite { inst, kind: &BLOCK });
+        let mut sites: Vec<ProbeSite> = Vec::new();
+        if function.body.kind() == BodyKind::Kernel {
+            let inst = begin(function)?;
+            sites.extend([&WAVE, &EMPTY].map(|kind| ProbeSite { inst, kind }));
+        }
+        sites.extend(blocks);
+        sites.sort_by_key(|site| site.inst);
+        Ok(sites)
+    }
+
+    fn counters(&self, _: &ClonedFunction<'_>, site: &ProbeSite) -> Vec<Vec<(i64, Quantity)>> {
+        // Time follows from nothing.
+        vec![Vec::new(); site.kind.counters() as usize]
+    }
+
+    fn emit(&self, site: &ProbeSite, emitter: &mut Emitter<'_, '_>) -> Result<(), Stop> {
+        let point = ProgramPoint { inst: site.inst, side: Side::Before };
+        let clocks = Clocks::of(emitter.frame.target)?;
+        if *site.kind == *WAVE {
+            // Its counters are added to where waves end.
+            return Ok(());
+        }
+        emitter.measure(point, Scc::Preserved, |m| {
+            if *site.kind == *EMPTY {
+                clocks.begin(m)?
+            } else {
+                clocks.close(m)?
+            }
+            clocks.open(m)
+        })
+    }
+}
+
+/// Writes the code before the end of a wave, with an emitter for the counters of waves: the last block ends, and the
+/// wave.
+pub(crate) fn end(emitter: &mut Emitter<'_, '_>, point: ProgramPoint) -> Result<(), Stop> {
+    let clocks = Clocks::of(emitter.frame.target)?;
+    emitter.measure(point, Scc::Preserved, |m| {
+        clocks.close(m)?;
+        clocks.end(m)
+    })
+}
+
+/// The instruction before which a kernel's waves begin to be measured. Nothing may go back there.
+fn begin(function: &ClonedFunction<'_>) -> Result<InstId, Stop> {
+    let (body, cfg) = (function.body, &function.cfg);
+    let begin = function.preloaded_entry.unwrap_or(body.entry());
+    // Code that loads arguments, where firmware has not, comes before.
+    let is_earlier = |id: InstId| function.preloaded_entry.is_some() && (body.entry()..begin).contains(&id);
+    let block = cfg.block(cfg.block_of(begin));
+    let comes_back = block.predecessors.iter().any(|edge| !is_earlier(cfg.block(edge.block).last));
+    if comes_back || (block.first != begin && !is_earlier(block.first)) {
+        let detail = "a loop goes back to the first instruction, where the time of a wave begins";
+        return Err(Refusal::at(Reason::TimedLoop, body.address(begin), detail).into());
+    }
+    Ok(begin)
+}
+
+/// The clocks of a target.
+struct Clocks {
+    shader: ShaderClock,
+    constant: ConstantClock,
+}
+
+impl Clocks {
+    fn of(target: Target) -> Result<Clocks> {
+        let clocks = target.shader_clock().zip(target.constant_clock());
+        let (shader, constant) =
+            clocks.ok_or_else(|| Error::unsupported(format!("no clock of {} is known", target.name())))?;
+        Ok(Clocks { shader, constant })
+    }
+
+    /// Whether the shader's clock wraps around.
+    fn wraps(&self) -> bool {
+        self.shader.bits() < 64
+    }
+
+    /// Puts the time in shader cycles into the pair of the first register, what comes after a stamp that is kept if
+    /// there is one. Destroys SCC and the scratch pair.
+    fn stamp(&self, m: &mut Measurement<'_>, has_earlier: bool) -> Result<()> {
+        let (low, high, scratch) = (m.r.first, m.r.second, m.r.scratch);
+        let read = |field: HwregField| Value::Imm(field.operand());
+        match self.shader {
+            ShaderClock::Memory => {
+                m.asm.op("s_memtime", &[s2(low)])?;
+                m.asm.wait_scalar_loads()
+            }
+            ShaderClock::Instruction => m.asm.op("s_get_shader_cycles_u64", &[s2(low)]),
+            ShaderClock::Halves { low: low_half, high: high_half } => {
+                m.asm.op("s_getreg_b32", &[s(high), read(high_half)])?;
+                m.asm.op("s_getreg_b32", &[s(low), read(low_half)])?;
+                m.asm.op("s_getreg_b32", &[s(scratch), read(high_half)])?;
+                // If the high half has changed, the low one was 0 meanwhile.
+                m.asm.op("s_cmp_eq_u32", &[s(high), s(scratch)])?;
+                m.asm.op("s_cselect_b32", &[s(low), s(low), c(0)])?;
+                m.asm.op("s_mov_b32", &[s(high), s(scratch)])
+            }
+            ShaderClock::Register(field) => {
+                m.asm.op("s_getreg_b32", &[s(low), read(field)])?;
+                if !has_earlier {
+                    return m.asm.op("s_mov_b32", &[s(high), c(0)]);
+                }
+                load(m, scratch, STAMP)?;
+                m.asm.op("s_sub_u32", &[s(low), s(low), s(scratch)])?;
+                m.asm.op("s_and_b32", &[s(low), s(low), c((1 << field.bits) - 1)])?;
+                m.asm.op("s_add_u32", &[s(low), s(low), s(scratch)])?;
+                m.asm.op("s_addc_u32", &[s(high), s(scratch + 1), c(0)])
+            }
+        }
+    }
+
+    /// Puts the constant clock's ticks into the pair of the first register.
+    fn ticks(&self, m: &mut Measurement<'_>) -> Result<()> {
+        let pair = s2(m.r.first);
+        match self.constant {
+            ConstantClock::Memory => m.asm.op("s_memrealtime", &[pair])?,
+            ConstantClock::Message(message) => m.asm.op("s_sendmsg_rtn_b64", &[pair, Value::Imm(message.into())])?,
+        }
+        m.asm.wait_scalar_loads()
+    }
+
+    /// A wave begins.
+    fn begin(&self, m: &mut Measurement<'_>) -> Result<()> {
+        let now = m.r.first;
+        self.ticks(m)?;
+        store(m, BEGIN_TICKS, now)?;
+        if self.wraps() {
+            store(m, TICKS, now)?;
+            store(m, EARLIER_TICKS, now)?;
+        }
+        self.stamp(m, false)?;
+        store(m, STAMP, now)?;
+        store(m, BEGIN, now)
+    }
+
+    /// Ends the block that the wave is in, and adds to its counters. The entry stamp of the next one is kept.
+    fn close(&self, m: &mut Measurement<'_>) -> Result<()> {
+        let (now, difference) = (m.r.first, m.r.scratch);
+        self.stamp(m, true)?;
+        load(m, difference, STAMP)?;
+        store(m, STAMP, now)?;
+        subtract(m, difference, now, difference)?;
+        put(m, CYCLES, difference)?;
+        if self.wraps() {
+            self.check_wrapping(m)?;
+        }
+        let offset = m.r.first;
+        m.asm.states(LANE_STATES)?;
+        m.asm.op("v_readlane_b32", &[s(offset), v(m.data() + 1), c(OFFSET)])?;
+        let counters = m.beyond_record_by(s(offset))?;
+        let (exec, saved, data) = (m.exec(), m.saved_exec(), v2(m.data()));
+        m.asm.masks("s_mov_b", &[saved, exec])?;
+        m.asm.masks("s_mov_b", &[exec, c(if self.wraps() { COUNTED_WRAPPING } else { COUNTED })])?;
+        m.asm.global("atomic_add_x2", counters, data, 0)?;
+        m.asm.masks("s_mov_b", &[exec, saved])
+    }
+
+    /// Says in its lane whether the clock may have wrapped around since the last entry stamp.
+    fn check_wrapping(&self, m: &mut Measurement<'_>) -> Result<()> {
+        let (now, scratch, wrapped) = (m.r.first, m.r.scratch, m.r.saved_exec);
+        self.ticks(m)?;
+        load(m, scratch, EARLIER_TICKS)?;
+        subtract(m, scratch, now, scratch)?;
+        m.asm.op("s_lshr_b64", &[s2(scratch), s2(scratch), c(SAFE_TICKS_SHIFT)])?;
+        m.asm.op("s_cselect_b32", &[s(wrapped), c(1), c(0)])?;
+        let data = m.data();
+        m.asm.op("v_writelane_b32", &[v(data), s(wrapped), c(WRAPPED)])?;
+        load(m, scratch, TICKS)?;
+        store(m, EARLIER_TICKS, scratch)?;
+        store(m, TICKS, now)
+    }
+
+    /// The wave is in the block with the site's counters from here on.
+    fn open(&self, m: &mut Measurement<'_>) -> Result<()> {
+        let (now, entry, data, offset) = (m.r.first, m.r.scratch, m.data(), c(m.site()));
+        m.asm.op("s_mov_b32", &[s(now), offset])?;
+        m.asm.op("v_writelane_b32", &[v(data + 1), s(now), c(OFFSET)])?;
+        self.stamp(m, true)?;
+        load(m, entry, STAMP)?;
+        subtract(m, now, now, entry)?;
+        put(m, PROBE_CYCLES, now)
+    }
+
+    /// Adds to the site's counters, those of waves. The end is in the place of an entry stamp.
+    fn end(&self, m: &mut Measurement<'_>) -> Result<()> {
+        let (value, other) = (m.r.first, m.r.scratch);
+        self.ticks(m)?;
+        put(m, LAST_END, value)?;
+        m.asm.states(LANE_STATES)?;
+        load(m, value, BEGIN_TICKS)?;
+        m.asm.states(LANE_STATES)?;
+        put(m, LAST_BEGIN, value)?;
+        m.asm.op("s_not_b64", &[s2(value), s2(value)])?;
+        put(m, FIRST_BEGIN, value)?;
+        m.asm.states(LANE_STATES)?;
+        load(m, value, STAMP)?;
+        load(m, other, BEGIN)?;
+        subtract(m, value, value, other)?;
+        put(m, CYCLES, value)?;
+        put(m, LONGEST, value)?;
+        m.asm.op("s_not_b64", &[s2(value), s2(value)])?;
+        put(m, SHORTEST, value)?;
+        let counters = m.beyond_record(m.site())?;
+        let (exec, saved, data) = (m.exec(), m.saved_exec(), v2(m.data()));
+        m.asm.masks("s_mov_b", &[saved, exec])?;
+        for (lanes, operation) in [(ADDED, "atomic_add_x2"), (LARGEST, "atomic_umax_x2")] {
+            m.asm.masks("s_mov_b", &[exec, c(lanes)])?;
+            m.asm.global(operation, counters, data, 0)?;
+        }
+        m.asm.masks("s_mov_b", &[exec, saved])
+    }
+}
+
+/// Reads a pair of lanes of what is kept into a pair of scalar registers.
+fn load(m: &mut Measurement<'_>, to: u16, lane: u32) -> Result<()> {
+    let kept = v(m.data() + 1);
+    (0..2).try_for_each(|half| m.asm.op("v_readlane_b32", &[s(to + half), kept, c(lane + u32::from(half))]))
+}
+
+/// Keeps a pair of scalar registers in a pair of lanes.
+fn store(m: &mut Measurement<'_>, lane: u32, from: u16) -> Result<()> {
+    let kept = v(m.data() + 1);
+    (0..2).try_for_each(|half| m.asm.op("v_writelane_b32", &[kept, s(from + half), c(lane + u32::from(half))]))
+}
+
+/// Makes a pair of scalar registers what a counter changes by.
+fn put(m: &mut Measurement<'_>, lane: u32, from: u16) -> Result<()> {
+    let data = m.data();
+    (0..2).try_for_each(|half| m.asm.op("v_writelane_b32", &[v(data + half), s(from + half), c(lane)]))
+}
+
+/// 64 bits. Destroys SCC.
+fn subtract(m: &mut Measurement<'_>, to: u16, from: u16, what: u16) -> Result<()> {
+    m.asm.op("s_sub_u32", &[s(to), s(from), s(what)])?;
+    m.asm.op("s_subb_u32", &[s(to + 1), s(from + 1), s(what + 1)])
+}
+
+const _: () = assert!(COUNTER as usize == size_of::<u64>(), "a lane adds a pair of registers to a counter");

@@ -1,0 +1,515 @@
+//! What the time probe measures, compared with the emulator's own record of when waves executed the instructions that
+//! read the clock: cycle for cycle, for each block and for each wave. What those readings mean is worked out here from
+//! where they are in the code alone: between which original instructions.
+//!
+//! With the timing model the clock is the modelled cycle. In strict mode outputs are those of the original. Where
+//! memory is made so slow that a clock of 20 bits wraps around, what is wrong is said to be. The kernels are those of
+//! `rewriter-tests/kernels` and 200 that are made up from seeds.
+//!
+//! Quick: a target of each kind, one level of optimisation, some of the sources, two seeds. Full
+//! (`WAVETAP_FULL_TESTS=1`): every target, three levels, ten seeds. `WAVETAP_KERNEL_TARGETS=gfx1030,gfx1100` takes
+//! these targets alone, `WAVETAP_KERNEL=made_up_17` kernels with this in their name.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex};
+
+use libtest_mimic::{Arguments, Failed, Trial};
+use rewriter_tests::kernels::build::{self, Sources, Variant};
+use rewriter_tests::kernels::compare::Rule;
+use rewriter_tests::kernels::{Buffers, Test, launch};
+use rewriter_tests::{Failure, full, made_up};
+use wavetap::code_object::CodeObject;
+use wavetap::collect::collector::Collector;
+use wavetap::collect::session::{self, DispatchInfo, Overlap, Records, Session};
+use wavetap::emulated::EmulatedMemory;
+use wavetap::emulator::{Device, Dispatch, LatencyOverride, Options, Timing, Trace, Visit};
+use wavetap::isa::{self, Target};
+use wavetap::pipeline::{self, ProbeKind};
+use wavetap::profile::file::{Backend, Profile};
+use wavetap::profile::map::{KernelMap, ObjectMap};
+use wavetap::profile::probes::time::{BLOCK, EMPTY, WAVE};
+use wavetap::verify;
+
+/// A kernel that executes more than this many wave-instructions does not end by itself.
+const FUEL: u64 = 30_000_000;
+/// The quick run takes every so manyth source.
+const QUICK_SOURCES: usize = 9;
+/// Of a hundred kernels so many are measured, at least. Many are made to have no register left.
+const GOAL: u64 = 85;
+/// Cycles after which a clock of 20 bits shows the same again.
+const WRAP: u64 = 1 << 20;
+/// Shader cycles of a tick of the emulator's constant clock.
+const TICK: u64 = 20;
+/// Memory so slow that a block with two dependent loads takes longer than [`WRAP`].
+const SLOW: [&str; 3] = ["l2=1000000", "memory=1000000", "vmem=1000000"];
+
+/// Why no kernel may be refused: what was written for it could not be, or the verifier does not accept it.
+const WRONG_REASONS: [&str; 3] = ["malformed", "unverified", "unsupported_object"];
+
+/// What was compared.
+#[derive(Debug, Default)]
+struct Tally {
+    /// Kernels, those that are measured, and why others are not.
+    kernels: u64,
+    measured: u64,
+    refused: BTreeMap<String, u64>,
+    /// Stamps of the emulator's record.
+    stamps: u64,
+    /// Executions of blocks that took longer than a clock of 20 bits can say.
+    long: u64,
+    strict: u64,
+}
+
+static TALLY: Mutex<BTreeMap<String, Tally>> = Mutex::new(BTreeMap::new());
+
+fn main() -> ExitCode {
+    let arguments = Arguments::from_args();
+    let trials = match trials() {
+        Ok(trials) => trials,
+        Err(failure) => {
+            eprintln!("{failure}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let conclusion = libtest_mimic::run(&arguments, trials);
+    let tallies = TALLY.lock().map(|mut tally| std::mem::take(&mut *tally)).unwrap_or_default();
+    let (mut kernels, mut measured) = (0, 0);
+    for (target, tally) in &tallies {
+        println!("{target}: {tally:?}");
+        kernels += tally.kernels;
+        measured += tally.measured;
+        if tally.stamps == 0 {
+            println!("{target}: nothing was compared");
+            return ExitCode::FAILURE;
+        }
+    }
+    if measured * 100 < kernels * GOAL {
+        println!("{measured} of {kernels} kernels are measured, fewer than {GOAL} of a hundred");
+        return ExitCode::FAILURE;
+    }
+    conclusion.exit_code()
+}
+
+fn trials() -> Result<Vec<Trial>, Failure> {
+    let variants = made_up::variants()?;
+    let is_ours = |(n, compiled): &(usize, made_up::Compiled)| {
+        full() || compiled.name.starts_with("made-up") || n % QUICK_SOURCES == 0
+    };
+    let compiled = made_up::compiled(variants)?.into_iter().enumerate().filter(is_ours);
+    let trials = compiled.map(|(_, compiled)| {
+        let made_up::Compiled { name, sources, file, variant } = compiled;
+        Trial::test(name, move || run(&sources, &file, variant).map_err(Failed::from))
+    });
+    Ok(trials.collect())
+}
+
+/// All kernels of a source, compiled in one way.
+fn run(sources: &Sources, source: &Path, variant: Variant) -> Result<(), Failure> {
+    let only = std::env::var("WAVETAP_KERNEL").unwrap_or_default();
+    let object = build::object_of(source, variant)?;
+    let shared = Rewritten::of(&object, false)?;
+    let single = Rewritten::of(&object, true)?;
+    let reference = sources.reference(variant.target.wave_size())?;
+    let file = source.file_name().unwrap_or_default().to_string_lossy();
+    let (mut tally, mut wrong) = (Tally::default(), Vec::new());
+    for refused in &shared.map.refused {
+        *tally.refused.entry(refused.reason.clone()).or_default() += 1;
+        if WRONG_REASONS.contains(&refused.reason.as_str()) {
+            wrong.push(format!("{}: refused: {}", refused.name, refused.detail));
+        }
+    }
+    for test in reference.tests.iter().filter(|test| test.file == file && test.runs_on(variant.target.name())) {
+        if made_up::miscompiled(&test.name, variant).is_some() || !test.name.contains(&only) {
+            continue;
+        }
+        tally.kernels += 1;
+        if !shared.map.kernels.iter().any(|kernel| kernel.name == test.name) {
+            continue;
+        }
+        tally.measured += 1;
+        let buffers = reference.buffers(test)?;
+        let compared = compare(&object, [&shared, &single], test, variant, &buffers, &mut tally);
+        wrong.extend(compared.err().map(|failure| format!("{}: {failure}", test.name)));
+    }
+    if let Ok(mut all) = TALLY.lock() {
+        all.entry(variant.target.name().to_owned()).or_default().add(tally);
+    }
+    if wrong.is_empty() { Ok(()) } else { Err(format!("{variant}:\n{}", wrong.join("\n"))) }
+}
+
+impl Tally {
+    fn add(&mut self, other: Tally) {
+        self.kernels += other.kernels;
+        self.measured += other.measured;
+        self.stamps += other.stamps;
+        self.long += other.long;
+        self.strict += other.strict;
+        for (reason, count) in other.refused {
+            *self.refused.entry(reason).or_default() += count;
+        }
+    }
+}
+
+/// One kernel of an object, rewritten with few records and with one for each wave.
+fn compare(
+    object: &[u8],
+    [shared, single]: [&Rewritten; 2],
+    test: &Test,
+    variant: Variant,
+    buffers: &Buffers,
+    tally: &mut Tally,
+) -> Result<(), Failure> {
+    let plain = Options { strict: false, fuel: FUEL, threads: 1, trace: true, ..Options::default() };
+    let slow = SLOW.iter().map(|text| text.parse::<LatencyOverride>()).collect::<Result<Vec<_>, _>>()?;
+    for (what, rewritten, latencies) in
+        [("modelled", shared, Vec::new()), ("each wave", single, Vec::new()), ("slow memory", shared, slow)]
+    {
+        let timing = Some(Timing { latencies, ..Timing::default() });
+        let options = Options { timing, ..plain.clone() };
+        let subject = Subject { rewritten, test, variant, buffers };
+        subject.compare(&options, tally).map_err(|failure| format!("{what}: {failure}"))?;
+    }
+    let rule = Rule::parse(&test.compare)?;
+    for seed in 0..if full() { 10 } else { 2 } {
+        let strict = Options { strict: true, seed, ..plain.clone() };
+        let rewritten = if seed % 2 == 0 { shared } else { single };
+        let subject = Subject { rewritten, test, variant, buffers };
+        let found = match subject.compare(&strict, tally) {
+            Ok(found) => found,
+            // Where the original does not run, either, nothing is to be compared.
+            Err(_) if launch::run(object, variant.target, test, buffers, &strict).is_err() => continue,
+            Err(failure) => return Err(format!("strict, seed {seed}: {failure}")),
+        };
+        tally.strict += 1;
+        rule.check(&found, &buffers.expected).map_err(|e| format!("strict, seed {seed}: {e}"))?;
+    }
+    Ok(())
+}
+
+/// What a reading of a clock means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reading {
+    /// The wave enters the block of this site.
+    Entry(usize),
+    /// Its instructions begin.
+    Begin,
+    /// The wave ends.
+    End,
+    /// The constant clock.
+    Ticks,
+}
+
+/// An object rewritten with the probe.
+struct Rewritten {
+    bytes: Vec<u8>,
+    map: ObjectMap,
+    per_wave: bool,
+}
+
+impl Rewritten {
+    fn of(object: &[u8], per_wave: bool) -> Result<Rewritten, Failure> {
+        let probes = vec![ProbeKind::Time];
+        let options = pipeline::Options { probes, single_waves: per_wave, ..pipeline::Options::default() };
+        let mut rewritten = pipeline::rewrite(object, &options).map_err(|e| format!("rewrite: {e}"))?;
+        let report = verify::check_files(object, &rewritten.bytes).map_err(|e| format!("verify: {e}"))?;
+        if let Some((place, finding)) = report.findings.first() {
+            return Err(format!("verify: {place}: {finding}"));
+        }
+        let map = rewritten.maps.pop().ok_or("no map")?;
+        Ok(Rewritten { bytes: rewritten.bytes, map, per_wave })
+    }
+
+    /// What the readings of clocks in a kernel's new code mean, by their addresses.
+    fn readings(&self, kernel: &KernelMap, target: Target) -> Result<BTreeMap<u64, Reading>, Failure> {
+        let code = CodeObject::parse(&self.bytes).map_err(|e| e.to_string())?;
+        let originals: BTreeMap<u64, u64> =
+            kernel.addresses.iter().map(|pair| (pair.rewritten, pair.original)).collect();
+        let (first, last) = (originals.keys().next(), originals.keys().next_back());
+        let (Some(entry), Some(&last)) = (code.kernel(&kernel.name).map(|kernel| kernel.entry), last) else {
+            return Err("the kernel has no code".to_owned());
+        };
+        let mut at = entry.min(*first.unwrap_or(&entry));
+        // By the original instruction that follows.
+        let mut stamps: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
+        let mut readings = BTreeMap::new();
+        while at < last {
+            let bytes =
+                code.file_offset(at, 4).and_then(|offset| self.bytes.get(offset as usize..)).ok_or("no code")?;
+            let inst = isa::decode(target, bytes).map_err(|e| format!("{at:#x}: {e}"))?;
+            let text = isa::print(target, &inst);
+            let is_stamp = ["s_memtime ", "s_get_shader_cycles_u64 "].iter().any(|name| text.starts_with(name))
+                || text.contains("SHADER_CYCLES)")
+                || text.contains("SHADER_CYCLES_LO)")
+                || text.contains("HW_REG_SHADER_CYCLES,")
+                || text.contains("HW_REG_SHADER_CYCLES_LO,");
+            if originals.contains_key(&at) {
+                // Original code may read clocks, too.
+            } else if is_stamp {
+                let next = originals.range(at..).next().ok_or("a stamp after all")?;
+                stamps.entry(*next.0).or_default().push(at);
+            } else if text.starts_with("s_memrealtime ") || text.starts_with("s_sendmsg_rtn_b64 ") {
+                readings.insert(at, Reading::Ticks);
+            }
+            at += u64::from(inst.size);
+        }
+        for (next, stamps) in stamps {
+            let original = originals[&next];
+            let mut stamps = stamps.into_iter();
+            // What is at no place comes before a block that begins there, and that before an end of the wave.
+            for kind in [&EMPTY, &BLOCK] {
+                let is_here = |site: &wavetap::profile::map::Site| site.address == original && site.kind == **kind;
+                let Some(site) = kernel.sites.iter().position(is_here) else { continue };
+                let (Some(entry), Some(begin)) = (stamps.next(), stamps.next()) else {
+                    return Err(format!("{original:#x}: too few stamps"));
+                };
+                readings.insert(entry, Reading::Entry(site));
+                readings.insert(begin, Reading::Begin);
+            }
+            if let Some(end) = stamps.next() {
+                readings.insert(end, Reading::End);
+            }
+            if stamps.next().is_some() {
+                return Err(format!("{original:#x}: too many stamps"));
+            }
+        }
+        Ok(readings)
+    }
+}
+
+/// The counters of all sites, by what the emulator saw.
+type Expected = Vec<Vec<u64>>;
+
+struct Subject<'a> {
+    rewritten: &'a Rewritten,
+    test: &'a Test,
+    variant: Variant,
+    buffers: &'a Buffers,
+}
+
+/// What came of a run.
+struct Outcome {
+    output: Vec<u8>,
+    visits: Vec<Visit>,
+    trace: Trace,
+    waves: u64,
+    profile: Profile,
+}
+
+impl Subject<'_> {
+    fn kernel(&self) -> Result<(u32, &KernelMap), Failure> {
+        let mut kernels = (0..).zip(&self.rewritten.map.kernels);
+        kernels.find(|(_, kernel)| kernel.name == self.test.name).ok_or_else(|| "it is not measured".to_owned())
+    }
+
+    /// Runs the kernel and compares; gives the output.
+    fn compare(&self, options: &Options, tally: &mut Tally) -> Result<Vec<u8>, Failure> {
+        let (_, kernel) = self.kernel()?;
+        let readings = self.rewritten.readings(kernel, self.variant.target)?;
+        let watched: BTreeSet<u64> = readings.keys().copied().collect();
+        let options = Options { watched: Arc::new(watched), ..options.clone() };
+        let outcome = self.run(&options)?;
+        let mut by_wave: BTreeMap<([u32; 3], u32), Vec<Visit>> = BTreeMap::new();
+        for visit in &outcome.visits {
+            by_wave.entry((visit.workgroup, visit.wave)).or_default().push(*visit);
+        }
+        tally.stamps += outcome.visits.len() as u64;
+        if by_wave.len() as u64 != outcome.waves {
+            return Err(format!("{} waves have stamps, {} ran", by_wave.len(), outcome.waves));
+        }
+        let mut all = expected(kernel, &[], &readings)?;
+        let mut long = vec![0; kernel.sites.len()];
+        for (wave, visits) in &by_wave {
+            let of_wave = expected(kernel, visits, &readings).map_err(|e| format!("{wave:?}: {e}"))?;
+            for (long, these) in long.iter_mut().zip(long_executions(visits, &readings, kernel.sites.len())) {
+                *long += these;
+            }
+            if self.rewritten.per_wave {
+                let found = outcome.profile.waves.iter().find(|found| (found.workgroup, found.wave) == *wave);
+                let found = found.ok_or_else(|| format!("{wave:?} has no counters of its own"))?;
+                let mut counters = &found.counters[..];
+                let mut sites = Vec::new();
+                for site in &kernel.sites {
+                    let (these, rest) = counters.split_at(site.kind.fields.len());
+                    sites.push(these.to_vec());
+                    counters = rest;
+                }
+                self.same(kernel, &of_wave, &sites, None).map_err(|e| format!("{wave:?}: {e}"))?;
+            }
+            for ((all, these), site) in all.iter_mut().zip(&of_wave).zip(&kernel.sites) {
+                for ((sum, value), field) in all.iter_mut().zip(these).zip(&*site.kind.fields) {
+                    *sum = field.merge.combine(*sum, *value).ok_or("a sum of more than 64 bits")?;
+                }
+            }
+        }
+        tally.long += long.iter().sum::<u64>();
+        let totals = outcome.profile.kernels.first().ok_or("nothing was counted")?;
+        let found: Expected = totals.sites.iter().map(|site| site.counts.values().to_vec()).collect();
+        self.same(kernel, &all, &found, Some(&long))?;
+        check_sums(kernel, &found)?;
+        // How often a block was entered the emulator counts anyway.
+        for (site, values) in kernel.sites.iter().zip(&found).filter(|(site, _)| site.kind == *BLOCK) {
+            let places = kernel.addresses.iter().filter(|pair| pair.original == site.address);
+            let executed = |pair: &wavetap::profile::map::AddressPair| {
+                let of_pair = outcome.trace.executed.iter().find(|(place, _)| place.address == pair.rewritten);
+                of_pair.map_or(0, |(_, count)| *count)
+            };
+            let executed: u64 = places.map(executed).sum();
+            if executed != values[0] {
+                return Err(format!("{:#x} was executed {executed} times, measured {} times", site.address, values[0]));
+            }
+        }
+        Ok(outcome.output)
+    }
+
+    /// Whether what was measured is what the emulator saw; where the clock wraps around and is said to have, of some
+    /// executions, the times alone may differ, by whole wraps.
+    fn same(
+        &self,
+        kernel: &KernelMap,
+        expected: &Expected,
+        found: &Expected,
+        long: Option<&[u64]>,
+    ) -> Result<(), Failure> {
+        let wraps = self.variant.target.shader_clock().is_some_and(|clock| clock.bits() < 64);
+        let has_wrapped = kernel.sites.iter().zip(found).any(|(site, values)| site.kind != *WAVE && values[3] > 0);
+        if has_wrapped && !wraps {
+            return Err("a clock of 64 bits is said to have wrapped around".to_owned());
+        }
+        for (number, (site, (expected, found))) in kernel.sites.iter().zip(expected.iter().zip(found)).enumerate() {
+            let differs = |field: usize| {
+                let (a, b) = (expected[field], found[field]);
+                let may = has_wrapped && site.kind.fields[field].unit == wavetap::profile::schema::Unit::Cycles;
+                let by_wraps = a >= b && (a - b) % WRAP == 0;
+                // Of a maximum or minimum nothing is known then.
+                let is_sum = site.kind.fields[field].merge == wavetap::profile::schema::Merge::Sum;
+                a != b && !(may && (by_wraps || !is_sum))
+            };
+            let fields = if site.kind == *WAVE { 0..7 } else { 0..3 };
+            if let Some(field) = fields.into_iter().find(|field| differs(*field)) {
+                let (address, kind, name) = (site.address, &site.kind, &site.kind.fields[field].name);
+                return Err(format!("{address:#x} {kind}: {name} should be {expected:?}, is {found:?}"));
+            }
+            if site.kind == *WAVE {
+                continue;
+            }
+            // What takes longer is always said to; and what is not said to is exact.
+            if let Some(long) = long.filter(|long| wraps && found[3] < long[number]) {
+                let (address, said) = (site.address, found[3]);
+                return Err(format!("{address:#x}: {} executions were too long, said were {said}", long[number]));
+            }
+            if found[3] == 0 && site.kind == *BLOCK && expected[1] != found[1] {
+                return Err(format!("{:#x}: {} cycles, and measured {}", site.address, expected[1], found[1]));
+            }
+        }
+        Ok(())
+    }
+
+    fn run(&self, options: &Options) -> Result<Outcome, Failure> {
+        let text = |e: wavetap::error::Error| e.to_string();
+        let object = &self.rewritten.bytes;
+        let (index, _) = self.kernel()?;
+        let code = CodeObject::parse(object).map_err(text)?;
+        let kernel = code.kernel(&self.test.name).ok_or("the kernel is not there")?;
+        let metadata = kernel.metadata.as_ref().ok_or("no metadata")?;
+        let target = Target::by_name(self.variant.target.name()).unwrap_or(self.variant.target);
+        let mut device = Device::new(target, options.clone());
+        let mut allocate = |bytes: &[u8]| -> Result<u64, Failure> {
+            let address = device.malloc(bytes.len().max(4) as u64, 256).map_err(text)?;
+            device.write(address, bytes).map_err(text)?;
+            Ok(address)
+        };
+        let (input, output) = (allocate(&self.buffers.input)?, allocate(&self.buffers.start)?);
+        let kernarg_address = allocate(&launch::kernarg(kernel, self.test, input, output)?)?;
+        let loaded = device.load(object).map_err(text)?;
+        let per_wave = self.rewritten.per_wave;
+        let session_options = session::Options::new(Overlap::Concurrent, Records::PerWave);
+        let mut session = Session::new(Collector::new(Backend::Emulator, per_wave), session_options);
+        let memory = &mut EmulatedMemory(&mut device);
+        let address_of = |name: &str| loaded.symbols.get(name).map(|symbol| symbol.address);
+        let attached = session.attach(memory, &code, address_of).map_err(text)?.ok_or("no control block")?;
+        let workgroup = self.test.group.map(u32::from);
+        let info = DispatchInfo { kernel: index, grid: self.test.grid, workgroup, ordinal: 7 };
+        let ticket = session.begin_dispatch(memory, attached, &info).map_err(|e| e.to_string())?;
+        let dispatch = Dispatch {
+            kernel_object: loaded.kernel(&self.test.name).ok_or("the descriptor is not loaded")?,
+            grid: self.test.grid,
+            workgroup: self.test.group,
+            private_segment_size: launch::scratch_bytes(kernel),
+            group_segment_size: metadata.group_segment_fixed_size as u32 + self.test.dynamic,
+            kernarg_address,
+            dispatch_id: 0,
+        };
+        let stats = device.dispatch(&dispatch).map_err(|fault| fault.to_string())?;
+        let mut found = vec![0; self.buffers.start.len()];
+        device.read(output, &mut found).map_err(text)?;
+        session.end_dispatch(&mut EmulatedMemory(&mut device), ticket, None).map_err(text)?;
+        let profile = session.finish();
+        let trace = stats.trace.ok_or("no trace")?;
+        Ok(Outcome { output: found, visits: stats.visits, trace, waves: stats.waves, profile })
+    }
+}
+
+/// The counters of one wave, or of none.
+fn expected(kernel: &KernelMap, visits: &[Visit], readings: &BTreeMap<u64, Reading>) -> Result<Expected, Failure> {
+    let nothing = |site: &wavetap::profile::map::Site| -> Vec<u64> {
+        site.kind.fields.iter().map(|field| field.merge.identity()).collect()
+    };
+    let mut counters: Expected = kernel.sites.iter().map(nothing).collect();
+    let mut stamps = Vec::new();
+    let mut ticks = Vec::new();
+    for visit in visits {
+        match readings[&visit.place.address] {
+            Reading::Ticks => ticks.push(visit.cycle / TICK),
+            reading => stamps.push((reading, visit.cycle)),
+        }
+    }
+    let (Some(&(_, begin)), Some(&(last, end))) = (stamps.first(), stamps.last()) else { return Ok(counters) };
+    if last != Reading::End {
+        return Err(format!("the last stamp is {last:?}"));
+    }
+    for stamps in stamps.windows(3) {
+        let &[(Reading::Entry(site), entry), (Reading::Begin, first), (Reading::Entry(_) | Reading::End, next)] =
+            stamps
+        else {
+            continue;
+        };
+        counters[site][0] += 1;
+        counters[site][1] += next - entry;
+        counters[site][2] += first - entry;
+    }
+    let (Some(&first), Some(&last)) = (ticks.first(), ticks.last()) else { return Err("no ticks".to_owned()) };
+    let wave = kernel.sites.iter().position(|site| site.kind == *WAVE).ok_or("no counters of waves")?;
+    counters[wave] = vec![1, end - begin, end - begin, end - begin, first, first, last];
+    Ok(counters)
+}
+
+/// Executions of each block that took longer than a clock of 20 bits can say.
+fn long_executions(visits: &[Visit], readings: &BTreeMap<u64, Reading>, sites: usize) -> Vec<u64> {
+    let mut long = vec![0; sites];
+    let mut entered: Option<(usize, u64)> = None;
+    for visit in visits {
+        let next = match readings[&visit.place.address] {
+            Reading::Entry(site) => Some((site, visit.cycle)),
+            Reading::End => None,
+            Reading::Begin | Reading::Ticks => continue,
+        };
+        if let Some((site, cycle)) = entered
+            && visit.cycle - cycle >= WRAP
+        {
+            long[site] += 1;
+        }
+        entered = next;
+    }
+    long
+}
+
+/// The times of all blocks are those of the waves.
+fn check_sums(kernel: &KernelMap, found: &Expected) -> Result<(), Failure> {
+    let (mut blocks, mut waves) = (0, 0);
+    for (site, values) in kernel.sites.iter().zip(found) {
+        *if site.kind == *WAVE { &mut waves } else { &mut blocks } += values[1];
+    }
+    if blocks == waves { Ok(()) } else { Err(format!("blocks took {blocks} cycles, waves {waves}")) }
+}
