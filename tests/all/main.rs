@@ -46,4 +46,5 @@ mod slice;
 mod timed;
 mod timing;
 mod timing_invariants;
+mod timing_published;
 mod verify_host;

@@ -335,6 +335,11 @@ const NEWER: [(&str, &str, u8); 2] = [("gfx950", "gfx942", 0x4f), ("gfx1250", "g
 
 /// Assembles a text, for a target that this LLVM does not know as for its predecessor.
 pub fn assemble_text(dir: &Path, target: &str, text: &str) -> Vec<u8> {
+    assemble_with(dir, target, text, &[])
+}
+
+/// The same, with further options of the compiler.
+pub fn assemble_with(dir: &Path, target: &str, text: &str, options: &[&str]) -> Vec<u8> {
     let (source, object, image) = (dir.join("text.s"), dir.join("text.o"), dir.join("text.co"));
     std::fs::write(&source, text).expect("written");
     let newer = NEWER.iter().find(|(name, ..)| *name == target);
@@ -343,18 +348,11 @@ pub fn assemble_text(dir: &Path, target: &str, text: &str) -> Vec<u8> {
         let output = Command::new(program).args(arguments).output().expect("it starts");
         assert!(output.status.success(), "{target}: {}", String::from_utf8_lossy(&output.stderr));
     };
-    run(
-        "clang-19",
-        &[
-            "-target".as_ref(),
-            "amdgcn-amd-amdhsa".as_ref(),
-            cpu.as_ref(),
-            "-c".as_ref(),
-            source.as_ref(),
-            "-o".as_ref(),
-            object.as_ref(),
-        ],
-    );
+    let mut arguments: Vec<&std::ffi::OsStr> =
+        ["-target", "amdgcn-amd-amdhsa", &cpu, "-c"].into_iter().map(std::ffi::OsStr::new).collect();
+    arguments.extend(options.iter().map(std::ffi::OsStr::new));
+    arguments.extend([source.as_os_str(), "-o".as_ref(), object.as_os_str()]);
+    run("clang-19", &arguments);
     run("ld.lld-19", &["-shared".as_ref(), object.as_ref(), "-o".as_ref(), image.as_ref()]);
     let mut bytes = std::fs::read(image).expect("a code object");
     if let Some((.., mach)) = newer {

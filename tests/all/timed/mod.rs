@@ -1,14 +1,15 @@
 //! Assembles a kernel and runs it in modelled time.
 #![allow(dead_code)]
 
-use std::ffi::OsStr;
 use std::path::Path;
 use std::process::Command;
 
+use crate::emulated::assemble_with;
 use wavetap::emulator::{Device, Dispatch, DispatchStats, ModelledTime, Options, StallReason, Timing};
 use wavetap::isa::Target;
 
-/// A kernel: `s[4:5]` is the address of its memory, `v0` the work-item, `v1` four times that.
+/// A kernel: `s[4:5]` is the address of its memory, `v0` the work-item, `v1` four times that. `{kernel}` in its body is
+/// its name, for labels.
 #[derive(Clone)]
 pub struct Kernel {
     pub target: &'static str,
@@ -38,12 +39,14 @@ impl Kernel {
         if self.target.starts_with("gfx12") { "s_wait_kmcnt 0" } else { "s_waitcnt lgkmcnt(0)" }
     }
 
-    fn assemble(&self) -> Vec<u8> {
-        let dir = tempfile::tempdir().expect("directory");
+    /// The assembler's text of it, under a name.
+    fn text(&self, name: &str) -> String {
         let Kernel { target, lanes, body, vgprs, lds } = self;
-        let rdna = target.starts_with("gfx1");
-        let wave32 =
-            if rdna { format!(".amdhsa_wavefront_size32 {}\n", u32::from(*lanes == 32)) } else { String::new() };
+        let wave32 = if target.starts_with("gfx1") {
+            format!(".amdhsa_wavefront_size32 {}\n", u32::from(*lanes == 32))
+        } else {
+            String::new()
+        };
         let accum = if ["gfx90a", "gfx942", "gfx950"].contains(target) {
             format!(".amdhsa_accum_offset {vgprs}\n")
         } else {
@@ -51,43 +54,39 @@ impl Kernel {
         };
         // AGPRs come after the others.
         let registers = if accum.is_empty() { *vgprs } else { vgprs + 64 };
-        let wait = self.wait();
-        let text = format!(
-            ".amdhsa_code_object_version 5\n.text\n.globl k\n.p2align 8\n.type k,@function\nk:\n s_load_dwordx2 \
-                s[4:5], s[0:1], 0x0\n v_and_b32 v0, 0x3ff, v0\n v_lshlrev_b32 v1, 2, v0\n {wait}\n{body}\n s_endpgm\n\
-             .rodata\n.p2align 6\n.amdhsa_kernel k\n .amdhsa_user_sgpr_kernarg_segment_ptr 1\n .amdhsa_next_free_vgpr \
-             {registers}\n .amdhsa_next_free_sgpr 40\n {wave32}{accum}.amdhsa_group_segment_fixed_size {lds}\n\
-             .end_amdhsa_kernel\n"
-        );
-        let (source, object, image) = (dir.path().join("k.s"), dir.path().join("k.o"), dir.path().join("k.co"));
-        std::fs::write(&source, &text).expect("written");
-        let cpu = format!("-mcpu={target}");
-        let mut start: Vec<&OsStr> = ["-target", "amdgcn-amd-amdhsa", &cpu, "-c"].into_iter().map(OsStr::new).collect();
-        if rdna {
-            start.push(if *lanes == 64 { "-mwavefrontsize64".as_ref() } else { "-mno-wavefrontsize64".as_ref() });
-        }
-        start.extend([source.as_ref(), OsStr::new("-o"), object.as_ref()]);
-        run("clang-19", &start);
-        run("ld.lld-19", &["-shared".as_ref(), object.as_ref(), "-o".as_ref(), image.as_ref()]);
-        std::fs::read(image).expect("code object")
+        let (wait, body) = (self.wait(), body.replace("{kernel}", name));
+        format!(
+            ".text\n.globl {name}\n.p2align 8\n.type {name},@function\n{name}:\n s_load_dwordx2 s[4:5], s[0:1], 0x0\n \
+                v_and_b32 v0, 0x3ff, v0\n v_lshlrev_b32 v1, 2, v0\n {wait}\n{body}\n s_endpgm\n\
+             .rodata\n.p2align 6\n.amdhsa_kernel {name}\n .amdhsa_user_sgpr_kernarg_segment_ptr 1\n \
+             .amdhsa_next_free_vgpr {registers}\n .amdhsa_next_free_sgpr 40\n \
+             {wave32}{accum}.amdhsa_group_segment_fixed_size {lds}\n.end_amdhsa_kernel\n"
+        )
     }
 
     /// Runs it on this memory; gives what was done, and the memory afterwards.
-    pub fn run_on(
+    pub fn run_on(&self, memory: &[u32], size: (u32, u16), timing: Option<Timing>) -> (DispatchStats, Vec<u32>) {
+        self.run_in(&assemble(&[(self, "k".into())]), "k", (memory, 4 * memory.len() as u64), size, timing)
+    }
+
+    /// Runs it as the kernel of that name of a code object. Its memory has so many bytes, of which the first are these.
+    pub fn run_in(
         &self,
-        memory: &[u32],
+        image: &[u8],
+        name: &str,
+        (memory, bytes): (&[u32], u64),
         (groups, group): (u32, u16),
         timing: Option<Timing>,
     ) -> (DispatchStats, Vec<u32>) {
         let target = Target::by_name(self.target).expect("target");
         let mut device = Device::new(target, Options { strict: false, timing, trace: true, ..Options::default() });
-        let object = device.load(&self.assemble()).expect("it loads");
-        let buffer = device.malloc((4 * memory.len() as u64).max(4), 4096).expect("memory");
+        let object = device.load(image).expect("it loads");
+        let buffer = device.malloc(bytes.max(4), 4096).expect("memory");
         device.write(buffer, &memory.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>()).expect("written");
         let kernarg = device.malloc(64, 256).expect("memory");
         device.write(kernarg, &buffer.to_le_bytes()).expect("written");
         let dispatch = Dispatch {
-            kernel_object: object.kernel("k").expect("kernel"),
+            kernel_object: object.kernel(name).expect("kernel"),
             grid: [groups * u32::from(group), 1, 1],
             workgroup: [group, 1, 1],
             private_segment_size: 0,
@@ -113,9 +112,15 @@ impl Kernel {
     }
 }
 
-fn run(program: &str, arguments: &[&OsStr]) {
-    let output = Command::new(program).args(arguments).output().expect("it starts");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+/// A code object of kernels of one target and size of waves, each under its name.
+pub fn assemble(kernels: &[(&Kernel, String)]) -> Vec<u8> {
+    let dir = tempfile::tempdir().expect("directory");
+    let Some((first, _)) = kernels.first() else { return Vec::new() };
+    let texts: Vec<String> = kernels.iter().map(|(kernel, name)| kernel.text(name)).collect();
+    let size = if first.lanes == 64 { "-mwavefrontsize64" } else { "-mno-wavefrontsize64" };
+    let options = if first.target.starts_with("gfx1") { &[size][..] } else { &[] };
+    let text = format!(".amdhsa_code_object_version 5\n{}", texts.concat());
+    assemble_with(dir.path(), first.target, &text, options)
 }
 
 /// What one more `body` costs a wave, in the middle of many.

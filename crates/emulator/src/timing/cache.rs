@@ -15,8 +15,8 @@ struct Entry {
 /// A cache.
 #[derive(Debug)]
 pub(crate) struct Cache {
-    entries: Vec<Entry>,
-    sets: usize,
+    /// By set; one that was never used has none.
+    sets: Vec<Box<[Entry]>>,
     ways: usize,
     /// Lines are spread over sets by a hash of all of their number's bits, not by the lowest.
     hashed: bool,
@@ -33,12 +33,12 @@ impl Cache {
         let lines = (bytes / line.max(1)).max(1);
         let ways = ways.clamp(1, lines);
         let sets = (lines / ways).max(1) as usize;
-        Cache { entries: vec![Entry::default(); sets * ways as usize], sets, ways: ways as usize, hashed, uses: 0 }
+        Cache { sets: vec![Box::default(); sets], ways: ways as usize, hashed, uses: 0 }
     }
 
-    fn set(&mut self, line: u64) -> &mut [Entry] {
-        let set = if self.hashed { mixed(line) % self.sets } else { (line % self.sets as u64) as usize };
-        &mut self.entries[set * self.ways..][..self.ways]
+    fn set(&mut self, line: u64) -> &mut Box<[Entry]> {
+        let count = self.sets.len();
+        &mut self.sets[if self.hashed { mixed(line) % count } else { (line % count as u64) as usize }]
     }
 
     /// When the data of a line are there, if it has the line; that is now its last use.
@@ -51,11 +51,14 @@ impl Cache {
         Some(entry.ready)
     }
 
-    /// Takes a line in; returns whether a changed one had to leave.
-    pub(crate) fn insert(&mut self, line: u64, ready: u64, dirty: bool) -> bool {
+    /// Takes a line in; returns the changed one that had to leave, if one had to.
+    pub(crate) fn insert(&mut self, line: u64, ready: u64, dirty: bool) -> Option<u64> {
         self.uses += 1;
-        let uses = self.uses;
+        let (uses, ways) = (self.uses, self.ways);
         let set = self.set(line);
+        if set.is_empty() {
+            *set = vec![Entry::default(); ways].into();
+        }
         let mut oldest = 0;
         for way in 1..set.len() {
             if set[way].used < set[oldest].used {
@@ -63,12 +66,12 @@ impl Cache {
             }
         }
         let left = std::mem::replace(&mut set[oldest], Entry { tag: line + 1, ready, used: uses, dirty });
-        left.tag != 0 && left.dirty
+        (left.tag != 0 && left.dirty).then(|| left.tag - 1)
     }
 
     /// Forgets everything.
     pub(crate) fn clear(&mut self) {
-        self.entries.fill(Entry::default());
+        self.sets.iter_mut().for_each(|set| set.fill(Entry::default()));
     }
 }
 
@@ -84,7 +87,7 @@ mod tests {
         cache.insert(2, 6, true);
         assert_eq!((cache.find(0, false), cache.find(2, false)), (Some(5), Some(6)));
         cache.find(0, false);
-        assert!(cache.insert(4, 7, false), "line 2 was changed, and had to leave");
+        assert_eq!(cache.insert(4, 7, false), Some(2), "line 2 was changed, and had to leave");
         assert_eq!((cache.find(0, false), cache.find(2, false), cache.find(4, false)), (Some(5), None, Some(7)));
         cache.insert(1, 8, false);
         assert_eq!(cache.find(0, false), Some(5), "line 1 is in the other set");

@@ -3,8 +3,8 @@
 use smallvec::SmallVec;
 
 use wavetap_amdgpu::{
-    Access, Counter, Flags, Latency, MachineFact, NumberFormat, Opcode, OpcodeFlags, Operand, Reg, RegFile, Role,
-    Value, ValueType, scalar,
+    Access, Counter, Flags, Latency, MachineFact, MinMaxOp, NumberFormat, Opcode, OpcodeFlags, Operand, Reg, RegFile,
+    Role, Value, VectorOp, scalar,
 };
 
 use super::machine::Machine;
@@ -67,8 +67,14 @@ pub(crate) struct TimingFacts {
     pub waits: SmallVec<[(usize, usize); 2]>,
     /// Cycles for which it makes its wave sleep.
     pub sleep: u64,
+    /// It waits for a split barrier.
+    pub waits_for_barrier: bool,
+    /// What the vector ALU wrote is so much later there for it than for the vector ALU: a vector and a scalar register.
+    pub farther: [u64; 2],
     /// It makes the L1 cache forget.
     pub invalidates: bool,
+    /// It makes the cache between L1 and L2 forget.
+    pub invalidates_shared: bool,
 }
 
 /// SCC has no slot of its own; that of the null register, which holds nothing, is free.
@@ -108,7 +114,13 @@ impl TimingFacts {
             },
             waits: op.waits.iter().map(|(counter, count)| (counter as usize, usize::from(count))).collect(),
             sleep: 0,
+            waits_for_barrier: inst.is_any(OpcodeFlags::BARRIER_WAIT),
+            farther: match unit {
+                Unit::Valu => [0; 2],
+                _ => [MachineFact::ValuToMemory, MachineFact::ValuToScalar].map(|fact| machine.fact(fact)),
+            },
             invalidates: inst.is_any(OpcodeFlags::INVALIDATES),
+            invalidates_shared: inst.opcode() == Opcode::BUFFER_GL1_INV,
         };
         match unit {
             Unit::Valu => facts.vector(op, machine, matrix),
@@ -131,29 +143,84 @@ impl TimingFacts {
 
     /// How long it keeps what it runs on.
     fn vector(&mut self, op: &Op, machine: &Machine, matrix: bool) {
+        let sum = op.inst.opcode().vector().is_some_and(|what| what.operation == VectorOp::Add);
         let rate = match self.class {
             Latency::Valu64 => machine.fact(MachineFact::RateValu64),
+            Latency::ValuF64 if sum => {
+                let (usual, rate) = (machine.fact(MachineFact::RateF64), machine.fact(MachineFact::RateF64Add));
+                self.latency = self.latency * rate / usual.max(1);
+                rate
+            }
             Latency::ValuF64 => machine.fact(MachineFact::RateF64),
             Latency::Trans => machine.fact(MachineFact::RateTrans),
+            _ if wide_product(op.inst.opcode()) => {
+                let rate = machine.fact(MachineFact::RateMul32);
+                // The result is that of the last quarter.
+                self.latency += machine.usual_passes() * rate.saturating_sub(1);
+                rate
+            }
             _ => 1,
         };
-        self.latency += machine.extra_passes();
+        let passes = if machine.fact(MachineFact::Wave64Once) != 0 && once(op) { 1 } else { machine.passes };
+        self.latency += passes.saturating_sub(machine.interval);
         if matrix {
-            let cycles =
-                matrix_cycles(op, machine).unwrap_or_else(|| machine.latency(Latency::Mfma)).max(machine.passes);
+            let cycles = matrix_cycles(op, machine).unwrap_or_else(|| machine.latency(Latency::Mfma)).max(passes);
             // MFMA runs beside the vector ALU; WMMA is what the vector ALU does.
             let beside = op.inst.is_any(OpcodeFlags::MFMA | OpcodeFlags::SMFMAC);
-            self.pipes.push((Pipe::Valu, if beside { machine.passes } else { cycles }));
+            self.pipes.push((Pipe::Valu, if beside { passes } else { cycles }));
             self.pipes.push((Pipe::Matrix, cycles));
             if !machine.fixed_matrix {
                 self.latency = cycles + machine.latency(Latency::Valu32);
             }
         } else if self.class == Latency::Trans && machine.fact(MachineFact::TransBeside) != 0 {
-            self.pipes.push((Pipe::Valu, machine.passes));
-            self.pipes.push((Pipe::Trans, machine.passes * rate));
+            self.pipes.push((Pipe::Valu, passes));
+            self.pipes.push((Pipe::Trans, passes * rate));
         } else {
-            self.pipes.push((Pipe::Valu, machine.passes * rate));
+            self.pipes.push((Pipe::Valu, passes * rate));
         }
+    }
+}
+
+/// A multiplication of all 32 bits of integers.
+fn wide_product(opcode: Opcode) -> bool {
+    matches!(
+        opcode,
+        Opcode::V_MUL_LO_U32
+            | Opcode::V_MUL_LO_I32
+            | Opcode::V_MUL_HI_U32
+            | Opcode::V_MUL_HI_I32
+            | Opcode::V_MAD_U32
+            | Opcode::V_MAD_U64_U32
+            | Opcode::V_MAD_I64_I32
+            | Opcode::V_MAD_CO_U64_U32
+            | Opcode::V_MAD_CO_I64_I32
+            | Opcode::V_MAD_NC_U64_U32
+            | Opcode::V_MAD_NC_I64_I32
+    )
+}
+
+/// An operation of which a SIMD that works on 32 lanes does 64 at once, where it has twice the units for usual ones:
+/// sums, products, minima and maxima of single and half precision, integers of 16 bits, dot products of two, moves and
+/// selections (Mesa, ACO's statistics).
+fn once(op: &Op) -> bool {
+    use NumberFormat::{Bf16, F16, F32, I16, U16, U32};
+    let opcode = op.inst.opcode();
+    if op.inst.modifiers.dpp.is_some() || op.inst.modifiers.dpp8.is_some() {
+        return false;
+    }
+    match (opcode.vector(), opcode.minmax()) {
+        (Some(what), _) => matches!(
+            (what.operation, what.format),
+            (VectorOp::Add | VectorOp::Mul | VectorOp::Fma, F32 | F16 | I16 | U16)
+                | (VectorOp::Other, I16 | U16)
+                | (VectorOp::Move | VectorOp::Select, U32)
+                | (VectorOp::Dot, F16 | Bf16)
+        ),
+        (None, Some(what)) => {
+            matches!(what.operation, MinMaxOp::Min | MinMaxOp::Max | MinMaxOp::MinNum | MinMaxOp::MaxNum)
+                && matches!(what.format, F32 | F16)
+        }
+        _ => false,
     }
 }
 
@@ -210,10 +277,17 @@ fn matrix_cycles(op: &Op, machine: &Machine) -> Option<u64> {
         return None;
     }
     let dst = op.inst.operand(Role::Vdst)?;
-    let blocks = if shape.blocks_by_result { blocks(dst, shape.rows * shape.columns) } else { 1 };
+    let doubles = shape.rate == MachineFact::MatrixF64;
+    let blocks = if shape.blocks_by_result { blocks(dst, shape.rows * shape.columns, doubles) } else { 1 };
     let operations = 2 * shape.rows * shape.columns * shape.depth * blocks / if shape.sparse { 2 } else { 1 };
     let rate = if shape.first_bf16 { rate.min(FIRST_BF16) } else { rate };
-    Some(operations.div_ceil(rate))
+    // Several small products did not become faster with later targets.
+    let rate = match shape.rate {
+        _ if blocks == 1 => rate,
+        MachineFact::MatrixF64 => rate.min(machine.fact(MachineFact::MatrixF64Blocks)),
+        _ => rate.min(machine.fact(MachineFact::MatrixBlocks)),
+    };
+    Some(operations.div_ceil(rate.max(1)).max(machine.fact(MachineFact::MatrixLeast)))
 }
 
 /// Operations a cycle and SIMD of the `bf16` instructions that gfx908 began with: half the rate of those called `_1k`
@@ -221,12 +295,12 @@ fn matrix_cycles(op: &Op, machine: &Machine) -> Option<u64> {
 const FIRST_BF16: u64 = 128;
 
 /// How many independent products a result of this size holds.
-fn blocks(dst: &Operand, elements: u64) -> u64 {
+fn blocks(dst: &Operand, elements: u64, doubles: bool) -> u64 {
     let dwords = match (dst.value, dst.access) {
         (Value::Reg(reg), Access::Write | Access::ReadWrite) => u64::from(reg.dwords),
         _ => 1,
     };
-    let results = dwords * 64 / if dst.ty == ValueType::F64 { 2 } else { 1 };
+    let results = dwords * 64 / if doubles { 2 } else { 1 };
     (results / elements.max(1)).max(1)
 }
 
@@ -251,9 +325,8 @@ impl MatrixShape {
             NumberFormat::Xf32 => MachineFact::MatrixXf32,
             NumberFormat::F16 => MachineFact::MatrixF16,
             NumberFormat::Bf16 => MachineFact::MatrixBf16,
-            NumberFormat::I8 | NumberFormat::Iu8 | NumberFormat::Fp8 | NumberFormat::Bf8 | NumberFormat::F8f6f4 => {
-                MachineFact::MatrixI8
-            }
+            NumberFormat::I8 | NumberFormat::Iu8 | NumberFormat::F8f6f4 => MachineFact::MatrixI8,
+            NumberFormat::Fp8 | NumberFormat::Bf8 => MachineFact::MatrixFp8,
             NumberFormat::Iu4 | NumberFormat::F4 => MachineFact::MatrixI4,
             _ => return None,
         };
@@ -287,7 +360,7 @@ mod tests {
         };
         assert_eq!(of(Opcode::V_MFMA_F32_32X32X8F16), Some((32, 32, 8, MachineFact::MatrixF16, false)));
         assert_eq!(of(Opcode::V_MFMA_F32_16X16X4_4B_F16), Some((16, 16, 4, MachineFact::MatrixF16, false)));
-        assert_eq!(of(Opcode::V_MFMA_F32_32X32X16_FP8_BF8), Some((32, 32, 16, MachineFact::MatrixI8, false)));
+        assert_eq!(of(Opcode::V_MFMA_F32_32X32X16_FP8_BF8), Some((32, 32, 16, MachineFact::MatrixFp8, false)));
         assert_eq!(of(Opcode::V_MFMA_SCALE_F32_16X16X128_F8F6F4), Some((16, 16, 128, MachineFact::MatrixI8, false)));
         assert_eq!(of(Opcode::V_WMMA_I32_16X16X16_IU4), Some((16, 16, 16, MachineFact::MatrixI4, false)));
         assert_eq!(of(Opcode::V_SWMMAC_F32_16X16X32_BF16), Some((16, 16, 32, MachineFact::MatrixBf16, true)));

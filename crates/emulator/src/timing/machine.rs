@@ -97,10 +97,9 @@ impl Machine {
         self.target.l1_line_bytes().into()
     }
 
-    /// What a vector operation takes beyond its latency because its lanes are more than the table's number is for:
-    /// wave64 on SIMDs that work on 32 lanes.
-    pub(crate) fn extra_passes(&self) -> u64 {
-        self.passes.saturating_sub(self.interval)
+    /// Cycles that a 32-bit vector operation keeps its SIMD in a wave of the usual size: what latencies are for.
+    pub(crate) fn usual_passes(&self) -> u64 {
+        self.passes.min(self.interval)
     }
 
     /// The first cycle from `at` on in which a SIMD issues.

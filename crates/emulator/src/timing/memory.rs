@@ -3,19 +3,26 @@
 //! Each of them is a server: it takes one request after the other, and a request waits until those before it have been
 //! taken. An access without contention takes the latency of the nearest place that has its line.
 
+use rustc_hash::FxHashMap;
+
 use wavetap_amdgpu::{Latency, LdsCycles, LdsOperation, MachineFact};
 
 use super::cache::{Cache, mixed};
+use super::lanes::address_cycles;
 use super::machine::Machine;
 use crate::exec::memory::accesses::{Accesses, How};
 use crate::trace::timing::MemoryCounts;
 
-/// Lanes whose addresses a compute unit takes in a cycle.
-const ADDRESSES: u64 = 16;
 /// Bytes of a line of the scalar cache.
 const SCALAR_LINE: u64 = 64;
 /// Time of memory is counted in parts of a cycle: a line takes less than one.
 const PARTS: u64 = 256;
+/// Bytes of what is translated at once, a power of two. A guess: what the driver maps in one piece where it can.
+const PAGE_BITS: u32 = 21;
+/// SIMDs that share a path to LDS (rocprofiler-compute, pipeline descriptions).
+const SIMDS_OF_PORT: usize = 2;
+/// Bytes of an LDS address.
+const LDS_ADDRESS: u64 = 4;
 
 /// What is near to a compute unit.
 #[derive(Debug, Default)]
@@ -23,6 +30,23 @@ struct Near {
     l1: Option<Cache>,
     l1_free: u64,
     lds_free: u64,
+    /// The paths between SIMDs and LDS, by pairs of SIMDs.
+    ports: [u64; 2],
+}
+
+/// A cache that several compute units share, and from when on it can be asked.
+#[derive(Debug, Default)]
+struct Shared {
+    cache: Option<Cache>,
+    /// In [`PARTS`].
+    free: u64,
+}
+
+/// L2, of one part of the device.
+#[derive(Debug)]
+struct Second {
+    cache: Cache,
+    channels: Vec<u64>,
 }
 
 /// The memory of a device.
@@ -31,46 +55,67 @@ pub(crate) struct Hierarchy {
     machine: Machine,
     near: Vec<Near>,
     scalar: Vec<(Option<Cache>, u64)>,
-    l2: Cache,
-    channels: Vec<u64>,
+    /// Between L1 and L2, none where there is none.
+    middle: Vec<Shared>,
+    /// By part of the device. Compute units, and so workgroups, are of the parts in turn.
+    l2: Vec<Second>,
+    /// On the memory's side of L2.
+    last: Shared,
     /// In [`PARTS`].
     memory_free: u64,
+    /// When the translation of a page's addresses is there, by its number and whether it is for scalar memory. What
+    /// scalar memory reads is elsewhere on hardware, a kernel's arguments in memory of the host.
+    pages: FxHashMap<(u64, bool), u64>,
     pub counts: MemoryCounts,
 }
 
-/// A request to L2.
+/// Who asks L2, when, and for what.
 #[derive(Clone, Copy)]
 struct Request {
-    /// The number of the line.
-    line: u64,
+    unit: usize,
     at: u64,
     how: How,
-    /// Cycles that it keeps its channel.
+    /// Cycles that it keeps its channel; 0 for those of a line.
     keeps: u64,
+    /// By scalar memory.
+    scalar: bool,
 }
 
 impl Hierarchy {
     pub(crate) fn new(machine: Machine, compute_units: usize) -> Hierarchy {
         let fact = |fact| machine.fact(fact);
-        let l2 =
-            Cache::new(fact(MachineFact::L2Bytes), fact(MachineFact::L2LineBytes), fact(MachineFact::L2Ways), true);
+        let l2 = || Second {
+            cache: Cache::new(
+                fact(MachineFact::L2Bytes),
+                fact(MachineFact::L2LineBytes),
+                fact(MachineFact::L2Ways),
+                true,
+            ),
+            channels: vec![0; fact(MachineFact::L2Channels).max(1) as usize],
+        };
         let scalar = compute_units.div_ceil(fact(MachineFact::ScalarSharers).max(1) as usize);
+        let middle = match fact(MachineFact::Gl1Bytes) {
+            0 => 0,
+            _ => compute_units.div_ceil(fact(MachineFact::Gl1Sharers).max(1) as usize),
+        };
         Hierarchy {
             near: (0..compute_units).map(|_| Near::default()).collect(),
             scalar: (0..scalar).map(|_| (None, 0)).collect(),
-            l2,
-            channels: vec![0; fact(MachineFact::L2Channels).max(1) as usize],
+            middle: (0..middle).map(|_| Shared::default()).collect(),
+            l2: (0..fact(MachineFact::L2Caches).max(1)).map(|_| l2()).collect(),
+            last: Shared::default(),
             memory_free: 0,
+            pages: FxHashMap::default(),
             counts: MemoryCounts::default(),
             machine,
         }
     }
 
-    /// When a vector memory or LDS instruction that is issued at `at` is done.
-    pub(crate) fn vector(&mut self, unit: usize, at: u64, accesses: &Accesses) -> u64 {
+    /// When a vector memory or LDS instruction is done that a SIMD of a compute unit issues at `at`.
+    pub(crate) fn vector(&mut self, (unit, simd): (usize, usize), at: u64, accesses: &Accesses) -> u64 {
         let mut done = at;
         if !accesses.lds.is_empty() || accesses.crossbar {
-            done = self.local(unit, at, accesses);
+            done = self.local((unit, simd), at, accesses);
         }
         if !accesses.memory.is_empty() {
             done = done.max(self.global(unit, at, accesses));
@@ -78,7 +123,7 @@ impl Hierarchy {
         done
     }
 
-    fn local(&mut self, unit: usize, at: u64, accesses: &Accesses) -> u64 {
+    fn local(&mut self, (unit, simd): (usize, usize), at: u64, accesses: &Accesses) -> u64 {
         let mut all = LdsCycles::default();
         if accesses.crossbar {
             // A dword of each bank's width in a cycle.
@@ -89,51 +134,60 @@ impl Hierarchy {
             How::Store => LdsOperation::Write,
             How::Atomic => LdsOperation::Atomic,
         };
+        let (mut sent, mut returned) = (0, 0);
         for access in &accesses.lds {
             let size = u32::try_from(access.size).unwrap_or(u32::MAX);
             let cycles = self.machine.target().lds_cycles(operation, size, &access.addresses, access.mask);
             all.cycles += cycles.cycles;
             all.conflicts += cycles.conflicts;
+            let lanes = u64::from(access.mask.count_ones());
+            sent += lanes * if operation == LdsOperation::Read { LDS_ADDRESS } else { LDS_ADDRESS + access.size };
+            returned += lanes * if operation == LdsOperation::Write { 0 } else { access.size };
         }
         self.counts.lds_conflict_cycles += all.conflicts;
+        let takes_data = operation != LdsOperation::Read && !accesses.lds.is_empty();
+        let with_data = if takes_data { self.machine.fact(MachineFact::LdsData) } else { 0 };
         let near = &mut self.near[unit];
-        let start = at.max(near.lds_free);
+        let port = &mut near.ports[simd / SIMDS_OF_PORT % 2];
+        let (served, passed) = (at.max(near.lds_free), at.max(*port));
         let cycles = all.cycles.max(1);
-        near.lds_free = start + cycles;
+        near.lds_free = served + cycles + with_data;
+        *port = passed + sent.max(returned).div_ceil(self.machine.fact(MachineFact::LdsPort).max(1));
+        let start = served.max(passed);
         // The latency is that of what needs one cycle.
         start + self.machine.latency(Latency::Lds) + cycles - 1
     }
 
     fn global(&mut self, unit: usize, at: u64, accesses: &Accesses) -> u64 {
         let width = self.machine.l1_line();
-        let (of_line, bytes) = (|address: u64| address / width, accesses.size * accesses.memory.len() as u64);
+        let of_line = |address: u64| address / width;
         let mut lines: Vec<u64> =
             accesses.memory.iter().flat_map(|&a| of_line(a)..=of_line(a + accesses.size - 1)).collect();
         lines.sort_unstable();
         lines.dedup();
-        let bandwidth = self.machine.fact(MachineFact::L1Bandwidth).max(1);
-        let for_line = width.div_ceil(bandwidth);
         let start = at.max(self.near[unit].l1_free);
-        let addresses = (accesses.memory.len() as u64).div_ceil(ADDRESSES);
-        self.near[unit].l1_free = start + addresses.max(lines.len() as u64 * for_line).max(bytes.div_ceil(bandwidth));
+        self.near[unit].l1_free = start + address_cycles(&self.machine, accesses, lines.len() as u64);
+        let quarters = self.machine.fact(MachineFact::L1LineQuarters);
+        let request = Request { unit, at: start, how: accesses.how, keeps: 0, scalar: false };
         let mut done = start;
         for (n, &line) in lines.iter().enumerate() {
-            let at = start + n as u64 * for_line;
+            let request = Request { at: start + n as u64 * quarters / 4, ..request };
             let end = match accesses.how {
-                How::Load => self.load(unit, line, at, accesses.bypass),
+                How::Load => self.load(line, request, accesses.bypass),
                 How::Store => {
                     let written = accesses.memory.iter().filter(|&&address| of_line(address) == line).count() as u64
                         * accesses.size;
-                    self.store(line, at, written)
+                    self.store(line, request, written)
                 }
-                How::Atomic => self.atomic(line, at, accesses),
+                How::Atomic => self.atomic(line, request, accesses),
             };
             done = done.max(end);
         }
         done
     }
 
-    fn load(&mut self, unit: usize, line: u64, at: u64, bypass: bool) -> u64 {
+    fn load(&mut self, line: u64, request: Request, bypass: bool) -> u64 {
+        let Request { unit, at, .. } = request;
         let machine = &self.machine;
         let (bytes, ways) = (machine.fact(MachineFact::L1Bytes), machine.fact(MachineFact::L1Ways));
         let (width, hit) = (machine.l1_line(), machine.latency(Latency::Vmem));
@@ -143,22 +197,50 @@ impl Hierarchy {
             return ready.max(at + hit);
         }
         self.counts.l1_misses += 1;
-        let done = self.far(line * width, width, at, How::Load, 0);
+        let done = match self.middle(line, request, bypass) {
+            Some(done) => done,
+            None => self.far(line * width, width, request),
+        };
         if !bypass && let Some(l1) = &mut self.near[unit].l1 {
             l1.insert(line, done, false);
         }
         done
     }
 
+    /// The cache between L1 and L2, if there is one that may have the line.
+    fn middle(&mut self, line: u64, request: Request, bypass: bool) -> Option<u64> {
+        if bypass || self.middle.is_empty() {
+            return None;
+        }
+        let machine = &self.machine;
+        let (bytes, ways) = (machine.fact(MachineFact::Gl1Bytes), machine.fact(MachineFact::Gl1Ways));
+        let (width, hit) = (machine.l1_line(), machine.fact(MachineFact::Gl1Hit));
+        let takes = (width * PARTS).div_ceil(machine.fact(MachineFact::Gl1Bandwidth).max(1));
+        let of = request.unit / machine.fact(MachineFact::Gl1Sharers).max(1) as usize;
+        let shared = &mut self.middle[of];
+        let start = shared.free.max(request.at * PARTS);
+        shared.free = start + takes;
+        let at = start / PARTS;
+        let cache = shared.cache.get_or_insert_with(|| Cache::new(bytes, width, ways, true));
+        if let Some(ready) = cache.find(line, false) {
+            return Some(ready.max(at + hit));
+        }
+        let done = self.far(line * width, width, Request { at, ..request });
+        if let Some(cache) = &mut self.middle[of].cache {
+            cache.insert(line, done, false);
+        }
+        Some(done)
+    }
+
     /// L1 caches write through and take nothing in.
-    fn store(&mut self, line: u64, at: u64, bytes: u64) -> u64 {
+    fn store(&mut self, line: u64, request: Request, bytes: u64) -> u64 {
         let width = self.machine.l1_line();
-        let keeps = bytes.min(width).div_ceil(self.machine.fact(MachineFact::L2Bandwidth).max(1));
-        self.far(line * width, width, at, How::Store, keeps)
+        let keeps = bytes.min(width).div_ceil(self.machine.fact(MachineFact::L2StoreBandwidth).max(1));
+        self.far(line * width, width, Request { keeps, ..request })
     }
 
     /// L2 does atomics; those on the same dword one after the other.
-    fn atomic(&mut self, line: u64, at: u64, accesses: &Accesses) -> u64 {
+    fn atomic(&mut self, line: u64, request: Request, accesses: &Accesses) -> u64 {
         let width = self.machine.l1_line();
         let mut words: Vec<u64> = accesses
             .memory
@@ -171,28 +253,35 @@ impl Hierarchy {
         self.counts.serialized_atomics += most - 1;
         let step = self.machine.atomic;
         // The last one is done when those before it have kept the line.
-        self.far(line * width, width, at, How::Atomic, most * step) + (most - 1) * step
+        self.far(line * width, width, Request { keeps: most * step, ..request }) + (most - 1) * step
     }
 
-    /// The lines of L2 that hold a line of an L1 cache.
-    fn far(&mut self, address: u64, bytes: u64, at: u64, how: How, keeps: u64) -> u64 {
+    /// The lines of L2 that hold a line of a nearer cache.
+    fn far(&mut self, address: u64, bytes: u64, request: Request) -> u64 {
         let width = self.machine.fact(MachineFact::L2LineBytes).max(1);
         let bandwidth = self.machine.fact(MachineFact::L2Bandwidth).max(1);
-        let keeps = if keeps == 0 { bytes.min(width).div_ceil(bandwidth) } else { keeps };
-        let mut done = at;
+        let keeps = if request.keeps == 0 { bytes.min(width).div_ceil(bandwidth) } else { request.keeps };
+        // The first use of a page waits until its addresses are translated, and so do those that come meanwhile.
+        let walk = if request.scalar { MachineFact::FirstTouchScalar } else { MachineFact::FirstTouch };
+        let walked = request.at + self.machine.fact(walk);
+        let translated = *self.pages.entry((address >> PAGE_BITS, request.scalar)).or_insert(walked);
+        let request = Request { at: request.at.max(translated), keeps, ..request };
+        let mut done = request.at;
         for line in address / width..=(address + bytes - 1) / width {
-            done = done.max(self.l2(Request { line, at, how, keeps }));
+            done = done.max(self.l2(line, request));
         }
         done
     }
 
-    fn l2(&mut self, Request { line, at, how, keeps }: Request) -> u64 {
-        let count = self.channels.len();
-        let channel = &mut self.channels[mixed(line) % count];
+    fn l2(&mut self, line: u64, Request { unit, at, how, keeps, .. }: Request) -> u64 {
+        let parts = self.l2.len();
+        let l2 = &mut self.l2[unit % parts];
+        let count = l2.channels.len();
+        let channel = &mut l2.channels[mixed(line) % count];
         let start = at.max(*channel);
         *channel = start + keeps;
-        let near = start + self.machine.l2_hit;
-        if let Some(ready) = self.l2.find(line, how != How::Load) {
+        let near = start + if how == How::Store { self.machine.fact(MachineFact::Store) } else { self.machine.l2_hit };
+        if let Some(ready) = l2.cache.find(line, how != How::Load) {
             self.counts.l2_hits += 1;
             return ready.max(near);
         }
@@ -200,13 +289,39 @@ impl Hierarchy {
         let fetched = how != How::Store;
         let done = if fetched {
             self.counts.l2_misses += 1;
-            self.memory(start)
+            self.last(line, start, false)
         } else {
             near
         };
-        if self.l2.insert(line, done, how != How::Load) {
+        if let Some(left) = self.l2[unit % parts].cache.insert(line, done, how != How::Load) {
             // What was changed goes back to memory; only requests after it are delayed.
-            self.memory(start);
+            self.last(left, start, true);
+        }
+        done
+    }
+
+    /// The cache on the memory's side of L2, where there is one, and memory.
+    fn last(&mut self, line: u64, at: u64, write: bool) -> u64 {
+        let machine = &self.machine;
+        let bytes = machine.fact(MachineFact::MallBytes);
+        if bytes == 0 {
+            return self.memory(at);
+        }
+        let (width, ways) = (machine.fact(MachineFact::L2LineBytes), machine.fact(MachineFact::MallWays));
+        let takes = (width * PARTS).div_ceil(machine.fact(MachineFact::MallBandwidth).max(1));
+        let hit = machine.fact(MachineFact::MallHit);
+        let start = self.last.free.max(at * PARTS);
+        self.last.free = start + takes;
+        let at = start / PARTS;
+        let cache = self.last.cache.get_or_insert_with(|| Cache::new(bytes, width, ways, true));
+        if let Some(ready) = cache.find(line, write) {
+            return ready.max(at + hit);
+        }
+        let done = if write { at + hit } else { self.memory(at) };
+        if let Some(cache) = &mut self.last.cache
+            && cache.insert(line, done, write).is_some()
+        {
+            self.memory(at);
         }
         done
     }
@@ -235,7 +350,11 @@ impl Hierarchy {
             let end = match found {
                 Some(ready) => ready.max(start + hit),
                 None => {
-                    let end = self.far(line * SCALAR_LINE, SCALAR_LINE, start, accesses.how, 0);
+                    let request = Request { unit, at: start, how: accesses.how, keeps: 0, scalar: true };
+                    // The way to L2 is shorter than that of vector memory, and never shorter than to the cache.
+                    let shorter = self.machine.fact(MachineFact::ScalarShorter);
+                    let end = self.far(line * SCALAR_LINE, SCALAR_LINE, request);
+                    let end = end.saturating_sub(shorter).max(start + hit);
                     if accesses.how == How::Load
                         && let (Some(cache), _) = &mut self.scalar[shared]
                     {
@@ -249,10 +368,15 @@ impl Hierarchy {
         done
     }
 
-    /// The L1 cache of a compute unit forgets what it has.
-    pub(crate) fn invalidate(&mut self, unit: usize) {
-        if let Some(l1) = &mut self.near[unit].l1 {
-            l1.clear();
+    /// The L1 cache of a compute unit forgets what it has, or the one that it shares with others.
+    pub(crate) fn invalidate(&mut self, unit: usize, shared: bool) {
+        let of = unit / self.machine.fact(MachineFact::Gl1Sharers).max(1) as usize;
+        let cache = match self.middle.get_mut(of) {
+            Some(middle) if shared => &mut middle.cache,
+            _ => &mut self.near[unit].l1,
+        };
+        if let Some(cache) = cache {
+            cache.clear();
         }
     }
 }

@@ -11,6 +11,7 @@
 //! | `facts` | what the model needs of an instruction |
 //! | `access` | the addresses of a memory instruction; its conflicts in LDS |
 //! | `chance` | latencies by chance |
+//! | `lanes` | how long the addresses of an instruction keep L1 |
 //! | `cache`, `memory` | caches and the way to memory |
 //! | `place` | which workgroup is on which compute unit |
 //! | `wave` | results, counters and charged cycles of a wave |
@@ -21,6 +22,7 @@ mod cache;
 mod chance;
 mod engine;
 mod facts;
+mod lanes;
 mod machine;
 mod memory;
 mod place;

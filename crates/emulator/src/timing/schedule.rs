@@ -326,7 +326,7 @@ impl Scheduler<'_, '_> {
         if memory {
             let done = match &accesses {
                 Some(accesses) if facts.unit == Unit::Scalar => self.memory.scalar(cu, at, accesses),
-                Some(accesses) => self.memory.vector(cu, at, accesses),
+                Some(accesses) => self.memory.vector((cu, clock.simd), at, accesses),
                 None => at + facts.latency,
             };
             let drawn = match self.machine.chance {
@@ -340,8 +340,8 @@ impl Scheduler<'_, '_> {
             clock.fly(facts, done, at);
             self.end = self.end.max(done);
         }
-        if facts.invalidates {
-            self.memory.invalidate(cu);
+        if facts.invalidates || facts.invalidates_shared {
+            self.memory.invalidate(cu, facts.invalidates_shared);
         }
         let op = self.run.op(index);
         let state = &mut group.waves[clock.index];
@@ -359,10 +359,18 @@ impl Scheduler<'_, '_> {
                 state.status = Status::Running;
                 let now = clock.now;
                 clock.stall(&mut self.book, here, StallReason::SleepWait, now + facts.sleep);
+                if facts.waits_for_barrier {
+                    let met = clock.met;
+                    clock.stall(&mut self.book, here, StallReason::BarrierWait, met);
+                }
                 self.next.push(Reverse((clock.now, clock.age, wave)));
             }
             Status::AtBarrier | Status::AtSplitBarrier => clock.parked = Some(index),
-            Status::Ended => {}
+            // Its registers are free when what it has in flight is done.
+            Status::Ended => {
+                let drained = clock.drained();
+                clock.stall(&mut self.book, here, StallReason::Waitcnt, drained);
+            }
             Status::AtGws => {
                 let what = "global wave sync while time is modelled".into();
                 let stop = Stop { kind: FaultKind::Undefined { what }, lane: None };
@@ -407,6 +415,9 @@ impl Scheduler<'_, '_> {
         for &wave in &self.members[slot] {
             // Those that have ended may have made room for others.
             let Some(clock) = self.waves[wave].as_mut().filter(|clock| clock.group == slot) else { continue };
+            if status == Status::AtSplitBarrier {
+                clock.met = until;
+            }
             let state = &mut group.waves[clock.index];
             let (Some(index), true) = (clock.parked, state.status == status) else { continue };
             let Some(facts) = &self.facts[index] else { continue };

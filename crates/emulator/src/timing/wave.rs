@@ -3,9 +3,9 @@
 
 use wavetap_amdgpu::Counter;
 
-use super::facts::TimingFacts;
+use super::facts::{TimingFacts, Unit};
 use crate::address::CodeAddress;
-use crate::op::registers::SLOTS;
+use crate::op::registers::{SCALAR_SLOTS, SLOTS};
 use crate::trace::timing::{InstructionTime, SampleKind, StallReason, WaveSample};
 
 const COUNTERS: usize = Counter::ALL.len();
@@ -94,12 +94,16 @@ pub(crate) struct WaveClock {
     pub fetched: u64,
     /// When the value in a register is there, by slot.
     ready: Box<[u64; SLOTS]>,
+    /// Which of them the vector ALU wrote last, as bits.
+    of_valu: [u64; SLOTS / 64],
     /// When the operations in flight are done, by counter.
     flying: [Vec<u64>; COUNTERS],
     /// When the last one of a counter and order is.
     last: [[u64; ORDERS]; COUNTERS],
     /// The instruction at which it stands at a barrier.
     pub parked: Option<usize>,
+    /// When it learns that the last split barrier was met.
+    pub met: u64,
     /// The oldest wave has the lowest number.
     pub age: u64,
     pub group: usize,
@@ -126,9 +130,11 @@ impl WaveClock {
             now: start,
             fetched: start,
             ready: Box::new([start; SLOTS]),
+            of_valu: [0; SLOTS / 64],
             flying: std::array::from_fn(|_| Vec::new()),
             last: [[start; ORDERS]; COUNTERS],
             parked: None,
+            met: 0,
             age,
             group,
             index,
@@ -152,13 +158,26 @@ impl WaveClock {
 
     /// When all registers that an instruction needs are there.
     pub(crate) fn operands(&self, facts: &TimingFacts) -> u64 {
-        facts.reads.iter().map(|slot| self.ready[usize::from(*slot)]).max().unwrap_or(0)
+        let ready = |slot: &u16| {
+            let slot = usize::from(*slot);
+            let valu = self.of_valu[slot / 64] >> (slot % 64) & 1;
+            self.ready[slot] + valu * facts.farther[usize::from(slot >= SCALAR_SLOTS)]
+        };
+        facts.reads.iter().map(ready).max().unwrap_or(0)
     }
 
     pub(crate) fn result(&mut self, facts: &TimingFacts, at: u64) {
+        let valu = u64::from(facts.unit == Unit::Valu);
         for slot in &facts.writes {
-            self.ready[usize::from(*slot)] = at + facts.latency;
+            let slot = usize::from(*slot);
+            self.ready[slot] = at + facts.latency;
+            self.of_valu[slot / 64] = self.of_valu[slot / 64] & !(1 << (slot % 64)) | valu << (slot % 64);
         }
+    }
+
+    /// When everything that is in flight is done.
+    pub(crate) fn drained(&self) -> u64 {
+        self.flying.iter().flatten().copied().max().unwrap_or(0)
     }
 
     /// When so few operations are in flight as an instruction waits for.
