@@ -462,6 +462,7 @@ pub struct ReportArgs {
     pub binary: Option<PathBuf>,
     #[command(flatten)]
     pub view: ViewArgs,
+    #[command(flatten)]
     pub page: PageArgs,
     #[command(flatten)]
     pub output: OutputArgs,
