@@ -239,9 +239,9 @@ impl Subject<'_> {
         })?;
         let (idle, filled, wave) = lanes;
         let text = format!(
-            "{} of {} work-items: {idle} of {filled} lanes of each workgroup have none",
+            "{} of {}: {idle} of {filled} lanes of each workgroup have none",
             counted(dispatches, "launch with workgroups", "launches with workgroups"),
-            row.shape.workgroup_size()
+            counted(row.shape.workgroup_size().into(), "work-item", "work-items")
         );
         let threshold = format!("the workgroup is no multiple of the wave's {wave} lanes");
         Some(self.warning(WarningKind::PartialWaves, dispatches, text, threshold, weight))

@@ -12,6 +12,7 @@ use wavetap_base::error::{Error, Result};
 /// The columns that are read, and the resources that they are of. Their case differs between versions.
 const COLUMNS: &[(&str, &str)] = &[
     ("hbmbw", "memory"),
+    ("mallbw", "mall"),
     ("l2bw", "l2"),
     ("l1bw", "l1"),
     ("ldsbw", "lds"),

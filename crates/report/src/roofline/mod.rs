@@ -70,7 +70,7 @@ pub struct BoardRoofs {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Roof {
-    /// `memory`, `l2`, `l1`, `lds`, `vector_f32`, `matrix_f16`, `vector_issue`, …
+    /// `memory`, `mall`, `l2`, `l1`, `lds`, `vector_f32`, `matrix_f16`, `vector_issue`, …
     pub resource: String,
     /// What it is a rate of.
     pub unit: RateUnit,
@@ -181,6 +181,7 @@ impl BoardRoofs {
         let units = f64::from(board.compute_units);
         let gigahertz = f64::from(board.clock_mhz) / 1e3;
         let mut peaks = vec![("memory".to_owned(), RateUnit::Bytes, f64::from(board.memory_gbs))];
+        peaks.extend(board.mall_gbs.map(|gbs| ("mall".to_owned(), RateUnit::Bytes, f64::from(gbs))));
         peaks.extend(board.l2_bytes.map(|bytes| ("l2".to_owned(), RateUnit::Bytes, f64::from(bytes) * gigahertz)));
         for (name, bytes) in [("l1", board.l1_bytes), ("lds", board.lds_bytes)] {
             peaks.push((name.to_owned(), RateUnit::Bytes, f64::from(bytes) * units * gigahertz));

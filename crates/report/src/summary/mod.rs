@@ -1,7 +1,7 @@
 //! The first lines of a report: the kernels that most went to, and of each the one or two findings that matter most.
 //!
 //! A finding is something that a probe, the slicer, the analysis of memory accesses or the launch table says; each kind
-//! is one function of [`finders`], with its evidence and its threshold. [`Finding::weight`] puts them in an order; it
+//! is one function of `finders`, with its evidence and its threshold. [`Finding::weight`] puts them in an order; it
 //! is no prediction of what a change would gain.
 
 pub(crate) mod data;
