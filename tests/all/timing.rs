@@ -149,6 +149,28 @@ fn working_sets_are_in_the_cache_that_holds_them() {
     assert_eq!(around("gfx90c", 256 << 10, &changed(&["l2=200"])), 224.0);
     assert_eq!(around("gfx90c", 256 << 10, &changed(&["memory=2000"])), 324.0, "memory is not what it waits for");
     assert_eq!(around("gfx90c", 4 << 20, &changed(&["memory=1000"])) - large, 300.0);
+    // Beyond L2 of gfx1030 (4 MiB) is the Infinity Cache, which has what was read before.
+    let beyond = |latencies: &[&str]| around("gfx1030", 12 << 20, &changed(latencies));
+    assert_eq!(beyond(&["mall=1000", "memory=5000"]) - beyond(&[]), 1000.0 - 380.0);
+    let within = |latencies: &[&str]| around("gfx1030", 64 << 10, &changed(latencies));
+    assert_eq!(within(&["gl1=200"]) - within(&[]), 200.0 - 110.0);
+    assert_eq!(within(&["l2=1000"]), within(&[]));
+}
+
+#[test]
+fn the_first_access_to_a_page_waits_for_its_translation() {
+    if !assembler_is_there() {
+        return;
+    }
+    const TOUCH: &str = "v_mov_b32 v2, 0\n global_load_dword v3, v2, s[4:5]\n s_waitcnt vmcnt(0)\n";
+    let of = |times: usize, latencies: &[&str]| {
+        let kernel = Kernel::repeated("gfx90a", TOUCH, times);
+        stalled(&kernel.time(&[0; 64], (1, 64), &changed(latencies)), StallReason::Waitcnt)
+    };
+    // The kernel's arguments are on a page of scalar memory, which is changed with it.
+    let first = |latencies: &[&str]| of(1, latencies) - of(0, latencies);
+    assert_eq!(first(&["page=3000"]) - first(&["page=0"]), 3000);
+    assert_eq!(of(2, &["page=3000"]) - of(1, &["page=3000"]), 116, "an L1 hit less the slot of the load");
 }
 
 #[test]

@@ -12,7 +12,8 @@ pub struct TimingArgs {
     #[arg(long)]
     pub timing: bool,
     /// Emulator: another latency for the model, by class: valu32, valu64, valu_f64, trans, mfma, salu, smem, lds, vmem,
-    /// export, branch, barrier, message, wait, l2, memory, atomic (implies --timing; may be given several times)
+    /// export, branch, barrier, message, wait, gl1, l2, mall, memory, store, page, atomic (implies --timing; may be
+    /// given several times)
     #[arg(long, value_name = "CLASS=CYCLES")]
     pub latency: Vec<LatencyOverride>,
 }

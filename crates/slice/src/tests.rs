@@ -172,7 +172,7 @@ fn waits_are_ranked_by_executions_times_latency() {
     let slice = slice_counted(&body, Some(KernelCounts::of(&profile)), source);
     let [first, second] = slice.waits.as_slice() else { panic!("two waits: {slice:?}") };
     assert_eq!((first.address, first.counter.as_str(), first.executions), (0x100c, "lgkmcnt", Some(2000)));
-    assert_eq!(first.predicted_cycles, 2000 * 64);
+    assert_eq!(first.predicted_cycles, 2000 * 48);
     assert_eq!(first.executions_source, CountSource::Counted);
     assert_eq!(first.operations[0].source.as_ref().map(|source| source.line), Some(7));
     assert_eq!((second.address, second.executions, second.predicted_cycles), (0x1004, Some(2), 2 * 320));

@@ -18,8 +18,13 @@ pub(crate) struct Machine {
     latency: [u64; Latency::ALL.len()],
     /// Cycles until the next instruction after a branch that is not taken.
     pub not_taken: u64,
+    pub gl1_hit: u64,
     pub l2_hit: u64,
+    pub mall_hit: u64,
     pub memory: u64,
+    pub store: u64,
+    /// The first vector and the first scalar access to a page.
+    pub first_touch: [u64; 2],
     pub atomic: u64,
     /// The user has set how long matrix operations take.
     pub fixed_matrix: bool,
@@ -50,8 +55,12 @@ impl Machine {
                 }
             }),
             not_taken: target.latency(Latency::Branch).min.into(),
+            gl1_hit: fact(MachineFact::Gl1Hit),
             l2_hit: fact(MachineFact::L2Hit),
+            mall_hit: fact(MachineFact::MallHit),
             memory: fact(MachineFact::Memory),
+            store: fact(MachineFact::Store),
+            first_touch: [MachineFact::FirstTouch, MachineFact::FirstTouchScalar].map(fact),
             atomic: fact(MachineFact::Atomic),
             fixed_matrix: false,
             fixed: FxHashMap::default(),
@@ -63,8 +72,12 @@ impl Machine {
                 LatencyClass::At(address) => {
                     machine.fixed.insert(address, cycles);
                 }
+                LatencyClass::Gl1 => machine.gl1_hit = cycles,
                 LatencyClass::L2 => machine.l2_hit = cycles,
+                LatencyClass::Mall => machine.mall_hit = cycles,
                 LatencyClass::Memory => machine.memory = cycles,
+                LatencyClass::Store => machine.store = cycles,
+                LatencyClass::Page => machine.first_touch = [cycles; 2],
                 LatencyClass::Atomic => machine.atomic = cycles,
                 LatencyClass::Instruction(class) => {
                     machine.latency[class as usize] = cycles;

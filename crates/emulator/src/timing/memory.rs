@@ -214,7 +214,7 @@ impl Hierarchy {
         }
         let machine = &self.machine;
         let (bytes, ways) = (machine.fact(MachineFact::Gl1Bytes), machine.fact(MachineFact::Gl1Ways));
-        let (width, hit) = (machine.l1_line(), machine.fact(MachineFact::Gl1Hit));
+        let (width, hit) = (machine.l1_line(), machine.gl1_hit);
         let takes = (width * PARTS).div_ceil(machine.fact(MachineFact::Gl1Bandwidth).max(1));
         let of = request.unit / machine.fact(MachineFact::Gl1Sharers).max(1) as usize;
         let shared = &mut self.middle[of];
@@ -262,8 +262,7 @@ impl Hierarchy {
         let bandwidth = self.machine.fact(MachineFact::L2Bandwidth).max(1);
         let keeps = if request.keeps == 0 { bytes.min(width).div_ceil(bandwidth) } else { request.keeps };
         // The first use of a page waits until its addresses are translated, and so do those that come meanwhile.
-        let walk = if request.scalar { MachineFact::FirstTouchScalar } else { MachineFact::FirstTouch };
-        let walked = request.at + self.machine.fact(walk);
+        let walked = request.at + self.machine.first_touch[usize::from(request.scalar)];
         let translated = *self.pages.entry((address >> PAGE_BITS, request.scalar)).or_insert(walked);
         let request = Request { at: request.at.max(translated), keeps, ..request };
         let mut done = request.at;
@@ -280,7 +279,7 @@ impl Hierarchy {
         let channel = &mut l2.channels[mixed(line) % count];
         let start = at.max(*channel);
         *channel = start + keeps;
-        let near = start + if how == How::Store { self.machine.fact(MachineFact::Store) } else { self.machine.l2_hit };
+        let near = start + if how == How::Store { self.machine.store } else { self.machine.l2_hit };
         if let Some(ready) = l2.cache.find(line, how != How::Load) {
             self.counts.l2_hits += 1;
             return ready.max(near);
@@ -309,7 +308,7 @@ impl Hierarchy {
         }
         let (width, ways) = (machine.fact(MachineFact::L2LineBytes), machine.fact(MachineFact::MallWays));
         let takes = (width * PARTS).div_ceil(machine.fact(MachineFact::MallBandwidth).max(1));
-        let hit = machine.fact(MachineFact::MallHit);
+        let hit = machine.mall_hit;
         let start = self.last.free.max(at * PARTS);
         self.last.free = start + takes;
         let at = start / PARTS;

@@ -15,10 +15,18 @@ pub enum LatencyClass {
     /// A class of instructions; of vector and scalar memory it is the time to the result of what is in the nearest
     /// cache.
     Instruction(Latency),
+    /// What is in the cache between L1 and L2, of targets that have one.
+    Gl1,
     /// What is in the L2 cache.
     L2,
+    /// What is in the Infinity Cache, of targets that have one.
+    Mall,
     /// What is in memory only.
     Memory,
+    /// A store, until it is done.
+    Store,
+    /// How long the first access of a dispatch to a page waits for its translation.
+    Page,
     /// How long an atomic operation keeps its line.
     Atomic,
     /// The instruction at this address of its code object, whatever its class: from its issue until its result is
@@ -169,19 +177,28 @@ impl LatencyClass {
     /// Every class; not the instructions.
     pub fn all() -> impl Iterator<Item = LatencyClass> {
         Latency::ALL.into_iter().map(LatencyClass::Instruction).chain([
+            LatencyClass::Gl1,
             LatencyClass::L2,
+            LatencyClass::Mall,
             LatencyClass::Memory,
+            LatencyClass::Store,
+            LatencyClass::Page,
             LatencyClass::Atomic,
         ])
     }
 
-    /// Its name: that of `isa-tables/latency.yaml`, or `l2`, `memory`, `atomic`; `address` of an instruction.
+    /// Its name: that of `isa-tables/latency.yaml`, or `gl1`, `l2`, `mall`, `memory`, `store`, `page`, `atomic`;
+    /// `address` of an instruction.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             LatencyClass::Instruction(class) => class.name(),
+            LatencyClass::Gl1 => "gl1",
             LatencyClass::L2 => "l2",
+            LatencyClass::Mall => "mall",
             LatencyClass::Memory => "memory",
+            LatencyClass::Store => "store",
+            LatencyClass::Page => "page",
             LatencyClass::Atomic => "atomic",
             LatencyClass::At(_) => "address",
         }
