@@ -18,6 +18,8 @@ use pages::Sample;
 use rewriter_tests::{Failure, place};
 use serde::Deserialize;
 use serde_json::Value;
+use wavetap::report::disassembly::HexAddress;
+use wavetap::report::memory::{HeatMap, HeatPattern, HeatRun};
 
 /// Bytes of a page of 50 kernels, at most.
 const FIFTY: usize = 3 << 20;
@@ -246,6 +248,56 @@ fn broken_links(page: &str) -> Vec<&str> {
     let links: Vec<&str> = values(" href=\"#").collect();
     assert!(ids.len() > 50 && links.len() > 50, "{} {}", ids.len(), links.len());
     links.into_iter().filter(|link| !ids.contains(link)).take(5).collect()
+}
+
+/// Lines of the largest heat map.
+const MILLION: u64 = 1_000_000;
+
+/// A million lines, in runs of four: of sixteen sorts of lines, or each run of a sort of its own.
+fn large_map(sorts: u32) -> HeatMap {
+    let pattern = |number: u32| HeatPattern {
+        words: (0..16).map(|word| ((number >> word) % 2) as u8 + (number >> 16) as u8).collect(),
+        sector: 2 + (number >> 16) as u8,
+    };
+    let runs = (0..MILLION / 4).map(|run| {
+        let pattern = (run % u64::from(sorts)) as u32;
+        HeatRun { address: 0x1000 + 64 * 4 * run, sectors: 4, pattern, sites: 0 }
+    });
+    HeatMap {
+        workgroup: [0; 3],
+        sector_bytes: 64,
+        patterns: (0..sorts).map(pattern).collect(),
+        runs: runs.collect(),
+        sites: vec![vec![HexAddress(0x19dc)]],
+        left_out: 0,
+    }
+}
+
+#[test]
+fn a_map_of_a_million_lines_is_drawn() {
+    let sample = Sample::get().unwrap_or_else(|failure| panic!("{failure}"));
+    for (sorts, all) in [(16, true), ((MILLION / 4) as u32, false)] {
+        let page = sample.with_heat(large_map(sorts)).unwrap_or_else(|failure| panic!("{failure}"));
+        assert!(page.len() < 5 << 20, "{sorts}: {} bytes", page.len());
+        let folder = scratch();
+        let path = folder.path().join("page.html");
+        browser::with_scripts(&page, include_str!("watch.js"), include_str!("map.js"), &path).expect("written");
+        let dumped = browser::dump(folder.path(), "page.html", 20_000, &[]);
+        let shown: Value = dumped.and_then(|page| browser::result(&page)).unwrap_or_else(|failure| panic!("{failure}"));
+        println!("{sorts} sorts of lines: {} bytes, {shown}", page.len());
+        let said = |number: usize| shown["said"][number].as_str().unwrap_or_default();
+        assert!(said(0).starts_with("4 lines from 0x1000 to 0x1100, each: 2 waves, 0 of 16 words"), "{shown}");
+        assert_eq!(said(2), said(0), "{shown}");
+        assert_eq!(shown["note"], !all, "what is left out is said: {shown}");
+        if all {
+            let last = format!("4 lines from {:#x} to {:#x}, each", 0x1000 + 64 * (MILLION - 4), 0x1000 + 64 * MILLION);
+            assert!(said(1).starts_with(&last) && said(1).contains("Accessed by 19dc global_load_dword"), "{shown}");
+        }
+        // The overview has cells of sixteen lines: its last one begins with a run of its own.
+        assert_ne!(said(3), said(0), "{shown}");
+        assert!(shown["finest"].as_str().is_some_and(|text| text.contains("each cell is 1 line of")), "{shown}");
+        assert!(shown["canvas"].as_u64().is_some_and(|height| height < 1000), "only what is visible: {shown}");
+    }
 }
 
 /// Where the pictures are that the page is to look like.

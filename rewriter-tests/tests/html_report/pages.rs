@@ -11,6 +11,7 @@ use wavetap::profile::probes::branches::{BranchCounts, ExecCounts};
 use wavetap::profile::time::TimeProfile;
 use wavetap::report::diff::{Condition, Diff};
 use wavetap::report::html::{self, KernelCode, PageData};
+use wavetap::report::memory::HeatMap;
 use wavetap::report::{Report, RunInfo};
 
 /// The sample, which has source lines, loops, divergent branches and waits.
@@ -131,6 +132,19 @@ impl Sample {
             return Err(format!("they differ: {diff:?}"));
         }
         Ok(html::render_diff(&diff, "old <b>", "new"))
+    }
+
+    /// A page of the sample, of which an array has this heat map.
+    pub fn with_heat(&self, heat: HeatMap) -> Result<String, Failure> {
+        let profile = self.profile()?;
+        let kernel = profile.kernels.first().ok_or("no kernel was counted")?;
+        let mut code = self.code(&profile)?;
+        let recorded =
+            code.memory.as_mut().and_then(|memory| memory.recorded.as_mut()).ok_or("nothing was recorded")?;
+        recorded.arrays.first_mut().ok_or("no array was accessed")?.heat = Some(heat);
+        let mut data = PageData::default();
+        *data.kernel_mut(&kernel.object, &kernel.name) = code;
+        Ok(html::render(&Report::new(&profile, RunInfo::default()), &data))
     }
 
     fn code(&self, profile: &Profile) -> Result<KernelCode, Failure> {

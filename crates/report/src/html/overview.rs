@@ -208,7 +208,7 @@ fn timeline(page: &Page<'_>) -> Markup {
     if dispatches.is_empty() {
         return Markup::default();
     }
-    let cycles: u64 = dispatches.iter().map(|(_, _, cycles)| cycles).sum();
+    let cycles = dispatches.iter().fold(0_u64, |sum, (_, _, cycles)| sum.saturating_add(*cycles));
     let scale = (WIDTH - LABELS) / cycles.max(1) as f64;
     let lanes = page.kernels.len().min(LANES + 1);
     let height = lanes * LANE;
@@ -234,7 +234,7 @@ fn timeline(page: &Page<'_>) -> Markup {
             @for (dispatch, kernel, cycles) in dispatches {
                 @let x = LABELS + begun as f64 * scale;
                 @let shown = &page.kernels[kernel];
-                @let () = begun += cycles;
+                @let () = begun = begun.saturating_add(cycles);
                 a href=(format!("#{}", shown.id)) {
                     rect x=(format!("{x:.1}")) y=(kernel.min(LANES) * LANE + 1)
                         width=(format!("{:.1}", (cycles as f64 * scale).max(NARROWEST))) height=(LANE - 4) {
