@@ -133,7 +133,16 @@ fn a_reader_finds_what_the_page_has() {
         println!("{scheme}: least contrast of {} texts: {:.2}", contrast.texts, contrast.least);
         assert!(contrast.texts > 500, "{scheme}: {contrast:?}");
     }
-    for text in ["Divergent branches", "Uniform branches", "Basic blocks", "Why it waits", "Instruction mix"] {
+    for text in [
+        "What matters most",
+        "compute units",
+        "Unfavourable",
+        "Divergent branches",
+        "Uniform branches",
+        "Basic blocks",
+        "Why it waits",
+        "Instruction mix",
+    ] {
         assert!(page.contains(text), "{text}");
     }
     // The line and the loop of the source.

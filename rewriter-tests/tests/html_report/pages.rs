@@ -12,6 +12,7 @@ use wavetap::profile::time::TimeProfile;
 use wavetap::report::diff::{Condition, Diff};
 use wavetap::report::html::{self, KernelCode, PageData};
 use wavetap::report::memory::HeatMap;
+use wavetap::report::summary::SummaryInputs;
 use wavetap::report::{Report, RunInfo};
 
 /// The sample, which has source lines, loops, divergent branches and waits.
@@ -105,6 +106,7 @@ impl Sample {
         }
         let mut report = Report::new(&profile, RunInfo::default());
         report.time = Some(time);
+        report.summarise(&SummaryInputs { profile: &profile, board: None, code: &[] });
         Ok(html::render(&report, &data))
     }
 

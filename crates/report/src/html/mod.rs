@@ -9,6 +9,7 @@ mod diff;
 mod flow;
 mod heat;
 mod kernel;
+mod launches;
 mod memory;
 mod mix;
 mod overview;

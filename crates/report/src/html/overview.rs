@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use maud::{Markup, html};
 
 use super::parts::{bar, data_table, number, share_text, short_name};
-use super::{Page, Shown};
+use super::{Page, Shown, launches};
 use crate::launches::LaunchOccupancy;
 use crate::style::counted;
 use crate::table::grouped;
@@ -81,8 +81,12 @@ pub(super) fn section(page: &Page<'_>) -> Markup {
             @if page.kernels.is_empty() {
                 p { "No instrumented kernel was dispatched." }
             } @else {
+                @if let Some(summary) = &page.report.summary { (launches::summary(page, summary)) }
                 (kernels(page))
-                (launches(page))
+                @match &page.report.launch_table {
+                    Some(table) => (launches::table(page, table)),
+                    None => (shapes(page)),
+                }
                 (timeline(page))
             }
         }
@@ -138,7 +142,8 @@ fn findings(page: &Page<'_>, shown: &Shown<'_>) -> Option<u64> {
     Some(recorded.findings.iter().filter(|finding| !finding.folded && !finding.note).count() as u64)
 }
 
-fn launches(page: &Page<'_>) -> Markup {
+/// How kernels were launched, where no table of that was made.
+fn shapes(page: &Page<'_>) -> Markup {
     // In the order of first dispatch, which is the report's.
     let shown = |at: usize| page.kernels.iter().find(|shown| std::ptr::eq(shown.kernel, &page.report.kernels[at]));
     let order: Vec<&Shown<'_>> = (0..page.report.kernels.len()).filter_map(shown).collect();

@@ -9,6 +9,7 @@ mod warnings;
 use serde::{Deserialize, Serialize};
 
 pub use table::{BoardOfTarget, CodeOfKernel, LaunchInputs, LaunchRow, LaunchTable, NamedKernel};
+pub(crate) use text::{COLUMNS, cells};
 pub use warnings::{LaunchWarning, WarningKind};
 
 use super::style::counted;

@@ -1,6 +1,6 @@
 //! The launch table as text.
 
-use super::table::{LaunchRow, LaunchTable};
+use super::table::{BoardOfTarget, LaunchRow, LaunchTable};
 use crate::names::short;
 use crate::style::{Style, counted, push_table};
 use crate::table::{Align, Table, grouped};
@@ -13,33 +13,41 @@ const WARNINGS_SHOWN: usize = 12;
 /// Operations of the host shown of their order.
 const STEPS_SHOWN: usize = 12;
 
+/// The columns of the table.
+pub(crate) const COLUMNS: [(&str, Align); 12] = [
+    ("kernel", Align::Left),
+    ("launches", Align::Right),
+    ("grid", Align::Left),
+    ("workgroup", Align::Left),
+    ("dynamic LDS", Align::Right),
+    ("waves", Align::Right),
+    ("waves/CU", Align::Right),
+    ("occupancy", Align::Right),
+    ("limited by", Align::Left),
+    ("rounds", Align::Right),
+    ("tail", Align::Right),
+    ("idle lanes", Align::Right),
+];
+
+impl BoardOfTarget {
+    /// `gfx90a on mi210 (AMD Instinct MI210), 104 compute units: the usual one of the target`.
+    pub(crate) fn line(&self) -> String {
+        let how = if self.chosen { "named by --board" } else { "the usual one of the target; --board names another" };
+        match (&self.board, &self.title, self.compute_units) {
+            (Some(board), Some(title), Some(units)) => {
+                format!("{} on {board} ({title}), {units} compute units: {how}", self.target)
+            }
+            _ => format!("{}: no board is known: what depends on one is left out", self.target),
+        }
+    }
+}
+
 impl LaunchTable {
     /// The table with what is unfavourable and what was copied.
     pub(crate) fn lines(&self, style: Style, lines: &mut Vec<String>) {
         lines.push(style.bold("launches"));
-        lines.extend(self.boards.iter().map(|of| {
-            let how = if of.chosen { "named by --board" } else { "the usual one of the target; --board names another" };
-            match (&of.board, &of.title, of.compute_units) {
-                (Some(board), Some(title), Some(units)) => {
-                    format!("  {} on {board} ({title}), {units} compute units: {how}", of.target)
-                }
-                _ => format!("  {}: no board is known: what depends on one is left out", of.target),
-            }
-        }));
-        let mut table = Table::new(&[
-            ("kernel", Align::Left),
-            ("launches", Align::Right),
-            ("grid", Align::Left),
-            ("workgroup", Align::Left),
-            ("dynamic LDS", Align::Right),
-            ("waves", Align::Right),
-            ("waves/CU", Align::Right),
-            ("occupancy", Align::Right),
-            ("limited by", Align::Left),
-            ("rounds", Align::Right),
-            ("tail", Align::Right),
-            ("idle lanes", Align::Right),
-        ]);
+        lines.extend(self.boards.iter().map(|of| format!("  {}", of.line())));
+        let mut table = Table::new(&COLUMNS);
         let mut rows: Vec<&LaunchRow> = self.rows.iter().collect();
         let waves = |row: &LaunchRow| row.waves.unwrap_or(0).saturating_mul(row.shape.dispatches);
         if rows.len() > SHOWN {
@@ -74,7 +82,8 @@ impl LaunchTable {
         }
     }
 
-    fn host_lines(&self, lines: &mut Vec<String>) {
+    /// What was copied, and the first operations in their order; nothing where nothing was copied.
+    pub(crate) fn host_lines(&self, lines: &mut Vec<String>) {
         let HostActivity { totals, order, later } = &self.host;
         let copies: Vec<String> = totals
             .iter()
@@ -106,7 +115,8 @@ impl LaunchTable {
     }
 }
 
-fn cells(row: &LaunchRow, style: Style) -> [String; 12] {
+/// A row of the table.
+pub(crate) fn cells(row: &LaunchRow, style: Style) -> [String; 12] {
     let two = |value: Option<f64>| value.map(|value| format!("{value:.2}")).unwrap_or_default();
     let occupancy = row.occupancy.zip(row.most_waves).map(|(waves, most)| format!("{waves} of {most}"));
     let limits: Vec<&str> = row.limited_by.iter().map(|resource| resource.name()).collect();
