@@ -1,7 +1,8 @@
 #!/bin/bash
-# Compares a GPU with the emulator: each sample's output, original and counted in each mode, its counts, and what its
-# accesses to memory cost. Writes one file, gpu-check.txt, or the one that is named. Needs the command, its HIP runtime
-# and the HSA tool, built or installed (docs/guide/rocm.md), and ROCm.
+# Compares a GPU with the emulator: each sample's output, original and counted in each mode, its counts, what its
+# accesses to memory cost, and how often its blocks are executed where their time is measured. Writes one file,
+# gpu-check.txt, or the one that is named. Needs the command, its HIP runtime and the HSA tool, built or installed
+# (docs/guide/rocm.md), and ROCm.
 #
 #     hip-samples/gpu-check.sh [FILE]
 #
@@ -48,6 +49,30 @@ for kernel in report["kernels"]:
 PYTHON
 }
 
+# How many waves ran, and how often they executed each block, of a report of the time probe; not how long that took.
+executions() {
+    python3 - "$1" <<'PYTHON'
+import json, sys
+try:
+    report = json.load(open(sys.argv[1]))
+except (OSError, ValueError):
+    sys.exit("no report " + sys.argv[1])
+for kernel in report["kernels"]:
+    time = kernel["measured_time"]
+    print(kernel["name"], time["waves"]["waves"], [[block["address"], block["executions"]] for block in time["blocks"]])
+PYTHON
+}
+
+# Times of a report of the time probe, to be looked at.
+times() {
+    python3 - "$1" <<'PYTHON'
+import json, sys
+for kernel in json.load(open(sys.argv[1]))["kernels"]:
+    time = kernel["measured_time"]
+    print("    " + kernel["name"], json.dumps(time["waves"]), "empty", json.dumps(time["empty"]))
+PYTHON
+}
+
 differ=0
 check() {
     local what=$1 expected=$2 found=$3
@@ -55,6 +80,23 @@ check() {
     echo "  $what: DIFFERENT"
     diff "$expected" "$found" | head -n 20 | cut -c 1-400
     differ=$((differ + 1))
+}
+
+# Compares what a probe measures on both, as the second argument, a function, prints it.
+probe() {
+    local name=$1 print=$2 start
+    "$wavetap" profile --backend emulator --stack hip --target "$target" --probe "$name" --force --format json \
+        --report "$work/emulated" -- "$sample" >/dev/null 2>&1
+    "$print" "$work/emulated" >"$work/expected-counts" 2>&1
+    rm -f "$work/report"
+    start=$(now)
+    "$wavetap" profile "${options[@]}" --probe "$name" --force --format json --report "$work/report" \
+        -- "$sample" >"$work/out" 2>"$work/said"
+    echo "  $name: exit code $?, $(($(now) - start)) ms"
+    grep '^wavetap:' "$work/said" | grep -v "running on this machine's GPU" | head -n 5
+    check "output" "$work/expected" "$work/out"
+    "$print" "$work/report" >"$work/found-counts" 2>&1
+    check "$print" "$work/expected-counts" "$work/found-counts"
 }
 
 {
@@ -86,18 +128,9 @@ check() {
             { [ -f "$work/real" ] && counts "$work/real" || echo "no profile"; } >"$work/found-counts"
             check "counts" "$work/expected-counts" "$work/found-counts"
         done
-        "$wavetap" profile --backend emulator --stack hip --target "$target" --probe memory --force --format json \
-            --report "$work/emulated" -- "$sample" >/dev/null 2>&1
-        accesses "$work/emulated" >"$work/expected-counts" 2>&1
-        rm -f "$work/report"
-        start=$(now)
-        "$wavetap" profile "${options[@]}" --probe memory --force --format json --report "$work/report" \
-            -- "$sample" >"$work/out" 2>"$work/said"
-        echo "  memory: exit code $?, $(($(now) - start)) ms"
-        grep '^wavetap:' "$work/said" | grep -v "running on this machine's GPU" | head -n 5
-        check "output" "$work/expected" "$work/out"
-        accesses "$work/report" >"$work/found-counts" 2>&1
-        check "accesses" "$work/expected-counts" "$work/found-counts"
+        probe memory accesses
+        probe time executions
+        times "$work/report" 2>/dev/null
     done
     echo "$differ different"
     [ "$differ" = 0 ]

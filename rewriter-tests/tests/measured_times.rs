@@ -19,7 +19,7 @@ use libtest_mimic::{Arguments, Failed, Trial};
 use rewriter_tests::kernels::build::{self, Sources, Variant};
 use rewriter_tests::kernels::compare::Rule;
 use rewriter_tests::kernels::{Buffers, Test, launch};
-use rewriter_tests::{Failure, full, made_up};
+use rewriter_tests::{Failure, chosen, full, made_up};
 use wavetap::code_object::CodeObject;
 use wavetap::collect::collector::Collector;
 use wavetap::collect::session::{self, DispatchInfo, Overlap, Records, Session};
@@ -36,6 +36,8 @@ use wavetap::verify;
 const FUEL: u64 = 30_000_000;
 /// The quick run takes every so manyth source.
 const QUICK_SOURCES: usize = 9;
+/// Targets of the quick run beside those of every test: with other clocks, wave sizes or hazards.
+const FURTHER: [(&str, u32); 5] = [("gfx950", 64), ("gfx1010", 32), ("gfx1030", 64), ("gfx1150", 64), ("gfx1200", 64)];
 /// Of a hundred kernels so many are measured, at least. Many are made to have no register left.
 const GOAL: u64 = 85;
 /// Cycles after which a clock of 20 bits shows the same again.
@@ -93,7 +95,14 @@ fn main() -> ExitCode {
 }
 
 fn trials() -> Result<Vec<Trial>, Failure> {
-    let variants = made_up::variants()?;
+    let mut variants = made_up::variants()?;
+    if !full() {
+        let further = FURTHER.iter().filter(|(name, _)| chosen(name));
+        variants.extend(further.filter_map(|&(name, lanes)| {
+            let target = Target::by_name(name)?.with_wave_size(lanes)?;
+            Some(Variant { target, level: "O1", version: 5 })
+        }));
+    }
     let is_ours = |(n, compiled): &(usize, made_up::Compiled)| {
         full() || compiled.name.starts_with("made-up") || n % QUICK_SOURCES == 0
     };

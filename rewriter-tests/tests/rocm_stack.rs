@@ -13,6 +13,8 @@ mod hip;
 mod memory;
 #[path = "rocm_stack/openmp.rs"]
 mod openmp;
+#[path = "rocm_stack/time.rs"]
+mod time;
 
 use std::ffi::OsString;
 use std::fs;
@@ -416,7 +418,7 @@ fn the_script_for_gpus_finds_what_differs() {
         (ended.expect("bash starts").status.success(), text)
     };
     let (same, text) = check("--stack rocm --target gfx90a");
-    assert!(same && text.matches(": the same").count() == 9 && text.contains("\n0 different\n"), "{text}");
+    assert!(same && text.matches(": the same").count() == 11 && text.contains("\n0 different\n"), "{text}");
     let (same, text) = check("--backend gpu");
     assert!(!same && text.contains("DIFFERENT") && text.contains("no AMD GPU here"), "{text}");
 }
