@@ -87,7 +87,8 @@ pub(super) fn table(page: &Page<'_>, table: &LaunchTable) -> Markup {
 
 fn warnings(page: &Page<'_>, warnings: &[LaunchWarning]) -> Markup {
     let head = html! {
-        th { "Unfavourable" } th { "Kernel" } th.n { "Lost" } th { "What was found" } th { "What helps" } th { "Warned" }
+        th { "Unfavourable" } th { "Kernel" } th.n { "Lost" }
+        th { "What was found" } th { "What helps" } th { "Warned" }
     };
     let rows = html! {
         @for warning in warnings {
