@@ -62,6 +62,8 @@ struct Tally {
     /// Executions of blocks that took longer than a clock of 20 bits can say.
     long: u64,
     strict: u64,
+    /// Where inserted code gets its vector registers, of kernels.
+    sources: BTreeMap<String, u64>,
 }
 
 static TALLY: Mutex<BTreeMap<String, Tally>> = Mutex::new(BTreeMap::new());
@@ -134,10 +136,9 @@ fn run(sources: &Sources, source: &Path, variant: Variant) -> Result<(), Failure
             continue;
         }
         tally.kernels += 1;
-        if !shared.map.kernels.iter().any(|kernel| kernel.name == test.name) {
-            continue;
-        }
+        let Some(kernel) = shared.map.kernels.iter().find(|kernel| kernel.name == test.name) else { continue };
         tally.measured += 1;
+        *tally.sources.entry(format!("{:?}", kernel.vector_registers)).or_default() += 1;
         let buffers = reference.buffers(test)?;
         let compared = compare(&object, [&shared, &single], test, variant, &buffers, &mut tally);
         wrong.extend(compared.err().map(|failure| format!("{}: {failure}", test.name)));
@@ -155,8 +156,10 @@ impl Tally {
         self.stamps += other.stamps;
         self.long += other.long;
         self.strict += other.strict;
-        for (reason, count) in other.refused {
-            *self.refused.entry(reason).or_default() += count;
+        for (sums, counts) in [(&mut self.refused, other.refused), (&mut self.sources, other.sources)] {
+            for (name, count) in counts {
+                *sums.entry(name).or_default() += count;
+            }
         }
     }
 }

@@ -73,12 +73,21 @@ fn branches(analysis: &Analysis<'_>, kernel: &Kernel, request: &Request) -> Resu
 }
 
 fn plan(target: Target, bytes: &[u8], kernel: &Kernel, mode: CounterMode) -> Result<Instrumented, Stop> {
+    plan_probe(ProbeKind::Branches, target, bytes, kernel, mode)
+}
+
+fn plan_probe(
+    probe: ProbeKind,
+    target: Target,
+    bytes: &[u8],
+    kernel: &Kernel,
+    mode: CounterMode,
+) -> Result<Instrumented, Stop> {
     let mut image = Image::new();
     image.add_code(ENTRY, bytes);
     let program = Program::build(target, &image, [(kernel.name.clone(), BodyKind::Kernel, ENTRY)]);
-    branches(
-        &Analysis::new(&program, &image),
-        kernel,
+    instrument(
+        &KernelFacts::of(&Analysis::new(&program, &image), kernel, &[probe])?,
         &Request {
             mode,
             placement: CounterPlacement::All,
@@ -121,6 +130,24 @@ fn instructions_that_are_refused() {
             Ok(_) => assert!(!refused, "{fields:?}"),
             other => assert_eq!((reason(other).0, refused), (Reason::ModeWrite, true), "{fields:?}"),
         }
+    }
+}
+
+#[test]
+fn time_that_is_refused() {
+    let plan = |code: &[(&str, &[Value])], mode| {
+        let (bytes, kernel) = kernel(target("gfx90a"), code);
+        plan_probe(ProbeKind::Time, target("gfx90a"), &bytes, &kernel, mode)
+    };
+    // A loop to the first instruction, and to the second one.
+    let compare: (&str, &[Value]) = ("s_cmp_eq_u32", &[s(20, 1), s(21, 1)]);
+    let back: (&str, &[Value]) = ("s_cbranch_scc0", &[Value::Imm(-2)]);
+    assert_eq!(reason(plan(&[compare, back], CounterMode::Global)), (Reason::TimedLoop, Some(ENTRY)));
+    let planned = plan(&[("s_nop", &[Value::Imm(0)]), compare, back], CounterMode::Global).expect("planned");
+    let kinds: Vec<&str> = planned.sites.iter().map(|site| site.kind.name.as_ref()).collect();
+    assert_eq!(kinds, ["wave", "empty", "block", "block", "block"]);
+    for mode in [CounterMode::Lds, CounterMode::Register] {
+        assert_eq!(reason(plan(&[compare], mode)).0, Reason::CounterMode);
     }
 }
 
