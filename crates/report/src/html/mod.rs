@@ -14,6 +14,7 @@ mod memory;
 mod mix;
 mod overview;
 mod parts;
+mod roofline;
 #[cfg(test)]
 mod tests;
 mod time;

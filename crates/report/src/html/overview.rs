@@ -87,6 +87,7 @@ pub(super) fn section(page: &Page<'_>) -> Markup {
                     Some(table) => (launches::table(page, table)),
                     None => (shapes(page)),
                 }
+                (super::roofline::section(page))
                 (timeline(page))
             }
         }

@@ -2,9 +2,11 @@
 
 use super::*;
 use crate::disassembly::{CodeKind, CodeText, InstText};
+use crate::mix::{KernelMix, MixCounts, OperationRow, OperationSum};
 use crate::{Report, RunInfo};
 use wavetap_profile::file::{Backend, KernelTotals, Origin, Profile, Work};
 use wavetap_profile::map::Source;
+use wavetap_profile::time::{DispatchTime, MemoryTime, TimeProfile};
 
 /// A kernel of two instructions on line 7 and one on line 9.
 fn code(instructions: usize) -> CodeText {
@@ -90,4 +92,69 @@ fn a_page_says_what_it_has_no_room_for() {
     data.kernel_mut("00", "k").code = Some(code(100));
     let page = render(&report, &data);
     assert!(!page.contains("too large") && page.contains("href=\"#k1-0\""));
+}
+
+/// Of a kernel whose blocks were counted: 4096 floating-point operations of f32.
+fn mix() -> KernelMix {
+    let sum = OperationSum { convention: 4096, effective: 4096, lanes_unknown: 0 };
+    KernelMix {
+        name: "k".to_owned(),
+        demangled: "k()".to_owned(),
+        target: "gfx90a".to_owned(),
+        object: "00".to_owned(),
+        wave_size: 64,
+        dispatches: 1,
+        waves: 1,
+        dropped: 0,
+        unfinished: 0,
+        uncounted_callees: Vec::new(),
+        addresses_known: true,
+        total: MixCounts {
+            instructions: 64,
+            operations: vec![OperationRow { number: "f32".to_owned(), sum }],
+            flops: sum,
+            ..MixCounts::default()
+        },
+        loops: Vec::new(),
+        lines: Vec::new(),
+    }
+}
+
+#[test]
+fn kernels_are_under_the_roofs_of_the_usual_board() {
+    let mut report = report(&[("k", 1, None)]);
+    let mut data = PageData::default();
+    data.kernel_mut("00", "k").mix = Some(mix());
+    let page = render(&report, &data);
+    assert!(page.contains("gfx90a on mi210") && page.contains("vector f32, counted"), "{page}");
+    assert!(page.contains("Points need modelled time") && !page.contains("svg class=\"roofline\""), "{page}");
+    // 17,000 cycles at 1700 MHz are 10 µs; 16 lines of 128 bytes of memory are 2048 bytes.
+    report.time = Some(TimeProfile {
+        schema: wavetap_profile::time::SCHEMA.to_owned(),
+        modelled: true,
+        latencies: Vec::new(),
+        complete: true,
+        processes: 1,
+        kernels: vec![KernelTime {
+            name: "k".to_owned(),
+            demangled: "k()".to_owned(),
+            target: "gfx90a".to_owned(),
+            object: "00".to_owned(),
+            waves: 1,
+            most_waves_per_simd: 1,
+            modelled_cycles: 17_000,
+            modelled_wave_cycles: 17_000,
+            modelled_added_cycles: 0,
+            dispatches: vec![DispatchTime { dispatch: 0, modelled_cycles: 17_000 }],
+            memory: MemoryTime { l1_misses: 32, l2_misses: 16, ..MemoryTime::default() },
+            instructions: Vec::new(),
+        }],
+    });
+    let page = render(&report, &data);
+    let drawing =
+        page.split_once("svg class=\"roofline\"").expect("a drawing").1.split_once("</svg>").expect("its end").0;
+    assert!(drawing.contains("memory: 2.000 operations for each byte, 0.4 GFLOP/s, modelled"), "{drawing}");
+    assert!(drawing.contains("memory: 1638 GB/s") && drawing.contains("vector f32: 45261 GFLOP/s"), "{drawing}");
+    assert!(!drawing.contains("NaN") && !drawing.contains("inf"), "{drawing}");
+    assert!(page.contains("<td class=\"n\">10.0</td>"), "the modelled time in µs: {page}");
 }
