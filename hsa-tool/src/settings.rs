@@ -46,6 +46,7 @@ impl Settings {
             ("WAVETAP_TIMING", config.timing.is_some() || config.collect.time),
             ("WAVETAP_SAMPLES", config.samples.is_some() || config.collect.samples),
             ("WAVETAP_PER_WAVE", config.per_wave),
+            ("WAVETAP_COLLECT=launches", config.collect.launches),
         ];
         if let Some((what, _)) = refused.iter().find(|(_, set)| *set) {
             return Err(format!("{what}: not available with the real ROCm libraries"));
@@ -87,9 +88,11 @@ mod tests {
     #[test]
     fn what_cannot_be_had_is_refused_by_name() {
         let collect = Collected { counters: true, trace: true, ..Collected::default() };
+        let launches = Collected { launches: true, ..Collected::default() };
         for (config, name) in [
             (RunConfig { collect, ..RunConfig::default() }, "WAVETAP_TRACE"),
             (RunConfig { per_wave: true, ..RunConfig::default() }, "WAVETAP_PER_WAVE"),
+            (RunConfig { collect: launches, ..RunConfig::default() }, "WAVETAP_COLLECT=launches"),
             (RunConfig { timing: Some("t".into()), ..RunConfig::default() }, "WAVETAP_TIMING"),
             (
                 RunConfig { collect: Collected { counters: true, ..Collected::default() }, ..RunConfig::default() },
