@@ -118,8 +118,10 @@ pub fn run(args: &ProfileArgs, colour: ColorChoice) -> Result<ExitCode> {
         code = pipeline::explain(&mut report, &profile, &original).within(|| app.path.display().to_string())?;
     }
     code.extend(explain_loaded(&mut report, &profile, originals.path())?);
-    if args.timing.wanted() {
+    let mut cut_short = false;
+    if args.timing.wanted() && ended.signal.is_none() {
         report.time = modelled(args, &app)?;
+        cut_short = report.time.is_none();
     }
     report.summarise(&SummaryInputs { profile: &profile, board: args.view.board.board, code: &code });
     let details = args.view.details.into();
@@ -133,6 +135,7 @@ pub fn run(args: &ProfileArgs, colour: ColorChoice) -> Result<ExitCode> {
     let lacks_waves = args.backend.per_wave && output::say_shared(&profile);
     let counted_nothing = platform.has_tool() && !ended.lacks_something() && say_if_nothing_counted(&profile);
     let lacks = misfit.is_some()
+        || cut_short
         || lacks_waves
         || counted_nothing
         || report.has_gaps()
@@ -257,7 +260,8 @@ fn each_loaded(profile: &Profile, originals: &Path, mut each: impl FnMut(&[u8]) 
     Ok(())
 }
 
-/// Models the time of the application as it is: counting takes time that the original does not.
+/// Models the time of the application as it is: counting takes time that the original does not. None of a run that did
+/// not end, which is said: shares of a part of it are not those of the whole.
 fn modelled(args: &ProfileArgs, app: &launch::App) -> Result<Option<TimeProfile>> {
     let nowhere = std::fs::File::options()
         .write(true)
@@ -276,7 +280,12 @@ fn modelled(args: &ProfileArgs, app: &launch::App) -> Result<Option<TimeProfile>
         at_load: None,
         stdout: Some(nowhere),
     };
-    Ok(run.execute()?.time())
+    let ended = run.execute()?;
+    if ended.signal.is_some() || ended.lacks_something() {
+        eprintln!("wavetap: the run whose time was modelled did not end: no time is shown");
+        return Ok(None);
+    }
+    Ok(ended.time())
 }
 
 /// What a code object has that was left as it was: its kernels, none of which was instrumented. Then it is the

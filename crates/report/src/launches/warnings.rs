@@ -79,7 +79,7 @@ impl WarningKind {
             WarningKind::Tail | WarningKind::TailHint => {
                 "choose the grid or the workgroup so that the last round is full"
             }
-            WarningKind::PartialWaves => "make the workgroup a multiple of the wave",
+            WarningKind::PartialWaves => "give the work to as many work-items as a wave has lanes",
             WarningKind::LanesLeftOut => "launch as many work-items as there is work",
             WarningKind::OneWaveBarriers => "leave out the barriers, or declare the workgroup's size",
             WarningKind::OneWorkgroup => "use smaller workgroups",

@@ -148,7 +148,7 @@ fn stalled(time: &KernelTime) -> f64 {
 
 /// The access of global memory that causes most lines beyond what its bytes need.
 fn global_memory(subject: &Subject<'_>) -> Vec<Finding> {
-    let worst = worst(subject.memory, |access| access.lines.map(|lines| (lines.likely, lines.ideal)));
+    let worst = worst(subject, |access| access.lines.map(|lines| (lines.likely, lines.ideal)));
     let finding = |(access, weight): (&MemoryAccess, f64)| {
         let (lines, kernel) = (access.lines?, subject.memory?);
         Some(Finding {
@@ -176,7 +176,7 @@ fn global_memory(subject: &Subject<'_>) -> Vec<Finding> {
 /// The access of LDS that has most cycles of bank conflicts.
 fn lds_banks(subject: &Subject<'_>) -> Vec<Finding> {
     let cost = |access: &MemoryAccess| access.lds.map(|lds| (lds.cycles, lds.cycles - lds.conflicts));
-    let worst = worst(subject.memory, cost);
+    let worst = worst(subject, cost);
     let finding = |(access, weight): (&MemoryAccess, f64)| {
         let lds = access.lds?;
         Some(Finding {
@@ -200,15 +200,18 @@ fn lds_banks(subject: &Subject<'_>) -> Vec<Finding> {
 
 /// The executed access, at least twice as expensive as need be, whose excess is the largest part of what all such
 /// accesses of a kernel cost; and that part. `cost` is what an execution costs, and would at best.
-fn worst(
-    memory: Option<&KernelMemory>,
+///
+/// What the code says is of all lanes: nothing is said of an access in whose block fewer than half of them are active.
+fn worst<'a>(
+    subject: &Subject<'a>,
     cost: impl Fn(&MemoryAccess) -> Option<(f64, f64)>,
-) -> Option<(&MemoryAccess, f64)> {
+) -> Option<(&'a MemoryAccess, f64)> {
+    let half = f64::from(subject.kernel.wave_size().unwrap_or(0)) / 2.0;
     let executed = |access: &MemoryAccess| {
-        let (actual, best) = cost(access)?;
+        let (actual, best) = cost(access).filter(|_| access.active_lanes.is_none_or(|lanes| lanes >= half))?;
         Some((actual, best, access.executions? as f64))
     };
-    let accesses = &memory?.accesses;
+    let accesses = &subject.memory?.accesses;
     let all: f64 = accesses.iter().filter_map(executed).map(|(actual, _, executions)| actual * executions).sum();
     let worst = accesses.iter().filter(|access| access.severity >= Severity::Medium).filter_map(|access| {
         let (actual, best, executions) = executed(access)?;
