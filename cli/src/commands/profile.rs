@@ -120,8 +120,7 @@ pub fn run(args: &ProfileArgs, colour: ColorChoice) -> Result<ExitCode> {
     code.extend(explain_loaded(&mut report, &profile, originals.path())?);
     let mut cut_short = false;
     if args.timing.wanted() && ended.signal.is_none() {
-        report.time = modelled(args, &app)?;
-        cut_short = report.time.is_none();
+        (report.time, cut_short) = modelled(args, &app)?;
     }
     report.summarise(&SummaryInputs { profile: &profile, board: args.view.board.board, code: &code });
     let details = args.view.details.into();
@@ -260,9 +259,9 @@ fn each_loaded(profile: &Profile, originals: &Path, mut each: impl FnMut(&[u8]) 
     Ok(())
 }
 
-/// Models the time of the application as it is: counting takes time that the original does not. None of a run that did
-/// not end, which is said: shares of a part of it are not those of the whole.
-fn modelled(args: &ProfileArgs, app: &launch::App) -> Result<Option<TimeProfile>> {
+/// Models the time of the application as it is: counting takes time that the original does not. Of a run that
+/// did not end there is none, which is said, and whether it was so: shares of a part of it are not those of the whole.
+fn modelled(args: &ProfileArgs, app: &launch::App) -> Result<(Option<TimeProfile>, bool)> {
     let nowhere = std::fs::File::options()
         .write(true)
         .open("/dev/null")
@@ -283,9 +282,9 @@ fn modelled(args: &ProfileArgs, app: &launch::App) -> Result<Option<TimeProfile>
     let ended = run.execute()?;
     if ended.signal.is_some() || ended.lacks_something() {
         eprintln!("wavetap: the run whose time was modelled did not end: no time is shown");
-        return Ok(None);
+        return Ok((None, true));
     }
-    Ok(ended.time())
+    Ok((ended.time(), false))
 }
 
 /// What a code object has that was left as it was: its kernels, none of which was instrumented. Then it is the
