@@ -1,7 +1,7 @@
 #!/bin/bash
-# Compares a GPU with the emulator: each sample's output, original and counted in each mode, its counts, what its
-# accesses to memory cost, and how often its blocks are executed where their time is measured. Writes one file,
-# gpu-check.txt, or the one that is named. Needs the command, its HIP runtime and the HSA tool, built or installed
+# Compares a GPU with the emulator: each sample's output, original and counted in each mode, its launches, its counts,
+# what its accesses to memory cost, and how often its blocks are executed where their time is measured. Writes one
+# file, gpu-check.txt, or the one that is named. Needs the command, its HIP runtime and the HSA tool, built or installed
 # (docs/guide/rocm.md), and ROCm.
 #
 #     hip-samples/gpu-check.sh [FILE]
@@ -82,6 +82,24 @@ check() {
     differ=$((differ + 1))
 }
 
+# Compares what a profile with these options has on both, the first argument being its name.
+profile() {
+    local name=$1 start
+    shift
+    "$wavetap" profile --backend emulator --stack hip --target "$target" "$@" --force -o "$work/emulated" \
+        --report "$work/report" -- "$sample" >/dev/null 2>&1
+    counts "$work/emulated" >"$work/expected-counts"
+    rm -f "$work/real"
+    start=$(now)
+    "$wavetap" profile "${options[@]}" "$@" --force -o "$work/real" --report "$work/report" \
+        -- "$sample" >"$work/out" 2>"$work/said"
+    echo "  $name: exit code $?, $(($(now) - start)) ms"
+    grep '^wavetap:' "$work/said" | grep -v "running on this machine's GPU" | head -n 5
+    check "output" "$work/expected" "$work/out"
+    { [ -f "$work/real" ] && counts "$work/real" || echo "no profile"; } >"$work/found-counts"
+    check "counts" "$work/expected-counts" "$work/found-counts"
+}
+
 # Compares what a probe measures on both, as the second argument, a function, prints it.
 probe() {
     local name=$1 print=$2 start
@@ -114,19 +132,9 @@ probe() {
         echo "  original: exit code $?, $(($(now) - start)) ms"
         grep '^wavetap:' "$work/said" | grep -v "running on this machine's GPU" | head -n 5
         check "output" "$work/expected" "$work/out"
+        profile launches --probe none
         for mode in lds global register; do
-            "$wavetap" profile --backend emulator --stack hip --target "$target" --counters $mode --force \
-                -o "$work/emulated" --report "$work/report" -- "$sample" >/dev/null 2>&1
-            counts "$work/emulated" >"$work/expected-counts"
-            rm -f "$work/real"
-            start=$(now)
-            "$wavetap" profile "${options[@]}" --counters $mode --force -o "$work/real" --report "$work/report" \
-                -- "$sample" >"$work/out" 2>"$work/said"
-            echo "  $mode: exit code $?, $(($(now) - start)) ms"
-            grep '^wavetap:' "$work/said" | grep -v "running on this machine's GPU" | head -n 5
-            check "output" "$work/expected" "$work/out"
-            { [ -f "$work/real" ] && counts "$work/real" || echo "no profile"; } >"$work/found-counts"
-            check "counts" "$work/expected-counts" "$work/found-counts"
+            profile $mode --counters $mode
         done
         probe memory accesses
         probe time executions

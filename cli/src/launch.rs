@@ -242,7 +242,7 @@ impl Run<'_> {
             Platform::EmulatorRocm => put_driver_before(&mut command, folder.path())?,
             Platform::Gpu => {}
         }
-        if self.platform.has_tool() && self.counters {
+        if self.platform.has_tool() && (self.counters || self.launches) {
             add_tool(&mut command)?;
         }
         let findings = folder.path().join("findings");

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use wavetap::code_object::{CodeObject, LineTable, demangle, digest};
 use wavetap::emulator::{DispatchStats, Trace};
 use wavetap::error::Result;
-use wavetap::instrument::resources;
+use wavetap::instrument::resources_of;
 use wavetap::isa::{self, Target};
 use wavetap::profile::file::{Backend, KernelTotals, Origin, Profile, SiteTotals, Work};
 use wavetap::profile::map::{Resources, Site, Source};
@@ -194,11 +194,7 @@ pub(crate) fn identity(loaded: &Loaded) -> Result<(String, String)> {
 
 /// What a kernel that was not rewritten needs of the machine; its code is not measured.
 fn needs(kernel: &str, loaded: &Loaded, target: Target) -> Option<Resources> {
-    let code = CodeObject::parse(&loaded.bytes).ok()?;
-    let metadata = &loaded.kernels.get(kernel)?.loaded;
-    let lds_bytes = u32::try_from(metadata.group_segment_fixed_size).ok()?;
-    let largest = u32::try_from(metadata.max_flat_workgroup_size).ok()?;
-    Some(resources(target, &code.kernel(kernel)?.descriptor, lds_bytes, largest))
+    resources_of(target, CodeObject::parse(&loaded.bytes).ok()?.kernel(kernel)?)
 }
 
 fn empty(kernel: &str, names: &Names) -> KernelTotals {

@@ -6,9 +6,10 @@ use wavetap::at_load::{AtDispatch, Rewriting};
 use wavetap::code_object::{CodeObject, KernelMetadata, digest};
 use wavetap::error::{Error, Kind};
 use wavetap::instrument::refusal::{RefusalReason, all_refused};
+use wavetap::instrument::resources_of;
 use wavetap::isa::Target;
 use wavetap::pipeline::RewrittenKernel;
-use wavetap::profile::map::Refused;
+use wavetap::profile::map::{Refused, Resources};
 
 /// How the names of HIP's own kernels begin: copies, fills, waits. They are no part of the program, and HIP launches
 /// some with larger workgroups than their metadata allows.
@@ -51,6 +52,8 @@ pub(crate) struct Object {
     pub(crate) names: HashSet<String>,
     /// Kernels of an object that was rewritten before, by name.
     pub(crate) kernels: HashMap<String, KernelNeeds>,
+    /// What kernels need as they are loaded, where no code is rewritten.
+    pub(crate) resources: HashMap<String, Resources>,
 }
 
 /// What dispatches of a kernel with counters need, and what those of the original do.
@@ -104,12 +107,16 @@ impl Object {
             return (Object { digest: digest(original), ..Object::unknown() }, None);
         };
         let kernels = code.kernels();
+        let needs = |target| kernels.iter().filter_map(move |k| Some((k.name.clone(), resources_of(target, k)?)));
+        let unchanged = code.target().filter(|_| rewriting.is_none());
+        let resources: HashMap<_, _> = unchanged.map(|target| needs(target).collect()).unwrap_or_default();
         let object = |form| Object {
             form,
             target: code.target_id(),
             most_lds: code.target().map_or(0, Target::lds_bytes),
             extent: extent(&code),
             names: kernels.iter().map(|kernel| kernel.name.clone()).collect(),
+            resources: resources.clone(),
             ..Object::unknown()
         };
         let with_digest = |form| Object { digest: digest(original), ..object(form) };
@@ -151,6 +158,7 @@ impl Object {
             refused: None,
             names: HashSet::new(),
             kernels: HashMap::new(),
+            resources: HashMap::new(),
         }
     }
 

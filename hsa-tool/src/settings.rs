@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use wavetap::at_load::Rewriting;
-use wavetap::collect::config::RunConfig;
+use wavetap::collect::config::{Collected, RunConfig};
 use wavetap::collect::session::{Options as SessionOptions, Overlap};
 use wavetap::profile::file::Backend;
 
@@ -18,6 +18,8 @@ pub(crate) struct Settings {
     pub(crate) journal: Option<PathBuf>,
     /// File for the counters.
     pub(crate) profile: Option<PathBuf>,
+    /// Whether launches are listed, and nothing is counted.
+    pub(crate) launches: bool,
     /// How counters are collected.
     pub(crate) session: SessionOptions,
     /// How code that the program loads is made to count, if it is.
@@ -46,15 +48,18 @@ impl Settings {
             ("WAVETAP_TIMING", config.timing.is_some() || config.collect.time),
             ("WAVETAP_SAMPLES", config.samples.is_some() || config.collect.samples),
             ("WAVETAP_PER_WAVE", config.per_wave),
-            ("WAVETAP_COLLECT=launches", config.collect.launches),
         ];
         if let Some((what, _)) = refused.iter().find(|(_, set)| *set) {
             return Err(format!("{what}: not available with the real ROCm libraries"));
         }
-        if config.collect.counters && config.journal.is_none() {
+        let Collected { counters, launches, .. } = config.collect;
+        if (counters || launches) && config.journal.is_none() {
             return Err("WAVETAP_COLLECT: WAVETAP_JOURNAL names no folder for it".to_owned());
         }
-        if !config.collect.counters && config.profile.is_none() {
+        if counters && launches {
+            return Err("WAVETAP_COLLECT: what is counted lists launches, too: one of the two expected".to_owned());
+        }
+        if !counters && !launches && config.profile.is_none() {
             return Ok(None);
         }
         let session = config.session_options(Overlap::Concurrent).map_err(|error| error.to_string())?;
@@ -62,8 +67,9 @@ impl Settings {
             backend: if config.emulated_driver { Backend::Emulator } else { Backend::Gpu },
             journal: config.journal,
             profile: config.profile,
+            launches,
             session,
-            rewriting: config.at_load.map(Rewriting::of).transpose()?,
+            rewriting: config.at_load.filter(|_| !launches).map(Rewriting::of).transpose()?,
         }))
     }
 }
@@ -71,7 +77,7 @@ impl Settings {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wavetap::collect::config::{AtLoad, Collected};
+    use wavetap::collect::config::AtLoad;
 
     #[test]
     fn nothing_is_counted_unless_it_is_asked_for() {
@@ -88,11 +94,13 @@ mod tests {
     #[test]
     fn what_cannot_be_had_is_refused_by_name() {
         let collect = Collected { counters: true, trace: true, ..Collected::default() };
+        let both = Collected { counters: true, launches: true, ..Collected::default() };
         let launches = Collected { launches: true, ..Collected::default() };
         for (config, name) in [
             (RunConfig { collect, ..RunConfig::default() }, "WAVETAP_TRACE"),
             (RunConfig { per_wave: true, ..RunConfig::default() }, "WAVETAP_PER_WAVE"),
-            (RunConfig { collect: launches, ..RunConfig::default() }, "WAVETAP_COLLECT=launches"),
+            (RunConfig { collect: launches, ..RunConfig::default() }, "WAVETAP_COLLECT"),
+            (RunConfig { collect: both, journal: Some("j".into()), ..RunConfig::default() }, "WAVETAP_COLLECT"),
             (RunConfig { timing: Some("t".into()), ..RunConfig::default() }, "WAVETAP_TIMING"),
             (
                 RunConfig { collect: Collected { counters: true, ..Collected::default() }, ..RunConfig::default() },

@@ -40,10 +40,10 @@ impl Settings {
         if !(1..=gpu::MOST).contains(&gpus) {
             return Err(format!("WAVETAP_GPUS={gpus}: 1 to {} were expected", gpu::MOST));
         }
-        let counters = config.collect.counters;
+        // What these collect is the HSA tool's.
+        let Collected { counters, launches, .. } = config.collect;
         let refused = [
-            // Counters are the HSA tool's.
-            ("traces and times", config.collect != Collected { counters, ..Collected::default() }),
+            ("traces and times", config.collect != Collected { counters, launches, ..Collected::default() }),
             ("WAVETAP_TRACE", config.trace.is_some()),
             ("WAVETAP_ORIGINS", config.origins.is_some()),
             ("WAVETAP_TIMING", config.timing.is_some()),
@@ -114,9 +114,10 @@ mod tests {
     fn what_is_not_done_is_refused() {
         let message = of(RunConfig { trace: Some("t".into()), ..RunConfig::default() }).err().expect("an error");
         assert!(message.starts_with("WAVETAP_TRACE"), "{message}");
-        let counted =
-            RunConfig { collect: Collected { counters: true, ..Collected::default() }, ..RunConfig::default() };
-        assert!(of(counted).is_ok(), "the HSA tool counts");
+        let collected = |collect| of(RunConfig { collect, ..RunConfig::default() });
+        assert!(collected(Collected { counters: true, ..Collected::default() }).is_ok(), "the HSA tool counts");
+        assert!(collected(Collected { launches: true, ..Collected::default() }).is_ok(), "and lists launches");
+        assert!(collected(Collected { trace: true, ..Collected::default() }).is_err());
         assert!(of(RunConfig { strict: true, seed: 3, ..RunConfig::default() }).expect("strict").options.strict);
     }
 }

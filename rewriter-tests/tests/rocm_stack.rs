@@ -26,7 +26,7 @@ use rewriter_tests::command::{self, Finished};
 use rewriter_tests::full;
 use rewriter_tests::hip5;
 use rewriter_tests::place::root;
-use wavetap::profile::file::Profile;
+use wavetap::profile::file::{Origin, Profile};
 use wavetap::profile::host::HostActivity;
 
 /// Where Debian has the runtime.
@@ -302,6 +302,19 @@ fn samples_count_what_they_count_on_the_emulators_own_runtime() {
         }
     }
     assert_eq!(dispatches, 23 * if full() { 3 } else { 1 }, "dispatches of the samples");
+}
+
+/// With nothing rewritten: HIP's own kernels are not among them.
+#[test]
+fn launches_are_those_of_the_emulators_own_runtime() {
+    let mut launches = 0;
+    for name in samples() {
+        let [real, own] = ["rocm", "hip"].map(|s| counts(&["--stack", s, "--probe", "none"], &program(&name), &[]));
+        assert_eq!(real, own, "{name}");
+        assert!(real.complete && real.origin == Origin::Launches, "{name}");
+        launches += real.kernels.iter().flat_map(|kernel| &kernel.launches).map(|shape| shape.dispatches).sum::<u64>();
+    }
+    assert_eq!(launches, 23, "dispatches of the samples");
 }
 
 /// One that was rewritten before is armed, and one that is rewritten when it is loaded counts the same.

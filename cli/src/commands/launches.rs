@@ -16,9 +16,6 @@ const REFUSED: i32 = 1;
 
 /// Runs the application as it is.
 pub fn run(args: &ProfileArgs, colour: ColorChoice, platform: launch::Platform, app: &launch::App) -> Result<ExitCode> {
-    if platform.has_tool() {
-        return Err(platform.lacks("--probe none"));
-    }
     if args.backend.per_wave {
         return Err(Error::unsupported("--per-wave: with --probe none no wave counts anything"));
     }

@@ -64,7 +64,7 @@ use wavetap_profile::placement::Placement;
 pub use facts::KernelFacts;
 pub use probe::ProbeKind;
 pub use scavenge::SpillTo;
-pub use scavenge::registers::resources;
+pub use scavenge::registers::{resources, resources_of};
 pub use wavetap_profile::placement::CounterPlacement;
 
 /// A code object's code with what is known of it as a whole: made once, used for each kernel.

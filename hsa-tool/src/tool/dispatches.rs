@@ -67,6 +67,9 @@ impl Tool {
             state.not_counted("?", &Object::unknown(), (NotCounted::NotRewritten, why));
             return (packet, None);
         };
+        if state.list(&kernel, &packet) {
+            return (packet, None);
+        }
         let counters = match &kernel.counting {
             Counting::Counts(counters) => *counters,
             Counting::AtDispatch => return (packet, None),
@@ -264,6 +267,11 @@ fn run_original(state: &mut State, counters: Counters, kernel: &LoadedKernel, wh
     state.not_counted(&kernel.name, &kernel.object, why);
 }
 
+/// How a packet launches a kernel.
+pub(super) fn shape(packet: &Packet, dynamic_lds: u32) -> LaunchShape {
+    LaunchShape { grid: Some(packet.grid()), workgroup: packet.workgroup(), dynamic_lds, dispatches: 1 }
+}
+
 /// What a dispatch needs, or why the original has to run.
 fn needed(kernel: &LoadedKernel, counters: Counters, packet: &Packet) -> Result<Needed, Why> {
     let needs = counters.needs;
@@ -286,11 +294,6 @@ fn needed(kernel: &LoadedKernel, counters: Counters, packet: &Packet) -> Result<
         counters,
         lds: u32::try_from(lds).unwrap_or(u32::MAX),
         scratch: packet.private_segment().max(needs.with_counters.scratch),
-        shape: LaunchShape {
-            grid: Some(packet.grid()),
-            workgroup: packet.workgroup(),
-            dynamic_lds: dynamic,
-            dispatches: 1,
-        },
+        shape: shape(packet, dynamic),
     })
 }

@@ -2,6 +2,7 @@
 
 mod beside;
 mod dispatches;
+mod launches;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
@@ -14,15 +15,18 @@ use wavetap::collect::journals::{Changes, Journals, replace};
 use wavetap::collect::session::{ObjectId, Session};
 use wavetap::collect::uncounted::{Why, without_counters};
 use wavetap::error::{Error, Result, ResultExt};
+use wavetap::profile::launches::NotCounted;
 use wavetap::profile::map::ObjectMap;
 
 use crate::api::Api;
 use crate::memory::{AgentMemory, Allocations};
 use crate::objects::{Form, KernelNeeds, Object};
+use crate::packets::Packet;
 use crate::raw;
 use crate::settings::Settings;
 use beside::LoadedBeside;
 use dispatches::InFlight;
+use launches::Launches;
 
 /// How long the end of a program, of a queue or of an executable waits for dispatches of it.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -95,6 +99,8 @@ pub(crate) struct Counters {
 pub(crate) struct State {
     pub(crate) session: Session,
     journals: Journals,
+    /// What is launched, if that is listed and nothing is counted.
+    launches: Option<Launches>,
     readers: HashMap<u64, Source>,
     /// Code objects that the runtime has a copy of, by its handle.
     handles: HashMap<u64, Arc<Object>>,
@@ -148,11 +154,31 @@ impl State {
 
     /// Writes to the journals the totals of kernels that have changed.
     pub(crate) fn write(&mut self, places: &[usize]) {
-        let State { session, journals, .. } = self;
         for place in places {
-            let counters = Some((session.collector_mut().profile_mut(), Some(*place)));
-            journals.add(Changes { counters, ..Changes::default() });
+            self.write_changes(Some(*place));
         }
+    }
+
+    /// Writes to the journals the totals of the kernel at a place, and what else is new.
+    fn write_changes(&mut self, place: Option<usize>) {
+        let State { session, journals, launches, .. } = self;
+        journals.add(changes(session, launches, place));
+    }
+
+    /// Records a dispatch where launches are listed; whether they are.
+    pub(crate) fn list(&mut self, kernel: &LoadedKernel, packet: &Packet) -> bool {
+        let Some(launches) = &mut self.launches else { return false };
+        if kernel.object.form == Form::HipsOwn {
+            return true;
+        }
+        match launches.add(kernel, packet) {
+            Some(place) => self.write_changes(Some(place)),
+            None => {
+                let why = "no_metadata: what the kernel needs is not known".to_owned();
+                self.not_counted(&kernel.name, &kernel.object, (NotCounted::Refused, why));
+            }
+        }
+        true
     }
 
     /// Records a dispatch that is not counted.
@@ -160,18 +186,20 @@ impl State {
         use wavetap::profile::launches::UncountedDispatches;
         let demangled = wavetap::code_object::demangle(kernel).into_owned();
         let (name, target, digest) = (kernel.to_owned(), object.target.clone(), object.digest().to_owned());
-        let State { session, journals, .. } = self;
-        session.collector_mut().not_counted(UncountedDispatches {
-            name,
-            demangled,
-            target,
-            object: digest,
-            why,
-            detail,
-            dispatches: 1,
-        });
-        let counters = Some((session.collector_mut().profile_mut(), None));
-        journals.add(Changes { counters, ..Changes::default() });
+        let uncounted = UncountedDispatches { name, demangled, target, object: digest, why, detail, dispatches: 1 };
+        match &mut self.launches {
+            Some(launches) => uncounted.add_to(&mut launches.profile.uncounted),
+            None => self.session.collector_mut().not_counted(uncounted),
+        }
+        self.write_changes(None);
+    }
+}
+
+/// What journals are to write.
+fn changes<'a>(session: &'a mut Session, launches: &'a mut Option<Launches>, place: Option<usize>) -> Changes<'a> {
+    match launches {
+        Some(launches) => Changes { trace: Some((&mut launches.profile, place)), ..Changes::default() },
+        None => Changes { counters: Some((session.collector_mut().profile_mut(), place)), ..Changes::default() },
     }
 }
 
@@ -182,6 +210,7 @@ impl Tool {
         let state = State {
             session: Session::new(Collector::new(settings.backend, false), settings.session),
             journals,
+            launches: settings.launches.then(|| Launches::new(settings.backend)),
             readers: HashMap::new(),
             handles: HashMap::new(),
             executables: HashMap::new(),
@@ -299,10 +328,9 @@ impl Tool {
             complain("the program ended before its kernels", &format!("{left} dispatches are not counted"));
             state.lack();
         }
-        let State { session, journals, lacking, .. } = &mut *state;
+        let State { session, journals, launches, lacking, .. } = &mut *state;
         if let Some(journal) = journals.of_process() {
-            let counters = Some((session.collector_mut().profile_mut(), None));
-            journal.add(Changes { counters, ..Changes::default() });
+            journal.add(changes(session, launches, None));
             journal.end();
         }
         if let Some(path) = &self.settings.profile {
@@ -388,7 +416,11 @@ impl Tool {
         let state = &mut *state;
         let Some(objects) = state.executables.get_mut(&executable) else { return };
         for (place, loaded) in objects.iter_mut().enumerate() {
-            let armed = arm(&self.api, executable, place, loaded, &mut state.session);
+            let armed = if state.launches.is_some() {
+                named_kernels(&self.api, executable, place, loaded, |_| Counting::Not(None))
+            } else {
+                arm(&self.api, executable, place, loaded, &mut state.session)
+            };
             match armed {
                 // What is loaded in an unknown way may be any of the executable's.
                 Ok(kernels) if loaded.object.form == Form::Unknown => {
@@ -404,8 +436,7 @@ impl Tool {
                 }
             }
         }
-        let counters = Some((state.session.collector_mut().profile_mut(), None));
-        state.journals.add(Changes { counters, ..Changes::default() });
+        state.write_changes(None);
     }
 
     /// Collects what the kernels of an executable have counted that is about to be destroyed, and forgets it.

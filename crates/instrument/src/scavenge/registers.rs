@@ -3,7 +3,7 @@
 use wavetap_amdgpu::{Opcode, Reg, Target};
 use wavetap_analysis::dataflow::{RegSet, UsedRegisters};
 use wavetap_analysis::kernel::{Reason, Refusal, Stop};
-use wavetap_object::code_object::{Field, KernelDescriptor, KernelMetadata};
+use wavetap_object::code_object::{Field, Kernel, KernelDescriptor, KernelMetadata};
 use wavetap_profile::map::Resources;
 
 /// Scalar registers after the numbered ones that lie in the same allocation: VCC, XNACK_MASK, FLAT_SCRATCH (gfx9).
@@ -356,6 +356,16 @@ impl Allocation<'_> {
 
 /// `ACCUM_OFFSET` counts in this many registers (AMDGPUUsage, "Kernel Descriptor").
 const ACCUM_GRANULE: u32 = 4;
+
+/// What a kernel needs as it was compiled, for its largest workgroup; none without metadata. The size of its code is
+/// not known here and left 0.
+#[must_use]
+pub fn resources_of(target: Target, kernel: &Kernel) -> Option<Resources> {
+    let metadata = kernel.metadata.as_deref()?;
+    let lds_bytes = u32::try_from(metadata.group_segment_fixed_size).ok()?;
+    let largest = u32::try_from(metadata.max_flat_workgroup_size).ok()?;
+    Some(resources(target, &kernel.descriptor, lds_bytes, largest))
+}
 
 /// What a kernel with this descriptor needs, and how many waves of it a SIMD holds at most, for workgroups of up to
 /// `workgroup_size` work-items with `lds_bytes` of LDS. The size of its code is not known here and left 0.
