@@ -9,11 +9,13 @@ use std::ffi::{c_char, c_void};
 use wavetap::at_load::Rewriting;
 use wavetap::code_object::CodeObject;
 use wavetap::collect::config::AtLoad;
-use wavetap::profile::file::{Backend, Profile};
+use wavetap::profile::file::{Backend, Origin, Profile};
+use wavetap::profile::journal::Journal;
 
 use crate::api::{Api, SUCCESS, Status, Tables};
 use crate::hooks;
 use crate::packets::SIZE;
+use crate::settings::Settings;
 use runtime::*;
 
 #[test]
@@ -140,6 +142,48 @@ fn kernels_are_rewritten_and_packets_patched_in_each_version() {
         let why: Vec<&str> = profile.uncounted.iter().map(|uncounted| uncounted.why.name()).collect();
         assert_eq!(why, ["refused", "lds_does_not_fit", "not_rewritten"], "{version}");
     }
+}
+
+/// Nothing is rewritten, armed or given a signal; HIP's own kernels are none of the program's.
+#[test]
+fn launches_are_listed_and_packets_stay_as_they_are() {
+    let _guard = begin();
+    let folder = tempfile::tempdir().expect("a folder");
+    let (root, core, _extension) = table(624, true);
+    let journal = Some(folder.path().to_owned());
+    let none = settings(folder.path(), "lds");
+    let tool = load_with(&root, Settings { journal, profile: None, launches: true, rewriting: None, ..none });
+    let original = code_object();
+    let create: extern "C" fn(*const c_void, usize, *mut u64) -> Status = entry(&core, 944);
+    let load: extern "C" fn(u64, u64, u64, *const c_char, *mut u64) -> Status = entry(&core, 976);
+    let freeze: extern "C" fn(u64, *const c_char) -> Status = entry(&core, 704);
+    let make: crate::api::QueueCreate = entry(&core, 72);
+    let (mut reader, mut loaded, mut queue) = (0, 0, 0);
+    assert_eq!(create(original.as_ptr().cast(), original.len(), &raw mut reader), SUCCESS);
+    assert_eq!(load(EXECUTABLE, AGENT, reader, std::ptr::null(), &raw mut loaded), SUCCESS);
+    assert_eq!(freeze(EXECUTABLE, std::ptr::null()), SUCCESS);
+    assert_eq!(make(AGENT, 64, 0, 0, 0, 0, 0, &raw mut queue), SUCCESS);
+    let plain = lds(&original);
+    let mut unknown = dispatch(64, plain, 0);
+    unknown[32] ^= 0x40;
+    for packet in [dispatch(64, plain, 0), dispatch(64, plain + 100, 0), dispatch(64, plain, 0), unknown] {
+        assert_eq!(send(packet), [packet]);
+    }
+    assert_eq!(with(|runtime| (runtime.loaded.len(), runtime.signals.len())), (1, 0));
+    tool.drain();
+    tool.join();
+    hooks::remove(tool);
+    tool.finish();
+    let journals: Vec<_> = std::fs::read_dir(folder.path()).expect("the folder").flatten().collect();
+    let [journal] = &journals[..] else { panic!("{journals:?}") };
+    let journal = Journal::read(&std::fs::read(journal.path()).expect("a journal")).expect("a journal");
+    let profile = journal.trace.expect("launches");
+    assert!(journal.ended && journal.counters.is_none() && profile.origin == Origin::Launches);
+    let [kernel] = &profile.kernels[..] else { panic!("one kernel: {:?}", profile.kernels) };
+    let launches: Vec<_> = kernel.launches.iter().map(|shape| (shape.dynamic_lds, shape.dispatches)).collect();
+    assert_eq!((kernel.dispatches, kernel.waves, &launches[..]), (3, 3, &[(0, 2), (100, 1)][..]));
+    let [uncounted] = &profile.uncounted[..] else { panic!("{:?}", profile.uncounted) };
+    assert_eq!((uncounted.why.name(), uncounted.dispatches), ("not_rewritten", 1));
 }
 
 /// A queue that another tool's function has made shows its packets already.

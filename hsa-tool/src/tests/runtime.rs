@@ -423,8 +423,13 @@ pub(super) fn entry<T: Copy>(core: &[usize], offset: usize) -> T {
 
 /// A tool of a version's tables that rewrites what is loaded, with its profile in a file.
 pub(super) fn load(root: &[usize], profile: &std::path::Path, counters: &str) -> &'static Tool {
+    load_with(root, settings(profile, counters))
+}
+
+/// A tool of a version's tables with these settings.
+pub(super) fn load_with(root: &[usize], settings: Settings) -> &'static Tool {
     let api = Api::read(Tables::read(root.as_ptr() as usize).expect("tables")).expect("functions");
-    let tool: &'static Tool = Box::leak(Box::new(Tool::new(api, settings(profile, counters))));
+    let tool: &'static Tool = Box::leak(Box::new(Tool::new(api, settings)));
     hooks::install(tool);
     tool.start();
     tool
@@ -437,6 +442,7 @@ pub(super) fn settings(profile: &std::path::Path, counters: &str) -> Settings {
         backend: Backend::Gpu,
         journal: None,
         profile: Some(profile.to_owned()),
+        launches: false,
         session: Options::new(Overlap::Concurrent, Records::PerWave),
         rewriting: Some(Rewriting::of(at_load).expect("options")),
     }
