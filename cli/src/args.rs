@@ -27,7 +27,8 @@ pub use page::{PageArgs, PageSourceArgs};
 pub use timing::TimingArgs;
 pub use view::{DetailsChoice, RooflineArgs, ViewArgs};
 
-/// See which branches of a GPU program diverge, from its binary alone.
+/// See which branches of a GPU program diverge, which accesses waste bandwidth, and what its waves wait for, from its
+/// binary alone.
 ///
 /// Wavetap rewrites the AMD GPU code inside a HIP executable so that it counts what its branches and lanes do, runs it,
 /// and explains the counts. The program runs on the built-in emulator: no GPU is needed.
@@ -273,7 +274,7 @@ pub struct RunArgs {
     pub app: AppArgs,
 }
 
-/// Rewrite an application, run it, and report on its branches
+/// Rewrite an application, run it, and explain what it counted: launches, branches, waits, memory, time
 ///
 /// The report begins with a summary of at most ten lines: the kernels that most went to, and what matters most of each.
 /// With `--probe none` nothing is rewritten, and only launches and copies are reported.
@@ -286,6 +287,7 @@ pub struct RunArgs {
         ./app --its-own-flag\n  wavetap profile --target gfx942 --counters global hip-samples/bin/divergence\n  \
         wavetap profile --timing --latency memory=1000 ./app\n  wavetap profile --probe branches,blocks \
         --timing --html app.html ./app\n  \
+        wavetap profile --probe memory ./app                                which accesses waste bandwidth\n  \
         wavetap profile --probe time hip-samples/bin/divergence             cycles of waves and basic blocks\n  \
         wavetap profile --probe none ./app                                  launches alone\n  \
         wavetap profile --target gfx942 -- python app.py                             kernels that Triton compiles"
