@@ -20,7 +20,12 @@ pub fn trials() -> Vec<Trial> {
     let targets: &[&'static str] = if full() { &["gfx906", "gfx90a", "gfx942"] } else { &["gfx90a"] };
     let mut trials: Vec<Trial> = ["gfx90a", "gfx942", "gfx1030", "gfx1100"]
         .into_iter()
-        .map(|target| Trial::test(format!("by hand on {target}"), move || by_hand(target).map_err(Failed::from)))
+        .flat_map(|target| {
+            let of = |what: &str, test: fn(&str) -> Result<(), Failure>| {
+                Trial::test(format!("{what} on {target}"), move || test(target).map_err(Failed::from))
+            };
+            [of("by hand", by_hand), of("transforms and a stencil", transforms_and_stencil)]
+        })
         .collect();
     for sample in place::sample_names() {
         for target in targets {
@@ -127,4 +132,131 @@ fn by_hand(target: &str) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+/// What a kernel of `hip-samples/counts/flops.hip` computes, from the source.
+struct ByHand {
+    /// A part of the kernel's demangled name.
+    kernel: String,
+    /// Additions, multiplications, and both in one, of active lanes.
+    adds: u64,
+    muls: u64,
+    fmas: u64,
+    /// How many of them an instruction does in a lane.
+    packed: u64,
+    /// Lanes of the waves that do it, and how many of these are active.
+    lanes_of_wave: (u64, u64),
+    /// Bytes of LDS.
+    lds: u64,
+    /// Bytes of global memory by vector instructions, where they do not depend on whether the compiler unrolls.
+    global: Option<u64>,
+}
+
+/// Transforms of each size, which `flops` makes.
+const TRANSFORMS: u64 = 3;
+/// Points of the stencil's grid.
+const GRID: [u64; 3] = [64, 12, 10];
+/// Work-items that have a pair of numbers.
+const PAIRS: u64 = 1024;
+
+/// A radix-2 transform of N = 2^bits points has `bits` stages of N/2 butterflies; a butterfly multiplies two complex
+/// numbers (4 products, 2 sums) and adds and subtracts the product (4 sums): 10 operations, 5 N log2 N in all. Where
+/// they may be fused, each sum within the product takes one of its two products with it: 2 products, 2 fused, 4 sums. A
+/// fused one is two operations, so that it is 10 again.
+///
+/// N/2 work-items load and store two points of 8 bytes, and two of each in every stage: 32 bytes of LDS for each
+/// butterfly, and as many for each work-item before and after the stages. 64 points have 32 work-items: half of a wave
+/// of 64.
+fn transform(bits: u32, fused: bool, wave: u64) -> ByHand {
+    let half = 1_u64 << (bits - 1);
+    let butterflies = TRANSFORMS * half * u64::from(bits);
+    let (adds, muls, fmas) = if fused { (4, 2, 2) } else { (6, 4, 0) };
+    ByHand {
+        kernel: format!("fft<{bits}, {fused}>"),
+        adds: adds * butterflies,
+        muls: muls * butterflies,
+        fmas: fmas * butterflies,
+        packed: 1,
+        lanes_of_wave: (wave.max(half), half),
+        lds: 32 * (butterflies + TRANSFORMS * half),
+        global: None,
+    }
+}
+
+/// A point inside adds six neighbours (5 sums), weighs the sum and itself (2 products) and adds both (1 sum): 8
+/// operations; fused, the last sum takes a product with it. It loads seven points and stores one, of 4 bytes. A row is
+/// 64 work-items, of which the first and the last are at the border; waves of rows at a border do nothing.
+fn stencil(fused: bool) -> ByHand {
+    let [x, y, z] = GRID.map(|points| points - 2);
+    let points = x * y * z;
+    let (adds, muls, fmas) = if fused { (5, 1, 1) } else { (6, 2, 0) };
+    ByHand {
+        kernel: format!("stencil<{fused}>"),
+        adds: adds * points,
+        muls: muls * points,
+        fmas: fmas * points,
+        packed: 1,
+        lanes_of_wave: (GRID[0], x),
+        lds: 0,
+        global: Some((7 + 1) * 4 * points),
+    }
+}
+
+/// Two products and two sums, or two of both; gfx90a and gfx942 have an instruction for both numbers. A pair is loaded
+/// twice and stored once.
+fn pairs(fused: bool, packs: bool) -> ByHand {
+    let (adds, muls, fmas) = if fused { (0, 0, 2) } else { (2, 2, 0) };
+    ByHand {
+        kernel: format!("pairs<{fused}>"),
+        adds: adds * PAIRS,
+        muls: muls * PAIRS,
+        fmas: fmas * PAIRS,
+        packed: if packs { 2 } else { 1 },
+        lanes_of_wave: (1, 1),
+        lds: 0,
+        global: Some(3 * 8 * PAIRS),
+    }
+}
+
+fn transforms_and_stencil(target: &str) -> Result<(), Failure> {
+    let folder = tempfile::tempdir().map_err(|e| e.to_string())?;
+    let report = mix(&place::root().join("hip-samples/counts/bin/flops"), target, folder.path())?;
+    let is_cdna = ["gfx90a", "gfx942"].contains(&target);
+    for fused in [false, true] {
+        for bits in [6, 8, 10] {
+            transform(bits, fused, if is_cdna { 64 } else { 32 }).check(&report)?;
+        }
+        stencil(fused).check(&report)?;
+        pairs(fused, is_cdna).check(&report)?;
+    }
+    Ok(())
+}
+
+impl ByHand {
+    fn check(&self, report: &MixReport) -> Result<(), Failure> {
+        let name = &self.kernel;
+        let kernel = report.kernels.iter().find(|kernel| kernel.demangled.contains(name.as_str()) && kernel.waves > 0);
+        let total = &kernel.ok_or_else(|| format!("no {name}"))?.total;
+        let flops = self.adds + self.muls + 2 * self.fmas;
+        // As the hardware would count: all lanes of a wave, and a pair once.
+        let all_lanes = flops / self.packed * self.lanes_of_wave.0 / self.lanes_of_wave.1;
+        let found = (total.flops.effective, total.flops.convention, total.flops.lanes_unknown);
+        if found != (flops, all_lanes, 0) {
+            return Err(format!("{name}: {found:?}, worked out by hand: {flops}, {all_lanes}"));
+        }
+        for (class, expected) in [("add", self.adds), ("mul", self.muls), ("fma", self.fmas)] {
+            let rows = total.classes.iter().filter(|row| row.class == format!("valu.f32.{class}"));
+            let lanes: u64 = rows.map(|row| row.lanes).sum();
+            if lanes != expected / self.packed {
+                return Err(format!("{name}: {lanes} of {class}, worked out by hand: {}", expected / self.packed));
+            }
+        }
+        if total.bytes_of(Traffic::Lds) != self.lds {
+            return Err(format!("{name}: {:?}, worked out by hand: {} of LDS", total.bytes, self.lds));
+        }
+        if self.global.is_some_and(|bytes| bytes != total.bytes_of(Traffic::Global)) {
+            return Err(format!("{name}: {:?}, worked out by hand: {:?}", total.bytes, self.global));
+        }
+        Ok(())
+    }
 }
