@@ -413,6 +413,23 @@ pub fn scratch() -> Result<TempDir> {
         .map_err(|error| Error::new(Kind::Io, format!("cannot make a temporary folder: {error}")))
 }
 
+/// The profile of counts, and that of recorded accesses if it is another one.
+pub fn counted_and_recorded(profiles: &[Profile]) -> Result<(Option<&Profile>, Option<&Profile>)> {
+    let (recorded, counted): (Vec<&Profile>, Vec<&Profile>) =
+        profiles.iter().partition(|profile| !profile.accesses.is_empty());
+    match (&recorded[..], &counted[..]) {
+        ([], []) => Ok((None, None)),
+        ([one], []) | ([], [one]) => Ok((Some(one), None)),
+        ([recorded], [counted]) => Ok((Some(counted), Some(recorded))),
+        _ => Err(Error::unsupported(format!(
+            "--counters: {} with recorded accesses and {} without, at most one of each is taken (`wavetap merge` adds \
+                profiles)",
+            recorded.len(),
+            counted.len()
+        ))),
+    }
+}
+
 /// Reads a profile, or the journal that a process has left whose counts nothing has added up.
 pub fn read_profile(path: &Path) -> Result<Profile> {
     use wavetap::error::ResultExt;

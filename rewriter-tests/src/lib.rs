@@ -7,6 +7,7 @@
 //! - [`corpora`]: the libraries that are fetched for the long tests;
 //! - [`counts`]: a profile beside the emulator's trace and beside the counts worked out by hand;
 //! - [`fillings`]: random words for rows of the instruction tables;
+//! - [`finding_forms`]: the forms in which findings are written, as their specifications have them;
 //! - [`hip5`]: executables that HIP 5.2 can run although a newer compiler made them;
 //! - [`instrumented`]: a code object as compiled and as instrumented, side by side;
 //! - [`kernels`]: kernels that run on the CPU and in the emulator;
@@ -31,6 +32,7 @@ pub mod cores;
 pub mod corpora;
 pub mod counts;
 pub mod fillings;
+pub mod finding_forms;
 pub mod hip5;
 pub mod instrumented;
 pub mod kernels;

@@ -6,6 +6,7 @@
 //! - [`inspect`], [`disassemble`]: what a person wants to know of an input;
 //! - [`memory()`]: how lanes access memory;
 //! - [`page()`]: what an HTML page shows of the code of a profile's kernels;
+//! - [`findings()`]: all that was found in a run, for other tools;
 //! - [`mix()`]: what kernels executed, from the counts of their blocks;
 //! - [`roofline()`]: the least time that this takes on a board, by resource;
 //! - [`slice()`], [`explain`]: joins a profile with the code it came from and explains what waits for what.
@@ -13,6 +14,7 @@
 //! Files, processes and terminals are no business of this module: bytes in, values out.
 
 mod disassemble;
+mod findings;
 mod inspect;
 mod kernel_rewriter;
 mod memory;
@@ -26,6 +28,7 @@ mod roofline;
 mod slices;
 
 pub use disassemble::disassemble;
+pub use findings::{RunInputs, findings};
 pub use inspect::{Extract, inspect};
 pub use kernel_rewriter::{KernelRewriter, RewrittenKernel};
 pub use memory::{KernelRecords, MemoryInputs, memory, recorded};

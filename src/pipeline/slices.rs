@@ -55,12 +55,28 @@ pub fn slice(data: &[u8], selection: &Selection, evidence: Evidence<'_>) -> Resu
 /// # Errors
 /// Malformed or unsupported if the input cannot be decoded.
 pub fn explain(report: &mut Report, profile: &Profile, data: &[u8]) -> Result<Vec<CodeOfKernel>> {
+    // How lanes access memory only of the largest kernels: a library has many kernels, and a summary shows a few.
+    let largest: Vec<&KernelTotals> =
+        summary::largest(profile).into_iter().map(|place| &profile.kernels[place]).collect();
+    explain_with(report, profile, data, &largest)
+}
+
+/// The same with how lanes access memory in all kernels.
+pub(super) fn explain_all(report: &mut Report, profile: &Profile, data: &[u8]) -> Result<Vec<CodeOfKernel>> {
+    let all: Vec<&KernelTotals> = profile.kernels.iter().collect();
+    explain_with(report, profile, data, &all)
+}
+
+fn explain_with(
+    report: &mut Report,
+    profile: &Profile,
+    data: &[u8],
+    with_accesses: &[&KernelTotals],
+) -> Result<Vec<CodeOfKernel>> {
     let mut code = Vec::new();
     if profile.kernels.is_empty() {
         return Ok(code);
     }
-    let largest: Vec<&KernelTotals> =
-        summary::largest(profile).into_iter().map(|place| &profile.kernels[place]).collect();
     let input = Input::parse(data)?;
     // What cannot be read was not instrumented either: the report says so where it lists what was refused.
     for object in objects(&input, &Selection::default(), &mut Vec::new())? {
@@ -77,22 +93,22 @@ pub fn explain(report: &mut Report, profile: &Profile, data: &[u8]) -> Result<Ve
         for kernel in wavetap_slice::slice(&inputs)?.kernels {
             report.explain(&object.digest, kernel.into());
         }
-        code.extend(code_of_kernels(&object, profile, &largest));
+        code.extend(code_of_kernels(&object, profile, with_accesses));
     }
     Ok(code)
 }
 
-/// What a summary has to know of the code of the kernels of an object that were dispatched. How lanes access memory
-/// only of the largest ones: a library has many kernels, and a summary shows a few.
-fn code_of_kernels(object: &Object<'_>, profile: &Profile, largest: &[&KernelTotals]) -> Vec<CodeOfKernel> {
+/// What a summary has to know of the code of the kernels of an object that were dispatched; how lanes access memory
+/// of some of them.
+fn code_of_kernels(object: &Object<'_>, profile: &Profile, with_accesses: &[&KernelTotals]) -> Vec<CodeOfKernel> {
     let of_object = |kernel: &&KernelTotals| kernel.object == object.digest;
     let summaries =
-        largest.iter().copied().any(|kernel| of_object(&kernel)).then(|| Summaries::compute(&object.program));
+        with_accesses.iter().copied().any(|kernel| of_object(&kernel)).then(|| Summaries::compute(&object.program));
     let program = &object.program;
     let of_kernel = |totals: &KernelTotals| {
         let id = program.by_name(&totals.name)?;
         let body = program.body(id);
-        let is_large = largest.iter().any(|large| of_object(large) && large.name == totals.name);
+        let is_meant = with_accesses.iter().any(|meant| of_object(meant) && meant.name == totals.name);
         let inputs = MemoryInputs { profile: Some(profile), ..MemoryInputs::default() };
         let has_barriers = |id: &BodyId| program.body(*id).opcode_flags().contains(OpcodeFlags::BARRIER);
         Some(CodeOfKernel {
@@ -102,7 +118,7 @@ fn code_of_kernels(object: &Object<'_>, profile: &Profile, largest: &[&KernelTot
             guard: guard(body),
             memory: summaries
                 .as_ref()
-                .filter(|_| is_large)
+                .filter(|_| is_meant)
                 .map(|summaries| memory::of_kernel(object, id, summaries, inputs)),
         })
     };

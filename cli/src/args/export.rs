@@ -12,7 +12,9 @@ use super::SelectArgs;
 /// folded: stacks of kernel and source line (speedscope, inferno), in modelled cycles with --time, in issued
 /// instructions with --counters. csv: a table of what each kernel executed, with rocprof-compute's numbers and names of
 /// metrics. accesses: a CSV row for each recorded execution of an access, with the addresses of its lanes. heat-map:
-/// which waves of a workgroup access which words, as cuThermo's viewer reads it.
+/// which waves of a workgroup access which words, as cuThermo's viewer reads it. sarif, remarks: all that a report
+/// finds, of every kernel, at its source line, in SARIF 2.1.0 and as LLVM's optimisation remarks; a second --counters
+/// with recorded accesses adds what these show, --time the model's stalls.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   wavetap run --timing --format json --report app.time -- ./app
@@ -22,18 +24,21 @@ use super::SelectArgs;
   wavetap export csv app --counters app.profile -o app.csv
   wavetap profile --probe memory -o app.records -- ./app
   wavetap export accesses app --counters app.records -o app.accesses.csv
-  wavetap export heat-map app --counters app.records --kernel 'gemm*' -o output_gemm.txt")]
+  wavetap export heat-map app --counters app.records --kernel 'gemm*' -o output_gemm.txt
+  wavetap profile --probe branches,blocks -o app.profile -- ./app
+  wavetap export sarif app --counters app.profile --counters app.records -o app.sarif")]
 pub struct ExportArgs {
     /// The form
     #[arg(value_enum, value_name = "FORM")]
     pub form: ExportForm,
     /// The original file (all forms but those of --time)
-    #[arg(required_unless_present = "time", conflicts_with = "time")]
+    #[arg(required_unless_present = "time", requires = "counters")]
     pub file: Option<PathBuf>,
-    /// What was counted or recorded in a run of it
-    #[arg(long, value_name = "PROFILE", required_unless_present = "time", conflicts_with = "time")]
-    pub counters: Option<PathBuf>,
-    /// Modelled time of a run, of `wavetap run --timing --format json` (trace, folded)
+    /// What was counted or recorded in a run of it (sarif, remarks: twice, if accesses were recorded in another run)
+    #[arg(long, value_name = "PROFILE", required_unless_present = "time", requires = "file")]
+    pub counters: Vec<PathBuf>,
+    /// Modelled time of a run, of `wavetap run --timing --format json` (trace, folded; sarif and remarks beside
+    /// --counters)
     #[arg(long, value_name = "FILE")]
     pub time: Option<PathBuf>,
     #[command(flatten)]
@@ -59,4 +64,35 @@ pub enum ExportForm {
     Accesses,
     /// The heat map that cuThermo's viewer shows.
     HeatMap,
+    /// All that was found, in SARIF 2.1.0.
+    Sarif,
+    /// All that was found, as LLVM's optimisation remarks in YAML.
+    Remarks,
+}
+
+impl ExportForm {
+    /// Whether it is of what was found.
+    pub fn is_of_findings(self) -> bool {
+        matches!(self, ExportForm::Sarif | ExportForm::Remarks)
+    }
+
+    /// What it is of, and what has to be given.
+    pub fn needs(self) -> &'static str {
+        match self {
+            ExportForm::Trace => {
+                "trace is of modelled time: give --time FILE alone, of `wavetap run --timing --format json --report \
+                    FILE -- ./app`"
+            }
+            ExportForm::Folded => {
+                "folded is of modelled time or of counts: give --time alone, or FILE and one --counters"
+            }
+            ExportForm::Csv => "csv is of counts of blocks: give FILE and one --counters",
+            ExportForm::Accesses | ExportForm::HeatMap => {
+                "accesses and heat-map are of recorded accesses: give FILE and one --counters"
+            }
+            ExportForm::Sarif | ExportForm::Remarks => {
+                "sarif and remarks are of what was found in a run: give FILE and --counters"
+            }
+        }
+    }
 }

@@ -4,10 +4,13 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use wavetap::error::{Error, Result, ResultExt};
-use wavetap::pipeline;
+use wavetap::pipeline::{self, RunInputs};
+use wavetap::profile::file::Profile;
 use wavetap::profile::time::TimeProfile;
 use wavetap::report::export::{folded, records, tables, trace};
+use wavetap::report::findings::{remarks, sarif};
 
+use super::report;
 use crate::args::{ExportArgs, ExportForm};
 use crate::{files, launch, map_file, output};
 
@@ -20,10 +23,11 @@ pub fn run(args: &ExportArgs) -> Result<ExitCode> {
         files::may_write(path, args.force)?;
     }
     let mut unread = Vec::new();
-    let text = match (&args.time, &args.file, &args.counters) {
-        (Some(time), ..) => of_time(args.form, time)?,
-        (None, Some(file), Some(counters)) => of_counters(args, file, counters, &mut unread)?,
-        _ => return Err(Error::unsupported("export needs FILE and --counters, or --time")),
+    let text = match (&args.file, &args.counters[..], &args.time) {
+        (Some(file), [_, ..], _) if args.form.is_of_findings() => of_findings(args, file, &mut unread)?,
+        (Some(file), [counters], None) => of_counters(args, file, counters, &mut unread)?,
+        (None, [], Some(time)) => of_time(args.form, time)?,
+        _ => return Err(Error::unsupported(args.form.needs())),
     };
     match &args.output {
         Some(path) => files::write(path, text.as_bytes(), args.force, None)?,
@@ -41,10 +45,7 @@ fn of_time(form: ExportForm, path: &Path) -> Result<String> {
     match form {
         ExportForm::Trace => output::json(&trace::chrome_trace(&read()?)),
         ExportForm::Folded => Ok(folded::of_time(&read()?)),
-        ExportForm::Csv => Err(Error::unsupported("csv is of counts of blocks: give FILE and --counters")),
-        ExportForm::Accesses | ExportForm::HeatMap => {
-            Err(Error::unsupported("accesses and heat-map are of recorded accesses: give FILE and --counters"))
-        }
+        _ => Err(Error::unsupported(form.needs())),
     }
 }
 
@@ -55,10 +56,6 @@ fn of_counters(args: &ExportArgs, file: &Path, counters: &Path, unread: &mut Vec
     let selection = args.select.selection();
     let place = || file.display().to_string();
     match args.form {
-        ExportForm::Trace => {
-            let how = "give --time FILE, of `wavetap run --timing --format json --report FILE -- ./app`";
-            Err(Error::unsupported(format!("trace is of modelled time: {how}")))
-        }
         ExportForm::Folded | ExportForm::Csv => {
             let mix = pipeline::mix(&data, &selection, &profile).within(place)?;
             unread.clone_from(&mix.unread);
@@ -66,5 +63,20 @@ fn of_counters(args: &ExportArgs, file: &Path, counters: &Path, unread: &mut Vec
         }
         ExportForm::Accesses => records::accesses(&pipeline::recorded(&data, &selection, &profile).within(place)?),
         ExportForm::HeatMap => Ok(records::heat_maps(&pipeline::recorded(&data, &selection, &profile).within(place)?)),
+        _ => Err(Error::unsupported(args.form.needs())),
     }
+}
+
+/// All that was found.
+fn of_findings(args: &ExportArgs, file: &Path, unread: &mut Vec<String>) -> Result<String> {
+    let data = map_file::open(file)?;
+    let profiles = args.counters.iter().map(|path| launch::read_profile(path)).collect::<Result<Vec<Profile>>>()?;
+    let (profile, recorded) = launch::counted_and_recorded(&profiles)?;
+    let profile = profile.ok_or_else(|| Error::unsupported(args.form.needs()))?;
+    let time = args.time.as_deref().map(|path| report::time_of(path, profile)).transpose()?;
+    let (name, base) = (file.to_string_lossy(), files::current_folder());
+    let inputs = RunInputs { profile, recorded, time: time.as_ref(), board: None, file: &name, base: base.as_deref() };
+    let log = pipeline::findings(&data, &args.select.selection(), inputs).within(|| file.display().to_string())?;
+    unread.clone_from(&log.unread);
+    if args.form == ExportForm::Sarif { output::json(&sarif(&log)) } else { Ok(remarks(&log)) }
 }

@@ -2,13 +2,14 @@
 
 use std::process::ExitCode;
 
-use wavetap::error::{Error, Result, ResultExt};
+use wavetap::error::{Result, ResultExt};
 use wavetap::pipeline::{self, MemoryInputs};
 use wavetap::profile::file::Profile;
-use wavetap::report::memory::{KernelMemory, MemoryReport, Severity, remarks, render, sarif};
+use wavetap::report::findings::{remarks, sarif};
+use wavetap::report::memory::{KernelMemory, MemoryReport, Severity, finding_log, render};
 
 use crate::args::{ColorChoice, FindingsFormat, MemoryArgs};
-use crate::{launch, map_file, output};
+use crate::{files, launch, map_file, output};
 
 /// Exit code: something that was asked for could not be read, or is as bad as `--fail-on` says.
 const REFUSED: u8 = 1;
@@ -18,16 +19,17 @@ pub fn run(args: &MemoryArgs, colour: ColorChoice) -> Result<ExitCode> {
     output::check(&args.output)?;
     let data = map_file::open(&args.file)?;
     let profiles = args.counters.iter().map(|path| launch::read_profile(path)).collect::<Result<Vec<Profile>>>()?;
-    let (profile, recorded) = parts(&profiles)?;
+    let (profile, recorded) = launch::counted_and_recorded(&profiles)?;
     let inputs = MemoryInputs { profile, recorded, workgroup: args.workgroup, records: &[] };
     let report =
         pipeline::memory(&data, &args.select.selection(), inputs).within(|| args.file.display().to_string())?;
+    let log = || finding_log(&report, &args.file.to_string_lossy(), files::current_folder());
     let out = match args.output.format {
         FindingsFormat::Text => render(&report, output::style(&args.output, colour)),
         FindingsFormat::Json => output::json(&report)?,
         FindingsFormat::Yaml => output::yaml(&report)?,
-        FindingsFormat::Sarif => output::json(&sarif(&report, &args.file.to_string_lossy()))?,
-        FindingsFormat::Remarks => remarks(&report),
+        FindingsFormat::Sarif => output::json(&sarif(&log()))?,
+        FindingsFormat::Remarks => remarks(&log()),
     };
     output::write(&args.output, &out)?;
     for part in &report.unread {
@@ -35,23 +37,6 @@ pub fn run(args: &MemoryArgs, colour: ColorChoice) -> Result<ExitCode> {
     }
     let failed = args.fail_on.is_some_and(|least| fails(&report, least.into()));
     Ok(if report.unread.is_empty() && !failed { ExitCode::SUCCESS } else { ExitCode::from(REFUSED) })
-}
-
-/// The profile of counts, and that of recorded accesses if it is another one.
-fn parts(profiles: &[Profile]) -> Result<(Option<&Profile>, Option<&Profile>)> {
-    let (recorded, counted): (Vec<&Profile>, Vec<&Profile>) =
-        profiles.iter().partition(|profile| !profile.accesses.is_empty());
-    match (&recorded[..], &counted[..]) {
-        ([], []) => Ok((None, None)),
-        ([one], []) | ([], [one]) => Ok((Some(one), None)),
-        ([recorded], [counted]) => Ok((Some(counted), Some(recorded))),
-        _ => Err(Error::unsupported(format!(
-            "--counters: {} with recorded accesses and {} without, at most one of each is taken (`wavetap merge` adds \
-                profiles)",
-            recorded.len(),
-            counted.len()
-        ))),
-    }
 }
 
 /// Whether something is as bad as this, or nothing was looked at; and says so.

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use wavetap::error::{Error, Result, ResultExt};
 use wavetap::pipeline;
+use wavetap::profile::file::Profile;
 use wavetap::profile::time::TimeProfile;
 use wavetap::report::summary::SummaryInputs;
 use wavetap::report::{Report, RunInfo, text};
@@ -30,7 +31,7 @@ pub fn run(args: &ReportArgs, colour: ColorChoice) -> Result<ExitCode> {
         return Err(Error::unsupported(misfit));
     }
     if let Some(path) = &args.page.time {
-        report.time = Some(time_of(path, &report)?);
+        report.time = Some(time_of(path, &profile)?);
     }
     report.summarise(&SummaryInputs { profile: &profile, board: view.board.board, code: &code });
     let details = view.details.into();
@@ -47,10 +48,10 @@ pub fn run(args: &ReportArgs, colour: ColorChoice) -> Result<ExitCode> {
 }
 
 /// Modelled time of the same kernels.
-fn time_of(path: &Path, report: &Report) -> Result<TimeProfile> {
+pub(super) fn time_of(path: &Path, profile: &Profile) -> Result<TimeProfile> {
     let time = TimeProfile::from_json(&files::read(path)?).within(|| path.display().to_string())?;
     let is_of = |object: &str, name: &str| time.kernels.iter().any(|time| time.object == object && time.name == name);
-    if !report.kernels.is_empty() && !report.kernels.iter().any(|kernel| is_of(&kernel.object, &kernel.name)) {
+    if !profile.kernels.is_empty() && !profile.kernels.iter().any(|kernel| is_of(&kernel.object, &kernel.name)) {
         let why = "it has the modelled time of other kernels, and of none of the profile";
         return Err(Error::malformed(format!("{}: {why}", path.display())));
     }

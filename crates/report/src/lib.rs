@@ -16,6 +16,7 @@ pub mod counted;
 pub mod diff;
 pub mod disassembly;
 pub mod export;
+pub mod findings;
 pub mod html;
 pub mod inspect;
 mod kernel_facts;

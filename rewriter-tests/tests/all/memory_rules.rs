@@ -1,15 +1,16 @@
 //! What is wrong with memory accesses, as SARIF and as LLVM's remarks. SARIF is held against rules of its
-//! specification, written down here; remarks are read by LLVM's own tool. What is to be found follows from the source
+//! specification; remarks are read by LLVM's own tool. What is to be found follows from the source
 //! (`hip-samples/memory`).
 
 use std::collections::BTreeSet;
 use std::fs;
 
-use rewriter_tests::command::{self, Finished};
+use rewriter_tests::finding_forms::{remarkutil, sarif_faults};
 use rewriter_tests::place;
 use serde_json::Value;
 use wavetap::pipeline::{self, MemoryInputs, Selection};
-use wavetap::report::memory::{MemoryReport, remarks, sarif};
+use wavetap::report::findings::{remarks, sarif};
+use wavetap::report::memory::{MemoryReport, finding_log};
 
 const FILE: &str = "hip-samples/memory/bin/accesses";
 
@@ -36,8 +37,18 @@ fn report(kernel: &str, workgroup: Option<[u32; 3]>) -> MemoryReport {
         .expect("it can be read")
 }
 
+/// What is wrong with a log, in which every result has a line or an address.
+fn faults(log: &Value) -> Vec<String> {
+    let placed = |result: &Value| {
+        let physical = &result["locations"][0]["physicalLocation"];
+        physical["region"].is_object() || physical["address"].is_object()
+    };
+    let without = results(log).iter().filter(|result| !placed(result)).map(|result| format!("no place: {result}"));
+    sarif_faults(log).into_iter().chain(without).collect()
+}
+
 fn as_sarif(report: &MemoryReport) -> Value {
-    serde_json::to_value(sarif(report, FILE)).expect("JSON")
+    serde_json::to_value(sarif(&finding_log(report, FILE, None))).expect("JSON")
 }
 
 fn results(log: &Value) -> &[Value] {
@@ -64,68 +75,6 @@ fn what_is_wrong_is_found_at_its_line() {
             expected.iter().map(|(rule, level, line)| ((*rule).to_owned(), (*level).to_owned(), *line)).collect();
         assert_eq!(found, expected, "{kernel}");
     }
-}
-
-/// Rules of SARIF 2.1.0, by section, for the objects that are written.
-fn faults(log: &Value) -> Vec<String> {
-    let mut faults = Vec::new();
-    let mut rule = |holds: bool, section: &str| {
-        if !holds {
-            faults.push(section.to_owned());
-        }
-    };
-    let is_text = |value: &Value| value.as_str().is_some_and(|text| !text.is_empty());
-    rule(log["version"] == "2.1.0", "3.13.2: the version");
-    rule(log["$schema"].as_str().is_some_and(|uri| uri.starts_with("https://")), "3.13.3: an absolute URI");
-    for run in log["runs"].as_array().into_iter().flatten() {
-        let driver = &run["tool"]["driver"];
-        rule(is_text(&driver["name"]), "3.19.8: the name of the tool");
-        let rules = driver["rules"].as_array().cloned().unwrap_or_default();
-        let ids: BTreeSet<&str> = rules.iter().filter_map(|rule| rule["id"].as_str()).collect();
-        rule(ids.len() == rules.len(), "3.49.3: ids are there and differ");
-        for described in &rules {
-            for text in ["shortDescription", "fullDescription"] {
-                rule(is_text(&described[text]["text"]), "3.12.3: a multiformat message has a text");
-            }
-            rule(!is_text(&described["name"]) || described["name"] != described["id"], "3.49.7: a name that differs");
-        }
-        for invocation in run["invocations"].as_array().into_iter().flatten() {
-            rule(invocation["executionSuccessful"].is_boolean(), "3.20.14: whether it was successful");
-            for notification in invocation["toolExecutionNotifications"].as_array().into_iter().flatten() {
-                rule(is_text(&notification["message"]["text"]), "3.58.5: a notification has a message");
-            }
-        }
-        for result in run["results"].as_array().into_iter().flatten() {
-            let index = result["ruleIndex"].as_u64().and_then(|index| usize::try_from(index).ok());
-            let described = index.and_then(|index| rules.get(index));
-            rule(described.is_some_and(|rule| rule["id"] == result["ruleId"]), "3.27.6: the index of the rule");
-            let level = result["level"].as_str().unwrap_or_default();
-            rule(["none", "note", "warning", "error"].contains(&level), "3.27.10: a level");
-            rule(is_text(&result["message"]["text"]), "3.27.11: a message");
-            let text = result["message"]["text"].as_str().unwrap_or_default();
-            rule(!text.replace("{{", "").replace("}}", "").contains(['{', '}']), "3.11.5: braces are doubled");
-            rule(!text.contains("]("), "3.11.6: no links");
-            rule(result["rank"].as_f64().is_none_or(|rank| (0.0..=100.0).contains(&rank)), "3.27.25: a rank");
-            let prints = result["partialFingerprints"].as_object();
-            rule(prints.is_some_and(|prints| prints.values().all(is_text)), "3.27.17: fingerprints are strings");
-            let locations = result["locations"].as_array().cloned().unwrap_or_default();
-            rule(locations.len() == 1, "3.27.12: one location");
-            for location in &locations {
-                let physical = &location["physicalLocation"];
-                let uri = physical["artifactLocation"]["uri"].as_str().unwrap_or_default();
-                let plain = |c: char| c.is_ascii_alphanumeric() || "-._~/%:".contains(c);
-                rule(!uri.is_empty() && uri.chars().all(plain), "3.4.3: a URI reference");
-                rule(!uri.starts_with('/'), "3.4.3: no absolute path without a scheme");
-                let line = physical["region"]["startLine"].as_u64();
-                let address = physical["address"]["absoluteAddress"].as_u64();
-                rule(line.is_some_and(|line| line > 0) != address.is_some(), "3.30.5, 3.32.6: a line or an address");
-                let logical = &location["logicalLocations"][0];
-                rule(is_text(&logical["fullyQualifiedName"]), "3.33.5: the name of the kernel");
-                rule(logical["kind"] == "function", "3.33.7: a kind");
-            }
-        }
-    }
-    faults
 }
 
 #[test]
@@ -170,34 +119,24 @@ fn fingerprints_differ_and_outlast_a_build() {
     assert!(fingerprints(&report).iter().all(|print| !before.contains(print)), "lines are others");
 }
 
-/// What LLVM's tool makes of some remarks.
-fn remarkutil(remarks: &str, arguments: &[&str]) -> Finished {
-    let folder = tempfile::tempdir().expect("a folder");
-    let file = folder.path().join("remarks.yaml");
-    fs::write(&file, remarks).expect("a file can be written");
-    let file = file.display().to_string();
-    let arguments: Vec<&str> = arguments.iter().copied().chain([file.as_str()]).collect();
-    let run = command::run("llvm-remarkutil-19".as_ref(), &arguments, &[], folder.path());
-    run.and_then(|finished| finished.exited(0)).unwrap_or_else(|failure| panic!("{failure}"))
-}
-
 #[test]
 fn llvm_reads_the_remarks() {
     let mut report = report("", None);
     // Names that have to be quoted.
     report.kernels[0].name = "it's: {a} #1".to_owned();
-    let text = remarks(&report);
+    let text = remarks(&finding_log(&report, FILE, None));
     let results = as_sarif(&report);
     let documents = self::results(&results).len() + report.kernels.len();
     // Every document, by the kernel that it is of.
-    let count = remarkutil(&text, &["count", "--parser=yaml", "--group-by=function"]).out();
+    let count = remarkutil(&text, &["count", "--parser=yaml", "--group-by=function"]).expect("they are read").out();
     let counted = |line: &str| line.rsplit(',').next().and_then(|count| count.parse::<usize>().ok());
     assert_eq!(count.lines().filter_map(counted).sum::<usize>(), documents, "{count}");
     assert!(count.contains("it''s: {a} #1"), "LLVM shows quotes as they are written: {count}");
     // And into LLVM's binary form.
-    let bits = remarkutil(&text, &["yaml2bitstream", "-o", "-"]);
+    let bits = remarkutil(&text, &["yaml2bitstream", "-o", "-"]).expect("they are read");
     assert!(bits.stdout.starts_with(b"RMRK"), "{:?}", bits.stdout.get(..8));
     // An argument that is no text is counted.
-    let lines = remarkutil(&text, &["count", "--parser=yaml", "--count-by=arg", "--rargs=Cost", "--group-by=function"]);
+    let lines = remarkutil(&text, &["count", "--parser=yaml", "--count-by=arg", "--rargs=Cost", "--group-by=function"])
+        .expect("they are read");
     assert!(lines.out().lines().any(|line| line == "_Z19array_of_structuresPK8ParticlePf,32"), "{}", lines.out());
 }

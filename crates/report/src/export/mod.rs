@@ -4,10 +4,13 @@
 //! - [`folded`]: stacks of kernel and source line, which speedscope and inferno draw as flame graphs;
 //! - [`tables`]: what kernels executed as one CSV table, whose metrics are named as rocprof-compute's where they mean
 //!   the same;
-//! - [`records`]: recorded accesses as CSV, and the heat map that cuThermo's viewer shows.
+//! - [`records`]: recorded accesses as CSV, and the heat map that cuThermo's viewer shows;
+//! - [`findings`]: what was found, for SARIF and remarks of LLVM.
 //!
 //! An exporter is a function from what the reports have to text: none computes a number that they do not have.
 
+mod finding_rules;
+pub mod findings;
 pub mod folded;
 pub mod records;
 pub mod tables;

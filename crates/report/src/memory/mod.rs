@@ -1,20 +1,18 @@
-//! How a kernel's lanes access memory: as JSON and as text, and what is wrong with it as SARIF and as remarks of LLVM.
+//! How a kernel's lanes access memory: as JSON and as text, and what is wrong with it for the forms of other tools.
 
 mod found;
+mod log;
 mod recorded;
-mod remarks;
 mod rules;
-mod sarif;
 mod text;
 
 pub(crate) use found::{because, finding_name, may_help};
+pub use log::finding_log;
 pub use recorded::{
     Evidence, FindingKind, FindingSite, Fix, HeatMap, HeatPattern, HeatRun, MeasuredAccess, MemoryFinding,
     RecordedArray, RecordedMemory,
 };
-pub use remarks::remarks;
 pub use rules::{Finding, Rule};
-pub use sarif::{Log, sarif};
 pub use text::render;
 pub(crate) use text::{looks_like, what};
 

@@ -63,6 +63,22 @@ impl Summary {
     /// The summary of a report with these launches.
     #[must_use]
     pub fn new(report: &Report, launches: &LaunchTable, code: &[CodeOfKernel]) -> Summary {
+        Summary::of_largest(report, launches, code, (KERNELS, FINDINGS))
+    }
+
+    /// The same with all kernels and all that is found of them.
+    #[must_use]
+    pub fn whole(report: &Report, launches: &LaunchTable, code: &[CodeOfKernel]) -> Summary {
+        Summary::of_largest(report, launches, code, (usize::MAX, usize::MAX))
+    }
+
+    /// At most so many kernels, with at most so many findings of each.
+    fn of_largest(
+        report: &Report,
+        launches: &LaunchTable,
+        code: &[CodeOfKernel],
+        (most, most_findings): (usize, usize),
+    ) -> Summary {
         let (shares_of, sizes) = sizes(report);
         let all: u64 = sizes.iter().fold(0, |sum, size| sum.saturating_add(*size));
         let share = |size: u64| if all == 0 { 0.0 } else { size as f64 / all as f64 };
@@ -70,7 +86,7 @@ impl Summary {
         places.sort_by_key(|place| std::cmp::Reverse(sizes[*place]));
         let kernels: Vec<KernelSummary> = places
             .iter()
-            .take(KERNELS)
+            .take(most)
             .map(|place| {
                 let kernel = &report.kernels[*place];
                 let is_it = |object: &str, name: &str| kernel.object == object && kernel.name == name;
@@ -86,7 +102,7 @@ impl Summary {
                 };
                 let mut findings: Vec<Finding> = FINDERS.iter().flat_map(|finder| finder(&subject)).collect();
                 findings.sort_by(|a, b| b.weight.total_cmp(&a.weight));
-                findings.truncate(FINDINGS);
+                findings.truncate(most_findings);
                 KernelSummary {
                     name: kernel.name.clone(),
                     demangled: kernel.demangled.clone(),
@@ -97,7 +113,7 @@ impl Summary {
                 }
             })
             .collect();
-        let rest = places.iter().skip(KERNELS);
+        let rest = places.iter().skip(most);
         Summary {
             shares_of,
             more: rest.len() as u64,

@@ -1,19 +1,17 @@
-//! What is wrong with accesses as SARIF 2.1.0 (OASIS, "Static Analysis Results Interchange Format"), which editors and
-//! code review read.
+//! What was found as SARIF 2.1.0 (OASIS, "Static Analysis Results Interchange Format"), which editors and code review
+//! read.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
+use serde_json::{Map, Value};
 
-use super::text::{left_out, summary};
-use super::{Category, Finding, KernelMemory, MemoryReport, Rule, Severity};
+use super::{FindingLog, Level, LoggedFinding, NamedKernel, RuleText};
 use wavetap_object::code_object::digest;
 
 /// Of the properties of this version.
 const SCHEMA: &str = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
 const VERSION: &str = "2.1.0";
-/// The name of our fingerprints, with the version of what they are made of.
-const FINGERPRINT: &str = "memoryAccess/v1";
 
 /// A log file.
 #[derive(Debug, Serialize)]
@@ -53,6 +51,7 @@ struct ReportingDescriptor {
     name: &'static str,
     short_description: Message,
     full_description: Message,
+    help: Message,
     default_configuration: Configuration,
 }
 
@@ -101,10 +100,10 @@ struct ResultObject {
     message: Message,
     locations: [Location; 1],
     partial_fingerprints: BTreeMap<&'static str, String>,
-    /// 0 to 100: the share of what is too much in the whole run, if it was counted.
+    /// 0 to 100: the share of the run, if it is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     rank: Option<f64>,
-    properties: Properties,
+    properties: Map<String, Value>,
 }
 
 #[derive(Debug, Serialize)]
@@ -148,116 +147,100 @@ struct LogicalLocation {
     kind: &'static str,
 }
 
-/// What has no place of its own in the format.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Properties {
-    target: String,
-    severity: Severity,
-    category: Category,
-    address: String,
-    instruction: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    executions: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    excess: Option<f64>,
-}
-
-/// What is wrong with the accesses of a file of this name, the worst first. Kernels, and how many of their accesses are
-/// not known, are notifications.
+/// What was found, as a log of one run. What is said of kernels, and of the run, is a notification.
 #[must_use]
-pub fn sarif(report: &MemoryReport, file: &str) -> Log {
-    let unread = report.unread.iter().map(|part| Notification {
-        level: "error",
+pub fn sarif(log: &FindingLog) -> Log {
+    let unread = log.unread.iter().map(|part| Notification {
+        level: name(Level::Error),
         message: message(&format!("not readable: {part}")),
         locations: Vec::new(),
     });
-    let of_kernel = |kernel, level, text: &str| Notification {
-        level,
+    let run = log.run.iter().map(|(level, text)| Notification {
+        level: name(*level),
         message: message(text),
-        locations: vec![Location { physical_location: None, logical_locations: [logical(kernel)] }],
-    };
-    let kernels = report.kernels.iter().flat_map(|kernel| {
-        let known = of_kernel(kernel, "note", &format!("{}: {}", kernel.target, summary(kernel)));
-        let not = left_out(kernel).map(|text| of_kernel(kernel, "warning", &format!("{}: {text}", kernel.target)));
-        std::iter::once(known).chain(not)
+        locations: Vec::new(),
+    });
+    let kernels = log.notes.iter().flat_map(|note| {
+        note.texts.iter().map(|(level, text)| Notification {
+            level: name(*level),
+            message: message(&format!("{}: {text}", note.kernel.target)),
+            locations: vec![Location { physical_location: None, logical_locations: [logical(&note.kernel)] }],
+        })
     });
     let run = Run {
         tool: Tool {
             driver: Driver {
                 name: "wavetap",
                 version: env!("CARGO_PKG_VERSION"),
-                rules: Rule::ALL.into_iter().map(descriptor).collect(),
+                rules: log.rules.iter().map(descriptor).collect(),
             },
         },
         invocations: [Invocation {
-            execution_successful: report.unread.is_empty(),
-            tool_execution_notifications: unread.chain(kernels).collect(),
+            execution_successful: log.unread.is_empty(),
+            tool_execution_notifications: unread.chain(run).chain(kernels).collect(),
         }],
-        artifacts: [Artifact { location: ArtifactLocation { uri: uri(file) }, roles: ["analysisTarget"] }],
-        results: report.findings().iter().map(|finding| result(finding, file)).collect(),
+        artifacts: [Artifact {
+            location: ArtifactLocation { uri: uri(log.relative(&log.file)) },
+            roles: ["analysisTarget"],
+        }],
+        results: log.findings.iter().map(|finding| result(finding, log)).collect(),
     };
     Log { schema: SCHEMA, version: VERSION, runs: [run] }
 }
 
-fn descriptor(rule: Rule) -> ReportingDescriptor {
-    let level = match rule {
-        Rule::UniformLoad | Rule::FewLanes | Rule::Misaligned => "note",
-        Rule::Strided | Rule::Rows | Rule::Uncoalesced | Rule::BankConflict => "warning",
-    };
-    ReportingDescriptor {
-        id: rule.id(),
-        name: rule.name(),
-        short_description: message(rule.summary()),
-        full_description: message(rule.explanation()),
-        default_configuration: Configuration { level },
+fn name(level: Level) -> &'static str {
+    match level {
+        Level::Note => "note",
+        Level::Warning => "warning",
+        Level::Error => "error",
     }
 }
 
-fn result(finding: &Finding<'_>, file: &str) -> ResultObject {
-    let Finding { kernel, access, rule, .. } = *finding;
-    let physical_location = match &access.source {
+fn descriptor(rule: &RuleText) -> ReportingDescriptor {
+    ReportingDescriptor {
+        id: rule.id,
+        name: rule.name,
+        short_description: message(rule.summary),
+        full_description: message(rule.explanation),
+        help: message(rule.explanation),
+        default_configuration: Configuration { level: name(rule.level) },
+    }
+}
+
+fn result(finding: &LoggedFinding, log: &FindingLog) -> ResultObject {
+    let LoggedFinding { kernel, .. } = finding;
+    let id = log.rules.get(finding.rule).map_or("", |rule| rule.id);
+    let in_file = |file: &str| ArtifactLocation { uri: uri(log.relative(file)) };
+    let physical_location = match &finding.source {
         Some(source) => PhysicalLocation {
-            artifact_location: ArtifactLocation { uri: uri(&source.file) },
+            artifact_location: in_file(&source.file),
             region: Some(Region { start_line: source.line }),
             address: None,
         },
         None => PhysicalLocation {
-            artifact_location: ArtifactLocation { uri: uri(file) },
+            artifact_location: in_file(&log.file),
             region: None,
-            address: Some(Address {
-                absolute_address: access.address,
+            address: finding.address.map(|address| Address {
+                absolute_address: address,
                 kind: "instruction",
                 fully_qualified_name: format!("{} {}", kernel.target, kernel.name),
             }),
         },
     };
-    let identity = format!("{} {} {} {}", rule.id(), kernel.target, kernel.name, finding.place);
+    let identity = format!("{id} {} {} {}", kernel.target, kernel.name, finding.place);
     ResultObject {
-        rule_id: rule.id(),
-        rule_index: Rule::ALL.iter().position(|other| *other == rule).unwrap_or_default(),
-        level: match finding.severity {
-            Severity::None | Severity::Low => "note",
-            Severity::Medium => "warning",
-            Severity::High => "error",
-        },
-        message: message(&finding.message()),
+        rule_id: id,
+        rule_index: finding.rule,
+        level: name(finding.level),
+        message: message(&finding.message),
         locations: [Location { physical_location: Some(physical_location), logical_locations: [logical(kernel)] }],
-        partial_fingerprints: BTreeMap::from([(FINGERPRINT, digest(identity.as_bytes()))]),
+        partial_fingerprints: BTreeMap::from([(log.fingerprint, digest(identity.as_bytes()))]),
         rank: finding.share.map(|share| 100.0 * share.clamp(0.0, 1.0)),
-        properties: Properties {
-            target: kernel.target.clone(),
-            severity: finding.severity,
-            category: access.category,
-            address: format!("{:#x}", access.address),
-            instruction: access.instruction.clone(),
-            executions: access.executions,
-            excess: access.excess,
-        },
+        properties: finding.properties.clone(),
     }
 }
 
-fn logical(kernel: &KernelMemory) -> LogicalLocation {
+fn logical(kernel: &NamedKernel) -> LogicalLocation {
     LogicalLocation {
         fully_qualified_name: kernel.demangled.clone(),
         decorated_name: kernel.name.clone(),

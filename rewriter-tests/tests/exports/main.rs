@@ -1,6 +1,8 @@
 //! `wavetap export`: each form is read again here, and compared with what another part says of the same run: the
 //! emulator's own counts of instructions with the table of metrics, the recorded addresses with the heat map.
 
+mod findings;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -244,6 +246,8 @@ fn what_a_form_needs_is_said() {
     let folder = tempfile::tempdir().expect("a folder");
     let program = sample("bin/spmv");
     let program = program.to_str().expect("a path");
+    let other = sample("bin/vectoradd");
+    let other = other.to_str().expect("a path");
     let [profile, time] = ["profile", "time"].map(|name| folder.path().join(name).display().to_string());
     wavetap(&["profile", "-o", &profile, "--report", "/dev/null", "--", program], folder.path());
     fs::write(&time, "{}").expect("a file");
@@ -254,7 +258,13 @@ fn what_a_form_needs_is_said() {
         (&["export", "accesses", program, "--counters", &profile], "--probe memory"),
         (&["export", "heat-map", program, "--counters", &profile], "--probe memory"),
         (&["export", "csv", program], "--counters"),
-        (&["export", "csv", program, "--time", &time], "--time"),
+        (&["export", "csv", program, "--time", &time], "--counters"),
+        (&["export", "csv", program, "--counters", &profile, "--time", &time], "FILE and one --counters"),
+        (&["export", "sarif", "--time", &time], "FILE and --counters"),
+        (&["export", "sarif", program, "--counters", &profile, "--counters", &profile], "2 without"),
+        (&["export", "sarif", program, "--counters", &profile, "--time", &time], "not a file of modelled time"),
+        (&["export", "remarks", other, "--counters", &profile], "the profile is of another file"),
+        (&["export", "remarks", program, "--counters", &profile, "--kernel", "none"], "none of these kernels"),
         (&["export", "accesses", "--time", &time], "recorded accesses"),
         (&["export", "trace", "--time", &time], "not a file of modelled time"),
         (&["export", "trace", "--time", &time, "-o", &profile], "--force"),
