@@ -53,8 +53,9 @@ fn time(program: &str, target: &str, folder: &Path) -> (PathBuf, TimeProfile) {
     (file, time)
 }
 
-/// rocprof-compute's metrics by the names of instructions, as the hardware's counters have them.
-const METRICS: [(&str, &str); 13] = [
+/// rocprof-compute's metrics by the names of instructions, as the hardware's counters have them, and two of our own.
+/// Integers are by what a mnemonic's first type is, but for what moves, selects, compares, converts or exchanges.
+const METRICS: [(&str, &str); 15] = [
     ("10.1.0", "^v_(?!mfma|smfmac|wmma|swmmac)"),
     ("10.1.1", "^(global|flat|buffer|scratch|tbuffer|image)_(?!wbl2|inv|gl|wb)"),
     ("10.1.2", "^ds_"),
@@ -68,6 +69,11 @@ const METRICS: [(&str, &str); 13] = [
     ("10.3.2", "^(global|flat)_store"),
     ("10.3.3", "^(global|flat)_atomic"),
     ("10.3.5", "^scratch_load"),
+    (
+        "INT32, by class",
+        "^v_(?!mov|pk_mov|accvgpr|cndmask|cmp|cvt|frexp|read|writelane|permlane|mad_[iu]64)([a-z0-9]+_)*[iub]32",
+    ),
+    ("INT64, by class", "^v_(lshlrev|lshrrev|ashrrev|lshl_add|add|mad)_[iub]64"),
 ];
 
 #[test]
@@ -83,6 +89,8 @@ fn metrics_are_what_the_emulator_executed() {
         let blocks = ["profile", "--probe", "blocks", "--target", target, "--force", "-o", profile, "--report"];
         wavetap(&[&blocks[..], &["/dev/null", "--", program]].concat(), folder.path());
         let table = rows(&wavetap(&["export", "csv", program, "--counters", profile], folder.path()));
+        let mix = ["mix", program, "--counters", profile, "--format", "json"];
+        let mix: Value = serde_json::from_str(&wavetap(&mix, folder.path())).expect("JSON");
         for kernel in &time.kernels {
             let of_kernel = || table.iter().filter(|row| row["kernel"] == kernel.demangled && row["target"] == target);
             assert!(of_kernel().count() > 0, "{name}: no rows of {}", kernel.demangled);
@@ -109,9 +117,27 @@ fn metrics_are_what_the_emulator_executed() {
                 let executed =
                     |at: &wavetap::profile::time::InstructionCycles| at.executions * operations(&at.instruction) as u64;
                 let expected: u64 = kernel.instructions.iter().map(executed).sum();
-                let row = of_kernel().find(|row| row["metric_id"] == id).expect("the metric");
+                let row = of_kernel().find(|row| row["metric_id"] == id || row["metric"] == id).expect("the metric");
                 assert_eq!(row["value"], expected.to_string(), "{name} on {target}, {}: {id}", kernel.demangled);
                 compared += usize::from(expected > 0);
+            }
+            // Operations by type are those of `mix`, which has a test of its own, and add up.
+            let of_mix = mix["kernels"].as_array().expect("kernels").iter().find(|of| of["name"] == kernel.name);
+            let of_mix = of_mix.expect("the kernel")["total"]["operations"].as_array().expect("operations");
+            let value = |metric: &str| -> u64 {
+                let row = of_kernel().find(|row| row["metric"] == metric).unwrap_or_else(|| panic!("{metric}"));
+                row["value"].parse().expect("a number")
+            };
+            for (lanes, field) in [("all lanes", "convention"), ("active lanes", "effective")] {
+                let mut integers = 0;
+                for row in of_mix {
+                    let number = row["number"].as_str().expect("a type").to_uppercase();
+                    let found = value(&format!("{number} operations, {lanes}"));
+                    assert_eq!(found, row[field].as_u64().expect("a number"), "{name}: {number}, {lanes}");
+                    integers += if number.starts_with('I') { found } else { 0 };
+                }
+                assert_eq!(integers, value(&format!("IOPs, {lanes}")), "{name}");
+                value(&format!("I64 operations, {lanes}"));
             }
         }
     }

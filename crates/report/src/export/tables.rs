@@ -5,7 +5,7 @@
 //! has none.
 
 use super::csv;
-use crate::mix::{KernelMix, MixCounts, MixReport, Traffic};
+use crate::mix::{KernelMix, MixCounts, MixReport, OperationSum, Traffic};
 use wavetap_base::error::Result;
 
 /// A metric: rocprof-compute's number of it, its name, and the classes of [`MixCounts::classes`] that it is the sum of;
@@ -50,6 +50,9 @@ const METRICS: &[Metric] = &[
     ("10.4.4", "MFMA-F64", &["matrix.mfma.f64", "matrix.smfmac.f64"]),
 ];
 
+/// Numbers that operations always have a row of, so that tables of several kernels have the same.
+const ALWAYS: [&str; 5] = ["i32", "i64", "f16", "f32", "f64"];
+
 const INSTRUCTIONS: &str = "instr";
 const OPERATIONS: &str = "op";
 const BYTES: &str = "byte";
@@ -84,7 +87,10 @@ fn kernel_rows(kernel: &KernelMix) -> Vec<Vec<String>> {
     for class in &total.classes {
         rows.push(row("", &format!("class {}", class.class), class.issued, INSTRUCTIONS));
     }
-    for (name, sum) in [("FLOPs", total.flops), ("IOPs", total.iops)] {
+    for (name, classes) in [("INT32, by class", ["valu.i32."]), ("INT64, by class", ["valu.i64."])] {
+        rows.push(row("", name, issued(total, &classes), INSTRUCTIONS));
+    }
+    for (name, sum) in operations(total) {
         rows.push(row("", &format!("{name}, all lanes"), sum.convention, OPERATIONS));
         rows.push(row("", &format!("{name}, active lanes"), sum.effective, OPERATIONS));
     }
@@ -96,6 +102,19 @@ fn kernel_rows(kernel: &KernelMix) -> Vec<Vec<String>> {
     rows.push(row("", "Instructions whose lanes are not known", total.lanes_unknown, INSTRUCTIONS));
     rows.push(row("", "Instructions of the code that were not counted", total.uncounted, INSTRUCTIONS));
     rows
+}
+
+/// Operations: of all floats, of all integers, and by the numbers that they are on, those of [`ALWAYS`] even if there are
+/// none.
+fn operations(total: &MixCounts) -> Vec<(String, OperationSum)> {
+    let of = |number: &str| total.operations.iter().find(|row| row.number == number).map(|row| row.sum);
+    let always = ALWAYS.iter().map(|number| ((*number).to_owned(), of(number).unwrap_or_default()));
+    let others = total.operations.iter().filter(|row| !ALWAYS.contains(&row.number.as_str()));
+    let by_number = always.chain(others.map(|row| (row.number.clone(), row.sum)));
+    let sums = [("FLOPs".to_owned(), total.flops), ("IOPs".to_owned(), total.iops)];
+    sums.into_iter()
+        .chain(by_number.map(|(number, sum)| (format!("{} operations", number.to_uppercase()), sum)))
+        .collect()
 }
 
 /// How often instructions of classes were issued whose names are, or begin with, one of these.
