@@ -1,16 +1,19 @@
 //! Two profiles of a program beside each other: which kernels and branches got better or worse.
 //!
 //! Kernels are partners by demangled name and target, sites by source line, kind, operation and the order among those:
-//! the profiles may be of different builds. What has no partner is listed, and is in no difference.
+//! the profiles may be of different builds, whose lines may have moved. What has no partner is listed, and is in no
+//! difference.
 
 mod condition;
+mod partners;
 mod text;
 
 pub use condition::{Condition, Metric};
+use partners::{Line, LineSites};
 pub use text::render;
-pub(crate) use text::{number, signed, site_name};
+pub(crate) use text::{lines_of, number, signed, site_name};
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -56,6 +59,9 @@ pub struct KernelDiff {
     pub new: KernelNumbers,
     /// Sites whose counts differ.
     pub changed: Vec<SiteDiff>,
+    /// Sites whose partner is on another line, or in a file of another folder.
+    #[serde(default)]
+    pub moved: u64,
     /// Sites that only the old profile has.
     pub only_old: Vec<SiteName>,
     /// Sites that only the new profile has.
@@ -87,7 +93,7 @@ pub struct KernelNumbers {
     pub global_bytes: Option<u64>,
 }
 
-/// What a site is known by in both profiles.
+/// What a site is known by.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SiteName {
@@ -105,8 +111,11 @@ pub struct SiteName {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SiteDiff {
-    /// What it is known by.
+    /// What it is known by in the old profile.
     pub site: SiteName,
+    /// Its source line in the new one, if that is another.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub moved_to: Option<Source>,
     /// The old counts, by field.
     pub old: BTreeMap<String, u64>,
     /// The new counts, by field.
@@ -128,14 +137,21 @@ impl Diff {
     #[must_use]
     pub fn new(old: &Profile, new: &Profile, conditions: &[Condition]) -> Diff {
         let (before, after) = (kernels(old), kernels(new));
-        let mut both = Vec::new();
-        let mut only_old = Vec::new();
-        for (key, old) in &before {
-            match after.get(key) {
-                Some(new) => both.push(KernelDiff::new(key, old, new)),
-                None => only_old.push(key.0.clone()),
-            }
+        let only_old: Vec<String> =
+            before.keys().filter(|key| !after.contains_key(*key)).map(|key| key.0.clone()).collect();
+        let pairs: Vec<Pair<'_>> =
+            before.iter().filter_map(|(key, old)| Some(Pair { key, old, new: after.get(key)? })).collect();
+        let sites: Vec<(Sites, Sites)> = pairs.iter().map(|pair| (sites(pair.old), sites(pair.new))).collect();
+        // All kernels of a file say where its lines went.
+        let (mut old_lines, mut new_lines) = (LineSites::new(), LineSites::new());
+        for (pair, (old, new)) in pairs.iter().zip(&sites) {
+            add_lines(pair.key, old, &mut old_lines);
+            add_lines(pair.key, new, &mut new_lines);
         }
+        let lines = partners::partners(&old_lines, &new_lines);
+        let with_sites = pairs.iter().zip(&sites);
+        let both: Vec<KernelDiff> =
+            with_sites.map(|(pair, (old, new))| KernelDiff::new(pair, old, new, &lines)).collect();
         let only_new: Vec<String> =
             after.keys().filter(|key| !before.contains_key(*key)).map(|key| key.0.clone()).collect();
         let same = only_old.is_empty() && only_new.is_empty() && both.iter().all(KernelDiff::is_same);
@@ -154,22 +170,40 @@ fn kernels(profile: &Profile) -> BTreeMap<KernelKey, Vec<&KernelTotals>> {
     all
 }
 
+/// The kernels of one name in both profiles.
+struct Pair<'p> {
+    key: &'p KernelKey,
+    old: &'p [&'p KernelTotals],
+    new: &'p [&'p KernelTotals],
+}
+
 impl KernelDiff {
-    fn new((demangled, target): &KernelKey, old: &[&KernelTotals], new: &[&KernelTotals]) -> KernelDiff {
-        let (before, after) = (sites(old), sites(new));
-        let changed = before.iter().filter_map(|(site, old)| {
-            let new = after.get(site).filter(|new| *new != old)?;
-            Some(SiteDiff { site: site.clone(), old: old.clone(), new: new.clone() })
-        });
-        let missing = |from: &Sites, to: &Sites| from.keys().filter(|site| !to.contains_key(*site)).cloned().collect();
+    fn new(pair: &Pair<'_>, before: &Sites, after: &Sites, lines: &BTreeMap<Line, Line>) -> KernelDiff {
+        let (demangled, target) = pair.key;
+        let (mut changed, mut only_old, mut moved) = (Vec::new(), Vec::new(), 0);
+        let mut found: BTreeSet<SiteName> = BTreeSet::new();
+        for (site, old) in before {
+            let partner = partner(site, lines);
+            let Some((partner, new)) = partner.and_then(|partner| after.get_key_value(&partner)) else {
+                only_old.push(site.clone());
+                continue;
+            };
+            found.insert(partner.clone());
+            let moved_to = partner.source.clone().filter(|_| partner.source != site.source);
+            moved += u64::from(moved_to.is_some());
+            if new != old {
+                changed.push(SiteDiff { site: site.clone(), moved_to, old: old.clone(), new: new.clone() });
+            }
+        }
         KernelDiff {
             demangled: demangled.clone(),
             target: target.clone(),
-            old: KernelNumbers::of(old),
-            new: KernelNumbers::of(new),
-            changed: changed.collect(),
-            only_old: missing(&before, &after),
-            only_new: missing(&after, &before),
+            old: KernelNumbers::of(pair.old),
+            new: KernelNumbers::of(pair.new),
+            changed,
+            moved,
+            only_old,
+            only_new: after.keys().filter(|site| !found.contains(*site)).cloned().collect(),
         }
     }
 
@@ -219,6 +253,28 @@ impl KernelNumbers {
 }
 
 type Sites = BTreeMap<SiteName, BTreeMap<String, u64>>;
+
+/// Adds the lines of a kernel's sites, and what is on them.
+fn add_lines((kernel, _): &KernelKey, sites: &Sites, all: &mut LineSites) {
+    for site in sites.keys() {
+        if let Some(Source { file, line }) = &site.source {
+            let on_line = all.entry((file.clone(), *line)).or_default();
+            on_line.insert((format!("{kernel} {}", site.kind), site.operation.clone()));
+        }
+    }
+}
+
+/// The name of a site in the new profile, if its line has a partner. One without a line has its order alone.
+fn partner(site: &SiteName, lines: &BTreeMap<Line, Line>) -> Option<SiteName> {
+    let source = match &site.source {
+        Some(Source { file, line }) => {
+            let (file, line) = lines.get(&(file.clone(), *line))?;
+            Some(Source { file: file.clone(), line: *line })
+        }
+        None => None,
+    };
+    Some(SiteName { source, ..site.clone() })
+}
 
 /// The sites of a kernel by what they are known by.
 fn sites(kernels: &[&KernelTotals]) -> Sites {

@@ -29,6 +29,10 @@ pub fn render(diff: &Diff, style: Style) -> String {
     } else if same > 0 {
         lines.push(format!("{} the same in both profiles", counted(same, "kernel is", "kernels are")));
     }
+    let moved: u64 = diff.kernels.iter().map(|kernel| kernel.moved).sum();
+    if moved > 0 {
+        lines.push(format!("{} on other lines", counted(moved, "site is", "sites are")));
+    }
     lines.extend(diff.failed.iter().map(|failed| style.bad(&format!("condition holds: {failed}"))));
     lines.push(String::new());
     lines.join("\n")
@@ -57,7 +61,7 @@ fn of_kernel(kernel: &KernelDiff, style: Style, lines: &mut Vec<String>) {
             let new = change.new.get(field).filter(|new| *new != old)?;
             Some(format!("{field} {} → {}", grouped(*old), grouped(*new)))
         });
-        table.row([place(change.site.source.as_ref()), site_name(&change.site), fields.collect::<Vec<_>>().join(", ")]);
+        table.row([lines_of(change), site_name(&change.site), fields.collect::<Vec<_>>().join(", ")]);
     }
     push_table("sites", &table, style, lines);
     if changed.len() > SHOWN {
@@ -68,6 +72,12 @@ fn of_kernel(kernel: &KernelDiff, style: Style, lines: &mut Vec<String>) {
         sites.iter().take(SHOWN).for_each(|site| table.row([place(site.source.as_ref()), site_name(site)]));
         push_table(&format!("only in the {which} profile: {}", sites.len()), &table, style, lines);
     }
+}
+
+/// The line of a site, and the new one, if that is another: `k.hip:7`, `k.hip:7 → k.hip:9`.
+pub(crate) fn lines_of(change: &SiteDiff) -> String {
+    let old = place(change.site.source.as_ref());
+    change.moved_to.as_ref().map_or_else(|| old.clone(), |new| format!("{old} → {}", place(Some(new))))
 }
 
 /// A site without its line: its operation, and which of several.

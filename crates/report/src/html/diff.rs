@@ -4,7 +4,7 @@ use maud::{Markup, html};
 
 use super::document;
 use super::parts::{Room, data_table};
-use crate::diff::{Diff, KernelDiff, KernelNumbers, Metric, SiteDiff, SiteName, number, signed, site_name};
+use crate::diff::{Diff, KernelDiff, KernelNumbers, Metric, SiteDiff, SiteName, lines_of, number, signed, site_name};
 use crate::names::short;
 use crate::style::{DID_NOT_END, counted, place};
 use crate::table::grouped;
@@ -155,7 +155,7 @@ fn sites(changed: &[&SiteDiff]) -> Markup {
             @for (field, old) in &change.old {
                 @if let Some(new) = change.new.get(field).filter(|new| *new != old) {
                     tr {
-                        td { (place(change.site.source.as_ref())) } td.i { (site_name(&change.site)) }
+                        td { (lines_of(change)) } td.i { (site_name(&change.site)) }
                         td { (change.site.kind) } td { (field) } td.n { (grouped(*old)) } td.n { (grouped(*new)) }
                         td.n { (signed(*new as f64 - *old as f64)) }
                     }
