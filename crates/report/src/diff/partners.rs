@@ -17,6 +17,8 @@ pub(super) type LineSites = BTreeMap<Line, BTreeSet<(String, String)>>;
 const AGREEING: u64 = 2;
 /// Pairs of lines of a file that are looked at; of a file with more lines none is taken to have moved.
 const MOST_PAIRS: usize = 1 << 22;
+/// Distances of one file; what has moved in more ways has no partner.
+const MOST_MOVES: usize = 64;
 
 /// The new line of each old one that has one.
 pub(super) fn partners(old: &LineSites, new: &LineSites) -> BTreeMap<Line, Line> {
@@ -68,7 +70,7 @@ fn lines(old: &Sites<'_>, new: &Sites<'_>) -> BTreeMap<u32, u32> {
     if old.len().saturating_mul(new.len()) > MOST_PAIRS {
         return old.keys().filter(|line| new.contains_key(line)).map(|line| (*line, *line)).collect();
     }
-    loop {
+    for _ in 0..MOST_MOVES {
         let taken: BTreeSet<u32> = partners.values().copied().collect();
         // Between which new lines an old one has to stay.
         let stays = |from: u32, to: u32| {
@@ -86,9 +88,10 @@ fn lines(old: &Sites<'_>, new: &Sites<'_>) -> BTreeMap<u32, u32> {
         let best = moves.into_iter().filter(|(by, pairs)| *by == 0 || pairs.len() as u64 >= AGREEING);
         // Of several the smallest move, and of those the one downwards.
         let best = best.max_by_key(|(by, pairs)| (pairs.len(), std::cmp::Reverse(by.unsigned_abs()), *by));
-        let Some((_, pairs)) = best else { return partners };
+        let Some((_, pairs)) = best else { break };
         partners.extend(pairs);
     }
+    partners
 }
 
 #[cfg(test)]
