@@ -7,6 +7,8 @@ constexpr int tile = 32;
 constexpr int rows = 256;       // of the other matrices, and of the sparse one
 constexpr int entries = 4096;   // of the sparse matrix
 constexpr int step = 5;         // of the orthogonalization
+constexpr int csr_rows = 1024;  // of a sparse matrix that is stored row by row
+constexpr int in_row = 16;      // entries of each of its rows
 constexpr int rank = 16;
 constexpr int fibres = 512;
 constexpr int length = 8;       // of a fibre
@@ -180,6 +182,35 @@ __global__ void stencil(const float* in, float* out) {
     out[y * width + x] = at[0] + at[-1] + at[1] + at[-pitch] + at[pitch];
 }
 
+// The first kernel of the process: one work-item adds up the squares of a column.
+__global__ void length_of_column(const float* a, float* r, int size, int k) {
+    if (blockIdx.x * 256 + threadIdx.x == 0) {
+        float sum = 0;
+        for (int i = 0; i < size; ++i) {
+            sum += a[i * size + k] * a[i * size + k];
+        }
+        r[k * size + k] = sqrtf(sum);
+    }
+}
+
+// A sparse matrix, row by row, times a vector: each work-item walks along its own row.
+__global__ void spmv_csr(const int* start, const int* column, const int* value, const int* x, int* y) {
+    int row = blockIdx.x * 1024 + threadIdx.x, sum = 0;
+    for (int i = start[row]; i < start[row + 1]; ++i) {
+        sum += value[i] * x[column[i]];
+    }
+    y[row] = sum;
+}
+
+// The same with the first entries of all rows stored before the second ones, for a matrix with as many in each row.
+__global__ void spmv_ell(const int* column, const int* value, const int* x, int* y) {
+    int row = blockIdx.x * 1024 + threadIdx.x, sum = 0;
+    for (int i = 0; i < in_row; ++i) {
+        sum += value[i * csr_rows + row] * x[column[i * csr_rows + row]];
+    }
+    y[row] = sum;
+}
+
 template <typename Value>
 static auto made(size_t size, Value value) {
     std::vector<decltype(value(size_t()))> made(size);
@@ -277,6 +308,48 @@ static bool sparse(bool random) {
     return matches(random ? "spmv_coo, random" : "spmv_coo, banded", take_back(dy, rows), expected);
 }
 
+static bool column_length() {
+    auto a = made(rows * rows, small);
+    std::vector<float> r(rows * rows), expected = r;
+    float sum = 0;
+    for (int i = 0; i < rows; ++i) {
+        sum += a[i * rows + step] * a[i * rows + step];
+    }
+    expected[step * rows + step] = sqrtf(sum);
+    float *da = to_device(a), *dr = to_device(r);
+    length_of_column<<<1, 256>>>(da, dr, rows, step);
+    HIP_CHECK(hipFree(da));
+    return matches("length_of_column", take_back(dr, r.size()), expected);
+}
+
+// Of the matrix with `in_row` entries in each row the element at `i`, in the order of the rows.
+static int column_at(size_t i) {
+    return scattered(i) % csr_rows;
+}
+
+static bool sparse_by_rows(bool rows_first) {
+    auto at = [=](size_t i) { return rows_first ? i : i % csr_rows * in_row + i / csr_rows; };
+    auto start = made(csr_rows + 1, [](size_t i) { return int(i * in_row); });
+    auto column = made(csr_rows * in_row, [=](size_t i) { return column_at(at(i)); });
+    auto value = made(csr_rows * in_row, [=](size_t i) { return whole(at(i)); });
+    auto x = made(csr_rows, whole);
+    std::vector<int> expected(csr_rows);
+    for (int i = 0; i < csr_rows * in_row; ++i) {
+        expected[i / in_row] += whole(i) * x[column_at(i)];
+    }
+    int *ds = to_device(start), *dc = to_device(column), *dv = to_device(value), *dx = to_device(x);
+    int* dy = to_device(std::vector<int>(csr_rows));
+    if (rows_first) {
+        spmv_csr<<<csr_rows / 1024, 1024>>>(ds, dc, dv, dx, dy);
+    } else {
+        spmv_ell<<<csr_rows / 1024, 1024>>>(dc, dv, dx, dy);
+    }
+    for (int* array : {ds, dc, dv, dx}) {
+        HIP_CHECK(hipFree(array));
+    }
+    return matches(rows_first ? "spmv_csr" : "spmv_ell", take_back(dy, csr_rows), expected);
+}
+
 template <typename Kernel>
 static bool tensor(const char* what, Kernel kernel) {
     auto values = made(length * fibres, small), matrix = made(length * rank, small);
@@ -339,7 +412,9 @@ static bool neighbours() {
 int main() {
     bool ok = gemm();
     ok &= orthogonalization(false) & orthogonalization(true);
+    ok &= column_length();
     ok &= sparse(true) & sparse(false);
+    ok &= sparse_by_rows(true) & sparse_by_rows(false);
     ok &= tensor("ttm_in_lds", ttm_in_lds) & tensor("ttm_in_registers", ttm_in_registers);
     auto with_first = made(count, [](size_t i) { return whole(i) + 3 * whole(i / 32 * 32); });
     ok &= from_whole("broadcast_in_lds", broadcast_in_lds, 256, with_first);
