@@ -252,3 +252,23 @@ fn a_dispatch_goes_on_after_every_hazard() {
         );
     }
 }
+
+/// Who keeps records of accesses reads the registers that addresses are in, and finds nothing of its own in them.
+#[test]
+fn records_of_accesses_change_no_findings() {
+    if !compiler_is_there() {
+        return;
+    }
+    // The address of the second load is not waited for.
+    let code = "global_load_dword v8, v1, s[4:5]\nglobal_load_dword v9, v8, s[4:5]\ns_waitcnt vmcnt(0)";
+    let run = |accesses: usize| {
+        let mut bench = bench("gfx90a", code);
+        let options = bench.device.options_mut();
+        (options.passes, options.accesses) = (Passes { all: true, ..Passes::default() }, accesses);
+        let results = bench.snippet("it", &[[4, 0, 0, 0]; 64]).unwrap_or_else(|fault| panic!("{fault}"));
+        (results, bench.device.take_findings())
+    };
+    let (results, findings) = run(0);
+    assert!(findings.iter().any(|finding| finding.kind == FindingKind::MissingWait), "{findings:?}");
+    assert_eq!(run(100), (results, findings));
+}

@@ -28,7 +28,7 @@ pub struct Options {
     /// Collects [`crate::Origins`] for each dispatch, which then runs on one thread and takes many times as long.
     pub origins: bool,
     /// Keeps so many records at most, for each thread, of where lanes go in memory
-    /// ([`crate::DispatchStats::accesses`]): outside strict mode.
+    /// ([`crate::DispatchStats::accesses`]).
     pub accesses: usize,
     /// Notes when each wave executes the instructions at these addresses of their code objects
     /// ([`crate::DispatchStats::visits`]).

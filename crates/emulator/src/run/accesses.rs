@@ -9,26 +9,26 @@ use crate::trace::accesses::{AccessRecord, AccessedMemory};
 
 /// Notes where the lanes of an instruction are about to go in memory.
 pub(super) fn note_accesses(core: &mut Core, op: &Op, most: usize) {
-    let Some(accesses) = gather(core, op) else { return };
+    // What strict mode says of the registers that addresses are in it says when the instruction itself reads them.
+    let said = core.wave.checks.found.borrow().len();
+    let gathered = gather(core, op);
+    core.wave.checks.found.borrow_mut().truncate(said);
+    let Some(accesses) = gathered else { return };
     let (place, workgroup, wave) =
         (CodeAddress { object: op.object, address: op.address }, core.wave.group_id, core.wave.index);
-    let record = |memory, bytes: u64, lanes, addresses| AccessRecord {
-        place,
-        workgroup,
-        wave,
-        memory,
-        bytes: u32::try_from(bytes).unwrap_or(u32::MAX),
-        lanes,
-        addresses,
+    let mut add = |memory, bytes: u64, lanes, addresses| {
+        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+        let record = AccessRecord { place, workgroup, wave, memory, bytes, lanes, addresses };
+        core.stats.accesses.add(record, most);
     };
     let both = [(AccessedMemory::Global, !accesses.scratch), (AccessedMemory::Scratch, accesses.scratch)];
     for (memory, of) in both.into_iter().filter(|(_, of)| accesses.lanes & of != 0) {
         let each = active(accesses.lanes).zip(&accesses.memory).filter(|(lane, _)| of >> lane & 1 != 0);
         let addresses = each.map(|(_, address)| *address).collect();
-        core.stats.accesses.add(record(memory, accesses.size, accesses.lanes & of, addresses), most);
+        add(memory, accesses.size, accesses.lanes & of, addresses);
     }
     for lds in accesses.lds.iter().filter(|lds| lds.mask != 0) {
         let addresses = active(lds.mask).map(|lane| lds.addresses[lane]).collect();
-        core.stats.accesses.add(record(AccessedMemory::Lds, lds.size, lds.mask, addresses), most);
+        add(AccessedMemory::Lds, lds.size, lds.mask, addresses);
     }
 }

@@ -546,7 +546,7 @@ impl<'a> Worker<'a> {
             if watches && options.watched.contains(&op.address) {
                 core.note_visit(op);
             }
-            if options.accesses > 0 && !launch.strict {
+            if options.accesses > 0 {
                 note_accesses(&mut core, op, options.accesses);
             }
             if let Err(stop) = (op.run)(&mut core, op) {

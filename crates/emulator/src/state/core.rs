@@ -61,6 +61,7 @@ impl Core<'_> {
             workgroup: self.wave.group_id,
             wave: self.wave.index,
             place: CodeAddress { object: op.object, address: op.address },
+            exec: self.wave.exec(),
             cycle: *self.clock,
         });
     }

@@ -109,6 +109,8 @@ pub struct Visit {
     pub wave: u32,
     /// The instruction.
     pub place: CodeAddress,
+    /// EXEC before it.
+    pub exec: u64,
     /// What the shader clock showed. With [`crate::Options::timing`] it is the modelled cycle; otherwise it only grows.
     pub cycle: u64,
 }
