@@ -12,26 +12,23 @@ use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
 use wavetap::cfg::Program;
-use wavetap::code_object::{CodeObject, Kernel};
-use wavetap::collect::collector::Collector;
-use wavetap::collect::session::{self, DispatchInfo, Overlap, Session};
-use wavetap::emulated::EmulatedMemory;
-use wavetap::emulator::{Device, Dispatch, Fault, FaultKind, ObjectId, Options, Trace};
-use wavetap::isa::{EventHazards, Target};
+use wavetap::code_object::CodeObject;
+use wavetap::collect::session::{self, Overlap};
+use wavetap::emulator::{Fault, FaultKind, ObjectId, Options, Trace};
+use wavetap::isa::Target;
 use wavetap::kernel::{Image, Reason};
 use wavetap::pipeline::{self, Counters};
-use wavetap::profile::file::{Backend, KernelTotals};
+use wavetap::profile::file::KernelTotals;
 use wavetap::profile::map::{KernelMap, ObjectMap, Refused, VectorSource};
 use wavetap::profile::probes::blocks::BLOCK;
 use wavetap::profile::probes::branches;
 use wavetap::profile::schema::{Counts, KindSchema};
 use wavetap::verify;
 
+use crate::dispatch::{self, Collecting, FUEL_FACTOR};
 use crate::{Failure, blocks};
 use modes::{BRANCHES, Mode, REGISTER, modes};
 
-/// How many times as many instructions an instrumented kernel may execute as the original may.
-const FUEL_FACTOR: u64 = 40;
 /// Records where no wave is to share one: of usual ones, and bytes of unusually long ones.
 const ENOUGH: u32 = 1024;
 const ENOUGH_BYTES: u32 = 16 << 20;
@@ -41,42 +38,12 @@ const FEW: u32 = 4;
 const OTHER_SEEDS: u64 = 200;
 /// Seeds that the original's faults are collected from.
 const FAULT_SEEDS: usize = 200;
-const GIBIBYTE: u64 = 1 << 30;
-/// How many of them lie between buffers and code: what an index of 32 bits reaches where elements have 16 bytes.
-const WIDTH_OF_GAP: usize = 64;
-/// Scratch of a lane where calls go to a depth that the compiler does not know.
-const STACK: u32 = 16 << 10;
+
+pub use crate::dispatch::{Launch, Stopped};
 
 /// With how many of the seeds the last of them are run.
 fn further_seeds() -> usize {
     if crate::full() { usize::MAX } else { 1 }
-}
-
-/// What makes the kernel arguments, given the addresses of the buffers.
-pub type Arguments<'a> = dyn Fn(&Kernel, &[u64]) -> Result<Vec<u8>, Failure> + 'a;
-
-/// A dispatch.
-pub struct Launch<'a> {
-    /// The kernel's mangled name.
-    pub kernel: &'a str,
-    /// Work-items in x, y, z.
-    pub grid: [u32; 3],
-    /// Work-items of a workgroup.
-    pub group: [u16; 3],
-    /// Bytes of LDS that the launch adds.
-    pub dynamic: u32,
-    /// What the buffers hold before.
-    pub buffers: Vec<Vec<u8>>,
-    /// The kernel arguments.
-    pub arguments: Box<Arguments<'a>>,
-    /// Wave-instructions that the original may execute.
-    pub fuel: u64,
-    /// Hazards that the original has and that nobody is to stop for.
-    pub tolerated: EventHazards,
-    /// The compiler is known to have made the original wrong: it uses registers that nothing has written, or leaves out
-    /// a wait. What inserted code leaves in these is as good as what is there without it, and it waits, so that the
-    /// instrumented kernel may go on where the original does not.
-    pub undefined: bool,
 }
 
 /// What an instrumented object is given to count into.
@@ -114,30 +81,6 @@ pub struct Outcome {
     pub waves: u64,
     /// What was counted.
     counted: Option<KernelTotals>,
-}
-
-/// Why there is no outcome.
-#[derive(Debug)]
-pub enum Stopped {
-    /// The emulator stopped the kernel.
-    Fault(Box<Fault>),
-    /// Something else does not fit.
-    Failure(Failure),
-}
-
-impl From<Failure> for Stopped {
-    fn from(failure: Failure) -> Stopped {
-        Stopped::Failure(failure)
-    }
-}
-
-impl std::fmt::Display for Stopped {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Stopped::Fault(fault) => fault.fmt(f),
-            Stopped::Failure(failure) => f.write_str(failure),
-        }
-    }
 }
 
 /// An object rewritten in one counter mode.
@@ -583,9 +526,7 @@ fn seen(outcome: &Outcome, addresses: &[u64], kind: &KindSchema) -> Counts {
     outcome.trace.counts(kind, outcome.object, addresses).expect("all that is counted is traced")
 }
 
-/// Runs a kernel of a bare code object. Buffers come before the object, so that they lie at the same addresses whatever
-/// the object's size, and far from it: a wild access of the original's is to meet the same nothing, not an object and
-/// counters that are larger when instrumented.
+/// Runs a kernel of a bare code object.
 fn run(
     object: &[u8],
     target: Target,
@@ -593,64 +534,20 @@ fn run(
     options: &Options,
     counting: Option<Counting<'_>>,
 ) -> Result<Outcome, Stopped> {
-    let text = |e: wavetap::error::Error| e.to_string();
-    let code = CodeObject::parse(object).map_err(text)?;
-    let kernel = code.kernel(launch.kernel).ok_or_else(|| format!("no kernel {}", launch.kernel))?;
-    let metadata = kernel.metadata.as_ref().ok_or("no metadata".to_owned())?;
-    // The kernel's descriptor says how many lanes its waves have.
-    let mut device = Device::new(Target::by_name(target.name()).unwrap_or(target), options.clone());
-    let mut allocate = |bytes: &[u8]| -> Result<u64, Failure> {
-        let address = device.malloc(bytes.len().max(4) as u64, 256).map_err(text)?;
-        device.write(address, bytes).map_err(text)?;
-        Ok(address)
-    };
-    let addresses = launch.buffers.iter().map(|buffer| allocate(buffer)).collect::<Result<Vec<u64>, Failure>>()?;
-    let kernarg_address = allocate(&(launch.arguments)(kernel, &addresses)?)?;
-    for _ in 0..WIDTH_OF_GAP {
-        device.malloc(1, GIBIBYTE).map_err(text)?;
-    }
-    let loaded = device.load(object).map_err(text)?;
-    let mut begun = None;
-    if let Some(Counting { map, index, records: kind @ (Records::Own | Records::Shared) }) = &counting {
-        let enough = ENOUGH.min(ENOUGH_BYTES / map.stride).max(FEW);
-        let shared = *kind == Records::Shared;
-        let records = if shared { session::Records::Shared(FEW) } else { session::Records::Dropping(enough) };
+    let collecting = counting.as_ref().and_then(|Counting { map, index, records }| {
+        let records = match records {
+            Records::None => return None,
+            Records::Own => session::Records::Dropping(ENOUGH.min(ENOUGH_BYTES / map.stride).max(FEW)),
+            Records::Shared => session::Records::Shared(FEW),
+        };
         let options = session::Options::new(Overlap::Concurrent, records);
-        let mut session = Session::new(Collector::new(Backend::Emulator, false), options);
-        let memory = &mut EmulatedMemory(&mut device);
-        let address_of = |name: &str| loaded.symbols.get(name).map(|symbol| symbol.address);
-        let attached = session.attach(memory, &code, address_of).map_err(text)?.ok_or("no control block".to_owned())?;
-        let workgroup = launch.group.map(u32::from);
-        let info = DispatchInfo { kernel: *index, grid: launch.grid, workgroup, ordinal: 0 };
-        let ticket = session.begin_dispatch(memory, attached, &info).map_err(|error| error.to_string())?;
-        begun = Some((session, ticket));
-    }
-    let dispatch = Dispatch {
-        kernel_object: loaded.kernel(launch.kernel).ok_or("the descriptor is not loaded".to_owned())?,
-        grid: launch.grid,
-        workgroup: launch.group,
-        private_segment_size: metadata.private_segment_fixed_size as u32
-            + if metadata.uses_dynamic_stack { STACK } else { 0 },
-        group_segment_size: metadata.group_segment_fixed_size as u32 + launch.dynamic,
-        kernarg_address,
-        dispatch_id: 0,
-    };
-    let stats = device.dispatch(&dispatch).map_err(|fault| Stopped::Fault(Box::new(fault)))?;
-    let read = |address: u64, size: usize| -> Result<Vec<u8>, Failure> {
-        let mut bytes = vec![0; size];
-        device.read(address, &mut bytes).map_err(text)?;
-        Ok(bytes)
-    };
-    let buffers = addresses
-        .iter()
-        .zip(&launch.buffers)
-        .map(|(&at, buffer)| read(at, buffer.len()))
-        .collect::<Result<_, Failure>>()?;
+        Some(Collecting { kernel: *index, options, per_wave: false })
+    });
+    let ran = dispatch::run(object, target, launch, options, collecting)?;
     let mut counted = None;
-    if let (Some((mut session, ticket)), Some(Counting { map, index, .. })) = (begun, &counting) {
-        session.end_dispatch(&mut EmulatedMemory(&mut device), ticket, None).map_err(text)?;
-        counted = Some(session.collector_mut().kernel(map, *index).map_err(text)?.clone());
+    if let (Some(mut session), Some(Counting { map, index, .. })) = (ran.session, &counting) {
+        counted = Some(session.collector_mut().kernel(map, *index).map_err(|e| e.to_string())?.clone());
     }
-    let trace = stats.trace.ok_or("nothing was traced".to_owned())?;
-    Ok(Outcome { buffers, trace, object: loaded.id, waves: stats.waves, counted })
+    let trace = ran.stats.trace.ok_or("nothing was traced".to_owned())?;
+    Ok(Outcome { buffers: ran.buffers, trace, object: ran.object, waves: ran.stats.waves, counted })
 }

@@ -6,6 +6,7 @@
 //! - [`command`]: the `wavetap` command as a child process;
 //! - [`corpora`]: the libraries that are fetched for the long tests;
 //! - [`counts`]: a profile beside the emulator's trace and beside the counts worked out by hand;
+//! - [`dispatch`]: one dispatch on the emulator, with what it counts;
 //! - [`fillings`]: random words for rows of the instruction tables;
 //! - [`finding_forms`]: the forms in which findings are written, as their specifications have them;
 //! - [`hip5`]: executables that HIP 5.2 can run although a newer compiler made them;
@@ -17,6 +18,7 @@
 //! - [`place`]: folders and files of the project;
 //! - [`random`]: random numbers that are the same everywhere;
 //! - [`real_code`]: the code of real objects;
+//! - [`tally`]: tests whose trials add to sums;
 //! - [`words`]: words that the documentation does not use.
 
 use std::process::ExitCode;
@@ -31,6 +33,7 @@ pub mod command;
 pub mod cores;
 pub mod corpora;
 pub mod counts;
+pub mod dispatch;
 pub mod fillings;
 pub mod finding_forms;
 pub mod hip5;
@@ -42,6 +45,7 @@ pub mod place;
 pub mod random;
 pub mod real_code;
 pub mod sample;
+pub mod tally;
 pub mod words;
 
 /// Why a test failed: what a person reads.

@@ -17,17 +17,17 @@
 //! The source and the code object are then in `target/debug/kernels`.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::process::ExitCode;
-use std::sync::Mutex;
 
-use libtest_mimic::{Arguments, Failed, Trial};
+use libtest_mimic::Trial;
 use rewriter_tests::instrumented::{Compared, Launch, Stopped, Subject};
 use rewriter_tests::kernels::build::{self, Sources, Variant};
 use rewriter_tests::kernels::compare::Rule;
 use rewriter_tests::kernels::{Buffers, Test, launch};
-use rewriter_tests::{Failure, chosen, full, made_up, some_processors};
-use wavetap::isa::{EventHazards, Target};
+use rewriter_tests::made_up::{self, Built, Compiled};
+use rewriter_tests::tally::{self, Tallies};
+use rewriter_tests::{Failure, chosen, full, some_processors};
+use wavetap::isa::Target;
 
 /// A kernel that executes more than this many wave-instructions does not end by itself.
 const FUEL: u64 = 3_000_000;
@@ -59,44 +59,65 @@ struct Tally {
     refused: BTreeMap<String, (u64, String)>,
 }
 
-static TALLY: Mutex<Option<Tally>> = Mutex::new(None);
+static TALLIES: Tallies<Tally> = Tallies::new();
 
 fn main() -> ExitCode {
-    let arguments = Arguments::from_args();
-    let trials = match trials() {
-        Ok(trials) => trials,
-        Err(failure) => {
-            eprintln!("{failure}");
-            return ExitCode::FAILURE;
+    TALLIES.run(trials(), |tallies| tallies.values().try_for_each(Tally::judge))
+}
+
+impl tally::Tally for Tally {
+    fn add(&mut self, other: Tally) {
+        self.instrumented += other.instrumented;
+        self.kernels += other.kernels;
+        self.in_registers += other.in_registers;
+        self.compared.add(other.compared);
+        self.miscompiled += other.miscompiled;
+        self.tolerant += other.tolerant;
+        self.faults += other.faults;
+        for (reason, (times, example)) in other.refused {
+            self.refused.entry(reason).or_insert((0, example)).0 += times;
         }
-    };
-    let conclusion = libtest_mimic::run(&arguments, trials);
-    let Some(Tally { instrumented, kernels, in_registers, compared, miscompiled, tolerant, faults, refused }) =
-        TALLY.lock().ok().and_then(|mut tally| tally.take())
-    else {
-        return conclusion.exit_code();
-    };
-    println!("{kernels} kernels in a counter mode, {instrumented} instrumented; {compared:?}");
-    println!("{in_registers} kernels count in registers");
-    if miscompiled > 0 {
-        println!("{miscompiled} kernels are wrong as the compiler makes them ({faults} faults were compared)");
     }
-    if tolerant > 0 {
-        println!("{tolerant} kernels have hazards that the compiler leaves in: nothing stops for those");
+}
+
+impl Tally {
+    /// Prints what was compared, and says whether that is enough.
+    fn judge(&self) -> Result<(), Failure> {
+        let Tally { instrumented, kernels, in_registers, compared, miscompiled, tolerant, faults, refused } = self;
+        println!("{kernels} kernels in a counter mode, {instrumented} instrumented; {compared:?}");
+        println!("{in_registers} kernels count in registers");
+        if *miscompiled > 0 {
+            println!("{miscompiled} kernels are wrong as the compiler makes them ({faults} faults were compared)");
+        }
+        if *tolerant > 0 {
+            println!("{tolerant} kernels have hazards that the compiler leaves in: nothing stops for those");
+        }
+        for (reason, (times, example)) in refused {
+            println!("{times} refused, {reason}: {example}");
+        }
+        tally::at_least(GOAL, *instrumented, *kernels)?;
+        // Two modes other than registers.
+        tally::at_least(GOAL_IN_REGISTERS, *in_registers, instrumented / 2).map_err(|e| format!("in registers: {e}"))
     }
-    for (reason, (times, example)) in &refused {
-        println!("{times} refused, {reason}: {example}");
+
+    /// Counts a kernel by the modes in which it is instrumented, and why it is not in others.
+    fn count(&mut self, subject: &Subject<'_>, test: &Test, variant: Variant) {
+        let mut refuse = |reason: String, example: String| self.refused.entry(reason).or_insert((0, example)).0 += 1;
+        let refusals = subject.refusals(&test.name);
+        self.kernels += 2;
+        self.instrumented += 2 - refusals.len() as u64;
+        for (mode, refused) in refusals {
+            let example = format!("{} {variant} --counters {mode}: {}", test.name, refused.detail);
+            refuse(refused.reason.clone(), example);
+        }
+        match subject.refused_in_registers(&test.name) {
+            None => self.in_registers += 1,
+            Some(refused) => {
+                let example = format!("{} {variant}: {}", test.name, refused.detail);
+                refuse(format!("in registers: {}", refused.reason), example);
+            }
+        }
     }
-    if instrumented * 100 < kernels * GOAL {
-        println!("fewer than {GOAL} of a hundred are instrumented");
-        return ExitCode::FAILURE;
-    }
-    // Two modes other than registers.
-    if in_registers * 100 < instrumented / 2 * GOAL_IN_REGISTERS {
-        println!("fewer than {GOAL_IN_REGISTERS} of a hundred count in registers");
-        return ExitCode::FAILURE;
-    }
-    conclusion.exit_code()
 }
 
 /// How the sources are compiled, and which.
@@ -122,16 +143,16 @@ fn trials() -> Result<Vec<Trial>, Failure> {
                 Vec::new()
             };
             for (file, level) in pairs {
-                let variant = variant(target, LEVELS[level]);
-                let (sources, path) = (sources.clone(), sources.files()[file].clone());
+                let variant = made_up::variant(target, LEVELS[level]);
+                let (sources, file) = (sources.clone(), sources.files()[file].clone());
                 let name = format!(
                     "{} {} wave{} {}",
-                    path.file_stem().unwrap_or_default().to_string_lossy(),
+                    file.file_stem().unwrap_or_default().to_string_lossy(),
                     target.name(),
                     target.wave_size(),
                     variant.level
                 );
-                trials.push(Trial::test(name, move || run(&sources, &path, variant).map_err(Failed::from)));
+                trials.push(Compiled { name, sources, file, variant }.trial(run));
             }
         }
     }
@@ -145,66 +166,26 @@ fn quick(targets: Vec<Target>) -> Vec<Target> {
     sets.into_values().enumerate().map(|(n, targets)| targets[n % targets.len()]).collect()
 }
 
-fn variant(target: Target, level: &'static str) -> Variant {
-    let version = match target.name() {
-        // They came with the sixth version.
-        name if name.ends_with("-generic") => 6,
-        // Without optimisation, clang 19's functions have no pointer to the hidden arguments there that the fifth
-        // version would read.
-        name if name.starts_with("gfx8") && level == "O0" => 4,
-        _ => 5,
-    };
-    Variant { target, level, version }
-}
-
 /// All kernels of a source, compiled in one way.
-fn run(sources: &Sources, path: &Path, variant: Variant) -> Result<(), Failure> {
-    let object = build::object_of(path, variant)?;
-    let subject = Subject::of(&object, variant.target)?;
-    let reference = sources.reference(variant.target.wave_size())?;
-    let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let only = std::env::var("WAVETAP_KERNEL").unwrap_or_default();
-    let tests = reference
-        .tests
-        .iter()
-        .filter(|test| test.file == file && test.runs_on(variant.target.name()) && test.name.contains(&only));
-    let mut wrong = Vec::new();
-    for test in tests {
-        let checked = check(&subject, test, &reference.buffers(test)?, variant).unwrap_or_else(|failure| {
-            let processor = variant.target.name();
-            wrong.push(format!(
-                "{} ({variant}; alone: WAVETAP_KERNEL={} WAVETAP_KERNEL_TARGETS={processor}): {failure}",
-                test.name, test.name
-            ));
-            Checked::default()
-        });
-        let mut tally = TALLY.lock().map_err(|e| e.to_string())?;
-        let tally = tally.get_or_insert_default();
+fn run(built: &Built) -> Result<(), Failure> {
+    let variant = built.variant;
+    let subject = Subject::of(&built.object, variant.target)?;
+    let mut tally = Tally::default();
+    let outcome = built.each_even_miscompiled(|test, buffers| {
+        tally.count(&subject, test, variant);
+        let checked = check(&subject, test, buffers, variant)?;
         tally.compared.add(checked.compared);
         tally.faults += checked.faults;
         tally.tolerant += u64::from(checked.tolerates);
-        if let Some(what) = checked.faulty {
-            match made_up::miscompiled(&test.name, variant) {
-                Some(_) => tally.miscompiled += 1,
-                None => wrong.push(format!("{} ({variant}) is wrong before anything is rewritten: {what}", test.name)),
-            }
+        match (checked.faulty, made_up::miscompiled(&test.name, variant)) {
+            (Some(what), None) => return Err(format!("it is wrong before anything is rewritten: {what}")),
+            (Some(_), Some(_)) => tally.miscompiled += 1,
+            (None, _) => {}
         }
-        let refusals = subject.refusals(&test.name);
-        tally.kernels += 2;
-        match subject.refused_in_registers(&test.name) {
-            None => tally.in_registers += 1,
-            Some(refused) => {
-                let example = format!("{} {variant}: {}", test.name, refused.detail);
-                tally.refused.entry(format!("in registers: {}", refused.reason)).or_insert((0, example)).0 += 1;
-            }
-        }
-        tally.instrumented += 2 - refusals.len() as u64;
-        for (mode, refused) in refusals {
-            let example = format!("{} {variant} --counters {mode}: {}", test.name, refused.detail);
-            tally.refused.entry(refused.reason.clone()).or_insert((0, example)).0 += 1;
-        }
-    }
-    if wrong.is_empty() { Ok(()) } else { Err(format!("{}: {}", path.display(), wrong.join("\n"))) }
+        Ok(())
+    });
+    TALLIES.add("all", tally);
+    outcome
 }
 
 /// What came of a kernel.
@@ -219,17 +200,8 @@ struct Checked {
 }
 
 fn check(subject: &Subject<'_>, test: &Test, buffers: &Buffers, variant: Variant) -> Result<Checked, Failure> {
-    let mut launch = Launch {
-        kernel: &test.name,
-        grid: test.grid,
-        group: test.group,
-        dynamic: test.dynamic,
-        buffers: vec![buffers.input.clone(), buffers.start.clone()],
-        arguments: Box::new(|kernel, at| launch::kernarg(kernel, test, at[0], at[1])),
-        fuel: FUEL,
-        tolerated: EventHazards::empty(),
-        undefined: made_up::miscompiled(&test.name, variant).is_some(),
-    };
+    let undefined = made_up::miscompiled(&test.name, variant).is_some();
+    let mut launch = Launch { undefined, ..launch::of_test(test, buffers, FUEL) };
     let mut original = subject.original(&launch, 0);
     if matches!(original, Err(Stopped::Fault(_))) {
         launch.tolerated = made_up::left_in(&test.name, variant);

@@ -10,14 +10,14 @@
 //! of the program, which must fail.
 
 use std::collections::BTreeSet;
-use std::path::Path;
 use std::process::ExitCode;
 
 use libtest_mimic::{Failed, Trial};
-use rewriter_tests::kernels::build::{self, Sources, Variant};
+use rewriter_tests::kernels::build::{self, Variant};
 use rewriter_tests::kernels::compare::Rule;
 use rewriter_tests::kernels::{Test, launch};
-use rewriter_tests::{Failure, full, made_up};
+use rewriter_tests::made_up::{self, Built};
+use rewriter_tests::{Failure, full};
 use wavetap::code_object::CodeObject;
 use wavetap::emulator::Options;
 use wavetap::isa::Target;
@@ -57,9 +57,7 @@ fn trials() -> Result<Vec<Trial>, Failure> {
     trials.push(Trial::test("code objects are for the processors that they were asked for", || {
         asked_for().map_err(Failed::from)
     }));
-    for made_up::Compiled { name, sources, file, variant } in made_up::compiled(variants()?)? {
-        trials.push(Trial::test(name, move || run(&sources, &file, variant).map_err(Failed::from)));
-    }
+    trials.extend(made_up::compiled(variants()?)?.into_iter().map(|compiled| compiled.trial(run)));
     Ok(trials)
 }
 
@@ -148,30 +146,23 @@ fn asked_for() -> Result<(), Failure> {
 }
 
 /// All kernels of a source, compiled in one way.
-fn run(sources: &Sources, source: &Path, variant: Variant) -> Result<(), Failure> {
-    let object = build::object_of(source, variant)?;
-    let ended = launch::without_kernels(&object, variant.target)?;
-    let reference = sources.reference(variant.target.wave_size())?;
-    let file = source.file_name().unwrap_or_default().to_string_lossy();
-    let tests = reference.tests.iter().filter(|test| test.file == file && test.runs_on(variant.target.name()));
-    let tests: Vec<&Test> = tests.filter(|test| made_up::miscompiled(&test.name, variant).is_none()).collect();
-    let mut wrong = Vec::new();
-    for test in tests {
+fn run(built: &Built) -> Result<(), Failure> {
+    let (object, variant) = (&built.object, built.variant);
+    let ended = launch::without_kernels(object, variant.target)?;
+    built.each(|test, buffers| {
+        let mut wrong = Vec::new();
         let mut check = |what: &str, outcome: Result<(), Failure>| {
-            if let Err(failure) = outcome {
-                wrong.push(format!("{} ({what}): {failure}", test.name));
-            }
+            wrong.extend(outcome.err().map(|failure| format!("{what}: {failure}")));
         };
-        let buffers = reference.buffers(test)?;
         let rule = Rule::parse(&test.compare)?;
         for mut options in ways() {
             options.tolerated = made_up::left_in(&test.name, variant);
-            let outcome = launch::run(&object, variant.target, test, &buffers, &options);
+            let outcome = launch::run(object, variant.target, test, buffers, &options);
             let outcome = outcome.and_then(|(found, _)| rule.check(&found, &buffers.expected));
             check(&format!("{}, seed {}", if options.strict { "strict" } else { "fast" }, options.seed), outcome);
         }
         let options = Options { fuel: FUEL, tolerated: made_up::left_in(&test.name, variant), ..Options::default() };
-        let outcome = match launch::run(&ended, variant.target, test, &buffers, &options) {
+        let outcome = match launch::run(&ended, variant.target, test, buffers, &options) {
             Ok((found, _)) if rule.check(&found, &buffers.expected).is_ok() => {
                 Err("passes when the kernel does nothing".to_owned())
             }
@@ -179,8 +170,8 @@ fn run(sources: &Sources, source: &Path, variant: Variant) -> Result<(), Failure
             Err(failure) => Err(failure),
         };
         check("a kernel that does nothing", outcome);
-    }
-    if wrong.is_empty() { Ok(()) } else { Err(format!("{variant}:\n{}", wrong.join("\n"))) }
+        if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n")) }
+    })
 }
 
 /// The ways of running a kernel.

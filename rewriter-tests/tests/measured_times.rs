@@ -11,23 +11,23 @@
 //! these targets alone, `WAVETAP_KERNEL=made_up_17` kernels with this in their name.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 use std::process::ExitCode;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use libtest_mimic::{Arguments, Failed, Trial};
-use rewriter_tests::kernels::build::{self, Sources, Variant};
+use libtest_mimic::Trial;
+use rewriter_tests::dispatch::{self, Collecting};
+use rewriter_tests::kernels::build::Variant;
 use rewriter_tests::kernels::compare::Rule;
 use rewriter_tests::kernels::{Buffers, Test, launch};
-use rewriter_tests::{Failure, chosen, full, made_up};
+use rewriter_tests::made_up::{self, Built};
+use rewriter_tests::tally::{self, Tallies};
+use rewriter_tests::{Failure, chosen, full};
 use wavetap::code_object::CodeObject;
-use wavetap::collect::collector::Collector;
-use wavetap::collect::session::{self, DispatchInfo, Overlap, Records, Session};
-use wavetap::emulated::EmulatedMemory;
-use wavetap::emulator::{Device, Dispatch, LatencyOverride, Options, Timing, Trace, Visit};
+use wavetap::collect::session::{self, Overlap, Records};
+use wavetap::emulator::{LatencyOverride, Options, Timing, Trace, Visit};
 use wavetap::isa::{self, Target};
 use wavetap::pipeline::{self, ProbeKind};
-use wavetap::profile::file::{Backend, Profile};
+use wavetap::profile::file::Profile;
 use wavetap::profile::map::{KernelMap, ObjectMap};
 use wavetap::profile::probes::time::{BLOCK, EMPTY, WAVE};
 use wavetap::verify;
@@ -66,34 +66,19 @@ struct Tally {
     sources: BTreeMap<String, u64>,
 }
 
-static TALLY: Mutex<BTreeMap<String, Tally>> = Mutex::new(BTreeMap::new());
+static TALLIES: Tallies<Tally> = Tallies::new();
 
 fn main() -> ExitCode {
-    let arguments = Arguments::from_args();
-    let trials = match trials() {
-        Ok(trials) => trials,
-        Err(failure) => {
-            eprintln!("{failure}");
-            return ExitCode::FAILURE;
+    TALLIES.run(trials(), |tallies| {
+        for (target, tally) in tallies {
+            println!("{target}: {tally:?}");
+            if tally.stamps == 0 {
+                return Err(format!("{target}: nothing was compared"));
+            }
         }
-    };
-    let conclusion = libtest_mimic::run(&arguments, trials);
-    let tallies = TALLY.lock().map(|mut tally| std::mem::take(&mut *tally)).unwrap_or_default();
-    let (mut kernels, mut measured) = (0, 0);
-    for (target, tally) in &tallies {
-        println!("{target}: {tally:?}");
-        kernels += tally.kernels;
-        measured += tally.measured;
-        if tally.stamps == 0 {
-            println!("{target}: nothing was compared");
-            return ExitCode::FAILURE;
-        }
-    }
-    if measured * 100 < kernels * GOAL {
-        println!("{measured} of {kernels} kernels are measured, fewer than {GOAL} of a hundred");
-        return ExitCode::FAILURE;
-    }
-    conclusion.exit_code()
+        let sum = |of: fn(&Tally) -> u64| tallies.values().map(of).sum();
+        tally::at_least(GOAL, sum(|tally| tally.measured), sum(|tally| tally.kernels))
+    })
 }
 
 fn trials() -> Result<Vec<Trial>, Failure> {
@@ -109,65 +94,51 @@ fn trials() -> Result<Vec<Trial>, Failure> {
         full() || compiled.name.starts_with("made-up") || n % QUICK_SOURCES == 0
     };
     let compiled = made_up::compiled(variants)?.into_iter().enumerate().filter(is_ours);
-    let trials = compiled.map(|(_, compiled)| {
-        let made_up::Compiled { name, sources, file, variant } = compiled;
-        Trial::test(name, move || run(&sources, &file, variant).map_err(Failed::from))
-    });
-    Ok(trials.collect())
+    Ok(compiled.map(|(_, compiled)| compiled.trial(run)).collect())
 }
 
 /// All kernels of a source, compiled in one way.
-fn run(sources: &Sources, source: &Path, variant: Variant) -> Result<(), Failure> {
-    let only = std::env::var("WAVETAP_KERNEL").unwrap_or_default();
-    let object = build::object_of(source, variant)?;
-    let shared = Rewritten::of(&object, false)?;
-    let single = Rewritten::of(&object, true)?;
-    let reference = sources.reference(variant.target.wave_size())?;
-    let file = source.file_name().unwrap_or_default().to_string_lossy();
-    let (mut tally, mut wrong) = (Tally::default(), Vec::new());
-    for refused in &shared.map.refused {
-        *tally.refused.entry(refused.reason.clone()).or_default() += 1;
+fn run(built: &Built) -> Result<(), Failure> {
+    let (object, variant) = (&built.object, built.variant);
+    let rewritten = [Rewritten::of(object, false)?, Rewritten::of(object, true)?];
+    let mut tally = Tally::default();
+    let mut wrong = Vec::new();
+    for refused in &rewritten[0].map.refused {
+        tally::add_counts(&mut tally.refused, [(refused.reason.clone(), 1)]);
         if WRONG_REASONS.contains(&refused.reason.as_str()) {
             wrong.push(format!("{}: refused: {}", refused.name, refused.detail));
         }
     }
-    for test in reference.tests.iter().filter(|test| test.file == file && test.runs_on(variant.target.name())) {
-        if made_up::miscompiled(&test.name, variant).is_some() || !test.name.contains(&only) {
-            continue;
-        }
+    let outcome = built.each(|test, buffers| {
         tally.kernels += 1;
-        let Some(kernel) = shared.map.kernels.iter().find(|kernel| kernel.name == test.name) else { continue };
+        let Some(kernel) = rewritten[0].map.kernels.iter().find(|kernel| kernel.name == test.name) else {
+            return Ok(());
+        };
         tally.measured += 1;
-        *tally.sources.entry(format!("{:?}", kernel.vector_registers)).or_default() += 1;
-        let buffers = reference.buffers(test)?;
-        let compared = compare(&object, [&shared, &single], test, variant, &buffers, &mut tally);
-        wrong.extend(compared.err().map(|failure| format!("{}: {failure}", test.name)));
-    }
-    if let Ok(mut all) = TALLY.lock() {
-        all.entry(variant.target.name().to_owned()).or_default().add(tally);
-    }
-    if wrong.is_empty() { Ok(()) } else { Err(format!("{variant}:\n{}", wrong.join("\n"))) }
+        tally::add_counts(&mut tally.sources, [(format!("{:?}", kernel.vector_registers), 1)]);
+        compare(object, &rewritten, test, variant, buffers, &mut tally)
+    });
+    wrong.extend(outcome.err());
+    TALLIES.add(variant.target.name(), tally);
+    if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n")) }
 }
 
-impl Tally {
+impl tally::Tally for Tally {
     fn add(&mut self, other: Tally) {
         self.kernels += other.kernels;
         self.measured += other.measured;
         self.stamps += other.stamps;
         self.long += other.long;
         self.strict += other.strict;
-        for (sums, counts) in [(&mut self.refused, other.refused), (&mut self.sources, other.sources)] {
-            for (name, count) in counts {
-                *sums.entry(name).or_default() += count;
-            }
-        }
+        tally::add_counts(&mut self.refused, other.refused);
+        tally::add_counts(&mut self.sources, other.sources);
     }
 }
 
 /// One kernel of an object, rewritten with few records and with one for each wave.
 fn compare(
     object: &[u8],
-    [shared, single]: [&Rewritten; 2],
+    [shared, single]: &[Rewritten; 2],
     test: &Test,
     variant: Variant,
     buffers: &Buffers,
@@ -419,47 +390,19 @@ impl Subject<'_> {
     }
 
     fn run(&self, options: &Options) -> Result<Outcome, Failure> {
-        let text = |e: wavetap::error::Error| e.to_string();
-        let object = &self.rewritten.bytes;
-        let (index, _) = self.kernel()?;
-        let code = CodeObject::parse(object).map_err(text)?;
-        let kernel = code.kernel(&self.test.name).ok_or("the kernel is not there")?;
-        let metadata = kernel.metadata.as_ref().ok_or("no metadata")?;
-        let target = Target::by_name(self.variant.target.name()).unwrap_or(self.variant.target);
-        let mut device = Device::new(target, options.clone());
-        let mut allocate = |bytes: &[u8]| -> Result<u64, Failure> {
-            let address = device.malloc(bytes.len().max(4) as u64, 256).map_err(text)?;
-            device.write(address, bytes).map_err(text)?;
-            Ok(address)
+        let Rewritten { bytes, per_wave, .. } = self.rewritten;
+        let launch = launch::of_test(self.test, self.buffers, options.fuel);
+        let collecting = Collecting {
+            kernel: self.kernel()?.0,
+            options: session::Options::new(Overlap::Concurrent, Records::PerWave),
+            per_wave: *per_wave,
         };
-        let (input, output) = (allocate(&self.buffers.input)?, allocate(&self.buffers.start)?);
-        let kernarg_address = allocate(&launch::kernarg(kernel, self.test, input, output)?)?;
-        let loaded = device.load(object).map_err(text)?;
-        let per_wave = self.rewritten.per_wave;
-        let session_options = session::Options::new(Overlap::Concurrent, Records::PerWave);
-        let mut session = Session::new(Collector::new(Backend::Emulator, per_wave), session_options);
-        let memory = &mut EmulatedMemory(&mut device);
-        let address_of = |name: &str| loaded.symbols.get(name).map(|symbol| symbol.address);
-        let attached = session.attach(memory, &code, address_of).map_err(text)?.ok_or("no control block")?;
-        let workgroup = self.test.group.map(u32::from);
-        let info = DispatchInfo { kernel: index, grid: self.test.grid, workgroup, ordinal: 7 };
-        let ticket = session.begin_dispatch(memory, attached, &info).map_err(|e| e.to_string())?;
-        let dispatch = Dispatch {
-            kernel_object: loaded.kernel(&self.test.name).ok_or("the descriptor is not loaded")?,
-            grid: self.test.grid,
-            workgroup: self.test.group,
-            private_segment_size: launch::scratch_bytes(kernel),
-            group_segment_size: metadata.group_segment_fixed_size as u32 + self.test.dynamic,
-            kernarg_address,
-            dispatch_id: 0,
-        };
-        let stats = device.dispatch(&dispatch).map_err(|fault| fault.to_string())?;
-        let mut found = vec![0; self.buffers.start.len()];
-        device.read(output, &mut found).map_err(text)?;
-        session.end_dispatch(&mut EmulatedMemory(&mut device), ticket, None).map_err(text)?;
-        let profile = session.finish();
-        let trace = stats.trace.ok_or("no trace")?;
-        Ok(Outcome { output: found, visits: stats.visits, trace, waves: stats.waves, profile })
+        let ran = dispatch::run(bytes, self.variant.target, &launch, options, Some(collecting));
+        let mut ran = ran.map_err(|stopped| stopped.to_string())?;
+        let profile = ran.take_profile().ok_or("no profile")?;
+        let output = ran.buffers.pop().ok_or("no output")?;
+        let trace = ran.stats.trace.ok_or("no trace")?;
+        Ok(Outcome { output, visits: ran.stats.visits, trace, waves: ran.stats.waves, profile })
     }
 }
 

@@ -9,12 +9,12 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::Mutex;
 
-use libtest_mimic::{Arguments, Failed, Trial};
-use rewriter_tests::kernels::build::{self, Sources, Variant};
+use libtest_mimic::{Failed, Trial};
+use rewriter_tests::Failure;
 use rewriter_tests::kernels::{Test, launch};
-use rewriter_tests::{Failure, made_up};
+use rewriter_tests::made_up::{self, Built};
+use rewriter_tests::tally::{self, Tallies};
 use serde::Deserialize;
 use serde_yaml::Value;
 use wavetap::cfg::{Cfg, Program};
@@ -46,43 +46,32 @@ struct Tally {
     banks: u64,
 }
 
-static TALLY: Mutex<BTreeMap<String, Tally>> = Mutex::new(BTreeMap::new());
+static TALLIES: Tallies<Tally> = Tallies::new();
 
 fn main() -> ExitCode {
-    let arguments = Arguments::from_args();
-    let trials = match trials() {
-        Ok(trials) => trials,
-        Err(failure) => {
-            eprintln!("{failure}");
-            return ExitCode::FAILURE;
-        }
-    };
-    let conclusion = libtest_mimic::run(&arguments, trials);
-    let tallies = TALLY.lock().map(|mut tally| std::mem::take(&mut *tally)).unwrap_or_default();
-    let mut compared = 0;
-    for (target, tally) in &tallies {
-        compared += tally.compared;
-        println!(
-            "{target}: {} executions compared ({} with exact lines, {} with cycles of LDS), {} unknown",
-            tally.compared, tally.exact, tally.banks, tally.unknown
-        );
-        let by_space = |space| {
-            let of = tally.static_accesses.iter().filter(move |((other, ..), _)| *other == space);
-            let text = |(_, category, why): &(Space, Category, Option<Unknown>)| match why {
-                Some(why) => format!("{category:?} ({why:?})"),
-                None => format!("{category:?}"),
+    TALLIES.run(trials(), |tallies| {
+        for (way, tally) in tallies {
+            println!(
+                "{way}: {} executions compared ({} with exact lines, {} with cycles of LDS), {} unknown",
+                tally.compared, tally.exact, tally.banks, tally.unknown
+            );
+            let by_space = |space| {
+                let of = tally.static_accesses.iter().filter(move |((other, ..), _)| *other == space);
+                let text = |(_, category, why): &(Space, Category, Option<Unknown>)| match why {
+                    Some(why) => format!("{category:?} ({why:?})"),
+                    None => format!("{category:?}"),
+                };
+                of.map(|(key, count)| format!("{} {count}", text(key))).collect::<Vec<_>>().join(", ")
             };
-            of.map(|(key, count)| format!("{} {count}", text(key))).collect::<Vec<_>>().join(", ")
-        };
-        for space in [Space::Global, Space::Flat, Space::Buffer, Space::Scratch, Space::Lds] {
-            println!("    {space:?}: {}", by_space(space));
+            for space in [Space::Global, Space::Flat, Space::Buffer, Space::Scratch, Space::Lds] {
+                println!("    {space:?}: {}", by_space(space));
+            }
         }
-    }
-    if !tallies.is_empty() && compared == 0 {
-        println!("nothing was compared");
-        return ExitCode::FAILURE;
-    }
-    conclusion.exit_code()
+        if !tallies.is_empty() && tallies.values().all(|tally| tally.compared == 0) {
+            return Err("nothing was compared".to_owned());
+        }
+        Ok(())
+    })
 }
 
 fn trials() -> Result<Vec<Trial>, Failure> {
@@ -91,9 +80,7 @@ fn trials() -> Result<Vec<Trial>, Failure> {
         .into_iter()
         .map(|target| Trial::test(format!("verdicts on {target}"), move || verdicts(target).map_err(Failed::from)))
         .collect();
-    for made_up::Compiled { name, sources, file, variant } in made_up::compiled(variants)? {
-        trials.push(Trial::test(name, move || run(&sources, &file, variant).map_err(Failed::from)));
-    }
+    trials.extend(made_up::compiled(variants)?.into_iter().map(|compiled| compiled.trial(run)));
     Ok(trials)
 }
 
@@ -196,42 +183,27 @@ fn differences(expected: &Expected, access: &MemoryAccess, target: &str) -> Opti
 }
 
 /// All kernels of a source, compiled in one way.
-fn run(sources: &Sources, source: &Path, variant: Variant) -> Result<(), Failure> {
-    let only = std::env::var("WAVETAP_KERNEL").ok();
-    let object = build::object_of(source, variant)?;
-    let reference = sources.reference(variant.target.wave_size())?;
-    let file = source.file_name().unwrap_or_default().to_string_lossy();
-    let code = CodeObject::parse(&object).map_err(|e| e.to_string())?;
+fn run(built: &Built) -> Result<(), Failure> {
+    let code = CodeObject::parse(&built.object).map_err(|e| e.to_string())?;
     let image = Image::of(&code).map_err(|e| e.to_string())?;
     let program = Program::of(code.target().ok_or("no target")?, &image);
     let summaries = Summaries::compute(&program);
     let mut tally = Tally::default();
-    let mut wrong = Vec::new();
-    for test in reference.tests.iter().filter(|test| test.file == file && test.runs_on(variant.target.name())) {
-        if made_up::miscompiled(&test.name, variant).is_some()
-            || only.as_ref().is_some_and(|only| !test.name.contains(only.as_str()))
-        {
-            continue;
-        }
+    let outcome = built.each(|test, buffers| {
         let options = Options { strict: false, fuel: FUEL, threads: 1, accesses: MOST_RECORDS, ..Options::default() };
-        let (_, stats) = launch::run(&object, variant.target, test, &reference.buffers(test)?, &options)
-            .map_err(|failure| format!("{}: {failure}", test.name))?;
-        let id = program.by_name(&test.name).ok_or_else(|| format!("no code of {}", test.name))?;
+        let (_, stats) = launch::run(&built.object, built.variant.target, test, buffers, &options)?;
+        let id = program.by_name(&test.name).ok_or("it has no code")?;
         let subject = Subject { code: &code, body: program.body(id), summaries: &summaries, test };
-        let found = subject.compare(&stats.accesses.records, &mut tally);
-        wrong.extend(found.into_iter().map(|wrong| format!("{}: {wrong}", test.name)));
-    }
-    if let Ok(mut all) = TALLY.lock() {
-        all.entry(format!("{variant}")).or_default().add(&tally);
-    }
-    if wrong.is_empty() { Ok(()) } else { Err(format!("{variant}:\n{}", wrong.join("\n"))) }
+        let wrong = subject.compare(&stats.accesses.records, &mut tally);
+        if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n")) }
+    });
+    TALLIES.add(built.variant.to_string(), tally);
+    outcome
 }
 
-impl Tally {
-    fn add(&mut self, other: &Tally) {
-        for (key, count) in &other.static_accesses {
-            *self.static_accesses.entry(*key).or_default() += count;
-        }
+impl tally::Tally for Tally {
+    fn add(&mut self, other: Tally) {
+        tally::add_counts(&mut self.static_accesses, other.static_accesses);
         self.compared += other.compared;
         self.unknown += other.unknown;
         self.exact += other.exact;

@@ -11,11 +11,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicU64, Ordering};
 
-use libtest_mimic::{Arguments, Failed, Trial};
+use libtest_mimic::{Failed, Trial};
 use rewriter_tests::Failure;
 use rewriter_tests::kernels::launch::{LaunchSizes, kernarg_with};
+use rewriter_tests::tally::{Tallies, Tally};
 use serde::Deserialize;
 use wavetap::cfg::{Cfg, Program};
 use wavetap::code_object::{CodeObject, Kernel, ValueKind, demangle, digest};
@@ -108,24 +108,27 @@ enum Sampled {
 }
 
 /// Accesses of which the code says how many lines or cycles of LDS they are.
-static COMPARED: AtomicU64 = AtomicU64::new(0);
+#[derive(Debug, Default)]
+struct Compared(u64);
+
+static TALLIES: Tallies<Compared> = Tallies::new();
+
+impl Tally for Compared {
+    fn add(&mut self, other: Compared) {
+        self.0 += other.0;
+    }
+}
 
 /// A kind of finding, and what it is of.
 type Key = (String, String);
 
 fn main() -> ExitCode {
-    let arguments = Arguments::from_args();
-    match trials() {
-        Ok(trials) => {
-            let conclusion = libtest_mimic::run(&arguments, trials);
-            println!("{} accesses compared with what the code says", COMPARED.load(Ordering::Relaxed));
-            conclusion.exit_code()
+    TALLIES.run(trials(), |tallies| {
+        for (target, Compared(accesses)) in tallies {
+            println!("{target}: {accesses} accesses compared with what the code says");
         }
-        Err(failure) => {
-            eprintln!("{failure}");
-            ExitCode::FAILURE
-        }
-    }
+        Ok(())
+    })
 }
 
 fn folder() -> std::path::PathBuf {
@@ -264,15 +267,16 @@ impl Ran {
     /// What was recorded of instructions that is not as the code says.
     fn against_code(&self) -> Vec<String> {
         let analysis = Analysis::of(&self.recorded);
-        let mut wrong = Vec::new();
+        let (mut compared, mut wrong) = (0, Vec::new());
         for measured in &analysis.measured {
             let Some(site) = self.known.get(&measured.address) else { continue };
             let as_predicted = analysis.as_predicted(measured, site);
-            COMPARED.fetch_add(u64::from(as_predicted.is_some()), Ordering::Relaxed);
+            compared += u64::from(as_predicted.is_some());
             if as_predicted == Some(false) {
                 wrong.push(format!("not as the code says: {measured:?}, {site:?}"));
             }
         }
+        TALLIES.add(self.recorded.target.name(), Compared(compared));
         wrong
     }
 }

@@ -1,11 +1,12 @@
 //! One kernel on the emulator.
 
 use wavetap::code_object::{CodeObject, Kernel, ValueKind};
-use wavetap::emulator::{Device, Dispatch, DispatchStats, Options};
-use wavetap::isa::{self, Target};
+use wavetap::emulator::{DispatchStats, Options};
+use wavetap::isa::{self, EventHazards, Target};
 
 use super::{Buffers, Test};
 use crate::Failure;
+use crate::dispatch::{self, Launch};
 
 /// What `s_endpgm` is, on one target or the other.
 const END_WORDS: [u32; 2] = [0xbf81_0000, 0xbfb0_0000];
@@ -26,48 +27,25 @@ pub fn run(
     buffers: &Buffers,
     options: &Options,
 ) -> Result<(Vec<u8>, DispatchStats), Failure> {
-    let code = CodeObject::parse(object).map_err(|e| e.to_string())?;
-    let kernel = code.kernel(&test.name).ok_or_else(|| format!("the object has no kernel {}", test.name))?;
-    let metadata = kernel.metadata.as_ref().ok_or("no metadata")?;
-    // The kernel's descriptor says how many lanes its waves have.
-    let device_target = Target::by_name(target.name()).unwrap_or(target);
-    let mut device = Device::new(device_target, options.clone());
-    let text = |e: wavetap::error::Error| e.to_string();
-    let loaded = device.load(object).map_err(text)?;
-    let mut allocate = |bytes: &[u8]| -> Result<u64, Failure> {
-        let address = device.malloc(bytes.len() as u64, 256).map_err(text)?;
-        device.write(address, bytes).map_err(text)?;
-        Ok(address)
-    };
-    let input = allocate(&buffers.input)?;
-    let output = allocate(&buffers.start)?;
-    let arguments = kernarg(kernel, test, input, output)?;
-    let kernarg_address = allocate(&arguments)?;
-    let dispatch = Dispatch {
-        kernel_object: loaded.kernel(&test.name).ok_or("the descriptor is not loaded")?,
-        grid: test.grid,
-        workgroup: test.group,
-        private_segment_size: scratch_bytes(kernel),
-        group_segment_size: metadata.group_segment_fixed_size as u32 + test.dynamic,
-        kernarg_address,
-        dispatch_id: 0,
-    };
-    let stats = device.dispatch(&dispatch).map_err(|fault| fault.to_string())?;
-    let mut found = vec![0; buffers.start.len()];
-    device.read(output, &mut found).map_err(text)?;
-    Ok((found, stats))
+    let launch = of_test(test, buffers, options.fuel);
+    let mut ran = dispatch::run(object, target, &launch, options, None).map_err(|stopped| stopped.to_string())?;
+    Ok((ran.buffers.pop().ok_or("no output")?, ran.stats))
 }
 
-/// Scratch of a lane: what the metadata says, and room for calls whose depth the compiler does not know.
-///
-/// # Panics
-/// If the kernel has no metadata.
+/// The launch of a test kernel: its buffers are the input and the output.
 #[must_use]
-pub fn scratch_bytes(kernel: &Kernel) -> u32 {
-    /// More than the recursion of any test kernel takes.
-    const STACK: u32 = 16 << 10;
-    let metadata = kernel.metadata.as_ref().expect("looked at before");
-    metadata.private_segment_fixed_size as u32 + if metadata.uses_dynamic_stack { STACK } else { 0 }
+pub fn of_test<'a>(test: &'a Test, buffers: &Buffers, fuel: u64) -> Launch<'a> {
+    Launch {
+        kernel: &test.name,
+        grid: test.grid,
+        group: test.group,
+        dynamic: test.dynamic,
+        buffers: vec![buffers.input.clone(), buffers.start.clone()],
+        arguments: Box::new(|kernel, at| kernarg(kernel, test, at[0], at[1])),
+        fuel,
+        tolerated: EventHazards::empty(),
+        undefined: false,
+    }
 }
 
 /// The kernel arguments as the metadata places them.

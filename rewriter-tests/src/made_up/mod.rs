@@ -7,14 +7,15 @@
 //! arithmetic is on integers, and what several work-items write is added up atomically, so that outputs are exact
 //! whatever the order.
 
+mod ways;
 mod write;
 
 use std::fmt::Write as _;
-use std::path::PathBuf;
 
+pub use ways::{Built, Compiled, compiled, variant, variants};
 use write::Writer;
 
-use wavetap::isa::{EventHazards, Target};
+use wavetap::isa::EventHazards;
 
 use crate::Failure;
 use crate::kernels::build::{self, Sources, Variant};
@@ -32,76 +33,6 @@ const SUMS: u32 = 8;
 const WORDS: u32 = 3;
 /// Items of the array in scratch, and of what a workgroup shares for each work-item.
 const ARRAY: u32 = 16;
-
-/// A source, and how it is compiled.
-pub struct Compiled {
-    /// For people: source and way.
-    pub name: String,
-    /// The sources that it is of.
-    pub sources: Sources,
-    /// Which.
-    pub file: PathBuf,
-    /// How.
-    pub variant: Variant,
-}
-
-/// A target of each kind as the quick runs compile for it: wave size, level, code object version.
-const EACH_KIND: &[(&str, u32, &str, u8)] = &[
-    ("gfx803", 64, "O2", 4),
-    ("gfx906", 64, "O2", 4),
-    ("gfx90a", 64, "O2", 5),
-    ("gfx942", 64, "O3", 5),
-    ("gfx1030", 32, "O2", 5),
-    ("gfx1100", 32, "O3", 5),
-    ("gfx1201", 32, "O2", 5),
-    ("gfx1250", 32, "O2", 6),
-];
-/// Levels and versions of each target in the full runs.
-const LEVELS: &[(&str, u8)] = &[("O1", 5), ("O0", 5), ("O3", 5)];
-
-/// The ways in which kernels are compiled that run on the emulator as they are: in the full run for each target and
-/// wave size at several levels, in the quick one for a target of each kind. `WAVETAP_KERNEL_TARGETS` chooses.
-///
-/// # Errors
-/// If there is no compiler.
-pub fn variants() -> Result<Vec<Variant>, Failure> {
-    let known = build::known_processors()?;
-    let mut variants = Vec::new();
-    let targets = Target::all().filter(|target| target.emulated() && known.contains(target.name()));
-    for target in targets.filter(|target| crate::chosen(target.name())) {
-        for target in [64, 32].into_iter().filter_map(|lanes| target.with_wave_size(lanes)) {
-            let of = |(level, version): (&'static str, u8)| Variant { target, level, version };
-            if crate::full() {
-                variants.extend(LEVELS.iter().copied().map(of));
-            } else {
-                let is_it = |way: &&(&str, u32, &str, u8)| (way.0, way.1) == (target.name(), target.wave_size());
-                let quick = EACH_KIND.iter().filter(is_it);
-                variants.extend(quick.map(|&(_, _, level, version)| of((level, version))));
-            }
-        }
-    }
-    Ok(variants)
-}
-
-/// The written and the made-up sources, compiled in these ways; in the quick run of the made-up ones another for each
-/// way.
-///
-/// # Errors
-/// If there are none.
-pub fn compiled(variants: Vec<Variant>) -> Result<Vec<Compiled>, Failure> {
-    let (written, made_up) = (Sources::written()?, sources()?);
-    let mut all = Vec::new();
-    for (n, variant) in variants.into_iter().enumerate() {
-        let count = made_up.files().len();
-        let some: Vec<usize> = if crate::full() { (0..count).collect() } else { vec![n * 7 % count] };
-        let written = written.files().iter().map(|file| (&written, file));
-        for (sources, file) in written.chain(some.into_iter().map(|n| (&made_up, &made_up.files()[n]))) {
-            let name = format!("{} {variant}", file.file_stem().unwrap_or_default().to_string_lossy());
-            all.push(Compiled { name, sources: sources.clone(), file: file.clone(), variant });
-        }
-    }
-    Ok(all)
-}
 
 /// What a kernel is to have.
 #[derive(Debug, Clone)]

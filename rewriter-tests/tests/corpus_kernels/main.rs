@@ -5,7 +5,7 @@
 //! Nobody chose them. Each target that is rewritten and emulated has an equal share of the 300. The kernels of a target
 //! are those of different names, in the order of a hash of target and name; they are taken until the share is full, and
 //! one is left out if
-//! - its arguments cannot be made up (`arguments.rs` says why),
+//! - its arguments cannot be made up (`rewriter_tests::corpora::arguments` says why),
 //! - it is refused by the rewriter in both modes (`docs/results/corpora.md` counts those), or
 //! - no set of arguments of a few lets the original end well within its fuel.
 //!
@@ -19,24 +19,18 @@
 //! kernels of all files below a folder in place of the libraries', all of them or `WAVETAP_KERNELS=100` of each target,
 //! and writes no document; structures by value are made up there, too, as pointers and numbers by chance.
 
-mod arguments;
-mod products;
-
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use rewriter_tests::cores::on_all_cores;
-use rewriter_tests::corpora::{CORPORA, Corpus};
+use rewriter_tests::corpora::kernels::{self, Candidate, LEFT_IN};
+use rewriter_tests::corpora::{self, CORPORA, arguments};
 use rewriter_tests::instrumented::{Compared, Stopped, Subject};
-use rewriter_tests::random::Random;
-use rewriter_tests::{Failure, chosen, full, place, some_processors};
+use rewriter_tests::{Failure, full, place, some_processors};
 use wavetap::code_object::CodeObject;
-use wavetap::emulator::{Fault, FaultKind};
-use wavetap::isa::EventHazards;
-use wavetap::offload_bundle::Input;
+use wavetap::emulator::FaultKind;
 
 /// Kernels of a full run.
 const KERNELS: usize = 300;
@@ -46,15 +40,6 @@ const QUICK_TARGETS: usize = 6;
 /// Sets of arguments that a kernel is tried with.
 const SETS: u64 = 5;
 const COMMAND: &str = "BLESS=1 WAVETAP_FULL_TESTS=1 cargo test --release -p rewriter-tests --test corpus_kernels";
-
-/// A kernel that may be taken.
-#[derive(Clone)]
-struct Candidate {
-    library: String,
-    object: Arc<Vec<u8>>,
-    name: String,
-    order: u64,
-}
 
 /// What became of the kernels of a target.
 #[derive(Debug, Default)]
@@ -89,17 +74,11 @@ fn files() -> Vec<PathBuf> {
     if let Some(folder) = folder() {
         return below(&folder);
     }
-    let of_corpus = |corpus: Corpus| {
-        let files = corpus.files();
-        assert!(
-            !files.is_empty() || !full(),
-            "{0} is not there: rewriter-tests/fetch-corpora.sh {0} fetches it",
-            corpus.name
-        );
-        // Unpacking all of bitsandbytes is nothing for every day.
-        if full() || corpus.name != "bitsandbytes" { files } else { Vec::new() }
-    };
-    CORPORA.into_iter().flat_map(of_corpus).collect()
+    for corpus in CORPORA.iter().filter(|_| full()) {
+        let name = corpus.name;
+        assert!(!corpus.files().is_empty(), "{name} is not there: rewriter-tests/fetch-corpora.sh {name} fetches it");
+    }
+    corpora::libraries()
 }
 
 /// The files below a folder, sorted.
@@ -109,50 +88,6 @@ fn below(folder: &Path) -> Vec<PathBuf> {
     paths.sort();
     paths.into_iter().flat_map(|path| if path.is_dir() { below(&path) } else { vec![path] }).collect()
 }
-
-fn candidates() -> BTreeMap<&'static str, Vec<Candidate>> {
-    let only = std::env::var("WAVETAP_KERNEL").unwrap_or_default();
-    let mut all: BTreeMap<&'static str, Vec<Candidate>> = BTreeMap::new();
-    let mut seen: BTreeSet<(&'static str, String)> = BTreeSet::new();
-    for file in files() {
-        let data = fs::read(&file).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
-        let input = match Input::parse(&data) {
-            // Somebody's folder has other files, too.
-            Err(_) if folder().is_some() => continue,
-            input => input.unwrap_or_else(|e| panic!("{}: {e}", file.display())),
-        };
-        for found in input.code_objects() {
-            let code = CodeObject::parse(found.bytes).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
-            let Some(target) = code.target().filter(|target| target.rewritable() && target.emulated()) else {
-                continue;
-            };
-            if !chosen(target.name()) {
-                continue;
-            }
-            let object = Arc::new(found.bytes.to_vec());
-            for kernel in code.kernels() {
-                if kernel.name.contains(&only) && seen.insert((target.name(), kernel.name.clone())) {
-                    let text = target.name().bytes().chain(kernel.name.bytes());
-                    let hash = text.fold(0, |hash: u64, byte| hash.wrapping_mul(131).wrapping_add(byte.into()));
-                    let library = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-                    let candidate = Candidate {
-                        library,
-                        object: object.clone(),
-                        name: kernel.name.clone(),
-                        order: Random::new(hash).bits(),
-                    };
-                    all.entry(target.name()).or_default().push(candidate);
-                }
-            }
-        }
-    }
-    all.values_mut().for_each(|kernels| kernels.sort_by_key(|kernel| kernel.order));
-    all
-}
-
-/// What AMD's generator of matrix products leaves to luck: results of `v_rcp_f32` on gfx11, and on gfx12 a few
-/// registers where the hardware does not check them.
-const LEFT_IN: EventHazards = EventHazards::VALU_TRANS_USE.union(EventHazards::EXPERT_SCHEDULING);
 
 /// Takes a kernel or leaves it out.
 fn look_at(candidate: &Candidate) -> Result<Outcome, Failure> {
@@ -182,7 +117,7 @@ fn look_at(candidate: &Candidate) -> Result<Outcome, Failure> {
                 why = "does not end within its fuel".to_owned()
             }
             Err(Stopped::Fault(fault)) => {
-                why = format!("faults with all arguments: {}", kind(&fault));
+                why = format!("faults with all arguments: {}", kernels::kind(&fault));
                 if folder().is_some() {
                     println!("{}, arguments {set}: {fault}", candidate.name);
                 }
@@ -194,15 +129,9 @@ fn look_at(candidate: &Candidate) -> Result<Outcome, Failure> {
     Ok(if compared.dispatches > 0 { Outcome::Taken(compared, faulted) } else { Outcome::LeftOut(why) })
 }
 
-/// The sort of a fault in a few words.
-fn kind(fault: &Fault) -> String {
-    let debug = format!("{:?}", fault.kind);
-    debug.split([' ', '(', '{']).next().unwrap_or_default().to_owned()
-}
-
 #[test]
 fn kernels_of_the_corpora_do_the_same_when_they_count() {
-    let all = candidates();
+    let all = kernels::candidates(&files(), folder().is_some());
     if all.is_empty() {
         println!("SKIPPED: rewriter-tests/fetch-corpora.sh fetches the libraries");
         return;

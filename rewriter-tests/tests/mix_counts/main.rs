@@ -11,14 +11,13 @@ mod oracle;
 mod programs;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 use std::process::ExitCode;
-use std::sync::Mutex;
 
-use libtest_mimic::{Arguments, Failed, Trial};
-use rewriter_tests::kernels::build::{self, Sources, Variant};
+use libtest_mimic::Trial;
+use rewriter_tests::Failure;
 use rewriter_tests::kernels::{Test, launch};
-use rewriter_tests::{Failure, made_up};
+use rewriter_tests::made_up::{self, Built};
+use rewriter_tests::tally::{self, Tallies};
 use wavetap::cfg::{BodyId, Cfg, Program};
 use wavetap::code_object::{CodeObject, digest};
 use wavetap::dataflow::{Definitions, Summaries};
@@ -37,6 +36,7 @@ use oracle::Expected;
 const FUEL: u64 = 3_000_000;
 /// Records of a dispatch that are kept; where there are more, bytes are not compared.
 const MOST_RECORDS: usize = 200_000;
+
 /// Of the kernels of a way of compiling.
 #[derive(Debug, Default)]
 struct Tally {
@@ -50,47 +50,41 @@ struct Tally {
     bytes: u64,
 }
 
-static TALLY: Mutex<BTreeMap<String, Tally>> = Mutex::new(BTreeMap::new());
+static TALLIES: Tallies<Tally> = Tallies::new();
 
 fn main() -> ExitCode {
-    let arguments = Arguments::from_args();
-    let trials = match trials() {
-        Ok(trials) => trials,
-        Err(failure) => {
-            eprintln!("{failure}");
-            return ExitCode::FAILURE;
+    TALLIES.run(trials(), |tallies| {
+        for (way, tally) in tallies {
+            let percent = |part: u64| 100.0 * part as f64 / tally.in_lanes.max(1) as f64;
+            println!(
+                "{way}: {} kernels, {} instructions executed; lanes unknown of {:.1} %, with counts of branches \
+                    {:.1} %; bytes of {} compared",
+                tally.kernels,
+                tally.instructions,
+                percent(tally.unknown[0]),
+                percent(tally.unknown[1]),
+                tally.bytes
+            );
         }
-    };
-    let ran = trials.len();
-    let conclusion = libtest_mimic::run(&arguments, trials);
-    let tallies = TALLY.lock().map(|mut tally| std::mem::take(&mut *tally)).unwrap_or_default();
-    let mut compared = 0;
-    for (way, tally) in &tallies {
-        compared += tally.instructions;
-        let percent = |part: u64| 100.0 * part as f64 / tally.in_lanes.max(1) as f64;
-        println!(
-            "{way}: {} kernels, {} instructions executed; lanes unknown of {:.1} %, with counts of branches {:.1} %; \
-                bytes of {} compared",
-            tally.kernels,
-            tally.instructions,
-            percent(tally.unknown[0]),
-            percent(tally.unknown[1]),
-            tally.bytes
-        );
+        if !tallies.is_empty() && tallies.values().all(|tally| tally.instructions == 0) {
+            return Err("nothing was compared".to_owned());
+        }
+        Ok(())
+    })
+}
+
+impl tally::Tally for Tally {
+    fn add(&mut self, other: Tally) {
+        self.kernels += other.kernels;
+        self.instructions += other.instructions;
+        self.in_lanes += other.in_lanes;
+        self.unknown.iter_mut().zip(other.unknown).for_each(|(sum, more)| *sum += more);
+        self.bytes += other.bytes;
     }
-    if !tallies.is_empty() && compared == 0 || ran == 0 {
-        println!("nothing was compared");
-        return ExitCode::FAILURE;
-    }
-    conclusion.exit_code()
 }
 
 fn trials() -> Result<Vec<Trial>, Failure> {
-    let variants = made_up::variants()?;
-    let compiled =
-        made_up::compiled(variants)?.into_iter().map(|made_up::Compiled { name, sources, file, variant }| {
-            Trial::test(name, move || run(&sources, &file, variant).map_err(Failed::from))
-        });
+    let compiled = made_up::compiled(made_up::variants()?)?.into_iter().map(|compiled| compiled.trial(run));
     Ok(programs::trials().into_iter().chain(compiled).collect())
 }
 
@@ -116,23 +110,14 @@ const MATRICES: &[(&str, &str, u64)] = &[
 ];
 
 /// All kernels of a source, compiled in one way.
-fn run(sources: &Sources, source: &Path, variant: Variant) -> Result<(), Failure> {
-    let only = std::env::var("WAVETAP_KERNEL").ok();
-    let object = build::object_of(source, variant)?;
-    let reference = sources.reference(variant.target.wave_size())?;
-    let file = source.file_name().unwrap_or_default().to_string_lossy();
-    let code = CodeObject::parse(&object).map_err(|e| e.to_string())?;
+fn run(built: &Built) -> Result<(), Failure> {
+    let object = &built.object;
+    let code = CodeObject::parse(object).map_err(|e| e.to_string())?;
     let image = Image::of(&code).map_err(|e| e.to_string())?;
     let program = Program::of(code.target().ok_or("no target")?, &image);
     let summaries = Summaries::compute(&program);
     let mut tally = Tally::default();
-    let mut wrong = Vec::new();
-    for test in reference.tests.iter().filter(|test| test.file == file && test.runs_on(variant.target.name())) {
-        if made_up::miscompiled(&test.name, variant).is_some()
-            || only.as_ref().is_some_and(|only| !test.name.contains(only.as_str()))
-        {
-            continue;
-        }
+    let outcome = built.each(|test, buffers| {
         let options = Options {
             strict: false,
             fuel: FUEL,
@@ -142,22 +127,11 @@ fn run(sources: &Sources, source: &Path, variant: Variant) -> Result<(), Failure
             accesses: MOST_RECORDS,
             ..Options::default()
         };
-        let (_, stats) = launch::run(&object, variant.target, test, &reference.buffers(test)?, &options)
-            .map_err(|failure| format!("{}: {failure}", test.name))?;
-        let subject = Subject { object: &object, program: &program, summaries: &summaries, test };
-        if let Err(failure) = subject.compare(&stats, &mut tally) {
-            wrong.push(format!("{}: {failure}", test.name));
-        }
-    }
-    if let Ok(mut all) = TALLY.lock() {
-        let sum = all.entry(variant.to_string()).or_default();
-        sum.kernels += tally.kernels;
-        sum.instructions += tally.instructions;
-        sum.in_lanes += tally.in_lanes;
-        sum.unknown.iter_mut().zip(tally.unknown).for_each(|(sum, more)| *sum += more);
-        sum.bytes += tally.bytes;
-    }
-    if wrong.is_empty() { Ok(()) } else { Err(format!("{variant}:\n{}", wrong.join("\n"))) }
+        let (_, stats) = launch::run(object, built.variant.target, test, buffers, &options)?;
+        Subject { object, program: &program, summaries: &summaries, test }.compare(&stats, &mut tally)
+    });
+    TALLIES.add(built.variant.to_string(), tally);
+    outcome
 }
 
 struct Subject<'a> {

@@ -1,5 +1,12 @@
 //! Real libraries of third parties: what `fetch-corpora.sh` fetches, what is known to be in it, and where it
 //! lies.
+//!
+//! - [`kernels`]: their kernels, in an order that depends on nothing but their names;
+//! - [`arguments`]: arguments that are made up from what the metadata says of a kernel.
+
+pub mod arguments;
+pub mod kernels;
+mod products;
 
 use std::fs;
 use std::path::PathBuf;
@@ -83,4 +90,11 @@ impl Corpus {
         files.sort();
         files
     }
+}
+
+/// The libraries that are there; but where time is short those of bitsandbytes, which take long to be unpacked.
+#[must_use]
+pub fn libraries() -> Vec<PathBuf> {
+    let corpora = CORPORA.into_iter().filter(|corpus| crate::full() || corpus.name != "bitsandbytes");
+    corpora.flat_map(|corpus| corpus.files()).collect()
 }

@@ -1,24 +1,25 @@
 //! Arguments of kernels that compute matrix products, by the names that AMD's generator of them (Tensile, of hipBLASLt)
 //! gives arguments and kernels: numbers that are made up without that seldom get such a kernel to its main loop.
 
-use rewriter_tests::random::Random;
 use wavetap::code_object::KernelMetadata;
+
+use crate::random::Random;
 
 /// A product of matrices and the workgroups that compute it.
 #[derive(Clone, Copy)]
-pub struct Product {
+pub(super) struct Product {
     rows: u32,
     columns: u32,
     depth: u32,
     /// The first matrix, and the second, lie with the summed index first.
     first_by_depth: bool,
     second_by_depth: bool,
-    pub workgroups: u32,
+    pub(super) workgroups: u32,
 }
 
 impl Product {
     /// A product for a kernel, if it computes one. Its largest matrix fits into a buffer even of doubles.
-    pub fn of(kernel: &KernelMetadata, random: &mut Random) -> Option<Product> {
+    pub(super) fn of(kernel: &KernelMetadata, random: &mut Random) -> Option<Product> {
         let has = |name: &str| kernel.args.iter().any(|argument| argument.name.as_deref() == Some(name));
         if !["Gemm info", "SizesFree0", "SizesSum0", "strideA0"].into_iter().all(has) {
             return None;
@@ -37,7 +38,7 @@ impl Product {
     }
 
     /// What an argument of this name is, if it is not made up.
-    pub fn argument(&self, name: &str) -> Option<u32> {
+    pub(super) fn argument(&self, name: &str) -> Option<u32> {
         let Product { rows, columns, depth, .. } = *self;
         Some(match name {
             // One product, whose sizes are arguments; not split along its depth; workgroups in their order, on one die.

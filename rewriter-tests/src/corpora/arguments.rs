@@ -2,12 +2,12 @@
 //! with small numbers in it, which are good indices, counts and offsets; scalars are small. The emulator keeps a gap
 //! around each buffer that nothing may be read from or written to.
 
-use rewriter_tests::instrumented::Launch;
-use rewriter_tests::random::Random;
 use wavetap::code_object::{Argument, Field, Kernel, KernelMetadata, ValueKind};
 use wavetap::isa::EventHazards;
 
 use super::products::Product;
+use crate::dispatch::Launch;
+use crate::random::Random;
 
 /// Bytes of a buffer.
 const BUFFER: usize = 1 << 15;
@@ -21,6 +21,7 @@ const HIGH_PRIVATE: u32 = 0x0002_0000;
 
 /// Why a kernel's arguments cannot be made up. What is in a structure nobody says: it is made up where `structures` may
 /// be.
+#[must_use]
 pub fn cannot_be_made_up(kernel: &Kernel, structures: bool) -> Option<&'static str> {
     let Some(metadata) = &kernel.metadata else { return Some("no metadata") };
     if metadata.max_flat_workgroup_size == 0 {
@@ -45,7 +46,11 @@ pub fn cannot_be_made_up(kernel: &Kernel, structures: bool) -> Option<&'static s
     None
 }
 
-/// A dispatch of a kernel.
+/// A dispatch of a kernel whose arguments can be made up, with one of the sets of arguments.
+///
+/// # Panics
+/// If [`cannot_be_made_up`] says that it has no metadata.
+#[must_use]
 pub fn launch(kernel: &Kernel, seed: u64) -> Launch<'_> {
     let metadata = kernel.metadata.as_ref().expect("looked at before");
     let mut random = Random::new(
