@@ -394,6 +394,9 @@ pub struct MemoryArgs {
     /// Work-items of a workgroup, in place of what the file and the profile say
     #[arg(long, value_name = "X[,Y[,Z]]", value_parser = workgroup::sizes)]
     pub workgroup: Option<[u32; 3]>,
+    /// JSON, YAML: heat maps of all recorded workgroups, in place of the first that accesses an array
+    #[arg(long, requires = "counters")]
+    pub all_workgroups: bool,
     /// End with exit code 1 if an access is as bad as this or worse, or no kernel is selected. With --counters, what is
     /// less than 5 % of all that is too much is a note and does not count
     #[arg(long, value_enum, value_name = "SEVERITY")]
@@ -487,11 +490,11 @@ pub struct MergeArgs {
 
 /// Show what differs between two profiles, of one build or of two
 ///
-/// Kernels are partners by demangled name and target, branches and blocks by source line, operation and order. A
-/// condition of --fail-if is METRIC>NUMBER or METRIC<NUMBER, for each kernel that both profiles have: without a sign
-/// the number is compared with the new value, with a sign with the change, with a sign and % with the change in percent
-/// of the old value. Metrics: divergence (percent of branches), divergences, branches, blocks, lanes, instructions,
-/// waves, dispatches, global_bytes.
+/// Kernels are partners by demangled name and target, branches and blocks by source line, which may have moved with
+/// others, operation and order. A condition of --fail-if is METRIC>NUMBER or METRIC<NUMBER, for each kernel that both
+/// profiles have: without a sign the number is compared with the new value, with a sign with the change, with a sign
+/// and % with the change in percent of the old value. Metrics: divergence (percent of branches), divergences, branches,
+/// blocks, lanes, instructions, waves, dispatches, global_bytes.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   wavetap diff old.profile new.profile

@@ -20,7 +20,8 @@ use wavetap_profile::probes::blocks;
 use wavetap_report::counted::{self, CountedObject};
 use wavetap_report::export::records::NamedRecords;
 use wavetap_report::memory::{
-    AccessFacts, CalledFunction, KernelMemory, MeasuredAccess, MemoryAccess, MemoryReport, RecordedMemory, SCHEMA,
+    AccessFacts, CalledFunction, KernelMemory, MappedWorkgroups, MeasuredAccess, MemoryAccess, MemoryReport,
+    RecordedMemory, SCHEMA,
 };
 use wavetap_slice::counts::{BlockCounts, KernelCounts};
 
@@ -35,6 +36,8 @@ pub struct MemoryInputs<'a> {
     pub workgroup: Option<[u32; 3]>,
     /// Accesses that were recorded.
     pub records: &'a [KernelRecords],
+    /// Of which workgroups heat maps are.
+    pub mapped: MappedWorkgroups,
 }
 
 /// Accesses of a kernel that were recorded.
@@ -178,7 +181,7 @@ pub(super) fn of_kernel(
         line_bytes: body.target().l1_line_bytes(),
         accesses: sites.iter().map(of_site).collect(),
         recorded: analysis.as_ref().map(|analysis| {
-            let mut recorded = RecordedMemory::new(analysis, |address| lines.line(address));
+            let mut recorded = RecordedMemory::new(analysis, inputs.mapped, |address| lines.line(address));
             if let (None, Some((profile, totals))) = (given, recorded_in) {
                 recorded.dispatches = memory_records::dispatches(profile, totals).count() as u64;
                 recorded.of_dispatches = totals.dispatches;

@@ -41,6 +41,9 @@ pub struct ExportArgs {
     /// --counters)
     #[arg(long, value_name = "FILE")]
     pub time: Option<PathBuf>,
+    /// heat-map: all recorded workgroups, in place of the first that accesses an array
+    #[arg(long)]
+    pub all_workgroups: bool,
     #[command(flatten)]
     pub select: SelectArgs,
     /// Write to this file instead of stdout

@@ -9,6 +9,7 @@ use wavetap::profile::file::Profile;
 use wavetap::profile::time::TimeProfile;
 use wavetap::report::export::{folded, records, tables, trace};
 use wavetap::report::findings::{remarks, sarif};
+use wavetap::report::memory::MappedWorkgroups;
 
 use super::report;
 use crate::args::{ExportArgs, ExportForm};
@@ -21,6 +22,9 @@ const REFUSED: u8 = 1;
 pub fn run(args: &ExportArgs) -> Result<ExitCode> {
     if let Some(path) = &args.output {
         files::may_write(path, args.force)?;
+    }
+    if args.all_workgroups && args.form != ExportForm::HeatMap {
+        return Err(Error::unsupported("--all-workgroups is of the form heat-map"));
     }
     let mut unread = Vec::new();
     let text = match (&args.file, &args.counters[..], &args.time) {
@@ -62,7 +66,10 @@ fn of_counters(args: &ExportArgs, file: &Path, counters: &Path, unread: &mut Vec
             if args.form == ExportForm::Csv { tables::tables(&mix) } else { Ok(folded::of_mix(&mix)) }
         }
         ExportForm::Accesses => records::accesses(&pipeline::recorded(&data, &selection, &profile).within(place)?),
-        ExportForm::HeatMap => Ok(records::heat_maps(&pipeline::recorded(&data, &selection, &profile).within(place)?)),
+        ExportForm::HeatMap => {
+            let mapped = if args.all_workgroups { MappedWorkgroups::All } else { MappedWorkgroups::First };
+            Ok(records::heat_maps(&pipeline::recorded(&data, &selection, &profile).within(place)?, mapped))
+        }
         _ => Err(Error::unsupported(args.form.needs())),
     }
 }

@@ -2,11 +2,11 @@
 
 use std::process::ExitCode;
 
-use wavetap::error::{Result, ResultExt};
+use wavetap::error::{Error, Result, ResultExt};
 use wavetap::pipeline::{self, MemoryInputs};
 use wavetap::profile::file::Profile;
 use wavetap::report::findings::{remarks, sarif};
-use wavetap::report::memory::{KernelMemory, MemoryReport, Severity, finding_log, render};
+use wavetap::report::memory::{KernelMemory, MappedWorkgroups, MemoryReport, Severity, finding_log, render};
 
 use crate::args::{ColorChoice, FindingsFormat, MemoryArgs};
 use crate::{files, launch, map_file, output};
@@ -20,7 +20,12 @@ pub fn run(args: &MemoryArgs, colour: ColorChoice) -> Result<ExitCode> {
     let data = map_file::open(&args.file)?;
     let profiles = args.counters.iter().map(|path| launch::read_profile(path)).collect::<Result<Vec<Profile>>>()?;
     let (profile, recorded) = launch::counted_and_recorded(&profiles)?;
-    let inputs = MemoryInputs { profile, recorded, workgroup: args.workgroup, records: &[] };
+    let has_maps = matches!(args.output.format, FindingsFormat::Json | FindingsFormat::Yaml);
+    if args.all_workgroups && !has_maps {
+        return Err(Error::unsupported("--all-workgroups: only --format json and yaml have heat maps"));
+    }
+    let mapped = if args.all_workgroups { MappedWorkgroups::All } else { MappedWorkgroups::First };
+    let inputs = MemoryInputs { profile, recorded, workgroup: args.workgroup, mapped, ..MemoryInputs::default() };
     let report =
         pipeline::memory(&data, &args.select.selection(), inputs).within(|| args.file.display().to_string())?;
     let log = || finding_log(&report, &args.file.to_string_lossy(), files::current_folder());

@@ -180,6 +180,60 @@ fn modelled_time_is_exported_without_loss() {
 /// Sector to the waves that access each of its words, and any of them.
 type Sectors = BTreeMap<u64, ([u32; 8], u32)>;
 
+/// Of heat maps of all workgroups those that come first of each array.
+fn first_of_each_array(heat: &str) -> String {
+    let (mut text, mut kernel, mut seen, mut is_first) = (String::new(), "", BTreeSet::new(), true);
+    for line in heat.lines() {
+        if line.starts_with("# kernel ") {
+            (kernel, is_first) = (line, true);
+        } else if let Some(array) = line.strip_prefix("# ") {
+            is_first = seen.insert((kernel, array.rsplit_once(", dispatch ").expect("a dispatch").0));
+        }
+        if is_first {
+            text.push_str(line);
+            text.push('\n');
+        }
+    }
+    text
+}
+
+/// Kernel, dispatch, workgroup, whether in LDS: to words, each with the waves that access it.
+type Words = BTreeMap<(String, String, [String; 3], bool), BTreeMap<u64, u32>>;
+
+/// The heat maps of `wavetap.memory/1`, word by word.
+fn words_of_json(memory: &Value) -> Words {
+    fn list(value: &Value) -> &[Value] {
+        value.as_array().map(Vec::as_slice).unwrap_or_default()
+    }
+    let number = |value: &Value| value.as_u64().expect("a number");
+    let mut all = Words::new();
+    for kernel in list(&memory["kernels"]) {
+        for array in list(&kernel["recorded"]["arrays"]) {
+            assert!(array["heat_left_out"].is_null(), "there is room");
+            for map in std::iter::once(&array["heat"]).chain(list(&array["other_heat"])).filter(|map| map.is_object()) {
+                let axes: Vec<String> = list(&map["workgroup"]).iter().map(ToString::to_string).collect();
+                let name = kernel["demangled"].as_str().expect("a name").to_owned();
+                let workgroup: [String; 3] = axes.try_into().expect("three axes");
+                let words = all.entry((name, map["dispatch"].to_string(), workgroup, array["space"] == "lds"));
+                let words = words.or_default();
+                for run in list(&map["runs"]) {
+                    let address =
+                        run["address"].as_str().and_then(|text| text.strip_prefix("0x")).expect("hexadecimal");
+                    let begin = u64::from_str_radix(address, 16).expect("an address") / 4;
+                    let pattern = &map["patterns"][number(&run["pattern"]) as usize]["words"];
+                    let in_sector = list(pattern).len() as u64;
+                    for sector in 0..number(&run["sectors"]) {
+                        for (word, waves) in (0..).zip(list(pattern)).filter(|(_, waves)| number(waves) > 0) {
+                            *words.entry(begin + sector * in_sector + word).or_default() += number(waves) as u32;
+                        }
+                    }
+                }
+            }
+        }
+    }
+    all
+}
+
 #[test]
 fn heat_maps_are_those_of_the_exported_accesses() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -192,7 +246,13 @@ fn heat_maps_are_those_of_the_exported_accesses() {
         let records = ["profile", "--probe", "memory", "--target", "gfx90a", "--force", "-o", profile, "--report"];
         wavetap(&[&records[..], &["/dev/null", "--", program]].concat(), folder.path());
         let accesses = rows(&wavetap(&["export", "accesses", program, "--counters", profile], folder.path()));
-        let heat = wavetap(&["export", "heat-map", program, "--counters", profile], folder.path());
+        let export = ["export", "heat-map", program, "--counters", profile];
+        let first = wavetap(&export, folder.path());
+        let heat = wavetap(&[&export[..], &["--all-workgroups"]].concat(), folder.path());
+        assert_eq!(first, first_of_each_array(&heat), "{name}");
+        let of_json = ["memory", program, "--target", "gfx90a", "--format", "json", "--counters", profile];
+        let of_json = wavetap(&[&of_json[..], &["--all-workgroups"]].concat(), folder.path());
+        let of_json = words_of_json(&serde_json::from_str(&of_json).expect("JSON"));
         let text = fs::read_to_string(profile).expect("a profile");
         let profile: Value = serde_json::from_str(&text).expect("JSON");
         let names: BTreeMap<&str, &str> = profile["kernels"]
@@ -227,7 +287,26 @@ fn heat_maps_are_those_of_the_exported_accesses() {
                 sector.1 = sector.1.max(counts[8]);
             }
         }
+        let recorded: BTreeSet<(String, String, [String; 3], bool)> = accesses
+            .iter()
+            .filter(|row| row["space"] != "scratch" && !row["addresses"].is_empty())
+            .map(|row| {
+                let workgroup = ["workgroup_x", "workgroup_y", "workgroup_z"].map(|axis| row[axis].clone());
+                (row["kernel"].clone(), row["dispatch"].clone(), workgroup, row["space"] == "lds")
+            })
+            .collect();
+        let places: BTreeSet<(String, String, [String; 3], bool)> = shown
+            .keys()
+            .map(|(kernel, rest, group, is_lds)| ((*kernel).to_owned(), rest.clone(), group.clone(), *is_lds))
+            .collect();
+        assert_eq!(places, recorded, "{name}: every workgroup that was recorded has maps");
+        assert_eq!(of_json.len(), shown.len(), "{name}: and in JSON");
         for ((kernel, dispatch, workgroup, is_lds), of_place) in &shown {
+            let words = of_place.iter().flat_map(|(tag, (words, _))| {
+                (0_u64..).zip(words).filter(|(_, waves)| **waves > 0).map(move |(word, waves)| (8 * tag + word, *waves))
+            });
+            let place = ((*kernel).to_owned(), dispatch.clone(), workgroup.clone(), *is_lds);
+            assert!(of_json.get(&place) == Some(&words.collect()), "{name}, {place:?}: the words of JSON");
             let space = if *is_lds { "lds" } else { "global" };
             let mut waves: BTreeMap<u64, BTreeSet<&str>> = BTreeMap::new();
             for row in accesses.iter().filter(|row| {
@@ -293,6 +372,8 @@ fn what_a_form_needs_is_said() {
         (&["export", "remarks", program, "--counters", &profile, "--kernel", "none"], "none of these kernels"),
         (&["export", "accesses", "--time", &time], "recorded accesses"),
         (&["export", "trace", "--time", &time], "not a file of modelled time"),
+        (&["export", "csv", program, "--counters", &profile, "--all-workgroups"], "of the form heat-map"),
+        (&["memory", program, "--counters", &profile, "--all-workgroups"], "only --format json and yaml"),
         (&["export", "trace", "--time", &time, "-o", &profile], "--force"),
         (&["export", "tape", program, "--counters", &profile], "possible values: trace"),
     ] {

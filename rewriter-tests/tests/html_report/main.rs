@@ -273,6 +273,7 @@ fn large_map(sorts: u32) -> HeatMap {
         HeatRun { address: 0x1000 + 64 * 4 * run, sectors: 4, pattern, sites: 0 }
     });
     HeatMap {
+        dispatch: 0,
         workgroup: [0; 3],
         sector_bytes: 64,
         patterns: (0..sorts).map(pattern).collect(),

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use super::csv;
+use crate::memory::MappedWorkgroups;
 use wavetap_base::error::Result;
-use wavetap_memory::{Analysis, Array, Operation, RecordedKernel, Space};
+use wavetap_memory::{Analysis, Array, Operation, RecordedKernel, Space, WorkgroupWords};
 
 /// What was recorded of a kernel, with its names.
 #[derive(Debug)]
@@ -83,19 +84,17 @@ pub fn accesses(kernels: &[NamedRecords]) -> Result<String> {
     csv(std::iter::once(heading.map(str::to_owned).to_vec()).chain(rows))
 }
 
-/// The heat maps of the first recorded workgroup of each kernel: a line for each sector of 32 bytes that it accesses,
-/// with the sector's number, how many waves access each of its eight words, and how many any of them. Lines that begin
-/// with `#` say of what those after them are.
+/// The heat maps of the first recorded workgroup that accesses each array, or of all: a line for each sector of 32 bytes
+/// that it accesses, with the sector's number, how many waves access each of its eight words, and how many any of them.
+/// Lines that begin with `#` say of what those after them are.
 #[must_use]
-pub fn heat_maps(kernels: &[NamedRecords]) -> String {
+pub fn heat_maps(kernels: &[NamedRecords], mapped: MappedWorkgroups) -> String {
     let mut text = String::new();
     for kernel in kernels {
         let analysis = Analysis::of(&kernel.recorded);
         text.push_str(&format!("# kernel {}\n", kernel.name));
         for (array, workgroups) in &analysis.heat.arrays {
-            let Some(first) = workgroups.first() else { continue };
-            let [x, y, z] = first.workgroup;
-            let array = match array {
+            let name = match array {
                 Array::Allocation(index) => {
                     let allocation = &kernel.recorded.allocations[*index];
                     let name = allocation.name.clone().unwrap_or_else(|| format!("allocation {}", allocation.ordinal));
@@ -104,16 +103,25 @@ pub fn heat_maps(kernels: &[NamedRecords]) -> String {
                 Array::Elsewhere => "memory of no known allocation".to_owned(),
                 Array::Lds(part) => format!("LDS from {:#x}", analysis.arrays.lds()[*part].begin),
             };
-            text.push_str(&format!("# {array}, dispatch {}, workgroup {x},{y},{z}\n", first.dispatch));
-            for sector in first.sectors(SECTOR) {
-                let mut words = [0; (SECTOR / 4) as usize];
-                for word in sector.words {
-                    words[(word.number % words.len() as u64) as usize] = word.temperature();
-                }
-                let words = words.map(|word| word.to_string()).join(" ");
-                text.push_str(&format!("{:#x} {words} {}\n", sector.number, sector.temperature()));
+            let most = if mapped == MappedWorkgroups::All { usize::MAX } else { 1 };
+            for group in workgroups.iter().take(most) {
+                heat_map(&name, group, &mut text);
             }
         }
     }
     text
+}
+
+/// The heat map of an array of this name.
+fn heat_map(array: &str, group: &WorkgroupWords, text: &mut String) {
+    let [x, y, z] = group.workgroup;
+    text.push_str(&format!("# {array}, dispatch {}, workgroup {x},{y},{z}\n", group.dispatch));
+    for sector in group.sectors(SECTOR) {
+        let mut words = [0; (SECTOR / 4) as usize];
+        for word in sector.words {
+            words[(word.number % words.len() as u64) as usize] = word.temperature();
+        }
+        let words = words.map(|word| word.to_string()).join(" ");
+        text.push_str(&format!("{:#x} {words} {}\n", sector.number, sector.temperature()));
+    }
 }

@@ -357,6 +357,7 @@ mod tests {
             |used: usize, sector| HeatPattern { words: (0..8).map(|word| u8::from(word < used)).collect(), sector };
         let run = |sector: u64, sectors, pattern| HeatRun { address: sector * 32, sectors, pattern, sites: 0 };
         let heat = |runs| HeatMap {
+            dispatch: 0,
             workgroup: [0; 3],
             sector_bytes: 32,
             patterns: vec![pattern(8, 1), pattern(2, 7)],

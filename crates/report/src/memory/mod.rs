@@ -9,8 +9,8 @@ mod text;
 pub(crate) use found::{because, finding_name, may_help};
 pub use log::finding_log;
 pub use recorded::{
-    Evidence, FindingKind, FindingSite, Fix, HeatMap, HeatPattern, HeatRun, MeasuredAccess, MemoryFinding,
-    RecordedArray, RecordedMemory,
+    Evidence, FindingKind, FindingSite, Fix, HeatMap, HeatPattern, HeatRun, MappedWorkgroups, MeasuredAccess,
+    MemoryFinding, RecordedArray, RecordedMemory,
 };
 pub use rules::{Finding, Rule};
 pub use text::render;

@@ -63,14 +63,27 @@ pub struct RecordedArray {
     pub touched: Option<f64>,
     /// Executions of instructions for each word that was accessed.
     pub reuse: f64,
-    /// How many waves access what, of the first workgroup that was recorded.
+    /// How many waves access what, of the first recorded workgroup that accesses it.
     pub heat: Option<HeatMap>,
+    /// The same of the other ones, if it was asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub other_heat: Vec<HeatMap>,
+    /// Workgroups of which there is no map, because those before them have as many runs as there is room for.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub heat_left_out: u64,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// How many waves of a workgroup access each word and each sector of an array.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HeatMap {
+    /// The dispatch, by its number in the run.
+    #[serde(default)]
+    pub dispatch: u32,
     /// The workgroup's id.
     pub workgroup: [u32; 3],
     /// Bytes of a sector.
@@ -379,10 +392,28 @@ impl MeasuredAccess {
     }
 }
 
+/// Of which workgroups heat maps are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum MappedWorkgroups {
+    /// The first one that accesses an array.
+    #[default]
+    First,
+    /// All that were recorded, as far as there is room.
+    All,
+}
+
+/// Runs of all heat maps of a kernel together, after which no more maps are made.
+const MOST_RUNS: usize = 1 << 18;
+
 impl RecordedMemory {
     /// What follows from a kernel's records; `source` is the line of an instruction.
     #[must_use]
-    pub fn new(analysis: &memory::Analysis<'_>, source: impl Fn(u64) -> Option<Source>) -> RecordedMemory {
+    pub fn new(
+        analysis: &memory::Analysis<'_>,
+        mapped: MappedWorkgroups,
+        source: impl Fn(u64) -> Option<Source>,
+    ) -> RecordedMemory {
+        let mut room = if mapped == MappedWorkgroups::All { MOST_RUNS } else { 0 };
         let finding = |finding: &memory::Finding| MemoryFinding {
             kind: finding.kind.into(),
             fix: finding.kind.fix().map(Fix::from),
@@ -404,7 +435,18 @@ impl RecordedMemory {
             of_dispatches: 1,
             not_measured: 0,
             unresolved: analysis.kernel.unresolved,
-            arrays: analysis.heat.arrays.keys().map(|array| RecordedArray::new(analysis, *array)).collect(),
+            arrays: analysis
+                .heat
+                .arrays
+                .keys()
+                .map(|array| {
+                    let mut recorded = RecordedArray::new(analysis, *array);
+                    if mapped == MappedWorkgroups::All {
+                        recorded.map_others(analysis, *array, &mut room);
+                    }
+                    recorded
+                })
+                .collect(),
             findings: memory::findings(analysis).iter().map(finding).collect(),
         }
     }
@@ -414,28 +456,6 @@ impl RecordedArray {
     fn new(analysis: &memory::Analysis<'_>, array: memory::Array) -> RecordedArray {
         let used = analysis.heat.array_use(array, &analysis.arrays);
         let first = analysis.heat.arrays.get(&array).and_then(|groups| groups.first());
-        let heat = |group: &memory::WorkgroupWords| {
-            let map = group.heat_map(analysis.kernel.line_bytes());
-            let run = |run: &memory::Run| HeatRun {
-                address: run.sector * u64::from(map.sector_bytes),
-                sectors: run.sectors,
-                pattern: run.pattern,
-                sites: run.sites.index() as u32,
-            };
-            let addresses = |set: &Vec<u64>| set.iter().copied().map(HexAddress).collect();
-            HeatMap {
-                workgroup: group.workgroup,
-                sector_bytes: map.sector_bytes,
-                runs: map.runs.iter().map(run).collect(),
-                sites: map.sites.all().iter().map(addresses).collect(),
-                left_out: map.left_out,
-                patterns: map
-                    .patterns
-                    .into_iter()
-                    .map(|of| HeatPattern { words: of.words, sector: of.sector })
-                    .collect(),
-            }
-        };
         RecordedArray {
             name: name(analysis, array),
             space: if matches!(array, memory::Array::Lds(_)) { Space::Lds } else { Space::Global },
@@ -445,7 +465,46 @@ impl RecordedArray {
             shared_words: used.shared_words,
             touched: used.touched(),
             reuse: used.reuse(),
-            heat: first.map(heat),
+            heat: first.map(|group| HeatMap::new(analysis, group)),
+            other_heat: Vec::new(),
+            heat_left_out: 0,
+        }
+    }
+
+    /// Adds the maps of the workgroups after the first, until they have as many runs as there is room for.
+    fn map_others(&mut self, analysis: &memory::Analysis<'_>, array: memory::Array, room: &mut usize) {
+        let groups = analysis.heat.arrays.get(&array).map(Vec::as_slice).unwrap_or_default();
+        for group in groups.iter().skip(1) {
+            if *room == 0 {
+                self.heat_left_out += 1;
+                continue;
+            }
+            let map = HeatMap::new(analysis, group);
+            *room = room.saturating_sub(map.runs.len());
+            self.other_heat.push(map);
+        }
+    }
+}
+
+impl HeatMap {
+    /// Of a workgroup, with sectors as large as a line.
+    fn new(analysis: &memory::Analysis<'_>, group: &memory::WorkgroupWords) -> HeatMap {
+        let map = group.heat_map(analysis.kernel.line_bytes());
+        let run = |run: &memory::Run| HeatRun {
+            address: run.sector * u64::from(map.sector_bytes),
+            sectors: run.sectors,
+            pattern: run.pattern,
+            sites: run.sites.index() as u32,
+        };
+        let addresses = |set: &Vec<u64>| set.iter().copied().map(HexAddress).collect();
+        HeatMap {
+            dispatch: group.dispatch,
+            workgroup: group.workgroup,
+            sector_bytes: map.sector_bytes,
+            runs: map.runs.iter().map(run).collect(),
+            sites: map.sites.all().iter().map(addresses).collect(),
+            left_out: map.left_out,
+            patterns: map.patterns.into_iter().map(|of| HeatPattern { words: of.words, sector: of.sector }).collect(),
         }
     }
 }
