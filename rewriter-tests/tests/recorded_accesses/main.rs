@@ -51,9 +51,11 @@ struct Tally {
     /// not follow from what was recorded.
     executions: u64,
     unresolved: u64,
-    /// Strict runs, and those in which waves went elsewhere than in the original, which does so itself.
+    /// Strict runs, those in which waves went elsewhere than in the original, which does so itself, and those that
+    /// ended with a fault, as the original's did.
     strict: u64,
     unordered: u64,
+    faulted: u64,
     /// Dispatches of which the emulator or the probe did not keep all.
     cut_off: u64,
 }
@@ -135,6 +137,7 @@ impl tally::Tally for Tally {
         self.unresolved += other.unresolved;
         self.strict += other.strict;
         self.unordered += other.unordered;
+        self.faulted += other.faulted;
         self.cut_off += other.cut_off;
         tally::add_counts(&mut self.refused, other.refused);
         tally::add_counts(&mut self.left_out, other.left_out);

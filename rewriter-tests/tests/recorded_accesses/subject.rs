@@ -141,7 +141,10 @@ impl Subject<'_> {
         let run = match self.record(strict, (MEMORY_LIMIT, WorkgroupSample::All)) {
             Ok(run) => run,
             // Where the original does not run, either, nothing is to be compared.
-            Err(_) if self.original(strict).is_err() => return Ok(()),
+            Err(_) if self.original(strict).is_err() => {
+                tally.faulted += 1;
+                return Ok(());
+            }
             Err(stopped) => return Err(stopped.to_string()),
         };
         tally.strict += 1;

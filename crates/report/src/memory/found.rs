@@ -19,8 +19,8 @@ pub(super) fn of_kernel(kernel: &KernelMemory, style: Style, lines: &mut Vec<Str
         format!(" in the first {} of {} dispatches", grouped(recorded.dispatches), grouped(recorded.of_dispatches))
     };
     lines.push(format!(
-        "  {} accesses were recorded, of {} of {} workgroups{dispatches}",
-        grouped(recorded.executions),
+        "  {}, of {} of {} workgroups{dispatches}",
+        counted(recorded.executions, "access was recorded", "accesses were recorded"),
         grouped(recorded.workgroups),
         grouped(recorded.of_workgroups)
     ));
