@@ -12,7 +12,7 @@ use wavetap_report::counted::{self, CountedObject};
 use wavetap_report::export::findings::{FindingInputs, finding_log};
 use wavetap_report::findings::FindingLog;
 use wavetap_report::launches::{LaunchInputs, LaunchTable};
-use wavetap_report::summary::Summary;
+use wavetap_report::summary::of_all_kernels;
 use wavetap_report::{Report, RunInfo};
 
 /// What is known of the runs of an input.
@@ -45,24 +45,24 @@ pub fn findings(data: &[u8], selection: &Selection, inputs: RunInputs<'_>) -> Re
         counted::check(profile, &found)?;
     }
     let selected = |name: &str, target: &str| selection.has_kernel(name) && selection.has_target(target);
-    let kernels: Vec<&KernelTotals> =
+    let dispatched: Vec<&KernelTotals> =
         profile.kernels.iter().filter(|kernel| selected(&kernel.name, &kernel.target)).collect();
-    if kernels.is_empty() {
+    if dispatched.is_empty() {
         return Err(Error::unsupported("none of these kernels was dispatched in the run of the profile"));
     }
     let mut report = Report::new(profile, RunInfo::default());
     let code = explain_all(&mut report, profile, data)?;
     report.time = time.cloned();
     let table = LaunchTable::new(LaunchInputs { profile, board, time, code: &code });
-    let summary = Summary::whole(&report, &table, &code);
+    let (shares_of, kernels) = of_all_kernels(&report, &table, &code);
     let records = recorded.unwrap_or(profile);
     let ran = Selection {
-        kernels: kernels.iter().map(|kernel| kernel.name.clone()).collect(),
-        targets: kernels.iter().map(|kernel| kernel.target.clone()).collect(),
+        kernels: dispatched.iter().map(|kernel| kernel.name.clone()).collect(),
+        targets: dispatched.iter().map(|kernel| kernel.target.clone()).collect(),
     };
     let accesses = (!records.accesses.is_empty())
         .then(|| memory(data, &ran, MemoryInputs { profile: Some(profile), recorded, ..MemoryInputs::default() }))
         .transpose()?;
-    let inputs = FindingInputs { report: &report, summary: &summary, memory: accesses.as_ref(), file, base };
+    let inputs = FindingInputs { report: &report, kernels: &kernels, shares_of, memory: accesses.as_ref(), file, base };
     Ok(finding_log(inputs, &selected))
 }

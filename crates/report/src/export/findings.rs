@@ -10,7 +10,7 @@ use super::finding_rules::{FoundBy, Rules};
 use crate::findings::{FindingLog, KernelNote, Level, LoggedFinding, NamedKernel};
 use crate::memory::{self, Evidence, KernelMemory, MemoryFinding, MemoryReport};
 use crate::style::{DID_NOT_END, counted, missing_waves, not_counted, place};
-use crate::summary::{Finding, FindingKind, KernelSummary, Summary};
+use crate::summary::{Finding, FindingKind, KernelFindings, SharesOf};
 use crate::table::grouped;
 use crate::{Branch, Kernel, Report};
 use wavetap_profile::map::Source;
@@ -30,8 +30,11 @@ const PARTS: f64 = 1000.0;
 pub struct FindingInputs<'a> {
     /// The run.
     pub report: &'a Report,
-    /// All kernels with all that is found of them: [`Summary::whole`].
-    pub summary: &'a Summary,
+    /// All kernels with all that is found of them, and what they have shares of:
+    /// [`of_all_kernels`](crate::summary::of_all_kernels).
+    pub kernels: &'a [KernelFindings<'a>],
+    /// What the shares are of.
+    pub shares_of: SharesOf,
     /// How lanes access memory, with what was recorded; of the same kernels, if there are records.
     pub memory: Option<&'a MemoryReport>,
     /// The file's name.
@@ -43,7 +46,7 @@ pub struct FindingInputs<'a> {
 /// The log of the kernels that `selected` (by mangled name and target) is true of.
 #[must_use]
 pub fn finding_log(inputs: FindingInputs<'_>, selected: &dyn Fn(&str, &str) -> bool) -> FindingLog {
-    let FindingInputs { report, summary, memory, file, base } = inputs;
+    let FindingInputs { report, kernels, shares_of, memory, file, base } = inputs;
     let mut log = FindingLog {
         file: file.to_owned(),
         base: base.map(str::to_owned),
@@ -56,25 +59,20 @@ pub fn finding_log(inputs: FindingInputs<'_>, selected: &dyn Fn(&str, &str) -> b
         unread: memory.map(|memory| memory.unread.clone()).unwrap_or_default(),
     };
     let mut rules = Rules::default();
-    let summaries: Vec<&KernelSummary> =
-        summary.kernels.iter().filter(|kernel| selected(&kernel.name, &kernel.target)).collect();
-    for of_kernel in &summaries {
+    let is_meant = |of: &&KernelFindings<'_>| selected(&of.kernel.name, &of.kernel.target);
+    let kernels: Vec<&KernelFindings<'_>> = kernels.iter().filter(is_meant).collect();
+    for of_kernel in &kernels {
         let first = log.findings.len();
-        log.findings.extend(
-            of_kernel
-                .findings
-                .iter()
-                .map(|finding| of_summary(of_kernel, finding, summary.shares_of.name(), &mut rules)),
-        );
-        let is_it = |kernel: &&Kernel| kernel.name == of_kernel.name && kernel.object == of_kernel.object;
-        let kernel = report.kernels.iter().find(is_it);
-        log.findings.extend(kernel.into_iter().flat_map(|kernel| branches(kernel, of_kernel, &mut rules)));
+        let of_summary = |finding| of_summary(of_kernel, finding, shares_of, &mut rules);
+        log.findings.extend(of_kernel.findings.iter().map(of_summary));
+        log.findings.extend(branches(of_kernel, &mut rules));
         let found = (log.findings.len() - first) as u64;
-        log.notes.push(note(of_kernel, kernel, found, summary));
+        log.notes.push(note(of_kernel, found, shares_of));
     }
     for kernel in memory.iter().flat_map(|memory| &memory.kernels) {
-        let share = summaries.iter().find(|of| of.name == kernel.name && of.target == kernel.target);
-        log.findings.extend(recorded(kernel, share.map_or(0.0, |of| of.share), &mut rules));
+        let is_it = |of: &&&KernelFindings<'_>| of.kernel.name == kernel.name && of.kernel.target == kernel.target;
+        let share = kernels.iter().find(is_it).map_or(0.0, |of| of.share);
+        log.findings.extend(recorded(kernel, share, &mut rules));
     }
     log.notes.extend(left_out(report, selected));
     log.rules = rules.texts();
@@ -96,8 +94,8 @@ fn number_places(findings: &mut [LoggedFinding]) {
     }
 }
 
-fn named(kernel: &KernelSummary) -> NamedKernel {
-    let KernelSummary { name, demangled, target, .. } = kernel;
+fn named(kernel: &Kernel) -> NamedKernel {
+    let Kernel { name, demangled, target, .. } = kernel;
     NamedKernel { name: name.clone(), demangled: demangled.clone(), target: target.clone() }
 }
 
@@ -106,15 +104,31 @@ fn properties<const N: usize>(all: [(&str, Value); N]) -> Map<String, Value> {
     all.into_iter().filter(|(_, value)| !value.is_null()).map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
-fn of_summary(kernel: &KernelSummary, finding: &Finding, shares_of: &str, rules: &mut Rules) -> LoggedFinding {
+fn of_summary(of: &KernelFindings<'_>, finding: &Finding, shares_of: SharesOf, rules: &mut Rules) -> LoggedFinding {
+    let KernelFindings { kernel, share, .. } = *of;
     let level = match finding.weight {
-        _ if kernel.share < WORTH_MENDING => Level::Note,
+        _ if share < WORTH_MENDING => Level::Note,
         weight if weight >= ERROR => Level::Error,
         weight if weight >= WARNING => Level::Warning,
         _ => Level::Note,
     };
-    let basis = finding.basis.word();
-    let percent = format!("{:.1}", 100.0 * kernel.share);
+    let (basis, shares_of) = (finding.basis.word(), shares_of.name());
+    let percent = format!("{:.1}", 100.0 * share);
+    let help = Some(&finding.help).filter(|help| !help.is_empty());
+    let helps = help.map(|help| format!(" What helps: {help}.")).unwrap_or_default();
+    let mut arguments =
+        vec![("String", format!("{} (", finding.text)), ("Basis", basis.to_owned()), ("String", ")".to_owned())];
+    if let Some(help) = help {
+        arguments.extend([("String", "; what helps: ".to_owned()), ("Help", help.clone())]);
+    }
+    arguments.extend([
+        ("String", "; weight ".to_owned()),
+        ("Weight", format!("{:.3}", finding.weight)),
+        ("String", " in a kernel with ".to_owned()),
+        ("KernelShare", percent.clone()),
+        ("String", format!(" % of all {shares_of}, on ")),
+        ("Target", kernel.target.clone()),
+    ]);
     LoggedFinding {
         rule: rules.place(FoundBy::Summary(finding.kind)),
         level,
@@ -123,38 +137,24 @@ fn of_summary(kernel: &KernelSummary, finding: &Finding, shares_of: &str, rules:
         source: finding.source.clone(),
         address: None,
         place: place(finding.source.as_ref()),
-        message: format!(
-            "{} ({basis}). What helps: {}. The kernel has {percent} % of all {shares_of}.",
-            finding.text, finding.help
-        ),
-        arguments: vec![
-            ("String", finding.text.clone()),
-            ("String", " (".to_owned()),
-            ("Basis", basis.to_owned()),
-            ("String", "); what helps: ".to_owned()),
-            ("Help", finding.help.clone()),
-            ("String", "; weight ".to_owned()),
-            ("Weight", format!("{:.3}", finding.weight)),
-            ("String", " in a kernel with ".to_owned()),
-            ("KernelShare", percent),
-            ("String", format!(" % of all {shares_of}, on ")),
-            ("Target", kernel.target.clone()),
-        ],
-        share: Some(kernel.share * finding.weight.clamp(0.0, 1.0)),
+        message: format!("{} ({basis}).{helps} The kernel has {percent} % of all {shares_of}.", finding.text),
+        arguments,
+        share: Some(share * finding.weight.clamp(0.0, 1.0)),
         executions: None,
         properties: properties([
             ("target", json!(kernel.target)),
             ("basis", json!(finding.basis)),
-            ("help", json!(finding.help)),
+            ("help", json!(help)),
             ("weight", json!(finding.weight)),
-            ("kernelShare", json!(kernel.share)),
+            ("kernelShare", json!(share)),
         ]),
     }
 }
 
 /// The branches whose lanes disagreed, the most often first, but for those at lines that a finding is about.
-fn branches(kernel: &Kernel, summary: &KernelSummary, rules: &mut Rules) -> Vec<LoggedFinding> {
-    let said: Vec<&Source> = summary
+fn branches(of: &KernelFindings<'_>, rules: &mut Rules) -> Vec<LoggedFinding> {
+    let kernel = of.kernel;
+    let said: Vec<&Source> = of
         .findings
         .iter()
         .filter(|finding| finding.kind == FindingKind::Divergence)
@@ -172,10 +172,10 @@ fn branches(kernel: &Kernel, summary: &KernelSummary, rules: &mut Rules) -> Vec<
         .filter_map(|branch| Some((branch, disagreed(branch)?)))
         .collect();
     all.sort_by_key(|(branch, exec)| (Reverse(exec.divergences()), branch.address));
-    all.into_iter().map(|(branch, exec)| of_branch(summary, branch, &exec, rules)).collect()
+    all.into_iter().map(|(branch, exec)| of_branch(kernel, branch, &exec, rules)).collect()
 }
 
-fn of_branch(kernel: &KernelSummary, branch: &Branch, exec: &ExecCounts, rules: &mut Rules) -> LoggedFinding {
+fn of_branch(kernel: &Kernel, branch: &Branch, exec: &ExecCounts, rules: &mut Rules) -> LoggedFinding {
     let percent = 100.0 * exec.divergences() as f64 / exec.executions.max(1) as f64;
     let [divergences, executions, before, after] =
         [exec.divergences(), exec.executions, exec.lanes_before, exec.lanes_after].map(grouped);
@@ -300,15 +300,13 @@ fn of_records(kernel: &KernelMemory, finding: &MemoryFinding, share: f64, rules:
 }
 
 /// What is said of a kernel: its share, how much was found, and what its counts lack.
-fn note(summary: &KernelSummary, kernel: Option<&Kernel>, found: u64, all: &Summary) -> KernelNote {
-    let share = format!("{:.1} % of all {}", 100.0 * summary.share, all.shares_of.name());
-    let mut texts = vec![(Level::Note, format!("{share}: {}", counted(found, "finding", "findings")))];
-    if let Some(kernel) = kernel {
-        let missing = missing_waves(kernel.dropped, kernel.unfinished);
-        let gaps = missing.chain(not_counted(&kernel.uncounted_callees)).map(|text| (Level::Warning, text));
-        texts.extend(gaps);
-    }
-    KernelNote { kernel: named(summary), name: "KernelShare", texts }
+fn note(of: &KernelFindings<'_>, found: u64, shares_of: SharesOf) -> KernelNote {
+    let KernelFindings { kernel, share, .. } = *of;
+    let share = format!("{:.1} % of all {}", 100.0 * share, shares_of.name());
+    let missing = missing_waves(kernel.dropped, kernel.unfinished);
+    let gaps = missing.chain(not_counted(&kernel.uncounted_callees)).map(|text| (Level::Warning, text));
+    let texts = std::iter::once((Level::Note, format!("{share}: {}", counted(found, "finding", "findings"))));
+    KernelNote { kernel: named(kernel), name: "KernelShare", texts: texts.chain(gaps).collect() }
 }
 
 /// Kernels and dispatches that were not counted, with the reason.
@@ -329,4 +327,81 @@ fn left_out<'a>(report: &'a Report, is_meant: &'a dyn Fn(&str, &str) -> bool) ->
         note(&of.name, &of.demangled, &of.target, text)
     });
     refused.chain(uncounted)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::RunInfo;
+    use wavetap_profile::file::{Backend, KernelTotals, Origin, Profile};
+
+    fn found(share: f64, weight: f64) -> LoggedFinding {
+        let mut profile = Profile::new(Origin::Counters, Backend::Emulator);
+        profile.kernels.push(KernelTotals { name: "_Z1kv".to_owned(), ..KernelTotals::default() });
+        let report = Report::new(&profile, RunInfo::default());
+        let finding = json!({
+            "kind": "divergence",
+            "text": "lanes disagree",
+            "basis": "counted",
+            "help": "sort the data",
+            "source": { "file": "k.hip", "line": 7 },
+            "weight": weight,
+        });
+        let finding: Finding = serde_json::from_value(finding).expect("a finding");
+        let of = KernelFindings { kernel: &report.kernels[0], share, findings: Vec::new() };
+        of_summary(&of, &finding, SharesOf::Waves, &mut Rules::default())
+    }
+
+    #[test]
+    fn levels_are_by_weight_in_kernels_that_matter() {
+        for (share, weight, level) in [
+            (0.05, 0.5, Level::Error),
+            (0.05, 0.49, Level::Warning),
+            (1.0, 0.25, Level::Warning),
+            (1.0, 0.24, Level::Note),
+            (0.049, 1.0, Level::Note),
+        ] {
+            assert_eq!(found(share, weight).level, level, "{share}, {weight}");
+        }
+        let finding = found(0.5, 0.5);
+        assert_eq!(finding.share, Some(0.25));
+        let words = "lanes disagree (counted). What helps: sort the data. The kernel has 50.0 % of all waves.";
+        assert_eq!(finding.message, words);
+    }
+
+    #[test]
+    fn patterns_are_as_bad_as_what_they_cost() {
+        let of = |evidence, note, folded| MemoryFinding {
+            kind: memory::FindingKind::Uncoalesced,
+            fix: None,
+            array: None,
+            sites: Vec::new(),
+            evidence,
+            share: 0.5,
+            note,
+            folded,
+            truncated: false,
+            whole: true,
+        };
+        let lines = |lines| Evidence::Lines { lines, ideal: 2.0 };
+        let words = Evidence::Words { matching: 1, of: 1 };
+        for (finding, share, level) in [
+            (of(lines(16.0), false, false), 1.0, Level::Error),
+            (of(lines(15.9), false, false), 1.0, Level::Warning),
+            (of(lines(3.9), false, false), 1.0, Level::Note),
+            (of(words, false, false), 1.0, Level::Warning),
+            (of(words, true, false), 1.0, Level::Note),
+            (of(lines(16.0), false, true), 1.0, Level::Note),
+            (of(lines(16.0), false, false), 0.01, Level::Note),
+        ] {
+            assert_eq!(level_of_records(&finding, share), level, "{finding:?}, {share}");
+        }
+    }
+
+    #[test]
+    fn findings_of_one_line_have_numbers() {
+        let mut all = vec![found(1.0, 0.5), found(1.0, 0.4)];
+        number_places(&mut all);
+        assert_eq!([&all[0].place, &all[1].place], ["k.hip:7 1", "k.hip:7 2"]);
+    }
 }

@@ -214,7 +214,8 @@ fn result(finding: &LoggedFinding, log: &FindingLog) -> ResultObject {
     let physical_location = match &finding.source {
         Some(source) => PhysicalLocation {
             artifact_location: in_file(&source.file),
-            region: Some(Region { start_line: source.line }),
+            // Code that the compiler made of no line has line 0; the format's begin with 1.
+            region: (source.line > 0).then_some(Region { start_line: source.line }),
             address: None,
         },
         None => PhysicalLocation {

@@ -75,6 +75,8 @@ fn overview(diff: &Diff, differ: &[&KernelDiff], old: &str, new: &str) -> Markup
                     "Kernels are partners by name and target, sites by source line, operation and order. Counts are \
                         exact; a change is the new value less the old one."
                 }
+                @let moved: u64 = diff.kernels.iter().map(|kernel| kernel.moved).sum();
+                @if moved > 0 { p.facts { (counted(moved, "site is", "sites are")) " on other lines." } }
                 @if !differ.is_empty() { (data_table("Kernels that differ", "differ", &head, &rows)) }
             }
         }

@@ -63,22 +63,6 @@ impl Summary {
     /// The summary of a report with these launches.
     #[must_use]
     pub fn new(report: &Report, launches: &LaunchTable, code: &[CodeOfKernel]) -> Summary {
-        Summary::of_largest(report, launches, code, (KERNELS, FINDINGS))
-    }
-
-    /// The same with all kernels and all that is found of them.
-    #[must_use]
-    pub fn whole(report: &Report, launches: &LaunchTable, code: &[CodeOfKernel]) -> Summary {
-        Summary::of_largest(report, launches, code, (usize::MAX, usize::MAX))
-    }
-
-    /// At most so many kernels, with at most so many findings of each.
-    fn of_largest(
-        report: &Report,
-        launches: &LaunchTable,
-        code: &[CodeOfKernel],
-        (most, most_findings): (usize, usize),
-    ) -> Summary {
         let (shares_of, sizes) = sizes(report);
         let all: u64 = sizes.iter().fold(0, |sum, size| sum.saturating_add(*size));
         let share = |size: u64| if all == 0 { 0.0 } else { size as f64 / all as f64 };
@@ -86,23 +70,11 @@ impl Summary {
         places.sort_by_key(|place| std::cmp::Reverse(sizes[*place]));
         let kernels: Vec<KernelSummary> = places
             .iter()
-            .take(most)
+            .take(KERNELS)
             .map(|place| {
                 let kernel = &report.kernels[*place];
-                let is_it = |object: &str, name: &str| kernel.object == object && kernel.name == name;
-                let time = report.time.as_ref().map(|time| &time.kernels);
-                let subject = Subject {
-                    kernel,
-                    launches,
-                    time: time.and_then(|all| all.iter().find(|time| is_it(&time.object, &time.name))),
-                    memory: code
-                        .iter()
-                        .find(|code| is_it(&code.object, &code.name))
-                        .and_then(|code| code.memory.as_ref()),
-                };
-                let mut findings: Vec<Finding> = FINDERS.iter().flat_map(|finder| finder(&subject)).collect();
-                findings.sort_by(|a, b| b.weight.total_cmp(&a.weight));
-                findings.truncate(most_findings);
+                let mut findings = findings(report, kernel, launches, code);
+                findings.truncate(FINDINGS);
                 KernelSummary {
                     name: kernel.name.clone(),
                     demangled: kernel.demangled.clone(),
@@ -113,7 +85,7 @@ impl Summary {
                 }
             })
             .collect();
-        let rest = places.iter().skip(most);
+        let rest = places.iter().skip(KERNELS);
         Summary {
             shares_of,
             more: rest.len() as u64,
@@ -121,6 +93,49 @@ impl Summary {
             kernels,
         }
     }
+}
+
+/// What a kernel has a share of, and all that is found of it.
+#[derive(Debug, Clone)]
+pub struct KernelFindings<'r> {
+    /// The kernel.
+    pub kernel: &'r Kernel,
+    /// Its share, 0 to 1.
+    pub share: f64,
+    /// What is found, what matters most first.
+    pub findings: Vec<Finding>,
+}
+
+/// All kernels of a report with all that is found of them, not only what a summary shows, and what the shares are of.
+#[must_use]
+pub fn of_all_kernels<'r>(
+    report: &'r Report,
+    launches: &LaunchTable,
+    code: &[CodeOfKernel],
+) -> (SharesOf, Vec<KernelFindings<'r>>) {
+    let (shares_of, sizes) = sizes(report);
+    let all: u64 = sizes.iter().fold(0, |sum, size| sum.saturating_add(*size));
+    let of_kernel = |(kernel, size): (&'r Kernel, &u64)| KernelFindings {
+        kernel,
+        share: if all == 0 { 0.0 } else { *size as f64 / all as f64 },
+        findings: findings(report, kernel, launches, code),
+    };
+    (shares_of, report.kernels.iter().zip(&sizes).map(of_kernel).collect())
+}
+
+/// What is found of a kernel, what matters most first.
+fn findings(report: &Report, kernel: &Kernel, launches: &LaunchTable, code: &[CodeOfKernel]) -> Vec<Finding> {
+    let is_it = |object: &str, name: &str| kernel.object == object && kernel.name == name;
+    let time = report.time.as_ref().map(|time| &time.kernels);
+    let subject = Subject {
+        kernel,
+        launches,
+        time: time.and_then(|all| all.iter().find(|time| is_it(&time.object, &time.name))),
+        memory: code.iter().find(|code| is_it(&code.object, &code.name)).and_then(|code| code.memory.as_ref()),
+    };
+    let mut findings: Vec<Finding> = FINDERS.iter().flat_map(|finder| finder(&subject)).collect();
+    findings.sort_by(|a, b| b.weight.total_cmp(&a.weight));
+    findings
 }
 
 /// What the kernels of a report have shares of, and how much of it.
