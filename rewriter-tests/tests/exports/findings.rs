@@ -186,6 +186,36 @@ fn recorded_findings_are_exported() {
     assert!(has("10ttm_in_lds", "recorded-lds-private") && !has("16ttm_in_registers", "recorded-lds-private"));
 }
 
+/// With modelled time kernels have shares of it, and waits are of the model's stalls.
+#[test]
+fn modelled_time_weighs_findings() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let program = sample("bin/two_kernels");
+    let program = program.to_str().expect("a path");
+    profile(program, "branches,blocks", "counts", folder.path());
+    let (_, time) = super::time(program, "gfx90a", folder.path());
+    let export = ["export", "sarif", program, "--counters", "counts", "--time", "time"];
+    let log = json(&wavetap(&export, folder.path()));
+    assert_eq!(sarif_faults(&log), Vec::<String>::new());
+    let all_cycles: u64 = time.kernels.iter().map(|kernel| kernel.modelled_cycles).sum();
+    let notes = all(&log["runs"][0]["invocations"][0]["toolExecutionNotifications"]);
+    assert_eq!(notes.len(), time.kernels.len());
+    for kernel in &time.kernels {
+        let is_it = |note: &&Value| note["locations"][0]["logicalLocations"][0]["decoratedName"] == kernel.name;
+        let note = notes.iter().find(is_it).expect("the kernel is said");
+        let share = 100.0 * kernel.modelled_cycles as f64 / all_cycles as f64;
+        let expected = format!("{share:.1} % of all modelled cycles: ");
+        assert!(text(&note["message"]["text"]).contains(&expected), "{note}, {expected}");
+    }
+    // Ranks are the kernel's share times the weight.
+    for result in all(&log["runs"][0]["results"]).iter().filter(|result| result["rank"].is_number()) {
+        let number = |value: &Value| value.as_f64().expect("a number");
+        let properties = &result["properties"];
+        let product = 100.0 * number(&properties["kernelShare"]) * number(&properties["weight"]);
+        assert!((number(&result["rank"]) - product).abs() < 1e-6, "{result}");
+    }
+}
+
 /// A program's own kernels only, of one of them, and with file names that are relative where they can be.
 #[test]
 fn what_is_selected_is_exported() {
