@@ -84,8 +84,9 @@ pub fn accesses(kernels: &[NamedRecords]) -> Result<String> {
     csv(std::iter::once(heading.map(str::to_owned).to_vec()).chain(rows))
 }
 
-/// The heat maps of the first recorded workgroup that accesses each array, or of all: a line for each sector of 32 bytes
-/// that it accesses, with the sector's number, how many waves access each of its eight words, and how many any of them.
+/// The heat maps of the first recorded workgroup that accesses each array, or of all: a line for each sector of 32
+/// bytes that it accesses, with the sector's number, how many waves access each of its eight words, and how many any of
+/// them.
 /// Lines that begin with `#` say of what those after them are.
 #[must_use]
 pub fn heat_maps(kernels: &[NamedRecords], mapped: MappedWorkgroups) -> String {

@@ -104,8 +104,8 @@ fn kernel_rows(kernel: &KernelMix) -> Vec<Vec<String>> {
     rows
 }
 
-/// Operations: of all floats, of all integers, and by the numbers that they are on, those of [`ALWAYS`] even if there are
-/// none.
+/// Operations: of all floats, of all integers, and by the numbers that they are on, those of [`ALWAYS`] even if there
+/// are none.
 fn operations(total: &MixCounts) -> Vec<(String, OperationSum)> {
     let of = |number: &str| total.operations.iter().find(|row| row.number == number).map(|row| row.sum);
     let always = ALWAYS.iter().map(|number| ((*number).to_owned(), of(number).unwrap_or_default()));
