@@ -16,6 +16,7 @@ use crate::page;
 const PAGES: &[&str] = &[
     "README.md",
     "docs/guide/compare.md",
+    "docs/guide/diff.md",
     "docs/guide/export.md",
     "docs/guide/inspect.md",
     "docs/guide/launches.md",

@@ -1,6 +1,6 @@
 //! Conditions of `--fail-if`: a metric, `>` or `<`, and a number: `divergence>+5%`.
 
-use super::{KernelDiff, KernelNumbers};
+use super::{KernelDiff, KernelNumbers, number};
 
 /// A number of a kernel that conditions are about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -131,7 +131,7 @@ impl Condition {
             let name = &kernel.demangled;
             match values(kernel) {
                 (Some(old), Some(new)) if self.compare(old, new) => {
-                    failed.push(format!("{}: {name}: {old:.3} → {new:.3}", self.text));
+                    failed.push(format!("{}: {name}: {} → {}", self.text, exact(old), exact(new)));
                 }
                 (Some(_), Some(_)) | (None, None) => {}
                 (old, _) => {
@@ -158,6 +158,11 @@ impl Condition {
         };
         if self.more { value > self.limit } else { value < self.limit }
     }
+}
+
+/// A number with three digits where it is no whole one: a limit may be small.
+fn exact(value: f64) -> String {
+    if value.fract() == 0.0 { number(value) } else { format!("{value:.3}") }
 }
 
 #[cfg(test)]
