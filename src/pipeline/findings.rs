@@ -51,8 +51,8 @@ pub fn findings(data: &[u8], selection: &Selection, inputs: RunInputs<'_>) -> Re
         return Err(Error::unsupported("none of these kernels was dispatched in the run of the profile"));
     }
     let mut report = Report::new(profile, RunInfo::default());
-    let code = explain_all(&mut report, profile, data)?;
     report.time = time.cloned();
+    let code = explain_all(&mut report, profile, data)?;
     let table = LaunchTable::new(LaunchInputs { profile, board, time, code: &code });
     let (shares_of, kernels) = of_all_kernels(&report, &table, &code);
     let records = recorded.unwrap_or(profile);

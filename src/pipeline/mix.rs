@@ -7,8 +7,9 @@ use super::object::{Object, objects};
 use wavetap_analysis::cfg::{BodyId, Cfg};
 use wavetap_analysis::dataflow::{Definitions, Summaries};
 use wavetap_analysis::kernel::{Body, BodyKind};
+use wavetap_base::entity::BlockId;
 use wavetap_base::error::{Error, Result, ResultExt};
-use wavetap_mix::{CountedInstruction, Mix, SiteCounts, instructions};
+use wavetap_mix::{CountedInstruction, Mix, SiteCounts, instructions, instructions_of};
 use wavetap_object::code_object::demangle;
 use wavetap_object::offload_bundle::Input;
 use wavetap_object::selection::Selection;
@@ -16,7 +17,7 @@ use wavetap_profile::file::{KernelTotals, Profile};
 use wavetap_profile::map::Source;
 use wavetap_report::counted::{self, CountedObject};
 use wavetap_report::mix::{KernelMix, LineMix, LoopMix, MixCounts, MixReport, SCHEMA};
-use wavetap_slice::counts::starts_after_entry;
+use wavetap_slice::counts::{BlockCounts, KernelCounts, always_returns, starts_after_entry};
 
 /// What the selected kernels of an input executed in the runs of a profile.
 ///
@@ -105,20 +106,57 @@ impl<'a> KernelToCount<'a> {
         KernelToCount { object, id, body: program.body(id), totals, counts, summaries, reached, bodies_at }
     }
 
+    fn is_shared(&self, address: u64) -> bool {
+        self.bodies_at.get(&address).is_some_and(|count| *count > 1)
+    }
+
+    /// Whether waves come to the blocks of a body along the edges of its graph only.
+    fn is_closed(&self, id: BodyId) -> bool {
+        let body = self.object.program.body(id);
+        let shared = body.ids().any(|inst| self.is_shared(body.address(inst)));
+        let starts_elsewhere = id == self.id && self.object.code.kernel(body.name()).is_some_and(starts_after_entry);
+        !shared && !body.jumps_away() && !starts_elsewhere
+    }
+
     /// The instructions of a body that the kernel may run.
     fn counted(&self, id: BodyId, cfg: &Cfg) -> Vec<CountedInstruction> {
         let body = self.object.program.body(id);
-        let is_shared = |address: u64| self.bodies_at.get(&address).is_some_and(|count| *count > 1);
         let definitions = Definitions::new(body, cfg, self.summaries);
-        let shared = body.ids().any(|inst| is_shared(body.address(inst)));
-        let starts_elsewhere = id == self.id && self.object.code.kernel(body.name()).is_some_and(starts_after_entry);
-        let is_closed = !shared && !body.jumps_away() && !starts_elsewhere;
-        let mut counted = instructions(body, cfg, &definitions, self.counts, is_closed);
-        // A block of one body may begin in the middle of another one's.
-        for instruction in counted.iter_mut().filter(|instruction| is_shared(instruction.address)) {
+        let counted = instructions(body, cfg, &definitions, self.counts, self.is_closed(id));
+        self.without_shared(counted)
+    }
+
+    /// A block of one body may begin in the middle of another one's.
+    fn without_shared(&self, mut counted: Vec<CountedInstruction>) -> Vec<CountedInstruction> {
+        for instruction in counted.iter_mut().filter(|instruction| self.is_shared(instruction.address)) {
             (instruction.executions, instruction.lanes) = (None, None);
         }
         counted
+    }
+
+    /// Calls `with` with each body that the kernel may run, itself first, and its instructions. How often these were
+    /// executed may follow from the counts of branches, too.
+    pub(super) fn each_body(&self, mut with: impl FnMut(&Body, &Cfg, &Definitions<'_>, Vec<CountedInstruction>)) {
+        let program = &self.object.program;
+        for id in &self.reached {
+            let body = program.body(*id);
+            let cfg = Cfg::build(body);
+            let is_closed = self.is_closed(*id);
+            let derived = if *id == self.id {
+                let counts = KernelCounts::of_kernel(program, &self.object.code, self.totals);
+                Some(BlockCounts::derive(body, &cfg, Some(counts)))
+            } else {
+                let whole = is_closed && self.counts.is_complete() && always_returns(program, *id);
+                whole.then(|| BlockCounts::derive_entered(body, &cfg, &self.totals.sites))
+            };
+            let executions = |block: BlockId| {
+                let counted = self.counts.block(body.address(cfg.block(block).first));
+                counted.map(|counted| counted.executions).or_else(|| derived.as_ref()?.of(block).0)
+            };
+            let definitions = Definitions::new(body, &cfg, self.summaries);
+            let counted = instructions_of(body, &cfg, &definitions, self.counts, is_closed, executions);
+            with(body, &cfg, &definitions, self.without_shared(counted));
+        }
     }
 
     /// The instructions of the kernel itself.

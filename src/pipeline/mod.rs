@@ -26,6 +26,7 @@ mod page;
 mod rewrite;
 mod roofline;
 mod slices;
+mod summary;
 
 pub use disassemble::disassemble;
 pub use findings::{RunInputs, findings};

@@ -4,7 +4,7 @@ use wavetap_amdgpu::Target;
 use wavetap_analysis::cfg::Program;
 use wavetap_analysis::kernel::Image;
 use wavetap_base::error::{Error, Kind, Result, ResultExt};
-use wavetap_object::code_object::{CodeObject, LineTable, PartKind, digest};
+use wavetap_object::code_object::{CodeObject, Frame, LineTable, PartKind, digest};
 use wavetap_object::offload_bundle::{EntryPlace, Found, Input};
 use wavetap_object::selection::Selection;
 use wavetap_slice::CodeToSlice;
@@ -56,6 +56,13 @@ impl<'i> Object<'i> {
             program,
             lines,
         })
+    }
+
+    /// The functions around the instruction at an address, the one that was inlined last first; empty without debug
+    /// information.
+    #[must_use]
+    pub fn frames(&self, address: u64) -> Vec<Frame> {
+        self.lines.as_ref().map(|lines| lines.frames(address)).unwrap_or_default()
     }
 
     /// What it is sliced from.

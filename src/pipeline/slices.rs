@@ -1,12 +1,7 @@
 //! Joining a profile with the code it came from: what waits for what.
 
-use super::memory::{self, MemoryInputs};
 use super::object::{Object, objects};
-use wavetap_amdgpu::{Branch, Condition, Flags, OpcodeFlags, Reg};
-use wavetap_analysis::cfg::{BodyId, Cfg, EdgeKind, Exit};
-use wavetap_analysis::dataflow::Summaries;
-use wavetap_analysis::kernel::Body;
-use wavetap_base::entity::InstId;
+use super::summary::code_of_kernels;
 use wavetap_base::error::Result;
 use wavetap_object::offload_bundle::Input;
 use wavetap_object::selection::Selection;
@@ -50,14 +45,14 @@ pub fn slice(data: &[u8], selection: &Selection, evidence: Evidence<'_>) -> Resu
 }
 
 /// Gives each kernel of a report its waits, from the original input. What its summary has to know of the code is given
-/// back.
+/// back: of the kernels that most went to, so modelled time has to be in the report before.
 ///
 /// # Errors
 /// Malformed or unsupported if the input cannot be decoded.
 pub fn explain(report: &mut Report, profile: &Profile, data: &[u8]) -> Result<Vec<CodeOfKernel>> {
     // How lanes access memory only of the largest kernels: a library has many kernels, and a summary shows a few.
     let largest: Vec<&KernelTotals> =
-        summary::largest(profile).into_iter().map(|place| &profile.kernels[place]).collect();
+        summary::largest(profile, report.time.as_ref()).into_iter().map(|place| &profile.kernels[place]).collect();
     explain_with(report, profile, data, &largest)
 }
 
@@ -93,55 +88,7 @@ fn explain_with(
         for kernel in wavetap_slice::slice(&inputs)?.kernels {
             report.explain(&object.digest, kernel.into());
         }
-        code.extend(code_of_kernels(&object, profile, with_accesses));
+        code.extend(code_of_kernels(&object, profile, with_accesses)?);
     }
     Ok(code)
-}
-
-/// What a summary has to know of the code of the kernels of an object that were dispatched; how lanes access memory
-/// of some of them.
-fn code_of_kernels(object: &Object<'_>, profile: &Profile, with_accesses: &[&KernelTotals]) -> Vec<CodeOfKernel> {
-    let of_object = |kernel: &&KernelTotals| kernel.object == object.digest;
-    let summaries =
-        with_accesses.iter().copied().any(|kernel| of_object(&kernel)).then(|| Summaries::compute(&object.program));
-    let program = &object.program;
-    let of_kernel = |totals: &KernelTotals| {
-        let id = program.by_name(&totals.name)?;
-        let body = program.body(id);
-        let is_meant = with_accesses.iter().any(|meant| of_object(meant) && meant.name == totals.name);
-        let inputs = MemoryInputs { profile: Some(profile), ..MemoryInputs::default() };
-        let has_barriers = |id: &BodyId| program.body(*id).opcode_flags().contains(OpcodeFlags::BARRIER);
-        Some(CodeOfKernel {
-            object: object.digest.clone(),
-            name: totals.name.clone(),
-            barriers: has_barriers(&id) || program.callees(id).bodies.iter().any(has_barriers),
-            guard: guard(body),
-            memory: summaries
-                .as_ref()
-                .filter(|_| is_meant)
-                .map(|summaries| memory::of_kernel(object, id, summaries, inputs)),
-        })
-    };
-    profile.kernels.iter().filter(of_object).filter_map(of_kernel).collect()
-}
-
-/// The instruction by which lanes without work leave the whole kernel: the last one of its first block that writes
-/// EXEC, if the block ends in a branch on EXEC = 0 to where the wave ends and nothing else is done.
-fn guard(body: &Body) -> Option<u64> {
-    let cfg = Cfg::build(body);
-    let entry = cfg.block(cfg.entry());
-    if body.inst(entry.last).variant.branch != Branch::Conditional(Condition::ExecZ) {
-        return None;
-    }
-    let taken = entry.successors.iter().find(|edge| edge.kind == EdgeKind::Taken)?;
-    let end = cfg.block(taken.block);
-    let does_nothing = |inst: InstId| {
-        let flags = body.inst(inst).variant.flags;
-        !flags.intersects(Flags::VALU | Flags::LOAD | Flags::STORE | Flags::ATOMIC)
-    };
-    if end.exit != Some(Exit::End) || !end.insts().all(does_nothing) {
-        return None;
-    }
-    let writes_exec = |inst: &InstId| body.writes(*inst).any(|reg| reg.overlaps(Reg::EXEC));
-    entry.insts().rev().find(writes_exec).map(|inst| body.address(inst))
 }

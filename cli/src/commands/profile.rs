@@ -113,15 +113,15 @@ pub fn run(args: &ProfileArgs, colour: ColorChoice) -> Result<ExitCode> {
         return memory_report(args, colour, &app, (original, originals.path()), &profile, &ended);
     }
     let mut report = Report::new(&profile, launch::info(&args.backend, platform, &ended));
+    let mut cut_short = false;
+    if args.timing.wanted() && ended.signal.is_none() {
+        (report.time, cut_short) = modelled(args, &app)?;
+    }
     let mut code = Vec::new();
     if !loads_all {
         code = pipeline::explain(&mut report, &profile, &original).within(|| app.path.display().to_string())?;
     }
     code.extend(explain_loaded(&mut report, &profile, originals.path())?);
-    let mut cut_short = false;
-    if args.timing.wanted() && ended.signal.is_none() {
-        (report.time, cut_short) = modelled(args, &app)?;
-    }
     report.summarise(&SummaryInputs { profile: &profile, board: args.view.board.board, code: &code });
     let details = args.view.details.into();
     output::emit(&args.report, colour, &report, |report, style| text::render_part(report, details, style))?;

@@ -22,10 +22,6 @@ pub fn run(args: &ReportArgs, colour: ColorChoice) -> Result<ExitCode> {
     let profile = launch::read_profile(&args.profile)?;
     let mut report = Report::new(&profile, RunInfo::default());
     let binary = args.binary.as_deref().map(map_file::open).transpose()?;
-    let code = match &binary {
-        Some(binary) => pipeline::explain(&mut report, &profile, binary)?,
-        None => Vec::new(),
-    };
     let view = &args.view;
     if let Some(misfit) = view.board.misfit(profile.kernels.iter().map(|kernel| kernel.target.as_str())) {
         return Err(Error::unsupported(misfit));
@@ -33,6 +29,10 @@ pub fn run(args: &ReportArgs, colour: ColorChoice) -> Result<ExitCode> {
     if let Some(path) = &args.page.time {
         report.time = Some(time_of(path, &profile)?);
     }
+    let code = match &binary {
+        Some(binary) => pipeline::explain(&mut report, &profile, binary)?,
+        None => Vec::new(),
+    };
     report.summarise(&SummaryInputs { profile: &profile, board: view.board.board, code: &code });
     let details = view.details.into();
     let Some(out) = &args.html else {

@@ -6,7 +6,6 @@ use wavetap_analysis::cfg::Cfg;
 use wavetap_analysis::dataflow::{Definition, Definitions};
 use wavetap_analysis::kernel::Body;
 use wavetap_base::entity::{BlockId, InstId};
-use wavetap_profile::probes::blocks::BlockCounts;
 
 use crate::addresses::address_arithmetic;
 use crate::lanes::LaneCounts;
@@ -41,19 +40,33 @@ pub fn instructions(
     counts: &SiteCounts<'_>,
     is_closed: bool,
 ) -> Vec<CountedInstruction> {
+    let of_block = |block: BlockId| Some(counts.block(body.address(cfg.block(block).first))?.executions);
+    instructions_of(body, cfg, definitions, counts, is_closed, of_block)
+}
+
+/// The same with executions of blocks from elsewhere: they follow from counts of branches, too.
+#[must_use]
+pub fn instructions_of(
+    body: &Body,
+    cfg: &Cfg,
+    definitions: &Definitions<'_>,
+    counts: &SiteCounts<'_>,
+    is_closed: bool,
+    executions: impl Fn(BlockId) -> Option<u64>,
+) -> Vec<CountedInstruction> {
     let lanes = LaneCounts::derive(body, cfg, definitions, counts, is_closed && counts.is_complete());
     let addresses = address_arithmetic(body, definitions);
     let of = |inst: InstId| {
         let block = cfg.block_of(inst);
-        let counted = counts.block(body.address(cfg.block(block).first)).filter(|_| !body.may_be_skipped(inst));
+        let executions = executions(block).filter(|_| !body.may_be_skipped(inst));
         CountedInstruction {
             inst,
             block,
             address: body.address(inst),
-            executions: counted.map(|counted| counted.executions),
+            executions,
             // What is never executed has no lanes.
-            lanes: match counted {
-                Some(BlockCounts { executions: 0, .. }) => Some(0),
+            lanes: match executions {
+                Some(0) => Some(0),
                 Some(_) => lanes.of(inst),
                 None => None,
             },

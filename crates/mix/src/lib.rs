@@ -11,6 +11,7 @@
 mod addresses;
 mod class;
 mod count;
+mod guards;
 mod lanes;
 mod sites;
 mod sum;
@@ -18,7 +19,8 @@ mod work;
 
 pub use addresses::address_arithmetic;
 pub use class::{AccessKind, Arithmetic, Class, MatrixUnit, NumberType, ScalarKind, VectorSpace, classes};
-pub use count::{CountedInstruction, instructions};
+pub use count::{CountedInstruction, instructions, instructions_of};
+pub use guards::{EarlyExit, GuardedWork, early_exits, goes_lane_by_lane, guarded_work};
 pub use lanes::LaneCounts;
 pub use sites::SiteCounts;
 pub use sum::{Bytes, ClassCount, Mix, OperationCount};

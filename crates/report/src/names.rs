@@ -57,7 +57,7 @@ fn ends_with_symbol(name: &str) -> bool {
 }
 
 /// The qualified name alone: template arguments as `<…>`, without return type and parameters.
-fn outline(name: &str) -> String {
+pub(crate) fn outline(name: &str) -> String {
     let mut out = String::new();
     // What is open: `<`, `(`, `[` or `{`.
     let mut open: Vec<char> = Vec::new();

@@ -58,6 +58,12 @@ fn of_summary(kind: FindingKind) -> RuleText {
             "Workgroups that do not fill the device, last workgroups that are partly needed, and lanes that are left \
                 out cost time in which nothing is computed. The launch table of the report has every launch.",
         ),
+        FindingKind::IdleWaves => (
+            "idle-waves",
+            "IdleWaves",
+            "Waves leave a kernel at once because none of their work-items has anything to do.",
+            "Launching them costs time. Launch as many workgroups as there is work, or let each loop over several parts.",
+        ),
         FindingKind::Divergence => (
             "divergence",
             "Divergence",
@@ -90,6 +96,19 @@ fn of_summary(kind: FindingKind) -> RuleText {
             "A SIMD holds few waves of a kernel.",
             "With few waves nothing is left to execute while some wait. `wavetap inspect` says which resource is the \
                 limit, and how much less of it makes room for another wave.",
+        ),
+        FindingKind::Spills => (
+            "spills",
+            "Spills",
+            "A kernel often accesses scratch memory: spilled registers, or arrays that are indexed at run time.",
+            "Each access takes a cache line for each lane's word. Keep fewer values alive, declare the size of \
+                workgroups, or keep arrays in LDS.",
+        ),
+        FindingKind::HotCode => (
+            "hot-code",
+            "HotCode",
+            "A loop or a line takes a large part of a kernel.",
+            "It is the place to look at first; what is wrong there, if anything, is not known.",
         ),
     };
     RuleText { id, name, summary, explanation, level: Level::Warning }

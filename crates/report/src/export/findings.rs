@@ -132,7 +132,8 @@ fn of_summary(of: &KernelFindings<'_>, finding: &Finding, shares_of: SharesOf, r
     LoggedFinding {
         rule: rules.place(FoundBy::Summary(finding.kind)),
         level,
-        is_missed: true,
+        // A place where much is executed is nothing that could be better.
+        is_missed: finding.kind != FindingKind::HotCode,
         kernel: named(kernel),
         source: finding.source.clone(),
         address: None,

@@ -26,8 +26,7 @@ pub(super) fn summary(page: &Page<'_>, summary: &Summary) -> Markup {
                         ul {
                             @for finding in &kernel.findings {
                                 li {
-                                    @if let Some(source) = &finding.source { (place(Some(source))) ": " }
-                                    (finding.text) " (" (finding.basis.word()) "): " (finding.help)
+                                    (finding.line())
                                 }
                             }
                         }

@@ -8,6 +8,7 @@ mod warnings;
 
 use serde::{Deserialize, Serialize};
 
+pub(crate) use table::processor;
 pub use table::{BoardOfTarget, CodeOfKernel, LaunchInputs, LaunchRow, LaunchTable, NamedKernel};
 pub(crate) use text::{COLUMNS, cells};
 pub use warnings::{LaunchWarning, WarningKind};

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::warnings::{self, LaunchWarning};
 use crate::memory::KernelMemory;
 use crate::occupancy::{Needs, Occupancy, Resource};
+use crate::summary::ExecutedCode;
 use wavetap_amdgpu::{Board, Demand, Target};
 use wavetap_profile::file::{KernelTotals, Profile, WaveCounts};
 use wavetap_profile::host::HostActivity;
@@ -126,6 +127,8 @@ pub struct CodeOfKernel {
     pub guard: Option<u64>,
     /// How its lanes access memory: of the kernels that a summary is about.
     pub memory: Option<KernelMemory>,
+    /// Its instructions with what was counted of them: of the same kernels.
+    pub executed: Option<ExecutedCode>,
 }
 
 /// What a launch table is made from.

@@ -83,10 +83,12 @@ fn launches_are_tiny_below_a_workgroup_for_each_unit_or_a_wave_for_each_simd() {
     assert_eq!(warned(vec![shape(415 * 64, 64, 100)]), [WarningKind::ManyTiny]);
     let mixed = warned(vec![shape(416 * 64, 256, 1000), shape(64, 64, 3)]);
     assert_eq!(mixed, [WarningKind::Tiny], "1000 large launches are not tiny ones");
+    let two = profile(vec![kernel("k", vec![shape(64, 64, 3), shape(1024, 256, 2), shape(416 * 64, 256, 1)])]);
+    assert_eq!(table(&two, &[], None).warnings[0].text, "5 launches of 1 to 4 workgroups (1 to 16 waves) on 104 CUs");
 }
 
 #[test]
-fn what_takes_ten_modelled_microseconds_is_not_tiny() {
+fn what_takes_ten_modelled_microseconds_is_not_short() {
     let time = |cycles: u64| {
         let mut time = TimeProfile::new(Vec::new());
         time.kernels.push(KernelTime {
@@ -105,10 +107,16 @@ fn what_takes_ten_modelled_microseconds_is_not_tiny() {
         });
         time
     };
-    let profile = profile(vec![kernel("k", vec![shape(416 * 64, 256, 1)])]);
     // 1700 cycles are a microsecond.
-    assert_eq!(kinds(&table(&profile, &[], Some(&time(17_000)))), []);
-    assert_eq!(kinds(&table(&profile, &[], Some(&time(16_999)))), [WarningKind::Tiny]);
+    let large = profile(vec![kernel("k", vec![shape(416 * 64, 256, 1)])]);
+    assert_eq!(kinds(&table(&large, &[], Some(&time(17_000)))), []);
+    let short = table(&large, &[], Some(&time(16_999)));
+    assert_eq!(kinds(&short), [WarningKind::Short], "many waves are not tiny, however short they run");
+    assert_eq!(short.warnings[0].weight, 0.0, "one launch has nothing to be merged with");
+    let both = profile(vec![kernel("k", vec![shape(64, 64, 3)])]);
+    let mut found = kinds(&table(&both, &[], Some(&time(1700))));
+    found.sort();
+    assert_eq!(found, [WarningKind::Tiny, WarningKind::Short]);
 }
 
 #[test]
@@ -143,8 +151,16 @@ fn lanes_that_leave_at_the_beginning_are_counted() {
         });
         profile(vec![kernel])
     };
-    let code =
-        |guard| [CodeOfKernel { object: "00".to_owned(), name: "k".to_owned(), barriers: false, guard, memory: None }];
+    let code = |guard| {
+        [CodeOfKernel {
+            object: "00".to_owned(),
+            name: "k".to_owned(),
+            barriers: false,
+            guard,
+            memory: None,
+            executed: None,
+        }]
+    };
     let found = table(&guarded(19_968), &code(Some(0x20)), None);
     assert_eq!(kinds(&found), [WarningKind::LanesLeftOut], "a quarter");
     assert!(
@@ -157,8 +173,14 @@ fn lanes_that_leave_at_the_beginning_are_counted() {
 
 #[test]
 fn barriers_and_large_workgroups() {
-    let code =
-        [CodeOfKernel { object: "00".to_owned(), name: "k".to_owned(), barriers: true, guard: None, memory: None }];
+    let code = [CodeOfKernel {
+        object: "00".to_owned(),
+        name: "k".to_owned(),
+        barriers: true,
+        guard: None,
+        memory: None,
+        executed: None,
+    }];
     let of = |launch| kinds(&table(&profile(vec![kernel("k", vec![launch])]), &code, None));
     assert_eq!(of(shape(416 * 64, 64, 1)), [WarningKind::OneWaveBarriers]);
     assert_eq!(of(shape(416 * 128, 128, 1)), []);
@@ -216,7 +238,7 @@ fn a_report_has_the_table_after_a_summary_of_ten_lines() {
     report.summarise(&SummaryInputs { profile: &profile, board: None, code: &[] });
     let text = render_part(&report, Details::Summary, Style::default());
     assert!(text.lines().count() <= 10, "{text}");
-    assert!(text.contains("many tiny launches: 200 launches with 1 workgroup and 1 wave on 104"), "{text}");
+    assert!(text.contains("many tiny launches: 200 launches of 1 workgroup (1 wave) on 104 CUs"), "{text}");
     assert!(text.contains("more kernels"), "{text}");
     let whole = render_part(&report, Details::All, Style::default());
     assert!(whole.starts_with(text.trim_end()) && whole.contains("host to device 1 of 4096 bytes"), "{whole}");

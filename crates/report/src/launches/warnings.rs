@@ -15,8 +15,8 @@ use wavetap_profile::probes::branches::{BranchCounts, ExecCounts};
 
 /// So many tiny launches of a kernel are many.
 const MANY: u64 = 100;
-/// Modelled microseconds below which a launch is tiny: a launch takes about as long itself.
-const TINY_MICROSECONDS: f64 = 10.0;
+/// Modelled microseconds below which a launch is short: a launch takes about as long itself.
+const SHORT_MICROSECONDS: f64 = 10.0;
 /// Tail efficiency below this is warned of.
 const TAIL: f64 = 0.8;
 /// Of so many rounds at most; of more it is a hint.
@@ -37,6 +37,8 @@ pub enum WarningKind {
     ManyTiny,
     /// Launches that do not fill the board.
     Tiny,
+    /// Launches that take about as long as a launch takes by itself.
+    Short,
     /// The last round fills a small part of the board, of few rounds.
     Tail,
     /// The same of many rounds.
@@ -60,6 +62,7 @@ impl WarningKind {
         match self {
             WarningKind::ManyTiny => "many tiny launches",
             WarningKind::Tiny => "tiny launches",
+            WarningKind::Short => "short launches",
             WarningKind::Tail => "tail",
             WarningKind::TailHint => "tail (hint)",
             WarningKind::PartialWaves => "partial waves",
@@ -75,11 +78,12 @@ impl WarningKind {
     pub fn help(self) -> &'static str {
         match self {
             WarningKind::ManyTiny => "do the work of many launches in one",
-            WarningKind::Tiny => "launch more workgroups at once, or smaller ones",
+            WarningKind::Tiny => "divide the work among more workgroups",
+            WarningKind::Short => "do more in a launch, or the work of several in one",
             WarningKind::Tail | WarningKind::TailHint => {
                 "choose the grid or the workgroup so that the last round is full"
             }
-            WarningKind::PartialWaves => "give the work to as many work-items as a wave has lanes",
+            WarningKind::PartialWaves => "divide the work among all lanes of a wave",
             WarningKind::LanesLeftOut => "launch as many work-items as there is work",
             WarningKind::OneWaveBarriers => "leave out the barriers, or declare the workgroup's size",
             WarningKind::OneWorkgroup => "use smaller workgroups",
@@ -133,6 +137,7 @@ pub(super) fn of_kernel(
     let subject = Subject { inputs, kernel, board, code, rows, waves };
     let all = [
         subject.tiny(),
+        subject.short(),
         subject.tail(false),
         subject.tail(true),
         subject.partial_waves(),
@@ -158,7 +163,7 @@ impl Subject<'_> {
     }
 
     /// Launches with a property, and the row of those that has it most, by a number.
-    fn most<T>(&self, of: impl Fn(&LaunchRow) -> Option<(f64, T)>) -> Option<(u64, f64, T, &LaunchRow)> {
+    fn most<T>(&self, mut of: impl FnMut(&LaunchRow) -> Option<(f64, T)>) -> Option<(u64, f64, T, &LaunchRow)> {
         let mut found: Option<(u64, f64, T, &LaunchRow)> = None;
         for row in self.rows {
             let Some((weight, what)) = of(row) else { continue };
@@ -176,28 +181,42 @@ impl Subject<'_> {
         let (board, target) = (self.board?, processor(&self.kernel.target)?);
         let units = u64::from(board.compute_units);
         let simds = units * u64::from(target.simds_per_cu());
-        let time = self.microseconds();
-        let brief = time.filter(|time| *time < TINY_MICROSECONDS);
-        let (dispatches, weight, (groups, waves), _) = self.most(|row| {
+        let mut tiny: Vec<(u64, u64)> = Vec::new();
+        let (dispatches, weight, ..) = self.most(|row| {
             let (groups, waves) = (row.workgroups?, row.waves?);
             let idle = 1.0 - (waves as f64 / simds as f64).min(groups as f64 / units as f64).min(1.0);
-            let lost = idle.max(brief.map_or(0.0, |time| 1.0 - time / TINY_MICROSECONDS));
-            (groups < units || waves < simds || brief.is_some()).then_some((lost, (groups, waves)))
+            (groups < units || waves < simds).then(|| {
+                tiny.push((groups, waves));
+                (idle, ())
+            })
         })?;
+        let of = |number: fn(&(u64, u64)) -> u64, one: &str, many: &str| {
+            let least = tiny.iter().map(number).min().unwrap_or(0);
+            match tiny.iter().map(number).max().unwrap_or(0) {
+                most if most == least => counted(least, one, many),
+                most => format!("{} to {}", grouped(least), counted(most, one, many)),
+            }
+        };
         let what = format!(
-            "{} {}with {} and {} on {units} compute units",
+            "{} of {} ({}) on {units} CUs",
             counted(dispatches, "launch", "launches"),
-            if self.rows.len() > 1 { "of the least " } else { "" },
-            counted(groups, "workgroup", "workgroups"),
-            counted(waves, "wave", "waves")
+            of(|(groups, _)| *groups, "workgroup", "workgroups"),
+            of(|(_, waves)| *waves, "wave", "waves")
         );
-        let time = time.map_or_else(String::new, |time| format!("; {time:.1} µs each on average, modelled"));
         let kind = if dispatches >= MANY { WarningKind::ManyTiny } else { WarningKind::Tiny };
         let many = if kind == WarningKind::ManyTiny { format!("{MANY} launches or more of ") } else { String::new() };
-        let threshold = format!(
-            "{many}workgroups < {units} compute units, or waves < {simds} SIMDs, or < {TINY_MICROSECONDS} µs modelled"
-        );
-        Some(self.warning(kind, dispatches, what + &time, threshold, weight))
+        let threshold = format!("{many}workgroups < {units} compute units, or waves < {simds} SIMDs");
+        Some(self.warning(kind, dispatches, what, threshold, weight))
+    }
+
+    fn short(&self) -> Option<LaunchWarning> {
+        let time = self.microseconds().filter(|time| *time < SHORT_MICROSECONDS)?;
+        let dispatches = self.kernel.dispatches;
+        let text = format!("{} of {time:.1} µs on average", counted(dispatches, "launch", "launches"));
+        let threshold = format!("< {SHORT_MICROSECONDS} µs modelled");
+        // One alone has nothing to be merged with.
+        let weight = if dispatches > 1 { 1.0 - time / SHORT_MICROSECONDS } else { 0.0 };
+        Some(self.warning(WarningKind::Short, dispatches, text, threshold, weight))
     }
 
     /// Modelled microseconds of a dispatch on average.
@@ -262,7 +281,7 @@ impl Subject<'_> {
         }
         let weight = out as f64 / lanes_before as f64;
         let text = format!(
-            "{} of {} work-items do nothing after the test at {} ({:.0} %, counted)",
+            "{} of {} work-items do nothing after the test at {} ({:.0} %)",
             grouped(out),
             grouped(lanes_before),
             site.source.as_ref().map_or_else(|| format!("{guard:#x}"), |source| place(Some(source))),

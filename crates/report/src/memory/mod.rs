@@ -14,7 +14,7 @@ pub use recorded::{
 };
 pub use rules::{Finding, Rule};
 pub use text::render;
-pub(crate) use text::{looks_like, what};
+pub(crate) use text::what;
 
 use serde::{Deserialize, Serialize};
 

@@ -11,6 +11,9 @@ use wavetap_profile::map::Source;
 pub struct Summary {
     /// What the shares are of.
     pub shares_of: SharesOf,
+    /// Whether a kernel executed something else in the run whose time is modelled than in the one that was counted.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub runs_differ: bool,
     /// The kernels with the largest shares, the largest first.
     pub kernels: Vec<KernelSummary>,
     /// How many more there are.
@@ -56,10 +59,32 @@ pub struct KernelSummary {
     pub target: String,
     /// MD5 of the original code object.
     pub object: String,
+    /// As text has it: without types of parameters where no other kernel is called so, and of instances of a template
+    /// without its arguments.
+    #[serde(default)]
+    pub title: String,
+    /// Its share, 0 to 1; of several instances of a template together.
+    pub share: f64,
+    /// All instances of the template that were dispatched, the one with the largest share first: the names and the
+    /// findings here are of that one. Empty for a kernel that is the only one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub instances: Vec<Instance>,
+    /// What matters most, at most four.
+    pub findings: Vec<Finding>,
+}
+
+/// One of several instances of a template.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Instance {
+    /// Mangled name.
+    pub name: String,
+    /// Demangled name.
+    pub demangled: String,
+    /// MD5 of the original code object.
+    pub object: String,
     /// Its share, 0 to 1.
     pub share: f64,
-    /// What matters most, at most two.
-    pub findings: Vec<Finding>,
 }
 
 /// What a finding is about.
@@ -69,7 +94,9 @@ pub struct KernelSummary {
 pub enum FindingKind {
     /// How it was launched.
     Launch,
-    /// Lanes that take different sides of a branch.
+    /// Waves that leave without having done anything.
+    IdleWaves,
+    /// Lanes that take different sides of a branch, or leave a loop at different times.
     Divergence,
     /// What waits wait for.
     Wait,
@@ -79,6 +106,18 @@ pub enum FindingKind {
     LdsBanks,
     /// Waves that a SIMD holds.
     Occupancy,
+    /// Spilled registers, or arrays in scratch memory.
+    Spills,
+    /// The place that most is spent on, where nothing else explains it.
+    HotCode,
+}
+
+impl FindingKind {
+    /// Whether it is about how a kernel was launched, not about its code.
+    #[must_use]
+    pub fn is_of_launch(self) -> bool {
+        matches!(self, FindingKind::Launch | FindingKind::IdleWaves | FindingKind::Occupancy)
+    }
 }
 
 /// Something that matters of a kernel.
@@ -91,10 +130,14 @@ pub struct Finding {
     pub text: String,
     /// What it rests on.
     pub basis: Basis,
-    /// The sort of change that helps.
+    /// The sort of change that helps; empty where nothing is known.
     pub help: String,
-    /// The source line, if it is about one.
+    /// The source line, if it is about one; of several the one with the largest part. A line of the program itself:
+    /// where code of a header of HIP was inlined, the line that calls it.
     pub source: Option<Source>,
+    /// The other lines, if it is about several; the text names them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub also: Vec<Source>,
     /// By which findings of a kernel are ordered, 0 to 1: which part of what it is about is lost. No prediction.
     pub weight: f64,
 }

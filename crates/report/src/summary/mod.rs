@@ -1,25 +1,30 @@
 //! The first lines of a report: the kernels that most went to, and of each the one or two findings that matter most.
 //!
-//! A finding is something that a probe, the slicer, the analysis of memory accesses or the launch table says; each kind
-//! is one function of `finders`, with its evidence and its threshold. [`Finding::weight`] puts them in an order; it
-//! is no prediction of what a change would gain.
+//! A finding is something that a probe, the slicer, the analysis of memory accesses or the launch table says; each
+//! kind is one function of a file in `finders`, with its evidence and its threshold. [`Finding::weight`] puts them in
+//! an order; it is no prediction of what a change would gain.
 
+pub(crate) mod code;
 pub(crate) mod data;
 mod finders;
+mod groups;
 mod text;
 
-pub use data::{Finding, FindingKind, KernelSummary, SharesOf, Summary};
+pub use code::{ExecutedCode, ExecutedInstruction, ExecutedLoop, LaneGuard, LeavingWaves, program_line};
+pub use data::{Finding, FindingKind, Instance, KernelSummary, SharesOf, Summary};
 
 use crate::launches::{CodeOfKernel, LaunchInputs, LaunchTable};
 use crate::{Kernel, Report};
-use finders::{FINDERS, Subject};
+use finders::{Subject, find};
+use groups::{Group, groups, titles};
 use wavetap_amdgpu::Board;
 use wavetap_profile::file::{Profile, Work};
+use wavetap_profile::time::TimeProfile;
 
-/// Kernels whose findings are in a summary.
+/// Kernels whose findings are in a summary; instances of a template are one.
 pub const KERNELS: usize = 4;
 /// Findings of a kernel in a summary.
-const FINDINGS: usize = 2;
+const FINDINGS: usize = 4;
 
 /// What a summary is made from besides the report.
 #[derive(Debug, Clone, Copy)]
@@ -32,14 +37,24 @@ pub struct SummaryInputs<'a> {
     pub code: &'a [CodeOfKernel],
 }
 
-/// The kernels of a profile whose findings a summary has, where no time is modelled; by their places.
+/// The kernels of a profile whose findings a summary has, by their places; of instances of a template the largest.
 #[must_use]
-pub fn largest(profile: &Profile) -> Vec<usize> {
-    let (_, sizes) = sizes_by_count(profile.kernels.iter().map(|kernel| (kernel.work, kernel.waves)));
-    let mut places: Vec<usize> = (0..sizes.len()).collect();
-    places.sort_by_key(|place| std::cmp::Reverse(sizes[*place]));
-    places.truncate(KERNELS);
-    places
+pub fn largest(profile: &Profile, time: Option<&TimeProfile>) -> Vec<usize> {
+    let sizes = match time {
+        Some(time) => {
+            let modelled = |kernel: &wavetap_profile::file::KernelTotals| cycles(time, &kernel.object, &kernel.name);
+            profile.kernels.iter().map(modelled).collect()
+        }
+        None => sizes_by_count(profile.kernels.iter().map(|kernel| (kernel.work, kernel.waves))).1,
+    };
+    let names: Vec<(&str, &str)> = profile.kernels.iter().map(|kernel| (&*kernel.target, &*kernel.demangled)).collect();
+    groups(&names, &sizes).iter().take(KERNELS).map(Group::largest).collect()
+}
+
+/// Modelled cycles of a kernel.
+fn cycles(time: &TimeProfile, object: &str, name: &str) -> u64 {
+    let mut of_kernel = time.kernels.iter().filter(|time| time.object == object && time.name == name);
+    of_kernel.next().map_or(0, |time| time.modelled_cycles)
 }
 
 /// What kernels with so much work and so many waves have shares of where no time is modelled, and how much of it.
@@ -66,31 +81,40 @@ impl Summary {
         let (shares_of, sizes) = sizes(report);
         let all: u64 = sizes.iter().fold(0, |sum, size| sum.saturating_add(*size));
         let share = |size: u64| if all == 0 { 0.0 } else { size as f64 / all as f64 };
-        let mut places: Vec<usize> = (0..sizes.len()).collect();
-        places.sort_by_key(|place| std::cmp::Reverse(sizes[*place]));
-        let kernels: Vec<KernelSummary> = places
-            .iter()
-            .take(KERNELS)
-            .map(|place| {
-                let kernel = &report.kernels[*place];
-                let mut findings = findings(report, kernel, launches, code);
-                findings.truncate(FINDINGS);
-                KernelSummary {
-                    name: kernel.name.clone(),
-                    demangled: kernel.demangled.clone(),
-                    target: kernel.target.clone(),
-                    object: kernel.object.clone(),
+        let names: Vec<(&str, &str)> =
+            report.kernels.iter().map(|kernel| (&*kernel.target, &*kernel.demangled)).collect();
+        let groups = groups(&names, &sizes);
+        let titles = titles(&names, &groups);
+        let (shown, rest) = groups.split_at(groups.len().min(KERNELS));
+        let kernels = shown.iter().zip(titles).map(|(group, title)| {
+            let kernel = &report.kernels[group.largest()];
+            let instance = |place: &usize| {
+                let Kernel { name, demangled, object, .. } = &report.kernels[*place];
+                Instance {
+                    name: name.clone(),
+                    demangled: demangled.clone(),
+                    object: object.clone(),
                     share: share(sizes[*place]),
-                    findings,
                 }
-            })
-            .collect();
-        let rest = places.iter().skip(KERNELS);
+            };
+            let several = group.places.len() > 1;
+            KernelSummary {
+                name: kernel.name.clone(),
+                demangled: kernel.demangled.clone(),
+                target: kernel.target.clone(),
+                object: kernel.object.clone(),
+                title,
+                share: share(group.size),
+                instances: group.places.iter().filter(|_| several).map(instance).collect(),
+                findings: find(&subject(report, group.largest(), launches, code)).into_iter().take(FINDINGS).collect(),
+            }
+        });
         Summary {
             shares_of,
-            more: rest.len() as u64,
-            share_of_more: share(rest.fold(0, |sum, place| sum.saturating_add(sizes[*place]))),
-            kernels,
+            runs_differ: shown.iter().any(|group| runs_differ(&subject(report, group.largest(), launches, code))),
+            kernels: kernels.collect(),
+            more: rest.iter().map(|group| group.places.len() as u64).sum(),
+            share_of_more: share(rest.iter().fold(0, |sum, group| sum.saturating_add(group.size))),
         }
     }
 }
@@ -115,37 +139,42 @@ pub fn of_all_kernels<'r>(
 ) -> (SharesOf, Vec<KernelFindings<'r>>) {
     let (shares_of, sizes) = sizes(report);
     let all: u64 = sizes.iter().fold(0, |sum, size| sum.saturating_add(*size));
-    let of_kernel = |(kernel, size): (&'r Kernel, &u64)| KernelFindings {
-        kernel,
+    let of_kernel = |(place, size): (usize, &u64)| KernelFindings {
+        kernel: &report.kernels[place],
         share: if all == 0 { 0.0 } else { *size as f64 / all as f64 },
-        findings: findings(report, kernel, launches, code),
+        findings: find(&subject(report, place, launches, code)),
     };
-    (shares_of, report.kernels.iter().zip(&sizes).map(of_kernel).collect())
+    (shares_of, sizes.iter().enumerate().map(of_kernel).collect())
 }
 
-/// What is found of a kernel, what matters most first.
-fn findings(report: &Report, kernel: &Kernel, launches: &LaunchTable, code: &[CodeOfKernel]) -> Vec<Finding> {
+/// What is known of a kernel, by its place.
+fn subject<'a>(report: &'a Report, place: usize, launches: &'a LaunchTable, code: &'a [CodeOfKernel]) -> Subject<'a> {
+    let kernel = &report.kernels[place];
     let is_it = |object: &str, name: &str| kernel.object == object && kernel.name == name;
     let time = report.time.as_ref().map(|time| &time.kernels);
-    let subject = Subject {
+    let code = code.iter().find(|code| is_it(&code.object, &code.name));
+    Subject {
         kernel,
         launches,
         time: time.and_then(|all| all.iter().find(|time| is_it(&time.object, &time.name))),
-        memory: code.iter().find(|code| is_it(&code.object, &code.name)).and_then(|code| code.memory.as_ref()),
-    };
-    let mut findings: Vec<Finding> = FINDERS.iter().flat_map(|finder| finder(&subject)).collect();
-    findings.sort_by(|a, b| b.weight.total_cmp(&a.weight));
-    findings
+        memory: code.and_then(|code| code.memory.as_ref()),
+        code: code.and_then(|code| code.executed.as_ref()),
+    }
+}
+
+/// Whether an instruction was not executed as often in the run whose time is modelled as in the one that was counted.
+fn runs_differ(subject: &Subject<'_>) -> bool {
+    let (Some(time), Some(code)) = (subject.time, subject.code) else { return false };
+    time.instructions.iter().any(|modelled| {
+        let counted = code.instructions.get(&modelled.address).and_then(|counted| counted.executions);
+        counted.is_some_and(|counted| counted != modelled.executions)
+    })
 }
 
 /// What the kernels of a report have shares of, and how much of it.
 fn sizes(report: &Report) -> (SharesOf, Vec<u64>) {
     if let Some(time) = &report.time {
-        let of = |kernel: &Kernel| {
-            let same =
-                |time: &&wavetap_profile::time::KernelTime| time.object == kernel.object && time.name == kernel.name;
-            time.kernels.iter().find(same).map_or(0, |time| time.modelled_cycles)
-        };
+        let of = |kernel: &Kernel| cycles(time, &kernel.object, &kernel.name);
         return (SharesOf::ModelledCycles, report.kernels.iter().map(of).collect());
     }
     sizes_by_count(report.kernels.iter().map(|kernel| (kernel.work, kernel.waves)))

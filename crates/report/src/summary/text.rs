@@ -7,6 +7,8 @@ use crate::style::{Style, counted, place};
 const LINES: usize = 9;
 /// A finding is cut at so many characters.
 const WIDTH: usize = 220;
+/// Kernels with smaller shares are not shown, but for the first.
+const SHARE: f64 = 0.02;
 
 impl Summary {
     /// Its lines; none where there are no kernels.
@@ -14,45 +16,79 @@ impl Summary {
         if self.kernels.is_empty() {
             return;
         }
-        let first = lines.len();
-        lines.push(style.bold(&format!("summary: shares of {}", self.shares_of.name())));
-        let (mut more, mut share_of_more) = (self.more, self.share_of_more);
-        for (place, kernel) in self.kernels.iter().enumerate() {
-            // A line for what is left out, if something will be.
-            let is_last = place + 1 == self.kernels.len() && self.more == 0;
-            let room = (first + LINES).saturating_sub(lines.len() + usize::from(!is_last));
-            if room < 1 + kernel.findings.len().min(1) {
-                let left_out = &self.kernels[place..];
-                more += left_out.len() as u64;
-                share_of_more += left_out.iter().map(|kernel| kernel.share).sum::<f64>();
+        let differ = if self.runs_differ { "; this run and the counted one did not execute the same" } else { "" };
+        lines.push(style.bold(&format!("summary: shares of {}{differ}", self.shares_of.name())));
+        let findings = self.room();
+        for (kernel, count) in self.kernels.iter().zip(&findings) {
+            let name = if style.long_names { kernel.demangled.as_str().into() } else { style.name(&kernel.title) };
+            lines.push(format!("  {:>5.1} %  {name}", 100.0 * kernel.share));
+            let shown = kernel.shown(*count);
+            lines.extend(shown.iter().map(|finding| style.warn(&format!("           {}", finding.line()))));
+        }
+        let left_out = &self.kernels[findings.len()..];
+        let kernels = |kernel: &KernelSummary| kernel.instances.len().max(1) as u64;
+        let more = self.more + left_out.iter().map(kernels).sum::<u64>();
+        if more > 0 {
+            let share = self.share_of_more + left_out.iter().map(|kernel| kernel.share).sum::<f64>();
+            lines.push(format!("  {:>5.1} %  {}", 100.0 * share, counted(more, "more kernel", "more kernels")));
+        }
+    }
+
+    /// How many findings of each kernel there is room for: of each one as long as there is room for kernels, then more
+    /// of those with the largest shares. Kernels without room are not in it, nor small ones after others.
+    fn room(&self) -> Vec<usize> {
+        let large = self.kernels.iter().take_while(|kernel| kernel.share >= SHARE).count().max(1);
+        let kernels = &self.kernels[..large.min(self.kernels.len())];
+        let lines: usize = kernels.iter().map(|kernel| 1 + kernel.findings.len().min(1)).sum();
+        let is_more = self.more > 0 || kernels.len() < self.kernels.len() || lines > LINES - 1;
+        // The first line, and one for what is left out.
+        let mut room = LINES - 1 - usize::from(is_more);
+        let mut findings = Vec::new();
+        for kernel in kernels {
+            let first = kernel.findings.len().min(1);
+            if room < 1 + first {
                 break;
             }
-            lines.push(format!("  {:>5.1} %  {}", 100.0 * kernel.share, style.name(&kernel.demangled)));
-            kernel.finding_lines(room - 1, style, lines);
+            room -= 1 + first;
+            findings.push(first);
         }
-        if more > 0 {
-            let kernels = counted(more, "more kernel", "more kernels");
-            lines.push(format!("  {:>5.1} %  {kernels}", 100.0 * share_of_more));
+        loop {
+            let before = room;
+            for (kernel, count) in kernels.iter().zip(&mut findings) {
+                if *count < kernel.findings.len() && room > 0 {
+                    *count += 1;
+                    room -= 1;
+                }
+            }
+            if room == before {
+                return findings;
+            }
         }
     }
 }
 
 impl KernelSummary {
-    fn finding_lines(&self, most: usize, style: Style, lines: &mut Vec<String>) {
-        for finding in self.findings.iter().take(most) {
-            lines.push(style.warn(&format!("           {}", finding.line())));
+    /// So many of its findings in their order; where there is room for one alone, rather one about the code.
+    fn shown(&self, count: usize) -> Vec<&Finding> {
+        let in_code = self.findings.iter().find(|finding| !finding.kind.is_of_launch());
+        match (count, in_code) {
+            (1, Some(finding)) => vec![finding],
+            _ => self.findings.iter().take(count).collect(),
         }
     }
 }
 
 impl Finding {
-    /// `k.hip:12: divergence: … (counted); give the lanes of a wave work that takes the same side`.
-    fn line(&self) -> String {
-        let at = self.source.as_ref().map_or_else(String::new, |source| format!("{}: ", place(Some(source))));
+    /// `k.hip:12: divergence: … (counted): let the lanes of a wave take the same side`.
+    pub(crate) fn line(&self) -> String {
+        // Of several lines the text has the places.
+        let source = self.source.as_ref().filter(|_| self.also.is_empty());
+        let at = source.map_or_else(String::new, |source| format!("{}: ", place(Some(source))));
         let text: String = match self.text.char_indices().nth(WIDTH) {
             Some((end, _)) => format!("{}…", &self.text[..end]),
             None => self.text.clone(),
         };
-        format!("{at}{text} ({}): {}", self.basis.word(), self.help)
+        let help = if self.help.is_empty() { String::new() } else { format!(": {}", self.help) };
+        format!("{at}{text} ({}){help}", self.basis.word())
     }
 }
