@@ -3,6 +3,7 @@
 //! - [`accept`]: whether other readers of ELF files take what we wrote;
 //! - [`access`]: which registers an instruction reads and writes, by our tables and by LLVM's;
 //! - [`case`]: case files and what their lines mean;
+//! - [`clocked`]: kernels with a probe that reads clocks, and when the emulator saw their instructions;
 //! - [`command`]: the `wavetap` command as a child process;
 //! - [`corpora`]: the libraries that are fetched for the long tests;
 //! - [`counts`]: a profile beside the emulator's trace and beside the counts worked out by hand;
@@ -29,6 +30,7 @@ pub mod accept;
 pub mod access;
 pub mod blocks;
 pub mod case;
+pub mod clocked;
 pub mod command;
 pub mod cores;
 pub mod corpora;

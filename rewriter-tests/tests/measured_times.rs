@@ -15,40 +15,25 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use libtest_mimic::Trial;
-use rewriter_tests::dispatch::{self, Collecting};
+use rewriter_tests::clocked::{self, FUEL, Rewritten, Rewrote, Subject, WRAP, WRONG_REASONS};
 use rewriter_tests::kernels::build::Variant;
 use rewriter_tests::kernels::compare::Rule;
 use rewriter_tests::kernels::{Buffers, Test, launch};
-use rewriter_tests::made_up::{self, Built};
+use rewriter_tests::made_up::Built;
 use rewriter_tests::tally::{self, Tallies};
-use rewriter_tests::{Failure, chosen, full};
-use wavetap::code_object::CodeObject;
-use wavetap::collect::session::{self, Overlap, Records};
-use wavetap::emulator::{LatencyOverride, Options, Timing, Trace, Visit};
-use wavetap::isa::{self, Target};
-use wavetap::pipeline::{self, ProbeKind};
-use wavetap::profile::file::Profile;
-use wavetap::profile::map::{KernelMap, ObjectMap};
+use rewriter_tests::{Failure, full};
+use wavetap::emulator::{LatencyOverride, Options, Timing, Visit};
+use wavetap::isa::Target;
+use wavetap::pipeline::ProbeKind;
+use wavetap::profile::map::KernelMap;
 use wavetap::profile::probes::time::{BLOCK, EMPTY, WAVE};
-use wavetap::verify;
 
-/// A kernel that executes more than this many wave-instructions does not end by itself.
-const FUEL: u64 = 30_000_000;
-/// The quick run takes every so manyth source.
-const QUICK_SOURCES: usize = 9;
-/// Targets of the quick run beside those of every test: with other clocks, wave sizes or hazards.
-const FURTHER: [(&str, u32); 5] = [("gfx950", 64), ("gfx1010", 32), ("gfx1030", 64), ("gfx1150", 64), ("gfx1200", 64)];
 /// Of a hundred kernels so many are measured, at least. Many are made to have no register left.
 const GOAL: u64 = 85;
-/// Cycles after which a clock of 20 bits shows the same again.
-const WRAP: u64 = 1 << 20;
 /// Shader cycles of a tick of the emulator's constant clock.
 const TICK: u64 = 20;
 /// Memory so slow that a block with two dependent loads takes longer than [`WRAP`].
 const SLOW: [&str; 3] = ["l2=1000000", "memory=1000000", "vmem=1000000"];
-
-/// Why no kernel may be refused: what was written for it could not be, or the verifier does not accept it.
-const WRONG_REASONS: [&str; 3] = ["malformed", "unverified", "unsupported_object"];
 
 /// What was compared.
 #[derive(Debug, Default)]
@@ -82,25 +67,13 @@ fn main() -> ExitCode {
 }
 
 fn trials() -> Result<Vec<Trial>, Failure> {
-    let mut variants = made_up::variants()?;
-    if !full() {
-        let further = FURTHER.iter().filter(|(name, _)| chosen(name));
-        variants.extend(further.filter_map(|&(name, lanes)| {
-            let target = Target::by_name(name)?.with_wave_size(lanes)?;
-            Some(Variant { target, level: "O1", version: 5 })
-        }));
-    }
-    let is_ours = |(n, compiled): &(usize, made_up::Compiled)| {
-        full() || compiled.name.starts_with("made-up") || n % QUICK_SOURCES == 0
-    };
-    let compiled = made_up::compiled(variants)?.into_iter().enumerate().filter(is_ours);
-    Ok(compiled.map(|(_, compiled)| compiled.trial(run)).collect())
+    Ok(clocked::compiled()?.into_iter().map(|compiled| compiled.trial(run)).collect())
 }
 
 /// All kernels of a source, compiled in one way.
 fn run(built: &Built) -> Result<(), Failure> {
     let (object, variant) = (&built.object, built.variant);
-    let rewritten = [Rewritten::of(object, false)?, Rewritten::of(object, true)?];
+    let rewritten = [Rewritten::of(object, ProbeKind::Time, false)?, Rewritten::of(object, ProbeKind::Time, true)?];
     let mut tally = Tally::default();
     let mut wrong = Vec::new();
     for refused in &rewritten[0].map.refused {
@@ -152,14 +125,14 @@ fn compare(
         let timing = Some(Timing { latencies, ..Timing::default() });
         let options = Options { timing, ..plain.clone() };
         let subject = Subject { rewritten, test, variant, buffers };
-        subject.compare(&options, tally).map_err(|failure| format!("{what}: {failure}"))?;
+        compare_run(&subject, &options, tally).map_err(|failure| format!("{what}: {failure}"))?;
     }
     let rule = Rule::parse(&test.compare)?;
     for seed in 0..if full() { 10 } else { 2 } {
         let strict = Options { strict: true, seed, ..plain.clone() };
         let rewritten = if seed % 2 == 0 { shared } else { single };
         let subject = Subject { rewritten, test, variant, buffers };
-        let found = match subject.compare(&strict, tally) {
+        let found = match compare_run(&subject, &strict, tally) {
             Ok(found) => found,
             // Where the original does not run, either, nothing is to be compared.
             Err(_) if launch::run(object, variant.target, test, buffers, &strict).is_err() => continue,
@@ -184,234 +157,138 @@ enum Reading {
     Ticks,
 }
 
-/// An object rewritten with the probe.
-struct Rewritten {
-    bytes: Vec<u8>,
-    map: ObjectMap,
-    per_wave: bool,
-}
-
-impl Rewritten {
-    fn of(object: &[u8], per_wave: bool) -> Result<Rewritten, Failure> {
-        let probes = vec![ProbeKind::Time];
-        let options = pipeline::Options { probes, single_waves: per_wave, ..pipeline::Options::default() };
-        let mut rewritten = pipeline::rewrite(object, &options).map_err(|e| format!("rewrite: {e}"))?;
-        let report = verify::check_files(object, &rewritten.bytes).map_err(|e| format!("verify: {e}"))?;
-        if let Some((place, finding)) = report.findings.first() {
-            return Err(format!("verify: {place}: {finding}"));
+/// What the readings of clocks in a kernel's new code mean, by their addresses.
+fn readings(rewritten: &Rewritten, kernel: &KernelMap, target: Target) -> Result<BTreeMap<u64, Reading>, Failure> {
+    let code = rewritten.code(kernel, target)?;
+    let originals: BTreeMap<u64, u64> = kernel.addresses.iter().map(|pair| (pair.rewritten, pair.original)).collect();
+    // By the original instruction that follows.
+    let mut stamps: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
+    let mut readings = BTreeMap::new();
+    for (at, Rewrote { original, text, .. }) in code {
+        if original.is_some() {
+            // Original code may read clocks, too.
+        } else if clocked::reads_clock(&text) {
+            let next = originals.range(at..).next().ok_or("a stamp after all")?;
+            stamps.entry(*next.0).or_default().push(at);
+        } else if text.starts_with("s_memrealtime ") || text.starts_with("s_sendmsg_rtn_b64 ") {
+            readings.insert(at, Reading::Ticks);
         }
-        let map = rewritten.maps.pop().ok_or("no map")?;
-        Ok(Rewritten { bytes: rewritten.bytes, map, per_wave })
     }
-
-    /// What the readings of clocks in a kernel's new code mean, by their addresses.
-    fn readings(&self, kernel: &KernelMap, target: Target) -> Result<BTreeMap<u64, Reading>, Failure> {
-        let code = CodeObject::parse(&self.bytes).map_err(|e| e.to_string())?;
-        let originals: BTreeMap<u64, u64> =
-            kernel.addresses.iter().map(|pair| (pair.rewritten, pair.original)).collect();
-        let (first, last) = (originals.keys().next(), originals.keys().next_back());
-        let (Some(entry), Some(&last)) = (code.kernel(&kernel.name).map(|kernel| kernel.entry), last) else {
-            return Err("the kernel has no code".to_owned());
-        };
-        let mut at = entry.min(*first.unwrap_or(&entry));
-        // By the original instruction that follows.
-        let mut stamps: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
-        let mut readings = BTreeMap::new();
-        while at < last {
-            let bytes =
-                code.file_offset(at, 4).and_then(|offset| self.bytes.get(offset as usize..)).ok_or("no code")?;
-            let inst = isa::decode(target, bytes).map_err(|e| format!("{at:#x}: {e}"))?;
-            let text = isa::print(target, &inst);
-            let is_stamp = ["s_memtime ", "s_get_shader_cycles_u64 "].iter().any(|name| text.starts_with(name))
-                || text.contains("SHADER_CYCLES)")
-                || text.contains("SHADER_CYCLES_LO)")
-                || text.contains("HW_REG_SHADER_CYCLES,")
-                || text.contains("HW_REG_SHADER_CYCLES_LO,");
-            if originals.contains_key(&at) {
-                // Original code may read clocks, too.
-            } else if is_stamp {
-                let next = originals.range(at..).next().ok_or("a stamp after all")?;
-                stamps.entry(*next.0).or_default().push(at);
-            } else if text.starts_with("s_memrealtime ") || text.starts_with("s_sendmsg_rtn_b64 ") {
-                readings.insert(at, Reading::Ticks);
-            }
-            at += u64::from(inst.size);
+    for (next, stamps) in stamps {
+        let original = originals[&next];
+        let mut stamps = stamps.into_iter();
+        // What is at no place comes before a block that begins there, and that before an end of the wave.
+        for kind in [&EMPTY, &BLOCK] {
+            let is_here = |site: &wavetap::profile::map::Site| site.address == original && site.kind == **kind;
+            let Some(site) = kernel.sites.iter().position(is_here) else { continue };
+            let (Some(entry), Some(begin)) = (stamps.next(), stamps.next()) else {
+                return Err(format!("{original:#x}: too few stamps"));
+            };
+            readings.insert(entry, Reading::Entry(site));
+            readings.insert(begin, Reading::Begin);
         }
-        for (next, stamps) in stamps {
-            let original = originals[&next];
-            let mut stamps = stamps.into_iter();
-            // What is at no place comes before a block that begins there, and that before an end of the wave.
-            for kind in [&EMPTY, &BLOCK] {
-                let is_here = |site: &wavetap::profile::map::Site| site.address == original && site.kind == **kind;
-                let Some(site) = kernel.sites.iter().position(is_here) else { continue };
-                let (Some(entry), Some(begin)) = (stamps.next(), stamps.next()) else {
-                    return Err(format!("{original:#x}: too few stamps"));
-                };
-                readings.insert(entry, Reading::Entry(site));
-                readings.insert(begin, Reading::Begin);
-            }
-            if let Some(end) = stamps.next() {
-                readings.insert(end, Reading::End);
-            }
-            if stamps.next().is_some() {
-                return Err(format!("{original:#x}: too many stamps"));
-            }
+        if let Some(end) = stamps.next() {
+            readings.insert(end, Reading::End);
         }
-        Ok(readings)
+        if stamps.next().is_some() {
+            return Err(format!("{original:#x}: too many stamps"));
+        }
     }
+    Ok(readings)
 }
 
 /// The counters of all sites, by what the emulator saw.
 type Expected = Vec<Vec<u64>>;
 
-struct Subject<'a> {
-    rewritten: &'a Rewritten,
-    test: &'a Test,
-    variant: Variant,
-    buffers: &'a Buffers,
-}
-
-/// What came of a run.
-struct Outcome {
-    output: Vec<u8>,
-    visits: Vec<Visit>,
-    trace: Trace,
-    waves: u64,
-    profile: Profile,
-}
-
-impl Subject<'_> {
-    fn kernel(&self) -> Result<(u32, &KernelMap), Failure> {
-        let mut kernels = (0..).zip(&self.rewritten.map.kernels);
-        kernels.find(|(_, kernel)| kernel.name == self.test.name).ok_or_else(|| "it is not measured".to_owned())
+/// Runs the kernel and compares; gives the output.
+fn compare_run(subject: &Subject<'_>, options: &Options, tally: &mut Tally) -> Result<Vec<u8>, Failure> {
+    let (_, kernel) = subject.kernel()?;
+    let target = subject.variant.target;
+    let readings = readings(subject.rewritten, kernel, target)?;
+    let watched: BTreeSet<u64> = readings.keys().copied().collect();
+    let options = Options { watched: Arc::new(watched), ..options.clone() };
+    let outcome = subject.run(&options)?;
+    tally.stamps += outcome.visits.len() as u64;
+    let by_wave = outcome.by_wave()?;
+    let mut all = expected(kernel, &[], &readings)?;
+    let mut long = vec![0; kernel.sites.len()];
+    for (wave, visits) in &by_wave {
+        let of_wave = expected(kernel, visits, &readings).map_err(|e| format!("{wave:?}: {e}"))?;
+        for (long, these) in long.iter_mut().zip(long_executions(visits, &readings, kernel.sites.len())) {
+            *long += these;
+        }
+        if subject.rewritten.per_wave {
+            let found = outcome.of_wave(kernel, *wave)?;
+            same(target, kernel, &of_wave, &found, None).map_err(|e| format!("{wave:?}: {e}"))?;
+        }
+        clocked::add(kernel, &mut all, &of_wave)?;
     }
-
-    /// Runs the kernel and compares; gives the output.
-    fn compare(&self, options: &Options, tally: &mut Tally) -> Result<Vec<u8>, Failure> {
-        let (_, kernel) = self.kernel()?;
-        let readings = self.rewritten.readings(kernel, self.variant.target)?;
-        let watched: BTreeSet<u64> = readings.keys().copied().collect();
-        let options = Options { watched: Arc::new(watched), ..options.clone() };
-        let outcome = self.run(&options)?;
-        let mut by_wave: BTreeMap<([u32; 3], u32), Vec<Visit>> = BTreeMap::new();
-        for visit in &outcome.visits {
-            by_wave.entry((visit.workgroup, visit.wave)).or_default().push(*visit);
-        }
-        tally.stamps += outcome.visits.len() as u64;
-        if by_wave.len() as u64 != outcome.waves {
-            return Err(format!("{} waves have stamps, {} ran", by_wave.len(), outcome.waves));
-        }
-        let mut all = expected(kernel, &[], &readings)?;
-        let mut long = vec![0; kernel.sites.len()];
-        for (wave, visits) in &by_wave {
-            let of_wave = expected(kernel, visits, &readings).map_err(|e| format!("{wave:?}: {e}"))?;
-            for (long, these) in long.iter_mut().zip(long_executions(visits, &readings, kernel.sites.len())) {
-                *long += these;
-            }
-            if self.rewritten.per_wave {
-                let found = outcome.profile.waves.iter().find(|found| (found.workgroup, found.wave) == *wave);
-                let found = found.ok_or_else(|| format!("{wave:?} has no counters of its own"))?;
-                let mut counters = &found.counters[..];
-                let mut sites = Vec::new();
-                for site in &kernel.sites {
-                    let (these, rest) = counters.split_at(site.kind.fields.len());
-                    sites.push(these.to_vec());
-                    counters = rest;
-                }
-                self.same(kernel, &of_wave, &sites, None).map_err(|e| format!("{wave:?}: {e}"))?;
-            }
-            for ((all, these), site) in all.iter_mut().zip(&of_wave).zip(&kernel.sites) {
-                for ((sum, value), field) in all.iter_mut().zip(these).zip(&*site.kind.fields) {
-                    *sum = field.merge.combine(*sum, *value).ok_or("a sum of more than 64 bits")?;
-                }
-            }
-        }
-        tally.long += long.iter().sum::<u64>();
-        let totals = outcome.profile.kernels.first().ok_or("nothing was counted")?;
-        let found: Expected = totals.sites.iter().map(|site| site.counts.values().to_vec()).collect();
-        self.same(kernel, &all, &found, Some(&long))?;
-        check_sums(kernel, &found)?;
-        // How often a block was entered the emulator counts anyway.
-        for (site, values) in kernel.sites.iter().zip(&found).filter(|(site, _)| site.kind == *BLOCK) {
-            let places = kernel.addresses.iter().filter(|pair| pair.original == site.address);
-            let executed = |pair: &wavetap::profile::map::AddressPair| {
-                let of_pair = outcome.trace.executed.iter().find(|(place, _)| place.address == pair.rewritten);
-                of_pair.map_or(0, |(_, count)| *count)
-            };
-            let executed: u64 = places.map(executed).sum();
-            if executed != values[0] {
-                return Err(format!("{:#x} was executed {executed} times, measured {} times", site.address, values[0]));
-            }
-        }
-        Ok(outcome.output)
-    }
-
-    /// Whether what was measured is what the emulator saw; where the clock wraps around and is said to have, of some
-    /// executions, the times alone may differ, by whole wraps.
-    fn same(
-        &self,
-        kernel: &KernelMap,
-        expected: &Expected,
-        found: &Expected,
-        long: Option<&[u64]>,
-    ) -> Result<(), Failure> {
-        let wraps = self.variant.target.shader_clock().is_some_and(|clock| clock.bits() < 64);
-        let has_wrapped = kernel.sites.iter().zip(found).any(|(site, values)| site.kind != *WAVE && values[3] > 0);
-        if has_wrapped && !wraps {
-            return Err("a clock of 64 bits is said to have wrapped around".to_owned());
-        }
-        for (number, (site, (expected, found))) in kernel.sites.iter().zip(expected.iter().zip(found)).enumerate() {
-            let differs = |field: usize| {
-                let (a, b) = (expected[field], found[field]);
-                let may = has_wrapped && site.kind.fields[field].unit == wavetap::profile::schema::Unit::Cycles;
-                let by_wraps = a >= b && (a - b) % WRAP == 0;
-                // Of a maximum or minimum nothing is known then.
-                let is_sum = site.kind.fields[field].merge == wavetap::profile::schema::Merge::Sum;
-                a != b && !(may && (by_wraps || !is_sum))
-            };
-            let fields = if site.kind == *WAVE { 0..7 } else { 0..3 };
-            if let Some(field) = fields.into_iter().find(|field| differs(*field)) {
-                let (address, kind, name) = (site.address, &site.kind, &site.kind.fields[field].name);
-                return Err(format!("{address:#x} {kind}: {name} should be {expected:?}, is {found:?}"));
-            }
-            if site.kind == *WAVE {
-                continue;
-            }
-            // What takes longer is always said to; and what is not said to is exact.
-            if let Some(long) = long.filter(|long| wraps && found[3] < long[number]) {
-                let (address, said) = (site.address, found[3]);
-                return Err(format!("{address:#x}: {} executions were too long, said were {said}", long[number]));
-            }
-            if found[3] == 0 && site.kind == *BLOCK && expected[1] != found[1] {
-                return Err(format!("{:#x}: {} cycles, and measured {}", site.address, expected[1], found[1]));
-            }
-        }
-        Ok(())
-    }
-
-    fn run(&self, options: &Options) -> Result<Outcome, Failure> {
-        let Rewritten { bytes, per_wave, .. } = self.rewritten;
-        let launch = launch::of_test(self.test, self.buffers, options.fuel);
-        let collecting = Collecting {
-            kernel: self.kernel()?.0,
-            options: session::Options::new(Overlap::Concurrent, Records::PerWave),
-            per_wave: *per_wave,
+    tally.long += long.iter().sum::<u64>();
+    let totals = outcome.profile.kernels.first().ok_or("nothing was counted")?;
+    let found: Expected = totals.sites.iter().map(|site| site.counts.values().to_vec()).collect();
+    same(target, kernel, &all, &found, Some(&long))?;
+    check_sums(kernel, &found)?;
+    // How often a block was entered the emulator counts anyway.
+    for (site, values) in kernel.sites.iter().zip(&found).filter(|(site, _)| site.kind == *BLOCK) {
+        let places = kernel.addresses.iter().filter(|pair| pair.original == site.address);
+        let executed = |pair: &wavetap::profile::map::AddressPair| {
+            let of_pair = outcome.trace.executed.iter().find(|(place, _)| place.address == pair.rewritten);
+            of_pair.map_or(0, |(_, count)| *count)
         };
-        let ran = dispatch::run(bytes, self.variant.target, &launch, options, Some(collecting));
-        let mut ran = ran.map_err(|stopped| stopped.to_string())?;
-        let profile = ran.take_profile().ok_or("no profile")?;
-        let output = ran.buffers.pop().ok_or("no output")?;
-        let trace = ran.stats.trace.ok_or("no trace")?;
-        Ok(Outcome { output, visits: ran.stats.visits, trace, waves: ran.stats.waves, profile })
+        let executed: u64 = places.map(executed).sum();
+        if executed != values[0] {
+            return Err(format!("{:#x} was executed {executed} times, measured {} times", site.address, values[0]));
+        }
     }
+    Ok(outcome.output)
+}
+
+/// Whether what was measured is what the emulator saw; where the clock wraps around and is said to have, of some
+/// executions, the times alone may differ, by whole wraps.
+fn same(
+    target: Target,
+    kernel: &KernelMap,
+    expected: &Expected,
+    found: &Expected,
+    long: Option<&[u64]>,
+) -> Result<(), Failure> {
+    let wraps = target.shader_clock().is_some_and(|clock| clock.bits() < 64);
+    let has_wrapped = kernel.sites.iter().zip(found).any(|(site, values)| site.kind != *WAVE && values[3] > 0);
+    if has_wrapped && !wraps {
+        return Err("a clock of 64 bits is said to have wrapped around".to_owned());
+    }
+    for (number, (site, (expected, found))) in kernel.sites.iter().zip(expected.iter().zip(found)).enumerate() {
+        let differs = |field: usize| {
+            let (a, b) = (expected[field], found[field]);
+            let may = has_wrapped && site.kind.fields[field].unit == wavetap::profile::schema::Unit::Cycles;
+            let by_wraps = a >= b && (a - b) % WRAP == 0;
+            // Of a maximum or minimum nothing is known then.
+            let is_sum = site.kind.fields[field].merge == wavetap::profile::schema::Merge::Sum;
+            a != b && !(may && (by_wraps || !is_sum))
+        };
+        let fields = if site.kind == *WAVE { 0..7 } else { 0..3 };
+        if let Some(field) = fields.into_iter().find(|field| differs(*field)) {
+            let (address, kind, name) = (site.address, &site.kind, &site.kind.fields[field].name);
+            return Err(format!("{address:#x} {kind}: {name} should be {expected:?}, is {found:?}"));
+        }
+        if site.kind == *WAVE {
+            continue;
+        }
+        // What takes longer is always said to; and what is not said to is exact.
+        if let Some(long) = long.filter(|long| wraps && found[3] < long[number]) {
+            let (address, said) = (site.address, found[3]);
+            return Err(format!("{address:#x}: {} executions were too long, said were {said}", long[number]));
+        }
+        if found[3] == 0 && site.kind == *BLOCK && expected[1] != found[1] {
+            return Err(format!("{:#x}: {} cycles, and measured {}", site.address, expected[1], found[1]));
+        }
+    }
+    Ok(())
 }
 
 /// The counters of one wave, or of none.
 fn expected(kernel: &KernelMap, visits: &[Visit], readings: &BTreeMap<u64, Reading>) -> Result<Expected, Failure> {
-    let nothing = |site: &wavetap::profile::map::Site| -> Vec<u64> {
-        site.kind.fields.iter().map(|field| field.merge.identity()).collect()
-    };
-    let mut counters: Expected = kernel.sites.iter().map(nothing).collect();
+    let mut counters: Expected = clocked::nothing(kernel);
     let mut stamps = Vec::new();
     let mut ticks = Vec::new();
     for visit in visits {
