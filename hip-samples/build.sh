@@ -1,11 +1,13 @@
 #!/bin/sh
 # Builds every sample for three targets from source:
-#     hip-samples/build.sh [--nine | --memory | --steps | --counts | --summary] [-o FOLDER] [NAME...] [-- COMPILER FLAGS]
+#     hip-samples/build.sh [--nine | --memory | --steps | --counts | --summary | --latency] [-o FOLDER] [NAME...]
+#         [-- EXTRA COMPILER FLAGS]
 # --nine: the programs of the benchmark `nine` instead, for its targets, without line tables and host symbols.
 # --memory: the programs whose accesses `wavetap memory` is tested with, for four targets.
 # --steps: a program that is made better step by step, for two targets.
 # --counts: kernels whose operations follow from the source, for four targets.
 # --summary: kernels that a summary is tested with, for gfx90a.
+# --latency: a pointer chase, whose loads `--probe memory-latency` is tested with, for two targets.
 # Needs clang++-19, lld-19, llvm-19, rocm-device-libs and libamdhip64-dev (Debian or Ubuntu package names). The result
 # has no path of this machine in it, so two builds with the same packages are equal byte for byte.
 set -eu
@@ -47,6 +49,12 @@ while [ $# -gt 0 ]; do
             sources=$here/summary
             out=$here/summary/bin
             targets=gfx90a
+            shift
+            ;;
+        --latency)
+            sources=$here/latency
+            out=$here/latency/bin
+            targets='gfx90a gfx1100'
             shift
             ;;
         -o) case $2 in /*) out=$2 ;; *) out=$PWD/$2 ;; esac; shift 2 ;;

@@ -289,6 +289,7 @@ pub struct RunArgs {
         --timing --html app.html ./app\n  \
         wavetap profile --probe memory ./app                                which accesses waste bandwidth\n  \
         wavetap profile --probe time hip-samples/bin/divergence             cycles of waves and basic blocks\n  \
+        wavetap profile --probe memory-latency ./app                        cycles of loads, with distribution\n  \
         wavetap profile --probe none ./app                                  launches alone\n  \
         wavetap profile --target gfx942 -- python app.py                             kernels that Triton compiles"
 )]

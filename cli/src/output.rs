@@ -144,6 +144,9 @@ pub fn check_probes(instrument: &InstrumentArgs) -> Result<()> {
     let alone = instrument.probes().find_map(|probe| match probe {
         ProbeKind::Memory => Some((probe, "it measures sampled workgroups alone, and counts are of all", "records")),
         ProbeKind::Time => Some((probe, "what other probes insert would be in its times", "adds up times")),
+        ProbeKind::MemoryLatency | ProbeKind::DrainedLatency => {
+            Some((probe, "what other probes insert would be in its latencies", "adds up latencies"))
+        }
         ProbeKind::Branches | ProbeKind::Blocks => None,
     });
     let Some((probe, why, what)) = alone else { return Ok(()) };

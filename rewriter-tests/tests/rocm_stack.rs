@@ -9,6 +9,8 @@
 mod gpus;
 #[path = "rocm_stack/hip.rs"]
 mod hip;
+#[path = "rocm_stack/latency.rs"]
+mod latency;
 #[path = "rocm_stack/memory.rs"]
 mod memory;
 #[path = "rocm_stack/openmp.rs"]

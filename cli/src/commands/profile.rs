@@ -168,7 +168,7 @@ fn original_of(object: &str, originals: &Path) -> PathBuf {
 
 /// Whether the clock that kernels read is that of the timing model: there is no other that says anything of time.
 fn measured_time_is_modelled(args: &ProfileArgs, platform: launch::Platform) -> bool {
-    let is_measured = args.instrument.has(ProbeKind::Time);
+    let is_measured = args.instrument.probes().any(ProbeKind::reads_clocks);
     is_measured && platform == launch::Platform::EmulatorHip && !args.backend.is_strict()
 }
 

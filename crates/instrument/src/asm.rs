@@ -1,7 +1,9 @@
 //! Writing snippets: instructions by mnemonic, labels and branches.
 
 use crate::hazard_mitigation::{self, Place};
-use wavetap_amdgpu::{Counter, Inst, Modifiers, Opcode, Reg, Target, Value, WaitCount, WaitStates, scalar};
+use wavetap_amdgpu::{
+    Counter, EventHazards, Inst, Modifiers, Opcode, Reg, Target, Value, WaitCount, WaitStates, scalar,
+};
 use wavetap_analysis::kernel::edit::{Item, Label, Snippet};
 use wavetap_base::error::{Error, Result};
 
@@ -196,6 +198,24 @@ impl Asm {
             None if self.has_global() => self.wait(&[Counter::Vm]),
             None => self.wait(&[Counter::Vm, Counter::Lgkm]),
         }
+    }
+
+    /// Waits for loads from vector memory; `flat`: for such as count among LDS operations, too.
+    pub(crate) fn wait_vector_loads(&mut self, flat: bool) -> Result<()> {
+        let counters = match self.target.largest_wait(Counter::Load) {
+            Some(_) => [Counter::Load, Counter::Ds],
+            None => [Counter::Vm, Counter::Lgkm],
+        };
+        self.wait(&counters[..if flat { 2 } else { 1 }])
+    }
+
+    /// Waits for stores where a branch between original memory instructions has to be preceded or followed by that: then
+    /// it is not waited for later.
+    pub(crate) fn wait_before_branch(&mut self) -> Result<()> {
+        if self.target.event_hazards().contains(EventHazards::LDS_BRANCH_VMEM) {
+            self.wait(&[Counter::Vs])?;
+        }
+        Ok(())
     }
 
     /// Whether the target can address memory by a scalar base and an offset for each lane. Those that cannot have FLAT

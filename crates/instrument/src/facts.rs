@@ -17,6 +17,7 @@ use crate::block_weights::block_weights;
 use crate::guards;
 use crate::placement::PlacedRecord;
 use crate::probe::ProbeKind;
+use crate::probe::latency::MeasuredLoads;
 use crate::probe::table::{PlacedSite, SiteTable};
 use crate::probe::time::WaveCounters;
 use crate::scavenge::LiveOut;
@@ -43,6 +44,8 @@ pub(crate) struct ClonedFunction<'a> {
     pub(crate) preloaded_entry: Option<InstId>,
     /// Its sites.
     pub(crate) sites: Vec<PlacedSite>,
+    /// Its loads, if their latency is measured.
+    pub(crate) measured_loads: MeasuredLoads,
     pending: OnceCell<Vec<RegSet>>,
     assigned: OnceCell<MaybeInitialized>,
     slow_results: OnceCell<RegSet>,
@@ -51,7 +54,12 @@ pub(crate) struct ClonedFunction<'a> {
 
 impl<'a> ClonedFunction<'a> {
     /// Analyses a function; refuses one that changes how inserted instructions execute.
-    fn of(analysis: &Analysis<'a>, id: BodyId, descriptor: &KernelDescriptor) -> Result<ClonedFunction<'a>, Stop> {
+    fn of(
+        analysis: &Analysis<'a>,
+        id: BodyId,
+        descriptor: &KernelDescriptor,
+        probes: &[ProbeKind],
+    ) -> Result<ClonedFunction<'a>, Stop> {
         let body = analysis.program.body(id);
         let cfg = Cfg::build(body);
         guards::check_ends(analysis.program, body)?;
@@ -61,6 +69,13 @@ impl<'a> ClonedFunction<'a> {
         guards::check_dealloc(body, &cfg)?;
         let liveness = Liveness::compute(body, &cfg, &analysis.summaries);
         let (indexing, neighbours) = (Indexing::of(body), BundlingConstraints::of(body));
+        let measured_loads = match probes.iter().find(|probe| probe.measures_latency()) {
+            Some(probe) => {
+                let waits = Waits::compute(body, &cfg, &analysis.waits);
+                MeasuredLoads::of(body, &cfg, &neighbours, &waits, *probe == ProbeKind::DrainedLatency)
+            }
+            None => MeasuredLoads::default(),
+        };
         let (preloaded_entry, pending, assigned, slow_results, weights) = Default::default();
         Ok(ClonedFunction {
             body,
@@ -70,6 +85,7 @@ impl<'a> ClonedFunction<'a> {
             indexing,
             preloaded_entry,
             sites: Vec::new(),
+            measured_loads,
             pending,
             assigned,
             slow_results,
@@ -142,6 +158,8 @@ pub struct KernelFacts<'k, 'a> {
     pub(crate) records_accesses: bool,
     /// The counters of its time, if that is measured.
     pub(crate) time: Option<WaveCounters>,
+    /// Whether the latency of its loads is measured.
+    pub(crate) measures_latency: bool,
 }
 
 impl<'k, 'a> KernelFacts<'k, 'a> {
@@ -157,7 +175,7 @@ impl<'k, 'a> KernelFacts<'k, 'a> {
         let program = analysis.program;
         let id = find(program, kernel)?;
         let target = program.body(id).target();
-        let mut own = ClonedFunction::of(analysis, id, &kernel.descriptor)?;
+        let mut own = ClonedFunction::of(analysis, id, &kernel.descriptor, probes)?;
         guards::check_preload(own.body, &own.liveness, &kernel.descriptor)?;
         own.preloaded_entry = guards::preloaded_entry(own.body, &kernel.descriptor)?;
         let mut table = SiteTable::default();
@@ -203,6 +221,7 @@ impl<'k, 'a> KernelFacts<'k, 'a> {
             used: reachable_registers(program, id, callable),
             has_bounded_calls: has_bounded_calls(program, id),
             records_accesses: probes.contains(&ProbeKind::Memory),
+            measures_latency: probes.iter().any(|probe| probe.measures_latency()),
         })
     }
 
@@ -227,7 +246,7 @@ impl<'k, 'a> KernelFacts<'k, 'a> {
         match (self.records_accesses, &self.time) {
             (true, _) => Some("accesses are recorded"),
             (false, Some(_)) => Some("times are added up"),
-            (false, None) => None,
+            (false, None) => self.measures_latency.then_some("latencies are added up"),
         }
     }
 
@@ -286,7 +305,7 @@ fn clone<'a>(
     if body.kind() != BodyKind::Function || body.ids().any(|inst| body.flow(inst) == Flow::IndirectJump) {
         return None;
     }
-    let function = ClonedFunction::of(analysis, id, descriptor).ok()?;
+    let function = ClonedFunction::of(analysis, id, descriptor, probes).ok()?;
     let sites = SiteTable::default().add(&function, probes).ok()?;
     let fits = sites
         .iter()

@@ -5,7 +5,7 @@ use rustc_hash::FxHashMap;
 
 use wavetap_amdgpu::{
     self, AluWait, Counter, Encoding, EventHazards as Rules, Flags, Inst, Memory, Opcode, Reg, RegFile, Target, Value,
-    WaitCount, scalar,
+    WaitCount, scalar, wait_count,
 };
 use wavetap_analysis::dataflow::RegSet;
 use wavetap_analysis::kernel::edit::{Item, Label};
@@ -63,6 +63,8 @@ struct Pending {
     last: [bool; 2],
     /// There may have been a branch since.
     branched: bool,
+    /// There was a branch of the snippet's own after original memory instructions.
+    own_branch: bool,
     /// What memory instructions may have to read again, as long as their addresses are not translated.
     untranslated: RegSet,
     /// Original memory instructions may have to read any register of theirs again.
@@ -82,6 +84,7 @@ impl Pending {
             original_writes: self.original_writes || other.original_writes,
             last: [self.last[0] || other.last[0], self.last[1] || other.last[1]],
             branched: self.branched || other.branched,
+            own_branch: self.own_branch || other.own_branch,
             untranslated: self.untranslated.union(other.untranslated),
             original_untranslated: self.original_untranslated || other.original_untranslated,
             coexecuted: self.coexecuted || other.coexecuted,
@@ -194,6 +197,7 @@ impl Settler {
             }
             Item::Branch { opcode, label } => {
                 self.pending.branched = true;
+                self.pending.own_branch |= self.pending.last != [false; 2];
                 let there = self.at_labels.entry(*label).or_default();
                 *there = there.join(self.pending);
                 if *opcode == Opcode::S_BRANCH {
@@ -213,6 +217,11 @@ impl Settler {
             && wavetap_amdgpu::issued(inst).contains(Counter::X.flag())
         {
             inst.reads().for_each(|reg| self.pending.untranslated.insert(reg));
+        }
+        if let Item::Inst(inst) = &item
+            && wait_count(self.target, inst).is_some_and(|counts| counts.get(Counter::Vs) == Some(0))
+        {
+            self.stores_are_complete();
         }
         self.items.push(item);
         if let Some(effects) = after {
@@ -355,9 +364,8 @@ impl Settler {
         if needed != NOTHING {
             self.wait(needed)?;
         }
-        if self.rules.contains(Rules::LDS_BRANCH_VMEM)
-            && self.items.iter().any(|item| matches!(item, Item::Inst(inst) if class(inst).is_some()))
-        {
+        let has_memory = self.items.iter().any(|item| matches!(item, Item::Inst(inst) if class(inst).is_some()));
+        if self.rules.contains(Rules::LDS_BRANCH_VMEM) && (has_memory || self.pending.own_branch) {
             self.wait_stores()?;
         }
         if self.rules.contains(Rules::VALU_READ_SGPR) && self.lent_reads {
@@ -401,8 +409,13 @@ impl Settler {
 
     fn wait_stores(&mut self) -> Result<()> {
         self.wait_for(Counter::Vs)?;
-        (self.pending.last, self.pending.branched) = ([false; 2], false);
+        self.stores_are_complete();
         Ok(())
+    }
+
+    /// What came before is of no consequence to memory instructions after branches.
+    fn stores_are_complete(&mut self) {
+        (self.pending.last, self.pending.branched, self.pending.own_branch) = ([false; 2], false, false);
     }
 }
 

@@ -193,6 +193,12 @@ fn plan(
     // are, these.
     let scavenges = analysis.always_scavenge || matches!(strategy, VgprStrategy::Spill(_));
     let reserved = if scavenges { None } else { Scalars::take(|count, align| free.take(count, align)).ok() };
+    if facts.measures_latency && reserved.is_none() {
+        let detail = "latencies would have in them what it takes to move registers: inserted code needs scalar and \
+            vector registers that no code uses";
+        let reason = if strategy == VgprStrategy::Unused { Reason::ScalarRegisters } else { Reason::VectorRegisters };
+        return Err(Refusal::new(reason, detail).into());
+    }
     if placed.is_some() && reserved.is_none() {
         // Scavenged registers may be those that hold EXEC as it was: such kernels keep all their counters.
         let detail = "placed counters need scalar registers that no code uses";

@@ -43,4 +43,4 @@ pub mod verify;
 
 pub use basis::Basis;
 pub use model::{Branch, Kernel, REPORT_SCHEMA, Report, RunInfo};
-pub use sections::{Block, MeasuredTime, Sections, TimedBlock};
+pub use sections::{Block, MeasuredLatency, MeasuredLoad, MeasuredTime, Sections, TimedBlock};

@@ -199,9 +199,9 @@ impl Kernel {
         Key { name: &self.name, target: &self.target, object: &self.object }
     }
 
-    /// Whether its time was measured.
+    /// Whether clocks were read in it.
     pub(super) fn is_timed(&self) -> bool {
-        self.sections.measured_time.is_some()
+        self.sections.measured_time.is_some() || self.sections.measured_latency.is_some()
     }
 
     /// Its processor, if that is known.

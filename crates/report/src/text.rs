@@ -40,7 +40,7 @@ pub fn render_part(report: &Report, details: Details, style: Style) -> String {
     let mut lines = vec![ran_on(report)];
     lines.extend(cut_short(report).map(|line| style.warn(&line)));
     if report.backend == Backend::Emulator && report.kernels.iter().any(Kernel::is_timed) {
-        let what = "cycles of blocks and waves are modelled, if the emulator's timing model was on";
+        let what = "cycles of the shader's clock are modelled, if the emulator's timing model was on";
         lines.push(format!("{what}; else 4 for each instruction"));
     }
     if report.kernels.is_empty() {

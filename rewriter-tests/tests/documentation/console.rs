@@ -20,6 +20,7 @@ const PAGES: &[&str] = &[
     "docs/guide/export.md",
     "docs/guide/inspect.md",
     "docs/guide/launches.md",
+    "docs/guide/memory-latency.md",
     "docs/guide/memory.md",
     "docs/guide/mix.md",
     "docs/guide/roofline.md",

@@ -15,7 +15,7 @@ use crate::source;
 /// `instrument`.
 pub const ALLOWED: &[(&str, &[usize])] = &[
     ("crates/amdgpu", &[11, 3]),
-    ("crates/instrument", &[24]),
+    ("crates/instrument", &[25]),
     ("crates/profile", &[2]),
     ("hip-emulator", &[27]),
     ("rewriter-tests", &[2]),

@@ -51,12 +51,33 @@ impl Emitter<'_, '_> {
         self.measure_reading(point, scc, &RegSet::EMPTY, measure)
     }
 
+    /// [`Emitter::measure`], with code that comes first of all, in all waves.
+    pub(crate) fn measure_after(
+        &mut self,
+        point: ProgramPoint,
+        before: impl FnOnce(&mut Asm) -> Result<()>,
+        measure: impl FnOnce(&mut Measurement<'_>) -> Result<()>,
+    ) -> Result<(), Stop> {
+        self.snippet(point, Scc::Preserved, &RegSet::EMPTY, before, measure)
+    }
+
     /// [`Emitter::measure`], where what is measured reads these registers of the original code.
     pub(crate) fn measure_reading(
         &mut self,
         point: ProgramPoint,
         scc: Scc,
         read: &RegSet,
+        measure: impl FnOnce(&mut Measurement<'_>) -> Result<()>,
+    ) -> Result<(), Stop> {
+        self.snippet(point, scc, read, |_| Ok(()), measure)
+    }
+
+    fn snippet(
+        &mut self,
+        point: ProgramPoint,
+        scc: Scc,
+        read: &RegSet,
+        before: impl FnOnce(&mut Asm) -> Result<()>,
         measure: impl FnOnce(&mut Measurement<'_>) -> Result<()>,
     ) -> Result<(), Stop> {
         let (frame, registers) = self.scavenger.at_reading(self.frame, point, read)?;
@@ -68,6 +89,7 @@ impl Emitter<'_, '_> {
         let r = registers.scalars();
         let mut asm = frame.asm();
         let done = asm.new_label();
+        before(&mut asm)?;
         registers.enter(&mut asm, frame.vectors)?;
         if keeps_scc {
             save_scc(&mut asm, r)?;
@@ -180,6 +202,12 @@ impl Measurement<'_> {
     /// there, but in lane 4 where counters are placed.
     pub(crate) fn value(&mut self, lane: u32, value: Value) -> Result<()> {
         self.asm.op("v_writelane_b32", &[v(self.frame.vectors.data), value, c(lane)])
+    }
+
+    /// The same with the 64 bits of a pair of scalar registers; or the pair is kept in any lane that is the probe's.
+    pub(crate) fn wide_value(&mut self, lane: u32, from: u16) -> Result<()> {
+        let data = self.data();
+        (0..2).try_for_each(|half| self.asm.op("v_writelane_b32", &[v(data + half), s(from + half), c(lane)]))
     }
 
     /// Makes the counters reachable: before [`Measurement::add`]. Destroys SCC and the scratch pair.

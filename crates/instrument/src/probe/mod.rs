@@ -5,7 +5,9 @@
 
 mod blocks;
 mod branches;
+mod clock;
 mod emitter;
+pub(crate) mod latency;
 pub(crate) mod memory;
 pub(crate) mod table;
 pub(crate) mod time;
@@ -31,11 +33,22 @@ pub enum ProbeKind {
     Memory,
     /// Time of every wave, and in every basic block.
     Time,
+    /// Cycles from each load to the end of the wait that completes it.
+    MemoryLatency,
+    /// The same, where nothing else is outstanding: each load is waited for at once.
+    DrainedLatency,
 }
 
 impl ProbeKind {
     /// All of them.
-    pub const ALL: [ProbeKind; 4] = [ProbeKind::Branches, ProbeKind::Blocks, ProbeKind::Memory, ProbeKind::Time];
+    pub const ALL: [ProbeKind; 6] = [
+        ProbeKind::Branches,
+        ProbeKind::Blocks,
+        ProbeKind::Memory,
+        ProbeKind::Time,
+        ProbeKind::MemoryLatency,
+        ProbeKind::DrainedLatency,
+    ];
 
     /// Its name, as on the command line.
     #[must_use]
@@ -45,6 +58,8 @@ impl ProbeKind {
             ProbeKind::Blocks => "blocks",
             ProbeKind::Memory => "memory",
             ProbeKind::Time => "time",
+            ProbeKind::MemoryLatency => "memory-latency",
+            ProbeKind::DrainedLatency => "drained-latency",
         }
     }
 
@@ -58,7 +73,23 @@ impl ProbeKind {
             ProbeKind::Blocks => "Executions and active lanes of every basic block",
             ProbeKind::Memory => "Addresses of the lanes of each access to memory, in sampled workgroups",
             ProbeKind::Time => "Time of every wave, and in every basic block, in cycles of the shader's clock",
+            ProbeKind::MemoryLatency => {
+                "Cycles from each vector load to the end of the wait that completes it, with their distribution"
+            }
+            ProbeKind::DrainedLatency => "The same, each load alone: inserted code waits before it and after it",
         }
+    }
+
+    /// Whether it measures how long loads take.
+    #[must_use]
+    pub fn measures_latency(self) -> bool {
+        matches!(self, ProbeKind::MemoryLatency | ProbeKind::DrainedLatency)
+    }
+
+    /// Whether it measures by reading clocks.
+    #[must_use]
+    pub fn reads_clocks(self) -> bool {
+        self == ProbeKind::Time || self.measures_latency()
     }
 
     /// The probe of that name.
@@ -74,6 +105,7 @@ impl ProbeKind {
             ProbeKind::Blocks => &blocks::Blocks,
             ProbeKind::Memory => &memory::Memory,
             ProbeKind::Time => &time::Time,
+            ProbeKind::MemoryLatency | ProbeKind::DrainedLatency => &latency::MemoryLatency,
         }
     }
 }

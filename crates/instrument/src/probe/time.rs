@@ -10,15 +10,16 @@
 //! whether that is certain. It is read once for each stamp, after the shader's: the readings before the last entry
 //! stamp and after this one enclose what the two stamps say.
 
+use super::clock::{Clocks, subtract};
 use super::{Emitter, Measurement, Probe, ProbeSite, Scc};
 use crate::asm::{c, s, s2, v, v2};
 use crate::facts::ClonedFunction;
 use crate::placement::Quantity;
 use crate::sink::Counters;
-use wavetap_amdgpu::{ConstantClock, HwregField, ShaderClock, Target, Value};
+use wavetap_amdgpu::ShaderClock;
 use wavetap_analysis::kernel::{BodyKind, Reason, Refusal, Stop};
 use wavetap_base::entity::{InstId, ProgramPoint, Side};
-use wavetap_base::error::{Error, Result};
+use wavetap_base::error::Result;
 use wavetap_profile::map::Site;
 use wavetap_profile::probes::time::{BLOCK, EMPTY, SAFE_TICKS_SHIFT, WAVE};
 use wavetap_profile::record::COUNTER;
@@ -135,73 +136,27 @@ fn begin(function: &ClonedFunction<'_>) -> Result<InstId, Stop> {
     Ok(begin)
 }
 
-/// The clocks of a target.
-struct Clocks {
-    shader: ShaderClock,
-    constant: ConstantClock,
-}
-
 impl Clocks {
-    fn of(target: Target) -> Result<Clocks> {
-        let clocks = target.shader_clock().zip(target.constant_clock());
-        let (shader, constant) =
-            clocks.ok_or_else(|| Error::unsupported(format!("no clock of {} is known", target.name())))?;
-        Ok(Clocks { shader, constant })
-    }
-
-    /// Whether the shader's clock wraps around.
-    fn wraps(&self) -> bool {
-        self.shader.bits() < 64
-    }
-
     /// Puts the time in shader cycles into the pair of the first register, what comes after a stamp that is kept if
     /// there is one. Destroys SCC and the scratch pair.
     fn stamp(&self, m: &mut Measurement<'_>, has_earlier: bool) -> Result<()> {
+        self.read(&mut m.asm, m.r)?;
+        let ShaderClock::Register(field) = self.shader else { return Ok(()) };
         let (low, high, scratch) = (m.r.first, m.r.second, m.r.scratch);
-        let read = |field: HwregField| Value::Imm(field.operand());
-        match self.shader {
-            ShaderClock::Memory => {
-                m.asm.op("s_memtime", &[s2(low)])?;
-                m.asm.wait_scalar_loads()
-            }
-            ShaderClock::Instruction => m.asm.op("s_get_shader_cycles_u64", &[s2(low)]),
-            ShaderClock::Halves { low: low_half, high: high_half } => {
-                m.asm.op("s_getreg_b32", &[s(high), read(high_half)])?;
-                m.asm.op("s_getreg_b32", &[s(low), read(low_half)])?;
-                m.asm.op("s_getreg_b32", &[s(scratch), read(high_half)])?;
-                // If the high half has changed, the low one was 0 meanwhile.
-                m.asm.op("s_cmp_eq_u32", &[s(high), s(scratch)])?;
-                m.asm.op("s_cselect_b32", &[s(low), s(low), c(0)])?;
-                m.asm.op("s_mov_b32", &[s(high), s(scratch)])
-            }
-            ShaderClock::Register(field) => {
-                m.asm.op("s_getreg_b32", &[s(low), read(field)])?;
-                if !has_earlier {
-                    return m.asm.op("s_mov_b32", &[s(high), c(0)]);
-                }
-                load(m, scratch, STAMP)?;
-                m.asm.op("s_sub_u32", &[s(low), s(low), s(scratch)])?;
-                m.asm.op("s_and_b32", &[s(low), s(low), c((1 << field.bits) - 1)])?;
-                m.asm.op("s_add_u32", &[s(low), s(low), s(scratch)])?;
-                m.asm.op("s_addc_u32", &[s(high), s(scratch + 1), c(0)])
-            }
+        if !has_earlier {
+            return m.asm.op("s_mov_b32", &[s(high), c(0)]);
         }
-    }
-
-    /// Puts the constant clock's ticks into the pair of the first register.
-    fn ticks(&self, m: &mut Measurement<'_>) -> Result<()> {
-        let pair = s2(m.r.first);
-        match self.constant {
-            ConstantClock::Memory => m.asm.op("s_memrealtime", &[pair])?,
-            ConstantClock::Message(message) => m.asm.op("s_sendmsg_rtn_b64", &[pair, Value::Imm(message.into())])?,
-        }
-        m.asm.wait_scalar_loads()
+        load(m, scratch, STAMP)?;
+        m.asm.op("s_sub_u32", &[s(low), s(low), s(scratch)])?;
+        m.asm.op("s_and_b32", &[s(low), s(low), c((1 << field.bits) - 1)])?;
+        m.asm.op("s_add_u32", &[s(low), s(low), s(scratch)])?;
+        m.asm.op("s_addc_u32", &[s(high), s(scratch + 1), c(0)])
     }
 
     /// A wave begins.
     fn begin(&self, m: &mut Measurement<'_>) -> Result<()> {
         let now = m.r.first;
-        self.ticks(m)?;
+        self.ticks(&mut m.asm, m.r)?;
         store(m, BEGIN_TICKS, now)?;
         if self.wraps() {
             store(m, TICKS, now)?;
@@ -218,8 +173,8 @@ impl Clocks {
         self.stamp(m, true)?;
         load(m, difference, STAMP)?;
         store(m, STAMP, now)?;
-        subtract(m, difference, now, difference)?;
-        put(m, CYCLES, difference)?;
+        subtract(&mut m.asm, difference, now, difference)?;
+        m.wide_value(CYCLES, difference)?;
         if self.wraps() {
             self.check_wrapping(m)?;
         }
@@ -237,9 +192,9 @@ impl Clocks {
     /// Says in its lane whether the clock may have wrapped around since the last entry stamp.
     fn check_wrapping(&self, m: &mut Measurement<'_>) -> Result<()> {
         let (now, scratch, wrapped) = (m.r.first, m.r.scratch, m.r.saved_exec);
-        self.ticks(m)?;
+        self.ticks(&mut m.asm, m.r)?;
         load(m, scratch, EARLIER_TICKS)?;
-        subtract(m, scratch, now, scratch)?;
+        subtract(&mut m.asm, scratch, now, scratch)?;
         m.asm.op("s_lshr_b64", &[s2(scratch), s2(scratch), c(SAFE_TICKS_SHIFT)])?;
         m.asm.op("s_cselect_b32", &[s(wrapped), c(1), c(0)])?;
         let data = m.data();
@@ -256,29 +211,29 @@ impl Clocks {
         m.asm.op("v_writelane_b32", &[v(data + 1), s(now), c(OFFSET)])?;
         self.stamp(m, true)?;
         load(m, entry, STAMP)?;
-        subtract(m, now, now, entry)?;
-        put(m, PROBE_CYCLES, now)
+        subtract(&mut m.asm, now, now, entry)?;
+        m.wide_value(PROBE_CYCLES, now)
     }
 
     /// Adds to the site's counters, those of waves. The end is in the place of an entry stamp.
     fn end(&self, m: &mut Measurement<'_>) -> Result<()> {
         let (value, other) = (m.r.first, m.r.scratch);
-        self.ticks(m)?;
-        put(m, LAST_END, value)?;
+        self.ticks(&mut m.asm, m.r)?;
+        m.wide_value(LAST_END, value)?;
         m.asm.states(LANE_STATES)?;
         load(m, value, BEGIN_TICKS)?;
         m.asm.states(LANE_STATES)?;
-        put(m, LAST_BEGIN, value)?;
+        m.wide_value(LAST_BEGIN, value)?;
         m.asm.op("s_not_b64", &[s2(value), s2(value)])?;
-        put(m, FIRST_BEGIN, value)?;
+        m.wide_value(FIRST_BEGIN, value)?;
         m.asm.states(LANE_STATES)?;
         load(m, value, STAMP)?;
         load(m, other, BEGIN)?;
-        subtract(m, value, value, other)?;
-        put(m, CYCLES, value)?;
-        put(m, LONGEST, value)?;
+        subtract(&mut m.asm, value, value, other)?;
+        m.wide_value(CYCLES, value)?;
+        m.wide_value(LONGEST, value)?;
         m.asm.op("s_not_b64", &[s2(value), s2(value)])?;
-        put(m, SHORTEST, value)?;
+        m.wide_value(SHORTEST, value)?;
         let counters = m.beyond_record(m.site())?;
         let (exec, saved, data) = (m.exec(), m.saved_exec(), v2(m.data()));
         m.asm.masks("s_mov_b", &[saved, exec])?;
@@ -300,18 +255,6 @@ fn load(m: &mut Measurement<'_>, to: u16, lane: u32) -> Result<()> {
 fn store(m: &mut Measurement<'_>, lane: u32, from: u16) -> Result<()> {
     let kept = v(m.data() + 1);
     (0..2).try_for_each(|half| m.asm.op("v_writelane_b32", &[kept, s(from + half), c(lane + u32::from(half))]))
-}
-
-/// Makes a pair of scalar registers what a counter changes by.
-fn put(m: &mut Measurement<'_>, lane: u32, from: u16) -> Result<()> {
-    let data = m.data();
-    (0..2).try_for_each(|half| m.asm.op("v_writelane_b32", &[v(data + half), s(from + half), c(lane)]))
-}
-
-/// 64 bits. Destroys SCC.
-fn subtract(m: &mut Measurement<'_>, to: u16, from: u16, what: u16) -> Result<()> {
-    m.asm.op("s_sub_u32", &[s(to), s(from), s(what)])?;
-    m.asm.op("s_subb_u32", &[s(to + 1), s(from + 1), s(what + 1)])
 }
 
 const _: () = assert!(COUNTER as usize == size_of::<u64>(), "a lane adds a pair of registers to a counter");

@@ -5,6 +5,7 @@
 
 pub mod blocks;
 pub mod branches;
+pub mod latency;
 pub mod memory;
 pub mod time;
 
@@ -19,7 +20,8 @@ pub const VERSION_1: &str = branches::PROBE;
 /// The kinds of sites of all known probes.
 #[must_use]
 pub fn kinds() -> Vec<&'static Arc<KindSchema>> {
-    branches::kinds().into_iter().chain(blocks::kinds()).chain(memory::kinds()).chain(time::kinds()).collect()
+    let kinds = branches::kinds().into_iter().chain(blocks::kinds()).chain(memory::kinds()).chain(time::kinds());
+    kinds.chain(latency::kinds()).collect()
 }
 
 /// The kind of a name; none if no known probe has it.

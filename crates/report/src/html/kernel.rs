@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use super::parts::{bar, data_table, decimal, number, share_text};
-use super::{Page, Shown, code, heat, memory, mix, time};
+use super::{Page, Shown, code, heat, latency, memory, mix, time};
 use crate::branches::verdict;
 use crate::launches;
 use crate::model::Branch;
@@ -68,6 +68,9 @@ pub(super) fn section(page: &Page<'_>, shown: &Shown<'_>, open: bool) -> Markup 
             }
             @if let Some(time) = page.time_of(kernel) {
                 (page.room.part("modelled time", time::section(page, shown, time)))
+            }
+            @if let Some(latency) = &kernel.sections.measured_latency {
+                (page.room.part("measured latency", latency::section(page, shown, latency)))
             }
             (page.room.part("divergent branches", exec_table(page, shown)))
             (page.room.part("uniform branches", scalar_table(page, shown)))

@@ -9,6 +9,7 @@ mod diff;
 mod flow;
 mod heat;
 mod kernel;
+mod latency;
 mod launches;
 mod memory;
 mod mix;

@@ -158,3 +158,34 @@ fn kernels_are_under_the_roofs_of_the_usual_board() {
     assert!(!drawing.contains("NaN") && !drawing.contains("inf"), "{drawing}");
     assert!(page.contains("<td class=\"n\">10.0</td>"), "the modelled time in µs: {page}");
 }
+
+#[test]
+fn measured_latencies_are_those_of_executed_loads() {
+    use crate::sections::{MeasuredLatency, MeasuredLoad};
+    use wavetap_profile::probes::latency::{LatencyBucket, LatencyCounts, LatencyKind};
+    let counts = |executions, cycles| LatencyCounts {
+        executions,
+        cycles,
+        wrapped: 0,
+        shortest: Some(200),
+        idle: 0,
+        longest: 700,
+        buckets: vec![LatencyBucket { from: 192, below: Some(256), executions }],
+    };
+    let load = |address, executions| MeasuredLoad {
+        address,
+        instruction: format!("global_load_{address:x}"),
+        source: None,
+        kind: LatencyKind::ClauseAtItsWait,
+        counts: counts(executions, 300 * executions),
+    };
+    let mut report = report(&[("k", 1, None)]);
+    assert!(!render(&report, &PageData::default()).contains("Measured latency"));
+    let loads = vec![load(0x10, 4), load(0x20, 0)];
+    report.kernels[0].sections.measured_latency = Some(MeasuredLatency { empty: counts(2, 152), loads });
+    let page = render(&report, &PageData::default());
+    for expected in ["nothing between them take 76.0", "global_load_10", "192–255", "from its clause to its wait"] {
+        assert!(page.contains(expected), "{expected}\n{page}");
+    }
+    assert!(page.contains("<td class=\"n\">224.0</td>") && !page.contains("global_load_20"), "{page}");
+}

@@ -1,6 +1,7 @@
 //! Sections of a kernel's report, one file for each probe: its data as in JSON, and its table.
 
 mod blocks;
+mod latency;
 mod time;
 
 use serde::{Deserialize, Serialize};
@@ -10,6 +11,7 @@ use wavetap_amdgpu::Target;
 use wavetap_profile::file::SiteTotals;
 
 pub use blocks::Block;
+pub use latency::{MeasuredLatency, MeasuredLoad};
 pub use time::{MeasuredTime, TimedBlock};
 
 /// What probes other than that of branches measured in a kernel.
@@ -22,17 +24,24 @@ pub struct Sections {
     /// How long it took; not there where it was not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub measured_time: Option<MeasuredTime>,
+    /// How long its loads took; not there where that was not measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub measured_latency: Option<MeasuredLatency>,
 }
 
 impl Sections {
     /// The sections of a kernel's sites.
     pub(super) fn of(sites: &[SiteTotals]) -> Sections {
-        Sections { blocks: sites.iter().filter_map(Block::of).collect(), measured_time: MeasuredTime::of(sites) }
+        Sections {
+            blocks: sites.iter().filter_map(Block::of).collect(),
+            measured_time: MeasuredTime::of(sites),
+            measured_latency: MeasuredLatency::of(sites),
+        }
     }
 
     /// Whether nothing was measured.
     pub(super) fn is_empty(&self) -> bool {
-        self.blocks.is_empty() && self.measured_time.is_none()
+        self.blocks.is_empty() && self.measured_time.is_none() && self.measured_latency.is_none()
     }
 
     /// The tables of a kernel of this target and with waves of this size, which was dispatched so often.
@@ -46,6 +55,9 @@ impl Sections {
         blocks::lines(&self.blocks, wave_size, style, lines);
         if let Some(time) = &self.measured_time {
             time.lines(target, dispatches, style, lines);
+        }
+        if let Some(latency) = &self.measured_latency {
+            latency.lines(target, style, lines);
         }
     }
 }

@@ -150,7 +150,7 @@ fn reads(clock: ShaderClock) -> &'static str {
 }
 
 /// A number of cycles with a digit after the point where that says something.
-fn rounded(cycles: f64) -> String {
+pub(super) fn rounded(cycles: f64) -> String {
     if cycles < 100.0 { format!("{cycles:.1}") } else { grouped(cycles.round() as u64) }
 }
 
@@ -159,7 +159,8 @@ fn net(counts: &BlockTime, empty: f64) -> f64 {
     (counts.own_cycles() as f64 - counts.executions as f64 * empty).max(0.0)
 }
 
-fn share(part: f64, all: f64) -> String {
+/// A part of all in percent.
+pub(super) fn share(part: f64, all: f64) -> String {
     if all > 0.0 { format!("{:.1} %", 100.0 * part / all) } else { String::new() }
 }
 
