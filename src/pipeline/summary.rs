@@ -100,10 +100,19 @@ fn leaving(body: &Body, cfg: &Cfg, instructions: &[CountedInstruction]) -> Optio
 }
 
 /// The instruction by which lanes without work leave the whole kernel: the last one of its first block that writes
-/// EXEC, if the block ends in a branch on EXEC = 0 to where the wave ends and nothing else is done.
+/// EXEC, if the block ends in a branch on EXEC = 0 to where the wave ends and nothing else is done. Where lanes have
+/// loaded something before, that is their work, and what it decides no launch can know.
 fn guard(body: &Body) -> Option<u64> {
     let cfg = Cfg::build(body);
     let entry = cfg.block(cfg.entry());
+    let accesses = |inst: InstId| {
+        let inst = body.inst(inst);
+        inst.variant.flags.intersects(Flags::LOAD | Flags::STORE | Flags::ATOMIC)
+            && !inst.is_any(OpcodeFlags::SCALAR_LOAD)
+    };
+    if entry.insts().any(accesses) {
+        return None;
+    }
     if body.inst(entry.last).variant.branch != Branch::Conditional(Condition::ExecZ) {
         return None;
     }

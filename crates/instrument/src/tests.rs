@@ -155,8 +155,8 @@ fn time_that_is_refused() {
 fn loads_are_drained_where_they_cannot_be_measured_at_their_waits() {
     let address = Value::Reg(Reg::vector(2, 2));
     let load: (&str, &[Value]) = ("global_load_dword", &[Value::Reg(Reg::vector(1, 1)), address, Value::Off]);
-    let (wait, wait_but_one): ((&str, &[Value]), (&str, &[Value])) =
-        (("s_waitcnt", &[Value::Imm(0x0f70)]), ("s_waitcnt", &[Value::Imm(0x0f71)]));
+    let wait: (&str, &[Value]) = ("s_waitcnt", &[Value::Imm(0x0f70)]);
+    let wait_but_one: (&str, &[Value]) = ("s_waitcnt", &[Value::Imm(0x0f71)]);
     let kinds = |probe, code: &[(&str, &[Value])]| -> String {
         let (bytes, kernel) = kernel(target("gfx90a"), code);
         let planned = plan_probe(probe, target("gfx90a"), &bytes, &kernel, CounterMode::Global).expect("planned");
