@@ -209,8 +209,8 @@ impl Asm {
         self.wait(&counters[..if flat { 2 } else { 1 }])
     }
 
-    /// Waits for stores where a branch between original memory instructions has to be preceded or followed by that: then
-    /// it is not waited for later.
+    /// Waits for stores where a branch between original memory instructions has to be preceded or followed by that:
+    /// then it is not waited for later.
     pub(crate) fn wait_before_branch(&mut self) -> Result<()> {
         if self.target.event_hazards().contains(EventHazards::LDS_BRANCH_VMEM) {
             self.wait(&[Counter::Vs])?;

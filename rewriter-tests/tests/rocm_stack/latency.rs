@@ -1,5 +1,5 @@
-//! What the latency probe measures on the real libraries: the executions that it measures on the emulator's own runtime,
-//! and a distribution of all of them.
+//! What the latency probe measures on the real libraries: the executions that it measures on the emulator's own
+//! runtime, and a distribution of all of them.
 
 use super::{counts, program, samples};
 use rewriter_tests::full;

@@ -62,7 +62,8 @@ fn of_summary(kind: FindingKind) -> RuleText {
             "idle-waves",
             "IdleWaves",
             "Waves leave a kernel at once because none of their work-items has anything to do.",
-            "Launching them costs time. Launch as many workgroups as there is work, or let each loop over several parts.",
+            "Launching them costs time. Launch as many workgroups as there is work, or let each loop over several \
+                parts.",
         ),
         FindingKind::Divergence => (
             "divergence",
