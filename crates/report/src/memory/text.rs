@@ -16,6 +16,8 @@ use crate::table::{Align, Table, grouped};
 const SHOWN: usize = 20;
 /// Functions that are named of those that a kernel calls.
 const CALLED_SHOWN: usize = 5;
+/// Bytes of a word, which is aligned in what compilers make of most programs.
+const WORD: u32 = 4;
 /// At an access that is coalesced, fewer lanes than this share of a wave are too few.
 const FEW_LANES: f64 = 0.25;
 
@@ -215,7 +217,10 @@ pub(crate) fn looks_like(access: &MemoryAccess, kernel: &KernelMemory) -> String
     if let Some(lds) = access.lds.filter(|lds| lds.ways > 1) {
         text.push_str(&format!(", {}-way bank conflict", lds.ways));
     }
-    if let Some(lines) = access.lines.filter(|lines| !lines.exact && lines.most > lines.likely) {
+    // Where lanes are anywhere, more than a line each are those of words that are not aligned to their own size.
+    let is_anywhere = access.category == Category::Strided && access.stride.is_none() && access.bytes <= WORD;
+    let inexact = access.lines.filter(|lines| !lines.exact && lines.most > lines.likely);
+    if let Some(lines) = inexact.filter(|_| !is_anywhere) {
         text.push_str(&format!(", up to {} lines", number(lines.most)));
     }
     if let Some(step) = access.step {
@@ -299,6 +304,18 @@ mod tests {
         assert!(text.contains("load 4 B of argument 1  lanes 256 B apart, 4 B further each round"), "{text}");
         assert_eq!(text.matches("0x100").count(), 2, "once for each kernel: {text}");
         assert!(text.contains("2 kernels: 4 accesses of global memory, 0.0 % of them unknown"), "{text}");
+    }
+
+    #[test]
+    fn words_anywhere_are_a_line_each() {
+        let anywhere = |bytes, stride| {
+            let mut access = MemoryAccess { bytes, stride, ..access(Category::Strided, Severity::High, 64.0) };
+            access.lines = access.lines.map(|lines| LinesOfWave { most: 128.0, exact: false, ..lines });
+            looks_like(&access, &kernel(Vec::new()))
+        };
+        assert_eq!(anywhere(4, None), "each lane elsewhere, 4 B further each round");
+        assert!(anywhere(16, None).contains("up to 128 lines"), "four words may be in two lines");
+        assert!(anywhere(4, Some(8)).contains("up to 128 lines"), "rows may begin anywhere");
     }
 
     #[test]

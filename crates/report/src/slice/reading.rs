@@ -73,8 +73,12 @@ fn class_text(class: StallClass) -> &'static str {
 /// How lanes lie and what is used of a line, in words.
 fn lanes_text(access: &LaneAccess) -> String {
     let LaneAccess { stride, strides: [y, z], workgroup, line, used, .. } = *access;
-    let of = |stride: Option<i64>| stride.map_or_else(|| "?".to_owned(), |stride| stride.unsigned_abs().to_string());
-    let mut text = format!("lanes are {} bytes apart", of(stride));
+    let unknown = "an unknown number";
+    let of = |stride: Option<i64>| stride.map_or(unknown.to_owned(), |stride| stride.unsigned_abs().to_string());
+    let mut text = match stride {
+        Some(_) => format!("lanes are {} bytes apart", of(stride)),
+        None => format!("lanes are {unknown} of bytes apart"),
+    };
     if (y, z) != (Some(0), Some(0)) {
         let z = if z == Some(0) { String::new() } else { format!(" and {} in z", of(z)) };
         text = format!(
@@ -153,7 +157,7 @@ mod tests {
         let text = "lanes are 256 bytes apart, 4 of 64 bytes of a line are used if workgroups have one dimension";
         assert_eq!(lanes_text(&flat), text);
         let unknown = LaneAccess { stride: None, ..flat };
-        assert_eq!(lanes_text(&unknown), text.replace("256", "?"));
+        assert_eq!(lanes_text(&unknown), text.replace("256", "an unknown number of"));
     }
 
     #[test]

@@ -49,13 +49,14 @@ pub(super) fn hot_code(subject: &Subject<'_>) -> Option<Finding> {
     if let Some(hottest) = hottest.min_by_key(|each| (Reverse(each.depth), each.header)) {
         let share = share(hottest);
         let line = Lines::add_up(hottest.addresses.iter().map(|address| (code.line(*address).cloned(), cost(address))));
-        let what = if hottest.lane_by_lane { "hot loop, one lane a round" } else { "hot loop" };
-        let sorts = sorts(code, &hottest.addresses);
-        let text = format!("{what}: {:.0} % of {of} ({sorts})", 100.0 * share);
+        let what = match hottest.lane_by_lane {
+            true => format!("hot loop, one lane a round: {:.0} % of {of}", 100.0 * share),
+            false => format!("hot loop: {:.0} % of {of} ({})", 100.0 * share, sorts(code, &hottest.addresses)),
+        };
         // A loop over lanes is a reason, not only a place.
         let (help, weight) =
             if hottest.lane_by_lane { ("combine the lanes of a wave in a tree", share) } else { ("", WEIGHT * share) };
-        return Some(finding(line.first().cloned(), basis, text, help, weight));
+        return Some(finding(line.first().cloned(), basis, what, help, weight));
     }
     // Where a wave ends is no place that is worth to be named.
     let works = code.instructions.iter().filter(|(_, instruction)| instruction.class != Class::Control);

@@ -71,17 +71,13 @@ pub(super) fn idle_waves(subject: &Subject<'_>) -> Vec<Finding> {
     });
     let (few, weight) = match simds {
         Some(simds) if each < simds as f64 => {
-            (format!("; {each:.0} a launch stay, on {simds} SIMDs"), 1.0 - each / simds as f64)
+            (format!("; {each:.0} a launch work, on {simds} SIMDs"), 1.0 - each / simds as f64)
         }
         _ => (String::new(), LEAVING_WEIGHT * part),
     };
     vec![Finding {
         kind: FindingKind::IdleWaves,
-        text: format!(
-            "idle waves: {} of {} waves leave here without work{few}",
-            grouped(leaving.waves),
-            grouped(leaving.of)
-        ),
+        text: format!("idle waves: {} of {} waves end here{few}", grouped(leaving.waves), grouped(leaving.of)),
         basis: Basis::Counted,
         help: "launch waves only for work".to_owned(),
         source: code.line(leaving.address).cloned(),

@@ -11,7 +11,7 @@ mod scratch;
 mod waits;
 
 use super::code::ExecutedCode;
-use super::data::Finding;
+use super::data::{Finding, FindingKind};
 use crate::Kernel;
 use crate::launches::LaunchTable;
 use crate::memory::KernelMemory;
@@ -71,5 +71,48 @@ pub(super) fn find(subject: &Subject<'_>) -> Vec<Finding> {
     let is_explained = in_code.fold(0.0, f64::max) >= EXPLAINED;
     findings.extend(hot::hot_code(subject).filter(|hot| !is_explained || hot.weight >= EXPLAINED));
     findings.sort_by(|a, b| b.weight.total_cmp(&a.weight));
+    one_of_launch(&mut findings);
     findings
+}
+
+/// Where something is found in the code, one finding is about the launch: waves without work, which have a line, or
+/// that with the largest weight.
+fn one_of_launch(findings: &mut Vec<Finding>) {
+    let is_of_launch = |finding: &Finding| finding.kind.is_of_launch();
+    if findings.iter().all(is_of_launch) {
+        return;
+    }
+    let idle = findings.iter().position(|finding| finding.kind == FindingKind::IdleWaves);
+    let kept = idle.or_else(|| findings.iter().position(is_of_launch));
+    let mut place = 0..;
+    findings.retain(|finding| place.next() == kept || !is_of_launch(finding));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Basis;
+
+    #[test]
+    fn the_launch_takes_no_place_of_the_code() {
+        let finding = |kind, weight| Finding {
+            kind,
+            text: String::new(),
+            basis: Basis::Counted,
+            help: String::new(),
+            source: None,
+            also: Vec::new(),
+            weight,
+        };
+        let kept = |kinds: &[FindingKind]| {
+            let mut findings: Vec<Finding> = kinds.iter().map(|kind| finding(*kind, 0.5)).collect();
+            one_of_launch(&mut findings);
+            findings.into_iter().map(|finding| finding.kind).collect::<Vec<FindingKind>>()
+        };
+        use FindingKind::{Divergence, IdleWaves, Launch, Occupancy, Wait};
+        assert_eq!(kept(&[Launch, Divergence, Occupancy, Wait]), [Launch, Divergence, Wait]);
+        assert_eq!(kept(&[Launch, Divergence, IdleWaves]), [Divergence, IdleWaves]);
+        assert_eq!(kept(&[Launch, IdleWaves, Occupancy]), [Launch, IdleWaves, Occupancy], "nothing else");
+        assert_eq!(kept(&[Wait, Divergence]), [Wait, Divergence]);
+    }
 }

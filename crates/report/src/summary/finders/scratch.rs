@@ -39,7 +39,7 @@ fn find_scratch(subject: &Subject<'_>) -> Option<Finding> {
     let bounds = bounds.filter(|(_, largest)| is_limited_by(subject.kernel, *largest));
     let (name, help) = match (code.spilled_vgprs, bounds) {
         (0, _) => ("scratch", "index arrays by constants, or keep them in LDS".to_owned()),
-        (_, Some((launched, largest))) => ("spills", format!("declare __launch_bounds__({launched}): now {largest}")),
+        (_, Some((launched, largest))) => ("spills", format!("__launch_bounds__({launched}), now {largest}")),
         _ => ("spills", "keep fewer values alive".to_owned()),
     };
     let registers = match code.spilled_vgprs {

@@ -165,6 +165,10 @@ fn stalls<'t>(time: &'t KernelTime, reason: &'t str) -> impl Iterator<Item = (u6
 /// sort of operation, or of all sorts together where each has little.
 pub(super) fn waits(subject: &Subject<'_>) -> Vec<WaitFinding> {
     let waiting = waiting(subject);
+    // A kernel without other waits has all its predicted waiting at its arguments, however long it runs.
+    let counts = |waited: Waited| subject.time.is_some() || waited != Waited::ScalarLoadsOnce;
+    let waiting: BTreeMap<Waited, Vec<(Option<Source>, f64)>> =
+        waiting.into_iter().filter(|(waited, _)| counts(*waited)).collect();
     let all: Vec<(Option<Source>, f64)> = waiting.values().flatten().cloned().collect();
     let of_sort = |(waited, parts): (Waited, Vec<(Option<Source>, f64)>)| of_operations(subject, waited, parts);
     let mut findings: Vec<WaitFinding> = waiting.into_iter().filter_map(of_sort).collect();
@@ -179,8 +183,7 @@ fn of_operations(subject: &Subject<'_>, waited: Waited, parts: Vec<(Option<Sourc
     let (threshold, of) = if is_modelled { (SHARE, "of cycles") } else { (PREDICTED_SHARE, "of waiting") };
     let lines = Lines::add_up(parts);
     let sum = lines.sum();
-    // A kernel without other waits has all its predicted waiting at its arguments, however long it runs.
-    if sum < threshold || !is_modelled && waited == Waited::ScalarLoadsOnce {
+    if sum < threshold {
         return None;
     }
     let name = waited.name();
