@@ -1,11 +1,11 @@
 //! Accesses of memory that cost more than their bytes need, by source line.
 
-use super::Subject;
 use super::lines::Lines;
 use super::waits::{Waited, waiting};
+use super::{Reason, Subject};
 use crate::Basis;
 use crate::memory::{Category, MemoryAccess, Severity, what};
-use crate::summary::data::{Finding, FindingKind};
+use crate::summary::data::FindingKind;
 use wavetap_profile::map::Source;
 
 /// Accesses of a sort that have this part of what all cost beyond need are a finding: below it, a change does not show.
@@ -68,11 +68,11 @@ fn waited_for(subject: &Subject<'_>, is_it: impl Fn(Waited) -> bool) -> f64 {
         return ACCESSING;
     }
     let parts = waiting(subject).into_iter().filter(|(waited, _)| is_it(*waited));
-    parts.flat_map(|(_, parts)| parts).map(|(_, part)| part).sum()
+    parts.flat_map(|(_, parts)| parts).map(|part| part.part).sum()
 }
 
 /// Global memory: lines of the cache beyond what the bytes need.
-pub(super) fn global_memory(subject: &Subject<'_>) -> Vec<Finding> {
+pub(super) fn global_memory(subject: &Subject<'_>) -> Vec<Reason> {
     let cost = |access: &MemoryAccess| access.lines.map(|lines| (lines.likely, lines.ideal));
     let Some((excess, all)) = expensive(subject, cost) else { return Vec::new() };
     let lines = Lines::add_up(excess.iter().map(|excess| (excess.source.clone(), excess.total() / all.max(1.0))));
@@ -91,14 +91,16 @@ pub(super) fn global_memory(subject: &Subject<'_>) -> Vec<Finding> {
     );
     let help = match worst.access.category {
         Category::Misaligned => "begin rows where lines begin",
+        Category::Rows => "have fewer rows in a wave: wider workgroups",
         _ => "let neighbouring lanes access neighbours",
     };
     let weight = part * waited_for(subject, Waited::is_global);
-    vec![lines.finding(FindingKind::Memory, Basis::Predicted, text, help, weight)]
+    let operations = here.iter().map(|excess| excess.access.address).collect();
+    vec![Reason { finding: lines.finding(FindingKind::Memory, Basis::Predicted, text, help, weight), operations }]
 }
 
 /// LDS: cycles of bank conflicts.
-pub(super) fn lds_banks(subject: &Subject<'_>) -> Vec<Finding> {
+pub(super) fn lds_banks(subject: &Subject<'_>) -> Vec<Reason> {
     let cost = |access: &MemoryAccess| access.lds.map(|lds| (lds.cycles, lds.cycles - lds.conflicts));
     let Some((excess, all)) = expensive(subject, cost) else { return Vec::new() };
     let predicted: f64 = excess.iter().map(Excess::total).sum();
@@ -128,5 +130,7 @@ pub(super) fn lds_banks(subject: &Subject<'_>) -> Vec<Finding> {
         sum / best.max(1.0)
     );
     let weight = part * waited_for(subject, Waited::is_lds);
-    vec![lines.finding(FindingKind::LdsBanks, Basis::Predicted, text, "pad rows, or exchange columns by row", weight)]
+    let operations = here.iter().map(|excess| excess.access.address).collect();
+    let help = "pad rows, or exchange columns by row";
+    vec![Reason { finding: lines.finding(FindingKind::LdsBanks, Basis::Predicted, text, help, weight), operations }]
 }

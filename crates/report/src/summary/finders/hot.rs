@@ -51,7 +51,11 @@ pub(super) fn hot_code(subject: &Subject<'_>) -> Option<Finding> {
         let line = Lines::add_up(hottest.addresses.iter().map(|address| (code.line(*address).cloned(), cost(address))));
         let what = match hottest.lane_by_lane {
             true => format!("hot loop, one lane a round: {:.0} % of {of}", 100.0 * share),
-            false => format!("hot loop: {:.0} % of {of} ({})", 100.0 * share, sorts(code, &hottest.addresses)),
+            false => format!(
+                "hot loop around this line: {:.0} % of {of} ({})",
+                100.0 * share,
+                sorts(code, &hottest.addresses)
+            ),
         };
         // A loop over lanes is a reason, not only a place.
         let (help, weight) =

@@ -10,6 +10,10 @@ use crate::table::grouped;
 
 /// Branches and loops because of which this part of a kernel's lanes is idle are a finding.
 const IDLE: f64 = 0.05;
+/// Of a line with several tests the worst one is shown if it has this part of what all have.
+const MAIN: f64 = 0.5;
+/// Where fewer lanes run on average, it is one that does.
+const ONE_LANE: f64 = 1.05;
 /// Waves of which this part leaves at once are a finding.
 const LEAVING: f64 = 0.5;
 /// What waves cost that leave at once, where enough others stay.
@@ -36,20 +40,25 @@ fn find_divergence(subject: &Subject<'_>) -> Option<Finding> {
         let all_counted = code.guards.iter().all(|guard| guard.is_counted);
         return Some(lines.finding(FindingKind::Divergence, basis(all_counted), text, help, sum));
     };
+    if part < IDLE {
+        return None;
+    }
     // Of several on the line the one that most is because of.
-    let on_line = code.guards.iter().filter(|guard| code.line(guard.address) == main);
-    let worst = on_line.max_by(|a, b| a.idle.total_cmp(&b.idle))?;
-    let LaneGuard { executions, lanes, is_counted, before, leaves_loop, .. } = *worst;
-    let (what, help) = if leaves_loop {
-        ("divergent loop", "give the lanes of a wave loops of like length")
-    } else {
-        ("divergence", "let the lanes of a wave take the same side")
+    let on_line: Vec<&LaneGuard> = code.guards.iter().filter(|guard| code.line(guard.address) == main).collect();
+    let worst = on_line.iter().max_by(|a, b| a.idle.total_cmp(&b.idle))?;
+    let LaneGuard { executions, lanes, is_counted, before, leaves_loop, idle, .. } = **worst;
+    let active = lanes as f64 / executions.max(1) as f64;
+    let (what, help) = match leaves_loop {
+        _ if active < ONE_LANE && idle >= MAIN * part * slots => ("divergence", "have more lanes do what one does"),
+        true => ("divergent loop", "give the lanes of a wave loops of like length"),
+        false => ("divergence", "let the lanes of a wave take the same side"),
     };
-    let text = format!(
-        "{what}: {:.0} % of instructions run with {:.1} of {before:.1} lanes",
-        100.0 * executions as f64 / executed,
-        lanes as f64 / executions.max(1) as f64
-    );
+    let text = if idle < MAIN * part * slots {
+        format!("{what}: about {:.0} % of all lanes idle at {} tests", 100.0 * part, on_line.len())
+    } else {
+        let executed = 100.0 * executions as f64 / executed;
+        format!("{what}: {executed:.0} % of instructions run with {active:.1} of {before:.1} lanes")
+    };
     Some(lines.finding(FindingKind::Divergence, basis(is_counted), text, help, part))
 }
 

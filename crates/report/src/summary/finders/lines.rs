@@ -55,15 +55,20 @@ impl Lines {
         &self.lines[..end.max(1).min(self.lines.len())]
     }
 
-    /// `; 56 % with 3 more lines`, after what the main line has; nothing where the others have little.
+    /// `; 56 % with 3 more lines`, `; 83 % with main.cu:35`, after what the main line has; nothing where the others have
+    /// little.
     pub(super) fn with_others(&self) -> String {
         let others = self.sum() - self.lines.first().map_or(0.0, |(_, part)| *part);
         let count = self.large().len().saturating_sub(1);
         if others < OTHERS || count == 0 {
             return String::new();
         }
-        let lines = if count == 1 { "line" } else { "lines" };
-        format!("; {:.0} % with {count} more {lines}", 100.0 * self.sum())
+        let with = match &self.large()[1..] {
+            [(Some(source), _)] => place(Some(source)),
+            [_] => "1 more line".to_owned(),
+            _ => format!("{count} more lines"),
+        };
+        format!("; {:.0} % with {with}", 100.0 * self.sum())
     }
 
     /// ` at 4 lines (main.cu:77, 86, 103, 120)`; nothing where the main line is the place.
@@ -121,6 +126,8 @@ mod tests {
         let one = Lines::add_up([line(16, 0.46), line(17, 0.02), line(18, 0.04), line(19, 0.001)]);
         assert_eq!(one.main().map(|(_, part)| part), Some(0.46));
         assert_eq!((one.places(), one.with_others()), (String::new(), "; 52 % with 2 more lines".to_owned()));
+        let two = Lines::add_up([line(16, 0.46), line(35, 0.32)]);
+        assert_eq!(two.with_others(), "; 78 % with main.cu:35");
         let alone = Lines::add_up([line(16, 0.46), line(17, 0.02)]);
         assert_eq!(alone.with_others(), "");
         let finding = alone.finding(FindingKind::Wait, Basis::Predicted, String::new(), "", 0.5);

@@ -10,16 +10,20 @@ mod lines;
 mod scratch;
 mod waits;
 
+use std::collections::BTreeSet;
+
 use super::code::ExecutedCode;
 use super::data::{Finding, FindingKind};
-use crate::Kernel;
 use crate::launches::LaunchTable;
 use crate::memory::KernelMemory;
-use waits::{WaitFinding, Waited};
+use crate::{Basis, Kernel};
+use waits::Part;
 use wavetap_profile::time::KernelTime;
 
 /// Where findings in the code explain less than this part of a kernel, the place that most is spent on is named.
 const EXPLAINED: f64 = 0.25;
+/// How long a kernel waits for operations of which something was found is said from this part of it on.
+const WAITED: f64 = 0.05;
 
 /// What findings are found in.
 pub(super) struct Subject<'a> {
@@ -33,40 +37,47 @@ pub(super) struct Subject<'a> {
 /// Finds what matters of one sort.
 type Finder = fn(&Subject<'_>) -> Vec<Finding>;
 
-/// Whether something is about operations of a sort.
-type OfOperations = fn(Waited) -> bool;
-
 /// Those that stand by themselves.
 const FINDERS: [Finder; 5] =
     [launch::launches, launch::occupancy, lanes::idle_waves, lanes::divergence, waits::barriers];
 
-/// Those that say why operations take long, and which operations these are: that a kernel waits for them is part of
-/// what they found.
-const REASONS: [(Finder, OfOperations); 3] = [
-    (accesses::global_memory, Waited::is_global),
-    (accesses::lds_banks, Waited::is_lds),
-    (scratch::scratch, |waited| waited == Waited::Scratch),
-];
+/// Why operations take long.
+struct Reason {
+    finding: Finding,
+    /// Their addresses: that a kernel waits for one of them is part of what was found.
+    operations: BTreeSet<u64>,
+}
+
+/// Finds reasons of one sort.
+type ReasonFinder = fn(&Subject<'_>) -> Vec<Reason>;
+
+const REASONS: [ReasonFinder; 3] = [accesses::global_memory, accesses::lds_banks, scratch::scratch];
 
 /// What matters of a kernel, the most first.
 pub(super) fn find(subject: &Subject<'_>) -> Vec<Finding> {
-    let mut waits = waits::waits(subject);
+    let mut waiting = waits::waiting(subject);
     let mut findings: Vec<Finding> = FINDERS.iter().flat_map(|finder| finder(subject)).collect();
-    for (finder, is_it) in REASONS {
-        for mut finding in finder(subject) {
-            let same = |wait: &mut WaitFinding| is_it(wait.waited) && wait.finding.source == finding.source;
-            for wait in waits.extract_if(.., same).collect::<Vec<WaitFinding>>() {
-                if subject.time.is_some() {
-                    let part = if wait.waited == Waited::Scratch { wait.sum } else { wait.main };
-                    finding.text.push_str(&format!("; waits {:.0} % of cycles", 100.0 * part));
-                    finding.basis = wait.finding.basis;
-                }
-                finding.weight = finding.weight.max(wait.finding.weight);
+    for Reason { mut finding, operations } in REASONS.iter().flat_map(|finder| finder(subject)) {
+        let of_them = |part: &mut Part| part.operation.is_some_and(|address| operations.contains(&address));
+        let parts = waiting.values_mut().flat_map(|parts| parts.extract_if(.., of_them).collect::<Vec<Part>>());
+        let waited: f64 = parts.map(|part| part.part).sum();
+        if waited >= WAITED {
+            if subject.time.is_some() {
+                finding.text.push_str(&format!("; waits {:.0} % of cycles", 100.0 * waited));
+                finding.basis = Basis::Predicted;
             }
-            findings.push(finding);
+            let weight = if subject.time.is_some() { waited } else { waits::WAITING * waited };
+            finding.weight = finding.weight.max(weight);
         }
+        findings.push(finding);
     }
-    findings.extend(waits.into_iter().map(|wait| wait.finding));
+    let waits = waits::waits(subject, waiting);
+    // What is wrong at a line that a kernel waits at comes before that it waits.
+    for reason in findings.iter_mut().filter(|finding| finding.kind == FindingKind::Memory) {
+        let here = waits.iter().filter(|wait| wait.source == reason.source && wait.also == reason.also);
+        reason.weight = here.map(|wait| wait.weight).fold(reason.weight, f64::max);
+    }
+    findings.extend(waits);
     let in_code = findings.iter().filter(|finding| !finding.kind.is_of_launch()).map(|finding| finding.weight);
     let is_explained = in_code.fold(0.0, f64::max) >= EXPLAINED;
     findings.extend(hot::hot_code(subject).filter(|hot| !is_explained || hot.weight >= EXPLAINED));

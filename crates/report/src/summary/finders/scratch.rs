@@ -1,9 +1,9 @@
 //! Spilled registers and arrays in scratch memory.
 
-use super::Subject;
 use super::lines::Lines;
 use super::waits::{Waited, waiting};
-use crate::summary::data::{Finding, FindingKind};
+use super::{Reason, Subject};
+use crate::summary::data::FindingKind;
 use crate::{Basis, Kernel};
 use wavetap_amdgpu::Demand;
 use wavetap_mix::{Class, VectorSpace};
@@ -12,22 +12,20 @@ use wavetap_mix::{Class, VectorSpace};
 const SCRATCH: f64 = 0.03;
 
 /// Registers that are spilled, and arrays in scratch memory, where it is accessed often.
-pub(super) fn scratch(subject: &Subject<'_>) -> Vec<Finding> {
+pub(super) fn scratch(subject: &Subject<'_>) -> Vec<Reason> {
     find_scratch(subject).into_iter().collect()
 }
 
-fn find_scratch(subject: &Subject<'_>) -> Option<Finding> {
+fn find_scratch(subject: &Subject<'_>) -> Option<Reason> {
     let code = subject.code?;
     let bytes = subject.kernel.before?.scratch_bytes;
     let executed = code.executed()? as f64;
-    let accesses = code
-        .instructions
-        .values()
-        .filter(|instruction| matches!(instruction.class, Class::VectorMemory(VectorSpace::Scratch, _)));
+    let is_scratch = |class: Class| matches!(class, Class::VectorMemory(VectorSpace::Scratch, _));
+    let accesses: Vec<_> = code.instructions.iter().filter(|(_, access)| is_scratch(access.class)).collect();
     let part = |executions: Option<u64>| executions.unwrap_or(0) as f64 / executed;
-    let lines = Lines::add_up(accesses.map(|access| (access.source.clone(), part(access.executions))));
+    let lines = Lines::add_up(accesses.iter().map(|(_, access)| (access.source.clone(), part(access.executions))));
     let waited = match subject.time {
-        Some(_) => waiting(subject).remove(&Waited::Scratch).unwrap_or_default().iter().map(|(_, part)| part).sum(),
+        Some(_) => waiting(subject).remove(&Waited::Scratch).unwrap_or_default().iter().map(|part| part.part).sum(),
         None => 0.0,
     };
     let weight = lines.sum().max(waited);
@@ -48,7 +46,8 @@ fn find_scratch(subject: &Subject<'_>) -> Option<Finding> {
     };
     let text =
         format!("{name}{}: {registers}{bytes} B a lane, {:.0} % of instructions", lines.places(), 100.0 * lines.sum());
-    Some(lines.finding(FindingKind::Spills, Basis::Counted, text, &help, weight))
+    let operations = accesses.iter().map(|(address, _)| **address).collect();
+    Some(Reason { finding: lines.finding(FindingKind::Spills, Basis::Counted, text, &help, weight), operations })
 }
 
 /// Whether a kernel has all the registers that it can have in workgroups of this size: it would have more in smaller

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::Subject;
 use super::lines::Lines;
 use crate::Basis;
+use crate::memory::Category;
 use crate::summary::code::ExecutedInstruction;
 use crate::summary::data::{Finding, FindingKind};
 use wavetap_mix::{AccessKind, Class, VectorSpace};
@@ -15,8 +16,10 @@ use wavetap_profile::time::KernelTime;
 const SHARE: f64 = 0.15;
 /// Or, where no time is modelled, this part of all waiting that is predicted.
 const PREDICTED_SHARE: f64 = 0.4;
+/// Addresses are said to be loaded before of this part of what is waited for, or more.
+const INDIRECT: f64 = 0.5;
 /// Where no time is modelled, a kernel is taken to wait for this part of it.
-const WAITING: f64 = 0.25;
+pub(super) const WAITING: f64 = 0.25;
 /// What the timing model calls cycles at waits for counters, and at barriers.
 const AT_WAIT: &str = "WAITCNT";
 const AT_BARRIER: &str = "BARRIER_WAIT";
@@ -94,20 +97,22 @@ impl Waited {
     }
 }
 
-/// That a kernel waits, and what for.
-pub(super) struct WaitFinding {
-    /// For what.
-    pub(super) waited: Waited,
-    /// The part of the kernel: of the main line if there is one, and of all lines.
-    pub(super) main: f64,
-    pub(super) sum: f64,
-    /// The finding.
-    pub(super) finding: Finding,
+/// A part of a kernel that it waits.
+#[derive(Debug, Clone)]
+pub(super) struct Part {
+    /// The line of the operation, or of the wait where that is not known.
+    source: Option<Source>,
+    /// Of the modelled cycles, or of the waiting that is predicted.
+    pub(super) part: f64,
+    /// The address of the operation, if it is known.
+    pub(super) operation: Option<u64>,
 }
 
-/// Parts of a kernel that it waits, by what for: each with the line of the operation, or of the wait where that is not
-/// known. Of the modelled cycles, or of the waiting that is predicted.
-pub(super) fn waiting(subject: &Subject<'_>) -> BTreeMap<Waited, Vec<(Option<Source>, f64)>> {
+/// What a kernel waits, by what for.
+pub(super) type Waiting = BTreeMap<Waited, Vec<Part>>;
+
+/// Parts of a kernel that it waits.
+pub(super) fn waiting(subject: &Subject<'_>) -> Waiting {
     let (kernel, code) = (subject.kernel, subject.code);
     let executed = |address: u64| {
         let mut waits = kernel.waits.iter().filter(|wait| wait.address == address);
@@ -124,17 +129,19 @@ pub(super) fn waiting(subject: &Subject<'_>) -> BTreeMap<Waited, Vec<(Option<Sou
         None => kernel.chains.iter().map(cost).sum(),
     };
     let Some(code) = code else { return BTreeMap::new() };
-    let mut parts: BTreeMap<Waited, Vec<(Option<Source>, f64)>> = BTreeMap::new();
+    let mut parts = Waiting::new();
     for chain in &kernel.chains {
         // The wait itself is the first step; the operation that is waited for the second.
-        let operation = chain.path.get(1).and_then(|step| code.instructions.get(&step.address));
+        let operation = chain.path.get(1).map(|step| step.address);
+        let operation = operation.and_then(|address| Some((address, code.instructions.get(&address)?)));
         let (waited, source) = match operation {
-            Some(operation) => (Waited::of(operation, kernel.waves), operation.source.clone()),
+            Some((_, operation)) => (Waited::of(operation, kernel.waves), operation.source.clone()),
             None => (Waited::Other, code.line(chain.address).cloned()),
         };
         let part = cost(chain) / all.max(1.0);
         if part > 0.0 {
-            parts.entry(waited).or_default().push((source, part));
+            let operation = operation.map(|(address, _)| address);
+            parts.entry(waited).or_default().push(Part { source, part, operation });
         }
     }
     // Waits of called functions: the slicer has chains of the kernel's own.
@@ -146,7 +153,7 @@ pub(super) fn waiting(subject: &Subject<'_>) -> BTreeMap<Waited, Vec<(Option<Sou
             _ => continue,
         };
         let part = *cycles as f64 / all.max(1.0);
-        parts.entry(waited).or_default().push((code.line(*address).cloned(), part));
+        parts.entry(waited).or_default().push(Part { source: code.line(*address).cloned(), part, operation: None });
     }
     parts
 }
@@ -163,25 +170,34 @@ fn stalls<'t>(time: &'t KernelTime, reason: &'t str) -> impl Iterator<Item = (u6
 
 /// What a kernel waits for, by the slicer's prediction, and how long, by the timing model if there is modelled time: by
 /// sort of operation, or of all sorts together where each has little.
-pub(super) fn waits(subject: &Subject<'_>) -> Vec<WaitFinding> {
-    let waiting = waiting(subject);
+pub(super) fn waits(subject: &Subject<'_>, waiting: Waiting) -> Vec<Finding> {
     // A kernel without other waits has all its predicted waiting at its arguments, however long it runs.
     let counts = |waited: Waited| subject.time.is_some() || waited != Waited::ScalarLoadsOnce;
-    let waiting: BTreeMap<Waited, Vec<(Option<Source>, f64)>> =
-        waiting.into_iter().filter(|(waited, _)| counts(*waited)).collect();
-    let all: Vec<(Option<Source>, f64)> = waiting.values().flatten().cloned().collect();
-    let of_sort = |(waited, parts): (Waited, Vec<(Option<Source>, f64)>)| of_operations(subject, waited, parts);
-    let mut findings: Vec<WaitFinding> = waiting.into_iter().filter_map(of_sort).collect();
+    let waiting: Waiting = waiting.into_iter().filter(|(waited, _)| counts(*waited)).collect();
+    let all: Vec<Part> = waiting.values().flatten().cloned().collect();
+    let of_sort = |(waited, parts): (Waited, Vec<Part>)| of_operations(subject, waited, &parts);
+    let mut findings: Vec<Finding> = waiting.into_iter().filter_map(of_sort).collect();
     if findings.is_empty() {
-        findings.extend(of_operations(subject, Waited::Several, all));
+        findings.extend(of_operations(subject, Waited::Several, &all));
     }
     findings
 }
 
-fn of_operations(subject: &Subject<'_>, waited: Waited, parts: Vec<(Option<Source>, f64)>) -> Option<WaitFinding> {
+/// Whether most of what is waited for are accesses whose addresses were loaded before.
+fn is_indirect(subject: &Subject<'_>, parts: &[Part]) -> bool {
+    let Some(memory) = subject.memory else { return false };
+    let is_it = |part: &&Part| {
+        let mut accesses = memory.accesses.iter().filter(|access| Some(access.address) == part.operation);
+        accesses.any(|access| access.category == Category::Indirect)
+    };
+    let sum = |parts: &mut dyn Iterator<Item = &Part>| parts.map(|part| part.part).sum::<f64>();
+    sum(&mut parts.iter().filter(is_it)) >= INDIRECT * sum(&mut parts.iter())
+}
+
+fn of_operations(subject: &Subject<'_>, waited: Waited, parts: &[Part]) -> Option<Finding> {
     let is_modelled = subject.time.is_some();
     let (threshold, of) = if is_modelled { (SHARE, "of cycles") } else { (PREDICTED_SHARE, "of waiting") };
-    let lines = Lines::add_up(parts);
+    let lines = Lines::add_up(parts.iter().map(|part| (part.source.clone(), part.part)));
     let sum = lines.sum();
     if sum < threshold {
         return None;
@@ -198,17 +214,18 @@ fn of_operations(subject: &Subject<'_>, waited: Waited, parts: Vec<(Option<Sourc
         (Some(_), _) => format!("waits for its {name}: {share}{}", lines.with_others()),
         (None, _) => format!("waits for {name}{}: {share}", lines.places()),
     };
-    let help = match (waited, subject.time) {
+    let most_waves = subject.time.map(|time| time.most_waves_per_simd);
+    let help = match (waited, most_waves) {
         (Waited::ScalarLoadsOnce, _) => "do more in each wave",
         (Waited::AtEnd, _) => "do more in a wave, or store less",
         (Waited::Scratch, _) => "keep fewer values alive, or allow more registers",
         (Waited::GlobalAtomics | Waited::LdsAtomics, _) => "have fewer of them: combine values before",
-        (_, Some(time)) if time.most_waves_per_simd == 1 => "start earlier, have more waves (1 a SIMD)",
+        (Waited::GlobalLoads, _) if is_indirect(subject, parts) => "they depend on loads: have more in flight",
+        (_, Some(1)) => "start earlier, have more waves (now 1 a SIMD)",
         _ => "start earlier, have more waves",
     };
     let weight = if is_modelled { sum } else { WAITING * sum };
-    let finding = lines.finding(FindingKind::Wait, Basis::Predicted, text, help, weight);
-    Some(WaitFinding { waited, main, sum, finding })
+    Some(lines.finding(FindingKind::Wait, Basis::Predicted, text, help, weight))
 }
 
 /// Barriers at which waves stand long in the model.
