@@ -90,7 +90,10 @@ if (filter) {
   const table = $("table", bar.nextElementSibling);
   const rows = $(".asm table", bar.nextElementSibling)?.tBodies[0].rows ?? table.tBodies[0].rows;
   const operation = $(".i", rows[rows.length - 1])?.textContent.split(" ")[0];
-  const word = operation ?? rows[0].cells[0].textContent.split(" ").slice(0, 2).at(-1);
+  // A word of the first row that not every row has.
+  const words = rows[0].cells[0].textContent.split(" ").slice(0, 2).reverse();
+  const isInAll = word => [...rows].every(row => row.textContent.toLowerCase().includes(word.toLowerCase()));
+  const word = operation ?? words.find(word => !isInAll(word)) ?? words[0];
   input(filter, word);
   const wrong = [...rows].filter(row => row.hidden === row.textContent.toLowerCase().includes(word.toLowerCase()));
   const shown = [...rows].filter(row => !row.hidden).length;
