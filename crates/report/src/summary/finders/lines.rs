@@ -55,8 +55,8 @@ impl Lines {
         &self.lines[..end.max(1).min(self.lines.len())]
     }
 
-    /// `; 56 % with 3 more lines`, `; 83 % with main.cu:35`, after what the main line has; nothing where the others have
-    /// little.
+    /// `; 56 % with 3 more lines`, `; 83 % with main.cu:35`, after what the main line has; nothing where the others
+    /// have little.
     pub(super) fn with_others(&self) -> String {
         let others = self.sum() - self.lines.first().map_or(0.0, |(_, part)| *part);
         let count = self.large().len().saturating_sub(1);
