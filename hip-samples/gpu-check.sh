@@ -1,8 +1,8 @@
 #!/bin/bash
 # Compares a GPU with the emulator: each sample's output, original and counted in each mode, its launches, its counts,
-# what its accesses to memory cost, and how often its blocks are executed where their time is measured. Writes one
-# file, gpu-check.txt, or the one that is named. Needs the command, its HIP runtime and the HSA tool, built or installed
-# (docs/guide/rocm.md), and ROCm.
+# what its accesses to memory cost, and how often its blocks and loads are executed where their time is measured. Writes
+# one file, gpu-check.txt, or the one that is named. Needs the command, its HIP runtime and the HSA tool, built or
+# installed (docs/guide/rocm.md), and ROCm.
 #
 #     hip-samples/gpu-check.sh [FILE]
 #
@@ -63,6 +63,20 @@ for kernel in report["kernels"]:
 PYTHON
 }
 
+# How often each load was executed, of a report of the latency probe; not how long that took.
+loads() {
+    python3 - "$1" <<'PYTHON'
+import json, sys
+try:
+    report = json.load(open(sys.argv[1]))
+except (OSError, ValueError):
+    sys.exit("no report " + sys.argv[1])
+for kernel in report["kernels"]:
+    loads = kernel["measured_latency"]["loads"]
+    print(kernel["name"], [[load["address"], load["kind"], load["executions"], load["idle"]] for load in loads])
+PYTHON
+}
+
 # Times of a report of the time probe, to be looked at.
 times() {
     python3 - "$1" <<'PYTHON'
@@ -70,6 +84,18 @@ import json, sys
 for kernel in json.load(open(sys.argv[1]))["kernels"]:
     time = kernel["measured_time"]
     print("    " + kernel["name"], json.dumps(time["waves"]), "empty", json.dumps(time["empty"]))
+PYTHON
+}
+
+# Latencies of a report of the latency probe, to be looked at.
+latencies() {
+    python3 - "$1" <<'PYTHON'
+import json, sys
+for kernel in json.load(open(sys.argv[1]))["kernels"]:
+    latency = kernel["measured_latency"]
+    print("    " + kernel["name"], "empty", json.dumps(latency["empty"]))
+    for load in latency["loads"]:
+        print("      " + load["address"], load["instruction"], json.dumps(load))
 PYTHON
 }
 
@@ -139,6 +165,8 @@ probe() {
         probe memory accesses
         probe time executions
         times "$work/report" 2>/dev/null
+        probe memory-latency loads
+        latencies "$work/report" 2>/dev/null
     done
     echo "$differ different"
     [ "$differ" = 0 ]

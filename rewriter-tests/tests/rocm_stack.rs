@@ -436,7 +436,7 @@ fn the_script_for_gpus_finds_what_differs() {
         (ended.expect("bash starts").status.success(), text)
     };
     let (same, text) = check("--stack rocm --target gfx90a");
-    assert!(same && text.matches(": the same").count() == 11 && text.contains("\n0 different\n"), "{text}");
+    assert!(same && text.matches(": the same").count() == 15 && text.contains("\n0 different\n"), "{text}");
     let (same, text) = check("--backend gpu");
     assert!(!same && text.contains("DIFFERENT") && text.contains("no AMD GPU here"), "{text}");
 }
