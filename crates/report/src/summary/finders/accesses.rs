@@ -91,7 +91,7 @@ pub(super) fn global_memory(subject: &Subject<'_>) -> Vec<Reason> {
     );
     let help = match worst.access.category {
         Category::Misaligned => "begin rows where lines begin",
-        Category::Rows => "have fewer rows in a wave: wider workgroups",
+        Category::Rows => "let a wave access fewer rows",
         _ => "let neighbouring lanes access neighbours",
     };
     let weight = part * waited_for(subject, Waited::is_global);
