@@ -19,42 +19,20 @@ common='-O2 -Xarch_device -gline-tables-only'
 names=
 while [ $# -gt 0 ]; do
     case $1 in
-        --nine)
-            sources=$here/nine
-            out=$here/nine/bin
-            targets='gfx90a gfx906 gfx1030'
-            common='-O3 -s'
-            shift
-            ;;
-        --memory)
-            sources=$here/memory
-            out=$here/memory/bin
-            targets='gfx90a gfx942 gfx1030 gfx1100'
-            shift
-            ;;
-        --steps)
-            sources=$here/steps
-            out=$here/steps/bin
-            targets='gfx90a gfx1100'
-            shift
-            ;;
-        --counts)
-            sources=$here/counts
-            out=$here/counts/bin
-            targets='gfx90a gfx942 gfx1030 gfx1100'
-            common="$common -Xarch_device -fno-slp-vectorize"
-            shift
-            ;;
-        --summary)
-            sources=$here/summary
-            out=$here/summary/bin
-            targets=gfx90a
-            shift
-            ;;
-        --latency)
-            sources=$here/latency
-            out=$here/latency/bin
-            targets='gfx90a gfx1100'
+        --nine | --memory | --steps | --counts | --summary | --latency)
+            folder=${1#--}
+            sources=$here/$folder
+            out=$here/$folder/bin
+            case $folder in
+                nine) targets='gfx90a gfx906 gfx1030' common='-O3 -s' ;;
+                memory) targets='gfx90a gfx942 gfx1030 gfx1100' ;;
+                steps | latency) targets='gfx90a gfx1100' ;;
+                counts)
+                    targets='gfx90a gfx942 gfx1030 gfx1100'
+                    common="$common -Xarch_device -fno-slp-vectorize"
+                    ;;
+                summary) targets=gfx90a ;;
+            esac
             shift
             ;;
         -o) case $2 in /*) out=$2 ;; *) out=$PWD/$2 ;; esac; shift 2 ;;

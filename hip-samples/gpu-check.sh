@@ -33,69 +33,45 @@ print(json.dumps([profile["kernels"], profile.get("uncounted"), profile["complet
 PYTHON
 }
 
-# What each access cost, of a report of the memory probe; not where arrays are.
-accesses() {
-    python3 - "$1" <<'PYTHON'
+# Prints something of each kernel of a report, of the probe that it is for:
+# accesses   memory: what each access cost; not where arrays are
+# executions time: how many waves ran, and how often they executed each block; not how long that took
+# loads      memory-latency: how often each load was executed; not how long that took
+# times, latencies: how long it took, to be looked at
+of_report() {
+    python3 - "$1" "$2" <<'PYTHON'
 import json, sys
-try:
-    report = json.load(open(sys.argv[1]))
-except (OSError, ValueError):
-    sys.exit("no report " + sys.argv[1])
-for kernel in report["kernels"]:
+
+def accesses(kernel):
     recorded = kernel["recorded"]
     print(kernel["name"], recorded["workgroups"], recorded["executions"], recorded["dropped"])
     for access in kernel["accesses"]:
         print(access["address"], access["instruction"], json.dumps(access.get("measured"), sort_keys=True))
-PYTHON
-}
 
-# How many waves ran, and how often they executed each block, of a report of the time probe; not how long that took.
-executions() {
-    python3 - "$1" <<'PYTHON'
-import json, sys
-try:
-    report = json.load(open(sys.argv[1]))
-except (OSError, ValueError):
-    sys.exit("no report " + sys.argv[1])
-for kernel in report["kernels"]:
+def executions(kernel):
     time = kernel["measured_time"]
     print(kernel["name"], time["waves"]["waves"], [[block["address"], block["executions"]] for block in time["blocks"]])
-PYTHON
-}
 
-# How often each load was executed, of a report of the latency probe; not how long that took.
-loads() {
-    python3 - "$1" <<'PYTHON'
-import json, sys
-try:
-    report = json.load(open(sys.argv[1]))
-except (OSError, ValueError):
-    sys.exit("no report " + sys.argv[1])
-for kernel in report["kernels"]:
+def loads(kernel):
     loads = kernel["measured_latency"]["loads"]
     print(kernel["name"], [[load["address"], load["kind"], load["executions"], load["idle"]] for load in loads])
-PYTHON
-}
 
-# Times of a report of the time probe, to be looked at.
-times() {
-    python3 - "$1" <<'PYTHON'
-import json, sys
-for kernel in json.load(open(sys.argv[1]))["kernels"]:
+def times(kernel):
     time = kernel["measured_time"]
     print("    " + kernel["name"], json.dumps(time["waves"]), "empty", json.dumps(time["empty"]))
-PYTHON
-}
 
-# Latencies of a report of the latency probe, to be looked at.
-latencies() {
-    python3 - "$1" <<'PYTHON'
-import json, sys
-for kernel in json.load(open(sys.argv[1]))["kernels"]:
+def latencies(kernel):
     latency = kernel["measured_latency"]
     print("    " + kernel["name"], "empty", json.dumps(latency["empty"]))
     for load in latency["loads"]:
         print("      " + load["address"], load["instruction"], json.dumps(load))
+
+try:
+    report = json.load(open(sys.argv[2]))
+except (OSError, ValueError):
+    sys.exit("no report " + sys.argv[2])
+for kernel in report["kernels"]:
+    globals()[sys.argv[1]](kernel)
 PYTHON
 }
 
@@ -126,12 +102,12 @@ profile() {
     check "counts" "$work/expected-counts" "$work/found-counts"
 }
 
-# Compares what a probe measures on both, as the second argument, a function, prints it.
+# Compares what a probe measures on both, as `of_report` prints it.
 probe() {
     local name=$1 print=$2 start
     "$wavetap" profile --backend emulator --stack hip --target "$target" --probe "$name" --force --format json \
         --report "$work/emulated" -- "$sample" >/dev/null 2>&1
-    "$print" "$work/emulated" >"$work/expected-counts" 2>&1
+    of_report "$print" "$work/emulated" >"$work/expected-counts" 2>&1
     rm -f "$work/report"
     start=$(now)
     "$wavetap" profile "${options[@]}" --probe "$name" --force --format json --report "$work/report" \
@@ -139,7 +115,7 @@ probe() {
     echo "  $name: exit code $?, $(($(now) - start)) ms"
     grep '^wavetap:' "$work/said" | grep -v "running on this machine's GPU" | head -n 5
     check "output" "$work/expected" "$work/out"
-    "$print" "$work/report" >"$work/found-counts" 2>&1
+    of_report "$print" "$work/report" >"$work/found-counts" 2>&1
     check "$print" "$work/expected-counts" "$work/found-counts"
 }
 
@@ -164,9 +140,9 @@ probe() {
         done
         probe memory accesses
         probe time executions
-        times "$work/report" 2>/dev/null
+        of_report times "$work/report" 2>/dev/null
         probe memory-latency loads
-        latencies "$work/report" 2>/dev/null
+        of_report latencies "$work/report" 2>/dev/null
     done
     echo "$differ different"
     [ "$differ" = 0 ]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use wavetap::code_object::CodeObject;
 use wavetap::collect::session::{self, Overlap, Records};
-use wavetap::emulator::{Options, Trace, Visit};
+use wavetap::emulator::{LatencyOverride, Options, Timing, Trace, Visit};
 use wavetap::isa::{self, Inst, Target};
 use wavetap::pipeline::{self, ProbeKind};
 use wavetap::profile::file::Profile;
@@ -14,6 +14,7 @@ use wavetap::verify;
 
 use crate::dispatch::{self, Collecting};
 use crate::kernels::build::Variant;
+use crate::kernels::compare::Rule;
 use crate::kernels::{Buffers, Test, launch};
 use crate::{Failure, chosen, full, made_up};
 
@@ -201,6 +202,60 @@ pub fn add(kernel: &KernelMap, all: &mut [Vec<u64>], these: &[Vec<u64>]) -> Resu
         }
     }
     Ok(())
+}
+
+/// A run with modelled time: what it is called, of which object, with which latencies.
+pub type Modelled<'a> = (&'static str, &'a Rewritten, Vec<LatencyOverride>);
+
+/// A kernel that is run in several ways.
+#[derive(Clone, Copy)]
+pub struct Kernel<'a> {
+    /// The original object.
+    pub object: &'a [u8],
+    /// The kernel.
+    pub test: &'a Test,
+    /// How it was compiled.
+    pub variant: Variant,
+    /// Its input, and what it should write.
+    pub buffers: &'a Buffers,
+}
+
+impl Kernel<'_> {
+    /// Compares runs with modelled time, then runs in strict mode with one seed after the other, each with the next of
+    /// these objects; in the quick run each object has a seed. `compare` gives a run's output, which is to be right.
+    /// Gives how many strict runs were compared: those that the original does not end well in, either, are not.
+    ///
+    /// # Errors
+    /// What `compare` finds, or a wrong output.
+    pub fn compare<'r>(
+        &self,
+        modelled: Vec<Modelled<'r>>,
+        strict: &[&'r Rewritten],
+        mut compare: impl FnMut(&Subject<'_>, &Options) -> Result<Vec<u8>, Failure>,
+    ) -> Result<u64, Failure> {
+        let Kernel { object, test, variant, buffers } = *self;
+        let plain = Options { strict: false, fuel: FUEL, threads: 1, trace: true, ..Options::default() };
+        for (what, rewritten, latencies) in modelled {
+            let timing = Some(Timing { latencies, ..Timing::default() });
+            let options = Options { timing, ..plain.clone() };
+            let subject = Subject { rewritten, test, variant, buffers };
+            compare(&subject, &options).map_err(|failure| format!("{what}: {failure}"))?;
+        }
+        let rule = Rule::parse(&test.compare)?;
+        let seeds = if full() { 10 } else { strict.len() };
+        let mut compared = 0;
+        for (seed, rewritten) in (0..).zip(strict.iter().copied().cycle().take(seeds)) {
+            let options = Options { strict: true, seed, ..plain.clone() };
+            let found = match compare(&Subject { rewritten, test, variant, buffers }, &options) {
+                Ok(found) => found,
+                Err(_) if launch::run(object, variant.target, test, buffers, &options).is_err() => continue,
+                Err(failure) => return Err(format!("strict, seed {seed}: {failure}")),
+            };
+            compared += 1;
+            rule.check(&found, &buffers.expected).map_err(|e| format!("strict, seed {seed}: {e}"))?;
+        }
+        Ok(compared)
+    }
 }
 
 impl Subject<'_> {

@@ -37,7 +37,7 @@ pub struct Launch<'a> {
     pub arguments: Box<Arguments<'a>>,
     /// Wave-instructions that the original may execute.
     pub fuel: u64,
-    /// Hazards that the original has and that nobody is to stop for.
+    /// Hazards that the original has: no run ends because of one.
     pub tolerated: EventHazards,
     /// The compiler is known to have made the original wrong: it uses registers that nothing has written, or leaves out
     /// a wait. What inserted code leaves in these is as good as what is there without it, and it waits, so that the

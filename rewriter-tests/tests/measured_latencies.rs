@@ -18,15 +18,14 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use libtest_mimic::{Arguments, Failed, Trial};
-use rewriter_tests::clocked::{self, FUEL, Rewritten, Rewrote, Subject, WRAP, WRONG_REASONS};
+use rewriter_tests::clocked::{self, Rewritten, Rewrote, Subject, WRAP, WRONG_REASONS};
 use rewriter_tests::kernels::build::Variant;
-use rewriter_tests::kernels::compare::Rule;
-use rewriter_tests::kernels::{Buffers, Test, launch};
+use rewriter_tests::kernels::{Buffers, Test};
 use rewriter_tests::made_up::Built;
 use rewriter_tests::tally::{self, Tallies};
-use rewriter_tests::{Failure, command, full, place};
+use rewriter_tests::{Failure, command, place};
 use serde::Deserialize;
-use wavetap::emulator::{LatencyOverride, Options, Timing, Visit};
+use wavetap::emulator::{LatencyOverride, Options, Visit};
 use wavetap::isa::{Counter, Target};
 use wavetap::pipeline::ProbeKind;
 use wavetap::profile::map::KernelMap;
@@ -219,32 +218,14 @@ fn compare(
     buffers: &Buffers,
     tally: &mut Tally,
 ) -> Result<(), Failure> {
-    let plain = Options { strict: false, fuel: FUEL, threads: 1, trace: true, ..Options::default() };
     let slow = SLOW.iter().map(|text| text.parse::<LatencyOverride>()).collect::<Result<Vec<_>, _>>()?;
     let wraps = variant.target.shader_clock().is_some_and(|clock| clock.bits() < 64);
-    let mut runs =
+    let mut modelled =
         vec![("modelled", shared, Vec::new()), ("each wave", single, Vec::new()), ("drained", drained, Vec::new())];
-    runs.extend(wraps.then_some(("slow memory", shared, slow)));
-    for (what, rewritten, latencies) in runs {
-        let timing = Some(Timing { latencies, ..Timing::default() });
-        let options = Options { timing, ..plain.clone() };
-        let subject = Subject { rewritten, test, variant, buffers };
-        compare_run(&subject, &options, tally).map_err(|failure| format!("{what}: {failure}"))?;
-    }
-    let rule = Rule::parse(&test.compare)?;
-    for seed in 0..if full() { 10 } else { 3 } {
-        let strict = Options { strict: true, seed, ..plain.clone() };
-        let rewritten = [shared, single, drained][seed as usize % 3];
-        let subject = Subject { rewritten, test, variant, buffers };
-        let found = match compare_run(&subject, &strict, tally) {
-            Ok(found) => found,
-            // Where the original does not run, either, nothing is to be compared.
-            Err(_) if launch::run(object, variant.target, test, buffers, &strict).is_err() => continue,
-            Err(failure) => return Err(format!("strict, seed {seed}: {failure}")),
-        };
-        tally.strict += 1;
-        rule.check(&found, &buffers.expected).map_err(|e| format!("strict, seed {seed}: {e}"))?;
-    }
+    modelled.extend(wraps.then_some(("slow memory", shared, slow)));
+    let kernel = clocked::Kernel { object, test, variant, buffers };
+    let strict = [shared, single, drained];
+    tally.strict += kernel.compare(modelled, &strict, |subject, options| compare_run(subject, options, tally))?;
     Ok(())
 }
 
