@@ -5,7 +5,7 @@ use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::PathBuf;
 
-use wavetap::emulator::{Finding, Passes, Suppressions};
+use wavetap::emulator::{Fault, Finding, Passes, Suppressions};
 
 /// Which findings a program goes on after, and where they are told.
 #[derive(Debug, Clone, Default)]
@@ -39,15 +39,21 @@ pub(crate) struct Findings(BTreeMap<(String, &'static str, u64), Place>);
 
 impl Findings {
     /// Notes what a kernel's dispatch has gone on after. A place is told when it is new, and again when it has been
-    /// found twice as often.
-    pub(crate) fn add(&mut self, settings: &FindingSettings, kernel: &str, found: Vec<Finding>) {
+    /// found twice as often. `text` is how a person is told of a fault.
+    pub(crate) fn add(
+        &mut self,
+        settings: &FindingSettings,
+        kernel: &str,
+        found: Vec<Finding>,
+        text: impl Fn(&Fault) -> String,
+    ) {
         for Finding { fault, kind, count, suppressed } in found {
             if suppressed {
                 continue;
             }
             let place = self.0.entry((kernel.to_owned(), kind.name(), fault.address)).or_default();
             if place.found == 0 {
-                place.text = fault.to_string();
+                place.text = text(&fault);
             }
             place.found += count;
             if place.found >= 2 * place.told {

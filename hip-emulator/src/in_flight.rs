@@ -6,9 +6,10 @@ use std::time::{Duration, Instant};
 use wavetap::code_object::demangle;
 use wavetap::collect::session::Ticket;
 use wavetap::emulated::EmulatedMemory;
-use wavetap::emulator::{Flight, Share};
+use wavetap::emulator::{Fault, Flight, Share};
 use wavetap::isa::Target;
 
+use crate::fault_places;
 use crate::kernarg::Shape;
 use crate::runtime::{KernelRef, Runtime};
 use crate::status::*;
@@ -140,7 +141,8 @@ impl Runtime {
         let device = self.device()?;
         let result = device.advance(&mut of.flight, share);
         let found = device.take_findings();
-        self.findings.add(&self.settings.findings, &of.kernel.name, found);
+        let text = |fault: &Fault| fault_places::text(&self.code.images, fault);
+        self.findings.add(&self.settings.findings, &of.kernel.name, found, text);
         let stats = match result {
             Ok(None) => return Ok(false),
             Ok(Some(stats)) => stats,

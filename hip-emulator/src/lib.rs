@@ -80,6 +80,7 @@ mod device_presets;
 mod devices;
 mod entry_point;
 mod errors;
+mod fault_places;
 mod findings;
 mod fork;
 mod functions;

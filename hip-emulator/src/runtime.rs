@@ -20,6 +20,8 @@ use wavetap::report::names::short;
 use crate::arrays::Array;
 use crate::choice::choose_device;
 use crate::collected_files::Collection;
+use crate::device_presets::preset_of;
+use crate::fault_places;
 use crate::findings::Findings;
 use crate::fork;
 use crate::graphs::Graphs;
@@ -206,6 +208,7 @@ impl Runtime {
                 accesses: 0,
                 watched: default.watched,
                 threads: self.settings.threads,
+                clock_mhz: (preset_of(&id.processor).clock / 1000).unsigned_abs(),
                 timing: self.settings.timing.clone(),
             };
             self.device = Some((Device::new(target, options), id));
@@ -452,7 +455,12 @@ impl Runtime {
             self.not_counted(kernel, why);
         }
         if self.settings.strict {
-            let passes = self.settings.findings.of_kernel(&kernel.name);
+            let mut passes = self.settings.findings.of_kernel(&kernel.name);
+            if !passes.suppressed.kinds().is_empty() {
+                let (_, loaded) = self.load(kernel.image)?;
+                let rewritten = fault_places::rewritten(&loaded.bytes, &kernel.name);
+                passes.suppressed = passes.suppressed.with_addresses(rewritten);
+            }
             self.device()?.options_mut().passes = passes;
         }
         let device = self.device()?;
@@ -484,7 +492,8 @@ impl Runtime {
             if self.overruns.insert((kernel.name.clone(), overrun.place.address)) {
                 let more = "a GPU lets that be up to the end of its page, and so does this run; with --strict it ends \
                     the program";
-                say_fault(&kernel.name, &format!("{overrun}: {more}"));
+                let what = fault_places::text_of_overrun(&self.code.images, overrun);
+                say_fault(&kernel.name, &format!("{what}: {more}"));
             }
         }
         self.kernargs.entry(arguments.room).or_default().push(arguments.address);
@@ -505,13 +514,15 @@ impl Runtime {
         if let Err(error) = self.collection.session.abandon(&mut EmulatedMemory(device), ticket) {
             complain("the counters of a kernel that faulted could not be taken away", &error);
         }
-        self.not_counted(kernel, uncounted::faulted(fault));
+        let text = fault_places::text(&self.code.images, fault);
+        self.not_counted(kernel, uncounted::faulted(&text));
     }
 
     /// A kernel that faulted: what the program did wrong becomes an error that it gets from now on. Anything else, such
     /// as a broken rule of the hardware or an instruction that is not emulated, ends the program, which could not know
     /// that its results are worth nothing.
     pub(crate) fn fault(&mut self, kernel: &str, fault: &Fault) {
+        let text = fault_places::text(&self.code.images, fault);
         let status = match fault.kind {
             FaultKind::Memory { .. }
             | FaultKind::LdsBounds { .. }
@@ -519,9 +530,9 @@ impl Runtime {
             | FaultKind::Misaligned { .. } => ILLEGAL_ADDRESS,
             FaultKind::Trap { .. } if self.hostcall.complained() => ASSERT,
             FaultKind::Trap { .. } => LAUNCH_FAILURE,
-            _ => self.stop(kernel, &fault.to_string()),
+            _ => self.stop(kernel, &text),
         };
-        say_fault(kernel, &fault.to_string());
+        say_fault(kernel, &text);
         if let Err(error) = self.write_time() {
             complain("the counts could not be written", &error);
         }

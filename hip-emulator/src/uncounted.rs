@@ -4,7 +4,6 @@ use std::collections::HashMap;
 
 use wavetap::code_object::demangle;
 use wavetap::collect::uncounted::{self, Why, WorkgroupLds};
-use wavetap::emulator::Fault;
 use wavetap::error::Result;
 use wavetap::isa::Target;
 use wavetap::profile::launches::{NotCounted, UncountedDispatches};
@@ -40,8 +39,8 @@ pub(crate) fn refused(status: Status) -> Why {
     (NotCounted::LaunchFailed, format!("the launch was refused with {name}, with counters or without"))
 }
 
-/// Why a dispatch with this fault is not counted.
-pub(crate) fn faulted(fault: &Fault) -> Why {
+/// Why a dispatch with a fault, as a person is told of it, is not counted.
+pub(crate) fn faulted(fault: &str) -> Why {
     (NotCounted::Faulted, format!("it ended with a fault: {fault}"))
 }
 

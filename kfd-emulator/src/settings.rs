@@ -4,6 +4,7 @@ use wavetap_amdgpu::Target;
 use wavetap_collect::config::{Collected, RunConfig};
 use wavetap_emulator::Options;
 
+use crate::topology::CLOCK_MHZ;
 use crate::{gpu, raw, topology};
 
 /// The device that is emulated where none is named.
@@ -55,8 +56,13 @@ impl Settings {
         if let Some((what, _)) = refused.iter().find(|(_, set)| *set) {
             return Err(format!("{what}: not available with the real ROCm libraries"));
         }
-        let mut options =
-            Options { strict: config.strict, seed: config.seed, threads: config.threads, ..Options::default() };
+        let mut options = Options {
+            strict: config.strict,
+            seed: config.seed,
+            threads: config.threads,
+            clock_mhz: CLOCK_MHZ,
+            ..Options::default()
+        };
         if let Some(fuel) = config.fuel {
             options.fuel = fuel;
         }

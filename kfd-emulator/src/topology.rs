@@ -14,6 +14,9 @@ use crate::memory::VRAM;
 const DOORBELLS_64: u32 = 2 << 12;
 const SRAMECC: u32 = 1 << 26;
 
+/// Megahertz of the compute units' clock.
+pub(crate) const CLOCK_MHZ: u32 = 1700;
+
 /// `type` of a cache: of data, of a GPU.
 const GPU_DATA_CACHE: u32 = 1 | 8;
 
@@ -175,7 +178,7 @@ fn properties(gpu: Gpu, target: Target, gpus: u32) -> Vec<(&'static str, u64)> {
         ("num_sdma_xgmi_engines", 0),
         ("num_sdma_queues_per_engine", 8),
         ("num_cp_queues", 24),
-        ("max_engine_clk_fcompute", 1700),
+        ("max_engine_clk_fcompute", CLOCK_MHZ.into()),
         ("local_mem_size", 0),
         ("fw_version", 68),
         ("capability", capability.into()),

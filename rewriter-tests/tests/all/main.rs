@@ -4,6 +4,7 @@
 //!
 //! `cargo test -p rewriter-tests --test all wrong_inputs::` runs those of one module.
 
+mod clocks;
 mod counted_disassembly;
 mod counted_dispatches;
 mod every_processor;

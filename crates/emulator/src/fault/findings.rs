@@ -164,6 +164,15 @@ impl Suppressions {
         Suppressions(self.0.iter().filter(fits).cloned().collect())
     }
 
+    /// The same with other addresses: those of code that was rewritten, for reports that have the original's.
+    #[must_use]
+    pub fn with_addresses(mut self, mut rewritten: impl FnMut(u64) -> u64) -> Suppressions {
+        for suppression in &mut self.0 {
+            suppression.address = suppression.address.map(&mut rewritten);
+        }
+        self
+    }
+
     /// The kinds that are suppressed somewhere.
     #[must_use]
     pub fn kinds(&self) -> Vec<FindingKind> {
@@ -232,6 +241,8 @@ mod tests {
         assert!(!parsed.of_kernel(&["kernel"]).covers(FindingKind::LdsRace, 7));
         assert!(parsed.of_kernel(&["x", "other"]).covers(FindingKind::LdsRace, 0x10));
         assert!(!parsed.of_kernel(&["x", "other"]).covers(FindingKind::LdsRace, 0x14));
+        let elsewhere = parsed.of_kernel(&["other"]).with_addresses(|address| address + 4);
+        assert!(elsewhere.covers(FindingKind::LdsRace, 0x14) && !elsewhere.covers(FindingKind::LdsRace, 0x10));
         for (text, part) in [
             ("hazard", "line 1: KIND KERNEL"),
             ("\nmemory *", "line 2: `memory`"),

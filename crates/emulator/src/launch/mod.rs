@@ -19,6 +19,8 @@ pub(crate) struct Launch {
     pub target: Target,
     /// Lanes of a wave.
     pub lanes: usize,
+    /// Megahertz of the shader clock.
+    pub clock_mhz: u64,
     /// The wait states that are checked.
     pub wait_states: WaitStates,
     /// The hazards that are checked, of those that are not counted in slots.

@@ -33,6 +33,9 @@ pub struct Options {
     /// Notes when each wave executes the instructions at these addresses of their code objects
     /// ([`crate::DispatchStats::visits`]).
     pub watched: Arc<BTreeSet<u64>>,
+    /// Megahertz of the shader clock, of which the constant clock of 100 MHz is a part; not 0. A kernel that waits until a
+    /// clock shows a later time waits for about that time.
+    pub clock_mhz: u32,
     /// Models the time that dispatches take ([`crate::DispatchStats::time`]).
     pub timing: Option<Timing>,
     /// Threads that the workgroups of a long dispatch are divided among; 0: as many as there are cores. Strict mode
@@ -53,6 +56,7 @@ impl Default for Options {
             origins: false,
             accesses: 0,
             watched: Arc::default(),
+            clock_mhz: 2000,
             timing: None,
             threads: 0,
         }

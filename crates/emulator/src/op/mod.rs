@@ -1,6 +1,7 @@
 //! An instruction with its operands resolved ([`ResolvedInst`]), and what is known of its operation. It is data that
 //! handlers, strict mode, the trace and the model of time read; how an instruction runs is in `exec`.
 
+pub(crate) mod clocks;
 pub(crate) mod definedness;
 pub(crate) mod event_facts;
 pub(crate) mod fast_path;
@@ -115,6 +116,10 @@ pub(crate) struct ResolvedInst {
     pub replay: bool,
     /// The high bits of vector register numbers that were added to its operands.
     pub vgpr_msb: VgprMsb,
+    /// What it reads is a clock.
+    pub reads_clock: bool,
+    /// Shader cycles that it sleeps.
+    pub sleeps: u64,
     /// Issue slots it fills: more than one for `s_nop`.
     pub slots: u8,
     /// The counters that count it.
@@ -234,6 +239,7 @@ impl ResolvedInst {
         });
         let displacement = inst.branch_displacement().or(imm).unwrap_or(0);
         let imm = imm.unwrap_or(0);
+        let (reads_clock, sleeps) = (clocks::reads_clock(&inst, imm), clocks::sleeps(&inst, imm));
         let scalars = [Role::Src0, Role::Src1, Role::Src2].map(|role| {
             let of = |ty: Ty| by_role(&inst, role, ty, signed64);
             [of(Ty::B32), of(Ty::B64)]
@@ -276,6 +282,8 @@ impl ResolvedInst {
             scalar_buffer,
             replay: false,
             vgpr_msb: VgprMsb::default(),
+            reads_clock,
+            sleeps,
             slots,
             counters,
             is_translated,

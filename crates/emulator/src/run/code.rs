@@ -4,6 +4,7 @@ use rustc_hash::FxHashMap;
 
 use wavetap_amdgpu::{Inst, Operand, Target, Value, VgprMsb, decode};
 
+use super::clock_loops::ClockLoops;
 use super::pool::Pool;
 use crate::address::ObjectId;
 use crate::exec::pair;
@@ -41,6 +42,7 @@ pub(crate) struct Code {
     high: FxHashMap<(u64, VgprMsb), u32>,
     opcodes: OpcodeCache,
     recent: usize,
+    pub clock_loops: ClockLoops,
     /// What the thread that runs it can use again.
     pub pool: Pool,
 }

@@ -1,6 +1,7 @@
 //! Runs the workgroups of a dispatch: decoded code, the state that waves begin with, the scheduler.
 
 mod accesses;
+mod clock_loops;
 pub(crate) mod code;
 pub(crate) mod origins;
 pub(crate) mod plan;

@@ -183,6 +183,7 @@ impl Plan {
         let arena_end = arena + if arena == 0 { 0 } else { wave_scratch_size * slots as u64 };
         let plan = Plan {
             launch: Launch {
+                clock_mhz: u64::from(options.clock_mhz).max(1),
                 strict: options.strict,
                 target,
                 passes: Arc::new(options.passes.clone()),
@@ -301,6 +302,7 @@ impl Plan {
             jumped: false,
             status: Status::Running,
             gws_request: None,
+            clock_wait: None,
             sgpr_count: 0,
             scratch: 0,
             group: 0,
@@ -365,6 +367,7 @@ impl Plan {
         wave.jumped = false;
         wave.status = Status::Running;
         wave.gws_request = None;
+        wave.clock_wait = None;
         wave.sgpr_count = self.sgprs;
         wave.scratch = scratch;
         wave.group = slot;

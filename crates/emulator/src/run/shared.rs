@@ -1,7 +1,8 @@
 //! What all workers of a dispatch share: how far it is, and what they take from it.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Instant;
 
 use super::plan::Plan;
 use crate::launch::options::Options;
@@ -17,6 +18,8 @@ pub(crate) struct DispatchProgress {
     /// A worker has found a fault.
     failed: AtomicBool,
     gws: Mutex<Gws>,
+    /// When a wave first waited for a clock.
+    waits_since: OnceLock<Instant>,
 }
 
 /// What all workers of a dispatch share.
@@ -35,6 +38,7 @@ impl DispatchProgress {
             fuel: AtomicU64::new(options.fuel),
             failed: AtomicBool::new(false),
             gws: Mutex::default(),
+            waits_since: OnceLock::new(),
         }
     }
 }
@@ -43,6 +47,11 @@ impl Shared<'_> {
     /// Global wave sync. What a thread that panicked left is whole: nothing in there can panic half-way.
     pub(crate) fn gws(&self) -> MutexGuard<'_, Gws> {
         self.progress.gws.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// When a wave first waited for a clock: now, if none has.
+    pub(crate) fn waits_since(&self) -> Instant {
+        *self.progress.waits_since.get_or_init(Instant::now)
     }
 
     /// The id of a workgroup that no worker has begun.

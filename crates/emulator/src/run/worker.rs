@@ -8,6 +8,7 @@ use wavetap_amdgpu::{Target, print};
 use wavetap_profile::probes::branches::{ExecCounts, ScalarCounts};
 
 use super::accesses::note_accesses;
+use super::clock_loops;
 use super::code::Code;
 use super::origins::OriginBook;
 use super::plan::Plan;
@@ -94,6 +95,10 @@ pub(crate) struct Worker<'a> {
     turn: (usize, u64),
     /// When it was found that all its workgroups wait for those of others, in releases by global wave sync.
     pub(super) waits_since: Option<u64>,
+    /// Ticks that the last instruction made pass, which waits for a clock.
+    pub(crate) passed: u64,
+    /// It slept in this turn, for a wave that waits for a clock.
+    slept: bool,
 }
 
 /// Where a wave was when it was stopped.
@@ -190,6 +195,8 @@ impl<'a> Worker<'a> {
             waited,
             turn,
             waits_since,
+            passed: 0,
+            slept: false,
         }
     }
 
@@ -265,6 +272,11 @@ impl<'a> Worker<'a> {
 
     pub(crate) fn clock(&self) -> u64 {
         self.clock
+    }
+
+    /// Whether it slept since this was last asked.
+    pub(crate) fn take_slept(&mut self) -> bool {
+        std::mem::take(&mut self.slept)
     }
 
     /// The same code for another thread.
@@ -351,7 +363,7 @@ impl<'a> Worker<'a> {
                 *instructions = instructions.saturating_sub(WAITED);
             }
             share += executed;
-            interrupted = share >= LEAST && self.shared.interrupted();
+            interrupted = (self.take_slept() || share >= LEAST) && self.shared.interrupted();
             if self.waited > PATIENCE {
                 self.wanted += 1;
                 self.waited = 0;
@@ -474,6 +486,7 @@ impl<'a> Worker<'a> {
         fuel: &mut u64,
     ) -> Result<(), Box<Stopped>> {
         let Worker { shared, memory, code, clock, random, stats, counts, counted, origins, findings, work, .. } = self;
+        let (passed, slept) = (&mut self.passed, &mut self.slept);
         let options = shared.options;
         let launch = &plan.launch;
         let mut core = Core { memory, lds, wave, launch, random, stats, clock, barrier, work };
@@ -572,6 +585,18 @@ impl<'a> Worker<'a> {
             }
             if options.trace && (op.site != Site::None || options.trace_lanes) {
                 tally(&mut counts[index], op, core.wave, before);
+            }
+            if op.reads_clock {
+                let place = (&mut *core.wave, core.memory, launch);
+                if let Some(advance) = clock_loops::after_read(code, index, place, *core.clock, || shared.waits_since())
+                {
+                    (*passed, *core.clock) = (advance.ticks, *core.clock + advance.ticks);
+                    if !advance.sleep.is_zero() {
+                        std::thread::sleep(advance.sleep);
+                        *slept = true;
+                        left = 0;
+                    }
+                }
             }
             if core.wave.status != Status::Running {
                 if core.wave.status == Status::Ended {

@@ -29,8 +29,10 @@ pub(crate) enum OperationKind {
     Sample,
     /// LDS: in order.
     Lds,
-    /// Scalar memory and messages: any order.
+    /// Scalar memory: any order.
     Smem,
+    /// Messages that answer: in order among themselves, as LLVM has it (SIInsertWaitcnts).
+    Message,
     /// Flat: counts in both counters, any order.
     Flat,
     /// Flat that went to no LDS, where that completes in the order of vector memory; LDS's counter counts it, too.
@@ -47,7 +49,7 @@ impl OperationKind {
     /// Which operations of a counter it completes in order with, if with any: those of vector memory, or those of LDS.
     fn order(self, counter: Counter, flat_in_order: bool) -> Option<usize> {
         match self {
-            OperationKind::Vmem | OperationKind::Sample | OperationKind::AsyncLoad => Some(0),
+            OperationKind::Vmem | OperationKind::Sample | OperationKind::AsyncLoad | OperationKind::Message => Some(0),
             OperationKind::Lds | OperationKind::AsyncStore => Some(1),
             OperationKind::Flat if flat_in_order => Some(usize::from(LOCAL.contains(&counter))),
             OperationKind::FlatMemory => (!LOCAL.contains(&counter)).then_some(0),

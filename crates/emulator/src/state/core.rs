@@ -23,8 +23,8 @@ use crate::shadow::races::access::LaneAccess;
 use crate::shadow::races::lds_row::LdsRow;
 use crate::trace::{DispatchStats, Visit};
 
-/// Shader cycles of a tick of the constant clock: 100 MHz beside 2 GHz, whatever a board's clock is.
-const CONSTANT_TICK: u64 = 20;
+/// Megahertz of the constant clock.
+const CONSTANT_MHZ: u64 = 100;
 
 /// A wave that is executing an instruction.
 pub(crate) struct Core<'a> {
@@ -51,7 +51,8 @@ impl Core<'_> {
 
     /// The clock of constant frequency.
     pub(crate) fn constant_clock(&self) -> u64 {
-        *self.clock / CONSTANT_TICK
+        let mhz = self.launch.clock_mhz;
+        *self.clock / mhz * CONSTANT_MHZ + *self.clock % mhz * CONSTANT_MHZ / mhz
     }
 
     /// Notes when the wave executes an instruction.

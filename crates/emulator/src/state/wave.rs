@@ -2,6 +2,7 @@
 
 use wavetap_amdgpu::{VgprMsb, scalar};
 
+use super::clock_wait::ClockWait;
 use super::fp_mode::FpMode;
 use super::gws::GwsRequest;
 use crate::float::Env;
@@ -61,6 +62,8 @@ pub(crate) struct Wave {
     pub signalled: u64,
     /// Its outstanding request to global wave sync.
     pub gws_request: Option<GwsRequest>,
+    /// It waits for a clock.
+    pub clock_wait: Option<Box<ClockWait>>,
     /// The workgroup's slot among those running.
     pub group: usize,
     /// Workgroup id.

@@ -9,6 +9,7 @@ use wavetap_amdgpu::{
 
 use super::machine::Machine;
 use crate::op::Class;
+use crate::op::clocks::SLEEP;
 use crate::op::registers::{SLOTS, slot};
 use crate::state::op::Op;
 use crate::trace::timing::SampleKind;
@@ -80,9 +81,6 @@ pub(crate) struct TimingFacts {
 /// SCC has no slot of its own; that of the null register, which holds nothing, is free.
 const SCC: u16 = (SLOTS - 128) as u16 + scalar::NULL;
 
-/// Cycles of `s_sleep 1` (GCN and RDNA ISA guides).
-const SLEEP: u64 = 64;
-
 impl TimingFacts {
     pub(crate) fn of(op: &Op, machine: &Machine) -> TimingFacts {
         let inst = &op.inst;
@@ -128,10 +126,8 @@ impl TimingFacts {
                 let slots = u64::from(op.slots).max(1) - 1;
                 let taken = if op.class == Class::Wait && class == Latency::Wait { machine.latency(class) } else { 0 };
                 facts.internal = (slots * machine.interval).max(taken.saturating_sub(machine.interval));
-                if inst.opcode() == Opcode::S_SLEEP {
-                    // Seven bits count (RDNA ISA guides; GCN has as many).
-                    facts.sleep = SLEEP * (op.imm as u64 & 0x7f);
-                } else if matches!(inst.opcode(), Opcode::S_SLEEP_VAR | Opcode::S_MONITOR_SLEEP) {
+                facts.sleep = op.sleeps;
+                if matches!(inst.opcode(), Opcode::S_SLEEP_VAR | Opcode::S_MONITOR_SLEEP) {
                     facts.sleep = SLEEP;
                 }
             }

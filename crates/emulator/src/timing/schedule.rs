@@ -94,6 +94,7 @@ pub(crate) fn begin(run: &mut Worker, plan: &Plan, timing: &Timing) -> Result<Pa
     // Without scratch there is nothing that limits the waves but the machine.
     let slots = if plan.launch.scratch_arena.0 == 0 { plan.slots.max(places.waves()) } else { plan.slots };
     let clock = run.clock;
+    run.passed = 0;
     run.free = (0..slots).rev().collect();
     let mut scheduler = Scheduler {
         memory: Hierarchy::new(machine.clone(), places.units() * places.cus),
@@ -134,7 +135,8 @@ pub(crate) fn advance(
     while let Some(Reverse((at, _, wave))) = scheduler.next.pop() {
         scheduler.look(at, wave)?;
         *instructions = instructions.saturating_sub(1);
-        if *instructions == 0 || instructions.is_multiple_of(OFTEN) && scheduler.run.shared.interrupted() {
+        let often = instructions.is_multiple_of(OFTEN) || scheduler.run.take_slept();
+        if *instructions == 0 || often && scheduler.run.shared.interrupted() {
             return Ok(Some(scheduler.pause()));
         }
     }
@@ -358,7 +360,8 @@ impl Scheduler<'_, '_> {
             Status::Running | Status::Yielding => {
                 state.status = Status::Running;
                 let now = clock.now;
-                clock.stall(&mut self.book, here, StallReason::SleepWait, now + facts.sleep);
+                let passed = std::mem::take(&mut self.run.passed);
+                clock.stall(&mut self.book, here, StallReason::SleepWait, now + facts.sleep + passed);
                 if facts.waits_for_barrier {
                     let met = clock.met;
                     clock.stall(&mut self.book, here, StallReason::BarrierWait, met);

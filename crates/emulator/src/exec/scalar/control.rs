@@ -61,9 +61,7 @@ mod hwreg {
     pub(super) const FLAT_SCR_HI: usize = 21;
     /// Since gfx10.
     pub(super) const HW_ID1: usize = 23;
-    /// Since gfx10.3; 64 bits in two registers from gfx12 on.
-    pub(super) const SHADER_CYCLES: usize = 29;
-    pub(super) const SHADER_CYCLES_HI: usize = 30;
+    pub(super) use crate::op::clocks::{SHADER_CYCLES, SHADER_CYCLES_HI};
     /// Bits 9:6: how a workgroup is in a cluster.
     pub(super) const IB_STS2: usize = 28;
 }
@@ -228,6 +226,16 @@ fn nothing(_: &mut Core, _: &Op) -> ExecResult {
     Ok(())
 }
 
+/// `llvm.debugtrap`: does nothing where no debugger is attached (AMDGPUUsage, "Trap Handler ABI").
+const DEBUG_TRAP: u8 = 3;
+
+fn trap(_: &mut Core, op: &Op) -> ExecResult {
+    match op.any_imm() as u8 {
+        DEBUG_TRAP => Ok(()),
+        id => stop(FaultKind::Trap { id }),
+    }
+}
+
 fn message(core: &mut Core, _: &Op) -> ExecResult {
     if core.launch.strict { core.passed(core.wave.hazards.check_m0()) } else { Ok(()) }
 }
@@ -242,8 +250,8 @@ fn set_mode_bits(core: &mut Core, op: &Op, shift: u32) -> ExecResult {
 
 /// Messages that answer (AMDGPUUsage, "s_sendmsg_rtn").
 mod returning {
+    pub(super) use crate::op::clocks::GET_REALTIME;
     pub(super) const GET_TMA: i64 = 130;
-    pub(super) const GET_REALTIME: i64 = 131;
     pub(super) const GET_TBA: i64 = 133;
 }
 
@@ -261,7 +269,7 @@ fn answered_message(core: &mut Core, op: &Op, wide: bool) -> ExecResult {
         core.set_scalar(op, dst, value as u32)?
     }
     if core.launch.strict {
-        core.wave.in_flight.issue(op, OperationKind::Smem, &[(RegFile::Scalar, dst, if wide { 2 } else { 1 })]);
+        core.wave.in_flight.issue(op, OperationKind::Message, &[(RegFile::Scalar, dst, if wide { 2 } else { 1 })]);
     }
     Ok(())
 }
@@ -454,8 +462,9 @@ pub(crate) fn meaning(opcode: Opcode) -> Option<Meaning> {
         Opcode::S_BARRIER_SIGNAL => (signal_barrier, Semantics::Own),
         Opcode::S_BARRIER_WAIT => (wait_at_barrier, Semantics::Own),
         Opcode::S_SLEEP | Opcode::S_SETHALT | Opcode::S_WAKEUP | Opcode::S_SLEEP_VAR | Opcode::S_MONITOR_SLEEP => (
-            |core, _| {
+            |core, op| {
                 core.wave.status = Status::Yielding;
+                *core.clock += op.sleeps;
                 Ok(())
             },
             Semantics::Own,
@@ -521,7 +530,7 @@ pub(crate) fn meaning(opcode: Opcode) -> Option<Meaning> {
         ),
         Opcode::S_MOVRELSD_2_B32 => (move_relative_both, Semantics::Own),
         Opcode::S_SENDMSG | Opcode::S_SENDMSGHALT | Opcode::S_TTRACEDATA => (message, Semantics::Own),
-        Opcode::S_TRAP => (|_, op| stop(FaultKind::Trap { id: op.any_imm() as u8 }), Semantics::Own),
+        Opcode::S_TRAP => (trap, Semantics::Own),
         Opcode::S_GETREG_B32 => (get_register, Semantics::Own),
         Opcode::S_SETREG_B32 => (
             |core, op| {

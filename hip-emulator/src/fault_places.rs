@@ -1,0 +1,62 @@
+//! What a person is told of a fault: the address in the original code, and its source line.
+
+use std::path::Path;
+
+use wavetap::code_object::CodeObject;
+use wavetap::emulator::{Fault, ObjectId, Overrun};
+use wavetap::profile::control::MAP_SECTION;
+use wavetap::profile::map::ObjectMap;
+
+use crate::images::Image;
+
+/// A fault of code of these images.
+pub(crate) fn text(images: &[Option<Image>], fault: &Fault) -> String {
+    let (address, source) = locate(images, fault.object, fault.address);
+    format!("{}{source}", Fault { address, ..fault.clone() })
+}
+
+/// An access after an allocation, by code of these images.
+pub(crate) fn text_of_overrun(images: &[Option<Image>], overrun: &Overrun) -> String {
+    let mut overrun = overrun.clone();
+    let (address, source) = locate(images, Some(overrun.place.object), overrun.place.address);
+    overrun.place.address = address;
+    format!("{overrun}{source}")
+}
+
+/// The address of an instruction in the original code object, and the line it is from as the rest of a sentence.
+fn locate(images: &[Option<Image>], object: Option<ObjectId>, address: u64) -> (u64, String) {
+    let mut loaded = images.iter().flatten().filter_map(|image| image.loaded.as_ref());
+    let found = loaded.find(|loaded| Some(loaded.object.id) == object);
+    let Some(code) = found.and_then(|loaded| CodeObject::parse(&loaded.bytes).ok()) else {
+        return (address, String::new());
+    };
+    let address = original(&code, address);
+    let location = code.line_table().ok().flatten().and_then(|lines| lines.location(address));
+    let named = location.filter(|location| location.line > 0).map(|location| {
+        let file = Path::new(&location.file).file_name().unwrap_or_default().to_string_lossy().into_owned();
+        format!(", {file}:{}", location.line)
+    });
+    (address, named.unwrap_or_default())
+}
+
+/// What an address of a rewritten object is in the original; that of an original is itself.
+fn original(code: &CodeObject<'_>, address: u64) -> u64 {
+    let Some(map) = map(code) else { return address };
+    let mut pairs = map.kernels.iter().flat_map(|kernel| &kernel.addresses);
+    pairs.find(|pair| pair.rewritten == address).map_or(address, |pair| pair.original)
+}
+
+/// Where instructions of a kernel are in its object, by their addresses in the original.
+pub(crate) fn rewritten(bytes: &[u8], kernel: &str) -> impl Fn(u64) -> u64 {
+    let map = CodeObject::parse(bytes).ok().and_then(|code| map(&code));
+    let kernel = map.and_then(|map| map.kernels.into_iter().find(|known| known.name == kernel));
+    move |address| {
+        let mut pairs = kernel.iter().flat_map(|kernel| &kernel.addresses);
+        pairs.find(|pair| pair.original == address).map_or(address, |pair| pair.rewritten)
+    }
+}
+
+fn map(code: &CodeObject<'_>) -> Option<ObjectMap> {
+    let section = code.elf().section(MAP_SECTION).and_then(|section| code.elf().contents(section).ok())?;
+    ObjectMap::unpack(section).ok()
+}
