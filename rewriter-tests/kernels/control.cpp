@@ -57,6 +57,15 @@ KERNEL(early_exits)(const u32 *in, u32 *out, u32 n) {
 }
 TEST(early_exits, .grid = {320}, .group = {64}, .in = 320, .out = 320);
 
+// Counters in a loop whose first instruction waits for scalar loads: a program that waits for a flag in memory.
+KERNEL(waits_for_flag)(const u32 *in, u32 *out, u32 n) {
+    u32 i = global_id();
+    while (*(volatile const u32 *)in == 0x9e3779b9) {
+    }
+    out[i] = in[i] + 1;
+}
+TEST(waits_for_flag, .grid = {256}, .group = {64}, .in = 256, .out = 256);
+
 // A loop that is entered in its middle.
 KERNEL(jumps_into_loops)(const u32 *in, u32 *out, u32 n) {
     u32 i = global_id(), x = in[i], left = 12;

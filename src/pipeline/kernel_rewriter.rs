@@ -213,11 +213,31 @@ impl KernelRewriter {
     }
 
     fn rewrite_kernel(&self, kernel: &Kernel) -> Result<std::result::Result<RewrittenKernel, Box<Refused>>> {
-        let (target, image) = (self.target()?, self.image());
+        let image = self.image();
+        let mut selected = SelectedKernels::new(vec![kernel], Vec::new());
+        // Each round but the last one leaves `auto` a place less to choose.
+        loop {
+            let made = match self.rewrite_selected(kernel, &image, &mut selected)? {
+                Ok(made) => made,
+                Err(refused) => return Ok(Err(refused)),
+            };
+            let findings = check_added(&self.added(&image, &made)?);
+            let Some(finding) = findings.first() else { return Ok(Ok(made)) };
+            selected.reject(&self.target_id, Some(&kernel.name), &finding.to_string(), &finding.message);
+        }
+    }
+
+    /// Rewrites the only kernel of `selected`, unless it is refused.
+    fn rewrite_selected(
+        &self,
+        kernel: &Kernel,
+        image: &Image<'_>,
+        selected: &mut SelectedKernels<'_>,
+    ) -> Result<std::result::Result<RewrittenKernel, Box<Refused>>> {
+        let target = self.target()?;
         let address = align_up(self.image_end, PAGE);
         let (control, base) = (address + kernel_object::CONTROL, address + kernel_object::CODE);
-        let planner = ObjectPlanner::new(target, &image, self.options.measurement(), control, self.version);
-        let mut selected = SelectedKernels::new(vec![kernel], Vec::new());
+        let planner = ObjectPlanner::new(target, image, self.options.measurement(), control, self.version);
         let (added, maps) = match selected.place(&self.target_id, &planner, base, 1)? {
             ObjectPlacement::Placed { added, maps } => (added, maps),
             ObjectPlacement::DoesNotFit(error) => return Err(error),
@@ -271,15 +291,7 @@ impl KernelRewriter {
         let (code, distances) = (added.code, added.distances);
         let original = kernel.clone();
         let map = Arc::new(map);
-        let made = RewrittenKernel { object, map, original, rewritten, code, distances, address };
-        let findings = check_added(&self.added(&image, &made)?);
-        Ok(match findings.first() {
-            None => Ok(made),
-            Some(finding) => {
-                let detail = format!("the checker does not accept the instrumented code: {}", finding.message);
-                Err(Box::new(refused(&self.target_id, kernel, RefusalReason::Unverified, &detail, None)))
-            }
-        })
+        Ok(Ok(RewrittenKernel { object, map, original, rewritten, code, distances, address }))
     }
 
     fn read_lines(&self) -> Option<LineTable> {

@@ -2,7 +2,7 @@
 //! placed one after the other, so that no more than a few of them are in memory as instructions.
 
 use std::cmp::Reverse;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::OnceLock;
 
 use rayon::prelude::*;
@@ -76,6 +76,13 @@ pub struct Measurement<'a> {
 /// What `auto` chooses of, the usual order of their costs: of two that are as good the first is taken.
 const BY_COST: [CounterMode; 3] = [CounterMode::Register, CounterMode::Lds, CounterMode::Global];
 
+/// A place for the counters of a kernel that the checker has rejected.
+#[derive(Debug)]
+struct RejectedMode {
+    mode: CounterMode,
+    why: String,
+}
+
 /// A kernel that all stages before writing agree to.
 struct Planned<'k> {
     kernel: &'k Kernel,
@@ -119,6 +126,7 @@ impl<'a> ObjectPlanner<'a> {
         whole: &OnceLock<Analysis<'p>>,
         index: u32,
         kernel: &'k Kernel,
+        rejected: &[RejectedMode],
     ) -> Result<Planned<'k>, Stop> {
         if kernel.code.is_empty() {
             let detail = "it is empty: its entry is where the code ends";
@@ -131,12 +139,12 @@ impl<'a> ObjectPlanner<'a> {
             let alone =
                 Program::build(self.target, self.image, [(kernel.name.clone(), BodyKind::Kernel, kernel.entry)]);
             if alone.stands_alone() {
-                return self.plan_in(&alone, &Analysis::new(&alone, self.image), kernel, request);
+                return self.plan_in(&alone, &Analysis::new(&alone, self.image), kernel, rejected, request);
             }
         }
         let program = program.get_or_init(|| Program::of(self.target, self.image));
         let analysis = whole.get_or_init(|| Analysis::new(program, self.image));
-        self.plan_in(program, analysis, kernel, request)
+        self.plan_in(program, analysis, kernel, rejected, request)
     }
 
     /// Plans a kernel in the mode asked for, or in the best of all.
@@ -145,6 +153,7 @@ impl<'a> ObjectPlanner<'a> {
         program: &Program,
         analysis: &Analysis<'_>,
         kernel: &'k Kernel,
+        rejected: &[RejectedMode],
         request: impl Fn(CounterMode) -> Request,
     ) -> Result<Planned<'k>, Stop> {
         let facts = KernelFacts::of(analysis, kernel, self.measurement.probes)?;
@@ -159,9 +168,11 @@ impl<'a> ObjectPlanner<'a> {
         let (mut candidates, mut refusal) = (Vec::new(), None);
         let mut best: Option<(CounterMode, Instrumented)> = None;
         for &mode in modes {
-            let planned = match self.unfit(program, kernel, mode)? {
-                Some(refusal) => Err(Stop::Refused(refusal)),
-                None => crate::instrument(&facts, &request(mode)),
+            let rejection = rejected.iter().find(|rejected| rejected.mode == mode);
+            let planned = match (rejection, self.unfit(program, kernel, mode)?) {
+                (Some(rejected), _) => Err(Refusal::new(Reason::CounterMode, rejected.why.clone()).into()),
+                (None, Some(refusal)) => Err(Stop::Refused(refusal)),
+                (None, None) => crate::instrument(&facts, &request(mode)),
             };
             let planned = match planned {
                 Ok(planned) => planned,
@@ -341,6 +352,10 @@ fn declared(metadata: &KernelMetadata) -> Declared {
 #[derive(Debug)]
 pub struct SelectedKernels<'k> {
     kernels: Vec<&'k Kernel>,
+    /// Where the counters of each of them are, once they are placed, if it was for `auto` to choose.
+    chosen: Vec<CounterMode>,
+    /// By name, what `auto` must not choose again.
+    rejected: BTreeMap<&'k str, Vec<RejectedMode>>,
     refused: Vec<Refused>,
 }
 
@@ -348,7 +363,7 @@ impl<'k> SelectedKernels<'k> {
     /// `refused` are those that cannot be read.
     #[must_use]
     pub fn new(kernels: Vec<&'k Kernel>, refused: Vec<Refused>) -> SelectedKernels<'k> {
-        SelectedKernels { kernels, refused }
+        SelectedKernels { kernels, chosen: Vec::new(), rejected: BTreeMap::new(), refused }
     }
 
     /// Plans all kernels, `at_once` of them at the same time, and places them from `base` on. Those that are refused
@@ -368,12 +383,14 @@ impl<'k> SelectedKernels<'k> {
             Err(error) => return Ok(ObjectPlacement::DoesNotFit(error)),
         };
         let (program, whole) = (OnceLock::new(), OnceLock::new());
+        self.chosen.clear();
+        let rejected = |kernel: &Kernel| self.rejected.get(&*kernel.name).map_or(&[][..], Vec::as_slice);
         let mut placed = Vec::new();
         let mut queue: VecDeque<&'k Kernel> = std::mem::take(&mut self.kernels).into();
         while !queue.is_empty() {
             let next: Vec<(usize, &'k Kernel)> = queue.drain(..at_once.min(queue.len())).enumerate().collect();
             let one = |&(number, kernel): &(usize, &'k Kernel)| {
-                (kernel, planner.plan(&program, &whole, (placed.len() + number) as u32, kernel))
+                (kernel, planner.plan(&program, &whole, (placed.len() + number) as u32, kernel, rejected(kernel)))
             };
             let made: Vec<_> = if at_once > 1 {
                 next.par_iter().with_max_len(1).map(one).collect()
@@ -395,7 +412,12 @@ impl<'k> SelectedKernels<'k> {
                         placed.push(kernel);
                     }
                     Err(Stop::Refused(Refusal { reason, detail, address })) => {
-                        self.refused.push(refused(target, kernel, reason.into(), &detail, address));
+                        // With nothing left to choose, what the checker found is why.
+                        let refusal = match rejected(kernel).last() {
+                            Some(last) => refused(target, kernel, RefusalReason::Unverified, &last.why, None),
+                            None => refused(target, kernel, reason.into(), &detail, address),
+                        };
+                        self.refused.push(refusal);
                     }
                     Err(Stop::Failed(error)) if error.kind() == Kind::Io => return Err(error),
                     Err(Stop::Failed(error)) => {
@@ -408,18 +430,31 @@ impl<'k> SelectedKernels<'k> {
             again.into_iter().rev().for_each(|kernel| queue.push_front(kernel));
         }
         self.kernels = placed;
+        if planner.measurement.counters == Counters::Auto {
+            self.chosen = adding.maps.iter().map(|map| map.mode).collect();
+        }
         Ok(adding.finish())
     }
 
-    /// Refuses a kernel that the checker rejects, by its mangled name; all, if no kernel is to blame: as with tables
-    /// that were damaged before, and that no reader of the original looks at. `finding` is the whole finding, `message`
-    /// what is wrong.
+    /// A kernel, by its mangled name, is rejected by the checker: where `auto` chose where its counters are, it has to
+    /// choose another place when the kernels are placed again, otherwise the kernel is refused. If no kernel is to
+    /// blame, all are refused: as with tables that were damaged before, and that no reader of the original looks at.
+    /// `finding` is the whole finding, `message` what is wrong.
     pub fn reject(&mut self, target: &str, name: Option<&str>, finding: &str, message: &str) {
         const REJECTED: &str = "the checker does not accept the instrumented code: ";
         let reason = RefusalReason::Unverified;
         if let Some(index) = name.and_then(|name| self.kernels.iter().position(|kernel| kernel.name == name)) {
-            let kernel = self.kernels.remove(index);
-            self.refused.push(refused(target, kernel, reason, &format!("{REJECTED}{message}"), None));
+            let (kernel, why) = (self.kernels[index], format!("{REJECTED}{message}"));
+            let Some(&mode) = self.chosen.get(index) else {
+                self.kernels.remove(index);
+                self.refused.push(refused(target, kernel, reason, &why, None));
+                return;
+            };
+            // There may be several findings in a kernel.
+            let rejected = self.rejected.entry(&kernel.name).or_default();
+            if rejected.iter().all(|rejected| rejected.mode != mode) {
+                rejected.push(RejectedMode { mode, why });
+            }
         } else if !name.is_some_and(|name| self.refused.iter().any(|refused| refused.name == name)) {
             self.refuse_all(target, reason, &format!("{REJECTED}{finding}"));
         }

@@ -247,9 +247,9 @@ fn plan(
         delays_wait: reserved.is_some()
             && sink.entry_needs(records) == EntryNeeds::Nothing
             && placed.is_none_or(|placed| placed.entry_lanes.is_none())
-            && delayed_wait::waits_in_time(functions[0].body, |inst| match placed {
-                Some(placed) => placed.functions[0].iter().any(|here| here.point.inst == inst),
-                None => functions[0].sites.iter().any(|placed| placed.site.inst == inst),
+            && delayed_wait::waits_in_time(functions[0].body, |point| match placed {
+                Some(placed) => placed.functions[0].iter().any(|here| here.point == point),
+                None => functions[0].sites.iter().any(|placed| placed.site.inst == point.inst),
             }),
         kernel: request.index,
         control: request.control,

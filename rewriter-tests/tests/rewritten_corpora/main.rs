@@ -152,6 +152,9 @@ fn rewrite(
             all.len()
         ));
     }
+    if let Some(refused) = map.refused.iter().find(|refused| refused.reason == "unverified") {
+        return Err(format!("{}: the checker rejects what the rewriter made: {}", refused.name, refused.detail));
+    }
     let target = Target::by_name(&object.processor).filter(|target| target.rewritable());
     survey.lock().expect("no thread panicked").add(
         object.corpus,

@@ -5,8 +5,10 @@ use std::io::{Seek, SeekFrom, Write};
 use super::*;
 use crate::pipeline::{Counters, ProbeKind};
 use wavetap_amdgpu::Target;
+use wavetap_analysis::kernel::Image;
 use wavetap_base::error::Kind;
-use wavetap_object::code_object::CodeObject;
+use wavetap_instrument::object::{ObjectPlacement, ObjectPlanner, SelectedKernels};
+use wavetap_object::code_object::{CodeObject, Kernel};
 use wavetap_object::emit::code_object::CODE_SECTION;
 use wavetap_object::offload_bundle::write_plain;
 use wavetap_verify::VerifiedTemplate;
@@ -93,6 +95,41 @@ fn what_was_checked_before_hides_nothing_that_is_different() {
         found += usize::from(!all.is_empty());
     }
     assert!(found > 20, "{found} of them are damage");
+}
+
+#[test]
+fn auto_chooses_another_place_for_counters_that_the_checker_rejects() {
+    let one = one();
+    let code = CodeObject::parse(&one).expect("parses");
+    let (target, image) = (code.target().expect("known"), Image::of(&code).expect("an image"));
+    let (target_id, options) = (code.target_id(), options(Counters::Auto));
+    let planner = ObjectPlanner::new(target, &image, options.measurement(), 0x10_0000, code.version().into());
+    let kernels: Vec<&Kernel> = code.kernels().iter().collect();
+    let mut selected = SelectedKernels::new(kernels.clone(), Vec::new());
+    let place = |selected: &mut SelectedKernels| match selected.place(&target_id, &planner, 0x20_0000, 1) {
+        Ok(ObjectPlacement::Placed { maps, .. }) => maps,
+        other => panic!("{other:?}"),
+    };
+    let first = &kernels[0].name;
+    let mut modes = Vec::new();
+    loop {
+        let maps = place(&mut selected);
+        let Some(map) = maps.iter().find(|map| map.name == *first) else { break };
+        assert_eq!(maps.len(), kernels.len(), "the others stay");
+        let rejected: Vec<_> = map.candidates.iter().filter(|candidate| candidate.refused.is_some()).collect();
+        assert_eq!(rejected.iter().map(|candidate| candidate.mode).collect::<Vec<_>>(), modes);
+        assert!(
+            rejected.iter().all(|candidate| candidate.refused.as_ref().is_some_and(|why| why.ends_with(": made up")))
+        );
+        modes.push(map.mode);
+        // Two findings in a kernel are one rejection.
+        selected.reject(&target_id, Some(first), "the whole of it", "made up");
+        selected.reject(&target_id, Some(first), "the whole of it", "made up, too");
+    }
+    assert_eq!(modes.len(), 3, "{modes:?}");
+    let refusals = selected.refusals();
+    assert!(refusals.len() == 1 && refusals[0].reason == "unverified" && refusals[0].name == *first, "{refusals:?}");
+    assert_eq!(selected.count(), kernels.len() - 1);
 }
 
 /// A disk of so many bytes.

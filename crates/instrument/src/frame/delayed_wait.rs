@@ -2,18 +2,25 @@
 
 use wavetap_amdgpu::{Counter, wait_count};
 use wavetap_analysis::kernel::{Body, Flow};
-use wavetap_base::entity::InstId;
+use wavetap_base::entity::{InstId, ProgramPoint, Side};
 
 /// Whether original code waits for all scalar loads on every path from the kernel's entry to where inserted code reads
-/// what was loaded: a site, an end, a call.
-pub(crate) fn waits_in_time(body: &Body, is_site: impl Fn(InstId) -> bool) -> bool {
+/// what was loaded: `reads_at` some points, at an end, at a call.
+pub(crate) fn waits_in_time(body: &Body, reads_at: impl Fn(ProgramPoint) -> bool) -> bool {
     let mut seen = vec![false; body.insts().len()];
     let mut todo: Vec<InstId> = vec![body.entry()];
     while let Some(inst) = todo.pop() {
-        if std::mem::replace(&mut seen[inst.index()], true) || waits_for_scalar_loads(body, inst) {
+        if std::mem::replace(&mut seen[inst.index()], true) {
             continue;
         }
-        if is_site(inst) {
+        // What is inserted before a wait runs before it.
+        if reads_at(ProgramPoint { inst, side: Side::Before }) {
+            return false;
+        }
+        if waits_for_scalar_loads(body, inst) {
+            continue;
+        }
+        if reads_at(ProgramPoint { inst, side: Side::After }) {
             return false;
         }
         match body.flow(inst) {
