@@ -397,7 +397,7 @@ impl Machine {
         }
     }
 
-    fn with_offset(&mut self, code: &mut Vec<u8>, mnemonics: &[&str], values: &[Value], offset: i32) -> bool {
+    pub fn with_offset(&mut self, code: &mut Vec<u8>, mnemonics: &[&str], values: &[Value], offset: i32) -> bool {
         for mnemonic in mnemonics {
             let Ok(mut inst) = isa::build(self.target, mnemonic, values) else { continue };
             inst.modifiers.offset = offset;

@@ -301,8 +301,11 @@ fn waits(machine: &mut Machine, strict: bool, name: &'static str) -> Verdict {
             if vector {
                 machine.load_record(code, 24, 16);
             } else if to_lds {
-                machine.emit(code, &["v_mov_b32_e32"], &[v(26), Value::InlineInt(16)]);
-                machine.emit(code, &["global_load_async_to_lds_b32"], &[v(26), v(26), s(8, 2)]);
+                // The offset of 16 is for both places; that in LDS wraps around: -12 + 16.
+                machine.emit(code, &["v_mov_b32_e32"], &[v(26), Value::InlineInt(-12)]);
+                machine.emit(code, &["v_mov_b32_e32"], &[v(27), Value::InlineInt(0)]);
+                assert!(machine.with_offset(code, &["global_load_async_to_lds_b32"], &[v(26), v(27), s(8, 2)], 16));
+                machine.emit(code, &["v_mov_b32_e32"], &[v(26), Value::InlineInt(4)]);
             } else {
                 machine.emit(code, &["s_load_dword", "s_load_b32"], &[s(24, 1), s(8, 2), Value::Imm(16)]);
             }

@@ -7,8 +7,8 @@ use wavetap_amdgpu::{Opcode, Role};
 use super::lds;
 use super::vmem::{MAX_BYTES, check_lds, count, places, read_place, write_place};
 use crate::address::range::ANYWHERE;
+use crate::fault::MemoryAccess;
 use crate::fault::stop::{ExecResult, at_lane, undefined};
-use crate::fault::{FaultKind, MemoryAccess};
 use crate::lanes::{LANES, active};
 use crate::op::semantics::{Semantics, Ty};
 use crate::shadow::in_flight::OperationKind;
@@ -19,19 +19,15 @@ use crate::strict::store_order::order;
 
 /// Where each lane's bytes are in LDS, by the register in an operand; none if the hardware drops the copy to there.
 fn local(core: &mut Core, op: &Op, role: Role, size: usize) -> ExecResult<[Option<usize>; LANES]> {
-    let offset = i64::from(op.inst.modifiers.offset);
+    let offset = op.inst.modifiers.offset as u32;
     let starts = core.lanes(op, op.source(role, Ty::B32), Ty::B32, 0)?;
     let mut places = [None; LANES];
     for lane in active(core.wave.exec()) {
-        let start = i64::from(starts[lane] as u32) + offset;
-        let checked = match u64::try_from(start) {
-            Ok(start) => check_lds(core, start, size),
-            Err(_) => {
-                Err(FaultKind::LdsBounds { offset: start as u64, size: size as u32, allocated: core.launch.lds_size })
-            }
-        };
-        let dropped = role == Role::Vdst && lds::is_dropped(core, start as u64 & 0xffff_ffff, size);
-        places[lane] = if dropped { None } else { Some(at_lane(checked, lane)?) };
+        // The sum wraps around at 32 bits, as that of LDS instructions does: LLVM gives bases below 0 that the offset
+        // makes right (pull requests 176816 and 185078).
+        let start = u64::from((starts[lane] as u32).wrapping_add(offset));
+        let dropped = role == Role::Vdst && lds::is_dropped(core, start, size);
+        places[lane] = if dropped { None } else { Some(at_lane(check_lds(core, start, size), lane)?) };
     }
     Ok(places)
 }
