@@ -11,38 +11,41 @@ use crate::images::Image;
 
 /// A fault of code of these images.
 pub(crate) fn text(images: &[Option<Image>], fault: &Fault) -> String {
-    let (address, source) = locate(images, fault.object, fault.address);
-    format!("{}{source}", Fault { address, ..fault.clone() })
+    let Some(code) = code(images, fault.object) else { return fault.to_string() };
+    let map = map(&code);
+    let mut fault = fault.clone();
+    fault.map_addresses(|address| original(map.as_ref(), address));
+    format!("{fault}{}", source(&code, fault.address))
 }
 
 /// An access after an allocation, by code of these images.
 pub(crate) fn text_of_overrun(images: &[Option<Image>], overrun: &Overrun) -> String {
+    let Some(code) = code(images, Some(overrun.place.object)) else { return overrun.to_string() };
     let mut overrun = overrun.clone();
-    let (address, source) = locate(images, Some(overrun.place.object), overrun.place.address);
-    overrun.place.address = address;
-    format!("{overrun}{source}")
+    overrun.place.address = original(map(&code).as_ref(), overrun.place.address);
+    format!("{overrun}{}", source(&code, overrun.place.address))
 }
 
-/// The address of an instruction in the original code object, and the line it is from as the rest of a sentence.
-fn locate(images: &[Option<Image>], object: Option<ObjectId>, address: u64) -> (u64, String) {
+/// The code object that was loaded as this.
+fn code(images: &[Option<Image>], object: Option<ObjectId>) -> Option<CodeObject<'_>> {
     let mut loaded = images.iter().flatten().filter_map(|image| image.loaded.as_ref());
-    let found = loaded.find(|loaded| Some(loaded.object.id) == object);
-    let Some(code) = found.and_then(|loaded| CodeObject::parse(&loaded.bytes).ok()) else {
-        return (address, String::new());
-    };
-    let address = original(&code, address);
+    let found = loaded.find(|loaded| Some(loaded.object.id) == object)?;
+    CodeObject::parse(&found.bytes).ok()
+}
+
+/// The line that an instruction of the original is from, as the rest of a sentence.
+fn source(code: &CodeObject<'_>, address: u64) -> String {
     let location = code.line_table().ok().flatten().and_then(|lines| lines.location(address));
     let named = location.filter(|location| location.line > 0).map(|location| {
         let file = Path::new(&location.file).file_name().unwrap_or_default().to_string_lossy().into_owned();
         format!(", {file}:{}", location.line)
     });
-    (address, named.unwrap_or_default())
+    named.unwrap_or_default()
 }
 
 /// What an address of a rewritten object is in the original; that of an original is itself.
-fn original(code: &CodeObject<'_>, address: u64) -> u64 {
-    let Some(map) = map(code) else { return address };
-    let mut pairs = map.kernels.iter().flat_map(|kernel| &kernel.addresses);
+fn original(map: Option<&ObjectMap>, address: u64) -> u64 {
+    let mut pairs = map.into_iter().flat_map(|map| &map.kernels).flat_map(|kernel| &kernel.addresses);
     pairs.find(|pair| pair.rewritten == address).map_or(address, |pair| pair.original)
 }
 

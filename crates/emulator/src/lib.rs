@@ -78,7 +78,7 @@ pub use device::flight::{Flight, Share};
 pub use exec::missing::missing;
 pub use fault::findings::{Finding, FindingKind, Passes, Suppressions};
 pub use fault::overrun::Overrun;
-pub use fault::{Fault, FaultKind, LdsAccess, MemoryAccess};
+pub use fault::{Fault, FaultKind, LdsAccess, MemoryAccess, MissingOrder};
 pub use launch::options::Options;
 pub use launch::packet::{Dispatch, QueuedPacket};
 pub use memory::loader::{LoadedObject, LoadedSymbol, SymbolKind};

@@ -86,7 +86,7 @@ pub static FAULTS: &[Fault] = &[
         64,
         "no wait for LDS writes before the barrier",
         Drop("s_waitcnt lgkmcnt(0)", 1),
-        &["race in LDS: load", "store by `ds_write_b", "with no barrier"],
+        &["race in LDS: load", "store by `ds_write_b", "has not waited for before the barrier"],
     ),
     lds("gfx803", 64, "no barrier", Drop("s_barrier", 0), NO_BARRIER),
     lds(
@@ -164,7 +164,7 @@ pub static FAULTS: &[Fault] = &[
         64,
         "no wait for LDS writes before the barrier",
         Drop("s_waitcnt lgkmcnt(0)", 1),
-        &["race in LDS: load", "store by `ds_write_b", "with no barrier"],
+        &["race in LDS: load", "store by `ds_write_b", "has not waited for before the barrier"],
     ),
     lds("gfx90a", 64, "no barrier", Drop("s_barrier", 0), NO_BARRIER),
     lds(
@@ -286,7 +286,7 @@ pub static FAULTS: &[Fault] = &[
         64,
         "no wait for LDS writes before the barrier",
         Drop("s_waitcnt lgkmcnt(0)", 1),
-        &["race in LDS: load", "store by `ds_write_b", "with no barrier"],
+        &["race in LDS: load", "store by `ds_write_b", "has not waited for before the barrier"],
     ),
     lds("gfx942", 64, "no barrier", Drop("s_barrier", 0), NO_BARRIER),
     lds(
@@ -408,7 +408,7 @@ pub static FAULTS: &[Fault] = &[
         32,
         "no wait for LDS writes before the barrier",
         Drop("s_waitcnt lgkmcnt(0)", 1),
-        &["race in LDS: load", "store by `ds_write_b", "with no barrier"],
+        &["race in LDS: load", "store by `ds_write_b", "has not waited for before the barrier"],
     ),
     lds("gfx1030", 32, "no barrier", Drop("s_barrier", 0), NO_BARRIER),
     lds(
@@ -488,7 +488,7 @@ pub static FAULTS: &[Fault] = &[
         32,
         "no wait for LDS writes before the barrier",
         Drop("s_waitcnt lgkmcnt(0)", 1),
-        &["race in LDS: load", "store by `ds_store_b", "with no barrier"],
+        &["race in LDS: load", "store by `ds_store_b", "has not waited for before the barrier"],
     ),
     lds("gfx1100", 32, "no barrier", Drop("s_barrier", 0), NO_BARRIER),
     lds(
@@ -593,7 +593,7 @@ pub static FAULTS: &[Fault] = &[
         32,
         "no wait for LDS writes before the barrier",
         Drop("s_wait_dscnt 0x0", 0),
-        &["race in LDS: load", "store by `ds_store_b", "with no barrier"],
+        &["race in LDS: load", "store by `ds_store_b", "has not waited for before the barrier"],
     ),
     lds("gfx1200", 32, "no wait for the barrier", Drop("s_barrier_wait", 0), NO_BARRIER),
     lds(

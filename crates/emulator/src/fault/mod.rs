@@ -33,8 +33,19 @@ pub struct LdsAccess {
     pub address: u64,
     /// The wave within the workgroup.
     pub wave: u32,
-    /// It is the same wave's, and may still be in flight.
-    pub in_flight: bool,
+    /// Why the two are not ordered.
+    pub missing: MissingOrder,
+}
+
+/// Why nothing orders an access of LDS after an earlier one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MissingOrder {
+    /// The earlier one is the same wave's, and may still be in flight.
+    OwnWait,
+    /// The other wave has not waited for it before it came to the barrier between the two.
+    Wait,
+    /// There is no barrier between the two.
+    Barrier,
 }
 
 /// What went wrong.
@@ -242,13 +253,17 @@ impl fmt::Display for FaultKind {
                 write!(f, "hazard on {resource}: {rule} needs {required} wait states, there are {found}")
             }
             FaultKind::LdsRace { offset, access, other } => {
-                let LdsAccess { access: before, instruction, address, wave, in_flight } = other;
+                let LdsAccess { access: before, instruction, address, wave, missing } = other;
                 write!(
                     f,
                     "race in LDS: {access} of byte {offset:#x} after {before} by `{instruction}` at {address:#x} of \
                         wave {wave}, "
                 )?;
-                f.write_str(if *in_flight { "which may still be in flight" } else { "with no barrier between them" })
+                f.write_str(match missing {
+                    MissingOrder::OwnWait => "which may still be in flight",
+                    MissingOrder::Wait => "which that wave has not waited for before the barrier between them",
+                    MissingOrder::Barrier => "with no barrier between them",
+                })
             }
             FaultKind::Uninitialised { register, origin, used } => {
                 write!(f, "{register} is used as {used}, but has bits that were never written ({origin})")
@@ -262,6 +277,18 @@ impl fmt::Display for FaultKind {
             FaultKind::Trap { id } => write!(f, "s_trap {id}"),
             FaultKind::OutOfFuel => f.write_str("the dispatch used up its fuel"),
             FaultKind::Setup { reason } => write!(f, "the dispatch cannot be set up: {reason}"),
+        }
+    }
+}
+
+impl Fault {
+    /// Replaces addresses of code by what they are elsewhere: those of rewritten code by the original's.
+    pub fn map_addresses(&mut self, mut elsewhere: impl FnMut(u64) -> u64) {
+        self.address = elsewhere(self.address);
+        match &mut self.kind {
+            FaultKind::MissingWait { pending_at, .. } => *pending_at = elsewhere(*pending_at),
+            FaultKind::LdsRace { other, .. } => other.address = elsewhere(other.address),
+            _ => {}
         }
     }
 }

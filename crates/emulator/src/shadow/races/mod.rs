@@ -15,7 +15,7 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::fault::{FaultKind, LdsAccess, MemoryAccess};
+use crate::fault::{FaultKind, LdsAccess, MemoryAccess, MissingOrder};
 
 pub(crate) mod access;
 pub(crate) mod lds_row;
@@ -510,6 +510,13 @@ impl Races {
     fn fault(&self, conflict: &Conflict, at: usize, operation: &LdsOperation, how: How) -> FaultKind {
         let Conflict { earlier, earlier_how } = conflict;
         let site = &self.sites[earlier.site()];
+        // A barrier orders all reads that were issued before it: one lies between the two if it would order a read.
+        let met = earlier.id() < self.views[operation.wave as usize].reads[0][earlier.wave()];
+        let missing = match earlier.wave() as u32 == operation.wave {
+            true => MissingOrder::OwnWait,
+            false if met => MissingOrder::Wait,
+            false => MissingOrder::Barrier,
+        };
         FaultKind::LdsRace {
             offset: at as u32,
             access: how.access(),
@@ -518,7 +525,7 @@ impl Races {
                 instruction: site.name,
                 address: site.address,
                 wave: earlier.wave() as u32,
-                in_flight: earlier.wave() as u32 == operation.wave,
+                missing,
             },
         }
     }

@@ -36,6 +36,23 @@ fn a_barrier_orders_what_was_waited_for() {
     assert!(!go(&mut races, 1, 1, How::Read));
 }
 
+/// The barrier is there, the wait before it is not; or neither is.
+#[test]
+fn what_is_missing_is_said() {
+    let missing = |meets: bool| {
+        let mut races = Races::default();
+        assert!(go(&mut races, 0, 1, How::Write(7)));
+        if meets {
+            races.barrier([done(0, 2, 1), done(1, 1, 1)].into_iter());
+        }
+        match races.access(&operation(1, 1), 64, (8, 4, How::Read), &|_| false, &mut |_| false) {
+            Err(FaultKind::LdsRace { other, .. }) => other.missing,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!([missing(true), missing(false)], [MissingOrder::Wait, MissingOrder::Barrier]);
+}
+
 /// A copy into LDS, operation 1, may be in flight; an LDS instruction, operation 2, is done. The other way round as
 /// well.
 #[test]
