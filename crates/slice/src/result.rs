@@ -6,7 +6,8 @@ use std::fmt;
 use crate::access::LaneAccess;
 use crate::counts::CountSource;
 use crate::latency::Cycles;
-use wavetap_analysis::dataflow::Certainty;
+use wavetap_analysis::dataflow::{Certainty, Operation, WaitedOperation, may_not_count};
+use wavetap_analysis::kernel::Body;
 use wavetap_profile::map::Source;
 use wavetap_profile::pc_samples::{Place, SampleKind};
 
@@ -285,6 +286,20 @@ pub enum WaitCertainty {
     May,
     /// One of several that complete out of order.
     Unordered,
+    /// An invalidation of caches, if the hardware counts it: compilers take it that it does not.
+    IfCounted,
+}
+
+impl WaitCertainty {
+    /// That of an operation of a body that is waited for.
+    pub(crate) fn of(body: &Body, each: &WaitedOperation) -> WaitCertainty {
+        match (each.certainty, each.operation) {
+            (Certainty::May, Operation::Inst(id)) if may_not_count(body, id) && !body.may_be_skipped(id) => {
+                WaitCertainty::IfCounted
+            }
+            (certainty, _) => certainty.into(),
+        }
+    }
 }
 
 impl From<Certainty> for WaitCertainty {

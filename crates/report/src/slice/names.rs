@@ -24,6 +24,8 @@ mirror! {
         May,
         /// One of several that complete out of order.
         Unordered,
+        /// An invalidation of caches, if the hardware counts it: compilers take it that it does not.
+        IfCounted,
     }
 }
 

@@ -103,6 +103,7 @@ pub(crate) fn operation_text(operation: &OperationSlice) -> String {
         WaitCertainty::Must => "",
         WaitCertainty::May => " on some paths",
         WaitCertainty::Unordered => " maybe (completes out of order)",
+        WaitCertainty::IfCounted => " if it is counted",
     };
     match (operation.address, &operation.instruction) {
         (Some(address), Some(instruction)) => {

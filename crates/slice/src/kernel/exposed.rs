@@ -199,6 +199,11 @@ impl Context<'_> {
         let all = || waits.iter().flat_map(|wait| wait.operations.iter().map(move |each| (wait, each)));
         let longest = all().map(|(_, each)| reach(latency(each.operation))).max().unwrap_or(0);
         let (executions, _) = self.counts.of(self.cfg.block_of(wait));
+        let others_are_counted = all().any(|(_, each)| {
+            let issued = at(each.operation).map(|id| self.counts.of(self.cfg.block_of(id)).0);
+            issued.is_some_and(|issued| issued != Some(0))
+                && WaitCertainty::of(self.body, each) != WaitCertainty::IfCounted
+        });
         let mut ways: SmallVec<[(Ways, FxHashMap<InstId, Between>); 1]> = SmallVec::new();
         let mut causes: Vec<Candidate> = Vec::new();
         for (of, each) in all() {
@@ -211,7 +216,11 @@ impl Context<'_> {
             if issued == Some(0) {
                 continue;
             }
-            let certainty = WaitCertainty::from(each.certainty);
+            let certainty = WaitCertainty::of(self.body, each);
+            // It is as soon done as what comes after it, if it is counted at all.
+            if certainty == WaitCertainty::IfCounted && others_are_counted {
+                continue;
+            }
             let frequency = match (certainty, issued, executions) {
                 (WaitCertainty::Must, _, _) => 1.0,
                 (_, Some(issued), Some(executions)) if executions > 0 => (issued as f64 / executions as f64).min(1.0),

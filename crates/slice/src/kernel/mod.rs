@@ -18,7 +18,7 @@ use crate::access::LaneAccess;
 use crate::counts::{BlockCounts, CountSource, KernelCounts};
 use crate::latency::{self, Cycles};
 use crate::lines::SourceLines;
-use crate::result::{Chain, Coverage, KernelSlice, OperationSlice, WaitSlice};
+use crate::result::{Chain, Coverage, KernelSlice, OperationSlice, WaitCertainty, WaitSlice};
 use wavetap_analysis::cfg::{Cfg, Loops};
 use wavetap_analysis::dataflow::{Definitions, Operation, Summaries, Wait, WaitSummaries, Waits};
 use wavetap_analysis::kernel::Body;
@@ -156,7 +156,7 @@ pub fn slice_kernel(inputs: &KernelInputs<'_>, demangled: &str) -> KernelSlice {
                     address: id.map(|id| body.address(id)),
                     instruction: id.map(print),
                     source: id.and_then(|id| lines.line(body.address(id))),
-                    certainty: each.certainty.into(),
+                    certainty: WaitCertainty::of(body, each),
                     latency,
                 }
             })
