@@ -116,7 +116,7 @@ fn access_rows(page: &Page<'_>, shown: &Shown<'_>, access: &MemoryAccess, record
                 td.n { (decimal(access.cost().map(|(cost, _)| cost))) }
                 td.n { (decimal(access.cost().map(|(_, ideal)| ideal))) }
                 td.n { (number(access.excess.map(|excess| excess.round() as u64))) }
-                @if recorded { (measured_cells(measured)) }
+                @if recorded { (measured_cells(measured, access.addresses)) }
             }
         }
     };
@@ -126,12 +126,12 @@ fn access_rows(page: &Page<'_>, shown: &Shown<'_>, access: &MemoryAccess, record
     }
 }
 
-fn measured_cells(measured: Option<&MeasuredAccess>) -> Markup {
+fn measured_cells(measured: Option<&MeasuredAccess>, addresses: u32) -> Markup {
     let Some(measured) = measured else { return html! { td colspan="8" { "not recorded" } } };
-    let ideal = measured.cycles.zip(measured.conflicts).map(|(cycles, conflicts)| cycles - conflicts);
+    let shown = measured.of_instruction(addresses);
     html! {
-        td.n { (grouped(measured.executions)) } td.n { (decimal(Some(measured.lanes))) }
-        td.n { (decimal(measured.lines.or(measured.cycles))) } td.n { (decimal(measured.ideal_lines.or(ideal))) }
+        td.n { (grouped(shown.executions)) } td.n { (decimal(Some(measured.lanes))) }
+        td.n { (decimal(shown.cost)) } td.n { (decimal(shown.ideal)) }
         td.n { (grouped(measured.excess)) }
         td.n { (number(measured.total.map(|total| total.excess.round() as u64))) }
         td.n data-v=(measured.share) { (share_text(measured.share)) }

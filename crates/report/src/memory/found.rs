@@ -164,13 +164,13 @@ fn measured(kernel: &KernelMemory, style: Style, lines: &mut Vec<String>) {
         ("source", Align::Left),
     ]);
     for (access, measured) in all.iter().take(SHOWN) {
-        let ideal = measured.cycles.zip(measured.conflicts).map(|(cycles, conflicts)| cycles - conflicts);
+        let shown = measured.of_instruction(access.addresses);
         let number = |value: Option<f64>| value.map(|value| format!("{value:.1}")).unwrap_or_default();
         table.row([
-            grouped(measured.executions),
+            grouped(shown.executions),
             format!("{:.1}", measured.lanes),
-            number(measured.lines.or(measured.cycles)),
-            number(measured.ideal_lines.or(ideal)),
+            number(shown.cost),
+            number(shown.ideal),
             grouped(measured.excess),
             percent(measured.share),
             measured.total.map(|total| grouped(total.executions)).unwrap_or_default(),

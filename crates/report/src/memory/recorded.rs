@@ -344,7 +344,30 @@ pub struct TotalAccess {
     pub excess: f64,
 }
 
+/// What a person is shown of a [`MeasuredAccess`]: an execution is one of the instruction, whatever places it accesses.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct InstructionCost {
+    /// Executions that were recorded.
+    pub(crate) executions: u64,
+    /// Lines, or cycles of LDS, of one of them.
+    pub(crate) cost: Option<f64>,
+    /// The same if all its bytes were next to each other, or without conflicts.
+    pub(crate) ideal: Option<f64>,
+}
+
 impl MeasuredAccess {
+    /// The numbers of an instruction that accesses so many places in a lane.
+    pub(crate) fn of_instruction(&self, addresses: u32) -> InstructionCost {
+        let places = addresses.max(1);
+        let ideal = self.cycles.zip(self.conflicts).map(|(cycles, conflicts)| cycles - conflicts);
+        let of_all = |cost: Option<f64>| cost.map(|cost| cost * f64::from(places));
+        InstructionCost {
+            executions: self.executions / u64::from(places),
+            cost: of_all(self.lines.or(self.cycles)),
+            ideal: of_all(self.ideal_lines.or(ideal)),
+        }
+    }
+
     /// With the total of so many executions of the instruction, of which each accesses `addresses` places in a lane.
     #[must_use]
     pub fn in_all(self, executions: u64, addresses: u32) -> MeasuredAccess {

@@ -18,6 +18,8 @@ const SHOWN: usize = 20;
 const CALLED_SHOWN: usize = 5;
 /// Bytes of a word, which is aligned in what compilers make of most programs.
 const WORD: u32 = 4;
+/// Lanes of a wave64.
+const MOST_LANES: u32 = 64;
 /// At an access that is coalesced, fewer lanes than this share of a wave are too few.
 const FEW_LANES: f64 = 0.25;
 
@@ -221,7 +223,11 @@ pub(crate) fn looks_like(access: &MemoryAccess, kernel: &KernelMemory) -> String
     let is_anywhere = access.category == Category::Strided && access.stride.is_none() && access.bytes <= WORD;
     let inexact = access.lines.filter(|lines| !lines.exact && lines.most > lines.likely);
     if let Some(lines) = inexact.filter(|_| !is_anywhere) {
-        text.push_str(&format!(", up to {} lines", number(lines.most)));
+        // A word that is aligned to its size is in one line: compilers say where one is not.
+        let most = if access.bytes <= WORD { lines.most.min(f64::from(MOST_LANES)) } else { lines.most };
+        if most > lines.likely {
+            text.push_str(&format!(", up to {} lines", number(most)));
+        }
     }
     if let Some(step) = access.step {
         text.push_str(&format!(", {step} B further each round"));
@@ -315,7 +321,10 @@ mod tests {
         };
         assert_eq!(anywhere(4, None), "each lane elsewhere, 4 B further each round");
         assert!(anywhere(16, None).contains("up to 128 lines"), "four words may be in two lines");
-        assert!(anywhere(4, Some(8)).contains("up to 128 lines"), "rows may begin anywhere");
+        assert!(!anywhere(4, Some(8)).contains("up to"), "64 words are in 64 lines at most");
+        let row = LinesOfWave { least: 4.0, most: 8.0, likely: 4.0, ideal: 4.0, exact: false };
+        let rows = MemoryAccess { lines: Some(row), ..access(Category::Rows, Severity::Low, 4.0) };
+        assert!(looks_like(&rows, &kernel(Vec::new())).contains("up to 8 lines"), "rows may begin anywhere");
     }
 
     #[test]
