@@ -15,7 +15,7 @@ use rustc_hash::FxHashMap;
 use crate::Analysis;
 use crate::block_weights::block_weights;
 use crate::guards;
-use crate::placement::PlacedRecord;
+use crate::placement::{PlacedRecord, Restored, nonzero, restored};
 use crate::probe::ProbeKind;
 use crate::probe::latency::MeasuredLoads;
 use crate::probe::table::{PlacedSite, SiteTable};
@@ -50,6 +50,8 @@ pub(crate) struct ClonedFunction<'a> {
     assigned: OnceCell<MaybeInitialized>,
     slow_results: OnceCell<RegSet>,
     weights: OnceCell<Vec<f64>>,
+    nonzero: OnceCell<Vec<bool>>,
+    restored: OnceCell<Option<Vec<Restored>>>,
 }
 
 impl<'a> ClonedFunction<'a> {
@@ -76,7 +78,7 @@ impl<'a> ClonedFunction<'a> {
             }
             None => MeasuredLoads::default(),
         };
-        let (preloaded_entry, pending, assigned, slow_results, weights) = Default::default();
+        let (preloaded_entry, pending, assigned, slow_results, weights, nonzero, restored) = Default::default();
         Ok(ClonedFunction {
             body,
             cfg,
@@ -90,6 +92,8 @@ impl<'a> ClonedFunction<'a> {
             assigned,
             slow_results,
             weights,
+            nonzero,
+            restored,
         })
     }
 
@@ -117,6 +121,21 @@ impl<'a> ClonedFunction<'a> {
     /// By block: how often it is executed when the function is called once, as a guess.
     pub(crate) fn weights(&self) -> &[f64] {
         self.weights.get_or_init(|| block_weights(self.body, &self.cfg))
+    }
+
+    /// Before each instruction, whether EXEC is certain to have a lane.
+    pub(crate) fn nonzero(&self) -> &[bool] {
+        self.nonzero.get_or_init(|| nonzero(self.body, &self.cfg))
+    }
+
+    /// Where EXEC is again what it was before; none if that takes more work than a function of its length may.
+    pub(crate) fn restored(&self) -> Option<&[Restored]> {
+        self.restored.get_or_init(|| restored(self.body, &self.cfg).ok()).as_deref()
+    }
+
+    /// Whether [`ClonedFunction::restored`] was wanted and took too much work.
+    fn is_over_budget(&self) -> bool {
+        self.restored.get().is_some_and(Option::is_none)
     }
 
     /// Registers that hold results of instructions that take longer than others.
@@ -239,6 +258,12 @@ impl<'k, 'a> KernelFacts<'k, 'a> {
             Err(stop) => return Err(stop),
         };
         Ok(self.placed.get_or_init(|| placed).as_ref())
+    }
+
+    /// Whether the fewest counters were wanted, and finding them took more work than an analysis may take for code of
+    /// its length: all are kept then.
+    pub(crate) fn is_over_budget(&self) -> bool {
+        self.functions.iter().any(ClonedFunction::is_over_budget)
     }
 
     /// What a probe does for which counters elsewhere than in global memory are no place, if one does.

@@ -184,6 +184,8 @@ pub struct Instrumented {
     pub uncounted_callees: Vec<String>,
     /// Which counters its records have, where the others follow from these.
     pub placement: Option<Placement>,
+    /// The placement in place of the one that was asked for, where that takes too much work to find.
+    pub placement_fallback: Option<CounterPlacement>,
     /// Where the vector registers come from.
     pub vector_registers: map::VectorSource,
     /// What the kernel needs as it was.

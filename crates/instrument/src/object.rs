@@ -319,6 +319,7 @@ impl Adding {
             after,
             declared: Some(declared(before)),
             placement: instrumented.placement,
+            placement_fallback: instrumented.placement_fallback,
             slots: instrumented.slots,
             addresses: code
                 .addresses(entry)

@@ -378,6 +378,7 @@ impl PlannedCode {
             uncounted_callees: facts.uncopied.names(program),
             vector_registers: self.vector_registers,
             placement: self.placement,
+            placement_fallback: facts.is_over_budget().then_some(CounterPlacement::All),
             slots: self.slots,
             before,
             after,

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use addresses::{pack_addresses, unpack_addresses};
 
 use super::kind_table::KindTable;
-use super::placement::{MAX_BYTES, MAX_SLOTS, Placement};
+use super::placement::{CounterPlacement, MAX_BYTES, MAX_SLOTS, Placement};
 use super::record::{COUNTER, HEADER, record_bytes};
 use super::schema::KindSchema;
 use super::{hex, probes};
@@ -197,6 +197,10 @@ pub struct KernelMap<Kind = Arc<KindSchema>> {
     /// Which counters its records have, where the others follow from these.
     #[serde(default)]
     pub placement: Option<Placement>,
+    /// The placement that its counters have in place of the one that was asked for, where that takes more work to find
+    /// than an analysis may take for code of its length.
+    #[serde(default)]
+    pub placement_fallback: Option<CounterPlacement>,
     /// How many records a dispatch has where a wave adds to one that follows from where on the machine it runs, a power
     /// of two; none where each wave has its own.
     #[serde(default)]
@@ -380,6 +384,10 @@ struct KernelWritten<'a> {
     /// Which counters its records have, where the others follow from these.
     #[serde(skip_serializing_if = "Option::is_none")]
     placement: Option<&'a Placement>,
+    /// The placement that its counters have in place of the one that was asked for, where that takes more work to find
+    /// than an analysis may take for code of its length.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    placement_fallback: Option<CounterPlacement>,
     /// How many records a dispatch has where a wave adds to one that follows from where on the machine it runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     slots: Option<u32>,
@@ -427,6 +435,7 @@ impl<'a> KernelWritten<'a> {
             after,
             declared,
             placement,
+            placement_fallback,
             slots,
             addresses,
         } = kernel;
@@ -448,6 +457,7 @@ impl<'a> KernelWritten<'a> {
             after: *after,
             declared: *declared,
             placement: placement.as_ref(),
+            placement_fallback: *placement_fallback,
             slots: *slots,
             addresses: if with_addresses { addresses } else { &[] },
         })
@@ -542,6 +552,7 @@ impl KernelMap<KindRead> {
             after: self.after,
             declared: self.declared,
             placement: self.placement,
+            placement_fallback: self.placement_fallback,
             slots: self.slots,
             addresses: self.addresses,
         })

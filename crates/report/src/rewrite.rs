@@ -6,6 +6,7 @@ use super::style::Style;
 use super::table::{Align, Table, grouped};
 use super::text::{mode_name, refused_line};
 use wavetap_profile::map::{Candidate, CounterMode, KernelMap, ObjectMap, Refused, Resources, VectorSource};
+use wavetap_profile::placement::CounterPlacement;
 use wavetap_profile::probes::branches;
 
 /// Schema of a rewrite's summary.
@@ -58,6 +59,10 @@ pub struct InstrumentedKernel {
     /// How many counters a record has, from which those follow; as many where all are kept.
     #[serde(default)]
     pub kept_counters: u32,
+    /// The placement that its counters have in place of the one that was asked for, where that takes more work to find
+    /// than an analysis may take for code of its length.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub placement_fallback: Option<CounterPlacement>,
     /// Functions it may call whose branches are not counted.
     pub uncounted_callees: Vec<String>,
     /// Where its probes' vector registers come from.
@@ -92,6 +97,7 @@ impl Summary {
                 branches: kernel.sites.iter().filter(|site| site.kind.probe == branches::PROBE).count(),
                 counters: counters(kernel),
                 kept_counters: kernel.placement.as_ref().map_or_else(|| counters(kernel), |placement| placement.kept),
+                placement_fallback: kernel.placement_fallback,
                 uncounted_callees: kernel.uncounted_callees.clone(),
                 vector_registers: kernel.vector_registers,
                 before: kernel.before,
@@ -168,6 +174,15 @@ impl Summary {
                 .iter()
                 .filter_map(|kernel| Some(format!("{}: {}", style.name(&kernel.demangled), chosen(kernel)?))),
         );
+        for kernel in &self.kernels {
+            if let Some(placement) = kernel.placement_fallback {
+                lines.push(format!(
+                    "{}: placement {}: fewer counters take more work to find than an analysis may take for its length",
+                    style.name(&kernel.demangled),
+                    placement.name()
+                ));
+            }
+        }
         if !self.refused.is_empty() {
             lines.push("left uncounted".to_owned());
             lines.extend(self.refused.iter().map(|kernel| refused_line(kernel, style)));
@@ -233,6 +248,7 @@ mod tests {
             branches: 1,
             counters: 5,
             kept_counters: 2,
+            placement_fallback: None,
             uncounted_callees: Vec::new(),
             vector_registers,
             before: Resources { scratch_bytes: 16, ..Resources::default() },
@@ -243,6 +259,10 @@ mod tests {
             summary.render(Style::default())
         };
         assert!(!text(VectorSource::Unused).contains("no vector register is unused"));
+        let mut over_budget = kernel(VectorSource::Unused);
+        over_budget.placement_fallback = Some(CounterPlacement::All);
+        let summary = Summary { schema: SCHEMA.to_owned(), kernels: vec![over_budget], refused: Vec::new() };
+        assert!(summary.render(Style::default()).contains("k: placement all: fewer counters take more work to find"));
         assert!(text(VectorSource::Lanes).contains("go to scalar registers, a lane at a time\n"));
         assert!(text(VectorSource::Accumulation).contains("go to AGPRs\n"));
         assert!(text(VectorSource::Scratch).contains(

@@ -89,6 +89,7 @@ fn rewrite(object: &CodeObject<'_>, mode: CounterMode, damage: &Damage<'_>) -> V
             after: plan.after,
             declared: None,
             placement: None,
+            placement_fallback: None,
             slots: plan.slots,
             addresses: code
                 .addresses(*entry)

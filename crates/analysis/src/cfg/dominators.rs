@@ -1,6 +1,8 @@
-//! Dominators and post-dominators, by Cooper, Harvey and Kennedy's iteration over reverse postorder.
+//! Dominators and post-dominators, by the Semi-NCA algorithm (Georgiadis 2005, "Linear-time algorithms for dominators
+//! and related problems"): semidominators in a depth-first tree by path compression (Lengauer and Tarjan), of which the
+//! nearest common ancestors are the dominators. Nearly linear in edges, but for trees of a shape that code does not have.
 
-use super::graph::Cfg;
+use super::graph::{Cfg, Edge};
 use wavetap_base::entity::BlockId;
 
 /// The root of the tree has this parent; blocks outside of the tree have it too, and no number.
@@ -23,10 +25,10 @@ pub struct DominatorTree {
 impl DominatorTree {
     pub(super) fn of_entry(cfg: &Cfg) -> Self {
         let root = cfg.entry().0;
-        let order: Vec<u32> = cfg.reverse_postorder().iter().map(|block| block.0).collect();
-        let predecessors: Vec<Vec<u32>> =
-            cfg.blocks().iter().map(|block| block.predecessors.iter().map(|edge| edge.block.0).collect()).collect();
-        Self::solve(&order, &predecessors, root, cfg.len() as u32)
+        let ends = |edges: &[Edge]| edges.iter().map(|edge| edge.block.0).collect();
+        let successors: Vec<Vec<u32>> = cfg.blocks().iter().map(|block| ends(&block.successors)).collect();
+        let predecessors: Vec<Vec<u32>> = cfg.blocks().iter().map(|block| ends(&block.predecessors)).collect();
+        Self::solve(&successors, &predecessors, root, cfg.len() as u32)
     }
 
     pub(super) fn of_exits(cfg: &Cfg) -> Self {
@@ -49,46 +51,12 @@ impl DominatorTree {
             .map(|block| block.predecessors.iter().map(|edge| edge.block.0).collect())
             .chain([exits.map(|id| id.0).collect()])
             .collect();
-        Self::solve(&reverse_postorder(&forward, root), &reversed, root, root)
+        Self::solve(&forward, &reversed, root, root)
     }
 
-    fn solve(order: &[u32], predecessors: &[Vec<u32>], root: u32, blocks: u32) -> Self {
+    fn solve(successors: &[Vec<u32>], predecessors: &[Vec<u32>], root: u32, blocks: u32) -> Self {
         let count = predecessors.len();
-        let mut position = vec![NONE; count];
-        for (index, &node) in order.iter().enumerate() {
-            position[node as usize] = index as u32;
-        }
-        let mut parents = vec![NONE; count];
-        parents[root as usize] = root;
-        let intersect = |parents: &[u32], mut a: u32, mut b: u32| {
-            while a != b {
-                while position[a as usize] > position[b as usize] {
-                    a = parents[a as usize];
-                }
-                while position[b as usize] > position[a as usize] {
-                    b = parents[b as usize];
-                }
-            }
-            a
-        };
-        let mut changed = true;
-        while changed {
-            changed = false;
-            for &node in order.iter().filter(|node| **node != root) {
-                let mut parent = NONE;
-                for &predecessor in &predecessors[node as usize] {
-                    if parents[predecessor as usize] == NONE {
-                        continue;
-                    }
-                    parent = if parent == NONE { predecessor } else { intersect(&parents, parent, predecessor) };
-                }
-                if parents[node as usize] != parent {
-                    parents[node as usize] = parent;
-                    changed = true;
-                }
-            }
-        }
-        parents[root as usize] = NONE;
+        let parents = immediate_dominators(successors, predecessors, root);
         let mut children = vec![Vec::new(); count];
         for (node, &parent) in parents.iter().enumerate() {
             if parent != NONE {
@@ -142,25 +110,73 @@ impl DominatorTree {
     }
 }
 
-fn reverse_postorder(successors: &[Vec<u32>], root: u32) -> Vec<u32> {
-    let mut order = Vec::new();
-    let mut seen = vec![false; successors.len()];
-    seen[root as usize] = true;
+/// By node: its immediate dominator; none of the root and of nodes that it does not lead to.
+fn immediate_dominators(successors: &[Vec<u32>], predecessors: &[Vec<u32>], root: u32) -> Vec<u32> {
+    let count = successors.len();
+    // Nodes in the order of a depth-first walk; by node, its place there; by place, that of the parent in the walk.
+    let (mut order, mut places, mut parents) = (Vec::new(), vec![NONE; count], Vec::new());
     let mut stack = vec![(root, 0)];
+    places[root as usize] = 0;
+    order.push(root);
+    parents.push(0);
     while let Some((node, next)) = stack.last_mut() {
-        match successors[*node as usize].get(*next) {
-            Some(&to) => {
-                *next += 1;
-                if !std::mem::replace(&mut seen[to as usize], true) {
-                    stack.push((to, 0));
-                }
-            }
-            None => {
-                order.push(*node);
-                stack.pop();
-            }
+        let node = *node;
+        let Some(&to) = successors[node as usize].get(*next) else {
+            stack.pop();
+            continue;
+        };
+        *next += 1;
+        if places[to as usize] == NONE {
+            places[to as usize] = order.len() as u32;
+            order.push(to);
+            parents.push(places[node as usize]);
+            stack.push((to, 0));
         }
     }
-    order.reverse();
-    order
+    // By place: the semidominator; in the forest of nodes that were visited, an ancestor, and the node with the least
+    // semidominator on the path there.
+    let mut semi: Vec<u32> = (0..order.len() as u32).collect();
+    let mut best = semi.clone();
+    let mut ancestors = vec![NONE; order.len()];
+    let mut path = Vec::new();
+    for place in (1..order.len() as u32).rev() {
+        let mut least = parents[place as usize];
+        for &predecessor in &predecessors[order[place as usize] as usize] {
+            let from = places[predecessor as usize];
+            if from != NONE {
+                compress(from, &mut ancestors, &mut best, &semi, &mut path);
+                least = least.min(semi[best[from as usize] as usize]);
+            }
+        }
+        semi[place as usize] = least;
+        ancestors[place as usize] = parents[place as usize];
+    }
+    // The dominator is the nearest common ancestor of the parent and the semidominator, in the tree of dominators.
+    let mut dominators = parents;
+    for place in 1..order.len() {
+        while dominators[place] > semi[place] {
+            dominators[place] = dominators[dominators[place] as usize];
+        }
+    }
+    let mut all = vec![NONE; count];
+    for place in 1..order.len() {
+        all[order[place] as usize] = order[dominators[place] as usize];
+    }
+    all
+}
+
+/// Makes the root of its tree the ancestor of a node and of those on the path there, and finds what is best on it.
+fn compress(node: u32, ancestors: &mut [u32], best: &mut [u32], semi: &[u32], path: &mut Vec<u32>) {
+    let mut at = node;
+    while ancestors[at as usize] != NONE && ancestors[ancestors[at as usize] as usize] != NONE {
+        path.push(at);
+        at = ancestors[at as usize];
+    }
+    while let Some(at) = path.pop() {
+        let ancestor = ancestors[at as usize];
+        if semi[best[ancestor as usize] as usize] < semi[best[at as usize] as usize] {
+            best[at as usize] = best[ancestor as usize];
+        }
+        ancestors[at as usize] = ancestors[ancestor as usize];
+    }
 }

@@ -1,10 +1,11 @@
 //! Natural loops, and whether control flow is reducible.
 
-use fixedbitset::FixedBitSet;
-
 use super::dominators::DominatorTree;
 use super::graph::Cfg;
 use wavetap_base::entity::BlockId;
+
+/// Blocks of loops for each block of a body, those of nested loops once for each: more are not listed.
+const MOST_MEMBERS: usize = 256;
 
 /// A natural loop: the blocks from which control can return to its header without leaving it.
 #[derive(Debug, Clone)]
@@ -32,7 +33,11 @@ pub struct Loops {
 impl Loops {
     pub(super) fn find(cfg: &Cfg, dominators: &DominatorTree) -> Loops {
         let mut irreducible = false;
-        let mut loops: Vec<(Loop, FixedBitSet)> = Vec::new();
+        let mut loops: Vec<Loop> = Vec::new();
+        let mut innermost = vec![None; cfg.len()];
+        // By block: the last loop that it was found in.
+        let mut found_in = vec![usize::MAX; cfg.len()];
+        let mut left = MOST_MEMBERS * cfg.len();
         for &header in cfg.reverse_postorder() {
             let mut latches: Vec<BlockId> = Vec::new();
             for edge in &cfg.block(header).predecessors {
@@ -47,33 +52,30 @@ impl Loops {
             }
             latches.sort_unstable();
             latches.dedup();
-            let mut members = FixedBitSet::with_capacity(cfg.len());
-            members.insert(header.index());
+            let index = loops.len();
+            found_in[header.index()] = index;
+            let mut blocks = vec![header];
             let mut work = latches.clone();
             // Reachability, against the edges and up to the header.
             while let Some(block) = work.pop() {
-                if !members.put(block.index()) {
+                if std::mem::replace(&mut found_in[block.index()], index) != index {
+                    blocks.push(block);
                     work.extend(cfg.block(block).predecessors.iter().map(|edge| edge.block));
                 }
             }
-            let blocks = members.ones().map(|index| BlockId(index as u32)).collect();
-            loops.push((Loop { header, latches, blocks, parent: None, depth: 1 }, members));
-        }
-        // A header comes before the headers inside its loop in reverse postorder, so the last enclosing loop is the
-        // innermost.
-        for index in 0..loops.len() {
-            let header = loops[index].0.header.index();
-            let parent = (0..index).rev().find(|&outer| loops[outer].1.contains(header));
-            loops[index].0.depth = parent.map_or(1, |outer| loops[outer].0.depth + 1);
-            loops[index].0.parent = parent;
-        }
-        let mut innermost = vec![None; cfg.len()];
-        for (index, (each, _)) in loops.iter().enumerate() {
-            for block in &each.blocks {
-                innermost[block.index()] = Some(index);
+            if blocks.len() > left {
+                return Loops { loops: Vec::new(), innermost: vec![None; cfg.len()], irreducible: true };
             }
+            left -= blocks.len();
+            blocks.sort_unstable();
+            // A header comes before the headers inside its loop in reverse postorder, so the last enclosing loop is the
+            // innermost.
+            let parent: Option<usize> = innermost[header.index()];
+            let depth = parent.map_or(1, |outer| loops[outer].depth + 1);
+            blocks.iter().for_each(|block| innermost[block.index()] = Some(index));
+            loops.push(Loop { header, latches, blocks, parent, depth });
         }
-        Loops { loops: loops.into_iter().map(|(each, _)| each).collect(), innermost, irreducible }
+        Loops { loops, innermost, irreducible }
     }
 
     /// All loops, outer ones before those inside them.
@@ -95,7 +97,8 @@ impl Loops {
     }
 
     /// Whether there is a cycle that can be entered at more than one block. Such cycles are no natural loops and not
-    /// listed.
+    /// listed. So it is said where loops are nested so deeply that to list their blocks would take too long; then none
+    /// is listed.
     #[must_use]
     pub fn irreducible(&self) -> bool {
         self.irreducible

@@ -9,6 +9,8 @@
 //! A definition stands for the mask that its instruction made last. What is found in a loop of an earlier round is
 //! taken for nothing known by those who ask ([`ExecMasks::outside`]).
 
+use std::cell::Cell;
+
 use fixedbitset::FixedBitSet;
 
 use super::regset::RegSet;
@@ -20,8 +22,11 @@ use wavetap_base::entity::{BlockId, InstId};
 
 /// No definition.
 const NONE: SsaId = SsaId::MAX;
-/// After so many rounds what still changes is given up.
+/// After so many rounds what still changes is given up, and after so many more all that was assumed.
 const ROUNDS: usize = 8;
+const LAST_ROUNDS: usize = 32;
+/// Masks that are walked over, up the tree, for each definition; beyond, nothing is known.
+const WALK_PER_DEFINITION: usize = 256;
 
 /// What a mask in a register is within.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,13 +86,17 @@ pub(super) struct ExecMasks {
     depths: Vec<u32>,
     /// By definition: when a walk over the tree comes to it, and when it leaves it.
     visits: Vec<(u32, u32)>,
+    /// Steps up the tree that are left.
+    walk: Cell<usize>,
 }
 
 impl ExecMasks {
     pub(super) fn compute(context: Context<'_>) -> ExecMasks {
         let Context { cfg, ssa, .. } = context;
         let count = ssa.len();
-        let mut masks = ExecMasks { parents: vec![NONE; count], depths: vec![0; count], visits: vec![(0, 0); count] };
+        let walk = Cell::new(WALK_PER_DEFINITION * count);
+        let (parents, depths, visits) = (vec![NONE; count], vec![0; count], vec![(0, 0); count]);
+        let mut masks = ExecMasks { parents, depths, visits, walk };
         // What comes into a merge from later code is assumed, and checked when a round has ended. Rounds over all
         // definitions, not the solver: what is assumed is joined in the tree that the round itself builds.
         let mut assumed = vec![Bound::Empty; count];
@@ -102,6 +111,9 @@ impl ExecMasks {
                         let incoming = if position == EXEC { Bound::Within(operand) } else { bounds[operand as usize] };
                         bound = masks.join(bound, masks.leave(context, incoming, block, def));
                     }
+                }
+                if round >= ROUNDS + LAST_ROUNDS {
+                    bound = Bound::Unknown;
                 }
                 if bound != assumed[def as usize] {
                     assumed[def as usize] = if round < ROUNDS { bound } else { Bound::Unknown };
@@ -157,6 +169,13 @@ impl ExecMasks {
         bounds
     }
 
+    /// A step up the tree; none where nothing is known, or too many were taken.
+    fn parent(&self, def: SsaId) -> SsaId {
+        let left = self.walk.get();
+        self.walk.set(left.saturating_sub(1));
+        if left == 0 { NONE } else { self.parents[def as usize] }
+    }
+
     /// What both are within.
     fn join(&self, a: Bound, b: Bound) -> Bound {
         match (a, b) {
@@ -165,7 +184,7 @@ impl ExecMasks {
             (Bound::Within(mut a), Bound::Within(mut b)) => {
                 while a != b {
                     let deeper = if self.depths[a as usize] >= self.depths[b as usize] { &mut a } else { &mut b };
-                    *deeper = self.parents[*deeper as usize];
+                    *deeper = self.parent(*deeper);
                     if *deeper == NONE {
                         return Bound::Unknown;
                     }
@@ -180,7 +199,7 @@ impl ExecMasks {
     fn leave(&self, context: Context<'_>, bound: Bound, header: BlockId, own: SsaId) -> Bound {
         let Bound::Within(mut at) = bound else { return bound };
         while at != NONE && at != own && context.in_loop(at, header) {
-            at = self.parents[at as usize];
+            at = self.parent(at);
         }
         match at {
             NONE => Bound::Unknown,

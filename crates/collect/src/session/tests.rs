@@ -156,6 +156,7 @@ fn placed_session(
     slots: Option<u32>,
     kernels: u32,
     placement: Option<Placement>,
+    placement_fallback: None,
 ) -> (Mock, Session, ObjectId) {
     let mock = Mock::new(kernels);
     let options = Options::new(overlap, records);
@@ -179,6 +180,7 @@ fn placed_session(
         after: resources,
         declared: None,
         placement: placement.clone(),
+        placement_fallback: None,
         slots: slots.filter(|_| placement.is_none()),
         addresses: Vec::new(),
     };

@@ -86,59 +86,88 @@ impl Flow {
         let pairs = self.same.iter().flat_map(|(edge, other)| [(*other, *edge), (*edge, *other)]);
         let mut same: Vec<(usize, usize)> = pairs.collect();
         same.sort_unstable();
-        loop {
-            self.derive(values, &mut solved, &same);
-            let unsolved = (0..self.edges.len()).filter(|edge| solved[*edge].is_none());
-            // Edges that are the same as those from which they follow: one of them is counted.
-            let Some(edge) = unsolved.min_by(|a, b| cost(*a).partial_cmp(&cost(*b)).unwrap_or(Ordering::Equal)) else {
-                break;
-            };
-            let Edge::Countable(measure, _) = self.edges[edge].2 else { return None };
-            solved[edge] = Some(values.keep(measure));
-        }
-        solved.into_iter().collect()
-    }
-
-    /// The edges of the tree, from its leaves on, and those that have the value of others: `same` has both orders.
-    fn derive(&self, values: &mut Values, solved: &mut [Option<ValueId>], same: &[(usize, usize)]) {
-        let mut at: Vec<Vec<usize>> = vec![Vec::new(); self.vertices];
-        for (number, (from, to, _)) in self.edges.iter().enumerate() {
-            // What leaves a vertex and comes back to it at once says nothing of others.
-            if from != to {
-                at[*from].push(number);
-                at[*to].push(number);
+        let mut solution = Solution::of(self, solved, &same);
+        let all = (0..self.vertices).rev().collect();
+        let known = (0..self.edges.len()).filter(|edge| solution.solved[*edge].is_some()).collect();
+        solution.derive(values, all, known);
+        // Edges that are the same as those from which they follow: one of them is counted.
+        let mut unsolved: Vec<usize> = (0..self.edges.len()).filter(|edge| solution.solved[*edge].is_none()).collect();
+        unsolved.sort_by(|a, b| cost(*a).partial_cmp(&cost(*b)).unwrap_or(Ordering::Equal));
+        for edge in unsolved {
+            if solution.solved[edge].is_none() {
+                let Edge::Countable(measure, _) = self.edges[edge].2 else { return None };
+                solution.solve(edge, values.keep(measure));
+                let (from, to, _) = self.edges[edge];
+                solution.derive(values, vec![from.max(to), from.min(to)], vec![edge]);
             }
         }
-        let missing = |vertex: usize, solved: &[Option<ValueId>]| {
-            let mut unknown = at[vertex].iter().copied().filter(|edge| solved[*edge].is_none());
-            let first = unknown.next()?;
-            unknown.next().is_none().then_some(first)
-        };
-        let mut work: Vec<usize> = (0..self.vertices).rev().collect();
-        let mut found: Vec<usize> = (0..self.edges.len()).filter(|edge| solved[*edge].is_some()).collect();
+        solution.solved.into_iter().collect()
+    }
+}
+
+/// The values of a graph's edges that are found so far.
+struct Solution<'f> {
+    flow: &'f Flow,
+    solved: Vec<Option<ValueId>>,
+    /// Pairs of edges of the same value, in both orders.
+    same: &'f [(usize, usize)],
+    /// By vertex: its edges. What leaves a vertex and comes back to it at once says nothing of others.
+    at: Vec<Vec<usize>>,
+    /// By vertex: how many of these are not solved, and the exclusive or of their numbers: the number of the last one.
+    missing: Vec<(usize, usize)>,
+}
+
+impl<'f> Solution<'f> {
+    fn of(flow: &'f Flow, solved: Vec<Option<ValueId>>, same: &'f [(usize, usize)]) -> Solution<'f> {
+        let mut at: Vec<Vec<usize>> = vec![Vec::new(); flow.vertices];
+        let mut missing = vec![(0, 0); flow.vertices];
+        for (number, (from, to, _)) in flow.edges.iter().enumerate().filter(|(_, (from, to, _))| from != to) {
+            for vertex in [*from, *to] {
+                at[vertex].push(number);
+                if solved[number].is_none() {
+                    missing[vertex] = (missing[vertex].0 + 1, missing[vertex].1 ^ number);
+                }
+            }
+        }
+        Solution { flow, solved, same, at, missing }
+    }
+
+    fn solve(&mut self, edge: usize, value: ValueId) {
+        self.solved[edge] = Some(value);
+        let (from, to, _) = self.flow.edges[edge];
+        for vertex in [from, to].into_iter().filter(|_| from != to) {
+            let (count, numbers) = self.missing[vertex];
+            self.missing[vertex] = (count - 1, numbers ^ edge);
+        }
+    }
+
+    /// The edges of the tree, from its leaves on, and those that have the value of others: what follows at `work`, the
+    /// last first, from edges that were `found`.
+    fn derive(&mut self, values: &mut Values, mut work: Vec<usize>, mut found: Vec<usize>) {
         loop {
             while let Some(edge) = found.pop() {
-                let first = same.partition_point(|(other, _)| *other < edge);
-                for (_, follows) in same[first..].iter().take_while(|(other, _)| *other == edge) {
-                    if solved[*follows].is_none() {
-                        solved[*follows] = solved[edge];
-                        work.extend([self.edges[*follows].0, self.edges[*follows].1]);
+                let first = self.same.partition_point(|(other, _)| *other < edge);
+                for (_, follows) in self.same[first..].iter().take_while(|(other, _)| *other == edge) {
+                    if let (None, Some(value)) = (self.solved[*follows], self.solved[edge]) {
+                        self.solve(*follows, value);
+                        work.extend([self.flow.edges[*follows].0, self.flow.edges[*follows].1]);
                         found.push(*follows);
                     }
                 }
             }
             let Some(vertex) = work.pop() else { break };
-            let Some(edge) = missing(vertex, solved) else { continue };
-            let comes_in = self.edges[edge].1 == vertex;
-            let terms = at[vertex].iter().filter_map(|other| {
-                let value = solved[*other]?;
+            let (1, edge) = self.missing[vertex] else { continue };
+            let comes_in = self.flow.edges[edge].1 == vertex;
+            let terms = self.at[vertex].iter().filter_map(|other| {
+                let value = self.solved[*other]?;
                 // What comes in on this edge is what else goes out, without what else comes in.
-                let goes_out = self.edges[*other].0 == vertex;
+                let goes_out = self.flow.edges[*other].0 == vertex;
                 Some((if comes_in == goes_out { 1 } else { -1 }, value))
             });
-            solved[edge] = Some(values.sum(terms.collect()));
+            let value = values.sum(terms.collect());
+            self.solve(edge, value);
             found.push(edge);
-            let (from, to, _) = self.edges[edge];
+            let (from, to, _) = self.flow.edges[edge];
             work.push(if from == vertex { to } else { from });
         }
     }

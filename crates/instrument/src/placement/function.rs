@@ -6,8 +6,8 @@
 use std::collections::BTreeSet;
 
 use super::flow::{Edge, Flow};
-use super::masks::{Restored, restored};
-use super::nonzero::{nonzero, on_edge};
+use super::masks::Restored;
+use super::nonzero::on_edge;
 use super::values::{Measure, Quantity, ValueId, Values};
 use crate::facts::ClonedFunction;
 use crate::guards;
@@ -23,6 +23,8 @@ const COUNT_LANES: f64 = 1.0;
 const ENTRY_LANES: f64 = 1.0;
 /// Instructions that save SCC.
 const SAVE_SCC: f64 = 2.0;
+/// Why the fewest counters of a function are not found.
+const TOO_MUCH_WORK: &str = "to follow its masks takes more work than an analysis may take for code of its length";
 /// Points of a block that are tried: those at its beginning are as good as others.
 const MOST_POINTS: usize = 256;
 
@@ -61,7 +63,7 @@ pub(crate) struct FunctionFlows<'f, 'a> {
     function: &'f ClonedFunction<'a>,
     number: usize,
     /// By instruction: whether EXEC is certain to have a lane before it.
-    nonzero: Vec<bool>,
+    nonzero: &'f [bool],
     /// By block: whether it may be executed more than once.
     repeats: Vec<bool>,
     /// By block: the value of its executions.
@@ -102,10 +104,16 @@ impl<'f, 'a> FunctionFlows<'f, 'a> {
                 writers[cfg.block_of(id).index()].push(id);
             }
         }
-        let nonzero = nonzero(body, cfg);
+        let nonzero = function.nonzero();
+        let restored = match function.restored() {
+            _ if !wanted.lanes => &[],
+            Some(restored) => restored,
+            None => return Err(Refusal::new(Reason::CounterMode, TOO_MUCH_WORK)),
+        };
         let mut builder = Builder {
             function,
-            nonzero: &nonzero,
+            nonzero,
+            restored,
             number,
             liveness,
             is_kernel,
@@ -143,11 +151,7 @@ impl<'f, 'a> FunctionFlows<'f, 'a> {
     /// The number of a point's segment in its block.
     fn segment(&self, point: ProgramPoint) -> usize {
         let block = self.function.cfg.block_of(point.inst).index();
-        let before = |writer: &&InstId| match point.side {
-            Side::Before => **writer < point.inst,
-            Side::After => **writer <= point.inst,
-        };
-        self.writers[block].iter().filter(before).count()
+        segment(&self.writers[block], point)
     }
 
     /// Of an instruction that a wave executes once at most, with a lane: if the wave counts the lanes before it and
@@ -224,6 +228,7 @@ struct Builder<'f, 'a> {
     function: &'f ClonedFunction<'a>,
     /// By instruction: whether EXEC is certain to have a lane before it.
     nonzero: &'f [bool],
+    restored: &'f [Restored],
     number: usize,
     liveness: &'f Liveness,
     is_kernel: bool,
@@ -274,7 +279,7 @@ impl Builder<'_, '_> {
 
     /// The values of the lanes of each block's segments.
     fn lanes(&self, writers: &[Vec<InstId>], values: &mut Values) -> Option<Vec<Vec<ValueId>>> {
-        let (body, cfg) = (self.function.body, &self.function.cfg);
+        let cfg = &self.function.cfg;
         let none = values.sum(Vec::new());
         let world = 2 * cfg.len();
         let mut flow = Flow::new(world + 1);
@@ -304,13 +309,9 @@ impl Builder<'_, '_> {
         self.connect(&mut flow, entry, known, |id| self.on_fall_through(id, cost, lanes));
         let segment = |point: ProgramPoint| {
             let block = cfg.block_of(point.inst).index();
-            let before = writers[block].iter().filter(|writer| match point.side {
-                Side::Before => **writer < point.inst,
-                Side::After => **writer <= point.inst,
-            });
-            segments[block].start + before.count()
+            segments[block].start + segment(&writers[block], point)
         };
-        for Restored { saved_before, restored_by } in restored(body, cfg) {
+        for &Restored { saved_before, restored_by } in self.restored {
             let after = segment(ProgramPoint { inst: restored_by, side: Side::After });
             flow.set_same(after, segment(ProgramPoint { inst: saved_before, side: Side::Before }));
         }
@@ -410,6 +411,14 @@ impl Builder<'_, '_> {
             && guards::check_clause(body, neighbours, point).is_ok()
             && self.function.check_modes(point.inst).is_ok()
     }
+}
+
+/// How many of a block's instructions that write EXEC are before a point.
+fn segment(writers: &[InstId], point: ProgramPoint) -> usize {
+    writers.partition_point(|writer| match point.side {
+        Side::Before => *writer < point.inst,
+        Side::After => *writer <= point.inst,
+    })
 }
 
 /// The vertex at the begin of a block.

@@ -14,6 +14,8 @@ mod values;
 
 pub(crate) use function::{FunctionFlows, Prices, Wanted};
 pub(crate) use jobs::{Increment, Job, jobs};
+pub(crate) use masks::{Restored, restored};
+pub(crate) use nonzero::nonzero;
 pub(crate) use record::{PlacedRecord, PointJobs};
 pub(crate) use values::{Measure, Quantity, ValueId, Values};
 
@@ -40,13 +42,16 @@ enum Quantities<'f, 'a> {
 }
 
 impl PlacedCounters {
-    /// The counters of a kernel in registers, placed in this way.
+    /// The counters of a kernel in registers, placed in this way; all of them if the fewest take too much work to find.
     ///
     /// # Errors
     /// Refused if control goes to where nothing is known of.
     pub(crate) fn of(facts: &KernelFacts<'_, '_>, placement: CounterPlacement) -> Result<PlacedCounters, Stop> {
         match placement {
-            CounterPlacement::Minimal => PlacedCounters::minimal(facts, Prices::REGISTERS),
+            CounterPlacement::Minimal => match PlacedCounters::minimal(facts, Prices::REGISTERS) {
+                Err(Stop::Refused(_)) if facts.is_over_budget() => PlacedCounters::every(facts),
+                placed => placed,
+            },
             CounterPlacement::All => PlacedCounters::every(facts),
         }
     }
