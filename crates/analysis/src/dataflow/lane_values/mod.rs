@@ -9,13 +9,20 @@
 //!
 //! Where lanes took different ways, or a value was loaded, nothing is known. In a loop a value may move by what is the
 //! same in all lanes: [`LaneValues::step`] says by how much in each round.
+//!
+//! Each value is computed once: what was found is remembered, with the assumptions on loops that it rests on and, where
+//! the search ended for its depth, with the depth ([`memo`]). The work of all searches is bounded by the length of the
+//! code ([`WORK_PER_INSTRUCTION`]); nothing is known beyond.
 
 mod exact;
+mod memo;
 mod value;
 
 pub use value::{LaneSum, LaneValue, Offsets, Opaque, Symbol, Term};
 
 use rustc_hash::FxHashMap;
+
+use memo::{Key, Memo};
 
 use super::definitions::Definitions;
 use super::regset::RegSet;
@@ -28,6 +35,10 @@ use wavetap_base::entity::{BlockId, InstId};
 const DEEPEST: u32 = 96;
 /// How often a loop is looked at again with fewer bits known to be 0.
 const MOST_ROUNDS: u32 = 3;
+/// Definitions that are looked at for each instruction of a body, and for each body besides. The kernels of the corpora
+/// that need most need a tenth of it.
+const WORK_PER_INSTRUCTION: u64 = 256;
+const WORK: u64 = 1 << 16;
 
 /// A wave of a workgroup.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -92,12 +103,10 @@ impl WaveShape {
 pub struct LaneValues<'d, 'b> {
     definitions: &'d Definitions<'b>,
     shape: WaveShape,
-    /// Of writes, by definition and position.
-    known: FxHashMap<(SsaId, u16), LaneValue>,
-    /// Of merges that are being looked at: what comes in from earlier code.
-    assumed: FxHashMap<(SsaId, u16), LaneSum>,
-    /// Of merges in loops, with the lanes that they are looked at for.
-    merged: FxHashMap<(SsaId, u16, Option<SsaId>), LaneSum>,
+    /// What was found, and what is assumed of loops that are being looked at.
+    memo: Memo,
+    /// Definitions that may still be looked at.
+    work: u64,
     /// By how much what merges in loops stand for moves in a round, none where that is not a number in the code; and
     /// what it is in the first round.
     steps: FxHashMap<Symbol, (Option<i32>, LaneSum)>,
@@ -107,8 +116,8 @@ impl<'d, 'b> LaneValues<'d, 'b> {
     /// Nothing is looked at yet.
     #[must_use]
     pub fn new(definitions: &'d Definitions<'b>, shape: WaveShape) -> LaneValues<'d, 'b> {
-        let (known, assumed, merged, steps) = Default::default();
-        LaneValues { definitions, shape, known, assumed, merged, steps }
+        let work = WORK + WORK_PER_INSTRUCTION * definitions.body.len() as u64;
+        LaneValues { definitions, shape, memo: Memo::default(), work, steps: FxHashMap::default() }
     }
 
     /// The wave.
@@ -178,7 +187,9 @@ impl<'d, 'b> LaneValues<'d, 'b> {
     /// A definition of the register at a position, as the lanes see it that are active in `lanes`.
     fn def(&mut self, def: SsaId, position: u16, lanes: Option<SsaId>, depth: u32) -> LaneValue {
         let reg = RegSet::reg_at(usize::from(position));
-        let value = if depth > DEEPEST {
+        self.work = self.work.saturating_sub(1);
+        let value = if depth > DEEPEST || self.work == 0 {
+            self.memo.cut();
             LaneValue::Opaque(Opaque::Operation)
         } else {
             match self.definitions.ssa.node(def) {
@@ -214,9 +225,11 @@ impl<'d, 'b> LaneValues<'d, 'b> {
             Kills::Lanes if lanes.is_some_and(|lanes| self.definitions.masks.covers(exec, lanes)) => {}
             Kills::Lanes | Kills::Nothing => return LaneValue::Opaque(Opaque::Paths),
         }
-        if let Some(known) = self.known.get(&(def, position)) {
-            return known.clone();
+        let key = Key::Write(def, position);
+        if let Some(known) = self.memo.get(key, depth) {
+            return known;
         }
+        let rests_on = self.memo.begin();
         let value = match self.result(inst, RegSet::reg_at(usize::from(position)), depth + 1) {
             Combined::Sum { known, rest } => {
                 let sum = rest.map(|zeros| known.plus(&self.symbol(def, position, zeros))).unwrap_or(known);
@@ -224,7 +237,7 @@ impl<'d, 'b> LaneValues<'d, 'b> {
             }
             Combined::Opaque(why) => LaneValue::Opaque(why),
         };
-        self.known.insert((def, position), value.clone());
+        self.memo.end(rests_on, key, depth, value.clone());
         value
     }
 
@@ -246,10 +259,28 @@ impl<'d, 'b> LaneValues<'d, 'b> {
         lanes: Option<SsaId>,
         depth: u32,
     ) -> LaneValue {
-        let known = self.assumed.get(&(def, position)).or_else(|| self.merged.get(&(def, position, lanes)));
-        if let Some(known) = known {
-            return known.clone().into();
+        if let Some(assumed) = self.memo.assumed(def, position) {
+            return assumed.into();
         }
+        let key = Key::Merge(def, position, lanes);
+        if let Some(known) = self.memo.get(key, depth) {
+            return known;
+        }
+        let rests_on = self.memo.begin();
+        let value = self.merge_of(def, position, block, operands, lanes, depth);
+        self.memo.end(rests_on, key, depth, value.clone());
+        value
+    }
+
+    fn merge_of(
+        &mut self,
+        def: SsaId,
+        position: u16,
+        block: BlockId,
+        operands: u32,
+        lanes: Option<SsaId>,
+        depth: u32,
+    ) -> LaneValue {
         let definitions = self.definitions;
         let merged: Vec<_> = definitions.ssa.merged(definitions.cfg, block, operands).collect();
         let retreats = |from: &Option<BlockId>| from.is_some_and(|from| definitions.cfg.retreats(from, block));
@@ -283,25 +314,20 @@ impl<'d, 'b> LaneValues<'d, 'b> {
         for _ in 0..MOST_ROUNDS {
             // What the rounds before made of it is something else, and the same in all lanes as well.
             let assumed = lanes_alone.plus(&self.symbol(def, position, zeros));
-            self.assumed.insert((def, position), assumed.clone());
+            self.memo.assume(def, position, assumed.clone());
             let Some(moved) = self.moved(position, &assumed, &later, before, depth) else {
-                self.assumed.remove(&(def, position));
-                self.known.clear();
+                self.memo.withdraw();
                 return LaneValue::Opaque(Opaque::Paths);
             };
-            self.assumed.remove(&(def, position));
             let lost = moved.iter().map(LaneSum::low_zeros).fold(zeros, u32::min);
             if lost == zeros {
                 let same = moved.windows(2).all(|pair| pair[0] == pair[1]);
                 let step = moved.first().filter(|_| same).and_then(LaneSum::constant);
                 self.steps.insert(Symbol { def, position }, (step, first));
-                if self.assumed.is_empty() {
-                    self.merged.insert((def, position, lanes), assumed.clone());
-                }
+                self.memo.confirm();
                 return assumed.into();
             }
-            // Some of what is known rests on what was assumed.
-            self.known.clear();
+            self.memo.withdraw();
             zeros = lost;
         }
         LaneValue::Opaque(Opaque::Paths)

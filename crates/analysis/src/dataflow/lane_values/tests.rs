@@ -156,3 +156,62 @@ fn lanes_that_went_other_ways_have_other_values() {
     assert_eq!(numbers(&either(2)), lanes(|lane| 4 * (64 + lane)));
     assert_eq!(either(3), LaneValue::Opaque(Opaque::Paths));
 }
+
+/// What a register holds at the end of a kernel, and how many definitions were looked at for that.
+fn value_and_work(listing: Listing, reg: u16) -> (LaneValue, u64) {
+    let body = using(listing, reg);
+    let cfg = Cfg::build(&body);
+    let summaries = Summaries::none();
+    let definitions = Definitions::new(&body, &cfg, &summaries);
+    let used = body.ids().rfind(|id| body.inst(*id).name() == "use").expect("a use");
+    let operand = body.inst(used).operands.iter().find(|operand| operand.access == Access::Read).expect("an operand");
+    let mut values = LaneValues::new(&definitions, WaveShape::new([256, 1, 1], 64, 0, 1).expect("such a wave"));
+    let before = values.work;
+    let value = values.operand(used, operand);
+    (value, before - values.work)
+}
+
+fn label(name: &str, number: usize) -> &'static str {
+    format!("{name}{number}").leak()
+}
+
+/// So many places where the wave goes one of two ways, each of which adds to all lanes.
+fn diamonds(count: usize) -> Listing {
+    let add = |by| make("v_add_u32", 1).int(by).reads(v(1));
+    (0..count).fold(Listing::at(0).push(make("v_lshlrev_b32", 1).int(2).reads(v(0))), |listing, n| {
+        let (other, on) = (label("other", n), label("on", n));
+        listing.push(branch_scc1(other)).push(add(4)).push(jump(on)).label(other).push(add(8)).label(on)
+    })
+}
+
+#[test]
+fn a_row_of_diamonds_costs_each_of_them_once() {
+    // 4 x, and something that is the same in all lanes and a multiple of 4.
+    let expected = |value: &LaneValue| match value {
+        LaneValue::Sum(sum) => (sum.offsets.lane(5), sum.unknown_zeros()) == (20, 2),
+        LaneValue::Opaque(_) => false,
+    };
+    let ((value, short), (longer, work)) = (value_and_work(diamonds(10), 1), value_and_work(diamonds(40), 1));
+    assert!(expected(&value) && expected(&longer), "{value:?}, {longer:?}");
+    assert!(work <= 5 * short, "{short} and {work}");
+    // Deeper than is looked, nothing is known, and that is known soon.
+    let ((value, short), (longer, work)) = (value_and_work(diamonds(100), 1), value_and_work(diamonds(400), 1));
+    assert_eq!((value, longer), (LaneValue::Opaque(Opaque::Operation), LaneValue::Opaque(Opaque::Operation)));
+    assert!(work <= 5 * short, "{short} and {work}");
+}
+
+#[test]
+fn loops_in_each_other_are_looked_at_within_a_bound() {
+    // Each loop moves by what is not a multiple of what the one around it moves by, so that all are looked at again.
+    let nest = |depth: usize| {
+        let first = Listing::at(0).push(make("v_lshlrev_b32", 1).int(8).reads(v(0)));
+        let entered = (0..depth).fold(first, |listing, n| {
+            listing.label(label("head", n)).push(make("v_add_u32", 1).int(1 << (6 - n.min(6))).reads(v(1)))
+        });
+        (0..depth).rev().fold(entered, |listing, n| listing.push(branch_scc1(label("head", n))))
+    };
+    for depth in [3, 30, 90] {
+        let (_, work) = value_and_work(nest(depth), 1);
+        assert!(work < 4 * WORK, "{work} at depth {depth}");
+    }
+}
