@@ -251,6 +251,15 @@ impl State {
     }
 }
 
+/// Whether [`State::step`] may change anything.
+fn changes_what_is_pending(body: &Body, id: InstId) -> bool {
+    let inst = body.inst(id);
+    wait_count(body.target(), inst).is_some()
+        || inst.variant.opcode_flags.contains(OpcodeFlags::BARRIER_WAIT)
+        || !issued(inst).is_empty()
+        || matches!(body.flow(id), Flow::Call(_))
+}
+
 /// The operations that may be outstanding at the start of each block. There are finitely many, and finitely many
 /// numbers of younger ones up to [`MOST`].
 struct Operations<'a> {
@@ -417,9 +426,13 @@ impl<'a> Waits<'a> {
         let mut all = Vec::with_capacity(self.context.body.len());
         for block in self.cfg.ids() {
             let mut state = self.block_in[block.index()].clone();
+            let mut writes = self.writes_of(&state);
             for id in self.cfg.block(block).insts() {
-                all.push(self.writes_of(&state));
-                state.step(self.context, id);
+                all.push(writes);
+                if changes_what_is_pending(self.context.body, id) {
+                    state.step(self.context, id);
+                    writes = self.writes_of(&state);
+                }
             }
         }
         all
