@@ -1,11 +1,13 @@
 //! Long code and code that no compiler wrote: original against instrumented in both counter modes, on the strict
-//! emulator, with the counts that it saw; or refused for the reason that the case names.
+//! emulator, with the counts that it saw; or refused for the reason that the case names. And kernels that are long in
+//! shapes that analyses could take too long for ([`bounds`]).
 //!
 //! Quick: every small case on every target, and a long kernel on one. Full (`WAVETAP_FULL_TESTS=1`): a kernel of a
 //! megabyte on four targets, and more seeds. `WAVETAP_KERNEL_TARGETS=gfx1030,gfx1100` takes these targets alone. The
 //! texts and code objects are then in `target/debug/kernels`.
 
 mod assembly;
+mod bounds;
 mod calls;
 mod generated;
 mod homes;
@@ -37,6 +39,11 @@ fn main() -> ExitCode {
 
 fn trials() -> Vec<Trial> {
     let mut trials = Vec::new();
+    if let Some(target) = Target::by_name(LONG[0]).filter(|target| chosen(target.name())) {
+        trials.extend(bounds::SHAPES.map(|(name, shape)| {
+            Trial::test(format!("work_of_{name}"), move || bounds::check(name, shape, target).map_err(Failed::from))
+        }));
+    }
     for (name, lanes) in TARGETS {
         let Some(target) = Target::by_name(name).and_then(|target| target.with_wave_size(lanes)) else { continue };
         if !chosen(name) {
