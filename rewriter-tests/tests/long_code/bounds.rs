@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use cpu_time::ThreadTime;
 use rewriter_tests::kernels::build;
 use rewriter_tests::{Failure, full};
 use wavetap::isa::Target;
@@ -121,13 +122,6 @@ fn object(shape: Shape, blocks: usize, target: Target) -> Result<Vec<u8>, Failur
     build::assembled(&file(&text, &["k"], target), variant(target))
 }
 
-/// CPU time of this thread.
-fn cpu() -> Result<Duration, Failure> {
-    let text = std::fs::read_to_string("/proc/thread-self/schedstat").map_err(|e| format!("schedstat: {e}"))?;
-    let nanoseconds = text.split(' ').next().and_then(|number| number.parse().ok());
-    nanoseconds.map(Duration::from_nanos).ok_or_else(|| format!("schedstat: {text}"))
-}
-
 /// One command's work on a code object.
 type Command = fn(&[u8]) -> Result<(), Failure>;
 
@@ -169,9 +163,9 @@ pub fn check(name: &str, shape: Shape, target: Target) -> Result<(), Failure> {
     for (command, run) in COMMANDS {
         let [short, long] = objects.each_ref().map(|object| {
             pool.install(|| {
-                let start = cpu()?;
+                let start = ThreadTime::now();
                 run(object).map_err(|e| format!("{name}, {command}: {e}"))?;
-                Ok::<_, Failure>(cpu()? - start)
+                Ok::<_, Failure>(start.elapsed())
             })
         });
         let (short, long) = (short?, long?);

@@ -200,6 +200,27 @@ fn a_row_of_diamonds_costs_each_of_them_once() {
     assert!(work <= 5 * short, "{short} and {work}");
 }
 
+/// Two paths that cross so many times: each place where they meet again has what both had.
+fn braid(count: usize) -> Listing {
+    let first = Listing::at(0).push(make("v_lshlrev_b32", 1).int(2).reads(v(0))).push(branch_scc1("left0"));
+    let first = first.push(make("v_add_u32", 1).int(4).reads(v(1))).push(jump("right0"));
+    let crossed = (0..count).fold(first, |listing, n| {
+        let next = |listing: Listing| listing.push(branch_scc1(label("left", n + 1))).push(jump(label("right", n + 1)));
+        next(next(listing.label(label("left", n))).label(label("right", n)))
+    });
+    crossed.label(label("left", count)).push(jump("last")).label(label("right", count)).label("last")
+}
+
+#[test]
+fn paths_that_cross_cost_each_place_once() {
+    let ((value, short), (longer, work)) = (value_and_work(braid(20), 1), value_and_work(braid(80), 1));
+    for value in [value, longer] {
+        let LaneValue::Sum(sum) = value else { panic!("{value:?}") };
+        assert_eq!((sum.offsets.lane(5), sum.unknown_zeros()), (20, 2));
+    }
+    assert!(work <= 5 * short, "{short} and {work}");
+}
+
 #[test]
 fn loops_in_each_other_are_looked_at_within_a_bound() {
     // Each loop moves by what is not a multiple of what the one around it moves by, so that all are looked at again.
