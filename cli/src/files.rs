@@ -11,6 +11,8 @@ use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use tempfile::NamedTempFile;
 use wavetap::error::{Error, Kind, Result};
 
+use crate::signals;
+
 /// Larger inputs are mapped, not read.
 const MOST_READ: u64 = 16 << 30;
 /// More is not read of what is no file on a disk: it may have no end.
@@ -381,7 +383,11 @@ impl Unfinished {
         let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
         match rustix::fs::open(folder, flags, Mode::RUSR | Mode::WUSR) {
             Ok(file) if Path::new(OPEN_FILES).is_dir() => Ok(Unfinished::Unnamed(file.into())),
-            _ => NamedTempFile::new_in(folder).map(Unfinished::Named),
+            _ => {
+                let file = NamedTempFile::new_in(folder)?;
+                signals::remove_at_end(file.path());
+                Ok(Unfinished::Named(file))
+            }
         }
     }
 

@@ -6,13 +6,8 @@ use std::fs::File;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
-use signal_hook::iterator::SignalsInfo;
-use signal_hook::iterator::exfiltrator::origin::WithOrigin;
-use signal_hook::low_level::siginfo::Cause;
 use tempfile::TempDir;
 use wavetap::collect::config::{self, Collected, RunConfig};
 use wavetap::elf::constants::{DT_RPATH, DT_RUNPATH, DT_STRSZ, DT_STRTAB};
@@ -28,7 +23,7 @@ use wavetap::report::RunInfo;
 use crate::args::{AppArgs, BackendArgs, BackendChoice, StackChoice};
 use crate::collected::Ended;
 use crate::findings;
-use crate::{files, stand_in, targets};
+use crate::{files, signals, stand_in, targets};
 
 /// How a script begins.
 const SCRIPT: &[u8] = b"#!";
@@ -258,8 +253,8 @@ impl Run<'_> {
         if let Some(stdout) = self.stdout {
             command.stdout(stdout).stdin(Stdio::null());
         }
-        let child = command.spawn().map_err(|error| files::io(&self.app.path, "cannot run", &error))?;
-        let status = wait(child).map_err(|error| files::io(&self.app.path, "cannot wait for it", &error))?;
+        let status = signals::run(&mut command).map_err(|error| files::io(&self.app.path, "cannot run", &error))?;
+        let status = status.map_err(|error| files::io(&self.app.path, "cannot wait for it", &error))?;
         let found = findings::report(&findings)?;
         let mut ended = Ended::read(journals, exit_code(status), status.signal())?;
         ended.found = found;
@@ -410,6 +405,7 @@ pub fn scratch() -> Result<TempDir> {
     tempfile::Builder::new()
         .prefix("wavetap-")
         .tempdir()
+        .inspect(|folder| signals::remove_at_end(folder.path()))
         .map_err(|error| Error::new(Kind::Io, format!("cannot make a temporary folder: {error}")))
 }
 
@@ -467,35 +463,6 @@ pub fn explain(app: &App, data: &[u8], error: Error) -> Error {
         return error;
     };
     Error::new(error.kind(), message)
-}
-
-/// Waits for the end of `child`. Ctrl-C ends the application and not us: there is a report to write; what only we are
-/// sent is passed on.
-fn wait(mut child: Child) -> std::io::Result<ExitStatus> {
-    let mut signals = SignalsInfo::<WithOrigin>::new([SIGINT, SIGQUIT, SIGTERM, SIGHUP])?;
-    let handle = signals.handle();
-    let process = pidfd_open(Pid::from_child(&child), PidfdFlags::empty());
-    let passing = std::thread::spawn(move || {
-        for origin in signals.forever() {
-            let passed_on = match origin.signal {
-                SIGTERM => Signal::TERM,
-                SIGHUP => Signal::HUP,
-                // The terminal has sent these to the application, too.
-                _ if matches!(origin.cause, Cause::Kernel) => continue,
-                SIGINT => Signal::INT,
-                _ => Signal::QUIT,
-            };
-            if let Ok(process) = &process {
-                // It may have ended in between.
-                let _ = pidfd_send_signal(process, passed_on);
-            }
-        }
-    });
-    let status = child.wait();
-    handle.close();
-    // The thread does nothing that panics.
-    let _ = passing.join();
-    status
 }
 
 fn exit_code(status: ExitStatus) -> i32 {

@@ -20,6 +20,7 @@ mod output;
 mod output_name;
 mod page;
 mod progress;
+mod signals;
 mod sources;
 mod stand_in;
 mod targets;

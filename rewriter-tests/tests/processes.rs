@@ -310,3 +310,48 @@ fn an_interrupt_to_the_command_alone_reaches_the_application() {
     assert_eq!(status.code(), Some(130));
     assert!(start.elapsed() < Duration::from_secs(60));
 }
+
+/// Sends a signal to a command whose application has ended, and which cannot go on since its output is not read.
+#[test]
+fn a_signal_ends_the_command_after_its_application_and_leaves_nothing() {
+    let sample = root().join("hip-samples/bin/divergence");
+    for (name, number) in [("TERM", 15), ("HUP", 1), ("QUIT", 3)] {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        // As much as a pipe holds, after something to report.
+        let application =
+            format!("{} > /dev/null; head -c 65536 /dev/zero; : > ended", sample.to_str().expect("a plain path"));
+        let mut child = Command::new(command::wavetap().expect("the command is built"))
+            .args(["profile", "--backend", "emulator", "--", "/bin/sh", "-c", &application])
+            .current_dir(folder.path())
+            .env("TMPDIR", folder.path())
+            .stdout(std::process::Stdio::piped())
+            .stderr(std::process::Stdio::null())
+            .spawn()
+            .expect("it starts");
+        let start = Instant::now();
+        let ended = folder.path().join("ended");
+        while !ended.exists() && start.elapsed() < Duration::from_secs(120) {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        assert!(fs::remove_file(&ended).is_ok(), "the application did not end");
+        let temporary = || fs::read_dir(folder.path()).expect("the folder").count();
+        // It is about to be waited for.
+        std::thread::sleep(Duration::from_secs(1));
+        let is_running = child.try_wait().expect("it can be waited for").is_none();
+        assert!(is_running && temporary() > 0, "the command has its temporary folders while it reports");
+        let signal = Command::new("kill").args([&format!("-{name}"), &child.id().to_string()]).status();
+        assert!(signal.expect("kill starts").success());
+        let status = loop {
+            match child.try_wait().expect("it can be waited for") {
+                Some(status) => break Some(status),
+                None if start.elapsed() > Duration::from_secs(180) => break None,
+                None => std::thread::sleep(Duration::from_millis(20)),
+            }
+        };
+        if status.is_none() {
+            child.kill().expect("it is ended");
+        }
+        assert_eq!(status.and_then(|status| std::os::unix::process::ExitStatusExt::signal(&status)), Some(number));
+        assert_eq!(temporary(), 0, "nothing is left after SIG{name}");
+    }
+}
