@@ -35,8 +35,7 @@ use wavetap_base::entity::{BlockId, InstId};
 const DEEPEST: u32 = 96;
 /// How often a loop is looked at again with fewer bits known to be 0.
 const MOST_ROUNDS: u32 = 3;
-/// Definitions that are looked at for each instruction of a body, and for each body besides. The kernels of the corpora
-/// that need most need a tenth of it.
+/// Definitions that are looked at for each instruction of a body, and for each body besides.
 const WORK_PER_INSTRUCTION: u64 = 256;
 const WORK: u64 = 1 << 16;
 

@@ -85,7 +85,8 @@ impl Sets {
         set
     }
 
-    pub(super) fn contains(&self, set: SetId, number: u32) -> bool {
+    #[cfg(test)]
+    fn contains(&self, set: SetId, number: u32) -> bool {
         let mut at = set;
         for level in (0..self.height).rev() {
             let (low, high) = self.halves(at);
