@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use wavetap::emulator::Suppressions;
 use wavetap::error::{Result, ResultExt};
+use wavetap::report::names::short;
 
 use crate::files;
 
@@ -16,7 +17,8 @@ pub fn suppressions(path: Option<&Path>) -> Result<Option<PathBuf>> {
     std::path::absolute(path).map(Some).map_err(|error| files::io(path, "cannot make it absolute", &error))
 }
 
-/// Says each place on standard error, with how often it was found; tells whether there was any.
+/// Says on standard error what was found, with how often and where; tells whether there was anything. What differs in
+/// numbers alone, registers and addresses, is one line.
 pub fn report(file: &Path) -> Result<bool> {
     if !file.exists() {
         return Ok(false);
@@ -24,20 +26,73 @@ pub fn report(file: &Path) -> Result<bool> {
     let text = files::read(file)?;
     let text = String::from_utf8_lossy(&text);
     // Each process that took part has lines of its own. Where a lane or a wave differs, the first one is told.
-    let mut places: BTreeMap<(&str, &str, &str), (u64, &str)> = BTreeMap::new();
+    let mut found: BTreeMap<(&str, &str, String), Alike> = BTreeMap::new();
     for line in text.lines() {
         let fields: Vec<&str> = line.splitn(4, '\t').collect();
         let &[count, kind, kernel, message] = fields.as_slice() else { continue };
         let place = message.split(", workgroup [").next().unwrap_or(message);
         let at = place.rsplit_once(" at ").map_or(place, |(_, at)| at);
-        places.entry((kernel, kind, at)).or_insert((0, message)).0 += count.parse::<u64>().unwrap_or(1);
+        let alike = found.entry((kernel, kind, without_numbers(place))).or_default();
+        *alike.places.entry(at).or_default() += count.parse::<u64>().unwrap_or(1);
+        alike.first.get_or_insert(message);
     }
-    let all: u64 = places.values().map(|(count, _)| count).sum();
-    let s = |count: u64| if count == 1 { "" } else { "s" };
-    let at = places.len() as u64;
-    eprintln!("wavetap: strict mode went on after {all} finding{} at {at} place{}:", s(all), s(at));
-    for ((kernel, kind, _), (count, message)) in &places {
-        eprintln!("wavetap: kernel {kernel}: {kind}, {count} time{}, first: {message}", s(*count));
+    let all: u64 = found.values().map(Alike::times).sum();
+    let places: u64 = found.values().map(|alike| alike.places.len() as u64).sum();
+    eprintln!("wavetap: strict mode went on after {} at {}:", counted(all, "finding"), counted(places, "place"));
+    for ((kernel, kind, _), alike) in &found {
+        let first = alike.first.unwrap_or_default();
+        let kernel = short(kernel);
+        let others: Vec<&str> =
+            alike.places.keys().copied().filter(|at| !first.contains(&format!(" at {at},"))).collect();
+        let others = if others.is_empty() { String::new() } else { format!("; also at {}", others.join(", ")) };
+        eprintln!("wavetap: kernel {kernel}: {kind}, {}, first: {first}{others}", counted(alike.times(), "time"));
     }
     Ok(all > 0)
+}
+
+/// Findings that differ in numbers alone.
+#[derive(Default)]
+struct Alike<'t> {
+    /// How often, by the address of the instruction.
+    places: BTreeMap<&'t str, u64>,
+    /// The first message.
+    first: Option<&'t str>,
+}
+
+impl Alike<'_> {
+    fn times(&self) -> u64 {
+        self.places.values().sum()
+    }
+}
+
+/// The text with `#` in place of each number.
+fn without_numbers(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for word in text.split_inclusive(|c: char| !c.is_ascii_alphanumeric()) {
+        let (word, end) = match word.char_indices().last() {
+            Some((at, last)) if !last.is_ascii_alphanumeric() => word.split_at(at),
+            _ => (word, ""),
+        };
+        match word.find(|c: char| c.is_ascii_digit()) {
+            Some(at) => out.extend([&word[..at], "#"]),
+            None => out.push_str(word),
+        }
+        out.push_str(end);
+    }
+    out
+}
+
+fn counted(count: u64, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn registers_and_addresses_are_left_out() {
+        let text = "reads v0 while `ds_read_b64` at 0x1a40 may, in `v_add_u32 v1, s[4:5]` at 0x1a58";
+        assert_eq!(without_numbers(text), "reads v# while `ds_read_b#` at # may, in `v_add_u# v#, s[#:#]` at #");
+    }
 }

@@ -7,7 +7,9 @@
 
 use std::collections::BTreeMap;
 
+use wavetap::code_object::CodeObject;
 use wavetap::emulator::Device;
+use wavetap::isa::{self, ConstantClock, Inst, Opcode, Value};
 
 use crate::status::{OUT_OF_MEMORY, Outcome};
 
@@ -22,6 +24,31 @@ const SLAB: u64 = 2 << 20;
 
 /// That of everything else: by it, `free` tells these from parts of slabs.
 const PAGE: u64 = 4096;
+
+/// Whether `malloc` of a code object waits for ever: the device libraries wait there for the constant clock, and those of
+/// ROCm 5 read it by an instruction that this target does not have, so that they take its time for 0.
+pub(crate) fn waits_for_ever(bytes: &[u8]) -> bool {
+    let Ok(code) = CodeObject::parse(bytes) else { return false };
+    let Some(target) = code.target() else { return false };
+    let Some(ConstantClock::Message(message)) = target.constant_clock() else { return false };
+    let asks = |inst: &Inst| {
+        matches!(inst.opcode(), Opcode::S_SENDMSG_RTN_B32 | Opcode::S_SENDMSG_RTN_B64)
+            && inst.operands.iter().any(|operand| operand.value == Value::Imm(message.into()))
+    };
+    let sections = code.elf().sections.iter().filter(|section| section.is_executable());
+    !sections.filter_map(|section| code.elf().contents(section).ok()).any(|text| {
+        let mut rest = text;
+        while !rest.is_empty() {
+            let size = match isa::decode(target, rest) {
+                Ok(inst) if asks(&inst) => return true,
+                Ok(inst) => usize::from(inst.size),
+                Err(_) => 4,
+            };
+            rest = rest.get(size..).unwrap_or_default();
+        }
+        false
+    })
+}
 
 /// The structure that kernels know, and the memory that they are given.
 #[derive(Debug)]

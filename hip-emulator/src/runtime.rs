@@ -20,6 +20,7 @@ use wavetap::report::names::short;
 use crate::arrays::Array;
 use crate::choice::choose_device;
 use crate::collected_files::Collection;
+use crate::device_heap;
 use crate::device_presets::preset_of;
 use crate::fault_places;
 use crate::findings::Findings;
@@ -109,6 +110,8 @@ pub(crate) struct Runtime {
     kernargs: HashMap<(u64, u64), Vec<u64>>,
     /// Kernels and the instructions of theirs of which it was said that they run past the end of an allocation.
     overruns: HashSet<(String, u64)>,
+    /// Images of which a kernel that may allocate memory was launched.
+    heap_users: HashSet<usize>,
     pub(crate) stack_limit: u32,
     device: Option<(Device, TargetId)>,
     dispatches: u64,
@@ -176,6 +179,7 @@ impl Runtime {
             hostcall: Hostcall::default(),
             kernargs: HashMap::new(),
             overruns: HashSet::new(),
+            heap_users: HashSet::new(),
             stack_limit: DEFAULT_STACK,
             device: None,
             dispatches: 0,
@@ -377,6 +381,14 @@ impl Runtime {
                 "it prints into a buffer (-mprintf-kind=buffered), which the built-in runtime does not have",
             );
             return Err(NOT_SUPPORTED);
+        }
+        if kernarg::has(&metadata, &ValueKind::HiddenHeapV1) && self.heap_users.insert(kernel.image) {
+            let (_, loaded) = self.load(kernel.image)?;
+            if device_heap::waits_for_ever(&loaded.bytes) {
+                let why = "it may call malloc, which was compiled with device libraries of ROCm 5: they wait for a \
+                    clock that this processor does not have, on a GPU as well, and then never return";
+                say_fault(&kernel.name, why);
+            }
         }
         kernarg::check(&metadata, shape, self.device()?.target())
     }
