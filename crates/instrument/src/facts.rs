@@ -266,6 +266,12 @@ impl<'k, 'a> KernelFacts<'k, 'a> {
         self.functions.iter().any(ClonedFunction::is_over_budget)
     }
 
+    /// As if [`ClonedFunction::restored`] took too much work.
+    #[cfg(test)]
+    pub(crate) fn exhaust_budget(&self) {
+        self.functions.iter().for_each(|function| assert!(function.restored.set(None).is_ok()));
+    }
+
     /// What a probe does for which counters elsewhere than in global memory are no place, if one does.
     pub(crate) fn needs_global_memory(&self) -> Option<&'static str> {
         match (self.records_accesses, &self.time) {

@@ -19,6 +19,8 @@ use wavetap_object::code_object::{InitialRegisters, KernelMetadata, initial_regi
 
 const ENTRY: u64 = 0x1000;
 
+mod placement;
+
 fn target(name: &str) -> Target {
     Target::by_name(name).expect("a target")
 }

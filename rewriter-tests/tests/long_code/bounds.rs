@@ -9,12 +9,12 @@ use rewriter_tests::kernels::build;
 use rewriter_tests::{Failure, full};
 use wavetap::isa::Target;
 use wavetap::offload_bundle::Input;
-use wavetap::pipeline::{self, Options, Selection};
+use wavetap::pipeline::{self, Options, ProbeKind, Selection};
 
 use super::assembly::{FINISH, START, file, on_lanes, variant};
 
 /// Blocks of the shorter kernel in the quick run and the full one, and how many times longer the other is.
-const BLOCKS: usize = 500;
+const BLOCKS: usize = 1000;
 const MANY_BLOCKS: usize = 12_500;
 const LONGER: usize = 8;
 /// The most that the longer one may take, times what the shorter one does.
@@ -129,9 +129,11 @@ const COMMANDS: [(&str, Command); 4] =
     [("rewrite", rewrite), ("memory", memory), ("slice", slice), ("inspect", inspect)];
 
 fn rewrite(object: &[u8]) -> Result<(), Failure> {
-    let rewritten = pipeline::rewrite(object, &Options::default()).map_err(|e| e.to_string())?;
+    let options = Options { probes: vec![ProbeKind::Branches], ..Options::default() };
+    let rewritten = pipeline::rewrite(object, &options).map_err(|e| e.to_string())?;
     match rewritten.maps.iter().flat_map(|map| &map.refused).next() {
         Some(refused) => Err(format!("refused: {}: {}", refused.reason, refused.detail)),
+        None if rewritten.maps.iter().all(|map| map.kernels.is_empty()) => Err("no kernel was rewritten".to_owned()),
         None => Ok(()),
     }
 }

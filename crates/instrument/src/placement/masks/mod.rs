@@ -90,9 +90,9 @@ impl Analysis for Masks<'_> {
 }
 
 impl<'a> Masks<'a> {
-    fn of(body: &'a Body, cfg: &'a Cfg) -> Masks<'a> {
+    /// For so much work.
+    fn of(body: &'a Body, cfg: &'a Cfg, limit: u64) -> Masks<'a> {
         let dwords = (body.target().wave_size() / 32) as u8;
-        let limit = WORK + WORK_PER_INSTRUCTION * body.len() as u64;
         let mut masks = Masks { body, cfg, dwords, saved_by: Vec::new(), relations: Relations::below(1, limit) };
         masks.saved_by = body.ids().filter(|id| masks.saves(*id)).collect();
         masks.relations = Relations::below(masks.at_entry() + 1, limit);
@@ -283,7 +283,12 @@ pub(crate) struct Restored {
 /// # Errors
 /// If that takes more work than a function of its size may.
 pub(crate) fn restored(body: &Body, cfg: &Cfg) -> Result<Vec<Restored>, TooMuchWork> {
-    let mut masks = Masks::of(body, cfg);
+    restored_within(body, cfg, WORK + WORK_PER_INSTRUCTION * body.len() as u64)
+}
+
+/// [`restored`] with so much work.
+fn restored_within(body: &Body, cfg: &Cfg, limit: u64) -> Result<Vec<Restored>, TooMuchWork> {
+    let mut masks = Masks::of(body, cfg, limit);
     let entry = match body.kind() {
         BodyKind::Kernel => {
             let at_entry = masks.at_entry();
@@ -333,6 +338,10 @@ mod tests {
     /// Pairs of the lines after which EXEC is what it was before another, from 0. Branches name lines; each instruction
     /// has four bytes.
     fn pairs(code: &str) -> Vec<(u32, u32)> {
+        pairs_within(code, WORK).expect("little work")
+    }
+
+    fn pairs_within(code: &str, limit: u64) -> Result<Vec<(u32, u32)>, TooMuchWork> {
         let target = Target::by_name("gfx90a").expect("a target");
         let operand = |text: &str| match text {
             "exec" => Value::Reg(Reg::EXEC),
@@ -362,8 +371,25 @@ mod tests {
         let program =
             wavetap_analysis::cfg::Program::build(target, &image, [("k".to_owned(), BodyKind::Kernel, ENTRY)]);
         let body = program.body(program.at(ENTRY).expect("decoded"));
-        let found = restored(body, &Cfg::build(body)).expect("little work");
-        found.iter().map(|pair| (pair.saved_before.0, pair.restored_by.0)).collect()
+        let found = restored_within(body, &Cfg::build(body), limit)?;
+        Ok(found.iter().map(|pair| (pair.saved_before.0, pair.restored_by.0)).collect())
+    }
+
+    /// Branches one after the other: all masks that are restored are the first one.
+    fn branches(count: usize) -> String {
+        vec!["s_and_saveexec_b64 s4, vcc\ns_nop 0\ns_or_b64 exec, exec, s4"; count].join("\n")
+    }
+
+    #[test]
+    fn work_is_counted_and_bounded() {
+        let all: Vec<(u32, u32)> = (0..100).map(|n| (0, 3 * n + 2)).collect();
+        assert_eq!(pairs(&branches(100)), all);
+        assert_eq!(pairs_within(&branches(100), 100), Err(TooMuchWork));
+        // What suffices for some branches suffices, but for the depth of trees, for each of ten times as many.
+        let least =
+            |count: usize| (0..).map(|n| 1_u64 << n).find(|limit| pairs_within(&branches(count), *limit).is_ok());
+        let (Some(short), Some(long)) = (least(100), least(1000)) else { panic!("no limit suffices") };
+        assert!(long <= 32 * short, "{short} and {long}");
     }
 
     #[test]
