@@ -4,6 +4,7 @@
 //! - [`bundles`]: a host file, a bundle, a compressed bundle; code objects are found or refused.
 //! - [`code_objects`]: a code object; tables, metadata, line table and listing are read or refused.
 //! - [`instructions`]: a target and instruction words; what decodes prints, and encodes to its own bytes.
+//! - [`graphs`]: control flow of up to 100,000 blocks; every analysis answers soon.
 //! - [`rewrite`]: a small code object and changes of its code; refused, or verified and equal to the original when run.
 //! - [`profiles`]: a profile, site table, journal or other file of ours; what is read is the same after it was written.
 //! - [`samples`]: samples that `rocprofv3` took; they are read or refused.
@@ -15,6 +16,7 @@
 mod answers;
 pub mod bundles;
 pub mod code_objects;
+pub mod graphs;
 pub mod instructions;
 pub mod profiles;
 pub mod rewrite;
@@ -37,10 +39,11 @@ pub struct Target {
 }
 
 /// All targets.
-pub const TARGETS: [Target; 6] = [
+pub const TARGETS: [Target; 7] = [
     Target { name: "bundles", run: bundles::run, seeds: bundles::seeds, max_len: 1 << 18 },
     Target { name: "code_objects", run: code_objects::run, seeds: code_objects::seeds, max_len: 1 << 16 },
     Target { name: "instructions", run: instructions::run, seeds: instructions::seeds, max_len: 1 << 8 },
+    Target { name: "graphs", run: graphs::run, seeds: graphs::seeds, max_len: 1 << 7 },
     Target { name: "rewrite", run: rewrite::run, seeds: rewrite::seeds, max_len: 1 << 8 },
     Target { name: "profiles", run: profiles::run, seeds: profiles::seeds, max_len: 1 << 14 },
     Target { name: "samples", run: samples::run, seeds: samples::seeds, max_len: 1 << 13 },

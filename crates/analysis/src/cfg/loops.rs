@@ -5,7 +5,7 @@ use super::graph::Cfg;
 use wavetap_base::entity::BlockId;
 
 /// Blocks of loops for each block of a body, those of nested loops once for each: more are not listed.
-const MOST_MEMBERS: usize = 256;
+const MOST_MEMBERS: usize = 64;
 
 /// A natural loop: the blocks from which control can return to its header without leaving it.
 #[derive(Debug, Clone)]
