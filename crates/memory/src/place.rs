@@ -1,5 +1,7 @@
 //! What the lanes of a wave access together, what that looks like, and what it costs.
 
+use std::collections::BTreeMap;
+
 use wavetap_amdgpu::{LdsCycles, LdsOperation, Target};
 use wavetap_analysis::dataflow::{LaneSum, Term};
 
@@ -71,8 +73,6 @@ const WORD: i64 = 4;
 
 /// Lanes whose places differ by what is known.
 struct Row {
-    /// By which the symbols are multiplied whose products differ from lane to lane.
-    factors: Vec<i32>,
     offsets: Vec<i64>,
     /// So many of the lowest bits of what is added to all of them are 0.
     zeros: u32,
@@ -83,16 +83,19 @@ impl Place {
     fn rows(&self, address: &LaneSum) -> Vec<Row> {
         let (differing, same): (Vec<&Term>, Vec<&Term>) = address.terms.iter().partition(|term| !term.is_uniform());
         let zeros = same.iter().map(|term| term.low_zeros()).min().unwrap_or(i32::BITS);
+        // By what the symbols are multiplied by whose products differ from lane to lane: which row.
+        let mut numbers: BTreeMap<Vec<i32>, usize> = BTreeMap::new();
         let mut rows: Vec<Row> = Vec::new();
         for lane in self.each_lane() {
             let factors: Vec<i32> = differing.iter().map(|term| term.factor.lane(lane)).collect();
             let offset = i64::from(address.offsets.lane(lane));
-            match rows.iter_mut().find(|row| row.factors == factors) {
-                Some(row) => row.offsets.push(offset),
+            match numbers.get(&factors) {
+                Some(&row) => rows[row].offsets.push(offset),
                 None => {
                     let low = |(term, factor): (&&Term, &i32)| term.zeros.saturating_add(factor.trailing_zeros());
                     let zeros = differing.iter().zip(&factors).map(low).fold(zeros, u32::min);
-                    rows.push(Row { factors, offsets: vec![offset], zeros });
+                    numbers.insert(factors, rows.len());
+                    rows.push(Row { offsets: vec![offset], zeros });
                 }
             }
         }

@@ -111,7 +111,8 @@ impl<'a> WaveAccesses<'a> {
 fn site(access: Access, places: &[&Place], waves: u32, target: Target) -> Site {
     let line = target.l1_line_bytes();
     let in_lds = access.space == Space::Lds;
-    let lines: Option<Vec<Lines>> = places.iter().map(|place| place.lines(line)).collect();
+    let each: Vec<Option<Lines>> = places.iter().map(|place| place.lines(line)).collect();
+    let lines: Option<Vec<Lines>> = each.iter().copied().collect();
     let operation = match access.operation {
         Operation::Load => LdsOperation::Read,
         Operation::Store => LdsOperation::Write,
@@ -121,8 +122,8 @@ fn site(access: Access, places: &[&Place], waves: u32, target: Target) -> Site {
     let lines = lines.filter(|_| !in_lds);
     let lds = lds.filter(|_| in_lds);
     // The wave, and of it the address, where it is worst.
-    let excess = |place: &&&Place| place.lines(line).map_or(u32::MAX, |lines| 100 * lines.likely / lines.ideal.max(1));
-    let worst = places.iter().rev().max_by_key(excess);
+    let excess = |lines: &Option<Lines>| lines.map_or(u32::MAX, |lines| 100 * lines.likely / lines.ideal.max(1));
+    let worst = places.iter().zip(&each).rev().max_by_key(|(_, lines)| excess(lines)).map(|(place, _)| place);
     let category = worst.map_or(Category::Unknown, |place| match in_lds {
         // Lines are nothing to LDS.
         true => place.category(1),

@@ -1,6 +1,6 @@
 //! Dominators and post-dominators, by the Semi-NCA algorithm (Georgiadis 2005, "Linear-time algorithms for dominators
-//! and related problems"): semidominators in a depth-first tree by path compression (Lengauer and Tarjan), of which the
-//! nearest common ancestors are the dominators. Nearly linear in edges, but for trees of a shape that code does not have.
+//! and related problems"): semidominators in a depth-first tree by path compression (Lengauer and Tarjan), of which
+//! nearest common ancestors are the dominators. Nearly linear in the edges of graphs that code has.
 
 use super::graph::{Cfg, Edge};
 use wavetap_base::entity::BlockId;

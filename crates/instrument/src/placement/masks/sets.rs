@@ -1,8 +1,8 @@
 //! Sets of small numbers that share what they have in common.
 //!
 //! A set is a binary tree over its numbers, 64 of them in a leaf. Equal trees are one tree, found by their contents, so
-//! that equal sets have equal ids; results of operations are remembered. Sets that grow and shrink by a few numbers at a
-//! time, as those of neighbouring program points do, cost a path from root to leaf each.
+//! that equal sets have equal ids; results of operations are remembered. Sets that grow and shrink by a few numbers at
+//! a time, as those of neighbouring program points do, cost a path from root to leaf each.
 
 use rustc_hash::FxHashMap;
 
