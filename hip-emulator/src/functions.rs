@@ -96,29 +96,29 @@ fn attribute(kernel: &KernelRef, attribute: c_int) -> Outcome<c_int> {
     })
 }
 
-/// Workgroups that a multiprocessor holds at once; HIP counts pairs of compute units as one where workgroups run on
-/// both.
+/// Workgroups that a multiprocessor holds at once, as AMD's runtime counts them.
 fn workgroups_per_unit(kernel: &KernelMetadata, target: Target, threads: u32, dynamic_lds: u64) -> u32 {
-    let limit = kernel.max_flat_workgroup_size.min(target.max_workgroup().into());
-    if threads == 0 || u64::from(threads) > limit {
-        return 0;
-    }
+    target.workgroups_by_runtime(&demand(kernel, target, threads, dynamic_lds))
+}
+
+fn demand(kernel: &KernelMetadata, target: Target, threads: u32, dynamic_lds: u64) -> Demand {
     let number = |value: u64| u32::try_from(value).unwrap_or(u32::MAX);
-    target.workgroups(&Demand {
+    Demand {
         vgprs: number(kernel.vgpr_count),
         sgprs: number(kernel.sgpr_count),
         lds_bytes: number(kernel.group_segment_fixed_size.saturating_add(dynamic_lds)),
         workgroup_size: threads,
         wgp_mode: target.has_wgp_mode(),
-    })
+    }
 }
 
-/// Workgroups of a launch that the device holds at once.
+/// Workgroups of a launch that the device holds at once, by AMD's runtime and by its registers and LDS.
 pub(crate) fn resident_workgroups(kernel: &KernelRef, shape: &Shape) -> Outcome<u64> {
     let (kernel, target) = look_up(kernel)?;
     let threads = shape.workgroup.iter().product();
     let units = crate::properties::Facts::of(&runtime().device_id()?).compute_units;
-    Ok(u64::from(workgroups_per_unit(&kernel, target, threads, shape.dynamic_lds.into())) * units as u64)
+    let demand = demand(&kernel, target, threads, shape.dynamic_lds.into());
+    Ok(u64::from(target.workgroups_by_runtime(&demand).min(target.workgroups(&demand))) * units as u64)
 }
 
 fn max_workgroups(out: *mut c_int, kernel: &KernelRef, threads: c_int, dynamic_lds: usize) -> Outcome {
@@ -131,14 +131,9 @@ fn best_size(grid: *mut c_int, block: *mut c_int, kernel: &KernelRef, dynamic_ld
     let (kernel, target) = look_up(kernel)?;
     let most = kernel.max_flat_workgroup_size.min(target.max_workgroup().into()) as u32;
     let most = u32::try_from(limit).ok().filter(|limit| *limit > 0).map_or(most, |limit| limit.min(most));
-    // The size with most resident threads; of equal ones the largest.
-    let threads_of = |size: u32| size * workgroups_per_unit(&kernel, target, size, dynamic_lds as u64);
-    let sizes = (1..=most / target.wave_size())
-        .map(|waves| waves * target.wave_size())
-        .chain((most < target.wave_size()).then_some(most));
-    let size = sizes.max_by_key(|size| threads_of(*size)).unwrap_or(most);
+    let (size, workgroups) = target.workgroup_by_runtime(&demand(&kernel, target, most, dynamic_lds as u64));
     let units = crate::properties::Facts::of(&runtime().device_id()?).compute_units;
-    raw::store(grid, workgroups_per_unit(&kernel, target, size, dynamic_lds as u64) as c_int * units)?;
+    raw::store(grid, workgroups as c_int * units)?;
     raw::store(block, size as c_int)
 }
 
@@ -273,6 +268,8 @@ mod tests {
         assert_eq!(workgroups_per_unit(&kernel(32, 0), target, 256, 0), 8);
         assert_eq!(workgroups_per_unit(&kernel(65, 0), target, 256, 0), 7);
         assert_eq!(workgroups_per_unit(&kernel(32, 16 << 10), target, 256, 4 << 10), 3);
+        // 65 registers are given 72, 7 waves for each SIMD: of 16 waves, one.
+        assert_eq!(workgroups_per_unit(&kernel(65, 0), target, 1024, 0), 1);
         assert_eq!(workgroups_per_unit(&kernel(32, 0), target, 2048, 0), 0);
     }
 }

@@ -5,7 +5,7 @@ use std::fs;
 use std::sync::Arc;
 
 use wavetap::at_load::Prepared;
-use wavetap::code_object::{CodeObject, KernelMetadata};
+use wavetap::code_object::{CodeObject, DESCRIPTOR_SIZE, KernelDescriptor, KernelMetadata};
 use wavetap::collect::session::Session;
 use wavetap::elf;
 use wavetap::emulator::{Device, LoadedObject};
@@ -59,6 +59,8 @@ pub(crate) struct Loaded {
     pub(crate) bytes: Vec<u8>,
     pub(crate) kernels: HashMap<String, Kernel>,
     pub(crate) counters: Option<Counters>,
+    /// Descriptors of original kernels, for launches that cannot run what counts: their addresses.
+    originals: HashMap<String, u64>,
     /// Where it was to be rewritten when it was loaded and no kernel of it counts: those that were selected, and why
     /// they cannot.
     pub(crate) unrewritten: Option<Vec<Refused>>,
@@ -166,6 +168,23 @@ impl Loaded {
         self.kernels.iter().find(|(_, kernel)| kernel.original.name == name).map(|(symbol, _)| symbol.as_str())
     }
 
+    /// The address of a descriptor with which the original of a kernel runs, whose code is where it was; none if the
+    /// site table does not have it.
+    pub(crate) fn original(&mut self, device: &mut Device, kernel: &str) -> Option<u64> {
+        if let Some(address) = self.originals.get(kernel) {
+            return Some(*address);
+        }
+        let mapped = self.counters.as_ref()?.map.kernels.iter().find(|mapped| mapped.name == kernel)?;
+        let mut descriptor = KernelDescriptor::from_bytes(mapped.declared?.descriptor?.0);
+        let there = self.object.kernel(kernel)?;
+        let address = device.malloc(DESCRIPTOR_SIZE, DESCRIPTOR_SIZE).ok()?;
+        let entry = there.wrapping_add_signed(descriptor.entry_byte_offset());
+        descriptor.set_entry_byte_offset(entry.wrapping_sub(address) as i64);
+        device.write(address, descriptor.bytes()).ok()?;
+        self.originals.insert(kernel.to_owned(), address);
+        Some(address)
+    }
+
     /// Kernels of it that do not count and were to.
     pub(crate) fn refused(&self) -> &[Refused] {
         self.counters
@@ -193,7 +212,7 @@ impl Loaded {
             let original = originals.remove(&kernel.name).map_or_else(|| Arc::clone(&loaded), Arc::new);
             kernels.insert(kernel.name.clone(), Kernel { loaded, original });
         }
-        Ok(Loaded { object, kernels, counters, bytes, unrewritten: refused })
+        Ok(Loaded { object, kernels, counters, bytes, originals: HashMap::new(), unrewritten: refused })
     }
 }
 

@@ -56,7 +56,7 @@ fn with_pointers(kernel: &KernelRef, shape: &Shape, arguments: *const *const c_v
     let metadata = runtime().kernel(kernel)?;
     let arguments =
         kernarg::explicit(&metadata, |index, place| raw::read(raw::element(arguments, index)? as usize, place))?;
-    Ok(StreamOp::Kernel(Launch { kernel: kernel.clone(), shape: *shape, arguments }))
+    Ok(StreamOp::Kernel(Launch { kernel: kernel.clone(), shape: *shape, arguments, cooperative: false }))
 }
 
 /// A launch whose arguments are given either way that a module's launch allows.
@@ -85,7 +85,7 @@ fn with_either(
     }
     let mut arguments = vec![0; size.min(1 << 20)];
     raw::read(buffer, &mut arguments)?;
-    Ok(StreamOp::Kernel(Launch { kernel: kernel.clone(), shape: *shape, arguments }))
+    Ok(StreamOp::Kernel(Launch { kernel: kernel.clone(), shape: *shape, arguments, cooperative: false }))
 }
 
 /// What HIP answers where a launch by a module's handle has sizes that no launch can have.
@@ -134,7 +134,11 @@ fn cooperative_launch(
     if groups > resident_workgroups(kernel, shape)? {
         return Err(COOPERATIVE_LAUNCH_TOO_LARGE);
     }
-    submit(stream, with_pointers(kernel, shape, arguments)?)
+    let mut operation = with_pointers(kernel, shape, arguments)?;
+    if let StreamOp::Kernel(launch) = &mut operation {
+        launch.cooperative = true;
+    }
+    submit(stream, operation)
 }
 
 /// The launch that the parameters of a graph's node describe.
@@ -246,7 +250,7 @@ entry_points! {
         let arguments = SET_UP.with(|bytes| bytes.take());
         let (kernel, shape) = (stub(function)?, shape(grid.array(), block.array(), dynamic_lds)?);
         runtime().check_launch(&kernel, &shape)?;
-        submit(stream, StreamOp::Kernel(Launch { kernel, shape, arguments }))
+        submit(stream, StreamOp::Kernel(Launch { kernel, shape, arguments, cooperative: false }))
     }
 
     /// Configures the launch that [`hipLaunchByPtr`] does.

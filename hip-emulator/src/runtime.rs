@@ -6,6 +6,7 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use wavetap::code_object::{KernelMetadata, ValueKind, demangle};
 use wavetap::collect::journals::Changes;
+use wavetap::collect::residency::fewer_workgroups;
 use wavetap::collect::session::{DispatchInfo, Session, Ticket};
 use wavetap::collect::uncounted::Why;
 use wavetap::emulated::EmulatedMemory;
@@ -390,7 +391,22 @@ impl Runtime {
                 say_fault(&kernel.name, why);
             }
         }
-        kernarg::check(&metadata, shape, self.device()?.target())
+        kernarg::check(&metadata, shape, self.device()?.target())?;
+        self.check_room(kernel, shape)
+    }
+
+    /// Refuses workgroups that no compute unit has registers for.
+    fn check_room(&mut self, kernel: &KernelRef, shape: &Shape) -> Outcome {
+        let (device, loaded) = self.load(kernel.image)?;
+        let Some(kernel_object) = loaded.object.kernel(&kernel.name) else { return Ok(()) };
+        // Its LDS was looked at.
+        match device.check_room(kernel_object, shape.workgroup.iter().product(), shape.dynamic_lds) {
+            Err(fault) if matches!(fault.kind, FaultKind::NoRoom { .. }) => {
+                say_fault(&kernel.name, &fault.kind.to_string());
+                Err(LAUNCH_OUT_OF_RESOURCES)
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Whether kernels count.
@@ -401,12 +417,16 @@ impl Runtime {
     /// Runs a kernel, if it is short to its end; what is in flight is given back otherwise. A fault is not an error of
     /// this launch: the device then answers everything with the fault's error.
     pub(crate) fn launch(&mut self, launch: &Launch) -> Outcome<Option<Box<InFlight>>> {
-        let Launch { kernel, shape, arguments } = launch;
-        let Kernel { loaded: metadata, original } = self.needs(kernel)?;
+        let Launch { kernel, shape, arguments, cooperative } = launch;
+        let Kernel { loaded: mut metadata, original } = self.needs(kernel)?;
         let target = self.device()?.target();
         kernarg::check(&original, shape, target)?;
         if self.settings.skip_kernels {
             return Ok(None);
+        }
+        let fewer = if *cooperative { self.fewer_workgroups(kernel, shape)? } else { None };
+        if fewer.is_some() {
+            metadata = Arc::clone(&original);
         }
         let (group_segment_size, no_room) =
             uncounted::lds(metadata.group_segment_fixed_size, original.group_segment_fixed_size, shape, target);
@@ -428,7 +448,15 @@ impl Runtime {
         let room = (segment.len() as u64, metadata.kernarg_segment_align.max(64).next_power_of_two());
         let kept = self.kernargs.get_mut(&room).and_then(Vec::pop);
         let (device, loaded) = self.load(kernel.image)?;
-        let kernel_object = loaded.object.kernel(&kernel.name).ok_or(NOT_FOUND)?;
+        let mut kernel_object = loaded.object.kernel(&kernel.name).ok_or(NOT_FOUND)?;
+        if fewer.is_some() || no_room.is_some() {
+            kernel_object = match loaded.original(device, &kernel.name) {
+                Some(original) => original,
+                // Without its descriptor the original cannot run, and nothing else may.
+                None if fewer.is_some() => return Err(COOPERATIVE_LAUNCH_TOO_LARGE),
+                None => kernel_object,
+            };
+        }
         let kernarg_address = kept.map_or_else(|| device.malloc(room.0, room.1), Ok).map_err(|_| OUT_OF_MEMORY)?;
         device.write(kernarg_address, &segment).map_err(|_| OUT_OF_MEMORY)?;
         let mut workgroup = [0; 3];
@@ -444,13 +472,14 @@ impl Runtime {
             kernarg_address,
             dispatch_id: ordinal,
         };
-        let has_room = no_room.is_none();
+        let why_original = fewer.or(no_room);
+        let has_room = why_original.is_none();
         let instrumented =
             loaded.counters.as_ref().filter(|_| has_room).and_then(|counters| counters.index_of(&kernel.name));
         // Nobody asks why where nothing is counted.
         let why_not = if self.counts() && instrumented.is_none() {
             let (_, loaded) = self.load(kernel.image)?;
-            uncounted::without_counters(loaded, &kernel.name).or(no_room)
+            uncounted::without_counters(loaded, &kernel.name).or(why_original)
         } else {
             None
         };
@@ -498,6 +527,17 @@ impl Runtime {
         }
     }
 
+    /// Why a cooperative launch has to run the original, if its kernel counts and it has to.
+    fn fewer_workgroups(&mut self, kernel: &KernelRef, shape: &Shape) -> Outcome<Option<Why>> {
+        let (_, loaded) = self.load(kernel.image)?;
+        let Some(counters) = &loaded.counters else { return Ok(None) };
+        let Some(mapped) = counters.map.kernels.iter().find(|mapped| mapped.name == kernel.name) else {
+            return Ok(None);
+        };
+        let size = shape.workgroup.iter().product();
+        Ok(fewer_workgroups(&counters.map.target, (&mapped.before, &mapped.after), size, shape.dynamic_lds))
+    }
+
     /// Says of accesses after allocations, each place once, and keeps the segment of arguments for the next launch.
     pub(crate) fn ended(&mut self, kernel: &KernelRef, stats: &DispatchStats, arguments: Segment) {
         for overrun in &stats.overruns {
@@ -540,6 +580,7 @@ impl Runtime {
             | FaultKind::LdsBounds { .. }
             | FaultKind::ScratchBounds { .. }
             | FaultKind::Misaligned { .. } => ILLEGAL_ADDRESS,
+            FaultKind::NoRoom { .. } => LAUNCH_OUT_OF_RESOURCES,
             FaultKind::Trap { .. } if self.hostcall.complained() => ASSERT,
             FaultKind::Trap { .. } => LAUNCH_FAILURE,
             _ => self.stop(kernel, &text),

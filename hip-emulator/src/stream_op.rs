@@ -20,6 +20,8 @@ pub(crate) struct Launch {
     pub(crate) shape: Shape,
     /// The explicit arguments at their places in the kernel argument segment.
     pub(crate) arguments: Vec<u8>,
+    /// Its workgroups wait for each other.
+    pub(crate) cooperative: bool,
 }
 
 /// A function of the program that a stream calls (`hipHostFn_t`).

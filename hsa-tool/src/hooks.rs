@@ -27,6 +27,9 @@ thread_local! {
 /// How long a queue that is destroyed waits for its dispatches: a program that destroys one early does not want them.
 const QUEUE_PATIENCE: Duration = Duration::from_secs(1);
 
+/// `HSA_QUEUE_TYPE_COOPERATIVE`: workgroups of a dispatch may wait for each other.
+const COOPERATIVE: u32 = 2;
+
 /// The tool.
 pub(crate) fn tool() -> Option<&'static Tool> {
     // SAFETY: null, or a tool that was leaked.
@@ -246,6 +249,11 @@ extern "C" fn queue_create(
         if registered != SUCCESS {
             complain("dispatches of a queue are not counted", &tool.api.describe(registered));
             tool.state().lack();
+        }
+        if kind == COOPERATIVE
+            && let Some(made) = raw::load::<QueueAddress>(queue as usize)
+        {
+            tool.state().cooperative.insert(made);
         }
     });
     status

@@ -64,6 +64,8 @@ pub(crate) struct KernelNeeds {
     pub(crate) known: Segments,
     /// Most work-items of a workgroup by its metadata.
     pub(crate) max_workgroup: u64,
+    /// What it needs of the machine without counters and with them, if the program knows it without.
+    pub(crate) resources: Option<(Resources, Resources)>,
 }
 
 impl KernelNeeds {
@@ -74,6 +76,7 @@ impl KernelNeeds {
             with_counters: Segments::of(kernel.metadata()?)?,
             known: Segments::of(before)?,
             max_workgroup: before.max_flat_workgroup_size,
+            resources: kernel.map.kernels.first().map(|mapped| (mapped.before, mapped.after)),
         })
     }
 }
@@ -128,7 +131,10 @@ impl Object {
                 let metadata = kernel.metadata.as_deref()?;
                 let with_counters = Segments::of(metadata)?;
                 let max_workgroup = metadata.max_flat_workgroup_size;
-                Some((kernel.name.clone(), KernelNeeds { with_counters, known: with_counters, max_workgroup }))
+                Some((
+                    kernel.name.clone(),
+                    KernelNeeds { with_counters, known: with_counters, max_workgroup, resources: None },
+                ))
             });
             let kernels = kernels.collect();
             return (Object { bytes: original.to_vec(), kernels, ..with_digest(Form::RewrittenBefore) }, None);

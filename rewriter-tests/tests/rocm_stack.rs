@@ -13,6 +13,8 @@ mod hip;
 mod latency;
 #[path = "rocm_stack/memory.rs"]
 mod memory;
+#[path = "rocm_stack/occupancy.rs"]
+mod occupancy;
 #[path = "rocm_stack/openmp.rs"]
 mod openmp;
 #[path = "rocm_stack/time.rs"]
@@ -54,7 +56,7 @@ fn programs() -> &'static Path {
             let script = Command::new(root().join("hip-samples/bitcode.sh")).arg(&bitcode).status();
             assert!(script.expect("the script starts").success());
             compile(folder.path(), "features", &["gfx90a", "gfx906", "gfx1030"]);
-            for program in ["two_gpus", "modules", "prints"] {
+            for program in ["two_gpus", "modules", "prints", "occupancy"] {
                 compile(folder.path(), program, &["gfx90a"]);
             }
             build_direct(folder.path());

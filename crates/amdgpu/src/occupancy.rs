@@ -1,4 +1,4 @@
-//! How many waves a SIMD holds at the same time, and what limits that.
+//! How many workgroups run at the same time, on a compute unit and in waves of a SIMD, and what limits that.
 
 use std::fmt;
 
@@ -49,12 +49,14 @@ impl fmt::Display for Limit {
     }
 }
 
-/// How many waves a SIMD holds.
+/// How many workgroups run at the same time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Occupancy {
-    /// Waves on the fullest SIMD; 0 if a workgroup does not fit at all.
+    /// Workgroups of a compute unit, or of two where they are a workgroup's; 0 if a workgroup does not fit at all.
+    pub workgroups: u32,
+    /// Their waves on the fullest SIMD.
     pub waves: u32,
-    /// What keeps it from holding more.
+    /// What keeps a further workgroup out.
     pub limit: Limit,
 }
 
@@ -76,6 +78,11 @@ impl Loss {
         self.before.saturating_sub(self.after)
     }
 }
+
+/// Scalar registers of a SIMD, and their unit, as AMD's HIP runtime counts them on targets whose waves share them (CLR,
+/// `ihipOccupancyMaxActiveBlocksPerMultiprocessor`).
+const RUNTIME_SGPRS: u32 = 800;
+const RUNTIME_SGPR_GRANULE: u32 = 16;
 
 impl Target {
     /// Whether every wave has all scalar registers that code can number, whatever it asks for.
@@ -103,73 +110,129 @@ impl Target {
         if wgp_mode && self.has_wgp_mode() { 2 } else { 1 }
     }
 
-    /// Waves per SIMD that `lds_bytes` of LDS allow a workgroup of `waves` waves; 0 if the workgroup does not fit.
+    /// Waves per SIMD that `lds_bytes` of LDS allow workgroups of `waves` waves; 0 if a workgroup does not fit.
     #[must_use]
     pub fn waves_by_lds(self, lds_bytes: u32, waves: u32, wgp_mode: bool) -> u32 {
-        if lds_bytes > self.lds_bytes() {
-            return 0;
-        }
         let units = self.compute_units(wgp_mode);
-        self.groups_by_lds(lds_bytes, units)
+        self.workgroups_by_lds(lds_bytes, units)
             .saturating_mul(waves.max(1))
             .div_ceil(units * self.simds_per_cu())
             .min(self.data.max_waves_per_simd)
     }
 
-    /// How many waves of a kernel a SIMD holds, and what keeps it from holding more. Where several things do, the first
-    /// of the order of [`Limit`] is named.
+    /// How many workgroups of a kernel a compute unit holds at the same time, or two where they are a workgroup's, and
+    /// what keeps a further one out. Where several things do, the first of the order of [`Limit`] is named.
     ///
+    /// All waves of a workgroup run or none, so registers that are left for a part of a workgroup are left over.
+    /// Compilers print another figure, the least of [`Target::waves_by_vgprs`] and its like, in which they count.
     /// Workgroups are taken to be spread evenly. Scratch memory, which limits the whole device, is not considered.
+    ///
+    /// ```
+    /// use wavetap_amdgpu::{Demand, Limit, Target};
+    /// let target = Target::by_name("gfx900").unwrap();
+    /// // Registers for 24 waves on four SIMDs: one workgroup of 16 and half of another.
+    /// let demand = Demand { vgprs: 40, sgprs: 32, lds_bytes: 0, workgroup_size: 1024, wgp_mode: false };
+    /// let occupancy = target.occupancy(&demand);
+    /// assert_eq!((target.waves_by_vgprs(40), occupancy.workgroups, occupancy.waves), (6, 1, 4));
+    /// assert_eq!(occupancy.limit, Limit::VectorRegisters);
+    /// ```
     #[must_use]
     pub fn occupancy(self, demand: &Demand) -> Occupancy {
         let units = self.compute_units(demand.wgp_mode);
         let simds = units * self.simds_per_cu();
         let waves = demand.workgroup_size.max(1).div_ceil(self.wave_size());
-        let by_groups = |groups: u32| groups.saturating_mul(waves).div_ceil(simds);
-        let most = self.max_waves_per_simd();
-        let mut occupancy = Occupancy { waves: most, limit: Limit::Waves };
-        for (limit, waves) in [
-            (Limit::VectorRegisters, self.waves_by_vgprs(demand.vgprs)),
-            (Limit::ScalarRegisters, self.waves_by_sgprs(demand.sgprs)),
-            (Limit::Lds, self.waves_by_lds(demand.lds_bytes, waves, demand.wgp_mode)),
-            (Limit::Workgroup, by_groups(most * simds / waves)),
-            (Limit::Barriers, if waves > 1 { by_groups(units * self.data.max_groups) } else { most }),
+        let of_waves = |waves_per_simd: u32| waves_per_simd.saturating_mul(simds) / waves;
+        let most = of_waves(self.max_waves_per_simd());
+        let (mut workgroups, mut limit) =
+            (most, if most * waves < self.max_waves_per_simd() * simds { Limit::Workgroup } else { Limit::Waves });
+        for (by, allowed) in [
+            (Limit::VectorRegisters, of_waves(self.waves_by_vgprs(demand.vgprs))),
+            (Limit::ScalarRegisters, of_waves(self.waves_by_sgprs(demand.sgprs))),
+            (Limit::Lds, self.workgroups_by_lds(demand.lds_bytes, units)),
+            (Limit::Barriers, if waves > 1 { units * self.data.max_groups } else { u32::MAX }),
         ] {
-            if waves < occupancy.waves {
-                occupancy = Occupancy { waves, limit };
+            if allowed < workgroups {
+                (workgroups, limit) = (allowed, by);
             }
         }
-        occupancy
+        Occupancy { workgroups, waves: workgroups.saturating_mul(waves).div_ceil(simds), limit }
     }
 
-    /// Whole workgroups that a compute unit holds at the same time, or two where they are a workgroup's; 0 if one does
-    /// not fit.
+    /// [`Occupancy::workgroups`].
+    #[must_use]
+    pub fn workgroups(self, demand: &Demand) -> u32 {
+        self.occupancy(demand).workgroups
+    }
+
+    /// Whole workgroups that AMD's HIP runtime says a multiprocessor holds
+    /// (`hipOccupancyMaxActiveBlocksPerMultiprocessor`), 0 for sizes that no workgroup has. A multiprocessor is two
+    /// compute units where a workgroup may have both, whatever the kernel does.
     ///
-    /// [`Target::occupancy`] is the figure that compilers print, which lets registers leave room for a part of a
-    /// workgroup. This one does not: all waves of a workgroup run or none.
+    /// It is not [`Target::workgroups`]: the runtime counts fewer waves of a SIMD on some targets, no barriers, LDS to
+    /// the byte, and where a multiprocessor has two compute units the LDS of one.
+    #[must_use]
+    pub fn workgroups_by_runtime(self, demand: &Demand) -> u32 {
+        if !(1..=self.max_workgroup()).contains(&demand.workgroup_size) {
+            return 0;
+        }
+        let simds = self.compute_units(true) * self.simds_per_cu();
+        let waves = demand.workgroup_size.div_ceil(self.wave_size());
+        let by_vgprs = self.vgpr_total() / demand.vgprs.max(1).next_multiple_of(self.vgpr_granule());
+        let by_sgprs = match demand.sgprs {
+            _ if self.all_sgprs() => u32::MAX,
+            sgprs => RUNTIME_SGPRS / sgprs.max(1).next_multiple_of(RUNTIME_SGPR_GRANULE),
+        };
+        let by_waves = simds * self.data.runtime_waves_per_simd.min(by_vgprs).min(by_sgprs) / waves;
+        by_waves.min(self.lds_bytes().checked_div(demand.lds_bytes).unwrap_or(u32::MAX))
+    }
+
+    /// The size of workgroups that AMD's HIP runtime advises for a kernel with at most that of `demand`
+    /// (`hipOccupancyMaxPotentialBlockSize`), and how many workgroups of it a multiprocessor holds.
+    #[must_use]
+    pub fn workgroup_by_runtime(self, demand: &Demand) -> (u32, u32) {
+        let most = demand.workgroup_size.clamp(1, self.max_workgroup()).next_multiple_of(self.wave_size());
+        let wave = Demand { workgroup_size: self.wave_size(), lds_bytes: 0, ..*demand };
+        let size = (self.workgroups_by_runtime(&wave) * self.wave_size()).min(most).max(self.wave_size());
+        (size, self.workgroups_by_runtime(&Demand { workgroup_size: size, ..*demand }))
+    }
+
+    /// Workgroups with so much LDS that compute units have room for; 0 if a workgroup may not have so much.
+    fn workgroups_by_lds(self, lds_bytes: u32, units: u32) -> u32 {
+        if lds_bytes > self.lds_bytes() {
+            return 0;
+        }
+        units * self.lds_bytes() / lds_bytes.max(1).next_multiple_of(self.lds_granule())
+    }
+
+    /// The largest workgroup of a kernel that fits with `before`, of those up to its size, if it does not with `after`:
+    /// a launch that was possible and is no more. All smaller workgroups fit where it does. With `is_required` no other
+    /// size is looked at.
     ///
     /// ```
     /// use wavetap_amdgpu::{Demand, Target};
-    /// let target = Target::by_name("gfx900").unwrap();
-    /// // Room for 24 waves on four SIMDs: one workgroup of 16 and half of another.
-    /// let demand = Demand { vgprs: 40, sgprs: 32, lds_bytes: 0, workgroup_size: 1024, wgp_mode: false };
-    /// assert_eq!((target.occupancy(&demand).waves, target.workgroups(&demand)), (6, 1));
+    /// let target = Target::by_name("gfx90a").unwrap();
+    /// let before = Demand { vgprs: 128, sgprs: 32, lds_bytes: 0, workgroup_size: 1024, wgp_mode: false };
+    /// let after = Demand { vgprs: 136, ..before };
+    /// assert_eq!(target.lost_workgroup(&before, &after, false), Some(1024));
+    /// assert_eq!(target.lost_workgroup(&before, &before, false), None);
     /// ```
     #[must_use]
-    pub fn workgroups(self, demand: &Demand) -> u32 {
-        let units = self.compute_units(demand.wgp_mode);
-        let waves = demand.workgroup_size.max(1).div_ceil(self.wave_size());
-        let of_simd =
-            self.max_waves_per_simd().min(self.waves_by_vgprs(demand.vgprs)).min(self.waves_by_sgprs(demand.sgprs));
-        let by_waves = units * self.simds_per_cu() * of_simd / waves;
-        let by_barriers = if waves > 1 { units * self.data.max_groups } else { u32::MAX };
-        let by_lds = if demand.lds_bytes > self.lds_bytes() { 0 } else { self.groups_by_lds(demand.lds_bytes, units) };
-        by_waves.min(by_barriers).min(by_lds)
+    pub fn lost_workgroup(self, before: &Demand, after: &Demand, is_required: bool) -> Option<u32> {
+        let fits = |demand: &Demand, workgroup_size| self.workgroups(&Demand { workgroup_size, ..*demand }) > 0;
+        let largest = before.workgroup_size.clamp(1, self.max_workgroup());
+        let smaller = (1..largest.div_ceil(self.wave_size())).rev().map(|waves| waves * self.wave_size());
+        let size = std::iter::once(largest).chain(smaller.filter(|_| !is_required)).find(|size| fits(before, *size))?;
+        (!fits(after, size)).then_some(size)
     }
 
-    /// Workgroups with so much LDS that compute units have room for.
-    fn groups_by_lds(self, lds_bytes: u32, units: u32) -> u32 {
-        units * self.lds_bytes() / lds_bytes.max(1).next_multiple_of(self.lds_granule())
+    /// The most vector registers of a lane with which no launch is lost that `before` allows: as
+    /// [`Target::lost_workgroup`] has it. At least those that `before` has.
+    #[must_use]
+    pub fn most_vgprs(self, before: &Demand, is_required: bool) -> u32 {
+        let granule = self.vgpr_granule();
+        let keeps = |vgprs: u32| self.lost_workgroup(before, &Demand { vgprs, ..*before }, is_required).is_none();
+        let most = (1..=self.max_vgprs() / granule).rev().map(|units| units * granule).find(|vgprs| keeps(*vgprs));
+        most.unwrap_or(0).max(before.vgprs)
     }
 
     /// The workgroup size, of those from `least` to that of `before`, with which a kernel loses most waves of a SIMD

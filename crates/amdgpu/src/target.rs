@@ -49,10 +49,12 @@ pub(crate) struct TargetData {
     pub(crate) fixed_sgprs: u32,
     pub(crate) max_user_sgprs: u32,
     pub(crate) max_waves_per_simd: u32,
+    pub(crate) runtime_waves_per_simd: u32,
     pub(crate) simds_per_cu: u32,
     pub(crate) wgp_mode: bool,
     pub(crate) lds_bytes: u32,
     pub(crate) lds_granule: u32,
+    pub(crate) max_wave_scratch: u32,
     pub(crate) max_workgroup: u32,
     pub(crate) max_groups: u32,
     pub(crate) named_barriers: bool,
@@ -595,6 +597,12 @@ impl Target {
     #[must_use]
     pub fn latency(self, class: Latency) -> LatencyRange {
         self.data.latencies[class as usize]
+    }
+
+    /// Bytes of scratch memory that a wave may have.
+    #[must_use]
+    pub fn max_wave_scratch(self) -> u32 {
+        self.data.max_wave_scratch
     }
 
     /// Workgroups of more than one wave that a compute unit holds at most: each needs a barrier.

@@ -15,6 +15,7 @@
 //! - [`collector`]: records into totals;
 //! - [`journals`]: the files in which a process keeps what it has collected;
 //! - [`rank`]: which of the processes that one launcher has started a process is;
+//! - [`residency`]: which launches run the original because fewer workgroups would run at the same time;
 //! - [`uncounted`]: why a dispatch is not counted;
 //! - [`config`]: the configuration of a run, one file for whoever runs the kernels.
 //!
@@ -26,6 +27,7 @@ pub mod config;
 pub mod journals;
 pub mod memory;
 pub mod rank;
+pub mod residency;
 pub mod session;
 pub mod uncounted;
 

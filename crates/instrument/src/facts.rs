@@ -244,6 +244,13 @@ impl<'k, 'a> KernelFacts<'k, 'a> {
         })
     }
 
+    /// Vector registers with which all workgroups that the kernel allows fit on a compute unit.
+    pub(crate) fn most_vgprs(&self) -> u32 {
+        let descriptor = &self.kernel.descriptor;
+        let demand = descriptor.demand(self.target, self.lds_bytes, self.workgroup_size);
+        descriptor.machine(self.target).most_vgprs(&demand, self.size_is_required)
+    }
+
     /// The record of the fewest counters from which all others follow: that of `place`, once, unless it refuses.
     pub(crate) fn placed(
         &self,

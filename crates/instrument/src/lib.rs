@@ -188,6 +188,8 @@ pub struct Instrumented {
     pub placement_fallback: Option<CounterPlacement>,
     /// Where the vector registers come from.
     pub vector_registers: map::VectorSource,
+    /// Where its counters are: in memory, where LDS was asked for and has no room.
+    pub mode: CounterMode,
     /// What the kernel needs as it was.
     pub before: Resources,
     /// What it needs with the edits; the size of the new code is not known here and 0.

@@ -18,7 +18,7 @@ use wavetap_base::error::{Error, Kind, Result};
 use wavetap_object::code_object::{Kernel, KernelDescriptor, KernelMetadata, demangle};
 use wavetap_object::emit::code_object::CodeSymbol;
 use wavetap_profile::control;
-use wavetap_profile::map::{AddressPair, Candidate, CounterMode, Declared, KernelMap, Refused};
+use wavetap_profile::map::{AddressPair, Candidate, CounterMode, Declared, DescriptorBytes, KernelMap, Refused};
 use wavetap_profile::record::HEADER;
 
 /// What the new code of a kernel is called in the symbol table.
@@ -191,7 +191,7 @@ impl<'a> ObjectPlanner<'a> {
             // takes time.
             let is_free = mode == CounterMode::Register && planned.loss.waves() == 0;
             if best.as_ref().is_none_or(|(_, best)| rank(&planned) < rank(best)) {
-                best = Some((mode, planned));
+                best = Some((planned.mode, planned));
             }
             if is_free {
                 break;
@@ -317,7 +317,7 @@ impl Adding {
             vector_registers: instrumented.vector_registers,
             before: instrumented.before,
             after,
-            declared: Some(declared(before)),
+            declared: Some(declared(before, &kernel.descriptor)),
             placement: instrumented.placement,
             placement_fallback: instrumented.placement_fallback,
             slots: instrumented.slots,
@@ -338,13 +338,14 @@ impl Adding {
 }
 
 /// What a host tells an application of a kernel.
-fn declared(metadata: &KernelMetadata) -> Declared {
+fn declared(metadata: &KernelMetadata, descriptor: &KernelDescriptor) -> Declared {
     Declared {
         sgpr_count: metadata.sgpr_count,
         vgpr_count: metadata.vgpr_count,
         agpr_count: metadata.agpr_count,
         group_segment_fixed_size: metadata.group_segment_fixed_size,
         private_segment_fixed_size: metadata.private_segment_fixed_size,
+        descriptor: Some(DescriptorBytes(*descriptor.bytes())),
     }
 }
 

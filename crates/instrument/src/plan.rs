@@ -13,7 +13,7 @@ use crate::scavenge::spill_slots::{self, SpillSlots};
 use crate::scavenge::{LAST_RESORT, LiveOut, STRATEGIES, Scavenger, VgprStrategy};
 use crate::sink::{CounterSink, Counters, GlobalSink, LdsSink};
 use crate::{cost, group_memory, guards, high_registers, register, scheduling};
-use wavetap_amdgpu::{Loss, Reg, Target};
+use wavetap_amdgpu::{Demand, Loss, Reg, Target};
 use wavetap_analysis::dataflow::RegSet;
 use wavetap_analysis::kernel::edit::{Edits, FunctionEdits, Item, Snippet};
 use wavetap_analysis::kernel::{Body, Reason, Refusal, Stop};
@@ -143,20 +143,25 @@ fn costs_too_much(request: &Request, planned: &Instrumented) -> Option<Refusal> 
     })
 }
 
-/// The sink of a counter mode.
+/// The sink of a counter mode, and the mode that it has: counters for which LDS has no room at all are in memory.
 fn sink(
     facts: &KernelFacts<'_, '_>,
     mode: CounterMode,
     placed: Option<&PlacedRecord>,
     records: RecordChoice,
-) -> Result<Box<dyn CounterSink>, Stop> {
+) -> Result<(CounterMode, Box<dyn CounterSink>), Stop> {
+    let global = || Box::new(GlobalSink { records });
     match mode {
-        CounterMode::Global => Ok(Box::new(GlobalSink { records })),
+        CounterMode::Global => Ok((mode, global())),
         CounterMode::Lds => {
             group_memory::check(facts.target, facts.kernel, facts.metadata)?;
             facts.uncopied.check_return(facts.analysis.program)?;
             let ends = placed.map_or_else(|| facts.table.ends(), |placed| placed.ends.clone());
-            Ok(Box::new(LdsSink::plan(facts.target, &ends, facts.workgroup_size, facts.lds_bytes)))
+            let sink = LdsSink::plan(facts.target, &ends, facts.workgroup_size, facts.lds_bytes);
+            if sink.lds_bytes() == 0 && !ends.is_empty() {
+                return Ok((CounterMode::Global, global()));
+            }
+            Ok((mode, Box::new(sink)))
         }
         CounterMode::Register => Err(Error::internal("registers are no sink of single additions").into()),
     }
@@ -174,7 +179,7 @@ fn plan(
     let (program, target) = (analysis.program, *target);
     let record_bytes = record_bytes(placed.map_or(facts.table.counters(), |placed| placed.placement.kept));
     let records = RecordChoice::of(target, request.per_wave || facts.records_accesses, record_bytes);
-    let sink = sink(facts, request.mode, placed, records)?;
+    let (mode, sink) = sink(facts, request.mode, placed, records)?;
     let mut descriptor = kernel.descriptor;
     let scratch = if strategy == LAST_RESORT { ScratchAccess::of(target) } else { ScratchAccess::Given };
     let sets_flat_scratch = scratch == ScratchAccess::FlatScratch;
@@ -186,6 +191,7 @@ fn plan(
         accum: metadata.agpr_count,
         bounded_calls: facts.has_bounded_calls,
         keeps_flat_scratch: sets_flat_scratch && flat_scratch::stays(program, *id, entry.original()),
+        most_vgprs: facts.most_vgprs(),
     };
     allocation.check_names()?;
     let mut free = allocation.free_scalars(entry.scalars());
@@ -298,6 +304,7 @@ fn plan(
         agpr_count,
         private_segment,
         lds_bytes: sink.lds_bytes(),
+        mode,
         record_bytes,
         slots: records.slots().filter(|_| placed.is_none()),
         vector_registers: strategy.into(),
@@ -320,6 +327,8 @@ pub(crate) struct PlannedCode {
     pub(crate) private_segment: u64,
     /// Bytes of LDS that a workgroup needs more than before.
     pub(crate) lds_bytes: u32,
+    /// Where its counters are.
+    pub(crate) mode: CounterMode,
     pub(crate) record_bytes: u32,
     /// How many records waves share by where they run, in code without placed counters.
     pub(crate) slots: Option<u32>,
@@ -354,6 +363,15 @@ impl PlannedCode {
             (before.waves_per_simd, after.waves_per_simd) =
                 (machine.occupancy(&demands.0).waves, machine.occupancy(&demands.1).waves);
         }
+        if let Some(size) = machine.lost_workgroup(&demands.0, &demands.1, facts.size_is_required) {
+            let limit = machine.occupancy(&Demand { workgroup_size: size, ..demands.1 }).limit;
+            let detail = format!(
+                "workgroups of {size} work-items would not fit on a compute unit any more: {} vector registers, {} \
+                    scalar registers and {} bytes of LDS; too much of {limit}",
+                demands.1.vgprs, demands.1.sgprs, demands.1.lds_bytes
+            );
+            return Err(Refusal::new(Reason::Unlaunchable, detail).into());
+        }
         let loss = machine.worst_loss(if facts.size_is_required { workgroup_size } else { 1 }, &demands.0, &demands.1);
         let (named_scalars, named_vectors) = named_registers(target, &edits);
         // Where every wave has the same number, the original may count less than all that can lie after the numbered
@@ -377,6 +395,7 @@ impl PlannedCode {
             record_bytes: self.record_bytes,
             uncounted_callees: facts.uncopied.names(program),
             vector_registers: self.vector_registers,
+            mode: self.mode,
             placement: self.placement,
             placement_fallback: facts.is_over_budget().then_some(CounterPlacement::All),
             slots: self.slots,

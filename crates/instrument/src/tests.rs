@@ -479,6 +479,7 @@ fn accumulation_registers_move_behind_a_grown_allocation() {
         accum: 50,
         bounded_calls: true,
         keeps_flat_scratch: true,
+        most_vgprs: 512,
     };
     let grown = |sgprs, vgprs| {
         let mut after = before;

@@ -93,6 +93,8 @@ pub enum NotCounted {
     NotRewritten,
     /// Its counters and the dynamic LDS of the launch do not fit in LDS together.
     LdsDoesNotFit,
+    /// Its workgroups wait for each other, and fewer of them run at the same time with counters: the original ran.
+    FewerWorkgroups,
     /// The launch was refused, with counters or without.
     LaunchFailed,
     /// The kernel ended with a fault.
@@ -110,6 +112,7 @@ impl NotCounted {
             NotCounted::NotSelected => "not_selected",
             NotCounted::NotRewritten => "not_rewritten",
             NotCounted::LdsDoesNotFit => "lds_does_not_fit",
+            NotCounted::FewerWorkgroups => "fewer_workgroups",
             NotCounted::LaunchFailed => "launch_failed",
             NotCounted::Faulted => "faulted",
             NotCounted::NoCode => "no_code",
@@ -121,7 +124,11 @@ impl NotCounted {
     #[must_use]
     pub fn is_gap(self) -> bool {
         match self {
-            NotCounted::Refused | NotCounted::LdsDoesNotFit | NotCounted::Faulted | NotCounted::NoCode => true,
+            NotCounted::Refused
+            | NotCounted::LdsDoesNotFit
+            | NotCounted::FewerWorkgroups
+            | NotCounted::Faulted
+            | NotCounted::NoCode => true,
             NotCounted::NotSelected | NotCounted::NotRewritten | NotCounted::LaunchFailed => false,
         }
     }

@@ -9,7 +9,7 @@ use std::io::{Read, Write};
 
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use addresses::{pack_addresses, unpack_addresses};
 
@@ -135,6 +135,46 @@ pub struct Declared {
     pub group_segment_fixed_size: u64,
     /// `.private_segment_fixed_size`
     pub private_segment_fixed_size: u64,
+    /// The kernel descriptor, with which the original still runs: its entry is counted from where the descriptor is.
+    /// Maps that older versions wrote do not have it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub descriptor: Option<DescriptorBytes>,
+}
+
+/// A kernel descriptor, in text as 128 hexadecimal digits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DescriptorBytes(pub [u8; 64]);
+
+impl Serialize for DescriptorBytes {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&self.0.iter().map(|byte| format!("{byte:02x}")).collect::<String>())
+    }
+}
+
+impl<'de> Deserialize<'de> for DescriptorBytes {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = std::borrow::Cow::<str>::deserialize(deserializer)?;
+        let byte = |at: usize| u8::from_str_radix(text.get(2 * at..2 * at + 2)?, 16).ok();
+        let bytes: Option<Vec<u8>> = (0..64).map(byte).collect();
+        let bytes = bytes.filter(|_| text.len() == 128).and_then(|bytes| bytes.try_into().ok());
+        bytes.map(DescriptorBytes).ok_or_else(|| serde::de::Error::custom("128 hexadecimal digits expected"))
+    }
+}
+
+/// How the schema of a file describes a kernel descriptor.
+#[cfg(feature = "schema")]
+impl schemars::JsonSchema for DescriptorBytes {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "DescriptorBytes".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({ "type": "string", "pattern": "^[0-9a-f]{128}$" })
+    }
 }
 
 /// An original instruction and where it is now.

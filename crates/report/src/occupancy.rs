@@ -16,7 +16,8 @@ pub struct Needs {
     pub lds_bytes: u32,
     /// Work-items of a workgroup.
     pub workgroup: u32,
-    /// Whether a workgroup always has that many: then waves that do not fill a whole workgroup do not count.
+    /// Whether a workgroup always has that many: then only whole workgroups count. Otherwise it is the occupancy that
+    /// the best size reaches.
     pub exact: bool,
     /// Whether a workgroup has the two compute units of a workgroup processor. Of no effect where there are none.
     pub wgp_mode: bool,
@@ -78,7 +79,8 @@ pub struct Occupancy {
     pub limited_by: Vec<Resource>,
     /// Every resource.
     pub limits: Vec<Limit>,
-    /// The number of waves that [`Limit::for_more`] would give at least; none at the most.
+    /// The number of waves that [`Limit::for_more`] of all that limits would give (at least, where the size of
+    /// workgroups is open); none at the most.
     pub next: Option<u32>,
 }
 
@@ -99,18 +101,26 @@ impl Occupancy {
     #[must_use]
     pub fn of(target: Target, needs: &Needs) -> Occupancy {
         let most = target.max_waves_per_simd();
-        let group = needs.workgroup.max(1).div_ceil(target.wave_size());
-        let by_vgprs = |count: u32| target.waves_by_vgprs(count);
-        let by_sgprs = |count: u32| target.waves_by_sgprs(count);
-        let by_lds = |bytes: u32| target.waves_by_lds(bytes, group, needs.wgp_mode);
+        let Needs { workgroup: workgroup_size, wgp_mode, exact, .. } = *needs;
+        let group = workgroup_size.max(1).div_ceil(target.wave_size());
+        // Whole workgroups by one resource, as if there were enough of all others.
+        let little = Demand { vgprs: 1, sgprs: 0, lds_bytes: 0, workgroup_size, wgp_mode };
+        let whole = |demand: Demand| target.occupancy(&demand).waves;
+        let by_vgprs =
+            |vgprs: u32| if exact { whole(Demand { vgprs, ..little }) } else { target.waves_by_vgprs(vgprs) };
+        let by_sgprs =
+            |sgprs: u32| if exact { whole(Demand { sgprs, ..little }) } else { target.waves_by_sgprs(sgprs) };
+        let by_lds = |lds_bytes: u32| match exact {
+            true => whole(Demand { lds_bytes, ..little }),
+            false => target.waves_by_lds(lds_bytes, group, wgp_mode),
+        };
         let mut allowed = vec![
             (Resource::Vgprs, needs.vgprs, by_vgprs(needs.vgprs)),
             (Resource::Sgprs, needs.sgprs, by_sgprs(needs.sgprs)),
             (Resource::Lds, needs.lds_bytes, by_lds(needs.lds_bytes)),
         ];
-        if needs.exact {
-            let Needs { workgroup: workgroup_size, wgp_mode, .. } = *needs;
-            let by_size = target.occupancy(&Demand { vgprs: 1, sgprs: 0, lds_bytes: 0, workgroup_size, wgp_mode });
+        let by_size = target.occupancy(&little);
+        if exact {
             let what =
                 if by_size.limit == wavetap_amdgpu::Limit::Barriers { Resource::Barriers } else { Resource::Workgroup };
             allowed.push((what, workgroup_size, by_size.waves));
@@ -135,15 +145,26 @@ impl Occupancy {
                 for_more: if waves < most { largest(resource, waves + 1) } else { None },
             })
             .collect::<Vec<_>>();
-        let limited_by: Vec<Resource> =
-            limits.iter().filter(|limit| waves < most && limit.waves == waves).map(|limit| limit.resource).collect();
+        // Where the size alone allows no more, less of another resource does not help.
+        let by_size_alone = exact && waves == by_size.waves;
+        let is_size = |resource| matches!(resource, Resource::Workgroup | Resource::Barriers);
+        let limiting =
+            |limit: &&Limit| waves < most && limit.waves == waves && (!by_size_alone || is_size(limit.resource));
+        let limited_by: Vec<Resource> = limits.iter().filter(limiting).map(|limit| limit.resource).collect();
+        let with_less = |limit: &Limit| match (limit.for_more, limit.resource) {
+            (Some(less), Resource::Vgprs) if limit.waves == waves => by_vgprs(less),
+            (Some(less), Resource::Sgprs) if limit.waves == waves => by_sgprs(less),
+            (Some(less), Resource::Lds) if limit.waves == waves => by_lds(less),
+            _ => limit.waves,
+        };
+        let next = if exact { limits.iter().map(with_less).min().unwrap_or(most) } else { waves + 1 };
         Occupancy {
             waves,
             most,
             workgroup: needs.workgroup,
             limited_by,
             limits,
-            next: (waves < most).then_some(waves + 1),
+            next: (waves < most).then_some(next.max(waves + 1)),
         }
     }
 
@@ -248,6 +269,29 @@ mod tests {
         let exact = occupancy("gfx906", 24, 16, 0, 1024, true);
         assert_eq!((exact.waves, exact.limited_by.as_slice()), (8, &[Resource::Workgroup][..]));
         assert_eq!(exact.sentence(), "8 of 10 waves per SIMD, limited by workgroup size");
+    }
+
+    #[test]
+    fn advice_is_for_whole_workgroups() {
+        // 96 registers leave room for 5 waves on each of 4 SIMDs.
+        let of = |workgroup| {
+            let now = occupancy("gfx90a", 96, 16, 0, workgroup, true);
+            (now.waves, now.limited_by.clone(), now.next_step())
+        };
+        let vgprs = |waves, step: &str| (waves, vec![Resource::Vgprs], step.to_owned());
+        assert_eq!(of(64), vgprs(5, "6 with ≤ 80 VGPRs"));
+        // Two of 8 waves; three are 24 waves, 6 for each SIMD.
+        assert_eq!(of(512), vgprs(4, "6 with ≤ 80 VGPRs"));
+        // One of 12 waves; two are 24.
+        assert_eq!(of(768), vgprs(3, "6 with ≤ 80 VGPRs"));
+        // One of 16 waves; two are 32.
+        assert_eq!(of(1024), vgprs(4, "8 with ≤ 64 VGPRs"));
+        // 128 waves of registers, and 16 are needed at once.
+        let none = occupancy("gfx906", 128, 16, 0, 1024, true);
+        assert_eq!((none.waves, none.next_step().as_str()), (0, "4 with ≤ 64 VGPRs"));
+        // Both have to be less; a workgroup more is 4 waves, one for each SIMD.
+        let both = occupancy("gfx90a", 512, 16, 40_000, 256, true);
+        assert_eq!(both.next_step(), "2 with ≤ 256 VGPRs and ≤ 32,768 bytes of LDS");
     }
 
     #[test]

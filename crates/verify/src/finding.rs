@@ -21,6 +21,8 @@ pub enum Rule {
     Map,
     /// Code uses registers that are not allocated.
     Allocation,
+    /// A workgroup that fitted on a compute unit does not any more.
+    Launch,
     /// LDS of the probes does not lie after the kernel's own.
     Lds,
     /// Inserted code accesses scratch memory that is not its own.
@@ -63,6 +65,7 @@ impl Rule {
             Rule::Metadata => "metadata",
             Rule::Map => "map",
             Rule::Allocation => "allocation",
+            Rule::Launch => "launch",
             Rule::Lds => "lds",
             Rule::Scratch => "scratch",
             Rule::Skeleton => "skeleton",

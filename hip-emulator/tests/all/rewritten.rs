@@ -343,3 +343,32 @@ fn counters_never_take_the_lds_of_a_launch() {
         assert!(profile.uncounted[0].detail.contains("61440 bytes of dynamic LDS"), "{}", profile.uncounted[0].detail);
     }
 }
+
+/// Workgroups that wait for each other all run at the same time: where counters would let fewer of them, the original
+/// runs, and that is said.
+#[test]
+fn a_cooperative_launch_has_the_workgroups_that_were_promised() {
+    let stand_in = StandIn::new();
+    let original = stand_in.file("cooperative");
+    let source = root().join("hip-emulator/tests/programs/cooperative.hip");
+    Compiler::new().compile("gfx90a", &["-lamdhip64"], &source, &original);
+    let (plain, _, trace) = counted(&stand_in, &original, &[]);
+    assert!(plain.starts_with("4 workgroups on a multiprocessor\n"), "{plain}");
+    assert_eq!(trace.kernels[0].dispatches, 2);
+    for counters in [Counters::Global, Counters::Lds] {
+        let (output, profile, seen) = counted(&stand_in, &rewritten_file(&stand_in, &original, counters), &[]);
+        assert_eq!(output, plain, "{counters:?}");
+        let why: Vec<_> = profile.uncounted.iter().map(|each| (each.why, each.dispatches)).collect();
+        assert_eq!(why, [(NotCounted::FewerWorkgroups, 1)], "{counters:?}");
+        let detail = &profile.uncounted[0].detail;
+        assert!(detail.contains("4 of them without counters and 3 with counters"), "{detail}");
+        assert!(!profile.complete && profile.has_ended(), "{counters:?}");
+        // The launch of three workgroups of four waves.
+        assert_eq!((profile.kernels[0].dispatches, profile.kernels[0].waves), (1, 12), "{counters:?}");
+        assert_eq!(seen.kernels[0].waves, trace.kernels[0].waves, "{counters:?}");
+    }
+    // Registers that are there without counters, too: nothing is lost, and both launches count.
+    let (output, profile, _) = counted(&stand_in, &rewritten_file(&stand_in, &original, Counters::Register), &[]);
+    let lost = profile.kernels[0].before.map(|of| of.vgprs) != profile.kernels[0].after.map(|of| of.vgprs);
+    assert_eq!((output.as_str(), profile.uncounted.is_empty()), (plain.as_str(), !lost));
+}

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::MutexGuard;
 use std::time::{Duration, Instant};
 
+use wavetap::collect::residency::fewer_workgroups;
 use wavetap::collect::session::{BeginError, DispatchInfo, ObjectId, Ticket};
 use wavetap::collect::uncounted::{Why, WorkgroupLds};
 use wavetap::profile::launches::{LaunchShape, NotCounted};
@@ -80,7 +81,8 @@ impl Tool {
                 return (packet, None);
             }
         };
-        match needed(&kernel, counters, &packet) {
+        let is_cooperative = state.cooperative.contains(&queue);
+        match needed(&kernel, counters, &packet, is_cooperative) {
             Ok(needed) => self.count(&mut state, queue, packet, &kernel, needed),
             Err(why) => {
                 run_original(&mut state, counters, &kernel, why);
@@ -243,6 +245,7 @@ impl Tool {
     /// Collects what the dispatches of a queue have counted that is about to be destroyed.
     pub(crate) fn leave_queue(&self, queue: QueueAddress, patience: Duration) {
         let mut state = self.state();
+        state.cooperative.remove(&queue);
         self.wait_for(&mut state, patience, |flight| flight.queue == queue);
         let left: Vec<InFlight> = state.in_flight.extract_if(.., |flight| flight.queue == queue).collect();
         for InFlight { ticket, agent, kernel, code, .. } in left {
@@ -273,7 +276,7 @@ pub(super) fn shape(packet: &Packet, dynamic_lds: u32) -> LaunchShape {
 }
 
 /// What a dispatch needs, or why the original has to run.
-fn needed(kernel: &LoadedKernel, counters: Counters, packet: &Packet) -> Result<Needed, Why> {
+fn needed(kernel: &LoadedKernel, counters: Counters, packet: &Packet, is_cooperative: bool) -> Result<Needed, Why> {
     let needs = counters.needs;
     let items = packet.workgroup().iter().fold(1_u64, |items, axis| items.saturating_mul((*axis).into()));
     if counters.descriptor.is_some() && needs.max_workgroup > 0 && items > needs.max_workgroup {
@@ -284,6 +287,12 @@ fn needed(kernel: &LoadedKernel, counters: Counters, packet: &Packet) -> Result<
         return Err((NotCounted::Refused, detail));
     }
     let dynamic = packet.group_segment().saturating_sub(needs.known.lds);
+    if let (true, Some((before, after))) = (is_cooperative, &needs.resources) {
+        let size = u32::try_from(items).unwrap_or(u32::MAX);
+        if let Some(why) = fewer_workgroups(&kernel.object.target, (before, after), size, dynamic) {
+            return Err(why);
+        }
+    }
     let (with_counters, original) = (needs.with_counters.lds.into(), needs.known.lds.into());
     let lds = WorkgroupLds { with_counters, original, dynamic: dynamic.into(), most: kernel.object.most_lds.into() };
     let (lds, no_room) = lds.needed();

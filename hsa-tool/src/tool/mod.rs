@@ -4,7 +4,7 @@ mod beside;
 mod dispatches;
 mod launches;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -18,7 +18,7 @@ use wavetap::error::{Error, Result, ResultExt};
 use wavetap::profile::launches::NotCounted;
 use wavetap::profile::map::ObjectMap;
 
-use crate::api::Api;
+use crate::api::{Api, QueueAddress};
 use crate::memory::{AgentMemory, Allocations};
 use crate::objects::{Form, KernelNeeds, Object};
 use crate::packets::Packet;
@@ -108,6 +108,8 @@ pub(crate) struct State {
     /// By the address of the descriptor.
     pub(crate) kernels: HashMap<u64, LoadedKernel>,
     pub(crate) in_flight: Vec<InFlight>,
+    /// Queues for dispatches whose workgroups wait for each other.
+    pub(crate) cooperative: HashSet<QueueAddress>,
     /// Signals that can be used again.
     pub(crate) signals: Vec<u64>,
     /// Something is missing that should have been counted.
@@ -216,6 +218,7 @@ impl Tool {
             executables: HashMap::new(),
             kernels: HashMap::new(),
             in_flight: Vec::new(),
+            cooperative: HashSet::new(),
             signals: Vec::new(),
             lacking: false,
             next_ordinal: 0,

@@ -1,6 +1,7 @@
 //! What becomes of a kernel or a packet that did something wrong: the runtime is told as by the hardware, so that the
 //! program gets its error; where the emulator itself cannot go on, the program is ended.
 
+use wavetap_amdgpu::Limit;
 use wavetap_emulator::{Device, Fault, FaultKind};
 
 use super::{Queue, Surroundings, Trouble, aql, load64, symbols};
@@ -9,6 +10,11 @@ use crate::raw;
 
 /// What the trap handler of the runtime writes into a queue's error signal after `s_trap 2` (`abort`, `assert`).
 const ERROR_TRAP: u64 = 0x8000_0000;
+
+/// What the packet processor writes there of a dispatch for which there is too little LDS, or too few registers (ROCr,
+/// `AqlQueue::DynamicQueueEventsHandler`).
+const ERROR_GROUP_MEMORY: u64 = 4;
+const ERROR_REGISTERS: u64 = 128;
 
 /// Reports what went wrong with a packet of a queue, which is not processed any further.
 pub(crate) fn report(trouble: &Trouble, queue: &Queue, device: &mut Device, around: Surroundings) {
@@ -40,6 +46,13 @@ fn kernel(fault: &Fault, kernel_object: u64, queue: &Queue, device: &mut Device,
         FaultKind::LdsBounds { .. } | FaultKind::ScratchBounds { .. } => exception(0, queue, around),
         FaultKind::Trap { .. } => {
             if queue_error(ERROR_TRAP, queue, device, around).is_none() {
+                stop();
+            }
+        }
+        FaultKind::NoRoom { limit, .. } => {
+            let registers = matches!(limit, Limit::VectorRegisters | Limit::ScalarRegisters);
+            let error = if registers { ERROR_REGISTERS } else { ERROR_GROUP_MEMORY };
+            if queue_error(error, queue, device, around).is_none() {
                 stop();
             }
         }

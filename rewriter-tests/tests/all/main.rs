@@ -8,6 +8,7 @@ mod clocks;
 mod counted_disassembly;
 mod counted_dispatches;
 mod every_processor;
+mod full_workgroups;
 mod memory_rules;
 mod odd_parts;
 mod overlapping_dispatches;

@@ -12,7 +12,7 @@ pub const TABLE: &[(&str, &[&str])] = &[
     ("instrument", &["amdgpu", "analysis", "base", "object", "profile"]),
     ("verify", &["amdgpu", "analysis", "base", "object", "profile"]),
     ("emulator", &["amdgpu", "base", "profile"]),
-    ("collect", &["base", "object", "profile"]),
+    ("collect", &["amdgpu", "base", "object", "profile"]),
     ("memory", &["amdgpu", "analysis", "base", "object", "profile"]),
     ("mix", &["amdgpu", "analysis", "base", "profile"]),
     ("slice", &["amdgpu", "analysis", "base", "memory", "object", "profile"]),

@@ -18,7 +18,7 @@ pub enum Change {
 }
 
 use Change::{Flip, Less, More, Stale, To};
-use Rule::{Allocation, Clobbered, Descriptor, Lds, Metadata, Scratch, Undefined};
+use Rule::{Allocation, Clobbered, Descriptor, Launch, Lds, Metadata, Scratch, Undefined};
 
 /// Where the damage means something: the descriptor is the original's.
 type Applies = fn(&Subject, &KernelDescriptor) -> bool;
@@ -43,6 +43,8 @@ pub const FIELDS: &[FieldKind] = &[
     ("GROUP_SEGMENT_FIXED_SIZE, stale", Field::GROUP_SEGMENT_FIXED_SIZE, Stale, ALWAYS, &[Lds]),
     ("PRIVATE_SEGMENT_FIXED_SIZE", Field::PRIVATE_SEGMENT_FIXED_SIZE, Flip, ALWAYS, &[Scratch]),
     ("PRIVATE_SEGMENT_FIXED_SIZE, stale", Field::PRIVATE_SEGMENT_FIXED_SIZE, Stale, ALWAYS, &[Scratch]),
+    // 64 MiB for a wave of 32.
+    ("PRIVATE_SEGMENT_FIXED_SIZE, most", Field::PRIVATE_SEGMENT_FIXED_SIZE, To(1 << 21), ALWAYS, &[Launch]),
     ("KERNARG_SIZE", Field::KERNARG_SIZE, Flip, ALWAYS, LIES),
     ("TG_SPLIT", Field::TG_SPLIT, Flip, ALWAYS, LIES),
     ("ACCUM_OFFSET, none", Field::ACCUM_OFFSET, To(0), |s, _| s.target.unified_accum(), &[Allocation]),
@@ -62,6 +64,14 @@ pub const FIELDS: &[FieldKind] = &[
         More,
         |s, _| !s.target.unified_accum(),
         &[Metadata],
+    ),
+    // Registers for a wave of each SIMD, and workgroups have more waves.
+    (
+        "GRANULATED_WORKITEM_VGPR_COUNT, most",
+        Field::GRANULATED_WORKITEM_VGPR_COUNT,
+        To(63),
+        |s, _| !s.target.has_wgp_mode() && s.target.name() != "gfx1250" && !s.name.starts_with("preloaded"),
+        &[Launch],
     ),
     ("GRANULATED_WAVEFRONT_SGPR_COUNT, less", SGPRS, Less, |s, _| !s.target.all_sgprs(), &[Allocation, Metadata]),
     ("GRANULATED_WAVEFRONT_SGPR_COUNT, more", SGPRS, More, |s, _| !s.target.all_sgprs(), &[Metadata]),

@@ -31,6 +31,8 @@ pub enum Reason {
     VectorRegisters,
     /// More of a SIMD's waves would be lost than the user allows.
     OccupancyLoss,
+    /// A workgroup that ran before would not fit on a compute unit.
+    Unlaunchable,
     /// What the prologue needs does not fit the 16 user SGPRs.
     UserSgprs,
     /// Kernel arguments are preloaded into SGPRs, and the code at the entry does not load them where they are not.
@@ -61,7 +63,7 @@ pub enum Reason {
 
 impl Reason {
     /// Every reason.
-    pub const ALL: [Reason; 23] = [
+    pub const ALL: [Reason; 24] = [
         Reason::Undecodable,
         Reason::IndirectJump,
         Reason::DirectCall,
@@ -72,6 +74,7 @@ impl Reason {
         Reason::ScalarRegisters,
         Reason::VectorRegisters,
         Reason::OccupancyLoss,
+        Reason::Unlaunchable,
         Reason::UserSgprs,
         Reason::KernargPreload,
         Reason::VectorAllocation,
@@ -101,6 +104,7 @@ impl Reason {
             Reason::ScalarRegisters => "scalar_registers",
             Reason::VectorRegisters => "vector_registers",
             Reason::OccupancyLoss => "occupancy_loss",
+            Reason::Unlaunchable => "unlaunchable",
             Reason::UserSgprs => "user_sgprs",
             Reason::KernargPreload => "kernarg_preload",
             Reason::VectorAllocation => "vector_allocation",
@@ -198,6 +202,10 @@ impl Reason {
             Reason::PcRead => {
                 "The program counter is read where the condition code is in use and no scalar register is free to \
                     correct what was read."
+            }
+            Reason::Unlaunchable => {
+                "With the LDS or the registers for its counters, the largest workgroups that the kernel allows would \
+                    not fit on a compute unit: no GPU could launch them."
             }
             Reason::OccupancyLoss => {
                 "Its registers or LDS for the counters would let fewer waves run than `--max-occupancy-loss` allows."

@@ -18,6 +18,8 @@ use crate::launch::packet::Dispatch;
 use crate::memory::Memory;
 use crate::memory::loader::{self, LoadedObject};
 use crate::run::code::Code;
+use crate::run::plan::Descriptor;
+use crate::run::worker::Worker;
 use crate::trace::DispatchStats;
 
 /// An emulated GPU.
@@ -200,6 +202,21 @@ impl Device {
         let mut flight = workers::begin(self.target, &self.options, &mut self.memory, self.clock, dispatch, None)?;
         flight.objects = self.changes;
         Ok(flight)
+    }
+
+    /// Whether a compute unit has room for a workgroup of so many work-items with so many bytes of LDS.
+    ///
+    /// # Errors
+    /// [`FaultKind::NoRoom`](crate::FaultKind::NoRoom) if not; another one if there is no kernel descriptor at
+    /// `kernel_object`.
+    pub fn check_room(
+        &self,
+        kernel_object: u64,
+        workgroup_size: u32,
+        lds_bytes: u32,
+    ) -> std::result::Result<(), Fault> {
+        Descriptor::check(&self.memory.view(), self.target, kernel_object, (workgroup_size, lds_bytes))
+            .map_err(|kind| Worker::outside(kind, [0; 3], 0))
     }
 
     /// Runs a share of a dispatch that [`Device::begin`] began; once it has ended, what it did.

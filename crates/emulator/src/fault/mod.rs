@@ -6,6 +6,8 @@ pub(crate) mod stop;
 
 use std::fmt;
 
+use wavetap_amdgpu::Limit;
+
 use crate::address::ObjectId;
 use crate::address::allocation::Allocation;
 
@@ -160,6 +162,13 @@ pub enum FaultKind {
     },
     /// The dispatch used up its fuel.
     OutOfFuel,
+    /// No workgroup of the dispatch fits on a compute unit.
+    NoRoom {
+        /// What there is too little of.
+        limit: Limit,
+        /// What is needed.
+        reason: Box<str>,
+    },
     /// The dispatch itself cannot be set up: bad descriptor, sizes or addresses.
     Setup {
         /// Why.
@@ -276,6 +285,7 @@ impl fmt::Display for FaultKind {
             FaultKind::Undefined { what } => write!(f, "undefined: {what}"),
             FaultKind::Trap { id } => write!(f, "s_trap {id}"),
             FaultKind::OutOfFuel => f.write_str("the dispatch used up its fuel"),
+            FaultKind::NoRoom { limit, reason } => write!(f, "the launch is limited by {limit}: {reason}"),
             FaultKind::Setup { reason } => write!(f, "the dispatch cannot be set up: {reason}"),
         }
     }

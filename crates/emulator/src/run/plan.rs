@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use wavetap_amdgpu::{Demand, Target, VgprMsb, scalar};
+use wavetap_amdgpu::{Demand, Limit, Target, VgprMsb, scalar};
 
 use super::pool::Pool;
 use crate::address::allocation::AllocationKind;
@@ -27,8 +27,6 @@ use crate::state::fp_mode::FpMode;
 use crate::state::random::Random;
 use crate::state::wave::{Status, Wave};
 
-/// Most work-items of a workgroup on this family.
-const MAX_GROUP: u32 = 1024;
 /// Bytes of the dispatch packet, and of what is in memory of the queue.
 const PACKET_SIZE: u64 = 64;
 const QUEUE_SIZE: u64 = 4096;
@@ -111,6 +109,57 @@ impl Descriptor {
         })
     }
 
+    /// The target with the size of the kernel's waves.
+    fn machine(&self, target: Target) -> Result<Target, FaultKind> {
+        let lanes = if self.has(property::WAVEFRONT_SIZE32) { 32 } else { 64 };
+        let lacks = || setup(format!("the descriptor asks for wave{lanes}, which {} lacks", target.name()));
+        target.with_wave_size(lanes).map_or_else(lacks, Ok)
+    }
+
+    /// What a workgroup of so many work-items with so much LDS needs.
+    fn demand(&self, target: Target, workgroup_size: u32, lds_bytes: u32) -> Demand {
+        let (vgprs, agprs) = vector_registers(target, self);
+        Demand {
+            vgprs: (vgprs + if target.unified_accum() { agprs } else { 0 }) as u32,
+            sgprs: scalar_registers(target, self).into(),
+            lds_bytes,
+            workgroup_size,
+            wgp_mode: target.has_wgp_mode() && self.rsrc1 & WGP_MODE != 0,
+        }
+    }
+
+    /// [`Descriptor::check_room`] of the descriptor at an address.
+    pub(crate) fn check(
+        memory: &View,
+        target: Target,
+        address: u64,
+        (workgroup_size, lds_bytes): (u32, u32),
+    ) -> Result<(), FaultKind> {
+        let descriptor = Descriptor::read(memory, address)?;
+        descriptor.check_room(descriptor.machine(target)?, workgroup_size, lds_bytes)
+    }
+
+    /// All waves of a workgroup run at the same time, or none: the packet processor refuses a dispatch of which no
+    /// workgroup fits.
+    fn check_room(&self, target: Target, workgroup_size: u32, lds_bytes: u32) -> Result<(), FaultKind> {
+        let demand = self.demand(target, workgroup_size, lds_bytes);
+        let occupancy = target.occupancy(&demand);
+        if occupancy.workgroups > 0 {
+            return Ok(());
+        }
+        let waves = workgroup_size.div_ceil(target.wave_size());
+        let Demand { vgprs, sgprs, .. } = demand;
+        let needs = match occupancy.limit {
+            Limit::VectorRegisters => format!("{vgprs} vector registers for each lane"),
+            Limit::ScalarRegisters => format!("{sgprs} scalar registers for each wave"),
+            _ => format!("{lds_bytes} bytes of LDS"),
+        };
+        let reason = format!(
+            "a workgroup of {workgroup_size} work-items has {waves} waves and needs {needs}, which no compute unit has"
+        );
+        Err(FaultKind::NoRoom { limit: occupancy.limit, reason: reason.into() })
+    }
+
     /// A bit, counted from the start.
     fn bit(&self, bit: u16) -> bool {
         self.bytes[usize::from(bit / 8)] >> (bit % 8) & 1 != 0
@@ -142,10 +191,8 @@ impl Plan {
         queued: Option<QueuedPacket>,
     ) -> Result<Plan, FaultKind> {
         let descriptor = Descriptor::read(&memory.view(), dispatch.kernel_object)?;
-        let lanes = if descriptor.has(property::WAVEFRONT_SIZE32) { 32 } else { 64 };
-        let Some(target) = target.with_wave_size(lanes) else {
-            return setup(format!("the descriptor asks for wave{lanes}, which {} lacks", target.name()));
-        };
+        let target = descriptor.machine(target)?;
+        let lanes = target.wave_size();
         if target.has_shared_vgprs() && lanes == 64 && descriptor.rsrc3 & 0xf != 0 {
             return setup("vector registers that the halves of a wave share are not emulated");
         }
@@ -155,8 +202,9 @@ impl Plan {
             return setup("waves that change their number of vector registers are not emulated");
         }
         let [x, y, z] = dispatch.workgroup.map(u32::from);
-        if x == 0 || y == 0 || z == 0 || x.saturating_mul(y).saturating_mul(z) > MAX_GROUP {
-            return setup(format!("workgroup {x} x {y} x {z}: 1 to {MAX_GROUP} work-items expected"));
+        if x == 0 || y == 0 || z == 0 || x.saturating_mul(y).saturating_mul(z) > target.max_workgroup() {
+            let most = target.max_workgroup();
+            return setup(format!("workgroup {x} x {y} x {z}: 1 to {most} work-items expected"));
         }
         if dispatch.grid.contains(&0) {
             return setup("empty grid");
@@ -164,6 +212,7 @@ impl Plan {
         if dispatch.group_segment_size > target.lds_bytes() {
             return setup(format!("{} bytes of LDS, there are {}", dispatch.group_segment_size, target.lds_bytes()));
         }
+        descriptor.check_room(target, x * y * z, dispatch.group_segment_size)?;
         let groups = [dispatch.grid[0].div_ceil(x), dispatch.grid[1].div_ceil(y), dispatch.grid[2].div_ceil(z)];
         let (vgprs, agprs) = vector_registers(target, &descriptor);
         let sgprs = scalar_registers(target, &descriptor);
@@ -259,15 +308,8 @@ impl Plan {
 
     /// The resources that a workgroup needs.
     pub(crate) fn demand(&self) -> Demand {
-        let target = self.launch.target;
-        Demand {
-            vgprs: (self.vgprs + if target.unified_accum() { self.agprs } else { 0 }) as u32,
-            sgprs: self.sgprs.into(),
-            lds_bytes: self.launch.lds_size,
-            workgroup_size: self.dispatch.workgroup.map(u32::from).iter().product(),
-            // WGP_MODE, from gfx10 on.
-            wgp_mode: target.has_wgp_mode() && self.descriptor.rsrc1 >> 29 & 1 != 0,
-        }
+        let workgroup_size = self.dispatch.workgroup.map(u32::from).iter().product();
+        self.descriptor.demand(self.launch.target, workgroup_size, self.launch.lds_size)
     }
 
     /// Work-items in x, y, z of a workgroup: the last ones of a row may be partial.

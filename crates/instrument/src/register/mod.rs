@@ -13,7 +13,7 @@ use crate::frame::first_vector;
 use crate::placement::{Job, PlacedCounters, jobs};
 use crate::plan::PlannedCode;
 use crate::scavenge::LiveOut;
-use crate::scavenge::registers::{Allocation, NUMBERED_VGPRS, ScalarPool};
+use crate::scavenge::registers::{Allocation, ScalarPool};
 use crate::scavenge::scalars::{Place, Scavenged};
 use crate::{Instrumented, Request, guards, high_registers, scheduling};
 use code::{RegisterFrame, Reserved, Temporaries};
@@ -75,11 +75,12 @@ fn plan(
         accum: metadata.agpr_count,
         bounded_calls: facts.has_bounded_calls,
         keeps_flat_scratch: false,
+        most_vgprs: facts.most_vgprs(),
     };
     allocation.check_names()?;
     let (scalars_end, vectors_end) = match room {
         Room::WithoutLoss => allocation.ends_without_loss(),
-        Room::Any => (target.addressable_sgprs(), NUMBERED_VGPRS.into()),
+        Room::Any => (target.addressable_sgprs(), allocation.end_of_vectors()),
     };
     let mut free = allocation.free_scalars_below(entry.scalars(), scalars_end);
     let measures = placed.values.needed(&placed.counters);
@@ -185,6 +186,7 @@ fn plan(
         agpr_count: metadata.agpr_count,
         private_segment: metadata.private_segment_fixed_size,
         lds_bytes: 0,
+        mode: request.mode,
         record_bytes: HEADER,
         vector_registers: VectorSource::default(),
         placement: Some(placement),

@@ -157,6 +157,8 @@ pub(crate) struct Allocation<'a> {
     pub(crate) bounded_calls: bool,
     /// Whether FLAT_SCRATCH, which the prologue is asked to set, keeps that value.
     pub(crate) keeps_flat_scratch: bool,
+    /// Vector registers with which all workgroups that the original allows fit on a compute unit.
+    pub(crate) most_vgprs: u32,
 }
 
 impl Allocation<'_> {
@@ -229,6 +231,12 @@ impl Allocation<'_> {
         (last(self.target.addressable_sgprs(), &scalars), last(NUMBERED_VGPRS.into(), &vectors))
     }
 
+    /// How far numbered vector registers may reach if all workgroups that the original allows shall fit.
+    pub(crate) fn end_of_vectors(&self) -> u32 {
+        let fits = |end: &u32| self.grown_vgprs(*end).1 <= self.most_vgprs;
+        (0..=NUMBERED_VGPRS.into()).rev().find(fits).unwrap_or(0)
+    }
+
     /// The lowest vector register below `end` that no code names and is not taken.
     pub(crate) fn free_vector(&self, taken: &RegSet, end: u32) -> Option<u16> {
         let indexed = if self.used.indexed { self.vgprs() } else { 0 };
@@ -276,12 +284,16 @@ impl Allocation<'_> {
             descriptor.set_allocated_sgprs(wanted)?;
         }
         let limit = if self.target.unified_accum() { self.target.vgpr_total() } else { NUMBERED_VGPRS.into() };
-        let too_many = |count| {
-            Refusal::new(Reason::VectorRegisters, format!("{count} vector registers are needed, {limit} can be had"))
+        let too_many = |count| match limit.min(self.most_vgprs) {
+            fitting if fitting < limit => self.too_large(count),
+            _ => Refusal::new(
+                Reason::VectorRegisters,
+                format!("{count} vector registers are needed, {limit} can be had"),
+            ),
         };
         let (offset, total) = self.grown_vgprs(vgprs);
         if offset.is_some_and(|offset| offset > NUMBERED_VGPRS.into())
-            || total > limit && total > descriptor.allocated_vgprs(self.target)
+            || total > limit.min(self.most_vgprs) && total > descriptor.allocated_vgprs(self.target)
         {
             return Err(too_many(total).into());
         }
@@ -317,11 +329,24 @@ impl Allocation<'_> {
     /// Grows the allocation in a descriptor so that AGPRs below `accum` can be used. It never shrinks.
     pub(crate) fn grow_accum(&self, descriptor: &mut KernelDescriptor, accum: u32) -> Result<(), Stop> {
         let wanted = descriptor.accum_offset(self.target).unwrap_or(0) + accum;
+        let allocated = descriptor.allocated_vgprs(self.target);
+        if wanted > self.most_vgprs && wanted > allocated {
+            return Err(self.too_large(wanted).into());
+        }
         if wanted > self.target.max_vgprs() {
             let detail = format!("{wanted} vector registers are needed, {} can be had", self.target.max_vgprs());
             return Err(Refusal::new(Reason::VectorRegisters, detail).into());
         }
-        Ok(descriptor.set_allocated_vgprs(self.target, wanted.max(descriptor.allocated_vgprs(self.target)))?)
+        Ok(descriptor.set_allocated_vgprs(self.target, wanted.max(allocated))?)
+    }
+
+    /// The refusal of so many vector registers that a workgroup which the original allows would not fit.
+    fn too_large(&self, count: u32) -> Refusal {
+        let detail = format!(
+            "{count} vector registers are needed, and the largest workgroups run with at most {}",
+            self.most_vgprs
+        );
+        Refusal::new(Reason::VectorRegisters, detail)
     }
 
     /// One more than the highest numbered scalar register that the original names: the metadata of hand-written code

@@ -23,8 +23,6 @@ use wavetap_object::code_object::{Field, KernelDescriptor, KernelMetadata};
 const LANE: u32 = 4;
 /// Scalar registers that describe a buffer (AMD ISA guides, "Buffer resource descriptor").
 pub(crate) const RESOURCE: u8 = 4;
-/// No wave has so much scratch memory for a lane.
-const MOST_SCRATCH: u32 = 1 << 23;
 /// Wait states after an AGPR that was written, until it is read (3, gfx908), and after the last
 /// vector register that was moved back: the original code may read it by DPP or in a matrix instruction (2).
 const MOVE_STATES: i64 = 3;
@@ -119,9 +117,11 @@ impl SpillSlots {
                     return refuse("the kernel is told how much scratch memory there is");
                 }
                 let stated = u64::from(allocation.descriptor.get(Field::PRIVATE_SEGMENT_FIXED_SIZE));
+                let most = allocation.target.max_wave_scratch() / allocation.target.wave_size();
+                let room = most.saturating_sub((count + 1) * LANE);
                 let offset = match u32::try_from(metadata.private_segment_fixed_size.max(stated)) {
-                    Ok(bytes) if bytes < MOST_SCRATCH => bytes.next_multiple_of(LANE),
-                    _ => return refuse("too much scratch memory"),
+                    Ok(bytes) if bytes < room => bytes.next_multiple_of(LANE),
+                    _ => return refuse("a wave would have more scratch memory than the hardware can give it"),
                 };
                 if access != ScratchAccess::Buffer {
                     return Ok(SpillSlots::Scratch { offset, resource: None });

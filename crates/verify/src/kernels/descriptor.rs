@@ -15,7 +15,7 @@ use crate::finding::{Finding, Rule};
 use crate::kernels::allocation::{Allocation, names_flat_scratch};
 use crate::template::VerifiedTemplate;
 use crate::values::scratch;
-use wavetap_amdgpu::{Branch, Memory, Reg, Target};
+use wavetap_amdgpu::{Branch, Demand, Memory, Reg, Target};
 use wavetap_analysis::cfg::{BodyId, Program};
 use wavetap_analysis::dataflow::{RegSet, Summaries, UsedRegisters, callable_registers, reachable_registers};
 use wavetap_analysis::kernel::{BodyKind, Image};
@@ -230,6 +230,7 @@ impl Context<'_> {
         // What a kernel has depends on the size of its waves.
         let target = old.descriptor.machine(self.target);
         descriptor_fields((&old.descriptor, &new.descriptor), target, findings);
+        launches((old, new), target, findings);
         self.entry(new, target, findings);
         if self.is_known {
             return;
@@ -528,6 +529,34 @@ fn descriptor_fields((old, new): (&KernelDescriptor, &KernelDescriptor), target:
     }
 }
 
+/// The largest workgroup that the original's metadata allows and that fitted on a compute unit fits as it is now.
+fn launches((old, new): (&Kernel, &Kernel), target: Target, findings: &mut Vec<Finding>) {
+    let (Some(before), Some(now)) = (&old.metadata, &new.metadata) else { return };
+    let required = before.reqd_workgroup_size.is_some_and(|size| !size.contains(&0));
+    let clipped = |value: u64| u32::try_from(value).unwrap_or(u32::MAX);
+    let size = clipped(largest_workgroup(before));
+    let demand = |kernel: &Kernel, lds: u64| kernel.descriptor.demand(target, clipped(lds), size);
+    let (was, is) = (demand(old, before.group_segment_fixed_size), demand(new, now.group_segment_fixed_size));
+    if let Some(size) = target.lost_workgroup(&was, &is, required) {
+        let limit = target.occupancy(&Demand { workgroup_size: size, ..is }).limit;
+        let message = format!(
+            "workgroups of {size} work-items do not fit on a compute unit any more: {} vector registers, {} scalar \
+                registers, {} bytes of LDS; too much of {limit}",
+            is.vgprs, is.sgprs, is.lds_bytes
+        );
+        findings.push(Finding::new(Rule::Launch, message).at(new.descriptor_address));
+    }
+    let scratch = |kernel: &Kernel, stated: u64| {
+        stated.max(kernel.descriptor.get(Field::PRIVATE_SEGMENT_FIXED_SIZE).into()) * u64::from(target.wave_size())
+    };
+    let (was, is) = (scratch(old, before.private_segment_fixed_size), scratch(new, now.private_segment_fixed_size));
+    let most = u64::from(target.max_wave_scratch());
+    if was <= most && is > most {
+        let message = format!("a wave needs {is} bytes of scratch memory, and may have {most}");
+        findings.push(Finding::new(Rule::Launch, message).at(new.descriptor_address));
+    }
+}
+
 /// Whether a field of those that may change means on this target what its name says, and may change there.
 fn may_change(field: Field, old: &KernelDescriptor, target: Target) -> bool {
     match field {
@@ -557,11 +586,16 @@ fn slice_bytes(entry: &KernelMap) -> u64 {
         .unwrap_or(0)
 }
 
-/// Waves of the largest workgroup that the original's metadata allows.
-fn waves_per_workgroup(before: &KernelMetadata, target: Target) -> u64 {
+/// Work-items of the largest workgroup that the metadata allows.
+fn largest_workgroup(before: &KernelMetadata) -> u64 {
     let required =
         before.reqd_workgroup_size.map(|[x, y, z]| x.saturating_mul(y).saturating_mul(z)).filter(|size| *size != 0);
-    required.unwrap_or(u64::MAX).min(before.max_flat_workgroup_size).div_ceil(u64::from(target.wave_size()))
+    required.unwrap_or(u64::MAX).min(before.max_flat_workgroup_size)
+}
+
+/// Waves of the largest workgroup that the original's metadata allows.
+fn waves_per_workgroup(before: &KernelMetadata, target: Target) -> u64 {
+    largest_workgroup(before).div_ceil(u64::from(target.wave_size()))
 }
 
 /// Sites are original instructions, each of its kind and there once, and their counters do not overlap.

@@ -52,7 +52,11 @@ pub(super) fn occupancy(subject: &Subject<'_>) -> Vec<Finding> {
         kind: FindingKind::Occupancy,
         text: format!("occupancy: {waves} of {most} waves per SIMD, limited by {}", limits.join(", ")),
         basis: Basis::Computed,
-        help: format!("use less of {}; `wavetap inspect` says how much less", limits.join(" and ")),
+        help: format!(
+            "use less of {}; `wavetap inspect --workgroup {}` says how much less",
+            limits.join(" and "),
+            row.shape.workgroup_size()
+        ),
         source: None,
         also: Vec::new(),
         weight: OCCUPANCY_WEIGHT * (1.0 - part),
