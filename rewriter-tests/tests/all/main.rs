@@ -9,6 +9,7 @@ mod counted_disassembly;
 mod counted_dispatches;
 mod every_processor;
 mod full_workgroups;
+mod hardware_demands;
 mod memory_rules;
 mod odd_parts;
 mod overlapping_dispatches;

@@ -3,6 +3,7 @@
 mod accesses;
 mod clock_loops;
 pub(crate) mod code;
+mod demands;
 pub(crate) mod origins;
 pub(crate) mod plan;
 pub(crate) mod pool;

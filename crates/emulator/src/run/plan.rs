@@ -9,6 +9,7 @@ use smallvec::SmallVec;
 
 use wavetap_amdgpu::{Demand, Limit, Target, VgprMsb, scalar};
 
+use super::demands::Described;
 use super::pool::Pool;
 use crate::address::allocation::AllocationKind;
 use crate::address::aperture::{PRIVATE_APERTURE, SHARED_APERTURE};
@@ -211,6 +212,12 @@ impl Plan {
         }
         if dispatch.group_segment_size > target.lds_bytes() {
             return setup(format!("{} bytes of LDS, there are {}", dispatch.group_segment_size, target.lds_bytes()));
+        }
+        if options.strict {
+            let described = Described { bytes: &descriptor.bytes, target, entry: descriptor.entry };
+            described.check(dispatch, |address, size| {
+                memory.view().read(address, &mut vec![0; size as usize], MemoryAccess::Load).is_ok()
+            })?;
         }
         descriptor.check_room(target, x * y * z, dispatch.group_segment_size)?;
         let groups = [dispatch.grid[0].div_ceil(x), dispatch.grid[1].div_ceil(y), dispatch.grid[2].div_ceil(z)];
