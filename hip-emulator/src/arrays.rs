@@ -6,6 +6,7 @@ use crate::copies::{BoxCopy, Side, check_kind};
 use crate::entry_point::entry_points;
 use crate::handles::handle;
 use crate::memory::{self, Extent};
+use crate::properties::{TEXTURE_DEPTH, TEXTURE_SIDE};
 use crate::raw;
 use crate::runtime::runtime;
 use crate::status::*;
@@ -16,6 +17,12 @@ use crate::tasks::wait_for_all;
 pub(crate) const KIND_SIGNED: c_int = 0;
 pub(crate) const KIND_UNSIGNED: c_int = 1;
 pub(crate) const KIND_FLOAT: c_int = 2;
+
+/// Flags that an array may have: layers, loads and stores by surfaces, faces, gathering.
+const FLAGS: c_uint = LAYERED | 2 | CUBEMAP | 8;
+
+/// No array has more layers.
+const MOST_LAYERS: usize = 8192;
 
 /// `hipArrayLayered`: the depth is a number of layers.
 pub(crate) const LAYERED: c_uint = 1;
@@ -108,7 +115,7 @@ pub(crate) fn side(array: usize) -> Outcome<(Side, usize)> {
 
 fn create(out: *mut usize, format: ChannelFormat, extent: Extent, flags: c_uint) -> Outcome {
     format.components()?;
-    if out.is_null() || extent.width == 0 || (extent.height == 0 && extent.depth != 0 && flags & LAYERED == 0) {
+    if out.is_null() || flags & !FLAGS != 0 || !fits(extent, flags) {
         return Err(INVALID_VALUE);
     }
     let (pitch, plane) = layout(format.bytes(), extent)?;
@@ -116,6 +123,17 @@ fn create(out: *mut usize, format: ChannelFormat, extent: Extent, flags: c_uint)
     let array = handle();
     runtime().arrays.insert(array, Array { address, pitch, plane, format, extent, flags });
     raw::store(out, array)
+}
+
+/// Whether the device has arrays of a size.
+fn fits(Extent { width, height, depth }: Extent, flags: c_uint) -> bool {
+    let side = |size: usize, most: c_int| size <= most as usize;
+    let layers = flags & (LAYERED | CUBEMAP) != 0;
+    width > 0
+        && (height > 0 || depth == 0 || layers)
+        && side(width, TEXTURE_SIDE)
+        && side(height, TEXTURE_SIDE)
+        && if layers { depth <= MOST_LAYERS } else { side(depth, TEXTURE_DEPTH) }
 }
 
 /// Bytes from row to row and from plane to plane: as the device's images have them.
@@ -140,7 +158,7 @@ const LARGEST: usize = 1 << 30;
 
 fn destroy(array: usize) -> Outcome {
     wait_for_all()?;
-    let removed = runtime().arrays.remove(&array).ok_or(INVALID_HANDLE)?;
+    let removed = runtime().arrays.remove(&array).ok_or(CONTEXT_IS_DESTROYED)?;
     runtime().device()?.free(removed.address).map_err(|_| INVALID_VALUE)
 }
 

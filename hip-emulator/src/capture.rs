@@ -87,8 +87,8 @@ impl Runtime {
             }
             _ => {
                 let node = self.graphs.add(graph, operation.clone(), &captured.last)?;
-                if let StreamOp::Allocate { address, .. } = operation {
-                    self.graphs.graph_mut(graph)?.memory.push((*address).into());
+                if let StreamOp::Allocate { address, size } = operation {
+                    self.graph_allocates(graph, *address, *size)?;
                 }
                 self.streams.stream(stream)?.captured = Some(Captured { last: vec![node], ..captured });
             }

@@ -186,7 +186,10 @@ entry_points! {
     }
 
     /// How devices are connected: there is no other.
-    fn hipExtGetLinkTypeAndHopCount(from: c_int, to: c_int, _kind: *mut u32, _hops: *mut u32) {
+    fn hipExtGetLinkTypeAndHopCount(from: c_int, to: c_int, kind: *mut u32, hops: *mut u32) {
+        if from < 0 || to < 0 || from == to || kind.is_null() || hops.is_null() {
+            return Err(INVALID_VALUE);
+        }
         only(from)?;
         only(to)?;
         Err(INVALID_VALUE)

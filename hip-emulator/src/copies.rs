@@ -185,7 +185,7 @@ impl BoxFill {
     pub(crate) fn run(&self, runtime: &mut Runtime) -> Outcome {
         let Extent { width, height, depth } = self.extent;
         if height.saturating_mul(depth) > 1 && self.element.len().saturating_mul(width) > self.to.pitch {
-            return Err(INVALID_PITCH_VALUE);
+            return Err(INVALID_VALUE);
         }
         for z in 0..depth {
             for y in 0..height {

@@ -44,6 +44,13 @@ impl Copy3D {
     /// The box that is copied. Of an array positions and widths are in elements, of other memory in bytes.
     pub(crate) fn copy(&self) -> Outcome<BoxCopy> {
         check_kind(self.kind)?;
+        // One of each, and no more.
+        if [(self.from_array, self.from), (self.to_array, self.to)]
+            .iter()
+            .any(|(array, memory)| (*array == 0) == (memory.pointer == 0))
+        {
+            return Err(INVALID_VALUE);
+        }
         let side = |array: usize, pointer: PitchedPointer, position: Position| -> Outcome<(Side, usize)> {
             if array == 0 {
                 return Ok((Side::from(pointer).at(position.x, position.y, position.z)?, 1));
@@ -213,12 +220,20 @@ fn elements(to: u64, element: &[u8], count: usize) -> StreamOp {
     StreamOp::Fill(BoxFill::elements(to, element, count))
 }
 
-fn element_rows(to: u64, pitch: usize, element: &[u8], width: usize, height: usize) -> StreamOp {
-    StreamOp::Fill(BoxFill::rows(to, pitch, element, width, height))
+/// Rows of elements, which the pitch must have room for, also if there is only one.
+fn element_rows(to: u64, pitch: usize, element: &[u8], width: usize, height: usize) -> Outcome<StreamOp> {
+    if width > 0 && height > 0 && width.checked_mul(element.len()).is_none_or(|bytes| bytes > pitch) {
+        return Err(INVALID_VALUE);
+    }
+    Ok(StreamOp::Fill(BoxFill::rows(to, pitch, element, width, height)))
 }
 
-fn cells(to: PitchedPointer, value: c_int, extent: Extent) -> StreamOp {
-    StreamOp::Fill(BoxFill { to: to.into(), element: vec![value as u8], extent })
+/// A box of bytes. Of its pitch HIP asks that the rows which the pointer names fit, not those that are filled.
+fn cells(to: PitchedPointer, value: c_int, extent: Extent) -> Outcome<StreamOp> {
+    if extent.elements() > 0 && to.pitch != extent.width && (to.pitch == 0 || to.x > to.pitch) {
+        return Err(INVALID_VALUE);
+    }
+    Ok(StreamOp::Fill(BoxFill { to: to.into(), element: vec![value as u8], extent }))
 }
 
 macro_rules! operations {
@@ -260,15 +275,15 @@ operations! {
     now fn hipMemsetD16(to: u64, value: u16, count: usize) => elements(to, &value.to_le_bytes(), count);
     now fn hipMemsetD32(to: u64, value: c_int, count: usize) => elements(to, &value.to_le_bytes(), count);
     now fn hipMemset2D / hipMemset2D_spt(to: u64, pitch: usize, value: c_int, width: usize, height: usize)
-        => element_rows(to, pitch, &[value as u8], width, height);
+        => element_rows(to, pitch, &[value as u8], width, height)?;
     now fn hipMemsetD2D8(
         to: u64, pitch: usize, value: u8, width: usize, height: usize
-    ) => element_rows(to, pitch, &[value], width, height);
+    ) => element_rows(to, pitch, &[value], width, height)?;
     now fn hipMemsetD2D16(to: u64, pitch: usize, value: u16, width: usize, height: usize)
-        => element_rows(to, pitch, &value.to_le_bytes(), width, height);
+        => element_rows(to, pitch, &value.to_le_bytes(), width, height)?;
     now fn hipMemsetD2D32(to: u64, pitch: usize, value: u32, width: usize, height: usize)
-        => element_rows(to, pitch, &value.to_le_bytes(), width, height);
-    now fn hipMemset3D / hipMemset3D_spt(to: PitchedPointer, value: c_int, extent: Extent) => cells(to, value, extent);
+        => element_rows(to, pitch, &value.to_le_bytes(), width, height)?;
+    now fn hipMemset3D / hipMemset3D_spt(to: PitchedPointer, value: c_int, extent: Extent) => cells(to, value, extent)?;
 
     of a stream fn hipMemcpyAsync / hipMemcpyAsync_spt(
         to: u64, from: u64, size: usize, kind: c_int
@@ -304,16 +319,16 @@ operations! {
     of a stream fn hipMemset2DAsync / hipMemset2DAsync_spt(
         to: u64, pitch: usize, value: c_int, width: usize, height: usize
     )
-        => element_rows(to, pitch, &[value as u8], width, height);
+        => element_rows(to, pitch, &[value as u8], width, height)?;
     of a stream fn hipMemsetD2D8Async(to: u64, pitch: usize, value: u8, width: usize, height: usize)
-        => element_rows(to, pitch, &[value], width, height);
+        => element_rows(to, pitch, &[value], width, height)?;
     of a stream fn hipMemsetD2D16Async(to: u64, pitch: usize, value: u16, width: usize, height: usize)
-        => element_rows(to, pitch, &value.to_le_bytes(), width, height);
+        => element_rows(to, pitch, &value.to_le_bytes(), width, height)?;
     of a stream fn hipMemsetD2D32Async(to: u64, pitch: usize, value: u32, width: usize, height: usize)
-        => element_rows(to, pitch, &value.to_le_bytes(), width, height);
+        => element_rows(to, pitch, &value.to_le_bytes(), width, height)?;
     of a stream fn hipMemset3DAsync / hipMemset3DAsync_spt(
         to: PitchedPointer, value: c_int, extent: Extent
-    ) => cells(to, value, extent);
+    ) => cells(to, value, extent)?;
 }
 
 entry_points! {

@@ -1,6 +1,7 @@
 //! The device as a program asks about it: one device, number 0.
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::entry_point::entry_points;
 use crate::memory::{TOTAL_MEMORY, loaded_as_hip_5};
@@ -22,11 +23,15 @@ const FIRST_R0600: c_int = 600;
 
 /// `hipLimit_t`.
 const LIMIT_STACK: c_int = 0;
-const LIMIT_PRINTF: c_int = 1;
 const LIMIT_HEAP: c_int = 2;
 
-/// The heap that device code could allocate from, if it could.
-const HEAP: usize = 4 << 20;
+/// Flags of the device that HIP knows: how the host waits, of which there is one; that host memory is mapped; that
+/// scratch is not made smaller again.
+const SCHEDULE: c_uint = 7;
+const FLAGS: c_uint = SCHEDULE | 8 | 16;
+
+/// What `hipSetDeviceFlags` set.
+static DEVICE_FLAGS: AtomicU32 = AtomicU32::new(0);
 
 /// There is one device, number 0.
 pub(crate) fn only(device: c_int) -> Outcome {
@@ -87,14 +92,18 @@ entry_points! {
         outcome
     }
 
-    /// Flags of the device: none does anything.
-    fn hipSetDeviceFlags(_flags: c_uint) {
+    /// Flags of the device: none does anything. Those that say how the host waits are given back.
+    fn hipSetDeviceFlags(flags: c_uint) {
+        if flags & !FLAGS != 0 || (flags & SCHEDULE).count_ones() > 1 {
+            return Err(INVALID_VALUE);
+        }
+        DEVICE_FLAGS.store(flags & SCHEDULE, Ordering::Relaxed);
         Ok(())
     }
 
     /// Flags of the device.
     fn hipGetDeviceFlags(out: *mut c_uint) {
-        raw::store(out, 0)
+        raw::store(out, DEVICE_FLAGS.load(Ordering::Relaxed))
     }
 
     /// Version of the runtime.
@@ -160,19 +169,21 @@ entry_points! {
     fn hipDeviceGetLimit(out: *mut usize, limit: c_int) {
         let value = match limit {
             LIMIT_STACK => runtime().stack_limit as usize,
-            LIMIT_PRINTF => 0,
-            LIMIT_HEAP => HEAP,
+            LIMIT_HEAP => runtime().heap_limit,
             _ => return Err(UNSUPPORTED_LIMIT),
         };
         raw::store(out, value)
     }
 
-    /// Sets a limit: the stack of kernels whose need is not known.
+    /// Sets a limit: the stack of kernels whose need is not known, or the size that the heap of kernels has at first,
+    /// which grows when it is used up.
     fn hipDeviceSetLimit(limit: c_int, value: usize) {
-        if limit != LIMIT_STACK {
-            return Err(UNSUPPORTED_LIMIT);
+        match limit {
+            LIMIT_STACK => runtime().stack_limit = u32::try_from(value).map_err(|_| INVALID_VALUE)?,
+            LIMIT_HEAP if value <= TOTAL_MEMORY => runtime().heap_limit = value,
+            LIMIT_HEAP => return Err(INVALID_VALUE),
+            _ => return Err(UNSUPPORTED_LIMIT),
         }
-        runtime().stack_limit = u32::try_from(value).map_err(|_| INVALID_VALUE)?;
         Ok(())
     }
 

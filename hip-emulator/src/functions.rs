@@ -140,6 +140,9 @@ fn best_size(grid: *mut c_int, block: *mut c_int, kernel: &KernelRef, dynamic_ld
 entry_points! {
     /// Sizes and limits of a kernel.
     fn hipFuncGetAttributes(out: *mut c_void, function: *const c_void) {
+        if out.is_null() {
+            return Err(INVALID_VALUE);
+        }
         raw::store(out.cast::<FunctionAttributes>(), attributes(&stub(function)?)?)
     }
 

@@ -249,7 +249,7 @@ entry_points! {
 
     /// Runs an instantiated graph.
     fn hipGraphLaunch / hipGraphLaunch_spt(executable: usize, stream: *mut c_void) {
-        let steps = runtime().graphs.executable(executable)?.steps.clone();
+        let steps = runtime().steps_of_launch(executable)?;
         submit(stream, StreamOp::Steps(steps))
     }
 

@@ -1,5 +1,6 @@
 //! The entry points for the nodes of graphs: adding them, asking for what they do, changing it.
 
+use std::collections::HashMap;
 use std::ffi::{c_int, c_uint, c_void};
 
 use wavetap::code_object::KernelMetadata;
@@ -7,6 +8,7 @@ use wavetap::code_object::KernelMetadata;
 use crate::copies::{BoxCopy, BoxFill, Side};
 use crate::copy_calls::{Copy3D, driver_3d, from_symbol, parameters_3d, to_symbol};
 use crate::entry_point::entry_points;
+use crate::graphs::same_shape;
 use crate::launch::{Dim3, KernelNode, node_launch};
 use crate::memory::Extent;
 use crate::node_types::{NodeType, type_of};
@@ -50,7 +52,7 @@ impl FillParameters {
     }
 
     fn operation(self) -> Outcome<StreamOp> {
-        if !matches!(self.element_size, 1 | 2 | 4) || self.to == 0 {
+        if !matches!(self.element_size, 1 | 2 | 4) || self.to == 0 || self.height == 0 {
             return Err(INVALID_VALUE);
         }
         let element = self.value.to_le_bytes()[..self.element_size as usize].to_vec();
@@ -72,6 +74,18 @@ impl FillParameters {
             width: fill.extent.width,
         }
     }
+}
+
+/// Bytes of `hipKernelNodeAttrValue`, and `hipKernelNodeAttrID`: what caches keep, that workgroups wait for each other
+/// (those of a launch are in flight together anyway), the priority.
+const ATTRIBUTE: usize = 32;
+const ATTRIBUTES: [c_int; 3] = [1, 2, 8];
+
+/// The attributes of a kernel's node.
+fn kernel_node(node: usize) -> Outcome<HashMap<c_int, [u8; ATTRIBUTE]>> {
+    let runtime = runtime();
+    let node = runtime.graphs.node(node)?;
+    if type_of(&node.operation) == NodeType::Kernel { Ok(node.attributes.clone()) } else { Err(INVALID_VALUE) }
 }
 
 /// `hipHostNodeParams`.
@@ -126,7 +140,7 @@ fn replace(old: &mut StreamOp, new: StreamOp) -> Outcome {
 }
 
 fn event(event: *mut c_void) -> Outcome<*mut c_void> {
-    runtime().streams.event(event).map(|_| event)
+    runtime().streams.event(event).map(|_| event).map_err(|_| INVALID_VALUE)
 }
 
 /// The value by which a program knows a kernel.
@@ -170,15 +184,74 @@ fn asked<T>(node: usize, wanted: impl Fn(&StreamOp) -> Option<T>) -> Outcome<T> 
     wanted(&runtime().graphs.node(node)?.operation).ok_or(INVALID_VALUE)
 }
 
-fn copy_of(operation: &StreamOp) -> Option<Copy3D> {
-    match operation {
-        StreamOp::Copy(copy) => Some(Copy3D::of(copy)),
-        _ => None,
+/// A copy's box as the program described it, or as the memory that it is.
+fn copy_of(node: usize) -> Outcome<Copy3D> {
+    let runtime = runtime();
+    let node = runtime.graphs.node(node)?;
+    match &node.operation {
+        StreamOp::Copy(copy) => Ok(node.described.unwrap_or_else(|| Copy3D::of(copy))),
+        _ => Err(INVALID_VALUE),
     }
 }
 
+/// Remembers how the program described a copy.
+fn describe(node: usize, parameters: *const c_void) -> Outcome {
+    let described = raw::load(parameters.cast::<Copy3D>())?;
+    runtime().graphs.node_mut(node)?.described = Some(described);
+    Ok(())
+}
+
 fn linear(to: u64, from: u64, size: usize, kind: c_int) -> Outcome<StreamOp> {
-    Ok(StreamOp::Copy(BoxCopy::linear(to, from, size, kind)?))
+    within_memory(StreamOp::Copy(BoxCopy::linear(to, from, size, kind)?))
+}
+
+/// Bytes from an address to the end of its memory, if that is known.
+fn bytes_from(runtime: &mut Runtime, address: u64) -> Outcome<Option<u64>> {
+    if let Some(range) = runtime.host.range_of(address) {
+        return Ok(Some(range.size - (address - range.address)));
+    }
+    let found = runtime.device()?.allocation_of(address);
+    Ok(found.map(|found| found.size - (address - found.address)))
+}
+
+/// A copy of bytes, unless it is to or from nothing, or leaves an allocation.
+fn within_memory(operation: StreamOp) -> Outcome<StreamOp> {
+    let (StreamOp::Copy(copy) | StreamOp::SymbolCopy { copy, .. }) = &operation else { return Err(INVALID_VALUE) };
+    let mut runtime = runtime();
+    for address in [copy.to.start, copy.from.start] {
+        let most = bytes_from(&mut runtime, address)?;
+        if address == 0 || most.is_some_and(|most| copy.extent.width as u64 > most) {
+            return Err(INVALID_VALUE);
+        }
+    }
+    Ok(operation)
+}
+
+/// What a copy of bytes is to copy from now on: not nothing, nor what it overlaps, nor what has another kind than the
+/// program says. A variable is named by the call for it, not by its address on the host.
+fn replaced(operation: StreamOp) -> Outcome<StreamOp> {
+    let operation = within_memory(operation)?;
+    let (StreamOp::Copy(copy) | StreamOp::SymbolCopy { copy, .. }) = &operation else { return Err(INVALID_VALUE) };
+    let (to, from, size) = (copy.to.start, copy.from.start, copy.extent.width as u64);
+    let runtime = runtime();
+    // `hipMemcpyKind`: whether it is from the host, and to the host.
+    let host = match copy.kind {
+        0 => [true, true],
+        1 => [true, false],
+        2 => [false, true],
+        3 => [false, false],
+        _ => [runtime.is_pageable(from), runtime.is_pageable(to)],
+    };
+    let other = |address, host: bool| {
+        if host { runtime.is_device_memory(address) } else { runtime.is_pageable(address) }
+    };
+    let overlap = to < from.saturating_add(size) && from < to.saturating_add(size);
+    let is_variable = [to, from].iter().any(|address| runtime.code.variables.contains_key(&(*address as usize)));
+    if size == 0 || overlap || is_variable || other(from, host[0]) || other(to, host[1]) {
+        return Err(INVALID_VALUE);
+    }
+    drop(runtime);
+    Ok(operation)
 }
 
 fn copy_of_graph(graph: usize) -> Outcome<StreamOp> {
@@ -199,16 +272,14 @@ macro_rules! additions {
 additions! {
     /// Adds a kernel.
     fn hipGraphAddKernelNode(node: *const KernelNode) => node_launch(&raw::load(node)?)?;
-    /// Adds a copy.
-    fn hipGraphAddMemcpyNode(parameters: *const c_void) => StreamOp::Copy(parameters_3d(parameters)?);
     /// Adds a copy of bytes.
     fn hipGraphAddMemcpyNode1D(to: u64, from: u64, size: usize, kind: c_int) => linear(to, from, size, kind)?;
     /// Adds a copy to a variable.
     fn hipGraphAddMemcpyNodeToSymbol(to: *const c_void, from: u64, size: usize, offset: usize, kind: c_int)
-        => to_symbol(to, from, size, offset, kind)?;
+        => within_memory(to_symbol(to, from, size, offset, kind)?)?;
     /// Adds a copy from a variable.
     fn hipGraphAddMemcpyNodeFromSymbol(to: u64, from: *const c_void, size: usize, offset: usize, kind: c_int)
-        => from_symbol(to, from, size, offset, kind)?;
+        => within_memory(from_symbol(to, from, size, offset, kind)?)?;
     /// Adds a copy described as the driver does.
     fn hipDrvGraphAddMemcpyNode(
         parameters: *const c_void, _context: *mut c_void
@@ -236,6 +307,14 @@ additions! {
 }
 
 entry_points! {
+    /// Adds a copy.
+    fn hipGraphAddMemcpyNode(
+        out: *mut usize, graph: usize, after: *const usize, count: usize, parameters: *const c_void
+    ) {
+        add(out, graph, after, count, StreamOp::Copy(parameters_3d(parameters)?))?;
+        describe(raw::load(out.cast_const())?, parameters)
+    }
+
     /// Adds an allocation, which has its address from now on.
     fn hipGraphAddMemAllocNode(out: *mut usize, graph: usize, after: *const usize, count: usize, parameters: *mut u64) {
         let words = raw::array(parameters.cast_const(), ALLOCATION_WORDS)?;
@@ -245,7 +324,7 @@ entry_points! {
         let address = locked.allocate(size)?;
         drop(locked);
         add(out, graph, after, count, StreamOp::Allocate { address, size })?;
-        runtime().graphs.graph_mut(graph)?.memory.push(address.into());
+        runtime().graph_allocates(graph, address, size)?;
         raw::store(parameters.wrapping_add(ALLOCATION_ADDRESS), address)
     }
 
@@ -286,20 +365,41 @@ entry_points! {
 
     /// Copies attributes of a kernel's node: none makes a difference.
     fn hipGraphKernelNodeCopyAttributes(from: usize, to: usize) {
-        for node in [from, to] {
-            asked(node, |operation| (type_of(operation) == NodeType::Kernel).then_some(()))?;
-        }
+        let attributes = kernel_node(from)?;
+        kernel_node(to)?;
+        runtime().graphs.node_mut(to)?.attributes = attributes;
         Ok(())
     }
 
-    /// A copy's box; arrays are given as the memory that they are.
+    /// Sets an attribute of a kernel's node: none makes a difference.
+    fn hipGraphKernelNodeSetAttribute(node: usize, attribute: c_int, value: *const [u8; ATTRIBUTE]) {
+        kernel_node(node)?;
+        let value = raw::load(value)?;
+        if !ATTRIBUTES.contains(&attribute) {
+            return Err(INVALID_VALUE);
+        }
+        runtime().graphs.node_mut(node)?.attributes.insert(attribute, value);
+        Ok(())
+    }
+
+    /// An attribute of a kernel's node; what was not set is 0.
+    fn hipGraphKernelNodeGetAttribute(node: usize, attribute: c_int, out: *mut [u8; ATTRIBUTE]) {
+        let attributes = kernel_node(node)?;
+        if !ATTRIBUTES.contains(&attribute) {
+            return Err(INVALID_VALUE);
+        }
+        raw::store(out, attributes.get(&attribute).copied().unwrap_or_default())
+    }
+
+    /// A copy's box.
     fn hipGraphMemcpyNodeGetParams(node: usize, out: *mut c_void) {
-        raw::store(out.cast::<Copy3D>(), asked(node, copy_of)?)
+        raw::store(out.cast::<Copy3D>(), copy_of(node)?)
     }
 
     /// Sets a copy's box.
     fn hipGraphMemcpyNodeSetParams(node: usize, parameters: *const c_void) {
-        set(node, StreamOp::Copy(parameters_3d(parameters)?))
+        set(node, StreamOp::Copy(parameters_3d(parameters)?))?;
+        describe(node, parameters)
     }
 
     /// Sets a copy's box.
@@ -321,40 +421,42 @@ entry_points! {
 
     /// Sets what a copy of bytes copies.
     fn hipGraphMemcpyNodeSetParams1D(node: usize, to: u64, from: u64, size: usize, kind: c_int) {
-        set(node, linear(to, from, size, kind)?)
+        set(node, replaced(linear(to, from, size, kind)?)?)?;
+        runtime().graphs.node_mut(node)?.described = None;
+        Ok(())
     }
 
     /// Sets what an instantiated copy of bytes copies.
     fn hipGraphExecMemcpyNodeSetParams1D(executable: usize, node: usize, to: u64, from: u64, size: usize, kind: c_int) {
-        set_step(executable, node, linear(to, from, size, kind)?)
+        set_step(executable, node, replaced(linear(to, from, size, kind)?)?)
     }
 
     /// Sets what a copy to a variable copies.
     fn hipGraphMemcpyNodeSetParamsToSymbol(
         node: usize, to: *const c_void, from: u64, size: usize, offset: usize, kind: c_int
     ) {
-        set(node, to_symbol(to, from, size, offset, kind)?)
+        set(node, replaced(to_symbol(to, from, size, offset, kind)?)?)
     }
 
     /// Sets what a copy from a variable copies.
     fn hipGraphMemcpyNodeSetParamsFromSymbol(
         node: usize, to: u64, from: *const c_void, size: usize, offset: usize, kind: c_int
     ) {
-        set(node, from_symbol(to, from, size, offset, kind)?)
+        set(node, replaced(from_symbol(to, from, size, offset, kind)?)?)
     }
 
     /// Sets what an instantiated copy to a variable copies.
     fn hipGraphExecMemcpyNodeSetParamsToSymbol(
         executable: usize, node: usize, to: *const c_void, from: u64, size: usize, offset: usize, kind: c_int,
     ) {
-        set_step(executable, node, to_symbol(to, from, size, offset, kind)?)
+        set_step(executable, node, replaced(to_symbol(to, from, size, offset, kind)?)?)
     }
 
     /// Sets what an instantiated copy from a variable copies.
     fn hipGraphExecMemcpyNodeSetParamsFromSymbol(
         executable: usize, node: usize, to: u64, from: *const c_void, size: usize, offset: usize, kind: c_int,
     ) {
-        set_step(executable, node, from_symbol(to, from, size, offset, kind)?)
+        set_step(executable, node, replaced(from_symbol(to, from, size, offset, kind)?)?)
     }
 
     /// What a fill fills.
@@ -448,7 +550,15 @@ entry_points! {
         let mut runtime = runtime();
         let youngest = runtime.settings.strict;
         let steps = runtime.graphs.steps(child, youngest)?;
-        replace(&mut runtime.graphs.step(executable, node)?.operation, StreamOp::Steps(steps))
+        if runtime.graphs.node(node)?.graph == child {
+            return Err(UNKNOWN);
+        }
+        let StreamOp::Steps(old) = &mut runtime.graphs.step(executable, node)?.operation else {
+            return Err(INVALID_VALUE);
+        };
+        same_shape(old, &steps).map_err(|_| GRAPH_EXEC_UPDATE_FAILURE)?;
+        *old = steps;
+        Ok(())
     }
 }
 

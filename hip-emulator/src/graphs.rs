@@ -1,8 +1,10 @@
 //! Graphs: nodes with the nodes they come after, and what an instantiated graph does in which order.
 
 use std::collections::{HashMap, HashSet};
+use std::ffi::c_int;
 use std::sync::Arc;
 
+use crate::copy_calls::Copy3D;
 use crate::handles::handle;
 use crate::status::*;
 use crate::stream_op::StreamOp;
@@ -16,6 +18,10 @@ pub(crate) struct Node {
     pub(crate) after: Vec<usize>,
     /// Addresses of its arguments, kept for a caller that asked for them.
     pub(crate) pointers: Vec<usize>,
+    /// What a copy was described by, where it was so.
+    pub(crate) described: Option<Copy3D>,
+    /// Attributes of a kernel that the program has set, as they are in memory.
+    pub(crate) attributes: HashMap<c_int, [u8; 32]>,
 }
 
 /// A graph: its nodes in the order of their creation.
@@ -111,7 +117,15 @@ impl Graphs {
         }
         let node = handle();
         self.graph_mut(graph)?.nodes.push(node);
-        self.nodes.insert(node, Node { graph, operation, after: after.to_vec(), pointers: Vec::new() });
+        let new = Node {
+            graph,
+            operation,
+            after: after.to_vec(),
+            pointers: Vec::new(),
+            described: None,
+            attributes: HashMap::new(),
+        };
+        self.nodes.insert(node, new);
         Ok(node)
     }
 
@@ -248,24 +262,8 @@ impl Graphs {
     ) -> Outcome<Result<(), (usize, Difference)>> {
         let new = self.steps(graph, youngest)?;
         let old = self.executable(executable)?;
-        let places =
-            |steps: &[Step]| steps.iter().enumerate().map(|(at, step)| (step.node, at)).collect::<HashMap<_, _>>();
-        let (old_places, new_places) = (places(&old.steps), places(&new));
-        if old.steps.len() != new.len() {
-            return Ok(Err((new.first().map_or(0, |step| step.node), Difference::Topology)));
-        }
-        for (before, after) in old.steps.iter().zip(&new) {
-            if std::mem::discriminant(&before.operation) != std::mem::discriminant(&after.operation) {
-                return Ok(Err((after.node, Difference::Kind)));
-            }
-            let positions = |step: &Step, places: &HashMap<usize, usize>| {
-                let mut all: Vec<_> = step.after.iter().map(|node| places.get(node).copied()).collect();
-                all.sort_unstable();
-                all
-            };
-            if positions(before, &old_places) != positions(after, &new_places) {
-                return Ok(Err((after.node, Difference::Topology)));
-            }
+        if let Err(difference) = same_shape(&old.steps, &new) {
+            return Ok(Err(difference));
         }
         for (before, after) in old.steps.iter_mut().zip(new) {
             before.operation = after.operation;
@@ -284,6 +282,29 @@ impl Graphs {
         }
         found
     }
+}
+
+/// Whether steps are of the same sorts in the same order; the error says which one of the new ones differs and how.
+pub(crate) fn same_shape(old: &[Step], new: &[Step]) -> Result<(), (usize, Difference)> {
+    let places = |steps: &[Step]| steps.iter().enumerate().map(|(at, step)| (step.node, at)).collect::<HashMap<_, _>>();
+    let (old_places, new_places) = (places(old), places(new));
+    if old.len() != new.len() {
+        return Err((new.first().map_or(0, |step| step.node), Difference::Topology));
+    }
+    for (before, after) in old.iter().zip(new) {
+        if std::mem::discriminant(&before.operation) != std::mem::discriminant(&after.operation) {
+            return Err((after.node, Difference::Kind));
+        }
+        let positions = |step: &Step, places: &HashMap<usize, usize>| {
+            let mut all: Vec<_> = step.after.iter().map(|node| places.get(node).copied()).collect();
+            all.sort_unstable();
+            all
+        };
+        if positions(before, &old_places) != positions(after, &new_places) {
+            return Err((after.node, Difference::Topology));
+        }
+    }
+    Ok(())
 }
 
 /// Why an instantiated graph cannot take another graph's operations.

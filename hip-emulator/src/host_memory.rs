@@ -17,6 +17,8 @@ const PAGE: usize = 4096;
 pub(crate) enum HostKind {
     /// `hipHostMalloc`.
     Pinned,
+    /// `hipMallocSignalMemory`.
+    Signal,
     /// `hipMallocManaged` and managed variables.
     Managed,
     /// `hipHostRegister`: the program's own.

@@ -5,7 +5,8 @@ use wavetap::code_object::{Argument, KernelMetadata, ValueKind};
 use wavetap::isa::Target;
 use wavetap::profile::launches::LaunchShape;
 
-use crate::status::{INVALID_CONFIGURATION, INVALID_VALUE, LAUNCH_FAILURE, Outcome};
+use crate::memory::loaded_as_hip_5;
+use crate::status::{INVALID_CONFIGURATION, INVALID_VALUE, LAUNCH_FAILURE, OUT_OF_MEMORY, Outcome};
 
 /// What a launch asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,14 +86,20 @@ pub(crate) fn segment(
 /// What HIP refuses before it launches anything.
 pub(crate) fn check(kernel: &KernelMetadata, shape: &Shape, target: Target) -> Outcome {
     let threads: u64 = shape.workgroup.iter().map(|size| u64::from(*size)).product();
-    if threads == 0 || shape.items.contains(&0) || threads > u64::from(target.max_workgroup()) {
+    if threads == 0 {
+        return Err(if loaded_as_hip_5() { INVALID_VALUE } else { INVALID_CONFIGURATION });
+    }
+    if shape.items.contains(&0) {
+        return Err(INVALID_VALUE);
+    }
+    if threads > u64::from(target.max_workgroup()) {
         return Err(INVALID_CONFIGURATION);
     }
     if threads > kernel.max_flat_workgroup_size {
         return Err(LAUNCH_FAILURE);
     }
     if u64::from(shape.dynamic_lds) + kernel.group_segment_fixed_size > u64::from(target.lds_bytes()) {
-        return Err(INVALID_CONFIGURATION);
+        return Err(OUT_OF_MEMORY);
     }
     Ok(())
 }

@@ -109,7 +109,7 @@ fn module_launch(
 }
 
 /// Launches by a host stub.
-fn stub_launch(
+pub(crate) fn stub_launch(
     function: *const c_void,
     grid: Dim3,
     block: Dim3,
@@ -143,6 +143,9 @@ fn cooperative_launch(
 
 /// The launch that the parameters of a graph's node describe.
 pub(crate) fn node_launch(node: &KernelNode) -> Outcome<StreamOp> {
+    if node.function == 0 {
+        return Err(INVALID_VALUE);
+    }
     let kernel = stub(node.function as *const c_void).or_else(|_| function(node.function as *mut c_void))?;
     let shape = shape(node.grid.array(), node.block.array(), node.dynamic_lds as usize)?;
     runtime().check_launch(&kernel, &shape)?;

@@ -27,10 +27,11 @@
 //! - `memory`, `managed`, `pools`, `arrays`, `copy_calls`: the entry points for memory.
 //! - `image_objects`: the descriptors that kernels sample and load images by.
 //! - `textures`, `texture_references`: the entry points for textures and surfaces.
-//! - `streams`, `capture`, `graph_calls`, `graph_nodes`, `devices`, `contexts`: the entry points for order and devices.
+//! - `streams`, `capture`, `graph_calls`, `graph_memory`, `graph_nodes`, `devices`, `contexts`: the entry points for order and devices.
 //! - `properties`, `device_presets`, `host_memory`, `raw`: what the device says of itself; host memory that kernels may
 //!   use; the caller's pointers.
-//! - `stubs`: the rest of the entry points.
+//! - `hiprtc`: programs that compile code.
+//! - `stubs`, `compatibility`: the rest of the entry points, and of what the library exports.
 //!
 //! The command that starts a program with it writes the configuration of the run to a file
 //! ([`wavetap::collect::config`]) and sets `WAVETAP_CONFIG` to its path. A person may set these variables, with a
@@ -71,6 +72,7 @@ mod arrays;
 mod capture;
 mod choice;
 mod collected_files;
+mod compatibility;
 mod contexts;
 mod copies;
 mod copy_calls;
@@ -85,9 +87,11 @@ mod findings;
 mod fork;
 mod functions;
 mod graph_calls;
+mod graph_memory;
 mod graph_nodes;
 mod graphs;
 mod handles;
+mod hiprtc;
 mod host_memory;
 mod hostcall;
 mod image_objects;

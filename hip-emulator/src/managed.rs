@@ -2,10 +2,11 @@
 
 use std::ffi::{c_int, c_uint, c_void};
 
+use crate::arrays;
 use crate::devices::only;
 use crate::entry_point::entry_points;
 use crate::host_memory::HostKind;
-use crate::memory::{allocation_of, attributes};
+use crate::memory::{allocation_of, array_type, attributes};
 use crate::raw;
 use crate::runtime::{Runtime, runtime};
 use crate::status::*;
@@ -121,7 +122,10 @@ fn range_attribute(advice: &Advice, attribute: c_int) -> Outcome<Vec<c_int>> {
 }
 
 fn store_range_attribute(out: *mut c_int, bytes: usize, attribute: c_int, address: u64, size: usize) -> Outcome {
-    let advice = *runtime().advice(address, size)?;
+    // Device memory is coarse-grained, and nothing else can be asked of it.
+    let device = attribute == RANGE_COHERENCY && runtime().is_device_memory(address);
+    let advice =
+        if device { Advice { coarse: true, ..Advice::default() } } else { *runtime().advice(address, size)? };
     let values = range_attribute(&advice, attribute)?;
     if out.is_null() || bytes == 0 || !bytes.is_multiple_of(size_of::<c_int>()) {
         return Err(INVALID_VALUE);
@@ -130,8 +134,21 @@ fn store_range_attribute(out: *mut c_int, bytes: usize, attribute: c_int, addres
         .try_for_each(|at| raw::store(out.wrapping_add(at), values.get(at).copied().unwrap_or(NOWHERE)))
 }
 
+/// What a property is where there is no such memory: none, and no device.
+fn clear(out: *mut c_void, attribute: c_int) -> Outcome {
+    match attribute {
+        1 | 3 | 4 | 11 | 12 | 17 => raw::store(out.cast::<u64>(), 0),
+        6 | 8 => raw::store(out.cast::<bool>(), attribute == 6),
+        9 => raw::store(out.cast::<c_int>(), -2),
+        _ => raw::store(out.cast::<c_uint>(), 0),
+    }
+}
+
 /// `hipPointer_attribute`: a property of the memory at an address.
 fn pointer_attribute(out: *mut c_void, attribute: c_int, address: u64) -> Outcome {
+    if attribute == 2 && arrays::find(address as usize).is_ok() {
+        return raw::store(out.cast::<c_int>(), array_type());
+    }
     let of = attributes(address)?;
     let (start, size) = allocation_of(address)?;
     match attribute {
@@ -142,9 +159,10 @@ fn pointer_attribute(out: *mut c_void, attribute: c_int, address: u64) -> Outcom
         4 if of.host_pointer != 0 => raw::store(out.cast::<u64>(), of.host_pointer),
         4 => Err(INVALID_VALUE),
         // Every copy has ended when the call returns.
-        6 => raw::store(out.cast::<c_uint>(), 1),
-        7 => raw::store(out.cast::<u64>(), start),
-        8 => raw::store(out.cast::<c_uint>(), of.is_managed as c_uint),
+        6 => raw::store(out.cast::<bool>(), true),
+        // Allocations begin on multiples of 256.
+        7 => raw::store(out.cast::<u32>(), (start >> 8) as u32),
+        8 => raw::store(out.cast::<bool>(), of.is_managed != 0),
         9 => raw::store(out.cast::<c_int>(), 0),
         // No other process can have it.
         10 => raw::store(out.cast::<c_uint>(), 0),
@@ -209,10 +227,13 @@ entry_points! {
 
     /// Several properties of the memory at an address; those that it lacks are 0.
     fn hipDrvPointerGetAttributes(count: c_uint, which: *const c_int, outs: *const *mut c_void, address: u64) {
+        if count == 0 || address == 0 {
+            return Err(INVALID_VALUE);
+        }
         for at in 0..count as usize {
-            let out = raw::element(outs, at)?;
-            if pointer_attribute(out, raw::element(which, at)?, address).is_err() {
-                raw::store(out.cast::<c_uint>(), 0)?;
+            let (out, which) = (raw::element(outs, at)?, raw::element(which, at)?);
+            if pointer_attribute(out, which, address).is_err() {
+                clear(out, which)?;
             }
         }
         Ok(())

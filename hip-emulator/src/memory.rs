@@ -14,9 +14,27 @@ use crate::tasks::wait_for_all;
 /// Device memory as it is reported: what the emulator allows in all.
 pub(crate) const TOTAL_MEMORY: usize = 16 << 30;
 
+/// Kinds of memory that `hipExtMallocWithFlags` allocates: of the device, coarse or fine-grained; signals, which are of
+/// the host; of the device, not cached, or in one piece.
+const PLAIN: c_uint = 0;
+const FINE_GRAINED: c_uint = 1;
+const SIGNALS: c_uint = 2;
+const UNCACHED: c_uint = 3;
+const CONTIGUOUS: c_uint = 4;
+
+/// Bytes of a signal.
+const SIGNAL: usize = 8;
+
+/// Flags of host memory that exclude each other: coherent and not.
+const COHERENT: c_uint = 0x4000_0000;
+const NOT_COHERENT: c_uint = 0x8000_0000;
+
 /// Flags of managed memory: who uses it first.
 const ATTACH_GLOBAL: c_uint = 1;
 const ATTACH_HOST: c_uint = 2;
+
+/// A GPU's memory is given out in whole pages.
+const GPU_PAGE: u64 = 4096;
 
 /// Rows of pitched memory start on multiples of this.
 const PITCH: usize = 256;
@@ -74,9 +92,14 @@ fn memory_types() -> MemoryTypes {
     }
 }
 
+/// `hipMemoryTypeArray`.
+pub(crate) fn array_type() -> c_int {
+    if loaded_as_hip_5() { 2 } else { 10 }
+}
+
 /// Whether the program asked for `libamdhip64.so.5`: its headers then are those of HIP 5.
 pub(crate) fn loaded_as_hip_5() -> bool {
-    raw::own_file_name().is_some_and(|name| name.ends_with("libamdhip64.so.5"))
+    raw::own_file_name().is_some_and(|name| name.ends_with(".so.5"))
 }
 
 /// Allocates device memory.
@@ -90,6 +113,9 @@ pub(crate) fn allocate(size: usize) -> Outcome<u64> {
 }
 
 fn allocate_host(size: usize, kind: HostKind, flags: c_uint) -> Outcome<u64> {
+    if flags & COHERENT != 0 && flags & NOT_COHERENT != 0 {
+        return Err(INVALID_VALUE);
+    }
     if size == 0 {
         return Ok(0);
     }
@@ -105,7 +131,8 @@ fn free(address: u64) -> Outcome {
     }
     runtime().refuse_while_capturing()?;
     wait_for_all()?;
-    runtime().free(address)
+    let mut runtime = runtime();
+    if runtime.graph_memory.frees(address)? { Ok(()) } else { runtime.free(address) }
 }
 
 /// Bytes from row to row of pitched memory.
@@ -161,9 +188,15 @@ entry_points! {
         raw::store(out, allocate(size)?)
     }
 
-    /// Allocates device memory of a special kind; there is one kind.
-    fn hipExtMallocWithFlags(out: *mut u64, size: usize, _flags: c_uint) {
-        raw::store(out, allocate(size)?)
+    /// Allocates device memory of a kind, of which all are one, or a signal, which is host memory.
+    fn hipExtMallocWithFlags(out: *mut u64, size: usize, flags: c_uint) {
+        raw::store(out, 0)?;
+        let address = match flags {
+            PLAIN | FINE_GRAINED | UNCACHED | CONTIGUOUS => allocate(size)?,
+            SIGNALS if size == SIGNAL => allocate_host(size, HostKind::Signal, 0)?,
+            _ => return Err(INVALID_VALUE),
+        };
+        raw::store(out, address)
     }
 
     /// Allocates rows of device memory with a pitch.
@@ -193,7 +226,7 @@ entry_points! {
     }
 
     /// Allocates host memory that kernels see at its own address.
-    fn hipHostMalloc / hipHostAlloc(out: *mut u64, size: usize, flags: c_uint) {
+    fn hipHostMalloc / hipHostAlloc / hipExtHostAlloc(out: *mut u64, size: usize, flags: c_uint) {
         raw::store(out, 0)?;
         raw::store(out, allocate_host(size, HostKind::Pinned, flags)?)
     }
@@ -215,8 +248,11 @@ entry_points! {
 
     /// Lets kernels see a range of the program's memory.
     fn hipHostRegister(pointer: *mut c_void, size: usize, flags: c_uint) {
-        if pointer.is_null() || size == 0 {
+        if pointer.is_null() {
             return Err(INVALID_VALUE);
+        }
+        if size == 0 || !raw::is_mapped(pointer as usize, size) {
+            return Err(OUT_OF_MEMORY);
         }
         let mut runtime = runtime();
         let (device, host) = runtime.device_and_host()?;
@@ -243,9 +279,15 @@ entry_points! {
         raw::store(out, flags)
     }
 
-    /// Free and total device memory.
+    /// Free and total device memory; an allocation takes whole pages.
     fn hipMemGetInfo(free: *mut usize, total: *mut usize) {
-        let used = usize::try_from(runtime().device()?.memory_in_use()).map_err(|_| UNKNOWN)?;
+        let used: u64 = runtime()
+            .device()?
+            .allocations()
+            .filter(|allocation| allocation.kind != AllocationKind::Foreign)
+            .map(|allocation| allocation.size.next_multiple_of(GPU_PAGE))
+            .sum();
+        let used = usize::try_from(used).map_err(|_| UNKNOWN)?;
         raw::store_optional(free, TOTAL_MEMORY.saturating_sub(used));
         raw::store_optional(total, TOTAL_MEMORY);
         Ok(())

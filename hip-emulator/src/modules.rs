@@ -16,9 +16,6 @@ fn image(module: *mut c_void) -> Outcome<usize> {
 }
 
 fn add(out: *mut usize, image: wavetap::error::Result<Image>) -> Outcome {
-    if out.is_null() {
-        return Err(INVALID_VALUE);
-    }
     match image {
         Ok(image) => {
             let mut runtime = runtime();
@@ -31,7 +28,7 @@ fn add(out: *mut usize, image: wavetap::error::Result<Image>) -> Outcome {
         }
         Err(error) => {
             complain("a module", &error);
-            Err(INVALID_IMAGE)
+            Err(INVALID_KERNEL_FILE)
         }
     }
 }
@@ -51,12 +48,19 @@ impl Runtime {
 entry_points! {
     /// Loads a module from a file: a bundle or a code object.
     fn hipModuleLoad(out: *mut usize, path: *const c_char) {
-        let data = fs::read(raw::string(path)?).map_err(|_| FILE_NOT_FOUND)?;
+        let path = raw::string(path)?;
+        if out.is_null() || path.is_empty() {
+            return Err(INVALID_VALUE);
+        }
+        let data = fs::read(path).map_err(|_| FILE_NOT_FOUND)?;
         add(out, Image::file(data))
     }
 
     /// Loads a module from memory.
     fn hipModuleLoadData / hipModuleLoadFatBinary(out: *mut usize, data: *const c_void) {
+        if out.is_null() || data.is_null() {
+            return Err(INVALID_VALUE);
+        }
         add(out, Image::module(data as usize))
     }
 
@@ -64,6 +68,9 @@ entry_points! {
     fn hipModuleLoadDataEx(
         out: *mut usize, data: *const c_void, _count: c_uint, _options: *mut c_void, _values: *mut *mut c_void
     ) {
+        if out.is_null() || data.is_null() {
+            return Err(INVALID_VALUE);
+        }
         add(out, Image::module(data as usize))
     }
 

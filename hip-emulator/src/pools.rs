@@ -175,8 +175,9 @@ entry_points! {
         if locked.device()?.allocation_of(address).is_none_or(|allocation| allocation.address != address) {
             return Err(INVALID_VALUE);
         }
+        let of_a_graph = locked.graph_memory.frees(address)?;
         drop(locked);
-        submit(stream, StreamOp::Release(address))
+        submit(stream, if of_a_graph { StreamOp::Empty } else { StreamOp::Release(address) })
     }
 
     /// The pool that a device has from the start.

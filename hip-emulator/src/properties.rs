@@ -23,7 +23,7 @@ pub(crate) const TEXTURE_ALIGNMENT: usize = 256;
 /// three-dimensional one.
 pub(crate) const TEXTURE_LINEAR: c_int = 1 << 28;
 pub(crate) const TEXTURE_SIDE: c_int = 16_384;
-const TEXTURE_DEPTH: c_int = 8_192;
+pub(crate) const TEXTURE_DEPTH: c_int = 8_192;
 
 /// Features of `hipDeviceArch_t`, lowest bit first: 32-bit and float atomics (5), 64-bit atomics (2), doubles, vote,
 /// ballot, shuffle; not funnel shift; system fences; not counting barriers, not surfaces; 3-D grids; not dynamic

@@ -80,6 +80,14 @@ pub(crate) fn atomic64<'m>(address: usize) -> &'m AtomicU64 {
     unsafe { AtomicU64::from_ptr(address as *mut u64) }
 }
 
+/// Whether all pages of a range are mapped in this process.
+pub(crate) fn is_mapped(address: usize, len: usize) -> bool {
+    const PAGE: usize = 4096;
+    let (start, Some(end)) = (address & !(PAGE - 1), address.checked_add(len)) else { return false };
+    // SAFETY: it changes nothing, and says of a range that is not mapped that it is not.
+    unsafe { libc::msync(start as *mut c_void, end - start, libc::MS_ASYNC) == 0 }
+}
+
 /// Copies within the caller's memory.
 pub(crate) fn copy(to: usize, from: usize, len: usize) -> Outcome {
     if len == 0 {

@@ -26,6 +26,7 @@ use crate::device_presets::preset_of;
 use crate::fault_places;
 use crate::findings::Findings;
 use crate::fork;
+use crate::graph_memory::GraphMemory;
 use crate::graphs::Graphs;
 use crate::host_memory::HostMemory;
 use crate::hostcall::Hostcall;
@@ -47,6 +48,9 @@ use crate::uncounted;
 /// Scratch bytes of each lane where a kernel's own need is not known statically, as long as the program does not set
 /// the limit.
 const DEFAULT_STACK: u32 = 16 << 10;
+
+/// What HIP's heap of kernels has at first (`HIP_INITIAL_DM_SIZE`).
+const DEFAULT_HEAP: usize = 8 << 20;
 
 /// Alignment of device memory.
 const ALIGNMENT: u64 = 256;
@@ -96,6 +100,7 @@ pub(crate) struct Runtime {
     pub(crate) streams: Streams,
     pub(crate) tasks: Tasks,
     pub(crate) graphs: Graphs,
+    pub(crate) graph_memory: GraphMemory,
     /// Arrays by handle.
     pub(crate) arrays: HashMap<usize, Array>,
     /// What texture objects were made of, by address.
@@ -114,6 +119,8 @@ pub(crate) struct Runtime {
     /// Images of which a kernel that may allocate memory was launched.
     heap_users: HashSet<usize>,
     pub(crate) stack_limit: u32,
+    /// What the program set for the heap of kernels, which has what it needs.
+    pub(crate) heap_limit: usize,
     device: Option<(Device, TargetId)>,
     dispatches: u64,
     pub(crate) collection: Collection,
@@ -171,6 +178,7 @@ impl Runtime {
             streams: Streams::default(),
             tasks: Tasks::default(),
             graphs: Graphs::default(),
+            graph_memory: GraphMemory::default(),
             arrays: HashMap::new(),
             textures: HashMap::new(),
             surfaces: HashMap::new(),
@@ -182,6 +190,7 @@ impl Runtime {
             overruns: HashSet::new(),
             heap_users: HashSet::new(),
             stack_limit: DEFAULT_STACK,
+            heap_limit: DEFAULT_HEAP,
             device: None,
             dispatches: 0,
             collection,
@@ -358,15 +367,8 @@ impl Runtime {
         }
         device.free(address).map_err(|_| INVALID_VALUE)?;
         self.leave_pool(address);
+        self.graph_memory.freed(address);
         Ok(())
-    }
-
-    /// Gives memory back that a graph held, where no other graph needs it.
-    pub(crate) fn give_back(&mut self, memory: Vec<Arc<u64>>) {
-        for address in memory.into_iter().filter_map(Arc::into_inner) {
-            // A program may have freed it itself.
-            let _ = self.free(address);
-        }
     }
 
     /// Refuses what HIP refuses before it launches anything.

@@ -110,7 +110,7 @@ pub(crate) enum StreamOp {
         address: u64,
         size: u64,
     },
-    /// Ends the use of such memory; it is given back with the graph.
+    /// Ends the use of memory; that of a graph is given back with the graph.
     Free(u64),
     /// A graph within a graph, before it is instantiated.
     Child(usize),
@@ -122,7 +122,13 @@ impl StreamOp {
     /// Does what takes no time, or no more than a copy.
     pub(crate) fn run(&self, runtime: &mut Runtime) -> Outcome {
         match self {
-            StreamOp::Empty | StreamOp::Wait(_) | StreamOp::WaitValue(_) | StreamOp::Free(_) => Ok(()),
+            StreamOp::Empty | StreamOp::Wait(_) | StreamOp::WaitValue(_) => Ok(()),
+            StreamOp::Free(address) if runtime.graph_memory.is_owned(*address) => Ok(()),
+            StreamOp::Free(address) => {
+                // Its graph has ended; what the program has freed itself is not freed again.
+                let _ = runtime.free(*address);
+                Ok(())
+            }
             StreamOp::Copy(copy) | StreamOp::SymbolCopy { copy, .. } => {
                 copy.run(runtime)?;
                 runtime.copied(copy);

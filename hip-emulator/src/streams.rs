@@ -39,6 +39,17 @@ pub(crate) fn default_is_per_thread(yes: bool) {
     IS_OWN.set(yes);
 }
 
+/// Flags that an event may be created with: blocking, without time, for several processes, without a fence to the
+/// system, and the two releases, of which there is one at most.
+const EVENT_FLAGS: c_uint = 1 | DISABLE_TIMING | INTERPROCESS | RELEASES;
+const INTERPROCESS: c_uint = 4;
+const RELEASES: c_uint = 0xe000_0000;
+
+/// Whether the null stream is this thread's in the call that it is in.
+fn own_default() -> bool {
+    IS_OWN.get()
+}
+
 /// Priorities as HIP numbers them: the lowest and the highest.
 const PRIORITIES: [c_int; 2] = [1, -1];
 
@@ -55,6 +66,8 @@ pub(crate) struct Captured {
 pub(crate) struct Stream {
     pub(crate) flags: c_uint,
     priority: c_int,
+    /// The compute units that it was created for: a bit each; empty for all.
+    units: Vec<u32>,
     pub(crate) captured: Option<Captured>,
 }
 
@@ -80,8 +93,8 @@ pub(crate) struct Streams {
 impl Streams {
     fn create(&mut self, flags: c_uint, priority: c_int) -> usize {
         let handle = handle();
-        self.streams
-            .insert(handle, Stream { flags, priority: priority.clamp(PRIORITIES[1], PRIORITIES[0]), captured: None });
+        let priority = priority.clamp(PRIORITIES[1], PRIORITIES[0]);
+        self.streams.insert(handle, Stream { flags, priority, ..Stream::default() });
         handle
     }
 
@@ -91,7 +104,7 @@ impl Streams {
         if handle <= PER_THREAD {
             Ok(self.streams.entry(handle).or_default())
         } else {
-            self.streams.get_mut(&handle).ok_or(INVALID_HANDLE)
+            self.streams.get_mut(&handle).ok_or(CONTEXT_IS_DESTROYED)
         }
     }
 
@@ -166,7 +179,7 @@ fn create_stream(out: *mut usize, flags: c_uint, priority: c_int) -> Outcome {
 }
 
 fn create_event(out: *mut usize, flags: c_uint) -> Outcome {
-    if out.is_null() {
+    if out.is_null() || flags & !EVENT_FLAGS != 0 || (flags & RELEASES).count_ones() > 1 {
         return Err(INVALID_VALUE);
     }
     let event = handle();
@@ -197,8 +210,34 @@ fn with_event(stream: *mut c_void, event: *mut c_void, operation: StreamOp) -> O
     submit(stream, operation)
 }
 
+/// The compute units that a stream uses, as many words as its mask has: those of its mask that there are, or all.
+fn units_of(stream: *mut c_void, words: u32) -> Outcome<Vec<u32>> {
+    let mut runtime = runtime();
+    let units = crate::properties::Facts::of(&runtime.device_id()?).compute_units;
+    let all: Vec<u32> = (0..units)
+        .step_by(u32::BITS as usize)
+        .map(|first| u32::MAX >> (u32::BITS as c_int - (units - first).min(u32::BITS as c_int)))
+        .collect();
+    if (words as usize) < all.len() {
+        return Err(INVALID_VALUE);
+    }
+    let own: Vec<u32> = runtime.streams.stream(stream)?.units.iter().zip(&all).map(|(own, all)| own & all).collect();
+    Ok(if own.iter().any(|word| *word != 0) { own } else { all })
+}
+
+/// Refuses what streams can neither store to nor wait for: memory that the device does not see.
+fn check_value_address(address: u64) -> Outcome {
+    let runtime = runtime();
+    if runtime.is_device_memory(address) || runtime.host.range_of(address).is_some() {
+        Ok(())
+    } else {
+        Err(INVALID_VALUE)
+    }
+}
+
 /// Stores a value in stream order.
 fn write_value(stream: *mut c_void, address: u64, value: &[u8]) -> Outcome {
+    check_value_address(address)?;
     submit(stream, StreamOp::Fill(crate::copies::BoxFill::elements(address, value, 1)))
 }
 
@@ -211,9 +250,7 @@ fn wait_value(stream: *mut c_void, address: u64, bytes: usize, value: u64, flags
         3 => Comparison::Nor,
         _ => return Err(INVALID_VALUE),
     };
-    if address == 0 {
-        return Err(INVALID_VALUE);
-    }
+    check_value_address(address)?;
     submit(stream, StreamOp::WaitValue(ValueWait { address, bytes, value, mask, comparison }))
 }
 
@@ -233,18 +270,28 @@ entry_points! {
         create_stream(out, flags, priority)
     }
 
-    /// Creates a stream for some of the compute units; it runs as any other.
-    fn hipExtStreamCreateWithCUMask(out: *mut usize, _words: u32, _mask: *const u32) {
-        create_stream(out, 0, 0)
-    }
-
-    /// The compute units of a stream: all.
-    fn hipExtStreamGetCUMask(stream: *mut c_void, words: u32, mask: *mut u32) {
-        known(stream)?;
+    /// Creates a stream for some of the compute units; its mask can be asked for, and it runs as any other.
+    fn hipExtStreamCreateWithCUMask(out: *mut usize, words: u32, mask: *const u32) {
+        if out.is_null() {
+            return Err(INVALID_HANDLE);
+        }
         if mask.is_null() || words == 0 {
             return Err(INVALID_VALUE);
         }
-        (0..words as usize).try_for_each(|word| raw::store(mask.wrapping_add(word), u32::MAX))
+        let units = raw::array(mask, words as usize)?;
+        let mut runtime = runtime();
+        let stream = runtime.streams.create(0, 0);
+        runtime.streams.stream(stream as *mut c_void)?.units = units;
+        raw::store(out, stream)
+    }
+
+    /// The compute units of a stream.
+    fn hipExtStreamGetCUMask(stream: *mut c_void, words: u32, mask: *mut u32) {
+        if mask.is_null() {
+            return Err(INVALID_VALUE);
+        }
+        let units = units_of(stream, words)?;
+        units.iter().enumerate().try_for_each(|(at, word)| raw::store(mask.wrapping_add(at), *word))
     }
 
     /// Ends a stream; what it was given to do is still done.
@@ -253,7 +300,7 @@ entry_points! {
             return Err(INVALID_HANDLE);
         }
         let mut runtime = runtime();
-        let removed = runtime.streams.streams.remove(&(stream as usize)).ok_or(INVALID_HANDLE)?;
+        let removed = runtime.streams.streams.remove(&(stream as usize)).ok_or(CONTEXT_IS_DESTROYED)?;
         if let Some(captured) = removed.captured {
             runtime.streams.captures.invalidate(captured.capture);
         }
@@ -275,12 +322,19 @@ entry_points! {
     }
 
     /// Lets a stream wait for an event.
-    fn hipStreamWaitEvent / hipStreamWaitEvent_spt(stream: *mut c_void, event: *mut c_void, _flags: c_uint) {
+    fn hipStreamWaitEvent / hipStreamWaitEvent_spt(stream: *mut c_void, event: *mut c_void, flags: c_uint) {
+        runtime().streams.event(event)?;
+        if flags != 0 {
+            return Err(INVALID_VALUE);
+        }
         with_event(stream, event, StreamOp::Wait(event as usize))
     }
 
     /// The flags a stream was created with.
     fn hipStreamGetFlags / hipStreamGetFlags_spt(stream: *mut c_void, out: *mut c_uint) {
+        if stream.is_null() && !own_default() {
+            return Err(INVALID_VALUE);
+        }
         let flags = runtime().streams.stream(stream)?.flags;
         raw::store(out, flags)
     }
@@ -320,7 +374,10 @@ entry_points! {
     }
 
     /// Attaches managed memory to a stream: all are one.
-    fn hipStreamAttachMemAsync(stream: *mut c_void, _pointer: *mut c_void, _length: usize, _flags: c_uint) {
+    fn hipStreamAttachMemAsync(stream: *mut c_void, pointer: *mut c_void, length: usize, _flags: c_uint) {
+        if stream.is_null() || pointer.is_null() || length == 0 {
+            return Err(INVALID_VALUE);
+        }
         known(stream)
     }
 
@@ -382,6 +439,9 @@ entry_points! {
 
     /// Milliseconds of this machine between two events: how long the emulator took, nothing about a GPU.
     fn hipEventElapsedTime(out: *mut f32, start: *mut c_void, stop: *mut c_void) {
+        if out.is_null() {
+            return Err(INVALID_VALUE);
+        }
         let mut runtime = runtime();
         if runtime.streams.reached(start)?.or(runtime.streams.reached(stop)?).is_some() {
             return Err(NOT_READY);

@@ -3,7 +3,7 @@
 //! The build makes this list from `entry-points.txt` and the sources:
 #![doc = include_str!(concat!(env!("OUT_DIR"), "/missing.md"))]
 
-use std::ffi::{c_char, c_int, c_uint, c_void};
+use std::ffi::{c_char, c_uint, c_void};
 
 use crate::raw;
 use crate::status::{NOT_SUPPORTED, Status, answer};
@@ -54,12 +54,6 @@ extern "C" fn hipApiName(_id: c_uint) -> *const c_char {
 extern "C" fn hipGetCmdName(_id: c_uint) -> *const c_char {
     missing("hipGetCmdName");
     c"".as_ptr()
-}
-
-/// Text of a runtime compiler's error.
-#[unsafe(no_mangle)]
-extern "C" fn hiprtcGetErrorString(_code: c_int) -> *const c_char {
-    c"the runtime compiler is not implemented by the built-in runtime".as_ptr()
 }
 
 /// The precompiled header for the runtime compiler: there is none.

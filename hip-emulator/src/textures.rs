@@ -109,12 +109,14 @@ fn check(target: Target, resource: &Resource, sampled: &Sampled) -> Outcome {
             }
         }
         LINEAR
-            if aligned(resource.place) && resource.size / resource.format.bytes().max(1) < TEXTURE_LINEAR as usize =>
+            if aligned(resource.place)
+                && (1..TEXTURE_LINEAR as usize).contains(&(resource.size / resource.format.bytes().max(1))) =>
         {
             Ok(())
         }
         PITCH_2D
             if aligned(resource.place)
+                && resource.size.min(resource.height) > 0
                 && resource.size.max(resource.height) < TEXTURE_SIDE as usize
                 && resource.pitch.is_multiple_of(TEXTURE_ALIGNMENT) =>
         {

@@ -218,11 +218,11 @@ static void launches() {
     OK(hipMemcpy(reversed.data(), device, 1024 * sizeof(int), hipMemcpyDeviceToHost));
     CHECK(reversed[0] == 1023 && reversed[1023] == 0 && reversed[100] == 923);
     big_group<<<1, 1024, 65537>>>(device);
-    CHECK(hipGetLastError() == hipErrorInvalidConfiguration);
+    CHECK(hipGetLastError() == hipErrorOutOfMemory);
     big_group<<<1, 1025>>>(device);
     CHECK(hipGetLastError() == hipErrorInvalidConfiguration);
     big_group<<<0, 64>>>(device);
-    CHECK(hipGetLastError() == hipErrorInvalidConfiguration);
+    CHECK(hipGetLastError() == hipErrorInvalidValue);
     CHECK(hipLaunchKernel(reinterpret_cast<void*>(devices), dim3(1), dim3(1), nullptr, 0, nullptr) ==
           hipErrorInvalidDeviceFunction);
     CHECK(hipGetLastError() == hipErrorInvalidDeviceFunction);
@@ -292,7 +292,7 @@ static void streams() {
     OK(hipStreamAddCallback(stream, on_stream, callback_data, 0));
     CHECK(called == 7);
     OK(hipStreamDestroy(stream));
-    CHECK(hipStreamSynchronize(stream) == hipErrorInvalidHandle);
+    CHECK(hipStreamSynchronize(stream) == hipErrorContextIsDestroyed);
     OK(hipStreamDestroy(other));
     OK(hipEventDestroy(start));
     OK(hipEventDestroy(stop));

@@ -56,7 +56,7 @@ fn programs() -> &'static Path {
             let script = Command::new(root().join("hip-samples/bitcode.sh")).arg(&bitcode).status();
             assert!(script.expect("the script starts").success());
             compile(folder.path(), "features", &["gfx90a", "gfx906", "gfx1030"]);
-            for program in ["two_gpus", "modules", "prints", "occupancy"] {
+            for program in ["two_gpus", "modules", "prints", "occupancy", "answers", "compiles"] {
                 compile(folder.path(), program, &["gfx90a"]);
             }
             build_direct(folder.path());

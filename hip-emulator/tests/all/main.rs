@@ -3,6 +3,7 @@
 
 mod api;
 mod expectations;
+mod exports;
 mod programs;
 mod rewritten;
 mod samples;

@@ -51,7 +51,7 @@ static void refused(int* out) {
     fill<<<1, dim3(64, 32)>>>(out, 1);
     CHECK(hipGetLastError() == hipErrorInvalidConfiguration);
     fill<<<1, 64, 0, reinterpret_cast<hipStream_t>(0x123450)>>>(out, 1);
-    CHECK(hipGetLastError() == hipErrorInvalidHandle);
+    CHECK(hipGetLastError() == hipErrorContextIsDestroyed);
     CHECK(hipStreamDestroy(nullptr) == hipErrorInvalidHandle && hipEventDestroy(nullptr) == hipErrorInvalidHandle);
     CHECK(hipEventRecord(nullptr, nullptr) == hipErrorInvalidHandle &&
           hipStreamWaitEvent(nullptr, nullptr, 0) == hipErrorInvalidHandle);

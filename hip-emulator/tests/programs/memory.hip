@@ -31,7 +31,7 @@ static void arrays() {
     OK(hipMemcpyAtoH(out.data(), array, 0, 16));
     CHECK(out[0] == in[0] && out[1] == part[0] && out[2] == part[1] && out[3] == in[3]);
     OK(hipFreeArray(array));
-    CHECK(hipFreeArray(array) == hipErrorInvalidHandle);
+    CHECK(hipFreeArray(array) == hipErrorContextIsDestroyed);
 
     hipChannelFormatDesc wide = hipCreateChannelDesc(16, 16, 0, 0, hipChannelFormatKindSigned);
     CHECK(hipMallocArray(&array, &wide, 0, 0, hipArrayDefault) == hipErrorInvalidValue);

@@ -1,7 +1,7 @@
 //! What HIP offers, on the real one: code that is loaded or compiled while a program runs, kernels that call the host,
-//! and what becomes of counts when a kernel ends the program.
+//! and what becomes of counts when a kernel ends the program; and calls that both runtimes answer alike.
 
-use super::{counts, output, profile, program, run};
+use super::{command, counts, output, profile, program, run, wavetap};
 
 #[test]
 fn modules_are_loaded_and_counted() {
@@ -31,9 +31,35 @@ fn code_that_hip_compiles_is_counted() {
     for mode in ["lds", "global", "register"] {
         let real = counts(&["--stack", "rocm", "--counters", mode], &program(".modules"), &["compile", &compiled]);
         assert_eq!(real.kernels.iter().map(|kernel| kernel.name.as_str()).collect::<Vec<_>>(), ["thirds"], "{mode}");
-        // The emulator's own runtime compiles nothing, and runs what was compiled.
+        // Another compiler's code has other counts: the emulator's own runtime runs what was compiled.
         let own = counts(&["--stack", "hip", "--counters", mode], &program(".modules"), &["run", &compiled]);
         assert_eq!(real, own, "{mode}");
+    }
+}
+
+#[test]
+fn both_runtimes_compile() {
+    for stack in ["rocm", "hip"] {
+        let finished = wavetap(&["run", "--stack", stack], &program(".compiles"), &[]);
+        assert_eq!(output(finished), "PASS\n", "{stack}");
+    }
+    let missing = [("PATH", "/usr/nowhere".into()), ("ROCM_PATH", "/usr/nowhere".into())];
+    let program = program(".compiles");
+    let arguments = ["run", "--stack", "hip", "--", program.to_str().expect("a plain path"), "without"];
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let wavetap = command::wavetap().expect("the command is built");
+    let finished = command::run(&wavetap, &arguments, &missing, folder.path()).expect("it ends");
+    assert_eq!(finished.out().to_string(), "PASS\n");
+    assert!(finished.err().contains("hiprtcCompileProgram: no Clang was found"), "{}", finished.err());
+}
+
+/// Return codes, flags, masks, signal memory, and copies with a pitch.
+#[test]
+fn both_runtimes_answer_alike() {
+    for stack in ["rocm", "hip"] {
+        let finished = wavetap(&["run", "--stack", stack], &program(".answers"), &[]);
+        assert_eq!(finished.out().to_string(), "PASS\n", "{stack}");
+        finished.exited(0).expect("it passes");
     }
 }
 
