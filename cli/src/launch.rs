@@ -23,7 +23,7 @@ use wavetap::report::RunInfo;
 use crate::args::{AppArgs, BackendArgs, BackendChoice, StackChoice};
 use crate::collected::Ended;
 use crate::findings;
-use crate::{files, signals, stand_in, targets};
+use crate::{files, hip_version, signals, stand_in, targets};
 
 /// How a script begins.
 const SCRIPT: &[u8] = b"#!";
@@ -234,7 +234,10 @@ impl Run<'_> {
         self.check()?;
         match self.platform {
             Platform::EmulatorHip => self.put_hip_before(&mut command, folder.path())?,
-            Platform::EmulatorRocm => put_driver_before(&mut command, folder.path())?,
+            Platform::EmulatorRocm => {
+                self.warn_of_version();
+                put_driver_before(&mut command, folder.path())?;
+            }
             Platform::Gpu => {}
         }
         if self.platform.has_tool() && (self.counters || self.launches) {
@@ -271,6 +274,16 @@ impl Run<'_> {
             command.env("LD_PRELOAD", stand_in::search_path("LD_PRELOAD", &stand_in, &[])?);
         }
         Ok(())
+    }
+
+    /// Says of code that the installed HIP does not load why its launches will fail.
+    fn warn_of_version(&self) {
+        let present = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
+        let folders: Vec<PathBuf> = std::env::split_paths(&present).chain(Search::of(&self.app.path).folders).collect();
+        let data = files::read(&self.app.path).unwrap_or_default();
+        if let Some(warning) = hip_version::warning(&data, &folders) {
+            eprintln!("wavetap: {warning}");
+        }
     }
 
     /// Refuses what the platform does not have.

@@ -13,6 +13,7 @@ mod differences;
 mod disassembly;
 mod files;
 mod findings;
+mod hip_version;
 mod launch;
 mod map_file;
 mod memory;

@@ -234,20 +234,12 @@ fn replaced(operation: StreamOp) -> Outcome<StreamOp> {
     let (StreamOp::Copy(copy) | StreamOp::SymbolCopy { copy, .. }) = &operation else { return Err(INVALID_VALUE) };
     let (to, from, size) = (copy.to.start, copy.from.start, copy.extent.width as u64);
     let runtime = runtime();
-    // `hipMemcpyKind`: whether it is from the host, and to the host.
-    let host = match copy.kind {
-        0 => [true, true],
-        1 => [true, false],
-        2 => [false, true],
-        3 => [false, false],
-        _ => [runtime.is_pageable(from), runtime.is_pageable(to)],
-    };
-    let other = |address, host: bool| {
-        if host { runtime.is_device_memory(address) } else { runtime.is_pageable(address) }
-    };
+    // `hipMemcpyKind`: whether it is from the device, and to it. What is said to be the host's may be the device's.
+    let device = [matches!(copy.kind, 2 | 3), matches!(copy.kind, 1 | 3)];
+    let other = |address, device: bool| device && runtime.is_pageable(address);
     let overlap = to < from.saturating_add(size) && from < to.saturating_add(size);
     let is_variable = [to, from].iter().any(|address| runtime.code.variables.contains_key(&(*address as usize)));
-    if size == 0 || overlap || is_variable || other(from, host[0]) || other(to, host[1]) {
+    if size == 0 || overlap || is_variable || other(from, device[0]) || other(to, device[1]) {
         return Err(INVALID_VALUE);
     }
     drop(runtime);

@@ -83,6 +83,33 @@ pub(crate) fn segment(
     Ok(segment)
 }
 
+/// Bytes of what a cooperative launch has after its arguments: what the device libraries know of the grids that run
+/// together (`mg_info`), and the words by which grids wait for each other (`mg_sync`).
+const GRIDS: usize = 64;
+const GRIDS_SYNC: usize = 48;
+
+/// Makes room for it; where the argument that names it is, and where it is, if the kernel wants it.
+pub(crate) fn add_grids(segment: &mut Vec<u8>, kernel: &KernelMetadata) -> Option<(usize, usize)> {
+    let argument = kernel.args.iter().find(|argument| argument.value_kind == ValueKind::HiddenMultigridSyncArg)?;
+    let at = segment.len().next_multiple_of(GRIDS);
+    segment.resize(at + GRIDS, 0);
+    Some((argument.offset as usize, at))
+}
+
+/// Describes the one grid of a launch whose segment of arguments is at an address.
+pub(crate) fn describe_grid(segment: &mut [u8], address: u64, (argument, at): (usize, usize), shape: &Shape) {
+    let mut put = |at: usize, bytes: &[u8]| segment[at..at + bytes.len()].copy_from_slice(bytes);
+    let items: u64 = shape.items.iter().map(|items| u64::from(*items)).product();
+    let groups: u32 = shape.items.iter().zip(shape.workgroup).map(|(items, size)| items.div_ceil(size)).product();
+    put(argument, &(address + at as u64).to_le_bytes());
+    put(at, &(address + (at + GRIDS_SYNC) as u64).to_le_bytes());
+    // Grid 0 of 1; work-items before it, and of all.
+    put(at + 12, &1_u32.to_le_bytes());
+    put(at + 24, &items.to_le_bytes());
+    // Newer libraries: the words by which workgroups wait for each other, and how many they are.
+    put(at + 40, &groups.to_le_bytes());
+}
+
 /// What HIP refuses before it launches anything.
 pub(crate) fn check(kernel: &KernelMetadata, shape: &Shape, target: Target) -> Outcome {
     let threads: u64 = shape.workgroup.iter().map(|size| u64::from(*size)).product();

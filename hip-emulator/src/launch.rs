@@ -1,6 +1,6 @@
 //! Kernel launches.
 
-use std::ffi::{c_uint, c_void};
+use std::ffi::{c_int, c_uint, c_void};
 
 use crate::entry_point::entry_points;
 use crate::functions::{function, resident_workgroups, stub};
@@ -139,6 +139,46 @@ fn cooperative_launch(
         launch.cooperative = true;
     }
     submit(stream, operation)
+}
+
+/// `hipLaunchParams`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct DeviceLaunch {
+    function: *const c_void,
+    grid: Dim3,
+    block: Dim3,
+    arguments: *const *const c_void,
+    dynamic_lds: usize,
+    stream: *mut c_void,
+}
+
+/// `hipFunctionLaunchParams`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct DeviceModuleLaunch {
+    function: *mut c_void,
+    grid: [c_uint; 3],
+    block: [c_uint; 3],
+    dynamic_lds: c_uint,
+    stream: *mut c_void,
+    arguments: *const *const c_void,
+}
+
+/// Flags of a launch over several devices: nothing is waited for before it, and nothing after it.
+const MULTI_DEVICE_FLAGS: c_uint = 1 | 2;
+
+/// The launch of the one device there is, of a list of launches.
+fn only_launch<T: Copy>(list: *const T, count: c_uint, flags: c_uint) -> Outcome<T> {
+    if list.is_null() || count != 1 || flags & !MULTI_DEVICE_FLAGS != 0 {
+        return Err(INVALID_VALUE);
+    }
+    raw::load(list)
+}
+
+/// Refuses the default stream, which launches over several devices cannot have.
+fn own_stream(stream: *mut c_void) -> Outcome {
+    if stream.is_null() { Err(INVALID_HANDLE) } else { Ok(()) }
 }
 
 /// The launch that the parameters of a graph's node describe.
@@ -302,6 +342,31 @@ entry_points! {
     ) {
         let shape = shape(grid.array(), block.array(), dynamic_lds as usize)?;
         cooperative_launch(&stub(function)?, &shape, arguments, stream)
+    }
+
+    /// Launches kernels, one for each device of a list, whose workgroups wait for each other: there is one device.
+    fn hipLaunchCooperativeKernelMultiDevice(list: *const DeviceLaunch, count: c_int, flags: c_uint) {
+        let of = only_launch(list, c_uint::try_from(count).map_err(|_| INVALID_VALUE)?, flags)?;
+        let kernel = stub(of.function)?;
+        own_stream(of.stream)?;
+        let shape = shape(of.grid.array(), of.block.array(), of.dynamic_lds)?;
+        cooperative_launch(&kernel, &shape, of.arguments, of.stream)
+    }
+
+    /// Launches kernels of modules, one for each device of a list, whose workgroups wait for each other.
+    fn hipModuleLaunchCooperativeKernelMultiDevice(list: *const DeviceModuleLaunch, count: c_uint, flags: c_uint) {
+        let of = only_launch(list, count, flags)?;
+        let kernel = function(of.function)?;
+        own_stream(of.stream)?;
+        let shape = shape(of.grid, of.block, of.dynamic_lds as usize)?;
+        cooperative_launch(&kernel, &shape, of.arguments, of.stream).map_err(module_status)
+    }
+
+    /// Launches kernels, one for each device of a list.
+    fn hipExtLaunchMultiKernelMultiDevice(list: *const DeviceLaunch, count: c_int, flags: c_uint) {
+        let of = only_launch(list, c_uint::try_from(count).map_err(|_| INVALID_VALUE)?, flags)?;
+        own_stream(of.stream)?;
+        stub_launch(of.function, of.grid, of.block, of.arguments, of.dynamic_lds, of.stream)
     }
 
     /// Launches a module's kernel whose workgroups wait for each other.

@@ -443,7 +443,8 @@ impl Runtime {
                 services.heap = self.hostcall.heap(device)?;
             }
         }
-        let segment = kernarg::segment(&metadata, shape, arguments, &services)?;
+        let mut segment = kernarg::segment(&metadata, shape, arguments, &services)?;
+        let grids = if *cooperative { kernarg::add_grids(&mut segment, &metadata) } else { None };
         let ordinal = self.dispatches;
         self.dispatches += 1;
         self.collection.host(&self.settings, HostOperation::Launch, Some(&kernel.name), 0);
@@ -460,6 +461,9 @@ impl Runtime {
             };
         }
         let kernarg_address = kept.map_or_else(|| device.malloc(room.0, room.1), Ok).map_err(|_| OUT_OF_MEMORY)?;
+        if let Some(grids) = grids {
+            kernarg::describe_grid(&mut segment, kernarg_address, grids, shape);
+        }
         device.write(kernarg_address, &segment).map_err(|_| OUT_OF_MEMORY)?;
         let mut workgroup = [0; 3];
         for (to, from) in workgroup.iter_mut().zip(shape.workgroup) {

@@ -15,6 +15,8 @@ const ERROR_TRAP: u64 = 0x8000_0000;
 /// `AqlQueue::DynamicQueueEventsHandler`).
 const ERROR_GROUP_MEMORY: u64 = 4;
 const ERROR_REGISTERS: u64 = 128;
+/// How the names of the kernels begin by which AMD's runtime copies and fills.
+const RUNTIMES_KERNELS: &str = "__amd_rocclr_";
 
 /// Reports what went wrong with a packet of a queue, which is not processed any further.
 pub(crate) fn report(trouble: &Trouble, queue: &Queue, device: &mut Device, around: Surroundings) {
@@ -40,6 +42,12 @@ fn kernel(fault: &Fault, kernel_object: u64, queue: &Queue, device: &mut Device,
     }
     let name = symbols::kernel(device, kernel_object).unwrap_or_else(|| format!("at {kernel_object:#x}"));
     eprintln!("wavetap: {fault}, in kernel {name}{}", of_gpu(queue, around));
+    if name.starts_with(RUNTIMES_KERNELS) && name.contains("Image") {
+        eprintln!(
+            "wavetap: AMD's runtime lays images out as the emulated device does not know them; programs with arrays, \
+                textures or surfaces run with --stack hip"
+        );
+    }
     match fault.kind {
         FaultKind::Memory { address, .. } | FaultKind::Misaligned { address, .. } => exception(address, queue, around),
         // The hardware has no address for these.

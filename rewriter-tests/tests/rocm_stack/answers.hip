@@ -2,6 +2,8 @@
 // emulator's own. Ends with PASS.
 #include <hip/hip_ext.h>
 #include <hip/hip_runtime.h>
+// After the runtime's own header, which it needs.
+#include <hip/hip_cooperative_groups.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -27,6 +29,13 @@ __global__ void shared(int* out) {
     extern __shared__ int words[];
     words[threadIdx.x] = 7;
     *out = words[0];
+}
+
+__global__ void grids(int* out) {
+    cooperative_groups::multi_grid_group grid = cooperative_groups::this_multi_grid();
+    atomicAdd(out, 1);
+    grid.sync();
+    if (grid.thread_rank() == 0) out[1] = *static_cast<volatile int*>(out) * 10 + grid.num_grids();
 }
 
 enum { ROWS = 9, WIDTH = 45, HOST = 61, DEVICE = 256 };
@@ -201,6 +210,32 @@ static void launches() {
     OK(hipFree(device));
 }
 
+static void cooperative() {
+    int *device, found[2] = {};
+    hipStream_t stream;
+    OK(hipStreamCreate(&stream));
+    OK(hipMalloc(reinterpret_cast<void**>(&device), sizeof found));
+    OK(hipMemset(device, 0, sizeof found));
+    void* arguments[] = {&device};
+    hipLaunchParams launch = {};
+    launch.func = reinterpret_cast<void*>(grids);
+    launch.gridDim = dim3(4);
+    launch.blockDim = dim3(64);
+    launch.args = arguments;
+    launch.stream = stream;
+    OK(hipLaunchCooperativeKernelMultiDevice(&launch, 1, 0));
+    OK(hipStreamSynchronize(stream));
+    OK(hipMemcpy(found, device, sizeof found, hipMemcpyDeviceToHost));
+    CHECK(found[0] == 256 && found[1] == 2561);
+    CHECK(hipLaunchCooperativeKernelMultiDevice(nullptr, 1, 0) == hipErrorInvalidValue);
+    CHECK(hipLaunchCooperativeKernelMultiDevice(&launch, 2, 0) != hipSuccess);
+    launch.gridDim = dim3(1 << 20);
+    CHECK(hipLaunchCooperativeKernelMultiDevice(&launch, 1, 0) == hipErrorCooperativeLaunchTooLarge);
+    (void)hipGetLastError();
+    OK(hipFree(device));
+    OK(hipStreamDestroy(stream));
+}
+
 static void graphs() {
     int* device;
     OK(hipMalloc(reinterpret_cast<void**>(&device), 4096));
@@ -229,6 +264,7 @@ int main() {
     streams_and_events();
     memory();
     launches();
+    cooperative();
     graphs();
     std::printf("%s\n", failures == 0 ? "PASS" : "FAIL");
     return failures != 0;

@@ -1,0 +1,77 @@
+//! Which versions of code objects the installed HIP can load.
+
+use std::path::{Path, PathBuf};
+
+/// Where a loader looks for libraries last.
+const FOLDERS: [&str; 3] = ["/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/opt/rocm/lib"];
+
+/// The library whose file's name ends with HIP's version: `libamdhip64.so.5.2.21153`.
+const LIBRARY: &str = "libamdhip64.so.5";
+
+/// The last version of HIP that takes code objects of version 4 at most.
+const LAST_WITHOUT_V5: [u32; 2] = [5, 2];
+
+/// How an ELF file for the HSA runtime begins: 64 bits, little-endian. The ABI's version is the next byte.
+const HSA_OBJECT: &[u8] = b"\x7fELF\x02\x01\x01\x40";
+
+/// The ABI's version of code objects of version 4.
+const V4: u8 = 2;
+
+/// What an application has to be told that has code which its HIP cannot load: what HIP answers says nothing.
+pub fn warning(data: &[u8], folders: &[PathBuf]) -> Option<String> {
+    let version = newest_object(data)?;
+    let (found, library) = installed(folders)?;
+    if found > LAST_WITHOUT_V5 {
+        return None;
+    }
+    let [major, minor] = found;
+    Some(format!(
+        "the application has code objects of version {version}, which HIP {major}.{minor} ({}) does not load: it answers \
+            hipErrorInvalidDeviceFunction (98) to their kernels; compile with -mcode-object-version=4, or use --stack hip",
+        library.display()
+    ))
+}
+
+/// The newest version of the code objects in a file, if it is not one that every HIP loads.
+fn newest_object(data: &[u8]) -> Option<u8> {
+    let abi = |at: usize| data.get(at + HSA_OBJECT.len()).copied();
+    let starts = data.windows(HSA_OBJECT.len()).enumerate().filter(|(_, bytes)| *bytes == HSA_OBJECT);
+    starts.filter_map(|(at, _)| abi(at)).max().filter(|abi| *abi > V4).map(|abi| abi + 2)
+}
+
+/// Major and minor version of the HIP that the loader finds, and its file.
+fn installed(folders: &[PathBuf]) -> Option<([u32; 2], PathBuf)> {
+    let folders = folders.iter().map(PathBuf::as_path).chain(FOLDERS.iter().map(Path::new));
+    let library = folders.map(|folder| folder.join(LIBRARY)).find_map(|file| file.canonicalize().ok())?;
+    let name = library.file_name()?.to_str()?;
+    let mut numbers = name.strip_prefix("libamdhip64.so.")?.split('.').map(str::parse::<u32>);
+    let version = [numbers.next()?.ok()?, numbers.next()?.ok()?];
+    Some((version, library))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn newer_objects_are_found() {
+        let object = |abi: u8| [b"something", HSA_OBJECT, &[abi, 0, 0]].concat();
+        assert_eq!(newest_object(&object(2)), None);
+        assert_eq!(newest_object(&[object(2), object(3)].concat()), Some(5));
+        assert_eq!(newest_object(&object(4)), Some(6));
+        assert_eq!(newest_object(HSA_OBJECT), None);
+    }
+
+    #[test]
+    fn the_version_is_in_the_files_name() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("libamdhip64.so.5.2.21153");
+        std::fs::write(&file, "").expect("a file");
+        std::os::unix::fs::symlink(&file, folder.path().join(LIBRARY)).expect("a link");
+        let folders = [folder.path().to_owned()];
+        assert_eq!(installed(&folders).map(|(version, _)| version), Some([5, 2]));
+        let data = [HSA_OBJECT, &[3]].concat();
+        assert!(warning(&data, &folders).is_some_and(|text| text.contains("version 5, which HIP 5.2")));
+        assert!(warning(b"none", &folders).is_none());
+    }
+}
