@@ -23,7 +23,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 STACKS = ("hip", "rocm")
 OUTCOMES = ("pass", "fail", "crash", "hang", "skip", "not supported")
 NOT_SUPPORTED = "is not implemented by the built-in runtime"
-REASONS = ROOT / "rewriter-tests/catch2-reasons.yaml"
+REASONS = ROOT / "rewriter-tests/catch2-reasons.txt"
 
 
 def run(arguments, folder, limit):

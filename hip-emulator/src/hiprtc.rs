@@ -35,6 +35,14 @@ const COMPILERS: [&str; 8] =
 /// Folders where ROCm's device libraries are installed; of ROCm in other places Clang knows.
 const DEVICE_LIBRARIES: [&str; 2] = ["/opt/rocm/amdgcn/bitcode", "/usr/lib/x86_64-linux-gnu/amdgcn/bitcode"];
 
+/// What programs need not include: AMD's compiler has these headers built in.
+const BUILT_IN: &str = "\
+#include <hip/hip_runtime.h>
+#if __has_include(<hip/amd_detail/amd_warp_functions.h>)
+#include <hip/amd_detail/amd_warp_functions.h>
+#endif
+";
+
 /// Variables of the compiled code by which the names of what it defines are found.
 const NAME: &str = "__wavetap_name_";
 
@@ -147,11 +155,14 @@ impl Program {
             fs::create_dir_all(file.parent().unwrap_or(&folder.0))?;
             fs::write(file, text)?;
         }
+        fs::write(path("built_in.h"), BUILT_IN)?;
         fs::write(path("program.hip"), self.with_names())?;
         let mut command = Command::new(clang);
         command
             .args(["-x", "hip", "--offload-device-only", "--no-gpu-bundle-output", "-O3"])
-            .args(["-D__HIPCC_RTC__", "-include", "hip/hip_runtime.h", "-I"])
+            .args(["-D__HIPCC_RTC__", "-include"])
+            .arg(path("built_in.h"))
+            .arg("-I")
             .arg(path("include"));
         if let Some(libraries) = DEVICE_LIBRARIES.iter().find(|folder| Path::new(folder).is_dir()) {
             command.arg(format!("--rocm-device-lib-path={libraries}"));

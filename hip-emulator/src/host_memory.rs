@@ -1,6 +1,5 @@
 //! Host memory that kernels may use at its host address: pinned, managed and registered memory.
 
-use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::collections::BTreeMap;
 use std::sync::atomic::{Ordering, fence};
 
@@ -104,25 +103,20 @@ impl ForeignMemory for Window {
 }
 
 impl HostMemory {
-    /// Allocates zeroed host memory and maps it into the device.
+    /// Allocates zeroed host memory and maps it into the device. The host's memory is taken as it is written.
     pub(crate) fn allocate(&mut self, device: &mut Device, size: usize, kind: HostKind, flags: u32) -> Outcome<u64> {
-        let layout = Self::layout(size)?;
-        // SAFETY: the layout's size is at least a page.
-        let memory = unsafe { alloc_zeroed(layout) };
-        if memory.is_null() {
-            return Err(OUT_OF_MEMORY);
-        }
+        let memory = raw::pages(Self::whole(size)?).ok_or(OUT_OF_MEMORY)?;
         let range = HostRange { address: memory as u64, size: size as u64, kind, flags };
         if let Err(status) = self.map(device, range) {
-            // SAFETY: allocated above with this layout and given to nobody.
-            unsafe { dealloc(memory, layout) };
+            raw::give_back_pages(memory, Self::whole(size)?);
             return Err(status);
         }
         Ok(range.address)
     }
 
-    fn layout(size: usize) -> Outcome<Layout> {
-        Layout::from_size_align(size.max(PAGE), PAGE).map_err(|_| OUT_OF_MEMORY)
+    /// Bytes of the pages that so many bytes are in.
+    fn whole(size: usize) -> Outcome<usize> {
+        size.max(1).checked_next_multiple_of(PAGE).ok_or(OUT_OF_MEMORY)
     }
 
     /// Maps a range of the program into the device.
@@ -143,9 +137,8 @@ impl HostMemory {
         let range =
             *self.ranges.get(&address).filter(|range| range.kind != HostKind::Registered).ok_or(INVALID_VALUE)?;
         self.unmap(device, address)?;
-        let layout = Self::layout(range.size as usize)?;
-        // SAFETY: `allocate` made it with this layout, and it was in the table, so it is freed once.
-        unsafe { dealloc(address as *mut u8, layout) };
+        // `allocate` made it, and it was in the table, so it is given back once.
+        raw::give_back_pages(address as usize, Self::whole(range.size as usize)?);
         Ok(())
     }
 

@@ -138,7 +138,7 @@ fn store_range_attribute(out: *mut c_int, bytes: usize, attribute: c_int, addres
 fn clear(out: *mut c_void, attribute: c_int) -> Outcome {
     match attribute {
         1 | 3 | 4 | 11 | 12 | 17 => raw::store(out.cast::<u64>(), 0),
-        6 | 8 => raw::store(out.cast::<bool>(), attribute == 6),
+        6 | 8 | 13 => raw::store(out.cast::<bool>(), attribute == 6),
         9 => raw::store(out.cast::<c_int>(), -2),
         _ => raw::store(out.cast::<c_uint>(), 0),
     }
@@ -152,8 +152,6 @@ fn pointer_attribute(out: *mut c_void, attribute: c_int, address: u64) -> Outcom
     let of = attributes(address)?;
     let (start, size) = allocation_of(address)?;
     match attribute {
-        // The one context.
-        1 => raw::store(out.cast::<usize>(), crate::contexts::CONTEXT),
         2 => raw::store(out.cast::<c_int>(), of.kind),
         3 => raw::store(out.cast::<u64>(), of.device_pointer),
         4 if of.host_pointer != 0 => raw::store(out.cast::<u64>(), of.host_pointer),
@@ -164,17 +162,16 @@ fn pointer_attribute(out: *mut c_void, attribute: c_int, address: u64) -> Outcom
         7 => raw::store(out.cast::<u32>(), (start >> 8) as u32),
         8 => raw::store(out.cast::<bool>(), of.is_managed != 0),
         9 => raw::store(out.cast::<c_int>(), 0),
-        // No other process can have it.
-        10 => raw::store(out.cast::<c_uint>(), 0),
         11 => raw::store(out.cast::<u64>(), start),
         12 => raw::store(out.cast::<usize>(), size as usize),
-        13 => raw::store(out.cast::<c_uint>(), 1),
-        14..=15 => raw::store(out.cast::<c_uint>(), 0),
+        13 => raw::store(out.cast::<bool>(), true),
+        // Contexts; sharing with other processes and devices.
+        1 | 5 | 10 | 14..=15 => Err(NOT_SUPPORTED),
         // Read and written.
         16 => raw::store(out.cast::<c_uint>(), 3),
         17 => {
-            let pool = runtime().pools.allocations.get(&start).map_or(0, |(pool, _)| *pool);
-            raw::store(out.cast::<usize>(), pool)
+            let pool = runtime().pools.allocations.get(&start).map(|(pool, _)| *pool);
+            raw::store(out.cast::<usize>(), pool.ok_or(NOT_SUPPORTED)?)
         }
         _ => Err(INVALID_VALUE),
     }

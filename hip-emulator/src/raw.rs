@@ -80,6 +80,21 @@ pub(crate) fn atomic64<'m>(address: usize) -> &'m AtomicU64 {
     unsafe { AtomicU64::from_ptr(address as *mut u64) }
 }
 
+/// New pages of the process, which hold zeros.
+pub(crate) fn pages(len: usize) -> Option<usize> {
+    let (protection, flags) =
+        (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE);
+    // SAFETY: a new mapping changes none that there is.
+    let address = unsafe { libc::mmap(std::ptr::null_mut(), len, protection, flags, -1, 0) };
+    (address != libc::MAP_FAILED).then_some(address as usize)
+}
+
+/// Ends pages that [`pages`] gave, and that nothing uses any more.
+pub(crate) fn give_back_pages(address: usize, len: usize) {
+    // SAFETY: the caller of this function has them from `pages`, with this length, and gives them back once.
+    unsafe { libc::munmap(address as *mut c_void, len) };
+}
+
 /// Whether all pages of a range are mapped in this process.
 pub(crate) fn is_mapped(address: usize, len: usize) -> bool {
     const PAGE: usize = 4096;

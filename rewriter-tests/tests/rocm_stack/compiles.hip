@@ -25,7 +25,7 @@ static const char* source =
     "template <typename T> __global__ void scale(T* out, T by) { out[threadIdx.x] = out[threadIdx.x] * by + FACTOR; }\n"
     "namespace inner {\n"
     "__device__ int offset;\n"
-    "__global__ void add(int* out) { out[threadIdx.x] += offset + EXTRA; }\n"
+    "__global__ void add(int* out) { out[threadIdx.x] += offset + EXTRA + __shfl(warpSize, 3) - 64; }\n"
     "}\n";
 
 static std::string log_of(hiprtcProgram program) {
