@@ -26,8 +26,9 @@ pub fn warning(data: &[u8], folders: &[PathBuf]) -> Option<String> {
     }
     let [major, minor] = found;
     Some(format!(
-        "the application has code objects of version {version}, which HIP {major}.{minor} ({}) does not load: it answers \
-            hipErrorInvalidDeviceFunction (98) to their kernels; compile with -mcode-object-version=4, or use --stack hip",
+        "the application has code objects of version {version}, which HIP {major}.{minor} ({}) does not load: it \
+            answers hipErrorInvalidDeviceFunction (98) to their kernels; compile with -mcode-object-version=4, or use \
+            --stack hip",
         library.display()
     ))
 }

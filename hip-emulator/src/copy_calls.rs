@@ -5,7 +5,7 @@ use std::ffi::{c_int, c_void};
 use crate::arrays;
 use crate::copies::{BoxCopy, BoxFill, Side, check_kind};
 use crate::entry_point::entry_points;
-use crate::memory::{Extent, PitchedPointer, loaded_as_hip_5};
+use crate::memory::{Copy3D, Extent, PitchedPointer, Position, loaded_as_hip_5};
 use crate::raw;
 use crate::status::*;
 use crate::stream_op::{StreamOp, do_now, submit, submit_and_wait};
@@ -16,29 +16,6 @@ const TO_HOST: c_int = 2;
 const ON_DEVICE: c_int = 3;
 /// `hipMemcpyDefault`.
 const BY_ADDRESS: c_int = 4;
-
-/// `hipPos`.
-#[repr(C)]
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Position {
-    x: usize,
-    y: usize,
-    z: usize,
-}
-
-/// `hipMemcpy3DParms`.
-#[repr(C)]
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Copy3D {
-    from_array: usize,
-    from_position: Position,
-    from: PitchedPointer,
-    to_array: usize,
-    to_position: Position,
-    to: PitchedPointer,
-    extent: Extent,
-    kind: c_int,
-}
 
 impl Copy3D {
     /// The box that is copied. Of an array positions and widths are in elements, of other memory in bytes.

@@ -3,25 +3,15 @@
 //! the same or another graph: also when the graph has ended before.
 
 use std::collections::HashMap;
-use std::ffi::{c_int, c_void};
-use std::sync::Arc;
+use std::ffi::c_int;
 
-use crate::devices::only;
-use crate::entry_point::entry_points;
-use crate::graphs::Step;
-use crate::raw;
-use crate::runtime::{Runtime, runtime};
 use crate::status::*;
-use crate::stream_op::StreamOp;
 
 /// `hipGraphMemAttributeType`.
 const USED_CURRENT: c_int = 0;
 const USED_HIGH: c_int = 1;
 const RESERVED_CURRENT: c_int = 2;
 const RESERVED_HIGH: c_int = 3;
-
-/// Flag of an instantiated graph: what it has allocated is freed when it is launched again.
-const FREES_ON_LAUNCH: u64 = 1;
 
 /// The sizes of graphs' allocations by address.
 #[derive(Debug, Default)]
@@ -35,22 +25,25 @@ pub(crate) struct GraphMemory {
 }
 
 impl GraphMemory {
-    fn used(&self) -> u64 {
+    /// Bytes that are live.
+    pub(crate) fn used(&self) -> u64 {
         self.live.values().sum()
     }
 
-    fn reserved(&self) -> u64 {
+    /// Bytes that graphs, or launches of graphs that have ended, have.
+    pub(crate) fn reserved(&self) -> u64 {
         let orphans = self.live.iter().filter(|(address, _)| !self.owned.contains_key(address));
         self.owned.values().sum::<u64>() + orphans.map(|(_, size)| size).sum::<u64>()
     }
 
+    /// Moves the high-water marks.
     fn has_changed(&mut self) {
         (self.used_high, self.reserved_high) =
             (self.used_high.max(self.used()), self.reserved_high.max(self.reserved()));
     }
 
     /// What a launch does to it.
-    fn launch(&mut self, allocated: &HashMap<u64, u64>, freed: &[u64], frees_before: bool) -> Outcome {
+    pub(crate) fn launch(&mut self, allocated: &HashMap<u64, u64>, freed: &[u64], frees_before: bool) -> Outcome {
         if !frees_before && allocated.keys().any(|address| self.live.contains_key(address)) {
             return Err(INVALID_VALUE);
         }
@@ -69,6 +62,28 @@ impl GraphMemory {
         self.live.remove(&address).map(|_| true).ok_or(INVALID_VALUE)
     }
 
+    /// A graph has an allocation.
+    pub(crate) fn own(&mut self, address: u64, size: u64) {
+        self.owned.insert(address, size);
+        self.has_changed();
+    }
+
+    /// No graph has an allocation any more; whether the program still has it.
+    pub(crate) fn disown(&mut self, address: u64) -> bool {
+        self.owned.remove(&address);
+        self.live.contains_key(&address)
+    }
+
+    /// Sets a high-water mark back to what there is.
+    pub(crate) fn set_back(&mut self, attribute: c_int) -> Outcome {
+        match attribute {
+            USED_HIGH => self.used_high = self.used(),
+            RESERVED_HIGH => self.reserved_high = self.reserved(),
+            _ => return Err(INVALID_VALUE),
+        }
+        Ok(())
+    }
+
     /// Memory is freed.
     pub(crate) fn freed(&mut self, address: u64) {
         self.live.remove(&address);
@@ -80,7 +95,7 @@ impl GraphMemory {
     }
 
     /// What a program may ask.
-    fn attribute(&self, attribute: c_int) -> Outcome<u64> {
+    pub(crate) fn attribute(&self, attribute: c_int) -> Outcome<u64> {
         Ok(match attribute {
             USED_CURRENT => self.used(),
             USED_HIGH => self.used_high,
@@ -88,78 +103,6 @@ impl GraphMemory {
             RESERVED_HIGH => self.reserved_high,
             _ => return Err(INVALID_VALUE),
         })
-    }
-}
-
-/// What steps allocate, and what they free.
-fn uses(steps: &[Step], allocated: &mut HashMap<u64, u64>, freed: &mut Vec<u64>) {
-    for step in steps {
-        match &step.operation {
-            StreamOp::Allocate { address, size } => drop(allocated.insert(*address, *size)),
-            StreamOp::Free(address) => freed.push(*address),
-            StreamOp::Steps(steps) => uses(steps, allocated, freed),
-            _ => {}
-        }
-    }
-}
-
-impl Runtime {
-    /// A graph has allocated memory.
-    pub(crate) fn graph_allocates(&mut self, graph: usize, address: u64, size: u64) -> Outcome {
-        self.graphs.graph_mut(graph)?.memory.push(address.into());
-        self.graph_memory.owned.insert(address, size);
-        self.graph_memory.has_changed();
-        Ok(())
-    }
-
-    /// What an instantiated graph does when it is launched; an error if it would allocate what is not freed.
-    pub(crate) fn steps_of_launch(&mut self, executable: usize) -> Outcome<Vec<Step>> {
-        let executable = self.graphs.executable(executable)?;
-        let (steps, frees_before) = (executable.steps.clone(), executable.flags & FREES_ON_LAUNCH != 0);
-        let (mut allocated, mut freed) = (HashMap::new(), Vec::new());
-        uses(&steps, &mut allocated, &mut freed);
-        self.graph_memory.launch(&allocated, &freed, frees_before)?;
-        Ok(steps)
-    }
-
-    /// Gives memory back that a graph held, where no other graph needs it and no launch has left it to the program.
-    pub(crate) fn give_back(&mut self, memory: Vec<Arc<u64>>) {
-        for address in memory.into_iter().filter_map(Arc::into_inner) {
-            self.graph_memory.owned.remove(&address);
-            if !self.graph_memory.live.contains_key(&address) {
-                // A program may have freed it itself.
-                let _ = self.free(address);
-            }
-        }
-    }
-}
-
-entry_points! {
-    /// Bytes of graphs' memory: in use, reserved, and the most of each.
-    fn hipDeviceGetGraphMemAttribute(device: c_int, attribute: c_int, out: *mut c_void) {
-        only(device)?;
-        let value = runtime().graph_memory.attribute(attribute)?;
-        raw::store(out.cast::<u64>(), value)
-    }
-
-    /// Sets a high-water mark back to what there is.
-    fn hipDeviceSetGraphMemAttribute(device: c_int, attribute: c_int, value: *const c_void) {
-        only(device)?;
-        if raw::load(value.cast::<u64>())? != 0 {
-            return Err(INVALID_VALUE);
-        }
-        let memory = &mut runtime().graph_memory;
-        match attribute {
-            USED_HIGH => memory.used_high = memory.used(),
-            RESERVED_HIGH => memory.reserved_high = memory.reserved(),
-            _ => return Err(INVALID_VALUE),
-        }
-        Ok(())
-    }
-
-    /// Gives memory back that no graph needs: there is none, as graphs keep their addresses.
-    fn hipDeviceGraphMemTrim(device: c_int) {
-        only(device)
     }
 }
 

@@ -6,11 +6,11 @@ use std::ffi::{c_int, c_uint, c_void};
 use wavetap::code_object::KernelMetadata;
 
 use crate::copies::{BoxCopy, BoxFill, Side};
-use crate::copy_calls::{Copy3D, driver_3d, from_symbol, parameters_3d, to_symbol};
+use crate::copy_calls::{driver_3d, from_symbol, parameters_3d, to_symbol};
 use crate::entry_point::entry_points;
 use crate::graphs::same_shape;
 use crate::launch::{Dim3, KernelNode, node_launch};
-use crate::memory::Extent;
+use crate::memory::{Copy3D, Extent};
 use crate::node_types::{NodeType, type_of};
 use crate::raw;
 use crate::runtime::{Runtime, runtime};

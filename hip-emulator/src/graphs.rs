@@ -4,8 +4,8 @@ use std::collections::{HashMap, HashSet};
 use std::ffi::c_int;
 use std::sync::Arc;
 
-use crate::copy_calls::Copy3D;
 use crate::handles::handle;
+use crate::memory::Copy3D;
 use crate::status::*;
 use crate::stream_op::StreamOp;
 

@@ -124,9 +124,8 @@ impl Program {
         let mut text = format!("#line 1 {:?}\n{}\n", self.name, self.source);
         for (number, expression) in self.expressions.iter().enumerate() {
             let plain = expression.trim().trim_start_matches('&');
-            text += &format!(
-                "extern \"C\" {{ __device__ __attribute__((used)) const void* {NAME}{number} = (const void*)(&{plain}); }}\n"
-            );
+            let variable = format!("__device__ __attribute__((used)) const void* {NAME}{number}");
+            text += &format!("extern \"C\" {{ {variable} = (const void*)(&{plain}); }}\n");
         }
         text
     }

@@ -5,7 +5,7 @@ use wavetap::code_object::{Argument, KernelMetadata, ValueKind};
 use wavetap::isa::Target;
 use wavetap::profile::launches::LaunchShape;
 
-use crate::memory::loaded_as_hip_5;
+use crate::raw::loaded_as_hip_5;
 use crate::status::{INVALID_CONFIGURATION, INVALID_VALUE, LAUNCH_FAILURE, OUT_OF_MEMORY, Outcome};
 
 /// What a launch asks for.

@@ -27,7 +27,8 @@
 //! - `memory`, `managed`, `pools`, `arrays`, `copy_calls`: the entry points for memory.
 //! - `image_objects`: the descriptors that kernels sample and load images by.
 //! - `textures`, `texture_references`: the entry points for textures and surfaces.
-//! - `streams`, `capture`, `graph_calls`, `graph_memory`, `graph_nodes`, `devices`, `contexts`: the entry points for order and devices.
+//! - `streams`, `capture`, `graph_calls`, `graph_nodes`, `graph_memory`, `graph_memory_calls`, `devices`, `contexts`:
+//!   the entry points for order and devices; memory that graphs allocate.
 //! - `properties`, `device_presets`, `host_memory`, `raw`: what the device says of itself; host memory that kernels may
 //!   use; the caller's pointers.
 //! - `hiprtc`: programs that compile code.
@@ -88,6 +89,7 @@ mod fork;
 mod functions;
 mod graph_calls;
 mod graph_memory;
+mod graph_memory_calls;
 mod graph_nodes;
 mod graphs;
 mod handles;

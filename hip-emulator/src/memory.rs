@@ -7,6 +7,7 @@ use wavetap::emulator::AllocationKind;
 use crate::entry_point::entry_points;
 use crate::host_memory::HostKind;
 use crate::raw;
+pub(crate) use crate::raw::loaded_as_hip_5;
 use crate::runtime::runtime;
 use crate::status::*;
 use crate::tasks::wait_for_all;
@@ -58,6 +59,29 @@ pub(crate) struct Extent {
     pub(crate) depth: usize,
 }
 
+/// `hipPos`.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Position {
+    pub(crate) x: usize,
+    pub(crate) y: usize,
+    pub(crate) z: usize,
+}
+
+/// `hipMemcpy3DParms`.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Copy3D {
+    pub(crate) from_array: usize,
+    pub(crate) from_position: Position,
+    pub(crate) from: PitchedPointer,
+    pub(crate) to_array: usize,
+    pub(crate) to_position: Position,
+    pub(crate) to: PitchedPointer,
+    pub(crate) extent: Extent,
+    pub(crate) kind: c_int,
+}
+
 impl Extent {
     /// How many elements it has.
     pub(crate) fn elements(self) -> u64 {
@@ -95,11 +119,6 @@ fn memory_types() -> MemoryTypes {
 /// `hipMemoryTypeArray`.
 pub(crate) fn array_type() -> c_int {
     if loaded_as_hip_5() { 2 } else { 10 }
-}
-
-/// Whether the program asked for `libamdhip64.so.5`: its headers then are those of HIP 5.
-pub(crate) fn loaded_as_hip_5() -> bool {
-    raw::own_file_name().is_some_and(|name| name.ends_with(".so.5"))
 }
 
 /// Allocates device memory.

@@ -257,3 +257,8 @@ pub(crate) fn own_file_name() -> Option<String> {
     let known = unsafe { dladdr(own_file_name as *const c_void, &raw mut found) } != 0;
     if known { string(found.file_name).ok() } else { None }
 }
+
+/// Whether the program asked for `libamdhip64.so.5`: its headers then are those of HIP 5.
+pub(crate) fn loaded_as_hip_5() -> bool {
+    own_file_name().is_some_and(|name| name.ends_with(".so.5"))
+}

@@ -3,6 +3,7 @@
 
 mod aql;
 mod faults;
+mod rectangle;
 mod sdma;
 mod symbols;
 

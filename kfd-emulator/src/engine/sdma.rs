@@ -1,11 +1,9 @@
 //! The engine of copies: those packets that the runtime (ROCr 5.2 to 7.2) makes. Their fields are those of SDMA 4 and
 //! later; rectangles have others from gfx12 on.
 
-mod rectangle;
-
 use wavetap_emulator::Device;
 
-use super::{Queue, Step, Surroundings, Trouble, at, load32, load64, store64};
+use super::{Queue, Step, Surroundings, Trouble, at, load32, load64, rectangle, store64};
 use crate::clock;
 
 /// Operations, in the low byte of the first word.
@@ -52,20 +50,20 @@ const GLOBAL_CLOCK: u32 = 2;
 /// A 64-bit addition that returns nothing, of the atomic operations.
 const ADD_64: u32 = 47;
 
-/// One source and two destinations (bit 27 of a linear copy's header); the bytes of words in another order (bits 16, 17,
-/// 24 and 25 of a copy's parameters).
+/// One source and two destinations (bit 27 of a linear copy's header); the bytes of words in another order (bits 16,
+/// 17, 24 and 25 of a copy's parameters).
 const BROADCAST: u32 = 1 << 27;
 const SWAPS: u32 = 3 << 16 | 3 << 24;
 
 /// Words of the longest packet.
-const MOST_WORDS: usize = 13;
+pub(crate) const MOST_WORDS: usize = 13;
 
 /// Bytes that are copied at a time.
 const PIECE: u64 = 1 << 20;
 
 const RING: &str = "a ring of copies";
 const INDEX: &str = "an index of a ring of copies";
-const OPERAND: &str = "an operand of a copy";
+pub(crate) const OPERAND: &str = "an operand of a copy";
 
 /// Does the next packet, if there is one.
 pub(crate) fn step(queue: &mut Queue, device: &mut Device, around: Surroundings) -> Result<Step, Trouble> {

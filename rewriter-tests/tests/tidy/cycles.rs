@@ -17,7 +17,7 @@ pub const ALLOWED: &[(&str, &[usize])] = &[
     ("crates/amdgpu", &[11, 3]),
     ("crates/instrument", &[25]),
     ("crates/profile", &[2]),
-    ("hip-emulator", &[27]),
+    ("hip-emulator", &[26]),
     ("rewriter-tests", &[2]),
 ];
 

@@ -3,11 +3,11 @@
 use wavetap_amdgpu::Target;
 use wavetap_emulator::Device;
 
-use super::{MOST_WORDS, OPERAND};
-use crate::engine::{Trouble, at};
+use super::sdma::{MOST_WORDS, OPERAND};
+use super::{Trouble, at};
 
 /// Words of the packet.
-pub(super) const WORDS: u64 = 13;
+pub(crate) const WORDS: u64 = 13;
 
 /// The largest element has 16 bytes.
 const MOST_ELEMENT: u32 = 4;
@@ -23,7 +23,7 @@ struct Side {
 
 /// A copy.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Copy {
+pub(crate) struct Copy {
     /// The base-2 logarithm of an element's bytes.
     element: u32,
     from: Side,
@@ -84,7 +84,7 @@ impl Side {
 
 impl Copy {
     /// The copy that a packet for a device describes; none if its elements have no such size.
-    pub(super) fn of(words: &[u32; MOST_WORDS], target: Target) -> Option<Self> {
+    pub(crate) fn of(words: &[u32; MOST_WORDS], target: Target) -> Option<Self> {
         let element = words[0] >> 29;
         if element > MOST_ELEMENT {
             return None;
@@ -100,7 +100,7 @@ impl Copy {
     }
 
     /// Copies row after row.
-    pub(super) fn run(&self, device: &mut Device) -> Result<(), Trouble> {
+    pub(crate) fn run(&self, device: &mut Device) -> Result<(), Trouble> {
         let [width, height, depth] = self.extent;
         let mut row = vec![0; (width << self.element) as usize];
         for (y, z) in (0..depth).flat_map(|z| (0..height).map(move |y| (y, z))) {
