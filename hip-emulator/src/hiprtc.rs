@@ -240,7 +240,7 @@ compiler_calls! {
         if source.is_null() || (count > 0 && (headers.is_null() || include_names.is_null())) {
             return Err(INVALID_INPUT);
         }
-        let element = |list: *const *const c_char, at| input(raw::element(list, at).and_then(|text| raw::string(text)));
+        let element = |list: *const *const c_char, at| input(raw::element(list, at).and_then(raw::string));
         let headers = (0..count)
             .map(|at| Ok((element(include_names, at)?, element(headers, at)?)))
             .collect::<Result<Vec<_>>>()?;
@@ -262,7 +262,7 @@ compiler_calls! {
     fn hiprtcCompileProgram(program: *mut c_void, count: c_int, options: *const *const c_char) {
         let count = usize::try_from(count).map_err(|_| INVALID_INPUT)?;
         let options = (0..count)
-            .map(|at| input(raw::element(options, at).and_then(|text| raw::string(text))))
+            .map(|at| input(raw::element(options, at).and_then(raw::string)))
             .collect::<Result<Vec<_>>>()?;
         with(program, |program| program.compile(&options))
     }
