@@ -156,7 +156,6 @@ fn placed_session(
     slots: Option<u32>,
     kernels: u32,
     placement: Option<Placement>,
-    placement_fallback: None,
 ) -> (Mock, Session, ObjectId) {
     let mock = Mock::new(kernels);
     let options = Options::new(overlap, records);
