@@ -74,7 +74,9 @@ pub fn run(data: &[u8]) {
         let accesses = Accesses::of(body, &definitions, Default::default());
         let launched = Launched::default();
         let mut waves = WaveAccesses::new(&accesses, &launched);
-        accesses.all().iter().for_each(|access| drop(waves.site(access)));
+        accesses.all().iter().for_each(|access| {
+            waves.site(access);
+        });
         let _ = slice_kernel(&KernelInputs::new(body, &waits, &summaries), "k");
     }
 }

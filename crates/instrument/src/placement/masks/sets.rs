@@ -78,7 +78,7 @@ impl Sets {
     pub(super) fn singleton(&mut self, number: u32) -> SetId {
         let mut set = self.node(Node::Leaf(1 << (number % LEAF)));
         for level in 0..self.height {
-            let is_high = number / LEAF >> level & 1 == 1;
+            let is_high = (number / LEAF) >> level & 1 == 1;
             set = self.node(if is_high { Node::Pair(SetId::EMPTY, set) } else { Node::Pair(set, SetId::EMPTY) });
         }
         self.visits += u64::from(self.height) + 1;
@@ -90,7 +90,7 @@ impl Sets {
         let mut at = set;
         for level in (0..self.height).rev() {
             let (low, high) = self.halves(at);
-            at = if number / LEAF >> level & 1 == 1 { high } else { low };
+            at = if (number / LEAF) >> level & 1 == 1 { high } else { low };
         }
         matches!(self.nodes[at.0 as usize], Node::Leaf(bits) if bits >> (number % LEAF) & 1 == 1)
     }
