@@ -25,8 +25,8 @@ const SLAB: u64 = 2 << 20;
 /// That of everything else: by it, `free` tells these from parts of slabs.
 const PAGE: u64 = 4096;
 
-/// Whether `malloc` of a code object waits for ever: the device libraries wait there for the constant clock, and those of
-/// ROCm 5 read it by an instruction that this target does not have, so that they take its time for 0.
+/// Whether `malloc` of a code object waits for ever: the device libraries wait there for the constant clock, and those
+/// of ROCm 5 read it by an instruction that this target does not have, so that they take its time for 0.
 pub(crate) fn waits_for_ever(bytes: &[u8]) -> bool {
     let Ok(code) = CodeObject::parse(bytes) else { return false };
     let Some(target) = code.target() else { return false };

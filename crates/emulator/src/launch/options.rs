@@ -33,8 +33,8 @@ pub struct Options {
     /// Notes when each wave executes the instructions at these addresses of their code objects
     /// ([`crate::DispatchStats::visits`]).
     pub watched: Arc<BTreeSet<u64>>,
-    /// Megahertz of the shader clock, of which the constant clock of 100 MHz is a part; not 0. A kernel that waits until a
-    /// clock shows a later time waits for about that time.
+    /// Megahertz of the shader clock, beside which the constant clock has 100; not 0. A kernel that waits until a clock
+    /// shows a later time waits for about that time.
     pub clock_mhz: u32,
     /// Models the time that dispatches take ([`crate::DispatchStats::time`]).
     pub timing: Option<Timing>,

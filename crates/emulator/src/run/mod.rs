@@ -8,5 +8,6 @@ pub(crate) mod origins;
 pub(crate) mod plan;
 pub(crate) mod pool;
 pub(crate) mod shared;
+mod straight_line;
 pub(crate) mod stuck;
 pub(crate) mod worker;

@@ -13,9 +13,10 @@ use super::code::Code;
 use super::origins::OriginBook;
 use super::plan::Plan;
 use super::shared::Shared;
+use super::straight_line::run_straight_line;
 use crate::address::{CodeAddress, ObjectId};
 use crate::fault::findings::Findings;
-use crate::fault::stop::{ExecResult, Stop};
+use crate::fault::stop::Stop;
 use crate::fault::{Fault, FaultKind};
 use crate::launch::options::Options;
 use crate::launch::packet::Dispatch;
@@ -664,28 +665,6 @@ fn executed_ops<'c>(
 ) -> impl Iterator<Item = (&'c Op, &'c OpCount)> {
     let counts = counts.get(counted.clone()).unwrap_or_default();
     code.ops.get(counted.start..).unwrap_or_default().iter().zip(counts)
-}
-
-/// Runs straight-line instructions one after the other; returns how many were done, and why not all were.
-#[inline]
-fn run_straight_line(core: &mut Core, block: &[Op]) -> (usize, ExecResult) {
-    core.wave.jumped = false;
-    for (done, op) in block.iter().enumerate() {
-        if let Err(stop) = (op.run)(core, op) {
-            return (done, Err(stop));
-        }
-        core.note_overrun(op);
-        debug_assert!(
-            core.wave.status == Status::Running && !core.wave.jumped,
-            "{} is not straight-line",
-            op.inst.variant.name
-        );
-    }
-    if let Some(last) = block.last() {
-        debug_assert_eq!(core.wave.pc, block[0].pc, "an instruction that branches is not straight-line");
-        core.wave.pc = last.next;
-    }
-    (block.len(), Ok(()))
 }
 
 /// Counts what the instruction did to EXEC or to the program counter.
