@@ -81,7 +81,7 @@ pub fn run(data: &[u8]) {
     }
 }
 
-/// Rows of diamonds, loops in each other, branches on lanes, and paths that cross.
+/// Rows of diamonds, loops in each other, divergent branches, and paths that cross.
 #[must_use]
 pub fn seeds() -> Vec<Vec<u8>> {
     let pieces: [&[(u8, u8)]; 4] = [
