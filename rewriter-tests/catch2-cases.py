@@ -131,7 +131,8 @@ runtime, *AMD's* Debian 12's `libamdhip64` (5.2.3) above the emulated kernel dri
 same emulator, so what differs is the runtime. One process runs one case.
 
 A *crash* is a signal. *Hang* did not end in 15 to 60 seconds on two cores that other work shared: kernels that wait for
-the clock for whole seconds, and what such a machine delayed. Cases skip themselves where there are too few GPUs. *Not
+the clock for whole seconds, which took a hundred times as long when most of this was run, and what such a machine
+delayed. Cases skip themselves where there are too few GPUs. *Not
 supported* says so by name.
 """
 
