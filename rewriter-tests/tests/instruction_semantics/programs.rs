@@ -46,12 +46,18 @@ fn ends(machine: &mut Machine, name: &'static str) -> Verdict {
     Ok(())
 }
 
+/// That of `llvm.trap` ends the wave, that of `llvm.debugtrap` does nothing without a debugger (AMDGPUUsage).
 fn traps(machine: &mut Machine) -> Verdict {
-    let ended = machine.whole(1, &|machine, code| machine.emit(code, &["s_trap"], &[Value::Imm(3)]));
+    let ended = machine.whole(1, &|machine, code| machine.emit(code, &["s_trap"], &[Value::Imm(2)]));
     match ended {
-        Err(fault) if fault.contains("s_trap") && fault.contains('3') => Ok(()),
-        other => Err(format!("a trap ended so: {other:?}")),
+        Err(fault) if fault.contains("s_trap 2") => {}
+        other => return Err(format!("a trap ended so: {other:?}")),
     }
+    let found = machine.whole(1, &|machine, code| {
+        machine.emit(code, &["s_trap"], &[Value::Imm(3)]);
+        store(machine, code, 1, 0);
+    })?;
+    found.iter().try_for_each(|record| same("after the debugger's trap", record[0], 1))
 }
 
 /// Times only grow.
