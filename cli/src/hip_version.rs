@@ -19,6 +19,10 @@ const V4: u8 = 2;
 
 /// What an application has to be told that has code which its HIP cannot load: what HIP answers says nothing.
 pub fn warning(data: &[u8], folders: &[PathBuf]) -> Option<String> {
+    // OpenMP's programs, for one, have code objects and load them without HIP.
+    if !data.windows(LIBRARY.len()).any(|name| name == LIBRARY.as_bytes()) {
+        return None;
+    }
     let version = newest_object(data)?;
     let (found, library) = installed(folders)?;
     if found > LAST_WITHOUT_V5 {

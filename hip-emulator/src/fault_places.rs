@@ -3,34 +3,25 @@
 use std::path::Path;
 
 use wavetap::code_object::CodeObject;
-use wavetap::emulator::{Fault, ObjectId, Overrun};
+use wavetap::emulator::{Fault, Overrun};
 use wavetap::profile::control::MAP_SECTION;
 use wavetap::profile::map::ObjectMap;
 
-use crate::images::Image;
-
-/// A fault of code of these images.
-pub(crate) fn text(images: &[Option<Image>], fault: &Fault) -> String {
-    let Some(code) = code(images, fault.object) else { return fault.to_string() };
+/// A fault of the code of this object, if it is known.
+pub(crate) fn text(object: Option<&[u8]>, fault: &Fault) -> String {
+    let Some(code) = object.and_then(|bytes| CodeObject::parse(bytes).ok()) else { return fault.to_string() };
     let map = map(&code);
     let mut fault = fault.clone();
     fault.map_addresses(|address| original(map.as_ref(), address));
     format!("{fault}{}", source(&code, fault.address))
 }
 
-/// An access after an allocation, by code of these images.
-pub(crate) fn text_of_overrun(images: &[Option<Image>], overrun: &Overrun) -> String {
-    let Some(code) = code(images, Some(overrun.place.object)) else { return overrun.to_string() };
+/// An access after an allocation, by the code of this object, if it is known.
+pub(crate) fn text_of_overrun(object: Option<&[u8]>, overrun: &Overrun) -> String {
+    let Some(code) = object.and_then(|bytes| CodeObject::parse(bytes).ok()) else { return overrun.to_string() };
     let mut overrun = overrun.clone();
     overrun.place.address = original(map(&code).as_ref(), overrun.place.address);
     format!("{overrun}{}", source(&code, overrun.place.address))
-}
-
-/// The code object that was loaded as this.
-fn code(images: &[Option<Image>], object: Option<ObjectId>) -> Option<CodeObject<'_>> {
-    let mut loaded = images.iter().flatten().filter_map(|image| image.loaded.as_ref());
-    let found = loaded.find(|loaded| Some(loaded.object.id) == object)?;
-    CodeObject::parse(&found.bytes).ok()
 }
 
 /// The line that an instruction of the original is from, as the rest of a sentence.

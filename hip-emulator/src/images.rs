@@ -8,7 +8,7 @@ use wavetap::at_load::Prepared;
 use wavetap::code_object::{CodeObject, DESCRIPTOR_SIZE, KernelDescriptor, KernelMetadata};
 use wavetap::collect::session::Session;
 use wavetap::elf;
-use wavetap::emulator::{Device, LoadedObject};
+use wavetap::emulator::{Device, LoadedObject, ObjectId};
 use wavetap::error::{Error, Result, ResultExt};
 use wavetap::isa::Target;
 use wavetap::offload_bundle::{Bundle, TargetId};
@@ -64,6 +64,12 @@ pub(crate) struct Loaded {
     /// Where it was to be rewritten when it was loaded and no kernel of it counts: those that were selected, and why
     /// they cannot.
     pub(crate) unrewritten: Option<Vec<Refused>>,
+}
+
+/// The code object that is loaded as this one.
+pub(crate) fn bytes_of(images: &[Option<Image>], object: Option<ObjectId>) -> Option<&[u8]> {
+    let mut loaded = images.iter().flatten().filter_map(|image| image.loaded.as_ref());
+    loaded.find(|loaded| Some(loaded.object.id) == object).map(|loaded| &loaded.bytes[..])
 }
 
 impl Image {

@@ -10,6 +10,7 @@ use wavetap::emulator::{Fault, Flight, Share};
 use wavetap::isa::Target;
 
 use crate::fault_places;
+use crate::images::bytes_of;
 use crate::kernarg::Shape;
 use crate::runtime::{KernelRef, Runtime};
 use crate::status::*;
@@ -141,7 +142,7 @@ impl Runtime {
         let device = self.device()?;
         let result = device.advance(&mut of.flight, share);
         let found = device.take_findings();
-        let text = |fault: &Fault| fault_places::text(&self.code.images, fault);
+        let text = |fault: &Fault| fault_places::text(bytes_of(&self.code.images, fault.object), fault);
         self.findings.add(&self.settings.findings, &of.kernel.name, found, text);
         let stats = match result {
             Ok(None) => return Ok(false),

@@ -237,7 +237,7 @@ mod tests {
         let try_shape = |items: [u32; 3], workgroup: [u32; 3], dynamic_lds| {
             check(&kernel, &Shape { items, workgroup, dynamic_lds }, target)
         };
-        assert_eq!(try_shape([256, 1, 1], [256, 1, 1], 64 << 10), Err(INVALID_CONFIGURATION));
+        assert_eq!(try_shape([256, 1, 1], [256, 1, 1], 64 << 10), Err(OUT_OF_MEMORY));
         assert_eq!(try_shape([256, 1, 1], [256, 1, 1], 63 << 10), Ok(()));
         assert_eq!(try_shape([512, 1, 1], [512, 1, 1], 0), Err(LAUNCH_FAILURE));
         assert_eq!(try_shape([2048, 1, 1], [2048, 1, 1], 0), Err(INVALID_CONFIGURATION));

@@ -30,7 +30,7 @@ use crate::graph_memory::GraphMemory;
 use crate::graphs::Graphs;
 use crate::host_memory::HostMemory;
 use crate::hostcall::Hostcall;
-use crate::images::{Image, Kernel, Loaded};
+use crate::images::{Image, Kernel, Loaded, bytes_of};
 use crate::in_flight::{InFlight, Segment};
 use crate::kernarg::{self, Shape};
 use crate::managed::Advice;
@@ -550,7 +550,8 @@ impl Runtime {
             if self.overruns.insert((kernel.name.clone(), overrun.place.address)) {
                 let more = "a GPU lets that be up to the end of its page, and so does this run; with --strict it ends \
                     the program";
-                let what = fault_places::text_of_overrun(&self.code.images, overrun);
+                let what =
+                    fault_places::text_of_overrun(bytes_of(&self.code.images, Some(overrun.place.object)), overrun);
                 say_fault(&kernel.name, &format!("{what}: {more}"));
             }
         }
@@ -572,7 +573,7 @@ impl Runtime {
         if let Err(error) = self.collection.session.abandon(&mut EmulatedMemory(device), ticket) {
             complain("the counters of a kernel that faulted could not be taken away", &error);
         }
-        let text = fault_places::text(&self.code.images, fault);
+        let text = fault_places::text(bytes_of(&self.code.images, fault.object), fault);
         self.not_counted(kernel, uncounted::faulted(&text));
     }
 
@@ -580,7 +581,7 @@ impl Runtime {
     /// as a broken rule of the hardware or an instruction that is not emulated, ends the program, which could not know
     /// that its results are worth nothing.
     pub(crate) fn fault(&mut self, kernel: &str, fault: &Fault) {
-        let text = fault_places::text(&self.code.images, fault);
+        let text = fault_places::text(bytes_of(&self.code.images, fault.object), fault);
         let status = match fault.kind {
             FaultKind::Memory { .. }
             | FaultKind::LdsBounds { .. }

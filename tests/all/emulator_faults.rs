@@ -116,7 +116,7 @@ fn cases() -> Vec<Case> {
             "global_atomic_add v1, v4, s[6:7]",
             |k| { matches!(k, FaultKind::Misaligned { align: 4, .. }) }
         ),
-        case!(trap, ALL, "s_trap 3", "s_nop 0", |k| matches!(k, FaultKind::Trap { id: 3 })),
+        case!(trap, ALL, "s_trap 2", "s_trap 3", |k| matches!(k, FaultKind::Trap { id: 2 })),
         case!(
             scalar_to_memory,
             ALL,

@@ -16,8 +16,8 @@
 //! does, but not on the clock, or every counter in a loop with a branch on a clock would.
 //!
 //! Each read of a clock in such a loop advances the clock by a 64th of the time since the first one, so a wait is at
-//! most that much too long, and takes some hundred rounds. The thread sleeps so that no wave waits for less time than it
-//! asked for, as far as the host can see: a kernel that is to run for 0.1 s runs for 0.1 s beside the host and other
+//! most that much too long, and takes some hundred rounds. The thread sleeps so that no wave waits for less time than
+//! it asked for, as far as the host can see: a kernel that is to run for 0.1 s runs for 0.1 s beside the host and other
 //! streams. All waves of a dispatch wait at the same time.
 
 use std::ops::Range;
