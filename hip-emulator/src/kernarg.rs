@@ -241,7 +241,7 @@ mod tests {
         assert_eq!(try_shape([256, 1, 1], [256, 1, 1], 63 << 10), Ok(()));
         assert_eq!(try_shape([512, 1, 1], [512, 1, 1], 0), Err(LAUNCH_FAILURE));
         assert_eq!(try_shape([2048, 1, 1], [2048, 1, 1], 0), Err(INVALID_CONFIGURATION));
-        assert_eq!(try_shape([0, 1, 1], [64, 1, 1], 0), Err(INVALID_CONFIGURATION));
+        assert_eq!(try_shape([0, 1, 1], [64, 1, 1], 0), Err(INVALID_VALUE));
         assert_eq!(try_shape([64, 1, 1], [0, 1, 1], 0), Err(INVALID_CONFIGURATION));
     }
 }
