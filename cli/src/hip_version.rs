@@ -75,8 +75,10 @@ mod tests {
         std::os::unix::fs::symlink(&file, folder.path().join(LIBRARY)).expect("a link");
         let folders = [folder.path().to_owned()];
         assert_eq!(installed(&folders).map(|(version, _)| version), Some([5, 2]));
-        let data = [HSA_OBJECT, &[3]].concat();
-        assert!(warning(&data, &folders).is_some_and(|text| text.contains("version 5, which HIP 5.2")));
-        assert!(warning(b"none", &folders).is_none());
+        let object = [HSA_OBJECT, &[3]].concat();
+        let of_hip = [LIBRARY.as_bytes(), &object].concat();
+        assert!(warning(&of_hip, &folders).is_some_and(|text| text.contains("version 5, which HIP 5.2")));
+        assert!(warning(&object, &folders).is_none(), "a program that does not use HIP");
+        assert!(warning(LIBRARY.as_bytes(), &folders).is_none(), "a program without code objects");
     }
 }
