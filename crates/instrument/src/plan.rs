@@ -279,7 +279,7 @@ fn plan(
     for (number, (function, liveness)) in functions.iter().zip(facts.liveness(live_out)).enumerate() {
         let reads_registers = reserved.is_none() || lanes.is_some() || facts.records_accesses;
         let pending = if reads_registers { function.pending(analysis) } else { &[] };
-        let assigned = (!pending.is_empty()).then(|| function.assigned(&entry.original_scalars()));
+        let assigned = (!pending.is_empty()).then(|| function.assigned(&entry.original_registers()));
         inserts.push(insertions(
             &frame,
             &Scavenger { function, liveness, reserved, lanes: lanes.as_ref(), slots, pending, assigned, end },

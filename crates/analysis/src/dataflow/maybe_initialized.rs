@@ -4,7 +4,7 @@ use super::regset::RegSet;
 use crate::cfg::Cfg;
 use crate::kernel::{Body, BodyKind, Flow};
 use crate::solver::{Analysis, Lattice, solve};
-use wavetap_amdgpu::{OpcodeFlags, Reg};
+use wavetap_amdgpu::OpcodeFlags;
 use wavetap_base::entity::{BlockId, InstId, ProgramPoint, Side};
 
 /// The registers that may have been set at each point of a body: a vector register or numbered scalar register that is
@@ -18,15 +18,12 @@ pub struct MaybeInitialized {
     block_in: Vec<RegSet>,
 }
 
-/// The hardware writes work-item ids to so many registers at most.
-const AT_ENTRY: u8 = 3;
-
 impl MaybeInitialized {
-    /// Analyses a body. A kernel is entered with these scalar registers set.
+    /// Analyses a body. A kernel is entered with these registers set, as its descriptor says.
     #[must_use]
-    pub fn compute(body: &Body, cfg: &Cfg, scalars: &RegSet) -> MaybeInitialized {
+    pub fn compute(body: &Body, cfg: &Cfg, at_entry: &RegSet) -> MaybeInitialized {
         let known = body.kind() == BodyKind::Kernel && !body.opcode_flags().intersects(OpcodeFlags::CHOOSES_REGISTERS);
-        let at_entry = if known { scalars.union(RegSet::from_iter([Reg::vector(0, AT_ENTRY)])) } else { RegSet::ALL };
+        let at_entry = if known { *at_entry } else { RegSet::ALL };
         let block_in = solve(&cfg.forward(), &mut Writes { body, cfg }, [(cfg.entry(), at_entry)]);
         MaybeInitialized { block_in: block_in.into_iter().map(Option::unwrap_or_default).collect() }
     }

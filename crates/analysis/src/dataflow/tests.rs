@@ -67,7 +67,7 @@ fn assigned_is_the_existence_of_a_path_from_a_write() {
         Reg::scalar(4, 2),
         Reg::scalar(6, 1),
     ];
-    let at_entry = RegSet::from_iter([Reg::scalar(6, 2)]);
+    let at_entry = RegSet::from_iter([Reg::scalar(6, 2), Reg::vector(2, 1)]);
     let write = |random: &mut Random| op("v_alu").writes(regs[random.below(regs.len() as u64) as usize]);
     let mut random = Random::new(12);
     let mut unassigned = 0;

@@ -298,9 +298,12 @@ impl Entry {
         moves
     }
 
-    /// The scalar registers in which the original code finds something.
-    pub(crate) fn original_scalars(&self) -> RegSet {
-        values(&self.old).into_iter().filter_map(|(first, width)| Some(Reg::scalar(first?, width as u8))).collect()
+    /// The registers that hold a value when the original code is entered. Only those with work-item ids are vector
+    /// registers: where the ids are packed, it is one.
+    pub(crate) fn original_registers(&self) -> RegSet {
+        let scalars = values(&self.old).into_iter().filter_map(|(first, width)| Some(Reg::scalar(first?, width as u8)));
+        let vectors = (0..self.old.work_item_ids.vgprs()).map(|number| Reg::vector(number, 1));
+        scalars.chain(vectors).collect()
     }
 }
 

@@ -128,7 +128,7 @@ fn plan(
                 Some(Reserved { temporaries: registers, .. }) => Scavenged { registers, live: Vec::new(), wait: false },
                 None => {
                     let pending = function.pending(analysis).get(point.inst.index()).unwrap_or(&RegSet::EMPTY);
-                    let assigned = function.assigned(&entry.original_scalars());
+                    let assigned = function.assigned(&entry.original_registers());
                     let assigned = &assigned.at(function.body, &function.cfg, point);
                     let place = Place { end, live, assigned, pending, taken: &own };
                     scavenge(function, point, place, &todo)?
