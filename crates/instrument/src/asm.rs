@@ -4,6 +4,7 @@ use crate::hazard_mitigation::{self, Place};
 use wavetap_amdgpu::{
     Counter, EventHazards, Inst, Modifiers, Opcode, Reg, Target, Value, WaitCount, WaitStates, scalar,
 };
+use wavetap_analysis::dataflow::RegSet;
 use wavetap_analysis::kernel::edit::{Item, Label, Snippet};
 use wavetap_base::error::{Error, Result};
 
@@ -101,6 +102,17 @@ impl Asm {
     /// Wait states, where the target leaves them to software.
     pub(crate) fn states(&mut self, count: i64) -> Result<()> {
         if self.target.wait_states() == WaitStates::None { Ok(()) } else { self.op("s_nop", &[Value::Imm(count - 1)]) }
+    }
+
+    /// Reads a lane of a vector register into a scalar register. On gfx94x that has to wait if the instruction before has
+    /// written the vector register.
+    pub(crate) fn read_lane(&mut self, to: u16, from: u16, lane: u32) -> Result<()> {
+        let before = self.items.iter().rev().find(|item| !matches!(item, Item::Label(_)));
+        let written: RegSet = if let Some(Item::Inst(inst)) = before { inst.writes().collect() } else { RegSet::EMPTY };
+        if written.overlaps(Reg::vector(from, 1)) {
+            self.states(1)?;
+        }
+        self.op("v_readlane_b32", &[s(to), v(from), c(lane)])
     }
 
     /// An instruction without modifiers.

@@ -19,6 +19,7 @@ use wavetap_object::code_object::{InitialRegisters, KernelMetadata, initial_regi
 
 const ENTRY: u64 = 0x1000;
 
+mod lanes;
 mod placement;
 
 fn target(name: &str) -> Target {
@@ -325,40 +326,6 @@ fn kernels_that_use_all_registers() {
         unknown(&mut kernel);
         assert_eq!(reason(plan(target, &bytes, &kernel, CounterMode::Global)).0, Reason::VectorRegisters);
     }
-}
-
-/// Lanes of registers are spilled only where the registers hold a value: where work-item ids are packed, v1 and v2 do not
-/// at entry, although code that writes them in some lanes alone makes them live.
-#[test]
-fn undefined_registers_are_not_spilled() {
-    let target = target("gfx942");
-    // As many as waves of a workgroup of 1024 can have.
-    let all = 0..128;
-    let vector = |number| Value::Reg(Reg::vector(number, 1));
-    let (exec, saved) = (Value::Reg(Reg::EXEC), s(20, 2));
-    let defined = all.clone().skip(3).map(|number| ("v_mov_b32_e32", vec![vector(number), vector(0)]));
-    let narrowed = [
-        ("v_cmp_ne_u32_e32", vec![Value::Reg(Reg::VCC), Value::InlineInt(0), vector(0)]),
-        ("s_and_saveexec_b64", vec![saved, Value::Reg(Reg::VCC)]),
-        ("v_mov_b32_e32", vec![vector(1), vector(0)]),
-        ("v_mov_b32_e32", vec![vector(2), vector(0)]),
-        ("s_or_b64", vec![exec, exec, saved]),
-    ];
-    let used = all.map(|number| ("v_mov_b32_e32", vec![vector(0), vector(number)]));
-    let code: Vec<_> = defined.chain(narrowed).chain(used).collect();
-    let code: Vec<_> = code.iter().map(|(mnemonic, operands)| (*mnemonic, operands.as_slice())).collect();
-    let (bytes, mut kernel) = kernel(target, &code);
-    kernel.descriptor.set_allocated_vgprs(target, 128).expect("fits");
-    kernel.descriptor.set_accum_offset(128).expect("fits");
-    let planned = plan(target, &bytes, &kernel, CounterMode::Global).unwrap_or_else(|stop| panic!("{stop:?}"));
-    let items = planned.edits.inserts.iter().flat_map(|(_, snippet)| &snippet.items);
-    let spills = items.filter_map(|item| match item {
-        Item::Inst(inst) if inst.name() == "v_readlane_b32" => Some(inst),
-        _ => None,
-    });
-    let spilled: RegSet = spills.flat_map(Inst::reads).collect();
-    // The cheapest pair is v0 and v1, the cheapest single one v2.
-    assert_eq!(spilled, RegSet::from_iter([Reg::vector(0, 1)]));
 }
 
 /// Where every wave has as many scalar registers as any other, those after what the original names may not leave room

@@ -465,7 +465,8 @@ impl Latency {
 
 /// Reads a slot into a pair of scalar registers.
 fn load_slot(m: &mut Measurement<'_>, to: u16, slot: u32) -> Result<()> {
-    (0..2).try_for_each(|half| m.asm.op("v_readlane_b32", &[s(to + half), v(m.data() + half), c(slot)]))
+    let data = m.data();
+    (0..2).try_for_each(|half| m.asm.read_lane(to + half, data + half, slot))
 }
 
 const _: () = assert!(COUNTER as usize == size_of::<u64>(), "a lane adds a pair of registers to a counter");

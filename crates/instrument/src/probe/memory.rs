@@ -91,7 +91,7 @@ fn take_slot(m: &mut Measurement<'_>, payload: u16, full: Label) -> Result<()> {
     let (exec, saved, free, high) = (m.exec(), m.saved_exec(), m.r.first, m.r.second);
     if m.counts_slots() {
         let count = v(m.data() + 1);
-        m.asm.op("v_readlane_b32", &[s(free), count, c(SLOTS_LANE)])?;
+        m.asm.read_lane(free, m.data() + 1, SLOTS_LANE)?;
         m.asm.op("s_cmp_eq_u32", &[s(free), c(0)])?;
         m.asm.branch(Opcode::S_CBRANCH_SCC1, full);
         m.asm.op("s_sub_u32", &[s(free), s(free), c(1)])?;

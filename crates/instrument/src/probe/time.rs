@@ -247,8 +247,8 @@ impl Clocks {
 
 /// Reads a pair of lanes of what is kept into a pair of scalar registers.
 fn load(m: &mut Measurement<'_>, to: u16, lane: u32) -> Result<()> {
-    let kept = v(m.data() + 1);
-    (0..2).try_for_each(|half| m.asm.op("v_readlane_b32", &[s(to + half), kept, c(lane + u32::from(half))]))
+    let kept = m.data() + 1;
+    (0..2).try_for_each(|half| m.asm.read_lane(to + half, kept, lane + u32::from(half)))
 }
 
 /// Keeps a pair of scalar registers in a pair of lanes.

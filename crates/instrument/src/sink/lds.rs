@@ -115,7 +115,7 @@ impl CounterSink for LdsSink {
         }
         // The address register is for LDS. Its lane 0 has the slice's start: without it, it leads from the record to
         // the counters.
-        asm.op("v_readlane_b32", &[s(r.scratch + 1), v(frame.vectors.address), c(0)])?;
+        asm.read_lane(r.scratch + 1, frame.vectors.address, 0)?;
         asm.op("s_sub_u32", &[s(r.scratch), s(r.record), s(r.scratch + 1)])?;
         asm.op("s_subb_u32", &[s(r.scratch + 1), s(r.record + 1), c(0)])?;
         // A memory instruction that uses what a vector instruction wrote comes five states later; at least four
