@@ -9,9 +9,19 @@ use wavetap::error::{Error, Kind, Result};
 
 use crate::files;
 
-/// Names under which executables of HIP 4 to 7 ask for the runtime.
-const NAMES: [&str; 5] =
-    ["libamdhip64.so", "libamdhip64.so.4", "libamdhip64.so.5", "libamdhip64.so.6", "libamdhip64.so.7"];
+/// Names under which executables of HIP 4 to 7 ask for the runtime, and for hipRTC where it is a library of its own. A
+/// loader loads one file once, whatever its names.
+const NAMES: [&str; 9] = [
+    "libamdhip64.so",
+    "libamdhip64.so.4",
+    "libamdhip64.so.5",
+    "libamdhip64.so.6",
+    "libamdhip64.so.7",
+    "libhiprtc.so",
+    "libhiprtc.so.5",
+    "libhiprtc.so.6",
+    "libhiprtc.so.7",
+];
 
 /// A library that cargo builds beside this command.
 pub struct Library {

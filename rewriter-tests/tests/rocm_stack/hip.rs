@@ -1,6 +1,8 @@
 //! What HIP offers, on the real one: code that is loaded or compiled while a program runs, kernels that call the host,
 //! and what becomes of counts when a kernel ends the program; and calls that both runtimes answer alike.
 
+use std::process::Command;
+
 use super::{command, counts, output, profile, program, run, wavetap};
 
 #[test]
@@ -51,6 +53,19 @@ fn both_runtimes_compile() {
     let finished = command::run(&wavetap, &arguments, &missing, folder.path()).expect("it ends");
     assert_eq!(finished.out().to_string(), "PASS\n");
     assert!(finished.err().contains("hiprtcCompileProgram: no Clang was found"), "{}", finished.err());
+}
+
+/// Programs for ROCm 6 and 7 name hipRTC's library beside that of HIP.
+#[test]
+fn hiprtc_is_in_a_library_of_its_own() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    for name in ["libhiprtc.so.6", "libhiprtc.so.7"] {
+        let copy = folder.path().join(name).with_extension("program");
+        let of = program(".compiles");
+        let made = Command::new("patchelf").args(["--add-needed", name, "--output"]).args([&copy, &of]).status();
+        assert!(made.expect("patchelf is installed").success());
+        assert_eq!(output(wavetap(&["run", "--stack", "hip"], &copy, &[])), "PASS\n", "{name}");
+    }
 }
 
 /// Return codes, flags, masks, signal memory, and copies with a pitch.
