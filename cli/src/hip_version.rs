@@ -1,4 +1,4 @@
-//! Which versions of code objects the installed HIP can load.
+//! Which code objects the installed HIP can load, and launch.
 
 use std::path::{Path, PathBuf};
 
@@ -11,24 +11,38 @@ const LIBRARY: &str = "libamdhip64.so.5";
 /// The last version of HIP that takes code objects of version 4 at most.
 const LAST_WITHOUT_V5: [u32; 2] = [5, 2];
 
+/// The kind of a kernel argument, in the metadata: a queue on the device. HIP 5.2 ends the program where a kernel has it.
+const DEVICE_QUEUE: &[u8] = b"hidden_default_queue";
+
 /// How an ELF file for the HSA runtime begins: 64 bits, little-endian. The ABI's version is the next byte.
 const HSA_OBJECT: &[u8] = b"\x7fELF\x02\x01\x01\x40";
 
 /// The ABI's version of code objects of version 4.
 const V4: u8 = 2;
 
-/// What an application has to be told that has code which its HIP cannot load: what HIP answers says nothing.
+/// What the user has to be told of an application that has code which its HIP cannot load or launch: HIP answers with a
+/// code that does not say why, or ends the application by SIGSEGV.
 pub fn warning(data: &[u8], folders: &[PathBuf]) -> Option<String> {
     // OpenMP's programs, for one, have code objects and load them without HIP.
     if !data.windows(LIBRARY.len()).any(|name| name == LIBRARY.as_bytes()) {
         return None;
     }
-    let version = newest_object(data)?;
     let (found, library) = installed(folders)?;
     if found > LAST_WITHOUT_V5 {
         return None;
     }
     let [major, minor] = found;
+    let Some(version) = newest_object(data) else {
+        let has_queue = data.windows(DEVICE_QUEUE.len()).any(|name| name == DEVICE_QUEUE);
+        return has_queue.then(|| {
+            format!(
+                "the application has kernels with an argument for a queue on the device (hidden_default_queue), at \
+                    which HIP {major}.{minor} ({}) ends by SIGSEGV when they are launched; use --stack hip, or a newer \
+                    HIP",
+                library.display()
+            )
+        });
+    };
     Some(format!(
         "the application has code objects of version {version}, which HIP {major}.{minor} ({}) does not load: it \
             answers hipErrorInvalidDeviceFunction (98) to their kernels; compile with -mcode-object-version=4, or use \
@@ -78,6 +92,10 @@ mod tests {
         let object = [HSA_OBJECT, &[3]].concat();
         let of_hip = [LIBRARY.as_bytes(), &object].concat();
         assert!(warning(&of_hip, &folders).is_some_and(|text| text.contains("version 5, which HIP 5.2")));
+        let with_queue = [LIBRARY.as_bytes(), HSA_OBJECT, &[V4], DEVICE_QUEUE].concat();
+        assert!(warning(&with_queue, &folders).is_some_and(|text| text.contains("hidden_default_queue")));
+        let v4 = [LIBRARY.as_bytes(), HSA_OBJECT, &[V4], b"hidden_multigrid_sync_arg"].concat();
+        assert!(warning(&v4, &folders).is_none());
         assert!(warning(&object, &folders).is_none(), "a program that does not use HIP");
         assert!(warning(LIBRARY.as_bytes(), &folders).is_none(), "a program without code objects");
     }
