@@ -91,6 +91,12 @@ fn objects_of(corpus: &'static str, file: &Path) -> Result<Vec<Object>, Failure>
 fn every_kernel_is_instrumented_or_refused_and_others_accept_the_result() {
     let files = files();
     if files.is_empty() {
+        let named = std::env::var("WAVETAP_CORPORA");
+        assert!(
+            named.is_err(),
+            "WAVETAP_CORPORA={}: no library is there with this in its path",
+            named.unwrap_or_default()
+        );
         println!("SKIPPED: rewriter-tests/fetch-corpora.sh fetches the libraries");
         return;
     }
