@@ -1,10 +1,12 @@
 //! Kernel launches.
 
 use std::ffi::{c_int, c_uint, c_void};
+use std::ptr::null;
 
 use crate::entry_point::entry_points;
 use crate::functions::{function, resident_workgroups, stub};
 use crate::kernarg::{self, Shape};
+use crate::launch_attributes::{self, Attribute};
 use crate::per_thread::{PerThread, pop};
 use crate::raw;
 use crate::runtime::{KernelRef, runtime};
@@ -122,11 +124,12 @@ pub(crate) fn stub_launch(
     submit(stream, with_pointers(&kernel, &shape, arguments)?)
 }
 
-/// Launches by a host stub what needs all its workgroups resident at once.
+/// Launches what needs all its workgroups resident at once.
 fn cooperative_launch(
     kernel: &KernelRef,
     shape: &Shape,
     arguments: *const *const c_void,
+    extra: *const *const c_void,
     stream: *mut c_void,
 ) -> Outcome {
     runtime().check_launch(kernel, shape)?;
@@ -134,7 +137,7 @@ fn cooperative_launch(
     if groups > resident_workgroups(kernel, shape)? {
         return Err(COOPERATIVE_LAUNCH_TOO_LARGE);
     }
-    let mut operation = with_pointers(kernel, shape, arguments)?;
+    let mut operation = with_either(kernel, shape, arguments, extra)?;
     if let StreamOp::Kernel(launch) = &mut operation {
         launch.cooperative = true;
     }
@@ -200,7 +203,7 @@ struct LaunchConfiguration {
     block: Dim3,
     dynamic_lds: usize,
     stream: *mut c_void,
-    attributes: *const c_void,
+    attributes: *const Attribute,
     attribute_count: c_uint,
 }
 
@@ -212,7 +215,7 @@ struct DriverConfiguration {
     block: [c_uint; 3],
     dynamic_lds: c_uint,
     stream: *mut c_void,
-    attributes: *const c_void,
+    attributes: *const Attribute,
     attribute_count: c_uint,
 }
 
@@ -266,16 +269,19 @@ entry_points! {
         stub_launch(function, grid, block, arguments, dynamic_lds, stream)
     }
 
-    /// Launches a kernel by its host stub; none of the attributes that a configuration may have makes a difference
-    /// here.
+    /// Launches a kernel by its host stub, with attributes.
     fn hipLaunchKernelExC(
         configuration: *const LaunchConfiguration, function: *const c_void, arguments: *const *const c_void
     ) {
         let of = raw::load(configuration)?;
-        stub_launch(function, of.grid, of.block, arguments, of.dynamic_lds, of.stream)
+        if !launch_attributes::are_cooperative(of.attributes, of.attribute_count)? {
+            return stub_launch(function, of.grid, of.block, arguments, of.dynamic_lds, of.stream);
+        }
+        let shape = shape(of.grid.array(), of.block.array(), of.dynamic_lds)?;
+        cooperative_launch(&stub(function)?, &shape, arguments, null(), of.stream)
     }
 
-    /// Launches a module's kernel; none of the attributes that a configuration may have makes a difference here.
+    /// Launches a module's kernel, with attributes.
     fn hipDrvLaunchKernelEx(
         configuration: *const DriverConfiguration,
         handle: *mut c_void,
@@ -284,7 +290,11 @@ entry_points! {
     ) {
         let of = raw::load(configuration)?;
         let shape = shape(of.grid, of.block, of.dynamic_lds as usize)?;
-        module_launch(&function(handle)?, &shape, of.stream, parameters, extra)
+        let kernel = function(handle)?;
+        if !launch_attributes::are_cooperative(of.attributes, of.attribute_count)? {
+            return module_launch(&kernel, &shape, of.stream, parameters, extra);
+        }
+        cooperative_launch(&kernel, &shape, parameters, extra, of.stream).map_err(module_status)
     }
 
     /// Launches a kernel by its host stub with the configuration that was pushed.
@@ -341,7 +351,7 @@ entry_points! {
         stream: *mut c_void,
     ) {
         let shape = shape(grid.array(), block.array(), dynamic_lds as usize)?;
-        cooperative_launch(&stub(function)?, &shape, arguments, stream)
+        cooperative_launch(&stub(function)?, &shape, arguments, null(), stream)
     }
 
     /// Launches kernels, one for each device of a list, whose workgroups wait for each other: there is one device.
@@ -350,7 +360,7 @@ entry_points! {
         let kernel = stub(of.function)?;
         own_stream(of.stream)?;
         let shape = shape(of.grid.array(), of.block.array(), of.dynamic_lds)?;
-        cooperative_launch(&kernel, &shape, of.arguments, of.stream)
+        cooperative_launch(&kernel, &shape, of.arguments, null(), of.stream)
     }
 
     /// Launches kernels of modules, one for each device of a list, whose workgroups wait for each other.
@@ -359,7 +369,7 @@ entry_points! {
         let kernel = function(of.function)?;
         own_stream(of.stream)?;
         let shape = shape(of.grid, of.block, of.dynamic_lds as usize)?;
-        cooperative_launch(&kernel, &shape, of.arguments, of.stream).map_err(module_status)
+        cooperative_launch(&kernel, &shape, of.arguments, null(), of.stream).map_err(module_status)
     }
 
     /// Launches kernels, one for each device of a list.
@@ -383,7 +393,7 @@ entry_points! {
         parameters: *const *const c_void,
     ) {
         let shape = shape([grid_x, grid_y, grid_z], [block_x, block_y, block_z], dynamic_lds as usize)?;
-        cooperative_launch(&function(handle)?, &shape, parameters, stream).map_err(module_status)
+        cooperative_launch(&function(handle)?, &shape, parameters, null(), stream).map_err(module_status)
     }
 
     /// Launches a module's kernel; the grid is in workgroups.

@@ -101,6 +101,7 @@ mod images;
 mod in_flight;
 mod kernarg;
 mod launch;
+mod launch_attributes;
 mod managed;
 mod memory;
 mod modules;

@@ -33,6 +33,7 @@ use crate::hostcall::Hostcall;
 use crate::images::{Image, Kernel, Loaded, bytes_of};
 use crate::in_flight::{InFlight, Segment};
 use crate::kernarg::{self, Shape};
+use crate::launch_attributes;
 use crate::managed::Advice;
 use crate::pools::Pools;
 use crate::raw;
@@ -393,6 +394,7 @@ impl Runtime {
                 say_fault(&kernel.name, why);
             }
         }
+        launch_attributes::check_cluster(metadata.cluster_dims.unwrap_or_default())?;
         kernarg::check(&metadata, shape, self.device()?.target())?;
         self.check_room(kernel, shape)
     }

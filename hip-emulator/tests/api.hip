@@ -237,6 +237,45 @@ static void launches() {
     OK(hipFree(device));
 }
 
+// `hipLaunchKernelExC`, which headers have from HIP 6.5 on.
+struct Attribute {
+    unsigned id, padding, value[16];
+};
+struct Configuration {
+    dim3 grid, block;
+    size_t dynamic_lds;
+    hipStream_t stream;
+    Attribute* attributes;
+    unsigned count;
+};
+extern "C" hipError_t hipLaunchKernelExC(const Configuration*, const void*, void**);
+constexpr unsigned cooperative = 2, cluster = 4, priority = 8;
+
+static hipError_t launch_with(std::vector<Attribute> attributes, unsigned groups, int* data) {
+    int n = 1 << 30;
+    void* arguments[] = {&data, &n};
+    Configuration configuration = {dim3(groups), dim3(1), 0, nullptr, attributes.data(), unsigned(attributes.size())};
+    return hipLaunchKernelExC(&configuration, reinterpret_cast<const void*>(add_one), arguments);
+}
+
+static void launch_attributes() {
+    int groups = 0, units = 0, first = 0, *device = nullptr;
+    OK(hipOccupancyMaxActiveBlocksPerMultiprocessor(&groups, add_one, 1, 0));
+    OK(hipDeviceGetAttribute(&units, hipDeviceAttributeMultiprocessorCount, 0));
+    const unsigned resident = groups * units;
+    OK(hipMalloc(&device, (resident + 1) * sizeof(int)));
+    OK(hipMemset(device, 0, (resident + 1) * sizeof(int)));
+    OK(launch_with({}, 1, device));
+    OK(launch_with({{priority, 0, {1}}, {cluster, 0, {1, 1, 1}}}, 1, device));
+    OK(launch_with({{cooperative, 0, {1}}}, resident, device));
+    CHECK(launch_with({{cooperative, 0, {1}}}, resident + 1, device) == hipErrorCooperativeLaunchTooLarge);
+    OK(launch_with({{cooperative, 0, {0}}}, resident + 1, device));
+    OK(hipMemcpy(&first, device, sizeof first, hipMemcpyDeviceToHost));
+    CHECK(first == 4);
+    OK(hipFree(device));
+    (void)hipGetLastError();
+}
+
 static void symbols() {
     int value = 0, *address = nullptr;
     size_t size = 0;
@@ -351,10 +390,15 @@ int main(int argc, char** argv) {
         std::printf("%d\n", hipIpcGetMemHandle(&handle, nullptr));
         return 0;
     }
+    if (argc == 3 && std::strcmp(argv[1], "cluster") == 0) {
+        std::printf("%d\n", launch_with({{cluster, 0, {2, 1, 1}}}, 2, nullptr));
+        return 0;
+    }
     devices();
     memory();
     host_memory();
     launches();
+    launch_attributes();
     symbols();
     streams();
     modules(argv[1]);

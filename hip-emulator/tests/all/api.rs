@@ -31,6 +31,14 @@ fn entry_points_answer_as_hip_does() {
         String::from_utf8_lossy(&output.stderr),
         "wavetap: hipIpcGetMemHandle is not implemented by the built-in runtime\n"
     );
+
+    // So do launches in clusters.
+    let output = stand_in.run_with(&program, &["cluster", module], &[]);
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "801\n");
+    assert_eq!(
+        String::from_utf8_lossy(&output.stderr),
+        "wavetap: a launch in clusters of 2×1×1 workgroups is not implemented by the built-in runtime\n"
+    );
 }
 
 #[test]

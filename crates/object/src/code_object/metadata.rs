@@ -88,6 +88,8 @@ pub struct KernelMetadata {
     pub uses_dynamic_stack: bool,
     /// The workgroup size the source requires, x, y, z.
     pub reqd_workgroup_size: Option<[u64; 3]>,
+    /// Workgroups of a cluster in x, y, z, where the code is compiled for clusters of this size (gfx125x).
+    pub cluster_dims: Option<[u64; 3]>,
     /// The arguments in the order written.
     pub args: Vec<Argument>,
 }
@@ -397,6 +399,14 @@ fn required<T>(found: Option<T>, key: &str) -> Result<T> {
     found.ok_or_else(|| Error::malformed(format!("{key} is missing")))
 }
 
+/// A list of three numbers, if it is there.
+fn three(map: &ValueRef<'_>, key: &str) -> Result<Option<[u64; 3]>> {
+    let Some(numbers) = find(map, key).and_then(ValueRef::as_array) else { return Ok(None) };
+    let numbers: Vec<u64> = numbers.iter().filter_map(ValueRef::as_u64).collect();
+    let numbers = numbers.try_into().map_err(|_| Error::malformed(format!("{key} is not three numbers")))?;
+    Ok(Some(numbers))
+}
+
 impl KernelMetadata {
     fn read(map: &ValueRef<'_>) -> Result<Self> {
         let count = |key| required(number(map, key)?, key);
@@ -418,11 +428,8 @@ impl KernelMetadata {
             uses_dynamic_stack: matches!(find(map, ".uses_dynamic_stack"), Some(ValueRef::Boolean(true))),
             ..KernelMetadata::default()
         };
-        if let Some(sizes) = find(map, ".reqd_workgroup_size").and_then(ValueRef::as_array) {
-            let sizes: Vec<u64> = sizes.iter().filter_map(ValueRef::as_u64).collect();
-            let sizes = sizes.try_into().map_err(|_| Error::malformed(".reqd_workgroup_size is not three numbers"))?;
-            kernel.reqd_workgroup_size = Some(sizes);
-        }
+        kernel.reqd_workgroup_size = three(map, ".reqd_workgroup_size")?;
+        kernel.cluster_dims = three(map, ".cluster_dims")?;
         let Some(args) = find(map, ".args") else { return Ok(kernel) };
         for (index, arg) in args.as_array().ok_or_else(|| Error::malformed(".args is not a list"))?.iter().enumerate() {
             kernel.args.push(Argument::read(arg).within(|| format!("argument {index}"))?);
