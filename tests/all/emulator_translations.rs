@@ -46,11 +46,14 @@ fn what_waits_for_translations() {
         "s_load_b32 s8, s[4:5], 0x0",
         "s_wait_storecnt 0",
         "global_load_b32 v4, v1, s[4:5]\ns_wait_loadcnt 0",
+        // s_set_vgpr_msb, of the third source: it leaves out no register here (AMDGPULowerVGPREncoding).
+        &*format!("{HIGH_SOURCE}\ns_wait_alu depctr_vm_vsrc(0)"),
     ] {
         run(&piece(proof)).unwrap_or_else(|fault| panic!("{proof}: {fault}"));
     }
     for none in [
         "",
+        "s_wait_alu depctr_vm_vsrc(0)",
         &*xcnt(1),
         "s_sleep 1",
         "s_setprio 1",
@@ -62,6 +65,30 @@ fn what_waits_for_translations() {
     ] {
         assert!(too_early(&piece(none)), "{none}");
     }
+}
+
+/// `s_set_vgpr_msb`: the third source means v256 and up, which no instruction here has.
+const HIGH_SOURCE: &str = ".long 0xbf860010";
+
+/// As LLVM 24 compiles a matrix multiplication: a wait for `xcnt` that would come after `s_set_vgpr_msb` is left out,
+/// and another one is not.
+#[test]
+fn setting_high_bits_of_vector_registers_waits_for_what_came_before() {
+    if !compiler_is_there() {
+        return;
+    }
+    let store = "v_mov_b32 v2, v1\nv_mov_b32 v3, 5\nglobal_store_b32 v2, v3, s[6:7]";
+    let other = "v_mov_b32 v4, 1\ns_mov_b32 s8, 0";
+    let write = "s_wait_alu depctr_vm_vsrc(0)\nv_mov_b32 v2, 0";
+    run(&format!("{store}\n{HIGH_SOURCE}\n{other}\n{write}")).expect("it waits, however far away");
+    // Directly after a literal for MODE it would be dropped.
+    assert!(too_early(&format!("s_nop 0\n{HIGH_SOURCE}\n{store}\n{other}\n{write}")), "it comes before the store");
+    // Two of two, of which the first alone is translated.
+    assert!(too_early(&format!("{store}\n{HIGH_SOURCE}\n{other}\nglobal_store_b32 v2, v4, s[6:7]\n{write}")));
+    // Scalar memory, too: nothing else has waited for the base.
+    let load = "s_mov_b64 s[8:9], s[4:5]\ns_load_b32 s10, s[8:9], 0x0";
+    run(&format!("{load}\n{HIGH_SOURCE}\ns_mov_b32 s9, 0\ns_wait_kmcnt 0")).expect("it waits");
+    assert!(too_early(&format!("s_nop 0\n{HIGH_SOURCE}\n{load}\ns_mov_b32 s9, 0\ns_wait_kmcnt 0")));
 }
 
 /// Vector memory is translated in order.

@@ -430,7 +430,8 @@ impl Inst {
 
     /// Whether the hardware lets it pass only when all addresses are translated (gfx1250): messages, barriers, accesses
     /// of hardware registers, and whatever changes the program counter (LLVM, SIInstrInfo, `isXcntDrain`). A
-    /// conditional branch is among these for LLVM, though it changes nothing where it is not taken.
+    /// conditional branch is among these for LLVM, though it changes nothing where it is not taken. So is
+    /// `s_set_vgpr_msb`: LLVM takes the waits for `xcnt` out that follow it in a block (`AMDGPULowerVGPREncoding`).
     #[must_use]
     pub fn waits_for_translations(&self) -> bool {
         self.variant.branch != Branch::None || self.variant.opcode_flags.contains(OpcodeFlags::TRANSLATES)

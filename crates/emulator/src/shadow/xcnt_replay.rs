@@ -8,9 +8,9 @@
 //! Where the hardware's rule is not published, what LLVM relies on (`SIInsertWaitcnts`, `SIInstrInfo::isXcntDrain`) is
 //! taken for it: EXEC, M0 and the like are kept with the operation; a vector memory operation that overwrites what an
 //! earlier one reads proves that one, and those before it, translated; and so do messages, barriers, accesses of
-//! hardware registers, and branches, for all of them. That is so in the mode of replay that compilers set at the
-//! entry (MODE bit 25, several operations are replayed); nothing is published on the other one, for which compilers
-//! before LLVM 22 make the same code.
+//! hardware registers, branches and `s_set_vgpr_msb` (`AMDGPULowerVGPREncoding`), for all of them. That is so in the
+//! mode of replay that compilers set at the entry (MODE bit 25, several operations are replayed); nothing is published
+//! on the other one, for which compilers before LLVM 22 make the same code.
 
 use smallvec::SmallVec;
 

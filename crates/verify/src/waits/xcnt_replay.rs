@@ -4,13 +4,14 @@
 //! Original instructions among themselves are left to the compiler. What inserted ones overwrite, and what inserted
 //! ones read, may be read again until the translation is known to be done: by a wait for none, by what the hardware
 //! itself lets wait for all (`Inst::waits_for_translations`, but for conditional branches: one that is not taken waits
-//! for nothing), by the other kind of memory (the hardware does not mix scalar and vector memory), or because the
-//! operation itself, or a load of vector memory after it, has completed; and for original ones also when the original
-//! itself overwrites the register.
+//! for nothing; and but for `s_set_vgpr_msb`, of which only code that compilers leave out says that it waits), by the
+//! other kind of memory (the hardware does not mix scalar and vector memory), or because the operation itself, or a
+//! load of vector memory after it, has completed; and for original ones also when the original itself overwrites the
+//! register.
 
 use crate::alignment::Alignment;
 use crate::finding::{Finding, Rule};
-use wavetap_amdgpu::{Branch, Counter, Encoding, Inst, Memory, Reg, issued, scalar, wait_count};
+use wavetap_amdgpu::{Branch, Counter, Encoding, Inst, Memory, OpcodeFlags, Reg, issued, scalar, wait_count};
 use wavetap_analysis::cfg::Cfg;
 use wavetap_analysis::dataflow::RegSet;
 use wavetap_analysis::kernel::Body;
@@ -108,8 +109,9 @@ impl State {
     fn step(&mut self, new: &Body, id: InstId, inserted: bool) {
         let inst = new.inst(id);
         let waited = wait_count(new.target(), inst).unwrap_or_default();
-        let is_done =
-            inst.waits_for_translations() && !matches!(inst.variant.branch, Branch::Conditional(_) | Branch::Obsolete);
+        let is_done = inst.waits_for_translations()
+            && !matches!(inst.variant.branch, Branch::Conditional(_) | Branch::Obsolete)
+            && !inst.is_any(OpcodeFlags::SET_VGPR_MSB);
         if waited.get(Counter::X) == Some(0) || is_done {
             *self = State::NOTHING;
             return;
