@@ -170,8 +170,7 @@ def miscounted(pair):
 
 def executed(kernel):
     """The numbers of the branches that were executed, by address: a trace has no others."""
-    return {branch["address"]: {k: v for k, v in branch.items() if k != "source"} for branch in kernel["branches"]
-            if branch["executions"]}
+    return {site["address"]: site["counts"] for site in kernel["sites"] if site["counts"]["executions"]}
 
 
 def digest(wavetap, path):
