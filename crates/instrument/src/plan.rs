@@ -468,7 +468,7 @@ fn insertions(
     for (point, snippet) in &mut inserts {
         guards::check_clause(function.body, &function.neighbours, *point)?;
         scheduling::bracket(function.body, *point, snippet)?;
-        high_registers::bracket(function.body, *point, snippet)?;
+        high_registers::bracket(function.body, frame.vectors.bank, *point, snippet)?;
     }
     inserts.sort_by_key(|(point, _)| *point);
     Ok(inserts)

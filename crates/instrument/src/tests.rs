@@ -14,11 +14,11 @@ use wavetap_analysis::dataflow::RegSet;
 use wavetap_analysis::kernel::edit::{Item, Snippet};
 use wavetap_analysis::kernel::{BodyKind, Reason};
 use wavetap_base::entity::ProgramPoint;
-use wavetap_object::code_object::Field;
-use wavetap_object::code_object::{InitialRegisters, KernelMetadata, initial_registers};
+use wavetap_object::code_object::{Field, InitialRegisters, KernelMetadata, initial_registers};
 
 const ENTRY: u64 = 0x1000;
 
+mod high_registers;
 mod lanes;
 mod placement;
 

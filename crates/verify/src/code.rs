@@ -268,7 +268,8 @@ impl Piece<'_> {
         };
         let cfg = Cfg::build(new);
         bundles::check(original, new, alignment, found);
-        high_registers::check(original, new, alignment, found);
+        let originals = high_registers::Originals { used: code.used, allocated: code.vector_registers };
+        high_registers::check(original, new, alignment, &originals, found);
         expert_scheduling::check(code.program, original, new, &cfg, alignment, found);
         let changed = preserve::check(&subject, &cfg, found);
         if is_kernel {

@@ -10,6 +10,7 @@ mod assembly;
 mod bounds;
 mod calls;
 mod generated;
+mod high_registers;
 mod homes;
 mod linked;
 mod scheduling;
@@ -66,6 +67,12 @@ fn trials() -> Vec<Trial> {
         }
         if LONG.contains(&name) && full() {
             long("megabyte", generated::MEGABYTE);
+        }
+    }
+    if chosen(high_registers::TARGET) {
+        for (name, above) in [("high_registers_of_which_some_are_free", 200), ("high_registers_all_of_them", 256)] {
+            let run = move || high_registers::check(above).map_err(Failed::from);
+            trials.push(Trial::test(format!("{name} {}", high_registers::TARGET), run));
         }
     }
     for (name, lanes, elsewhere) in homes::TARGETS {

@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 
 use crate::asm::{c, s2, v};
 use crate::frame::entry::Entry;
-use wavetap_amdgpu::{EventHazards, Flags, Inst, Latency, Opcode, Role, Value};
+use wavetap_amdgpu::{EventHazards, Flags, Inst, Latency, Opcode, RegFile, Role, Target, Value};
 use wavetap_analysis::kernel::{Body, Flow};
 use wavetap_base::error::Result;
 
@@ -42,6 +42,14 @@ pub(crate) fn sequence(body: &Body, entry: &Entry) -> Result<Sequence> {
     ]
     .into_iter()
     .collect())
+}
+
+/// One more than the highest numbered scalar register that a sequence writes.
+pub(crate) fn end_of_scalars(target: Target, sequence: &Sequence) -> u32 {
+    let end = target.addressable_sgprs() as u16;
+    let written = sequence.iter().flat_map(Inst::writes);
+    let numbered = written.filter(|reg| reg.file == RegFile::Scalar && reg.first < end);
+    numbered.map(|reg| u32::from(reg.first) + u32::from(reg.dwords)).max().unwrap_or(0)
 }
 
 /// The sequence with which the original begins: `v_nop` and a vector memory instruction that changes nothing, in either
@@ -90,7 +98,7 @@ fn is_harmless_memory(inst: &Inst) -> bool {
 mod tests {
     use super::*;
     use crate::frame::entry::{EntryNeeds, ScratchAccess};
-    use wavetap_amdgpu::{Reg, Target};
+    use wavetap_amdgpu::Reg;
     use wavetap_analysis::kernel::{BodyKind, Image};
     use wavetap_object::code_object::{Field, KernelDescriptor};
 

@@ -10,12 +10,13 @@ use crate::asm::{Asm, c, s, s2, v};
 use crate::frame::entry::{Entry, EntryNeeds};
 use crate::frame::first_vector;
 use crate::hazard_mitigation::Place;
+use crate::high_registers;
 use crate::records::{RecordChoice, slot_offset};
 use crate::scavenge::registers::{ScalarPool, Scalars};
 use crate::scavenge::scalars::store_record;
 use crate::scavenge::spill_slots::SpillSlots;
 use crate::sink::{Counters, PrologueRegisters};
-use wavetap_amdgpu::{EventHazards, Inst, Opcode, Reg, RegFile, Value};
+use wavetap_amdgpu::{EventHazards, Opcode, Reg, Value};
 use wavetap_analysis::kernel::Stop;
 use wavetap_analysis::kernel::edit::{Label, Snippet};
 use wavetap_base::error::Result;
@@ -173,10 +174,7 @@ pub(crate) fn prologue(
     let mut pool = ScalarPool::new(frame.target, entry.scalars(), taken);
     let t = Scratch::take(&mut pool, frame)?;
     let mut asm = Asm::new(frame.target, Place::Entry(own));
-    let numbered = frame.target.addressable_sgprs() as u16;
-    let numbered =
-        first.iter().flat_map(Inst::writes).filter(|reg| reg.file == RegFile::Scalar && reg.first < numbered);
-    let first_end = numbered.map(|reg| u32::from(reg.first) + u32::from(reg.dwords)).max().unwrap_or(0);
+    let first_end = first_vector::end_of_scalars(frame.target, &first);
     first.into_iter().for_each(|inst| asm.copy(inst));
     match frame.records {
         RecordChoice::Slot(_) => slot(frame, entry, &mut asm, &t, &mut pool)?,
@@ -191,7 +189,9 @@ pub(crate) fn prologue(
     let (exec, saved_exec) = (asm.exec(), asm.mask(t.exec));
     asm.masks("s_mov_b", &[exec, saved_exec])?;
     entry.restore(&mut asm)?;
-    Ok((asm.finish()?, pool.end.max(first_end)))
+    let mut snippet = asm.finish()?;
+    high_registers::at_entry(frame.target, frame.vectors.bank, &mut snippet)?;
+    Ok((snippet, pool.end.max(first_end)))
 }
 
 /// The code where waves choose records by where they run: nothing is stored, and no wave waits for another.

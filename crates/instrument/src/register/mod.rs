@@ -114,7 +114,9 @@ fn plan(
             registers
         }
     };
-    let prologue = frame.prologue(first_vector::sequence(functions[0].body, &entry)?, at_entry)?;
+    let first = first_vector::sequence(functions[0].body, &entry)?;
+    sgprs = sgprs.max(first_vector::end_of_scalars(target, &first));
+    let prologue = frame.prologue(first, at_entry)?;
     let mut vgprs = frame.vectors_end();
     let mut inserts = Vec::new();
     let bodies: Vec<&Body> = functions.iter().map(|function| function.body).collect();
@@ -161,7 +163,7 @@ fn plan(
         for (point, snippet) in &mut snippets {
             guards::check_clause(function.body, &function.neighbours, *point)?;
             scheduling::bracket(function.body, *point, snippet)?;
-            high_registers::bracket(function.body, *point, snippet)?;
+            high_registers::bracket(function.body, 0, *point, snippet)?;
         }
         // What is counted before an end is counted before the epilogue.
         snippets.sort_by_key(|(point, _)| *point);

@@ -14,9 +14,12 @@ pub(crate) const WORK_ITEM_VGPRS: u16 = 3;
 pub(crate) const NUMBERED_VGPRS: u16 = 256;
 
 /// The vector registers that inserted code keeps for itself. No original code names them, so they hold across calls
-/// too.
+/// too. Numbers are those that instructions have; `bank` says which registers they mean.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Vectors {
+    /// Which 256 registers the numbers are of: the high bits of the registers' numbers (`s_set_vgpr_msb`). Other than 0
+    /// only where no number is one of a register with work-item ids.
+    pub(crate) bank: u8,
     /// Pair: what is added. High halves are 0, but for lanes in which a probe keeps something; low halves of lanes 0
     /// and 4 are 1. Set by the prologue. Lanes from [`super::borrow::RECORD_LANE`] on serve as
     /// memory where scalar registers are borrowed.
@@ -40,7 +43,7 @@ impl Vectors {
         let address = take(1, 1)?;
         let flat = if Self::have_addresses(target) { Some(take(2, 2)?) } else { None };
         let payload = if records { Some(take(2, 2)?) } else { None };
-        Some(Vectors { data, address, flat, payload })
+        Some(Vectors { bank: 0, data, address, flat, payload })
     }
 
     /// Whether global memory takes addresses from vector registers alone.
@@ -51,6 +54,7 @@ impl Vectors {
     /// For where everything from v3 on is free: behind the work-item ids.
     pub(crate) fn behind_ids(target: Target) -> Vectors {
         Vectors {
+            bank: 0,
             address: WORK_ITEM_VGPRS,
             data: WORK_ITEM_VGPRS + 1,
             flat: Self::have_addresses(target).then_some(WORK_ITEM_VGPRS + 3),
@@ -70,7 +74,8 @@ impl Vectors {
 
     /// One more than the highest register.
     pub(crate) fn end(&self) -> u32 {
-        self.registers().max().map_or(0, |highest| u32::from(highest) + 1)
+        let first = u32::from(self.bank) * u32::from(NUMBERED_VGPRS);
+        self.registers().max().map_or(0, |highest| first + u32::from(highest) + 1)
     }
 }
 
@@ -245,13 +250,24 @@ impl Allocation<'_> {
         numbers.find(|number| !is_taken(Reg::vector(*number, 1)))
     }
 
-    /// Chooses the vector registers of inserted code.
+    /// Chooses the vector registers of inserted code: below v256, or else all of them among 256 others where the target
+    /// has such. What records accesses reads registers of original code, which may be among any.
     pub(crate) fn choose_vectors(&self, records: bool) -> Result<Vectors, Refusal> {
+        let banks =
+            if self.target.has_vgpr_msb() && !records { self.target.max_vgprs().div_ceil(256) as u8 } else { 1 };
+        (0..banks).find_map(|bank| self.choose_vectors_of(bank, records)).ok_or_else(|| {
+            Refusal::new(Reason::VectorRegisters, "inserted code needs vector registers that no code uses")
+        })
+    }
+
+    /// [`Allocation::choose_vectors`] among the 256 registers with these high bits of their numbers.
+    fn choose_vectors_of(&self, bank: u8, records: bool) -> Option<Vectors> {
         let indexed = if self.used.indexed { self.vgprs() } else { 0 };
         let free = |number: u16| {
+            let meant = u16::from(bank) * NUMBERED_VGPRS + number;
             (WORK_ITEM_VGPRS..NUMBERED_VGPRS).contains(&number)
-                && u32::from(number) >= indexed
-                && !self.used.named.contains(Reg::vector(number, 1))
+                && u32::from(meant) >= indexed
+                && !self.used.named.contains(Reg::vector(meant, 1))
         };
         let mut taken: Vec<u16> = Vec::new();
         let chosen = Vectors::take(self.target, records, |count, align| {
@@ -259,10 +275,8 @@ impl Allocation<'_> {
             let first = (0..NUMBERED_VGPRS).step_by(align.into()).find(fits)?;
             taken.extend(first..first + count);
             Some(first)
-        });
-        chosen.ok_or_else(|| {
-            Refusal::new(Reason::VectorRegisters, "inserted code needs vector registers that no code uses")
-        })
+        })?;
+        Some(Vectors { bank, ..chosen })
     }
 
     /// Grows the allocation in a descriptor so that scalar registers below `sgprs` and vector registers below `vgprs`
@@ -283,7 +297,10 @@ impl Allocation<'_> {
             }
             descriptor.set_allocated_sgprs(wanted)?;
         }
-        let limit = if self.target.unified_accum() { self.target.vgpr_total() } else { NUMBERED_VGPRS.into() };
+        let limit = match self.target.unified_accum() {
+            true => self.target.vgpr_total(),
+            false => self.target.max_vgprs(),
+        };
         let too_many = |count| match limit.min(self.most_vgprs) {
             fitting if fitting < limit => self.too_large(count),
             _ => Refusal::new(

@@ -12,21 +12,35 @@ fn kernel(inserted: &str) -> String {
 }
 
 #[test]
-fn inserted_code_names_low_registers_and_sets_back_what_it_changes() {
+fn inserted_code_has_registers_of_its_own_and_sets_back_what_it_changes() {
     for target in ["gfx1250", "gfx1251"] {
         let good = "+ s_set_vgpr_msb 16640\n+ v_mov_b32_e32 v9, 0\n+ s_set_vgpr_msb 65";
         accepts(target, &kernel(good));
         accepts(target, &kernel(""));
         accepts(target, &kernel("+ s_nop 0"));
+        // v265, which no original code has, by the original's high bits and by others.
+        accepts(target, &kernel("+ v_mov_b32_e32 v9, 0"));
+        accepts(target, &kernel("+ s_set_vgpr_msb 85\n+ v_mov_b32_e32 v9, 0\n+ s_set_vgpr_msb 65"));
+        // What is in a lane of it comes back; v9 is another register.
+        let lane = |read: &str| {
+            format!(
+                "v_mov_b32_e32 v9, 2\ns_mov_b32 s4, 3\ns_set_vgpr_msb 65\n+ s_set_vgpr_msb 85\n+ v_writelane_b32 v9, \
+                    s4, 1\n+ s_mov_b32 s4, 5\n{read}\n+ s_set_vgpr_msb 65\ns_set_vgpr_msb 0\nv_mov_b32_e32 v1, s4\n\
+                    v_mov_b32_e32 v2, v9\ns_endpgm"
+            )
+        };
+        accepts(target, &lane("+ v_readlane_b32 s4, v9, 1"));
+        finds(target, &lane("+ s_set_vgpr_msb 0\n+ v_readlane_b32 s4, v9, 1"), Rule::Clobbered, "reads {s4}");
+        finds(target, &lane("+ v_readlane_b32 s4, v9, 2"), Rule::Clobbered, "reads {s4}");
         let high_bits = "other high bits of vector registers";
-        // Not set; not set back, or to others; set back, and not enough.
+        // v257 is the original's; not set back, or to others; set back, and not enough.
         for bad in [
-            "+ v_mov_b32_e32 v9, 0",
-            "+ s_set_vgpr_msb 64\n+ v_mov_b32_e32 v9, 0\n+ s_set_vgpr_msb 65",
+            "+ v_mov_b32_e32 v1, 0",
+            "+ s_set_vgpr_msb 85\n+ v_mov_b32_e32 v1, 0\n+ s_set_vgpr_msb 65",
+            "+ s_set_vgpr_msb 1\n+ v_mov_b32_e32 v9, v9\n+ s_set_vgpr_msb 65",
             "+ s_set_vgpr_msb 0\n+ v_mov_b32_e32 v9, 0",
             "+ s_set_vgpr_msb 0\n+ v_mov_b32_e32 v9, 0\n+ s_set_vgpr_msb 1",
             "+ s_set_vgpr_msb 0\n+ v_mov_b32_e32 v9, 0\n+ s_set_vgpr_msb 64",
-            "+ s_set_vgpr_msb 0\n+ s_set_vgpr_msb 65\n+ v_mov_b32_e32 v9, 0",
             "+ s_set_vgpr_msb 0",
         ] {
             finds(target, &kernel(bad), Rule::Clobbered, high_bits);

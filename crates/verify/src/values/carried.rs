@@ -12,6 +12,7 @@ use crate::finding::{Finding, Rule};
 use wavetap_amdgpu::{Inst, Opcode, Reg, Role, Value};
 use wavetap_analysis::dataflow::RegSet;
 use wavetap_analysis::kernel::Body;
+use wavetap_base::entity::InstId;
 
 /// Checks the new code of a kernel or function; `named` are the registers of all original code that may run with it.
 /// Gives the registers in which it counts.
@@ -37,10 +38,10 @@ pub(crate) fn check(new: &Body, alignment: &Alignment, named: &RegSet, findings:
             }
             continue;
         }
-        if let Some(counter) = run.counter(inst) {
+        if let Some(counter) = run.counter(new, id) {
             count(counter, new.address(id));
         }
-        run.step(inst, new.address(id));
+        run.step(new, id);
     }
     counters
 }
@@ -69,39 +70,41 @@ struct Run {
 
 impl Run {
     /// The register in which the instruction counts, if it does.
-    fn counter(&self, inst: &Inst) -> Option<Reg> {
+    fn counter(&self, new: &Body, id: InstId) -> Option<Reg> {
+        let inst = new.inst(id);
         if let Some(into) = added(inst) {
             return (!self.written.overlaps(into)).then_some(into);
         }
         if inst.opcode() != Opcode::V_WRITELANE_B32 {
             return None;
         }
-        let (into, lane) = (inst.operand(Role::Vdst)?.reg()?, inst.operand(Role::Src1)?.value);
+        let (into, lane) = (new.register(id, inst.operand(Role::Vdst)?)?, inst.operand(Role::Src1)?.value);
         let (of, number, added) = self.lanes.get(&inst.operand(Role::Src0)?.reg()?)?;
         (*added && *of == into && *number == lane).then_some(into)
     }
 
-    fn step(&mut self, inst: &Inst, address: u64) {
-        self.results.retain(|(held, _)| !inst.reads().chain(inst.writes()).any(|reg| reg.overlaps(*held)));
+    fn step(&mut self, new: &Body, id: InstId) {
+        let inst = new.inst(id);
+        self.results.retain(|(held, _)| !new.reads(id).chain(new.writes(id)).any(|reg| reg.overlaps(*held)));
         if matches!(inst.opcode(), Opcode::S_BCNT1_I32_B64 | Opcode::S_BCNT1_I32_B32) {
             let into = inst.operand(Role::Sdst).and_then(|operand| operand.reg());
-            self.results.extend(into.map(|into| (into, address)));
+            self.results.extend(into.map(|into| (into, new.address(id))));
         }
         if let Some(into) = added(inst) {
             if let Some((_, _, added)) = self.lanes.get_mut(&into) {
                 *added = true;
             }
         } else {
-            self.lanes.retain(|held, _| !inst.writes().any(|reg| reg.overlaps(*held)));
+            self.lanes.retain(|held, _| !new.writes(id).any(|reg| reg.overlaps(*held)));
             if inst.opcode() == Opcode::V_READLANE_B32 {
-                let reg = |role| inst.operand(role).and_then(|operand| operand.reg());
+                let reg = |role| inst.operand(role).and_then(|operand| new.register(id, operand));
                 let lane = inst.operand(Role::Src1).map(|operand| operand.value);
-                if let (Some(into), Some(of), Some(lane)) = (inst.writes().next(), reg(Role::Src0), lane) {
+                if let (Some(into), Some(of), Some(lane)) = (new.writes(id).next(), reg(Role::Src0), lane) {
                     self.lanes.insert(into, (of, lane, false));
                 }
             }
         }
-        inst.writes().for_each(|reg| self.written.insert(reg));
+        new.writes(id).for_each(|reg| self.written.insert(reg));
     }
 }
 

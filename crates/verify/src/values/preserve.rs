@@ -417,13 +417,12 @@ fn inserted(state: &mut State, body: &Body, id: InstId) {
             scc = compare(state, inst, matches!(opcode, Opcode::S_CMP_EQ_U32 | Opcode::S_CMP_EQ_I32), other)
         }
         Opcode::V_READLANE_B32 => {
-            if let Some((vector, lane)) = lane_operands(state, inst, Role::Src0) {
+            if let Some((vector, lane)) = lane_operands(state, body, id, Role::Src0) {
                 results[0] = state.lane(vector, lane).unwrap_or(other);
             }
         }
         Opcode::V_WRITELANE_B32 => {
-            let to = inst.operand(Role::Vdst).and_then(|operand| operand.reg());
-            if let (Some(to), Some((_, lane))) = (to, lane_operands(state, inst, Role::Vdst)) {
+            if let Some((to, lane)) = lane_operands(state, body, id, Role::Vdst) {
                 // What the original has not set may be anything, so also what is kept here to be given back, whatever
                 // it is.
                 let from = inst.operand(Role::Src0).and_then(|operand| operand.reg());
@@ -433,11 +432,11 @@ fn inserted(state: &mut State, body: &Body, id: InstId) {
                     state.adopt(&RegSet::from_iter([from]));
                 }
                 let word = source(state, Role::Src0, 0);
-                state.write_lane(to.first, lane, word);
+                state.write_lane(to, lane, word);
                 return;
             }
         }
-        Opcode::V_AND_B32 if restores_ids(state, inst) => {
+        Opcode::V_AND_B32 if body.writes(id).next() == Some(Reg::vector(0, 1)) && restores_ids(state, inst) => {
             state.restore_ids();
             return;
         }
@@ -483,10 +482,11 @@ fn immediate(inst: &Inst) -> Option<i64> {
 }
 
 /// The vector register and the constant lane of a lane access.
-fn lane_operands(state: &State, inst: &Inst, vector: Role) -> Option<(u16, u32)> {
+fn lane_operands(state: &State, body: &Body, id: InstId, vector: Role) -> Option<(u16, u32)> {
+    let inst = body.inst(id);
     // Lane numbers are taken modulo the size of a wave.
     let lanes = u32::from(inst.wave_size.max(1));
-    let register = inst.operand(vector)?.reg().filter(|reg| reg.file == RegFile::Vector)?;
+    let register = body.register(id, inst.operand(vector)?).filter(|reg| reg.file == RegFile::Vector)?;
     match state.source(inst, Role::Src1, 0) {
         Word::Constant(lane) => Some((register.first, lane % lanes)),
         _ => None,
