@@ -25,6 +25,7 @@ mod signals;
 mod sources;
 mod stand_in;
 mod targets;
+mod triton;
 mod workgroup;
 
 use std::process::ExitCode;

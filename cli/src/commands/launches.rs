@@ -9,7 +9,7 @@ use wavetap::report::{Report, text};
 
 use super::run::launch_code;
 use crate::args::{ColorChoice, ProfileArgs};
-use crate::{launch, map_file, output};
+use crate::{launch, map_file, output, triton};
 
 /// Exit code: it ran, and something that was asked for is missing.
 const REFUSED: i32 = 1;
@@ -58,6 +58,7 @@ pub fn run(args: &ProfileArgs, colour: ColorChoice, platform: launch::Platform, 
     } else {
         pipeline::explain(&mut report, &profile, &original).within(|| app.path.display().to_string())?
     };
+    report.set_builds(&triton::builds(&profile));
     report.summarise(&SummaryInputs { profile: &profile, board: args.view.board.board, code: &code });
     let details = args.view.details.into();
     output::emit(&args.report, colour, &report, |report, style| text::render_part(report, details, style))?;

@@ -20,7 +20,7 @@ use super::run::launch_code;
 use crate::args::{ColorChoice, DetailsChoice, ProfileArgs};
 use crate::collected::Ended;
 use crate::output_name::OutputName;
-use crate::{files, launch, map_file, output, page, progress};
+use crate::{files, launch, map_file, output, page, progress, triton};
 
 /// Exit code: it ran, and something that was asked for was refused.
 const REFUSED: i32 = 1;
@@ -122,6 +122,7 @@ pub fn run(args: &ProfileArgs, colour: ColorChoice) -> Result<ExitCode> {
         code = pipeline::explain(&mut report, &profile, &original).within(|| app.path.display().to_string())?;
     }
     code.extend(explain_loaded(&mut report, &profile, originals.path())?);
+    report.set_builds(&triton::builds(&profile));
     report.summarise(&SummaryInputs { profile: &profile, board: args.view.board.board, code: &code });
     let details = args.view.details.into();
     output::emit(&args.report, colour, &report, |report, style| text::render_part(report, details, style))?;

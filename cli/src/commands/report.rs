@@ -11,7 +11,7 @@ use wavetap::report::summary::SummaryInputs;
 use wavetap::report::{Report, RunInfo, text};
 
 use crate::args::{ColorChoice, ReportArgs};
-use crate::{files, launch, map_file, output, page};
+use crate::{files, launch, map_file, output, page, triton};
 
 /// Renders the profile.
 pub fn run(args: &ReportArgs, colour: ColorChoice) -> Result<ExitCode> {
@@ -33,6 +33,7 @@ pub fn run(args: &ReportArgs, colour: ColorChoice) -> Result<ExitCode> {
         Some(binary) => pipeline::explain(&mut report, &profile, binary)?,
         None => Vec::new(),
     };
+    report.set_builds(&triton::builds(&profile));
     report.summarise(&SummaryInputs { profile: &profile, board: view.board.board, code: &code });
     let details = view.details.into();
     let Some(out) = &args.html else {

@@ -56,6 +56,12 @@ impl LaunchShape {
         Some(self.grid?.iter().fold(1, |items: u64, axis| items.saturating_mul(u64::from(*axis))))
     }
 
+    /// Workgroups of the grid in x, y, z, where all launches have the same.
+    #[must_use]
+    pub fn workgroups(&self) -> Option<[u32; 3]> {
+        self.grid.map(|grid| [0, 1, 2].map(|axis| grid[axis].div_ceil(self.workgroup[axis].max(1))))
+    }
+
     /// Work-items of a workgroup.
     #[must_use]
     pub fn workgroup_size(&self) -> u32 {

@@ -44,3 +44,4 @@ pub mod verify;
 pub use basis::Basis;
 pub use model::{Branch, Kernel, REPORT_SCHEMA, Report, RunInfo};
 pub use sections::{Block, MeasuredLatency, MeasuredLoad, MeasuredTime, Sections, TimedBlock};
+pub use variants::{Build, Compiler};

@@ -1,12 +1,14 @@
 //! The report as data.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use super::launches::{self, Launch, LaunchOccupancy, LaunchTable};
 use super::sections::Sections;
 use super::slice::{Chain, KernelSlice, WaitSlice};
 use super::summary::data::Summary;
-use super::variants::{self, Key};
+use super::variants::{self, Build, Key};
 use wavetap_amdgpu::Target;
 use wavetap_profile::file::{Backend, KernelTotals, Origin, Profile, SiteTotals, Work};
 use wavetap_profile::hex;
@@ -90,6 +92,12 @@ pub struct Kernel {
     pub target: String,
     /// MD5 of the original code object.
     pub object: String,
+    /// What tells it from other kernels of its name; null where it is the only one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub variant: Option<String>,
+    /// What the just-in-time compiler says that made its code object, where its cache was found.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub build: Option<Build>,
     /// Where the counters lived; null for a trace.
     pub mode: Option<CounterMode>,
     /// Dispatches.
@@ -148,7 +156,7 @@ impl Report {
     /// A report on `profile`, without waits: see [`Kernel::waits`].
     #[must_use]
     pub fn new(profile: &Profile, run: RunInfo) -> Report {
-        Report {
+        let mut report = Report {
             schema: REPORT_SCHEMA.to_owned(),
             backend: profile.backend,
             origin: profile.origin,
@@ -162,7 +170,20 @@ impl Report {
             refused: profile.refused.clone(),
             uncounted: profile.uncounted.clone(),
             time: None,
+        };
+        report.set_builds(&BTreeMap::new());
+        report
+    }
+
+    /// Gives kernels what a just-in-time compiler says of their code objects, by MD5: before the summary is made.
+    pub fn set_builds(&mut self, builds: &BTreeMap<String, Build>) {
+        for kernel in &mut self.kernels {
+            kernel.build = builds.get(&kernel.object).cloned();
         }
+        let kernels: Vec<(Key<'_>, Option<&Build>)> =
+            self.kernels.iter().map(|kernel| (kernel.key(), kernel.build.as_ref())).collect();
+        let labels = variants::labels(&kernels);
+        self.kernels.iter_mut().zip(labels).for_each(|(kernel, label)| kernel.variant = label);
     }
 
     /// Gives the kernel of this name, in the code object with this MD5, its waits.
@@ -232,6 +253,8 @@ impl Kernel {
             demangled: totals.demangled.clone(),
             target: totals.target.clone(),
             object: totals.object.clone(),
+            variant: None,
+            build: None,
             mode: totals.mode,
             dispatches: totals.dispatches,
             launches: launches::of(totals),

@@ -128,6 +128,7 @@ fn counted_processes(processes: u32) -> String {
 fn kernel_lines(kernel: &Kernel, variant: Option<Variant<'_>>, style: Style, lines: &mut Vec<String>) {
     lines.push(style.bold(&style.name(&kernel.demangled)));
     lines.extend(variant.map(|variant| style.dim(&format!("  {}", variant.launched(&kernel.launches)))));
+    lines.extend(kernel.build.as_ref().map(|build| style.dim(&format!("  {}", build.line()))));
     lines.push(style.dim(&format!("  {}", facts(kernel))));
     lines.extend(launches::lines(&kernel.launches).into_iter().map(|line| style.dim(&format!("    {line}"))));
     lines.extend(missing_waves(kernel.dropped, kernel.unfinished).map(|line| style.warn(&format!("  {line}"))));

@@ -4,6 +4,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde::{Deserialize, Serialize};
+
 use super::launches::Launch;
 use super::style::counted;
 use super::table::grouped;
@@ -13,6 +15,80 @@ use wavetap_profile::launches::{LaunchShape, UncountedDispatches};
 const DIGITS: usize = 8;
 /// Kinds of launches named in text; JSON has all.
 const SHOWN: usize = 3;
+
+/// What a just-in-time compiler says of a code object that it made.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Build {
+    /// The compiler.
+    pub compiler: Compiler,
+    /// What its cache calls the code, the first in the order of text where it made the same code more than once.
+    pub hash: String,
+    /// Options by name; those that differ where it made the same code more than once are left out.
+    pub options: BTreeMap<String, u64>,
+}
+
+/// A just-in-time compiler.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Compiler {
+    /// Triton.
+    Triton,
+}
+
+/// Options that text has before others.
+const FIRST_OPTIONS: [&str; 2] = ["num_warps", "num_stages"];
+
+impl Build {
+    /// `Triton: num_warps 4, num_stages 2, num_ctas 1; cached as e99266f0`.
+    pub(super) fn line(&self) -> String {
+        let Compiler::Triton = self.compiler;
+        let hash = self.hash.get(..DIGITS).unwrap_or(&self.hash);
+        format!("Triton: {}; cached as {hash}", self.in_words(|_| true))
+    }
+
+    /// `num_warps 4, num_stages 2`: the options for which `is_shown` holds.
+    fn in_words(&self, is_shown: impl Fn(&str) -> bool) -> String {
+        let mut options: Vec<(&String, &u64)> = self.options.iter().filter(|(name, _)| is_shown(name)).collect();
+        let place = |name: &str| FIRST_OPTIONS.iter().position(|first| *first == name).unwrap_or(FIRST_OPTIONS.len());
+        options.sort_by_key(|(name, _)| place(name));
+        let options: Vec<String> = options.into_iter().map(|(name, value)| format!("{name} {value}")).collect();
+        options.join(", ")
+    }
+}
+
+/// In few words what tells each kernel from others of its name and target: the options that differ, if these do, and
+/// else its code object. None of a kernel that is the only one.
+pub(super) fn labels(kernels: &[(Key<'_>, Option<&Build>)]) -> Vec<Option<String>> {
+    let mut groups: BTreeMap<(&str, &str), Vec<usize>> = BTreeMap::new();
+    for (place, (key, _)) in kernels.iter().enumerate() {
+        groups.entry((key.name, key.target)).or_default().push(place);
+    }
+    let mut labels = vec![None; kernels.len()];
+    for group in groups.values().filter(|group| group.len() > 1) {
+        let value = |place: usize, name: &str| kernels[place].1.and_then(|build| build.options.get(name).copied());
+        let differs = |name: &str| group.iter().any(|place| value(*place, name) != value(group[0], name));
+        let words = |place: &usize| kernels[*place].1.map_or_else(String::new, |build| build.in_words(differs));
+        let words: Vec<String> = group.iter().map(words).collect();
+        let objects: BTreeSet<&str> = group.iter().map(|place| kernels[*place].0.object).collect();
+        for (place, own) in group.iter().zip(&words) {
+            let object = short(kernels[*place].0.object, &objects);
+            let is_alone = words.iter().filter(|other| *other == own).count() == 1;
+            labels[*place] = Some(match (own.is_empty(), is_alone) {
+                (true, _) => object.to_owned(),
+                (false, true) => own.clone(),
+                (false, false) => format!("{own}, {object}"),
+            });
+        }
+    }
+    labels
+}
+
+/// A kernel's name with what tells it from others of that name.
+pub(super) fn labelled(name: &str, variant: Option<&str>) -> String {
+    variant.map_or_else(|| name.to_owned(), |variant| format!("{name} [{variant}]"))
+}
 
 /// What a kernel is known by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -56,8 +132,7 @@ impl Variant<'_> {
 /// `4×2×1 workgroups of 128×1×1 with 20,480 bytes of dynamic LDS`.
 fn shape(shape: &LaunchShape) -> String {
     let axes = |of: [u32; 3]| of.map(|n| n.to_string()).join("×");
-    let workgroups = shape.grid.map(|grid| [0, 1, 2].map(|axis| grid[axis].div_ceil(shape.workgroup[axis].max(1))));
-    let workgroups = workgroups.map_or_else(String::new, |count| format!("{} ", axes(count)));
+    let workgroups = shape.workgroups().map_or_else(String::new, |count| format!("{} ", axes(count)));
     let lds = if shape.dynamic_lds > 0 {
         format!(" with {} bytes of dynamic LDS", grouped(shape.dynamic_lds.into()))
     } else {
@@ -150,6 +225,34 @@ mod tests {
             shown(&kernels).into_iter().filter_map(|(_, variant)| Some(variant?.2)).collect::<Vec<_>>(),
             [A, LIKE_A, "bbbbbbbb"]
         );
+    }
+
+    #[test]
+    fn options_that_differ_tell_kernels_apart() {
+        let build = |options: &[(&str, u64)]| Build {
+            compiler: Compiler::Triton,
+            hash: "0123456789".to_owned(),
+            options: options.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect(),
+        };
+        let key = |name, object| Key { name, target: "gfx942", object };
+        let (two, four) = (build(&[("kpack", 1), ("num_stages", 3), ("num_warps", 2)]), build(&[("num_warps", 4)]));
+        let of = |kernels: &[(Key<'_>, Option<&Build>)]| labels(kernels);
+        let some = |text: &str| Some(text.to_owned());
+        assert_eq!(
+            of(&[(key("k", A), Some(&two)), (key("k", B), Some(&four)), (key("other", A), Some(&two))]),
+            [some("num_warps 2, num_stages 3, kpack 1"), some("num_warps 4"), None]
+        );
+        // Nothing differs; nothing is known; it is known of one.
+        assert_eq!(of(&[(key("k", A), Some(&two)), (key("k", B), Some(&two))]), [some("aaaaaaaa"), some("bbbbbbbb")]);
+        assert_eq!(of(&[(key("k", A), None), (key("k", B), None)]), [some("aaaaaaaa"), some("bbbbbbbb")]);
+        assert_eq!(of(&[(key("k", A), Some(&four)), (key("k", B), None)]), [some("num_warps 4"), some("bbbbbbbb")]);
+        // Two of three are alike.
+        assert_eq!(
+            of(&[(key("k", A), Some(&four)), (key("k", B), Some(&four)), (key("k", LIKE_A), Some(&build(&[])))]),
+            [some("num_warps 4, aaaaaaaa00000000"), some("num_warps 4, bbbbbbbb"), some("aaaaaaaa11111111")]
+        );
+        assert_eq!(two.line(), "Triton: num_warps 2, num_stages 3, kpack 1; cached as 01234567");
+        assert_eq!(labelled("k", Some("num_warps 4")), "k [num_warps 4]");
     }
 
     #[test]

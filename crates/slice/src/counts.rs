@@ -36,24 +36,26 @@ pub struct BlockCounts {
 pub struct KernelCounts<'a> {
     /// The counts.
     pub totals: &'a KernelTotals,
-    /// Whether waves come in at the kernel's entry only, and what goes into a call comes out of it: all that may be
-    /// called is known, and none of it ends the wave.
+    /// Whether what goes into a call comes out of it: all that may be called is known, and none of it ends the wave.
     pub flows: bool,
+    /// Where waves may begin instead of at the kernel's entry, if they may begin elsewhere.
+    pub also_begins: Option<u64>,
 }
 
 impl<'a> KernelCounts<'a> {
     /// Counts of a kernel of which both hold.
     #[must_use]
     pub fn of(totals: &'a KernelTotals) -> KernelCounts<'a> {
-        KernelCounts { totals, flows: true }
+        KernelCounts { totals, flows: true, also_begins: None }
     }
 
     /// Counts of a kernel of this code object.
     #[must_use]
     pub fn of_kernel(program: &Program, code: &CodeObject<'_>, totals: &'a KernelTotals) -> KernelCounts<'a> {
-        let flows = program.by_name(&totals.name).is_some_and(|id| always_returns(program, id))
-            && code.kernel(&totals.name).is_some_and(|kernel| !starts_after_entry(kernel));
-        KernelCounts { totals, flows }
+        let kernel = code.kernel(&totals.name);
+        let flows = program.by_name(&totals.name).is_some_and(|id| always_returns(program, id)) && kernel.is_some();
+        let also_begins = kernel.and_then(begins_after_entry);
+        KernelCounts { totals, flows, also_begins }
     }
 }
 
@@ -64,22 +66,40 @@ pub fn always_returns(program: &Program, id: BodyId) -> bool {
     !callees.unknown && callees.bodies.iter().all(|id| end_of_wave(program.body(*id)).is_none())
 }
 
+/// Bytes of the code at the entry that loads the arguments, where they may be preloaded instead: waves begin after it
+/// (AMDGPUUsage, "Preloaded Kernel Arguments").
+const PRELOAD_PROLOGUE: u64 = 256;
+
 /// Whether waves may begin after the entry of a kernel: with preloaded arguments they do, if the hardware can.
 #[must_use]
 pub fn starts_after_entry(kernel: &Kernel) -> bool {
     kernel.descriptor.get(Field::KERNARG_PRELOAD_LENGTH) != 0
 }
 
+/// Where waves may begin instead of at a kernel's entry, if they may.
+#[must_use]
+pub fn begins_after_entry(kernel: &Kernel) -> Option<u64> {
+    starts_after_entry(kernel).then_some(kernel.entry + PRELOAD_PROLOGUE)
+}
+
 impl BlockCounts {
     /// Works out the executions of a kernel's blocks. Without counts, all are unknown.
     #[must_use]
     pub fn derive(body: &Body, cfg: &Cfg, counted: Option<KernelCounts<'_>>) -> BlockCounts {
-        let Some(KernelCounts { totals, flows }) = counted else {
+        let Some(KernelCounts { totals, flows, also_begins }) = counted else {
             return BlockCounts { blocks: vec![(None, CountSource::Unknown); cfg.len()], consistent: true };
         };
         // Without dropped and unfinished waves every wave arrives once; otherwise the sites alone must do.
-        let complete = flows && totals.dropped == 0 && totals.unfinished == 0;
-        Self::of_sites(body, cfg, &totals.sites, complete, complete.then_some(totals.waves))
+        let entry = cfg.entry();
+        let begins = match also_begins {
+            None => Some(Begins { blocks: [entry; 2], all_pass: entry }),
+            Some(address) => {
+                second_entry(body, cfg, address).map(|second| Begins { blocks: [entry, second], all_pass: second })
+            }
+        };
+        let complete = flows && begins.is_some() && totals.dropped == 0 && totals.unfinished == 0;
+        let arrivals = begins.filter(|_| complete).map(|begins| (begins, totals.waves));
+        Self::of_sites(body, cfg, &totals.sites, complete, arrivals)
     }
 
     /// Works out the executions of the blocks of code that is entered unknown times: a function, from counters of which
@@ -89,7 +109,13 @@ impl BlockCounts {
         Self::of_sites(body, cfg, sites, true, None)
     }
 
-    fn of_sites(body: &Body, cfg: &Cfg, sites: &[SiteTotals], complete: bool, arrivals: Option<u64>) -> BlockCounts {
+    fn of_sites(
+        body: &Body,
+        cfg: &Cfg,
+        sites: &[SiteTotals],
+        complete: bool,
+        arrivals: Option<(Begins, u64)>,
+    ) -> BlockCounts {
         let mut solver = Solver::new(cfg);
         let mut counted = vec![false; cfg.len()];
         for site in sites {
@@ -136,6 +162,34 @@ impl BlockCounts {
     }
 }
 
+/// The blocks at which waves begin, twice the same if there is one, and the block that all waves pass once.
+#[derive(Debug, Clone, Copy)]
+struct Begins {
+    blocks: [BlockId; 2],
+    all_pass: BlockId,
+}
+
+/// The block at this address, if waves that begin at the entry come there next, and no others do.
+fn second_entry(body: &Body, cfg: &Cfg, address: u64) -> Option<BlockId> {
+    let id = body.at(address)?;
+    let second = cfg.block_of(id);
+    if cfg.block(second).first != id {
+        return None;
+    }
+    // No block is passed twice: each has one predecessor, which is the one before.
+    let mut here = cfg.entry();
+    let mut before = 0;
+    while here != second {
+        let block = cfg.block(here);
+        let [next] = block.successors.as_slice() else { return None };
+        if block.predecessors.len() != before || block.exit.is_some() {
+            return None;
+        }
+        (here, before) = (next.block, 1);
+    }
+    (cfg.block(second).predecessors.len() == before && before == 1).then_some(second)
+}
+
 struct Solver<'a> {
     cfg: &'a Cfg,
     blocks: Vec<Option<u64>>,
@@ -174,12 +228,23 @@ impl<'a> Solver<'a> {
         }
     }
 
-    fn solve(&mut self, arrivals: Option<u64>) {
+    /// `arrivals`: where waves begin, and how many there are; of code that is entered unknown times at its entry, none.
+    fn solve(&mut self, arrivals: Option<(Begins, u64)>) {
+        let (begins, waves) = arrivals.unzip();
+        let [first, second] = begins.map_or([self.cfg.entry(); 2], |begins| begins.blocks);
+        if let Some(begins) = begins.filter(|begins| begins.all_pass != first) {
+            // How many begin at either is not known.
+            self.block(begins.all_pass, waves);
+        }
         self.changed = true;
         while std::mem::take(&mut self.changed) && !self.contradiction {
             for block in self.cfg.ids() {
                 // What comes in from outside is known but for an entry that is reached unknown times.
-                let outside = if block == self.cfg.entry() { arrivals } else { Some(0) };
+                let outside = match block == first || block == second {
+                    true if first == second => waves,
+                    true => None,
+                    false => Some(0),
+                };
                 if let Some(outside) = outside {
                     self.balance(block, outside, true);
                 }

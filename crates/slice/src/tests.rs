@@ -11,7 +11,7 @@ use wavetap_analysis::cfg::Cfg;
 use wavetap_analysis::dataflow::{Summaries, WaitSummaries};
 use wavetap_analysis::kernel::Body;
 use wavetap_analysis::kernel::Flow;
-use wavetap_analysis::kernel::assembly::{Listing, Op, branch_scc1, end, op};
+use wavetap_analysis::kernel::assembly::{Listing, Op, branch_scc1, end, jump, op};
 use wavetap_analysis::kernel::random::{Random, random_kernel};
 use wavetap_profile::file::{KernelTotals, SiteTotals};
 use wavetap_profile::map::Source;
@@ -130,6 +130,35 @@ fn counted_blocks_need_no_branches() {
     assert_eq!(found, [10, 6, 9].map(|executions| (Some(executions), CountSource::Counted)));
 }
 
+/// Where arguments are preloaded, waves may begin after the code that loads them: all pass what comes after it.
+#[test]
+fn waves_that_begin_after_the_entry_pass_what_follows() {
+    use CountSource::{Counted, Derived, Unknown};
+    let of = |listing: Listing, sites: Vec<SiteTotals>, also_begins: u64| -> Vec<_> {
+        let body = listing.kernel();
+        let cfg = Cfg::build(&body);
+        let totals = totals(10, sites);
+        let counted = KernelCounts { also_begins: Some(also_begins), ..KernelCounts::of(&totals) };
+        let counts = BlockCounts::derive(&body, &cfg, Some(counted));
+        cfg.ids().map(|block| counts.of(block)).collect()
+    };
+    // Loads, a jump to 12 over padding, and what all waves execute: straight on, or with a branch.
+    let begin = || Listing::at(0).push(op("s_load")).push(jump("main")).push(op("s_padding")).label("main");
+    assert_eq!(of(begin().push(op("s_x")).push(end()), Vec::new(), 12), [(None, Unknown), (Some(10), Derived)]);
+    let branches =
+        || begin().push(op("s_x")).push(branch_scc1("out")).push(op("s_y")).label("out").push(op("s_z")).push(end());
+    let expected = [(None, Unknown), (Some(10), Counted), (Some(6), Derived), (Some(10), Derived)];
+    assert_eq!(of(branches(), vec![scalar_site(16, 10, 4)], 12), expected);
+    // What is counted at the branch says that of the way to the end.
+    assert_eq!(of(branches(), Vec::new(), 12)[1], (Some(10), Derived));
+    // Nothing begins there; waves come there again; some do not come there.
+    let unknown = |listing: Listing, at| of(listing, Vec::new(), at).iter().all(|count| *count == (None, Unknown));
+    assert!(unknown(begin().push(op("s_x")).push(end()), 16));
+    assert!(unknown(begin().push(op("s_x")).push(branch_scc1("main")).push(end()), 12));
+    let skips = Listing::at(0).push(branch_scc1("out")).push(jump("main")).label("main").push(op("s_x")).label("out");
+    assert!(unknown(skips.push(end()), 8));
+}
+
 #[test]
 fn contradictions_and_lost_waves_give_no_derived_numbers() {
     let body = Listing::at(0).push(branch_scc1("out")).push(op("s_x")).label("out").push(end()).kernel();
@@ -148,7 +177,7 @@ fn contradictions_and_lost_waves_give_no_derived_numbers() {
     let dropped = KernelTotals { dropped: 1, ..good.clone() };
     assert_eq!(of(&dropped), [(Some(10), Counted), (None, Unknown), (None, Unknown)]);
     // A call that ends some of the waves.
-    let ended = BlockCounts::derive(&body, &cfg, Some(KernelCounts { totals: &good, flows: false }));
+    let ended = BlockCounts::derive(&body, &cfg, Some(KernelCounts { flows: false, ..KernelCounts::of(&good) }));
     assert_eq!(cfg.ids().map(|block| ended.of(block)).collect::<Vec<_>>(), of(&dropped));
 }
 

@@ -22,7 +22,7 @@ use wavetap_profile::file::{KernelTotals, Origin, Profile, SiteTotals};
 use wavetap_profile::map::{EVERY_KERNEL, Refused};
 use wavetap_profile::probes::branches::BranchCounts;
 use wavetap_profile::schema::Counts;
-use wavetap_slice::counts::{BlockCounts, KernelCounts, always_returns, starts_after_entry};
+use wavetap_slice::counts::{BlockCounts, KernelCounts, always_returns, begins_after_entry};
 
 /// What a profile knows a code object by.
 #[derive(Debug)]
@@ -149,7 +149,7 @@ impl<'p> ProfileOfInput<'p> {
         Ok(Run {
             name: kernel.name.clone(),
             entry: kernel.entry,
-            preloaded: starts_after_entry(kernel),
+            also_begins: begins_after_entry(kernel),
             why: self.why(kernel, &object.target_id),
             missing: self.missing(kernel, digest),
             totals,
@@ -214,8 +214,8 @@ fn shared(program: &Program) -> BTreeMap<BodyId, BTreeSet<BodyId>> {
 struct Run<'p> {
     name: String,
     entry: u64,
-    /// Whether its waves may start after its entry.
-    preloaded: bool,
+    /// Where its waves may begin instead of at its entry, if they may.
+    also_begins: Option<u64>,
     totals: Option<Cow<'p, KernelTotals>>,
     /// Why there are no totals, if there are none.
     why: Uncounted,
@@ -309,10 +309,11 @@ impl ObjectCounts<'_> {
             return;
         }
         let counts = if code.kind == CodeKind::Kernel {
-            let Some(run) = self.runs.iter().find(|run| run.entry == code.address && !run.preloaded) else { return };
+            let Some(run) = self.runs.iter().find(|run| run.entry == code.address) else { return };
             // Others that run it enter it as they like.
             let (Some(totals), [_]) = (run.totals.as_deref(), kernels) else { return };
-            BlockCounts::derive(body, &cfg, Some(KernelCounts::of(totals)))
+            let counted = KernelCounts { also_begins: run.also_begins, ..KernelCounts::of(totals) };
+            BlockCounts::derive(body, &cfg, Some(counted))
         } else if self.jumps {
             return;
         } else {

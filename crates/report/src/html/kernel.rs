@@ -32,6 +32,7 @@ pub(super) fn section(page: &Page<'_>, shown: &Shown<'_>, open: bool) -> Markup 
                 span.facts { (share_text(shown.share)) }
             }
             @if let Some(variant) = shown.variant { p.facts { (variant.launched(&kernel.launches)) } }
+            @if let Some(build) = &kernel.build { p.facts { (build.line()) } }
             p.facts {
                 (kernel.target) " · " (counted(kernel.dispatches, "dispatch", "dispatches")) " · "
                 (counted(kernel.waves, "wave", "waves"))

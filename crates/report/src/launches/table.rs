@@ -58,6 +58,9 @@ pub struct NamedKernel {
     pub target: String,
     /// MD5 of the original code object.
     pub object: String,
+    /// What tells it from other kernels of its name; null where it is the only one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub variant: Option<String>,
 }
 
 impl NamedKernel {
@@ -67,6 +70,7 @@ impl NamedKernel {
             demangled: totals.demangled.clone(),
             target: totals.target.clone(),
             object: totals.object.clone(),
+            variant: None,
         }
     }
 

@@ -4,6 +4,7 @@ use super::table::{BoardOfTarget, LaunchRow, LaunchTable};
 use crate::names::short;
 use crate::style::{Style, counted, push_table};
 use crate::table::{Align, Table, grouped};
+use crate::variants::labelled;
 use wavetap_profile::host::{HostActivity, HostOperation, HostStep};
 
 /// Rows shown: those with most waves. JSON has all.
@@ -14,9 +15,10 @@ const WARNINGS_SHOWN: usize = 12;
 const STEPS_SHOWN: usize = 12;
 
 /// The columns of the table.
-pub(crate) const COLUMNS: [(&str, Align); 12] = [
+pub(crate) const COLUMNS: [(&str, Align); 13] = [
     ("kernel", Align::Left),
     ("launches", Align::Right),
+    ("workgroups", Align::Left),
     ("grid", Align::Left),
     ("workgroup", Align::Left),
     ("dynamic LDS", Align::Right),
@@ -116,14 +118,15 @@ impl LaunchTable {
 }
 
 /// A row of the table.
-pub(crate) fn cells(row: &LaunchRow, style: Style) -> [String; 12] {
+pub(crate) fn cells(row: &LaunchRow, style: Style) -> [String; 13] {
     let two = |value: Option<f64>| value.map(|value| format!("{value:.2}")).unwrap_or_default();
     let occupancy = row.occupancy.zip(row.most_waves).map(|(waves, most)| format!("{waves} of {most}"));
     let limits: Vec<&str> = row.limited_by.iter().map(|resource| resource.name()).collect();
     let idle = row.idle_lanes.zip(row.lanes).filter(|(idle, lanes)| *idle > 0 && *lanes > 0);
     [
-        style.name(&row.kernel.demangled).into_owned(),
+        labelled(&style.name(&row.kernel.demangled), row.kernel.variant.as_deref()),
         grouped(row.shape.dispatches),
+        row.shape.workgroups().map(LaunchRow::size).unwrap_or_default(),
         row.shape.grid.map_or_else(|| "several".to_owned(), LaunchRow::size),
         LaunchRow::size(row.shape.workgroup),
         if row.shape.dynamic_lds == 0 { String::new() } else { grouped(row.shape.dynamic_lds.into()) },

@@ -8,6 +8,7 @@ use super::table::{CodeOfKernel, LaunchInputs, LaunchRow, NamedKernel, processor
 use crate::names::short;
 use crate::style::{counted, place};
 use crate::table::grouped;
+use crate::variants::labelled;
 use wavetap_amdgpu::Board;
 use wavetap_profile::file::{KernelTotals, WaveCounts};
 use wavetap_profile::map::Source;
@@ -384,6 +385,7 @@ impl LaunchWarning {
 
     /// Of which kernel, and what was found.
     pub(super) fn line(&self) -> String {
-        format!("{}: {}", short(&self.kernel.demangled), self.text)
+        let name = labelled(&short(&self.kernel.demangled), self.kernel.variant.as_deref());
+        format!("{name}: {}", self.text)
     }
 }

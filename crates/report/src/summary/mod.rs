@@ -14,6 +14,7 @@ pub use code::{ExecutedCode, ExecutedInstruction, ExecutedLoop, LaneGuard, Leavi
 pub use data::{Finding, FindingKind, Instance, KernelSummary, SharesOf, Summary};
 
 use crate::launches::{CodeOfKernel, LaunchInputs, LaunchTable};
+use crate::variants::labelled;
 use crate::{Kernel, Report};
 use finders::{Subject, find};
 use groups::{Group, groups, titles};
@@ -68,7 +69,12 @@ impl Report {
     /// Adds the launch table and the summary: when waits and modelled time are there.
     pub fn summarise(&mut self, inputs: &SummaryInputs<'_>) {
         let SummaryInputs { profile, board, code } = *inputs;
-        let table = LaunchTable::new(LaunchInputs { profile, board, time: self.time.as_ref(), code });
+        let mut table = LaunchTable::new(LaunchInputs { profile, board, time: self.time.as_ref(), code });
+        let kernels = table.rows.iter_mut().map(|row| &mut row.kernel);
+        for named in kernels.chain(table.warnings.iter_mut().map(|warning| &mut warning.kernel)) {
+            let is_it = |kernel: &&Kernel| named.is(&kernel.object, &kernel.name);
+            named.variant = self.kernels.iter().find(is_it).and_then(|kernel| kernel.variant.clone());
+        }
         self.summary = Some(Summary::new(self, &table, code));
         self.launch_table = Some(table);
     }
@@ -103,7 +109,7 @@ impl Summary {
                 demangled: kernel.demangled.clone(),
                 target: kernel.target.clone(),
                 object: kernel.object.clone(),
-                title,
+                title: labelled(&title, kernel.variant.as_deref().filter(|_| !several)),
                 share: share(group.size),
                 instances: group.places.iter().filter(|_| several).map(instance).collect(),
                 findings: find(&subject(report, group.largest(), launches, code)).into_iter().take(FINDINGS).collect(),
