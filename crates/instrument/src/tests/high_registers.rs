@@ -56,12 +56,18 @@ fn inserted_code_has_registers_above_those_of_the_original() {
 }
 
 #[test]
-fn without_a_register_that_no_code_names_it_is_refused() {
-    let (target, bytes, kernel) = naming(768, 1024);
-    let (refused, _) = reason(plan(target, &bytes, &kernel, CounterMode::Global));
-    assert_eq!(refused, Reason::VectorRegisters);
-    // What records accesses reads registers of the original, which may be among any 256.
-    let (target, bytes, kernel) = naming(0, 256);
-    let recorded = plan_probe(ProbeKind::Memory, target, &bytes, &kernel, CounterMode::Global);
-    assert!(recorded.is_err() || recorded.is_ok_and(|planned| planned.vector_registers != map::VectorSource::Unused));
+fn without_a_register_that_no_code_names_low_ones_are_spilled() {
+    // What records accesses reads registers of the original, which may be among any 256: it has none above v255.
+    use map::VectorSource::{Lanes, Scratch};
+    for (above, allocated, probe, spilled) in
+        [(768, 1024, ProbeKind::Branches, Lanes), (0, 256, ProbeKind::Memory, Scratch)]
+    {
+        let (target, bytes, kernel) = naming(above, allocated);
+        let planned = plan_probe(probe, target, &bytes, &kernel, CounterMode::Global).expect("planned");
+        assert_eq!(planned.vector_registers, spilled, "{above}");
+        assert_eq!(planned.descriptor.allocated_vgprs(target), allocated);
+        for (_, snippet) in &planned.edits.inserts {
+            assert!(high_bits(snippet).is_empty(), "{above}");
+        }
+    }
 }
