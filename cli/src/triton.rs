@@ -99,8 +99,8 @@ mod tests {
 
     fn metadata(hash: &str, warps: u64, stages: u64) -> String {
         format!(
-            r#"{{"hash": "{hash}", "target": {{"backend": "hip", "arch": "gfx942", "warp_size": 64}}, "num_warps": {warps},
-                "num_stages": {stages}, "num_ctas": 1, "debug": false, "shared": 4096, "llvm_fn_attrs": [],
+            r#"{{"hash": "{hash}", "target": {{"backend": "hip", "arch": "gfx942", "warp_size": 64}},
+                "num_warps": {warps}, "num_stages": {stages}, "num_ctas": 1, "debug": false, "shared": 4096, "llvm_fn_attrs": [],
                 "schedule_hint": "", "name": "matmul"}}"#
         )
     }
@@ -150,11 +150,11 @@ mod tests {
             let set: BTreeMap<String, String> = set.iter().map(|(a, b)| ((*a).to_owned(), (*b).to_owned())).collect();
             cache(move |name| set.get(name).map(OsString::from))
         };
-        let home = ("HOME", "/home/u");
-        assert_eq!(with(&[home]), Some("/home/u/.triton/cache".into()));
+        let home = ("HOME", "/users/u");
+        assert_eq!(with(&[home]), Some("/users/u/.triton/cache".into()));
         assert_eq!(with(&[home, ("TRITON_HOME", "/t")]), Some("/t/.triton/cache".into()));
         assert_eq!(with(&[home, ("TRITON_HOME", "/t"), ("TRITON_CACHE_DIR", "/c")]), Some("/c".into()));
-        assert_eq!(with(&[home, ("TRITON_CACHE_DIR", "")]), Some("/home/u/.triton/cache".into()));
+        assert_eq!(with(&[home, ("TRITON_CACHE_DIR", "")]), Some("/users/u/.triton/cache".into()));
         assert_eq!(with(&[]), None);
     }
 }
