@@ -100,7 +100,8 @@ mod tests {
     fn metadata(hash: &str, warps: u64, stages: u64) -> String {
         format!(
             r#"{{"hash": "{hash}", "target": {{"backend": "hip", "arch": "gfx942", "warp_size": 64}},
-                "num_warps": {warps}, "num_stages": {stages}, "num_ctas": 1, "debug": false, "shared": 4096, "llvm_fn_attrs": [],
+                "num_warps": {warps}, "num_stages": {stages},
+                "num_ctas": 1, "debug": false, "shared": 4096, "llvm_fn_attrs": [],
                 "schedule_hint": "", "name": "matmul"}}"#
         )
     }
