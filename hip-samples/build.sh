@@ -5,7 +5,7 @@
 # --nine: the programs of the benchmark `nine` instead, for its targets, without line tables and host symbols.
 # --memory: the programs whose accesses `wavetap memory` is tested with, for four targets.
 # --steps: a program that is made better step by step, for two targets.
-# --counts: kernels whose operations follow from the source, for four targets.
+# --counts: kernels whose operations and bytes follow from the source, for four targets.
 # --summary: kernels that a summary is tested with, for gfx90a.
 # --latency: a pointer chase, whose loads `--probe memory-latency` is tested with, for two targets.
 # Needs clang++-19, lld-19, llvm-19, rocm-device-libs and libamdhip64-dev (Debian or Ubuntu package names). The result

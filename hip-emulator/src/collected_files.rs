@@ -8,9 +8,10 @@ use wavetap::collect::journals::{Changes, Journals, replace};
 use wavetap::collect::session::Session;
 use wavetap::error::Result;
 use wavetap::profile::file::{Backend, Origin};
-use wavetap::profile::host::HostOperation;
+use wavetap::profile::host::{HostActivity, HostOperation, LaunchSize};
 use wavetap::profile::time::TimeProfile;
 
+use crate::kernarg::Shape;
 use crate::origins::OriginCollector;
 use crate::runtime::{Runtime, WAITING, complain, try_runtime};
 use crate::settings::Settings;
@@ -67,13 +68,24 @@ impl Collection {
 }
 
 impl Collection {
-    /// Records what the program has the device do, where anything is collected that says so.
-    pub(crate) fn host(&mut self, settings: &Settings, operation: HostOperation, kernel: Option<&str>, bytes: u64) {
+    /// Records a copy or a fill that the program has the device do, where anything is collected that says so.
+    pub(crate) fn host(&mut self, settings: &Settings, operation: HostOperation, bytes: u64) {
+        self.hosts(settings, |host| host.add(operation, bytes));
+    }
+
+    /// The same of a launch.
+    pub(crate) fn host_launch(&mut self, settings: &Settings, kernel: &str, shape: &Shape) {
+        if let Some(size) = LaunchSize::of(&shape.launched()) {
+            self.hosts(settings, |host| host.add_launch(kernel, size));
+        }
+    }
+
+    fn hosts(&mut self, settings: &Settings, add: impl Fn(&mut HostActivity)) {
         if settings.wants_counters() {
-            self.session.collector_mut().profile_mut().host.add(operation, kernel, bytes);
+            add(&mut self.session.collector_mut().profile_mut().host);
         }
         if let Some(tracer) = &mut self.tracer {
-            tracer.profile_mut().host.add(operation, kernel, bytes);
+            add(&mut tracer.profile_mut().host);
         }
     }
 }

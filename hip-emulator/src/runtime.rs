@@ -15,7 +15,6 @@ use wavetap::error::{Error, Result};
 use wavetap::isa::Target;
 use wavetap::offload_bundle::TargetId;
 use wavetap::profile::file::Work;
-use wavetap::profile::host::HostOperation;
 use wavetap::report::names::short;
 
 use crate::arrays::Array;
@@ -449,7 +448,6 @@ impl Runtime {
         let grids = if *cooperative { kernarg::add_grids(&mut segment, &metadata) } else { None };
         let ordinal = self.dispatches;
         self.dispatches += 1;
-        self.collection.host(&self.settings, HostOperation::Launch, Some(&kernel.name), 0);
         let room = (segment.len() as u64, metadata.kernarg_segment_align.max(64).next_power_of_two());
         let kept = self.kernargs.get_mut(&room).and_then(Vec::pop);
         let (device, loaded) = self.load(kernel.image)?;
@@ -515,6 +513,7 @@ impl Runtime {
         let device = self.device()?;
         match device.begin(&dispatch) {
             Ok(flight) => {
+                self.collection.host_launch(&self.settings, &kernel.name, shape);
                 let mut of = InFlight::new(
                     kernel.clone(),
                     *shape,

@@ -142,7 +142,7 @@ impl StreamOp {
             StreamOp::Fill(fill) => {
                 fill.run(runtime)?;
                 let bytes = fill.extent.elements().saturating_mul(fill.element.len() as u64);
-                runtime.collection.host(&runtime.settings, HostOperation::Fill, None, bytes);
+                runtime.collection.host(&runtime.settings, HostOperation::Fill, bytes);
                 Ok(())
             }
             StreamOp::Record(event) => runtime.streams.record(*event as *mut c_void),
@@ -158,7 +158,7 @@ impl Runtime {
     fn copied(&mut self, copy: &BoxCopy) {
         let operation =
             HostOperation::copy(self.is_device_memory(copy.to.start), self.is_device_memory(copy.from.start));
-        self.collection.host(&self.settings, operation, None, copy.extent.elements());
+        self.collection.host(&self.settings, operation, copy.extent.elements());
     }
 
     /// Where a copy ends that the program's own memory is the target of, which may be gone once the call returns.

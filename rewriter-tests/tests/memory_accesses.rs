@@ -279,6 +279,14 @@ fn compare(
     target: Target,
     tally: &mut Tally,
 ) -> Result<(), String> {
+    let is_said = match access.space {
+        Space::Lds => record.memory == AccessedMemory::Lds,
+        Space::Scratch => record.memory == AccessedMemory::Scratch,
+        _ => true,
+    };
+    if !is_said {
+        return Err(format!("{:?}, and {:?} was accessed", access.space, record.memory));
+    }
     if place.address.is_err() {
         tally.unknown += 1;
         return Ok(());

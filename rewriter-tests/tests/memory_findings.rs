@@ -3,8 +3,8 @@
 //! with which nothing is wrong have none.
 //!
 //! Kernels run on the emulator, which records every access. What is found in all workgroups is compared, and what is
-//! found in some: the first, one in the middle, the last, and one of 64. Of accesses whose lines the static analysis
-//! knows, the lines that were recorded are compared with these.
+//! found in some: the first with those beside it, one in the middle, the last, and one of 64. Of accesses whose lines
+//! the static analysis knows, the lines that were recorded are compared with these.
 //!
 //! `WAVETAP_KERNEL=gemm` takes kernels with this in their name.
 
@@ -24,8 +24,8 @@ use wavetap::emulator::{AccessRecord, AccessedMemory, Device, Dispatch, Options}
 use wavetap::isa::Target;
 use wavetap::kernel::Image;
 use wavetap::memory::{
-    Access, Accesses, Allocation, Analysis, Array, Launched, Recorded, RecordedKernel, Site, Space, WaveAccesses,
-    WorkgroupSource, findings, pointers,
+    Access, Accesses, Allocation, Analysis, Array, Launched, Recorded, RecordedGrid, RecordedKernel, Site, Space,
+    WaveAccesses, WorkgroupSource, findings, pointers,
 };
 use wavetap::offload_bundle::Input;
 use wavetap::pipeline::{self, KernelRecords, MemoryInputs, Selection};
@@ -97,14 +97,6 @@ struct Expected {
     of: String,
     /// All machines, if it does not say.
     on: Option<Vec<String>>,
-    sampled: Option<Sampled>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum Sampled {
-    /// It may be found in a sample, and is not found in all workgroups.
-    Only,
 }
 
 /// Accesses of which the code says how many lines or cycles of LDS they are.
@@ -166,10 +158,9 @@ fn run(expected: &ExpectedKernel, target: &str, machine: &str) -> Result<(), Fai
     let ran = Ran::new(object, target, expected)?;
     let mut wrong = ran.against_code();
     wrong.extend(ran.against_report(&file, object, expected)?);
-    wrong.extend(compare(&ran.recorded, expected, machine, true).into_iter().map(|what| format!("all: {what}")));
+    wrong.extend(compare(&ran.recorded, expected, machine).into_iter().map(|what| format!("all: {what}")));
     let sample = sample(&ran.recorded, expected);
-    let whole = sample.records.len() == ran.recorded.records.len();
-    wrong.extend(compare(&sample, expected, machine, whole).into_iter().map(|what| format!("sample: {what}")));
+    wrong.extend(compare(&sample, expected, machine).into_iter().map(|what| format!("sample: {what}")));
     if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n")) }
 }
 
@@ -254,6 +245,7 @@ impl Ran {
         let recorded = RecordedKernel {
             target: body.target(),
             waves: work_items.div_ceil(body.target().wave_size()),
+            grids: BTreeMap::from([(0, grid(expected, |_| true))]),
             workgroups: workgroups(expected).iter().map(|count| u64::from(*count)).product(),
             records: records.collect::<Result<_, Failure>>()?,
             dropped: BTreeMap::new(),
@@ -369,24 +361,31 @@ fn recorded(record: &AccessRecord, access: &Access) -> Recorded {
     }
 }
 
-/// The first workgroup, the one in the middle, the last, and one of [`SAMPLED`].
+/// The first workgroup and those beside it, the one in the middle, the last, and one of [`SAMPLED`].
 fn sample(all: &RecordedKernel, expected: &ExpectedKernel) -> RecordedKernel {
     let [x, y, _] = workgroups(expected).map(u64::from);
-    let is_sampled = |record: &&Recorded| {
-        let [of_x, of_y, of_z] = record.workgroup.map(u64::from);
+    let is_sampled = |workgroup: [u32; 3]| {
+        let [of_x, of_y, of_z] = workgroup.map(u64::from);
         let number = of_x + x * (of_y + y * of_z);
-        number == all.workgroups / 2 || number + 1 == all.workgroups || number.is_multiple_of(SAMPLED)
+        let is_beside_first = of_x + of_y + of_z == 1;
+        let is_middle_or_last = number == all.workgroups / 2 || number + 1 == all.workgroups;
+        is_beside_first || is_middle_or_last || number.is_multiple_of(SAMPLED)
     };
-    RecordedKernel { records: all.records.iter().filter(is_sampled).cloned().collect(), ..all.clone() }
+    let records = all.records.iter().filter(|record| is_sampled(record.workgroup)).cloned().collect();
+    RecordedKernel { records, grids: BTreeMap::from([(0, grid(expected, is_sampled))]), ..all.clone() }
 }
 
-fn compare(recorded: &RecordedKernel, expected: &ExpectedKernel, machine: &str, whole: bool) -> Vec<String> {
+/// The workgroups of a kernel, of which these are recorded.
+fn grid(expected: &ExpectedKernel, is_recorded: impl Fn([u32; 3]) -> bool) -> RecordedGrid {
+    let [x, y, z] = workgroups(expected);
+    let all = (0..z).flat_map(|z| (0..y).flat_map(move |y| (0..x).map(move |x| [x, y, z])));
+    RecordedGrid { workgroups: [x, y, z], recorded: all.filter(|workgroup| is_recorded(*workgroup)).collect() }
+}
+
+fn compare(recorded: &RecordedKernel, expected: &ExpectedKernel, machine: &str) -> Vec<String> {
     let on_machine = |finding: &&Expected| finding.on.as_ref().is_none_or(|on| on.iter().any(|of| of == machine));
     let key = |finding: &Expected| (finding.kind.clone(), finding.of.clone());
-    let (maybe, wanted): (Vec<&Expected>, Vec<&Expected>) =
-        expected.findings.iter().filter(on_machine).partition(|finding| finding.sampled == Some(Sampled::Only));
-    let wanted: BTreeSet<Key> = wanted.into_iter().map(key).collect();
-    let maybe: BTreeSet<Key> = maybe.into_iter().filter(|_| !whole).map(key).collect();
+    let wanted: BTreeSet<Key> = expected.findings.iter().filter(on_machine).map(key).collect();
     let analysis = Analysis::of(recorded);
     let found = findings(&analysis);
     let name = |array: Option<Array>| match array {
@@ -400,7 +399,7 @@ fn compare(recorded: &RecordedKernel, expected: &ExpectedKernel, machine: &str, 
         let kind = serde_json::to_value(FindingKind::from(finding.kind)).ok();
         let kind = kind.as_ref().and_then(|kind| kind.as_str()).unwrap_or_default().to_owned();
         let key = (kind, name(finding.array));
-        if !wanted.contains(&key) && !maybe.contains(&key) {
+        if !wanted.contains(&key) {
             wrong.push(format!("found, not expected: {finding:?}"));
         }
         keys.insert(key);

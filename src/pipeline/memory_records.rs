@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use wavetap_amdgpu::Inst;
 use wavetap_analysis::cfg::Program;
-use wavetap_memory::{Allocation, Operation, Recorded, RecordedKernel, Space, resolve};
+use wavetap_memory::{Allocation, Operation, Recorded, RecordedGrid, RecordedKernel, Space, resolve};
 use wavetap_profile::accesses::DispatchAccesses;
 use wavetap_profile::file::{KernelTotals, Profile};
 use wavetap_profile::probes::memory::ACCESS;
@@ -58,12 +58,21 @@ pub(super) fn of_profile(profile: &Profile, kernel: &KernelTotals, program: &Pro
     Some(RecordedKernel {
         target,
         waves: u32::try_from(waves).unwrap_or(u32::MAX),
+        grids: dispatches.iter().map(|dispatch| (dispatch.dispatch, grid(dispatch))).collect(),
         workgroups: dispatches.iter().map(|dispatch| items(dispatch.workgroups)).sum(),
         records,
         dropped,
         unresolved,
         allocations: allocations(&dispatches),
     })
+}
+
+/// The workgroups of a dispatch, and those that were recorded.
+fn grid(dispatch: &DispatchAccesses) -> RecordedGrid {
+    RecordedGrid {
+        workgroups: dispatch.workgroups,
+        recorded: dispatch.waves.iter().map(|wave| wave.workgroup).collect(),
+    }
 }
 
 fn inst_at(program: &Program, address: u64) -> Option<&Inst> {

@@ -81,7 +81,7 @@ fn executed(object: &Object<'_>, id: BodyId, totals: &KernelTotals, summaries: &
         }
         for instruction in instructions {
             let CountedInstruction { address, executions, lanes, ref work, .. } = instruction;
-            let Some(class) = work.classes.first().copied() else { continue };
+            let Some(class) = work.class_by_memory() else { continue };
             let source = program_line(&object.frames(address));
             code.instructions.insert(address, ExecutedInstruction { source, class, executions, lanes });
         }

@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 use crate::launched::Launched;
 use crate::place::{Place, Unknown};
 use wavetap_amdgpu::{Flags, Inst, Memory, OpcodeFlags, Operand, Role, Target, Value};
-use wavetap_analysis::dataflow::{Definitions, LaneSum, LaneValue, LaneValues, Offsets, Opaque, Symbol, WaveShape};
+use wavetap_analysis::dataflow::{
+    Aperture, Definitions, LaneSum, LaneValue, LaneValues, Offsets, Opaque, Symbol, WaveShape,
+};
 use wavetap_analysis::kernel::Body;
 use wavetap_base::entity::InstId;
 use wavetap_object::code_object::{Kernel, ValueKind};
@@ -15,7 +17,7 @@ use wavetap_object::code_object::{Kernel, ValueKind};
 pub enum Space {
     /// Global memory.
     Global,
-    /// Global memory, LDS or scratch, as each lane's address says.
+    /// Global memory, LDS or scratch, as each lane's address says: what the code does not say.
     Flat,
     /// Global memory through a descriptor, which is taken to be of plain memory: without a swizzle.
     Buffer,
@@ -91,11 +93,17 @@ pub struct Accesses<'d, 'b> {
 }
 
 impl<'d, 'b> Accesses<'d, 'b> {
-    /// Those that [`accesses`] finds. `pointers` are the places among the arguments, in bytes, of pointers to global
-    /// memory: what these point to is taken to be aligned to [`POINTER_ALIGNMENT`] bytes.
+    /// Those that [`accesses`] finds, FLAT ones with the memory that their upper halves say ([`Aperture`]). `pointers`
+    /// are the places among the arguments, in bytes, of pointers to global memory: what these point to is taken to be
+    /// aligned to [`POINTER_ALIGNMENT`] bytes.
     #[must_use]
     pub fn of(body: &'b Body, definitions: &'d Definitions<'b>, pointers: BTreeSet<u32>) -> Accesses<'d, 'b> {
-        let all = accesses(body).collect();
+        let refine = |access: Access| match Aperture::of(body, definitions, access.inst) {
+            Some(Aperture::Lds) => Access { space: Space::Lds, ..access },
+            Some(Aperture::Scratch) => Access { space: Space::Scratch, ..access },
+            None => access,
+        };
+        let all = accesses(body).map(refine).collect();
         Accesses { definitions, body, all, pointers }
     }
 
@@ -257,7 +265,11 @@ impl<'d, 'b> Accesses<'d, 'b> {
                 add(Role::Sbase, 1)?;
                 add(Role::Soffset, scale)?;
             }
-            Space::Lds => add(Role::Addr, 1)?,
+            // The lower half of a FLAT address of LDS is the offset there.
+            Space::Lds => {
+                add(Role::Addr, 1)?;
+                add(Role::Vaddr, 1)?;
+            }
             // The index is multiplied by a number that is in the descriptor.
             Space::Buffer if inst.modifiers.idxen => return Err(Unknown::Stride),
             Space::Buffer => {

@@ -12,6 +12,7 @@ use crate::analysis::Analysis;
 use crate::arrays::{Array, WORD};
 use crate::heat::{Sector, WorkgroupWords};
 use crate::measured::Measured;
+use crate::neighbours::{Neighbours, Users};
 
 /// A finding of less than this share of the kernel's traffic is folded away.
 const SMALL_SHARE: f64 = 0.05;
@@ -55,7 +56,8 @@ pub enum FindingKind {
     HotRandom,
     /// The slice of an array that each wave accesses is smaller than a line, so that several waves access each line.
     SmallSlices,
-    /// At regular distances a few words of each line are accessed, and the others never.
+    /// At regular distances a few words of each line are accessed, and the others never, also not by neighbouring
+    /// workgroups.
     Strided,
     /// Lanes lie next to each other, but do not begin where a line does.
     Misaligned,
@@ -249,6 +251,8 @@ struct Sectors {
     random: u64,
     slices: u64,
     sparse: u64,
+    /// Those whose rest neighbouring workgroups that were not recorded may access.
+    open: u64,
     /// The most waves on one that is hot or random, or on one that is divided.
     most_hot: u32,
     most_slices: u32,
@@ -261,19 +265,33 @@ struct Sectors {
 }
 
 impl Sectors {
-    fn of(groups: &[WorkgroupWords], line: u32, need: u32, is_left: impl Fn(&WorkgroupWords, u64) -> bool) -> Sectors {
+    fn of(
+        groups: &[WorkgroupWords],
+        line: u32,
+        need: u32,
+        neighbours: &Neighbours<'_>,
+        is_left: impl Fn(&WorkgroupWords, u64) -> bool,
+    ) -> Sectors {
         let mut sectors = Sectors::default();
         for group in groups {
             let before = sectors.all;
             for sector in group.sectors(line) {
-                sectors.add(&sector, line, need, |word| is_left(group, word));
+                let users = || neighbours.users(group, sector.number);
+                sectors.add(&sector, line, need, users, |word| is_left(group, word));
             }
             sectors.most_of_group = sectors.most_of_group.max(sectors.all - before);
         }
         sectors
     }
 
-    fn add(&mut self, sector: &Sector<'_>, line: u32, need: u32, is_left: impl Fn(u64) -> bool) {
+    fn add(
+        &mut self,
+        sector: &Sector<'_>,
+        line: u32,
+        need: u32,
+        users: impl Fn() -> Users,
+        is_left: impl Fn(u64) -> bool,
+    ) {
         let waves = sector.temperature();
         let mut temperatures: Vec<u32> = sector.words.iter().map(|word| word.temperature()).collect();
         temperatures.sort_unstable();
@@ -309,8 +327,12 @@ impl Sectors {
             let is_border =
                 goes_on(begin, begin.checked_sub(1)) || goes_on(begin + in_line - 1, begin.checked_add(in_line));
             if !is_border && (begin..begin + in_line).all(|word| touched.contains(&word) || is_left(word)) {
-                self.sparse += 1;
-                self.most_sparse = self.most_sparse.max(waves);
+                if users() == Users::Unknown {
+                    self.open += 1;
+                } else {
+                    self.sparse += 1;
+                    self.most_sparse = self.most_sparse.max(waves);
+                }
             }
         }
     }
@@ -334,11 +356,13 @@ impl Collector<'_> {
         let is_left = |group: &WorkgroupWords, word: u64| {
             dispatches.get(&group.dispatch).is_none_or(|touched| !touched.contains(&word))
         };
-        let sectors = Sectors::of(groups, self.analysis.kernel.line_bytes(), self.need(), is_left);
+        let neighbours = self.neighbours(groups);
+        let sectors = Sectors::of(groups, self.analysis.kernel.line_bytes(), self.need(), &neighbours, is_left);
         let sites: Vec<&Measured> = self.analysis.sites_of(array).collect();
-        let found = |kind, matching, waves| {
-            self.finding(kind, Some(array), &sites, Evidence::Sectors { matching, of: sectors.all, waves })
+        let judged = |kind, matching, of, waves| {
+            self.finding(kind, Some(array), &sites, Evidence::Sectors { matching, of, waves })
         };
+        let found = |kind, matching, waves| judged(kind, matching, sectors.all, waves);
         let is_constant =
             sectors.most_of_group <= 1 && (sectors.executions as f64) < FEW_EXECUTIONS * sectors.waves as f64;
         let is_half = |count: u64| count > 0 && 2 * count >= sectors.all;
@@ -354,8 +378,39 @@ impl Collector<'_> {
             .iter()
             .fold((0, 0), |(regular, executions), site| (regular + site.regular, executions + site.executions));
         let is_regular = regular as f64 >= MOSTLY * executions as f64;
-        if sectors.most_of_group >= LEAST_SECTORS && is_half(sectors.sparse) && is_regular {
-            all.push(found(FindingKind::Strided, sectors.sparse, sectors.most_sparse));
+        // Nothing is said of lines whose other users are not known.
+        let closed = sectors.all - sectors.open;
+        let is_sparse = sectors.sparse >= LEAST_SECTORS && 2 * sectors.sparse >= closed;
+        if sectors.most_of_group >= LEAST_SECTORS && is_sparse && is_regular {
+            all.push(judged(FindingKind::Strided, sectors.sparse, closed, sectors.most_sparse));
+        }
+    }
+
+    fn neighbours(&self, groups: &[WorkgroupWords]) -> Neighbours<'_> {
+        let kernel = self.analysis.kernel;
+        Neighbours::of(groups, kernel.line_bytes(), &kernel.grids, self.is_whole)
+    }
+
+    /// Whether neighbouring workgroups access the rest of most lines that a workgroup accesses a part of, or may.
+    fn is_shared(&self, array: Array) -> bool {
+        let Some(groups) = self.analysis.heat.arrays.get(&array) else { return false };
+        let (neighbours, line) = (self.neighbours(groups), self.analysis.kernel.line_bytes());
+        let (mut alone, mut shared, mut unknown) = (0_u64, 0_u64, 0_u64);
+        for group in groups {
+            for sector in group.sectors(line) {
+                if (sector.words.len() as u64) < u64::from(line) / WORD {
+                    match neighbours.users(group, sector.number) {
+                        Users::Alone => alone += 1,
+                        Users::Neighbours => shared += 1,
+                        Users::Unknown => unknown += 1,
+                    }
+                }
+            }
+        }
+        // Lines whose users are known stand for the others.
+        match alone + shared {
+            0 => unknown > 0,
+            known => shared as f64 >= MOSTLY * known as f64,
         }
     }
 
@@ -382,9 +437,14 @@ impl Collector<'_> {
         let of_lines = Evidence::Lines { lines, ideal };
         // Lanes that overlap have a line more before and after: of a wave that needs two that is twice as many.
         let is_adjacent = site.adjacent as f64 >= MOSTLY * executions;
-        if lines >= UNCOALESCED * ideal && lines >= LEAST_LINES && !is_adjacent {
+        let is_uncoalesced = lines >= UNCOALESCED * ideal && lines >= LEAST_LINES && !is_adjacent;
+        // Lanes next to each other take no more requests than the best, and neighbours use the rest of the lines: more
+        // lines for the wave are no more traffic.
+        let is_in_rows = site.requests as f64 <= HARDLY_MORE * site.least_requests as f64;
+        let is_shared = || is_in_rows && site.arrays.iter().all(|array| self.is_shared(*array));
+        if is_uncoalesced && !is_shared() {
             all.push(found(FindingKind::Uncoalesced, of_lines));
-        } else if site.misaligned as f64 >= OFTEN * executions {
+        } else if !is_uncoalesced && site.misaligned as f64 >= OFTEN * executions {
             let kind = if self.has_aligned_neighbour(site) { FindingKind::Halo } else { FindingKind::Misaligned };
             all.push(found(kind, of_lines));
         }

@@ -22,6 +22,7 @@ mod findings;
 mod heat;
 mod launched;
 mod measured;
+mod neighbours;
 mod place;
 mod recorded;
 mod resolve;
@@ -36,7 +37,7 @@ pub use heat::{ArrayUse, Heat, HeatMap, Pattern, Run, Sector, Word, WorkgroupWor
 pub use launched::{Launched, MOST_WORK_ITEMS, WorkgroupSource};
 pub use measured::{Measured, Wave};
 pub use place::{Category, Lines, Place, Unknown, count_lines};
-pub use recorded::{Allocation, Recorded, RecordedKernel};
+pub use recorded::{Allocation, Recorded, RecordedGrid, RecordedKernel};
 pub use resolve::{ResolvedAccess, resolve};
-pub use site::{Severity, Site, WaveAccesses};
+pub use site::{Severity, Site, WaveAccesses, space};
 pub use site_sets::{SetNumber, SiteSets};

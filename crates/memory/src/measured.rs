@@ -48,6 +48,8 @@ pub struct Measured {
     pub ideal_lines: u64,
     /// Requests to L1: of each four lanes the lines that they access.
     pub requests: u64,
+    /// As many as there would be if the bytes of each four lanes began where a line does and were next to each other.
+    pub least_requests: u64,
     /// What LDS did, with the most ways of a conflict; none elsewhere.
     pub lds: Option<LdsCycles>,
     /// Bytes from each lane to the next, if that was one number in all executions of more than a lane.
@@ -151,6 +153,7 @@ impl Measured {
             lines: 0,
             ideal_lines: 0,
             requests: 0,
+            least_requests: 0,
             lds: (record.space == Space::Lds).then(LdsCycles::default),
             stride: None,
             arrays: BTreeSet::new(),
@@ -196,7 +199,9 @@ impl Measured {
         let ideal = ideal_bytes(record, &distances).div_ceil(line.into());
         self.lines += lines;
         self.ideal_lines += ideal;
-        self.requests += requests(record, line);
+        let (requests, least) = requests(record, line);
+        self.requests += requests;
+        self.least_requests += least;
         let adjacent = distances
             .constant()
             .is_some_and(|distance| distance != 0 && distance.unsigned_abs() <= u64::from(record.bytes));
@@ -262,18 +267,19 @@ fn ideal_bytes(record: &Recorded, distances: &Distances) -> u64 {
     distinct
 }
 
-/// Of each four lanes in a row the lines that its active ones access.
-fn requests(record: &Recorded, line: u32) -> u64 {
+/// Of each four lanes in a row the lines that its active ones access, and that their bytes fill.
+fn requests(record: &Recorded, line: u32) -> (u64, u64) {
     let mut lanes = active(record.lanes);
     lanes.truncate(record.addresses.len());
-    let mut requests = 0;
+    let (mut requests, mut least) = (0, 0);
     let mut at = 0;
     while at < lanes.len() {
         let end = at + lanes[at..].iter().take_while(|lane| **lane / QUAD == lanes[at] / QUAD).count();
         requests += u64::from(lines_of(&record.addresses[at..end], record.bytes, line));
+        least += ((end - at) as u64 * u64::from(record.bytes)).div_ceil(line.into()).max(1);
         at = end;
     }
-    requests
+    (requests, least)
 }
 
 fn lds_cycles(record: &Recorded, kernel: &RecordedKernel) -> LdsCycles {

@@ -1,6 +1,6 @@
 //! Accesses that were recorded while a kernel ran, by an emulator or by inserted code: which lanes went where.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::accesses::{Operation, Space};
 use wavetap_amdgpu::Target;
@@ -42,6 +42,15 @@ pub struct Allocation {
     pub name: Option<String>,
 }
 
+/// The workgroups of a dispatch, of which some were recorded.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RecordedGrid {
+    /// Workgroups in x, y, z.
+    pub workgroups: [u32; 3],
+    /// The ids of those that were recorded.
+    pub recorded: BTreeSet<[u32; 3]>,
+}
+
 /// What was recorded of a kernel, and what its analysis needs besides.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordedKernel {
@@ -49,6 +58,8 @@ pub struct RecordedKernel {
     pub target: Target,
     /// Waves of a workgroup that is not at the end of the grid.
     pub waves: u32,
+    /// The grids of dispatches, by the number of the dispatch: which neighbours of a workgroup were recorded as well.
+    pub grids: BTreeMap<u32, RecordedGrid>,
     /// Workgroups of the dispatches that were recorded, whether they themselves were recorded or not.
     pub workgroups: u64,
     /// The accesses; those of a wave are in the order of execution.
@@ -115,6 +126,7 @@ pub(crate) mod testing {
         RecordedKernel {
             target: Target::by_name(target).expect("a target"),
             waves,
+            grids: BTreeMap::new(),
             workgroups: 1,
             records,
             dropped: BTreeMap::new(),

@@ -104,13 +104,22 @@ impl<'a> WaveAccesses<'a> {
         let (count, target) = (self.waves.len() as u32, self.target);
         let places = self.places(access);
         let places: Vec<&Place> = places.iter().flat_map(|(_, places)| places).collect();
-        site(*access, &places, count, target)
+        site(Access { space: space(access, &places), ..*access }, &places, count, target)
     }
+}
+
+/// Which memory an access is of: a FLAT one at an offset from an argument that points to global memory is of that.
+#[must_use]
+pub fn space(access: &Access, places: &[&Place]) -> Space {
+    let is_of_argument = !places.is_empty() && places.iter().all(|place| place.argument.is_some());
+    if access.space == Space::Flat && is_of_argument { Space::Global } else { access.space }
 }
 
 fn site(access: Access, places: &[&Place], waves: u32, target: Target) -> Site {
     let line = target.l1_line_bytes();
     let in_lds = access.space == Space::Lds;
+    // Nothing has lines that may as well be in LDS.
+    let has_no_lines = in_lds || access.space == Space::Flat;
     let each: Vec<Option<Lines>> = places.iter().map(|place| place.lines(line)).collect();
     let lines: Option<Vec<Lines>> = each.iter().copied().collect();
     let operation = match access.operation {
@@ -119,13 +128,12 @@ fn site(access: Access, places: &[&Place], waves: u32, target: Target) -> Site {
         Operation::Atomic => LdsOperation::Atomic,
     };
     let lds: Option<Vec<LdsCycles>> = places.iter().map(|place| place.banks(target, operation)).collect();
-    let lines = lines.filter(|_| !in_lds);
+    let lines = lines.filter(|_| !has_no_lines);
     let lds = lds.filter(|_| in_lds);
     // The wave, and of it the address, where it is worst.
     let excess = |lines: &Option<Lines>| lines.map_or(u32::MAX, |lines| 100 * lines.likely / lines.ideal.max(1));
     let worst = places.iter().zip(&each).rev().max_by_key(|(_, lines)| excess(lines)).map(|(place, _)| place);
-    let category = worst.map_or(Category::Unknown, |place| match in_lds {
-        // Lines are nothing to LDS.
+    let category = worst.map_or(Category::Unknown, |place| match has_no_lines {
         true => place.category(1),
         false => place.category(line),
     });

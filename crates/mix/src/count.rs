@@ -3,7 +3,7 @@
 use rustc_hash::FxHashSet;
 use wavetap_amdgpu::{Inst, Memory, Opcode, Reg, RegFile, Role};
 use wavetap_analysis::cfg::Cfg;
-use wavetap_analysis::dataflow::{Definition, Definitions};
+use wavetap_analysis::dataflow::{Aperture, Definition, Definitions};
 use wavetap_analysis::kernel::Body;
 use wavetap_base::entity::{BlockId, InstId};
 
@@ -70,7 +70,11 @@ pub fn instructions_of(
                 Some(_) => lanes.of(inst),
                 None => None,
             },
-            work: WorkOfInstruction::of(body.inst(inst), is_scratch(body, definitions, inst)),
+            work: WorkOfInstruction::of(
+                body.inst(inst),
+                is_scratch(body, definitions, inst),
+                Aperture::of(body, definitions, inst),
+            ),
             makes_addresses: addresses.as_ref().map(|addresses| addresses.contains(inst.index())),
         }
     };

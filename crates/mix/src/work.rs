@@ -2,8 +2,9 @@
 
 use smallvec::SmallVec;
 use wavetap_amdgpu::{Flags, Implicit, Inst, Memory, NumberFormat, OpcodeFlags, Role};
+use wavetap_analysis::dataflow::Aperture;
 
-use crate::class::{Class, MatrixUnit, NumberType, classes, is_once_per_wave, matrix, vector_operations};
+use crate::class::{Class, MatrixUnit, NumberType, VectorSpace, classes, is_once_per_wave, matrix, vector_operations};
 
 /// What the work of an instruction depends on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,8 +18,10 @@ pub enum Executes {
 /// The memory whose bytes are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Traffic {
-    /// Global memory by vector instructions; flat accesses are taken for it.
+    /// Global memory by vector instructions.
     Global,
+    /// What FLAT instructions access where the code does not say whether it is global memory, LDS or scratch.
+    Flat,
     /// LDS.
     Lds,
     /// Memory through the scalar cache.
@@ -29,7 +32,7 @@ pub enum Traffic {
 
 impl Traffic {
     /// All of them.
-    pub const ALL: [Traffic; 4] = [Traffic::Global, Traffic::Lds, Traffic::Scalar, Traffic::Scratch];
+    pub const ALL: [Traffic; 5] = [Traffic::Global, Traffic::Flat, Traffic::Lds, Traffic::Scalar, Traffic::Scratch];
 }
 
 /// Operations on numbers of a type.
@@ -59,9 +62,9 @@ pub struct WorkOfInstruction {
 }
 
 impl WorkOfInstruction {
-    /// Of an instruction; `is_scratch` as in [`classes`].
+    /// Of an instruction; `is_scratch` as in [`classes`], `aperture` where that of a FLAT instruction is known.
     #[must_use]
-    pub fn of(inst: &Inst, is_scratch: bool) -> WorkOfInstruction {
+    pub fn of(inst: &Inst, is_scratch: bool, aperture: Option<Aperture>) -> WorkOfInstruction {
         let flags = inst.variant.flags;
         // Compares leave one bit of every lane in scalar registers.
         let is_scalar_result = flags.contains(Flags::VALU) && is_once_per_wave(inst) && !inst.is_any(OpcodeFlags::CMP);
@@ -74,8 +77,21 @@ impl WorkOfInstruction {
             classes: classes(inst, is_scratch),
             executes,
             operations: operations(inst, executes),
-            bytes: bytes(inst, is_scratch),
+            bytes: bytes(inst, is_scratch, aperture),
         }
+    }
+
+    /// Its class, of a pair that of its first operation. A FLAT access of which the code says that it is of LDS or
+    /// scratch has the class of one of that memory; which instruction it is [`WorkOfInstruction::classes`] says.
+    #[must_use]
+    pub fn class_by_memory(&self) -> Option<Class> {
+        let class = *self.classes.first()?;
+        let Class::VectorMemory(VectorSpace::Flat, kind) = class else { return Some(class) };
+        Some(match self.bytes.first() {
+            Some((Traffic::Lds, _)) => Class::Lds(kind),
+            Some((Traffic::Scratch, _)) => Class::VectorMemory(VectorSpace::Scratch, kind),
+            _ => class,
+        })
     }
 }
 
@@ -108,14 +124,19 @@ fn operations(inst: &Inst, executes: Executes) -> SmallVec<[Operations; 2]> {
     of.collect()
 }
 
-fn bytes(inst: &Inst, is_scratch: bool) -> SmallVec<[(Traffic, Option<u64>); 2]> {
+fn bytes(inst: &Inst, is_scratch: bool, aperture: Option<Aperture>) -> SmallVec<[(Traffic, Option<u64>); 2]> {
     let variant = inst.variant;
     let accesses = variant.flags.intersects(Flags::LOAD | Flags::STORE | Flags::ATOMIC);
     if !accesses || inst.modifiers.gds || inst.is_any(OpcodeFlags::CROSSBAR | OpcodeFlags::GWS) {
         return SmallVec::new();
     }
     let traffic = match variant.memory {
-        Memory::Global | Memory::Flat | Memory::Image => Traffic::Global,
+        Memory::Global | Memory::Image => Traffic::Global,
+        Memory::Flat => match aperture {
+            Some(Aperture::Lds) => Traffic::Lds,
+            Some(Aperture::Scratch) => Traffic::Scratch,
+            None => Traffic::Flat,
+        },
         Memory::Buffer if is_scratch => Traffic::Scratch,
         Memory::Buffer => Traffic::Global,
         Memory::Scratch => Traffic::Scratch,

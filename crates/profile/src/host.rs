@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::launches::LaunchShape;
+
 /// So many entries of the order are kept; those that repeat the last one are one entry with it.
 const MOST_STEPS: usize = 64;
 
@@ -50,6 +52,27 @@ impl HostOperation {
     }
 }
 
+/// The size of a launch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct LaunchSize {
+    /// Work-items of the grid in x, y, z.
+    pub grid: [u32; 3],
+    /// Work-items of a workgroup in x, y, z.
+    pub workgroup: [u32; 3],
+    /// Bytes of LDS that the launch added to the static LDS.
+    pub dynamic_lds: u32,
+}
+
+impl LaunchSize {
+    /// Of launches that are alike; none of those with several grids.
+    #[must_use]
+    pub fn of(shape: &LaunchShape) -> Option<LaunchSize> {
+        let LaunchShape { grid, workgroup, dynamic_lds, .. } = *shape;
+        grid.map(|grid| LaunchSize { grid, workgroup, dynamic_lds })
+    }
+}
+
 /// Operations that are alike.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -59,6 +82,10 @@ pub struct HostStep {
     /// Mangled name of the kernel of a launch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel: Option<String>,
+    /// How it was launched: launches with another size are not alike. None of copies, and in older profiles, where
+    /// launches of a kernel in a row are one entry whatever their sizes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size: Option<LaunchSize>,
     /// How often.
     pub count: u64,
     /// Bytes that were copied or filled.
@@ -92,17 +119,28 @@ impl HostActivity {
         self.totals.iter().find(|step| step.operation == operation)
     }
 
-    /// Adds an operation that has begun after all others.
-    pub fn add(&mut self, operation: HostOperation, kernel: Option<&str>, bytes: u64) {
+    /// Adds a copy or a fill that has begun after all other operations.
+    pub fn add(&mut self, operation: HostOperation, bytes: u64) {
+        self.add_step(operation, None, None, bytes);
+    }
+
+    /// Adds a launch of a kernel after all other operations.
+    pub fn add_launch(&mut self, kernel: &str, size: LaunchSize) {
+        self.add_step(HostOperation::Launch, Some(kernel), Some(size), 0);
+    }
+
+    fn add_step(&mut self, operation: HostOperation, kernel: Option<&str>, size: Option<LaunchSize>, bytes: u64) {
         self.add_total(operation, 1, bytes);
         let has_room = self.later == 0 && self.order.len() < MOST_STEPS;
+        let is_alike =
+            |last: &HostStep| last.operation == operation && last.kernel.as_deref() == kernel && last.size == size;
         match self.order.last_mut() {
-            Some(last) if self.later == 0 && last.operation == operation && last.kernel.as_deref() == kernel => {
+            Some(last) if self.later == 0 && is_alike(last) => {
                 last.count += 1;
                 last.bytes = last.bytes.saturating_add(bytes);
             }
             _ if has_room => {
-                self.order.push(HostStep { operation, kernel: kernel.map(str::to_owned), count: 1, bytes });
+                self.order.push(HostStep { operation, kernel: kernel.map(str::to_owned), size, count: 1, bytes });
             }
             _ => self.later += 1,
         }
@@ -127,7 +165,7 @@ impl HostActivity {
                 let step = &mut self.totals[at];
                 (step.count, step.bytes) = (step.count.saturating_add(count), step.bytes.saturating_add(bytes));
             }
-            Err(at) => self.totals.insert(at, HostStep { operation, kernel: None, count, bytes }),
+            Err(at) => self.totals.insert(at, HostStep { operation, kernel: None, size: None, count, bytes }),
         }
     }
 }
@@ -139,13 +177,15 @@ mod tests {
     #[test]
     fn like_operations_in_a_row_are_one_entry_and_the_order_has_an_end() {
         let mut host = HostActivity::default();
-        host.add(HostOperation::copy(true, false), None, 100);
-        host.add(HostOperation::copy(true, false), None, 20);
-        (0..1000).for_each(|_| host.add(HostOperation::Launch, Some("k"), 0));
-        host.add(HostOperation::copy(false, true), None, 7);
+        let size = LaunchSize { grid: [64, 1, 1], workgroup: [64, 1, 1], dynamic_lds: 0 };
+        host.add(HostOperation::copy(true, false), 100);
+        host.add(HostOperation::copy(true, false), 20);
+        (0..1000).for_each(|_| host.add_launch("k", size));
+        host.add(HostOperation::copy(false, true), 7);
         let entry = |operation, kernel: Option<&str>, count, bytes| HostStep {
             operation,
             kernel: kernel.map(str::to_owned),
+            size: kernel.map(|_| size),
             count,
             bytes,
         };
@@ -156,8 +196,8 @@ mod tests {
         ];
         assert_eq!((host.order.as_slice(), host.later), (&order[..], 0));
         for _ in 0..MOST_STEPS {
-            host.add(HostOperation::Launch, Some("a"), 0);
-            host.add(HostOperation::Launch, Some("b"), 0);
+            host.add_launch("a", size);
+            host.add_launch("b", size);
         }
         assert_eq!((host.order.len(), host.later), (MOST_STEPS, 2 * MOST_STEPS as u64 + 3 - MOST_STEPS as u64));
         let launches = host.total(HostOperation::Launch).unwrap();
@@ -166,5 +206,16 @@ mod tests {
         sum.merge(&host);
         assert_eq!(sum.total(HostOperation::HostToDevice).map(|step| step.bytes), Some(240));
         assert!(sum.order.is_empty() && sum.later == 0, "{sum:?}");
+    }
+
+    #[test]
+    fn launches_of_other_sizes_are_entries_of_their_own() {
+        let mut host = HostActivity::default();
+        let size = |grid| LaunchSize { grid: [grid, 1, 1], workgroup: [64, 1, 1], dynamic_lds: 0 };
+        for grid in [64, 128, 128] {
+            host.add_launch("k", size(grid));
+        }
+        let order: Vec<(Option<LaunchSize>, u64)> = host.order.iter().map(|step| (step.size, step.count)).collect();
+        assert_eq!(order, [(Some(size(64)), 1), (Some(size(128)), 2)]);
     }
 }

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use libtest_mimic::{Failed, Trial};
 use rewriter_tests::{Failure, command, counts, full, place};
-use wavetap::pipeline::{self, Selection};
+use wavetap::pipeline::{self, MemoryInputs, Selection};
+use wavetap::report::memory::Space;
 use wavetap::report::mix::{KernelMix, MixReport, Traffic};
 
 /// Side of the matrices of `gemm_rows` and `gemm_columns`.
@@ -24,7 +25,11 @@ pub fn trials() -> Vec<Trial> {
             let of = |what: &str, test: fn(&str) -> Result<(), Failure>| {
                 Trial::test(format!("{what} on {target}"), move || test(target).map_err(Failed::from))
             };
-            [of("by hand", by_hand), of("transforms and a stencil", transforms_and_stencil)]
+            [
+                of("by hand", by_hand),
+                of("transforms and a stencil", transforms_and_stencil),
+                of("generic pointers", generic_pointers),
+            ]
         })
         .collect();
     for sample in place::sample_names() {
@@ -87,6 +92,10 @@ fn totals(sample: &str, target: &str) -> Result<(), Failure> {
             4 * ours.map(|row| row.lanes).sum::<u64>()
         };
         let bytes = |memory: Traffic| said.total.bytes_of(memory);
+        // Of FLAT accesses the code need not say the memory.
+        if bytes(Traffic::Flat) > 0 {
+            continue;
+        }
         let global = bytes(Traffic::Global) + bytes(Traffic::Scalar) + bytes(Traffic::Scratch) + atomics("vmem.");
         let lds = bytes(Traffic::Lds) + atomics("lds.");
         if (global, lds) != (work.global_bytes, work.lds_bytes) {
@@ -258,5 +267,52 @@ impl ByHand {
             return Err(format!("{name}: {:?}, worked out by hand: {:?}", total.bytes, self.global));
         }
         Ok(())
+    }
+}
+
+/// What the kernels of `hip-samples/counts/generic.hip` access, from the source: in each round a work-item of
+/// `weighted` loads two numbers from memory, stores both to LDS, and reads two there for each tap; at the end it stores
+/// one. One of `either` loads one, stores it to LDS, reads eight from where an argument says, and stores one; it is
+/// launched twice.
+fn generic_pointers(target: &str) -> Result<(), Failure> {
+    const ITEM: u64 = 4;
+    let folder = tempfile::tempdir().map_err(|e| e.to_string())?;
+    let file = place::root().join("hip-samples/counts/bin/generic");
+    let report = mix(&file, target, folder.path())?;
+    let (weighted, rounds, taps) = (6 * 128, 5, 16);
+    let (either, reads) = (2 * 4 * 128, 8);
+    for (name, global, lds, flat) in [
+        ("weighted(", weighted * (2 * rounds + 1), weighted * rounds * (2 + 2 * taps), 0),
+        ("either(", either * 2, either, either * reads),
+    ] {
+        let kernel = report.kernels.iter().find(|kernel| kernel.demangled.contains(name) && kernel.waves > 0);
+        let total = &kernel.ok_or_else(|| format!("no {name}"))?.total;
+        let found = [Traffic::Global, Traffic::Lds, Traffic::Flat].map(|memory| total.bytes_of(memory));
+        let expected = [global, lds, flat].map(|items| items * ITEM);
+        if found != expected {
+            return Err(format!("{name}: {found:?} of global memory, LDS and either; by hand: {expected:?}"));
+        }
+    }
+    of_code(&file, target)
+}
+
+/// Reads through generic pointers are of LDS where the code says so, and otherwise nothing is said of their lines.
+fn of_code(file: &Path, target: &str) -> Result<(), Failure> {
+    let data = std::fs::read(file).map_err(|e| e.to_string())?;
+    let selection = Selection { targets: vec![target.to_owned()], ..Selection::default() };
+    let report = pipeline::memory(&data, &selection, MemoryInputs::default()).map_err(|e| e.to_string())?;
+    let mut seen = Vec::new();
+    for kernel in &report.kernels {
+        for access in kernel.accesses.iter().filter(|access| access.instruction.starts_with("flat_")) {
+            if access.is_uniform_load() || access.lines.is_some() {
+                return Err(format!("{access:?}"));
+            }
+            seen.push((kernel.demangled.starts_with("weighted("), access.space));
+        }
+    }
+    seen.sort_unstable();
+    match seen.as_slice() {
+        [(false, Space::Flat), (true, Space::Lds), (true, Space::Lds)] => Ok(()),
+        seen => Err(format!("FLAT accesses, whether of weighted: {seen:?}")),
     }
 }

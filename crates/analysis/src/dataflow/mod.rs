@@ -8,12 +8,14 @@
 //! * [`MaybeInitialized`]: a vector register that is *not* assigned really holds nothing that the program put there.
 //! * [`Summaries`]: what a call may read and write, at most.
 //! * [`Definitions`]: every instruction whose result may be what a use reads is found.
+//! * [`Aperture`]: an access that is said to be of LDS or scratch is certainly of it.
 //! * [`Waits`]: an operation that is not listed as pending is really complete.
 
 mod access;
 mod completion;
 mod definitions;
 mod exec_masks;
+mod flat_memory;
 mod indexing;
 mod lane_values;
 mod liveness;
@@ -30,6 +32,7 @@ pub use completion::{
     CompletionOrder, FlatMemory, WrittenRegs, completion_order, counters_of, may_not_count, written_by,
 };
 pub use definitions::{Definition, Definitions, SsaDef, ValueId};
+pub use flat_memory::Aperture;
 pub use indexing::{Indexed, Indexing};
 pub use lane_values::{LaneSum, LaneValue, LaneValues, Offsets, Opaque, Symbol, Term, WaveShape};
 pub use liveness::Liveness;

@@ -58,7 +58,7 @@ impl Sample {
             .ok()
             .filter(|all| *all < 1 << 30)
             .ok_or_else(|| Error::limit(format!("a grid of {all} workgroups, of which some are to be sampled")))?;
-        let sampled = sample.map(|sample| chosen(all, sample)).unwrap_or_default();
+        let sampled = sample.map(|sample| chosen(groups, all, sample)).unwrap_or_default();
         let (lanes, counted, group_waves) = (lanes(kernel)?, kernel.record_bytes(), info.waves_of_workgroup(kernel)?);
         let records = sampled.len() as u64 * u64::from(group_waves);
         let table = u64::from(all) * size_of::<u32>() as u64;
@@ -128,14 +128,20 @@ impl Sample {
     }
 }
 
-/// The workgroups of so many that are sampled; ascending.
-fn chosen(all: u32, sample: WorkgroupSample) -> Vec<u32> {
+/// The workgroups of a grid of so many that are sampled; ascending. Lines of memory may be shared by workgroups that
+/// are neighbours: those of the first one are sampled before others, and then, in x, those of the one in the middle.
+fn chosen(groups: [u32; 3], all: u32, sample: WorkgroupSample) -> Vec<u32> {
     match sample {
         WorkgroupSample::All => (0..all).collect(),
         WorkgroupSample::EachNth(step) => (0..all).step_by(step.max(1) as usize).collect(),
         WorkgroupSample::Some(most) if most >= all => (0..all).collect(),
         WorkgroupSample::Some(most) => {
-            let first = [0, all / 2, all - 1].into_iter();
+            let [x, y, _] = groups.map(|axis| axis.max(1));
+            let steps = [(groups[0], 1), (groups[1], x), (groups[2], x.saturating_mul(y))];
+            let beside_first = steps.into_iter().filter(|(axis, _)| *axis > 1).map(|(_, step)| step);
+            let beside_middle =
+                [(all / 2).saturating_sub(1), all / 2 + 1].into_iter().filter(|number| number / x == all / 2 / x);
+            let first = [0, all / 2, all - 1].into_iter().chain(beside_first).chain(beside_middle);
             let others = (1..).map(|number: u64| (number * SPREAD % u64::from(all)) as u32);
             let mut chosen: Vec<u32> = Vec::new();
             for number in first.chain(others) {
@@ -158,14 +164,21 @@ mod tests {
 
     #[test]
     fn the_first_the_middle_and_the_last_are_sampled() {
-        assert_eq!(chosen(100, WorkgroupSample::Some(3)), [0, 50, 99]);
-        let eight = chosen(100, WorkgroupSample::Some(8));
-        assert_eq!(eight.len(), 8);
-        assert!([0, 50, 99].iter().all(|number| eight.contains(number)), "{eight:?}");
-        assert_eq!(chosen(3, WorkgroupSample::Some(8)), [0, 1, 2]);
-        assert_eq!(chosen(2, WorkgroupSample::Some(1)), [0]);
-        assert_eq!(chosen(130, WorkgroupSample::EachNth(64)), [0, 64, 128]);
-        assert_eq!(chosen(3, WorkgroupSample::All), [0, 1, 2]);
+        let row = |all| move |sample| chosen([all, 1, 1], all, sample);
+        assert_eq!(row(100)(WorkgroupSample::Some(3)), [0, 50, 99]);
+        assert_eq!(row(3)(WorkgroupSample::Some(8)), [0, 1, 2]);
+        assert_eq!(row(2)(WorkgroupSample::Some(1)), [0]);
+        assert_eq!(row(130)(WorkgroupSample::EachNth(64)), [0, 64, 128]);
+        assert_eq!(row(3)(WorkgroupSample::All), [0, 1, 2]);
+    }
+
+    /// A grid of 10 × 6 × 4 workgroups: those beside the first one are 1, 10 and 60, the middle one is 120, at the
+    /// begin of a row, so that it has one beside it in x.
+    #[test]
+    fn neighbours_are_sampled() {
+        assert_eq!(chosen([100, 1, 1], 100, WorkgroupSample::Some(6)), [0, 1, 49, 50, 51, 99]);
+        assert_eq!(chosen([10, 6, 4], 240, WorkgroupSample::Some(7)), [0, 1, 10, 60, 120, 121, 239]);
+        assert_eq!(chosen([1, 100, 1], 100, WorkgroupSample::Some(4)), [0, 1, 50, 99]);
     }
 
     /// Multiplying by the odd number may meet few of the workgroups only where their number shares a factor with it; it
@@ -174,7 +187,7 @@ mod tests {
     fn as_many_are_chosen_as_there_may_be() {
         for all in 1..300 {
             let most = 17.min(all);
-            assert_eq!(chosen(all, WorkgroupSample::Some(17)).len() as u32, most, "{all}");
+            assert_eq!(chosen([all, 1, 1], all, WorkgroupSample::Some(17)).len() as u32, most, "{all}");
         }
     }
 }

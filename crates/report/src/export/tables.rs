@@ -94,9 +94,13 @@ fn kernel_rows(kernel: &KernelMix) -> Vec<Vec<String>> {
         rows.push(row("", &format!("{name}, all lanes"), sum.convention, OPERATIONS));
         rows.push(row("", &format!("{name}, active lanes"), sum.effective, OPERATIONS));
     }
-    for (name, memory) in
-        [("Global", Traffic::Global), ("LDS", Traffic::Lds), ("Scalar", Traffic::Scalar), ("Scratch", Traffic::Scratch)]
-    {
+    for (name, memory) in [
+        ("Global", Traffic::Global),
+        ("FLAT", Traffic::Flat),
+        ("LDS", Traffic::Lds),
+        ("Scalar", Traffic::Scalar),
+        ("Scratch", Traffic::Scratch),
+    ] {
         rows.push(row("", &format!("{name} bytes requested"), total.bytes_of(memory), BYTES));
     }
     rows.push(row("", "Instructions whose lanes are not known", total.lanes_unknown, INSTRUCTIONS));

@@ -7,7 +7,7 @@ use crate::summary::SummaryInputs;
 use crate::text::{Details, Style, render_part};
 use wavetap_amdgpu::Board;
 use wavetap_profile::file::{Backend, Origin, Profile, SiteTotals, WaveCounts, Work};
-use wavetap_profile::host::HostOperation;
+use wavetap_profile::host::{HostOperation, LaunchSize};
 use wavetap_profile::map::Source;
 use wavetap_profile::probes::branches::{ExecCounts, ScalarCounts};
 use wavetap_profile::time::{DispatchTime, KernelTime, MemoryTime, TimeProfile};
@@ -233,7 +233,7 @@ fn a_target_without_a_board_has_no_numbers_that_need_one() {
 fn a_report_has_the_table_after_a_summary_of_ten_lines() {
     let kernels = (0..1000).map(|number| kernel(&format!("k{number}"), vec![shape(64, 64, 200)])).collect();
     let mut profile = profile(kernels);
-    profile.host.add(HostOperation::HostToDevice, None, 4096);
+    profile.host.add(HostOperation::HostToDevice, 4096);
     let mut report = Report::new(&profile, crate::RunInfo::default());
     report.summarise(&SummaryInputs { profile: &profile, board: None, code: &[] });
     let text = render_part(&report, Details::Summary, Style::default());
@@ -246,4 +246,20 @@ fn a_report_has_the_table_after_a_summary_of_ten_lines() {
     assert_eq!(json["launch_table"]["rows"][0]["dispatches"], 200);
     assert_eq!(json["launch_table"]["warnings"][0]["kind"], "many_tiny");
     assert_eq!(serde_json::from_value::<Report>(json).unwrap(), report);
+}
+
+#[test]
+fn launches_in_their_order_are_those_of_the_rows() {
+    let shapes = vec![shape(64, 64, 1), shape(128, 64, 2)];
+    let order: Vec<LaunchSize> = shapes.iter().filter_map(LaunchSize::of).collect();
+    let mut profile = profile(vec![kernel("k", shapes), kernel("other", vec![shape(64, 64, 2)])]);
+    profile.host.add(HostOperation::HostToDevice, 4096);
+    for size in [order[0], order[1], order[1]] {
+        profile.host.add_launch("k", size);
+    }
+    (0..2).for_each(|_| profile.host.add_launch("other", order[0]));
+    let mut lines = Vec::new();
+    table(&profile, &[], None).host_lines(&mut lines);
+    let expected = "in order: host to device (4096 bytes); k [64×1×1 of 64×1×1]; k [128×1×1 of 64×1×1] × 2; other × 2";
+    assert_eq!(lines.last().map(|line| line.trim()), Some(expected));
 }

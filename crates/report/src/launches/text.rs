@@ -107,13 +107,22 @@ impl LaunchTable {
         lines.push(format!("  in order: {}{more}", steps.join("; ")));
     }
 
-    /// `multiply(…) × 3`, `host to device × 2 (8192 bytes)`.
+    /// `multiply(…) × 3`, `host to device × 2 (8192 bytes)`; of a kernel that has several rows also which it is:
+    /// `multiply(…) [128×1×1 of 64×1×1] × 3`.
     fn step(&self, step: &HostStep) -> String {
-        let HostStep { operation, kernel, count, bytes } = step;
+        let HostStep { operation, kernel, size, count, bytes } = step;
         let times = if *count > 1 { format!(" × {}", grouped(*count)) } else { String::new() };
         let Some(name) = kernel else { return format!("{}{times} ({} bytes)", operation.name(), grouped(*bytes)) };
-        let row = self.rows.iter().find(|row| row.kernel.name == *name);
-        format!("{}{times}", row.map_or(name.as_str().into(), |row| short(&row.kernel.demangled)))
+        let mut rows = self.rows.iter().filter(|row| row.kernel.name == *name);
+        let short_name = rows.next().map_or(name.as_str().into(), |row| short(&row.kernel.demangled));
+        let size = size.filter(|_| rows.next().is_some()).map_or_else(String::new, |size| {
+            let lds = match size.dynamic_lds {
+                0 => String::new(),
+                bytes => format!(", dynamic LDS {}", grouped(bytes.into())),
+            };
+            format!(" [{} of {}{lds}]", LaunchRow::size(size.grid), LaunchRow::size(size.workgroup))
+        });
+        format!("{short_name}{size}{times}")
     }
 }
 

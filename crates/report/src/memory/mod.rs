@@ -98,7 +98,7 @@ pub struct MemoryAccess {
     pub instruction: String,
     /// Source line.
     pub source: Option<Source>,
-    /// Which memory.
+    /// Which memory, as the code says; where its addresses were recorded, `measured` says it of a FLAT access, too.
     pub space: Space,
     /// What is done.
     pub operation: Operation,
@@ -121,7 +121,8 @@ pub struct MemoryAccess {
     pub step: Option<i64>,
     /// Why nothing is known of the lanes' addresses.
     pub unknown: Option<Unknown>,
-    /// Lines of L1 that a wave accesses with all its lanes active; none in LDS, and where nothing is known.
+    /// Lines of L1 that a wave accesses with all its lanes active; none in LDS, where nothing is known, and of FLAT
+    /// accesses of which the code does not say the memory.
     pub lines: Option<LinesOfWave>,
     /// What LDS does for a wave with all its lanes active; none elsewhere, and where nothing is known.
     pub lds: Option<LdsOfWave>,
@@ -171,7 +172,7 @@ mirror! {
     pub enum Space = memory::Space {
         /// Global memory.
         Global,
-        /// Global memory, LDS or scratch, as each lane's address says.
+        /// Global memory, LDS or scratch, as each lane's address says: what the code does not say.
         Flat,
         /// Global memory through a descriptor, which is taken to be of plain memory.
         Buffer,
@@ -319,7 +320,17 @@ impl MemoryAccess {
     pub fn is_uniform_load(&self) -> bool {
         self.category == Category::Uniform
             && self.operation == Operation::Load
-            && matches!(self.space, Space::Global | Space::Flat | Space::Buffer)
+            && matches!(self.known_space(), Space::Global | Space::Buffer)
+    }
+
+    /// The memory that the code says or, of a FLAT access of which it does not, the one where all of its recorded
+    /// addresses are.
+    #[must_use]
+    pub fn known_space(&self) -> Space {
+        match self.measured.as_slice() {
+            [measured] if self.space == Space::Flat => measured.space,
+            _ => self.space,
+        }
     }
 
     /// Lines, or cycles of LDS, of a wave, and how many it would be at best.

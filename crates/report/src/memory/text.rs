@@ -63,7 +63,7 @@ fn in_all(kernels: &[KernelMemory]) -> Option<String> {
 }
 
 fn is_in_global_memory(access: &MemoryAccess) -> bool {
-    matches!(access.space, Space::Global | Space::Flat | Space::Buffer)
+    matches!(access.known_space(), Space::Global | Space::Buffer)
 }
 
 fn of_kernel(kernel: &KernelMemory, style: Style, lines: &mut Vec<String>) {
@@ -141,14 +141,15 @@ pub(super) fn summary(kernel: &KernelMemory) -> String {
             categories.iter().map(|(category, count)| format!("{count} {}", word(*category))).collect();
         parts.push(format!("{} of global memory: {}", counted(all, "access", "accesses"), each.join(", ")));
     }
-    let lds: Vec<&MemoryAccess> = kernel.accesses.iter().filter(|access| access.space == Space::Lds).collect();
+    let lds: Vec<&MemoryAccess> = kernel.accesses.iter().filter(|access| access.known_space() == Space::Lds).collect();
     if !lds.is_empty() {
         let conflicts = lds.iter().filter(|access| access.lds.is_some_and(|lds| lds.conflicts > 0.0)).count();
         let unknown = lds.iter().filter(|access| access.lds.is_none()).count();
         parts.push(format!("{} of LDS: {conflicts} with conflicts, {unknown} unknown", lds.len()));
     }
-    for (space, name) in [(Space::Scratch, "of scratch"), (Space::Scalar, "scalar")] {
-        let count = kernel.accesses.iter().filter(|access| access.space == space).count();
+    let flat = "FLAT: global, LDS or scratch, not known";
+    for (space, name) in [(Space::Scratch, "of scratch"), (Space::Scalar, "scalar"), (Space::Flat, flat)] {
+        let count = kernel.accesses.iter().filter(|access| access.known_space() == space).count();
         if count > 0 {
             parts.push(format!("{count} {name}"));
         }
@@ -197,13 +198,19 @@ pub(crate) fn what(access: &MemoryAccess) -> String {
         Operation::Atomic => "atomic",
     };
     let times = if access.addresses > 1 { format!("{} x ", access.addresses) } else { String::new() };
-    let space = match access.space {
+    let space = match access.known_space() {
         Space::Lds => " of LDS",
         Space::Scratch => " of scratch",
         _ => "",
     };
     let array = access.array.as_ref().map(|array| format!(" of {array}")).unwrap_or_default();
-    format!("{operation} {times}{} B{space}{array}", access.bytes)
+    let flat = match access.space {
+        // The code does not say which memory, and recorded addresses do, or do not.
+        Space::Flat if access.known_space() == Space::Flat => " (FLAT: memory not known)",
+        Space::Flat => " (FLAT: as recorded)",
+        _ => "",
+    };
+    format!("{operation} {times}{} B{space}{array}{flat}", access.bytes)
 }
 
 pub(crate) fn looks_like(access: &MemoryAccess, kernel: &KernelMemory) -> String {

@@ -181,8 +181,10 @@ crate::mirror::mirror! {
     /// The memory whose bytes are counted.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
     pub enum Traffic = mix::Traffic {
-        /// Global memory by vector instructions; flat accesses are taken for it.
+        /// Global memory by vector instructions.
         Global,
+        /// What FLAT instructions access where the code does not say whether it is global memory, LDS or scratch.
+        Flat,
         /// LDS.
         Lds,
         /// Memory through the scalar cache.

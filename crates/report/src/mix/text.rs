@@ -205,6 +205,7 @@ fn percent(part: u64, all: u64) -> String {
 pub(crate) fn memory_name(memory: Traffic) -> &'static str {
     match memory {
         Traffic::Global => "global",
+        Traffic::Flat => "FLAT: global, LDS or scratch, not known",
         Traffic::Lds => "LDS",
         Traffic::Scalar => "scalar",
         Traffic::Scratch => "scratch",

@@ -130,7 +130,8 @@ pub struct KernelRoofline {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Level {
-    /// `requested`, `l1`, `l2`, `memory`, `lds`.
+    /// `requested` of global memory; `flat`: requested by FLAT instructions of which the code does not say whether they
+    /// access global memory, LDS or scratch; `l1`, `l2`, `memory`, `lds`.
     pub level: String,
     /// Bytes.
     pub bytes: u64,
@@ -229,7 +230,11 @@ impl KernelRoofline {
         let mut amounts: Vec<(String, u64, Basis)> = operations(total);
         amounts.extend(instructions(total).into_iter().map(|(name, count)| (name.to_owned(), count, Basis::Counted)));
         amounts.push(("lds".to_owned(), total.bytes_of(Traffic::Lds), Basis::Counted));
-        let mut levels = vec![("requested".to_owned(), total.bytes_of(Traffic::Global), Basis::Counted)];
+        let flat = total.bytes_of(Traffic::Flat);
+        let mut levels = vec![
+            ("requested".to_owned(), total.bytes_of(Traffic::Global), Basis::Counted),
+            ("flat".to_owned(), flat, Basis::Counted),
+        ];
         if let Some(time) = time {
             let line = u64::from(target.l1_line_bytes());
             let far_line = u64::from(target.machine(MachineFact::L2LineBytes).typical);
@@ -276,7 +281,9 @@ impl KernelRoofline {
             board: roofs.board.clone(),
             dispatches: mix.dispatches,
             flops,
+            // What FLAT instructions access may be in LDS.
             at_least: total.flops.lanes_unknown > 0
+                || flat > 0
                 || total.uncounted > 0
                 || mix.dropped > 0
                 || mix.unfinished > 0

@@ -81,7 +81,11 @@ fn of_kernel(kernel: &KernelRoofline, style: Style, lines: &mut Vec<String>) {
         ("basis", Align::Left),
     ]);
     for level in &kernel.levels {
-        let name = if level.level == "requested" { "lanes' requests" } else { &level.level };
+        let name = match level.level.as_str() {
+            "requested" => "lanes' requests",
+            "flat" => "lanes' requests by FLAT (global, LDS or scratch, not known)",
+            level => level,
+        };
         let intensity = format!("{:.3}", level.intensity);
         table.row([name.to_owned(), grouped(level.bytes), intensity, level.basis.word().to_owned()]);
     }

@@ -5,7 +5,7 @@ use crate::access::LaneAccess;
 use crate::latency::Cycles;
 use wavetap_amdgpu::MachineFact;
 use wavetap_base::entity::InstId;
-use wavetap_memory::Space;
+use wavetap_memory::{Space, space};
 
 impl Context<'_> {
     /// How the lanes of an access to global memory lie to each other; nothing for other instructions, and where the
@@ -16,9 +16,11 @@ impl Context<'_> {
         *known.entry(id).or_insert_with(|| {
             let all = self.accesses.all();
             let access = &all[all.binary_search_by_key(&id, |access| access.inst).ok()?];
-            let global = matches!(access.space, Space::Global | Space::Flat);
             let line = self.body.target().l1_line_bytes();
-            global.then(|| LaneAccess::new(&waves.places(access), &self.launched, line)).flatten()
+            let places = waves.places(access);
+            let of_waves: Vec<_> = places.iter().flat_map(|(_, places)| places).collect();
+            let is_global = space(access, &of_waves) == Space::Global;
+            is_global.then(|| LaneAccess::new(&places, &self.launched, line)).flatten()
         })
     }
 

@@ -30,6 +30,8 @@ pub(super) enum Waited {
     GlobalLoads,
     GlobalStores,
     GlobalAtomics,
+    /// Of global memory, LDS or scratch: the code does not say.
+    Flat,
     Scratch,
     ScalarLoads,
     /// Of arguments, most often: at most once in each wave.
@@ -55,6 +57,7 @@ impl Waited {
         match operation.class {
             Class::VectorMemory(VectorSpace::Scratch, _) => Waited::Scratch,
             Class::VectorMemory(VectorSpace::Image, _) => Waited::Images,
+            Class::VectorMemory(VectorSpace::Flat, _) => Waited::Flat,
             Class::VectorMemory(_, AccessKind::Read) => Waited::GlobalLoads,
             Class::VectorMemory(_, AccessKind::Write) => Waited::GlobalStores,
             Class::VectorMemory(_, AccessKind::Atomic) => Waited::GlobalAtomics,
@@ -84,6 +87,7 @@ impl Waited {
             Waited::GlobalLoads => "global loads",
             Waited::GlobalStores => "global stores",
             Waited::GlobalAtomics => "global atomics",
+            Waited::Flat => "FLAT accesses (global, LDS or scratch)",
             Waited::Scratch => "scratch accesses",
             Waited::ScalarLoads => "scalar loads",
             Waited::ScalarLoadsOnce => "scalar loads, once a wave",
