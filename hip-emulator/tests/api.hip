@@ -46,6 +46,13 @@ __global__ void big_group(int* out) {
     out[threadIdx.x] = staged[blockDim.x - 1 - threadIdx.x];
 }
 
+// Ticks are those of the constant clock, 100 MHz.
+__global__ void wait_for(unsigned long long ticks) {
+    unsigned long long start = __builtin_amdgcn_s_memrealtime();
+    while (__builtin_amdgcn_s_memrealtime() - start < ticks) {
+    }
+}
+
 __device__ int counter = 5;
 __managed__ int shared_total = 40;
 
@@ -276,6 +283,15 @@ static void launch_attributes() {
     (void)hipGetLastError();
 }
 
+// A launch does not wait for a kernel that waits for a second.
+static void kernels_that_wait() {
+    wait_for<<<1, 64>>>(100000000);
+    CHECK(hipStreamQuery(nullptr) == hipErrorNotReady);
+    OK(hipDeviceSynchronize());
+    OK(hipStreamQuery(nullptr));
+    (void)hipGetLastError();
+}
+
 static void symbols() {
     int value = 0, *address = nullptr;
     size_t size = 0;
@@ -399,6 +415,7 @@ int main(int argc, char** argv) {
     host_memory();
     launches();
     launch_attributes();
+    kernels_that_wait();
     symbols();
     streams();
     modules(argv[1]);

@@ -1,6 +1,7 @@
 //! Runs the workgroups of a dispatch: scheduling, barriers, fuel, counting.
 
 use std::ops::Range;
+use std::time::Duration;
 
 use smallvec::SmallVec;
 
@@ -40,6 +41,8 @@ const STRICT_GROUPS: usize = 4;
 const PATIENCE: u64 = 200_000;
 /// What it takes of a share of instructions to find that a workgroup waits.
 const WAITED: u64 = 100;
+/// Instructions that a thread executes in a microsecond, about.
+const PER_MICROSECOND: u64 = 100;
 /// Instructions of a share that are executed before an interrupt ends it: a caller that polls for the end must not
 /// keep it from that.
 const LEAST: u64 = 20_000;
@@ -98,8 +101,8 @@ pub(crate) struct Worker<'a> {
     pub(super) waits_since: Option<u64>,
     /// Ticks that the last instruction made pass, which waits for a clock.
     pub(crate) passed: u64,
-    /// It slept in this turn, for a wave that waits for a clock.
-    slept: bool,
+    /// How long it slept, for a wave that waits for a clock, and no share was charged for yet.
+    slept: Duration,
 }
 
 /// Where a wave was when it was stopped.
@@ -197,7 +200,7 @@ impl<'a> Worker<'a> {
             turn,
             waits_since,
             passed: 0,
-            slept: false,
+            slept: Duration::ZERO,
         }
     }
 
@@ -275,9 +278,16 @@ impl<'a> Worker<'a> {
         self.clock
     }
 
-    /// Whether it slept since this was last asked.
-    pub(crate) fn take_slept(&mut self) -> bool {
-        std::mem::take(&mut self.slept)
+    /// Whether it slept since the last call. A share of so many instructions is charged for it: it ends about as soon as
+    /// if they had been executed.
+    pub(crate) fn charge_sleep(&mut self, instructions: &mut u64) -> bool {
+        let slept = std::mem::take(&mut self.slept);
+        if slept.is_zero() {
+            return false;
+        }
+        let charge = u64::try_from(slept.as_micros()).unwrap_or(u64::MAX).saturating_mul(PER_MICROSECOND);
+        *instructions = instructions.saturating_sub(charge);
+        true
     }
 
     /// The same code for another thread.
@@ -364,7 +374,7 @@ impl<'a> Worker<'a> {
                 *instructions = instructions.saturating_sub(WAITED);
             }
             share += executed;
-            interrupted = (self.take_slept() || share >= LEAST) && self.shared.interrupted();
+            interrupted = (self.charge_sleep(instructions) || share >= LEAST) && self.shared.interrupted();
             if self.waited > PATIENCE {
                 self.wanted += 1;
                 self.waited = 0;
@@ -594,7 +604,7 @@ impl<'a> Worker<'a> {
                     (*passed, *core.clock) = (advance.ticks, *core.clock + advance.ticks);
                     if !advance.sleep.is_zero() {
                         std::thread::sleep(advance.sleep);
-                        *slept = true;
+                        *slept += advance.sleep;
                         left = 0;
                     }
                 }

@@ -135,7 +135,7 @@ pub(crate) fn advance(
     while let Some(Reverse((at, _, wave))) = scheduler.next.pop() {
         scheduler.look(at, wave)?;
         *instructions = instructions.saturating_sub(1);
-        let often = instructions.is_multiple_of(OFTEN) || scheduler.run.take_slept();
+        let often = scheduler.run.charge_sleep(instructions) || instructions.is_multiple_of(OFTEN);
         if *instructions == 0 || often && scheduler.run.shared.interrupted() {
             return Ok(Some(scheduler.pause()));
         }
