@@ -5,6 +5,7 @@ use crate::names::short;
 use crate::style::{Style, counted, push_table};
 use crate::table::{Align, Table, grouped};
 use crate::variants::labelled;
+use wavetap_object::code_object::demangle;
 use wavetap_profile::host::{HostActivity, HostOperation, HostStep};
 
 /// Rows shown: those with most waves. JSON has all.
@@ -114,7 +115,7 @@ impl LaunchTable {
         let times = if *count > 1 { format!(" × {}", grouped(*count)) } else { String::new() };
         let Some(name) = kernel else { return format!("{}{times} ({} bytes)", operation.name(), grouped(*bytes)) };
         let mut rows = self.rows.iter().filter(|row| row.kernel.name == *name);
-        let short_name = rows.next().map_or(name.as_str().into(), |row| short(&row.kernel.demangled));
+        let demangled = rows.next().map_or_else(|| demangle(name), |row| row.kernel.demangled.as_str().into());
         let size = size.filter(|_| rows.next().is_some()).map_or_else(String::new, |size| {
             let lds = match size.dynamic_lds {
                 0 => String::new(),
@@ -122,7 +123,7 @@ impl LaunchTable {
             };
             format!(" [{} of {}{lds}]", LaunchRow::size(size.grid), LaunchRow::size(size.workgroup))
         });
-        format!("{short_name}{size}{times}")
+        format!("{}{size}{times}", short(&demangled))
     }
 }
 
