@@ -11,7 +11,7 @@ const LIBRARY: &str = "libamdhip64.so.5";
 /// The last version of HIP that takes code objects of version 4 at most.
 const LAST_WITHOUT_V5: [u32; 2] = [5, 2];
 
-/// The kind of a kernel argument, in the metadata: a queue on the device. HIP 5.2 ends the program where a kernel has it.
+/// The kind of a kernel argument, in the metadata: a queue on the device. HIP 5.2 ends programs with such a kernel.
 const DEVICE_QUEUE: &[u8] = b"hidden_default_queue";
 
 /// How an ELF file for the HSA runtime begins: 64 bits, little-endian. The ABI's version is the next byte.

@@ -104,8 +104,8 @@ impl Asm {
         if self.target.wait_states() == WaitStates::None { Ok(()) } else { self.op("s_nop", &[Value::Imm(count - 1)]) }
     }
 
-    /// Reads a lane of a vector register into a scalar register. On gfx94x that has to wait if the instruction before has
-    /// written the vector register.
+    /// Reads a lane of a vector register into a scalar register. On gfx94x that has to wait if the instruction before
+    /// has written the vector register.
     pub(crate) fn read_lane(&mut self, to: u16, from: u16, lane: u32) -> Result<()> {
         let before = self.items.iter().rev().find(|item| !matches!(item, Item::Label(_)));
         let written: RegSet = if let Some(Item::Inst(inst)) = before { inst.writes().collect() } else { RegSet::EMPTY };

@@ -278,8 +278,8 @@ impl<'a> Worker<'a> {
         self.clock
     }
 
-    /// Whether it slept since the last call. A share of so many instructions is charged for it: it ends about as soon as
-    /// if they had been executed.
+    /// Whether it slept since the last call. A share of instructions is charged for that with as many as would have
+    /// been executed meanwhile.
     pub(crate) fn charge_sleep(&mut self, instructions: &mut u64) -> bool {
         let slept = std::mem::take(&mut self.slept);
         if slept.is_zero() {

@@ -25,8 +25,8 @@ fn lanes_that_were_just_written_are_read_a_state_later() {
     assert_eq!(read("gfx1100", 3, None), 0, "it waits by itself");
 }
 
-/// Lanes of registers are spilled only where the registers hold a value: where work-item ids are packed, v1 and v2 do not
-/// at entry, although code that writes them in some lanes alone makes them live.
+/// Lanes of registers are spilled only where the registers hold a value: where work-item ids are packed, v1 and v2 do
+/// not at entry, although code that writes them in some lanes alone makes them live.
 #[test]
 fn undefined_registers_are_not_spilled() {
     let target = target("gfx942");
