@@ -1,4 +1,5 @@
 // Calls the entry points that programs use and checks what they answer. Ends with PASS when every check held.
+#include <dlfcn.h>
 #include <hip/hip_runtime.h>
 
 #include <cstdio>
@@ -244,7 +245,7 @@ static void launches() {
     OK(hipFree(device));
 }
 
-// `hipLaunchKernelExC`, which headers have from HIP 6.5 on.
+// `hipLaunchKernelExC`, which headers and libraries have from HIP 6.5 on.
 struct Attribute {
     unsigned id, padding, value[16];
 };
@@ -255,14 +256,15 @@ struct Configuration {
     Attribute* attributes;
     unsigned count;
 };
-extern "C" hipError_t hipLaunchKernelExC(const Configuration*, const void*, void**);
+using LaunchKernelEx = hipError_t (*)(const Configuration*, const void*, void**);
 constexpr unsigned cooperative = 2, cluster = 4, priority = 8;
 
 static hipError_t launch_with(std::vector<Attribute> attributes, unsigned groups, int* data) {
     int n = 1 << 30;
     void* arguments[] = {&data, &n};
     Configuration configuration = {dim3(groups), dim3(1), 0, nullptr, attributes.data(), unsigned(attributes.size())};
-    return hipLaunchKernelExC(&configuration, reinterpret_cast<const void*>(add_one), arguments);
+    auto launch = reinterpret_cast<LaunchKernelEx>(dlsym(RTLD_DEFAULT, "hipLaunchKernelExC"));
+    return launch(&configuration, reinterpret_cast<const void*>(add_one), arguments);
 }
 
 static void launch_attributes() {
