@@ -313,12 +313,13 @@ entry_points! {
         tasks::wait_for_stream(stream)
     }
 
-    /// Asks whether a stream is idle.
+    /// Asks whether the next operation of a stream could begin: the legacy default stream is not ready while a blocking
+    /// stream is busy, nor that one while the default stream is.
     fn hipStreamQuery / hipStreamQuery_spt(stream: *mut c_void) {
         idle(stream)?;
         let mut runtime = runtime();
-        let (place, _) = runtime.streams.place(stream)?;
-        if runtime.tasks.is_busy(place) { Err(NOT_READY) } else { Ok(()) }
+        let place = runtime.streams.place(stream)?;
+        if runtime.tasks.would_wait(place) { Err(NOT_READY) } else { Ok(()) }
     }
 
     /// Lets a stream wait for an event.

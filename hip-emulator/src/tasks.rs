@@ -108,9 +108,9 @@ impl Tasks {
         self.tasks.contains_key(&task)
     }
 
-    /// Whether a stream has something to do.
-    pub(crate) fn is_busy(&self, stream: usize) -> bool {
-        self.last.get(&stream).is_some_and(|(task, _)| self.has(*task))
+    /// Whether the next operation of a stream would have to wait.
+    pub(crate) fn would_wait(&self, place: Place) -> bool {
+        !self.before(place).is_empty()
     }
 
     /// What must have been done before the next operation of a stream.

@@ -291,6 +291,20 @@ static void kernels_that_wait() {
     CHECK(hipStreamQuery(nullptr) == hipErrorNotReady);
     OK(hipDeviceSynchronize());
     OK(hipStreamQuery(nullptr));
+    // The default stream waits for those that were not created to be independent of it, and they for it.
+    hipStream_t blocking = nullptr, independent = nullptr;
+    OK(hipStreamCreate(&blocking));
+    OK(hipStreamCreateWithFlags(&independent, hipStreamNonBlocking));
+    wait_for<<<1, 64, 0, blocking>>>(50000000);
+    CHECK(hipStreamQuery(blocking) == hipErrorNotReady && hipStreamQuery(nullptr) == hipErrorNotReady);
+    OK(hipStreamQuery(independent));
+    OK(hipDeviceSynchronize());
+    wait_for<<<1, 64>>>(50000000);
+    CHECK(hipStreamQuery(blocking) == hipErrorNotReady);
+    OK(hipStreamQuery(independent));
+    OK(hipStreamDestroy(blocking));
+    OK(hipStreamDestroy(independent));
+    OK(hipDeviceSynchronize());
     (void)hipGetLastError();
 }
 
