@@ -12,7 +12,7 @@ use wavetap::profile::map::ObjectMap;
 
 const COMMAND: &str = "BLESS=1 WAVETAP_FULL_TESTS=1 cargo test --release -p rewriter-tests --test rewritten_corpora";
 /// Of a thousand kernels, so many are instrumented: of all, and of each target that is rewritten.
-const OF_ALL: u64 = 990;
+const OF_ALL: u64 = 999;
 const OF_EACH: u64 = 970;
 /// The lines of docs/reference/refusals.md between which the reasons are.
 const BEGIN: &str = "<!-- reasons: written by the test `rewritten_corpora` -->";
@@ -139,7 +139,9 @@ impl Survey {
         let targets =
             self.by_target().into_iter().filter(|(_, row)| row.rewritten).map(|(target, row)| (target, row, OF_EACH));
         let goals = targets.chain([("all targets that are rewritten", all, OF_ALL)]);
-        let missed = goals.filter(|(_, row, goal)| row.least() * 1000 < row.kernels * goal);
+        // One kernel of a target with few is no share.
+        let missed =
+            goals.filter(|(_, row, goal)| row.least() * 1000 < row.kernels * goal && row.kernels > row.least() + 1);
         missed
             .map(|(name, row, goal)| {
                 format!("{name}: {} of {} kernels, the goal is {goal} of 1000", row.least(), row.kernels)
