@@ -216,10 +216,11 @@ static void default_stream() {
     });
     CHECK(value_of(sum) == 7);
     later.join();
-    // A stream with nothing to do is not waited for because the default stream is busy.
+    // A stream with nothing to do is not waited for because the default stream is busy, but it is not ready.
     put(flag, 0);
     wait_for<<<1, 1>>>(flag, 1);
-    OK(hipStreamQuery(blocking));
+    CHECK(hipStreamQuery(blocking) == hipErrorNotReady);
+    OK(hipStreamQuery(free_one));
     OK(hipStreamSynchronize(blocking));
     CHECK(hipStreamQuery(nullptr) == hipErrorNotReady);
     put(flag, 1);
