@@ -52,8 +52,8 @@ impl<'k> Neighbours<'k> {
 
     /// Who accesses a line besides a workgroup that does.
     pub(crate) fn users(&self, group: &WorkgroupWords, line: u64) -> Users {
-        let nobody = HashSet::new();
-        let users = self.users.get(&(group.dispatch, line)).unwrap_or(&nobody);
+        let none = HashSet::new();
+        let users = self.users.get(&(group.dispatch, line)).unwrap_or(&none);
         let grid = self.grids.get(&group.dispatch);
         let mut found = Users::Alone;
         for (axis, step) in [(0, 1), (0, -1), (1, 1), (1, -1), (2, 1), (2, -1)] {
