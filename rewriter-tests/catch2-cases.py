@@ -125,20 +125,20 @@ def page(results):
 INTRODUCTION = """
 Written by `rewriter-tests/catch2-cases.py --page`. The cases are those of
 [hip-tests](https://github.com/ROCm/hip-tests) (branch rocm-5.4.x), compiled for gfx90a by clang 19
-(`-O1 -mcode-object-version=4`) with Debian's HIP 5.2 headers, each file an executable of its own; files that these
-headers do not suffice for are left out. None of their code is in this repository. *Ours* is the emulator's own HIP
-runtime, *AMD's* Debian 12's `libamdhip64` (5.2.3) above the emulated kernel driver (`--stack rocm`): kernels run on the
-same emulator, so what differs is the runtime. One process runs one case.
+(`-O1 -mcode-object-version=4`) with Debian's HIP 5.2 headers, each file as a separate executable; files that need newer
+headers are omitted. None of their code is in this repository. *Ours* is the emulator's own HIP runtime, *AMD's* is
+Debian 12's `libamdhip64` (5.2.3) on top of the emulated kernel driver (`--stack rocm`). Kernels run on the same
+emulator, so differences come from the runtime. One process runs one case.
 
-A *crash* is a signal. *Hang* did not end in 15 to 60 seconds on two cores that other work shared: kernels that wait for
-the clock for whole seconds, which took a hundred times as long when most of this was run, and what such a machine
-delayed. Cases skip themselves where there are too few GPUs. *Not
-supported* says so by name.
+A *crash* is a signal. A *hang* did not end within 15 to 60 seconds on two shared cores: kernels that wait for the clock
+for whole seconds, which took a hundred times as long when most of these cases were run, and cases that the shared
+machine delayed. Cases skip themselves if there are too few GPUs. *Not supported* means that a message names the missing
+function.
 
-Since then kernels that wait for the clock take about the time that they wait for. 109 cases of three folders were run
-again, with 60 seconds for each: of event (18 cases) 14 pass on ours and 15 on AMD's, 1 and 1 do not end; of multiThread
-8 and 7 of 8 pass; of stream (83) 74 and 73, 2 and 4 do not end. What still does not end has many streams, or many waves
-that divide 64-bit numbers while they wait.
+Since then kernels that wait for the clock take about the time for which they wait. 109 cases of three folders were run
+again, with 60 seconds for each. Of event (18 cases) 14 pass on our runtime and 15 on AMD's, and 1 does not end on
+either. Of multiThread 8 and 7 of 8 pass. Of stream (83) 74 and 73 pass, and 2 and 4 do not end. The cases that still do
+not end have many streams, or many waves that divide 64-bit numbers while they wait.
 """
 
 
