@@ -4,6 +4,7 @@
 mod crates;
 mod cycles;
 mod docs;
+mod hooks;
 mod licences;
 mod mnemonics;
 mod source;
