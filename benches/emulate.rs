@@ -23,7 +23,7 @@ use wavetap::emulated::EmulatedMemory;
 use wavetap::emulator::{Device, Dispatch, LoadedObject, Options};
 use wavetap::isa::Target;
 use wavetap::offload_bundle::Input;
-use wavetap::pipeline::{self, Counters, ProbeKind, rewrite};
+use wavetap::pipeline::{self, Counters, probe, rewrite};
 use wavetap::profile::file::Backend;
 
 /// The sample, its kernel, the target.
@@ -314,7 +314,7 @@ fn main() {
     }
     let file = fs::read(place::samples().join(SAMPLE)).expect("a prebuilt sample");
     let instrumented = |counters| {
-        let options = pipeline::Options { probes: vec![ProbeKind::Branches], counters, ..Default::default() };
+        let options = pipeline::Options { probes: vec![probe::BRANCHES], counters, ..Default::default() };
         rewrite(&file, &options).expect("rewritten").bytes
     };
     let files = [

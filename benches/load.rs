@@ -21,7 +21,7 @@ use rewriter_tests::place;
 use wavetap::code_object::{CodeObject, Kernel};
 use wavetap::isa::Target;
 use wavetap::offload_bundle::Input;
-use wavetap::pipeline::{Counters, KernelRewriter, Options, ProbeKind, rewrite};
+use wavetap::pipeline::{Counters, KernelRewriter, Options, probe, rewrite};
 
 /// The processor that the kernels are for.
 const TARGET: &str = "gfx90a";
@@ -38,7 +38,7 @@ const ENTRY_OFFSET: usize = 16;
 const DISPATCH_ROUNDS: [u32; 2] = [1, 1001];
 
 fn options(counters: Counters) -> Options {
-    Options { probes: vec![ProbeKind::Branches], counters, ..Options::default() }
+    Options { probes: vec![probe::BRANCHES], counters, ..Options::default() }
 }
 
 /// Seconds of the fastest of some rounds.

@@ -21,7 +21,7 @@ use criterion::{Criterion, Throughput};
 use rewriter_tests::corpora::Corpus;
 use rewriter_tests::{place, real_code};
 use wavetap::offload_bundle::Input;
-use wavetap::pipeline::{Counters, Destination, Options, ProbeKind, Scratch, rewrite, rewrite_to};
+use wavetap::pipeline::{Counters, Destination, Options, Scratch, probe, rewrite, rewrite_to};
 use wavetap::profile::map::ObjectMap;
 use wavetap::report::rewrite::Summary;
 
@@ -33,7 +33,7 @@ const ROUNDS: usize = 2;
 const COMPARED: &str = "gfx90a";
 
 fn options(counters: Counters) -> Options {
-    Options { probes: vec![ProbeKind::Branches], counters, keep_addresses: false, ..Options::default() }
+    Options { probes: vec![probe::BRANCHES], counters, keep_addresses: false, ..Options::default() }
 }
 
 /// This process's greatest memory, in bytes.

@@ -19,7 +19,7 @@ use wavetap::instrument::CounterPlacement;
 use wavetap::kernel::BodyKind;
 use wavetap::memory::{Accesses, Launched, WaveAccesses, pointers};
 use wavetap::offload_bundle::Input;
-use wavetap::pipeline::{KernelRewriter, Object, Options, ProbeKind};
+use wavetap::pipeline::{KernelRewriter, Object, Options, probe};
 use wavetap::slice::{KernelInputs, slice_kernel};
 
 /// Kernels that are shown.
@@ -77,7 +77,7 @@ fn run(file: &PathBuf, target: Option<&str>) {
         };
         let (summaries, waits) = (Summaries::compute(&object.program), WaitSummaries::compute(&object.program));
         let rewriter = |placement| {
-            let options = Options { probes: vec![ProbeKind::Branches], placement, ..Options::default() };
+            let options = Options { probes: vec![probe::BRANCHES], placement, ..Options::default() };
             KernelRewriter::new(found.bytes.to_vec(), &options).expect("an object")
         };
         let rewriters = [CounterPlacement::All, CounterPlacement::Minimal].map(rewriter);

@@ -13,9 +13,7 @@ use wavetap_instrument::refusal::{RefusalReason, all_refused, refused_by_name};
 use wavetap_object::code_object::CodeObject;
 use wavetap_profile::map::Refused;
 
-use crate::pipeline::{
-    self, CounterPlacement, Counters, KernelRewriter, Options, ProbeKind, RewrittenKernel, Selection,
-};
+use crate::pipeline::{self, CounterPlacement, Counters, KernelRewriter, Options, RewrittenKernel, Selection, probe};
 
 /// How code objects are rewritten that a process loads.
 #[derive(Debug, Clone)]
@@ -52,10 +50,10 @@ impl Rewriting {
     /// If a name is unknown: the variable, its value and what is expected.
     pub fn of(config: AtLoad) -> std::result::Result<Self, String> {
         let AtLoad { probes, counters, placement, single_waves, kernels, max_occupancy_loss, originals } = config;
-        let named = |name: &String| ProbeKind::by_name(name).ok_or_else(|| format!("{name} is no probe"));
+        let named = |name: &String| probe::by_name(name).ok_or_else(|| format!("{name} is no probe"));
         let mut probes = probes.iter().map(named).collect::<std::result::Result<Vec<_>, _>>()?;
         if probes.is_empty() {
-            probes.push(ProbeKind::Branches);
+            probes.push(probe::BRANCHES);
         }
         let counters = match counters.as_str() {
             "auto" => Counters::Auto,

@@ -5,10 +5,10 @@
 //! processes around [`pipeline`]; [`pipeline::rewrite`] is the way in for other programs:
 //!
 //! ```no_run
-//! use wavetap::pipeline::{Options, ProbeKind, rewrite};
+//! use wavetap::pipeline::{Options, probe, rewrite};
 //!
 //! let input = std::fs::read("app")?;
-//! let rewritten = rewrite(&input, &Options { probes: vec![ProbeKind::Branches], ..Options::default() })?;
+//! let rewritten = rewrite(&input, &Options { probes: vec![probe::BRANCHES], ..Options::default() })?;
 //! for refused in rewritten.maps.iter().flat_map(|map| &map.refused) {
 //!     eprintln!("{} is left as it was: {}", refused.demangled, refused.detail);
 //! }
@@ -57,7 +57,7 @@ pub use wavetap_base::{bytes, entity, error};
 pub use wavetap_collect as collect;
 pub use wavetap_emulator as emulator;
 pub use wavetap_instrument as instrument;
-pub use wavetap_instrument::layout;
+pub use wavetap_instrument::{layout, probe};
 pub use wavetap_memory as memory;
 pub use wavetap_mix as mix;
 pub use wavetap_object::{code_object, elf, emit, offload_bundle};

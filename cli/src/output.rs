@@ -5,7 +5,7 @@ use std::io::{BufWriter, IsTerminal, StdoutLock, Write};
 use clap::ValueEnum;
 use serde::Serialize;
 use wavetap::error::{Error, Kind, Result};
-use wavetap::pipeline::ProbeKind;
+use wavetap::pipeline::probe::{self, ProbeRef};
 use wavetap::profile::file::Profile;
 use wavetap::profile::launches::{NotCounted, UncountedDispatches};
 use wavetap::report::launches::uncounted_line;
@@ -136,27 +136,20 @@ fn say_lines<'u>(missing: impl Iterator<Item = &'u UncountedDispatches>) {
     }
 }
 
-/// Refuses `none` beside probes, and the probes of memory and of time beside others and where they have no room.
+/// Refuses `none` beside probes, probes beside others that have to be alone, and counters where a probe's cannot be.
 pub fn check_probes(instrument: &InstrumentArgs) -> Result<()> {
     if instrument.counts_nothing() && instrument.probes().next().is_some() {
         return Err(Error::unsupported("--probe none stands alone: nothing is counted then"));
     }
-    let alone = instrument.probes().find_map(|probe| match probe {
-        ProbeKind::Memory => Some((probe, "it measures sampled workgroups alone, and counts are of all", "records")),
-        ProbeKind::Time => Some((probe, "what other probes insert would be in its times", "adds up times")),
-        ProbeKind::MemoryLatency | ProbeKind::DrainedLatency => {
-            Some((probe, "what other probes insert would be in its latencies", "adds up latencies"))
+    let probes: Vec<ProbeRef> = instrument.probes().collect();
+    probe::check_together(&probes)?;
+    let in_memory = probes.iter().find_map(|probe| Some((probe.name(), probe.needs().global_memory?)));
+    match (in_memory, instrument.counters) {
+        (None, _) | (_, CounterChoice::Auto | CounterChoice::Global) => Ok(()),
+        (Some((name, what)), _) => {
+            let message = format!("--probe {name} needs --counters global: {what} in global memory");
+            Err(Error::unsupported(message))
         }
-        ProbeKind::Branches | ProbeKind::Blocks => None,
-    });
-    let Some((probe, why, what)) = alone else { return Ok(()) };
-    let name = probe.name();
-    if instrument.probe.len() > 1 {
-        return Err(Error::unsupported(format!("--probe {name} is a run of its own: {why}")));
-    }
-    match instrument.counters {
-        CounterChoice::Auto | CounterChoice::Global => Ok(()),
-        _ => Err(Error::unsupported(format!("--probe {name} {what} in global memory: it needs --counters global"))),
     }
 }
 

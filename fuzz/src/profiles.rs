@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use flate2::write::ZlibEncoder;
 use wavetap::collect::collector::Collector;
 use wavetap::error::Error;
-use wavetap::pipeline::{Counters, Options, ProbeKind, rewrite};
+use wavetap::pipeline::{Counters, Options, probe, rewrite};
 use wavetap::profile::control::Control;
 use wavetap::profile::file::{Backend, Origin, Profile};
 use wavetap::profile::journal::{self, Encoder, Journal, Process};
@@ -83,7 +83,7 @@ fn again<T: PartialEq + Debug>(
 
 /// A map of a sample.
 fn map() -> ObjectMap {
-    let options = Options { probes: vec![ProbeKind::Branches], counters: Counters::Global, ..Options::default() };
+    let options = Options { probes: vec![probe::BRANCHES], counters: Counters::Global, ..Options::default() };
     let sample = samples(&["divergence"]).remove(0);
     rewrite(&sample, &options).expect("the sample is rewritten").maps.remove(0)
 }

@@ -9,7 +9,7 @@ use rewriter_tests::instrumented::{Launch, Stopped, Subject};
 use wavetap::code_object::{CodeObject, Kernel, ValueKind};
 use wavetap::error::Error;
 use wavetap::isa::{self, EventHazards, Target};
-use wavetap::pipeline::{self, Counters, ProbeKind};
+use wavetap::pipeline::{self, Counters, probe};
 
 use crate::seeds::{code_objects, small_objects};
 
@@ -128,7 +128,7 @@ pub fn run(data: &[u8]) {
 /// Whether the object is rewritten at all; a refusal is an answer.
 fn rewritten(bytes: &[u8]) -> bool {
     [Counters::Lds, Counters::Global].into_iter().all(|counters| {
-        let options = pipeline::Options { probes: vec![ProbeKind::Branches], counters, ..pipeline::Options::default() };
+        let options = pipeline::Options { probes: vec![probe::BRANCHES], counters, ..pipeline::Options::default() };
         let result: Result<_, Error> = pipeline::rewrite(bytes, &options);
         crate::read(result).is_some()
     })

@@ -8,7 +8,7 @@ use std::path::Path;
 use rewriter_tests::place;
 use wavetap::cfg::{Cfg, Program};
 use wavetap::code_object::{CodeObject, Kernel};
-use wavetap::instrument::{Analysis, CounterPlacement, KernelFacts, ProbeKind, Request, instrument};
+use wavetap::instrument::{Analysis, CounterPlacement, KernelFacts, Request, instrument, probe};
 use wavetap::isa::{Inst, Memory};
 use wavetap::kernel::Image;
 use wavetap::kernel::edit::{Item, Snippet};
@@ -67,7 +67,7 @@ fn cost(program: &Program, analysis: &Analysis<'_>, kernel: &Kernel) -> Cost {
         max_occupancy_loss: None,
         per_wave: false,
     };
-    let facts = KernelFacts::of(analysis, kernel, &[ProbeKind::Branches]).expect("analysed");
+    let facts = KernelFacts::of(analysis, kernel, &[probe::BRANCHES]).expect("analysed");
     let plan = instrument(&facts, &request).unwrap_or_else(|stop| panic!("{}: {stop}", kernel.name));
     let of_functions = plan.edits.functions.iter().map(|function| (function.entry, &function.inserts));
     let mut cost = Cost::default();

@@ -12,7 +12,7 @@ use rewriter_tests::{full, place};
 use wavetap::code_object::{CodeObject, DESCRIPTOR_SIZE};
 use wavetap::emit::code_object::CODE_SECTION;
 use wavetap::offload_bundle::Input;
-use wavetap::pipeline::{CounterPlacement, Counters, Options, ProbeKind, Selection, rewrite};
+use wavetap::pipeline::{CounterPlacement, Counters, Options, Selection, probe, rewrite};
 
 /// Kernels that are taken of each code object of the corpora, at even distances.
 const OF_EACH_OBJECT: usize = 6;
@@ -51,7 +51,7 @@ fn lines(name: &str, file: &[u8], of_each: Option<usize>, out: &mut String) -> u
         all += kernels.len();
         for (mode, counters, placement) in MODES {
             let selection = Selection { kernels: kernels.clone(), ..Selection::default() };
-            let probes = vec![ProbeKind::Branches];
+            let probes = vec![probe::BRANCHES];
             let options = Options { probes, counters, placement, selection, ..Options::default() };
             let rewritten =
                 rewrite(found.bytes, &options).unwrap_or_else(|error| panic!("{name}, object {number}: {error}"));

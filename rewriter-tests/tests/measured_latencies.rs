@@ -27,7 +27,7 @@ use rewriter_tests::{Failure, command, place};
 use serde::Deserialize;
 use wavetap::emulator::{LatencyOverride, Options, Visit};
 use wavetap::isa::{Counter, Target};
-use wavetap::pipeline::ProbeKind;
+use wavetap::pipeline::probe;
 use wavetap::profile::map::KernelMap;
 use wavetap::profile::probes::latency::EMPTY;
 
@@ -173,9 +173,9 @@ fn chase(target: &str) -> Result<(), Failure> {
 /// All kernels of a source, compiled in one way.
 fn run(built: &Built) -> Result<(), Failure> {
     let (object, variant) = (&built.object, built.variant);
-    let shared = Rewritten::of(object, ProbeKind::MemoryLatency, false)?;
-    let single = Rewritten::of(object, ProbeKind::MemoryLatency, true)?;
-    let drained = Rewritten::of(object, ProbeKind::DrainedLatency, false)?;
+    let shared = Rewritten::of(object, probe::MEMORY_LATENCY, false)?;
+    let single = Rewritten::of(object, probe::MEMORY_LATENCY, true)?;
+    let drained = Rewritten::of(object, probe::DRAINED_LATENCY, false)?;
     let mut tally = Tally::default();
     let mut wrong = Vec::new();
     for refused in &shared.map.refused {

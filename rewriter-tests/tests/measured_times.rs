@@ -23,7 +23,7 @@ use rewriter_tests::made_up::Built;
 use rewriter_tests::tally::{self, Tallies};
 use wavetap::emulator::{LatencyOverride, Options, Visit};
 use wavetap::isa::Target;
-use wavetap::pipeline::ProbeKind;
+use wavetap::pipeline::probe;
 use wavetap::profile::map::KernelMap;
 use wavetap::profile::probes::time::{BLOCK, EMPTY, WAVE};
 
@@ -72,7 +72,7 @@ fn trials() -> Result<Vec<Trial>, Failure> {
 /// All kernels of a source, compiled in one way.
 fn run(built: &Built) -> Result<(), Failure> {
     let (object, variant) = (&built.object, built.variant);
-    let rewritten = [Rewritten::of(object, ProbeKind::Time, false)?, Rewritten::of(object, ProbeKind::Time, true)?];
+    let rewritten = [Rewritten::of(object, probe::TIME, false)?, Rewritten::of(object, probe::TIME, true)?];
     let mut tally = Tally::default();
     let mut wrong = Vec::new();
     for refused in &rewritten[0].map.refused {

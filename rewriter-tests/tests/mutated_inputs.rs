@@ -21,8 +21,7 @@ use wavetap::elf::constants::{PT_DYNAMIC, PT_NOTE};
 use wavetap::error::{Error, Kind};
 use wavetap::offload_bundle::{Input, Method, write_compressed, write_plain};
 use wavetap::pipeline::{
-    self, Counters, Evidence, Inspected, Listed, MemoryInputs, Options, ProbeKind, Selection, disassemble, inspect,
-    rewrite,
+    self, Counters, Evidence, Inspected, Listed, MemoryInputs, Options, Selection, disassemble, inspect, probe, rewrite,
 };
 use wavetap::report::disassembly::Disassembly;
 use wavetap::verify;
@@ -197,8 +196,8 @@ fn read_everything(original: &[u8], changed: &[u8]) -> Vec<(&'static str, Error)
     note("slice", pipeline::slice(changed, &selection, Evidence::default()).map(|_| ()));
     note("verify", verify::check_files(original, changed).map(|_| ()));
     // Each probe has its turn: the bytes choose it.
-    let other = ProbeKind::ALL[changed.iter().fold(0, |sum, byte| sum + usize::from(*byte)) % ProbeKind::ALL.len()];
-    for (probe, counters) in [(ProbeKind::Branches, Counters::Lds), (other, Counters::Global)] {
+    let other = probe::ALL[changed.iter().fold(0, |sum, byte| sum + usize::from(*byte)) % probe::ALL.len()];
+    for (probe, counters) in [(probe::BRANCHES, Counters::Lds), (other, Counters::Global)] {
         let options = Options { probes: vec![probe], counters, ..Options::default() };
         match rewrite(changed, &options) {
             // What is written can be read: by the verifier, which the rewriter ran on each object but not on the file.

@@ -10,7 +10,7 @@ use rewriter_tests::{full, place};
 use wavetap::code_object::CodeObject;
 use wavetap::error::Kind;
 use wavetap::offload_bundle::{Input, Method, write_compressed};
-use wavetap::pipeline::{Options, Packing, ProbeKind, Selection, rewrite};
+use wavetap::pipeline::{Options, Packing, Selection, probe, rewrite};
 
 /// Samples, and all libraries of the corpora if the long tests were asked for.
 fn files() -> Vec<PathBuf> {
@@ -26,7 +26,7 @@ fn files() -> Vec<PathBuf> {
 fn branches(kernels: &[&str], targets: &[&str], packing: Packing) -> Options {
     let owned = |list: &[&str]| list.iter().map(|&text| text.to_owned()).collect();
     let selection = Selection { kernels: owned(kernels), targets: owned(targets) };
-    Options { probes: vec![ProbeKind::Branches], selection, packing, ..Options::default() }
+    Options { probes: vec![probe::BRANCHES], selection, packing, ..Options::default() }
 }
 
 /// The forms in which device code lies in a host file: the file, its bundles one after the other, plain and compressed,

@@ -37,9 +37,9 @@ const PAGE: u64 = 4096;
 /// A code object whose kernels are rewritten one at a time.
 ///
 /// ```
-/// use wavetap::pipeline::{KernelRewriter, Options, ProbeKind};
+/// use wavetap::pipeline::{KernelRewriter, Options, probe};
 ///
-/// let options = Options { probes: vec![ProbeKind::Branches], ..Options::default() };
+/// let options = Options { probes: vec![probe::BRANCHES], ..Options::default() };
 /// assert!(KernelRewriter::new(b"no program".to_vec(), &options).is_err());
 /// ```
 #[derive(Debug)]

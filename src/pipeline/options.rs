@@ -1,7 +1,8 @@
 //! What a person asks of the pipeline.
 
+use wavetap_instrument::CounterPlacement;
 use wavetap_instrument::object::{Counters, Measurement};
-use wavetap_instrument::{CounterPlacement, ProbeKind};
+use wavetap_instrument::probe::ProbeRef;
 use wavetap_object::emit::Packing;
 use wavetap_object::selection::Selection;
 
@@ -9,7 +10,7 @@ use wavetap_object::selection::Selection;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
     /// What to measure; nothing leaves the input as it is.
-    pub probes: Vec<ProbeKind>,
+    pub probes: Vec<ProbeRef>,
     /// Where the counters live.
     pub counters: Counters,
     /// Which of them are kept.

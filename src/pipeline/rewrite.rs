@@ -36,9 +36,9 @@ pub struct Rewritten {
 /// Rewrites an executable, library, bundle or code object.
 ///
 /// ```
-/// use wavetap::pipeline::{Options, ProbeKind, rewrite};
+/// use wavetap::pipeline::{Options, probe, rewrite};
 ///
-/// let options = Options { probes: vec![ProbeKind::Branches], ..Options::default() };
+/// let options = Options { probes: vec![probe::BRANCHES], ..Options::default() };
 /// let error = rewrite(b"no program", &options).unwrap_err();
 /// assert_eq!(error.to_string(), "neither an ELF file nor an offload bundle (at offset 0x0)");
 /// ```

@@ -2,7 +2,7 @@
 
 use crate::hip_compiler::{Workshop, compiler_is_there};
 use wavetap::code_object::{CodeObject, Field, KernelDescriptor};
-use wavetap::pipeline::{Counters, Options, ProbeKind, rewrite};
+use wavetap::pipeline::{Counters, Options, probe, rewrite};
 use wavetap::profile::map::{CounterMode, ObjectMap};
 use wavetap::verify::{Rule, check_object};
 
@@ -23,7 +23,7 @@ const BOTH: &str = "KERNEL void k(int* out) \
 const NONE: &str = "KERNEL void k(int* out) { if (out[T] > 3) out[T] = 5; }";
 
 fn options(counters: Counters) -> Options {
-    Options { probes: vec![ProbeKind::Branches], counters, ..Options::default() }
+    Options { probes: vec![probe::BRANCHES], counters, ..Options::default() }
 }
 
 /// The map of the only object after counters were put where they were asked for.

@@ -2,7 +2,7 @@
 
 use wavetap::elf::Elf;
 use wavetap::elf::constants::{PT_GNU_PROPERTY, PT_INTERP};
-use wavetap::pipeline::{Options, ProbeKind, rewrite};
+use wavetap::pipeline::{Options, probe, rewrite};
 use wavetap::verify::check_files;
 
 /// Size of a program header (ELF, `Elf64_Phdr`).
@@ -31,9 +31,8 @@ fn interpreter(file: &[u8]) -> (usize, Vec<u8>) {
 #[test]
 fn the_name_of_the_interpreter_may_move_and_nothing_else() {
     let original = without_duplicate();
-    let mut rewritten = rewrite(&original, &Options { probes: vec![ProbeKind::Branches], ..Options::default() })
-        .expect("rewritten")
-        .bytes;
+    let mut rewritten =
+        rewrite(&original, &Options { probes: vec![probe::BRANCHES], ..Options::default() }).expect("rewritten").bytes;
     let ((was, name), (is, same)) = (interpreter(&original), interpreter(&rewritten));
     assert!(was != is && name == same, "{was:#x} {is:#x}");
     assert_eq!(check_files(&original, &rewritten).expect("readable").findings, []);

@@ -2,7 +2,7 @@
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
-use wavetap::pipeline::{CounterPlacement, Counters, Options, ProbeKind};
+use wavetap::pipeline::{CounterPlacement, Counters, Options, probe};
 
 use super::SelectArgs;
 
@@ -10,7 +10,7 @@ use super::SelectArgs;
 #[derive(Debug, Clone, Args)]
 pub struct InstrumentArgs {
     /// What to count
-    #[arg(long, value_delimiter = ',', value_parser = probes(), default_value = ProbeKind::Branches.name(),
+    #[arg(long, value_delimiter = ',', value_parser = probes(), default_value = probe::BRANCHES.name(),
         value_name = "PROBES")]
     pub probe: Vec<ProbeChoice>,
     /// Refuse kernels that would lose more than N waves per SIMD to their counters
@@ -31,7 +31,7 @@ pub enum ProbeChoice {
     /// Nothing: launches are recorded and no kernel is rewritten.
     Nothing,
     /// What a probe measures.
-    Kind(ProbeKind),
+    Kind(probe::ProbeRef),
 }
 
 /// The name of [`ProbeChoice::Nothing`].
@@ -39,16 +39,16 @@ const NOTHING: &str = "none";
 
 impl InstrumentArgs {
     /// What is measured in kernels.
-    pub fn probes(&self) -> impl Iterator<Item = ProbeKind> + '_ {
+    pub fn probes(&self) -> impl Iterator<Item = probe::ProbeRef> + use<'_> {
         self.probe.iter().filter_map(|probe| match probe {
             ProbeChoice::Nothing => None,
             ProbeChoice::Kind(kind) => Some(*kind),
         })
     }
 
-    /// Whether this probe is asked for.
-    pub fn has(&self, probe: ProbeKind) -> bool {
-        self.probes().any(|kind| kind == probe)
+    /// Whether a probe is asked for that needs this.
+    pub fn need(&self, what: impl Fn(&probe::Needs) -> bool) -> bool {
+        self.probes().any(|probe| what(&probe.needs()))
     }
 
     /// Whether nothing is to be measured in kernels.
@@ -77,10 +77,10 @@ impl InstrumentArgs {
 fn probes() -> impl TypedValueParser<Value = ProbeChoice> {
     let nothing =
         PossibleValue::new(NOTHING).help("Nothing in kernels, which stay as they are: only how they are launched");
-    let kinds = ProbeKind::ALL.map(|probe| PossibleValue::new(probe.name()).help(probe.summary()));
-    PossibleValuesParser::new(kinds.into_iter().chain([nothing])).try_map(|name| match name.as_str() {
+    let kinds = probe::ALL.iter().map(|probe| PossibleValue::new(probe.name()).help(probe.summary()));
+    PossibleValuesParser::new(kinds.chain([nothing])).try_map(|name| match name.as_str() {
         NOTHING => Ok(ProbeChoice::Nothing),
-        _ => ProbeKind::by_name(&name).map(ProbeChoice::Kind).ok_or_else(|| format!("no probe {name:?}")),
+        _ => probe::by_name(&name).map(ProbeChoice::Kind).ok_or_else(|| format!("no probe {name:?}")),
     })
 }
 

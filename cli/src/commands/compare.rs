@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::ValueEnum;
 use wavetap::error::{Error, Result};
-use wavetap::pipeline::{Options, ProbeKind};
+use wavetap::pipeline::{Options, probe};
 use wavetap::profile::file::{Backend, Origin, Profile};
 use wavetap::profile::time::TimeProfile;
 use wavetap::report::compare::{Compare, Run};
@@ -55,7 +55,7 @@ pub fn run(args: &CompareArgs, colour: ColorChoice) -> Result<ExitCode> {
         std::fs::create_dir(&place)
             .map_err(|error| files::io(&place, "is a mode named twice? cannot make the folder", &error))?;
         let options = Options {
-            probes: vec![ProbeKind::Branches],
+            probes: vec![probe::BRANCHES],
             counters: (*mode).into(),
             placement: args.placement.into(),
             selection: args.select.selection(),

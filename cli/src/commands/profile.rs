@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use wavetap::error::{Error, Result, ResultExt};
-use wavetap::pipeline::{self, Inspected, MemoryInputs, Options, ProbeKind};
+use wavetap::pipeline::{self, Inspected, MemoryInputs, Options};
 use wavetap::profile::file::{KernelTotals, Origin, Profile};
 use wavetap::profile::launches::NotCounted;
 use wavetap::profile::map::{EVERY_KERNEL, ObjectMap, Refused};
@@ -54,7 +54,7 @@ pub fn run(args: &ProfileArgs, colour: ColorChoice) -> Result<ExitCode> {
     let executable = folder.path().join(app.path.file_name().unwrap_or("app".as_ref()));
     let options = Options { single_waves: args.backend.per_wave, ..args.instrument.options(&args.select) };
     let has_no_code = launch::has_no_code_of_its_own(&original);
-    let records = args.instrument.has(ProbeKind::Memory);
+    let records = args.instrument.need(|needs| needs.records);
     if records && (args.view.board.board.is_some() || args.view.details != DetailsChoice::All) {
         return Err(Error::unsupported("--board and --details are not for the report of --probe memory"));
     }
@@ -169,7 +169,7 @@ fn original_of(object: &str, originals: &Path) -> PathBuf {
 
 /// Whether the clock that kernels read is that of the timing model: there is no other that says anything of time.
 fn measured_time_is_modelled(args: &ProfileArgs, platform: launch::Platform) -> bool {
-    let is_measured = args.instrument.probes().any(ProbeKind::reads_clocks);
+    let is_measured = args.instrument.need(|needs| needs.reads_clocks);
     is_measured && platform == launch::Platform::EmulatorHip && !args.backend.is_strict()
 }
 

@@ -7,6 +7,7 @@ use wavetap_amdgpu::{
 use wavetap_analysis::dataflow::RegSet;
 use wavetap_analysis::kernel::edit::{Item, Label, Snippet};
 use wavetap_base::error::{Error, Result};
+use wavetap_profile::record::COUNTER;
 
 /// Most snippets have no more items than this: growing moves them, and they are large.
 const USUAL_ITEMS: usize = 32;
@@ -14,7 +15,7 @@ const USUAL_ITEMS: usize = 32;
 /// A snippet under construction. Mnemonics are those of the library ([`wavetap_amdgpu::operation`]); the target's own
 /// spelling is looked up.
 #[derive(Debug)]
-pub(crate) struct Asm {
+pub struct Asm {
     target: Target,
     place: Place,
     items: Vec<Item>,
@@ -22,27 +23,27 @@ pub(crate) struct Asm {
 }
 
 /// A scalar register as an operand.
-pub(crate) fn s(first: u16) -> Value {
+pub fn s(first: u16) -> Value {
     Value::Reg(Reg::scalar(first, 1))
 }
 
 /// A scalar register pair as an operand.
-pub(crate) fn s2(first: u16) -> Value {
+pub fn s2(first: u16) -> Value {
     Value::Reg(Reg::scalar(first, 2))
 }
 
 /// A vector register as an operand.
-pub(crate) fn v(first: u16) -> Value {
+pub fn v(first: u16) -> Value {
     Value::Reg(Reg::vector(first, 1))
 }
 
 /// A vector register pair as an operand.
-pub(crate) fn v2(first: u16) -> Value {
+pub fn v2(first: u16) -> Value {
     Value::Reg(Reg::vector(first, 2))
 }
 
 /// A constant: inline where it can be.
-pub(crate) fn c(value: u32) -> Value {
+pub fn c(value: u32) -> Value {
     match value as i32 {
         small @ -16..=64 => Value::InlineInt(small as i8),
         _ => Value::Literal(value),
@@ -54,15 +55,15 @@ const M0: Value = Value::Reg(Reg::scalar(scalar::M0, 1));
 
 /// Where global memory is accessed: at a base and an offset for each lane.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Global {
+pub struct Global {
     /// Pair: the base.
-    pub(crate) base: u16,
+    pub base: u16,
     /// Vector register: the offsets.
-    pub(crate) offsets: u16,
+    pub offsets: u16,
     /// Pair of vector registers for addresses, where the target needs them.
-    pub(crate) flat: Option<u16>,
+    pub flat: Option<u16>,
     /// Pair of scalar registers for the same purpose.
-    pub(crate) scratch: u16,
+    pub scratch: u16,
 }
 
 impl Asm {
@@ -71,7 +72,7 @@ impl Asm {
     }
 
     /// The target that is written for.
-    pub(crate) fn target(&self) -> Target {
+    pub fn target(&self) -> Target {
         self.target
     }
 
@@ -80,33 +81,33 @@ impl Asm {
     }
 
     /// A mask of lanes as an operand: a pair of scalar registers, or the first of them in wave32.
-    pub(crate) fn mask(&self, first: u16) -> Value {
+    pub fn mask(&self, first: u16) -> Value {
         if self.target.wave_size() == 32 { s(first) } else { s2(first) }
     }
 
     /// EXEC as an operand.
-    pub(crate) fn exec(&self) -> Value {
+    pub fn exec(&self) -> Value {
         self.mask(scalar::EXEC)
     }
 
     /// VCC as an operand.
-    pub(crate) fn vcc(&self) -> Value {
+    pub fn vcc(&self) -> Value {
         self.mask(scalar::VCC)
     }
 
     /// A scalar operation on masks of lanes: `s_and_b` is `s_and_b64`, or `s_and_b32` in wave32.
-    pub(crate) fn masks(&mut self, operation: &str, operands: &[Value]) -> Result<()> {
+    pub fn masks(&mut self, operation: &str, operands: &[Value]) -> Result<()> {
         self.op(&format!("{operation}{}", self.target.wave_size()), operands)
     }
 
     /// Wait states, where the target leaves them to software.
-    pub(crate) fn states(&mut self, count: i64) -> Result<()> {
+    pub fn states(&mut self, count: i64) -> Result<()> {
         if self.target.wait_states() == WaitStates::None { Ok(()) } else { self.op("s_nop", &[Value::Imm(count - 1)]) }
     }
 
     /// Reads a lane of a vector register into a scalar register. On gfx94x that has to wait if the instruction before
     /// has written the vector register.
-    pub(crate) fn read_lane(&mut self, to: u16, from: u16, lane: u32) -> Result<()> {
+    pub fn read_lane(&mut self, to: u16, from: u16, lane: u32) -> Result<()> {
         let before = self.items.iter().rev().find(|item| !matches!(item, Item::Label(_)));
         let written: RegSet = if let Some(Item::Inst(inst)) = before { inst.writes().collect() } else { RegSet::EMPTY };
         if written.overlaps(Reg::vector(from, 1)) {
@@ -116,7 +117,7 @@ impl Asm {
     }
 
     /// An instruction without modifiers.
-    pub(crate) fn op(&mut self, mnemonic: &str, operands: &[Value]) -> Result<()> {
+    pub fn op(&mut self, mnemonic: &str, operands: &[Value]) -> Result<()> {
         self.with(mnemonic, operands, |_| ())
     }
 
@@ -135,16 +136,19 @@ impl Asm {
         self.items.push(Item::Inst(inst));
     }
 
-    pub(crate) fn new_label(&mut self) -> Label {
+    /// A label for [`Asm::branch`], to be bound once.
+    pub fn new_label(&mut self) -> Label {
         self.labels += 1;
         Label(self.labels - 1)
     }
 
-    pub(crate) fn bind(&mut self, label: Label) {
+    /// The label is here.
+    pub fn bind(&mut self, label: Label) {
         self.items.push(Item::Label(label));
     }
 
-    pub(crate) fn branch(&mut self, opcode: Opcode, label: Label) {
+    /// A branch forward to a label, by an opcode without operands: `s_branch`, `s_cbranch_scc1`.
+    pub fn branch(&mut self, opcode: Opcode, label: Label) {
         self.items.push(Item::Branch { opcode, label });
     }
 
@@ -169,7 +173,7 @@ impl Asm {
     }
 
     /// Waits for scalar loads.
-    pub(crate) fn wait_scalar_loads(&mut self) -> Result<()> {
+    pub fn wait_scalar_loads(&mut self) -> Result<()> {
         if self.target.largest_wait(Counter::Km).is_some() {
             self.wait(&[Counter::Km])
         } else {
@@ -178,7 +182,7 @@ impl Asm {
     }
 
     /// Waits for LDS.
-    pub(crate) fn wait_lds(&mut self) -> Result<()> {
+    pub fn wait_lds(&mut self) -> Result<()> {
         if self.target.largest_wait(Counter::Ds).is_some() {
             self.wait(&[Counter::Ds])
         } else {
@@ -187,7 +191,7 @@ impl Asm {
     }
 
     /// Waits for everything that writes registers when it arrives.
-    pub(crate) fn wait_all_loads(&mut self) -> Result<()> {
+    pub fn wait_all_loads(&mut self) -> Result<()> {
         let all = [
             Counter::Vm,
             Counter::Lgkm,
@@ -204,7 +208,7 @@ impl Asm {
     }
 
     /// Waits for global memory instructions that return something.
-    pub(crate) fn wait_global_results(&mut self) -> Result<()> {
+    pub fn wait_global_results(&mut self) -> Result<()> {
         match self.target.largest_wait(Counter::Load) {
             Some(_) => self.wait(&[Counter::Load]),
             None if self.has_global() => self.wait(&[Counter::Vm]),
@@ -213,7 +217,7 @@ impl Asm {
     }
 
     /// Waits for loads from vector memory; `flat`: for such as count among LDS operations, too.
-    pub(crate) fn wait_vector_loads(&mut self, flat: bool) -> Result<()> {
+    pub fn wait_vector_loads(&mut self, flat: bool) -> Result<()> {
         let counters = match self.target.largest_wait(Counter::Load) {
             Some(_) => [Counter::Load, Counter::Ds],
             None => [Counter::Vm, Counter::Lgkm],
@@ -237,7 +241,7 @@ impl Asm {
     }
 
     /// A scalar load of `width` registers: `s_load_dword` with its suffix.
-    pub(crate) fn scalar_load(&mut self, mnemonic: &str, first: u16, width: u8, base: u16, offset: u32) -> Result<()> {
+    pub fn scalar_load(&mut self, mnemonic: &str, first: u16, width: u8, base: u16, offset: u32) -> Result<()> {
         let destination = Value::Reg(Reg::scalar(first, width));
         // Without an offset this is, from gfx10 to gfx11, the form that adds a register: none.
         self.op(mnemonic, &[destination, s2(base), Value::Imm(offset.into())]).or_else(|error| match offset {
@@ -254,7 +258,7 @@ impl Asm {
 
     /// A store to memory, or an atomic without return: `store_dword`, `atomic_add`. Destroys SCC and the pair
     /// `g.scratch` where the target has no global memory instructions.
-    pub(crate) fn global(&mut self, operation: &str, g: Global, data: Value, offset: u32) -> Result<()> {
+    pub fn global(&mut self, operation: &str, g: Global, data: Value, offset: u32) -> Result<()> {
         let device = operation.starts_with("atomic");
         if self.has_global() {
             return self.with(&format!("global_{operation}"), &[v(g.offsets), data, s2(g.base)], |modifiers| {
@@ -267,7 +271,7 @@ impl Asm {
     }
 
     /// An atomic that returns what was there, which is not at once. Destroys what [`Asm::global`] does.
-    pub(crate) fn global_returning(&mut self, operation: &str, to: Value, g: Global, data: Value) -> Result<()> {
+    pub fn global_returning(&mut self, operation: &str, to: Value, g: Global, data: Value) -> Result<()> {
         let returns = |modifiers: &mut Modifiers, target: Target| match target.has_cache_scope() {
             true => (modifiers.th, modifiers.scope) = (TH_RETURNS, scope(true)),
             false => modifiers.glc = true,
@@ -352,8 +356,23 @@ impl Asm {
         Ok(s(through))
     }
 
+    /// The offset of each lane's counter among the counters.
+    pub(crate) fn lane_offsets(&mut self, into: u16) -> Result<()> {
+        self.lane_number(into)?;
+        self.op("v_lshlrev_b32_e32", &[v(into), c(COUNTER.ilog2()), v(into)])
+    }
+
+    /// Each lane's number, whatever EXEC was at entry.
+    pub(crate) fn lane_number(&mut self, into: u16) -> Result<()> {
+        self.op("v_mbcnt_lo_u32_b32", &[v(into), Value::InlineInt(-1), c(0)])?;
+        if self.target.wave_size() == 32 {
+            return Ok(());
+        }
+        self.op("v_mbcnt_hi_u32_b32", &[v(into), Value::InlineInt(-1), v(into)])
+    }
+
     /// Sets EXEC to the lowest `lanes` lanes, at least 1.
-    pub(crate) fn exec_lanes(&mut self, lanes: u32) -> Result<()> {
+    pub fn exec_lanes(&mut self, lanes: u32) -> Result<()> {
         let exec = self.exec();
         match lanes {
             _ if lanes >= self.target.wave_size() => self.masks("s_mov_b", &[exec, Value::InlineInt(-1)]),

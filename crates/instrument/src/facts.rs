@@ -12,138 +12,20 @@ use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
 
-use crate::Analysis;
-use crate::block_weights::block_weights;
+use crate::analysis::Analysis;
+use crate::function::ClonedFunction;
 use crate::guards;
-use crate::placement::{PlacedRecord, Restored, nonzero, restored};
-use crate::probe::ProbeKind;
-use crate::probe::latency::MeasuredLoads;
-use crate::probe::table::{PlacedSite, SiteTable};
-use crate::probe::time::WaveCounters;
+use crate::placement::PlacedRecord;
+use crate::probe::{FunctionProbe, Needs, Probe, SiteTable};
 use crate::scavenge::LiveOut;
 use crate::uncopied::Uncopied;
-use wavetap_amdgpu::{Flags, Opcode, Reg, Target};
-use wavetap_analysis::cfg::{BodyId, Cfg, Program};
-use wavetap_analysis::dataflow::{
-    Indexing, Liveness, MaybeInitialized, RegSet, UsedRegisters, Waits, callable_registers, reachable_registers,
-};
-use wavetap_analysis::kernel::{Body, BodyKind, BundlingConstraints, CallTarget, Flow, Reason, Refusal, Stop};
+use wavetap_amdgpu::{Opcode, Reg, Target};
+use wavetap_analysis::cfg::{BodyId, Program};
+use wavetap_analysis::dataflow::{Liveness, RegSet, UsedRegisters, callable_registers, reachable_registers};
+use wavetap_analysis::kernel::{Body, BodyKind, CallTarget, Flow, Reason, Refusal, Stop};
 use wavetap_analysis::solver::{Edges, Lattice, iterate};
 use wavetap_base::entity::InstId;
 use wavetap_object::code_object::{Field, Kernel, KernelDescriptor, KernelMetadata};
-
-/// A function that is instrumented, the kernel itself or one of which it gets a clone, with what is known of it.
-#[derive(Debug)]
-pub(crate) struct ClonedFunction<'a> {
-    pub(crate) body: &'a Body,
-    pub(crate) cfg: Cfg,
-    pub(crate) neighbours: BundlingConstraints,
-    liveness: Liveness,
-    indexing: Indexing,
-    /// Where its waves start if their arguments are preloaded: what is before that is no work of the kernel's.
-    pub(crate) preloaded_entry: Option<InstId>,
-    /// Its sites.
-    pub(crate) sites: Vec<PlacedSite>,
-    /// Its loads, if their latency is measured.
-    pub(crate) measured_loads: MeasuredLoads,
-    pending: OnceCell<Vec<RegSet>>,
-    assigned: OnceCell<MaybeInitialized>,
-    slow_results: OnceCell<RegSet>,
-    weights: OnceCell<Vec<f64>>,
-    nonzero: OnceCell<Vec<bool>>,
-    restored: OnceCell<Option<Vec<Restored>>>,
-}
-
-impl<'a> ClonedFunction<'a> {
-    /// Analyses a function; refuses one that changes how inserted instructions execute.
-    fn of(
-        analysis: &Analysis<'a>,
-        id: BodyId,
-        descriptor: &KernelDescriptor,
-        probes: &[ProbeKind],
-    ) -> Result<ClonedFunction<'a>, Stop> {
-        let body = analysis.program.body(id);
-        let cfg = Cfg::build(body);
-        guards::check_ends(analysis.program, body)?;
-        guards::check_mode(body)?;
-        guards::check_scheduling(analysis.program, body)?;
-        guards::check_allocation(body, descriptor)?;
-        guards::check_dealloc(body, &cfg)?;
-        let liveness = Liveness::compute(body, &cfg, &analysis.summaries);
-        let (indexing, neighbours) = (Indexing::of(body), BundlingConstraints::of(body));
-        let measured_loads = match probes.iter().find(|probe| probe.measures_latency()) {
-            Some(probe) => {
-                let waits = Waits::compute(body, &cfg, &analysis.waits);
-                MeasuredLoads::of(body, &cfg, &neighbours, &waits, *probe == ProbeKind::DrainedLatency)
-            }
-            None => MeasuredLoads::default(),
-        };
-        let (preloaded_entry, pending, assigned, slow_results, weights, nonzero, restored) = Default::default();
-        Ok(ClonedFunction {
-            body,
-            cfg,
-            neighbours,
-            liveness,
-            indexing,
-            preloaded_entry,
-            sites: Vec::new(),
-            measured_loads,
-            pending,
-            assigned,
-            slow_results,
-            weights,
-            nonzero,
-            restored,
-        })
-    }
-
-    /// Refuses an insertion at an instruction where vector registers may be indexed at run time, or vector instructions
-    /// may be skipped.
-    pub(crate) fn check_modes(&self, id: InstId) -> Result<(), Stop> {
-        Ok(guards::check_modes(self.body, &self.indexing, id)?)
-    }
-
-    /// The instructions that end the wave.
-    pub(crate) fn ends(&self) -> impl Iterator<Item = InstId> + '_ {
-        self.body.ids().filter(|&inst| self.body.flow(inst) == Flow::End)
-    }
-
-    /// Before each instruction, the registers into which loads are outstanding.
-    pub(crate) fn pending(&self, analysis: &Analysis<'_>) -> &[RegSet] {
-        self.pending.get_or_init(|| Waits::compute(self.body, &self.cfg, &analysis.waits).all_pending_writes())
-    }
-
-    /// Which registers hold anything, where the kernel starts with these.
-    pub(crate) fn assigned(&self, at_entry: &RegSet) -> &MaybeInitialized {
-        self.assigned.get_or_init(|| MaybeInitialized::compute(self.body, &self.cfg, at_entry))
-    }
-
-    /// By block: how often it is executed when the function is called once, as a guess.
-    pub(crate) fn weights(&self) -> &[f64] {
-        self.weights.get_or_init(|| block_weights(self.body, &self.cfg))
-    }
-
-    /// Before each instruction, whether EXEC is certain to have a lane.
-    pub(crate) fn nonzero(&self) -> &[bool] {
-        self.nonzero.get_or_init(|| nonzero(self.body, &self.cfg))
-    }
-
-    /// Where EXEC is again what it was before; none if that takes more work than a function of its length may.
-    pub(crate) fn restored(&self) -> Option<&[Restored]> {
-        self.restored.get_or_init(|| restored(self.body, &self.cfg).ok()).as_deref()
-    }
-
-    /// Whether [`ClonedFunction::restored`] was wanted and took too much work.
-    fn is_over_budget(&self) -> bool {
-        self.restored.get().is_some_and(Option::is_none)
-    }
-
-    /// Registers that hold results of instructions that take longer than others.
-    pub(crate) fn slow_results(&self) -> &RegSet {
-        let is_slow = |id: &InstId| self.body.inst(*id).variant.flags.intersects(Flags::MFMA | Flags::TRANS);
-        self.slow_results.get_or_init(|| self.body.ids().filter(is_slow).flat_map(|id| self.body.writes(id)).collect())
-    }
-}
 
 /// What is known of one kernel.
 #[derive(Debug)]
@@ -154,7 +36,9 @@ pub struct KernelFacts<'k, 'a> {
     pub(crate) id: BodyId,
     pub(crate) target: Target,
     /// The kernel, and the functions that it gets clones of.
-    pub(crate) functions: Vec<ClonedFunction<'a>>,
+    pub(crate) functions: Vec<ClonedFunction<'k>>,
+    /// Of each function: what each probe measures in it.
+    probes: Vec<Vec<Box<dyn FunctionProbe>>>,
     /// Liveness in them where it is known that their callers are the kernel and each other.
     for_callers: OnceCell<Vec<Liveness>>,
     /// The record of the fewest counters from which all others follow; none if they do not.
@@ -173,12 +57,10 @@ pub struct KernelFacts<'k, 'a> {
     pub(crate) used: UsedRegisters,
     /// Whether all that it may call is known, and nothing calls itself.
     pub(crate) has_bounded_calls: bool,
-    /// Whether its accesses are recorded, in sampled workgroups.
-    pub(crate) records_accesses: bool,
-    /// The counters of its time, if that is measured.
-    pub(crate) time: Option<WaveCounters>,
-    /// Whether the latency of its loads is measured.
-    pub(crate) measures_latency: bool,
+    /// What inserted code reads at sites, once that is asked for.
+    reads: OnceCell<RegSet>,
+    /// What the probes need of its inserted code.
+    pub(crate) needs: Needs,
 }
 
 impl<'k, 'a> KernelFacts<'k, 'a> {
@@ -189,22 +71,24 @@ impl<'k, 'a> KernelFacts<'k, 'a> {
     pub fn of(
         analysis: &'k Analysis<'a>,
         kernel: &'k Kernel,
-        probes: &[ProbeKind],
+        probes: &[&'static dyn Probe],
     ) -> Result<KernelFacts<'k, 'a>, Stop> {
         let program = analysis.program;
         let id = find(program, kernel)?;
         let target = program.body(id).target();
-        let mut own = ClonedFunction::of(analysis, id, &kernel.descriptor, probes)?;
+        let mut own = ClonedFunction::of(analysis, id, &kernel.descriptor)?;
         guards::check_preload(own.body, &own.liveness, &kernel.descriptor)?;
         own.preloaded_entry = guards::preloaded_entry(own.body, &kernel.descriptor)?;
         let mut table = SiteTable::default();
-        own.sites = table.add(&own, probes)?;
+        let measured = prepare(&own, probes)?;
+        own.sites = table.add(&own, probes, &measured);
         let clones = clones(analysis, id, &kernel.descriptor, probes);
         let uncopied = Uncopied::of(program, id, |function| clones.contains_key(&function));
-        let mut functions = vec![own];
-        for mut function in clones.into_values() {
-            function.sites = table.add(&function, probes)?;
+        let (mut functions, mut of_functions) = (vec![own], vec![measured]);
+        for (mut function, measured) in clones.into_values() {
+            function.sites = table.add(&function, probes, &measured);
             functions.push(function);
+            of_functions.push(measured);
         }
         let missing = || Refusal::new(Reason::WorkgroupSize, "the metadata does not name the kernel");
         let metadata = kernel.metadata.as_ref().ok_or_else(missing)?;
@@ -220,7 +104,6 @@ impl<'k, 'a> KernelFacts<'k, 'a> {
                 );
             }
         };
-        let time = WaveCounters::of(&table.sites);
         let callable = || *analysis.callable.get_or_init(|| callable_registers(program, analysis.image));
         Ok(KernelFacts {
             analysis,
@@ -229,6 +112,7 @@ impl<'k, 'a> KernelFacts<'k, 'a> {
             id,
             target,
             functions,
+            probes: of_functions,
             for_callers: OnceCell::new(),
             placed: OnceCell::new(),
             table,
@@ -236,11 +120,10 @@ impl<'k, 'a> KernelFacts<'k, 'a> {
             workgroup_size,
             size_is_required: required.is_some(),
             lds_bytes: lds_bytes(metadata.group_segment_fixed_size, &kernel.descriptor)?,
-            time,
             used: reachable_registers(program, id, callable),
             has_bounded_calls: has_bounded_calls(program, id),
-            records_accesses: probes.contains(&ProbeKind::Memory),
-            measures_latency: probes.iter().any(|probe| probe.measures_latency()),
+            reads: OnceCell::new(),
+            needs: Needs::together(probes),
         })
     }
 
@@ -276,16 +159,34 @@ impl<'k, 'a> KernelFacts<'k, 'a> {
     /// As if [`ClonedFunction::restored`] took too much work.
     #[cfg(test)]
     pub(crate) fn exhaust_budget(&self) {
-        self.functions.iter().for_each(|function| assert!(function.restored.set(None).is_ok()));
+        self.functions.iter().for_each(ClonedFunction::exhaust_budget);
     }
 
-    /// What a probe does for which counters elsewhere than in global memory are no place, if one does.
-    pub(crate) fn needs_global_memory(&self) -> Option<&'static str> {
-        match (self.records_accesses, &self.time) {
-            (true, _) => Some("accesses are recorded"),
-            (false, Some(_)) => Some("times are added up"),
-            (false, None) => self.measures_latency.then_some("latencies are added up"),
+    /// What each probe measures in a function, by its number.
+    pub(crate) fn probes(&self, function: usize) -> &[Box<dyn FunctionProbe>] {
+        self.probes.get(function).map_or(&[], Vec::as_slice)
+    }
+
+    /// Whether inserted code reads registers of the original code at a site.
+    pub(crate) fn reads_at_sites(&self) -> bool {
+        self.read_at_sites() != RegSet::EMPTY
+    }
+
+    /// The registers of the original code that inserted code reads at sites.
+    pub(crate) fn read_at_sites(&self) -> RegSet {
+        *self.reads.get_or_init(|| self.compute_reads())
+    }
+
+    fn compute_reads(&self) -> RegSet {
+        let mut read = RegSet::EMPTY;
+        for (function, probes) in self.functions.iter().zip(&self.probes) {
+            for placed in &function.sites {
+                if let Some(probe) = probes.get(placed.probe) {
+                    read = read.union(probe.reads(function, &placed.site));
+                }
+            }
         }
+        read
     }
 
     /// What is live in each function.
@@ -304,14 +205,22 @@ impl<'k, 'a> KernelFacts<'k, 'a> {
     }
 }
 
+/// What each probe measures in a function.
+fn prepare(function: &ClonedFunction<'_>, probes: &[&'static dyn Probe]) -> Result<Vec<Box<dyn FunctionProbe>>, Stop> {
+    probes.iter().map(|probe| probe.prepare(function)).collect()
+}
+
+/// A function to be cloned, with what each probe measures in it.
+type Clone<'k> = (ClonedFunction<'k>, Vec<Box<dyn FunctionProbe>>);
+
 /// The functions that a kernel gets clones of: all that it reaches by calls of known functions that can be cloned.
 /// Their sites are not in a table yet.
-fn clones<'a>(
-    analysis: &Analysis<'a>,
+fn clones<'k>(
+    analysis: &'k Analysis<'_>,
     kernel: BodyId,
     descriptor: &KernelDescriptor,
-    probes: &[ProbeKind],
-) -> BTreeMap<BodyId, ClonedFunction<'a>> {
+    probes: &[&'static dyn Probe],
+) -> BTreeMap<BodyId, Clone<'k>> {
     let program = analysis.program;
     let mut found = BTreeMap::new();
     if !wavetap_amdgpu::has_operation(program.body(kernel).target(), Opcode::S_CALL_B64) {
@@ -333,24 +242,21 @@ fn clones<'a>(
 }
 
 /// A function to be cloned, if nothing in it must stay where it is or prevents that code is inserted.
-fn clone<'a>(
-    analysis: &Analysis<'a>,
+fn clone<'k>(
+    analysis: &'k Analysis<'_>,
     id: BodyId,
     descriptor: &KernelDescriptor,
-    probes: &[ProbeKind],
-) -> Option<ClonedFunction<'a>> {
+    probes: &[&'static dyn Probe],
+) -> Option<Clone<'k>> {
     let body = analysis.program.body(id);
     if body.kind() != BodyKind::Function || body.ids().any(|inst| body.flow(inst) == Flow::IndirectJump) {
         return None;
     }
-    let function = ClonedFunction::of(analysis, id, descriptor, probes).ok()?;
-    let sites = SiteTable::default().add(&function, probes).ok()?;
-    let fits = sites
-        .iter()
-        .map(|placed| placed.site.inst)
-        .chain(function.ends())
-        .all(|inst| function.check_modes(inst).is_ok());
-    fits.then_some(function)
+    let function = ClonedFunction::of(analysis, id, descriptor).ok()?;
+    let measured = prepare(&function, probes).ok()?;
+    let sites = measured.iter().flat_map(|probe| probe.sites()).map(|site| site.inst);
+    let fits = sites.chain(function.ends()).all(|inst| function.check_modes(inst).is_ok());
+    fits.then_some((function, measured))
 }
 
 /// Liveness in cloned functions, where their callers are the kernel and each other: a scalar register is dead where a

@@ -24,181 +24,46 @@
 //! Functions that a kernel reaches by calls of known targets are cloned for it and instrumented like it.
 #![forbid(unsafe_code)]
 
+mod analysis;
 mod asm;
 mod block_weights;
 mod cost;
 mod facts;
 mod frame;
+mod function;
 mod group_memory;
 mod guards;
 mod hazard_mitigation;
 mod high_registers;
+mod instrumented;
 pub mod layout;
 pub mod object;
 mod placement;
 mod plan;
-mod probe;
+mod planned;
+pub mod probe;
 mod records;
 pub mod refusal;
 mod register;
 mod scavenge;
 mod scheduling;
 mod sink;
+mod site;
 #[cfg(test)]
 mod tests;
 mod uncopied;
 
-use std::sync::OnceLock;
-
-use smallvec::SmallVec;
-
-use wavetap_amdgpu::Loss;
 use wavetap_analysis::cfg::Program;
-use wavetap_analysis::dataflow::{Summaries, UsedRegisters, WaitSummaries};
-use wavetap_analysis::kernel::edit::Edits;
-use wavetap_analysis::kernel::{Image, Stop};
-use wavetap_object::code_object::{Kernel, KernelDescriptor, KernelMetadata};
-use wavetap_profile::map::{self, CounterMode, Resources, Site};
-use wavetap_profile::placement::Placement;
+use wavetap_analysis::kernel::Stop;
+use wavetap_object::code_object::Kernel;
 
+pub use analysis::{Analysis, SpillTo};
 pub use facts::KernelFacts;
-pub use probe::ProbeKind;
-pub use scavenge::SpillTo;
+pub use function::ClonedFunction;
+pub use instrumented::{Instrumented, MetadataChange, Request};
+pub use probe::Probe;
 pub use scavenge::registers::{resources, resources_of};
 pub use wavetap_profile::placement::CounterPlacement;
-
-/// A code object's code with what is known of it as a whole: made once, used for each kernel.
-#[derive(Debug)]
-pub struct Analysis<'a> {
-    program: &'a Program,
-    image: &'a Image<'a>,
-    summaries: Summaries,
-    waits: WaitSummaries,
-    /// What code at the end of an unknown pointer may touch, once something needs it.
-    callable: OnceLock<UsedRegisters>,
-    always_scavenge: bool,
-    always_spill: Option<SpillTo>,
-}
-
-impl<'a> Analysis<'a> {
-    /// Analyses what kernels share: what calls may read, write and leave outstanding.
-    #[must_use]
-    pub fn new(program: &'a Program, image: &'a Image<'a>) -> Analysis<'a> {
-        let (summaries, waits) = (Summaries::compute(program), WaitSummaries::compute(program));
-        Analysis {
-            program,
-            image,
-            summaries,
-            waits,
-            callable: OnceLock::new(),
-            always_scavenge: false,
-            always_spill: None,
-        }
-    }
-
-    /// Makes inserted code scavenge its scalar registers at each place even where some are unused. The scalar
-    /// allocation then grows for the prologue alone; probes are longer.
-    #[must_use]
-    pub fn scavenging(self) -> Analysis<'a> {
-        Analysis { always_scavenge: true, ..self }
-    }
-
-    /// Makes inserted code scavenge scalar registers and spill whole vector registers at each place even where some are
-    /// unused.
-    #[must_use]
-    pub fn spilling(self, to: SpillTo) -> Analysis<'a> {
-        Analysis { always_spill: Some(to), ..self }
-    }
-}
-
-/// What to instrument, and how.
-#[derive(Debug, Clone, Copy)]
-pub struct Request {
-    /// Where counters live while it runs.
-    pub mode: CounterMode,
-    /// Which counters are kept.
-    pub placement: CounterPlacement,
-    /// Its index in the site table.
-    pub index: u32,
-    /// Virtual address of its control block in the rewritten object.
-    pub control: u64,
-    /// Whether each wave has a record of its own. Otherwise waves share a few, by where they run, which is cheaper.
-    /// Counters in registers are always shared.
-    pub per_wave: bool,
-    /// How many of a SIMD's waves the kernel may lose to its counters, at most; any number if not said.
-    pub max_occupancy_loss: Option<u32>,
-}
-
-/// Numbers of a kernel's metadata that change.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct MetadataChange {
-    /// `.sgpr_count`
-    pub sgpr_count: u64,
-    /// `.vgpr_count`
-    pub vgpr_count: u64,
-    /// `.agpr_count`
-    pub agpr_count: u64,
-    /// `.group_segment_fixed_size`
-    pub group_segment_fixed_size: u64,
-    /// `.private_segment_fixed_size`
-    pub private_segment_fixed_size: u64,
-}
-
-impl MetadataChange {
-    /// What is to be written into the metadata of the kernel, of which it says `before` so far.
-    #[must_use]
-    pub fn numbers(&self, before: &KernelMetadata) -> SmallVec<[(&'static str, u64); 5]> {
-        let always = [
-            (".sgpr_count", self.sgpr_count),
-            (".vgpr_count", self.vgpr_count),
-            (".group_segment_fixed_size", self.group_segment_fixed_size),
-        ];
-        // Few kernels need more of these, and not all metadata have them.
-        let seldom = [
-            (".agpr_count", self.agpr_count, before.agpr_count),
-            (".private_segment_fixed_size", self.private_segment_fixed_size, before.private_segment_fixed_size),
-        ];
-        let changed = seldom.into_iter().filter(|(_, now, before)| now != before).map(|(key, now, _)| (key, now));
-        always.into_iter().chain(changed).collect()
-    }
-}
-
-/// A planned instrumentation of one kernel.
-#[derive(Debug, Clone)]
-pub struct Instrumented {
-    /// What to insert.
-    pub edits: Edits,
-    /// The descriptor, but for its entry.
-    pub descriptor: KernelDescriptor,
-    /// The metadata's new numbers.
-    pub metadata: MetadataChange,
-    /// The sites, in the order of their counters: the kernel's by address, then those of its functions. Without source
-    /// lines.
-    pub sites: Vec<Site>,
-    /// Size of the kernel's records.
-    pub record_bytes: u32,
-    /// How many records waves share by where they run; none where each has its own, or their number is that of the
-    /// placement.
-    pub slots: Option<u32>,
-    /// Functions whose branches are not counted, or not always: their originals may run. `?` stands for unknown ones.
-    pub uncounted_callees: Vec<String>,
-    /// Which counters its records have, where the others follow from these.
-    pub placement: Option<Placement>,
-    /// The placement in place of the one that was asked for, where that takes too much work to find.
-    pub placement_fallback: Option<CounterPlacement>,
-    /// Where the vector registers come from.
-    pub vector_registers: map::VectorSource,
-    /// Where its counters are: in memory, where LDS was asked for and has no room.
-    pub mode: CounterMode,
-    /// What the kernel needs as it was.
-    pub before: Resources,
-    /// What it needs with the edits; the size of the new code is not known here and 0.
-    pub after: Resources,
-    /// What it costs in occupancy with the workgroup size for which that is most.
-    pub loss: Loss,
-    /// Cycles that inserted code takes of a wave: a prediction, to compare counter modes with.
-    pub added_cycles: u64,
-}
 
 /// Plans the instrumentation of one kernel.
 ///

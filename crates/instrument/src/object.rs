@@ -7,10 +7,12 @@ use std::sync::OnceLock;
 
 use rayon::prelude::*;
 
+use crate::analysis::Analysis;
 use crate::facts::KernelFacts;
+use crate::instrumented::{Instrumented, Request};
 use crate::layout::{Code, Distance, Segment};
+use crate::probe::Probe;
 use crate::refusal::{RefusalReason, refused};
-use crate::{Analysis, CounterPlacement, Instrumented, ProbeKind, Request};
 use wavetap_amdgpu::Target;
 use wavetap_analysis::cfg::Program;
 use wavetap_analysis::kernel::{BodyKind, Image, Reason, Refusal, Stop};
@@ -19,6 +21,7 @@ use wavetap_object::code_object::{Kernel, KernelDescriptor, KernelMetadata, dema
 use wavetap_object::emit::code_object::CodeSymbol;
 use wavetap_profile::control;
 use wavetap_profile::map::{AddressPair, Candidate, CounterMode, Declared, DescriptorBytes, KernelMap, Refused};
+use wavetap_profile::placement::CounterPlacement;
 use wavetap_profile::record::HEADER;
 
 /// What the new code of a kernel is called in the symbol table.
@@ -60,7 +63,7 @@ impl Counters {
 #[derive(Debug, Clone, Copy)]
 pub struct Measurement<'a> {
     /// What to measure.
-    pub probes: &'a [ProbeKind],
+    pub probes: &'a [&'static dyn Probe],
     /// Where the counters live.
     pub counters: Counters,
     /// Which of them are kept.
@@ -159,7 +162,7 @@ impl<'a> ObjectPlanner<'a> {
         let facts = KernelFacts::of(analysis, kernel, self.measurement.probes)?;
         let modes: &[CounterMode] = match self.measurement.counters {
             // What is recorded has room nowhere else.
-            Counters::Auto if facts.needs_global_memory().is_some() => &[CounterMode::Global],
+            Counters::Auto if facts.needs.global_memory.is_some() => &[CounterMode::Global],
             Counters::Auto => &BY_COST,
             Counters::Lds => &[CounterMode::Lds],
             Counters::Global => &[CounterMode::Global],
@@ -321,6 +324,7 @@ impl Adding {
             placement: instrumented.placement,
             placement_fallback: instrumented.placement_fallback,
             slots: instrumented.slots,
+            records_accesses: instrumented.records_accesses,
             addresses: code
                 .addresses(entry)
                 .into_iter()

@@ -1,28 +1,30 @@
 //! One kernel's instrumentation: a counter sink, a strategy for registers, and all the code that follows from the two.
 
-use super::{Instrumented, MetadataChange, Request};
-use crate::facts::{ClonedFunction, KernelFacts};
+use crate::facts::KernelFacts;
 use crate::frame::entry::{Entry, EntryNeeds, ScratchAccess};
 use crate::frame::{Frame, delayed_wait, epilogue, first_vector, flat_scratch, prologue};
-use crate::placement::{PlacedCounters, PlacedRecord, PointJobs, Prices};
-use crate::probe::{Emitter, time};
+use crate::function::ClonedFunction;
+use crate::instrumented::{Instrumented, Request};
+use crate::placement::{PlacedCounters, PlacedRecord, Prices};
+use crate::planned::{PlannedCode, in_order};
+use crate::probe::Emitter;
 use crate::records::RecordChoice;
 use crate::scavenge::lane_spills::{LaneBudget, MOST_SLOTS};
-use crate::scavenge::registers::{self, Allocation, NUMBERED_VGPRS, Scalars, Vectors};
+use crate::scavenge::registers::{Allocation, NUMBERED_VGPRS, OwnRegisters, Scalars, Vectors};
 use crate::scavenge::spill_slots::{self, SpillSlots};
 use crate::scavenge::{LAST_RESORT, LiveOut, STRATEGIES, Scavenger, VgprStrategy};
-use crate::sink::{CounterSink, Counters, GlobalSink, LdsSink};
-use crate::{cost, group_memory, guards, high_registers, register, scheduling};
-use wavetap_amdgpu::{Demand, Loss, Reg, Target};
+use crate::sink::{CounterSink, GlobalSink, LdsSink};
+use crate::site::Counters;
+use crate::{group_memory, guards, register};
+use wavetap_amdgpu::Loss;
 use wavetap_analysis::dataflow::RegSet;
-use wavetap_analysis::kernel::edit::{Edits, FunctionEdits, Item, Snippet};
+use wavetap_analysis::kernel::edit::Snippet;
 use wavetap_analysis::kernel::{Body, Reason, Refusal, Stop};
 use wavetap_base::entity::{ProgramPoint, Side};
 use wavetap_base::error::Error;
-use wavetap_object::code_object::{Field, KernelDescriptor};
-use wavetap_profile::map::{CounterMode, VectorSource};
+use wavetap_profile::map::CounterMode;
 use wavetap_profile::placement::{CounterPlacement, Placement};
-use wavetap_profile::record::record_bytes;
+use wavetap_profile::record::{HEADER, record_bytes};
 
 /// What counting the lanes with which a wave begins costs, in additions at sites: the wave has to wait for the address
 /// of its record, which it could do later. A guess.
@@ -30,20 +32,23 @@ const ENTRY_WEIGHT: f64 = 3.0;
 
 /// Tries the strategies in order and returns the first that costs no occupancy, or what costs least of it.
 pub(crate) fn cheapest(facts: &KernelFacts<'_, '_>, request: &Request) -> Result<Instrumented, Stop> {
-    if let Some(what) = facts.needs_global_memory()
+    if let Some(what) = facts.needs.global_memory
         && request.mode != CounterMode::Global
     {
         return Err(Refusal::new(Reason::CounterMode, format!("{what} in global memory")).into());
     }
-    if facts.time.is_some() {
-        // A wave's last block ends where the wave does.
+    if facts.needs.every_end {
         facts.uncopied.check_return(facts.analysis.program)?;
     }
     if request.mode == CounterMode::Register {
+        if facts.needs.at_each_site {
+            let detail = "what is measured at each site is not counted in registers";
+            return Err(Refusal::new(Reason::CounterMode, detail).into());
+        }
         return register::cheapest(facts, request, |planned| costs_too_much(request, planned));
     }
     if request.placement == CounterPlacement::Minimal
-        && facts.needs_global_memory().is_none()
+        && facts.needs.can_be_placed()
         && let Some(placed) = facts.placed(placed)?
         && (request.mode != CounterMode::Global || pays(facts, placed))
     {
@@ -149,8 +154,9 @@ fn sink(
     mode: CounterMode,
     placed: Option<&PlacedRecord>,
     records: RecordChoice,
+    record_bytes: u32,
 ) -> Result<(CounterMode, Box<dyn CounterSink>), Stop> {
-    let global = || Box::new(GlobalSink { records });
+    let global = || Box::new(GlobalSink { records, record_bytes });
     match mode {
         CounterMode::Global => Ok((mode, global())),
         CounterMode::Lds => {
@@ -175,11 +181,11 @@ fn plan(
     strategy: VgprStrategy,
     live_out: LiveOut,
 ) -> Result<Instrumented, Stop> {
-    let KernelFacts { analysis, kernel, metadata, id, target, functions, .. } = facts;
+    let KernelFacts { analysis, kernel, metadata, id, target, functions, needs, .. } = facts;
     let (program, target) = (analysis.program, *target);
     let record_bytes = record_bytes(placed.map_or(facts.table.counters(), |placed| placed.placement.kept));
-    let records = RecordChoice::of(target, request.per_wave || facts.records_accesses, record_bytes);
-    let (mode, sink) = sink(facts, request.mode, placed, records)?;
+    let records = RecordChoice::of(target, request.per_wave || needs.records, record_bytes);
+    let (mode, sink) = sink(facts, request.mode, placed, records, record_bytes)?;
     let mut descriptor = kernel.descriptor;
     let scratch = if strategy == LAST_RESORT { ScratchAccess::of(target) } else { ScratchAccess::Given };
     let sets_flat_scratch = scratch == ScratchAccess::FlatScratch;
@@ -199,9 +205,7 @@ fn plan(
     // are, these.
     let scavenges = analysis.always_scavenge || matches!(strategy, VgprStrategy::Spill(_));
     let reserved = if scavenges { None } else { Scalars::take(|count, align| free.take(count, align)).ok() };
-    if facts.measures_latency && reserved.is_none() {
-        let detail = "latencies would have in them what it takes to move registers: inserted code needs scalar and \
-            vector registers that no code uses";
+    if let (Some(detail), None) = (needs.unused_registers, reserved) {
         let reason = if strategy == VgprStrategy::Unused { Reason::ScalarRegisters } else { Reason::VectorRegisters };
         return Err(Refusal::new(reason, detail).into());
     }
@@ -212,15 +216,12 @@ fn plan(
     }
     let (mut lanes, mut counter_base, mut slots) = (None, None, None);
     let vectors = match strategy {
-        VgprStrategy::Unused => allocation.choose_vectors(facts.records_accesses)?,
+        VgprStrategy::Unused => allocation.choose_vectors(needs.records, needs.records || facts.reads_at_sites())?,
         VgprStrategy::SpillLanes => {
             // What is spilled has to be found again: not both kinds of registers can be.
-            if reserved.is_none() || allocation.used.indexed || facts.needs_global_memory().is_some() {
-                return Err(Refusal::new(
-                    Reason::VectorRegisters,
-                    "no vector registers are free, and none can be borrowed",
-                )
-                .into());
+            if reserved.is_none() || allocation.used.indexed || !needs.allows_lane_spills() {
+                let detail = "no vector registers are free, and none can be scavenged";
+                return Err(Refusal::new(Reason::VectorRegisters, detail).into());
             }
             counter_base = if sink.has_base() { Some(free.take(1, 1)?) } else { None };
             // Whole pairs, as for the two that vector instructions read.
@@ -230,25 +231,23 @@ fn plan(
             Vectors::behind_ids(target)
         }
         VgprStrategy::Spill(to) => {
-            let vectors = spill_slots::choose(target, functions, facts.records_accesses)?;
+            let vectors = spill_slots::choose(target, functions, facts.read_at_sites(), needs.records)?;
             slots = Some(SpillSlots::find(to, &allocation, metadata, spill_slots::count(&vectors), &mut free)?);
             vectors
         }
     };
+    let resource = slots.and_then(SpillSlots::resource);
+    let own = OwnRegisters { target, vectors, reserved, counter_base, resource, keeps_lanes: needs.keeps_lanes };
     let frame = Frame {
-        target,
-        vectors,
-        reserved,
-        counter_base,
+        own,
         spill_slots: slots,
         sets_flat_scratch,
         entry_lanes: placed.and_then(|placed| placed.entry_lanes).map(|offset| Counters { offset, count: 1 }),
         sink: &*sink,
-        time: facts.time,
         records,
-        is_sampled: facts.records_accesses,
+        is_sampled: needs.records,
         // What is spilled between snippets does not keep what they change; flat addresses take scalar registers.
-        counts_slots: facts.records_accesses && slots.is_none() && vectors.flat.is_none(),
+        counts_slots: needs.records && slots.is_none() && vectors.flat.is_none(),
         record_bytes,
         delays_wait: reserved.is_some()
             && sink.entry_needs(records) == EntryNeeds::Nothing
@@ -265,7 +264,7 @@ fn plan(
     // FLAT_SCRATCH lies after all numbered registers, also those of the original.
     let original_end =
         allocation.used.named.highest_sgpr().filter(|_| sets_flat_scratch).map_or(0, |highest| u32::from(highest) + 1);
-    let keeps = reserved.is_some() || slots.and_then(SpillSlots::resource).is_some();
+    let keeps = reserved.is_some() || resource.is_some();
     let sgprs = prologue_end.max(if keeps { free.end } else { 0 }).max(original_end);
     let vgprs = vectors.end();
     allocation.grow(&mut descriptor, sgprs, vgprs)?;
@@ -275,29 +274,20 @@ fn plan(
     };
 
     let end = allocation.sgprs().max(sgprs);
+    let writer = Writer { facts, frame: &frame, placed };
+    let reads_registers = reserved.is_none() || lanes.is_some() || facts.reads_at_sites();
     let mut inserts = Vec::new();
     for (number, (function, liveness)) in functions.iter().zip(facts.liveness(live_out)).enumerate() {
-        let reads_registers = reserved.is_none() || lanes.is_some() || facts.records_accesses;
-        let pending = if reads_registers { function.pending(analysis) } else { &[] };
+        let pending = if reads_registers { function.pending() } else { &[] };
         let assigned = (!pending.is_empty()).then(|| function.assigned(&entry.original_registers()));
-        inserts.push(insertions(
-            &frame,
-            &Scavenger { function, liveness, reserved, lanes: lanes.as_ref(), slots, pending, assigned, end },
-            placed.and_then(|placed| placed.functions.get(number)).map(Vec::as_slice),
-        )?);
+        let scavenger =
+            Scavenger { function, liveness, reserved, lanes: lanes.as_ref(), slots, pending, assigned, end };
+        inserts.push(writer.insertions(number, &scavenger)?);
     }
-    let mut inserts = inserts.into_iter();
-    let of_kernel = inserts.next().unwrap_or_default();
-    let clones = functions[1..].iter().zip(inserts);
-    let clones = clones.map(|(function, inserts)| FunctionEdits { entry: function.body.entry_address(), inserts });
-    let edits = Edits {
-        prologue,
-        inserts: of_kernel,
-        functions: clones.collect(),
-        spare_scalar: reserved.map(|scalars| Reg::scalar(scalars.saved_scc, 1)),
-    };
     let code = PlannedCode {
-        edits,
+        prologue,
+        inserts,
+        spare_scalar: reserved.map(|scalars| scalars.saved_scc),
         descriptor,
         sgprs,
         vgprs,
@@ -313,163 +303,59 @@ fn plan(
     code.finish(facts, &allocation)
 }
 
-/// Inserted code, and what it needs.
-#[derive(Debug)]
-pub(crate) struct PlannedCode {
-    pub(crate) edits: Edits,
-    /// The descriptor with the registers that it needs.
-    pub(crate) descriptor: KernelDescriptor,
-    /// One more than the highest scalar register that it uses of its own, and the highest vector register.
-    pub(crate) sgprs: u32,
-    pub(crate) vgprs: u32,
-    /// What the metadata says of AGPRs and scratch memory.
-    pub(crate) agpr_count: u64,
-    pub(crate) private_segment: u64,
-    /// Bytes of LDS that a workgroup needs more than before.
-    pub(crate) lds_bytes: u32,
-    /// Where its counters are.
-    pub(crate) mode: CounterMode,
-    pub(crate) record_bytes: u32,
-    /// How many records waves share by where they run, in code without placed counters.
-    pub(crate) slots: Option<u32>,
-    pub(crate) vector_registers: VectorSource,
-    pub(crate) placement: Option<Placement>,
+/// What is written into the functions of a kernel.
+struct Writer<'w> {
+    facts: &'w KernelFacts<'w, 'w>,
+    frame: &'w Frame<'w>,
+    placed: Option<&'w PlacedRecord>,
 }
 
-impl PlannedCode {
-    /// What follows from it for the kernel: descriptor, metadata, occupancy.
-    pub(crate) fn finish(self, facts: &KernelFacts<'_, '_>, allocation: &Allocation<'_>) -> Result<Instrumented, Stop> {
-        let KernelFacts { analysis, kernel, metadata, target, functions, .. } = facts;
-        let (program, target) = (analysis.program, *target);
-        let PlannedCode { mut edits, mut descriptor, sgprs, vgprs, agpr_count, private_segment, .. } = self;
-        if program.bodies().iter().any(Body::sets_scheduling) {
-            scheduling::leave_nothing(target, &mut edits)?;
-        }
-        let extra = self.lds_bytes;
-        let (lds_bytes, workgroup_size) = (facts.lds_bytes, facts.workgroup_size);
-        if descriptor.get(Field::GROUP_SEGMENT_FIXED_SIZE) != 0 || extra != 0 {
-            descriptor.set(Field::GROUP_SEGMENT_FIXED_SIZE, lds_bytes + extra)?;
-        }
-        let mut before = registers::resources(target, &kernel.descriptor, lds_bytes, workgroup_size);
-        before.code_bytes =
-            functions.iter().flat_map(|function| function.body.insts()).map(|inst| u64::from(inst.size)).sum();
-        let mut after = registers::resources(target, &descriptor, lds_bytes + extra, workgroup_size);
-        let machine = kernel.descriptor.machine(target);
-        let demands = (
-            kernel.descriptor.demand(target, lds_bytes, workgroup_size),
-            descriptor.demand(target, lds_bytes + extra, workgroup_size),
-        );
-        if facts.size_is_required {
-            (before.waves_per_simd, after.waves_per_simd) =
-                (machine.occupancy(&demands.0).waves, machine.occupancy(&demands.1).waves);
-        }
-        if let Some(size) = machine.lost_workgroup(&demands.0, &demands.1, facts.size_is_required) {
-            let limit = machine.occupancy(&Demand { workgroup_size: size, ..demands.1 }).limit;
-            let detail = format!(
-                "workgroups of {size} work-items would not fit on a compute unit any more: {} vector registers, {} \
-                    scalar registers and {} bytes of LDS; too much of {limit}",
-                demands.1.vgprs, demands.1.sgprs, demands.1.lds_bytes
-            );
-            return Err(Refusal::new(Reason::Unlaunchable, detail).into());
-        }
-        let loss = machine.worst_loss(if facts.size_is_required { workgroup_size } else { 1 }, &demands.0, &demands.1);
-        let (named_scalars, named_vectors) = named_registers(target, &edits);
-        // Where every wave has the same number, the original may count less than all that can lie after the numbered
-        // ones.
-        let counted_scalars =
-            (sgprs.max(named_scalars) + registers::NAMED_SGPRS).min(target.fixed_sgprs().unwrap_or(u32::MAX));
-        let metadata = MetadataChange {
-            sgpr_count: metadata.sgpr_count.max(counted_scalars.into()).max(allocation.named_sgprs(&descriptor)),
-            vgpr_count: allocation.metadata_vgprs(&descriptor, metadata, vgprs.max(named_vectors), agpr_count),
-            agpr_count,
-            group_segment_fixed_size: u64::from(lds_bytes + extra),
-            private_segment_fixed_size: private_segment,
+impl Writer<'_> {
+    /// A function's snippets, by their place: those of its sites, or of points with placed counters.
+    fn insertions(&self, number: usize, scavenger: &Scavenger<'_>) -> Result<Vec<(ProgramPoint, Snippet)>, Stop> {
+        let Writer { facts, frame, placed } = *self;
+        let function: &ClonedFunction<'_> = scavenger.function;
+        let probes = facts.probes(number);
+        let mut inserts = Vec::new();
+        let mut emitter = Emitter {
+            frame,
+            scavenger,
+            table: &facts.table,
+            counters: Counters { offset: HEADER, count: 0 },
+            reads: RegSet::EMPTY,
+            inserts: &mut inserts,
         };
-        let added_cycles = cost::added_cycles(target, after.waves_per_simd, snippets(functions, &edits));
-        Ok(Instrumented {
-            added_cycles,
-            edits,
-            descriptor,
-            metadata,
-            sites: facts.table.sites.clone(),
-            record_bytes: self.record_bytes,
-            uncounted_callees: facts.uncopied.names(program),
-            vector_registers: self.vector_registers,
-            mode: self.mode,
-            placement: self.placement,
-            placement_fallback: facts.is_over_budget().then_some(CounterPlacement::All),
-            slots: self.slots,
-            before,
-            after,
-            loss,
-        })
-    }
-}
-
-/// All inserted code of a kernel, each with how often it is guessed to run. How often a function is called is not
-/// known: each counts once.
-fn snippets<'e>(functions: &[ClonedFunction<'_>], edits: &'e Edits) -> Vec<(f64, &'e Snippet)> {
-    let mut snippets = vec![(1.0, &edits.prologue)];
-    let inserts = std::iter::once(&edits.inserts).chain(edits.functions.iter().map(|function| &function.inserts));
-    for (function, inserts) in functions.iter().zip(inserts) {
-        let times = |inst| function.weights()[function.cfg.block_of(inst).index()];
-        snippets.extend(inserts.iter().map(|(point, snippet)| (times(point.inst), snippet)));
-    }
-    snippets
-}
-
-/// One more than the highest numbered scalar register, and than the highest vector register, that inserted code names:
-/// what it scavenges need not be among those that the original names.
-fn named_registers(target: Target, edits: &Edits) -> (u32, u32) {
-    let inserts = edits.inserts.iter().chain(edits.functions.iter().flat_map(|function| &function.inserts));
-    let items = inserts.flat_map(|(_, snippet)| &snippet.items);
-    let instructions = items.filter_map(|item| if let Item::Inst(inst) = item { Some(inst) } else { None });
-    let named: RegSet = instructions.flat_map(|inst| inst.reads().chain(inst.writes())).collect();
-    let end = |highest: Option<u16>| highest.map_or(0, |highest| u32::from(highest) + 1);
-    (end(named.highest_sgpr_below(target.addressable_sgprs() as u16)), end(named.highest_vgpr()))
-}
-
-/// A function's snippets, by their place: those of its sites, or of points with placed counters.
-fn insertions(
-    frame: &Frame<'_>,
-    scavenger: &Scavenger<'_>,
-    placed: Option<&[PointJobs]>,
-) -> Result<Vec<(ProgramPoint, Snippet)>, Stop> {
-    let function: &ClonedFunction<'_> = scavenger.function;
-    let mut inserts = Vec::new();
-    match placed {
-        Some(points) => {
-            for here in points {
-                function.check_modes(here.point.inst)?;
-                let counters = Counters { offset: here.offset, count: here.count };
-                Emitter { frame, scavenger, counters, inserts: &mut inserts }.count(here)?;
+        match placed {
+            Some(placed) => {
+                for here in placed.functions.get(number).into_iter().flatten() {
+                    function.check_modes(here.point.inst)?;
+                    emitter.counters = Counters { offset: here.offset, count: here.count };
+                    emitter.count(here)?;
+                }
+            }
+            None => {
+                if number == 0 {
+                    probes.iter().try_for_each(|probe| probe.at_entry(&mut emitter))?;
+                }
+                for placed in &function.sites {
+                    function.check_modes(placed.site.inst)?;
+                    let probe = probes.get(placed.probe).ok_or_else(|| Error::internal("a site has no probe"))?;
+                    (emitter.counters, emitter.reads) = (placed.counters(), probe.reads(function, &placed.site));
+                    probe.at_site(&placed.site, &mut emitter)?;
+                }
+                emitter.reads = RegSet::EMPTY;
             }
         }
-        None => {
-            for placed in &function.sites {
-                function.check_modes(placed.site.inst)?;
-                let counters = Counters { offset: placed.offset, count: placed.site.kind.counters() };
-                let mut emitter = Emitter { frame, scavenger, counters, inserts: &mut inserts };
-                placed.probe.probe().emit(&placed.site, &mut emitter)?;
+        for end in function.ends() {
+            function.check_modes(end)?;
+            let point =
+                ProgramPoint { inst: guards::place_before_end(function.body, &function.cfg, end), side: Side::Before };
+            if placed.is_none() {
+                probes.iter().try_for_each(|probe| probe.at_end(point, &mut emitter))?;
             }
+            let (own, here) = scavenger.at_end(&frame.own, point)?;
+            emitter.inserts.push((point, epilogue::epilogue(&Frame { own, ..*frame }, &here, point.inst != end)?));
         }
+        in_order(function, frame.own.vectors.bank, inserts)
     }
-    for end in function.ends() {
-        function.check_modes(end)?;
-        let point =
-            ProgramPoint { inst: guards::place_before_end(function.body, &function.cfg, end), side: Side::Before };
-        if let Some(waves) = &frame.time {
-            let counters = waves.counters();
-            time::end(&mut Emitter { frame, scavenger, counters, inserts: &mut inserts }, point)?;
-        }
-        let (frame, here) = scavenger.at_end(frame, point)?;
-        inserts.push((point, epilogue::epilogue(&frame, &here, point.inst != end)?));
-    }
-    for (point, snippet) in &mut inserts {
-        guards::check_clause(function.body, &function.neighbours, *point)?;
-        scheduling::bracket(function.body, *point, snippet)?;
-        high_registers::bracket(function.body, frame.vectors.bank, *point, snippet)?;
-    }
-    inserts.sort_by_key(|(point, _)| *point);
-    Ok(inserts)
 }

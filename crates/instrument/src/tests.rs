@@ -8,18 +8,19 @@ use crate::asm::Asm;
 use crate::frame::entry::{Entry, EntryNeeds, ScratchAccess};
 use crate::hazard_mitigation::Place;
 use crate::scavenge::registers::Allocation;
-use wavetap_amdgpu::{Inst, RegFile, Role, Value};
-use wavetap_amdgpu::{Reg, Target};
-use wavetap_analysis::dataflow::RegSet;
+use wavetap_amdgpu::{Inst, Reg, RegFile, Role, Target, Value};
+use wavetap_analysis::dataflow::{RegSet, UsedRegisters};
 use wavetap_analysis::kernel::edit::{Item, Snippet};
-use wavetap_analysis::kernel::{BodyKind, Reason};
+use wavetap_analysis::kernel::{BodyKind, Image, Reason};
 use wavetap_base::entity::ProgramPoint;
-use wavetap_object::code_object::{Field, InitialRegisters, KernelMetadata, initial_registers};
+use wavetap_object::code_object::{Field, InitialRegisters, KernelDescriptor, KernelMetadata, initial_registers};
+use wavetap_profile::map::{self, CounterMode};
 
 const ENTRY: u64 = 0x1000;
 
 mod high_registers;
 mod lanes;
+mod latency;
 mod placement;
 
 fn target(name: &str) -> Target {
@@ -72,15 +73,15 @@ fn kernel(target: Target, code: &[(&str, &[Value])]) -> (Vec<u8>, Kernel) {
 }
 
 fn branches(analysis: &Analysis<'_>, kernel: &Kernel, request: &Request) -> Result<Instrumented, Stop> {
-    instrument(&KernelFacts::of(analysis, kernel, &[ProbeKind::Branches])?, request)
+    instrument(&KernelFacts::of(analysis, kernel, &[probe::BRANCHES])?, request)
 }
 
 fn plan(target: Target, bytes: &[u8], kernel: &Kernel, mode: CounterMode) -> Result<Instrumented, Stop> {
-    plan_probe(ProbeKind::Branches, target, bytes, kernel, mode)
+    plan_probe(probe::BRANCHES, target, bytes, kernel, mode)
 }
 
 fn plan_probe(
-    probe: ProbeKind,
+    probe: probe::ProbeRef,
     target: Target,
     bytes: &[u8],
     kernel: &Kernel,
@@ -140,7 +141,7 @@ fn instructions_that_are_refused() {
 fn time_that_is_refused() {
     let plan = |code: &[(&str, &[Value])], mode| {
         let (bytes, kernel) = kernel(target("gfx90a"), code);
-        plan_probe(ProbeKind::Time, target("gfx90a"), &bytes, &kernel, mode)
+        plan_probe(probe::TIME, target("gfx90a"), &bytes, &kernel, mode)
     };
     // A loop to the first instruction, and to the second one.
     let compare: (&str, &[Value]) = ("s_cmp_eq_u32", &[s(20, 1), s(21, 1)]);
@@ -152,23 +153,6 @@ fn time_that_is_refused() {
     for mode in [CounterMode::Lds, CounterMode::Register] {
         assert_eq!(reason(plan(&[compare], mode)).0, Reason::CounterMode);
     }
-}
-
-#[test]
-fn loads_are_drained_where_they_cannot_be_measured_at_their_waits() {
-    let address = Value::Reg(Reg::vector(2, 2));
-    let load: (&str, &[Value]) = ("global_load_dword", &[Value::Reg(Reg::vector(1, 1)), address, Value::Off]);
-    let wait: (&str, &[Value]) = ("s_waitcnt", &[Value::Imm(0x0f70)]);
-    let wait_but_one: (&str, &[Value]) = ("s_waitcnt", &[Value::Imm(0x0f71)]);
-    let kinds = |probe, code: &[(&str, &[Value])]| -> String {
-        let (bytes, kernel) = kernel(target("gfx90a"), code);
-        let planned = plan_probe(probe, target("gfx90a"), &bytes, &kernel, CounterMode::Global).expect("planned");
-        planned.sites.iter().map(|site| site.kind.name.to_string()).collect::<Vec<_>>().join(" ")
-    };
-    let at_waits = |code: &[(&str, &[Value])]| kinds(ProbeKind::MemoryLatency, code);
-    assert_eq!(at_waits(&[load, load, wait_but_one, wait, load]), "empty at_its_wait at_its_wait drained");
-    assert_eq!(at_waits(&[load, load, wait_but_one]), "empty drained drained", "the second one has no wait");
-    assert_eq!(kinds(ProbeKind::DrainedLatency, &[load, wait]), "empty drained");
 }
 
 /// A function with a copy may still run as it was: when one without a copy calls it.

@@ -245,6 +245,10 @@ pub struct KernelMap<Kind = Arc<KindSchema>> {
     /// of two; none where each wave has its own.
     #[serde(default)]
     pub slots: Option<u32>,
+    /// Whether waves of sampled workgroups alone have records, with slots for accesses after the counters
+    /// ([`super::accesses`]). Maps that older versions wrote do not say it: where they have accesses, it is so.
+    #[serde(default)]
+    pub records_accesses: bool,
     /// Original to rewritten addresses of all its instructions, by original address.
     pub addresses: Vec<AddressPair>,
 }
@@ -271,14 +275,7 @@ impl KernelMap {
     /// The index of the access whose counter is at this offset in the record.
     #[must_use]
     pub fn access_at(&self, offset: u32) -> Option<u32> {
-        let is_access = |site: &Site| site.offset == offset && site.kind == *probes::memory::ACCESS;
-        self.sites.iter().position(is_access).map(|index| index as u32)
-    }
-
-    /// Whether its accesses to memory are recorded, in sampled workgroups ([`super::accesses`]).
-    #[must_use]
-    pub fn records_accesses(&self) -> bool {
-        self.sites.iter().any(|site| site.kind == *probes::memory::ACCESS)
+        self.sites.iter().position(|site| site.offset == offset).map(|index| index as u32)
     }
 }
 
@@ -431,6 +428,9 @@ struct KernelWritten<'a> {
     /// How many records a dispatch has where a wave adds to one that follows from where on the machine it runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     slots: Option<u32>,
+    /// Whether waves of sampled workgroups alone have records, with slots for accesses after the counters.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    records_accesses: bool,
     /// Original to rewritten addresses of all its instructions, by original address.
     addresses: &'a [AddressPair],
 }
@@ -477,6 +477,7 @@ impl<'a> KernelWritten<'a> {
             placement,
             placement_fallback,
             slots,
+            records_accesses,
             addresses,
         } = kernel;
         let sites = sites.iter().map(|site| {
@@ -499,6 +500,7 @@ impl<'a> KernelWritten<'a> {
             placement: placement.as_ref(),
             placement_fallback: *placement_fallback,
             slots: *slots,
+            records_accesses: *records_accesses,
             addresses: if with_addresses { addresses } else { &[] },
         })
     }
@@ -580,8 +582,10 @@ impl KernelMap<KindRead> {
             let counters = sites.iter().map(|site| u64::from(site.kind.counters())).sum();
             check_slots(slots, counters).within(|| format!("kernel {}", self.name))?;
         }
+        let records_accesses = self.records_accesses || sites.iter().any(|site| site.kind == *probes::memory::ACCESS);
         Ok(KernelMap {
             sites,
+            records_accesses,
             name: self.name,
             demangled: self.demangled,
             mode: self.mode,

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use crate::expectations::{Scope, TARGETS, differences, expectations, samples, seeds};
 use crate::stand_in::{Compiler, StandIn, root};
-use wavetap::pipeline::{Counters, Options, ProbeKind, rewrite};
+use wavetap::pipeline::{Counters, Options, probe, rewrite};
 use wavetap::profile::file::{KernelTotals, Profile};
 use wavetap::profile::launches::NotCounted;
 use wavetap::profile::map::CounterMode;
@@ -36,7 +36,7 @@ fn per_wave(stand_in: &StandIn, program: &Path, counters: Counters) -> PathBuf {
 fn rewritten_with(stand_in: &StandIn, program: &Path, options: Options) -> PathBuf {
     let data = fs::read(program).expect("a program");
     let name = program.file_name().expect("a name").to_string_lossy();
-    let options = Options { probes: vec![ProbeKind::Branches], ..options };
+    let options = Options { probes: vec![probe::BRANCHES], ..options };
     let result = rewrite(&data, &options).unwrap_or_else(|error| panic!("{name}: {error}"));
     assert!(result.bytes != data, "{name}: nothing was instrumented");
     let path = stand_in.file(&format!("{name}.{:?}.{}", options.counters, options.single_waves));

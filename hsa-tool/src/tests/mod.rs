@@ -215,7 +215,7 @@ fn hips_own_kernels_are_left_alone() {
     let (object, problem) = Object::new(&original, Some(&rewriting));
     assert!(object.form == Form::AtDispatch && problem.is_none() && object.is_of(&original));
     let options = wavetap::pipeline::Options {
-        probes: vec![wavetap::pipeline::ProbeKind::Branches],
+        probes: vec![wavetap::pipeline::probe::BRANCHES],
         ..wavetap::pipeline::Options::default()
     };
     let rewritten = wavetap::pipeline::rewrite(&original, &options).expect("rewritten").bytes;

@@ -1,15 +1,15 @@
 //! The ways in which an object is rewritten to be compared with the original.
 
-use wavetap::pipeline::{CounterPlacement, Counters, ProbeKind};
+use wavetap::pipeline::{CounterPlacement, Counters, probe};
 
-pub(super) const BRANCHES: &[ProbeKind] = &[ProbeKind::Branches];
+pub(super) const BRANCHES: &[probe::ProbeRef] = &[probe::BRANCHES];
 /// The mode of counters in registers.
 pub(super) const REGISTER: &str = "register";
 /// How an object is rewritten: name, place of the counters, which are kept, probes, whether records are single waves'.
-pub(super) type Mode = (&'static str, Counters, CounterPlacement, &'static [ProbeKind], bool);
+pub(super) type Mode = (&'static str, Counters, CounterPlacement, &'static [probe::ProbeRef], bool);
 
-const BOTH: &[ProbeKind] = &[ProbeKind::Branches, ProbeKind::Blocks];
-const BLOCKS: &[ProbeKind] = &[ProbeKind::Blocks];
+const BOTH: &[probe::ProbeRef] = &[probe::BRANCHES, probe::BLOCKS];
+const BLOCKS: &[probe::ProbeRef] = &[probe::BLOCKS];
 /// How objects are rewritten: of each pair one, the other for the next object.
 const PLACED: [[Mode; 2]; 6] = [
     [

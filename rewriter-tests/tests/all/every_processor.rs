@@ -11,7 +11,7 @@ use wavetap::code_object::CodeObject;
 use wavetap::emulator;
 use wavetap::isa::Target;
 use wavetap::offload_bundle::Input;
-use wavetap::pipeline::{self, Inspected, ProbeKind};
+use wavetap::pipeline::{self, Inspected, probe};
 use wavetap::verify;
 
 /// A kernel that needs no header and no library.
@@ -141,7 +141,7 @@ fn what_cannot_be_rewritten_or_emulated_is_refused_by_name() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let data = compile(folder.path(), &QUICK, false);
     let rewritten =
-        pipeline::rewrite(&data, &pipeline::Options { probes: vec![ProbeKind::Branches], ..Default::default() })
+        pipeline::rewrite(&data, &pipeline::Options { probes: vec![probe::BRANCHES], ..Default::default() })
             .expect("rewritten");
     let (original, new) = (Input::parse(&data).expect("a bundle"), Input::parse(&rewritten.bytes).expect("a bundle"));
     assert_eq!(rewritten.maps.len(), QUICK.len());
@@ -157,7 +157,7 @@ fn what_cannot_be_rewritten_or_emulated_is_refused_by_name() {
         let mut bytes = like.bytes.to_vec();
         let flags = u32::from_le_bytes(bytes[FLAGS..FLAGS + 4].try_into().expect("four bytes")) & !0xff | mach;
         bytes[FLAGS..FLAGS + 4].copy_from_slice(&flags.to_le_bytes());
-        let options = pipeline::Options { probes: vec![ProbeKind::Branches], ..Default::default() };
+        let options = pipeline::Options { probes: vec![probe::BRANCHES], ..Default::default() };
         let rewritten = pipeline::rewrite(&bytes, &options).expect("refused, and no error");
         assert!(rewritten.bytes == bytes, "{name}: refused and changed");
         let [map] = &rewritten.maps[..] else { panic!("{} maps", rewritten.maps.len()) };

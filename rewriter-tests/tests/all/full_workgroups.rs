@@ -8,7 +8,7 @@ use rewriter_tests::kernels::build::{self, Variant};
 use wavetap::code_object::CodeObject;
 use wavetap::emulator::{FaultKind, Options as Machine};
 use wavetap::isa::{EventHazards, Limit, Target};
-use wavetap::pipeline::{Counters, Options, ProbeKind, rewrite};
+use wavetap::pipeline::{Counters, Options, probe, rewrite};
 use wavetap::verify::check_files;
 
 /// Target, lanes of a wave, and the most vector registers with which all waves of 1024 work-items run on a compute
@@ -25,7 +25,7 @@ const TARGETS: [(&str, u32, u32); 6] = [
     ("gfx1100", 64, 192),
 ];
 
-const PROBES: [ProbeKind; 4] = [ProbeKind::Branches, ProbeKind::Time, ProbeKind::Memory, ProbeKind::MemoryLatency];
+const PROBES: [probe::ProbeRef; 4] = [probe::BRANCHES, probe::TIME, probe::MEMORY, probe::MEMORY_LATENCY];
 const COUNTERS: [Counters; 4] = [Counters::Auto, Counters::Lds, Counters::Global, Counters::Register];
 const LARGEST: u32 = 1024;
 
@@ -77,7 +77,7 @@ fn counters_for_which_lds_has_no_room_are_in_memory() {
     for (bytes, mode) in [(65536, CounterMode::Global), (32768, CounterMode::Lds)] {
         let text = assembly("gfx90a", 32, bytes);
         let original = build::assembled(&text, Variant { target, level: "O2", version: 5 }).expect("it assembles");
-        let options = Options { probes: vec![ProbeKind::Branches], counters: Counters::Lds, ..Options::default() };
+        let options = Options { probes: vec![probe::BRANCHES], counters: Counters::Lds, ..Options::default() };
         let rewritten = rewrite(&original, &options).expect("rewritten");
         assert_eq!(rewritten.maps[0].kernels[0].mode, mode, "{bytes} bytes of LDS");
         launch(&rewritten.bytes, target, "k", 256, true).expect("it runs");

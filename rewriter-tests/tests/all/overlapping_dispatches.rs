@@ -12,7 +12,7 @@ use wavetap::collect::session::{self, DispatchInfo, Overlap, Records, Session};
 use wavetap::emulated::EmulatedMemory;
 use wavetap::emulator::{Device, Dispatch, LoadedObject, Options, Share};
 use wavetap::offload_bundle::Input;
-use wavetap::pipeline::{self, Counters, ProbeKind, rewrite};
+use wavetap::pipeline::{self, Counters, probe, rewrite};
 use wavetap::profile::file::Backend;
 use wavetap::profile::schema::Counts;
 
@@ -86,7 +86,7 @@ fn dispatches_that_overlap_are_counted_exactly() {
     let file = fs::read(place::samples().join("divergence")).expect("a sample");
     let expected = expected(&code_object(&file));
     for counters in [Counters::Global, Counters::Lds] {
-        let options = pipeline::Options { probes: vec![ProbeKind::Branches], counters, ..pipeline::Options::default() };
+        let options = pipeline::Options { probes: vec![probe::BRANCHES], counters, ..pipeline::Options::default() };
         let bytes = code_object(&rewrite(&file, &options).expect("rewritten").bytes);
         let code = CodeObject::parse(&bytes).expect("a code object");
         let (mut device, object) = device(&bytes);

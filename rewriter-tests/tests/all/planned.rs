@@ -4,7 +4,7 @@ use std::fs;
 
 use rewriter_tests::place;
 use wavetap::code_object::Kernel;
-use wavetap::instrument::{Analysis, CounterPlacement, Instrumented, KernelFacts, ProbeKind, Request, instrument};
+use wavetap::instrument::{Analysis, CounterPlacement, Instrumented, KernelFacts, Request, instrument, probe};
 use wavetap::kernel::Stop;
 use wavetap::profile::map::CounterMode;
 
@@ -23,5 +23,5 @@ pub fn request(mode: CounterMode, placement: CounterPlacement, index: u32, contr
 
 /// The branch probe in a kernel.
 pub fn branches(analysis: &Analysis<'_>, kernel: &Kernel, request: &Request) -> Result<Instrumented, Stop> {
-    instrument(&KernelFacts::of(analysis, kernel, &[ProbeKind::Branches])?, request)
+    instrument(&KernelFacts::of(analysis, kernel, &[probe::BRANCHES])?, request)
 }

@@ -91,6 +91,7 @@ fn rewrite(object: &CodeObject<'_>, mode: CounterMode, damage: &Damage<'_>) -> V
             placement: None,
             placement_fallback: None,
             slots: plan.slots,
+            records_accesses: false,
             addresses: code
                 .addresses(*entry)
                 .into_iter()

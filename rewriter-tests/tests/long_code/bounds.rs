@@ -9,7 +9,7 @@ use rewriter_tests::kernels::build;
 use rewriter_tests::{Failure, full};
 use wavetap::isa::Target;
 use wavetap::offload_bundle::Input;
-use wavetap::pipeline::{self, Options, ProbeKind, Selection};
+use wavetap::pipeline::{self, Options, Selection, probe};
 
 use super::assembly::{FINISH, START, file, on_lanes, variant};
 
@@ -129,7 +129,7 @@ const COMMANDS: [(&str, Command); 4] =
     [("rewrite", rewrite), ("memory", memory), ("slice", slice), ("inspect", inspect)];
 
 fn rewrite(object: &[u8]) -> Result<(), Failure> {
-    let options = Options { probes: vec![ProbeKind::Branches], ..Options::default() };
+    let options = Options { probes: vec![probe::BRANCHES], ..Options::default() };
     let rewritten = pipeline::rewrite(object, &options).map_err(|e| e.to_string())?;
     match rewritten.maps.iter().flat_map(|map| &map.refused).next() {
         Some(refused) => Err(format!("refused: {}: {}", refused.reason, refused.detail)),

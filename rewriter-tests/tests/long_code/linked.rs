@@ -6,7 +6,7 @@ use rewriter_tests::instrumented::Subject;
 use rewriter_tests::kernels::build;
 use wavetap::code_object::CodeObject;
 use wavetap::isa::Target;
-use wavetap::pipeline::{Counters, Options, ProbeKind, rewrite};
+use wavetap::pipeline::{Counters, Options, probe, rewrite};
 
 use super::assembly::{FINISH, START, counted, file, instrumented, on_lanes, variant};
 use super::seeds;
@@ -32,7 +32,7 @@ pub fn check(target: Target) -> Result<(), Failure> {
         return Err(format!("{:?} notes and kernels", notes(&object)?));
     }
     for counters in [Counters::Lds, Counters::Global] {
-        let options = Options { counters, probes: vec![ProbeKind::Branches], ..Options::default() };
+        let options = Options { counters, probes: vec![probe::BRANCHES], ..Options::default() };
         let rewritten = rewrite(&object, &options).map_err(|e| e.to_string())?.bytes;
         if notes(&rewritten)? != (1, KERNELS.len()) {
             return Err(format!("{:?} notes and kernels of the rewritten object", notes(&rewritten)?));

@@ -12,7 +12,7 @@ use wavetap::emulator::{AccessRecord, AccessedMemory, Options, Visit};
 use wavetap::isa::{Inst, Target};
 use wavetap::kernel::Body;
 use wavetap::memory::{ResolvedAccess, Space, resolve};
-use wavetap::pipeline::{self, ProbeKind, Selection};
+use wavetap::pipeline::{self, Selection, probe};
 use wavetap::profile::accesses::{CURSOR, DispatchAccesses, slot_bytes};
 use wavetap::profile::map::{KernelMap, ObjectMap};
 use wavetap::verify;
@@ -40,7 +40,7 @@ impl Rewritten {
     /// Rewrites and verifies an object: these kernels, or all.
     pub fn of(object: &[u8], kernels: &[String]) -> Result<Rewritten, Failure> {
         let selection = Selection { kernels: kernels.to_vec(), ..Selection::default() };
-        let options = pipeline::Options { probes: vec![ProbeKind::Memory], selection, ..pipeline::Options::default() };
+        let options = pipeline::Options { probes: vec![probe::MEMORY], selection, ..pipeline::Options::default() };
         let mut rewritten = pipeline::rewrite(object, &options).map_err(|e| format!("rewrite: {e}"))?;
         let report = verify::check_files(object, &rewritten.bytes).map_err(|e| format!("verify: {e}"))?;
         if let Some((place, finding)) = report.findings.first() {

@@ -28,7 +28,7 @@ use rewriter_tests::{Failure, full, place};
 use wavetap::code_object::CodeObject;
 use wavetap::isa::Target;
 use wavetap::offload_bundle::Input;
-use wavetap::pipeline::{self, Counters, ProbeKind};
+use wavetap::pipeline::{self, Counters, probe};
 
 /// What the quick run looks at.
 const QUICK: &str = "jax-rocm60-plugin/_prng.so";
@@ -138,7 +138,7 @@ fn rewrite(
     survey: &Mutex<Survey>,
     accepting: &mut Accepting,
 ) -> Result<(), Failure> {
-    let options = pipeline::Options { probes: vec![ProbeKind::Branches], counters, ..pipeline::Options::default() };
+    let options = pipeline::Options { probes: vec![probe::BRANCHES], counters, ..pipeline::Options::default() };
     let rewritten = pipeline::rewrite(&object.bytes, &options).map_err(|e| e.to_string())?;
     let code = CodeObject::parse(&object.bytes).map_err(|e| e.to_string())?;
     let [map] = rewritten.maps.as_slice() else {

@@ -9,7 +9,7 @@ use wavetap::cfg::Program;
 use wavetap::code_object::CodeObject;
 use wavetap::isa::{self, Branch, Flags, Inst, Reg, RegFile, Target, Value};
 use wavetap::kernel::{BodyKind, Image};
-use wavetap::pipeline::{CounterPlacement, Counters, Options, ProbeKind, Selection, rewrite};
+use wavetap::pipeline::{CounterPlacement, Counters, Options, Selection, probe, rewrite};
 use wavetap::profile::control::MAP_SECTION;
 use wavetap::profile::map::ObjectMap;
 
@@ -93,7 +93,7 @@ impl Subject {
             KERNELS.iter().map(|name| (*name).to_owned()).collect()
         };
         let options = Options {
-            probes: vec![ProbeKind::Branches],
+            probes: vec![probe::BRANCHES],
             counters,
             // Placed counters hardly ever save SCC, and every damage needs code that it can damage.
             placement: match counters {

@@ -1,7 +1,7 @@
 //! Kernels that are rewritten one at a time: the same as those of a whole object, and right wherever they are loaded.
 
 use super::*;
-use crate::pipeline::{Counters, ProbeKind, rewrite};
+use crate::pipeline::{Counters, probe, rewrite};
 use wavetap_object::offload_bundle::Input;
 
 /// The code of samples for a target.
@@ -17,7 +17,7 @@ fn samples(target: &str) -> Vec<(&'static str, Vec<u8>)> {
 }
 
 fn options(counters: Counters) -> Options {
-    Options { probes: vec![ProbeKind::Branches], counters, ..Options::default() }
+    Options { probes: vec![probe::BRANCHES], counters, ..Options::default() }
 }
 
 /// All instructions where they are from the kernel's entry, so that maps of different places are the same.

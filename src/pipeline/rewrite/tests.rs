@@ -3,7 +3,7 @@
 use std::io::{Seek, SeekFrom, Write};
 
 use super::*;
-use crate::pipeline::{Counters, ProbeKind};
+use crate::pipeline::{Counters, probe};
 use wavetap_amdgpu::Target;
 use wavetap_analysis::kernel::Image;
 use wavetap_base::error::Kind;
@@ -38,7 +38,7 @@ fn other() -> Vec<u8> {
 }
 
 fn options(counters: Counters) -> Options {
-    Options { probes: vec![ProbeKind::Branches], counters, ..Options::default() }
+    Options { probes: vec![probe::BRANCHES], counters, ..Options::default() }
 }
 
 #[test]

@@ -62,7 +62,7 @@ impl Attached {
     /// See [`Session::measures_next`](super::Session::measures_next).
     pub(super) fn measures_next(&self, options: &Options, kernel: u32) -> Result<bool> {
         let sampled = self.kernels.get(&kernel).map_or(0, |of_kernel| of_kernel.sampled);
-        Ok(!kernel_of(&self.map, kernel)?.records_accesses() || sampled < options.sampled_dispatches)
+        Ok(!kernel_of(&self.map, kernel)?.records_accesses || sampled < options.sampled_dispatches)
     }
 
     pub(super) fn begin<M: DeviceMemory>(
@@ -82,7 +82,7 @@ impl Attached {
             && let Some(window) = of_kernel.windows.last_mut()
         {
             // Which record is whose follows from one grid alone where each wave has its own.
-            if kernel.records_accesses() || kernel.shared_slots().is_none() {
+            if kernel.records_accesses || kernel.shared_slots().is_none() {
                 let in_flight = window.in_flight().count();
                 return Err(BeginError::Busy { in_flight });
             }
@@ -90,7 +90,7 @@ impl Attached {
             window.members.push(member);
             return Ok(());
         }
-        let sample = match kernel.records_accesses() {
+        let sample = match kernel.records_accesses {
             true => {
                 let is_sampled = of_kernel.sampled < options.sampled_dispatches;
                 of_kernel.sampled += u32::from(is_sampled);

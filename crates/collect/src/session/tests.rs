@@ -181,6 +181,7 @@ fn placed_session(
         placement: placement.clone(),
         placement_fallback: None,
         slots: slots.filter(|_| placement.is_none()),
+        records_accesses: false,
         addresses: Vec::new(),
     };
     let map = ObjectMap {

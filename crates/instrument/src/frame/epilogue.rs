@@ -15,23 +15,24 @@ use wavetap_profile::record;
 /// `keep_exec` says so.
 pub(crate) fn epilogue(frame: &Frame<'_>, here: &SnippetRegisters, keep_exec: bool) -> Result<Snippet> {
     let r = here.scalars();
-    let data = frame.vectors.data;
-    let mut asm = frame.asm_at_end();
+    let own = &frame.own;
+    let data = own.vectors.data;
+    let mut asm = own.asm_at_end();
     let done = asm.new_label();
-    here.enter(&mut asm, frame.vectors)?;
+    here.enter(&mut asm, own.vectors)?;
     branch_if_disabled(&mut asm, r, done)?;
     if here.spills_lanes() {
-        lane_spills::at_end(&mut asm, frame)?;
+        lane_spills::at_end(&mut asm, own)?;
     }
     let (exec, saved) = (asm.exec(), asm.mask(r.saved_exec));
     if keep_exec {
         asm.masks("s_mov_b", &[saved, exec])?;
     }
-    let base = frame.sink.epilogue(frame, &mut asm, r)?;
+    let base = frame.sink.epilogue(own, &mut asm, r)?;
     asm.exec_lanes(1)?;
     // All that a dispatch adds has arrived when it has ended: nothing waits for the counters here.
     asm.op("v_mov_b32_e32", &[v(data), c(1)])?;
-    asm.global("atomic_add", frame.at(base, r.saved_exec), v(data), record::FINISHED)?;
+    asm.global("atomic_add", own.at(base, r.saved_exec), v(data), record::FINISHED)?;
     if keep_exec {
         asm.masks("s_mov_b", &[exec, saved])?;
     }

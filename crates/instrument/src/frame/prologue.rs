@@ -15,7 +15,8 @@ use crate::records::{RecordChoice, slot_offset};
 use crate::scavenge::registers::{ScalarPool, Scalars};
 use crate::scavenge::scalars::store_record;
 use crate::scavenge::spill_slots::SpillSlots;
-use crate::sink::{Counters, PrologueRegisters};
+use crate::sink::PrologueRegisters;
+use crate::site::Counters;
 use wavetap_amdgpu::{EventHazards, Opcode, Reg, Value};
 use wavetap_analysis::kernel::Stop;
 use wavetap_analysis::kernel::edit::{Label, Snippet};
@@ -39,8 +40,6 @@ const HEADER_LANES: u32 = 6;
 const ONE: u32 = 1;
 /// The lane of the data pair's high half with the number of free slots: no counter increases by what is there.
 pub(crate) const SLOTS_LANE: u32 = 1;
-/// log2 of a counter's bytes.
-const COUNTER_SHIFT: u32 = 3;
 /// log2 of a header field's bytes.
 const FIELD_SHIFT: u32 = 2;
 /// The low half of a register that packs two numbers.
@@ -66,22 +65,22 @@ struct Scratch {
 
 impl Scratch {
     fn take(pool: &mut ScalarPool, frame: &Frame<'_>) -> Result<Scratch, Stop> {
-        let record = match frame.reserved {
+        let record = match frame.own.reserved {
             Some(reserved) => reserved.record,
             None => pool.take(2, 2)?,
         };
-        let reads_slowly = frame.target.event_hazards().contains(EventHazards::VALU_READ_SGPR);
+        let reads_slowly = frame.own.target.event_hazards().contains(EventHazards::VALU_READ_SGPR);
         Ok(Scratch {
             record,
             exec: pool.take(2, 2)?,
             // Original code may write no register that an outstanding load reads.
-            control: match frame.reserved {
+            control: match frame.own.reserved {
                 Some(reserved) => reserved.scratch,
                 None => pool.take(2, 2)?,
             },
             temporary: pool.take(1, 1)?,
             sum: pool.take(2, 2)?,
-            through: frame.reserved.filter(|_| reads_slowly).map(|reserved| reserved.first),
+            through: frame.own.reserved.filter(|_| reads_slowly).map(|reserved| reserved.first),
         })
     }
 }
@@ -169,28 +168,28 @@ pub(crate) fn prologue(
     entry: &Entry,
     first: first_vector::Sequence,
 ) -> Result<(Snippet, u32), Stop> {
-    let own = frame.own();
+    let own = frame.own.own();
     let taken = |number: u16| own.contains(Reg::scalar(number, 1));
-    let mut pool = ScalarPool::new(frame.target, entry.scalars(), taken);
+    let mut pool = ScalarPool::new(frame.own.target, entry.scalars(), taken);
     let t = Scratch::take(&mut pool, frame)?;
-    let mut asm = Asm::new(frame.target, Place::Entry(own));
-    let first_end = first_vector::end_of_scalars(frame.target, &first);
+    let mut asm = Asm::new(frame.own.target, Place::Entry(own));
+    let first_end = first_vector::end_of_scalars(frame.own.target, &first);
     first.into_iter().for_each(|inst| asm.copy(inst));
     match frame.records {
         RecordChoice::Slot(_) => slot(frame, entry, &mut asm, &t, &mut pool)?,
         RecordChoice::Own => own_record(frame, entry, &mut asm, &t, &mut pool)?,
     }
-    if frame.reserved.is_none() {
-        store_record(&mut asm, frame.vectors, t.record)?;
+    if frame.own.reserved.is_none() {
+        store_record(&mut asm, frame.own.vectors, t.record)?;
     }
     if let Some(slots) = frame.spill_slots {
-        slots.keep_first(&mut asm, &frame.vectors, t.temporary)?;
+        slots.keep_first(&mut asm, &frame.own.vectors, t.temporary)?;
     }
     let (exec, saved_exec) = (asm.exec(), asm.mask(t.exec));
     asm.masks("s_mov_b", &[exec, saved_exec])?;
     entry.restore(&mut asm)?;
     let mut snippet = asm.finish()?;
-    high_registers::at_entry(frame.target, frame.vectors.bank, &mut snippet)?;
+    high_registers::at_entry(frame.own.target, frame.own.vectors.bank, &mut snippet)?;
     Ok((snippet, pool.end.max(first_end)))
 }
 
@@ -224,8 +223,8 @@ fn slot(frame: &Frame<'_>, entry: &Entry, asm: &mut Asm, t: &Scratch, pool: &mut
         asm.op("s_add_u32", &[s(t.record), s(t.record), s(t.temporary)])?;
         asm.op("s_addc_u32", &[s(t.record + 1), s(t.record + 1), c(0)])?;
     }
-    asm.exec_lanes(frame.target.wave_size())?;
-    lane_offsets(frame, asm, frame.vectors.address)?;
+    asm.exec_lanes(frame.own.target.wave_size())?;
+    asm.lane_offsets(frame.own.vectors.address)?;
     init_counters(frame, asm, t, packet.as_ref())?;
     asm.bind(ready);
     Ok(())
@@ -244,7 +243,7 @@ fn own_record(frame: &Frame<'_>, entry: &Entry, asm: &mut Asm, t: &Scratch, pool
     entry.first_lane_ids(asm, packet.ids)?;
     asm.wait_scalar_loads()?;
     scratch_access(frame, entry, asm, t)?;
-    entry.workgroup_ids(asm, frame.target, groups, t.temporary)?;
+    entry.workgroup_ids(asm, frame.own.target, groups, t.temporary)?;
     asm.op("s_cmp_eq_u64", &[s2(block.field(control::BUFFER)), c(0)])?;
     asm.branch(Opcode::S_CBRANCH_SCC1, off);
     wave_index(frame, groups, asm, t, &packet, &block)?;
@@ -253,7 +252,7 @@ fn own_record(frame: &Frame<'_>, entry: &Entry, asm: &mut Asm, t: &Scratch, pool
     init_counters(frame, asm, t, Some(&packet))?;
     if let (Some(sample), true) = (&block.sample, frame.counts_slots) {
         let slots = asm.vector_source(sample.slots, t.through)?;
-        asm.op("v_writelane_b32", &[v(frame.vectors.data + 1), slots, c(SLOTS_LANE)])?;
+        asm.op("v_writelane_b32", &[v(frame.own.vectors.data + 1), slots, c(SLOTS_LANE)])?;
     }
     asm.branch(Opcode::S_BRANCH, ready);
     asm.bind(off);
@@ -271,7 +270,7 @@ fn save_exec(asm: &mut Asm, t: &Scratch) -> Result<()> {
 /// Makes scratch memory accessible, where inserted code needs that and the hardware does not do it.
 fn scratch_access(frame: &Frame<'_>, entry: &Entry, asm: &mut Asm, t: &Scratch) -> Result<()> {
     if frame.sets_flat_scratch {
-        entry.set_flat_scratch(asm, frame.target, t.sum)?;
+        entry.set_flat_scratch(asm, frame.own.target, t.sum)?;
     }
     match frame.spill_slots.and_then(SpillSlots::resource) {
         Some(resource) => entry.describe_scratch(asm, resource),
@@ -284,8 +283,8 @@ fn clear_spilled(frame: &Frame<'_>, asm: &mut Asm) -> Result<()> {
     if frame.spill_slots.is_none() {
         return Ok(());
     }
-    asm.exec_lanes(frame.target.wave_size())?;
-    frame.vectors.registers().try_for_each(|register| asm.op("v_mov_b32_e32", &[v(register), c(0)]))
+    asm.exec_lanes(frame.own.target.wave_size())?;
+    frame.own.vectors.registers().try_for_each(|register| asm.op("v_mov_b32_e32", &[v(register), c(0)]))
 }
 
 /// A number of the wave in the workgroup that no other of its waves has, below the waves of a whole workgroup. Left in
@@ -328,7 +327,7 @@ fn flat_wave(frame: &Frame<'_>, asm: &mut Asm, [x, y, z]: [u16; 3], [size_x, siz
     asm.op("s_add_u32", &[s(y), s(y), s(z)])?;
     asm.op("s_mul_i32", &[s(y), s(y), s(size_x)])?;
     asm.op("s_add_u32", &[s(x), s(x), s(y)])?;
-    asm.op("s_lshr_b32", &[s(x), s(x), c(frame.target.wave_size().ilog2())])
+    asm.op("s_lshr_b32", &[s(x), s(x), c(frame.own.target.wave_size().ilog2())])
 }
 
 /// Puts the address of the wave's record into the record pair: record number (z * groups y + y) * groups x + x, times
@@ -360,11 +359,11 @@ fn find_record(
     let share = asm.new_label();
     asm.op("s_and_b32", &[s(t.temporary), field(control::FLAGS), c(control::FLAG_SHARED)])?;
     asm.branch(Opcode::S_CBRANCH_SCC1, share);
-    let (one, zero) = (v(frame.vectors.data), v(frame.vectors.address));
+    let (one, zero) = (v(frame.own.vectors.data), v(frame.own.vectors.address));
     asm.exec_lanes(1)?;
     asm.op("v_mov_b32_e32", &[one, c(1)])?;
     asm.op("v_mov_b32_e32", &[zero, c(0)])?;
-    asm.global("atomic_add", frame.at(t.control, t.sum), one, control::DROPPED as u32)?;
+    asm.global("atomic_add", frame.own.at(t.control, t.sum), one, control::DROPPED as u32)?;
     asm.branch(Opcode::S_BRANCH, off);
     asm.bind(share);
     asm.op("s_add_u32", &[s(t.temporary), capacity, Value::InlineInt(-1)])?;
@@ -393,10 +392,10 @@ fn sampled(asm: &mut Asm, t: &Scratch, sample: &SampleRegisters, number: u16, of
 
 /// The high half of a product; a lane is active.
 fn multiply_high(frame: &Frame<'_>, asm: &mut Asm, into: u16, a: u16, b: Value) -> Result<()> {
-    if wavetap_amdgpu::has_operation(frame.target, Opcode::S_MUL_HI_U32) {
+    if wavetap_amdgpu::has_operation(frame.own.target, Opcode::S_MUL_HI_U32) {
         return asm.op("s_mul_hi_u32", &[s(into), s(a), b]);
     }
-    let product = v(frame.vectors.data);
+    let product = v(frame.own.vectors.data);
     asm.op("v_mov_b32_e32", &[product, b])?;
     asm.op("v_mul_hi_u32", &[product, s(a), product])?;
     asm.op("v_readfirstlane_b32", &[s(into), product])
@@ -411,30 +410,30 @@ fn store_header(
     packet: &PacketRegisters,
     block: &BlockRegisters,
 ) -> Result<()> {
-    let r = frame.vectors;
-    let lanes = frame.target.wave_size();
+    let r = frame.own.vectors;
+    let lanes = frame.own.target.wave_size();
     asm.op("s_mov_b32", &[s(t.temporary), c(frame.kernel)])?;
     asm.exec_lanes(lanes)?;
-    lane_number(frame, asm, r.data + 1)?;
+    asm.lane_number(r.data + 1)?;
     asm.op("v_lshlrev_b32_e32", &[v(r.data + 1), c(FIELD_SHIFT), v(r.data + 1)])?;
-    lane_offsets(frame, asm, r.address)?;
+    asm.lane_offsets(r.address)?;
     let fields = [t.temporary, block.field(control::DISPATCH), x, y, z, packet.ids[0]];
     for (lane, field) in (0..).zip(fields) {
         let field = asm.vector_source(field, t.through)?;
         asm.op("v_writelane_b32", &[v(r.data), field, c(lane)])?;
     }
     asm.exec_lanes(HEADER_LANES)?;
-    asm.global("store_dword", Global { offsets: r.data + 1, ..frame.at(t.record, t.sum) }, v(r.data), 0)?;
+    asm.global("store_dword", Global { offsets: r.data + 1, ..frame.own.at(t.record, t.sum) }, v(r.data), 0)?;
     asm.exec_lanes(1)?;
     asm.op("v_mov_b32_e32", &[v(r.data), c(1)])?;
     // Lane 0 of the address register is 0.
-    asm.global("atomic_add", frame.at(t.record, t.sum), v(r.data), record::BEGAN)?;
+    asm.global("atomic_add", frame.own.at(t.record, t.sum), v(r.data), record::BEGAN)?;
     asm.exec_lanes(lanes)
 }
 
 /// Sets up what probes expect of the vector registers, and the sink's counters. All lanes are active.
 fn init_counters(frame: &Frame<'_>, asm: &mut Asm, t: &Scratch, packet: Option<&PacketRegisters>) -> Result<()> {
-    let r = frame.vectors;
+    let r = frame.own.vectors;
     asm.op("v_mov_b32_e32", &[v(r.data + 1), c(0)])?;
     let registers = PrologueRegisters {
         lds_size: packet.map(|packet| packet.packet + PACKET_GROUP_SEGMENT_SIZE),
@@ -442,7 +441,7 @@ fn init_counters(frame: &Frame<'_>, asm: &mut Asm, t: &Scratch, packet: Option<&
         temporary: t.temporary,
         through: t.through,
     };
-    frame.sink.prologue(frame, asm, registers)?;
+    frame.sink.prologue(&frame.own, asm, registers)?;
     if let Some(counters) = frame.entry_lanes {
         let off = asm.new_label();
         if packet.is_none() {
@@ -467,28 +466,13 @@ fn count_entry_lanes(frame: &Frame<'_>, asm: &mut Asm, t: &Scratch, counters: Co
         second: t.control,
         saved_scc: t.control + 1,
     };
-    let lanes = frame.target.wave_size();
+    let lanes = frame.own.target.wave_size();
     let exec = asm.mask(t.exec);
-    frame.sink.reach(frame, asm, r, counters)?;
+    frame.sink.reach(&frame.own, asm, r, counters)?;
     asm.masks("s_bcnt1_i32_b", &[s(r.second), exec])?;
     let number = asm.vector_source(r.second, t.through)?;
-    asm.op("v_mov_b32_e32", &[v(frame.vectors.data), number])?;
+    asm.op("v_mov_b32_e32", &[v(frame.own.vectors.data), number])?;
     asm.exec_lanes(1)?;
-    frame.sink.add(frame, asm, r, counters)?;
+    frame.sink.add(&frame.own, asm, r, counters)?;
     asm.exec_lanes(lanes)
-}
-
-/// The offset of each lane's counter among the counters.
-pub(crate) fn lane_offsets(frame: &Frame<'_>, asm: &mut Asm, into: u16) -> Result<()> {
-    lane_number(frame, asm, into)?;
-    asm.op("v_lshlrev_b32_e32", &[v(into), c(COUNTER_SHIFT), v(into)])
-}
-
-/// Each lane's number, whatever EXEC was at entry.
-fn lane_number(frame: &Frame<'_>, asm: &mut Asm, into: u16) -> Result<()> {
-    asm.op("v_mbcnt_lo_u32_b32", &[v(into), Value::InlineInt(-1), c(0)])?;
-    if frame.target.wave_size() == 32 {
-        return Ok(());
-    }
-    asm.op("v_mbcnt_hi_u32_b32", &[v(into), Value::InlineInt(-1), v(into)])
 }

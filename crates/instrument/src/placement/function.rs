@@ -9,7 +9,7 @@ use super::flow::{Edge, Flow};
 use super::masks::Restored;
 use super::nonzero::on_edge;
 use super::values::{Measure, Quantity, ValueId, Values};
-use crate::facts::ClonedFunction;
+use crate::function::ClonedFunction;
 use crate::guards;
 use wavetap_amdgpu::{Branch, Condition, Reg};
 use wavetap_analysis::cfg::{EdgeKind, Exit};

@@ -17,9 +17,11 @@ pub(crate) use jobs::{Increment, Job, jobs};
 pub(crate) use masks::{Restored, restored};
 pub(crate) use nonzero::nonzero;
 pub(crate) use record::{PlacedRecord, PointJobs};
-pub(crate) use values::{Measure, Quantity, ValueId, Values};
+pub use values::Quantity;
+pub(crate) use values::{Measure, ValueId, Values};
 
-use crate::facts::{ClonedFunction, KernelFacts};
+use crate::facts::KernelFacts;
+use crate::function::ClonedFunction;
 use crate::scavenge::LiveOut;
 use every::EveryCounter;
 use wavetap_analysis::dataflow::Liveness;
@@ -79,7 +81,7 @@ impl PlacedCounters {
     }
 
     fn made_of<'f, 'a>(
-        facts: &'f KernelFacts<'_, 'a>,
+        facts: &'f KernelFacts<'a, '_>,
         quantities: impl Fn(
             &'f ClonedFunction<'a>,
             usize,
@@ -94,7 +96,7 @@ impl PlacedCounters {
             let derived: Vec<_> = function
                 .sites
                 .iter()
-                .map(|placed| (placed, placed.probe.probe().counters(function, &placed.site)))
+                .map(|placed| (placed, facts.probes(number)[placed.probe].counters(function, &placed.site)))
                 .collect();
             let mut wanted = Wanted::default();
             for (_, quantity) in derived.iter().flat_map(|(_, counters)| counters.iter().flatten()) {

@@ -19,7 +19,7 @@ impl ValueId {
 
 /// What a site's counter is made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Quantity {
+pub enum Quantity {
     /// Executions of the instruction.
     Executions(InstId),
     /// How often the branch is taken.

@@ -1,12 +1,12 @@
 //! The block probe: how often each basic block was executed, and by how many lanes.
 
-use super::{Emitter, Probe, ProbeSite, Scc};
+use super::{Emitter, FunctionProbe, Probe, ProbeSite, Scc};
 use crate::asm::{c, s};
-use crate::facts::ClonedFunction;
+use crate::function::ClonedFunction;
 use crate::placement::Quantity;
 use wavetap_analysis::kernel::Stop;
 use wavetap_base::entity::{InstId, ProgramPoint, Side};
-use wavetap_profile::probes::blocks::BLOCK;
+use wavetap_profile::probes::blocks::{BLOCK, PROBE};
 
 /// Lane of `lanes`; lane 0 (executions) always holds 1.
 const LANES: u32 = 1;
@@ -14,27 +14,44 @@ const LANES: u32 = 1;
 const COUNTED: u32 = 0b11;
 
 /// See the module.
-pub(crate) struct Blocks;
+#[derive(Debug)]
+pub(super) struct Blocks;
+
+/// The blocks of a function.
+#[derive(Debug)]
+struct BlocksOf(Vec<ProbeSite>);
 
 /// The first instruction of each block that the original's waves execute.
 pub(super) fn first_instructions(function: &ClonedFunction<'_>) -> impl Iterator<Item = InstId> {
-    let body = function.body;
     // Instrumented code loads arguments as for firmware that preloads none. The original's waves start after that code.
-    let start = function.preloaded_entry;
-    let is_before_start = move |first| start.is_some_and(|start| (body.entry()..start).contains(&first));
-    let first = move |first, last| match start {
-        Some(start) if is_before_start(first) => (start <= last).then_some(start),
-        _ => Some(first),
+    let start = function.entry();
+    let first = move |first, last| match function.is_before_entry(first) {
+        true => (start <= last).then_some(start),
+        false => Some(first),
     };
     function.cfg.blocks().iter().filter_map(move |block| first(block.first, block.last))
 }
 
 impl Probe for Blocks {
-    fn sites(&self, function: &ClonedFunction<'_>) -> Result<Vec<ProbeSite>, Stop> {
+    fn name(&self) -> &'static str {
+        PROBE
+    }
+
+    fn summary(&self) -> &'static str {
+        "Executions and active lanes of every basic block"
+    }
+
+    fn prepare(&self, function: &ClonedFunction<'_>) -> Result<Box<dyn FunctionProbe>, Stop> {
         let blocks = first_instructions(function);
         let mut sites: Vec<ProbeSite> = blocks.map(|inst| ProbeSite { inst, kind: &BLOCK }).collect();
         sites.sort_by_key(|site| site.inst);
-        Ok(sites)
+        Ok(Box::new(BlocksOf(sites)))
+    }
+}
+
+impl FunctionProbe for BlocksOf {
+    fn sites(&self) -> &[ProbeSite] {
+        &self.0
     }
 
     fn counters(&self, _: &ClonedFunction<'_>, site: &ProbeSite) -> Vec<Vec<(i64, Quantity)>> {
@@ -42,7 +59,7 @@ impl Probe for Blocks {
         vec![vec![(1, Quantity::Executions(site.inst))], vec![(1, Quantity::Lanes(before))]]
     }
 
-    fn emit(&self, site: &ProbeSite, emitter: &mut Emitter<'_, '_>) -> Result<(), Stop> {
+    fn at_site(&self, site: &ProbeSite, emitter: &mut Emitter<'_, '_>) -> Result<(), Stop> {
         // Branches to the block come here, too, and with any EXEC.
         let before = ProgramPoint { inst: site.inst, side: Side::Before };
         emitter.measure(before, Scc::Preserved, |m| {

@@ -7,15 +7,15 @@
 
 use std::sync::Arc;
 
-use super::{Emitter, Measurement, Probe, ProbeSite, Scc};
+use super::{Emitter, FunctionProbe, Measurement, Probe, ProbeSite, Scc};
 use crate::asm::{c, s};
-use crate::facts::ClonedFunction;
+use crate::function::ClonedFunction;
 use crate::placement::Quantity;
 use wavetap_amdgpu::{Branch, Condition, Inst, MaskOp, OpcodeFlags, Reg, Role, Value, scalar};
 use wavetap_analysis::kernel::{Reason, Refusal, Stop};
 use wavetap_base::entity::{ProgramPoint, Side};
 use wavetap_base::error::{Error, Result};
-use wavetap_profile::probes::branches::{EXEC, SCALAR};
+use wavetap_profile::probes::branches::{EXEC, PROBE, SCALAR};
 use wavetap_profile::schema::KindSchema;
 
 /// Lane of `agreements`.
@@ -34,7 +34,12 @@ const TAKEN: u32 = 1;
 const BRANCH_COUNTED: u32 = 0b11;
 
 /// See the module.
-pub(crate) struct Branches;
+#[derive(Debug)]
+pub(super) struct Branches;
+
+/// The branches of a function.
+#[derive(Debug)]
+struct BranchesOf(Vec<ProbeSite>);
 
 /// What an instruction does to lanes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,7 +86,15 @@ impl Narrowing {
 }
 
 impl Probe for Branches {
-    fn sites(&self, function: &ClonedFunction<'_>) -> Result<Vec<ProbeSite>, Stop> {
+    fn name(&self) -> &'static str {
+        PROBE
+    }
+
+    fn summary(&self) -> &'static str {
+        "Divergent branches, with the lanes that stay active; uniform branches, and how often they are taken"
+    }
+
+    fn prepare(&self, function: &ClonedFunction<'_>) -> Result<Box<dyn FunctionProbe>, Stop> {
         let body = function.body;
         let mut sites = Vec::new();
         for id in body.ids() {
@@ -95,7 +108,13 @@ impl Probe for Branches {
             }
             sites.push(ProbeSite { inst: id, kind: narrowing.kind() });
         }
-        Ok(sites)
+        Ok(Box::new(BranchesOf(sites)))
+    }
+}
+
+impl FunctionProbe for BranchesOf {
+    fn sites(&self) -> &[ProbeSite] {
+        &self.0
     }
 
     fn counters(&self, function: &ClonedFunction<'_>, site: &ProbeSite) -> Vec<Vec<(i64, Quantity)>> {
@@ -116,7 +135,7 @@ impl Probe for Branches {
         ]
     }
 
-    fn emit(&self, site: &ProbeSite, emitter: &mut Emitter<'_, '_>) -> Result<(), Stop> {
+    fn at_site(&self, site: &ProbeSite, emitter: &mut Emitter<'_, '_>) -> Result<(), Stop> {
         let body = emitter.function().body;
         let narrowing = Narrowing::of(body.inst(site.inst), body.target().wave_size());
         let narrowing = narrowing.ok_or_else(|| Error::internal("a site that narrows nothing"))?;

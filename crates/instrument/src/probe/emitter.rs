@@ -1,22 +1,24 @@
 //! Writing the code of one site: registers come and go, the probe computes in between.
 
+use super::SiteTable;
 use crate::asm::{Asm, Global, c, s, v};
-use crate::facts::ClonedFunction;
 use crate::frame::{Frame, branch_if_disabled, restore_exec, restore_scc, save_scc};
+use crate::function::ClonedFunction;
 use crate::placement::{Increment, Job, PointJobs};
 use crate::scavenge::registers::Scalars;
 use crate::scavenge::{Scavenger, SnippetRegisters};
-use crate::sink::Counters;
-use wavetap_amdgpu::{Reg, Value};
+use crate::site::Counters;
+use wavetap_amdgpu::{Reg, Target, Value};
 use wavetap_analysis::dataflow::RegSet;
 use wavetap_analysis::kernel::edit::Snippet;
 use wavetap_analysis::kernel::{Body, Stop};
-use wavetap_base::entity::ProgramPoint;
+use wavetap_base::entity::{InstId, ProgramPoint};
 use wavetap_base::error::{Error, Result};
+use wavetap_profile::schema::KindSchema;
 
 /// What becomes of SCC in a snippet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Scc {
+pub enum Scc {
     /// The instruction at the point overwrites it: it is free.
     Overwritten,
     /// It is preserved where something reads it.
@@ -26,76 +28,113 @@ pub(crate) enum Scc {
 }
 
 /// Writes the snippets of one site.
-pub(crate) struct Emitter<'e, 's> {
+pub struct Emitter<'e, 's> {
     pub(crate) frame: &'e Frame<'s>,
     pub(crate) scavenger: &'e Scavenger<'e>,
+    /// The kernel's sites.
+    pub(crate) table: &'e SiteTable,
     /// Where the site's counters are.
     pub(crate) counters: Counters,
+    /// The registers of the original code that its code reads.
+    pub(crate) reads: RegSet,
     /// The snippets so far.
     pub(crate) inserts: &'e mut Vec<(ProgramPoint, Snippet)>,
 }
 
+impl std::fmt::Debug for Emitter<'_, '_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Emitter").field("counters", &self.counters).finish_non_exhaustive()
+    }
+}
+
 impl Emitter<'_, '_> {
     /// The function that the site is in.
-    pub(crate) fn function(&self) -> &ClonedFunction<'_> {
+    #[must_use]
+    pub fn function(&self) -> &ClonedFunction<'_> {
         self.scavenger.function
     }
 
-    /// Code at a point that measures, in waves that count.
-    pub(crate) fn measure(
+    /// The target that is written for.
+    #[must_use]
+    pub fn target(&self) -> Target {
+        self.frame.own.target
+    }
+
+    /// Makes what is written from here on count at the kernel's one site of this kind.
+    ///
+    /// # Errors
+    /// Internal if it has none.
+    pub fn count_at(&mut self, kind: &KindSchema) -> Result<()> {
+        let found = self.table.of_kind(kind);
+        self.counters = found.ok_or_else(|| Error::internal(format!("the kernel has no site of the kind {kind}")))?;
+        Ok(())
+    }
+
+    /// The offset in the record of the counters that the function has at an instruction, of this kind.
+    ///
+    /// # Errors
+    /// Internal if it has none.
+    pub fn offset_of(&self, inst: InstId, kind: &KindSchema) -> Result<u32> {
+        let is_its = |placed: &&crate::site::PlacedSite| placed.site.inst == inst && **placed.site.kind == *kind;
+        let placed = self.function().sites.iter().find(is_its);
+        Ok(placed.ok_or_else(|| Error::internal(format!("an instruction has no site of the kind {kind}")))?.offset)
+    }
+
+    /// Code at a point that measures, in waves that count. Where loads into registers that the site reads may be
+    /// outstanding, it waits for them first.
+    ///
+    /// # Errors
+    /// Refused if there are no registers for it; failed if an instruction cannot be built.
+    pub fn measure(
         &mut self,
         point: ProgramPoint,
         scc: Scc,
         measure: impl FnOnce(&mut Measurement<'_>) -> Result<()>,
     ) -> Result<(), Stop> {
-        self.measure_reading(point, scc, &RegSet::EMPTY, measure)
+        self.snippet(point, scc, |_| Ok(()), measure)
     }
 
-    /// [`Emitter::measure`], with code that comes first of all, in all waves.
-    pub(crate) fn measure_after(
+    /// [`Emitter::measure`], with code that comes first of all, in all waves. SCC is preserved.
+    ///
+    /// # Errors
+    /// As [`Emitter::measure`]'s.
+    pub fn measure_after(
         &mut self,
         point: ProgramPoint,
         before: impl FnOnce(&mut Asm) -> Result<()>,
         measure: impl FnOnce(&mut Measurement<'_>) -> Result<()>,
     ) -> Result<(), Stop> {
-        self.snippet(point, Scc::Preserved, &RegSet::EMPTY, before, measure)
-    }
-
-    /// [`Emitter::measure`], where what is measured reads these registers of the original code.
-    pub(crate) fn measure_reading(
-        &mut self,
-        point: ProgramPoint,
-        scc: Scc,
-        read: &RegSet,
-        measure: impl FnOnce(&mut Measurement<'_>) -> Result<()>,
-    ) -> Result<(), Stop> {
-        self.snippet(point, scc, read, |_| Ok(()), measure)
+        self.snippet(point, Scc::Preserved, before, measure)
     }
 
     fn snippet(
         &mut self,
         point: ProgramPoint,
         scc: Scc,
-        read: &RegSet,
         before: impl FnOnce(&mut Asm) -> Result<()>,
         measure: impl FnOnce(&mut Measurement<'_>) -> Result<()>,
     ) -> Result<(), Stop> {
-        let (frame, registers) = self.scavenger.at_reading(self.frame, point, read)?;
+        let (own, registers) = self.scavenger.at_reading(&self.frame.own, point, &self.reads)?;
+        let frame = Frame { own, ..*self.frame };
         let keeps_scc = match scc {
             Scc::Overwritten => false,
             Scc::Preserved => self.scavenger.liveness.at(point).overlaps(Reg::SCC),
             Scc::Read => true,
         };
         let r = registers.scalars();
-        let mut asm = frame.asm();
+        let mut asm = own.asm();
         let done = asm.new_label();
         before(&mut asm)?;
-        registers.enter(&mut asm, frame.vectors)?;
+        registers.enter(&mut asm, own.vectors)?;
         if keeps_scc {
             save_scc(&mut asm, r)?;
         }
         branch_if_disabled(&mut asm, r, done)?;
-        registers.spill_lanes(&mut asm, &frame)?;
+        registers.spill_lanes(&mut asm, &own)?;
+        if self.scavenger.is_pending(point.inst, &self.reads) {
+            // After a call of an unknown function, what the original waits for later may be what is read here.
+            asm.wait_all_loads()?;
+        }
         let mut measurement = Measurement { asm, r, frame: &frame, registers: &registers, counters: self.counters };
         measure(&mut measurement)?;
         let Measurement { mut asm, .. } = measurement;
@@ -104,7 +143,7 @@ impl Emitter<'_, '_> {
         if keeps_scc {
             restore_scc(&mut asm, r)?;
         }
-        registers.leave(&mut asm, &frame)?;
+        registers.leave(&mut asm, &own)?;
         self.inserts.push((point, asm.finish()?));
         Ok(())
     }
@@ -121,77 +160,107 @@ impl Emitter<'_, '_> {
     }
 
     /// Code at a point before an instruction that writes EXEC: saves it for [`Measurement::load_saved_exec`].
-    pub(crate) fn save_exec(&mut self, point: ProgramPoint) -> Result<(), Stop> {
-        let (frame, registers) = self.scavenger.at(self.frame, point)?;
-        let mut asm = frame.asm();
-        registers.save_exec(&mut asm, frame.vectors)?;
+    ///
+    /// # Errors
+    /// As [`Emitter::measure`]'s.
+    pub fn save_exec(&mut self, point: ProgramPoint) -> Result<(), Stop> {
+        let (own, registers) = self.scavenger.at(&self.frame.own, point)?;
+        let mut asm = own.asm();
+        registers.save_exec(&mut asm, own.vectors)?;
         self.inserts.push((point, asm.finish()?));
         Ok(())
     }
 }
 
 /// The part of a snippet that runs in waves that count. The scalar registers may be used as they say; SCC is free.
-pub(crate) struct Measurement<'m> {
-    pub(crate) asm: Asm,
-    pub(crate) r: Scalars,
+pub struct Measurement<'m> {
+    /// What is written so far.
+    pub asm: Asm,
+    /// The scalar registers.
+    pub r: Scalars,
     frame: &'m Frame<'m>,
     registers: &'m SnippetRegisters,
     counters: Counters,
 }
 
+impl std::fmt::Debug for Measurement<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Measurement").field("asm", &self.asm).field("r", &self.r).finish_non_exhaustive()
+    }
+}
+
 impl Measurement<'_> {
     /// EXEC as an operand.
-    pub(crate) fn exec(&self) -> Value {
+    #[must_use]
+    pub fn exec(&self) -> Value {
         self.asm.exec()
     }
 
     /// The pair that holds the original code's EXEC while the snippet changes it.
-    pub(crate) fn saved_exec(&self) -> Value {
+    #[must_use]
+    pub fn saved_exec(&self) -> Value {
         self.asm.mask(self.r.saved_exec)
     }
 
     /// Puts what [`Emitter::save_exec`] saved into the saved-EXEC pair.
-    pub(crate) fn load_saved_exec(&mut self) -> Result<()> {
-        self.registers.load_saved_exec(&mut self.asm, self.frame.vectors)
+    ///
+    /// # Errors
+    /// Internal if an instruction cannot be built.
+    pub fn load_saved_exec(&mut self) -> Result<()> {
+        self.registers.load_saved_exec(&mut self.asm, self.frame.own.vectors)
     }
 
     /// The pair of vector registers for what is recorded.
-    pub(crate) fn payload(&self) -> Result<u16> {
-        self.frame.vectors.payload.ok_or_else(|| Error::internal("no registers for what is recorded"))
+    ///
+    /// # Errors
+    /// Internal if an instruction cannot be built.
+    pub fn payload(&self) -> Result<u16> {
+        self.frame.own.vectors.payload.ok_or_else(|| Error::internal("no registers for what is recorded"))
     }
 
     /// The pair of vector registers of what counters increase by.
-    pub(crate) fn data(&self) -> u16 {
-        self.frame.vectors.data
+    #[must_use]
+    pub fn data(&self) -> u16 {
+        self.frame.own.vectors.data
     }
 
     /// Whether how many slots are free is in a lane of the data pair's high half.
-    pub(crate) fn counts_slots(&self) -> bool {
+    #[must_use]
+    pub fn counts_slots(&self) -> bool {
         self.frame.counts_slots
     }
 
     /// The offset of the site's counters in the record.
-    pub(crate) fn site(&self) -> u32 {
+    #[must_use]
+    pub fn site(&self) -> u32 {
         self.counters.offset
     }
 
     /// Size of the record's header and counters in bytes.
-    pub(crate) fn record_bytes(&self) -> u32 {
+    #[must_use]
+    pub fn record_bytes(&self) -> u32 {
         self.frame.record_bytes
     }
 
     /// Global memory at a base, other than the pair of the first register, at a counter's offset for each lane.
-    pub(crate) fn at(&self, base: u16) -> Global {
-        self.frame.at(base, self.r.first)
+    #[must_use]
+    pub fn at(&self, base: u16) -> Global {
+        self.frame.own.at(base, self.r.first)
     }
 
     /// Global memory at an offset from the record. Destroys SCC and the scratch pair.
-    pub(crate) fn beyond_record(&mut self, offset: u32) -> Result<Global> {
+    ///
+    /// # Errors
+    /// Internal if an instruction cannot be built.
+    pub fn beyond_record(&mut self, offset: u32) -> Result<Global> {
         self.beyond_record_by(c(offset))
     }
 
     /// [`Measurement::beyond_record`], by an operand.
-    pub(crate) fn beyond_record_by(&mut self, offset: Value) -> Result<Global> {
+    ///
+    /// # Errors
+    /// Internal if an instruction cannot be built.
+    pub fn beyond_record_by(&mut self, offset: Value) -> Result<Global> {
         let (record, to) = (self.r.record, self.r.scratch);
         self.asm.op("s_add_u32", &[s(to), s(record), offset])?;
         self.asm.op("s_addc_u32", &[s(to + 1), s(record + 1), c(0)])?;
@@ -200,25 +269,37 @@ impl Measurement<'_> {
 
     /// What counter `lane` of the site increases by. Lanes 0 and 4 hold 1 from the start; nothing else may be put
     /// there, but in lane 4 where counters are placed.
-    pub(crate) fn value(&mut self, lane: u32, value: Value) -> Result<()> {
-        self.asm.op("v_writelane_b32", &[v(self.frame.vectors.data), value, c(lane)])
+    ///
+    /// # Errors
+    /// Internal if an instruction cannot be built.
+    pub fn value(&mut self, lane: u32, value: Value) -> Result<()> {
+        self.asm.op("v_writelane_b32", &[v(self.frame.own.vectors.data), value, c(lane)])
     }
 
     /// The same with the 64 bits of a pair of scalar registers; or the pair is kept in any lane that is the probe's.
-    pub(crate) fn wide_value(&mut self, lane: u32, from: u16) -> Result<()> {
+    ///
+    /// # Errors
+    /// Internal if an instruction cannot be built.
+    pub fn wide_value(&mut self, lane: u32, from: u16) -> Result<()> {
         let data = self.data();
         (0..2).try_for_each(|half| self.asm.op("v_writelane_b32", &[v(data + half), s(from + half), c(lane)]))
     }
 
     /// Makes the counters reachable: before [`Measurement::add`]. Destroys SCC and the scratch pair.
-    pub(crate) fn reach(&mut self) -> Result<()> {
-        self.frame.sink.reach(self.frame, &mut self.asm, self.r, self.counters)
+    ///
+    /// # Errors
+    /// Internal if an instruction cannot be built.
+    pub fn reach(&mut self) -> Result<()> {
+        self.frame.sink.reach(&self.frame.own, &mut self.asm, self.r, self.counters)
     }
 
     /// Adds each active lane's value to its counter, and restores EXEC from the saved pair. Destroys SCC, the scratch
     /// pair and the first register.
-    pub(crate) fn add(&mut self) -> Result<()> {
-        self.frame.sink.add(self.frame, &mut self.asm, self.r, self.counters)?;
+    ///
+    /// # Errors
+    /// Internal if an instruction cannot be built.
+    pub fn add(&mut self) -> Result<()> {
+        self.frame.sink.add(&self.frame.own, &mut self.asm, self.r, self.counters)?;
         restore_exec(&mut self.asm, self.r)
     }
 

@@ -16,10 +16,9 @@ use std::ops::Bound;
 use rustc_hash::FxHashMap;
 
 use super::clock::{Clocks, subtract};
-use super::{Emitter, Measurement, Probe, ProbeSite, Scc};
+use super::{Emitter, FIRST_KEPT_LANE, FunctionProbe, Measurement, Needs, Probe, ProbeSite, Scc};
 use crate::asm::{Asm, c, s, v, v2};
-use crate::facts::ClonedFunction;
-use crate::placement::Quantity;
+use crate::function::ClonedFunction;
 use wavetap_amdgpu::{Counters, Flags, Memory, Opcode, Target, issued};
 use wavetap_analysis::cfg::Cfg;
 use wavetap_analysis::dataflow::{Certainty, Operation, Waits};
@@ -47,7 +46,7 @@ const ONE: u32 = 1;
 /// The first lane of the data pair with a reading of the clock, or later with how much time has passed. Both registers
 /// belong to it. Where the clock has 64 bits, it is one, and bit 63 says that EXEC was 0; otherwise the low half is the
 /// clock, and the high one has the constant clock.
-const FIRST_SLOT: u32 = 8;
+const FIRST_SLOT: u32 = FIRST_KEPT_LANE;
 /// Bits of the high half.
 const IDLE_BIT: u32 = 31;
 const WRAPPED_BIT: u32 = 30;
@@ -57,7 +56,18 @@ const TICKS_MASK: u32 = (1 << IDLE_BIT) - 1;
 const LANE_STATES: i64 = 2;
 
 /// See the module.
-pub(crate) struct MemoryLatency;
+#[derive(Debug)]
+pub(super) struct MemoryLatency {
+    /// Each load is waited for at once.
+    pub(super) drains_all: bool,
+}
+
+/// What is measured in a function.
+#[derive(Debug)]
+struct LatencyOf {
+    loads: MeasuredLoads,
+    sites: Vec<ProbeSite>,
+}
 
 /// A load that is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,19 +88,14 @@ impl MeasuredLoad {
 }
 
 /// The loads of a function that are measured, by address, in groups that are counted together.
-#[derive(Debug, Default)]
-pub(crate) struct MeasuredLoads(Vec<Vec<MeasuredLoad>>);
+#[derive(Debug)]
+struct MeasuredLoads(Vec<Vec<MeasuredLoad>>);
 
 impl MeasuredLoads {
     /// Finds them; `drains_all`: each is waited for at once.
-    pub(crate) fn of(
-        body: &Body,
-        cfg: &Cfg,
-        neighbours: &BundlingConstraints,
-        waits: &Waits<'_>,
-        drains_all: bool,
-    ) -> MeasuredLoads {
-        let completions = completions(body, waits);
+    fn of(function: &ClonedFunction<'_>, drains_all: bool) -> MeasuredLoads {
+        let (body, cfg, neighbours) = (function.body(), function.cfg(), function.bundling());
+        let completions = completions(body, &function.waits());
         let clocks_wait = Clocks::of(body.target()).is_ok_and(|clocks| clocks.wait());
         let slots = (body.target().wave_size() - FIRST_SLOT) as usize;
         let mut groups = Vec::new();
@@ -238,38 +243,69 @@ fn distinct<T: Ord>(loads: &[MeasuredLoad], of: impl Fn(&MeasuredLoad) -> T) -> 
 }
 
 impl Probe for MemoryLatency {
-    fn sites(&self, function: &ClonedFunction<'_>) -> Result<Vec<ProbeSite>, Stop> {
+    fn name(&self) -> &'static str {
+        if self.drains_all { "drained-latency" } else { "memory-latency" }
+    }
+
+    fn summary(&self) -> &'static str {
+        match self.drains_all {
+            false => "Cycles from each vector load to the end of the wait that completes it, with their distribution",
+            true => "The same, each load alone: inserted code waits before it and after it",
+        }
+    }
+
+    fn needs(&self) -> Needs {
+        Needs {
+            alone: Some("what other probes insert would be in its latencies"),
+            global_memory: Some("latencies are added up"),
+            // What it takes to move registers would be in them.
+            unused_registers: Some(
+                "latencies would have in them what it takes to move registers: inserted code needs scalar and vector \
+                    registers that no code uses",
+            ),
+            reads_clocks: true,
+            ..Needs::default()
+        }
+    }
+
+    fn prepare(&self, function: &ClonedFunction<'_>) -> Result<Box<dyn FunctionProbe>, Stop> {
         let mut sites = Vec::new();
         if function.body.kind() == BodyKind::Kernel {
-            let inst = function.preloaded_entry.unwrap_or(function.body.entry());
-            sites.push(ProbeSite { inst, kind: &EMPTY });
+            sites.push(ProbeSite { inst: function.entry(), kind: &EMPTY });
         }
-        let loads = function.measured_loads.0.iter().flatten();
-        sites.extend(loads.map(|load| ProbeSite { inst: load.inst, kind: load.kind().schema() }));
+        let loads = MeasuredLoads::of(function, self.drains_all);
+        let of_loads = loads.0.iter().flatten();
+        sites.extend(of_loads.map(|load| ProbeSite { inst: load.inst, kind: load.kind().schema() }));
         sites.sort_by_key(|site| site.inst);
-        Ok(sites)
+        Ok(Box::new(LatencyOf { loads, sites }))
+    }
+}
+
+impl FunctionProbe for LatencyOf {
+    fn sites(&self) -> &[ProbeSite] {
+        &self.sites
     }
 
-    fn counters(&self, _: &ClonedFunction<'_>, site: &ProbeSite) -> Vec<Vec<(i64, Quantity)>> {
-        // Time follows from nothing.
-        vec![Vec::new(); site.kind.counters() as usize]
+    fn at_entry(&self, emitter: &mut Emitter<'_, '_>) -> Result<(), Stop> {
+        let latency = Latency { clocks: Clocks::of(emitter.target())? };
+        emitter.count_at(&EMPTY)?;
+        let point = ProgramPoint { inst: emitter.function().entry(), side: Side::Before };
+        emitter.measure_after(point, Asm::wait_before_branch, |m| latency.start(m, &[FIRST_SLOT]))?;
+        emitter.measure(point, Scc::Preserved, |m| {
+            latency.end(m, &[FIRST_SLOT])?;
+            let counters = m.site();
+            latency.count(m, FIRST_SLOT, counters)?;
+            wait_for_counters(m)
+        })
     }
 
-    fn emit(&self, site: &ProbeSite, emitter: &mut Emitter<'_, '_>) -> Result<(), Stop> {
-        let function = emitter.scavenger.function;
-        let latency = Latency { clocks: Clocks::of(emitter.frame.target)? };
+    fn at_site(&self, site: &ProbeSite, emitter: &mut Emitter<'_, '_>) -> Result<(), Stop> {
         if *site.kind == *EMPTY {
-            let point = ProgramPoint { inst: site.inst, side: Side::Before };
-            emitter.measure_after(point, Asm::wait_before_branch, |m| latency.start(m, &[FIRST_SLOT]))?;
-            return emitter.measure(point, Scc::Preserved, |m| {
-                latency.end(m, &[FIRST_SLOT])?;
-                let counters = m.site();
-                latency.count(m, FIRST_SLOT, counters)?;
-                wait_for_counters(m)
-            });
+            return Ok(());
         }
+        let latency = Latency { clocks: Clocks::of(emitter.target())? };
         // The first of a group writes the code of all.
-        let Some(group) = function.measured_loads.beginning_with(site.inst) else { return Ok(()) };
+        let Some(group) = self.loads.beginning_with(site.inst) else { return Ok(()) };
         let intervals = distinct(group, |load| (load.start, load.end));
         let slot_of = |load: &MeasuredLoad| {
             let at = intervals.binary_search(&(load.start, load.end));
@@ -278,12 +314,8 @@ impl Probe for MemoryLatency {
         let mut slots = Vec::new();
         let mut offsets = Vec::new();
         for load in group {
-            let is_its = |placed: &&crate::probe::table::PlacedSite| {
-                placed.site.inst == load.inst && placed.site.kind == load.kind().schema()
-            };
-            let placed = function.sites.iter().find(is_its).ok_or_else(|| Error::internal("a load has no counters"))?;
             slots.push(slot_of(load)?);
-            offsets.push(placed.offset);
+            offsets.push(emitter.offset_of(load.inst, load.kind().schema())?);
         }
         let slots_at = |point: ProgramPoint, of: fn(&MeasuredLoad) -> ProgramPoint| {
             let here = group.iter().zip(&slots).filter(move |(load, _)| of(load) == point).map(|(_, slot)| *slot);
@@ -295,7 +327,7 @@ impl Probe for MemoryLatency {
         let is_drained = group.iter().any(|load| load.is_drained);
         let is_flat = group.iter().any(|load| load.is_flat);
         for start in distinct(group, |load| load.start) {
-            function.check_modes(start.inst)?;
+            emitter.function().check_modes(start.inst)?;
             let here = slots_at(start, |load| load.start);
             emitter.measure_after(start, Asm::wait_before_branch, |m| {
                 if is_drained {
@@ -306,7 +338,7 @@ impl Probe for MemoryLatency {
         }
         let ends = distinct(group, |load| load.end);
         for end in &ends {
-            function.check_modes(end.inst)?;
+            emitter.function().check_modes(end.inst)?;
             let here = slots_at(*end, |load| load.end);
             // First of all, as the original's own waits are before: what comes between them and the reading of the
             // clock is the same then.

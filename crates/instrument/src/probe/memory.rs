@@ -6,11 +6,10 @@
 //! code's own vector registers, and stored each time; where these are spilled, or addresses take the scalar registers
 //! (gfx8), an atomic that no other wave meets counts them in memory.
 
-use super::{Emitter, Measurement, Probe, ProbeSite, Scc};
+use super::{Emitter, FunctionProbe, Measurement, Needs, Probe, ProbeSite, Scc};
 use crate::asm::{Global, c, s, v, v2};
-use crate::facts::ClonedFunction;
 use crate::frame::prologue::SLOTS_LANE;
-use crate::placement::Quantity;
+use crate::function::ClonedFunction;
 use wavetap_amdgpu::{Flags, Opcode, Operand, RegFile, Role, Value};
 use wavetap_analysis::dataflow::RegSet;
 use wavetap_analysis::kernel::edit::Label;
@@ -18,7 +17,7 @@ use wavetap_analysis::kernel::{AddressOperands, Stop};
 use wavetap_base::entity::{InstId, ProgramPoint, Side};
 use wavetap_base::error::{Error, Result};
 use wavetap_profile::accesses::{CURSOR, SLOT_HEADER, slot_bytes};
-use wavetap_profile::probes::memory::ACCESS;
+use wavetap_profile::probes::memory::{ACCESS, PROBE};
 
 /// Lanes of the header with the site and EXEC; those of scalar registers follow, two in each.
 const HEADER_LANES: u32 = 2;
@@ -26,10 +25,15 @@ const HEADER_LANES: u32 = 2;
 const COUNTED: u32 = 1;
 
 /// See the module.
-pub(crate) struct Memory;
+#[derive(Debug)]
+pub(super) struct Memory;
+
+/// The accesses of a function.
+#[derive(Debug)]
+struct AccessesOf(Vec<ProbeSite>);
 
 /// What the addresses of an instruction are made of, if it is measured.
-pub(crate) fn measured(function: &ClonedFunction<'_>, id: InstId) -> Option<AddressOperands> {
+fn measured(function: &ClonedFunction<'_>, id: InstId) -> Option<AddressOperands> {
     let inst = function.body.inst(id);
     if !inst.variant.flags.intersects(Flags::LOAD | Flags::STORE | Flags::ATOMIC) {
         return None;
@@ -57,32 +61,45 @@ fn point(function: &ClonedFunction<'_>, id: InstId, operands: &AddressOperands) 
 }
 
 impl Probe for Memory {
-    fn sites(&self, function: &ClonedFunction<'_>) -> Result<Vec<ProbeSite>, Stop> {
-        let start = function.preloaded_entry;
-        let is_before_start = |id: &InstId| start.is_some_and(|start| (function.body.entry()..start).contains(id));
-        let ids = function.body.ids().filter(|id| !is_before_start(id) && measured(function, *id).is_some());
-        Ok(ids.map(|inst| ProbeSite { inst, kind: &ACCESS }).collect())
+    fn name(&self) -> &'static str {
+        PROBE
     }
 
-    fn counters(&self, _: &ClonedFunction<'_>, _: &ProbeSite) -> Vec<Vec<(i64, Quantity)>> {
-        // What has no room follows from nothing.
-        vec![Vec::new()]
+    fn summary(&self) -> &'static str {
+        "Addresses of the lanes of each access to memory, in sampled workgroups"
     }
 
-    fn emit(&self, site: &ProbeSite, emitter: &mut Emitter<'_, '_>) -> Result<(), Stop> {
+    fn needs(&self) -> Needs {
+        Needs {
+            alone: Some("it measures sampled workgroups alone, and counts are of all"),
+            global_memory: Some("accesses are recorded"),
+            records: true,
+            ..Needs::default()
+        }
+    }
+
+    fn prepare(&self, function: &ClonedFunction<'_>) -> Result<Box<dyn FunctionProbe>, Stop> {
+        let is_measured = |id: &InstId| !function.is_before_entry(*id) && measured(function, *id).is_some();
+        let ids = function.body.ids().filter(is_measured);
+        Ok(Box::new(AccessesOf(ids.map(|inst| ProbeSite { inst, kind: &ACCESS }).collect())))
+    }
+}
+
+impl FunctionProbe for AccessesOf {
+    fn sites(&self) -> &[ProbeSite] {
+        &self.0
+    }
+
+    fn reads(&self, function: &ClonedFunction<'_>, site: &ProbeSite) -> RegSet {
+        measured(function, site.inst).iter().flat_map(AddressOperands::registers).collect()
+    }
+
+    fn at_site(&self, site: &ProbeSite, emitter: &mut Emitter<'_, '_>) -> Result<(), Stop> {
         let function = emitter.function();
         let lost = || Error::internal("a measured access is none");
         let operands = measured(function, site.inst).ok_or_else(lost)?;
         let point = point(function, site.inst, &operands).ok_or_else(lost)?;
-        let read: RegSet = operands.registers().collect();
-        // After a call of an unknown function, what the original waits for later may be what it reads here.
-        let waits = emitter.scavenger.is_pending(point.inst, &read);
-        emitter.measure_reading(point, Scc::Preserved, &read, |m| {
-            if waits {
-                m.asm.wait_all_loads()?;
-            }
-            record(m, &operands)
-        })
+        emitter.measure(point, Scc::Preserved, |m| record(m, &operands))
     }
 }
 

@@ -11,17 +11,14 @@
 //! stamp and after this one enclose what the two stamps say.
 
 use super::clock::{Clocks, subtract};
-use super::{Emitter, Measurement, Probe, ProbeSite, Scc};
+use super::{Emitter, FunctionProbe, Measurement, Needs, Probe, ProbeSite, Scc};
 use crate::asm::{c, s, s2, v, v2};
-use crate::facts::ClonedFunction;
-use crate::placement::Quantity;
-use crate::sink::Counters;
+use crate::function::ClonedFunction;
 use wavetap_amdgpu::ShaderClock;
 use wavetap_analysis::kernel::{BodyKind, Reason, Refusal, Stop};
 use wavetap_base::entity::{InstId, ProgramPoint, Side};
 use wavetap_base::error::Result;
-use wavetap_profile::map::Site;
-use wavetap_profile::probes::time::{BLOCK, EMPTY, SAFE_TICKS_SHIFT, WAVE};
+use wavetap_profile::probes::time::{BLOCK, EMPTY, PROBE, SAFE_TICKS_SHIFT, WAVE};
 use wavetap_profile::record::COUNTER;
 
 /// Lanes of the data pair with a block's counters: lane 0 (executions) always holds 1.
@@ -54,29 +51,36 @@ const OFFSET: u32 = 18;
 /// scalar register and writing that into one (2): gfx94x. Elsewhere other instructions are in between.
 const LANE_STATES: i64 = 2;
 
-/// The counters of a kernel's waves, which are those of no place.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct WaveCounters {
-    offset: u32,
-}
-
-impl WaveCounters {
-    /// Those among a kernel's sites; none if its time is not measured.
-    pub(crate) fn of(sites: &[Site]) -> Option<WaveCounters> {
-        sites.iter().find(|site| site.kind == *WAVE).map(|site| WaveCounters { offset: site.offset })
-    }
-
-    /// Where they are.
-    pub(crate) fn counters(&self) -> Counters {
-        Counters { offset: self.offset, count: WAVE.counters() }
-    }
-}
-
 /// See the module.
-pub(crate) struct Time;
+#[derive(Debug)]
+pub(super) struct Time;
+
+/// What is measured in a function: its blocks, and in the kernel the wave and what its first block costs.
+#[derive(Debug)]
+struct TimeOf(Vec<ProbeSite>);
 
 impl Probe for Time {
-    fn sites(&self, function: &ClonedFunction<'_>) -> Result<Vec<ProbeSite>, Stop> {
+    fn name(&self) -> &'static str {
+        PROBE
+    }
+
+    fn summary(&self) -> &'static str {
+        "Time of every wave, and in every basic block, in cycles of the shader's clock"
+    }
+
+    fn needs(&self) -> Needs {
+        Needs {
+            alone: Some("what other probes insert would be in its times"),
+            global_memory: Some("times are added up"),
+            keeps_lanes: true,
+            // A wave's last block ends where the wave does.
+            every_end: true,
+            reads_clocks: true,
+            ..Needs::default()
+        }
+    }
+
+    fn prepare(&self, function: &ClonedFunction<'_>) -> Result<Box<dyn FunctionProbe>, Stop> {
         let blocks = super::blocks::first_instructions(function).map(|inst| ProbeSite { inst, kind: &BLOCK });
         let mut sites: Vec<ProbeSite> = Vec::new();
         if function.body.kind() == BodyKind::Kernel {
@@ -85,48 +89,53 @@ impl Probe for Time {
         }
         sites.extend(blocks);
         sites.sort_by_key(|site| site.inst);
-        Ok(sites)
-    }
-
-    fn counters(&self, _: &ClonedFunction<'_>, site: &ProbeSite) -> Vec<Vec<(i64, Quantity)>> {
-        // Time follows from nothing.
-        vec![Vec::new(); site.kind.counters() as usize]
-    }
-
-    fn emit(&self, site: &ProbeSite, emitter: &mut Emitter<'_, '_>) -> Result<(), Stop> {
-        let point = ProgramPoint { inst: site.inst, side: Side::Before };
-        let clocks = Clocks::of(emitter.frame.target)?;
-        if *site.kind == *WAVE {
-            // Its counters are added to where waves end.
-            return Ok(());
-        }
-        emitter.measure(point, Scc::Preserved, |m| {
-            if *site.kind == *EMPTY {
-                clocks.begin(m)?
-            } else {
-                clocks.close(m)?
-            }
-            clocks.open(m)
-        })
+        Ok(Box::new(TimeOf(sites)))
     }
 }
 
-/// Writes the code before the end of a wave, with an emitter for the counters of waves: the last block ends, and the
-/// wave.
-pub(crate) fn end(emitter: &mut Emitter<'_, '_>, point: ProgramPoint) -> Result<(), Stop> {
-    let clocks = Clocks::of(emitter.frame.target)?;
-    emitter.measure(point, Scc::Preserved, |m| {
-        clocks.close(m)?;
-        clocks.end(m)
-    })
+impl FunctionProbe for TimeOf {
+    fn sites(&self) -> &[ProbeSite] {
+        &self.0
+    }
+
+    fn at_entry(&self, emitter: &mut Emitter<'_, '_>) -> Result<(), Stop> {
+        let clocks = Clocks::of(emitter.target())?;
+        emitter.count_at(&EMPTY)?;
+        let point = ProgramPoint { inst: emitter.function().entry(), side: Side::Before };
+        emitter.measure(point, Scc::Preserved, |m| {
+            clocks.begin(m)?;
+            clocks.open(m)
+        })
+    }
+
+    fn at_site(&self, site: &ProbeSite, emitter: &mut Emitter<'_, '_>) -> Result<(), Stop> {
+        let clocks = Clocks::of(emitter.target())?;
+        if *site.kind != *BLOCK {
+            // The others are of the whole wave: what they count is added to at its entry and its ends.
+            return Ok(());
+        }
+        emitter.measure(ProgramPoint { inst: site.inst, side: Side::Before }, Scc::Preserved, |m| {
+            clocks.close(m)?;
+            clocks.open(m)
+        })
+    }
+
+    fn at_end(&self, end: ProgramPoint, emitter: &mut Emitter<'_, '_>) -> Result<(), Stop> {
+        let clocks = Clocks::of(emitter.target())?;
+        emitter.count_at(&WAVE)?;
+        emitter.measure(end, Scc::Preserved, |m| {
+            clocks.close(m)?;
+            clocks.end(m)
+        })
+    }
 }
 
 /// The instruction before which a kernel's waves begin to be measured. Nothing may go back there.
 fn begin(function: &ClonedFunction<'_>) -> Result<InstId, Stop> {
     let (body, cfg) = (function.body, &function.cfg);
-    let begin = function.preloaded_entry.unwrap_or(body.entry());
+    let begin = function.entry();
     // Code that loads arguments, where firmware has not, comes before.
-    let is_earlier = |id: InstId| function.preloaded_entry.is_some() && (body.entry()..begin).contains(&id);
+    let is_earlier = |id: InstId| function.is_before_entry(id);
     let block = cfg.block(cfg.block_of(begin));
     let comes_back = block.predecessors.iter().any(|edge| !is_earlier(cfg.block(edge.block).last));
     if comes_back || (block.first != begin && !is_earlier(block.first)) {

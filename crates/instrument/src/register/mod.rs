@@ -7,20 +7,22 @@
 mod code;
 mod locations;
 
-use crate::facts::{ClonedFunction, KernelFacts};
+use crate::facts::KernelFacts;
 use crate::frame::entry::Entry;
 use crate::frame::first_vector;
+use crate::function::ClonedFunction;
+use crate::guards;
+use crate::instrumented::{Instrumented, Request};
 use crate::placement::{Job, PlacedCounters, jobs};
-use crate::plan::PlannedCode;
+use crate::planned::{PlannedCode, in_order};
 use crate::scavenge::LiveOut;
 use crate::scavenge::registers::{Allocation, ScalarPool};
 use crate::scavenge::scalars::{Place, Scavenged};
-use crate::{Instrumented, Request, guards, high_registers, scheduling};
 use code::{RegisterFrame, Reserved, Temporaries};
 use locations::CounterLocations;
 use wavetap_amdgpu::Reg;
 use wavetap_analysis::dataflow::RegSet;
-use wavetap_analysis::kernel::edit::{Edits, FunctionEdits, Snippet};
+use wavetap_analysis::kernel::edit::Snippet;
 use wavetap_analysis::kernel::{Body, Reason, Refusal, Stop};
 use wavetap_base::entity::{InstId, ProgramPoint, Side};
 use wavetap_base::error::Error;
@@ -129,7 +131,7 @@ fn plan(
             let scavenged = match reserved {
                 Some(Reserved { temporaries: registers, .. }) => Scavenged { registers, live: Vec::new(), wait: false },
                 None => {
-                    let pending = function.pending(analysis).get(point.inst.index()).unwrap_or(&RegSet::EMPTY);
+                    let pending = function.pending().get(point.inst.index()).unwrap_or(&RegSet::EMPTY);
                     let assigned = function.assigned(&entry.original_registers());
                     let assigned = &assigned.at(function.body, &function.cfg, point);
                     let place = Place { end, live, assigned, pending, taken: &own };
@@ -142,7 +144,7 @@ fn plan(
         for end in function.ends() {
             function.check_modes(end)?;
             let inst = guards::place_before_end(function.body, &function.cfg, end);
-            let pending = function.pending(analysis).get(inst.index()).copied().unwrap_or_default();
+            let pending = function.pending().get(inst.index()).copied().unwrap_or_default();
             let registers = match reserved {
                 Some(reserved) => reserved,
                 // Nothing needs what the original has there any more.
@@ -160,28 +162,14 @@ fn plan(
             vgprs = vgprs.max(end_of_vectors);
             snippets.push((ProgramPoint { inst, side: Side::Before }, snippet));
         }
-        for (point, snippet) in &mut snippets {
-            guards::check_clause(function.body, &function.neighbours, *point)?;
-            scheduling::bracket(function.body, *point, snippet)?;
-            high_registers::bracket(function.body, 0, *point, snippet)?;
-        }
         // What is counted before an end is counted before the epilogue.
-        snippets.sort_by_key(|(point, _)| *point);
-        inserts.push(snippets);
+        inserts.push(in_order(function, 0, snippets)?);
     }
-    let mut inserts = inserts.into_iter();
-    let of_kernel = inserts.next().unwrap_or_default();
-    let clones = functions[1..].iter().zip(inserts);
-    let clones = clones.map(|(function, inserts)| FunctionEdits { entry: function.body.entry_address(), inserts });
-    let edits = Edits {
-        prologue,
-        inserts: of_kernel,
-        functions: clones.collect(),
-        spare_scalar: frame.spare().map(|register| Reg::scalar(register, 1)),
-    };
     allocation.grow(&mut descriptor, sgprs, vgprs)?;
     let code = PlannedCode {
-        edits,
+        prologue,
+        inserts,
+        spare_scalar: frame.spare(),
         descriptor,
         sgprs,
         vgprs,

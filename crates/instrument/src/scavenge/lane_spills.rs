@@ -7,9 +7,8 @@
 //! at all: their results take longer than other vector instructions'.
 
 use super::Scavenger;
-use super::registers::{Scalars, Vectors};
+use super::registers::{OwnRegisters, Scalars, Vectors};
 use crate::asm::{Asm, c, s, v};
-use crate::frame::Frame;
 use crate::hazard_mitigation;
 use wavetap_amdgpu::{EventHazards, Reg, Value};
 use wavetap_analysis::dataflow::RegSet;
@@ -92,7 +91,7 @@ impl LaneBudget {
         };
         choose(pending, false).or_else(|| choose(&RegSet::EMPTY, true)).ok_or_else(|| {
             let detail =
-                "no vector registers can be borrowed: too few scalar registers are free to keep their lanes in";
+                "no vector registers can be scavenged: too few scalar registers are free to keep their lanes in";
             Refusal::at(Reason::VectorRegisters, body.address(point.inst), detail)
         })
     }
@@ -100,8 +99,8 @@ impl LaneBudget {
 
 impl LaneSpills {
     /// Makes the registers what probes expect. Destroys SCC and the first scalar register.
-    pub(crate) fn enter(&self, asm: &mut Asm, frame: &Frame<'_>, r: Scalars) -> Result<()> {
-        let Vectors { data, address, .. } = frame.vectors;
+    pub(crate) fn enter(&self, asm: &mut Asm, own: &OwnRegisters, r: Scalars) -> Result<()> {
+        let Vectors { data, address, .. } = own.vectors;
         if self.wait {
             asm.wait_all_loads()?;
         }
@@ -115,7 +114,7 @@ impl LaneSpills {
             }
             asm.op("v_writelane_b32", &[v(data + 1), c(0), c(lane)])?;
             let offset = lane * wavetap_profile::record::COUNTER;
-            let place = match frame.counter_base {
+            let place = match own.counter_base {
                 Some(start) => {
                     asm.op("s_add_u32", &[s(r.first), s(start), c(offset)])?;
                     s(r.first)
@@ -146,16 +145,16 @@ impl LaneSpills {
 }
 
 /// Makes registers that nothing needs any more what the end of a wave expects: all lanes of them.
-pub(crate) fn at_end(asm: &mut Asm, frame: &Frame<'_>) -> Result<()> {
-    let Vectors { data, address, .. } = frame.vectors;
+pub(crate) fn at_end(asm: &mut Asm, own: &OwnRegisters) -> Result<()> {
+    let Vectors { data, address, .. } = own.vectors;
     asm.wait_all_loads()?;
     for states in MATRIX_STATES {
         asm.states(states)?;
     }
-    asm.exec_lanes(frame.target.wave_size())?;
+    asm.exec_lanes(own.target.wave_size())?;
     asm.op("v_mov_b32_e32", &[v(data + 1), c(0)])?;
-    crate::frame::prologue::lane_offsets(frame, asm, address)?;
-    match frame.counter_base {
+    asm.lane_offsets(address)?;
+    match own.counter_base {
         Some(start) => asm.op("v_add_u32_e32", &[v(address), s(start), v(address)]),
         None => Ok(()),
     }

@@ -10,11 +10,11 @@ pub(crate) mod registers;
 pub(crate) mod scalars;
 pub(crate) mod spill_slots;
 
+use crate::analysis::SpillTo;
 use crate::asm::Asm;
-use crate::facts::ClonedFunction;
-use crate::frame::Frame;
+use crate::function::ClonedFunction;
 use lane_spills::{LaneBudget, LaneSpills};
-use registers::{Scalars, Vectors};
+use registers::{OwnRegisters, Scalars, Vectors};
 use scalars::ScalarSource;
 use spill_slots::{Moves, SpillSlots};
 use wavetap_analysis::dataflow::{Liveness, MaybeInitialized, RegSet};
@@ -22,15 +22,6 @@ use wavetap_analysis::kernel::{Refusal, Stop};
 use wavetap_base::entity::{InstId, ProgramPoint};
 use wavetap_base::error::Result;
 use wavetap_profile::map;
-
-/// Where inserted code spills what is in the vector registers that it scavenges whole.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SpillTo {
-    /// AGPRs that no code names.
-    Agprs,
-    /// Scratch memory after what the kernel itself has of it.
-    Scratch,
-}
 
 /// Where a kernel's inserted code gets vector registers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -109,11 +100,11 @@ impl SnippetRegisters {
     }
 
     /// Restores the registers. The last thing a snippet does; preserves SCC.
-    pub(crate) fn leave(&self, asm: &mut Asm, frame: &Frame<'_>) -> Result<()> {
-        let vectors = frame.vectors;
+    pub(crate) fn leave(&self, asm: &mut Asm, own: &OwnRegisters) -> Result<()> {
+        let vectors = own.vectors;
         self.scalars.leave(asm, vectors)?;
         let VectorSource::Spill(moves) = &self.vectors else { return Ok(()) };
-        if frame.time.is_some() {
+        if own.keeps_lanes {
             // The next snippet needs what this one has put there.
             moves.keep(asm, &vectors)?;
         }
@@ -136,9 +127,9 @@ impl SnippetRegisters {
 
     /// Makes spilled lanes usable, once it is certain that something will be counted. Destroys SCC and the first scalar
     /// register.
-    pub(crate) fn spill_lanes(&self, asm: &mut Asm, frame: &Frame<'_>) -> Result<()> {
+    pub(crate) fn spill_lanes(&self, asm: &mut Asm, own: &OwnRegisters) -> Result<()> {
         match &self.vectors {
-            VectorSource::SpillLanes(spills) => spills.enter(asm, frame, self.scalars()),
+            VectorSource::SpillLanes(spills) => spills.enter(asm, own, self.scalars()),
             _ => Ok(()),
         }
     }
@@ -172,18 +163,18 @@ pub(crate) struct Scavenger<'a> {
 }
 
 impl Scavenger<'_> {
-    /// The registers of a snippet, and the frame with its vector registers.
-    pub(crate) fn at<'s>(&self, frame: &Frame<'s>, point: ProgramPoint) -> Result<(Frame<'s>, SnippetRegisters), Stop> {
-        self.at_reading(frame, point, &RegSet::EMPTY)
+    /// The registers of a snippet, and those of inserted code with its vector registers.
+    pub(crate) fn at(&self, own: &OwnRegisters, point: ProgramPoint) -> Result<(OwnRegisters, SnippetRegisters), Stop> {
+        self.at_reading(own, point, &RegSet::EMPTY)
     }
 
     /// [`Scavenger::at`] where the snippet reads these registers of the original code.
-    pub(crate) fn at_reading<'s>(
+    pub(crate) fn at_reading(
         &self,
-        frame: &Frame<'s>,
+        own: &OwnRegisters,
         point: ProgramPoint,
         read: &RegSet,
-    ) -> Result<(Frame<'s>, SnippetRegisters), Stop> {
+    ) -> Result<(OwnRegisters, SnippetRegisters), Stop> {
         let ClonedFunction { body, cfg, .. } = self.function;
         let pending = self.pending.get(point.inst.index()).unwrap_or(&RegSet::EMPTY);
         let assigned = self.assigned.map_or(RegSet::ALL, |assigned| assigned.at(body, cfg, point));
@@ -191,7 +182,7 @@ impl Scavenger<'_> {
             Some(scalars) => ScalarSource::Reserved(scalars),
             None => {
                 let accessed: RegSet = body.reads(point.inst).chain(body.writes(point.inst)).collect();
-                let taken = accessed.union(frame.own()).union(*read);
+                let taken = accessed.union(own.own()).union(*read);
                 let live = self.liveness.at(point);
                 let place = scalars::Place { end: self.end, live, assigned: &assigned, pending, taken: &taken };
                 ScalarSource::scavenge(&place)
@@ -199,14 +190,14 @@ impl Scavenger<'_> {
             }
         };
         if let Some(slots) = self.slots {
-            let moves = slots.moves(&frame.vectors, &frame.own(), self, pending, point)?;
-            return Ok((*frame, SnippetRegisters { scalars, vectors: VectorSource::Spill(moves) }));
+            let moves = slots.moves(&own.vectors, &own.own(), self, pending, point)?;
+            return Ok((*own, SnippetRegisters { scalars, vectors: VectorSource::Spill(moves) }));
         }
         let Some(lanes) = self.lanes else {
-            return Ok((*frame, SnippetRegisters { scalars, vectors: VectorSource::Unused }));
+            return Ok((*own, SnippetRegisters { scalars, vectors: VectorSource::Unused }));
         };
         let (vectors, spills) = lanes.scavenge(self, &assigned, pending, point)?;
-        Ok((Frame { vectors, ..*frame }, SnippetRegisters { scalars, vectors: VectorSource::SpillLanes(spills) }))
+        Ok((OwnRegisters { vectors, ..*own }, SnippetRegisters { scalars, vectors: VectorSource::SpillLanes(spills) }))
     }
 
     /// Whether loads into some of these registers may be outstanding before an instruction.
@@ -215,17 +206,17 @@ impl Scavenger<'_> {
     }
 
     /// The registers of a snippet before the end of a wave: nothing needs the original's vector registers any more.
-    pub(crate) fn at_end<'s>(
+    pub(crate) fn at_end(
         &self,
-        frame: &Frame<'s>,
+        own: &OwnRegisters,
         point: ProgramPoint,
-    ) -> Result<(Frame<'s>, SnippetRegisters), Stop> {
+    ) -> Result<(OwnRegisters, SnippetRegisters), Stop> {
         match (self.lanes, self.reserved) {
             (Some(_), Some(scalars)) => {
                 let vectors = VectorSource::SpillLanes(LaneSpills::default());
-                Ok((*frame, SnippetRegisters { scalars: ScalarSource::Reserved(scalars), vectors }))
+                Ok((*own, SnippetRegisters { scalars: ScalarSource::Reserved(scalars), vectors }))
             }
-            _ => self.at(frame, point),
+            _ => self.at(own, point),
         }
     }
 }

@@ -1,5 +1,8 @@
 //! Registers for inserted code: ones that no code of the kernel names, first inside its allocation, then after it.
 
+use super::spill_slots::RESOURCE;
+use crate::asm::{Asm, Global};
+use crate::hazard_mitigation::Place;
 use wavetap_amdgpu::{Opcode, Reg, Target};
 use wavetap_analysis::dataflow::{RegSet, UsedRegisters};
 use wavetap_analysis::kernel::{Reason, Refusal, Stop};
@@ -21,7 +24,7 @@ pub(crate) struct Vectors {
     /// only where no number is one of a register with work-item ids.
     pub(crate) bank: u8,
     /// Pair: what is added. High halves are 0, but for lanes in which a probe keeps something; low halves of lanes 0
-    /// and 4 are 1. Set by the prologue. Lanes from [`super::borrow::RECORD_LANE`] on serve as
+    /// and 4 are 1. Set by the prologue. Lanes from `RECORD_LANE` (`scalars.rs`) on serve as
     /// memory where scalar registers are borrowed.
     pub(crate) data: u16,
     /// Offset of each lane's counter, from the record or in LDS. Set by the prologue.
@@ -81,19 +84,19 @@ impl Vectors {
 
 /// The scalar registers of a snippet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Scalars {
+pub struct Scalars {
     /// Pair: address of the wave's record, 0 while nothing is counted.
-    pub(crate) record: u16,
+    pub record: u16,
     /// Pair: EXEC as the original code has it, while a probe changes it.
-    pub(crate) saved_exec: u16,
+    pub saved_exec: u16,
     /// Pair: scratch.
-    pub(crate) scratch: u16,
+    pub scratch: u16,
     /// Scratch.
-    pub(crate) first: u16,
+    pub first: u16,
     /// Scratch.
-    pub(crate) second: u16,
+    pub second: u16,
     /// SCC as the original code has it, while a probe changes it.
-    pub(crate) saved_scc: u16,
+    pub saved_scc: u16,
 }
 
 impl Scalars {
@@ -111,6 +114,47 @@ impl Scalars {
         // no original one may be in it.
         let first = take(2, 2)?;
         Ok(Scalars { record, saved_exec, scratch, first, second: first + 1, saved_scc: take(1, 1)? })
+    }
+}
+
+/// The registers that inserted code has in a kernel: those that hold from one snippet to the next, and which others a
+/// snippet expects.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct OwnRegisters {
+    pub(crate) target: Target,
+    pub(crate) vectors: Vectors,
+    /// The scalar registers that hold across the kernel; none where each snippet scavenges its own.
+    pub(crate) reserved: Option<Scalars>,
+    /// Where lanes of vector registers are scavenged and the sink's counters do not start at 0: the scalar register
+    /// with their start.
+    pub(crate) counter_base: Option<u16>,
+    /// The first of the scalar registers that describe scratch memory, where spill slots are there and need them.
+    pub(crate) resource: Option<u16>,
+    /// Lanes of the data pair hold something for the next snippet.
+    pub(crate) keeps_lanes: bool,
+}
+
+impl OwnRegisters {
+    /// The scalar registers that no original code names and inserted code has for good.
+    pub(crate) fn own(&self) -> RegSet {
+        let base = self.counter_base.map(|base| Reg::scalar(base, 1));
+        let resource = self.resource.map(|first| Reg::scalar(first, RESOURCE));
+        self.reserved.iter().flat_map(Scalars::registers).chain(base).chain(resource).collect()
+    }
+
+    /// A snippet between original instructions.
+    pub(crate) fn asm(&self) -> Asm {
+        Asm::new(self.target, Place::Middle(self.own()))
+    }
+
+    /// A snippet before the end of a wave.
+    pub(crate) fn asm_at_end(&self) -> Asm {
+        Asm::new(self.target, Place::End(self.own()))
+    }
+
+    /// Global memory at a base, at the offsets in the address register.
+    pub(crate) fn at(&self, base: u16, scratch: u16) -> Global {
+        Global { base, offsets: self.vectors.address, flat: self.vectors.flat, scratch }
     }
 }
 
@@ -251,10 +295,9 @@ impl Allocation<'_> {
     }
 
     /// Chooses the vector registers of inserted code: below v256, or else all of them among 256 others where the target
-    /// has such. What records accesses reads registers of original code, which may be among any.
-    pub(crate) fn choose_vectors(&self, records: bool) -> Result<Vectors, Refusal> {
-        let banks =
-            if self.target.has_vgpr_msb() && !records { self.target.max_vgprs().div_ceil(256) as u8 } else { 1 };
+    /// has such. Code that reads registers of original code (`reads`), which are among the first, names these alone.
+    pub(crate) fn choose_vectors(&self, records: bool, reads: bool) -> Result<Vectors, Refusal> {
+        let banks = if self.target.has_vgpr_msb() && !reads { self.target.max_vgprs().div_ceil(256) as u8 } else { 1 };
         (0..banks).find_map(|bank| self.choose_vectors_of(bank, records)).ok_or_else(|| {
             Refusal::new(Reason::VectorRegisters, "inserted code needs vector registers that no code uses")
         })

@@ -6,12 +6,12 @@
 //! is unused everywhere; only EXEC, which says what lanes a move takes along, has to be put into scalar registers that
 //! are dead at that place.
 
+use super::Scavenger;
 use super::registers::{Allocation, NUMBERED_VGPRS, ScalarPool, Vectors, WORK_ITEM_VGPRS};
-use super::{Scavenger, SpillTo};
+use crate::analysis::SpillTo;
 use crate::asm::{Asm, BUFFER_STORE, c, s, scratch_operation, v};
-use crate::facts::ClonedFunction;
 use crate::frame::entry::ScratchAccess;
-use crate::probe;
+use crate::function::ClonedFunction;
 use wavetap_amdgpu::{Flags, Reg, Target, Value, scalar};
 use wavetap_analysis::dataflow::RegSet;
 use wavetap_analysis::kernel::{Reason, Refusal, Stop};
@@ -48,9 +48,14 @@ pub(crate) fn count(vectors: &Vectors) -> u32 {
 }
 
 /// Chooses vector registers that can be moved: not ones that matrix instructions access, or whose values are
-/// outstanding longer than those of other vector instructions.
-pub(crate) fn choose(target: Target, functions: &[ClonedFunction<'_>], records: bool) -> Result<Vectors, Refusal> {
-    let mut slow = RegSet::EMPTY;
+/// outstanding longer than those of other vector instructions, or that snippets read.
+pub(crate) fn choose(
+    target: Target,
+    functions: &[ClonedFunction<'_>],
+    read: RegSet,
+    records: bool,
+) -> Result<Vectors, Refusal> {
+    let mut slow = read;
     for (body, id) in functions.iter().flat_map(|function| function.body.ids().map(|id| (function.body, id))) {
         let flags = body.inst(id).variant.flags;
         if flags.contains(Flags::MFMA) {
@@ -59,12 +64,6 @@ pub(crate) fn choose(target: Target, functions: &[ClonedFunction<'_>], records: 
         if flags.intersects(Flags::MFMA | Flags::TRANS) {
             body.writes(id).for_each(|reg| slow.insert(reg));
         }
-    }
-    if records {
-        // Snippets read what the addresses are made of.
-        let measured = functions.iter().flat_map(|function| function.sites.iter().map(move |site| (function, site)));
-        let operands = measured.filter_map(|(function, site)| probe::memory::measured(function, site.site.inst));
-        operands.for_each(|operands| operands.vectors.iter().for_each(|reg| slow.insert(*reg)));
     }
     let mut taken: Vec<u16> = Vec::new();
     let chosen = Vectors::take(target, records, |count, align| {

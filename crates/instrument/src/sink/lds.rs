@@ -1,12 +1,12 @@
 //! Counters in LDS: a slice for each wave, after everything the kernel itself uses. Where the counters of all waves do
 //! not fit, those of the first sites are there, and the others in the wave's record.
 
-use super::{CounterSink, Counters, PrologueRegisters, add_to_record, reach_record};
+use super::{CounterSink, PrologueRegisters, add_to_record, reach_record};
 use crate::asm::{Asm, c, s, v, v2};
-use crate::frame::Frame;
 use crate::frame::entry::EntryNeeds;
 use crate::records::RecordChoice;
-use crate::scavenge::registers::{Scalars, Vectors};
+use crate::scavenge::registers::{OwnRegisters, Scalars, Vectors};
+use crate::site::Counters;
 use wavetap_amdgpu::{Target, Value};
 use wavetap_base::error::{Error, Result};
 use wavetap_profile::record::{COUNTER, HEADER};
@@ -83,18 +83,18 @@ impl CounterSink for LdsSink {
         true
     }
 
-    fn prologue(&self, frame: &Frame<'_>, asm: &mut Asm, registers: PrologueRegisters) -> Result<()> {
+    fn prologue(&self, own: &OwnRegisters, asm: &mut Asm, registers: PrologueRegisters) -> Result<()> {
         let (Some(start), Some(wave)) = (registers.lds_size, registers.wave) else {
             return Err(Error::internal("the prologue has no size of LDS"));
         };
         let PrologueRegisters { temporary, through, .. } = registers;
-        let r = frame.vectors;
+        let r = own.vectors;
         // The workgroup's LDS ends with the slices; where they start is rounded up, for which `extra` has room.
         asm.op("s_sub_u32", &[s(start), s(start), c(self.extra.saturating_sub(SLICE_ALIGN - 1))])?;
         asm.op("s_and_b32", &[s(start), s(start), c(!(SLICE_ALIGN - 1))])?;
         asm.op("s_mul_i32", &[s(temporary), s(wave), c(self.slice)])?;
         asm.op("s_add_u32", &[s(start), s(start), s(temporary)])?;
-        if let Some(base) = frame.counter_base {
+        if let Some(base) = own.counter_base {
             asm.op("s_mov_b32", &[s(base), s(start)])?;
         }
         let start = asm.vector_source(start, through)?;
@@ -109,13 +109,13 @@ impl CounterSink for LdsSink {
         asm.exec_lanes(self.lanes)
     }
 
-    fn reach(&self, frame: &Frame<'_>, asm: &mut Asm, r: Scalars, counters: Counters) -> Result<()> {
+    fn reach(&self, own: &OwnRegisters, asm: &mut Asm, r: Scalars, counters: Counters) -> Result<()> {
         if self.home(counters) == Home::Slice {
             return Ok(());
         }
         // The address register is for LDS. Its lane 0 has the slice's start: without it, it leads from the record to
         // the counters.
-        asm.read_lane(r.scratch + 1, frame.vectors.address, 0)?;
+        asm.read_lane(r.scratch + 1, own.vectors.address, 0)?;
         asm.op("s_sub_u32", &[s(r.scratch), s(r.record), s(r.scratch + 1)])?;
         asm.op("s_subb_u32", &[s(r.scratch + 1), s(r.record + 1), c(0)])?;
         // A memory instruction that uses what a vector instruction wrote comes five states later; at least four
@@ -124,17 +124,17 @@ impl CounterSink for LdsSink {
         reach_record(asm, r, r.scratch, counters)
     }
 
-    fn add(&self, frame: &Frame<'_>, asm: &mut Asm, r: Scalars, counters: Counters) -> Result<()> {
+    fn add(&self, own: &OwnRegisters, asm: &mut Asm, r: Scalars, counters: Counters) -> Result<()> {
         if self.home(counters) == Home::Record {
-            return add_to_record(frame, asm, r, r.scratch, counters);
+            return add_to_record(own, asm, r, r.scratch, counters);
         }
         asm.open_lds(Some(r.first))?;
-        asm.lds("ds_add_u64", frame.vectors.address, v2(frame.vectors.data), counters.offset - HEADER)?;
+        asm.lds("ds_add_u64", own.vectors.address, v2(own.vectors.data), counters.offset - HEADER)?;
         asm.close_lds(r.first)
     }
 
-    fn epilogue(&self, frame: &Frame<'_>, asm: &mut Asm, r: Scalars) -> Result<u16> {
-        let Vectors { data, address, .. } = frame.vectors;
+    fn epilogue(&self, own: &OwnRegisters, asm: &mut Asm, r: Scalars) -> Result<u16> {
+        let Vectors { data, address, .. } = own.vectors;
         asm.open_lds(None)?;
         asm.exec_lanes(self.lanes)?;
         asm.states(LANE_READ_STATES)?;
@@ -154,7 +154,7 @@ impl CounterSink for LdsSink {
                 moved += reach;
                 reach = 0;
             }
-            asm.global("atomic_add_x2", frame.at(r.scratch, r.saved_exec), v2(data), reach)?;
+            asm.global("atomic_add_x2", own.at(r.scratch, r.saved_exec), v2(data), reach)?;
         }
         if moved > 0 {
             move_base(asm, r, moved.wrapping_neg())?;

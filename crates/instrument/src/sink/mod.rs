@@ -11,20 +11,11 @@ pub(crate) use global::GlobalSink;
 pub(crate) use lds::LdsSink;
 
 use crate::asm::{Asm, c, s, v2};
-use crate::frame::Frame;
 use crate::frame::entry::EntryNeeds;
 use crate::records::RecordChoice;
-use crate::scavenge::registers::Scalars;
+use crate::scavenge::registers::{OwnRegisters, Scalars};
+use crate::site::Counters;
 use wavetap_base::error::Result;
-
-/// The counters of a site.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Counters {
-    /// Offset of the first in the record.
-    pub(crate) offset: u32,
-    /// How many.
-    pub(crate) count: u32,
-}
 
 /// Scalar registers of the prologue that a sink may need.
 #[derive(Debug, Clone, Copy)]
@@ -56,19 +47,19 @@ pub(crate) trait CounterSink: std::fmt::Debug {
 
     /// In the prologue, with all lanes active and each lane's offset among counters in the address register: adds to it
     /// where the wave's counters start, and initialises them.
-    fn prologue(&self, frame: &Frame<'_>, asm: &mut Asm, registers: PrologueRegisters) -> Result<()>;
+    fn prologue(&self, own: &OwnRegisters, asm: &mut Asm, registers: PrologueRegisters) -> Result<()>;
 
     /// Makes the counters of a site addressable: what [`CounterSink::add`] needs. Destroys SCC and the scratch pair,
     /// unless an instruction reaches them from where the address register points.
-    fn reach(&self, frame: &Frame<'_>, asm: &mut Asm, r: Scalars, counters: Counters) -> Result<()>;
+    fn reach(&self, own: &OwnRegisters, asm: &mut Asm, r: Scalars, counters: Counters) -> Result<()>;
 
     /// Adds each active lane's data to its counter of a site. Destroys the first register and, where the target has
     /// FLAT memory instructions alone, SCC and the pair that EXEC is not saved in.
-    fn add(&self, frame: &Frame<'_>, asm: &mut Asm, r: Scalars, counters: Counters) -> Result<()>;
+    fn add(&self, own: &OwnRegisters, asm: &mut Asm, r: Scalars, counters: Counters) -> Result<()>;
 
     /// In the epilogue: moves what is not there yet to the wave's record. Returns the pair from which the address
     /// register leads to the record.
-    fn epilogue(&self, frame: &Frame<'_>, asm: &mut Asm, r: Scalars) -> Result<u16>;
+    fn epilogue(&self, own: &OwnRegisters, asm: &mut Asm, r: Scalars) -> Result<u16>;
 }
 
 /// Makes counters of the record reachable from `base`, a pair, by the address register: where their offset is too large
@@ -82,9 +73,15 @@ pub(crate) fn reach_record(asm: &mut Asm, r: Scalars, base: u16, counters: Count
 }
 
 /// Adds to counters of the record that [`reach_record`] made reachable from `base`.
-pub(crate) fn add_to_record(frame: &Frame<'_>, asm: &mut Asm, r: Scalars, base: u16, counters: Counters) -> Result<()> {
+pub(crate) fn add_to_record(
+    own: &OwnRegisters,
+    asm: &mut Asm,
+    r: Scalars,
+    base: u16,
+    counters: Counters,
+) -> Result<()> {
     let far = counters.offset > asm.largest_global_offset();
-    let data = v2(frame.vectors.data);
+    let data = v2(own.vectors.data);
     let base = if far { r.scratch } else { base };
-    asm.global("atomic_add_x2", frame.at(base, r.scratch), data, if far { 0 } else { counters.offset })
+    asm.global("atomic_add_x2", own.at(base, r.scratch), data, if far { 0 } else { counters.offset })
 }

@@ -59,9 +59,7 @@ fn inserted_code_has_registers_above_those_of_the_original() {
 fn without_a_register_that_no_code_names_low_ones_are_spilled() {
     // What records accesses reads registers of the original, which may be among any 256: it has none above v255.
     use map::VectorSource::{Lanes, Scratch};
-    for (above, allocated, probe, spilled) in
-        [(768, 1024, ProbeKind::Branches, Lanes), (0, 256, ProbeKind::Memory, Scratch)]
-    {
+    for (above, allocated, probe, spilled) in [(768, 1024, probe::BRANCHES, Lanes), (0, 256, probe::MEMORY, Scratch)] {
         let (target, bytes, kernel) = naming(above, allocated);
         let planned = plan_probe(probe, target, &bytes, &kernel, CounterMode::Global).expect("planned");
         assert_eq!(planned.vector_registers, spilled, "{above}");

@@ -16,7 +16,7 @@ fn placement_falls_back_to_all_counters() {
     let analysis = Analysis::new(&program, &image);
     for mode in [CounterMode::Global, CounterMode::Lds, CounterMode::Register] {
         let planned = |placement, exhausted: bool| {
-            let facts = KernelFacts::of(&analysis, &kernel, &[ProbeKind::Branches]).expect("analysed");
+            let facts = KernelFacts::of(&analysis, &kernel, &[probe::BRANCHES]).expect("analysed");
             if exhausted {
                 facts.exhaust_budget();
             }
