@@ -7,7 +7,8 @@ use wavetap::code_object::CodeObject;
 use wavetap::collect::session::{self, Overlap, Records};
 use wavetap::emulator::{LatencyOverride, Options, Timing, Trace, Visit};
 use wavetap::isa::{self, Inst, Target};
-use wavetap::pipeline::{self, ProbeKind};
+use wavetap::pipeline::probe::ProbeRef;
+use wavetap::pipeline::{self, Counters};
 use wavetap::profile::file::Profile;
 use wavetap::profile::map::{KernelMap, ObjectMap};
 use wavetap::verify;
@@ -73,8 +74,17 @@ impl Rewritten {
     ///
     /// # Errors
     /// If it cannot be, or the verifier finds something.
-    pub fn of(object: &[u8], probe: ProbeKind, per_wave: bool) -> Result<Rewritten, Failure> {
-        let options = pipeline::Options { probes: vec![probe], single_waves: per_wave, ..pipeline::Options::default() };
+    pub fn of(object: &[u8], probe: ProbeRef, per_wave: bool) -> Result<Rewritten, Failure> {
+        Rewritten::with(object, probe, Counters::default(), per_wave)
+    }
+
+    /// [`Rewritten::of`] with counters in a place.
+    ///
+    /// # Errors
+    /// As of that.
+    pub fn with(object: &[u8], probe: ProbeRef, counters: Counters, per_wave: bool) -> Result<Rewritten, Failure> {
+        let probes = vec![probe];
+        let options = pipeline::Options { probes, counters, single_waves: per_wave, ..pipeline::Options::default() };
         let mut rewritten = pipeline::rewrite(object, &options).map_err(|e| format!("rewrite: {e}"))?;
         let report = verify::check_files(object, &rewritten.bytes).map_err(|e| format!("verify: {e}"))?;
         if let Some((place, finding)) = report.findings.first() {
@@ -157,7 +167,7 @@ impl Outcome {
     pub fn by_wave(&self) -> Result<BTreeMap<Wave, Vec<Visit>>, Failure> {
         let mut by_wave: BTreeMap<Wave, Vec<Visit>> = BTreeMap::new();
         for visit in &self.visits {
-            by_wave.entry((visit.workgroup, visit.wave)).or_default().push(*visit);
+            by_wave.entry((visit.workgroup, visit.wave)).or_default().push(visit.clone());
         }
         if by_wave.len() as u64 != self.waves {
             return Err(format!("{} waves have stamps, {} ran", by_wave.len(), self.waves));

@@ -58,7 +58,10 @@ impl Core<'_> {
     /// Notes when the wave executes an instruction.
     #[cold]
     pub(crate) fn note_visit(&mut self, op: &Op) {
+        let vector = op.inst.reads().find(|reg| reg.file == RegFile::Vector);
+        let vector = vector.and_then(|reg| self.wave.vgpr.get(usize::from(reg.first)));
         self.stats.visits.push(Visit {
+            vector: vector.map_or_else(Vec::new, |register| register.0.to_vec()),
             workgroup: self.wave.group_id,
             wave: self.wave.index,
             place: CodeAddress { object: op.object, address: op.address },

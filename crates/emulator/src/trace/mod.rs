@@ -101,7 +101,7 @@ impl fmt::Display for Overrun {
 }
 
 /// When a wave executed an instruction.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Visit {
     /// The workgroup.
     pub workgroup: [u32; 3],
@@ -111,6 +111,8 @@ pub struct Visit {
     pub place: CodeAddress,
     /// EXEC before it.
     pub exec: u64,
+    /// Of the first vector register that it reads: what each lane of it held. Empty if it reads none.
+    pub vector: Vec<u32>,
     /// What the shader clock showed. With [`crate::Options::timing`] it is the modelled cycle; otherwise it only grows.
     pub cycle: u64,
 }
@@ -220,7 +222,7 @@ impl DispatchStats {
         }
         overruns.iter().for_each(|overrun| self.add_overrun(overrun));
         self.accesses.merge(accesses);
-        self.visits.extend(visits);
+        self.visits.extend_from_slice(visits);
         if let (Some(mine), Some(its)) = (&mut self.trace, trace) {
             mine.merge(its);
         }
