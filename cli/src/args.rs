@@ -495,7 +495,7 @@ pub struct MergeArgs {
 /// others, operation and order. A condition of --fail-if is METRIC>NUMBER or METRIC<NUMBER, for each kernel that both
 /// profiles have: without a sign the number is compared with the new value, with a sign with the change, with a sign
 /// and % with the change in percent of the old value. Metrics: divergence (percent of branches), divergences, branches,
-/// blocks, lanes, instructions, waves, dispatches, global_bytes.
+/// blocks, lanes, instructions, waves, dispatches, global_bytes; and PROBE/KIND/FIELD, a field of any probe's sites.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   wavetap diff old.profile new.profile

@@ -11,7 +11,7 @@ use super::SelectArgs;
 /// trace: dispatches in modelled time, as Chrome's trace format has it (Perfetto, chrome://tracing, speedscope).
 /// folded: stacks of kernel and source line (speedscope, inferno), in modelled cycles with --time, in issued
 /// instructions with --counters. csv: a table of what each kernel executed, with rocprof-compute's numbers and names of
-/// metrics. accesses: a CSV row for each recorded execution of an access, with the addresses of its lanes. heat-map:
+/// metrics. sites: a CSV row for each counter of each site, of any probe, without FILE. accesses: a CSV row for each recorded execution of an access, with the addresses of its lanes. heat-map:
 /// which waves of a workgroup access which words, as cuThermo's viewer reads it. sarif, remarks: all that a report
 /// finds, of every kernel, at its source line, in SARIF 2.1.0 and as LLVM's optimisation remarks; a second --counters
 /// with recorded accesses adds what these show, --time the model's stalls.
@@ -22,6 +22,7 @@ use super::SelectArgs;
   wavetap export folded --time app.time | inferno-flamegraph > app.svg
   wavetap profile --probe blocks -o app.profile -- ./app
   wavetap export csv app --counters app.profile -o app.csv
+  wavetap export sites --counters app.profile -o app.sites.csv
   wavetap profile --probe memory -o app.records -- ./app
   wavetap export accesses app --counters app.records -o app.accesses.csv
   wavetap export heat-map app --counters app.records --kernel 'gemm*' -o output_gemm.txt
@@ -31,11 +32,11 @@ pub struct ExportArgs {
     /// The form
     #[arg(value_enum, value_name = "FORM")]
     pub form: ExportForm,
-    /// The original file (all forms but those of --time)
-    #[arg(required_unless_present = "time", requires = "counters")]
+    /// The original file (all forms but those of --time, and sites)
+    #[arg(required_unless_present_any = ["time", "counters"], requires = "counters")]
     pub file: Option<PathBuf>,
     /// What was counted or recorded in a run of it (sarif, remarks: twice, if accesses were recorded in another run)
-    #[arg(long, value_name = "PROFILE", required_unless_present = "time", requires = "file")]
+    #[arg(long, value_name = "PROFILE", required_unless_present = "time")]
     pub counters: Vec<PathBuf>,
     /// Modelled time of a run, of `wavetap run --timing --format json` (trace, folded; sarif and remarks beside
     /// --counters)
@@ -63,6 +64,8 @@ pub enum ExportForm {
     Folded,
     /// A table of metrics.
     Csv,
+    /// A table of the sites of all probes.
+    Sites,
     /// A table of recorded accesses.
     Accesses,
     /// The heat map that cuThermo's viewer shows.
@@ -90,6 +93,7 @@ impl ExportForm {
                 "folded is of modelled time or of counts: give --time alone, or FILE and one --counters"
             }
             ExportForm::Csv => "csv is of counts of blocks: give FILE and one --counters",
+            ExportForm::Sites => "sites is of the counts of any probe: give one --counters, and no FILE",
             ExportForm::Accesses | ExportForm::HeatMap => {
                 "accesses and heat-map are of recorded accesses: give FILE and one --counters"
             }

@@ -5,9 +5,9 @@ use std::process::ExitCode;
 
 use wavetap::error::{Error, Result, ResultExt};
 use wavetap::pipeline::{self, RunInputs};
-use wavetap::profile::file::Profile;
+use wavetap::profile::file::{KernelTotals, Profile};
 use wavetap::profile::time::TimeProfile;
-use wavetap::report::export::{folded, records, tables, trace};
+use wavetap::report::export::{folded, records, sites, tables, trace};
 use wavetap::report::findings::{remarks, sarif};
 use wavetap::report::memory::MappedWorkgroups;
 
@@ -30,6 +30,7 @@ pub fn run(args: &ExportArgs) -> Result<ExitCode> {
     let text = match (&args.file, &args.counters[..], &args.time) {
         (Some(file), [_, ..], _) if args.form.is_of_findings() => of_findings(args, file, &mut unread)?,
         (Some(file), [counters], None) => of_counters(args, file, counters, &mut unread)?,
+        (None, [counters], None) if args.form == ExportForm::Sites => of_sites(args, &launch::read_profile(counters)?)?,
         (None, [], Some(time)) => of_time(args.form, time)?,
         _ => return Err(Error::unsupported(args.form.needs())),
     };
@@ -63,7 +64,7 @@ fn of_counters(args: &ExportArgs, file: &Path, counters: &Path, unread: &mut Vec
         ExportForm::Folded | ExportForm::Csv => {
             let mix = pipeline::mix(&data, &selection, &profile).within(place)?;
             unread.clone_from(&mix.unread);
-            if args.form == ExportForm::Csv { tables::tables(&mix) } else { Ok(folded::of_mix(&mix)) }
+            if args.form == ExportForm::Csv { tables::tables(&mix, &profile) } else { Ok(folded::of_mix(&mix)) }
         }
         ExportForm::Accesses => records::accesses(&pipeline::recorded(&data, &selection, &profile).within(place)?),
         ExportForm::HeatMap => {
@@ -72,6 +73,14 @@ fn of_counters(args: &ExportArgs, file: &Path, counters: &Path, unread: &mut Vec
         }
         _ => Err(Error::unsupported(args.form.needs())),
     }
+}
+
+/// The sites of the selected kernels.
+fn of_sites(args: &ExportArgs, profile: &Profile) -> Result<String> {
+    let selection = args.select.selection();
+    let is_selected =
+        |kernel: &&KernelTotals| selection.has_kernel(&kernel.name) && selection.has_target(&kernel.target);
+    sites::sites(profile.kernels.iter().filter(is_selected))
 }
 
 /// All that was found.

@@ -42,6 +42,8 @@ mod variants;
 pub mod verify;
 
 pub use basis::Basis;
-pub use model::{Branch, Kernel, REPORT_SCHEMA, Report, RunInfo};
-pub use sections::{Block, MeasuredLatency, MeasuredLoad, MeasuredTime, Sections, TimedBlock};
+pub use model::{Kernel, REPORT_SCHEMA, Report, RunInfo};
+pub use sections::{
+    Block, Branch, MeasuredLatency, MeasuredLoad, MeasuredTime, Sections, SiteTable, TableSite, TimedBlock,
+};
 pub use variants::{Build, Compiler};

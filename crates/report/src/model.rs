@@ -10,11 +10,9 @@ use super::slice::{Chain, KernelSlice, WaitSlice};
 use super::summary::data::Summary;
 use super::variants::{self, Build, Key};
 use wavetap_amdgpu::Target;
-use wavetap_profile::file::{Backend, KernelTotals, Origin, Profile, SiteTotals, Work};
-use wavetap_profile::hex;
+use wavetap_profile::file::{Backend, KernelTotals, Origin, Profile, Work};
 use wavetap_profile::launches::UncountedDispatches;
-use wavetap_profile::map::{CounterMode, Refused, Resources, Source};
-use wavetap_profile::probes::branches::BranchCounts;
+use wavetap_profile::map::{CounterMode, Refused, Resources};
 use wavetap_profile::time::TimeProfile;
 
 /// Lanes that a wave may have: many targets have both kinds.
@@ -121,9 +119,7 @@ pub struct Kernel {
     pub uncounted_callees: Vec<String>,
     /// Dynamic work as the emulator saw it.
     pub work: Option<Work>,
-    /// Branches by address.
-    pub branches: Vec<Branch>,
-    /// What further probes measured.
+    /// What probes measured.
     #[serde(flatten)]
     pub sections: Sections,
     /// Waits and what they wait for, the costliest first; empty where the original code was not at hand. *Predicted*,
@@ -133,23 +129,6 @@ pub struct Kernel {
     /// Why it waits, the costliest cause first. *Predicted*, like the waits.
     #[serde(default)]
     pub chains: Vec<Chain>,
-}
-
-/// One counted branch.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Branch {
-    /// Original virtual address.
-    #[serde(with = "hex")]
-    #[cfg_attr(feature = "schema", schemars(with = "wavetap_profile::HexText"))]
-    pub address: u64,
-    /// The instruction as printed.
-    pub instruction: String,
-    /// Source line.
-    pub source: Option<Source>,
-    /// The counters.
-    #[serde(flatten)]
-    pub counts: BranchCounts,
 }
 
 impl Report {
@@ -266,46 +245,9 @@ impl Kernel {
             after: totals.after,
             uncounted_callees: totals.uncounted_callees.clone(),
             work: totals.work,
-            branches: totals.sites.iter().filter_map(Branch::of).collect(),
             sections: Sections::of(&totals.sites),
             waits: Vec::new(),
             chains: Vec::new(),
         }
-    }
-}
-
-impl Branch {
-    fn of(site: &SiteTotals) -> Option<Branch> {
-        let counts = BranchCounts::of(&site.counts)?;
-        Some(Branch {
-            address: site.address,
-            instruction: site.instruction.clone(),
-            source: site.source.clone(),
-            counts,
-        })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use wavetap_profile::probes::branches::ExecCounts;
-
-    #[test]
-    fn json_has_the_fields_of_the_contract() {
-        let counts =
-            ExecCounts { executions: 32, agreements: 16, lanes_before: 2048, lanes_after: 512, empty: 1 }.into();
-        let branch =
-            Branch { address: 0x1a40, instruction: "s_and_saveexec_b64 s[0:1], vcc".to_owned(), source: None, counts };
-        let json = serde_json::to_value(&branch).unwrap();
-        assert_eq!(
-            json,
-            serde_json::json!({
-                "address": "0x1a40", "instruction": "s_and_saveexec_b64 s[0:1], vcc", "source": null, "kind": "exec",
-                "executions": 32, "agreements": 16, "divergences": 16, "lanes_before": 2048, "lanes_after": 512,
-                "empty": 1,
-            })
-        );
-        assert_eq!(serde_json::from_value::<Branch>(json).unwrap(), branch);
     }
 }

@@ -1,15 +1,13 @@
 //! A report as text for a terminal or a pipe.
 
-use super::branches::verdict;
 use super::launches::{self, uncounted_line};
-use super::model::{Branch, Kernel, Report, RunInfo};
+use super::model::{Kernel, Report, RunInfo};
+use super::sections::OfKernel;
 use super::slice::{Blame, chain_lines, wait_lines};
-use super::style::{DID_NOT_END, counted, missing_waves, not_counted, push_table};
-use super::table::{Align, Table, grouped};
+use super::style::{DID_NOT_END, counted, missing_waves, not_counted};
 use super::variants::{self, Variant};
 use wavetap_profile::file::{Backend, Origin};
 use wavetap_profile::map::{CounterMode, Refused};
-use wavetap_profile::probes::branches::{BranchCounts, ExecCounts, ScalarCounts};
 
 pub use super::style::{Style, place};
 
@@ -133,12 +131,12 @@ fn kernel_lines(kernel: &Kernel, variant: Option<Variant<'_>>, style: Style, lin
     lines.extend(launches::lines(&kernel.launches).into_iter().map(|line| style.dim(&format!("    {line}"))));
     lines.extend(missing_waves(kernel.dropped, kernel.unfinished).map(|line| style.warn(&format!("  {line}"))));
     lines.extend(not_counted(&kernel.uncounted_callees).map(|line| format!("  {line}")));
-    if kernel.branches.is_empty() && kernel.sections.is_empty() {
+    if kernel.sections.is_empty() {
         lines.push("  no branches".to_owned());
     }
-    exec_lines(kernel, style, lines);
-    scalar_lines(&kernel.branches, style, lines);
-    kernel.sections.lines((kernel.processor(), kernel.wave_size()), kernel.dispatches, style, lines);
+    let of_kernel =
+        OfKernel { target: kernel.processor(), wave_size: kernel.wave_size(), dispatches: kernel.dispatches };
+    kernel.sections.lines(of_kernel, style, lines);
     wait_lines(&kernel.waits, style, lines);
     chain_lines(&kernel.chains, (Blame::Exposed, "samples"), CHAINS_SHOWN, style, lines);
 }
@@ -169,60 +167,6 @@ pub fn mode_name(mode: CounterMode) -> &'static str {
     }
 }
 
-fn exec_lines(kernel: &Kernel, style: Style, lines: &mut Vec<String>) {
-    let lanes = kernel.wave_size().map_or_else(|| "active lanes".to_owned(), |lanes| format!("lanes of {lanes}"));
-    let mut table = Table::new(&[
-        ("address", Align::Right),
-        ("instruction", Align::Left),
-        ("source", Align::Left),
-        ("executions", Align::Right),
-        ("agreements", Align::Right),
-        ("divergences", Align::Right),
-        ("empty", Align::Right),
-        (&lanes, Align::Left),
-        ("verdict", Align::Left),
-    ]);
-    for branch in &kernel.branches {
-        let BranchCounts::Exec(exec) = branch.counts else { continue };
-        let ExecCounts { executions, agreements, empty, .. } = exec;
-        table.row([
-            format!("{:#x}", branch.address),
-            branch.instruction.clone(),
-            place(branch.source.as_ref()),
-            grouped(executions),
-            grouped(agreements),
-            grouped(exec.divergences()),
-            if empty == 0 { String::new() } else { grouped(empty) },
-            exec.average_lanes().map(|(before, after)| format!("{before:>4.1} → {after:>4.1}")).unwrap_or_default(),
-            verdict(&branch.counts),
-        ]);
-    }
-    push_table("divergent branches", &table, style, lines);
-}
-
-fn scalar_lines(branches: &[Branch], style: Style, lines: &mut Vec<String>) {
-    let mut table = Table::new(&[
-        ("address", Align::Right),
-        ("instruction", Align::Left),
-        ("source", Align::Left),
-        ("executions", Align::Right),
-        ("taken", Align::Right),
-        ("verdict", Align::Left),
-    ]);
-    for branch in branches {
-        let BranchCounts::Scalar(ScalarCounts { executions, taken }) = branch.counts else { continue };
-        table.row([
-            format!("{:#x}", branch.address),
-            branch.instruction.clone(),
-            place(branch.source.as_ref()),
-            grouped(executions),
-            grouped(taken),
-            verdict(&branch.counts),
-        ]);
-    }
-    push_table("uniform branches", &table, style, lines);
-}
-
 fn refused_lines(refused: &[Refused], style: Style, lines: &mut Vec<String>) {
     lines.push(style.bold("left uncounted"));
     for kernel in refused {
@@ -243,6 +187,7 @@ mod tests {
     use wavetap_profile::file::{KernelTotals, Profile, SiteTotals};
     use wavetap_profile::launches::LaunchShape;
     use wavetap_profile::map::{Resources, Source};
+    use wavetap_profile::probes::branches::{ExecCounts, ScalarCounts};
 
     /// A profile with one kernel that diverges in half of its executions; its name needs escaping in HTML.
     fn report() -> Report {

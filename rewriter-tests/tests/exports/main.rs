@@ -2,6 +2,7 @@
 //! emulator's own counts of instructions with the table of metrics, the recorded addresses with the heat map.
 
 mod findings;
+mod unknown_probe;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

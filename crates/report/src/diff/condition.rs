@@ -1,5 +1,6 @@
 //! Conditions of `--fail-if`: a metric, `>` or `<`, and a number: `divergence>+5%`.
 
+use super::fields::Fields;
 use super::{KernelDiff, KernelNumbers, number};
 
 /// A number of a kernel that conditions are about.
@@ -83,18 +84,42 @@ enum Compared {
     Percent,
 }
 
+/// The number that a condition is about.
+#[derive(Debug, Clone, PartialEq)]
+enum Subject {
+    Metric(Metric),
+    /// A field of a schema: `PROBE/KIND/FIELD`.
+    Field(String),
+}
+
+impl Subject {
+    /// What is named so; a field has two slashes. Whether a profile has it is known later.
+    fn named(name: &str) -> Option<Subject> {
+        let metric = Metric::ALL.into_iter().find(|metric| metric.name() == name);
+        let is_field = || name.splitn(3, '/').filter(|part| !part.is_empty()).count() == 3;
+        metric.map(Subject::Metric).or_else(|| is_field().then(|| Subject::Field(name.to_owned())))
+    }
+
+    fn of(&self, numbers: &KernelNumbers, fields: &Fields) -> Option<f64> {
+        match self {
+            Subject::Metric(metric) => metric.of(numbers),
+            Subject::Field(name) => fields.get(name).map(|value| *value as f64),
+        }
+    }
+}
+
 /// A condition.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Condition {
     text: String,
-    metric: Metric,
+    subject: Subject,
     more: bool,
     compared: Compared,
     limit: f64,
 }
 
 impl Condition {
-    /// Reads `METRIC>NUMBER` or `METRIC<NUMBER`. With a sign the number is a change, with a sign and `%` a change in
+    /// Reads `METRIC>NUMBER` or `METRIC<NUMBER`, where the metric may be a field of a probe's schema. With a sign the number is a change, with a sign and `%` a change in
     /// percent of the old value.
     ///
     /// # Errors
@@ -103,11 +128,11 @@ impl Condition {
         let names = || Metric::ALL.map(Metric::name).join(", ");
         let wrong = |at: usize, expected: &str| {
             let column = text[..at].chars().count() + 1;
-            format!("condition {text:?}, character {column}: expected {expected}; metrics are {}", names())
+            let metrics = format!("{}, and PROBE/KIND/FIELD of any probe", names());
+            format!("condition {text:?}, character {column}: expected {expected}; metrics are {metrics}")
         };
         let at = text.find(['>', '<']).ok_or_else(|| wrong(text.len(), "> or <"))?;
-        let metric = Metric::ALL.into_iter().find(|metric| metric.name() == text[..at].trim());
-        let metric = metric.ok_or_else(|| wrong(0, "a metric"))?;
+        let subject = Subject::named(text[..at].trim()).ok_or_else(|| wrong(0, "a metric"))?;
         let start = at + 1 + text[at + 1..].len() - text[at + 1..].trim_start().len();
         let number = text[start..].trim_end();
         let signed = number.starts_with(['+', '-']);
@@ -119,17 +144,20 @@ impl Condition {
         };
         let limit: Option<f64> = digits.parse().ok().filter(|limit: &f64| limit.is_finite());
         let limit = limit.ok_or_else(|| wrong(start, "a number"))?;
-        Ok(Condition { text: text.to_owned(), metric, more: text[at..].starts_with('>'), compared, limit })
+        Ok(Condition { text: text.to_owned(), subject, more: text[at..].starts_with('>'), compared, limit })
     }
 
     /// Where it holds, and with which values; also where that cannot be said, because the metric was counted on one
-    /// side only, or nowhere.
-    pub(super) fn holds(&self, kernels: &[KernelDiff]) -> Vec<String> {
-        let values = |kernel: &KernelDiff| (self.metric.of(&kernel.old), self.metric.of(&kernel.new));
+    /// side only, or nowhere. `fields` are those of the kernels, old and new.
+    pub(super) fn holds(&self, kernels: &[KernelDiff], fields: &[(Fields, Fields)]) -> Vec<String> {
+        let value = |(kernel, (old, new)): (&KernelDiff, &(Fields, Fields))| {
+            (self.subject.of(&kernel.old, old), self.subject.of(&kernel.new, new))
+        };
+        let values: Vec<(Option<f64>, Option<f64>)> = kernels.iter().zip(fields).map(value).collect();
         let mut failed: Vec<String> = Vec::new();
-        for kernel in kernels {
+        for (kernel, values) in kernels.iter().zip(&values) {
             let name = &kernel.demangled;
-            match values(kernel) {
+            match *values {
                 (Some(old), Some(new)) if self.compare(old, new) => {
                     failed.push(format!("{}: {name}: {} → {}", self.text, exact(old), exact(new)));
                 }
@@ -140,7 +168,7 @@ impl Condition {
                 }
             }
         }
-        if kernels.iter().all(|kernel| values(kernel) == (None, None)) {
+        if values.iter().all(|values| *values == (None, None)) {
             failed.push(format!("{}: no kernel of both profiles has this number", self.text));
         }
         failed
@@ -174,6 +202,8 @@ mod tests {
         for (text, at, what) in [
             ("divergence", 11, "> or <"),
             ("speed>+5%", 1, "a metric"),
+            ("tiles/load>+5%", 1, "a metric"),
+            ("tiles//visits>+5%", 1, "a metric"),
             ("divergence>5%", 12, "+ or -"),
             ("divergence> x", 13, "a number"),
             ("lanes<", 7, "a number"),

@@ -5,13 +5,15 @@
 //! difference.
 
 mod condition;
+mod fields;
 mod partners;
 mod text;
 
 pub use condition::{Condition, Metric};
+use fields::Fields;
 use partners::{Line, LineSites};
 pub use text::render;
-pub(crate) use text::{lines_of, number, signed, site_name};
+pub(crate) use text::{lines_of, metric_name, number, numbers, signed, site_name};
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -69,7 +71,7 @@ pub struct KernelDiff {
 }
 
 /// Numbers of a kernel. What was not counted is absent.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct KernelNumbers {
     /// Dispatches.
@@ -91,6 +93,10 @@ pub struct KernelNumbers {
     /// Bytes that accesses of global memory requested, if the emulator ran the kernel; those of inserted code too.
     #[serde(default)]
     pub global_bytes: Option<u64>,
+    /// Of probes without a number above, each field of their sites, `PROBE/KIND/FIELD`: the values of all sites,
+    /// combined as their schema says.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub fields: BTreeMap<String, u64>,
 }
 
 /// What a site is known by.
@@ -155,7 +161,9 @@ impl Diff {
         let only_new: Vec<String> =
             after.keys().filter(|key| !before.contains_key(*key)).map(|key| key.0.clone()).collect();
         let same = only_old.is_empty() && only_new.is_empty() && both.iter().all(KernelDiff::is_same);
-        let failed = conditions.iter().flat_map(|condition| condition.holds(&both)).collect();
+        let fields: Vec<(Fields, Fields)> =
+            pairs.iter().map(|pair| (fields::of_all(pair.old), fields::of_all(pair.new))).collect();
+        let failed = conditions.iter().flat_map(|condition| condition.holds(&both, &fields)).collect();
         let complete = old.has_ended() && new.has_ended();
         Diff { schema: SCHEMA.to_owned(), complete, same, kernels: both, only_old, only_new, failed }
     }
@@ -248,6 +256,7 @@ impl KernelNumbers {
             divergence: share.map(|branches| 100.0 * divergences as f64 / branches as f64),
             instructions: has_work.then(|| sum(&|kernel| kernel.work.map_or(0, |work| work.instructions))),
             global_bytes: has_work.then(|| sum(&|kernel| kernel.work.map_or(0, |work| work.global_bytes))),
+            fields: fields::without_section(kernels),
         }
     }
 }
@@ -366,6 +375,69 @@ mod tests {
             ("lanes<-10%", true),
         ] {
             let failed = Diff::new(&old, &new, &[Condition::parse(text).unwrap()]).failed;
+            assert_eq!(!failed.is_empty(), holds, "{text}: {failed:?}");
+        }
+    }
+
+    /// A profile with a site of a probe that this program does not have.
+    fn with_unknown(visits: u64, shortest: u64) -> Profile {
+        use wavetap_profile::schema::{Counts, FieldSchema, KindSchema, Merge, Unit};
+        const FIELDS: &[FieldSchema] = &[
+            FieldSchema::new("visits", Unit::Executions, Merge::Sum),
+            FieldSchema::new("shortest", Unit::Cycles, Merge::Min),
+        ];
+        let kind = std::sync::Arc::new(KindSchema::new("tiles", "load", FIELDS));
+        let mut profile = profile(&[(0x10, 7, 10, 4)]);
+        for (address, values) in [(0x20, [visits, shortest]), (0x30, [1, u64::MAX])] {
+            profile.kernels[0].sites.push(SiteTotals {
+                address,
+                instruction: "tile_load v1".to_owned(),
+                source: None,
+                counts: Counts::new(&kind, values.to_vec()).expect("two values"),
+            });
+        }
+        profile
+    }
+
+    #[test]
+    fn fields_of_unknown_schemas_are_numbers() {
+        let (old, new) = (with_unknown(10, 40), with_unknown(12, 30));
+        let diff = Diff::new(&old, &new, &[]);
+        let [kernel] = diff.kernels.as_slice() else { panic!("{diff:?}") };
+        let fields = |visits, shortest| {
+            BTreeMap::from([("tiles/load/visits".to_owned(), visits), ("tiles/load/shortest".to_owned(), shortest)])
+        };
+        assert_eq!((&kernel.old.fields, &kernel.new.fields), (&fields(11, 40), &fields(13, 30)));
+        let squeezed = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let text = squeezed(render(&diff, Default::default()));
+        for expected in ["tiles/load/visits 11 13 +2", "tiles/load/shortest 40 30 -10", "visits 10 → 12"] {
+            assert!(text.contains(expected), "{expected}\n{text}");
+        }
+        let page = crate::html::render_diff(&diff, "old", "new");
+        assert!(page.contains("<td>tiles/load/visits</td>") && page.contains("tiles load"), "{page}");
+        assert!(Diff::new(&old, &old, &[]).same);
+        // What only one profile has of a field is a difference, too.
+        let diff = Diff::new(&with_unknown(10, u64::MAX), &old, &[]);
+        let text = squeezed(render(&diff, Default::default()));
+        assert!(text.contains("tiles/load/shortest not counted 40"), "{text}");
+    }
+
+    #[test]
+    fn conditions_are_about_fields_of_any_schema() {
+        let (old, new) = (with_unknown(10, 40), with_unknown(12, 30));
+        for (text, holds) in [
+            ("tiles/load/visits>+10%", true),
+            ("tiles/load/visits>+20%", false),
+            ("tiles/load/shortest<+0", true),
+            ("tiles/load/shortest<30", false),
+            // A known probe's: the branch was executed 10 times, with agreement in 4, in both profiles.
+            ("branches/exec/agreements>3", true),
+            ("branches/exec/agreements>+0", false),
+            // What no profile has cannot be checked.
+            ("tiles/store/visits>+0", true),
+        ] {
+            let condition = Condition::parse(text).expect("a condition");
+            let failed = Diff::new(&old, &new, &[condition]).failed;
             assert_eq!(!failed.is_empty(), holds, "{text}: {failed:?}");
         }
     }

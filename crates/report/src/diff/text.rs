@@ -1,6 +1,7 @@
 //! The differences of two profiles as text.
 
 use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Diff, KernelDiff, Metric, SiteDiff, SiteName};
 use crate::style::{DID_NOT_END, Style, counted, place, push_table};
@@ -42,10 +43,8 @@ fn of_kernel(kernel: &KernelDiff, style: Style, lines: &mut Vec<String>) {
     lines.push(format!("{}  {}", style.bold(&style.name(&kernel.demangled)), style.dim(&kernel.target)));
     let columns = [("", Align::Left), ("old", Align::Right), ("new", Align::Right), ("change", Align::Right)];
     let mut table = Table::new(&columns);
-    for metric in Metric::ALL {
-        let (old, new) = (metric.of(&kernel.old), metric.of(&kernel.new));
+    for (name, old, new) in numbers(kernel) {
         if old != new {
-            let name = if metric == Metric::Divergence { "divergence %" } else { metric.name() };
             let value = |value: Option<f64>| value.map_or_else(|| "not counted".to_owned(), number);
             let change = old.zip(new).map(|(old, new)| signed(new - old));
             table.row([name.to_owned(), value(old), value(new), change.unwrap_or_default()]);
@@ -72,6 +71,21 @@ fn of_kernel(kernel: &KernelDiff, style: Style, lines: &mut Vec<String>) {
         sites.iter().take(SHOWN).for_each(|site| table.row([place(site.source.as_ref()), site_name(site)]));
         push_table(&format!("only in the {which} profile: {}", sites.len()), &table, style, lines);
     }
+}
+
+/// The numbers of a kernel with their names, old and new.
+pub(crate) fn numbers(kernel: &KernelDiff) -> impl Iterator<Item = (&str, Option<f64>, Option<f64>)> {
+    let (old, new) = (&kernel.old, &kernel.new);
+    let metrics = Metric::ALL.into_iter().map(|metric| (metric_name(metric), metric.of(old), metric.of(new)));
+    let names: BTreeSet<&String> = old.fields.keys().chain(new.fields.keys()).collect();
+    let value = |fields: &BTreeMap<String, u64>, name: &String| fields.get(name).map(|value| *value as f64);
+    let fields = names.into_iter().map(move |name| (name.as_str(), value(&old.fields, name), value(&new.fields, name)));
+    metrics.chain(fields)
+}
+
+/// A metric as tables name it.
+pub(crate) fn metric_name(metric: Metric) -> &'static str {
+    if metric == Metric::Divergence { "divergence %" } else { metric.name() }
 }
 
 /// The line of a site, and the new one, if that is another: `k.hip:7`, `k.hip:7 → k.hip:9`.

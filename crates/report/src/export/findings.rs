@@ -167,6 +167,7 @@ fn branches(of: &KernelFindings<'_>, rules: &mut Rules) -> Vec<LoggedFinding> {
     };
     let is_said = |branch: &&Branch| branch.source.as_ref().is_some_and(|source| said.contains(&source));
     let mut all: Vec<(&Branch, ExecCounts)> = kernel
+        .sections
         .branches
         .iter()
         .filter(|branch| !is_said(branch))

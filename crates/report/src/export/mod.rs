@@ -4,6 +4,7 @@
 //! - [`folded`]: stacks of kernel and source line, which speedscope and inferno draw as flame graphs;
 //! - [`tables`]: what kernels executed as one CSV table, whose metrics are named as rocprof-compute's where they mean
 //!   the same;
+//! - [`mod@sites`]: sites of all probes as CSV;
 //! - [`records`]: recorded accesses as CSV, and the heat map that cuThermo's viewer shows;
 //! - [`findings`]: what was found, for SARIF and remarks of LLVM.
 //!
@@ -13,6 +14,7 @@ mod finding_rules;
 pub mod findings;
 pub mod folded;
 pub mod records;
+pub mod sites;
 pub mod tables;
 pub mod trace;
 

@@ -4,9 +4,10 @@
 //! relatives, which count instructions of waves); the value is the sum over all dispatches. What it has no number for
 //! has none.
 
-use super::csv;
+use super::{csv, sites};
 use crate::mix::{KernelMix, MixCounts, MixReport, OperationSum, Traffic};
 use wavetap_base::error::Result;
+use wavetap_profile::file::{KernelTotals, Profile};
 
 /// A metric: rocprof-compute's number of it, its name, and the classes of [`MixCounts::classes`] that it is the sum of;
 /// one that ends with a dot stands for all that begin so.
@@ -57,13 +58,27 @@ const INSTRUCTIONS: &str = "instr";
 const OPERATIONS: &str = "op";
 const BYTES: &str = "byte";
 
-/// The table.
+/// The table. Sites of probes that are not known here, which nothing else in it is of, are metrics by field:
+/// `PROBE/KIND/FIELD`.
 ///
 /// # Errors
-/// Internal if it cannot be written.
-pub fn tables(mix: &MixReport) -> Result<String> {
+/// Limit if a sum does not fit 64 bits; unsupported if the profile has one kernel with different sites; internal if it
+/// cannot be written.
+pub fn tables(mix: &MixReport, profile: &Profile) -> Result<String> {
     let heading = ["kernel", "target", "metric_id", "metric", "value", "unit"].map(str::to_owned).to_vec();
-    csv(std::iter::once(heading).chain(mix.kernels.iter().flat_map(kernel_rows)))
+    let mut rows = vec![heading];
+    for kernel in &mix.kernels {
+        rows.extend(kernel_rows(kernel));
+        let of_kernel = |totals: &&KernelTotals| totals.object == kernel.object && totals.name == kernel.name;
+        let mut all = profile.kernels.iter().filter(of_kernel);
+        let Some(mut totals) = all.next().cloned() else { continue };
+        all.try_for_each(|more| totals.merge(more))?;
+        rows.extend(sites::metrics(&totals)?.into_iter().map(|(metric, value, unit)| {
+            let [kernel, target] = [&kernel.demangled, &kernel.target].map(Clone::clone);
+            vec![kernel, target, String::new(), metric, value, unit.to_owned()]
+        }));
+    }
+    csv(rows)
 }
 
 fn kernel_rows(kernel: &KernelMix) -> Vec<Vec<String>> {

@@ -181,7 +181,7 @@ fn facts<'k>(page: &Page<'k>, shown: &Shown<'k>, known: &'k KernelCode, code: &C
         facts.executions = inst.executions.or(facts.executions);
         facts.lanes = inst.lanes.filter(|_| inst.executions.is_some_and(|executions| executions > 0));
     }
-    for branch in &shown.kernel.branches {
+    for branch in &shown.kernel.sections.branches {
         let Some(facts) = all.get_mut(&branch.address) else { continue };
         match branch.counts {
             BranchCounts::Exec(exec) => {

@@ -4,7 +4,10 @@ use maud::{Markup, html};
 
 use super::document;
 use super::parts::{Room, data_table};
-use crate::diff::{Diff, KernelDiff, KernelNumbers, Metric, SiteDiff, SiteName, lines_of, number, signed, site_name};
+use crate::diff::{
+    Diff, KernelDiff, KernelNumbers, Metric, SiteDiff, SiteName, lines_of, metric_name, number, numbers, signed,
+    site_name,
+};
 use crate::names::short;
 use crate::style::{DID_NOT_END, counted, place};
 use crate::table::grouped;
@@ -83,10 +86,6 @@ fn overview(diff: &Diff, differ: &[&KernelDiff], old: &str, new: &str) -> Markup
     }
 }
 
-fn metric_name(metric: Metric) -> &'static str {
-    if metric == Metric::Divergence { "divergence %" } else { metric.name() }
-}
-
 /// A change beside what it leads to.
 fn change_cell(metric: Metric, old: &KernelNumbers, new: &KernelNumbers) -> Markup {
     let (old, new) = (metric.of(old), metric.of(new));
@@ -108,7 +107,7 @@ fn kernel_section(kernel: &KernelDiff, at: usize, open: bool, room: &Room) -> Ma
     html! {
         details.kernel id=(format!("k{}", at + 1)) open[open] {
             summary { h2 { (kernel.demangled) } span.facts { (kernel.target) } }
-            (numbers(kernel))
+            (number_table(kernel))
             (room.part("sites", sites(&changed)))
             @for (names, which) in [(&kernel.only_old, "old"), (&kernel.only_new, "new")] {
                 (room.part("sites of one profile", partnerless(names, which)))
@@ -124,14 +123,13 @@ fn kernel_section(kernel: &KernelDiff, at: usize, open: bool, room: &Room) -> Ma
     }
 }
 
-fn numbers(kernel: &KernelDiff) -> Markup {
+fn number_table(kernel: &KernelDiff) -> Markup {
     let head = html! { th { "Number" } th.n { "Old" } th.n { "New" } th.n { "Change" } th.n { "In %" } };
     let rows = html! {
-        @for metric in Metric::ALL {
-            @let (old, new) = (metric.of(&kernel.old), metric.of(&kernel.new));
+        @for (name, old, new) in numbers(kernel) {
             @if old != new {
                 tr {
-                    td { (metric_name(metric)) } td.n { (value(old)) } td.n { (value(new)) }
+                    td { (name) } td.n { (value(old)) } td.n { (value(new)) }
                     td.n { (old.zip(new).map(|(old, new)| signed(new - old)).unwrap_or_default()) }
                     td.n {
                         @if let Some((old, new)) = old.zip(new).filter(|(old, _)| *old != 0.0) {

@@ -3,11 +3,10 @@
 use maud::{Markup, html};
 
 use super::parts::{bar, data_table, decimal, number, share_text};
-use super::{Page, Shown, code, heat, latency, memory, mix, time};
+use super::{Page, Shown, code, heat, latency, memory, mix, sites, time};
 use crate::branches::verdict;
 use crate::launches;
-use crate::model::Branch;
-use crate::sections::Block;
+use crate::sections::{Block, Branch};
 use crate::slice::{Chain, CountSource, Step, WaitSlice, edge_word, operation_text};
 use crate::style::{counted, missing_waves, not_counted, place};
 use crate::table::grouped;
@@ -76,6 +75,9 @@ pub(super) fn section(page: &Page<'_>, shown: &Shown<'_>, open: bool) -> Markup 
             (page.room.part("divergent branches", exec_table(page, shown)))
             (page.room.part("uniform branches", scalar_table(page, shown)))
             (page.room.part("basic blocks", block_table(page, shown)))
+            @for table in &kernel.sections.site_tables {
+                (page.room.part("sites of other probes", sites::section(page, shown, table)))
+            }
             (page.room.part("waits", wait_table(page, shown)))
             (left_out(page, shown))
         }
@@ -156,7 +158,7 @@ pub(super) fn closed_part(title: &str, content: &Markup) -> Markup {
 
 fn exec_table(page: &Page<'_>, shown: &Shown<'_>) -> Markup {
     let exec = |branch: &Branch| matches!(branch.counts, BranchCounts::Exec(_));
-    if !shown.kernel.branches.iter().any(exec) {
+    if !shown.kernel.sections.branches.iter().any(exec) {
         return Markup::default();
     }
     let lanes = shown.kernel.wave_size().map_or_else(|| "Lanes".to_owned(), |lanes| format!("Lanes of {lanes}"));
@@ -181,13 +183,13 @@ fn exec_table(page: &Page<'_>, shown: &Shown<'_>) -> Markup {
             }
         }
     };
-    let rows = html! { @for branch in &shown.kernel.branches { (row(branch)) } };
+    let rows = html! { @for branch in &shown.kernel.sections.branches { (row(branch)) } };
     closed_part("Divergent branches", &data_table("Divergent branches", "divergent", &head, &rows))
 }
 
 fn scalar_table(page: &Page<'_>, shown: &Shown<'_>) -> Markup {
     let scalar = |branch: &&Branch| matches!(branch.counts, BranchCounts::Scalar(_));
-    let all: Vec<&Branch> = shown.kernel.branches.iter().filter(scalar).collect();
+    let all: Vec<&Branch> = shown.kernel.sections.branches.iter().filter(scalar).collect();
     if all.is_empty() {
         return Markup::default();
     }

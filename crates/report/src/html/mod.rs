@@ -16,6 +16,7 @@ mod mix;
 mod overview;
 mod parts;
 mod roofline;
+mod sites;
 #[cfg(test)]
 mod tests;
 mod time;
@@ -245,7 +246,12 @@ fn missing_section(page: &Page<'_>) -> Markup {
             "wavetap report PROFILE --html OUT --binary FILE",
         ));
     }
-    if !page.report.kernels.iter().any(|kernel| !kernel.branches.is_empty() || !kernel.sections.blocks.is_empty()) {
+    if !page
+        .report
+        .kernels
+        .iter()
+        .any(|kernel| !kernel.sections.branches.is_empty() || !kernel.sections.blocks.is_empty())
+    {
         missing.push(("Branches", "wavetap profile --probe branches,blocks -o PROFILE APP"));
     }
     if !page.report.kernels.iter().any(|kernel| !kernel.sections.blocks.is_empty()) {

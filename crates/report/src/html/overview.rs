@@ -128,7 +128,7 @@ fn kernels(page: &Page<'_>) -> Markup {
 /// In how many executions of branches that narrow EXEC the lanes did not agree; none where none was executed.
 fn divergence(shown: &Shown<'_>) -> Option<f64> {
     let (mut executions, mut divergences) = (0_u64, 0_u64);
-    for branch in &shown.kernel.branches {
+    for branch in &shown.kernel.sections.branches {
         if let BranchCounts::Exec(exec) = branch.counts {
             executions = executions.saturating_add(exec.executions);
             divergences = divergences.saturating_add(exec.divergences());

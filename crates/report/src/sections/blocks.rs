@@ -2,12 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::{OfKernel, Section};
 use crate::style::{Style, place, push_table};
 use crate::table::{Align, Table, grouped};
 use wavetap_profile::file::SiteTotals;
 use wavetap_profile::hex;
 use wavetap_profile::map::Source;
-use wavetap_profile::probes::blocks::BlockCounts;
+use wavetap_profile::probes::blocks::{BlockCounts, PROBE};
 
 /// Blocks listed for each kernel: those with the most executions by lanes. JSON has all of them.
 const BLOCKS_SHOWN: usize = 12;
@@ -31,7 +32,7 @@ pub struct Block {
 
 impl Block {
     /// The block of a site; none if it is a site of another probe.
-    pub(super) fn of(site: &SiteTotals) -> Option<Block> {
+    fn of(site: &SiteTotals) -> Option<Block> {
         let counts = BlockCounts::of(&site.counts)?;
         Some(Block {
             address: site.address,
@@ -42,8 +43,24 @@ impl Block {
     }
 }
 
+impl Section for Vec<Block> {
+    const PROBE: &'static str = PROBE;
+
+    fn of(sites: &[SiteTotals]) -> Vec<Block> {
+        sites.iter().filter_map(Block::of).collect()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.as_slice().is_empty()
+    }
+
+    fn lines(&self, kernel: OfKernel, style: Style, lines: &mut Vec<String>) {
+        block_lines(self, kernel.wave_size, style, lines);
+    }
+}
+
 /// The blocks of a kernel, those with the most executions first.
-pub(super) fn lines(blocks: &[Block], wave_size: Option<u32>, style: Style, lines: &mut Vec<String>) {
+fn block_lines(blocks: &[Block], wave_size: Option<u32>, style: Style, lines: &mut Vec<String>) {
     let lanes = wave_size.map_or_else(|| "active lanes".to_owned(), |lanes| format!("lanes of {lanes}"));
     let mut table = Table::new(&[
         ("address", Align::Right),

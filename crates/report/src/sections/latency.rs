@@ -3,13 +3,14 @@
 use serde::{Deserialize, Serialize};
 
 use super::time::{rounded, share};
+use super::{OfKernel, Section};
 use crate::style::{Style, counted, place, push_table};
 use crate::table::{Align, Table, grouped};
 use wavetap_amdgpu::{ShaderClock, Target};
 use wavetap_profile::file::SiteTotals;
 use wavetap_profile::hex;
 use wavetap_profile::map::Source;
-use wavetap_profile::probes::latency::{EMPTY, LatencyBucket, LatencyCounts, LatencyKind};
+use wavetap_profile::probes::latency::{EMPTY, LatencyBucket, LatencyCounts, LatencyKind, PROBE};
 
 /// Loads listed for each kernel: those with the most net cycles. JSON has all of them.
 const LOADS_SHOWN: usize = 20;
@@ -44,9 +45,27 @@ pub struct MeasuredLoad {
     pub counts: LatencyCounts,
 }
 
+impl Section for Option<MeasuredLatency> {
+    const PROBE: &'static str = PROBE;
+
+    fn of(sites: &[SiteTotals]) -> Option<MeasuredLatency> {
+        MeasuredLatency::of(sites)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.is_none()
+    }
+
+    fn lines(&self, kernel: OfKernel, style: Style, lines: &mut Vec<String>) {
+        if let Some(measured) = self {
+            measured.lines(kernel.target, style, lines);
+        }
+    }
+}
+
 impl MeasuredLatency {
     /// That of a kernel with these sites; none if it was not measured, or if no wave began.
-    pub(super) fn of(sites: &[SiteTotals]) -> Option<MeasuredLatency> {
+    fn of(sites: &[SiteTotals]) -> Option<MeasuredLatency> {
         let load = |site: &SiteTotals| {
             let found = |kind: LatencyKind| Some((kind, LatencyCounts::of(&site.counts, kind.schema())?));
             let (kind, counts) = LatencyKind::ALL.into_iter().find_map(found)?;
@@ -72,7 +91,7 @@ impl MeasuredLatency {
     }
 
     /// The lines of a kernel.
-    pub(super) fn lines(&self, target: Option<Target>, style: Style, lines: &mut Vec<String>) {
+    fn lines(&self, target: Option<Target>, style: Style, lines: &mut Vec<String>) {
         lines.push(String::new());
         lines.push(
             "  measured latency, in cycles of the shader's clock: from before each load until its wait is over"

@@ -2,13 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::{OfKernel, Section};
 use crate::style::{Style, counted, place, push_table};
 use crate::table::{Align, Table, grouped};
 use wavetap_amdgpu::{ShaderClock, Target};
 use wavetap_profile::file::SiteTotals;
 use wavetap_profile::hex;
 use wavetap_profile::map::Source;
-use wavetap_profile::probes::time::{BLOCK, BlockTime, EMPTY, WaveTime};
+use wavetap_profile::probes::time::{BLOCK, BlockTime, EMPTY, PROBE, WaveTime};
 
 /// Blocks listed for each kernel: those with the most net cycles. JSON has all of them.
 const BLOCKS_SHOWN: usize = 12;
@@ -43,9 +44,27 @@ pub struct TimedBlock {
     pub counts: BlockTime,
 }
 
+impl Section for Option<MeasuredTime> {
+    const PROBE: &'static str = PROBE;
+
+    fn of(sites: &[SiteTotals]) -> Option<MeasuredTime> {
+        MeasuredTime::of(sites)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.is_none()
+    }
+
+    fn lines(&self, kernel: OfKernel, style: Style, lines: &mut Vec<String>) {
+        if let Some(measured) = self {
+            measured.lines(kernel.target, kernel.dispatches, style, lines);
+        }
+    }
+}
+
 impl MeasuredTime {
     /// That of a kernel with these sites; none if it was not measured, or if no wave ended.
-    pub(super) fn of(sites: &[SiteTotals]) -> Option<MeasuredTime> {
+    fn of(sites: &[SiteTotals]) -> Option<MeasuredTime> {
         let block = |site: &SiteTotals| {
             Some(TimedBlock {
                 address: site.address,
@@ -62,7 +81,7 @@ impl MeasuredTime {
     }
 
     /// The lines of a kernel that was dispatched so often.
-    pub(super) fn lines(&self, target: Option<Target>, dispatches: u64, style: Style, lines: &mut Vec<String>) {
+    fn lines(&self, target: Option<Target>, dispatches: u64, style: Style, lines: &mut Vec<String>) {
         let WaveTime { waves, cycles, shortest, longest, first_begin, last_begin, last_end } = self.waves;
         lines.push(String::new());
         lines.push("  measured time, in cycles of the shader's clock".to_owned());
