@@ -1,4 +1,8 @@
 //! The arrays that accesses are of: allocations in global memory, and parts of LDS that no instruction shares.
+//!
+//! Parts of LDS are the classes of a union-find structure over instructions: two instructions that access a word in
+//! common, in whichever workgroup, are in one class. The result does not depend on the order of the records. A part is
+//! the span from its first to its last byte, so the spans of two parts may overlap, their words do not.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,11 @@
 //! What the lanes of a wave access together, what that looks like, and what it costs.
+//!
+//! An address is affine in values that the code does not have: `offset(lane) + sum of factor(lane) * symbol`, where a
+//! symbol is the same in all lanes ([`LaneSum`]). Lanes with the same factors differ by known numbers: they are a row,
+//! and its lines follow from the offsets and from how many low bits of the rest are 0 (alignment). The distance of two
+//! rows is unknown. So the bounds are: `least`, the largest minimum of a row, as rows may share their lines; `most`,
+//! the sum of the maxima, as they may share none; `likely`, the sum of the minima. Every address that the emulator sees
+//! is within these bounds, which a test checks.
 
 use std::collections::BTreeMap;
 

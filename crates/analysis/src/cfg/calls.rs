@@ -1,4 +1,12 @@
 //! A whole code object's code: every kernel and function, and who calls whom.
+//!
+//! Two nested iterations. The inner one discovers bodies: decoding a body finds the functions that it calls, until no
+//! call leads to new code. The outer one adds knowledge: at first a call is taken to change every register. When all
+//! bodies are known, what each function preserves is computed, and bodies that have both resolved and unresolved calls
+//! or jumps are decoded again with it ([`PreservedRegs`]); this may resolve more calls, which may lead to new bodies.
+//!
+//! Invariant: a body is only replaced by one with fewer unknown places, so the iteration ends. What was derived from an
+//! incomplete program stays correct, because an unknown call counts as a call of anything.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,12 @@
 //! Natural loops, and whether control flow is reducible.
+//!
+//! An edge to a block that dominates its source is a back edge; the natural loop of a header is the header and all
+//! blocks that reach one of its back edges without passing the header (Aho, Lam, Sethi, Ullman, "Compilers", 9.6). All
+//! back edges to one header form one loop. A retreating edge that is no back edge makes the graph irreducible.
+//!
+//! Headers are visited in reverse postorder, in which an outer header precedes the headers inside its loop: when a loop
+//! is found, the innermost loop that is already known at its header is its parent. Nested loops of depth d list a block
+//! d times, so the total is bounded (`MOST_MEMBERS`); beyond it, control flow counts as irreducible.
 
 use super::dominators::DominatorTree;
 use super::graph::Cfg;

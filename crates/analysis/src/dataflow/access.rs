@@ -1,4 +1,10 @@
 //! What one instruction reads and writes, as sets, with what the operands alone do not tell.
+//!
+//! The transfer functions of all register analyses are made of these sets, in two directions: `reads` and `writes` are
+//! never too small, `kills` is never too large. Everything that makes an access depend on run time therefore enlarges
+//! the first two and shrinks the third: registers chosen by M0 or the index mode, instructions that may be skipped,
+//! writes of a part (`d16`, SDWA, DPP, MODE), conditional writes. A value that survives a partial write counts as read,
+//! so that an analysis that treats the write as a whole one still sees the old value used.
 
 use super::indexing::{Indexed, Indexing};
 use super::regset::RegSet;

@@ -1,4 +1,13 @@
 //! The order in which memory operations complete, counter by counter, and what they write then.
+//!
+//! The rules that [`Waits`](super::Waits) and the verifier's wait checks build on: operations of one
+//! [`CompletionOrder`] in one counter complete in the order in which they were issued, those of different ones in any
+//! order, and [`CompletionOrder::Unordered`] ones in any order even among each other. A wait that leaves N operations
+//! of a counter outstanding therefore proves complete every operation with N younger ones of its own order; of an
+//! unordered one only a wait for 0 proves anything.
+//!
+//! An order that is too fine loses precision; one that is too coarse would prove too much. So where documents leave the
+//! order open, operations have orders of their own.
 
 use crate::kernel::Body;
 use wavetap_amdgpu::{Counter, Encoding, Inst, Memory, Opcode, OpcodeFlags, Role, Target, Value};

@@ -1,4 +1,11 @@
 //! Registers that something may have set since a kernel was entered, or before.
+//!
+//! A forward *may* analysis over blocks. The lattice is [`RegSet`] by inclusion with union as join, so the iteration
+//! ends: sets only grow. Transfer: a write adds its registers; nothing is ever removed; a call, a tail call and a jump
+//! to an unknown place add all registers, because the code there is not analysed here.
+//!
+//! Invariant: a register that is *not* in the set at a point is undefined there on every path. The set may be too
+//! large, never too small: functions, and bodies that choose registers at run time, begin with all registers.
 
 use super::regset::RegSet;
 use crate::cfg::Cfg;

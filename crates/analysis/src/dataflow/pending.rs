@@ -1,5 +1,12 @@
-//! What may be outstanding in one counter: a list that is sorted by operation, because most are short, and sets of them
-//! are joined all the time.
+//! What may be outstanding in one counter: the state of [`Waits`](super::Waits), for one counter.
+//!
+//! A map from operations to [`Position`]s: how many younger operations of its order there are (`min` to `max`), and
+//! whether it is outstanding on all paths (`certain`). An operation that is not in the map is complete. Join: the union
+//! of the operations, the wider of the two ranges, `certain` only if certain on both sides. An operation that only one
+//! side has becomes uncertain. Positions are small numbers with a bound, so chains are finite.
+//!
+//! The map is a list that is sorted by operation, because most are short and joins, which are frequent, merge them in
+//! one pass.
 
 use super::completion::CompletionOrder;
 use super::waits::Operation;

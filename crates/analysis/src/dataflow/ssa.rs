@@ -3,6 +3,10 @@
 //! One pass in reverse postorder. A block where paths meet gets a merge for each register on which they do not agree;
 //! the header of a loop, whose end was not seen yet, for each that the loop writes. So a register that nothing writes
 //! costs nothing, however much code lies between.
+//!
+//! A definition does not always replace the one before: a vector write leaves inactive lanes, a call may write or not
+//! (`Kills`). Each write therefore has a link to the definition `before` it, and a search from a use follows these
+//! links as far as lanes may be left.
 
 use std::ops::Range;
 

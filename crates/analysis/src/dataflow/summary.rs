@@ -1,4 +1,12 @@
 //! What a call may read and write: the sum over everything the callee may execute.
+//!
+//! The least fixed point over the call graph, from functions to their callers (`iterate`). The lattice is a pair of
+//! register sets by inclusion; every function begins with the empty pair, so recursion needs no special case.
+//!
+//! Transfer, for one function: `writes` is the union of what its instructions write and of the `writes` of its callees;
+//! `reads` is what is live at its entry if nothing is live at its return ([`Liveness::returning_to`]), where a call
+//! reads what its callee's summary says. A jump to an unknown place writes everything. A call with an unknown target
+//! has [`Summary::UNKNOWN`]. Both sets only grow when those of callees grow.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 

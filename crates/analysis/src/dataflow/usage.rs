@@ -1,4 +1,9 @@
 //! Which registers code touches at all.
+//!
+//! No fixed point: the sets are unions over instructions, regardless of control flow. They are over-approximations,
+//! because inserted code may keep values in every register that is *not* in them. Where a call has an unknown target,
+//! the union covers all functions and also the executable words that no body covers. These are decoded from every
+//! multiple of four bytes: a word that is data, or the second half of an instruction, can only add registers.
 
 use super::regset::RegSet;
 use crate::cfg::{BodyId, Program};

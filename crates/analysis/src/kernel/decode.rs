@@ -1,5 +1,11 @@
 //! Making a [`Body`]: decode what control reaches, resolve indirect jumps, decode what those reach, until nothing new
 //! is found.
+//!
+//! Each round decodes the instructions that control reaches from the known places, solves `constants` on them from
+//! the beginning, and resolves jumps and calls through registers with the result. A resolution is remembered by its
+//! address. If a later round, with more code, finds another target for the same instruction, that instruction stays
+//! unknown for good. So each address changes at most twice and the rounds end; a remembered target holds for all code
+//! that was reached, because the last round changes nothing.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};

@@ -1,4 +1,8 @@
 //! Functions that end the wave instead of returning.
+//!
+//! Reachability from the entry over the body's own edges, not a fixed point: the search stops at the first instruction
+//! that ends the wave, and does not continue after `s_trap 2`, after which the wave never runs again. Callees are not
+//! searched here.
 
 use super::{Body, Flow};
 use wavetap_amdgpu::{Opcode, Role, Value};

@@ -1,4 +1,7 @@
 //! The nodes that are to be visited, by rank.
+//!
+//! A bitmap with a cursor. Invariant: every word before `first` is 0. A node that is queued twice is visited once; a
+//! push below the cursor moves it back, so that the next node is always that of the lowest rank.
 
 /// A set of ranks, of which the lowest is taken first.
 #[derive(Debug)]

@@ -1,4 +1,9 @@
 //! Stores of the other waves of a workgroup that have not been waited for.
+//!
+//! Waves of a workgroup with a common first-level cache see each other's stores in the order of issue, other waves only
+//! after a wait. So while one wave runs, the held stores of the others are moved here; before it accesses a range,
+//! those that touch the range are published. Invariant: of one wave, stores are published in the order of issue, so
+//! publishing one publishes all before it.
 
 use super::in_flight::{Effect, Space, publish_if};
 use crate::address::range::{Range, overlap};

@@ -1,4 +1,10 @@
 //! What the lanes of one instruction store, until others may see it.
+//!
+//! The data and addresses of one store instruction, taken when it is issued: later writes of its registers do not
+//! change what is stored. `in_flight` holds it until a wait, a barrier or the end of the wave makes it visible, and
+//! `strict::store_order` says when. The addresses were checked at issue, so that a fault belongs to the
+//! instruction, and not to the wait that publishes it. Rows of dwords without gaps, which are usual, have only their
+//! first address.
 
 use smallvec::SmallVec;
 

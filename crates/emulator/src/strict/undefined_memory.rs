@@ -1,4 +1,10 @@
 //! Undefined bits that go through LDS and scratch, and to memory that others see.
+//!
+//! LDS and scratch have a shadow bit for each bit, as Memcheck has for memory: 1 is undefined, and all are at first. A
+//! store copies the shadow of its data, a load copies it back, whatever the sizes of both; what an atomic leaves has
+//! the undefined bits of memory and of its data. Global memory has no shadow: it counts as defined, so undefined data
+//! is reported when it is stored there, unless some byte of the lane's data is wholly defined (the rest may be
+//! padding).
 
 use wavetap_amdgpu::{Flags, OpcodeFlags, Operand, RegFile, Role};
 

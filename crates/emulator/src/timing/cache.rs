@@ -1,5 +1,10 @@
 //! A set-associative cache with least recently used replacement. It has which lines there are and when they arrive, not
 //! what is in them.
+//!
+//! A line is in the cache from the moment of its miss, with the cycle at which its data arrive: a second access before
+//! then is a hit that waits. Recency is a count of uses, not of cycles. A set is allocated at its first use, and an
+//! empty way has the use 0, so that it is replaced before any line. Replacing a line that was written returns it, for
+//! the cache to write back.
 
 /// A line.
 #[derive(Debug, Clone, Copy, Default)]

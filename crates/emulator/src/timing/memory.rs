@@ -2,6 +2,12 @@
 //!
 //! Each of them is a server: it takes one request after the other, and a request waits until those before it have been
 //! taken. An access without contention takes the latency of the nearest place that has its line.
+//!
+//! A server is one number: the cycle from which it is free. A request that comes at `t` starts at `max(t, free)`, and
+//! moves `free` on by the time that it occupies the server (bytes over bandwidth), which is not its latency. Requests
+//! reach a server in the order in which instructions are issued, so later ones never overtake: the model is a cascade
+//! of queues without back pressure. A miss in one level is a request to the next; the line is in the cache at once,
+//! with the cycle at which its data arrive, so that later accesses of the line wait for the same data (as with MSHRs).
 
 use rustc_hash::FxHashMap;
 

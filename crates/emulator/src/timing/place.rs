@@ -1,4 +1,9 @@
 //! Which workgroup is on which compute unit, or pair of them: as many as registers, LDS and barriers allow.
+//!
+//! Workgroups are placed whole, in the order of the grid. Units take turns: the search begins at the unit after the
+//! last one and takes the first with room for all waves of the workgroup; each wave then goes to the SIMD of that unit
+//! with the fewest waves. A unit without workgroups takes any, so that a workgroup that could not be launched still
+//! runs. A full unit holds as many workgroups as `Target::workgroups` says, which a test compares.
 
 use wavetap_amdgpu::{Demand, MachineFact, Target};
 

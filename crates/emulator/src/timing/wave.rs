@@ -1,5 +1,12 @@
 //! The clock of a wave: when its registers are ready, what it has in flight, and to which instructions its cycles were
 //! charged.
+//!
+//! A scoreboard with times: each register has the cycle at which its value is ready, and each counter a list of the
+//! cycles at which its operations complete. An operation of an order (vector memory, LDS) completes no earlier than the
+//! one before it, so its time is the maximum of both. A wait for N ends when all but N of a counter are complete.
+//!
+//! Invariant: all cycles before `now` are charged, each to one instruction and either to its issue slot or to one stall
+//! reason; `now` never goes back. So the charged cycles of a wave add up to its time.
 
 use wavetap_amdgpu::Counter;
 

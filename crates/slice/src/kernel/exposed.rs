@@ -1,4 +1,15 @@
 //! What is left of each latency when a wait begins: how long a wave is predicted to stand there, and for what.
+//!
+//! `left(o) = latency(o) - between(o, wait)`, at least 0. `between` is the length of the shortest path from the
+//! operation to the wait, with as many younger operations of the counter as the wait leaves outstanding (Dijkstra,
+//! backward from the wait, over pairs of a block and a number of operations passed). An instruction costs its issue
+//! slots, a wait on the path also its own predicted length, both times the counted rounds of a loop in between. So
+//! waits depend on each other: they are predicted in the order of execution, and with loops iterated `ROUNDS` times,
+//! each time half way to the new value.
+//!
+//! The expected length of a wait takes the operations by `left`, longest first, each with the probability that it is
+//! outstanding and no longer one is. Shares: latencies are independent three-point distributions (PERT); the effect of
+//! an operation is how much the expected maximum shrinks without it, and the effects are scaled to a sum of 1.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

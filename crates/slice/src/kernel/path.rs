@@ -1,5 +1,10 @@
 //! From the operation that is waited for, back to where its address comes from, and to the branch that left it its
 //! lanes.
+//!
+//! A greedy walk, not a whole slice: at each instruction it goes to one producer, of those that were executed the one
+//! with the longest typical latency, of equal ones the nearest. From a reload it goes to the store (`memory`), and from
+//! there follows only the stored data. No instruction is visited twice, and a path has at most `LONGEST` steps after
+//! the operation. Where the store is not certain, the path says that it goes through memory.
 
 use std::cmp::Reverse;
 

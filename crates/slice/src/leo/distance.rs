@@ -1,4 +1,10 @@
 //! How far an instruction is after another: over all paths of the control-flow graph.
+//!
+//! The number of paths grows exponentially with branches, and loops have infinitely many. So paths are not listed: one
+//! pass against the edges keeps for each block the number of its paths (as a logarithm) and their mean length, and adds
+//! up successors: counts add, means are weighted by counts. Paths are counted in layers, by how many retreating edges
+//! they take: within a layer the graph is acyclic. A producer has its distance from the first layer that reaches the
+//! consumer, so the paths are those with the fewest retreating edges, of which there may be `RETREATS`.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

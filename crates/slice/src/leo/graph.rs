@@ -1,4 +1,11 @@
 //! The dependence graph: what an instruction may stand still for, found backward over the control-flow graph.
+//!
+//! Register edges are reaching definitions: on each path back from the consumer, the nearest write that overlaps the
+//! register; each block is entered once. Counter edges follow LEO's description: going back from a wait for N, the
+//! newest N operations of the counter are passed over, the older ones are dependences, down to what an earlier wait for
+//! the counter has already waited for. That search visits a block once for each pair of these two counts, which are
+//! bounded by the encoding of a wait, so it ends. Unlike the slicer's own analysis it knows neither completion orders
+//! nor lanes: the rule is LEO's, for comparison.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 

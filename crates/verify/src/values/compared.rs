@@ -3,6 +3,13 @@
 //! Two machines run in step: the original and the rewritten one. At corresponding instructions each scalar register of
 //! the rewritten machine holds the value that some register of the original machine has now, or a constant, or SCC in
 //! the form of a flag, or something else.
+//!
+//! The lattice of a scalar register is flat: any two different words join to `Word::Other`, which names the place of
+//! the join, and which no join leaves. Of vector registers the state has what may differ (a set, joined by union) and
+//! what is known of lanes, constants and spill slots (maps, of which a join keeps what both sides have). `undefined`
+//! has the registers that the original has set on no path, joined by intersection. Such a register may hold anything in
+//! the original, so also what the rewritten machine holds: where only one side of a join has it, it is *adopted* there
+//! first, so that this choice is made once for each path and never contradicts an earlier one.
 
 use std::ops::Range;
 
@@ -408,7 +415,7 @@ impl State {
     }
 
     /// Inserted code copies a vector register to a slot: all lanes, or else some. What the original has not set may be
-    /// anything, so also what goes there to be given back, whatever it is.
+    /// anything, and so may its copy in the slot, until it is restored.
     pub(crate) fn spill(&mut self, register: u16, slot: SpillSlot, all_lanes: bool) {
         let whole = Reg::vector(register, 1);
         if all_lanes && self.undefined.contains(whole) {

@@ -1,4 +1,10 @@
 //! What the registers of the rewritten machine hold at an entry, in terms of the original's.
+//!
+//! The initial state of the preservation check (`preserve`). The hardware fills initial scalar registers in a
+//! fixed order and without gaps (AMDGPUUsage, "Initial Kernel Execution State"), so a descriptor that enables one more
+//! shifts all after it. Each value of the original is looked up by its meaning, not by its number: it is in the
+//! register where the new descriptor has it. A register that the original finds undefined may hold anything. A copied
+//! function begins with equal registers, because its calls are checked for that.
 
 use crate::values::compared::{FlatScratch, State, Word};
 use crate::values::preserve::Subject;

@@ -1,5 +1,11 @@
 //! The fast path of accesses to whole dwords that are ordered after what was there, none of it atomic: nearly all are
 //! such.
+//!
+//! As FastTrack does (Flanagan and Freund, PLDI 2009), it compares single accesses with the wave's clock instead of
+//! whole clocks, and remembers the last accesses that were found ordered: neighbouring dwords usually have the same
+//! ones, and the answer for equal accesses is the same as long as no clock changes. Whatever does not fit (a part of a
+//! dword, an atomic, a copy, an access that is not ordered) is left to the general check, which alone reports races:
+//! the fast path must never accept what that would report.
 
 use super::lds_row::LdsRow;
 use super::{Cell, CellAccess, Clocks, How, LdsOperation, Races, View, Word, note, place_of_read};
