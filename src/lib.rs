@@ -10,7 +10,7 @@
 //! let input = std::fs::read("app")?;
 //! let rewritten = rewrite(&input, &Options { probes: vec![probe::BRANCHES], ..Options::default() })?;
 //! for refused in rewritten.maps.iter().flat_map(|map| &map.refused) {
-//!     eprintln!("{} is left as it was: {}", refused.demangled, refused.detail);
+//!     eprintln!("{} is refused: {}", refused.demangled, refused.detail);
 //! }
 //! std::fs::write("app.counting", rewritten.bytes)?;
 //! # Ok::<(), wavetap::error::Error>(())

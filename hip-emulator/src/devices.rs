@@ -92,7 +92,7 @@ entry_points! {
         outcome
     }
 
-    /// Flags of the device: none does anything. Those that say how the host waits are given back.
+    /// Flags of the device: none does anything. Those that say how the host waits are returned on request.
     fn hipSetDeviceFlags(flags: c_uint) {
         if flags & !FLAGS != 0 || (flags & SCHEDULE).count_ones() > 1 {
             return Err(INVALID_VALUE);

@@ -33,12 +33,12 @@ fn store_list<T: Copy + Default>(out: *mut T, count: *mut usize, list: &[T]) -> 
     raw::store(count, if out.is_null() { list.len() } else { list.len().min(room) })
 }
 
-/// Waits until nothing uses memory that a graph gives back, if there is some.
+/// Waits until nothing uses memory that a graph frees, if there is any.
 fn wait_for_memory(allocations: usize) -> Outcome {
     if allocations == 0 { Ok(()) } else { wait_for_all() }
 }
 
-/// Calls what must be called when nobody refers to an object any more.
+/// Calls the destructors of user objects without references.
 fn destroy_objects(objects: Vec<UserObject>) {
     for object in objects {
         (object.destroy)(object.data as *mut c_void);

@@ -56,7 +56,7 @@ pub(crate) struct Executable {
     pub(crate) objects: HashMap<usize, u32>,
 }
 
-/// What must be done to a user object when nobody refers to it any more.
+/// How to destroy a user object when its last reference is gone.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct UserObject {
     pub(crate) data: usize,
@@ -210,7 +210,7 @@ impl Graphs {
 
     /// The nodes of a graph in an order that its edges allow; an error if they form a circle.
     ///
-    /// Of several nodes that may come next the oldest is taken or, where everything is to be unkind, the youngest.
+    /// Of several nodes that may come next the oldest is taken or, in strict mode, the youngest.
     fn order(&self, graph: usize, youngest: bool) -> Outcome<Vec<usize>> {
         let mut left = self.graph(graph)?.nodes.clone();
         let mut done = HashSet::new();

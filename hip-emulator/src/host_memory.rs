@@ -137,7 +137,7 @@ impl HostMemory {
         let range =
             *self.ranges.get(&address).filter(|range| range.kind != HostKind::Registered).ok_or(INVALID_VALUE)?;
         self.unmap(device, address)?;
-        // `allocate` made it, and it was in the table, so it is given back once.
+        // `allocate` made it, and it was in the table, so it is freed once.
         raw::give_back_pages(address as usize, Self::whole(range.size as usize)?);
         Ok(())
     }

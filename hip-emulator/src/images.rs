@@ -308,7 +308,7 @@ fn elf_end(data: &[u8]) -> Result<usize> {
     usize::try_from(end)
         .ok()
         .filter(|end| *end <= data.len())
-        .ok_or_else(|| Error::malformed("an ELF file reaches behind mapped memory"))
+        .ok_or_else(|| Error::malformed("an ELF file reaches past mapped memory"))
 }
 
 #[cfg(test)]

@@ -229,7 +229,7 @@ entry_points! {
         Ok(())
     }
 
-    /// Gives back what a pool holds on to: nothing.
+    /// Frees the unused memory that a pool holds: none.
     fn hipMemPoolTrimTo(pool: usize, _least: usize) {
         runtime().pool(pool).map(|_| ())
     }

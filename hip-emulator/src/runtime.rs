@@ -417,7 +417,7 @@ impl Runtime {
         self.settings.wants_counters()
     }
 
-    /// Runs a kernel, if it is short to its end; what is in flight is given back otherwise. A fault is not an error of
+    /// Runs a kernel, if it is short to its end; otherwise it returns what is in flight. A fault is not an error of
     /// this launch: the device then answers everything with the fault's error.
     pub(crate) fn launch(&mut self, launch: &Launch) -> Outcome<Option<Box<InFlight>>> {
         let Launch { kernel, shape, arguments, cooperative } = launch;
@@ -482,7 +482,7 @@ impl Runtime {
         let has_room = why_original.is_none();
         let instrumented =
             loaded.counters.as_ref().filter(|_| has_room).and_then(|counters| counters.index_of(&kernel.name));
-        // Nobody asks why where nothing is counted.
+        // Without counts no reason is reported.
         let why_not = if self.counts() && instrumented.is_none() {
             let (_, loaded) = self.load(kernel.image)?;
             uncounted::without_counters(loaded, &kernel.name).or(why_original)

@@ -110,7 +110,7 @@ pub(crate) enum StreamOp {
         address: u64,
         size: u64,
     },
-    /// Ends the use of memory; that of a graph is given back with the graph.
+    /// Ends the use of memory; that of a graph is freed with the graph.
     Free(u64),
     /// A graph within a graph, before it is instantiated.
     Child(usize),

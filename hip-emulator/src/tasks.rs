@@ -264,7 +264,7 @@ impl Runtime {
         self.give(place, StreamOp::Empty, all)
     }
 
-    /// Does an operation that has nothing before it; what is left of it is given back.
+    /// Starts an operation that has nothing before it; returns the rest of its work.
     fn start(&mut self, operation: StreamOp) -> Outcome<Option<Work>> {
         match operation {
             StreamOp::Kernel(launch) => Ok(self.launch(&launch)?.map(Work::Running)),

@@ -1,4 +1,4 @@
-//! Words that have no place in documentation and help: readers know those of LLVM and ROCm.
+//! Words that have no place in documentation, help, messages and comments: readers know those of LLVM and ROCm.
 
 /// Words that only insiders know, and words that make a person of a program, in lower case.
 const BANNED: &[&str] = &[
@@ -30,7 +30,19 @@ const BANNED: &[&str] = &[
     "general way",
     "what nothing has set",
     "that nothing has set",
+    " behind ",
+    "in front of",
+    " asks for ",
+    " ask for ",
 ];
+
+/// Banned words that comments may have: Rust's own term, and words that are everyday language among engineers.
+const ALLOWED_IN_COMMENTS: &[&str] = &["borrow", " behind ", "in front of", " asks for ", " ask for "];
+
+/// The banned words in a comment.
+pub fn banned_in_comment(text: &str) -> impl Iterator<Item = &'static str> {
+    banned(text).filter(|word| !ALLOWED_IN_COMMENTS.contains(word))
+}
 
 /// The banned words in a text, which is that of a person's language, not code.
 pub fn banned(text: &str) -> impl Iterator<Item = &'static str> {

@@ -25,7 +25,7 @@ pub struct Options {
     /// Whether the counters of each wave are to be had by themselves: `auto` does not choose registers then, and each
     /// wave has a record of its own. Without, waves add to a few records, which costs less.
     pub single_waves: bool,
-    /// Whether the maps that are given back have the addresses of every instruction. They are inside the rewritten code
+    /// Whether the returned maps have the addresses of every instruction. They are inside the rewritten code
     /// objects in any case, and for large inputs need more memory than the code.
     pub keep_addresses: bool,
 }

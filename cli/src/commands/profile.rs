@@ -288,7 +288,7 @@ fn modelled(args: &ProfileArgs, app: &launch::App) -> Result<(Option<TimeProfile
     Ok((ended.time(), false))
 }
 
-/// What a code object has that was left as it was: its kernels, none of which was instrumented. Then it is the
+/// The kernels of a skipped code object, none of which was instrumented. Then it is the
 /// original, and has no site table that says so.
 #[derive(Debug)]
 struct LeftOut {

@@ -87,8 +87,9 @@ fn fields<const DWORDS: usize>(
         let (high, low) = text.split_once(':').ok_or_else(|| format!("'{text}' is no range of bits"))?;
         let (high, low): (u16, u16) = (high.parse()?, low.parse()?);
         for bit in low..=high {
-            let word =
-                known.get_mut(usize::from(bit / 32)).ok_or_else(|| format!("'{text}' is behind the descriptor"))?;
+            let word = known
+                .get_mut(usize::from(bit / 32))
+                .ok_or_else(|| format!("'{text}' is after the end of the descriptor"))?;
             *word |= 1 << (bit % 32);
         }
         Ok((low, high + 1 - low))

@@ -333,8 +333,8 @@ impl Target {
         self.data.code_end_padding
     }
 
-    /// Most registers of a lane that one wave may have; with [`Target::unified_accum`] vector and accumulation
-    /// registers together.
+    /// Most registers of a lane that one wave may have; with [`Target::unified_accum`] VGPRs and AGPRs
+    /// together.
     #[must_use]
     pub fn max_vgprs(self) -> u32 {
         self.data.max_vgprs

@@ -39,8 +39,8 @@ struct Inner {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Message {
     Text(String),
-    /// Code that is no instruction: made into text when somebody reads it, because padding between functions is such
-    /// code and there is much of it.
+    /// Code that is no instruction: made into text when the message is printed, because padding between functions is
+    /// such code and there is much of it.
     Code {
         what: &'static str,
         of: &'static str,

@@ -1,4 +1,4 @@
-//! Branches as arrows beside a listing: each destination has a lane, inner lanes for short ways, as few lanes as it
+//! Branches as arrows beside a listing: each destination has a lane, inner lanes for short arrows, as few lanes as it
 //! takes and never more than [`MOST_LANES`]. Arrows that would need more are left out; the listing names every
 //! destination in words as well.
 

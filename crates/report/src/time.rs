@@ -95,7 +95,7 @@ pub(super) fn caches(memory: &MemoryTime) -> Vec<String> {
         caches.push(format!("{} modelled cycles of LDS bank conflicts", grouped(memory.modelled_lds_conflict_cycles)));
     }
     if memory.serialized_atomics > 0 {
-        caches.push(format!("{} atomics behind others of their wave", grouped(memory.serialized_atomics)));
+        caches.push(format!("{} atomics after others of their wave", grouped(memory.serialized_atomics)));
     }
     caches
 }

@@ -158,14 +158,14 @@ impl Alignment {
                 // Ending early is the same where the original ends at once.
                 None if new.flow(id) == Flow::End && original.flow(wanted) == Flow::End => arrives = true,
                 None if new.flow(id) == Flow::End => {
-                    let message = format!("behind {}, inserted code ends the wave", what());
+                    let message = format!("after {}, inserted code ends the wave", what());
                     findings.push(Finding::new(Rule::Forbidden, message).at(new.address(id)));
                     return;
                 }
                 None => {
                     // The probes' code goes forward only: one that comes back might never arrive.
                     if new.successors(id).any(|next| next <= id && self.leads_back(new, next, id)) {
-                        let message = format!("behind {}, inserted code may go round for ever", what());
+                        let message = format!("after {}, inserted code may loop forever", what());
                         findings.push(Finding::new(Rule::Branch, message).at(new.address(id)));
                         return;
                     }

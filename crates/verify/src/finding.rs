@@ -37,7 +37,7 @@ pub enum Rule {
     Forbidden,
     /// An original instruction reads a register that inserted code changed.
     Clobbered,
-    /// Inserted code reads a register that nothing has set.
+    /// Inserted code reads an undefined register.
     Undefined,
     /// Inserted code counts in a register that original code names.
     Counter,

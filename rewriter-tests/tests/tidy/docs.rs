@@ -9,7 +9,7 @@ use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
 use rewriter_tests::words;
 
-use crate::{COLUMNS, no_complaints, project_files, texts};
+use crate::{COLUMNS, no_complaints, project_files, source, texts};
 
 /// The README is the front door: it fits a few screens.
 const README_LINES: usize = 220;
@@ -257,6 +257,22 @@ fn no_page_has_words_of_our_own() {
     for (file, (_, page)) in &pages() {
         for (line, prose) in &page.prose {
             complaints.extend(words::banned(prose).map(|word| format!("{}:{line}: {word:?}", file.display())));
+        }
+    }
+    no_complaints(complaints);
+}
+
+#[test]
+fn no_message_or_comment_has_words_of_our_own() {
+    let mut complaints = Vec::new();
+    for (file, text) in product().into_iter().filter(|(file, _)| !file.ends_with("tests.rs")) {
+        for passage in source::passages(&text) {
+            let words: Vec<_> = if passage.is_comment {
+                words::banned_in_comment(&passage.text).collect()
+            } else {
+                words::banned(&passage.text).collect()
+            };
+            complaints.extend(words.iter().map(|word| format!("{}:{}: {word:?}", file.display(), passage.line)));
         }
     }
     no_complaints(complaints);

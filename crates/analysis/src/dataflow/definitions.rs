@@ -191,7 +191,7 @@ impl<'a> Definitions<'a> {
     }
 
     /// The instruction that formed the innermost mask of lanes which everything that an instruction does is certainly
-    /// under: a branch on lanes whose end has not come. None where that is not known, and where it may be all lanes of
+    /// under: a divergent branch whose end is later. None where that is not known, and where it may be all lanes of
     /// the wave.
     ///
     /// # Panics

@@ -14,8 +14,7 @@ use wavetap_amdgpu::{Reg, RegFile, scalar};
 pub struct RegSet([u64; WORDS]);
 
 const WORDS: usize = 23;
-/// Positions: 0..128 scalar by code, then SCC and MODE in a word of their own, then vector, then accumulation
-/// registers.
+/// Positions: 0..128 scalar by code, then SCC and MODE in a word of their own, then VGPRs, then AGPRs.
 const SCC_BIT: usize = 128;
 const MODE_BIT: usize = 129;
 const VECTOR: usize = 192;

@@ -1,4 +1,4 @@
-//! Why a kernel is left as it was: fixed reasons, each with its place.
+//! Why a kernel is refused: fixed reasons, each with its location.
 //!
 //! A kernel is instrumented whole or not at all. Every stage that can say no (planning of registers and LDS, code
 //! placement) says it with a [`Refusal`]; a fault of this program or of the input is an [`Error`] instead.
@@ -173,7 +173,7 @@ impl Reason {
             Reason::InsideClause => {
                 "A site lies within a clause (`s_clause`), a run of memory instructions that must not be interrupted."
             }
-            Reason::LdsSize => "The metadata asks for more LDS than can be counted in.",
+            Reason::LdsSize => "The metadata requests more LDS than leaves room for counters.",
             Reason::ThreadgroupSplit => {
                 "It is compiled for threadgroup split mode (`-mtgsplit`), in which a workgroup has no LDS; with \
                     counters in memory the kernel can be instrumented."

@@ -51,7 +51,7 @@ pub(crate) enum Site {
     None,
     /// It narrows EXEC.
     Exec,
-    /// A conditional scalar branch.
+    /// A conditional uniform branch.
     Branch,
 }
 

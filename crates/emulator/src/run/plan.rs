@@ -113,7 +113,7 @@ impl Descriptor {
     /// The target with the size of the kernel's waves.
     fn machine(&self, target: Target) -> Result<Target, FaultKind> {
         let lanes = if self.has(property::WAVEFRONT_SIZE32) { 32 } else { 64 };
-        let lacks = || setup(format!("the descriptor asks for wave{lanes}, which {} lacks", target.name()));
+        let lacks = || setup(format!("the descriptor selects wave{lanes}, which {} lacks", target.name()));
         target.with_wave_size(lanes).map_or_else(lacks, Ok)
     }
 

@@ -71,7 +71,7 @@ impl Shared<'_> {
             .saturating_sub(self.progress.begun.load(Ordering::Relaxed))
     }
 
-    /// Up to this much fuel; what is not used is given back.
+    /// Takes up to this much fuel; the caller returns what it does not use.
     pub(crate) fn take_fuel(&self, wanted: u64) -> u64 {
         let mut taken = 0;
         let _ = self.progress.fuel.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {

@@ -101,7 +101,7 @@ impl Clause {
                 resource: register_name(reg.file, reg.first).into(),
             }),
             _ if stores && !alone => stop(FaultKind::Hazard {
-                rule: "with XNACK, a store directly behind loads",
+                rule: "with XNACK, a store directly after loads",
                 required: 1,
                 found: 0,
                 resource: "memory".into(),

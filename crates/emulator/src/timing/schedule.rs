@@ -122,7 +122,7 @@ pub(crate) fn begin(run: &mut Worker, plan: &Plan, timing: &Timing) -> Result<Pa
 }
 
 /// Runs the workgroups of a dispatch until all have ended, or waves were examined so many times, or others are to have
-/// their turn. What is needed to go on is given back unless it has ended.
+/// their turn. Returns the state from which to continue, unless all have ended.
 pub(crate) fn advance(
     run: &mut Worker,
     plan: &Plan,

@@ -23,7 +23,7 @@ use crate::op::Class;
 pub struct Trace {
     /// Instructions that narrow EXEC.
     pub exec_sites: BTreeMap<CodeAddress, ExecCounts>,
-    /// Conditional scalar branches.
+    /// Conditional uniform branches.
     pub branches: BTreeMap<CodeAddress, ScalarCounts>,
     /// How often each instruction was executed, by waves.
     pub executed: BTreeMap<CodeAddress, u64>,

@@ -128,7 +128,7 @@ impl Field {
     pub const ENABLE_SGPR_FLAT_SCRATCH_INIT: Field = field(PROPERTIES, 5, 1);
     /// User SGPRs: scratch bytes per work-item (1).
     pub const ENABLE_SGPR_PRIVATE_SEGMENT_SIZE: Field = field(PROPERTIES, 6, 1);
-    /// Waves of 32 (gfx10 and later).
+    /// Wave32 (gfx10 and later).
     pub const ENABLE_WAVEFRONT_SIZE32: Field = field(PROPERTIES, 10, 1);
     /// The scratch size is not known statically.
     pub const USES_DYNAMIC_STACK: Field = field(PROPERTIES, 11, 1);

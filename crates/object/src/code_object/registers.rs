@@ -116,7 +116,7 @@ impl Next {
 pub fn initial_registers(descriptor: &KernelDescriptor, target: Target) -> Result<InitialRegisters> {
     let lanes = if descriptor.is_set(Field::ENABLE_WAVEFRONT_SIZE32) { 32 } else { 64 };
     if target.with_wave_size(lanes).is_none() {
-        return Err(Error::unsupported(format!("the kernel asks for wave{lanes} on {}", target.name())));
+        return Err(Error::unsupported(format!("the kernel selects wave{lanes} on {}", target.name())));
     }
     let mut next = Next(0);
     let mut registers = InitialRegisters {
@@ -164,7 +164,7 @@ pub fn initial_registers(descriptor: &KernelDescriptor, target: Target) -> Resul
     registers.total = next.0;
     let count = descriptor.get(Field::ENABLE_VGPR_WORKITEM_ID) as u16 + 1;
     if count > 3 {
-        return Err(Error::malformed("a kernel descriptor asks for a fourth work-item id"));
+        return Err(Error::malformed("a kernel descriptor enables a fourth work-item id"));
     }
     registers.work_item_ids =
         if target.packed_work_item_ids() { WorkItemIds::Packed { count } } else { WorkItemIds::Separate { count } };

@@ -487,7 +487,7 @@ impl<'d> Elf<'d> {
     /// # Errors
     /// Malformed if the dynamic table does not lie in the file.
     pub fn defines_for_itself(&self, symbol: &Symbol<'_>) -> Result<bool> {
-        // An absolute symbol is not moved with the file, and what a function returns is known to nobody.
+        // An absolute symbol is not moved with the file, and what an ifunc resolver returns is not known.
         if !symbol.is_defined() || symbol.section == SHN_ABS || symbol.info.st_type() == STT_GNU_IFUNC {
             return Ok(false);
         }

@@ -604,7 +604,7 @@ impl<'p, 'd> Writer<'p, 'd> {
         let first_global = section.info as usize;
         if first_global > table.len() {
             return Err(
-                Error::malformed(".symtab says that its first global symbol lies behind its end").at(section.offset)
+                Error::malformed(".symtab says that its first global symbol is after its end").at(section.offset)
             );
         }
         let added = local.len() as u32;
@@ -649,7 +649,7 @@ impl<'p, 'd> Writer<'p, 'd> {
         // Loaders take the highest place that any section names for the end of the file.
         if let Some(section) = self.sections.iter().find(|section| section.offset > sections_offset) {
             return Err(Error::unsupported(format!(
-                "the section {} without contents lies behind the end of the file",
+                "the section {} without contents is after the end of the file",
                 section.name
             ))
             .at(section.offset));

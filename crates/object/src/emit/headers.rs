@@ -38,7 +38,7 @@ pub(super) fn image_end(elf: &Elf<'_>) -> Result<u64> {
         return Err(Error::unsupported(message).at(elf.header.segments_offset));
     }
     if let Some((first, _)) = elf.loads().zip(elf.loads().skip(1)).find(|(first, next)| first.end() > next.address) {
-        let message = format!("the segment at {:#x} reaches into the one behind it", first.address);
+        let message = format!("the segment at {:#x} reaches into the next one", first.address);
         return Err(Error::unsupported(message).at(elf.header.segments_offset));
     }
     let end = elf.loads().map(Segment::end).max().unwrap_or(0);

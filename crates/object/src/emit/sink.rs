@@ -58,7 +58,7 @@ impl<'w> Sink<'w> {
     /// Internal if there is more; those of the output.
     pub(super) fn append_zeros(&mut self, end: u64) -> Result<()> {
         let mut left =
-            end.checked_sub(self.size).ok_or_else(|| Error::internal("zeros in front of what was written").at(end))?;
+            end.checked_sub(self.size).ok_or_else(|| Error::internal("zeros before what was written").at(end))?;
         while left > 0 {
             let next = left.min(ZEROS as u64);
             self.append(&[0; ZEROS][..next as usize])?;

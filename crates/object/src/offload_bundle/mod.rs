@@ -198,7 +198,7 @@ impl<'d> Bundle<'d> {
     fn parse_within(data: &'d [u8], offset: u64, allowance: &mut u64) -> Result<Self> {
         let rest = usize::try_from(offset).ok().and_then(|start| data.get(start..));
         let rest =
-            rest.ok_or_else(|| Error::malformed("a bundle was expected behind the end of the data").at(offset))?;
+            rest.ok_or_else(|| Error::malformed("a bundle was expected after the end of the data").at(offset))?;
         let place = || format!("the bundle at {offset:#x}");
         if rest.starts_with(compressed::MAGIC) {
             let header = CompressedHeader::parse(rest).within(place)?;

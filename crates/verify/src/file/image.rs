@@ -89,7 +89,7 @@ pub(crate) fn segments(old: &Elf<'_>, new: &Elf<'_>, findings: &mut Vec<Finding>
             complain(
                 load.address,
                 format!(
-                    "a segment begins before the end {end:#x} of the one in front of it: loaders allocate up to the \
+                    "a segment begins before the end {end:#x} of the previous one: loaders allocate up to the \
                         last one"
                 ),
             );
@@ -120,16 +120,14 @@ pub(crate) fn section_headers(new: &Elf<'_>, findings: &mut Vec<Finding>) {
     if end != new.data.len() as u64 {
         findings.push(Finding::new(
             Rule::Segments,
-            "the section headers are not the last thing in the file: loaders cut it behind them",
+            "the section headers are not the last thing in the file: loaders cut it after them",
         ));
     }
     for section in &new.sections {
         let in_file = if section.has_contents() { section.size } else { 0 };
         if section.offset.saturating_add(in_file) > new.header.sections_offset {
-            findings.push(Finding::new(
-                Rule::Segments,
-                format!("section {} lies behind the section headers", section.name),
-            ));
+            findings
+                .push(Finding::new(Rule::Segments, format!("section {} is after the section headers", section.name)));
         }
         let placed = new.file_offset(section.address, section.size.max(1)) == Some(section.offset);
         if section.is_alloc() && section.has_contents() && section.size > 0 && !placed {

@@ -91,7 +91,7 @@ pub(crate) fn records(kernel: &KernelMap, stride: u32, findings: &mut Vec<Findin
         None => kernel.record_bytes().into(),
     };
     if kernel.sites.iter().map(end).max().unwrap_or(0) > room {
-        findings.push(Finding::new(Rule::Map, "counters lie behind the end of a record").in_kernel(&kernel.name));
+        findings.push(Finding::new(Rule::Map, "counters are after the end of a record").in_kernel(&kernel.name));
     }
 }
 

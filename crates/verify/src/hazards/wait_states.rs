@@ -205,7 +205,7 @@ impl<'a> Walker<'a> {
                 };
                 if overlap || store() {
                     let what =
-                        if overlap { "memory instructions in a row overlap" } else { "a store directly behind loads" };
+                        if overlap { "memory instructions in a row overlap" } else { "a store directly after loads" };
                     let message = format!(
                         "{what} and may be replayed: {} at {:#x}, then {}",
                         first.name(),

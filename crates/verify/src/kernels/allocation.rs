@@ -20,8 +20,7 @@ pub(crate) struct Allocation<'a> {
     pub(crate) xnack: Feature,
     /// Whether anything but flat memory instructions accesses FLAT_SCRATCH.
     pub(crate) names_flat_scratch: bool,
-    /// Whether vector registers may lie after `ACCUM_OFFSET`, as they do in an original that has no accumulation
-    /// registers.
+    /// Whether VGPRs may lie after `ACCUM_OFFSET`, as they do in an original without AGPRs.
     pub(crate) vectors_behind: bool,
 }
 
@@ -80,10 +79,10 @@ impl Allocation<'_> {
             used.highest_sgpr_below(target.addressable_sgprs() as u16).map_or(0, |highest| u32::from(highest) + 1);
         let (allocated, before) = (new.descriptor.allocated_sgprs(target), old.descriptor.allocated_sgprs(target));
         // Where every wave has all of them, the registers that code can number are all there.
-        let behind = if target.all_sgprs() { 0 } else { self.behind(used) };
-        if scalars + behind > allocated {
+        let special = if target.all_sgprs() { 0 } else { self.special_sgprs(used) };
+        if scalars + special > allocated {
             complain(format!(
-                "code uses s{} of {allocated} scalar registers, of which {behind} lie behind",
+                "code uses s{} of {allocated} scalar registers, the last {special} of which are special registers",
                 scalars.saturating_sub(1)
             ));
         }
@@ -150,7 +149,7 @@ impl Allocation<'_> {
     }
 
     /// Scalar registers that the allocation needs after the numbered ones.
-    fn behind(&self, used: RegSet) -> u32 {
+    fn special_sgprs(&self, used: RegSet) -> u32 {
         // Where it is not set up, private memory is not reached through it, and its place in the allocation may be any
         // register's (LLVM, `AMDGPUResourceUsageAnalysis`).
         let flat_scratch = self.names_flat_scratch || self.new.descriptor.is_set(Field::ENABLE_SGPR_FLAT_SCRATCH_INIT);
@@ -220,7 +219,7 @@ mod tests {
 
     #[test]
     fn flat_scratch_needs_room_where_code_has_it() {
-        assert_eq!(findings(93, false, false), 0, "VCC alone lies behind");
+        assert_eq!(findings(93, false, false), 0, "only VCC is after them");
         assert_eq!(findings(94, false, false), 1);
         for (explicit, initialised) in [(true, false), (false, true)] {
             assert_eq!([89, 90].map(|highest| findings(highest, explicit, initialised)), [0, 1]);

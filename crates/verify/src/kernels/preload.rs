@@ -40,7 +40,7 @@ pub(crate) fn check(
     }
     if after.get(Field::KERNARG_PRELOAD_LENGTH) != 0 {
         return complain(
-            "kernel arguments are preloaded, but the code does not start 256 bytes behind its entry".to_owned(),
+            "kernel arguments are preloaded, but the code does not start 256 bytes after its entry".to_owned(),
         );
     }
     if before.get(Field::KERNARG_PRELOAD_LENGTH) == 0 {

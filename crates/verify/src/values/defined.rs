@@ -1,4 +1,4 @@
-//! Inserted code reads no register that nothing has set: what a kernel finds in its registers is what its descriptor
+//! Inserted code reads no undefined register: what a kernel finds in its registers is what its descriptor
 //! asks for, and nothing else.
 //!
 //! A register counts as set if it is on any path. Functions are entered with whatever their callers have, and where an

@@ -423,8 +423,7 @@ fn inserted(state: &mut State, body: &Body, id: InstId) {
         }
         Opcode::V_WRITELANE_B32 => {
             if let Some((to, lane)) = lane_operands(state, body, id, Role::Vdst) {
-                // What the original has not set may be anything, so also what is kept here to be given back, whatever
-                // it is.
+                // What the original has not set may be anything, and so may its copy, until it is restored.
                 let from = inst.operand(Role::Src0).and_then(|operand| operand.reg());
                 let is_unset =
                     |from: &Reg| state.undefined.contains(*from) && matches!(state.word(*from, 0), Word::Other(_));

@@ -408,7 +408,7 @@ fn store(core: &mut Core, op: &Op) -> ExecResult {
     store_order::after_store(core)
 }
 
-/// Whether an atomic gives back what was there.
+/// Whether an atomic returns the old value.
 fn returns(core: &Core, op: &Op) -> bool {
     // On gfx12 the lowest bit of the temporal hint.
     if core.launch.target.has_cache_scope() { op.inst.modifiers.th & 1 != 0 } else { op.inst.modifiers.glc }

@@ -571,7 +571,7 @@ pub(crate) fn meaning(opcode: Opcode) -> Option<Meaning> {
                 if core.wave.after_mode_write.take() != Some(op.pc) {
                     core.wave.set_vgpr_msb(VgprMsb(op.any_imm() as u8));
                 } else if core.launch.strict {
-                    let rule = "s_set_vgpr_msb directly behind an s_setreg_imm32_b32 of MODE is dropped";
+                    let rule = "s_set_vgpr_msb directly after an s_setreg_imm32_b32 of MODE is dropped";
                     return stop(FaultKind::Hazard { rule, required: 0, found: 0, resource: "mode".into() });
                 }
                 Ok(())

@@ -187,7 +187,7 @@ pub(crate) struct LdsOperation {
     pub pc: u64,
     pub address: u64,
     pub name: &'static str,
-    /// An atomic that gives back what was there.
+    /// An atomic that returns the old value.
     pub returns: bool,
     /// It copies between memory and LDS.
     pub copies: bool,
