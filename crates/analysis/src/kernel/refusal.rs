@@ -23,7 +23,7 @@ pub enum Reason {
     RegisterIndexMode,
     /// The MODE register is written in bits that change which instructions execute or which registers they name.
     ModeWrite,
-    /// A site's condition is read from a register that changes by being looked at (SCC, VCCZ, EXECZ).
+    /// A site's condition is read from a register that inserted code changes (SCC, VCCZ, EXECZ).
     MaskOperand,
     /// Not enough scalar registers that no code uses.
     ScalarRegisters,
@@ -41,7 +41,7 @@ pub enum Reason {
     VectorAllocation,
     /// A site in the middle of a clause (`s_clause`).
     InsideClause,
-    /// The metadata needs more LDS than can be counted in.
+    /// The LDS size in the metadata does not fit 32 bits.
     LdsSize,
     /// Workgroups of the kernel have no LDS, because their waves may run on different compute units.
     ThreadgroupSplit,
@@ -51,7 +51,7 @@ pub enum Reason {
     CalleeEndsWave,
     /// The largest workgroup is not known.
     WorkgroupSize,
-    /// This probe does not know this counter mode.
+    /// This probe does not support this counter mode.
     CounterMode,
     /// A branch does not reach its target after code was inserted.
     BranchOutOfReach,
@@ -126,89 +126,88 @@ impl Reason {
     pub fn explanation(self) -> &'static str {
         match self {
             Reason::Undecodable => {
-                "Control can reach bytes that are no instruction of the target, or leaves the code: what is there \
+                "Control can reach bytes that are not an instruction of the target, or leaves the code. Such code \
                     cannot be moved."
             }
-            Reason::IndirectJump => "A jump through a register may go anywhere, also to places whose code has moved.",
-            Reason::DirectCall => {
-                "`s_call_b64` reaches 128 KB: its function would have to lie that near to the new code."
+            Reason::IndirectJump => {
+                "A jump through a register has an unknown target, which may be code that has moved."
             }
+            Reason::DirectCall => "`s_call_b64` reaches 128 KB. The new code is too far from the called function.",
             Reason::KernelReturns => {
-                "It ends by returning, or by jumping into another function: nothing says where its wave ends, which is \
-                    where its counters are written."
+                "The kernel ends with a return or with a jump into another function, so the end of its wave, where \
+                    counters are written, is not known."
             }
             Reason::RegisterIndexMode => {
-                "Between `s_set_gpr_idx_on` and `off` the registers that an instruction names are others, so nothing \
-                    can be counted there."
+                "Between `s_set_gpr_idx_on` and `off`, instructions access other registers than those that they name, \
+                    so nothing can be counted there."
             }
             Reason::ModeWrite => {
-                "It switches what instructions mean (wave mode bits that change which of them run or which registers \
-                    they name), or leaves their dependences to software in a way that is not followed: the scheduling \
-                    mode of gfx12 where it depends on the path or on a value, is not 0 or 2, or is set where other \
-                    code is entered."
+                "The kernel changes the meaning of instructions (wave mode bits that select which instructions run or \
+                    which registers they name), or it resolves dependences in software in a way that is not supported: \
+                    the scheduling mode of gfx12 depends on the path or on a value, is not 0 or 2, or is set where \
+                    other code is entered."
             }
             Reason::MaskOperand => {
                 "The condition of a divergent branch is read from a register that inserted code changes by reading it \
                     (SCC, VCCZ, EXECZ)."
             }
-            Reason::ScalarRegisters => "Too few scalar registers are unused, and at some site none can be spilled.",
+            Reason::ScalarRegisters => "Too few SGPRs are unused, and at some site none can be spilled.",
             Reason::VectorRegisters => {
-                "All vector registers are in use, by the kernel or by functions that it may call; too few scalar \
-                    registers are unused to spill lanes to; and there is no other place to spill to: no AGPRs, and no \
-                    scratch memory whose place and size are known."
+                "The kernel, or functions that it may call, use all VGPRs, and too few SGPRs are unused to spill lanes \
+                    to them. No other place for spills exists: no AGPRs, and no scratch memory whose address and size \
+                    are known."
             }
             Reason::UserSgprs => {
-                "The command processor can fill 16 scalar registers, and the kernel has asked for so many that what \
-                    the counters need is not among them."
+                "The command processor can initialise 16 SGPRs. The kernel enables so many values that those for the \
+                    counters do not fit."
             }
             Reason::KernargPreload => {
-                "Kernel arguments come preloaded in registers, and the code at the entry does not load them, as it \
-                    does for firmware that leaves them out (not on gfx125x, where waves begin at the entry in any \
-                    case)."
+                "Kernel arguments are preloaded into registers, and the code at the entry does not load them, as it \
+                    must for firmware without preloading (not on gfx125x, where waves always begin at the entry)."
             }
             Reason::VectorAllocation => {
-                "The number of its vector registers changes while it runs, the halves of a wave share some, some are \
-                    AGPRs as well, or it depends on the path which of those above v255 its instructions mean at a site."
+                "The number of its VGPRs changes at run time, the halves of a wave share VGPRs, some VGPRs are also \
+                    AGPRs, or the path determines which VGPRs above v255 its instructions use at a site."
             }
             Reason::InsideClause => {
-                "A site lies within a clause (`s_clause`), a run of memory instructions that must not be interrupted."
+                "A site is inside a clause (`s_clause`), a sequence of memory instructions that must not be \
+                    interrupted."
             }
-            Reason::LdsSize => "The metadata requests more LDS than leaves room for counters.",
+            Reason::LdsSize => "The LDS size in the metadata does not fit 32 bits.",
             Reason::ThreadgroupSplit => {
-                "It is compiled for threadgroup split mode (`-mtgsplit`), in which a workgroup has no LDS; with \
-                    counters in memory the kernel can be instrumented."
+                "The kernel is compiled for threadgroup split mode (`-mtgsplit`), in which a workgroup has no LDS. It \
+                    can be instrumented with counters in memory."
             }
             Reason::LdsArguments => {
                 "An argument points to LDS (OpenCL's `__local`): the launcher places it where counters in LDS would \
-                    be; with counters in memory the kernel can be instrumented."
+                    be. The kernel can be instrumented with counters in memory."
             }
             Reason::CalleeEndsWave => {
-                "A called function may end the wave, and counters in LDS would be lost there, or the time of the \
-                    wave's last block; executions can be counted in memory."
+                "A called function may end the wave, which would lose counters in LDS, or the time of the wave's last \
+                    block. Executions can be counted in memory."
             }
             Reason::WorkgroupSize => {
-                "Neither metadata nor descriptor says how large a workgroup may be, so nothing says how much LDS the \
-                    counters take."
+                "Neither metadata nor descriptor has the maximum workgroup size, so the LDS size of the counters is \
+                    not known."
             }
-            Reason::CounterMode => "This probe cannot keep its counters where they were asked for.",
+            Reason::CounterMode => "This probe does not support the requested counter mode.",
             Reason::BranchOutOfReach => {
                 "A branch does not reach its target once code has been inserted, and no register is free for a longer \
                     jump."
             }
             Reason::TimedLoop => {
-                "`--probe time` begins to measure a wave before the kernel's first instruction, and a loop goes back \
-                    there: it would begin again."
+                "`--probe time` starts to measure a wave before the kernel's first instruction, and a loop of the \
+                    kernel returns there, so the measurement would start again."
             }
             Reason::PcRead => {
-                "The program counter is read where the condition code is in use and no scalar register is free to \
-                    correct what was read."
+                "The program counter is read at a place where SCC is live and no SGPR is free to correct the value."
             }
             Reason::Unlaunchable => {
                 "With the LDS or the registers for its counters, the largest workgroups that the kernel allows would \
-                    not fit on a compute unit: no GPU could launch them."
+                    not fit on a compute unit, so no GPU could launch them."
             }
             Reason::OccupancyLoss => {
-                "Its registers or LDS for the counters would let fewer waves run than `--max-occupancy-loss` allows."
+                "With the registers or LDS for its counters, fewer waves would run than `--max-occupancy-loss` allows."
             }
         }
     }
