@@ -136,7 +136,7 @@ impl Access {
     }
 }
 
-/// What an operand is.
+/// The value of an operand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Value {
     /// Registers (named scalar ones and the read-only `src_*` included).
@@ -173,7 +173,7 @@ pub enum Half {
 pub struct Operand {
     /// Its part in the instruction.
     pub role: Role,
-    /// What it is.
+    /// Its value: a register, a constant, or nothing.
     pub value: Value,
     /// Read, written or both.
     pub access: Access,

@@ -97,11 +97,11 @@ fn ones(count: u8) -> u64 {
 /// What the number in an operand's field means.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Kind {
-    /// How it is understood.
+    /// How the number in the field encodes the operand.
     pub coding: Coding,
-    /// What it may be.
+    /// The operands that the field accepts.
     pub accepts: Accepts,
-    /// Registers that it takes.
+    /// Its number of 32-bit registers.
     pub dwords: u8,
     /// Registers that are printed: image addresses are longer than the encoding tells.
     pub shown: u8,

@@ -34,7 +34,7 @@ impl Opcode {
         NAMES[1..].binary_search(&name).ok().map(|place| ALL[place + 1])
     }
 
-    /// What is known of it.
+    /// Its flags, as `isa-tables/opcodes.yaml` has them.
     #[must_use]
     #[inline]
     pub fn flags(self) -> OpcodeFlags {

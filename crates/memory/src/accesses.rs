@@ -29,7 +29,7 @@ pub enum Space {
     Scalar,
 }
 
-/// What is done.
+/// What an access does to memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Operation {
     /// Memory is read.
@@ -60,7 +60,7 @@ pub struct Access {
     pub inst: InstId,
     /// Where.
     pub space: Space,
-    /// What.
+    /// Whether it loads, stores, or does both.
     pub operation: Operation,
     /// Bytes at each address of a lane; 0 where M0 or a descriptor says how many.
     pub bytes: u32,

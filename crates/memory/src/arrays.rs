@@ -44,7 +44,7 @@ pub struct Arrays<'k> {
 }
 
 impl<'k> Arrays<'k> {
-    /// Those of a kernel.
+    /// Finds the arrays of the accesses that were recorded of a kernel.
     #[must_use]
     pub fn of(kernel: &'k RecordedKernel) -> Arrays<'k> {
         let mut sites = Sites::default();

@@ -13,7 +13,7 @@ pub(crate) struct Descriptor {
     range: Range,
 }
 
-/// What is in range.
+/// The rule by which accesses of a buffer are in range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Range {
     /// Elements with a number below that of the records; of each its bytes, if the flag is set.
@@ -26,7 +26,7 @@ enum Range {
     BytesOfElements,
 }
 
-/// What a descriptor is of.
+/// The memory that a descriptor describes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Described {
     /// Plain memory.

@@ -58,7 +58,7 @@ pub struct Definitions<'a> {
     loops: Loops,
     pub(super) ssa: Ssa,
     pub(super) masks: ExecMasks,
-    /// What calls may write.
+    /// The call instructions, with the registers that each may write.
     calls: Vec<(InstId, RegSet)>,
     indexing: Indexing,
 }

@@ -176,7 +176,7 @@ impl ExecMasks {
         if left == 0 { NONE } else { self.parents[def as usize] }
     }
 
-    /// What both are within.
+    /// The smallest known mask that both are within.
     fn join(&self, a: Bound, b: Bound) -> Bound {
         match (a, b) {
             (Bound::Empty, other) | (other, Bound::Empty) => other,

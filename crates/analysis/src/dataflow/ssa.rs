@@ -28,7 +28,7 @@ pub(super) type SsaId = u32;
 /// Whatever was there at the entry, of any register.
 pub(super) const ENTRY: SsaId = 0;
 
-/// What a definition is.
+/// The kinds of definitions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Node {
     /// What was there at the entry.
@@ -36,7 +36,7 @@ pub(super) enum Node {
     /// An instruction's write.
     Write {
         inst: InstId,
-        /// What was there before.
+        /// The definition that it replaces, or changes in part.
         before: SsaId,
         kills: Kills,
     },
@@ -280,7 +280,7 @@ impl Ssa {
         }
     }
 
-    /// What a definition is.
+    /// The kind of a definition, with its links.
     pub(super) fn node(&self, def: SsaId) -> Node {
         self.nodes[def as usize]
     }

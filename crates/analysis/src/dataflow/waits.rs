@@ -64,7 +64,7 @@ pub enum Certainty {
 pub struct WaitedOperation {
     /// The operation.
     pub operation: Operation,
-    /// How sure that is.
+    /// On which paths the wait waits for it.
     pub certainty: Certainty,
 }
 

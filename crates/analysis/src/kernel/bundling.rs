@@ -44,7 +44,7 @@ pub struct Delay {
     pub start: InstId,
     /// The instruction that is delayed.
     pub inst: InstId,
-    /// What for.
+    /// The dependency that the instruction waits for.
     pub dependency: Dependency,
 }
 

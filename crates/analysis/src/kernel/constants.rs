@@ -47,7 +47,7 @@ struct State {
     scc: Option<bool>,
 }
 
-/// What both agree on.
+/// Join: a register keeps its value if both sides have the same, else it is unknown.
 impl Lattice for State {
     fn join(&mut self, other: &State) -> bool {
         let mut changed = false;

@@ -40,6 +40,6 @@ pub struct Allocation {
     pub address: u64,
     /// Length in bytes.
     pub size: u64,
-    /// What it is for.
+    /// The kind of memory.
     pub kind: AllocationKind,
 }

@@ -64,7 +64,7 @@ impl Device {
         self.target
     }
 
-    /// How it behaves.
+    /// The options that the device was made with.
     #[must_use]
     pub fn options(&self) -> &Options {
         &self.options

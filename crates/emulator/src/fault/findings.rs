@@ -30,7 +30,7 @@ pub enum FindingKind {
 }
 
 impl FindingKind {
-    /// All of them.
+    /// Every kind of finding.
     pub const ALL: [FindingKind; 5] = [
         FindingKind::Uninitialised,
         FindingKind::LdsRace,

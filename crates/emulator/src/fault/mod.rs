@@ -27,7 +27,7 @@ pub enum MemoryAccess {
 /// An earlier access of LDS.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LdsAccess {
-    /// What it did.
+    /// Whether it loaded, stored, or both.
     pub access: MemoryAccess,
     /// Name of the instruction.
     pub instruction: &'static str,
@@ -50,7 +50,7 @@ pub enum MissingOrder {
     Barrier,
 }
 
-/// What went wrong.
+/// The kinds of faults, with what was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FaultKind {
     /// An address outside every allocation.
@@ -130,7 +130,7 @@ pub enum FaultKind {
         register: Box<str>,
         /// Where its bits come from.
         origin: Box<str>,
-        /// What it was used for.
+        /// The use of the undefined value, in words.
         used: &'static str,
     },
     /// A register outside what the kernel descriptor allocates.
@@ -152,7 +152,7 @@ pub enum FaultKind {
     },
     /// Something the architecture leaves undefined.
     Undefined {
-        /// What it was.
+        /// What the architecture leaves undefined, in words.
         what: Box<str>,
     },
     /// `s_trap`.
@@ -166,7 +166,7 @@ pub enum FaultKind {
     NoRoom {
         /// What there is too little of.
         limit: Limit,
-        /// What is needed.
+        /// What a workgroup needs of it, in words.
         reason: Box<str>,
     },
     /// The dispatch itself cannot be set up: bad descriptor, sizes or addresses.
@@ -179,7 +179,7 @@ pub enum FaultKind {
 /// A dispatch that was stopped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
-    /// What went wrong.
+    /// The kind of fault.
     pub kind: FaultKind,
     /// The object whose code was running.
     pub object: Option<ObjectId>,

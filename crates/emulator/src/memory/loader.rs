@@ -31,7 +31,7 @@ pub struct LoadedSymbol {
     pub address: u64,
     /// `st_size`.
     pub size: u64,
-    /// What it names.
+    /// What it names: a descriptor, a variable or code.
     pub kind: SymbolKind,
 }
 

@@ -132,7 +132,7 @@ pub(crate) struct ResolvedInst {
     pub samples: bool,
     /// FLAT operations keep their order among the others.
     pub flat_in_order: bool,
-    /// What it waits for.
+    /// The counters that it waits for, with the values.
     pub waits: WaitCount,
     /// What a memory instruction names of registers.
     pub memory_registers: Option<MemoryRegisters>,

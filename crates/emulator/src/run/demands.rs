@@ -40,7 +40,7 @@ const ALWAYS_ZERO: [Zero; 14] = [
     (480, 32, "reserved bytes 60 to 63"),
 ];
 
-/// Those of this target.
+/// The fields that must be 0 on this target.
 fn zeros(target: Target) -> Vec<Zero> {
     let generation = target.generation();
     let mut zeros = Vec::from(ALWAYS_ZERO);

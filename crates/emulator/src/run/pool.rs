@@ -12,7 +12,7 @@ const MOST_GROUPS: usize = 64;
 /// The pool of a thread.
 #[derive(Default)]
 pub(crate) struct Pool {
-    /// All of them zero.
+    /// Counters of executions, at first 0.
     pub counts: Vec<OpCount>,
     registers: Registers,
     waves: Vec<Vec<Wave>>,

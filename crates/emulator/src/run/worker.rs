@@ -59,7 +59,7 @@ pub(crate) struct Workgroup {
 /// What was counted at an instruction.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct OpCount {
-    /// Executions one by one.
+    /// Executions that were counted one by one, not as a part of a run of instructions.
     executed: u64,
     /// Executions of runs of instructions that begin here, less those of runs that ended before.
     begun: i64,

@@ -64,14 +64,14 @@ struct Operation {
     kind: OperationKind,
     /// The operations that it completes in order with.
     order: Option<usize>,
-    /// Those that count it.
+    /// The wait counters that count it.
     counters: Counters,
     /// Its text and address, for the message.
     text: &'static str,
     address: u64,
     /// The registers it writes: the slot of the first, and how many.
     written: SmallVec<[(u16, u16); 2]>,
-    /// What of them.
+    /// Which half of the registers it writes.
     half: Half,
 }
 

@@ -18,7 +18,7 @@ pub(crate) type Meaning = (Handler, Semantics);
 /// An instruction at an address, ready to run.
 pub(crate) struct Op {
     pub run: Handler,
-    /// What is known of it.
+    /// What is found of the instruction once, for all executions.
     pub resolved: ResolvedInst,
     /// The address of a simple access to global memory.
     pub global_address: Option<GlobalAddress>,

@@ -182,7 +182,7 @@ impl Wave {
     }
 }
 
-/// What a wave has done.
+/// The first operations of a wave that are not complete yet, for the clocks at a barrier.
 fn unfinished(wave: &Wave) -> WaveProgress {
     let (_, next) = wave.in_flight.ids();
     if wave.status == Status::Ended {

@@ -57,7 +57,7 @@ impl BitMove {
     }
 }
 
-/// What is moved.
+/// The source of a moved bit.
 #[derive(Clone, Copy)]
 enum From {
     /// The slot of a VGPR or AGPR.

@@ -16,7 +16,7 @@ struct Unit {
     groups: u32,
 }
 
-/// All of them.
+/// All compute units or workgroup processors, with what each workgroup of the kernel takes.
 #[derive(Debug)]
 pub(crate) struct Places {
     units: Vec<Unit>,

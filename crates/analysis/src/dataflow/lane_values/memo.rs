@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 use super::{LaneSum, LaneValue};
 use crate::dataflow::ssa::SsaId;
 
-/// What a value is of.
+/// What a remembered value belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Key {
     /// A write of the register at a position.
@@ -20,7 +20,7 @@ pub(super) enum Key {
     Merge(SsaId, u16, Option<SsaId>),
 }
 
-/// What a value rests on.
+/// The assumptions that a value depends on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct RestsOn {
     /// How many assumptions there are up to the innermost that was used; 0 if none was.

@@ -16,7 +16,7 @@ pub struct Symbol {
 /// A symbol, times a number: the same in all lanes, or one for each.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Term {
-    /// Which.
+    /// The symbol.
     pub symbol: Symbol,
     /// By which it is multiplied.
     pub factor: Offsets,
@@ -42,7 +42,7 @@ impl Term {
     }
 }
 
-/// What lanes have.
+/// A number for each lane.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Offsets {
     /// All the same.
@@ -62,7 +62,7 @@ impl Offsets {
         }
     }
 
-    /// What a lane has.
+    /// The number of one lane.
     #[must_use]
     pub fn lane(&self, lane: usize) -> i32 {
         match self {

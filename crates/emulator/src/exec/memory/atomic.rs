@@ -7,7 +7,7 @@ use crate::exec::vector::minmax;
 use crate::float::{Round, add_odd, from_bf16, from_f16, to_bf16, to_f16, to_f32};
 use crate::op::semantics::AtomicFn;
 
-/// What an atomic does.
+/// The operation of an atomic on one element.
 #[derive(Clone, Copy)]
 pub(crate) struct Atomic {
     pub f: AtomicFn,

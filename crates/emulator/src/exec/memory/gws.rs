@@ -48,7 +48,7 @@ fn add(core: &mut Core, op: &Op) -> ExecResult {
     ask(core, GwsRequest::Up { resource, by })
 }
 
-/// What needs no number.
+/// Makes a request that has a resource and no number.
 fn alone(core: &mut Core, op: &Op, of: fn(u32) -> GwsRequest) -> ExecResult {
     let resource = resource(core, op)?;
     ask(core, of(resource))

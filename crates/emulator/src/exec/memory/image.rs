@@ -23,7 +23,7 @@ use crate::state::op::{Meaning, Op};
 use crate::strict::store_order::{self, order};
 use crate::strict::undefined::require_defined_address;
 
-/// What an image is.
+/// The dimensions of an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ImageKind {
     D1,

@@ -43,7 +43,7 @@ impl Words {
     }
 }
 
-/// What a descriptor says.
+/// The fields of a tensor descriptor.
 struct Tile {
     /// In memory.
     address: u64,

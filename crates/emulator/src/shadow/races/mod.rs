@@ -38,9 +38,9 @@ type Clocks = [Clock; 2];
 /// What a wave is ordered after, of the others.
 #[derive(Clone, Copy)]
 struct View {
-    /// Writes that are done.
+    /// By wave, the first id of an operation whose writes are not ordered before.
     writes: Clocks,
-    /// Reads that are done.
+    /// By wave, the first id of an operation whose reads are not ordered before.
     reads: Clocks,
 }
 
@@ -127,7 +127,7 @@ struct Word {
 }
 
 impl Word {
-    /// What is known of a byte.
+    /// The last accesses of a byte.
     fn cell(&self, byte: usize) -> &Cell {
         self.split.as_ref().map_or(&self.cell, |cells| &cells[byte])
     }
