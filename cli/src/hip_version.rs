@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use memchr::memmem;
+
 /// Where a loader looks for libraries last.
 const FOLDERS: [&str; 3] = ["/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/opt/rocm/lib"];
 
@@ -24,7 +26,7 @@ const V4: u8 = 2;
 /// code that does not say why, or ends the application by SIGSEGV.
 pub fn warning(data: &[u8], folders: &[PathBuf]) -> Option<String> {
     // OpenMP's programs, for one, have code objects and load them without HIP.
-    if !data.windows(LIBRARY.len()).any(|name| name == LIBRARY.as_bytes()) {
+    if memmem::find(data, LIBRARY.as_bytes()).is_none() {
         return None;
     }
     let (found, library) = installed(folders)?;
@@ -33,7 +35,7 @@ pub fn warning(data: &[u8], folders: &[PathBuf]) -> Option<String> {
     }
     let [major, minor] = found;
     let Some(version) = newest_object(data) else {
-        let has_queue = data.windows(DEVICE_QUEUE.len()).any(|name| name == DEVICE_QUEUE);
+        let has_queue = memmem::find(data, DEVICE_QUEUE).is_some();
         return has_queue.then(|| {
             format!(
                 "the application has kernels with an argument for a queue on the device (hidden_default_queue), at \
@@ -54,8 +56,7 @@ pub fn warning(data: &[u8], folders: &[PathBuf]) -> Option<String> {
 /// The newest version of the code objects in a file, if it is not one that every HIP loads.
 fn newest_object(data: &[u8]) -> Option<u8> {
     let abi = |at: usize| data.get(at + HSA_OBJECT.len()).copied();
-    let starts = data.windows(HSA_OBJECT.len()).enumerate().filter(|(_, bytes)| *bytes == HSA_OBJECT);
-    starts.filter_map(|(at, _)| abi(at)).max().filter(|abi| *abi > V4).map(|abi| abi + 2)
+    memmem::find_iter(data, HSA_OBJECT).filter_map(abi).max().filter(|abi| *abi > V4).map(|abi| abi + 2)
 }
 
 /// Major and minor version of the HIP that the loader finds, and its file.

@@ -1,5 +1,5 @@
-//! What every crate of wavetap stands on: located errors, checked reading and writing of bytes, typed ids and patterns
-//! of names.
+//! What every crate of wavetap stands on: located errors, checked reading and writing of bytes, numbers of variable
+//! length, typed ids and patterns of names.
 #![forbid(unsafe_code)]
 
 pub mod added;
@@ -7,3 +7,4 @@ pub mod bytes;
 pub mod entity;
 pub mod error;
 pub mod glob;
+pub mod leb128;

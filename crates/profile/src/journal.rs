@@ -21,8 +21,8 @@ use super::file::{Backend, KernelTotals, Origin, Profile, SiteTotals, WaveCounts
 use super::map::{Refused, Resources};
 use super::schema::Counts;
 use super::time::TimeProfile;
-use wavetap_base::bytes;
 use wavetap_base::error::{Error, Result, ResultExt};
+use wavetap_base::{bytes, leb128};
 
 /// The first bytes of a journal.
 pub const MAGIC: &[u8; 8] = b"WAVETAPJ";
@@ -40,8 +40,6 @@ const VERSION_AT: usize = 9;
 
 /// Size of a frame's length and tag.
 const FRAME: usize = 5;
-/// Bits of a byte of a number.
-const BITS: u32 = 7;
 
 /// What a frame is.
 mod tag {
@@ -249,7 +247,7 @@ fn numbers(kernel: &mut KernelTotals, place: u32, out: &mut Vec<u8>) -> Result<(
     out[length_at..length_at + 4].copy_from_slice(&length.to_le_bytes());
     for site in &kernel.sites {
         for value in site.counts.values() {
-            number(*value, out);
+            leb128::put(out, *value);
         }
     }
     Ok(())
@@ -301,34 +299,6 @@ fn frame(tag: u8, out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>) -> Result<
         Err(_) => out.truncate(start),
     }
     length.map(drop)
-}
-
-/// Appends a number, seven bits a byte, the lowest first.
-fn number(mut value: u64, out: &mut Vec<u8>) {
-    while value >> BITS != 0 {
-        out.push(value as u8 | 1 << BITS);
-        value >>= BITS;
-    }
-    out.push(value as u8);
-}
-
-/// Reads a number and removes it from `data`.
-fn read_number(data: &mut &[u8]) -> Result<u64> {
-    let mut value = 0;
-    for place in 0.. {
-        let (&byte, rest) = data.split_first().ok_or_else(|| Error::malformed("journal: a number is cut off"))?;
-        *data = rest;
-        let bits = u64::from(byte & !(1 << BITS));
-        let shift = BITS * place;
-        if shift >= u64::BITS || bits << shift >> shift != bits {
-            break;
-        }
-        value |= bits << shift;
-        if byte >> BITS == 0 {
-            return Ok(value);
-        }
-    }
-    Err(Error::malformed("journal: a number exceeds 64 bits"))
 }
 
 /// What a process left.
@@ -471,7 +441,8 @@ fn read_numbers(kernel: &mut KernelTotals, payload: &[u8]) -> Result<()> {
     Constant::take(kernel).put_back(&mut totals);
     for site in &mut totals.sites {
         let kind = Arc::clone(site.counts.kind());
-        let values = kind.fields.iter().map(|_| read_number(&mut rest)).collect::<Result<Vec<u64>>>()?;
+        let values = kind.fields.iter().map(|_| leb128::take(&mut rest)).collect::<Result<Vec<u64>>>();
+        let values = values.map_err(|error| error.within("journal: a site's counters"))?;
         site.counts = Counts::new(&kind, values).within(|| format!("journal: site {:#x}", site.address))?;
     }
     *kernel = totals;
@@ -602,13 +573,5 @@ mod tests {
         let mut file = header().to_vec();
         frame(99, &mut file, |_| Ok(())).unwrap();
         assert!(Journal::read(&file).unwrap_err().to_string().contains("unknown kind 99"));
-        let mut numbers: &[u8] = &[0xff; 11];
-        assert!(read_number(&mut numbers).is_err());
-        let mut all = Vec::new();
-        for value in [0, 127, 128, u64::MAX] {
-            number(value, &mut all);
-        }
-        let mut rest = all.as_slice();
-        assert_eq!([0; 4].map(|_: u8| read_number(&mut rest).unwrap()), [0, 127, 128, u64::MAX]);
     }
 }

@@ -12,13 +12,12 @@ use serde::{Deserialize, Deserializer, Serializer};
 
 use super::{MOST_SCALARS, RecordedAccess};
 use wavetap_base::error::{Error, Result};
+use wavetap_base::leb128;
 
 /// How hard it is compressed.
 const LEVEL: u32 = 3;
 /// A wave's accesses are never larger than this when unpacked: a damaged file must not exhaust memory.
 const MAX_UNPACKED: u64 = 256 << 20;
-/// Bits of a byte of a number.
-const BITS: u32 = 7;
 
 pub(super) fn serialize<S: Serializer>(accesses: &[RecordedAccess], serializer: S) -> Result<S::Ok, S::Error> {
     let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::new(LEVEL));
@@ -48,10 +47,10 @@ pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<
 fn pack(accesses: &[RecordedAccess]) -> Vec<u8> {
     let mut out = Vec::new();
     for access in accesses {
-        put(&mut out, access.site.into());
-        put(&mut out, access.lanes);
-        put(&mut out, access.scalars.len() as u64);
-        access.scalars.iter().for_each(|scalar| put(&mut out, (*scalar).into()));
+        leb128::put(&mut out, access.site.into());
+        leb128::put(&mut out, access.lanes);
+        leb128::put(&mut out, access.scalars.len() as u64);
+        access.scalars.iter().for_each(|scalar| leb128::put(&mut out, (*scalar).into()));
         let mut before = 0;
         let distances: Vec<u64> = access
             .values
@@ -63,9 +62,9 @@ fn pack(accesses: &[RecordedAccess]) -> Vec<u8> {
             })
             .collect();
         for run in distances.chunk_by(|a, b| a == b) {
-            put(&mut out, run.len() as u64);
+            leb128::put(&mut out, run.len() as u64);
             // The sign in the lowest bit: small numbers either way are short.
-            put(&mut out, run[0] << 1 ^ (run[0].cast_signed() >> (u64::BITS - 1)).cast_unsigned());
+            leb128::put(&mut out, run[0] << 1 ^ (run[0].cast_signed() >> (u64::BITS - 1)).cast_unsigned());
         }
     }
     out
@@ -74,7 +73,7 @@ fn pack(accesses: &[RecordedAccess]) -> Vec<u8> {
 fn unpack(mut numbers: &[u8]) -> Result<Vec<RecordedAccess>> {
     let mut accesses = Vec::new();
     while !numbers.is_empty() {
-        let mut next = || get(&mut numbers);
+        let mut next = || leb128::take(&mut numbers).map_err(|error| error.within("recorded accesses"));
         let site = u32::try_from(next()?).map_err(|_| malformed("a site"))?;
         let lanes = next()?;
         let count = usize::try_from(next()?).ok().filter(|count| *count <= MOST_SCALARS);
@@ -99,27 +98,6 @@ fn unpack(mut numbers: &[u8]) -> Result<Vec<RecordedAccess>> {
     Ok(accesses)
 }
 
-fn put(out: &mut Vec<u8>, mut number: u64) {
-    while number >> BITS != 0 {
-        out.push(number as u8 | 1 << BITS);
-        number >>= BITS;
-    }
-    out.push(number as u8);
-}
-
-fn get(bytes: &mut &[u8]) -> Result<u64> {
-    let mut number = 0;
-    for shift in (0..u64::BITS).step_by(BITS as usize) {
-        let (byte, rest) = bytes.split_first().ok_or_else(|| malformed("the end"))?;
-        *bytes = rest;
-        number |= u64::from(byte & !(1 << BITS)) << shift;
-        if byte >> BITS == 0 {
-            return Ok(number);
-        }
-    }
-    Err(malformed("a number of more than 64 bits"))
-}
-
 fn malformed(what: &str) -> Error {
     Error::malformed(format!("recorded accesses: {what} is not as it should be"))
 }
@@ -127,6 +105,21 @@ fn malformed(what: &str) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_format_is_what_it_was() {
+        let access =
+            RecordedAccess { site: 40, lanes: 0b11_1001, scalars: vec![u32::MAX, 0], values: vec![7 << 44, 3, 3, 1] };
+        // Site, EXEC and scalars; then runs: their lengths and twice the distance, odd where that is negative: 7 << 44,
+        // 3 - (7 << 44), 0 and -2.
+        let expected: &[&[u8]] = &[
+            &[40, 0b11_1001, 2, 0xff, 0xff, 0xff, 0xff, 0x0f, 0],
+            &[1, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 7 << 3],
+            &[1, 0xf9, 0xff, 0xff, 0xff, 0xff, 0xff, (7 << 3) - 1],
+            &[1, 0, 1, 3],
+        ];
+        assert_eq!(pack(&[access]), expected.concat());
+    }
 
     #[test]
     fn packed_and_back() {
@@ -145,6 +138,8 @@ mod tests {
         let bytes = pack(&all);
         assert!(unpack(&bytes[..bytes.len() - 1]).is_err());
         assert!(unpack(&[0x80; 11]).is_err());
+        // A site of 65 bits, the highest of which must not be dropped.
+        assert!(unpack(&[0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 2, 0, 0]).is_err());
         // A strided access takes few bytes: its lanes are one run.
         assert!(pack(&all[..1]).len() < 40);
     }

@@ -4,6 +4,8 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use maud::{Markup, PreEscaped, html};
 use serde::Serialize;
 
@@ -12,6 +14,7 @@ use super::{NONCE, Page, Shown};
 use crate::memory::{HeatMap, HeatPattern, RecordedArray, RecordedMemory};
 use crate::style::{counted, place};
 use crate::table::grouped;
+use wavetap_base::leb128;
 
 /// Steps of the colour scale.
 const STEPS: u32 = 8;
@@ -218,7 +221,7 @@ struct HeatData<'h> {
     waves: u32,
     /// Base64: for each pattern its words and the line, a byte each.
     patterns: String,
-    /// Base64 of numbers of seven bits a byte, the low ones first: for each run the lines since the end of the one
+    /// Base64 of LEB128 numbers: for each run the lines since the end of the one
     /// before (for the first since address 0), lines, pattern, set of instructions.
     runs: String,
     /// Instructions by set, as hexadecimal numbers.
@@ -258,6 +261,30 @@ fn data(page: &Page<'_>, shown: &Shown<'_>, array: &RecordedArray, most: usize) 
 }
 
 fn json(page: &Page<'_>, shown: &Shown<'_>, array: &RecordedArray, heat: &HeatMap, kept: usize) -> String {
+    let (patterns, runs) = encoded(heat, kept);
+    let hex = |set: &Vec<crate::disassembly::HexAddress>| set.iter().map(|at| format!("{:x}", at.0)).collect();
+    let known = page.code_of(shown.kernel).and_then(|known| known.memory.as_ref());
+    let accesses = known.map(|memory| memory.accesses.as_slice()).unwrap_or_default();
+    let data = HeatData {
+        kernel: &shown.id,
+        array: &array.name,
+        bytes: heat.sector_bytes,
+        waves: most_waves(heat),
+        patterns,
+        runs,
+        sites: heat.sites.iter().map(hex).collect(),
+        places: accesses
+            .iter()
+            .filter(|access| heat.sites.iter().flatten().any(|site| site.0 == access.address))
+            .map(|access| (format!("{:x}", access.address), place(access.source.as_ref())))
+            .filter(|(_, place)| !place.is_empty())
+            .collect(),
+    };
+    escaped(&serde_json::to_string(&data).unwrap_or_default())
+}
+
+/// The patterns and the runs of [`HeatData`].
+fn encoded(heat: &HeatMap, kept: usize) -> (String, String) {
     let bytes = u64::from(heat.sector_bytes.max(1));
     let mut numbers: BTreeMap<u32, u64> = BTreeMap::new();
     let (mut runs, mut patterns, mut end) = (Vec::new(), Vec::new(), 0_u64);
@@ -270,58 +297,16 @@ fn json(page: &Page<'_>, shown: &Shown<'_>, array: &RecordedArray, heat: &HeatMa
         });
         let begin = run.address / bytes;
         for value in [begin.saturating_sub(end), run.sectors, number, run.sites.into()] {
-            push_number(&mut runs, value);
+            leb128::put(&mut runs, value);
         }
         end = begin + run.sectors;
     }
-    let hex = |set: &Vec<crate::disassembly::HexAddress>| set.iter().map(|at| format!("{:x}", at.0)).collect();
-    let known = page.code_of(shown.kernel).and_then(|known| known.memory.as_ref());
-    let accesses = known.map(|memory| memory.accesses.as_slice()).unwrap_or_default();
-    let data = HeatData {
-        kernel: &shown.id,
-        array: &array.name,
-        bytes: heat.sector_bytes,
-        waves: most_waves(heat),
-        patterns: base64(&patterns),
-        runs: base64(&runs),
-        sites: heat.sites.iter().map(hex).collect(),
-        places: accesses
-            .iter()
-            .filter(|access| heat.sites.iter().flatten().any(|site| site.0 == access.address))
-            .map(|access| (format!("{:x}", access.address), place(access.source.as_ref())))
-            .filter(|(_, place)| !place.is_empty())
-            .collect(),
-    };
-    escaped(&serde_json::to_string(&data).unwrap_or_default())
+    (BASE64.encode(&patterns), BASE64.encode(&runs))
 }
 
 /// JSON that no browser takes for the end of a script, or for markup.
 pub(super) fn escaped(json: &str) -> String {
     json.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026")
-}
-
-/// A number in pieces of seven bits, the low ones first; a byte with its high bit set is not the last.
-fn push_number(to: &mut Vec<u8>, mut value: u64) {
-    while value >= 0x80 {
-        to.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    to.push(value as u8);
-}
-
-/// The usual alphabet, with `=` at the end.
-fn base64(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for piece in bytes.chunks(3) {
-        let byte = |at: usize| u32::from(piece.get(at).copied().unwrap_or(0));
-        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
-        for digit in 0..4 {
-            let six = bits >> (18 - 6 * digit) & 0x3F;
-            out.push(if digit <= piece.len() { char::from(DIGITS[six as usize]) } else { '=' });
-        }
-    }
-    out
 }
 
 #[cfg(test)]
@@ -330,20 +315,22 @@ mod tests {
     use crate::memory::HeatRun;
 
     #[test]
-    fn base64_is_that_of_rfc_4648() {
-        let cases =
-            [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg=="), ("fooba", "Zm9vYmE=")];
-        for (text, expected) in cases {
-            assert_eq!(base64(text.as_bytes()), expected);
-        }
-        assert_eq!(base64(&[0xFF, 0xEF, 0xBE]), "/+++");
-    }
-
-    #[test]
-    fn numbers_have_seven_bits_a_byte() {
-        let mut bytes = Vec::new();
-        [0, 127, 128, 300].into_iter().for_each(|value| push_number(&mut bytes, value));
-        assert_eq!(bytes, [0, 127, 0x80, 1, 0xAC, 2]);
+    fn patterns_and_runs_are_what_the_script_reads() {
+        let pattern = |words: [u8; 2], sector| HeatPattern { words: words.to_vec(), sector };
+        let run = |address, sectors, pattern, sites| HeatRun { address, sectors, pattern, sites };
+        let heat = HeatMap {
+            dispatch: 0,
+            workgroup: [0; 3],
+            sector_bytes: 8,
+            patterns: vec![pattern([1, 2], 2), pattern([0, 255], 255)],
+            runs: vec![run(8 * 300, 2, 1, 0), run(8 * 302, 128, 0, 1), run(8 * 431, 1, 1, 9)],
+            sites: vec![],
+            left_out: 0,
+        };
+        // Patterns in the order in which runs first have them: bytes 00 ff ff, 01 02 02. Runs: ac 02 (300), 2, 0, 0; 0,
+        // 80 01 (128), 1, 1; 1, 1, 0, 9. In the alphabet of RFC 4648.
+        assert_eq!(encoded(&heat, 3), ("AP//AQIC".to_owned(), "rAICAAAAgAEBAQEBAAk=".to_owned()));
+        assert_eq!(encoded(&heat, 1), ("AP//".to_owned(), "rAICAAA=".to_owned()));
     }
 
     #[test]
