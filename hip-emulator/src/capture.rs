@@ -1,17 +1,17 @@
 //! Capturing: what streams are given to do becomes a graph.
 
 use std::cell::Cell;
-use std::collections::HashMap;
 use std::ffi::{c_int, c_uint, c_void};
-use std::thread::ThreadId;
 
 use crate::entry_point::entry_points;
+use crate::lock::runtime;
+use crate::objects::captures::{Capture, Captured};
+use crate::objects::streams::{NON_BLOCKING, Stream, Streams};
 use crate::per_thread::PerThread;
 use crate::raw;
-use crate::runtime::{Runtime, runtime};
+use crate::runtime::Runtime;
 use crate::status::*;
 use crate::stream_op::StreamOp;
-use crate::streams::{Captured, NON_BLOCKING, Streams};
 
 /// `hipStreamCaptureMode`: which calls of whom a capture forbids.
 const MODE_GLOBAL: c_int = 0;
@@ -26,42 +26,6 @@ const STATUS_INVALIDATED: c_int = 2;
 thread_local! {
     /// What `hipThreadExchangeStreamCaptureMode` set.
     static MODE: Cell<c_int> = const { Cell::new(MODE_GLOBAL) };
-}
-
-/// A capture that has begun.
-#[derive(Debug)]
-struct Capture {
-    /// The stream it began in and must end in.
-    origin: usize,
-    graph: usize,
-    mode: c_int,
-    thread: ThreadId,
-    valid: bool,
-}
-
-/// All captures, by their number.
-#[derive(Debug, Default)]
-pub(crate) struct Captures {
-    captures: HashMap<u64, Capture>,
-    last: u64,
-}
-
-impl Captures {
-    /// Whether a capture has not ended.
-    pub(crate) fn is_active(&self, capture: u64) -> bool {
-        self.captures.contains_key(&capture)
-    }
-
-    /// Makes a capture fail when it ends.
-    pub(crate) fn invalidate(&mut self, capture: u64) {
-        if let Some(capture) = self.captures.get_mut(&capture) {
-            capture.valid = false;
-        }
-    }
-
-    fn valid(&self, capture: u64) -> Outcome<&Capture> {
-        self.captures.get(&capture).filter(|capture| capture.valid).ok_or(STREAM_CAPTURE_INVALIDATED)
-    }
 }
 
 impl Runtime {
@@ -108,9 +72,7 @@ impl Runtime {
         if Streams::is_legacy(stream) {
             let streams = &self.streams.streams;
             let blocking = |capture: &&u64| {
-                let captured = |stream: &&crate::streams::Stream| {
-                    stream.captured.as_ref().is_some_and(|of| of.capture == **capture)
-                };
+                let captured = |stream: &&Stream| stream.captured.as_ref().is_some_and(|of| of.capture == **capture);
                 streams.values().filter(captured).any(|stream| stream.flags & NON_BLOCKING == 0)
             };
             if let Some(capture) = self.streams.captures.captures.keys().find(blocking).copied() {

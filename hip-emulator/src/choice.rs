@@ -1,9 +1,7 @@
-//! Which device is emulated.
+//! Which device is emulated, and which code runs on it.
 
 use wavetap::isa::Target;
 use wavetap::offload_bundle::TargetId;
-
-use crate::images::{is_emulated, processor_for, runs_on};
 
 /// The device that is emulated unless the program has no code for it.
 const DEFAULT_PROCESSOR: &str = "gfx90a";
@@ -39,6 +37,30 @@ pub(crate) fn choose_device(wanted: Option<&TargetId>, available: &[TargetId]) -
     let other =
         available.iter().find(fits).or_else(|| available.iter().find(real)).or_else(|| available.iter().find(any));
     other.map_or(device, device_for)
+}
+
+/// Whether code runs on a device: it is for its processor, or for the generic one of its kind.
+pub(crate) fn runs_on(code: &TargetId, device: &TargetId) -> bool {
+    let generic = Target::by_name(&device.processor).and_then(Target::generic);
+    let alike = generic.map(|generic| TargetId { processor: generic.name().to_owned(), ..device.clone() });
+    code.runs_on(device) || alike.is_some_and(|alike| code.runs_on(&alike))
+}
+
+/// A processor that code runs on: its own, or the first one of its kind if it is generic.
+pub(crate) fn processor_for(code: &TargetId) -> &str {
+    let is_generic = |target: Target| target.generic() == Some(target);
+    match Target::by_name(&code.processor) {
+        Some(generic) if is_generic(generic) => {
+            let real = Target::all().find(|target| target.generic() == Some(generic) && !is_generic(*target));
+            real.map_or(&code.processor, |target| target.name())
+        }
+        _ => &code.processor,
+    }
+}
+
+/// Whether the emulator runs code of the processor.
+pub(crate) fn is_emulated(target: &TargetId) -> bool {
+    Target::by_name(&target.processor).is_some_and(Target::emulated)
 }
 
 #[cfg(test)]

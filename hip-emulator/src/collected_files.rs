@@ -3,21 +3,13 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use wavetap::collect::collector::Collector;
-use wavetap::collect::journals::{Changes, Journals, replace};
-use wavetap::collect::session::Session;
+use wavetap::collect::journals::{Changes, replace};
 use wavetap::error::Result;
-use wavetap::profile::file::{Backend, Origin};
-use wavetap::profile::host::{HostActivity, HostOperation, LaunchSize};
 use wavetap::profile::time::TimeProfile;
 
-use crate::kernarg::Shape;
-use crate::origins::OriginCollector;
-use crate::runtime::{Runtime, WAITING, complain, try_runtime};
-use crate::settings::Settings;
-use crate::time::Timer;
-use crate::trace::Tracer;
-use crate::uncounted::Uncounted;
+use crate::lock::{WAITING, try_runtime};
+use crate::messages::complain;
+use crate::runtime::Runtime;
 
 /// Files of modelled time are rewritten at most this often while kernels run, so that many small launches do not wait
 /// for them.
@@ -25,89 +17,7 @@ const WRITE_INTERVAL: Duration = Duration::from_millis(200);
 /// Writing them takes at most one part in so many of the time.
 const WRITE_SHARE: u32 = 10;
 
-/// What is collected of the dispatches of one process, and when its files were written.
-pub(crate) struct Collection {
-    pub(crate) session: Session,
-    pub(crate) uncounted: Uncounted,
-    pub(crate) tracer: Option<Tracer>,
-    pub(crate) origins: Option<OriginCollector>,
-    pub(crate) timer: Option<Timer>,
-    pub(crate) journals: Journals,
-    /// The process whose counts these are.
-    process: u32,
-    written: Option<Instant>,
-    /// How long writing took then.
-    writing: Duration,
-}
-
-impl Collection {
-    pub(crate) fn new(settings: &Settings) -> Self {
-        let session = Session::new(Collector::new(Backend::Emulator, settings.per_wave), settings.session);
-        let origin = match (settings.wants_trace(), settings.wants_launches()) {
-            (true, _) => Some(Origin::Trace),
-            (false, true) => Some(Origin::Launches),
-            (false, false) => None,
-        };
-        let tracer = origin.map(Tracer::new);
-        let journals =
-            Journals::new(settings.journal.as_deref(), settings.profile.as_deref(), settings.trace.as_deref());
-        let origins = settings.origins.is_some().then(OriginCollector::default);
-        let timer = settings.timing.as_ref().map(Timer::new);
-        Collection {
-            session,
-            uncounted: Uncounted::default(),
-            tracer,
-            origins,
-            timer,
-            journals,
-            process: std::process::id(),
-            written: None,
-            writing: Duration::ZERO,
-        }
-    }
-}
-
-impl Collection {
-    /// Records a copy or a fill that the program has the device do, where anything is collected that says so.
-    pub(crate) fn host(&mut self, settings: &Settings, operation: HostOperation, bytes: u64) {
-        self.hosts(settings, |host| host.add(operation, bytes));
-    }
-
-    /// The same of a launch.
-    pub(crate) fn host_launch(&mut self, settings: &Settings, kernel: &str, shape: &Shape) {
-        if let Some(size) = LaunchSize::of(&shape.launched()) {
-            self.hosts(settings, |host| host.add_launch(kernel, size));
-        }
-    }
-
-    fn hosts(&mut self, settings: &Settings, add: impl Fn(&mut HostActivity)) {
-        if settings.wants_counters() {
-            add(&mut self.session.collector_mut().profile_mut().host);
-        }
-        if let Some(tracer) = &mut self.tracer {
-            add(&mut tracer.profile_mut().host);
-        }
-    }
-}
-
 impl Runtime {
-    /// After `fork` the child has the parent's counts: it begins with none.
-    pub(crate) fn follow_fork(&mut self) {
-        if self.collection.process == std::process::id() {
-            return;
-        }
-        let fresh = Collection::new(&self.settings);
-        (self.collection.tracer, self.collection.origins, self.collection.timer) =
-            (fresh.tracer, fresh.origins, fresh.timer);
-        (self.collection.journals, self.collection.process, self.collection.written) =
-            (fresh.journals, fresh.process, None);
-        self.collection.session.restart();
-        if self.settings.wants_counters() {
-            let loaded = self.code.images.iter().flatten().filter_map(|image| image.loaded.as_ref());
-            loaded.for_each(|loaded| self.collection.session.collector_mut().add_refused(loaded.refused()));
-        }
-    }
-
     /// Writes the files that are written as a whole, when it is time: never for more than a small part of the time.
     pub(crate) fn write_now_and_then(&mut self) {
         let interval = WRITE_INTERVAL.max(self.collection.writing * WRITE_SHARE);

@@ -2,62 +2,12 @@
 
 use std::ffi::c_int;
 
-use crate::memory::{Extent, PitchedPointer};
+use crate::extents::{Extent, PitchedPointer};
 use crate::raw;
-use crate::runtime::Runtime;
 use crate::status::*;
 
 /// `hipMemcpyDefault`, the largest copy kind; what is copied to what is told by the addresses.
 const LAST_KIND: c_int = 4;
-
-/// Copies between device memory and the host go through a buffer of at most this size.
-const CHUNK: usize = 4 << 20;
-
-/// Copies `size` bytes. Addresses tell where they are, and a copy that leaves an allocation is refused before anything
-/// is written.
-pub(crate) fn copy(runtime: &mut Runtime, to: u64, from: u64, size: usize) -> Outcome {
-    if size == 0 {
-        return Ok(());
-    }
-    let (to_device, from_device) = (runtime.is_device_memory(to), runtime.is_device_memory(from));
-    if !to_device && !from_device {
-        return raw::copy(to as usize, from as usize, size);
-    }
-    for (address, on_device) in [(to, to_device), (from, from_device)] {
-        if on_device {
-            check_range(runtime, address, size)?;
-        }
-    }
-    let device = runtime.device()?;
-    let mut buffer = vec![0; size.min(CHUNK)];
-    // From the end when the ranges overlap that way.
-    let backwards = to_device && from_device && to > from;
-    let starts: Box<dyn Iterator<Item = usize>> = if backwards {
-        Box::new((0..size).step_by(CHUNK).collect::<Vec<_>>().into_iter().rev())
-    } else {
-        Box::new((0..size).step_by(CHUNK))
-    };
-    for start in starts {
-        let part = &mut buffer[..CHUNK.min(size - start)];
-        let at = start as u64;
-        if from_device {
-            device.read(from + at, part).map_err(|_| INVALID_VALUE)?;
-        } else {
-            raw::read(from as usize + start, part)?;
-        }
-        if to_device {
-            device.write(to + at, part).map_err(|_| INVALID_VALUE)?;
-        } else {
-            raw::write(to as usize + start, part)?;
-        }
-    }
-    Ok(())
-}
-
-fn check_range(runtime: &mut Runtime, address: u64, size: usize) -> Outcome {
-    let allocation = runtime.device()?.allocation_of(address).ok_or(INVALID_VALUE)?;
-    if size as u64 > allocation.size - (address - allocation.address) { Err(INVALID_VALUE) } else { Ok(()) }
-}
 
 /// Refuses what is none of HIP's copy kinds; what is what is told by the addresses.
 pub(crate) fn check_kind(kind: c_int) -> Outcome {
@@ -80,7 +30,7 @@ impl Side {
         Side { start, pitch, rows, plane: pitch.saturating_mul(rows) }
     }
 
-    fn row(self, y: usize, z: usize) -> Outcome<u64> {
+    pub(crate) fn row(self, y: usize, z: usize) -> Outcome<u64> {
         let (plane, row) = (z.checked_mul(self.plane), y.checked_mul(self.pitch));
         let offset = plane.zip(row).and_then(|(plane, row)| plane.checked_add(row));
         offset.and_then(|offset| self.start.checked_add(offset as u64)).ok_or(INVALID_VALUE)
@@ -144,20 +94,6 @@ impl BoxCopy {
     pub(crate) fn with_source(&self, bytes: &[u8]) -> Self {
         BoxCopy { from: Side::new(bytes.as_ptr() as u64, self.extent.width, self.extent.height), ..*self }
     }
-
-    /// Copies.
-    pub(crate) fn run(&self, runtime: &mut Runtime) -> Outcome {
-        let BoxCopy { to, from, extent, .. } = *self;
-        if extent.height.saturating_mul(extent.depth) > 1 && (extent.width > to.pitch || extent.width > from.pitch) {
-            return Err(INVALID_PITCH_VALUE);
-        }
-        for z in 0..extent.depth {
-            for y in 0..extent.height {
-                copy(runtime, to.row(y, z)?, from.row(y, z)?, extent.width)?;
-            }
-        }
-        Ok(())
-    }
 }
 
 /// Fills a box with elements; its width is in elements.
@@ -180,46 +116,6 @@ impl BoxFill {
         let to = Side::new(to, pitch, height);
         BoxFill { to, element: element.to_vec(), extent: Extent { width, height, depth: 1 } }
     }
-
-    /// Fills.
-    pub(crate) fn run(&self, runtime: &mut Runtime) -> Outcome {
-        let Extent { width, height, depth } = self.extent;
-        if height.saturating_mul(depth) > 1 && self.element.len().saturating_mul(width) > self.to.pitch {
-            return Err(INVALID_VALUE);
-        }
-        for z in 0..depth {
-            for y in 0..height {
-                fill(runtime, self.to.row(y, z)?, &self.element, width)?;
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Fills `count` elements of the pattern's size.
-fn fill(runtime: &mut Runtime, to: u64, pattern: &[u8], count: usize) -> Outcome {
-    let size = pattern.len().checked_mul(count).ok_or(INVALID_VALUE)?;
-    if size == 0 {
-        return Ok(());
-    }
-    let on_device = runtime.is_device_memory(to);
-    if on_device {
-        check_range(runtime, to, size)?;
-    } else if to == 0 || runtime.host.range_of(to).is_none_or(|range| size as u64 > range.size - (to - range.address)) {
-        // Filling is an operation of the device, which sees no other host memory.
-        return Err(INVALID_VALUE);
-    }
-    let whole = CHUNK - CHUNK % pattern.len();
-    let chunk: Vec<u8> = pattern.iter().copied().cycle().take(size.min(whole)).collect();
-    for start in (0..size).step_by(whole) {
-        let part = &chunk[..whole.min(size - start)];
-        if on_device {
-            runtime.device()?.write(to + start as u64, part).map_err(|_| INVALID_VALUE)?;
-        } else {
-            raw::write(to as usize + start, part)?;
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]

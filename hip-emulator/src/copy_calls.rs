@@ -5,10 +5,12 @@ use std::ffi::{c_int, c_void};
 use crate::arrays;
 use crate::copies::{BoxCopy, BoxFill, Side, check_kind};
 use crate::entry_point::entry_points;
-use crate::memory::{Copy3D, Extent, PitchedPointer, Position, loaded_as_hip_5};
+use crate::extents::{Copy3D, Extent, PitchedPointer, Position};
 use crate::raw;
+use crate::raw::loaded_as_hip_5;
 use crate::status::*;
-use crate::stream_op::{StreamOp, do_now, submit, submit_and_wait};
+use crate::stream_op::StreamOp;
+use crate::submit::{do_now, submit, submit_and_wait};
 
 /// Copy kinds whose direction the call's name says.
 const TO_DEVICE: c_int = 1;

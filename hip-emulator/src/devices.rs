@@ -4,10 +4,12 @@ use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::entry_point::entry_points;
-use crate::memory::{TOTAL_MEMORY, loaded_as_hip_5};
+use crate::lock::runtime;
+use crate::messages::complain;
+use crate::properties::TOTAL_MEMORY;
 use crate::properties::{self, Facts};
 use crate::raw;
-use crate::runtime::{complain, runtime};
+use crate::raw::loaded_as_hip_5;
 use crate::status::*;
 
 /// The version of HIP that the program was linked with, in HIP's form: major * 10^7 + minor * 10^5 + patch.

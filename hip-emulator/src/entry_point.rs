@@ -25,7 +25,7 @@ macro_rules! entry_point {
             const NAME: &str = stringify!($name);
             const PER_THREAD: bool = $crate::entry_point::is_per_thread(NAME);
             $crate::tasks::called(NAME);
-            $crate::streams::default_is_per_thread(PER_THREAD);
+            $crate::objects::streams::default_is_per_thread(PER_THREAD);
             $crate::status::answer(|| $body)
         }
         $crate::entry_point::entry_point! { { $($meta)* } $($also)* ; ($($arg: $ty),*) $body }

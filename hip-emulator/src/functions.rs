@@ -7,9 +7,10 @@ use wavetap::code_object::KernelMetadata;
 use wavetap::isa::{Demand, Target};
 
 use crate::entry_point::entry_points;
+use crate::images::KernelRef;
 use crate::kernarg::Shape;
+use crate::lock::runtime;
 use crate::raw;
-use crate::runtime::{KernelRef, runtime};
 use crate::status::*;
 
 /// `hipFuncAttributes`.

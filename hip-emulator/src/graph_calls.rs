@@ -8,11 +8,13 @@ use std::fs;
 use crate::entry_point::entry_points;
 use crate::graphs::{Difference, UserObject};
 use crate::handles::handle;
+use crate::lock::runtime;
 use crate::node_types::{NodeType, type_of};
 use crate::raw;
-use crate::runtime::{Runtime, runtime};
+use crate::runtime::Runtime;
 use crate::status::*;
-use crate::stream_op::{HostFunction, StreamOp, submit};
+use crate::stream_op::{HostFunction, StreamOp};
+use crate::submit::submit;
 use crate::tasks::wait_for_all;
 
 /// `hipGraphExecUpdateResult`.

@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use crate::devices::only;
 use crate::entry_point::entry_points;
-use crate::graphs::Step;
+use crate::lock::runtime;
 use crate::raw;
-use crate::runtime::{Runtime, runtime};
+use crate::runtime::Runtime;
 use crate::status::*;
+use crate::stream_op::Step;
 use crate::stream_op::StreamOp;
 
 /// Flag of an instantiated graph: what it has allocated is freed when it is launched again.

@@ -8,12 +8,13 @@ use wavetap::code_object::KernelMetadata;
 use crate::copies::{BoxCopy, BoxFill, Side};
 use crate::copy_calls::{driver_3d, from_symbol, parameters_3d, to_symbol};
 use crate::entry_point::entry_points;
+use crate::extents::{Copy3D, Extent};
 use crate::graphs::same_shape;
 use crate::launch::{Dim3, KernelNode, node_launch};
-use crate::memory::{Copy3D, Extent};
+use crate::lock::runtime;
 use crate::node_types::{NodeType, type_of};
 use crate::raw;
-use crate::runtime::{Runtime, runtime};
+use crate::runtime::Runtime;
 use crate::status::*;
 use crate::stream_op::{HostCall, HostFunction, Launch, StreamOp};
 

@@ -4,10 +4,10 @@ use std::collections::{HashMap, HashSet};
 use std::ffi::c_int;
 use std::sync::Arc;
 
+use crate::extents::Copy3D;
 use crate::handles::handle;
-use crate::memory::Copy3D;
 use crate::status::*;
-use crate::stream_op::StreamOp;
+use crate::stream_op::{Step, StreamOp};
 
 /// A node of a graph.
 #[derive(Debug, Clone)]
@@ -34,16 +34,6 @@ pub(crate) struct Graph {
     originals: HashMap<usize, usize>,
     /// User objects that live as long as the graph, with the number of references.
     pub(crate) objects: HashMap<usize, u32>,
-}
-
-/// One operation of an instantiated graph.
-#[derive(Debug, Clone)]
-pub(crate) struct Step {
-    /// The node it was made from.
-    pub(crate) node: usize,
-    pub(crate) operation: StreamOp,
-    pub(crate) after: Vec<usize>,
-    pub(crate) enabled: bool,
 }
 
 /// An instantiated graph.

@@ -11,8 +11,8 @@ use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::handles::handle;
+use crate::lock::runtime;
 use crate::raw;
-use crate::runtime::runtime;
 use crate::status::Outcome;
 
 /// `hiprtcResult`.

@@ -3,7 +3,7 @@
 
 use wavetap::isa::{ImageDescriptors, ImageField, SamplerField, Target, TypedBuffer};
 
-use crate::arrays::{Array, CUBEMAP, ChannelFormat, KIND_FLOAT, KIND_SIGNED, LAYERED};
+use crate::objects::arrays::{Array, CUBEMAP, ChannelFormat, KIND_FLOAT, KIND_SIGNED, LAYERED};
 use crate::properties::TEXTURE_SIDE;
 use crate::status::*;
 

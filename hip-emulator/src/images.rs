@@ -10,13 +10,13 @@ use wavetap::collect::session::Session;
 use wavetap::elf;
 use wavetap::emulator::{Device, LoadedObject, ObjectId};
 use wavetap::error::{Error, Result, ResultExt};
-use wavetap::isa::Target;
 use wavetap::offload_bundle::{Bundle, TargetId};
 use wavetap::profile::map::Refused;
 
+use crate::choice::runs_on;
 use crate::counters::Counters;
+use crate::messages::complain;
 use crate::raw;
-use crate::runtime::complain;
 use crate::settings::Settings;
 
 /// A variable that lives in host memory: the code object's symbol of that name holds its address.
@@ -64,6 +64,25 @@ pub(crate) struct Loaded {
     /// Where it was to be rewritten when it was loaded and no kernel of it counts: those that were selected, and why
     /// they cannot.
     pub(crate) unrewritten: Option<Vec<Refused>>,
+}
+
+/// A kernel of an image.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct KernelRef {
+    pub(crate) image: usize,
+    pub(crate) name: String,
+}
+
+/// The code of a program, and what names it.
+#[derive(Default)]
+pub(crate) struct LoadedCode {
+    pub(crate) images: Vec<Option<Image>>,
+    /// Kernels by the address of their host stub.
+    pub(crate) kernels: HashMap<usize, KernelRef>,
+    /// Device variables by the address of their host shadow.
+    pub(crate) variables: HashMap<usize, KernelRef>,
+    /// What `hipModuleGetFunction` gave out; a handle is an index plus one.
+    pub(crate) functions: Vec<KernelRef>,
 }
 
 /// The code object that is loaded as this one.
@@ -233,30 +252,6 @@ fn codes(bundle: &Bundle<'_>) -> Vec<Code> {
 
 fn unreadable(bundle: &Bundle<'_>) -> Vec<(TargetId, Error)> {
     bundle.entries.iter().filter_map(|entry| Some((entry.target.clone()?, entry.problem.clone()?))).collect()
-}
-
-/// Whether code runs on a device: it is for its processor, or for the generic one of its kind.
-pub(crate) fn runs_on(code: &TargetId, device: &TargetId) -> bool {
-    let generic = Target::by_name(&device.processor).and_then(Target::generic);
-    let alike = generic.map(|generic| TargetId { processor: generic.name().to_owned(), ..device.clone() });
-    code.runs_on(device) || alike.is_some_and(|alike| code.runs_on(&alike))
-}
-
-/// A processor that code runs on: its own, or the first one of its kind if it is generic.
-pub(crate) fn processor_for(code: &TargetId) -> &str {
-    let is_generic = |target: Target| target.generic() == Some(target);
-    match Target::by_name(&code.processor) {
-        Some(generic) if is_generic(generic) => {
-            let real = Target::all().find(|target| target.generic() == Some(generic) && !is_generic(*target));
-            real.map_or(&code.processor, |target| target.name())
-        }
-        _ => &code.processor,
-    }
-}
-
-/// Whether the emulator runs code of the processor.
-pub(crate) fn is_emulated(target: &TargetId) -> bool {
-    Target::by_name(&target.processor).is_some_and(Target::emulated)
 }
 
 /// The readable bytes from an address of this process to the end of the mappings that follow one another there.

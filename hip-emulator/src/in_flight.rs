@@ -5,15 +5,11 @@ use std::time::{Duration, Instant};
 
 use wavetap::code_object::demangle;
 use wavetap::collect::session::Ticket;
-use wavetap::emulated::EmulatedMemory;
-use wavetap::emulator::{Fault, Flight, Share};
+use wavetap::emulator::Flight;
 use wavetap::isa::Target;
 
-use crate::fault_places;
-use crate::images::bytes_of;
+use crate::images::KernelRef;
 use crate::kernarg::Shape;
-use crate::runtime::{KernelRef, Runtime};
-use crate::status::*;
 
 /// A kernel in flight is looked at from this age on.
 const YOUNG: Duration = Duration::from_secs(1);
@@ -40,9 +36,9 @@ pub(crate) struct Segment {
 /// A kernel that has begun and not ended.
 pub(crate) struct InFlight {
     pub(crate) kernel: KernelRef,
-    shape: Shape,
+    pub(crate) shape: Shape,
     pub(crate) flight: Flight,
-    kernarg: Segment,
+    pub(crate) kernarg: Segment,
     /// What it is known by to the session, if it counts.
     pub(crate) ticket: Option<Ticket>,
     pub(crate) target: Target,
@@ -120,43 +116,5 @@ impl InFlight {
         }
         self.told = self.news.elapsed() > if awaited > STUCK { STUCK } else { STUCK_ALONE };
         self.told
-    }
-}
-
-impl Runtime {
-    /// Runs a share of a kernel in flight; tells whether it has ended. A fault ends it, too.
-    pub(crate) fn advance(&mut self, of: &mut InFlight, share: Share) -> Outcome<bool> {
-        let (_, loaded) = self.load(of.kernel.image)?;
-        let object = loaded.counters.as_ref().map(|counters| counters.object);
-        let (device, session) = self.device_and_session()?;
-        let memory = &mut EmulatedMemory(device);
-        let armed = match (&of.ticket, object) {
-            (Some(ticket), _) => session.resume(memory, ticket),
-            // Without room for its counters a kernel must not touch them, nor those of another dispatch in flight.
-            (None, Some(object)) => session.suspend(memory, object),
-            (None, None) => Ok(()),
-        };
-        if let Err(error) = armed {
-            self.stop(&of.kernel.name, &error.to_string());
-        }
-        let device = self.device()?;
-        let result = device.advance(&mut of.flight, share);
-        let found = device.take_findings();
-        let text = |fault: &Fault| fault_places::text(bytes_of(&self.code.images, fault.object), fault);
-        self.findings.add(&self.settings.findings, &of.kernel.name, found, text);
-        let stats = match result {
-            Ok(None) => return Ok(false),
-            Ok(Some(stats)) => stats,
-            Err(fault) => {
-                self.abandon(&of.kernel, of.ticket.take(), &fault);
-                self.fault(&of.kernel.name, &fault);
-                return Ok(true);
-            }
-        };
-        if let Err(error) = self.collect((&of.kernel, &of.shape), of.ticket.take(), &stats, (of.target, of.ordinal)) {
-            self.stop(&of.kernel.name, &error.to_string());
-        }
-        self.ended(&of.kernel, &stats, of.kernarg);
-        Ok(true)
     }
 }

@@ -5,14 +5,16 @@ use std::ptr::null;
 
 use crate::entry_point::entry_points;
 use crate::functions::{function, resident_workgroups, stub};
+use crate::images::KernelRef;
 use crate::kernarg::{self, Shape};
 use crate::launch_attributes::{self, Attribute};
+use crate::lock::runtime;
 use crate::per_thread::{PerThread, pop};
 use crate::raw;
-use crate::runtime::{KernelRef, runtime};
 use crate::status::*;
-use crate::stream_op::{Launch, StreamOp, submit};
+use crate::stream_op::{Launch, StreamOp};
 use crate::streams::record_optional;
+use crate::submit::submit;
 
 /// `dim3`.
 #[repr(C)]

@@ -15,14 +15,16 @@
 //! left) it ends the program, as nothing that the kernel computed could be trusted.
 //!
 //! - `status`, `errors`, `entry_point`: HIP's error codes and the state they leave; what entry points have in common.
-//! - `settings`: what the environment says.
-//! - `runtime`, `choice`, `images`, `kernarg`, `counters`, `trace`, `time`: the device, loaded code, kernel arguments,
-//!   rewritten code, the emulator's trace, modelled time.
-//! - `collected_files`, `fork`: files of what was collected; processes that split.
+//! - `settings`, `messages`: what the environment says; what a person is told.
+//! - `objects`, `stream_op`, `copies`, `extents`, `graphs`, `node_types`, `handles`, `in_flight`: streams, events,
+//!   tasks, arrays, textures, pools, graphs and what they do, as data.
+//! - `choice`, `images`, `kernarg`, `counters`, `trace`, `time`, `collection`: the device to emulate, loaded code,
+//!   kernel arguments, rewritten code, the emulator's trace, modelled time, all that is collected.
 //! - `hostcall`, `printf`: what kernels ask of the host while they run.
-//! - `stream_op`, `copies`, `graphs`, `node_types`, `handles`: what streams and graphs do, as data.
-//! - `tasks`, `in_flight`: what streams have not done yet, and the threads that do it; kernels that have begun and not
-//!   ended.
+//! - `runtime`: all of that together, and the device's memory. `lock`: who may use it, and the order of locks.
+//! - `dispatch`, `operations`, `collected_files`: what is done with it: kernels, copies and fills; files of what was
+//!   collected.
+//! - `tasks`, `submit`: the threads that do what streams have not done yet; giving streams something to do.
 //! - `registration`, `launch`, `modules`, `functions`, `symbols`: the entry points for code.
 //! - `memory`, `managed`, `pools`, `arrays`, `copy_calls`: the entry points for memory.
 //! - `image_objects`: the descriptors that kernels sample and load images by.
@@ -73,6 +75,7 @@ mod arrays;
 mod capture;
 mod choice;
 mod collected_files;
+mod collection;
 mod compatibility;
 mod contexts;
 mod copies;
@@ -81,11 +84,12 @@ mod counters;
 mod device_heap;
 mod device_presets;
 mod devices;
+mod dispatch;
 mod entry_point;
 mod errors;
+mod extents;
 mod fault_places;
 mod findings;
-mod fork;
 mod functions;
 mod graph_calls;
 mod graph_memory;
@@ -102,10 +106,14 @@ mod in_flight;
 mod kernarg;
 mod launch;
 mod launch_attributes;
+mod lock;
 mod managed;
 mod memory;
+mod messages;
 mod modules;
 mod node_types;
+mod objects;
+mod operations;
 mod origins;
 mod per_thread;
 mod pools;
@@ -119,6 +127,7 @@ mod status;
 mod stream_op;
 mod streams;
 mod stubs;
+mod submit;
 mod symbols;
 mod tasks;
 mod texture_references;

@@ -6,15 +6,17 @@ use crate::arrays;
 use crate::devices::only;
 use crate::entry_point::entry_points;
 use crate::host_memory::HostKind;
+use crate::lock::runtime;
 use crate::memory::{allocation_of, array_type, attributes};
+use crate::objects::advice::{Advice, NOWHERE};
 use crate::raw;
-use crate::runtime::{Runtime, runtime};
+use crate::runtime::Runtime;
 use crate::status::*;
-use crate::stream_op::{StreamOp, submit};
+use crate::stream_op::StreamOp;
+use crate::submit::submit;
 
-/// `hipCpuDeviceId` and `hipInvalidDeviceId`.
+/// `hipCpuDeviceId`.
 const HOST: c_int = -1;
-const NOWHERE: c_int = -2;
 
 /// `hipMemoryAdvise`: each is set by an odd number or 0 and ended by the next; coherency is on its own.
 const ADVICE_READ_MOSTLY: c_int = 1;
@@ -28,22 +30,6 @@ const RANGE_PREFERRED_LOCATION: c_int = 2;
 const RANGE_ACCESSED_BY: c_int = 3;
 const RANGE_LAST_PREFETCH: c_int = 4;
 const RANGE_COHERENCY: c_int = 100;
-
-/// What a program has advised about a range: nothing depends on it, but it may be asked for.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Advice {
-    read_mostly: bool,
-    preferred: c_int,
-    accessed_by: [bool; 2],
-    prefetched: c_int,
-    coarse: bool,
-}
-
-impl Default for Advice {
-    fn default() -> Self {
-        Advice { read_mostly: false, preferred: NOWHERE, accessed_by: [false; 2], prefetched: NOWHERE, coarse: false }
-    }
-}
 
 fn location(device: c_int) -> Outcome {
     if device == HOST { Ok(()) } else { only(device) }

@@ -5,15 +5,13 @@ use std::ffi::{c_int, c_uint, c_void};
 use wavetap::emulator::AllocationKind;
 
 use crate::entry_point::entry_points;
+use crate::extents::{Extent, PitchedPointer};
 use crate::host_memory::HostKind;
-use crate::raw;
-pub(crate) use crate::raw::loaded_as_hip_5;
-use crate::runtime::runtime;
+use crate::lock::runtime;
+use crate::properties::TOTAL_MEMORY;
+use crate::raw::{self, loaded_as_hip_5};
 use crate::status::*;
 use crate::tasks::wait_for_all;
-
-/// Device memory as it is reported: what the emulator allows in all.
-pub(crate) const TOTAL_MEMORY: usize = 16 << 30;
 
 /// Kinds of memory that `hipExtMallocWithFlags` allocates: of the device, coarse or fine-grained; signals, which are of
 /// the host; of the device, not cached, or in one piece.
@@ -39,55 +37,6 @@ const GPU_PAGE: u64 = 4096;
 
 /// Rows of pitched memory start on multiples of this.
 const PITCH: usize = 256;
-
-/// `hipPitchedPtr`.
-#[repr(C)]
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct PitchedPointer {
-    pub(crate) pointer: u64,
-    pub(crate) pitch: usize,
-    pub(crate) x: usize,
-    pub(crate) y: usize,
-}
-
-/// `hipExtent`.
-#[repr(C)]
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Extent {
-    pub(crate) width: usize,
-    pub(crate) height: usize,
-    pub(crate) depth: usize,
-}
-
-/// `hipPos`.
-#[repr(C)]
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Position {
-    pub(crate) x: usize,
-    pub(crate) y: usize,
-    pub(crate) z: usize,
-}
-
-/// `hipMemcpy3DParms`.
-#[repr(C)]
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Copy3D {
-    pub(crate) from_array: usize,
-    pub(crate) from_position: Position,
-    pub(crate) from: PitchedPointer,
-    pub(crate) to_array: usize,
-    pub(crate) to_position: Position,
-    pub(crate) to: PitchedPointer,
-    pub(crate) extent: Extent,
-    pub(crate) kind: c_int,
-}
-
-impl Extent {
-    /// How many elements it has.
-    pub(crate) fn elements(self) -> u64 {
-        (self.width as u64).saturating_mul(self.height as u64).saturating_mul(self.depth as u64)
-    }
-}
 
 /// `hipPointerAttribute_t`.
 #[repr(C)]

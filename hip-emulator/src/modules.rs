@@ -5,8 +5,11 @@ use std::fs;
 
 use crate::entry_point::entry_points;
 use crate::images::Image;
+use crate::images::KernelRef;
+use crate::lock::runtime;
+use crate::messages::complain;
 use crate::raw;
-use crate::runtime::{KernelRef, Runtime, complain, runtime};
+use crate::runtime::Runtime;
 use crate::status::*;
 use crate::tasks::wait_for_all;
 

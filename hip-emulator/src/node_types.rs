@@ -2,7 +2,7 @@
 
 use std::ffi::c_int;
 
-use crate::memory::loaded_as_hip_5;
+use crate::raw::loaded_as_hip_5;
 use crate::stream_op::StreamOp;
 
 /// `hipGraphNodeType`.

@@ -1,15 +1,17 @@
 //! Memory pools, and allocation in stream order: memory is allocated at once and freed in its turn.
 
-use std::collections::HashMap;
 use std::ffi::{c_int, c_void};
 
 use crate::devices::only;
 use crate::entry_point::entry_points;
 use crate::handles::handle;
+use crate::lock::runtime;
+use crate::objects::pools::Pool;
 use crate::raw;
-use crate::runtime::{Runtime, runtime};
+use crate::runtime::Runtime;
 use crate::status::*;
-use crate::stream_op::{StreamOp, submit};
+use crate::stream_op::StreamOp;
+use crate::submit::submit;
 
 /// `hipMemPoolAttr`: three switches that are `int`, five sizes that are 64 bits.
 const REUSE_FIRST: c_int = 1;
@@ -51,68 +53,13 @@ struct Access {
     flags: c_int,
 }
 
-/// A pool: what is in use is counted; it holds on to nothing.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Pool {
-    reuse: [c_int; 3],
-    release_threshold: u64,
-    used: u64,
-    used_high: u64,
-}
-
-impl Default for Pool {
-    fn default() -> Self {
-        Pool { reuse: [1; 3], release_threshold: 0, used: 0, used_high: 0 }
-    }
-}
-
-/// The memory pools.
-#[derive(Default)]
-pub(crate) struct Pools {
-    by_handle: HashMap<usize, Pool>,
-    default: Option<usize>,
-    current: Option<usize>,
-    /// Pool and size of allocations that came from one, by address.
-    pub(crate) allocations: HashMap<u64, (usize, u64)>,
-}
-
 impl Runtime {
-    /// The pool that a device has from the start.
-    fn default_pool(&mut self) -> usize {
-        *self.pools.default.get_or_insert_with(|| {
-            let pool = handle();
-            self.pools.by_handle.insert(pool, Pool::default());
-            pool
-        })
-    }
-
-    fn current_pool(&mut self) -> usize {
-        let default = self.default_pool();
-        *self.pools.current.get_or_insert(default)
-    }
-
-    fn pool(&mut self, pool: usize) -> Outcome<&mut Pool> {
-        self.pools.by_handle.get_mut(&pool).ok_or(INVALID_VALUE)
-    }
-
     /// Allocates from a pool.
     fn allocate_from(&mut self, pool: usize, size: u64) -> Outcome<u64> {
-        self.pool(pool)?;
+        self.pools.pool(pool)?;
         let address = self.allocate(size)?;
-        self.pools.allocations.insert(address, (pool, size));
-        let pool = self.pool(pool)?;
-        pool.used += size;
-        pool.used_high = pool.used_high.max(pool.used);
+        self.pools.allocated(pool, address, size)?;
         Ok(address)
-    }
-
-    /// Forgets that an allocation came from a pool.
-    pub(crate) fn leave_pool(&mut self, address: u64) {
-        if let Some((pool, size)) = self.pools.allocations.remove(&address)
-            && let Some(pool) = self.pools.by_handle.get_mut(&pool)
-        {
-            pool.used -= size;
-        }
     }
 }
 
@@ -130,7 +77,7 @@ fn allocate(out: *mut u64, size: usize, pool: Option<usize>, stream: *mut c_void
     let address = if captured {
         locked.allocate(size as u64)?
     } else {
-        let pool = pool.unwrap_or_else(|| locked.current_pool());
+        let pool = pool.unwrap_or_else(|| locked.pools.current_pool());
         locked.allocate_from(pool, size as u64)?
     };
     drop(locked);
@@ -158,7 +105,7 @@ entry_points! {
 
     /// Allocates device memory from a pool in stream order.
     fn hipMallocFromPoolAsync(out: *mut u64, size: usize, pool: usize, stream: *mut c_void) {
-        runtime().pool(pool)?;
+        runtime().pools.pool(pool)?;
         allocate(out, size, Some(pool), stream)
     }
 
@@ -183,14 +130,14 @@ entry_points! {
     /// The pool that a device has from the start.
     fn hipDeviceGetDefaultMemPool(out: *mut usize, device: c_int) {
         only(device)?;
-        let pool = runtime().default_pool();
+        let pool = runtime().pools.default_pool();
         raw::store(out, pool)
     }
 
     /// The pool that allocations in stream order come from.
     fn hipDeviceGetMemPool(out: *mut usize, device: c_int) {
         only(device)?;
-        let pool = runtime().current_pool();
+        let pool = runtime().pools.current_pool();
         raw::store(out, pool)
     }
 
@@ -198,7 +145,7 @@ entry_points! {
     fn hipDeviceSetMemPool(device: c_int, pool: usize) {
         only(device)?;
         let mut runtime = runtime();
-        runtime.pool(pool)?;
+        runtime.pools.pool(pool)?;
         runtime.pools.current = Some(pool);
         Ok(())
     }
@@ -231,12 +178,12 @@ entry_points! {
 
     /// Frees the unused memory that a pool holds: none.
     fn hipMemPoolTrimTo(pool: usize, _least: usize) {
-        runtime().pool(pool).map(|_| ())
+        runtime().pools.pool(pool).map(|_| ())
     }
 
     /// A property of a pool.
     fn hipMemPoolGetAttribute(pool: usize, attribute: c_int, out: *mut c_void) {
-        let value = attribute_of(runtime().pool(pool)?, attribute)?;
+        let value = attribute_of(runtime().pools.pool(pool)?, attribute)?;
         match attribute {
             ..=REUSE_LAST => raw::store(out.cast::<c_int>(), value as c_int),
             _ => raw::store(out.cast::<u64>(), value),
@@ -246,7 +193,7 @@ entry_points! {
     /// Sets a property of a pool; high-water marks can only be set back to 0.
     fn hipMemPoolSetAttribute(pool: usize, attribute: c_int, value: *const c_void) {
         let mut runtime = runtime();
-        let pool = runtime.pool(pool)?;
+        let pool = runtime.pools.pool(pool)?;
         match attribute {
             REUSE_FIRST..=REUSE_LAST => {
                 pool.reuse[(attribute - REUSE_FIRST) as usize] = raw::load(value.cast::<c_int>())?;
@@ -260,7 +207,7 @@ entry_points! {
 
     /// Sets which devices may use a pool: the only one may, and it cannot be kept out.
     fn hipMemPoolSetAccess(pool: usize, list: *const c_void, count: usize) {
-        runtime().pool(pool)?;
+        runtime().pools.pool(pool)?;
         for access in raw::array(list.cast::<Access>(), count)? {
             only(access.location.id)?;
             if access.location.kind != ON_A_DEVICE || access.flags != READ_WRITE {
@@ -272,7 +219,7 @@ entry_points! {
 
     /// Whether a device may use a pool: the only one may.
     fn hipMemPoolGetAccess(flags: *mut c_int, pool: usize, location: *const c_void) {
-        runtime().pool(pool)?;
+        runtime().pools.pool(pool)?;
         let location = raw::load(location.cast::<Location>())?;
         only(location.id)?;
         raw::store(flags, if location.kind == ON_A_DEVICE { READ_WRITE } else { return Err(INVALID_VALUE) })

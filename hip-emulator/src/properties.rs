@@ -6,7 +6,9 @@ use wavetap::isa::Target;
 use wavetap::offload_bundle::TargetId;
 
 use crate::device_presets::{DevicePreset, preset_of};
-use crate::memory::TOTAL_MEMORY;
+
+/// Device memory as it is reported: what the emulator allows in all.
+pub(crate) const TOTAL_MEMORY: usize = 16 << 30;
 
 /// Largest grid in x; y and z may have 65,536 workgroups less one.
 const GRID_X: c_int = c_int::MAX;

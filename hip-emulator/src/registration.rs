@@ -5,9 +5,11 @@ use std::ffi::{c_char, c_int, c_uint, c_void};
 use wavetap::error::Error;
 
 use crate::host_memory::HostKind;
+use crate::images::KernelRef;
 use crate::images::{Image, Managed};
+use crate::lock::runtime;
+use crate::messages::complain;
 use crate::raw;
-use crate::runtime::{KernelRef, complain, runtime};
 use crate::tasks::{called, wait_for_all};
 
 /// First word of a wrapper, `HIPF`.

@@ -9,8 +9,8 @@ use wavetap::collect::session::{Options as SessionOptions, Overlap};
 use wavetap::emulator::{Suppressions, Timing};
 use wavetap::offload_bundle::TargetId;
 
+use crate::choice::is_emulated;
 use crate::findings::FindingSettings;
-use crate::images::is_emulated;
 use crate::raw;
 
 /// The configuration of the run and the variables that `lib.rs` lists.

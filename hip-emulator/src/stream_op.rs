@@ -3,15 +3,10 @@
 
 use std::ffi::c_void;
 
-use wavetap::profile::host::HostOperation;
-
 use crate::copies::{BoxCopy, BoxFill};
-use crate::graphs::Step;
+use crate::images::KernelRef;
 use crate::kernarg::Shape;
-use crate::raw;
-use crate::runtime::{KernelRef, Runtime, runtime};
 use crate::status::*;
-use crate::tasks;
 
 /// A kernel with its arguments.
 #[derive(Debug, Clone)]
@@ -118,115 +113,12 @@ pub(crate) enum StreamOp {
     Steps(Vec<Step>),
 }
 
-impl StreamOp {
-    /// Does what takes no time, or no more than a copy.
-    pub(crate) fn run(&self, runtime: &mut Runtime) -> Outcome {
-        match self {
-            StreamOp::Empty | StreamOp::Wait(_) | StreamOp::WaitValue(_) => Ok(()),
-            StreamOp::Free(address) if runtime.graph_memory.is_owned(*address) => Ok(()),
-            StreamOp::Free(address) => {
-                // Its graph has ended; what the program has freed itself is not freed again.
-                let _ = runtime.free(*address);
-                Ok(())
-            }
-            StreamOp::Copy(copy) | StreamOp::SymbolCopy { copy, .. } => {
-                copy.run(runtime)?;
-                runtime.copied(copy);
-                Ok(())
-            }
-            StreamOp::Staged { copy, bytes } => {
-                copy.with_source(bytes).run(runtime)?;
-                runtime.copied(copy);
-                Ok(())
-            }
-            StreamOp::Fill(fill) => {
-                fill.run(runtime)?;
-                let bytes = fill.extent.elements().saturating_mul(fill.element.len() as u64);
-                runtime.collection.host(&runtime.settings, HostOperation::Fill, bytes);
-                Ok(())
-            }
-            StreamOp::Record(event) => runtime.streams.record(*event as *mut c_void),
-            StreamOp::Allocate { address, size } => runtime.make_fresh(*address, *size),
-            StreamOp::Release(address) => runtime.free(*address),
-            StreamOp::Kernel(_) | StreamOp::Host { .. } | StreamOp::Steps(_) | StreamOp::Child(_) => Err(INVALID_VALUE),
-        }
-    }
-}
-
-impl Runtime {
-    /// Records a copy that was made.
-    fn copied(&mut self, copy: &BoxCopy) {
-        let operation =
-            HostOperation::copy(self.is_device_memory(copy.to.start), self.is_device_memory(copy.from.start));
-        self.collection.host(&self.settings, operation, copy.extent.elements());
-    }
-
-    /// Where a copy ends that the program's own memory is the target of, which may be gone once the call returns.
-    fn is_to_pageable(&self, operation: &StreamOp) -> bool {
-        match operation {
-            StreamOp::Copy(copy) | StreamOp::SymbolCopy { copy, .. } => self.is_pageable(copy.to.start),
-            _ => false,
-        }
-    }
-
-    /// What is where a stream waits for a value.
-    pub(crate) fn value(&self, wait: &ValueWait) -> Outcome<u64> {
-        let mut value = [0; 8];
-        let into = &mut value[..wait.bytes];
-        if self.is_device_memory(wait.address) {
-            self.read_device(wait.address, into)?
-        } else {
-            raw::read(wait.address as usize, into)?
-        }
-        Ok(u64::from_le_bytes(value))
-    }
-
-    /// Whether memory has a value that a stream waits for.
-    pub(crate) fn has_value(&self, wait: &ValueWait) -> Outcome<bool> {
-        let found = self.value(wait)? & wait.mask;
-        Ok(match wait.comparison {
-            Comparison::AtLeast => found >= wait.value,
-            Comparison::Equal => found == wait.value,
-            Comparison::AnyBit => found & wait.value != 0,
-            Comparison::Nor => !(found | (wait.value & wait.mask)) & wait.mask != 0,
-        })
-    }
-}
-
-/// Gives a stream something to do, or the graph that is being captured from it. Only a copy to the program's own memory
-/// has been done when this returns.
-pub(crate) fn submit(stream: *mut c_void, operation: StreamOp) -> Outcome {
-    let to_pageable = {
-        let mut runtime = runtime();
-        if runtime.capture_operation(stream, &operation)? {
-            return Ok(());
-        }
-        runtime.is_to_pageable(&operation)
-    };
-    match tasks::give(stream, operation)? {
-        Some(task) if to_pageable => tasks::wait_for(task),
-        _ => Ok(()),
-    }
-}
-
-/// As [`submit`], and has been done when this returns.
-pub(crate) fn submit_and_wait(stream: *mut c_void, operation: StreamOp) -> Outcome {
-    if runtime().capture_operation(stream, &operation)? {
-        return Ok(());
-    }
-    tasks::give(stream, operation)?.map_or(Ok(()), tasks::wait_for)
-}
-
-/// Something that no capture may see, in the order of the default stream. It has been done when the call returns, but
-/// for fills of device memory.
-pub(crate) fn do_now(operation: &StreamOp) -> Outcome {
-    let fills_device = {
-        let mut runtime = runtime();
-        runtime.refuse_while_capturing()?;
-        matches!(operation, StreamOp::Fill(fill) if runtime.is_device_memory(fill.to.start))
-    };
-    match tasks::give(std::ptr::null_mut(), operation.clone())? {
-        Some(task) if !fills_device => tasks::wait_for(task),
-        _ => Ok(()),
-    }
+/// One operation of an instantiated graph.
+#[derive(Debug, Clone)]
+pub(crate) struct Step {
+    /// The node it was made from.
+    pub(crate) node: usize,
+    pub(crate) operation: StreamOp,
+    pub(crate) after: Vec<usize>,
+    pub(crate) enabled: bool,
 }

@@ -1,169 +1,26 @@
-//! Streams and events. What a stream has not done is in [`crate::tasks`].
+//! The entry points for streams and events. What a stream has not done is in [`crate::tasks`].
 
-use std::cell::Cell;
-use std::collections::HashMap;
 use std::ffi::{c_int, c_uint, c_void};
 use std::time::Instant;
 
-use crate::capture::Captures;
 use crate::entry_point::entry_points;
 use crate::handles::{FIRST_HANDLE, handle};
+use crate::lock::runtime;
+use crate::objects::streams::{Event, NON_BLOCKING, PRIORITIES, own_default};
 use crate::raw;
-use crate::runtime::runtime;
 use crate::status::*;
-use crate::stream_op::{Callback, Comparison, HostCall, HostFunction, StreamOp, ValueWait, submit};
-use crate::tasks::{self, Place};
+use crate::stream_op::{Callback, Comparison, HostCall, HostFunction, StreamOp, ValueWait};
+use crate::submit::submit;
+use crate::tasks;
 
 /// `hipEventDisableTiming`.
 const DISABLE_TIMING: c_uint = 2;
-
-/// `hipStreamNonBlocking`.
-pub(crate) const NON_BLOCKING: c_uint = 1;
-
-/// `hipStreamPerThread`.
-const PER_THREAD: usize = 2;
-
-/// The legacy default stream, which has two handles: this and 1.
-pub(crate) const LEGACY: usize = 0;
-
-thread_local! {
-    /// The number of this thread's default stream: no handle.
-    static OWN: usize = handle();
-
-    /// Whether the null stream is this thread's in the call that it is in.
-    static IS_OWN: Cell<bool> = const { Cell::new(false) };
-}
-
-/// Says which stream the null stream is in the call that this thread is in.
-pub(crate) fn default_is_per_thread(yes: bool) {
-    IS_OWN.set(yes);
-}
 
 /// Flags that an event may be created with: blocking, without time, for several processes, without a fence to the
 /// system, and the two releases, of which there is one at most.
 const EVENT_FLAGS: c_uint = 1 | DISABLE_TIMING | INTERPROCESS | RELEASES;
 const INTERPROCESS: c_uint = 4;
 const RELEASES: c_uint = 0xe000_0000;
-
-/// Whether the null stream is this thread's in the call that it is in.
-fn own_default() -> bool {
-    IS_OWN.get()
-}
-
-/// Priorities as HIP numbers them: the lowest and the highest.
-const PRIORITIES: [c_int; 2] = [1, -1];
-
-/// Nodes of a graph that is being captured, after which the next one comes.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Captured {
-    /// Which capture.
-    pub(crate) capture: u64,
-    pub(crate) last: Vec<usize>,
-}
-
-/// A stream.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Stream {
-    pub(crate) flags: c_uint,
-    priority: c_int,
-    /// The compute units that it was created for: a bit each; empty for all.
-    units: Vec<u32>,
-    pub(crate) captured: Option<Captured>,
-}
-
-/// An event.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Event {
-    recorded: Option<Instant>,
-    timed: bool,
-    /// The task that will record it.
-    pending: Option<u64>,
-    /// What a stream that was being captured had done when it recorded this.
-    pub(crate) captured: Option<Captured>,
-}
-
-/// All streams and events, by handle.
-#[derive(Debug, Default)]
-pub(crate) struct Streams {
-    pub(crate) streams: HashMap<usize, Stream>,
-    events: HashMap<usize, Event>,
-    pub(crate) captures: Captures,
-}
-
-impl Streams {
-    fn create(&mut self, flags: c_uint, priority: c_int) -> usize {
-        let handle = handle();
-        let priority = priority.clamp(PRIORITIES[1], PRIORITIES[0]);
-        self.streams.insert(handle, Stream { flags, priority, ..Stream::default() });
-        handle
-    }
-
-    /// A stream; those that always exist are there without having been created.
-    pub(crate) fn stream(&mut self, handle: *mut c_void) -> Outcome<&mut Stream> {
-        let handle = handle as usize;
-        if handle <= PER_THREAD {
-            Ok(self.streams.entry(handle).or_default())
-        } else {
-            self.streams.get_mut(&handle).ok_or(CONTEXT_IS_DESTROYED)
-        }
-    }
-
-    /// Whether a stream is the one that others wait for.
-    pub(crate) fn is_legacy(stream: *mut c_void) -> bool {
-        (stream as usize) < PER_THREAD
-    }
-
-    pub(crate) fn event(&mut self, handle: *mut c_void) -> Outcome<&mut Event> {
-        self.events.get_mut(&(handle as usize)).ok_or(INVALID_HANDLE)
-    }
-
-    pub(crate) fn record(&mut self, handle: *mut c_void) -> Outcome {
-        let event = self.event(handle)?;
-        (event.recorded, event.pending) = (Some(Instant::now()), None);
-        event.captured = None;
-        Ok(())
-    }
-
-    /// The stream of a handle as tasks know it.
-    pub(crate) fn place(&mut self, stream: *mut c_void) -> Outcome<Place> {
-        Ok(match stream as usize {
-            LEGACY if IS_OWN.get() => (OWN.with(|own| *own), true),
-            PER_THREAD => (OWN.with(|own| *own), true),
-            handle if handle < PER_THREAD => (LEGACY, true),
-            handle => (handle, self.stream(stream)?.flags & NON_BLOCKING == 0),
-        })
-    }
-
-    /// The task that will record an event, if it has not been done.
-    pub(crate) fn pending(&self, event: usize) -> Option<u64> {
-        self.events.get(&event).and_then(|event| event.pending)
-    }
-
-    /// A task will record an event: what recorded it before does not count any more.
-    pub(crate) fn will_record(&mut self, event: usize, task: u64) -> Outcome {
-        let event = self.event(event as *mut c_void)?;
-        (event.pending, event.captured) = (Some(task), None);
-        Ok(())
-    }
-
-    /// A task records an event, unless it was ended or another one will record it.
-    pub(crate) fn recorded(&mut self, event: usize, task: u64) {
-        if let Some(event) = self.events.get_mut(&event).filter(|event| event.pending == Some(task)) {
-            (event.recorded, event.pending) = (Some(Instant::now()), None);
-        }
-    }
-
-    /// An event that may be asked or waited for by the program; the task that will record it.
-    fn reached(&mut self, handle: *mut c_void) -> Outcome<Option<u64>> {
-        let event = self.event(handle)?;
-        let (captured, pending) = (event.captured.clone(), event.pending);
-        if captured.is_some_and(|captured| self.captures.is_active(captured.capture)) {
-            Err(CAPTURED_EVENT)
-        } else {
-            Ok(pending)
-        }
-    }
-}
 
 /// Records an event in the order of a stream if there is one.
 pub(crate) fn record_optional(stream: *mut c_void, event: *mut c_void) -> Outcome {
@@ -183,7 +40,7 @@ fn create_event(out: *mut usize, flags: c_uint) -> Outcome {
         return Err(INVALID_VALUE);
     }
     let event = handle();
-    runtime().streams.events.insert(event, Event { timed: flags & DISABLE_TIMING == 0, ..Event::default() });
+    runtime().streams.events.insert(event, Event::new(flags & DISABLE_TIMING == 0));
     raw::store(out, event)
 }
 

@@ -3,8 +3,8 @@
 use std::ffi::c_void;
 
 use crate::entry_point::entry_points;
+use crate::lock::runtime;
 use crate::raw;
-use crate::runtime::runtime;
 use crate::status::*;
 
 /// Device address and size of a variable.

@@ -1,30 +1,27 @@
-//! What streams have been given to do and have not done.
+//! Running what streams have been given to do and have not done ([`crate::objects::tasks`]).
 //!
 //! Most operations are done at once by the thread that submits them, which is as fast as can be and always in the same
 //! order. Two sorts are not: those that come after something that has not been done, and kernels that do not end within
 //! so many instructions, as one that waits for the host does. Such are tasks: a thread of this library runs them one
 //! share after the other, all kernels in flight in turn, while the program goes on. Functions of the program are called
 //! by a second thread. The library's lock is held while a task runs, and given up as soon as another thread wants it.
-//!
-//! Tasks form an acyclic graph: what a stream is given comes after what it was given before; the legacy default stream
-//! and the blocking ones come after each other.
 
 use std::cell::Cell;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::ffi::c_void;
-use std::sync::Condvar;
 use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use wavetap::emulator::Share;
 
-use crate::graphs::Step;
 use crate::in_flight::{InFlight, STUCK, STUCK_ALONE};
-use crate::runtime::{Runtime, WAITING, runtime};
+use crate::lock::{WAITING, runtime};
+use crate::objects::streams::{LEGACY, Place};
+use crate::objects::tasks::{CHANGED, Task, Tasks, Work, wake};
+use crate::runtime::Runtime;
 use crate::status::*;
-use crate::stream_op::{HostCall, StreamOp};
-use crate::streams::LEGACY;
+use crate::stream_op::{HostCall, Step, StreamOp};
 
 /// Wave-instructions of a kernel that is one of several in flight, before it is another one's turn: one may wait for
 /// the other again and again.
@@ -47,166 +44,6 @@ const POLL: Duration = Duration::from_micros(100);
 /// How long the thread that submits a function waits for it to return: usually it does at once, and the program's
 /// output has its usual order.
 const CALL: Duration = Duration::from_millis(20);
-
-/// Something has been done, or there is something to do.
-static CHANGED: Condvar = Condvar::new();
-
-/// Wakes threads that wait for tasks.
-pub(crate) fn wake() {
-    CHANGED.notify_all();
-}
-
-/// A stream as tasks know it: a number, and whether it and the legacy default stream wait for each other.
-pub(crate) type Place = (usize, bool);
-
-/// What is to be done.
-enum Work {
-    /// It has not begun.
-    Waiting(StreamOp),
-    /// A kernel that has begun.
-    Running(Box<InFlight>),
-    /// A function of the program that is being called.
-    Called,
-}
-
-/// Something to do.
-struct Task {
-    stream: usize,
-    work: Work,
-    /// Tasks before it that have not been done.
-    before: usize,
-    /// Tasks that come after it.
-    after: Vec<u64>,
-}
-
-/// All that has not been done, by number in the order of submission.
-#[derive(Default)]
-pub(crate) struct Tasks {
-    tasks: BTreeMap<u64, Task>,
-    /// Those with nothing before them.
-    ready: BTreeSet<u64>,
-    /// The last task of each stream.
-    last: HashMap<usize, (u64, bool)>,
-    numbers: u64,
-    /// The task that had its turn last.
-    turn: u64,
-    /// The process whose threads run tasks: after a fork there are none.
-    process: Option<u32>,
-    /// What went wrong with a task, for the next call that waits.
-    failure: Option<Status>,
-    /// The calls in which threads of the program wait.
-    waiting: Vec<&'static str>,
-    /// Since when there are such.
-    awaited: Option<Instant>,
-    /// Whether it was said that a value does not come.
-    told: bool,
-}
-
-impl Tasks {
-    /// Whether a task has not been done.
-    pub(crate) fn has(&self, task: u64) -> bool {
-        self.tasks.contains_key(&task)
-    }
-
-    /// Whether the next operation of a stream would have to wait.
-    pub(crate) fn would_wait(&self, place: Place) -> bool {
-        !self.before(place).is_empty()
-    }
-
-    /// What must have been done before the next operation of a stream.
-    fn before(&self, (stream, blocking): Place) -> Vec<u64> {
-        let waits =
-            |other: usize, blocks: bool| other == stream || stream == LEGACY && blocks || blocking && other == LEGACY;
-        let all = self.last.iter().filter(|(other, (task, blocks))| waits(**other, *blocks) && self.has(*task));
-        all.map(|(_, (task, _))| *task).collect()
-    }
-
-    fn add(&mut self, (stream, blocking): Place, before: &[u64], work: Work) -> u64 {
-        self.numbers += 1;
-        let number = self.numbers;
-        for other in before {
-            if let Some(other) = self.tasks.get_mut(other) {
-                other.after.push(number);
-            }
-        }
-        if before.is_empty() {
-            self.ready.insert(number);
-        }
-        self.tasks.insert(number, Task { stream, work, before: before.len(), after: Vec::new() });
-        self.last.insert(stream, (number, blocking));
-        number
-    }
-
-    /// A task has been done.
-    fn finish(&mut self, number: u64, outcome: Outcome) {
-        if let Err(status) = outcome {
-            self.failure.get_or_insert(status);
-        }
-        self.ready.remove(&number);
-        for after in self.tasks.remove(&number).map(|task| task.after).unwrap_or_default() {
-            if let Some(task) = self.tasks.get_mut(&after) {
-                task.before -= 1;
-                if task.before == 0 {
-                    self.ready.insert(after);
-                }
-            }
-        }
-        if self.tasks.is_empty() {
-            self.last.clear();
-        }
-        wake();
-    }
-
-    /// Nothing is done any more: the device is broken, or this is another process.
-    pub(crate) fn clear(&mut self) {
-        self.tasks.clear();
-        self.ready.clear();
-        self.last.clear();
-        wake();
-    }
-
-    /// The kernels in flight: their streams, and how far they are.
-    fn running(&self) -> impl Iterator<Item = (usize, &InFlight)> {
-        self.ready.iter().filter_map(|number| match self.tasks.get(number) {
-            Some(Task { stream, work: Work::Running(of), .. }) => Some((*stream, &**of)),
-            _ => None,
-        })
-    }
-
-    /// What the program does meanwhile, in words.
-    fn host(&self) -> String {
-        match self.waiting.as_slice() {
-            [] => "the program does not wait in a call of HIP".into(),
-            [call] => format!("the program waits in {call}"),
-            [first, rest @ ..] => {
-                format!(
-                    "threads of the program wait in {first}{}",
-                    rest.iter().map(|call| format!(", {call}")).collect::<String>()
-                )
-            }
-        }
-    }
-
-    /// What else there is, in words.
-    fn others(&self, number: u64) -> String {
-        let others = || self.tasks.iter().filter(|(other, _)| **other != number).map(|(_, task)| task);
-        let running = others().filter(|task| matches!(task.work, Work::Running(_))).count();
-        let waiting = others().filter(|task| matches!(task.work, Work::Waiting(_)) && task.before > 0).count();
-        let calls = others().filter(|task| matches!(task.work, Work::Called)).count();
-        let plural = |count: usize| if count == 1 { "" } else { "s" };
-        let mut all = vec![match running {
-            0 => "no other kernel is in flight".to_owned(),
-            count => format!("{count} other kernel{} in flight", if count == 1 { " is" } else { "s are" }),
-        }];
-        if calls > 0 {
-            all.push(format!("{calls} function{} of the program called by a stream", plural(calls)));
-        }
-        if waiting > 0 {
-            all.push(format!("{waiting} operation{} cannot begin before others have ended", plural(waiting)));
-        }
-        all.join("; ")
-    }
-}
 
 /// What a turn came to.
 enum Turn {
@@ -270,7 +107,7 @@ impl Runtime {
             StreamOp::Kernel(launch) => Ok(self.launch(&launch)?.map(Work::Running)),
             StreamOp::Host { .. } => Ok(Some(Work::Waiting(operation))),
             StreamOp::WaitValue(wait) if !self.has_value(&wait)? => Ok(Some(Work::Waiting(operation))),
-            operation => operation.run(self).map(|()| None),
+            operation => self.run(&operation).map(|()| None),
         }
     }
 
@@ -282,11 +119,6 @@ impl Runtime {
             }
             operation => Ok(operation),
         }
-    }
-
-    /// Whether an address is one of the program's own memory, which the device does not see.
-    pub(crate) fn is_pageable(&self, address: u64) -> bool {
-        !self.is_device_memory(address) && self.host.range_of(address).is_none()
     }
 
     /// Runs a share of a task, the one whose turn it is.

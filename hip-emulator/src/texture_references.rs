@@ -2,14 +2,16 @@
 
 use std::ffi::{c_int, c_uint, c_void};
 
-use crate::arrays::{self, ChannelFormat};
+use crate::arrays;
 use crate::entry_point::entry_points;
 use crate::image_objects;
+use crate::lock::runtime;
+use crate::objects::arrays::ChannelFormat;
+use crate::objects::textures::{Resource, Sampled};
 use crate::raw;
-use crate::runtime::runtime;
 use crate::status::*;
 use crate::symbols;
-use crate::textures::{Resource, Sampled, create, destroy};
+use crate::textures::{create, destroy};
 
 /// `textureReference`.
 #[repr(C)]

@@ -8,9 +8,8 @@ use wavetap::error::Result;
 use wavetap::isa::Target;
 use wavetap::profile::launches::{NotCounted, UncountedDispatches};
 
-use crate::images::Loaded;
+use crate::images::{KernelRef, Loaded};
 use crate::kernarg::Shape;
-use crate::runtime::KernelRef;
 use crate::status::{self, Status};
 use crate::trace::identity;
 

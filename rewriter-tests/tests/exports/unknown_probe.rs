@@ -53,7 +53,8 @@ fn sites_of_an_unknown_probe_are_in_every_form() {
     let folder: &Path = folder.path();
     let program = sample("bin/spmv");
     let program = program.to_str().expect("a path");
-    let profile = ["profile", "--probe", "blocks", "--target", "gfx90a", "-o", "counted", "--report", "/dev/null", "--"];
+    let profile =
+        ["profile", "--probe", "blocks", "--target", "gfx90a", "-o", "counted", "--report", "/dev/null", "--"];
     wavetap(&[&profile[..], &[program]].concat(), folder);
     let counted = fs::read_to_string(folder.join("counted")).expect("a profile");
     fs::write(folder.join("old"), with_unknown(&counted, [5, 9], 30)).expect("written");

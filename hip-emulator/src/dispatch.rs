@@ -1,0 +1,375 @@
+//! Launching kernels, running them, and collecting what they counted.
+
+use std::sync::Arc;
+
+use wavetap::code_object::ValueKind;
+use wavetap::collect::journals::Changes;
+use wavetap::collect::residency::fewer_workgroups;
+use wavetap::collect::session::{DispatchInfo, Ticket};
+use wavetap::collect::uncounted::Why;
+use wavetap::emulated::EmulatedMemory;
+use wavetap::emulator::{Dispatch, DispatchStats, Fault, FaultKind, Share};
+use wavetap::error::{Error, Result};
+use wavetap::isa::Target;
+use wavetap::profile::file::Work;
+
+use crate::device_heap;
+use crate::fault_places;
+use crate::images::{Kernel, KernelRef, bytes_of};
+use crate::in_flight::{InFlight, Segment};
+use crate::kernarg::{self, Shape};
+use crate::launch_attributes;
+use crate::messages::{complain, say_fault};
+use crate::objects::tasks;
+use crate::raw;
+use crate::runtime::Runtime;
+use crate::status::*;
+use crate::stream_op::Launch;
+use crate::uncounted;
+
+/// Wave-instructions that the thread executes which launches a kernel: one that has not ended then goes on while the
+/// thread does.
+const AT_ONCE: u64 = 500_000;
+
+impl Runtime {
+    /// Refuses what HIP refuses before it launches anything.
+    pub(crate) fn check_launch(&mut self, kernel: &KernelRef, shape: &Shape) -> Outcome {
+        self.check_shape(kernel, shape).inspect_err(|status| self.not_counted(kernel, uncounted::refused(*status)))
+    }
+
+    fn check_shape(&mut self, kernel: &KernelRef, shape: &Shape) -> Outcome {
+        let metadata = self.kernel(kernel)?;
+        if kernarg::has(&metadata, &ValueKind::HiddenPrintfBuffer) {
+            say_fault(
+                &kernel.name,
+                "it prints into a buffer (-mprintf-kind=buffered), which the built-in runtime does not have",
+            );
+            return Err(NOT_SUPPORTED);
+        }
+        if kernarg::has(&metadata, &ValueKind::HiddenHeapV1) && self.heap_users.insert(kernel.image) {
+            let (_, loaded) = self.load(kernel.image)?;
+            if device_heap::waits_for_ever(&loaded.bytes) {
+                let why = "it may call malloc, which was compiled with device libraries of ROCm 5: they wait for a \
+                    clock that this processor does not have, on a GPU as well, and then never return";
+                say_fault(&kernel.name, why);
+            }
+        }
+        launch_attributes::check_cluster(metadata.cluster_dims.unwrap_or_default())?;
+        kernarg::check(&metadata, shape, self.device()?.target())?;
+        self.check_room(kernel, shape)
+    }
+
+    /// Refuses workgroups that no compute unit has registers for.
+    fn check_room(&mut self, kernel: &KernelRef, shape: &Shape) -> Outcome {
+        let (device, loaded) = self.load(kernel.image)?;
+        let Some(kernel_object) = loaded.object.kernel(&kernel.name) else { return Ok(()) };
+        // Its LDS was looked at.
+        match device.check_room(kernel_object, shape.workgroup.iter().product(), shape.dynamic_lds) {
+            Err(fault) if matches!(fault.kind, FaultKind::NoRoom { .. }) => {
+                say_fault(&kernel.name, &fault.kind.to_string());
+                Err(LAUNCH_OUT_OF_RESOURCES)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether kernels count.
+    pub(crate) fn counts(&self) -> bool {
+        self.settings.wants_counters()
+    }
+
+    /// Runs a kernel, if it is short to its end; otherwise it returns what is in flight. A fault is not an error of
+    /// this launch: the device then answers everything with the fault's error.
+    pub(crate) fn launch(&mut self, launch: &Launch) -> Outcome<Option<Box<InFlight>>> {
+        let Launch { kernel, shape, arguments, cooperative } = launch;
+        let Kernel { loaded: mut metadata, original } = self.needs(kernel)?;
+        let target = self.device()?.target();
+        kernarg::check(&original, shape, target)?;
+        if self.settings.skip_kernels {
+            return Ok(None);
+        }
+        let fewer = if *cooperative { self.fewer_workgroups(kernel, shape)? } else { None };
+        if fewer.is_some() {
+            metadata = Arc::clone(&original);
+        }
+        let (group_segment_size, no_room) =
+            uncounted::lds(metadata.group_segment_fixed_size, original.group_segment_fixed_size, shape, target);
+        let fixed = u32::try_from(metadata.private_segment_fixed_size).map_err(|_| INVALID_VALUE)?;
+        let private_segment_size =
+            if metadata.uses_dynamic_stack { fixed.saturating_add(self.stack_limit) } else { fixed };
+        let mut services = kernarg::Services::default();
+        if kernarg::has(&metadata, &ValueKind::HiddenHostcallBuffer) {
+            let (device, _) = self.device.as_mut().ok_or(NO_DEVICE)?;
+            services.hostcall = self.hostcall.address(device)?;
+            if kernarg::may_allocate(&metadata) {
+                services.heap = self.hostcall.heap(device)?;
+            }
+        }
+        let mut segment = kernarg::segment(&metadata, shape, arguments, &services)?;
+        let grids = if *cooperative { kernarg::add_grids(&mut segment, &metadata) } else { None };
+        let ordinal = self.dispatches;
+        self.dispatches += 1;
+        let room = (segment.len() as u64, metadata.kernarg_segment_align.max(64).next_power_of_two());
+        let kept = self.kernargs.get_mut(&room).and_then(Vec::pop);
+        let (device, loaded) = self.load(kernel.image)?;
+        let mut kernel_object = loaded.object.kernel(&kernel.name).ok_or(NOT_FOUND)?;
+        if fewer.is_some() || no_room.is_some() {
+            kernel_object = match loaded.original(device, &kernel.name) {
+                Some(original) => original,
+                // Without its descriptor the original cannot run, and nothing else may.
+                None if fewer.is_some() => return Err(COOPERATIVE_LAUNCH_TOO_LARGE),
+                None => kernel_object,
+            };
+        }
+        let kernarg_address = kept.map_or_else(|| device.malloc(room.0, room.1), Ok).map_err(|_| OUT_OF_MEMORY)?;
+        if let Some(grids) = grids {
+            kernarg::describe_grid(&mut segment, kernarg_address, grids, shape);
+        }
+        device.write(kernarg_address, &segment).map_err(|_| OUT_OF_MEMORY)?;
+        let mut workgroup = [0; 3];
+        for (to, from) in workgroup.iter_mut().zip(shape.workgroup) {
+            *to = u16::try_from(from).map_err(|_| INVALID_CONFIGURATION)?;
+        }
+        let dispatch = Dispatch {
+            kernel_object,
+            grid: shape.items,
+            workgroup,
+            private_segment_size,
+            group_segment_size: u32::try_from(group_segment_size).map_err(|_| INVALID_CONFIGURATION)?,
+            kernarg_address,
+            dispatch_id: ordinal,
+        };
+        let why_original = fewer.or(no_room);
+        let has_room = why_original.is_none();
+        let instrumented =
+            loaded.counters.as_ref().filter(|_| has_room).and_then(|counters| counters.index_of(&kernel.name));
+        // Without counts no reason is reported.
+        let why_not = if self.counts() && instrumented.is_none() {
+            let (_, loaded) = self.load(kernel.image)?;
+            uncounted::without_counters(loaded, &kernel.name).or(why_original)
+        } else {
+            None
+        };
+        let mut ticket = None;
+        if let Some(index) = instrumented.filter(|_| self.counts()) {
+            let info =
+                DispatchInfo { kernel: index, grid: shape.items, workgroup: shape.workgroup, ordinal: ordinal as u32 };
+            match self.begin_counting(kernel, &info) {
+                Ok(begun) => ticket = begun,
+                Err(error) => self.stop(&kernel.name, &error.to_string()),
+            }
+        }
+        if let Some(why) = why_not {
+            self.not_counted(kernel, why);
+        }
+        if self.settings.strict {
+            let mut passes = self.settings.findings.of_kernel(&kernel.name);
+            if !passes.suppressed.kinds().is_empty() {
+                let (_, loaded) = self.load(kernel.image)?;
+                let rewritten = fault_places::rewritten(&loaded.bytes, &kernel.name);
+                passes.suppressed = passes.suppressed.with_addresses(rewritten);
+            }
+            self.device()?.options_mut().passes = passes;
+        }
+        let device = self.device()?;
+        match device.begin(&dispatch) {
+            Ok(flight) => {
+                self.collection.host_launch(&self.settings, &kernel.name, shape);
+                let mut of = InFlight::new(
+                    kernel.clone(),
+                    *shape,
+                    flight,
+                    Segment { address: kernarg_address, room },
+                    ticket,
+                    target,
+                    ordinal,
+                );
+                let ended = self.advance(&mut of, Share { instructions: AT_ONCE, interrupt: None })?;
+                Ok((!ended).then(|| Box::new(of)))
+            }
+            Err(fault) => {
+                self.abandon(kernel, ticket, &fault);
+                self.fault(&kernel.name, &fault);
+                Ok(None)
+            }
+        }
+    }
+
+    /// Runs a share of a kernel in flight; tells whether it has ended. A fault ends it, too.
+    pub(crate) fn advance(&mut self, of: &mut InFlight, share: Share) -> Outcome<bool> {
+        let (_, loaded) = self.load(of.kernel.image)?;
+        let object = loaded.counters.as_ref().map(|counters| counters.object);
+        let (device, session) = self.device_and_session()?;
+        let memory = &mut EmulatedMemory(device);
+        let armed = match (&of.ticket, object) {
+            (Some(ticket), _) => session.resume(memory, ticket),
+            // Without room for its counters a kernel must not touch them, nor those of another dispatch in flight.
+            (None, Some(object)) => session.suspend(memory, object),
+            (None, None) => Ok(()),
+        };
+        if let Err(error) = armed {
+            self.stop(&of.kernel.name, &error.to_string());
+        }
+        let device = self.device()?;
+        let result = device.advance(&mut of.flight, share);
+        let found = device.take_findings();
+        let text = |fault: &Fault| fault_places::text(bytes_of(&self.code.images, fault.object), fault);
+        self.findings.add(&self.settings.findings, &of.kernel.name, found, text);
+        let stats = match result {
+            Ok(None) => return Ok(false),
+            Ok(Some(stats)) => stats,
+            Err(fault) => {
+                self.abandon(&of.kernel, of.ticket.take(), &fault);
+                self.fault(&of.kernel.name, &fault);
+                return Ok(true);
+            }
+        };
+        if let Err(error) = self.collect((&of.kernel, &of.shape), of.ticket.take(), &stats, (of.target, of.ordinal)) {
+            self.stop(&of.kernel.name, &error.to_string());
+        }
+        self.ended(&of.kernel, &stats, of.kernarg);
+        Ok(true)
+    }
+
+    /// Why a cooperative launch has to run the original, if its kernel counts and it has to.
+    fn fewer_workgroups(&mut self, kernel: &KernelRef, shape: &Shape) -> Outcome<Option<Why>> {
+        let (_, loaded) = self.load(kernel.image)?;
+        let Some(counters) = &loaded.counters else { return Ok(None) };
+        let Some(mapped) = counters.map.kernels.iter().find(|mapped| mapped.name == kernel.name) else {
+            return Ok(None);
+        };
+        let size = shape.workgroup.iter().product();
+        Ok(fewer_workgroups(&counters.map.target, (&mapped.before, &mapped.after), size, shape.dynamic_lds))
+    }
+
+    /// Says of accesses after allocations, each place once, and keeps the segment of arguments for the next launch.
+    pub(crate) fn ended(&mut self, kernel: &KernelRef, stats: &DispatchStats, arguments: Segment) {
+        for overrun in &stats.overruns {
+            if self.overruns.insert((kernel.name.clone(), overrun.place.address)) {
+                let more = "a GPU lets that be up to the end of its page, and so does this run; with --strict it ends \
+                    the program";
+                let what =
+                    fault_places::text_of_overrun(bytes_of(&self.code.images, Some(overrun.place.object)), overrun);
+                say_fault(&kernel.name, &format!("{what}: {more}"));
+            }
+        }
+        self.kernargs.entry(arguments.room).or_default().push(arguments.address);
+    }
+
+    /// Arms the control block for a dispatch.
+    fn begin_counting(&mut self, kernel: &KernelRef, info: &DispatchInfo) -> Result<Option<Ticket>> {
+        let loaded =
+            self.code.images.get(kernel.image).and_then(Option::as_ref).and_then(|image| image.loaded.as_ref());
+        let counters = loaded.and_then(|loaded| loaded.counters.as_ref());
+        let (Some(counters), Some((device, _))) = (counters, &mut self.device) else { return Ok(None) };
+        Ok(Some(self.collection.session.begin_dispatch(&mut EmulatedMemory(device), counters.object, info)?))
+    }
+
+    /// Forgets what a dispatch counted that faulted, if it did.
+    pub(crate) fn abandon(&mut self, kernel: &KernelRef, ticket: Option<Ticket>, fault: &Fault) {
+        let (Some(ticket), Some((device, _))) = (ticket, &mut self.device) else { return };
+        if let Err(error) = self.collection.session.abandon(&mut EmulatedMemory(device), ticket) {
+            complain("the counters of a kernel that faulted could not be taken away", &error);
+        }
+        let text = fault_places::text(bytes_of(&self.code.images, fault.object), fault);
+        self.not_counted(kernel, uncounted::faulted(&text));
+    }
+
+    /// A kernel that faulted: what the program did wrong becomes an error that it gets from now on. Anything else, such
+    /// as a broken rule of the hardware or an instruction that is not emulated, ends the program, which could not know
+    /// that its results are worth nothing.
+    pub(crate) fn fault(&mut self, kernel: &str, fault: &Fault) {
+        let text = fault_places::text(bytes_of(&self.code.images, fault.object), fault);
+        let status = match fault.kind {
+            FaultKind::Memory { .. }
+            | FaultKind::LdsBounds { .. }
+            | FaultKind::ScratchBounds { .. }
+            | FaultKind::Misaligned { .. } => ILLEGAL_ADDRESS,
+            FaultKind::NoRoom { .. } => LAUNCH_OUT_OF_RESOURCES,
+            FaultKind::Trap { .. } if self.hostcall.complained() => ASSERT,
+            FaultKind::Trap { .. } => LAUNCH_FAILURE,
+            _ => self.stop(kernel, &text),
+        };
+        say_fault(kernel, &text);
+        if let Err(error) = self.write_time() {
+            complain("the counts could not be written", &error);
+        }
+        break_device(status);
+        tasks::wake();
+    }
+
+    /// Records a dispatch that is not counted.
+    pub(crate) fn not_counted(&mut self, kernel: &KernelRef, why: Why) {
+        let loaded =
+            self.code.images.get(kernel.image).and_then(Option::as_ref).and_then(|image| image.loaded.as_ref());
+        if !self.settings.wants_counters() {
+            return;
+        }
+        let collector = self.collection.session.collector_mut();
+        match self.collection.uncounted.dispatch(kernel, loaded, why) {
+            Ok(dispatch) => {
+                collector.not_counted(dispatch);
+                self.collection
+                    .journals
+                    .add(Changes { counters: Some((collector.profile_mut(), None)), ..Changes::default() });
+            }
+            Err(error) => complain("a dispatch that was not counted could not be recorded", &error),
+        }
+    }
+
+    /// Drains what a dispatch counted and adds the emulator's own numbers.
+    pub(crate) fn collect(
+        &mut self,
+        (kernel, shape): (&KernelRef, &Shape),
+        ticket: Option<Ticket>,
+        stats: &DispatchStats,
+        (target, ordinal): (Target, u64),
+    ) -> Result<()> {
+        let loaded = self.code.images[kernel.image].as_ref().and_then(|image| image.loaded.as_ref());
+        let loaded = loaded.ok_or_else(|| Error::internal("a kernel ran that is not loaded"))?;
+        let mut changes = Changes::default();
+        if let (Some(counters), Some(ticket), Some((device, _))) = (&loaded.counters, ticket, &mut self.device) {
+            let index = counters
+                .index_of(&kernel.name)
+                .ok_or_else(|| Error::internal("a kernel counts that the site table lacks"))?;
+            self.collection.session.end_dispatch(&mut EmulatedMemory(device), ticket, Some(shape.launched()))?;
+            let collector = self.collection.session.collector_mut();
+            let work = collector.kernel(&counters.map, index)?.work.get_or_insert(Work::default());
+            work.instructions += stats.instructions;
+            work.global_bytes += stats.global_bytes;
+            work.lds_bytes += stats.lds_bytes;
+            let place = collector.place(&counters.map, index)?;
+            changes.counters = Some((collector.profile_mut(), Some(place)));
+        }
+        if let Some(tracer) = &mut self.collection.tracer {
+            let place = tracer.add(&kernel.name, loaded, target, stats, shape)?;
+            changes.trace = Some((tracer.profile_mut(), Some(place)));
+        }
+        if let Some(origins) = &mut self.collection.origins {
+            origins.add(loaded, stats)?;
+        }
+        let mut added = None;
+        if let Some(timer) = &mut self.collection.timer {
+            added = timer.add(&kernel.name, loaded, target, ordinal, stats)?;
+        }
+        if let (Some(added), Some(timer)) = (&added, &self.collection.timer) {
+            changes.time = Some((added, timer.time()));
+        }
+        self.collection.journals.add(changes);
+        self.write_now_and_then();
+        Ok(())
+    }
+
+    /// Ends the program as a GPU's fault does: whatever the kernel was to compute is missing, and a program that goes
+    /// on would not know.
+    pub(crate) fn stop(&mut self, kernel: &str, reason: &str) -> ! {
+        say_fault(kernel, reason);
+        self.findings.finish(&self.settings.findings);
+        if let Err(error) = self.write() {
+            complain("the counts could not be written", &error);
+        }
+        // What the program has printed so far is what a person looks for first.
+        raw::flush_output();
+        std::process::abort()
+    }
+}
