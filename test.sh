@@ -75,16 +75,46 @@ fi
 
 # --- the checks, each timed; a failure does not hide the later ones
 failed=
+work=$(mktemp -d) || die "no folder for temporary files"
+trap 'rm -rf "$work"' EXIT
+: >"$work/steps"
+
+# Runs a command, and adds a row with its name, seconds and seconds of CPU to the steps.
+timed() {
+    local name=$1 status TIMEFORMAT='%1R %1U %1S'
+    shift
+    { time "$@" 2>&3; } 3>&2 2>"$work/time"
+    status=$?
+    awk -v name="$name" '{ printf "%s\t%.1f\t%.1f\n", name, $1, $2 + $3 }' "$work/time" >>"$work/steps"
+    return $status
+}
+
 step() {
     local name=$1 start=$SECONDS
     shift
     echo "== $name: $*"
-    if "$@"; then
+    if timed "$name" "$@"; then
         echo "== $name: ok, $((SECONDS - start)) s"
     else
         echo "== $name: FAILED, $((SECONDS - start)) s" >&2
         failed="$failed $name"
     fi
+}
+
+# All tests; what they write goes to a file, too.
+run_tests() {
+    cargo test --workspace --no-fail-fast --locked 2>&1 | tee "$work/tests"
+    return "${PIPESTATUS[0]}"
+}
+
+# What each step and each test program cost, the longest program first.
+table() {
+    awk -F '\t' 'BEGIN { printf "%-44s %9s %9s\n", "step", "seconds", "of CPU" }
+        { printf "%-44s %9s %9s\n", $1, $2, $3 }' "$work/steps"
+    awk -f rewriter-tests/test-times.awk "$work/tests" | sort -t "$(printf '\t')" -k2,2gr -k1,1 |
+        awk -F '\t' 'function row(a, b, c, d, e) { printf "%-44s %9s %7s %8s %7s\n", a, b, c, d, e }
+            BEGIN { print ""; row("test program", "seconds", "passed", "ignored", "failed") }
+            { row($1, $2, $3, $4, $5) }'
 }
 
 if [ "$full" = 1 ]; then
@@ -122,9 +152,12 @@ if [ "$full" = 1 ]; then
     WAVETAP_RANDOM_WORDS=10000000 step "random words" cargo test --profile checked --locked -p rewriter-tests \
         --test random_words -- --nocapture
 fi
-# Last, so that the output ends with the test summaries.
-cargo test --workspace --no-fail-fast --locked
+# Last, so that the output ends with the test summaries, and what everything cost.
+timed test run_tests
 tests=$?
+mkdir -p target
+echo
+table | tee target/ci-times.txt
 
 [ -z "$failed" ] || die "failed before the tests:$failed"
 exit $tests

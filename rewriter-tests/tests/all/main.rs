@@ -16,6 +16,7 @@ mod overlapping_dispatches;
 mod placed_code;
 mod planned;
 mod real_code;
+mod test_times;
 mod triton_objects;
 mod verify_code;
 mod verify_object;
