@@ -131,7 +131,7 @@ impl Emitter<'_, '_> {
         }
         branch_if_disabled(&mut asm, r, done)?;
         registers.spill_lanes(&mut asm, &own)?;
-        if self.scavenger.is_pending(point.inst, &self.reads) {
+        if self.scavenger.is_pending(point, &self.reads) {
             // After a call of an unknown function, what the original waits for later may be what is read here.
             asm.wait_all_loads()?;
         }

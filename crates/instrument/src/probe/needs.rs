@@ -20,7 +20,8 @@ pub struct Needs {
     /// ([`super::Measurement::payload`]), and the control block's sample table is set.
     pub records: bool,
     /// Lanes of inserted code's data pair hold something from one snippet of a wave to the next: from lane
-    /// [`FIRST_KEPT_LANE`] on, of both registers. Lanes of vector registers are not scavenged then; where registers are
+    /// [`FIRST_KEPT_LANE`] on, of the second register; of both with [`Needs::unused_registers`]. They are 0 at first.
+    /// Lanes of vector registers are not scavenged then; where registers are
     /// spilled whole, these are spilled, too.
     pub keeps_lanes: bool,
     /// All registers of inserted code are ones that no code of the kernel names; without, the kernel is refused. What

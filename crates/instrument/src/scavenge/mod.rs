@@ -17,9 +17,10 @@ use lane_spills::{LaneBudget, LaneSpills};
 use registers::{OwnRegisters, Scalars, Vectors};
 use scalars::ScalarSource;
 use spill_slots::{Moves, SpillSlots};
+use wavetap_amdgpu::Memory;
 use wavetap_analysis::dataflow::{Liveness, MaybeInitialized, RegSet};
 use wavetap_analysis::kernel::{Refusal, Stop};
-use wavetap_base::entity::{InstId, ProgramPoint};
+use wavetap_base::entity::{ProgramPoint, Side};
 use wavetap_base::error::Result;
 use wavetap_profile::map;
 
@@ -176,7 +177,7 @@ impl Scavenger<'_> {
         read: &RegSet,
     ) -> Result<(OwnRegisters, SnippetRegisters), Stop> {
         let ClonedFunction { body, cfg, .. } = self.function;
-        let pending = self.pending.get(point.inst.index()).unwrap_or(&RegSet::EMPTY);
+        let pending = &self.pending_at(point);
         let assigned = self.assigned.map_or(RegSet::ALL, |assigned| assigned.at(body, cfg, point));
         let scalars = match self.reserved {
             Some(scalars) => ScalarSource::Reserved(scalars),
@@ -200,9 +201,21 @@ impl Scavenger<'_> {
         Ok((OwnRegisters { vectors, ..*own }, SnippetRegisters { scalars, vectors: VectorSource::SpillLanes(spills) }))
     }
 
-    /// Whether loads into some of these registers may be outstanding before an instruction.
-    pub(crate) fn is_pending(&self, inst: InstId, registers: &RegSet) -> bool {
-        self.pending.get(inst.index()).is_some_and(|pending| pending.intersects(registers))
+    /// The registers into which loads may be outstanding at a point: after a load, those that it writes, too.
+    fn pending_at(&self, point: ProgramPoint) -> RegSet {
+        let body = self.function.body;
+        let Some(before) = self.pending.get(point.inst.index()) else { return RegSet::EMPTY };
+        match point.side {
+            Side::After if body.inst(point.inst).variant.memory != Memory::None => {
+                before.union(body.writes(point.inst).collect())
+            }
+            _ => *before,
+        }
+    }
+
+    /// Whether loads into some of these registers may be outstanding at a point.
+    pub(crate) fn is_pending(&self, point: ProgramPoint, registers: &RegSet) -> bool {
+        self.pending_at(point).intersects(registers)
     }
 
     /// The registers of a snippet before the end of a wave: nothing needs the original's vector registers any more.
