@@ -70,13 +70,14 @@ mod needs;
 mod registry;
 mod table;
 mod time;
+mod values;
 
 /// A probe, as it is chosen.
 pub type ProbeRef = &'static dyn Probe;
 
 pub use emitter::{Emitter, Measurement, Scc};
 pub use needs::{FIRST_KEPT_LANE, Needs, check_together};
-pub use registry::{ALL, BLOCKS, BRANCHES, DRAINED_LATENCY, MEMORY, MEMORY_LATENCY, TIME, by_name};
+pub use registry::{ALL, BLOCKS, BRANCHES, DRAINED_LATENCY, MEMORY, MEMORY_LATENCY, TIME, VALUES, by_name};
 pub(crate) use table::SiteTable;
 
 pub use crate::asm::{Asm, Global, c, s, s2, v, v2};

@@ -6,6 +6,7 @@ use super::branches::Branches;
 use super::latency::MemoryLatency;
 use super::memory::Memory;
 use super::time::Time;
+use super::values::Values;
 
 /// Divergence of branches: every instruction that narrows EXEC, and every uniform branch.
 pub const BRANCHES: &dyn Probe = &Branches;
@@ -20,8 +21,11 @@ pub const MEMORY_LATENCY: &dyn Probe = &MemoryLatency { drains_all: false };
 /// The same, where nothing else is outstanding: each load is waited for at once.
 pub const DRAINED_LATENCY: &dyn Probe = &MemoryLatency { drains_all: true };
 
+/// Loads whose value is the same in all lanes, or what the wave has loaded there before.
+pub const VALUES: &dyn Probe = &Values;
+
 /// All of them, in the order of `--help`.
-pub const ALL: &[&dyn Probe] = &[BRANCHES, BLOCKS, MEMORY, TIME, MEMORY_LATENCY, DRAINED_LATENCY];
+pub const ALL: &[&dyn Probe] = &[BRANCHES, BLOCKS, MEMORY, TIME, MEMORY_LATENCY, DRAINED_LATENCY, VALUES];
 
 /// The probe of that name.
 #[must_use]

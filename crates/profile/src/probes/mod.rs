@@ -8,6 +8,7 @@ pub mod branches;
 pub mod latency;
 pub mod memory;
 pub mod time;
+pub mod values;
 
 use std::sync::Arc;
 
@@ -21,7 +22,7 @@ pub const VERSION_1: &str = branches::PROBE;
 #[must_use]
 pub fn kinds() -> Vec<&'static Arc<KindSchema>> {
     let kinds = branches::kinds().into_iter().chain(blocks::kinds()).chain(memory::kinds()).chain(time::kinds());
-    kinds.chain(latency::kinds()).collect()
+    kinds.chain(latency::kinds()).chain(values::kinds()).collect()
 }
 
 /// The kind of a name; none if no known probe has it.
