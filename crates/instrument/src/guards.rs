@@ -32,13 +32,13 @@ pub(crate) fn check_allocation(body: &Body, descriptor: &KernelDescriptor) -> Re
         ));
     }
     if Field::enable_dynamic_vgpr(body.target()).is_some_and(|field| descriptor.get(field) != 0) {
-        return Err(Refusal::new(Reason::VectorAllocation, "the descriptor asks for dynamic vector registers"));
+        return Err(Refusal::new(Reason::VectorAllocation, "the descriptor requests dynamic vector registers"));
     }
     if body.target().has_shared_vgprs()
         && body.target().wave_size() == 64
         && descriptor.get(Field::SHARED_VGPR_COUNT) != 0
     {
-        return Err(Refusal::new(Reason::VectorAllocation, "the descriptor asks for shared vector registers"));
+        return Err(Refusal::new(Reason::VectorAllocation, "the descriptor requests shared vector registers"));
     }
     Ok(())
 }
@@ -124,7 +124,7 @@ pub(crate) fn check_dealloc(body: &Body, cfg: &Cfg) -> Result<(), Refusal> {
             return Err(Refusal::at(
                 Reason::VectorAllocation,
                 body.address(id),
-                "the vector registers are given back before the end",
+                "the vector registers are deallocated before the end",
             ));
         }
     }
@@ -160,7 +160,7 @@ pub(crate) fn check_ends(program: &Program, body: &Body) -> Result<(), Refusal> 
         Some(id) => Err(Refusal::at(
             Reason::Undecodable,
             body.address(id),
-            "control runs off the end of its code behind a call that may come back",
+            "control runs off the end of its code after a call that may return",
         )),
         None => Ok(()),
     }
@@ -212,8 +212,8 @@ pub(crate) fn check_scheduling(program: &Program, body: &Body) -> Result<(), Ref
     Ok(())
 }
 
-/// Refuses an insertion where the index mode may be on, vector instructions may be skipped, or it is not known who sees
-/// to dependences.
+/// Refuses an insertion where the index mode may be on, vector instructions may be skipped, or it is not known whether
+/// the hardware interlocks dependences.
 pub(crate) fn check_modes(body: &Body, indexing: &Indexing, id: InstId) -> Result<(), Refusal> {
     if body.skips_vectors_before(id) {
         let detail = format!("{} where vector instructions may be skipped (s_setvskip)", body.inst(id).name());

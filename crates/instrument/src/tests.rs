@@ -239,9 +239,9 @@ fn needs_that_cannot_be_met() {
         (0..256).map(|n| [Value::Reg(Reg::vector(n, 1)), Value::Reg(Reg::vector(0, 1))]).collect();
     let code: Vec<(&str, &[Value])> =
         every_vector.iter().map(|operands| ("v_mov_b32_e32", operands.as_slice())).collect();
-    let (bytes, borrows_vectors) = kernel(target, &code);
-    assert!(plan(target, &bytes, &borrows_vectors, CounterMode::Lds).is_ok());
-    // Both kinds of registers can only be borrowed where there is something else to keep values in.
+    let (bytes, spills_vectors) = kernel(target, &code);
+    assert!(plan(target, &bytes, &spills_vectors, CounterMode::Lds).is_ok());
+    // Both kinds of registers can only be scavenged where values can be spilled to something else.
     let every_scalar: Vec<[Value; 2]> = (0..102).map(|n| [s(n, 1), Value::InlineInt(0)]).collect();
     let scalars = every_scalar.iter().map(|operands| ("s_mov_b32", operands.as_slice()));
     let code: Vec<(&str, &[Value])> = code.into_iter().chain(scalars).collect();
@@ -313,7 +313,7 @@ fn kernels_that_use_all_registers() {
 }
 
 /// Where every wave has as many scalar registers as any other, those after what the original names may not leave room
-/// for VCC and its neighbours: inserted code borrows instead.
+/// for VCC and its neighbours: inserted code scavenges instead.
 #[test]
 fn a_fixed_number_of_scalar_registers() {
     let target = target("gfx802");
@@ -483,9 +483,9 @@ fn accumulation_registers_move_behind_a_grown_allocation() {
             if refusal.reason == Reason::VectorRegisters));
 }
 
-/// A kernel that names all scalar registers is instrumented with borrowed ones; none of them has a load outstanding.
+/// A kernel that names all scalar registers is instrumented with scavenged ones; none of them has a load outstanding.
 #[test]
-fn borrowed_registers_are_not_load_destinations() {
+fn scavenged_registers_are_not_load_destinations() {
     let target = target("gfx90a");
     let all: Vec<[Value; 2]> = (0..102).map(|n| [s(n, 1), Value::InlineInt(0)]).collect();
     let mut code: Vec<(&str, &[Value])> = all.iter().map(|operands| ("s_mov_b32", operands.as_slice())).collect();
@@ -515,7 +515,7 @@ fn borrowed_registers_are_not_load_destinations() {
 
 /// The original reads what nothing has set: that is no reason to keep it, and there are others.
 #[test]
-fn borrowed_registers_are_not_ones_that_nothing_has_set() {
+fn scavenged_registers_are_not_ones_that_nothing_has_set() {
     let target = target("gfx90a");
     let moves: Vec<[Value; 2]> = (20..102).map(|n| [s(n, 1), Value::InlineInt(0)]).collect();
     let uses: Vec<[Value; 3]> = (0..102).map(|n| [s(0, 1), s(n, 1), s(0, 1)]).collect();
@@ -535,9 +535,9 @@ fn borrowed_registers_are_not_ones_that_nothing_has_set() {
     assert!(!named.overlaps(Reg::scalar(6, 14)), "{named:?}");
 }
 
-/// What is borrowed may lie above everything that the original names: the metadata counts it all the same.
+/// What is scavenged may lie above everything that the original names: the metadata counts it all the same.
 #[test]
-fn metadata_counts_borrowed_registers() {
+fn metadata_counts_scavenged_registers() {
     for name in ["gfx90a", "gfx1030", "gfx1201"] {
         let target = target(name);
         let target = target.with_wave_size(64).unwrap_or(target);
@@ -572,7 +572,7 @@ fn metadata_counts_borrowed_registers() {
         let numbered = |reg: &Reg| reg.file == RegFile::Scalar && u32::from(reg.first) < target.addressable_sgprs();
         let ends = named.flatten().filter(numbered).map(|reg| u64::from(reg.first) + u64::from(reg.dwords));
         let end = ends.max().expect("scalar registers");
-        assert!(end > 60, "{name}: something higher is borrowed");
+        assert!(end > 60, "{name}: something higher is scavenged");
         assert!(planned.metadata.sgpr_count >= end, "{name}: {} of {end}", planned.metadata.sgpr_count);
     }
 }
@@ -599,9 +599,9 @@ fn what_original_code_wrote_is_up_to_date_where_a_snippet_reads_it() {
     assert_eq!(waits(w32, Place::End(own), &[2]), [0], "its masks are not remembered");
 }
 
-/// Lanes are borrowed of unused vector registers first: those may lie after what the metadata count.
+/// Lanes are scavenged of unused vector registers first: those may lie after what the metadata count.
 #[test]
-fn metadata_counts_borrowed_vector_registers() {
+fn metadata_counts_scavenged_vector_registers() {
     let target = target("gfx908");
     let v = |n| Value::Reg(Reg::vector(n, 1));
     // Two are left, and three are needed.
@@ -619,9 +619,9 @@ fn metadata_counts_borrowed_vector_registers() {
 }
 
 /// Where buffer instructions alone reach scratch memory (gfx8), four scalar registers describe it from the entry on,
-/// and no snippet borrows them.
+/// and no snippet scavenges them.
 #[test]
-fn registers_that_describe_scratch_memory_are_not_borrowed() {
+fn registers_that_describe_scratch_memory_are_not_scavenged() {
     let target = target("gfx803");
     let v = |n| Value::Reg(Reg::vector(n, 1));
     let with = |unnamed: std::ops::Range<u16>, asks: bool| {

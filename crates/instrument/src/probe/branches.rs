@@ -1,5 +1,5 @@
-//! The branch probe. Of an instruction that narrows EXEC: how many lanes were active, how many are afterwards, did they
-//! agree. Of a scalar branch: how often it was reached and how often it was taken.
+//! The branch probe. It counts, of an instruction that narrows EXEC, how many lanes were active before and after it and
+//! whether they agreed; of a uniform branch, how often it was reached and how often it was taken.
 //!
 //! At an instruction that narrows EXEC, lanes 0 to 4 of the data register hold what is added to the five counters;
 //! lanes 0 (executions) and 4 (empty) are always 1, and EXEC chooses between lanes 0 to 3 and lane 4, so that a wave
@@ -48,7 +48,7 @@ enum Narrowing {
     Mask { mask: Value, complemented: bool },
     /// EXEC becomes the lanes for which a comparison holds.
     Compare,
-    /// A scalar branch.
+    /// A uniform branch.
     Branch(Condition),
 }
 
@@ -189,7 +189,7 @@ fn count(m: &mut Measurement<'_>, after: Value) -> Result<()> {
     m.add()
 }
 
-/// Counts a scalar branch. It works with EXEC = 0 too.
+/// Counts a uniform branch. It works with EXEC = 0 too.
 fn branch(m: &mut Measurement<'_>, condition: Condition) -> Result<()> {
     let taken = s(m.r.first);
     match condition {

@@ -96,8 +96,8 @@ impl Place<'_> {
                 .step_by(usize::from(align))
                 .filter_map(|first| Some((price(&first)?, first)))
                 .min();
-            let (_, first) = best
-                .ok_or_else(|| Refusal::new(Reason::ScalarRegisters, "not even enough scalar registers to borrow"))?;
+            let (_, first) =
+                best.ok_or_else(|| Refusal::new(Reason::ScalarRegisters, "too few scalar registers can be scavenged"))?;
             for number in run(first) {
                 taken[usize::from(number)] = true;
                 needed_again.extend((cost(number) != Some(0)).then_some(number));

@@ -1,10 +1,10 @@
 //! Vector registers for inserted code where the original code names all of them and too few scalar registers are unused
-//! to keep lanes in: a few of the original's are moved away around each snippet, all lanes of them, into accumulation
-//! registers or the wave's scratch memory, and so is what inserted code keeps from one snippet to the next.
+//! to spill lanes to: a few of the original's are spilled whole around each snippet, to AGPRs or to the wave's scratch
+//! memory, and so is what inserted code keeps from one snippet to the next.
 //!
-//! SpillSlots come in two rows: first those of the original's values, then those of ours. A snippet needs nothing that
-//! is unused everywhere; only EXEC, which says what lanes a move takes along, has to be put into scalar registers that
-//! are dead at that place.
+//! Slots are in two rows: first those of the original's values, then those of inserted code. A snippet needs no
+//! register that is unused everywhere. Only EXEC, which selects the lanes of a move, has to be saved in scalar
+//! registers that are dead at that place.
 
 use super::Scavenger;
 use super::registers::{Allocation, NUMBERED_VGPRS, ScalarPool, Vectors, WORK_ITEM_VGPRS};
@@ -103,7 +103,7 @@ impl SpillSlots {
                 if access == ScratchAccess::Buffer
                     && !allocation.descriptor.is_set(Field::ENABLE_SGPR_PRIVATE_SEGMENT_BUFFER)
                 {
-                    return refuse("the kernel does not ask for the registers that describe it");
+                    return refuse("the kernel does not request the registers that describe it");
                 }
                 // How far the original goes is known if all that it calls is.
                 if metadata.uses_dynamic_stack
