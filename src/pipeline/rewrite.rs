@@ -2,8 +2,8 @@
 //!
 //! Everything of a code object is planned before a byte of it is written. The two steps of a placement:
 //! [`emit::code_object::Plan`](wavetap_object::emit::code_object::Plan) says where control block and code will be,
-//! `instrument` and `layout` make code for that place, and the plan writes it. A kernel that some stage refuses
-//! stays unchanged; without any instrumented kernel the output is the input. What was written is checked by [`verify`], which
+//! `instrument` and `layout` make code for that place, and the plan writes it. A kernel that some stage refuses stays
+//! unchanged; without any instrumented kernel the output is the input. What was written is checked by [`verify`], which
 //! shares no code with the stages that wrote it, and a kernel with a finding is refused like any other
 //! ([`code_object`]). Code objects are independent: they are rewritten at the same time, and written in the order of
 //! the file.

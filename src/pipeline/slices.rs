@@ -44,8 +44,8 @@ pub fn slice(data: &[u8], selection: &Selection, evidence: Evidence<'_>) -> Resu
     Ok(Slice::new(wavetap_slice::slice(&inputs)?, unread))
 }
 
-/// Gives each kernel of a report its waits, from the original input. Returns what its summary needs of the code, for the
-/// most expensive kernels, so modelled time has to be in the report before.
+/// Gives each kernel of a report its waits, from the original input. Returns what its summary needs of the code, for
+/// the most expensive kernels, so modelled time has to be in the report before.
 ///
 /// # Errors
 /// Malformed or unsupported if the input cannot be decoded.

@@ -184,8 +184,8 @@ pub fn words(code: &str) -> impl Iterator<Item = &str> {
 #[test]
 fn passages_are_what_people_read() {
     let found = passages(
-        "/// One\n    /// two.\nfn a() {} // three\n\nb(\"four \\\n    five\\n{x}\", r#\"six \"seven\" \\n\"#, 'x', b'\"', \
-         '\\'');\n/* eight /* nine */ */\n\n// ten\n",
+        "/// One\n    /// two.\nfn a() {} // three\n\nb(\"four \\\n    five\\n{x}\", r#\"six \"seven\" \\n\"#, 'x', \
+         b'\"', '\\'');\n/* eight /* nine */ */\n\n// ten\n",
     );
     let texts: Vec<(usize, bool, &str)> = found.iter().map(|p| (p.line, p.is_comment, p.text.as_str())).collect();
     assert_eq!(
