@@ -138,8 +138,10 @@ impl Found<'_> {
     }
 }
 
-/// `ns::reduce<float>` of `void ns::reduce<float>(float*, int)`.
-fn bare_name(demangled: &str) -> &str {
+/// A demangled name without its parameters and return type: `ns::reduce<float>` of
+/// `void ns::reduce<float>(float*, int)`.
+#[must_use]
+pub fn bare_name(demangled: &str) -> &str {
     // Parameters begin at the first parenthesis outside of template arguments and `(anonymous namespace)`.
     let mut depth = 0_u32;
     let mut end = demangled.len();

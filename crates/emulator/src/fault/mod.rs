@@ -7,6 +7,7 @@ pub(crate) mod stop;
 use std::fmt;
 
 use wavetap_amdgpu::Limit;
+use wavetap_base::error::{Error, Kind};
 
 use crate::address::ObjectId;
 use crate::address::allocation::Allocation;
@@ -300,6 +301,19 @@ impl Fault {
             FaultKind::LdsRace { other, .. } => other.address = elsewhere(other.address),
             _ => {}
         }
+    }
+}
+
+impl From<Fault> for Error {
+    /// Of the kind that the fault is: unsupported for an instruction that is not implemented, limit for fuel and room,
+    /// malformed for what the kernel or its arguments did wrong.
+    fn from(fault: Fault) -> Error {
+        let kind = match fault.kind {
+            FaultKind::UnknownInstruction { .. } => Kind::Unsupported,
+            FaultKind::OutOfFuel | FaultKind::NoRoom { .. } => Kind::Limit,
+            _ => Kind::Malformed,
+        };
+        Error::new(kind, fault.to_string())
     }
 }
 
