@@ -1,20 +1,49 @@
-//! Wavetap rewrites the GPU code inside a HIP executable so that it counts what its branches and lanes do, runs it, and
-//! explains the counts.
+//! Wavetap rewrites the GPU code inside a HIP executable so that it measures itself, runs it, and explains the
+//! measurements.
 //!
-//! Code is read, rewritten and run from the binary alone. The `wavetap` command (package `cli`) puts files and
-//! processes around [`pipeline`]; [`pipeline::rewrite`] is the way in for other programs:
+//! Code is read, rewritten and run from the binary alone: no source, no compiler, no GPU. The `wavetap` command
+//! (package `cli`) is arguments and printing around this library.
+//!
+//! # A run
+//!
+//! [`Program`] is an executable, library or code object. It is rewritten, run, and explained:
 //!
 //! ```no_run
-//! use wavetap::pipeline::{Options, probe, rewrite};
+//! use wavetap::run::{BackendChoice, RunOptions, Stdout};
+//! use wavetap::{ExplainOptions, Options, probe, Program};
 //!
-//! let input = std::fs::read("app")?;
-//! let rewritten = rewrite(&input, &Options { probes: vec![probe::BRANCHES], ..Options::default() })?;
-//! for refused in rewritten.maps.iter().flat_map(|map| &map.refused) {
-//!     eprintln!("{} is refused: {}", refused.demangled, refused.detail);
+//! let program = Program::open("hip-samples/bin/divergence")?;
+//! let rewritten = program.rewrite(&Options::new([probe::BRANCHES]))?;
+//! assert!(rewritten.refused().is_empty(), "every kernel counts");
+//!
+//! let run = RunOptions::new().backend(BackendChoice::Emulator).target("gfx90a").stdout(Stdout::Discarded);
+//! let finished = rewritten.run(&run)?;
+//! assert_eq!(finished.exit_code(), 0);
+//!
+//! let profile = finished.profile()?;
+//! let report = finished.explain(&profile, &ExplainOptions::new())?;
+//! for kernel in &report.kernels {
+//!     println!("{}: {} waves", kernel.demangled, kernel.waves);
 //! }
-//! std::fs::write("app.counting", rewritten.bytes)?;
-//! # Ok::<(), wavetap::error::Error>(())
+//! # Ok::<(), wavetap::Error>(())
 //! ```
+//!
+//! [`Program::kernels`] and [`Program::each_object`] look at code without running it, [`emulated::Emulator`] runs one
+//! kernel with arguments of the caller's, and the functions of [`pipeline`] take bytes in place of files. Examples are
+//! in the folder `examples/`.
+//!
+//! # Errors
+//!
+//! Everything that can fail returns [`Error`]. It says what was found, what was expected and where, and its
+//! [`Error::kind`] tells bad input, something that is not supported, a limit, a fault of the library and an error of
+//! the system apart. The errors of single parts ([`emulator::Fault`], [`collect::memory::MemoryError`],
+//! [`collect::session::BeginError`]) convert to it. That a kernel is refused is no error: see
+//! [`RewrittenProgram::refused`].
+//!
+//! # What stays the caller's
+//!
+//! The library prints nothing and handles no signals. [`run::Observer`] is told before an application starts and when
+//! it has ended; [`files::observe_temporaries`] says which files a signal would leave behind.
 //!
 //! # The map
 //!
@@ -33,17 +62,19 @@
 //!   outstanding memory operations.
 //! - `instrument`: [`instrument`], [`layout`]; probes: what is counted, as edits of a kernel; places original and
 //!   inserted code at new addresses.
-//! - `verify`: [`verify`]; checks a rewritten file against its original; shares no code with `instrument`.
-//! - `emulator`: [`emulator`]; runs dispatches without a GPU; depends on `amdgpu` only, so that it shares no mistake
-//!   with what rewrites.
+//! - `verify`: [`verify`]; checks a rewritten file against its original; shares with `instrument` only what `object`,
+//!   `amdgpu` and `analysis` know of any code: decoding, calls, control flow, wait counters.
+//! - `emulator`: [`emulator`]; runs dispatches without a GPU; depends on `amdgpu` and `base` only, so that it shares no
+//!   mistake with what rewrites.
 //! - `collect`: [`collect`]; the host's half of measuring, whatever runs the kernels: arms dispatches, collects their
 //!   records; the configuration of a run.
 //! - `memory`: [`memory`]; how lanes access memory, from the code: lines, banks, categories.
 //! - `mix`: [`mix`]; what kernels executed, from the counts of their blocks: classes, operations, bytes.
 //! - `slice`: [`mod@slice`]; what each wait waits for, ranked.
 //! - `report`: [`report`]; profiles and slices as text, JSON and HTML.
-//! - `wavetap`: [`pipeline`], [`at_load`], [`emulated`]; the one place that orders the stages; code that is rewritten
-//!   when a process loads it; the emulator as a backend of `collect`.
+//! - `wavetap`: [`pipeline`], [`Program`], [`run`], [`at_load`], [`emulated`], [`files`]; the one place that orders the
+//!   stages; programs; processes that are run and what they leave; code that is rewritten when a process loads it; the
+//!   emulator as a backend of `collect` and as a GPU for single kernels; inputs and outputs.
 //!
 //! Three rules hold throughout. *Right or refused*: a kernel that some stage cannot handle correctly is left byte for
 //! byte as it was, with a reason ([`kernel::Reason`]). *Nothing original moves*: new code goes into new segments.
@@ -68,4 +99,14 @@ pub use wavetap_verify as verify;
 
 pub mod at_load;
 pub mod emulated;
+pub mod files;
 pub mod pipeline;
+mod program;
+pub mod run;
+
+pub use error::{Error, Kind, Result, ResultExt};
+pub use pipeline::{CounterPlacement, Counters, Options, Selection};
+pub use profile::file::Profile;
+pub use program::{ExplainOptions, KernelVersion, Program, ProgramKernel, RewrittenProgram, rewrite_into};
+pub use report::Report;
+pub use run::{Finished, RunOptions};

@@ -11,11 +11,12 @@ mod view;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use clap::builder::{PathBufValueParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use wavetap::pipeline::{Packing, Selection};
+use wavetap::run::OutputName;
 use wavetap::slice::blame::Blame;
 
-use crate::output_name::OutputName;
 use crate::targets;
 use crate::workgroup;
 
@@ -249,17 +250,17 @@ pub struct RunArgs {
     /// Write the collected counts to this file: the sum of all processes. In its name %p stands for the process's id,
     /// %r for its rank (of Open MPI, PMIx, PMI, MVAPICH2 or Slurm; 0 without one), %h for the host, %% for a percent
     /// sign: each name that results is a file, the sum of the processes that have it
-    #[arg(short, long, value_name = "PROFILE", value_parser = OutputName::parser())]
+    #[arg(short, long, value_name = "PROFILE", value_parser = output_name())]
     pub output: Option<OutputName>,
     /// Write the emulator's own trace of the same branches to this file (%p, %r, %h as with -o)
-    #[arg(long, value_name = "PROFILE", value_parser = OutputName::parser())]
+    #[arg(long, value_name = "PROFILE", value_parser = output_name())]
     pub trace: Option<OutputName>,
     /// Run the code for this target
     #[arg(long, visible_alias = "arch", value_name = "GFX", value_parser = targets::parse)]
     pub target: Option<String>,
     /// Write stall samples of the timing model to this file, in the form of rocprofv3's stochastic PC samples (%p, %r,
     /// %h as with -o; implies --timing)
-    #[arg(long, value_name = "FILE", value_parser = OutputName::parser())]
+    #[arg(long, value_name = "FILE", value_parser = output_name())]
     pub samples: Option<OutputName>,
     /// Modelled cycles between two samples of a wave [default: 1024]
     #[arg(long, value_name = "CYCLES", requires = "samples", value_parser = clap::value_parser!(u32).range(1..))]
@@ -297,7 +298,7 @@ pub struct ProfileArgs {
     /// Also write the collected counts to this file. In its name %p stands for the process's id, %r for its rank (of
     /// Open MPI, PMIx, PMI, MVAPICH2 or Slurm; 0 without one), %h for the host, %% for a percent sign: each name that
     /// results is a file, the sum of the processes that have it
-    #[arg(short, long, value_name = "PROFILE", value_parser = OutputName::parser())]
+    #[arg(short, long, value_name = "PROFILE", value_parser = output_name())]
     pub output: Option<OutputName>,
     /// Also write the report as one HTML page, with code, source and, with --timing, modelled time
     #[arg(long, value_name = "OUT")]
@@ -600,6 +601,11 @@ pub struct AppArgs {
     /// The application and its arguments
     #[arg(required = true, trailing_var_arg = true, value_name = "APP [ARGS]")]
     pub command: Vec<OsString>,
+}
+
+/// A path with placeholders for what differs between processes.
+fn output_name() -> impl TypedValueParser<Value = OutputName> {
+    PathBufValueParser::new().try_map(OutputName::parse)
 }
 
 #[cfg(test)]

@@ -7,23 +7,18 @@
 #![deny(unsafe_code)]
 
 mod args;
-mod collected;
 mod commands;
 mod differences;
 mod disassembly;
 mod files;
-mod findings;
-mod hip_version;
 mod launch;
 mod map_file;
 mod memory;
 mod output;
-mod output_name;
 mod page;
 mod progress;
 mod signals;
 mod sources;
-mod stand_in;
 mod targets;
 mod triton;
 mod workgroup;
@@ -42,6 +37,7 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return usage(&error),
     };
+    wavetap::files::observe_temporaries(signals::remove_at_end);
     // A file that grows beyond what this process may write is an error to be reported, not its end. (A signal that were
     // ignored would be ignored by the application, too.) Without the handler everything else works.
     let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, std::sync::Arc::default());

@@ -1,43 +1,24 @@
 //! An input file in memory without a copy of it.
 
 use std::fs::{self, File};
-use std::ops::Deref;
 use std::path::Path;
 
 use memmap2::Mmap;
 use wavetap::error::Result;
+use wavetap::files::Contents;
 
 use crate::files;
 
-/// The contents of a file.
-pub enum Contents {
-    /// Mapped.
-    Mapped(Mmap),
-    /// Read: what is no regular file cannot be mapped.
-    Read(Vec<u8>),
-}
-
-impl Deref for Contents {
-    type Target = [u8];
-
-    fn deref(&self) -> &[u8] {
-        match self {
-            Contents::Mapped(map) => map,
-            Contents::Read(bytes) => bytes,
-        }
-    }
-}
-
 /// The contents of the file `path`, or of stdin for `-`.
 pub fn open_or_stdin(path: &Path) -> Result<Contents> {
-    if files::is_stdin(path) { files::read_stdin().map(Contents::Read) } else { open(path) }
+    if files::is_stdin(path) { files::read_stdin().map(Contents::new) } else { open(path) }
 }
 
 /// The contents of the file `path`.
 pub fn open(path: &Path) -> Result<Contents> {
     let metadata = fs::metadata(path).map_err(|error| files::io(path, "cannot read", &error))?;
     if !metadata.is_file() || metadata.len() == 0 {
-        return files::read(path).map(Contents::Read);
+        return files::read(path).map(Contents::new);
     }
     let file = File::open(path).map_err(|error| files::io(path, "cannot read", &error))?;
     // SAFETY: the mapping is private and read-only, and nothing here writes to an input. Linkers and package managers
@@ -46,5 +27,5 @@ pub fn open(path: &Path) -> Result<Contents> {
     // all of which are checked when they are used; whoever shortens it, the signal SIGBUS.
     #[allow(unsafe_code)]
     let map = unsafe { Mmap::map(&file) };
-    map.map(Contents::Mapped).map_err(|error| files::io(path, "cannot be mapped", &error))
+    map.map(Contents::new).map_err(|error| files::io(path, "cannot be mapped", &error))
 }

@@ -4,14 +4,47 @@ use std::io::IsTerminal;
 use std::path::Path;
 
 use indicatif::{ProgressBar, ProgressStyle};
-use wavetap::error::{Kind, Result};
-use wavetap::pipeline::{self, Destination, Options, Scratch};
+use wavetap::error::Result;
+use wavetap::pipeline::{Options, Progress};
 use wavetap::profile::map::ObjectMap;
+use wavetap::{Program, RewrittenProgram};
 
 use crate::files::Pending;
 
 /// Fewer code objects than this are rewritten before anybody could read a bar.
 const WORTH_A_BAR: usize = 8;
+
+/// A bar on stderr that is told how far a rewrite is.
+pub struct Bar {
+    bar: ProgressBar,
+    terminal: bool,
+}
+
+impl Bar {
+    /// It is shown when there is much to be done, and stderr is a terminal.
+    pub fn new() -> Bar {
+        let bar = ProgressBar::hidden();
+        if let Ok(style) = ProgressStyle::with_template("{msg} {bar:30} {pos}/{len} code objects") {
+            bar.set_style(style);
+        }
+        Bar { bar, terminal: std::io::stderr().is_terminal() }
+    }
+
+    /// Shows how far it is.
+    pub fn show(&self, progress: Progress) {
+        if self.terminal && progress.total >= WORTH_A_BAR && progress.done == 0 {
+            self.bar.set_draw_target(indicatif::ProgressDrawTarget::stderr());
+            self.bar.set_message("rewriting");
+            self.bar.set_length(progress.total as u64);
+        }
+        self.bar.set_position(progress.done as u64);
+    }
+
+    /// Removes it.
+    pub fn clear(&self) {
+        self.bar.finish_and_clear();
+    }
+}
 
 /// Rewrites the contents of the file `path` and shows on stderr how far it is.
 ///
@@ -23,23 +56,16 @@ pub fn rewrite<M: Send>(
     output: &mut Pending,
     keep: impl Fn(ObjectMap) -> M + Sync,
 ) -> Result<Vec<M>> {
-    let scratch = Some(Scratch::new(output.scratch()?));
-    let terminal = std::io::stderr().is_terminal();
-    let bar = ProgressBar::hidden();
-    if let Ok(style) = ProgressStyle::with_template("{msg} {bar:30} {pos}/{len} code objects") {
-        bar.set_style(style);
-    }
-    let destination = Destination { output: output.output(), scratch };
-    let maps = pipeline::rewrite_to(data, options, destination, keep, |progress| {
-        if terminal && progress.total >= WORTH_A_BAR && progress.done == 0 {
-            bar.set_draw_target(indicatif::ProgressDrawTarget::stderr());
-            bar.set_message("rewriting");
-            bar.set_length(progress.total as u64);
-        }
-        bar.set_position(progress.done as u64);
-    });
-    bar.finish_and_clear();
-    maps.map_err(|error| {
-        if error.kind() == Kind::Io { output.failed(&error) } else { error.within(path.display().to_string()) }
-    })
+    let bar = Bar::new();
+    let maps = wavetap::rewrite_into(data, path, options, output, keep, |progress| bar.show(progress));
+    bar.clear();
+    maps
+}
+
+/// The program, its file rewritten, with progress on stderr.
+pub fn rewrite_program(program: &Program, options: &Options) -> Result<RewrittenProgram> {
+    let bar = Bar::new();
+    let rewritten = program.rewrite_with(options, |progress| bar.show(progress));
+    bar.clear();
+    rewritten
 }

@@ -3,7 +3,7 @@
 
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus};
+use std::process::{Child, Command};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
@@ -39,15 +39,14 @@ pub fn remove_at_end(path: &Path) {
     let _ = handle_signals(&mut state);
 }
 
-/// Starts the application, waits for its end, and passes on what ends it: Ctrl-C from the terminal goes to both.
-pub fn run(command: &mut Command) -> std::io::Result<std::io::Result<ExitStatus>> {
-    let mut child = start(command)?;
-    let status = child.wait();
+/// The application has ended: from now on signals end the command.
+pub fn ended() {
     state().application = None;
-    Ok(status)
 }
 
-fn start(command: &mut Command) -> std::io::Result<Child> {
+/// Starts the application, and passes on to it what would end the command, until [`ended`]: Ctrl-C from the terminal
+/// goes to both.
+pub fn start(command: &mut Command) -> std::io::Result<Child> {
     // A signal waits until it can be passed on.
     let mut state = state();
     let child = command.spawn()?;

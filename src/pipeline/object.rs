@@ -2,7 +2,7 @@
 
 use wavetap_amdgpu::Target;
 use wavetap_analysis::cfg::Program;
-use wavetap_analysis::kernel::Image;
+use wavetap_analysis::kernel::{Body, BodyKind, Image};
 use wavetap_base::error::{Error, Kind, Result, ResultExt};
 use wavetap_object::code_object::{CodeObject, Frame, LineTable, PartKind, digest};
 use wavetap_object::offload_bundle::{EntryPlace, Found, Input};
@@ -56,6 +56,12 @@ impl<'i> Object<'i> {
             program,
             lines,
         })
+    }
+
+    /// Its kernels, decoded, in order of their addresses. A kernel that cannot be decoded is not among them; see
+    /// [`Program::undecodable`].
+    pub fn kernels(&self) -> impl Iterator<Item = &Body> {
+        self.program.bodies().iter().filter(|body| body.kind() == BodyKind::Kernel)
     }
 
     /// The functions around the instruction at an address, the one that was inlined last first; empty without debug

@@ -31,6 +31,55 @@ pub struct Options {
 }
 
 impl Options {
+    /// Measures this, in all kernels, with all else as by default.
+    ///
+    /// ```
+    /// use wavetap::{Options, probe};
+    ///
+    /// let options = Options::new([probe::BRANCHES]).kernel("reduce*").target("gfx90a");
+    /// assert!(options.selection.has_kernel("_Z10reduce_sumPfi"));
+    /// assert!(!options.selection.has_kernel("_Z4scanPfi"));
+    /// ```
+    #[must_use]
+    pub fn new(probes: impl IntoIterator<Item = ProbeRef>) -> Options {
+        Options { probes: probes.into_iter().collect(), ..Options::default() }
+    }
+
+    /// Selects kernels by a pattern, beside those that are selected already.
+    #[must_use]
+    pub fn kernel(mut self, pattern: impl Into<String>) -> Options {
+        self.selection.kernels.push(pattern.into());
+        self
+    }
+
+    /// Selects the code for a target, beside what is selected already.
+    #[must_use]
+    pub fn target(mut self, target: impl Into<String>) -> Options {
+        self.selection.targets.push(target.into());
+        self
+    }
+
+    /// Sets [`Options::counters`].
+    #[must_use]
+    pub fn counters(mut self, counters: Counters) -> Options {
+        self.counters = counters;
+        self
+    }
+
+    /// Sets [`Options::placement`].
+    #[must_use]
+    pub fn placement(mut self, placement: CounterPlacement) -> Options {
+        self.placement = placement;
+        self
+    }
+
+    /// Sets [`Options::single_waves`].
+    #[must_use]
+    pub fn single_waves(mut self, single_waves: bool) -> Options {
+        self.single_waves = single_waves;
+        self
+    }
+
     /// What is measured in each code object.
     pub(super) fn measurement(&self) -> Measurement<'_> {
         let Options { probes, counters, placement, max_occupancy_loss, single_waves, .. } = self;

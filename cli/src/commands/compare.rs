@@ -1,19 +1,19 @@
 //! `wavetap compare`: the ways of counting side by side.
 
-use std::fs::File;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::ValueEnum;
-use wavetap::error::{Error, Result};
-use wavetap::pipeline::{Options, probe};
+use wavetap::error::{Error, Result, ResultExt};
+use wavetap::pipeline::{self, Options, probe};
 use wavetap::profile::file::{Backend, Origin, Profile};
 use wavetap::profile::time::TimeProfile;
 use wavetap::report::compare::{Compare, Run};
+use wavetap::run::{Collect, Stdout};
+use wavetap::{Program, RewrittenProgram};
 
-use super::profile::{nothing_selected, rewrite_to};
 use crate::args::{ColorChoice, CompareArgs, CounterChoice};
-use crate::{differences, files, launch, map_file, output};
+use crate::{differences, files, launch, map_file, output, progress};
 
 /// Exit code: the modes do not agree, something was refused, or there was nothing to compare.
 const DIFFERENT: u8 = 1;
@@ -21,10 +21,8 @@ const DIFFERENT: u8 = 1;
 /// One run that is to be.
 struct ModeRun {
     mode: String,
-    /// Executed instead of the application's own file.
-    executable: Option<PathBuf>,
-    /// How code is rewritten when it is loaded, and where originals are kept.
-    at_load: Option<(Options, PathBuf)>,
+    /// What is run in place of the program as it is.
+    rewritten: Option<RewrittenProgram>,
 }
 
 /// One run that has ended.
@@ -39,21 +37,22 @@ struct Ended {
 
 /// Runs the application once as it is and once for each mode.
 pub fn run(args: &CompareArgs, colour: ColorChoice) -> Result<ExitCode> {
-    let platform = launch::choose(&args.backend)?;
+    let target = args.select.target.first().map(String::as_str);
+    let (platform, mut run_options) = launch::options(&args.backend, &args.app, target)?;
     let backend = platform.backend();
     output::check(&args.report)?;
-    let app = launch::App::find(&args.app)?;
-    let original = map_file::open(&app.path)?;
-    let folder = launch::scratch()?;
-    let target = args.select.target.first().map(String::as_str);
+    let app = launch::find(&args.app)?;
+    let contents = map_file::open(app.path())?;
+    let program = Program::new(app, contents);
+    let folder = wavetap::files::temporary_folder()?;
 
     // All rewrites first: what cannot be rewritten need not be run.
-    let mut runs = vec![ModeRun { mode: "original".to_owned(), executable: None, at_load: None }];
+    let mut runs = vec![ModeRun { mode: "original".to_owned(), rewritten: None }];
     for mode in &args.modes {
         let name = mode_name(*mode);
-        let place = folder.path().join(&name);
-        std::fs::create_dir(&place)
-            .map_err(|error| files::io(&place, "is a mode named twice? cannot make the folder", &error))?;
+        if runs.iter().any(|run| run.mode == name) {
+            return Err(Error::unsupported(format!("--modes: {name} is named twice")));
+        }
         let options = Options {
             probes: vec![probe::BRANCHES],
             counters: (*mode).into(),
@@ -61,53 +60,40 @@ pub fn run(args: &CompareArgs, colour: ColorChoice) -> Result<ExitCode> {
             selection: args.select.selection(),
             ..Options::default()
         };
-        if platform.has_tool() {
-            runs.push(ModeRun { mode: name, executable: None, at_load: Some((options, place)) });
-            continue;
-        }
-        let executable = place.join(app.path.file_name().unwrap_or("app".as_ref()));
-        let selected = rewrite_to(&original, &app.path, &executable, &options)
-            .map_err(|error| launch::explain(&app, &original, error))?;
-        if let Some(nothing) = nothing_selected(&original, &options, selected) {
-            eprintln!("wavetap: {}: {nothing}", app.path.display());
+        let rewritten =
+            if platform.has_tool() { program.rewrite_at_load(&options) } else { rewrite(&program, &options)? };
+        if let Some(nothing) = rewritten.nothing_selected() {
+            eprintln!("wavetap: {}: {nothing}", program.path().display());
             return Ok(ExitCode::from(DIFFERENT));
         }
-        runs.push(ModeRun { mode: name, executable: Some(executable), at_load: None });
+        runs.push(ModeRun { mode: name, rewritten: Some(rewritten) });
     }
 
-    let modelled = launch::Modelled { latencies: &args.timing.latency, samples: false, interval: None };
+    run_options.timing = args.timing.wanted().then(|| launch::timing(&args.timing));
     let (mut ended, mut lacks_something, mut found) = (Vec::new(), false, false);
-    for ModeRun { mode, executable, at_load } in runs {
+    for ModeRun { mode, rewritten } in runs {
         let written = folder.path().join(format!("{mode}.stdout"));
-        let stdout = File::create(&written).map_err(|error| files::io(&written, "cannot write", &error))?;
-        let is_original = executable.is_none() && at_load.is_none();
-        let at_load = at_load.as_ref().map(|(options, originals)| launch::AtLoad { options, originals });
-        let run = launch::Run {
-            platform,
-            app: &app,
-            executable: executable.as_deref(),
-            backend: &args.backend,
-            target,
-            counters: !is_original,
-            trace: !platform.has_tool(),
-            launches: false,
-            timing: args.timing.wanted().then_some(modelled),
-            at_load,
-            stdout: Some(stdout),
+        run_options.stdout = Stdout::File(written.clone());
+        run_options.collect = if rewritten.is_some() { Collect::COUNTERS } else { Collect::NOTHING };
+        run_options.collect.trace = !platform.has_tool();
+        let is_original = rewritten.is_none();
+        let run = match &rewritten {
+            Some(rewritten) => rewritten.run_observed(&run_options, &launch::Terminal)?,
+            None => program.run_observed(&run_options, &launch::Terminal)?,
         };
-        let run = run.execute()?;
-        run.say();
+        launch::say_findings(&run);
+        launch::say(&run, None);
         if is_original {
             output::stdout(&files::read(&written)?)?;
         }
         // A run that went on after findings has said so.
-        found |= run.found;
+        found |= run.has_findings();
         lacks_something |= run.lacks_something();
         let (profile, trace, time) = (run.counters()?, run.trace()?, run.time());
         if platform.has_tool() && !is_original && profile.is_none() {
             eprintln!("wavetap: {mode}: {}", platform.nothing_collected());
         }
-        ended.push(Ended { mode, code: run.code, output: written, profile, trace, time });
+        ended.push(Ended { mode, code: run.exit_code(), output: written, profile, trace, time });
     }
     let compare = put_together(backend, &ended)?;
     output::emit(&args.report, colour, &compare, |compare, style| compare.render(style))?;
@@ -117,6 +103,18 @@ pub fn run(args: &CompareArgs, colour: ColorChoice) -> Result<ExitCode> {
     } else {
         ExitCode::from(DIFFERENT)
     })
+}
+
+/// The program with counters. One without device code of its own is refused.
+fn rewrite(program: &Program, options: &Options) -> Result<RewrittenProgram> {
+    let explained = |error| launch::explain(program.path(), program.bytes(), error);
+    if !program.has_own_code() {
+        pipeline::rewrite(program.bytes(), options)
+            .within(|| program.path().display().to_string())
+            .map_err(explained)?;
+    }
+    // Code that is loaded is not compared.
+    progress::rewrite_program(program, options).map(RewrittenProgram::only_file).map_err(explained)
 }
 
 fn put_together(backend: Backend, ended: &[Ended]) -> Result<Compare> {

@@ -5,9 +5,10 @@ use std::process::ExitCode;
 use wavetap::error::{Error, Result};
 use wavetap::report::diff::{Condition, Diff, render};
 use wavetap::report::html::render_diff;
+use wavetap::run::read_profile;
 
 use crate::args::{ColorChoice, DiffArgs};
-use crate::{files, launch, output};
+use crate::{files, output};
 
 /// Exit code: a condition holds.
 const FAILED: u8 = 1;
@@ -20,7 +21,7 @@ pub fn run(args: &DiffArgs, colour: ColorChoice) -> Result<ExitCode> {
     }
     let conditions = args.fail_if.iter().map(|text| Condition::parse(text));
     let conditions = conditions.collect::<std::result::Result<Vec<_>, String>>().map_err(Error::malformed)?;
-    let (old, new) = (launch::read_profile(&args.old)?, launch::read_profile(&args.new)?);
+    let (old, new) = (read_profile(&args.old)?, read_profile(&args.new)?);
     let diff = Diff::new(&old, &new, &conditions);
     match &args.html {
         Some(path) => {

@@ -6,11 +6,12 @@ use wavetap::error::{Error, Kind, Result, ResultExt};
 use wavetap::pipeline::{self, Listed};
 use wavetap::report::disassembly::JsonStream;
 use wavetap::report::listing::Listing;
+use wavetap::run::read_profile;
 
 use crate::args::{ColorChoice, DisasmArgs, Format, Hidden};
 use crate::disassembly::{Form, Writer, YamlStream};
 use crate::sources::Sources;
-use crate::{files, launch, map_file, output};
+use crate::{files, map_file, output};
 
 /// Exit code: it ran, and some of the code could not be disassembled.
 const REFUSED: u8 = 1;
@@ -25,7 +26,7 @@ pub fn run(args: &DisasmArgs, colour: ColorChoice) -> Result<ExitCode> {
     }
     output::check(&args.output)?;
     let data = map_file::open_or_stdin(&args.file)?;
-    let profile = args.counters.as_deref().map(launch::read_profile).transpose()?;
+    let profile = args.counters.as_deref().map(read_profile).transpose()?;
     let sources = Sources::below(&args.source_path);
     let source_text = |file: &str, line: u32| sources.line(file, line);
     let mut listed = Listed {

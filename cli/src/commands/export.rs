@@ -10,6 +10,7 @@ use wavetap::profile::time::TimeProfile;
 use wavetap::report::export::{folded, records, sites, tables, trace};
 use wavetap::report::findings::{remarks, sarif};
 use wavetap::report::memory::MappedWorkgroups;
+use wavetap::run::read_profile;
 
 use super::report;
 use crate::args::{ExportArgs, ExportForm};
@@ -57,7 +58,7 @@ fn of_time(form: ExportForm, path: &Path) -> Result<String> {
 /// What counts, or recorded accesses, have a form for.
 fn of_counters(args: &ExportArgs, file: &Path, counters: &Path, unread: &mut Vec<String>) -> Result<String> {
     let data = map_file::open(file)?;
-    let profile = launch::read_profile(counters)?;
+    let profile = read_profile(counters)?;
     let selection = args.select.selection();
     let place = || file.display().to_string();
     match args.form {
@@ -86,7 +87,7 @@ fn of_sites(args: &ExportArgs, profile: &Profile) -> Result<String> {
 /// All that was found.
 fn of_findings(args: &ExportArgs, file: &Path, unread: &mut Vec<String>) -> Result<String> {
     let data = map_file::open(file)?;
-    let profiles = args.counters.iter().map(|path| launch::read_profile(path)).collect::<Result<Vec<Profile>>>()?;
+    let profiles = args.counters.iter().map(|path| read_profile(path)).collect::<Result<Vec<Profile>>>()?;
     let (profile, recorded) = launch::counted_and_recorded(&profiles)?;
     let profile = profile.ok_or_else(|| Error::unsupported(args.form.needs()))?;
     let time = args.time.as_deref().map(|path| report::time_of(path, profile)).transpose()?;

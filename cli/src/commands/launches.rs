@@ -2,10 +2,10 @@
 
 use std::process::ExitCode;
 
-use wavetap::error::{Error, Result, ResultExt};
-use wavetap::pipeline;
-use wavetap::report::summary::SummaryInputs;
-use wavetap::report::{Report, text};
+use wavetap::error::{Error, Result};
+use wavetap::report::text;
+use wavetap::run::{App, Collect, RunOptions};
+use wavetap::{ExplainOptions, Program};
 
 use super::run::launch_code;
 use crate::args::{ColorChoice, ProfileArgs};
@@ -15,33 +15,24 @@ use crate::{launch, map_file, output, triton};
 const REFUSED: i32 = 1;
 
 /// Runs the application as it is.
-pub fn run(args: &ProfileArgs, colour: ColorChoice, platform: launch::Platform, app: &launch::App) -> Result<ExitCode> {
+pub fn run(args: &ProfileArgs, colour: ColorChoice, mut options: RunOptions, app: App) -> Result<ExitCode> {
     if args.backend.per_wave {
         return Err(Error::unsupported("--per-wave: with --probe none no wave counts anything"));
     }
-    let timing = args.timing.wanted();
-    let run = launch::Run {
-        platform,
-        app,
-        executable: None,
-        backend: &args.backend,
-        target: args.select.target.first().map(String::as_str),
-        counters: false,
-        trace: false,
-        launches: true,
-        timing: timing.then_some(launch::Modelled { latencies: &args.timing.latency, samples: false, interval: None }),
-        at_load: None,
-        stdout: None,
-    };
-    let ended = run.execute()?;
-    ended.say();
-    ended.say_unranked(&args.output);
+    options.collect = Collect::LAUNCHES;
+    options.timing = args.timing.wanted().then(|| launch::timing(&args.timing));
+    let contents = map_file::open(app.path())?;
+    let program = Program::new(app, contents);
+    let ended = program.run_observed(&options, &launch::Terminal)?;
+    launch::say_findings(&ended);
+    launch::say(&ended, &args.output);
     let Some(mut profile) = ended.trace()? else {
-        if ended.code == 0 {
-            let why = platform.nothing_collected();
-            return Err(Error::unsupported(format!("{}: {why}: there is nothing to report", app.path.display())));
+        if ended.exit_code() == 0 {
+            let why = ended.platform().nothing_collected();
+            let path = program.path().display();
+            return Err(Error::unsupported(format!("{path}: {why}: there is nothing to report")));
         }
-        return Ok(launch_code(ended.code));
+        return Ok(launch_code(ended.exit_code()));
     };
     let written = match &args.output {
         Some(path) => ended.write_trace(path, args.report.force).map(drop),
@@ -49,22 +40,15 @@ pub fn run(args: &ProfileArgs, colour: ColorChoice, platform: launch::Platform, 
     };
     let selection = args.select.selection();
     profile.kernels.retain(|kernel| selection.has_kernel(&kernel.name));
-    let mut report = Report::new(&profile, launch::info(&args.backend, platform, &ended));
-    report.time = ended.time();
-    let original = map_file::open(&app.path)?;
+    let explained =
+        ExplainOptions::new().board(args.view.board.board).time(ended.time()).builds(triton::builds(&profile));
     // Of code that is loaded at run time only the launches are known.
-    let code = if launch::has_no_code_of_its_own(&original) {
-        Vec::new()
-    } else {
-        pipeline::explain(&mut report, &profile, &original).within(|| app.path.display().to_string())?
-    };
-    report.set_builds(&triton::builds(&profile));
-    report.summarise(&SummaryInputs { profile: &profile, board: args.view.board.board, code: &code });
+    let report = ended.explain(&profile, &explained)?;
     let details = args.view.details.into();
     output::emit(&args.report, colour, &report, |report, style| text::render_part(report, details, style))?;
     written?;
     let misfit = args.view.board.misfit(profile.kernels.iter().map(|kernel| kernel.target.as_str()));
     misfit.iter().for_each(|misfit| eprintln!("wavetap: {misfit}"));
-    let lacks = misfit.is_some() || ended.lacks_something() || ended.found;
-    Ok(launch_code(if ended.code == 0 && lacks { REFUSED } else { ended.code }))
+    let lacks = misfit.is_some() || ended.lacks_something() || ended.has_findings();
+    Ok(launch_code(if ended.exit_code() == 0 && lacks { REFUSED } else { ended.exit_code() }))
 }

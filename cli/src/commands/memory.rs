@@ -7,6 +7,7 @@ use wavetap::pipeline::{self, MemoryInputs};
 use wavetap::profile::file::Profile;
 use wavetap::report::findings::{remarks, sarif};
 use wavetap::report::memory::{KernelMemory, MappedWorkgroups, MemoryReport, Severity, finding_log, render};
+use wavetap::run::read_profile;
 
 use crate::args::{ColorChoice, FindingsFormat, MemoryArgs};
 use crate::{files, launch, map_file, output};
@@ -18,7 +19,7 @@ const REFUSED: u8 = 1;
 pub fn run(args: &MemoryArgs, colour: ColorChoice) -> Result<ExitCode> {
     output::check(&args.output)?;
     let data = map_file::open(&args.file)?;
-    let profiles = args.counters.iter().map(|path| launch::read_profile(path)).collect::<Result<Vec<Profile>>>()?;
+    let profiles = args.counters.iter().map(|path| read_profile(path)).collect::<Result<Vec<Profile>>>()?;
     let (profile, recorded) = launch::counted_and_recorded(&profiles)?;
     let has_maps = matches!(args.output.format, FindingsFormat::Json | FindingsFormat::Yaml);
     if args.all_workgroups && !has_maps {

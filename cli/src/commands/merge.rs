@@ -3,9 +3,10 @@
 use std::process::ExitCode;
 
 use wavetap::error::{Error, Result, ResultExt};
+use wavetap::run::read_profile;
 
 use crate::args::MergeArgs;
-use crate::{files, launch};
+use crate::files;
 
 /// Adds the profiles up.
 pub fn run(args: &MergeArgs) -> Result<ExitCode> {
@@ -13,7 +14,7 @@ pub fn run(args: &MergeArgs) -> Result<ExitCode> {
     let mut sum = None;
     for path in &args.profiles {
         files::not_the_same(path, &args.output)?;
-        let profile = launch::read_profile(path)?;
+        let profile = read_profile(path)?;
         match &mut sum {
             None => sum = Some(profile),
             Some(sum) => sum.merge(&profile).within(|| path.display().to_string())?,

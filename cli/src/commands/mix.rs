@@ -5,9 +5,10 @@ use std::process::ExitCode;
 use wavetap::error::{Result, ResultExt};
 use wavetap::pipeline;
 use wavetap::report::mix::render;
+use wavetap::run::read_profile;
 
 use crate::args::{ColorChoice, MixArgs};
-use crate::{launch, map_file, output};
+use crate::{map_file, output};
 
 /// Exit code: something that was asked for was not counted, or could not be read.
 const REFUSED: u8 = 1;
@@ -16,7 +17,7 @@ const REFUSED: u8 = 1;
 pub fn run(args: &MixArgs, colour: ColorChoice) -> Result<ExitCode> {
     output::check(&args.output)?;
     let data = map_file::open(&args.file)?;
-    let profile = launch::read_profile(&args.counters)?;
+    let profile = read_profile(&args.counters)?;
     let report = pipeline::mix(&data, &args.select.selection(), &profile).within(|| args.file.display().to_string())?;
     output::emit(&args.output, colour, &report, render)?;
     for part in &report.unread {

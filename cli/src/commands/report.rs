@@ -9,9 +9,10 @@ use wavetap::profile::file::Profile;
 use wavetap::profile::time::TimeProfile;
 use wavetap::report::summary::SummaryInputs;
 use wavetap::report::{Report, RunInfo, text};
+use wavetap::run::read_profile;
 
 use crate::args::{ColorChoice, ReportArgs};
-use crate::{files, launch, map_file, output, page, triton};
+use crate::{files, map_file, output, page, triton};
 
 /// Renders the profile.
 pub fn run(args: &ReportArgs, colour: ColorChoice) -> Result<ExitCode> {
@@ -19,7 +20,7 @@ pub fn run(args: &ReportArgs, colour: ColorChoice) -> Result<ExitCode> {
     if let Some(page) = &args.html {
         files::may_write(page, args.output.force)?;
     }
-    let profile = launch::read_profile(&args.profile)?;
+    let profile = read_profile(&args.profile)?;
     let mut report = Report::new(&profile, RunInfo::default());
     let binary = args.binary.as_deref().map(map_file::open).transpose()?;
     let view = &args.view;
@@ -40,7 +41,7 @@ pub fn run(args: &ReportArgs, colour: ColorChoice) -> Result<ExitCode> {
         output::emit(&args.output, colour, &report, |report, style| text::render_part(report, details, style))?;
         return Ok(ExitCode::SUCCESS);
     };
-    let accesses = args.page.accesses.as_deref().map(launch::read_profile).transpose()?;
+    let accesses = args.page.accesses.as_deref().map(read_profile).transpose()?;
     page::write(out, args.output.force, &args.page.source, &report, |data| {
         let Some((path, code)) = args.binary.as_deref().zip(binary.as_deref()) else { return Ok(()) };
         pipeline::page(data, code, &profile, accesses.as_ref()).within(|| path.display().to_string())

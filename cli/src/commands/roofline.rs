@@ -7,9 +7,10 @@ use wavetap::error::{Error, Result, ResultExt};
 use wavetap::pipeline::{self, RooflineInputs};
 use wavetap::profile::time::TimeProfile;
 use wavetap::report::roofline::{MeasuredRoofs, render};
+use wavetap::run::read_profile;
 
 use crate::args::{ColorChoice, RooflineArgs};
-use crate::{files, launch, map_file, output};
+use crate::{files, map_file, output};
 
 /// Exit code: something that was asked for was not counted, or could not be read.
 const REFUSED: u8 = 1;
@@ -18,7 +19,7 @@ const REFUSED: u8 = 1;
 pub fn run(args: &RooflineArgs, colour: ColorChoice) -> Result<ExitCode> {
     output::check(&args.output)?;
     let data = map_file::open(&args.file)?;
-    let profile = launch::read_profile(&args.counters)?;
+    let profile = read_profile(&args.counters)?;
     let time = args.time.as_deref().map(read_time).transpose()?;
     let measured = args.roofline.as_deref().map(read_roofs).transpose()?;
     let inputs = RooflineInputs { profile: &profile, time: time.as_ref(), board: args.board.board, measured };

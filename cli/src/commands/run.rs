@@ -5,10 +5,9 @@ use std::process::ExitCode;
 
 use wavetap::error::Result;
 use wavetap::report;
+use wavetap::run::{Collect, Finished, Launch, OutputName, Platform};
 
 use crate::args::{ColorChoice, RunArgs};
-use crate::collected::Ended;
-use crate::output_name::OutputName;
 use crate::{files, launch, output};
 
 /// Exit code where the application's is 0: not all that was asked for was collected.
@@ -16,45 +15,37 @@ pub const LACKING: i32 = 1;
 
 /// Runs it; the exit code is the application's.
 pub fn run(args: &RunArgs, colour: ColorChoice) -> Result<ExitCode> {
-    let platform = launch::choose(&args.backend)?;
+    let (platform, mut options) = launch::options(&args.backend, &args.app, args.target.as_deref())?;
     output::check(&args.report)?;
-    let app = launch::App::find(&args.app)?;
+    let app = launch::find(&args.app)?;
     let outputs = [&args.output, &args.trace, &args.samples];
     for name in outputs.into_iter().flatten() {
         let expected = name.expected();
         files::may_write(&expected, args.report.force)?;
-        files::not_the_same(&app.path, &expected)?;
+        files::not_the_same(app.path(), &expected)?;
     }
     let expected: Vec<PathBuf> = outputs.into_iter().flatten().map(OutputName::expected).collect();
     files::distinct(expected.iter().chain(&args.report.report))?;
     let timed = args.timing.wanted() || args.samples.is_some();
-    let run = launch::Run {
-        platform,
-        app: &app,
-        executable: None,
-        backend: &args.backend,
-        target: args.target.as_deref(),
-        counters: args.output.is_some(),
-        trace: args.trace.is_some(),
-        launches: false,
-        timing: timed.then_some(launch::Modelled {
-            latencies: &args.timing.latency,
-            samples: args.samples.is_some(),
-            interval: args.sample_interval,
-        }),
-        at_load: None,
-        stdout: None,
-    };
-    let ended = run.execute()?;
-    ended.say();
-    ended.say_unranked(outputs.into_iter().flatten());
+    options.collect = Collect::NOTHING;
+    options.collect.counters = args.output.is_some();
+    options.collect.trace = args.trace.is_some();
+    if timed {
+        let mut timing = launch::timing(&args.timing);
+        timing.samples = args.samples.is_some();
+        timing.sample_interval = args.sample_interval;
+        options.timing = Some(timing);
+    }
+    let ended = Launch { app: &app, executable: None, options: &options, at_load: None }.execute(&launch::Terminal)?;
+    launch::say_findings(&ended);
+    launch::say(&ended, outputs.into_iter().flatten());
     // What can be written is, whatever cannot.
     let written = write_profile(args, platform, &ended);
     let outputs = [write_others(args, &ended), say_time(args, &ended, timed, colour)];
     let lacks_waves = written?;
     outputs.into_iter().collect::<Result<Vec<()>>>()?;
-    let lacks = lacks_waves || ended.lacks_something() || ended.found;
-    let code = if ended.code == 0 && lacks { LACKING } else { ended.code };
+    let lacks = lacks_waves || ended.lacks_something() || ended.has_findings();
+    let code = if ended.exit_code() == 0 && lacks { LACKING } else { ended.exit_code() };
     Ok(launch_code(code))
 }
 
@@ -65,7 +56,7 @@ fn remove_old(name: &OutputName) -> Result<()> {
 }
 
 /// Writes the profile; tells whether counters of single waves, which were asked for, are not in it.
-fn write_profile(args: &RunArgs, platform: launch::Platform, ended: &Ended) -> Result<bool> {
+fn write_profile(args: &RunArgs, platform: Platform, ended: &Finished) -> Result<bool> {
     let Some(path) = &args.output else { return Ok(false) };
     let written = ended.write_counters(path, args.report.force)?;
     let lacks_waves = args.backend.per_wave && written.as_ref().is_some_and(output::say_shared);
@@ -96,7 +87,7 @@ fn write_profile(args: &RunArgs, platform: launch::Platform, ended: &Ended) -> R
     Ok(lacks_waves)
 }
 
-fn write_others(args: &RunArgs, ended: &Ended) -> Result<()> {
+fn write_others(args: &RunArgs, ended: &Finished) -> Result<()> {
     if let Some(path) = &args.trace
         && ended.write_trace(path, args.report.force)?.is_none()
     {
@@ -110,7 +101,7 @@ fn write_others(args: &RunArgs, ended: &Ended) -> Result<()> {
     Ok(())
 }
 
-fn say_time(args: &RunArgs, ended: &Ended, timed: bool, colour: ColorChoice) -> Result<()> {
+fn say_time(args: &RunArgs, ended: &Finished, timed: bool, colour: ColorChoice) -> Result<()> {
     if !timed {
         return Ok(());
     }

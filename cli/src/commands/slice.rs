@@ -7,9 +7,10 @@ use wavetap::error::{Result, ResultExt};
 use wavetap::pipeline;
 use wavetap::profile::pc_samples::{self, PcSamples};
 use wavetap::report::slice::render;
+use wavetap::run::read_profile;
 
 use crate::args::{ColorChoice, SliceArgs};
-use crate::{files, launch, map_file, output};
+use crate::{files, map_file, output};
 
 /// Exit code: something that was asked for could not be read.
 const REFUSED: u8 = 1;
@@ -18,7 +19,7 @@ const REFUSED: u8 = 1;
 pub fn run(args: &SliceArgs, colour: ColorChoice) -> Result<ExitCode> {
     output::check(&args.output)?;
     let data = map_file::open(&args.file)?;
-    let profile = args.counters.as_deref().map(launch::read_profile).transpose()?;
+    let profile = args.counters.as_deref().map(read_profile).transpose()?;
     let samples = args.samples.iter().map(|path| read_samples(path)).collect::<Result<Vec<PcSamples>>>()?;
     let given = pipeline::Evidence { profile: profile.as_ref(), samples: &samples, blame: args.blame.into() };
     let slice = pipeline::slice(&data, &args.select.selection(), given).within(|| args.file.display().to_string())?;

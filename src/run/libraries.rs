@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use wavetap::error::{Error, Kind, Result};
+use wavetap_base::error::{Error, Kind, Result};
 
 use crate::files;
 
@@ -23,8 +23,8 @@ const NAMES: [&str; 9] = [
     "libhiprtc.so.7",
 ];
 
-/// A library that cargo builds beside this command.
-pub struct Library {
+/// A library that cargo builds.
+pub(super) struct Library {
     what: &'static str,
     /// File name as built.
     file: &'static str,
@@ -32,47 +32,83 @@ pub struct Library {
     variable: &'static str,
     /// Builds it.
     build: &'static str,
+    /// Where the caller says that it is.
+    given: fn(&Libraries) -> Option<&Path>,
 }
 
 /// The emulator's HIP runtime.
-pub const HIP_RUNTIME: Library = Library {
+pub(super) const HIP_RUNTIME: Library = Library {
     what: "the emulator's HIP runtime",
     file: "libamdhip64.so",
     variable: "WAVETAP_HIP_RUNTIME",
     build: "cargo build --release",
+    given: |libraries| libraries.hip_runtime.as_deref(),
 };
 
 /// What stands in for the kernel driver.
-pub const KERNEL_DRIVER: Library = Library {
+pub(super) const KERNEL_DRIVER: Library = Library {
     what: "the emulated kernel driver",
     file: "libwavetap_kfd.so",
     variable: "WAVETAP_KFD",
     build: "cargo build --release -p wavetap-kfd-emulator",
+    given: |libraries| libraries.kernel_driver.as_deref(),
 };
 
 /// What counts under the real ROCm libraries.
-pub const HSA_TOOL: Library = Library {
+pub(super) const HSA_TOOL: Library = Library {
     what: "the HSA tool",
     file: "libwavetap_hsa.so",
     variable: "WAVETAP_HSA_TOOL",
     build: "cargo build --release -p wavetap-hsa-tool",
+    given: |libraries| libraries.hsa_tool.as_deref(),
 };
 
+/// Where the shared libraries are that applications are run with.
+///
+/// A library that is not named here is the one that its environment variable names, else the first that is found beside
+/// the running executable, in `deps/` or `../deps/` beside it (where cargo builds it), or in `../lib/wavetap/` (where
+/// an installation has it). A path may be that of the library or of the folder that it is in.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Libraries {
+    /// The emulator's HIP runtime, `libamdhip64.so`; variable `WAVETAP_HIP_RUNTIME`.
+    pub hip_runtime: Option<PathBuf>,
+    /// The emulated kernel driver, `libwavetap_kfd.so`; variable `WAVETAP_KFD`.
+    pub kernel_driver: Option<PathBuf>,
+    /// The HSA tool, `libwavetap_hsa.so`; variable `WAVETAP_HSA_TOOL`.
+    pub hsa_tool: Option<PathBuf>,
+}
+
+impl Libraries {
+    /// All of them in one folder.
+    #[must_use]
+    pub fn in_folder(folder: impl Into<PathBuf>) -> Libraries {
+        let folder = Some(folder.into());
+        Libraries { hip_runtime: folder.clone(), kernel_driver: folder.clone(), hsa_tool: folder }
+    }
+}
+
 impl Library {
-    /// Finds it: the environment's, or beside this executable, where cargo and an installation put it.
-    pub fn find(&self) -> Result<PathBuf> {
-        let Library { what, file, variable, build } = self;
-        if let Some(path) = std::env::var_os(variable) {
-            let path = PathBuf::from(path);
+    /// Finds it: where the caller or the environment says, or beside this executable.
+    pub(super) fn find(&self, libraries: &Libraries) -> Result<PathBuf> {
+        let Library { what, file, variable, build, given } = self;
+        let named = |path: PathBuf, by: &str| {
             let place = if path.is_dir() { path.join(file) } else { path };
-            return place
+            place
                 .canonicalize()
-                .map_err(|error| files::io(&place, &format!("{variable} names it, but it cannot be opened"), &error));
+                .map_err(|error| files::io(&place, &format!("{by} names it, but it cannot be opened"), &error))
+        };
+        if let Some(path) = given(libraries) {
+            return named(path.to_owned(), "the caller");
+        }
+        if let Some(path) = std::env::var_os(variable) {
+            return named(path.into(), variable);
         }
         let executable = std::env::current_exe()
             .map_err(|error| Error::new(Kind::Io, format!("cannot find this executable: {error}")))?;
         let beside = executable.parent().unwrap_or(Path::new("."));
-        let places = [beside.join("deps").join(file), beside.join(file), beside.join("../lib/wavetap").join(file)];
+        let folders = ["deps", "", "../deps", "../lib/wavetap"];
+        let places = folders.map(|folder| beside.join(folder).join(file));
         places.iter().find_map(|place| place.canonicalize().ok()).ok_or_else(|| {
             let tried: Vec<String> = places.iter().map(|place| place.display().to_string()).collect();
             let message = format!(
@@ -85,7 +121,7 @@ impl Library {
 }
 
 /// Makes `folder` a library folder in which every name of the HIP runtime is the stand-in.
-pub fn make_folder(folder: &Path, stand_in: &Path) -> Result<()> {
+pub(super) fn make_folder(folder: &Path, stand_in: &Path) -> Result<()> {
     for name in NAMES {
         let link = folder.join(name);
         symlink(stand_in, &link).map_err(|error| files::io(&link, "cannot make a link", &error))?;
@@ -93,9 +129,9 @@ pub fn make_folder(folder: &Path, stand_in: &Path) -> Result<()> {
     Ok(())
 }
 
-/// A search path: `first`, then what the variable `name` holds, then `last`.
-pub fn search_path(name: &str, first: &Path, last: &[PathBuf]) -> Result<OsString> {
-    let present = std::env::var_os(name).unwrap_or_default();
+/// A search path: `first`, then `present`, what the variable `name` holds, then `last`.
+pub(super) fn search_path(name: &str, present: Option<OsString>, first: &Path, last: &[PathBuf]) -> Result<OsString> {
+    let present = present.unwrap_or_default();
     let present: Vec<PathBuf> = std::env::split_paths(&present).filter(|path| !path.as_os_str().is_empty()).collect();
     std::env::join_paths(
         std::iter::once(first).chain(present.iter().map(PathBuf::as_path)).chain(last.iter().map(PathBuf::as_path)),

@@ -24,7 +24,7 @@ const V4: u8 = 2;
 
 /// What the user has to be told of an application that has code which its HIP cannot load or launch: HIP answers with a
 /// code that does not say why, or ends the application by SIGSEGV.
-pub fn warning(data: &[u8], folders: &[PathBuf]) -> Option<String> {
+pub(super) fn warning(data: &[u8], folders: &[PathBuf]) -> Option<String> {
     // OpenMP's programs, for one, have code objects and load them without HIP.
     if memmem::find(data, LIBRARY.as_bytes()).is_none() {
         return None;

@@ -3,25 +3,32 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use wavetap::emulator::Suppressions;
-use wavetap::error::{Result, ResultExt};
-use wavetap::report::names::short;
+use wavetap_base::error::{Result, ResultExt};
+use wavetap_emulator::Suppressions;
+use wavetap_report::names::short;
 
 use crate::files;
 
 /// The file of suppressions as another process may open it, once it is known to be right.
-pub fn suppressions(path: Option<&Path>) -> Result<Option<PathBuf>> {
+pub(super) fn suppressions(path: Option<&Path>) -> Result<Option<PathBuf>> {
     let Some(path) = path else { return Ok(None) };
     let text = files::read(path)?;
     Suppressions::parse(&String::from_utf8_lossy(&text)).within(|| path.display().to_string())?;
     std::path::absolute(path).map(Some).map_err(|error| files::io(path, "cannot make it absolute", &error))
 }
 
-/// Says on standard error what was found, with how often and where; tells whether there was anything. What differs in
-/// numbers alone, registers and addresses, is one line.
-pub fn report(file: &Path) -> Result<bool> {
+/// What was found, with how often and where, as lines of text, and whether there was anything. What differs in numbers
+/// alone, registers and addresses, is one line.
+#[derive(Debug, Default)]
+pub(super) struct StrictFindings {
+    pub(super) lines: Vec<String>,
+    pub(super) any: bool,
+}
+
+/// Reads what the processes of a run have found.
+pub(super) fn read(file: &Path) -> Result<StrictFindings> {
     if !file.exists() {
-        return Ok(false);
+        return Ok(StrictFindings::default());
     }
     let text = files::read(file)?;
     let text = String::from_utf8_lossy(&text);
@@ -38,16 +45,17 @@ pub fn report(file: &Path) -> Result<bool> {
     }
     let all: u64 = found.values().map(Alike::times).sum();
     let places: u64 = found.values().map(|alike| alike.places.len() as u64).sum();
-    eprintln!("wavetap: strict mode went on after {} at {}:", counted(all, "finding"), counted(places, "place"));
+    let mut lines =
+        vec![format!("strict mode went on after {} at {}:", counted(all, "finding"), counted(places, "place"))];
     for ((kernel, kind, _), alike) in &found {
         let first = alike.first.unwrap_or_default();
         let kernel = short(kernel);
         let others: Vec<&str> =
             alike.places.keys().copied().filter(|at| !first.contains(&format!(" at {at},"))).collect();
         let others = if others.is_empty() { String::new() } else { format!("; also at {}", others.join(", ")) };
-        eprintln!("wavetap: kernel {kernel}: {kind}, {}, first: {first}{others}", counted(alike.times(), "time"));
+        lines.push(format!("kernel {kernel}: {kind}, {}, first: {first}{others}", counted(alike.times(), "time")));
     }
-    Ok(all > 0)
+    Ok(StrictFindings { lines, any: all > 0 })
 }
 
 /// Findings that differ in numbers alone.

@@ -1,11 +1,10 @@
-//! Names of outputs that are one for each process, rank or host.
+//! Names of outputs that are one for each process, rank or host: `%p`, `%r`, `%h`.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
-use clap::builder::{PathBufValueParser, TypedValueParser};
-use wavetap::collect::rank;
+use wavetap_collect::rank;
 
 /// What introduces a placeholder.
 const PERCENT: u8 = b'%';
@@ -34,7 +33,10 @@ pub struct OutputName {
 }
 
 impl OutputName {
-    /// Finds the placeholders. An error says which there are.
+    /// Finds the placeholders.
+    ///
+    /// # Errors
+    /// A `%` with something else after it: which placeholders there are.
     pub fn parse(path: PathBuf) -> std::result::Result<OutputName, String> {
         let mut pieces = Vec::new();
         let mut text = Vec::new();
@@ -64,27 +66,25 @@ impl OutputName {
         Ok(OutputName { path, pieces })
     }
 
-    /// What reads it from the command line.
-    pub fn parser() -> impl TypedValueParser<Value = OutputName> {
-        PathBufValueParser::new().try_map(OutputName::parse)
-    }
-
     /// Whether processes may have different ones.
     fn is_per_process(&self) -> bool {
         self.pieces.iter().any(|piece| matches!(piece, Piece::Process | Piece::Rank))
     }
 
     /// Whether it depends on ranks.
+    #[must_use]
     pub fn has_rank(&self) -> bool {
         self.pieces.contains(&Piece::Rank)
     }
 
     /// The one file for all processes; none if processes may have different ones.
+    #[must_use]
     pub fn of_all(&self) -> Option<PathBuf> {
         (!self.is_per_process()).then(|| self.of("", None))
     }
 
     /// The file of a process, by what its journal is called (`123`, `123-1`), and its rank.
+    #[must_use]
     pub fn of(&self, process: &str, rank: Option<u32>) -> PathBuf {
         // Nothing stands for something else.
         let [Piece::Text(text)] = &self.pieces[..] else { return self.path.with_file_name(self.file(process, rank)) };
@@ -105,6 +105,7 @@ impl OutputName {
     }
 
     /// The file that is tried before the application runs: that of all processes, or as if this one counted.
+    #[must_use]
     pub fn expected(&self) -> PathBuf {
         let own_rank = rank::of(|name| std::env::var(name).ok());
         self.of(&std::process::id().to_string(), own_rank)

@@ -5,14 +5,18 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
-use wavetap::collect::rank;
-use wavetap::error::{Error, Kind, Result, ResultExt};
-use wavetap::profile::file::Profile;
-use wavetap::profile::journal::Journal;
-use wavetap::profile::time::TimeProfile;
+use wavetap_base::error::{Error, Kind, Result, ResultExt};
+use wavetap_collect::rank;
+use wavetap_profile::file::{Origin, Profile};
+use wavetap_profile::journal::Journal;
+use wavetap_profile::time::TimeProfile;
+use wavetap_report::RunInfo;
 
-use crate::files;
-use crate::output_name::OutputName;
+use super::findings::StrictFindings;
+use super::options::Collect;
+use super::output_name::OutputName;
+use super::platform::Platform;
+use crate::files::{self, Contents};
 
 /// A process that goes on when the application has ended gets this long to end: a shell does not wait for all that it
 /// starts.
@@ -40,23 +44,37 @@ impl Part {
     }
 }
 
-/// A run that has ended.
+/// A run that has ended, and what its processes collected.
 #[derive(Debug)]
-pub struct Ended {
-    /// The exit code of the application's first process, 128 + n after signal n.
-    pub code: i32,
-    /// The signal that ended it.
-    pub signal: Option<i32>,
-    /// Whether the strict mode went on after findings.
-    pub found: bool,
+pub struct Finished {
+    platform: Platform,
+    collect: Collect,
+    info: RunInfo,
+    findings: StrictFindings,
+    warnings: Vec<String>,
     parts: Vec<Part>,
     /// Holds what is not read yet.
     _folder: TempDir,
+    /// What the code was that counted, where it was rewritten for this run.
+    code: Option<CodeOfRun>,
 }
 
-impl Ended {
+/// The code that counted in a run, as it was before.
+#[derive(Debug)]
+pub(crate) struct CodeOfRun {
+    /// The application's file, if that was rewritten.
+    pub(crate) file: Option<Contents>,
+    /// Whether the application's own file has no device code.
+    pub(crate) has_no_code: bool,
+    /// The application.
+    pub(crate) path: PathBuf,
+    /// The folder with the code objects that were loaded, as `MD5.co`.
+    pub(crate) originals: TempDir,
+}
+
+impl Finished {
     /// Reads what the processes left in `folder`.
-    pub fn read(folder: TempDir, code: i32, signal: Option<i32>) -> Result<Ended> {
+    pub(super) fn read(folder: TempDir, platform: Platform, collect: Collect, info: RunInfo) -> Result<Finished> {
         let start = Instant::now();
         while start.elapsed() < PATIENCE
             && journals(folder.path())?.iter().any(|(path, pid)| exists(*pid) && is_open(path, *pid))
@@ -78,44 +96,106 @@ impl Ended {
         }
         let order = |part: &Part| (part.journal.process.started, part.journal.process.pid, part.name.clone());
         parts.sort_by_key(order);
-        Ok(Ended { code, signal, found: false, parts, _folder: folder })
+        let (findings, warnings) = (StrictFindings::default(), Vec::new());
+        Ok(Finished { platform, collect, info, findings, warnings, parts, _folder: folder, code: None })
+    }
+
+    pub(super) fn set_findings(&mut self, findings: StrictFindings) {
+        self.findings = findings;
+    }
+
+    pub(super) fn set_warnings(&mut self, warnings: Vec<String>) {
+        self.warnings = warnings;
+    }
+
+    pub(crate) fn set_code(&mut self, code: CodeOfRun) {
+        self.code = Some(code);
+    }
+
+    pub(crate) fn code(&self) -> Option<&CodeOfRun> {
+        self.code.as_ref()
+    }
+
+    /// The exit code of the application's first process, 128 + n after signal n.
+    #[must_use]
+    pub fn exit_code(&self) -> i32 {
+        self.info.exit_code.unwrap_or_default()
+    }
+
+    /// The signal that ended it, if one did: `SIGSEGV (signal 11)`.
+    #[must_use]
+    pub fn signal(&self) -> Option<&str> {
+        self.info.signal.as_deref()
+    }
+
+    /// What a report says about the run.
+    #[must_use]
+    pub fn info(&self) -> &RunInfo {
+        &self.info
+    }
+
+    /// What ran the kernels.
+    #[must_use]
+    pub fn platform(&self) -> Platform {
+        self.platform
+    }
+
+    /// Whether strict mode went on after findings.
+    #[must_use]
+    pub fn has_findings(&self) -> bool {
+        self.findings.any
+    }
+
+    /// What strict mode went on after, as lines of text.
+    #[must_use]
+    pub fn findings(&self) -> &[String] {
+        &self.findings.lines
+    }
+
+    /// What a person had to know before the application ran.
+    #[must_use]
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
+    /// Whether nothing is missing: the application ended by itself with exit code 0, all its processes ended and wrote
+    /// what they had collected, and strict mode found nothing.
+    #[must_use]
+    pub fn is_success(&self) -> bool {
+        self.exit_code() == 0 && !self.lacks_something() && !self.has_findings()
     }
 
     /// Whether a process goes on, or could not write what it had collected.
+    #[must_use]
     pub fn lacks_something(&self) -> bool {
         self.parts.iter().any(Part::lacks_something)
     }
 
-    /// The name of the signal that ended the application.
-    pub fn signal_name(&self) -> Option<String> {
-        let signal = self.signal?;
-        let name = signal_hook::low_level::signal_name(signal);
-        Some(name.map_or_else(|| format!("signal {signal}"), |name| format!("{name} (signal {signal})")))
-    }
-
-    /// Says on stderr what a person would not expect.
-    pub fn say(&self) {
-        if let Some(signal) = self.signal_name() {
-            eprintln!("wavetap: the application was ended by {signal}");
-        }
+    /// What a person would not expect: that a signal ended the application, that processes are still running or could
+    /// not write what they had collected.
+    #[must_use]
+    pub fn remarks(&self) -> Vec<String> {
+        let mut remarks: Vec<String> =
+            self.signal().map(|signal| format!("the application was ended by {signal}")).into_iter().collect();
         for Part { name, journal, running, .. } in &self.parts {
             let program: String = journal.process.name.chars().filter(|c| !c.is_control()).collect();
             let process = if program.is_empty() { name.clone() } else { format!("{name} ({program})") };
             if *running {
-                eprintln!("wavetap: process {process} is still running: what it does from now on is not collected");
+                remarks.push(format!("process {process} is still running: what it does from now on is not collected"));
             }
             if journal.failed {
-                eprintln!("wavetap: process {process} could not write all that it collected");
+                remarks.push(format!("process {process} could not write all that it collected"));
             }
             if journal.uncollected && !running {
-                eprintln!("wavetap: process {process} ended before all was collected that its kernels had counted");
+                remarks.push(format!("process {process} ended before all was collected that its kernels had counted"));
             }
         }
+        remarks
     }
 
     /// Whether all that a part collected is there.
     fn is_complete(&self, part: &Part) -> bool {
-        self.signal.is_none() && !part.lacks_something()
+        self.info.signal.is_none() && !part.lacks_something()
     }
 
     /// What was counted, or traced, by these processes; none if none used the HIP runtime.
@@ -168,31 +248,78 @@ impl Ended {
         files
     }
 
-    /// Says so where an output is to have a rank in its name, and a process has none.
-    pub fn say_unranked<'n>(&self, names: impl IntoIterator<Item = &'n OutputName>) {
+    /// What a person has to know where an output is to have a rank in its name, and a process has none.
+    pub fn unranked<'n>(&self, names: impl IntoIterator<Item = &'n OutputName>) -> Option<String> {
         let unranked = self.parts.iter().find(|part| part.journal.process.rank.is_none());
-        if let Some(part) = unranked.filter(|_| names.into_iter().any(OutputName::has_rank)) {
-            let variables = rank::VARIABLES.join(", ");
-            eprintln!("wavetap: process {} has no rank ({variables}): %r in names is 0 for it", part.name);
-        }
+        let part = unranked.filter(|_| names.into_iter().any(OutputName::has_rank))?;
+        let variables = rank::VARIABLES.join(", ");
+        Some(format!("process {} has no rank ({variables}): %r in names is 0 for it", part.name))
     }
 
-    /// Adds what is known here to what each process counted.
-    pub fn explain(&mut self, explain: impl Fn(&mut Profile)) {
-        self.parts.iter_mut().filter_map(|part| part.journal.counters.as_mut()).for_each(explain);
+    /// Changes what each process counted, before it is added up.
+    pub(crate) fn each_counted(&mut self, change: impl Fn(&mut Profile)) {
+        self.parts.iter_mut().filter_map(|part| part.journal.counters.as_mut()).for_each(change);
+    }
+
+    /// What was collected of all processes: counters, or else launches. It is empty where the application used no
+    /// kernel.
+    ///
+    /// # Errors
+    /// Unsupported if neither was to be collected, or if it is not known what code there was and no process used a
+    /// runtime that collects; as [`Finished::counters`].
+    pub fn profile(&self) -> Result<Profile> {
+        let (origin, collected) = if self.collect.counters {
+            (Origin::Counters, self.counters()?)
+        } else if self.collect.launches {
+            (Origin::Launches, self.trace()?)
+        } else {
+            return Err(Error::unsupported("neither counters nor launches were collected in this run"));
+        };
+        if let Some(profile) = collected {
+            return Ok(profile);
+        }
+        if let Some(nothing) = self.nothing_loaded() {
+            return Err(Error::unsupported(nothing));
+        }
+        // It used no kernel, and nothing is missing.
+        let complete = self.info.signal.is_none() && !self.lacks_something();
+        Ok(Profile { complete, ..Profile::new(origin, self.platform.backend()) })
+    }
+
+    /// Why nothing was collected, where the code was to be rewritten when it was loaded and no process has left
+    /// anything: neither the application nor what it started used a runtime that collects.
+    #[must_use]
+    pub fn nothing_loaded(&self) -> Option<String> {
+        let code = self.code.as_ref().filter(|code| code.file.is_none())?;
+        let is_nothing = !self.parts.iter().any(|part| part.journal.counters.is_some()) && !self.lacks_something();
+        let path = code.path.display();
+        let what = if code.has_no_code { "it has no device code, and " } else { "" };
+        is_nothing.then(|| match self.platform {
+            Platform::EmulatorHip => {
+                format!("{path}: {what}no process of it used the HIP runtime to load any: there is nothing to count")
+            }
+            _ => format!("{path}: {what}{}: there is nothing to count", self.platform.nothing_collected()),
+        })
     }
 
     /// What the instrumented kernels of all processes counted; none if no process used the HIP runtime.
+    ///
+    /// # Errors
+    /// What profiles do not add up for: other sites of the same kernel; a sum of more than 64 bits.
     pub fn counters(&self) -> Result<Option<Profile>> {
         self.sum(&self.all(), |journal| journal.counters.as_ref())
     }
 
     /// The emulator's trace of all processes.
+    ///
+    /// # Errors
+    /// What profiles do not add up for: other sites of the same kernel; a sum of more than 64 bits.
     pub fn trace(&self) -> Result<Option<Profile>> {
         self.sum(&self.all(), |journal| journal.trace.as_ref())
     }
 
     /// The modelled time of all processes.
+    #[must_use]
     pub fn time(&self) -> Option<TimeProfile> {
         let mut sum: Option<TimeProfile> = None;
         let mut processes: Vec<u32> = Vec::new();
@@ -217,11 +344,17 @@ impl Ended {
 
     /// Writes what was counted to the files that `name` stands for. The sum of all processes, or of those of the first
     /// file that has some; none if there was nothing.
+    ///
+    /// # Errors
+    /// As [`Finished::counters`]; Io if a file cannot be written, or exists and `force` is not set.
     pub fn write_counters(&self, name: &OutputName, force: bool) -> Result<Option<Profile>> {
         self.write(name, force, |journal| journal.counters.as_ref())
     }
 
     /// The same of the trace.
+    ///
+    /// # Errors
+    /// As [`Finished::counters`]; Io if a file cannot be written, or exists and `force` is not set.
     pub fn write_trace(&self, name: &OutputName, force: bool) -> Result<Option<Profile>> {
         self.write(name, force, |journal| journal.trace.as_ref())
     }
@@ -240,6 +373,9 @@ impl Ended {
 
     /// Writes the samples of the processes of each file, one element of its list for each process. Whether there were
     /// any.
+    ///
+    /// # Errors
+    /// Malformed if samples are cut off; Io if a file cannot be written, or exists and `force` is not set.
     pub fn write_samples(&self, name: &OutputName, force: bool) -> Result<bool> {
         let mut any = false;
         for (path, parts) in self.by_file(name) {
@@ -297,4 +433,66 @@ fn is_open(path: &Path, pid: u32) -> bool {
     let Ok(journal) = files::read(path).and_then(|data| Journal::read(&data)) else { return false };
     let started = fields(pid).and_then(|fields| fields.get(START_TIME)?.parse().ok());
     !journal.ended && started == Some(journal.process.started)
+}
+
+/// The names of signals on Linux, from 1 (signal(7)).
+const SIGNALS: [&str; 31] = [
+    "SIGHUP",
+    "SIGINT",
+    "SIGQUIT",
+    "SIGILL",
+    "SIGTRAP",
+    "SIGABRT",
+    "SIGBUS",
+    "SIGFPE",
+    "SIGKILL",
+    "SIGUSR1",
+    "SIGSEGV",
+    "SIGUSR2",
+    "SIGPIPE",
+    "SIGALRM",
+    "SIGTERM",
+    "SIGSTKFLT",
+    "SIGCHLD",
+    "SIGCONT",
+    "SIGSTOP",
+    "SIGTSTP",
+    "SIGTTIN",
+    "SIGTTOU",
+    "SIGURG",
+    "SIGXCPU",
+    "SIGXFSZ",
+    "SIGVTALRM",
+    "SIGPROF",
+    "SIGWINCH",
+    "SIGIO",
+    "SIGPWR",
+    "SIGSYS",
+];
+
+/// The name and the number of a signal.
+pub(super) fn signal_name(signal: i32) -> String {
+    let name = usize::try_from(signal).ok().and_then(|signal| SIGNALS.get(signal.checked_sub(1)?));
+    name.map_or_else(|| format!("signal {signal}"), |name| format!("{name} (signal {signal})"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signals_have_the_names_of_the_manual_page() {
+        let names = [1, 9, 11, 15, 31, 32, 0, -1].map(signal_name);
+        let expected = [
+            "SIGHUP (signal 1)",
+            "SIGKILL (signal 9)",
+            "SIGSEGV (signal 11)",
+            "SIGTERM (signal 15)",
+            "SIGSYS (signal 31)",
+            "signal 32",
+            "signal 0",
+            "signal -1",
+        ];
+        assert_eq!(names, expected);
+    }
 }
