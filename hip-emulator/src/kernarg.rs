@@ -2,6 +2,7 @@
 //! runtime fills in.
 
 use wavetap::code_object::{Argument, KernelMetadata, ValueKind};
+use wavetap::emulated::hidden_argument;
 use wavetap::isa::Target;
 use wavetap::profile::launches::LaunchShape;
 
@@ -137,28 +138,13 @@ fn place<'s>(segment: &'s mut [u8], argument: &Argument) -> Outcome<&'s mut [u8]
     segment.get_mut(start..end).ok_or(INVALID_VALUE)
 }
 
-/// The value of a hidden argument (AMDGPUUsage, "Code Object V5 Metadata"). What there is no service for is 0, so a
+/// The value of a hidden argument. What there is no service for is 0, so a
 /// kernel that uses it faults on a null address and does not read something else.
 fn hidden(kind: &ValueKind, shape: &Shape, services: &Services) -> u64 {
-    let whole = |axis: usize| u64::from(shape.items[axis] / shape.workgroup[axis]);
-    let size = |axis: usize| u64::from(shape.workgroup[axis]);
-    let rest = |axis: usize| u64::from(shape.items[axis] % shape.workgroup[axis]);
     match kind {
-        ValueKind::HiddenBlockCountX => whole(0),
-        ValueKind::HiddenBlockCountY => whole(1),
-        ValueKind::HiddenBlockCountZ => whole(2),
-        ValueKind::HiddenGroupSizeX => size(0),
-        ValueKind::HiddenGroupSizeY => size(1),
-        ValueKind::HiddenGroupSizeZ => size(2),
-        ValueKind::HiddenRemainderX => rest(0),
-        ValueKind::HiddenRemainderY => rest(1),
-        ValueKind::HiddenRemainderZ => rest(2),
-        // HIP launches every grid as three-dimensional.
-        ValueKind::HiddenGridDims => 3,
-        ValueKind::HiddenDynamicLdsSize => u64::from(shape.dynamic_lds),
         ValueKind::HiddenHostcallBuffer => services.hostcall,
         ValueKind::HiddenHeapV1 => services.heap,
-        _ => 0,
+        _ => hidden_argument(kind, &shape.launched()).unwrap_or_default(),
     }
 }
 

@@ -1,4 +1,4 @@
-//! The emulator as a backend of [`crate::collect`].
+//! The memory of an emulated device as a backend of [`crate::collect`].
 
 use wavetap_collect::memory::{DeviceMemory, MemoryError, Operation};
 use wavetap_emulator::{AllocationKind, Device, SHARED_APERTURE, private_aperture};
