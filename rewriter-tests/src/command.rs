@@ -83,30 +83,44 @@ fn shortened(text: &str) -> String {
 /// If cargo cannot build it.
 pub fn wavetap() -> Result<PathBuf, Failure> {
     static BUILT: OnceLock<Result<PathBuf, Failure>> = OnceLock::new();
-    BUILT
-        .get_or_init(|| {
-            let folder = place::build_folder();
-            let profile = match folder.file_name().and_then(OsStr::to_str) {
-                Some("debug") | None => "dev",
-                Some(other) => other,
-            };
-            let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-            // With a test of this package, so that its dependences ask for the same features as when cargo built the
-            // tests: with others the library and all that is made with it would be built once more, beside the one that
-            // is there.
-            let out = Command::new(cargo)
-                .args(["build", "--quiet", "--offline", "--profile", profile])
-                .args(["--package", "wavetap-cli", "--bin", "wavetap", "--package", "rewriter-tests", "--test", "tidy"])
-                .current_dir(place::root())
-                .output()
-                .map_err(|e| format!("cannot run cargo: {e}"))?;
-            if !out.status.success() {
-                return Err(format!("cargo cannot build the command:\n{}", String::from_utf8_lossy(&out.stderr)));
-            }
-            let binary = folder.join("wavetap");
-            if binary.is_file() { Ok(binary) } else { Err(format!("{} was not built", binary.display())) }
-        })
-        .clone()
+    BUILT.get_or_init(|| build(&["--package", "wavetap-cli", "--bin", "wavetap"], "wavetap")).clone()
+}
+
+/// An example of the library, built as [`wavetap`] is.
+///
+/// # Errors
+/// If cargo cannot build it.
+pub fn example(name: &str) -> Result<PathBuf, Failure> {
+    static BUILT: OnceLock<Result<PathBuf, Failure>> = OnceLock::new();
+    // All of them: the command, too, so that the libraries are there that it runs programs with.
+    let command = ["--package", "wavetap-cli", "--bin", "wavetap", "--package", "wavetap", "--examples"];
+    let folder = BUILT.get_or_init(|| build(&command, "examples")).clone()?;
+    let binary = folder.join(name);
+    if binary.is_file() { Ok(binary) } else { Err(format!("{} was not built", binary.display())) }
+}
+
+/// Has cargo build these targets; the file or folder of this name in its folder.
+fn build(targets: &[&str], result: &str) -> Result<PathBuf, Failure> {
+    let folder = place::build_folder();
+    let profile = match folder.file_name().and_then(OsStr::to_str) {
+        Some("debug") | None => "dev",
+        Some(other) => other,
+    };
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    // With a test of this package, so that its dependences ask for the same features as when cargo built the tests:
+    // with others the library and all that is made with it would be built once more, beside the one that is there.
+    let out = Command::new(cargo)
+        .args(["build", "--quiet", "--offline", "--profile", profile])
+        .args(targets)
+        .args(["--package", "rewriter-tests", "--test", "tidy"])
+        .current_dir(place::root())
+        .output()
+        .map_err(|e| format!("cannot run cargo: {e}"))?;
+    if !out.status.success() {
+        return Err(format!("cargo cannot build {result}:\n{}", String::from_utf8_lossy(&out.stderr)));
+    }
+    let place = folder.join(result);
+    if place.exists() { Ok(place) } else { Err(format!("{} was not built", place.display())) }
 }
 
 /// Runs `program` to its end. `environment` is added to this process's own, of which the variables that steer `wavetap`
