@@ -142,6 +142,13 @@ if [ "$full" = 1 ]; then
 fi
 step fmt cargo fmt --all --check
 step clippy cargo clippy --quiet --workspace --all-targets --locked -- -D warnings
+# The oldest compiler that Cargo.toml promises.
+oldest=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
+if rustup toolchain list 2>/dev/null | grep -q "^$oldest[.-]"; then
+    step "Rust $oldest" cargo "+$oldest" check --quiet --workspace --locked --target-dir target/oldest
+else
+    echo "== Rust $oldest: skipped, it is not installed (rustup toolchain install $oldest --profile minimal)"
+fi
 RUSTDOCFLAGS="-D warnings" step doc cargo doc --quiet --workspace --no-deps --locked
 if [ "$full" = 1 ] && [ -n "${WAVETAP_PROGRAMS:-}" ]; then
     step "public programs" cargo test --release --locked -p rewriter-tests --test public_programs
