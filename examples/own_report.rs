@@ -4,14 +4,14 @@
 
 use wavetap::profile::probes::branches::BranchCounts;
 use wavetap::run::{BackendChoice, RunOptions, Stdout};
-use wavetap::{ExplainOptions, Options, ProbeKind, Program};
+use wavetap::{ExplainOptions, Options, probe, Program};
 
 fn main() -> wavetap::Result<()> {
     let Some(path) = std::env::args_os().nth(1) else {
         eprintln!("usage: own_report FILE");
         std::process::exit(2);
     };
-    let rewritten = Program::open(path)?.rewrite(&Options::new([ProbeKind::Branches]))?;
+    let rewritten = Program::open(path)?.rewrite(&Options::new([probe::BRANCHES]))?;
     let run = RunOptions::new().backend(BackendChoice::Emulator).stdout(Stdout::Discarded);
     let finished = rewritten.run(&run)?;
     let report = finished.explain(&finished.profile()?, &ExplainOptions::new())?;

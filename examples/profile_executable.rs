@@ -3,7 +3,7 @@
 //!     cargo run --example profile_executable -- hip-samples/bin/divergence
 
 use wavetap::run::{BackendChoice, RunOptions, Stdout};
-use wavetap::{ExplainOptions, Options, ProbeKind, Program};
+use wavetap::{ExplainOptions, Options, probe, Program};
 
 fn main() -> wavetap::Result<()> {
     let mut arguments = std::env::args_os().skip(1);
@@ -12,7 +12,7 @@ fn main() -> wavetap::Result<()> {
         std::process::exit(2);
     };
     let run = RunOptions::new().args(arguments).backend(BackendChoice::Emulator).stdout(Stdout::Discarded);
-    let finished = Program::open(path)?.profile(&Options::new([ProbeKind::Branches, ProbeKind::Blocks]), &run)?;
+    let finished = Program::open(path)?.profile(&Options::new([probe::BRANCHES, probe::BLOCKS]), &run)?;
     finished.remarks().iter().for_each(|remark| eprintln!("{remark}"));
 
     let profile = finished.profile()?;

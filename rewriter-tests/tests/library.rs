@@ -12,7 +12,7 @@ use wavetap::emulated::{Emulator, KernelArgument, Launch};
 use wavetap::error::Kind;
 use wavetap::profile::launches::NotCounted;
 use wavetap::run::{BackendChoice, Libraries, Observer, RunOptions, Stdout};
-use wavetap::{Options, ProbeKind, Program, Result};
+use wavetap::{Options, probe, Program, Result};
 
 fn run(program: &Path, arguments: &[&str]) -> Finished {
     command::run(program, arguments, &[], root()).and_then(|finished| finished.exited(0)).expect("it ends with 0")
@@ -168,7 +168,7 @@ fn kernels_have_names_and_targets() {
 
 #[test]
 fn a_rewritten_program_can_be_kept() {
-    let options = Options::new([ProbeKind::Branches]);
+    let options = Options::new([probe::BRANCHES]);
     let program = open("divergence");
     let rewritten = program.rewrite(&options).expect("it is rewritten");
     assert_eq!((rewritten.kernels().len(), rewritten.refused().len()), (6, 0), "two kernels for three targets");

@@ -83,11 +83,11 @@ pub struct Module(usize);
 ///
 /// ```
 /// use wavetap::emulated::{Emulator, Launch};
-/// use wavetap::{Options, ProbeKind, Program};
+/// use wavetap::{Options, probe, Program};
 ///
 /// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/hip-samples/bin/vectoradd");
 /// let program = Program::open(path)?;
-/// let counting = wavetap::pipeline::rewrite(program.bytes(), &Options::new([ProbeKind::Branches]))?;
+/// let counting = wavetap::pipeline::rewrite(program.bytes(), &Options::new([probe::BRANCHES]))?;
 ///
 /// let mut gpu = Emulator::new("gfx90a")?;
 /// let module = gpu.load(&counting.bytes)?;
