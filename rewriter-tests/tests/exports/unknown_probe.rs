@@ -63,8 +63,7 @@ fn sites_of_an_unknown_probe_are_in_every_form() {
     // What is known is as before.
     let before = wavetap(&["report", "counted"], folder);
     let text = wavetap(&["report", "old"], folder);
-    let known: Vec<&str> = text.lines().filter(|line| before.lines().any(|other| other == *line)).collect();
-    assert_eq!(known, before.lines().collect::<Vec<_>>(), "{text}");
+    assert!(text.starts_with(before.trim_end()), "{before}\n{text}");
     let text = squeezed(&text);
     assert!(text.contains("probe tiles, kind load\naddress instruction source visits (executions) longest (cycles)"));
     assert!(text.contains("0xfffff0 tile_load v1 spmv.hip:4 9 50 30\n"), "{text}");
