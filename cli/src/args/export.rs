@@ -11,10 +11,11 @@ use super::SelectArgs;
 /// trace: dispatches in modelled time, as Chrome's trace format has it (Perfetto, chrome://tracing, speedscope).
 /// folded: stacks of kernel and source line (speedscope, inferno), in modelled cycles with --time, in issued
 /// instructions with --counters. csv: a table of what each kernel executed, with rocprof-compute's numbers and names of
-/// metrics. sites: a CSV row for each counter of each site, of any probe, without FILE. accesses: a CSV row for each recorded execution of an access, with the addresses of its lanes. heat-map:
-/// which waves of a workgroup access which words, as cuThermo's viewer reads it. sarif, remarks: all that a report
-/// finds, of every kernel, at its source line, in SARIF 2.1.0 and as LLVM's optimisation remarks; a second --counters
-/// with recorded accesses adds what these show, --time the model's stalls.
+/// metrics. sites: a CSV row for each counter of each site, of any probe, without FILE. accesses: a CSV row for each
+/// recorded execution of an access, with the addresses of its lanes. heat-map: which waves of a workgroup access which
+/// words, as cuThermo's viewer reads it. sarif, remarks: all that a report finds, of every kernel, at its source line,
+/// in SARIF 2.1.0 and as LLVM's optimisation remarks; a second --counters with recorded accesses adds what these show,
+/// --time the model's stalls.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   wavetap run --timing --format json --report app.time -- ./app

@@ -119,8 +119,8 @@ pub struct Condition {
 }
 
 impl Condition {
-    /// Reads `METRIC>NUMBER` or `METRIC<NUMBER`, where the metric may be a field of a probe's schema. With a sign the number is a change, with a sign and `%` a change in
-    /// percent of the old value.
+    /// Reads `METRIC>NUMBER` or `METRIC<NUMBER`, where the metric may be a field of a probe's schema. With a sign the
+    /// number is a change, with a sign and `%` a change in percent of the old value.
     ///
     /// # Errors
     /// What is wrong, at which character, and which metrics there are.

@@ -6,8 +6,8 @@ use wavetap_base::error::{Error, Result};
 use wavetap_profile::file::KernelTotals;
 use wavetap_profile::schema::{FieldSchema, Merge};
 
-/// The table: `kernel,target,object,probe,kind,address,instruction,file,line,field,unit,merge,value`. A minimum of which
-/// nothing was measured has no value.
+/// The table: `kernel,target,object,probe,kind,address,instruction,file,line,field,unit,merge,value`. A minimum of
+/// which nothing was measured has no value.
 ///
 /// # Errors
 /// Internal if it cannot be written.

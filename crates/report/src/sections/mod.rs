@@ -1,5 +1,5 @@
-//! Sections of a kernel's report, one file for each probe: its data as in JSON, and its tables in text. Sites of a probe
-//! without a section are tables of the fields of their schema.
+//! Sections of a kernel's report, one file for each probe: its data as in JSON, and its tables in text. Sites of a
+//! probe without a section are tables of the fields of their schema.
 
 mod blocks;
 mod branches;
