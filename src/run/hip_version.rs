@@ -26,9 +26,7 @@ const V4: u8 = 2;
 /// code that does not say why, or ends the application by SIGSEGV.
 pub(super) fn warning(data: &[u8], folders: &[PathBuf]) -> Option<String> {
     // OpenMP's programs, for one, have code objects and load them without HIP.
-    if memmem::find(data, LIBRARY.as_bytes()).is_none() {
-        return None;
-    }
+    memmem::find(data, LIBRARY.as_bytes())?;
     let (found, library) = installed(folders)?;
     if found > LAST_WITHOUT_V5 {
         return None;
