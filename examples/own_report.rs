@@ -4,7 +4,7 @@
 
 use wavetap::profile::probes::branches::BranchCounts;
 use wavetap::run::{BackendChoice, RunOptions, Stdout};
-use wavetap::{ExplainOptions, Options, probe, Program};
+use wavetap::{ExplainOptions, Options, Program, probe};
 
 fn main() -> wavetap::Result<()> {
     let Some(path) = std::env::args_os().nth(1) else {
@@ -17,7 +17,7 @@ fn main() -> wavetap::Result<()> {
     let report = finished.explain(&finished.profile()?, &ExplainOptions::new())?;
     for kernel in &report.kernels {
         println!("{}: {} waves", kernel.demangled, kernel.waves);
-        for branch in &kernel.branches {
+        for branch in &kernel.sections.branches {
             // Uniform branches take all lanes of a wave one way.
             let BranchCounts::Exec(counts) = branch.counts else { continue };
             let line = branch.source.as_ref().map_or(0, |source| source.line);

@@ -3,7 +3,7 @@
 //!     cargo run --example profile_executable -- hip-samples/bin/divergence
 
 use wavetap::run::{BackendChoice, RunOptions, Stdout};
-use wavetap::{ExplainOptions, Options, probe, Program};
+use wavetap::{ExplainOptions, Options, Program, probe};
 
 fn main() -> wavetap::Result<()> {
     let mut arguments = std::env::args_os().skip(1);

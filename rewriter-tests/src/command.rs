@@ -99,6 +99,15 @@ pub fn example(name: &str) -> Result<PathBuf, Failure> {
     if binary.is_file() { Ok(binary) } else { Err(format!("{} was not built", binary.display())) }
 }
 
+/// The program of another package of the workspace, built as [`wavetap`] is.
+///
+/// # Errors
+/// If cargo cannot build it.
+pub fn package(name: &str) -> Result<PathBuf, Failure> {
+    wavetap()?;
+    build(&["--package", name, "--bin", name, "--package", "wavetap-cli", "--bin", "wavetap"], name)
+}
+
 /// Has cargo build these targets; the file or folder of this name in its folder.
 fn build(targets: &[&str], result: &str) -> Result<PathBuf, Failure> {
     let folder = place::build_folder();

@@ -12,7 +12,7 @@ use wavetap::emulated::{Emulator, KernelArgument, Launch};
 use wavetap::error::Kind;
 use wavetap::profile::launches::NotCounted;
 use wavetap::run::{BackendChoice, Libraries, Observer, RunOptions, Stdout};
-use wavetap::{Options, probe, Program, Result};
+use wavetap::{Options, Program, Result, probe};
 
 fn run(program: &Path, arguments: &[&str]) -> Finished {
     command::run(program, arguments, &[], root()).and_then(|finished| finished.exited(0)).expect("it ends with 0")
@@ -70,6 +70,48 @@ non_divergent(unsigned int*, unsigned int*): 32 waves
   line 16: 0 of 32 executions diverged
 ";
     assert_eq!(example("own_report", &[&sample("divergence")]), expected);
+}
+
+/// 12 workgroups of four full waves transpose tiles: each wave is at the one barrier once, with 64 lanes. The address
+/// is that which `llvm-objdump` 19 shows.
+#[test]
+fn a_probe_of_another_crate_counts() {
+    let expected = "\
+transpose(int const*, int*, int, int)
+  0x180c s_barrier: 48 executions, 3072 lanes
+";
+    let barriers = command::package("wavetap-example-barriers").expect("it is built");
+    assert_eq!(run(&barriers, &[&sample("transpose")]).out(), expected);
+}
+
+/// A probe of this file, which measures nothing.
+#[derive(Debug)]
+struct Foreign;
+
+impl probe::Probe for Foreign {
+    fn name(&self) -> &'static str {
+        "foreign"
+    }
+
+    fn summary(&self) -> &'static str {
+        "nothing"
+    }
+
+    fn prepare(
+        &self,
+        _: &probe::ClonedFunction<'_>,
+    ) -> std::result::Result<Box<dyn probe::FunctionProbe>, probe::Stop> {
+        Err(probe::Error::internal("no function is looked at").into())
+    }
+}
+
+/// The libraries that rewrite what is loaded do not know it: a run without its counts would say nothing.
+#[test]
+fn a_probe_of_another_crate_is_refused_at_load() {
+    let rewritten = open("divergence").rewrite_at_load(&Options::new([&Foreign as &dyn probe::Probe]));
+    let run = RunOptions::new().backend(BackendChoice::Emulator).stdout(Stdout::Discarded);
+    let error = rewritten.run(&run).expect_err("it cannot be").to_string();
+    assert!(error.starts_with("probe foreign is of another crate"), "{error}");
 }
 
 /// The findings are those of the command.

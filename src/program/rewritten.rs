@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 use wavetap_base::error::{Error, Kind, Result};
+use wavetap_instrument::probe;
 use wavetap_object::emit::Scratch;
 use wavetap_profile::file::Profile;
 use wavetap_profile::launches::NotCounted;
@@ -144,11 +145,15 @@ impl RewrittenProgram {
     /// Runs it. Code that it loads and that was not rewritten before is rewritten when it is loaded; where the HSA tool
     /// counts, that is all code.
     ///
+    /// A probe of another crate measures the code in the file alone: code that is loaded is not rewritten, and the
+    /// profile lists what was dispatched of it as not counted.
+    ///
     /// [`RunOptions::per_wave`] needs a program that was rewritten with [`Options::single_waves`]. Of kernels whose
     /// waves share records the profile says so.
     ///
     /// # Errors
-    /// As [`Launch::execute`]. That the application fails is no error: see [`Finished::is_success`].
+    /// As [`Launch::execute`]; unsupported with a probe of another crate where code is rewritten when it is loaded.
+    /// That the application fails is no error: see [`Finished::is_success`].
     pub fn run(&self, options: &RunOptions) -> Result<Finished> {
         self.run_observed(options, &Silent)
     }
@@ -162,8 +167,17 @@ impl RewrittenProgram {
         // A file that was rewritten would tell HIP what kernels need with counters: the HSA tool rewrites what is
         // loaded.
         let file = self.file().filter(|_| !options.platform().is_ok_and(|platform| platform.has_tool()));
+        // The libraries that rewrite what is loaded know the probes of this package alone.
+        let foreign = self.options.probes.iter().find(|probe| probe::by_name(probe.name()).is_none());
+        if let (Some(probe), None) = (foreign, file) {
+            let message = format!(
+                "probe {} is of another crate: it measures code in files, and here code is rewritten when it is loaded",
+                probe.name()
+            );
+            return Err(Error::unsupported(message));
+        }
         // Without a probe, code that is loaded stays as it is.
-        let at_load = (!self.only_file && !self.options.probes.is_empty())
+        let at_load = (!self.only_file && !self.options.probes.is_empty() && foreign.is_none())
             .then_some(AtLoad { options: &self.options, originals: originals.path() });
         let launch = Launch { app: self.program.app(), executable: file, options, at_load };
         let mut finished = launch.execute(observer)?;
@@ -193,7 +207,7 @@ pub fn rewrite_into<M: Send>(
     })
 }
 
-/// What a code object has that was left as it was: its kernels, none of which was instrumented. Then it is the
+/// What a code object has that was skipped: its kernels, none of which was instrumented. Then it is the
 /// original, and has no site table that says so.
 #[derive(Debug)]
 struct LeftOut {

@@ -31,7 +31,7 @@ pub fn run(args: &ExportArgs) -> Result<ExitCode> {
     let text = match (&args.file, &args.counters[..], &args.time) {
         (Some(file), [_, ..], _) if args.form.is_of_findings() => of_findings(args, file, &mut unread)?,
         (Some(file), [counters], None) => of_counters(args, file, counters, &mut unread)?,
-        (None, [counters], None) if args.form == ExportForm::Sites => of_sites(args, &launch::read_profile(counters)?)?,
+        (None, [counters], None) if args.form == ExportForm::Sites => of_sites(args, &read_profile(counters)?)?,
         (None, [], Some(time)) => of_time(args.form, time)?,
         _ => return Err(Error::unsupported(args.form.needs())),
     };

@@ -70,7 +70,9 @@ fn main() -> wavetap::Result<()> {
     };
     let rewritten = Program::open(path)?.rewrite(&Options::new([&Barriers as &dyn Probe]))?;
     let run = RunOptions::new().backend(BackendChoice::Emulator).stdout(Stdout::Discarded);
-    for kernel in &rewritten.run(&run)?.profile()?.kernels {
+    let finished = rewritten.run(&run)?;
+    finished.remarks().iter().for_each(|remark| eprintln!("{remark}"));
+    for kernel in &finished.profile()?.kernels {
         println!("{}", kernel.demangled);
         for site in &kernel.sites {
             let [executions, lanes] = *site.counts.values() else { continue };
