@@ -86,7 +86,7 @@ pub fn wavetap() -> Result<PathBuf, Failure> {
     BUILT.get_or_init(|| build(&["--package", "wavetap-cli", "--bin", "wavetap"], "wavetap")).clone()
 }
 
-/// An example of the library, built as [`wavetap`] is.
+/// An example of the library, built as [`wavetap()`] is.
 ///
 /// # Errors
 /// If cargo cannot build it.
@@ -99,7 +99,7 @@ pub fn example(name: &str) -> Result<PathBuf, Failure> {
     if binary.is_file() { Ok(binary) } else { Err(format!("{} was not built", binary.display())) }
 }
 
-/// The program of another package of the workspace, built as [`wavetap`] is.
+/// The program of another package of the workspace, built as [`wavetap()`] is.
 ///
 /// # Errors
 /// If cargo cannot build it.
