@@ -9,7 +9,6 @@
 #![forbid(unsafe_code)]
 
 mod arrows;
-mod basis;
 mod branches;
 pub mod compare;
 pub mod counted;
@@ -23,12 +22,10 @@ mod kernel_facts;
 pub mod launches;
 pub mod listing;
 pub mod memory;
-mod mirror;
 pub mod mix;
 mod model;
-pub mod names;
-pub mod occupancy;
 pub mod plain;
+mod render;
 pub mod rewrite;
 pub mod roofline;
 mod sections;
@@ -38,12 +35,12 @@ pub mod summary;
 pub mod table;
 pub mod text;
 pub mod time;
-mod variants;
 pub mod verify;
 
-pub use basis::Basis;
 pub use model::{Kernel, REPORT_SCHEMA, Report, RunInfo};
 pub use sections::{
     Block, Branch, MeasuredLatency, MeasuredLoad, MeasuredTime, Sections, SiteTable, TableSite, TimedBlock,
 };
-pub use variants::{Build, Compiler};
+pub use wavetap_explain::variants::{Build, Compiler};
+pub use wavetap_explain::{Basis, names, occupancy};
+pub(crate) use wavetap_explain::variants;

@@ -4,7 +4,8 @@ use std::borrow::Cow;
 
 use super::names::short;
 use super::table::{Table, grouped};
-use wavetap_profile::map::Source;
+pub(super) use wavetap_explain::words::counted;
+pub use wavetap_explain::words::place;
 
 /// Said of counts of a run that was cut short.
 pub(super) const DID_NOT_END: &str = "the run did not end: these are the counts collected up to then";
@@ -58,19 +59,6 @@ impl Style {
     fn wrap(self, code: &str, text: &str) -> String {
         if self.colour { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
     }
-}
-
-/// `1 wave`, `32 waves`.
-pub(super) fn counted(count: u64, one: &str, many: &str) -> String {
-    format!("{} {}", grouped(count), if count == 1 { one } else { many })
-}
-
-/// `divergence.hip:12`: the file's last component, because the directory is the same on every line.
-#[must_use]
-pub fn place(source: Option<&Source>) -> String {
-    source
-        .map(|source| format!("{}:{}", source.file.rsplit('/').next().unwrap_or(&source.file), source.line))
-        .unwrap_or_default()
 }
 
 /// A table with its title, unless it is empty.

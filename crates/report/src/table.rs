@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+pub use wavetap_explain::words::grouped;
+
 /// Which side of its column a cell keeps to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Align {
@@ -92,23 +94,6 @@ fn width(text: &str) -> usize {
     text.chars().count()
 }
 
-/// A count with thin grouping: `1 234 567` reads, `1234567` does not; fewer than five digits stay together.
-#[must_use]
-pub fn grouped(value: u64) -> String {
-    let digits = value.to_string();
-    if digits.len() < 5 {
-        return digits;
-    }
-    let mut out = String::new();
-    for (position, digit) in digits.chars().enumerate() {
-        if position > 0 && (digits.len() - position).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -129,12 +114,5 @@ mod tests {
         table.row(["short".to_owned(), "2".to_owned()]);
         let short = format!("{:WIDEST$}  2", "short");
         assert_eq!(table.lines(0), [format!("{:WIDEST$}  n", "name"), format!("{long}  1"), short]);
-    }
-
-    #[test]
-    fn digits_are_grouped() {
-        assert_eq!(grouped(1234), "1234");
-        assert_eq!(grouped(12345), "12,345");
-        assert_eq!(grouped(1_234_567), "1,234,567");
     }
 }

@@ -12,6 +12,7 @@ mod symbols;
 
 pub use json::JsonStream;
 pub use list::{Listed, SourceText, list};
+pub use wavetap_explain::HexAddress;
 
 use serde::{Deserialize, Serialize};
 
@@ -305,16 +306,6 @@ fn once() -> u64 {
 fn is_once(times: &u64) -> bool {
     *times == 1
 }
-
-/// An address as other programs get it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(transparent)]
-pub struct HexAddress(
-    #[serde(with = "hex")]
-    #[cfg_attr(feature = "schema", schemars(with = "wavetap_profile::HexText"))]
-    pub u64,
-);
 
 /// An address and what is there: where a branch or call goes, what an address in registers is the address of.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

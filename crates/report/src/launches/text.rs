@@ -1,7 +1,8 @@
 //! The launch table as text.
 
-use super::table::{BoardOfTarget, LaunchRow, LaunchTable};
+use super::{BoardOfTarget, LaunchRow, LaunchTable};
 use crate::names::short;
+use crate::render::{Line, Lines};
 use crate::style::{Style, counted, push_table};
 use crate::table::{Align, Table, grouped};
 use crate::variants::labelled;
@@ -32,9 +33,9 @@ pub(crate) const COLUMNS: [(&str, Align); 13] = [
     ("idle lanes", Align::Right),
 ];
 
-impl BoardOfTarget {
+impl Line for BoardOfTarget {
     /// `gfx90a on mi210 (AMD Instinct MI210), 104 compute units: the usual one of the target`.
-    pub(crate) fn line(&self) -> String {
+    fn line(&self) -> String {
         let how = if self.chosen { "named by --board" } else { "the usual one of the target; --board names another" };
         match (&self.board, &self.title, self.compute_units) {
             (Some(board), Some(title), Some(units)) => {
@@ -45,9 +46,9 @@ impl BoardOfTarget {
     }
 }
 
-impl LaunchTable {
+impl Lines for LaunchTable {
     /// The table with what is unfavourable and what was copied.
-    pub(crate) fn lines(&self, style: Style, lines: &mut Vec<String>) {
+    fn lines(&self, style: Style, lines: &mut Vec<String>) {
         lines.push(style.bold("launches"));
         lines.extend(self.boards.iter().map(|of| format!("  {}", of.line())));
         let mut table = Table::new(&COLUMNS);
@@ -64,7 +65,7 @@ impl LaunchTable {
         if self.rows.is_empty() {
             lines.push("  how kernels were launched is not recorded".to_owned());
         }
-        self.host_lines(lines);
+        host_lines(self, lines);
         if !self.warnings.is_empty() {
             lines.push(String::new());
             let mut alike: Vec<(String, Vec<String>)> = Vec::new();
@@ -84,47 +85,47 @@ impl LaunchTable {
             }
         }
     }
+}
 
-    /// What was copied, and the first operations in their order; nothing where nothing was copied.
-    pub(crate) fn host_lines(&self, lines: &mut Vec<String>) {
-        let HostActivity { totals, order, later } = &self.host;
-        let copies: Vec<String> = totals
-            .iter()
-            .filter(|step| step.operation != HostOperation::Launch)
-            .map(|step| format!("{} {} of {} bytes", step.operation.name(), grouped(step.count), grouped(step.bytes)))
-            .collect();
-        if copies.is_empty() {
-            return;
-        }
-        lines.push(String::new());
-        lines.push(format!("  copied: {}", copies.join("; ")));
-        if order.is_empty() {
-            return;
-        }
-        let steps: Vec<String> = order.iter().take(STEPS_SHOWN).map(|step| self.step(step)).collect();
-        let more: u64 = order.iter().skip(STEPS_SHOWN).map(|step| step.count).sum::<u64>() + later;
-        let more =
-            if more > 0 { format!("; {} more", counted(more, "operation", "operations")) } else { String::new() };
-        lines.push(format!("  in order: {}{more}", steps.join("; ")));
+/// What was copied, and the first operations in their order; nothing where nothing was copied.
+pub(crate) fn host_lines(table: &LaunchTable, lines: &mut Vec<String>) {
+    let HostActivity { totals, order, later } = &table.host;
+    let copies: Vec<String> = totals
+        .iter()
+        .filter(|step| step.operation != HostOperation::Launch)
+        .map(|step| format!("{} {} of {} bytes", step.operation.name(), grouped(step.count), grouped(step.bytes)))
+        .collect();
+    if copies.is_empty() {
+        return;
     }
+    lines.push(String::new());
+    lines.push(format!("  copied: {}", copies.join("; ")));
+    if order.is_empty() {
+        return;
+    }
+    let steps: Vec<String> = order.iter().take(STEPS_SHOWN).map(|step| step_text(table, step)).collect();
+    let more: u64 = order.iter().skip(STEPS_SHOWN).map(|step| step.count).sum::<u64>() + later;
+    let more =
+        if more > 0 { format!("; {} more", counted(more, "operation", "operations")) } else { String::new() };
+    lines.push(format!("  in order: {}{more}", steps.join("; ")));
+}
 
-    /// `multiply(…) × 3`, `host to device × 2 (8192 bytes)`; of a kernel that has several rows also which it is:
-    /// `multiply(…) [128×1×1 of 64×1×1] × 3`.
-    fn step(&self, step: &HostStep) -> String {
-        let HostStep { operation, kernel, size, count, bytes } = step;
-        let times = if *count > 1 { format!(" × {}", grouped(*count)) } else { String::new() };
-        let Some(name) = kernel else { return format!("{}{times} ({} bytes)", operation.name(), grouped(*bytes)) };
-        let mut rows = self.rows.iter().filter(|row| row.kernel.name == *name);
-        let demangled = rows.next().map_or_else(|| demangle(name), |row| row.kernel.demangled.as_str().into());
-        let size = size.filter(|_| rows.next().is_some()).map_or_else(String::new, |size| {
-            let lds = match size.dynamic_lds {
-                0 => String::new(),
-                bytes => format!(", dynamic LDS {}", grouped(bytes.into())),
-            };
-            format!(" [{} of {}{lds}]", LaunchRow::size(size.grid), LaunchRow::size(size.workgroup))
-        });
-        format!("{}{size}{times}", short(&demangled))
-    }
+/// `multiply(…) × 3`, `host to device × 2 (8192 bytes)`; of a kernel that has several rows also which it is:
+/// `multiply(…) [128×1×1 of 64×1×1] × 3`.
+fn step_text(table: &LaunchTable, step: &HostStep) -> String {
+    let HostStep { operation, kernel, size, count, bytes } = step;
+    let times = if *count > 1 { format!(" × {}", grouped(*count)) } else { String::new() };
+    let Some(name) = kernel else { return format!("{}{times} ({} bytes)", operation.name(), grouped(*bytes)) };
+    let mut rows = table.rows.iter().filter(|row| row.kernel.name == *name);
+    let demangled = rows.next().map_or_else(|| demangle(name), |row| row.kernel.demangled.as_str().into());
+    let size = size.filter(|_| rows.next().is_some()).map_or_else(String::new, |size| {
+        let lds = match size.dynamic_lds {
+            0 => String::new(),
+            bytes => format!(", dynamic LDS {}", grouped(bytes.into())),
+        };
+        format!(" [{} of {}{lds}]", LaunchRow::size(size.grid), LaunchRow::size(size.workgroup))
+    });
+    format!("{}{size}{times}", short(&demangled))
 }
 
 /// A row of the table.

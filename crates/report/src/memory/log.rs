@@ -2,7 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::text::{left_out, looks_like, number, summary, what};
+use super::text::{left_out, summary};
+use super::words::{looks_like, number, what};
 use super::{Finding, KernelMemory, MemoryReport, Rule, Severity, Space};
 use crate::findings::{FindingLog, KernelNote, Level, LoggedFinding, NamedKernel, RuleText};
 
@@ -43,14 +44,12 @@ fn named(kernel: &KernelMemory) -> NamedKernel {
     NamedKernel { name: name.clone(), demangled: demangled.clone(), target: target.clone() }
 }
 
-impl Severity {
-    /// The level of what is so bad.
-    pub(crate) fn level(self) -> Level {
-        match self {
-            Severity::None | Severity::Low => Level::Note,
-            Severity::Medium => Level::Warning,
-            Severity::High => Level::Error,
-        }
+/// The level of what is so bad.
+pub(crate) fn level_of(severity: Severity) -> Level {
+    match severity {
+        Severity::None | Severity::Low => Level::Note,
+        Severity::Medium => Level::Warning,
+        Severity::High => Level::Error,
     }
 }
 
@@ -58,7 +57,7 @@ fn logged(finding: &Finding<'_>) -> LoggedFinding {
     let Finding { kernel, access, rule, severity, share, .. } = *finding;
     LoggedFinding {
         rule: Rule::ALL.iter().position(|other| *other == rule).unwrap_or_default(),
-        level: severity.level(),
+        level: level_of(severity),
         is_missed: severity > Severity::None || rule == Rule::UniformLoad,
         kernel: named(kernel),
         source: access.source.clone(),

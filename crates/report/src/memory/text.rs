@@ -3,10 +3,8 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use super::rules::Rule;
-use super::{
-    CalledFunction, Category, KernelMemory, MemoryAccess, MemoryReport, Operation, Severity, Space, Unknown, found,
-};
+use super::words::{has_few_lanes, looks_like, number, what, word};
+use super::{CalledFunction, Category, KernelMemory, MemoryAccess, MemoryReport, Rule, Severity, Space, found};
 use crate::names::short;
 use crate::slice::WorkgroupSource;
 use crate::style::{Style, counted, place, push_table};
@@ -16,12 +14,6 @@ use crate::table::{Align, Table, grouped};
 const SHOWN: usize = 20;
 /// Functions that are named of those that a kernel calls.
 const CALLED_SHOWN: usize = 5;
-/// Bytes of a word, which is aligned in what compilers make of most programs.
-const WORD: u32 = 4;
-/// Lanes of a wave64.
-const MOST_LANES: u32 = 64;
-/// At an access that is coalesced, fewer lanes than this share of a wave are too few.
-const FEW_LANES: f64 = 0.25;
 
 /// All kernels with what costs more than its bytes need.
 #[must_use]
@@ -121,13 +113,6 @@ fn of_kernel(kernel: &KernelMemory, style: Style, lines: &mut Vec<String>) {
     found::of_kernel(kernel, style, lines);
 }
 
-pub(super) fn has_few_lanes(access: &MemoryAccess) -> bool {
-    // Of 32 lanes at least; a wave of 64 with as many is no better.
-    access.category == Category::Coalesced
-        && access.space != Space::Scratch
-        && access.active_lanes.is_some_and(|lanes| lanes <= 32.0 * FEW_LANES)
-}
-
 /// `14 accesses of global memory: 8 coalesced, 3 strided; 4 of LDS: 1 with conflicts`.
 pub(super) fn summary(kernel: &KernelMemory) -> String {
     let mut categories: BTreeMap<Category, u64> = BTreeMap::new();
@@ -177,89 +162,9 @@ pub(super) fn left_out(kernel: &KernelMemory) -> Option<String> {
     (!parts.is_empty()).then(|| format!("not looked at: {}", parts.join(", and ")))
 }
 
-fn word(category: Category) -> &'static str {
-    match category {
-        Category::Uniform => "uniform",
-        Category::Coalesced => "coalesced",
-        Category::Misaligned => "misaligned",
-        Category::Reversed => "reversed",
-        Category::Strided => "strided",
-        Category::Rows => "in rows",
-        Category::Indirect => "indirect",
-        Category::Unknown => "unknown",
-    }
-}
-
-/// `load 4 B of a`.
-pub(crate) fn what(access: &MemoryAccess) -> String {
-    let operation = match access.operation {
-        Operation::Load => "load",
-        Operation::Store => "store",
-        Operation::Atomic => "atomic",
-    };
-    let times = if access.addresses > 1 { format!("{} x ", access.addresses) } else { String::new() };
-    let space = match access.known_space() {
-        Space::Lds => " of LDS",
-        Space::Scratch => " of scratch",
-        _ => "",
-    };
-    let array = access.array.as_ref().map(|array| format!(" of {array}")).unwrap_or_default();
-    let flat = match access.space {
-        // The code does not say which memory, and recorded addresses do, or do not.
-        Space::Flat if access.known_space() == Space::Flat => " (FLAT: memory not known)",
-        Space::Flat => " (FLAT: as recorded)",
-        _ => "",
-    };
-    format!("{operation} {times}{} B{space}{array}{flat}", access.bytes)
-}
-
-pub(crate) fn looks_like(access: &MemoryAccess, kernel: &KernelMemory) -> String {
-    let mut text = match (access.category, access.stride) {
-        (Category::Strided, Some(stride)) => format!("lanes {stride} B apart"),
-        (Category::Strided, None) => "each lane elsewhere".to_owned(),
-        (Category::Uniform, _) if access.is_uniform_load() => "all lanes the same: a scalar load would do".to_owned(),
-        (Category::Uniform, _) => "all lanes the same".to_owned(),
-        (Category::Misaligned, _) => format!("not where a line of {} B begins", kernel.line_bytes),
-        (Category::Rows, _) => "rows of lanes apart".to_owned(),
-        (category, _) => word(category).to_owned(),
-    };
-    if let Some(lds) = access.lds.filter(|lds| lds.ways > 1) {
-        text.push_str(&format!(", {}-way bank conflict", lds.ways));
-    }
-    // Where lanes are anywhere, more than a line each are those of words that are not aligned to their own size.
-    let is_anywhere = access.category == Category::Strided && access.stride.is_none() && access.bytes <= WORD;
-    let inexact = access.lines.filter(|lines| !lines.exact && lines.most > lines.likely);
-    if let Some(lines) = inexact.filter(|_| !is_anywhere) {
-        // A word that is aligned to its size is in one line: compilers say where one is not.
-        let most = if access.bytes <= WORD { lines.most.min(f64::from(MOST_LANES)) } else { lines.most };
-        if most > lines.likely {
-            text.push_str(&format!(", up to {} lines", number(most)));
-        }
-    }
-    if let Some(step) = access.step {
-        text.push_str(&format!(", {step} B further each round"));
-    }
-    if let Some(lanes) = access.active_lanes.filter(|_| has_few_lanes(access)) {
-        text.push_str(&format!(", {lanes:.1} lanes active"));
-    }
-    if let Some(why) = access.unknown {
-        text.push_str(match why {
-            Unknown::Loaded => "",
-            Unknown::Stride => ": stride not in the code",
-            Unknown::Paths => ": lanes came by different ways",
-            Unknown::Operation => ": an operation is not followed",
-        });
-    }
-    text
-}
-
-pub(super) fn number(value: f64) -> String {
-    if value.fract() == 0.0 { format!("{value:.0}") } else { format!("{value:.1}") }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::{LinesOfWave, SCHEMA};
+    use super::super::{LinesOfWave, Operation, SCHEMA};
     use super::*;
 
     fn access(category: Category, severity: Severity, likely: f64) -> MemoryAccess {

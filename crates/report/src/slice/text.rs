@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::json::{
+use super::{
     Blame, Candidate, Chain, Coverage, Edge, GivenSamples, Inlined, KernelSamples, OperationSlice, Slice, Step,
     WaitCertainty, WaitSlice,
 };

@@ -4,13 +4,12 @@
 //! kind is one function of a file in `finders`, with its evidence and its threshold. [`Finding::weight`] puts them in
 //! an order; it is no prediction of what a change would gain.
 
-pub(crate) mod code;
 pub(crate) mod data;
 mod finders;
 mod groups;
 mod text;
 
-pub use code::{ExecutedCode, ExecutedInstruction, ExecutedLoop, LaneGuard, LeavingWaves, program_line};
+pub use wavetap_explain::code::{ExecutedCode, ExecutedInstruction, ExecutedLoop, LaneGuard, LeavingWaves, program_line};
 pub use data::{Finding, FindingKind, Instance, KernelSummary, SharesOf, Summary};
 
 use crate::launches::{CodeOfKernel, LaunchInputs, LaunchTable};

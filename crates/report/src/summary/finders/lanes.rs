@@ -4,7 +4,7 @@ use super::Subject;
 use super::lines::Lines;
 use crate::Basis;
 use crate::launches::processor;
-use crate::summary::code::LaneGuard;
+use wavetap_explain::code::LaneGuard;
 use crate::summary::data::{Finding, FindingKind};
 use crate::table::grouped;
 

@@ -3,10 +3,9 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use super::text::{has_few_lanes, looks_like, number, what};
+use super::words::{has_few_lanes, looks_like, number, what};
 use super::{Category, KernelMemory, MemoryAccess, MemoryReport, Severity, Space};
-use crate::style::place;
-use crate::table::grouped;
+use crate::words::{grouped, place};
 
 /// With counts, what has less than this share of all that is fetched or waited for in vain is not worth mending.
 const WORTH_MENDING: f64 = 0.05;

@@ -6,9 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::table::{CodeOfKernel, LaunchInputs, LaunchRow, NamedKernel, processor};
 use crate::names::short;
-use crate::style::{counted, place};
-use crate::table::grouped;
 use crate::variants::labelled;
+use crate::words::{counted, grouped, place};
 use wavetap_amdgpu::Board;
 use wavetap_profile::file::{KernelTotals, WaveCounts};
 use wavetap_profile::map::Source;
@@ -379,12 +378,14 @@ fn executions(kernel: &KernelTotals) -> Option<Vec<usize>> {
 
 impl LaunchWarning {
     /// What warnings that are alike begin with: what, from when on it is warned of, and what helps.
-    pub(super) fn heading(&self) -> String {
+    #[must_use]
+    pub fn heading(&self) -> String {
         format!("{} [{}]: {}", self.kind.name(), self.threshold, self.kind.help())
     }
 
     /// Of which kernel, and what was found.
-    pub(super) fn line(&self) -> String {
+    #[must_use]
+    pub fn line(&self) -> String {
         let name = labelled(&short(&self.kernel.demangled), self.kernel.variant.as_deref());
         format!("{name}: {}", self.text)
     }

@@ -15,7 +15,7 @@ const ELLIPSIS: &str = "…";
 /// added, by which instances of a template are told apart.
 ///
 /// ```
-/// use wavetap_report::names::short;
+/// use wavetap_explain::names::short;
 ///
 /// assert_eq!(short("add(float*, int)"), "add(float*, int)");
 /// let long = format!("void rocprim::detail::kernel<{}>(int)", "int, ".repeat(50));
@@ -57,7 +57,8 @@ fn ends_with_symbol(name: &str) -> bool {
 }
 
 /// The qualified name alone: template arguments as `<…>`, without return type and parameters.
-pub(crate) fn outline(name: &str) -> String {
+#[must_use]
+pub fn outline(name: &str) -> String {
     let mut out = String::new();
     // What is open: `<`, `(`, `[` or `{`.
     let mut open: Vec<char> = Vec::new();

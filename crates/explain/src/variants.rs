@@ -6,9 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use super::launches::Launch;
-use super::style::counted;
-use super::table::grouped;
+use crate::launches::Launch;
+use crate::words::{counted, grouped};
 use wavetap_profile::launches::{LaunchShape, UncountedDispatches};
 
 /// Digits of a code object's MD5 that text shows, if they tell it apart from the others.
@@ -42,7 +41,7 @@ const FIRST_OPTIONS: [&str; 2] = ["num_warps", "num_stages"];
 
 impl Build {
     /// `Triton: num_warps 4, num_stages 2, num_ctas 1; cached as e99266f0`.
-    pub(super) fn line(&self) -> String {
+    pub fn line(&self) -> String {
         let Compiler::Triton = self.compiler;
         let hash = self.hash.get(..DIGITS).unwrap_or(&self.hash);
         format!("Triton: {}; cached as {hash}", self.in_words(|_| true))
@@ -60,7 +59,7 @@ impl Build {
 
 /// In few words what tells each kernel from others of its name and target: the options that differ, if these do, and
 /// else its code object. None of a kernel that is the only one.
-pub(super) fn labels(kernels: &[(Key<'_>, Option<&Build>)]) -> Vec<Option<String>> {
+pub fn labels(kernels: &[(Key<'_>, Option<&Build>)]) -> Vec<Option<String>> {
     let mut groups: BTreeMap<(&str, &str), Vec<usize>> = BTreeMap::new();
     for (place, (key, _)) in kernels.iter().enumerate() {
         groups.entry((key.name, key.target)).or_default().push(place);
@@ -86,13 +85,13 @@ pub(super) fn labels(kernels: &[(Key<'_>, Option<&Build>)]) -> Vec<Option<String
 }
 
 /// A kernel's name with what tells it from others of that name.
-pub(super) fn labelled(name: &str, variant: Option<&str>) -> String {
+pub fn labelled(name: &str, variant: Option<&str>) -> String {
     variant.map_or_else(|| name.to_owned(), |variant| format!("{name} [{variant}]"))
 }
 
 /// What a kernel is known by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Key<'k> {
+pub struct Key<'k> {
     /// Mangled name.
     pub name: &'k str,
     /// Target id.
@@ -103,7 +102,7 @@ pub(super) struct Key<'k> {
 
 /// Which of several kernels of one name and target this is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Variant<'k> {
+pub struct Variant<'k> {
     number: usize,
     of: usize,
     object: &'k str,
@@ -111,13 +110,13 @@ pub(super) struct Variant<'k> {
 
 impl Variant<'_> {
     /// `variant 2 of 3: code object 3f2a91bc`.
-    pub(super) fn text(self) -> String {
+    pub fn text(self) -> String {
         let Variant { number, of, object } = self;
         format!("variant {number} of {of}: code object {object}")
     }
 
     /// The same with its launches.
-    pub(super) fn launched(self, launches: &[Launch]) -> String {
+    pub fn launched(self, launches: &[Launch]) -> String {
         let shapes: Vec<String> = launches.iter().take(SHOWN).map(|launch| shape(&launch.shape)).collect();
         let more = launches.len().saturating_sub(SHOWN);
         let more = if more > 0 { format!(", and {more} more: --format json has all") } else { String::new() };
@@ -148,7 +147,7 @@ fn shape(shape: &LaunchShape) -> String {
 
 /// Kernels in the order in which they are shown: as they were first dispatched, and variants of one right after its
 /// first.
-pub(super) fn in_order<'k, K>(kernels: &'k [K], key: impl Fn(&'k K) -> Key<'k>) -> Vec<(&'k K, Option<Variant<'k>>)> {
+pub fn in_order<'k, K>(kernels: &'k [K], key: impl Fn(&'k K) -> Key<'k>) -> Vec<(&'k K, Option<Variant<'k>>)> {
     let mut groups: Vec<Vec<&K>> = Vec::new();
     let mut places: BTreeMap<(&str, &str), usize> = BTreeMap::new();
     for kernel in kernels {
@@ -172,7 +171,7 @@ pub(super) fn in_order<'k, K>(kernels: &'k [K], key: impl Fn(&'k K) -> Key<'k>) 
 
 /// The code object of what was not counted, where others with a kernel of this name and target make it necessary to say
 /// which.
-pub(super) fn object_of<'k>(
+pub fn object_of<'k>(
     uncounted: &'k UncountedDispatches,
     others: impl Iterator<Item = Key<'k>>,
 ) -> Option<&'k str> {

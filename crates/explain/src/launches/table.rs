@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::warnings::{self, LaunchWarning};
 use crate::memory::KernelMemory;
 use crate::occupancy::{Needs, Occupancy, Resource};
-use crate::summary::ExecutedCode;
+use crate::code::ExecutedCode;
 use wavetap_amdgpu::{Board, Demand, Target};
 use wavetap_profile::file::{KernelTotals, Profile, WaveCounts};
 use wavetap_profile::host::HostActivity;
@@ -64,7 +64,7 @@ pub struct NamedKernel {
 }
 
 impl NamedKernel {
-    pub(crate) fn of(totals: &KernelTotals) -> NamedKernel {
+    pub fn of(totals: &KernelTotals) -> NamedKernel {
         NamedKernel {
             name: totals.name.clone(),
             demangled: totals.demangled.clone(),
@@ -149,13 +149,13 @@ pub struct LaunchInputs<'a> {
 }
 
 /// The processor of a target id.
-pub(crate) fn processor(target_id: &str) -> Option<Target> {
+pub fn processor(target_id: &str) -> Option<Target> {
     Target::by_name(target_id.split(':').next().unwrap_or_default())
 }
 
 impl LaunchInputs<'_> {
     /// The board of a target, and whether it was named.
-    pub(crate) fn board_of(&self, target_id: &str) -> (Option<&'static Board>, bool) {
+    pub fn board_of(&self, target_id: &str) -> (Option<&'static Board>, bool) {
         let Some(target) = processor(target_id) else { return (None, false) };
         match self.board.filter(|board| board.target == target.name()) {
             Some(board) => (Some(board), true),
@@ -251,7 +251,7 @@ impl LaunchRow {
     }
 
     /// `4×2×1`.
-    pub(crate) fn size(axes: [u32; 3]) -> String {
+    pub fn size(axes: [u32; 3]) -> String {
         let [x, y, z] = axes;
         format!("{x}×{y}×{z}")
     }

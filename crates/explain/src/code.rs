@@ -81,18 +81,18 @@ pub struct LeavingWaves {
 
 impl ExecutedCode {
     /// The line of the program of an instruction.
-    pub(super) fn line(&self, address: u64) -> Option<&Source> {
+    pub fn line(&self, address: u64) -> Option<&Source> {
         self.instructions.get(&address)?.source.as_ref()
     }
 
     /// How many instructions waves executed; none if that is not known of all.
-    pub(super) fn executed(&self) -> Option<u64> {
+    pub fn executed(&self) -> Option<u64> {
         let all = self.instructions.values().map(|instruction| instruction.executions);
         all.sum::<Option<u64>>().filter(|sum| *sum > 0)
     }
 
     /// Active lanes of an instruction on average, if they are known and it was executed.
-    pub(super) fn average_lanes(&self, address: u64) -> Option<f64> {
+    pub fn average_lanes(&self, address: u64) -> Option<f64> {
         let instruction = self.instructions.get(&address)?;
         let executions = instruction.executions.filter(|count| *count > 0)?;
         Some(instruction.lanes? as f64 / executions as f64)

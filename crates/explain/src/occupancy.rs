@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::table::grouped;
+use crate::words::grouped;
 use wavetap_amdgpu::{Demand, Target};
 
 /// What one wave, and its workgroup, are given.
@@ -89,7 +89,7 @@ impl Occupancy {
     ///
     /// ```
     /// use wavetap_amdgpu::Target;
-    /// use wavetap_report::occupancy::{Needs, Occupancy, Resource};
+    /// use wavetap_explain::occupancy::{Needs, Occupancy, Resource};
     ///
     /// let target = Target::by_name("gfx906").unwrap();
     /// let needs = Needs { vgprs: 84, sgprs: 32, lds_bytes: 0, workgroup: 256, exact: false, wgp_mode: false };

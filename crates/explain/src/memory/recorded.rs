@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::Space;
-use crate::disassembly::HexAddress;
+use crate::HexAddress;
 use crate::mirror::mirror;
 use wavetap_memory as memory;
 use wavetap_profile::hex;
@@ -346,18 +346,18 @@ pub struct TotalAccess {
 
 /// What a person is shown of a [`MeasuredAccess`]: an execution is one of the instruction, whatever places it accesses.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct InstructionCost {
+pub struct InstructionCost {
     /// Executions that were recorded.
-    pub(crate) executions: u64,
+    pub executions: u64,
     /// Lines, or cycles of LDS, of one of them.
-    pub(crate) cost: Option<f64>,
+    pub cost: Option<f64>,
     /// The same if all its bytes were next to each other, or without conflicts.
-    pub(crate) ideal: Option<f64>,
+    pub ideal: Option<f64>,
 }
 
 impl MeasuredAccess {
     /// The numbers of an instruction that accesses so many places in a lane.
-    pub(crate) fn of_instruction(&self, addresses: u32) -> InstructionCost {
+    pub fn of_instruction(&self, addresses: u32) -> InstructionCost {
         let places = addresses.max(1);
         let ideal = self.cycles.zip(self.conflicts).map(|(cycles, conflicts)| cycles - conflicts);
         let of_all = |cost: Option<f64>| cost.map(|cost| cost * f64::from(places));

@@ -1,0 +1,25 @@
+//! What matters in a run, as data with what it rests on. `wavetap-report` renders it and decides nothing.
+//!
+//! - [`launches`]: how kernels were launched, the occupancy of that, and warnings;
+//! - [`memory`], [`slice`](mod@slice), [`mix`]: what the analyses say of kernels, with what was counted;
+//! - [`code`]: the code of kernels with what was counted of it;
+//! - [`occupancy`], [`variants`], [`names`], [`words`]: what these share.
+//!
+//! Every number says what it rests on, by its field's name or by a [`Basis`].
+#![forbid(unsafe_code)]
+
+mod address;
+mod basis;
+pub mod code;
+pub mod launches;
+pub mod memory;
+mod mirror;
+pub mod mix;
+pub mod names;
+pub mod occupancy;
+pub mod slice;
+pub mod variants;
+pub mod words;
+
+pub use address::HexAddress;
+pub use basis::Basis;
