@@ -1,6 +1,7 @@
 //! What matters in a run, as data with what it rests on. `wavetap-report` renders it and decides nothing.
 //!
 //! - [`launches`]: how kernels were launched, the occupancy of that, and warnings;
+//! - [`roofline`]: the least time that a kernel's work takes on a board, and which resource bounds it;
 //! - [`memory`], [`slice`](mod@slice), [`mix`]: what the analyses say of kernels, with what was counted;
 //! - [`code`]: the code of kernels with what was counted of it;
 //! - [`occupancy`], [`variants`], [`names`], [`words`]: what these share.
@@ -17,6 +18,7 @@ mod mirror;
 pub mod mix;
 pub mod names;
 pub mod occupancy;
+pub mod roofline;
 pub mod slice;
 pub mod variants;
 pub mod words;

@@ -50,7 +50,7 @@ impl MeasuredRoofs {
     /// Reads the first device of a file.
     ///
     /// ```
-    /// use wavetap_report::roofline::MeasuredRoofs;
+    /// use wavetap_explain::roofline::MeasuredRoofs;
     /// let roofs = MeasuredRoofs::parse("device,HBMBw,FP32Flops\n0,1389.1,20960.5\n")?;
     /// assert_eq!(roofs.roofs["memory"], 1389.1);
     /// # Ok::<(), wavetap_base::error::Error>(())
