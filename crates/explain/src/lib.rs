@@ -2,6 +2,8 @@
 //!
 //! - [`launches`]: how kernels were launched, the occupancy of that, and warnings;
 //! - [`roofline`]: the least time that a kernel's work takes on a board, and which resource bounds it;
+//! - [`summary`]: findings over all probes, with their weight, and which of them a summary shows;
+//! - [`Report`]: all that is said of a run, with what each probe measured ([`sections`]);
 //! - [`memory`], [`slice`](mod@slice), [`mix`]: what the analyses say of kernels, with what was counted;
 //! - [`code`]: the code of kernels with what was counted of it;
 //! - [`occupancy`], [`variants`], [`names`], [`words`]: what these share.
@@ -18,10 +20,17 @@ mod mirror;
 pub mod mix;
 pub mod names;
 pub mod occupancy;
+mod report;
 pub mod roofline;
+pub mod sections;
 pub mod slice;
+pub mod summary;
 pub mod variants;
 pub mod words;
 
 pub use address::HexAddress;
 pub use basis::Basis;
+pub use report::{Kernel, REPORT_SCHEMA, Report, RunInfo};
+pub use sections::{
+    Block, Branch, MeasuredLatency, MeasuredLoad, MeasuredTime, Sections, SiteTable, TableSite, TimedBlock,
+};

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use super::model::{Kernel, Report, RunInfo};
+use super::{Kernel, Report, RunInfo};
 use super::style::counted;
 use wavetap_profile::file::{Backend, KernelTotals, Profile, SiteTotals, Work};
 use wavetap_profile::launches::UncountedDispatches;

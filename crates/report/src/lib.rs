@@ -23,7 +23,6 @@ pub mod launches;
 pub mod listing;
 pub mod memory;
 pub mod mix;
-mod model;
 pub mod plain;
 mod render;
 pub mod rewrite;
@@ -37,10 +36,9 @@ pub mod text;
 pub mod time;
 pub mod verify;
 
-pub use model::{Kernel, REPORT_SCHEMA, Report, RunInfo};
-pub use sections::{
-    Block, Branch, MeasuredLatency, MeasuredLoad, MeasuredTime, Sections, SiteTable, TableSite, TimedBlock,
-};
 pub use wavetap_explain::variants::{Build, Compiler};
-pub use wavetap_explain::{Basis, names, occupancy};
+pub use wavetap_explain::{
+    Basis, Block, Branch, Kernel, MeasuredLatency, MeasuredLoad, MeasuredTime, REPORT_SCHEMA, Report, RunInfo, Sections,
+    SiteTable, TableSite, TimedBlock, names, occupancy,
+};
 pub(crate) use wavetap_explain::variants;

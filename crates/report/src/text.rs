@@ -1,8 +1,9 @@
 //! A report as text for a terminal or a pipe.
 
 use super::launches::{self, uncounted_line};
-use super::model::{Kernel, Report, RunInfo};
-use super::sections::OfKernel;
+use super::{Kernel, Report, RunInfo};
+use super::render::Lines;
+use super::sections::{OfKernel, tables};
 use super::slice::{Blame, chain_lines, wait_lines};
 use super::style::{DID_NOT_END, counted, missing_waves, not_counted};
 use super::variants::{self, Variant};
@@ -136,7 +137,7 @@ fn kernel_lines(kernel: &Kernel, variant: Option<Variant<'_>>, style: Style, lin
     }
     let of_kernel =
         OfKernel { target: kernel.processor(), wave_size: kernel.wave_size(), dispatches: kernel.dispatches };
-    kernel.sections.lines(of_kernel, style, lines);
+    tables(&kernel.sections, of_kernel, style, lines);
     wait_lines(&kernel.waits, style, lines);
     chain_lines(&kernel.chains, (Blame::Exposed, "samples"), CHAINS_SHOWN, style, lines);
 }

@@ -4,7 +4,7 @@ use maud::{Markup, html};
 
 use super::parts::{bar, data_table, decimal, number};
 use super::{Page, Shown, kernel};
-use crate::sections::{MeasuredLatency, MeasuredLoad};
+use crate::sections::latency::{how, percentile};
 use crate::style::place;
 use crate::table::grouped;
 
@@ -29,10 +29,10 @@ pub(super) fn section(page: &Page<'_>, shown: &Shown<'_>, latency: &MeasuredLate
                 td.n { (least) (decimal(load.counts.mean())) }
                 td.n { (least) (decimal(Some(net / load.counts.executions.max(1) as f64))) }
                 td.n { (number(load.counts.shortest)) }
-                @for percent in [50, 90, 99] { td.n { (load.percentile(percent)) } }
+                @for percent in [50, 90, 99] { td.n { (percentile(load, percent)) } }
                 td.n { (least) (grouped(load.counts.longest)) }
                 td.n { (bar(share)) (super::parts::share_text(share)) }
-                td { (load.how()) }
+                td { (how(load)) }
             }
         }
     };

@@ -4,7 +4,8 @@ use maud::{Markup, html};
 
 use super::parts::{bar, data_table, share_text, short_name};
 use super::{Page, Shown};
-use crate::launches::{COLUMNS, LaunchTable, LaunchWarning, NamedKernel, cells};
+use crate::launches::{COLUMNS, LaunchTable, LaunchWarning, NamedKernel, cells, host_lines};
+use crate::render::Line;
 use crate::style::{Style, counted, place};
 use crate::summary::{KernelSummary, Summary};
 use crate::table::Align;
@@ -54,7 +55,7 @@ fn kernel_link(page: &Page<'_>, kernel: &NamedKernel) -> Markup {
 /// Every way of launching a kernel, what is unfavourable, and what the host copied.
 pub(super) fn table(page: &Page<'_>, table: &LaunchTable) -> Markup {
     let mut host = Vec::new();
-    table.host_lines(&mut host);
+    host_lines(table, &mut host);
     let head = html! {
         @for (name, align) in &COLUMNS { th.n[matches!(align, Align::Right)] { (capital(name)) } }
     };

@@ -31,7 +31,7 @@ pub use diff::render_diff;
 use self::overview::Basis;
 use self::parts::Room;
 use super::launches::uncounted_reason;
-use super::model::{Kernel, Report};
+use super::{Kernel, Report};
 use super::variants::{self, Variant};
 use wavetap_profile::time::KernelTime;
 

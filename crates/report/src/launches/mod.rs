@@ -4,7 +4,7 @@
 mod table_tests;
 mod text;
 
-pub(crate) use text::{COLUMNS, cells};
+pub(crate) use text::{COLUMNS, cells, host_lines};
 pub use wavetap_explain::launches::*;
 
 #[cfg(test)]

@@ -259,7 +259,7 @@ fn launches_in_their_order_are_those_of_the_rows() {
     }
     (0..2).for_each(|_| profile.host.add_launch("other", order[0]));
     let mut lines = Vec::new();
-    table(&profile, &[], None).host_lines(&mut lines);
+    text::host_lines(&table(&profile, &[], None), &mut lines);
     let expected = "in order: host to device (4096 bytes); k [64×1×1 of 64×1×1]; k [128×1×1 of 64×1×1] × 2; other × 2";
     assert_eq!(lines.last().map(|line| line.trim()), Some(expected));
 }

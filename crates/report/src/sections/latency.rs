@@ -1,189 +1,115 @@
 //! What the latency probe measured, as a table.
 
-use serde::{Deserialize, Serialize};
-
 use super::time::{rounded, share};
-use super::{OfKernel, Section};
+use super::{OfKernel, Tables};
 use crate::style::{Style, counted, place, push_table};
 use crate::table::{Align, Table, grouped};
 use wavetap_amdgpu::{ShaderClock, Target};
-use wavetap_profile::file::SiteTotals;
-use wavetap_profile::hex;
-use wavetap_profile::map::Source;
-use wavetap_profile::probes::latency::{EMPTY, LatencyBucket, LatencyCounts, LatencyKind, PROBE};
+use wavetap_explain::{MeasuredLatency, MeasuredLoad};
+use wavetap_profile::probes::latency::{LatencyBucket, LatencyKind};
 
 /// Loads listed for each kernel: those with the most net cycles. JSON has all of them.
 const LOADS_SHOWN: usize = 20;
 
-/// How long the loads of a kernel took until the waits that complete them were over: *measured*.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct MeasuredLatency {
-    /// Two readings of the clock with nothing between them, once for each wave: what the cycles of all executions have
-    /// in them that is not their load's.
-    pub empty: LatencyCounts,
-    /// Loads, and atomics that return something, by address.
-    pub loads: Vec<MeasuredLoad>,
-}
-
-/// One load.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct MeasuredLoad {
-    /// Original virtual address.
-    #[serde(with = "hex")]
-    #[cfg_attr(feature = "schema", schemars(with = "wavetap_profile::HexText"))]
-    pub address: u64,
-    /// As printed.
-    pub instruction: String,
-    /// Source line.
-    pub source: Option<Source>,
-    /// Between what it was measured.
-    pub kind: LatencyKind,
-    /// The counters.
-    #[serde(flatten)]
-    pub counts: LatencyCounts,
-}
-
-impl Section for Option<MeasuredLatency> {
-    const PROBE: &'static str = PROBE;
-
-    fn of(sites: &[SiteTotals]) -> Option<MeasuredLatency> {
-        MeasuredLatency::of(sites)
-    }
-
-    fn is_empty(&self) -> bool {
-        self.is_none()
-    }
-
-    fn lines(&self, kernel: OfKernel, style: Style, lines: &mut Vec<String>) {
+impl Tables for Option<MeasuredLatency> {
+    fn tables(&self, kernel: OfKernel, style: Style, lines: &mut Vec<String>) {
         if let Some(measured) = self {
-            measured.lines(kernel.target, style, lines);
+            latency_lines(measured, kernel.target, style, lines);
         }
     }
 }
 
-impl MeasuredLatency {
-    /// That of a kernel with these sites; none if it was not measured, or if no wave began.
-    fn of(sites: &[SiteTotals]) -> Option<MeasuredLatency> {
-        let load = |site: &SiteTotals| {
-            let found = |kind: LatencyKind| Some((kind, LatencyCounts::of(&site.counts, kind.schema())?));
-            let (kind, counts) = LatencyKind::ALL.into_iter().find_map(found)?;
-            let (address, instruction, source) = (site.address, site.instruction.clone(), site.source.clone());
-            Some(MeasuredLoad { address, instruction, source, kind, counts })
-        };
-        let empty = sites.iter().find_map(|site| LatencyCounts::of(&site.counts, &EMPTY))?;
-        let loads: Vec<MeasuredLoad> = sites.iter().filter_map(load).collect();
-        (empty.executions > 0).then_some(MeasuredLatency { empty, loads })
-    }
-
-    /// The loads that were executed, those with most net cycles first.
-    pub(crate) fn by_cost(&self) -> Vec<&MeasuredLoad> {
-        let mut executed: Vec<&MeasuredLoad> = self.loads.iter().filter(|load| load.counts.executions > 0).collect();
-        executed.sort_by(|a, b| self.net(b).total_cmp(&self.net(a)));
-        executed
-    }
-
-    /// Net cycles of a load in all of its executions.
-    pub(crate) fn net(&self, load: &MeasuredLoad) -> f64 {
-        let empty = self.empty.mean().unwrap_or_default();
-        (load.counts.cycles as f64 - load.counts.executions as f64 * empty).max(0.0)
-    }
-
-    /// The lines of a kernel.
-    fn lines(&self, target: Option<Target>, style: Style, lines: &mut Vec<String>) {
-        lines.push(String::new());
-        lines.push(
-            "  measured latency, in cycles of the shader's clock: from before each load until its wait is over"
-                .to_owned(),
-        );
-        let empty = rounded(self.empty.mean().unwrap_or_default());
-        lines.push(format!(
-            "    two readings of the clock with nothing between them take {empty}: net is mean less that"
-        ));
-        lines.push(style.dim("    not measured: scalar loads, loads from LDS, images, stores"));
-        lines.extend(target.and_then(Target::shader_clock).map(|clock| style.dim(&format!("    {}", reads(clock)))));
-        let executed = self.by_cost();
-        let all: f64 = executed.iter().map(|load| self.net(load)).sum();
-        let mut table = Table::new(&[
-            ("address", Align::Right),
-            ("load", Align::Left),
-            ("source", Align::Left),
-            ("executions", Align::Right),
-            ("mean", Align::Right),
-            ("net", Align::Right),
-            ("least", Align::Right),
-            ("p50", Align::Right),
-            ("p90", Align::Right),
-            ("p99", Align::Right),
-            ("most", Align::Right),
-            ("share", Align::Right),
-            ("measured", Align::Left),
+/// The lines of a kernel.
+fn latency_lines(latency: &MeasuredLatency, target: Option<Target>, style: Style, lines: &mut Vec<String>) {
+    lines.push(String::new());
+    lines.push(
+        "  measured latency, in cycles of the shader's clock: from before each load until its wait is over"
+            .to_owned(),
+    );
+    let empty = rounded(latency.empty.mean().unwrap_or_default());
+    lines.push(format!(
+        "    two readings of the clock with nothing between them take {empty}: net is mean less that"
+    ));
+    lines.push(style.dim("    not measured: scalar loads, loads from LDS, images, stores"));
+    lines.extend(target.and_then(Target::shader_clock).map(|clock| style.dim(&format!("    {}", reads(clock)))));
+    let executed = latency.by_cost();
+    let all: f64 = executed.iter().map(|load| latency.net(load)).sum();
+    let mut table = Table::new(&[
+        ("address", Align::Right),
+        ("load", Align::Left),
+        ("source", Align::Left),
+        ("executions", Align::Right),
+        ("mean", Align::Right),
+        ("net", Align::Right),
+        ("least", Align::Right),
+        ("p50", Align::Right),
+        ("p90", Align::Right),
+        ("p99", Align::Right),
+        ("most", Align::Right),
+        ("share", Align::Right),
+        ("measured", Align::Left),
+    ]);
+    for load in executed.iter().take(LOADS_SHOWN) {
+        let MeasuredLoad { counts, .. } = load;
+        // Cycles of a clock that wrapped around are too few.
+        let least = if counts.wrapped > 0 { "≥ " } else { "" };
+        table.row([
+            format!("{:#x}", load.address),
+            load.instruction.clone(),
+            place(load.source.as_ref()),
+            grouped(counts.executions),
+            counts.mean().map(|mean| format!("{least}{}", rounded(mean))).unwrap_or_default(),
+            format!("{least}{}", rounded(latency.net(load) / counts.executions.max(1) as f64)),
+            counts.shortest.map(grouped).unwrap_or_default(),
+            percentile(load, 50),
+            percentile(load, 90),
+            percentile(load, 99),
+            format!("{least}{}", grouped(counts.longest)),
+            share(latency.net(load), all),
+            how(load).to_owned(),
         ]);
-        for load in executed.iter().take(LOADS_SHOWN) {
-            let MeasuredLoad { counts, .. } = load;
-            // Cycles of a clock that wrapped around are too few.
-            let least = if counts.wrapped > 0 { "≥ " } else { "" };
-            table.row([
-                format!("{:#x}", load.address),
-                load.instruction.clone(),
-                place(load.source.as_ref()),
-                grouped(counts.executions),
-                counts.mean().map(|mean| format!("{least}{}", rounded(mean))).unwrap_or_default(),
-                format!("{least}{}", rounded(self.net(load) / counts.executions.max(1) as f64)),
-                counts.shortest.map(grouped).unwrap_or_default(),
-                load.percentile(50),
-                load.percentile(90),
-                load.percentile(99),
-                format!("{least}{}", grouped(counts.longest)),
-                share(self.net(load), all),
-                load.how().to_owned(),
-            ]);
-        }
-        push_table("loads by net cycles", &table, style, lines);
-        if executed.len() > LOADS_SHOWN {
-            lines.push(format!("  and {} more: --format json has all", executed.len() - LOADS_SHOWN));
-        }
-        let never = self.loads.len() - executed.len();
-        if never > 0 {
-            lines.push(format!(
-                "  {} never executed with an active lane",
-                counted(never as u64, "load was", "loads were")
-            ));
-        }
-        let idle: u64 = self.loads.iter().map(|load| load.counts.idle).sum();
-        if idle > 0 {
-            lines.push(format!("  {} without an active lane left out", counted(idle, "execution", "executions")));
-        }
-        let wrapped = self.loads.iter().map(|load| load.counts.wrapped).sum::<u64>() + self.empty.wrapped;
-        if wrapped > 0 {
-            lines.push(style.warn(&format!(
-                "  {} took so long that the clock of 20 bits may have wrapped around: their cycles are at least those \
-                    shown, and they may be in too low a bucket",
-                counted(wrapped, "execution", "executions")
-            )));
-        }
+    }
+    push_table("loads by net cycles", &table, style, lines);
+    if executed.len() > LOADS_SHOWN {
+        lines.push(format!("  and {} more: --format json has all", executed.len() - LOADS_SHOWN));
+    }
+    let never = latency.loads.len() - executed.len();
+    if never > 0 {
+        lines.push(format!(
+            "  {} never executed with an active lane",
+            counted(never as u64, "load was", "loads were")
+        ));
+    }
+    let idle: u64 = latency.loads.iter().map(|load| load.counts.idle).sum();
+    if idle > 0 {
+        lines.push(format!("  {} without an active lane left out", counted(idle, "execution", "executions")));
+    }
+    let wrapped = latency.loads.iter().map(|load| load.counts.wrapped).sum::<u64>() + latency.empty.wrapped;
+    if wrapped > 0 {
+        lines.push(style.warn(&format!(
+            "  {} took so long that the clock of 20 bits may have wrapped around: their cycles are at least those \
+                shown, and they may be in too low a bucket",
+            counted(wrapped, "execution", "executions")
+        )));
     }
 }
 
-impl MeasuredLoad {
-    /// The cycles of the bucket in which so many of a hundred executions end.
-    pub(crate) fn percentile(&self, percent: u64) -> String {
-        match self.counts.percentile(percent) {
-            Some(LatencyBucket { from, below: Some(below), .. }) => format!("{}–{}", grouped(from), grouped(below - 1)),
-            Some(LatencyBucket { from, below: None, .. }) => format!("≥ {}", grouped(from)),
-            None => String::new(),
-        }
+/// The cycles of the bucket in which so many of a hundred executions end.
+pub(crate) fn percentile(load: &MeasuredLoad, percent: u64) -> String {
+    match load.counts.percentile(percent) {
+        Some(LatencyBucket { from, below: Some(below), .. }) => format!("{}–{}", grouped(from), grouped(below - 1)),
+        Some(LatencyBucket { from, below: None, .. }) => format!("≥ {}", grouped(from)),
+        None => String::new(),
     }
+}
 
-    /// Between what it was measured.
-    pub(crate) fn how(&self) -> &'static str {
-        match self.kind {
-            LatencyKind::AtItsWait => "at its wait",
-            LatencyKind::ClauseAtItsWait => "from its clause to its wait",
-            LatencyKind::Drained => "drained",
-            LatencyKind::DrainedClause => "drained with its clause",
-        }
+/// Between what it was measured.
+pub(crate) fn how(load: &MeasuredLoad) -> &'static str {
+    match load.kind {
+        LatencyKind::AtItsWait => "at its wait",
+        LatencyKind::ClauseAtItsWait => "from its clause to its wait",
+        LatencyKind::Drained => "drained",
+        LatencyKind::DrainedClause => "drained with its clause",
     }
 }
 
@@ -207,7 +133,8 @@ fn reads(clock: ShaderClock) -> &'static str {
 mod tests {
     use super::*;
     use std::sync::Arc;
-    use wavetap_profile::probes::latency::{BUCKET_BOUNDS, FIELDS_BEFORE_BUCKETS};
+    use wavetap_profile::file::SiteTotals;
+    use wavetap_profile::probes::latency::{BUCKET_BOUNDS, EMPTY, FIELDS_BEFORE_BUCKETS};
     use wavetap_profile::schema::{Counts, KindSchema};
 
     /// A site whose executions took so many cycles each.
@@ -230,7 +157,7 @@ mod tests {
     fn text(sites: &[SiteTotals], target: &str) -> String {
         let mut lines = Vec::new();
         let style = Style { colour: false, long_names: false };
-        MeasuredLatency::of(sites).unwrap().lines(Target::by_name(target), style, &mut lines);
+        latency_lines(&MeasuredLatency::of(sites).unwrap(), Target::by_name(target), style, &mut lines);
         lines.join("\n")
     }
 

@@ -1,18 +1,12 @@
 //! Sites of any schema as tables of its fields: for probes that have no section of their own.
 
-use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-
-use super::has_section;
 use crate::style::{Style, place, push_table};
 use crate::table::{Align, Table, grouped};
-use wavetap_profile::file::SiteTotals;
-use wavetap_profile::hex;
-use wavetap_profile::map::Source;
-use wavetap_profile::schema::{Counts, FieldSchema, KindSchema, Merge, Unit};
+use wavetap_explain::SiteTable;
+use wavetap_explain::sections::unit_name;
+use wavetap_profile::schema::Merge;
 
 /// Sites listed for each kernel and kind: those with the most of the first field. JSON has all of them.
 const SITES_SHOWN: usize = 12;
@@ -21,138 +15,43 @@ const TOO_LARGE: &str = "≥ 2^64";
 /// Shown where nothing was measured.
 const NOTHING: &str = "none";
 
-/// The sites of one kind in a kernel, with their values as the kind's schema describes them.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct SiteTable {
-    /// The probe.
-    pub probe: String,
-    /// The kind of site.
-    pub kind: String,
-    /// What each value of a site is.
-    pub fields: Vec<FieldSchema>,
-    /// By field the values of all sites, combined as the field says. Of a minimum null where nothing was measured, of a
-    /// sum null where it exceeds 64 bits.
-    pub totals: BTreeMap<String, Option<u64>>,
-    /// The sites by address.
-    pub sites: Vec<TableSite>,
+/// What it is a table of: `probe tiles, kind load`.
+pub(crate) fn title(table: &SiteTable) -> String {
+    format!("probe {}, kind {}", table.probe, table.kind)
 }
 
-/// One site.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct TableSite {
-    /// Original virtual address.
-    #[serde(with = "hex")]
-    #[cfg_attr(feature = "schema", schemars(with = "wavetap_profile::HexText"))]
-    pub address: u64,
-    /// The instruction as printed.
-    pub instruction: String,
-    /// Source line.
-    pub source: Option<Source>,
-    /// The values by field; null for a minimum of which nothing was measured.
-    pub counts: BTreeMap<String, Option<u64>>,
+/// The heads of its columns of values: the field's name with its unit.
+pub(crate) fn heads(table: &SiteTable) -> impl Iterator<Item = String> {
+    table.fields.iter().map(|field| match unit_name(field.unit) {
+        unit if unit == field.name => unit.to_owned(),
+        unit => format!("{} ({unit})", field.name),
+    })
 }
 
-impl SiteTable {
-    /// The tables of a kernel's sites that no section shows, in the order of their first sites.
-    pub(crate) fn all(sites: &[SiteTotals]) -> Vec<SiteTable> {
-        let mut by_kind: Vec<(&Arc<KindSchema>, Vec<&SiteTotals>)> = Vec::new();
-        for site in sites.iter().filter(|site| !has_section(&site.counts.kind().probe)) {
-            let kind = site.counts.kind();
-            match by_kind.iter_mut().find(|(known, _)| *known == kind) {
-                Some((_, of_kind)) => of_kind.push(site),
-                None => by_kind.push((kind, vec![site])),
-            }
-        }
-        by_kind.into_iter().map(|(kind, sites)| SiteTable::of(kind, &sites)).collect()
-    }
-
-    fn of(kind: &KindSchema, sites: &[&SiteTotals]) -> SiteTable {
-        let total = |(at, field): (usize, &FieldSchema)| {
-            let values = sites.iter().filter_map(|site| site.counts.values().get(at));
-            let total = values.copied().try_fold(field.merge.identity(), |sum, value| field.merge.combine(sum, value));
-            (field.name.to_string(), total.and_then(|total| measured(field, total)))
-        };
-        let mut rows: Vec<TableSite> = sites.iter().map(|site| TableSite::of(site)).collect();
-        rows.sort_by_key(|site| site.address);
-        SiteTable {
-            probe: kind.probe.to_string(),
-            kind: kind.name.to_string(),
-            fields: kind.fields.to_vec(),
-            totals: kind.fields.iter().enumerate().map(total).collect(),
-            sites: rows,
-        }
-    }
-
-    /// What it is a table of: `probe tiles, kind load`.
-    pub(crate) fn title(&self) -> String {
-        format!("probe {}, kind {}", self.probe, self.kind)
-    }
-
-    /// The heads of its columns of values: the field's name with its unit.
-    pub(crate) fn heads(&self) -> impl Iterator<Item = String> {
-        self.fields.iter().map(|field| match unit_name(field.unit) {
-            unit if unit == field.name => unit.to_owned(),
-            unit => format!("{} ({unit})", field.name),
-        })
-    }
-
-    /// The sites with the largest values of the first field first.
-    pub(crate) fn sorted(&self) -> Vec<&TableSite> {
-        let mut sites: Vec<&TableSite> = self.sites.iter().collect();
-        let first = self.fields.first().map(|field| field.name.as_ref()).unwrap_or_default();
-        sites.sort_by_key(|site| Reverse(site.counts.get(first).copied().flatten()));
-        sites
-    }
-
-    /// A site's values as text, in the order of the columns.
-    pub(crate) fn cells(&self, values: &BTreeMap<String, Option<u64>>) -> impl Iterator<Item = String> {
-        self.fields.iter().map(|field| value_text(field.merge, values.get(field.name.as_ref()).copied().flatten()))
-    }
-
-    /// The table in text.
-    pub(super) fn lines(&self, style: Style, lines: &mut Vec<String>) {
-        let heads: Vec<String> = self.heads().collect();
-        let places = [("address", Align::Right), ("instruction", Align::Left), ("source", Align::Left)];
-        let columns: Vec<(&str, Align)> =
-            places.into_iter().chain(heads.iter().map(|head| (head.as_str(), Align::Right))).collect();
-        let mut table = Table::new(&columns);
-        for site in self.sorted().into_iter().take(SITES_SHOWN) {
-            let place = [format!("{:#x}", site.address), site.instruction.clone(), place(site.source.as_ref())];
-            table.row(place.into_iter().chain(self.cells(&site.counts)));
-        }
-        if self.sites.len() > 1 {
-            let place = ["all".to_owned(), String::new(), String::new()];
-            table.row(place.into_iter().chain(self.cells(&self.totals)));
-        }
-        push_table(&self.title(), &table, style, lines);
-        if self.sites.len() > SITES_SHOWN {
-            lines.push(format!("  and {} more: --format json has all", self.sites.len() - SITES_SHOWN));
-        }
-    }
+/// A site's values as text, in the order of the columns.
+pub(crate) fn cells(table: &SiteTable, values: &BTreeMap<String, Option<u64>>) -> impl Iterator<Item = String> {
+    table.fields.iter().map(|field| value_text(field.merge, values.get(field.name.as_ref()).copied().flatten()))
 }
 
-impl TableSite {
-    fn of(site: &SiteTotals) -> TableSite {
-        TableSite {
-            address: site.address,
-            instruction: site.instruction.clone(),
-            source: site.source.clone(),
-            counts: values(&site.counts),
-        }
+/// The table in text.
+pub(super) fn lines(of: &SiteTable, style: Style, lines: &mut Vec<String>) {
+    let heads: Vec<String> = heads(of).collect();
+    let places = [("address", Align::Right), ("instruction", Align::Left), ("source", Align::Left)];
+    let columns: Vec<(&str, Align)> =
+        places.into_iter().chain(heads.iter().map(|head| (head.as_str(), Align::Right))).collect();
+    let mut table = Table::new(&columns);
+    for site in of.sorted().into_iter().take(SITES_SHOWN) {
+        let place = [format!("{:#x}", site.address), site.instruction.clone(), place(site.source.as_ref())];
+        table.row(place.into_iter().chain(cells(of, &site.counts)));
     }
-}
-
-/// The values of a site by field; none for a minimum of which nothing was measured.
-fn values(counts: &Counts) -> BTreeMap<String, Option<u64>> {
-    let fields = counts.kind().fields.iter().zip(counts.values());
-    fields.map(|(field, value)| (field.name.to_string(), measured(field, *value))).collect()
-}
-
-/// A value, unless it says that nothing was measured.
-pub(crate) fn measured(field: &FieldSchema, value: u64) -> Option<u64> {
-    Some(value).filter(|value| field.merge != Merge::Min || *value != Merge::Min.identity())
+    if of.sites.len() > 1 {
+        let place = ["all".to_owned(), String::new(), String::new()];
+        table.row(place.into_iter().chain(cells(of, &of.totals)));
+    }
+    push_table(&title(of), &table, style, lines);
+    if of.sites.len() > SITES_SHOWN {
+        lines.push(format!("  and {} more: --format json has all", of.sites.len() - SITES_SHOWN));
+    }
 }
 
 /// A value of a field that combines so.
@@ -164,24 +63,15 @@ fn value_text(merge: Merge, value: Option<u64>) -> String {
     }
 }
 
-/// A unit in a word.
-pub(crate) fn unit_name(unit: Unit) -> &'static str {
-    match unit {
-        Unit::Executions => "executions",
-        Unit::Lanes => "lanes",
-        Unit::Cycles => "cycles",
-        Unit::Ticks => "ticks",
-        Unit::Bytes => "bytes",
-        Unit::Transactions => "transactions",
-        Unit::Events => "events",
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
     use crate::{Report, RunInfo, html, text};
-    use wavetap_profile::file::{Backend, KernelTotals, Origin, Profile};
+    use wavetap_profile::file::{Backend, KernelTotals, Origin, Profile, SiteTotals};
+    use wavetap_profile::map::Source;
+    use wavetap_profile::schema::{Counts, FieldSchema, KindSchema, Unit};
 
     /// A schema of a probe that this program does not have, with each rule of merging.
     fn kind() -> Arc<KindSchema> {

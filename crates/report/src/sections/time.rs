@@ -1,155 +1,92 @@
 //! What the time probe measured, as tables.
 
-use serde::{Deserialize, Serialize};
-
-use super::{OfKernel, Section};
+use super::{OfKernel, Tables};
 use crate::style::{Style, counted, place, push_table};
 use crate::table::{Align, Table, grouped};
 use wavetap_amdgpu::{ShaderClock, Target};
-use wavetap_profile::file::SiteTotals;
-use wavetap_profile::hex;
-use wavetap_profile::map::Source;
-use wavetap_profile::probes::time::{BLOCK, BlockTime, EMPTY, PROBE, WaveTime};
+use wavetap_explain::{MeasuredTime, TimedBlock};
+use wavetap_profile::probes::time::{BlockTime, WaveTime};
 
 /// Blocks listed for each kernel: those with the most net cycles. JSON has all of them.
 const BLOCKS_SHOWN: usize = 12;
 
-/// How long the waves of a kernel ran, and how long they were in each basic block: *measured*.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct MeasuredTime {
-    /// The waves. When they began and ended is comparable within one dispatch.
-    pub waves: WaveTime,
-    /// A block without instructions, once for each wave: what the times of all executions of blocks have in them that
-    /// is not their instructions'.
-    pub empty: BlockTime,
-    /// Basic blocks by address.
-    pub blocks: Vec<TimedBlock>,
-}
-
-/// One basic block.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct TimedBlock {
-    /// Original virtual address of its first instruction.
-    #[serde(with = "hex")]
-    #[cfg_attr(feature = "schema", schemars(with = "wavetap_profile::HexText"))]
-    pub address: u64,
-    /// Its first instruction as printed.
-    pub instruction: String,
-    /// Source line of that.
-    pub source: Option<Source>,
-    /// The counters.
-    #[serde(flatten)]
-    pub counts: BlockTime,
-}
-
-impl Section for Option<MeasuredTime> {
-    const PROBE: &'static str = PROBE;
-
-    fn of(sites: &[SiteTotals]) -> Option<MeasuredTime> {
-        MeasuredTime::of(sites)
-    }
-
-    fn is_empty(&self) -> bool {
-        self.is_none()
-    }
-
-    fn lines(&self, kernel: OfKernel, style: Style, lines: &mut Vec<String>) {
+impl Tables for Option<MeasuredTime> {
+    fn tables(&self, kernel: OfKernel, style: Style, lines: &mut Vec<String>) {
         if let Some(measured) = self {
-            measured.lines(kernel.target, kernel.dispatches, style, lines);
+            time_lines(measured, kernel.target, kernel.dispatches, style, lines);
         }
     }
 }
 
-impl MeasuredTime {
-    /// That of a kernel with these sites; none if it was not measured, or if no wave ended.
-    fn of(sites: &[SiteTotals]) -> Option<MeasuredTime> {
-        let block = |site: &SiteTotals| {
-            Some(TimedBlock {
-                address: site.address,
-                instruction: site.instruction.clone(),
-                source: site.source.clone(),
-                counts: BlockTime::of(&site.counts, &BLOCK)?,
-            })
-        };
-        Some(MeasuredTime {
-            waves: sites.iter().find_map(|site| WaveTime::of(&site.counts))?,
-            empty: sites.iter().find_map(|site| BlockTime::of(&site.counts, &EMPTY))?,
-            blocks: sites.iter().filter_map(block).collect(),
-        })
+/// The lines of a kernel that was dispatched so often.
+fn time_lines(measured: &MeasuredTime, target: Option<Target>, dispatches: u64, style: Style, lines: &mut Vec<String>) {
+    let WaveTime { waves, cycles, shortest, longest, first_begin, last_begin, last_end } = measured.waves;
+    lines.push(String::new());
+    lines.push("  measured time, in cycles of the shader's clock".to_owned());
+    let mean = cycles as f64 / waves as f64;
+    lines.push(format!(
+        "    {} ran for {} each with the probe: {} the shortest, {} the longest",
+        counted(waves, "wave", "waves"),
+        rounded(mean),
+        grouped(shortest),
+        grouped(longest)
+    ));
+    if dispatches == 1 {
+        lines.push(format!(
+            "    they began within {} of the constant clock, and the last one ended {} after the first began",
+            counted(last_begin.saturating_sub(first_begin), "tick", "ticks"),
+            grouped(last_end.saturating_sub(first_begin))
+        ));
     }
-
-    /// The lines of a kernel that was dispatched so often.
-    fn lines(&self, target: Option<Target>, dispatches: u64, style: Style, lines: &mut Vec<String>) {
-        let WaveTime { waves, cycles, shortest, longest, first_begin, last_begin, last_end } = self.waves;
-        lines.push(String::new());
-        lines.push("  measured time, in cycles of the shader's clock".to_owned());
-        let mean = cycles as f64 / waves as f64;
-        lines.push(format!(
-            "    {} ran for {} each with the probe: {} the shortest, {} the longest",
-            counted(waves, "wave", "waves"),
-            rounded(mean),
-            grouped(shortest),
-            grouped(longest)
-        ));
-        if dispatches == 1 {
-            lines.push(format!(
-                "    they began within {} of the constant clock, and the last one ended {} after the first began",
-                counted(last_begin.saturating_sub(first_begin), "tick", "ticks"),
-                grouped(last_end.saturating_sub(first_begin))
-            ));
-        }
-        let empty = self.empty.mean().unwrap_or_default();
-        let all: f64 = self.blocks.iter().map(|block| net(&block.counts, empty)).sum();
-        let probe: u64 = self.blocks.iter().map(|block| block.counts.probe_cycles).sum();
-        lines.push(format!(
-            "    {} of that is the probe's own",
-            share((probe + self.empty.cycles) as f64, cycles as f64)
-        ));
-        let in_each = rounded(empty);
-        lines.push(format!("    a block without instructions takes {in_each} cycles: net is each less that"));
-        lines.extend(target.and_then(Target::shader_clock).map(|clock| style.dim(&format!("    {}", reads(clock)))));
-        let mut table = Table::new(&[
-            ("address", Align::Right),
-            ("first instruction", Align::Left),
-            ("source", Align::Left),
-            ("executions", Align::Right),
-            ("cycles", Align::Right),
-            ("each", Align::Right),
-            ("net", Align::Right),
-            ("share", Align::Right),
+    let empty = measured.empty.mean().unwrap_or_default();
+    let all: f64 = measured.blocks.iter().map(|block| net(&block.counts, empty)).sum();
+    let probe: u64 = measured.blocks.iter().map(|block| block.counts.probe_cycles).sum();
+    lines.push(format!(
+        "    {} of that is the probe's own",
+        share((probe + measured.empty.cycles) as f64, cycles as f64)
+    ));
+    let in_each = rounded(empty);
+    lines.push(format!("    a block without instructions takes {in_each} cycles: net is each less that"));
+    lines.extend(target.and_then(Target::shader_clock).map(|clock| style.dim(&format!("    {}", reads(clock)))));
+    let mut table = Table::new(&[
+        ("address", Align::Right),
+        ("first instruction", Align::Left),
+        ("source", Align::Left),
+        ("executions", Align::Right),
+        ("cycles", Align::Right),
+        ("each", Align::Right),
+        ("net", Align::Right),
+        ("share", Align::Right),
+    ]);
+    let mut blocks: Vec<&TimedBlock> = measured.blocks.iter().collect();
+    blocks.sort_by(|a, b| net(&b.counts, empty).total_cmp(&net(&a.counts, empty)));
+    for block in blocks.iter().take(BLOCKS_SHOWN) {
+        let TimedBlock { counts, .. } = block;
+        // Cycles of a clock that wrapped around are too few.
+        let least = if counts.wrapped > 0 { "≥ " } else { "" };
+        table.row([
+            format!("{:#x}", block.address),
+            block.instruction.clone(),
+            place(block.source.as_ref()),
+            grouped(counts.executions),
+            format!("{least}{}", grouped(counts.own_cycles())),
+            counts.mean().map(|mean| format!("{least}{}", rounded(mean))).unwrap_or_default(),
+            format!("{least}{}", rounded(net(counts, empty) / counts.executions.max(1) as f64)),
+            share(net(counts, empty), all),
         ]);
-        let mut blocks: Vec<&TimedBlock> = self.blocks.iter().collect();
-        blocks.sort_by(|a, b| net(&b.counts, empty).total_cmp(&net(&a.counts, empty)));
-        for block in blocks.iter().take(BLOCKS_SHOWN) {
-            let TimedBlock { counts, .. } = block;
-            // Cycles of a clock that wrapped around are too few.
-            let least = if counts.wrapped > 0 { "≥ " } else { "" };
-            table.row([
-                format!("{:#x}", block.address),
-                block.instruction.clone(),
-                place(block.source.as_ref()),
-                grouped(counts.executions),
-                format!("{least}{}", grouped(counts.own_cycles())),
-                counts.mean().map(|mean| format!("{least}{}", rounded(mean))).unwrap_or_default(),
-                format!("{least}{}", rounded(net(counts, empty) / counts.executions.max(1) as f64)),
-                share(net(counts, empty), all),
-            ]);
-        }
-        push_table("basic blocks by time, without the probe's own", &table, style, lines);
-        if blocks.len() > BLOCKS_SHOWN {
-            lines.push(format!("  and {} more: --format json has all", blocks.len() - BLOCKS_SHOWN));
-        }
-        let wrapped: u64 = self.blocks.iter().map(|block| block.counts.wrapped).sum();
-        let wrapped = wrapped + self.empty.wrapped;
-        if wrapped > 0 {
-            lines.push(style.warn(&format!(
-                "  {} took so long that the clock of 20 bits may have wrapped around: their cycles are at least those \
-                    shown, and of waves the same holds",
-                counted(wrapped, "execution", "executions")
-            )));
-        }
+    }
+    push_table("basic blocks by time, without the probe's own", &table, style, lines);
+    if blocks.len() > BLOCKS_SHOWN {
+        lines.push(format!("  and {} more: --format json has all", blocks.len() - BLOCKS_SHOWN));
+    }
+    let wrapped: u64 = measured.blocks.iter().map(|block| block.counts.wrapped).sum();
+    let wrapped = wrapped + measured.empty.wrapped;
+    if wrapped > 0 {
+        lines.push(style.warn(&format!(
+            "  {} took so long that the clock of 20 bits may have wrapped around: their cycles are at least those \
+                shown, and of waves the same holds",
+            counted(wrapped, "execution", "executions")
+        )));
     }
 }
 
@@ -186,6 +123,8 @@ pub(super) fn share(part: f64, all: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use wavetap_profile::file::SiteTotals;
+    use wavetap_profile::probes::time::{BLOCK, EMPTY};
 
     fn site(address: u64, kind: &std::sync::Arc<wavetap_profile::schema::KindSchema>, values: &[u64]) -> SiteTotals {
         SiteTotals {
@@ -199,7 +138,7 @@ mod tests {
     fn text(sites: &[SiteTotals], target: &str, dispatches: u64) -> String {
         let mut lines = Vec::new();
         let style = Style { colour: false, long_names: false };
-        MeasuredTime::of(sites).unwrap().lines(Target::by_name(target), dispatches, style, &mut lines);
+        time_lines(&MeasuredTime::of(sites).unwrap(), Target::by_name(target), dispatches, style, &mut lines);
         lines.join("\n")
     }
 

@@ -4,7 +4,8 @@ use super::lines::Lines;
 use super::waits::{Waited, waiting};
 use super::{Reason, Subject};
 use crate::Basis;
-use crate::memory::{Category, MemoryAccess, Severity, what};
+use crate::memory::words::what;
+use crate::memory::{Category, MemoryAccess, Severity};
 use crate::summary::data::FindingKind;
 use wavetap_profile::map::Source;
 

@@ -7,7 +7,7 @@ use super::Subject;
 use super::lines::Lines;
 use super::waits::all_cycles;
 use crate::Basis;
-use wavetap_explain::code::{ExecutedCode, ExecutedInstruction, ExecutedLoop};
+use crate::code::{ExecutedCode, ExecutedInstruction, ExecutedLoop};
 use crate::summary::data::{Finding, FindingKind};
 use wavetap_mix::{Class, VectorSpace};
 use wavetap_profile::map::Source;

@@ -4,9 +4,9 @@ use super::Subject;
 use super::lines::Lines;
 use crate::Basis;
 use crate::launches::processor;
-use wavetap_explain::code::LaneGuard;
+use crate::code::LaneGuard;
 use crate::summary::data::{Finding, FindingKind};
-use crate::table::grouped;
+use crate::words::grouped;
 
 /// Branches and loops because of which this part of a kernel's lanes is idle are a finding.
 const IDLE: f64 = 0.05;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::summary::data::{Finding, FindingKind};
-use crate::{Basis, style::place};
+use crate::{Basis, words::place};
 use wavetap_profile::map::Source;
 
 /// A line that has this part of what all have is named alone, others after it.

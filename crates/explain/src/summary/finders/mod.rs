@@ -12,7 +12,7 @@ mod waits;
 
 use std::collections::BTreeSet;
 
-use wavetap_explain::code::ExecutedCode;
+use crate::code::ExecutedCode;
 use super::data::{Finding, FindingKind};
 use crate::launches::LaunchTable;
 use crate::memory::KernelMemory;

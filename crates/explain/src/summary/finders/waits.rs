@@ -6,7 +6,7 @@ use super::Subject;
 use super::lines::Lines;
 use crate::Basis;
 use crate::memory::Category;
-use wavetap_explain::code::ExecutedInstruction;
+use crate::code::ExecutedInstruction;
 use crate::summary::data::{Finding, FindingKind};
 use wavetap_mix::{AccessKind, Class, VectorSpace};
 use wavetap_profile::map::Source;

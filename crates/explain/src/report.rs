@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::launches::{self, Launch, LaunchOccupancy, LaunchTable};
-use super::sections::Sections;
-use super::slice::{Chain, KernelSlice, WaitSlice};
-use super::summary::data::Summary;
-use super::variants::{self, Build, Key};
+use crate::launches::{self, Launch, LaunchOccupancy, LaunchTable};
+use crate::sections::Sections;
+use crate::slice::{Chain, KernelSlice, WaitSlice};
+use crate::summary::Summary;
+use crate::variants::{self, Build, Key};
 use wavetap_amdgpu::Target;
 use wavetap_profile::file::{Backend, KernelTotals, Origin, Profile, Work};
 use wavetap_profile::launches::UncountedDispatches;
@@ -186,7 +186,8 @@ impl Report {
 
 impl Report {
     /// Which code object what was not counted is of, where there are several with a kernel of its name.
-    pub(super) fn variant_object<'r>(&'r self, uncounted: &'r UncountedDispatches) -> Option<&'r str> {
+    #[must_use]
+    pub fn variant_object<'r>(&'r self, uncounted: &'r UncountedDispatches) -> Option<&'r str> {
         let others =
             self.uncounted.iter().map(|other| Key { name: &other.name, target: &other.target, object: &other.object });
         variants::object_of(uncounted, self.kernels.iter().map(Kernel::key).chain(others))
@@ -195,22 +196,26 @@ impl Report {
 
 impl Kernel {
     /// What it is known by.
-    pub(super) fn key(&self) -> Key<'_> {
+    #[must_use]
+    pub fn key(&self) -> Key<'_> {
         Key { name: &self.name, target: &self.target, object: &self.object }
     }
 
     /// Whether clocks were read in it.
-    pub(super) fn is_timed(&self) -> bool {
+    #[must_use]
+    pub fn is_timed(&self) -> bool {
         self.sections.measured_time.is_some() || self.sections.measured_latency.is_some()
     }
 
     /// Its processor, if that is known.
-    pub(super) fn processor(&self) -> Option<Target> {
+    #[must_use]
+    pub fn processor(&self) -> Option<Target> {
         Target::by_name(self.target.split(':').next().unwrap_or_default())
     }
 
     /// Lanes of its waves; nothing where neither its resources nor its target say.
-    pub(super) fn wave_size(&self) -> Option<u32> {
+    #[must_use]
+    pub fn wave_size(&self) -> Option<u32> {
         let known = self.before.map(|resources| resources.wave_size).filter(|lanes| *lanes > 0);
         let target = self.processor();
         let possible = |lanes: &u32| target.is_some_and(|target| target.with_wave_size(*lanes).is_some());
@@ -219,7 +224,8 @@ impl Kernel {
     }
 
     /// The occupancy of its launches in a few words; nothing where nothing is known of it.
-    pub(super) fn occupancy(&self) -> Option<String> {
+    #[must_use]
+    pub fn occupancy(&self) -> Option<String> {
         let at_best = self.before.zip(self.after);
         let at_best = at_best
             .map(|(before, after)| LaunchOccupancy { before: before.waves_per_simd, after: after.waves_per_simd });
