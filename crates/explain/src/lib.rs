@@ -4,6 +4,7 @@
 //! - [`roofline`]: the least time that a kernel's work takes on a board, and which resource bounds it;
 //! - [`summary`]: findings over all probes, with their weight, and which of them a summary shows;
 //! - [`Report`]: all that is said of a run, with what each probe measured ([`sections`]);
+//! - [`diff`]: which kernels and sites of two runs are partners, what differs, and conditions on that;
 //! - [`memory`], [`slice`](mod@slice), [`mix`]: what the analyses say of kernels, with what was counted;
 //! - [`code`]: the code of kernels with what was counted of it;
 //! - [`occupancy`], [`variants`], [`names`], [`words`]: what these share.
@@ -14,6 +15,7 @@
 mod address;
 mod basis;
 pub mod code;
+pub mod diff;
 pub mod launches;
 pub mod memory;
 mod mirror;

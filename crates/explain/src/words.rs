@@ -33,6 +33,12 @@ pub fn place(source: Option<&Source>) -> String {
         .unwrap_or_default()
 }
 
+/// A number, with two digits where it is no whole one.
+#[must_use]
+pub fn number(value: f64) -> String {
+    if value.fract() == 0.0 { grouped(value as u64) } else { format!("{value:.2}") }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{Diff, KernelDiff, Metric, SiteDiff, SiteName};
 use crate::style::{DID_NOT_END, Style, counted, place, push_table};
 use crate::table::{Align, Table, grouped};
+use wavetap_explain::words::number;
 
 /// Sites shown for each kernel; JSON has all of them.
 const SHOWN: usize = 20;
@@ -99,13 +100,58 @@ pub(crate) fn site_name(site: &SiteName) -> String {
     if site.number > 1 { format!("{} ({})", site.operation, site.number) } else { site.operation.clone() }
 }
 
-/// A number, with two digits where it is no whole one.
-pub(crate) fn number(value: f64) -> String {
-    if value.fract() == 0.0 { grouped(value as u64) } else { format!("{value:.2}") }
-}
-
-/// The same with its sign.
+/// A number with its sign.
 pub(crate) fn signed(change: f64) -> String {
     let sign = if change < 0.0 { "-" } else { "+" };
     format!("{sign}{}", number(change.abs()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::html::render_diff;
+    use wavetap_profile::file::{Backend, KernelTotals, Origin, Profile, SiteTotals};
+    use wavetap_profile::schema::{Counts, FieldSchema, KindSchema, Merge, Unit};
+
+    /// A profile with sites of a probe that this program does not have.
+    fn profile(visits: u64, shortest: u64) -> Profile {
+        const FIELDS: &[FieldSchema] = &[
+            FieldSchema::new("visits", Unit::Executions, Merge::Sum),
+            FieldSchema::new("shortest", Unit::Cycles, Merge::Min),
+        ];
+        let kind = Arc::new(KindSchema::new("tiles", "load", FIELDS));
+        let site = |(address, values): (u64, [u64; 2])| SiteTotals {
+            address,
+            instruction: "tile_load v1".to_owned(),
+            source: None,
+            counts: Counts::new(&kind, values.to_vec()).expect("two values"),
+        };
+        let mut profile = Profile::new(Origin::Counters, Backend::Emulator);
+        profile.kernels.push(KernelTotals {
+            demangled: "k".to_owned(),
+            target: "gfx90a".to_owned(),
+            sites: [(0x20, [visits, shortest]), (0x30, [1, u64::MAX])].map(site).to_vec(),
+            ..KernelTotals::default()
+        });
+        profile.set_ended(true);
+        profile
+    }
+
+    #[test]
+    fn fields_of_unknown_schemas_are_in_text_and_page() {
+        let (old, new) = (profile(10, 40), profile(12, 30));
+        let diff = Diff::new(&old, &new, &[]);
+        let squeezed = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let text = squeezed(render(&diff, Style::default()));
+        for expected in ["tiles/load/visits 11 13 +2", "tiles/load/shortest 40 30 -10", "visits 10 → 12"] {
+            assert!(text.contains(expected), "{expected}\n{text}");
+        }
+        let page = render_diff(&diff, "old", "new");
+        assert!(page.contains("<td>tiles/load/visits</td>") && page.contains("tiles load"), "{page}");
+        // What only one profile has of a field is a difference, too.
+        let text = squeezed(render(&Diff::new(&profile(10, u64::MAX), &old, &[]), Style::default()));
+        assert!(text.contains("tiles/load/shortest not counted 40"), "{text}");
+    }
 }

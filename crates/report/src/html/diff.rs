@@ -11,6 +11,7 @@ use crate::diff::{
 use crate::names::short;
 use crate::style::{DID_NOT_END, counted, place};
 use crate::table::grouped;
+use wavetap_explain::words::number;
 
 /// The page. `old` and `new` say what the profiles are: the names of their files.
 #[must_use]

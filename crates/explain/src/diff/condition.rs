@@ -1,7 +1,8 @@
 //! Conditions of `--fail-if`: a metric, `>` or `<`, and a number: `divergence>+5%`.
 
 use super::fields::Fields;
-use super::{KernelDiff, KernelNumbers, number};
+use super::{KernelDiff, KernelNumbers};
+use crate::words::number;
 
 /// A number of a kernel that conditions are about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
