@@ -4,6 +4,9 @@ use super::memory::{MemoryInputs, memory};
 use super::slices::explain_all;
 use wavetap_amdgpu::Board;
 use wavetap_base::error::{Error, Result};
+use wavetap_explain::launches::{LaunchInputs, LaunchTable};
+use wavetap_explain::summary::of_all_kernels;
+use wavetap_explain::{Report, RunInfo};
 use wavetap_object::offload_bundle::Input;
 use wavetap_object::selection::Selection;
 use wavetap_profile::file::{KernelTotals, Profile};
@@ -11,9 +14,6 @@ use wavetap_profile::time::TimeProfile;
 use wavetap_report::counted::{self, CountedObject};
 use wavetap_report::export::findings::{FindingInputs, finding_log};
 use wavetap_report::findings::FindingLog;
-use wavetap_report::launches::{LaunchInputs, LaunchTable};
-use wavetap_report::summary::of_all_kernels;
-use wavetap_report::{Report, RunInfo};
 
 /// What is known of the runs of an input.
 #[derive(Debug, Clone, Copy)]

@@ -9,6 +9,10 @@ use wavetap_analysis::cfg::{BodyId, Cfg};
 use wavetap_analysis::dataflow::{Definitions, Summaries};
 use wavetap_analysis::kernel::{Body, BodyKind};
 use wavetap_base::error::{Error, Result};
+use wavetap_explain::memory::{
+    AccessFacts, CalledFunction, KernelMemory, MappedWorkgroups, MeasuredAccess, MemoryAccess, MemoryReport,
+    RecordedMemory, SCHEMA,
+};
 use wavetap_memory::{
     Accesses, Analysis, Launched, RecordedKernel, Site, Space, WaveAccesses, WorkgroupSource, pointers,
 };
@@ -19,10 +23,6 @@ use wavetap_profile::file::{KernelTotals, Profile};
 use wavetap_profile::probes::blocks;
 use wavetap_report::counted::{self, CountedObject};
 use wavetap_report::export::records::NamedRecords;
-use wavetap_report::memory::{
-    AccessFacts, CalledFunction, KernelMemory, MappedWorkgroups, MeasuredAccess, MemoryAccess, MemoryReport,
-    RecordedMemory, SCHEMA,
-};
 use wavetap_slice::counts::{BlockCounts, KernelCounts};
 
 /// What is known of the runs of an input.

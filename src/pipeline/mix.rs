@@ -9,6 +9,7 @@ use wavetap_analysis::dataflow::{Definitions, Summaries};
 use wavetap_analysis::kernel::{Body, BodyKind};
 use wavetap_base::entity::BlockId;
 use wavetap_base::error::{Error, Result, ResultExt};
+use wavetap_explain::mix::{KernelMix, LineMix, LoopMix, MixCounts, MixReport, SCHEMA};
 use wavetap_mix::{CountedInstruction, Mix, SiteCounts, instructions, instructions_of};
 use wavetap_object::code_object::demangle;
 use wavetap_object::offload_bundle::Input;
@@ -16,7 +17,6 @@ use wavetap_object::selection::Selection;
 use wavetap_profile::file::{KernelTotals, Profile};
 use wavetap_profile::map::Source;
 use wavetap_report::counted::{self, CountedObject};
-use wavetap_report::mix::{KernelMix, LineMix, LoopMix, MixCounts, MixReport, SCHEMA};
 use wavetap_slice::counts::{BlockCounts, KernelCounts, always_returns, starts_after_entry};
 
 /// What the selected kernels of an input executed in the runs of a profile.

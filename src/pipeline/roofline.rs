@@ -3,10 +3,10 @@
 use super::mix::mix;
 use wavetap_amdgpu::{Board, Target};
 use wavetap_base::error::Result;
+use wavetap_explain::roofline::{BoardRoofs, KernelRoofline, MeasuredRoofs, RooflineReport, SCHEMA};
 use wavetap_object::selection::Selection;
 use wavetap_profile::file::Profile;
 use wavetap_profile::time::TimeProfile;
-use wavetap_report::roofline::{BoardRoofs, KernelRoofline, MeasuredRoofs, RooflineReport, SCHEMA};
 
 /// What a roofline is made from besides the file.
 #[derive(Debug, Clone)]

@@ -3,15 +3,15 @@
 use super::object::{Object, objects};
 use super::summary::code_of_kernels;
 use wavetap_base::error::Result;
+use wavetap_explain::Report;
+use wavetap_explain::launches::CodeOfKernel;
+use wavetap_explain::slice::Slice;
+use wavetap_explain::summary;
 use wavetap_object::offload_bundle::Input;
 use wavetap_object::selection::Selection;
 use wavetap_profile::file::{KernelTotals, Profile};
 use wavetap_profile::pc_samples::PcSamples;
-use wavetap_report::Report;
 use wavetap_report::counted::{self, CountedObject};
-use wavetap_report::launches::CodeOfKernel;
-use wavetap_report::slice::Slice;
-use wavetap_report::summary;
 use wavetap_slice::{Blame, CodeToSlice, SliceInputs};
 
 /// What a slice rests on besides the code, and the rule of its chains.

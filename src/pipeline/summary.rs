@@ -9,10 +9,10 @@ use wavetap_analysis::dataflow::Summaries;
 use wavetap_analysis::kernel::Body;
 use wavetap_base::entity::{BlockId, InstId};
 use wavetap_base::error::Result;
+use wavetap_explain::code::{ExecutedCode, ExecutedInstruction, ExecutedLoop, LaneGuard, LeavingWaves, program_line};
+use wavetap_explain::launches::CodeOfKernel;
 use wavetap_mix::{CountedInstruction, GuardedWork, SiteCounts, early_exits, goes_lane_by_lane, guarded_work};
 use wavetap_profile::file::{KernelTotals, Profile};
-use wavetap_report::launches::CodeOfKernel;
-use wavetap_report::summary::{ExecutedCode, ExecutedInstruction, ExecutedLoop, LaneGuard, LeavingWaves, program_line};
 
 /// What a summary has to know of the code of the kernels of an object that were dispatched. How lanes access memory,
 /// and what each instruction did, only of the largest ones: a library has many kernels, and a summary shows a few.

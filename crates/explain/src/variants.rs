@@ -171,10 +171,7 @@ pub fn in_order<'k, K>(kernels: &'k [K], key: impl Fn(&'k K) -> Key<'k>) -> Vec<
 
 /// The code object of what was not counted, where others with a kernel of this name and target make it necessary to say
 /// which.
-pub fn object_of<'k>(
-    uncounted: &'k UncountedDispatches,
-    others: impl Iterator<Item = Key<'k>>,
-) -> Option<&'k str> {
+pub fn object_of<'k>(uncounted: &'k UncountedDispatches, others: impl Iterator<Item = Key<'k>>) -> Option<&'k str> {
     let same = others.filter(|other| (other.name, other.target) == (&*uncounted.name, &*uncounted.target));
     let objects: BTreeSet<&str> = same.map(|other| other.object).chain([&*uncounted.object]).collect();
     (objects.len() > 1 && !uncounted.object.is_empty()).then(|| short(&uncounted.object, &objects))

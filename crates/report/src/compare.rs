@@ -9,8 +9,8 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Kernel, Report, RunInfo};
 use super::style::counted;
+use super::{Kernel, Report, RunInfo};
 use wavetap_profile::file::{Backend, KernelTotals, Profile, SiteTotals, Work};
 use wavetap_profile::launches::UncountedDispatches;
 use wavetap_profile::map::{Refused, Resources};

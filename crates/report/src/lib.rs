@@ -36,9 +36,9 @@ pub mod text;
 pub mod time;
 pub mod verify;
 
+pub(crate) use wavetap_explain::variants;
 pub use wavetap_explain::variants::{Build, Compiler};
 pub use wavetap_explain::{
-    Basis, Block, Branch, Kernel, MeasuredLatency, MeasuredLoad, MeasuredTime, REPORT_SCHEMA, Report, RunInfo, Sections,
-    SiteTable, TableSite, TimedBlock, names, occupancy,
+    Basis, Block, Branch, Kernel, MeasuredLatency, MeasuredLoad, MeasuredTime, REPORT_SCHEMA, Report, RunInfo,
+    Sections, SiteTable, TableSite, TimedBlock, names, occupancy,
 };
-pub(crate) use wavetap_explain::variants;

@@ -1,12 +1,12 @@
 //! A report as text for a terminal or a pipe.
 
 use super::launches::{self, uncounted_line};
-use super::{Kernel, Report, RunInfo};
 use super::render::Lines;
 use super::sections::{OfKernel, tables};
 use super::slice::{Blame, chain_lines, wait_lines};
 use super::style::{DID_NOT_END, counted, missing_waves, not_counted};
 use super::variants::{self, Variant};
+use super::{Kernel, Report, RunInfo};
 use wavetap_profile::file::{Backend, Origin};
 use wavetap_profile::map::{CounterMode, Refused};
 

@@ -6,9 +6,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::warnings::{self, LaunchWarning};
+use crate::code::ExecutedCode;
 use crate::memory::KernelMemory;
 use crate::occupancy::{Needs, Occupancy, Resource};
-use crate::code::ExecutedCode;
 use wavetap_amdgpu::{Board, Demand, Target};
 use wavetap_profile::file::{KernelTotals, Profile, WaveCounts};
 use wavetap_profile::host::HostActivity;

@@ -85,7 +85,6 @@ impl SiteTable {
         sites.sort_by_key(|site| Reverse(site.counts.get(first).copied().flatten()));
         sites
     }
-
 }
 
 impl TableSite {

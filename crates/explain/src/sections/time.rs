@@ -68,5 +68,4 @@ impl MeasuredTime {
             blocks: sites.iter().filter_map(block).collect(),
         })
     }
-
 }

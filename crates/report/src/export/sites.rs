@@ -1,8 +1,8 @@
 //! Sites of all probes as CSV, from their schemas alone: a row for each field of each site.
 
 use super::csv;
-use wavetap_explain::sections::{SiteTable, measured, unit_name};
 use wavetap_base::error::{Error, Result};
+use wavetap_explain::sections::{SiteTable, measured, unit_name};
 use wavetap_profile::file::KernelTotals;
 use wavetap_profile::schema::{FieldSchema, Merge};
 

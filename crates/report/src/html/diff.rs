@@ -5,8 +5,7 @@ use maud::{Markup, html};
 use super::document;
 use super::parts::{Room, data_table};
 use crate::diff::{
-    Diff, KernelDiff, KernelNumbers, Metric, SiteDiff, SiteName, lines_of, metric_name, number, numbers, signed,
-    site_name,
+    Diff, KernelDiff, KernelNumbers, Metric, SiteDiff, SiteName, lines_of, metric_name, numbers, signed, site_name,
 };
 use crate::names::short;
 use crate::style::{DID_NOT_END, counted, place};

@@ -6,11 +6,11 @@ use super::parts::{bar, data_table, decimal, number, share_text};
 use super::{Page, Shown, code, heat, latency, memory, mix, sites, time};
 use crate::branches::verdict;
 use crate::launches;
-use crate::{Block, Branch};
 use crate::slice::{Chain, CountSource, Step, WaitSlice, edge_word, operation_text};
 use crate::style::{counted, missing_waves, not_counted, place};
 use crate::table::grouped;
 use crate::text::mode_name;
+use crate::{Block, Branch};
 use wavetap_profile::probes::branches::{BranchCounts, ExecCounts, ScalarCounts};
 
 /// Causes of waits that are shown before the others are asked for.

@@ -31,8 +31,8 @@ pub use diff::render_diff;
 use self::overview::Basis;
 use self::parts::Room;
 use super::launches::uncounted_reason;
-use super::{Kernel, Report};
 use super::variants::{self, Variant};
+use super::{Kernel, Report};
 use wavetap_profile::time::KernelTime;
 
 const CSS: &str = include_str!("page.css");

@@ -105,8 +105,7 @@ pub(crate) fn host_lines(table: &LaunchTable, lines: &mut Vec<String>) {
     }
     let steps: Vec<String> = order.iter().take(STEPS_SHOWN).map(|step| step_text(table, step)).collect();
     let more: u64 = order.iter().skip(STEPS_SHOWN).map(|step| step.count).sum::<u64>() + later;
-    let more =
-        if more > 0 { format!("; {} more", counted(more, "operation", "operations")) } else { String::new() };
+    let more = if more > 0 { format!("; {} more", counted(more, "operation", "operations")) } else { String::new() };
     lines.push(format!("  in order: {}{more}", steps.join("; ")));
 }
 

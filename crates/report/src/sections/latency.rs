@@ -23,13 +23,10 @@ impl Tables for Option<MeasuredLatency> {
 fn latency_lines(latency: &MeasuredLatency, target: Option<Target>, style: Style, lines: &mut Vec<String>) {
     lines.push(String::new());
     lines.push(
-        "  measured latency, in cycles of the shader's clock: from before each load until its wait is over"
-            .to_owned(),
+        "  measured latency, in cycles of the shader's clock: from before each load until its wait is over".to_owned(),
     );
     let empty = rounded(latency.empty.mean().unwrap_or_default());
-    lines.push(format!(
-        "    two readings of the clock with nothing between them take {empty}: net is mean less that"
-    ));
+    lines.push(format!("    two readings of the clock with nothing between them take {empty}: net is mean less that"));
     lines.push(style.dim("    not measured: scalar loads, loads from LDS, images, stores"));
     lines.extend(target.and_then(Target::shader_clock).map(|clock| style.dim(&format!("    {}", reads(clock)))));
     let executed = latency.by_cost();
@@ -75,10 +72,7 @@ fn latency_lines(latency: &MeasuredLatency, target: Option<Target>, style: Style
     }
     let never = latency.loads.len() - executed.len();
     if never > 0 {
-        lines.push(format!(
-            "  {} never executed with an active lane",
-            counted(never as u64, "load was", "loads were")
-        ));
+        lines.push(format!("  {} never executed with an active lane", counted(never as u64, "load was", "loads were")));
     }
     let idle: u64 = latency.loads.iter().map(|load| load.counts.idle).sum();
     if idle > 0 {

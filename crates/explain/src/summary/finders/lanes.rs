@@ -3,8 +3,8 @@
 use super::Subject;
 use super::lines::Lines;
 use crate::Basis;
-use crate::launches::processor;
 use crate::code::LaneGuard;
+use crate::launches::processor;
 use crate::summary::data::{Finding, FindingKind};
 use crate::words::grouped;
 

@@ -12,8 +12,8 @@ mod waits;
 
 use std::collections::BTreeSet;
 
-use crate::code::ExecutedCode;
 use super::data::{Finding, FindingKind};
+use crate::code::ExecutedCode;
 use crate::launches::LaunchTable;
 use crate::memory::KernelMemory;
 use crate::{Basis, Kernel};
