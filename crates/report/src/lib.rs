@@ -1,11 +1,11 @@
-//! What a person or another program gets to see of a profile: text, JSON, HTML.
+//! What a person or another program gets to see: text, HTML, SARIF, remarks, traces, tables.
 //!
-//! [`Report`] is the model: a [`Profile`](wavetap_profile::file::Profile) with the derived numbers (divergences) and
-//! the waits that a slice found. Its serialised form is the interface for other programs (`wavetap.report/1`); [`text`]
-//! and [`html`] render the same values. [`compare`] puts several runs of one program side by side.
+//! What is said of a run, and how much it matters, is the data of [`wavetap_explain`]: a [`Report`] is a
+//! [`Profile`](wavetap_profile::file::Profile) with what follows from it, and its serialised form is the interface for
+//! other programs (`wavetap.report/1`). [`text`] and [`html`] render the same values. [`compare`] puts several runs of
+//! one program side by side.
 //!
-//! Nothing here computes a count: every number is copied from the profile or is a difference or quotient of two of its
-//! numbers.
+//! Nothing here computes a count: every number is copied or is a difference or quotient of two others.
 #![forbid(unsafe_code)]
 
 mod arrows;

@@ -4,6 +4,7 @@
 //! kind is one function of a file in `finders`, with its evidence and its threshold. [`Finding::weight`] puts them in
 //! an order; it is no prediction of what a change would gain.
 
+mod choice;
 pub(crate) mod data;
 mod finders;
 mod groups;

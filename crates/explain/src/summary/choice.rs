@@ -1,0 +1,57 @@
+//! Which kernels and findings are shown where there is room for nine lines: with the line that says what ran, ten.
+
+use super::data::{Finding, KernelSummary, Summary};
+
+/// Lines of a summary: a heading, one for each kernel and each finding, and one for what is left out.
+const LINES: usize = 9;
+/// Kernels with smaller shares are not shown, but for the first.
+const SHARE: f64 = 0.02;
+
+impl Summary {
+    /// The kernels that are shown, each with those of its findings that are.
+    #[must_use]
+    pub fn chosen(&self) -> Vec<(&KernelSummary, Vec<&Finding>)> {
+        self.kernels.iter().zip(room(self)).map(|(kernel, count)| (kernel, shown(kernel, count))).collect()
+    }
+}
+
+/// How many findings of each kernel there is room for: of each one as long as there is room for kernels, then more
+/// of those with the largest shares. Kernels without room are not in it, nor small ones after others.
+fn room(summary: &Summary) -> Vec<usize> {
+    let large = summary.kernels.iter().take_while(|kernel| kernel.share >= SHARE).count().max(1);
+    let kernels = &summary.kernels[..large.min(summary.kernels.len())];
+    let lines: usize = kernels.iter().map(|kernel| 1 + kernel.findings.len().min(1)).sum();
+    let is_more = summary.more > 0 || kernels.len() < summary.kernels.len() || lines > LINES - 1;
+    // The first line, and one for what is left out.
+    let mut room = LINES - 1 - usize::from(is_more);
+    let mut findings = Vec::new();
+    for kernel in kernels {
+        let first = kernel.findings.len().min(1);
+        if room < 1 + first {
+            break;
+        }
+        room -= 1 + first;
+        findings.push(first);
+    }
+    loop {
+        let before = room;
+        for (kernel, count) in kernels.iter().zip(&mut findings) {
+            if *count < kernel.findings.len() && room > 0 {
+                *count += 1;
+                room -= 1;
+            }
+        }
+        if room == before {
+            return findings;
+        }
+    }
+}
+
+/// So many of its findings in their order; where there is room for one alone, rather one about the code.
+fn shown(kernel: &KernelSummary, count: usize) -> Vec<&Finding> {
+    let in_code = kernel.findings.iter().find(|finding| !finding.kind.is_of_launch());
+    match (count, in_code) {
+        (1, Some(finding)) => vec![finding],
+        _ => kernel.findings.iter().take(count).collect(),
+    }
+}
