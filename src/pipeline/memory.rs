@@ -176,7 +176,7 @@ pub(super) fn of_kernel(
         demangled: demangle(body.name()).into_owned(),
         target: object.target_id.clone(),
         workgroup: launched.workgroup,
-        workgroup_source: launched.source.into(),
+        workgroup_source: launched.source,
         waves: accesses.waves(&launched).len() as u32,
         line_bytes: body.target().l1_line_bytes(),
         accesses: sites.iter().map(of_site).collect(),

@@ -18,7 +18,6 @@ pub mod code;
 pub mod diff;
 pub mod launches;
 pub mod memory;
-mod mirror;
 pub mod mix;
 pub mod names;
 pub mod occupancy;

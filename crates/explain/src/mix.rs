@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use wavetap_mix as mix;
+pub use wavetap_mix::Traffic;
 use wavetap_profile::hex;
 use wavetap_profile::map::Source;
 
@@ -172,23 +173,6 @@ pub struct BytesRow {
     pub unknown: u64,
 }
 
-crate::mirror::mirror! {
-    /// The memory whose bytes are counted.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-    pub enum Traffic = mix::Traffic {
-        /// Global memory by vector instructions.
-        Global,
-        /// What FLAT instructions access where the code does not say whether it is global memory, LDS or scratch.
-        Flat,
-        /// LDS.
-        Lds,
-        /// Memory through the scalar cache.
-        Scalar,
-        /// The private memory of lanes.
-        Scratch,
-    }
-}
-
 impl From<&mix::Mix> for MixCounts {
     fn from(mix: &mix::Mix) -> MixCounts {
         let mut classes: Vec<ClassRow> = mix
@@ -223,7 +207,7 @@ impl From<&mix::Mix> for MixCounts {
         };
         let bytes =
             mix.bytes.iter().filter(|(_, bytes)| bytes.requested > 0 || bytes.unknown > 0).map(|(memory, bytes)| {
-                BytesRow { memory: (*memory).into(), requested: bytes.requested, unknown: bytes.unknown }
+                BytesRow { memory: *memory, requested: bytes.requested, unknown: bytes.unknown }
             });
         MixCounts {
             instructions: mix.instructions,

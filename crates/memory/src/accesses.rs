@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use serde::{Deserialize, Serialize};
+
 use crate::launched::Launched;
 use crate::place::{Place, Unknown};
 use wavetap_amdgpu::{Flags, Inst, Memory, OpcodeFlags, Operand, Role, Target, Value};
@@ -13,7 +15,9 @@ use wavetap_base::entity::InstId;
 use wavetap_object::code_object::{Kernel, ValueKind};
 
 /// The memory that is accessed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
 pub enum Space {
     /// Global memory.
     Global,
@@ -30,7 +34,9 @@ pub enum Space {
 }
 
 /// What an access does to memory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
 pub enum Operation {
     /// Memory is read.
     Load,

@@ -7,6 +7,8 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashSet};
 
+use serde::{Deserialize, Serialize};
+
 use crate::accesses::{Operation, Space};
 use crate::analysis::Analysis;
 use crate::arrays::{Array, WORD};
@@ -48,7 +50,9 @@ const LEAST_LANES: f64 = 2.0;
 const CONFLICTS: f64 = 1.25;
 
 /// A pattern of accesses.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
 pub enum FindingKind {
     /// Most waves of a workgroup access the same words: each fetches them for itself.
     Hot,
@@ -78,7 +82,9 @@ pub enum FindingKind {
 }
 
 /// What may help.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
 pub enum Fix {
     /// Load once for each workgroup, to LDS.
     StageInLds,
@@ -132,7 +138,9 @@ impl FindingKind {
 }
 
 /// The numbers that a finding rests on.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
 pub enum Evidence {
     /// Sectors that look so, of all that workgroups access.
     Sectors {

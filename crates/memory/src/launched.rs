@@ -1,5 +1,7 @@
 //! The workgroups that a kernel is launched with.
 
+use serde::{Deserialize, Serialize};
+
 use wavetap_object::code_object::{Field, Kernel};
 use wavetap_profile::file::KernelTotals;
 
@@ -7,7 +9,9 @@ use wavetap_profile::file::KernelTotals;
 pub const MOST_WORK_ITEMS: u32 = 1024;
 
 /// How it is known what the workgroups of a kernel look like.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
 pub enum WorkgroupSource {
     /// It was launched with such, most often.
     Launched,

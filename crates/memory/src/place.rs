@@ -9,6 +9,8 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
+
 use wavetap_amdgpu::{LdsCycles, LdsOperation, Target};
 use wavetap_analysis::dataflow::{LaneSum, Term};
 
@@ -28,7 +30,9 @@ pub struct Place {
 }
 
 /// Why it is not known how the lanes' addresses lie to each other.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
 pub enum Unknown {
     /// They depend on values that vector instructions have loaded.
     Loaded,
@@ -41,7 +45,9 @@ pub enum Unknown {
 }
 
 /// What an access of a wave looks like.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
 pub enum Category {
     /// All lanes access the same place.
     Uniform,

@@ -1,5 +1,7 @@
 //! What an access looks like in the waves of a workgroup, and how bad that is.
 
+use serde::{Deserialize, Serialize};
+
 use crate::accesses::{Access, Accesses, Operation, Space};
 use crate::launched::Launched;
 use crate::place::{Category, Lines, Place, Unknown};
@@ -11,7 +13,9 @@ const MANY: u32 = 4;
 
 /// How much more an access costs than its bytes need: lines of the cache, or cycles of LDS. An access of fewer than
 /// four lines costs nothing, or, if it is misaligned, little.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
 pub enum Severity {
     /// At most a quarter more, or it is not known.
     None,

@@ -1,5 +1,7 @@
 //! What one execution of an instruction does: operations and bytes.
 
+use serde::{Deserialize, Serialize};
+
 use smallvec::SmallVec;
 use wavetap_amdgpu::{Flags, Implicit, Inst, Memory, NumberFormat, OpcodeFlags, Role};
 use wavetap_analysis::dataflow::Aperture;
@@ -16,7 +18,9 @@ pub enum Executes {
 }
 
 /// The memory whose bytes are counted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
 pub enum Traffic {
     /// Global memory by vector instructions.
     Global,

@@ -1,5 +1,7 @@
 //! How the lanes of an access to memory lie to each other, where the code says so, and what that costs.
 
+use serde::{Deserialize, Serialize};
+
 use wavetap_analysis::dataflow::WaveShape;
 use wavetap_memory::{Category, Launched, Place, WorkgroupSource};
 
@@ -27,7 +29,8 @@ fn stride(places: &[(&WaveShape, &Place)], launched: &Launched, axis: usize) -> 
 }
 
 /// The places that the lanes of a wave access.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LaneAccess {
     /// Bytes that each lane accesses.
     pub bytes: u32,
@@ -35,19 +38,29 @@ pub struct LaneAccess {
     /// same, negative where they go downward, none where it is not one number that is in the code.
     pub stride: Option<i64>,
     /// The same in directions y and z: 0 where lanes of a wave do not differ in it.
+    #[serde(default)]
     pub strides: [Option<i64>; 2],
     /// The workgroup that the lanes are those of: x, y, z.
+    #[serde(default)]
     pub workgroup: [u32; 3],
     /// How that is known.
+    #[serde(default = "assumed")]
     pub workgroup_source: WorkgroupSource,
     /// Bytes of a line of the vector L1 cache: so much is fetched for a lane at least.
     pub line: u32,
     /// How many of these, on average, some lane accesses.
     pub used: u32,
     /// Lines that a wave accesses, on average.
+    #[serde(default)]
     pub lines: u32,
     /// How many it would be if the bytes were next to each other.
+    #[serde(default)]
     pub least_lines: u32,
+}
+
+/// What workgroups are taken to be where a file does not say.
+fn assumed() -> WorkgroupSource {
+    WorkgroupSource::Assumed
 }
 
 impl LaneAccess {

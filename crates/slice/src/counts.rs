@@ -5,6 +5,8 @@
 //! follows, this usually gives every block. A result is labelled: read from a site in the block, derived, or unknown.
 //! Counters that contradict each other (waves that were dropped or did not finish) give no derived numbers.
 
+use serde::{Deserialize, Serialize};
+
 use wavetap_analysis::cfg::{BodyId, Cfg, EdgeKind, Program};
 use wavetap_analysis::kernel::{Body, end_of_wave};
 use wavetap_base::entity::BlockId;
@@ -14,7 +16,9 @@ use wavetap_profile::probes::blocks;
 use wavetap_profile::probes::branches::BranchCounts;
 
 /// How a number of executions is known.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
 pub enum CountSource {
     /// A site in the same block counted it.
     Counted,

@@ -1,10 +1,13 @@
 //! How long the operations that a wait waits for take: the target's latency classes, as ranges. Nothing here knows of
 //! caches or contention.
 
+use serde::{Deserialize, Serialize};
+
 use wavetap_amdgpu::{Inst, Latency, LatencyRange, Target};
 
 /// A range of cycles.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Cycles {
     /// At least, when all goes well.
     pub min: u32,

@@ -3,11 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 use crate::access::LaneAccess;
 use crate::counts::CountSource;
 use crate::latency::Cycles;
 use wavetap_analysis::dataflow::{Certainty, Operation, WaitedOperation, may_not_count};
 use wavetap_analysis::kernel::Body;
+use wavetap_profile::hex;
 use wavetap_profile::map::Source;
 use wavetap_profile::pc_samples::{Place, SampleKind};
 
@@ -151,7 +154,8 @@ impl fmt::Display for Mismatch {
 }
 
 /// Samples that belong to one of several instructions: to which is not known, and none is given them.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Ambiguous {
     /// The instruction's text.
     pub instruction: String,
@@ -168,13 +172,16 @@ pub struct Ambiguous {
 }
 
 /// An instruction that ambiguous samples may belong to.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Candidate {
     /// Mangled name of the kernel or function.
     pub kernel: String,
     /// Its processor.
     pub target: String,
     /// The instruction's address.
+    #[serde(with = "hex")]
+    #[cfg_attr(feature = "schema", schemars(with = "wavetap_profile::HexText"))]
     pub address: u64,
 }
 
@@ -204,7 +211,8 @@ pub struct KernelSlice {
 ///
 /// The nodes are the waits and the operations that they wait for; an operation is waited for, and no edge leads into
 /// it.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Coverage {
     /// Nodes.
     pub nodes: usize,
@@ -237,9 +245,12 @@ impl Coverage {
 }
 
 /// One counter of one `s_waitcnt`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WaitSlice {
     /// Address of the `s_waitcnt` in the original code object.
+    #[serde(with = "hex")]
+    #[cfg_attr(feature = "schema", schemars(with = "wavetap_profile::HexText"))]
     pub address: u64,
     /// The instruction as printed.
     pub instruction: String,
@@ -262,10 +273,13 @@ pub struct WaitSlice {
 }
 
 /// An operation that is waited for.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct OperationSlice {
     /// Its address; of a call, where the operation was left outstanding by the callee; absent for what was outstanding
     /// at a function's entry.
+    #[serde(with = "optional_hex", default)]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<wavetap_profile::HexText>"))]
     pub address: Option<u64>,
     /// The instruction as printed.
     pub instruction: Option<String>,
@@ -277,8 +291,10 @@ pub struct OperationSlice {
     pub latency: Cycles,
 }
 
-/// [`Certainty`] in the output.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// How sure it is that a wait waits for an operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
 pub enum WaitCertainty {
     /// On every path.
     Must,
@@ -393,7 +409,8 @@ pub enum StallClass {
 }
 
 /// What a blame rests on.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Evidence {
     /// Whether the operation is outstanding at the wait.
     pub certainty: WaitCertainty,
@@ -409,13 +426,17 @@ pub struct Evidence {
     /// Lanes that are active on average where the operation is executed, if a site that counts lanes formed its mask.
     pub active_lanes: Option<f64>,
     /// How the lanes of an access to global memory lie to each other, where that follows from the code.
+    #[serde(default)]
     pub access: Option<LaneAccess>,
     /// All of this in a word; none by a rule that does not say.
+    #[serde(default)]
     pub confidence: Option<Confidence>,
 }
 
 /// How much a blame is worth.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
 pub enum Confidence {
     /// The operation is waited for on every path, executions were counted or follow from counts, and other latencies
     /// would not change who is blamed.
@@ -438,7 +459,8 @@ impl Confidence {
 }
 
 /// A call that was inlined: where the function that the instruction is from was called.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Inlined {
     /// The function that was inlined, if the debug information has its name.
     pub function: Option<String>,
@@ -447,22 +469,28 @@ pub struct Inlined {
 }
 
 /// One place on a path.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Step {
     /// Its address.
+    #[serde(with = "hex")]
+    #[cfg_attr(feature = "schema", schemars(with = "wavetap_profile::HexText"))]
     pub address: u64,
     /// The instruction as printed; a call stands for what the function called has left outstanding.
     pub instruction: String,
     /// Source line.
     pub source: Option<Source>,
     /// By which calls that were inlined it came there, innermost first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub inlined: Vec<Inlined>,
     /// Why it is here.
     pub edge: Edge,
 }
 
 /// How a step follows from the one before.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
 pub enum Edge {
     /// It is the wait.
     Stall,
@@ -492,9 +520,12 @@ pub struct KernelSamples {
 }
 
 /// An instruction at which waves were seen.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SampledPlace {
     /// Its address.
+    #[serde(with = "hex")]
+    #[cfg_attr(feature = "schema", schemars(with = "wavetap_profile::HexText"))]
     pub address: u64,
     /// As printed.
     pub instruction: String,
@@ -509,16 +540,21 @@ pub struct SampledPlace {
     pub stalled: BTreeMap<String, u64>,
     /// Of those in which it did not, the ones in which an instruction of another wave of the SIMD went ahead, so that
     /// the waiting cost nothing. None where the samples do not tell.
+    #[serde(default)]
     pub hidden: Option<u64>,
     /// Cycles between the instruction before and this one, where neither was outstanding: thread traces have them, and
     /// they are no part of `samples`.
+    #[serde(default)]
     pub idle: Option<u64>,
     /// How often the traced waves executed it.
+    #[serde(default)]
     pub executions: Option<u64>,
 }
 
 /// Why a wave stands at an instruction if nothing before it is to blame.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
 pub enum SelfBlame {
     /// It waits for memory, and by prediction nothing should be left to wait for: latencies were longer, or the caller
     /// of the function had something outstanding.
@@ -562,7 +598,9 @@ impl SelfBlame {
 }
 
 /// The rule by which a stall is divided among what it may be for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
 pub enum Blame {
     /// By what is left of each operation's latency when the wait begins: [`crate::slice_kernel`].
     #[default]
@@ -579,5 +617,24 @@ impl Blame {
             Blame::Exposed => "exposed",
             Blame::Leo => "leo",
         }
+    }
+}
+
+/// Addresses that may be absent, as hex strings.
+mod optional_hex {
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    #[derive(Deserialize)]
+    struct Wrapped(#[serde(with = "wavetap_profile::hex")] u64);
+
+    pub fn serialize<S: Serializer>(value: &Option<u64>, serializer: S) -> Result<S::Ok, S::Error> {
+        match value {
+            Some(value) => wavetap_profile::hex::serialize(value, serializer),
+            None => serializer.serialize_none(),
+        }
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
+        Ok(Option::<Wrapped>::deserialize(deserializer)?.map(|wrapped| wrapped.0))
     }
 }

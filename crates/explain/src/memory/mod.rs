@@ -12,9 +12,8 @@ pub use rules::{Finding, Rule};
 
 use serde::{Deserialize, Serialize};
 
-use crate::mirror::mirror;
-use crate::slice::WorkgroupSource;
 use wavetap_memory as memory;
+pub use wavetap_memory::{Category, Operation, Severity, Space, Unknown, WorkgroupSource};
 use wavetap_profile::hex;
 use wavetap_profile::map::Source;
 
@@ -160,92 +159,6 @@ pub struct LdsOfWave {
     pub ways: u64,
 }
 
-mirror! {
-    /// The memory that is accessed.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-    pub enum Space = memory::Space {
-        /// Global memory.
-        Global,
-        /// Global memory, LDS or scratch, as each lane's address says: what the code does not say.
-        Flat,
-        /// Global memory through a descriptor, which is taken to be of plain memory.
-        Buffer,
-        /// The private memory of lanes.
-        Scratch,
-        /// LDS.
-        Lds,
-        /// Global memory through the scalar cache.
-        Scalar,
-    }
-}
-
-mirror! {
-    /// What is done.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-    pub enum Operation = memory::Operation {
-        /// Memory is read.
-        Load,
-        /// It is written.
-        Store,
-        /// It is read and written at once.
-        Atomic,
-    }
-}
-
-mirror! {
-    /// What an access of a wave looks like.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-    pub enum Category = memory::Category {
-        /// All lanes access the same place.
-        Uniform,
-        /// What lanes access lies next to each other, in whatever order, and begins where a line does; or it is not
-        /// known where it begins.
-        Coalesced,
-        /// The same, and it does not begin where a line does.
-        Misaligned,
-        /// The same as coalesced, from the last lane to the first.
-        Reversed,
-        /// Each lane accesses a place of its own, with something between.
-        Strided,
-        /// Runs of lanes access what lies next to each other, with something between the runs.
-        Rows,
-        /// The addresses depend on values that were loaded.
-        Indirect,
-        /// Nothing is known.
-        Unknown,
-    }
-}
-
-mirror! {
-    /// How much more an access costs than its bytes need: lines of the cache, or cycles of LDS.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-    pub enum Severity = memory::Severity {
-        /// At most a quarter more, or it is not known.
-        None,
-        /// Less than twice as much.
-        Low,
-        /// Less than eight times as much.
-        Medium,
-        /// Eight times as much or more.
-        High,
-    }
-}
-
-mirror! {
-    /// Why it is not known how the lanes' addresses lie to each other.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-    pub enum Unknown = memory::Unknown {
-        /// They depend on values that vector instructions have loaded.
-        Loaded,
-        /// Lanes differ by a product of numbers that are not in the code.
-        Stride,
-        /// Lanes took different ways to it, or rounds of a loop move them differently.
-        Paths,
-        /// They are made by an operation that is not followed, or in registers that a caller has set.
-        Operation,
-    }
-}
-
 /// What is known of an access besides its site.
 #[derive(Debug, Clone, Default)]
 pub struct AccessFacts {
@@ -289,17 +202,17 @@ impl MemoryAccess {
             address,
             instruction,
             source,
-            space: site.access.space.into(),
-            operation: site.access.operation.into(),
+            space: site.access.space,
+            operation: site.access.operation,
             bytes: site.access.bytes,
             addresses: site.access.addresses,
             loop_depth,
             array,
-            category: site.category.into(),
-            severity: site.severity.into(),
+            category: site.category,
+            severity: site.severity,
             stride: site.stride,
             step: site.step,
-            unknown: site.unknown.map(Unknown::from),
+            unknown: site.unknown,
             lines,
             lds,
             executions,

@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use super::Space;
 use crate::HexAddress;
-use crate::mirror::mirror;
 use wavetap_memory as memory;
+pub use wavetap_memory::{Evidence, FindingKind, Fix};
 use wavetap_profile::hex;
 use wavetap_profile::map::Source;
 
@@ -164,133 +164,6 @@ pub struct FindingSite {
     pub source: Option<Source>,
 }
 
-mirror! {
-    /// A pattern of accesses.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-    pub enum FindingKind = memory::FindingKind {
-        /// Most waves of a workgroup access the same words.
-        Hot,
-        /// Most waves access the same sectors, at words that depend on data.
-        HotRandom,
-        /// The slice of an array that each wave accesses is smaller than a line.
-        SmallSlices,
-        /// At regular distances a few words of each line are accessed, and the others never.
-        Strided,
-        /// Lanes lie next to each other, but do not begin where a line does.
-        Misaligned,
-        /// The same, where the waves also access the array where a line begins.
-        Halo,
-        /// Lanes lie in more lines than their bytes fill.
-        Uncoalesced,
-        /// Each word of an array in LDS is accessed by one lane only.
-        LdsThreadPrivate,
-        /// Each word of an array in LDS is accessed by the lanes of one wave only.
-        LdsWaveLocal,
-        /// Lanes want different words of one bank of LDS.
-        BankConflict,
-        /// An access is coalesced, and a few lanes make it.
-        FewLanes,
-        /// Lanes load the same by a vector instruction.
-        UniformLoad,
-    }
-}
-
-mirror! {
-    /// What may help.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-    pub enum Fix = memory::Fix {
-        /// Load once for each workgroup, to LDS.
-        StageInLds,
-        /// Sort or block the data.
-        ReorderData,
-        /// Exchange which index of the work-item runs over which dimension.
-        ExchangeIndices,
-        /// Store next to each other what is used together.
-        ChangeLayout,
-        /// Begin rows at multiples of a line.
-        AlignRows,
-        /// Let lanes next to each other access what lies next to each other.
-        CoalesceLanes,
-        /// Keep it in registers instead of LDS.
-        UseRegisters,
-        /// Exchange between the lanes of a wave; LDS and its barrier may go.
-        UseCrossLane,
-        /// Pad the rows of LDS, or exchange their parts by XOR.
-        PadRows,
-        /// Let active lanes lie together, or give each more to do.
-        CompactLanes,
-        /// Load it by a scalar load.
-        LoadScalar,
-    }
-}
-
-/// The numbers that a finding rests on.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum Evidence {
-    /// Sectors, as large as a line of L1, that look so.
-    Sectors {
-        /// Sectors that do.
-        matching: u64,
-        /// All sectors that workgroups access.
-        of: u64,
-        /// The most waves of a workgroup on one of the first.
-        waves: u32,
-    },
-    /// Words of LDS that look so.
-    Words {
-        /// Words that do.
-        matching: u64,
-        /// All words that workgroups access.
-        of: u64,
-    },
-    /// Lines of an execution, on average.
-    Lines {
-        /// Lines.
-        lines: f64,
-        /// Those that its bytes would fill.
-        ideal: f64,
-    },
-    /// Cycles of LDS of an execution, on average.
-    Cycles {
-        /// Cycles.
-        cycles: f64,
-        /// Those without conflicts.
-        ideal: f64,
-        /// The most ways of a conflict.
-        ways: u64,
-    },
-    /// Lanes of an execution, on average.
-    Lanes {
-        /// Active ones.
-        active: f64,
-        /// Lanes of a wave.
-        of: u32,
-    },
-    /// Executions that look so.
-    Executions {
-        /// Executions that do.
-        matching: u64,
-        /// All executions.
-        of: u64,
-    },
-}
-
-impl From<memory::Evidence> for Evidence {
-    fn from(evidence: memory::Evidence) -> Evidence {
-        use memory::Evidence as Of;
-        match evidence {
-            Of::Sectors { matching, of, waves } => Evidence::Sectors { matching, of, waves },
-            Of::Words { matching, of } => Evidence::Words { matching, of },
-            Of::Lines { lines, ideal } => Evidence::Lines { lines, ideal },
-            Of::Cycles { cycles, ideal, ways } => Evidence::Cycles { cycles, ideal, ways },
-            Of::Lanes { active, of } => Evidence::Lanes { active, of },
-            Of::Executions { matching, of } => Evidence::Executions { matching, of },
-        }
-    }
-}
-
 /// What an access did in the executions that were recorded. Numbers are of an execution, on average.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -395,7 +268,7 @@ impl MeasuredAccess {
             None => measured.requests as f64 / in_all(|measured| measured.requests),
         };
         MeasuredAccess {
-            space: measured.space.into(),
+            space: measured.space,
             executions: measured.executions,
             dropped: measured.dropped,
             lanes: measured.mean_lanes(),
@@ -438,11 +311,11 @@ impl RecordedMemory {
     ) -> RecordedMemory {
         let mut room = if mapped == MappedWorkgroups::All { MOST_RUNS } else { 0 };
         let finding = |finding: &memory::Finding| MemoryFinding {
-            kind: finding.kind.into(),
-            fix: finding.kind.fix().map(Fix::from),
+            kind: finding.kind,
+            fix: finding.kind.fix(),
             array: finding.array.map(|array| name(analysis, array)),
             sites: finding.sites.iter().map(|&address| FindingSite { address, source: source(address) }).collect(),
-            evidence: finding.evidence.into(),
+            evidence: finding.evidence,
             share: finding.share,
             note: finding.kind.is_note(),
             folded: finding.is_folded,

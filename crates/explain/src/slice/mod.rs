@@ -2,11 +2,14 @@
 
 mod convert;
 mod json;
-mod names;
 mod reading;
 
-pub use json::{
-    Ambiguous, Blame, Candidate, Chain, Confidence, CountSource, Coverage, Cycles, Edge, Evidence, ForeignSamples,
-    GivenSamples, Inlined, KernelSamples, KernelSlice, LaneAccess, OperationSlice, SCHEMA, SampledPlace, SelfBlame,
-    Slice, Step, WaitCertainty, WaitSlice, WorkgroupSource,
+pub use json::{Chain, ForeignSamples, GivenSamples, KernelSamples, KernelSlice, SCHEMA, Slice};
+pub use wavetap_memory::WorkgroupSource;
+pub use wavetap_slice::access::LaneAccess;
+pub use wavetap_slice::counts::CountSource;
+pub use wavetap_slice::latency::Cycles;
+pub use wavetap_slice::{
+    Ambiguous, Blame, Candidate, Confidence, Coverage, Edge, Evidence, Inlined, OperationSlice, SampledPlace,
+    SelfBlame, Step, WaitCertainty, WaitSlice,
 };

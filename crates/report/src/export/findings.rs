@@ -244,7 +244,7 @@ fn level_of_records(finding: &MemoryFinding, share: f64) -> Level {
         _ if finding.note || finding.folded || share < WORTH_MENDING => Level::Note,
         Some((cost, ideal)) => {
             let [cost, ideal] = [cost, ideal].map(|mean| (PARTS * mean).round() as u64);
-            memory::level_of(wavetap_memory::Severity::of(cost, ideal).into())
+            memory::level_of(Severity::of(cost, ideal))
         }
         None => Level::Warning,
     }
