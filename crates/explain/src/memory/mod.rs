@@ -1,9 +1,11 @@
 //! How a kernel's lanes access memory, with what was counted and recorded, and what is wrong with it.
 
+mod patterns;
 mod recorded;
 mod rules;
 pub mod words;
 
+pub use patterns::RecordedPattern;
 pub use recorded::{
     Evidence, FindingKind, FindingSite, Fix, HeatMap, HeatPattern, HeatRun, MappedWorkgroups, MeasuredAccess,
     MemoryFinding, RecordedArray, RecordedMemory,

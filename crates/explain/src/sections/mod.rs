@@ -15,8 +15,7 @@ use wavetap_profile::probes::memory;
 pub use blocks::Block;
 pub use branches::Branch;
 pub use latency::{MeasuredLatency, MeasuredLoad};
-pub use sites::{SiteTable, TableSite};
-pub(crate) use sites::{measured, unit_name};
+pub use sites::{SiteTable, TableSite, measured, unit_name};
 pub use time::{MeasuredTime, TimedBlock};
 
 /// Probes whose sites are the business of a command of its own: `wavetap memory` shows recorded accesses and what was

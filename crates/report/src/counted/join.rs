@@ -326,7 +326,7 @@ impl ObjectCounts<'_> {
             cfg.ids().map(|id| (body.address(cfg.block(id).first), counts.of(id))).collect();
         for block in &mut code.blocks {
             if let Some((Some(executions), source)) = by_address.get(&block.address) {
-                (block.executions, block.executions_source) = (Some(*executions), Some((*source).into()));
+                (block.executions, block.executions_source) = (Some(*executions), Some(*source));
             }
         }
     }

@@ -1,7 +1,7 @@
 //! The rules of what is found in a run, in words.
 
 use crate::findings::{Level, RuleText};
-use crate::memory;
+use crate::memory::{self, RecordedPattern};
 use crate::summary::FindingKind;
 
 /// What a finding is found by.
@@ -116,87 +116,7 @@ fn of_summary(kind: FindingKind) -> RuleText {
 }
 
 fn of_records(kind: memory::FindingKind) -> RuleText {
-    use memory::FindingKind as Of;
-    let (id, name, summary, explanation) = match kind {
-        Of::Hot => (
-            "recorded-hot",
-            "RecordedHot",
-            "Most waves of a workgroup access the same words.",
-            "Each wave requests them again. Load them to LDS once for each workgroup.",
-        ),
-        Of::HotRandom => (
-            "recorded-hot-random",
-            "RecordedHotRandom",
-            "Most waves of a workgroup access the same lines, at words that depend on data.",
-            "The order of the data decides: sort it, or work on blocks of it.",
-        ),
-        Of::SmallSlices => (
-            "recorded-small-slices",
-            "RecordedSmallSlices",
-            "What each wave accesses of an array is smaller than a cache line.",
-            "Several waves request the same line. Exchange the indices of the work-item, so that a wave uses whole \
-                lines.",
-        ),
-        Of::Strided => (
-            "recorded-strided",
-            "RecordedStrided",
-            "A few words of each line are accessed, at regular distances, and the others never.",
-            "Most of what is fetched is not used. Store together what is used together.",
-        ),
-        Of::Misaligned => (
-            "recorded-misaligned",
-            "RecordedMisaligned",
-            "Lanes access what lies next to each other, but not from where a line begins.",
-            "Each wave requests one line more than its bytes fill. Begin rows where lines begin.",
-        ),
-        Of::Halo => (
-            "recorded-halo",
-            "RecordedHalo",
-            "Lanes access what lies next to each other, but not from where a line begins, beside accesses that do.",
-            "The neighbours of a stencil do so. It is often right as it is; LDS or lane exchanges save the requests.",
-        ),
-        Of::Uncoalesced => (
-            "recorded-uncoalesced",
-            "RecordedUncoalesced",
-            "An execution takes more cache lines than its bytes fill.",
-            "Let neighbouring lanes access neighbouring data.",
-        ),
-        Of::LdsThreadPrivate => (
-            "recorded-lds-private",
-            "RecordedLdsPrivate",
-            "Each word of an array in LDS is accessed by one lane only.",
-            "Registers would hold it without the latency of LDS and without a barrier.",
-        ),
-        Of::LdsWaveLocal => (
-            "recorded-lds-wave-local",
-            "RecordedLdsWaveLocal",
-            "Each word of an array in LDS is accessed by the lanes of one wave only.",
-            "DPP, ds_bpermute or v_readlane exchange between the lanes of a wave; the barrier may not be needed.",
-        ),
-        Of::BankConflict => (
-            "recorded-bank-conflict",
-            "RecordedBankConflict",
-            "Lanes access different words of one bank of LDS.",
-            "LDS serves one word of a bank at a time. Pad the rows of the array, or exchange its parts by XOR.",
-        ),
-        Of::FewLanes => (
-            "recorded-few-lanes",
-            "RecordedFewLanes",
-            "An access is coalesced, and a few lanes make it.",
-            "It costs as much as one of all lanes. Let active lanes lie together, or give each more to do.",
-        ),
-        Of::UniformLoad => (
-            "recorded-uniform-load",
-            "RecordedUniformLoad",
-            "All lanes load the same with a vector instruction.",
-            "A scalar load would fetch it once for the wave: `const` and `__restrict__` on the pointer let the \
-                compiler choose one.",
-        ),
-    };
-    let level = if matches!(kind, Of::Halo | Of::LdsWaveLocal | Of::FewLanes | Of::UniformLoad) {
-        Level::Note
-    } else {
-        Level::Warning
-    };
-    RuleText { id, name, summary, explanation, level }
+    let RecordedPattern { id, rule, summary, explanation, is_note, .. } = RecordedPattern::of(kind);
+    let level = if is_note { Level::Note } else { Level::Warning };
+    RuleText { id, name: rule, summary, explanation, level }
 }

@@ -244,7 +244,7 @@ fn level_of_records(finding: &MemoryFinding, share: f64) -> Level {
         _ if finding.note || finding.folded || share < WORTH_MENDING => Level::Note,
         Some((cost, ideal)) => {
             let [cost, ideal] = [cost, ideal].map(|mean| (PARTS * mean).round() as u64);
-            memory::level_of(Severity::of(cost, ideal))
+            memory::level_of(memory::Severity::of(cost, ideal))
         }
         None => Level::Warning,
     }
@@ -253,7 +253,7 @@ fn level_of_records(finding: &MemoryFinding, share: f64) -> Level {
 fn of_records(kernel: &KernelMemory, finding: &MemoryFinding, share: f64, rules: &mut Rules) -> LoggedFinding {
     let first = finding.sites.first();
     let source = first.and_then(|site| site.source.clone());
-    let (name, because) = (memory::finding_name(finding.kind), memory::because(finding));
+    let (name, because) = (memory::RecordedPattern::of(finding.kind).name, memory::because(finding));
     let array = finding.array.as_deref().map(|array| format!(" of {array}")).unwrap_or_default();
     let help = finding.fix.map(memory::may_help);
     let helps = help.map(|help| format!(" What may help: {help}.")).unwrap_or_default();

@@ -4,7 +4,7 @@ use maud::{Markup, html};
 
 use super::parts::{bar, data_table, decimal, number, share_text};
 use super::{Page, Shown};
-use crate::memory::{KernelMemory, MeasuredAccess, MemoryAccess, MemoryFinding, because, finding_name, may_help};
+use crate::memory::{KernelMemory, MeasuredAccess, MemoryAccess, MemoryFinding, RecordedPattern, because, may_help};
 use crate::style::{counted, place};
 use crate::table::grouped;
 
@@ -53,7 +53,7 @@ fn finding_table(page: &Page<'_>, shown: &Shown<'_>, findings: &[&MemoryFinding]
         @for finding in findings {
             tr {
                 td.n data-v=(finding.share) { (bar(finding.share)) (share_text(finding.share)) }
-                td { @if finding.note { "note: " } (finding_name(finding.kind)) }
+                td { @if finding.note { "note: " } (RecordedPattern::of(finding.kind).name) }
                 td { (finding.array.as_deref().unwrap_or_default()) }
                 td { (because(finding)) }
                 td { (finding.fix.map(may_help).unwrap_or_default()) }

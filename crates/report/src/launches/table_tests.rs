@@ -6,9 +6,10 @@ use crate::Report;
 use crate::summary::SummaryInputs;
 use crate::text::{Details, Style, render_part};
 use wavetap_amdgpu::Board;
-use wavetap_profile::file::{Backend, Origin, Profile, SiteTotals, WaveCounts, Work};
+use wavetap_profile::file::{Backend, KernelTotals, Origin, Profile, SiteTotals, WaveCounts, Work};
 use wavetap_profile::host::{HostOperation, LaunchSize};
-use wavetap_profile::map::Source;
+use wavetap_profile::launches::LaunchShape;
+use wavetap_profile::map::{Resources, Source};
 use wavetap_profile::probes::branches::{ExecCounts, ScalarCounts};
 use wavetap_profile::time::{DispatchTime, KernelTime, MemoryTime, TimeProfile};
 

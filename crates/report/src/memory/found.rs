@@ -2,7 +2,10 @@
 
 use std::cmp::Reverse;
 
-use super::{Evidence, FindingKind, Fix, KernelMemory, MeasuredAccess, MemoryAccess, MemoryFinding, RecordedMemory};
+use super::{
+    Evidence, FindingKind, Fix, KernelMemory, MeasuredAccess, MemoryAccess, MemoryFinding, RecordedMemory,
+    RecordedPattern,
+};
 use crate::style::{Style, counted, place, push_table};
 use crate::table::{Align, Table, grouped};
 
@@ -58,9 +61,9 @@ fn findings(recorded: &RecordedMemory, style: Style, lines: &mut Vec<String>) {
         table.row([
             percent(finding.share),
             if finding.note {
-                format!("note: {}", finding_name(finding.kind))
+                format!("note: {}", RecordedPattern::of(finding.kind).name)
             } else {
-                finding_name(finding.kind).to_owned()
+                RecordedPattern::of(finding.kind).name.to_owned()
             },
             finding.array.clone().unwrap_or_default(),
             because(finding),
@@ -81,24 +84,6 @@ fn findings(recorded: &RecordedMemory, style: Style, lines: &mut Vec<String>) {
 /// A share in percent.
 fn percent(share: f64) -> String {
     format!("{:.1} %", 100.0 * share)
-}
-
-/// A pattern in words.
-pub(crate) fn finding_name(kind: FindingKind) -> &'static str {
-    match kind {
-        FindingKind::Hot => "hot",
-        FindingKind::HotRandom => "hot, at random",
-        FindingKind::SmallSlices => "slices smaller than a line",
-        FindingKind::Strided => "strided",
-        FindingKind::Misaligned => "misaligned",
-        FindingKind::Halo => "halo",
-        FindingKind::Uncoalesced => "uncoalesced",
-        FindingKind::LdsThreadPrivate => "private to each work-item",
-        FindingKind::LdsWaveLocal => "local to each wave",
-        FindingKind::BankConflict => "bank conflicts",
-        FindingKind::FewLanes => "few lanes",
-        FindingKind::UniformLoad => "uniform vector load",
-    }
 }
 
 /// What may help, in words.

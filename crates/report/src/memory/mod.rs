@@ -5,7 +5,7 @@ mod found;
 mod log;
 mod text;
 
-pub(crate) use found::{because, finding_name, may_help};
+pub(crate) use found::{because, may_help};
 pub use log::finding_log;
 pub(crate) use log::level_of;
 pub use text::render;
