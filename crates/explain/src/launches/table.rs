@@ -64,6 +64,8 @@ pub struct NamedKernel {
 }
 
 impl NamedKernel {
+    /// The names of a kernel of a profile.
+    #[must_use]
     pub fn of(totals: &KernelTotals) -> NamedKernel {
         NamedKernel {
             name: totals.name.clone(),

@@ -46,8 +46,8 @@ impl RecordedPattern {
                 id: "recorded-small-slices",
                 rule: "RecordedSmallSlices",
                 summary: "What each wave accesses of an array is smaller than a cache line.",
-                explanation: "Several waves request the same line. Exchange the indices of the work-item, so that a wave uses whole \
-                    lines.",
+                explanation: "Several waves request the same line. Exchange the indices of the work-item, so that \
+                    a wave uses whole lines.",
                 is_note: false,
             },
             FindingKind::Strided => RecordedPattern {
@@ -70,8 +70,10 @@ impl RecordedPattern {
                 name: "halo",
                 id: "recorded-halo",
                 rule: "RecordedHalo",
-                summary: "Lanes access what lies next to each other, but not from where a line begins, beside accesses that do.",
-                explanation: "The neighbours of a stencil do so. It is often right as it is; LDS or lane exchanges save the requests.",
+                summary: "Lanes access what lies next to each other, but not from where a line begins, beside \
+                    accesses that do.",
+                explanation: "The neighbours of a stencil do so. It is often right as it is; LDS or lane exchanges \
+                    save the requests.",
                 is_note: true,
             },
             FindingKind::Uncoalesced => RecordedPattern {
@@ -95,7 +97,8 @@ impl RecordedPattern {
                 id: "recorded-lds-wave-local",
                 rule: "RecordedLdsWaveLocal",
                 summary: "Each word of an array in LDS is accessed by the lanes of one wave only.",
-                explanation: "DPP, ds_bpermute or v_readlane exchange between the lanes of a wave; the barrier may not be needed.",
+                explanation: "DPP, ds_bpermute or v_readlane exchange between the lanes of a wave; the barrier may \
+                    not be needed.",
                 is_note: true,
             },
             FindingKind::BankConflict => RecordedPattern {
@@ -103,7 +106,8 @@ impl RecordedPattern {
                 id: "recorded-bank-conflict",
                 rule: "RecordedBankConflict",
                 summary: "Lanes access different words of one bank of LDS.",
-                explanation: "LDS serves one word of a bank at a time. Pad the rows of the array, or exchange its parts by XOR.",
+                explanation: "LDS serves one word of a bank at a time. Pad the rows of the array, or exchange its \
+                    parts by XOR.",
                 is_note: false,
             },
             FindingKind::FewLanes => RecordedPattern {
@@ -111,7 +115,8 @@ impl RecordedPattern {
                 id: "recorded-few-lanes",
                 rule: "RecordedFewLanes",
                 summary: "An access is coalesced, and a few lanes make it.",
-                explanation: "It costs as much as one of all lanes. Let active lanes lie together, or give each more to do.",
+                explanation: "It costs as much as one of all lanes. Let active lanes lie together, or give each \
+                    more to do.",
                 is_note: true,
             },
             FindingKind::UniformLoad => RecordedPattern {
@@ -119,8 +124,8 @@ impl RecordedPattern {
                 id: "recorded-uniform-load",
                 rule: "RecordedUniformLoad",
                 summary: "All lanes load the same with a vector instruction.",
-                explanation: "A scalar load would fetch it once for the wave: `const` and `__restrict__` on the pointer let the \
-                    compiler choose one.",
+                explanation: "A scalar load would fetch it once for the wave: `const` and `__restrict__` on the \
+                    pointer let the compiler choose one.",
                 is_note: true,
             },
         }

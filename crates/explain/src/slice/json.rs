@@ -1,5 +1,5 @@
-//! The schema `wavetap.slice/1`: what a slice says, as JSON. These types are those of `wavetap_slice` whose JSON is another
-//! one on purpose: it has words, units and what has to be known to read the numbers.
+//! The schema `wavetap.slice/1`: what a slice says, as JSON. These types are those of `wavetap_slice` whose JSON is
+//! another one on purpose: it has words, units and what has to be known to read the numbers.
 
 use serde::{Deserialize, Serialize};
 

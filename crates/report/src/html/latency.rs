@@ -7,6 +7,7 @@ use super::{Page, Shown, kernel};
 use crate::sections::latency::{how, percentile};
 use crate::style::place;
 use crate::table::grouped;
+use wavetap_explain::{MeasuredLatency, MeasuredLoad};
 
 /// The section.
 pub(super) fn section(page: &Page<'_>, shown: &Shown<'_>, latency: &MeasuredLatency) -> Markup {

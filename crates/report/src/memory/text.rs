@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use super::words::{has_few_lanes, looks_like, number, what, word};
+use super::words::{looks_like, number, what, word};
 use super::{CalledFunction, Category, KernelMemory, MemoryAccess, MemoryReport, Rule, Severity, Space, found};
 use crate::names::short;
 use crate::slice::WorkgroupSource;
