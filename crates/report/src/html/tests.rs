@@ -161,7 +161,7 @@ fn kernels_are_under_the_roofs_of_the_usual_board() {
 
 #[test]
 fn measured_latencies_are_those_of_executed_loads() {
-    use crate::sections::{MeasuredLatency, MeasuredLoad};
+    use wavetap_explain::sections::{MeasuredLatency, MeasuredLoad};
     use wavetap_profile::probes::latency::{LatencyBucket, LatencyCounts, LatencyKind};
     let counts = |executions, cycles| LatencyCounts {
         executions,

@@ -9,13 +9,13 @@ pub use wavetap_explain::launches::*;
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::text::{Style, render};
     use crate::{Report, RunInfo, html};
     use wavetap_profile::file::KernelTotals;
     use wavetap_profile::file::{Backend, Origin, Profile};
     use wavetap_profile::launches::LaunchShape;
     use wavetap_profile::launches::NotCounted;
+    use wavetap_profile::launches::UncountedDispatches;
     use wavetap_profile::map::Resources;
 
     fn shape(workgroup: [u32; 3], dynamic_lds: u32, dispatches: u64) -> LaunchShape {
