@@ -67,6 +67,7 @@ pub struct KernelRewriter {
 
 /// A rewritten kernel.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct RewrittenKernel {
     /// The object that is loaded. Its code is right only where [`KernelRewriter::code_at`] says so.
     pub object: Vec<u8>,

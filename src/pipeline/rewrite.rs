@@ -4,9 +4,9 @@
 //! [`emit::code_object::Plan`](wavetap_object::emit::code_object::Plan) says where control block and code will be,
 //! `instrument` and `layout` make code for that place, and the plan writes it. A kernel that some stage refuses stays
 //! unchanged; without any instrumented kernel the output is the input. What was written is checked by [`verify`], which
-//! shares no code with the stages that wrote it, and a kernel with a finding is refused like any other
-//! ([`code_object`]). Code objects are independent: they are rewritten at the same time, and written in the order of
-//! the file.
+//! shares decoding, calls, control flow and wait counters with the stages that wrote it and nothing else. A kernel with
+//! a finding is refused like any other ([`code_object`]). Code objects are independent: they are rewritten at the same
+//! time, and written in the order of the file.
 
 use std::io::Cursor;
 use std::sync::{Arc, Mutex};
@@ -26,6 +26,7 @@ use code_object::{Fresh, Outcome, Rewriter, Width};
 
 /// A rewritten input.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Rewritten {
     /// The output; the input's own bytes if no kernel was instrumented.
     pub bytes: Vec<u8>,
@@ -55,6 +56,7 @@ pub fn rewrite(data: &[u8], options: &Options) -> Result<Rewritten> {
 
 /// How far a rewrite is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Progress {
     /// Code objects that are done.
     pub done: usize,
