@@ -1,41 +1,33 @@
 //! What the static analysis says of the lanes' addresses, compared with the addresses that the emulator sees: for every
-//! access that it knows, the lanes lie to each other as it says, and lines and cycles of LDS are what it says. The
-//! kernels are those of `rewriter-tests/kernels` and 200 that are made up from seeds.
-//!
-//! Quick: a target of each kind, one level of optimisation. Full (`WAVETAP_FULL_TESTS=1`): every target, three levels.
-//! `WAVETAP_KERNEL_TARGETS=gfx1030,gfx1100` takes these targets alone, `WAVETAP_KERNEL=made_up_17` kernels with this in
-//! their name. What is unknown is printed, by target.
+//! access that it knows, the lanes lie to each other as it says, and lines and cycles of LDS are what it says. What is
+//! unknown is printed, by target.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
-use std::process::ExitCode;
 
 use libtest_mimic::{Failed, Trial};
 use rewriter_tests::Failure;
-use rewriter_tests::kernels::{Test, launch};
-use rewriter_tests::made_up::{self, Built};
-use rewriter_tests::tally::{self, Tallies};
+use rewriter_tests::kernels::Test;
+use rewriter_tests::tally;
 use serde::Deserialize;
 use serde_yaml::Value;
-use wavetap::cfg::{Cfg, Program};
+use wavetap::cfg::Cfg;
 use wavetap::code_object::{CodeObject, Field};
 use wavetap::dataflow::{Definitions, Summaries, WaveShape};
-use wavetap::emulator::{AccessRecord, AccessedMemory, Options};
+use wavetap::emulator::{AccessRecord, AccessedMemory};
 use wavetap::isa::{LdsOperation, Target};
-use wavetap::kernel::{Body, Image};
+use wavetap::kernel::Body;
 use wavetap::memory::{Access, Accesses, Category, Operation, Place, Space, Unknown, count_lines, pointers};
 use wavetap::pipeline::{self, MemoryInputs, Selection};
 use wavetap::report;
 use wavetap::report::memory::MemoryAccess;
 
-/// A kernel that executes more than this many wave-instructions does not end by itself.
-const FUEL: u64 = 3_000_000;
-/// Records of a dispatch that are kept; of the others nothing is compared.
+/// Records of a dispatch that are compared.
 const MOST_RECORDS: usize = 50_000;
 
 /// Of the accesses of a target.
 #[derive(Debug, Default)]
-struct Tally {
+pub struct Tally {
     /// In the code, by memory and category.
     static_accesses: BTreeMap<(Space, Category, Option<Unknown>), u64>,
     /// Executions of waves that were compared, and those of accesses that are unknown.
@@ -46,42 +38,37 @@ struct Tally {
     banks: u64,
 }
 
-static TALLIES: Tallies<Tally> = Tallies::new();
-
-fn main() -> ExitCode {
-    TALLIES.run(trials(), |tallies| {
-        for (way, tally) in tallies {
-            println!(
-                "{way}: {} executions compared ({} with exact lines, {} with cycles of LDS), {} unknown",
-                tally.compared, tally.exact, tally.banks, tally.unknown
-            );
-            let by_space = |space| {
-                let of = tally.static_accesses.iter().filter(move |((other, ..), _)| *other == space);
-                let text = |(_, category, why): &(Space, Category, Option<Unknown>)| match why {
-                    Some(why) => format!("{category:?} ({why:?})"),
-                    None => format!("{category:?}"),
-                };
-                of.map(|(key, count)| format!("{} {count}", text(key))).collect::<Vec<_>>().join(", ")
+/// Prints what was compared, by way of compiling, and says whether that is enough.
+pub fn judge<'t>(tallies: impl Iterator<Item = (&'t String, &'t Tally)> + Clone) -> Result<(), Failure> {
+    for (way, tally) in tallies.clone() {
+        println!(
+            "{way}: {} executions compared ({} with exact lines, {} with cycles of LDS), {} unknown",
+            tally.compared, tally.exact, tally.banks, tally.unknown
+        );
+        let by_space = |space| {
+            let of = tally.static_accesses.iter().filter(move |((other, ..), _)| *other == space);
+            let text = |(_, category, why): &(Space, Category, Option<Unknown>)| match why {
+                Some(why) => format!("{category:?} ({why:?})"),
+                None => format!("{category:?}"),
             };
-            for space in [Space::Global, Space::Flat, Space::Buffer, Space::Scratch, Space::Lds] {
-                println!("    {space:?}: {}", by_space(space));
-            }
+            of.map(|(key, count)| format!("{} {count}", text(key))).collect::<Vec<_>>().join(", ")
+        };
+        for space in [Space::Global, Space::Flat, Space::Buffer, Space::Scratch, Space::Lds] {
+            println!("    {space:?}: {}", by_space(space));
         }
-        if !tallies.is_empty() && tallies.values().all(|tally| tally.compared == 0) {
-            return Err("nothing was compared".to_owned());
-        }
-        Ok(())
-    })
+    }
+    let mut compared = tallies.map(|(_, tally)| tally.compared).peekable();
+    if compared.peek().is_some() && compared.all(|compared| compared == 0) {
+        return Err("nothing was compared".to_owned());
+    }
+    Ok(())
 }
 
-fn trials() -> Result<Vec<Trial>, Failure> {
-    let variants = made_up::variants()?;
-    let mut trials: Vec<Trial> = ["gfx90a", "gfx942", "gfx1030", "gfx1100"]
+/// What is said of a program on several targets.
+pub fn trials() -> impl Iterator<Item = Trial> {
+    ["gfx90a", "gfx942", "gfx1030", "gfx1100"]
         .into_iter()
         .map(|target| Trial::test(format!("verdicts on {target}"), move || verdicts(target).map_err(Failed::from)))
-        .collect();
-    trials.extend(made_up::compiled(variants)?.into_iter().map(|compiled| compiled.trial(run)));
-    Ok(trials)
 }
 
 /// What `hip-samples/memory/expected.yaml` says of an access.
@@ -182,25 +169,6 @@ fn differences(expected: &Expected, access: &MemoryAccess, target: &str) -> Opti
     (!wrong.is_empty()).then(|| format!("{:#x} {}: {}", access.address, access.instruction, wrong.join(", ")))
 }
 
-/// All kernels of a source, compiled in one way.
-fn run(built: &Built) -> Result<(), Failure> {
-    let code = CodeObject::parse(&built.object).map_err(|e| e.to_string())?;
-    let image = Image::of(&code).map_err(|e| e.to_string())?;
-    let program = Program::of(code.target().ok_or("no target")?, &image);
-    let summaries = Summaries::compute(&program);
-    let mut tally = Tally::default();
-    let outcome = built.each(|test, buffers| {
-        let options = Options { strict: false, fuel: FUEL, threads: 1, accesses: MOST_RECORDS, ..Options::default() };
-        let (_, stats) = launch::run(&built.object, built.variant.target, test, buffers, &options)?;
-        let id = program.by_name(&test.name).ok_or("it has no code")?;
-        let subject = Subject { code: &code, body: program.body(id), summaries: &summaries, test };
-        let wrong = subject.compare(&stats.accesses.records, &mut tally);
-        if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n")) }
-    });
-    TALLIES.add(built.variant.to_string(), tally);
-    outcome
-}
-
 impl tally::Tally for Tally {
     fn add(&mut self, other: Tally) {
         tally::add_counts(&mut self.static_accesses, other.static_accesses);
@@ -211,16 +179,21 @@ impl tally::Tally for Tally {
     }
 }
 
-struct Subject<'a> {
-    code: &'a CodeObject<'a>,
-    body: &'a Body,
-    summaries: &'a Summaries,
-    test: &'a Test,
+/// A kernel.
+pub struct Subject<'a> {
+    /// The object.
+    pub code: &'a CodeObject<'a>,
+    /// The kernel's code.
+    pub body: &'a Body,
+    /// What the object's functions do.
+    pub summaries: &'a Summaries,
+    /// How it is launched.
+    pub test: &'a Test,
 }
 
 impl Subject<'_> {
     /// Compares what was seen with what is said; gives what differs, the first of each access.
-    fn compare(&self, records: &[AccessRecord], tally: &mut Tally) -> Vec<String> {
+    pub fn compare(&self, records: &[AccessRecord], tally: &mut Tally) -> Vec<String> {
         let kernel = self.code.kernel(&self.test.name);
         let given = kernel.map_or(3, |kernel| kernel.descriptor.get(Field::ENABLE_VGPR_WORKITEM_ID) + 1);
         let cfg = Cfg::build(self.body);
@@ -234,7 +207,7 @@ impl Subject<'_> {
         // Of an instruction with two addresses the records take turns.
         let mut turns: HashMap<(u64, [u32; 3], u32), usize> = HashMap::new();
         let mut wrong: BTreeMap<u64, String> = BTreeMap::new();
-        for record in records {
+        for record in records.iter().take(MOST_RECORDS) {
             let Some(&n) = by_address.get(&record.place.address) else { continue };
             let access = &accesses.all()[n];
             // Workgroups at the end of the grid may be smaller.

@@ -1,45 +1,29 @@
 //! What `mix` says that kernels executed, against what the emulator saw of each instruction: executions and active
 //! lanes, and in sum the classes, operations and bytes. Classes and operations are expected from the instructions' text
-//! alone, which `oracle` reads: it shares nothing with the tables that the product takes them from. The kernels are
-//! those of `rewriter-tests/kernels` and 200 that are made up from seeds.
-//!
-//! Quick: a target of each kind, one level of optimisation. Full (`WAVETAP_FULL_TESTS=1`): every target, three levels.
-//! `WAVETAP_KERNEL_TARGETS=gfx1030,gfx1100` takes these targets alone, `WAVETAP_KERNEL=made_up_17` kernels with this in
-//! their name. How many lanes are unknown is printed, by target.
-
-mod oracle;
-mod programs;
+//! alone, which `oracle` reads: it shares nothing with the tables that the product takes them from. How many lanes are
+//! unknown is printed, by target.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::process::ExitCode;
 
-use libtest_mimic::Trial;
 use rewriter_tests::Failure;
-use rewriter_tests::kernels::{Test, launch};
-use rewriter_tests::made_up::{self, Built};
-use rewriter_tests::tally::{self, Tallies};
+use rewriter_tests::kernels::Test;
+use rewriter_tests::tally;
 use wavetap::cfg::{BodyId, Cfg, Program};
-use wavetap::code_object::{CodeObject, digest};
+use wavetap::code_object::digest;
 use wavetap::dataflow::{Definitions, Summaries};
-use wavetap::emulator::{AccessedMemory, CodeAddress, DispatchStats, ObjectId, Options, Trace};
+use wavetap::emulator::{AccessedMemory, CodeAddress, DispatchStats, ObjectId, Trace};
 use wavetap::isa::Target;
-use wavetap::kernel::Image;
 use wavetap::mix::{Executes, SiteCounts, instructions};
 use wavetap::pipeline::{self, Selection};
 use wavetap::profile::file::{Backend, KernelTotals, Origin, Profile, SiteTotals};
 use wavetap::profile::probes::blocks::BlockCounts;
 use wavetap::report::mix::{MixCounts, Traffic};
 
-use oracle::Expected;
-
-/// A kernel that executes more than this many wave-instructions does not end by itself.
-const FUEL: u64 = 3_000_000;
-/// Records of a dispatch that are kept; where there are more, bytes are not compared.
-const MOST_RECORDS: usize = 200_000;
+use crate::oracle::{self, Expected};
 
 /// Of the kernels of a way of compiling.
 #[derive(Debug, Default)]
-struct Tally {
+pub struct Tally {
     kernels: u64,
     instructions: u64,
     /// Executions whose lanes matter, and of these those whose lanes are unknown: with counts of blocks, and with those
@@ -50,27 +34,25 @@ struct Tally {
     bytes: u64,
 }
 
-static TALLIES: Tallies<Tally> = Tallies::new();
-
-fn main() -> ExitCode {
-    TALLIES.run(trials(), |tallies| {
-        for (way, tally) in tallies {
-            let percent = |part: u64| 100.0 * part as f64 / tally.in_lanes.max(1) as f64;
-            println!(
-                "{way}: {} kernels, {} instructions executed; lanes unknown of {:.1} %, with counts of branches \
-                    {:.1} %; bytes of {} compared",
-                tally.kernels,
-                tally.instructions,
-                percent(tally.unknown[0]),
-                percent(tally.unknown[1]),
-                tally.bytes
-            );
-        }
-        if !tallies.is_empty() && tallies.values().all(|tally| tally.instructions == 0) {
-            return Err("nothing was compared".to_owned());
-        }
-        Ok(())
-    })
+/// Prints what was compared, by way of compiling, and says whether that is enough.
+pub fn judge<'t>(tallies: impl Iterator<Item = (&'t String, &'t Tally)> + Clone) -> Result<(), Failure> {
+    for (way, tally) in tallies.clone() {
+        let percent = |part: u64| 100.0 * part as f64 / tally.in_lanes.max(1) as f64;
+        println!(
+            "{way}: {} kernels, {} instructions executed; lanes unknown of {:.1} %, with counts of branches \
+                {:.1} %; bytes of {} compared",
+            tally.kernels,
+            tally.instructions,
+            percent(tally.unknown[0]),
+            percent(tally.unknown[1]),
+            tally.bytes
+        );
+    }
+    let mut instructions = tallies.map(|(_, tally)| tally.instructions).peekable();
+    if instructions.peek().is_some() && instructions.all(|instructions| instructions == 0) {
+        return Err("nothing was compared".to_owned());
+    }
+    Ok(())
 }
 
 impl tally::Tally for Tally {
@@ -81,11 +63,6 @@ impl tally::Tally for Tally {
         self.unknown.iter_mut().zip(other.unknown).for_each(|(sum, more)| *sum += more);
         self.bytes += other.bytes;
     }
-}
-
-fn trials() -> Result<Vec<Trial>, Failure> {
-    let compiled = made_up::compiled(made_up::variants()?)?.into_iter().map(|compiled| compiled.trial(run));
-    Ok(programs::trials().into_iter().chain(compiled).collect())
 }
 
 /// Operations of matrix kernels of `rewriter-tests/kernels`, worked out by hand: an instruction multiplies and adds
@@ -109,36 +86,16 @@ const MATRICES: &[(&str, &str, u64)] = &[
     ("wave_matrix_12_i32_16x16x32_iu4", "i4", 16_384),
 ];
 
-/// All kernels of a source, compiled in one way.
-fn run(built: &Built) -> Result<(), Failure> {
-    let object = &built.object;
-    let code = CodeObject::parse(object).map_err(|e| e.to_string())?;
-    let image = Image::of(&code).map_err(|e| e.to_string())?;
-    let program = Program::of(code.target().ok_or("no target")?, &image);
-    let summaries = Summaries::compute(&program);
-    let mut tally = Tally::default();
-    let outcome = built.each(|test, buffers| {
-        let options = Options {
-            strict: false,
-            fuel: FUEL,
-            threads: 1,
-            trace: true,
-            trace_lanes: true,
-            accesses: MOST_RECORDS,
-            ..Options::default()
-        };
-        let (_, stats) = launch::run(object, built.variant.target, test, buffers, &options)?;
-        Subject { object, program: &program, summaries: &summaries, test }.compare(&stats, &mut tally)
-    });
-    TALLIES.add(built.variant.to_string(), tally);
-    outcome
-}
-
-struct Subject<'a> {
-    object: &'a [u8],
-    program: &'a Program,
-    summaries: &'a Summaries,
-    test: &'a Test,
+/// A kernel.
+pub struct Subject<'a> {
+    /// The object.
+    pub object: &'a [u8],
+    /// Its code.
+    pub program: &'a Program,
+    /// What its functions do.
+    pub summaries: &'a Summaries,
+    /// The kernel, and how it is launched.
+    pub test: &'a Test,
 }
 
 /// What the emulator saw, by class and type.
@@ -152,7 +109,8 @@ struct Sums {
 }
 
 impl Subject<'_> {
-    fn compare(&self, stats: &DispatchStats, tally: &mut Tally) -> Result<(), Failure> {
+    /// Compares what was seen with what is said.
+    pub fn compare(&self, stats: &DispatchStats, tally: &mut Tally) -> Result<(), Failure> {
         let trace = stats.trace.as_ref().ok_or("no trace")?;
         let loaded = trace.executed.keys().next().ok_or("nothing was executed")?.object;
         let id = self.program.by_name(&self.test.name).ok_or("no code")?;
