@@ -236,7 +236,7 @@ fn hidden_stalls_do_not_rank_and_are_shown_apart() {
     assert_eq!(hidden, [Some(30), Some(0)]);
     // LEO ranks by all.
     let leo = with(&object, &[&json("pc_sample_stochastic", &records)], Blame::Leo).expect("they fit");
-    assert_eq!((leo.blame, kernel(&leo, "one").chains[0].address), (Blame::Leo.into(), first));
+    assert_eq!((leo.blame, kernel(&leo, "one").chains[0].address), (Blame::Leo, first));
     // Samples that do not tell rank by what there is.
     let silent: Vec<String> = records.iter().map(|record| record.replace("arb_state", "other")).collect();
     let slice = with(&object, &[&json("pc_sample_stochastic", &silent)], Blame::Exposed).expect("they fit");
