@@ -30,7 +30,6 @@ use wavetap::memory::{
 use wavetap::offload_bundle::Input;
 use wavetap::pipeline::{self, KernelRecords, MemoryInputs, Selection};
 use wavetap::report;
-use wavetap::report::memory::FindingKind;
 use wavetap::report::text::Style;
 
 /// Room for the accesses of any of the kernels.
@@ -396,7 +395,7 @@ fn compare(recorded: &RecordedKernel, expected: &ExpectedKernel, machine: &str) 
     let mut wrong = Vec::new();
     let mut keys: BTreeSet<Key> = BTreeSet::new();
     for finding in &found {
-        let kind = serde_json::to_value(FindingKind::from(finding.kind)).ok();
+        let kind = serde_json::to_value(finding.kind).ok();
         let kind = kind.as_ref().and_then(|kind| kind.as_str()).unwrap_or_default().to_owned();
         let key = (kind, name(finding.array));
         if !wanted.contains(&key) {
