@@ -17,6 +17,7 @@ use wavetap_base::bytes::align_up;
 use wavetap_base::error::{Error, Kind, Result, ResultExt};
 use wavetap_instrument::layout::Distance;
 use wavetap_instrument::object::{ObjectPlacement, ObjectPlanner, SelectedKernels};
+use wavetap_instrument::probe;
 use wavetap_instrument::refusal::{RefusalReason, refused};
 use wavetap_object::code_object::{CodeObject, Features, Kernel, KernelMetadata, LineTable, digest};
 use wavetap_object::emit::kernel_object::{self, KernelObject, Original};
@@ -101,8 +102,9 @@ impl KernelRewriter {
     /// Reads a code object.
     ///
     /// # Errors
-    /// Malformed if it breaks its format; unsupported if it was rewritten before.
+    /// Malformed if it breaks its format; unsupported if it was rewritten before, or probes cannot be combined.
     pub fn new(bytes: Vec<u8>, options: &Options) -> Result<KernelRewriter> {
+        probe::check_together(&options.probes)?;
         let code = CodeObject::parse(&bytes)?;
         if code.is_rewritten() {
             return Err(Error::unsupported("the code object was rewritten before"));

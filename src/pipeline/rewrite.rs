@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex};
 
 use super::options::Options;
 use wavetap_base::error::{Result, ResultExt};
+use wavetap_instrument::probe;
 use wavetap_instrument::refusal::{RefusalReason, all_refused};
 use wavetap_object::emit::{CommitQueue, Committed, Kept, Merger, Output, Scratch, Sources, group_by_code};
 use wavetap_object::offload_bundle::{Found, Input, location};
@@ -45,8 +46,8 @@ pub struct Rewritten {
 /// ```
 ///
 /// # Errors
-/// Malformed if the input breaks its format; unsupported if it was rewritten before, or a counter mode is not
-/// available. A kernel that cannot be instrumented is no error: see [`ObjectMap::refused`].
+/// Malformed if the input breaks its format; unsupported if it was rewritten before, probes cannot be combined, or a
+/// counter mode is not available. A kernel that cannot be instrumented is no error: see [`ObjectMap::refused`].
 pub fn rewrite(data: &[u8], options: &Options) -> Result<Rewritten> {
     let mut output = Cursor::new(Vec::new());
     let destination = Destination { output: &mut output, scratch: None };
@@ -89,6 +90,7 @@ pub fn rewrite_to<M: Send>(
     keep: impl Fn(ObjectMap) -> M + Sync,
     progress: impl FnMut(Progress) + Send,
 ) -> Result<Vec<M>> {
+    probe::check_together(&options.probes)?;
     let Destination { output, scratch } = destination;
     let scratch = scratch.map(Arc::new);
     let input = Input::parse(data)?;

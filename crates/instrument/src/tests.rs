@@ -677,7 +677,7 @@ fn registers_that_describe_scratch_memory_are_not_scavenged() {
             insts.iter().any(|inst| inst.operand(Role::Srsrc).and_then(|operand| operand.reg()) == Some(described))
         );
     }
-    for (unnamed, asks, detail) in [(92..96, false, "does not ask for"), (93..97, true, "no four scalar registers")] {
+    for (unnamed, asks, detail) in [(92..96, false, "does not request"), (93..97, true, "no four scalar registers")] {
         let Err(Stop::Refused(refusal)) = with(unnamed, asks) else { panic!("{detail}") };
         assert!(refusal.reason == Reason::VectorRegisters && refusal.detail.contains(detail), "{}", refusal.detail);
     }

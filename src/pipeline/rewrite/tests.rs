@@ -3,7 +3,7 @@
 use std::io::{Seek, SeekFrom, Write};
 
 use super::*;
-use crate::pipeline::{Counters, probe};
+use crate::pipeline::Counters;
 use wavetap_amdgpu::Target;
 use wavetap_analysis::kernel::Image;
 use wavetap_base::error::Kind;
@@ -39,6 +39,17 @@ fn other() -> Vec<u8> {
 
 fn options(counters: Counters) -> Options {
     Options { probes: vec![probe::BRANCHES], counters, ..Options::default() }
+}
+
+#[test]
+fn a_probe_that_stands_alone_is_combined_with_no_other() {
+    let options = |probes: &[probe::ProbeRef]| Options { probes: probes.to_vec(), ..Options::default() };
+    let error = rewrite(&one(), &options(&[probe::BRANCHES, probe::TIME])).expect_err("they cannot be").to_string();
+    assert_eq!(
+        error,
+        "probe time cannot be combined with other probes: what other probes insert would be in its times"
+    );
+    assert!(rewrite(&one(), &options(&[probe::BRANCHES, probe::VALUES, probe::BLOCKS])).is_ok());
 }
 
 #[test]

@@ -88,13 +88,26 @@ pub fn has_section(probe: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
     use wavetap_profile::probes;
+    use wavetap_profile::schema::Counts;
 
+    /// In a section of its own, as tables of its fields, or by a command of its own.
     #[test]
-    fn every_known_probe_has_a_section() {
+    fn sites_of_every_known_probe_are_shown() {
+        let mut by_probe: BTreeMap<String, Vec<SiteTotals>> = BTreeMap::new();
         for kind in probes::kinds() {
-            assert!(has_section(&kind.probe), "{kind}");
+            let values = vec![1; kind.fields.len()];
+            let counts = Counts::new(kind, values).expect("as many values as fields");
+            let site = SiteTotals { address: 0x100, instruction: "s_nop 0".to_owned(), source: None, counts };
+            by_probe.entry(kind.probe.to_string()).or_default().push(site);
+        }
+        for (probe, sites) in by_probe {
+            let sections = Sections::of(&sites);
+            assert_eq!(sections.is_empty(), SHOWN_ELSEWHERE.contains(&probe.as_str()), "{probe}");
+            assert_eq!(sections.site_tables.is_empty(), has_section(&probe), "{probe}");
         }
     }
 }

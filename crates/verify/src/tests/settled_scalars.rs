@@ -137,10 +137,10 @@ fn what_a_caller_left_under_way_has_arrived_once_a_function_has_waited() {
 #[test]
 fn inserted_code_goes_forward() {
     for target in ["gfx900", "gfx1200"] {
-        finds(target, "s_mov_b32 s4, 0\n+ on:\n+ s_cbranch_scc1 @on\ns_endpgm", Rule::Branch, "round for ever");
+        finds(target, "s_mov_b32 s4, 0\n+ on:\n+ s_cbranch_scc1 @on\ns_endpgm", Rule::Branch, "loop forever");
         let text = "s_mov_b32 s4, 0\n+ on:\n+ s_mov_b32 s20, 0\n+ s_cbranch_scc0 @off\n+ s_branch @on\n+ off:\n\
             s_mov_b32 s5, s4\ns_endpgm";
-        finds(target, text, Rule::Branch, "round for ever");
+        finds(target, text, Rule::Branch, "loop forever");
         accepts(target, &text.replace("@on", "@off"));
         // A loop of the original is one, whatever is inserted into it.
         accepts(target, "on:\ns_mov_b32 s4, 0\n+ s_mov_b32 s20, 0\ns_cbranch_scc1 @on\ns_endpgm");
