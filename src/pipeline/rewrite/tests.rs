@@ -50,6 +50,41 @@ fn a_probe_that_stands_alone_is_combined_with_no_other() {
         "probe time cannot be combined with other probes: what other probes insert would be in its times"
     );
     assert!(rewrite(&one(), &options(&[probe::BRANCHES, probe::VALUES, probe::BLOCKS])).is_ok());
+    // Its code would be at each site twice, and count twice.
+    let error = rewrite(&one(), &options(&[probe::BRANCHES, probe::BLOCKS, probe::BRANCHES])).expect_err("twice");
+    assert_eq!(error.to_string(), "probe branches is given twice");
+    let error = rewrite(&one(), &options(&[probe::VALUES, &Keeping])).expect_err("the same lanes").to_string();
+    assert_eq!(
+        error,
+        "probe keeping cannot be combined with other probes: another one keeps something in the same lanes"
+    );
+}
+
+/// Keeps something in lanes.
+#[derive(Debug)]
+struct Keeping;
+
+impl probe::Probe for Keeping {
+    fn name(&self) -> &'static str {
+        "keeping"
+    }
+
+    fn summary(&self) -> &'static str {
+        "nothing"
+    }
+
+    fn needs(&self) -> probe::Needs {
+        let mut needs = probe::Needs::default();
+        needs.keeps_lanes = true;
+        needs
+    }
+
+    fn prepare(
+        &self,
+        _: &probe::ClonedFunction<'_>,
+    ) -> std::result::Result<Box<dyn probe::FunctionProbe>, probe::Stop> {
+        Err(probe::Error::internal("no function is looked at").into())
+    }
 }
 
 #[test]

@@ -5,6 +5,12 @@ use wavetap_base::error::{Error, Result};
 
 /// What a probe needs. Planning, the registers of inserted code, collection and the command read this, and nothing else
 /// of a probe: the default is a probe whose sites are counted by themselves, in any registers, beside other probes.
+/// Another crate begins with the default, as fields will be added:
+///
+/// ```
+/// let mut needs = wavetap_instrument::probe::Needs::default();
+/// needs.keeps_lanes = true;
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Needs {
@@ -21,8 +27,8 @@ pub struct Needs {
     pub records: bool,
     /// Lanes of inserted code's data pair hold something from one snippet of a wave to the next: from lane
     /// [`FIRST_KEPT_LANE`] on, of the second register; of both with [`Needs::unused_registers`]. They are 0 at first.
-    /// Lanes of vector registers are not scavenged then; where registers are
-    /// spilled whole, these are spilled, too.
+    /// Lanes of vector registers are not scavenged then; where registers are spilled whole, these are spilled, too. One
+    /// probe of a kernel may need this.
     pub keeps_lanes: bool,
     /// All registers of inserted code are ones that no code of the kernel names; without, the kernel is refused. What
     /// is said of it.
@@ -64,16 +70,24 @@ impl Needs {
     }
 }
 
-/// Refuses probes that cannot measure the same kernel.
+/// Refuses probes that cannot measure the same kernel: one that stands alone beside another, two that keep something in
+/// the same lanes, the same one twice.
 ///
 /// # Errors
-/// Unsupported: the probe that stands alone, and why.
+/// Unsupported: which probe, and why.
 pub fn check_together(probes: &[&'static dyn Probe]) -> Result<()> {
+    let refuse =
+        |name, why: &str| Err(Error::unsupported(format!("probe {name} cannot be combined with other probes: {why}")));
     let alone = probes.iter().find_map(|probe| Some((probe.name(), probe.needs().alone?)));
-    match alone {
-        Some((name, why)) if probes.len() > 1 => {
-            Err(Error::unsupported(format!("probe {name} cannot be combined with other probes: {why}")))
-        }
-        _ => Ok(()),
+    if let (Some((name, why)), 2..) = (alone, probes.len()) {
+        return refuse(name, why);
+    }
+    if let Some(keeps) = probes.iter().filter(|probe| probe.needs().keeps_lanes).nth(1) {
+        return refuse(keeps.name(), "another one keeps something in the same lanes");
+    }
+    let is_again = |(n, probe): &(usize, &&dyn Probe)| probes[..*n].iter().any(|other| other.name() == probe.name());
+    match probes.iter().enumerate().find(is_again) {
+        Some((_, probe)) => Err(Error::unsupported(format!("probe {} is given twice", probe.name()))),
+        None => Ok(()),
     }
 }
