@@ -131,7 +131,8 @@ pub struct RunOptions {
     pub records: Option<u32>,
     /// Of which workgroups accesses are recorded; the session's own choice if none.
     pub workgroups: Option<WorkgroupSample>,
-    /// Of how many dispatches of a kernel accesses are recorded, the first ones.
+    /// Of how many dispatches of a kernel accesses are recorded, the first ones; none for the first, second, fourth and
+    /// so on, and those with more than twice the waves of all recorded before.
     pub dispatches: Option<u32>,
     /// Bytes of device memory that the records of one dispatch may take; 256 MiB if none.
     pub memory_limit: Option<u64>,

@@ -67,7 +67,8 @@ pub struct BackendArgs {
     /// others that a hash chooses), or of each Nth (`1/N`) [default: 8]
     #[arg(long, value_name = "all|N|1/N")]
     pub workgroups: Option<WorkgroupSample>,
-    /// With --probe memory: record the first N dispatches of each kernel [default: 4]
+    /// With --probe memory: record the first N dispatches of each kernel [default: the first, second, fourth, eighth
+    /// and so on, and those with more than twice the waves of all recorded before]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub dispatches: Option<u32>,
     /// Device memory that the records of one dispatch may take, in MiB [default: 256]

@@ -10,7 +10,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use wavetap_base::error::{Error, Result, ResultExt};
 
-use crate::session::{Options, Overlap, Records};
+use crate::session::{DispatchSample, Options, Overlap, Records};
 
 /// Schema of the file.
 pub const SCHEMA: &str = "wavetap.run/1";
@@ -97,7 +97,7 @@ pub struct RunConfig {
     pub per_wave: bool,
     /// Of which workgroups accesses to memory are recorded: `all`, a number, or `1/N`.
     pub workgroups: Option<String>,
-    /// Of how many dispatches of a kernel, the first ones.
+    /// Of how many dispatches of a kernel, the first ones; none for those of [`DispatchSample::Spread`].
     pub dispatches: Option<u32>,
     /// Bytes of device memory that the records of one dispatch may take.
     pub memory_limit: Option<u64>,
@@ -299,7 +299,7 @@ impl RunConfig {
         Ok(Options {
             memory_limit: self.memory_limit.unwrap_or(usual.memory_limit),
             sample: sample.transpose()?.unwrap_or(usual.sample),
-            sampled_dispatches: self.dispatches.unwrap_or(usual.sampled_dispatches),
+            sampled_dispatches: self.dispatches.map_or(usual.sampled_dispatches, DispatchSample::First),
             ..usual
         })
     }

@@ -39,8 +39,6 @@ use window::MemberState;
 
 /// Workgroups whose accesses are recorded, unless the options say otherwise.
 pub const SAMPLE: WorkgroupSample = WorkgroupSample::Some(8);
-/// Dispatches of a kernel whose accesses are recorded, unless the options say otherwise.
-pub const SAMPLED_DISPATCHES: u32 = 4;
 /// Device memory that the records of one buffer may take, unless the options say otherwise.
 pub const MEMORY_LIMIT: u64 = 256 << 20;
 
@@ -101,6 +99,28 @@ impl fmt::Display for WorkgroupSample {
     }
 }
 
+/// Dispatches of a kernel whose accesses are recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DispatchSample {
+    /// So many, the first ones.
+    First(u32),
+    /// The first, the second, the fourth and so on, each time twice as many later, and each that has more than twice
+    /// the waves of all that were recorded before. The first levels of a graph search have hardly any work, and the
+    /// first steps of a solver may be small: those that carry the traffic come later.
+    Spread,
+}
+
+impl DispatchSample {
+    /// Whether a dispatch of `waves` waves is one of them, of which `before` came before, `recorded` of those were
+    /// recorded, and the largest recorded one had `most` waves.
+    fn takes(self, before: u64, recorded: u32, waves: u64, most: u64) -> bool {
+        match self {
+            DispatchSample::First(count) => recorded < count,
+            DispatchSample::Spread => (before + 1).is_power_of_two() || waves > most.saturating_mul(2),
+        }
+    }
+}
+
 /// How a session measures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
@@ -112,15 +132,21 @@ pub struct Options {
     pub memory_limit: u64,
     /// Of which workgroups accesses are recorded, where they are.
     pub sample: WorkgroupSample,
-    /// Of so many dispatches of a kernel, the first ones.
-    pub sampled_dispatches: u32,
+    /// Of which dispatches of a kernel.
+    pub sampled_dispatches: DispatchSample,
 }
 
 impl Options {
     /// So many records in at most [`MEMORY_LIMIT`] bytes; of [`SAMPLE`] accesses.
     #[must_use]
     pub fn new(overlap: Overlap, records: Records) -> Options {
-        Options { overlap, records, memory_limit: MEMORY_LIMIT, sample: SAMPLE, sampled_dispatches: SAMPLED_DISPATCHES }
+        Options {
+            overlap,
+            records,
+            memory_limit: MEMORY_LIMIT,
+            sample: SAMPLE,
+            sampled_dispatches: DispatchSample::Spread,
+        }
     }
 }
 
@@ -331,13 +357,13 @@ impl Session {
     }
 
     /// Whether the next dispatch of a kernel has something to say beside that it was launched: where accesses are
-    /// recorded, those of the first dispatches alone are.
+    /// recorded, those of some dispatches are ([`DispatchSample`]).
     ///
     /// # Errors
-    /// Internal if the object was detached; Malformed if it has no such kernel.
-    pub fn measures_next(&self, object: ObjectId, kernel: u32) -> Result<bool> {
+    /// Internal if the object was detached; Malformed if it has no such kernel, or its grid is none.
+    pub fn measures_next(&self, object: ObjectId, info: &DispatchInfo) -> Result<bool> {
         let attached = self.objects.get(object.0).and_then(Option::as_ref).ok_or_else(gone)?;
-        attached.measures_next(&self.options, kernel)
+        attached.measures_next(&self.options, info)
     }
 
     /// Adds a dispatch that the original of a kernel runs, as it has nothing to say
@@ -346,7 +372,8 @@ impl Session {
     /// # Errors
     /// As [`Session::measures_next`].
     pub fn add_unmeasured(&mut self, object: ObjectId, info: &DispatchInfo, shape: LaunchShape) -> Result<usize> {
-        let attached = self.objects.get(object.0).and_then(Option::as_ref).ok_or_else(gone)?;
+        let attached = self.objects.get_mut(object.0).and_then(Option::as_mut).ok_or_else(gone)?;
+        attached.add_unmeasured(info.kernel);
         let map = &attached.map;
         let waves = map.kernels.get(info.kernel as usize).map_or(Ok(0), |kernel| info.waves(kernel))?;
         self.collector.add_unsampled(map, info.kernel, waves)?;

@@ -104,9 +104,7 @@ impl Tool {
         let (grid, workgroup, ordinal) = (packet.grid(), packet.workgroup(), state.next_ordinal);
         state.next_ordinal = ordinal.wrapping_add(1);
         let info = DispatchInfo { kernel: counters.kernel, grid, workgroup, ordinal };
-        if counters.descriptor.is_some()
-            && matches!(state.session.measures_next(counters.object, info.kernel), Ok(false))
-        {
+        if counters.descriptor.is_some() && matches!(state.session.measures_next(counters.object, &info), Ok(false)) {
             match state.session.add_unmeasured(counters.object, &info, shape) {
                 Ok(place) => state.write(&[place]),
                 Err(error) => {

@@ -39,10 +39,21 @@ struct Windows {
     windows: Vec<Window>,
     /// The first ticket of that window.
     installed: Option<u64>,
-    /// Dispatches whose workgroups were sampled.
+    /// Its dispatches, where accesses are recorded.
+    dispatches: u64,
+    /// Of these, those whose workgroups were sampled.
     sampled: u32,
+    /// The most waves that one of those had.
+    most_waves: u64,
     /// A cleared buffer that the block describes while there is no window.
     standing: Option<Buffer>,
+}
+
+impl Windows {
+    /// Whether accesses of the next dispatch are recorded, which has so many waves.
+    fn samples_next(&self, options: &Options, waves: u64) -> bool {
+        options.sampled_dispatches.takes(self.dispatches, self.sampled, waves, self.most_waves)
+    }
 }
 
 impl Attached {
@@ -60,9 +71,17 @@ impl Attached {
     }
 
     /// See [`Session::measures_next`](super::Session::measures_next).
-    pub(super) fn measures_next(&self, options: &Options, kernel: u32) -> Result<bool> {
-        let sampled = self.kernels.get(&kernel).map_or(0, |of_kernel| of_kernel.sampled);
-        Ok(!kernel_of(&self.map, kernel)?.records_accesses || sampled < options.sampled_dispatches)
+    pub(super) fn measures_next(&self, options: &Options, info: &DispatchInfo) -> Result<bool> {
+        let kernel = kernel_of(&self.map, info.kernel)?;
+        let waves = info.waves(kernel)?;
+        let new = Windows::default();
+        let of_kernel = self.kernels.get(&info.kernel).unwrap_or(&new);
+        Ok(!kernel.records_accesses || of_kernel.samples_next(options, waves))
+    }
+
+    /// A dispatch of a kernel measures nothing.
+    pub(super) fn add_unmeasured(&mut self, kernel: u32) {
+        self.kernels.entry(kernel).or_default().dispatches += 1;
     }
 
     pub(super) fn begin<M: DeviceMemory>(
@@ -92,8 +111,12 @@ impl Attached {
         }
         let sample = match kernel.records_accesses {
             true => {
-                let is_sampled = of_kernel.sampled < options.sampled_dispatches;
-                of_kernel.sampled += u32::from(is_sampled);
+                let is_sampled = of_kernel.samples_next(options, waves);
+                of_kernel.dispatches += 1;
+                if is_sampled {
+                    of_kernel.sampled += 1;
+                    of_kernel.most_waves = of_kernel.most_waves.max(waves);
+                }
                 Some(Sample::of(memory, info, kernel, is_sampled.then_some(options.sample), options.memory_limit)?)
             }
             false => None,

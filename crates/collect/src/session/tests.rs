@@ -550,3 +550,23 @@ fn placed_counters_that_contradict_each_other_are_an_error() {
         assert!(error.contains("record 0") && error.contains("no control flow leaves such counters"), "{error}");
     }
 }
+
+#[test]
+fn dispatches_that_carry_the_traffic_are_sampled() {
+    // Which of these launches are recorded, by their waves.
+    let recorded = |sample: DispatchSample, launches: &[u64]| {
+        let (mut most, mut count) = (0, 0);
+        let mut found = Vec::new();
+        for (before, waves) in (0..).zip(launches) {
+            if sample.takes(before, count, *waves, most) {
+                count += 1;
+                most = most.max(*waves);
+                found.push(before + 1);
+            }
+        }
+        found
+    };
+    assert_eq!(recorded(DispatchSample::Spread, &[4; 20]), [1, 2, 4, 8, 16]);
+    assert_eq!(recorded(DispatchSample::Spread, &[4, 4, 4, 4, 9, 9, 16, 9, 9]), [1, 2, 4, 5, 8], "more than twice");
+    assert_eq!(recorded(DispatchSample::First(3), &[4, 900, 4, 9000]), [1, 2, 3]);
+}
