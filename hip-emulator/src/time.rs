@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use wavetap::code_object::{CodeObject, demangle};
-use wavetap::emulator::{DispatchStats, ModelledTime, StallReason, Timing};
+use wavetap::emulator::{DispatchStats, ModelledTime, Resource, StallReason, Timing};
 use wavetap::error::Result;
 use wavetap::isa::Target;
 use wavetap::profile::map::Source;
@@ -11,7 +11,7 @@ use wavetap::profile::samples::{
     self, CorrelationId, DispatchInfo, HardwareId, KernelDispatch, KernelSymbol, Pc, Record, Sample, Samples, Snapshot,
     WorkgroupId,
 };
-use wavetap::profile::time::{DispatchTime, InstructionCycles, KernelTime, MemoryTime, TimeProfile};
+use wavetap::profile::time::{DispatchTime, InstructionCycles, KernelTime, MemoryTime, ResourceTime, TimeProfile};
 
 use crate::images::Loaded;
 use crate::trace::{Names, Originals};
@@ -91,6 +91,7 @@ impl Timer {
         totals.modelled_wave_cycles = modelled.wave_cycles;
         totals.dispatches.push(DispatchTime { dispatch: ordinal, modelled_cycles: modelled.cycles });
         add_memory(&mut totals.memory, modelled);
+        totals.resources = resources(modelled);
         // What the run-time's own instructions and other objects' took is not left out of the sum.
         let instruction = |address: u64| -> Option<Instruction> {
             let address = original.address(address)?;
@@ -126,6 +127,9 @@ impl Timer {
                         executions: 0,
                         modelled_issued: 0,
                         modelled_stalled: Default::default(),
+                        modelled_vector_alu: 0,
+                        lines: 0,
+                        modelled_lds_conflict_cycles: 0,
                     };
                     totals.instructions.insert(at, new);
                     at
@@ -134,6 +138,9 @@ impl Timer {
             let each = &mut totals.instructions[at];
             each.executions += cycles.executions;
             each.modelled_issued += cycles.issued;
+            each.modelled_vector_alu += cycles.vector_alu;
+            each.lines += cycles.lines;
+            each.modelled_lds_conflict_cycles += cycles.lds_conflict_cycles;
             for reason in StallReason::ALL.into_iter().filter(|reason| cycles.stalled(*reason) > 0) {
                 *each.modelled_stalled.entry(reason.name().to_owned()).or_default() += cycles.stalled(reason);
             }
@@ -233,23 +240,27 @@ fn add_memory(sum: &mut MemoryTime, modelled: &ModelledTime) {
     sum.l1_misses += memory.l1_misses;
     sum.l2_hits += memory.l2_hits;
     sum.l2_misses += memory.l2_misses;
+    sum.l2_written_back += memory.l2_written_back;
+    sum.l2_left += memory.l2_left;
+    sum.memory_lines += memory.memory_lines;
+    sum.stored_bytes += memory.stored_bytes;
     sum.modelled_lds_conflict_cycles += memory.lds_conflict_cycles;
     sum.serialized_atomics += memory.serialized_atomics;
+    sum.modelled_atomic_cycles += memory.atomic_cycles;
+}
+
+/// How busy the parts of the machine were that it has.
+fn resources(modelled: &ModelledTime) -> Vec<ResourceTime> {
+    let used = &modelled.used;
+    let is_there = |resource: &Resource| used.available(*resource) > 0;
+    let of = |resource: Resource| ResourceTime {
+        resource: resource.name().to_owned(),
+        modelled_busy: used.busy(resource),
+        modelled_available: used.available(resource),
+    };
+    Resource::ALL.into_iter().filter(is_there).map(of).collect()
 }
 
 fn empty(kernel: &str, names: &Names) -> KernelTime {
-    KernelTime {
-        name: kernel.to_owned(),
-        demangled: demangle(kernel).into_owned(),
-        target: names.target.clone(),
-        object: names.original.clone(),
-        waves: 0,
-        most_waves_per_simd: 0,
-        modelled_cycles: 0,
-        modelled_wave_cycles: 0,
-        modelled_added_cycles: 0,
-        dispatches: Vec::new(),
-        memory: MemoryTime::default(),
-        instructions: Vec::new(),
-    }
+    KernelTime::new(kernel, &demangle(kernel), &names.target, &names.original)
 }

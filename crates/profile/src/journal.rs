@@ -549,6 +549,7 @@ mod tests {
                 modelled_added_cycles: 0,
                 dispatches: vec![DispatchTime { dispatch, modelled_cycles: 10 }],
                 memory: MemoryTime::default(),
+                resources: Vec::new(),
                 instructions: Vec::new(),
             }];
             time(&added, &mut file).unwrap();

@@ -58,6 +58,9 @@ pub struct KernelTime {
     pub dispatches: Vec<DispatchTime>,
     /// Caches and LDS.
     pub memory: MemoryTime,
+    /// How busy each part of the machine was; empty in files of versions that did not note it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub resources: Vec<ResourceTime>,
     /// Instructions by address.
     pub instructions: Vec<InstructionCycles>,
 }
@@ -85,10 +88,33 @@ pub struct MemoryTime {
     pub l2_hits: u64,
     /// Lines that came from memory.
     pub l2_misses: u64,
+    /// Changed lines that L2 wrote back to have room for others.
+    pub l2_written_back: u64,
+    /// Changed lines that were in L2 when dispatches ended.
+    pub l2_left: u64,
+    /// Lines that went to memory or came from it.
+    pub memory_lines: u64,
+    /// Bytes that stores wrote to L2.
+    pub stored_bytes: u64,
     /// Cycles of LDS because of bank conflicts.
     pub modelled_lds_conflict_cycles: u64,
     /// Atomic operations that waited for another one of the same instruction.
     pub serialized_atomics: u64,
+    /// Cycles of channels of L2 that atomics kept busy.
+    pub modelled_atomic_cycles: u64,
+}
+
+/// How busy the parts of the machine of one kind were, in all dispatches of a kernel.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ResourceTime {
+    /// Which: `simd` and `compute_unit` with a wave, whatever it does; `vector_alu`, `transcendental` (where it is
+    /// apart), `matrix`, and `scalar` of a SIMD; `l1` and `lds` of a compute unit; channels of `l2`; `mall`; `memory`.
+    pub resource: String,
+    /// Cycles that they were busy, summed over the parts.
+    pub modelled_busy: u64,
+    /// Cycles of the dispatches, once for each part.
+    pub modelled_available: u64,
 }
 
 /// Modelled cycles of an instruction, summed over waves.
@@ -109,6 +135,21 @@ pub struct InstructionCycles {
     pub modelled_issued: u64,
     /// Cycles that waves stood at it, by reason (as rocprofiler-sdk calls them, without their common beginning).
     pub modelled_stalled: BTreeMap<String, u64>,
+    /// Cycles that it kept a SIMD's vector ALU.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub modelled_vector_alu: u64,
+    /// Lines of the vector L1 cache that its accesses were in, summed over executions.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub lines: u64,
+    /// Cycles of LDS because of its bank conflicts.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub modelled_lds_conflict_cycles: u64,
+}
+
+/// Whether there are none.
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+fn is_none(number: &u64) -> bool {
+    *number == 0
 }
 
 impl InstructionCycles {
@@ -119,7 +160,41 @@ impl InstructionCycles {
     }
 }
 
+impl ResourceTime {
+    /// Which part of the time they were busy, 0 to 1.
+    #[must_use]
+    pub fn part(&self) -> f64 {
+        self.modelled_busy as f64 / self.modelled_available.max(1) as f64
+    }
+}
+
 impl KernelTime {
+    /// A kernel without dispatches.
+    #[must_use]
+    pub fn new(name: &str, demangled: &str, target: &str, object: &str) -> KernelTime {
+        KernelTime {
+            name: name.to_owned(),
+            demangled: demangled.to_owned(),
+            target: target.to_owned(),
+            object: object.to_owned(),
+            waves: 0,
+            most_waves_per_simd: 0,
+            modelled_cycles: 0,
+            modelled_wave_cycles: 0,
+            modelled_added_cycles: 0,
+            dispatches: Vec::new(),
+            memory: MemoryTime::default(),
+            resources: Vec::new(),
+            instructions: Vec::new(),
+        }
+    }
+
+    /// How busy the parts of a kind were.
+    #[must_use]
+    pub fn resource(&self, name: &str) -> Option<&ResourceTime> {
+        self.resources.iter().find(|resource| resource.resource == name)
+    }
+
     /// Adds the time of other dispatches of the same kernel.
     fn merge(&mut self, other: &KernelTime) {
         self.waves += other.waves;
@@ -133,14 +208,31 @@ impl KernelTime {
         memory.l1_misses += more.l1_misses;
         memory.l2_hits += more.l2_hits;
         memory.l2_misses += more.l2_misses;
+        memory.l2_written_back += more.l2_written_back;
+        memory.l2_left += more.l2_left;
+        memory.memory_lines += more.memory_lines;
+        memory.stored_bytes += more.stored_bytes;
         memory.modelled_lds_conflict_cycles += more.modelled_lds_conflict_cycles;
         memory.serialized_atomics += more.serialized_atomics;
+        memory.modelled_atomic_cycles += more.modelled_atomic_cycles;
+        for each in &other.resources {
+            match self.resources.iter_mut().find(|mine| mine.resource == each.resource) {
+                Some(mine) => {
+                    mine.modelled_busy += each.modelled_busy;
+                    mine.modelled_available += each.modelled_available;
+                }
+                None => self.resources.push(each.clone()),
+            }
+        }
         for each in &other.instructions {
             match self.instructions.binary_search_by_key(&each.address, |mine| mine.address) {
                 Ok(at) => {
                     let mine = &mut self.instructions[at];
                     mine.executions += each.executions;
                     mine.modelled_issued += each.modelled_issued;
+                    mine.modelled_vector_alu += each.modelled_vector_alu;
+                    mine.lines += each.lines;
+                    mine.modelled_lds_conflict_cycles += each.modelled_lds_conflict_cycles;
                     for (reason, cycles) in &each.modelled_stalled {
                         *mine.modelled_stalled.entry(reason.clone()).or_default() += cycles;
                     }

@@ -186,6 +186,7 @@ mod tests {
                 DispatchTime { dispatch: 1, modelled_cycles: 2000 },
             ],
             memory: MemoryTime { l1_hits: 3, l1_misses: 1, modelled_lds_conflict_cycles: 7, ..MemoryTime::default() },
+            resources: Vec::new(),
             instructions: vec![InstructionCycles {
                 address: 0x1000,
                 instruction: "s_waitcnt vmcnt(0)".to_owned(),
@@ -193,6 +194,9 @@ mod tests {
                 executions: 4,
                 modelled_issued: 16,
                 modelled_stalled: [("WAITCNT".to_owned(), 4984)].into(),
+                modelled_vector_alu: 0,
+                lines: 0,
+                modelled_lds_conflict_cycles: 0,
             }],
         });
         time

@@ -74,6 +74,11 @@ impl Cache {
         (left.tag != 0 && left.dirty).then(|| left.tag - 1)
     }
 
+    /// How many of its lines were written.
+    pub(crate) fn changed(&self) -> u64 {
+        self.sets.iter().flatten().filter(|entry| entry.tag != 0 && entry.dirty).count() as u64
+    }
+
     /// Forgets everything.
     pub(crate) fn clear(&mut self) {
         self.sets.iter_mut().for_each(|set| set.fill(Entry::default()));

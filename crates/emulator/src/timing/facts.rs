@@ -12,7 +12,7 @@ use crate::op::Class;
 use crate::op::clocks::SLEEP;
 use crate::op::registers::{SLOTS, slot};
 use crate::state::op::Op;
-use crate::trace::timing::SampleKind;
+use crate::trace::timing::{Resource, SampleKind};
 
 /// What an instruction is issued to. A SIMD issues one instruction to each in a slot, of different waves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,6 +41,17 @@ pub(crate) enum Pipe {
 
 /// How many there are.
 pub(crate) const PIPES: usize = 3;
+
+impl Pipe {
+    /// The resource whose use it is.
+    pub(crate) fn resource(self) -> Resource {
+        match self {
+            Pipe::Valu => Resource::VectorAlu,
+            Pipe::Trans => Resource::Transcendental,
+            Pipe::Matrix => Resource::Matrix,
+        }
+    }
+}
 
 /// The instruction.
 #[derive(Debug)]

@@ -8,6 +8,9 @@
 //! reach a server in the order in which instructions are issued, so later ones never overtake: the model is a cascade
 //! of queues without back pressure. A miss in one level is a request to the next; the line is in the cache at once,
 //! with the cycle at which its data arrive, so that later accesses of the line wait for the same data (as with MSHRs).
+//!
+//! A store is the exception to "no back pressure": if it replaces a changed line in L2, it is done when the write-back
+//! of that line has been accepted. Otherwise a kernel that only stores would be faster than memory.
 
 use rustc_hash::FxHashMap;
 
@@ -17,7 +20,7 @@ use super::cache::{Cache, mixed};
 use super::lanes::address_cycles;
 use super::machine::Machine;
 use crate::exec::memory::accesses::{Accesses, How};
-use crate::trace::timing::MemoryCounts;
+use crate::trace::timing::{MemoryCounts, Resource, ResourceUse};
 
 /// Bytes of a line of the scalar cache.
 const SCALAR_LINE: u64 = 64;
@@ -73,6 +76,19 @@ pub(crate) struct Hierarchy {
     /// scalar memory reads is elsewhere on hardware, a kernel's arguments in memory of the host.
     pages: FxHashMap<(u64, bool), u64>,
     pub counts: MemoryCounts,
+    /// For how long each kind of server was busy, all of a kind together.
+    busy: ResourceUse,
+}
+
+/// What an instruction did to caches and LDS.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Traffic {
+    /// When it is done.
+    pub done: u64,
+    /// Lines of L1 that its addresses are in.
+    pub lines: u64,
+    /// Cycles of LDS because of bank conflicts.
+    pub conflicts: u64,
 }
 
 /// Who asks L2, when, and for what.
@@ -113,23 +129,51 @@ impl Hierarchy {
             memory_free: 0,
             pages: FxHashMap::default(),
             counts: MemoryCounts::default(),
+            busy: ResourceUse::default(),
             machine,
         }
     }
 
     /// When a vector memory or LDS instruction is done that a SIMD of a compute unit issues at `at`.
-    pub(crate) fn vector(&mut self, (unit, simd): (usize, usize), at: u64, accesses: &Accesses) -> u64 {
-        let mut done = at;
+    pub(crate) fn vector(&mut self, (unit, simd): (usize, usize), at: u64, accesses: &Accesses) -> Traffic {
+        let mut traffic = Traffic { done: at, ..Traffic::default() };
         if !accesses.lds.is_empty() || accesses.crossbar {
-            done = self.local((unit, simd), at, accesses);
+            (traffic.done, traffic.conflicts) = self.local((unit, simd), at, accesses);
         }
         if !accesses.memory.is_empty() {
-            done = done.max(self.global(unit, at, accesses));
+            let (done, lines) = self.global(unit, at, accesses);
+            traffic.done = traffic.done.max(done);
+            traffic.lines = lines;
         }
-        done
+        traffic
     }
 
-    fn local(&mut self, (unit, simd): (usize, usize), at: u64, accesses: &Accesses) -> u64 {
+    /// The use of caches, LDS and memory, and what they could have done in so many cycles.
+    pub(crate) fn used(&self, cycles: u64) -> ResourceUse {
+        let mut used = self.busy;
+        let channels: usize = self.l2.iter().map(|part| part.channels.len()).sum();
+        let units = self.near.len() as u64;
+        let mut available = |resource, count: u64| used.available[resource as usize] = cycles * count;
+        available(Resource::L1, units);
+        available(Resource::Lds, units);
+        available(Resource::L2, channels as u64);
+        available(Resource::Memory, 1);
+        if self.machine.fact(MachineFact::MallBytes) > 0 {
+            available(Resource::Mall, 1);
+        }
+        for resource in [Resource::Mall, Resource::Memory] {
+            used.busy[resource as usize] /= PARTS;
+        }
+        used
+    }
+
+    /// Lines of L2 that were changed and have not been written back.
+    pub(crate) fn changed_lines(&self) -> u64 {
+        self.l2.iter().map(|part| part.cache.changed()).sum()
+    }
+
+    /// When it is done, and the cycles of conflicts.
+    fn local(&mut self, (unit, simd): (usize, usize), at: u64, accesses: &Accesses) -> (u64, u64) {
         let mut all = LdsCycles::default();
         if accesses.crossbar {
             // A dword of each bank's width in a cycle.
@@ -158,13 +202,15 @@ impl Hierarchy {
         let (served, passed) = (at.max(near.lds_free), at.max(*port));
         let cycles = all.cycles.max(1);
         near.lds_free = served + cycles + with_data;
+        self.busy.busy[Resource::Lds as usize] += cycles + with_data;
         *port = passed + sent.max(returned).div_ceil(self.machine.fact(MachineFact::LdsPort).max(1));
         let start = served.max(passed);
         // The latency is that of what needs one cycle.
-        start + self.machine.latency(Latency::Lds) + cycles - 1
+        (start + self.machine.latency(Latency::Lds) + cycles - 1, all.conflicts)
     }
 
-    fn global(&mut self, unit: usize, at: u64, accesses: &Accesses) -> u64 {
+    /// When it is done, and how many lines it accesses.
+    fn global(&mut self, unit: usize, at: u64, accesses: &Accesses) -> (u64, u64) {
         let width = self.machine.l1_line();
         let of_line = |address: u64| address / width;
         let mut lines: Vec<u64> =
@@ -172,7 +218,9 @@ impl Hierarchy {
         lines.sort_unstable();
         lines.dedup();
         let start = at.max(self.near[unit].l1_free);
-        self.near[unit].l1_free = start + address_cycles(&self.machine, accesses, lines.len() as u64);
+        let kept = address_cycles(&self.machine, accesses, lines.len() as u64);
+        self.near[unit].l1_free = start + kept;
+        self.busy.busy[Resource::L1 as usize] += kept;
         let quarters = self.machine.fact(MachineFact::L1LineQuarters);
         let request = Request { unit, at: start, how: accesses.how, keeps: 0, scalar: false };
         let mut done = start;
@@ -189,7 +237,7 @@ impl Hierarchy {
             };
             done = done.max(end);
         }
-        done
+        (done, lines.len() as u64)
     }
 
     fn load(&mut self, line: u64, request: Request, bypass: bool) -> u64 {
@@ -242,6 +290,7 @@ impl Hierarchy {
     fn store(&mut self, line: u64, request: Request, bytes: u64) -> u64 {
         let width = self.machine.l1_line();
         let keeps = bytes.min(width).div_ceil(self.machine.fact(MachineFact::L2StoreBandwidth).max(1));
+        self.counts.stored_bytes += bytes.min(width);
         self.far(line * width, width, Request { keeps, ..request })
     }
 
@@ -285,6 +334,10 @@ impl Hierarchy {
         let channel = &mut l2.channels[mixed(line) % count];
         let start = at.max(*channel);
         *channel = start + keeps;
+        self.busy.busy[Resource::L2 as usize] += keeps;
+        if how == How::Atomic {
+            self.counts.atomic_cycles += keeps;
+        }
         let near = start + if how == How::Store { self.machine.store } else { self.machine.l2_hit };
         if let Some(ready) = l2.cache.find(line, how != How::Load) {
             self.counts.l2_hits += 1;
@@ -298,44 +351,48 @@ impl Hierarchy {
         } else {
             near
         };
-        if let Some(left) = self.l2[unit % parts].cache.insert(line, done, how != How::Load) {
-            // What was changed goes back to memory; only requests after it are delayed.
-            self.last(left, start, true);
-        }
-        done
+        let Some(left) = self.l2[unit % parts].cache.insert(line, done, how != How::Load) else { return done };
+        self.counts.l2_written_back += 1;
+        let accepted = self.last(left, start, true);
+        // A load waits for its own line only.
+        if how == How::Store { done.max(accepted) } else { done }
     }
 
-    /// The cache on the memory's side of L2, where there is one, and memory.
+    /// The cache on the memory's side of L2, where there is one, and memory: when a line is there or, of one that is
+    /// written back, when it is accepted.
     fn last(&mut self, line: u64, at: u64, write: bool) -> u64 {
         let machine = &self.machine;
         let bytes = machine.fact(MachineFact::MallBytes);
         if bytes == 0 {
-            return self.memory(at);
+            let start = self.memory(at);
+            return if write { start } else { start + self.machine.memory };
         }
         let (width, ways) = (machine.fact(MachineFact::L2LineBytes), machine.fact(MachineFact::MallWays));
         let takes = (width * PARTS).div_ceil(machine.fact(MachineFact::MallBandwidth).max(1));
         let hit = machine.mall_hit;
         let start = self.last.free.max(at * PARTS);
         self.last.free = start + takes;
+        self.busy.busy[Resource::Mall as usize] += takes;
         let at = start / PARTS;
         let cache = self.last.cache.get_or_insert_with(|| Cache::new(bytes, width, ways, true));
         if let Some(ready) = cache.find(line, write) {
-            return ready.max(at + hit);
+            return if write { at } else { ready.max(at + hit) };
         }
-        let done = if write { at + hit } else { self.memory(at) };
-        if let Some(cache) = &mut self.last.cache
-            && cache.insert(line, done, write).is_some()
-        {
-            self.memory(at);
-        }
-        done
+        let done = if write { at + hit } else { self.memory(at) + self.machine.memory };
+        let replaced = self.last.cache.as_mut().and_then(|cache| cache.insert(line, done, write));
+        let accepted = if replaced.is_some() { self.memory(at) } else { at };
+        if write { accepted } else { done }
     }
 
+    /// When memory begins with a line.
     fn memory(&mut self, at: u64) -> u64 {
         let start = self.memory_free.max(at * PARTS);
         let width = self.machine.fact(MachineFact::L2LineBytes);
-        self.memory_free = start + (width * PARTS).div_ceil(self.machine.fact(MachineFact::MemoryBandwidth).max(1));
-        start / PARTS + self.machine.memory
+        let takes = (width * PARTS).div_ceil(self.machine.fact(MachineFact::MemoryBandwidth).max(1));
+        self.memory_free = start + takes;
+        self.busy.busy[Resource::Memory as usize] += takes;
+        self.counts.memory_lines += 1;
+        start / PARTS
     }
 
     /// When a scalar memory instruction is done.

@@ -7,7 +7,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use wavetap_amdgpu::Latency;
+use wavetap_amdgpu::{Latency, MachineFact};
 
 use super::facts::{PIPES, TimingFacts, UNITS, Unit};
 use super::machine::Machine;
@@ -21,7 +21,41 @@ use crate::run::plan::Plan;
 use crate::run::worker::{Stopped, Worker, Workgroup};
 use crate::state::wave::Status;
 use crate::strict;
-use crate::trace::timing::{ModelledTime, StallReason, Timing};
+use crate::trace::timing::{MemoryCounts, ModelledTime, Resource, ResourceUse, StallReason, Timing};
+
+/// How many waves SIMDs and compute units have, and since when.
+#[derive(Debug, Default)]
+struct Residents {
+    simds: Vec<(u64, u32)>,
+    units: Vec<(u64, u32)>,
+}
+
+impl Residents {
+    fn of(units: usize, simds: usize) -> Residents {
+        Residents { simds: vec![(0, 0); simds], units: vec![(0, 0); units] }
+    }
+
+    /// A wave comes to a SIMD of a compute unit.
+    fn enter(&mut self, at: u64, unit: usize, simd: usize) {
+        for (since, waves) in [&mut self.units[unit], &mut self.simds[simd]] {
+            if *waves == 0 {
+                *since = at;
+            }
+            *waves += 1;
+        }
+    }
+
+    /// A wave leaves; notes for how long its SIMD and its compute unit have had waves if it is the last one.
+    fn leave(&mut self, at: u64, unit: usize, simd: usize, used: &mut ResourceUse) {
+        let of = [(&mut self.units[unit], Resource::ComputeUnit), (&mut self.simds[simd], Resource::Simd)];
+        for ((since, waves), resource) in of {
+            *waves -= 1;
+            if *waves == 0 {
+                used.busy[resource as usize] += at.saturating_sub(*since);
+            }
+        }
+    }
+}
 
 /// When a SIMD can issue to its units, and when its pipes are free.
 #[derive(Debug, Clone, Default)]
@@ -40,6 +74,9 @@ struct Scheduler<'r, 'a> {
     book: Book,
     /// By index of the instruction.
     facts: Vec<Option<Box<TimingFacts>>>,
+    /// How busy SIMDs and compute units were.
+    used: ResourceUse,
+    residents: Residents,
     /// Workgroups that run, and their places for waves.
     groups: Vec<Option<Workgroup>>,
     /// The waves of each workgroup.
@@ -66,6 +103,8 @@ pub(crate) struct PausedModel {
     simds: Vec<Simd>,
     book: Book,
     facts: Vec<Option<Box<TimingFacts>>>,
+    used: ResourceUse,
+    residents: Residents,
     groups: Vec<Option<Workgroup>>,
     members: Vec<Vec<usize>>,
     waves: Vec<Option<WaveClock>>,
@@ -99,6 +138,8 @@ pub(crate) fn begin(run: &mut Worker, plan: &Plan, timing: &Timing) -> Result<Pa
     let mut scheduler = Scheduler {
         memory: Hierarchy::new(machine.clone(), places.units() * places.cus),
         simds: vec![Simd::default(); places.units() * places.simds()],
+        used: ResourceUse::default(),
+        residents: Residents::of(places.units() * places.cus, places.units() * places.simds()),
         machine,
         places,
         book: Book::new(timing.sample_interval.map(|interval| interval.get().into())),
@@ -156,6 +197,8 @@ impl<'r, 'a> Scheduler<'r, 'a> {
             simds,
             book,
             facts,
+            used,
+            residents,
             groups,
             members,
             waves,
@@ -174,6 +217,8 @@ impl<'r, 'a> Scheduler<'r, 'a> {
             simds,
             book,
             facts,
+            used,
+            residents,
             groups,
             members,
             waves,
@@ -190,7 +235,21 @@ impl<'r, 'a> Scheduler<'r, 'a> {
 
     fn pause(self) -> PausedModel {
         let Scheduler {
-            machine, memory, places, simds, book, facts, groups, members, waves, unused, next, begun, ..
+            machine,
+            memory,
+            places,
+            simds,
+            book,
+            facts,
+            used,
+            residents,
+            groups,
+            members,
+            waves,
+            unused,
+            next,
+            begun,
+            ..
         } = self;
         let Scheduler { born, clock, end, wave_cycles, most_waves, .. } = self;
         PausedModel {
@@ -200,6 +259,8 @@ impl<'r, 'a> Scheduler<'r, 'a> {
             simds,
             book,
             facts,
+            used,
+            residents,
             groups,
             members,
             waves,
@@ -217,9 +278,20 @@ impl<'r, 'a> Scheduler<'r, 'a> {
 
 impl Scheduler<'_, '_> {
     fn finish(self) {
-        let Scheduler { run, book, memory, end, wave_cycles, most_waves, clock, .. } = self;
+        let Scheduler { run, book, memory, places, machine, mut used, end, wave_cycles, most_waves, clock, .. } = self;
+        let units = (places.units() * places.cus) as u64;
+        let simds = units * places.simds_per_cu as u64;
+        used.available[Resource::ComputeUnit as usize] = units * end;
+        for resource in [Resource::Simd, Resource::VectorAlu, Resource::Matrix, Resource::Scalar] {
+            used.available[resource as usize] = simds * end;
+        }
+        if machine.fact(MachineFact::TransBeside) != 0 {
+            used.available[Resource::Transcendental as usize] = simds * end;
+        }
+        used.add(&memory.used(end));
+        let counts = MemoryCounts { l2_left: memory.changed_lines(), ..memory.counts };
         let mut time =
-            ModelledTime { cycles: end, wave_cycles, most_waves, memory: memory.counts, ..ModelledTime::default() };
+            ModelledTime { cycles: end, wave_cycles, most_waves, memory: counts, used, ..ModelledTime::default() };
         for (index, count) in
             book.counts.iter().enumerate().filter(|(_, count)| count.executions > 0 || count.stalls() > 0)
         {
@@ -252,6 +324,8 @@ impl Scheduler<'_, '_> {
             let resident = self.places.resident(unit);
             self.most_waves = self.most_waves.max(resident.div_ceil(self.places.simds() as u32));
             for (index, simd) in simds.into_iter().enumerate() {
+                let cu = self.places.compute_unit(unit, simd);
+                self.residents.enter(at, cu, unit * self.places.simds() + simd);
                 let clock = WaveClock::new(at, self.born, (slot, index), (unit, simd), id);
                 let age = self.born;
                 self.born += 1;
@@ -309,6 +383,10 @@ impl Scheduler<'_, '_> {
         }
         for &(pipe, cycles) in &facts.pipes {
             simd.pipes[pipe as usize] = at + cycles;
+            self.used.busy[pipe.resource() as usize] += cycles;
+        }
+        if facts.unit == Unit::Scalar {
+            self.used.busy[Resource::Scalar as usize] += facts.issue;
         }
         clock.issue(&mut self.book, here);
         self.execute(at, wave, index)
@@ -328,7 +406,11 @@ impl Scheduler<'_, '_> {
         if memory {
             let done = match &accesses {
                 Some(accesses) if facts.unit == Unit::Scalar => self.memory.scalar(cu, at, accesses),
-                Some(accesses) => self.memory.vector((cu, clock.simd), at, accesses),
+                Some(accesses) => {
+                    let traffic = self.memory.vector((cu, clock.simd), at, accesses);
+                    self.book.moved(index, traffic);
+                    traffic.done
+                }
                 None => at + facts.latency,
             };
             let drawn = match self.machine.chance {
@@ -438,6 +520,8 @@ impl Scheduler<'_, '_> {
         self.unused.1.push(wave);
         self.end = self.end.max(clock.now);
         self.wave_cycles += clock.now - clock.start;
+        let cu = self.places.compute_unit(clock.unit, clock.simd);
+        self.residents.leave(clock.now, cu, clock.unit * self.places.simds() + clock.simd, &mut self.used);
         self.places.wave_ends(clock.unit, clock.simd);
         let all = |group: &Workgroup| group.waves.iter().all(|wave| wave.status == Status::Ended);
         if !self.groups[clock.group].as_ref().is_some_and(all) {

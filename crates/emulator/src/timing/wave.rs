@@ -10,7 +10,8 @@
 
 use wavetap_amdgpu::Counter;
 
-use super::facts::{TimingFacts, Unit};
+use super::facts::{Pipe, TimingFacts, Unit};
+use super::memory::Traffic;
 use crate::address::CodeAddress;
 use crate::op::registers::{SCALAR_SLOTS, SLOTS};
 use crate::trace::timing::{InstructionTime, SampleKind, StallReason, WaveSample};
@@ -50,6 +51,13 @@ impl Book {
             self.counts.resize(index + 1, InstructionTime::default());
         }
         &mut self.counts[index]
+    }
+
+    /// What an instruction did to caches and LDS.
+    pub(crate) fn moved(&mut self, index: usize, traffic: Traffic) {
+        let count = self.count(index);
+        count.lines += traffic.lines;
+        count.lds_conflict_cycles += traffic.conflicts;
     }
 
     /// The branch that was issued at a cycle is taken: the last sample, which may be of it, was taken before.
@@ -233,6 +241,8 @@ impl WaveClock {
         let count = book.count(at.index);
         count.executions += 1;
         count.issued += at.facts.issue;
+        let vector = at.facts.pipes.iter().filter(|(pipe, _)| *pipe == Pipe::Valu);
+        count.vector_alu += vector.map(|(_, cycles)| cycles).sum::<u64>();
         book.sample(self, at, (self.now, self.now + at.facts.issue), None);
         self.now += at.facts.issue;
     }

@@ -91,6 +91,12 @@ pub struct InstructionTime {
     pub executions: u64,
     /// Cycles of its issue slots.
     pub issued: u64,
+    /// Cycles that it kept a SIMD's vector ALU.
+    pub vector_alu: u64,
+    /// Lines of the vector L1 cache that its accesses were in.
+    pub lines: u64,
+    /// Cycles of LDS because of its bank conflicts.
+    pub lds_conflict_cycles: u64,
     pub(crate) stalled: [u64; REASONS],
 }
 
@@ -105,10 +111,109 @@ pub struct MemoryCounts {
     pub l2_hits: u64,
     /// Lines that were not, and came from memory.
     pub l2_misses: u64,
+    /// Changed lines that L2 wrote back to have room for others.
+    pub l2_written_back: u64,
+    /// Changed lines that were in L2 at the end of the dispatch.
+    pub l2_left: u64,
+    /// Lines that went to memory or came from it: those that neither L2 nor the Infinity Cache had room for.
+    pub memory_lines: u64,
+    /// Bytes that stores wrote to L2, at most those of a line of L1 for each.
+    pub stored_bytes: u64,
     /// Cycles of LDS beyond those that accesses without bank conflicts take.
     pub lds_conflict_cycles: u64,
     /// Operations of atomics that waited for another one of the same instruction.
     pub serialized_atomics: u64,
+    /// Cycles of channels of L2 that atomics kept busy.
+    pub atomic_cycles: u64,
+}
+
+/// A part of the machine that works on one thing after the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Resource {
+    /// SIMDs that have a wave, whatever it does.
+    Simd,
+    /// Compute units that have a wave.
+    ComputeUnit,
+    /// The vector ALU of a SIMD.
+    VectorAlu,
+    /// Its unit for transcendental operations, of targets that have one beside the vector ALU.
+    Transcendental,
+    /// Its matrix core.
+    Matrix,
+    /// Its issue of scalar instructions.
+    Scalar,
+    /// The vector L1 cache of a compute unit: the addresses that it works on.
+    L1,
+    /// The LDS of a compute unit.
+    Lds,
+    /// Channels of L2.
+    L2,
+    /// The Infinity Cache.
+    Mall,
+    /// Memory.
+    Memory,
+}
+
+impl Resource {
+    /// All of them.
+    pub const ALL: [Resource; 11] = [
+        Resource::Simd,
+        Resource::ComputeUnit,
+        Resource::VectorAlu,
+        Resource::Transcendental,
+        Resource::Matrix,
+        Resource::Scalar,
+        Resource::L1,
+        Resource::Lds,
+        Resource::L2,
+        Resource::Mall,
+        Resource::Memory,
+    ];
+
+    /// Its name in files: `vector_alu`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        [
+            "simd",
+            "compute_unit",
+            "vector_alu",
+            "transcendental",
+            "matrix",
+            "scalar",
+            "l1",
+            "lds",
+            "l2",
+            "mall",
+            "memory",
+        ][self as usize]
+    }
+}
+
+/// For how many cycles the parts of each kind were busy, summed over the parts, and for how many they could have been.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ResourceUse {
+    pub(crate) busy: [u64; Resource::ALL.len()],
+    pub(crate) available: [u64; Resource::ALL.len()],
+}
+
+impl ResourceUse {
+    /// Cycles that parts of this kind were busy.
+    #[must_use]
+    pub fn busy(&self, resource: Resource) -> u64 {
+        self.busy[resource as usize]
+    }
+
+    /// The cycles of the dispatch, once for each part of this kind; 0 where the machine has none.
+    #[must_use]
+    pub fn available(&self, resource: Resource) -> u64 {
+        self.available[resource as usize]
+    }
+
+    /// Adds the use by another dispatch, or what others have counted of the same one.
+    pub fn add(&mut self, other: &ResourceUse) {
+        self.busy.iter_mut().zip(other.busy).for_each(|(mine, its)| *mine += its);
+        self.available.iter_mut().zip(other.available).for_each(|(mine, its)| *mine += its);
+    }
 }
 
 /// A wave at a moment.
@@ -167,6 +272,8 @@ pub struct ModelledTime {
     pub instructions: BTreeMap<CodeAddress, InstructionTime>,
     /// Caches and LDS.
     pub memory: MemoryCounts,
+    /// How busy the machine was.
+    pub used: ResourceUse,
     /// Samples in the order in which they were taken, if there is a [`Timing::sample_interval`].
     pub samples: Vec<WaveSample>,
     /// Samples beyond the most that are kept.
@@ -297,6 +404,9 @@ impl InstructionTime {
     pub fn add(&mut self, other: &InstructionTime) {
         self.executions += other.executions;
         self.issued += other.issued;
+        self.vector_alu += other.vector_alu;
+        self.lines += other.lines;
+        self.lds_conflict_cycles += other.lds_conflict_cycles;
         self.stalled.iter_mut().zip(other.stalled).for_each(|(mine, its)| *mine += its);
     }
 }
@@ -308,8 +418,13 @@ impl MemoryCounts {
         self.l1_misses += other.l1_misses;
         self.l2_hits += other.l2_hits;
         self.l2_misses += other.l2_misses;
+        self.l2_written_back += other.l2_written_back;
+        self.l2_left += other.l2_left;
+        self.memory_lines += other.memory_lines;
+        self.stored_bytes += other.stored_bytes;
         self.lds_conflict_cycles += other.lds_conflict_cycles;
         self.serialized_atomics += other.serialized_atomics;
+        self.atomic_cycles += other.atomic_cycles;
     }
 }
 

@@ -237,14 +237,20 @@ impl KernelRoofline {
             let line = u64::from(target.l1_line_bytes());
             let far_line = u64::from(target.machine(MachineFact::L2LineBytes).typical);
             let memory = &time.memory;
+            let has_mall = target.machine(MachineFact::MallBytes).typical > 0;
+            let beyond_l2 = memory.l2_misses.saturating_add(memory.l2_written_back).saturating_mul(far_line);
             for (name, bytes) in [
                 ("l1", memory.l1_hits.saturating_add(memory.l1_misses).saturating_mul(line)),
-                ("l2", memory.l1_misses.saturating_mul(line)),
-                ("memory", memory.l2_misses.saturating_mul(far_line)),
+                ("l2", memory.l1_misses.saturating_mul(line).saturating_add(memory.stored_bytes)),
+                ("mall", if has_mall { beyond_l2 } else { 0 }),
+                ("memory", memory.memory_lines.saturating_mul(far_line)),
             ] {
                 amounts.push((name.to_owned(), bytes, Basis::Modelled));
                 levels.push((name.to_owned(), bytes, Basis::Modelled));
             }
+            // They are in no least time: stores are of `l2`, and what is left is written when the dispatch has ended.
+            levels.push(("l2_stored".to_owned(), memory.stored_bytes, Basis::Modelled));
+            levels.push(("l2_left".to_owned(), memory.l2_left.saturating_mul(far_line), Basis::Modelled));
         }
         levels.push(("lds".to_owned(), total.bytes_of(Traffic::Lds), Basis::Counted));
         let flops = total.flops.effective;
@@ -400,7 +406,14 @@ mod tests {
             modelled_wave_cycles: 1,
             modelled_added_cycles: 0,
             dispatches: vec![DispatchTime { dispatch: 0, modelled_cycles: 17_000 }; dispatches],
-            memory: MemoryTime { l1_misses: misses, l2_misses: misses, ..MemoryTime::default() },
+            memory: MemoryTime {
+                l1_misses: misses,
+                l2_misses: misses / 2,
+                l2_written_back: misses / 2,
+                memory_lines: misses,
+                ..MemoryTime::default()
+            },
+            resources: Vec::new(),
             instructions: Vec::new(),
         }
     }

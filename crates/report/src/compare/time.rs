@@ -203,6 +203,7 @@ mod tests {
                 modelled_added_cycles: 0,
                 dispatches: Vec::new(),
                 memory: MemoryTime::default(),
+                resources: Vec::new(),
                 instructions: Vec::new(),
             })
             .collect();

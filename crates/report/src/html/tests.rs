@@ -147,6 +147,7 @@ fn kernels_are_under_the_roofs_of_the_usual_board() {
             modelled_added_cycles: 0,
             dispatches: vec![DispatchTime { dispatch: 0, modelled_cycles: 17_000 }],
             memory: MemoryTime { l1_misses: 32, l2_misses: 16, ..MemoryTime::default() },
+            resources: Vec::new(),
             instructions: Vec::new(),
         }],
     });

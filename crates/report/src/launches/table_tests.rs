@@ -104,6 +104,7 @@ fn what_takes_ten_modelled_microseconds_is_not_short() {
             modelled_added_cycles: 0,
             dispatches: vec![DispatchTime { dispatch: 0, modelled_cycles: cycles }],
             memory: MemoryTime::default(),
+            resources: Vec::new(),
             instructions: Vec::new(),
         });
         time

@@ -83,6 +83,8 @@ fn of_kernel(kernel: &KernelRoofline, style: Style, lines: &mut Vec<String>) {
     for level in &kernel.levels {
         let name = match level.level.as_str() {
             "requested" => "lanes' requests",
+            "l2_stored" => "stores, of l2",
+            "l2_left" => "left in L2, to be written",
             "flat" => "lanes' requests by FLAT (global, LDS or scratch, not known)",
             level => level,
         };
