@@ -1,5 +1,7 @@
 //! What a summary has to know of the code of kernels.
 
+use std::collections::BTreeMap;
+
 use super::memory::{self, MemoryInputs};
 use super::mix::{KernelToCount, totals};
 use super::object::Object;
@@ -9,10 +11,14 @@ use wavetap_analysis::dataflow::Summaries;
 use wavetap_analysis::kernel::Body;
 use wavetap_base::entity::{BlockId, InstId};
 use wavetap_base::error::Result;
-use wavetap_explain::code::{ExecutedCode, ExecutedInstruction, ExecutedLoop, LaneGuard, LeavingWaves, program_line};
+use wavetap_explain::code::{ExecutedCode, ExecutedInstruction, ExecutedLoop, IdleWaves, LaneGuard, program_line};
 use wavetap_explain::launches::CodeOfKernel;
-use wavetap_mix::{CountedInstruction, GuardedWork, SiteCounts, early_exits, goes_lane_by_lane, guarded_work};
+use wavetap_mix::{
+    CountedInstruction, SiteCounts, early_exits, goes_lane_by_lane, guarded_work, idle_tests, math_functions,
+    tests_work_items_only,
+};
 use wavetap_profile::file::{KernelTotals, Profile};
+use wavetap_profile::map::Source;
 
 /// What a summary has to know of the code of the kernels of an object that were dispatched. How lanes access memory,
 /// and what each instruction did, only of the largest ones: a library has many kernels, and a summary shows a few.
@@ -66,9 +72,18 @@ fn executed(object: &Object<'_>, id: BodyId, totals: &KernelTotals, summaries: &
     };
     kernel.each_body(|body, cfg, definitions, instructions| {
         let guards = guarded_work(body, cfg, definitions, &counts, &instructions);
-        code.guards.extend(guards.into_iter().map(|guard| {
-            let GuardedWork { inst, leaves_loop, executions, lanes, is_counted, before, idle } = guard;
-            LaneGuard { address: body.address(inst), leaves_loop, executions, lanes, is_counted, before, idle }
+        code.guards.extend(guards.into_iter().map(|guard| LaneGuard {
+            address: body.address(guard.inst),
+            leaves_loop: guard.leaves_loop,
+            executions: guard.executions,
+            lanes: guard.lanes,
+            is_counted: guard.is_counted,
+            before: guard.before,
+            idle: guard.idle,
+            with_empty: guard.with_empty,
+            disagreed: guard.disagreed,
+            going_on: guard.going_on,
+            of_work_items: tests_work_items_only(body, definitions, guard.inst),
         }));
         code.loops.extend(cfg.loops().all().iter().map(|each| ExecutedLoop {
             header: body.address(cfg.block(each.header).first),
@@ -78,25 +93,32 @@ fn executed(object: &Object<'_>, id: BodyId, totals: &KernelTotals, summaries: &
         }));
         if body.entry_address() == own.entry_address() {
             code.leaving = leaving(body, cfg, &instructions);
+            let idle = idle_tests(body, cfg, definitions, &counts, &instructions, totals.waves);
+            code.idle = idle.map(|test| IdleWaves { address: body.address(test.inst), waves: test.idle, of: test.of });
         }
+        let lines: BTreeMap<InstId, Source> = instructions
+            .iter()
+            .filter_map(|each| Some((each.inst, program_line(&object.frames(each.address))?)))
+            .collect();
+        let math = math_functions(body, definitions, |inst| lines.get(&inst));
         for instruction in instructions {
-            let CountedInstruction { address, executions, lanes, ref work, .. } = instruction;
+            let CountedInstruction { inst, address, executions, lanes, ref work, .. } = instruction;
             let Some(class) = work.class_by_memory() else { continue };
-            let source = program_line(&object.frames(address));
-            code.instructions.insert(address, ExecutedInstruction { source, class, executions, lanes });
+            let (source, math) = (lines.get(&inst).cloned(), math.get(&inst).copied());
+            code.instructions.insert(address, ExecutedInstruction { source, class, math, executions, lanes });
         }
     });
     code
 }
 
 /// The waves that leave a kernel at once.
-fn leaving(body: &Body, cfg: &Cfg, instructions: &[CountedInstruction]) -> Option<LeavingWaves> {
+fn leaving(body: &Body, cfg: &Cfg, instructions: &[CountedInstruction]) -> Option<IdleWaves> {
     let executions = |block: BlockId| {
         let first = cfg.block(block).first;
         instructions.iter().find(|instruction| instruction.inst == first)?.executions
     };
     let exit = early_exits(body, cfg, executions)?;
-    Some(LeavingWaves { address: body.address(exit.branch), waves: exit.waves, of: exit.of })
+    Some(IdleWaves { address: body.address(exit.branch), waves: exit.waves, of: exit.of })
 }
 
 /// The instruction by which lanes without work leave the whole kernel: the last one of its first block that writes

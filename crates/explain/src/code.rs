@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use wavetap_mix::Class;
+use wavetap_mix::{Class, MathFunction};
 use wavetap_object::code_object::Frame;
 use wavetap_profile::map::Source;
 
@@ -16,7 +16,9 @@ pub struct ExecutedCode {
     /// Its loops.
     pub loops: Vec<ExecutedLoop>,
     /// The waves that leave the kernel at once, if some do.
-    pub leaving: Option<LeavingWaves>,
+    pub leaving: Option<IdleWaves>,
+    /// Waves that stay without a lane for the kernel's work, if at least half do.
+    pub idle: Option<IdleWaves>,
     /// Vector registers that the compiler spilled to scratch memory.
     pub spilled_vgprs: u64,
     /// Work-items of the largest workgroup that it was compiled for.
@@ -30,6 +32,8 @@ pub struct ExecutedInstruction {
     pub source: Option<Source>,
     /// What it is.
     pub class: Class,
+    /// The function that it computes together with others.
+    pub math: Option<MathFunction>,
     /// How often waves executed it; none if that does not follow from the counts.
     pub executions: Option<u64>,
     /// Active lanes, summed over its executions; none if that does not follow.
@@ -53,6 +57,14 @@ pub struct LaneGuard {
     pub before: f64,
     /// Lanes that are idle at these executions because of it, summed, by averages.
     pub idle: f64,
+    /// Whether waves without a lane may be among these executions.
+    pub with_empty: bool,
+    /// Which part of the waves that came to it had lanes that disagreed, 0 to 1.
+    pub disagreed: f64,
+    /// Which part of the lanes that came to it goes on, 0 to 1.
+    pub going_on: f64,
+    /// Whether it tests nothing but a work-item's place in its workgroup.
+    pub of_work_items: bool,
 }
 
 /// A loop.
@@ -68,12 +80,12 @@ pub struct ExecutedLoop {
     pub lane_by_lane: bool,
 }
 
-/// Waves that leave a kernel without having done anything.
+/// Waves that leave a kernel without having done anything, or that stay without doing anything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LeavingWaves {
-    /// Address of the branch at which most of them do.
+pub struct IdleWaves {
+    /// Address of the test at which most of them do.
     pub address: u64,
-    /// How many do, there and elsewhere.
+    /// How many do: that leave, there and elsewhere; that stay, how often waves fail this test.
     pub waves: u64,
     /// Of how many.
     pub of: u64,

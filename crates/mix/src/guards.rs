@@ -5,6 +5,12 @@
 //! these is given the difference between the lanes before it and before the next one inward. Lanes before are averages
 //! over the executions of the narrowing instruction, so what is given to a single one is an estimate; the sum is not
 //! more than what is idle.
+//!
+//! Lanes are idle because of a branch only in waves whose lanes disagreed at it. Where all lanes of each wave agreed,
+//! nothing is idle because of it, though waves without a lane may execute the code under it, where compilers leave out
+//! the branch that skips it. Where some waves disagreed and there is no such branch, waves without a lane are in the
+//! averages, too: then what is idle in one execution is at most the lanes before, times the part of waves that
+//! disagreed.
 
 use std::collections::BTreeMap;
 
@@ -14,6 +20,7 @@ use wavetap_analysis::cfg::{Cfg, EdgeKind, Exit, Loop};
 use wavetap_analysis::dataflow::{Definition, Definitions};
 use wavetap_analysis::kernel::Body;
 use wavetap_base::entity::{BlockId, InstId};
+use wavetap_profile::probes::branches::ExecCounts;
 
 use crate::count::CountedInstruction;
 use crate::sites::SiteCounts;
@@ -39,6 +46,12 @@ pub struct GuardedWork {
     pub before: f64,
     /// Lanes that are idle at these executions because of it, summed: an estimate (see the module).
     pub idle: f64,
+    /// Whether waves without a lane may be among these executions: no branch skips the code for them.
+    pub with_empty: bool,
+    /// Which part of the waves that came to it had lanes that disagreed, 0 to 1.
+    pub disagreed: f64,
+    /// Which part of the lanes that came to it goes on, 0 to 1.
+    pub going_on: f64,
 }
 
 /// A narrowing instruction, and the lanes before it on average.
@@ -47,6 +60,35 @@ struct Guard {
     inst: InstId,
     leaves_loop: bool,
     before: f64,
+    /// As in [`GuardedWork`].
+    with_empty: bool,
+    disagreed: f64,
+    going_on: f64,
+}
+
+impl Guard {
+    fn of(inst: InstId, counts: &ExecCounts) -> Guard {
+        let part = |number: u64, of: u64| number as f64 / of.max(1) as f64;
+        Guard {
+            inst,
+            leaves_loop: false,
+            before: part(counts.lanes_before, counts.executions),
+            with_empty: false,
+            disagreed: part(counts.divergences(), counts.executions),
+            going_on: part(counts.lanes_after, counts.lanes_before),
+        }
+    }
+
+    /// The lanes that are idle because of it in an execution, if so many are active inside.
+    fn idle(&self, inside: f64) -> f64 {
+        let idle = (self.before - inside).max(0.0);
+        match () {
+            // Lanes that left in one round are idle in all later ones, whether the others agree or not.
+            () if self.disagreed == 0.0 => 0.0,
+            () if self.with_empty && !self.leaves_loop => idle.min(self.before * self.disagreed),
+            () => idle,
+        }
+    }
 }
 
 /// What runs under each instruction of a body that narrows EXEC and was counted, by its place in the code.
@@ -60,9 +102,10 @@ pub fn guarded_work(
 ) -> Vec<GuardedWork> {
     let by_inst: BTreeMap<InstId, &CountedInstruction> =
         instructions.iter().map(|instruction| (instruction.inst, instruction)).collect();
-    let average = |inst: InstId| {
+    let guard = |inst: InstId| {
         let counted = counts.exec(body.address(inst))?;
-        counted.average_lanes().map(|(before, _)| before)
+        let with_empty = skipping(body, cfg, inst).is_none();
+        (counted.executions > 0).then(|| Guard { with_empty, ..Guard::of(inst, &counted) })
     };
     let of_loops = loop_guards(body, cfg, counts, &by_inst);
     let mut work: BTreeMap<InstId, GuardedWork> = BTreeMap::new();
@@ -73,10 +116,7 @@ pub fn guarded_work(
         let counted = instruction.lanes.map(|lanes| lanes as f64 / executions as f64);
         let Some(active) = counted.or_else(going_on) else { continue };
         let outward = std::iter::successors(innermost, |inst| definitions.mask_formed_by(*inst));
-        let mut guards: Vec<Guard> = outward
-            .take(DEPTH)
-            .filter_map(|inst| Some(Guard { inst, leaves_loop: false, before: average(inst)? }))
-            .collect();
+        let mut guards: Vec<Guard> = outward.take(DEPTH).filter_map(guard).collect();
         let around = of_loops.iter().filter(|(blocks, _)| blocks.contains(instruction.block.index()));
         guards.extend(around.map(|(_, guard)| *guard));
         guards.sort_by(|a, b| b.before.total_cmp(&a.before).then(a.inst.cmp(&b.inst)));
@@ -91,11 +131,14 @@ pub fn guarded_work(
                 is_counted: true,
                 before: guard.before,
                 idle: 0.0,
+                with_empty: guard.with_empty,
+                disagreed: guard.disagreed,
+                going_on: guard.going_on,
             });
             entry.executions = entry.executions.saturating_add(executions);
             entry.lanes = entry.lanes.saturating_add((active * executions as f64).round() as u64);
             entry.is_counted &= counted.is_some();
-            entry.idle += executions as f64 * (guard.before - inner).max(0.0);
+            entry.idle += executions as f64 * guard.idle(inner);
         }
     }
     work.into_values().collect()
@@ -110,16 +153,21 @@ fn lanes_going_on(
     inst: InstId,
 ) -> Option<f64> {
     let counted = counts.exec(body.address(inst))?;
+    let inside = Some(cfg.block(skipping(body, cfg, inst)?)).filter(|block| block.predecessors.len() == 1)?;
+    let waves = instructions.get(&inside.first)?.executions.filter(|waves| *waves > 0)?;
+    Some(counted.lanes_after as f64 / waves as f64)
+}
+
+/// Where waves with a lane go on after an instruction, if a branch at the end of its block sends those without
+/// elsewhere.
+pub(crate) fn skipping(body: &Body, cfg: &Cfg, inst: InstId) -> Option<BlockId> {
     let block = cfg.block(cfg.block_of(inst));
     let inside = match body.inst(block.last).variant.branch {
         Branch::Conditional(Condition::ExecZ) => EdgeKind::FallThrough,
         Branch::Conditional(Condition::ExecNz) => EdgeKind::Taken,
         _ => return None,
     };
-    let inside = block.successors.iter().find(|edge| edge.kind == inside)?;
-    let inside = Some(cfg.block(inside.block)).filter(|block| block.predecessors.len() == 1)?;
-    let waves = instructions.get(&inside.first)?.executions.filter(|waves| *waves > 0)?;
-    Some(counted.lanes_after as f64 / waves as f64)
+    block.successors.iter().find(|edge| edge.kind == inside).map(|edge| edge.block)
 }
 
 /// The instructions that take lanes out of loops, with the blocks of the loop: the last write of EXEC of a block that
@@ -148,8 +196,10 @@ fn loop_guards(
             }
             let writes_exec = |inst: &InstId| body.writes(*inst).any(|reg| reg.overlaps(Reg::EXEC));
             let last_write = cfg.block(*block).insts().rev().find(writes_exec);
-            let counted = last_write.filter(|inst| counts.exec(body.address(*inst)).is_some());
-            guards.extend(counted.map(|inst| (blocks.clone(), Guard { inst, leaves_loop: true, before })));
+            let counted = last_write.and_then(|inst| Some((inst, counts.exec(body.address(inst))?)));
+            guards.extend(counted.map(|(inst, counted)| {
+                (blocks.clone(), Guard { leaves_loop: true, before, ..Guard::of(inst, &counted) })
+            }));
         }
     }
     guards
