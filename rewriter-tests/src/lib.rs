@@ -5,6 +5,7 @@
 //! - [`case`]: case files and what their lines mean;
 //! - [`clocked`]: kernels with a probe that reads clocks, and when the emulator saw their instructions;
 //! - [`command`]: the `wavetap` command as a child process;
+//! - [`contradictions`]: the summary of a report against its own tables;
 //! - [`corpora`]: the libraries that are fetched for the long tests;
 //! - [`counts`]: a profile beside the emulator's trace and beside the counts worked out by hand;
 //! - [`dispatch`]: one dispatch on the emulator, with what it counts;
@@ -32,6 +33,7 @@ pub mod blocks;
 pub mod case;
 pub mod clocked;
 pub mod command;
+pub mod contradictions;
 pub mod cores;
 pub mod corpora;
 pub mod counts;
@@ -69,6 +71,15 @@ pub fn run_trials(trials: Result<Vec<Trial>, Failure>) -> ExitCode {
 #[must_use]
 pub fn full() -> bool {
     std::env::var_os("WAVETAP_FULL_TESTS").is_some()
+}
+
+/// The day, counted from 1970: by which quick selections rotate.
+#[must_use]
+pub fn day() -> u64 {
+    /// Seconds of a day.
+    const DAY: u64 = 24 * 60 * 60;
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    now.map_or(0, |since| since.as_secs() / DAY)
 }
 
 /// Names the processors that a run is limited to: `WAVETAP_KERNEL_TARGETS=gfx1030,gfx1100`.

@@ -9,7 +9,8 @@
 //!
 //! - runs on the emulator and must say that its results are right;
 //! - runs with kernels that do nothing and must not say so: else its check is empty, and it proves nothing;
-//! - is rewritten, run and reported by `wavetap profile`: results still right, nothing refused, some dispatch counted.
+//! - is rewritten, run and reported by `wavetap profile`: results still right, nothing refused, some dispatch counted,
+//!   and the summary says nothing that a table of the report contradicts.
 //!
 //! With `WAVETAP_PROGRAMS_STACK=rocm` each program runs on AMD's own libraries, which must be able to run its code
 //! objects (Debian 12's take those of version 4), with the emulator below them in place of the kernel driver. It must
@@ -23,6 +24,7 @@ use std::process::ExitCode;
 
 use libtest_mimic::{Failed, Trial};
 use rewriter_tests::command::{self, Finished};
+use rewriter_tests::contradictions::contradictions;
 use rewriter_tests::{Failure, hip5, place};
 use serde::Deserialize;
 use wavetap::profile::file::{KernelTotals, Profile};
@@ -154,11 +156,16 @@ impl Case {
         }
         let report = tempfile::NamedTempFile::new().map_err(|e| e.to_string())?;
         let file = report.path().to_str().ok_or("a temporary file with a strange name")?;
-        let counted = self.wavetap(&["profile", "--format", "json", "--force", "--report", file], &[])?;
+        let probes = ["--probe", "branches,blocks", "--timing"];
+        let output = ["--format", "json", "--force", "--report", file];
+        let counted = self.wavetap(&[&["profile"], &probes[..], &output[..]].concat(), &[])?;
         if !self.is_right(&counted) {
             return Err(counted.failure("the rewritten program does not say that its results are right"));
         }
-        self.has_counts(report.path()).map_err(|what| counted.failure(&what))
+        self.has_counts(report.path()).map_err(|what| counted.failure(&what))?;
+        let json = fs::read(report.path()).map_err(|e| format!("{file}: {e}"))?;
+        let (wrong, _) = contradictions(&serde_json::from_slice(&json).map_err(|e| format!("{file}: {e}"))?);
+        if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n")) }
     }
 
     /// The same on AMD's own libraries; counts are compared with those of the emulator's own runtime.

@@ -1,9 +1,10 @@
-//! Which kernels and findings are shown where there is room for nine lines: with the line that says what ran, ten.
+//! Which kernels and findings are shown where there is room for eleven lines: with the line that says what ran, twelve.
 
 use super::data::{Finding, KernelSummary, Summary};
 
-/// Lines of a summary: a heading, one for each kernel and each finding, and one for what is left out.
-const LINES: usize = 9;
+/// Lines of a summary: a heading, one for what launches cost, one for each kernel, what bounds it and each finding, and
+/// one for what is left out.
+const LINES: usize = 11;
 /// Kernels with smaller shares are not shown, but for the first.
 const SHARE: f64 = 0.02;
 
@@ -20,18 +21,19 @@ impl Summary {
 fn room(summary: &Summary) -> Vec<usize> {
     let large = summary.kernels.iter().take_while(|kernel| kernel.share >= SHARE).count().max(1);
     let kernels = &summary.kernels[..large.min(summary.kernels.len())];
-    let lines: usize = kernels.iter().map(|kernel| 1 + kernel.findings.len().min(1)).sum();
-    let is_more = summary.more > 0 || kernels.len() < summary.kernels.len() || lines > LINES - 1;
-    // The first line, and one for what is left out.
-    let mut room = LINES - 1 - usize::from(is_more);
+    let least = |kernel: &KernelSummary| 1 + usize::from(kernel.bound.is_some()) + kernel.findings.len().min(1);
+    let lines: usize = kernels.iter().map(least).sum();
+    let before = 1 + usize::from(summary.launches.is_some());
+    let is_more = summary.more > 0 || kernels.len() < summary.kernels.len() || lines > LINES - before;
+    // What comes before, and one line for what is left out.
+    let mut room = LINES - before - usize::from(is_more);
     let mut findings = Vec::new();
     for kernel in kernels {
-        let first = kernel.findings.len().min(1);
-        if room < 1 + first {
+        if room < least(kernel) {
             break;
         }
-        room -= 1 + first;
-        findings.push(first);
+        room -= least(kernel);
+        findings.push(kernel.findings.len().min(1));
     }
     loop {
         let before = room;

@@ -20,6 +20,114 @@ pub struct Summary {
     pub more: u64,
     /// The share of those together, 0 to 1.
     pub share_of_more: f64,
+    /// What starting all launches of the run takes, where their time is modelled and that is much beside it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub launches: Option<LaunchCost>,
+}
+
+/// What the launches of a run take besides what they run.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct LaunchCost {
+    /// How many there were.
+    pub launches: u64,
+    /// The modelled microseconds of all kernels.
+    pub modelled_microseconds: f64,
+    /// What starting them takes at least, in microseconds.
+    pub starting_microseconds: f64,
+}
+
+/// What can bound a kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Limit {
+    /// Starting launches.
+    Launches,
+    /// Waves without work.
+    IdleWaves,
+    /// Too few waves for the machine.
+    FewWaves,
+    /// Bandwidth of memory.
+    Memory,
+    /// Bandwidth of the Infinity Cache.
+    Mall,
+    /// Bandwidth of L2.
+    L2,
+    /// The vector L1 cache: addresses and lines.
+    L1,
+    /// LDS.
+    Lds,
+    /// The vector ALU.
+    VectorAlu,
+    /// The unit for transcendental operations.
+    Transcendental,
+    /// Matrix cores.
+    Matrix,
+    /// Issue of scalar instructions.
+    Scalar,
+    /// Latency of global memory and of what else `s_waitcnt` waits for, but LDS.
+    MemoryLatency,
+    /// Latency of LDS.
+    LdsLatency,
+    /// Waves that come late to barriers.
+    Barriers,
+    /// Results of the ALUs that are not there yet.
+    Dependencies,
+    /// Instructions after branches that are not there yet.
+    Branches,
+}
+
+impl Limit {
+    /// In words.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Limit::Launches => "launches",
+            Limit::IdleWaves => "waves without work",
+            Limit::FewWaves => "few waves",
+            Limit::Memory => "memory bandwidth",
+            Limit::Mall => "Infinity Cache bandwidth",
+            Limit::L2 => "L2 bandwidth",
+            Limit::L1 => "L1",
+            Limit::Lds => "LDS",
+            Limit::VectorAlu => "vector ALU",
+            Limit::Transcendental => "transcendental unit",
+            Limit::Matrix => "matrix cores",
+            Limit::Scalar => "scalar instructions (masks, loop control)",
+            Limit::MemoryLatency => "memory latency",
+            Limit::LdsLatency => "LDS latency",
+            Limit::Barriers => "barriers",
+            Limit::Dependencies => "ALU dependencies",
+            Limit::Branches => "branches",
+        }
+    }
+}
+
+/// Something that bounds a kernel.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct LimitPart {
+    /// What.
+    pub limit: Limit,
+    /// In words, with numbers.
+    pub text: String,
+    /// Of a part of the machine, for which part of the time it is busy; of latencies, for which part of their time
+    /// waves wait; of few waves, which part of the SIMDs has none; of launches, which part of the time starting them
+    /// takes. Where no time is modelled, the cycles that it takes, beside those of what takes most. 0 to 1.
+    pub part: f64,
+}
+
+/// What bounds a kernel.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Bound {
+    /// What bounds it.
+    pub first: LimitPart,
+    /// What would bound it, or hold it up, next.
+    pub next: Option<LimitPart>,
+    /// What that rests on: modelled, or predicted from counts and the machine's rates.
+    pub basis: Basis,
 }
 
 /// What kernels have shares of.
@@ -69,6 +177,9 @@ pub struct KernelSummary {
     /// findings here are of that one. Empty for a kernel that is the only one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub instances: Vec<Instance>,
+    /// What bounds it, if that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bound: Option<Bound>,
     /// What matters most, at most four.
     pub findings: Vec<Finding>,
 }
@@ -98,6 +209,8 @@ pub enum FindingKind {
     IdleWaves,
     /// Lanes that take different sides of a branch, or leave a loop at different times.
     Divergence,
+    /// Work-items of each workgroup that have nothing to do: it is larger than its work.
+    UnfilledWorkgroups,
     /// What waits wait for.
     Wait,
     /// How lanes access memory.
@@ -112,11 +225,34 @@ pub enum FindingKind {
     HotCode,
 }
 
+impl Finding {
+    /// A finding about no line in particular.
+    pub(super) fn new(kind: FindingKind, basis: Basis, text: String, help: &str, weight: f64) -> Finding {
+        let help = help.to_owned();
+        Finding { kind, text, basis, help, source: None, also: Vec::new(), weight, modelled_gain: None }
+    }
+}
+
 impl FindingKind {
     /// Whether it is about how a kernel was launched, not about its code.
     #[must_use]
     pub fn is_of_launch(self) -> bool {
         matches!(self, FindingKind::Launch | FindingKind::IdleWaves | FindingKind::Occupancy)
+    }
+}
+
+impl Limit {
+    /// The sort of change that helps; empty where the findings say it.
+    #[must_use]
+    pub fn help(self) -> &'static str {
+        match self {
+            Limit::Launches => "do more in each",
+            Limit::IdleWaves => "launch waves only for work",
+            Limit::FewWaves => "use more waves",
+            Limit::Memory => "move fewer bytes",
+            Limit::Mall | Limit::L2 => "reuse more in LDS and registers",
+            _ => "",
+        }
     }
 }
 
@@ -140,4 +276,8 @@ pub struct Finding {
     pub also: Vec<Source>,
     /// By which findings of a kernel are ordered, 0 to 1: which part of what it is about is lost. No prediction.
     pub weight: f64,
+    /// How many times as fast the kernel would be at most, by the timing model, if nothing of it were lost (Amdahl's
+    /// law), as far as what else keeps the machine busy allows; none where no time is modelled, and of what is no loss.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub modelled_gain: Option<f64>,
 }

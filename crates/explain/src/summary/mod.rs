@@ -4,24 +4,32 @@
 //! kind is one function of a file in `finders`, with its evidence and its threshold. [`Finding::weight`] puts them in
 //! an order; it is no prediction of what a change would gain.
 
+mod bound;
 mod choice;
 pub(crate) mod data;
 mod finders;
 mod groups;
+mod subject;
+mod waiting;
 
-pub use data::{Finding, FindingKind, Instance, KernelSummary, SharesOf, Summary};
+pub use data::{Bound, Finding, FindingKind, Instance, KernelSummary, LaunchCost, Limit, LimitPart, SharesOf, Summary};
 
 use crate::launches::{CodeOfKernel, LaunchInputs, LaunchTable};
 use crate::variants::labelled;
 use crate::{Kernel, Report};
-use finders::{Subject, find};
+use finders::find;
 use groups::{Group, groups, titles};
+use subject::Subject;
 use wavetap_amdgpu::Board;
 use wavetap_profile::file::{Profile, Work};
 use wavetap_profile::time::TimeProfile;
 
 /// Kernels whose findings are in a summary; instances of a template are one.
 pub const KERNELS: usize = 4;
+/// Starting launches is said to take long from this part of the run's time on.
+const MUCH: f64 = 0.3;
+/// If there are so many.
+const MANY: u64 = 8;
 /// Findings of a kernel in a summary.
 const FINDINGS: usize = 4;
 
@@ -102,6 +110,7 @@ impl Summary {
                 }
             };
             let several = group.places.len() > 1;
+            let subject = subject(report, group.largest(), launches, code);
             KernelSummary {
                 name: kernel.name.clone(),
                 demangled: kernel.demangled.clone(),
@@ -110,7 +119,8 @@ impl Summary {
                 title: labelled(&title, kernel.variant.as_deref().filter(|_| !several)),
                 share: share(group.size),
                 instances: group.places.iter().filter(|_| several).map(instance).collect(),
-                findings: find(&subject(report, group.largest(), launches, code)).into_iter().take(FINDINGS).collect(),
+                bound: bound::bound(&subject),
+                findings: find(&subject).into_iter().take(FINDINGS).collect(),
             }
         });
         Summary {
@@ -119,6 +129,7 @@ impl Summary {
             kernels: kernels.collect(),
             more: rest.iter().map(|group| group.places.len() as u64).sum(),
             share_of_more: share(rest.iter().fold(0, |sum, group| sum.saturating_add(group.size))),
+            launches: launch_cost(report, launches),
         }
     }
 }
@@ -157,13 +168,32 @@ fn subject<'a>(report: &'a Report, place: usize, launches: &'a LaunchTable, code
     let is_it = |object: &str, name: &str| kernel.object == object && kernel.name == name;
     let time = report.time.as_ref().map(|time| &time.kernels);
     let code = code.iter().find(|code| is_it(&code.object, &code.name));
-    Subject {
+    let mut subject = Subject {
         kernel,
         launches,
         time: time.and_then(|all| all.iter().find(|time| is_it(&time.object, &time.name))),
         memory: code.and_then(|code| code.memory.as_ref()),
         code: code.and_then(|code| code.executed.as_ref()),
+        cycles: None,
+    };
+    if subject.time.is_none() {
+        subject.cycles = bound::cycles(&subject);
     }
+    subject
+}
+
+/// What starting all launches takes, if that is much beside what they run.
+fn launch_cost(report: &Report, table: &LaunchTable) -> Option<LaunchCost> {
+    let (mut launches, mut modelled_microseconds) = (0_u64, 0.0);
+    for time in &report.time.as_ref()?.kernels {
+        let of_target = table.boards.iter().find(|board| board.target == time.target)?;
+        let board = Board::by_name(of_target.board.as_deref()?)?;
+        launches += time.dispatches.len() as u64;
+        modelled_microseconds += board.microseconds(time.modelled_cycles as f64);
+    }
+    let starting_microseconds = launches as f64 * bound::LAUNCH_MICROSECONDS;
+    let is_much = launches >= MANY && starting_microseconds >= MUCH * (starting_microseconds + modelled_microseconds);
+    is_much.then_some(LaunchCost { launches, modelled_microseconds, starting_microseconds })
 }
 
 /// Whether an instruction was not executed as often in the run whose time is modelled as in the one that was counted.

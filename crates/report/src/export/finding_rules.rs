@@ -72,6 +72,13 @@ fn of_summary(kind: FindingKind) -> RuleText {
             "The wave executes both sides one after the other, each with a part of its lanes. Give the lanes of a wave \
                 work that takes the same side.",
         ),
+        FindingKind::UnfilledWorkgroups => (
+            "unfilled-workgroups",
+            "UnfilledWorkgroups",
+            "Workgroups are larger than their work: most of the kernel runs without some of their work-items.",
+            "A test of the work-item's number in its workgroup leaves lanes idle in every workgroup. Choose the \
+                workgroup's size by the work that it has, or give each work-item several parts of it.",
+        ),
         FindingKind::Wait => (
             "wait",
             "Wait",

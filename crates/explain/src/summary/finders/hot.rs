@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 
 use super::Subject;
 use super::lines::Lines;
-use super::waits::all_cycles;
 use crate::Basis;
 use crate::code::{ExecutedCode, ExecutedInstruction, ExecutedLoop};
 use crate::summary::data::{Finding, FindingKind};
+use crate::summary::waiting::all_cycles;
 use wavetap_mix::{Class, VectorSpace};
 use wavetap_profile::map::Source;
 
@@ -72,7 +72,7 @@ pub(super) fn hot_code(subject: &Subject<'_>) -> Option<Finding> {
 }
 
 fn finding(source: Option<Source>, basis: Basis, text: String, help: &str, weight: f64) -> Finding {
-    Finding { kind: FindingKind::HotCode, text, basis, help: help.to_owned(), source, also: Vec::new(), weight }
+    Finding { source, ..Finding::new(FindingKind::HotCode, basis, text, help, weight) }
 }
 
 /// `50 % vector ALU, 25 % scalar ALU`: what executed instructions are, those of code if executions are not known.

@@ -22,19 +22,14 @@ pub(super) fn launches(subject: &Subject<'_>) -> Vec<Finding> {
     let Some((worst, others)) = warnings.split_first() else { return Vec::new() };
     let names: Vec<&str> = others.iter().map(|warning| warning.kind.name()).collect();
     let others = if names.is_empty() { String::new() } else { format!("; also {}", names.join(", ")) };
-    vec![Finding {
-        kind: FindingKind::Launch,
-        text: format!("{}: {}{others}", worst.kind.name(), worst.text),
-        basis: match worst.kind {
-            WarningKind::LanesLeftOut | WarningKind::Uneven => Basis::Counted,
-            WarningKind::Short => Basis::Modelled,
-            _ => Basis::Computed,
-        },
-        help: worst.kind.help().to_owned(),
-        source: worst.source.clone(),
-        also: Vec::new(),
-        weight: worst.weight,
-    }]
+    let basis = match worst.kind {
+        WarningKind::LanesLeftOut | WarningKind::Uneven => Basis::Counted,
+        WarningKind::Short => Basis::Modelled,
+        _ => Basis::Computed,
+    };
+    let text = format!("{}: {}{others}", worst.kind.name(), worst.text);
+    let finding = Finding::new(FindingKind::Launch, basis, text, worst.kind.help(), worst.weight);
+    vec![Finding { source: worst.source.clone(), ..finding }]
 }
 
 /// Few waves on a SIMD, of launches that have more.
@@ -48,17 +43,11 @@ pub(super) fn occupancy(subject: &Subject<'_>) -> Vec<Finding> {
     });
     let Some((row, waves, most, part)) = few.min_by(|a, b| a.3.total_cmp(&b.3)) else { return Vec::new() };
     let limits: Vec<&str> = row.limited_by.iter().map(|resource| resource.name()).collect();
-    vec![Finding {
-        kind: FindingKind::Occupancy,
-        text: format!("occupancy: {waves} of {most} waves per SIMD, limited by {}", limits.join(", ")),
-        basis: Basis::Computed,
-        help: format!(
-            "use less of {}; `wavetap inspect --workgroup {}` says how much less",
-            limits.join(" and "),
-            row.shape.workgroup_size()
-        ),
-        source: None,
-        also: Vec::new(),
-        weight: OCCUPANCY_WEIGHT * (1.0 - part),
-    }]
+    let text = format!("occupancy: {waves} of {most} waves per SIMD, limited by {}", limits.join(", "));
+    let help = format!(
+        "use less of {}; `wavetap inspect --workgroup {}` says how much less",
+        limits.join(" and "),
+        row.shape.workgroup_size()
+    );
+    vec![Finding::new(FindingKind::Occupancy, Basis::Computed, text, &help, OCCUPANCY_WEIGHT * (1.0 - part))]
 }

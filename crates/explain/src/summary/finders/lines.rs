@@ -83,6 +83,9 @@ impl Lines {
             let is_same = index > 0 && known[index - 1].file == source.file;
             names.push(if is_same { source.line.to_string() } else { place(Some(source)) });
         }
+        if names.is_empty() {
+            return String::new();
+        }
         let more = if large.len() > names.len() { ", …" } else { "" };
         format!(" at {} lines ({}{more})", large.len(), names.join(", "))
     }
@@ -92,13 +95,9 @@ impl Lines {
         let several = self.main().is_none();
         let also = self.large().iter().skip(1).filter_map(|(source, _)| source.clone());
         Finding {
-            kind,
-            text,
-            basis,
-            help: help.to_owned(),
             source: self.first().cloned(),
             also: also.filter(|_| several).collect(),
-            weight,
+            ..Finding::new(kind, basis, text, help, weight)
         }
     }
 }
@@ -138,6 +137,7 @@ mod tests {
     fn lines_that_are_not_known_are_counted() {
         let lines = Lines::add_up([(None, 0.2), line(3, 0.1), line(4, 0.15), line(5, 0.001)]);
         assert_eq!(lines.places(), " at 3 lines (main.cu:4, 3, …)");
-        assert_eq!(Lines::add_up([]).places(), " at 0 lines ()");
+        assert_eq!(Lines::add_up([]).places(), "");
+        assert_eq!(Lines::add_up([(None, 0.4)]).places(), "");
     }
 }

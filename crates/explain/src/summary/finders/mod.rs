@@ -12,34 +12,39 @@ mod waits;
 
 use std::collections::BTreeSet;
 
-use super::data::{Finding, FindingKind};
-use crate::code::ExecutedCode;
-use crate::launches::LaunchTable;
-use crate::memory::KernelMemory;
-use crate::{Basis, Kernel};
-use waits::Part;
-use wavetap_profile::time::KernelTime;
+use super::bound;
+use super::data::{Finding, FindingKind, Limit};
+use super::subject::Subject;
+use super::waiting::{Part, waiting};
+use crate::Basis;
 
 /// Where findings in the code explain less than this part of a kernel, the place that most is spent on is named.
 const EXPLAINED: f64 = 0.25;
 /// How long a kernel waits for operations of which something was found is said from this part of it on.
 const WAITED: f64 = 0.05;
-
-/// What findings are found in.
-pub(super) struct Subject<'a> {
-    pub(super) kernel: &'a Kernel,
-    pub(super) launches: &'a LaunchTable,
-    pub(super) time: Option<&'a KernelTime>,
-    pub(super) memory: Option<&'a KernelMemory>,
-    pub(super) code: Option<&'a ExecutedCode>,
-}
+/// What loses less than this part of a kernel is not said.
+const NEAR_NOTHING: f64 = 0.03;
+/// No finding is said to make a kernel more than 100 times as fast.
+const LEAST_TIME: f64 = 0.01;
+/// Nor what would make it faster by less than this.
+const NO_GAIN: f64 = 1.05;
+/// Where a part of the machine is busy for so much of the time, waits are for it: what they would gain must be more
+/// than [`SOME_GAIN`].
+const SATURATED: f64 = 0.75;
+const SOME_GAIN: f64 = 1.25;
 
 /// Finds what matters of one sort.
 type Finder = fn(&Subject<'_>) -> Vec<Finding>;
 
 /// Those that stand by themselves.
-const FINDERS: [Finder; 5] =
-    [launch::launches, launch::occupancy, lanes::idle_waves, lanes::divergence, waits::barriers];
+const FINDERS: [Finder; 6] = [
+    launch::launches,
+    launch::occupancy,
+    lanes::idle_waves,
+    lanes::divergence,
+    lanes::unfilled_workgroups,
+    waits::barriers,
+];
 
 /// Why operations take long.
 struct Reason {
@@ -55,7 +60,7 @@ const REASONS: [ReasonFinder; 3] = [accesses::global_memory, accesses::lds_banks
 
 /// What matters of a kernel, the most first.
 pub(super) fn find(subject: &Subject<'_>) -> Vec<Finding> {
-    let mut waiting = waits::waiting(subject);
+    let mut waiting = waiting(subject);
     let mut findings: Vec<Finding> = FINDERS.iter().flat_map(|finder| finder(subject)).collect();
     for Reason { mut finding, operations } in REASONS.iter().flat_map(|finder| finder(subject)) {
         let of_them = |part: &mut Part| part.operation.is_some_and(|address| operations.contains(&address));
@@ -64,7 +69,6 @@ pub(super) fn find(subject: &Subject<'_>) -> Vec<Finding> {
         if waited >= WAITED {
             if subject.time.is_some() {
                 finding.text.push_str(&format!("; waits {:.0} % of cycles", 100.0 * waited));
-                finding.basis = Basis::Predicted;
             }
             let weight = if subject.time.is_some() { waited } else { waits::WAITING * waited };
             finding.weight = finding.weight.max(weight);
@@ -78,12 +82,58 @@ pub(super) fn find(subject: &Subject<'_>) -> Vec<Finding> {
         reason.weight = here.map(|wait| wait.weight).fold(reason.weight, f64::max);
     }
     findings.extend(waits);
+    let is_saturated = bound::least(subject, &[]).is_some_and(|least| least >= SATURATED);
+    let least_gain = |kind: FindingKind| match kind {
+        FindingKind::Wait | FindingKind::Occupancy if is_saturated => SOME_GAIN,
+        _ => NO_GAIN,
+    };
+    findings.iter_mut().for_each(|finding| finding.modelled_gain = gain(subject, finding));
+    findings.retain(|finding| {
+        let is_gain = finding.modelled_gain.is_none_or(|gain| gain >= least_gain(finding.kind));
+        finding.weight >= NEAR_NOTHING && is_gain
+    });
+    findings.sort_by(|a, b| b.weight.total_cmp(&a.weight));
     let in_code = findings.iter().filter(|finding| !finding.kind.is_of_launch()).map(|finding| finding.weight);
     let is_explained = in_code.fold(0.0, f64::max) >= EXPLAINED;
-    findings.extend(hot::hot_code(subject).filter(|hot| !is_explained || hot.weight >= EXPLAINED));
-    findings.sort_by(|a, b| b.weight.total_cmp(&a.weight));
+    let hot = hot::hot_code(subject).filter(|hot| !is_explained || hot.weight >= EXPLAINED);
+    // A place comes after reasons, unless it is one.
+    let place = hot.as_ref().map_or(0, |hot| match hot.help.is_empty() {
+        true => findings.len(),
+        false => findings.partition_point(|finding| finding.weight >= hot.weight),
+    });
+    findings.splice(place..place, hot);
     one_of_launch(&mut findings);
     findings
+}
+
+/// What a finding of a kind leaves of a kernel, if nothing of it were lost: the parts of the machine that it takes work
+/// from.
+fn mended(kind: FindingKind) -> &'static [Limit] {
+    match kind {
+        FindingKind::Memory | FindingKind::Spills => &[Limit::Memory, Limit::Mall, Limit::L2, Limit::L1],
+        FindingKind::LdsBanks => &[Limit::Lds],
+        FindingKind::Divergence | FindingKind::UnfilledWorkgroups => {
+            &[Limit::VectorAlu, Limit::Transcendental, Limit::Matrix, Limit::Scalar]
+        }
+        FindingKind::IdleWaves => &[Limit::Scalar, Limit::VectorAlu],
+        FindingKind::Launch | FindingKind::Wait | FindingKind::Occupancy | FindingKind::HotCode => &[],
+    }
+}
+
+/// How many times as fast a kernel would be at most without what a finding loses: the other parts of the machine stay
+/// as busy as they are.
+fn gain(subject: &Subject<'_>, finding: &Finding) -> Option<f64> {
+    if finding.kind == FindingKind::HotCode {
+        return None;
+    }
+    let least = bound::least(subject, mended(finding.kind))?;
+    let time = (1.0 - finding.weight).max(least).max(LEAST_TIME);
+    // What is about launches alone is what starting them takes, all but one; other findings do not change it.
+    let starting = bound::part_of_launches(subject);
+    Some(match finding.kind {
+        FindingKind::Launch if finding.basis == Basis::Modelled => 1.0 / (1.0 - starting).max(LEAST_TIME),
+        _ => 1.0 / (starting + (1.0 - starting) * time),
+    })
 }
 
 /// Where something is found in the code, one finding is about the launch: waves without work, which have a line, or
@@ -106,15 +156,7 @@ mod tests {
 
     #[test]
     fn the_launch_takes_no_place_of_the_code() {
-        let finding = |kind, weight| Finding {
-            kind,
-            text: String::new(),
-            basis: Basis::Counted,
-            help: String::new(),
-            source: None,
-            also: Vec::new(),
-            weight,
-        };
+        let finding = |kind, weight| Finding::new(kind, Basis::Counted, String::new(), "", weight);
         let kept = |kinds: &[FindingKind]| {
             let mut findings: Vec<Finding> = kinds.iter().map(|kind| finding(*kind, 0.5)).collect();
             one_of_launch(&mut findings);

@@ -1,9 +1,9 @@
 //! Spilled registers and arrays in scratch memory.
 
 use super::lines::Lines;
-use super::waits::{Waited, waiting};
 use super::{Reason, Subject};
 use crate::summary::data::FindingKind;
+use crate::summary::waiting::{Waited, waiting};
 use crate::{Basis, Kernel};
 use wavetap_amdgpu::Demand;
 use wavetap_mix::{Class, VectorSpace};
