@@ -86,6 +86,7 @@ pub use wavetap_amdgpu as isa;
 pub use wavetap_analysis::{cfg, dataflow, kernel};
 pub use wavetap_base::{bytes, entity, error};
 pub use wavetap_collect as collect;
+pub use wavetap_collect::stderr_line;
 pub use wavetap_emulator as emulator;
 pub use wavetap_instrument as instrument;
 pub use wavetap_instrument::{layout, probe};

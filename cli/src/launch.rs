@@ -8,6 +8,7 @@ use wavetap::profile::file::Profile;
 use wavetap::run::{
     App, BackendChoice, Finished, Observer, OutputName, Platform, RunOptions, Stack, TimingOptions, is_script,
 };
+use wavetap::stderr_line;
 
 use crate::args::{self, AppArgs, BackendArgs, StackChoice, TimingArgs};
 use crate::signals;
@@ -31,7 +32,7 @@ impl Observer for Terminal {
     }
 
     fn warn(&self, warning: &str) {
-        eprintln!("wavetap: {warning}");
+        stderr_line!("wavetap: {warning}");
     }
 }
 
@@ -49,7 +50,7 @@ pub fn options(args: &BackendArgs, app: &AppArgs, target: Option<&str>) -> Resul
     });
     let platform = options.platform()?;
     if let Some(remark) = platform.remark(options.backend) {
-        eprintln!("wavetap: {remark}");
+        stderr_line!("wavetap: {remark}");
         // That it is said once.
         options.backend = BackendChoice::Gpu;
     }
@@ -76,13 +77,13 @@ pub fn timing(args: &TimingArgs) -> TimingOptions {
 
 /// Says on stderr what strict mode went on after.
 pub fn say_findings(finished: &Finished) {
-    finished.findings().iter().for_each(|line| eprintln!("wavetap: {line}"));
+    finished.findings().iter().for_each(|line| stderr_line!("wavetap: {line}"));
 }
 
 /// Says on stderr what a person would not expect of a run, and which of its outputs have no rank.
 pub fn say<'n>(finished: &Finished, outputs: impl IntoIterator<Item = &'n OutputName>) {
     let remarks = finished.remarks().into_iter().chain(finished.unranked(outputs));
-    remarks.for_each(|remark| eprintln!("wavetap: {remark}"));
+    remarks.for_each(|remark| stderr_line!("wavetap: {remark}"));
 }
 
 /// The profile of counts, and that of recorded accesses if it is another one.

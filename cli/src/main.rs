@@ -28,6 +28,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use clap::error::ErrorKind;
 use wavetap::error::{Kind, Result};
+use wavetap::stderr_line;
 
 /// Exit code: bad usage or bad input.
 const BAD_INPUT: u8 = 2;
@@ -46,7 +47,7 @@ fn main() -> ExitCode {
         // Whoever read our output had enough of it (`wavetap disasm … | head`).
         Err(error) if error.kind() == Kind::Io && error.message() == output::BROKEN_PIPE => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("wavetap: error: {}", one_line(&error.to_string()));
+            stderr_line!("wavetap: error: {}", one_line(&error.to_string()));
             ExitCode::from(BAD_INPUT)
         }
     }
@@ -83,9 +84,9 @@ fn usage(error: &clap::Error) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
-        eprintln!("{error}");
+        stderr_line!("{error}");
     } else {
-        eprintln!("wavetap: {}", error.to_string().trim_end());
+        stderr_line!("wavetap: {}", error.to_string().trim_end());
     }
     ExitCode::from(BAD_INPUT)
 }

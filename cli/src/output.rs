@@ -10,6 +10,7 @@ use wavetap::profile::file::Profile;
 use wavetap::profile::launches::{NotCounted, UncountedDispatches};
 use wavetap::report::launches::uncounted_line;
 use wavetap::report::text::Style;
+use wavetap::stderr_line;
 
 use crate::args::{ColorChoice, CounterChoice, Format, InstrumentArgs, OutputArgs};
 use crate::files;
@@ -132,7 +133,10 @@ pub fn say_missing(uncounted: &[UncountedDispatches]) {
 
 fn say_lines<'u>(missing: impl Iterator<Item = &'u UncountedDispatches>) {
     for uncounted in missing.take(REFUSALS_SAID) {
-        eprintln!("wavetap: not counted: {}", uncounted_line(uncounted, None).trim_start().replace(['\n', '\r'], " "));
+        stderr_line!(
+            "wavetap: not counted: {}",
+            uncounted_line(uncounted, None).trim_start().replace(['\n', '\r'], " ")
+        );
     }
 }
 
@@ -166,7 +170,7 @@ pub fn say_shared(profile: &Profile) -> bool {
     let shared: Vec<&str> =
         profile.kernels.iter().filter(|kernel| kernel.shared_records).map(|kernel| kernel.demangled.as_str()).collect();
     for name in shared.iter().take(REFUSALS_SAID) {
-        eprintln!(
+        stderr_line!(
             "wavetap: {name}: counters are totals: waves shared records, as they do with counters in registers, and in \
                 files rewritten without --per-wave"
         );
@@ -178,12 +182,12 @@ pub fn say_shared(profile: &Profile) -> bool {
 pub fn say_refused(refused: &[wavetap::profile::map::Refused], args: &OutputArgs) {
     let style = Style { colour: false, long_names: args.long_names };
     for kernel in refused.iter().take(REFUSALS_SAID) {
-        eprintln!(
+        stderr_line!(
             "wavetap: not counted: {}",
             wavetap::report::text::refused_line(kernel, style).trim_start().replace(['\n', '\r'], " ")
         );
     }
     if refused.len() > REFUSALS_SAID {
-        eprintln!("wavetap: not counted: {} more kernels, all of them in the report", refused.len() - REFUSALS_SAID);
+        stderr_line!("wavetap: not counted: {} more kernels, all of them in the report", refused.len() - REFUSALS_SAID);
     }
 }

@@ -12,6 +12,7 @@ use serde_json::Value;
 use wavetap::code_object::digest;
 use wavetap::profile::file::Profile;
 use wavetap::report::{Build, Compiler};
+use wavetap::stderr_line;
 
 /// Options that are shown, where the cache has them (Triton, `HIPOptions`).
 const OPTIONS: [&str; 6] = ["num_warps", "num_stages", "num_ctas", "waves_per_eu", "matrix_instr_nonkdim", "kpack"];
@@ -46,7 +47,7 @@ fn builds_in(folder: &Path, profile: &Profile) -> BTreeMap<String, Build> {
             let path = entry.join(format!("{name}.json"));
             match build(&path) {
                 Some(build) => add(&mut builds, object, build),
-                None => eprintln!("wavetap: {}: this is not what Triton writes there: not used", path.display()),
+                None => stderr_line!("wavetap: {}: this is not what Triton writes there: not used", path.display()),
             }
         }
     }

@@ -6,6 +6,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use wavetap::emulator::{Fault, Finding, Passes, Suppressions};
+use wavetap::stderr_line;
 
 /// Which findings a program goes on after, and where they are told.
 #[derive(Debug, Clone, Default)]
@@ -80,7 +81,7 @@ fn tell(settings: &FindingSettings, kernel: &str, kind: &str, place: &mut Place)
     let kernel = wavetap::code_object::demangle(kernel);
     let Some(path) = &settings.file else {
         if is_new {
-            eprintln!("wavetap: kernel {kernel}: {kind}: {}", place.text);
+            stderr_line!("wavetap: kernel {kernel}: {kind}: {}", place.text);
         }
         return;
     };
@@ -89,6 +90,6 @@ fn tell(settings: &FindingSettings, kernel: &str, kind: &str, place: &mut Place)
     let written =
         OpenOptions::new().create(true).append(true).open(path).and_then(|mut file| file.write_all(line.as_bytes()));
     if let Err(error) = written {
-        eprintln!("wavetap: cannot write {}: {error}; kernel {kernel}: {kind}: {}", path.display(), place.text);
+        stderr_line!("wavetap: cannot write {}: {error}; kernel {kernel}: {kind}: {}", path.display(), place.text);
     }
 }

@@ -14,6 +14,7 @@ use crate::handles::handle;
 use crate::lock::runtime;
 use crate::raw;
 use crate::status::Outcome;
+use wavetap::stderr_line;
 
 /// `hiprtcResult`.
 type Result<T = ()> = std::result::Result<T, c_int>;
@@ -135,7 +136,7 @@ impl Program {
         (self.log, self.code) = (String::new(), None);
         let Some(clang) = compiler() else {
             self.log = "no Clang was found (HIP_CLANG_PATH, ROCM_PATH/llvm/bin, PATH): hipRTC needs one".into();
-            eprintln!("wavetap: hiprtcCompileProgram: {}", self.log);
+            stderr_line!("wavetap: hiprtcCompileProgram: {}", self.log);
             return Err(COMPILATION);
         };
         self.compile_with(&clang, options).map_err(|error| {
@@ -314,7 +315,7 @@ compiler_calls! {
 
 /// Refuses what needs LLVM's own code, which nothing here links.
 fn refuse(name: &str) -> Result {
-    eprintln!("wavetap: {name} is not implemented by the built-in runtime");
+    stderr_line!("wavetap: {name} is not implemented by the built-in runtime");
     Err(INTERNAL_ERROR)
 }
 

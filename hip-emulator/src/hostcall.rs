@@ -13,6 +13,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use wavetap::emulator::{Device, ForeignMemory};
+use wavetap::stderr_line;
 
 use crate::device_heap::DeviceHeap;
 use crate::printf;
@@ -212,7 +213,7 @@ impl Buffer {
         let Some(heap) = &mut self.heap else { return 0 };
         if address != 0 {
             if !heap.take_back(address) {
-                eprintln!(
+                stderr_line!(
                     "wavetap: a kernel frees {address:#x}, which its malloc did not give or which is free already: \
                         nothing is done"
                 );
@@ -221,7 +222,7 @@ impl Buffer {
         }
         let given = heap.give(size);
         if given == 0 && !std::mem::replace(&mut self.is_full, true) {
-            eprintln!(
+            stderr_line!(
                 "wavetap: malloc in a kernel: no room for {size} bytes among the 2 GiB that kernels can have: it gives \
                     null"
             );
@@ -232,7 +233,7 @@ impl Buffer {
     fn refuse(&mut self, service: u32) -> u64 {
         if !self.refused.contains(&service) {
             self.refused.push(service);
-            eprintln!(
+            stderr_line!(
                 "wavetap: a kernel asks the host for service {service}, which the built-in runtime does not have: it \
                     gets 0"
             );

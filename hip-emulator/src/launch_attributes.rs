@@ -4,6 +4,7 @@ use std::ffi::c_uint;
 
 use crate::raw;
 use crate::status::*;
+use wavetap::stderr_line;
 
 /// `hipLaunchAttributeCooperative`: the first word of the value is not 0 if all workgroups have to be resident.
 const COOPERATIVE: u32 = 2;
@@ -44,6 +45,6 @@ pub(crate) fn check_cluster([x, y, z]: [u64; 3]) -> Outcome {
     if [x, y, z].into_iter().all(|workgroups| workgroups <= 1) {
         return Ok(());
     }
-    eprintln!("wavetap: a launch in clusters of {x}×{y}×{z} workgroups is not implemented by the built-in runtime");
+    stderr_line!("wavetap: a launch in clusters of {x}×{y}×{z} workgroups is not implemented by the built-in runtime");
     Err(NOT_SUPPORTED)
 }

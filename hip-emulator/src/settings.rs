@@ -8,6 +8,7 @@ use wavetap::collect::config::{Collected, RunConfig};
 use wavetap::collect::session::{Options as SessionOptions, Overlap};
 use wavetap::emulator::{Suppressions, Timing};
 use wavetap::offload_bundle::TargetId;
+use wavetap::stderr_line;
 
 use crate::choice::is_emulated;
 use crate::findings::FindingSettings;
@@ -53,10 +54,10 @@ impl Settings {
     pub(crate) fn read() -> Self {
         let config = RunConfig::read(|name| std::env::var(name).ok()).map_err(|error| error.to_string());
         if config.as_ref().is_ok_and(|config| config.is_over) {
-            eprintln!("wavetap: the run that this process belongs to has ended: it goes on, and is not counted");
+            stderr_line!("wavetap: the run that this process belongs to has ended: it goes on, and is not counted");
         }
         config.and_then(Self::of).unwrap_or_else(|message| {
-            eprintln!("wavetap: {message}");
+            stderr_line!("wavetap: {message}");
             raw::end_now(2)
         })
     }

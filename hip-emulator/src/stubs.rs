@@ -7,10 +7,11 @@ use std::ffi::{c_char, c_uint, c_void};
 
 use crate::raw;
 use crate::status::{NOT_SUPPORTED, Status, answer};
+use wavetap::stderr_line;
 
 /// Says on standard error what was called.
 fn missing(name: &str) -> Status {
-    eprintln!("wavetap: {name} is not implemented by the built-in runtime");
+    stderr_line!("wavetap: {name} is not implemented by the built-in runtime");
     answer(|| Err(NOT_SUPPORTED))
 }
 

@@ -14,6 +14,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use wavetap::emulator::Share;
+use wavetap::stderr_line;
 
 use crate::in_flight::{InFlight, STUCK, STUCK_ALONE};
 use crate::lock::{WAITING, runtime};
@@ -184,7 +185,7 @@ impl Runtime {
             return;
         }
         let stream = self.tasks.tasks.get(&number).map_or(LEGACY, |task| task.stream);
-        eprintln!(
+        stderr_line!(
             "wavetap: kernel {} of {} has executed {} wave-instructions and its waves go round in loops: they wait for \
                 what has not come for {} s; {}; {}. It is ended when it has executed {} (--fuel)",
             of.name(),
@@ -207,7 +208,7 @@ impl Runtime {
             if let Some(Task { stream, work: Work::Waiting(StreamOp::WaitValue(wait)), .. }) =
                 self.tasks.tasks.get(number)
             {
-                eprintln!(
+                stderr_line!(
                     "wavetap: {} has waited for {} s for {}, which are {:#x}; {}; {}",
                     stream_name(*stream),
                     quiet.as_secs(),
@@ -229,7 +230,7 @@ impl Runtime {
         self.tasks.process = Some(process);
         for (name, run) in [("wavetap-streams", run_tasks as fn()), ("wavetap-calls", run_calls)] {
             if let Err(error) = thread::Builder::new().name(name.into()).spawn(run) {
-                eprintln!("wavetap: streams cannot be run: {error}");
+                stderr_line!("wavetap: streams cannot be run: {error}");
                 std::process::abort();
             }
         }
@@ -319,7 +320,7 @@ fn wait_while(mut is_there: impl FnMut(&Tasks) -> bool) -> Outcome {
     let mut runtime = runtime();
     if is_there(&runtime.tasks) {
         if CALLING.get().is_some() {
-            eprintln!(
+            stderr_line!(
                 "wavetap: {}: a function that a stream calls waits for streams, which HIP does not allow",
                 CALLED.get()
             );

@@ -6,6 +6,7 @@ use wavetap::at_load::Rewriting;
 use wavetap::collect::config::{Collected, RunConfig};
 use wavetap::collect::session::{Options as SessionOptions, Overlap};
 use wavetap::profile::file::Backend;
+use wavetap::stderr_line;
 
 use crate::raw;
 
@@ -32,11 +33,11 @@ impl Settings {
     pub(crate) fn read() -> Option<Settings> {
         let config = RunConfig::read(|name| std::env::var(name).ok()).map_err(|error| error.to_string());
         if config.as_ref().is_ok_and(|config| config.is_over) {
-            eprintln!("wavetap: the run that this process belongs to has ended: it goes on, and is not counted");
+            stderr_line!("wavetap: the run that this process belongs to has ended: it goes on, and is not counted");
             return None;
         }
         config.and_then(Self::of).unwrap_or_else(|message| {
-            eprintln!("wavetap: {message}");
+            stderr_line!("wavetap: {message}");
             raw::end_now(2)
         })
     }

@@ -17,6 +17,7 @@ use crate::memory::Allocations;
 use crate::raw;
 use crate::settings::Settings;
 use crate::topology;
+use wavetap_collect::stderr_line;
 
 /// The driver, with its GPUs.
 pub(crate) struct Driver {
@@ -62,7 +63,7 @@ impl Driver {
     pub(crate) fn get() -> Option<&'static Driver> {
         let driver = DRIVER.get_or_init(|| {
             Self::start().unwrap_or_else(|error| {
-                eprintln!("wavetap: the emulated kernel driver cannot start: {error}");
+                stderr_line!("wavetap: the emulated kernel driver cannot start: {error}");
                 raw::end_now(2)
             })
         });

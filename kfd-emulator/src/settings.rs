@@ -6,6 +6,7 @@ use wavetap_emulator::Options;
 
 use crate::topology::CLOCK_MHZ;
 use crate::{gpu, raw, topology};
+use wavetap_collect::stderr_line;
 
 /// The device that is emulated where none is named.
 const DEFAULT_TARGET: &str = "gfx90a";
@@ -24,7 +25,7 @@ impl Settings {
     pub(crate) fn read() -> Self {
         let config = RunConfig::read(|name| std::env::var(name).ok()).map_err(|error| error.to_string());
         config.and_then(|config| Self::of(&config)).unwrap_or_else(|message| {
-            eprintln!("wavetap: {message}");
+            stderr_line!("wavetap: {message}");
             raw::end_now(2)
         })
     }

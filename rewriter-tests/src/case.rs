@@ -271,6 +271,9 @@ impl Running<'_> {
     fn fill(&self, value: &str) -> Result<String, Failure> {
         let mut value = value.replace("{samples}", &place::samples().display().to_string());
         value = value.replace("{root}", &place::root().display().to_string());
+        if value.contains("{wavetap}") {
+            value = value.replace("{wavetap}", &command::wavetap()?.display().to_string());
+        }
         if value.contains("{variants}") {
             value = value.replace("{variants}", &place::variants()?.display().to_string());
         }

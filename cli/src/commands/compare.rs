@@ -10,6 +10,7 @@ use wavetap::profile::file::{Backend, Origin, Profile};
 use wavetap::profile::time::TimeProfile;
 use wavetap::report::compare::{Compare, Run};
 use wavetap::run::{Collect, Stdout};
+use wavetap::stderr_line;
 use wavetap::{Program, RewrittenProgram};
 
 use crate::args::{ColorChoice, CompareArgs, CounterChoice};
@@ -63,7 +64,7 @@ pub fn run(args: &CompareArgs, colour: ColorChoice) -> Result<ExitCode> {
         let rewritten =
             if platform.has_tool() { program.rewrite_at_load(&options) } else { rewrite(&program, &options)? };
         if let Some(nothing) = rewritten.nothing_selected() {
-            eprintln!("wavetap: {}: {nothing}", program.path().display());
+            stderr_line!("wavetap: {}: {nothing}", program.path().display());
             return Ok(ExitCode::from(DIFFERENT));
         }
         runs.push(ModeRun { mode: name, rewritten: Some(rewritten) });
@@ -91,7 +92,7 @@ pub fn run(args: &CompareArgs, colour: ColorChoice) -> Result<ExitCode> {
         lacks_something |= run.lacks_something();
         let (profile, trace, time) = (run.counters()?, run.trace()?, run.time());
         if platform.has_tool() && !is_original && profile.is_none() {
-            eprintln!("wavetap: {mode}: {}", platform.nothing_collected());
+            stderr_line!("wavetap: {mode}: {}", platform.nothing_collected());
         }
         ended.push(Ended { mode, code: run.exit_code(), output: written, profile, trace, time });
     }

@@ -7,6 +7,7 @@ use wavetap::pipeline::{self, Listed};
 use wavetap::report::disassembly::JsonStream;
 use wavetap::report::listing::Listing;
 use wavetap::run::read_profile;
+use wavetap::stderr_line;
 
 use crate::args::{ColorChoice, DisasmArgs, Format, Hidden};
 use crate::disassembly::{Form, Writer, YamlStream};
@@ -64,7 +65,7 @@ pub fn run(args: &DisasmArgs, colour: ColorChoice) -> Result<ExitCode> {
     };
     writer.finish()?;
     for failed in &refused {
-        eprintln!("wavetap: not followed: {}", failed.replace(['\n', '\r'], " "));
+        stderr_line!("wavetap: not followed: {}", failed.replace(['\n', '\r'], " "));
     }
     Ok(if refused.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(REFUSED) })
 }

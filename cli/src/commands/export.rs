@@ -11,6 +11,7 @@ use wavetap::report::export::{folded, records, sites, tables, trace};
 use wavetap::report::findings::{remarks, sarif};
 use wavetap::report::memory::MappedWorkgroups;
 use wavetap::run::read_profile;
+use wavetap::stderr_line;
 
 use super::report;
 use crate::args::{ExportArgs, ExportForm};
@@ -40,7 +41,7 @@ pub fn run(args: &ExportArgs) -> Result<ExitCode> {
         None => output::stdout(text.as_bytes())?,
     }
     for part in &unread {
-        eprintln!("wavetap: not readable: {}", part.replace(['\n', '\r'], " "));
+        stderr_line!("wavetap: not readable: {}", part.replace(['\n', '\r'], " "));
     }
     Ok(if unread.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(REFUSED) })
 }

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use wavetap::error::{Result, ResultExt};
 use wavetap::pipeline::{self, Inspected};
 use wavetap::report::inspect::InspectedEntry;
+use wavetap::stderr_line;
 
 use crate::args::{ColorChoice, EntryArgs, InspectArgs};
 use crate::{files, map_file, output};
@@ -55,16 +56,16 @@ pub fn run(args: &InspectArgs, colour: ColorChoice) -> Result<ExitCode> {
     let mut code = ExitCode::SUCCESS;
     let entries = inspection.bundles.iter().flat_map(|bundle| &bundle.entries);
     for problem in inspection.malformed.iter().chain(entries.filter_map(|entry| entry.problem.as_ref())) {
-        eprintln!("wavetap: not readable: {}", problem.replace(['\n', '\r'], " "));
+        stderr_line!("wavetap: not readable: {}", problem.replace(['\n', '\r'], " "));
         code = ExitCode::from(REFUSED);
     }
     for object in &inspection.objects {
         if let Some(problem) = &object.problem {
-            eprintln!("wavetap: not looked into: {}: {problem}", object.id);
+            stderr_line!("wavetap: not looked into: {}: {problem}", object.id);
             code = ExitCode::from(REFUSED);
         }
         for part in &object.malformed {
-            eprintln!("wavetap: not readable: {}: {}", object.id, part.replace(['\n', '\r'], " "));
+            stderr_line!("wavetap: not readable: {}: {}", object.id, part.replace(['\n', '\r'], " "));
             code = ExitCode::from(REFUSED);
         }
     }

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use wavetap::error::{Error, Result};
 use wavetap::report::text;
 use wavetap::run::{App, Collect, RunOptions};
+use wavetap::stderr_line;
 use wavetap::{ExplainOptions, Program};
 
 use super::run::launch_code;
@@ -48,7 +49,7 @@ pub fn run(args: &ProfileArgs, colour: ColorChoice, mut options: RunOptions, app
     output::emit(&args.report, colour, &report, |report, style| text::render_part(report, details, style))?;
     written?;
     let misfit = args.view.board.misfit(profile.kernels.iter().map(|kernel| kernel.target.as_str()));
-    misfit.iter().for_each(|misfit| eprintln!("wavetap: {misfit}"));
+    misfit.iter().for_each(|misfit| stderr_line!("wavetap: {misfit}"));
     let lacks = misfit.is_some() || ended.lacks_something() || ended.has_findings();
     Ok(launch_code(if ended.exit_code() == 0 && lacks { REFUSED } else { ended.exit_code() }))
 }

@@ -8,6 +8,7 @@ use wavetap::profile::file::Profile;
 use wavetap::report::findings::{remarks, sarif};
 use wavetap::report::memory::{KernelMemory, MappedWorkgroups, MemoryReport, Severity, finding_log, render};
 use wavetap::run::read_profile;
+use wavetap::stderr_line;
 
 use crate::args::{ColorChoice, FindingsFormat, MemoryArgs};
 use crate::{files, launch, map_file, output};
@@ -39,7 +40,7 @@ pub fn run(args: &MemoryArgs, colour: ColorChoice) -> Result<ExitCode> {
     };
     output::write(&args.output, &out)?;
     for part in &report.unread {
-        eprintln!("wavetap: not readable: {}", part.replace(['\n', '\r'], " "));
+        stderr_line!("wavetap: not readable: {}", part.replace(['\n', '\r'], " "));
     }
     let failed = args.fail_on.is_some_and(|least| fails(&report, least.into()));
     Ok(if report.unread.is_empty() && !failed { ExitCode::SUCCESS } else { ExitCode::from(REFUSED) })
@@ -48,22 +49,22 @@ pub fn run(args: &MemoryArgs, colour: ColorChoice) -> Result<ExitCode> {
 /// Whether something is as bad as this, or nothing was looked at; and says so.
 fn fails(report: &MemoryReport, least: Severity) -> bool {
     if report.kernels.is_empty() {
-        eprintln!("wavetap: no kernel selected: --fail-on has nothing to judge");
+        stderr_line!("wavetap: no kernel selected: --fail-on has nothing to judge");
         return true;
     }
     let count = report.findings().iter().filter(|finding| finding.severity >= least).count();
     let what = format!("{least:?}").to_lowercase();
     match count {
         0 => {}
-        1 => eprintln!("wavetap: 1 access is of severity {what} or worse"),
-        _ => eprintln!("wavetap: {count} accesses are of severity {what} or worse"),
+        1 => stderr_line!("wavetap: 1 access is of severity {what} or worse"),
+        _ => stderr_line!("wavetap: {count} accesses are of severity {what} or worse"),
     }
     let leaves_out =
         |kernel: &&KernelMemory| kernel.calls_unknown || kernel.called.iter().any(|function| function.accesses > 0);
     match report.kernels.iter().filter(leaves_out).count() {
         0 => {}
-        1 => eprintln!("wavetap: 1 kernel calls functions, whose accesses are not judged"),
-        callers => eprintln!("wavetap: {callers} kernels call functions, whose accesses are not judged"),
+        1 => stderr_line!("wavetap: 1 kernel calls functions, whose accesses are not judged"),
+        callers => stderr_line!("wavetap: {callers} kernels call functions, whose accesses are not judged"),
     }
     count > 0
 }

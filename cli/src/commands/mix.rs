@@ -6,6 +6,7 @@ use wavetap::error::{Result, ResultExt};
 use wavetap::pipeline;
 use wavetap::report::mix::render;
 use wavetap::run::read_profile;
+use wavetap::stderr_line;
 
 use crate::args::{ColorChoice, MixArgs};
 use crate::{map_file, output};
@@ -21,7 +22,7 @@ pub fn run(args: &MixArgs, colour: ColorChoice) -> Result<ExitCode> {
     let report = pipeline::mix(&data, &args.select.selection(), &profile).within(|| args.file.display().to_string())?;
     output::emit(&args.output, colour, &report, render)?;
     for part in &report.unread {
-        eprintln!("wavetap: not readable: {}", part.replace(['\n', '\r'], " "));
+        stderr_line!("wavetap: not readable: {}", part.replace(['\n', '\r'], " "));
     }
     Ok(if report.unread.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(REFUSED) })
 }

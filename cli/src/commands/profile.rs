@@ -7,6 +7,7 @@ use wavetap::profile::file::Profile;
 use wavetap::profile::time::TimeProfile;
 use wavetap::report::{Report, memory, text};
 use wavetap::run::{App, Collect, Finished, OutputName, Platform, RunOptions, Stdout};
+use wavetap::stderr_line;
 use wavetap::{ExplainOptions, Options, Program};
 
 use super::launches;
@@ -55,7 +56,7 @@ pub fn run(args: &ProfileArgs, colour: ColorChoice) -> Result<ExitCode> {
         progress::rewrite_program(&program, &options)?
     };
     if let Some(nothing) = rewritten.nothing_selected() {
-        eprintln!("wavetap: {}: {nothing}", program.path().display());
+        stderr_line!("wavetap: {}: {nothing}", program.path().display());
         return Ok(launch_code(REFUSED));
     }
     run.timing = measured_time_is_modelled(args, &run, platform).then(|| launch::timing(&args.timing));
@@ -66,7 +67,7 @@ pub fn run(args: &ProfileArgs, colour: ColorChoice) -> Result<ExitCode> {
         if ended.exit_code() == 0 {
             return Err(Error::unsupported(nothing));
         }
-        eprintln!("wavetap: {nothing}");
+        stderr_line!("wavetap: {nothing}");
         return Ok(launch_code(ended.exit_code()));
     }
     let written = match &args.output {
@@ -89,7 +90,7 @@ pub fn run(args: &ProfileArgs, colour: ColorChoice) -> Result<ExitCode> {
     let details = args.view.details.into();
     output::emit(&args.report, colour, &report, |report, style| text::render_part(report, details, style))?;
     let misfit = args.view.board.misfit(profile.kernels.iter().map(|kernel| kernel.target.as_str()));
-    misfit.iter().for_each(|misfit| eprintln!("wavetap: {misfit}"));
+    misfit.iter().for_each(|misfit| stderr_line!("wavetap: {misfit}"));
     write_page(args, &report, &profile, &ended)?;
     output::say_refused(&report.refused, &args.report);
     output::say_uncounted(&report.uncounted);
@@ -133,7 +134,7 @@ fn memory_report(
     let lacks =
         report.kernels.is_empty() || !profile.refused.is_empty() || ended.lacks_something() || ended.has_findings();
     if report.kernels.is_empty() {
-        eprintln!("wavetap: {}: no kernel ran whose accesses are recorded", app.path().display());
+        stderr_line!("wavetap: {}: no kernel ran whose accesses are recorded", app.path().display());
     }
     Ok(launch_code(if ended.exit_code() == 0 && lacks { REFUSED } else { ended.exit_code() }))
 }
@@ -147,7 +148,7 @@ fn say_if_nothing_counted(profile: &Profile) -> bool {
         None => "no kernel was dispatched, apart from HIP's own".to_owned(),
         Some(uncounted) => format!("none of {} kernels has counters ({})", profile.uncounted.len(), uncounted.detail),
     };
-    eprintln!("wavetap: the HSA tool was loaded, and nothing was counted: {why}");
+    stderr_line!("wavetap: the HSA tool was loaded, and nothing was counted: {why}");
     true
 }
 
@@ -160,7 +161,7 @@ fn modelled(args: &ProfileArgs, program: &Program, mut options: RunOptions) -> R
     let ended = program.run_observed(&options, &launch::Terminal)?;
     launch::say_findings(&ended);
     if ended.signal().is_some() || ended.lacks_something() {
-        eprintln!("wavetap: the run whose time was modelled did not end: no time is shown");
+        stderr_line!("wavetap: the run whose time was modelled did not end: no time is shown");
         return Ok((None, true));
     }
     Ok((ended.time(), false))

@@ -6,6 +6,7 @@ use wavetap::error::{Error, Result};
 use wavetap::pipeline::Options;
 use wavetap::profile::map::ObjectMap;
 use wavetap::report::rewrite::{Maps, Summary};
+use wavetap::stderr_line;
 
 use crate::args::{ColorChoice, RewriteArgs};
 use crate::{files, map_file, memory, output, progress};
@@ -43,7 +44,7 @@ pub fn run(args: &RewriteArgs, colour: ColorChoice) -> Result<ExitCode> {
     let (summaries, maps): (Vec<Summary>, Vec<Option<ObjectMap>>) = kept.into_iter().unzip();
     let summary = Summary::join(summaries);
     if summary.kernels.is_empty() && summary.refused.is_empty() {
-        eprintln!("wavetap: nothing is selected: {} is a copy of {}", args.output.display(), args.input.display());
+        stderr_line!("wavetap: nothing is selected: {} is a copy of {}", args.output.display(), args.input.display());
     }
     pending.finish(Some(permissions))?;
     if let Some(path) = &args.map {

@@ -8,6 +8,7 @@ use wavetap::pipeline::{self, RooflineInputs};
 use wavetap::profile::time::TimeProfile;
 use wavetap::report::roofline::{MeasuredRoofs, render};
 use wavetap::run::read_profile;
+use wavetap::stderr_line;
 
 use crate::args::{ColorChoice, RooflineArgs};
 use crate::{files, map_file, output};
@@ -30,7 +31,7 @@ pub fn run(args: &RooflineArgs, colour: ColorChoice) -> Result<ExitCode> {
     }
     output::emit(&args.output, colour, &report, render)?;
     for part in &report.unread {
-        eprintln!("wavetap: not readable: {}", part.replace(['\n', '\r'], " "));
+        stderr_line!("wavetap: not readable: {}", part.replace(['\n', '\r'], " "));
     }
     Ok(if report.unread.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(REFUSED) })
 }

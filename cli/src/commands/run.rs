@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use wavetap::error::Result;
 use wavetap::report;
 use wavetap::run::{Collect, Finished, Launch, OutputName, Platform};
+use wavetap::stderr_line;
 
 use crate::args::{ColorChoice, RunArgs};
 use crate::{files, launch, output};
@@ -68,19 +69,19 @@ fn write_profile(args: &RunArgs, platform: Platform, ended: &Finished) -> Result
             } else {
                 platform.nothing_collected()
             };
-            eprintln!("wavetap: no profile was written: {why}");
+            stderr_line!("wavetap: no profile was written: {why}");
         }
         Some(profile) if profile.uncounted.iter().any(|uncounted| uncounted.why.is_gap()) => {
             output::say_missing(&profile.uncounted)
         }
         Some(profile) if profile.kernels.is_empty() => {
-            eprintln!(
+            stderr_line!(
                 "wavetap: the profile is empty: no instrumented kernel ran (`wavetap rewrite` makes an executable that \
                     counts)"
             );
         }
         Some(profile) if profile.processes > 1 => {
-            eprintln!("wavetap: the profile is the sum of {} processes", profile.processes)
+            stderr_line!("wavetap: the profile is the sum of {} processes", profile.processes)
         }
         Some(_) => {}
     }
@@ -106,11 +107,11 @@ fn say_time(args: &RunArgs, ended: &Finished, timed: bool, colour: ColorChoice) 
         return Ok(());
     }
     let Some(time) = ended.time() else {
-        eprintln!("wavetap: no time was modelled: the application never used the HIP runtime");
+        stderr_line!("wavetap: no time was modelled: the application never used the HIP runtime");
         return Ok(());
     };
     if args.output.is_none() && time.kernels.iter().any(|kernel| kernel.modelled_added_cycles > 0) {
-        eprintln!(
+        stderr_line!(
             "wavetap: the application was rewritten, and without -o it counts nothing: the time is that of its kernels \
                 with counting off"
         );

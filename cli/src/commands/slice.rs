@@ -8,6 +8,7 @@ use wavetap::pipeline;
 use wavetap::profile::pc_samples::{self, PcSamples};
 use wavetap::report::slice::render;
 use wavetap::run::read_profile;
+use wavetap::stderr_line;
 
 use crate::args::{ColorChoice, SliceArgs};
 use crate::{files, map_file, output};
@@ -25,7 +26,7 @@ pub fn run(args: &SliceArgs, colour: ColorChoice) -> Result<ExitCode> {
     let slice = pipeline::slice(&data, &args.select.selection(), given).within(|| args.file.display().to_string())?;
     output::emit(&args.output, colour, &slice, render)?;
     for part in &slice.unread {
-        eprintln!("wavetap: not readable: {}", part.replace(['\n', '\r'], " "));
+        stderr_line!("wavetap: not readable: {}", part.replace(['\n', '\r'], " "));
     }
     Ok(if slice.unread.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(REFUSED) })
 }

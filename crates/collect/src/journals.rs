@@ -20,6 +20,7 @@ use wavetap_profile::journal::{self, Encoder, Process};
 use wavetap_profile::time::TimeProfile;
 
 use crate::rank;
+use crate::stderr_line;
 
 /// A journal that grows to more than this begins again with the totals.
 const FIRST_LIMIT: u64 = 16 << 20;
@@ -223,7 +224,7 @@ impl Journal {
     /// Marks the journal as one that lacks something.
     pub fn fail(&mut self, error: &Error) {
         self.failed = true;
-        eprintln!(
+        stderr_line!(
             "wavetap: the counts could not be written: {error}; the application goes on, and what it does from now on \
                 is not counted"
         );

@@ -16,6 +16,7 @@
 //! - [`journals`]: the files in which a process keeps what it has collected;
 //! - [`rank`]: which of the processes that one launcher has started a process is;
 //! - [`residency`]: which launches run the original because fewer workgroups would run at the same time;
+//! - [`stderr`]: lines on standard error, of the command and inside of applications;
 //! - [`uncounted`]: why a dispatch is not counted;
 //! - [`config`]: the configuration of a run, one file for whoever runs the kernels.
 //!
@@ -29,6 +30,7 @@ pub mod memory;
 pub mod rank;
 pub mod residency;
 pub mod session;
+pub mod stderr;
 pub mod uncounted;
 
 pub use memory::DeviceMemory;

@@ -17,6 +17,7 @@ use wavetap::collect::uncounted::{Why, without_counters};
 use wavetap::error::{Error, Result, ResultExt};
 use wavetap::profile::launches::NotCounted;
 use wavetap::profile::map::ObjectMap;
+use wavetap::stderr_line;
 
 use crate::api::{Api, QueueAddress};
 use crate::memory::{AgentMemory, Allocations};
@@ -139,7 +140,7 @@ pub(crate) struct Tool {
 
 /// Prints what went wrong.
 pub(crate) fn complain(what: &str, problem: &dyn std::fmt::Display) {
-    eprintln!("wavetap: {what}: {problem}");
+    stderr_line!("wavetap: {what}: {problem}");
 }
 
 impl State {

@@ -7,6 +7,7 @@ use wavetap_emulator::{Device, Fault, FaultKind};
 use super::{Queue, Surroundings, Trouble, aql, load64, symbols};
 use crate::layout::{amd_queue, amd_signal};
 use crate::raw;
+use wavetap_collect::stderr_line;
 
 /// What the trap handler of the runtime writes into a queue's error signal after `s_trap 2` (`abort`, `assert`).
 const ERROR_TRAP: u64 = 0x8000_0000;
@@ -23,11 +24,11 @@ pub(crate) fn report(trouble: &Trouble, queue: &Queue, device: &mut Device, arou
     match trouble {
         Trouble::Fault { fault, kernel_object } => kernel(fault, *kernel_object, queue, device, around),
         Trouble::Memory { address, what } => {
-            eprintln!("wavetap: {what} is at {address:#x}, which is not mapped{}", of_gpu(queue, around));
+            stderr_line!("wavetap: {what} is at {address:#x}, which is not mapped{}", of_gpu(queue, around));
             exception(*address, queue, around);
         }
         Trouble::Unknown(what) => {
-            eprintln!("wavetap: {what}: the emulated device does not know it{}", of_gpu(queue, around));
+            stderr_line!("wavetap: {what}: the emulated device does not know it{}", of_gpu(queue, around));
             stop();
         }
     }
@@ -41,9 +42,9 @@ fn kernel(fault: &Fault, kernel_object: u64, queue: &Queue, device: &mut Device,
         fault.address = address;
     }
     let name = symbols::kernel(device, kernel_object).unwrap_or_else(|| format!("at {kernel_object:#x}"));
-    eprintln!("wavetap: {fault}, in kernel {name}{}", of_gpu(queue, around));
+    stderr_line!("wavetap: {fault}, in kernel {name}{}", of_gpu(queue, around));
     if name.starts_with(RUNTIMES_KERNELS) && name.contains("Image") {
-        eprintln!(
+        stderr_line!(
             "wavetap: AMD's runtime lays images out as the emulated device does not know them; programs with arrays, \
                 textures or surfaces run with --stack hip"
         );

@@ -205,6 +205,27 @@ fn unsafe_stands_only_where_it_must_and_says_why() {
 }
 
 #[test]
+fn messages_are_written_without_a_panic() {
+    // Their errors end the process, and that can be an application's.
+    let panicking = ["println!(", "print!("];
+    let product = |file: &Path| {
+        let mut parts = file.iter().map(|part| part.to_string_lossy());
+        let first = parts.next().unwrap_or_default().into_owned();
+        let in_source = first == "src" || parts.any(|part| part == "src");
+        in_source && ["src", "cli", "crates", "hip-emulator", "hsa-tool", "kfd-emulator"].contains(&first.as_str())
+    };
+    let mut complaints = Vec::new();
+    for (file, text) in texts(&["rs"]).into_iter().filter(|(file, _)| product(file)) {
+        for (number, line) in source::strip(&text).lines().enumerate() {
+            if panicking.iter().any(|w| line.contains(w)) {
+                complaints.push(format!("{}:{}: use stderr_line!", file.display(), number + 1));
+            }
+        }
+    }
+    no_complaints(complaints);
+}
+
+#[test]
 fn nothing_is_left_unfinished() {
     let mut complaints = Vec::new();
     for (file, text) in texts(&["rs"]) {
