@@ -50,8 +50,8 @@
 //! Data flows downwards; each stage borrows what the earlier ones made and changes none of it. A crate depends on
 //! crates above it only.
 //!
-//! - `base`: [`error`], [`bytes`], [`entity`]; located errors, checked reading and writing, typed ids, patterns of
-//!   names.
+//! - `base`: [`error`], [`bytes`], [`entity`], [`nearest`]; located errors, checked reading and writing, typed ids,
+//!   patterns of names and names near a misspelt one.
 //! - `amdgpu`: [`isa`]; the instruction tables: decode, encode, print; targets.
 //! - `object`: [`elf`], [`offload_bundle`], [`code_object`]; tables of ELF files; bundles in host files; symbols,
 //!   kernels, descriptors, metadata and source lines of code objects.
@@ -84,7 +84,7 @@
 
 pub use wavetap_amdgpu as isa;
 pub use wavetap_analysis::{cfg, dataflow, kernel};
-pub use wavetap_base::{bytes, entity, error};
+pub use wavetap_base::{bytes, entity, error, nearest};
 pub use wavetap_collect as collect;
 pub use wavetap_collect::stderr_line;
 pub use wavetap_emulator as emulator;

@@ -202,8 +202,7 @@ pub struct EntryArgs {
 /// IN is a linked HIP executable or shared library, an offload bundle or a code object (.co, .hsaco); object files and
 /// static archives are refused. OUT is of the same kind and behaves as IN does; it counts when `wavetap run` gives it a
 /// place to put the counts. A kernel that cannot be instrumented correctly is refused: it stays unchanged, and is
-/// listed with the reason. Where nothing is selected (no kernel matches --kernel, or there is no code for --target),
-/// OUT is a copy of IN, and stderr says so.
+/// listed with the reason.
 ///
 /// OUT appears when it is complete, with IN's permissions; IN is never changed.
 #[derive(Debug, Args)]

@@ -3,12 +3,13 @@
 use std::path::Path;
 use std::process::{Child, Command};
 
-use wavetap::error::{Error, Kind, Result};
+use wavetap::error::{Error, Kind, Result, ResultExt};
 use wavetap::profile::file::Profile;
 use wavetap::run::{
     App, BackendChoice, Finished, Observer, OutputName, Platform, RunOptions, Stack, TimingOptions, is_script,
 };
 use wavetap::stderr_line;
+use wavetap::{Program, Selection};
 
 use crate::args::{self, AppArgs, BackendArgs, StackChoice, TimingArgs};
 use crate::signals;
@@ -68,6 +69,24 @@ pub fn options(args: &BackendArgs, app: &AppArgs, target: Option<&str>) -> Resul
     options.dispatches = args.dispatches;
     options.memory_limit = args.memory_limit.map(|mebibytes| mebibytes << 20);
     Ok((platform, options))
+}
+
+/// Refuses patterns of kernels that match none of the application's own and none that a run to its end dispatched.
+pub fn check_selected(selection: &Selection, program: &Program, ended: &Finished, profile: &Profile) -> Result<()> {
+    if selection.kernels.is_empty() || ended.exit_code() != 0 {
+        return Ok(());
+    }
+    // What cannot be read has no names that could be meant.
+    let own = if program.has_own_code() { program.kernels().unwrap_or_default() } else { Vec::new() };
+    let dispatched = profile.kernels.iter().map(|kernel| kernel.name.as_str());
+    let names: Vec<&str> = own
+        .iter()
+        .map(|kernel| kernel.name.as_str())
+        .chain(dispatched)
+        .chain(profile.uncounted.iter().map(|kernel| kernel.name.as_str()))
+        .chain(profile.refused.iter().map(|kernel| kernel.name.as_str()))
+        .collect();
+    selection.check_kernels(&names).within(|| program.path().display().to_string())
 }
 
 /// The model of time with the latencies that the flags have.

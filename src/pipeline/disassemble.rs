@@ -3,7 +3,7 @@
 use wavetap_base::error::{Error, Kind, Result, ResultExt};
 use wavetap_object::code_object::{MalformedPart, PartKind};
 use wavetap_object::offload_bundle::{Input, location};
-use wavetap_object::selection::{Opened, Selection};
+use wavetap_object::selection::{Opened, Selection, near, no_kernel};
 use wavetap_report::counted::ProfileOfInput;
 use wavetap_report::disassembly::{Listed, Sink, list};
 
@@ -84,30 +84,23 @@ fn open<'i>(input: &'i Input<'_>, listed: &Listed<'_>) -> Result<(Vec<Opened<'i>
         let parts = object.code.malformed().iter().filter(wanted);
         refused.extend(parts.map(|part| format!("{part}, in {}", location(object.place))));
     }
-    let malformed =
-        opened.iter().flat_map(|object| object.code.malformed()).filter(|part| part.kind == PartKind::Kernel);
-    let malformed: Vec<&str> = malformed.map(|part| part.name.as_str()).collect();
-    let kernels = || opened.iter().flat_map(|object| object.code.kernels()).map(|kernel| kernel.name.as_str());
-    let names = || kernels().chain(malformed.iter().copied());
-    let functions = || opened.iter().flat_map(|object| object.code.functions()).map(|function| function.name.as_str());
-    for pattern in &listed.selection.kernels {
+    let kernels: Vec<&str> = opened.iter().flat_map(|object| object.code.kernel_names()).collect();
+    let functions: Vec<&str> =
+        opened.iter().flat_map(|object| object.code.functions()).map(|function| function.name.as_str()).collect();
+    let is_among = |pattern: &str, names: &[&str]| {
         let one = Selection::of_kernel(pattern);
-        if !names().any(|name| one.has_kernel(name))
-            && !opened.iter().any(|object| object.code.kernels().iter().any(|kernel| one.has(kernel)))
-        {
-            let hint = if functions().any(|name| one.has_kernel(name)) {
-                "; a function of that name is there: --function"
-            } else {
-                ""
-            };
-            return Err(Error::malformed(format!("no kernel matches {pattern:?}{hint}")));
+        names.iter().any(|name| one.has_kernel(name))
+    };
+    for pattern in listed.selection.kernels.iter().filter(|pattern| !is_among(pattern, &kernels)) {
+        let error = no_kernel(pattern, &kernels);
+        if is_among(pattern, &functions) {
+            return Err(Error::malformed(format!("{error}; a function of that name is there: --function")));
         }
+        return Err(error);
     }
-    for pattern in &listed.functions {
-        let one = Selection::of_kernel(pattern);
-        if !names().chain(functions()).any(|name| one.has_kernel(name)) {
-            return Err(Error::malformed(format!("no function or kernel matches {pattern:?}")));
-        }
+    let all: Vec<&str> = kernels.iter().chain(&functions).copied().collect();
+    if let Some(pattern) = listed.functions.iter().find(|pattern| !is_among(pattern, &all)) {
+        return Err(Error::malformed(format!("no function or kernel matches {pattern:?} ({})", near(pattern, &all))));
     }
     Ok((opened, refused))
 }

@@ -27,7 +27,7 @@ pub fn inspect(data: &[u8], inspected: &Inspected, mut extract: Option<&mut Extr
     if extract.is_some() && input.bundles.is_empty() {
         return Err(Error::unsupported("a code object by itself: there is nothing to extract from it"));
     }
-    // Says so if nothing is selected.
+    inspected.selection.check(&input, &inspected.entries)?;
     let selected = inspected.selection.objects(&input, &inspected.entries)?;
     let mut objects = Vec::new();
     // A library has hundreds of objects: who asks for kernels is told of those that have some of them.
@@ -37,9 +37,6 @@ pub fn inspect(data: &[u8], inspected: &Inspected, mut extract: Option<&mut Extr
         if !by_kernel || !object.kernels.is_empty() || !object.malformed.is_empty() {
             objects.push(object);
         }
-    }
-    if objects.is_empty() && by_kernel {
-        return Err(Error::malformed(format!("no kernel matches {:?}", inspected.selection.kernels.join(" "))));
     }
     let mut bundles = Vec::new();
     for (index, bundle) in input.bundles.iter().enumerate() {

@@ -9,6 +9,7 @@
 //! - [`findings()`]: all that was found in a run, for other tools;
 //! - [`mix()`]: what kernels executed, from the counts of their blocks;
 //! - [`roofline()`]: the least time that this takes on a board, by resource;
+//! - [`check_selection`], [`check_profile`]: whether what is named is in an input;
 //! - [`slice()`], [`explain`]: joins a profile with the code it came from and explains what waits for what.
 //!
 //! Files, processes and terminals are no business of this module: bytes in, values out.
@@ -25,6 +26,7 @@ mod options;
 mod page;
 mod rewrite;
 mod roofline;
+mod selected;
 mod slices;
 mod summary;
 
@@ -39,6 +41,7 @@ pub use options::Options;
 pub use page::page;
 pub use rewrite::{Destination, Progress, Rewritten, rewrite, rewrite_to};
 pub use roofline::{RooflineInputs, roofline};
+pub use selected::{check_profile, check_selection};
 pub use slices::{Evidence, explain, slice};
 pub use wavetap_instrument::CounterPlacement;
 pub use wavetap_instrument::object::Counters;

@@ -5,11 +5,9 @@ use std::path::PathBuf;
 
 use wavetap_amdgpu::Board;
 use wavetap_base::error::{Result, ResultExt};
-use wavetap_object::offload_bundle::Input;
 use wavetap_object::selection::Selection;
 use wavetap_profile::file::{KernelTotals, Profile};
 use wavetap_profile::time::TimeProfile;
-use wavetap_report::counted::{self, CountedObject};
 use wavetap_report::html::PageData;
 use wavetap_report::memory::{self, MemoryReport};
 use wavetap_report::summary::SummaryInputs;
@@ -68,7 +66,7 @@ impl Program {
     /// Malformed if the profile is of another program; malformed or unsupported if the code cannot be decoded.
     pub fn explain(&self, profile: &Profile, options: &ExplainOptions) -> Result<Report> {
         let explained = || {
-            counted::check(profile, &CountedObject::all(&Input::parse(self.bytes())?, &[])?)?;
+            pipeline::check_profile(self.bytes(), profile)?;
             let mut report = Report::new(profile, RunInfo::default());
             report.time.clone_from(&options.time);
             let code = pipeline::explain(&mut report, profile, self.bytes())?;

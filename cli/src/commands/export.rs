@@ -1,5 +1,6 @@
 //! `wavetap export`: what was measured, in the forms of other tools.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -62,6 +63,7 @@ fn of_counters(args: &ExportArgs, file: &Path, counters: &Path, unread: &mut Vec
     let profile = read_profile(counters)?;
     let selection = args.select.selection();
     let place = || file.display().to_string();
+    pipeline::check_selection(&data, &selection).within(place)?;
     match args.form {
         ExportForm::Folded | ExportForm::Csv => {
             let mix = pipeline::mix(&data, &selection, &profile).within(place)?;
@@ -80,6 +82,13 @@ fn of_counters(args: &ExportArgs, file: &Path, counters: &Path, unread: &mut Vec
 /// The sites of the selected kernels.
 fn of_sites(args: &ExportArgs, profile: &Profile) -> Result<String> {
     let selection = args.select.selection();
+    let names: Vec<&str> = profile.kernels.iter().map(|kernel| kernel.name.as_str()).collect();
+    selection.check_kernels(&names).within(|| "the profile".to_owned())?;
+    let ran: BTreeSet<&str> = profile.kernels.iter().map(|kernel| kernel.target.as_str()).collect();
+    if !ran.is_empty() && !ran.iter().any(|target| selection.has_target(target)) {
+        let ran: Vec<&str> = ran.into_iter().collect();
+        return Err(Error::malformed(format!("--target: the profile has no kernel of it, only of {}", ran.join(", "))));
+    }
     let is_selected =
         |kernel: &&KernelTotals| selection.has_kernel(&kernel.name) && selection.has_target(&kernel.target);
     sites::sites(profile.kernels.iter().filter(is_selected))
@@ -88,6 +97,7 @@ fn of_sites(args: &ExportArgs, profile: &Profile) -> Result<String> {
 /// All that was found.
 fn of_findings(args: &ExportArgs, file: &Path, unread: &mut Vec<String>) -> Result<String> {
     let data = map_file::open(file)?;
+    pipeline::check_selection(&data, &args.select.selection()).within(|| file.display().to_string())?;
     let profiles = args.counters.iter().map(|path| read_profile(path)).collect::<Result<Vec<Profile>>>()?;
     let (profile, recorded) = launch::counted_and_recorded(&profiles)?;
     let profile = profile.ok_or_else(|| Error::unsupported(args.form.needs()))?;

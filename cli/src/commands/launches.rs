@@ -40,6 +40,7 @@ pub fn run(args: &ProfileArgs, colour: ColorChoice, mut options: RunOptions, app
         None => Ok(()),
     };
     let selection = args.select.selection();
+    let selected = launch::check_selected(&selection, &program, &ended, &profile);
     profile.kernels.retain(|kernel| selection.has_kernel(&kernel.name));
     let explained =
         ExplainOptions::new().board(args.view.board.board).time(ended.time()).builds(triton::builds(&profile));
@@ -48,6 +49,7 @@ pub fn run(args: &ProfileArgs, colour: ColorChoice, mut options: RunOptions, app
     let details = args.view.details.into();
     output::emit(&args.report, colour, &report, |report, style| text::render_part(report, details, style))?;
     written?;
+    selected?;
     let misfit = args.view.board.misfit(profile.kernels.iter().map(|kernel| kernel.target.as_str()));
     misfit.iter().for_each(|misfit| stderr_line!("wavetap: {misfit}"));
     let lacks = misfit.is_some() || ended.lacks_something() || ended.has_findings();

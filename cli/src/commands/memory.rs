@@ -20,6 +20,7 @@ const REFUSED: u8 = 1;
 pub fn run(args: &MemoryArgs, colour: ColorChoice) -> Result<ExitCode> {
     output::check(&args.output)?;
     let data = map_file::open(&args.file)?;
+    pipeline::check_selection(&data, &args.select.selection()).within(|| args.file.display().to_string())?;
     let profiles = args.counters.iter().map(|path| read_profile(path)).collect::<Result<Vec<Profile>>>()?;
     let (profile, recorded) = launch::counted_and_recorded(&profiles)?;
     let has_maps = matches!(args.output.format, FindingsFormat::Json | FindingsFormat::Yaml);

@@ -18,6 +18,7 @@ const REFUSED: u8 = 1;
 pub fn run(args: &MixArgs, colour: ColorChoice) -> Result<ExitCode> {
     output::check(&args.output)?;
     let data = map_file::open(&args.file)?;
+    pipeline::check_selection(&data, &args.select.selection()).within(|| args.file.display().to_string())?;
     let profile = read_profile(&args.counters)?;
     let report = pipeline::mix(&data, &args.select.selection(), &profile).within(|| args.file.display().to_string())?;
     output::emit(&args.output, colour, &report, render)?;

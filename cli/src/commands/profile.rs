@@ -56,8 +56,7 @@ pub fn run(args: &ProfileArgs, colour: ColorChoice) -> Result<ExitCode> {
         progress::rewrite_program(&program, &options)?
     };
     if let Some(nothing) = rewritten.nothing_selected() {
-        stderr_line!("wavetap: {}: {nothing}", program.path().display());
-        return Ok(launch_code(REFUSED));
+        return Err(Error::unsupported(format!("{nothing}, in {}", program.path().display())));
     }
     run.timing = measured_time_is_modelled(args, &run, platform).then(|| launch::timing(&args.timing));
     let ended = rewritten.run_observed(&run, &launch::Terminal)?;
@@ -75,11 +74,13 @@ pub fn run(args: &ProfileArgs, colour: ColorChoice) -> Result<ExitCode> {
         None => Ok(()),
     };
     let profile = ended.profile()?;
+    let selected = launch::check_selected(&args.select.selection(), &program, &ended, &profile);
     if records {
         written?;
         let report = Report::new(&profile, ended.info().clone());
         write_page(args, &report, &profile, &ended)?;
-        return memory_report(args, colour, program.app(), &profile, &ended);
+        let code = memory_report(args, colour, program.app(), &profile, &ended)?;
+        return selected.map(|()| code);
     }
     let (mut time, mut cut_short) = (None, false);
     if args.timing.wanted() && ended.signal().is_none() {
@@ -95,6 +96,7 @@ pub fn run(args: &ProfileArgs, colour: ColorChoice) -> Result<ExitCode> {
     output::say_refused(&report.refused, &args.report);
     output::say_uncounted(&report.uncounted);
     written?;
+    selected?;
     let lacks_waves = args.backend.per_wave && output::say_shared(&profile);
     let counted_nothing = platform.has_tool() && !ended.lacks_something() && say_if_nothing_counted(&profile);
     let lacks = misfit.is_some()

@@ -23,6 +23,9 @@ pub fn run(args: &ReportArgs, colour: ColorChoice) -> Result<ExitCode> {
     let profile = read_profile(&args.profile)?;
     let mut report = Report::new(&profile, RunInfo::default());
     let binary = args.binary.as_deref().map(map_file::open).transpose()?;
+    if let Some((path, code)) = args.binary.as_deref().zip(binary.as_deref()) {
+        pipeline::check_profile(code, &profile).within(|| path.display().to_string())?;
+    }
     let view = &args.view;
     if let Some(misfit) = view.board.misfit(profile.kernels.iter().map(|kernel| kernel.target.as_str())) {
         return Err(Error::unsupported(misfit));

@@ -2,8 +2,8 @@
 
 use std::process::ExitCode;
 
-use wavetap::error::{Error, Result};
-use wavetap::pipeline::Options;
+use wavetap::error::{Error, Result, ResultExt};
+use wavetap::pipeline::{self, Options};
 use wavetap::profile::map::ObjectMap;
 use wavetap::report::rewrite::{Maps, Summary};
 use wavetap::stderr_line;
@@ -41,10 +41,11 @@ pub fn run(args: &RewriteArgs, colour: ColorChoice) -> Result<ExitCode> {
     // Where no map is asked for, the sites are not kept: there are many.
     let keep = |map: ObjectMap| (Summary::of(std::slice::from_ref(&map)), args.map.is_some().then_some(map));
     let kept = progress::rewrite(&input, &args.input, &options, &mut pending, keep)?;
+    pipeline::check_selection(&input, &args.select.selection()).within(|| args.input.display().to_string())?;
     let (summaries, maps): (Vec<Summary>, Vec<Option<ObjectMap>>) = kept.into_iter().unzip();
     let summary = Summary::join(summaries);
     if summary.kernels.is_empty() && summary.refused.is_empty() {
-        stderr_line!("wavetap: nothing is selected: {} is a copy of {}", args.output.display(), args.input.display());
+        stderr_line!("wavetap: there is no kernel: {} is a copy of {}", args.output.display(), args.input.display());
     }
     pending.finish(Some(permissions))?;
     if let Some(path) = &args.map {

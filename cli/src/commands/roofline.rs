@@ -20,6 +20,7 @@ const REFUSED: u8 = 1;
 pub fn run(args: &RooflineArgs, colour: ColorChoice) -> Result<ExitCode> {
     output::check(&args.output)?;
     let data = map_file::open(&args.file)?;
+    pipeline::check_selection(&data, &args.select.selection()).within(|| args.file.display().to_string())?;
     let profile = read_profile(&args.counters)?;
     let time = args.time.as_deref().map(read_time).transpose()?;
     let measured = args.roofline.as_deref().map(read_roofs).transpose()?;

@@ -20,6 +20,7 @@ const REFUSED: u8 = 1;
 pub fn run(args: &SliceArgs, colour: ColorChoice) -> Result<ExitCode> {
     output::check(&args.output)?;
     let data = map_file::open(&args.file)?;
+    pipeline::check_selection(&data, &args.select.selection()).within(|| args.file.display().to_string())?;
     let profile = args.counters.as_deref().map(read_profile).transpose()?;
     let samples = args.samples.iter().map(|path| read_samples(path)).collect::<Result<Vec<PcSamples>>>()?;
     let given = pipeline::Evidence { profile: profile.as_ref(), samples: &samples, blame: args.blame.into() };

@@ -1,5 +1,5 @@
 //! What every crate of wavetap stands on: located errors, checked reading and writing of bytes, numbers of variable
-//! length, typed ids and patterns of names.
+//! length, typed ids, patterns of names, and names near a misspelt one.
 #![forbid(unsafe_code)]
 
 pub mod added;
@@ -8,3 +8,4 @@ pub mod entity;
 pub mod error;
 pub mod glob;
 pub mod leb128;
+pub mod nearest;

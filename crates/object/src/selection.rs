@@ -1,9 +1,11 @@
 //! Which code objects and kernels of an input are meant: by patterns of names, by targets, by entries of bundles.
 
+use std::collections::BTreeSet;
+
 use crate::code_object::{CodeObject, Kernel, demangle};
 use crate::offload_bundle::{EntryPlace, Found, Input, TargetId};
 use wavetap_base::error::{Error, Result};
-use wavetap_base::glob;
+use wavetap_base::{glob, nearest};
 
 /// Which kernels of which code objects. The default selects all.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -49,6 +51,43 @@ impl Selection {
     #[must_use]
     pub fn of_kernel(pattern: &str) -> Selection {
         Selection { kernels: vec![pattern.to_owned()], targets: Vec::new() }
+    }
+
+    /// Refuses patterns that match none of these kernels, by their mangled names.
+    ///
+    /// # Errors
+    /// Malformed, naming kernels near the pattern.
+    pub fn check_kernels(&self, names: &[&str]) -> Result<()> {
+        let matches = |pattern: &str| {
+            let one = Selection::of_kernel(pattern);
+            names.iter().any(|name| one.has_kernel(name))
+        };
+        self.kernels.iter().find(|pattern| !matches(pattern)).map_or(Ok(()), |pattern| Err(no_kernel(pattern, names)))
+    }
+
+    /// Refuses patterns that match no kernel of the selected code objects of an input, entries that it does not have
+    /// and targets for which it has no code. Where a code object cannot be read, a pattern may mean one of its kernels.
+    ///
+    /// # Errors
+    /// Malformed, naming what there is.
+    pub fn check(&self, input: &Input<'_>, entries: &[String]) -> Result<()> {
+        let objects = self.objects(input, entries)?;
+        let mut missing: Vec<&String> = self.kernels.iter().collect();
+        let mut names: BTreeSet<String> = BTreeSet::new();
+        for found in &objects {
+            if missing.is_empty() {
+                break;
+            }
+            let Ok(code) = CodeObject::parse(found.bytes) else { return Ok(()) };
+            let found: Vec<&str> = code.kernel_names().collect();
+            missing.retain(|pattern| {
+                let one = Selection::of_kernel(pattern);
+                !found.iter().any(|name| one.has_kernel(name))
+            });
+            names.extend(found.into_iter().map(str::to_owned));
+        }
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        missing.first().map_or(Ok(()), |pattern| Err(no_kernel(pattern, &names)))
     }
 
     /// The code objects of an input that the HIP runtime will see, or, of all that it has, those of the entries with
@@ -104,6 +143,21 @@ impl Selection {
                 wanted.processor == id.processor && agrees(wanted.xnack, id.xnack) && agrees(wanted.sramecc, id.sramecc)
             })
     }
+}
+
+/// The error of a pattern that matches none of these kernels.
+#[must_use]
+pub fn no_kernel(pattern: &str, mangled: &[&str]) -> Error {
+    Error::malformed(format!("no kernel matches {pattern:?} ({})", near(pattern, mangled)))
+}
+
+/// What there is in place of what a pattern means: demangled names without parameters.
+#[must_use]
+pub fn near(pattern: &str, mangled: &[&str]) -> String {
+    let demangled: Vec<_> = mangled.iter().map(|name| demangle(name)).collect();
+    let bare: Vec<&str> = demangled.iter().map(|name| bare_name(name)).collect();
+    let wanted: String = pattern.chars().filter(|c| !"*?".contains(*c)).collect();
+    nearest::hint(bare_name(&wanted), &bare, "`wavetap inspect` lists all")
 }
 
 /// A code object that was found in an input, its tables read.
@@ -195,6 +249,19 @@ mod tests {
         }
         let selection = Selection { kernels: vec!["educ".to_owned(), "reduce2".to_owned()], ..Selection::default() };
         assert!(!selection.has_kernel("_Z6reducePfi"));
+    }
+
+    #[test]
+    fn patterns_that_match_nothing_are_refused_with_names_near_them() {
+        let names = ["_Z6reducePfi", "_ZN2ns4scanIfEEvPT_"];
+        let check = |patterns: &[&str]| {
+            let kernels = patterns.iter().map(|pattern| (*pattern).to_owned()).collect();
+            Selection { kernels, targets: Vec::new() }.check_kernels(&names).map_err(|error| error.to_string())
+        };
+        assert_eq!(check(&[]), Ok(()));
+        assert_eq!(check(&["red*", "ns::scan<float>"]), Ok(()));
+        let error = "no kernel matches \"redcue*\" (there are reduce, ns::scan<float>)";
+        assert_eq!(check(&["*scan*", "redcue*"]), Err(error.to_owned()));
     }
 
     #[test]

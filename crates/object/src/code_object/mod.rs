@@ -237,6 +237,20 @@ impl<'d> CodeObject<'d> {
         &self.kernels
     }
 
+    /// Every name that a kernel goes by: that of its descriptor's symbol, the one that its metadata gives it where that
+    /// is another, and those of kernels that cannot be read.
+    pub fn kernel_names(&self) -> impl Iterator<Item = &str> {
+        fn in_metadata(kernel: &Kernel) -> Option<&str> {
+            kernel.metadata.as_ref().map(|metadata| metadata.name.as_str()).filter(|name| *name != kernel.name)
+        }
+        let unread = self.malformed.iter().filter(|part| part.kind == PartKind::Kernel);
+        self.kernels
+            .iter()
+            .flat_map(|kernel| [Some(kernel.name.as_str()), in_metadata(kernel)])
+            .flatten()
+            .chain(unread.map(|part| part.name.as_str()))
+    }
+
     /// The kernel of this (mangled) name.
     #[must_use]
     pub fn kernel(&self, name: &str) -> Option<&Kernel> {
