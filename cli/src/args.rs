@@ -330,8 +330,7 @@ pub struct ProfileArgs {
         compare --timing -- hip-samples/bin/nested_loops")]
 pub struct CompareArgs {
     /// The modes to compare
-    #[arg(long, value_enum, value_delimiter = ',', value_name = "MODES",
-        default_values_t = [CounterChoice::Lds, CounterChoice::Global, CounterChoice::Register])]
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "MODES", default_value = "lds,global,register")]
     pub modes: Vec<CounterChoice>,
     /// Which counters are kept
     #[arg(long, value_enum, default_value_t = PlacementChoice::Minimal, value_name = "PLACEMENT")]

@@ -14,6 +14,7 @@ mod files;
 mod launch;
 mod map_file;
 mod memory;
+mod mistakes;
 mod output;
 mod page;
 mod progress;
@@ -23,6 +24,7 @@ mod targets;
 mod triton;
 mod workgroup;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -34,20 +36,37 @@ use wavetap::stderr_line;
 const BAD_INPUT: u8 = 2;
 
 fn main() -> ExitCode {
-    let cli = match args::Cli::try_parse() {
+    let line: Vec<OsString> = std::env::args_os().collect();
+    let cli = match args::Cli::try_parse_from(&line) {
         Ok(cli) => cli,
-        Err(error) => return usage(&error),
+        Err(mut error) => {
+            mistakes::add_tip(&mut error, &line);
+            return usage(&error);
+        }
     };
     wavetap::files::observe_temporaries(signals::remove_at_end);
     // A file that grows beyond what this process may write is an error to be reported, not its end. (A signal that were
     // ignored would be ignored by the application, too.) Without the handler everything else works.
     let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, std::sync::Arc::default());
+    let note = mistakes::after_application(&line, &cli.command);
+    let say_note = || note.iter().for_each(|note| stderr_line!("wavetap: {note}"));
+    say_note();
     match run(cli) {
-        Ok(code) => code,
+        Ok(code) => {
+            // By now the note may have scrolled away.
+            if code != ExitCode::SUCCESS {
+                say_note();
+            }
+            code
+        }
         // Whoever read our output had enough of it (`wavetap disasm … | head`).
         Err(error) if error.kind() == Kind::Io && error.message() == output::BROKEN_PIPE => ExitCode::SUCCESS,
         Err(error) => {
             stderr_line!("wavetap: error: {}", one_line(&error.to_string()));
+            // What was taken for a file may be a value.
+            if let (Kind::Io, Some(tip)) = (error.kind(), mistakes::list_without_commas(&line)) {
+                stderr_line!("wavetap: {}", one_line(&tip));
+            }
             ExitCode::from(BAD_INPUT)
         }
     }
