@@ -184,8 +184,11 @@ impl Runtime {
                     target,
                     ordinal,
                 );
-                let ended = self.advance(&mut of, Share { instructions: AT_ONCE, interrupt: None })?;
-                Ok((!ended).then(|| Box::new(of)))
+                if self.advance(&mut of, Share { instructions: AT_ONCE, interrupt: None })? {
+                    return Ok(None);
+                }
+                self.collection.journals.set_running(&of.kernel.name, true);
+                Ok(Some(Box::new(of)))
             }
             Err(fault) => {
                 self.abandon(kernel, ticket, &fault);

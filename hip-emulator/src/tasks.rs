@@ -156,13 +156,13 @@ impl Runtime {
                     _ => DIVIDED_TURN,
                 };
                 let share = Share { instructions, interrupt: Some(&WAITING) };
-                match self.advance(&mut of, share) {
-                    Ok(false) => {
-                        self.watch(number, &mut of);
-                        Ok(Some(Work::Running(of)))
-                    }
-                    Ok(true) => Ok(None),
-                    Err(status) => Err(status),
+                let ended = self.advance(&mut of, share);
+                if matches!(ended, Ok(false)) {
+                    self.watch(number, &mut of);
+                    Ok(Some(Work::Running(of)))
+                } else {
+                    self.collection.journals.set_running(&of.kernel.name, false);
+                    ended.map(|_| None)
                 }
             }
             Work::Waiting(StreamOp::Record(event)) => {

@@ -311,6 +311,46 @@ fn an_interrupt_to_the_command_alone_reaches_the_application() {
     assert!(start.elapsed() < Duration::from_secs(60));
 }
 
+/// Counts of a dispatch are there when it has ended: what runs until then is named, and is not said to be nothing.
+#[test]
+fn an_interrupt_during_the_first_kernel_names_it() {
+    let program = programs().counting.to_str().expect("a plain path");
+    for arguments in
+        [&["profile"][..], &["profile", "--probe", "none"], &["profile", "--probe", "memory"], &["run", "-o", "p"]]
+    {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let file = |name: &str| folder.path().join(name);
+        let create = |name: &str| fs::File::create(file(name)).expect("a file");
+        let original = programs().original.to_str().expect("a plain path");
+        let program = if arguments[0] == "run" { program } else { original };
+        let mut child = Command::new(command::wavetap().expect("the command is built"))
+            .args(arguments)
+            // A shell lets what it starts in the background ignore interrupts.
+            .args(["--backend", "emulator", "--", "/usr/bin/env", "--default-signal=INT", program, "1", "goes_on"])
+            .current_dir(folder.path())
+            .stdout(create("out"))
+            .stderr(create("err"))
+            .spawn()
+            .expect("it starts");
+        let read = |name: &str| fs::read_to_string(file(name)).expect("text");
+        let start = Instant::now();
+        while !read("out").contains("goes on") && start.elapsed() < Duration::from_secs(120) {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        // What a kernel executes at once is some milliseconds.
+        std::thread::sleep(Duration::from_secs(3));
+        assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().expect("kill starts").success());
+        let status = child.wait().expect("it ends");
+        let (out, err) = (read("out"), read("err"));
+        assert_eq!(status.code(), Some(130), "{arguments:?}: {out}{err}");
+        let named = "was ended by SIGINT (signal 2) while goes_on(unsigned int volatile*) ran";
+        assert!(err.contains(named), "{arguments:?}: {out}{err}");
+        for wrong in ["kernel was dispatched", "no kernel ran", "no instrumented kernel ran", "no kernel selected"] {
+            assert!(!out.contains(wrong) && !err.contains(wrong), "{arguments:?}: {out}{err}");
+        }
+    }
+}
+
 /// Sends a signal to a command whose application has ended, and which cannot go on since its output is not read.
 #[test]
 fn a_signal_ends_the_command_after_its_application_and_leaves_nothing() {

@@ -14,6 +14,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use wavetap_base::error::{Result, ResultExt};
+use wavetap_object::code_object::CodeObject;
 use wavetap_object::offload_bundle::Input;
 use wavetap_object::selection::Selection;
 use wavetap_report::inspect::{Inspected, Inspection};
@@ -94,6 +95,13 @@ impl Program {
     #[must_use]
     pub fn has_own_code(&self) -> bool {
         !has_no_code_of_its_own(&self.contents)
+    }
+
+    /// Whether code of it was rewritten before, so that it counts when it runs.
+    #[must_use]
+    pub fn is_rewritten(&self) -> bool {
+        let is_rewritten = |bytes: &[u8]| CodeObject::parse(bytes).is_ok_and(|code| code.is_rewritten());
+        Input::parse(self.bytes()).is_ok_and(|input| input.code_objects().any(|found| is_rewritten(found.bytes)))
     }
 
     /// Bundles, code objects, kernels and what they need of the machine.

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use wavetap_base::error::{Error, Kind, Result, ResultExt};
 use wavetap_collect::rank;
+use wavetap_object::code_object::demangle;
 use wavetap_profile::file::{Origin, Profile};
 use wavetap_profile::journal::Journal;
 use wavetap_profile::time::TimeProfile;
@@ -74,7 +75,7 @@ pub(crate) struct CodeOfRun {
 
 impl Finished {
     /// Reads what the processes left in `folder`.
-    pub(super) fn read(folder: TempDir, platform: Platform, collect: Collect, info: RunInfo) -> Result<Finished> {
+    pub(super) fn read(folder: TempDir, platform: Platform, collect: Collect, mut info: RunInfo) -> Result<Finished> {
         let start = Instant::now();
         while start.elapsed() < PATIENCE
             && journals(folder.path())?.iter().any(|(path, pid)| exists(*pid) && is_open(path, *pid))
@@ -96,6 +97,9 @@ impl Finished {
         }
         let order = |part: &Part| (part.journal.process.started, part.journal.process.pid, part.name.clone());
         parts.sort_by_key(order);
+        let cut_short = parts.iter().filter(|part| !part.journal.ended && !part.running);
+        info.running =
+            cut_short.flat_map(|part| &part.journal.running).map(|name| demangle(name).into_owned()).collect();
         let (findings, warnings) = (StrictFindings::default(), Vec::new());
         Ok(Finished { platform, collect, info, findings, warnings, parts, _folder: folder, code: None })
     }
@@ -175,8 +179,8 @@ impl Finished {
     /// not write what they had collected.
     #[must_use]
     pub fn remarks(&self) -> Vec<String> {
-        let mut remarks: Vec<String> =
-            self.signal().map(|signal| format!("the application was ended by {signal}")).into_iter().collect();
+        let ended = |signal: &str| format!("the application was ended by {signal}{}", self.info.while_running());
+        let mut remarks: Vec<String> = self.signal().map(ended).into_iter().collect();
         for Part { name, journal, running, .. } in &self.parts {
             let program: String = journal.process.name.chars().filter(|c| !c.is_control()).collect();
             let process = if program.is_empty() { name.clone() } else { format!("{name} ({program})") };

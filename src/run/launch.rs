@@ -127,6 +127,7 @@ impl Launch<'_> {
             seed: platform.is_emulated().then_some(options.seed),
             exit_code: Some(exit_code(status)),
             signal: status.signal().map(signal_name),
+            ..RunInfo::default()
         };
         let mut finished = Finished::read(journals, platform, options.collect, info)?;
         finished.set_findings(found);

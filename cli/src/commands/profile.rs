@@ -12,7 +12,7 @@ use wavetap::{ExplainOptions, Options, Program};
 
 use super::launches;
 use super::run::launch_code;
-use crate::args::{ColorChoice, DetailsChoice, ProfileArgs};
+use crate::args::{ColorChoice, DetailsChoice, Format, ProfileArgs};
 use crate::{files, launch, map_file, output, page, progress, triton};
 
 /// Exit code: it ran, and something that was asked for was refused.
@@ -130,13 +130,20 @@ fn memory_report(
     ended: &Finished,
 ) -> Result<ExitCode> {
     let report = ended.memory(profile, &args.select.selection())?;
-    output::emit(&args.report, colour, &report, memory::render)?;
+    // As text there is nothing to show where nothing was recorded, which is said on stderr.
+    if !report.kernels.is_empty() || args.report.format != Format::Text {
+        output::emit(&args.report, colour, &report, memory::render)?;
+    }
     output::say_refused(&profile.refused, &args.report);
     output::say_uncounted(&profile.uncounted);
     let lacks =
         report.kernels.is_empty() || !profile.refused.is_empty() || ended.lacks_something() || ended.has_findings();
     if report.kernels.is_empty() {
-        stderr_line!("wavetap: {}: no kernel ran whose accesses are recorded", app.path().display());
+        let what = match ended.signal() {
+            Some(_) => "no dispatch whose accesses are recorded had ended by then",
+            None => "no kernel ran whose accesses are recorded",
+        };
+        stderr_line!("wavetap: {}: {what}", app.path().display());
     }
     Ok(launch_code(if ended.exit_code() == 0 && lacks { REFUSED } else { ended.exit_code() }))
 }

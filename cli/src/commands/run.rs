@@ -3,13 +3,14 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use wavetap::error::Result;
+use wavetap::Program;
+use wavetap::error::{Error, Result};
 use wavetap::report;
-use wavetap::run::{Collect, Finished, Launch, OutputName, Platform};
+use wavetap::run::{App, Collect, Finished, Launch, OutputName, Platform};
 use wavetap::stderr_line;
 
-use crate::args::{ColorChoice, RunArgs};
-use crate::{files, launch, output};
+use crate::args::{BackendArgs, ColorChoice, RunArgs};
+use crate::{files, launch, map_file, output};
 
 /// Exit code where the application's is 0: not all that was asked for was collected.
 pub const LACKING: i32 = 1;
@@ -37,6 +38,10 @@ pub fn run(args: &RunArgs, colour: ColorChoice) -> Result<ExitCode> {
         timing.sample_interval = args.sample_interval;
         options.timing = Some(timing);
     }
+    check_collected(args)?;
+    if args.output.is_some() && platform == Platform::EmulatorHip {
+        say_if_not_rewritten(&app)?;
+    }
     let ended = Launch { app: &app, executable: None, options: &options, at_load: None }.execute(&launch::Terminal)?;
     launch::say_findings(&ended);
     launch::say(&ended, outputs.into_iter().flatten());
@@ -50,13 +55,44 @@ pub fn run(args: &RunArgs, colour: ColorChoice) -> Result<ExitCode> {
     Ok(launch_code(code))
 }
 
+/// Refuses options of what is collected where nothing is.
+fn check_collected(args: &RunArgs) -> Result<()> {
+    let BackendArgs { per_wave, records, workgroups, dispatches, memory_limit, .. } = &args.backend;
+    let options = [
+        ("--per-wave", *per_wave),
+        ("--records", records.is_some()),
+        ("--workgroups", workgroups.is_some()),
+        ("--dispatches", dispatches.is_some()),
+        ("--memory-limit", memory_limit.is_some()),
+    ];
+    match options.iter().find(|(_, given)| *given && args.output.is_none()) {
+        Some((name, _)) => {
+            Err(Error::unsupported(format!("{name}: without -o nothing that kernels count is collected")))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Says what to do with an application whose kernels count nothing, before it runs, which may take long.
+fn say_if_not_rewritten(app: &App) -> Result<()> {
+    let program = Program::new(app.clone(), map_file::open(app.path())?);
+    if program.has_own_code() && !program.is_rewritten() {
+        let name = program.path().display();
+        stderr_line!(
+            "wavetap: note: {name} was not rewritten, so its kernels count nothing: use `wavetap profile`, or run what \
+                `wavetap rewrite {name} -o OUT` writes"
+        );
+    }
+    Ok(())
+}
+
 /// Removes what an output would have replaced, where its name is known: an old file must not pass for what this run has
 /// written.
 fn remove_old(name: &OutputName) -> Result<()> {
     name.of_all().map_or(Ok(()), |path| files::remove_old(&path))
 }
 
-/// Writes the profile; tells whether counters of single waves, which were asked for, are not in it.
+/// Writes the profile; tells whether it lacks what was asked for: all counts, or counters of single waves.
 fn write_profile(args: &RunArgs, platform: Platform, ended: &Finished) -> Result<bool> {
     let Some(path) = &args.output else { return Ok(false) };
     let written = ended.write_counters(path, args.report.force)?;
@@ -75,10 +111,12 @@ fn write_profile(args: &RunArgs, platform: Platform, ended: &Finished) -> Result
             output::say_missing(&profile.uncounted)
         }
         Some(profile) if profile.kernels.is_empty() => {
-            stderr_line!(
-                "wavetap: the profile is empty: no instrumented kernel ran (`wavetap rewrite` makes an executable that \
-                    counts)"
-            );
+            let what = match ended.signal() {
+                Some(_) => "no dispatch of any instrumented kernel had ended",
+                None => "no instrumented kernel ran (`wavetap rewrite` writes an executable that counts)",
+            };
+            stderr_line!("wavetap: the profile is empty: {what}");
+            return Ok(true);
         }
         Some(profile) if profile.processes > 1 => {
             stderr_line!("wavetap: the profile is the sum of {} processes", profile.processes)

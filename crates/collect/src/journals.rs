@@ -120,6 +120,15 @@ impl Journals {
         }
     }
 
+    /// Says in the journal with everything that a kernel runs for long, or that it has ended.
+    pub fn set_running(&mut self, kernel: &str, runs: bool) {
+        if let Some(journal) = self.process.as_mut().filter(|journal| !journal.failed)
+            && let Err(error) = journal.set_running(kernel, runs)
+        {
+            journal.fail(&error);
+        }
+    }
+
     /// Marks the journals as ones that lack something; what is collected is written all the same.
     pub fn mark_incomplete(&mut self) {
         let files = self.files.iter_mut().map(|(journal, _)| journal);
@@ -144,6 +153,8 @@ pub struct Journal {
     counters: Encoder,
     trace: Encoder,
     failed: bool,
+    /// Kernels that run for long.
+    running: Vec<String>,
     buffer: Vec<u8>,
 }
 
@@ -156,6 +167,7 @@ impl Journal {
             counters: Encoder::new(Origin::Counters),
             trace: Encoder::new(Origin::Trace),
             failed: false,
+            running: Vec::new(),
             buffer: Vec::new(),
         }
     }
@@ -201,7 +213,19 @@ impl Journal {
         if let Some((_, all)) = changes.time {
             journal::time(all, &mut self.buffer)?;
         }
+        self.running.iter().try_for_each(|kernel| journal::running(kernel, true, &mut self.buffer))?;
         open.begin_again(&self.buffer)
+    }
+
+    fn set_running(&mut self, kernel: &str, runs: bool) -> Result<()> {
+        if runs {
+            self.running.push(kernel.to_owned());
+        } else if let Some(place) = self.running.iter().position(|running| running == kernel) {
+            self.running.remove(place);
+        }
+        let mut frame = Vec::new();
+        journal::running(kernel, runs, &mut frame)?;
+        self.open()?.append(&frame)
     }
 
     /// Says that there will be no more.

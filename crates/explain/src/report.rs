@@ -37,6 +37,17 @@ pub struct RunInfo {
     /// The signal that ended the application: `SIGKILL`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signal: Option<String>,
+    /// Demangled names of kernels that ran for long and had not ended when their process ended.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub running: Vec<String>,
+}
+
+impl RunInfo {
+    /// ` while NAME ran`, if kernels were running at the end.
+    #[must_use]
+    pub fn while_running(&self) -> String {
+        if self.running.is_empty() { String::new() } else { format!(" while {} ran", self.running.join(", ")) }
+    }
 }
 
 /// A report on one profile.

@@ -34,7 +34,7 @@ pub const FAILED: u64 = 8;
 /// are collected later than dispatches end.
 pub const UNCOLLECTED: u64 = 10;
 /// Version of the format.
-const VERSION: u8 = 2;
+const VERSION: u8 = 3;
 /// Offset of the version.
 const VERSION_AT: usize = 9;
 
@@ -61,6 +61,10 @@ mod tag {
     pub const END: u8 = 8;
     /// Recorded accesses to be added.
     pub const ACCESSES: u8 = 9;
+    /// The name of a kernel that runs for long and has not ended yet.
+    pub const RUNS: u8 = 10;
+    /// The name of one that has.
+    pub const RAN: u8 = 11;
     /// Added to the tag of a frame of the emulator's trace.
     pub const TRACE: u8 = 0x80;
 }
@@ -121,6 +125,17 @@ pub fn process(process: &Process, out: &mut Vec<u8>) -> Result<()> {
 /// Internal if it cannot be serialised; Limit if it is too large for a frame.
 pub fn time(added: &TimeProfile, out: &mut Vec<u8>) -> Result<()> {
     frame(tag::TIME, out, |out| json(added, out))
+}
+
+/// Appends the frame that says that a kernel runs and has not ended yet, or that it has.
+///
+/// # Errors
+/// Limit if its name is too large for a frame.
+pub fn running(kernel: &str, runs: bool, out: &mut Vec<u8>) -> Result<()> {
+    frame(if runs { tag::RUNS } else { tag::RAN }, out, |out| {
+        out.extend_from_slice(kernel.as_bytes());
+        Ok(())
+    })
 }
 
 /// Appends the frame that says that there will be no more.
@@ -318,6 +333,8 @@ pub struct Journal {
     pub trace: Option<Profile>,
     /// Modelled time.
     pub time: Option<TimeProfile>,
+    /// Mangled names of kernels that had not ended, of those that ran for long.
+    pub running: Vec<String>,
 }
 
 impl Journal {
@@ -369,6 +386,13 @@ impl Journal {
                 match &mut self.time {
                     Some(time) => time.merge(&added),
                     None => self.time = Some(added),
+                }
+            }
+            tag::RUNS => self.running.push(String::from_utf8_lossy(payload).into_owned()),
+            tag::RAN => {
+                let name = String::from_utf8_lossy(payload);
+                if let Some(place) = self.running.iter().position(|running| *running == name) {
+                    self.running.remove(place);
                 }
             }
             tag::END => {

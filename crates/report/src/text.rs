@@ -43,9 +43,11 @@ pub fn render_part(report: &Report, details: Details, style: Style) -> String {
         lines.push(format!("{what}; else 4 for each instruction"));
     }
     if report.kernels.is_empty() {
-        lines.push(match report.origin {
-            Origin::Launches => "no kernel was dispatched".to_owned(),
-            Origin::Counters | Origin::Trace => "no instrumented kernel was dispatched".to_owned(),
+        let instrumented = if report.origin == Origin::Launches { "" } else { "instrumented " };
+        // What was dispatched and did not end has no counts.
+        lines.push(match cut_short(report) {
+            Some(_) => format!("no dispatch of any {instrumented}kernel had ended by then"),
+            None => format!("no {instrumented}kernel was dispatched"),
         });
     }
     if let Some(summary) = &report.summary {
@@ -85,7 +87,8 @@ pub fn render_part(report: &Report, details: Details, style: Style) -> String {
 pub(super) fn cut_short(report: &Report) -> Option<String> {
     match &report.run.signal {
         Some(signal) => Some(format!(
-            "the run was ended by {signal}: these are the counts of the dispatches that had ended by then"
+            "the run was ended by {signal}{}: these are the counts of the dispatches that had ended by then",
+            report.run.while_running()
         )),
         None => (!report.ended).then(|| DID_NOT_END.to_owned()),
     }
@@ -216,7 +219,7 @@ mod tests {
             ],
             ..KernelTotals::default()
         });
-        Report::new(&profile, RunInfo { strict: Some(true), seed: Some(7), exit_code: Some(0), signal: None })
+        Report::new(&profile, RunInfo { strict: Some(true), seed: Some(7), exit_code: Some(0), ..RunInfo::default() })
     }
 
     #[test]
@@ -302,6 +305,13 @@ void k<int>()
         assert!(render(&report, Style::default()).contains("the run did not end"));
         report.run.signal = Some("SIGKILL (signal 9)".to_owned());
         assert!(render(&report, Style::default()).contains("the run was ended by SIGKILL (signal 9): "));
+        report.run.running = vec!["spin(int*)".to_owned(), "other()".to_owned()];
+        let text = render(&report, Style::default());
+        assert!(text.contains("was ended by SIGKILL (signal 9) while spin(int*), other() ran: "), "{text}");
+        let kernels = std::mem::take(&mut report.kernels);
+        let text = render(&report, Style::default());
+        assert!(text.contains("no dispatch of any instrumented kernel had ended by then\n"), "{text}");
+        report.kernels = kernels;
         report.processes = 3;
         assert!(render(&report, Style::default()).contains("kernels, the sum of 3 processes\n"));
     }

@@ -13,6 +13,12 @@ __global__ void some_lanes(unsigned* out) {
     if (threadIdx.x < 10) out[threadIdx.x] = threadIdx.x;
 }
 
+// Ends when the host says so, which it never does.
+__global__ void goes_on(volatile unsigned* word) {
+    while (*word == 0) {
+    }
+}
+
 static void dispatch(int times) {
     unsigned* out;
     if (hipMalloc(reinterpret_cast<void**>(&out), 256) != hipSuccess) exit(3);
@@ -43,6 +49,15 @@ int main(int argc, char** argv) {
     int times = atoi(argv[1]);
     const char* how = argv[2];
     auto is = [how](const char* name) { return strcmp(how, name) == 0; };
+    if (is("goes_on")) {
+        unsigned* word;
+        if (hipHostMalloc(reinterpret_cast<void**>(&word), 4, 0) != hipSuccess) return 12;
+        *word = 0;
+        goes_on<<<1, 64>>>(word);
+        puts("goes on");
+        fflush(stdout);
+        (void)hipDeviceSynchronize();
+    }
     dispatch(times);
     printf("%s\n", how);
     if (is("fault")) *reinterpret_cast<volatile int*>(8) = 1;
