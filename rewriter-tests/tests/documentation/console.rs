@@ -2,7 +2,9 @@
 //!
 //! A block of the language `console` has commands after `$ ` and what they print. `…` on a line of its own stands for
 //! any lines, and within a line for any text; runs of blanks are the same. A command without output is run all the
-//! same. The commands of a page run in one folder, in order, where the samples are as in the project.
+//! same, and so is one that is shown by itself, indented, with `./app` for the reader's program. The commands of all
+//! pages run in one folder, in order, where the samples are as in the project: a reader follows more than one guide
+//! there, and no command replaces a file unasked.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -10,42 +12,57 @@ use std::path::Path;
 
 use rewriter_tests::{command, place, words};
 
+use crate::compile::PAGE;
 use crate::page;
 
-/// Pages with commands. Every page that has a block is here.
+/// Pages with commands. Every page that has a block is here, or is that which is compiled from.
 const PAGES: &[&str] = &[
     "README.md",
     "docs/guide/compare.md",
     "docs/guide/diff.md",
     "docs/guide/export.md",
+    "docs/guide/html.md",
     "docs/guide/inspect.md",
     "docs/guide/launches.md",
     "docs/guide/memory-latency.md",
     "docs/guide/memory.md",
     "docs/guide/mix.md",
+    "docs/guide/profile.md",
     "docs/guide/roofline.md",
     "docs/guide/slice.md",
     "docs/guide/summary.md",
     "docs/guide/time.md",
+    "docs/guide/values.md",
+    "docs/reference/timing-model.md",
 ];
+/// What an indented command needs that is not there: another program, libraries, a value of the reader's.
+const NEEDED: &[&str] = &["python", "mpirun", "--stack rocm", "completions", "ORIGINAL"];
+/// The sample that stands for the reader's program.
+const APP: &str = "two_kernels";
 /// What stands for any text.
 const ANYTHING: &str = "…";
 
 /// A command and the lines that it should print.
 #[derive(Debug, PartialEq)]
-struct Shown<'t> {
-    command: &'t str,
-    output: Vec<&'t str>,
+pub struct Shown<'t> {
+    pub command: &'t str,
+    pub output: Vec<&'t str>,
 }
 
 /// The commands of a page.
-fn commands(text: &str) -> Vec<Shown<'_>> {
+pub fn commands(text: &str) -> Vec<Shown<'_>> {
     let mut shown: Vec<Shown> = Vec::new();
     let (mut fenced, mut console) = (false, false);
     for line in text.lines() {
         if let Some(language) = line.strip_prefix("```") {
             console = !fenced && language == "console";
             fenced = !fenced;
+        } else if !fenced && line.starts_with("    wavetap ") {
+            // What is far to the right explains it.
+            let command = line.trim().split("   ").next().unwrap_or_default();
+            if !NEEDED.iter().any(|needed| command.contains(needed)) {
+                shown.push(Shown { command, output: Vec::new() });
+            }
         } else if console {
             match (line.strip_prefix("$ "), shown.last_mut()) {
                 (Some(command), _) => shown.push(Shown { command, output: Vec::new() }),
@@ -58,7 +75,7 @@ fn commands(text: &str) -> Vec<Shown<'_>> {
 }
 
 /// Whether `found` is what `expected` shows.
-fn prints(expected: &[&str], found: &[&str]) -> bool {
+pub fn prints(expected: &[&str], found: &[&str]) -> bool {
     match expected.split_first() {
         None => found.is_empty(),
         Some((first, rest)) if first.trim() == ANYTHING => {
@@ -84,7 +101,7 @@ fn is_line(expected: &str, found: &str) -> bool {
 }
 
 /// What the output lacks: the first line of `expected` that is nowhere, or the order.
-fn difference(expected: &[&str], found: &[&str]) -> String {
+pub fn difference(expected: &[&str], found: &[&str]) -> String {
     let missing =
         expected.iter().find(|line| line.trim() != ANYTHING && !found.iter().any(|other| is_line(line, other)));
     missing.map_or_else(
@@ -93,10 +110,8 @@ fn difference(expected: &[&str], found: &[&str]) -> String {
     )
 }
 
-fn check(name: &str) -> Vec<String> {
+fn check(name: &str, folder: &Path) -> Vec<String> {
     let text = fs::read_to_string(page(name)).expect("a page");
-    let folder = tempfile::tempdir().expect("a folder");
-    symlink(place::root().join("hip-samples"), folder.path().join("hip-samples")).expect("a link");
     let wavetap = command::wavetap().expect("the command");
     let mut wrong = Vec::new();
     for shown in commands(&text) {
@@ -105,7 +120,7 @@ fn check(name: &str) -> Vec<String> {
             wrong.push(format!("{name}: {}: only commands of wavetap can be tried", shown.command));
             continue;
         };
-        let outcome = command::run(&wavetap, arguments, &[], folder.path()).and_then(|finished| finished.exited(0));
+        let outcome = command::run(&wavetap, arguments, &[], folder).and_then(|finished| finished.exited(0));
         match outcome {
             Err(failure) => wrong.push(format!("{name}: {failure}")),
             Ok(finished) => {
@@ -126,7 +141,10 @@ fn check(name: &str) -> Vec<String> {
 
 #[test]
 fn commands_print_what_the_pages_show() {
-    let wrong: Vec<String> = PAGES.iter().flat_map(|name| check(name)).collect();
+    let folder = tempfile::tempdir().expect("a folder");
+    symlink(place::root().join("hip-samples"), folder.path().join("hip-samples")).expect("a link");
+    fs::copy(place::samples().join(APP), folder.path().join("app")).expect("a program");
+    let wrong: Vec<String> = PAGES.iter().flat_map(|name| check(name, folder.path())).collect();
     assert!(wrong.is_empty(), "\n{}", wrong.join("\n\n"));
 }
 
@@ -145,7 +163,7 @@ fn every_page_with_commands_is_tried() {
             }
         }
     }
-    let known = |path: &&std::path::PathBuf| !PAGES.iter().any(|name| page(name) == **path);
+    let known = |path: &&std::path::PathBuf| !PAGES.iter().chain([&PAGE]).any(|name| page(name) == **path);
     let missing: Vec<&Path> = found.iter().filter(known).map(|path| path.as_path()).collect();
     assert!(missing.is_empty(), "not in PAGES: {missing:?}");
 }
@@ -177,10 +195,11 @@ fn help_has_no_banned_words() {
 
 #[test]
 fn shown_output_can_differ() {
-    let text = "# T\n\n```console\n$ wavetap a\nx  y …\n…\nz\n$ wavetap b\n```\n\n```\n$ wavetap c\n```\n";
+    let text = "# T\n\n    wavetap d e   why\n    wavetap f python\n\n```console\n$ wavetap a\nx  y …\n…\nz\n\
+        $ wavetap b\n```\n\n```\n$ wavetap c\n```\n";
     let shown = commands(text);
-    assert_eq!(shown.iter().map(|s| s.command).collect::<Vec<_>>(), ["wavetap a", "wavetap b"]);
-    let expected = &shown[0].output;
+    assert_eq!(shown.iter().map(|s| s.command).collect::<Vec<_>>(), ["wavetap d e", "wavetap a", "wavetap b"]);
+    let expected = &shown[1].output;
     assert!(prints(expected, &["x y 1", "2", "3", "z"]) && prints(expected, &["x y", "z"]));
     assert!(
         !prints(expected, &["x y 1", "2"])

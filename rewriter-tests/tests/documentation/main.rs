@@ -1,6 +1,7 @@
 //! The documentation says what the product does: the output that pages show is what the commands print, and reference
 //! pages list what the code has. `BLESS=1` writes the pages that are written here.
 
+mod compile;
 mod console;
 mod reference;
 mod schemas;
