@@ -8,8 +8,8 @@
 # --counts: kernels whose operations and bytes follow from the source, for four targets.
 # --summary: kernels that a summary is tested with, for gfx90a.
 # --latency: a pointer chase, whose loads `--probe memory-latency` is tested with, for two targets.
-# Needs clang++-19, lld-19, llvm-19, rocm-device-libs and libamdhip64-dev (Debian or Ubuntu package names). The result
-# has no path of this machine in it, so two builds with the same packages are equal byte for byte.
+# Needs clang++-19, clang-tools-19, lld-19, llvm-19, rocm-device-libs and libamdhip64-dev (Debian or Ubuntu package
+# names). The result has no path of this machine in it, so two builds with the same packages are equal byte for byte.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 sources=$here/src

@@ -596,7 +596,7 @@ pub struct OutputArgs<F: ValueEnum + Send + Sync + 'static = Format> {
 /// What to run.
 #[derive(Debug, Clone, Args)]
 pub struct AppArgs {
-    /// The application and its arguments
+    /// The application and its arguments; options of wavetap come before it
     #[arg(required = true, trailing_var_arg = true, value_name = "APP [ARGS]")]
     pub command: Vec<OsString>,
 }

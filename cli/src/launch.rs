@@ -101,7 +101,9 @@ pub fn say_findings(finished: &Finished) {
 
 /// Says on stderr what a person would not expect of a run, and which of its outputs have no rank.
 pub fn say<'n>(finished: &Finished, outputs: impl IntoIterator<Item = &'n OutputName>) {
-    let remarks = finished.remarks().into_iter().chain(finished.unranked(outputs));
+    // What was said before a run that fails may be why.
+    let before = finished.warnings().iter().filter(|_| finished.exit_code() != 0).cloned();
+    let remarks = finished.remarks().into_iter().chain(finished.unranked(outputs)).chain(before);
     remarks.for_each(|remark| stderr_line!("wavetap: {remark}"));
 }
 

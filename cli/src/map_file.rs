@@ -6,6 +6,7 @@ use std::path::Path;
 use memmap2::Mmap;
 use wavetap::error::Result;
 use wavetap::files::Contents;
+use wavetap::run::mistaken;
 
 use crate::files;
 
@@ -27,5 +28,7 @@ pub fn open(path: &Path) -> Result<Contents> {
     // all of which are checked when they are used; whoever shortens it, the signal SIGBUS.
     #[allow(unsafe_code)]
     let map = unsafe { Mmap::map(&file) };
-    map.map(Contents::new).map_err(|error| files::io(path, "cannot be mapped", &error))
+    let contents = map.map(Contents::new).map_err(|error| files::io(path, "cannot be mapped", &error))?;
+    mistaken::check(path, &contents)?;
+    Ok(contents)
 }

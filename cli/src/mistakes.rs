@@ -2,6 +2,7 @@
 //! without commas, options of other subcommands.
 
 use std::ffi::{OsStr, OsString};
+use std::path::Path;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, Command, CommandFactory, Parser};
@@ -49,21 +50,62 @@ pub fn after_application(line: &[OsString], subcommand: &Subcommand) -> Option<S
 
 /// Puts a tip into a usage error whose own does not help.
 pub fn add_tip(error: &mut clap::Error, line: &[OsString]) {
-    if error.kind() != ErrorKind::UnknownArgument {
-        return;
-    }
-    let Some(ContextValue::String(argument)) = error.get(ContextKind::InvalidArg) else { return };
-    let tip = if argument.starts_with('-') { of_another(argument, line) } else { list_without_commas(line) };
+    let tip = match (error.kind(), error.get(ContextKind::InvalidSubcommand), error.get(ContextKind::InvalidArg)) {
+        (ErrorKind::InvalidSubcommand, Some(ContextValue::String(word)), _) => in_place_of_subcommand(word),
+        (ErrorKind::UnknownArgument, _, Some(ContextValue::String(argument))) if argument.starts_with('-') => {
+            to_a_file(argument, line).or_else(|| of_another(argument, line))
+        }
+        (ErrorKind::UnknownArgument, _, Some(ContextValue::String(argument))) => {
+            list_without_commas(line).or_else(|| without_its_option(argument, line))
+        }
+        _ => None,
+    };
     if let Some(tip) = tip {
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
     }
 }
 
+/// What to say of an application or of `help` where a subcommand was expected.
+fn in_place_of_subcommand(word: &str) -> Option<String> {
+    if word == "help" {
+        return Some("`wavetap --help` and `wavetap COMMAND --help` show help".to_owned());
+    }
+    let is_file = word.contains('/') || Path::new(word).is_file();
+    is_file.then(|| format!("to profile an application: `wavetap profile {word}`"))
+}
+
+/// What to say of `-o` where only reports are written.
+fn to_a_file(option: &str, line: &[OsString]) -> Option<String> {
+    let command = command();
+    let given = given(&command, line)?;
+    let has = |name: &str| given.get_arguments().any(|arg| is_named(arg, name));
+    let html = if has("--html") { ", --html OUT a page" } else { "" };
+    (matches!(option, "-o" | "--output") && has("--report"))
+        .then(|| format!("--report FILE writes the report to a file{html}"))
+}
+
+/// What to say of a file that is given with an option.
+fn without_its_option(file: &str, line: &[OsString]) -> Option<String> {
+    let command = command();
+    let given = given(&command, line)?;
+    let is_given =
+        |arg: &Arg| line.iter().any(|word| is_named(arg, word.to_string_lossy().split('=').next().unwrap_or_default()));
+    let missing = |name: &str| given.get_arguments().any(|arg| is_named(arg, name) && !is_given(arg));
+    if missing("--counters") && given.get_name() != "rewrite" {
+        return Some(format!("a profile is given with --counters: --counters {file}"));
+    }
+    (missing("-o") && given.get_name() == "rewrite").then(|| format!("the output is named with -o: -o {file}"))
+}
+
+/// The subcommand of a line.
+fn given<'c>(command: &'c Command, line: &[OsString]) -> Option<&'c Command> {
+    line.iter().skip(1).find_map(|word| command.find_subcommand(word))
+}
+
 /// What to say of a list whose values are separated by blanks, if there is one: `--modes lds global`.
 pub fn list_without_commas(line: &[OsString]) -> Option<String> {
     let command = command();
-    let options =
-        command.find_subcommand(line.get(1..)?.iter().find(|word| command.find_subcommand(word).is_some())?)?;
+    let options = given(&command, line)?;
     let lists = || options.get_arguments().filter(|arg| arg.get_value_delimiter() == Some(','));
     for (at, word) in line.iter().enumerate() {
         let word = word.to_string_lossy();
@@ -97,7 +139,7 @@ fn joined_list(line: &[OsString], first: usize, last: usize, list: &Arg) -> Opti
 fn of_another(option: &str, line: &[OsString]) -> Option<String> {
     let option = option.split(['=', ' ']).next().unwrap_or_default();
     let command = command();
-    let given = line.iter().skip(1).find_map(|word| command.find_subcommand(word)).map(Command::get_name);
+    let given = given(&command, line).map(Command::get_name);
     let others: Vec<String> = command
         .get_subcommands()
         .filter(|other| Some(other.get_name()) != given && other.get_arguments().any(|arg| is_named(arg, option)))
@@ -208,6 +250,16 @@ mod tests {
         assert!(!text.contains("as a value"), "{text}");
         let text = tip("wavetap disasm app --hide arrows waits");
         assert!(text.contains("separated by commas: --hide arrows,waits"), "{text}");
+        for (line, said) in [
+            ("wavetap ./app", "to profile an application: `wavetap profile ./app`"),
+            ("wavetap help", "`wavetap COMMAND --help`"),
+            ("wavetap report p -o x", "--report FILE writes the report to a file, --html OUT a page"),
+            ("wavetap mix app p", "--counters p"),
+            ("wavetap rewrite app out", "the output is named with -o: -o out"),
+        ] {
+            let text = tip(line);
+            assert!(text.contains(said), "{line}: {text}");
+        }
         let text = tip("wavetap run --no-such-option ./app");
         assert!(!text.contains("is an option of"), "{text}");
     }

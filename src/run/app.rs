@@ -9,6 +9,7 @@ use wavetap_object::elf::constants::{DT_RPATH, DT_RUNPATH, DT_STRSZ, DT_STRTAB};
 use wavetap_object::elf::{Elf, string_at};
 use wavetap_object::offload_bundle::has_no_device_code;
 
+use super::mistaken;
 use crate::files;
 
 /// How a script begins.
@@ -64,7 +65,7 @@ fn resolve(name: &OsStr) -> Result<PathBuf> {
         return match direct.metadata() {
             Err(error) => Err(files::io(&direct, "cannot run", &error)),
             Ok(_) if runs(&direct) => Ok(direct),
-            Ok(_) => Err(Error::new(Kind::Io, format!("{}: is not an executable file", direct.display()))),
+            Ok(_) => Err(mistaken::not_executable(&direct)),
         };
     }
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -72,6 +73,8 @@ fn resolve(name: &OsStr) -> Result<PathBuf> {
     found.ok_or_else(|| {
         let hint = if runs(&direct) {
             format!(" (a file of this name is in this folder: write ./{})", direct.display())
+        } else if direct.exists() {
+            format!("; {}", mistaken::not_executable(&direct))
         } else {
             String::new()
         };

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use memchr::memmem;
+use wavetap_object::offload_bundle::Input;
 
 /// Where a loader looks for libraries last.
 const FOLDERS: [&str; 3] = ["/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/opt/rocm/lib"];
@@ -31,30 +32,37 @@ pub(super) fn warning(data: &[u8], folders: &[PathBuf]) -> Option<String> {
     if found > LAST_WITHOUT_V5 {
         return None;
     }
+    let input = Input::parse(data).ok();
+    let mut reasons: Vec<String> = Vec::new();
+    if input.iter().flat_map(|input| &input.bundles).any(|bundle| bundle.compressed.is_some()) {
+        let reason = "it ends by SIGSEGV at the application's compressed bundle: compile without --offload-compress";
+        reasons.push(reason.to_owned());
+    }
+    if let Some(version) = newest_object(data, input.as_ref()) {
+        reasons.push(format!(
+            "it loads code objects up to version 4, and the application has version {version}, to whose kernels it \
+                answers hipErrorInvalidDeviceFunction (98): compile with -mcode-object-version=4"
+        ));
+    } else if memmem::find(data, DEVICE_QUEUE).is_some() {
+        let reason = "it ends by SIGSEGV when the application launches kernels that have an argument for a queue on \
+                      the device (hidden_default_queue): compile with -O2, without calls, printf and assert in kernels";
+        reasons.push(reason.to_owned());
+    }
     let [major, minor] = found;
-    let Some(version) = newest_object(data) else {
-        let has_queue = memmem::find(data, DEVICE_QUEUE).is_some();
-        return has_queue.then(|| {
-            format!(
-                "the application has kernels with an argument for a queue on the device (hidden_default_queue), at \
-                    which HIP {major}.{minor} ({}) ends by SIGSEGV when they are launched; use --stack hip, or a newer \
-                    HIP",
-                library.display()
-            )
-        });
-    };
-    Some(format!(
-        "the application has code objects of version {version}, which HIP {major}.{minor} ({}) does not load: it \
-            answers hipErrorInvalidDeviceFunction (98) to their kernels; compile with -mcode-object-version=4, or use \
-            --stack hip",
-        library.display()
-    ))
+    let library = library.display();
+    let reasons = (!reasons.is_empty()).then(|| reasons.join("; "))?;
+    Some(format!("the installed HIP {major}.{minor} ({library}) is too old: {reasons}; or use --stack hip"))
 }
 
 /// The newest version of the code objects in a file, if it is not one that every HIP loads.
-fn newest_object(data: &[u8]) -> Option<u8> {
-    let abi = |at: usize| data.get(at + HSA_OBJECT.len()).copied();
-    memmem::find_iter(data, HSA_OBJECT).filter_map(abi).max().filter(|abi| *abi > V4).map(|abi| abi + 2)
+fn newest_object(data: &[u8], input: Option<&Input<'_>>) -> Option<u8> {
+    let newest = |bytes: &[u8]| {
+        let abi = |at: usize| bytes.get(at + HSA_OBJECT.len()).copied();
+        memmem::find_iter(bytes, HSA_OBJECT).filter_map(abi).max()
+    };
+    // Those in compressed bundles, too.
+    let bundled = input.iter().flat_map(|input| input.code_objects()).filter_map(|found| newest(found.bytes));
+    bundled.chain(newest(data)).max().filter(|abi| *abi > V4).map(|abi| abi + 2)
 }
 
 /// Major and minor version of the HIP that the loader finds, and its file.
@@ -74,10 +82,10 @@ mod tests {
     #[test]
     fn newer_objects_are_found() {
         let object = |abi: u8| [b"something", HSA_OBJECT, &[abi, 0, 0]].concat();
-        assert_eq!(newest_object(&object(2)), None);
-        assert_eq!(newest_object(&[object(2), object(3)].concat()), Some(5));
-        assert_eq!(newest_object(&object(4)), Some(6));
-        assert_eq!(newest_object(HSA_OBJECT), None);
+        assert_eq!(newest_object(&object(2), None), None);
+        assert_eq!(newest_object(&[object(2), object(3)].concat(), None), Some(5));
+        assert_eq!(newest_object(&object(4), None), Some(6));
+        assert_eq!(newest_object(HSA_OBJECT, None), None);
     }
 
     #[test]
@@ -90,7 +98,9 @@ mod tests {
         assert_eq!(installed(&folders).map(|(version, _)| version), Some([5, 2]));
         let object = [HSA_OBJECT, &[3]].concat();
         let of_hip = [LIBRARY.as_bytes(), &object].concat();
-        assert!(warning(&of_hip, &folders).is_some_and(|text| text.contains("version 5, which HIP 5.2")));
+        assert!(warning(&of_hip, &folders).is_some_and(
+            |text| text.contains("HIP 5.2") && text.contains("up to version 4, and the application has version 5")
+        ));
         let with_queue = [LIBRARY.as_bytes(), HSA_OBJECT, &[V4], DEVICE_QUEUE].concat();
         assert!(warning(&with_queue, &folders).is_some_and(|text| text.contains("hidden_default_queue")));
         let v4 = [LIBRARY.as_bytes(), HSA_OBJECT, &[V4], b"hidden_multigrid_sync_arg"].concat();

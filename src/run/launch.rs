@@ -90,7 +90,7 @@ impl Launch<'_> {
                 self.version_warning().into_iter().for_each(&mut warn);
                 self.put_driver_before(&mut command, folder.path())?;
             }
-            Platform::Gpu => {}
+            Platform::Gpu => self.version_warning().into_iter().for_each(&mut warn),
         }
         if platform.has_tool() && (options.collect.counters || options.collect.launches) {
             self.add_tool(&mut command)?.into_iter().for_each(&mut warn);

@@ -13,6 +13,7 @@ mod finished;
 mod hip_version;
 mod launch;
 mod libraries;
+pub mod mistaken;
 mod options;
 mod output_name;
 mod platform;

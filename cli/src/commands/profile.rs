@@ -98,7 +98,7 @@ pub fn run(args: &ProfileArgs, colour: ColorChoice) -> Result<ExitCode> {
     written?;
     selected?;
     let lacks_waves = args.backend.per_wave && output::say_shared(&profile);
-    let counted_nothing = platform.has_tool() && !ended.lacks_something() && say_if_nothing_counted(&profile);
+    let counted_nothing = platform.has_tool() && !ended.lacks_something() && say_if_nothing_counted(&profile, &ended);
     let lacks = misfit.is_some()
         || cut_short
         || lacks_waves
@@ -149,7 +149,7 @@ fn memory_report(
 }
 
 /// Says that the HSA tool was loaded and nothing was counted, and why as far as that is known. Whether it was so.
-fn say_if_nothing_counted(profile: &Profile) -> bool {
+fn say_if_nothing_counted(profile: &Profile, ended: &Finished) -> bool {
     if !profile.kernels.is_empty() {
         return false;
     }
@@ -158,6 +158,9 @@ fn say_if_nothing_counted(profile: &Profile) -> bool {
         Some(uncounted) => format!("none of {} kernels has counters ({})", profile.uncounted.len(), uncounted.detail),
     };
     stderr_line!("wavetap: the HSA tool was loaded, and nothing was counted: {why}");
+    if ended.exit_code() == 0 {
+        ended.warnings().iter().for_each(|warning| stderr_line!("wavetap: {warning}"));
+    }
     true
 }
 

@@ -28,14 +28,24 @@ pub fn distance(a: &str, b: &str) -> usize {
     row.last().copied().unwrap_or_default()
 }
 
+/// How far the characters of two names of one length lie apart in the alphabet: `gfx90b` is nearer to `gfx90a` than to
+/// `gfx900`.
+fn apart(a: &str, b: &str) -> u32 {
+    let pairs = a.chars().zip(b.chars());
+    if a.len() == b.len() { pairs.map(|(a, b)| u32::from(a).abs_diff(u32::from(b))).sum() } else { u32::MAX }
+}
+
 /// The names nearest to `wanted`, at most four: first those that contain it, without regard to case.
 #[must_use]
 pub fn nearest<'n>(wanted: &str, names: impl IntoIterator<Item = &'n str>) -> Vec<&'n str> {
     let short = |text: &str| text.chars().take(COMPARED).collect::<String>().to_lowercase();
     let wanted = short(wanted);
     let names: BTreeSet<&str> = names.into_iter().collect();
-    let key = |name: &str| (!short(name).contains(&wanted), distance(&short(name), &wanted));
-    let mut near: Vec<((bool, usize), &str)> = names.into_iter().map(|name| (key(name), name)).collect();
+    let key = |name: &str| {
+        let name = short(name);
+        (!name.contains(&wanted), distance(&name, &wanted), apart(&name, &wanted))
+    };
+    let mut near: Vec<((bool, usize, u32), &str)> = names.into_iter().map(|name| (key(name), name)).collect();
     near.sort_unstable();
     near.into_iter().take(SUGGESTED).map(|(_, name)| name).collect()
 }
@@ -82,6 +92,12 @@ mod tests {
     fn names_that_contain_the_wanted_one_come_first() {
         let names = ["scan", "cores", "ns::reduce_all<float>", "produce", "seduce", "educate", "seduce"];
         assert_eq!(nearest("Reduce", names), ["ns::reduce_all<float>", "seduce", "produce", "educate"]);
+    }
+
+    #[test]
+    fn of_equally_near_names_those_with_near_characters_come_first() {
+        let names = ["gfx900", "gfx902", "gfx906", "gfx90a", "gfx90c", "gfx9-generic"];
+        assert_eq!(nearest("gfx90b", names), ["gfx90a", "gfx90c", "gfx906", "gfx902"]);
     }
 
     #[test]
