@@ -91,7 +91,7 @@ fn open<'i>(input: &'i Input<'_>, listed: &Listed<'_>) -> Result<(Vec<Opened<'i>
         let one = Selection::of_kernel(pattern);
         names.iter().any(|name| one.has_kernel(name))
     };
-    for pattern in listed.selection.kernels.iter().filter(|pattern| !is_among(pattern, &kernels)) {
+    if let Some(pattern) = listed.selection.kernels.iter().find(|pattern| !is_among(pattern, &kernels)) {
         let error = no_kernel(pattern, &kernels);
         if is_among(pattern, &functions) {
             return Err(Error::malformed(format!("{error}; a function of that name is there: --function")));

@@ -1,4 +1,4 @@
-//! Does what the guide for compiling says: writes the files that it shows, and runs its commands, each as a shell would.
+//! Does what the guide for compiling says: writes the files that it shows, and runs its commands, as a shell would.
 //!
 //! A block whose language is followed by a file's name is that file. Of the commands only those of programs that are
 //! not installed are left out, and these may be `hipcc` alone: the other packages are those that tests need anyway.
@@ -87,7 +87,7 @@ fn what_the_guide_compiles_is_compiled_and_profiled() {
     assert!(left_out.len() <= 2, "{left_out:?}");
 }
 
-/// Both scripts compile, and so do the packages that a newcomer installs: tests install no others to compile with.
+/// What a newcomer installs is what tests compile with.
 #[test]
 fn the_packages_to_install_are_those_that_tests_compile_with() {
     let text = fs::read_to_string(page(PAGE)).expect("the page");
