@@ -96,8 +96,7 @@ fn the_packages_to_install_are_those_that_tests_compile_with() {
     let packages = |line: &str| -> Vec<String> {
         line.split(|c: char| !c.is_ascii_alphanumeric() && !"-+.".contains(c)).map(str::to_owned).collect()
     };
-    let tested: Vec<String> =
-        script.lines().filter(|line| line.starts_with("packages=")).flat_map(|line| packages(line)).collect();
+    let tested: Vec<String> = script.lines().filter(|line| line.starts_with("packages=")).flat_map(packages).collect();
     let named = line.split_whitespace().skip(2).filter(|word| !word.starts_with("--"));
     // Rust needs a linker, which brings a compiler of C, so what compiles C++ is not among them.
     let unknown: Vec<&str> = named.filter(|name| *name != "g++" && !tested.iter().any(|known| known == name)).collect();
