@@ -104,9 +104,9 @@ mod tests {
     fn what_is_said_depends_on_how_many_there_are() {
         let list = "`wavetap inspect` lists them";
         assert_eq!(hint("x", &["only"], list), "there is only only");
-        assert_eq!(hint("x", &["b", "a", "b"], list), "there are a, b");
+        assert_eq!(hint("a", &["b", "a", "b"], list), "there are a, b");
         let many = ["aa", "bb", "cc", "dd", "ee"];
-        assert_eq!(hint("ee", &many, list), format!("nearest of 5: ee, aa, bb, cc; {list}"));
+        assert_eq!(hint("ee", &many, list), format!("nearest of 5: ee, dd, cc, bb; {list}"));
         let long = "k".repeat(5000);
         assert_eq!(hint("x", &[&long], list), format!("there is only {}…", "k".repeat(SHOWN)));
     }
