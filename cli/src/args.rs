@@ -36,12 +36,22 @@ pub use view::{DetailsChoice, RooflineArgs, ViewArgs};
 #[derive(Debug, Parser)]
 #[command(name = "wavetap", version, max_term_width = 120, disable_help_subcommand = true)]
 pub struct Cli {
-    /// When to use colours
-    #[arg(long, global = true, value_enum, default_value_t = ColorChoice::Auto, value_name = "WHEN")]
-    pub color: ColorChoice,
+    #[command(flatten)]
+    pub look: LookArgs,
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
+}
+
+/// How text looks, whatever the subcommand.
+#[derive(Debug, Clone, Copy, Args)]
+pub struct LookArgs {
+    /// When to use colours
+    #[arg(long, global = true, value_enum, default_value_t = ColorChoice::Auto, value_name = "WHEN")]
+    pub color: ColorChoice,
+    /// Text: lines as long as they are. Without it, they fit the terminal (or COLUMNS; 120 columns if stdout is none)
+    #[arg(long, global = true)]
+    pub wide: bool,
 }
 
 /// The subcommands.

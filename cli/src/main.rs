@@ -74,22 +74,22 @@ fn main() -> ExitCode {
 
 fn run(cli: args::Cli) -> Result<ExitCode> {
     use args::Command;
-    let colour = cli.color;
+    let look = cli.look;
     match cli.command {
-        Command::Inspect(args) => commands::inspect::run(&args, colour),
-        Command::Disasm(args) => commands::disasm::run(&args, colour),
-        Command::Rewrite(args) => commands::rewrite::run(&args, colour),
-        Command::Run(args) => commands::run::run(&args, colour),
-        Command::Profile(args) => commands::profile::run(&args, colour),
-        Command::Compare(args) => commands::compare::run(&args, colour),
-        Command::Mix(args) => commands::mix::run(&args, colour),
-        Command::Roofline(args) => commands::roofline::run(&args, colour),
-        Command::Memory(args) => commands::memory::run(&args, colour),
-        Command::Slice(args) => commands::slice::run(&args, colour),
-        Command::Report(args) => commands::report::run(&args, colour),
+        Command::Inspect(args) => commands::inspect::run(&args, look),
+        Command::Disasm(args) => commands::disasm::run(&args, look),
+        Command::Rewrite(args) => commands::rewrite::run(&args, look),
+        Command::Run(args) => commands::run::run(&args, look),
+        Command::Profile(args) => commands::profile::run(&args, look),
+        Command::Compare(args) => commands::compare::run(&args, look),
+        Command::Mix(args) => commands::mix::run(&args, look),
+        Command::Roofline(args) => commands::roofline::run(&args, look),
+        Command::Memory(args) => commands::memory::run(&args, look),
+        Command::Slice(args) => commands::slice::run(&args, look),
+        Command::Report(args) => commands::report::run(&args, look),
         Command::Merge(args) => commands::merge::run(&args),
-        Command::Diff(args) => commands::diff::run(&args, colour),
-        Command::Verify(args) => commands::verify::run(&args, colour),
+        Command::Diff(args) => commands::diff::run(&args, look),
+        Command::Verify(args) => commands::verify::run(&args, look),
         Command::Export(args) => commands::export::run(&args),
         Command::Completions(args) => commands::completions::run(&args),
     }

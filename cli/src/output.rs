@@ -12,7 +12,7 @@ use wavetap::report::launches::uncounted_line;
 use wavetap::report::text::Style;
 use wavetap::stderr_line;
 
-use crate::args::{ColorChoice, CounterChoice, Format, InstrumentArgs, OutputArgs};
+use crate::args::{ColorChoice, CounterChoice, Format, InstrumentArgs, LookArgs, OutputArgs};
 use crate::files;
 
 /// Message of the error when the reader of stdout went away.
@@ -21,12 +21,15 @@ pub const BROKEN_PIPE: &str = "stdout was closed";
 /// Writes `value` where and as `args` say; `text` renders it for people.
 pub fn emit<T: Serialize>(
     args: &OutputArgs,
-    colour: ColorChoice,
+    look: LookArgs,
     value: &T,
     text: impl FnOnce(&T, Style) -> String,
 ) -> Result<()> {
     let out = match args.format {
-        Format::Text => text(value, style(args, colour)),
+        Format::Text => {
+            let style = style(args, look);
+            style.fit(text(value, style))
+        }
         Format::Json => json(value)?,
         Format::Yaml => yaml(value)?,
     };
@@ -103,9 +106,25 @@ pub fn check<F: ValueEnum + Send + Sync>(args: &OutputArgs<F>) -> Result<()> {
     args.report.as_ref().map_or(Ok(()), |path| files::may_write(path, args.force))
 }
 
-/// Whether to use colours.
-pub fn style<F: ValueEnum + Send + Sync>(args: &OutputArgs<F>, choice: ColorChoice) -> Style {
-    let colour = match choice {
+/// Columns of text where there is no terminal.
+const COLUMNS: usize = 120;
+/// The least columns: with fewer, numbers have no room.
+const LEAST_COLUMNS: usize = 40;
+
+/// How wide text may be.
+fn columns<F: ValueEnum + Send + Sync>(args: &OutputArgs<F>) -> usize {
+    let set = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok()).filter(|columns| *columns > 0);
+    let of_terminal = || {
+        let (terminal_size::Width(columns), _) = terminal_size::terminal_size_of(std::io::stdout())?;
+        Some(usize::from(columns)).filter(|columns| *columns > 0)
+    };
+    let of_stdout = || if args.report.is_none() { of_terminal() } else { None };
+    set.or_else(of_stdout).unwrap_or(COLUMNS).max(LEAST_COLUMNS)
+}
+
+/// How text looks.
+pub fn style<F: ValueEnum + Send + Sync>(args: &OutputArgs<F>, look: LookArgs) -> Style {
+    let colour = match look.color {
         ColorChoice::Always => true,
         ColorChoice::Never => false,
         ColorChoice::Auto => {
@@ -114,7 +133,7 @@ pub fn style<F: ValueEnum + Send + Sync>(args: &OutputArgs<F>, choice: ColorChoi
                 && std::io::stdout().is_terminal()
         }
     };
-    Style { colour, long_names: args.long_names }
+    Style { colour, long_names: args.long_names, width: (!look.wide).then(|| columns(args)) }
 }
 
 /// Kernels named one by one on stderr; the report has all.
@@ -180,7 +199,7 @@ pub fn say_shared(profile: &Profile) -> bool {
 
 /// Says on stderr which kernels were left as they were.
 pub fn say_refused(refused: &[wavetap::profile::map::Refused], args: &OutputArgs) {
-    let style = Style { colour: false, long_names: args.long_names };
+    let style = Style { long_names: args.long_names, ..Style::default() };
     for kernel in refused.iter().take(REFUSALS_SAID) {
         stderr_line!(
             "wavetap: not counted: {}",

@@ -133,7 +133,7 @@ fn build(targets: &[&str], result: &str) -> Result<PathBuf, Failure> {
 }
 
 /// Runs `program` to its end. `environment` is added to this process's own, of which the variables that steer `wavetap`
-/// are taken away.
+/// are taken away, the width of a terminal among them.
 ///
 /// # Errors
 /// If it cannot be started or takes longer than a quarter of an hour.
@@ -157,6 +157,7 @@ pub fn run<A: AsRef<OsStr>>(
         command.env_remove(name);
     }
     let mut child = command
+        .env_remove("COLUMNS")
         .args(args)
         .envs(environment.iter().map(|(k, v)| (k, v)))
         .current_dir(folder)

@@ -71,7 +71,8 @@ impl Step {
         let arguments =
             ["profile", "--target", "gfx90a", "-o", &profile, "--format", "json", "--report", &report, "--", &program];
         wavetap(folder, &arguments)?;
-        let text = wavetap(folder, &["report", &profile, "--binary", &program, "--details", "summary"])?.out();
+        let text =
+            wavetap(folder, &["report", "--wide", &profile, "--binary", &program, "--details", "summary"])?.out();
         if text.lines().count() > 10 {
             return Err(format!("more than ten lines:\n{text}"));
         }
@@ -176,7 +177,9 @@ fn launches_alone_need_no_rewriting() {
     assert_eq!(operations, ["host_to_device", "launch", "device_to_host"]);
     assert_eq!(order[1]["count"], 256);
     // The profile can be reported again, and a board of another target has no kernels here.
-    let again = wavetap(folder.path(), &["report", "alone.profile", "--details", "launches"]).expect("a report").out();
+    let again = wavetap(folder.path(), &["report", "--wide", "alone.profile", "--details", "launches"])
+        .expect("a report")
+        .out();
     assert!(again.contains("many tiny launches") && again.contains("host to device × 3 (786,432 bytes)"), "{again}");
     let binary = command::wavetap().expect("the command is built");
     let wrong = command::run(&binary, &["report", "alone.profile", "--board", "mi300x"], &[], folder.path());

@@ -13,7 +13,7 @@ use wavetap::run::{Collect, Stdout};
 use wavetap::stderr_line;
 use wavetap::{Program, RewrittenProgram};
 
-use crate::args::{ColorChoice, CompareArgs, CounterChoice};
+use crate::args::{CompareArgs, CounterChoice, LookArgs};
 use crate::{differences, files, launch, map_file, output, progress};
 
 /// Exit code: the modes do not agree, something was refused, or there was nothing to compare.
@@ -37,7 +37,7 @@ struct Ended {
 }
 
 /// Runs the application once as it is and once for each mode.
-pub fn run(args: &CompareArgs, colour: ColorChoice) -> Result<ExitCode> {
+pub fn run(args: &CompareArgs, look: LookArgs) -> Result<ExitCode> {
     let target = args.select.target.first().map(String::as_str);
     let (platform, mut run_options) = launch::options(&args.backend, &args.app, target)?;
     let backend = platform.backend();
@@ -97,7 +97,7 @@ pub fn run(args: &CompareArgs, colour: ColorChoice) -> Result<ExitCode> {
         ended.push(Ended { mode, code: run.exit_code(), output: written, profile, trace, time });
     }
     let compare = put_together(backend, &ended)?;
-    output::emit(&args.report, colour, &compare, |compare, style| compare.render(style))?;
+    output::emit(&args.report, look, &compare, |compare, style| compare.render(style))?;
     output::say_refused(&compare.refused, &args.report);
     Ok(if compare.problems.is_empty() && !lacks_something && !found {
         ExitCode::SUCCESS

@@ -7,14 +7,14 @@ use wavetap::report::diff::{Condition, Diff, render};
 use wavetap::report::html::render_diff;
 use wavetap::run::read_profile;
 
-use crate::args::{ColorChoice, DiffArgs};
+use crate::args::{DiffArgs, LookArgs};
 use crate::{files, output};
 
 /// Exit code: a condition holds.
 const FAILED: u8 = 1;
 
 /// Compares the profiles.
-pub fn run(args: &DiffArgs, colour: ColorChoice) -> Result<ExitCode> {
+pub fn run(args: &DiffArgs, look: LookArgs) -> Result<ExitCode> {
     output::check(&args.output)?;
     if let Some(page) = &args.html {
         files::may_write(page, args.output.force)?;
@@ -28,7 +28,7 @@ pub fn run(args: &DiffArgs, colour: ColorChoice) -> Result<ExitCode> {
             let page = render_diff(&diff, &files::name(&args.old), &files::name(&args.new));
             files::write(path, page.as_bytes(), args.output.force, None)?;
         }
-        None => output::emit(&args.output, colour, &diff, render)?,
+        None => output::emit(&args.output, look, &diff, render)?,
     }
     Ok(if diff.failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
 }

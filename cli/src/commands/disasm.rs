@@ -9,7 +9,7 @@ use wavetap::report::listing::Listing;
 use wavetap::run::read_profile;
 use wavetap::stderr_line;
 
-use crate::args::{ColorChoice, DisasmArgs, Format, Hidden};
+use crate::args::{DisasmArgs, Format, Hidden, LookArgs};
 use crate::disassembly::{Form, Writer, YamlStream};
 use crate::sources::Sources;
 use crate::{files, map_file, output};
@@ -18,7 +18,7 @@ use crate::{files, map_file, output};
 const REFUSED: u8 = 1;
 
 /// Disassembles the file.
-pub fn run(args: &DisasmArgs, colour: ColorChoice) -> Result<ExitCode> {
+pub fn run(args: &DisasmArgs, look: LookArgs) -> Result<ExitCode> {
     if args.plain && args.output.format != Format::Text {
         return Err(Error::new(
             Kind::Io,
@@ -44,7 +44,7 @@ pub fn run(args: &DisasmArgs, colour: ColorChoice) -> Result<ExitCode> {
     }
     let shown = |what| !args.hide.contains(&what);
     let listing = Listing {
-        style: output::style(&args.output, colour),
+        style: output::style(&args.output, look),
         bytes: args.bytes,
         arrows: shown(Hidden::Arrows),
         registers: shown(Hidden::Registers),

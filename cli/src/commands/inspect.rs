@@ -9,14 +9,14 @@ use wavetap::pipeline::{self, Inspected};
 use wavetap::report::inspect::InspectedEntry;
 use wavetap::stderr_line;
 
-use crate::args::{ColorChoice, EntryArgs, InspectArgs};
+use crate::args::{EntryArgs, InspectArgs, LookArgs};
 use crate::{files, map_file, output};
 
 /// Exit code: it ran, and something in the file is of a kind that is not handled.
 const REFUSED: u8 = 1;
 
 /// Looks into the file.
-pub fn run(args: &InspectArgs, colour: ColorChoice) -> Result<ExitCode> {
+pub fn run(args: &InspectArgs, look: LookArgs) -> Result<ExitCode> {
     output::check(&args.output)?;
     let data = map_file::open_or_stdin(&args.file)?;
     let EntryArgs { entry, workgroup, dynamic_lds } = &args.entry;
@@ -52,7 +52,7 @@ pub fn run(args: &InspectArgs, colour: ColorChoice) -> Result<ExitCode> {
             inspect(Some(&mut extract))?
         }
     };
-    output::emit(&args.output, colour, &inspection, |inspection, style| inspection.render(style))?;
+    output::emit(&args.output, look, &inspection, |inspection, style| inspection.render(style))?;
     let mut code = ExitCode::SUCCESS;
     let entries = inspection.bundles.iter().flat_map(|bundle| &bundle.entries);
     for problem in inspection.malformed.iter().chain(entries.filter_map(|entry| entry.problem.as_ref())) {

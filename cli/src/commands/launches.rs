@@ -9,14 +9,14 @@ use wavetap::stderr_line;
 use wavetap::{ExplainOptions, Program};
 
 use super::run::launch_code;
-use crate::args::{ColorChoice, ProfileArgs};
+use crate::args::{LookArgs, ProfileArgs};
 use crate::{launch, map_file, output, triton};
 
 /// Exit code: it ran, and something that was asked for is missing.
 const REFUSED: i32 = 1;
 
 /// Runs the application as it is.
-pub fn run(args: &ProfileArgs, colour: ColorChoice, mut options: RunOptions, app: App) -> Result<ExitCode> {
+pub fn run(args: &ProfileArgs, look: LookArgs, mut options: RunOptions, app: App) -> Result<ExitCode> {
     if args.backend.per_wave {
         return Err(Error::unsupported("--per-wave: with --probe none no wave counts anything"));
     }
@@ -47,7 +47,7 @@ pub fn run(args: &ProfileArgs, colour: ColorChoice, mut options: RunOptions, app
     // Of code that is loaded at run time only the launches are known.
     let report = ended.explain(&profile, &explained)?;
     let details = args.view.details.into();
-    output::emit(&args.report, colour, &report, |report, style| text::render_part(report, details, style))?;
+    output::emit(&args.report, look, &report, |report, style| text::render_part(report, details, style))?;
     written?;
     selected?;
     let misfit = args.view.board.misfit(profile.kernels.iter().map(|kernel| kernel.target.as_str()));

@@ -10,14 +10,14 @@ use wavetap::report::memory::{KernelMemory, MappedWorkgroups, MemoryReport, Seve
 use wavetap::run::read_profile;
 use wavetap::stderr_line;
 
-use crate::args::{ColorChoice, FindingsFormat, MemoryArgs};
+use crate::args::{FindingsFormat, LookArgs, MemoryArgs};
 use crate::{files, launch, map_file, output};
 
 /// Exit code: something that was asked for could not be read, or is as bad as `--fail-on` says.
 const REFUSED: u8 = 1;
 
 /// Analyses the file.
-pub fn run(args: &MemoryArgs, colour: ColorChoice) -> Result<ExitCode> {
+pub fn run(args: &MemoryArgs, look: LookArgs) -> Result<ExitCode> {
     output::check(&args.output)?;
     let data = map_file::open(&args.file)?;
     pipeline::check_selection(&data, &args.select.selection()).within(|| args.file.display().to_string())?;
@@ -33,7 +33,10 @@ pub fn run(args: &MemoryArgs, colour: ColorChoice) -> Result<ExitCode> {
         pipeline::memory(&data, &args.select.selection(), inputs).within(|| args.file.display().to_string())?;
     let log = || finding_log(&report, &args.file.to_string_lossy(), files::current_folder());
     let out = match args.output.format {
-        FindingsFormat::Text => render(&report, output::style(&args.output, colour)),
+        FindingsFormat::Text => {
+            let style = output::style(&args.output, look);
+            style.fit(render(&report, style))
+        }
         FindingsFormat::Json => output::json(&report)?,
         FindingsFormat::Yaml => output::yaml(&report)?,
         FindingsFormat::Sarif => output::json(&sarif(&log()))?,

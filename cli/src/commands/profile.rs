@@ -12,14 +12,14 @@ use wavetap::{ExplainOptions, Options, Program};
 
 use super::launches;
 use super::run::launch_code;
-use crate::args::{ColorChoice, DetailsChoice, Format, ProfileArgs};
+use crate::args::{DetailsChoice, Format, LookArgs, ProfileArgs};
 use crate::{files, launch, map_file, output, page, progress, triton};
 
 /// Exit code: it ran, and something that was asked for was refused.
 const REFUSED: i32 = 1;
 
 /// Profiles the application; the exit code is its own unless something was refused.
-pub fn run(args: &ProfileArgs, colour: ColorChoice) -> Result<ExitCode> {
+pub fn run(args: &ProfileArgs, look: LookArgs) -> Result<ExitCode> {
     let target = args.select.target.first().map(String::as_str);
     let (platform, mut run) = launch::options(&args.backend, &args.app, target)?;
     output::check(&args.report)?;
@@ -41,7 +41,7 @@ pub fn run(args: &ProfileArgs, colour: ColorChoice) -> Result<ExitCode> {
     let output = args.output.as_ref().map(OutputName::expected);
     files::distinct(output.iter().chain(&args.report.report).chain(&args.html))?;
     if args.instrument.counts_nothing() {
-        return launches::run(args, colour, run, app);
+        return launches::run(args, look, run, app);
     }
     let contents = map_file::open(app.path())?;
     let program = Program::new(app, contents);
@@ -79,7 +79,7 @@ pub fn run(args: &ProfileArgs, colour: ColorChoice) -> Result<ExitCode> {
         written?;
         let report = Report::new(&profile, ended.info().clone());
         write_page(args, &report, &profile, &ended)?;
-        let code = memory_report(args, colour, program.app(), &profile, &ended)?;
+        let code = memory_report(args, look, program.app(), &profile, &ended)?;
         return selected.map(|()| code);
     }
     let (mut time, mut cut_short) = (None, false);
@@ -89,7 +89,7 @@ pub fn run(args: &ProfileArgs, colour: ColorChoice) -> Result<ExitCode> {
     let explained = ExplainOptions::new().board(args.view.board.board).time(time).builds(triton::builds(&profile));
     let report = ended.explain(&profile, &explained)?;
     let details = args.view.details.into();
-    output::emit(&args.report, colour, &report, |report, style| text::render_part(report, details, style))?;
+    output::emit(&args.report, look, &report, |report, style| text::render_part(report, details, style))?;
     let misfit = args.view.board.misfit(profile.kernels.iter().map(|kernel| kernel.target.as_str()));
     misfit.iter().for_each(|misfit| stderr_line!("wavetap: {misfit}"));
     write_page(args, &report, &profile, &ended)?;
@@ -124,7 +124,7 @@ fn measured_time_is_modelled(args: &ProfileArgs, run: &RunOptions, platform: Pla
 /// What the memory probe has recorded, of the kernels that ran.
 fn memory_report(
     args: &ProfileArgs,
-    colour: ColorChoice,
+    look: LookArgs,
     app: &App,
     profile: &Profile,
     ended: &Finished,
@@ -132,7 +132,7 @@ fn memory_report(
     let report = ended.memory(profile, &args.select.selection())?;
     // As text there is nothing to show where nothing was recorded, which is said on stderr.
     if !report.kernels.is_empty() || args.report.format != Format::Text {
-        output::emit(&args.report, colour, &report, memory::render)?;
+        output::emit(&args.report, look, &report, memory::render)?;
     }
     output::say_refused(&profile.refused, &args.report);
     output::say_uncounted(&profile.uncounted);

@@ -11,11 +11,11 @@ use wavetap::report::summary::SummaryInputs;
 use wavetap::report::{Report, RunInfo, text};
 use wavetap::run::read_profile;
 
-use crate::args::{ColorChoice, ReportArgs};
+use crate::args::{LookArgs, ReportArgs};
 use crate::{files, map_file, output, page, triton};
 
 /// Renders the profile.
-pub fn run(args: &ReportArgs, colour: ColorChoice) -> Result<ExitCode> {
+pub fn run(args: &ReportArgs, look: LookArgs) -> Result<ExitCode> {
     output::check(&args.output)?;
     if let Some(page) = &args.html {
         files::may_write(page, args.output.force)?;
@@ -41,7 +41,7 @@ pub fn run(args: &ReportArgs, colour: ColorChoice) -> Result<ExitCode> {
     report.summarise(&SummaryInputs { profile: &profile, board: view.board.board, code: &code });
     let details = view.details.into();
     let Some(out) = &args.html else {
-        output::emit(&args.output, colour, &report, |report, style| text::render_part(report, details, style))?;
+        output::emit(&args.output, look, &report, |report, style| text::render_part(report, details, style))?;
         return Ok(ExitCode::SUCCESS);
     };
     let accesses = args.page.accesses.as_deref().map(read_profile).transpose()?;

@@ -8,14 +8,14 @@ use wavetap::profile::map::ObjectMap;
 use wavetap::report::rewrite::{Maps, Summary};
 use wavetap::stderr_line;
 
-use crate::args::{ColorChoice, RewriteArgs};
+use crate::args::{LookArgs, RewriteArgs};
 use crate::{files, map_file, memory, output, progress};
 
 /// Exit code: it ran, and something that was asked for was refused.
 const REFUSED: u8 = 1;
 
 /// Rewrites the file.
-pub fn run(args: &RewriteArgs, colour: ColorChoice) -> Result<ExitCode> {
+pub fn run(args: &RewriteArgs, look: LookArgs) -> Result<ExitCode> {
     let force = args.report.force;
     for path in [Some(&args.output), args.map.as_ref()].into_iter().flatten() {
         files::not_the_same(&args.input, path)?;
@@ -53,7 +53,7 @@ pub fn run(args: &RewriteArgs, colour: ColorChoice) -> Result<ExitCode> {
         let map = serde_json::to_vec_pretty(&maps).map_err(|e| Error::internal(format!("map: {e}")))?;
         files::write(path, &map, force, None)?;
     }
-    output::emit(&args.report, colour, &summary, |summary, style| summary.render(style))?;
+    output::emit(&args.report, look, &summary, |summary, style| summary.render(style))?;
     output::say_refused(&summary.refused, &args.report);
     Ok(if summary.refused.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(REFUSED) })
 }

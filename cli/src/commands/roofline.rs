@@ -10,14 +10,14 @@ use wavetap::report::roofline::{MeasuredRoofs, render};
 use wavetap::run::read_profile;
 use wavetap::stderr_line;
 
-use crate::args::{ColorChoice, RooflineArgs};
+use crate::args::{LookArgs, RooflineArgs};
 use crate::{files, map_file, output};
 
 /// Exit code: something that was asked for was not counted, or could not be read.
 const REFUSED: u8 = 1;
 
 /// Joins the profile with the file and the board.
-pub fn run(args: &RooflineArgs, colour: ColorChoice) -> Result<ExitCode> {
+pub fn run(args: &RooflineArgs, look: LookArgs) -> Result<ExitCode> {
     output::check(&args.output)?;
     let data = map_file::open(&args.file)?;
     pipeline::check_selection(&data, &args.select.selection()).within(|| args.file.display().to_string())?;
@@ -30,7 +30,7 @@ pub fn run(args: &RooflineArgs, colour: ColorChoice) -> Result<ExitCode> {
     if let Some(misfit) = args.board.misfit(report.kernels.iter().map(|kernel| kernel.target.as_str())) {
         return Err(Error::unsupported(misfit));
     }
-    output::emit(&args.output, colour, &report, render)?;
+    output::emit(&args.output, look, &report, render)?;
     for part in &report.unread {
         stderr_line!("wavetap: not readable: {}", part.replace(['\n', '\r'], " "));
     }

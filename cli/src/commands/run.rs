@@ -9,14 +9,14 @@ use wavetap::report;
 use wavetap::run::{App, Collect, Finished, Launch, OutputName, Platform};
 use wavetap::stderr_line;
 
-use crate::args::{BackendArgs, ColorChoice, RunArgs};
+use crate::args::{BackendArgs, LookArgs, RunArgs};
 use crate::{files, launch, map_file, output};
 
 /// Exit code where the application's is 0: not all that was asked for was collected.
 pub const LACKING: i32 = 1;
 
 /// Runs it; the exit code is the application's.
-pub fn run(args: &RunArgs, colour: ColorChoice) -> Result<ExitCode> {
+pub fn run(args: &RunArgs, look: LookArgs) -> Result<ExitCode> {
     let (platform, mut options) = launch::options(&args.backend, &args.app, args.target.as_deref())?;
     output::check(&args.report)?;
     let app = launch::find(&args.app)?;
@@ -47,7 +47,7 @@ pub fn run(args: &RunArgs, colour: ColorChoice) -> Result<ExitCode> {
     launch::say(&ended, outputs.into_iter().flatten());
     // What can be written is, whatever cannot.
     let written = write_profile(args, platform, &ended);
-    let outputs = [write_others(args, &ended), say_time(args, &ended, timed, colour)];
+    let outputs = [write_others(args, &ended), say_time(args, &ended, timed, look)];
     let lacks_waves = written?;
     outputs.into_iter().collect::<Result<Vec<()>>>()?;
     let lacks = lacks_waves || ended.lacks_something() || ended.has_findings();
@@ -140,7 +140,7 @@ fn write_others(args: &RunArgs, ended: &Finished) -> Result<()> {
     Ok(())
 }
 
-fn say_time(args: &RunArgs, ended: &Finished, timed: bool, colour: ColorChoice) -> Result<()> {
+fn say_time(args: &RunArgs, ended: &Finished, timed: bool, look: LookArgs) -> Result<()> {
     if !timed {
         return Ok(());
     }
@@ -154,7 +154,7 @@ fn say_time(args: &RunArgs, ended: &Finished, timed: bool, colour: ColorChoice) 
                 with counting off"
         );
     }
-    output::emit(&args.report, colour, &time, report::time::render)
+    output::emit(&args.report, look, &time, report::time::render)
 }
 
 /// The application's exit code as ours.

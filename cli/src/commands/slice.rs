@@ -10,14 +10,14 @@ use wavetap::report::slice::render;
 use wavetap::run::read_profile;
 use wavetap::stderr_line;
 
-use crate::args::{ColorChoice, SliceArgs};
+use crate::args::{LookArgs, SliceArgs};
 use crate::{files, map_file, output};
 
 /// Exit code: something that was asked for could not be read.
 const REFUSED: u8 = 1;
 
 /// Slices the file.
-pub fn run(args: &SliceArgs, colour: ColorChoice) -> Result<ExitCode> {
+pub fn run(args: &SliceArgs, look: LookArgs) -> Result<ExitCode> {
     output::check(&args.output)?;
     let data = map_file::open(&args.file)?;
     pipeline::check_selection(&data, &args.select.selection()).within(|| args.file.display().to_string())?;
@@ -25,7 +25,7 @@ pub fn run(args: &SliceArgs, colour: ColorChoice) -> Result<ExitCode> {
     let samples = args.samples.iter().map(|path| read_samples(path)).collect::<Result<Vec<PcSamples>>>()?;
     let given = pipeline::Evidence { profile: profile.as_ref(), samples: &samples, blame: args.blame.into() };
     let slice = pipeline::slice(&data, &args.select.selection(), given).within(|| args.file.display().to_string())?;
-    output::emit(&args.output, colour, &slice, render)?;
+    output::emit(&args.output, look, &slice, render)?;
     for part in &slice.unread {
         stderr_line!("wavetap: not readable: {}", part.replace(['\n', '\r'], " "));
     }

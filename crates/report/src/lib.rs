@@ -16,6 +16,7 @@ pub mod diff;
 pub mod disassembly;
 pub mod export;
 pub mod findings;
+mod fit;
 pub mod html;
 pub mod inspect;
 mod kernel_facts;

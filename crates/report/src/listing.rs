@@ -1,15 +1,16 @@
 //! Annotated disassembly as text: a heading for each function, arrows for branches, live registers, and notes after
 //! the instructions.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write as _;
 
-use super::arrows::{Arrow, gutter};
+use super::arrows::{Arrow, MOST_LANES, gutter};
 use super::branches::counts_text;
 use super::disassembly::{
     BlockText, CodeKind, CodeText, HexAddress, InlinedFrame, InstText, KernelFacts, Live, ObjectFacts, Sureness,
     WaitText, Waited, WaitedText,
 };
+use super::fit;
 use super::style::{Style, counted, place};
 use super::table::grouped;
 use wavetap_object::code_object::printable;
@@ -17,6 +18,12 @@ use wavetap_profile::map::Source;
 
 /// Where notes begin, counted from the instruction.
 const NOTE_COLUMN: usize = 44;
+/// The least columns of notes beside an instruction: with fewer they stand below it.
+const LEAST_NOTES: usize = 20;
+/// The least columns of instructions and notes: with fewer, the words of instructions are in several lines.
+const LEAST_TEXT: usize = 48;
+/// Columns of two words of an instruction.
+const TWO_WORDS: usize = 17;
 
 /// Addresses named in one note; JSON has all.
 const ADDRESSES_SHOWN: usize = 8;
@@ -45,6 +52,7 @@ impl Default for Listing {
 }
 
 /// One line, before arrows are drawn beside it.
+#[derive(Default)]
 struct Row {
     text: String,
     /// The address of the instruction in it.
@@ -59,7 +67,7 @@ impl Listing {
     pub fn object(&self, facts: &ObjectFacts) -> String {
         let lines = if facts.line_table { "source lines" } else { "no source lines" };
         let facts_text = self.style.dim(&format!("code object v{}, {lines}", facts.code_object_version));
-        format!("{} ({})  {facts_text}\n\n", self.style.bold(&facts.target), facts.id)
+        self.style.fit(format!("{} ({})  {facts_text}\n\n", self.style.bold(&facts.target), facts.id))
     }
 
     /// The lines of one piece of code, with a blank one after.
@@ -73,14 +81,14 @@ impl Listing {
                 padding.instruction,
                 counted(padding.times, "time", "times")
             );
-            return format!("{}\n\n", self.style.dim(&format!("between functions, {words}")));
+            return self.style.fit(format!("{}\n\n", self.style.dim(&format!("between functions, {words}"))));
         }
         let mut out = String::new();
         for line in self.heading(code) {
-            out.push_str(&line);
+            out.push_str(&self.style.fit(line));
             out.push('\n');
         }
-        let rows = self.rows(code);
+        let rows = self.rows(code, self.style.width.map(|width| width.saturating_sub(self.lanes(code))));
         let gutters =
             if self.arrows { gutter(rows.len(), &arrows(code, &rows)) } else { vec![String::new(); rows.len()] };
         for (row, gutter) in rows.iter().zip(gutters) {
@@ -91,6 +99,13 @@ impl Listing {
         }
         out.push('\n');
         out
+    }
+
+    /// The most columns of arrows.
+    fn lanes(&self, code: &CodeText) -> usize {
+        let to = code.instructions.iter().filter_map(|inst| inst.to.as_ref()?.address.map(|to| to.0));
+        let lanes = if self.arrows { to.collect::<BTreeSet<u64>>().len().min(MOST_LANES) } else { 0 };
+        if lanes > 0 { lanes + 1 } else { 0 }
     }
 
     fn heading(&self, code: &CodeText) -> Vec<String> {
@@ -144,28 +159,33 @@ impl Listing {
         lines
     }
 
-    fn rows(&self, code: &CodeText) -> Vec<Row> {
+    /// The rows, none of which is wider than `room`.
+    fn rows(&self, code: &CodeText, room: Option<usize>) -> Vec<Row> {
         let blocks: BTreeMap<u64, &BlockText> = code.blocks.iter().map(|block| (block.address, block)).collect();
-        let columns = Columns::of(self, code);
+        let columns = Columns::of(self, code, room);
         let mut rows = Vec::new();
-        let plain = |text| Row { text, inst: None, label: None };
+        let push = |rows: &mut Vec<Row>, row: Row| match room {
+            Some(room) => {
+                let mut texts = fit::wrapped(&row.text, room).into_iter();
+                let first = texts.next().unwrap_or_default();
+                rows.push(Row { text: first, ..row });
+                rows.extend(texts.map(|text| Row { text, ..Row::default() }));
+            }
+            None => rows.push(row),
+        };
         if columns.live {
-            rows.push(plain(self.style.dim(&columns.head())));
+            push(&mut rows, Row { text: self.style.dim(&columns.head()), ..Row::default() });
         }
         let mut shown: (Option<&Source>, &[InlinedFrame]) = (None, &[]);
         let mut before_reached = true;
         for inst in &code.instructions {
             if let Some(block) = blocks.get(&inst.address) {
-                rows.push(Row { text: self.block(block, code), inst: None, label: Some(block.address) });
+                push(&mut rows, Row { text: self.block(block, code), inst: None, label: Some(block.address) });
             }
             let here = (inst.source.as_ref(), inst.inlined.as_slice());
             if self.source && here != shown && here.0.is_some() {
-                rows.push(plain(self.style.dim(&format!(
-                    "{:indent$}; {}",
-                    "",
-                    origin(inst),
-                    indent = columns.indent()
-                ))));
+                let text = format!("{:indent$}; {}", "", origin(inst), indent = columns.indent());
+                push(&mut rows, Row { text: self.style.dim(&text), ..Row::default() });
                 shown = here;
             }
             let mut notes = self.notes(inst);
@@ -173,7 +193,10 @@ impl Listing {
                 notes.push("not reached".to_owned());
             }
             before_reached = inst.reachable;
-            rows.push(Row { text: self.instruction(inst, &columns, &notes), inst: Some(inst.address), label: None });
+            let mut texts = self.instruction(inst, &columns, &notes, room).into_iter();
+            let text = texts.next().unwrap_or_default();
+            rows.push(Row { text, inst: Some(inst.address), label: None });
+            rows.extend(texts.map(|text| Row { text, ..Row::default() }));
         }
         rows
     }
@@ -212,34 +235,64 @@ impl Listing {
         }
     }
 
-    fn instruction(&self, inst: &InstText, columns: &Columns, notes: &[String]) -> String {
-        let mut line = self.style.dim(&format!("{:>width$x}", inst.address, width = columns.address));
-        if columns.words > 0 {
-            let words = inst.words().collect::<Vec<_>>().join(" ");
-            let _ = write!(line, "  {}", self.style.dim(&format!("{words:<width$}", width = columns.words)));
-        }
-        if columns.live {
-            let _ = write!(line, "  {}", self.style.dim(&columns.numbers(inst.live.as_ref())));
-        }
+    /// An instruction with its notes: one line, or several where `room` is too little for one.
+    fn instruction(&self, inst: &InstText, columns: &Columns, notes: &[String], room: Option<usize>) -> Vec<String> {
         let text = &inst.instruction;
-        let shown = if text.starts_with('.') {
-            self.style.bad(text)
-        } else if inst.to.is_some() {
-            self.style.flow(text)
-        } else if !inst.waits.is_empty() {
-            self.style.warn(text)
-        } else {
-            text.clone()
+        let paint = |text: &str| {
+            if inst.instruction.starts_with('.') {
+                self.style.bad(text)
+            } else if inst.to.is_some() {
+                self.style.flow(text)
+            } else if !inst.waits.is_empty() {
+                self.style.warn(text)
+            } else {
+                text.to_owned()
+            }
         };
-        let _ = write!(line, "  {shown}");
-        if !notes.is_empty() {
-            let gap = NOTE_COLUMN.saturating_sub(text.chars().count()).max(2);
-            let notes = format!("; {}", notes.join("; "));
-            let diverges = inst.counts.is_some_and(|counts| counts.diverges());
-            let notes = if diverges { self.style.warn(&notes) } else { self.style.dim(&notes) };
-            let _ = write!(line, "{}{notes}", " ".repeat(gap));
-        }
-        line
+        let diverges = inst.counts.is_some_and(|counts| counts.diverges());
+        let paint_note = |text: &str| if diverges { self.style.warn(text) } else { self.style.dim(text) };
+        let note = if notes.is_empty() { String::new() } else { format!("; {}", notes.join("; ")) };
+        let room = room.map_or(usize::MAX, |room| room.saturating_sub(columns.indent()));
+        let texts = if room == usize::MAX { vec![text.clone()] } else { fit::cell(text, room) };
+        // Beside the last line of the instruction, or below it.
+        let wanted = NOTE_COLUMN.min(room / 2);
+        let last = texts.last().map_or(0, |text| fit::width(text));
+        let beside = wanted.max(last + 2);
+        let is_below = beside.saturating_add(fit::width(&note).min(LEAST_NOTES)) > room;
+        let at = if is_below { wanted } else { beside };
+        let notes = match note.as_str() {
+            "" => Vec::new(),
+            _ if room == usize::MAX => vec![note],
+            note => fit::cell(note, room.saturating_sub(at)),
+        };
+        let words = inst.words().collect::<Vec<_>>().join(" ");
+        let words = if columns.words > 0 { fit::cell(&words, columns.words) } else { Vec::new() };
+        let first_note = if is_below { texts.len() } else { texts.len() - 1 };
+        let lines = texts.len().max(first_note + notes.len()).max(words.len());
+        let line = |number: usize| {
+            let mut line = if number == 0 {
+                self.style.dim(&format!("{:>width$x}", inst.address, width = columns.address))
+            } else {
+                " ".repeat(columns.address)
+            };
+            if columns.words > 0 {
+                let words = words.get(number).map_or("", String::as_str);
+                // Writing to a String cannot fail.
+                let _ = write!(line, "  {}", self.style.dim(&format!("{words:<width$}", width = columns.words)));
+            }
+            if columns.live {
+                let numbers = columns.numbers(inst.live.as_ref());
+                let numbers = if number == 0 { numbers } else { " ".repeat(numbers.len()) };
+                let _ = write!(line, "  {}", self.style.dim(&numbers));
+            }
+            let text = texts.get(number).map_or("", String::as_str);
+            let _ = write!(line, "  {}", paint(text));
+            if let Some(note) = number.checked_sub(first_note).and_then(|number| notes.get(number)) {
+                let _ = write!(line, "{}{}", " ".repeat(at - fit::width(text)), paint_note(note));
+            }
+            line
+        };
+        (0..lines).map(line).collect()
     }
 
     fn notes(&self, inst: &InstText) -> Vec<String> {
@@ -393,7 +446,7 @@ struct Columns {
 }
 
 impl Columns {
-    fn of(listing: &Listing, code: &CodeText) -> Columns {
+    fn of(listing: &Listing, code: &CodeText, room: Option<usize>) -> Columns {
         let words = code
             .instructions
             .iter()
@@ -403,12 +456,14 @@ impl Columns {
         let live = |of: fn(&Live) -> u16| {
             code.instructions.iter().filter_map(|inst| inst.live.as_ref()).any(|live| of(live) > 0)
         };
-        Columns {
+        let columns = Columns {
             address: format!("{:x}", code.end).len().max(6),
             words: if listing.bytes { words } else { 0 },
             live: listing.registers && code.instructions.iter().any(|inst| inst.live.is_some()),
             agprs: live(|live| live.agprs),
-        }
+        };
+        let is_narrow = room.is_some_and(|room| room < columns.indent() + LEAST_TEXT);
+        Columns { words: if is_narrow { columns.words.min(TWO_WORDS) } else { columns.words }, ..columns }
     }
 
     fn indent(&self) -> usize {

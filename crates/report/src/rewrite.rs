@@ -123,7 +123,7 @@ impl Summary {
     #[must_use]
     pub fn render(&self, style: Style) -> String {
         let mut table = Table::new(&[
-            ("kernel", Align::Left),
+            ("kernel", Align::Name),
             ("target", Align::Left),
             ("branches", Align::Right),
             ("counters in", Align::Left),
@@ -153,9 +153,7 @@ impl Summary {
         if table.is_empty() {
             lines.push("no kernel was instrumented: the output is the input, byte for byte".to_owned());
         } else {
-            let mut table = table.lines(0).into_iter();
-            lines.extend(table.next().map(|head| style.dim(&head)));
-            lines.extend(table);
+            lines.extend(table.lines(0, style));
         }
         for kernel in self.kernels.iter().filter(|kernel| !kernel.uncounted_callees.is_empty()) {
             lines.push(format!(

@@ -1,10 +1,11 @@
-//! What all text has in common: decoration, numbers with their nouns, places, tables with titles.
+//! What all text has in common: decoration, numbers with their nouns, places.
 
 use std::borrow::Cow;
 
+use super::fit;
 use super::names::short;
-use super::table::{Table, grouped};
 pub(super) use wavetap_explain::words::counted;
+use wavetap_explain::words::grouped;
 pub use wavetap_explain::words::place;
 
 /// Said of counts of a run that was cut short.
@@ -17,6 +18,9 @@ pub struct Style {
     pub colour: bool,
     /// Whether names of kernels and functions are whole, however long they are.
     pub long_names: bool,
+    /// Columns that there are; none for lines as long as they are. Tables fit by themselves, and [`Style::fit`] wraps
+    /// all other lines when they are printed.
+    pub width: Option<usize>,
 }
 
 impl Style {
@@ -24,6 +28,15 @@ impl Style {
     #[must_use]
     pub fn name(self, demangled: &str) -> Cow<'_, str> {
         if self.long_names { Cow::Borrowed(demangled) } else { short(demangled) }
+    }
+
+    /// The lines of a text, of which those that have no room wrap at words.
+    #[must_use]
+    pub fn fit(self, text: String) -> String {
+        match self.width {
+            Some(width) => fit::text(&text, width),
+            None => text,
+        }
     }
 
     /// `text` in bold.
@@ -59,23 +72,6 @@ impl Style {
     fn wrap(self, code: &str, text: &str) -> String {
         if self.colour { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
     }
-}
-
-/// A table with its title, unless it is empty.
-pub(super) fn push_table(title: &str, table: &Table, style: Style, lines: &mut Vec<String>) {
-    if table.is_empty() {
-        return;
-    }
-    lines.push(String::new());
-    lines.push(format!("  {title}"));
-    let mut table = table.lines(2).into_iter();
-    lines.extend(table.next().map(|head| style.dim(&head)));
-    lines.extend(table.map(|line| highlight(line, style)));
-}
-
-/// Lines about divergence stand out.
-fn highlight(line: String, style: Style) -> String {
-    if line.contains("  diverges in ") { style.warn(&line) } else { line }
 }
 
 /// What is missing from the counts of a kernel of whose waves so many were dropped and so many did not end.

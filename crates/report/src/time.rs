@@ -127,12 +127,12 @@ pub(super) fn shares(kernel: &KernelTime) -> String {
 fn instruction_lines(kernel: &KernelTime, style: Style, lines: &mut Vec<String>) {
     let mut table = Table::new(&[
         ("address", Align::Right),
-        ("instruction", Align::Left),
-        ("source", Align::Left),
+        ("instruction", Align::Code),
+        ("source", Align::Place),
         ("executions", Align::Right),
         ("modelled cycles", Align::Right),
         ("of all", Align::Right),
-        ("modelled stalls", Align::Left),
+        ("modelled stalls", Align::Words),
     ]);
     let mut costliest: Vec<&InstructionCycles> = kernel.instructions.iter().collect();
     costliest.sort_by(|a, b| b.modelled_cycles().cmp(&a.modelled_cycles()).then(a.address.cmp(&b.address)));
@@ -155,9 +155,7 @@ fn instruction_lines(kernel: &KernelTime, style: Style, lines: &mut Vec<String>)
     }
     lines.push(String::new());
     lines.push("  costliest instructions (modelled cycles of all waves)".to_owned());
-    let mut table = table.lines(2).into_iter();
-    lines.extend(table.next().map(|head| style.dim(&head)));
-    lines.extend(table);
+    lines.extend(table.lines(2, style));
     if costliest.len() > SHOWN {
         lines.push(format!("  and {} more: --format json has all", costliest.len() - SHOWN));
     }

@@ -88,7 +88,8 @@ fn build(folder: &Path, library: &Path, name: &str, source: &str, flags: &[&str]
 
 /// What the command prints, which has to end with this code.
 fn run(arguments: &[&str], folder: &Path, code: i32) -> String {
-    let ended = command::run(&command::wavetap().expect("the command is built"), arguments, &[], folder);
+    let arguments = [&["--wide"], arguments].concat();
+    let ended = command::run(&command::wavetap().expect("the command is built"), &arguments, &[], folder);
     let ended = ended.and_then(|ended| ended.exited(code)).unwrap_or_else(|failure| panic!("{failure}"));
     ended.out() + &ended.err()
 }

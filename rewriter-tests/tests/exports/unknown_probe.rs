@@ -104,7 +104,7 @@ fn sites_of_an_unknown_probe_are_in_every_form() {
     let both = report("both");
     assert_eq!([total(&both, "visits"), total(&both, "longest"), total(&both, "shortest")], [31, 70, 20]);
 
-    let diff = squeezed(&wavetap(&["diff", "old", "new"], folder));
+    let diff = squeezed(&wavetap(&["diff", "--wide", "old", "new"], folder));
     for expected in ["tiles/load/visits 14 17 +3\n", "tiles/load/shortest 30 20 -10\n", "visits 9 → 12"] {
         assert!(diff.contains(expected), "{expected}\n{diff}");
     }

@@ -104,7 +104,7 @@ impl Run {
         if let Some(title) = self.title.as_ref().filter(|title| kernel["title"] != **title) {
             return Err(format!("it is called {}, not {title}", kernel["title"]));
         }
-        let arguments = ["report", &profile, "--binary", &program, "--details", "summary"];
+        let arguments = ["report", "--wide", &profile, "--binary", &program, "--details", "summary"];
         let text = command::run(&command::wavetap()?, &arguments, &[], within)?.exited(0)?.out();
         match text.lines().find(|line| line.chars().count() > LONGEST) {
             _ if text.lines().count() > 10 => Err(format!("more than ten lines:\n{text}")),

@@ -126,9 +126,7 @@ impl ComparedKernel {
                 mode.after,
             ));
         }
-        let mut table = table.lines(2).into_iter();
-        lines.extend(table.next().map(|head| style.dim(&head)));
-        lines.extend(table);
+        lines.extend(table.lines(2, style));
         self.time_lines(style, lines);
         for mode in &self.modes {
             let reasons =

@@ -152,9 +152,7 @@ impl ComparedKernel {
 const ORIGINAL: &str = "original";
 
 fn push_table(table: &Table, style: Style, lines: &mut Vec<String>) {
-    let mut table = table.lines(2).into_iter();
-    lines.extend(table.next().map(|head| style.dim(&head)));
-    lines.extend(table);
+    lines.extend(table.lines(2, style));
 }
 
 /// None where nothing, or nothing of the original, was there.

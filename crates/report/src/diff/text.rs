@@ -4,8 +4,8 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Diff, KernelDiff, Metric, SiteDiff, SiteName};
-use crate::style::{DID_NOT_END, Style, counted, place, push_table};
-use crate::table::{Align, Table, grouped};
+use crate::style::{DID_NOT_END, Style, counted, place};
+use crate::table::{Align, Table, grouped, push_table};
 use wavetap_explain::words::number;
 
 /// Sites shown for each kernel; JSON has all of them.
@@ -42,7 +42,7 @@ pub fn render(diff: &Diff, style: Style) -> String {
 
 fn of_kernel(kernel: &KernelDiff, style: Style, lines: &mut Vec<String>) {
     lines.push(format!("{}  {}", style.bold(&style.name(&kernel.demangled)), style.dim(&kernel.target)));
-    let columns = [("", Align::Left), ("old", Align::Right), ("new", Align::Right), ("change", Align::Right)];
+    let columns = [("", Align::Words), ("old", Align::Right), ("new", Align::Right), ("change", Align::Right)];
     let mut table = Table::new(&columns);
     for (name, old, new) in numbers(kernel) {
         if old != new {
@@ -54,7 +54,7 @@ fn of_kernel(kernel: &KernelDiff, style: Style, lines: &mut Vec<String>) {
     push_table("numbers", &table, style, lines);
     let mut changed: Vec<&SiteDiff> = kernel.changed.iter().collect();
     changed.sort_by_key(|change| Reverse(change.size()));
-    let columns = [("line", Align::Left), ("site", Align::Left), ("change", Align::Left)];
+    let columns = [("line", Align::Place), ("site", Align::Name), ("change", Align::Words)];
     let mut table = Table::new(&columns);
     for change in changed.iter().take(SHOWN) {
         let fields = change.old.iter().filter_map(|(field, old)| {
@@ -68,7 +68,7 @@ fn of_kernel(kernel: &KernelDiff, style: Style, lines: &mut Vec<String>) {
         lines.push(format!("  and {} more: --format json has all", changed.len() - SHOWN));
     }
     for (sites, which) in [(&kernel.only_old, "old"), (&kernel.only_new, "new")] {
-        let mut table = Table::new(&[("line", Align::Left), ("site", Align::Left)]);
+        let mut table = Table::new(&[("line", Align::Place), ("site", Align::Name)]);
         sites.iter().take(SHOWN).for_each(|site| table.row([place(site.source.as_ref()), site_name(site)]));
         push_table(&format!("only in the {which} profile: {}", sites.len()), &table, style, lines);
     }

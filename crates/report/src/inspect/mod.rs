@@ -267,7 +267,7 @@ impl InspectedBundle {
             (offset, Align::Right),
             ("size", Align::Right),
             ("contents", Align::Left),
-            ("extracted to", Align::Left),
+            ("extracted to", Align::Words),
         ]);
         for entry in &self.entries {
             let contents = match (entry.contents, entry.code_object_version) {
@@ -312,7 +312,7 @@ impl InspectedObject {
         }
         lines.push(style.dim(&format!("  {}", facts.join(", "))));
         self.kernel_lines(style, lines);
-        let mut functions = Table::new(&[("address", Align::Right), ("function", Align::Left), ("code", Align::Right)]);
+        let mut functions = Table::new(&[("address", Align::Right), ("function", Align::Name), ("code", Align::Right)]);
         for function in &self.functions {
             functions.row([
                 format!("{:#x}", function.address),
@@ -326,7 +326,7 @@ impl InspectedObject {
         push_table(&functions, style, lines);
         let mut variables = Table::new(&[
             ("address", Align::Right),
-            ("variable", Align::Left),
+            ("variable", Align::Name),
             ("bytes", Align::Right),
             ("section", Align::Left),
         ]);
@@ -351,7 +351,7 @@ impl InspectedObject {
     fn kernel_lines(&self, style: Style, lines: &mut Vec<String>) {
         let mut table = Table::new(&[
             ("entry", Align::Right),
-            ("kernel", Align::Left),
+            ("kernel", Align::Name),
             ("code", Align::Right),
             ("SGPRs", Align::Right),
             ("VGPRs", Align::Right),
@@ -359,12 +359,12 @@ impl InspectedObject {
             ("LDS", Align::Right),
             ("scratch", Align::Right),
             ("arguments", Align::Right),
-            ("spills", Align::Left),
+            ("spills", Align::Words),
             ("workgroup", Align::Right),
             ("lanes", Align::Right),
             ("waves/SIMD", Align::Right),
-            ("limited by", Align::Left),
-            ("next step", Align::Left),
+            ("limited by", Align::Words),
+            ("next step", Align::Words),
         ]);
         for kernel in &self.kernels {
             let facts = &kernel.facts;
@@ -398,7 +398,5 @@ fn push_table(table: &Table, style: Style, lines: &mut Vec<String>) {
     if table.is_empty() {
         return;
     }
-    let mut table = table.lines(2).into_iter();
-    lines.extend(table.next().map(|head| style.dim(&head)));
-    lines.extend(table);
+    lines.extend(table.lines(2, style));
 }

@@ -3,8 +3,8 @@
 use super::{BoardOfTarget, LaunchRow, LaunchTable};
 use crate::names::short;
 use crate::render::{Line, Lines};
-use crate::style::{Style, counted, push_table};
-use crate::table::{Align, Table, grouped};
+use crate::style::{Style, counted};
+use crate::table::{Align, Table, grouped, push_table};
 use crate::variants::labelled;
 use wavetap_object::code_object::demangle;
 use wavetap_profile::host::{HostActivity, HostOperation, HostStep};
@@ -18,7 +18,7 @@ const STEPS_SHOWN: usize = 12;
 
 /// The columns of the table.
 pub(crate) const COLUMNS: [(&str, Align); 13] = [
-    ("kernel", Align::Left),
+    ("kernel", Align::Name),
     ("launches", Align::Right),
     ("workgroups", Align::Left),
     ("grid", Align::Left),
@@ -27,7 +27,7 @@ pub(crate) const COLUMNS: [(&str, Align); 13] = [
     ("waves", Align::Right),
     ("waves/CU", Align::Right),
     ("occupancy", Align::Right),
-    ("limited by", Align::Left),
+    ("limited by", Align::Words),
     ("rounds", Align::Right),
     ("tail", Align::Right),
     ("idle lanes", Align::Right),

@@ -6,8 +6,8 @@ use super::{
     Evidence, FindingKind, Fix, KernelMemory, MeasuredAccess, MemoryAccess, MemoryFinding, RecordedMemory,
     RecordedPattern,
 };
-use crate::style::{Style, counted, place, push_table};
-use crate::table::{Align, Table, grouped};
+use crate::style::{Style, counted, place};
+use crate::table::{Align, Table, grouped, push_table};
 
 /// Instructions whose numbers are listed for each kernel: those with the most traffic. JSON has all of them.
 const SHOWN: usize = 20;
@@ -47,12 +47,12 @@ pub(super) fn of_kernel(kernel: &KernelMemory, style: Style, lines: &mut Vec<Str
 fn findings(recorded: &RecordedMemory, style: Style, lines: &mut Vec<String>) {
     let mut table = Table::new(&[
         ("share", Align::Right),
-        ("finding", Align::Left),
-        ("of", Align::Left),
-        ("because", Align::Left),
-        ("may help", Align::Left),
+        ("finding", Align::Words),
+        ("of", Align::Words),
+        ("because", Align::Words),
+        ("may help", Align::Words),
         ("address", Align::Right),
-        ("source", Align::Left),
+        ("source", Align::Place),
     ]);
     let (folded, shown): (Vec<&MemoryFinding>, Vec<&MemoryFinding>) =
         recorded.findings.iter().partition(|finding| finding.folded);
@@ -146,7 +146,7 @@ fn measured(kernel: &KernelMemory, style: Style, lines: &mut Vec<String>) {
         ("excess of all", Align::Right),
         ("by the code", Align::Left),
         ("address", Align::Right),
-        ("source", Align::Left),
+        ("source", Align::Place),
     ]);
     for (access, measured) in all.iter().take(SHOWN) {
         let shown = measured.of_instruction(access.addresses);

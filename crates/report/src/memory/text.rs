@@ -7,8 +7,8 @@ use super::words::{looks_like, number, what, word};
 use super::{CalledFunction, Category, KernelMemory, MemoryAccess, MemoryReport, Rule, Severity, Space, found};
 use crate::names::short;
 use crate::slice::WorkgroupSource;
-use crate::style::{Style, counted, place, push_table};
-use crate::table::{Align, Table, grouped};
+use crate::style::{Style, counted, place};
+use crate::table::{Align, Table, grouped, push_table};
 
 /// Accesses listed for each kernel: the worst. JSON has all of them.
 const SHOWN: usize = 20;
@@ -81,10 +81,10 @@ fn of_kernel(kernel: &KernelMemory, style: Style, lines: &mut Vec<String>) {
         ("ideal", Align::Right),
         ("executions", Align::Right),
         ("excess", Align::Right),
-        ("access", Align::Left),
-        ("looks like", Align::Left),
+        ("access", Align::Words),
+        ("looks like", Align::Words),
         ("address", Align::Right),
-        ("source", Align::Left),
+        ("source", Align::Place),
     ]);
     for access in worst.iter().take(SHOWN) {
         let (cost, ideal) = access.cost().unwrap_or_default();

@@ -1,8 +1,8 @@
 //! What kernels executed, as text.
 
 use super::{KernelMix, MixCounts, MixReport, OperationSum, Traffic};
-use crate::style::{DID_NOT_END, Style, counted, missing_waves, place, push_table};
-use crate::table::{Align, Table, grouped};
+use crate::style::{DID_NOT_END, Style, counted, missing_waves, place};
+use crate::table::{Align, Table, grouped, push_table};
 
 /// Source lines shown for each kernel; JSON has all of them.
 const SHOWN: usize = 10;
@@ -71,7 +71,7 @@ fn of_kernel(kernel: &KernelMix, style: Style, lines: &mut Vec<String>) {
 
 fn classes(total: &MixCounts, style: Style, lines: &mut Vec<String>) {
     let mut table = Table::new(&[
-        ("class", Align::Left),
+        ("class", Align::Words),
         ("issued", Align::Right),
         ("share", Align::Right),
         ("active lanes", Align::Right),
@@ -92,7 +92,7 @@ fn classes(total: &MixCounts, style: Style, lines: &mut Vec<String>) {
 
 fn operations(total: &MixCounts, style: Style, lines: &mut Vec<String>) {
     let mut table = Table::new(&[
-        ("operations", Align::Left),
+        ("operations", Align::Words),
         ("rocprof-compute's", Align::Right),
         ("effective", Align::Right),
         ("lanes unknown", Align::Right),
@@ -111,7 +111,7 @@ fn operations(total: &MixCounts, style: Style, lines: &mut Vec<String>) {
 
 fn bytes(total: &MixCounts, style: Style, lines: &mut Vec<String>) {
     let mut table = Table::new(&[
-        ("memory", Align::Left),
+        ("memory", Align::Words),
         ("bytes", Align::Right),
         ("FLOPs per byte", Align::Right),
         ("instructions unknown", Align::Right),
@@ -137,7 +137,7 @@ fn loops(kernel: &KernelMix, style: Style, lines: &mut Vec<String>) {
         ("FLOPs", Align::Right),
         ("global bytes", Align::Right),
         ("LDS bytes", Align::Right),
-        ("source", Align::Left),
+        ("source", Align::Place),
     ]);
     for each in &kernel.loops {
         let indent = "  ".repeat(each.depth.saturating_sub(1).min(8) as usize);
@@ -161,7 +161,7 @@ fn source_lines(kernel: &KernelMix, style: Style, lines: &mut Vec<String>) {
         return;
     }
     let mut table = Table::new(&[
-        ("line", Align::Left),
+        ("line", Align::Place),
         ("instructions", Align::Right),
         ("share", Align::Right),
         ("FLOPs", Align::Right),

@@ -1,8 +1,8 @@
 //! Rooflines as text.
 
 use super::{BoardRoofs, KernelRoofline, LeastTime, RateUnit, RooflineReport};
-use crate::style::{DID_NOT_END, Style, counted, push_table};
-use crate::table::{Align, Table, grouped};
+use crate::style::{DID_NOT_END, Style, counted};
+use crate::table::{Align, Table, grouped, push_table};
 
 /// Times shown for each kernel; JSON has all of them.
 const SHOWN: usize = 6;
@@ -42,7 +42,7 @@ fn of_board(board: &BoardRoofs, style: Style, lines: &mut Vec<String>) {
         board.target, board.board, board.title, board.compute_units, board.clock_mhz
     )));
     let mut table = Table::new(&[
-        ("roof", Align::Left),
+        ("roof", Align::Words),
         ("peak", Align::Right),
         ("usually reached", Align::Right),
         ("measured", Align::Right),
@@ -75,7 +75,7 @@ fn of_kernel(kernel: &KernelRoofline, style: Style, lines: &mut Vec<String>) {
         kernel.time_not_used.as_ref().map(|why| style.warn(&format!("  the modelled time is not used: {why}"))),
     );
     let mut table = Table::new(&[
-        ("bytes of", Align::Left),
+        ("bytes of", Align::Words),
         ("bytes", Align::Right),
         ("FLOPs per byte", Align::Right),
         ("basis", Align::Left),
@@ -93,7 +93,7 @@ fn of_kernel(kernel: &KernelRoofline, style: Style, lines: &mut Vec<String>) {
     }
     push_table("bytes", &table, style, lines);
     let mut table = Table::new(&[
-        ("resource", Align::Left),
+        ("resource", Align::Words),
         ("amount", Align::Right),
         ("unit", Align::Left),
         ("least µs", Align::Right),

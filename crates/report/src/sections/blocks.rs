@@ -1,8 +1,8 @@
 //! The counts of basic blocks as a table.
 
 use super::{OfKernel, Tables};
-use crate::style::{Style, place, push_table};
-use crate::table::{Align, Table, grouped};
+use crate::style::{Style, place};
+use crate::table::{Align, Table, grouped, push_table};
 use wavetap_explain::Block;
 
 /// Blocks listed for each kernel: those with the most executions by lanes. JSON has all of them.
@@ -19,8 +19,8 @@ fn block_lines(blocks: &[Block], wave_size: Option<u32>, style: Style, lines: &m
     let lanes = wave_size.map_or_else(|| "active lanes".to_owned(), |lanes| format!("lanes of {lanes}"));
     let mut table = Table::new(&[
         ("address", Align::Right),
-        ("first instruction", Align::Left),
-        ("source", Align::Left),
+        ("first instruction", Align::Code),
+        ("source", Align::Place),
         ("executions", Align::Right),
         (&lanes, Align::Right),
     ]);

@@ -2,8 +2,8 @@
 
 use super::{OfKernel, Tables};
 use crate::branches::verdict;
-use crate::style::{Style, place, push_table};
-use crate::table::{Align, Table, grouped};
+use crate::style::{Style, place};
+use crate::table::{Align, Table, grouped, push_table};
 use wavetap_explain::Branch;
 use wavetap_profile::probes::branches::{BranchCounts, ExecCounts, ScalarCounts};
 
@@ -18,14 +18,14 @@ fn exec_lines(branches: &[Branch], wave_size: Option<u32>, style: Style, lines: 
     let lanes = wave_size.map_or_else(|| "active lanes".to_owned(), |lanes| format!("lanes of {lanes}"));
     let mut table = Table::new(&[
         ("address", Align::Right),
-        ("instruction", Align::Left),
-        ("source", Align::Left),
+        ("instruction", Align::Code),
+        ("source", Align::Place),
         ("executions", Align::Right),
         ("agreements", Align::Right),
         ("divergences", Align::Right),
         ("empty", Align::Right),
         (&lanes, Align::Left),
-        ("verdict", Align::Left),
+        ("verdict", Align::Words),
     ]);
     for branch in branches {
         let BranchCounts::Exec(exec) = branch.counts else { continue };
@@ -48,11 +48,11 @@ fn exec_lines(branches: &[Branch], wave_size: Option<u32>, style: Style, lines: 
 fn scalar_lines(branches: &[Branch], style: Style, lines: &mut Vec<String>) {
     let mut table = Table::new(&[
         ("address", Align::Right),
-        ("instruction", Align::Left),
-        ("source", Align::Left),
+        ("instruction", Align::Code),
+        ("source", Align::Place),
         ("executions", Align::Right),
         ("taken", Align::Right),
-        ("verdict", Align::Left),
+        ("verdict", Align::Words),
     ]);
     for branch in branches {
         let BranchCounts::Scalar(ScalarCounts { executions, taken }) = branch.counts else { continue };

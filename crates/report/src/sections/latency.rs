@@ -2,8 +2,8 @@
 
 use super::time::{rounded, share};
 use super::{OfKernel, Tables};
-use crate::style::{Style, counted, place, push_table};
-use crate::table::{Align, Table, grouped};
+use crate::style::{Style, counted, place};
+use crate::table::{Align, Table, grouped, push_table};
 use wavetap_amdgpu::{ShaderClock, Target};
 use wavetap_explain::{MeasuredLatency, MeasuredLoad};
 use wavetap_profile::probes::latency::{LatencyBucket, LatencyKind};
@@ -33,8 +33,8 @@ fn latency_lines(latency: &MeasuredLatency, target: Option<Target>, style: Style
     let all: f64 = executed.iter().map(|load| latency.net(load)).sum();
     let mut table = Table::new(&[
         ("address", Align::Right),
-        ("load", Align::Left),
-        ("source", Align::Left),
+        ("load", Align::Code),
+        ("source", Align::Place),
         ("executions", Align::Right),
         ("mean", Align::Right),
         ("net", Align::Right),
@@ -44,7 +44,7 @@ fn latency_lines(latency: &MeasuredLatency, target: Option<Target>, style: Style
         ("p99", Align::Right),
         ("most", Align::Right),
         ("share", Align::Right),
-        ("measured", Align::Left),
+        ("measured", Align::Words),
     ]);
     for load in executed.iter().take(LOADS_SHOWN) {
         let MeasuredLoad { counts, .. } = load;
@@ -150,7 +150,7 @@ mod tests {
 
     fn text(sites: &[SiteTotals], target: &str) -> String {
         let mut lines = Vec::new();
-        let style = Style { colour: false, long_names: false };
+        let style = Style::default();
         latency_lines(&MeasuredLatency::of(sites).unwrap(), Target::by_name(target), style, &mut lines);
         lines.join("\n")
     }

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::style::{Style, place, push_table};
-use crate::table::{Align, Table, grouped};
+use crate::style::{Style, place};
+use crate::table::{Align, Table, grouped, push_table};
 use wavetap_explain::SiteTable;
 use wavetap_explain::sections::unit_name;
 use wavetap_profile::schema::Merge;
@@ -36,7 +36,7 @@ pub(crate) fn cells(table: &SiteTable, values: &BTreeMap<String, Option<u64>>) -
 /// The table in text.
 pub(super) fn lines(of: &SiteTable, style: Style, lines: &mut Vec<String>) {
     let heads: Vec<String> = heads(of).collect();
-    let places = [("address", Align::Right), ("instruction", Align::Left), ("source", Align::Left)];
+    let places = [("address", Align::Right), ("instruction", Align::Code), ("source", Align::Place)];
     let columns: Vec<(&str, Align)> =
         places.into_iter().chain(heads.iter().map(|head| (head.as_str(), Align::Right))).collect();
     let mut table = Table::new(&columns);

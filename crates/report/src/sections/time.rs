@@ -1,8 +1,8 @@
 //! What the time probe measured, as tables.
 
 use super::{OfKernel, Tables};
-use crate::style::{Style, counted, place, push_table};
-use crate::table::{Align, Table, grouped};
+use crate::style::{Style, counted, place};
+use crate::table::{Align, Table, grouped, push_table};
 use wavetap_amdgpu::{ShaderClock, Target};
 use wavetap_explain::{MeasuredTime, TimedBlock};
 use wavetap_profile::probes::time::{BlockTime, WaveTime};
@@ -50,8 +50,8 @@ fn time_lines(measured: &MeasuredTime, target: Option<Target>, dispatches: u64, 
     lines.extend(target.and_then(Target::shader_clock).map(|clock| style.dim(&format!("    {}", reads(clock)))));
     let mut table = Table::new(&[
         ("address", Align::Right),
-        ("first instruction", Align::Left),
-        ("source", Align::Left),
+        ("first instruction", Align::Code),
+        ("source", Align::Place),
         ("executions", Align::Right),
         ("cycles", Align::Right),
         ("each", Align::Right),
@@ -137,7 +137,7 @@ mod tests {
 
     fn text(sites: &[SiteTotals], target: &str, dispatches: u64) -> String {
         let mut lines = Vec::new();
-        let style = Style { colour: false, long_names: false };
+        let style = Style::default();
         time_lines(&MeasuredTime::of(sites).unwrap(), Target::by_name(target), dispatches, style, &mut lines);
         lines.join("\n")
     }

@@ -6,8 +6,8 @@ use super::{
     Blame, Candidate, Chain, Coverage, Edge, GivenSamples, Inlined, KernelSamples, OperationSlice, Slice, Step,
     WaitCertainty, WaitSlice,
 };
-use crate::style::{self, Style, place, push_table};
-use crate::table::{Align, Table, grouped};
+use crate::style::{self, Style, place};
+use crate::table::{Align, Table, grouped, push_table};
 use wavetap_profile::pc_samples::SampleKind;
 
 /// Waits listed for each kernel: the costliest. JSON has all of them.
@@ -58,12 +58,12 @@ pub fn render(slice: &Slice, style: Style) -> String {
 pub(crate) fn wait_lines(waits: &[WaitSlice], style: Style, lines: &mut Vec<String>) {
     let mut table = Table::new(&[
         ("address", Align::Right),
-        ("wait", Align::Left),
+        ("wait", Align::Code),
         ("counter", Align::Left),
-        ("source", Align::Left),
+        ("source", Align::Place),
         ("executions", Align::Right),
         ("cycles", Align::Right),
-        ("waits for", Align::Left),
+        ("waits for", Align::Words),
     ]);
     let waiting: Vec<&WaitSlice> = waits.iter().filter(|wait| !wait.operations.is_empty()).collect();
     for wait in waiting.iter().take(WAITS_SHOWN) {
@@ -182,7 +182,7 @@ fn step_line(step: &Step) -> String {
 fn sample_lines(samples: &KernelSamples, style: Style, lines: &mut Vec<String>) {
     let trace = samples.kind == SampleKind::ThreadTrace;
     let hidden = samples.places.iter().any(|place| place.hidden.is_some());
-    let mut columns = vec![("address", Align::Right), ("instruction", Align::Left), ("source", Align::Left)];
+    let mut columns = vec![("address", Align::Right), ("instruction", Align::Code), ("source", Align::Place)];
     if trace {
         columns.extend([
             ("executions", Align::Right),
@@ -193,7 +193,7 @@ fn sample_lines(samples: &KernelSamples, style: Style, lines: &mut Vec<String>) 
     } else {
         columns.extend([("samples", Align::Right), ("issued", Align::Right)]);
         columns.extend(hidden.then_some(("hidden", Align::Right)));
-        columns.push(("did not issue", Align::Left));
+        columns.push(("did not issue", Align::Words));
     }
     let mut table = Table::new(&columns);
     let number = |number: Option<u64>| number.map_or_else(String::new, grouped);
@@ -252,9 +252,9 @@ fn given_lines(given: &GivenSamples, style: Style, lines: &mut Vec<String>) {
     let mut table = Table::new(&[
         ("samples", Align::Right),
         ("issued", Align::Right),
-        ("instruction", Align::Left),
-        ("source", Align::Left),
-        ("may be at", Align::Left),
+        ("instruction", Align::Code),
+        ("source", Align::Place),
+        ("may be at", Align::Words),
     ]);
     let mut several = false;
     for each in given.ambiguous.iter().take(PLACES_SHOWN) {

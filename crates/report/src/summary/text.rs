@@ -6,9 +6,6 @@ use crate::render::{Line, Lines};
 use crate::style::{Style, counted, place};
 use crate::table::grouped;
 
-/// A finding is cut at so many characters.
-const WIDTH: usize = 220;
-
 impl Lines for Summary {
     /// Its lines; none where there are no kernels.
     fn lines(&self, style: Style, lines: &mut Vec<String>) {
@@ -82,16 +79,12 @@ impl Line for Finding {
         // Of several lines the text has the places.
         let source = self.source.as_ref().filter(|_| self.also.is_empty());
         let at = source.map_or_else(String::new, |source| format!("{}: ", place(Some(source))));
-        let text: String = match self.text.char_indices().nth(WIDTH) {
-            Some((end, _)) => format!("{}…", &self.text[..end]),
-            None => self.text.clone(),
-        };
         let help = if self.help.is_empty() { String::new() } else { format!(": {}", self.help) };
         let basis = match (self.modelled_gain, self.basis) {
             (None, basis) => basis.word().to_owned(),
             (Some(gain), Basis::Modelled) => format!("modelled, ≤ {}×", times(gain)),
             (Some(gain), basis) => format!("{}; ≤ {}× modelled", basis.word(), times(gain)),
         };
-        format!("{at}{text} ({basis}){help}")
+        format!("{at}{} ({basis}){help}", self.text)
     }
 }
