@@ -71,7 +71,7 @@ pub fn recorded(data: &[u8], selection: &Selection, profile: &Profile) -> Result
             let accesses = Accesses::of(body, &definitions, pointers(kernel));
             let mut waves = WaveAccesses::new(&accesses, &Launched::of(kernel, Some(totals)));
             let sites: Vec<Site> = accesses.all().iter().map(|access| waves.site(access)).collect();
-            memory_records::name(&mut recorded, &arguments(body, kernel, &sites));
+            memory_records::name(&mut recorded, &arguments(object, body, kernel, &sites));
             let instructions = totals.sites.iter().map(|site| (site.address, site.instruction.clone())).collect();
             let (name, demangled) = (body.name().to_owned(), totals.demangled.clone());
             kernels.push(NamedRecords { name, demangled, recorded, instructions });
@@ -85,16 +85,19 @@ pub fn recorded(data: &[u8], selection: &Selection, profile: &Profile) -> Result
 }
 
 /// The arguments that the addresses of accesses are offsets from, by the address of the instruction.
-fn arguments(body: &Body, kernel: Option<&Kernel>, sites: &[Site]) -> BTreeMap<u64, String> {
-    let named = |site: &Site| Some((body.address(site.access.inst), argument(kernel, site.argument?)?));
+fn arguments(object: &Object<'_>, body: &Body, kernel: Option<&Kernel>, sites: &[Site]) -> BTreeMap<u64, String> {
+    let names = kernel.map(|kernel| object.arguments(kernel)).unwrap_or_default();
+    let named = |site: &Site| Some((body.address(site.access.inst), argument(kernel, &names, site.argument?)?));
     sites.iter().filter_map(named).collect()
 }
 
 /// The argument that is at a place of the segment of arguments: its name, or its number.
-fn argument(kernel: Option<&Kernel>, place: u32) -> Option<String> {
+fn argument(kernel: Option<&Kernel>, names: &[String], place: u32) -> Option<String> {
     let arguments = &kernel?.metadata.as_ref()?.args;
     let number = arguments.iter().position(|argument| argument.offset == u64::from(place))?;
-    Some(arguments[number].name.clone().unwrap_or_else(|| format!("argument {}", number + 1)))
+    let own = arguments[number].name.as_ref();
+    let explicit = arguments[..number].iter().filter(|argument| !argument.value_kind.is_hidden()).count();
+    Some(own.or_else(|| names.get(explicit)).cloned().unwrap_or_else(|| format!("argument {}", number + 1)))
 }
 
 /// The accesses of the selected kernels of an input.
@@ -150,11 +153,12 @@ pub(super) fn of_kernel(
     let mut of_profile =
         recorded_in.and_then(|(profile, totals)| memory_records::of_profile(profile, totals, &object.program));
     if let Some(recorded) = &mut of_profile {
-        memory_records::name(recorded, &arguments(body, kernel, &sites));
+        memory_records::name(recorded, &arguments(object, body, kernel, &sites));
     }
     let records = given.map(|given| &given.recorded).or(of_profile.as_ref());
     let analysis = records.map(Analysis::of);
     let lines = object.to_slice().lines;
+    let names = kernel.map(|kernel| object.arguments(kernel)).unwrap_or_default();
     let of_site = |site: &Site| {
         let (id, address) = (site.access.inst, body.address(site.access.inst));
         let block = cfg.block_of(id);
@@ -164,7 +168,7 @@ pub(super) fn of_kernel(
             instruction: print(body.target(), body.inst(id)),
             source: lines.line(address),
             loop_depth: loops.depth(block),
-            array: site.argument.and_then(|place| argument(kernel, place)),
+            array: site.argument.and_then(|place| argument(kernel, &names, place)),
             executions,
             active_lanes: totals.and_then(|totals| lanes(totals, body.address(cfg.block(block).first))),
             measured: in_all(analysis.iter().flat_map(|analysis| measured(analysis, address, site)), executions, site),

@@ -4,7 +4,7 @@ use wavetap_amdgpu::Target;
 use wavetap_analysis::cfg::Program;
 use wavetap_analysis::kernel::{Body, BodyKind, Image};
 use wavetap_base::error::{Error, Kind, Result, ResultExt};
-use wavetap_object::code_object::{CodeObject, Frame, LineTable, PartKind, digest};
+use wavetap_object::code_object::{Argument, CodeObject, Frame, Kernel, LineTable, PartKind, digest};
 use wavetap_object::offload_bundle::{EntryPlace, Found, Input};
 use wavetap_object::selection::Selection;
 use wavetap_slice::CodeToSlice;
@@ -69,6 +69,20 @@ impl<'i> Object<'i> {
     #[must_use]
     pub fn frames(&self, address: u64) -> Vec<Frame> {
         self.lines.as_ref().map(|lines| lines.frames(address)).unwrap_or_default()
+    }
+
+    /// The names of a kernel's arguments, without those that the runtime fills in: what the metadata has, and else the
+    /// debug information, where that has as many; empty where neither does.
+    #[must_use]
+    pub fn arguments(&self, kernel: &Kernel) -> Vec<String> {
+        let all = kernel.metadata.iter().flat_map(|metadata| &metadata.args);
+        let explicit: Vec<&Argument> = all.filter(|argument| !argument.value_kind.is_hidden()).collect();
+        let named: Option<Vec<String>> = explicit.iter().map(|argument| argument.name.clone()).collect();
+        let of_debug_information = || {
+            let names = self.lines.as_ref()?.parameters(kernel.entry)?;
+            (names.len() == explicit.len()).then_some(names)
+        };
+        named.or_else(of_debug_information).unwrap_or_default()
     }
 
     /// What it is sliced from.

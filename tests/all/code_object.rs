@@ -201,6 +201,8 @@ fn source_lines_agree_with_addr2line() {
         let lines: LineTable = object.line_table().expect("reads").expect("compiled with -g");
         let mut known = 0;
         for kernel in object.kernels() {
+            assert_eq!(lines.parameters(kernel.entry), Some(vec!["out".to_owned(), "n".to_owned()]), "{flags:?}");
+            assert_eq!(lines.parameters(kernel.entry + 4), None, "no function begins there");
             for address in kernel.code.clone().step_by(16) {
                 let file = "gfx90a.co";
                 let Some((true, text)) = tool(
@@ -225,6 +227,10 @@ fn source_lines_agree_with_addr2line() {
         }
         assert!(known > 5, "functions are known");
     }
+    let lines_only = workshop.code_object(SOURCE, "gfx90a", &["-gline-tables-only"]);
+    let object = CodeObject::parse(&lines_only).expect("parses");
+    let lines = object.line_table().expect("reads").expect("compiled with line tables");
+    assert_eq!(lines.parameters(object.kernels()[0].entry), None);
     let without = workshop.code_object(SOURCE, "gfx90a", &[]);
     assert!(CodeObject::parse(&without).expect("parses").line_table().expect("reads").is_none());
 }

@@ -104,7 +104,7 @@ pub struct MemoryAccess {
     /// Loops that it is in.
     pub loop_depth: u32,
     /// The pointer among the kernel's arguments that it is an offset from, by its name or, where
-    /// the metadata has none, as `argument 1`.
+    /// neither the metadata nor the debug information has one, as `argument 1`.
     pub array: Option<String>,
     /// What it looks like, in the wave where it is worst.
     pub category: Category,

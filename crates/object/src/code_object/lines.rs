@@ -1,10 +1,13 @@
-//! Source lines of device addresses, from the object's DWARF.
+//! Source lines of device addresses, and names of parameters, from the object's DWARF.
 
 use std::borrow::Cow;
 use std::io::Read;
 use std::sync::Arc;
 
-use gimli::{EndianArcSlice, LittleEndian};
+use gimli::{
+    AttributeValue, DW_AT_abstract_origin, DW_AT_low_pc, DW_AT_name, DW_TAG_formal_parameter, DW_TAG_subprogram,
+    EndianArcSlice, LittleEndian,
+};
 use object::pod;
 
 use crate::elf::constants::{CompressionHeader64, ELFCOMPRESS_ZLIB, ELFCOMPRESS_ZSTD, SHF_COMPRESSED};
@@ -13,6 +16,9 @@ use wavetap_base::error::{Error, Result, ResultExt};
 
 /// Largest debug section that is unpacked.
 const MAX_SECTION: u64 = 1 << 30;
+
+/// A debug section, unpacked.
+type Contents = EndianArcSlice<LittleEndian>;
 
 /// A place in the source.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -36,7 +42,7 @@ pub struct Frame {
 
 /// The line table of a code object.
 pub struct LineTable {
-    context: addr2line::Context<EndianArcSlice<LittleEndian>>,
+    context: addr2line::Context<Contents>,
 }
 
 impl std::fmt::Debug for LineTable {
@@ -85,6 +91,40 @@ impl LineTable {
         }
         frames
     }
+
+    /// The names of the parameters of the function that begins at `address`, in their order; none where the DWARF has
+    /// no such function, or one of them has no name. Line tables alone (`-gline-tables-only`) have no parameters.
+    #[must_use]
+    pub fn parameters(&self, address: u64) -> Option<Vec<String>> {
+        let unit = self.context.find_dwarf_and_unit(address).skip_all_loads()?;
+        parameters(unit, address).ok().flatten()
+    }
+}
+
+/// The names of the parameters of the function of a unit that begins at `address`; none where one has no name.
+fn parameters(unit: gimli::UnitRef<'_, Contents>, address: u64) -> gimli::Result<Option<Vec<String>>> {
+    let mut entries = unit.entries();
+    let mut function = None;
+    let mut names = Vec::new();
+    while let Some(entry) = entries.next_dfs()? {
+        match function {
+            None if entry.tag() == DW_TAG_subprogram => {
+                let begin = entry.attr_value(DW_AT_low_pc).map(|value| unit.attr_address(value)).transpose()?;
+                function = (begin.flatten() == Some(address)).then(|| entry.depth());
+            }
+            Some(depth) if entry.depth() <= depth => break,
+            Some(depth) if entry.depth() == depth + 1 && entry.tag() == DW_TAG_formal_parameter => {
+                let origin = match entry.attr_value(DW_AT_abstract_origin) {
+                    Some(AttributeValue::UnitRef(offset)) => unit.entry(offset)?.attr_value(DW_AT_name),
+                    _ => None,
+                };
+                let Some(name) = entry.attr_value(DW_AT_name).or(origin) else { return Ok(None) };
+                names.push(String::from_utf8_lossy(&unit.attr_string(name)?).into_owned());
+            }
+            _ => {}
+        }
+    }
+    Ok(function.map(|_| names))
 }
 
 fn convert(location: addr2line::Location<'_>) -> Option<SourceLocation> {
