@@ -30,6 +30,7 @@ pub mod rewrite;
 pub mod roofline;
 mod sections;
 pub mod slice;
+mod stalls;
 mod style;
 pub mod summary;
 pub mod table;

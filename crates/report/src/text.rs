@@ -3,7 +3,8 @@
 use super::launches::{self, uncounted_line};
 use super::render::Lines;
 use super::sections::{OfKernel, tables};
-use super::slice::{Blame, chain_lines, wait_lines};
+use super::slice::{Blame, chain_lines, stall_lines, wait_lines};
+use super::stalls::Stalls;
 use super::style::{DID_NOT_END, counted, missing_waves, not_counted};
 use super::variants::{self, Variant};
 use super::{Kernel, Report, RunInfo};
@@ -61,7 +62,7 @@ pub fn render_part(report: &Report, details: Details, style: Style) -> String {
     let has_details = details == Details::All && report.origin != Origin::Launches;
     for (kernel, variant) in variants::in_order(&report.kernels, Kernel::key).into_iter().filter(|_| has_details) {
         lines.push(String::new());
-        kernel_lines(kernel, variant, style, &mut lines);
+        kernel_lines(kernel, variant, Stalls::of(report, kernel).as_ref(), style, &mut lines);
     }
     if !report.uncounted.is_empty() {
         lines.push(String::new());
@@ -127,7 +128,13 @@ fn counted_processes(processes: u32) -> String {
     format!("the sum of {}", counted(processes.into(), "process", "processes"))
 }
 
-fn kernel_lines(kernel: &Kernel, variant: Option<Variant<'_>>, style: Style, lines: &mut Vec<String>) {
+fn kernel_lines(
+    kernel: &Kernel,
+    variant: Option<Variant<'_>>,
+    stalls: Option<&Stalls<'_>>,
+    style: Style,
+    lines: &mut Vec<String>,
+) {
     lines.push(style.bold(&style.name(&kernel.demangled)));
     lines.extend(variant.map(|variant| style.dim(&format!("  {}", variant.launched(&kernel.launches)))));
     lines.extend(kernel.build.as_ref().map(|build| style.dim(&format!("  {}", build.line()))));
@@ -141,8 +148,11 @@ fn kernel_lines(kernel: &Kernel, variant: Option<Variant<'_>>, style: Style, lin
     let of_kernel =
         OfKernel { target: kernel.processor(), wave_size: kernel.wave_size(), dispatches: kernel.dispatches };
     tables(&kernel.sections, of_kernel, style, lines);
-    wait_lines(&kernel.waits, style, lines);
-    chain_lines(&kernel.chains, (Blame::Exposed, "samples"), CHAINS_SHOWN, style, lines);
+    wait_lines(&kernel.waits, stalls, style, lines);
+    match stalls {
+        Some(stalls) => stall_lines(&kernel.chains, stalls, CHAINS_SHOWN, style, lines),
+        None => chain_lines(&kernel.chains, (Blame::Exposed, "samples"), CHAINS_SHOWN, style, lines),
+    }
 }
 
 /// `gfx90a, 1 dispatch, 32 waves, counters in LDS, occupancy 8 → 8 waves per SIMD`.

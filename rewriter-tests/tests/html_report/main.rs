@@ -117,6 +117,8 @@ fn a_reader_finds_what_the_page_has() {
         "the page opens at what its address names",
         "a second click turns the order",
         "a filter shows the rows with its words",
+        "the text of a line and its first number are beside each other, without scrolling",
+        "a menu shows and hides columns",
         "a link opens its kernel",
         "and marks the instruction",
         "and marks the source line",

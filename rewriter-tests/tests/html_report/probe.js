@@ -103,6 +103,32 @@ if (filter) {
   check("an empty filter shows all", [...rows].every(row => !row.hidden));
 }
 
+// --- source and its columns
+const sourceTable = $(".src table");
+if (sourceTable) {
+  const pane = sourceTable.closest(".pane").getBoundingClientRect();
+  const costs = [...sourceTable.tBodies[0].rows].find(row => $(".bar", row));
+  const [text, number] = [costs.cells[1], costs.cells[2]].map(cell => cell.getBoundingClientRect());
+  check("the text of a line and its first number are beside each other, without scrolling",
+    text.left >= pane.left && text.width >= 300 && number.left >= text.right - 1 && number.right <= pane.right + 1,
+    `${text.left} ${text.width} ${number.right} ${pane.right}`);
+}
+const menu = $$(".choose").find(menu => $("summary", menu).textContent === "Columns of the code");
+if (menu) {
+  const table = $(".asm table", menu.closest(".part"));
+  const isShownAt = at => [table.tHead.rows[0], $("tr[id]", table)].every(row =>
+    getComputedStyle(row.cells[at]).display !== "none");
+  const headOf = label => [...table.tHead.rows[0].cells].findIndex(head => head.textContent === label.textContent.trim());
+  const labels = $$("label", menu);
+  const before = labels.map(label => $("input", label).checked === isShownAt(headOf(label)));
+  for (const label of labels) $("input", label).click();
+  const after = labels.map(label => $("input", label).checked === isShownAt(headOf(label)));
+  check("a menu shows and hides columns", labels.length > 3 && [...before, ...after].every(Boolean),
+    `${before} ${after}`);
+  check("not all columns are shown at first", labels.some(label => $("input", label).checked));
+  for (const label of labels) $("input", label).click();
+}
+
 // --- links into what is closed
 const kinds = {
   kernel: ".kernel:last-of-type", instruction: ".asm tr[id]", "source line": ".src tr[id]", "heat map": ".array",

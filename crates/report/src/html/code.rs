@@ -5,10 +5,11 @@ use std::collections::{BTreeMap, HashMap};
 use maud::{Markup, html};
 
 use super::flow::{self, Row};
-use super::parts::{bar, share_text};
+use super::parts::{bar, data_table, share_text};
 use super::{KernelCode, Page, Shown};
 use crate::disassembly::{BlockText, CodeText, InstText};
 use crate::slice::{Chain, CountSource};
+use crate::stalls::{Stalls, causes};
 use crate::style::counted;
 use crate::table::grouped;
 use wavetap_profile::map::Source;
@@ -20,6 +21,8 @@ const AROUND: u32 = 3;
 const FILES: usize = 6;
 /// Smallest share of the kernel's waits that has a bar.
 const BAR_FROM: f64 = 0.01;
+/// Source lines that are named before the code: those that cost most.
+const HOTTEST: usize = 5;
 
 /// What is known of an instruction, or of all of a source line.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -53,16 +56,26 @@ enum Column {
 }
 
 impl Column {
+    /// In the order of the page: what costs, how often, and why.
     const ALL: [Column; 8] = [
+        Column::Modelled,
+        Column::Waits,
         Column::Executions,
         Column::Lanes,
         Column::Divergent,
-        Column::Waits,
-        Column::Modelled,
-        Column::Lines,
         Column::Excess,
+        Column::Lines,
         Column::Class,
     ];
+
+    /// Whether it is shown only when it is chosen: what is rarely needed, and what a better number stands for.
+    fn is_rare(self, all: Sums) -> bool {
+        match self {
+            Column::Lines | Column::Class => true,
+            Column::Waits => all.modelled > 0,
+            _ => false,
+        }
+    }
 
     fn head(self) -> (&'static str, &'static str) {
         match self {
@@ -73,7 +86,9 @@ impl Column {
                 "of a branch that narrows EXEC: in how many executions its lanes did not agree; t: how often a \
                     uniform branch was taken",
             ),
-            Column::Waits => ("Waits", "predicted cycles of all waves: what is left of the latency, nothing was timed"),
+            Column::Waits => {
+                ("Waits (predicted)", "predicted cycles of all waves: what is left of the latency, nothing was timed")
+            }
             Column::Modelled => ("Modelled", "cycles of all waves in the timing model, nothing was measured"),
             Column::Lines => ("Lines", "lines of L1, or cycles of LDS, of an execution / as many as its bytes need"),
             Column::Excess => (
@@ -146,6 +161,7 @@ pub(super) fn section(page: &Page<'_>, shown: &Shown<'_>, known: &KernelCode, co
         modelled: facts.values().filter_map(|facts| facts.modelled).fold(0, u64::saturating_add),
     };
     let listing = listing(shown, code, &facts, &files, all);
+    let lines = lines_of(code, &facts, &files);
     html! {
         details.part.code open {
             summary { h3 { "Code" } }
@@ -159,8 +175,9 @@ pub(super) fn section(page: &Page<'_>, shown: &Shown<'_>, known: &KernelCode, co
                     "; no source lines: compile with -gline-tables-only, which changes no instruction"
                 }
             }
+            (hottest(page, shown, &files, &lines, all))
             div.panes.single[files.all.is_empty()] {
-                @if !files.all.is_empty() { (source_pane(page, shown, code, &facts, &files, all)) }
+                @if !files.all.is_empty() { (source_pane(page, shown, &files, &lines, all)) }
                 (listing)
             }
         }
@@ -245,12 +262,13 @@ fn listing(
                 (drawing)
                 table data-name="code" {
                     thead { tr {
-                        th { "Address" } th { "Instruction" }
+                        th { "Address" }
+                        @if !files.all.is_empty() { th { "Line" } }
+                        th { "Instruction" }
                         @for column in &columns {
                             @let (head, title) = column.head();
-                            th.n[*column != Column::Class] title=(title) { (head) }
+                            th.n[*column != Column::Class] title=(title) data-rare[column.is_rare(all)] { (head) }
                         }
-                        @if !files.all.is_empty() { th { "Line" } }
                     } }
                     tbody {
                         @for row in &rows {
@@ -294,6 +312,15 @@ fn instruction(
     html! {
         tr id=(id) class=[(facts.executions == Some(0)).then_some("z")] {
             td { a href=(format!("#{id}")) { (format!("{:x}", inst.address)) } }
+            @if !files.all.is_empty() {
+                td {
+                    @if let Some((file, line)) = files.place(inst.source.as_ref()) {
+                        a.l href=(format!("#{}", shown.line(file, line))) { (line) }
+                    } @else if let Some(source) = &inst.source {
+                        (crate::style::place(Some(source)))
+                    }
+                }
+            }
             td.i {
                 (inst.instruction)
                 @if inst.times > 1 { " × " (grouped(inst.times)) }
@@ -307,15 +334,6 @@ fn instruction(
                 @if let Some(names) = &inst.names { " = " (names.name) }
             }
             @for column in columns { (column.cell(facts, all)) }
-            @if !files.all.is_empty() {
-                td {
-                    @if let Some((file, line)) = files.place(inst.source.as_ref()) {
-                        a href=(format!("#{}", shown.line(file, line))) { (line) }
-                    } @else if let Some(source) = &inst.source {
-                        (crate::style::place(Some(source)))
-                    }
-                }
-            }
         }
     }
 }
@@ -354,6 +372,8 @@ impl<'c> Files<'c> {
 #[derive(Debug, Clone, Default)]
 struct LineFacts<'k> {
     first: u64,
+    /// The instruction that costs most, and what.
+    costliest: (u64, u64),
     instructions: Option<u64>,
     /// Whether more were executed, of which it is not known how many.
     more: bool,
@@ -364,6 +384,10 @@ impl<'k> LineFacts<'k> {
     fn add(&mut self, address: u64, facts: &Facts<'k>) {
         if self.first == 0 || address < self.first {
             self.first = address;
+        }
+        let cost = facts.modelled.or(facts.waits).or(facts.executions).unwrap_or(0);
+        if cost > self.costliest.1 {
+            self.costliest = (address, cost);
         }
         let sum = |one: Option<u64>, other: Option<u64>| match (one, other) {
             (Some(one), Some(other)) => Some(one.saturating_add(other)),
@@ -383,14 +407,10 @@ impl<'k> LineFacts<'k> {
     }
 }
 
-fn source_pane(
-    page: &Page<'_>,
-    shown: &Shown<'_>,
-    code: &CodeText,
-    facts: &BTreeMap<u64, Facts<'_>>,
-    files: &Files<'_>,
-    all: Sums,
-) -> Markup {
+/// What is known of the lines of each file.
+type Lines<'k> = Vec<BTreeMap<u32, LineFacts<'k>>>;
+
+fn lines_of<'k>(code: &CodeText, facts: &BTreeMap<u64, Facts<'k>>, files: &Files<'_>) -> Lines<'k> {
     let mut lines: Vec<BTreeMap<u32, LineFacts<'_>>> = vec![BTreeMap::new(); files.all.len()];
     for inst in &code.instructions {
         let Some((file, line)) = files.place(inst.source.as_ref()) else { continue };
@@ -398,6 +418,65 @@ fn source_pane(
             lines[file].entry(line).or_default().add(inst.address, facts);
         }
     }
+    lines
+}
+
+/// The lines that cost most, before the code: with their text, what they cost, and for what waves wait there.
+fn hottest(page: &Page<'_>, shown: &Shown<'_>, files: &Files<'_>, lines: &Lines<'_>, all: Sums) -> Markup {
+    let cost = |facts: &LineFacts<'_>| match all {
+        Sums { modelled: 1.., .. } => facts.facts.modelled,
+        Sums { waits: 1.., .. } => facts.facts.waits,
+        _ => None,
+    };
+    let of_file = |(file, lines): (usize, &BTreeMap<u32, LineFacts<'_>>)| {
+        lines.iter().map(|(line, facts)| (file, *line, facts.costliest.0, cost(facts).unwrap_or(0))).collect::<Vec<_>>()
+    };
+    let mut lines: Vec<(usize, u32, u64, u64)> = lines.iter().enumerate().flat_map(of_file).collect();
+    lines.retain(|(.., cost)| *cost > 0);
+    lines.sort_by_key(|(file, line, _, cost)| (std::cmp::Reverse(*cost), *file, *line));
+    lines.truncate(HOTTEST);
+    if lines.is_empty() {
+        return Markup::default();
+    }
+    let is_modelled = all.modelled > 0;
+    let stalls = page.time_of(shown.kernel).and_then(Stalls::of_time);
+    let wait = |address: u64| {
+        let reason = stalls.as_ref().and_then(|stalls| stalls.reason(address));
+        let cause = causes(&shown.kernel.chains, address).next().map(|cause| cause.reading.as_str());
+        html! {
+            @if let Some(reason) = reason { (reason) }
+            @if reason.is_some() && cause.is_some() { ": " }
+            (cause.unwrap_or_default())
+        }
+    };
+    let sum = if is_modelled { all.modelled } else { all.waits };
+    let head = html! {
+        th { "Line" } th { "Source" } th.n { "Share" }
+        th.n { @if is_modelled { "Modelled cycles" } @else { "Predicted cycles of waits" } }
+        th { "Most of it at" }
+        th title="why waves stood there in the timing model; the operation that they wait for is predicted" { "Wait" }
+    };
+    let rows = html! {
+        @for (file, line, address, cost) in lines {
+            @let source = Source { file: files.all[file].to_owned(), line };
+            @let share = cost as f64 / sum.max(1) as f64;
+            tr {
+                td { a href=(format!("#{}", shown.line(file, line))) { (crate::style::place(Some(&source))) } }
+                td.i.text { (page.data.text(&source).unwrap_or_default().trim()) }
+                td.n data-v=(share) { (bar(share)) (share_text(share)) }
+                td.n { (grouped(cost)) }
+                td { a href=(format!("#{}", shown.at(address))) { (format!("{address:x}")) } }
+                td.text { (wait(address)) }
+            }
+        }
+    };
+    html! {
+        h3 { "Source lines that cost most" }
+        (data_table("Source lines that cost most", "hottest", &head, &rows))
+    }
+}
+
+fn source_pane(page: &Page<'_>, shown: &Shown<'_>, files: &Files<'_>, lines: &Lines<'_>, all: Sums) -> Markup {
     html! {
         div.pane.src tabindex="0" role="region" aria-label="Source" {
             @for (file, lines) in lines.iter().enumerate() {
@@ -417,7 +496,7 @@ fn source_file(
     lines: &BTreeMap<u32, LineFacts<'_>>,
     all: Sums,
 ) -> Markup {
-    let columns = [Column::Divergent, Column::Waits, Column::Modelled, Column::Excess];
+    let columns = [Column::Modelled, Column::Waits, Column::Divergent, Column::Excess];
     let columns: Vec<Column> =
         columns.into_iter().filter(|column| lines.values().any(|line| column.is_known(&line.facts))).collect();
     let counted = lines.values().any(|line| line.instructions.is_some());
@@ -436,11 +515,14 @@ fn source_file(
         table data-name="source" {
             thead { tr {
                 th { "Line" }
+                th title=(path) { (path.rsplit('/').next().unwrap_or(path)) }
+                @for column in &columns {
+                    @let (head, title) = column.head();
+                    th.n title=(title) data-rare[column.is_rare(all)] { (head) }
+                }
                 @if counted {
                     th.n title="instructions that waves executed; ≥: of some it is not known how often" { "Instr." }
                 }
-                @for column in &columns { @let (head, title) = column.head(); th.n title=(title) { (head) } }
-                th title=(path) { (path.rsplit('/').next().unwrap_or(path)) }
             } }
             tbody {
                 @if !found {
@@ -462,15 +544,13 @@ fn source_file(
                                 None => (line),
                             }
                         }
+                        td.i { (text(*line).unwrap_or_default()) }
                         @if let Some(facts) = facts {
+                            @for column in &columns { (column.cell(&facts.facts, all)) }
                             @if counted {
                                 td.n { @if facts.more { "≥ " } (grouped(facts.instructions.unwrap_or(0))) }
                             }
-                            @for column in &columns { (column.cell(&facts.facts, all)) }
-                        } @else if width > 2 {
-                            td colspan=(width - 2) {}
                         }
-                        td.i { (text(*line).unwrap_or_default()) }
                     }
                 }
             }

@@ -3,18 +3,23 @@
 use maud::{Markup, html};
 
 use super::parts::{bar, data_table, decimal, number, share_text};
-use super::{Page, Shown, code, heat, latency, memory, mix, sites, time};
+use super::{Page, Shown, code, dispatches, heat, latency, memory, mix, sites, time};
 use crate::branches::verdict;
 use crate::launches;
 use crate::slice::{Chain, CountSource, Step, WaitSlice, edge_word, operation_text};
+use crate::stalls::{Stalls, causes};
 use crate::style::{counted, missing_waves, not_counted, place};
 use crate::table::grouped;
 use crate::text::mode_name;
 use crate::{Block, Branch};
 use wavetap_profile::probes::branches::{BranchCounts, ExecCounts, ScalarCounts};
+use wavetap_profile::time::InstructionCycles;
 
 /// Causes of waits that are shown before the others are asked for.
 const CHAINS_OPEN: usize = 5;
+
+/// Places of modelled stalls that are shown: the code has all.
+const STALLS_SHOWN: usize = 20;
 
 /// The section; `open` says whether it is shown before it is asked for.
 pub(super) fn section(page: &Page<'_>, shown: &Shown<'_>, open: bool) -> Markup {
@@ -52,7 +57,11 @@ pub(super) fn section(page: &Page<'_>, shown: &Shown<'_>, open: bool) -> Markup 
                     }
                 }
             }
-            (page.room.part("why it waits", chains(page, shown)))
+            (page.room.part("dispatches", dispatches::section(page, shown)))
+            @match page.time_of(kernel).and_then(Stalls::of_time) {
+                Some(stalls) => (page.room.part("why it waits", stalls_part(page, shown, &stalls))),
+                None => (page.room.part("why it waits", chains(page, shown))),
+            }
             @if let Some(memory) = known.and_then(|known| known.memory.as_ref()) {
                 (page.room.part("findings", memory::findings(page, shown, memory)))
             }
@@ -121,7 +130,69 @@ fn chains(page: &Page<'_>, shown: &Shown<'_>) -> Markup {
     }
 }
 
+/// Where waves stood in the timing model, each with the predicted causes of the wait.
+fn stalls_part(page: &Page<'_>, shown: &Shown<'_>, stalls: &Stalls<'_>) -> Markup {
+    let mut all = stalls.in_order();
+    let count = all.len();
+    all.truncate(STALLS_SHOWN);
+    let (first, more) = all.split_at(all.len().min(CHAINS_OPEN));
+    let item = |each: &InstructionCycles| stall_item(page, shown, stalls, each);
+    html! {
+        details.part open {
+            summary { h3 { "Why it waits" } span.facts { "modelled, nothing was measured" } }
+            p.facts {
+                "Cycles that waves stood at an instruction in the timing model. For which operation a wait waits is \
+                    predicted from the code."
+            }
+            ol.chains { @for each in first { (item(each)) } }
+            @if !more.is_empty() {
+                details {
+                    summary {
+                        (counted(more.len() as u64, "more place", "more places"))
+                        @if count > STALLS_SHOWN { " of " (count - first.len()) }
+                    }
+                    ol.chains start=(first.len() + 1) { @for each in more { (item(each)) } }
+                }
+            }
+        }
+    }
+}
+
+fn stall_item(page: &Page<'_>, shown: &Shown<'_>, stalls: &Stalls<'_>, each: &InstructionCycles) -> Markup {
+    let cycles = stalls.cycles(each.address);
+    let source = place(each.source.as_ref());
+    let mut causes = causes(&shown.kernel.chains, each.address).peekable();
+    html! {
+        li {
+            (bar(stalls.share(cycles))) b { (share_text(stalls.share(cycles))) } " "
+            (grouped(cycles)) " modelled stall cycles at "
+            @if !source.is_empty() { b { (source) } " " }
+            "(" (page.address(shown, each.address)) " " code { (each.instruction) } "), most of them "
+            (stalls.reason(each.address).unwrap_or_default())
+            @if causes.peek().is_some() {
+                @for chain in causes {
+                    p.cause { (chain.reading) }
+                    (chain_steps(page, shown, chain))
+                }
+            }
+        }
+    }
+}
+
 fn chain_item(page: &Page<'_>, shown: &Shown<'_>, chain: &Chain) -> Markup {
+    html! {
+        li {
+            (bar(chain.kernel_share)) b { (share_text(chain.kernel_share)) } " "
+            (grouped(chain.predicted_cycles)) " cycles"
+            @if chain.evidence.executions == CountSource::Unknown { " each time it was executed" }
+            ": " (chain.reading)
+            (chain_steps(page, shown, chain))
+        }
+    }
+}
+
+/// From a wait to where what it waits for comes from.
+fn chain_steps(page: &Page<'_>, shown: &Shown<'_>, chain: &Chain) -> Markup {
     // Which branch it is matters where it has left lanes out.
     let mask = chain.mask.iter().filter(|_| chain.evidence.active_lanes.is_some());
     let step = |step: &Step| {
@@ -132,21 +203,18 @@ fn chain_item(page: &Page<'_>, shown: &Shown<'_>, chain: &Chain) -> Markup {
                 td.i { (step.instruction) }
                 td {
                     (place(step.source.as_ref()))
-                    @for inlined in &step.inlined { ", inlined at " (place(Some(&inlined.called_at))) }
+                    @for (number, inlined) in step.inlined.iter().enumerate() {
+                        @if number > 0 || step.source.is_some() { ", " }
+                        "inlined at " (place(Some(&inlined.called_at)))
+                    }
                 }
             }
         }
     };
     html! {
-        li {
-            (bar(chain.kernel_share)) b { (share_text(chain.kernel_share)) } " "
-            (grouped(chain.predicted_cycles)) " cycles"
-            @if chain.evidence.executions == CountSource::Unknown { " each time it was executed" }
-            ": " (chain.reading)
-            table.steps { tbody { @for each in chain.path.iter().chain(mask) { (step(each)) } } }
-            @if chain.through_memory {
-                p.facts { "A value of these was loaded from memory that it is not certain who wrote." }
-            }
+        table.steps { tbody { @for each in chain.path.iter().chain(mask) { (step(each)) } } }
+        @if chain.through_memory {
+            p.facts { "A value of these was loaded from memory that it is not certain who wrote." }
         }
     }
 }
@@ -232,13 +300,17 @@ fn block_table(page: &Page<'_>, shown: &Shown<'_>) -> Markup {
 }
 
 fn wait_table(page: &Page<'_>, shown: &Shown<'_>) -> Markup {
-    let waits: Vec<&WaitSlice> = shown.kernel.waits.iter().filter(|wait| !wait.operations.is_empty()).collect();
+    let mut waits: Vec<&WaitSlice> = shown.kernel.waits.iter().filter(|wait| !wait.operations.is_empty()).collect();
     if waits.is_empty() {
         return Markup::default();
     }
+    let stalls = page.time_of(shown.kernel).and_then(Stalls::of_time);
+    let modelled = |wait: &WaitSlice| stalls.as_ref().map(|stalls| stalls.cycles(wait.address));
+    waits.sort_by_key(|wait| std::cmp::Reverse(modelled(wait)));
     let head = html! {
         th { "Address" } th { "Wait" } th { "Counter" } th { "Source" } th.n { "Executions" }
-        th.n title="executions × static latency of the slowest operation" { "Cycles" } th { "Waits for" }
+        @if stalls.is_some() { th.n title="cycles that waves stood there in the timing model" { "Modelled stalls" } }
+        th.n title="executions × static latency of the slowest operation" { "Cycles (predicted)" } th { "Waits for" }
     };
     let row = |wait: &WaitSlice| {
         html! {
@@ -246,12 +318,17 @@ fn wait_table(page: &Page<'_>, shown: &Shown<'_>) -> Markup {
                 td { (page.address(shown, wait.address)) } td.i { (wait.instruction) }
                 td { (wait.counter) "(" (wait.count) ")" } td { (place(wait.source.as_ref())) }
                 td.n { (wait.executions.map_or_else(|| "?".to_owned(), grouped)) }
+                @if stalls.is_some() { td.n { (number(modelled(wait))) } }
                 td.n { (number(Some(wait.predicted_cycles))) }
                 td.i { @for operation in &wait.operations { div { (operation_text(operation)) } } }
             }
         }
     };
     let rows = html! { @for wait in waits { (row(wait)) } };
-    let title = "Waits (predicted: executions × static latency, nothing was timed)";
+    let title = if stalls.is_some() {
+        "Waits by modelled stalls"
+    } else {
+        "Waits (predicted: executions × static latency, nothing was timed)"
+    };
     closed_part(title, &data_table("Waits", "waits", &head, &rows))
 }

@@ -23,7 +23,7 @@ pub(super) fn summary(page: &Page<'_>, summary: &Summary) -> Markup {
                 @for kernel in worth {
                     li {
                         (bar(kernel.share)) b { (share_text(kernel.share)) } " "
-                        (link(page, |shown| shown.kernel.object == kernel.object && shown.kernel.name == kernel.name))
+                        (title(page, kernel))
                         ul {
                             @for finding in &kernel.findings {
                                 li {
@@ -35,6 +35,17 @@ pub(super) fn summary(page: &Page<'_>, summary: &Summary) -> Markup {
                 }
             }
             p.facts { "Shares are of " (summary.shares_of.name()) ". What helps is no prediction of what it gains." }
+        }
+    }
+}
+
+/// What the summary calls a kernel, or the instances of a template, as a link to the section of the largest.
+fn title(page: &Page<'_>, kernel: &KernelSummary) -> Markup {
+    let is_it = |shown: &&Shown<'_>| shown.kernel.object == kernel.object && shown.kernel.name == kernel.name;
+    html! {
+        @match page.kernels.iter().find(is_it) {
+            Some(shown) => a.name href=(format!("#{}", shown.id)) title=(shown.kernel.demangled) { (kernel.title) },
+            None => span.name { (kernel.title) },
         }
     }
 }

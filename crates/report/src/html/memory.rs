@@ -127,7 +127,7 @@ fn access_rows(page: &Page<'_>, shown: &Shown<'_>, access: &MemoryAccess, record
 }
 
 fn measured_cells(measured: Option<&MeasuredAccess>, addresses: u32) -> Markup {
-    let Some(measured) = measured else { return html! { td colspan="8" { "not recorded" } } };
+    let Some(measured) = measured else { return html! { td { "not recorded" } @for _ in 0..7 { td {} } } };
     let shown = measured.of_instruction(addresses);
     html! {
         td.n { (grouped(shown.executions)) } td.n { (decimal(Some(measured.lanes))) }

@@ -6,9 +6,11 @@
 mod code;
 mod data;
 mod diff;
+mod dispatches;
 mod flow;
 mod heat;
 mod kernel;
+mod labels;
 mod latency;
 mod launches;
 mod memory;

@@ -6,8 +6,10 @@ use maud::{Markup, html};
 
 use super::parts::{bar, data_table, number, share_text, short_name};
 use super::{Page, Shown, launches};
+use crate::fit;
 use crate::launches::LaunchOccupancy;
-use crate::style::counted;
+use crate::stalls::Stalls;
+use crate::style::{counted, place};
 use crate::table::grouped;
 use crate::text::{cut_short, ran_on};
 use wavetap_profile::probes::branches::BranchCounts;
@@ -96,26 +98,34 @@ pub(super) fn section(page: &Page<'_>) -> Markup {
 
 fn kernels(page: &Page<'_>) -> Markup {
     let has_findings = page.kernels.iter().any(|shown| findings(page, shown).is_some());
-    let has_waits = page.kernels.iter().any(|shown| !shown.kernel.chains.is_empty());
+    let stalls: Vec<Option<Stalls<'_>>> =
+        page.kernels.iter().map(|shown| page.time_of(shown.kernel).and_then(Stalls::of_time)).collect();
+    let is_modelled = stalls.iter().any(Option::is_some);
+    let has_waits = is_modelled || page.kernels.iter().any(|shown| !shown.kernel.chains.is_empty());
     let head = html! {
-        th { "Kernel" } th.n { "Share" } th.n { (page.basis.head()) } th.n { "Dispatches" } th.n { "Waves" }
+        th { "Kernel" } th.n { "Share" }
+        @if is_modelled {
+            th title="the source line at which waves stood longest in the timing model" { "Waits most at (modelled)" }
+        } @else if has_waits {
+            th { "Waits most for (predicted)" }
+        }
+        @if has_findings { th.n title="findings in recorded accesses" { "Findings" } }
+        th.n { (page.basis.head()) } th.n { "Dispatches" } th.n { "Waves" }
         th.n title="of executions of branches that narrow EXEC" { "Divergent" }
         th { "Occupancy" }
-        @if has_waits { th { "Waits most for (predicted)" } }
-        @if has_findings { th.n title="findings in recorded accesses" { "Findings" } }
     };
     let rows = html! {
-        @for shown in &page.kernels {
+        @for (shown, stalls) in page.kernels.iter().zip(&stalls) {
             tr {
                 td.name { a href=(format!("#{}", shown.id)) title=(shown.kernel.demangled) { (short_name(shown)) } }
                 td.n data-v=(shown.share) { (bar(shown.share)) (share_text(shown.share)) }
+                @if has_waits { td.text { (waits_most(shown, stalls.as_ref(), is_modelled)) } }
+                @if has_findings { td.n { (number(findings(page, shown))) } }
                 td.n { (grouped(shown.amount)) }
                 td.n { (grouped(shown.kernel.dispatches)) }
                 td.n { (grouped(shown.kernel.waves)) }
                 td.n { (divergence(shown).map(share_text).unwrap_or_default()) }
                 td { (shown.kernel.occupancy().unwrap_or_default().trim_start_matches("occupancy ")) }
-                @if has_waits { td { (shown.kernel.chains.first().map(|chain| chain.reading.as_str()).unwrap_or("")) } }
-                @if has_findings { td.n { (number(findings(page, shown))) } }
             }
         }
     };
@@ -123,6 +133,26 @@ fn kernels(page: &Page<'_>) -> Markup {
         p.facts { (page.basis.sentence()) }
         (data_table("Kernels", "kernels", &head, &rows))
     }
+}
+
+/// Where a kernel waits most: in the timing model, or, of a kernel whose time was not modelled, as predicted.
+fn waits_most(shown: &Shown<'_>, stalls: Option<&Stalls<'_>>, is_modelled: bool) -> String {
+    let chains = &shown.kernel.chains;
+    let Some(stalls) = stalls else {
+        let predicted = chains.first().map(|chain| chain.reading.as_str()).unwrap_or_default();
+        return if is_modelled && !predicted.is_empty() {
+            format!("predicted: {predicted}")
+        } else {
+            predicted.to_owned()
+        };
+    };
+    let hottest = stalls.hottest_line().map(|(source, cycles, address)| (place(Some(source)), cycles, address));
+    let first = || {
+        stalls.in_order().first().map(|each| (format!("{:x}", each.address), stalls.cycles(each.address), each.address))
+    };
+    let Some((place, cycles, address)) = hottest.or_else(first) else { return String::new() };
+    let reason = stalls.reason(address).unwrap_or_default();
+    format!("{place}: {} of stall cycles, {reason}", share_text(stalls.share(cycles)))
 }
 
 /// In how many executions of branches that narrow EXEC the lanes did not agree; none where none was executed.
@@ -198,6 +228,8 @@ const WIDTH: f64 = 1000.0;
 const LANE: usize = 18;
 const LABELS: f64 = 230.0;
 const NARROWEST: f64 = 1.0;
+/// Characters that the label of a lane has room for.
+const LABEL: usize = 34;
 
 /// Dispatches in order, as wide as their modelled cycles.
 fn timeline(page: &Page<'_>) -> Markup {
@@ -218,6 +250,8 @@ fn timeline(page: &Page<'_>) -> Markup {
     let scale = (WIDTH - LABELS) / cycles.max(1) as f64;
     let lanes = page.kernels.len().min(LANES + 1);
     let height = lanes * LANE;
+    let names: Vec<String> = page.kernels.iter().take(LANES).map(|shown| short_name(shown).into_owned()).collect();
+    let names = fit::names(&names.iter().map(String::as_str).collect::<Vec<_>>(), LABEL);
     let mut begun = 0_u64;
     html! {
         (title)
@@ -233,9 +267,8 @@ fn timeline(page: &Page<'_>) -> Markup {
         svg.timeline viewBox=(format!("0 0 {WIDTH} {height}")) role="img"
             aria-label="Dispatches in order, one lane for each kernel" {
             @for lane in 0..lanes {
-                @let name = if lane < LANES { short_name(&page.kernels[lane]) } else { "others".into() };
                 rect.lane x="0" y=(lane * LANE) width=(WIDTH) height=(LANE - 2) {}
-                text x="4" y=(lane * LANE + 12) { (cut(&name)) }
+                text x="4" y=(lane * LANE + 12) { (names.get(lane).map_or("others", String::as_str)) }
             }
             @for (dispatch, kernel, cycles) in dispatches {
                 @let x = LABELS + begun as f64 * scale;
@@ -263,12 +296,6 @@ fn dispatches(page: &Page<'_>, time: &TimeProfile) -> Vec<(u64, usize, u64)> {
         all.iter().map(move |each| (each.dispatch, at, each.modelled_cycles)).collect::<Vec<_>>()
     };
     page.kernels.iter().enumerate().flat_map(of_kernel).collect()
-}
-
-/// A name that the label of a lane has room for.
-fn cut(name: &str) -> String {
-    const ROOM: usize = 34;
-    if name.chars().count() <= ROOM { name.to_owned() } else { name.chars().take(ROOM - 1).collect::<String>() + "…" }
 }
 
 /// The kernels in the order of the page: the largest amount first.

@@ -13,11 +13,11 @@ const make = (name, properties = {}, ...children) => {
 // --- light and dark
 const THEMES = ["system", "light", "dark"];
 // A page from a file may have no storage.
-const stored = value => {
+const stored = (name, value) => {
   try {
-    if (value === undefined) return localStorage.getItem("wavetap-theme");
-    localStorage.setItem("wavetap-theme", value);
-  } catch { /* the switch works for this visit */ }
+    if (value === undefined) return localStorage.getItem(name);
+    localStorage.setItem(name, value);
+  } catch { /* the choice holds for this visit */ }
   return null;
 };
 const themeButton = $("[data-do=theme]");
@@ -29,7 +29,7 @@ const setTheme = theme => {
 const nextTheme = () => {
   const next = THEMES[(THEMES.indexOf(root.dataset.theme ?? "system") + 1) % THEMES.length];
   setTheme(next);
-  stored(next);
+  stored("wavetap-theme", next);
 };
 
 // --- tables
@@ -67,15 +67,14 @@ const sort = (table, head) => {
   body.append(...rows);
 };
 const FILTERED = 8;
-const addFilter = (table, before, costs) => {
+const addFilter = (table, bar, costs) => {
   const what = table.caption?.textContent ?? table.dataset.name;
   const input = make("input", { type: "search", placeholder: "filter rows", ariaLabel: `Filter: ${what}` });
   const count = make("span", { role: "status" });
   const box = make("input", { type: "checkbox" });
-  const bar = make("div", { className: "filter" }, input);
+  bar.append(input);
   if (costs) bar.append(make("label", {}, box, " only what costs"));
   bar.append(count);
-  before.before(bar);
   const apply = () => {
     const words = input.value.toLowerCase().split(/\s+/).filter(Boolean);
     const on = words.length > 0 || box.checked;
@@ -92,22 +91,73 @@ const addFilter = (table, before, costs) => {
   input.addEventListener("input", apply);
   box.addEventListener("change", apply);
 };
+// --- columns
+// Which are shown is kept by table and heading, for all kernels and later visits.
+const CHOSEN = 6;
+let chosen = {};
+try { chosen = JSON.parse(stored("wavetap-columns") ?? "{}") ?? {}; } catch { /* what was stored is no choice */ }
+const keyOf = (table, head) => `${table.dataset.name}: ${head.textContent.trim()}`;
+const isShownColumn = (table, head) => chosen[keyOf(table, head)] ?? head.dataset.rare === undefined;
+const applyColumns = table => {
+  [...table.tHead.rows[0].cells].forEach((head, at) => {
+    if (at > 0) table.classList.toggle(`hide-${at + 1}`, !isShownColumn(table, head));
+  });
+};
+const addColumns = (tables, bar, label) => {
+  const heads = new Map();
+  for (const table of tables) {
+    [...table.tHead.rows[0].cells].forEach((head, at) => {
+      if (at > 0 && head.textContent.trim() && !heads.has(keyOf(table, head))) heads.set(keyOf(table, head), [table, head]);
+    });
+  }
+  if (tables.every(table => table.dataset.name === "source")) {
+    // The text of the lines, which is headed by the name of the file.
+    for (const table of tables) heads.delete(keyOf(table, table.tHead.rows[0].cells[1]));
+  }
+  const list = make("div");
+  for (const [key, [table, head]] of heads) {
+    const box = make("input", { type: "checkbox", checked: isShownColumn(table, head) });
+    box.addEventListener("change", () => {
+      chosen[key] = box.checked;
+      stored("wavetap-columns", JSON.stringify(chosen));
+      for (const other of $$(`table[data-name="${CSS.escape(table.dataset.name)}"][data-ready]`)) applyColumns(other);
+    });
+    list.append(make("label", {}, box, ` ${head.textContent.trim()}`));
+  }
+  const menu = make("details", { className: "choose" }, make("summary", {}, label), list);
+  bar.append(menu);
+};
+document.addEventListener("click", event => {
+  for (const menu of $$(".choose[open]")) if (!menu.contains(event.target)) menu.open = false;
+});
 const enhanceTable = table => {
   if (table.dataset.ready || !table.tHead) return;
   table.dataset.ready = "1";
   const listing = table.closest(".listing");
+  const bar = make("div", { className: "filter" });
+  if (listing || table.dataset.name === "source") applyColumns(table);
   if (listing) {
-    addFilter(table, listing.closest(".panes"), true);
+    const panes = listing.closest(".panes");
+    addFilter(table, bar, true);
+    const sources = $$(".src table", panes);
+    if (sources.length) addColumns(sources, bar, "Columns of the source");
+    addColumns([table], bar, "Columns of the code");
+    panes.before(bar);
     return;
   }
   if (!table.classList.contains("data")) return;
+  applyColumns(table);
+  const isWide = table.tHead.rows[0].cells.length > CHOSEN;
+  const isLong = table.tBodies[0].rows.length >= FILTERED;
+  if (isLong) addFilter(table, bar, false);
+  if (isWide) addColumns([table], bar, "Columns");
+  if (isLong || isWide) table.parentElement.before(bar);
   for (const head of table.tHead.rows[0].cells) {
     const button = make("button", { type: "button", title: head.title });
     button.append(...head.childNodes);
     button.addEventListener("click", () => sort(table, head));
     head.append(button);
   }
-  if (table.tBodies[0].rows.length >= FILTERED) addFilter(table, table.parentElement, false);
 };
 // What is closed waits until it is opened: a thousand kernels have tens of thousands of heads.
 const isShown = element => {
@@ -135,7 +185,7 @@ const reveal = element => {
   }
 };
 const lineOf = row => row.id && $(".src", row.closest(".panes") ?? row)?.contains(row)
-  ? row.id : row.lastElementChild?.firstElementChild?.hash?.slice(1);
+  ? row.id : $("a.l", row)?.hash.slice(1);
 // Marks a source line and its instructions, and brings them into view in the other pane.
 const mark = row => {
   const panes = row.closest(".panes");
@@ -267,11 +317,11 @@ for (const [name, open] of [["open", true], ["close", false]]) {
   });
 }
 addEventListener("hashchange", follow);
-// What is open is printed with all its parts.
+// What is closed is printed, too.
 addEventListener("beforeprint", () => {
-  for (const part of $$(".kernel[open] details")) part.open = true;
+  for (const part of $$("details:not(.choose)")) part.open = true;
 });
-const theme = stored();
+const theme = stored("wavetap-theme");
 if (THEMES.includes(theme)) setTheme(theme);
 $(".tools").hidden = false;
 enhance(document);

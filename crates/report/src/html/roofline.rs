@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use maud::{Markup, html};
 
+use super::labels::{Area, Labels, Placed};
 use super::parts::{data_table, decimal, short_name};
 use super::{Page, Shown};
 use crate::roofline::{BoardRoofs, KernelRoofline, LeastTime, RateUnit, Roof};
@@ -19,6 +20,10 @@ const LEFT: f64 = 70.0;
 const RIGHT: f64 = 150.0;
 const BOTTOM: f64 = 40.0;
 const TOP: f64 = 12.0;
+/// From the middle of a point to its edge.
+const POINT: f64 = 5.0;
+/// So near are points that have one label if they are of one kernel.
+const NEAR: f64 = 24.0;
 /// Memories whose roofs are drawn, with the shape of their points.
 const LEVELS: [(&str, Mark); 3] = [("memory", Mark::Circle), ("l2", Mark::Square), ("l1", Mark::Diamond)];
 
@@ -71,7 +76,7 @@ pub(super) fn section(page: &Page<'_>) -> Markup {
 }
 
 /// The board that the launch table is about, or else the usual one of the target.
-fn board_of(page: &Page<'_>, target_id: &str, target: Target) -> Option<(&'static Board, bool)> {
+pub(super) fn board_of(page: &Page<'_>, target_id: &str, target: Target) -> Option<(&'static Board, bool)> {
     let table = page.report.launch_table.as_ref();
     let named = table.and_then(|table| table.boards.iter().find(|board| board.target == target_id));
     match named.and_then(|named| Some((Board::by_name(named.board.as_deref()?)?, named.chosen))) {
@@ -192,6 +197,31 @@ fn drawing(roofs: &BoardRoofs, kernels: &[Bounded<'_>]) -> Markup {
     let y = Axis::of(lowest.chain([highest]), HEIGHT - BOTTOM, TOP);
     let (from, to) = (10_f64.powi(x.least), 10_f64.powi(x.most));
     let floor = 10_f64.powi(y.least);
+    let places: Vec<(f64, f64)> = points.iter().map(|point| (x.at(point.4), y.at(point.5))).collect();
+    let mut labels = Labels::new(Area { left: LEFT, top: 0.0, right: WIDTH, bottom: HEIGHT - BOTTOM });
+    places.iter().for_each(|(x, y)| labels.keep_free(Area::around(*x, *y, POINT)));
+    let of_flat: Vec<(String, Placed)> = flat
+        .iter()
+        .map(|roof| {
+            let name = roof.resource.replace('_', " ");
+            let placed = labels.in_column(&name, x.end + 6.0, y.at(roof.peak) + 4.0);
+            (name, placed)
+        })
+        .collect();
+    let of_slanted: Vec<Placed> = slanted
+        .iter()
+        .map(|roof| {
+            let begin = from.max(floor / roof.peak);
+            labels.in_column(&roof.resource, x.at(begin) + 6.0, y.at(begin * roof.peak) - 6.0)
+        })
+        .collect();
+    let is_near = |(x, y): (f64, f64), (other_x, other_y): (f64, f64)| (x - other_x).hypot(y - other_y) < NEAR;
+    // Points of a kernel that are near each other have one label.
+    let has_label =
+        |at: usize| !(0..at).any(|other| points[other].0 == points[at].0 && is_near(places[other], places[at]));
+    let of_points: Vec<Option<Placed>> = (0..points.len())
+        .map(|at| has_label(at).then(|| labels.at_point(&points[at].0.to_string(), places[at].0, places[at].1)))
+        .collect();
     html! {
         div.scroll {
         svg.roofline viewBox=(format!("0 0 {WIDTH} {HEIGHT}")) role="img"
@@ -209,7 +239,7 @@ fn drawing(roofs: &BoardRoofs, kernels: &[Bounded<'_>]) -> Markup {
             }
             text x="12" y=(unit((y.begin + y.end) / 2.0)) text-anchor="middle"
                 transform=(format!("rotate(-90 12 {:.1})", (y.begin + y.end) / 2.0)) { "GFLOP/s" }
-            @for roof in &slanted {
+            @for (roof, label) in slanted.iter().zip(&of_slanted) {
                 // From the left edge or the floor up to the highest roof.
                 @let begin = from.max(floor / roof.peak);
                 @let end = to.min(highest / roof.peak);
@@ -223,26 +253,31 @@ fn drawing(roofs: &BoardRoofs, kernels: &[Bounded<'_>]) -> Markup {
                         title { (roof.resource) ", usually reached: " (format!("{usual:.0}")) " GB/s" }
                     }
                 }
-                text x=(unit(x.at(begin) + 6.0)) y=(unit(y.at(begin * roof.peak) - 6.0)) { (roof.resource) }
+                text.label x=(unit(label.x)) y=(unit(label.y)) { (roof.resource) }
             }
-            @for roof in &flat {
+            @for (roof, (name, label)) in flat.iter().zip(&of_flat) {
                 @let at = unit(y.at(roof.peak));
                 @let begin = slanted.iter().map(|memory| roof.peak / memory.peak).fold(to, f64::min).max(from);
                 line.roof x1=(unit(x.at(begin))) x2=(unit(x.end)) y1=(at) y2=(at) {
-                    title { (roof.resource.replace('_', " ")) ": " (format!("{:.0}", roof.peak)) " GFLOP/s" }
+                    title { (name) ": " (format!("{:.0}", roof.peak)) " GFLOP/s" }
                 }
-                text x=(unit(x.end + 6.0)) y=(unit(y.at(roof.peak) + 4.0)) { (roof.resource.replace('_', " ")) }
+                line.leader x1=(unit(x.end)) x2=(unit(label.x - 1.0)) y1=(at) y2=(unit(label.y - 4.0)) {}
+                text.label x=(unit(label.x)) y=(unit(label.y)) { (name) }
             }
-            @for (number, mark, kernel, level, intensity, rate) in &points {
-                @let (px, py) = (x.at(*intensity), y.at(*rate));
+            @for (((number, mark, kernel, level, intensity, rate), (px, py)), label) in
+                points.iter().zip(&places).zip(&of_points)
+            {
+                @if let Some(label) = label.filter(|label| label.is_far) {
+                    line.leader x1=(unit(*px)) y1=(unit(*py)) x2=(unit(label.x + 3.0)) y2=(unit(label.y - 4.0)) {}
+                }
                 a href=(format!("#{}", kernel.shown.id)) {
-                    path d=(outline(*mark, px, py)) {
+                    path d=(outline(*mark, *px, *py)) {
                         title {
                             (number) ": " (short_name(kernel.shown)) ", " (level) ": " (format!("{intensity:.3}"))
                             " operations for each byte, " (format!("{rate:.1}")) " GFLOP/s, modelled"
                         }
                     }
-                    text x=(unit(px + 7.0)) y=(unit(py + 4.0)) { (number) }
+                    @if let Some(label) = label { text.label x=(unit(label.x)) y=(unit(label.y)) { (number) } }
                 }
             }
         }

@@ -3,5 +3,5 @@
 mod text;
 
 pub use text::render;
-pub(crate) use text::{chain_lines, edge_word, operation_text, wait_lines};
+pub(crate) use text::{chain_lines, edge_word, operation_text, stall_lines, wait_lines};
 pub use wavetap_explain::slice::*;

@@ -6,6 +6,7 @@ use super::{
     Blame, Candidate, Chain, Coverage, Edge, GivenSamples, Inlined, KernelSamples, OperationSlice, Slice, Step,
     WaitCertainty, WaitSlice,
 };
+use crate::stalls::{Stalls, causes};
 use crate::style::{self, Style, place};
 use crate::table::{Align, Table, grouped, push_table};
 use wavetap_profile::pc_samples::SampleKind;
@@ -26,7 +27,7 @@ pub fn render(slice: &Slice, style: Style) -> String {
     for kernel in &slice.kernels {
         lines.push(format!("{}  {}", style.bold(&style.name(&kernel.demangled)), style.dim(&kernel.target)));
         let before = lines.len();
-        wait_lines(&kernel.waits, style, &mut lines);
+        wait_lines(&kernel.waits, None, style, &mut lines);
         if lines.len() == before {
             lines.push("  no waits".to_owned());
         }
@@ -54,18 +55,22 @@ pub fn render(slice: &Slice, style: Style) -> String {
     lines.join("\n")
 }
 
-/// The waits of a kernel, those that wait for nothing left out.
-pub(crate) fn wait_lines(waits: &[WaitSlice], style: Style, lines: &mut Vec<String>) {
+/// The waits of a kernel, those that wait for nothing left out: in the order of modelled stalls, if there are some.
+pub(crate) fn wait_lines(waits: &[WaitSlice], stalls: Option<&Stalls<'_>>, style: Style, lines: &mut Vec<String>) {
+    let predicted = if stalls.is_some() { "predicted cycles" } else { "cycles" };
     let mut table = Table::new(&[
         ("address", Align::Right),
         ("wait", Align::Code),
         ("counter", Align::Left),
         ("source", Align::Place),
         ("executions", Align::Right),
-        ("cycles", Align::Right),
+        ("modelled stall cycles", Align::Right),
+        (predicted, Align::Right),
         ("waits for", Align::Words),
     ]);
-    let waiting: Vec<&WaitSlice> = waits.iter().filter(|wait| !wait.operations.is_empty()).collect();
+    let mut waiting: Vec<&WaitSlice> = waits.iter().filter(|wait| !wait.operations.is_empty()).collect();
+    let modelled = |wait: &WaitSlice| stalls.map(|stalls| stalls.cycles(wait.address));
+    waiting.sort_by_key(|wait| std::cmp::Reverse(modelled(wait)));
     for wait in waiting.iter().take(WAITS_SHOWN) {
         let mut operations = wait.operations.iter().map(operation_text);
         // Only where one instruction waits on several counters, each with a row of its own.
@@ -76,6 +81,7 @@ pub(crate) fn wait_lines(waits: &[WaitSlice], style: Style, lines: &mut Vec<Stri
             if several { format!("{}({})", wait.counter, wait.count) } else { String::new() },
             place(wait.source.as_ref()),
             wait.executions.map(grouped).unwrap_or_else(|| "?".to_owned()),
+            modelled(wait).map(grouped).unwrap_or_default(),
             grouped(wait.predicted_cycles),
             operations.next().unwrap_or_default(),
         ]);
@@ -87,11 +93,17 @@ pub(crate) fn wait_lines(waits: &[WaitSlice], style: Style, lines: &mut Vec<Stri
                 String::new(),
                 String::new(),
                 String::new(),
+                String::new(),
                 operation,
             ]);
         }
     }
-    push_table("waits (predicted: executions × static latency, nothing was timed)", &table, style, lines);
+    let title = if stalls.is_some() {
+        "waits by modelled stall cycles (predicted: executions × static latency)"
+    } else {
+        "waits (predicted: executions × static latency, nothing was timed)"
+    };
+    push_table(title, &table, style, lines);
     if waiting.len() > WAITS_SHOWN {
         lines.push(format!("  and {} more: --format json has all", waiting.len() - WAITS_SHOWN));
     }
@@ -153,6 +165,36 @@ pub(crate) fn chain_lines(
     }
     if chains.len() > most {
         lines.push(format!("  and {} more: --format json has all", chains.len() - most));
+    }
+}
+
+/// Where waves stood longest in the timing model, and for which operations it is predicted that they waited there.
+pub(crate) fn stall_lines(chains: &[Chain], stalls: &Stalls<'_>, most: usize, style: Style, lines: &mut Vec<String>) {
+    lines.push(String::new());
+    lines.push(style.dim("  why (modelled stall cycles; what a wait is for is predicted)"));
+    let places = stalls.in_order();
+    for each in places.iter().take(most) {
+        let cycles = stalls.cycles(each.address);
+        let reason = stalls.reason(each.address).unwrap_or_default();
+        let mut causes = causes(chains, each.address).peekable();
+        let first = causes.peek().map_or_else(String::new, |cause| format!(": {}", cause.reading));
+        let (percent, cycles) = (100.0 * stalls.share(cycles), grouped(cycles));
+        lines.push(format!("  {percent:>3.0} %  {cycles} modelled stall cycles, most of them {reason}{first}"));
+        if causes.peek().is_none() {
+            let source = place(each.source.as_ref());
+            let source = if source.is_empty() { source } else { format!(" ({source})") };
+            lines.push(format!("         {:>4} {:>#7x} {}{source}", "at", each.address, each.instruction));
+        }
+        for (number, chain) in causes.enumerate() {
+            if number > 0 {
+                lines.push(format!("          and {}", chain.reading));
+            }
+            let mask = chain.mask.iter().filter(|_| chain.evidence.active_lanes.is_some());
+            lines.extend(chain.path.iter().skip(number.min(1)).chain(mask).map(step_line));
+        }
+    }
+    if places.len() > most {
+        lines.push(format!("  and {} more: --format json has all", places.len() - most));
     }
 }
 
