@@ -286,7 +286,7 @@ pub struct RunArgs {
 
 /// Rewrite an application, run it, and explain what it counted: launches, branches, waits, memory, time
 ///
-/// The report begins with a summary of at most ten lines: the kernels that most went to, and what matters most of each.
+/// The report begins with a summary: the most expensive kernels, what bounds each, and what matters most of it.
 /// With `--probe none` nothing is rewritten, and only launches and copies are reported.
 ///
 /// Code that the application, or a process it starts, loads is rewritten when it is loaded: libraries, modules, the

@@ -16,7 +16,7 @@ pub enum DetailsChoice {
     All,
     /// The summary and the launch table.
     Launches,
-    /// The summary: at most ten lines.
+    /// The summary: a dozen lines.
     Summary,
 }
 

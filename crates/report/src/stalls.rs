@@ -91,6 +91,9 @@ mod tests {
             executions: 1,
             modelled_issued: issued,
             modelled_stalled: stalls.iter().map(|(reason, cycles)| ((*reason).to_owned(), *cycles)).collect(),
+            modelled_vector_alu: 0,
+            lines: 0,
+            modelled_lds_conflict_cycles: 0,
         }
     }
 
@@ -107,6 +110,7 @@ mod tests {
             modelled_added_cycles: 0,
             dispatches: Vec::new(),
             memory: MemoryTime::default(),
+            resources: Vec::new(),
             instructions,
         }
     }

@@ -4,6 +4,7 @@ use maud::{Markup, html};
 
 use super::parts::{bar, data_table, share_text, short_name};
 use super::{Page, Shown};
+use crate::Basis;
 use crate::launches::{COLUMNS, LaunchTable, LaunchWarning, NamedKernel, cells, host_lines};
 use crate::render::Line;
 use crate::style::{Style, counted, place};
@@ -15,15 +16,18 @@ const FEW: usize = 12;
 
 /// What matters most of the kernels with the largest shares.
 pub(super) fn summary(page: &Page<'_>, summary: &Summary) -> Markup {
-    let worth: Vec<&KernelSummary> = summary.kernels.iter().filter(|kernel| !kernel.findings.is_empty()).collect();
+    let is_worth = |kernel: &&KernelSummary| kernel.bound.is_some() || !kernel.findings.is_empty();
+    let worth: Vec<&KernelSummary> = summary.kernels.iter().filter(is_worth).collect();
     html! {
         @if !worth.is_empty() {
             h3 { "What matters most" }
+            @if let Some(cost) = &summary.launches { p { (cost.line()) } }
             ul.summary {
-                @for kernel in worth {
+                @for kernel in &worth {
                     li {
                         (bar(kernel.share)) b { (share_text(kernel.share)) } " "
                         (title(page, kernel))
+                        @if let Some(bound) = &kernel.bound { ", " (bound.line()) }
                         ul {
                             @for finding in &kernel.findings {
                                 li {
@@ -34,7 +38,12 @@ pub(super) fn summary(page: &Page<'_>, summary: &Summary) -> Markup {
                     }
                 }
             }
-            p.facts { "Shares are of " (summary.shares_of.name()) ". What helps is no prediction of what it gains." }
+            p.facts { "Shares are of " (summary.shares_of.name())
+                ". Gains (≤ 1.3×) are what is possible at most, by the timing model."
+                @if worth.iter().any(|kernel| kernel.bound.iter().any(|bound| bound.basis == Basis::Predicted)) {
+                    " What bounds a kernel is estimated from counts where its time was not modelled."
+                }
+            }
         }
     }
 }

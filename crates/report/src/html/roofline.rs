@@ -88,7 +88,7 @@ pub(super) fn board_of(page: &Page<'_>, target_id: &str, target: Target) -> Opti
 fn of_board(roofs: &BoardRoofs, kernels: &[Bounded<'_>]) -> Markup {
     let is_drawn = kernels.iter().any(|kernel| point(kernel, "memory").is_some());
     let head = html! {
-        th.n { "No." } th { "Kernel" } th { "Bound" } th.n { "Least µs" } th { "Next" } th.n { "Least µs" }
+        th.n { "No." } th { "Kernel" } th { "Nearest roof" } th.n { "Least µs" } th { "Next roof" } th.n { "Least µs" }
         th.n title="of the timing model" { "Modelled µs" } th.n title="least time of modelled time" { "Of the roof" }
         th.n { "FLOPs" }
     };

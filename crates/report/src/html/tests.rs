@@ -200,6 +200,9 @@ fn time(instructions: &[(u64, u32, u64, u64)], dispatches: &[u64]) -> TimeProfil
         executions: 1,
         modelled_issued: *issued,
         modelled_stalled: [("WAITCNT".to_owned(), *stalled)].into(),
+        modelled_vector_alu: 0,
+        lines: 0,
+        modelled_lds_conflict_cycles: 0,
     };
     let mut time = TimeProfile::new(Vec::new());
     time.complete = true;
@@ -218,6 +221,7 @@ fn time(instructions: &[(u64, u32, u64, u64)], dispatches: &[u64]) -> TimeProfil
             .map(|(dispatch, cycles)| DispatchTime { dispatch, modelled_cycles: *cycles })
             .collect(),
         memory: MemoryTime::default(),
+        resources: Vec::new(),
         instructions: instructions.iter().map(instruction).collect(),
     });
     time

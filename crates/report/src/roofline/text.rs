@@ -123,7 +123,7 @@ fn of_kernel(kernel: &KernelRoofline, style: Style, lines: &mut Vec<String>) {
     }
 }
 
-/// `bound by memory: 12.3 µs at least (modelled); then vector_f32: 4.1 µs (counted); modelled time 25 µs, 2.0 times the
+/// `nearest roof memory: 12.3 µs at least (modelled); then vector_f32: 4.1 µs (counted); modelled time 25 µs, 2.0 times the
 /// bound`.
 fn bound(kernel: &KernelRoofline) -> Option<String> {
     let (Some(first), second) = kernel.bound() else { return None };
@@ -135,7 +135,7 @@ fn bound(kernel: &KernelRoofline) -> Option<String> {
         let times = modelled / first.microseconds.max(f64::MIN_POSITIVE);
         format!("; modelled time {} µs, {times:.1} times the bound", microseconds(modelled))
     });
-    Some(format!("bound by {}{second}{modelled}", part(first)))
+    Some(format!("nearest roof {}{second}{modelled}", part(first)))
 }
 
 fn microseconds(time: f64) -> String {
