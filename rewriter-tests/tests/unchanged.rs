@@ -68,6 +68,29 @@ fn nothing_selected_gives_the_same_bytes() {
     }
 }
 
+/// Other kinds of file, each as it is: shared libraries, several bundles, relocatable device code, bare code objects.
+#[test]
+fn nothing_selected_gives_the_same_bytes_of_every_kind_of_file() {
+    let folder = place::variants().unwrap_or_else(|failure| panic!("{failure}"));
+    let mut compared = 0;
+    for entry in fs::read_dir(folder).expect("a folder").flatten() {
+        let file = fs::read(entry.path()).expect("readable");
+        let is_code = Input::parse(&file).is_ok_and(|input| input.code_objects().next().is_some());
+        if !is_code {
+            continue;
+        }
+        let options = branches(&["no_such_kernel"], &[], Packing::AsFound);
+        let rewritten = match rewrite(&file, &options) {
+            // What is not linked yet.
+            Err(error) if error.kind() == Kind::Unsupported => continue,
+            rewritten => rewritten.unwrap_or_else(|error| panic!("{}: {error}", entry.path().display())),
+        };
+        assert!(rewritten.bytes == file, "{}: other bytes", entry.path().display());
+        compared += 1;
+    }
+    assert!(compared >= 18, "{compared} files");
+}
+
 #[test]
 fn what_is_rewritten_is_refused_in_every_form() {
     for path in files() {

@@ -370,7 +370,7 @@ fn what_a_form_needs_is_said() {
         (&["export", "sarif", program, "--counters", &profile, "--counters", &profile], "2 without"),
         (&["export", "sarif", program, "--counters", &profile, "--time", &time], "not a file of modelled time"),
         (&["export", "remarks", other, "--counters", &profile], "the profile is of another file"),
-        (&["export", "remarks", program, "--counters", &profile, "--kernel", "none"], "none of these kernels"),
+        (&["export", "remarks", program, "--counters", &profile, "--kernel", "none"], "no kernel matches"),
         (&["export", "accesses", "--time", &time], "recorded accesses"),
         (&["export", "trace", "--time", &time], "not a file of modelled time"),
         (&["export", "csv", program, "--counters", &profile, "--all-workgroups"], "of the form heat-map"),

@@ -237,13 +237,15 @@ impl KernelRoofline {
             let line = u64::from(target.l1_line_bytes());
             let far_line = u64::from(target.machine(MachineFact::L2LineBytes).typical);
             let memory = &time.memory;
+            // Files of versions that did not note write-backs have no resources.
+            let memory_lines = if time.resources.is_empty() { memory.l2_misses } else { memory.memory_lines };
             let has_mall = target.machine(MachineFact::MallBytes).typical > 0;
             let beyond_l2 = memory.l2_misses.saturating_add(memory.l2_written_back).saturating_mul(far_line);
             for (name, bytes) in [
                 ("l1", memory.l1_hits.saturating_add(memory.l1_misses).saturating_mul(line)),
                 ("l2", memory.l1_misses.saturating_mul(line).saturating_add(memory.stored_bytes)),
                 ("mall", if has_mall { beyond_l2 } else { 0 }),
-                ("memory", memory.memory_lines.saturating_mul(far_line)),
+                ("memory", memory_lines.saturating_mul(far_line)),
             ] {
                 amounts.push((name.to_owned(), bytes, Basis::Modelled));
                 levels.push((name.to_owned(), bytes, Basis::Modelled));
@@ -354,7 +356,7 @@ mod tests {
     use super::*;
     use crate::mix::{BytesRow, ClassRow, OperationSum};
     use wavetap_mix::NumberType;
-    use wavetap_profile::time::{DispatchTime, MemoryTime};
+    use wavetap_profile::time::{DispatchTime, MemoryTime, ResourceTime};
 
     fn roofs() -> (Target, BoardRoofs) {
         let target = Target::by_name("gfx90a").unwrap();
@@ -413,7 +415,7 @@ mod tests {
                 memory_lines: misses,
                 ..MemoryTime::default()
             },
-            resources: Vec::new(),
+            resources: vec![ResourceTime { resource: "memory".to_owned(), modelled_busy: 1, modelled_available: 2 }],
             instructions: Vec::new(),
         }
     }

@@ -1,6 +1,6 @@
 //! Which kernels and findings are shown where there is room for eleven lines: with the line that says what ran, twelve.
 
-use super::data::{Finding, KernelSummary, Summary};
+use super::data::{Finding, FindingKind, KernelSummary, Limit, Summary};
 
 /// Lines of a summary: a heading, one for what launches cost, one for each kernel, what bounds it and each finding, and
 /// one for what is left out.
@@ -49,11 +49,15 @@ fn room(summary: &Summary) -> Vec<usize> {
     }
 }
 
-/// So many of its findings in their order; where there is room for one alone, rather one about the code.
+/// So many of its findings in their order; where there is room for one alone, rather one about the code. Where too few
+/// waves bound it, what is said of its launches comes last: it is the same.
 fn shown(kernel: &KernelSummary, count: usize) -> Vec<&Finding> {
     let in_code = kernel.findings.iter().find(|finding| !finding.kind.is_of_launch());
+    let few_waves = kernel.bound.iter().any(|bound| bound.first.limit == Limit::FewWaves);
+    let (last, first): (Vec<&Finding>, Vec<&Finding>) =
+        kernel.findings.iter().partition(|finding| few_waves && finding.kind == FindingKind::Launch);
     match (count, in_code) {
         (1, Some(finding)) => vec![finding],
-        _ => kernel.findings.iter().take(count).collect(),
+        _ => first.into_iter().chain(last).take(count).collect(),
     }
 }

@@ -123,8 +123,8 @@ fn of_kernel(kernel: &KernelRoofline, style: Style, lines: &mut Vec<String>) {
     }
 }
 
-/// `nearest roof memory: 12.3 µs at least (modelled); then vector_f32: 4.1 µs (counted); modelled time 25 µs, 2.0 times the
-/// bound`.
+/// `nearest roof memory: 12.3 µs at least (modelled); then vector_f32: 4.1 µs (counted); modelled time 25 µs, 2.0 times
+/// the bound`.
 fn bound(kernel: &KernelRoofline) -> Option<String> {
     let (Some(first), second) = kernel.bound() else { return None };
     let part = |time: &LeastTime| {

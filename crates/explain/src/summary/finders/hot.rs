@@ -7,6 +7,7 @@ use super::Subject;
 use super::lines::Lines;
 use crate::Basis;
 use crate::code::{ExecutedCode, ExecutedInstruction, ExecutedLoop};
+use crate::summary::bound;
 use crate::summary::data::{Finding, FindingKind};
 use crate::summary::waiting::all_cycles;
 use wavetap_mix::{Class, VectorSpace};
@@ -67,7 +68,10 @@ pub(super) fn hot_code(subject: &Subject<'_>) -> Option<Finding> {
     let lines = Lines::add_up(works.map(|(address, each)| (each.source.clone(), cost(address))));
     let (source, share) = lines.main().filter(|(source, share)| source.is_some() && *share >= HOT)?;
     let addresses: Vec<u64> = code.instructions.keys().copied().filter(|at| code.line(*at) == source).collect();
-    let text = format!("hot line: {:.0} % of {of} ({})", 100.0 * share, sorts(code, &addresses));
+    // What bounds such a kernel is not what it executes.
+    let of_memory = subject.time.is_some_and(bound::is_memory_busy);
+    let sorts = if of_memory { String::new() } else { format!(" ({})", sorts(code, &addresses)) };
+    let text = format!("hot line: {:.0} % of {of}{sorts}", 100.0 * share);
     Some(finding(source.cloned(), basis, text, "", WEIGHT * share))
 }
 
