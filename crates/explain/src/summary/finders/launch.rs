@@ -1,6 +1,6 @@
 //! How a kernel was launched.
 
-use super::Subject;
+use super::{LANES, Subject, least_time};
 use crate::Basis;
 use crate::launches::{LaunchWarning, WarningKind};
 use crate::summary::data::{Finding, FindingKind};
@@ -29,7 +29,10 @@ pub(super) fn launches(subject: &Subject<'_>) -> Vec<Finding> {
     };
     let text = format!("{}: {}{others}", worst.kind.name(), worst.text);
     let finding = Finding::new(FindingKind::Launch, basis, text, worst.kind.help(), worst.weight);
-    vec![Finding { source: worst.source.clone(), ..finding }]
+    // Full waves are fewer waves, which have as much less to do.
+    let of_lanes = (worst.kind == WarningKind::PartialWaves).then_some(worst.weight);
+    let time = of_lanes.and_then(|lost| least_time(subject, lost, LANES));
+    vec![Finding { source: worst.source.clone(), modelled_gain: time.map(|time| 1.0 / time), ..finding }]
 }
 
 /// Few waves on a SIMD, of launches that have more.

@@ -87,7 +87,9 @@ pub(super) fn find(subject: &Subject<'_>) -> Vec<Finding> {
         FindingKind::Wait | FindingKind::Occupancy if is_saturated => SOME_GAIN,
         _ => NO_GAIN,
     };
-    findings.iter_mut().for_each(|finding| finding.modelled_gain = gain(subject, finding));
+    for finding in findings.iter_mut().filter(|finding| finding.modelled_gain.is_none()) {
+        finding.modelled_gain = gain(subject, finding);
+    }
     findings.retain(|finding| {
         let is_gain = finding.modelled_gain.is_none_or(|gain| gain >= least_gain(finding.kind));
         finding.weight >= NEAR_NOTHING && is_gain
@@ -97,8 +99,11 @@ pub(super) fn find(subject: &Subject<'_>) -> Vec<Finding> {
     let is_explained = in_code.fold(0.0, f64::max) >= EXPLAINED;
     let hot = hot::hot_code(subject).filter(|hot| !is_explained || hot.weight >= EXPLAINED);
     // A place comes after reasons, unless it is one.
+    let of_scalars = bound::bound(subject).is_some_and(|bound| bound.first.limit == Limit::Scalar);
     let place = hot.as_ref().map_or(0, |hot| match hot.help.is_empty() {
         true => findings.len(),
+        // A loop over lanes is what keeps scalar instructions busy.
+        false if of_scalars => 0,
         false => findings.partition_point(|finding| finding.weight >= hot.weight),
     });
     findings.splice(place..place, hot);
@@ -106,15 +111,16 @@ pub(super) fn find(subject: &Subject<'_>) -> Vec<Finding> {
     findings
 }
 
+/// Parts of the machine whose work is that of waves, however many of their lanes are active.
+const LANES: &[Limit] = &[Limit::VectorAlu, Limit::Transcendental, Limit::Matrix, Limit::Scalar];
+
 /// What a finding of a kind leaves of a kernel, if nothing of it were lost: the parts of the machine that it takes work
 /// from.
 fn mended(kind: FindingKind) -> &'static [Limit] {
     match kind {
         FindingKind::Memory | FindingKind::Spills => &[Limit::Memory, Limit::Mall, Limit::L2, Limit::L1],
         FindingKind::LdsBanks => &[Limit::Lds],
-        FindingKind::Divergence | FindingKind::UnfilledWorkgroups => {
-            &[Limit::VectorAlu, Limit::Transcendental, Limit::Matrix, Limit::Scalar]
-        }
+        FindingKind::Divergence | FindingKind::UnfilledWorkgroups => LANES,
         FindingKind::IdleWaves => &[Limit::Scalar, Limit::VectorAlu],
         FindingKind::Launch | FindingKind::Wait | FindingKind::Occupancy | FindingKind::HotCode => &[],
     }
@@ -126,14 +132,19 @@ fn gain(subject: &Subject<'_>, finding: &Finding) -> Option<f64> {
     if finding.kind == FindingKind::HotCode {
         return None;
     }
-    let least = bound::least(subject, mended(finding.kind))?;
-    let time = (1.0 - finding.weight).max(least).max(LEAST_TIME);
+    let time = least_time(subject, finding.weight, mended(finding.kind))?;
     // What is about launches alone is what starting them takes, all but one; other findings do not change it.
     let starting = bound::part_of_launches(subject);
     Some(match finding.kind {
         FindingKind::Launch if finding.basis == Basis::Modelled => 1.0 / (1.0 - starting).max(LEAST_TIME),
         _ => 1.0 / (starting + (1.0 - starting) * time),
     })
+}
+
+/// The part of its time that a kernel needs at least if this part is not lost, and the parts of the machine that are
+/// mended have less to do.
+fn least_time(subject: &Subject<'_>, lost: f64, mended: &[Limit]) -> Option<f64> {
+    Some((1.0 - lost).max(bound::least(subject, mended)?).max(LEAST_TIME))
 }
 
 /// Where something is found in the code, one finding is about the launch: waves without work, which have a line, or
