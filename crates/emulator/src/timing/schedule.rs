@@ -64,9 +64,8 @@ struct Simd {
     pipes: [u64; PIPES],
 }
 
-struct Scheduler<'r, 'a> {
-    run: &'r mut Worker<'a>,
-    plan: &'r Plan,
+/// The state of a dispatch in modelled time, while others have their turn, too.
+pub(crate) struct PausedModel {
     machine: Machine,
     memory: Hierarchy,
     places: Places,
@@ -95,27 +94,11 @@ struct Scheduler<'r, 'a> {
     most_waves: u32,
 }
 
-/// A [`Scheduler`] while others have their turn.
-pub(crate) struct PausedModel {
-    machine: Machine,
-    memory: Hierarchy,
-    places: Places,
-    simds: Vec<Simd>,
-    book: Book,
-    facts: Vec<Option<Box<TimingFacts>>>,
-    used: ResourceUse,
-    residents: Residents,
-    groups: Vec<Option<Workgroup>>,
-    members: Vec<Vec<usize>>,
-    waves: Vec<Option<WaveClock>>,
-    unused: (Vec<usize>, Vec<usize>),
-    next: BinaryHeap<Reverse<(u64, u64, usize)>>,
-    begun: u64,
-    born: u64,
-    clock: u64,
-    end: u64,
-    wave_cycles: u64,
-    most_waves: u32,
+/// A [`PausedModel`] that goes on.
+struct Scheduler<'r, 'a> {
+    run: &'r mut Worker<'a>,
+    plan: &'r Plan,
+    model: PausedModel,
 }
 
 impl PausedModel {
@@ -135,7 +118,7 @@ pub(crate) fn begin(run: &mut Worker, plan: &Plan, timing: &Timing) -> Result<Pa
     let clock = run.clock;
     run.passed = 0;
     run.free = (0..slots).rev().collect();
-    let mut scheduler = Scheduler {
+    let model = PausedModel {
         memory: Hierarchy::new(machine.clone(), places.units() * places.cus),
         simds: vec![Simd::default(); places.units() * places.simds()],
         used: ResourceUse::default(),
@@ -155,11 +138,10 @@ pub(crate) fn begin(run: &mut Worker, plan: &Plan, timing: &Timing) -> Result<Pa
         end: 0,
         wave_cycles: 0,
         most_waves: 0,
-        run,
-        plan,
     };
+    let mut scheduler = Scheduler { run, plan, model };
     scheduler.begin(0)?;
-    Ok(scheduler.pause())
+    Ok(scheduler.model)
 }
 
 /// Runs the workgroups of a dispatch until all have ended, or waves were examined so many times, or others are to have
@@ -172,113 +154,26 @@ pub(crate) fn advance(
 ) -> Result<Option<PausedModel>, Fault> {
     /// How often others are thought of.
     const OFTEN: u64 = 1 << 14;
-    let mut scheduler = Scheduler::resume(run, plan, paused);
-    while let Some(Reverse((at, _, wave))) = scheduler.next.pop() {
+    let mut scheduler = Scheduler { run, plan, model: paused };
+    while let Some(Reverse((at, _, wave))) = scheduler.model.next.pop() {
         scheduler.look(at, wave)?;
         *instructions = instructions.saturating_sub(1);
         let often = scheduler.run.charge_sleep(instructions) || instructions.is_multiple_of(OFTEN);
         if *instructions == 0 || often && scheduler.run.shared.interrupted() {
-            return Ok(Some(scheduler.pause()));
+            return Ok(Some(scheduler.model));
         }
     }
-    if let Some(group) = scheduler.groups.iter().flatten().next() {
+    if let Some(group) = scheduler.model.groups.iter().flatten().next() {
         return Err(scheduler.run.stuck(group));
     }
     scheduler.finish();
     Ok(None)
 }
 
-impl<'r, 'a> Scheduler<'r, 'a> {
-    fn resume(run: &'r mut Worker<'a>, plan: &'r Plan, paused: PausedModel) -> Self {
-        let PausedModel {
-            machine,
-            memory,
-            places,
-            simds,
-            book,
-            facts,
-            used,
-            residents,
-            groups,
-            members,
-            waves,
-            unused,
-            next,
-            begun,
-            ..
-        } = paused;
-        let PausedModel { born, clock, end, wave_cycles, most_waves, .. } = paused;
-        Scheduler {
-            run,
-            plan,
-            machine,
-            memory,
-            places,
-            simds,
-            book,
-            facts,
-            used,
-            residents,
-            groups,
-            members,
-            waves,
-            unused,
-            next,
-            begun,
-            born,
-            clock,
-            end,
-            wave_cycles,
-            most_waves,
-        }
-    }
-
-    fn pause(self) -> PausedModel {
-        let Scheduler {
-            machine,
-            memory,
-            places,
-            simds,
-            book,
-            facts,
-            used,
-            residents,
-            groups,
-            members,
-            waves,
-            unused,
-            next,
-            begun,
-            ..
-        } = self;
-        let Scheduler { born, clock, end, wave_cycles, most_waves, .. } = self;
-        PausedModel {
-            machine,
-            memory,
-            places,
-            simds,
-            book,
-            facts,
-            used,
-            residents,
-            groups,
-            members,
-            waves,
-            unused,
-            next,
-            begun,
-            born,
-            clock,
-            end,
-            wave_cycles,
-            most_waves,
-        }
-    }
-}
-
 impl Scheduler<'_, '_> {
     fn finish(self) {
-        let Scheduler { run, book, memory, places, machine, mut used, end, wave_cycles, most_waves, clock, .. } = self;
+        let Scheduler { run, model, .. } = self;
+        let PausedModel { book, memory, places, machine, mut used, end, wave_cycles, most_waves, clock, .. } = model;
         let units = (places.units() * places.cus) as u64;
         let simds = units * places.simds_per_cu as u64;
         used.available[Resource::ComputeUnit as usize] = units * end;
@@ -308,30 +203,30 @@ impl Scheduler<'_, '_> {
     /// Begins as many workgroups as there is room for.
     fn begin(&mut self, at: u64) -> Result<(), Fault> {
         let [nx, ny, nz] = self.plan.groups.map(u64::from);
-        while self.begun < nx * ny * nz {
-            let n = self.begun;
+        while self.model.begun < nx * ny * nz {
+            let n = self.model.begun;
             let id = [(n % nx) as u32, (n / nx % ny) as u32, (n / (nx * ny)) as u32];
             let waves = self.plan.waves_of(id);
-            if self.run.free.len() < waves as usize && self.groups.iter().any(Option::is_some) {
+            if self.run.free.len() < waves as usize && self.model.groups.iter().any(Option::is_some) {
                 return Ok(());
             }
-            let Some((unit, simds)) = self.places.enter(waves) else { return Ok(()) };
+            let Some((unit, simds)) = self.model.places.enter(waves) else { return Ok(()) };
             let group = self.run.start(self.plan, id)?;
-            self.begun += 1;
-            let slot = keep(&mut self.groups, &mut self.unused.0, group);
-            self.members.resize(self.groups.len(), Vec::new());
-            self.members[slot].clear();
-            let resident = self.places.resident(unit);
-            self.most_waves = self.most_waves.max(resident.div_ceil(self.places.simds() as u32));
+            self.model.begun += 1;
+            let slot = keep(&mut self.model.groups, &mut self.model.unused.0, group);
+            self.model.members.resize(self.model.groups.len(), Vec::new());
+            self.model.members[slot].clear();
+            let resident = self.model.places.resident(unit);
+            self.model.most_waves = self.model.most_waves.max(resident.div_ceil(self.model.places.simds() as u32));
             for (index, simd) in simds.into_iter().enumerate() {
-                let cu = self.places.compute_unit(unit, simd);
-                self.residents.enter(at, cu, unit * self.places.simds() + simd);
-                let clock = WaveClock::new(at, self.born, (slot, index), (unit, simd), id);
-                let age = self.born;
-                self.born += 1;
-                let wave = keep(&mut self.waves, &mut self.unused.1, clock);
-                self.members[slot].push(wave);
-                self.next.push(Reverse((at, age, wave)));
+                let cu = self.model.places.compute_unit(unit, simd);
+                self.model.residents.enter(at, cu, unit * self.model.places.simds() + simd);
+                let clock = WaveClock::new(at, self.model.born, (slot, index), (unit, simd), id);
+                let age = self.model.born;
+                self.model.born += 1;
+                let wave = keep(&mut self.model.waves, &mut self.model.unused.1, clock);
+                self.model.members[slot].push(wave);
+                self.model.next.push(Reverse((at, age, wave)));
             }
         }
         Ok(())
@@ -340,18 +235,19 @@ impl Scheduler<'_, '_> {
     /// Examines a wave at a cycle: it issues, or the cycles until it may are charged to a reason and it is examined
     /// again.
     fn look(&mut self, at: u64, wave: usize) -> Result<(), Fault> {
-        let (Some(clock), plan) = (&mut self.waves[wave], self.plan) else { return Ok(()) };
-        let Some(group) = &mut self.groups[clock.group] else { return Ok(()) };
+        let (Some(clock), plan) = (&mut self.model.waves[wave], self.plan) else { return Ok(()) };
+        let Some(group) = &mut self.model.groups[clock.group] else { return Ok(()) };
         let index = self.run.at(plan, group, clock.index)?;
-        if self.facts.len() <= index {
-            self.facts.resize_with(index + 1, || None);
+        if self.model.facts.len() <= index {
+            self.model.facts.resize_with(index + 1, || None);
         }
         let op = self.run.op(index);
         let place = CodeAddress { object: op.object, address: op.address };
-        let facts = &**self.facts[index].get_or_insert_with(|| Box::new(TimingFacts::of(op, &self.machine)));
+        let facts =
+            &**self.model.facts[index].get_or_insert_with(|| Box::new(TimingFacts::of(op, &self.model.machine)));
         let here = At { index, place, facts };
         clock.exec = group.waves[clock.index].exec();
-        clock.resident = self.places.resident(clock.unit);
+        clock.resident = self.model.places.resident(clock.unit);
 
         let mut last = StallReason::ArbiterNotWin;
         let waits = clock.counted_down(facts, clock.now);
@@ -361,21 +257,21 @@ impl Scheduler<'_, '_> {
             (StallReason::Waitcnt, waits),
         ] {
             if until > clock.now {
-                clock.stall(&mut self.book, here, reason, until);
+                clock.stall(&mut self.model.book, here, reason, until);
                 last = reason;
             }
         }
-        let slot = self.machine.slot(clock.now);
-        clock.stall(&mut self.book, here, last, slot);
-        let simd = &mut self.simds[clock.unit * self.places.simds() + clock.simd];
+        let slot = self.model.machine.slot(clock.now);
+        clock.stall(&mut self.model.book, here, last, slot);
+        let simd = &mut self.model.simds[clock.unit * self.model.places.simds() + clock.simd];
         if clock.now == at {
             // It could issue: are those free that it issues to?
             let (unit, pipe) = free(simd, facts, at);
-            clock.stall(&mut self.book, here, StallReason::ArbiterNotWin, unit);
-            clock.stall(&mut self.book, here, StallReason::ArbiterWinExStall, self.machine.slot(pipe));
+            clock.stall(&mut self.model.book, here, StallReason::ArbiterNotWin, unit);
+            clock.stall(&mut self.model.book, here, StallReason::ArbiterWinExStall, self.model.machine.slot(pipe));
         }
         if clock.now > at {
-            self.next.push(Reverse((clock.now, clock.age, wave)));
+            self.model.next.push(Reverse((clock.now, clock.age, wave)));
             return Ok(());
         }
         if facts.unit != Unit::Internal {
@@ -383,78 +279,78 @@ impl Scheduler<'_, '_> {
         }
         for &(pipe, cycles) in &facts.pipes {
             simd.pipes[pipe as usize] = at + cycles;
-            self.used.busy[pipe.resource() as usize] += cycles;
+            self.model.used.busy[pipe.resource() as usize] += cycles;
         }
         if facts.unit == Unit::Scalar {
-            self.used.busy[Resource::Scalar as usize] += facts.issue;
+            self.model.used.busy[Resource::Scalar as usize] += facts.issue;
         }
-        clock.issue(&mut self.book, here);
+        clock.issue(&mut self.model.book, here);
         self.execute(at, wave, index)
     }
 
     /// Executes the instruction that a wave has issued.
     fn execute(&mut self, at: u64, wave: usize, index: usize) -> Result<(), Fault> {
-        let (Some(clock), Some(facts)) = (&mut self.waves[wave], &self.facts[index]) else { return Ok(()) };
-        let Some(group) = &mut self.groups[clock.group] else { return Ok(()) };
+        let (Some(clock), Some(facts)) = (&mut self.model.waves[wave], &self.model.facts[index]) else { return Ok(()) };
+        let Some(group) = &mut self.model.groups[clock.group] else { return Ok(()) };
         let memory = matches!(facts.unit, Unit::Vmem | Unit::Lds) || !facts.counters.is_empty();
         let accesses = if memory { self.run.accesses(self.plan, group, clock.index, index) } else { None };
         let phase = group.barrier.phase;
-        self.run.step(self.plan, group, clock.index, self.clock + at)?;
+        self.run.step(self.plan, group, clock.index, self.model.clock + at)?;
 
         clock.result(facts, at);
-        let cu = self.places.compute_unit(clock.unit, clock.simd);
+        let cu = self.model.places.compute_unit(clock.unit, clock.simd);
         if memory {
             let done = match &accesses {
-                Some(accesses) if facts.unit == Unit::Scalar => self.memory.scalar(cu, at, accesses),
+                Some(accesses) if facts.unit == Unit::Scalar => self.model.memory.scalar(cu, at, accesses),
                 Some(accesses) => {
-                    let traffic = self.memory.vector((cu, clock.simd), at, accesses);
-                    self.book.moved(index, traffic);
+                    let traffic = self.model.memory.vector((cu, clock.simd), at, accesses);
+                    self.model.book.moved(index, traffic);
                     traffic.done
                 }
                 None => at + facts.latency,
             };
-            let drawn = match self.machine.chance {
+            let drawn = match self.model.machine.chance {
                 Some(_) => {
                     let (address, nth) = (self.run.op(index).address, clock.again(index));
-                    self.machine.drawn(facts.class, address, clock.age, nth)
+                    self.model.machine.drawn(facts.class, address, clock.age, nth)
                 }
                 None => None,
             };
             let done = facts.fixed.or(drawn).map_or(done, |cycles| at + cycles);
             clock.fly(facts, done, at);
-            self.end = self.end.max(done);
+            self.model.end = self.model.end.max(done);
         }
         if facts.invalidates || facts.invalidates_shared {
-            self.memory.invalidate(cu, facts.invalidates_shared);
+            self.model.memory.invalidate(cu, facts.invalidates_shared);
         }
         let op = self.run.op(index);
         let state = &mut group.waves[clock.index];
         let here = At { index, place: CodeAddress { object: op.object, address: op.address }, facts };
         let now = clock.now;
-        clock.stall(&mut self.book, here, StallReason::InternalInstruction, now + facts.internal);
+        clock.stall(&mut self.model.book, here, StallReason::InternalInstruction, now + facts.internal);
         if state.pc != op.next {
-            clock.fetched = at + self.machine.latency(Latency::Branch);
-            self.book.taken(clock, at);
+            clock.fetched = at + self.model.machine.latency(Latency::Branch);
+            self.model.book.taken(clock, at);
         } else if facts.unit == Unit::Branch {
-            clock.fetched = at + self.machine.not_taken;
+            clock.fetched = at + self.model.machine.not_taken;
         }
         match state.status {
             Status::Running | Status::Yielding => {
                 state.status = Status::Running;
                 let now = clock.now;
                 let passed = std::mem::take(&mut self.run.passed);
-                clock.stall(&mut self.book, here, StallReason::SleepWait, now + facts.sleep + passed);
+                clock.stall(&mut self.model.book, here, StallReason::SleepWait, now + facts.sleep + passed);
                 if facts.waits_for_barrier {
                     let met = clock.met;
-                    clock.stall(&mut self.book, here, StallReason::BarrierWait, met);
+                    clock.stall(&mut self.model.book, here, StallReason::BarrierWait, met);
                 }
-                self.next.push(Reverse((clock.now, clock.age, wave)));
+                self.model.next.push(Reverse((clock.now, clock.age, wave)));
             }
             Status::AtBarrier | Status::AtSplitBarrier => clock.parked = Some(index),
             // Its registers are free when what it has in flight is done.
             Status::Ended => {
                 let drained = clock.drained();
-                clock.stall(&mut self.book, here, StallReason::Waitcnt, drained);
+                clock.stall(&mut self.model.book, here, StallReason::Waitcnt, drained);
             }
             Status::AtGws => {
                 let what = "global wave sync while time is modelled".into();
@@ -475,7 +371,7 @@ impl Scheduler<'_, '_> {
 
     /// Lets the waves of a workgroup go that stand at a barrier, if all do.
     fn arrive(&mut self, slot: usize, at: u64) {
-        let Some(group) = &self.groups[slot] else { return };
+        let Some(group) = &self.model.groups[slot] else { return };
         if group.waves.iter().all(|wave| wave.status != Status::Running) {
             self.release(slot, Status::AtBarrier, at);
         }
@@ -483,8 +379,8 @@ impl Scheduler<'_, '_> {
 
     /// Waves of a workgroup go on that waited in this way.
     fn release(&mut self, slot: usize, status: Status, at: u64) {
-        let Some(group) = &mut self.groups[slot] else { return };
-        let until = at + self.machine.interval.max(self.machine.latency(Latency::Barrier));
+        let Some(group) = &mut self.model.groups[slot] else { return };
+        let until = at + self.model.machine.interval.max(self.model.machine.latency(Latency::Barrier));
         if self.plan.launch.strict {
             let (barrier, waves) = (&mut group.barrier, &mut group.waves);
             match status {
@@ -497,42 +393,47 @@ impl Scheduler<'_, '_> {
                 _ => {}
             }
         }
-        for &wave in &self.members[slot] {
+        for &wave in &self.model.members[slot] {
             // Those that have ended may have made room for others.
-            let Some(clock) = self.waves[wave].as_mut().filter(|clock| clock.group == slot) else { continue };
+            let Some(clock) = self.model.waves[wave].as_mut().filter(|clock| clock.group == slot) else { continue };
             if status == Status::AtSplitBarrier {
                 clock.met = until;
             }
             let state = &mut group.waves[clock.index];
             let (Some(index), true) = (clock.parked, state.status == status) else { continue };
-            let Some(facts) = &self.facts[index] else { continue };
+            let Some(facts) = &self.model.facts[index] else { continue };
             let op = self.run.op(index);
             let here = At { index, place: CodeAddress { object: op.object, address: op.address }, facts };
-            clock.stall(&mut self.book, here, StallReason::BarrierWait, until);
+            clock.stall(&mut self.model.book, here, StallReason::BarrierWait, until);
             clock.parked = None;
             state.status = Status::Running;
-            self.next.push(Reverse((clock.now, clock.age, wave)));
+            self.model.next.push(Reverse((clock.now, clock.age, wave)));
         }
     }
 
     fn wave_ends(&mut self, wave: usize) -> Result<(), Fault> {
-        let Some(clock) = self.waves[wave].take() else { return Ok(()) };
-        self.unused.1.push(wave);
-        self.end = self.end.max(clock.now);
-        self.wave_cycles += clock.now - clock.start;
-        let cu = self.places.compute_unit(clock.unit, clock.simd);
-        self.residents.leave(clock.now, cu, clock.unit * self.places.simds() + clock.simd, &mut self.used);
-        self.places.wave_ends(clock.unit, clock.simd);
+        let Some(clock) = self.model.waves[wave].take() else { return Ok(()) };
+        self.model.unused.1.push(wave);
+        self.model.end = self.model.end.max(clock.now);
+        self.model.wave_cycles += clock.now - clock.start;
+        let cu = self.model.places.compute_unit(clock.unit, clock.simd);
+        self.model.residents.leave(
+            clock.now,
+            cu,
+            clock.unit * self.model.places.simds() + clock.simd,
+            &mut self.model.used,
+        );
+        self.model.places.wave_ends(clock.unit, clock.simd);
         let all = |group: &Workgroup| group.waves.iter().all(|wave| wave.status == Status::Ended);
-        if !self.groups[clock.group].as_ref().is_some_and(all) {
+        if !self.model.groups[clock.group].as_ref().is_some_and(all) {
             return Ok(());
         }
-        if let Some(group) = self.groups[clock.group].take() {
+        if let Some(group) = self.model.groups[clock.group].take() {
             self.run.free.extend(group.waves.iter().map(|wave| wave.group));
         }
-        self.unused.0.push(clock.group);
+        self.model.unused.0.push(clock.group);
         self.run.stats.workgroups += 1;
-        self.places.group_ends(clock.unit);
+        self.model.places.group_ends(clock.unit);
         self.begin(clock.now)
     }
 }
