@@ -45,6 +45,12 @@ pub(super) fn hot_code(subject: &Subject<'_>) -> Option<Finding> {
         Some(_) => ("cycles", Basis::Modelled),
         None => ("instructions", Basis::Counted),
     };
+    // What bounds a kernel that memory or a cache bounds is not what it executes.
+    let of_memory = subject.time.is_some_and(bound::is_memory_busy);
+    let sorts = |addresses: &[u64]| match of_memory {
+        true => String::new(),
+        false => format!(" ({})", sorts(code, addresses)),
+    };
     let most = code.loops.iter().map(share).fold(0.0, f64::max);
     let hottest = code.loops.iter().filter(|each| share(each) >= (INNER * most).max(HOT));
     if let Some(hottest) = hottest.min_by_key(|each| (Reverse(each.depth), each.header)) {
@@ -52,11 +58,7 @@ pub(super) fn hot_code(subject: &Subject<'_>) -> Option<Finding> {
         let line = Lines::add_up(hottest.addresses.iter().map(|address| (code.line(*address).cloned(), cost(address))));
         let what = match hottest.lane_by_lane {
             true => format!("hot loop, one lane a round: {:.0} % of {of}", 100.0 * share),
-            false => format!(
-                "hot loop around this line: {:.0} % of {of} ({})",
-                100.0 * share,
-                sorts(code, &hottest.addresses)
-            ),
+            false => format!("hot loop around this line: {:.0} % of {of}{}", 100.0 * share, sorts(&hottest.addresses)),
         };
         // A loop over lanes is a reason, not only a place.
         let (help, weight) =
@@ -68,10 +70,7 @@ pub(super) fn hot_code(subject: &Subject<'_>) -> Option<Finding> {
     let lines = Lines::add_up(works.map(|(address, each)| (each.source.clone(), cost(address))));
     let (source, share) = lines.main().filter(|(source, share)| source.is_some() && *share >= HOT)?;
     let addresses: Vec<u64> = code.instructions.keys().copied().filter(|at| code.line(*at) == source).collect();
-    // What bounds such a kernel is not what it executes.
-    let of_memory = subject.time.is_some_and(bound::is_memory_busy);
-    let sorts = if of_memory { String::new() } else { format!(" ({})", sorts(code, &addresses)) };
-    let text = format!("hot line: {:.0} % of {of}{sorts}", 100.0 * share);
+    let text = format!("hot line: {:.0} % of {of}{}", 100.0 * share, sorts(&addresses));
     Some(finding(source.cloned(), basis, text, "", WEIGHT * share))
 }
 

@@ -1,6 +1,6 @@
 //! How a kernel was launched.
 
-use super::{LANES, Subject, least_time};
+use super::{LANES, Subject, gain_of};
 use crate::Basis;
 use crate::launches::{LaunchWarning, WarningKind};
 use crate::summary::data::{Finding, FindingKind};
@@ -31,8 +31,8 @@ pub(super) fn launches(subject: &Subject<'_>) -> Vec<Finding> {
     let finding = Finding::new(FindingKind::Launch, basis, text, worst.kind.help(), worst.weight);
     // Full waves are fewer waves, which have as much less to do.
     let of_lanes = (worst.kind == WarningKind::PartialWaves).then_some(worst.weight);
-    let time = of_lanes.and_then(|lost| least_time(subject, lost, LANES));
-    vec![Finding { source: worst.source.clone(), modelled_gain: time.map(|time| 1.0 / time), ..finding }]
+    let modelled_gain = of_lanes.and_then(|lost| gain_of(subject, lost, LANES));
+    vec![Finding { source: worst.source.clone(), modelled_gain, ..finding }]
 }
 
 /// Few waves on a SIMD, of launches that have more.

@@ -126,25 +126,25 @@ fn mended(kind: FindingKind) -> &'static [Limit] {
     }
 }
 
-/// How many times as fast a kernel would be at most without what a finding loses: the other parts of the machine stay
-/// as busy as they are.
+/// How many times as fast a kernel would be at most without what a finding loses.
 fn gain(subject: &Subject<'_>, finding: &Finding) -> Option<f64> {
-    if finding.kind == FindingKind::HotCode {
-        return None;
+    match finding.kind {
+        FindingKind::HotCode => None,
+        // What is about launches alone is what starting them takes, all but one.
+        FindingKind::Launch if finding.basis == Basis::Modelled => {
+            subject.time?;
+            Some(1.0 / (1.0 - bound::part_of_launches(subject)).max(LEAST_TIME))
+        }
+        kind => gain_of(subject, finding.weight, mended(kind)),
     }
-    let time = least_time(subject, finding.weight, mended(finding.kind))?;
-    // What is about launches alone is what starting them takes, all but one; other findings do not change it.
-    let starting = bound::part_of_launches(subject);
-    Some(match finding.kind {
-        FindingKind::Launch if finding.basis == Basis::Modelled => 1.0 / (1.0 - starting).max(LEAST_TIME),
-        _ => 1.0 / (starting + (1.0 - starting) * time),
-    })
 }
 
-/// The part of its time that a kernel needs at least if this part is not lost, and the parts of the machine that are
-/// mended have less to do.
-fn least_time(subject: &Subject<'_>, lost: f64, mended: &[Limit]) -> Option<f64> {
-    Some((1.0 - lost).max(bound::least(subject, mended)?).max(LEAST_TIME))
+/// The same if a part of a kernel is not lost, and the parts of the machine that are mended have less to do: the others
+/// stay as busy as they are, and starting the launches takes as long.
+fn gain_of(subject: &Subject<'_>, lost: f64, mended: &[Limit]) -> Option<f64> {
+    let time = (1.0 - lost).max(bound::least(subject, mended)?).max(LEAST_TIME);
+    let starting = bound::part_of_launches(subject);
+    Some(1.0 / (starting + (1.0 - starting) * time))
 }
 
 /// Where something is found in the code, one finding is about the launch: waves without work, which have a line, or
