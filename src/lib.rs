@@ -68,6 +68,7 @@
 //!   mistake with what rewrites.
 //! - `collect`: [`collect`]; the host's half of measuring, whatever runs the kernels: arms dispatches, collects their
 //!   records; the configuration of a run.
+//! - `capture`: [`capture`]; one dispatch as a file: code, arguments, the memory that they reach, and what it became.
 //! - `memory`: [`memory`]; how lanes access memory, from the code: lines, banks, categories.
 //! - `mix`: [`mix`]; what kernels executed, from the counts of their blocks: classes, operations, bytes.
 //! - `slice`: [`mod@slice`]; what each wait waits for, ranked.
@@ -85,6 +86,7 @@
 pub use wavetap_amdgpu as isa;
 pub use wavetap_analysis::{cfg, dataflow, kernel};
 pub use wavetap_base::{bytes, entity, error, nearest};
+pub use wavetap_capture as capture;
 pub use wavetap_collect as collect;
 pub use wavetap_collect::stderr_line;
 pub use wavetap_emulator as emulator;

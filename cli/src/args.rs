@@ -1,6 +1,7 @@
 //! Every flag of every subcommand, each defined once.
 
 mod backend;
+mod capture;
 mod export;
 mod findings;
 mod instrument;
@@ -21,6 +22,7 @@ use crate::targets;
 use crate::workgroup;
 
 pub use backend::{BackendArgs, BackendChoice, StackChoice};
+pub use capture::{CaptureArgs, ReplayArgs, ReplayHereArgs};
 pub use export::{ExportArgs, ExportForm};
 pub use findings::{FailOn, FindingsFormat};
 pub use instrument::{CounterChoice, InstrumentArgs, PlacementChoice};
@@ -63,6 +65,8 @@ pub enum Command {
     Run(RunArgs),
     Profile(ProfileArgs),
     Compare(CompareArgs),
+    Capture(CaptureArgs),
+    Replay(ReplayArgs),
     Slice(SliceArgs),
     Memory(MemoryArgs),
     Mix(MixArgs),
@@ -73,6 +77,9 @@ pub enum Command {
     Verify(VerifyArgs),
     Export(ExportArgs),
     Completions(CompletionsArgs),
+    /// Replays in this process, in which the emulator's HIP runtime is
+    #[command(hide = true)]
+    ReplayHere(ReplayHereArgs),
 }
 
 /// `--color`.

@@ -3,7 +3,7 @@
 //! [`args`] defines every flag once; each subcommand is one file in [`commands`]. Exit codes: 0 done; 1 it ran, but
 //! something that was asked for was refused (said on stderr); 2 bad usage or bad input; `run` and `profile` pass the
 //! application's own code on.
-// One map of a file, in `map_file`, and two numbers of the allocator's, in `memory`.
+// One map of a file, in `map_file`, two numbers of the allocator's, in `memory`, one call of a library, in `runtime`.
 #![deny(unsafe_code)]
 
 mod args;
@@ -18,6 +18,7 @@ mod mistakes;
 mod output;
 mod page;
 mod progress;
+mod runtime;
 mod signals;
 mod sources;
 mod targets;
@@ -82,6 +83,9 @@ fn run(cli: args::Cli) -> Result<ExitCode> {
         Command::Run(args) => commands::run::run(&args, look),
         Command::Profile(args) => commands::profile::run(&args, look),
         Command::Compare(args) => commands::compare::run(&args, look),
+        Command::Capture(args) => commands::capture::run(&args),
+        Command::Replay(args) => commands::replay::run(&args, look),
+        Command::ReplayHere(args) => commands::replay::here(&args),
         Command::Mix(args) => commands::mix::run(&args, look),
         Command::Roofline(args) => commands::roofline::run(&args, look),
         Command::Memory(args) => commands::memory::run(&args, look),

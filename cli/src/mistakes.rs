@@ -19,6 +19,7 @@ pub fn after_application(line: &[OsString], subcommand: &Subcommand) -> Option<S
         Subcommand::Run(args) => ("run", &args.app),
         Subcommand::Profile(args) => ("profile", &args.app),
         Subcommand::Compare(args) => ("compare", &args.app),
+        Subcommand::Capture(args) => ("capture", &args.app),
         _ => return None,
     };
     let before = line.len().checked_sub(app.command.len())?;

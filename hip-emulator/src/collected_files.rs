@@ -74,6 +74,9 @@ impl Runtime {
             return;
         }
         self.findings.finish(&self.settings.findings);
+        if let Some(captures) = &self.captures {
+            captures.finish();
+        }
         let mut result = Ok(());
         if let (Some(path), Some(tracer)) = (&self.settings.trace, &mut self.collection.tracer) {
             tracer.finish();

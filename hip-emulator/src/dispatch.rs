@@ -13,6 +13,7 @@ use wavetap::error::{Error, Result};
 use wavetap::isa::Target;
 use wavetap::profile::file::Work;
 
+use crate::captured;
 use crate::device_heap;
 use crate::fault_places;
 use crate::images::{Kernel, KernelRef, bytes_of};
@@ -171,6 +172,7 @@ impl Runtime {
             }
             self.device()?.options_mut().passes = passes;
         }
+        let snapshot = self.snapshot(kernel, &dispatch, arguments);
         let device = self.device()?;
         match device.begin(&dispatch) {
             Ok(flight) => {
@@ -184,8 +186,13 @@ impl Runtime {
                     target,
                     ordinal,
                 );
-                if self.advance(&mut of, Share { instructions: AT_ONCE, interrupt: None })? {
+                let at_once = if snapshot.is_some() { captured::AT_ONCE } else { AT_ONCE };
+                of.snapshot = snapshot.map(|snapshot| (snapshot, self.tasks.running().next().is_none()));
+                if self.advance(&mut of, Share { instructions: at_once, interrupt: None })? {
                     return Ok(None);
+                }
+                if let Some((_, alone)) = &mut of.snapshot {
+                    *alone = false;
                 }
                 self.collection.journals.set_running(&of.kernel.name, true);
                 Ok(Some(Box::new(of)))
@@ -231,6 +238,9 @@ impl Runtime {
             self.stop(&of.kernel.name, &error.to_string());
         }
         self.ended(&of.kernel, &stats, of.kernarg);
+        if let Some((snapshot, alone)) = of.snapshot.take() {
+            self.complete(snapshot, alone);
+        }
         Ok(true)
     }
 

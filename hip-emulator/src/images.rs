@@ -41,6 +41,8 @@ pub(crate) struct Image {
     /// Entries of its bundle that contradict the format.
     unreadable: Vec<(TargetId, Error)>,
     pub(crate) managed: Vec<Managed>,
+    /// Where its code object is to be loaded, if that matters.
+    pub(crate) place: Option<u64>,
     pub(crate) loaded: Option<Loaded>,
 }
 
@@ -165,7 +167,7 @@ impl Image {
                     Error::unsupported(format!("no code object for {id}; there is code for {}", there.join(", ")))
                 })?;
             self.loaded = Some(
-                Loaded::new(device, code.bytes.clone(), settings, session)
+                Loaded::new(device, (code.bytes.clone(), self.place), settings, session)
                     .within(|| format!("the code object for {}", code.target))?,
             );
             self.set_managed(device)?;
@@ -217,7 +219,13 @@ impl Loaded {
             .map_or_else(|| self.unrewritten.as_deref().unwrap_or_default(), |counters| &counters.map.refused)
     }
 
-    fn new(device: &mut Device, bytes: Vec<u8>, settings: &Settings, session: &mut Session) -> Result<Self> {
+    /// Loads a code object, at an address if one is given.
+    fn new(
+        device: &mut Device,
+        (bytes, place): (Vec<u8>, Option<u64>),
+        settings: &Settings,
+        session: &mut Session,
+    ) -> Result<Self> {
         let prepared = match &settings.rewriting {
             Some(rewriting) => rewriting.prepare(bytes),
             None => Prepared::unchanged(bytes),
@@ -226,7 +234,10 @@ impl Loaded {
         if let Some(problem) = problem {
             complain("a code object that was loaded is not counted", &problem);
         }
-        let object = device.load(&bytes)?;
+        let object = match place {
+            Some(place) => device.load_at(&bytes, place)?,
+            None => device.load(&bytes)?,
+        };
         let code = CodeObject::parse(&bytes)?;
         let counters = Counters::attach(session, device, &object, &code)?;
         let mut originals =

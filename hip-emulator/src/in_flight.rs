@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
+use wavetap::capture::Snapshot;
 use wavetap::code_object::demangle;
 use wavetap::collect::session::Ticket;
 use wavetap::emulator::Flight;
@@ -43,6 +44,8 @@ pub(crate) struct InFlight {
     pub(crate) ticket: Option<Ticket>,
     pub(crate) target: Target,
     pub(crate) ordinal: u64,
+    /// Its memory before, if it is captured; and whether nothing else can have changed memory since.
+    pub(crate) snapshot: Option<(Snapshot, bool)>,
     began: Instant,
     /// Digests of the states its waves have been in.
     states: HashSet<u64>,
@@ -71,6 +74,7 @@ impl InFlight {
             ticket,
             target,
             ordinal,
+            snapshot: None,
             began: now,
             states: HashSet::new(),
             news: now,

@@ -24,6 +24,7 @@
 //! - `runtime`: all of that together, and the device's memory. `lock`: who may use it, and the order of locks.
 //! - `dispatch`, `operations`, `collected_files`: what is done with it: kernels, copies and fills; files of what was
 //!   collected.
+//! - `captured`, `replay`: one dispatch into a file, and out of it.
 //! - `tasks`, `submit`: the threads that do what streams have not done yet; giving streams something to do.
 //! - `registration`, `launch`, `modules`, `functions`, `symbols`: the entry points for code.
 //! - `memory`, `managed`, `pools`, `arrays`, `copy_calls`: the entry points for memory.
@@ -73,6 +74,7 @@
 
 mod arrays;
 mod capture;
+mod captured;
 mod choice;
 mod collected_files;
 mod collection;
@@ -121,6 +123,7 @@ mod printf;
 mod properties;
 mod raw;
 mod registration;
+mod replay;
 mod runtime;
 mod settings;
 mod status;

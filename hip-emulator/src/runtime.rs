@@ -24,6 +24,7 @@ use crate::images::{Image, Kernel, KernelRef, Loaded, LoadedCode};
 use crate::messages::complain;
 use crate::objects::advice::Advice;
 use crate::objects::arrays::Array;
+use crate::objects::captures_of_dispatches::Captures;
 use crate::objects::pools::Pools;
 use crate::objects::streams::Streams;
 use crate::objects::tasks::Tasks;
@@ -88,6 +89,8 @@ pub(crate) struct Runtime {
     pub(crate) device: Option<(Device, TargetId)>,
     pub(crate) dispatches: u64,
     pub(crate) collection: Collection,
+    /// Which dispatch is captured, if one is.
+    pub(crate) captures: Option<Captures>,
 }
 
 /// What loading an image takes.
@@ -102,7 +105,9 @@ struct Parts<'r> {
 impl Runtime {
     pub(crate) fn new(settings: Settings) -> Self {
         let collection = Collection::new(&settings);
+        let captures = settings.capture.as_ref().map(Captures::new);
         Runtime {
+            captures,
             settings,
             code: LoadedCode::default(),
             host: HostMemory::default(),

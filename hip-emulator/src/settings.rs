@@ -4,7 +4,7 @@ use std::num::NonZero;
 use std::path::{Path, PathBuf};
 
 use wavetap::at_load::Rewriting;
-use wavetap::collect::config::{Collected, RunConfig};
+use wavetap::collect::config::{CaptureConfig, Collected, RunConfig};
 use wavetap::collect::session::{Options as SessionOptions, Overlap};
 use wavetap::emulator::{Suppressions, Timing};
 use wavetap::offload_bundle::TargetId;
@@ -46,6 +46,8 @@ pub(crate) struct Settings {
     pub(crate) timing: Option<Timing>,
     /// How code that the program loads is made to count, if it is.
     pub(crate) rewriting: Option<Rewriting>,
+    /// Which dispatch is captured, if one is.
+    pub(crate) capture: Option<CaptureConfig>,
 }
 
 impl Settings {
@@ -112,6 +114,7 @@ impl Settings {
             samples: config.samples,
             timing,
             rewriting,
+            capture: config.capture,
             journal: config.journal,
             collect: config.collect,
             poison: !config.no_poison,

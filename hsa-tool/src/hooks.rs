@@ -276,11 +276,30 @@ extern "C" fn queue_destroy(queue: QueueAddress) -> Status {
 extern "C" fn handle(packets: *const c_void, count: u64, _index: u64, queue: *mut c_void, writer: Writer) {
     let replace = |packet: Packet| inside(|tool| tool.replace(queue as QueueAddress, packet)).unwrap_or((packet, None));
     let mut out: Vec<[u8; SIZE]> = Vec::with_capacity(2);
+    let mut captured = None;
+    let capturing = tool().is_some_and(Tool::is_capturing);
+    let to_capture = |packet: &Packet| inside(|tool| tool.to_capture(queue as QueueAddress, packet)).flatten();
     for index in 0..usize::try_from(count).unwrap_or(0) {
         let Some(packet) = raw::load::<[u8; SIZE]>(packets as usize + index * SIZE) else { break };
+        if capturing {
+            match to_capture(&Packet(packet)) {
+                None => out.push(packet),
+                Some(number) => match inside(|tool| tool.begin_capture(Packet(packet), number)).flatten() {
+                    None => out.push(packet),
+                    Some((packets, capture)) => {
+                        out.extend(packets.iter().map(|packet| packet.0));
+                        captured = Some(capture);
+                    }
+                },
+            }
+            continue;
+        }
         let (packet, after) = replace(Packet(packet));
         out.push(packet.0);
         out.extend(after.map(|packet| packet.0));
     }
     writer(out.as_ptr().cast(), out.len() as u64);
+    if let Some(capture) = captured {
+        inside(|tool| tool.capture(capture));
+    }
 }

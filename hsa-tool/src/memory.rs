@@ -24,6 +24,11 @@ impl Allocations {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// First addresses and sizes.
+    pub(crate) fn all(&self) -> Vec<(u64, u64)> {
+        self.ranges().iter().map(|(address, size)| (*address, *size)).collect()
+    }
+
     pub(crate) fn add(&self, address: u64, size: u64) {
         self.ranges().insert(address, size);
     }

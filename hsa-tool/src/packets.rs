@@ -22,6 +22,9 @@ const GRID: [usize; 3] = [12, 16, 20];
 const PRIVATE_SEGMENT: usize = 24;
 const GROUP_SEGMENT: usize = 28;
 const KERNEL_OBJECT: usize = 32;
+const KERNARG: usize = 40;
+/// The first of the five signals that a barrier waits for.
+const DEPENDENCE: usize = 8;
 /// The last field of dispatches and barriers.
 const COMPLETION_SIGNAL: usize = 56;
 
@@ -94,6 +97,11 @@ impl Packet {
         self.put(KERNEL_OBJECT..KERNEL_OBJECT + 8, &address.to_le_bytes());
     }
 
+    /// The address of the segment of arguments.
+    pub(crate) fn kernarg_address(&self) -> u64 {
+        self.u64(KERNARG)
+    }
+
     /// The signal that it completes; 0 for none.
     pub(crate) fn completion_signal(&self) -> u64 {
         self.u64(COMPLETION_SIGNAL)
@@ -116,6 +124,16 @@ impl Packet {
         let header = u16::from(BARRIER_AND) | BARRIER_BIT | SYSTEM << RELEASE;
         packet.put(0..2, &header.to_le_bytes());
         packet.set_completion_signal(signal);
+        packet
+    }
+
+    /// A barrier that keeps all packets after it in its queue back until a signal is 0, and then lets them see what the
+    /// host has written.
+    pub(crate) fn wait_for(signal: u64) -> Packet {
+        let mut packet = Packet([0; SIZE]);
+        let header = u16::from(BARRIER_AND) | BARRIER_BIT | SYSTEM << ACQUIRE;
+        packet.put(0..2, &header.to_le_bytes());
+        packet.put(DEPENDENCE..DEPENDENCE + 8, &signal.to_le_bytes());
         packet
     }
 }
@@ -149,6 +167,7 @@ mod tests {
         assert_eq!(PRIVATE_SEGMENT, offset_of!(Dispatch, private_segment));
         assert_eq!(GROUP_SEGMENT, offset_of!(Dispatch, group_segment));
         assert_eq!(KERNEL_OBJECT, offset_of!(Dispatch, kernel_object));
+        assert_eq!(KERNARG, offset_of!(Dispatch, kernarg));
         assert_eq!(COMPLETION_SIGNAL, offset_of!(Dispatch, completion_signal));
     }
 
@@ -161,5 +180,7 @@ mod tests {
         assert_eq!(packet.0[2..], [0xff; SIZE - 2]);
         let barrier = Packet::all_ended(7);
         assert_eq!((barrier.u16(0), barrier.completion_signal()), (0x1103, 7));
+        let barrier = Packet::wait_for(7);
+        assert_eq!((barrier.u16(0), barrier.u64(8), barrier.completion_signal()), (0x503, 7, 0));
     }
 }

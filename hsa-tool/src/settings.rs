@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use wavetap::at_load::Rewriting;
-use wavetap::collect::config::{Collected, RunConfig};
+use wavetap::collect::config::{CaptureConfig, Collected, RunConfig};
 use wavetap::collect::session::{Options as SessionOptions, Overlap};
 use wavetap::profile::file::Backend;
 use wavetap::stderr_line;
@@ -25,6 +25,8 @@ pub(crate) struct Settings {
     pub(crate) session: SessionOptions,
     /// How code that the program loads is made to count, if it is.
     pub(crate) rewriting: Option<Rewriting>,
+    /// Which dispatch is captured, if one is.
+    pub(crate) capture: Option<CaptureConfig>,
 }
 
 impl Settings {
@@ -60,7 +62,7 @@ impl Settings {
         if counters && launches {
             return Err("WAVETAP_COLLECT: what is counted lists launches, too: one of the two expected".to_owned());
         }
-        if !counters && !launches && config.profile.is_none() {
+        if !counters && !launches && config.profile.is_none() && config.capture.is_none() {
             return Ok(None);
         }
         let session = config.session_options(Overlap::Concurrent).map_err(|error| error.to_string())?;
@@ -70,6 +72,7 @@ impl Settings {
             profile: config.profile,
             launches,
             session,
+            capture: config.capture,
             rewriting: config.at_load.filter(|_| !launches).map(Rewriting::of).transpose()?,
         }))
     }

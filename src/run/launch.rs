@@ -92,7 +92,8 @@ impl Launch<'_> {
             }
             Platform::Gpu => self.version_warning().into_iter().for_each(&mut warn),
         }
-        if platform.has_tool() && (options.collect.counters || options.collect.launches) {
+        let collects = options.collect.counters || options.collect.launches || options.capture.is_some();
+        if platform.has_tool() && collects {
             self.add_tool(&mut command)?.into_iter().for_each(&mut warn);
         }
         let findings = folder.path().join("findings");

@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use wavetap_base::error::Result;
-use wavetap_collect::config::{self, Collected, RunConfig};
+use wavetap_collect::config::{self, CaptureConfig, Collected, RunConfig};
 use wavetap_collect::session::WorkgroupSample;
 use wavetap_emulator::LatencyOverride;
 
@@ -138,6 +138,8 @@ pub struct RunOptions {
     pub memory_limit: Option<u64>,
     /// Emulator: what is modelled of time; nothing if none.
     pub timing: Option<TimingOptions>,
+    /// Which dispatch is captured, and the folder for the capture of each process.
+    pub capture: Option<CaptureConfig>,
     /// Where the shared libraries are that the application is run with.
     pub libraries: Libraries,
 }
@@ -331,6 +333,7 @@ impl RunOptions {
             journal: (collect != Collected::default()).then(|| files.journals.to_owned()),
             collect,
             at_load,
+            capture: self.capture.clone(),
             strict: self.is_strict(),
             strict_continue: self.strict_continue,
             suppressions: files.suppressions.map(Path::to_owned),

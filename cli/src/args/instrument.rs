@@ -74,7 +74,7 @@ impl InstrumentArgs {
 }
 
 /// `--probe`: all that there are, by name.
-fn probes() -> impl TypedValueParser<Value = ProbeChoice> {
+pub(super) fn probes() -> impl TypedValueParser<Value = ProbeChoice> {
     let nothing =
         PossibleValue::new(NOTHING).help("Nothing in kernels, which stay as they are: only how they are launched");
     let kinds = probe::ALL.iter().map(|probe| PossibleValue::new(probe.name()).help(probe.summary()));

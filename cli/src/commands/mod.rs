@@ -1,5 +1,6 @@
 //! The subcommands, one file each.
 
+pub mod capture;
 pub mod compare;
 pub mod completions;
 pub mod diff;
@@ -11,6 +12,7 @@ pub mod memory;
 pub mod merge;
 pub mod mix;
 pub mod profile;
+pub mod replay;
 pub mod report;
 pub mod rewrite;
 pub mod roofline;

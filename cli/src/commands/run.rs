@@ -57,7 +57,15 @@ pub fn run(args: &RunArgs, look: LookArgs) -> Result<ExitCode> {
 
 /// Refuses options of what is collected where nothing is.
 fn check_collected(args: &RunArgs) -> Result<()> {
-    let BackendArgs { per_wave, records, workgroups, dispatches, memory_limit, .. } = &args.backend;
+    if args.output.is_some() {
+        return Ok(());
+    }
+    check_nothing_collected(&args.backend, "without -o nothing that kernels count is collected")
+}
+
+/// Refuses options of what is collected, for this reason.
+pub(super) fn check_nothing_collected(backend: &BackendArgs, why: &str) -> Result<()> {
+    let BackendArgs { per_wave, records, workgroups, dispatches, memory_limit, .. } = backend;
     let options = [
         ("--per-wave", *per_wave),
         ("--records", records.is_some()),
@@ -65,10 +73,8 @@ fn check_collected(args: &RunArgs) -> Result<()> {
         ("--dispatches", dispatches.is_some()),
         ("--memory-limit", memory_limit.is_some()),
     ];
-    match options.iter().find(|(_, given)| *given && args.output.is_none()) {
-        Some((name, _)) => {
-            Err(Error::unsupported(format!("{name}: without -o nothing that kernels count is collected")))
-        }
+    match options.iter().find(|(_, given)| *given) {
+        Some((name, _)) => Err(Error::unsupported(format!("{name}: {why}"))),
         None => Ok(()),
     }
 }

@@ -53,6 +53,20 @@ pub struct AtLoad {
     pub originals: Option<PathBuf>,
 }
 
+/// Which dispatch is captured, and where captures go.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct CaptureConfig {
+    /// Patterns of kernels; empty for all.
+    pub kernels: Vec<String>,
+    /// The number of the dispatch, from 1, among those of kernels that match.
+    pub dispatch: u64,
+    /// The folder for the capture of each process.
+    pub folder: PathBuf,
+    /// Bytes of memory that a capture may have.
+    pub memory_limit: u64,
+}
+
 /// The configuration of a run. What is not set is as if the program ran by itself.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -75,6 +89,8 @@ pub struct RunConfig {
     pub collect: Collected,
     /// How code that the program loads is made to count, if it is.
     pub at_load: Option<AtLoad>,
+    /// Which dispatch is captured, if one is.
+    pub capture: Option<CaptureConfig>,
     /// The emulator's strict mode.
     pub strict: bool,
     /// It goes on after findings where it is defined how.

@@ -26,6 +26,7 @@ pub mod memory;
 pub mod mix;
 pub mod plain;
 mod render;
+pub mod replay;
 pub mod rewrite;
 pub mod roofline;
 mod sections;

@@ -4,6 +4,7 @@
 pub(crate) mod advice;
 pub(crate) mod arrays;
 pub(crate) mod captures;
+pub(crate) mod captures_of_dispatches;
 pub(crate) mod pools;
 pub(crate) mod streams;
 pub(crate) mod tasks;

@@ -1,6 +1,7 @@
 //! The tool of this process: what is loaded, what is in flight, what was counted.
 
 mod beside;
+mod captured;
 mod dispatches;
 mod launches;
 
@@ -26,6 +27,7 @@ use crate::packets::Packet;
 use crate::raw;
 use crate::settings::Settings;
 use beside::LoadedBeside;
+use captured::Captures;
 use dispatches::InFlight;
 use launches::Launches;
 
@@ -127,6 +129,8 @@ pub(crate) struct State {
 pub(crate) struct Tool {
     pub(crate) api: Api,
     pub(crate) allocations: Allocations,
+    /// Which dispatch is captured, if one is; then none is counted.
+    captures: Option<Captures>,
     settings: Settings,
     /// The process whose counts these are: after `fork` the child cannot use HSA.
     process: u32,
@@ -229,6 +233,7 @@ impl Tool {
         Tool {
             api,
             allocations: Allocations::default(),
+            captures: settings.capture.as_ref().map(Captures::new),
             settings,
             process: std::process::id(),
             state: Mutex::new(state),
@@ -327,6 +332,9 @@ impl Tool {
         }
         let Some(mut state) = self.state_soon().filter(|state| !state.finished) else { return };
         state.finished = true;
+        if let Some(captures) = &self.captures {
+            captures.finish();
+        }
         let left = state.in_flight.len();
         if left > 0 {
             complain("the program ended before its kernels", &format!("{left} dispatches are not counted"));
@@ -399,7 +407,10 @@ impl Tool {
         if let Some(object) = objects.iter().filter_map(Weak::upgrade).find(|object| object.is_of(bytes)) {
             return object;
         }
-        let (object, problem) = Object::new(bytes, self.settings.rewriting.as_ref());
+        let (mut object, problem) = Object::new(bytes, self.settings.rewriting.as_ref());
+        if self.is_capturing() {
+            object.bytes = bytes.to_vec();
+        }
         if let Some(problem) = problem {
             complain("a code object that was loaded is not counted", &problem);
         }

@@ -28,6 +28,7 @@ const PAGES: &[&str] = &[
     "docs/guide/memory.md",
     "docs/guide/mix.md",
     "docs/guide/profile.md",
+    "docs/guide/replay.md",
     "docs/guide/roofline.md",
     "docs/guide/slice.md",
     "docs/guide/summary.md",

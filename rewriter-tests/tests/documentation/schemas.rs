@@ -6,7 +6,7 @@ use std::fs;
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema};
 use serde_json::{Map, Value, json};
-use wavetap::{profile, report};
+use wavetap::{capture, profile, report};
 
 use crate::validator::Validator;
 use crate::{keep, page};
@@ -48,6 +48,7 @@ impl Format {
 /// Every format that the product writes.
 fn formats() -> Vec<Format> {
     vec![
+        Format::of::<capture::Header>(capture::file::SCHEMA),
         Format::of::<report::compare::Compare>(report::compare::COMPARE_SCHEMA),
         Format::of::<report::diff::Diff>(report::diff::SCHEMA),
         Format::of::<report::disassembly::Disassembly>(report::disassembly::SCHEMA),
@@ -55,6 +56,7 @@ fn formats() -> Vec<Format> {
         Format::of::<profile::map::ObjectMap>(profile::map::SCHEMA),
         Format::of::<report::memory::MemoryReport>(report::memory::SCHEMA),
         Format::of::<report::mix::MixReport>(report::mix::SCHEMA),
+        Format::of::<report::replay::ReplayReport>(report::replay::SCHEMA),
         Format::of::<report::rewrite::Maps>(report::rewrite::MAPS_SCHEMA),
         Format::of::<profile::origins::OriginsFile>(profile::origins::SCHEMA),
         Format::of::<profile::file::Profile>(profile::file::SCHEMA),

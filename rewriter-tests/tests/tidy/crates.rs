@@ -16,9 +16,10 @@ pub const TABLE: &[(&str, &[&str])] = &[
     ("memory", &["amdgpu", "analysis", "base", "object", "profile"]),
     ("mix", &["amdgpu", "analysis", "base", "profile"]),
     ("slice", &["amdgpu", "analysis", "base", "memory", "object", "profile"]),
+    ("capture", &["base", "object", "profile"]),
     ("explain", &["amdgpu", "base", "memory", "mix", "object", "profile", "slice"]),
     // Prints what the checker found as it prints profiles and slices; lists code with what analyses say of it.
-    ("report", &["amdgpu", "analysis", "base", "explain", "memory", "object", "profile", "slice", "verify"]),
+    ("report", &["amdgpu", "analysis", "base", "capture", "explain", "memory", "object", "profile", "slice", "verify"]),
 ];
 
 /// The crates of the project in the `[dependencies]` of a manifest.

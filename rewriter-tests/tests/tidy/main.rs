@@ -30,6 +30,7 @@ const UNSAFE_ALLOWED: &[&str] = &[
     "hsa-tool/src/",
     "rewriter-tests/llvm-oracle/src/ffi.rs",
     "cli/src/map_file.rs",
+    "cli/src/runtime.rs",
     "cli/src/memory.rs",
 ];
 

@@ -84,6 +84,14 @@ impl Device {
         self.memory.malloc(size, align, AllocationKind::Device)
     }
 
+    /// Allocates zeroed device memory at an address, for memory whose pointers were made elsewhere.
+    ///
+    /// # Errors
+    /// Limit when memory is used up, unsupported if the range is empty or something else is in it.
+    pub fn malloc_at(&mut self, address: u64, size: u64) -> Result<()> {
+        self.memory.malloc_at(address, size, AllocationKind::Device)
+    }
+
     /// Frees what [`Device::malloc`] gave.
     ///
     /// # Errors
@@ -157,11 +165,23 @@ impl Device {
     /// Malformed if the file breaks the format, unsupported if it is for another target or the device is one whose code
     /// the emulator cannot run.
     pub fn load(&mut self, image: &[u8]) -> Result<LoadedObject> {
+        self.load_image(image, None)
+    }
+
+    /// The same, with the object's virtual address 0 at a device address.
+    ///
+    /// # Errors
+    /// As [`Device::load`], and unsupported if something else is where the object is to be.
+    pub fn load_at(&mut self, image: &[u8], base: u64) -> Result<LoadedObject> {
+        self.load_image(image, Some(base))
+    }
+
+    fn load_image(&mut self, image: &[u8], base: Option<u64>) -> Result<LoadedObject> {
         if !self.target.emulated() {
             return Err(Error::unsupported(format!("code for {} cannot be emulated", self.target.name())));
         }
         let id = ObjectId(self.next_object);
-        let (object, code) = loader::load(&mut self.memory, self.target, id, image)?;
+        let (object, code) = loader::load(&mut self.memory, self.target, (id, base), image)?;
         self.code.add(id, object.base, &code);
         self.helpers.clear();
         self.changes += 1;

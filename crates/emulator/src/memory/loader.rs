@@ -175,11 +175,11 @@ pub(crate) struct CodeRange {
     pub writes_all: bool,
 }
 
-/// Loads an image; returns the object and its code.
+/// Loads an image, at an address if one is given; returns the object and its code.
 pub(crate) fn load(
     memory: &mut Memory,
     target: Target,
-    id: ObjectId,
+    (id, base): (ObjectId, Option<u64>),
     image: &[u8],
 ) -> Result<(LoadedObject, Vec<CodeRange>)> {
     if slice(image, 0, 4, "ELF header")? != b"\x7fELF" || slice(image, 4, 2, "ELF header")? != [2, 1] {
@@ -212,9 +212,11 @@ pub(crate) fn load(
         )));
     }
     // What is not in the file (`.bss`) takes no memory of the host before it is written.
-    let base = memory
-        .malloc(end, 0x1000, AllocationKind::CodeObject)
-        .within(|| format!("code object with {end} bytes of code and data"))?;
+    let allocated = match base {
+        None => memory.malloc(end, 0x1000, AllocationKind::CodeObject),
+        Some(base) => memory.malloc_at(base, end, AllocationKind::CodeObject).map(|()| base),
+    };
+    let base = allocated.within(|| format!("code object with {end} bytes of code and data"))?;
     let loaded = fill(memory, image, &segments, base, (may_replay(flags), writes_all(target, flags)))
         .and_then(|code| Ok((symbols(image, base)?, code)));
     match loaded {

@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use vm_memory::{MmapRegion, VolatileMemory, VolatileSlice};
 
 use wavetap_base::bytes::align_up;
-use wavetap_base::error::{Error, Result};
+use wavetap_base::error::{Error, Result, ResultExt};
 
 use crate::address::allocation::{Allocation, AllocationKind, ForeignMemory};
 use crate::address::{CodeAddress, ObjectId};
@@ -135,11 +135,52 @@ impl Memory {
         if address + size + GUARD > LAST_ADDRESS {
             return Err(Error::limit("device memory: the address range is used up"));
         }
+        self.add(address, (size, room), kind)?;
+        Ok(address)
+    }
+
+    /// Allocates zeroed memory at an address that nothing else is at.
+    pub(crate) fn malloc_at(&mut self, address: u64, size: u64, kind: AllocationKind) -> Result<()> {
+        if size > MAX_TOTAL || self.total + size > MAX_TOTAL {
+            return Err(Error::limit(format!(
+                "device memory: {size} bytes wanted, {} of {MAX_TOTAL} in use",
+                self.total
+            )));
+        }
+        let end = self.free_range(address, size)?;
+        let room = if kind == AllocationKind::Device { align_up(size, PAGE) } else { size };
+        let next = self.next;
+        self.add(address, (size, room), kind)?;
+        // What lies in the range from which addresses are given is not given again.
+        let given = FIRST_ADDRESS..LAST_ADDRESS;
+        self.next = if given.contains(&address) { next.max(align_up(end + GUARD, MIN_ALIGN)) } else { next };
+        Ok(())
+    }
+
+    /// Adds an allocation after which the next one comes; `room` are the bytes of it that the host has.
+    fn add(&mut self, address: u64, (size, room): (u64, u64), kind: AllocationKind) -> Result<()> {
         let storage = self.storage(room)?;
         self.next = align_up(address + size + GUARD, MIN_ALIGN);
         self.total += size;
         self.insert(Block { allocation: Allocation { address, size, kind }, storage });
-        Ok(address)
+        Ok(())
+    }
+
+    /// The end of a range that nothing is in.
+    fn free_range(&self, address: u64, size: u64) -> Result<u64> {
+        let end = address
+            .checked_add(size)
+            .filter(|_| size > 0)
+            .ok_or_else(|| Error::unsupported(format!("an empty or wrapping range of memory at {address:#x}")))?;
+        let overlaps = |other: &Allocation| other.address < end && address < other.address + other.size;
+        match self.allocations().find(overlaps) {
+            None => Ok(end),
+            Some(other) => Err(Error::unsupported(format!(
+                "memory {address:#x}..{end:#x} overlaps {:#x}..{:#x}, which is in use",
+                other.address,
+                other.address + other.size
+            ))),
+        }
     }
 
     /// Zeroed memory of the host.
@@ -169,14 +210,7 @@ impl Memory {
 
     /// Adds host memory at an address that nothing else is at.
     fn insert_foreign(&mut self, storage: Storage, address: u64, size: u64) -> Result<()> {
-        let end = address
-            .checked_add(size)
-            .filter(|_| size > 0)
-            .ok_or_else(|| Error::unsupported("empty or wrapping range of host memory"))?;
-        if self.blocks.iter().any(|b| b.allocation.address < end && address < b.allocation.address + b.allocation.size)
-        {
-            return Err(Error::unsupported(format!("host memory {address:#x}..{end:#x} is mapped already")));
-        }
+        self.free_range(address, size).within(|| "host memory".to_owned())?;
         self.insert(Block { allocation: Allocation { address, size, kind: AllocationKind::Foreign }, storage });
         Ok(())
     }
