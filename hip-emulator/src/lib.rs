@@ -26,8 +26,8 @@
 //!   collected.
 //! - `captured`, `replay`: one dispatch into a file, and out of it.
 //! - `tasks`, `submit`: the threads that do what streams have not done yet; giving streams something to do.
-//! - `registration`, `launch`, `modules`, `functions`, `symbols`: the entry points for code.
-//! - `memory`, `managed`, `pools`, `arrays`, `copy_calls`: the entry points for memory.
+//! - `registration`, `launch`, `modules`, `libraries`, `functions`, `symbols`: the entry points for code.
+//! - `memory`, `managed`, `virtual_memory`, `pools`, `arrays`, `copy_calls`: the entry points for memory.
 //! - `image_objects`: the descriptors that kernels sample and load images by.
 //! - `textures`, `texture_references`: the entry points for textures and surfaces.
 //! - `streams`, `capture`, `graph_calls`, `graph_nodes`, `graph_memory`, `graph_memory_calls`, `devices`, `contexts`:
@@ -108,6 +108,7 @@ mod in_flight;
 mod kernarg;
 mod launch;
 mod launch_attributes;
+mod libraries;
 mod lock;
 mod managed;
 mod memory;
@@ -138,3 +139,4 @@ mod textures;
 mod time;
 mod trace;
 mod uncounted;
+mod virtual_memory;

@@ -14,11 +14,11 @@ use crate::status::*;
 use crate::tasks::wait_for_all;
 
 /// A handle is an image's index plus one.
-fn image(module: *mut c_void) -> Outcome<usize> {
+pub(crate) fn image(module: *mut c_void) -> Outcome<usize> {
     (module as usize).checked_sub(1).ok_or(INVALID_HANDLE)
 }
 
-fn add(out: *mut usize, image: wavetap::error::Result<Image>) -> Outcome {
+pub(crate) fn add(out: *mut usize, image: wavetap::error::Result<Image>) -> Outcome {
     match image {
         Ok(image) => {
             let mut runtime = runtime();
@@ -38,7 +38,7 @@ fn add(out: *mut usize, image: wavetap::error::Result<Image>) -> Outcome {
 
 impl Runtime {
     /// The handle of a kernel: an index plus one, the same whenever it is asked for.
-    fn function(&mut self, kernel: KernelRef) -> usize {
+    pub(crate) fn function(&mut self, kernel: KernelRef) -> usize {
         let known = self.code.functions.iter().position(|other| *other == kernel);
         let index = known.unwrap_or_else(|| {
             self.code.functions.push(kernel);

@@ -29,6 +29,7 @@ use crate::objects::pools::Pools;
 use crate::objects::streams::Streams;
 use crate::objects::tasks::Tasks;
 use crate::objects::textures::Texture;
+use crate::objects::virtual_memory::VirtualMemory;
 use crate::settings::Settings;
 use crate::status::*;
 use crate::trace::Tracer;
@@ -73,6 +74,7 @@ pub(crate) struct Runtime {
     /// The arrays of surface objects, by address.
     pub(crate) surfaces: HashMap<u64, usize>,
     pub(crate) pools: Pools,
+    pub(crate) virtual_memory: VirtualMemory,
     /// What was advised about managed memory, by address.
     pub(crate) advised: HashMap<u64, Advice>,
     pub(crate) findings: Findings,
@@ -119,6 +121,7 @@ impl Runtime {
             textures: HashMap::new(),
             surfaces: HashMap::new(),
             pools: Pools::default(),
+            virtual_memory: VirtualMemory::default(),
             advised: HashMap::new(),
             findings: Findings::default(),
             hostcall: Hostcall::default(),

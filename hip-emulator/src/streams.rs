@@ -92,6 +92,18 @@ fn check_value_address(address: u64) -> Outcome {
     }
 }
 
+/// `hipStreamBatchMemOpParams`: what waits and writes have in common.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+struct BatchOperation {
+    kind: c_uint,
+    address: u64,
+    value: u64,
+    flags: c_uint,
+    alias: u64,
+    rest: u64,
+}
+
 /// Stores a value in stream order.
 fn write_value(stream: *mut c_void, address: u64, value: &[u8]) -> Outcome {
     check_value_address(address)?;
@@ -112,6 +124,25 @@ fn wait_value(stream: *mut c_void, address: u64, bytes: usize, value: u64, flags
 }
 
 entry_points! {
+    /// Several of the four below, in their order.
+    fn hipStreamBatchMemOp(stream: *mut c_void, count: c_uint, operations: *const BatchOperation, flags: c_uint) {
+        const MOST: c_uint = 256;
+        if flags != 0 || count == 0 || count > MOST || operations.is_null() {
+            return Err(INVALID_VALUE);
+        }
+        for BatchOperation { kind, address, value, flags, .. } in raw::array(operations, count as usize)? {
+            match kind {
+                1 => wait_value(stream, address, 4, value & u64::from(u32::MAX), flags, u32::MAX.into())?,
+                2 => write_value(stream, address, &(value as u32).to_le_bytes())?,
+                4 => wait_value(stream, address, 8, value, flags, u64::MAX)?,
+                5 => write_value(stream, address, &value.to_le_bytes())?,
+                // Barriers and flushes: AMD's runtime does not have them, either.
+                _ => return Err(NOT_SUPPORTED),
+            }
+        }
+        Ok(())
+    }
+
     /// Creates a stream.
     fn hipStreamCreate(out: *mut usize) {
         create_stream(out, 0, 0)

@@ -22,8 +22,7 @@ impl DeviceMemory for EmulatedMemory<'_> {
     }
 
     fn allocations(&self) -> Vec<AllocatedRange> {
-        let kinds = [AllocationKind::Device, AllocationKind::Foreign, AllocationKind::CodeObject];
-        let accessible = self.0.allocations().filter(|allocation| kinds.contains(&allocation.kind));
+        let accessible = self.0.allocations().filter(|allocation| allocation.kind != AllocationKind::Runtime);
         accessible.map(|allocation| AllocatedRange { address: allocation.address, size: allocation.size }).collect()
     }
 

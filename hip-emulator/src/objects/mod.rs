@@ -9,3 +9,4 @@ pub(crate) mod pools;
 pub(crate) mod streams;
 pub(crate) mod tasks;
 pub(crate) mod textures;
+pub(crate) mod virtual_memory;

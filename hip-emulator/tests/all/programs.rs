@@ -68,6 +68,22 @@ fn memory_of_every_kind_is_copied_filled_and_described() {
     stand_in.passes(&program, &[("WAVETAP_POISON", "0")]);
 }
 
+#[test]
+fn memory_is_mapped_to_reserved_addresses() {
+    let stand_in = StandIn::new();
+    let module = stand_in.file("vectoradd.co");
+    let alone = ["--offload-device-only", "--no-gpu-bundle-output"];
+    compiler().compile("gfx90a", &alone, &root().join("hip-samples/src/vectoradd.hip"), &module);
+    let program = build(&stand_in, "virtual_memory", "gfx90a", &[]);
+    let output = stand_in.run_with(&program, &[module.to_str().expect("a plain path")], &[]);
+    let (found, errors) = text(&output);
+    assert!(output.status.success() && found == "PASS\n", "{}\n{found}{errors}", output.status);
+    let output = stand_in.run_with(&program, &["fault"], &[]);
+    let (found, errors) = text(&output);
+    assert!(output.status.success() && found == "PASS\n", "{}\n{found}{errors}", output.status);
+    assert!(errors.contains("is outside every allocation"), "{errors}");
+}
+
 fn sorted<'t>(lines: impl IntoIterator<Item = &'t str>) -> Vec<String> {
     let mut lines: Vec<String> = lines.into_iter().map(str::to_owned).collect();
     lines.sort();

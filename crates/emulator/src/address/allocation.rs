@@ -29,6 +29,8 @@ pub enum AllocationKind {
     Foreign,
     /// A loaded code object.
     CodeObject,
+    /// An accessible part of what [`crate::Device::reserve`] gave.
+    Mapped,
     /// The emulator's own: dispatch packets, queues, scratch.
     Runtime,
 }

@@ -103,6 +103,31 @@ impl Device {
         }
     }
 
+    /// Reserves a range of addresses of which nothing can be accessed, at an address if one is wanted and free. `align`
+    /// is a power of two.
+    ///
+    /// # Errors
+    /// Limit when addresses are used up, unsupported for a size of 0 or more than 4 TiB and other alignments.
+    pub fn reserve(&mut self, size: u64, align: u64, wanted: Option<u64>) -> Result<u64> {
+        self.memory.reserve(size, align, wanted)
+    }
+
+    /// Ends a reservation, of which nothing may be accessible.
+    ///
+    /// # Errors
+    /// Unsupported if there is none of this address and size, or something of it is accessible.
+    pub fn end_reservation(&mut self, address: u64, size: u64) -> Result<()> {
+        self.memory.end_reservation(address, size)
+    }
+
+    /// Makes a part of a reservation accessible, or inaccessible; its bytes stay.
+    ///
+    /// # Errors
+    /// Unsupported if it is not a part of one reservation, limit when memory is used up.
+    pub fn set_accessible(&mut self, part: std::ops::Range<u64>, accessible: bool) -> Result<()> {
+        self.memory.set_accessible(part, accessible)
+    }
+
     /// Copies device memory out.
     ///
     /// # Errors

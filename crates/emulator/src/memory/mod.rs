@@ -7,6 +7,7 @@
 pub(crate) mod host_pages;
 pub(crate) mod lanes;
 pub(crate) mod loader;
+mod reserved;
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
@@ -69,6 +70,8 @@ pub(crate) struct Memory {
     /// The emulator's own allocations that are not used now, with their sizes: dispatches take the same ones again and
     /// again.
     kept: Vec<(u64, u64)>,
+    /// Ranges of addresses that a program has reserved.
+    reserved: Vec<reserved::Reservation>,
 }
 
 impl Memory {
@@ -81,6 +84,7 @@ impl Memory {
             shared: None,
             odd_atomics: Mutex::new(()),
             kept: Vec::new(),
+            reserved: Vec::new(),
         }
     }
 
@@ -173,12 +177,12 @@ impl Memory {
             .filter(|_| size > 0)
             .ok_or_else(|| Error::unsupported(format!("an empty or wrapping range of memory at {address:#x}")))?;
         let overlaps = |other: &Allocation| other.address < end && address < other.address + other.size;
-        match self.allocations().find(overlaps) {
+        let used = self.allocations().find(overlaps).map(|other| other.address..other.address + other.size);
+        match used.or_else(|| self.reserved_in(&(address..end))) {
             None => Ok(end),
             Some(other) => Err(Error::unsupported(format!(
                 "memory {address:#x}..{end:#x} overlaps {:#x}..{:#x}, which is in use",
-                other.address,
-                other.address + other.size
+                other.start, other.end
             ))),
         }
     }
