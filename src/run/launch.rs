@@ -21,6 +21,9 @@ use crate::files;
 /// A process that was ended by signal n has exit code 128 + n, as in a shell.
 const SIGNAL_BASE: i32 = 128;
 
+/// Whether the memory pools of HIP 7.2 reserve addresses.
+const POOLS_RESERVE: &str = "DEBUG_HIP_MEM_POOL_VMHEAP";
+
 /// What a caller may do while an application runs. The default does nothing: a signal that ends this process does not
 /// reach the application, unless a terminal sends it to both.
 pub trait Observer {
@@ -180,6 +183,11 @@ impl Launch<'_> {
         command.env("LD_PRELOAD", self.search_path("LD_PRELOAD", &driver, &[])?);
         // What the driver writes goes with the folder, however the application ends.
         command.env("WAVETAP_TOPOLOGY", folder);
+        // HIP 7.2 reserves addresses for its memory pools without asking whether the driver can, and `hipMallocAsync`
+        // fails if it cannot. With 0 the pools use ordinary memory, as in older versions.
+        if self.options.variable(POOLS_RESERVE).is_none() {
+            command.env(POOLS_RESERVE, "0");
+        }
         Ok(())
     }
 
