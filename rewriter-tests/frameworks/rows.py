@@ -117,8 +117,8 @@ def ggml(operator):
     return Row(
         f"ggml-{operator}",
         f"ggml's own tests of {operator}, against its CPU code",
-        [GGML_TESTS, "test", "-b", "ROCm0", "-o", operator],
-        limit=60,
+        ["stdbuf", "-oL", GGML_TESTS, "test", "-b", "ROCm0", "-o", operator],
+        limit=90,
         counted=False,
         may_be_cut=True,
         group="ggml",
@@ -127,6 +127,7 @@ def ggml(operator):
 
 def rows(suite, operators=None):
     result = [
+        compiled("pools", "memory in the order of a stream", "pools.cpp", [], counted=False),
         compiled("rocblas", "products of matrices, vectors, a triangular system", "blas.cpp", ["rocblas"]),
         compiled("rocsolver", "linear system, eigenvectors", "solver.cpp", ["rocsolver", "rocblas"]),
         compiled("fft-1d", "hipFFT: lines of 64, 97, 1000 and 4096", "fft.cpp", ["hipfft"], ["1"]),
