@@ -4,10 +4,11 @@
 //!     cargo bench -p rewriter-tests --bench emulate -- kinds    # seconds: only the table at the end
 //!     cargo bench -p rewriter-tests --bench emulate -- kinds stream local strict    # some of its rows and columns
 //!     cargo bench -p rewriter-tests --bench emulate -- launches # seconds: only the table of small launches
+//!     cargo bench -p rewriter-tests --bench emulate -- programs # seconds: only the table of programs
 //!
 //! First a kernel of a sample, as compiled and as instrumented, in the strict mode and without it. Then, where clang-19
-//! is installed, kernels that each do one kind of work (`emulate.hip`); the lines at the end sum them up, each the
-//! fastest of some rounds.
+//! is installed, kernels that each do one kind of work (`emulate.hip`), and such of programs (`programs.hip`); the
+//! lines at the end sum them up, each the fastest of some rounds.
 
 use std::fs;
 use std::hint::black_box;
@@ -135,11 +136,11 @@ const BUFFER: u64 = 8 << 20;
 /// Rounds of the comparison; the fastest counts, as everything slower is noise.
 const ROUNDS: usize = 20;
 
-/// The kernels that do one kind of work each, compiled for a target; none without a compiler.
-fn compile(target: &str) -> Option<Vec<u8>> {
+/// The kernels of a file beside this one, compiled for a target; none without a compiler.
+fn compile(file: &str, target: &str) -> Option<Vec<u8>> {
     let folder = tempfile::tempdir().ok()?;
-    let output = folder.path().join("kinds.co");
-    let source = place::root().join("benches/emulate.hip");
+    let output = folder.path().join("kernels.co");
+    let source = place::root().join("benches").join(file);
     let status = Command::new("clang++-19")
         .args([
             "-w",
@@ -192,7 +193,7 @@ fn rate(code: &[u8], target: &str, kind: &str, rounds: u32, (strict, threads): (
 /// The table of all kinds of work, in millions of wave-instructions per second.
 fn kinds() {
     for target in KIND_TARGETS {
-        let Some(code) = compile(target) else {
+        let Some(code) = compile("emulate.hip", target) else {
             println!("clang++-19 is not installed: the kinds of work are not measured");
             return;
         };
@@ -287,7 +288,7 @@ fn program(code: &[u8], target: &str, name: &str, launches: u32) -> f64 {
 /// The table of programs of small launches.
 fn launches() {
     for target in KIND_TARGETS {
-        let Some(code) = compile(target) else {
+        let Some(code) = compile("emulate.hip", target) else {
             return println!("clang++-19 is not installed: small launches are not measured");
         };
         let unit = calibration();
@@ -297,6 +298,60 @@ fn launches() {
             println!("  {name:20}{count:>10} launches{time:>27.3}{:>16.2}", time / unit);
         }
     }
+}
+
+/// Kernels of programs: their name, their size, and workgroups.
+const PROGRAM_KERNELS: [(&str, u32, u32); 6] = [
+    ("n_body", 1024, 8),
+    ("matrix_product", 256, 16),
+    ("k_means", 256, 64),
+    ("matrix_vector", 1024, 4),
+    ("transposed_vector", 1024, 4),
+    ("option_price", 256, 16),
+];
+
+/// The table of kernels of programs, on one core: the rate, and the time relative to the calibration loop.
+fn program_kernels() {
+    for target in KIND_TARGETS {
+        let Some(code) = compile("programs.hip", target) else {
+            return println!("clang++-19 is not installed: programs are not measured");
+        };
+        let unit = calibration();
+        println!("\n{target}: millions of wave-instructions per second{:>14}{:>16}", "one core", "calibrations");
+        for (kernel, size, groups) in PROGRAM_KERNELS {
+            let (instructions, time) = program_kernel(&code, target, (kernel, size, groups));
+            println!("  {kernel:20}{:>34.1}{:>16.3}", instructions as f64 / time / 1e6, time / unit);
+        }
+    }
+}
+
+/// The wave-instructions of a kernel of a program and the seconds that they take.
+fn program_kernel(code: &[u8], target: &str, (kernel, size, groups): (&str, u32, u32)) -> (u64, f64) {
+    let target = Target::by_name(target).expect("a target");
+    let mut device = Device::new(target, Options { strict: false, threads: 1, ..Options::default() });
+    let object = device.load(code).expect("loads");
+    let [from, to] = [(); 2].map(|()| device.malloc(BUFFER, 256).expect("memory"));
+    let number = |i: u32| (i.wrapping_mul(2_654_435_761) >> 8) as f32 / (1 << 24) as f32;
+    let numbers: Vec<u8> = (0..BUFFER as u32 / 4).flat_map(|i| number(i).to_le_bytes()).collect();
+    device.write(from, &numbers).expect("a buffer");
+    let kernarg_address = device.malloc(64, 256).expect("memory");
+    let arguments = [&from.to_le_bytes()[..], &to.to_le_bytes(), &size.to_le_bytes()].concat();
+    device.write(kernarg_address, &arguments).expect("arguments");
+    let dispatch = Dispatch {
+        kernel_object: object.kernel(kernel).expect("the kernel"),
+        grid: [BLOCK * groups, 1, 1],
+        workgroup: [BLOCK as u16, 1, 1],
+        private_segment_size: 0,
+        group_segment_size: 16384,
+        kernarg_address,
+        dispatch_id: 0,
+    };
+    let once = |_| {
+        let start = Instant::now();
+        let instructions = device.dispatch(&dispatch).expect("no fault").instructions;
+        (instructions, start.elapsed().as_secs_f64())
+    };
+    (0..ROUNDS).map(once).min_by(|one, other| one.1.total_cmp(&other.1)).expect("rounds")
 }
 
 /// Whether the arguments name this one of several, or none of them.
@@ -311,6 +366,9 @@ fn main() {
     }
     if std::env::args().any(|argument| argument == "launches") {
         return launches();
+    }
+    if std::env::args().any(|argument| argument == "programs") {
+        return program_kernels();
     }
     let file = fs::read(place::samples().join(SAMPLE)).expect("a prebuilt sample");
     let instrumented = |counters| {
@@ -338,4 +396,5 @@ fn main() {
     criterion.final_summary();
     kinds();
     launches();
+    program_kernels();
 }

@@ -3,6 +3,11 @@
 //! An operation is a function of one lane. [`operation`] makes of it, beside the call for one lane, loops over all
 //! lanes with the function inlined, compiled for the vector instructions that this computer has.
 
+pub(crate) mod elements;
+pub(crate) mod places;
+pub(crate) mod runs;
+pub(crate) mod simplified;
+
 use std::ops::{Deref, DerefMut};
 use std::sync::LazyLock;
 
@@ -60,6 +65,8 @@ impl DerefMut for Register {
 const HALF: usize = LANES / 2;
 /// Rows of the sources.
 pub(crate) type Rows<'a> = [&'a Row; 3];
+/// The low and high dwords of the sources.
+pub(crate) type WideRows<'a> = [[&'a Row; 2]; 3];
 
 /// A function of a lane: sources in, destination bits out.
 pub(crate) trait Lane: Fn(&Env, &[u64; 4]) -> u64 + Copy + Send + Sync + 'static {}
@@ -73,32 +80,43 @@ impl<F: Fn(&Env, u64, u64) -> bool + Copy + Send + Sync + 'static> Test for F {}
 pub(crate) trait LaneBit: Fn(&Env, &[u64; 4]) -> (u64, bool) + Copy + Send + Sync + 'static {}
 impl<F: Fn(&Env, &[u64; 4]) -> (u64, bool) + Copy + Send + Sync + 'static> LaneBit for F {}
 
+/// The lanes that a loop is for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ActiveLanes {
+    /// Halves of 32 lanes that the wave has, 1 or 2: loops go over all of them.
+    pub halves: usize,
+    /// The active lanes.
+    pub mask: u64,
+}
+
 /// An operation on lanes.
 pub(crate) trait Operation: Send + Sync {
     /// One lane.
     fn lane(&self, env: &Env, sources: &[u64; 4]) -> u64;
-    /// The lanes of one or two halves of a wave, 32 bits each, of operations with the usual [`Env::USUAL`].
-    fn words(&self, sources: Rows<'_>, out: &mut Row, halves: usize);
+    /// The active lanes, 32 bits each, of operations with the usual [`Env::USUAL`]. What it makes of the others means
+    /// nothing. The sources are no array: an array would be written to memory in parts and be read as a whole, which
+    /// processors wait for.
+    fn words(&self, a: &Row, b: &Row, c: &Row, out: &mut Row, lanes: ActiveLanes);
     /// The same of 64 bits, each source as its low and high dwords.
-    fn doubles(&self, sources: [[&Row; 2]; 3], out: [&mut Row; 2], halves: usize);
+    fn doubles(&self, sources: WideRows<'_>, out: [&mut Row; 2], lanes: ActiveLanes);
 }
 
 /// A comparison.
 pub(crate) trait Comparison: Send + Sync {
     /// One lane.
     fn lane(&self, env: &Env, a: u64, b: u64) -> bool;
-    /// A bit for each lane, of 32-bit sources.
-    fn words(&self, a: &Row, b: &Row, halves: usize) -> u64;
+    /// A bit for each lane, of 32-bit sources. Those of inactive lanes mean nothing.
+    fn words(&self, a: &Row, b: &Row, lanes: ActiveLanes) -> u64;
 }
 
 /// An operation with a bit.
 pub(crate) trait BitOperation: Send + Sync {
     /// One lane.
     fn lane(&self, env: &Env, sources: &[u64; 4]) -> (u64, bool);
-    /// The lanes of one or two halves of a wave, of 32-bit sources; returns a bit for each lane.
-    fn words(&self, sources: Rows<'_>, out: &mut Row, halves: usize) -> u64;
+    /// The active lanes, of 32-bit sources; returns a bit for each lane. What is made of the others means nothing.
+    fn words(&self, a: &Row, b: &Row, c: &Row, out: &mut Row, lanes: ActiveLanes) -> u64;
     /// The same of 64 bits, each source as its low and high dwords.
-    fn doubles(&self, sources: [[&Row; 2]; 3], out: [&mut Row; 2], halves: usize) -> u64;
+    fn doubles(&self, sources: WideRows<'_>, out: [&mut Row; 2], lanes: ActiveLanes) -> u64;
 }
 
 static ARCH: LazyLock<pulp::Arch> = LazyLock::new(pulp::Arch::new);
@@ -120,6 +138,8 @@ macro_rules! vector_loop {
     };
 }
 
+pub(crate) use vector_loop;
+
 struct Words<'a, F>(F, Rows<'a>, &'a mut Row, usize);
 
 vector_loop!((F: Lane) Words<'_, F>, (), |this| {
@@ -138,7 +158,7 @@ fn lanes_of(halves: usize) -> usize {
     HALF * halves.min(2)
 }
 
-struct Doubles<'a, F>(F, [[&'a Row; 2]; 3], [&'a mut Row; 2], usize);
+struct Doubles<'a, F>(F, WideRows<'a>, [&'a mut Row; 2], usize);
 
 /// A 64-bit value of a lane.
 #[inline(always)]
@@ -183,7 +203,7 @@ vector_loop!((F: LaneBit) Bits<'_, F>, u64, |this| {
     pack(&flags)
 });
 
-struct DoubleBits<'a, F>(F, [[&'a Row; 2]; 3], [&'a mut Row; 2], usize);
+struct DoubleBits<'a, F>(F, WideRows<'a>, [&'a mut Row; 2], usize);
 
 vector_loop!((F: LaneBit) DoubleBits<'_, F>, u64, |this| {
     let DoubleBits(f, [a, b, c], [low, high], halves) = this;
@@ -203,12 +223,12 @@ impl<F: Lane> Operation for F {
         self(env, sources)
     }
 
-    fn words(&self, sources: Rows<'_>, out: &mut Row, halves: usize) {
-        ARCH.dispatch(Words(*self, sources, out, halves));
+    fn words(&self, a: &Row, b: &Row, c: &Row, out: &mut Row, lanes: ActiveLanes) {
+        ARCH.dispatch(Words(*self, [a, b, c], out, lanes.halves));
     }
 
-    fn doubles(&self, sources: [[&Row; 2]; 3], out: [&mut Row; 2], halves: usize) {
-        ARCH.dispatch(Doubles(*self, sources, out, halves));
+    fn doubles(&self, sources: WideRows<'_>, out: [&mut Row; 2], lanes: ActiveLanes) {
+        ARCH.dispatch(Doubles(*self, sources, out, lanes.halves));
     }
 }
 
@@ -217,8 +237,8 @@ impl<F: Test> Comparison for F {
         self(env, a, b)
     }
 
-    fn words(&self, a: &Row, b: &Row, halves: usize) -> u64 {
-        ARCH.dispatch(Tests(*self, a, b, halves))
+    fn words(&self, a: &Row, b: &Row, lanes: ActiveLanes) -> u64 {
+        ARCH.dispatch(Tests(*self, a, b, lanes.halves))
     }
 }
 
@@ -227,12 +247,12 @@ impl<F: LaneBit> BitOperation for F {
         self(env, sources)
     }
 
-    fn words(&self, sources: Rows<'_>, out: &mut Row, halves: usize) -> u64 {
-        ARCH.dispatch(Bits(*self, sources, out, halves))
+    fn words(&self, a: &Row, b: &Row, c: &Row, out: &mut Row, lanes: ActiveLanes) -> u64 {
+        ARCH.dispatch(Bits(*self, [a, b, c], out, lanes.halves))
     }
 
-    fn doubles(&self, sources: [[&Row; 2]; 3], out: [&mut Row; 2], halves: usize) -> u64 {
-        ARCH.dispatch(DoubleBits(*self, sources, out, halves))
+    fn doubles(&self, sources: WideRows<'_>, out: [&mut Row; 2], lanes: ActiveLanes) -> u64 {
+        ARCH.dispatch(DoubleBits(*self, sources, out, lanes.halves))
     }
 }
 
@@ -396,6 +416,8 @@ mod tests {
     use super::*;
 
     const ZERO_ROW: Row = [0; LANES];
+    const ALL: ActiveLanes = ActiveLanes { halves: 2, mask: u64::MAX };
+    const HALF_OF_THEM: ActiveLanes = ActiveLanes { halves: 1, mask: 0xffff_ffff };
 
     #[test]
     fn flags_become_bits() {
@@ -429,24 +451,24 @@ mod tests {
             |seed: u32| -> Row { std::array::from_fn(|lane| (lane as u32).wrapping_mul(seed).rotate_left(seed % 31)) };
         let (a, b, c) = (row(0x9e37_79b9), row(0x85eb_ca6b), row(0xc2b2_ae35));
         let mut out = [0; LANES];
-        operation(f).words([&a, &b, &c], &mut out, 2);
+        operation(f).words(&a, &b, &c, &mut out, ALL);
         let (mut low, mut high) = ([0; LANES], [0; LANES]);
-        operation(f).doubles([[&a, &b], [&b, &c], [&c, &a]], [&mut low, &mut high], 2);
-        let less = comparison(|_, a, b| a < b).words(&a, &b, 2);
+        operation(f).doubles([[&a, &b], [&b, &c], [&c, &a]], [&mut low, &mut high], ALL);
+        let less = comparison(|_, a, b| a < b).words(&a, &b, ALL);
         let mut sums = [0; LANES];
         let carry = bit_operation(|_, s| ((s[0] + s[1] + s[2]) & 0xffff_ffff, (s[0] + s[1] + s[2]) >> 32 != 0));
         let mut even = [0; LANES];
         expand(0x5555_5555_5555_5555, &mut even);
-        let carries = carry.words([&a, &b, &even], &mut sums, 2);
+        let carries = carry.words(&a, &b, &even, &mut sums, ALL);
         let mut wide = [[0; LANES]; 2];
         let [first, second] = &mut wide;
-        let wide_carries = carry.doubles([[&a, &ZERO_ROW], [&b, &ZERO_ROW], [&even, &ZERO_ROW]], [first, second], 2);
+        let wide_carries = carry.doubles([[&a, &ZERO_ROW], [&b, &ZERO_ROW], [&even, &ZERO_ROW]], [first, second], ALL);
         assert_eq!((wide_carries, wide), (carries, [sums, ZERO_ROW]));
         // Half a wave, and the rest as it was.
         let mut half = [3; LANES];
-        operation(f).words([&a, &b, &c], &mut half, 1);
+        operation(f).words(&a, &b, &c, &mut half, HALF_OF_THEM);
         assert_eq!((&half[..HALF], &half[HALF..]), (&out[..HALF], &[3; HALF][..]));
-        let less_half = comparison(|_, a, b| a < b).words(&a, &b, 1);
+        let less_half = comparison(|_, a, b| a < b).words(&a, &b, HALF_OF_THEM);
         assert_eq!(less_half, less & 0xffff_ffff);
         for lane in 0..LANES {
             let [x, y, z] = [a, b, c].map(|row| u64::from(row[lane]));

@@ -1,7 +1,151 @@
-//! Stores of the lanes of a wave into one allocation.
+//! Loads and stores of the lanes of a wave in one allocation: run by run ([`Runs`]).
 
-use super::Span;
-use crate::lanes::{Register, active};
+use std::sync::atomic::{Ordering, fence};
+
+use vm_memory::VolatileArrayRef;
+
+use super::{Span, with_bytes};
+use crate::lanes::elements;
+use crate::lanes::runs::{Run, RunKind, Runs};
+use crate::lanes::{LANES, Register, Row, active};
+
+/// Lanes at places that follow each other are loaded and stored together from so many on.
+const FEW: usize = 4;
+
+/// Where lanes are in an allocation.
+pub(crate) struct LanePlaces<'a> {
+    /// What the places count from, in the allocation.
+    pub origin: usize,
+    /// What is accessed from each place on is in bounds, for active lanes.
+    pub places: &'a Row,
+    pub runs: Runs,
+    /// Bytes that a lane accesses.
+    pub size: usize,
+}
+
+impl LanePlaces<'_> {
+    fn at(&self, lane: usize) -> usize {
+        self.origin + self.places[lane] as usize
+    }
+}
+
+/// The aligned dwords of an allocation from an offset on.
+struct Words<'a>(Option<VolatileArrayRef<'a, u32>>);
+
+impl<'a> Words<'a> {
+    fn of(memory: &'a Span, origin: usize) -> Words<'a> {
+        let rest = memory.len().saturating_sub(origin);
+        Words(memory.words(origin, rest / 4))
+    }
+
+    /// A dword at a place: none if it is not aligned. The caller orders the loads.
+    #[inline(always)]
+    fn load(&self, place: usize) -> Option<u32> {
+        let words = self.0.as_ref().filter(|words| place.is_multiple_of(4) && place / 4 < words.len())?;
+        Some(u32::from_le(words.load(place / 4)))
+    }
+}
+
+/// Loads the active lanes into rows, one for each dword; none if something is out of bounds.
+pub(crate) fn load_lanes(
+    memory: &Span,
+    rows: &mut [Box<Register>],
+    lanes: &LanePlaces<'_>,
+    extend: impl Fn(&[u8]) -> u32,
+) -> Option<()> {
+    if lanes.size < 4 {
+        return load_parts(memory, &mut rows.first_mut()?.0, lanes, extend);
+    }
+    let words = Words::of(memory, lanes.origin);
+    for run in lanes.runs {
+        if run.kind == RunKind::Following && run.count >= FEW {
+            load_following(memory, rows, lanes, run)?;
+            continue;
+        }
+        let distinct = if run.kind == RunKind::Same { 1 } else { run.count };
+        for lane in run.first..run.first + distinct {
+            let place = lanes.places[lane] as usize;
+            for (n, row) in rows.iter_mut().enumerate() {
+                row[lane] = match words.load(place + 4 * n) {
+                    Some(word) => word,
+                    None => memory.load32(lanes.origin + place + 4 * n)?,
+                };
+            }
+        }
+        if run.kind == RunKind::Same {
+            for row in &mut *rows {
+                let value = row[run.first];
+                row[run.lanes()].fill(value);
+            }
+        }
+    }
+    fence(Ordering::Acquire);
+    Some(())
+}
+
+/// Loads lanes at places that follow each other.
+fn load_following(memory: &Span, rows: &mut [Box<Register>], lanes: &LanePlaces<'_>, run: Run) -> Option<()> {
+    with_bytes(rows.len(), run.count, |bytes| {
+        memory.read(lanes.at(run.first), bytes)?;
+        elements::scatter(bytes, rows, run.lanes());
+        Some(())
+    })
+}
+
+/// Loads bytes and halves.
+fn load_parts(memory: &Span, row: &mut Row, lanes: &LanePlaces<'_>, extend: impl Fn(&[u8]) -> u32) -> Option<()> {
+    let mut bytes = [0; 2 * LANES];
+    let size = lanes.size;
+    for run in lanes.runs {
+        if run.kind == RunKind::Scattered {
+            for lane in run.lanes() {
+                let bytes = bytes.get_mut(..size)?;
+                memory.read(lanes.at(lane), bytes)?;
+                row[lane] = extend(bytes);
+            }
+            continue;
+        }
+        let same = run.kind == RunKind::Same;
+        let bytes = bytes.get_mut(..if same { size } else { run.count * size })?;
+        memory.read(lanes.at(run.first), bytes)?;
+        if same {
+            row[run.lanes()].fill(extend(bytes));
+        } else {
+            let parts = bytes.chunks_exact(size);
+            row[run.lanes()].iter_mut().zip(parts).for_each(|(cell, bytes)| *cell = extend(bytes));
+        }
+    }
+    Some(())
+}
+
+/// Stores the active lanes, the lowest first; none if something is out of bounds.
+pub(crate) fn store_runs(memory: &Span, registers: &[Box<Register>], lanes: &LanePlaces<'_>) -> Option<()> {
+    for run in lanes.runs {
+        if run.kind == RunKind::Following && run.count >= FEW {
+            store_following(memory, registers, lanes, run)?;
+        } else {
+            let mask = (u64::MAX >> (LANES - run.count)) << run.first;
+            store_lanes(memory, registers, mask, lanes.size, |lane| lanes.at(lane))?;
+        }
+    }
+    Some(())
+}
+
+/// Stores lanes at places that follow each other.
+fn store_following(memory: &Span, registers: &[Box<Register>], lanes: &LanePlaces<'_>, run: Run) -> Option<()> {
+    with_bytes(registers.len(), run.count, |bytes| {
+        let bytes = bytes.get_mut(..run.count * lanes.size)?;
+        if lanes.size < 4 {
+            let values = registers.first()?[run.lanes()].iter();
+            bytes.chunks_exact_mut(lanes.size).zip(values).for_each(|(bytes, value)| {
+                bytes.copy_from_slice(&value.to_le_bytes()[..bytes.len()]);
+            });
+        } else {
+            elements::gather(registers, run.lanes(), bytes);
+        }
+        memory.write(lanes.at(run.first), bytes)
+    })
+}
 
 /// Stores an element of each lane in a mask, each at its place; none if one is out of bounds.
 #[inline]

@@ -13,7 +13,7 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use vm_memory::{MmapRegion, VolatileMemory, VolatileSlice};
+use vm_memory::{MmapRegion, VolatileArrayRef, VolatileMemory, VolatileSlice};
 
 use wavetap_base::bytes::align_up;
 use wavetap_base::error::{Error, Result, ResultExt};
@@ -22,7 +22,7 @@ use crate::address::allocation::{Allocation, AllocationKind, ForeignMemory};
 use crate::address::{CodeAddress, ObjectId};
 use crate::fault::overrun::Overrun;
 use crate::fault::{FaultKind, MemoryAccess};
-use crate::lanes::{LANES, Register, Row};
+use crate::lanes::{LANES, Register, elements};
 
 /// First device address: no host pointer of a 47-bit address space is near, and the flat apertures lie above.
 const FIRST_ADDRESS: u64 = 0x2000_0000_0000;
@@ -92,7 +92,7 @@ impl Memory {
     pub(crate) fn view(&self) -> View<'_> {
         View {
             memory: self,
-            recent: Cell::new(0),
+            recent: Cell::new([0; 4]),
             to_page: false,
             overruns: Cell::new(false),
             overrun: Cell::new(None),
@@ -261,8 +261,8 @@ impl Memory {
 /// Access to the memory; cheap, one for each thread.
 pub(crate) struct View<'m> {
     memory: &'m Memory,
-    /// The block that the last access hit: neighbouring lanes mostly hit the same one.
-    recent: Cell<usize>,
+    /// Blocks that accesses hit last: neighbouring lanes mostly hit the same one, and loops a few of them.
+    recent: Cell<[usize; 4]>,
     /// Allocations end with their page.
     to_page: bool,
     /// Whether there is an overrun; by itself because it is read after each instruction.
@@ -278,13 +278,17 @@ impl<'m> View<'m> {
             let Allocation { address: start, size: length, .. } = b.allocation;
             size <= length && address >= start && address - start <= length - size
         };
-        if let Some(block) = blocks.get(self.recent.get())
-            && within(block)
-        {
-            return Some(block);
+        let recent = self.recent.get();
+        for at in recent {
+            if let Some(block) = blocks.get(at)
+                && within(block)
+            {
+                return Some(block);
+            }
         }
         let at = blocks.partition_point(|b| b.allocation.address <= address).checked_sub(1)?;
-        self.recent.set(at);
+        let [first, second, third, _] = recent;
+        self.recent.set([at, first, second, third]);
         Some(&blocks[at]).filter(|block| within(block))
     }
 
@@ -483,6 +487,12 @@ impl<'m> Span<'m> {
         self.bytes.len()
     }
 
+    /// So many dwords from an offset on; none if they are not aligned.
+    fn words(&self, at: usize, count: usize) -> Option<VolatileArrayRef<'_, u32>> {
+        self.cell32(at)?;
+        self.bytes.get_array_ref(at, count).ok()
+    }
+
     /// An aligned dword, in the byte order of the device.
     #[inline]
     fn cell32(&self, at: usize) -> Option<&AtomicU32> {
@@ -577,24 +587,17 @@ impl<'m> Span<'m> {
     }
 
     /// The dwords of each lane, those of one after those of the other: a row for the first of each, and so on.
-    pub(crate) fn load_rows(&self, at: usize, rows: &mut [Row], lanes: usize) -> Option<()> {
-        let count = rows.len();
-        with_bytes(count, lanes, |bytes| {
+    pub(crate) fn load_rows(&self, at: usize, rows: &mut [Box<Register>], lanes: usize) -> Option<()> {
+        with_bytes(rows.len(), lanes, |bytes| {
             self.read(at, bytes)?;
-            for (n, row) in rows.iter_mut().enumerate() {
-                let dwords = bytes.as_chunks::<4>().0.iter().skip(n).step_by(count);
-                row.iter_mut().zip(dwords).for_each(|(cell, bytes)| *cell = u32::from_le_bytes(*bytes));
-            }
+            elements::scatter(bytes, rows, 0..lanes);
             Some(())
         })
     }
 
     pub(crate) fn store_rows(&self, at: usize, rows: &[Box<Register>], lanes: usize) -> Option<()> {
         with_bytes(rows.len(), lanes, |bytes| {
-            for (n, row) in rows.iter().enumerate() {
-                let dwords = bytes.as_chunks_mut::<4>().0.iter_mut().skip(n).step_by(rows.len());
-                dwords.zip(row.iter()).for_each(|(bytes, value)| *bytes = value.to_le_bytes());
-            }
+            elements::gather(rows, 0..lanes, bytes);
             self.write(at, bytes)
         })
     }
@@ -638,7 +641,7 @@ mod tests {
             }
         }
         assert_eq!(
-            (span.load_rows(0, &mut [[0; LANES]], LANES), span.store_rows(0, &[Box::default()], LANES)),
+            (span.load_rows(0, &mut [Box::default()], LANES), span.store_rows(0, &[Box::default()], LANES)),
             (None, None)
         );
         assert_eq!([0, 8, 16, 18].map(|at| span.load32(at)), before);

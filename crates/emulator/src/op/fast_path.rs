@@ -20,6 +20,8 @@ pub(crate) struct FastPath {
     pub changed: bool,
     /// The third source is a lane mask.
     pub masked: bool,
+    /// VCC is a fourth source: a flag of each lane, whose lanes are done one by one.
+    pub flags: bool,
     /// Which sources are scalar registers, the same for all lanes.
     pub scalars: u8,
     pub float: bool,

@@ -4,6 +4,8 @@ mod accesses;
 mod clock_loops;
 pub(crate) mod code;
 mod demands;
+#[cfg(test)]
+mod fast_paths;
 pub(crate) mod origins;
 pub(crate) mod plan;
 pub(crate) mod pool;

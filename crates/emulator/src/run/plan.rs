@@ -334,7 +334,12 @@ impl Plan {
 
     /// A wave that has nothing yet; see [`Plan::begin`].
     pub(crate) fn blank(&self) -> Wave {
-        let Launch { strict, target, wait_states, .. } = self.launch;
+        Self::blank_wave(&self.launch)
+    }
+
+    /// [`Plan::blank`] of what the dispatch fixes.
+    pub(crate) fn blank_wave(launch: &Launch) -> Wave {
+        let Launch { strict, target, wait_states, .. } = *launch;
         Wave {
             sgpr: [0; 128],
             vgpr: Registers::new(),

@@ -1,7 +1,7 @@
 //! Rows that fast paths of vector instructions work with.
 
 use super::wave::Wave;
-use crate::lanes::Register;
+use crate::lanes::{Register, blend};
 
 /// Rows that instructions work with; what is in them means nothing afterwards, but for those of scalars.
 pub(crate) struct WorkRows {
@@ -12,6 +12,8 @@ pub(crate) struct WorkRows {
     pub flushed: [Register; 3],
     /// Results.
     pub out: [Box<Register>; 2],
+    /// What is loaded from memory.
+    pub loaded: [Box<Register>; 4],
 }
 
 /// A row for each scalar register, in which all lanes are the same: what the register was when it was last a source. It
@@ -25,6 +27,19 @@ impl Default for WorkRows {
             signed: Default::default(),
             flushed: Default::default(),
             out: Default::default(),
+            loaded: Default::default(),
+        }
+    }
+}
+
+/// Makes the rows of results registers' own, in the lanes of a mask: all of them change places if those are all lanes.
+#[inline(always)]
+pub(crate) fn put(registers: &mut [Box<Register>], rows: &mut [Box<Register>], mask: u64, lanes: u64) {
+    for (register, row) in registers.iter_mut().zip(rows) {
+        if mask == lanes {
+            std::mem::swap(register, row);
+        } else {
+            blend(register, row, mask);
         }
     }
 }

@@ -9,44 +9,40 @@ use wavetap_amdgpu::{Inst, Operand, Reg, RegFile, Role, Target};
 use super::vmem::{extend, kind_in_memory, load, store};
 use crate::address::range::Range;
 use crate::fault::stop::ExecResult;
-use crate::lanes::{LANES, Row, active, blend};
+use crate::lanes::places::{AddressRows, PlaceSums, places64};
+use crate::lanes::runs::Runs;
+use crate::lanes::{LANES, Row, active};
 use crate::memory::Span;
-use crate::memory::lanes::store_lanes;
+use crate::memory::lanes::{LanePlaces, load_lanes, store_runs};
 use crate::op::global_address::GlobalAddress;
 use crate::op::semantics::Semantics;
 use crate::shadow::in_flight::Space;
 use crate::state::core::Core;
 use crate::state::op::{Handler, Op};
 use crate::state::wave::Wave;
+use crate::state::work::put;
 use crate::strict::store_order::{self, order};
 
 impl GlobalAddress {
-    fn lanes(self, core: &mut Core, op: &Op) -> ExecResult<[u64; LANES]> {
-        let wide = self.base.is_none();
-        core.reading(op, RegFile::Vector, self.vector, if wide { 2 } else { 1 })?;
+    /// What is the same for all lanes, after the checks of strict mode.
+    fn fixed(self, core: &mut Core, op: &Op) -> ExecResult<u64> {
+        core.reading(op, RegFile::Vector, self.vector, if self.base.is_none() { 2 } else { 1 })?;
         let base = match self.base {
             Some(code) => core.scalar64(op, code)?,
             None => 0,
         };
-        let fixed = base.wrapping_add(self.offset);
+        Ok(base.wrapping_add(self.offset))
+    }
+
+    /// What each lane has.
+    fn rows(self, wave: &Wave) -> AddressRows<'_> {
         let at = usize::from(self.vector);
-        let low = &core.wave.vgpr[at];
-        let mut addresses = [0; LANES];
-        if wide {
-            let high = &core.wave.vgpr[at + 1];
-            for lane in 0..LANES {
-                addresses[lane] = (u64::from(low[lane]) | u64::from(high[lane]) << 32).wrapping_add(fixed);
-            }
-        } else if let Some(size) = self.signed {
-            for lane in 0..LANES {
-                addresses[lane] = (i64::from(low[lane] as i32) * i64::from(size)).wrapping_add(fixed as i64) as u64;
-            }
-        } else {
-            for lane in 0..LANES {
-                addresses[lane] = u64::from(low[lane]).wrapping_add(fixed);
-            }
+        let low = &wave.vgpr[at].0;
+        match self.signed {
+            _ if self.base.is_none() => AddressRows::Wide(low, &wave.vgpr[at + 1].0),
+            Some(size) => AddressRows::Signed(low, u32::from(size)),
+            None => AddressRows::Unsigned(low),
         }
-        Ok(addresses)
     }
 }
 
@@ -67,16 +63,30 @@ pub(crate) fn faster(
     }
 }
 
-/// How many lanes there are, if all of them are active, have whole dwords, and their addresses follow each other.
-fn in_a_row(core: &Core, addresses: &[u64; LANES], mask: u64, size: usize) -> Option<usize> {
-    let (first, lanes) = (addresses[0], core.launch.lanes);
-    let follow = || {
-        addresses[..lanes]
-            .iter()
-            .zip(0..)
-            .fold(true, |all, (&at, lane)| all & (at == first.wrapping_add(size as u64 * lane)))
-    };
-    (mask == core.wave.lanes && size.is_multiple_of(4) && follow()).then_some(lanes)
+/// Finds the places of the lanes in a mask, what they count from, and what they have in common; none if one is out of
+/// bounds.
+fn places(
+    memory: &Span,
+    (rows, fixed): (AddressRows<'_>, u64),
+    (lanes, mask): (usize, u64),
+    size: usize,
+    into: &mut Row,
+) -> Option<(usize, PlaceSums)> {
+    const HALF: usize = 1 << 31;
+    let mut origin = 0;
+    if memory.len() > u32::MAX as usize {
+        // Lanes that are far from the first one make it the slow path.
+        let first = rows.of_lane(fixed, first_lane(mask)).wrapping_sub(memory.start) as usize;
+        origin = first.saturating_sub(HALF) & !0xfff;
+    }
+    let last = memory.len().checked_sub(origin)?.checked_sub(size)?.min(u32::MAX as usize - size);
+    let from_start = fixed.wrapping_sub(memory.start.wrapping_add(origin as u64));
+    let sums = places64(rows, from_start, (last as u32, size as u32), (lanes, mask), into);
+    (sums.outside == 0).then_some((origin, sums))
+}
+
+fn first_lane(mask: u64) -> usize {
+    mask.trailing_zeros() as usize % LANES
 }
 
 /// Where all of what the lanes in a mask access is.
@@ -96,67 +106,37 @@ fn load_global(core: &mut Core, op: &Op) -> ExecResult {
     if mask == 0 || (strict && core.barrier.checks.has_late_stores()) {
         return load(core, op);
     }
-    let addresses = address.lanes(core, op)?;
-    let Some(memory) = core.memory.span(addresses[mask.trailing_zeros() as usize]) else { return load(core, op) };
+    let fixed = address.fixed(core, op)?;
+    let rows = address.rows(core.wave);
+    let Some(memory) = core.memory.span(rows.of_lane(fixed, first_lane(mask))) else { return load(core, op) };
     let size = usize::from(bytes);
     let dwords = size.div_ceil(4);
+    let (width, mut at) = ((core.launch.lanes, mask), [0; LANES]);
+    let Some((origin, sums)) = places(&memory, (rows, fixed), width, size, &mut at) else { return load(core, op) };
     if strict {
+        let addresses = rows.of_all(fixed);
         order(core, op, true, range(&addresses, (mask, size)))?;
     }
     core.writing(op, dst.file, dst.first, dwords as u16)?;
-    let mut rows: [Row; 4] = [[0; LANES]; 4];
-    let at = |lane: usize| addresses[lane].wrapping_sub(memory.start) as usize;
-    let found = match in_a_row(core, &addresses, mask, size) {
-        Some(lanes) => memory.load_rows(at(0), &mut rows[..dwords], lanes),
-        None => load_lanes(&memory, &mut rows, (mask, size, signed), at),
+    let Core { wave, work, stats, .. } = core;
+    let runs = match sums {
+        PlaceSums { scattered: 0, .. } if mask == wave.lanes => Runs::following(mask),
+        PlaceSums { different: 0, .. } => Runs::same(mask),
+        _ => Runs::of(&at, u32::from(bytes), mask),
     };
-    if found.is_none() {
+    let lanes = LanePlaces { origin, places: &at, runs, size };
+    let loaded = &mut work.loaded[..dwords];
+    if load_lanes(&memory, loaded, &lanes, |bytes| extend(bytes, signed)).is_none() {
         return load(core, op);
     }
-    core.stats.global_bytes += size as u64 * u64::from(mask.count_ones());
-    let registers = core.file(dst.file);
-    for (row, register) in rows.iter().zip(&mut registers[usize::from(dst.first)..][..dwords]) {
-        blend(register, row, mask);
-    }
+    stats.global_bytes += size as u64 * u64::from(mask.count_ones());
+    let registers = if dst.file == RegFile::Accum { &mut wave.agpr } else { &mut wave.vgpr };
+    put(&mut registers[usize::from(dst.first)..][..dwords], loaded, mask, wave.lanes);
     if strict {
         let kind = kind_in_memory(core, op);
         core.wave.in_flight.issue(op, kind, &[(dst.file, dst.first, dwords as u16)]);
     }
     Ok(())
-}
-
-/// The elements of the lanes in a mask, each from its place; none if one is out of bounds.
-#[inline]
-fn load_lanes(
-    memory: &Span,
-    rows: &mut [Row; 4],
-    (mask, size, signed): (u64, usize, bool),
-    at: impl Fn(usize) -> usize,
-) -> Option<()> {
-    if size == 4 {
-        for lane in active(mask) {
-            rows[0][lane] = memory.load32(at(lane))?;
-        }
-        return Some(());
-    }
-    for lane in active(mask) {
-        if size < 4 {
-            let mut bytes = [0; 2];
-            memory.read(at(lane), &mut bytes[..size])?;
-            rows[0][lane] = extend(&bytes[..size], signed);
-            continue;
-        }
-        for n in (0..size / 4).step_by(2) {
-            let place = at(lane).checked_add(4 * n)?;
-            if 4 * n + 4 < size {
-                let value = memory.load64(place)?;
-                (rows[n][lane], rows[n + 1][lane]) = (value as u32, (value >> 32) as u32);
-            } else {
-                rows[n][lane] = memory.load32(place)?;
-            }
-        }
-    }
-    Some(())
 }
 
 fn store_global(core: &mut Core, op: &Op) -> ExecResult {
@@ -167,27 +147,28 @@ fn store_global(core: &mut Core, op: &Op) -> ExecResult {
     let data = op.inst.operand(Role::Vdata).and_then(Operand::reg);
     let strict = core.launch.strict;
     let (Some(Reg { file, first, .. }), false) = (data, mask == 0) else { return store(core, op) };
-    let addresses = address.lanes(core, op)?;
+    let fixed = address.fixed(core, op)?;
     let size = usize::from(bytes);
     let dwords = size.div_ceil(4);
     core.reading_data(op, file, first, dwords as u16)?;
-    let in_a_row = in_a_row(core, &addresses, mask, size);
+    let all = core.wave.lanes;
     let Core { memory, wave, .. } = core;
     let registers = &(if file == RegFile::Accum { &wave.agpr } else { &wave.vgpr })[usize::from(first)..][..dwords];
-    let Some(memory) = memory.span_to_write(addresses[mask.trailing_zeros() as usize]) else { return store(core, op) };
-    let at = |lane: usize| addresses[lane].wrapping_sub(memory.start) as usize;
-    if !active(mask).all(|lane| at(lane).checked_add(size).is_some_and(|end| end <= memory.len())) {
-        return store(core, op);
-    }
+    let rows = address.rows(wave);
+    let Some(memory) = memory.span_to_write(rows.of_lane(fixed, first_lane(mask))) else { return store(core, op) };
+    let (width, mut at) = ((core.launch.lanes, mask), [0; LANES]);
+    let Some((origin, sums)) = places(&memory, (rows, fixed), width, size, &mut at) else { return store(core, op) };
     // All of it lies within the allocation: nothing below gives none.
+    let runs = match sums {
+        PlaceSums { scattered: 0, .. } if mask == all => Runs::following(mask),
+        _ => Runs::of(&at, u32::from(bytes), mask),
+    };
     if strict {
+        let in_a_row = (runs.is_one(all) && size.is_multiple_of(4)).then_some(core.launch.lanes);
+        let addresses = rows.of_all(fixed);
         return buffer_lanes(core, op, (file, first), (mask, size, in_a_row), &addresses);
     }
-    let stored = match in_a_row {
-        Some(lanes) => memory.store_rows(at(0), registers, lanes),
-        None => store_lanes(&memory, registers, mask, size, at),
-    };
-    if stored.is_none() {
+    if store_runs(&memory, registers, &LanePlaces { origin, places: &at, runs, size }).is_none() {
         return store(core, op);
     }
     core.stats.global_bytes += size as u64 * u64::from(mask.count_ones());

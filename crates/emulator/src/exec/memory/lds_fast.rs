@@ -6,7 +6,10 @@ use wavetap_amdgpu::{Operand, Reg, RegFile, Role};
 
 use super::lds::{issue, order};
 use crate::fault::stop::ExecResult;
-use crate::lanes::{LANES, active};
+use crate::lanes::elements;
+use crate::lanes::places::{PlaceSums, places32};
+use crate::lanes::runs::{Run, RunKind, Runs};
+use crate::lanes::{LANES, Register, Row, active};
 use crate::op::semantics::{Source, Ty};
 use crate::shadow::in_flight::Space;
 use crate::shadow::races::lds_row::LdsRow;
@@ -14,21 +17,15 @@ use crate::state::core::Core;
 use crate::state::fp_mode::FpMode;
 use crate::state::op::Op;
 use crate::state::wave::Wave;
+use crate::state::work::put;
 
-/// The places in LDS of the lanes in a mask, at an offset from their addresses; none if one of them is out of bounds.
-fn places(core: &Core, register: u16, offset: u64, size: usize, mask: u64) -> Option<[u32; LANES]> {
+/// The places in LDS of the lanes in a mask, at an offset from their addresses, and what they have in common; none if
+/// one of them is out of bounds.
+fn places(core: &Core, register: u16, offset: u64, size: usize, (mask, into): (u64, &mut Row)) -> Option<PlaceSums> {
     let row = core.wave.vgpr.get(usize::from(register))?;
     let last = core.lds.len().checked_sub(size)?;
-    let places: [u32; LANES] = std::array::from_fn(|lane| row[lane].wrapping_add(offset as u32));
-    let outside = |lane: usize| usize::from(places[lane] > last as u32);
-    let all = if mask == u64::MAX { (0..LANES).map(outside).sum() } else { active(mask).map(outside).sum::<usize>() };
-    (all == 0).then_some(places)
-}
-
-/// Does something for each lane of a mask.
-#[inline(always)]
-fn each(mask: u64, mut f: impl FnMut(usize)) {
-    if mask == u64::MAX { (0..LANES).for_each(f) } else { active(mask).for_each(&mut f) }
+    let sums = places32(row, offset as u32, (last as u32, size as u32), (core.launch.lanes, mask), into);
+    (sums.outside == 0).then_some(sums)
 }
 
 /// The register with the addresses, where the fast path applies.
@@ -45,41 +42,34 @@ fn address(core: &mut Core, op: &Op) -> ExecResult<Option<u16>> {
 pub(crate) fn read(core: &mut Core, op: &Op, offsets: &[u64], size: usize) -> ExecResult<bool> {
     let (Some(Reg { file, first, .. }), Some(address)) = (op.dst, address(core, op)?) else { return Ok(false) };
     let (words, mask) = (size / 4, core.wave.exec());
-    let mut found = [([0; LANES], false); 2];
-    for (found, offset) in found.iter_mut().zip(offsets) {
-        let Some(places) = places(core, address, *offset, size, mask) else { return Ok(false) };
-        *found = (places, LdsRow::is_contiguous(&places, (mask, core.launch.lanes), size));
+    let (mut found, mut sums) = ([[0; LANES]; 2], [PlaceSums::default(); 2]);
+    for ((found, sums), offset) in found.iter_mut().zip(&mut sums).zip(offsets) {
+        let Some(of_all) = places(core, address, *offset, size, (mask, found)) else { return Ok(false) };
+        *sums = of_all;
     }
+    let found = &found[..offsets.len()];
     if core.launch.strict {
         order(core, true)?;
     }
     let total = (words * offsets.len()) as u16;
     core.writing(op, file, first, total)?;
     core.stats.lds_bytes += (size * offsets.len()) as u64 * u64::from(mask.count_ones());
-    let Core { lds, wave, .. } = core;
+    let Core { lds, wave, work, .. } = core;
     let registers = if file == RegFile::Accum { &mut wave.agpr } else { &mut wave.vgpr };
-    for (n, (places, in_a_row)) in found.iter().take(offsets.len()).enumerate() {
-        let registers = &mut registers[usize::from(first) + n * words..][..words];
-        if *in_a_row
-            && let Some(bytes) = lds.get(places[0] as usize..).and_then(|rest| rest.get(..core.launch.lanes * size))
-        {
-            for (word, register) in registers.iter_mut().enumerate() {
-                let dwords = bytes.as_chunks().0.iter().skip(word).step_by(words);
-                register.iter_mut().zip(dwords).for_each(|(cell, bytes)| *cell = u32::from_le_bytes(*bytes));
-            }
-            continue;
-        }
-        for (word, register) in registers.iter_mut().enumerate() {
-            each(mask, |lane| {
-                let at = places[lane] as usize + 4 * word;
-                if let Some(bytes) = lds.get(at..).and_then(|rest| rest.first_chunk()) {
-                    register[lane] = u32::from_le_bytes(*bytes);
-                }
-            });
-        }
+    for (n, (places, sums)) in found.iter().zip(sums).enumerate() {
+        let loaded = &mut work.loaded[..words];
+        let runs = match sums {
+            PlaceSums { scattered: 0, .. } if mask == wave.lanes => Runs::following(mask),
+            PlaceSums { different: 0, .. } if mask != 0 => Runs::same(mask),
+            _ => Runs::of(places, size as u32, mask),
+        };
+        load_runs(lds, loaded, places, runs);
+        put(&mut registers[usize::from(first) + n * words..][..words], loaded, mask, wave.lanes);
     }
     if core.launch.strict {
-        core.note_row((mask, size), found[..offsets.len()].iter().map(|(places, in_a_row)| (places, *in_a_row)), None);
+        let lanes = core.launch.lanes;
+        let in_a_row = |places: &Row| LdsRow::is_contiguous(places, (mask, lanes), size);
+        core.note_row((mask, size), found.iter().map(|places| (places, in_a_row(places))), None);
         issue(core, op, Some((file, first, total)));
     }
     Ok(true)
@@ -95,9 +85,12 @@ pub(crate) fn write(core: &mut Core, op: &Op, offsets: &[u64], size: usize) -> E
     let mut found = [([0; LANES], RegFile::Vector, 0); 2];
     for ((found, offset), role) in found.iter_mut().zip(offsets).zip([Role::Data0, Role::Data1]) {
         let Some(Reg { file, first, .. }) = op.inst.operand(role).and_then(Operand::reg) else { return Ok(false) };
-        let Some(places) = places(core, address, *offset, size, mask) else { return Ok(false) };
+        let mut at = [0; LANES];
+        if places(core, address, *offset, size, (mask, &mut at)).is_none() {
+            return Ok(false);
+        }
         core.reading(op, file, first, words as u16)?;
-        *found = (places, file, usize::from(first));
+        *found = (at, file, usize::from(first));
     }
     core.stats.lds_bytes += (size * offsets.len()) as u64 * u64::from(mask.count_ones());
     if core.launch.strict {
@@ -108,17 +101,65 @@ pub(crate) fn write(core: &mut Core, op: &Op, offsets: &[u64], size: usize) -> E
         let registers = if *file == RegFile::Accum { &wave.agpr } else { &wave.vgpr };
         (places, registers.get(*first..).and_then(|rest| rest.get(..words)).unwrap_or(&[]))
     });
-    each(mask, |lane| {
-        for (places, registers) in &elements[..offsets.len()] {
-            for (word, register) in registers.iter().enumerate() {
-                let at = places[lane] as usize + 4 * word;
-                if let Some(bytes) = lds.get_mut(at..).and_then(|rest| rest.first_chunk_mut()) {
-                    *bytes = register[lane].to_le_bytes();
-                }
-            }
+    let elements = &elements[..offsets.len()];
+    match elements {
+        [(places, registers)] => {
+            Runs::of(places, size as u32, mask).for_each(|run| store_run(lds, registers, places, run));
         }
-    });
+        // Where both elements of an instruction go to one place, all of a lane are written before those of the next.
+        _ => active(mask).for_each(|lane| {
+            let run = Run { first: lane, count: 1, kind: RunKind::Scattered };
+            elements.iter().for_each(|(places, registers)| store_run(lds, registers, places, run));
+        }),
+    }
     Ok(true)
+}
+
+/// Loads the lanes of runs, which are in bounds: a row for each dword.
+fn load_runs(lds: &[u8], rows: &mut [Box<Register>], places: &Row, runs: Runs) {
+    let count = rows.len();
+    for run in runs {
+        if run.kind == RunKind::Scattered {
+            for lane in run.lanes() {
+                let Some(bytes) = lds.get(places[lane] as usize..).and_then(|rest| rest.get(..4 * count)) else {
+                    return;
+                };
+                rows.iter_mut()
+                    .zip(bytes.as_chunks().0)
+                    .for_each(|(row, dword)| row[lane] = u32::from_le_bytes(*dword));
+            }
+            continue;
+        }
+        let same = run.kind == RunKind::Same;
+        let length = 4 * count * if same { 1 } else { run.count };
+        let place = places[run.first] as usize;
+        let Some(bytes) = lds.get(place..).and_then(|rest| rest.get(..length)) else { return };
+        if same {
+            for (row, dword) in rows.iter_mut().zip(bytes.as_chunks().0) {
+                row[run.lanes()].fill(u32::from_le_bytes(*dword));
+            }
+        } else {
+            elements::scatter(bytes, rows, run.lanes());
+        }
+    }
+}
+
+/// Stores the lanes of a run, which are in bounds, the lowest first.
+fn store_run(lds: &mut [u8], registers: &[Box<Register>], places: &Row, run: Run) {
+    let size = 4 * registers.len();
+    if run.kind == RunKind::Following {
+        let place = places[run.first] as usize;
+        let Some(bytes) = lds.get_mut(place..).and_then(|rest| rest.get_mut(..size * run.count)) else { return };
+        elements::gather(registers, run.lanes(), bytes);
+        return;
+    }
+    // Of lanes at one place the last one's value stays.
+    let lanes = if run.kind == RunKind::Same { run.lanes().end - 1..run.lanes().end } else { run.lanes() };
+    for lane in lanes {
+        let Some(bytes) = lds.get_mut(places[lane] as usize..).and_then(|rest| rest.get_mut(..size)) else { return };
+        let dwords = bytes.as_chunks_mut().0;
+        dwords.iter_mut().zip(registers).for_each(|(dword, register)| *dword = register[lane].to_le_bytes());
+    }
 }
 
 /// Notes a write that other waves see when it has been waited for: the places, the file and the first register of each

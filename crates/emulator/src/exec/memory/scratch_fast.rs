@@ -46,7 +46,7 @@ pub(crate) fn load(
     let registers = if dst.file == RegFile::Accum { &mut core.wave.agpr } else { &mut core.wave.vgpr };
     for (n, register) in registers.get_mut(usize::from(dst.first)..)?.get_mut(..words)?.iter_mut().enumerate() {
         if mask == all {
-            span.load_rows(at + n * row, std::slice::from_mut(&mut register.0), lanes)?;
+            span.load_rows(at + n * row, std::slice::from_mut(register), lanes)?;
         } else {
             for lane in active(mask) {
                 register[lane] = span.load32(at + n * row + 4 * lane)?;

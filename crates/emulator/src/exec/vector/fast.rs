@@ -7,17 +7,21 @@
 
 use wavetap_amdgpu::{Inst, OpcodeFlags, Reg, RegFile, scalar};
 
+use super::lane_access::div_fmas;
 use super::{run_lane, run_lane_bit, run_test};
 use crate::exec::vector;
 use crate::fault::stop::ExecResult;
-use crate::lanes::{self, LANES, LanePart, Operation, Register, Row, Rows, Sign, blend};
+use crate::float::Env;
+use crate::lanes::simplified::{of_lane, of_wide_lane};
+use crate::lanes::{self, ActiveLanes, LANES, LanePart, Operation, Register, Row, Rows, Sign, active};
+use crate::launch::Launch;
 use crate::op::fast_path::{FastPath, RESULT, WHOLE};
 use crate::op::semantics::{Semantics, Source, Ty};
 use crate::state::core::Core;
 use crate::state::fp_mode::FpMode;
 use crate::state::op::{Handler, Op};
 use crate::state::wave::Wave;
-use crate::state::work::{Broadcast, WorkRows};
+use crate::state::work::{Broadcast, WorkRows, put};
 
 static ZERO: Row = [0; LANES];
 
@@ -47,6 +51,7 @@ impl FastPath {
             parts: [None; 2],
             changed: abs | neg != 0,
             masked: false,
+            flags: false,
             scalars: 0,
             float: inst.is_any(OpcodeFlags::FLOAT),
             singles: 0,
@@ -112,8 +117,45 @@ impl FastPath {
         Ok(self.open(core, op)?.is_some())
     }
 
+    /// An operation on sources that are not taken as they are, or with flags.
+    #[inline(never)]
+    fn changed_words(
+        &self,
+        wave: &Wave,
+        f: &dyn Operation,
+        (broadcast, signed, flushed, out): (&Broadcast, &mut [Register; 3], &mut [Register; 3], &mut Row),
+        lanes: ActiveLanes,
+        open: Open,
+    ) {
+        let rows = self.rows(wave, broadcast, signed);
+        let [a, b, c] = if open == Open::Flush { self.flushed(rows, flushed) } else { rows };
+        if self.flags {
+            let flags = wave.mask(scalar::VCC) & lanes.mask;
+            f.words(a, b, c, out, ActiveLanes { mask: lanes.mask & !flags, ..lanes });
+            for lane in active(flags) {
+                let [a, b, c, _] = of_lane([a, b, c], lane);
+                out[lane] = f.lane(&Env::USUAL, &[a, b, c, 1]) as u32;
+            }
+        } else {
+            f.words(a, b, c, out, lanes);
+        }
+        if open == Open::Flush && self.singles & RESULT != 0 {
+            let results = *out;
+            lanes::flush(&results, out);
+        }
+    }
+
+    /// The slow path of [`Semantics::Lane`].
+    #[cold]
+    fn run_slow(&self, core: &mut Core, op: &Op) -> ExecResult {
+        if self.flags { div_fmas(core, op) } else { run_lane(core, op) }
+    }
+
     #[inline(never)]
     fn check(&self, core: &mut Core, op: &Op) -> ExecResult {
+        if self.flags {
+            core.passed(core.wave.hazards.check_div_fmas())?;
+        }
         for (source, dwords) in self.sources {
             match source {
                 Source::Vector(first) => core.reading(op, RegFile::Vector, first, dwords)?,
@@ -121,6 +163,9 @@ impl FastPath {
                 Source::Scalar(code) => core.reading(op, RegFile::Scalar, code, dwords)?,
                 Source::Const(_) | Source::None | Source::LdsDirect => {}
             }
+        }
+        if self.flags {
+            core.mask(op, scalar::VCC)?;
         }
         if self.dst.1 > 0 { core.writing(op, RegFile::Vector, self.dst.0, self.dst.1) } else { Ok(()) }
     }
@@ -232,14 +277,8 @@ impl FastPath {
     /// Makes the results those of the destination, in the active lanes.
     #[inline(always)]
     fn put(&self, wave: &mut Wave, out: &mut [Box<Register>]) {
-        let mask = wave.exec();
-        for (register, out) in wave.vgpr[usize::from(self.dst.0)..][..usize::from(self.dst.1)].iter_mut().zip(out) {
-            if mask == wave.lanes {
-                std::mem::swap(register, out);
-            } else {
-                blend(register, out, mask);
-            }
-        }
+        let (mask, lanes) = (wave.exec(), wave.lanes);
+        put(&mut wave.vgpr[usize::from(self.dst.0)..][..usize::from(self.dst.1)], out, mask, lanes);
     }
 }
 
@@ -306,6 +345,19 @@ pub(crate) fn faster(
                 (run, None)
             }
         }
+        Semantics::Lane { dst: ty, src: [a, b, c, Ty::Mask], .. }
+            if is(div_fmas) && dst.is_some() && src[3] == Source::Scalar(scalar::VCC) =>
+        {
+            let types = [a, b, c];
+            let flagged = |fast: Box<FastPath>| Box::new(FastPath { flags: true, ..*fast });
+            if is_word(ty) && types.iter().all(|ty| is_word(*ty)) {
+                (run_words, fast(types, dst, ty).map(flagged))
+            } else if is_whole(ty) && types.iter().all(|ty| is_whole(*ty)) {
+                (run_doubles, fast(types, dst, ty).map(flagged))
+            } else {
+                (run, None)
+            }
+        }
         Semantics::Test { src: [a, b], .. } if is(run_test) && is_word(a) && is_word(b) => {
             (run_word_test, fast([a, b, Ty::None], None, Ty::None))
         }
@@ -326,6 +378,11 @@ pub(crate) fn faster(
     if fast.is_some() { (short, fast) } else { (run, None) }
 }
 
+#[inline(always)]
+fn active_lanes(wave: &Wave, launch: &Launch) -> ActiveLanes {
+    ActiveLanes { halves: launch.halves(), mask: wave.exec() }
+}
+
 #[inline]
 fn with_sign<'a>(row: &'a Row, sign: Sign, buffer: &'a mut Register) -> &'a Row {
     if !sign.absolute && !sign.negate {
@@ -337,18 +394,15 @@ fn with_sign<'a>(row: &'a Row, sign: Sign, buffer: &'a mut Register) -> &'a Row 
 
 fn run_words(core: &mut Core, op: &Op) -> ExecResult {
     let (Semantics::Lane { f, .. }, Some(fast)) = (&op.semantics, &op.fast_path) else { return run_lane(core, op) };
-    let Some(open) = fast.open(core, op)? else { return run_lane(core, op) };
-    let Core { wave, work: WorkRows { broadcast, signed, flushed, out }, launch, .. } = core;
+    let Some(open) = fast.open(core, op)? else { return fast.run_slow(core, op) };
+    let Core { wave, work: WorkRows { broadcast, signed, flushed, out, .. }, launch, .. } = core;
     fast.update(wave, broadcast);
-    let rows = fast.rows(wave, broadcast, signed);
-    if open == Open::Flush {
-        f.words(fast.flushed(rows, flushed), &mut out[0], launch.halves());
-        if fast.singles & RESULT != 0 {
-            flushed[0].0 = out[0].0;
-            lanes::flush(&flushed[0], &mut out[0]);
-        }
+    let lanes = active_lanes(wave, launch);
+    if !fast.changed && !fast.flags && open == Open::Plain {
+        let row = |at| fast.row(wave, broadcast, at, 0);
+        f.words(row(0), row(1), row(2), &mut out[0], lanes);
     } else {
-        f.words(rows, &mut out[0], launch.halves());
+        fast.changed_words(wave, *f, (broadcast, signed, flushed, &mut out[0]), lanes, open);
     }
     fast.put(wave, out);
     Ok(())
@@ -359,12 +413,23 @@ fn run_doubles(core: &mut Core, op: &Op) -> ExecResult {
         return run_lane(core, op);
     };
     if !fast.open_plain(core, op)? {
-        return run_lane(core, op);
+        return fast.run_slow(core, op);
     }
     let Core { wave, work: WorkRows { broadcast, signed, out, .. }, launch, .. } = core;
     let [low, high] = out;
     fast.update(wave, broadcast);
-    f.doubles(fast.pairs(wave, src, broadcast, signed), [low, high], launch.halves());
+    let (pairs, lanes) = (fast.pairs(wave, src, broadcast, signed), active_lanes(wave, launch));
+    if fast.flags {
+        let flags = wave.mask(scalar::VCC) & lanes.mask;
+        f.doubles(pairs, [&mut *low, &mut *high], ActiveLanes { mask: lanes.mask & !flags, ..lanes });
+        for lane in active(flags) {
+            let [a, b, c, _] = of_wide_lane(pairs, lane);
+            let value = f.lane(&Env::USUAL, &[a, b, c, 1]);
+            (low[lane], high[lane]) = (value as u32, (value >> 32) as u32);
+        }
+    } else {
+        f.doubles(pairs, [low, high], lanes);
+    }
     fast.put(wave, out);
     Ok(())
 }
@@ -379,7 +444,7 @@ fn run_double_bit(core: &mut Core, op: &Op) -> ExecResult {
     let Core { wave, work: WorkRows { broadcast, signed, out, .. }, launch, .. } = core;
     let [low, high] = out;
     fast.update(wave, broadcast);
-    let bits = f.doubles(fast.pairs(wave, src, broadcast, signed), [low, high], launch.halves());
+    let bits = f.doubles(fast.pairs(wave, src, broadcast, signed), [low, high], active_lanes(wave, launch));
     let mask = wave.exec();
     fast.put(wave, out);
     core.set_mask(op, op.sdst, bits & mask)
@@ -394,7 +459,7 @@ fn run_word_test(core: &mut Core, op: &Op) -> ExecResult {
     fast.update(wave, broadcast);
     let rows = fast.rows(wave, broadcast, signed);
     let [a, b, _] = if open == Open::Flush { fast.flushed(rows, flushed) } else { rows };
-    let bits = f.words(a, b, launch.halves());
+    let bits = f.words(a, b, active_lanes(wave, launch));
     vector::set_test(core, op, bits & core.wave.exec(), *exec)
 }
 
@@ -407,7 +472,8 @@ fn run_word_bit(core: &mut Core, op: &Op) -> ExecResult {
     }
     let Core { wave, work: WorkRows { broadcast, signed, out, .. }, launch, .. } = core;
     fast.update(wave, broadcast);
-    let bits = f.words(fast.rows(wave, broadcast, signed), &mut out[0], launch.halves());
+    let [a, b, c] = fast.rows(wave, broadcast, signed);
+    let bits = f.words(a, b, c, &mut out[0], active_lanes(wave, launch));
     let mask = wave.exec();
     fast.put(wave, out);
     core.set_mask(op, op.sdst, bits & mask)
@@ -440,7 +506,8 @@ pub(crate) fn run_packed32(core: &mut Core, op: &Op, f: &dyn Operation) -> ExecR
             let source = fast.row(wave, broadcast, at, u16::from(select >> at & 1));
             *row = with_sign(source, Sign { absolute: false, negate: negate >> at & 1 != 0 }, buffer);
         }
-        f.words(rows, out, launch.halves());
+        let [a, b, c] = rows;
+        f.words(a, b, c, out, active_lanes(wave, launch));
     }
     fast.put(wave, out);
     Ok(true)

@@ -3,9 +3,10 @@
 use wavetap_amdgpu::Opcode;
 
 use super::int_ops::lane;
-use super::{minmax, run_lane_bit};
+use super::{minmax, run_lane, run_lane_bit, simple};
 use crate::float::{self, Env, Round, add64, div_odd, fma64, from_f16, mul64, sqrt_odd, sum_odd, to_f32};
-use crate::lanes::{Lane, LaneBit, Operation, bit_operation};
+use crate::lanes::simplified::{simplified, simplified_bit};
+use crate::lanes::{Lane, LaneBit, Operation};
 use crate::op::semantics::{High, Semantics, Ty};
 use crate::state::op::Meaning;
 
@@ -33,6 +34,13 @@ fn d2(f: impl Lane) -> Meaning {
 }
 fn d3(f: impl Lane) -> Meaning {
     lane(f, D, [D, D, D, N], High::Zero)
+}
+/// An operation with a simple case.
+fn simple_lane(f: impl Lane, simple: impl LaneBit, dst: Ty, src: [Ty; 4]) -> Meaning {
+    (run_lane, Semantics::Lane { f: simplified(f, simple), dst, src, high: High::Zero })
+}
+fn simple1(f: impl Lane, simple: impl LaneBit, t: Ty) -> Meaning {
+    simple_lane(f, simple, t, [t, N, N, N])
 }
 fn h1(f: impl Lane) -> Meaning {
     lane(f, H, [H, N, N, N], High::Zero)
@@ -168,41 +176,51 @@ fn single(opcode: Opcode) -> Option<Meaning> {
         Opcode::V_CEIL_F32 => f1(|_, s| w32(s32(s[0]).ceil())),
         Opcode::V_RNDNE_F32 => f1(|_, s| w32(s32(s[0]).round_ties_even())),
         Opcode::V_FLOOR_F32 => f1(|_, s| w32(s32(s[0]).floor())),
-        Opcode::V_EXP_F32 | Opcode::V_EXP_LEGACY_F32 => f1(|_, s| flushed(s, |v| f64::from(v).exp2() as f32)),
+        Opcode::V_EXP_F32 | Opcode::V_EXP_LEGACY_F32 => {
+            simple1(|_, s| flushed(s, |v| f64::from(v).exp2() as f32), simple::exp2, F)
+        }
         Opcode::V_LOG_F32 | Opcode::V_LOG_LEGACY_F32 => {
-            f1(|_, s| flushed(s, |v| if v < 0.0 { f32::NAN } else { f64::from(v).log2() as f32 }))
+            simple1(|_, s| flushed(s, |v| if v < 0.0 { f32::NAN } else { f64::from(v).log2() as f32 }), simple::log2, F)
         }
         Opcode::V_RCP_F32 | Opcode::V_RCP_IFLAG_F32 => f1(|_, s| flushed(s, |v| 1.0 / v)),
-        Opcode::V_RSQ_F32 => f1(|_, s| {
-            flushed(s, |v| if v == 0.0 { f32::INFINITY.copysign(v) } else { (1.0 / f64::from(v).sqrt()) as f32 })
-        }),
+        Opcode::V_RSQ_F32 => simple1(
+            |_, s| {
+                flushed(s, |v| if v == 0.0 { f32::INFINITY.copysign(v) } else { (1.0 / f64::from(v).sqrt()) as f32 })
+            },
+            simple::reciprocal_root,
+            F,
+        ),
         Opcode::V_SQRT_F32 => f1(|_, s| flushed(s, f32::sqrt)),
-        Opcode::V_SIN_F32 => f1(|_, s| w32(turn(f64::from(s32(s[0])), f64::sin) as f32)),
-        Opcode::V_COS_F32 => f1(|_, s| w32(turn(f64::from(s32(s[0])), f64::cos) as f32)),
-        Opcode::V_FREXP_MANT_F32 => lane(
+        Opcode::V_SIN_F32 => simple1(|_, s| w32(turn(f64::from(s32(s[0])), f64::sin) as f32), simple::sine, F),
+        Opcode::V_COS_F32 => simple1(|_, s| w32(turn(f64::from(s32(s[0])), f64::cos) as f32), simple::cosine, F),
+        Opcode::V_FREXP_MANT_F32 => simple_lane(
             |_, s| {
                 let v = s32(s[0]);
                 w32(if v.is_finite() { float::frexp64(f64::from(v)).0 as f32 } else { v })
             },
+            simple::mantissa32,
             F,
             [X, N, N, N],
-            High::Zero,
         ),
-        Opcode::V_FREXP_EXP_I32_F32 => {
-            lane(|_, s| u64::from(float::frexp64(x(s[0])).1 as u32), Ty::B32, [X, N, N, N], High::Zero)
-        }
-        Opcode::V_LDEXP_F32 => lane(
+        Opcode::V_FREXP_EXP_I32_F32 => simple_lane(
+            |_, s| u64::from(float::frexp64(x(s[0])).1 as u32),
+            simple::exponent_of32,
+            Ty::B32,
+            [X, N, N, N],
+        ),
+        Opcode::V_LDEXP_F32 => simple_lane(
             |e, s| w32(to_f32(float::ldexp64(x(s[0]), (s[1] as u32 as i32).clamp(-400, 400)), e.round32)),
+            simple::ldexp32,
             F,
             [F, Ty::B32, N, N],
-            High::Zero,
         ),
         _ => return None,
     })
 }
 
 /// Instructions that take and give no single-precision denormals.
-fn flushed(s: &[u64; 4], f: fn(f32) -> f32) -> u64 {
+#[inline(always)]
+fn flushed(s: &[u64; 4], f: impl Fn(f32) -> f32) -> u64 {
     u64::from(float::flush32(f(f32::from_bits(float::flush32(s[0] as u32))).to_bits()))
 }
 
@@ -242,13 +260,19 @@ fn double(opcode: Opcode) -> Option<Meaning> {
             if v == 0.0 { f64::INFINITY.copysign(v) } else { 1.0 / v.sqrt() }.to_bits()
         }),
         Opcode::V_SQRT_F64 => d1(|_, s| d(s[0]).sqrt().to_bits()),
-        Opcode::V_FREXP_MANT_F64 => d1(|_, s| float::frexp64(d(s[0])).0.to_bits()),
-        Opcode::V_FREXP_EXP_I32_F64 => {
-            lane(|_, s| u64::from(float::frexp64(d(s[0])).1 as u32), Ty::B32, [D, N, N, N], High::Zero)
-        }
-        Opcode::V_LDEXP_F64 => {
-            lane(|e, s| float::scale64(e, d(s[0]), s[1] as u32 as i32).to_bits(), D, [D, Ty::B32, N, N], High::Zero)
-        }
+        Opcode::V_FREXP_MANT_F64 => simple1(|_, s| float::frexp64(d(s[0])).0.to_bits(), simple::mantissa64, D),
+        Opcode::V_FREXP_EXP_I32_F64 => simple_lane(
+            |_, s| u64::from(float::frexp64(d(s[0])).1 as u32),
+            simple::exponent_of64,
+            Ty::B32,
+            [D, N, N, N],
+        ),
+        Opcode::V_LDEXP_F64 => simple_lane(
+            |e, s| float::scale64(e, d(s[0]), s[1] as u32 as i32).to_bits(),
+            simple::ldexp64,
+            D,
+            [D, Ty::B32, N, N],
+        ),
         Opcode::V_TRIG_PREOP_F64 => {
             lane(|_, s| trig_preop(s[0], (s[1] & 31) as u32).to_bits(), D, [D, Ty::B32, N, N], High::Zero)
         }
@@ -388,8 +412,8 @@ fn major_axis(s: &[u64; 4]) -> (u8, f32, f32, f32) {
     (axis, a, b, c)
 }
 
-fn bit(f: impl LaneBit, t: Ty) -> Meaning {
-    (run_lane_bit, Semantics::LaneBit { f: bit_operation(f), dst: t, src: [t, t, t, N] })
+fn bit(f: impl LaneBit, simple: impl LaneBit, t: Ty) -> Meaning {
+    (run_lane_bit, Semantics::LaneBit { f: simplified_bit(f, simple), dst: t, src: [t, t, t, N] })
 }
 
 fn cube_and_division(opcode: Opcode) -> Option<Meaning> {
@@ -427,10 +451,10 @@ fn cube_and_division(opcode: Opcode) -> Option<Meaning> {
             let (axis, a, b, c) = major_axis(s);
             w32(2.0 * [a, b, c][usize::from(axis)])
         }),
-        Opcode::V_DIV_SCALE_F32 => bit(div_scale32, X),
-        Opcode::V_DIV_SCALE_F64 => bit(div_scale64, D),
+        Opcode::V_DIV_SCALE_F32 => bit(div_scale32, simple::div_scale32, X),
+        Opcode::V_DIV_SCALE_F64 => bit(div_scale64, simple::div_scale64, D),
         // The scale goes back the way `v_div_scale` went: up where the quotient is large, down where it is small.
-        Opcode::V_DIV_FMAS_F32 => lane(
+        Opcode::V_DIV_FMAS_F32 => simple_lane(
             |e, s| {
                 let scale = match s[3] {
                     0 => 0,
@@ -440,11 +464,11 @@ fn cube_and_division(opcode: Opcode) -> Option<Meaning> {
                 // One rounding: the sum keeps its odd last bit through the exact scaling.
                 w32(to_f32(float::ldexp64(sum_odd(x(s[0]) * x(s[1]), x(s[2]), e.round32), scale), e.round32))
             },
+            simple::div_fmas32,
             F,
             [X, X, X, Ty::Mask],
-            High::Zero,
         ),
-        Opcode::V_DIV_FMAS_F64 => lane(
+        Opcode::V_DIV_FMAS_F64 => simple_lane(
             |e, s| {
                 let (a, b, c) = (d(s[0]), d(s[1]), d(s[2]));
                 match s[3] {
@@ -454,20 +478,30 @@ fn cube_and_division(opcode: Opcode) -> Option<Meaning> {
                 }
                 .to_bits()
             },
+            simple::div_fmas64,
             D,
             [Ty::B64, Ty::B64, Ty::B64, Ty::Mask],
-            High::Zero,
         ),
-        Opcode::V_DIV_FIXUP_F32 => f3(|_, s| {
-            let (q, den, num) = (s32(s[0]), s32(s[1]), s32(s[2]));
-            let extreme = exponent32(num) - exponent32(den) < -150;
-            w32(div_fixup(f64::from(q), f64::from(den), f64::from(num), extreme) as f32)
-        }),
-        Opcode::V_DIV_FIXUP_F64 => d3(|_, s| {
-            let (q, den, num) = (d(s[0]), d(s[1]), d(s[2]));
-            let extreme = exponent64(num) - exponent64(den) < -1075;
-            div_fixup(q, den, num, extreme).to_bits()
-        }),
+        Opcode::V_DIV_FIXUP_F32 => simple_lane(
+            |_, s| {
+                let (q, den, num) = (s32(s[0]), s32(s[1]), s32(s[2]));
+                let extreme = exponent32(num) - exponent32(den) < -150;
+                w32(div_fixup(f64::from(q), f64::from(den), f64::from(num), extreme) as f32)
+            },
+            simple::div_fixup32,
+            F,
+            [F, F, F, N],
+        ),
+        Opcode::V_DIV_FIXUP_F64 => simple_lane(
+            |_, s| {
+                let (q, den, num) = (d(s[0]), d(s[1]), d(s[2]));
+                let extreme = exponent64(num) - exponent64(den) < -1075;
+                div_fixup(q, den, num, extreme).to_bits()
+            },
+            simple::div_fixup64,
+            D,
+            [D, D, D, N],
+        ),
         Opcode::V_DIV_FIXUP_F16 => h3(|e, s| wh(e, div_fixup(hf(s[0]), hf(s[1]), hf(s[2]), false)), High::Keep),
         Opcode::V_DIV_FIXUP_LEGACY_F16 => h3(|e, s| wh(e, div_fixup(hf(s[0]), hf(s[1]), hf(s[2]), false)), High::Zero),
         _ => return None,

@@ -148,7 +148,8 @@ fn stochastic(core: &mut Core, op: &Op) -> ExecResult {
     Ok(())
 }
 
-fn div_fmas(core: &mut Core, op: &Op) -> ExecResult {
+/// Runs `v_div_fmas`: in strict mode VCC must have been written long enough before.
+pub(super) fn div_fmas(core: &mut Core, op: &Op) -> ExecResult {
     if core.launch.strict {
         core.passed(core.wave.hazards.check_div_fmas())?;
     }

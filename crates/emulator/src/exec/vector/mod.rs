@@ -14,6 +14,7 @@ pub(crate) mod movement;
 pub(crate) mod packed;
 pub(crate) mod scaled;
 pub(crate) mod scaled_pack;
+mod simple;
 
 use wavetap_amdgpu::{Dpp, Half, Modifiers, Reg, RegFile, Role, Sdwa, scalar};
 
