@@ -62,6 +62,15 @@ pub(crate) fn load_lanes(
             load_following(memory, rows, lanes, run)?;
             continue;
         }
+        if let (RunKind::Scattered, [row]) = (run.kind, &mut *rows) {
+            for (cell, &place) in row[run.lanes()].iter_mut().zip(&lanes.places[run.lanes()]) {
+                *cell = match words.load(place as usize) {
+                    Some(word) => word,
+                    None => memory.load32(lanes.origin + place as usize)?,
+                };
+            }
+            continue;
+        }
         let distinct = if run.kind == RunKind::Same { 1 } else { run.count };
         for lane in run.first..run.first + distinct {
             let place = lanes.places[lane] as usize;
