@@ -8,7 +8,7 @@ use wavetap::collect::residency::fewer_workgroups;
 use wavetap::collect::session::{DispatchInfo, Ticket};
 use wavetap::collect::uncounted::Why;
 use wavetap::emulated::EmulatedMemory;
-use wavetap::emulator::{Dispatch, DispatchStats, Fault, FaultKind, Share};
+use wavetap::emulator::{Beyond, Dispatch, DispatchStats, Fault, FaultKind, Share};
 use wavetap::error::{Error, Result};
 use wavetap::isa::Target;
 use wavetap::profile::file::Work;
@@ -255,12 +255,18 @@ impl Runtime {
         Ok(fewer_workgroups(&counters.map.target, (&mapped.before, &mapped.after), size, shape.dynamic_lds))
     }
 
-    /// Says of accesses after allocations, each place once, and keeps the segment of arguments for the next launch.
+    /// Says of accesses after allocations, each place once, and after LDS, once for each kernel; keeps the segment of
+    /// arguments for the next launch.
     pub(crate) fn ended(&mut self, kernel: &KernelRef, stats: &DispatchStats, arguments: Segment) {
         for overrun in &stats.overruns {
-            if self.overruns.insert((kernel.name.clone(), overrun.place.address)) {
-                let more = "a GPU lets that be up to the end of its page, and so does this run; with --strict it ends \
-                    the program";
+            let (place, end) = match overrun.beyond {
+                Beyond::Allocation { .. } => (Some(overrun.place.address), "its page"),
+                Beyond::Lds { .. } => (None, "its allocation unit"),
+            };
+            if self.overruns.insert((kernel.name.clone(), place)) {
+                let more = format!(
+                    "a GPU lets that be up to the end of {end}, and so does this run; with --strict it ends the program"
+                );
                 let what =
                     fault_places::text_of_overrun(bytes_of(&self.code.images, Some(overrun.place.object)), overrun);
                 say_fault(&kernel.name, &format!("{what}: {more}"));

@@ -81,8 +81,9 @@ pub(crate) struct Runtime {
     pub(crate) hostcall: Hostcall,
     /// Kernel argument segments that no kernel uses, by size and alignment.
     pub(crate) kernargs: HashMap<(u64, u64), Vec<u64>>,
-    /// Kernels and the instructions of theirs of which it was said that they run past the end of an allocation.
-    pub(crate) overruns: HashSet<(String, u64)>,
+    /// Kernels and the instructions of theirs of which it was said that they run past the end of an allocation; without
+    /// an instruction, past the end of LDS.
+    pub(crate) overruns: HashSet<(String, Option<u64>)>,
     /// Images of which a kernel that may allocate memory was launched.
     pub(crate) heap_users: HashSet<usize>,
     pub(crate) stack_limit: u32,

@@ -1,5 +1,6 @@
 //! The driver of this process.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::os::fd::IntoRawFd;
 use std::path::{Path, PathBuf};
@@ -32,6 +33,8 @@ pub(crate) struct Driver {
     pub(crate) events: Events,
     allocations: Mutex<Allocations>,
     engine: Mutex<Engine>,
+    /// Kernels of which it was said that they run past the end of their LDS.
+    told: Mutex<BTreeSet<String>>,
     /// Threads that wait for the engine: the one that runs queues lets them go first.
     waiting: AtomicUsize,
 }
@@ -89,6 +92,7 @@ impl Driver {
             events: Events::default(),
             allocations: Mutex::new(Allocations::new(gpus)?),
             engine: Mutex::new(Engine::new(target, &options, gpus)),
+            told: Mutex::default(),
             waiting: AtomicUsize::new(0),
         };
         thread::Builder::new().name("wavetap-kfd".into()).spawn(run_queues)?;
@@ -112,7 +116,7 @@ impl Driver {
     fn turn(&self) -> Step {
         let mut engine = self.engine.lock().unwrap_or_else(PoisonError::into_inner);
         let several_gpus = self.gpus > 1;
-        engine.turn(Surroundings { events: &self.events, waiting: &self.waiting, several_gpus })
+        engine.turn(Surroundings { events: &self.events, told: &self.told, waiting: &self.waiting, several_gpus })
     }
 
     /// A new descriptor of the driver's device, or of the render node of a GPU.

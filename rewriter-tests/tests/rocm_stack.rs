@@ -11,6 +11,8 @@ mod gpus;
 mod hip;
 #[path = "rocm_stack/latency.rs"]
 mod latency;
+#[path = "rocm_stack/lds.rs"]
+mod lds;
 #[path = "rocm_stack/memory.rs"]
 mod memory;
 #[path = "rocm_stack/occupancy.rs"]
@@ -56,7 +58,7 @@ fn programs() -> &'static Path {
             let script = Command::new(root().join("hip-samples/bitcode.sh")).arg(&bitcode).status();
             assert!(script.expect("the script starts").success());
             compile(folder.path(), "features", &["gfx90a", "gfx906", "gfx1030"]);
-            for program in ["two_gpus", "modules", "prints", "occupancy", "answers", "compiles"] {
+            for program in ["two_gpus", "modules", "prints", "occupancy", "answers", "compiles", "lds_rest"] {
                 compile(folder.path(), program, &["gfx90a"]);
             }
             build_direct(folder.path());

@@ -171,7 +171,7 @@ fn accesses_far_out_of_bounds_are_dropped() {
 }
 
 /// A wrong index is told in strict mode: what is nearer to the allocation than 1 GiB. Otherwise it is dropped, but for
-/// the rest of the allocation's last unit.
+/// the rest of the allocation's last unit, which is accessed.
 #[test]
 fn accesses_near_the_allocation_are_findings() {
     if !compiler_is_there() {
@@ -187,8 +187,8 @@ fn accesses_near_the_allocation_are_findings() {
         let (unit, most) = (of_target.lds_granule().max(LDS as u32), of_target.lds_bytes());
         // Address, whether it is a finding in strict mode, and otherwise.
         let cases = [
-            (LDS as u32, true, unit > LDS as u32),
-            (LDS as u32 - 2, true, true),
+            (LDS as u32, true, false),
+            (LDS as u32 - 2, true, unit == LDS as u32),
             (unit, true, false),
             (most - 4, true, false),
             (most, true, false),
@@ -204,6 +204,10 @@ fn accesses_near_the_allocation_are_findings() {
         for (n, operation) in operations.iter().enumerate() {
             for (address, strict, otherwise) in cases {
                 for (is_strict, finding) in [(true, strict), (false, otherwise)] {
+                    if operation.contains("add") && address % 4 != 0 && !finding {
+                        // In bounds, but not aligned.
+                        continue;
+                    }
                     let mut bench = bare::bench(target, is_strict, 1, &image);
                     let (from, to) = (bench.buffer(&input(&masked(address))), bench.buffer(&[0; 8 * LANES]));
                     let ran = bench.run(&format!("k{n}"), 1, LANES as u16, 0, &[from, to]);
@@ -258,5 +262,98 @@ fn asynchronous_copies_far_out_of_bounds_are_dropped() {
         assert_eq!(bench.read(to, LANES), expected, "strict {strict}");
         let fault = bench.run("store", 1, LANES as u16, 0, &[from, to]).expect_err("a copy from nowhere");
         assert!(matches!(fault.kind, FaultKind::LdsBounds { offset: 0x7fff_ffef, .. }), "{fault}");
+    }
+}
+
+/// The last allocation unit is there as a whole: what is stored after the workgroup's own bytes is loaded again, and
+/// told once for each instruction. With exact bounds it is a fault.
+#[test]
+fn the_rest_of_the_last_unit_is_memory_unless_bounds_are_exact() {
+    /// Bytes of LDS: an odd dword in a unit.
+    const OWN: u32 = 516;
+    if !compiler_is_there() {
+        return;
+    }
+    // Mesa's `lds_alloc_granularity`, and LLVM's `getAddressableLocalMemorySize` and its granules for the others.
+    let units = [
+        ("gfx900", 512),
+        ("gfx90a", 512),
+        ("gfx942", 512),
+        ("gfx950", 1280),
+        ("gfx1010", 512),
+        ("gfx1030", 1024),
+        ("gfx1100", 1024),
+        ("gfx1200", 1024),
+        ("gfx1250", 2048),
+    ];
+    for (target, unit) in units {
+        let gfx12 = Target::by_name(target).expect("a target").generation() >= 12;
+        let wait = if gfx12 { "s_wait_dscnt 0" } else { "s_waitcnt lgkmcnt(0)" };
+        let both =
+            format!("ds_write_b32 v2, v4\n{wait}\nds_read_b32 v8, v2\n{wait}\nds_read2_b32 v[10:11], v2 offset1:1");
+        let image = bare::assemble(target, &bare::kernel(target, "k", OWN, &body(target, &both)));
+        let end = OWN.next_multiple_of(unit);
+        // Each lane has two dwords of its own after the workgroup's, for all of which there is room.
+        let addresses = std::array::from_fn(|lane| OWN + 4 + 8 * lane as u32);
+        let run = |strict: bool, addresses: [u32; LANES]| {
+            let mut bench = bare::bench(target, strict, 1, &image);
+            let (from, to) = (bench.buffer(&input(&addresses)), bench.buffer(&[0; 8 * LANES]));
+            bench.run("k", 1, LANES as u16, 0, &[from, to]).map(|stats| (stats, bench.read(to, 8 * LANES)))
+        };
+        let (stats, found) = run(false, addresses).unwrap_or_else(|fault| panic!("{target}: {fault}"));
+        for (lane, row) in found.chunks(8).enumerate() {
+            assert_eq!(row[..4], [datum(lane, 0), BEFORE, datum(lane, 0), 0], "{target}, lane {lane}");
+        }
+        let told: Vec<String> = stats.overruns.iter().map(ToString::to_string).collect();
+        let says = format!(
+            "LDS access of 4 bytes at offset 0x208 is outside the 516 bytes of the workgroup, for which {end} "
+        );
+        assert_eq!(told.len(), 3, "{target}: {told:?}");
+        assert!(told[0].starts_with(&says) && told[0].contains(", in `ds_"), "{target}: {told:?}");
+        // The last dword of the unit, and the first after it.
+        let (stats, found) = run(false, [end - 8; LANES]).unwrap_or_else(|fault| panic!("{target}: {fault}"));
+        assert_eq!((stats.overruns.len(), found[0]), (3, datum(LANES - 1, 0)), "{target}");
+        let (stats, found) = run(false, [end; LANES]).unwrap_or_else(|fault| panic!("{target}: {fault}"));
+        assert_eq!((stats.overruns.len(), &found[..4]), (0, &[0, BEFORE, 0, 0][..]), "{target}");
+        let fault = run(true, addresses).expect_err("bounds are exact");
+        assert!(matches!(fault.kind, FaultKind::LdsBounds { allocated: OWN, .. }), "{target}: {fault}");
+    }
+}
+
+/// Flat instructions, too, and those that add M0 or load to LDS.
+#[test]
+fn all_instructions_reach_the_rest_of_the_last_unit() {
+    if !compiler_is_there() {
+        return;
+    }
+    let ways = [
+        // The high half of flat addresses of LDS; v2 is the low one.
+        "s_mov_b64 s[10:11], src_shared_base\nv_mov_b32 v3, s11\nflat_store_dword v[2:3], v4\n\
+            s_waitcnt vmcnt(0) lgkmcnt(0)\nflat_load_dword v8, v[2:3]",
+        "s_mov_b32 m0, 520\ns_nop 0\nds_write_addtid_b32 v4\ns_waitcnt lgkmcnt(0)\nds_read_addtid_b32 v8",
+        "s_mov_b32 m0, 520\ns_nop 0\nglobal_load_lds_dword v1, s[4:5] offset:0\ns_waitcnt vmcnt(0)\nds_read_b32 v8, v2",
+    ];
+    for (n, way) in ways.iter().enumerate() {
+        let image = bare::assemble("gfx942", &bare::kernel("gfx942", "k", 516, &body("gfx942", way)));
+        for strict in [false, true] {
+            let mut bench = bare::bench("gfx942", strict, 1, &image);
+            let addresses = std::array::from_fn(|lane| 520 + 4 * lane as u32);
+            let (from, to) = (bench.buffer(&input(&addresses)), bench.buffer(&[0; 8 * LANES]));
+            match bench.run("k", 1, LANES as u16, 0, &[from, to]) {
+                Ok(stats) => {
+                    assert!(!strict && !stats.overruns.is_empty(), "{way}");
+                    let found = bench.read(to, 8 * LANES);
+                    // The load to LDS takes the first word of a lane's row, which is its address.
+                    let expected = |lane: usize| if n == 2 { addresses[lane] } else { datum(lane, 0) };
+                    (0..LANES).for_each(|lane| assert_eq!(found[8 * lane], expected(lane), "{way}, lane {lane}"));
+                }
+                Err(fault) => {
+                    assert!(
+                        strict && matches!(fault.kind, FaultKind::LdsBounds { allocated: 516, .. }),
+                        "{way}: {fault}"
+                    );
+                }
+            }
+        }
     }
 }

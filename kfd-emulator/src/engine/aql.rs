@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 
 use wavetap_emulator::{Device, QueuedPacket, Share};
 
-use super::{Queue, Step, Surroundings, Trouble, at, load32, load64, store64};
+use super::{Queue, Step, Surroundings, Trouble, at, faults, load32, load64, store64};
 use crate::clock;
 use crate::layout::{amd_signal, barrier, barrier_value};
 
@@ -117,10 +117,11 @@ fn dispatch(
     };
     let share = Share { instructions, interrupt: Some(around.waiting) };
     let ended = device.advance(&mut flight, share).map_err(|fault| Trouble::of_kernel(fault, kernel_object))?;
-    if ended.is_none() {
+    let Some(stats) = ended else {
         queue.flight = Some((flight, began));
         return Ok(None);
-    }
+    };
+    faults::tell_overruns(&stats.overruns, kernel_object, queue, device, around);
     // What the kernel stored is there for who sees the signal.
     std::sync::atomic::fence(Ordering::SeqCst);
     Ok(Some(began))

@@ -1,8 +1,10 @@
 //! What becomes of a kernel or a packet that did something wrong: the runtime is told as by the hardware, so that the
 //! program gets its error; where the emulator itself cannot go on, the program is ended.
 
+use std::sync::PoisonError;
+
 use wavetap_amdgpu::Limit;
-use wavetap_emulator::{Device, Fault, FaultKind};
+use wavetap_emulator::{Beyond, Device, Fault, FaultKind, ObjectId, Overrun};
 
 use super::{Queue, Surroundings, Trouble, aql, load64, symbols};
 use crate::layout::{amd_queue, amd_signal};
@@ -34,14 +36,47 @@ pub(crate) fn report(trouble: &Trouble, queue: &Queue, device: &mut Device, arou
     }
 }
 
+/// Says that a kernel went past the end of its LDS, once for each kernel.
+pub(crate) fn tell_overruns(
+    overruns: &[Overrun],
+    kernel_object: u64,
+    queue: &Queue,
+    device: &Device,
+    around: Surroundings,
+) {
+    let Some(overrun) = overruns.iter().find(|overrun| matches!(overrun.beyond, Beyond::Lds { .. })) else { return };
+    let name = name(device, kernel_object);
+    if !around.told.lock().unwrap_or_else(PoisonError::into_inner).insert(name.clone()) {
+        return;
+    }
+    let mut overrun = overrun.clone();
+    if let Some(address) = located(device, Some(overrun.place.object), overrun.place.address) {
+        overrun.place.address = address;
+    }
+    stderr_line!(
+        "wavetap: {overrun}: a GPU lets that be up to the end of its allocation unit, and so does this run; with \
+            --strict it ends the program, in kernel {name}{}",
+        of_gpu(queue, around)
+    );
+}
+
+/// Where an instruction is in its code object.
+fn located(device: &Device, object: Option<ObjectId>, address: u64) -> Option<u64> {
+    let base = device.code_base(object?)?;
+    symbols::offset_in_object(device, base + address)
+}
+
+/// The name of a kernel, or where its descriptor is.
+fn name(device: &Device, kernel_object: u64) -> String {
+    symbols::kernel(device, kernel_object).unwrap_or_else(|| format!("at {kernel_object:#x}"))
+}
+
 fn kernel(fault: &Fault, kernel_object: u64, queue: &Queue, device: &mut Device, around: Surroundings) {
-    let place = fault.object.and_then(|object| device.code_base(object));
-    let located = place.map(|base| base + fault.address).and_then(|pc| symbols::offset_in_object(device, pc));
     let mut fault = fault.clone();
-    if let Some(address) = located {
+    if let Some(address) = located(device, fault.object, fault.address) {
         fault.address = address;
     }
-    let name = symbols::kernel(device, kernel_object).unwrap_or_else(|| format!("at {kernel_object:#x}"));
+    let name = name(device, kernel_object);
     stderr_line!("wavetap: {fault}, in kernel {name}{}", of_gpu(queue, around));
     if name.starts_with(RUNTIMES_KERNELS) && name.contains("Image") {
         stderr_line!(

@@ -7,9 +7,9 @@ mod rectangle;
 mod sdma;
 mod symbols;
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicUsize;
+use std::sync::{Arc, Mutex};
 
 use wavetap_amdgpu::Target;
 use wavetap_base::error::Error;
@@ -33,6 +33,8 @@ pub(crate) enum QueueKind {
 #[derive(Clone, Copy)]
 pub(crate) struct Surroundings<'d> {
     pub(crate) events: &'d Events,
+    /// Names of kernels of which it was said that they run past the end of their LDS.
+    pub(crate) told: &'d Mutex<BTreeSet<String>>,
     /// Threads that wait for the engine: a kernel's share ends as soon as it can.
     pub(crate) waiting: &'d AtomicUsize,
     /// Whether messages have to say which GPU is meant.

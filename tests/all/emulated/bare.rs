@@ -1,5 +1,6 @@
 //! Assembled kernels without a frame: what a kernel of a few lines does on a target. gfx1250 is assembled as gfx1200,
-//! whose encodings it shares; what only it has are `.long` words, taken from LLVM 24's assembler.
+//! whose encodings it shares; what only it has are `.long` words, taken from LLVM 24's assembler. gfx950 is assembled
+//! as gfx942.
 
 use std::path::Path;
 use std::process::Command;
@@ -14,7 +15,7 @@ pub fn kernel(target: &str, name: &str, lds: u32, body: &str) -> String {
     let generation = Target::by_name(target).expect("a target").generation();
     let wait = if generation >= 12 { "s_wait_kmcnt 0" } else { "s_waitcnt lgkmcnt(0)" };
     let wave = if generation >= 10 { ".amdhsa_wavefront_size32 1\n" } else { "" };
-    let accum = if matches!(target, "gfx90a" | "gfx942") { ".amdhsa_accum_offset 128\n" } else { "" };
+    let accum = if matches!(target, "gfx90a" | "gfx942" | "gfx950") { ".amdhsa_accum_offset 128\n" } else { "" };
     format!(
         ".text\n.globl {name}\n.p2align 8\n.type {name},@function\n{name}:\ns_load_dwordx4 s[4:7], s[0:1], 0x0\n\
          v_and_b32 v0, 0x3ff, v0\n{wait}\n\
@@ -29,13 +30,18 @@ pub fn assemble(target: &str, text: &str) -> Vec<u8> {
     let dir = tempfile::tempdir().expect("a directory");
     let at = |name: &str| dir.path().join(name).into_os_string();
     std::fs::write(at("bare.s"), format!(".amdhsa_code_object_version 5\n{text}")).expect("written");
-    let cpu = format!("-mcpu={}", if target == "gfx1250" { "gfx1200" } else { target });
+    // EF_AMDGPU_MACH_AMDGCN_GFX1250 and EF_AMDGPU_MACH_AMDGCN_GFX950.
+    let (cpu, machine) = match target {
+        "gfx1250" => ("gfx1200", Some(0x49)),
+        "gfx950" => ("gfx942", Some(0x4f)),
+        _ => (target, None),
+    };
+    let cpu = format!("-mcpu={cpu}");
     run("clang-19", &["-target", "amdgcn-amd-amdhsa", &cpu, "-c", "-o"], &[&at("bare.o"), &at("bare.s")]);
     run("ld.lld-19", &["-shared", "-o"], &[&at("bare.co"), &at("bare.o")]);
     let mut bytes = std::fs::read(Path::new(&at("bare.co"))).expect("a code object");
-    if target == "gfx1250" {
-        // EF_AMDGPU_MACH_AMDGCN_GFX1250.
-        bytes[0x30] = 0x49;
+    if let Some(machine) = machine {
+        bytes[0x30] = machine;
     }
     bytes
 }

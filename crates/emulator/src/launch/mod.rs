@@ -35,6 +35,7 @@ pub(crate) struct Launch {
     /// FLAT_SCRATCH holds the size and the offset.
     pub offset_scratch: bool,
     pub private_size: u32,
+    /// Bytes of LDS that the dispatch requests for each workgroup.
     pub lds_size: u32,
     /// First device address after the scratch of all waves, and the first in it.
     pub scratch_arena: (u64, u64),
@@ -45,6 +46,11 @@ impl Launch {
     /// Halves of 32 lanes that a wave has: 1 or 2.
     pub(crate) fn halves(&self) -> usize {
         self.lanes / 32
+    }
+
+    /// Bytes of LDS that a workgroup can access: whole allocation units, unless bounds are exact.
+    pub(crate) fn lds_allocated(&self) -> u32 {
+        if self.strict { self.lds_size } else { self.lds_size.next_multiple_of(self.target.lds_granule().max(1)) }
     }
 
     /// The same without checks.

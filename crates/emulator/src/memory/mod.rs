@@ -20,7 +20,7 @@ use wavetap_base::error::{Error, Result, ResultExt};
 
 use crate::address::allocation::{Allocation, AllocationKind, ForeignMemory};
 use crate::address::{CodeAddress, ObjectId};
-use crate::fault::overrun::Overrun;
+use crate::fault::overrun::{Beyond, Overrun};
 use crate::fault::{FaultKind, MemoryAccess};
 use crate::lanes::{LANES, Register, elements};
 
@@ -267,7 +267,7 @@ pub(crate) struct View<'m> {
     to_page: bool,
     /// Whether there is an overrun; by itself because it is read after each instruction.
     overruns: Cell<bool>,
-    /// The first access past the end of an allocation since that was last taken, without its instruction.
+    /// The first access past the end of an allocation or of LDS since that was last taken, without its instruction.
     overrun: Cell<Option<Overrun>>,
 }
 
@@ -292,7 +292,7 @@ impl<'m> View<'m> {
         Some(&blocks[at]).filter(|block| within(block))
     }
 
-    /// Whether there was an access past the end of an allocation.
+    /// Whether there was an access past the end of something.
     #[inline]
     pub(crate) fn has_overrun(&self) -> bool {
         self.overruns.get()
@@ -314,18 +314,17 @@ impl<'m> View<'m> {
         if !self.to_page || allocation.kind != AllocationKind::Device || !inside {
             return None;
         }
+        self.note_overrun(address, size, Beyond::Allocation { access, allocation });
+        Some(block)
+    }
+
+    /// Notes an access past the end of something, if there was none since the last one was taken.
+    #[cold]
+    pub(crate) fn note_overrun(&self, address: u64, size: usize, beyond: Beyond) {
         if !self.overruns.replace(true) {
             let place = CodeAddress { object: ObjectId(0), address: 0 };
-            self.overrun.set(Some(Overrun {
-                place,
-                instruction: "".into(),
-                address,
-                size: size as u32,
-                access,
-                allocation,
-            }));
+            self.overrun.set(Some(Overrun { place, instruction: "".into(), address, size: size as u32, beyond }));
         }
-        Some(block)
     }
 
     /// The device's own allocation around an address.

@@ -384,7 +384,7 @@ impl<'a> Worker<'a> {
 
     pub(crate) fn start(&mut self, plan: &Plan, id: [u32; 3]) -> Result<Workgroup, Fault> {
         let pool = &mut self.code.pool;
-        let mut lds = pool.lds(plan.launch.lds_size as usize);
+        let mut lds = pool.lds(plan.launch.lds_allocated() as usize);
         if self.shared.options.strict {
             lds.chunks_mut(8).for_each(|chunk| {
                 let bits = self.random.next().to_le_bytes();

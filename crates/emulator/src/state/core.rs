@@ -12,7 +12,7 @@ use crate::address::CodeAddress;
 use crate::address::aperture::{FLAT_SCRATCH_BASE, LANES_APERTURE, PRIVATE_APERTURE, SHARED_APERTURE};
 use crate::fault::FaultKind;
 use crate::fault::findings::FindingKind;
-use crate::fault::overrun::Overrun;
+use crate::fault::overrun::{Beyond, Overrun};
 use crate::fault::stop::{ExecResult, at_lane, stop, undefined};
 use crate::lanes::{LANES, Lanes, Register, Registers, Row, active};
 use crate::launch::Launch;
@@ -41,7 +41,8 @@ pub(crate) struct Core<'a> {
 }
 
 impl Core<'_> {
-    /// If the instruction that was just run went past the end of an allocation, within its last page, notes that once.
+    /// If the instruction that was just run went past the end of an allocation or of LDS, within what the hardware
+    /// allocates, notes that once.
     #[inline]
     pub(crate) fn note_overrun(&mut self, op: &Op) {
         if self.memory.has_overrun() {
@@ -74,11 +75,30 @@ impl Core<'_> {
     fn keep_overrun(&mut self, op: &Op) {
         let Some(found) = self.memory.take_overrun() else { return };
         let place = CodeAddress { object: op.object, address: op.address };
+        if self.stats.has_overrun_at(place) {
+            return;
+        }
         self.stats.add_overrun(&Overrun { place, instruction: print(self.launch.target, &op.inst).into(), ..found });
     }
 }
 
 impl Core<'_> {
+    /// The place in LDS of an access at an offset, or why there is none. What is past the end of the workgroup's LDS
+    /// and within its last allocation unit is noted.
+    pub(crate) fn lds_place(&self, offset: u64, size: usize) -> Result<usize, FaultKind> {
+        let Launch { lds_size, .. } = *self.launch;
+        match offset.checked_add(size as u64) {
+            Some(end) if end <= u64::from(lds_size) => Ok(offset as usize),
+            // Outside strict mode there are whole units.
+            Some(end) if end <= self.lds.len() as u64 => {
+                let beyond = Beyond::Lds { requested: lds_size, allocated: self.lds.len() as u32 };
+                self.memory.note_overrun(offset, size, beyond);
+                Ok(offset as usize)
+            }
+            _ => Err(FaultKind::LdsBounds { offset, size: size as u32, allocated: lds_size }),
+        }
+    }
+
     /// Whether the wave passes over vector instructions.
     #[inline]
     pub(crate) fn skips_vectors(&self) -> bool {
@@ -290,11 +310,9 @@ impl Core<'_> {
             Source::None => Ok([0; LANES]),
             Source::LdsDirect => {
                 let m0 = self.scalar(op, scalar::M0)?;
-                let at = (m0 & 0xffff) as usize;
-                match self.lds.get(at..at + 4) {
-                    Some(bytes) => Ok([u64::from(u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])); LANES]),
-                    None => stop(FaultKind::LdsBounds { offset: at as u64, size: 4, allocated: self.launch.lds_size }),
-                }
+                let at = self.lds_place((m0 & 0xffff).into(), 4).or_else(stop)?;
+                let bytes = [self.lds[at], self.lds[at + 1], self.lds[at + 2], self.lds[at + 3]];
+                Ok([u64::from(u32::from_le_bytes(bytes)); LANES])
             }
         }
     }

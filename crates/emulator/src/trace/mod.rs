@@ -14,8 +14,9 @@ use wavetap_profile::schema::{Counts, KindSchema};
 use self::accesses::AccessRecords;
 use self::origins::Origins;
 use self::timing::ModelledTime;
+use crate::address::allocation::Allocation;
 use crate::address::{CodeAddress, ObjectId};
-use crate::fault::overrun::Overrun;
+use crate::fault::overrun::{Beyond, Overrun};
 use crate::op::Class;
 
 /// The branch counts of a dispatch, exact to the last wave.
@@ -89,13 +90,19 @@ impl Trace {
 
 impl fmt::Display for Overrun {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Overrun { place, instruction, address, size, access, allocation } = self;
-        let end = allocation.address + allocation.size;
-        write!(
-            f,
-            "{access} of {size} bytes at {address:#x} runs past the end of its allocation, {:#x}..{end:#x}",
-            allocation.address
-        )?;
+        let Overrun { place, instruction, address, size, beyond } = self;
+        match beyond {
+            Beyond::Allocation { access, allocation: Allocation { address: start, size: length, .. } } => write!(
+                f,
+                "{access} of {size} bytes at {address:#x} runs past the end of its allocation, {start:#x}..{:#x}",
+                start + length
+            ),
+            Beyond::Lds { requested, allocated } => write!(
+                f,
+                "LDS access of {size} bytes at offset {address:#x} is outside the {requested} bytes of the workgroup, \
+                    for which {allocated} are allocated"
+            ),
+        }?;
         write!(f, ", in `{instruction}` at {:#x}", place.address)
     }
 }
@@ -144,7 +151,8 @@ pub struct DispatchStats {
     pub global_bytes: u64,
     /// Bytes that lanes read from and wrote to LDS.
     pub lds_bytes: u64,
-    /// Accesses past the end of an allocation that were let be, one for each instruction; none in strict mode.
+    /// Accesses past the end of an allocation or of LDS that were let be, one for each instruction; none in strict
+    /// mode.
     pub overruns: Vec<Overrun>,
     /// Where lanes went in memory, if [`crate::Options::accesses`] asks for it, without scalar accesses and images.
     pub accesses: AccessRecords,
@@ -174,9 +182,14 @@ impl DispatchStats {
         }
     }
 
+    /// Whether an overrun of an instruction was noted.
+    pub(crate) fn has_overrun_at(&self, place: CodeAddress) -> bool {
+        self.overruns.iter().any(|known| known.place == place)
+    }
+
     /// Notes the first overrun of an instruction.
     pub(crate) fn add_overrun(&mut self, overrun: &Overrun) {
-        if !self.overruns.iter().any(|known| known.place == overrun.place) {
+        if !self.has_overrun_at(overrun.place) {
             self.overruns.push(overrun.clone());
         }
     }

@@ -1,6 +1,7 @@
 //! Packets as they are in memory. The words were put together by hand from the bit fields of the hardware's packets
 //! (`vega10_sdma_pkt_open.h` of the kernel; for gfx12 the runtime's structure).
 
+use std::sync::Mutex;
 use std::sync::atomic::AtomicUsize;
 
 use wavetap_amdgpu::Target;
@@ -26,13 +27,12 @@ fn value(n: u32) -> u8 {
 fn run(device: &mut Device, words: &[u32]) -> Result<Option<u64>, String> {
     let mut all = [0; MOST_WORDS];
     all[..words.len()].copy_from_slice(words);
-    let (events, waiting) = (Events::default(), AtomicUsize::new(0));
-    packet(&all, device, Surroundings { events: &events, waiting: &waiting, several_gpus: false }).map_err(|trouble| {
-        match trouble {
-            Trouble::Unknown(what) => what,
-            Trouble::Memory { address, .. } => format!("{address:#x}"),
-            Trouble::Fault { .. } => "a fault".into(),
-        }
+    let (events, told, waiting) = (Events::default(), Mutex::default(), AtomicUsize::new(0));
+    let around = Surroundings { events: &events, told: &told, waiting: &waiting, several_gpus: false };
+    packet(&all, device, around).map_err(|trouble| match trouble {
+        Trouble::Unknown(what) => what,
+        Trouble::Memory { address, .. } => format!("{address:#x}"),
+        Trouble::Fault { .. } => "a fault".into(),
     })
 }
 

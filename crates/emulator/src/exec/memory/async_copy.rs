@@ -5,7 +5,7 @@
 use wavetap_amdgpu::{Opcode, Role};
 
 use super::lds;
-use super::vmem::{MAX_BYTES, check_lds, count, places, read_place, write_place};
+use super::vmem::{MAX_BYTES, count, places, read_place, write_place};
 use crate::address::range::ANYWHERE;
 use crate::fault::MemoryAccess;
 use crate::fault::stop::{ExecResult, at_lane, undefined};
@@ -27,7 +27,7 @@ fn local(core: &mut Core, op: &Op, role: Role, size: usize) -> ExecResult<[Optio
         // makes right (pull requests 176816 and 185078).
         let start = u64::from((starts[lane] as u32).wrapping_add(offset));
         let dropped = role == Role::Vdst && lds::is_dropped(core, start, size);
-        places[lane] = if dropped { None } else { Some(at_lane(check_lds(core, start, size), lane)?) };
+        places[lane] = if dropped { None } else { Some(at_lane(core.lds_place(start, size), lane)?) };
     }
     Ok(places)
 }

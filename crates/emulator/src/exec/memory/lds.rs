@@ -7,7 +7,6 @@ use super::{atomic, lds_fast};
 use crate::fault::FaultKind;
 use crate::fault::stop::{ExecResult, at_lane, undefined};
 use crate::lanes::{LANES, active};
-use crate::launch::Launch;
 use crate::op::semantics::{Semantics, Ty};
 use crate::shadow::in_flight::{EffectParts, OperationKind, Space};
 use crate::shadow::races::access::LaneAccess;
@@ -38,13 +37,7 @@ fn destination(op: &Op) -> ExecResult<Reg> {
 
 fn check(core: &Core, offset: u64, size: usize, lane: usize) -> ExecResult<usize> {
     // Addresses have 32 bits: a negative one and the instruction's offset may make a good one.
-    let offset = offset & 0xffff_ffff;
-    let result = if offset + size as u64 <= core.lds.len() as u64 {
-        Ok(offset as usize)
-    } else {
-        Err(FaultKind::LdsBounds { offset, size: size as u32, allocated: core.launch.lds_size })
-    };
-    at_lane(result, lane)
+    at_lane(core.lds_place(offset & 0xffff_ffff, size), lane)
 }
 
 /// Strict mode takes what is nearer to the allocation than this for a wrong index.
@@ -55,15 +48,10 @@ const NO_INDEX: u64 = 1 << 30;
 /// `docs/reference/strict-mode.md` has the sources.
 ///
 /// Strict mode takes what is nearer to the allocation than [`NO_INDEX`], before it or after it, for a wrong index.
-/// Otherwise everything after the last unit of the allocation is dropped; the rest of that unit exists on hardware, and
-/// its contents are not known.
+/// Otherwise everything after the last unit of the allocation is dropped; the rest of that unit exists.
 pub(crate) fn is_dropped(core: &Core, offset: u64, size: usize) -> bool {
-    let Launch { target, strict, lds_size, .. } = *core.launch;
-    let (first, last) = if strict {
-        (NO_INDEX, (1 << 32) - NO_INDEX)
-    } else {
-        (u64::from(lds_size).next_multiple_of(target.lds_granule().max(1).into()), 1 << 32)
-    };
+    let (first, last) =
+        if core.launch.strict { (NO_INDEX, (1 << 32) - NO_INDEX) } else { (core.lds.len() as u64, 1 << 32) };
     (first..=last).contains(&offset) && offset + size as u64 <= last
 }
 

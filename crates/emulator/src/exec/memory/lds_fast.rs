@@ -20,10 +20,10 @@ use crate::state::wave::Wave;
 use crate::state::work::put;
 
 /// The places in LDS of the lanes in a mask, at an offset from their addresses, and what they have in common; none if
-/// one of them is out of bounds.
+/// one of them is out of what the dispatch requests.
 fn places(core: &Core, register: u16, offset: u64, size: usize, (mask, into): (u64, &mut Row)) -> Option<PlaceSums> {
     let row = core.wave.vgpr.get(usize::from(register))?;
-    let last = core.lds.len().checked_sub(size)?;
+    let last = (core.launch.lds_size as usize).checked_sub(size)?;
     let sums = places32(row, offset as u32, (last as u32, size as u32), (core.launch.lanes, mask), into);
     (sums.outside == 0).then_some(sums)
 }

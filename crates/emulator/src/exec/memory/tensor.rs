@@ -12,7 +12,7 @@
 
 use wavetap_amdgpu::{Opcode, Operand, RegFile, Role, scalar};
 
-use super::vmem::{check_lds, read_place, write_place};
+use super::vmem::{read_place, write_place};
 use crate::address::place::LanePlace;
 use crate::address::range::ANYWHERE;
 use crate::fault::stop::{ExecResult, at_lane, undefined};
@@ -225,7 +225,7 @@ fn piece(core: &mut Core, address: Option<u64>, local: u64, bytes: usize, to_lds
     if !to_lds && address.is_none() {
         return Ok(());
     }
-    let local = at_lane(check_lds(core, local, bytes), LANE)?;
+    let local = at_lane(core.lds_place(local, bytes), LANE)?;
     core.stats.lds_bytes += bytes as u64;
     if address.is_some() {
         core.stats.global_bytes += bytes as u64;

@@ -117,13 +117,6 @@ fn check_scratch(core: &Core, offset: i64, size: usize, access: MemoryAccess) ->
     }
 }
 
-pub(crate) fn check_lds(core: &Core, offset: u64, size: usize) -> Result<usize, FaultKind> {
-    match offset.checked_add(size as u64) {
-        Some(end) if end <= core.lds.len() as u64 => Ok(offset as usize),
-        _ => Err(FaultKind::LdsBounds { offset, size: size as u32, allocated: core.launch.lds_size }),
-    }
-}
-
 /// What a check of a lane has found, if it stops the wave.
 fn pass(core: &Core, lane: usize, checked: Result<(), FaultKind>) -> Result<(), FaultKind> {
     core.passed(at_lane(checked, lane)).map_err(|stop| stop.kind)
@@ -155,7 +148,7 @@ pub(crate) fn read_place(
             read_place(core, lane, LanePlace::Global(address), head, access)
         }
         LanePlace::Lds(offset) => {
-            let at = check_lds(core, offset, into.len())?;
+            let at = core.lds_place(offset, into.len())?;
             if access != MemoryAccess::Atomic {
                 core.note(LaneAccess::read(lane, at, into.len(), 0));
             }
@@ -205,7 +198,7 @@ pub(crate) fn write_place(
             core.memory.write(address, &from[..usize::from(bytes).min(from.len())], access)
         }
         LanePlace::Lds(offset) => {
-            let at = check_lds(core, offset, from.len())?;
+            let at = core.lds_place(offset, from.len())?;
             let atomic = access == MemoryAccess::Atomic;
             core.note(if atomic {
                 LaneAccess::atomic(lane, at, from.len(), 0)
