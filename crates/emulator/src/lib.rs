@@ -81,6 +81,7 @@ pub use fault::overrun::{Beyond, Overrun};
 pub use fault::{Fault, FaultKind, LdsAccess, MemoryAccess, MissingOrder};
 pub use launch::options::Options;
 pub use launch::packet::{Dispatch, QueuedPacket};
+pub use launch::registers::RegisterDispatch;
 pub use memory::loader::{LoadedObject, LoadedSymbol, SymbolKind};
 pub use trace::accesses::{AccessRecord, AccessRecords, AccessedMemory};
 pub use trace::origins::{Origin, Origins, ValueOrigins, WaitOrigins};

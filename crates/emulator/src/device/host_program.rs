@@ -11,8 +11,9 @@ use super::Device;
 use super::flight::Flight;
 use super::workers;
 use crate::address::ObjectId;
-use crate::fault::{Fault, MemoryAccess};
-use crate::launch::packet::{Dispatch, QueuedPacket};
+use crate::fault::{Fault, FaultKind, MemoryAccess};
+use crate::launch::packet::{Dispatch, Origin, QueuedPacket};
+use crate::launch::registers::RegisterDispatch;
 use crate::memory::loader::CodeRange;
 use crate::run::worker::Worker;
 
@@ -107,7 +108,38 @@ impl Device {
             .map_err(|kind| Worker::outside(kind, [0; 3], 0))?;
         let dispatch = Dispatch::of_packet(&bytes, queued.dispatch_id);
         let (memory, clock) = (&mut self.memory, self.clock);
-        let mut flight = workers::begin(self.target, &self.options, memory, clock, &dispatch, Some(queued))?;
+        let mut flight = workers::begin(self.target, &self.options, memory, clock, &dispatch, Origin::Queue(queued))?;
+        flight.objects = self.changes;
+        Ok(flight)
+    }
+
+    /// Begins a dispatch by what a command processor has written to registers. The hardware gives such a kernel neither
+    /// a packet nor a queue; its arguments are where its user data say.
+    ///
+    /// # Errors
+    /// A [`Fault`] if it cannot begin.
+    pub fn begin_registers(&mut self, registers: &RegisterDispatch) -> std::result::Result<Flight, Fault> {
+        let outside = |reason: &str| Worker::outside(FaultKind::Setup { reason: reason.into() }, [0; 3], 0);
+        let mut grid = [0; 3];
+        for (axis, size) in grid.iter_mut().enumerate() {
+            let all = registers.groups[axis].checked_mul(registers.workgroup[axis].into());
+            *size = all.ok_or_else(|| outside("a grid of 2^32 work-items in one dimension"))?;
+        }
+        if registers.wave_scratch_bytes != 0 && !self.target.architected_flat_scratch() {
+            return Err(outside("scratch of a dispatch by registers, where its address is in user data"));
+        }
+        let lanes = if registers.wave32 { 32 } else { 64 };
+        let dispatch = Dispatch {
+            kernel_object: registers.entry,
+            grid,
+            workgroup: registers.workgroup,
+            private_segment_size: registers.wave_scratch_bytes / lanes,
+            group_segment_size: registers.lds_bytes,
+            kernarg_address: 0,
+            dispatch_id: 0,
+        };
+        let (memory, clock, origin) = (&mut self.memory, self.clock, Origin::Registers(registers));
+        let mut flight = workers::begin(self.target, &self.options, memory, clock, &dispatch, origin)?;
         flight.objects = self.changes;
         Ok(flight)
     }

@@ -14,7 +14,7 @@ use crate::address::allocation::{Allocation, AllocationKind, ForeignMemory};
 use crate::fault::findings::{Finding, Findings};
 use crate::fault::{Fault, MemoryAccess};
 use crate::launch::options::Options;
-use crate::launch::packet::Dispatch;
+use crate::launch::packet::{Dispatch, Origin};
 use crate::memory::Memory;
 use crate::memory::loader::{self, LoadedObject};
 use crate::run::code::Code;
@@ -244,7 +244,8 @@ impl Device {
     /// # Errors
     /// A [`Fault`] if it cannot begin.
     pub fn begin(&mut self, dispatch: &Dispatch) -> std::result::Result<Flight, Fault> {
-        let mut flight = workers::begin(self.target, &self.options, &mut self.memory, self.clock, dispatch, None)?;
+        let mut flight =
+            workers::begin(self.target, &self.options, &mut self.memory, self.clock, dispatch, Origin::Caller)?;
         flight.objects = self.changes;
         Ok(flight)
     }

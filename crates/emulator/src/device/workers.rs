@@ -14,7 +14,7 @@ use super::flight::{Flight, Helper, Share, Stage};
 use crate::fault::findings::Findings;
 use crate::fault::{Fault, FaultKind};
 use crate::launch::options::Options;
-use crate::launch::packet::{Dispatch, QueuedPacket};
+use crate::launch::packet::{Dispatch, Origin};
 use crate::memory::Memory;
 use crate::run::code::Code;
 use crate::run::plan::Plan;
@@ -34,9 +34,9 @@ pub(crate) fn begin(
     memory: &mut Memory,
     clock: u64,
     dispatch: &Dispatch,
-    queued: Option<QueuedPacket>,
+    origin: Origin,
 ) -> Result<Flight, Fault> {
-    let plan = Plan::new(memory, target, options, dispatch, queued).map_err(|kind| Worker::outside(kind, [0; 3], 0))?;
+    let plan = Plan::new(memory, target, options, dispatch, origin).map_err(|kind| Worker::outside(kind, [0; 3], 0))?;
     let lead = PausedWorker::new(options, dispatch, clock, (0..plan.slots).rev().collect());
     let stage = if options.timing.is_some() {
         Stage::Timed(None)

@@ -2,6 +2,7 @@
 
 pub(crate) mod options;
 pub(crate) mod packet;
+pub(crate) mod registers;
 
 use std::sync::Arc;
 

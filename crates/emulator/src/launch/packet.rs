@@ -1,5 +1,7 @@
 //! The dispatch packet.
 
+use super::registers::RegisterDispatch;
+
 /// What a kernel dispatch packet says (HSA runtime specification, "kernel dispatch packet").
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Dispatch {
@@ -28,6 +30,17 @@ pub struct QueuedPacket {
     pub queue: u64,
     /// The ordinal that a kernel gets as dispatch id.
     pub dispatch_id: u64,
+}
+
+/// Where a dispatch comes from.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Origin<'r> {
+    /// The caller, without a packet in memory.
+    Caller,
+    /// A packet in a queue.
+    Queue(QueuedPacket),
+    /// Registers, without a packet.
+    Registers(&'r RegisterDispatch),
 }
 
 impl Dispatch {

@@ -18,7 +18,8 @@ use crate::float::Env;
 use crate::lanes::{Register, Registers};
 use crate::launch::Launch;
 use crate::launch::options::Options;
-use crate::launch::packet::{Dispatch, QueuedPacket};
+use crate::launch::packet::{Dispatch, Origin, QueuedPacket};
+use crate::launch::registers::RegisterDispatch;
 use crate::memory::{Memory, View};
 use crate::shadow::hazard::Hazards;
 use crate::shadow::in_flight::InFlight;
@@ -77,6 +78,8 @@ pub(crate) struct Plan {
     queue: u64,
     /// Packet and queue are the program's, not the emulator's copies.
     queued: bool,
+    /// The first scalar registers, where no descriptor says what is in them.
+    user_data: Option<Vec<u32>>,
     /// Waves that may be resident at once, limited by scratch.
     pub slots: usize,
 }
@@ -108,6 +111,20 @@ impl Descriptor {
             preload: half(58),
             bytes,
         })
+    }
+
+    /// What a descriptor would say whose kernel registers describe.
+    fn of_registers(registers: &RegisterDispatch) -> Result<Self, FaultKind> {
+        let RegisterDispatch { entry, rsrc: [rsrc1, rsrc2, rsrc3], wave32, .. } = *registers;
+        if !entry.is_multiple_of(256) {
+            return setup(format!("the kernel entry {entry:#x} is not aligned to 256 bytes"));
+        }
+        let properties = if wave32 { property::WAVEFRONT_SIZE32 } else { 0 };
+        let mut bytes = [0; 64];
+        for (at, word) in [(44, rsrc3), (48, rsrc1), (52, rsrc2), (56, properties.into())] {
+            bytes[at..at + 4].copy_from_slice(&u32::to_le_bytes(word));
+        }
+        Ok(Descriptor { entry, properties, preload: 0, rsrc1, rsrc2, rsrc3, bytes })
     }
 
     /// The target with the size of the kernel's waves.
@@ -189,9 +206,13 @@ impl Plan {
         target: Target,
         options: &Options,
         dispatch: &Dispatch,
-        queued: Option<QueuedPacket>,
+        origin: Origin,
     ) -> Result<Plan, FaultKind> {
-        let descriptor = Descriptor::read(&memory.view(), dispatch.kernel_object)?;
+        let registers = if let Origin::Registers(registers) = origin { Some(registers) } else { None };
+        let descriptor = match registers {
+            Some(registers) => Descriptor::of_registers(registers)?,
+            None => Descriptor::read(&memory.view(), dispatch.kernel_object)?,
+        };
         let target = descriptor.machine(target)?;
         let lanes = target.wave_size();
         if target.has_shared_vgprs() && lanes == 64 && descriptor.rsrc3 & 0xf != 0 {
@@ -213,7 +234,8 @@ impl Plan {
         if dispatch.group_segment_size > target.lds_bytes() {
             return setup(format!("{} bytes of LDS, there are {}", dispatch.group_segment_size, target.lds_bytes()));
         }
-        if options.strict {
+        // Registers are what firmware makes of a descriptor: it has checked that.
+        if options.strict && registers.is_none() {
             let described = Described { bytes: &descriptor.bytes, target, entry: descriptor.entry };
             described.check(dispatch, |address, size| {
                 memory.view().read(address, &mut vec![0; size as usize], MemoryAccess::Load).is_ok()
@@ -227,9 +249,11 @@ impl Plan {
         let slots = resident_waves(wave_scratch_size);
         // No more than there are waves.
         let most = groups.map(u64::from).iter().product::<u64>().saturating_mul(u64::from((x * y * z).div_ceil(lanes)));
-        let (packet, queue) = match queued {
-            Some(QueuedPacket { packet, queue, .. }) => (packet, queue),
-            None => {
+        let (packet, queue) = match origin {
+            Origin::Queue(QueuedPacket { packet, queue, .. }) => (packet, queue),
+            // The kernel gets neither.
+            Origin::Registers(_) => (0, 0),
+            Origin::Caller => {
                 let mut small = |size| memory.small_runtime(size).or_else(|error| setup(error.to_string()));
                 (small(PACKET_SIZE)?, small(QUEUE_SIZE)?)
             }
@@ -265,7 +289,8 @@ impl Plan {
             sgprs,
             packet,
             queue,
-            queued: queued.is_some(),
+            queued: !matches!(origin, Origin::Caller),
+            user_data: registers.map(|registers| registers.user_data.clone()),
             slots: (slots as u64).min(most) as usize,
         };
         if !plan.queued {
@@ -511,6 +536,12 @@ impl Plan {
         }
     }
 
+    /// How many user registers the descriptor declares.
+    fn declared_user_registers(&self) -> usize {
+        let bits = if self.launch.target.max_user_sgprs() > 16 { 0x3f } else { 0x1f };
+        (self.descriptor.rsrc2 >> 1 & bits) as usize
+    }
+
     /// Scalar registers: user ones in the order of the descriptor's bits, then the system's. Gives which were written.
     fn scalars(
         &self,
@@ -525,6 +556,9 @@ impl Plan {
         let mut user: SmallVec<[u32; 32]> = SmallVec::new();
         let pair = |value: u64| [value as u32, (value >> 32) as u32];
         let arena = self.launch.scratch_arena;
+        if let Some(data) = &self.user_data {
+            user.extend(data.iter().copied().take(self.declared_user_registers()));
+        }
         if d.has(property::PRIVATE_SEGMENT_BUFFER) {
             // A swizzled buffer with the lane added: SWIZZLE_ENABLE, INDEX_STRIDE as many as there are lanes,
             // ADD_TID_ENABLE.
@@ -567,8 +601,7 @@ impl Plan {
         if d.has(property::PRIVATE_SEGMENT_SIZE) {
             user.push(self.dispatch.private_segment_size);
         }
-        let bits = if self.launch.target.max_user_sgprs() > 16 { 0x3f } else { 0x1f };
-        let declared = (d.rsrc2 >> 1 & bits) as usize;
+        let declared = self.declared_user_registers();
         if user.len() > declared {
             return setup(format!("the descriptor enables {} user SGPRs and declares {declared}", user.len()));
         }
