@@ -1,10 +1,11 @@
 //! The driver of this process.
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::fd::IntoRawFd;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicI32, AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -14,10 +15,11 @@ use wavetap_amdgpu::Target;
 use crate::engine::{Engine, Step, Surroundings};
 use crate::events::Events;
 use crate::gpu::Gpu;
-use crate::memory::Allocations;
+use crate::memory::{Allocations, VRAM};
+use crate::nodes::{DRM_MAJOR, Node};
 use crate::raw;
 use crate::settings::Settings;
-use crate::topology;
+use crate::sysfs;
 use wavetap_collect::stderr_line;
 
 /// The driver, with its GPUs.
@@ -28,9 +30,11 @@ pub(crate) struct Driver {
     pub(crate) gpus: u32,
     /// The process that it is of: there is none in a child.
     process: u32,
-    /// The folder of the topology's files.
-    pub(crate) topology: PathBuf,
+    /// The folder of the driver's files, which stands for `/`.
+    pub(crate) root: PathBuf,
     pub(crate) events: Events,
+    /// A runtime has said that it runs.
+    pub(crate) runtime_enabled: AtomicBool,
     allocations: Mutex<Allocations>,
     engine: Mutex<Engine>,
     /// Kernels of which it was said that they run past the end of their LDS.
@@ -48,17 +52,25 @@ const SLEEP: Duration = Duration::from_micros(500);
 
 static DRIVER: OnceLock<Driver> = OnceLock::new();
 
-/// An open file of the driver: a duplicate of one.
+thread_local! {
+    /// This thread is starting the driver: what it opens meanwhile are the machine's own files.
+    static STARTS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// An open device file of the driver: a duplicate of one.
 struct Descriptor {
     /// -1 where there is none.
     number: AtomicI32,
-    /// The minor number of the render node that was opened; 0 of the driver's own device.
-    render_minor: AtomicU32,
+    /// The minor number of the graphics device that was opened; that of none ([`NO_MINOR`]) of the driver's own device.
+    minor: AtomicU32,
 }
+
+/// No minor number of a graphics device.
+const NO_MINOR: u32 = u32::MAX;
 
 /// The driver's open files. No lock: a file is closed in any state of the program.
 static DESCRIPTORS: [Descriptor; 128] =
-    [const { Descriptor { number: AtomicI32::new(-1), render_minor: AtomicU32::new(0) } }; 128];
+    [const { Descriptor { number: AtomicI32::new(-1), minor: AtomicU32::new(NO_MINOR) } }; 128];
 
 impl Driver {
     /// The driver. It starts when the program first looks for it; what keeps it from starting ends the program with
@@ -74,28 +86,53 @@ impl Driver {
         (driver.process == std::process::id()).then_some(driver)
     }
 
+    /// The driver whose files are to be read, which starts for it. The child of a process still has them.
+    pub(crate) fn files() -> Option<&'static Driver> {
+        if STARTS.get() { None } else { DRIVER.get().or_else(Self::get) }
+    }
+
+    /// The driver if it has started, in this process or the one that this is a child of.
+    pub(crate) fn known() -> Option<&'static Driver> {
+        DRIVER.get()
+    }
+
+    /// Brings a file up to date that is about to be read.
+    pub(crate) fn refresh(&self, path: &[u8]) {
+        if let Some(gpu) = sysfs::used_memory(path, self.gpus)
+            && self.process == std::process::id()
+        {
+            let used = VRAM - self.allocations().available(gpu);
+            // Without room for it the file stays as it is.
+            let _ = sysfs::write_used(&self.root, gpu, used);
+        }
+    }
+
     /// The driver of this process if it has started.
     pub(crate) fn started() -> Option<&'static Driver> {
         DRIVER.get().filter(|driver| driver.process == std::process::id())
     }
 
     fn start() -> std::io::Result<Driver> {
+        STARTS.set(true);
         let Settings { target, gpus, options } = Settings::read();
-        let topology = folder()?;
-        topology::write(&topology, target, gpus)?;
-        raw::at_exit(remove_topology);
+        // Without links, as the C library finds it.
+        let root = fs::canonicalize(folder()?)?;
+        sysfs::write(&root, target, gpus)?;
+        raw::at_exit(remove_files);
         let driver = Driver {
             target,
             gpus,
             process: std::process::id(),
-            topology,
+            root,
             events: Events::default(),
+            runtime_enabled: AtomicBool::new(false),
             allocations: Mutex::new(Allocations::new(gpus)?),
             engine: Mutex::new(Engine::new(target, &options, gpus)),
             told: Mutex::default(),
             waiting: AtomicUsize::new(0),
         };
         thread::Builder::new().name("wavetap-kfd".into()).spawn(run_queues)?;
+        STARTS.set(false);
         Ok(driver)
     }
 
@@ -119,8 +156,8 @@ impl Driver {
         engine.turn(Surroundings { events: &self.events, told: &self.told, waiting: &self.waiting, several_gpus })
     }
 
-    /// A new descriptor of the driver's device, or of the render node of a GPU.
-    pub(crate) fn open(&self, gpu: Option<Gpu>) -> Result<i32, i32> {
+    /// A new descriptor of a device file.
+    pub(crate) fn open(&self, node: Node) -> Result<i32, i32> {
         let file = self.allocations().file().try_clone();
         let descriptor = file.map_err(|error| error.raw_os_error().unwrap_or(libc::EMFILE))?.into_raw_fd();
         let free = DESCRIPTORS
@@ -130,15 +167,23 @@ impl Driver {
             raw::close(descriptor);
             return Err(libc::EMFILE);
         };
-        place.render_minor.store(gpu.map_or(0, Gpu::render_minor), Ordering::Release);
+        let (major, minor) = node.number();
+        place.minor.store(if major == DRM_MAJOR { minor } else { NO_MINOR }, Ordering::Release);
         Ok(descriptor)
     }
 
-    /// The GPU whose render node a descriptor is of. Where there is only one, it is that, whatever the descriptor is a
+    /// The device file that a descriptor is of.
+    pub(crate) fn node_of(&self, descriptor: i32) -> Option<Node> {
+        let is = |place: &&Descriptor| descriptor >= 0 && place.number.load(Ordering::Acquire) == descriptor;
+        let minor = DESCRIPTORS.iter().find(is)?.minor.load(Ordering::Acquire);
+        let nodes = Gpu::all(self.gpus).flat_map(|gpu| [Node::Card(gpu), Node::Render(gpu)]);
+        if minor == NO_MINOR { Some(Node::Kfd) } else { nodes.into_iter().find(|node| node.number().1 == minor) }
+    }
+
+    /// The GPU whose device file a descriptor is of. Where there is only one, it is that, whatever the descriptor is a
     /// duplicate of.
     pub(crate) fn gpu_of(&self, descriptor: i32) -> Option<Gpu> {
-        let place = DESCRIPTORS.iter().find(|place| place.number.load(Ordering::Acquire) == descriptor);
-        let known = place.and_then(|place| Gpu::by_render_minor(place.render_minor.load(Ordering::Acquire), self.gpus));
+        let known = self.node_of(descriptor).and_then(Node::gpu);
         known.or_else(|| Gpu::all(self.gpus).next().filter(|_| self.gpus == 1))
     }
 }
@@ -182,7 +227,7 @@ pub(crate) fn forget(descriptor: i32) {
     }
 }
 
-/// A new folder for the topology, in the one that the command names if it has started the program.
+/// A new folder for the driver's files, in the one that the command names if it has started the program.
 fn folder() -> std::io::Result<PathBuf> {
     let parent = std::env::var_os("WAVETAP_TOPOLOGY").map_or_else(std::env::temp_dir, PathBuf::from);
     let named = |n: u32| parent.join(format!("wavetap-topology-{}-{n}", std::process::id()));
@@ -196,9 +241,9 @@ fn folder() -> std::io::Result<PathBuf> {
 }
 
 /// Removes the folder when the program ends.
-extern "C" fn remove_topology() {
+extern "C" fn remove_files() {
     if let Some(driver) = Driver::started() {
-        remove(&driver.topology);
+        remove(&driver.root);
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 
 use crate::driver::{self, Driver};
 use crate::gpu::{self, Gpu};
+use crate::nodes::Node;
 use crate::{clock, raw, topology};
 
 /// What stands for the first GPU, and with its number added for each other one: never dereferenced.
@@ -25,7 +26,7 @@ const COUNTER_FREQUENCY: usize = 18;
 const FIRST_REVISION: u32 = 0x3c;
 
 fn open(gpu: Gpu) -> c_int {
-    Driver::get().ok_or(libc::ENODEV).and_then(|driver| driver.open(Some(gpu))).unwrap_or_else(|errno| {
+    Driver::get().ok_or(libc::ENODEV).and_then(|driver| driver.open(Node::Render(gpu))).unwrap_or_else(|errno| {
         raw::set_errno(errno);
         -1
     })

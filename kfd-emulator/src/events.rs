@@ -1,6 +1,7 @@
 //! Events: what the runtime's threads wait for.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -10,6 +11,9 @@ pub(crate) const MEMORY: u32 = 8;
 
 /// Most events; the runtime has a page with a slot of 8 bytes for each signal.
 const MOST: u32 = 4096;
+
+/// Bytes of a slot.
+const SLOT: u64 = 8;
 
 /// A timeout that never comes.
 const FOREVER: u32 = u32::MAX;
@@ -46,12 +50,26 @@ pub(crate) enum Outcome {
 #[derive(Default)]
 pub(crate) struct Events {
     all: Mutex<BTreeMap<u32, Event>>,
+    /// Address of the page of slots, if the program has named one.
+    slots: AtomicU64,
     changed: Condvar,
 }
 
 impl Events {
     fn all(&self) -> MutexGuard<'_, BTreeMap<u32, Event>> {
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The program has put the page of slots at an address.
+    pub(crate) fn set_slots(&self, address: u64) {
+        self.slots.store(address, Ordering::Release);
+    }
+
+    /// The event whose slot is at an address.
+    pub(crate) fn of_slot(&self, address: u64) -> Option<u32> {
+        let slots = Some(self.slots.load(Ordering::Acquire)).filter(|slots| *slots != 0)?;
+        let number = u32::try_from(address.checked_sub(slots)? / SLOT).ok()?;
+        (number < MOST).then_some(number)
     }
 
     /// A new event's number.

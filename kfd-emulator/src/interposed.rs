@@ -1,59 +1,15 @@
 //! The functions of the C library that this library comes before: what they are asked of the driver's files is answered
 //! here, and everything else passed on.
 
-use std::borrow::Cow;
-use std::ffi::{CString, OsStr, c_char, c_int, c_ulong, c_void};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::ffi::{c_char, c_int, c_ulong, c_void};
 
 use crate::driver::{self, Driver};
-use crate::gpu::Gpu;
 use crate::layout::Record;
+use crate::paths::{Place, place};
 use crate::{raw, requests};
-
-/// The driver's device, the beginning of the names of render nodes, and of the topology.
-const KFD: &[u8] = b"/dev/kfd";
-const RENDER: &[u8] = b"/dev/dri/renderD";
-const TOPOLOGY: &[u8] = b"/sys/devices/virtual/kfd/kfd/topology";
-
-/// Says that the graphics driver is loaded.
-const INITSTATE: &[u8] = b"/sys/module/amdgpu/initstate";
 
 /// The `ioctl` type of the driver.
 const KFD_TYPE: c_ulong = b'K' as c_ulong;
-
-/// What a path is.
-enum Place<'p> {
-    /// The driver's device, or the render node of a GPU.
-    Device(Option<Gpu>),
-    /// A file, perhaps instead of another one.
-    File(Cow<'p, std::ffi::CStr>),
-    /// None, or none in this process.
-    None,
-}
-
-fn place<'p>(path: *const c_char) -> Place<'p> {
-    let Some(path) = raw::path(path) else { return Place::None };
-    let bytes = path.to_bytes();
-    if bytes == KFD {
-        return Place::Device(None);
-    }
-    if let Some(minor) = bytes.strip_prefix(RENDER) {
-        let gpu = std::str::from_utf8(minor).ok().and_then(|minor| minor.parse().ok()).and_then(|minor| {
-            let driver = Driver::get()?;
-            Gpu::by_render_minor(minor, driver.gpus)
-        });
-        return gpu.map_or(Place::None, |gpu| Place::Device(Some(gpu)));
-    }
-    let name = match bytes.strip_prefix(TOPOLOGY) {
-        Some(rest) => rest.strip_prefix(b"/").unwrap_or(rest),
-        None if bytes == INITSTATE => b"initstate",
-        None => return Place::File(Cow::Borrowed(path)),
-    };
-    let Some(driver) = Driver::get() else { return Place::None };
-    let file = driver.topology.join(OsStr::from_bytes(name)).into_os_string().into_vec();
-    // A path has no zero.
-    CString::new(file).map_or(Place::None, |file| Place::File(Cow::Owned(file)))
-}
 
 /// Gives an answer of the driver in the manner of the C library.
 fn answer(result: Result<c_int, c_int>) -> c_int {
@@ -63,6 +19,11 @@ fn answer(result: Result<c_int, c_int>) -> c_int {
     })
 }
 
+/// Whether a file is to be written: those of the driver cannot be.
+fn writes(flags: c_int) -> bool {
+    flags & libc::O_ACCMODE != libc::O_RDONLY || flags & (libc::O_CREAT | libc::O_TRUNC) != 0
+}
+
 fn opened(
     path: *const c_char,
     flags: c_int,
@@ -70,21 +31,32 @@ fn opened(
     next: impl FnOnce(*const c_char, c_int, libc::mode_t) -> c_int,
 ) -> c_int {
     match place(path) {
-        Place::Device(gpu) => answer(Driver::get().ok_or(libc::ENODEV).and_then(|driver| driver.open(gpu))),
-        Place::File(path) => next(path.as_ptr(), flags, mode),
-        Place::None => answer(Err(libc::ENOENT)),
+        // To look at it only.
+        Place::Node(_, file) if flags & libc::O_PATH != 0 => next(file.as_ptr(), flags, mode),
+        Place::Node(node, _) => answer(Driver::get().ok_or(libc::ENODEV).and_then(|driver| driver.open(node))),
+        Place::Ours(file) if writes(flags) && flags & libc::O_PATH == 0 => {
+            let is_missing = flags & libc::O_CREAT == 0 && raw::access(file.as_ptr(), libc::F_OK) != 0;
+            answer(Err(if is_missing { libc::ENOENT } else { libc::EACCES }))
+        }
+        Place::Ours(file) => next(file.as_ptr(), flags, mode),
+        Place::Other | Place::None => next(path, flags, mode),
     }
 }
 
-/// What a function that gives a pointer does with a path.
-fn with_file(path: *const c_char, next: impl FnOnce(*const c_char) -> *mut c_void) -> *mut c_void {
+/// What a function that opens a stream does with a path.
+fn stream(path: *const c_char, mode: *const c_char, next: impl FnOnce(*const c_char) -> *mut c_void) -> *mut c_void {
+    let refused = |errno| {
+        raw::set_errno(errno);
+        std::ptr::null_mut()
+    };
+    let reads =
+        raw::path(mode).is_some_and(|mode| mode.to_bytes().first() == Some(&b'r') && !mode.to_bytes().contains(&b'+'));
     match place(path) {
-        Place::File(path) => next(path.as_ptr()),
-        Place::Device(_) => next(path),
-        Place::None => {
-            raw::set_errno(libc::ENOENT);
-            std::ptr::null_mut()
-        }
+        Place::Ours(_) if !reads => refused(libc::EACCES),
+        Place::Ours(file) => next(file.as_ptr()),
+        // A stream closes its file without [`close`], so it cannot have one of the driver's descriptors.
+        Place::Node(_, file) => next(file.as_ptr()),
+        Place::Other | Place::None => next(path),
     }
 }
 
@@ -118,6 +90,18 @@ pub extern "C" fn openat(folder: c_int, path: *const c_char, flags: c_int, mode:
     opened(path, flags, mode, |path, flags, mode| raw::openat(folder, path, flags, mode))
 }
 
+/// Opens a file by a path that may start at a folder; what compilers make of [`openat`] where they check its use.
+#[unsafe(no_mangle)]
+pub extern "C" fn __openat_2(folder: c_int, path: *const c_char, flags: c_int) -> c_int {
+    openat(folder, path, flags, 0)
+}
+
+/// Opens a file by a path that may start at a folder; what compilers make of [`openat64`] where they check its use.
+#[unsafe(no_mangle)]
+pub extern "C" fn __openat64_2(folder: c_int, path: *const c_char, flags: c_int) -> c_int {
+    openat64(folder, path, flags, 0)
+}
+
 /// Opens a file by a path that may start at a folder.
 #[unsafe(no_mangle)]
 pub extern "C" fn openat64(folder: c_int, path: *const c_char, flags: c_int, mode: libc::mode_t) -> c_int {
@@ -127,29 +111,25 @@ pub extern "C" fn openat64(folder: c_int, path: *const c_char, flags: c_int, mod
 /// Opens a stream.
 #[unsafe(no_mangle)]
 pub extern "C" fn fopen(path: *const c_char, mode: *const c_char) -> *mut c_void {
-    with_file(path, |path| raw::fopen(path, mode))
+    stream(path, mode, |path| raw::fopen(path, mode))
 }
 
 /// Opens a stream.
 #[unsafe(no_mangle)]
 pub extern "C" fn fopen64(path: *const c_char, mode: *const c_char) -> *mut c_void {
-    with_file(path, |path| raw::fopen64(path, mode))
+    stream(path, mode, |path| raw::fopen64(path, mode))
 }
 
-/// Opens a folder.
+/// Opens a stream again.
 #[unsafe(no_mangle)]
-pub extern "C" fn opendir(path: *const c_char) -> *mut c_void {
-    with_file(path, raw::opendir)
+pub extern "C" fn freopen(path: *const c_char, mode: *const c_char, of: *mut c_void) -> *mut c_void {
+    stream(path, mode, |path| raw::freopen(path, mode, of))
 }
 
-/// Whether a file may be used.
+/// Opens a stream again.
 #[unsafe(no_mangle)]
-pub extern "C" fn access(path: *const c_char, mode: c_int) -> c_int {
-    match place(path) {
-        Place::Device(_) => answer(Driver::get().map(|_| 0).ok_or(libc::ENODEV)),
-        Place::File(path) => raw::access(path.as_ptr(), mode),
-        Place::None => answer(Err(libc::ENOENT)),
-    }
+pub extern "C" fn freopen64(path: *const c_char, mode: *const c_char, of: *mut c_void) -> *mut c_void {
+    stream(path, mode, |path| raw::freopen64(path, mode, of))
 }
 
 /// Closes a file.

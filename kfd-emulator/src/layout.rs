@@ -89,6 +89,10 @@ macro_rules! structures {
 /// How often a signal was set, at the start of an element of [`event_data`].
 pub(crate) const LAST_EVENT_AGE: Field<u64> = Field::new(0);
 
+/// `mode_mask` of `AMDKFD_IOC_RUNTIME_ENABLE` (`struct kfd_ioctl_runtime_enable_args`, which older headers do not
+/// have).
+pub(crate) const RUNTIME_MODE_MASK: Field<u32> = Field::new(8);
+
 structures! {
     /// `AMDKFD_IOC_GET_VERSION`.
     version = "struct kfd_ioctl_get_version_args" { major_version: u32 = 0, minor_version: u32 = 4, }

@@ -2,7 +2,8 @@
 //! program that this library is loaded into before all others (`LD_PRELOAD`) sees one or several GPUs, whose kernels
 //! run on the emulator. README.md says what it does and what not.
 //!
-//! - `interposed`, `drm`: the functions of the C library and of libdrm that it comes before.
+//! - `interposed`, `interposed_files`, `drm`: the functions of the C library and of libdrm that it comes before.
+//! - `paths`, `nodes`, `sysfs`, `ip_blocks`: which files are the driver's, and what is in them.
 //! - `raw`: the program's pointers, and the functions that come after; all unsafe code.
 //! - `layout`: where the fields of shared structures are.
 //! - `driver`, `settings`, `gpu`, `topology`: the driver of this process, what the run asks for, the GPUs and their
@@ -19,9 +20,14 @@ mod engine;
 mod events;
 mod gpu;
 mod interposed;
+mod interposed_files;
+mod ip_blocks;
 mod layout;
 mod memory;
+mod nodes;
+mod paths;
 mod raw;
 mod requests;
 mod settings;
+mod sysfs;
 mod topology;

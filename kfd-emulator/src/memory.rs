@@ -133,6 +133,11 @@ impl Allocations {
         Ok((self.handles, offset.unwrap_or(place)))
     }
 
+    /// Where an allocation is on the device.
+    pub(crate) fn address(&self, handle: u64) -> Option<u64> {
+        self.all.get(&handle).map(|allocation| allocation.address)
+    }
+
     /// Frees an allocation: its address, and the GPUs that it has to be taken from.
     pub(crate) fn free(&mut self, handle: u64) -> Result<(u64, Gpus), i32> {
         let allocation = self.all.remove(&handle).ok_or(libc::EINVAL)?;

@@ -3,7 +3,7 @@
 //! A program promises the kernel, and so this library, that the pointers which it passes are null or valid for what the
 //! call does. Null is checked for; the rest is the caller's promise, which every `unsafe` below rests on.
 
-use std::ffi::{CStr, c_char, c_int, c_ulong, c_void};
+use std::ffi::{CStr, c_char, c_int, c_long, c_uint, c_ulong, c_void};
 use std::sync::OnceLock;
 
 use wavetap_emulator::MmapRegion;
@@ -114,6 +114,56 @@ macro_rules! next {
 
 const NONE: *mut c_void = std::ptr::null_mut();
 
+/// A call of the kernel, where the C library has no function of the name: before its version 2.33 the functions of the
+/// family of `stat` were no symbols.
+fn call(number: c_long, arguments: [usize; 5]) -> c_int {
+    let [one, two, three, four, five] = arguments;
+    // SAFETY: the arguments are those of a function that makes this very call, whose caller promises them.
+    unsafe { libc::syscall(number, one, two, three, four, five) as c_int }
+}
+
+/// Makes what the C library says of a file that stands for a device file be said of the device.
+pub(crate) fn make_device(buffer: *mut libc::stat, (major, minor): (u32, u32)) {
+    if buffer.is_null() {
+        return;
+    }
+    // SAFETY: not null; the caller promises the structure, which the C library has filled.
+    let buffer = unsafe { &mut *buffer };
+    buffer.st_mode = libc::S_IFCHR | DEVICE_MODE;
+    buffer.st_rdev = libc::makedev(major, minor);
+    (buffer.st_size, buffer.st_blocks) = (0, 0);
+}
+
+/// [`make_device`] of the other structure.
+pub(crate) fn make_device_of_statx(buffer: *mut libc::statx, (major, minor): (u32, u32)) {
+    if buffer.is_null() {
+        return;
+    }
+    // SAFETY: not null; the caller promises the structure, which the C library has filled.
+    let buffer = unsafe { &mut *buffer };
+    buffer.stx_mode = (libc::S_IFCHR | DEVICE_MODE) as u16;
+    (buffer.stx_rdev_major, buffer.stx_rdev_minor) = (major, minor);
+    (buffer.stx_size, buffer.stx_blocks) = (0, 0);
+}
+
+/// Everybody may open the devices.
+const DEVICE_MODE: libc::mode_t = 0o666;
+
+/// Takes the first bytes of a path away, of which so many follow: a terminating zero among them, or none.
+pub(crate) fn drop_front(path: *mut c_char, front: usize, rest: usize) {
+    // SAFETY: the caller gives a path that the C library has written, of at least so many bytes.
+    unsafe { std::ptr::copy(path.add(front), path, rest) };
+}
+
+/// The bytes that a function has written to a buffer.
+pub(crate) fn written<'b>(buffer: *const c_char, length: usize) -> &'b [u8] {
+    if buffer.is_null() {
+        return &[];
+    }
+    // SAFETY: not null; a function of the C library has just said that it wrote so many.
+    unsafe { std::slice::from_raw_parts(buffer.cast(), length) }
+}
+
 next!(
     /// `open`.
     open, c"open", (path: *const c_char, flags: c_int, mode: libc::mode_t) -> c_int, -1, (*const c_char, c_int; ...)
@@ -157,4 +207,126 @@ next!(
 next!(
     /// `ioctl`.
     ioctl, c"ioctl", (descriptor: c_int, request: c_ulong, argument: *mut c_void) -> c_int, -1, (c_int, c_ulong; ...)
+);
+next!(
+    /// `stat`.
+    stat, c"stat", (path: *const c_char, buffer: *mut libc::stat) -> c_int,
+    call(libc::SYS_newfstatat, [libc::AT_FDCWD as usize, path as usize, buffer as usize, 0, 0]),
+    (*const c_char, *mut libc::stat)
+);
+next!(
+    /// `lstat`.
+    lstat, c"lstat", (path: *const c_char, buffer: *mut libc::stat) -> c_int,
+    call(
+        libc::SYS_newfstatat,
+        [libc::AT_FDCWD as usize, path as usize, buffer as usize, libc::AT_SYMLINK_NOFOLLOW as usize, 0]
+    ),
+    (*const c_char, *mut libc::stat)
+);
+next!(
+    /// `fstat`.
+    fstat, c"fstat", (descriptor: c_int, buffer: *mut libc::stat) -> c_int,
+    call(libc::SYS_fstat, [descriptor as usize, buffer as usize, 0, 0, 0]), (c_int, *mut libc::stat)
+);
+next!(
+    /// `fstatat`.
+    fstatat, c"fstatat", (folder: c_int, path: *const c_char, buffer: *mut libc::stat, flags: c_int) -> c_int,
+    call(libc::SYS_newfstatat, [folder as usize, path as usize, buffer as usize, flags as usize, 0]),
+    (c_int, *const c_char, *mut libc::stat, c_int)
+);
+next!(
+    /// `stat64`.
+    stat64, c"stat64", (path: *const c_char, buffer: *mut libc::stat) -> c_int,
+    call(libc::SYS_newfstatat, [libc::AT_FDCWD as usize, path as usize, buffer as usize, 0, 0]),
+    (*const c_char, *mut libc::stat)
+);
+next!(
+    /// `lstat64`.
+    lstat64, c"lstat64", (path: *const c_char, buffer: *mut libc::stat) -> c_int,
+    call(
+        libc::SYS_newfstatat,
+        [libc::AT_FDCWD as usize, path as usize, buffer as usize, libc::AT_SYMLINK_NOFOLLOW as usize, 0]
+    ),
+    (*const c_char, *mut libc::stat)
+);
+next!(
+    /// `fstat64`.
+    fstat64, c"fstat64", (descriptor: c_int, buffer: *mut libc::stat) -> c_int,
+    call(libc::SYS_fstat, [descriptor as usize, buffer as usize, 0, 0, 0]), (c_int, *mut libc::stat)
+);
+next!(
+    /// `fstatat64`.
+    fstatat64, c"fstatat64", (folder: c_int, path: *const c_char, buffer: *mut libc::stat, flags: c_int) -> c_int,
+    call(libc::SYS_newfstatat, [folder as usize, path as usize, buffer as usize, flags as usize, 0]),
+    (c_int, *const c_char, *mut libc::stat, c_int)
+);
+next!(
+    /// `statx`.
+    statx, c"statx",
+    (folder: c_int, path: *const c_char, flags: c_int, mask: c_uint, buffer: *mut libc::statx) -> c_int,
+    call(libc::SYS_statx, [folder as usize, path as usize, flags as usize, mask as usize, buffer as usize]),
+    (c_int, *const c_char, c_int, c_uint, *mut libc::statx)
+);
+next!(
+    /// `faccessat`.
+    faccessat, c"faccessat", (folder: c_int, path: *const c_char, mode: c_int, flags: c_int) -> c_int,
+    -1, (c_int, *const c_char, c_int, c_int)
+);
+next!(
+    /// `eaccess`.
+    eaccess, c"eaccess", (path: *const c_char, mode: c_int) -> c_int, -1, (*const c_char, c_int)
+);
+next!(
+    /// `euidaccess`.
+    euidaccess, c"euidaccess", (path: *const c_char, mode: c_int) -> c_int, -1, (*const c_char, c_int)
+);
+next!(
+    /// `readlink`.
+    readlink, c"readlink", (path: *const c_char, buffer: *mut c_char, size: usize) -> isize,
+    -1, (*const c_char, *mut c_char, usize)
+);
+next!(
+    /// `readlinkat`.
+    readlinkat, c"readlinkat", (folder: c_int, path: *const c_char, buffer: *mut c_char, size: usize) -> isize,
+    -1, (c_int, *const c_char, *mut c_char, usize)
+);
+next!(
+    /// `realpath`.
+    realpath, c"realpath", (path: *const c_char, buffer: *mut c_char) -> *mut c_char,
+    NONE.cast(), (*const c_char, *mut c_char)
+);
+next!(
+    /// `canonicalize_file_name`.
+    canonicalize_file_name, c"canonicalize_file_name", (path: *const c_char) -> *mut c_char,
+    NONE.cast(), (*const c_char)
+);
+next!(
+    /// `freopen`.
+    freopen, c"freopen", (path: *const c_char, mode: *const c_char, stream: *mut c_void) -> *mut c_void,
+    NONE, (*const c_char, *const c_char, *mut c_void)
+);
+next!(
+    /// `freopen64`.
+    freopen64, c"freopen64", (path: *const c_char, mode: *const c_char, stream: *mut c_void) -> *mut c_void,
+    NONE, (*const c_char, *const c_char, *mut c_void)
+);
+next!(
+    /// `scandir`.
+    scandir, c"scandir", (path: *const c_char, list: *mut c_void, filter: *mut c_void, order: *mut c_void) -> c_int,
+    -1, (*const c_char, *mut c_void, *mut c_void, *mut c_void)
+);
+next!(
+    /// `scandir64`.
+    scandir64, c"scandir64", (path: *const c_char, list: *mut c_void, filter: *mut c_void, order: *mut c_void) -> c_int,
+    -1, (*const c_char, *mut c_void, *mut c_void, *mut c_void)
+);
+next!(
+    /// `getxattr`.
+    getxattr, c"getxattr", (path: *const c_char, name: *const c_char, value: *mut c_void, size: usize) -> isize, -1,
+    (*const c_char, *const c_char, *mut c_void, usize)
+);
+next!(
+    /// `lgetxattr`.
+    lgetxattr, c"lgetxattr", (path: *const c_char, name: *const c_char, value: *mut c_void, size: usize) -> isize, -1,
+    (*const c_char, *const c_char, *mut c_void, usize)
 );

@@ -1,12 +1,15 @@
 //! What the runtime asks of the driver: numbers and meanings are those of `linux/kfd_ioctl.h`.
 
+use std::sync::atomic::Ordering;
+
 use crate::driver::Driver;
 use crate::engine::QueueKind;
 use crate::events::{Outcome, SIGNAL, Waited};
 use crate::gpu::{Gpu, Gpus};
 use crate::layout::{
-    LAST_EVENT_AGE, Record, alloc, aperture, apertures, available, clocks, create_event, create_queue, destroy_queue,
-    event, event_data, exception_failure, free, map, memory_exception, tile_config, version, wait_events, xnack,
+    LAST_EVENT_AGE, RUNTIME_MODE_MASK, Record, alloc, aperture, apertures, available, clocks, create_event,
+    create_queue, destroy_queue, event, event_data, exception_failure, free, map, memory_exception, tile_config,
+    version, wait_events, xnack,
 };
 use crate::{clock, raw};
 
@@ -36,6 +39,7 @@ mod number {
     pub(super) const ALLOC_QUEUE_GWS: u8 = 0x1e;
     pub(super) const SET_XNACK_MODE: u8 = 0x21;
     pub(super) const AVAILABLE_MEMORY: u8 = 0x23;
+    pub(super) const RUNTIME_ENABLE: u8 = 0x25;
 }
 
 /// The version of the interface: 1.14.
@@ -47,7 +51,8 @@ const LDS: [u64; 2] = [0x0001_0000_0000_0000, 0x0001_0000_ffff_ffff];
 const SCRATCH: [u64; 2] = [0x0002_0000_0000_0000, 0x0002_0000_ffff_ffff];
 const MEMORY_RANGE: [u64; 2] = [0x4000, 0x7fff_ffff_ffff];
 
-/// `KFD_IOC_QUEUE_TYPE_COMPUTE_AQL` and those of SDMA, the last of which newer headers have.
+/// `KFD_IOC_QUEUE_TYPE_COMPUTE`, `…_COMPUTE_AQL` and those of SDMA, the last of which newer headers have.
+const QUEUE_PM4: u32 = 0;
 const QUEUE_AQL: u32 = 2;
 const QUEUES_SDMA: [u32; 3] = [1, 3, 4];
 
@@ -63,6 +68,9 @@ const ADDRESS_CONFIG: u32 = 0x1000_0444;
 
 /// The signal page's place: not 0, so that the runtime has a slot for each event.
 const EVENT_PAGE: u64 = 1 << 62;
+
+/// `KFD_RUNTIME_ENABLE_MODE_ENABLE_MASK`: the runtime begins, not ends, to be enabled.
+const RUNTIME_ENABLED: u32 = 1;
 
 /// Whether waiting was enough, as the kernel says it.
 const COMPLETE: u32 = 0;
@@ -86,6 +94,10 @@ pub(crate) fn answer(driver: &Driver, request: u8, record: &mut Record) -> Resul
             Ok(())
         }
         number::CREATE_EVENT => {
+            let page = record.double(create_event::event_page_offset);
+            if let Some(address) = driver.allocations().address(page) {
+                driver.events.set_slots(address);
+            }
             let kind = record.word(create_event::event_type);
             let id = driver.events.create(kind, record.word(create_event::auto_reset) != 0)?;
             record.set_word(create_event::event_id, id);
@@ -150,6 +162,12 @@ pub(crate) fn answer(driver: &Driver, request: u8, record: &mut Record) -> Resul
             record.set_double(available::available, driver.allocations().available(gpu));
             Ok(())
         }
+        number::RUNTIME_ENABLE => {
+            let enable = record.word(RUNTIME_MODE_MASK) & RUNTIME_ENABLED != 0;
+            let was = driver.runtime_enabled.swap(enable, Ordering::AcqRel);
+            // There is no debugger that would be told.
+            if enable && was { Err(libc::EBUSY) } else { Ok(()) }
+        }
         // Nothing of the emulated device depends on these.
         number::SET_MEMORY_POLICY
         | number::UPDATE_QUEUE
@@ -179,6 +197,7 @@ fn named(driver: &Driver, record: &Record) -> Result<Gpus, i32> {
 
 fn create(driver: &Driver, record: &mut Record) -> Result<(), i32> {
     let kind = match record.word(create_queue::queue_type) {
+        QUEUE_PM4 => QueueKind::Pm4,
         QUEUE_AQL => QueueKind::Aql,
         sdma if QUEUES_SDMA.contains(&sdma) => QueueKind::Sdma,
         _ => return Err(libc::EINVAL),

@@ -101,7 +101,17 @@ pub(crate) fn write(folder: &Path, target: Target, gpus: u32) -> io::Result<()> 
             file(&format!("{node}/caches/{n}/properties"), &cache_file(cache))?;
         }
     }
-    file("initstate", "live\n")
+    Ok(())
+}
+
+/// The bus of a GPU: from 3 on.
+pub(crate) fn bus(gpu: Gpu) -> u32 {
+    3 + gpu.number()
+}
+
+/// What tells a GPU from all others.
+pub(crate) fn unique_id(gpu: Gpu) -> u64 {
+    1 + u64::from(gpu.number())
 }
 
 /// A property in each line.
@@ -169,8 +179,7 @@ fn properties(gpu: Gpu, target: Target, gpus: u32) -> Vec<(&'static str, u64)> {
         // AMD's.
         ("vendor_id", 0x1002),
         ("device_id", device_id(target).into()),
-        // Buses from 3 on.
-        ("location_id", (3 + u64::from(gpu.number())) << 8),
+        ("location_id", u64::from(bus(gpu)) << 8),
         ("domain", 0),
         ("drm_render_minor", gpu.render_minor().into()),
         ("hive_id", 0),
@@ -184,7 +193,7 @@ fn properties(gpu: Gpu, target: Target, gpus: u32) -> Vec<(&'static str, u64)> {
         ("capability", capability.into()),
         ("debug_prop", 0),
         ("sdma_fw_version", 8),
-        ("unique_id", 1 + u64::from(gpu.number())),
+        ("unique_id", unique_id(gpu)),
         ("num_xcc", 1),
         ("family_id", family(target).unwrap_or(0).into()),
         ("max_engine_clk_ccompute", 2500),

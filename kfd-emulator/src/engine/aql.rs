@@ -2,11 +2,10 @@
 //! the other, which the barrier bit allows and nothing forbids.
 
 use std::mem::take;
-use std::sync::atomic::Ordering;
 
-use wavetap_emulator::{Device, QueuedPacket, Share};
+use wavetap_emulator::{Device, QueuedPacket};
 
-use super::{Queue, Step, Surroundings, Trouble, at, faults, load32, load64, store64};
+use super::{Queue, Step, Surroundings, Trouble, at, dispatches, load32, load64, pm4, store64};
 use crate::clock;
 use crate::layout::{amd_signal, barrier, barrier_value};
 
@@ -22,8 +21,8 @@ mod packet {
     pub(super) const BARRIER_OR: u8 = 5;
 }
 
-/// Formats of AMD's own packets, in the byte after the header: commands for the hardware, of which only those come that
-/// say that code has changed; and waiting for a value.
+/// Formats of AMD's own packets, in the byte after the header: commands for the hardware in a buffer; and waiting for a
+/// value.
 const PM4: u8 = 1;
 const BARRIER_VALUE: u8 = 2;
 
@@ -32,12 +31,6 @@ const DEPENDENCES: u64 = 5;
 
 /// Offset of the kernel descriptor's address in a dispatch packet.
 const KERNEL_OBJECT: u64 = 32;
-
-/// Wave-instructions of a kernel before others have their turn: where others are in flight (and several threads run it,
-/// which takes its time to begin), and where not.
-const TURN: u64 = 20_000;
-const DIVIDED_TURN: u64 = 500_000;
-const LONG_TURN: u64 = 2_000_000;
 
 const RING: &str = "a queue's ring";
 const INDEX: &str = "a queue's index";
@@ -70,10 +63,10 @@ pub(crate) fn step(
             }
             clock::gpu()
         }
-        packet::VENDOR if format == PM4 => {
-            device.forget_code();
-            clock::gpu()
-        }
+        packet::VENDOR if format == PM4 => match commands(queue, device, around, address, shared)? {
+            Commanded::Ended => clock::gpu(),
+            Commanded::Going(step) => return Ok(step),
+        },
         packet::VENDOR if format == BARRIER_VALUE => {
             if !has_value(device, address)? {
                 return Ok(Step::Waits);
@@ -101,7 +94,7 @@ fn dispatch(
     shared: bool,
 ) -> Result<Option<u64>, Trouble> {
     let kernel_object = load64(device, address.wrapping_add(KERNEL_OBJECT), RING)?;
-    let (mut flight, began) = match take(&mut queue.flight) {
+    let (flight, began) = match take(&mut queue.flight) {
         Some(running) => running,
         None => {
             let start = queue.start();
@@ -110,21 +103,46 @@ fn dispatch(
             (flight, clock::gpu())
         }
     };
-    let instructions = match flight.threads() {
-        _ if !shared => LONG_TURN,
-        1 => TURN,
-        _ => DIVIDED_TURN,
-    };
-    let share = Share { instructions, interrupt: Some(around.waiting) };
-    let ended = device.advance(&mut flight, share).map_err(|fault| Trouble::of_kernel(fault, kernel_object))?;
-    let Some(stats) = ended else {
-        queue.flight = Some((flight, began));
-        return Ok(None);
-    };
-    faults::tell_overruns(&stats.overruns, kernel_object, queue, device, around);
-    // What the kernel stored is there for who sees the signal.
-    std::sync::atomic::fence(Ordering::SeqCst);
-    Ok(Some(began))
+    dispatches::advance(queue, device, around, (flight, began), kernel_object, shared)
+}
+
+/// How far the commands of a packet are.
+enum Commanded {
+    Ended,
+    Going(Step),
+}
+
+/// Does the next command of the buffer that a packet names.
+fn commands(
+    queue: &mut Queue,
+    device: &mut Device,
+    around: Surroundings,
+    address: u64,
+    shared: bool,
+) -> Result<Commanded, Trouble> {
+    /// A command for a buffer: its header without the bits that are no matter; the words of such a command.
+    const INDIRECT_BUFFER: u32 = 0xc002_3f00;
+    const NO_MATTER: u32 = 0xff;
+    if !queue.in_commands {
+        let words = [4, 8, 12, 16].map(|offset| load32(device, address.wrapping_add(offset), RING));
+        let [header, low, high, control] = words;
+        let (header, low, high, control) = (header?, low?, high?, control?);
+        if header & !NO_MATTER != INDIRECT_BUFFER {
+            let reason = format!(
+                "an AQL packet of AMD's at {address:#x} whose PM4 packet is no INDIRECT_BUFFER: {header:#010x} \
+                    {low:#010x} {high:#010x} {control:#010x}"
+            );
+            return Err(Trouble::Unknown(reason));
+        }
+        let place = u64::from(low & !3) | u64::from(high) << 32;
+        queue.pm4.buffers = vec![pm4::Commands { address: place, words: (control & 0xf_ffff).into() }];
+        queue.in_commands = true;
+    }
+    if queue.flight.is_some() || !queue.pm4.buffers.is_empty() {
+        return pm4::in_buffers(queue, device, around, shared).map(Commanded::Going);
+    }
+    queue.in_commands = false;
+    Ok(Commanded::Ended)
 }
 
 /// Whether the signals of a barrier packet are 0: all of them, or one.

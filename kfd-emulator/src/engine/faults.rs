@@ -6,7 +6,7 @@ use std::sync::PoisonError;
 use wavetap_amdgpu::Limit;
 use wavetap_emulator::{Beyond, Device, Fault, FaultKind, ObjectId, Overrun};
 
-use super::{Queue, Surroundings, Trouble, aql, load64, symbols};
+use super::{Queue, QueueKind, Surroundings, Trouble, aql, load64, symbols};
 use crate::layout::{amd_queue, amd_signal};
 use crate::raw;
 use wavetap_collect::stderr_line;
@@ -121,6 +121,9 @@ fn exception(address: u64, queue: &Queue, around: Surroundings) {
 
 /// Tells the runtime that a queue has stopped; none if it does not listen.
 fn queue_error(error: u64, queue: &Queue, device: &mut Device, around: Surroundings) -> Option<()> {
+    if queue.kind != QueueKind::Aql {
+        return None;
+    }
     let start = queue.start();
     let signal = load64(device, amd_queue::queue_inactive_signal.of(start), "").ok().filter(|signal| *signal != 0)?;
     let (mailbox, event) = aql::waiters(device, signal).ok()?;

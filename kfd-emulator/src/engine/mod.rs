@@ -2,8 +2,11 @@
 //! together: one may wait for another, on the same GPU or on another one.
 
 mod aql;
+mod dispatches;
 mod faults;
+mod pm4;
 mod rectangle;
+mod registers;
 mod sdma;
 mod symbols;
 
@@ -27,6 +30,8 @@ pub(crate) enum QueueKind {
     Aql,
     /// Copies.
     Sdma,
+    /// Commands of the hardware's own format.
+    Pm4,
 }
 
 /// What the packets of queues need beside their GPU.
@@ -47,11 +52,15 @@ pub(crate) struct Queue {
     kind: QueueKind,
     /// Address and bytes of its ring.
     pub(crate) ring: (u64, u64),
-    /// Addresses of its indices: of packets, of bytes in one of copies.
+    /// Addresses of its indices: of packets, of bytes in one of copies, of words in one of commands.
     pub(crate) write_index: u64,
     pub(crate) read_index: u64,
     /// The dispatch in flight, and the tick at which it began.
     pub(crate) flight: Option<(Flight, u64)>,
+    /// How far it is in commands.
+    pub(crate) pm4: pm4::State,
+    /// A packet's commands are being done.
+    pub(crate) in_commands: bool,
     /// A packet of it could not be processed: no further one is.
     broken: bool,
 }
@@ -163,10 +172,24 @@ impl Engine {
         /// A page has as many doorbells of 8 bytes.
         const MOST: u32 = 512;
         let number = (0..MOST).find(|number| !self.queues.contains_key(number)).ok_or(libc::ENOSPC)?;
-        if ring.1 == 0 || ring.0 == 0 {
+        // A ring of no word has no place for a command.
+        if ring.1 < 4 || ring.0 == 0 {
             return Err(libc::EINVAL);
         }
-        self.queues.insert(number, Queue { gpu, kind, ring, write_index, read_index, flight: None, broken: false });
+        self.queues.insert(
+            number,
+            Queue {
+                gpu,
+                kind,
+                ring,
+                write_index,
+                read_index,
+                flight: None,
+                pm4: pm4::State::default(),
+                in_commands: false,
+                broken: false,
+            },
+        );
         Ok(number)
     }
 
@@ -188,6 +211,7 @@ impl Engine {
             let step = match queue.kind {
                 QueueKind::Aql => aql::step(queue, device, around, running > 1),
                 QueueKind::Sdma => sdma::step(queue, device, around),
+                QueueKind::Pm4 => pm4::step(queue, device, around, running > 1),
             };
             match step {
                 Ok(step) => most = most.max(step),
