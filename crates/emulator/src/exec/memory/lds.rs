@@ -40,18 +40,22 @@ fn check(core: &Core, offset: u64, size: usize, lane: usize) -> ExecResult<usize
     at_lane(core.lds_place(offset & 0xffff_ffff, size), lane)
 }
 
-/// Strict mode takes what is nearer to the allocation than this for a wrong index.
-const NO_INDEX: u64 = 1 << 30;
+/// Strict mode takes addresses below this one for a wrong index: fifty times the largest LDS. Kernels of rocBLAS load
+/// from 0xf00000 to have zeros in AccVGPRs.
+const NO_INDEX: u64 = 8 << 20;
+/// The same of addresses that are so little before 0, as numbers of 32 bits.
+const NO_NEGATIVE_INDEX: u64 = 1 << 30;
 
 /// Whether an access that is out of bounds is one that the hardware drops, and that is no finding: loads there return
 /// 0, stores and atomics do nothing. Compilers mask lanes so, with an address that no LDS has (Triton: 0x7fffffff).
 /// `docs/reference/strict-mode.md` has the sources.
 ///
-/// Strict mode takes what is nearer to the allocation than [`NO_INDEX`], before it or after it, for a wrong index.
+/// Strict mode takes what is nearer to the allocation than [`NO_INDEX`] after it, or [`NO_NEGATIVE_INDEX`] before it, for
+/// a wrong index.
 /// Otherwise everything after the last unit of the allocation is dropped; the rest of that unit exists.
 pub(crate) fn is_dropped(core: &Core, offset: u64, size: usize) -> bool {
     let (first, last) =
-        if core.launch.strict { (NO_INDEX, (1 << 32) - NO_INDEX) } else { (core.lds.len() as u64, 1 << 32) };
+        if core.launch.strict { (NO_INDEX, (1 << 32) - NO_NEGATIVE_INDEX) } else { (core.lds.len() as u64, 1 << 32) };
     (first..=last).contains(&offset) && offset + size as u64 <= last
 }
 
