@@ -170,8 +170,8 @@ fn accesses_far_out_of_bounds_are_dropped() {
     }
 }
 
-/// A wrong index is told in strict mode: an address below 8 MiB, or less than 1 GiB before 0. Otherwise it is dropped, but for
-/// the rest of the allocation's last unit, which is accessed.
+/// A wrong index is told in strict mode: an address below 8 MiB, or less than 1 GiB before 0. Otherwise it is dropped,
+/// but for the rest of the allocation's last unit, which is accessed.
 #[test]
 fn accesses_near_the_allocation_are_findings() {
     if !compiler_is_there() {

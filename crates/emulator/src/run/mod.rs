@@ -4,12 +4,12 @@ mod accesses;
 mod clock_loops;
 pub(crate) mod code;
 mod demands;
-#[cfg(test)]
-mod fast_paths;
 pub(crate) mod origins;
 pub(crate) mod plan;
 pub(crate) mod pool;
 pub(crate) mod shared;
 mod straight_line;
 pub(crate) mod stuck;
+#[cfg(test)]
+mod tests;
 pub(crate) mod worker;

@@ -50,8 +50,8 @@ const NO_NEGATIVE_INDEX: u64 = 1 << 30;
 /// 0, stores and atomics do nothing. Compilers mask lanes so, with an address that no LDS has (Triton: 0x7fffffff).
 /// `docs/reference/strict-mode.md` has the sources.
 ///
-/// Strict mode takes what is nearer to the allocation than [`NO_INDEX`] after it, or [`NO_NEGATIVE_INDEX`] before it, for
-/// a wrong index.
+/// Strict mode takes what is nearer to the allocation than [`NO_INDEX`] after it, or [`NO_NEGATIVE_INDEX`] before it,
+/// for a wrong index.
 /// Otherwise everything after the last unit of the allocation is dropped; the rest of that unit exists.
 pub(crate) fn is_dropped(core: &Core, offset: u64, size: usize) -> bool {
     let (first, last) =
