@@ -17,9 +17,6 @@ LINKS = {
     }
 }
 
-# Empty files that programs only ask for: JAX looks for GPUs by listing /sys/class/kfd, or for this file.
-FILES = {"experimental": ["/dev/dxg"]}
-
 NUMPY = "numpy==2.4.6"
 JAX = [NUMPY, "jax==0.9.1", "jaxlib==0.9.1", "jax-rocm7-pjrt==0.9.1.post6", "jax-rocm7-plugin==0.9.1.post6"]
 JAX += ["ml_dtypes==0.5.4", "opt_einsum==3.4.0", "scipy==1.17.1"]
