@@ -74,11 +74,23 @@ pub(crate) fn load_lanes(
         let distinct = if run.kind == RunKind::Same { 1 } else { run.count };
         for lane in run.first..run.first + distinct {
             let place = lanes.places[lane] as usize;
-            for (n, row) in rows.iter_mut().enumerate() {
-                row[lane] = match words.load(place + 4 * n) {
-                    Some(word) => word,
-                    None => memory.load32(lanes.origin + place + 4 * n)?,
-                };
+            for (n, pair) in rows.chunks_mut(2).enumerate() {
+                let place = place + 8 * n;
+                match pair {
+                    // In one step, as a GPU does: workgroups publish a value and a flag in one word of 64 bits.
+                    [low, high] => {
+                        let both = memory.load64(lanes.origin + place)?;
+                        (low[lane], high[lane]) = (both as u32, (both >> 32) as u32);
+                    }
+                    rest => {
+                        for row in rest {
+                            row[lane] = match words.load(place) {
+                                Some(word) => word,
+                                None => memory.load32(lanes.origin + place)?,
+                            };
+                        }
+                    }
+                }
             }
         }
         if run.kind == RunKind::Same {
@@ -185,4 +197,49 @@ pub(crate) fn store_lanes(
         }
     }
     Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+
+    use super::*;
+    use crate::memory::{AllocationKind, Memory};
+
+    /// What one thread stores in one step, another one never sees half of, whatever the places of the lanes are.
+    #[test]
+    fn aligned_words_of_64_bits_are_loaded_in_one_step() {
+        const LOADS: usize = 200_000;
+        let mut memory = Memory::new();
+        let address = memory.malloc(4096, 256, AllocationKind::Device).expect("memory");
+        let ended = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let view = memory.view();
+                let span = view.span_to_write(address).expect("a span");
+                for value in [u64::MAX, 0].into_iter().cycle() {
+                    if ended.load(Ordering::Relaxed) {
+                        return;
+                    }
+                    (0..512).for_each(|n| span.store64(8 * n, value).expect("in bounds"));
+                }
+            });
+            let view = memory.view();
+            let span = view.span(address).expect("a span");
+            // The same place, places that follow each other (few and many), and others.
+            let kinds: [(u32, u64); 4] = [(0, 0b1111), (8, 0b11), (8, u64::MAX), (56, u64::MAX)];
+            let torn = (0..LOADS).find(|n| {
+                let (step, mask) = kinds[n % kinds.len()];
+                let places = std::array::from_fn(|lane| step * lane as u32);
+                let runs = Runs::of(&places, 8, mask);
+                let mut rows = [Box::default(), Box::default()];
+                let lanes = LanePlaces { origin: 0, places: &places, runs, size: 8 };
+                load_lanes(&span, &mut rows, &lanes, |_| 0).expect("in bounds");
+                let [low, high] = &rows;
+                active(mask).any(|lane| low[lane] != high[lane])
+            });
+            ended.store(true, Ordering::Relaxed);
+            assert_eq!(torn, None, "a load that saw half of a store");
+        });
+    }
 }
