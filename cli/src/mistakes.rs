@@ -247,7 +247,10 @@ mod tests {
             error.to_string()
         };
         let text = tip("wavetap run --probe blocks ./app");
-        assert!(text.contains("--probe is an option of `wavetap rewrite` and `wavetap profile`"), "{text}");
+        assert!(
+            text.contains("--probe is an option of `wavetap rewrite`, `wavetap profile` and `wavetap replay`"),
+            "{text}"
+        );
         assert!(!text.contains("as a value"), "{text}");
         let text = tip("wavetap disasm app --hide arrows waits");
         assert!(text.contains("separated by commas: --hide arrows,waits"), "{text}");
