@@ -102,7 +102,7 @@ impl Ready {
     /// One dispatch; the wave-instructions it executed.
     fn run(&mut self) -> u64 {
         let workgroup = self.dispatch.workgroup.map(u32::from);
-        let info = DispatchInfo { kernel: 0, grid: self.dispatch.grid, workgroup, ordinal: 0 };
+        let info = DispatchInfo { kernel: 0, grid: self.dispatch.grid, workgroup, ordinal: 0, region: None };
         let ticket = self.counters.as_mut().map(|(session, object)| {
             session.begin_dispatch(&mut EmulatedMemory(&mut self.device), *object, &info).expect("the control block")
         });

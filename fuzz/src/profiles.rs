@@ -6,7 +6,7 @@ use std::io::Write as _;
 use std::sync::OnceLock;
 
 use flate2::write::ZlibEncoder;
-use wavetap::collect::collector::Collector;
+use wavetap::collect::collector::{Collector, CountedKernel};
 use wavetap::error::Error;
 use wavetap::pipeline::{Counters, Options, probe, rewrite};
 use wavetap::profile::control::Control;
@@ -95,7 +95,7 @@ fn drained(content: &[u8]) {
     let _ = read(record::Header::from_bytes(content));
     let mut collector = Collector::new(Backend::Emulator, true);
     for record in content.chunks(map.stride as usize) {
-        let _ = read(collector.fold(map, record, None, false));
+        let _ = read(collector.fold(CountedKernel { map, kernel: 0, region: None }, record, None, false));
     }
     let _ = read(collector.finish().to_json().map(|_| ()));
 }

@@ -144,7 +144,7 @@ pub fn run(
         let address_of = |name: &str| loaded.symbols.get(name).map(|symbol| symbol.address);
         let attached = session.attach(memory, &code, address_of).map_err(text)?.ok_or("no control block".to_owned())?;
         let workgroup = launch.group.map(u32::from);
-        let info = DispatchInfo { kernel, grid: launch.grid, workgroup, ordinal: ORDINAL };
+        let info = DispatchInfo { kernel, grid: launch.grid, workgroup, ordinal: ORDINAL, region: None };
         let ticket = session.begin_dispatch(memory, attached, &info).map_err(|error| error.to_string())?;
         begun = Some((session, ticket));
     }

@@ -282,6 +282,7 @@ impl Emulator {
                     demangled: demangle(name).into_owned(),
                     target: loaded.target.clone(),
                     object: loaded.digest.clone(),
+                    region: None,
                     why,
                     detail,
                     dispatches: 1,
@@ -289,7 +290,13 @@ impl Emulator {
             }
             return self.device.dispatch(dispatch).map_err(Error::from);
         };
-        let info = DispatchInfo { kernel: place as u32, grid: dispatch.grid, workgroup: shape.workgroup, ordinal };
+        let info = DispatchInfo {
+            kernel: place as u32,
+            grid: dispatch.grid,
+            workgroup: shape.workgroup,
+            ordinal,
+            region: None,
+        };
         let memory = &mut EmulatedMemory(&mut self.device);
         let ticket = self.session.begin_dispatch(memory, object, &info)?;
         match self.device.dispatch(dispatch) {

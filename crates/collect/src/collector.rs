@@ -1,11 +1,12 @@
 //! Folding drained records into a profile.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use wavetap_base::bytes;
 use wavetap_base::error::{Error, Result, ResultExt};
 use wavetap_profile::accesses::DispatchAccesses;
-use wavetap_profile::file::{Backend, KernelTotals, Origin, Profile, SiteTotals, WaveCounts};
+use wavetap_profile::file::{Backend, KernelTotals, Origin, Profile, SiteTotals, WaveCounts, Work};
 use wavetap_profile::launches::{LaunchShape, NotCounted, UncountedDispatches};
 use wavetap_profile::map::{KernelMap, ObjectMap, Refused};
 use wavetap_profile::record::{HEADER, Header};
@@ -20,6 +21,21 @@ pub struct EndedDispatch {
     pub ordinal: u32,
     /// How it was launched, if that is to be recorded.
     pub shape: Option<LaunchShape>,
+}
+
+/// A region of the program, as the ranges that were open when it dispatched something, by its name in a collector.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct RegionId(u32);
+
+/// A kernel of an object, in a region if it was dispatched in one.
+#[derive(Debug, Clone, Copy)]
+pub struct CountedKernel<'m> {
+    /// The object's site table.
+    pub map: &'m ObjectMap,
+    /// Its index in the site table.
+    pub kernel: u32,
+    /// The region.
+    pub region: Option<RegionId>,
 }
 
 /// What the records of some dispatches of one object held.
@@ -38,19 +54,45 @@ pub struct Collector {
     per_wave: bool,
     /// By the original's digest and the kernel's name: each kernel of an object may have a site table of its own.
     places: HashMap<(String, String), usize>,
+    /// Names of regions.
+    regions: Vec<Arc<str>>,
+    /// Places of kernels in regions, by the kernel's place and the region.
+    region_places: HashMap<(usize, RegionId), usize>,
 }
 
 impl Collector {
     /// An empty collector; `per_wave` keeps every wave's counters besides the totals.
     #[must_use]
     pub fn new(backend: Backend, per_wave: bool) -> Collector {
-        Collector { profile: Profile::new(Origin::Counters, backend), per_wave, places: HashMap::new() }
+        Collector {
+            profile: Profile::new(Origin::Counters, backend),
+            per_wave,
+            places: HashMap::new(),
+            regions: Vec::new(),
+            region_places: HashMap::new(),
+        }
     }
 
     /// An empty collector that collects in the same way.
     #[must_use]
     pub fn fresh(&self) -> Collector {
-        Collector::new(self.profile.backend, self.per_wave)
+        // What is in flight has its regions by number.
+        Collector { regions: self.regions.clone(), ..Collector::new(self.profile.backend, self.per_wave) }
+    }
+
+    /// The region of a name: that of the ranges that are open, outermost first, separated by
+    /// [`SEPARATOR`](wavetap_profile::regions::SEPARATOR).
+    pub fn region(&mut self, name: &str) -> RegionId {
+        let known = self.regions.iter().position(|known| **known == *name);
+        let at = known.unwrap_or_else(|| {
+            self.regions.push(name.into());
+            self.regions.len() - 1
+        });
+        RegionId(at as u32)
+    }
+
+    fn region_name(&self, region: Option<RegionId>) -> Option<String> {
+        self.regions.get(region?.0 as usize).map(|name| name.to_string())
     }
 
     /// Whether every wave's counters are wanted.
@@ -109,28 +151,64 @@ impl Collector {
         Ok(place)
     }
 
+    /// The totals of a kernel, of all dispatches and of those in its region.
+    fn totals(&mut self, of: CountedKernel<'_>) -> Result<impl Iterator<Item = &mut KernelTotals>> {
+        let place = self.place(of.map, of.kernel)?;
+        let of_region = match (of.region, self.region_name(of.region)) {
+            (Some(region), Some(name)) => Some(*self.region_places.entry((place, region)).or_insert_with(|| {
+                self.profile.regions.push(self.profile.kernels[place].without_counts(name));
+                self.profile.regions.len() - 1
+            })),
+            _ => None,
+        };
+        let Profile { kernels, regions, .. } = &mut self.profile;
+        Ok(kernels.get_mut(place).into_iter().chain(of_region.and_then(|at| regions.get_mut(at))))
+    }
+
+    /// Adds what the emulator measured beside of a dispatch of kernel `index` of `map`.
+    ///
+    /// # Errors
+    /// Malformed if the object has no such kernel.
+    pub fn add_work(&mut self, map: &ObjectMap, index: u32, region: Option<RegionId>, added: Work) -> Result<()> {
+        for totals in self.totals(CountedKernel { map, kernel: index, region })? {
+            let work = totals.work.get_or_insert(Work::default());
+            work.instructions += added.instructions;
+            work.global_bytes += added.global_bytes;
+            work.lds_bytes += added.lds_bytes;
+        }
+        Ok(())
+    }
+
     /// Adds dispatches of one kernel that have ended to its totals: the number, and how they were launched.
     ///
     /// # Errors
     /// Malformed if the object has no such kernel.
-    pub fn add_dispatches(&mut self, map: &ObjectMap, kernel: u32, ended: &[EndedDispatch]) -> Result<()> {
-        let totals = self.kernel(map, kernel)?;
-        for dispatch in ended.iter().filter(|dispatch| dispatch.kernel == kernel) {
-            totals.dispatches += 1;
-            if let Some(shape) = dispatch.shape {
-                shape.add_to(&mut totals.launches);
+    pub fn add_dispatches(&mut self, of: CountedKernel<'_>, ended: &[EndedDispatch]) -> Result<()> {
+        for totals in self.totals(of)? {
+            for dispatch in ended.iter().filter(|dispatch| dispatch.kernel == of.kernel) {
+                totals.dispatches += 1;
+                if let Some(shape) = dispatch.shape {
+                    shape.add_to(&mut totals.launches);
+                }
             }
         }
         Ok(())
     }
 
-    /// Adds one record to the totals of its kernel. `dispatch` is the ordinal for the output of single waves where it
+    /// Adds one record to the totals of its kernel, which is that of the record's header. `dispatch` is the ordinal for the output of single waves where it
     /// is known; `shared` says that waves of several workgroups may have added to the record, which is then none of a
     /// single wave.
     ///
     /// # Errors
     /// Malformed if the record does not fit the site table; Limit if a counter exceeds 64 bits.
-    pub fn fold(&mut self, map: &ObjectMap, record: &[u8], dispatch: Option<u32>, shared: bool) -> Result<Folded> {
+    pub fn fold(
+        &mut self,
+        of: CountedKernel<'_>,
+        record: &[u8],
+        dispatch: Option<u32>,
+        shared: bool,
+    ) -> Result<Folded> {
+        let map = of.map;
         let header = Header::from_bytes(record)?;
         let kernel = kernel_of(map, header.kernel)?;
         let place = self.place(map, header.kernel)?;
@@ -140,18 +218,20 @@ impl Collector {
                 values_in_record(&site.kind, record, site.offset).within(|| format!("site {:#x}", site.address))?,
             );
         }
-        let totals = &mut self.profile.kernels[place];
-        for ((site, sum), values) in kernel.sites.iter().zip(&mut totals.sites).zip(&values) {
-            sum.counts.add(values).within(|| format!("site {:#x}", site.address))?;
-        }
         let unfinished = u64::from(header.began.saturating_sub(header.finished));
-        totals.waves += u64::from(header.began);
-        totals.unfinished += unfinished;
-        totals.shared_records |= shared;
+        for totals in self.totals(CountedKernel { kernel: header.kernel, ..of })? {
+            for ((site, sum), values) in kernel.sites.iter().zip(&mut totals.sites).zip(&values) {
+                sum.counts.add(values).within(|| format!("site {:#x}", site.address))?;
+            }
+            totals.waves += u64::from(header.began);
+            totals.unfinished += unfinished;
+            totals.shared_records |= shared;
+        }
         if self.per_wave && !shared {
             self.profile.waves.push(WaveCounts {
                 kernel: u32::try_from(place).map_err(|_| Error::limit("too many kernels in one profile"))?,
                 dispatch,
+                region: self.region_name(of.region),
                 workgroup: header.workgroup,
                 wave: header.wave,
                 counters: values.into_iter().flatten().collect(),
@@ -161,18 +241,20 @@ impl Collector {
     }
 
     /// Adds what the sampled workgroups of a dispatch have recorded.
-    pub fn add_accesses(&mut self, accesses: DispatchAccesses) {
-        self.profile.accesses.push(accesses);
+    pub fn add_accesses(&mut self, region: Option<RegionId>, accesses: DispatchAccesses) {
+        let region = self.region_name(region);
+        self.profile.accesses.push(DispatchAccesses { region, ..accesses });
     }
 
     /// Records waves of a kernel that ran and found no record.
     ///
     /// # Errors
     /// Malformed if the object has no such kernel.
-    pub fn add_dropped(&mut self, map: &ObjectMap, kernel: u32, waves: u64) -> Result<()> {
-        let totals = self.kernel(map, kernel)?;
-        totals.waves += waves;
-        totals.dropped += waves;
+    pub fn add_dropped(&mut self, of: CountedKernel<'_>, waves: u64) -> Result<()> {
+        for totals in self.totals(of)? {
+            totals.waves += waves;
+            totals.dropped += waves;
+        }
         Ok(())
     }
 
@@ -180,8 +262,8 @@ impl Collector {
     ///
     /// # Errors
     /// Malformed if the object has no such kernel.
-    pub fn add_unsampled(&mut self, map: &ObjectMap, kernel: u32, waves: u64) -> Result<()> {
-        self.kernel(map, kernel)?.waves += waves;
+    pub fn add_unsampled(&mut self, of: CountedKernel<'_>, waves: u64) -> Result<()> {
+        self.totals(of)?.for_each(|totals| totals.waves += waves);
         Ok(())
     }
 
@@ -189,10 +271,11 @@ impl Collector {
     ///
     /// # Errors
     /// Malformed if the object has no such kernel.
-    pub fn add_unfinished(&mut self, map: &ObjectMap, kernel: u32, waves: u64) -> Result<()> {
-        let totals = self.kernel(map, kernel)?;
-        totals.waves += waves;
-        totals.unfinished += waves;
+    pub fn add_unfinished(&mut self, of: CountedKernel<'_>, waves: u64) -> Result<()> {
+        for totals in self.totals(of)? {
+            totals.waves += waves;
+            totals.unfinished += waves;
+        }
         Ok(())
     }
 
@@ -200,7 +283,8 @@ impl Collector {
     ///
     /// # Errors
     /// Malformed if the object has no such kernel.
-    pub fn add_lost(&mut self, map: &ObjectMap, kernel: u32, dispatches: u64) -> Result<()> {
+    pub fn add_lost(&mut self, of: CountedKernel<'_>, dispatches: u64) -> Result<()> {
+        let CountedKernel { map, kernel, region } = of;
         let kernel = kernel_of(map, kernel)?;
         if dispatches > 0 {
             self.not_counted(UncountedDispatches {
@@ -208,6 +292,7 @@ impl Collector {
                 demangled: kernel.demangled.clone(),
                 target: map.target.clone(),
                 object: map.original.clone(),
+                region: self.region_name(region),
                 why: NotCounted::Faulted,
                 detail: "it overlapped with a dispatch of the same kernel that ended with a fault".to_owned(),
                 dispatches,

@@ -9,7 +9,9 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 use wavetap_base::error::{Error, Result, ResultExt};
+use wavetap_base::glob;
 
+use crate::selected::{DispatchNumbers, Selected};
 use crate::session::{DispatchSample, Options, Overlap, Records};
 
 /// Schema of the file.
@@ -113,8 +115,15 @@ pub struct RunConfig {
     pub per_wave: bool,
     /// Of which workgroups accesses to memory are recorded: `all`, a number, or `1/N`.
     pub workgroups: Option<String>,
-    /// Of how many dispatches of a kernel, the first ones; none for those of [`DispatchSample::Spread`].
-    pub dispatches: Option<u32>,
+    /// Numbers of the dispatches of each kernel that are counted: `N` for the first N, or `A-B`. None for all, and for
+    /// records of accesses those of [`DispatchSample::Spread`].
+    pub dispatches: Option<String>,
+    /// Patterns of ranges of the program: what is dispatched outside of them is not counted; empty for all.
+    pub regions: Vec<String>,
+    /// Nothing is counted before the program has profilers go on.
+    pub selected_regions: bool,
+    /// Whether nodes of graphs are regions.
+    pub graph_nodes: bool,
     /// Bytes of device memory that the records of one dispatch may take.
     pub memory_limit: Option<u64>,
     /// File for the modelled time.
@@ -273,7 +282,7 @@ impl RunConfig {
             self.workgroups = Some(text);
         }
         if let Some(text) = set("WAVETAP_DISPATCHES") {
-            self.dispatches = Some(number("WAVETAP_DISPATCHES", &text)?);
+            self.dispatches = Some(text);
         }
         if let Some(text) = set("WAVETAP_MEMORY_LIMIT") {
             self.memory_limit = Some(number("WAVETAP_MEMORY_LIMIT", &text)?);
@@ -315,9 +324,23 @@ impl RunConfig {
         Ok(Options {
             memory_limit: self.memory_limit.unwrap_or(usual.memory_limit),
             sample: sample.transpose()?.unwrap_or(usual.sample),
-            sampled_dispatches: self.dispatches.map_or(usual.sampled_dispatches, DispatchSample::First),
+            sampled_dispatches: self.numbers()?.map_or(usual.sampled_dispatches, DispatchSample::Numbers),
             ..usual
         })
+    }
+
+    fn numbers(&self) -> Result<Option<DispatchNumbers>> {
+        let numbers = self.dispatches.as_deref().map(str::parse);
+        numbers.transpose().within(|| "WAVETAP_DISPATCHES".to_owned())
+    }
+
+    /// Which dispatches are counted.
+    ///
+    /// # Errors
+    /// Malformed if the numbers of dispatches or a pattern of ranges are none.
+    pub fn selected(&self) -> Result<Selected> {
+        self.regions.iter().try_for_each(|pattern| glob::check(pattern))?;
+        Ok(Selected::new(self.regions.clone(), self.selected_regions, self.numbers()?))
     }
 
     /// The records that a session is to have.

@@ -414,7 +414,14 @@ mod tests {
         for dispatches in 1..=100_u32 {
             profile.kernels[0].dispatches = dispatches.into();
             let (workgroup, counters) = ([0; 3], vec![1; 100]);
-            profile.waves.push(WaveCounts { kernel: 0, dispatch: Some(dispatches), workgroup, wave: 0, counters });
+            profile.waves.push(WaveCounts {
+                kernel: 0,
+                dispatch: Some(dispatches),
+                region: None,
+                workgroup,
+                wave: 0,
+                counters,
+            });
             let (counters, trace) = (Some((&mut profile, Some(0))), Some((&mut trace, None)));
             journals.add(Changes { counters, trace, ..Changes::default() });
             let data = fs::read(&path).unwrap();

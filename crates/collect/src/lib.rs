@@ -29,6 +29,7 @@ pub mod journals;
 pub mod memory;
 pub mod rank;
 pub mod residency;
+pub mod selected;
 pub mod session;
 pub mod stderr;
 pub mod uncounted;

@@ -8,7 +8,8 @@
 //! - [`Overlap::Concurrent`], a GPU: dispatches of one kernel add to the records of one buffer, which stays while any
 //!   is in flight. Its records are folded when none is any more. Where each wave has its own record
 //!   ([`KernelMap::slots`](wavetap_profile::map::KernelMap::slots) is none, or accesses are recorded), one dispatch is
-//!   in flight at a time: otherwise [`BeginError::Busy`] says that one has to end first.
+//!   in flight at a time: otherwise [`BeginError::Busy`] says that one has to end first. So it does where the program
+//!   has come to another region: records do not say whose they are.
 //! - [`Overlap::TimeSliced`], the emulator: one dispatch runs at a time, and [`Session::resume`] says which. Each has a
 //!   buffer of its own, and the block is exchanged.
 //!
@@ -32,8 +33,9 @@ use wavetap_profile::file::Profile;
 use wavetap_profile::launches::{self, LaunchShape};
 use wavetap_profile::map::{KernelMap, ObjectMap};
 
-use crate::collector::{Collector, EndedDispatch};
+use crate::collector::{Collector, CountedKernel, EndedDispatch, RegionId};
 use crate::memory::DeviceMemory;
+use crate::selected::DispatchNumbers;
 use attached::Attached;
 use window::MemberState;
 
@@ -102,8 +104,8 @@ impl fmt::Display for WorkgroupSample {
 /// Dispatches of a kernel whose accesses are recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DispatchSample {
-    /// So many, the first ones.
-    First(u32),
+    /// Those with these numbers.
+    Numbers(DispatchNumbers),
     /// The first, the second, the fourth and so on, each time twice as many later, and each that has more than twice
     /// the waves of all that were recorded before. The first levels of a graph search have hardly any work, and the
     /// first steps of a solver may be small: those that carry the traffic come later.
@@ -111,11 +113,11 @@ pub enum DispatchSample {
 }
 
 impl DispatchSample {
-    /// Whether a dispatch of `waves` waves is one of them, of which `before` came before, `recorded` of those were
-    /// recorded, and the largest recorded one had `most` waves.
-    fn takes(self, before: u64, recorded: u32, waves: u64, most: u64) -> bool {
+    /// Whether a dispatch of `waves` waves is one of them, of which `before` came before, and the largest recorded one
+    /// had `most` waves.
+    fn takes(self, before: u64, waves: u64, most: u64) -> bool {
         match self {
-            DispatchSample::First(count) => recorded < count,
+            DispatchSample::Numbers(numbers) => numbers.has(before + 1),
             DispatchSample::Spread => (before + 1).is_power_of_two() || waves > most.saturating_mul(2),
         }
     }
@@ -172,6 +174,8 @@ pub struct DispatchInfo {
     pub workgroup: [u32; 3],
     /// The dispatch's ordinal, for the output of single waves.
     pub ordinal: u32,
+    /// The region of the program that it is in ([`Collector::region`]).
+    pub region: Option<RegionId>,
 }
 
 impl DispatchInfo {
@@ -217,7 +221,8 @@ fn lanes(kernel: &KernelMap) -> Result<u32> {
 /// Why a dispatch cannot begin.
 #[derive(Debug)]
 pub enum BeginError {
-    /// Each wave has its own record, and a dispatch in flight uses them: it has to end first.
+    /// Each wave has its own record, and a dispatch in flight uses them, or those in flight are in another region of
+    /// the program: they have to end first.
     Busy {
         /// Dispatches of the kernel in flight.
         in_flight: usize,
@@ -376,9 +381,10 @@ impl Session {
         attached.add_unmeasured(info.kernel);
         let map = &attached.map;
         let waves = map.kernels.get(info.kernel as usize).map_or(Ok(0), |kernel| info.waves(kernel))?;
-        self.collector.add_unsampled(map, info.kernel, waves)?;
+        let of = CountedKernel { map, kernel: info.kernel, region: info.region };
+        self.collector.add_unsampled(of, waves)?;
         let ended = EndedDispatch { kernel: info.kernel, ordinal: info.ordinal, shape: Some(shape) };
-        self.collector.add_dispatches(map, info.kernel, &[ended])?;
+        self.collector.add_dispatches(of, &[ended])?;
         self.collector.place(map, info.kernel)
     }
 

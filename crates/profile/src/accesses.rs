@@ -99,6 +99,9 @@ pub struct DispatchAccesses {
     pub kernel: u32,
     /// The dispatch's ordinal.
     pub dispatch: u32,
+    /// The ranges of the program in which it was dispatched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub region: Option<String>,
     /// Workgroups of the grid in x, y, z.
     pub workgroups: [u32; 3],
     /// Work-items of a workgroup that is not partial.

@@ -100,6 +100,9 @@ pub struct KernelTotals<Site = SiteTotals> {
     pub target: String,
     /// MD5 of the original code object.
     pub object: String,
+    /// The ranges of the program in which it was dispatched ([`Profile::regions`]); none for all dispatches.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub region: Option<String>,
     /// Where the counters lived; none for a trace.
     pub mode: Option<CounterMode>,
     /// Dispatches seen.
@@ -136,6 +139,7 @@ impl Default for KernelTotals {
             demangled: String::new(),
             target: String::new(),
             object: String::new(),
+            region: None,
             mode: None,
             dispatches: 0,
             launches: Vec::new(),
@@ -160,6 +164,9 @@ pub struct WaveCounts {
     pub kernel: u32,
     /// Dispatch ordinal; none where dispatches of the kernel overlapped, and it is not known which of them it was.
     pub dispatch: Option<u32>,
+    /// The ranges of the program in which it was dispatched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub region: Option<String>,
     /// Workgroup id.
     pub workgroup: [u32; 3],
     /// Wave index in the workgroup.
@@ -181,6 +188,9 @@ pub struct Profile {
     pub ended: bool,
     /// Kernels that were dispatched, in order of first dispatch.
     pub kernels: Vec<KernelTotals>,
+    /// Of these, what was dispatched inside ranges of the program: a kernel for each combination of ranges, in order of
+    /// first dispatch. What [`Profile::kernels`] has beyond them was dispatched outside of all ranges.
+    pub regions: Vec<KernelTotals>,
     /// Kernels that could not be instrumented.
     pub refused: Vec<Refused>,
     /// Dispatches that were not counted, and why.
@@ -210,7 +220,7 @@ impl Profile {
     /// An empty profile.
     #[must_use]
     pub fn new(origin: Origin, backend: Backend) -> Profile {
-        let (kernels, refused, uncounted, waves, accesses, host) = Default::default();
+        let (kernels, regions, refused, uncounted, waves, accesses, host) = Default::default();
         let processes = 1;
         Profile {
             origin,
@@ -218,6 +228,7 @@ impl Profile {
             complete: false,
             ended: false,
             kernels,
+            regions,
             refused,
             uncounted,
             processes,
@@ -270,7 +281,8 @@ impl Profile {
     /// # Errors
     /// Unsupported if two kinds of one name differ.
     pub fn kinds(&self) -> Result<KindTable> {
-        KindTable::of(self.kernels.iter().flat_map(|kernel| &kernel.sites).map(|site| site.counts.kind()))
+        let kernels = self.kernels.iter().chain(&self.regions);
+        KindTable::of(kernels.flat_map(|kernel| &kernel.sites).map(|site| site.counts.kind()))
     }
 
     /// Adds another profile's counters (other ranks, nodes or runs of the same program).
@@ -285,20 +297,8 @@ impl Profile {
         (self.ended, self.complete) = (ended, complete);
         self.processes = self.processes.saturating_add(other.processes);
         self.host.merge(&other.host);
-        let base = self.kernels.len() as u32;
-        let mut places = Vec::new();
-        for kernel in &other.kernels {
-            let place = self
-                .kernels
-                .iter()
-                .position(|k| k.name == kernel.name && k.object == kernel.object && k.target == kernel.target);
-            places.push(place.unwrap_or(self.kernels.len()) as u32);
-            match place {
-                Some(place) => self.kernels[place].merge(kernel)?,
-                None => self.kernels.push(kernel.clone()),
-            }
-        }
-        debug_assert!(self.kernels.len() as u32 >= base);
+        let places = add_kernels(&mut self.kernels, &other.kernels)?;
+        add_kernels(&mut self.regions, &other.regions)?;
         for refused in &other.refused {
             if !self.refused.contains(refused) {
                 self.refused.push(refused.clone());
@@ -319,7 +319,46 @@ impl Profile {
     }
 }
 
+/// Adds totals to those of the same kernels in the same region; gives the place of each.
+fn add_kernels(all: &mut Vec<KernelTotals>, others: &[KernelTotals]) -> Result<Vec<u32>> {
+    let mut places = Vec::new();
+    for kernel in others {
+        let place = all.iter().position(|known| known.is_same_kernel(kernel) && known.region == kernel.region);
+        places.push(place.unwrap_or(all.len()) as u32);
+        match place {
+            Some(place) => all[place].merge(kernel)?,
+            None => all.push(kernel.clone()),
+        }
+    }
+    Ok(places)
+}
+
 impl KernelTotals {
+    /// A kernel in a region of which nothing was counted yet: what is the same for all dispatches.
+    #[must_use]
+    pub fn without_counts(&self, region: String) -> KernelTotals {
+        let site = |site: &SiteTotals| SiteTotals { counts: Counts::zero(site.counts.kind()), ..site.clone() };
+        KernelTotals {
+            name: self.name.clone(),
+            demangled: self.demangled.clone(),
+            target: self.target.clone(),
+            object: self.object.clone(),
+            region: Some(region),
+            mode: self.mode,
+            before: self.before,
+            after: self.after,
+            uncounted_callees: self.uncounted_callees.clone(),
+            sites: self.sites.iter().map(site).collect(),
+            ..KernelTotals::default()
+        }
+    }
+
+    /// Whether both are of one kernel, in whatever region.
+    #[must_use]
+    pub fn is_same_kernel(&self, other: &KernelTotals) -> bool {
+        self.name == other.name && self.object == other.object && self.target == other.target
+    }
+
     /// Adds the totals of the same kernel in another profile.
     ///
     /// # Errors

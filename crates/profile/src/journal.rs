@@ -65,6 +65,10 @@ mod tag {
     pub const RUNS: u8 = 10;
     /// The name of one that has.
     pub const RAN: u8 = 11;
+    /// A kernel in a region of the program.
+    pub const REGION: u8 = 12;
+    /// The numbers of one.
+    pub const REGION_NUMBERS: u8 = 13;
     /// Added to the tag of a frame of the emulator's trace.
     pub const TRACE: u8 = 0x80;
 }
@@ -155,9 +159,19 @@ pub struct Encoder {
     refused: usize,
     waves: usize,
     accesses: usize,
-    /// Sites of each kernel that was written.
-    sites: Vec<Option<usize>>,
+    kernels: Written,
+    regions: Written,
+    /// Dispatches and waves of each kernel in a region as they were written.
+    region_numbers: Vec<(u64, u64)>,
 }
+
+/// Sites of each kernel of a list that was written.
+#[derive(Debug, Default)]
+struct Written(Vec<Option<usize>>);
+
+/// The tags of a kernel, and of its numbers.
+const OF_KERNELS: [u8; 2] = [tag::KERNEL, tag::NUMBERS];
+const OF_REGIONS: [u8; 2] = [tag::REGION, tag::REGION_NUMBERS];
 
 impl Encoder {
     /// Of a journal that has nothing of this profile yet.
@@ -171,16 +185,32 @@ impl Encoder {
     }
 
     /// Appends the frames of what has changed since the last call: anything, but among the kernels only the one at
-    /// `place`. The profile is the same afterwards.
+    /// `place` and those in regions. The profile is the same afterwards.
     ///
     /// # Errors
     /// Internal if something cannot be serialised; Limit if it is too large for a frame.
     pub fn update(&mut self, profile: &mut Profile, place: Option<usize>, out: &mut Vec<u8>) -> Result<()> {
         self.rest(profile, out)?;
-        match place {
-            Some(place) => self.kernel(profile, place, out),
-            None => Ok(()),
+        if let Some(place) = place {
+            self.kernels.write(&mut profile.kernels, place, OF_KERNELS.map(|tag| tag | self.origin), out)?;
         }
+        self.regions(profile, out)
+    }
+
+    /// Kernels in regions that have changed.
+    fn regions(&mut self, profile: &mut Profile, out: &mut Vec<u8>) -> Result<()> {
+        for place in 0..profile.regions.len() {
+            let numbers = (profile.regions[place].dispatches, profile.regions[place].waves);
+            if self.region_numbers.get(place) == Some(&numbers) {
+                continue;
+            }
+            self.regions.write(&mut profile.regions, place, OF_REGIONS.map(|tag| tag | self.origin), out)?;
+            match self.region_numbers.get_mut(place) {
+                Some(written) => *written = numbers,
+                None => self.region_numbers.push(numbers),
+            }
+        }
+        Ok(())
     }
 
     /// Appends the frames of all there is: where a new journal begins.
@@ -190,13 +220,16 @@ impl Encoder {
     pub fn whole(&mut self, profile: &mut Profile, out: &mut Vec<u8>) -> Result<()> {
         *self = Encoder { origin: self.origin, ..Encoder::default() };
         self.rest(profile, out)?;
-        (0..profile.kernels.len()).try_for_each(|place| self.kernel(profile, place, out))
+        let tags = OF_KERNELS.map(|tag| tag | self.origin);
+        (0..profile.kernels.len()).try_for_each(|place| self.kernels.write(&mut profile.kernels, place, tags, out))?;
+        self.regions(profile, out)
     }
 
     /// All but kernels.
     fn rest(&mut self, profile: &mut Profile, out: &mut Vec<u8>) -> Result<()> {
         let kept = (
             std::mem::take(&mut profile.kernels),
+            std::mem::take(&mut profile.regions),
             std::mem::take(&mut profile.refused),
             std::mem::take(&mut profile.waves),
             std::mem::take(&mut profile.accesses),
@@ -207,7 +240,7 @@ impl Encoder {
             self.head = Some(profile.clone());
             frame(tag::HEAD | self.origin, out, |out| write_compact(profile, out))
         };
-        (profile.kernels, profile.refused, profile.waves, profile.accesses) = kept;
+        (profile.kernels, profile.regions, profile.refused, profile.waves, profile.accesses) = kept;
         written?;
         if let Some(new) = profile.refused.get(self.refused..).filter(|new| !new.is_empty()) {
             frame(tag::REFUSED | self.origin, out, |out| json(new, out))?;
@@ -223,27 +256,33 @@ impl Encoder {
         }
         Ok(())
     }
+}
 
-    fn kernel(&mut self, profile: &mut Profile, place: usize, out: &mut Vec<u8>) -> Result<()> {
+impl Written {
+    /// Appends the frame of a kernel of a list.
+    fn write(&mut self, kernels: &mut [KernelTotals], place: usize, tags: [u8; 2], out: &mut Vec<u8>) -> Result<()> {
+        let Written(sites) = self;
+        let [tag, numbers_tag] = tags;
         let number = u32::try_from(place).map_err(|_| Error::limit("too many kernels for a journal"))?;
-        if self.sites.len() <= place {
+        if sites.len() <= place {
             // Those before it, of which no dispatch has ended yet.
-            for earlier in self.sites.len()..place {
-                self.sites.push(None);
-                self.kernel(profile, earlier, out)?;
+            for earlier in sites.len()..place {
+                self.0.push(None);
+                self.write(kernels, earlier, tags, out)?;
             }
-            self.sites.push(None);
+            self.0.push(None);
         }
-        let Some(kernel) = profile.kernels.get_mut(place) else { return Ok(()) };
-        if self.sites[place] != Some(kernel.sites.len()) {
-            frame(tag::KERNEL | self.origin, out, |out| {
+        let Written(sites) = self;
+        let Some(kernel) = kernels.get_mut(place) else { return Ok(()) };
+        if sites[place] != Some(kernel.sites.len()) {
+            frame(tag, out, |out| {
                 out.extend_from_slice(&number.to_le_bytes());
                 write_kernel(kernel, out)
             })?;
-            self.sites[place] = Some(kernel.sites.len());
+            sites[place] = Some(kernel.sites.len());
             return Ok(());
         }
-        frame(tag::NUMBERS | self.origin, out, |out| numbers(kernel, number, out))
+        frame(numbers_tag, out, |out| numbers(kernel, number, out))
     }
 }
 
@@ -374,7 +413,8 @@ impl Journal {
             0 => (Origin::Counters, &mut self.counters),
             _ => (Origin::Trace, &mut self.trace),
         };
-        let of_profile = matches!(tag & !tag::TRACE, tag::HEAD..=tag::WAVES | tag::ACCESSES);
+        let of_profile =
+            matches!(tag & !tag::TRACE, tag::HEAD..=tag::WAVES | tag::ACCESSES | tag::REGION | tag::REGION_NUMBERS);
         if of_profile {
             let profile = place.get_or_insert_with(|| Profile::new(origin, Backend::Emulator));
             return add_to(profile, tag & !tag::TRACE, payload).map(ControlFlow::Continue);
@@ -410,24 +450,26 @@ fn add_to(profile: &mut Profile, tag: u8, payload: &[u8]) -> Result<()> {
     match tag {
         tag::HEAD => {
             let kept = std::mem::replace(profile, read_compact(payload).map_err(|error| error.within("journal"))?);
-            (profile.kernels, profile.refused) = (kept.kernels, kept.refused);
+            (profile.kernels, profile.regions, profile.refused) = (kept.kernels, kept.regions, kept.refused);
             (profile.waves, profile.accesses) = (kept.waves, kept.accesses);
         }
         tag::REFUSED => profile.refused.extend(parse::<Vec<Refused>>(payload)?),
         tag::WAVES => profile.waves.extend(parse::<Vec<WaveCounts>>(payload)?),
         tag::ACCESSES => profile.accesses.extend(parse::<Vec<DispatchAccesses>>(payload)?),
-        tag::KERNEL => {
+        tag::KERNEL | tag::REGION => {
+            let kernels = if tag == tag::KERNEL { &mut profile.kernels } else { &mut profile.regions };
             let (place, text) = place(payload)?;
-            let (kernel, count) = (read_kernel(text).map_err(|error| error.within("journal"))?, profile.kernels.len());
-            match profile.kernels.get_mut(place) {
+            let (kernel, count) = (read_kernel(text).map_err(|error| error.within("journal"))?, kernels.len());
+            match kernels.get_mut(place) {
                 Some(old) => *old = kernel,
-                None if place == count => profile.kernels.push(kernel),
+                None if place == count => kernels.push(kernel),
                 None => return Err(Error::malformed(format!("journal: kernel {place} comes after {count} kernels"))),
             }
         }
         _ => {
             let (place, rest) = place(payload)?;
-            let kernel = profile.kernels.get_mut(place);
+            let kernels = if tag == tag::NUMBERS { &mut profile.kernels } else { &mut profile.regions };
+            let kernel = kernels.get_mut(place);
             read_numbers(
                 kernel.ok_or_else(|| {
                     Error::malformed(format!("journal: numbers of kernel {place}, which is not there"))
@@ -515,9 +557,16 @@ mod tests {
                 profile.kernels.push(kernel(&format!("k{place}")));
             }
             dispatch(&mut profile.kernels[place], [1, 0, 127, 128, u64::MAX >> (round + 4), 5, 6]);
+            if round > 1 {
+                if round == 2 {
+                    profile.regions.push(KernelTotals { region: Some("step".to_owned()), ..kernel("k0") });
+                }
+                dispatch(&mut profile.regions[0], [2; 7]);
+            }
             profile.waves.push(WaveCounts {
                 kernel: place as u32,
                 dispatch: Some(round as u32),
+                region: None,
                 workgroup: [0; 3],
                 wave: 0,
                 counters: vec![1],
@@ -571,7 +620,7 @@ mod tests {
                 modelled_cycles: 10,
                 modelled_wave_cycles: 10,
                 modelled_added_cycles: 0,
-                dispatches: vec![DispatchTime { dispatch, modelled_cycles: 10 }],
+                dispatches: vec![DispatchTime { dispatch, modelled_cycles: 10, region: None }],
                 memory: MemoryTime::default(),
                 resources: Vec::new(),
                 instructions: Vec::new(),

@@ -107,6 +107,10 @@ pub enum NotCounted {
     Faulted,
     /// There is no code for the device.
     NoCode,
+    /// It was launched outside of the ranges that are counted, or while the program had counting paused.
+    OutsideRegion,
+    /// It is not one of the dispatches of its kernel that are counted.
+    OtherDispatch,
 }
 
 impl NotCounted {
@@ -122,7 +126,15 @@ impl NotCounted {
             NotCounted::LaunchFailed => "launch_failed",
             NotCounted::Faulted => "faulted",
             NotCounted::NoCode => "no_code",
+            NotCounted::OutsideRegion => "outside_region",
+            NotCounted::OtherDispatch => "other_dispatch",
         }
+    }
+
+    /// Whether it ran as it was and was left out by choice.
+    #[must_use]
+    pub fn is_chosen(self) -> bool {
+        matches!(self, NotCounted::OutsideRegion | NotCounted::OtherDispatch)
     }
 
     /// Whether something ran, or was to run, that the counts should have and do not. What was not to be counted, and
@@ -135,7 +147,11 @@ impl NotCounted {
             | NotCounted::FewerWorkgroups
             | NotCounted::Faulted
             | NotCounted::NoCode => true,
-            NotCounted::NotSelected | NotCounted::NotRewritten | NotCounted::LaunchFailed => false,
+            NotCounted::NotSelected
+            | NotCounted::NotRewritten
+            | NotCounted::LaunchFailed
+            | NotCounted::OutsideRegion
+            | NotCounted::OtherDispatch => false,
         }
     }
 }
@@ -152,6 +168,9 @@ pub struct UncountedDispatches {
     pub target: String,
     /// MD5 of the original code object; empty where there is none.
     pub object: String,
+    /// The ranges of the program in which they were launched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub region: Option<String>,
     /// Why.
     pub why: NotCounted,
     /// The same in a sentence.
@@ -164,8 +183,8 @@ impl UncountedDispatches {
     /// Adds these dispatches to a profile's.
     pub fn add_to(self, all: &mut Vec<UncountedDispatches>) {
         let same = |other: &&mut UncountedDispatches| {
-            (&other.name, &other.target, &other.object, other.why, &other.detail)
-                == (&self.name, &self.target, &self.object, self.why, &self.detail)
+            (&other.name, &other.target, &other.object, &other.region, other.why, &other.detail)
+                == (&self.name, &self.target, &self.object, &self.region, self.why, &self.detail)
         };
         match all.iter_mut().find(same) {
             Some(known) => known.dispatches += self.dispatches,

@@ -52,6 +52,7 @@ pub mod pc_samples;
 pub mod placement;
 pub mod probes;
 pub mod record;
+pub mod regions;
 mod sample_tables;
 pub mod samples;
 pub mod schema;

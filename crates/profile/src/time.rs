@@ -66,13 +66,16 @@ pub struct KernelTime {
 }
 
 /// Modelled time of a dispatch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DispatchTime {
     /// Its ordinal in the run.
     pub dispatch: u64,
     /// From its first wave's start to its last one's end.
     pub modelled_cycles: u64,
+    /// The ranges of the program in which it was dispatched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub region: Option<String>,
 }
 
 /// What caches and LDS did in the model.

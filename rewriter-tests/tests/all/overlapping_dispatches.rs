@@ -111,6 +111,7 @@ fn dispatches_that_overlap_are_counted_exactly() {
                 grid: dispatch.grid,
                 workgroup: dispatch.workgroup.map(u32::from),
                 ordinal: ordinal as u32,
+                region: None,
             };
             let ticket = session.begin_dispatch(&mut EmulatedMemory(&mut device), attached, &info).expect("room");
             flights.push(Some((device.begin(&dispatch).expect("no fault"), ticket)));

@@ -41,8 +41,6 @@ struct Windows {
     installed: Option<u64>,
     /// Its dispatches, where accesses are recorded.
     dispatches: u64,
-    /// Of these, those whose workgroups were sampled.
-    sampled: u32,
     /// The most waves that one of those had.
     most_waves: u64,
     /// A cleared buffer that the block describes while there is no window.
@@ -52,7 +50,7 @@ struct Windows {
 impl Windows {
     /// Whether accesses of the next dispatch are recorded, which has so many waves.
     fn samples_next(&self, options: &Options, waves: u64) -> bool {
-        options.sampled_dispatches.takes(self.dispatches, self.sampled, waves, self.most_waves)
+        options.sampled_dispatches.takes(self.dispatches, waves, self.most_waves)
     }
 }
 
@@ -101,7 +99,8 @@ impl Attached {
             && let Some(window) = of_kernel.windows.last_mut()
         {
             // Which record is whose follows from one grid alone where each wave has its own.
-            if kernel.records_accesses || kernel.shared_slots().is_none() {
+            // Records do not say which region they are of, either.
+            if kernel.records_accesses || kernel.shared_slots().is_none() || window.region != info.region {
                 let in_flight = window.in_flight().count();
                 return Err(BeginError::Busy { in_flight });
             }
@@ -114,7 +113,6 @@ impl Attached {
                 let is_sampled = of_kernel.samples_next(options, waves);
                 of_kernel.dispatches += 1;
                 if is_sampled {
-                    of_kernel.sampled += 1;
                     of_kernel.most_waves = of_kernel.most_waves.max(waves);
                 }
                 Some(Sample::of(memory, info, kernel, is_sampled.then_some(options.sample), options.memory_limit)?)
@@ -151,6 +149,7 @@ impl Attached {
         let window = Window {
             id: ticket,
             kernel: index,
+            region: info.region,
             buffer,
             records,
             stride,

@@ -197,7 +197,7 @@ fn placed_session(
 
 /// A dispatch of a row of workgroups, the last of which may be smaller.
 fn info(kernel: u32, items: u32, ordinal: u32) -> DispatchInfo {
-    DispatchInfo { kernel, grid: [items, 1, 1], workgroup: [WORKGROUP, 1, 1], ordinal }
+    DispatchInfo { kernel, grid: [items, 1, 1], workgroup: [WORKGROUP, 1, 1], ordinal, region: None }
 }
 
 /// Dispatches, waves, dropped waves, unfinished waves, executions and taken branches.
@@ -211,7 +211,7 @@ fn waves_follow_from_the_grid() {
     let (_, session, object) = session(Overlap::Concurrent, Records::PerWave, None, 1);
     let kernel = &session.map(object).unwrap().kernels[0];
     let waves = |grid, workgroup| {
-        let info = DispatchInfo { kernel: 0, grid, workgroup, ordinal: 0 };
+        let info = DispatchInfo { kernel: 0, grid, workgroup, ordinal: 0, region: None };
         // Workgroup by workgroup.
         let groups = info.groups();
         let mut counted = 0;
@@ -260,6 +260,39 @@ fn concurrent_dispatches_add_to_the_same_records() {
     assert_eq!(numbers(&profile.kernels[0]), [2, 4, 0, 0, 4, 2], "counted once");
     assert_eq!(numbers(&profile.kernels[1]), [1, 2, 0, 0, 2, 2]);
     assert!(profile.waves.is_empty() && !profile.kernels[0].shared_records);
+}
+
+/// In which region a wave was, its record does not say.
+#[test]
+fn regions_are_counted_by_themselves() {
+    for overlap in [Overlap::Concurrent, Overlap::TimeSliced] {
+        let (mut mock, mut session, object) = session(overlap, Records::PerWave, Some(SLOTS), 1);
+        let [outer, inner] = ["step", "step/decode"].map(|name| session.collector_mut().region(name));
+        assert_eq!(session.collector_mut().region("step"), outer);
+        let of = |ordinal, region| DispatchInfo { region, ..info(0, 64, ordinal) };
+        let begin = |mock: &mut Mock, session: &mut Session, info: &DispatchInfo, taken| {
+            let ticket = session.begin_dispatch(mock, object, info).unwrap();
+            Wave::at_slot(mock, 0, 0).end(mock, taken);
+            ticket
+        };
+        let first = begin(&mut mock, &mut session, &of(0, Some(outer)), true);
+        let second = begin(&mut mock, &mut session, &of(1, Some(outer)), false);
+        if overlap == Overlap::Concurrent {
+            let busy = session.begin_dispatch(&mut mock, object, &of(2, None)).unwrap_err();
+            assert!(matches!(busy, BeginError::Busy { in_flight: 2 }), "{busy}");
+        }
+        session.end_dispatch(&mut mock, first, None).unwrap();
+        session.end_dispatch(&mut mock, second, None).unwrap();
+        for (ordinal, region) in [(3, None), (4, Some(inner)), (5, Some(outer))] {
+            let ticket = begin(&mut mock, &mut session, &of(ordinal, region), true);
+            session.end_dispatch(&mut mock, ticket, None).unwrap();
+        }
+        let profile = session.finish();
+        assert_eq!(numbers(&profile.kernels[0]), [5, 5, 0, 0, 5, 4], "{overlap:?}");
+        let regions: Vec<_> = profile.regions.iter().map(|of| (of.region.as_deref(), numbers(of))).collect();
+        let expected = [(Some("step"), [3, 3, 0, 0, 3, 2]), (Some("step/decode"), [1, 1, 0, 0, 1, 1])];
+        assert_eq!(regions, expected, "{overlap:?}");
+    }
 }
 
 /// One dispatch after the other, as most programs have them.
@@ -320,7 +353,7 @@ fn waves_that_do_not_finish_are_counted_and_too_many_are_an_error() {
 #[test]
 fn one_dispatch_at_a_time_has_records_of_single_waves() {
     let (mut mock, mut session, object) = session(Overlap::Concurrent, Records::PerWave, None, 2);
-    let grid = DispatchInfo { kernel: 0, grid: [200, 2, 2], workgroup: [WORKGROUP, 1, 1], ordinal: 1 };
+    let grid = DispatchInfo { kernel: 0, grid: [200, 2, 2], workgroup: [WORKGROUP, 1, 1], ordinal: 1, region: None };
     let first = session.begin_dispatch(&mut mock, object, &grid).unwrap();
     let busy = session.begin_dispatch(&mut mock, object, &info(0, 64, 2)).unwrap_err();
     assert!(matches!(busy, BeginError::Busy { in_flight: 1 }), "{busy}");
@@ -555,11 +588,10 @@ fn placed_counters_that_contradict_each_other_are_an_error() {
 fn dispatches_that_carry_the_traffic_are_sampled() {
     // Which of these launches are recorded, by their waves.
     let recorded = |sample: DispatchSample, launches: &[u64]| {
-        let (mut most, mut count) = (0, 0);
+        let mut most = 0;
         let mut found = Vec::new();
         for (before, waves) in (0..).zip(launches) {
-            if sample.takes(before, count, *waves, most) {
-                count += 1;
+            if sample.takes(before, *waves, most) {
                 most = most.max(*waves);
                 found.push(before + 1);
             }
@@ -568,5 +600,7 @@ fn dispatches_that_carry_the_traffic_are_sampled() {
     };
     assert_eq!(recorded(DispatchSample::Spread, &[4; 20]), [1, 2, 4, 8, 16]);
     assert_eq!(recorded(DispatchSample::Spread, &[4, 4, 4, 4, 9, 9, 16, 9, 9]), [1, 2, 4, 5, 8], "more than twice");
-    assert_eq!(recorded(DispatchSample::First(3), &[4, 900, 4, 9000]), [1, 2, 3]);
+    let numbers = |text: &str| DispatchSample::Numbers(text.parse().expect("numbers"));
+    assert_eq!(recorded(numbers("3"), &[4, 900, 4, 9000]), [1, 2, 3]);
+    assert_eq!(recorded(numbers("2-3"), &[4, 900, 4, 9000]), [2, 3]);
 }

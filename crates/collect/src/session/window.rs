@@ -9,7 +9,7 @@ use wavetap_profile::map::{CounterMode, KernelMap, ObjectMap};
 use wavetap_profile::record::{BEGAN, COUNTER, DISPATCH, HEADER, Header, KERNEL};
 
 use super::sample::Sample;
-use crate::collector::{Collector, EndedDispatch, header};
+use crate::collector::{Collector, CountedKernel, EndedDispatch, RegionId, header};
 use crate::memory::DeviceMemory;
 
 /// Records of so many bytes are copied at once: a copy takes longer than what it copies.
@@ -67,6 +67,8 @@ pub(super) struct Window {
     /// The first dispatch's ticket.
     pub(super) id: u64,
     pub(super) kernel: u32,
+    /// The region of the program that all its dispatches are in.
+    pub(super) region: Option<RegionId>,
     pub(super) buffer: Buffer,
     /// Records that may be used.
     pub(super) records: u32,
@@ -122,7 +124,7 @@ impl Window {
         let ended = self.ended();
         if ended.len() < self.members.len() {
             // One has faulted: nothing tells its records from those of the others.
-            collector.add_lost(map, self.kernel, ended.len() as u64)?;
+            collector.add_lost(self.counted(map), ended.len() as u64)?;
             return collector.place(map, self.kernel);
         }
         let name = &self.map_of(map)?.name;
@@ -131,8 +133,12 @@ impl Window {
             Kind::Own { shared, .. } => self.fold_own(memory, collector, map, shared, dropped)?,
             Kind::Sampled => self.fold_sampled(memory, collector, map)?,
         }
-        collector.add_dispatches(map, self.kernel, &ended).within(|| format!("kernel {name}"))?;
+        collector.add_dispatches(self.counted(map), &ended).within(|| format!("kernel {name}"))?;
         collector.place(map, self.kernel)
+    }
+
+    fn counted<'m>(&self, map: &'m ObjectMap) -> CountedKernel<'m> {
+        CountedKernel { map, kernel: self.kernel, region: self.region }
     }
 
     fn map_of<'m>(&self, map: &'m ObjectMap) -> Result<&'m KernelMap> {
@@ -165,7 +171,7 @@ impl Window {
         if kernel.placement.is_some() && kernel.mode != CounterMode::Register && unfinished > 0 {
             // No counter follows from those of a wave that did not end, which may be in any record. Counters in
             // registers leave a wave only when it ends.
-            return collector.add_unfinished(map, self.kernel, self.waves);
+            return collector.add_unfinished(self.counted(map), self.waves);
         }
         for (number, record) in records.chunks_exact_mut(self.stride as usize).enumerate() {
             let place = || format!("record {number} of kernel {}", kernel.name);
@@ -181,12 +187,12 @@ impl Window {
                 Some(_) if waves == 0 => return Err(Error::malformed("counters of no wave")).within(place),
                 Some(placement) => {
                     let solved = placement.solve(record).within(place)?;
-                    collector.fold(map, &solved, None, keeps_waves).within(place)?;
+                    collector.fold(self.counted(map), &solved, None, keeps_waves).within(place)?;
                 }
-                None => drop(collector.fold(map, record, None, keeps_waves).within(place)?),
+                None => drop(collector.fold(self.counted(map), record, None, keeps_waves).within(place)?),
             }
         }
-        collector.add_unfinished(map, self.kernel, unfinished)
+        collector.add_unfinished(self.counted(map), unfinished)
     }
 
     /// Adds records of single waves, or of waves of one dispatch that shared what there was.
@@ -226,13 +232,13 @@ impl Window {
             match placement {
                 // No counter follows from those of a wave that did not end, nor from a sum with them.
                 Some(_) if header.began != header.finished => {
-                    collector.add_unfinished(map, self.kernel, header.began.into()).within(place)?;
+                    collector.add_unfinished(self.counted(map), header.began.into()).within(place)?;
                 }
                 Some(placement) => {
                     let solved = placement.solve(record).within(place)?;
-                    collector.fold(map, &solved, ordinal, shared).within(place)?;
+                    collector.fold(self.counted(map), &solved, ordinal, shared).within(place)?;
                 }
-                None => drop(collector.fold(map, record, ordinal, shared).within(place)?),
+                None => drop(collector.fold(self.counted(map), record, ordinal, shared).within(place)?),
             }
         }
         if waves + u64::from(dropped) != self.waves {
@@ -242,7 +248,7 @@ impl Window {
             );
             return Err(Error::malformed(found));
         }
-        if dropped == 0 { Ok(()) } else { collector.add_dropped(map, self.kernel, dropped.into()) }
+        if dropped == 0 { Ok(()) } else { collector.add_dropped(self.counted(map), dropped.into()) }
     }
 
     /// Adds the records of the waves of sampled workgroups: counters, and accesses.
@@ -291,7 +297,7 @@ impl Window {
             let counter = |at| bytes::u64_at(&record, at as u64, "counter");
             let counters = (HEADER as usize..counted).step_by(COUNTER as usize).map(counter);
             let dropped = counters.sum::<Result<u64>>().within(place)?;
-            collector.fold(map, &record[..counted], Some(ordinal), false).within(place)?;
+            collector.fold(self.counted(map), &record[..counted], Some(ordinal), false).within(place)?;
             began += 1;
             waves.push(WaveAccesses { workgroup: header.workgroup, wave: header.wave, accesses, dropped });
         }
@@ -300,22 +306,26 @@ impl Window {
             return Err(Error::malformed(found));
         }
         // The others ran, too: how many waves a kernel had is known of all.
-        collector.add_unsampled(map, self.kernel, sample.all_waves.saturating_sub(began))?;
+        collector.add_unsampled(self.counted(map), sample.all_waves.saturating_sub(began))?;
         if sample.sampled.is_empty() {
             return Ok(());
         }
         let (workgroups, sampled) = (sample.groups, sample.sampled.len() as u32);
         let kernel = collector.place(map, self.kernel)? as u32;
-        collector.add_accesses(DispatchAccesses {
-            kernel,
-            dispatch: ordinal,
-            workgroups,
-            workgroup_size: sample.size,
-            sampled,
-            apertures: sample.apertures,
-            allocations: sample.allocations.clone(),
-            waves,
-        });
+        collector.add_accesses(
+            self.region,
+            DispatchAccesses {
+                kernel,
+                dispatch: ordinal,
+                region: None,
+                workgroups,
+                workgroup_size: sample.size,
+                sampled,
+                apertures: sample.apertures,
+                allocations: sample.allocations.clone(),
+                waves,
+            },
+        );
         Ok(())
     }
 

@@ -33,6 +33,9 @@ struct Written<'a> {
     kinds: KindTable,
     /// Kernels that were dispatched, in order of first dispatch.
     kernels: &'a [KernelTotals],
+    /// Of these, what was dispatched inside ranges of the program.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    regions: &'a [KernelTotals],
     /// Kernels that could not be instrumented.
     refused: &'a [Refused],
     /// Dispatches that were not counted, and why.
@@ -61,7 +64,7 @@ impl<'a> Written<'a> {
     fn of(profile: &'a Profile) -> Result<Written<'a>> {
         let kinds = profile.kinds()?;
         let Profile { origin, backend, complete, ended, processes, .. } = profile;
-        let Profile { kernels, refused, uncounted, waves, accesses, host, .. } = profile;
+        let Profile { kernels, regions, refused, uncounted, waves, accesses, host, .. } = profile;
         let (origin, backend, complete, ended, processes) = (*origin, *backend, *complete, *ended, *processes);
         Ok(Written {
             schema: SCHEMA,
@@ -71,6 +74,7 @@ impl<'a> Written<'a> {
             ended,
             kinds,
             kernels,
+            regions,
             refused,
             uncounted,
             processes,
@@ -92,6 +96,8 @@ struct Read<Site> {
     #[serde(default)]
     kinds: Vec<KindSchema>,
     kernels: Vec<KernelTotals<Site>>,
+    #[serde(default = "Vec::new")]
+    regions: Vec<KernelTotals<Site>>,
     refused: Vec<Refused>,
     #[serde(default)]
     uncounted: Vec<UncountedDispatches>,
@@ -108,10 +114,26 @@ struct Read<Site> {
 impl<Site: AnySite> Read<Site> {
     fn profile(self) -> Result<Profile> {
         let kinds = KindTable::read(self.kinds)?;
-        let kernels = self.kernels.into_iter().map(|kernel| resolve(kernel, &kinds)).collect::<Result<_>>()?;
+        let resolve = |kernels: Vec<KernelTotals<Site>>| -> Result<Vec<KernelTotals>> {
+            kernels.into_iter().map(|kernel| resolve(kernel, &kinds)).collect()
+        };
+        let (kernels, regions) = (resolve(self.kernels)?, resolve(self.regions)?);
         let Read { origin, backend, complete, ended, refused, uncounted, processes, waves, accesses, host, .. } =
-            Read::<Site> { kinds: Vec::new(), kernels: Vec::new(), ..self };
-        Ok(Profile { origin, backend, complete, ended, kernels, refused, uncounted, processes, waves, accesses, host })
+            Read::<Site> { kinds: Vec::new(), kernels: Vec::new(), regions: Vec::new(), ..self };
+        Ok(Profile {
+            regions,
+            origin,
+            backend,
+            complete,
+            ended,
+            kernels,
+            refused,
+            uncounted,
+            processes,
+            waves,
+            accesses,
+            host,
+        })
     }
 }
 
@@ -193,6 +215,7 @@ fn resolve<Site: AnySite>(kernel: KernelTotals<Site>, kinds: &KindTable) -> Resu
         demangled: kernel.demangled,
         target: kernel.target,
         object: kernel.object,
+        region: kernel.region,
         mode: kernel.mode,
         dispatches: kernel.dispatches,
         launches: kernel.launches,
