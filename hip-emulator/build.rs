@@ -1,12 +1,14 @@
 //! Makes a stub for every entry point of `entry-points.txt` that the sources do not implement, and gives the library
 //! the version nodes that executables ask for.
 
+#[path = "../ranges/version_script.rs"]
+mod version_script;
+
 use std::collections::BTreeSet;
 use std::env;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 
 /// The version nodes of `libamdhip64`, oldest first: an executable names those of the entry points it imports. A loader
 /// warns about a library without versions, and lets a symbol without a version answer for any.
@@ -18,10 +20,13 @@ const VERSIONS: &[&str] = &[
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-changed=src");
+    println!("cargo::rerun-if-changed=../ranges/src");
     println!("cargo::rerun-if-changed=entry-points.txt");
     let out = env::var("OUT_DIR").expect("cargo sets OUT_DIR");
     let list = fs::read_to_string("entry-points.txt").expect("the list of entry points");
-    let implemented = implemented(Path::new("src"));
+    // What programs mark is a library of its own, which this one has.
+    let implemented: BTreeSet<String> =
+        ["src", "../ranges/src"].into_iter().flat_map(|folder| implemented(Path::new(folder))).collect();
     let (mut stubs, mut missing) = (String::new(), String::new());
     for name in list.lines().filter(|name| !implemented.contains(*name)) {
         writeln!(stubs, "stub!({name});").expect("a string takes all");
@@ -30,17 +35,13 @@ fn main() {
     fs::write(Path::new(&out).join("stubs.rs"), stubs).expect("OUT_DIR can be written");
     fs::write(Path::new(&out).join("missing.md"), missing).expect("OUT_DIR can be written");
 
-    let script = Path::new(&out).join("versions");
-    let mut text = String::new();
+    // What programs mark has that of its own library.
+    let mut text = format!("{} {{ }};\n", version_script::ROCTX);
     for (index, version) in VERSIONS.iter().enumerate() {
         let parent = index.checked_sub(1).map_or("", |before| VERSIONS[before]);
         writeln!(text, "{version} {{ }} {parent};").expect("a string takes all");
     }
-    fs::write(&script, text).expect("OUT_DIR can be written");
-    let argument = format!("-Wl,--version-script={}", script.display());
-    if linker_takes(&out, &argument) {
-        println!("cargo::rustc-cdylib-link-arg={argument}");
-    }
+    version_script::give(&text);
 }
 
 /// The names of the functions that the sources export.
@@ -67,25 +68,4 @@ fn implemented(folder: &Path) -> BTreeSet<String> {
         }
     }
     names
-}
-
-/// Whether the linker in use accepts a second version script beside the one that the compiler writes: LLD does, GNU ld
-/// does not. Without one the library works all the same; the loader then warns on standard error.
-fn linker_takes(out: &str, argument: &str) -> bool {
-    let source = Path::new(out).join("probe.rs");
-    fs::write(&source, "#![no_std]\n#[panic_handler]\nfn panic(_: &core::panic::PanicInfo<'_>) -> ! { loop {} }\n")
-        .expect("OUT_DIR can be written");
-    let rustc = env::var("RUSTC").unwrap_or_else(|_| "rustc".into());
-    let target = env::var("TARGET").expect("cargo sets TARGET");
-    let mut probe = Command::new(rustc);
-    probe
-        .args(["--crate-type=cdylib", "--edition=2024", "-Cpanic=abort", "--target", &target])
-        .arg(format!("-Clink-arg={argument}"));
-    if let Ok(linker) = env::var("RUSTC_LINKER") {
-        probe.arg(format!("-Clinker={linker}"));
-    }
-    for flag in env::var("CARGO_ENCODED_RUSTFLAGS").unwrap_or_default().split('\x1f').filter(|flag| !flag.is_empty()) {
-        probe.arg(flag);
-    }
-    probe.arg("--out-dir").arg(out).arg(&source).output().is_ok_and(|result| result.status.success())
 }

@@ -85,7 +85,7 @@
 
 pub use wavetap_amdgpu as isa;
 pub use wavetap_analysis::{cfg, dataflow, kernel};
-pub use wavetap_base::{bytes, entity, error, nearest};
+pub use wavetap_base::{bytes, entity, error, glob, nearest};
 pub use wavetap_capture as capture;
 pub use wavetap_collect as collect;
 pub use wavetap_collect::stderr_line;

@@ -4,8 +4,10 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use wavetap::collect::journals::{Changes, replace};
+use wavetap::collect::selected::unseen_ranges;
 use wavetap::error::Result;
 use wavetap::profile::time::TimeProfile;
+use wavetap::stderr_line;
 
 use crate::lock::{WAITING, try_runtime};
 use crate::messages::complain;
@@ -72,6 +74,11 @@ impl Runtime {
         if self.collection.process != std::process::id() {
             // A child of `fork` that did nothing: what there is is the parent's.
             return;
+        }
+        if self.dispatches > 0
+            && let Some(unseen) = unseen_ranges()
+        {
+            stderr_line!("wavetap: {unseen}");
         }
         self.findings.finish(&self.settings.findings);
         if let Some(captures) = &self.captures {

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use wavetap::collect::collector::Collector;
 use wavetap::collect::journals::Journals;
+use wavetap::collect::selected::Selected;
 use wavetap::collect::session::Session;
 use wavetap::profile::file::{Backend, Origin};
 use wavetap::profile::host::{HostActivity, HostOperation, LaunchSize};
@@ -19,6 +20,7 @@ use crate::uncounted::Uncounted;
 /// What is collected of the dispatches of one process, and when its files were written.
 pub(crate) struct Collection {
     pub(crate) session: Session,
+    pub(crate) selected: Selected,
     pub(crate) uncounted: Uncounted,
     pub(crate) tracer: Option<Tracer>,
     pub(crate) origins: Option<OriginCollector>,
@@ -46,6 +48,7 @@ impl Collection {
         let timer = settings.timing.as_ref().map(Timer::new);
         Collection {
             session,
+            selected: settings.selected.clone(),
             uncounted: Uncounted::default(),
             tracer,
             origins,
@@ -87,6 +90,7 @@ impl Collection {
         let fresh = Collection::new(settings);
         (self.tracer, self.origins, self.timer) = (fresh.tracer, fresh.origins, fresh.timer);
         (self.journals, self.process, self.written) = (fresh.journals, fresh.process, None);
+        self.selected = fresh.selected;
         self.session.restart();
         if settings.wants_counters() {
             let loaded = images.iter().flatten().filter_map(|image| image.loaded.as_ref());

@@ -228,14 +228,4 @@ entry_points! {
         raw::store(out, found)?;
         if found.is_null() { Err(INVALID_VALUE) } else { Ok(()) }
     }
-
-    /// A profiler's switch; none listens.
-    fn hipProfilerStart() {
-        Ok(())
-    }
-
-    /// A profiler's switch; none listens.
-    fn hipProfilerStop() {
-        Ok(())
-    }
 }

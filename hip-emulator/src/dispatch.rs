@@ -5,15 +5,16 @@ use std::sync::Arc;
 use wavetap::code_object::ValueKind;
 use wavetap::collect::journals::Changes;
 use wavetap::collect::residency::fewer_workgroups;
+use wavetap::collect::selected::Submitted;
 use wavetap::collect::session::{DispatchInfo, Ticket};
 use wavetap::collect::uncounted::Why;
 use wavetap::emulated::EmulatedMemory;
 use wavetap::emulator::{Beyond, Dispatch, DispatchStats, Fault, FaultKind, Share};
 use wavetap::error::{Error, Result};
-use wavetap::isa::Target;
 use wavetap::profile::file::Work;
 
 use crate::captured;
+use crate::collection::Collection;
 use crate::device_heap;
 use crate::fault_places;
 use crate::images::{Kernel, KernelRef, bytes_of};
@@ -35,7 +36,8 @@ const AT_ONCE: u64 = 500_000;
 impl Runtime {
     /// Refuses what HIP refuses before it launches anything.
     pub(crate) fn check_launch(&mut self, kernel: &KernelRef, shape: &Shape) -> Outcome {
-        self.check_shape(kernel, shape).inspect_err(|status| self.not_counted(kernel, uncounted::refused(*status)))
+        self.check_shape(kernel, shape)
+            .inspect_err(|status| self.not_counted(kernel, None, uncounted::refused(*status)))
     }
 
     fn check_shape(&mut self, kernel: &KernelRef, shape: &Shape) -> Outcome {
@@ -82,7 +84,7 @@ impl Runtime {
     /// Runs a kernel, if it is short to its end; otherwise it returns what is in flight. A fault is not an error of
     /// this launch: the device then answers everything with the fault's error.
     pub(crate) fn launch(&mut self, launch: &Launch) -> Outcome<Option<Box<InFlight>>> {
-        let Launch { kernel, shape, arguments, cooperative } = launch;
+        let Launch { kernel, shape, arguments, cooperative, submitted } = launch;
         let Kernel { loaded: mut metadata, original } = self.needs(kernel)?;
         let target = self.device()?.target();
         kernarg::check(&original, shape, target)?;
@@ -151,17 +153,20 @@ impl Runtime {
         } else {
             None
         };
+        let region = submitted.region.as_deref();
+        let left_out = self.left_out(kernel, submitted)?;
         let mut ticket = None;
-        if let Some(index) = instrumented.filter(|_| self.counts()) {
-            let info =
-                DispatchInfo { kernel: index, grid: shape.items, workgroup: shape.workgroup, ordinal: ordinal as u32 };
+        if let Some(index) = instrumented.filter(|_| self.counts() && !left_out) {
+            let region = region.map(|name| self.collection.session.collector_mut().region(name));
+            let (grid, workgroup) = (shape.items, shape.workgroup);
+            let info = DispatchInfo { kernel: index, grid, workgroup, ordinal: ordinal as u32, region };
             match self.begin_counting(kernel, &info) {
                 Ok(begun) => ticket = begun,
                 Err(error) => self.stop(&kernel.name, &error.to_string()),
             }
         }
-        if let Some(why) = why_not {
-            self.not_counted(kernel, why);
+        if let Some(why) = why_not.filter(|_| !left_out) {
+            self.not_counted(kernel, region, why);
         }
         if self.settings.strict {
             let mut passes = self.settings.findings.of_kernel(&kernel.name);
@@ -186,6 +191,7 @@ impl Runtime {
                     target,
                     ordinal,
                 );
+                (of.region, of.left_out) = (submitted.region.clone(), left_out);
                 let at_once = if snapshot.is_some() { captured::AT_ONCE } else { AT_ONCE };
                 of.snapshot = snapshot.map(|snapshot| (snapshot, self.tasks.running().next().is_none()));
                 if self.advance(&mut of, Share { instructions: at_once, interrupt: None })? {
@@ -198,7 +204,7 @@ impl Runtime {
                 Ok(Some(Box::new(of)))
             }
             Err(fault) => {
-                self.abandon(kernel, ticket, &fault);
+                self.abandon(kernel, region, ticket, &fault);
                 self.fault(&kernel.name, &fault);
                 Ok(None)
             }
@@ -229,12 +235,14 @@ impl Runtime {
             Ok(None) => return Ok(false),
             Ok(Some(stats)) => stats,
             Err(fault) => {
-                self.abandon(&of.kernel, of.ticket.take(), &fault);
+                self.abandon(&of.kernel, of.region.as_deref(), of.ticket.take(), &fault);
                 self.fault(&of.kernel.name, &fault);
                 return Ok(true);
             }
         };
-        if let Err(error) = self.collect((&of.kernel, &of.shape), of.ticket.take(), &stats, (of.target, of.ordinal)) {
+        if !of.left_out
+            && let Err(error) = self.collect(of, &stats)
+        {
             self.stop(&of.kernel.name, &error.to_string());
         }
         self.ended(&of.kernel, &stats, of.kernarg);
@@ -242,6 +250,23 @@ impl Runtime {
             self.complete(snapshot, alone);
         }
         Ok(true)
+    }
+
+    /// Whether nothing is to be collected of a dispatch, where only some of them are chosen; records why.
+    fn left_out(&mut self, kernel: &KernelRef, submitted: &Submitted) -> Outcome<bool> {
+        if !self.counts() && self.collection.tracer.is_none() && self.collection.timer.is_none() {
+            return Ok(false);
+        }
+        let (_, loaded) = self.load(kernel.image)?;
+        let counters = loaded.counters.as_ref();
+        let mapped = counters.and_then(|counters| counters.map.kernels.iter().find(|map| map.name == kernel.name));
+        let records_accesses = mapped.is_some_and(|map| map.records_accesses);
+        let why = self.collection.selected.why_not(&kernel.name, submitted, records_accesses);
+        let left_out = why.is_some();
+        if let Some(why) = why {
+            self.not_counted(kernel, None, why);
+        }
+        Ok(left_out)
     }
 
     /// Why a cooperative launch has to run the original, if its kernel counts and it has to.
@@ -285,13 +310,13 @@ impl Runtime {
     }
 
     /// Forgets what a dispatch counted that faulted, if it did.
-    pub(crate) fn abandon(&mut self, kernel: &KernelRef, ticket: Option<Ticket>, fault: &Fault) {
+    pub(crate) fn abandon(&mut self, kernel: &KernelRef, region: Option<&str>, ticket: Option<Ticket>, fault: &Fault) {
         let (Some(ticket), Some((device, _))) = (ticket, &mut self.device) else { return };
         if let Err(error) = self.collection.session.abandon(&mut EmulatedMemory(device), ticket) {
             complain("the counters of a kernel that faulted could not be taken away", &error);
         }
         let text = fault_places::text(bytes_of(&self.code.images, fault.object), fault);
-        self.not_counted(kernel, uncounted::faulted(&text));
+        self.not_counted(kernel, region, uncounted::faulted(&text));
     }
 
     /// A kernel that faulted: what the program did wrong becomes an error that it gets from now on. Anything else, such
@@ -318,32 +343,38 @@ impl Runtime {
     }
 
     /// Records a dispatch that is not counted.
-    pub(crate) fn not_counted(&mut self, kernel: &KernelRef, why: Why) {
+    pub(crate) fn not_counted(&mut self, kernel: &KernelRef, region: Option<&str>, why: Why) {
         let loaded =
             self.code.images.get(kernel.image).and_then(Option::as_ref).and_then(|image| image.loaded.as_ref());
-        if !self.settings.wants_counters() {
+        let Collection { session, tracer, uncounted, journals, .. } = &mut self.collection;
+        // Where nothing counts, a list of launches and a trace lack what was not chosen.
+        let tracer = tracer.as_mut().filter(|_| why.0.is_chosen());
+        if !self.settings.wants_counters() && tracer.is_none() {
             return;
         }
-        let collector = self.collection.session.collector_mut();
-        match self.collection.uncounted.dispatch(kernel, loaded, why) {
+        match uncounted.dispatch(kernel, loaded, region, why) {
             Ok(dispatch) => {
-                collector.not_counted(dispatch);
-                self.collection
-                    .journals
-                    .add(Changes { counters: Some((collector.profile_mut(), None)), ..Changes::default() });
+                let mut changes = Changes::default();
+                if let Some(tracer) = tracer {
+                    dispatch.clone().add_to(&mut tracer.profile_mut().uncounted);
+                    changes.trace = Some((tracer.profile_mut(), None));
+                }
+                if self.settings.wants_counters() {
+                    let collector = session.collector_mut();
+                    collector.not_counted(dispatch);
+                    changes.counters = Some((collector.profile_mut(), None));
+                }
+                journals.add(changes);
             }
             Err(error) => complain("a dispatch that was not counted could not be recorded", &error),
         }
     }
 
     /// Drains what a dispatch counted and adds the emulator's own numbers.
-    pub(crate) fn collect(
-        &mut self,
-        (kernel, shape): (&KernelRef, &Shape),
-        ticket: Option<Ticket>,
-        stats: &DispatchStats,
-        (target, ordinal): (Target, u64),
-    ) -> Result<()> {
+    pub(crate) fn collect(&mut self, of: &mut InFlight, stats: &DispatchStats) -> Result<()> {
+        let ticket = of.ticket.take();
+        let InFlight { kernel, shape, target, ordinal, region, .. } = of;
+        let (target, ordinal, region) = (*target, *ordinal, region.as_deref());
         let loaded = self.code.images[kernel.image].as_ref().and_then(|image| image.loaded.as_ref());
         let loaded = loaded.ok_or_else(|| Error::internal("a kernel ran that is not loaded"))?;
         let mut changes = Changes::default();
@@ -353,15 +384,14 @@ impl Runtime {
                 .ok_or_else(|| Error::internal("a kernel counts that the site table lacks"))?;
             self.collection.session.end_dispatch(&mut EmulatedMemory(device), ticket, Some(shape.launched()))?;
             let collector = self.collection.session.collector_mut();
-            let work = collector.kernel(&counters.map, index)?.work.get_or_insert(Work::default());
-            work.instructions += stats.instructions;
-            work.global_bytes += stats.global_bytes;
-            work.lds_bytes += stats.lds_bytes;
+            let region = region.map(|name| collector.region(name));
+            let DispatchStats { instructions, global_bytes, lds_bytes, .. } = *stats;
+            collector.add_work(&counters.map, index, region, Work { instructions, global_bytes, lds_bytes })?;
             let place = collector.place(&counters.map, index)?;
             changes.counters = Some((collector.profile_mut(), Some(place)));
         }
         if let Some(tracer) = &mut self.collection.tracer {
-            let place = tracer.add(&kernel.name, loaded, target, stats, shape)?;
+            let place = tracer.add((&kernel.name, region), loaded, target, stats, shape)?;
             changes.trace = Some((tracer.profile_mut(), Some(place)));
         }
         if let Some(origins) = &mut self.collection.origins {
@@ -369,7 +399,7 @@ impl Runtime {
         }
         let mut added = None;
         if let Some(timer) = &mut self.collection.timer {
-            added = timer.add(&kernel.name, loaded, target, ordinal, stats)?;
+            added = timer.add((&kernel.name, region), loaded, target, ordinal, stats)?;
         }
         if let (Some(added), Some(timer)) = (&added, &self.collection.timer) {
             changes.time = Some((added, timer.time()));

@@ -14,7 +14,7 @@ use crate::raw;
 use crate::runtime::Runtime;
 use crate::status::*;
 use crate::stream_op::{HostFunction, StreamOp};
-use crate::submit::submit;
+use crate::submit::{name_nodes, submit};
 use crate::tasks::wait_for_all;
 
 /// `hipGraphExecUpdateResult`.
@@ -251,7 +251,14 @@ entry_points! {
 
     /// Runs an instantiated graph.
     fn hipGraphLaunch / hipGraphLaunch_spt(executable: usize, stream: *mut c_void) {
-        let steps = runtime().steps_of_launch(executable)?;
+        let steps = {
+            let mut runtime = runtime();
+            let (mut steps, number) = (runtime.steps_of_launch(executable)?, runtime.graphs.executable(executable)?.number);
+            if runtime.settings.graph_nodes {
+                name_nodes(&mut steps, &format!("graph {number}"));
+            }
+            steps
+        };
         submit(stream, StreamOp::Steps(steps))
     }
 

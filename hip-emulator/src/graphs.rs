@@ -39,6 +39,8 @@ pub(crate) struct Graph {
 /// An instantiated graph.
 #[derive(Debug, Clone)]
 pub(crate) struct Executable {
+    /// Which of those that were instantiated it is, from 1.
+    pub(crate) number: u64,
     pub(crate) steps: Vec<Step>,
     pub(crate) flags: u64,
     /// As of the graph: what it needs for as long as it is there.
@@ -60,6 +62,7 @@ pub(crate) struct Graphs {
     graphs: HashMap<usize, Graph>,
     nodes: HashMap<usize, Node>,
     executables: HashMap<usize, Executable>,
+    instantiated: u64,
     pub(crate) objects: HashMap<usize, UserObject>,
 }
 
@@ -234,7 +237,9 @@ impl Graphs {
         let steps = self.steps(graph, youngest)?;
         let executable = handle();
         let Graph { memory, objects, .. } = self.graph(graph)?.clone();
-        self.executables.insert(executable, Executable { steps, flags, memory, objects });
+        self.instantiated += 1;
+        let number = self.instantiated;
+        self.executables.insert(executable, Executable { number, steps, flags, memory, objects });
         Ok(executable)
     }
 

@@ -44,6 +44,10 @@ pub(crate) struct InFlight {
     pub(crate) ticket: Option<Ticket>,
     pub(crate) target: Target,
     pub(crate) ordinal: u64,
+    /// The ranges of the program that it is in.
+    pub(crate) region: Option<String>,
+    /// Whether nothing is to be collected of it.
+    pub(crate) left_out: bool,
     /// Its memory before, if it is captured; and whether nothing else can have changed memory since.
     pub(crate) snapshot: Option<(Snapshot, bool)>,
     began: Instant,
@@ -74,6 +78,8 @@ impl InFlight {
             ticket,
             target,
             ordinal,
+            region: None,
+            left_out: false,
             snapshot: None,
             began: now,
             states: HashSet::new(),

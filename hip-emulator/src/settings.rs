@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use wavetap::at_load::Rewriting;
 use wavetap::collect::config::{CaptureConfig, Collected, RunConfig};
+use wavetap::collect::selected::Selected;
 use wavetap::collect::session::{Options as SessionOptions, Overlap};
 use wavetap::emulator::{Suppressions, Timing};
 use wavetap::offload_bundle::TargetId;
@@ -48,6 +49,10 @@ pub(crate) struct Settings {
     pub(crate) rewriting: Option<Rewriting>,
     /// Which dispatch is captured, if one is.
     pub(crate) capture: Option<CaptureConfig>,
+    /// Which dispatches are counted.
+    pub(crate) selected: Selected,
+    /// Whether nodes of graphs are regions.
+    pub(crate) graph_nodes: bool,
 }
 
 impl Settings {
@@ -95,6 +100,7 @@ impl Settings {
         }
         let session = config.session_options(Overlap::TimeSliced).map_err(|error| error.to_string())?;
         let timing = timing(&config)?;
+        let selected = config.selected().map_err(|error| error.to_string())?;
         let suppressed = config.suppressions.as_deref().map_or(Ok(Suppressions::default()), suppressions)?;
         let rewriting = config.at_load.map(Rewriting::of).transpose()?;
         Ok(Settings {
@@ -115,6 +121,8 @@ impl Settings {
             timing,
             rewriting,
             capture: config.capture,
+            selected,
+            graph_nodes: config.graph_nodes,
             journal: config.journal,
             collect: config.collect,
             poison: !config.no_poison,

@@ -3,6 +3,8 @@
 
 use std::ffi::c_void;
 
+use wavetap::collect::selected::Submitted;
+
 use crate::copies::{BoxCopy, BoxFill};
 use crate::images::KernelRef;
 use crate::kernarg::Shape;
@@ -17,6 +19,8 @@ pub(crate) struct Launch {
     pub(crate) arguments: Vec<u8>,
     /// Its workgroups wait for each other.
     pub(crate) cooperative: bool,
+    /// Where the program was when it submitted it.
+    pub(crate) submitted: Submitted,
 }
 
 /// A function of the program that a stream calls (`hipHostFn_t`).

@@ -64,7 +64,7 @@ impl Timer {
     /// Adds a dispatch of `kernel`, the run's `ordinal`-th, and gives what it adds.
     pub(crate) fn add(
         &mut self,
-        kernel: &str,
+        (kernel, region): (&str, Option<&str>),
         loaded: &Loaded,
         target: Target,
         ordinal: u64,
@@ -89,7 +89,8 @@ impl Timer {
         totals.most_waves_per_simd = modelled.most_waves;
         totals.modelled_cycles = modelled.cycles;
         totals.modelled_wave_cycles = modelled.wave_cycles;
-        totals.dispatches.push(DispatchTime { dispatch: ordinal, modelled_cycles: modelled.cycles });
+        let (dispatch, modelled_cycles, region) = (ordinal, modelled.cycles, region.map(str::to_owned));
+        totals.dispatches.push(DispatchTime { dispatch, modelled_cycles, region });
         add_memory(&mut totals.memory, modelled);
         totals.resources = resources(modelled);
         // What the run-time's own instructions and other objects' took is not left out of the sum.

@@ -19,6 +19,7 @@ use crate::kernarg::Shape;
 pub(crate) struct Tracer {
     profile: Profile,
     places: HashMap<(String, String), usize>,
+    region_places: HashMap<(usize, String), usize>,
     objects: HashMap<u32, Names>,
 }
 
@@ -33,7 +34,8 @@ pub(crate) struct Names {
 impl Tracer {
     /// Collects what kernels execute, or for [`Origin::Launches`] only what is launched.
     pub(crate) fn new(origin: Origin) -> Self {
-        Tracer { profile: Profile::new(origin, Backend::Emulator), places: HashMap::new(), objects: HashMap::new() }
+        let (places, region_places, objects) = Default::default();
+        Tracer { profile: Profile::new(origin, Backend::Emulator), places, region_places, objects }
     }
 
     /// Whether it is of what kernels execute.
@@ -57,7 +59,7 @@ impl Tracer {
     /// Adds a dispatch of `kernel` and gives the kernel's place.
     pub(crate) fn add(
         &mut self,
-        kernel: &str,
+        (kernel, region): (&str, Option<&str>),
         loaded: &Loaded,
         target: Target,
         stats: &DispatchStats,
@@ -76,14 +78,24 @@ impl Tracer {
             self.profile.kernels.push(totals);
             self.profile.kernels.len() - 1
         });
-        let totals = &mut self.profile.kernels[place];
-        totals.dispatches += 1;
-        shape.launched().add_to(&mut totals.launches);
-        totals.waves += stats.waves;
-        let work = totals.work.get_or_insert_default();
-        work.instructions += stats.instructions;
-        work.global_bytes += stats.global_bytes;
-        work.lds_bytes += stats.lds_bytes;
+        let of_region = region.map(|name| {
+            *self.region_places.entry((place, name.to_owned())).or_insert_with(|| {
+                self.profile.regions.push(self.profile.kernels[place].without_counts(name.to_owned()));
+                self.profile.regions.len() - 1
+            })
+        });
+        let Profile { kernels, regions, .. } = &mut self.profile;
+        let rows = kernels.get_mut(place).into_iter().chain(of_region.and_then(|at| regions.get_mut(at)));
+        let mut rows: Vec<&mut KernelTotals> = rows.collect();
+        for totals in &mut rows {
+            totals.dispatches += 1;
+            shape.launched().add_to(&mut totals.launches);
+            totals.waves += stats.waves;
+            let work = totals.work.get_or_insert_default();
+            work.instructions += stats.instructions;
+            work.global_bytes += stats.global_bytes;
+            work.lds_bytes += stats.lds_bytes;
+        }
         let Some(trace) = &stats.trace else { return Ok(place) };
         let code = CodeObject::parse(&loaded.bytes)?;
         let original = Originals::of(loaded, kernel, &code);
@@ -93,15 +105,18 @@ impl Tracer {
         let of_map = of_map.filter_map(|site| Some((site.address, trace.counts(&site.kind, id, &site.rewritten)?)));
         for (address, counts) in found.chain(of_map) {
             let kind = counts.kind();
-            match totals.sites.binary_search_by_key(&(address, &*kind.probe, &*kind.name), SiteTotals::key) {
-                Ok(at) => totals.sites[at].counts.merge(&counts)?,
-                Err(at) => {
-                    let instruction = original.instruction(&code, target, address);
-                    let source = names.lines.as_ref().and_then(|lines| lines.location(address));
-                    // Line 0 is DWARF's for code of no line.
-                    let source = source.filter(|place| place.line > 0);
-                    let source = source.map(|place| Source { file: place.file, line: place.line });
-                    totals.sites.insert(at, SiteTotals { address, instruction, source, counts });
+            for totals in &mut rows {
+                match totals.sites.binary_search_by_key(&(address, &*kind.probe, &*kind.name), SiteTotals::key) {
+                    Ok(at) => totals.sites[at].counts.merge(&counts)?,
+                    Err(at) => {
+                        let instruction = original.instruction(&code, target, address);
+                        let source = names.lines.as_ref().and_then(|lines| lines.location(address));
+                        // Line 0 is DWARF's for code of no line.
+                        let source = source.filter(|place| place.line > 0);
+                        let source = source.map(|place| Source { file: place.file, line: place.line });
+                        let counts = counts.clone();
+                        totals.sites.insert(at, SiteTotals { address, instruction, source, counts });
+                    }
                 }
             }
         }

@@ -56,6 +56,7 @@ impl Uncounted {
         &mut self,
         kernel: &KernelRef,
         loaded: Option<&Loaded>,
+        region: Option<&str>,
         (why, detail): Why,
     ) -> Result<UncountedDispatches> {
         let (object, target) = match (self.objects.get(&kernel.image), loaded) {
@@ -64,6 +65,7 @@ impl Uncounted {
             (_, None) => Default::default(),
         };
         let demangled = demangle(&kernel.name).into_owned();
-        Ok(UncountedDispatches { name: kernel.name.clone(), demangled, target, object, why, detail, dispatches: 1 })
+        let (name, region) = (kernel.name.clone(), region.map(str::to_owned));
+        Ok(UncountedDispatches { name, demangled, target, object, region, why, detail, dispatches: 1 })
     }
 }

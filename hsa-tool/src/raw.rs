@@ -72,6 +72,17 @@ pub(crate) fn register() -> Option<Register> {
     (!function.is_null()).then(|| unsafe { std::mem::transmute::<*mut c_void, Register>(function) })
 }
 
+/// The function of the library of ranges that says what is open in the calling thread (`wavetap_ranges`).
+pub(crate) type Ranges = extern "C" fn(*mut u32, *mut c_char, usize) -> usize;
+
+/// It, if the process has that library.
+pub(crate) fn ranges() -> Option<Ranges> {
+    // SAFETY: the name ends with a zero.
+    let function = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"wavetap_ranges".as_ptr()) };
+    // SAFETY: not null; the function of this name has this type.
+    (!function.is_null()).then(|| unsafe { std::mem::transmute::<*mut c_void, Ranges>(function) })
+}
+
 /// Has a function called when the program ends or this library is unloaded.
 pub(crate) fn at_exit(function: extern "C" fn()) {
     // SAFETY: the function is this library's; glibc calls it before it unloads the library.

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use wavetap::at_load::Rewriting;
 use wavetap::collect::config::{CaptureConfig, Collected, RunConfig};
+use wavetap::collect::selected::Selected;
 use wavetap::collect::session::{Options as SessionOptions, Overlap};
 use wavetap::profile::file::Backend;
 use wavetap::stderr_line;
@@ -27,6 +28,8 @@ pub(crate) struct Settings {
     pub(crate) rewriting: Option<Rewriting>,
     /// Which dispatch is captured, if one is.
     pub(crate) capture: Option<CaptureConfig>,
+    /// Which dispatches are counted.
+    pub(crate) selected: Selected,
 }
 
 impl Settings {
@@ -51,6 +54,7 @@ impl Settings {
             ("WAVETAP_TIMING", config.timing.is_some() || config.collect.time),
             ("WAVETAP_SAMPLES", config.samples.is_some() || config.collect.samples),
             ("WAVETAP_PER_WAVE", config.per_wave),
+            ("--graph-nodes", config.graph_nodes),
         ];
         if let Some((what, _)) = refused.iter().find(|(_, set)| *set) {
             return Err(format!("{what}: not available with the real ROCm libraries"));
@@ -66,12 +70,14 @@ impl Settings {
             return Ok(None);
         }
         let session = config.session_options(Overlap::Concurrent).map_err(|error| error.to_string())?;
+        let selected = config.selected().map_err(|error| error.to_string())?;
         Ok(Some(Settings {
             backend: if config.emulated_driver { Backend::Emulator } else { Backend::Gpu },
             journal: config.journal,
             profile: config.profile,
             launches,
             session,
+            selected,
             capture: config.capture,
             rewriting: config.at_load.filter(|_| !launches).map(Rewriting::of).transpose()?,
         }))

@@ -98,6 +98,7 @@ impl Launch<'_> {
         let collects = options.collect.counters || options.collect.launches || options.capture.is_some();
         if platform.has_tool() && collects {
             self.add_tool(&mut command)?.into_iter().for_each(&mut warn);
+            self.add_ranges(&mut command, folder.path(), platform)?;
         }
         let findings = folder.path().join("findings");
         let suppressions = findings::suppressions(options.suppressions.as_deref())?;
@@ -188,6 +189,21 @@ impl Launch<'_> {
         if self.options.variable(POOLS_RESERVE).is_none() {
             command.env(POOLS_RESERVE, "0");
         }
+        Ok(())
+    }
+
+    /// Has the application mark its ranges in a library of ours, before others: under the names of ROCm's, and where
+    /// those of the application's own folders would come first.
+    fn add_ranges(&self, command: &mut Command, folder: &Path, platform: Platform) -> Result<()> {
+        let ranges = libraries::RANGES.find(&self.options.libraries)?;
+        libraries::make_folder_of_ranges(folder, &ranges)?;
+        command.env("LD_LIBRARY_PATH", self.search_path("LD_LIBRARY_PATH", folder, &[])?);
+        let mut preloaded = self.search_path("LD_PRELOAD", &ranges, &[])?;
+        if platform == Platform::EmulatorRocm {
+            let driver = libraries::KERNEL_DRIVER.find(&self.options.libraries)?;
+            preloaded = libraries::search_path("LD_PRELOAD", Some(preloaded), &driver, &[])?;
+        }
+        command.env("LD_PRELOAD", preloaded);
         Ok(())
     }
 

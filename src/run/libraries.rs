@@ -23,6 +23,16 @@ const NAMES: [&str; 9] = [
     "libhiprtc.so.7",
 ];
 
+/// Names under which programs ask for what they mark ranges with.
+const RANGE_NAMES: [&str; 6] = [
+    "libroctx64.so",
+    "libroctx64.so.1",
+    "libroctx64.so.4",
+    "librocprofiler-sdk-roctx.so",
+    "librocprofiler-sdk-roctx.so.0",
+    "librocprofiler-sdk-roctx.so.1",
+];
+
 /// A library that cargo builds.
 pub(super) struct Library {
     what: &'static str,
@@ -63,6 +73,15 @@ pub(super) const HSA_TOOL: Library = Library {
     given: |libraries| libraries.hsa_tool.as_deref(),
 };
 
+/// What programs mark ranges with, under the real ROCm libraries.
+pub(super) const RANGES: Library = Library {
+    what: "the library of ranges",
+    file: "libwavetap_ranges.so",
+    variable: "WAVETAP_RANGES",
+    build: "cargo build --release -p wavetap-ranges",
+    given: |libraries| libraries.ranges.as_deref(),
+};
+
 /// Where the shared libraries are that applications are run with.
 ///
 /// A library that is not named here is the one that its environment variable names, else the first that is found beside
@@ -77,6 +96,8 @@ pub struct Libraries {
     pub kernel_driver: Option<PathBuf>,
     /// The HSA tool, `libwavetap_hsa.so`; variable `WAVETAP_HSA_TOOL`.
     pub hsa_tool: Option<PathBuf>,
+    /// What programs mark ranges with, `libwavetap_ranges.so`; variable `WAVETAP_RANGES`.
+    pub ranges: Option<PathBuf>,
 }
 
 impl Libraries {
@@ -84,7 +105,12 @@ impl Libraries {
     #[must_use]
     pub fn in_folder(folder: impl Into<PathBuf>) -> Libraries {
         let folder = Some(folder.into());
-        Libraries { hip_runtime: folder.clone(), kernel_driver: folder.clone(), hsa_tool: folder }
+        Libraries {
+            hip_runtime: folder.clone(),
+            kernel_driver: folder.clone(),
+            hsa_tool: folder.clone(),
+            ranges: folder,
+        }
     }
 }
 
@@ -122,9 +148,19 @@ impl Library {
 
 /// Makes `folder` a library folder in which every name of the HIP runtime is the stand-in.
 pub(super) fn make_folder(folder: &Path, stand_in: &Path) -> Result<()> {
-    for name in NAMES {
+    // It has what programs mark ranges with, too.
+    make_links(folder, stand_in, NAMES.into_iter().chain(RANGE_NAMES))
+}
+
+/// Makes `folder` a library folder in which what programs mark ranges with is this library.
+pub(super) fn make_folder_of_ranges(folder: &Path, ranges: &Path) -> Result<()> {
+    make_links(folder, ranges, RANGE_NAMES.into_iter())
+}
+
+fn make_links(folder: &Path, to: &Path, names: impl Iterator<Item = &'static str>) -> Result<()> {
+    for name in names {
         let link = folder.join(name);
-        symlink(stand_in, &link).map_err(|error| files::io(&link, "cannot make a link", &error))?;
+        symlink(to, &link).map_err(|error| files::io(&link, "cannot make a link", &error))?;
     }
     Ok(())
 }

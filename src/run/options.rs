@@ -4,7 +4,9 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use wavetap_base::error::Result;
+use wavetap_base::glob;
 use wavetap_collect::config::{self, CaptureConfig, Collected, RunConfig};
+use wavetap_collect::selected::DispatchNumbers;
 use wavetap_collect::session::WorkgroupSample;
 use wavetap_emulator::LatencyOverride;
 
@@ -131,9 +133,17 @@ pub struct RunOptions {
     pub records: Option<u32>,
     /// Of which workgroups accesses are recorded; the session's own choice if none.
     pub workgroups: Option<WorkgroupSample>,
-    /// Of how many dispatches of a kernel accesses are recorded, the first ones; none for the first, second, fourth and
-    /// so on, and those with more than twice the waves of all recorded before.
-    pub dispatches: Option<u32>,
+    /// Numbers of the dispatches of each kernel that are counted, of those in [`RunOptions::regions`]; all if none. Where
+    /// accesses are recorded, those of the others are not, and if none those of the first, second, fourth and so on are,
+    /// and of those with more than twice the waves of all recorded before.
+    pub dispatches: Option<DispatchNumbers>,
+    /// Patterns of ranges that the application marks (roctx): what is dispatched outside of them is not counted; all is
+    /// counted if there are none. See [`is_inside`](wavetap_profile::regions::is_inside).
+    pub regions: Vec<String>,
+    /// Nothing is counted before the application has profilers go on (`roctxProfilerResume`, `hipProfilerStart`).
+    pub selected_regions: bool,
+    /// Emulator: whether each node of a graph that is launched is a region of its own.
+    pub graph_nodes: bool,
     /// Bytes of device memory that the records of one dispatch may take; 256 MiB if none.
     pub memory_limit: Option<u64>,
     /// Emulator: what is modelled of time; nothing if none.
@@ -292,7 +302,8 @@ impl RunOptions {
 
     /// Refuses what a platform does not have.
     pub(super) fn check(&self, platform: Platform) -> Result<()> {
-        let RunOptions { strict_continue, suppressions, per_wave, fuel, threads, gpus, .. } = self;
+        let RunOptions { strict_continue, suppressions, per_wave, fuel, threads, gpus, graph_nodes, .. } = self;
+        self.regions.iter().try_for_each(|pattern| glob::check(pattern))?;
         let no_emulator = platform == Platform::Gpu;
         let refused = [
             ("the emulator's trace", self.collect.trace, platform.has_tool()),
@@ -300,6 +311,7 @@ impl RunOptions {
             ("--per-wave", *per_wave, platform.has_tool()),
             ("--strict-continue", *strict_continue, platform.has_tool()),
             ("--suppressions", suppressions.is_some(), platform.has_tool()),
+            ("--graph-nodes", *graph_nodes, platform.has_tool()),
             ("--gpus", gpus.is_some(), platform != Platform::EmulatorRocm),
             ("--strict", self.is_strict(), no_emulator),
             ("--fuel", fuel.is_some(), no_emulator),
@@ -344,7 +356,10 @@ impl RunOptions {
             records: self.records,
             per_wave: self.per_wave,
             workgroups: self.workgroups.map(|sample| sample.to_string()),
-            dispatches: self.dispatches,
+            dispatches: self.dispatches.map(|numbers| numbers.to_string()),
+            regions: self.regions.clone(),
+            selected_regions: self.selected_regions,
+            graph_nodes: self.graph_nodes,
             memory_limit: self.memory_limit,
             latencies: timing
                 .map_or_else(Vec::new, |timing| timing.latencies.iter().map(ToString::to_string).collect()),

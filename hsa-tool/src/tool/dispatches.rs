@@ -16,7 +16,7 @@ use wavetap::profile::launches::{LaunchShape, NotCounted};
 use super::{Counters, Counting, LoadedKernel, State, Tool, complain};
 use crate::api::QueueAddress;
 use crate::memory::AgentMemory;
-use crate::objects::Object;
+use crate::objects::{Form, Object};
 use crate::packets::Packet;
 use crate::raw;
 
@@ -35,6 +35,7 @@ pub(crate) struct InFlight {
     pub(crate) object: ObjectId,
     agent: u64,
     pub(crate) kernel: Arc<str>,
+    pub(crate) region: Option<String>,
     pub(crate) code: Arc<Object>,
     shape: LaunchShape,
     queue: QueueAddress,
@@ -61,14 +62,27 @@ impl Tool {
         }
         let kernel_object = packet.kernel_object();
         self.load_beside(kernel_object);
+        let submitted = self.submitted();
+        let region = submitted.region.as_deref();
         let mut state = self.state();
         let Some(kernel) = state.kernels.get(&kernel_object).cloned() else {
             // Its executable was loaded by a call that this tool does not know.
             let why = "its code object was loaded in a way that the HSA tool does not know".to_owned();
-            state.not_counted("?", &Object::unknown(), (NotCounted::NotRewritten, why));
+            state.not_counted(("?", region), &Object::unknown(), (NotCounted::NotRewritten, why));
             return (packet, None);
         };
-        if state.list(&kernel, &packet) {
+        // HIP's own kernels are in no list.
+        if kernel.object.form != Form::HipsOwn {
+            let records = state.records_accesses(&kernel);
+            if let Some(why) = state.selected.why_not(&kernel.name, &submitted, records) {
+                match &kernel.counting {
+                    Counting::Counts(counters) => run_original(&mut state, *counters, &kernel, None, why),
+                    _ => state.not_counted((&kernel.name, None), &kernel.object, why),
+                }
+                return (packet, None);
+            }
+        }
+        if state.list(&kernel, region, &packet) {
             return (packet, None);
         }
         let counters = match &kernel.counting {
@@ -76,16 +90,16 @@ impl Tool {
             Counting::AtDispatch => return (packet, None),
             Counting::Not(why) => {
                 if let Some(why) = why.clone() {
-                    state.not_counted(&kernel.name, &kernel.object, why);
+                    state.not_counted((&kernel.name, region), &kernel.object, why);
                 }
                 return (packet, None);
             }
         };
         let is_cooperative = state.cooperative.contains(&queue);
         match needed(&kernel, counters, &packet, is_cooperative) {
-            Ok(needed) => self.count(&mut state, queue, packet, &kernel, needed),
+            Ok(needed) => self.count(&mut state, (queue, region), packet, &kernel, needed),
             Err(why) => {
-                run_original(&mut state, counters, &kernel, why);
+                run_original(&mut state, counters, &kernel, region, why);
                 (packet, None)
             }
         }
@@ -95,7 +109,7 @@ impl Tool {
     fn count(
         &self,
         state: &mut MutexGuard<'_, State>,
-        queue: QueueAddress,
+        (queue, region): (QueueAddress, Option<&str>),
         mut packet: Packet,
         kernel: &LoadedKernel,
         needed: Needed,
@@ -103,7 +117,8 @@ impl Tool {
         let Needed { counters, lds, scratch, shape } = needed;
         let (grid, workgroup, ordinal) = (packet.grid(), packet.workgroup(), state.next_ordinal);
         state.next_ordinal = ordinal.wrapping_add(1);
-        let info = DispatchInfo { kernel: counters.kernel, grid, workgroup, ordinal };
+        let region_id = region.map(|name| state.session.collector_mut().region(name));
+        let info = DispatchInfo { kernel: counters.kernel, grid, workgroup, ordinal, region: region_id };
         if counters.descriptor.is_some() && matches!(state.session.measures_next(counters.object, &info), Ok(false)) {
             match state.session.add_unmeasured(counters.object, &info, shape) {
                 Ok(place) => state.write(&[place]),
@@ -121,7 +136,7 @@ impl Tool {
             Ok(signal) => signal,
             Err(error) => {
                 let why = (NotCounted::Refused, format!("no_signal: {error}"));
-                run_original(state, counters, kernel, why);
+                run_original(state, counters, kernel, region, why);
                 return (packet, None);
             }
         };
@@ -130,7 +145,7 @@ impl Tool {
             Err(problem) => {
                 state.signals.push(signal);
                 let why = (NotCounted::Refused, format!("no_records: {problem}"));
-                run_original(state, counters, kernel, why);
+                run_original(state, counters, kernel, region, why);
                 return (packet, None);
             }
         };
@@ -153,6 +168,7 @@ impl Tool {
             object: counters.object,
             agent: kernel.agent,
             kernel: Arc::clone(&kernel.name),
+            region: region.map(str::to_owned),
             code: Arc::clone(&kernel.object),
             shape,
             queue,
@@ -246,9 +262,9 @@ impl Tool {
         state.cooperative.remove(&queue);
         self.wait_for(&mut state, patience, |flight| flight.queue == queue);
         let left: Vec<InFlight> = state.in_flight.extract_if(.., |flight| flight.queue == queue).collect();
-        for InFlight { ticket, agent, kernel, code, .. } in left {
+        for InFlight { ticket, agent, kernel, region, code, .. } in left {
             let why = "its queue was destroyed before it ended".to_owned();
-            state.not_counted(&kernel, &code, (NotCounted::Faulted, why));
+            state.not_counted((&kernel, region.as_deref()), &code, (NotCounted::Faulted, why));
             let mut memory = AgentMemory::new(&self.api, agent);
             if let Err(error) = state.session.abandon(&mut memory, ticket) {
                 complain("the counters of a kernel that did not end could not be taken away", &error);
@@ -258,14 +274,14 @@ impl Tool {
 }
 
 /// Records why a dispatch is not counted: its packet stays as it is.
-fn run_original(state: &mut State, counters: Counters, kernel: &LoadedKernel, why: Why) {
+fn run_original(state: &mut State, counters: Counters, kernel: &LoadedKernel, region: Option<&str>, why: Why) {
     if counters.descriptor.is_none() {
         // Its file was rewritten: it runs with its counters, which add to what others of the kernel count.
         let problem = "its file was rewritten before it was loaded, and has no original";
         complain(&format!("a dispatch of kernel {} is not counted by itself", kernel.name), &problem);
         state.lack();
     }
-    state.not_counted(&kernel.name, &kernel.object, why);
+    state.not_counted((&kernel.name, region), &kernel.object, why);
 }
 
 /// How a packet launches a kernel.

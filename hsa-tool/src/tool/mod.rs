@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use wavetap::code_object::{CodeObject, DESCRIPTOR_SUFFIX};
 use wavetap::collect::collector::Collector;
 use wavetap::collect::journals::{Changes, Journals, replace};
+use wavetap::collect::selected::{Selected, Submitted, unseen_ranges};
 use wavetap::collect::session::{ObjectId, Session};
 use wavetap::collect::uncounted::{Why, without_counters};
 use wavetap::error::{Error, Result, ResultExt};
@@ -101,6 +102,7 @@ pub(crate) struct Counters {
 /// What changes.
 pub(crate) struct State {
     pub(crate) session: Session,
+    selected: Selected,
     journals: Journals,
     /// What is launched, if that is listed and nothing is counted.
     launches: Option<Launches>,
@@ -132,6 +134,8 @@ pub(crate) struct Tool {
     /// Which dispatch is captured, if one is; then none is counted.
     captures: Option<Captures>,
     settings: Settings,
+    /// What says which ranges of the program are open.
+    ranges: Option<raw::Ranges>,
     /// The process whose counts these are: after `fork` the child cannot use HSA.
     process: u32,
     state: Mutex<State>,
@@ -172,28 +176,37 @@ impl State {
         journals.add(changes(session, launches, place));
     }
 
+    /// Whether a kernel records its accesses.
+    pub(crate) fn records_accesses(&self, kernel: &LoadedKernel) -> bool {
+        let Counting::Counts(counters) = &kernel.counting else { return false };
+        let map = self.session.map(counters.object).ok();
+        map.and_then(|map| map.kernels.get(counters.kernel as usize)).is_some_and(|kernel| kernel.records_accesses)
+    }
+
     /// Records a dispatch where launches are listed; whether they are.
-    pub(crate) fn list(&mut self, kernel: &LoadedKernel, packet: &Packet) -> bool {
+    pub(crate) fn list(&mut self, kernel: &LoadedKernel, region: Option<&str>, packet: &Packet) -> bool {
         let Some(launches) = &mut self.launches else { return false };
         if kernel.object.form == Form::HipsOwn {
             return true;
         }
-        match launches.add(kernel, packet) {
+        match launches.add(kernel, region, packet) {
             Some(place) => self.write_changes(Some(place)),
             None => {
                 let why = "no_metadata: what the kernel needs is not known".to_owned();
-                self.not_counted(&kernel.name, &kernel.object, (NotCounted::Refused, why));
+                self.not_counted((&kernel.name, region), &kernel.object, (NotCounted::Refused, why));
             }
         }
         true
     }
 
     /// Records a dispatch that is not counted.
-    pub(crate) fn not_counted(&mut self, kernel: &str, object: &Object, (why, detail): Why) {
+    pub(crate) fn not_counted(&mut self, (kernel, region): (&str, Option<&str>), object: &Object, (why, detail): Why) {
         use wavetap::profile::launches::UncountedDispatches;
         let demangled = wavetap::code_object::demangle(kernel).into_owned();
         let (name, target, digest) = (kernel.to_owned(), object.target.clone(), object.digest().to_owned());
-        let uncounted = UncountedDispatches { name, demangled, target, object: digest, why, detail, dispatches: 1 };
+        let region = region.map(str::to_owned);
+        let uncounted =
+            UncountedDispatches { name, demangled, target, object: digest, region, why, detail, dispatches: 1 };
         match &mut self.launches {
             Some(launches) => uncounted.add_to(&mut launches.profile.uncounted),
             None => self.session.collector_mut().not_counted(uncounted),
@@ -216,6 +229,7 @@ impl Tool {
         let journals = Journals::new(settings.journal.as_deref(), settings.profile.as_deref(), None);
         let state = State {
             session: Session::new(Collector::new(settings.backend, false), settings.session),
+            selected: settings.selected.clone(),
             journals,
             launches: settings.launches.then(|| Launches::new(settings.backend)),
             readers: HashMap::new(),
@@ -235,12 +249,35 @@ impl Tool {
             allocations: Allocations::default(),
             captures: settings.capture.as_ref().map(Captures::new),
             settings,
+            ranges: raw::ranges(),
             process: std::process::id(),
             state: Mutex::new(state),
             changed: Condvar::new(),
             objects: Mutex::default(),
             thread: Mutex::default(),
         }
+    }
+
+    /// Where the program is, of the calling thread.
+    pub(crate) fn submitted(&self) -> Submitted {
+        let Some(ranges) = self.ranges else { return Submitted::default() };
+        let mut pausing = 0;
+        let mut name = vec![0_u8; 256];
+        loop {
+            let length = ranges(&raw mut pausing, name.as_mut_ptr().cast(), name.len());
+            if length <= name.len() {
+                name.truncate(length);
+                break;
+            }
+            name.resize(length, 0);
+        }
+        let region = (!name.is_empty()).then(|| String::from_utf8_lossy(&name).into_owned());
+        let paused = match pausing {
+            1 => Some(true),
+            2 => Some(false),
+            _ => None,
+        };
+        Submitted { region, paused }
     }
 
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
@@ -334,6 +371,9 @@ impl Tool {
         state.finished = true;
         if let Some(captures) = &self.captures {
             captures.finish();
+        }
+        if let Some(unseen) = unseen_ranges() {
+            stderr_line!("wavetap: {unseen}");
         }
         let left = state.in_flight.len();
         if left > 0 {
@@ -462,7 +502,8 @@ impl Tool {
         self.wait_for(&mut state, PATIENCE, of_it);
         let left: Vec<InFlight> = state.in_flight.extract_if(.., |flight| of_it(flight)).collect();
         for flight in &left {
-            state.not_counted(&flight.kernel, &flight.code, dispatches::unloaded());
+            let region = flight.region.as_deref();
+            state.not_counted((&flight.kernel, region), &flight.code, dispatches::unloaded());
         }
         state.kernels.retain(|_, kernel| kernel.executable != executable);
         for loaded in objects {
