@@ -272,7 +272,10 @@ fn any_program_can_be_run() {
     assert_eq!((finished.exit_code(), finished.signal()), (143, Some("SIGTERM (signal 15)")));
     assert_eq!(finished.remarks(), ["the application was ended by SIGTERM (signal 15)"]);
     let error = run("true").profile().expect_err("nothing was collected").to_string();
-    assert!(error.ends_with("no process of it used the HIP runtime to load any: there is nothing to count"), "{error}");
+    assert!(
+        error.contains("no process of it used the HIP runtime to load any: there is nothing to count ("),
+        "{error}"
+    );
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use wavetap_base::error::{Error, Kind, Result};
-use wavetap_object::elf::constants::{DT_RPATH, DT_RUNPATH, DT_STRSZ, DT_STRTAB};
+use wavetap_object::elf::constants::{DT_NEEDED, DT_RPATH, DT_RUNPATH, DT_STRSZ, DT_STRTAB};
 use wavetap_object::elf::{Elf, string_at};
 use wavetap_object::offload_bundle::has_no_device_code;
 
@@ -14,6 +14,12 @@ use crate::files;
 
 /// How a script begins.
 const SCRIPT: &[u8] = b"#!";
+
+/// HIP's runtime.
+const HIP_LIBRARY: &str = "libamdhip64";
+
+/// Runtimes of ROCm besides HIP's: the emulator has none of them.
+const ROCM_LIBRARIES: [&str; 3] = ["libhsa-runtime64", "libOpenCL", "libomptarget"];
 
 /// An application that can be run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,6 +51,19 @@ impl App {
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// The library for which the application needs AMD's own ROCm libraries ([`Stack::Rocm`](super::Stack::Rocm)): it is
+    /// linked with one of HSA, OpenCL or OpenMP, and not with HIP. What it loads later is not known.
+    #[must_use]
+    pub fn library_of_rocm(&self) -> Option<String> {
+        let bytes = files::read(&self.path).ok()?;
+        let needed = needed(&bytes).unwrap_or_default();
+        let is = |name: &str, library: &str| name.strip_prefix(library).is_some_and(|rest| rest.starts_with(".so"));
+        if needed.iter().any(|name| is(name, HIP_LIBRARY)) {
+            return None;
+        }
+        needed.into_iter().find(|name| ROCM_LIBRARIES.iter().any(|library| is(name, library)))
     }
 
     /// Its `argv[0]`.
@@ -92,6 +111,17 @@ pub fn is_script(data: &[u8]) -> bool {
 #[must_use]
 pub fn has_no_code_of_its_own(data: &[u8]) -> bool {
     is_script(data) || has_no_device_code(data)
+}
+
+/// The libraries that an ELF file is linked with.
+fn needed(bytes: &[u8]) -> Result<Vec<String>> {
+    let elf = Elf::parse(bytes)?;
+    let (Some(table), Some(size)) = (elf.dynamic_value(DT_STRTAB)?, elf.dynamic_value(DT_STRSZ)?) else {
+        return Ok(Vec::new());
+    };
+    let names = elf.bytes_at(table, size)?;
+    let entries = elf.dynamic()?.into_iter().filter(|entry| entry.tag == DT_NEEDED);
+    entries.map(|entry| string_at(names, entry.value).map(str::to_owned)).collect()
 }
 
 /// Where an executable makes the loader look for libraries.
@@ -145,6 +175,13 @@ mod tests {
         for missing in ["no-such-command-anywhere", "./no-such-file", "/", "/etc/passwd"] {
             assert!(resolve(missing.as_ref()).unwrap_err().to_string().starts_with(missing), "{missing}");
         }
+    }
+
+    #[test]
+    fn libraries_are_read() {
+        let executable = std::fs::read(std::env::current_exe().unwrap()).unwrap();
+        assert!(needed(&executable).unwrap().iter().any(|name| name == "libc.so.6"));
+        assert_eq!(App::at("/bin/sh").library_of_rocm(), None);
     }
 
     #[test]

@@ -300,7 +300,10 @@ impl Finished {
         let what = if code.has_no_code { "it has no device code, and " } else { "" };
         is_nothing.then(|| match self.platform {
             Platform::EmulatorHip => {
-                format!("{path}: {what}no process of it used the HIP runtime to load any: there is nothing to count")
+                format!(
+                    "{path}: {what}no process of it used the HIP runtime to load any: there is nothing to count (what \
+                        uses OpenCL, OpenMP or HSA without HIP needs --stack rocm)"
+                )
             }
             _ => format!("{path}: {what}{}: there is nothing to count", self.platform.nothing_collected()),
         })
