@@ -31,9 +31,9 @@ pub struct CaptureArgs {
     /// Write the capture to this file
     #[arg(short, long, value_name = "CAPTURE")]
     pub output: PathBuf,
-    /// Only dispatches of kernels whose mangled or demangled name matches (`*` and `?`; parameters may be left out; may
-    /// be given several times)
-    #[arg(long, value_name = "GLOB")]
+    /// Only dispatches of kernels whose mangled or demangled name matches (`*` and `?`, or /REGEX/; parameters may be
+    /// left out; may be given several times)
+    #[arg(long, value_name = "GLOB", value_parser = super::region::pattern)]
     pub kernel: Vec<String>,
     /// Which of these dispatches, from 1, in each process
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
@@ -65,6 +65,7 @@ pub struct CaptureArgs {
   wavetap replay gemm.capture --probe memory                    which accesses waste bandwidth
   wavetap replay gemm.capture --strict --seed 7
   wavetap replay gemm.capture --timing
+  wavetap replay gemm.capture --trace gemm.trace                what it executes, without counters
   wavetap replay gemm.capture --code tuned.co --timing          another build of the kernel on the same memory
   wavetap replay gemm.capture --code app --target gfx1100       another target")]
 pub struct ReplayArgs {
@@ -91,6 +92,9 @@ pub struct ReplayArgs {
     /// With --probe: also write the collected counts to this file
     #[arg(short, long, value_name = "PROFILE", value_parser = output_name(), requires = "probe")]
     pub output: Option<OutputName>,
+    /// Write the emulator's own trace of the dispatch to this file: what it executed, without counters
+    #[arg(long, value_name = "PROFILE", value_parser = output_name(), conflicts_with = "probe")]
+    pub trace: Option<OutputName>,
     /// With --probe: also write the report as one HTML page
     #[arg(long, value_name = "OUT", requires = "probe")]
     pub html: Option<PathBuf>,

@@ -31,6 +31,10 @@ pub fn run(args: &ReplayArgs, look: LookArgs) -> Result<ExitCode> {
         return Err(Error::unsupported("a capture is replayed on the built-in emulator with its own HIP runtime"));
     }
     output::check(&args.report)?;
+    if let Some(name) = &args.trace {
+        files::may_write(&name.expected(), args.report.force)?;
+        files::not_the_same(&args.capture, &name.expected())?;
+    }
     let limit = args.max_memory << 20;
     let mut file = CaptureFile::open(&args.capture, limit)?;
     let header = file.header().clone();
@@ -72,11 +76,15 @@ fn alone(args: &ReplayArgs, application: Vec<OsString>, target: &str) -> Result<
     let application = AppArgs { command: application };
     let (_, mut options) = launch::options(&args.backend, &application, Some(target))?;
     options.collect = Collect::NOTHING;
+    options.collect.trace = args.trace.is_some();
     options.timing = args.timing.wanted().then(|| launch::timing(&args.timing));
     let app: App = launch::find(&application)?;
     let ended = Launch { app: &app, executable: None, options: &options, at_load: None }.execute(&launch::Terminal)?;
     launch::say_findings(&ended);
-    launch::say(&ended, []);
+    launch::say(&ended, &args.trace);
+    if let Some(path) = &args.trace {
+        ended.write_trace(path, args.report.force)?;
+    }
     let code = if ended.exit_code() == 0 && ended.has_findings() { 1 } else { ended.exit_code() };
     Ok((launch_code(code), ended.time()))
 }

@@ -12,6 +12,7 @@ use rewriter_tests::command::{self, Finished};
 use rewriter_tests::hip5;
 use rewriter_tests::place::root;
 use serde_json::{Value, json};
+use wavetap::profile::file::Profile;
 use zip::write::SimpleFileOptions;
 use zip::{ZipArchive, ZipWriter};
 
@@ -123,7 +124,19 @@ fn counts_of_a_replay_are_those_of_the_dispatch() {
         wavetap(&[&whole[..1], &common[..], &whole[1..]].concat(), folder.path()).exited(0).expect("it is counted");
         let whole = report("whole.json");
         let capture = capture(kernel, "1", folder.path()).display().to_string();
+        wavetap(&["replay", &capture, "--trace", "trace", "--force"], folder.path()).exited(0).expect("it is traced");
+        let trace = Profile::from_json(&fs::read(folder.path().join("trace")).expect("a trace")).expect("a trace");
         for counters in ["lds", "global", "register"] {
+            let profiled =
+                ["replay", &capture, "--counters", counters, "--probe", "branches", "-o", "counts", "--force"];
+            wavetap(&profiled, folder.path()).exited(0).expect("it is counted");
+            let counts = Profile::from_json(&fs::read(folder.path().join("counts")).expect("a profile")).expect("one");
+            let sites = |profile: &Profile| -> BTreeMap<u64, Vec<u64>> {
+                let sites = profile.kernels.iter().flat_map(|kernel| &kernel.sites);
+                let counted = sites.filter(|site| site.counts.values().iter().any(|value| *value > 0));
+                counted.map(|site| (site.address, site.counts.values().to_vec())).collect()
+            };
+            assert_eq!(sites(&counts), sites(&trace), "{kernel} {counters}: the emulator's own counts");
             let options = ["replay", &capture, "--counters", counters, "--report", "one.json"];
             let finished = wavetap(&[&options[..], &common[..]].concat(), folder.path()).exited(0).expect("counted");
             assert!(finished.err().contains("memory: "), "{}", finished.failure("it says how memory compares"));
