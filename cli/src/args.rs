@@ -6,6 +6,7 @@ mod export;
 mod findings;
 mod instrument;
 mod page;
+mod region;
 mod timing;
 mod view;
 
@@ -27,6 +28,8 @@ pub use export::{ExportArgs, ExportForm};
 pub use findings::{FailOn, FindingsFormat};
 pub use instrument::{CounterChoice, InstrumentArgs, PlacementChoice};
 pub use page::{PageArgs, PageSourceArgs};
+pub use region::RegionArgs;
+use region::pattern;
 pub use timing::TimingArgs;
 pub use view::{DetailsChoice, RooflineArgs, ViewArgs};
 
@@ -160,13 +163,15 @@ pub struct DisasmArgs {
     pub select: SelectArgs,
     /// Only functions or kernels whose name matches, without those that they call (besides --kernel, which lists those
     /// too; may be given several times)
-    #[arg(long, value_name = "GLOB")]
+    #[arg(long, value_name = "GLOB", value_parser = pattern)]
     pub function: Vec<String>,
     #[command(flatten)]
     pub entry: EntryArgs,
     /// Counts of a run of this file: shown beside the branches that they are of
     #[arg(long, value_name = "PROFILE")]
     pub counters: Option<PathBuf>,
+    #[command(flatten)]
+    pub region: RegionArgs,
     /// Show the words of each instruction
     #[arg(long)]
     pub bytes: bool,
@@ -375,6 +380,8 @@ pub struct SliceArgs {
     /// Counts of a run: they say how often each wait was executed
     #[arg(long, value_name = "PROFILE")]
     pub counters: Option<PathBuf>,
+    #[command(flatten)]
+    pub region: RegionArgs,
     /// Where waves of the original were seen: PC samples of rocprofv3 as JSON or CSV (host trap or stochastic), of
     /// wavetap run --samples, or stats_*.csv of a thread trace. If it is given more than once, the most trusted that
     /// saw a kernel counts: thread trace, stochastic, host trap, CSV
@@ -408,6 +415,8 @@ pub struct MemoryArgs {
     /// many executions as there were
     #[arg(long, value_name = "PROFILE")]
     pub counters: Vec<PathBuf>,
+    #[command(flatten)]
+    pub region: RegionArgs,
     /// Work-items of a workgroup, in place of what the file and the profile say
     #[arg(long, value_name = "X[,Y[,Z]]", value_parser = workgroup::sizes)]
     pub workgroup: Option<[u32; 3]>,
@@ -439,6 +448,8 @@ pub struct MixArgs {
     /// Counts of blocks of a run of it
     #[arg(long, value_name = "PROFILE")]
     pub counters: PathBuf,
+    #[command(flatten)]
+    pub region: RegionArgs,
     #[command(flatten)]
     pub select: SelectArgs,
     #[command(flatten)]
@@ -476,6 +487,8 @@ impl From<BlameChoice> for Blame {
 pub struct ReportArgs {
     /// The profile
     pub profile: PathBuf,
+    #[command(flatten)]
+    pub region: RegionArgs,
     /// Write an HTML page instead of the text
     #[arg(long, value_name = "OUT")]
     pub html: Option<PathBuf>,
@@ -522,6 +535,8 @@ pub struct DiffArgs {
     pub old: PathBuf,
     /// The profile after
     pub new: PathBuf,
+    #[command(flatten)]
+    pub region: RegionArgs,
     /// End with code 1 if this holds for a kernel (may be given several times)
     #[arg(long, value_name = "CONDITION")]
     pub fail_if: Vec<String>,
@@ -556,9 +571,9 @@ pub struct CompletionsArgs {
 /// Which kernels.
 #[derive(Debug, Clone, Default, Args)]
 pub struct SelectArgs {
-    /// Only kernels whose mangled or demangled name matches (`*` and `?`; parameters may be left out; may be given
-    /// several times)
-    #[arg(long, value_name = "GLOB")]
+    /// Only kernels whose mangled or demangled name matches (`*` and `?`, or /REGEX/; parameters may be left out; may be
+    /// given several times)
+    #[arg(long, value_name = "GLOB", value_parser = pattern)]
     pub kernel: Vec<String>,
     /// Only code for this target (`gfx90a`, `gfx90a:xnack-`; may be given several times)
     #[arg(long, visible_alias = "arch", value_name = "GFX", value_delimiter = ',', value_parser = targets::parse)]

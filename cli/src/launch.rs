@@ -49,7 +49,13 @@ pub fn options(args: &BackendArgs, app: &AppArgs, target: Option<&str>) -> Resul
         StackChoice::Hip => Stack::Hip,
         StackChoice::Rocm => Stack::Rocm,
     });
-    let platform = options.platform()?;
+    let mut platform = options.platform()?;
+    let library = find(app).ok().filter(|_| args.stack.is_none()).and_then(|app| app.library_of_rocm());
+    if let (Platform::EmulatorHip, Some(library)) = (platform, library) {
+        options.stack = Some(Stack::Rocm);
+        platform = options.platform()?;
+        stderr_line!("wavetap: the application is linked with {library}, not with HIP: running it with --stack rocm");
+    }
     if let Some(remark) = platform.remark(options.backend) {
         stderr_line!("wavetap: {remark}");
         // That it is said once.
@@ -67,6 +73,9 @@ pub fn options(args: &BackendArgs, app: &AppArgs, target: Option<&str>) -> Resul
     options.records = args.records;
     options.workgroups = args.workgroups;
     options.dispatches = args.dispatches;
+    options.regions.clone_from(&args.region);
+    options.selected_regions = args.selected_regions;
+    options.graph_nodes = args.graph_nodes;
     options.memory_limit = args.memory_limit.map(|mebibytes| mebibytes << 20);
     Ok((platform, options))
 }

@@ -19,6 +19,8 @@ mod memory;
 mod occupancy;
 #[path = "rocm_stack/openmp.rs"]
 mod openmp;
+#[path = "rocm_stack/ranges.rs"]
+mod ranges;
 #[path = "rocm_stack/time.rs"]
 mod time;
 
@@ -61,6 +63,7 @@ fn programs() -> &'static Path {
             for program in ["two_gpus", "modules", "prints", "occupancy", "answers", "compiles", "lds_rest"] {
                 compile(folder.path(), program, &["gfx90a"]);
             }
+            ranges::compile(folder.path());
             build_direct(folder.path());
             let mut unfit = Vec::new();
             for entry in
@@ -161,7 +164,7 @@ fn profile(options: &[&str], program: &Path, arguments: &[&str]) -> (Finished, O
     let finished = wavetap(&command, program, arguments);
     let profile = fs::read(&profile).ok().map(|json| Profile::from_json(&json).expect("a profile"));
     let profile = profile.map(|mut profile| {
-        profile.kernels.iter_mut().for_each(|kernel| kernel.work = None);
+        profile.kernels.iter_mut().chain(&mut profile.regions).for_each(|kernel| kernel.work = None);
         // The emulator's own runtime is asked for copies, the HSA tool is not.
         profile.host = HostActivity::default();
         profile
@@ -384,6 +387,12 @@ fn a_program_that_uses_hsa_directly_is_counted() {
             assert_eq!(complete(mode, queues, rounds, end), expected, "{mode}, {queues} queues, {end}");
         }
     }
+    // The stack that it needs is found without being named.
+    let arguments = [object.to_str().expect("a plain path"), "1", "1", "return"];
+    let (chosen, counted) = profile(&["--counters", "lds"], &program(".direct"), &arguments);
+    let said = "wavetap: the application is linked with libhsa-runtime64.so.1, not with HIP: running it with --stack \
+                rocm\n";
+    assert_eq!((chosen.err(), counted), (said.into(), Some(complete("lds", "1", "1", "return"))));
     let once = complete("lds", "1", "1", "_exit");
     assert_eq!(once, complete("lds", "1", "1", "return"));
     let (finished, profile) = direct("lds", "1", "1", "abort");

@@ -51,7 +51,7 @@ pub fn findings(data: &[u8], selection: &Selection, inputs: RunInputs<'_>) -> Re
         return Err(Error::unsupported("none of these kernels was dispatched in the run of the profile"));
     }
     let mut report = Report::new(profile, RunInfo::default());
-    report.time = time.cloned();
+    report.set_time(time.cloned());
     let code = explain_all(&mut report, profile, data)?;
     let table = LaunchTable::new(LaunchInputs { profile, board, time, code: &code });
     let (shares_of, kernels) = of_all_kernels(&report, &table, &code);

@@ -68,7 +68,7 @@ impl Program {
         let explained = || {
             pipeline::check_profile(self.bytes(), profile)?;
             let mut report = Report::new(profile, RunInfo::default());
-            report.time.clone_from(&options.time);
+            report.set_time(options.time.clone());
             let code = pipeline::explain(&mut report, profile, self.bytes())?;
             report.set_builds(&options.builds);
             report.summarise(&SummaryInputs { profile, board: options.board, code: &code });
@@ -87,7 +87,7 @@ impl Finished {
     /// Malformed or unsupported if the code cannot be decoded; Io if code that was loaded cannot be read.
     pub fn explain(&self, profile: &Profile, options: &ExplainOptions) -> Result<Report> {
         let mut report = Report::new(profile, self.info().clone());
-        report.time.clone_from(&options.time);
+        report.set_time(options.time.clone());
         let mut code = Vec::new();
         self.each_code(profile, true, |data| {
             code.extend(pipeline::explain(&mut report, profile, data)?);

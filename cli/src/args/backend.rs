@@ -3,7 +3,10 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use wavetap::collect::selected::DispatchNumbers;
 use wavetap::collect::session::WorkgroupSample;
+
+use super::region::pattern;
 
 /// `--backend`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -67,10 +70,22 @@ pub struct BackendArgs {
     /// others that a hash chooses), or of each Nth (`1/N`) [default: 8]
     #[arg(long, value_name = "all|N|1/N")]
     pub workgroups: Option<WorkgroupSample>,
-    /// With --probe memory: record the first N dispatches of each kernel [default: the first, second, fourth, eighth
-    /// and so on, and those with more than twice the waves of all recorded before]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    pub dispatches: Option<u32>,
+    /// Count the first N dispatches of each kernel, or those with the numbers A to B; with --probe memory record these
+    /// [default: all; with --probe memory the first, second, fourth, eighth and so on, and those with more than twice
+    /// the waves of all recorded before]
+    #[arg(long, value_name = "N|A-B")]
+    pub dispatches: Option<DispatchNumbers>,
+    /// Count what is launched in ranges of the application (roctxRangePush, roctxRangeStart) whose name matches, and
+    /// nothing else (`*`, `?`, /REGEX/; OUTER/INNER for one inside the other; may be given several times)
+    #[arg(long, value_name = "NAME", value_parser = pattern)]
+    pub region: Vec<String>,
+    /// Count from where the application calls roctxProfilerResume or hipProfilerStart. Without it, until it calls
+    /// roctxProfilerPause or hipProfilerStop
+    #[arg(long)]
+    pub selected_regions: bool,
+    /// Emulator: what each node of a graph launches is in a range of its own, `graph 1/node 2` (only with --stack hip)
+    #[arg(long)]
+    pub graph_nodes: bool,
     /// Device memory that the records of one dispatch may take, in MiB [default: 256]
     #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
     pub memory_limit: Option<u64>,

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::SelectArgs;
+use super::{RegionArgs, SelectArgs};
 
 /// Write what was measured in the form of another tool
 ///
@@ -39,6 +39,8 @@ pub struct ExportArgs {
     /// What was counted or recorded in a run of it (sarif, remarks: twice, if accesses were recorded in another run)
     #[arg(long, value_name = "PROFILE", required_unless_present = "time")]
     pub counters: Vec<PathBuf>,
+    #[command(flatten)]
+    pub region: RegionArgs,
     /// Modelled time of a run, of `wavetap run --timing --format json` (trace, folded; sarif and remarks beside
     /// --counters)
     #[arg(long, value_name = "FILE")]

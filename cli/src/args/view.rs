@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use wavetap::isa::Board;
 use wavetap::report::text::Details;
 
-use super::{OutputArgs, SelectArgs};
+use super::{OutputArgs, RegionArgs, SelectArgs};
 
 /// `--details`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -57,6 +57,8 @@ pub struct RooflineArgs {
     /// Counts of blocks of a run of it
     #[arg(long, value_name = "PROFILE")]
     pub counters: PathBuf,
+    #[command(flatten)]
+    pub region: RegionArgs,
     /// Modelled time of a run of it, as `wavetap run --timing --format json` writes it: bytes of caches and memory, and
     /// how far from the bound the model is
     #[arg(long, value_name = "FILE")]

@@ -5,7 +5,6 @@ use std::process::ExitCode;
 use wavetap::error::{Error, Result};
 use wavetap::report::diff::{Condition, Diff, render};
 use wavetap::report::html::render_diff;
-use wavetap::run::read_profile;
 
 use crate::args::{DiffArgs, LookArgs};
 use crate::{files, output};
@@ -21,7 +20,7 @@ pub fn run(args: &DiffArgs, look: LookArgs) -> Result<ExitCode> {
     }
     let conditions = args.fail_if.iter().map(|text| Condition::parse(text));
     let conditions = conditions.collect::<std::result::Result<Vec<_>, String>>().map_err(Error::malformed)?;
-    let (old, new) = (read_profile(&args.old)?, read_profile(&args.new)?);
+    let (old, new) = (args.region.read(&args.old)?, args.region.read(&args.new)?);
     let diff = Diff::new(&old, &new, &conditions);
     match &args.html {
         Some(path) => {

@@ -6,7 +6,6 @@ use wavetap::error::{Error, Kind, Result, ResultExt};
 use wavetap::pipeline::{self, Listed};
 use wavetap::report::disassembly::JsonStream;
 use wavetap::report::listing::Listing;
-use wavetap::run::read_profile;
 use wavetap::stderr_line;
 
 use crate::args::{DisasmArgs, Format, Hidden, LookArgs};
@@ -27,7 +26,7 @@ pub fn run(args: &DisasmArgs, look: LookArgs) -> Result<ExitCode> {
     }
     output::check(&args.output)?;
     let data = map_file::open_or_stdin(&args.file)?;
-    let profile = args.counters.as_deref().map(read_profile).transpose()?;
+    let profile = args.counters.as_deref().map(|path| args.region.read(path)).transpose()?;
     let sources = Sources::below(&args.source_path);
     let source_text = |file: &str, line: u32| sources.line(file, line);
     let mut listed = Listed {

@@ -11,7 +11,6 @@ use wavetap::profile::time::TimeProfile;
 use wavetap::report::export::{folded, records, sites, tables, trace};
 use wavetap::report::findings::{remarks, sarif};
 use wavetap::report::memory::MappedWorkgroups;
-use wavetap::run::read_profile;
 use wavetap::stderr_line;
 
 use super::report;
@@ -29,11 +28,12 @@ pub fn run(args: &ExportArgs) -> Result<ExitCode> {
     if args.all_workgroups && args.form != ExportForm::HeatMap {
         return Err(Error::unsupported("--all-workgroups is of the form heat-map"));
     }
+    args.region.check_time(args.time.as_deref())?;
     let mut unread = Vec::new();
     let text = match (&args.file, &args.counters[..], &args.time) {
         (Some(file), [_, ..], _) if args.form.is_of_findings() => of_findings(args, file, &mut unread)?,
         (Some(file), [counters], None) => of_counters(args, file, counters, &mut unread)?,
-        (None, [counters], None) if args.form == ExportForm::Sites => of_sites(args, &read_profile(counters)?)?,
+        (None, [counters], None) if args.form == ExportForm::Sites => of_sites(args, &args.region.read(counters)?)?,
         (None, [], Some(time)) => of_time(args.form, time)?,
         _ => return Err(Error::unsupported(args.form.needs())),
     };
@@ -60,7 +60,7 @@ fn of_time(form: ExportForm, path: &Path) -> Result<String> {
 /// What counts, or recorded accesses, have a form for.
 fn of_counters(args: &ExportArgs, file: &Path, counters: &Path, unread: &mut Vec<String>) -> Result<String> {
     let data = map_file::open(file)?;
-    let profile = read_profile(counters)?;
+    let profile = args.region.read(counters)?;
     let selection = args.select.selection();
     let place = || file.display().to_string();
     pipeline::check_selection(&data, &selection).within(place)?;
@@ -98,7 +98,7 @@ fn of_sites(args: &ExportArgs, profile: &Profile) -> Result<String> {
 fn of_findings(args: &ExportArgs, file: &Path, unread: &mut Vec<String>) -> Result<String> {
     let data = map_file::open(file)?;
     pipeline::check_selection(&data, &args.select.selection()).within(|| file.display().to_string())?;
-    let profiles = args.counters.iter().map(|path| read_profile(path)).collect::<Result<Vec<Profile>>>()?;
+    let profiles = args.counters.iter().map(|path| args.region.read(path)).collect::<Result<Vec<Profile>>>()?;
     let (profile, recorded) = launch::counted_and_recorded(&profiles)?;
     let profile = profile.ok_or_else(|| Error::unsupported(args.form.needs()))?;
     let time = args.time.as_deref().map(|path| report::time_of(path, profile)).transpose()?;

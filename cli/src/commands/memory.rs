@@ -7,7 +7,6 @@ use wavetap::pipeline::{self, MemoryInputs};
 use wavetap::profile::file::Profile;
 use wavetap::report::findings::{remarks, sarif};
 use wavetap::report::memory::{KernelMemory, MappedWorkgroups, MemoryReport, Severity, finding_log, render};
-use wavetap::run::read_profile;
 use wavetap::stderr_line;
 
 use crate::args::{FindingsFormat, LookArgs, MemoryArgs};
@@ -21,7 +20,7 @@ pub fn run(args: &MemoryArgs, look: LookArgs) -> Result<ExitCode> {
     output::check(&args.output)?;
     let data = map_file::open(&args.file)?;
     pipeline::check_selection(&data, &args.select.selection()).within(|| args.file.display().to_string())?;
-    let profiles = args.counters.iter().map(|path| read_profile(path)).collect::<Result<Vec<Profile>>>()?;
+    let profiles = args.counters.iter().map(|path| args.region.read(path)).collect::<Result<Vec<Profile>>>()?;
     let (profile, recorded) = launch::counted_and_recorded(&profiles)?;
     let has_maps = matches!(args.output.format, FindingsFormat::Json | FindingsFormat::Yaml);
     if args.all_workgroups && !has_maps {

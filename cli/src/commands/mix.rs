@@ -5,7 +5,6 @@ use std::process::ExitCode;
 use wavetap::error::{Result, ResultExt};
 use wavetap::pipeline;
 use wavetap::report::mix::render;
-use wavetap::run::read_profile;
 use wavetap::stderr_line;
 
 use crate::args::{LookArgs, MixArgs};
@@ -19,7 +18,7 @@ pub fn run(args: &MixArgs, look: LookArgs) -> Result<ExitCode> {
     output::check(&args.output)?;
     let data = map_file::open(&args.file)?;
     pipeline::check_selection(&data, &args.select.selection()).within(|| args.file.display().to_string())?;
-    let profile = read_profile(&args.counters)?;
+    let profile = args.region.read(&args.counters)?;
     let report = pipeline::mix(&data, &args.select.selection(), &profile).within(|| args.file.display().to_string())?;
     output::emit(&args.output, look, &report, render)?;
     for part in &report.unread {

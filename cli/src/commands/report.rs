@@ -9,7 +9,6 @@ use wavetap::profile::file::Profile;
 use wavetap::profile::time::TimeProfile;
 use wavetap::report::summary::SummaryInputs;
 use wavetap::report::{Report, RunInfo, text};
-use wavetap::run::read_profile;
 
 use crate::args::{LookArgs, ReportArgs};
 use crate::{files, map_file, output, page, triton};
@@ -20,8 +19,9 @@ pub fn run(args: &ReportArgs, look: LookArgs) -> Result<ExitCode> {
     if let Some(page) = &args.html {
         files::may_write(page, args.output.force)?;
     }
-    let profile = read_profile(&args.profile)?;
-    let mut report = Report::new(&profile, RunInfo::default());
+    args.region.check_time(args.page.time.as_deref())?;
+    let profile = args.region.read(&args.profile)?;
+    let mut report = Report::new(&profile, RunInfo { region: args.region.region.clone(), ..RunInfo::default() });
     let binary = args.binary.as_deref().map(map_file::open).transpose()?;
     if let Some((path, code)) = args.binary.as_deref().zip(binary.as_deref()) {
         pipeline::check_profile(code, &profile).within(|| path.display().to_string())?;
@@ -31,7 +31,7 @@ pub fn run(args: &ReportArgs, look: LookArgs) -> Result<ExitCode> {
         return Err(Error::unsupported(misfit));
     }
     if let Some(path) = &args.page.time {
-        report.time = Some(time_of(path, &profile)?);
+        report.set_time(Some(time_of(path, &profile)?));
     }
     let code = match &binary {
         Some(binary) => pipeline::explain(&mut report, &profile, binary)?,
@@ -44,7 +44,7 @@ pub fn run(args: &ReportArgs, look: LookArgs) -> Result<ExitCode> {
         output::emit(&args.output, look, &report, |report, style| text::render_part(report, details, style))?;
         return Ok(ExitCode::SUCCESS);
     };
-    let accesses = args.page.accesses.as_deref().map(read_profile).transpose()?;
+    let accesses = args.page.accesses.as_deref().map(|path| args.region.read(path)).transpose()?;
     page::write(out, args.output.force, &args.page.source, &report, |data| {
         let Some((path, code)) = args.binary.as_deref().zip(binary.as_deref()) else { return Ok(()) };
         pipeline::page(data, code, &profile, accesses.as_ref()).within(|| path.display().to_string())

@@ -7,7 +7,6 @@ use wavetap::error::{Error, Result, ResultExt};
 use wavetap::pipeline::{self, RooflineInputs};
 use wavetap::profile::time::TimeProfile;
 use wavetap::report::roofline::{MeasuredRoofs, render};
-use wavetap::run::read_profile;
 use wavetap::stderr_line;
 
 use crate::args::{LookArgs, RooflineArgs};
@@ -21,7 +20,8 @@ pub fn run(args: &RooflineArgs, look: LookArgs) -> Result<ExitCode> {
     output::check(&args.output)?;
     let data = map_file::open(&args.file)?;
     pipeline::check_selection(&data, &args.select.selection()).within(|| args.file.display().to_string())?;
-    let profile = read_profile(&args.counters)?;
+    args.region.check_time(args.time.as_deref())?;
+    let profile = args.region.read(&args.counters)?;
     let time = args.time.as_deref().map(read_time).transpose()?;
     let measured = args.roofline.as_deref().map(read_roofs).transpose()?;
     let inputs = RooflineInputs { profile: &profile, time: time.as_ref(), board: args.board.board, measured };

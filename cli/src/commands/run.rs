@@ -57,22 +57,42 @@ pub fn run(args: &RunArgs, look: LookArgs) -> Result<ExitCode> {
 
 /// Refuses options of what is collected where nothing is.
 fn check_collected(args: &RunArgs) -> Result<()> {
+    const WHY: &str = "without -o nothing that kernels count is collected";
     if args.output.is_some() {
         return Ok(());
     }
-    check_nothing_collected(&args.backend, "without -o nothing that kernels count is collected")
+    if args.trace.is_some() || args.timing.wanted() || args.samples.is_some() {
+        return check_nothing_counted(&args.backend, WHY);
+    }
+    check_nothing_collected(&args.backend, WHY)
 }
 
 /// Refuses options of what is collected, for this reason.
 pub(super) fn check_nothing_collected(backend: &BackendArgs, why: &str) -> Result<()> {
-    let BackendArgs { per_wave, records, workgroups, dispatches, memory_limit, .. } = backend;
+    let BackendArgs { dispatches, region, selected_regions, graph_nodes, .. } = backend;
+    let options = [
+        ("--dispatches", dispatches.is_some()),
+        ("--region", !region.is_empty()),
+        ("--selected-regions", *selected_regions),
+        ("--graph-nodes", *graph_nodes),
+    ];
+    refuse(&options, why)?;
+    check_nothing_counted(backend, why)
+}
+
+/// Refuses options of what kernels count, for this reason.
+fn check_nothing_counted(backend: &BackendArgs, why: &str) -> Result<()> {
+    let BackendArgs { per_wave, records, workgroups, memory_limit, .. } = backend;
     let options = [
         ("--per-wave", *per_wave),
         ("--records", records.is_some()),
         ("--workgroups", workgroups.is_some()),
-        ("--dispatches", dispatches.is_some()),
         ("--memory-limit", memory_limit.is_some()),
     ];
+    refuse(&options, why)
+}
+
+fn refuse(options: &[(&str, bool)], why: &str) -> Result<()> {
     match options.iter().find(|(_, given)| *given) {
         Some((name, _)) => Err(Error::unsupported(format!("{name}: {why}"))),
         None => Ok(()),

@@ -7,7 +7,6 @@ use wavetap::error::{Result, ResultExt};
 use wavetap::pipeline;
 use wavetap::profile::pc_samples::{self, PcSamples};
 use wavetap::report::slice::render;
-use wavetap::run::read_profile;
 use wavetap::stderr_line;
 
 use crate::args::{LookArgs, SliceArgs};
@@ -21,7 +20,7 @@ pub fn run(args: &SliceArgs, look: LookArgs) -> Result<ExitCode> {
     output::check(&args.output)?;
     let data = map_file::open(&args.file)?;
     pipeline::check_selection(&data, &args.select.selection()).within(|| args.file.display().to_string())?;
-    let profile = args.counters.as_deref().map(read_profile).transpose()?;
+    let profile = args.counters.as_deref().map(|path| args.region.read(path)).transpose()?;
     let samples = args.samples.iter().map(|path| read_samples(path)).collect::<Result<Vec<PcSamples>>>()?;
     let given = pipeline::Evidence { profile: profile.as_ref(), samples: &samples, blame: args.blame.into() };
     let slice = pipeline::slice(&data, &args.select.selection(), given).within(|| args.file.display().to_string())?;

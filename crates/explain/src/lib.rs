@@ -21,6 +21,7 @@ pub mod memory;
 pub mod mix;
 pub mod names;
 pub mod occupancy;
+pub mod regions;
 mod report;
 pub mod roofline;
 pub mod sections;

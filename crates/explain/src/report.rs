@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::launches::{self, Launch, LaunchOccupancy, LaunchTable};
+use crate::regions::{self, RegionRow};
 use crate::sections::Sections;
 use crate::slice::{Chain, KernelSlice, WaitSlice};
 use crate::summary::Summary;
@@ -37,6 +38,9 @@ pub struct RunInfo {
     /// The signal that ended the application: `SIGKILL`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signal: Option<String>,
+    /// The pattern of the ranges that alone are reported on, where not all is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub region: Option<String>,
     /// Demangled names of kernels that ran for long and had not ended when their process ended.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub running: Vec<String>,
@@ -79,6 +83,9 @@ pub struct Report {
     pub processes: u32,
     /// Kernels in order of first dispatch.
     pub kernels: Vec<Kernel>,
+    /// What was dispatched in which range of the program; empty where it has marked none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub regions: Vec<RegionRow>,
     /// Kernels that were left uncounted, and why.
     pub refused: Vec<Refused>,
     /// Dispatches that were not counted, and why.
@@ -157,12 +164,19 @@ impl Report {
             ended: profile.has_ended(),
             processes: profile.processes,
             kernels: profile.kernels.iter().map(Kernel::new).collect(),
+            regions: regions::rows(profile),
             refused: profile.refused.clone(),
             uncounted: profile.uncounted.clone(),
             time: None,
         };
         report.set_builds(&BTreeMap::new());
         report
+    }
+
+    /// Gives it the modelled time of the same program, uninstrumented: before the summary is made.
+    pub fn set_time(&mut self, time: Option<TimeProfile>) {
+        regions::set_time(&mut self.regions, time.as_ref());
+        self.time = time;
     }
 
     /// Gives kernels what a just-in-time compiler says of their code objects, by MD5: before the summary is made.

@@ -25,6 +25,7 @@ pub mod listing;
 pub mod memory;
 pub mod mix;
 pub mod plain;
+mod regions;
 mod render;
 pub mod replay;
 pub mod rewrite;

@@ -1,6 +1,7 @@
 //! A report as text for a terminal or a pipe.
 
 use super::launches::{self, uncounted_line};
+use super::regions;
 use super::render::Lines;
 use super::sections::{OfKernel, tables};
 use super::slice::{Blame, chain_lines, stall_lines, wait_lines};
@@ -57,6 +58,9 @@ pub fn render_part(report: &Report, details: Details, style: Style) -> String {
     if let Some(table) = report.launch_table.as_ref().filter(|_| details != Details::Summary) {
         lines.push(String::new());
         table.lines(style, &mut lines);
+    }
+    if details != Details::Summary {
+        regions::lines(&report.regions, style, &mut lines);
     }
     // Of kernels of which only the launches are known there is nothing else.
     let has_details = details == Details::All && report.origin != Origin::Launches;
@@ -117,6 +121,7 @@ pub fn ran_on(report: &Report) -> String {
         Origin::Launches => "launches only, nothing was counted",
     };
     parts.push(counted.to_owned());
+    parts.extend(report.run.region.iter().map(|region| format!("in ranges {region} alone")));
     if report.processes != 1 {
         parts.push(counted_processes(report.processes));
     }

@@ -180,8 +180,8 @@ mod tests {
             modelled_wave_cycles: 5000,
             modelled_added_cycles: 0,
             dispatches: vec![
-                DispatchTime { dispatch: 0, modelled_cycles: 1000 },
-                DispatchTime { dispatch: 1, modelled_cycles: 2000 },
+                DispatchTime { dispatch: 0, modelled_cycles: 1000, region: None },
+                DispatchTime { dispatch: 1, modelled_cycles: 2000, region: None },
             ],
             memory: MemoryTime { l1_hits: 3, l1_misses: 1, modelled_lds_conflict_cycles: 7, ..MemoryTime::default() },
             resources: Vec::new(),

@@ -19,7 +19,7 @@ const LISTED: usize = 48;
 const COSTLIEST: usize = 16;
 
 /// A dispatch, and how it was launched, if that is known.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 struct Dispatch<'p> {
     time: DispatchTime,
     row: Option<&'p LaunchRow>,
@@ -40,8 +40,11 @@ pub(super) fn section(page: &Page<'_>, shown: &Shown<'_>) -> Markup {
         all.sort_by_key(|each| (std::cmp::Reverse(each.time.modelled_cycles), each.time.dispatch));
         all.truncate(COSTLIEST);
     }
+    let in_regions = all.iter().any(|each| each.time.region.is_some());
     let head = html! {
-        th.n title="its number among all dispatches of the run" { "Dispatch" } th { "Grid" } th { "Workgroup" }
+        th.n title="its number among all dispatches of the run" { "Dispatch" }
+        @if in_regions { th title="the ranges of the program that it was launched in" { "Region" } }
+        th { "Grid" } th { "Workgroup" }
         th.n { "Dynamic LDS" } th.n { "Waves" } th.n { "Modelled cycles" }
         @if board.is_some() { th.n title="modelled cycles by the clock of the board" { "Modelled µs" } }
         th.n { "Of the kernel" }
@@ -51,6 +54,7 @@ pub(super) fn section(page: &Page<'_>, shown: &Shown<'_>) -> Markup {
             @let share = time.modelled_cycles as f64 / cycles.max(1) as f64;
             tr {
                 td.n { (time.dispatch) }
+                @if in_regions { td { (time.region.as_deref().unwrap_or_default()) } }
                 (shape_cells(*row))
                 td.n { (grouped(time.modelled_cycles)) }
                 @if let Some(board) = board { td.n { (microseconds(time.modelled_cycles, board)) } }

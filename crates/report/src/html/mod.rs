@@ -17,6 +17,7 @@ mod memory;
 mod mix;
 mod overview;
 mod parts;
+mod regions;
 mod roofline;
 mod sites;
 #[cfg(test)]
@@ -137,6 +138,7 @@ pub fn render(report: &Report, data: &PageData<'_>) -> String {
         "Wavetap report",
         &html! {
             a href="#overview" { "Overview" }
+            @if !report.regions.is_empty() { a href="#regions" { "Ranges" } }
             @if !page.kernels.is_empty() { a href="#kernels" { "Kernels" } }
             @if !report.uncounted.is_empty() { a href="#uncounted" { "Not counted" } }
             @if !report.refused.is_empty() { a href="#refused" { "Refused" } }
@@ -144,6 +146,7 @@ pub fn render(report: &Report, data: &PageData<'_>) -> String {
         },
         &html! {
             (overview::section(&page))
+            (regions::section(&report.regions))
             @if !page.kernels.is_empty() {
                 section #kernels {
                     h2 { "Kernels" }

@@ -145,7 +145,7 @@ fn kernels_are_under_the_roofs_of_the_usual_board() {
             modelled_cycles: 17_000,
             modelled_wave_cycles: 17_000,
             modelled_added_cycles: 0,
-            dispatches: vec![DispatchTime { dispatch: 0, modelled_cycles: 17_000 }],
+            dispatches: vec![DispatchTime { dispatch: 0, modelled_cycles: 17_000, region: None }],
             memory: MemoryTime { l1_misses: 32, l2_misses: 16, ..MemoryTime::default() },
             resources: Vec::new(),
             instructions: Vec::new(),
@@ -218,7 +218,7 @@ fn time(instructions: &[(u64, u32, u64, u64)], dispatches: &[u64]) -> TimeProfil
         modelled_added_cycles: 0,
         dispatches: (0..)
             .zip(dispatches)
-            .map(|(dispatch, cycles)| DispatchTime { dispatch, modelled_cycles: *cycles })
+            .map(|(dispatch, cycles)| DispatchTime { dispatch, modelled_cycles: *cycles, region: None })
             .collect(),
         memory: MemoryTime::default(),
         resources: Vec::new(),

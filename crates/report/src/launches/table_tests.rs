@@ -102,7 +102,7 @@ fn what_takes_ten_modelled_microseconds_is_not_short() {
             modelled_cycles: cycles,
             modelled_wave_cycles: cycles,
             modelled_added_cycles: 0,
-            dispatches: vec![DispatchTime { dispatch: 0, modelled_cycles: cycles }],
+            dispatches: vec![DispatchTime { dispatch: 0, modelled_cycles: cycles, region: None }],
             memory: MemoryTime::default(),
             resources: Vec::new(),
             instructions: Vec::new(),
@@ -207,6 +207,7 @@ fn uneven_work_is_seen_in_the_counters_of_waves() {
         let mut profile = profile(vec![kernel]);
         profile.waves = (0..4)
             .map(|number| WaveCounts {
+                region: None,
                 kernel: 0,
                 dispatch: Some(0),
                 workgroup: [number, 0, 0],
