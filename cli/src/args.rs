@@ -571,8 +571,8 @@ pub struct CompletionsArgs {
 /// Which kernels.
 #[derive(Debug, Clone, Default, Args)]
 pub struct SelectArgs {
-    /// Only kernels whose mangled or demangled name matches (`*` and `?`, or /REGEX/; parameters may be left out; may be
-    /// given several times)
+    /// Only kernels whose mangled or demangled name matches (`*` and `?`, or /REGEX/; parameters may be left out; may
+    /// be given several times)
     #[arg(long, value_name = "GLOB", value_parser = pattern)]
     pub kernel: Vec<String>,
     /// Only code for this target (`gfx90a`, `gfx90a:xnack-`; may be given several times)

@@ -253,7 +253,8 @@ entry_points! {
     fn hipGraphLaunch / hipGraphLaunch_spt(executable: usize, stream: *mut c_void) {
         let steps = {
             let mut runtime = runtime();
-            let (mut steps, number) = (runtime.steps_of_launch(executable)?, runtime.graphs.executable(executable)?.number);
+            let mut steps = runtime.steps_of_launch(executable)?;
+            let number = runtime.graphs.executable(executable)?.number;
             if runtime.settings.graph_nodes {
                 name_nodes(&mut steps, &format!("graph {number}"));
             }

@@ -319,7 +319,8 @@ entry_points! {
         let arguments = SET_UP.with(|bytes| bytes.take());
         let (kernel, shape) = (stub(function)?, shape(grid.array(), block.array(), dynamic_lds)?);
         runtime().check_launch(&kernel, &shape)?;
-        submit(stream, StreamOp::Kernel(Launch { kernel, shape, arguments, cooperative: false, submitted: Submitted::default() }))
+        let submitted = Submitted::default();
+        submit(stream, StreamOp::Kernel(Launch { kernel, shape, arguments, cooperative: false, submitted }))
     }
 
     /// Configures the launch that [`hipLaunchByPtr`] does.

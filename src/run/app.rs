@@ -53,8 +53,8 @@ impl App {
         &self.path
     }
 
-    /// The library for which the application needs AMD's own ROCm libraries ([`Stack::Rocm`](super::Stack::Rocm)): it is
-    /// linked with one of HSA, OpenCL or OpenMP, and not with HIP. What it loads later is not known.
+    /// The library for which the application needs AMD's own ROCm libraries ([`Stack::Rocm`](super::Stack::Rocm)): it
+    /// is linked with one of HSA, OpenCL or OpenMP, and not with HIP. What it loads later is not known.
     #[must_use]
     pub fn library_of_rocm(&self) -> Option<String> {
         let bytes = files::read(&self.path).ok()?;

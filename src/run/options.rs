@@ -133,9 +133,9 @@ pub struct RunOptions {
     pub records: Option<u32>,
     /// Of which workgroups accesses are recorded; the session's own choice if none.
     pub workgroups: Option<WorkgroupSample>,
-    /// Numbers of the dispatches of each kernel that are counted, of those in [`RunOptions::regions`]; all if none. Where
-    /// accesses are recorded, those of the others are not, and if none those of the first, second, fourth and so on are,
-    /// and of those with more than twice the waves of all recorded before.
+    /// Numbers of the dispatches of each kernel that are counted, of those in [`RunOptions::regions`]; all if none.
+    /// Where accesses are recorded, those of the others are not, and if none those of the first, second, fourth and so
+    /// on are, and of those with more than twice the waves of all recorded before.
     pub dispatches: Option<DispatchNumbers>,
     /// Patterns of ranges that the application marks (roctx): what is dispatched outside of them is not counted; all is
     /// counted if there are none. See [`is_inside`](wavetap_profile::regions::is_inside).

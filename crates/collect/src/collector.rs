@@ -195,8 +195,8 @@ impl Collector {
         Ok(())
     }
 
-    /// Adds one record to the totals of its kernel, which is that of the record's header. `dispatch` is the ordinal for the output of single waves where it
-    /// is known; `shared` says that waves of several workgroups may have added to the record, which is then none of a
+    /// Adds one record to the totals of its kernel, which is that of the record's header. `dispatch` is the ordinal for
+    /// the output of single waves where it is known; `shared` says that waves of several workgroups may have added to the record, which is then none of a
     /// single wave.
     ///
     /// # Errors

@@ -525,6 +525,7 @@ mod tests {
         all.kernels[0].dispatches = 2;
         let global = all.clone();
         lds.uncounted.push(UncountedDispatches {
+            region: None,
             name: "_Z1kv".to_owned(),
             demangled: "k()".to_owned(),
             target: "gfx90a".to_owned(),

@@ -439,6 +439,7 @@ pub(super) fn load_with(root: &[usize], settings: Settings) -> &'static Tool {
 pub(super) fn settings(profile: &std::path::Path, counters: &str) -> Settings {
     let at_load = AtLoad { counters: counters.into(), ..AtLoad::default() };
     Settings {
+        selected: wavetap::collect::selected::Selected::default(),
         capture: None,
         backend: Backend::Gpu,
         journal: None,

@@ -22,7 +22,8 @@ pub(super) fn compile(folder: &Path) {
         (folder.join(".roctx.c"), folder.join(".roctx.versions"), folder.join(".roctx.so"));
     let functions = "int roctxRangePushA(const char *m) { return -9; }\nint roctxRangePop(void) { return -9; }\n\
         unsigned long roctxRangeStartA(const char *m) { return 0; }\nvoid roctxRangeStop(unsigned long range) {}\n\
-        int roctxProfilerPause(unsigned long t) { return -9; }\nint roctxProfilerResume(unsigned long t) { return -9; }\n";
+        int roctxProfilerPause(unsigned long t) { return -9; }\n\
+        int roctxProfilerResume(unsigned long t) { return -9; }\n";
     fs::write(&source, functions).expect("a file");
     fs::write(&versions, "ROCTX_4.1 { global: *; };\n").expect("a file");
     let script = format!("-Wl,--version-script={}", versions.display());

@@ -81,6 +81,7 @@ mod tests {
     fn what_is_not_counted_is_in_every_form_of_a_report() {
         let mut profile = Profile::new(Origin::Counters, Backend::Emulator);
         let uncounted = |why, name: &str, dispatches| UncountedDispatches {
+            region: None,
             name: name.to_owned(),
             demangled: format!("{name}<int>()"),
             target: "gfx90a".to_owned(),
