@@ -303,7 +303,7 @@ pub struct RunArgs {
 ///
 /// Code that the application, or a process it starts, loads is rewritten when it is loaded: libraries, modules, the
 /// output of a just-in-time compiler.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 #[command(
     after_help = "Examples:\n  wavetap profile ./app input.txt\n  wavetap profile --report app.json --format json -- \
         ./app --its-own-flag\n  wavetap profile --target gfx942 --counters global hip-samples/bin/divergence\n  \

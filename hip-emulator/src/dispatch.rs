@@ -153,8 +153,10 @@ impl Runtime {
         } else {
             None
         };
-        let region = submitted.region.as_deref();
         let left_out = self.left_out(kernel, submitted)?;
+        let region = submitted.region.as_deref().filter(|_| !left_out);
+        let region = self.collection.selected.named(region);
+        let region = region.as_deref();
         let mut ticket = None;
         if let Some(index) = instrumented.filter(|_| self.counts() && !left_out) {
             let region = region.map(|name| self.collection.session.collector_mut().region(name));
@@ -191,7 +193,7 @@ impl Runtime {
                     target,
                     ordinal,
                 );
-                (of.region, of.left_out) = (submitted.region.clone(), left_out);
+                (of.region, of.left_out) = (region.map(str::to_owned), left_out);
                 let at_once = if snapshot.is_some() { captured::AT_ONCE } else { AT_ONCE };
                 of.snapshot = snapshot.map(|snapshot| (snapshot, self.tasks.running().next().is_none()));
                 if self.advance(&mut of, Share { instructions: at_once, interrupt: None })? {

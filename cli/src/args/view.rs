@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
+use wavetap::error::{Error, Result};
 use wavetap::isa::Board;
 use wavetap::report::text::Details;
 
@@ -77,12 +78,32 @@ pub struct RooflineArgs {
 /// Which board.
 #[derive(Debug, Clone, Args)]
 pub struct BoardArgs {
-    /// The board that launches and ceilings are about [default: the usual one of each target]
+    /// The board that launches, ceilings and modelled time are about; what runs on the emulator runs the code for its
+    /// processor [default: the usual one of each target]
     #[arg(long, value_name = "BOARD", value_parser = boards())]
     pub board: Option<&'static Board>,
 }
 
 impl BoardArgs {
+    /// Selects the code of the board's processor.
+    ///
+    /// # Errors
+    /// Unsupported if another target is named.
+    pub fn select(&self, select: &mut SelectArgs) -> Result<()> {
+        let Some(board) = self.board else { return Ok(()) };
+        match select.target.iter().find(|target| target.split(':').next() != Some(board.target)) {
+            Some(other) => {
+                let name = board.name;
+                Err(Error::unsupported(format!("--board {name}: it is a {}, and --target names {other}", board.target)))
+            }
+            None if select.target.is_empty() => {
+                select.target.push(board.target.to_owned());
+                Ok(())
+            }
+            None => Ok(()),
+        }
+    }
+
     /// What is wrong with the choice where these targets ran: it is of none of them.
     pub fn misfit<'t>(&self, targets: impl IntoIterator<Item = &'t str>) -> Option<String> {
         let board = self.board?;
@@ -99,4 +120,22 @@ fn boards() -> impl TypedValueParser<Value = &'static Board> {
             .help(format!("{}: {}, {} compute units", board.title, board.target, board.compute_units))
     });
     PossibleValuesParser::new(values).try_map(|name| Board::by_name(&name).ok_or_else(|| format!("no board {name:?}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_board_selects_its_code() {
+        let board = BoardArgs { board: Board::by_name("mi300x") };
+        let select = |targets: &[&str]| {
+            let target = targets.iter().map(|target| (*target).to_owned()).collect();
+            let mut select = SelectArgs { kernel: Vec::new(), target };
+            board.select(&mut select).map(|()| select.target).map_err(|error| error.to_string())
+        };
+        assert_eq!(select(&[]).as_deref(), Ok(&["gfx942".to_owned()][..]));
+        assert_eq!(select(&["gfx942:xnack-"]).as_deref(), Ok(&["gfx942:xnack-".to_owned()][..]));
+        assert!(select(&["gfx90a"]).unwrap_err().ends_with("it is a gfx942, and --target names gfx90a"));
+    }
 }

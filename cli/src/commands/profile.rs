@@ -20,8 +20,14 @@ const REFUSED: i32 = 1;
 
 /// Profiles the application; the exit code is its own unless something was refused.
 pub fn run(args: &ProfileArgs, look: LookArgs) -> Result<ExitCode> {
+    let mut args = args.clone();
     let target = args.select.target.first().map(String::as_str);
     let (platform, mut run) = launch::options(&args.backend, &args.app, target)?;
+    if platform.is_emulated() {
+        args.view.board.select(&mut args.select)?;
+        run.target = args.select.target.first().cloned();
+    }
+    let args = &args;
     output::check(&args.report)?;
     if platform.has_tool() && args.timing.wanted() {
         return Err(platform.lacks("--timing"));

@@ -1,7 +1,7 @@
 //! Which dispatches are counted, of kernels that count: those in chosen ranges of the program, while it does not have
 //! profilers pause, with chosen numbers.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::str::FromStr;
 
@@ -10,6 +10,13 @@ use wavetap_profile::launches::NotCounted;
 use wavetap_profile::regions::is_inside;
 
 use crate::uncounted::Why;
+
+/// Regions that have counts of their own: a program may give each of its steps a name, and each region has all that is
+/// counted of its kernels.
+pub const MOST_REGIONS: usize = 256;
+
+/// The name of the region of all others.
+pub const FURTHER: &str = "further ranges";
 
 /// Numbers of dispatches of a kernel, from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,6 +77,8 @@ pub struct Selected {
     numbers: Option<DispatchNumbers>,
     /// Dispatches of each kernel so far, of those in the regions.
     seen: HashMap<String, u64>,
+    /// Names of regions so far.
+    named: HashSet<String>,
 }
 
 impl Selected {
@@ -77,7 +86,20 @@ impl Selected {
     /// program first has profilers go on; and of those of each kernel the ones with these numbers.
     #[must_use]
     pub fn new(regions: Vec<String>, from_resume: bool, numbers: Option<DispatchNumbers>) -> Selected {
-        Selected { regions, from_resume, numbers, seen: HashMap::new() }
+        Selected { regions, from_resume, numbers, ..Selected::default() }
+    }
+
+    /// The name of the region that a dispatch is counted in: that of its ranges, or [`FURTHER`] where those of
+    /// [`MOST_REGIONS`] have names already.
+    pub fn named(&mut self, region: Option<&str>) -> Option<String> {
+        let name = region?;
+        if !self.named.contains(name) {
+            if self.named.len() >= MOST_REGIONS {
+                return Some(FURTHER.to_owned());
+            }
+            self.named.insert(name.to_owned());
+        }
+        Some(name.to_owned())
     }
 
     /// Counts a dispatch of a kernel; why it is not to be counted, if it is not. Kernels that record accesses have
@@ -147,6 +169,15 @@ mod tests {
         for text in ["", "0", "0-3", "4-2", "-3", "3-", "a"] {
             assert!(text.parse::<DispatchNumbers>().is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn names_have_an_end() {
+        let mut all = Selected::default();
+        let names: Vec<_> = (0..=MOST_REGIONS).map(|step| all.named(Some(&format!("step {step}")))).collect();
+        assert_eq!(names[MOST_REGIONS - 1].as_deref(), Some("step 255"));
+        assert_eq!(names[MOST_REGIONS].as_deref(), Some(FURTHER));
+        assert_eq!((all.named(Some("step 7")).as_deref(), all.named(None)), (Some("step 7"), None));
     }
 
     #[test]

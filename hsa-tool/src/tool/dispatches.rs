@@ -63,12 +63,11 @@ impl Tool {
         let kernel_object = packet.kernel_object();
         self.load_beside(kernel_object);
         let submitted = self.submitted();
-        let region = submitted.region.as_deref();
         let mut state = self.state();
         let Some(kernel) = state.kernels.get(&kernel_object).cloned() else {
             // Its executable was loaded by a call that this tool does not know.
             let why = "its code object was loaded in a way that the HSA tool does not know".to_owned();
-            state.not_counted(("?", region), &Object::unknown(), (NotCounted::NotRewritten, why));
+            state.not_counted(("?", None), &Object::unknown(), (NotCounted::NotRewritten, why));
             return (packet, None);
         };
         // HIP's own kernels are in no list.
@@ -82,6 +81,8 @@ impl Tool {
                 return (packet, None);
             }
         }
+        let region = state.selected.named(submitted.region.as_deref());
+        let region = region.as_deref();
         if state.list(&kernel, region, &packet) {
             return (packet, None);
         }
