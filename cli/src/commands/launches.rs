@@ -2,7 +2,8 @@
 
 use std::process::ExitCode;
 
-use wavetap::error::{Error, Result};
+use wavetap::error::{Error, Result, ResultExt};
+use wavetap::pipeline;
 use wavetap::report::text;
 use wavetap::run::{App, Collect, RunOptions};
 use wavetap::stderr_line;
@@ -24,6 +25,10 @@ pub fn run(args: &ProfileArgs, look: LookArgs, mut options: RunOptions, app: App
     options.timing = args.timing.wanted().then(|| launch::timing(&args.timing));
     let contents = map_file::open(app.path())?;
     let program = Program::new(app, contents);
+    if program.has_own_code() {
+        let target = pipeline::Selection { targets: args.select.target.clone(), ..pipeline::Selection::default() };
+        pipeline::check_selection(program.bytes(), &target).within(|| program.path().display().to_string())?;
+    }
     let ended = program.run_observed(&options, &launch::Terminal)?;
     launch::say_findings(&ended);
     launch::say(&ended, &args.output);
@@ -42,6 +47,7 @@ pub fn run(args: &ProfileArgs, look: LookArgs, mut options: RunOptions, app: App
     let selection = args.select.selection();
     let selected = launch::check_selected(&selection, &program, &ended, &profile);
     profile.kernels.retain(|kernel| selection.has_kernel(&kernel.name));
+    profile.regions.retain(|kernel| selection.has_kernel(&kernel.name));
     let explained =
         ExplainOptions::new().board(args.view.board.board).time(ended.time()).builds(triton::builds(&profile));
     // Of code that is loaded at run time only the launches are known.
