@@ -353,3 +353,23 @@ fn fast_paths_do_what_slow_ones_do() {
         assert!(instructions >= 250, "{target}: {instructions} instructions compared");
     }
 }
+
+/// The other generations, with fewer words each.
+#[test]
+fn fast_paths_of_all_generations_do_what_slow_ones_do() {
+    for (target, wave_size) in [
+        ("gfx803", 64),
+        ("gfx906", 64),
+        ("gfx942", 64),
+        ("gfx950", 64),
+        ("gfx1030", 32),
+        ("gfx1030", 64),
+        ("gfx1100", 64),
+        ("gfx1201", 32),
+        ("gfx1250", 32),
+    ] {
+        let compared = compare(target, wave_size, 200_000);
+        let instructions = compared.values().filter(|count| **count > 0).count();
+        assert!(instructions >= 150, "{target}: {instructions} instructions compared");
+    }
+}

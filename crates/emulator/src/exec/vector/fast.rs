@@ -5,7 +5,7 @@
 //! [`super`]. Results are computed into a spare register that takes the place of the old one, so that nothing is copied
 //! while all lanes are active.
 
-use wavetap_amdgpu::{Inst, OpcodeFlags, Reg, RegFile, scalar};
+use wavetap_amdgpu::{Half, Inst, OpcodeFlags, Reg, RegFile, scalar};
 
 use super::lane_access::div_fmas;
 use super::{run_lane, run_lane_bit, run_test};
@@ -300,7 +300,9 @@ pub(crate) fn faster(
 ) -> (Handler, Option<Box<FastPath>>) {
     let m = inst.modifiers;
     let plain = m.op_sel | m.bitop3 | m.byte_sel == 0 && m.omod == 0 && !m.clamp && m.dpp.is_none() && m.dpp8.is_none();
-    if !plain {
+    // The slow path takes halves of registers that operands name.
+    let whole = inst.operands.iter().all(|operand| operand.half == Half::Whole);
+    if !plain || !whole {
         return (run, None);
     }
     let is = |handler: Handler| std::ptr::fn_addr_eq(run, handler);
