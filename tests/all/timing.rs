@@ -173,6 +173,71 @@ fn the_first_access_to_a_page_waits_for_its_translation() {
     assert_eq!(of(2, &["page=3000"]) - of(1, &["page=3000"]), 116, "an L1 hit less the slot of the load");
 }
 
+/// A dispatch finds what the one before has left in L2, and its pages translated; not what was in L1.
+#[test]
+fn a_later_dispatch_finds_l2_and_translations() {
+    if !assembler_is_there() {
+        return;
+    }
+    let kernel = Kernel::new("gfx942", format!("global_load_dword v3, v1, s[4:5]\n {WAIT_LOAD}"));
+    let [first, second, third] = &kernel.times((&[0; 64], 256), (1, 64), 3)[..] else { panic!("three times") };
+    assert_eq!((first.memory.l1_misses, first.memory.l2_misses), (2, 3), "the line of the arguments and two of data");
+    assert_eq!((second.memory.l1_misses, second.memory.l2_misses), (2, 0));
+    // Memory and translation, and then L2: 880 + 1000 - 300; and the arguments: 880 - 300. A wait ends with a slot.
+    let waits = |time| stalled(time, StallReason::Waitcnt);
+    let shorter = waits(first) - waits(second);
+    assert!(shorter.abs_diff(880 + 1000 - 300 + 880 - 300) <= 4, "{shorter}");
+    assert_eq!((second.cycles, second.memory), (third.cycles, third.memory));
+}
+
+/// The wait for a store is as long as the way to L2 and back; a wave ends sooner.
+#[test]
+fn stores_are_acknowledged_by_l2() {
+    if !assembler_is_there() {
+        return;
+    }
+    const STORE: &str = "global_store_dword v2, v0, s[4:5]\n";
+    let of = |waited: usize, last: &str| {
+        let body = format!("v_mov_b32 v2, 0\n{}{last}", format!("{STORE} {WAIT_LOAD}\n").repeat(waited));
+        let time = Kernel::new("gfx942", body).time(&[0; 64], (1, 64), &changed(&["page=0"]));
+        stalled(&time, StallReason::Waitcnt)
+    };
+    assert_eq!(of(2, "") - of(1, ""), 300 - 4);
+    assert_eq!(of(1, STORE) - of(1, ""), 200 - 8, "200 to the end of the wave");
+}
+
+/// What is only written is written to memory, too: by the end of the dispatch.
+#[test]
+fn write_only_kernels_are_not_faster_than_memory() {
+    if !assembler_is_there() {
+        return;
+    }
+    // Each work-item writes 16 bytes 16 times, the whole grid in a row: 16 MiB, more than fits in L2.
+    const GROUPS: u32 = 256;
+    const TIMES: u32 = 16;
+    const ROW: u32 = GROUPS * 256 * 16;
+    let bytes = u64::from(ROW * TIMES);
+    let store = format!("global_store_dwordx4 v[4:5], v[8:11], off\n{}", moved(ROW));
+    let body = format!(
+        "s_lshl_b32 s8, s2, 12\n v_lshlrev_b32 v2, 4, v0\n v_add_u32 v2, s8, v2\n v_mov_b32 v5, s5\n \
+         v_add_co_u32 v4, vcc, s4, v2\n v_addc_co_u32 v5, vcc, 0, v5, vcc\n{}",
+        store.repeat(TIMES as usize)
+    );
+    // To memory, or to the cache before it.
+    for (target, most) in [("gfx906", 590.0), ("gfx90a", 960.0), ("gfx942", 2800.0)] {
+        for time in Kernel::new(target, &*body).times((&[0; 64], bytes), (GROUPS, 256), 2) {
+            let rate = bytes as f64 / time.cycles as f64;
+            assert!(rate <= most, "{target}: {rate} bytes a cycle were written, and {most} can be");
+            assert!(rate > most / 4.0, "{target}: only {rate} bytes a cycle were written of {most}");
+        }
+    }
+}
+
+/// Adds to the address in `v[4:5]`.
+fn moved(by: u32) -> String {
+    format!("v_add_co_u32 v4, vcc, {by:#x}, v4\n v_addc_co_u32 v5, vcc, 0, v5, vcc\n")
+}
+
 #[test]
 fn strides_of_powers_of_two_conflict_in_lds() {
     if !assembler_is_there() {

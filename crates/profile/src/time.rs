@@ -71,7 +71,7 @@ pub struct KernelTime {
 pub struct DispatchTime {
     /// Its ordinal in the run.
     pub dispatch: u64,
-    /// From its first wave's start to its last one's end.
+    /// From its first wave's start to the write-back of L2 after its last one's end.
     pub modelled_cycles: u64,
     /// The ranges of the program in which it was dispatched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -93,7 +93,7 @@ pub struct MemoryTime {
     pub l2_misses: u64,
     /// Changed lines that L2 wrote back to have room for others.
     pub l2_written_back: u64,
-    /// Changed lines that were in L2 when dispatches ended.
+    /// Changed lines that were in L2 when the waves of dispatches had ended, and were then written back.
     pub l2_left: u64,
     /// Lines that went to memory or came from it.
     pub memory_lines: u64,

@@ -74,10 +74,24 @@ impl Kernel {
         &self,
         image: &[u8],
         name: &str,
+        memory: (&[u32], u64),
+        size: (u32, u16),
+        timing: Option<Timing>,
+    ) -> (DispatchStats, Vec<u32>) {
+        let (mut all, after) = self.run_often(image, name, memory, size, timing, 1);
+        (all.remove(0), after)
+    }
+
+    /// The same, so many times on one device.
+    fn run_often(
+        &self,
+        image: &[u8],
+        name: &str,
         (memory, bytes): (&[u32], u64),
         (groups, group): (u32, u16),
         timing: Option<Timing>,
-    ) -> (DispatchStats, Vec<u32>) {
+        times: u64,
+    ) -> (Vec<DispatchStats>, Vec<u32>) {
         let target = Target::by_name(self.target).expect("target");
         let mut device = Device::new(target, Options { strict: false, timing, trace: true, ..Options::default() });
         let object = device.load(image).expect("it loads");
@@ -85,19 +99,27 @@ impl Kernel {
         device.write(buffer, &memory.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>()).expect("written");
         let kernarg = device.malloc(64, 256).expect("memory");
         device.write(kernarg, &buffer.to_le_bytes()).expect("written");
-        let dispatch = Dispatch {
+        let dispatch = |dispatch_id| Dispatch {
             kernel_object: object.kernel(name).expect("kernel"),
             grid: [groups * u32::from(group), 1, 1],
             workgroup: [group, 1, 1],
             private_segment_size: 0,
             group_segment_size: self.lds,
             kernarg_address: kernarg,
-            dispatch_id: 1,
+            dispatch_id,
         };
-        let stats = device.dispatch(&dispatch).unwrap_or_else(|fault| panic!("{}: {fault}", self.target));
+        let run = |id| device.dispatch(&dispatch(id)).unwrap_or_else(|fault| panic!("{}: {fault}", self.target));
+        let stats = (1..=times).map(run).collect();
         let mut bytes = vec![0; 4 * memory.len()];
         device.read(buffer, &mut bytes).expect("read");
         (stats, bytes.chunks(4).map(|c| u32::from_le_bytes([c[0], c[1], c[2], c[3]])).collect())
+    }
+
+    /// The modelled times of several dispatches of it, one after the other on one device.
+    pub fn times(&self, (memory, bytes): (&[u32], u64), size: (u32, u16), times: u64) -> Vec<ModelledTime> {
+        let image = assemble(&[(self, "k".into())]);
+        let (all, _) = self.run_often(&image, "k", (memory, bytes), size, Some(Timing::default()), times);
+        all.into_iter().map(|stats| *stats.time.expect("timing was on")).collect()
     }
 
     /// The modelled time of so many workgroups of so many work-items.

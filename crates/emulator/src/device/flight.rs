@@ -41,10 +41,19 @@ pub(crate) struct Helper {
     pub done: bool,
 }
 
+/// How far a dispatch is in modelled time.
+pub(crate) enum TimedStage {
+    /// It begins with what the dispatch before has left, if there was one and no other dispatch has it.
+    NotBegun(Option<Box<timing::KeptMemory>>),
+    Paused(Box<timing::PausedModel>),
+    /// What it leaves to the next one.
+    Ended(Box<timing::KeptMemory>),
+}
+
 /// How a dispatch is run.
 pub(crate) enum Stage {
-    /// In modelled time; none before it has begun.
-    Timed(Option<Box<timing::PausedModel>>),
+    /// In modelled time.
+    Timed(TimedStage),
     /// By one thread for so many more instructions, and then perhaps by others as well.
     Alone(u64),
     /// By one thread.
@@ -88,7 +97,7 @@ impl Flight {
     /// Gives a digest of the state of each wave that is running: where it is, and what its registers hold. One that
     /// waits for a change of memory returns to states that it was in before.
     pub fn states(&self, mut each: impl FnMut(u64)) {
-        if let Stage::Timed(Some(model)) = &self.stage {
+        if let Stage::Timed(TimedStage::Paused(model)) = &self.stage {
             digests(model.groups(), &mut each);
         }
         for paused in self.lead.iter().chain(self.others.iter().filter_map(|helper| helper.paused.as_ref())) {

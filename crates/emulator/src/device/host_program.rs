@@ -108,9 +108,8 @@ impl Device {
             .map_err(|kind| Worker::outside(kind, [0; 3], 0))?;
         let dispatch = Dispatch::of_packet(&bytes, queued.dispatch_id);
         let (memory, clock) = (&mut self.memory, self.clock);
-        let mut flight = workers::begin(self.target, &self.options, memory, clock, &dispatch, Origin::Queue(queued))?;
-        flight.objects = self.changes;
-        Ok(flight)
+        let flight = workers::begin(self.target, &self.options, memory, clock, &dispatch, Origin::Queue(queued))?;
+        Ok(self.begun(flight))
     }
 
     /// Begins a dispatch by what a command processor has written to registers. The hardware gives such a kernel neither
@@ -139,9 +138,8 @@ impl Device {
             dispatch_id: 0,
         };
         let (memory, clock, origin) = (&mut self.memory, self.clock, Origin::Registers(registers));
-        let mut flight = workers::begin(self.target, &self.options, memory, clock, &dispatch, origin)?;
-        flight.objects = self.changes;
-        Ok(flight)
+        let flight = workers::begin(self.target, &self.options, memory, clock, &dispatch, origin)?;
+        Ok(self.begun(flight))
     }
 
     /// Ends a dispatch that has not ended by itself, where its waves are.

@@ -7,7 +7,7 @@ pub(crate) mod workers;
 use wavetap_amdgpu::Target;
 use wavetap_base::error::{Error, Result};
 
-use self::flight::{Flight, Share};
+use self::flight::{Flight, Share, Stage, TimedStage};
 use self::host_program::PlacedCode;
 use crate::address::ObjectId;
 use crate::address::allocation::{Allocation, AllocationKind, ForeignMemory};
@@ -20,6 +20,7 @@ use crate::memory::loader::{self, LoadedObject};
 use crate::run::code::Code;
 use crate::run::plan::Descriptor;
 use crate::run::worker::Worker;
+use crate::timing::KeptMemory;
 use crate::trace::DispatchStats;
 
 /// An emulated GPU.
@@ -38,6 +39,8 @@ pub struct Device {
     changes: u32,
     /// Shader clock ticks.
     clock: u64,
+    /// What the caches have between dispatches, in modelled time.
+    kept: Option<Box<KeptMemory>>,
 }
 
 impl Device {
@@ -55,6 +58,7 @@ impl Device {
             placed: Vec::new(),
             changes: 0,
             clock: 0,
+            kept: None,
         }
     }
 
@@ -244,10 +248,19 @@ impl Device {
     /// # Errors
     /// A [`Fault`] if it cannot begin.
     pub fn begin(&mut self, dispatch: &Dispatch) -> std::result::Result<Flight, Fault> {
-        let mut flight =
+        let flight =
             workers::begin(self.target, &self.options, &mut self.memory, self.clock, dispatch, Origin::Caller)?;
+        Ok(self.begun(flight))
+    }
+
+    /// A dispatch that has just begun. In modelled time it takes the caches as the last dispatch to end has left them,
+    /// or empty ones while another dispatch in flight has them.
+    fn begun(&mut self, mut flight: Flight) -> Flight {
         flight.objects = self.changes;
-        Ok(flight)
+        if let Stage::Timed(stage) = &mut flight.stage {
+            *stage = TimedStage::NotBegun(self.kept.take());
+        }
+        flight
     }
 
     /// Whether a compute unit has room for a workgroup of so many work-items with so many bytes of LDS.
@@ -280,6 +293,9 @@ impl Device {
             Ok(Some((stats, clock))) => {
                 self.clock = self.clock.max(clock);
                 flight.plan.release(&mut self.memory);
+                if let Stage::Timed(TimedStage::Ended(kept)) = std::mem::replace(&mut flight.stage, Stage::Lead) {
+                    self.kept = Some(kept);
+                }
                 Ok(Some(stats))
             }
             Err(fault) => {

@@ -10,7 +10,7 @@ use std::thread;
 
 use wavetap_amdgpu::{OpcodeFlags, Target};
 
-use super::flight::{Flight, Helper, Share, Stage};
+use super::flight::{Flight, Helper, Share, Stage, TimedStage};
 use crate::fault::findings::Findings;
 use crate::fault::{Fault, FaultKind};
 use crate::launch::options::Options;
@@ -39,7 +39,7 @@ pub(crate) fn begin(
     let plan = Plan::new(memory, target, options, dispatch, origin).map_err(|kind| Worker::outside(kind, [0; 3], 0))?;
     let lead = PausedWorker::new(options, dispatch, clock, (0..plan.slots).rev().collect());
     let stage = if options.timing.is_some() {
-        Stage::Timed(None)
+        Stage::Timed(TimedStage::NotBegun(None))
     } else if options.strict || options.origins || threads(options) == 1 {
         Stage::Lead
     } else {
@@ -97,14 +97,21 @@ fn part(
     left: &mut u64,
 ) -> Result<bool, Fault> {
     match stage {
-        Stage::Timed(paused) => {
+        Stage::Timed(stage) => {
             let Some(timing) = &shared.options.timing else { return lead.groups(left) };
-            let model = match paused.take() {
-                Some(model) => *model,
-                None => timing::begin(lead, shared.plan, timing)?,
+            let model = match std::mem::replace(stage, TimedStage::NotBegun(None)) {
+                TimedStage::Paused(model) => *model,
+                TimedStage::NotBegun(kept) => timing::begin(lead, shared.plan, timing, kept.map(|kept| *kept))?,
+                ended @ TimedStage::Ended(_) => {
+                    *stage = ended;
+                    return Ok(true);
+                }
             };
-            *paused = timing::advance(lead, shared.plan, model, left)?.map(Box::new);
-            return Ok(paused.is_none());
+            *stage = match timing::advance(lead, shared.plan, model, left)? {
+                timing::Advanced::Paused(model) => TimedStage::Paused(model),
+                timing::Advanced::Ended(kept) => TimedStage::Ended(kept),
+            };
+            return Ok(matches!(stage, TimedStage::Ended(_)));
         }
         Stage::Alone(alone) => {
             let given = (*left).min(*alone);

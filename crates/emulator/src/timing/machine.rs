@@ -23,6 +23,9 @@ pub(crate) struct Machine {
     pub mall_hit: u64,
     pub memory: u64,
     pub store: u64,
+    /// From the issue of a store until the counter that a wait reads has counted it down: L2's acknowledgement comes
+    /// from as far as the data of a load. The end of a wave does not wait for it.
+    pub acknowledged: u64,
     /// The first vector and the first scalar access to a page.
     pub first_touch: [u64; 2],
     pub atomic: u64,
@@ -60,6 +63,7 @@ impl Machine {
             mall_hit: fact(MachineFact::MallHit),
             memory: fact(MachineFact::Memory),
             store: fact(MachineFact::Store),
+            acknowledged: fact(MachineFact::Store).max(fact(MachineFact::L2Hit)),
             first_touch: [MachineFact::FirstTouch, MachineFact::FirstTouchScalar].map(fact),
             atomic: fact(MachineFact::Atomic),
             fixed_matrix: false,
@@ -76,7 +80,7 @@ impl Machine {
                 LatencyClass::L2 => machine.l2_hit = cycles,
                 LatencyClass::Mall => machine.mall_hit = cycles,
                 LatencyClass::Memory => machine.memory = cycles,
-                LatencyClass::Store => machine.store = cycles,
+                LatencyClass::Store => (machine.store, machine.acknowledged) = (cycles, cycles),
                 LatencyClass::Page => machine.first_touch = [cycles; 2],
                 LatencyClass::Atomic => machine.atomic = cycles,
                 LatencyClass::Instruction(class) => {
@@ -103,6 +107,11 @@ impl Machine {
 
     pub(crate) fn latency(&self, class: Latency) -> u64 {
         self.latency[class as usize]
+    }
+
+    /// Cycles by which a wave's end is before the acknowledgement of its last store.
+    pub(crate) fn acknowledgement(&self) -> u64 {
+        self.acknowledged.saturating_sub(self.store)
     }
 
     /// Bytes of a line of the vector L1 cache.

@@ -12,11 +12,11 @@
 //! A store is the exception to "no back pressure": if it replaces a changed line in L2, it is done when the write-back
 //! of that line has been accepted. Otherwise a kernel that only stores would be faster than memory.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use wavetap_amdgpu::{Latency, LdsCycles, LdsOperation, MachineFact};
 
-use super::cache::{Cache, mixed};
+use super::cache::{Cache, Spread, mixed};
 use super::lanes::address_cycles;
 use super::machine::Machine;
 use crate::exec::memory::accesses::{Accesses, How};
@@ -38,6 +38,9 @@ const LDS_ADDRESS: u64 = 4;
 struct Near {
     l1: Option<Cache>,
     l1_free: u64,
+    /// When the next miss can be passed on: one line a cycle, as L2 returns to a compute unit what one of its channels
+    /// gives in a cycle (GCN and CDNA 3 white papers).
+    fill_free: u64,
     lds_free: u64,
     /// The paths between SIMDs and LDS, by pairs of SIMDs.
     ports: [u64; 2],
@@ -56,6 +59,18 @@ struct Shared {
 struct Second {
     cache: Cache,
     channels: Vec<u64>,
+}
+
+/// What a dispatch leaves to the next one: the caches that no packet invalidates, and translations.
+///
+/// The packet of a dispatch invalidates the caches of compute units and shader arrays. L2 keeps what it has: with one
+/// of them nothing else is needed, and where there are several, the Infinity Cache's snoop filters keep them coherent
+/// (CDNA 3 white paper; LLVM, AMDGPUUsage, memory models).
+#[derive(Debug)]
+pub(crate) struct KeptMemory {
+    l2: Vec<Second>,
+    last: Option<Cache>,
+    pages: FxHashSet<(u64, bool)>,
 }
 
 /// The memory of a device.
@@ -104,14 +119,15 @@ struct Request {
 }
 
 impl Hierarchy {
-    pub(crate) fn new(machine: Machine, compute_units: usize) -> Hierarchy {
+    /// Memory after an earlier dispatch, or memory that has not been used.
+    pub(crate) fn new(machine: Machine, compute_units: usize, kept: Option<KeptMemory>) -> Hierarchy {
         let fact = |fact| machine.fact(fact);
         let l2 = || Second {
             cache: Cache::new(
                 fact(MachineFact::L2Bytes),
                 fact(MachineFact::L2LineBytes),
                 fact(MachineFact::L2Ways),
-                true,
+                Spread::Mixed,
             ),
             channels: vec![0; fact(MachineFact::L2Channels).max(1) as usize],
         };
@@ -120,18 +136,52 @@ impl Hierarchy {
             0 => 0,
             _ => compute_units.div_ceil(fact(MachineFact::Gl1Sharers).max(1) as usize),
         };
+        let kept = kept.unwrap_or_else(|| KeptMemory {
+            l2: (0..fact(MachineFact::L2Caches).max(1)).map(|_| l2()).collect(),
+            last: None,
+            pages: FxHashSet::default(),
+        });
         Hierarchy {
             near: (0..compute_units).map(|_| Near::default()).collect(),
             scalar: (0..scalar).map(|_| (None, 0)).collect(),
             middle: (0..middle).map(|_| Shared::default()).collect(),
-            l2: (0..fact(MachineFact::L2Caches).max(1)).map(|_| l2()).collect(),
-            last: Shared::default(),
+            l2: kept.l2,
+            last: Shared { cache: kept.last, free: 0 },
             memory_free: 0,
-            pages: FxHashMap::default(),
+            pages: kept.pages.into_iter().map(|page| (page, 0)).collect(),
             counts: MemoryCounts::default(),
             busy: ResourceUse::default(),
             machine,
         }
+    }
+
+    /// The release at the end of a dispatch whose waves have ended at `at`: L2 writes changed lines back, which the L2s
+    /// of other parts then no longer have. When memory has accepted the last one.
+    pub(crate) fn release(&mut self, at: u64) -> u64 {
+        let mut end = at;
+        for part in 0..self.l2.len() {
+            for line in self.l2[part].cache.write_back() {
+                let others = self.l2.iter_mut().enumerate().filter(|(other, _)| *other != part);
+                others.for_each(|(_, second)| second.cache.forget(line));
+                end = end.max(self.last(line, at, true));
+            }
+        }
+        // A line is written when its last byte is.
+        let drained = [self.last.free, self.memory_free].map(|free| free.div_ceil(PARTS));
+        drained.into_iter().fold(end, u64::max)
+    }
+
+    /// What the next dispatch finds; this one ended at `end`.
+    pub(crate) fn keep(self, end: u64) -> KeptMemory {
+        let Hierarchy { mut l2, last: Shared { cache: mut last, .. }, pages, .. } = self;
+        for part in &mut l2 {
+            part.cache.ended(end);
+            part.channels.fill(0);
+        }
+        if let Some(last) = &mut last {
+            last.ended(end);
+        }
+        KeptMemory { l2, last, pages: pages.into_keys().collect() }
     }
 
     /// When a vector memory or LDS instruction is done that a SIMD of a compute unit issues at `at`.
@@ -245,12 +295,16 @@ impl Hierarchy {
         let machine = &self.machine;
         let (bytes, ways) = (machine.fact(MachineFact::L1Bytes), machine.fact(MachineFact::L1Ways));
         let (width, hit) = (machine.l1_line(), machine.latency(Latency::Vmem));
-        let l1 = self.near[unit].l1.get_or_insert_with(|| Cache::new(bytes, width, ways, false));
+        let l1 = self.near[unit].l1.get_or_insert_with(|| Cache::new(bytes, width, ways, Spread::Folded));
         if !bypass && let Some(ready) = l1.find(line, false) {
             self.counts.l1_hits += 1;
             return ready.max(at + hit);
         }
         self.counts.l1_misses += 1;
+        let near = &mut self.near[unit];
+        let at = at.max(near.fill_free);
+        near.fill_free = at + 1;
+        let request = Request { at, ..request };
         let done = match self.middle(line, request, bypass) {
             Some(done) => done,
             None => self.far(line * width, width, request),
@@ -275,7 +329,7 @@ impl Hierarchy {
         let start = shared.free.max(request.at * PARTS);
         shared.free = start + takes;
         let at = start / PARTS;
-        let cache = shared.cache.get_or_insert_with(|| Cache::new(bytes, width, ways, true));
+        let cache = shared.cache.get_or_insert_with(|| Cache::new(bytes, width, ways, Spread::Mixed));
         if let Some(ready) = cache.find(line, false) {
             return Some(ready.max(at + hit));
         }
@@ -338,7 +392,7 @@ impl Hierarchy {
         if how == How::Atomic {
             self.counts.atomic_cycles += keeps;
         }
-        let near = start + if how == How::Store { self.machine.store } else { self.machine.l2_hit };
+        let near = start + if how == How::Store { self.machine.acknowledged } else { self.machine.l2_hit };
         if let Some(ready) = l2.cache.find(line, how != How::Load) {
             self.counts.l2_hits += 1;
             return ready.max(near);
@@ -374,7 +428,7 @@ impl Hierarchy {
         self.last.free = start + takes;
         self.busy.busy[Resource::Mall as usize] += takes;
         let at = start / PARTS;
-        let cache = self.last.cache.get_or_insert_with(|| Cache::new(bytes, width, ways, true));
+        let cache = self.last.cache.get_or_insert_with(|| Cache::new(bytes, width, ways, Spread::Mixed));
         if let Some(ready) = cache.find(line, write) {
             return if write { at } else { ready.max(at + hit) };
         }
@@ -407,7 +461,7 @@ impl Hierarchy {
             let (cache, free) = &mut self.scalar[shared];
             let start = at.max(*free);
             *free = start + 1;
-            let cache = cache.get_or_insert_with(|| Cache::new(bytes, SCALAR_LINE, ways, false));
+            let cache = cache.get_or_insert_with(|| Cache::new(bytes, SCALAR_LINE, ways, Spread::Lowest));
             let found = if accesses.how == How::Load { cache.find(line, false) } else { None };
             let end = match found {
                 Some(ready) => ready.max(start + hit),

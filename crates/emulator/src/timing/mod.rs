@@ -29,4 +29,5 @@ mod place;
 mod schedule;
 mod wave;
 
-pub(crate) use schedule::{PausedModel, advance, begin};
+pub(crate) use memory::KeptMemory;
+pub(crate) use schedule::{Advanced, PausedModel, advance, begin};

@@ -11,10 +11,11 @@ use wavetap_amdgpu::{Latency, MachineFact};
 
 use super::facts::{PIPES, TimingFacts, UNITS, Unit};
 use super::machine::Machine;
-use super::memory::Hierarchy;
+use super::memory::{Hierarchy, KeptMemory};
 use super::place::{Places, compute_units};
 use super::wave::{At, Book, WaveClock};
 use crate::address::CodeAddress;
+use crate::exec::memory::accesses::How;
 use crate::fault::stop::Stop;
 use crate::fault::{Fault, FaultKind};
 use crate::run::plan::Plan;
@@ -108,8 +109,21 @@ impl PausedModel {
     }
 }
 
-/// Begins a dispatch in modelled time.
-pub(crate) fn begin(run: &mut Worker, plan: &Plan, timing: &Timing) -> Result<PausedModel, Fault> {
+/// How far a dispatch is after a share of its time.
+pub(crate) enum Advanced {
+    /// It goes on from here.
+    Paused(Box<PausedModel>),
+    /// It has ended, and left this to the next one.
+    Ended(Box<KeptMemory>),
+}
+
+/// Begins a dispatch in modelled time, with what the one before has left.
+pub(crate) fn begin(
+    run: &mut Worker,
+    plan: &Plan,
+    timing: &Timing,
+    kept: Option<KeptMemory>,
+) -> Result<PausedModel, Fault> {
     let target = plan.launch.target;
     let machine = Machine::new(target, timing);
     let places = Places::new(target, &plan.demand(), compute_units(target));
@@ -119,7 +133,7 @@ pub(crate) fn begin(run: &mut Worker, plan: &Plan, timing: &Timing) -> Result<Pa
     run.passed = 0;
     run.free = (0..slots).rev().collect();
     let model = PausedModel {
-        memory: Hierarchy::new(machine.clone(), places.units() * places.cus),
+        memory: Hierarchy::new(machine.clone(), places.units() * places.cus, kept),
         simds: vec![Simd::default(); places.units() * places.simds()],
         used: ResourceUse::default(),
         residents: Residents::of(places.units() * places.cus, places.units() * places.simds()),
@@ -145,13 +159,13 @@ pub(crate) fn begin(run: &mut Worker, plan: &Plan, timing: &Timing) -> Result<Pa
 }
 
 /// Runs the workgroups of a dispatch until all have ended, or waves were examined so many times, or others are to have
-/// their turn. Returns the state from which to continue, unless all have ended.
+/// their turn.
 pub(crate) fn advance(
     run: &mut Worker,
     plan: &Plan,
     paused: PausedModel,
     instructions: &mut u64,
-) -> Result<Option<PausedModel>, Fault> {
+) -> Result<Advanced, Fault> {
     /// How often others are thought of.
     const OFTEN: u64 = 1 << 14;
     let mut scheduler = Scheduler { run, plan, model: paused };
@@ -160,20 +174,22 @@ pub(crate) fn advance(
         *instructions = instructions.saturating_sub(1);
         let often = scheduler.run.charge_sleep(instructions) || instructions.is_multiple_of(OFTEN);
         if *instructions == 0 || often && scheduler.run.shared.interrupted() {
-            return Ok(Some(scheduler.model));
+            return Ok(Advanced::Paused(Box::new(scheduler.model)));
         }
     }
     if let Some(group) = scheduler.model.groups.iter().flatten().next() {
         return Err(scheduler.run.stuck(group));
     }
-    scheduler.finish();
-    Ok(None)
+    Ok(Advanced::Ended(Box::new(scheduler.finish())))
 }
 
 impl Scheduler<'_, '_> {
-    fn finish(self) {
+    fn finish(self) -> KeptMemory {
         let Scheduler { run, model, .. } = self;
-        let PausedModel { book, memory, places, machine, mut used, end, wave_cycles, most_waves, clock, .. } = model;
+        let PausedModel { book, mut memory, places, machine, mut used, end, wave_cycles, most_waves, clock, .. } =
+            model;
+        let l2_left = memory.changed_lines();
+        let end = memory.release(end);
         let units = (places.units() * places.cus) as u64;
         let simds = units * places.simds_per_cu as u64;
         used.available[Resource::ComputeUnit as usize] = units * end;
@@ -184,7 +200,7 @@ impl Scheduler<'_, '_> {
             used.available[Resource::Transcendental as usize] = simds * end;
         }
         used.add(&memory.used(end));
-        let counts = MemoryCounts { l2_left: memory.changed_lines(), ..memory.counts };
+        let counts = MemoryCounts { l2_left, ..memory.counts };
         let mut time =
             ModelledTime { cycles: end, wave_cycles, most_waves, memory: counts, used, ..ModelledTime::default() };
         for (index, count) in
@@ -198,6 +214,7 @@ impl Scheduler<'_, '_> {
         time.lost_samples = book.lost_samples;
         run.stats.time = Some(Box::new(time));
         run.clock = clock + end;
+        memory.keep(end)
     }
 
     /// Begins as many workgroups as there is room for.
@@ -318,7 +335,11 @@ impl Scheduler<'_, '_> {
             };
             let done = facts.fixed.or(drawn).map_or(done, |cycles| at + cycles);
             clock.fly(facts, done, at);
-            self.model.end = self.model.end.max(done);
+            let stores = accesses.as_ref().is_some_and(|all| all.how == How::Store && !all.memory.is_empty());
+            let ended =
+                if stores { done - self.model.machine.acknowledgement().min(done.saturating_sub(at)) } else { done };
+            clock.drained = clock.drained.max(ended);
+            self.model.end = self.model.end.max(ended);
         }
         if facts.invalidates || facts.invalidates_shared {
             self.model.memory.invalidate(cu, facts.invalidates_shared);
@@ -349,7 +370,7 @@ impl Scheduler<'_, '_> {
             Status::AtBarrier | Status::AtSplitBarrier => clock.parked = Some(index),
             // Its registers are free when what it has in flight is done.
             Status::Ended => {
-                let drained = clock.drained();
+                let drained = clock.drained;
                 clock.stall(&mut self.model.book, here, StallReason::Waitcnt, drained);
             }
             Status::AtGws => {

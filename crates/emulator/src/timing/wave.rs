@@ -115,6 +115,8 @@ pub(crate) struct WaveClock {
     flying: [Vec<u64>; COUNTERS],
     /// When the last one of a counter and order is.
     last: [[u64; ORDERS]; COUNTERS],
+    /// When everything that was in flight has left it.
+    pub drained: u64,
     /// The instruction at which it stands at a barrier.
     pub parked: Option<usize>,
     /// When it learns that the last split barrier was met.
@@ -148,6 +150,7 @@ impl WaveClock {
             of_valu: [0; SLOTS / 64],
             flying: std::array::from_fn(|_| Vec::new()),
             last: [[start; ORDERS]; COUNTERS],
+            drained: start,
             parked: None,
             met: 0,
             age,
@@ -188,11 +191,6 @@ impl WaveClock {
             self.ready[slot] = at + facts.latency;
             self.of_valu[slot / 64] = self.of_valu[slot / 64] & !(1 << (slot % 64)) | valu << (slot % 64);
         }
-    }
-
-    /// When everything that is in flight is done.
-    pub(crate) fn drained(&self) -> u64 {
-        self.flying.iter().flatten().copied().max().unwrap_or(0)
     }
 
     /// When so few operations are in flight as an instruction waits for.

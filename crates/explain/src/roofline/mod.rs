@@ -250,7 +250,8 @@ impl KernelRoofline {
                 amounts.push((name.to_owned(), bytes, Basis::Modelled));
                 levels.push((name.to_owned(), bytes, Basis::Modelled));
             }
-            // They are in no least time: stores are of `l2`, and what is left is written when the dispatch has ended.
+            // They are in no least time of their own: stores are of `l2`, and what is left is of `memory` where
+            // no cache is before it.
             levels.push(("l2_stored".to_owned(), memory.stored_bytes, Basis::Modelled));
             levels.push(("l2_left".to_owned(), memory.l2_left.saturating_mul(far_line), Basis::Modelled));
         }
