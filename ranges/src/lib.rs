@@ -2,8 +2,8 @@
 //!
 //! In place of `libroctx64` and `librocprofiler-sdk-roctx`: a program that marks ranges calls this library, and what
 //! counts its kernels asks for the ranges that are open ([`region`], [`wavetap_ranges`]). A range that was pushed is
-//! its thread's; one that was started is the process's until it is stopped. Nothing is passed on: no other profiler sees
-//! the ranges of a process that this library is in.
+//! its thread's; one that was started is the process's until it is stopped. Nothing is passed on: no other profiler
+//! sees the ranges of a process that this library is in.
 
 #![allow(non_snake_case, reason = "the names are ROCm's")]
 

@@ -196,8 +196,8 @@ impl Collector {
     }
 
     /// Adds one record to the totals of its kernel, which is that of the record's header. `dispatch` is the ordinal for
-    /// the output of single waves where it is known; `shared` says that waves of several workgroups may have added to the record, which is then none of a
-    /// single wave.
+    /// the output of single waves where it is known; `shared` says that waves of several workgroups may have added to
+    /// the record, which is then none of a single wave.
     ///
     /// # Errors
     /// Malformed if the record does not fit the site table; Limit if a counter exceeds 64 bits.

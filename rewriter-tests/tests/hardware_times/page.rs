@@ -9,8 +9,8 @@ use crate::rows::Modelled;
 use crate::statistics::{Errors, rank_correlation};
 
 /// What stands before the tables, and after them what is known of the misses.
-const ABOUT: &str = include_str!("about.md");
-const MISSES: &str = include_str!("misses.md");
+const ABOUT: &str = include_str!("about.txt");
+const MISSES: &str = include_str!("misses.txt");
 
 fn percent(share: f64) -> String {
     format!("{:.0} %", share * 100.0)
@@ -54,8 +54,8 @@ pub fn page(all: &[Compared], seconds: u64) -> String {
     line("those that MGPUSim has, this model", &errors(all, with));
     let theirs = |row: &Compared| row.time().and(Some(row.measured.mgpusim? / row.measured.average - 1.0));
     line("those, MGPUSim", &all.iter().filter_map(theirs).collect::<Vec<_>>());
-    text += "\n## Programs\n\n*Rank correlation*: Spearman's, of modelled and measured times over sizes. *Class*: what a \
-             modelled time\nof a kernel like these is good for, three quarters of the rows being within it.\n\n";
+    text += "\n## Programs\n\n*Rank correlation*: Spearman's, of modelled and measured times over sizes. *Class*: what \
+             a modelled time\nof a kernel like these is good for, three quarters of the rows being within it.\n\n";
     text +=
         "| program | | sizes modelled | of | mean error | median error | within 25 % | rank correlation | class |\n";
     text += "|---|---|---|---|---|---|---|---|---|\n";
