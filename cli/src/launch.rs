@@ -50,8 +50,10 @@ pub fn options(args: &BackendArgs, app: &AppArgs, target: Option<&str>) -> Resul
         StackChoice::Rocm => Stack::Rocm,
     });
     let mut platform = options.platform()?;
-    let library = find(app).ok().filter(|_| args.stack.is_none()).and_then(|app| app.library_of_rocm());
-    if let (Platform::EmulatorHip, Some(library)) = (platform, library) {
+    if platform == Platform::EmulatorHip
+        && args.stack.is_none()
+        && let Some(library) = find(app).ok().and_then(|app| app.library_of_rocm())
+    {
         options.stack = Some(Stack::Rocm);
         platform = options.platform()?;
         stderr_line!("wavetap: the application is linked with {library}, not with HIP: running it with --stack rocm");

@@ -3,8 +3,6 @@
 use std::ffi::{c_int, c_uint, c_void};
 use std::ptr::null;
 
-use wavetap::collect::selected::Submitted;
-
 use crate::entry_point::entry_points;
 use crate::functions::{function, resident_workgroups, stub};
 use crate::images::KernelRef;
@@ -62,13 +60,7 @@ fn with_pointers(kernel: &KernelRef, shape: &Shape, arguments: *const *const c_v
     let metadata = runtime().kernel(kernel)?;
     let arguments =
         kernarg::explicit(&metadata, |index, place| raw::read(raw::element(arguments, index)? as usize, place))?;
-    Ok(StreamOp::Kernel(Launch {
-        kernel: kernel.clone(),
-        shape: *shape,
-        arguments,
-        cooperative: false,
-        submitted: Submitted::default(),
-    }))
+    Ok(StreamOp::Kernel(Launch::new(kernel.clone(), *shape, arguments)))
 }
 
 /// A launch whose arguments are given either way that a module's launch allows.
@@ -97,13 +89,7 @@ fn with_either(
     }
     let mut arguments = vec![0; size.min(1 << 20)];
     raw::read(buffer, &mut arguments)?;
-    Ok(StreamOp::Kernel(Launch {
-        kernel: kernel.clone(),
-        shape: *shape,
-        arguments,
-        cooperative: false,
-        submitted: Submitted::default(),
-    }))
+    Ok(StreamOp::Kernel(Launch::new(kernel.clone(), *shape, arguments)))
 }
 
 /// What HIP answers where a launch by a module's handle has sizes that no launch can have.
@@ -319,8 +305,7 @@ entry_points! {
         let arguments = SET_UP.with(|bytes| bytes.take());
         let (kernel, shape) = (stub(function)?, shape(grid.array(), block.array(), dynamic_lds)?);
         runtime().check_launch(&kernel, &shape)?;
-        let submitted = Submitted::default();
-        submit(stream, StreamOp::Kernel(Launch { kernel, shape, arguments, cooperative: false, submitted }))
+        submit(stream, StreamOp::Kernel(Launch::new(kernel, shape, arguments)))
     }
 
     /// Configures the launch that [`hipLaunchByPtr`] does.

@@ -11,7 +11,6 @@ use wavetap::capture::outcome::{self, Outcome, RangeOutcome};
 use wavetap::capture::{CaptureFile, Header, MemoryRange};
 use wavetap::code_object::{Argument, CodeObject, KernelMetadata};
 use wavetap::collect::journals::replace;
-use wavetap::collect::selected::Submitted;
 use wavetap::emulator::Share;
 use wavetap::error::{Error, Result, ResultExt};
 use wavetap::stderr_line;
@@ -163,7 +162,7 @@ impl Replay<'_> {
         }
         let shape = Shape { items: grid, workgroup, dynamic_lds };
         runtime.check_launch(&kernel, &shape).map_err(|status| refused("it cannot be launched", status))?;
-        let launch = Launch { kernel, shape, arguments, cooperative: false, submitted: Submitted::default() };
+        let launch = Launch::new(kernel, shape, arguments);
         let flight = runtime.launch(&launch).map_err(|status| refused("it cannot be launched", status))?;
         if let Some(mut flight) = flight {
             while !runtime.advance(&mut flight, Share::all()).map_err(|status| refused("it cannot go on", status))? {}

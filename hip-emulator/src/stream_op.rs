@@ -23,6 +23,13 @@ pub(crate) struct Launch {
     pub(crate) submitted: Submitted,
 }
 
+impl Launch {
+    /// A launch that is not submitted yet, of workgroups that do not wait for each other.
+    pub(crate) fn new(kernel: KernelRef, shape: Shape, arguments: Vec<u8>) -> Launch {
+        Launch { kernel, shape, arguments, cooperative: false, submitted: Submitted::default() }
+    }
+}
+
 /// A function of the program that a stream calls (`hipHostFn_t`).
 pub(crate) type HostFunction = extern "C" fn(*mut c_void);
 
