@@ -7,16 +7,13 @@ use std::str::FromStr;
 
 use wavetap_base::error::{Error, Result};
 use wavetap_profile::launches::NotCounted;
-use wavetap_profile::regions::is_inside;
+use wavetap_profile::regions::{FURTHER, is_inside};
 
 use crate::uncounted::Why;
 
 /// Regions that have counts of their own: a program may give each of its steps a name, and each region has all that is
 /// counted of its kernels.
 pub const MOST_REGIONS: usize = 256;
-
-/// The name of the region of all others.
-pub const FURTHER: &str = "further ranges";
 
 /// Numbers of dispatches of a kernel, from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

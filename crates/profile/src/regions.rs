@@ -12,6 +12,10 @@ use super::file::{KernelTotals, Profile, WaveCounts};
 /// Between the names of ranges, one inside the other.
 pub const SEPARATOR: char = '/';
 
+/// The name of the region of what was dispatched when no further region got counts of its own: in which ranges, is not
+/// known.
+pub const FURTHER: &str = "further ranges";
+
 /// Whether a region is, or is inside of, a range whose name matches `pattern`; a pattern with separators is compared
 /// with as many ranges, one inside the other.
 #[must_use]
@@ -41,8 +45,17 @@ impl Profile {
     /// the host had the device do is not in it: that is not known of regions.
     ///
     /// # Errors
-    /// Unsupported if there are no such ranges; the message says which there are. Limit if a sum overflows.
+    /// Unsupported if there are no such ranges; the message says which there are. Unsupported, too, if dispatches whose
+    /// ranges are not known ([`FURTHER`]) may have been in them. Limit if a sum overflows.
     pub fn of_region(&self, pattern: &str) -> Result<Profile> {
+        let unknown = self.regions.iter().filter(|kernel| kernel.region.as_deref() == Some(FURTHER));
+        let unknown: u64 = unknown.map(|kernel| kernel.dispatches).sum();
+        if unknown > 0 && !is_inside(FURTHER, pattern) {
+            return Err(Error::unsupported(format!(
+                "region {pattern}: in which ranges {unknown} dispatches were is not known, as there were too many \
+                    ({FURTHER}): `wavetap profile --region {pattern}` counts those that are meant"
+            )));
+        }
         let is_in = |region: &Option<String>| region.as_deref().is_some_and(|region| is_inside(region, pattern));
         let mut inside = Profile {
             complete: self.complete,
@@ -160,6 +173,11 @@ mod tests {
         assert_eq!(decode.waves, [wave(1, Some("step/decode"))]);
         let none = profile.of_region("prefill").unwrap_err().to_string();
         assert!(none.ends_with("there are step, step/decode"), "{none}");
+        let mut many = profile.clone();
+        many.regions.push(kernel("a", Some(FURTHER), (2, 1)));
+        let unknown = many.of_region("decode").unwrap_err().to_string();
+        assert!(unknown.contains("in which ranges 2 dispatches were is not known"), "{unknown}");
+        assert_eq!(many.of_region(FURTHER).unwrap().kernels, [kernel("a", None, (2, 1))]);
         let json = profile.to_json().unwrap();
         assert_eq!(Profile::from_json(&json).unwrap(), profile);
         let mut twice = profile.clone();
