@@ -227,7 +227,10 @@ extern "C" fn queue_create(
     queue: *mut QueueAddress,
 ) -> Status {
     let create = |create: api::QueueCreate| create(agent, size, kind, callback, data, private, group, queue);
-    let status = create(api().queue_create);
+    // Once it is known that no other tool makes queues whose packets can be seen, none is made to be replaced.
+    let at_once =
+        inside(|tool| tool.queues_are_replaced.load(Ordering::Relaxed) && create(tool.api.intercept_create) == SUCCESS);
+    let status = if at_once == Some(true) { SUCCESS } else { create(api().queue_create) };
     let (SUCCESS, Some(made)) = (status, raw::load::<QueueAddress>(queue as usize)) else { return status };
     inside(|tool| {
         let register = |queue: QueueAddress| (tool.api.intercept_register)(queue, handle, queue as *mut c_void);
@@ -244,6 +247,7 @@ extern "C" fn queue_create(
                 tool.state().lack();
                 return again(create(tool.api.queue_create), &tool.api);
             }
+            tool.queues_are_replaced.store(true, Ordering::Relaxed);
             registered = raw::load::<QueueAddress>(queue as usize).map_or(INVALID_QUEUE, register);
         }
         if registered != SUCCESS {

@@ -18,6 +18,18 @@ const SLOT: u64 = 8;
 /// A timeout that never comes.
 const FOREVER: u32 = u32::MAX;
 
+/// The age of an event that was never set.
+const NEW: u64 = 1;
+
+/// A number of the calling thread that no other one has.
+fn this_thread() -> u64 {
+    static THREADS: AtomicU64 = AtomicU64::new(0);
+    thread_local! {
+        static THREAD: u64 = THREADS.fetch_add(1, Ordering::Relaxed);
+    }
+    THREAD.with(|number| *number)
+}
+
 struct Event {
     kind: u32,
     auto_reset: bool,
@@ -25,6 +37,8 @@ struct Event {
     /// How often it was set, and one more: 0 says of a waiter that it does not know.
     age: u64,
     waiters: u32,
+    /// The age that each thread has seen which does not say what it knows.
+    seen: BTreeMap<u64, u64>,
     /// The address of a memory exception, and the number by which the driver knows its GPU.
     exception: (u64, u32),
 }
@@ -76,7 +90,9 @@ impl Events {
     pub(crate) fn create(&self, kind: u32, auto_reset: bool) -> Result<u32, i32> {
         let mut all = self.all();
         let number = (1..MOST).find(|number| !all.contains_key(number)).ok_or(libc::ENOSPC)?;
-        all.insert(number, Event { kind, auto_reset, is_set: false, age: 1, waiters: 0, exception: (0, 0) });
+        let event =
+            Event { kind, auto_reset, is_set: false, age: NEW, waiters: 0, seen: BTreeMap::new(), exception: (0, 0) };
+        all.insert(number, event);
         Ok(number)
     }
 
@@ -114,10 +130,15 @@ impl Events {
     }
 
     /// Waits for one or all of these events for so many milliseconds; whether that was enough.
+    ///
+    /// Runtimes share an event between signals that several threads wait for. One that has looked at its signal and is
+    /// about to wait would wait forever if another one took the event's being set. Newer runtimes say which age they
+    /// know; of a thread of an older one it is remembered here. It may be woken once too often, and looks again.
     pub(crate) fn wait(&self, waited: &mut [Waited], for_all: bool, milliseconds: u32) -> bool {
         let end = (milliseconds != FOREVER)
             .then(|| Instant::now().checked_add(Duration::from_millis(milliseconds.into())))
             .flatten();
+        let thread = this_thread();
         let mut all = self.all();
         // The age of each when the wait began, or one that none has where it had been set before.
         let mut began = Vec::with_capacity(waited.len());
@@ -126,8 +147,12 @@ impl Events {
                 None => 0,
                 Some(event) => {
                     event.waiters += 1;
-                    let news = event.kind == SIGNAL && one.known_age != 0 && one.known_age != event.age;
-                    let fires = event.is_set || news;
+                    let known_age = match one.known_age {
+                        0 if event.auto_reset => event.seen.get(&thread).copied().unwrap_or(NEW),
+                        0 => event.age,
+                        known => known,
+                    };
+                    let fires = event.is_set || event.kind == SIGNAL && known_age != event.age;
                     if event.auto_reset {
                         event.is_set = false;
                     }
@@ -158,6 +183,9 @@ impl Events {
         for (one, age) in waited.iter_mut().zip(began) {
             let Some(event) = all.get_mut(&one.event) else { continue };
             event.waiters = event.waiters.saturating_sub(1);
+            if one.known_age == 0 {
+                event.seen.insert(thread, event.age);
+            }
             one.outcome = match event.kind {
                 MEMORY if event.age != age => Some(Outcome::Memory(event.exception.0, event.exception.1)),
                 SIGNAL => Some(Outcome::Signal(event.age)),
@@ -187,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_that_resets_itself_wakes_all_who_wait_and_no_later_one() {
+    fn an_event_that_resets_itself_wakes_all_who_wait() {
         let events = Events::default();
         let number = events.create(SIGNAL, true).expect("an event");
         thread::scope(|scope| {
@@ -198,9 +226,24 @@ mod tests {
             events.set(number).expect("known");
             assert!(waiters.into_iter().all(|waiter| waiter.join().expect("no panic")));
         });
-        assert!(!wait(&events, &[number], true, 0).0);
+        // A thread that has not waited yet may have looked at its signal before.
+        assert!(wait(&events, &[number], true, 0).0 && !wait(&events, &[number], true, 0).0);
         // Without a waiter it stays set for one.
         events.set(number).expect("known");
+        assert!(wait(&events, &[number], true, 0).0 && !wait(&events, &[number], true, 0).0);
+    }
+
+    #[test]
+    fn what_another_thread_took_is_not_missed() {
+        let events = Events::default();
+        let number = events.create(SIGNAL, true).expect("an event");
+        events.set(number).expect("known");
+        assert!(wait(&events, &[number], true, 0).0);
+        // Between a look at a signal and the wait for its event another thread takes the event.
+        events.set(number).expect("known");
+        thread::scope(|scope| {
+            assert!(scope.spawn(|| wait(&events, &[number], true, 0).0).join().expect("no panic"));
+        });
         assert!(wait(&events, &[number], true, 0).0 && !wait(&events, &[number], true, 0).0);
     }
 

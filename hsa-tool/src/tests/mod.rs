@@ -205,6 +205,27 @@ fn queues_of_other_tools_are_not_replaced() {
     hooks::remove(tool);
 }
 
+/// From the second on it is known that ordinary queues are to be replaced, and none is made.
+#[test]
+fn one_queue_only_is_made_to_be_replaced() {
+    let _guard = begin();
+    let folder = tempfile::tempdir().expect("a folder");
+    let (root, core, _extension) = table(624, true);
+    let tool = load(&root, &folder.path().join("profile"), "lds");
+    let make: crate::api::QueueCreate = entry(&core, 72);
+    for expected in [&["queue_create", "queue_destroy", "intercept_create"][..], &["intercept_create"]] {
+        let mut queue = 0;
+        assert_eq!(make(AGENT, 64, 0, 0, 0, 0, 0, &raw mut queue), SUCCESS);
+        assert_eq!(queue, seen());
+        assert_eq!(with(|runtime| std::mem::take(&mut runtime.calls)), expected);
+    }
+    assert_eq!(with(|runtime| runtime.handlers.len()), 2);
+    tool.drain();
+    tool.join();
+    tool.finish();
+    hooks::remove(tool);
+}
+
 /// HIP launches some of its own kernels with larger workgroups than their metadata allows.
 #[test]
 fn hips_own_kernels_are_left_alone() {

@@ -6,6 +6,7 @@ mod dispatches;
 mod launches;
 
 use std::collections::{HashMap, HashSet};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -131,6 +132,8 @@ pub(crate) struct State {
 pub(crate) struct Tool {
     pub(crate) api: Api,
     pub(crate) allocations: Allocations,
+    /// The runtime's function makes queues whose packets cannot be seen, and others are made in their place.
+    pub(crate) queues_are_replaced: AtomicBool,
     /// Which dispatch is captured, if one is; then none is counted.
     captures: Option<Captures>,
     settings: Settings,
@@ -247,6 +250,7 @@ impl Tool {
         Tool {
             api,
             allocations: Allocations::default(),
+            queues_are_replaced: AtomicBool::new(false),
             captures: settings.capture.as_ref().map(Captures::new),
             settings,
             ranges: raw::ranges(),
