@@ -31,7 +31,7 @@ pub use page::{PageArgs, PageSourceArgs};
 pub use region::RegionArgs;
 use region::pattern;
 pub use timing::TimingArgs;
-pub use view::{DetailsChoice, RooflineArgs, ViewArgs};
+pub use view::{BoardArgs, DetailsChoice, RooflineArgs, ViewArgs};
 
 /// See which branches of a GPU program diverge, which accesses waste bandwidth, and what its waves wait for, from its
 /// binary alone.
@@ -289,6 +289,8 @@ pub struct RunArgs {
     #[command(flatten)]
     pub timing: TimingArgs,
     #[command(flatten)]
+    pub board: BoardArgs,
+    #[command(flatten)]
     pub backend: BackendArgs,
     #[command(flatten)]
     pub report: OutputArgs,
@@ -347,7 +349,7 @@ pub struct ProfileArgs {
 /// The application runs once unmodified and once in each mode, each time with the emulator's trace, which the counts
 /// must equal. Its output is shown once; in the later runs its stdin is empty. With --timing each run is modelled: what
 /// a mode costs in cycles stands beside the original's.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 #[command(after_help = "Examples:\n  wavetap compare --modes auto,lds -- hip-samples/bin/nested_loops\n  wavetap \
         compare --timing -- hip-samples/bin/nested_loops")]
 pub struct CompareArgs {
@@ -361,6 +363,8 @@ pub struct CompareArgs {
     pub select: SelectArgs,
     #[command(flatten)]
     pub timing: TimingArgs,
+    #[command(flatten)]
+    pub board: BoardArgs,
     #[command(flatten)]
     pub backend: BackendArgs,
     #[command(flatten)]

@@ -100,9 +100,11 @@ pub fn check_selected(selection: &Selection, program: &Program, ended: &Finished
     selection.check_kernels(&names).within(|| program.path().display().to_string())
 }
 
-/// The model of time with the latencies that the flags have.
+/// The model of time as the flags have it.
 pub fn timing(args: &TimingArgs) -> TimingOptions {
-    TimingOptions::with_latencies(&args.latency)
+    let mut options = TimingOptions::with_latencies(&args.latency);
+    options.workgroups = args.timed_workgroups.unwrap_or_default();
+    options
 }
 
 /// Says on stderr what strict mode went on after.

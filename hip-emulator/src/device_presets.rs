@@ -2,6 +2,8 @@
 
 use std::ffi::c_int;
 
+use wavetap::isa::{Board, Target};
+
 /// What a board has beside its processor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct DevicePreset {
@@ -76,8 +78,23 @@ const PRESETS: &[DevicePreset] = &[
     preset("gfx1201", 32, [2970, 1250], 256, 8, false),
 ];
 
-/// The board for a processor: its own, or the first of those whose processors have the most alike names.
-pub(crate) fn preset_of(processor: &str) -> DevicePreset {
+/// The board for a processor: the one that is named if it has this processor, with what is known of it; its usual one;
+/// or the first of those whose processors have the most alike names.
+pub(crate) fn preset_of(processor: &str, board: Option<&Board>) -> DevicePreset {
+    let usual = usual_of(processor);
+    let named = board.filter(|board| board.target == processor);
+    let Some((board, target)) = named.and_then(|board| Some((board, Target::by_name(processor)?))) else {
+        return usual;
+    };
+    let pairs = if target.has_wgp_mode() { 2 } else { 1 };
+    DevicePreset {
+        multiprocessors: (board.compute_units / pairs) as c_int,
+        clock: board.clock_mhz as c_int * 1000,
+        ..usual
+    }
+}
+
+fn usual_of(processor: &str) -> DevicePreset {
     let alike =
         |board: &&DevicePreset| board.processor.bytes().zip(processor.bytes()).take_while(|(a, b)| a == b).count();
     let mut best = PRESETS[0];
@@ -103,13 +120,28 @@ mod tests {
             ("gfx801", "gfx803"),
             ("gfx941", "gfx942"),
         ] {
-            assert_eq!(preset_of(processor).processor, board, "{processor}");
+            assert_eq!(preset_of(processor, None).processor, board, "{processor}");
         }
     }
+
+    #[test]
+    fn a_board_has_its_compute_units_and_its_clock() {
+        for (processor, board, expected) in [
+            ("gfx942", "mi300a", (228, 2_100_000)),
+            ("gfx90a", "mi250x", (110, 1_700_000)),
+            ("gfx1201", "rx9070", (28, 2_520_000)),
+            // Another processor's.
+            ("gfx90a", "mi300a", (104, 1_700_000)),
+        ] {
+            let preset = preset_of(processor, Board::by_name(board));
+            assert_eq!((preset.multiprocessors, preset.clock), expected, "{board}");
+        }
+    }
+
     /// A program that asks how many compute units there are gets those that its time is modelled with.
     #[test]
     fn the_timing_model_has_the_same_machines() {
-        use wavetap::isa::{MachineFact, Target};
+        use wavetap::isa::MachineFact;
         for board in PRESETS {
             let target = Target::by_name(board.processor).unwrap();
             let pairs = if target.has_wgp_mode() { 2 } else { 1 };

@@ -41,7 +41,7 @@ pub(crate) fn only(device: c_int) -> Outcome {
 }
 
 fn facts() -> Outcome<Facts> {
-    Ok(Facts::of(&runtime().device_id()?))
+    runtime().facts()
 }
 
 fn text(out: *mut c_char, length: c_int, text: &str) -> Outcome {

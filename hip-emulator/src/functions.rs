@@ -117,7 +117,7 @@ fn demand(kernel: &KernelMetadata, target: Target, threads: u32, dynamic_lds: u6
 pub(crate) fn resident_workgroups(kernel: &KernelRef, shape: &Shape) -> Outcome<u64> {
     let (kernel, target) = look_up(kernel)?;
     let threads = shape.workgroup.iter().product();
-    let units = crate::properties::Facts::of(&runtime().device_id()?).compute_units;
+    let units = runtime().facts()?.compute_units;
     let demand = demand(&kernel, target, threads, shape.dynamic_lds.into());
     Ok(u64::from(target.workgroups_by_runtime(&demand).min(target.workgroups(&demand))) * units as u64)
 }
@@ -133,7 +133,7 @@ fn best_size(grid: *mut c_int, block: *mut c_int, kernel: &KernelRef, dynamic_ld
     let most = kernel.max_flat_workgroup_size.min(target.max_workgroup().into()) as u32;
     let most = u32::try_from(limit).ok().filter(|limit| *limit > 0).map_or(most, |limit| limit.min(most));
     let (size, workgroups) = target.workgroup_by_runtime(&demand(&kernel, target, most, dynamic_lds as u64));
-    let units = crate::properties::Facts::of(&runtime().device_id()?).compute_units;
+    let units = runtime().facts()?.compute_units;
     raw::store(grid, workgroups as c_int * units)?;
     raw::store(block, size as c_int)
 }

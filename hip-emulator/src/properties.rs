@@ -2,7 +2,7 @@
 
 use std::ffi::{c_char, c_int};
 
-use wavetap::isa::Target;
+use wavetap::isa::{Board, Target};
 use wavetap::offload_bundle::TargetId;
 
 use crate::device_presets::{DevicePreset, preset_of};
@@ -52,8 +52,8 @@ pub(crate) struct Facts {
 
 impl Facts {
     /// The facts of a device.
-    pub(crate) fn of(id: &TargetId) -> Self {
-        let board = preset_of(&id.processor);
+    pub(crate) fn of(id: &TargetId, board: Option<&Board>) -> Self {
+        let board = preset_of(&id.processor, board);
         // The name is the version: major, one digit for minor, one hexadecimal digit for stepping.
         let digits: Vec<c_int> =
             id.processor.trim_start_matches("gfx").chars().filter_map(|c| c.to_digit(16)).map(|d| d as c_int).collect();
@@ -424,7 +424,7 @@ mod tests {
     use super::*;
 
     fn facts(id: &str) -> Facts {
-        Facts::of(&TargetId::parse(id).unwrap())
+        Facts::of(&TargetId::parse(id).unwrap(), None)
     }
 
     #[test]

@@ -30,6 +30,7 @@ use crate::objects::streams::Streams;
 use crate::objects::tasks::Tasks;
 use crate::objects::textures::Texture;
 use crate::objects::virtual_memory::VirtualMemory;
+use crate::properties::Facts;
 use crate::settings::Settings;
 use crate::status::*;
 use crate::trace::Tracer;
@@ -162,7 +163,7 @@ impl Runtime {
                 accesses: 0,
                 watched: default.watched,
                 threads: self.settings.threads,
-                clock_mhz: (preset_of(&id.processor).clock / 1000).unsigned_abs(),
+                clock_mhz: (preset_of(&id.processor, self.settings.board).clock / 1000).unsigned_abs(),
                 timing: self.settings.timing.clone(),
             };
             self.device = Some((Device::new(target, options), id));
@@ -204,6 +205,12 @@ impl Runtime {
     /// The device's processor and settings.
     pub(crate) fn device_id(&mut self) -> Outcome<TargetId> {
         Ok(self.parts()?.id.clone())
+    }
+
+    /// What is known of the device.
+    pub(crate) fn facts(&mut self) -> Outcome<Facts> {
+        let board = self.settings.board;
+        Ok(Facts::of(&self.device_id()?, board))
     }
 
     /// Adds an image and gives its index.

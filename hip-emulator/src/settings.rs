@@ -8,6 +8,7 @@ use wavetap::collect::config::{CaptureConfig, Collected, RunConfig};
 use wavetap::collect::selected::Selected;
 use wavetap::collect::session::{Options as SessionOptions, Overlap};
 use wavetap::emulator::{Suppressions, Timing};
+use wavetap::isa::Board;
 use wavetap::offload_bundle::TargetId;
 use wavetap::stderr_line;
 
@@ -44,6 +45,8 @@ pub(crate) struct Settings {
     pub(crate) time: Option<PathBuf>,
     /// Where its stall samples go.
     pub(crate) samples: Option<PathBuf>,
+    /// The board that programs see and that is modelled.
+    pub(crate) board: Option<&'static Board>,
     pub(crate) timing: Option<Timing>,
     /// How code that the program loads is made to count, if it is.
     pub(crate) rewriting: Option<Rewriting>,
@@ -99,7 +102,8 @@ impl Settings {
             return Err("WAVETAP_COLLECT: WAVETAP_JOURNAL names no folder for it".into());
         }
         let session = config.session_options(Overlap::TimeSliced).map_err(|error| error.to_string())?;
-        let timing = timing(&config)?;
+        let board = board(&config)?;
+        let timing = timing(&config, board)?;
         let selected = config.selected().map_err(|error| error.to_string())?;
         let suppressed = config.suppressions.as_deref().map_or(Ok(Suppressions::default()), suppressions)?;
         let rewriting = config.at_load.map(Rewriting::of).transpose()?;
@@ -118,6 +122,7 @@ impl Settings {
             skip_kernels: config.skip_kernels,
             time: config.timing,
             samples: config.samples,
+            board,
             timing,
             rewriting,
             capture: config.capture,
@@ -140,8 +145,15 @@ fn suppressions(path: &Path) -> Result<Suppressions, String> {
 /// Modelled cycles between the samples of a wave, unless others are asked for.
 const SAMPLE_INTERVAL: u32 = 1024;
 
+/// The board that is named.
+fn board(config: &RunConfig) -> Result<Option<&'static Board>, String> {
+    let named =
+        |name: &String| Board::by_name(name).ok_or_else(|| format!("WAVETAP_BOARD={name}: there is no such board"));
+    config.board.as_ref().map(named).transpose()
+}
+
 /// What the timing model is asked for.
-fn timing(config: &RunConfig) -> Result<Option<Timing>, String> {
+fn timing(config: &RunConfig, board: Option<&'static Board>) -> Result<Option<Timing>, String> {
     let sampled = config.collect.samples || config.samples.is_some();
     let wanted = sampled || config.collect.time || config.timing.is_some();
     let latencies =
@@ -150,13 +162,16 @@ fn timing(config: &RunConfig) -> Result<Option<Timing>, String> {
     let interval = NonZero::new(config.sample_interval.unwrap_or(SAMPLE_INTERVAL));
     let interval = interval.ok_or("WAVETAP_SAMPLE_INTERVAL=0: at least one cycle is needed")?;
     let sample_interval = sampled.then_some(interval);
-    Ok(wanted.then_some(Timing { latencies, sample_interval, chance: None }))
+    let workgroups = config.timed_workgroups.as_deref().map(str::parse).transpose();
+    let workgroups = workgroups.map_err(|error| format!("WAVETAP_TIMED_WORKGROUPS: {error}"))?.unwrap_or_default();
+    Ok(wanted.then_some(Timing { latencies, sample_interval, chance: None, board, workgroups }))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use wavetap::collect::session::Records;
+    use wavetap::emulator::TimedWorkgroups;
 
     fn parse(pairs: &[(&str, &str)]) -> Result<Settings, String> {
         let variable = |name: &str| pairs.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned());
@@ -187,6 +202,8 @@ mod tests {
             ("WAVETAP_SKIP_KERNELS", "1"),
             ("WAVETAP_TIMING", "t"),
             ("WAVETAP_LATENCY", "valu32=8,l2=500"),
+            ("WAVETAP_BOARD", "mi300a"),
+            ("WAVETAP_TIMED_WORKGROUPS", "auto"),
             ("WAVETAP_SAMPLES", "s"),
             ("WAVETAP_SAMPLE_INTERVAL", "256"),
         ])
@@ -200,6 +217,11 @@ mod tests {
         let timing = all.timing.unwrap();
         assert_eq!(timing.latencies.iter().map(ToString::to_string).collect::<Vec<_>>(), ["valu32=8", "l2=500"]);
         assert_eq!(timing.sample_interval.map(NonZero::get), Some(256));
+        assert_eq!(timing.board.map(|board| board.name), Some("mi300a"));
+        assert_eq!(timing.workgroups, TimedWorkgroups::Auto);
+        for (name, value) in [("WAVETAP_BOARD", "mi300"), ("WAVETAP_TIMED_WORKGROUPS", "0")] {
+            assert!(parse(&[(name, value)]).is_err_and(|error| error.contains(name)));
+        }
         assert!(
             none.timing.is_none()
                 && parse(&[("WAVETAP_TIMING", "t")])

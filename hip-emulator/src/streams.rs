@@ -70,7 +70,7 @@ fn with_event(stream: *mut c_void, event: *mut c_void, operation: StreamOp) -> O
 /// The compute units that a stream uses, as many words as its mask has: those of its mask that there are, or all.
 fn units_of(stream: *mut c_void, words: u32) -> Outcome<Vec<u32>> {
     let mut runtime = runtime();
-    let units = crate::properties::Facts::of(&runtime.device_id()?).compute_units;
+    let units = runtime.facts()?.compute_units;
     let all: Vec<u32> = (0..units)
         .step_by(u32::BITS as usize)
         .map(|first| u32::MAX >> (u32::BITS as c_int - (units - first).min(u32::BITS as c_int)))

@@ -11,7 +11,9 @@ use wavetap::profile::samples::{
     self, CorrelationId, DispatchInfo, HardwareId, KernelDispatch, KernelSymbol, Pc, Record, Sample, Samples, Snapshot,
     WorkgroupId,
 };
-use wavetap::profile::time::{DispatchTime, InstructionCycles, KernelTime, MemoryTime, ResourceTime, TimeProfile};
+use wavetap::profile::time::{
+    DispatchTime, ExtrapolatedTime, InstructionCycles, KernelTime, MemoryTime, ResourceTime, TimeProfile,
+};
 
 use crate::images::Loaded;
 use crate::trace::{Names, Originals};
@@ -40,7 +42,10 @@ type Instruction = (u64, String, Option<Source>);
 impl Timer {
     pub(crate) fn new(timing: &Timing) -> Self {
         Timer {
-            time: TimeProfile::new(timing.latencies.iter().map(ToString::to_string).collect()),
+            time: TimeProfile {
+                board: timing.board.map(|board| board.name.to_owned()),
+                ..TimeProfile::new(timing.latencies.iter().map(ToString::to_string).collect())
+            },
             samples: timing.sample_interval.map(|interval| Samples::new(interval.get())),
             kernels: HashMap::new(),
             objects: HashMap::new(),
@@ -90,7 +95,12 @@ impl Timer {
         totals.modelled_cycles = modelled.cycles;
         totals.modelled_wave_cycles = modelled.wave_cycles;
         let (dispatch, modelled_cycles, region) = (ordinal, modelled.cycles, region.map(str::to_owned));
-        totals.dispatches.push(DispatchTime { dispatch, modelled_cycles, region });
+        let extrapolated = modelled.extrapolated.map(|how| ExtrapolatedTime {
+            modelled_workgroups: how.modelled,
+            workgroups: how.workgroups,
+            error_permille: how.error_permille,
+        });
+        totals.dispatches.push(DispatchTime { dispatch, modelled_cycles, region, extrapolated });
         add_memory(&mut totals.memory, modelled);
         totals.resources = resources(modelled);
         // What the run-time's own instructions and other objects' took is not left out of the sum.

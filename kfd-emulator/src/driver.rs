@@ -114,10 +114,10 @@ impl Driver {
 
     fn start() -> std::io::Result<Driver> {
         STARTS.set(true);
-        let Settings { target, gpus, options } = Settings::read();
+        let Settings { target, gpus, compute_units, options } = Settings::read();
         // Without links, as the C library finds it.
         let root = fs::canonicalize(folder()?)?;
-        sysfs::write(&root, target, gpus)?;
+        sysfs::write(&root, target, gpus, compute_units)?;
         raw::at_exit(remove_files);
         let driver = Driver {
             target,

@@ -1,6 +1,6 @@
 //! What the configuration of the run and the environment ask for.
 
-use wavetap_amdgpu::Target;
+use wavetap_amdgpu::{Board, MachineFact, Target};
 use wavetap_collect::config::{Collected, RunConfig};
 use wavetap_emulator::Options;
 
@@ -16,6 +16,8 @@ pub(crate) struct Settings {
     pub(crate) target: Target,
     /// How many GPUs.
     pub(crate) gpus: u32,
+    /// Of each.
+    pub(crate) compute_units: u32,
     pub(crate) options: Options,
 }
 
@@ -42,6 +44,16 @@ impl Settings {
         if !(1..=gpu::MOST).contains(&gpus) {
             return Err(format!("WAVETAP_GPUS={gpus}: 1 to {} were expected", gpu::MOST));
         }
+        let board = config.board.as_ref().map(|name| {
+            let fits = |board: &&Board| board.target == target.name();
+            Board::by_name(name)
+                .filter(fits)
+                .ok_or_else(|| format!("WAVETAP_BOARD={name}: there is no such board of a {}", target.name()))
+        });
+        let compute_units = match board.transpose()? {
+            Some(board) => board.compute_units,
+            None => target.machine(MachineFact::ComputeUnits).typical,
+        };
         // What these collect is the HSA tool's.
         let Collected { counters, launches, .. } = config.collect;
         let refused = [
@@ -67,7 +79,7 @@ impl Settings {
         if let Some(fuel) = config.fuel {
             options.fuel = fuel;
         }
-        Ok(Settings { target, gpus, options })
+        Ok(Settings { target, gpus, compute_units, options })
     }
 }
 
@@ -121,6 +133,9 @@ mod tests {
     fn what_is_not_done_is_refused() {
         let message = of(RunConfig { trace: Some("t".into()), ..RunConfig::default() }).err().expect("an error");
         assert!(message.starts_with("WAVETAP_TRACE"), "{message}");
+        let board = |name: &str| of(RunConfig { board: Some(name.into()), ..RunConfig::default() });
+        assert_eq!(board("mi250x").expect("one of the default target").compute_units, 110);
+        assert!(board("mi300a").is_err_and(|message| message.starts_with("WAVETAP_BOARD")));
         let collected = |collect| of(RunConfig { collect, ..RunConfig::default() });
         assert!(collected(Collected { counters: true, ..Collected::default() }).is_ok(), "the HSA tool counts");
         assert!(collected(Collected { launches: true, ..Collected::default() }).is_ok(), "and lists launches");

@@ -100,9 +100,9 @@ impl Tree<'_> {
 }
 
 /// Writes the files of a machine with so many GPUs into a folder that stands for `/`.
-pub(crate) fn write(root: &Path, target: Target, gpus: u32) -> io::Result<()> {
+pub(crate) fn write(root: &Path, target: Target, gpus: u32, compute_units: u32) -> io::Result<()> {
     let tree = Tree(root);
-    topology::write(&root.join(TOPOLOGY), target, gpus)?;
+    topology::write(&root.join(TOPOLOGY), target, gpus, compute_units)?;
     tree.link("/sys/class/kfd/kfd", "/sys/devices/virtual/kfd/kfd")?;
     tree.link("/sys/devices/virtual/kfd/kfd/subsystem", "/sys/class/kfd")?;
     node(&tree, Node::Kfd, "/sys/devices/virtual/kfd/kfd", "DEVNAME=kfd\n")?;
@@ -187,7 +187,7 @@ mod tests {
 
     fn machine(target: &str, gpus: u32) -> tempfile::TempDir {
         let folder = tempfile::tempdir().expect("a folder");
-        write(folder.path(), Target::by_name(target).expect("a target"), gpus).expect("files");
+        write(folder.path(), Target::by_name(target).expect("a target"), gpus, 104).expect("files");
         folder
     }
 

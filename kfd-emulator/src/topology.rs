@@ -69,7 +69,7 @@ pub(crate) fn device_id(target: Target) -> u32 {
 const HOST: u32 = 0;
 
 /// Writes the files of a machine with so many GPUs into a folder.
-pub(crate) fn write(folder: &Path, target: Target, gpus: u32) -> io::Result<()> {
+pub(crate) fn write(folder: &Path, target: Target, gpus: u32, compute_units: u32) -> io::Result<()> {
     let file = |name: &str, text: &str| -> io::Result<()> {
         let path = folder.join(name);
         fs::create_dir_all(path.parent().unwrap_or(folder))?;
@@ -87,7 +87,7 @@ pub(crate) fn write(folder: &Path, target: Target, gpus: u32) -> io::Result<()> 
         let node = format!("nodes/{}", gpu.node());
         file(&format!("{node}/gpu_id"), &format!("{}\n", gpu.id()))?;
         file(&format!("{node}/name"), &format!("{}\n", target.name()))?;
-        file(&format!("{node}/properties"), &lines(&properties(gpu, target, gpus)))?;
+        file(&format!("{node}/properties"), &lines(&properties(gpu, target, gpus, compute_units)))?;
         // Heap type 1: of the GPU, all of which the host can map.
         file(&format!("{node}/mem_banks/0/properties"), &bank(1, VRAM))?;
         // To the host, and to each other GPU.
@@ -150,8 +150,8 @@ fn cpu(gpus: u32) -> Vec<(&'static str, u64)> {
     all
 }
 
-fn properties(gpu: Gpu, target: Target, gpus: u32) -> Vec<(&'static str, u64)> {
-    let units = u64::from(target.machine(MachineFact::ComputeUnits).typical);
+fn properties(gpu: Gpu, target: Target, gpus: u32, compute_units: u32) -> Vec<(&'static str, u64)> {
+    let units = u64::from(compute_units);
     let simds = u64::from(target.simds_per_cu());
     // As many shader arrays as a large GPU has, if they have equally many compute units.
     let arrays = [8, 4, 2].into_iter().find(|arrays| units.is_multiple_of(*arrays)).unwrap_or(1);
@@ -253,7 +253,7 @@ mod tests {
     #[test]
     fn all_nodes_have_the_files_that_are_looked_for() {
         let folder = tempfile::tempdir().expect("a folder");
-        write(folder.path(), Target::by_name("gfx1100").expect("a target"), 2).expect("files");
+        write(folder.path(), Target::by_name("gfx1100").expect("a target"), 2, 96).expect("files");
         let read = |name: &str| fs::read_to_string(folder.path().join(name)).expect("a file");
         assert!(read("nodes/1/properties").contains("wave_front_size 32\n"));
         assert!(read("nodes/1/properties").contains("gfx_target_version 110000\n"));

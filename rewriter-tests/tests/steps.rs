@@ -187,6 +187,33 @@ fn launches_alone_need_no_rewriting() {
     assert!(wrong.contains("mi300x: it is a gfx942"), "{wrong}");
 }
 
+/// The board that is named is what is modelled, and its processor's code runs.
+#[test]
+fn a_board_is_modelled_with_its_compute_units() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let program = steps().join("bin/product_launches").display().to_string();
+    for (board, units) in [(&[][..], 104), (&["--board", "mi250x"], 110)] {
+        let mut arguments = vec!["run", "--timing", "--format", "json", "--report", "time.json", "--force"];
+        arguments.extend(if board.is_empty() { &["--target", "gfx90a"][..] } else { board });
+        arguments.extend(["--", &program, "64"]);
+        wavetap(folder.path(), &arguments).expect("it runs");
+        let time = json(folder.path(), "time.json").expect("a report");
+        assert_eq!(time.get("board"), board.get(1).map(|name| serde_json::json!(name)).as_ref());
+        let kernel = &time["kernels"][0];
+        assert_eq!(kernel["target"], "gfx90a");
+        let resources = kernel["resources"].as_array().expect("resources");
+        let available = resources.iter().find(|each| each["resource"] == "compute_unit").expect("compute units");
+        let cycles = kernel["modelled_cycles"].as_u64().expect("cycles");
+        assert_eq!(available["modelled_available"], units * cycles, "{board:?}");
+    }
+    let binary = command::wavetap().expect("the command is built");
+    for wrong in [&["--board", "mi250x", "--target", "gfx942"][..], &["--board", "rx9070"]] {
+        let finished = command::run(&binary, &[&["run"], wrong, &["--", &program, "64"]].concat(), &[], folder.path());
+        let refused = finished.and_then(|finished| finished.exited(2)).expect("exit code 2").err();
+        assert!(refused.contains("gfx90a") || refused.contains("gfx1201"), "{refused}");
+    }
+}
+
 /// What the code of a sample's kernels says, by name.
 fn code_of(sample: &str) -> Vec<wavetap::report::launches::CodeOfKernel> {
     let data = std::fs::read(place::samples().join(sample)).expect("a sample");

@@ -3,12 +3,13 @@
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
+use wavetap_amdgpu::Board;
 use wavetap_base::error::Result;
 use wavetap_base::glob;
 use wavetap_collect::config::{self, CaptureConfig, Collected, RunConfig};
 use wavetap_collect::selected::DispatchNumbers;
 use wavetap_collect::session::WorkgroupSample;
-use wavetap_emulator::LatencyOverride;
+use wavetap_emulator::{LatencyOverride, TimedWorkgroups};
 
 use super::libraries::Libraries;
 use super::platform::{BackendChoice, Platform, Stack};
@@ -54,6 +55,8 @@ impl Default for Collect {
 pub struct TimingOptions {
     /// Other latencies than the model's own.
     pub latencies: Vec<LatencyOverride>,
+    /// Which workgroups of a dispatch are modelled.
+    pub workgroups: TimedWorkgroups,
     /// Whether stall samples are taken.
     pub samples: bool,
     /// Modelled cycles between the samples of a wave; the model's own choice if none.
@@ -146,6 +149,8 @@ pub struct RunOptions {
     pub graph_nodes: bool,
     /// Bytes of device memory that the records of one dispatch may take; 256 MiB if none.
     pub memory_limit: Option<u64>,
+    /// Emulator: the board that the application sees and that is modelled; the usual one of the target if none.
+    pub board: Option<&'static Board>,
     /// Emulator: what is modelled of time; nothing if none.
     pub timing: Option<TimingOptions>,
     /// Which dispatch is captured, and the folder for the capture of each process.
@@ -286,6 +291,13 @@ impl RunOptions {
         self
     }
 
+    /// Sets [`RunOptions::board`].
+    #[must_use]
+    pub fn board(mut self, value: Option<&'static Board>) -> RunOptions {
+        self.board = value;
+        self
+    }
+
     /// Sets [`RunOptions::timing`].
     #[must_use]
     pub fn timing(mut self, value: TimingOptions) -> RunOptions {
@@ -307,6 +319,7 @@ impl RunOptions {
         let no_emulator = platform == Platform::Gpu;
         let refused = [
             ("the emulator's trace", self.collect.trace, platform.has_tool()),
+            ("--board", self.board.is_some(), no_emulator),
             ("--timing and --samples", self.timing.is_some(), platform.has_tool()),
             ("--per-wave", *per_wave, platform.has_tool()),
             ("--strict-continue", *strict_continue, platform.has_tool()),
@@ -363,6 +376,8 @@ impl RunOptions {
             memory_limit: self.memory_limit,
             latencies: timing
                 .map_or_else(Vec::new, |timing| timing.latencies.iter().map(ToString::to_string).collect()),
+            board: self.board.map(|board| board.name.to_owned()),
+            timed_workgroups: timing.map(|timing| timing.workgroups.to_string()),
             sample_interval: timing.and_then(|timing| timing.sample_interval),
             ..RunConfig::default()
         }

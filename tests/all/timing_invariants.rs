@@ -5,7 +5,7 @@ use std::num::NonZero;
 
 use crate::random::Random;
 use crate::timed::{Kernel, assembler_is_there};
-use wavetap::emulator::Timing;
+use wavetap::emulator::{TimedWorkgroups, Timing};
 
 /// One instruction, or a few. What is written to memory does not depend on the order of waves: sums by atomics, and
 /// what a lane works out by itself.
@@ -69,7 +69,7 @@ fn random_kernels_keep_the_books() {
         let kernel = kernel(&mut random, target, lanes);
         let size = (1 + random.below(6) as u32, [64, 128, 256][random.below(3)]);
         let interval = 64;
-        let timing = Timing { latencies: Vec::new(), sample_interval: NonZero::new(interval), chance: None };
+        let timing = Timing { sample_interval: NonZero::new(interval), ..Timing::default() };
         let (mut with, after) = kernel.run_on(&memory, size, Some(timing.clone()));
         let time = with.time.take().expect("modelled");
 
@@ -108,6 +108,40 @@ fn random_kernels_keep_the_books() {
     }
 }
 
+/// Workgroups that are not modelled do what they do otherwise, and the books are kept for all of them.
+#[test]
+fn a_part_of_the_workgroups_stands_for_all() {
+    if !assembler_is_there() {
+        return;
+    }
+    let mut random = Random::new(0x9a97);
+    let memory: Vec<u32> = (0..0x2000).map(|n| n * 7).collect();
+    for _ in 0..4 {
+        // Two workgroups on each of eight compute units, because of their LDS.
+        let kernel = kernel(&mut random, "gfx90c", 64).with(|kernel| kernel.lds = 0x8000);
+        let size = (1200, 128);
+        let part = Timing { workgroups: TimedWorkgroups::Auto, ..Timing::default() };
+        let (mut with, after) = kernel.run_on(&memory, size, Some(part));
+        let time = with.time.take().expect("modelled");
+        let how = time.extrapolated.expect("not all were modelled");
+        assert_eq!((how.modelled, how.workgroups), (16 * 25, 1200), "{}", kernel.body);
+        let (without, plain) = kernel.run_on(&memory, size, None);
+        assert_eq!(with, without, "{}", kernel.body);
+        assert!(plain == after, "other memory\n{}", kernel.body);
+        let all: u64 = time.instructions.values().map(|each| each.issued + each.stalls()).sum();
+        assert_eq!(all, time.wave_cycles, "{}", kernel.body);
+        let executed = with.trace.expect("traced").executed;
+        let counted: Vec<_> = time.instructions.iter().map(|(place, each)| (*place, each.executions)).collect();
+        assert_eq!(counted, executed.into_iter().collect::<Vec<_>>(), "{}", kernel.body);
+        // What all of them take.
+        let (whole, _) = kernel.run_on(&memory, size, Some(Timing::default()));
+        let whole = whole.time.expect("modelled");
+        let ratio = |one: u64, other: u64| (one as f64 / other as f64 - 1.0).abs();
+        assert!(ratio(time.cycles, whole.cycles) < 0.05, "{how:?} {} {}\n{}", time.cycles, whole.cycles, kernel.body);
+        assert!(ratio(time.wave_cycles, whole.wave_cycles) < 0.05, "{} {}", time.wave_cycles, whole.wave_cycles);
+    }
+}
+
 /// Samples are a fair share of what they sample.
 #[test]
 fn samples_are_spread_as_the_cycles_are() {
@@ -116,7 +150,7 @@ fn samples_are_spread_as_the_cycles_are() {
     }
     let body = "v_mov_b32 v2, 0\n s_mov_b32 s8, 400\nagain:\n global_load_dword v2, v2, s[4:5]\n s_sub_u32 s8, s8, 1\n \
         s_cmp_lg_u32 s8, 0\n s_waitcnt vmcnt(0)\n s_cbranch_scc1 again";
-    let timing = Timing { latencies: Vec::new(), sample_interval: NonZero::new(61), chance: None };
+    let timing = Timing { sample_interval: NonZero::new(61), ..Timing::default() };
     let time = Kernel::new("gfx90a", body).time(&[0; 64], (8, 256), &timing);
     for (place, each) in &time.instructions {
         let cycles = each.issued + each.stalls();

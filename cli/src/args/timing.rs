@@ -1,7 +1,7 @@
 //! What is modelled of time.
 
 use clap::Args;
-use wavetap::emulator::LatencyOverride;
+use wavetap::emulator::{LatencyOverride, TimedWorkgroups};
 
 /// Whether to model time.
 #[derive(Debug, Clone, Default, Args)]
@@ -16,11 +16,16 @@ pub struct TimingArgs {
     /// given several times)
     #[arg(long, value_name = "CLASS=CYCLES")]
     pub latency: Vec<LatencyOverride>,
+    /// Emulator: which workgroups of a dispatch are modelled: all, a number, or auto for a part of a dispatch that has
+    /// many more than the device holds. The others are executed without the model, and the report says how exact the
+    /// time is that is worked out for them (implies --timing)
+    #[arg(long, value_name = "all|auto|N")]
+    pub timed_workgroups: Option<TimedWorkgroups>,
 }
 
 impl TimingArgs {
     /// Whether time is to be modelled.
     pub fn wanted(&self) -> bool {
-        self.timing || !self.latency.is_empty()
+        self.timing || !self.latency.is_empty() || self.timed_workgroups.is_some()
     }
 }

@@ -91,16 +91,28 @@ impl BoardArgs {
     /// Unsupported if another target is named.
     pub fn select(&self, select: &mut SelectArgs) -> Result<()> {
         let Some(board) = self.board else { return Ok(()) };
-        match select.target.iter().find(|target| target.split(':').next() != Some(board.target)) {
-            Some(other) => {
-                let name = board.name;
-                Err(Error::unsupported(format!("--board {name}: it is a {}, and --target names {other}", board.target)))
+        select.target.iter().try_for_each(|target| self.check(target))?;
+        if select.target.is_empty() {
+            select.target.push(board.target.to_owned());
+        }
+        Ok(())
+    }
+
+    /// The target whose code runs: the one that is named, or the board's processor.
+    ///
+    /// # Errors
+    /// Unsupported if these are not the same.
+    pub fn target(&self, named: Option<&str>) -> Result<Option<String>> {
+        named.map_or(Ok(()), |named| self.check(named))?;
+        Ok(named.or(self.board.map(|board| board.target)).map(str::to_owned))
+    }
+
+    fn check(&self, target: &str) -> Result<()> {
+        match self.board {
+            Some(Board { name, target: processor, .. }) if target.split(':').next() != Some(processor) => {
+                Err(Error::unsupported(format!("--board {name}: it is a {processor}, and --target names {target}")))
             }
-            None if select.target.is_empty() => {
-                select.target.push(board.target.to_owned());
-                Ok(())
-            }
-            None => Ok(()),
+            _ => Ok(()),
         }
     }
 

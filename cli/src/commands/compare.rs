@@ -38,8 +38,12 @@ struct Ended {
 
 /// Runs the application once as it is and once for each mode.
 pub fn run(args: &CompareArgs, look: LookArgs) -> Result<ExitCode> {
+    let mut args = args.clone();
+    args.board.select(&mut args.select)?;
+    let args = &args;
     let target = args.select.target.first().map(String::as_str);
     let (platform, mut run_options) = launch::options(&args.backend, &args.app, target)?;
+    run_options.board = args.board.board;
     let backend = platform.backend();
     output::check(&args.report)?;
     let app = launch::find(&args.app)?;

@@ -26,6 +26,7 @@ pub fn run(args: &ProfileArgs, look: LookArgs) -> Result<ExitCode> {
     if platform.is_emulated() {
         args.view.board.select(&mut args.select)?;
         run.target = args.select.target.first().cloned();
+        run.board = args.view.board.board;
     }
     let args = &args;
     output::check(&args.report)?;

@@ -75,6 +75,8 @@ fn alone(args: &ReplayArgs, application: Vec<OsString>, target: &str) -> Result<
     check_nothing_collected(&args.backend, "without --probe nothing that kernels count is collected")?;
     let application = AppArgs { command: application };
     let (_, mut options) = launch::options(&args.backend, &application, Some(target))?;
+    args.view.board.target(Some(target))?;
+    options.board = args.view.board.board;
     options.collect = Collect::NOTHING;
     options.collect.trace = args.trace.is_some();
     options.timing = args.timing.wanted().then(|| launch::timing(&args.timing));

@@ -17,7 +17,9 @@ pub const LACKING: i32 = 1;
 
 /// Runs it; the exit code is the application's.
 pub fn run(args: &RunArgs, look: LookArgs) -> Result<ExitCode> {
-    let (platform, mut options) = launch::options(&args.backend, &args.app, args.target.as_deref())?;
+    let target = args.board.target(args.target.as_deref())?;
+    let (platform, mut options) = launch::options(&args.backend, &args.app, target.as_deref())?;
+    options.board = args.board.board;
     output::check(&args.report)?;
     let app = launch::find(&args.app)?;
     let outputs = [&args.output, &args.trace, &args.samples];

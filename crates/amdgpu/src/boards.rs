@@ -4,6 +4,7 @@
 //! are peaks, so that what follows from them is a least time, never a prediction.
 
 use super::target::Target;
+use super::vocabulary::MachineFact;
 
 include!(concat!(env!("OUT_DIR"), "/boards.rs"));
 
@@ -71,6 +72,39 @@ impl Board {
         BOARDS.iter().find(|board| board.target == target.name())
     }
 
+    /// A number of the machine around the instructions as this board has it: that of its target, which is its usual
+    /// board's, unless the two boards differ. What is beyond L2 does not run by the shader clock: where that is
+    /// another, bandwidths and latencies in its cycles are.
+    ///
+    /// ```
+    /// use wavetap_amdgpu::{Board, MachineFact};
+    /// let board = Board::by_name("mi300a").unwrap();
+    /// assert_eq!([MachineFact::ComputeUnits, MachineFact::L2Caches].map(|fact| board.machine(fact)), [228, 6]);
+    /// ```
+    #[must_use]
+    pub fn machine(&self, fact: MachineFact) -> u32 {
+        let Some(target) = Target::by_name(self.target) else { return 0 };
+        let fact_of_target = |fact| target.machine(fact).typical;
+        let own = fact_of_target(fact);
+        let Some(usual) = Board::of_target(target) else { return own };
+        let scaled = |by: f64| (f64::from(own) * by).round() as u32;
+        let clock = f64::from(self.clock_mhz) / f64::from(usual.clock_mhz);
+        match fact {
+            MachineFact::ComputeUnits => self.compute_units,
+            MachineFact::L2Caches if own > 1 => {
+                (u64::from(own) * u64::from(self.l2_mib) / u64::from(usual.l2_mib.max(1))).max(1) as u32
+            }
+            MachineFact::MallBytes => match (self.mall_mib, usual.mall_mib) {
+                (Some(mib), Some(usual)) if mib != usual => scaled(f64::from(mib) / f64::from(usual)),
+                _ => own,
+            },
+            MachineFact::MemoryBandwidth => scaled(self.memory_bytes() / usual.memory_bytes()),
+            MachineFact::MallBandwidth => scaled(1.0 / clock),
+            MachineFact::MallHit | MachineFact::Memory => scaled(clock),
+            _ => own,
+        }
+    }
+
     /// Bytes of memory a cycle of the shader clock.
     #[must_use]
     pub fn memory_bytes(&self) -> f64 {
@@ -93,7 +127,6 @@ impl Board {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::vocabulary::MachineFact;
 
     /// The timing model and the boards are of the same machines, where both say something.
     #[test]
@@ -116,9 +149,14 @@ mod tests {
                 assert_eq!(target.machine(fact).typical * simds, *rate, "{} {number}", board.name);
             }
             if Board::of_target(target) == Some(&board) {
+                for fact in MachineFact::ALL {
+                    assert_eq!(board.machine(fact), target.machine(fact).typical, "{} {fact:?}", board.name);
+                }
                 assert_eq!(units.typical, board.compute_units, "{}", board.name);
                 assert!(f64::from(target.machine(MachineFact::MemoryBandwidth).typical) <= board.memory_bytes() * 1.05);
             }
+            let bytes = board.machine(MachineFact::MemoryBandwidth);
+            assert!(f64::from(bytes) <= board.memory_bytes() * 1.05, "{} {bytes}", board.name);
             assert!(board.reached.iter().all(|(_, percent)| (1..=100).contains(percent)), "{}", board.name);
         }
     }

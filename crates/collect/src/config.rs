@@ -130,6 +130,10 @@ pub struct RunConfig {
     pub timing: Option<PathBuf>,
     /// Latencies for the model, as `CLASS=CYCLES`.
     pub latencies: Vec<String>,
+    /// The board whose numbers programs and the model see.
+    pub board: Option<String>,
+    /// Which workgroups of a dispatch are modelled: `all`, `auto` or a number.
+    pub timed_workgroups: Option<String>,
     /// File for its stall samples.
     pub samples: Option<PathBuf>,
     /// Modelled cycles between the samples of a wave.
@@ -152,7 +156,7 @@ struct File<Config> {
 
 impl RunConfig {
     /// The variables of values that the command decides: one of its caller must not reach the run unasked.
-    pub const VARIABLES: [&str; 23] = [
+    pub const VARIABLES: [&str; 25] = [
         "WAVETAP_TARGET",
         "WAVETAP_GPUS",
         "WAVETAP_PROFILE",
@@ -174,6 +178,8 @@ impl RunConfig {
         "WAVETAP_PER_WAVE",
         "WAVETAP_TIMING",
         "WAVETAP_LATENCY",
+        "WAVETAP_BOARD",
+        "WAVETAP_TIMED_WORKGROUPS",
         "WAVETAP_SAMPLES",
         "WAVETAP_SAMPLE_INTERVAL",
     ];
@@ -273,6 +279,12 @@ impl RunConfig {
         }
         if let Some(text) = set("WAVETAP_LATENCY") {
             self.latencies = text.split(',').map(str::to_owned).collect();
+        }
+        if let Some(text) = set("WAVETAP_BOARD") {
+            self.board = Some(text);
+        }
+        if let Some(text) = set("WAVETAP_TIMED_WORKGROUPS") {
+            self.timed_workgroups = Some(text);
         }
         if let Some(text) = set("WAVETAP_RECORDS") {
             let (count, drop) = text.strip_suffix(":drop").map_or((text.as_str(), false), |count| (count, true));

@@ -86,8 +86,8 @@ pub use memory::loader::{LoadedObject, LoadedSymbol, SymbolKind};
 pub use trace::accesses::{AccessRecord, AccessRecords, AccessedMemory};
 pub use trace::origins::{Origin, Origins, ValueOrigins, WaitOrigins};
 pub use trace::timing::{
-    InstructionTime, LatencyClass, LatencyOverride, MemoryCounts, ModelledTime, Resource, ResourceUse, StallReason,
-    Timing, WaveSample,
+    Extrapolated, InstructionTime, LatencyClass, LatencyOverride, MemoryCounts, ModelledTime, Resource, ResourceUse,
+    StallReason, TimedWorkgroups, Timing, WaveSample,
 };
 pub use trace::{DispatchStats, Trace, Visit};
 /// What [`Device::map`] maps.

@@ -101,6 +101,7 @@ mod tests {
             dispatch,
             modelled_cycles: 100 + dispatch,
             region: region.map(str::to_owned),
+            extrapolated: None,
         };
         let mut time = TimeProfile::new(Vec::new());
         let dispatches = times.map(dispatch).to_vec();

@@ -620,7 +620,7 @@ mod tests {
                 modelled_cycles: 10,
                 modelled_wave_cycles: 10,
                 modelled_added_cycles: 0,
-                dispatches: vec![DispatchTime { dispatch, modelled_cycles: 10, region: None }],
+                dispatches: vec![DispatchTime { dispatch, modelled_cycles: 10, region: None, extrapolated: None }],
                 memory: MemoryTime::default(),
                 resources: Vec::new(),
                 instructions: Vec::new(),

@@ -23,6 +23,9 @@ pub struct TimeProfile {
     /// Latencies that were set by the user, `valu32=8`.
     #[serde(default)]
     pub latencies: Vec<String>,
+    /// The board that was modelled, where one was named; else the usual one of each target.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub board: Option<String>,
     /// Whether the run ended; false in what a killed run leaves.
     pub complete: bool,
     /// Processes whose time this is.
@@ -76,6 +79,22 @@ pub struct DispatchTime {
     /// The ranges of the program in which it was dispatched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub region: Option<String>,
+    /// Where only a part of its workgroups was modelled, which: cycles and what was counted of caches are worked out
+    /// from those.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub extrapolated: Option<ExtrapolatedTime>,
+}
+
+/// What the time of a dispatch was worked out from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ExtrapolatedTime {
+    /// Workgroups that were modelled.
+    pub modelled_workgroups: u64,
+    /// Workgroups of the dispatch.
+    pub workgroups: u64,
+    /// By how many thousandths the time would be another, with a probability of 95 percent, had others been modelled.
+    pub error_permille: u32,
 }
 
 /// What caches and LDS did in the model.
@@ -254,6 +273,7 @@ impl TimeProfile {
             schema: SCHEMA.to_owned(),
             modelled: true,
             latencies,
+            board: None,
             complete: false,
             processes: 1,
             kernels: Vec::new(),

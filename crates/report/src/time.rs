@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::style::{Style, counted, place};
 use super::table::{Align, Table, grouped};
 use super::variants::{self, Key, Variant};
-use wavetap_profile::time::{InstructionCycles, KernelTime, MemoryTime, TimeProfile};
+use wavetap_profile::time::{ExtrapolatedTime, InstructionCycles, KernelTime, MemoryTime, TimeProfile};
 
 /// Instructions listed for each kernel: the costliest. JSON has all of them.
 const SHOWN: usize = 15;
@@ -29,6 +29,9 @@ pub(super) fn render_to(time: &TimeProfile, style: Style, lines: &mut Vec<String
     );
     if !time.latencies.is_empty() {
         lines.push(format!("  modelled with other latencies: {}", time.latencies.join(", ")));
+    }
+    if let Some(board) = &time.board {
+        lines.push(format!("  the board that is modelled: {board}"));
     }
     if time.processes != 1 {
         lines.push(format!("  the sum of {}", counted(time.processes.into(), "process", "processes")));
@@ -78,7 +81,24 @@ pub(super) fn kernel_facts(kernel: &KernelTime) -> Vec<String> {
         let (least, most) = (each.clone().min().unwrap_or(0), each.max().unwrap_or(0));
         facts.push(format!("{} to {} modelled cycles a dispatch", grouped(least), grouped(most)));
     }
+    facts.extend(extrapolated(kernel));
     facts
+}
+
+/// That the time of dispatches was worked out from a part of their workgroups, if it was of any.
+fn extrapolated(kernel: &KernelTime) -> Option<String> {
+    let parts: Vec<&ExtrapolatedTime> =
+        kernel.dispatches.iter().filter_map(|each| each.extrapolated.as_ref()).collect();
+    let permille = parts.iter().map(|part| part.error_permille).max()?;
+    let sum = |of: fn(&ExtrapolatedTime) -> u64| grouped(parts.iter().map(|part| of(part)).sum());
+    Some(format!(
+        "worked out from {} of the {} workgroups of {}: within {}.{} %",
+        sum(|part| part.modelled_workgroups),
+        sum(|part| part.workgroups),
+        counted(parts.len() as u64, "dispatch", "dispatches"),
+        permille / 10,
+        permille % 10
+    ))
 }
 
 /// What caches and LDS did, in a few words each.
@@ -180,8 +200,8 @@ mod tests {
             modelled_wave_cycles: 5000,
             modelled_added_cycles: 0,
             dispatches: vec![
-                DispatchTime { dispatch: 0, modelled_cycles: 1000, region: None },
-                DispatchTime { dispatch: 1, modelled_cycles: 2000, region: None },
+                DispatchTime { dispatch: 0, modelled_cycles: 1000, region: None, extrapolated: None },
+                DispatchTime { dispatch: 1, modelled_cycles: 2000, region: None, extrapolated: None },
             ],
             memory: MemoryTime { l1_hits: 3, l1_misses: 1, modelled_lds_conflict_cycles: 7, ..MemoryTime::default() },
             resources: Vec::new(),

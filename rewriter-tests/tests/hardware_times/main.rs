@@ -43,7 +43,7 @@ impl Compared {
     /// Modelled time in microseconds.
     fn time(&self) -> Option<f64> {
         match &self.modelled {
-            Modelled::Run { launches, cycles } => {
+            Modelled::Run { launches, cycles, .. } => {
                 Some(programs::of(&self.measured.program)?.time(*launches, *cycles, self.measured.copied_bytes))
             }
             Modelled::Limit | Modelled::Refused(_) => None,
@@ -64,6 +64,7 @@ fn trials() -> Result<Vec<Trial>, Failure> {
     let mut trials = vec![
         Trial::test("the measured rows are sound", || sound().map_err(Failed::from)),
         Trial::test("our own kernels are near the measured times", || own::near().map_err(Failed::from)),
+        Trial::test("a part of the workgroups gives the time of all", || own::extrapolated().map_err(Failed::from)),
         Trial::test("statistics", || statistics::checked().map_err(Failed::from)),
     ];
     let folder = std::env::var_os(FOLDER).map(PathBuf::from);

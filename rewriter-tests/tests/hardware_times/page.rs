@@ -80,7 +80,8 @@ pub fn page(all: &[Compared], seconds: u64) -> String {
     }
     text += "\n![Modelled over measured times](hardware.svg)\n\n";
     text += MISSES;
-    text += "\n## Rows\n\nTimes in microseconds; *ratio*: modelled by measured average.\n\n";
+    text += "\n## Rows\n\nTimes in microseconds; *ratio*: modelled by measured average; *±*: worked out from a part \
+             of the\nworkgroups, and how far that may be off the model of all.\n\n";
     text += &table(all);
     text
 }
@@ -107,10 +108,17 @@ pub fn table(all: &[Compared]) -> String {
             let Some(time) = row.time() else { continue };
             let (name, arguments, calls) = (&measured.program, &measured.arguments, measured.iterations);
             let (least, average, ratio) = (measured.least, measured.average, time / measured.average);
+            let within = match &row.modelled {
+                Modelled::Run { extrapolated: Some(permille), .. } => {
+                    format!(" (±{:.1} %)", f64::from(*permille) / 10.0)
+                }
+                _ => String::new(),
+            };
             let theirs = measured.mgpusim.map(|time| format!("{time:.1}")).unwrap_or_default();
             let _ = writeln!(
                 text,
-                "| {name} | `{arguments}` | {calls} | {least:.1} | {average:.1} | {time:.1} | {ratio:.2} | {theirs} |"
+                "| {name} | `{arguments}` | {calls} | {least:.1} | {average:.1} | {time:.1}{within} | {ratio:.2} | \
+                 {theirs} |"
             );
         }
         let limit = rows.iter().filter(|row| matches!(row.modelled, Modelled::Limit)).count();

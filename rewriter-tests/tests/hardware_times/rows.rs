@@ -15,6 +15,8 @@ use serde::{Deserialize, Serialize};
 use crate::Compared;
 use crate::programs::{self, PROGRAMS};
 
+/// Where the times were measured.
+pub const BOARD: &str = "mi300a";
 const TARGET: &str = "gfx942";
 /// `timeout` says that it ended what it ran.
 const ENDED: i32 = 124;
@@ -78,7 +80,13 @@ pub fn measured() -> Result<Vec<Measured>, Failure> {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum Modelled {
     /// Launches of one call, and the cycles of all of them.
-    Run { launches: u64, cycles: u64 },
+    Run {
+        launches: u64,
+        cycles: u64,
+        /// Where only a part of the workgroups was modelled, how far the time may be off, in thousandths.
+        #[serde(default)]
+        extrapolated: Option<u32>,
+    },
     /// It was not done in time, or a smaller size of its program was not.
     Limit,
     /// Why it could not be run.
@@ -121,7 +129,7 @@ impl Runner {
             let age = |file: &Path| fs::metadata(file).and_then(|data| data.modified()).ok();
             if age(&executable).is_none_or(|made| age(&source).is_none_or(|written| written > made)) {
                 eprintln!("hardware_times: compiling {}", program.name);
-                compile(&source, &executable, &bitcode)?;
+                compile(&source, &executable, &bitcode, &[TARGET])?;
             }
             digests.insert(program.name, format!("{emulator} {}", digest(&[executable])?));
         }
@@ -195,7 +203,8 @@ impl Runner {
         // One call is not measured, one is.
         let words: Vec<&str> = row.arguments.split_whitespace().chain(["--iterations", "1"]).collect();
         let executable = self.folder.join(&row.program);
-        let modelled = model(&self.wavetap, &executable, &words, &row.program, self.seconds)?;
+        let modelled =
+            model(&self.wavetap, &executable, &words, &row.program, (["--board", BOARD], "auto"), self.seconds)?;
         let (program, arguments) = (row.program.clone(), row.arguments.clone());
         let (digest, seconds) = (self.digests[row.program.as_str()].clone(), self.seconds);
         let kept = Kept { digest, program, arguments, seconds, modelled: modelled.clone() };
@@ -211,12 +220,16 @@ pub fn model(
     executable: &Path,
     arguments: &[&str],
     name: &str,
+    (device, workgroups): ([&str; 2], &str),
     seconds: u64,
 ) -> Result<Modelled, Failure> {
     let report = tempfile::NamedTempFile::new().map_err(|e| e.to_string())?;
     let mut run = Command::new("timeout");
     run.arg(seconds.to_string()).arg(wavetap);
-    run.args(["run", "--timing", "--target", TARGET, "--force", "--format", "json", "--report"]).arg(report.path());
+    run.args(["run", "--timed-workgroups", workgroups])
+        .args(device)
+        .args(["--force", "--format", "json", "--report"])
+        .arg(report.path());
     run.arg("--").arg(executable).args(arguments).stdin(Stdio::null());
     let out = run.output().map_err(|e| format!("timeout: {e}"))?;
     if out.status.code() == Some(ENDED) {
@@ -239,7 +252,8 @@ pub fn model(
     }
     let second = &all[all.len() / 2..];
     let cycles = second.iter().map(|dispatch| dispatch.modelled_cycles).sum();
-    Ok(Modelled::Run { launches: second.len() as u64, cycles })
+    let errors = second.iter().filter_map(|dispatch| dispatch.extrapolated.as_ref()).map(|part| part.error_permille);
+    Ok(Modelled::Run { launches: second.len() as u64, cycles, extrapolated: errors.max() })
 }
 
 #[derive(Deserialize)]
@@ -257,6 +271,12 @@ struct Kernel {
 struct Dispatch {
     dispatch: u64,
     modelled_cycles: u64,
+    extrapolated: Option<Extrapolated>,
+}
+
+#[derive(Deserialize)]
+struct Extrapolated {
+    error_permille: u32,
 }
 
 /// The device libraries that the compiler needs.
@@ -266,10 +286,11 @@ pub fn make_bitcode(folder: &Path) -> Result<(), Failure> {
 }
 
 /// Compiles a program with the flags that the measured ones were compiled with.
-pub fn compile(source: &Path, executable: &Path, bitcode: &Path) -> Result<(), Failure> {
+pub fn compile(source: &Path, executable: &Path, bitcode: &Path, targets: &[&str]) -> Result<(), Failure> {
     finish(
         Command::new("clang++-19")
-            .args(["-w", "-x", "hip", "-std=c++17", "-O2", "--offload-arch=gfx942"])
+            .args(["-w", "-x", "hip", "-std=c++17", "-O2"])
+            .args(targets.iter().map(|target| format!("--offload-arch={target}")))
             .arg(format!("--rocm-device-lib-path={}", bitcode.display()))
             .args([source, Path::new("-o"), executable])
             .arg("-lamdhip64"),

@@ -41,7 +41,7 @@ fn timed(kernel: &str, stats: &DispatchStats) -> Timed {
 }
 
 fn options(latencies: &[LatencyOverride], chance: Option<u64>) -> Options {
-    let timing = Timing { latencies: latencies.to_vec(), sample_interval: None, chance };
+    let timing = Timing { latencies: latencies.to_vec(), chance, ..Timing::default() };
     Options { trace: true, strict: false, threads: 1, timing: Some(timing), ..Options::default() }
 }
 

@@ -1,8 +1,9 @@
 //! Records of where lanes go in memory.
 
 use crate::address::CodeAddress;
-use crate::exec::memory::accesses::gather;
+use crate::exec::memory::accesses::{How, gather};
 use crate::lanes::active;
+use crate::op::Class;
 use crate::state::core::Core;
 use crate::state::op::Op;
 use crate::trace::accesses::{AccessRecord, AccessedMemory};
@@ -31,4 +32,36 @@ pub(super) fn note_accesses(core: &mut Core, op: &Op, most: usize) {
         let addresses = active(lds.mask).map(|lane| lds.addresses[lane]).collect();
         add(AccessedMemory::Lds, lds.size, lds.mask, addresses);
     }
+}
+
+/// What is accessed while time is not modelled: 64 bytes of memory, what no cache's line is shorter than.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct WarmLine {
+    pub address: u64,
+    pub how: How,
+    /// By scalar memory.
+    pub scalar: bool,
+}
+
+impl WarmLine {
+    const BYTES: u64 = 64;
+}
+
+/// Notes the lines that an instruction is about to access.
+pub(super) fn note_lines(core: &mut Core, op: &Op, lines: &mut Vec<WarmLine>) {
+    if !matches!(op.class, Class::Vmem | Class::Smem) {
+        return;
+    }
+    let said = core.wave.checks.found.borrow().len();
+    let gathered = gather(core, op);
+    core.wave.checks.found.borrow_mut().truncate(said);
+    let Some(accesses) = gathered else { return };
+    let last = accesses.size.max(1) - 1;
+    let numbers =
+        accesses.memory.iter().flat_map(|&at| at / WarmLine::BYTES..=at.saturating_add(last) / WarmLine::BYTES);
+    let mut numbers: Vec<u64> = numbers.collect();
+    numbers.sort_unstable();
+    numbers.dedup();
+    let (how, scalar) = (accesses.how, op.class == Class::Smem);
+    lines.extend(numbers.iter().map(|number| WarmLine { address: number * WarmLine::BYTES, how, scalar }));
 }

@@ -1,8 +1,9 @@
 //! Runs the workgroups of a dispatch: decoded code, the state that waves begin with, the scheduler.
 
-mod accesses;
+pub(crate) mod accesses;
 mod clock_loops;
 pub(crate) mod code;
+mod counts;
 mod demands;
 pub(crate) mod origins;
 pub(crate) mod plan;

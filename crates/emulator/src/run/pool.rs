@@ -1,6 +1,7 @@
 //! A pool of registers, waves and LDS of ended workgroups, so that small dispatches allocate next to nothing.
 
-use super::worker::{OpCount, Workgroup};
+use super::counts::OpCount;
+use super::worker::Workgroup;
 use crate::lanes::Registers;
 use crate::state::wave::Wave;
 

@@ -6,11 +6,12 @@ use std::time::Duration;
 use smallvec::SmallVec;
 
 use wavetap_amdgpu::{Target, print};
-use wavetap_profile::probes::branches::{ExecCounts, ScalarCounts};
+use wavetap_profile::probes::branches::ScalarCounts;
 
-use super::accesses::note_accesses;
+use super::accesses::{WarmLine, note_accesses, note_lines};
 use super::clock_loops;
 use super::code::Code;
+use super::counts::{OpCount, executed_ops, tally};
 use super::origins::OriginBook;
 use super::plan::Plan;
 use super::shared::Shared;
@@ -56,20 +57,6 @@ pub(crate) struct Workgroup {
     pub barrier: Barrier,
 }
 
-/// What was counted at an instruction.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct OpCount {
-    /// Executions that were counted one by one, not as a part of a run of instructions.
-    executed: u64,
-    /// Executions of runs of instructions that begin here, less those of runs that ended before.
-    begun: i64,
-    /// Branches only.
-    taken: u64,
-    /// Active lanes before it, where they are traced.
-    lanes: u64,
-    exec: ExecCounts,
-}
-
 /// What runs workgroups of a dispatch: one for each thread.
 pub(crate) struct Worker<'a> {
     pub shared: &'a Shared<'a>,
@@ -103,6 +90,10 @@ pub(crate) struct Worker<'a> {
     pub(crate) passed: u64,
     /// How long it slept, for a wave that waits for a clock, and no share was charged for yet.
     slept: Duration,
+    /// The lines that are accessed, where they are noted.
+    lines: Option<Vec<WarmLine>>,
+    /// A list for them.
+    unused_lines: Vec<WarmLine>,
 }
 
 /// Where a wave was when it was stopped.
@@ -201,6 +192,8 @@ impl<'a> Worker<'a> {
             waits_since,
             passed: 0,
             slept: Duration::ZERO,
+            lines: None,
+            unused_lines: Vec::new(),
         }
     }
 
@@ -357,11 +350,7 @@ impl<'a> Worker<'a> {
             }
             *instructions = instructions.saturating_sub(executed);
             if group.waves.iter().all(|wave| wave.status == Status::Ended) {
-                self.free.extend(group.waves.iter().map(|wave| wave.group));
-                if !strict {
-                    self.code.pool.take(group);
-                }
-                self.stats.workgroups += 1;
+                self.end(group);
                 self.waited = 0;
             } else {
                 self.running.push(group);
@@ -412,6 +401,44 @@ impl<'a> Worker<'a> {
         waves.truncate(plan.waves_of(id) as usize);
         let barrier = Barrier { members: waves.len() as u32, ..Barrier::default() };
         Ok(Workgroup { lds, waves, barrier })
+    }
+
+    /// A workgroup has ended.
+    pub(crate) fn end(&mut self, group: Workgroup) {
+        self.free.extend(group.waves.iter().map(|wave| wave.group));
+        if !self.shared.options.strict {
+            self.code.pool.take(group);
+        }
+        self.stats.workgroups += 1;
+    }
+
+    /// One wave of a group runs for a while, its time not being modelled; returns the instructions that it ran, and the
+    /// lines of memory that it accessed.
+    pub(crate) fn turn_unmodelled(
+        &mut self,
+        plan: &Plan,
+        group: &mut Workgroup,
+    ) -> Result<(u64, Vec<WarmLine>), Fault> {
+        self.lines = Some(std::mem::take(&mut self.unused_lines));
+        let executed = self.turn(plan, group);
+        let lines = self.lines.take().unwrap_or_default();
+        Ok((executed?, lines))
+    }
+
+    /// Takes the list back.
+    pub(crate) fn take_lines(&mut self, mut lines: Vec<WarmLine>) {
+        lines.clear();
+        self.unused_lines = lines;
+    }
+
+    /// How often each instruction was executed, by its index.
+    pub(crate) fn executions(&mut self) -> Vec<u64> {
+        self.settle();
+        let mut all = vec![0; self.counted.end];
+        for at in self.counted.clone() {
+            all[at] = self.counts.get(at).map_or(0, |count| count.executed);
+        }
+        all
     }
 
     /// One wave of a group runs for a while; returns the instructions it ran.
@@ -497,7 +524,7 @@ impl<'a> Worker<'a> {
         fuel: &mut u64,
     ) -> Result<(), Box<Stopped>> {
         let Worker { shared, memory, code, clock, random, stats, counts, counted, origins, findings, work, .. } = self;
-        let (passed, slept) = (&mut self.passed, &mut self.slept);
+        let (passed, slept, lines) = (&mut self.passed, &mut self.slept, &mut self.lines);
         let options = shared.options;
         let launch = &plan.launch;
         let mut core = Core { memory, lds, wave, launch, random, stats, clock, barrier, work };
@@ -505,7 +532,8 @@ impl<'a> Worker<'a> {
         // which it runs.
         let mut next = usize::MAX;
         let watches = !options.watched.is_empty();
-        let one_by_one = launch.strict || origins.is_some() || options.trace_lanes || options.accesses > 0 || watches;
+        let notes = options.accesses > 0 || lines.is_some();
+        let one_by_one = launch.strict || origins.is_some() || options.trace_lanes || notes || watches;
         let mut left = quantum;
         while left > 0 {
             let pc = core.wave.pc;
@@ -572,6 +600,9 @@ impl<'a> Worker<'a> {
             }
             if options.accesses > 0 {
                 note_accesses(&mut core, op, options.accesses);
+            }
+            if let Some(lines) = lines {
+                note_lines(&mut core, op, lines);
             }
             if let Err(stop) = (op.run)(&mut core, op) {
                 return Err(Box::new(Stopped { stop: *stop, op: Some(index), pc }));
@@ -664,32 +695,5 @@ fn fault(code: &Code, target: Target, stopped: Stopped, wave: &Wave) -> Fault {
         lane: stop.lane,
         workgroup: wave.group_id,
         wave: wave.index,
-    }
-}
-
-/// The instructions that were counted, and some others, with their counts.
-fn executed_ops<'c>(
-    code: &'c Code,
-    counts: &'c [OpCount],
-    counted: &Range<usize>,
-) -> impl Iterator<Item = (&'c Op, &'c OpCount)> {
-    let counts = counts.get(counted.clone()).unwrap_or_default();
-    code.ops.get(counted.start..).unwrap_or_default().iter().zip(counts)
-}
-
-/// Counts what the instruction did to EXEC or to the program counter.
-fn tally(count: &mut OpCount, op: &Op, wave: &Wave, before: u64) {
-    count.lanes += u64::from(before.count_ones());
-    match op.site {
-        Site::None => {}
-        Site::Branch => count.taken += u64::from(wave.jumped),
-        Site::Exec if before == 0 => count.exec.empty += 1,
-        Site::Exec => {
-            let after = wave.exec();
-            count.exec.executions += 1;
-            count.exec.agreements += u64::from(after == before || after == 0);
-            count.exec.lanes_before += u64::from(before.count_ones());
-            count.exec.lanes_after += u64::from(after.count_ones());
-        }
     }
 }

@@ -11,6 +11,7 @@ use crate::trace::timing::{LatencyClass, Timing};
 #[derive(Debug, Clone)]
 pub(crate) struct Machine {
     target: Target,
+    facts: [u32; MachineFact::ALL.len()],
     /// Cycles of an issue slot.
     pub interval: u64,
     /// Cycles that a 32-bit vector operation keeps its SIMD.
@@ -42,9 +43,16 @@ impl Machine {
     }
 
     pub(crate) fn new(target: Target, timing: &Timing) -> Machine {
-        let fact = |fact| u64::from(target.machine(fact).typical);
+        // Those of the board, if it is one of this target's.
+        let board = timing.board.filter(|board| board.target == target.name());
+        let facts = MachineFact::ALL.map(|fact| match board {
+            Some(board) => board.machine(fact),
+            None => target.machine(fact).typical,
+        });
+        let fact = |fact: MachineFact| u64::from(facts[fact as usize]);
         let mut machine = Machine {
             target,
+            facts,
             interval: fact(MachineFact::IssueInterval),
             passes: u64::from(target.wave_size()).div_ceil(fact(MachineFact::ValuLanes)),
             latency: Latency::ALL.map(|class| {
@@ -97,7 +105,7 @@ impl Machine {
     }
 
     pub(crate) fn fact(&self, fact: MachineFact) -> u64 {
-        self.target.machine(fact).typical.into()
+        self.facts[fact as usize].into()
     }
 
     /// What an operation of a class takes by chance, if that is how time is modelled.

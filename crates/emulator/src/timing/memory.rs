@@ -20,7 +20,8 @@ use super::cache::{Cache, Spread, mixed};
 use super::lanes::address_cycles;
 use super::machine::Machine;
 use crate::exec::memory::accesses::{Accesses, How};
-use crate::trace::timing::{MemoryCounts, Resource, ResourceUse};
+use crate::run::accesses::WarmLine;
+use crate::trace::timing::{MemoryCounts, Resource, ResourceUse, scaled};
 
 /// Bytes of a line of the scalar cache.
 const SCALAR_LINE: u64 = 64;
@@ -169,6 +170,54 @@ impl Hierarchy {
         // A line is written when its last byte is.
         let drained = [self.last.free, self.memory_free].map(|free| free.div_ceil(PARTS));
         drained.into_iter().fold(end, u64::max)
+    }
+
+    /// The share of workgroups that were modelled, of all: what was counted is scaled to all of them.
+    pub(crate) fn scale(&mut self, share: (u64, u64)) {
+        self.counts.all_mut().into_iter().chain(&mut self.busy.busy).for_each(|count| *count = scaled(*count, share));
+    }
+
+    /// A compute unit accesses lines without the model: L2, the Infinity Cache and translations have them then.
+    pub(crate) fn warm(&mut self, unit: usize, lines: &[WarmLine]) {
+        let width = self.machine.fact(MachineFact::L2LineBytes).max(1);
+        let parts = self.l2.len();
+        let (mut last, mut page) = (None, None);
+        for line in lines {
+            let here = Some((line.address >> PAGE_BITS, line.scalar));
+            if let Some(new) = here.filter(|_| here != page) {
+                self.pages.entry(new).or_insert(0);
+                page = here;
+            }
+            let (number, write) = (line.address / width, line.how != How::Load);
+            if last.replace((number, write)) == Some((number, write)) {
+                continue;
+            }
+            let l2 = &mut self.l2[unit % parts].cache;
+            if l2.find(number, write).is_some() {
+                continue;
+            }
+            let left = l2.insert(number, 0, write);
+            if line.how != How::Store {
+                self.warm_last(number, false);
+            }
+            if let Some(left) = left {
+                self.warm_last(left, true);
+            }
+        }
+    }
+
+    fn warm_last(&mut self, line: u64, write: bool) {
+        let Some(cache) = self.last_cache() else { return };
+        if cache.find(line, write).is_none() {
+            cache.insert(line, 0, write);
+        }
+    }
+
+    /// The Infinity Cache, if there is one.
+    fn last_cache(&mut self) -> Option<&mut Cache> {
+        let bytes = self.machine.fact(MachineFact::MallBytes);
+        let (width, ways) = (self.machine.fact(MachineFact::L2LineBytes), self.machine.fact(MachineFact::MallWays));
+        (bytes > 0).then(|| self.last.cache.get_or_insert_with(|| Cache::new(bytes, width, ways, Spread::Mixed)))
     }
 
     /// What the next dispatch finds; this one ended at `end`.
@@ -421,15 +470,14 @@ impl Hierarchy {
             let start = self.memory(at);
             return if write { start } else { start + self.machine.memory };
         }
-        let (width, ways) = (machine.fact(MachineFact::L2LineBytes), machine.fact(MachineFact::MallWays));
+        let width = machine.fact(MachineFact::L2LineBytes);
         let takes = (width * PARTS).div_ceil(machine.fact(MachineFact::MallBandwidth).max(1));
         let hit = machine.mall_hit;
         let start = self.last.free.max(at * PARTS);
         self.last.free = start + takes;
         self.busy.busy[Resource::Mall as usize] += takes;
         let at = start / PARTS;
-        let cache = self.last.cache.get_or_insert_with(|| Cache::new(bytes, width, ways, Spread::Mixed));
-        if let Some(ready) = cache.find(line, write) {
+        if let Some(ready) = self.last_cache().and_then(|cache| cache.find(line, write)) {
             return if write { at } else { ready.max(at + hit) };
         }
         let done = if write { at + hit } else { self.memory(at) + self.machine.memory };

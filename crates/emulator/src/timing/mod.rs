@@ -13,6 +13,7 @@
 //! | `chance` | latencies by chance |
 //! | `lanes` | how long the addresses of an instruction keep L1 |
 //! | `cache`, `memory` | caches and the way to memory |
+//! | `sampling` | which workgroups are modelled, where not all are |
 //! | `place` | which workgroup is on which compute unit |
 //! | `wave` | results, counters and charged cycles of a wave |
 //! | `schedule` | the order of everything |
@@ -26,6 +27,7 @@ mod lanes;
 mod machine;
 mod memory;
 mod place;
+mod sampling;
 mod schedule;
 mod wave;
 

@@ -5,7 +5,7 @@
 //! with the fewest waves. A unit without workgroups takes any, so that a workgroup that could not be launched still
 //! runs. A full unit holds as many workgroups as `Target::workgroups` says, which a test compares.
 
-use wavetap_amdgpu::{Demand, MachineFact, Target};
+use wavetap_amdgpu::{Demand, Target};
 
 /// What is free on a compute unit or workgroup processor.
 #[derive(Debug, Clone)]
@@ -82,6 +82,11 @@ impl Places {
         unit.groups == 0 || (free >= waves && unit.lds + self.lds.0 <= self.lds.1 && unit.groups < self.most_groups)
     }
 
+    /// Whether there is a place for a workgroup of so many waves.
+    pub(crate) fn has_room(&self, waves: u32) -> bool {
+        self.units.iter().any(|unit| self.fits(unit, waves))
+    }
+
     /// A place for a workgroup: the unit, and the SIMD of each wave. Units take turns, and in them SIMDs.
     pub(crate) fn enter(&mut self, waves: u32) -> Option<(usize, Vec<usize>)> {
         let count = self.units.len();
@@ -107,11 +112,6 @@ impl Places {
         self.units[unit].groups -= 1;
         self.units[unit].lds -= self.lds.0;
     }
-}
-
-/// Compute units of the device.
-pub(crate) fn compute_units(target: Target) -> usize {
-    target.machine(MachineFact::ComputeUnits).typical as usize
 }
 
 #[cfg(test)]

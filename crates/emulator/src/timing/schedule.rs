@@ -5,14 +5,15 @@
 //! the functional emulator executes all instructions in the order of their cycles.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, BinaryHeap};
 
 use wavetap_amdgpu::{Latency, MachineFact};
 
 use super::facts::{PIPES, TimingFacts, UNITS, Unit};
 use super::machine::Machine;
 use super::memory::{Hierarchy, KeptMemory};
-use super::place::{Places, compute_units};
+use super::place::Places;
+use super::sampling::{Next, Windows};
 use super::wave::{At, Book, WaveClock};
 use crate::address::CodeAddress;
 use crate::exec::memory::accesses::How;
@@ -22,7 +23,9 @@ use crate::run::plan::Plan;
 use crate::run::worker::{Stopped, Worker, Workgroup};
 use crate::state::wave::Status;
 use crate::strict;
-use crate::trace::timing::{MemoryCounts, ModelledTime, Resource, ResourceUse, StallReason, Timing};
+use crate::trace::timing::{
+    InstructionTime, MemoryCounts, ModelledTime, Resource, ResourceUse, StallReason, Timing, scaled,
+};
 
 /// How many waves SIMDs and compute units have, and since when.
 #[derive(Debug, Default)]
@@ -88,11 +91,26 @@ pub(crate) struct PausedModel {
     /// How many workgroups have begun.
     begun: u64,
     born: u64,
+    /// Which workgroups are modelled, if not all are.
+    windows: Option<Windows>,
+    /// Workgroups are executed without the model.
+    skipping: Option<Skipping>,
     /// The shader clock when the dispatch began.
     clock: u64,
     end: u64,
     wave_cycles: u64,
     most_waves: u32,
+}
+
+/// Workgroups between two windows.
+#[derive(Default)]
+struct Skipping {
+    /// When there was room for the first one.
+    at: u64,
+    /// The one that runs.
+    group: Option<Workgroup>,
+    /// Instructions that it has executed. It may wait for one that is modelled.
+    executed: u64,
 }
 
 /// A [`PausedModel`] that goes on.
@@ -105,7 +123,7 @@ struct Scheduler<'r, 'a> {
 impl PausedModel {
     /// The workgroups that have begun and not ended.
     pub(crate) fn groups(&self) -> impl Iterator<Item = &Workgroup> {
-        self.groups.iter().flatten()
+        self.groups.iter().flatten().chain(self.skipping.iter().filter_map(|skipping| skipping.group.as_ref()))
     }
 }
 
@@ -126,7 +144,7 @@ pub(crate) fn begin(
 ) -> Result<PausedModel, Fault> {
     let target = plan.launch.target;
     let machine = Machine::new(target, timing);
-    let places = Places::new(target, &plan.demand(), compute_units(target));
+    let places = Places::new(target, &plan.demand(), machine.fact(MachineFact::ComputeUnits) as usize);
     // Without scratch there is nothing that limits the waves but the machine.
     let slots = if plan.launch.scratch_arena.0 == 0 { plan.slots.max(places.waves()) } else { plan.slots };
     let clock = run.clock;
@@ -148,6 +166,8 @@ pub(crate) fn begin(
         next: BinaryHeap::new(),
         begun: 0,
         born: 0,
+        windows: None,
+        skipping: None,
         clock,
         end: 0,
         wave_cycles: 0,
@@ -155,6 +175,8 @@ pub(crate) fn begin(
     };
     let mut scheduler = Scheduler { run, plan, model };
     scheduler.begin(0)?;
+    let held = scheduler.model.begun;
+    scheduler.model.windows = Windows::new(timing.workgroups, scheduler.workgroups(), held);
     Ok(scheduler.model)
 }
 
@@ -169,7 +191,26 @@ pub(crate) fn advance(
     /// How often others are thought of.
     const OFTEN: u64 = 1 << 14;
     let mut scheduler = Scheduler { run, plan, model: paused };
-    while let Some(Reverse((at, _, wave))) = scheduler.model.next.pop() {
+    let mut skipped = 0;
+    loop {
+        if let Some(skipping) = scheduler.model.skipping.take() {
+            let (executed, waits) = scheduler.skip(skipping)?;
+            *instructions = instructions.saturating_sub(executed);
+            skipped += executed;
+            let often = scheduler.run.charge_sleep(instructions) || skipped > OFTEN;
+            if *instructions == 0 || often && scheduler.run.shared.interrupted() {
+                return Ok(Advanced::Paused(Box::new(scheduler.model)));
+            }
+            if !waits {
+                continue;
+            }
+        }
+        let Some(Reverse((at, _, wave))) = scheduler.model.next.pop() else {
+            if scheduler.model.skipping.is_some() {
+                continue;
+            }
+            break;
+        };
         scheduler.look(at, wave)?;
         *instructions = instructions.saturating_sub(1);
         let often = scheduler.run.charge_sleep(instructions) || instructions.is_multiple_of(OFTEN);
@@ -186,10 +227,34 @@ pub(crate) fn advance(
 impl Scheduler<'_, '_> {
     fn finish(self) -> KeptMemory {
         let Scheduler { run, model, .. } = self;
-        let PausedModel { book, mut memory, places, machine, mut used, end, wave_cycles, most_waves, clock, .. } =
-            model;
+        let PausedModel { book, mut memory, places, machine, mut used, end, most_waves, clock, windows, .. } = model;
+        let mut wave_cycles = model.wave_cycles;
         let l2_left = memory.changed_lines();
-        let end = memory.release(end);
+        // What was counted is of the workgroups that were modelled.
+        let executed = run.executions();
+        let of = |index: usize| executed.get(index).copied().unwrap_or(0);
+        let extrapolated = windows.map(|windows| {
+            let part = book.counts.iter().map(|count| count.executions).sum();
+            let all = (0..executed.len()).map(of).sum();
+            memory.scale((all, part));
+            used.busy.iter_mut().for_each(|busy| *busy = scaled(*busy, (all, part)));
+            (windows, (all, part))
+        });
+        let released = memory.release(end);
+        let (left_out, extrapolated) = match &extrapolated {
+            Some((windows, _)) => {
+                let (left_out, how) = windows.extrapolate(released);
+                // A SIMD has waves for all of the time.
+                let busy = [Resource::Simd, Resource::ComputeUnit];
+                for resource in busy {
+                    used.busy[resource as usize] =
+                        scaled(model.used.busy[resource as usize], (released + left_out, released));
+                }
+                (left_out, Some(how))
+            }
+            None => (0, None),
+        };
+        let end = released + left_out;
         let units = (places.units() * places.cus) as u64;
         let simds = units * places.simds_per_cu as u64;
         used.available[Resource::ComputeUnit as usize] = units * end;
@@ -201,31 +266,106 @@ impl Scheduler<'_, '_> {
         }
         used.add(&memory.used(end));
         let counts = MemoryCounts { l2_left, ..memory.counts };
-        let mut time =
-            ModelledTime { cycles: end, wave_cycles, most_waves, memory: counts, used, ..ModelledTime::default() };
-        for (index, count) in
-            book.counts.iter().enumerate().filter(|(_, count)| count.executions > 0 || count.stalls() > 0)
-        {
-            let op = run.op(index);
-            time.instructions.entry(CodeAddress { object: op.object, address: op.address }).or_default().add(count);
+        let mut instructions: BTreeMap<CodeAddress, InstructionTime> = BTreeMap::new();
+        for index in 0..book.counts.len().max(executed.len()) {
+            let mut count = book.counts.get(index).copied().unwrap_or_default();
+            if extrapolated.is_some() {
+                count.scale(of(index));
+            }
+            if count.executions > 0 || count.stalls() > 0 {
+                let op = run.op(index);
+                let place = CodeAddress { object: op.object, address: op.address };
+                instructions.entry(place).or_default().add(&count);
+            }
         }
-        time.samples = book.samples;
-        time.samples.sort_by_key(|sample| sample.cycle);
-        time.lost_samples = book.lost_samples;
+        if extrapolated.is_some() {
+            wave_cycles = instructions.values().map(|each| each.issued + each.stalls()).sum();
+        }
+        let mut samples = book.samples;
+        samples.sort_by_key(|sample| sample.cycle);
+        let time = ModelledTime {
+            cycles: end,
+            wave_cycles,
+            most_waves,
+            instructions,
+            memory: counts,
+            used,
+            samples,
+            lost_samples: book.lost_samples,
+            extrapolated,
+        };
         run.stats.time = Some(Box::new(time));
         run.clock = clock + end;
-        memory.keep(end)
+        memory.keep(released)
+    }
+
+    /// The workgroups of the dispatch.
+    fn workgroups(&self) -> u64 {
+        self.plan.groups.map(u64::from).iter().product()
+    }
+
+    /// The workgroup of a number.
+    fn id(&self, n: u64) -> [u32; 3] {
+        let [nx, ny, _] = self.plan.groups.map(u64::from);
+        [(n % nx) as u32, (n / nx % ny) as u32, (n / (nx * ny)) as u32]
+    }
+
+    /// Goes on with workgroups that are not modelled; how many instructions were executed, and whether what is modelled
+    /// has to go on first.
+    fn skip(&mut self, mut skipping: Skipping) -> Result<(u64, bool), Fault> {
+        /// Instructions of a workgroup from which on it may wait for one that is modelled.
+        const PATIENCE: u64 = 1 << 20;
+        let mut group = match skipping.group.take() {
+            Some(group) => group,
+            None => {
+                let n = self.model.begun;
+                if self.model.windows.as_mut().is_none_or(|windows| windows.skips(n) == Next::Modelled) {
+                    self.begin(skipping.at)?;
+                    return Ok((0, false));
+                }
+                let id = self.id(n);
+                if self.run.free.len() < self.plan.waves_of(id) as usize {
+                    self.model.skipping = Some(skipping);
+                    return Ok((0, true));
+                }
+                self.model.begun += 1;
+                skipping.executed = 0;
+                self.run.start(self.plan, id)?
+            }
+        };
+        let unit = (self.model.begun % (self.model.places.units() as u64)) as usize * self.model.places.cus;
+        self.run.clock = self.model.clock + skipping.at;
+        let (executed, lines) = self.run.turn_unmodelled(self.plan, &mut group)?;
+        self.model.memory.warm(unit, &lines);
+        self.run.take_lines(lines);
+        skipping.executed += executed;
+        if group.waves.iter().all(|wave| wave.status == Status::Ended) {
+            self.run.end(group);
+        } else {
+            skipping.group = Some(group);
+        }
+        let waits = skipping.group.is_some() && (executed == 0 || skipping.executed > PATIENCE);
+        self.model.skipping = Some(skipping);
+        Ok((executed, waits))
     }
 
     /// Begins as many workgroups as there is room for.
     fn begin(&mut self, at: u64) -> Result<(), Fault> {
-        let [nx, ny, nz] = self.plan.groups.map(u64::from);
-        while self.model.begun < nx * ny * nz {
+        while self.model.begun < self.workgroups() && self.model.skipping.is_none() {
             let n = self.model.begun;
-            let id = [(n % nx) as u32, (n / nx % ny) as u32, (n / (nx * ny)) as u32];
+            let id = self.id(n);
             let waves = self.plan.waves_of(id);
             if self.run.free.len() < waves as usize && self.model.groups.iter().any(Option::is_some) {
                 return Ok(());
+            }
+            if let Some(windows) = self.model.windows.as_mut().filter(|windows| windows.asks(n)) {
+                if !self.model.places.has_room(waves) {
+                    return Ok(());
+                }
+                if windows.room(n, at) == Next::Skipped {
+                    self.model.skipping = Some(Skipping { at, ..Skipping::default() });
+                    return Ok(());
+                }
             }
             let Some((unit, simds)) = self.model.places.enter(waves) else { return Ok(()) };
             let group = self.run.start(self.plan, id)?;

@@ -5,7 +5,7 @@ use std::fmt;
 use std::num::NonZero;
 use std::str::FromStr;
 
-use wavetap_amdgpu::Latency;
+use wavetap_amdgpu::{Board, Latency};
 
 use crate::address::CodeAddress;
 
@@ -56,6 +56,23 @@ pub struct Timing {
     /// Memory operations take times that are drawn from this seed, not those that caches and queues give: for
     /// experiments with latencies that an analysis does not know.
     pub chance: Option<u64>,
+    /// The board that is modelled; the usual one of the target if none, or if it is none of the target's.
+    pub board: Option<&'static Board>,
+    /// Which workgroups of a dispatch are modelled.
+    pub workgroups: TimedWorkgroups,
+}
+
+/// Which workgroups of a dispatch are modelled. The others are executed without the model, and their time is worked out
+/// from those that are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum TimedWorkgroups {
+    /// All of them.
+    #[default]
+    All,
+    /// Of a dispatch with many more than the device holds at once, a part: 25 times as many as it holds.
+    Auto,
+    /// So many, rounded to what the device holds: 10 times as many at least.
+    AtMost(NonZero<u64>),
 }
 
 /// Why a wave did not issue: `ROCPROFILER_PC_SAMPLING_INSTRUCTION_NOT_ISSUED_REASON_*` of rocprofiler-sdk.
@@ -278,6 +295,26 @@ pub struct ModelledTime {
     pub samples: Vec<WaveSample>,
     /// Samples beyond the most that are kept.
     pub lost_samples: u64,
+    /// Where only a part of the workgroups was modelled, which.
+    pub extrapolated: Option<Extrapolated>,
+}
+
+/// What the time of a dispatch was worked out from of which a part of the workgroups was modelled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Extrapolated {
+    /// Workgroups that were modelled.
+    pub modelled: u64,
+    /// Workgroups of the dispatch.
+    pub workgroups: u64,
+    /// By how many thousandths the time would be another, with a probability of 95 percent, had others been modelled:
+    /// from the differences between those that were.
+    pub error_permille: u32,
+}
+
+/// A number of something that was counted in a part of the workgroups, for all of them.
+pub(crate) fn scaled(count: u64, (all, part): (u64, u64)) -> u64 {
+    let Some(part) = NonZero::new(u128::from(part)) else { return 0 };
+    u64::try_from((u128::from(count) * u128::from(all) + part.get() / 2) / part).unwrap_or(u64::MAX)
 }
 
 impl LatencyClass {
@@ -308,6 +345,36 @@ impl LatencyClass {
             LatencyClass::Page => "page",
             LatencyClass::Atomic => "atomic",
             LatencyClass::At(_) => "address",
+        }
+    }
+}
+
+impl fmt::Display for TimedWorkgroups {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            TimedWorkgroups::All => f.write_str("all"),
+            TimedWorkgroups::Auto => f.write_str("auto"),
+            TimedWorkgroups::AtMost(most) => write!(f, "{most}"),
+        }
+    }
+}
+
+impl FromStr for TimedWorkgroups {
+    type Err = String;
+
+    /// ```
+    /// use wavetap_emulator::TimedWorkgroups;
+    /// assert_eq!("auto".parse(), Ok(TimedWorkgroups::Auto));
+    /// assert!("0".parse::<TimedWorkgroups>().is_err());
+    /// ```
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "all" => Ok(TimedWorkgroups::All),
+            "auto" => Ok(TimedWorkgroups::Auto),
+            _ => text
+                .parse()
+                .map(TimedWorkgroups::AtMost)
+                .map_err(|_| format!("'{text}': all, auto, or a number of workgroups above 0 expected")),
         }
     }
 }
@@ -400,6 +467,16 @@ impl InstructionTime {
         self.stalled.iter().sum()
     }
 
+    /// What it would be of so many executions.
+    pub(crate) fn scale(&mut self, executions: u64) {
+        let share = (executions, self.executions);
+        self.executions = executions;
+        let cycles = [&mut self.issued, &mut self.vector_alu, &mut self.lines, &mut self.lds_conflict_cycles];
+        for count in cycles.into_iter().chain(&mut self.stalled) {
+            *count = scaled(*count, share);
+        }
+    }
+
     /// Adds the cycles of another dispatch.
     pub fn add(&mut self, other: &InstructionTime) {
         self.executions += other.executions;
@@ -412,19 +489,39 @@ impl InstructionTime {
 }
 
 impl MemoryCounts {
+    pub(crate) fn all_mut(&mut self) -> [&mut u64; 11] {
+        let MemoryCounts {
+            l1_hits,
+            l1_misses,
+            l2_hits,
+            l2_misses,
+            l2_written_back,
+            l2_left,
+            memory_lines,
+            stored_bytes,
+            lds_conflict_cycles,
+            serialized_atomics,
+            atomic_cycles,
+        } = self;
+        [
+            l1_hits,
+            l1_misses,
+            l2_hits,
+            l2_misses,
+            l2_written_back,
+            l2_left,
+            memory_lines,
+            stored_bytes,
+            lds_conflict_cycles,
+            serialized_atomics,
+            atomic_cycles,
+        ]
+    }
+
     /// Adds those of another dispatch.
     pub fn add(&mut self, other: &MemoryCounts) {
-        self.l1_hits += other.l1_hits;
-        self.l1_misses += other.l1_misses;
-        self.l2_hits += other.l2_hits;
-        self.l2_misses += other.l2_misses;
-        self.l2_written_back += other.l2_written_back;
-        self.l2_left += other.l2_left;
-        self.memory_lines += other.memory_lines;
-        self.stored_bytes += other.stored_bytes;
-        self.lds_conflict_cycles += other.lds_conflict_cycles;
-        self.serialized_atomics += other.serialized_atomics;
-        self.atomic_cycles += other.atomic_cycles;
+        let mut other = *other;
+        self.all_mut().into_iter().zip(other.all_mut()).for_each(|(mine, its)| *mine += *its);
     }
 }
 
@@ -447,5 +544,15 @@ impl WaveSample {
             SampleKind::Export => "EXPORT",
             SampleKind::Internal => "OTHER",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_scaled_to_the_nearest() {
+        assert_eq!([scaled(3, (10, 4)), scaled(3, (7, 0)), scaled(u64::MAX, (2, 1))], [8, 0, u64::MAX]);
     }
 }

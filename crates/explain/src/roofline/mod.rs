@@ -408,7 +408,10 @@ mod tests {
             modelled_cycles: 17_000,
             modelled_wave_cycles: 1,
             modelled_added_cycles: 0,
-            dispatches: vec![DispatchTime { dispatch: 0, modelled_cycles: 17_000, region: None }; dispatches],
+            dispatches: vec![
+                DispatchTime { dispatch: 0, modelled_cycles: 17_000, region: None, extrapolated: None };
+                dispatches
+            ],
             memory: MemoryTime {
                 l1_misses: misses,
                 l2_misses: misses / 2,

@@ -133,6 +133,7 @@ fn kernels_are_under_the_roofs_of_the_usual_board() {
         schema: wavetap_profile::time::SCHEMA.to_owned(),
         modelled: true,
         latencies: Vec::new(),
+        board: None,
         complete: true,
         processes: 1,
         kernels: vec![KernelTime {
@@ -145,7 +146,7 @@ fn kernels_are_under_the_roofs_of_the_usual_board() {
             modelled_cycles: 17_000,
             modelled_wave_cycles: 17_000,
             modelled_added_cycles: 0,
-            dispatches: vec![DispatchTime { dispatch: 0, modelled_cycles: 17_000, region: None }],
+            dispatches: vec![DispatchTime { dispatch: 0, modelled_cycles: 17_000, region: None, extrapolated: None }],
             memory: MemoryTime { l1_misses: 32, l2_misses: 16, ..MemoryTime::default() },
             resources: Vec::new(),
             instructions: Vec::new(),
@@ -218,7 +219,12 @@ fn time(instructions: &[(u64, u32, u64, u64)], dispatches: &[u64]) -> TimeProfil
         modelled_added_cycles: 0,
         dispatches: (0..)
             .zip(dispatches)
-            .map(|(dispatch, cycles)| DispatchTime { dispatch, modelled_cycles: *cycles, region: None })
+            .map(|(dispatch, cycles)| DispatchTime {
+                dispatch,
+                modelled_cycles: *cycles,
+                region: None,
+                extrapolated: None,
+            })
             .collect(),
         memory: MemoryTime::default(),
         resources: Vec::new(),
