@@ -338,13 +338,16 @@ impl Scheduler<'_, '_> {
         let (executed, lines) = self.run.turn_unmodelled(self.plan, &mut group)?;
         self.model.memory.warm(unit, &lines);
         self.run.take_lines(lines);
+        if let Some(wave) = group.waves.iter().find(|wave| wave.status == Status::AtGws) {
+            return Err(self.run.fault(at_gws(None, wave.pc), wave));
+        }
         skipping.executed += executed;
         if group.waves.iter().all(|wave| wave.status == Status::Ended) {
             self.run.end(group);
         } else {
             skipping.group = Some(group);
         }
-        let waits = skipping.group.is_some() && (executed == 0 || skipping.executed > PATIENCE);
+        let waits = skipping.group.is_some() && skipping.executed > PATIENCE;
         self.model.skipping = Some(skipping);
         Ok((executed, waits))
     }
@@ -513,11 +516,7 @@ impl Scheduler<'_, '_> {
                 let drained = clock.drained;
                 clock.stall(&mut self.model.book, here, StallReason::Waitcnt, drained);
             }
-            Status::AtGws => {
-                let what = "global wave sync while time is modelled".into();
-                let stop = Stop { kind: FaultKind::Undefined { what }, lane: None };
-                return Err(self.run.fault(Stopped { stop, op: Some(index), pc: state.pc }, state));
-            }
+            Status::AtGws => return Err(self.run.fault(at_gws(Some(index), state.pc), state)),
         }
         let (ended, waits) = (state.status == Status::Ended, state.status == Status::AtBarrier);
         let (slot, settled) = (clock.group, group.barrier.phase != phase);
@@ -597,6 +596,12 @@ impl Scheduler<'_, '_> {
         self.model.places.group_ends(clock.unit);
         self.begin(clock.now)
     }
+}
+
+/// Workgroups that wait for each other here would need all of them to be modelled.
+fn at_gws(op: Option<usize>, pc: u64) -> Stopped {
+    let kind = FaultKind::Undefined { what: "global wave sync while time is modelled".into() };
+    Stopped { stop: Stop { kind, lane: None }, op, pc }
 }
 
 /// From when on a SIMD can issue an instruction, and from when on there is something to carry it out.
