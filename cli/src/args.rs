@@ -387,8 +387,9 @@ pub struct SliceArgs {
     #[command(flatten)]
     pub region: RegionArgs,
     /// Where waves of the original were seen: PC samples of rocprofv3 as JSON or CSV (host trap or stochastic), of
-    /// wavetap run --samples, or stats_*.csv of a thread trace. If it is given more than once, the most trusted that
-    /// saw a kernel counts: thread trace, stochastic, host trap, CSV
+    /// wavetap run --samples, or a thread trace: its stats_*.csv, its folder ui_output_agent_* for AMD's viewer, or
+    /// code.json of that. If it is given more than once, the most trusted that saw a kernel counts: thread trace,
+    /// stochastic, host trap, CSV
     #[arg(long, value_name = "FILE")]
     pub samples: Vec<PathBuf>,
     /// The rule by which a stall is divided among its causes

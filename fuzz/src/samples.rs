@@ -41,5 +41,8 @@ pub fn seeds() -> Vec<Vec<u8>> {
 1,s_nop 0,a.hip:7,0,WAITCNT
 1,s_nop 0,a.hip:8,1,NONE
 ";
-    vec![json.to_vec(), trace.to_vec(), table.to_vec(), stochastic.to_vec()]
+    let viewer =
+        br#"{"header":"ISA, _, LineNumber, Source, Codeobj, Vaddr, Hit, Latency, Stall, Idle","version":"3.0.0",
+"code":[["; k",0,0,"",1,4096,0,0,0,0],["s_endpgm",0,1,"a.hip:7",1,4096,2,32,8,0]]}"#;
+    vec![json.to_vec(), trace.to_vec(), table.to_vec(), stochastic.to_vec(), viewer.to_vec()]
 }

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use wavetap::error::{Result, ResultExt};
 use wavetap::pipeline;
 use wavetap::profile::pc_samples::{self, PcSamples};
+use wavetap::profile::viewer;
 use wavetap::report::slice::render;
 use wavetap::stderr_line;
 
@@ -31,6 +32,8 @@ pub fn run(args: &SliceArgs, look: LookArgs) -> Result<ExitCode> {
     Ok(if slice.unread.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(REFUSED) })
 }
 
+/// Reads a file of samples; of a folder for AMD's viewer, the file with the instructions.
 fn read_samples(path: &Path) -> Result<PcSamples> {
-    pc_samples::read(&files::read(path)?).within(|| path.display().to_string())
+    let file = if path.is_dir() { &path.join(viewer::CODE_FILE) } else { path };
+    pc_samples::read(&files::read(file)?).within(|| file.display().to_string())
 }

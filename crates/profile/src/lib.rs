@@ -12,6 +12,7 @@
 //! - [`host`]: what a host had the device do: launches, copies, fills;
 //! - [`journal`]: what a process has collected, written as it goes, so that nothing is lost however it ends;
 //! - [`pc_samples`]: samples and traces that other profilers took, read;
+//! - [`viewer`]: the instructions of a thread trace as AMD's viewer reads them, read and written;
 //! - [`time`], [`samples`]: what the emulator's timing model says, as totals and as stall samples. Modelled, never
 //!   measured.
 #![forbid(unsafe_code)]
@@ -57,6 +58,7 @@ mod sample_tables;
 pub mod samples;
 pub mod schema;
 pub mod time;
+pub mod viewer;
 
 /// How the schema of a file describes an address: text such as `0x1a40`.
 #[cfg(feature = "schema")]

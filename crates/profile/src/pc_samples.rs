@@ -1,5 +1,6 @@
 //! Samples of where waves were, and why they did not go on: PC samples that `rocprofv3 --pc-sampling-beta-enabled`
-//! wrote as JSON or CSV, or `wavetap run --samples`, which writes the same JSON, and thread traces (`rocprofv3 --att`).
+//! wrote as JSON or CSV, or `wavetap run --samples`, which writes the same JSON, and thread traces (`rocprofv3 --att`),
+//! as `stats_*.csv` or as `code.json` of a folder for AMD's viewer.
 //! What a file is follows from its contents.
 //!
 //! Only what a slice needs is read; other fields may be there or not. Host-trap samples tell where waves were,
@@ -12,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::sample_tables;
 use super::samples::REASON_PREFIX;
+use super::viewer;
 use wavetap_base::error::{Error, Result};
 
 /// What samples are. The first kinds are trusted more than the later ones.
@@ -201,10 +203,19 @@ impl Place {
     }
 }
 
+/// What JSON is that is no file of samples.
+const NEITHER: &str = "neither PC samples as rocprofv3 writes them to JSON (\"rocprofiler-sdk-tool\" with \
+    \"buffer_records\") nor code.json of a thread trace (\"code\" and \"header\")";
+
 #[derive(Deserialize)]
 struct File {
     #[serde(rename = "rocprofiler-sdk-tool")]
-    tools: Vec<Tool>,
+    tools: Option<Vec<Tool>>,
+    /// Of [`viewer`], with the next two.
+    code: Option<Vec<viewer::AnyRow>>,
+    header: Option<viewer::Header>,
+    #[serde(default)]
+    modelled: bool,
 }
 
 #[derive(Deserialize)]
@@ -372,18 +383,18 @@ impl PcSamples {
     /// # Errors
     /// Malformed if it is not such JSON, or has no samples.
     pub fn from_json(data: &[u8]) -> Result<PcSamples> {
-        let wrong = |error: serde_json::Error| {
-            Error::malformed(format!(
-                "no PC samples as rocprofv3 writes them to JSON (\"rocprofiler-sdk-tool\" with \"buffer_records\"): \
-                    {error}"
-            ))
-        };
+        let wrong = |error: serde_json::Error| Error::malformed(format!("{NEITHER}: {error}"));
         let file: File = serde_json::from_slice(data).map_err(wrong)?;
-        let stochastic = file.tools.iter().any(|tool| !tool.buffer_records.pc_sample_stochastic.is_empty());
+        let tools = match (file.tools, file.code, file.header) {
+            (Some(tools), None, None) => tools,
+            (None, Some(code), Some(header)) => return viewer::read(&header, &code, file.modelled),
+            _ => return Err(Error::malformed(NEITHER)),
+        };
+        let stochastic = tools.iter().any(|tool| !tool.buffer_records.pc_sample_stochastic.is_empty());
         let mut samples = PcSamples::of(if stochastic { SampleKind::Stochastic } else { SampleKind::HostTrap });
         // Each process numbers its own.
         let mut objects: BTreeMap<(usize, u64), SampledObject> = BTreeMap::new();
-        for (process, tool) in file.tools.into_iter().enumerate() {
+        for (process, tool) in tools.into_iter().enumerate() {
             samples.modelled |= tool.metadata.modelled;
             let Records { pc_sample_stochastic, pc_sample_host_trap } = &tool.buffer_records;
             for sample in if stochastic { pc_sample_stochastic } else { pc_sample_host_trap } {

@@ -303,10 +303,15 @@ mod tests {
         "buffer_records": {"pc_sample_stochastic": [
             {"record": {"pc": {"code_object_id": 2, "code_object_offset": 256}, "wave_issued": 0,
             "snapshot": {"stall_reason": "WAITCNT", "arb_state_issue_valu": 1}}, "inst_index": 0}]}}]}"#;
-        for round in 0..4000 {
-            let seed = [HOST_TRAP.as_bytes(), STOCHASTIC.as_bytes(), TRACE.as_bytes(), json][round % 4];
+        let viewer =
+            br#"{"header":"ISA, _, Codeobj, Vaddr, Hit, Latency, Stall, Idle","code":[["s_nop 0",0,1,256,2,32,8,0]]}"#;
+        for round in 0..5000 {
+            let seed = [HOST_TRAP.as_bytes(), STOCHASTIC.as_bytes(), TRACE.as_bytes(), json, viewer][round % 5];
             let mut data = seed.to_vec();
             for _ in 0..1 + below(3) {
+                if data.is_empty() {
+                    break;
+                }
                 let at = below(data.len());
                 match below(5) {
                     0 => data[at] = below(256) as u8,

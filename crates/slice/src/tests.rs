@@ -585,7 +585,7 @@ fn samples_are_divided_among_causes_and_those_of_other_code_are_refused() {
     let mut slice = slice_counted(&body, Some(KernelCounts::of(&profile)), |_| None);
     let samples =
         sampled(&[(0xc, "s_waitcnt vmcnt(0)", 90, 10), (0x10, "", 7, 7), (0x14, "s_waitcnt vmcnt(0)", 20, 0)]);
-    assert_eq!(mismatch_of_code(std::slice::from_ref(&body), &samples), None);
+    assert_eq!(mismatch_of_code(std::slice::from_ref(&body), &samples, SampleKind::Stochastic), None);
     slice = slice.with_samples(&body, &of_kernel(&samples), &());
     let of = |address: u64| slice.chains.iter().filter(move |chain| chain.address == address);
     assert!(
@@ -612,10 +612,13 @@ fn samples_are_divided_among_causes_and_those_of_other_code_are_refused() {
     assert_eq!(alone, [(0x10, 1), (0x18, 1)]);
     assert!((slice.chains.iter().filter_map(|chain| chain.samples).sum::<f64>() - 100.0).abs() < 1e-9);
 
-    let wrong = |places: &[(u64, &str, u64, u64)]| {
-        mismatch_of_code(std::slice::from_ref(&body), &sampled(places)).map(|at| at.mismatch.to_string())
+    let wrong_of = |kind: SampleKind, places: &[(u64, &str, u64, u64)]| {
+        mismatch_of_code(std::slice::from_ref(&body), &sampled(places), kind).map(|at| at.mismatch.to_string())
     };
+    let wrong = |places: &[(u64, &str, u64, u64)]| wrong_of(SampleKind::Stochastic, places);
     assert_eq!(wrong(&[(0x0, "global_load_dword v1, v[10:11], off", 1, 0)]), None);
+    let operands = wrong_of(SampleKind::ThreadTrace, &[(0x0, "global_load_dword v1, v[98:99], off", 1, 0)]);
+    assert!(operands.is_some_and(|why| why.contains("saw `global_load_dword v1, v[98:99], off` at 0x0")));
     assert!(wrong(&[(0x0, "s_nop 0", 1, 0)]).is_some_and(|why| why.contains("saw `s_nop 0` at 0x0")));
     assert!(wrong(&[(0x2, "", 1, 0)]).is_some_and(|why| why.contains("0x2, where none begins")));
 }

@@ -177,14 +177,44 @@ fn trace(object: &[u8], kernel: &str) -> String {
     text
 }
 
+/// The same as `code.json` of a folder for AMD's viewer.
+fn code_json(object: &[u8], kernel: &str) -> String {
+    let mut rows = vec![format!(r#"["; {kernel}", 0, 0, "", 7, 0, 0, 0, 0, 0]"#)];
+    for placed in instructions(object).iter().filter(|placed| placed.kernel == kernel) {
+        let (number, stall) = (rows.len(), if placed.text.starts_with("s_waitcnt") { 800 } else { 0 });
+        let Placed { address, text, .. } = placed;
+        let latency = stall + 32;
+        rows.push(format!(r#"["{text}", 0, {number}, "k.s:1", 7, {address}, 8, {latency}, {stall}, 24]"#));
+    }
+    let header = "ISA, _, LineNumber, Source, Codeobj, Vaddr, Hit, Latency, Stall, Idle";
+    format!(r#"{{"code": [{}], "header": "{header}", "version": "3.0.0"}}"#, rows.join(",\n"))
+}
+
 #[test]
 fn thread_traces_are_exact() {
     if !assembler_is_there() {
         return;
     }
     let object = object();
-    let file = trace(&object, "two");
-    let slice = with(&object, &[&file], Blame::Exposed).expect("it fits");
+    for file in [trace(&object, "two"), code_json(&object, "two")] {
+        thread_trace_is_exact(&object, &file);
+    }
+    // Each instruction of such a file is compared whole: builds differ in operands.
+    let other = assemble("gfx90a", &[("one", ONE), ("two", &TWO.replace("v1, v1, v1", "v1, v1, v0"))]);
+    let why = with(&object, &[&code_json(&other, "two")], Blame::Exposed).expect_err("another build").to_string();
+    let product = address(&object, "two", "v_mul_f32", 0);
+    assert!(
+        why.contains(&format!(
+            "the samples saw `v_mul_f32_e32 v1, v1, v0` at {product:#x}, and the code has `v_mul_f32_e32 v1, v1, v1`"
+        )),
+        "{why}"
+    );
+    let why = with(&object, &[&code_json(&object, "two").replace("; two", "; three")], Blame::Exposed);
+    assert!(why.expect_err("another kernel").to_string().contains("a kernel three, which is not in this file"));
+}
+
+fn thread_trace_is_exact(object: &[u8], file: &str) {
+    let slice = with(object, &[file], Blame::Exposed).expect("it fits");
     let two = kernel(&slice, "two");
     let samples = two.samples.as_ref().expect("samples");
     assert_eq!((samples.kind, samples.unit.as_str(), samples.approximate), (SampleKind::ThreadTrace, "cycles", false));
@@ -195,11 +225,13 @@ fn thread_traces_are_exact() {
     assert!((chains - 1600.0).abs() < 1e-9, "the stalls of both waits, and no idle time: {chains}");
 
     let wrong = |from: &str, to: &str| {
-        with(&object, &[&file.replace(from, to)], Blame::Exposed).expect_err("it does not fit").to_string()
+        with(object, &[&file.replace(from, to)], Blame::Exposed).expect_err("it does not fit").to_string()
     };
     assert!(wrong("v_mul_f32", "v_mul_f64").contains("the samples saw `v_mul_f64_e32 v1, v1, v1`"));
-    let load = address(&object, "two", "global_load", 0);
-    assert!(wrong(&format!("7,{load},"), &format!("7,{},", load + 4)).contains("where none begins"));
+    let load = address(object, "two", "global_load", 0);
+    let moved = |separator| wrong(&format!("7,{separator}{load},"), &format!("7,{separator}{},", load + 4));
+    let separator = if file.starts_with('{') { " " } else { "" };
+    assert!(moved(separator).contains("where none begins"));
 }
 
 /// A sample at an offset, as JSON; `work` says whether another wave of the SIMD went ahead.

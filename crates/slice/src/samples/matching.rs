@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use super::texts::{self, Code, operation};
+use super::texts::{self, Code, normal, operation};
 use crate::lines::SourceLines;
 use crate::result::{ForeignSamples, GivenSamples, Mismatch};
 use wavetap_analysis::cfg::Program;
@@ -11,7 +11,7 @@ use wavetap_analysis::kernel::Body;
 use wavetap_base::error::{Error, Result};
 use wavetap_object::code_object::{CodeObject, demangle};
 use wavetap_object::elf::Segment;
-use wavetap_profile::pc_samples::{PcSamples, Place, SampledObject};
+use wavetap_profile::pc_samples::{PcSamples, Place, SampleKind, SampledObject};
 
 /// A code object that is sliced, decoded.
 #[derive(Clone, Copy)]
@@ -105,7 +105,7 @@ fn matches<'s>(objects: &[CodeToSlice<'_>], samples: &'s PcSamples) -> Result<Ma
         // Of several, one of which nothing is known can be any.
         let unknown = samples.objects.len() > 1 && !sampled.is_identified();
         let mismatches: Vec<Option<MismatchAt>> =
-            objects.iter().map(|object| mismatch(object, sampled, unknown)).collect();
+            objects.iter().map(|object| mismatch(object, sampled, samples.kind, unknown)).collect();
         let matching: Vec<usize> =
             mismatches.iter().enumerate().filter(|(_, mismatch)| mismatch.is_none()).map(|(index, _)| index).collect();
         match matching[..] {
@@ -145,10 +145,10 @@ const LARGEST_PAGE: u64 = 64 << 10;
 
 /// What does not fit between samples and a code object; none if all that is known of what was sampled fits. `unknown`
 /// says that nothing is known of it, and that it is one of several.
-fn mismatch(object: &CodeToSlice<'_>, sampled: &SampledObject, unknown: bool) -> Option<MismatchAt> {
+fn mismatch(object: &CodeToSlice<'_>, sampled: &SampledObject, kind: SampleKind, unknown: bool) -> Option<MismatchAt> {
     mismatch_of_object(object, sampled, unknown)
         .map(|mismatch| MismatchAt { offset: 0, mismatch })
-        .or_else(|| mismatch_of_code(object.program.bodies(), sampled))
+        .or_else(|| mismatch_of_code(object.program.bodies(), sampled, kind))
 }
 
 fn mismatch_of_object(object: &CodeToSlice<'_>, sampled: &SampledObject, unknown: bool) -> Option<Mismatch> {
@@ -166,8 +166,11 @@ fn mismatch_of_object(object: &CodeToSlice<'_>, sampled: &SampledObject, unknown
     if let Some(size) = sampled.load_size.filter(|size| !(end - first..end + LARGEST_PAGE).contains(size)) {
         return Some(Mismatch::LoadedSize { sampled: size, here: end });
     }
-    let known =
-        |name: &str| object.code.kernels().iter().any(|kernel| kernel.name == name || demangle(&kernel.name) == name);
+    // Thread traces name functions beside kernels.
+    let kernels = object.code.kernels().iter().map(|kernel| kernel.name.as_str());
+    let bodies = object.program.bodies().iter().map(Body::name);
+    let names: Vec<&str> = kernels.chain(bodies).collect();
+    let known = |name: &str| names.iter().any(|each| *each == name || demangle(each) == name);
     if let Some(kernel) = sampled.kernels.iter().find(|name| !known(name)) {
         return Some(Mismatch::Kernel(kernel.clone()));
     }
@@ -176,14 +179,19 @@ fn mismatch_of_object(object: &CodeToSlice<'_>, sampled: &SampledObject, unknown
 
 /// What does not fit between samples and code. None if they are of this code.
 ///
-/// An instruction has to begin at every sampled offset, and it has to be the one that the samples name, if they do.
-pub(crate) fn mismatch_of_code(bodies: &[Body], sampled: &SampledObject) -> Option<MismatchAt> {
+/// An instruction has to begin at every sampled offset, and it has to be the one that the samples name, if they do. Of
+/// thread traces, which have all instructions of a kernel, operands are compared, too: builds often differ in these
+/// only.
+pub(crate) fn mismatch_of_code(bodies: &[Body], sampled: &SampledObject, kind: SampleKind) -> Option<MismatchAt> {
+    let same = |text: &str, printed: &str| {
+        operation(text) == operation(printed) && (kind != SampleKind::ThreadTrace || normal(text) == normal(printed))
+    };
     let mut unseen: BTreeMap<u64, &Place> = sampled.places.iter().map(|(offset, place)| (*offset, place)).collect();
     for body in bodies {
         for (&offset, place) in sampled.places.range(body.span()) {
             let Some(id) = body.at(offset) else { continue };
             let printed = wavetap_amdgpu::print(body.target(), body.inst(id));
-            if let Some(text) = place.instruction.as_deref().filter(|text| operation(text) != operation(&printed)) {
+            if let Some(text) = place.instruction.as_deref().filter(|text| !same(text, &printed)) {
                 return Some(MismatchAt {
                     offset,
                     mismatch: Mismatch::Instruction { address: offset, sampled: text.to_owned(), here: printed },

@@ -233,7 +233,7 @@ fn file_name(path: &str) -> &str {
 
 /// An instruction's text without what printers do differently: the suffix of the encoding, blanks, and how numbers are
 /// written.
-fn normal(text: &str) -> String {
+pub(super) fn normal(text: &str) -> String {
     let (mnemonic, operands) = text.trim().split_once(char::is_whitespace).unwrap_or((text.trim(), ""));
     let mut out = operation(mnemonic).to_owned();
     let mut word = String::new();
