@@ -2,6 +2,7 @@
 
 mod backend;
 mod capture;
+mod compare;
 mod export;
 mod findings;
 mod instrument;
@@ -24,6 +25,7 @@ use crate::workgroup;
 
 pub use backend::{BackendArgs, BackendChoice, StackChoice};
 pub use capture::{CaptureArgs, ReplayArgs, ReplayHereArgs};
+pub use compare::CompareArgs;
 pub use export::{ExportArgs, ExportForm};
 pub use findings::{FailOn, FindingsFormat};
 pub use instrument::{CounterChoice, InstrumentArgs, PlacementChoice};
@@ -286,6 +288,10 @@ pub struct RunArgs {
     /// Modelled cycles between two samples of a wave [default: 1024]
     #[arg(long, value_name = "CYCLES", requires = "samples", value_parser = clap::value_parser!(u32).range(1..))]
     pub sample_interval: Option<u32>,
+    /// Keep what the waves of one compute unit did, instruction by instruction, in the first dispatch of each kernel:
+    /// in the report as JSON, for `wavetap export viewer` (implies --timing)
+    #[arg(long)]
+    pub timing_waves: bool,
     #[command(flatten)]
     pub timing: TimingArgs,
     #[command(flatten)]
@@ -336,35 +342,6 @@ pub struct ProfileArgs {
     pub timing: TimingArgs,
     #[command(flatten)]
     pub view: ViewArgs,
-    #[command(flatten)]
-    pub backend: BackendArgs,
-    #[command(flatten)]
-    pub report: OutputArgs,
-    #[command(flatten)]
-    pub app: AppArgs,
-}
-
-/// Run an application in each counter mode: do the counts agree, and what does each mode cost?
-///
-/// The application runs once unmodified and once in each mode, each time with the emulator's trace, which the counts
-/// must equal. Its output is shown once; in the later runs its stdin is empty. With --timing each run is modelled: what
-/// a mode costs in cycles stands beside the original's.
-#[derive(Debug, Clone, Args)]
-#[command(after_help = "Examples:\n  wavetap compare --modes auto,lds -- hip-samples/bin/nested_loops\n  wavetap \
-        compare --timing -- hip-samples/bin/nested_loops")]
-pub struct CompareArgs {
-    /// The modes to compare
-    #[arg(long, value_enum, value_delimiter = ',', value_name = "MODES", default_value = "lds,global,register")]
-    pub modes: Vec<CounterChoice>,
-    /// Which counters are kept
-    #[arg(long, value_enum, default_value_t = PlacementChoice::Minimal, value_name = "PLACEMENT")]
-    pub placement: PlacementChoice,
-    #[command(flatten)]
-    pub select: SelectArgs,
-    #[command(flatten)]
-    pub timing: TimingArgs,
-    #[command(flatten)]
-    pub board: BoardArgs,
     #[command(flatten)]
     pub backend: BackendArgs,
     #[command(flatten)]

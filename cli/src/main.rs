@@ -11,6 +11,7 @@ mod commands;
 mod differences;
 mod disassembly;
 mod files;
+mod folder;
 mod launch;
 mod map_file;
 mod memory;

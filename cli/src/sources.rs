@@ -40,7 +40,7 @@ impl<'a> Sources<'a> {
 }
 
 /// A regular file: debug information may name anything.
-fn read(path: &Path) -> Option<Vec<u8>> {
+pub fn read(path: &Path) -> Option<Vec<u8>> {
     let facts = fs::metadata(path).ok().filter(|facts| facts.is_file() && facts.len() <= LARGEST);
     facts.and_then(|_| fs::read(path).ok())
 }

@@ -67,6 +67,7 @@
 //! - `WAVETAP_PER_WAVE`: `1`: keep every wave's counters.
 //! - `WAVETAP_TIMING`: file for the modelled time of kernels, which turns the timing model on.
 //! - `WAVETAP_LATENCY`: `CLASS=CYCLES,…`: latencies for the model.
+//! - `WAVETAP_TIMING_WAVES`: whether the modelled time has what the waves of a compute unit did.
 //! - `WAVETAP_SAMPLES`, `WAVETAP_SAMPLE_INTERVAL`: file for its stall samples; modelled cycles between those of a wave.
 //! - `WAVETAP_SKIP_KERNELS`: `1`: launches are checked and do nothing; a program that verifies its results must then
 //!   fail.

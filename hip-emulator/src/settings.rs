@@ -164,7 +164,8 @@ fn timing(config: &RunConfig, board: Option<&'static Board>) -> Result<Option<Ti
     let sample_interval = sampled.then_some(interval);
     let workgroups = config.timed_workgroups.as_deref().map(str::parse).transpose();
     let workgroups = workgroups.map_err(|error| format!("WAVETAP_TIMED_WORKGROUPS: {error}"))?.unwrap_or_default();
-    Ok(wanted.then_some(Timing { latencies, sample_interval, chance: None, board, workgroups }))
+    let waves = config.timing_waves;
+    Ok(wanted.then_some(Timing { latencies, sample_interval, waves, chance: None, board, workgroups }))
 }
 
 #[cfg(test)]

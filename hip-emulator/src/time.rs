@@ -1,9 +1,9 @@
 //! What the timing model says of each dispatch, collected by kernel, and its samples.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use wavetap::code_object::{CodeObject, demangle};
-use wavetap::emulator::{DispatchStats, ModelledTime, Resource, StallReason, Timing};
+use wavetap::emulator::{CodeAddress, DispatchStats, ModelledTime, Resource, StallReason, Timing, WaveTrace};
 use wavetap::error::Result;
 use wavetap::isa::Target;
 use wavetap::profile::map::Source;
@@ -12,7 +12,8 @@ use wavetap::profile::samples::{
     WorkgroupId,
 };
 use wavetap::profile::time::{
-    DispatchTime, ExtrapolatedTime, InstructionCycles, KernelTime, MemoryTime, ResourceTime, TimeProfile,
+    DispatchTime, ExtrapolatedTime, InstructionCycles, InstructionType, KernelTime, MemoryTime, ResourceTime,
+    TimeProfile, TracedInstruction, TracedWave, TracedWaves,
 };
 
 use crate::images::Loaded;
@@ -25,6 +26,8 @@ const MOST_SAMPLES: usize = 4 << 20;
 pub(crate) struct Timer {
     time: TimeProfile,
     samples: Option<Samples>,
+    /// Whether waves are traced.
+    waves: bool,
     kernels: HashMap<(String, String), usize>,
     objects: HashMap<u32, Names>,
     /// Where the texts of samples are, by object and address.
@@ -47,6 +50,7 @@ impl Timer {
                 ..TimeProfile::new(timing.latencies.iter().map(ToString::to_string).collect())
             },
             samples: timing.sample_interval.map(|interval| Samples::new(interval.get())),
+            waves: timing.waves,
             kernels: HashMap::new(),
             objects: HashMap::new(),
             texts: HashMap::new(),
@@ -156,6 +160,10 @@ impl Timer {
                 *each.modelled_stalled.entry(reason.name().to_owned()).or_default() += cycles.stalled(reason);
             }
         }
+        if self.waves && known.traced.is_none() {
+            let here = |place: &CodeAddress| (place.object.0 == id).then(|| original.address(place.address)).flatten();
+            totals.traced = Some(traced(modelled, ordinal, here));
+        }
         if let Some(samples) = &mut self.samples {
             let numbers = Numbers { object: id, kernel: at as u64 + 1, dispatch: ordinal + 1, start: self.now };
             add_samples(samples, &mut self.texts, modelled, &numbers, instruction, names, (kernel, &totals.demangled));
@@ -165,6 +173,30 @@ impl Timer {
         self.time.merge(&added);
         Ok(Some(added))
     }
+}
+
+/// The waves that were traced; without what a rewrite added.
+fn traced(modelled: &ModelledTime, dispatch: u64, original: impl Fn(&CodeAddress) -> Option<u64>) -> TracedWaves {
+    let mut types: BTreeMap<u64, &str> = BTreeMap::new();
+    let mut wave = |wave: &WaveTrace| TracedWave {
+        workgroup: wave.workgroup,
+        wave: wave.wave,
+        simd: wave.simd,
+        modelled_begin: wave.begin,
+        modelled_end: wave.end,
+        instructions: wave
+            .instructions
+            .iter()
+            .filter_map(|each| {
+                let address = original(&each.place)?;
+                types.insert(address, each.category.name());
+                Some(TracedInstruction(address, each.begin, each.issued, each.duration))
+            })
+            .collect(),
+    };
+    let waves = modelled.waves.iter().map(&mut wave).collect();
+    let kind = |(address, kind): (u64, &str)| InstructionType { address, kind: kind.to_owned() };
+    TracedWaves { dispatch, lost: modelled.lost_waves, types: types.into_iter().map(kind).collect(), waves }
 }
 
 /// What a dispatch is called in a file of samples.

@@ -61,6 +61,8 @@ pub struct TimingOptions {
     pub samples: bool,
     /// Modelled cycles between the samples of a wave; the model's own choice if none.
     pub sample_interval: Option<u32>,
+    /// Whether the time has what the waves of the first compute unit did in the first dispatch of each kernel.
+    pub waves: bool,
 }
 
 impl TimingOptions {
@@ -379,6 +381,7 @@ impl RunOptions {
             board: self.board.map(|board| board.name.to_owned()),
             timed_workgroups: timing.map(|timing| timing.workgroups.to_string()),
             sample_interval: timing.and_then(|timing| timing.sample_interval),
+            timing_waves: timing.is_some_and(|timing| timing.waves),
             ..RunConfig::default()
         }
     }

@@ -1,11 +1,12 @@
 //! What must hold of modelled time whatever the kernel: random kernels, with loops, divergence, LDS, atomics and
 //! barriers.
 
+use std::collections::BTreeMap;
 use std::num::NonZero;
 
 use crate::random::Random;
 use crate::timed::{Kernel, assembler_is_there};
-use wavetap::emulator::{TimedWorkgroups, Timing};
+use wavetap::emulator::{CodeAddress, TimedWorkgroups, Timing};
 
 /// One instruction, or a few. What is written to memory does not depend on the order of waves: sums by atomics, and
 /// what a lane works out by itself.
@@ -69,7 +70,7 @@ fn random_kernels_keep_the_books() {
         let kernel = kernel(&mut random, target, lanes);
         let size = (1 + random.below(6) as u32, [64, 128, 256][random.below(3)]);
         let interval = 64;
-        let timing = Timing { sample_interval: NonZero::new(interval), ..Timing::default() };
+        let timing = Timing { sample_interval: NonZero::new(interval), waves: true, ..Timing::default() };
         let (mut with, after) = kernel.run_on(&memory, size, Some(timing.clone()));
         let time = with.time.take().expect("modelled");
 
@@ -91,6 +92,24 @@ fn random_kernels_keep_the_books() {
         // other.
         assert!(time.wave_cycles <= time.cycles * with.waves, "{target}");
         assert!(time.instructions.values().all(|each| each.issued >= each.executions));
+
+        // What single waves did is without gaps, and of a dispatch that is on one compute unit it is everything.
+        let mut sums: BTreeMap<CodeAddress, (u64, u64, u64)> = BTreeMap::new();
+        for wave in &time.waves {
+            let end = wave.instructions.iter().fold(wave.begin, |end, each| {
+                assert_eq!(each.begin, end, "{target} {}", kernel.body);
+                let sum = sums.entry(each.place).or_default();
+                *sum = (sum.0 + 1, sum.1 + each.issued, sum.2 + each.duration);
+                each.begin + each.duration
+            });
+            assert_eq!(end, wave.end, "{target} {}", kernel.body);
+        }
+        assert!(!time.waves.is_empty() && time.lost_waves == 0);
+        if size.0 == 1 && target.starts_with("gfx9") {
+            let all = time.instructions.iter();
+            let all = all.map(|(place, each)| (*place, (each.executions, each.issued, each.issued + each.stalls())));
+            assert_eq!(sums, all.collect(), "{target} {}", kernel.body);
+        }
 
         // Samples: each wave's at its own cycles, all in order, none from outside.
         let expected = time.wave_cycles / u64::from(interval);

@@ -15,12 +15,15 @@ use super::{RegionArgs, SelectArgs};
 /// recorded execution of an access, with the addresses of its lanes. heat-map: which waves of a workgroup access which
 /// words, as cuThermo's viewer reads it. sarif, remarks: all that a report finds, of every kernel, at its source line,
 /// in SARIF 2.1.0 and as LLVM's optimisation remarks; a second --counters with recorded accesses adds what these show,
-/// --time the model's stalls.
+/// --time the model's stalls. viewer: a folder for ROCprof Compute Viewer, AMD's viewer of thread traces, with the
+/// modelled cycles of each instruction, and of `run --timing-waves` the waves of a compute unit.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   wavetap run --timing --format json --report app.time -- ./app
   wavetap export trace --time app.time -o app.trace.json
   wavetap export folded --time app.time | inferno-flamegraph > app.svg
+  wavetap run --timing-waves --format json --report app.time -- ./app
+  wavetap export viewer --time app.time -o ui_output_app
   wavetap profile --probe blocks -o app.profile -- ./app
   wavetap export csv app --counters app.profile -o app.csv
   wavetap export sites --counters app.profile -o app.sites.csv
@@ -41,7 +44,7 @@ pub struct ExportArgs {
     pub counters: Vec<PathBuf>,
     #[command(flatten)]
     pub region: RegionArgs,
-    /// Modelled time of a run, of `wavetap run --timing --format json` (trace, folded; sarif and remarks beside
+    /// Modelled time of a run, of `wavetap run --timing --format json` (trace, folded, viewer; sarif and remarks beside
     /// --counters)
     #[arg(long, value_name = "FILE")]
     pub time: Option<PathBuf>,
@@ -50,10 +53,10 @@ pub struct ExportArgs {
     pub all_workgroups: bool,
     #[command(flatten)]
     pub select: SelectArgs,
-    /// Write to this file instead of stdout
+    /// Write to this file instead of stdout; viewer: the folder
     #[arg(short, long, value_name = "OUT")]
     pub output: Option<PathBuf>,
-    /// Replace the file if it exists
+    /// Replace the file, or the folder of viewer, if it exists
     #[arg(long)]
     pub force: bool,
 }
@@ -77,6 +80,8 @@ pub enum ExportForm {
     Sarif,
     /// All that was found, as LLVM's optimisation remarks in YAML.
     Remarks,
+    /// A folder for ROCprof Compute Viewer.
+    Viewer,
 }
 
 impl ExportForm {
@@ -99,6 +104,10 @@ impl ExportForm {
             ExportForm::Sites => "sites is of the counts of any probe: give one --counters, and no FILE",
             ExportForm::Accesses | ExportForm::HeatMap => {
                 "accesses and heat-map are of recorded accesses: give FILE and one --counters"
+            }
+            ExportForm::Viewer => {
+                "viewer is of modelled time, and a folder: give --time FILE alone, of `wavetap run --timing-waves \
+                    --format json --report FILE -- ./app`, and -o FOLDER"
             }
             ExportForm::Sarif | ExportForm::Remarks => {
                 "sarif and remarks are of what was found in a run: give FILE and --counters"

@@ -7,21 +7,24 @@ use std::process::ExitCode;
 use wavetap::error::{Error, Result, ResultExt};
 use wavetap::pipeline::{self, RunInputs};
 use wavetap::profile::file::{KernelTotals, Profile};
-use wavetap::profile::time::TimeProfile;
-use wavetap::report::export::{folded, records, sites, tables, trace};
+use wavetap::profile::time::{KernelTime, TimeProfile};
+use wavetap::report::export::{folded, records, sites, tables, trace, viewer};
 use wavetap::report::findings::{remarks, sarif};
 use wavetap::report::memory::MappedWorkgroups;
 use wavetap::stderr_line;
 
 use super::report;
 use crate::args::{ExportArgs, ExportForm};
-use crate::{files, launch, map_file, output};
+use crate::{files, folder, launch, map_file, output, sources};
 
 /// Exit code: something could not be read.
 const REFUSED: u8 = 1;
 
 /// Writes it.
 pub fn run(args: &ExportArgs) -> Result<ExitCode> {
+    if args.form == ExportForm::Viewer {
+        return of_waves(args);
+    }
     if let Some(path) = &args.output {
         files::may_write(path, args.force)?;
     }
@@ -45,6 +48,27 @@ pub fn run(args: &ExportArgs) -> Result<ExitCode> {
         stderr_line!("wavetap: not readable: {}", part.replace(['\n', '\r'], " "));
     }
     Ok(if unread.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(REFUSED) })
+}
+
+/// A folder for AMD's viewer.
+fn of_waves(args: &ExportArgs) -> Result<ExitCode> {
+    let (None, [], Some(time), Some(target)) = (&args.file, &args.counters[..], &args.time, &args.output) else {
+        return Err(Error::unsupported(args.form.needs()));
+    };
+    if args.all_workgroups {
+        return Err(Error::unsupported("--all-workgroups is of the form heat-map"));
+    }
+    args.region.check_time(Some(time))?;
+    folder::may_write(target, args.force, viewer::is_of_folder)?;
+    let profile = TimeProfile::from_json(&files::read(time)?).within(|| time.display().to_string())?;
+    let selection = args.select.selection();
+    let names: Vec<&str> = profile.kernels.iter().map(|kernel| kernel.name.as_str()).collect();
+    selection.check_kernels(&names).within(|| time.display().to_string())?;
+    let is_selected = |kernel: &KernelTime| selection.has_kernel(&kernel.name) && selection.has_target(&kernel.target);
+    let written = viewer::folder(&profile, is_selected, |path| sources::read(Path::new(path)))
+        .within(|| time.display().to_string())?;
+    folder::write(target, &written, args.force, viewer::is_of_folder)?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// What modelled time has a form for.

@@ -30,7 +30,7 @@ pub fn run(args: &RunArgs, look: LookArgs) -> Result<ExitCode> {
     }
     let expected: Vec<PathBuf> = outputs.into_iter().flatten().map(OutputName::expected).collect();
     files::distinct(expected.iter().chain(&args.report.report))?;
-    let timed = args.timing.wanted() || args.samples.is_some();
+    let timed = args.timing.wanted() || args.samples.is_some() || args.timing_waves;
     options.collect = Collect::NOTHING;
     options.collect.counters = args.output.is_some();
     options.collect.trace = args.trace.is_some();
@@ -38,6 +38,7 @@ pub fn run(args: &RunArgs, look: LookArgs) -> Result<ExitCode> {
         let mut timing = launch::timing(&args.timing);
         timing.samples = args.samples.is_some();
         timing.sample_interval = args.sample_interval;
+        timing.waves = args.timing_waves;
         options.timing = Some(timing);
     }
     check_collected(args)?;
@@ -63,7 +64,7 @@ fn check_collected(args: &RunArgs) -> Result<()> {
     if args.output.is_some() {
         return Ok(());
     }
-    if args.trace.is_some() || args.timing.wanted() || args.samples.is_some() {
+    if args.trace.is_some() || args.timing.wanted() || args.samples.is_some() || args.timing_waves {
         return check_nothing_counted(&args.backend, WHY);
     }
     check_nothing_collected(&args.backend, WHY)

@@ -128,6 +128,8 @@ pub struct RunConfig {
     pub memory_limit: Option<u64>,
     /// File for the modelled time.
     pub timing: Option<PathBuf>,
+    /// Whether it has what the waves of a compute unit did.
+    pub timing_waves: bool,
     /// Latencies for the model, as `CLASS=CYCLES`.
     pub latencies: Vec<String>,
     /// The board whose numbers programs and the model see.
@@ -156,7 +158,7 @@ struct File<Config> {
 
 impl RunConfig {
     /// The variables of values that the command decides: one of its caller must not reach the run unasked.
-    pub const VARIABLES: [&str; 25] = [
+    pub const VARIABLES: [&str; 26] = [
         "WAVETAP_TARGET",
         "WAVETAP_GPUS",
         "WAVETAP_PROFILE",
@@ -177,6 +179,7 @@ impl RunConfig {
         "WAVETAP_RECORDS",
         "WAVETAP_PER_WAVE",
         "WAVETAP_TIMING",
+        "WAVETAP_TIMING_WAVES",
         "WAVETAP_LATENCY",
         "WAVETAP_BOARD",
         "WAVETAP_TIMED_WORKGROUPS",
@@ -255,6 +258,7 @@ impl RunConfig {
         flag("WAVETAP_STRICT", &mut self.strict)?;
         flag("WAVETAP_STRICT_CONTINUE", &mut self.strict_continue)?;
         flag("WAVETAP_PER_WAVE", &mut self.per_wave)?;
+        flag("WAVETAP_TIMING_WAVES", &mut self.timing_waves)?;
         flag("WAVETAP_SKIP_KERNELS", &mut self.skip_kernels)?;
         let mut poison = !self.no_poison;
         flag("WAVETAP_POISON", &mut poison)?;

@@ -87,7 +87,7 @@ pub use trace::accesses::{AccessRecord, AccessRecords, AccessedMemory};
 pub use trace::origins::{Origin, Origins, ValueOrigins, WaitOrigins};
 pub use trace::timing::{
     Extrapolated, InstructionTime, LatencyClass, LatencyOverride, MemoryCounts, ModelledTime, Resource, ResourceUse,
-    StallReason, TimedWorkgroups, Timing, WaveSample,
+    StallReason, TimedWorkgroups, Timing, TraceCategory, TracedInstruction, WaveSample, WaveTrace,
 };
 pub use trace::{DispatchStats, Trace, Visit};
 /// What [`Device::map`] maps.

@@ -622,6 +622,7 @@ mod tests {
                 modelled_added_cycles: 0,
                 dispatches: vec![DispatchTime { dispatch, modelled_cycles: 10, region: None, extrapolated: None }],
                 memory: MemoryTime::default(),
+                traced: None,
                 resources: Vec::new(),
                 instructions: Vec::new(),
             }];

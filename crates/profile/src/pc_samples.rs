@@ -58,6 +58,15 @@ impl SampleKind {
         !matches!(self, SampleKind::ThreadTrace | SampleKind::Stochastic)
     }
 
+    /// What has to be known to read them, if a timing model may have made them.
+    #[must_use]
+    pub fn caveat_of(self, modelled: bool) -> &'static str {
+        match self {
+            SampleKind::ThreadTrace if modelled => "of all waves, as the timing model has them",
+            _ => self.caveat(),
+        }
+    }
+
     /// What has to be known to read them.
     #[must_use]
     pub fn caveat(self) -> &'static str {

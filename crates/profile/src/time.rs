@@ -66,7 +66,72 @@ pub struct KernelTime {
     pub resources: Vec<ResourceTime>,
     /// Instructions by address.
     pub instructions: Vec<InstructionCycles>,
+    /// Of its first dispatch, what the waves of the first compute unit did; if the run was asked for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traced: Option<TracedWaves>,
 }
+
+/// What the waves of a compute unit did in a dispatch, instruction by instruction.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct TracedWaves {
+    /// The dispatch's ordinal in the run.
+    pub dispatch: u64,
+    /// Waves that there was no room for.
+    pub lost: u64,
+    /// What kinds of instructions they executed, by address.
+    pub types: Vec<InstructionType>,
+    /// The others, in the order in which they ended.
+    pub waves: Vec<TracedWave>,
+}
+
+/// What kind of instruction is at an address.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct InstructionType {
+    /// Original virtual address.
+    #[serde(with = "hex")]
+    #[cfg_attr(feature = "schema", schemars(with = "crate::HexText"))]
+    pub address: u64,
+    /// `SMEM`, `SALU`, `VMEM`, `FLAT`, `LDS`, `VALU`, `BRANCH`, `IMMED` or `MESSAGE`, as AMD's decoder of thread traces
+    /// has them.
+    #[serde(rename = "type")]
+    pub kind: String,
+}
+
+/// What a wave did.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct TracedWave {
+    /// Its workgroup.
+    pub workgroup: [u32; 3],
+    /// Its number in the workgroup.
+    pub wave: u32,
+    /// SIMD of its compute unit, or pair of them.
+    pub simd: u32,
+    /// Cycle of the dispatch in which it began.
+    pub modelled_begin: u64,
+    /// Cycle after its last one.
+    pub modelled_end: u64,
+    /// What it executed, in this order: of each the original virtual address, the modelled cycle of the dispatch from
+    /// which the wave's cycles were charged to it, the modelled cycles of its issue slot, and all its modelled cycles.
+    /// Each begins when the one before has ended, unless instructions are between them that a rewrite added.
+    pub instructions: Vec<TracedInstruction>,
+}
+
+/// An instruction that a wave executed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct TracedInstruction(
+    /// Original virtual address.
+    pub u64,
+    /// Modelled cycle of the dispatch from which the wave's cycles were charged to it.
+    pub u64,
+    /// Modelled cycles of its issue slot.
+    pub u64,
+    /// All modelled cycles that were charged to it.
+    pub u64,
+);
 
 /// Modelled time of a dispatch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -208,6 +273,7 @@ impl KernelTime {
             memory: MemoryTime::default(),
             resources: Vec::new(),
             instructions: Vec::new(),
+            traced: None,
         }
     }
 
@@ -225,6 +291,9 @@ impl KernelTime {
         self.modelled_wave_cycles += other.modelled_wave_cycles;
         self.modelled_added_cycles += other.modelled_added_cycles;
         self.dispatches.extend_from_slice(&other.dispatches);
+        if self.traced.is_none() {
+            self.traced.clone_from(&other.traced);
+        }
         let (memory, more) = (&mut self.memory, &other.memory);
         memory.l1_hits += more.l1_hits;
         memory.l1_misses += more.l1_misses;

@@ -204,6 +204,7 @@ mod tests {
                 DispatchTime { dispatch: 1, modelled_cycles: 2000, region: None, extrapolated: None },
             ],
             memory: MemoryTime { l1_hits: 3, l1_misses: 1, modelled_lds_conflict_cycles: 7, ..MemoryTime::default() },
+            traced: None,
             resources: Vec::new(),
             instructions: vec![InstructionCycles {
                 address: 0x1000,

@@ -12,7 +12,7 @@ use crate::op::Class;
 use crate::op::clocks::SLEEP;
 use crate::op::registers::{SLOTS, slot};
 use crate::state::op::Op;
-use crate::trace::timing::{Resource, SampleKind};
+use crate::trace::timing::{Resource, SampleKind, TraceCategory};
 
 /// What an instruction is issued to. A SIMD issues one instruction to each in a slot, of different waves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -228,6 +228,23 @@ fn once(op: &Op) -> bool {
                 && matches!(what.format, F32 | F16)
         }
         _ => false,
+    }
+}
+
+impl TimingFacts {
+    /// What a thread trace has it as.
+    pub(crate) fn category(&self) -> TraceCategory {
+        match self.kind {
+            SampleKind::Valu | SampleKind::Matrix => TraceCategory::Valu,
+            SampleKind::Scalar if self.class == Latency::Smem => TraceCategory::Smem,
+            SampleKind::Scalar => TraceCategory::Salu,
+            SampleKind::Vmem => TraceCategory::Vmem,
+            SampleKind::Flat => TraceCategory::Flat,
+            SampleKind::Lds => TraceCategory::Lds,
+            SampleKind::Branch | SampleKind::BranchTaken | SampleKind::Jump => TraceCategory::Branch,
+            SampleKind::Message | SampleKind::Export => TraceCategory::Message,
+            SampleKind::Barrier | SampleKind::Internal => TraceCategory::Immed,
+        }
     }
 }
 

@@ -95,6 +95,8 @@ pub(crate) struct PausedModel {
     windows: Option<Windows>,
     /// Workgroups are executed without the model.
     skipping: Option<Skipping>,
+    /// Whether the waves of the first compute unit are traced.
+    traces: bool,
     /// The shader clock when the dispatch began.
     clock: u64,
     end: u64,
@@ -168,6 +170,7 @@ pub(crate) fn begin(
         born: 0,
         windows: None,
         skipping: None,
+        traces: timing.waves,
         clock,
         end: 0,
         wave_cycles: 0,
@@ -292,6 +295,8 @@ impl Scheduler<'_, '_> {
             used,
             samples,
             lost_samples: book.lost_samples,
+            waves: book.waves,
+            lost_waves: book.lost_waves,
             extrapolated,
         };
         run.stats.time = Some(Box::new(time));
@@ -381,7 +386,10 @@ impl Scheduler<'_, '_> {
             for (index, simd) in simds.into_iter().enumerate() {
                 let cu = self.model.places.compute_unit(unit, simd);
                 self.model.residents.enter(at, cu, unit * self.model.places.simds() + simd);
-                let clock = WaveClock::new(at, self.model.born, (slot, index), (unit, simd), id);
+                let mut clock = WaveClock::new(at, self.model.born, (slot, index), (unit, simd), id);
+                if self.model.traces && cu == 0 {
+                    clock.trace();
+                }
                 let age = self.model.born;
                 self.model.born += 1;
                 let wave = keep(&mut self.model.waves, &mut self.model.unused.1, clock);
@@ -508,6 +516,7 @@ impl Scheduler<'_, '_> {
                     let met = clock.met;
                     clock.stall(&mut self.model.book, here, StallReason::BarrierWait, met);
                 }
+                clock.done();
                 self.model.next.push(Reverse((clock.now, clock.age, wave)));
             }
             Status::AtBarrier | Status::AtSplitBarrier => clock.parked = Some(index),
@@ -565,6 +574,7 @@ impl Scheduler<'_, '_> {
             let op = self.run.op(index);
             let here = At { index, place: CodeAddress { object: op.object, address: op.address }, facts };
             clock.stall(&mut self.model.book, here, StallReason::BarrierWait, until);
+            clock.done();
             clock.parked = None;
             state.status = Status::Running;
             self.model.next.push(Reverse((clock.now, clock.age, wave)));
@@ -572,7 +582,8 @@ impl Scheduler<'_, '_> {
     }
 
     fn wave_ends(&mut self, wave: usize) -> Result<(), Fault> {
-        let Some(clock) = self.model.waves[wave].take() else { return Ok(()) };
+        let Some(mut clock) = self.model.waves[wave].take() else { return Ok(()) };
+        clock.close(&mut self.model.book);
         self.model.unused.1.push(wave);
         self.model.end = self.model.end.max(clock.now);
         self.model.wave_cycles += clock.now - clock.start;

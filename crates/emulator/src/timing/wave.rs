@@ -14,7 +14,9 @@ use super::facts::{Pipe, TimingFacts, Unit};
 use super::memory::Traffic;
 use crate::address::CodeAddress;
 use crate::op::registers::{SCALAR_SLOTS, SLOTS};
-use crate::trace::timing::{InstructionTime, SampleKind, StallReason, WaveSample};
+use crate::trace::timing::{
+    InstructionTime, SampleKind, StallReason, TraceCategory, TracedInstruction, WaveSample, WaveTrace,
+};
 
 const COUNTERS: usize = Counter::ALL.len();
 /// Operations of a kind complete in order: vector memory, LDS.
@@ -22,6 +24,9 @@ const ORDERS: usize = 2;
 
 /// Most samples of a dispatch that are kept.
 const MOST_SAMPLES: usize = 1 << 20;
+
+/// Most instructions of traced waves of a dispatch that are kept.
+const MOST_TRACED: usize = 1 << 18;
 
 /// Where the cycles of all waves are counted.
 #[derive(Debug, Default)]
@@ -31,6 +36,10 @@ pub(crate) struct Book {
     pub samples: Vec<WaveSample>,
     pub lost_samples: u64,
     interval: Option<u64>,
+    pub waves: Vec<WaveTrace>,
+    pub lost_waves: u64,
+    /// Instructions of waves that are traced, and of those that were.
+    traced: usize,
 }
 
 /// An instruction that cycles are charged to.
@@ -132,6 +141,10 @@ pub(crate) struct WaveClock {
     pub resident: u32,
     /// How often it has executed each instruction, by index; where time is by chance.
     executed: Vec<u64>,
+    /// From when on cycles are charged to the instruction that it executes next.
+    since: u64,
+    /// What it has executed, if it is traced.
+    traced: Option<Vec<TracedInstruction>>,
 }
 
 impl WaveClock {
@@ -162,7 +175,39 @@ impl WaveClock {
             exec: 0,
             resident: 0,
             executed: Vec::new(),
+            since: start,
+            traced: None,
         }
+    }
+
+    /// Notes what it executes from now on.
+    pub(crate) fn trace(&mut self) {
+        self.traced = Some(Vec::new());
+    }
+
+    /// All cycles of the instruction that it has executed are charged.
+    pub(crate) fn done(&mut self) {
+        if let Some(last) = self.traced.as_mut().and_then(|traced| traced.last_mut()) {
+            last.duration = self.now - last.begin;
+        }
+        self.since = self.now;
+    }
+
+    /// Gives what it has executed to the book, at its end.
+    pub(crate) fn close(&mut self, book: &mut Book) {
+        self.done();
+        let Some(mut instructions) = self.traced.take() else { return };
+        if let Some(last) = instructions.last_mut() {
+            last.category = TraceCategory::Message;
+        }
+        book.waves.push(WaveTrace {
+            workgroup: self.workgroup,
+            wave: self.index as u32,
+            simd: self.simd as u32,
+            begin: self.start,
+            end: self.now,
+            instructions,
+        });
     }
 
     /// Counts an execution of an instruction; returns how many there were before.
@@ -242,6 +287,17 @@ impl WaveClock {
         let vector = at.facts.pipes.iter().filter(|(pipe, _)| *pipe == Pipe::Valu);
         count.vector_alu += vector.map(|(_, cycles)| cycles).sum::<u64>();
         book.sample(self, at, (self.now, self.now + at.facts.issue), None);
+        if let Some(traced) = &mut self.traced {
+            if book.traced < MOST_TRACED {
+                book.traced += 1;
+                let (place, begin, category) = (at.place, self.since, at.facts.category());
+                traced.push(TracedInstruction { place, begin, issued: at.facts.issue, duration: 0, category });
+            } else {
+                // A part of a wave would look like a whole one.
+                book.lost_waves += 1;
+                self.traced = None;
+            }
+        }
         self.now += at.facts.issue;
     }
 }

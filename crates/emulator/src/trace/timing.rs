@@ -53,6 +53,8 @@ pub struct Timing {
     pub latencies: Vec<LatencyOverride>,
     /// Takes a sample of every wave each time so many cycles have passed.
     pub sample_interval: Option<NonZero<u32>>,
+    /// Notes what the waves of the first compute unit did, instruction by instruction.
+    pub waves: bool,
     /// Memory operations take times that are drawn from this seed, not those that caches and queues give: for
     /// experiments with latencies that an analysis does not know.
     pub chance: Option<u64>,
@@ -295,6 +297,10 @@ pub struct ModelledTime {
     pub samples: Vec<WaveSample>,
     /// Samples beyond the most that are kept.
     pub lost_samples: u64,
+    /// Waves of the first compute unit in the order in which they ended, if there is [`Timing::waves`].
+    pub waves: Vec<WaveTrace>,
+    /// Waves of it that there was no room for.
+    pub lost_waves: u64,
     /// Where only a part of the workgroups was modelled, which.
     pub extrapolated: Option<Extrapolated>,
 }
@@ -315,6 +321,79 @@ pub struct Extrapolated {
 pub(crate) fn scaled(count: u64, (all, part): (u64, u64)) -> u64 {
     let Some(part) = NonZero::new(u128::from(part)) else { return 0 };
     u64::try_from((u128::from(count) * u128::from(all) + part.get() / 2) / part).unwrap_or(u64::MAX)
+}
+
+/// What a wave did, instruction by instruction.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WaveTrace {
+    /// The workgroup.
+    pub workgroup: [u32; 3],
+    /// The wave's number in it.
+    pub wave: u32,
+    /// SIMD of its compute unit, or pair of them.
+    pub simd: u32,
+    /// Cycle of the dispatch in which it began.
+    pub begin: u64,
+    /// Cycle after its last one.
+    pub end: u64,
+    /// What it executed, in this order. Each begins when the one before it has ended.
+    pub instructions: Vec<TracedInstruction>,
+}
+
+/// An instruction that a wave executed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TracedInstruction {
+    /// Where it is.
+    pub place: CodeAddress,
+    /// Cycle of the dispatch from which the wave's cycles were charged to it.
+    pub begin: u64,
+    /// Cycles of its issue slot.
+    pub issued: u64,
+    /// All cycles that were charged to it.
+    pub duration: u64,
+    /// What it is.
+    pub category: TraceCategory,
+}
+
+/// What thread traces tell instructions apart by (rocprofiler-sdk, categories of instructions of its trace decoder).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TraceCategory {
+    /// Scalar memory.
+    Smem,
+    /// Scalar ALU.
+    Salu,
+    /// Vector memory but FLAT.
+    Vmem,
+    /// FLAT, global and scratch.
+    Flat,
+    /// LDS.
+    Lds,
+    /// Vector ALU, with matrix instructions.
+    Valu,
+    /// Branches, which the decoder tells apart by whether they were taken.
+    Branch,
+    /// What the sequencer does itself: waits, barriers, `s_nop`.
+    Immed,
+    /// Messages, exports, and the end of a wave.
+    Message,
+}
+
+impl TraceCategory {
+    /// Its name: the decoder's, but for branches.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            TraceCategory::Smem => "SMEM",
+            TraceCategory::Salu => "SALU",
+            TraceCategory::Vmem => "VMEM",
+            TraceCategory::Flat => "FLAT",
+            TraceCategory::Lds => "LDS",
+            TraceCategory::Valu => "VALU",
+            TraceCategory::Branch => "BRANCH",
+            TraceCategory::Immed => "IMMED",
+            TraceCategory::Message => "MESSAGE",
+        }
+    }
 }
 
 impl LatencyClass {

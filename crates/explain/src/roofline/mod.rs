@@ -419,6 +419,7 @@ mod tests {
                 memory_lines: misses,
                 ..MemoryTime::default()
             },
+            traced: None,
             resources: vec![ResourceTime { resource: "memory".to_owned(), modelled_busy: 1, modelled_available: 2 }],
             instructions: Vec::new(),
         }

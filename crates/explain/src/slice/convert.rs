@@ -88,7 +88,7 @@ impl From<slice::KernelSamples> for KernelSamples {
             kind,
             unit: kind.unit().to_owned(),
             approximate: kind.approximate(),
-            caveat: kind.caveat().to_owned(),
+            caveat: kind.caveat_of(modelled).to_owned(),
             modelled,
             samples,
             places,

@@ -201,6 +201,7 @@ mod tests {
                 modelled_added_cycles: 0,
                 dispatches: Vec::new(),
                 memory: MemoryTime::default(),
+                traced: None,
                 resources: Vec::new(),
                 instructions: Vec::new(),
             })

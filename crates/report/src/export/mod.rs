@@ -6,7 +6,8 @@
 //!   the same;
 //! - [`mod@sites`]: sites of all probes as CSV;
 //! - [`records`]: recorded accesses as CSV, and the heat map that cuThermo's viewer shows;
-//! - [`findings`]: what was found, for SARIF and remarks of LLVM.
+//! - [`findings`]: what was found, for SARIF and remarks of LLVM;
+//! - [`viewer`]: instructions and waves in time, as AMD's viewer of thread traces opens them: a folder.
 //!
 //! An exporter is a function from what the reports have to text: none computes a number that they do not have.
 
@@ -17,6 +18,7 @@ pub mod records;
 pub mod sites;
 pub mod tables;
 pub mod trace;
+pub mod viewer;
 
 use wavetap_base::error::{Error, Result};
 

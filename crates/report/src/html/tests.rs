@@ -148,6 +148,7 @@ fn kernels_are_under_the_roofs_of_the_usual_board() {
             modelled_added_cycles: 0,
             dispatches: vec![DispatchTime { dispatch: 0, modelled_cycles: 17_000, region: None, extrapolated: None }],
             memory: MemoryTime { l1_misses: 32, l2_misses: 16, ..MemoryTime::default() },
+            traced: None,
             resources: Vec::new(),
             instructions: Vec::new(),
         }],
@@ -227,6 +228,7 @@ fn time(instructions: &[(u64, u32, u64, u64)], dispatches: &[u64]) -> TimeProfil
             })
             .collect(),
         memory: MemoryTime::default(),
+        traced: None,
         resources: Vec::new(),
         instructions: instructions.iter().map(instruction).collect(),
     });

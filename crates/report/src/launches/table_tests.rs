@@ -104,6 +104,7 @@ fn what_takes_ten_modelled_microseconds_is_not_short() {
             modelled_added_cycles: 0,
             dispatches: vec![DispatchTime { dispatch: 0, modelled_cycles: cycles, region: None, extrapolated: None }],
             memory: MemoryTime::default(),
+            traced: None,
             resources: Vec::new(),
             instructions: Vec::new(),
         });
