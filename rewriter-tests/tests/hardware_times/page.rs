@@ -11,6 +11,7 @@ use crate::statistics::{Errors, rank_correlation};
 /// What stands before the tables, and after them what is known of the misses.
 const ABOUT: &str = include_str!("about.txt");
 const MISSES: &str = include_str!("misses.txt");
+const LARGE: &str = include_str!("large.txt");
 
 fn percent(share: f64) -> String {
     format!("{:.0} %", share * 100.0)
@@ -80,6 +81,7 @@ pub fn page(all: &[Compared], seconds: u64) -> String {
     }
     text += "\n![Modelled over measured times](hardware.svg)\n\n";
     text += MISSES;
+    text += LARGE;
     text += "\n## Rows\n\nTimes in microseconds; *ratio*: modelled by measured average; *±*: worked out from a part \
              of the\nworkgroups, and how far that may be off the model of all.\n\n";
     text += &table(all);
