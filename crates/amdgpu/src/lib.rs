@@ -12,6 +12,7 @@ mod digits;
 mod dispatch;
 mod encode;
 mod hazards;
+pub mod host_times;
 mod image;
 mod image_descriptor;
 mod inst;

@@ -1,17 +1,14 @@
 //! What one call of a program does between its two events, read in its source.
 
+use wavetap::isa::host_times::{COPY_MB_PER_SECOND, COPY_NS, FIRST_LAUNCH_NS, NEXT_LAUNCH_NS};
+
 /// Shader clock of an MI300A, in megahertz (AMD's data sheet: at most 2100).
 pub const MEGAHERTZ: f64 = 2100.0;
-/// Microseconds from the first event to the first kernel and from the last kernel to the second event: fitted to
-/// vector additions of 1024 to 4096 elements, the nearest to an empty kernel that was measured.
-pub const FIRST: f64 = 4.2;
-/// Microseconds from a kernel's end to the start of the next one in the queue: a launch in a full queue takes 2.1 on an
-/// MI210 (gpu-benches), of which the model says that 0.4 are the kernel's own.
-pub const NEXT: f64 = 1.7;
-/// Microseconds of a copy from the host, and megabytes a second: fitted to the same repository's copies of 64 to 512
-/// MiB on the same board.
-pub const COPY: f64 = 12.0;
-pub const COPY_RATE: f64 = 57_900.0;
+/// Microseconds of launches and copies, and megabytes a second of copies: what the emulator's modelled clock goes by.
+pub const FIRST: f64 = FIRST_LAUNCH_NS as f64 / 1e3;
+pub const NEXT: f64 = NEXT_LAUNCH_NS as f64 / 1e3;
+pub const COPY: f64 = COPY_NS as f64 / 1e3;
+pub const COPY_RATE: f64 = COPY_MB_PER_SECOND as f64;
 
 /// A program.
 pub struct Program {
