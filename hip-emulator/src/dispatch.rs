@@ -12,8 +12,10 @@ use wavetap::emulated::EmulatedMemory;
 use wavetap::emulator::{Beyond, Dispatch, DispatchStats, Fault, FaultKind, Share};
 use wavetap::error::{Error, Result};
 use wavetap::profile::file::Work;
+use wavetap::profile::launches::workgroups;
 
 use crate::captured;
+use crate::clocks::{Begin, Cycle};
 use crate::collection::Collection;
 use crate::device_heap;
 use crate::fault_places;
@@ -27,7 +29,15 @@ use crate::raw;
 use crate::runtime::Runtime;
 use crate::status::*;
 use crate::stream_op::Launch;
+use crate::time::Dispatched;
 use crate::uncounted;
+
+/// What became of a launch.
+pub(crate) enum Launched {
+    /// It has ended, at this modelled time.
+    Ended(Cycle),
+    InFlight(Box<InFlight>),
+}
 
 /// Wave-instructions that the thread executes which launches a kernel: one that has not ended then goes on while the
 /// thread does.
@@ -83,13 +93,13 @@ impl Runtime {
 
     /// Runs a kernel, if it is short to its end; otherwise it returns what is in flight. A fault is not an error of
     /// this launch: the device then answers everything with the fault's error.
-    pub(crate) fn launch(&mut self, launch: &Launch) -> Outcome<Option<Box<InFlight>>> {
-        let Launch { kernel, shape, arguments, cooperative, submitted } = launch;
+    pub(crate) fn launch(&mut self, launch: &Launch, begin: Begin) -> Outcome<Launched> {
+        let Launch { kernel, shape, arguments, cooperative, submitted, .. } = launch;
         let Kernel { loaded: mut metadata, original } = self.needs(kernel)?;
         let target = self.device()?.target();
         kernarg::check(&original, shape, target)?;
         if self.settings.skip_kernels {
-            return Ok(None);
+            return Ok(Launched::Ended(begin.time()));
         }
         let fewer = if *cooperative { self.fewer_workgroups(kernel, shape)? } else { None };
         if fewer.is_some() {
@@ -180,7 +190,12 @@ impl Runtime {
             self.device()?.options_mut().passes = passes;
         }
         let snapshot = self.snapshot(kernel, &dispatch, arguments);
+        let is_modelled = self.device()?.options().timing.is_some();
+        let started = self.clocks.launch(begin);
         let device = self.device()?;
+        if is_modelled {
+            device.set_clock(started);
+        }
         match device.begin(&dispatch) {
             Ok(flight) => {
                 self.collection.host_launch(&self.settings, &kernel.name, shape);
@@ -194,27 +209,31 @@ impl Runtime {
                     ordinal,
                 );
                 (of.region, of.left_out) = (region.map(str::to_owned), left_out);
+                (of.started, of.workgroups) = (started, workgroups(shape.items, shape.workgroup));
+                if let Some(event) = launch.start_event {
+                    self.streams.started(event, started);
+                }
                 let at_once = if snapshot.is_some() { captured::AT_ONCE } else { AT_ONCE };
                 of.snapshot = snapshot.map(|snapshot| (snapshot, self.tasks.running().next().is_none()));
-                if self.advance(&mut of, Share { instructions: at_once, interrupt: None })? {
-                    return Ok(None);
+                if let Some(end) = self.advance(&mut of, Share { instructions: at_once, interrupt: None })? {
+                    return Ok(Launched::Ended(end));
                 }
                 if let Some((_, alone)) = &mut of.snapshot {
                     *alone = false;
                 }
                 self.collection.journals.set_running(&of.kernel.name, true);
-                Ok(Some(Box::new(of)))
+                Ok(Launched::InFlight(Box::new(of)))
             }
             Err(fault) => {
                 self.abandon(kernel, region, ticket, &fault);
                 self.fault(&kernel.name, &fault);
-                Ok(None)
+                Ok(Launched::Ended(started))
             }
         }
     }
 
-    /// Runs a share of a kernel in flight; tells whether it has ended. A fault ends it, too.
-    pub(crate) fn advance(&mut self, of: &mut InFlight, share: Share) -> Outcome<bool> {
+    /// Runs a share of a kernel in flight; gives its modelled end once it has ended. A fault ends it, too.
+    pub(crate) fn advance(&mut self, of: &mut InFlight, share: Share) -> Outcome<Option<Cycle>> {
         let (_, loaded) = self.load(of.kernel.image)?;
         let object = loaded.counters.as_ref().map(|counters| counters.object);
         let (device, session) = self.device_and_session()?;
@@ -234,12 +253,12 @@ impl Runtime {
         let text = |fault: &Fault| fault_places::text(bytes_of(&self.code.images, fault.object), fault);
         self.findings.add(&self.settings.findings, &of.kernel.name, found, text);
         let stats = match result {
-            Ok(None) => return Ok(false),
+            Ok(None) => return Ok(None),
             Ok(Some(stats)) => stats,
             Err(fault) => {
                 self.abandon(&of.kernel, of.region.as_deref(), of.ticket.take(), &fault);
                 self.fault(&of.kernel.name, &fault);
-                return Ok(true);
+                return Ok(Some(of.started));
             }
         };
         if !of.left_out
@@ -251,7 +270,8 @@ impl Runtime {
         if let Some((snapshot, alone)) = of.snapshot.take() {
             self.complete(snapshot, alone);
         }
-        Ok(true)
+        let cycles = stats.time.as_ref().map_or(0, |time| time.cycles);
+        Ok(Some(self.clocks.kernel(of.started, cycles, of.workgroups)))
     }
 
     /// Whether nothing is to be collected of a dispatch, where only some of them are chosen; records why.
@@ -375,7 +395,7 @@ impl Runtime {
     /// Drains what a dispatch counted and adds the emulator's own numbers.
     pub(crate) fn collect(&mut self, of: &mut InFlight, stats: &DispatchStats) -> Result<()> {
         let ticket = of.ticket.take();
-        let InFlight { kernel, shape, target, ordinal, region, .. } = of;
+        let InFlight { kernel, shape, target, ordinal, region, started, .. } = of;
         let (target, ordinal, region) = (*target, *ordinal, region.as_deref());
         let loaded = self.code.images[kernel.image].as_ref().and_then(|image| image.loaded.as_ref());
         let loaded = loaded.ok_or_else(|| Error::internal("a kernel ran that is not loaded"))?;
@@ -401,7 +421,8 @@ impl Runtime {
         }
         let mut added = None;
         if let Some(timer) = &mut self.collection.timer {
-            added = timer.add((&kernel.name, region), loaded, target, ordinal, stats)?;
+            let dispatch = Dispatched { ordinal, started: *started, mhz: self.clocks.mhz() };
+            added = timer.add((&kernel.name, region), loaded, target, &dispatch, stats)?;
         }
         if let (Some(added), Some(timer)) = (&added, &self.collection.timer) {
             changes.time = Some((added, timer.time()));

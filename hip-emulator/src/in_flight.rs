@@ -9,6 +9,7 @@ use wavetap::collect::session::Ticket;
 use wavetap::emulator::Flight;
 use wavetap::isa::Target;
 
+use crate::clocks::Cycle;
 use crate::images::KernelRef;
 use crate::kernarg::Shape;
 
@@ -48,6 +49,9 @@ pub(crate) struct InFlight {
     pub(crate) region: Option<String>,
     /// Whether nothing is to be collected of it.
     pub(crate) left_out: bool,
+    /// When it began, on the modelled clock, and its workgroups.
+    pub(crate) started: Cycle,
+    pub(crate) workgroups: u64,
     /// Its memory before, if it is captured; and whether nothing else can have changed memory since.
     pub(crate) snapshot: Option<(Snapshot, bool)>,
     began: Instant,
@@ -80,6 +84,8 @@ impl InFlight {
             ordinal,
             region: None,
             left_out: false,
+            started: 0,
+            workgroups: 0,
             snapshot: None,
             began: now,
             states: HashSet::new(),

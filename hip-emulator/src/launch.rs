@@ -105,11 +105,20 @@ fn module_launch(
     parameters: *const *const c_void,
     extra: *const *const c_void,
 ) -> Outcome {
+    submit(stream, module_operation(kernel, shape, parameters, extra)?)
+}
+
+fn module_operation(
+    kernel: &KernelRef,
+    shape: &Shape,
+    parameters: *const *const c_void,
+    extra: *const *const c_void,
+) -> Outcome<StreamOp> {
     if shape.workgroup.contains(&0) {
         return Err(INVALID_CONFIGURATION);
     }
     runtime().check_launch(kernel, shape).map_err(module_status)?;
-    submit(stream, with_either(kernel, shape, parameters, extra)?)
+    with_either(kernel, shape, parameters, extra)
 }
 
 /// Launches by a host stub.
@@ -122,8 +131,20 @@ pub(crate) fn stub_launch(
     stream: *mut c_void,
 ) -> Outcome {
     let (kernel, shape) = (stub(function)?, shape(grid.array(), block.array(), dynamic_lds)?);
-    runtime().check_launch(&kernel, &shape)?;
-    submit(stream, with_pointers(&kernel, &shape, arguments)?)
+    submit(stream, stub_operation(&kernel, &shape, arguments)?)
+}
+
+fn stub_operation(kernel: &KernelRef, shape: &Shape, arguments: *const *const c_void) -> Outcome<StreamOp> {
+    runtime().check_launch(kernel, shape)?;
+    with_pointers(kernel, shape, arguments)
+}
+
+/// A launch that has the time of its own start in an event, if there is one.
+fn timed_launch(mut operation: StreamOp, stream: *mut c_void, start: *mut c_void) -> Outcome {
+    if let StreamOp::Kernel(launch) = &mut operation {
+        launch.start_event = (!start.is_null()).then_some(start as usize);
+    }
+    submit(stream, operation)
 }
 
 /// Launches what needs all its workgroups resident at once.
@@ -339,7 +360,8 @@ entry_points! {
         _flags: i32,
     ) {
         record_optional(stream, start)?;
-        stub_launch(function, grid, block, arguments, dynamic_lds, stream)?;
+        let (kernel, shape) = (stub(function)?, shape(grid.array(), block.array(), dynamic_lds)?);
+        timed_launch(stub_operation(&kernel, &shape, arguments)?, stream, start)?;
         record_optional(stream, stop)
     }
 
@@ -438,7 +460,7 @@ entry_points! {
         let shape = Shape { items: [items_x, items_y, items_z], workgroup: [block_x, block_y, block_z], dynamic_lds };
         let kernel = function(handle)?;
         record_optional(stream, start)?;
-        module_launch(&kernel, &shape, stream, parameters, extra)?;
+        timed_launch(module_operation(&kernel, &shape, parameters, extra)?, stream, start)?;
         record_optional(stream, stop)
     }
 }

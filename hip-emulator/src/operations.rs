@@ -4,6 +4,7 @@ use std::ffi::c_void;
 
 use wavetap::profile::host::HostOperation;
 
+use crate::clocks::{Begin, Cycle};
 use crate::copies::{BoxCopy, BoxFill};
 use crate::extents::Extent;
 use crate::raw;
@@ -15,44 +16,47 @@ use crate::stream_op::{Comparison, StreamOp, ValueWait};
 const CHUNK: usize = 4 << 20;
 
 impl Runtime {
-    /// Does what takes no time, or no more than a copy.
-    pub(crate) fn run(&mut self, operation: &StreamOp) -> Outcome {
+    /// Does what takes no time, or no more than a copy; gives the modelled time at which it ends.
+    pub(crate) fn run(&mut self, operation: &StreamOp, begin: Begin) -> Outcome<Cycle> {
+        let now = begin.time();
         match operation {
-            StreamOp::Empty | StreamOp::Wait(_) | StreamOp::WaitValue(_) => Ok(()),
-            StreamOp::Free(address) if self.graph_memory.is_owned(*address) => Ok(()),
+            StreamOp::Empty | StreamOp::Wait(_) => Ok(now),
+            // When the value was written is not known: not later than all that has been done.
+            StreamOp::WaitValue(_) => Ok(now.max(self.clocks.latest())),
+            StreamOp::Free(address) if self.graph_memory.is_owned(*address) => Ok(now),
             StreamOp::Free(address) => {
                 // Its graph has ended; what the program has freed itself is not freed again.
                 let _ = self.free(*address);
-                Ok(())
+                Ok(now)
             }
             StreamOp::Copy(copy) | StreamOp::SymbolCopy { copy, .. } => {
                 self.copy(copy)?;
-                self.copied(copy);
-                Ok(())
+                Ok(self.copied(copy, begin))
             }
             StreamOp::Staged { copy, bytes } => {
                 self.copy(&copy.with_source(bytes))?;
-                self.copied(copy);
-                Ok(())
+                Ok(self.copied(copy, begin))
             }
             StreamOp::Fill(fill) => {
                 self.fill(fill)?;
                 let bytes = fill.extent.elements().saturating_mul(fill.element.len() as u64);
                 self.collection.host(&self.settings, HostOperation::Fill, bytes);
-                Ok(())
+                let on_device = self.is_device_memory(fill.to.start);
+                Ok(self.clocks.moved(begin, HostOperation::Fill, bytes, on_device))
             }
-            StreamOp::Record(event) => self.streams.record(*event as *mut c_void),
-            StreamOp::Allocate { address, size } => self.make_fresh(*address, *size),
-            StreamOp::Release(address) => self.free(*address),
+            StreamOp::Record(event) => self.streams.record(*event as *mut c_void, now).map(|()| now),
+            StreamOp::Allocate { address, size } => self.make_fresh(*address, *size).map(|()| now),
+            StreamOp::Release(address) => self.free(*address).map(|()| now),
             StreamOp::Kernel(_) | StreamOp::Host { .. } | StreamOp::Steps(_) | StreamOp::Child(_) => Err(INVALID_VALUE),
         }
     }
 
-    /// Records a copy that was made.
-    fn copied(&mut self, copy: &BoxCopy) {
+    /// Records a copy that was made; gives its modelled end.
+    fn copied(&mut self, copy: &BoxCopy, begin: Begin) -> Cycle {
         let operation =
             HostOperation::copy(self.is_device_memory(copy.to.start), self.is_device_memory(copy.from.start));
         self.collection.host(&self.settings, operation, copy.extent.elements());
+        self.clocks.moved(begin, operation, copy.extent.elements(), true)
     }
 
     /// Where a copy ends that the program's own memory is the target of, which may be gone once the call returns.

@@ -15,6 +15,8 @@ use wavetap::emulator::Share;
 use wavetap::error::{Error, Result, ResultExt};
 use wavetap::stderr_line;
 
+use crate::clocks::Begin;
+use crate::dispatch::Launched;
 use crate::images::{Image, KernelRef};
 use crate::kernarg::Shape;
 use crate::lock::runtime;
@@ -163,9 +165,11 @@ impl Replay<'_> {
         let shape = Shape { items: grid, workgroup, dynamic_lds };
         runtime.check_launch(&kernel, &shape).map_err(|status| refused("it cannot be launched", status))?;
         let launch = Launch::new(kernel, shape, arguments);
-        let flight = runtime.launch(&launch).map_err(|status| refused("it cannot be launched", status))?;
-        if let Some(mut flight) = flight {
-            while !runtime.advance(&mut flight, Share::all()).map_err(|status| refused("it cannot go on", status))? {}
+        let flight =
+            runtime.launch(&launch, Begin::default()).map_err(|status| refused("it cannot be launched", status))?;
+        if let Launched::InFlight(mut flight) = flight {
+            let go_on = |status| refused("it cannot go on", status);
+            while runtime.advance(&mut flight, Share::all()).map_err(go_on)?.is_none() {}
         }
         status::working().map_err(|status| refused("the kernel ended with a fault", status))
     }

@@ -13,6 +13,7 @@ use wavetap::isa::Target;
 use wavetap::offload_bundle::TargetId;
 
 use crate::choice::choose_device;
+use crate::clocks::Clocks;
 use crate::collection::Collection;
 use crate::device_presets::preset_of;
 use crate::findings::Findings;
@@ -92,6 +93,9 @@ pub(crate) struct Runtime {
     pub(crate) heap_limit: usize,
     pub(crate) device: Option<(Device, TargetId)>,
     pub(crate) dispatches: u64,
+    pub(crate) clocks: Clocks,
+    /// Whether it was said that times of events are modelled.
+    pub(crate) said_modelled: bool,
     pub(crate) collection: Collection,
     /// Which dispatch is captured, if one is.
     pub(crate) captures: Option<Captures>,
@@ -134,6 +138,8 @@ impl Runtime {
             heap_limit: DEFAULT_HEAP,
             device: None,
             dispatches: 0,
+            clocks: Clocks::new(),
+            said_modelled: false,
             collection,
         }
     }
@@ -166,6 +172,9 @@ impl Runtime {
                 clock_mhz: (preset_of(&id.processor, self.settings.board).clock / 1000).unsigned_abs(),
                 timing: self.settings.timing.clone(),
             };
+            if options.timing.is_some() {
+                self.clocks.start(target, options.clock_mhz);
+            }
             self.device = Some((Device::new(target, options), id));
         }
         let (device, id) = self.device.as_mut().ok_or(NO_DEVICE)?;

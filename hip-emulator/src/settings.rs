@@ -48,6 +48,8 @@ pub(crate) struct Settings {
     /// The board that programs see and that is modelled.
     pub(crate) board: Option<&'static Board>,
     pub(crate) timing: Option<Timing>,
+    /// What the program prints is not shown.
+    pub(crate) hidden_output: bool,
     /// How code that the program loads is made to count, if it is.
     pub(crate) rewriting: Option<Rewriting>,
     /// Which dispatch is captured, if one is.
@@ -124,6 +126,7 @@ impl Settings {
             samples: config.samples,
             board,
             timing,
+            hidden_output: config.hidden_output,
             rewriting,
             capture: config.capture,
             selected,

@@ -21,12 +21,14 @@ pub(crate) struct Launch {
     pub(crate) cooperative: bool,
     /// Where the program was when it submitted it.
     pub(crate) submitted: Submitted,
+    /// The event that is to have the time at which it starts.
+    pub(crate) start_event: Option<usize>,
 }
 
 impl Launch {
     /// A launch that is not submitted yet, of workgroups that do not wait for each other.
     pub(crate) fn new(kernel: KernelRef, shape: Shape, arguments: Vec<u8>) -> Launch {
-        Launch { kernel, shape, arguments, cooperative: false, submitted: Submitted::default() }
+        Launch { kernel, shape, arguments, cooperative: false, submitted: Submitted::default(), start_event: None }
     }
 }
 

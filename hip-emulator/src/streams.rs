@@ -1,17 +1,20 @@
 //! The entry points for streams and events. What a stream has not done is in [`crate::tasks`].
 
 use std::ffi::{c_int, c_uint, c_void};
-use std::time::Instant;
+
+use wavetap::stderr_line;
 
 use crate::entry_point::entry_points;
 use crate::handles::{FIRST_HANDLE, handle};
 use crate::lock::runtime;
 use crate::objects::streams::{Event, NON_BLOCKING, PRIORITIES, own_default};
 use crate::raw;
+use crate::runtime::Runtime;
 use crate::status::*;
 use crate::stream_op::{Callback, Comparison, HostCall, HostFunction, StreamOp, ValueWait};
 use crate::submit::submit;
 use crate::tasks;
+use crate::time::accuracy;
 
 /// `hipEventDisableTiming`.
 const DISABLE_TIMING: c_uint = 2;
@@ -58,6 +61,27 @@ fn idle(stream: *mut c_void) -> Outcome {
             Err(STREAM_CAPTURE_UNSUPPORTED)
         }
         None => Ok(()),
+    }
+}
+
+impl Runtime {
+    /// The program has seen that an event has happened.
+    fn seen_event(&mut self, event: *mut c_void) -> Outcome {
+        self.seen(self.streams.cycle(event as usize));
+        Ok(())
+    }
+
+    /// Megahertz of the modelled clock, if time is modelled, for a time that the program gets; says once on standard
+    /// error what it is worth.
+    fn modelled_mhz(&mut self) -> Outcome<Option<u32>> {
+        let Some(timing) = &self.settings.timing else { return Ok(None) };
+        let latencies: Vec<String> = timing.latencies.iter().map(ToString::to_string).collect();
+        let board = timing.board;
+        let target = self.device()?.target();
+        if !self.settings.hidden_output && !std::mem::replace(&mut self.said_modelled, true) {
+            stderr_line!("wavetap: times of events are {}", accuracy(target, board, &latencies).sentence());
+        }
+        Ok(self.clocks.mhz())
     }
 }
 
@@ -207,7 +231,7 @@ entry_points! {
         idle(stream)?;
         let mut runtime = runtime();
         let place = runtime.streams.place(stream)?;
-        if runtime.tasks.would_wait(place) { Err(NOT_READY) } else { Ok(()) }
+        if runtime.tasks.would_wait(place) { Err(NOT_READY) } else { runtime.seen_stream(stream) }
     }
 
     /// Lets a stream wait for an event.
@@ -318,15 +342,21 @@ entry_points! {
     /// Waits for an event.
     fn hipEventSynchronize(event: *mut c_void) {
         let pending = runtime().streams.reached(event)?;
-        pending.map_or(Ok(()), tasks::wait_for)
+        pending.map_or(Ok(()), tasks::wait_for)?;
+        runtime().seen_event(event)
     }
 
     /// Asks whether an event has happened.
     fn hipEventQuery(event: *mut c_void) {
-        runtime().streams.reached(event)?.map_or(Ok(()), |_| Err(NOT_READY))
+        let mut runtime = runtime();
+        match runtime.streams.reached(event)? {
+            Some(_) => Err(NOT_READY),
+            None => runtime.seen_event(event),
+        }
     }
 
-    /// Milliseconds of this machine between two events: how long the emulator took, nothing about a GPU.
+    /// Milliseconds between two events: of the modelled clock if time is modelled; otherwise of this machine, which is
+    /// how long the emulator took and says nothing about a GPU.
     fn hipEventElapsedTime(out: *mut f32, start: *mut c_void, stop: *mut c_void) {
         if out.is_null() {
             return Err(INVALID_VALUE);
@@ -340,8 +370,13 @@ entry_points! {
             return Err(INVALID_HANDLE);
         }
         let (start, stop) = (start.recorded.ok_or(INVALID_HANDLE)?, stop.recorded.ok_or(INVALID_HANDLE)?);
-        let milliseconds = |later: Instant, earlier: Instant| later.duration_since(earlier).as_secs_f64() * 1e3;
-        raw::store(out, (if stop >= start { milliseconds(stop, start) } else { -milliseconds(start, stop) }) as f32)
+        runtime.seen(start.cycle.max(stop.cycle));
+        let milliseconds = match runtime.modelled_mhz()? {
+            Some(mhz) => (stop.cycle as f64 - start.cycle as f64) / (f64::from(mhz) * 1e3),
+            None if stop.at >= start.at => stop.at.duration_since(start.at).as_secs_f64() * 1e3,
+            None => -start.at.duration_since(stop.at).as_secs_f64() * 1e3,
+        };
+        raw::store(out, milliseconds as f32)
     }
 
     /// Lowest and highest priority, which make no difference here.

@@ -21,10 +21,8 @@ pub(crate) fn submit(stream: *mut c_void, mut operation: StreamOp) -> Outcome {
         mark(&mut operation, &here());
         runtime.is_to_pageable(&operation)
     };
-    match tasks::give(stream, operation)? {
-        Some(task) if to_pageable => tasks::wait_for(task),
-        _ => Ok(()),
-    }
+    let given = tasks::give(stream, operation)?;
+    if to_pageable { tasks::wait_for_given(stream, given) } else { Ok(()) }
 }
 
 /// Where the program is.
@@ -70,7 +68,8 @@ pub(crate) fn submit_and_wait(stream: *mut c_void, operation: StreamOp) -> Outco
     if runtime().capture_operation(stream, &operation)? {
         return Ok(());
     }
-    tasks::give(stream, operation)?.map_or(Ok(()), tasks::wait_for)
+    let given = tasks::give(stream, operation)?;
+    tasks::wait_for_given(stream, given)
 }
 
 /// Something that no capture may see, in the order of the default stream. It has been done when the call returns, but
@@ -81,8 +80,7 @@ pub(crate) fn do_now(operation: &StreamOp) -> Outcome {
         runtime.refuse_while_capturing()?;
         matches!(operation, StreamOp::Fill(fill) if runtime.is_device_memory(fill.to.start))
     };
-    match tasks::give(std::ptr::null_mut(), operation.clone())? {
-        Some(task) if !fills_device => tasks::wait_for(task),
-        _ => Ok(()),
-    }
+    let stream = std::ptr::null_mut();
+    let given = tasks::give(stream, operation.clone())?;
+    if fills_device { Ok(()) } else { tasks::wait_for_given(stream, given) }
 }

@@ -16,6 +16,8 @@ use std::time::{Duration, Instant};
 use wavetap::emulator::Share;
 use wavetap::stderr_line;
 
+use crate::clocks::{Begin, Cycle};
+use crate::dispatch::Launched;
 use crate::in_flight::{InFlight, STUCK, STUCK_ALONE};
 use crate::lock::{WAITING, runtime};
 use crate::objects::streams::{LEGACY, Place};
@@ -46,6 +48,23 @@ const POLL: Duration = Duration::from_micros(100);
 /// output has its usual order.
 const CALL: Duration = Duration::from_millis(20);
 
+/// An operation that was given to a stream.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Given {
+    /// The task that it became, unless it has been done.
+    pub(crate) task: Option<u64>,
+    /// The modelled time at which it ended, if it has been done.
+    pub(crate) end: Cycle,
+}
+
+/// What became of an operation that was started.
+enum Started {
+    /// It has been done, and ended at this modelled time.
+    Ended(Cycle),
+    /// The rest of its work.
+    Left(Work),
+}
+
 /// What a turn came to.
 enum Turn {
     Done,
@@ -56,59 +75,72 @@ enum Turn {
 
 impl Runtime {
     /// Does an operation of a stream after these tasks: at once if it can be, else it becomes a task.
-    fn give(&mut self, place: Place, operation: StreamOp, mut before: Vec<u64>) -> Outcome<Option<u64>> {
+    fn give(&mut self, place: Place, operation: StreamOp, mut before: Vec<u64>, mut begin: Begin) -> Outcome<Given> {
         if let StreamOp::Steps(steps) = operation {
-            return self.give_steps(place, steps, &before);
+            return self.give_steps(place, steps, &before, begin);
         }
         if let StreamOp::Wait(event) = operation {
-            before.extend(self.streams.pending(event));
+            match self.streams.pending(event) {
+                Some(task) => before.push(task),
+                None => begin = begin.and_after(self.streams.cycle(event)),
+            }
         }
         before.retain(|task| self.tasks.has(*task));
         before.sort_unstable();
         before.dedup();
         let event = if let StreamOp::Record(event) = operation { Some(event) } else { None };
         let work = if before.is_empty() {
-            match self.start(operation)? {
-                Some(work) => work,
-                None => return Ok(None),
+            match self.start(operation, begin)? {
+                Started::Left(work) => work,
+                Started::Ended(end) => {
+                    self.clocks.ended(place, end);
+                    return Ok(Given { task: None, end });
+                }
             }
         } else {
             Work::Waiting(self.kept(operation)?)
         };
-        let task = self.tasks.add(place, &before, work);
+        let task = self.tasks.add(place, &before, begin, work);
         if let Some(event) = event {
             self.streams.will_record(event, task)?;
         }
         self.start_threads();
         wake();
-        Ok(Some(task))
+        Ok(Given { task: Some(task), end: begin.time() })
     }
 
     /// A graph: each step after those that it depends on, and what comes next after all.
-    fn give_steps(&mut self, place: Place, steps: Vec<Step>, before: &[u64]) -> Outcome<Option<u64>> {
-        let mut tasks: HashMap<usize, Vec<u64>> = HashMap::new();
-        let mut all = before.to_vec();
+    fn give_steps(&mut self, place: Place, steps: Vec<Step>, before: &[u64], begin: Begin) -> Outcome<Given> {
+        let mut tasks: HashMap<usize, (Vec<u64>, Cycle)> = HashMap::new();
+        let (mut all, mut latest) = (before.to_vec(), begin.after);
         for step in steps {
-            let mut after: Vec<u64> = step.after.iter().filter_map(|node| tasks.get(node)).flatten().copied().collect();
+            let given = || step.after.iter().filter_map(|node| tasks.get(node));
+            let mut after: Vec<u64> = given().flat_map(|(tasks, _)| tasks).copied().collect();
+            let mut end = given().map(|(_, end)| *end).fold(begin.after, Cycle::max);
             if step.after.is_empty() {
                 after = before.to_vec();
             }
             if step.enabled {
-                after = self.give(place, step.operation, after)?.into_iter().collect();
+                let given = self.give(place, step.operation, after, begin.and_after(end))?;
+                (after, end) = (given.task.into_iter().collect(), given.end);
             }
             all.extend(&after);
-            tasks.insert(step.node, after);
+            latest = latest.max(end);
+            tasks.insert(step.node, (after, end));
         }
-        self.give(place, StreamOp::Empty, all)
+        self.give(place, StreamOp::Empty, all, begin.and_after(latest))
     }
 
-    /// Starts an operation that has nothing before it; returns the rest of its work.
-    fn start(&mut self, operation: StreamOp) -> Outcome<Option<Work>> {
+    /// Starts an operation that has nothing before it.
+    fn start(&mut self, operation: StreamOp, begin: Begin) -> Outcome<Started> {
         match operation {
-            StreamOp::Kernel(launch) => Ok(self.launch(&launch)?.map(Work::Running)),
-            StreamOp::Host { .. } => Ok(Some(Work::Waiting(operation))),
-            StreamOp::WaitValue(wait) if !self.has_value(&wait)? => Ok(Some(Work::Waiting(operation))),
-            operation => self.run(&operation).map(|()| None),
+            StreamOp::Kernel(launch) => Ok(match self.launch(&launch, begin)? {
+                Launched::Ended(end) => Started::Ended(end),
+                Launched::InFlight(of) => Started::Left(Work::Running(of)),
+            }),
+            StreamOp::Host { .. } => Ok(Started::Left(Work::Waiting(operation))),
+            StreamOp::WaitValue(wait) if !self.has_value(&wait)? => Ok(Started::Left(Work::Waiting(operation))),
+            operation => self.run(&operation, begin).map(Started::Ended),
         }
     }
 
@@ -148,6 +180,7 @@ impl Runtime {
         self.tasks.turn = number;
         let alone = self.tasks.ready.len() == 1;
         let Some(task) = self.tasks.tasks.get_mut(&number) else { return Turn::Done };
+        let (place, begin) = (task.place, task.begin);
         let outcome = match std::mem::replace(&mut task.work, Work::Called) {
             Work::Running(mut of) => {
                 let instructions = match of.flight.threads() {
@@ -157,25 +190,33 @@ impl Runtime {
                 };
                 let share = Share { instructions, interrupt: Some(&WAITING) };
                 let ended = self.advance(&mut of, share);
-                if matches!(ended, Ok(false)) {
+                if matches!(ended, Ok(None)) {
                     self.watch(number, &mut of);
-                    Ok(Some(Work::Running(of)))
                 } else {
                     self.collection.journals.set_running(&of.kernel.name, false);
-                    ended.map(|_| None)
                 }
+                ended.map(|end| end.map_or_else(|| Started::Left(Work::Running(of)), Started::Ended))
             }
             Work::Waiting(StreamOp::Record(event)) => {
-                self.streams.recorded(event, number);
-                Ok(None)
+                self.streams.recorded(event, number, begin.time());
+                Ok(Started::Ended(begin.time()))
             }
-            Work::Waiting(operation) => self.start(operation),
-            Work::Called => Ok(None),
+            Work::Waiting(operation) => self.start(operation, begin),
+            Work::Called => Ok(Started::Ended(begin.time())),
         };
-        match (outcome, self.tasks.tasks.get_mut(&number)) {
-            (Ok(Some(work)), Some(task)) => task.work = work,
-            (outcome, _) => self.tasks.finish(number, outcome.map(|_| ())),
-        }
+        let outcome = match (outcome, self.tasks.tasks.get_mut(&number)) {
+            (Ok(Started::Left(work)), Some(task)) => {
+                task.work = work;
+                return Turn::Done;
+            }
+            (Ok(Started::Left(_)), None) => Ok(begin.time()),
+            (Ok(Started::Ended(end)), _) => {
+                self.clocks.ended(place, end);
+                Ok(end)
+            }
+            (Err(status), _) => Err(status),
+        };
+        self.tasks.finish(number, outcome);
         Turn::Done
     }
 
@@ -184,7 +225,7 @@ impl Runtime {
         if !of.seems_stuck(self.tasks.awaited.map_or(Duration::ZERO, |since| since.elapsed())) {
             return;
         }
-        let stream = self.tasks.tasks.get(&number).map_or(LEGACY, |task| task.stream);
+        let stream = self.tasks.tasks.get(&number).map_or(LEGACY, |task| task.place.0);
         stderr_line!(
             "wavetap: kernel {} of {} has executed {} wave-instructions and its waves go round in loops: they wait for \
                 what has not come for {} s; {}; {}. It is ended when it has executed {} (--fuel)",
@@ -205,12 +246,12 @@ impl Runtime {
         }
         self.tasks.told = true;
         for number in &self.tasks.ready {
-            if let Some(Task { stream, work: Work::Waiting(StreamOp::WaitValue(wait)), .. }) =
+            if let Some(Task { place, work: Work::Waiting(StreamOp::WaitValue(wait)), .. }) =
                 self.tasks.tasks.get(number)
             {
                 stderr_line!(
                     "wavetap: {} has waited for {} s for {}, which are {:#x}; {}; {}",
-                    stream_name(*stream),
+                    stream_name(place.0),
                     quiet.as_secs(),
                     wait.name(),
                     self.value(wait).unwrap_or_default(),
@@ -233,6 +274,30 @@ impl Runtime {
                 stderr_line!("wavetap: streams cannot be run: {error}");
                 std::process::abort();
             }
+        }
+    }
+
+    /// A function of the program that was called has returned; it takes no modelled time.
+    fn returned(&mut self, number: u64) {
+        let Some(task) = self.tasks.tasks.get(&number) else { return };
+        let (place, end) = (task.place, task.begin.time());
+        self.clocks.ended(place, end);
+        self.tasks.finish(number, Ok(end));
+    }
+
+    /// The program has seen that a stream has done everything that it was given.
+    pub(crate) fn seen_stream(&mut self, stream: *mut c_void) -> Outcome {
+        let place = self.streams.place(stream)?;
+        let end = if place.0 == LEGACY { self.clocks.end_before(place) } else { self.clocks.end_of(place) };
+        self.seen(end);
+        Ok(())
+    }
+
+    /// The program has seen that something has ended.
+    pub(crate) fn seen(&mut self, end: Cycle) {
+        self.clocks.seen(end);
+        if self.tasks.tasks.is_empty() {
+            self.clocks.forget();
         }
     }
 
@@ -297,7 +362,7 @@ fn run_calls() {
             HostCall::Plain(function) => function(data),
             HostCall::OfStream(function, stream) => function(stream as *mut c_void, SUCCESS, data),
         }
-        runtime().tasks.finish(number, Ok(()));
+        runtime().returned(number);
     }
 }
 
@@ -349,11 +414,29 @@ pub(crate) fn wait_for(task: u64) -> Outcome {
     wait_while(|tasks| tasks.has(task) && CALLING.get() != Some(task))
 }
 
+/// Waits until an operation has been done that a stream was given.
+pub(crate) fn wait_for_given(stream: *mut c_void, given: Given) -> Outcome {
+    let Some(task) = given.task else {
+        runtime().seen(given.end);
+        return Ok(());
+    };
+    wait_for(task)?;
+    let mut runtime = runtime();
+    let place = runtime.streams.place(stream)?;
+    let end = runtime.clocks.end_of(place);
+    runtime.seen(end);
+    Ok(())
+}
+
 /// Waits until all has been done that was submitted before.
 pub(crate) fn wait_for_all() -> Outcome {
     let numbers = runtime().tasks.numbers;
     let own = CALLING.get();
-    wait_while(|tasks| tasks.tasks.keys().find(|task| Some(**task) != own).is_some_and(|first| *first <= numbers))
+    wait_while(|tasks| tasks.tasks.keys().find(|task| Some(**task) != own).is_some_and(|first| *first <= numbers))?;
+    let mut runtime = runtime();
+    let latest = runtime.clocks.latest();
+    runtime.seen(latest);
+    Ok(())
 }
 
 /// Waits until a stream has done what was submitted before; the legacy default stream waits for the blocking ones.
@@ -365,25 +448,30 @@ pub(crate) fn wait_for_stream(stream: *mut c_void) -> Outcome {
             (stream, _) => runtime.tasks.last.get(&stream).map(|(task, _)| *task).into_iter().collect(),
         }
     };
-    wait_while(|tasks| before.iter().any(|task| tasks.has(*task) && CALLING.get() != Some(*task)))
+    wait_while(|tasks| before.iter().any(|task| tasks.has(*task) && CALLING.get() != Some(*task)))?;
+    runtime().seen_stream(stream)
 }
 
-/// Does an operation in the order of a stream; gives the task that it became unless it has been done.
-pub(crate) fn give(stream: *mut c_void, operation: StreamOp) -> Outcome<Option<u64>> {
+/// Does an operation in the order of a stream, or makes it a task.
+pub(crate) fn give(stream: *mut c_void, operation: StreamOp) -> Outcome<Given> {
     working()?;
     let calls = matches!(operation, StreamOp::Host { .. } | StreamOp::Steps(_));
     let mut runtime = runtime();
     let place = runtime.streams.place(stream)?;
     let before = runtime.tasks.before(place);
-    let task = runtime.give(place, operation, before)?;
-    let Some(number) = task.filter(|_| calls) else { return Ok(task) };
+    let begin = runtime.clocks.begin(place);
+    let given = runtime.give(place, operation, before, begin)?;
+    let Some(number) = given.task.filter(|_| calls) else { return Ok(given) };
     let until = Instant::now() + CALL;
     while runtime.tasks.has(number) && runtime.tasks.running().next().is_none() {
         let left = until.saturating_duration_since(Instant::now());
         if left.is_zero() {
-            return Ok(task);
+            return Ok(given);
         }
         runtime = CHANGED.wait_timeout(runtime, left).unwrap_or_else(std::sync::PoisonError::into_inner).0;
     }
-    Ok(task.filter(|number| runtime.tasks.has(*number)))
+    if runtime.tasks.has(number) {
+        return Ok(given);
+    }
+    Ok(Given { task: None, end: runtime.clocks.end_of(place) })
 }

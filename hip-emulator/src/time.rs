@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, HashMap};
 use wavetap::code_object::{CodeObject, demangle};
 use wavetap::emulator::{CodeAddress, DispatchStats, ModelledTime, Resource, StallReason, Timing, WaveTrace};
 use wavetap::error::Result;
-use wavetap::isa::Target;
+use wavetap::isa::{Board, Target};
+use wavetap::profile::accuracy::Accuracy;
 use wavetap::profile::map::Source;
 use wavetap::profile::samples::{
     self, CorrelationId, DispatchInfo, HardwareId, KernelDispatch, KernelSymbol, Pc, Record, Sample, Samples, Snapshot,
@@ -70,13 +71,13 @@ impl Timer {
         self.time.complete = true;
     }
 
-    /// Adds a dispatch of `kernel`, the run's `ordinal`-th, and gives what it adds.
+    /// Adds a dispatch of `kernel` and gives what it adds.
     pub(crate) fn add(
         &mut self,
         (kernel, region): (&str, Option<&str>),
         loaded: &Loaded,
         target: Target,
-        ordinal: u64,
+        &Dispatched { ordinal, started, mhz }: &Dispatched,
         stats: &DispatchStats,
     ) -> Result<Option<TimeProfile>> {
         let Some(modelled) = &stats.time else { return Ok(None) };
@@ -88,6 +89,7 @@ impl Timer {
             std::collections::hash_map::Entry::Vacant(entry) => entry.insert(Names::of(loaded)?),
         };
         let time = &mut self.time;
+        time.clock_mhz = mhz;
         let at = *self.kernels.entry((names.original.clone(), kernel.to_owned())).or_insert_with(|| {
             time.kernels.push(empty(kernel, names));
             time.kernels.len() - 1
@@ -104,7 +106,8 @@ impl Timer {
             workgroups: how.workgroups,
             error_permille: how.error_permille,
         });
-        totals.dispatches.push(DispatchTime { dispatch, modelled_cycles, region, extrapolated });
+        let modelled_start = mhz.map(|_| started);
+        totals.dispatches.push(DispatchTime { dispatch, modelled_cycles, modelled_start, region, extrapolated });
         add_memory(&mut totals.memory, modelled);
         totals.resources = resources(modelled);
         // What the run-time's own instructions and other objects' took is not left out of the sum.
@@ -169,7 +172,10 @@ impl Timer {
             add_samples(samples, &mut self.texts, modelled, &numbers, instruction, names, (kernel, &totals.demangled));
         }
         self.now += modelled.cycles;
-        let added = TimeProfile { kernels: vec![totals], ..TimeProfile::new(self.time.latencies.clone()) };
+        let mut added = TimeProfile { kernels: vec![totals], ..TimeProfile::new(self.time.latencies.clone()) };
+        added.board.clone_from(&self.time.board);
+        let board = self.time.board.as_deref().and_then(Board::by_name);
+        (added.accuracy, added.clock_mhz) = (vec![accuracy(target, board, &added.latencies)], mhz);
         self.time.merge(&added);
         Ok(Some(added))
     }
@@ -197,6 +203,23 @@ fn traced(modelled: &ModelledTime, dispatch: u64, original: impl Fn(&CodeAddress
     let waves = modelled.waves.iter().map(&mut wave).collect();
     let kind = |(address, kind): (u64, &str)| InstructionType { address, kind: kind.to_owned() };
     TracedWaves { dispatch, lost: modelled.lost_waves, types: types.into_iter().map(kind).collect(), waves }
+}
+
+/// When a dispatch was.
+pub(crate) struct Dispatched {
+    /// Its number in the run.
+    pub(crate) ordinal: u64,
+    /// When it began, on the modelled clock.
+    pub(crate) started: u64,
+    /// Megahertz of that clock.
+    pub(crate) mhz: Option<u32>,
+}
+
+/// How far the modelled times of a target may be from measured ones.
+pub(crate) fn accuracy(target: Target, board: Option<&Board>, latencies: &[String]) -> Accuracy {
+    let named = board.filter(|board| board.target == target.name());
+    let board = named.or(Board::of_target(target)).map_or(target.name(), |board| board.title);
+    Accuracy::of(target.name(), board, !latencies.is_empty())
 }
 
 /// What a dispatch is called in a file of samples.

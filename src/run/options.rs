@@ -382,6 +382,7 @@ impl RunOptions {
             timed_workgroups: timing.map(|timing| timing.workgroups.to_string()),
             sample_interval: timing.and_then(|timing| timing.sample_interval),
             timing_waves: timing.is_some_and(|timing| timing.waves),
+            hidden_output: self.stdout != Stdout::Inherited,
             ..RunConfig::default()
         }
     }

@@ -140,6 +140,8 @@ pub struct RunConfig {
     pub samples: Option<PathBuf>,
     /// Modelled cycles between the samples of a wave.
     pub sample_interval: Option<u32>,
+    /// Whether what the program prints is not shown: nothing is said of it.
+    pub hidden_output: bool,
     /// Launches are checked and nothing runs.
     pub skip_kernels: bool,
     /// Fresh device memory holds zeros, and no pattern.

@@ -100,6 +100,7 @@ mod tests {
         let dispatch = |(dispatch, region): (u64, Option<&str>)| DispatchTime {
             dispatch,
             modelled_cycles: 100 + dispatch,
+            modelled_start: None,
             region: region.map(str::to_owned),
             extrapolated: None,
         };

@@ -14,7 +14,7 @@
 //! - [`pc_samples`]: samples and traces that other profilers took, read;
 //! - [`viewer`]: the instructions of a thread trace as AMD's viewer reads them, read and written;
 //! - [`time`], [`samples`]: what the emulator's timing model says, as totals and as stall samples. Modelled, never
-//!   measured.
+//!   measured; [`accuracy`]: how far that is from measured times.
 #![forbid(unsafe_code)]
 
 /// Describes the JSON of a type that writes itself as another one.
@@ -40,6 +40,7 @@ macro_rules! described_as {
 pub(crate) use described_as;
 
 pub mod accesses;
+pub mod accuracy;
 pub mod control;
 pub mod file;
 pub mod hex;

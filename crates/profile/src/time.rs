@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::accuracy::Accuracy;
 use super::hex;
 use super::map::Source;
 use wavetap_base::error::{Error, Result};
@@ -26,6 +27,13 @@ pub struct TimeProfile {
     /// The board that was modelled, where one was named; else the usual one of each target.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub board: Option<String>,
+    /// How far modelled times may be from measured ones, for each board whose machine was modelled; empty in files of
+    /// versions that did not note it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub accuracy: Vec<Accuracy>,
+    /// Megahertz of the clock whose cycles these are, as the device reports it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock_mhz: Option<u32>,
     /// Whether the run ended; false in what a killed run leaves.
     pub complete: bool,
     /// Processes whose time this is.
@@ -141,6 +149,9 @@ pub struct DispatchTime {
     pub dispatch: u64,
     /// From its first wave's start to the write-back of L2 after its last one's end.
     pub modelled_cycles: u64,
+    /// When its first wave started, on the modelled clock of its process's device: what the shader clock showed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub modelled_start: Option<u64>,
     /// The ranges of the program in which it was dispatched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub region: Option<String>,
@@ -343,6 +354,8 @@ impl TimeProfile {
             modelled: true,
             latencies,
             board: None,
+            accuracy: Vec::new(),
+            clock_mhz: None,
             complete: false,
             processes: 1,
             kernels: Vec::new(),
@@ -352,6 +365,20 @@ impl TimeProfile {
     /// Adds what `other` has to it: later dispatches, or those of another process. The number of processes and whether
     /// the run ended stay as they are.
     pub fn merge(&mut self, other: &TimeProfile) {
+        if self.board.is_none() {
+            self.board.clone_from(&other.board);
+        }
+        for accuracy in &other.accuracy {
+            if !self.accuracy.contains(accuracy) {
+                self.accuracy.push(accuracy.clone());
+            }
+        }
+        // Several devices have several clocks, of which none is everyone's.
+        self.clock_mhz = match (self.kernels.is_empty(), other.kernels.is_empty()) {
+            (true, _) => other.clock_mhz,
+            (_, true) => self.clock_mhz,
+            _ => self.clock_mhz.filter(|mhz| other.clock_mhz == Some(*mhz)),
+        };
         for kernel in &other.kernels {
             let same = |mine: &&mut KernelTime| {
                 mine.name == kernel.name && mine.object == kernel.object && mine.target == kernel.target

@@ -9,6 +9,7 @@ use super::stalls::Stalls;
 use super::style::{DID_NOT_END, counted, missing_waves, not_counted};
 use super::variants::{self, Variant};
 use super::{Kernel, Report, RunInfo};
+use wavetap_profile::accuracy::Accuracy;
 use wavetap_profile::file::{Backend, Origin};
 use wavetap_profile::map::{CounterMode, Refused};
 
@@ -29,6 +30,11 @@ pub enum Details {
     Summary,
 }
 
+/// How far modelled times may be from measured ones, if the report has any.
+pub(super) fn accuracy(report: &Report) -> impl Iterator<Item = &Accuracy> {
+    report.time.iter().flat_map(|time| &time.accuracy)
+}
+
 /// The whole report.
 #[must_use]
 pub fn render(report: &Report, style: Style) -> String {
@@ -40,6 +46,7 @@ pub fn render(report: &Report, style: Style) -> String {
 pub fn render_part(report: &Report, details: Details, style: Style) -> String {
     let mut lines = vec![ran_on(report)];
     lines.extend(cut_short(report).map(|line| style.warn(&line)));
+    lines.extend(accuracy(report).map(|accuracy| format!("cycles and times: {}", accuracy.sentence())));
     if report.backend == Backend::Emulator && report.kernels.iter().any(Kernel::is_timed) {
         let what = "cycles of the shader's clock are modelled, if the emulator's timing model was on";
         lines.push(format!("{what}; else 4 for each instruction"));

@@ -27,11 +27,9 @@ pub(super) fn render_to(time: &TimeProfile, style: Style, lines: &mut Vec<String
             is left out"
             .to_owned(),
     );
+    lines.extend(time.accuracy.iter().map(|accuracy| format!("  {}", accuracy.sentence())));
     if !time.latencies.is_empty() {
         lines.push(format!("  modelled with other latencies: {}", time.latencies.join(", ")));
-    }
-    if let Some(board) = &time.board {
-        lines.push(format!("  the board that is modelled: {board}"));
     }
     if time.processes != 1 {
         lines.push(format!("  the sum of {}", counted(time.processes.into(), "process", "processes")));
@@ -184,11 +182,13 @@ fn instruction_lines(kernel: &KernelTime, style: Style, lines: &mut Vec<String>)
 #[cfg(test)]
 mod tests {
     use super::*;
+    use wavetap_profile::accuracy::Accuracy;
     use wavetap_profile::time::DispatchTime;
 
     fn time() -> TimeProfile {
         let mut time = TimeProfile::new(vec!["valu32=8".to_owned()]);
         time.complete = true;
+        time.accuracy.push(Accuracy::of("gfx942", "Instinct MI300X", true));
         time.kernels.push(KernelTime {
             name: "_Z1kv".to_owned(),
             demangled: "k()".to_owned(),
@@ -200,8 +200,20 @@ mod tests {
             modelled_wave_cycles: 5000,
             modelled_added_cycles: 0,
             dispatches: vec![
-                DispatchTime { dispatch: 0, modelled_cycles: 1000, region: None, extrapolated: None },
-                DispatchTime { dispatch: 1, modelled_cycles: 2000, region: None, extrapolated: None },
+                DispatchTime {
+                    dispatch: 0,
+                    modelled_cycles: 1000,
+                    modelled_start: None,
+                    region: None,
+                    extrapolated: None,
+                },
+                DispatchTime {
+                    dispatch: 1,
+                    modelled_cycles: 2000,
+                    modelled_start: None,
+                    region: None,
+                    extrapolated: None,
+                },
             ],
             memory: MemoryTime { l1_hits: 3, l1_misses: 1, modelled_lds_conflict_cycles: 7, ..MemoryTime::default() },
             traced: None,
@@ -227,6 +239,7 @@ mod tests {
         let expected = "\
 modelled time
   cycles of the emulator's timing model; nothing was measured, and docs/reference/timing-model.md says what is left out
+  modelled for Instinct MI300X, error not measured with other latencies (docs/results/hardware.md)
   modelled with other latencies: valu32=8
 
 k()

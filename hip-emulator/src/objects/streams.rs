@@ -6,6 +6,7 @@ use std::ffi::{c_int, c_uint, c_void};
 use std::time::Instant;
 
 use super::captures::{Captured, Captures};
+use crate::clocks::Cycle;
 use crate::handles::handle;
 use crate::status::*;
 
@@ -20,6 +21,11 @@ pub(crate) const LEGACY: usize = 0;
 
 /// A stream as tasks know it: a number, and whether it and the legacy default stream wait for each other.
 pub(crate) type Place = (usize, bool);
+
+/// Whether what a stream does next comes after what another one was given before.
+pub(crate) fn comes_after((stream, blocking): Place, (other, blocks): Place) -> bool {
+    other == stream || stream == LEGACY && blocks || blocking && other == LEGACY
+}
 
 thread_local! {
     /// The number of this thread's default stream: no handle.
@@ -52,10 +58,25 @@ pub(crate) struct Stream {
     pub(crate) captured: Option<Captured>,
 }
 
+/// When an event was recorded.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Recorded {
+    /// On the clock of this machine.
+    pub(crate) at: Instant,
+    /// On the modelled clock, if time is modelled.
+    pub(crate) cycle: Cycle,
+}
+
+impl Recorded {
+    fn now(cycle: Cycle) -> Option<Recorded> {
+        Some(Recorded { at: Instant::now(), cycle })
+    }
+}
+
 /// An event.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Event {
-    pub(crate) recorded: Option<Instant>,
+    pub(crate) recorded: Option<Recorded>,
     pub(crate) timed: bool,
     /// The task that will record it.
     pending: Option<u64>,
@@ -105,9 +126,9 @@ impl Streams {
         self.events.get_mut(&(handle as usize)).ok_or(INVALID_HANDLE)
     }
 
-    pub(crate) fn record(&mut self, handle: *mut c_void) -> Outcome {
+    pub(crate) fn record(&mut self, handle: *mut c_void, cycle: Cycle) -> Outcome {
         let event = self.event(handle)?;
-        (event.recorded, event.pending) = (Some(Instant::now()), None);
+        (event.recorded, event.pending) = (Recorded::now(cycle), None);
         event.captured = None;
         Ok(())
     }
@@ -135,10 +156,23 @@ impl Streams {
     }
 
     /// A task records an event, unless it was ended or another one will record it.
-    pub(crate) fn recorded(&mut self, event: usize, task: u64) {
+    pub(crate) fn recorded(&mut self, event: usize, task: u64, cycle: Cycle) {
         if let Some(event) = self.events.get_mut(&event).filter(|event| event.pending == Some(task)) {
-            (event.recorded, event.pending) = (Some(Instant::now()), None);
+            (event.recorded, event.pending) = (Recorded::now(cycle), None);
         }
+    }
+
+    /// The launch that an event was recorded for starts at a modelled time.
+    pub(crate) fn started(&mut self, event: usize, cycle: Cycle) {
+        let event = self.events.get_mut(&event).filter(|event| event.pending.is_none());
+        if let Some(recorded) = event.and_then(|event| event.recorded.as_mut()) {
+            recorded.cycle = recorded.cycle.max(cycle);
+        }
+    }
+
+    /// The modelled time of an event that has been recorded, or will be by a task that has not been done.
+    pub(crate) fn cycle(&self, event: usize) -> Cycle {
+        self.events.get(&event).and_then(|event| event.recorded).map_or(0, |recorded| recorded.cycle)
     }
 
     /// An event that may be asked or waited for by the program; the task that will record it.

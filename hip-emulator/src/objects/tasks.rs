@@ -7,7 +7,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Condvar;
 use std::time::Instant;
 
-use super::streams::{LEGACY, Place};
+use super::streams::{Place, comes_after};
+use crate::clocks::{Begin, Cycle};
 use crate::in_flight::InFlight;
 use crate::status::*;
 use crate::stream_op::StreamOp;
@@ -32,8 +33,10 @@ pub(crate) enum Work {
 
 /// Something to do.
 pub(crate) struct Task {
-    pub(crate) stream: usize,
+    pub(crate) place: Place,
     pub(crate) work: Work,
+    /// From when on it may begin, after what has been done before it.
+    pub(crate) begin: Begin,
     /// Tasks before it that have not been done.
     pub(crate) before: usize,
     /// Tasks that come after it.
@@ -75,14 +78,13 @@ impl Tasks {
     }
 
     /// What must have been done before the next operation of a stream.
-    pub(crate) fn before(&self, (stream, blocking): Place) -> Vec<u64> {
-        let waits =
-            |other: usize, blocks: bool| other == stream || stream == LEGACY && blocks || blocking && other == LEGACY;
-        let all = self.last.iter().filter(|(other, (task, blocks))| waits(**other, *blocks) && self.has(*task));
+    pub(crate) fn before(&self, place: Place) -> Vec<u64> {
+        let waits = |other: Place| comes_after(place, other);
+        let all = self.last.iter().filter(|(other, (task, blocks))| waits((**other, *blocks)) && self.has(*task));
         all.map(|(_, (task, _))| *task).collect()
     }
 
-    pub(crate) fn add(&mut self, (stream, blocking): Place, before: &[u64], work: Work) -> u64 {
+    pub(crate) fn add(&mut self, place: Place, before: &[u64], begin: Begin, work: Work) -> u64 {
         self.numbers += 1;
         let number = self.numbers;
         for other in before {
@@ -93,20 +95,22 @@ impl Tasks {
         if before.is_empty() {
             self.ready.insert(number);
         }
-        self.tasks.insert(number, Task { stream, work, before: before.len(), after: Vec::new() });
-        self.last.insert(stream, (number, blocking));
+        self.tasks.insert(number, Task { place, work, begin, before: before.len(), after: Vec::new() });
+        self.last.insert(place.0, (number, place.1));
         number
     }
 
-    /// A task has been done.
-    pub(crate) fn finish(&mut self, number: u64, outcome: Outcome) {
+    /// A task has been done, and ended at a modelled time unless it failed.
+    pub(crate) fn finish(&mut self, number: u64, outcome: Outcome<Cycle>) {
         if let Err(status) = outcome {
             self.failure.get_or_insert(status);
         }
+        let end = outcome.unwrap_or(0);
         self.ready.remove(&number);
         for after in self.tasks.remove(&number).map(|task| task.after).unwrap_or_default() {
             if let Some(task) = self.tasks.get_mut(&after) {
                 task.before -= 1;
+                task.begin = task.begin.and_after(end);
                 if task.before == 0 {
                     self.ready.insert(after);
                 }
@@ -129,7 +133,7 @@ impl Tasks {
     /// The kernels in flight: their streams, and how far they are.
     pub(crate) fn running(&self) -> impl Iterator<Item = (usize, &InFlight)> {
         self.ready.iter().filter_map(|number| match self.tasks.get(number) {
-            Some(Task { stream, work: Work::Running(of), .. }) => Some((*stream, &**of)),
+            Some(Task { place, work: Work::Running(of), .. }) => Some((place.0, &**of)),
             _ => None,
         })
     }

@@ -4,6 +4,7 @@
 mod api;
 mod expectations;
 mod exports;
+mod modelled_times;
 mod programs;
 mod rewritten;
 mod samples;

@@ -15,7 +15,7 @@ fn compiler() -> &'static Compiler {
 }
 
 /// Compiles one of the programs for a target, linked with the library that is tested under its name of HIP 5.
-fn build(stand_in: &StandIn, name: &str, target: &str, arguments: &[&str]) -> PathBuf {
+pub fn build(stand_in: &StandIn, name: &str, target: &str, arguments: &[&str]) -> PathBuf {
     build_for(stand_in, 5, name, target, arguments)
 }
 
@@ -32,7 +32,7 @@ fn build_for(stand_in: &StandIn, version: u32, name: &str, target: &str, argumen
     program
 }
 
-fn text(output: &Output) -> (String, String) {
+pub fn text(output: &Output) -> (String, String) {
     (String::from_utf8_lossy(&output.stdout).into_owned(), String::from_utf8_lossy(&output.stderr).into_owned())
 }
 
@@ -240,8 +240,9 @@ fn streams_and_the_program_make_progress_together() {
         {
             let output = stand_in.run_with(&program, &[part], variables);
             let (text, errors) = text(&output);
+            let said = errors.lines().all(|line| line.starts_with("wavetap: times of events are modelled for "));
             assert!(
-                output.status.success() && text == "PASS\n" && errors.is_empty(),
+                output.status.success() && text == "PASS\n" && said,
                 "{part} {variables:?}: {}\n{text}{errors}",
                 output.status
             );

@@ -166,7 +166,8 @@ static void events() {
     OK(hipStreamSynchronize(b));
     CHECK(value_of(sum) == 12);
     OK(hipEventElapsedTime(&ms, before, after));
-    CHECK(ms >= 15);
+    // Modelled, a kernel that waits for the program takes as long as what it executes meanwhile.
+    CHECK(std::getenv("WAVETAP_TIMING") == nullptr ? ms >= 15 : ms > 0);
     // Recorded again while it is pending: the last one counts. What waits for the first does not wait for the second.
     put(flag, 0);
     wait_for<<<1, 1, 0, a>>>(flag, 1);

@@ -65,6 +65,7 @@ fn trials() -> Result<Vec<Trial>, Failure> {
         Trial::test("the measured rows are sound", || sound().map_err(Failed::from)),
         Trial::test("our own kernels are near the measured times", || own::near().map_err(Failed::from)),
         Trial::test("a part of the workgroups gives the time of all", || own::extrapolated().map_err(Failed::from)),
+        Trial::test("reports have the errors of the page", || page::is_quoted_right().map_err(Failed::from)),
         Trial::test("statistics", || statistics::checked().map_err(Failed::from)),
     ];
     let folder = std::env::var_os(FOLDER).map(PathBuf::from);

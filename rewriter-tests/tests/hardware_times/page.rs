@@ -3,6 +3,9 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
+use rewriter_tests::{Failure, place};
+use wavetap::profile::accuracy::{MEASURED, MeasuredError, PAGE};
+
 use crate::Compared;
 use crate::programs::{self, COPY, COPY_RATE, FIRST, MEGAHERTZ, NEXT, PROGRAMS};
 use crate::rows::Modelled;
@@ -12,6 +15,15 @@ use crate::statistics::{Errors, rank_correlation};
 const ABOUT: &str = include_str!("about.txt");
 const MISSES: &str = include_str!("misses.txt");
 const LARGE: &str = include_str!("large.txt");
+
+/// Rows of the first table.
+const FINDING_OUT: &str = "programs for finding out";
+const KEPT_ASIDE: &str = "programs kept aside";
+
+/// What the second table calls a group of programs.
+fn group_name(finding_out: bool) -> &'static str {
+    if finding_out { "finding out" } else { "kept aside" }
+}
 
 fn percent(share: f64) -> String {
     format!("{:.0} %", share * 100.0)
@@ -47,8 +59,8 @@ pub fn page(all: &[Compared], seconds: u64) -> String {
             let _ = writeln!(text, "| {what} | {} | {mean} | {median} | {near} |", found.rows);
         }
     };
-    line("programs for finding out", &errors(all, is_finding_out));
-    line("programs kept aside", &errors(all, |row| !is_finding_out(row)));
+    line(FINDING_OUT, &errors(all, is_finding_out));
+    line(KEPT_ASIDE, &errors(all, |row| !is_finding_out(row)));
     line("all", &errors(all, |_| true));
     let to_least = |row: &Compared| Some(row.time()? / row.measured.least - 1.0);
     line("all, to the least measured time", &all.iter().filter_map(to_least).collect::<Vec<_>>());
@@ -63,7 +75,7 @@ pub fn page(all: &[Compared], seconds: u64) -> String {
     for program in PROGRAMS {
         let of = all.iter().filter(|row| row.measured.program == program.name);
         let pairs: Vec<(f64, f64)> = of.clone().filter_map(|row| Some((row.measured.average, row.time()?))).collect();
-        let group = if program.finding_out { "finding out" } else { "kept aside" };
+        let group = group_name(program.finding_out);
         let (name, number) = (program.name, of.count());
         let found = named(all, program.name);
         let Some(errors) = Errors::of(&found) else {
@@ -86,6 +98,28 @@ pub fn page(all: &[Compared], seconds: u64) -> String {
              of the\nworkgroups, and how far that may be off the model of all.\n\n";
     text += &table(all);
     text
+}
+
+/// Checks what reports say of errors against the page.
+pub fn is_quoted_right() -> Result<(), Failure> {
+    let MeasuredError { board, adjusted, kept_aside, .. } = MEASURED;
+    let file = place::root().join(PAGE);
+    let text = std::fs::read_to_string(&file).map_err(|e| format!("{}: {e}", file.display()))?;
+    for (group, row, quoted) in [(true, FINDING_OUT, adjusted), (false, KEPT_ASIDE, kept_aside)] {
+        let cells = text.lines().find_map(|line| line.strip_prefix(&format!("| {row} | ")));
+        let mean = cells.and_then(|cells| cells.split(" | ").nth(1));
+        let modelled = PROGRAMS.iter().filter(|program| program.finding_out == group).filter(|program| {
+            let row = format!("| {} | {} | ", program.name, group_name(group));
+            text.lines().any(|line| line.starts_with(&row) && !line.starts_with(&format!("{row}0 ")))
+        });
+        let (found, programs) = (mean.unwrap_or("no row"), modelled.count());
+        if found != format!("{} %", quoted.mean_percent) || programs != quoted.programs as usize {
+            return Err(format!("{row}: the page has {found} of {programs} programs, reports have {quoted:?}").into());
+        }
+    }
+    let measured = board.trim_start_matches("Instinct ");
+    let title = format!("# The timing model beside kernels measured on an {measured}");
+    if text.starts_with(&title) { Ok(()) } else { Err(format!("{PAGE} is not about an {measured}").into()) }
 }
 
 /// The error that three quarters of the rows are within, in steps of five percent.

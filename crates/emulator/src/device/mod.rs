@@ -243,6 +243,11 @@ impl Device {
         }
     }
 
+    /// Sets the shader clock that the next dispatch begins with. A later one begins where the latest to end has left it.
+    pub fn set_clock(&mut self, cycle: u64) {
+        self.clock = cycle;
+    }
+
     /// Begins a dispatch, of which [`Device::advance`] runs one part after the other. Several may be in flight.
     ///
     /// # Errors

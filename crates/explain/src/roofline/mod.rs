@@ -409,7 +409,13 @@ mod tests {
             modelled_wave_cycles: 1,
             modelled_added_cycles: 0,
             dispatches: vec![
-                DispatchTime { dispatch: 0, modelled_cycles: 17_000, region: None, extrapolated: None };
+                DispatchTime {
+                    dispatch: 0,
+                    modelled_cycles: 17_000,
+                    modelled_start: None,
+                    region: None,
+                    extrapolated: None
+                };
                 dispatches
             ],
             memory: MemoryTime {

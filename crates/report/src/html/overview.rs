@@ -11,7 +11,7 @@ use crate::launches::LaunchOccupancy;
 use crate::stalls::Stalls;
 use crate::style::{counted, place};
 use crate::table::grouped;
-use crate::text::{cut_short, ran_on};
+use crate::text::{accuracy, cut_short, ran_on};
 use wavetap_profile::probes::branches::BranchCounts;
 use wavetap_profile::time::TimeProfile;
 
@@ -80,6 +80,7 @@ pub(super) fn section(page: &Page<'_>) -> Markup {
             h2 { "Overview" }
             p { (ran_on(page.report)) }
             @if let Some(said) = cut_short(page.report) { p.note { (said) } }
+            @for accuracy in accuracy(page.report) { p.facts { "Cycles and times: " (accuracy.sentence()) "." } }
             @if page.kernels.is_empty() {
                 p { "No instrumented kernel was dispatched." }
             } @else {

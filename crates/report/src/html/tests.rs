@@ -4,6 +4,7 @@ use super::*;
 use crate::disassembly::{CodeKind, CodeText, InstText};
 use crate::mix::{KernelMix, MixCounts, OperationRow, OperationSum};
 use crate::{Report, RunInfo};
+use wavetap_profile::accuracy::Accuracy;
 use wavetap_profile::file::{Backend, KernelTotals, Origin, Profile, Work};
 use wavetap_profile::map::Source;
 use wavetap_profile::time::{DispatchTime, InstructionCycles, MemoryTime, TimeProfile};
@@ -134,6 +135,8 @@ fn kernels_are_under_the_roofs_of_the_usual_board() {
         modelled: true,
         latencies: Vec::new(),
         board: None,
+        accuracy: vec![Accuracy::of("gfx90a", "Instinct MI210", false)],
+        clock_mhz: None,
         complete: true,
         processes: 1,
         kernels: vec![KernelTime {
@@ -146,7 +149,13 @@ fn kernels_are_under_the_roofs_of_the_usual_board() {
             modelled_cycles: 17_000,
             modelled_wave_cycles: 17_000,
             modelled_added_cycles: 0,
-            dispatches: vec![DispatchTime { dispatch: 0, modelled_cycles: 17_000, region: None, extrapolated: None }],
+            dispatches: vec![DispatchTime {
+                dispatch: 0,
+                modelled_cycles: 17_000,
+                modelled_start: None,
+                region: None,
+                extrapolated: None,
+            }],
             memory: MemoryTime { l1_misses: 32, l2_misses: 16, ..MemoryTime::default() },
             traced: None,
             resources: Vec::new(),
@@ -160,6 +169,8 @@ fn kernels_are_under_the_roofs_of_the_usual_board() {
     assert!(drawing.contains("memory: 1638 GB/s") && drawing.contains("vector f32: 45261 GFLOP/s"), "{drawing}");
     assert!(!drawing.contains("NaN") && !drawing.contains("inf"), "{drawing}");
     assert!(page.contains("<td class=\"n\">10.0</td>"), "the modelled time in µs: {page}");
+    let accuracy = "Cycles and times: modelled for Instinct MI210, error not measured on this board";
+    assert!(page.contains(accuracy), "{page}");
 }
 
 #[test]
@@ -223,6 +234,7 @@ fn time(instructions: &[(u64, u32, u64, u64)], dispatches: &[u64]) -> TimeProfil
             .map(|(dispatch, cycles)| DispatchTime {
                 dispatch,
                 modelled_cycles: *cycles,
+                modelled_start: None,
                 region: None,
                 extrapolated: None,
             })

@@ -1,0 +1,171 @@
+//! The modelled clock of the device and of what uses it, if time is modelled: in cycles of the shader clock that the
+//! device reports.
+//!
+//! An operation begins when it has been submitted and all that it comes after has ended, and ends after what it takes
+//! (`wavetap::isa::host_times`). The program itself takes no time: its clock goes on to the end of what it waits for,
+//! or has seen to be done, and it submits everything at once. It has one clock, whichever of its threads waits.
+
+use std::collections::HashMap;
+
+use wavetap::isa::host_times::{self, COPY_NS, FIRST_LAUNCH_NS, NEXT_LAUNCH_NS};
+use wavetap::isa::{MachineFact, Target};
+use wavetap::profile::host::HostOperation;
+
+use crate::busy::Busy;
+use crate::objects::streams::{Place, comes_after};
+
+/// A time on the modelled clock; 0 where no time is modelled.
+pub(crate) type Cycle = u64;
+
+/// From when on an operation may begin.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Begin {
+    /// When the program submitted it.
+    pub(crate) submitted: Cycle,
+    /// When all that it comes after has ended, as far as that is known.
+    pub(crate) after: Cycle,
+}
+
+impl Begin {
+    /// When it may begin.
+    pub(crate) fn time(self) -> Cycle {
+        self.submitted.max(self.after)
+    }
+
+    /// The same after something else as well.
+    pub(crate) fn and_after(self, end: Cycle) -> Begin {
+        Begin { after: self.after.max(end), ..self }
+    }
+}
+
+/// The modelled clocks. Without a model nothing takes any time.
+#[derive(Debug)]
+pub(crate) struct Clocks {
+    machine: Option<Machine>,
+    /// How late the program has seen it to be.
+    program: Cycle,
+    /// When what each stream has done so far has ended; whether it and the legacy default stream wait for each other.
+    ends: HashMap<usize, (Cycle, bool)>,
+}
+
+/// What a device has.
+#[derive(Debug)]
+struct Machine {
+    mhz: u32,
+    /// Bytes a cycle of its memory.
+    memory: u64,
+    units: Busy,
+    /// To the device, and back.
+    links: [Busy; 2],
+}
+
+impl Clocks {
+    pub(crate) fn new() -> Clocks {
+        Clocks { machine: None, program: 0, ends: HashMap::new() }
+    }
+
+    /// Time is modelled from now on, for this device.
+    pub(crate) fn start(&mut self, target: Target, mhz: u32) {
+        let fact = |fact| u64::from(target.machine(fact).typical).max(1);
+        self.machine = Some(Machine {
+            mhz,
+            memory: fact(MachineFact::MemoryBandwidth),
+            units: Busy::new(fact(MachineFact::ComputeUnits)),
+            links: [Busy::new(1), Busy::new(1)],
+        });
+    }
+
+    /// Megahertz of the clock, if time is modelled.
+    pub(crate) fn mhz(&self) -> Option<u32> {
+        self.machine.as_ref().map(|machine| machine.mhz)
+    }
+
+    /// From when on something may begin that the program submits now, as far as it comes after what has been done.
+    pub(crate) fn begin(&self, place: Place) -> Begin {
+        Begin { submitted: self.program, after: self.end_before(place) }
+    }
+
+    /// When what the next operation of a stream comes after has ended, of what has been done.
+    pub(crate) fn end_before(&self, place: Place) -> Cycle {
+        let before = self.ends.iter().filter(|(stream, (_, blocking))| comes_after(place, (**stream, *blocking)));
+        before.map(|(_, (end, _))| *end).max().unwrap_or(0)
+    }
+
+    /// When what a stream has done has ended.
+    pub(crate) fn end_of(&self, (stream, _): Place) -> Cycle {
+        self.ends.get(&stream).map_or(0, |(end, _)| *end)
+    }
+
+    /// When all has ended that has been done.
+    pub(crate) fn latest(&self) -> Cycle {
+        self.ends.values().map(|(end, _)| *end).max().unwrap_or(0).max(self.program)
+    }
+
+    /// A stream has done something.
+    pub(crate) fn ended(&mut self, (stream, blocking): Place, end: Cycle) {
+        if self.machine.is_none() {
+            return;
+        }
+        let known = self.ends.entry(stream).or_insert((end, blocking));
+        *known = (known.0.max(end), blocking);
+    }
+
+    /// The program has seen that something has ended.
+    pub(crate) fn seen(&mut self, end: Cycle) {
+        self.program = self.program.max(end);
+    }
+
+    /// Forgets what was before now: nothing begins earlier any more, as nothing is left that was submitted earlier.
+    pub(crate) fn forget(&mut self) {
+        let now = self.program;
+        self.ends.retain(|_, (end, _)| *end > now);
+        if let Some(machine) = &mut self.machine {
+            machine.units.forget_before(now);
+            machine.links.iter_mut().for_each(|link| link.forget_before(now));
+        }
+    }
+
+    /// When a kernel begins.
+    pub(crate) fn launch(&self, begin: Begin) -> Cycle {
+        let Some(machine) = &self.machine else { return 0 };
+        machine.units.free_from(machine.launched(begin))
+    }
+
+    /// When a kernel ends that has so many workgroups and takes so many cycles alone.
+    pub(crate) fn kernel(&mut self, start: Cycle, cycles: u64, workgroups: u64) -> Cycle {
+        self.machine.as_mut().map_or(0, |machine| machine.units.add(start, cycles, workgroups))
+    }
+
+    /// When a copy or fill of so many bytes ends; whether a fill is of the device's memory. A copy within the host's
+    /// memory is the program's own work.
+    pub(crate) fn moved(&mut self, begin: Begin, operation: HostOperation, bytes: u64, on_device: bool) -> Cycle {
+        let Some(machine) = self.machine.as_mut().filter(|_| bytes > 0) else { return begin.time() };
+        let link = match operation {
+            HostOperation::HostToDevice => &mut machine.links[0],
+            HostOperation::DeviceToHost => &mut machine.links[1],
+            // A kernel of the runtime's, which has the whole device: its memory, or the link to the host's.
+            HostOperation::DeviceToDevice | HostOperation::Fill => {
+                let cycles = match operation {
+                    HostOperation::Fill if !on_device => host_times::copied_bytes(bytes, machine.mhz),
+                    HostOperation::Fill => bytes.div_ceil(machine.memory),
+                    // Read and written.
+                    _ => bytes.saturating_mul(2).div_ceil(machine.memory),
+                };
+                let start = machine.units.free_from(machine.launched(begin));
+                return machine.units.add(start, cycles, u64::MAX);
+            }
+            HostOperation::HostToHost | HostOperation::Launch => return begin.time(),
+        };
+        let start = link.free_from(begin.time().saturating_add(host_times::cycles(COPY_NS, machine.mhz)));
+        link.add(start, host_times::copied_bytes(bytes, machine.mhz), 1)
+    }
+}
+
+impl Machine {
+    /// When a kernel can begin: of what it takes to launch it on an idle device, all but the last part may be over
+    /// before what it comes after has ended.
+    fn launched(&self, begin: Begin) -> Cycle {
+        let first = begin.submitted.saturating_add(host_times::cycles(FIRST_LAUNCH_NS, self.mhz));
+        first.max(begin.after.saturating_add(host_times::cycles(NEXT_LAUNCH_NS, self.mhz)))
+    }
+}
