@@ -11,32 +11,9 @@ use wavetap::isa::host_times::{self, COPY_NS, FIRST_LAUNCH_NS, NEXT_LAUNCH_NS};
 use wavetap::isa::{MachineFact, Target};
 use wavetap::profile::host::HostOperation;
 
+use crate::begin::{Begin, Cycle};
 use crate::busy::Busy;
 use crate::objects::streams::{Place, comes_after};
-
-/// A time on the modelled clock; 0 where no time is modelled.
-pub(crate) type Cycle = u64;
-
-/// From when on an operation may begin.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Begin {
-    /// When the program submitted it.
-    pub(crate) submitted: Cycle,
-    /// When all that it comes after has ended, as far as that is known.
-    pub(crate) after: Cycle,
-}
-
-impl Begin {
-    /// When it may begin.
-    pub(crate) fn time(self) -> Cycle {
-        self.submitted.max(self.after)
-    }
-
-    /// The same after something else as well.
-    pub(crate) fn and_after(self, end: Cycle) -> Begin {
-        Begin { after: self.after.max(end), ..self }
-    }
-}
 
 /// The modelled clocks. Without a model nothing takes any time.
 #[derive(Debug)]

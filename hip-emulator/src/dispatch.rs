@@ -14,8 +14,8 @@ use wavetap::error::{Error, Result};
 use wavetap::profile::file::Work;
 use wavetap::profile::launches::workgroups;
 
+use crate::begin::{Begin, Cycle};
 use crate::captured;
-use crate::clocks::{Begin, Cycle};
 use crate::collection::Collection;
 use crate::device_heap;
 use crate::fault_places;

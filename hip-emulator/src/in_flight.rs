@@ -9,7 +9,7 @@ use wavetap::collect::session::Ticket;
 use wavetap::emulator::Flight;
 use wavetap::isa::Target;
 
-use crate::clocks::Cycle;
+use crate::begin::Cycle;
 use crate::images::KernelRef;
 use crate::kernarg::Shape;
 

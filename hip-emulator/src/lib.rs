@@ -20,7 +20,7 @@
 //!   tasks, arrays, textures, pools, graphs and what they do, as data.
 //! - `choice`, `images`, `kernarg`, `counters`, `trace`, `time`, `collection`: the device to emulate, loaded code,
 //!   kernel arguments, rewritten code, the emulator's trace, modelled time, all that is collected.
-//! - `clocks`, `busy`: modelled clocks of the device, its streams and the program.
+//! - `clocks`, `begin`, `busy`: modelled clocks of the device, its streams and the program.
 //! - `hostcall`, `printf`: what kernels ask of the host while they run.
 //! - `runtime`: all of that together, and the device's memory. `lock`: who may use it, and the order of locks.
 //! - `dispatch`, `operations`, `collected_files`: what is done with it: kernels, copies and fills; files of what was
@@ -75,6 +75,7 @@
 //! - `WAVETAP_POISON`: `0`: fresh device memory holds zeros, not 0xcdd4dead over and over.
 
 mod arrays;
+mod begin;
 mod busy;
 mod capture;
 mod captured;

@@ -4,7 +4,7 @@ use std::ffi::c_void;
 
 use wavetap::profile::host::HostOperation;
 
-use crate::clocks::{Begin, Cycle};
+use crate::begin::{Begin, Cycle};
 use crate::copies::{BoxCopy, BoxFill};
 use crate::extents::Extent;
 use crate::raw;

@@ -15,7 +15,7 @@ use wavetap::emulator::Share;
 use wavetap::error::{Error, Result, ResultExt};
 use wavetap::stderr_line;
 
-use crate::clocks::Begin;
+use crate::begin::Begin;
 use crate::dispatch::Launched;
 use crate::images::{Image, KernelRef};
 use crate::kernarg::Shape;

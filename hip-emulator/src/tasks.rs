@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use wavetap::emulator::Share;
 use wavetap::stderr_line;
 
-use crate::clocks::{Begin, Cycle};
+use crate::begin::{Begin, Cycle};
 use crate::dispatch::Launched;
 use crate::in_flight::{InFlight, STUCK, STUCK_ALONE};
 use crate::lock::{WAITING, runtime};

@@ -6,7 +6,7 @@ use std::ffi::{c_int, c_uint, c_void};
 use std::time::Instant;
 
 use super::captures::{Captured, Captures};
-use crate::clocks::Cycle;
+use crate::begin::Cycle;
 use crate::handles::handle;
 use crate::status::*;
 

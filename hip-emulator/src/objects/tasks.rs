@@ -8,7 +8,7 @@ use std::sync::Condvar;
 use std::time::Instant;
 
 use super::streams::{Place, comes_after};
-use crate::clocks::{Begin, Cycle};
+use crate::begin::{Begin, Cycle};
 use crate::in_flight::InFlight;
 use crate::status::*;
 use crate::stream_op::StreamOp;
