@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 
 use wavetap::isa::host_times::{self, COPY_NS, FIRST_LAUNCH_NS, NEXT_LAUNCH_NS};
-use wavetap::isa::{MachineFact, Target};
+use wavetap::isa::{Board, MachineFact, Target};
 use wavetap::profile::host::HostOperation;
 
 use crate::begin::{Begin, Cycle};
@@ -42,8 +42,12 @@ impl Clocks {
     }
 
     /// Time is modelled from now on, for this device.
-    pub(crate) fn start(&mut self, target: Target, mhz: u32) {
-        let fact = |fact| u64::from(target.machine(fact).typical).max(1);
+    pub(crate) fn start(&mut self, target: Target, board: Option<&Board>, mhz: u32) {
+        let board = board.filter(|board| board.target == target.name());
+        let fact = |fact| {
+            let number = board.map_or(target.machine(fact).typical, |board| board.machine(fact));
+            u64::from(number).max(1)
+        };
         self.machine = Some(Machine {
             mhz,
             memory: fact(MachineFact::MemoryBandwidth),

@@ -173,7 +173,7 @@ impl Runtime {
                 timing: self.settings.timing.clone(),
             };
             if options.timing.is_some() {
-                self.clocks.start(target, options.clock_mhz);
+                self.clocks.start(target, self.settings.board, options.clock_mhz);
             }
             self.device = Some((Device::new(target, options), id));
         }

@@ -9,7 +9,7 @@ pub const PAGE: &str = "docs/results/hardware.md";
 pub const MEASURED: MeasuredError = MeasuredError {
     target: "gfx942",
     board: "Instinct MI300A",
-    adjusted: ErrorClass { programs: 10, mean_percent: 10 },
+    adjusted: ErrorClass { programs: 10, mean_percent: 11 },
     kept_aside: ErrorClass { programs: 11, mean_percent: 17 },
 };
 
@@ -73,7 +73,7 @@ impl Accuracy {
         }
     }
 
-    /// `modelled for Instinct MI300X, mean error 10 %/17 % on 10/11 programs measured on Instinct MI300A (…)`.
+    /// `modelled for Instinct MI300X, mean error 11 %/17 % on 10/11 programs measured on Instinct MI300A (…)`.
     #[must_use]
     pub fn sentence(&self) -> String {
         let board = &self.board;
@@ -99,7 +99,7 @@ mod tests {
         let text = Accuracy::of("gfx942", "Instinct MI300X", false).sentence();
         assert_eq!(
             text,
-            "modelled for Instinct MI300X, mean error 10 %/17 % on 10/11 programs measured on Instinct MI300A \
+            "modelled for Instinct MI300X, mean error 11 %/17 % on 10/11 programs measured on Instinct MI300A \
                 (docs/results/hardware.md)"
         );
         for (target, board, latencies, why) in [

@@ -37,7 +37,7 @@ const DEVICES: [Device; 3] = [
         target: "gfx942",
         mhz: 2100.0,
         memory: 2000.0,
-        said: "modelled for Instinct MI300X, mean error 10 %/17 % on 10/11 programs measured on Instinct MI300A \
+        said: "modelled for Instinct MI300X, mean error 11 %/17 % on 10/11 programs measured on Instinct MI300A \
             (docs/results/hardware.md)",
     },
     Device {
