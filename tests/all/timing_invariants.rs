@@ -108,7 +108,7 @@ fn random_kernels_keep_the_books() {
         if size.0 == 1 && target.starts_with("gfx9") {
             let all = time.instructions.iter();
             let all = all.map(|(place, each)| (*place, (each.executions, each.issued, each.issued + each.stalls())));
-            assert_eq!(sums, all.collect(), "{target} {}", kernel.body);
+            assert_eq!(sums, all.collect::<BTreeMap<_, _>>(), "{target} {}", kernel.body);
         }
 
         // Samples: each wave's at its own cycles, all in order, none from outside.

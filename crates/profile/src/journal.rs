@@ -631,6 +631,7 @@ mod tests {
                 traced: None,
                 resources: Vec::new(),
                 instructions: Vec::new(),
+                traced: None,
             }];
             time(&added, &mut file).unwrap();
         }

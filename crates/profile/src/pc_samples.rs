@@ -13,7 +13,6 @@ use serde::{Deserialize, Serialize};
 
 use super::sample_tables;
 use super::samples::REASON_PREFIX;
-use super::viewer;
 use wavetap_base::error::{Error, Result};
 
 /// What samples are. The first kinds are trusted more than the later ones.
@@ -220,9 +219,9 @@ const NEITHER: &str = "neither PC samples as rocprofv3 writes them to JSON (\"ro
 struct File {
     #[serde(rename = "rocprofiler-sdk-tool")]
     tools: Option<Vec<Tool>>,
-    /// Of [`viewer`], with the next two.
-    code: Option<Vec<viewer::AnyRow>>,
-    header: Option<viewer::Header>,
+    /// Of [`viewer`](super::viewer), with the next two.
+    code: Option<Vec<sample_tables::AnyRow>>,
+    header: Option<sample_tables::Columns>,
     #[serde(default)]
     modelled: bool,
 }
@@ -396,7 +395,7 @@ impl PcSamples {
         let file: File = serde_json::from_slice(data).map_err(wrong)?;
         let tools = match (file.tools, file.code, file.header) {
             (Some(tools), None, None) => tools,
-            (None, Some(code), Some(header)) => return viewer::read(&header, &code, file.modelled),
+            (None, Some(code), Some(header)) => return sample_tables::code_rows(&header, &code, file.modelled),
             _ => return Err(Error::malformed(NEITHER)),
         };
         let stochastic = tools.iter().any(|tool| !tool.buffer_records.pc_sample_stochastic.is_empty());

@@ -1,5 +1,6 @@
 //! Samples that `rocprofv3` writes as tables: PC samples (`--output-format csv`), which name no place but an
-//! instruction's text and its source line, and the `stats_*.csv` of thread traces (`--att`), which have the address.
+//! instruction's text and its source line, and the `stats_*.csv` of thread traces (`--att`), which have the address; and
+//! the table in [`viewer`](super::viewer)'s `code.json`, which has the same columns.
 //!
 //! Columns are found by their names, in any order and whatever their case; those that a slice does not need may be
 //! missing. Every number and every row is checked, and what is wrong with one is said with its line.
@@ -7,9 +8,12 @@
 use std::collections::BTreeMap;
 
 use csv::StringRecord;
+use serde::Deserialize;
+use serde_json::Value;
 
 use super::pc_samples::{PcSamples, Place, SampleKind, SampledObject, TextPlace};
 use super::samples::REASON_PREFIX;
+use super::viewer::{CODE_FILE, FUNCTION_MARK};
 use wavetap_base::error::{Error, Result};
 
 /// Columns of PC samples.
@@ -25,8 +29,9 @@ const HITS: &str = "hitcount";
 const LATENCY: &str = "latency";
 const STALL: &str = "stall";
 const IDLE: &str = "idle";
-/// What the instruction of a row begins with that names a kernel.
-const KERNEL_MARK: char = ';';
+/// Columns of `code.json`.
+const ROW_TEXT: &str = "ISA";
+const ROW_NUMBERS: [&str; 6] = ["Codeobj", "Vaddr", "Hit", "Latency", "Stall", "Idle"];
 
 /// Reads a table of either kind.
 ///
@@ -177,7 +182,7 @@ fn thread_trace(table: &Table, mut rows: csv::Reader<&[u8]>) -> Result<PcSamples
         let [id, address, hits, latency, stall, idle] = values;
         let text = row.get(text).unwrap_or_default().trim();
         let object = objects.entry(id).or_insert_with(|| SampledObject { id, ..SampledObject::default() });
-        if let Some(kernel) = text.strip_prefix(KERNEL_MARK) {
+        if let Some(kernel) = text.strip_prefix(FUNCTION_MARK) {
             let kernel = kernel.trim();
             object.kernels.push(kernel.strip_suffix(".kd").unwrap_or(kernel).to_owned());
             continue;
@@ -208,6 +213,81 @@ fn thread_trace(table: &Table, mut rows: csv::Reader<&[u8]>) -> Result<PcSamples
         return Err(Error::malformed("there are no instructions in the table: no wave ran on the traced compute unit"));
     }
     Ok(PcSamples { objects: objects.into_values().collect(), ..PcSamples::of(SampleKind::ThreadTrace) })
+}
+
+/// The columns, as either version of the format names them.
+#[derive(Deserialize)]
+#[serde(untagged)]
+pub(super) enum Columns {
+    Text(String),
+    List(Vec<String>),
+}
+
+/// Rows as they are read: any values, so that what is wrong with one is said with its place.
+pub(super) type AnyRow = Vec<Value>;
+
+/// The rows of such a file as samples.
+///
+/// # Errors
+/// Malformed if a column is missing or a row is not as the header promises, with its place in the list; or if no wave
+/// executed anything.
+pub(super) fn code_rows(header: &Columns, rows: &[AnyRow], modelled: bool) -> Result<PcSamples> {
+    let names: Vec<&str> = match header {
+        Columns::Text(text) => text.split(',').map(str::trim).collect(),
+        Columns::List(names) => names.iter().map(|name| name.trim()).collect(),
+    };
+    let column = |name: &str| {
+        names
+            .iter()
+            .position(|column| *column == name)
+            .ok_or_else(|| Error::malformed(format!("{CODE_FILE}: \"header\" has no column {name}")))
+    };
+    let text = column(ROW_TEXT)?;
+    let numbers = ROW_NUMBERS;
+    let mut at = [0; 6];
+    for (at, name) in at.iter_mut().zip(numbers) {
+        *at = column(name)?;
+    }
+    let mut objects: BTreeMap<u64, SampledObject> = BTreeMap::new();
+    for (index, row) in rows.iter().enumerate() {
+        let wrong = |what: String| Error::malformed(format!("{CODE_FILE}: code[{index}]: {what}"));
+        if row.len() != names.len() {
+            return Err(wrong(format!("{} values where the header has {} columns", row.len(), names.len())));
+        }
+        let mut values = [0; 6];
+        for ((value, at), name) in values.iter_mut().zip(at).zip(numbers) {
+            let given = &row[at];
+            *value = given.as_u64().ok_or_else(|| wrong(format!("{name} is {given}, and not a number from 0")))?;
+        }
+        let [id, address, hits, latency, stall, idle] = values;
+        let given = &row[text];
+        let printed = given.as_str().map(str::trim).filter(|text| !text.is_empty());
+        let printed = printed.ok_or_else(|| wrong(format!("{ROW_TEXT} is {given}, and not an instruction")))?;
+        let object = objects.entry(id).or_insert_with(|| SampledObject { id, ..SampledObject::default() });
+        if let Some(function) = printed.strip_prefix(FUNCTION_MARK) {
+            object.kernels.push(function.trim().to_owned());
+            continue;
+        }
+        if stall > latency {
+            return Err(wrong(format!("{stall} cycles of Stall in {latency} of Latency: they are a part of it")));
+        }
+        let place = Place {
+            instruction: Some(printed.to_owned()),
+            samples: latency,
+            issued: latency - stall,
+            idle: Some(idle),
+            executions: Some(hits),
+            ..Place::default()
+        };
+        if object.places.insert(address, place).is_some() {
+            return Err(wrong(format!("a second instruction at {address:#x}")));
+        }
+    }
+    objects.retain(|_, object| object.places.values().any(|place| place.executions > Some(0)));
+    if objects.is_empty() {
+        return Err(Error::malformed(format!("{CODE_FILE}: no traced wave executed an instruction (Hit is always 0)")));
+    }
+    Ok(PcSamples { modelled, objects: objects.into_values().collect(), ..PcSamples::of(SampleKind::ThreadTrace) })
 }
 
 #[cfg(test)]

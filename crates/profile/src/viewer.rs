@@ -7,13 +7,7 @@
 //! those before it was issued; `Idle` is not part of it: the cycles before the instruction in which its wave did
 //! nothing.
 
-use std::collections::BTreeMap;
-
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
-
-use super::pc_samples::{PcSamples, Place, SampleKind, SampledObject};
-use wavetap_base::error::{Error, Result};
+use serde::Serialize;
 
 /// Name of the file in its folder.
 pub const CODE_FILE: &str = "code.json";
@@ -62,95 +56,12 @@ pub struct CodeFile {
     pub version: &'static str,
 }
 
-/// The columns, as either version of the format names them.
-#[derive(Deserialize)]
-#[serde(untagged)]
-pub(super) enum Header {
-    Text(String),
-    List(Vec<String>),
-}
-
-/// Rows as they are read: any values, so that what is wrong with one is said with its place.
-pub(super) type AnyRow = Vec<Value>;
-
-const TEXT: &str = "ISA";
-const OBJECT: &str = "Codeobj";
-const ADDRESS: &str = "Vaddr";
-const HITS: &str = "Hit";
-const LATENCY: &str = "Latency";
-const STALL: &str = "Stall";
-const IDLE: &str = "Idle";
-
-/// The rows of such a file as samples.
-///
-/// # Errors
-/// Malformed if a column is missing or a row is not as the header promises, with its place in the list; or if no wave
-/// executed anything.
-pub(super) fn read(header: &Header, rows: &[AnyRow], modelled: bool) -> Result<PcSamples> {
-    let names: Vec<&str> = match header {
-        Header::Text(text) => text.split(',').map(str::trim).collect(),
-        Header::List(names) => names.iter().map(|name| name.trim()).collect(),
-    };
-    let column = |name: &str| {
-        names
-            .iter()
-            .position(|column| *column == name)
-            .ok_or_else(|| Error::malformed(format!("{CODE_FILE}: \"header\" has no column {name}")))
-    };
-    let text = column(TEXT)?;
-    let numbers = [OBJECT, ADDRESS, HITS, LATENCY, STALL, IDLE];
-    let mut at = [0; 6];
-    for (at, name) in at.iter_mut().zip(numbers) {
-        *at = column(name)?;
-    }
-    let mut objects: BTreeMap<u64, SampledObject> = BTreeMap::new();
-    for (index, row) in rows.iter().enumerate() {
-        let wrong = |what: String| Error::malformed(format!("{CODE_FILE}: code[{index}]: {what}"));
-        if row.len() != names.len() {
-            return Err(wrong(format!("{} values where the header has {} columns", row.len(), names.len())));
-        }
-        let mut values = [0; 6];
-        for ((value, at), name) in values.iter_mut().zip(at).zip(numbers) {
-            let given = &row[at];
-            *value = given.as_u64().ok_or_else(|| wrong(format!("{name} is {given}, and not a number from 0")))?;
-        }
-        let [id, address, hits, latency, stall, idle] = values;
-        let given = &row[text];
-        let printed = given.as_str().map(str::trim).filter(|text| !text.is_empty());
-        let printed = printed.ok_or_else(|| wrong(format!("{TEXT} is {given}, and not an instruction")))?;
-        let object = objects.entry(id).or_insert_with(|| SampledObject { id, ..SampledObject::default() });
-        if let Some(function) = printed.strip_prefix(FUNCTION_MARK) {
-            object.kernels.push(function.trim().to_owned());
-            continue;
-        }
-        if stall > latency {
-            return Err(wrong(format!("{stall} cycles of {STALL} in {latency} of {LATENCY}: they are a part of it")));
-        }
-        let place = Place {
-            instruction: Some(printed.to_owned()),
-            samples: latency,
-            issued: latency - stall,
-            idle: Some(idle),
-            executions: Some(hits),
-            ..Place::default()
-        };
-        if object.places.insert(address, place).is_some() {
-            return Err(wrong(format!("a second instruction at {address:#x}")));
-        }
-    }
-    objects.retain(|_, object| object.places.values().any(|place| place.executions > Some(0)));
-    if objects.is_empty() {
-        return Err(Error::malformed(format!(
-            "{CODE_FILE}: no traced wave executed an instruction ({HITS} is always 0)"
-        )));
-    }
-    Ok(PcSamples { modelled, objects: objects.into_values().collect(), ..PcSamples::of(SampleKind::ThreadTrace) })
-}
-
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
     use super::*;
-    use crate::pc_samples::read as read_any;
+    use crate::pc_samples::{SampleKind, read as read_any};
 
     fn rows() -> Vec<Row> {
         vec![

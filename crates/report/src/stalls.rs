@@ -113,6 +113,7 @@ mod tests {
             traced: None,
             resources: Vec::new(),
             instructions,
+            traced: None,
         }
     }
 

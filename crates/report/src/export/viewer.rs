@@ -326,5 +326,4 @@ fn put(tree: &mut Map<String, Value>, path: &str, name: &str) -> bool {
 }
 
 #[cfg(test)]
-#[path = "viewer_tests.rs"]
 mod tests;

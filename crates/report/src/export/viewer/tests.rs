@@ -195,6 +195,9 @@ fn below(value: &Value, levels: usize) -> &Value {
     })
 }
 
+/// Cycles of an issue slot: what timelines of hardware may be too long.
+const SLOT: i64 = 4;
+
 fn real_folders(at: &Path, found: &mut Vec<PathBuf>) {
     let entries = fs::read_dir(at).expect("a folder").flatten().map(|entry| entry.path());
     for path in entries.filter(|path| path.is_dir()) {
@@ -246,10 +249,11 @@ fn files_have_the_form_of_real_ones() {
             let sum = |at: usize, list: &str| -> i64 {
                 wave[list].as_array().expect("a list").iter().filter_map(|each| each[at].as_i64()).sum()
             };
-            let length = wave["end"].as_i64().zip(wave["begin"].as_i64()).map(|(end, begin)| end - begin);
-            assert!(sum(1, "timeline") <= length.expect("a length"), "{}", real.display());
+            let number = |value: &Value| value.as_i64().expect("a number");
+            let length = number(&wave["end"]) - number(&wave["begin"]);
+            assert!((sum(1, "timeline") - length).abs() <= SLOT, "{}", real.display());
             assert!(sum(2, "instructions") <= sum(3, "instructions"));
-            assert!(last[0].as_i64().expect("a number") <= wave["end"].as_i64().expect("a number"));
+            assert!(number(&last[0]) <= number(&wave["end"]));
         }
 
         let (ours, theirs) = (json(&files, OCCUPANCY_FILE), of(OCCUPANCY_FILE));
