@@ -113,7 +113,6 @@ mod tests {
             traced: None,
             resources: Vec::new(),
             instructions,
-            traced: None,
         }
     }
 

@@ -114,12 +114,12 @@ pub fn is_quoted_right() -> Result<(), Failure> {
         });
         let (found, programs) = (mean.unwrap_or("no row"), modelled.count());
         if found != format!("{} %", quoted.mean_percent) || programs != quoted.programs as usize {
-            return Err(format!("{row}: the page has {found} of {programs} programs, reports have {quoted:?}").into());
+            return Err(format!("{row}: the page has {found} of {programs} programs, reports have {quoted:?}"));
         }
     }
     let measured = board.trim_start_matches("Instinct ");
     let title = format!("# The timing model beside kernels measured on an {measured}");
-    if text.starts_with(&title) { Ok(()) } else { Err(format!("{PAGE} is not about an {measured}").into()) }
+    if text.starts_with(&title) { Ok(()) } else { Err(format!("{PAGE} is not about an {measured}")) }
 }
 
 /// The error that three quarters of the rows are within, in steps of five percent.

@@ -428,7 +428,6 @@ mod tests {
             traced: None,
             resources: vec![ResourceTime { resource: "memory".to_owned(), modelled_busy: 1, modelled_available: 2 }],
             instructions: Vec::new(),
-            traced: None,
         }
     }
 

@@ -157,10 +157,12 @@ fn names(target: &str, waves: Option<Value>) -> Value {
     names
 }
 
+/// The waves that were in a slot of a SIMD, one after the other: name, begin, end.
+type Slot = Vec<(String, u64, u64)>;
+
 /// Adds the files of waves; which there are by SIMD and slot, if there are some.
 fn waves(kernels: &[&KernelTime], code: &Code<'_>, files: &mut Vec<ViewerFile>) -> Result<Option<Value>> {
-    // By SIMD and slot: name, begin, end.
-    let mut slots: BTreeMap<u32, Vec<Vec<(String, u64, u64)>>> = BTreeMap::new();
+    let mut slots: BTreeMap<u32, Vec<Slot>> = BTreeMap::new();
     let mut occupancy: Vec<[u64; 6]> = Vec::new();
     let mut dispatches = Map::new();
     let mut start = 0_u64;
@@ -174,7 +176,7 @@ fn waves(kernels: &[&KernelTime], code: &Code<'_>, files: &mut Vec<ViewerFile>) 
         for wave in waves {
             let (begin, end) = (start.saturating_add(wave.modelled_begin), start.saturating_add(wave.modelled_end));
             let of_simd = slots.entry(wave.simd).or_default();
-            let is_free = |waves: &Vec<(String, u64, u64)>| waves.last().is_none_or(|(.., ended)| *ended <= begin);
+            let is_free = |waves: &Slot| waves.last().is_none_or(|(.., ended)| *ended <= begin);
             let slot = of_simd.iter().position(is_free).unwrap_or_else(|| {
                 of_simd.push(Vec::new());
                 of_simd.len() - 1

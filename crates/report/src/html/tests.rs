@@ -160,7 +160,6 @@ fn kernels_are_under_the_roofs_of_the_usual_board() {
             traced: None,
             resources: Vec::new(),
             instructions: Vec::new(),
-            traced: None,
         }],
     });
     let page = render(&report, &data);
@@ -244,7 +243,6 @@ fn time(instructions: &[(u64, u32, u64, u64)], dispatches: &[u64]) -> TimeProfil
         traced: None,
         resources: Vec::new(),
         instructions: instructions.iter().map(instruction).collect(),
-        traced: None,
     });
     time
 }
