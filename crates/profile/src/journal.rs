@@ -631,7 +631,6 @@ mod tests {
                 traced: None,
                 resources: Vec::new(),
                 instructions: Vec::new(),
-                traced: None,
             }];
             time(&added, &mut file).unwrap();
         }
