@@ -1,4 +1,4 @@
-//! How far modelled times are from measured ones, where somebody has measured.
+//! How far modelled times are from measured ones, where there are any.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,6 +1,6 @@
 //! Samples that `rocprofv3` writes as tables: PC samples (`--output-format csv`), which name no place but an
-//! instruction's text and its source line, and the `stats_*.csv` of thread traces (`--att`), which have the address; and
-//! the table in [`viewer`](super::viewer)'s `code.json`, which has the same columns.
+//! instruction's text and its source line, and the `stats_*.csv` of thread traces (`--att`), which have the address;
+//! and the table in [`viewer`](super::viewer)'s `code.json`, which has the same columns.
 //!
 //! Columns are found by their names, in any order and whatever their case; those that a slice does not need may be
 //! missing. Every number and every row is checked, and what is wrong with one is said with its line.

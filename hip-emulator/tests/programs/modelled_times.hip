@@ -160,9 +160,9 @@ int main(int argc, char** argv) {
 
     // Two kernels that each need the whole device: the second takes its turn.
     OK(hipEventRecord(a, one));
-    wide<<<512, 64, 0, one>>>(out, 64);
+    wide<<<512, 64, 0, one>>>(out, 8);
     OK(hipEventRecord(b, one));
-    wide<<<512, 64, 0, two>>>(out, 64);
+    wide<<<512, 64, 0, two>>>(out, 8);
     OK(hipEventRecord(c, two));
     OK(hipDeviceSynchronize());
     say("wide_one", between(a, b));

@@ -243,7 +243,8 @@ impl Device {
         }
     }
 
-    /// Sets the shader clock that the next dispatch begins with. A later one begins where the latest to end has left it.
+    /// Sets the shader clock that the next dispatch begins with. A later one begins where the latest to end has left
+    /// it.
     pub fn set_clock(&mut self, cycle: u64) {
         self.clock = cycle;
     }

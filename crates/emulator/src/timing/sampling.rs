@@ -2,9 +2,9 @@
 //!
 //! A dispatch with many more workgroups than the device holds at once is in a steady state for most of its time. The
 //! model is given windows of workgroups in a row: the first ones, with which the device fills, some that are spread
-//! over the dispatch, and the last ones, with which it drains. The workgroups between two windows are executed without the
-//! model, one after the other; what they access goes into L2, the Infinity Cache and the translations, so that the next
-//! window finds these as they would be. (Sampling with functional warming: SMARTS, ISCA 2003.) Time does not pass
+//! over the dispatch, and the last ones, with which it drains. The workgroups between two windows are executed without
+//! the model, one after the other; what they access goes into L2, the Infinity Cache and the translations, so that the
+//! next window finds these as they would be. (Sampling with functional warming: SMARTS, ISCA 2003.) Time does not pass
 //! meanwhile. At the end, the workgroups that were left out are given the mean time of those beside them.
 //!
 //! The first workgroups of a window find caches of compute units that have other lines than they would have, so that
