@@ -90,7 +90,7 @@ fn extrapolated(kernel: &KernelTime) -> Option<String> {
     let permille = parts.iter().map(|part| part.error_permille).max()?;
     let sum = |of: fn(&ExtrapolatedTime) -> u64| grouped(parts.iter().map(|part| of(part)).sum());
     Some(format!(
-        "worked out from {} of the {} workgroups of {}: within {}.{} %",
+        "worked out from {} of the {} workgroups of {}: ±{}.{} % by their spread",
         sum(|part| part.modelled_workgroups),
         sum(|part| part.workgroups),
         counted(parts.len() as u64, "dispatch", "dispatches"),
