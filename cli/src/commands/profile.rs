@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use wavetap::emulator::TimedWorkgroups;
 use wavetap::error::{Error, Result};
 use wavetap::profile::file::Profile;
 use wavetap::profile::time::TimeProfile;
@@ -65,7 +66,12 @@ pub fn run(args: &ProfileArgs, look: LookArgs) -> Result<ExitCode> {
     if let Some(nothing) = rewritten.nothing_selected() {
         return Err(Error::unsupported(format!("{nothing}, in {}", program.path().display())));
     }
-    run.timing = measured_time_is_modelled(args, &run, platform).then(|| launch::timing(&args.timing));
+    run.timing = measured_time_is_modelled(args, &run, platform).then(|| {
+        // Of workgroups that are not modelled the clock would say nothing.
+        let mut timing = launch::timing(&args.timing);
+        timing.workgroups = TimedWorkgroups::All;
+        timing
+    });
     let ended = rewritten.run_observed(&run, &launch::Terminal)?;
     launch::say_findings(&ended);
     launch::say(&ended, &args.output);

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use wavetap::Program;
+use wavetap::emulator::TimedWorkgroups;
 use wavetap::error::{Error, Result, ResultExt};
 use wavetap::pipeline::{Selection, check_selection};
 use wavetap::report;
@@ -76,7 +77,13 @@ fn check_board(args: &RunArgs, app: &App) -> Result<()> {
 fn check_collected(args: &RunArgs) -> Result<()> {
     const WHY: &str = "without -o nothing that kernels count is collected";
     if args.output.is_some() {
-        return Ok(());
+        return match args.timing.timed_workgroups {
+            None | Some(TimedWorkgroups::All) => Ok(()),
+            Some(part) => Err(Error::unsupported(format!(
+                "--timed-workgroups {part} with -o: where not all workgroups are modelled, what kernels measure by the \
+                    clock is wrong: run it twice"
+            ))),
+        };
     }
     if args.trace.is_some() || args.timing.wanted() || args.samples.is_some() || args.timing_waves {
         return check_nothing_counted(&args.backend, WHY);

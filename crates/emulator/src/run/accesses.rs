@@ -1,20 +1,25 @@
 //! Records of where lanes go in memory.
 
 use crate::address::CodeAddress;
-use crate::exec::memory::accesses::{How, gather};
+use crate::exec::memory::accesses::{Accesses, How, gather};
 use crate::lanes::active;
 use crate::op::Class;
 use crate::state::core::Core;
 use crate::state::op::Op;
 use crate::trace::accesses::{AccessRecord, AccessedMemory};
 
+/// The accesses of an instruction that is about to be executed. What strict mode says of the registers that addresses
+/// are in it says when the instruction itself reads them.
+fn gathered(core: &mut Core, op: &Op) -> Option<Accesses> {
+    let said = core.wave.checks.found.borrow().len();
+    let accesses = gather(core, op);
+    core.wave.checks.found.borrow_mut().truncate(said);
+    accesses
+}
+
 /// Notes where the lanes of an instruction are about to go in memory.
 pub(super) fn note_accesses(core: &mut Core, op: &Op, most: usize) {
-    // What strict mode says of the registers that addresses are in it says when the instruction itself reads them.
-    let said = core.wave.checks.found.borrow().len();
-    let gathered = gather(core, op);
-    core.wave.checks.found.borrow_mut().truncate(said);
-    let Some(accesses) = gathered else { return };
+    let Some(accesses) = gathered(core, op) else { return };
     let (place, workgroup, wave) =
         (CodeAddress { object: op.object, address: op.address }, core.wave.group_id, core.wave.index);
     let mut add = |memory, bytes: u64, lanes, addresses| {
@@ -52,10 +57,7 @@ pub(super) fn note_lines(core: &mut Core, op: &Op, lines: &mut Vec<WarmLine>) {
     if !matches!(op.class, Class::Vmem | Class::Smem) {
         return;
     }
-    let said = core.wave.checks.found.borrow().len();
-    let gathered = gather(core, op);
-    core.wave.checks.found.borrow_mut().truncate(said);
-    let Some(accesses) = gathered else { return };
+    let Some(accesses) = gathered(core, op) else { return };
     let last = accesses.size.max(1) - 1;
     let numbers =
         accesses.memory.iter().flat_map(|&at| at / WarmLine::BYTES..=at.saturating_add(last) / WarmLine::BYTES);
