@@ -268,7 +268,8 @@ pub struct RewriteArgs {
   wavetap run --timing -- ./app                                     modelled cycles and stalls, after what ./app prints
   wavetap run --timing --latency vmem=400 --latency l2=600 -- ./app
   wavetap run --timing --format json --report time.json -- ./app
-  wavetap run --samples samples.json --sample-interval 256 -- ./app  stall samples as rocprofv3 writes them")]
+  wavetap run --samples samples.json --sample-interval 256 -- ./app  stall samples as rocprofv3 writes them
+  wavetap run --fidelity -- ./app                                   how exact the emulator is for what ./app executes")]
 pub struct RunArgs {
     /// Write the collected counts to this file: the sum of all processes. In its name %p stands for the process's id,
     /// %r for its rank (of Open MPI, PMIx, PMI, MVAPICH2 or Slurm; 0 without one), %h for the host, %% for a percent
@@ -292,6 +293,10 @@ pub struct RunArgs {
     /// in the report as JSON, for `wavetap export viewer` (implies --timing)
     #[arg(long)]
     pub timing_waves: bool,
+    /// Report how exact the emulator was: for each kernel and line what is as documented, within so many units in the
+    /// last place, or a choice of the emulator where manuals say less
+    #[arg(long, conflicts_with_all = ["timing", "samples", "timing_waves"])]
+    pub fidelity: bool,
     #[command(flatten)]
     pub timing: TimingArgs,
     #[command(flatten)]

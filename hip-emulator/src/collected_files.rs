@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use wavetap::collect::journals::{Changes, replace};
 use wavetap::collect::selected::unseen_ranges;
 use wavetap::error::Result;
+use wavetap::profile::fidelity::FidelityProfile;
 use wavetap::profile::time::TimeProfile;
 use wavetap::stderr_line;
 
@@ -103,7 +104,9 @@ impl Runtime {
             let trace = self.collection.tracer.as_mut().map(|tracer| (tracer.profile_mut(), None));
             let empty = self.collection.timer.as_ref().map(|timer| TimeProfile::new(timer.time().latencies.clone()));
             let time = empty.as_ref().zip(self.collection.timer.as_ref()).map(|(empty, timer)| (empty, timer.time()));
-            journal.add(Changes { counters, trace, time });
+            let nothing = FidelityProfile::default();
+            let fidelity = self.collection.fidelity.as_ref().map(|fidelity| (&nothing, fidelity.all()));
+            journal.add(Changes { counters, trace, time, fidelity });
             journal.end();
         }
         if let Some(path) = &self.settings.profile {

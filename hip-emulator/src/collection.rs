@@ -9,6 +9,7 @@ use wavetap::collect::session::Session;
 use wavetap::profile::file::{Backend, Origin};
 use wavetap::profile::host::{HostActivity, HostOperation, LaunchSize};
 
+use crate::fidelity::FidelityCollector;
 use crate::images::Image;
 use crate::kernarg::Shape;
 use crate::origins::OriginCollector;
@@ -25,6 +26,7 @@ pub(crate) struct Collection {
     pub(crate) tracer: Option<Tracer>,
     pub(crate) origins: Option<OriginCollector>,
     pub(crate) timer: Option<Timer>,
+    pub(crate) fidelity: Option<FidelityCollector>,
     pub(crate) journals: Journals,
     /// The process whose counts these are.
     pub(crate) process: u32,
@@ -53,6 +55,7 @@ impl Collection {
             tracer,
             origins,
             timer,
+            fidelity: settings.collect.fidelity.then(FidelityCollector::default),
             journals,
             process: std::process::id(),
             written: None,
@@ -62,6 +65,16 @@ impl Collection {
 }
 
 impl Collection {
+    /// Whether the emulator's own numbers of dispatches are collected.
+    pub(crate) fn looks_at_dispatches(&self) -> bool {
+        self.tracer.is_some() || self.timer.is_some() || self.fidelity.is_some()
+    }
+
+    /// Whether the emulator is to count what each instruction does.
+    pub(crate) fn traces(&self) -> bool {
+        self.tracer.as_ref().is_some_and(Tracer::traces)
+    }
+
     /// Records a copy or a fill that the program has the device do, where anything is collected that says so.
     pub(crate) fn host(&mut self, settings: &Settings, operation: HostOperation, bytes: u64) {
         self.hosts(settings, |host| host.add(operation, bytes));
@@ -89,6 +102,7 @@ impl Collection {
         }
         let fresh = Collection::new(settings);
         (self.tracer, self.origins, self.timer) = (fresh.tracer, fresh.origins, fresh.timer);
+        self.fidelity = fresh.fidelity;
         (self.journals, self.process, self.written) = (fresh.journals, fresh.process, None);
         self.selected = fresh.selected;
         self.session.restart();

@@ -276,7 +276,7 @@ impl Runtime {
 
     /// Whether nothing is to be collected of a dispatch, where only some of them are chosen; records why.
     fn left_out(&mut self, kernel: &KernelRef, submitted: &Submitted) -> Outcome<bool> {
-        if !self.counts() && self.collection.tracer.is_none() && self.collection.timer.is_none() {
+        if !self.counts() && !self.collection.looks_at_dispatches() {
             return Ok(false);
         }
         let (_, loaded) = self.load(kernel.image)?;
@@ -426,6 +426,13 @@ impl Runtime {
         }
         if let (Some(added), Some(timer)) = (&added, &self.collection.timer) {
             changes.time = Some((added, timer.time()));
+        }
+        let mut exact = None;
+        if let Some(fidelity) = &mut self.collection.fidelity {
+            exact = fidelity.add(&kernel.name, loaded, target, stats)?;
+        }
+        if let (Some(exact), Some(fidelity)) = (&exact, &self.collection.fidelity) {
+            changes.fidelity = Some((exact, fidelity.all()));
         }
         self.collection.journals.add(changes);
         self.write_now_and_then();

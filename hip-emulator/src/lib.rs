@@ -49,7 +49,7 @@
 //! - `WAVETAP_TRACE`: file for the emulator's own counts.
 //! - `WAVETAP_ORIGINS`: file for what waits waited for and where values came from, which takes many times as long.
 //! - `WAVETAP_JOURNAL`, `WAVETAP_COLLECT`: folder where each process keeps its journal, which has everything as soon as
-//!   a dispatch has ended; what it is to have: `counters,trace,time,samples`.
+//!   a dispatch has ended; what it is to have: `counters,trace,time,samples,fidelity`.
 //! - `WAVETAP_REWRITE`: `auto`, `lds`, `global`: code objects that do not count are made to when they are loaded, with
 //!   the counters there.
 //! - `WAVETAP_REWRITE_KERNELS`, `WAVETAP_REWRITE_MAX_LOSS`: only kernels that match one of these patterns, one in a
@@ -96,6 +96,7 @@ mod entry_point;
 mod errors;
 mod extents;
 mod fault_places;
+mod fidelity;
 mod findings;
 mod functions;
 mod graph_calls;

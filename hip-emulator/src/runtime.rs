@@ -34,7 +34,6 @@ use crate::objects::virtual_memory::VirtualMemory;
 use crate::properties::Facts;
 use crate::settings::Settings;
 use crate::status::*;
-use crate::trace::Tracer;
 
 /// Scratch bytes of each lane where a kernel's own need is not known statically, as long as the program does not set
 /// the limit.
@@ -162,9 +161,9 @@ impl Runtime {
                 fuel: self.settings.fuel.unwrap_or(default.fuel),
                 tolerated: default.tolerated,
                 passes: default.passes,
-                trace: self.collection.tracer.as_ref().is_some_and(Tracer::traces),
+                trace: self.collection.traces() || self.collection.fidelity.is_some(),
                 // The strict mode executes instructions one by one anyway.
-                trace_lanes: self.settings.strict && self.collection.tracer.as_ref().is_some_and(Tracer::traces),
+                trace_lanes: self.settings.strict && self.collection.traces(),
                 origins: self.collection.origins.is_some(),
                 accesses: 0,
                 watched: default.watched,

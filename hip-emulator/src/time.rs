@@ -113,11 +113,7 @@ impl Timer {
         // What the run-time's own instructions and other objects' took is not left out of the sum.
         let instruction = |address: u64| -> Option<Instruction> {
             let address = original.address(address)?;
-            let source = names.lines.as_ref().and_then(|lines| lines.location(address));
-            // Line 0 is DWARF's for code of no line.
-            let source = source.filter(|place| place.line > 0);
-            let source = source.map(|place| Source { file: place.file, line: place.line });
-            Some((address, original.instruction(&code, target, address), source))
+            Some((address, original.instruction(&code, target, address), names.source(address)))
         };
         for (place, cycles) in &modelled.instructions {
             let sum = cycles.issued + cycles.stalls();

@@ -7,7 +7,7 @@ use wavetap::code_object::{CodeObject, LineTable, demangle, digest};
 use wavetap::emulator::{DispatchStats, Trace};
 use wavetap::error::Result;
 use wavetap::instrument::resources_of;
-use wavetap::isa::{self, Target};
+use wavetap::isa::{self, Inst, Target};
 use wavetap::profile::file::{Backend, KernelTotals, Origin, Profile, SiteTotals, Work};
 use wavetap::profile::map::{Resources, Site, Source};
 use wavetap::profile::schema::KindSchema;
@@ -110,10 +110,7 @@ impl Tracer {
                     Ok(at) => totals.sites[at].counts.merge(&counts)?,
                     Err(at) => {
                         let instruction = original.instruction(&code, target, address);
-                        let source = names.lines.as_ref().and_then(|lines| lines.location(address));
-                        // Line 0 is DWARF's for code of no line.
-                        let source = source.filter(|place| place.line > 0);
-                        let source = source.map(|place| Source { file: place.file, line: place.line });
+                        let source = names.source(address);
                         let counts = counts.clone();
                         totals.sites.insert(at, SiteTotals { address, instruction, source, counts });
                     }
@@ -186,16 +183,28 @@ impl Originals {
 /// The longest instruction: a 64-bit encoding with a 64-bit literal.
 const LONGEST: u64 = 12;
 
-/// The instruction at an original address, printed.
-fn text_at(code: &CodeObject<'_>, target: Target, address: u64) -> Option<String> {
+/// The instruction at an original address.
+pub(crate) fn instruction_at(code: &CodeObject<'_>, target: Target, address: u64) -> Option<Inst> {
     let bytes = (4..=LONGEST).rev().step_by(4).find_map(|length| code.bytes_at(address, length).ok())?;
-    Some(isa::print(target, &isa::decode(target, bytes).ok()?))
+    isa::decode(target, bytes).ok()
+}
+
+/// The same, printed.
+fn text_at(code: &CodeObject<'_>, target: Target, address: u64) -> Option<String> {
+    Some(isa::print(target, &instruction_at(code, target, address)?))
 }
 
 impl Names {
     pub(crate) fn of(loaded: &Loaded) -> Result<Self> {
         let (original, target) = identity(loaded)?;
         Ok(Names { original, target, lines: CodeObject::parse(&loaded.bytes)?.line_table()? })
+    }
+
+    /// The source line of an original address.
+    pub(crate) fn source(&self, address: u64) -> Option<Source> {
+        let place = self.lines.as_ref()?.location(address)?;
+        // Line 0 is DWARF's for code of no line.
+        (place.line > 0).then_some(Source { file: place.file, line: place.line })
     }
 }
 

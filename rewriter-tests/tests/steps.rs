@@ -244,3 +244,33 @@ fn guards_and_barriers_are_seen_in_code() {
         }
     }
 }
+
+/// Each wave of 832 workgroups of 256 divides 32 times, with one reciprocal; all that it executed is in the trace.
+#[test]
+fn fidelity_of_what_was_executed() -> Result<(), Failure> {
+    let folder = tempfile::tempdir().map_err(|e| format!("no folder: {e}"))?;
+    let app = place::root().join("hip-samples/summary/bin/bounds");
+    let app = app.to_str().ok_or("a path that is no text")?;
+    let options = ["run", "--fidelity", "--trace", "trace", "--format", "json", "--report", "fidelity.json"];
+    let arguments: Vec<&str> = options.into_iter().chain(["--target", "gfx90a", "--", app, "divide"]).collect();
+    wavetap(folder.path(), &arguments)?;
+    let found = json(folder.path(), "fidelity.json")?;
+    let kernels = found["kernels"].as_array().ok_or("no kernels")?;
+    let [kernel] = &kernels[..] else { return Err(format!("one kernel expected: {found}")) };
+    let trace = json(folder.path(), "trace")?;
+    assert_eq!(kernel["executed"], trace["kernels"][0]["work"]["instructions"]);
+    let others = kernel["instructions"].as_array().ok_or("no instructions")?;
+    let number = |value: &Value| value.as_u64().ok_or_else(|| format!("no number: {value}"));
+    let sum = others.iter().map(|each| number(&each["executions"])).sum::<Result<u64, String>>()?;
+    assert_eq!(number(&kernel["documented"])? + sum, number(&kernel["executed"])?);
+    assert_eq!(sum, 832 * 256 / 64 * 32, "{kernel}");
+    for each in others {
+        assert!(each["instruction"].as_str().is_some_and(|text| text.starts_with("v_rcp_f32")), "{each}");
+        assert_eq!((each["exactness"].as_str(), number(&each["ulps"])?), (Some("within-ulps"), 1), "{each}");
+    }
+    // What is refused is said before anything runs.
+    let both = ["run", "--fidelity", "--timing", "--", app];
+    let timed = command::run(&command::wavetap()?, &both, &[], folder.path())?.exited(2)?;
+    assert!(String::from_utf8_lossy(&timed.stderr).contains("--timing"));
+    Ok(())
+}

@@ -8,6 +8,7 @@ use tempfile::TempDir;
 use wavetap_base::error::{Error, Kind, Result, ResultExt};
 use wavetap_collect::rank;
 use wavetap_object::code_object::demangle;
+use wavetap_profile::fidelity::FidelityProfile;
 use wavetap_profile::file::{Origin, Profile};
 use wavetap_profile::journal::Journal;
 use wavetap_profile::time::TimeProfile;
@@ -328,25 +329,49 @@ impl Finished {
     /// The modelled time of all processes.
     #[must_use]
     pub fn time(&self) -> Option<TimeProfile> {
-        let mut sum: Option<TimeProfile> = None;
+        let (mut sum, processes, complete) = self.added_up(
+            |journal| journal.time.as_ref(),
+            |time| !time.kernels.is_empty(),
+            |sum, time| sum.merge(time),
+        )?;
+        (sum.processes, sum.complete) = (processes, complete);
+        Some(sum)
+    }
+
+    /// How exact the emulator was in all processes.
+    #[must_use]
+    pub fn fidelity(&self) -> Option<FidelityProfile> {
+        let (mut sum, processes, complete) = self.added_up(
+            |journal| journal.fidelity.as_ref(),
+            |fidelity| !fidelity.kernels.is_empty(),
+            |sum, fidelity| sum.merge(fidelity),
+        )?;
+        (sum.processes, sum.complete) = (processes, complete);
+        Some(sum)
+    }
+
+    /// What the processes left of something, how many have any of it (at least one), and whether all is there.
+    fn added_up<T: Clone>(
+        &self,
+        of: fn(&Journal) -> Option<&T>,
+        has_any: fn(&T) -> bool,
+        merge: fn(&mut T, &T),
+    ) -> Option<(T, u32, bool)> {
+        let mut sum: Option<T> = None;
         let mut processes: Vec<u32> = Vec::new();
         let mut complete = !self.lacks_something();
         for part in &self.parts {
-            let Some(time) = &part.journal.time else { continue };
-            if !time.kernels.is_empty() && !processes.contains(&part.journal.process.pid) {
+            let Some(one) = of(&part.journal) else { continue };
+            if has_any(one) && !processes.contains(&part.journal.process.pid) {
                 processes.push(part.journal.process.pid);
             }
             complete &= self.is_complete(part);
             match &mut sum {
-                None => sum = Some(time.clone()),
-                Some(sum) => sum.merge(time),
+                None => sum = Some(one.clone()),
+                Some(sum) => merge(sum, one),
             }
         }
-        if let Some(sum) = &mut sum {
-            sum.processes = u32::try_from(processes.len().max(1)).unwrap_or(u32::MAX);
-            sum.complete = complete;
-        }
-        sum
+        Some((sum?, u32::try_from(processes.len().max(1)).unwrap_or(u32::MAX), complete))
     }
 
     /// Writes what was counted to the files that `name` stands for. The sum of all processes, or of those of the first

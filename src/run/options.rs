@@ -25,11 +25,13 @@ pub struct Collect {
     pub trace: bool,
     /// What is launched, of kernels that do not count.
     pub launches: bool,
+    /// How exact the emulator is for what is executed.
+    pub fidelity: bool,
 }
 
 impl Collect {
     /// Nothing.
-    pub const NOTHING: Collect = Collect { counters: false, trace: false, launches: false };
+    pub const NOTHING: Collect = Collect { counters: false, trace: false, launches: false, fidelity: false };
     /// What instrumented kernels count.
     pub const COUNTERS: Collect = Collect { counters: true, ..Collect::NOTHING };
     /// What is launched, of kernels that do not count.
@@ -321,6 +323,7 @@ impl RunOptions {
         let no_emulator = platform == Platform::Gpu;
         let refused = [
             ("the emulator's trace", self.collect.trace, platform.has_tool()),
+            ("--fidelity", self.collect.fidelity, platform.has_tool()),
             ("--board", self.board.is_some(), no_emulator),
             ("--timing and --samples", self.timing.is_some(), platform.has_tool()),
             ("--per-wave", *per_wave, platform.has_tool()),
@@ -352,6 +355,7 @@ impl RunOptions {
             launches: self.collect.launches,
             time: timing.is_some(),
             samples: timing.is_some_and(|timing| timing.samples),
+            fidelity: self.collect.fidelity,
         };
         RunConfig {
             target: device,

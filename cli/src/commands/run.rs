@@ -37,6 +37,7 @@ pub fn run(args: &RunArgs, look: LookArgs) -> Result<ExitCode> {
     options.collect = Collect::NOTHING;
     options.collect.counters = args.output.is_some();
     options.collect.trace = args.trace.is_some();
+    options.collect.fidelity = args.fidelity;
     if timed {
         let mut timing = launch::timing(&args.timing);
         timing.samples = args.samples.is_some();
@@ -53,7 +54,7 @@ pub fn run(args: &RunArgs, look: LookArgs) -> Result<ExitCode> {
     launch::say(&ended, outputs.into_iter().flatten());
     // What can be written is, whatever cannot.
     let written = write_profile(args, platform, &ended);
-    let outputs = [write_others(args, &ended), say_time(args, &ended, timed, look)];
+    let outputs = [write_others(args, &ended), say_time(args, &ended, timed, look), say_fidelity(args, &ended, look)];
     let lacks_waves = written?;
     outputs.into_iter().collect::<Result<Vec<()>>>()?;
     let lacks = lacks_waves || ended.lacks_something() || ended.has_findings();
@@ -205,6 +206,17 @@ fn say_time(args: &RunArgs, ended: &Finished, timed: bool, look: LookArgs) -> Re
         );
     }
     output::emit(&args.report, look, &time, report::time::render)
+}
+
+fn say_fidelity(args: &RunArgs, ended: &Finished, look: LookArgs) -> Result<()> {
+    if !args.fidelity {
+        return Ok(());
+    }
+    let Some(fidelity) = ended.fidelity() else {
+        stderr_line!("wavetap: nothing can be said of how exact it was: the application never used the HIP runtime");
+        return Ok(());
+    };
+    output::emit(&args.report, look, &fidelity, report::fidelity::render)
 }
 
 /// The application's exit code as ours.

@@ -72,6 +72,7 @@ pub(crate) struct TargetData {
     pub(crate) architected_workgroup_ids: bool,
     pub(crate) kernarg_preload: bool,
     pub(crate) preload_prologue: bool,
+    pub(crate) flushes_half_products: bool,
     pub(crate) shared_vgprs: bool,
     pub(crate) dynamic_vgpr_bit: u16,
     pub(crate) float_mode_bits: bool,
@@ -540,6 +541,12 @@ impl Target {
     #[must_use]
     pub fn halves_permute_apart(self) -> bool {
         self.data.halves_permute_apart
+    }
+
+    /// Whether matrix instructions and dot products of half precision and bfloat16 flush denormals, whatever MODE says.
+    #[must_use]
+    pub fn flushes_half_products(self) -> bool {
+        self.data.flushes_half_products
     }
 
     /// Whether LDS instructions take the size that they may reach from M0.

@@ -33,6 +33,8 @@ pub struct Collected {
     pub time: bool,
     /// Its stall samples.
     pub samples: bool,
+    /// How exact the emulator is.
+    pub fidelity: bool,
 }
 
 /// How code that a program loads is made to count.
@@ -381,8 +383,11 @@ fn collected(text: &str) -> Result<Collected, String> {
             "launches" => &mut collected.launches,
             "time" => &mut collected.time,
             "samples" => &mut collected.samples,
+            "fidelity" => &mut collected.fidelity,
             other => {
-                return Err(format!("WAVETAP_COLLECT: {other}: counters, trace, launches, time or samples expected"));
+                return Err(format!(
+                    "WAVETAP_COLLECT: {other}: counters, trace, launches, time, samples or fidelity expected"
+                ));
             }
         } = true;
     }

@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::process::{Resource, getrlimit};
 use wavetap_base::error::{Error, Result, ResultExt};
+use wavetap_profile::fidelity::FidelityProfile;
 use wavetap_profile::file::{Origin, Profile};
 use wavetap_profile::journal::{self, Encoder, Process};
 use wavetap_profile::time::TimeProfile;
@@ -38,6 +39,8 @@ pub struct Changes<'a> {
     pub trace: Option<(&'a mut Profile, Option<usize>)>,
     /// Modelled time of the dispatch, and of all dispatches.
     pub time: Option<(&'a TimeProfile, &'a TimeProfile)>,
+    /// How exact the dispatch was, and all dispatches.
+    pub fidelity: Option<(&'a FidelityProfile, &'a FidelityProfile)>,
 }
 
 /// The file.
@@ -193,6 +196,9 @@ impl Journal {
         if let Some((added, _)) = changes.time {
             journal::time(added, &mut self.buffer)?;
         }
+        if let Some((added, _)) = changes.fidelity {
+            journal::fidelity(added, &mut self.buffer)?;
+        }
         if self.buffer.is_empty() {
             return Ok(());
         }
@@ -212,6 +218,9 @@ impl Journal {
         }
         if let Some((_, all)) = changes.time {
             journal::time(all, &mut self.buffer)?;
+        }
+        if let Some((_, all)) = changes.fidelity {
+            journal::fidelity(all, &mut self.buffer)?;
         }
         self.running.iter().try_for_each(|kernel| journal::running(kernel, true, &mut self.buffer))?;
         open.begin_again(&self.buffer)

@@ -35,6 +35,7 @@
 //! | `exec` | a handler for each operation (`scalar`, `vector`, `matrix`, `memory`), and the choice of the handler |
 //! | `run` | decoded code, the initial state of waves, the scheduler of workgroups |
 //! | `timing` | the model of time, which decides when waves issue |
+//! | `fidelity` | how exact what `exec` computes is |
 //! | `device` | [`Device`]: dispatches in flight, and their division among threads |
 //!
 //! # Example
@@ -58,6 +59,7 @@ mod address;
 mod device;
 mod exec;
 mod fault;
+mod fidelity;
 mod float;
 mod lanes;
 mod launch;
@@ -79,6 +81,7 @@ pub use exec::missing::missing;
 pub use fault::findings::{Finding, FindingKind, Passes, Suppressions};
 pub use fault::overrun::{Beyond, Overrun};
 pub use fault::{Fault, FaultKind, LdsAccess, MemoryAccess, MissingOrder};
+pub use fidelity::exactness;
 pub use launch::options::Options;
 pub use launch::packet::{Dispatch, QueuedPacket};
 pub use launch::registers::RegisterDispatch;

@@ -16,6 +16,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::accesses::DispatchAccesses;
+use super::fidelity::FidelityProfile;
 use super::file::json::{read_compact, read_kernel, write_compact, write_kernel};
 use super::file::{Backend, KernelTotals, Origin, Profile, SiteTotals, WaveCounts};
 use super::map::{Refused, Resources};
@@ -69,6 +70,8 @@ mod tag {
     pub const REGION: u8 = 12;
     /// The numbers of one.
     pub const REGION_NUMBERS: u8 = 13;
+    /// How exact a dispatch was, to be added.
+    pub const FIDELITY: u8 = 14;
     /// Added to the tag of a frame of the emulator's trace.
     pub const TRACE: u8 = 0x80;
 }
@@ -129,6 +132,14 @@ pub fn process(process: &Process, out: &mut Vec<u8>) -> Result<()> {
 /// Internal if it cannot be serialised; Limit if it is too large for a frame.
 pub fn time(added: &TimeProfile, out: &mut Vec<u8>) -> Result<()> {
     frame(tag::TIME, out, |out| json(added, out))
+}
+
+/// Appends the frame of how exact a dispatch was.
+///
+/// # Errors
+/// Internal if it cannot be serialised; Limit if it is too large for a frame.
+pub fn fidelity(added: &FidelityProfile, out: &mut Vec<u8>) -> Result<()> {
+    frame(tag::FIDELITY, out, |out| json(added, out))
 }
 
 /// Appends the frame that says that a kernel runs and has not ended yet, or that it has.
@@ -372,6 +383,8 @@ pub struct Journal {
     pub trace: Option<Profile>,
     /// Modelled time.
     pub time: Option<TimeProfile>,
+    /// How exact the emulator was.
+    pub fidelity: Option<FidelityProfile>,
     /// Mangled names of kernels that had not ended, of those that ran for long.
     pub running: Vec<String>,
 }
@@ -405,6 +418,9 @@ impl Journal {
         if let Some(time) = &mut journal.time {
             time.complete = journal.ended;
         }
+        if let Some(fidelity) = &mut journal.fidelity {
+            fidelity.complete = journal.ended;
+        }
         Ok(journal)
     }
 
@@ -428,6 +444,7 @@ impl Journal {
                     None => self.time = Some(added),
                 }
             }
+            tag::FIDELITY => self.fidelity.get_or_insert_default().merge(&parse(payload)?),
             tag::RUNS => self.running.push(String::from_utf8_lossy(payload).into_owned()),
             tag::RAN => {
                 let name = String::from_utf8_lossy(payload);

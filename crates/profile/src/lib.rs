@@ -42,6 +42,7 @@ pub(crate) use described_as;
 pub mod accesses;
 pub mod accuracy;
 pub mod control;
+pub mod fidelity;
 pub mod file;
 pub mod hex;
 pub mod host;

@@ -15,6 +15,7 @@ pub mod counted;
 pub mod diff;
 pub mod disassembly;
 pub mod export;
+pub mod fidelity;
 pub mod findings;
 mod fit;
 pub mod html;

@@ -66,6 +66,7 @@ fn formats() -> Vec<Format> {
         Format::of::<profile::samples::Samples>(profile::samples::SCHEMA),
         Format::of::<report::slice::Slice>(report::slice::SCHEMA),
         Format::of::<profile::time::TimeProfile>(profile::time::SCHEMA),
+        Format::of::<profile::fidelity::FidelityProfile>(profile::fidelity::SCHEMA),
         Format::of::<report::verify::Verification>(report::verify::SCHEMA),
     ]
 }

@@ -345,3 +345,47 @@ fn every_instruction_does_what_its_definition_says() {
     assert!(unlisted.is_empty(), "without a test and not in untested.txt: {unlisted:?}");
     assert!(tested.is_empty(), "in untested.txt although they have a test (BLESS=1 writes the list anew): {tested:?}");
 }
+
+/// The definitions that have a tolerance are those of functions of which the emulator does not say that they are as
+/// documented, and the other way round.
+#[test]
+fn tolerances_are_those_of_the_classes() {
+    use definition::Meaning;
+    use state::Loose;
+    use wavetap::profile::fidelity::Exactness;
+    // "0.5ULP accuracy": rounded.
+    const ROUNDED: [&str; 3] = ["v_fract_f16", "v_fract_f32", "v_fract_f64"];
+    let mut compared = BTreeSet::new();
+    for (target, _) in targets() {
+        let missing: BTreeSet<&str> = emulator::missing(target).into_iter().map(|(name, _)| name).collect();
+        let alone = isa::variants(target).filter(|variant| variant.halves.is_none() && !missing.contains(variant.name));
+        for variant in alone {
+            let Some(definition) = definition::of(variant, target) else { continue };
+            let Meaning::Lane(lane) = &definition.meaning else { continue };
+            let tolerated = matches!(
+                lane.loose,
+                Some(
+                    Loose::Ulp16(_)
+                        | Loose::UlpBrain(_)
+                        | Loose::Ulp32(_)
+                        | Loose::Ulp64(_)
+                        | Loose::Near16(_)
+                        | Loose::NearBrain(_)
+                        | Loose::Near32(_)
+                        | Loose::NearPair
+                )
+            );
+            let inst = isa::Inst { variant, wave_size: target.wave_size() as u8, ..isa::Inst::blank() };
+            let exactness = emulator::exactness(target, &inst);
+            let place = format!("{} {}: {exactness}", target.name(), variant.name);
+            if !ROUNDED.contains(&variant.name) {
+                assert!(!tolerated || exactness != Exactness::Documented, "{place}, with a tolerance");
+                assert!(tolerated || !matches!(exactness, Exactness::WithinUlps { .. }), "{place}, without one");
+            }
+            if tolerated {
+                compared.insert(variant.name);
+            }
+        }
+    }
+    assert!(compared.len() > 20, "{compared:?}");
+}

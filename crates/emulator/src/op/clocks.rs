@@ -1,6 +1,6 @@
 //! Instructions that read a clock (`wavetap_amdgpu::ShaderClock`, `wavetap_amdgpu::ConstantClock`) or let time pass.
 
-use wavetap_amdgpu::{Inst, Opcode};
+use wavetap_amdgpu::{Inst, Opcode, Value};
 
 /// The hardware register of the shader clock: since gfx10.3; 64 bits in two registers from gfx12 on (AMDGPU assembler,
 /// `hwreg`).
@@ -10,6 +10,14 @@ pub(crate) const SHADER_CYCLES_HI: usize = 30;
 pub(crate) const GET_REALTIME: i64 = 131;
 /// Shader cycles of a count of `s_sleep` (RDNA ISA guides).
 pub(crate) const SLEEP: u64 = 64;
+
+/// The first immediate among an instruction's operands.
+pub(crate) fn immediate(inst: &Inst) -> Option<i64> {
+    inst.operands.iter().find_map(|operand| match operand.value {
+        Value::Imm(value) => Some(value),
+        _ => None,
+    })
+}
 
 /// Whether an instruction reads a clock; `imm` is its immediate.
 pub(crate) fn reads_clock(inst: &Inst, imm: i64) -> bool {

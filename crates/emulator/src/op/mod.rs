@@ -233,10 +233,7 @@ impl ResolvedInst {
             Some(Value::Imm(count)) if opcode == Opcode::S_NOP => (count as u8 & 0xf) + 1,
             _ => 1,
         };
-        let imm = inst.operands.iter().find_map(|operand| match operand.value {
-            Value::Imm(value) => Some(value),
-            _ => None,
-        });
+        let imm = clocks::immediate(&inst);
         let displacement = inst.branch_displacement().or(imm).unwrap_or(0);
         let imm = imm.unwrap_or(0);
         let (reads_clock, sleeps) = (clocks::reads_clock(&inst, imm), clocks::sleeps(&inst, imm));
