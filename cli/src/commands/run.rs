@@ -86,7 +86,8 @@ fn check_collected(args: &RunArgs) -> Result<()> {
             ))),
         };
     }
-    if args.trace.is_some() || args.timing.wanted() || args.samples.is_some() || args.timing_waves {
+    let collects = args.trace.is_some() || args.samples.is_some() || args.timing_waves || args.fidelity;
+    if collects || args.timing.wanted() {
         return check_nothing_counted(&args.backend, WHY);
     }
     check_nothing_collected(&args.backend, WHY)
