@@ -5,12 +5,11 @@
 //! like, notes of `V_RCP_F32` ("1ULP accuracy"), `V_RCP_F16` ("0.51ULP"), `V_RCP_F64` ("(2**29)ULP") and their
 //! neighbours; `V_SIN_F32` has none. `docs/reference/fidelity.md` is the page.
 
-use wavetap_amdgpu::{
-    AtomicOp, Encoding, Inst, MatrixInfo, NumberFormat, Opcode, Target, Variant, VectorInfo, VectorOp,
-};
+use wavetap_amdgpu::{AtomicOp, Inst, MatrixInfo, NumberFormat, Opcode, Target, Variant, VectorInfo, VectorOp};
 use wavetap_profile::fidelity::{Choice, Exactness};
 
 use crate::exec;
+use crate::exec::memory::typed;
 use crate::op::transpose::Layout;
 use crate::op::{clocks, pair, wave_transpose};
 
@@ -56,7 +55,7 @@ fn of_operation(target: Target, variant: &'static Variant) -> Exactness {
         .or_else(|| is_stochastic(opcode).then_some(Choice::StochasticRounding))
         .or_else(|| transposes(opcode).then_some(Choice::TransposingLoads))
         .or_else(|| opcode.sample().map(|_| Choice::TextureFilter))
-        .or_else(|| reads_fractions(variant).then_some(Choice::Fractions));
+        .or_else(|| reads_fractions(opcode).then_some(Choice::Fractions));
     match (choice, opcode.vector()) {
         (Some(choice), _) => Exactness::Choice { choice },
         (None, Some(vector)) => of_vector(target, opcode, vector),
@@ -91,6 +90,9 @@ fn has_no_bound(opcode: Opcode) -> bool {
             | Opcode::V_COS_F16
             | Opcode::V_TANH_F32
             | Opcode::V_TANH_F16
+            | Opcode::V_RCP_IFLAG_F32
+            | Opcode::V_EXP_LEGACY_F32
+            | Opcode::V_LOG_LEGACY_F32
     )
 }
 
@@ -137,16 +139,9 @@ fn transposes(opcode: Opcode) -> bool {
 }
 
 /// Loads whose numbers have the format of a descriptor or of the instruction.
-fn reads_fractions(variant: &Variant) -> bool {
-    let image = matches!(variant.opcode, Opcode::IMAGE_LOAD | Opcode::IMAGE_LOAD_MIP);
-    let buffer = matches!(
-        variant.opcode,
-        Opcode::BUFFER_LOAD_FORMAT_X
-            | Opcode::BUFFER_LOAD_FORMAT_XY
-            | Opcode::BUFFER_LOAD_FORMAT_XYZ
-            | Opcode::BUFFER_LOAD_FORMAT_XYZW
-    );
-    image || buffer || variant.encoding == Encoding::Mtbuf
+fn reads_fractions(opcode: Opcode) -> bool {
+    let buffer = typed::shape(opcode).is_some_and(|(loads, _)| loads);
+    buffer || matches!(opcode, Opcode::IMAGE_LOAD | Opcode::IMAGE_LOAD_MIP)
 }
 
 fn is_clock(inst: &Inst) -> bool {

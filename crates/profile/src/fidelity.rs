@@ -59,7 +59,7 @@ impl Choice {
         Choice::Placement,
     ];
 
-    /// Its name, which is also its heading in `docs/reference/fidelity.md`.
+    /// Its name, by which `docs/reference/fidelity.md` explains it.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

@@ -5,6 +5,7 @@ use std::fs;
 
 use wavetap::isa::Target;
 use wavetap::kernel::Reason;
+use wavetap::profile::fidelity::Choice;
 
 use crate::{keep, page};
 
@@ -87,4 +88,12 @@ fn the_refusal_reasons_are_those_of_the_code() {
         ["unsupported_target", "unsupported_object", "malformed", "unverified"],
         "docs/reference/refusals.md"
     );
+}
+
+#[test]
+fn every_choice_of_the_emulator_is_explained() {
+    let text = fs::read_to_string(page("docs/reference/fidelity.md")).expect("the page");
+    let explained = text.lines().filter_map(|line| line.strip_prefix("| `")?.split_once("` |")).map(|(name, _)| name);
+    let explained: Vec<&str> = explained.collect();
+    assert_eq!(explained, Choice::ALL.map(Choice::name));
 }

@@ -170,7 +170,7 @@ fn format(core: &mut Core, op: &Op) -> ExecResult<(Format, [u32; 4])> {
 
 /// Whether a typed buffer instruction loads, and how many components it has: `_x` to `_xyzw`. Those of 16-bit data have
 /// none: how they round is not documented.
-fn shape(opcode: Opcode) -> Option<(bool, usize)> {
+pub(crate) fn shape(opcode: Opcode) -> Option<(bool, usize)> {
     Some(match opcode {
         Opcode::BUFFER_LOAD_FORMAT_X | Opcode::TBUFFER_LOAD_FORMAT_X => (true, 1),
         Opcode::BUFFER_LOAD_FORMAT_XY | Opcode::TBUFFER_LOAD_FORMAT_XY => (true, 2),
