@@ -4,6 +4,8 @@
 /// A crate of `crates/` and the crates of the project that it may depend on, those for its tests apart.
 pub const TABLE: &[(&str, &[&str])] = &[
     ("base", &[]),
+    // Code of any vendor: it knows no decoder.
+    ("code", &["base"]),
     ("amdgpu", &["base"]),
     // Descriptors and metadata mean what the target says.
     ("object", &["amdgpu", "base"]),

@@ -1,0 +1,8 @@
+//! Control flow: blocks, edges and loops.
+
+mod blocks;
+mod dominators;
+mod loops;
+
+pub use blocks::{Block, Edge, EdgeKind, Graph};
+pub use loops::{Loop, Loops};
