@@ -13,6 +13,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use cpu_time::ThreadTime;
+use wavetap::amd_code::{CodeInputs, with_code};
 use wavetap::cfg::{Cfg, Program};
 use wavetap::dataflow::{Definitions, Liveness, Summaries, WaitSummaries, Waits};
 use wavetap::instrument::CounterPlacement;
@@ -106,9 +107,8 @@ fn run(file: &PathBuf, target: Option<&str>) {
             let pointers = pointers(Some(kernel));
             let slice = timed(|| {
                 let launched = Launched::of(Some(kernel), None);
-                let inputs =
-                    KernelInputs { pointers: &pointers, launched, ..KernelInputs::new(body, &waits, &summaries) };
-                slice_kernel(&inputs, body.name())
+                let inputs = CodeInputs { pointers: &pointers, launched, ..CodeInputs::new(body, &waits, &summaries) };
+                with_code(&inputs, |code| slice_kernel(&KernelInputs::new(code), body.name()))
             });
             kernels.push(Timed {
                 name: wavetap::code_object::demangle(&kernel.name).into_owned(),

@@ -71,6 +71,8 @@
 //! - `capture`: [`capture`]; one dispatch as a file: code, arguments, the memory that they reach, and what it became.
 //! - `memory`: [`memory`]; how lanes access memory, from the code: lines, banks, categories.
 //! - `mix`: [`mix`]; what kernels executed, from the counts of their blocks: classes, operations, bytes.
+//! - `code`: [`mod@code`]; code of any vendor as the slicer reads it.
+//! - `amd-code`: [`amd_code`]; the same of AMD GPUs, from the analyses.
 //! - `slice`: [`mod@slice`]; what each wait waits for, ranked.
 //! - `report`: [`report`]; profiles and slices as text, JSON and HTML.
 //! - `wavetap`: [`pipeline`], [`Program`], [`run`], [`at_load`], [`emulated`], [`files`]; the one place that orders the
@@ -83,10 +85,12 @@
 //! nothing allocates what a header merely claims.
 #![forbid(unsafe_code)]
 
+pub use wavetap_amd_code as amd_code;
 pub use wavetap_amdgpu as isa;
 pub use wavetap_analysis::{cfg, dataflow, kernel};
 pub use wavetap_base::{bytes, entity, error, glob, nearest};
 pub use wavetap_capture as capture;
+pub use wavetap_code as code;
 pub use wavetap_collect as collect;
 pub use wavetap_collect::stderr_line;
 pub use wavetap_emulator as emulator;

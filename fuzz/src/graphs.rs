@@ -2,6 +2,7 @@
 //! others each pair is an instruction of it: branches forwards and backwards, masks that are saved and restored,
 //! additions. Analyses end soon, whatever graph that is.
 
+use wavetap::amd_code::{CodeInputs, with_code};
 use wavetap::cfg::{Cfg, Program};
 use wavetap::dataflow::{Definitions, Liveness, Summaries, WaitSummaries, Waits};
 use wavetap::isa::{self, Reg, Target, Value};
@@ -77,7 +78,10 @@ pub fn run(data: &[u8]) {
         accesses.all().iter().for_each(|access| {
             waves.site(access);
         });
-        let _ = slice_kernel(&KernelInputs::new(body, &waits, &summaries), "k");
+        let sliced = with_code(&CodeInputs::new(body, &waits, &summaries), |code| {
+            let _ = slice_kernel(&KernelInputs::new(code), "k");
+        });
+        sliced.expect("decoded code is code");
     }
 }
 

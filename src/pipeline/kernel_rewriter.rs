@@ -23,9 +23,9 @@ use wavetap_object::code_object::{CodeObject, Features, Kernel, KernelMetadata, 
 use wavetap_object::emit::kernel_object::{self, KernelObject, Original};
 use wavetap_profile::control::Control;
 use wavetap_profile::map::{KernelMap, ObjectMap, Refused};
-use wavetap_slice::SourceLines;
 use wavetap_verify::{AddedKernel, check_added, check_moved};
 
+use super::object::source_line;
 use super::options::Options;
 use super::rewrite::code_object::{line_table, malformed, unsupported_target};
 
@@ -257,7 +257,7 @@ impl KernelRewriter {
             let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
             let lines = lines.get_or_init(|| self.read_lines());
             for site in &mut map.sites {
-                site.source = lines.line(site.address);
+                site.source = source_line(lines.as_ref(), site.address);
             }
         }
         let mut metadata =

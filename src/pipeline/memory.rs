@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::memory_records;
 use super::object::{Object, objects};
+use wavetap_amd_code::{entries, graph};
 use wavetap_amdgpu::print;
 use wavetap_analysis::cfg::{BodyId, Cfg};
 use wavetap_analysis::dataflow::{Definitions, Summaries};
@@ -144,7 +145,8 @@ pub(super) fn of_kernel(
     let accesses = Accesses::of(body, &definitions, pointers(kernel));
     let mut waves = WaveAccesses::new(&accesses, &launched);
     let counts = totals.map(|totals| {
-        BlockCounts::derive(body, &cfg, Some(KernelCounts::of_kernel(&object.program, &object.code, totals)))
+        let entries = entries(&object.program, &object.code, &totals.name);
+        BlockCounts::derive(&graph(&cfg), &|address| body.at(address), Some(KernelCounts { totals, entries }))
     });
     let given = inputs.records.iter().find(|of| of.object == object.digest && of.kernel == body.name());
     let sites: Vec<Site> = accesses.all().iter().map(|access| waves.site(access)).collect();
@@ -157,7 +159,6 @@ pub(super) fn of_kernel(
     }
     let records = given.map(|given| &given.recorded).or(of_profile.as_ref());
     let analysis = records.map(Analysis::of);
-    let lines = object.to_slice().lines;
     let names = kernel.map(|kernel| object.arguments(kernel)).unwrap_or_default();
     let of_site = |site: &Site| {
         let (id, address) = (site.access.inst, body.address(site.access.inst));
@@ -166,7 +167,7 @@ pub(super) fn of_kernel(
         let facts = AccessFacts {
             address,
             instruction: print(body.target(), body.inst(id)),
-            source: lines.line(address),
+            source: object.line(address),
             loop_depth: loops.depth(block),
             array: site.argument.and_then(|place| argument(kernel, &names, place)),
             executions,
@@ -185,7 +186,7 @@ pub(super) fn of_kernel(
         line_bytes: body.target().l1_line_bytes(),
         accesses: sites.iter().map(of_site).collect(),
         recorded: analysis.as_ref().map(|analysis| {
-            let mut recorded = RecordedMemory::new(analysis, inputs.mapped, |address| lines.line(address));
+            let mut recorded = RecordedMemory::new(analysis, inputs.mapped, |address| object.line(address));
             if let (None, Some((profile, totals))) = (given, recorded_in) {
                 recorded.dispatches = memory_records::dispatches(profile, totals).count() as u64;
                 recorded.of_dispatches = totals.dispatches;

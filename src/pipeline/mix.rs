@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::object::{Object, objects};
+use wavetap_amd_code::{always_returns, entries, graph, starts_after_entry};
 use wavetap_analysis::cfg::{BodyId, Cfg};
 use wavetap_analysis::dataflow::{Definitions, Summaries};
 use wavetap_analysis::kernel::{Body, BodyKind};
@@ -17,7 +18,7 @@ use wavetap_object::selection::Selection;
 use wavetap_profile::file::{KernelTotals, Profile};
 use wavetap_profile::map::Source;
 use wavetap_report::counted::{self, CountedObject};
-use wavetap_slice::counts::{BlockCounts, KernelCounts, always_returns, starts_after_entry};
+use wavetap_slice::counts::{BlockCounts, KernelCounts};
 
 /// What the selected kernels of an input executed in the runs of a profile.
 ///
@@ -142,12 +143,14 @@ impl<'a> KernelToCount<'a> {
             let body = program.body(*id);
             let cfg = Cfg::build(body);
             let is_closed = self.is_closed(*id);
+            let at = |address| body.at(address);
             let derived = if *id == self.id {
-                let counts = KernelCounts::of_kernel(program, &self.object.code, self.totals);
-                Some(BlockCounts::derive(body, &cfg, Some(counts)))
+                let entries = entries(program, &self.object.code, &self.totals.name);
+                let counts = KernelCounts { totals: self.totals, entries };
+                Some(BlockCounts::derive(&graph(&cfg), &at, Some(counts)))
             } else {
                 let whole = is_closed && self.counts.is_complete() && always_returns(program, *id);
-                whole.then(|| BlockCounts::derive_entered(body, &cfg, &self.totals.sites))
+                whole.then(|| BlockCounts::derive_entered(&graph(&cfg), &at, &self.totals.sites))
             };
             let executions = |block: BlockId| {
                 let counted = self.counts.block(body.address(cfg.block(block).first));
@@ -216,7 +219,7 @@ impl<'a> KernelToCount<'a> {
     }
 
     fn source(&self, address: u64) -> Option<Source> {
-        self.object.to_slice().lines.line(address)
+        self.object.line(address)
     }
 
     fn loops(&self, body: &Body, cfg: &Cfg, counted: &[CountedInstruction]) -> Result<Vec<LoopMix>> {

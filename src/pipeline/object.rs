@@ -1,12 +1,17 @@
 //! A code object that was found in an input, decoded.
 
+use wavetap_amd_code::{Decoded, TableLines};
 use wavetap_amdgpu::Target;
 use wavetap_analysis::cfg::Program;
 use wavetap_analysis::kernel::{Body, BodyKind, Image};
 use wavetap_base::error::{Error, Kind, Result, ResultExt};
-use wavetap_object::code_object::{Argument, CodeObject, Frame, Kernel, LineTable, PartKind, digest};
+use wavetap_code::{Function, SourceLine, SourceLines};
+use wavetap_object::code_object::{Argument, CodeObject, Frame, Kernel, LineTable, PartKind, demangle, digest};
+use wavetap_object::elf::Segment;
 use wavetap_object::offload_bundle::{EntryPlace, Found, Input};
 use wavetap_object::selection::Selection;
+use wavetap_profile::file::Profile;
+use wavetap_profile::map::Source;
 use wavetap_slice::CodeToSlice;
 
 /// A code object with everything that decoding it gives.
@@ -85,18 +90,38 @@ impl<'i> Object<'i> {
         named.or_else(of_debug_information).unwrap_or_default()
     }
 
+    /// The source line of the instruction at an address.
+    #[must_use]
+    pub fn line(&self, address: u64) -> Option<Source> {
+        source_line(self.lines.as_ref(), address)
+    }
+
+    /// Its code as the slicer reads it; the profile says how its kernels were launched.
+    #[must_use]
+    pub fn decoded<'a>(&'a self, profile: Option<&'a Profile>) -> Decoded<'a> {
+        Decoded::new(&self.program, &self.code, &self.digest, self.lines.as_ref(), profile)
+    }
+
     /// What it is sliced from.
     #[must_use]
-    pub fn to_slice(&self) -> CodeToSlice<'_> {
+    pub fn to_slice<'a>(&'a self, decoded: &'a Decoded<'a>) -> CodeToSlice<'a> {
+        let loads = || self.code.elf().loads();
         CodeToSlice {
             target_id: &self.target_id,
             digest: &self.digest,
             size: self.size,
-            code: &self.code,
-            program: &self.program,
-            lines: &self.lines,
+            loaded: loads().map(|load| load.address).min().unwrap_or(0)..loads().map(Segment::end).max().unwrap_or(0),
+            kernels: self.code.kernels().iter().map(|kernel| kernel.name.as_str()).collect(),
+            functions: decoded.functions().map(|function| Box::new(function) as Box<dyn Function + 'a>).collect(),
+            lines: decoded.lines(),
+            demangle,
         }
     }
+}
+
+/// The source line of the instruction at an address, where the debug information has it.
+pub(super) fn source_line(lines: Option<&LineTable>, address: u64) -> Option<Source> {
+    TableLines(lines).line(address).map(|SourceLine { file, line }| Source { file, line })
 }
 
 /// Decodes the selected code objects of an input. What contradicts its format goes to `unread`, with its place: code

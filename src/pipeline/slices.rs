@@ -1,7 +1,8 @@
 //! Joining a profile with the code it came from: what waits for what.
 
-use super::object::{Object, objects};
+use super::object::objects;
 use super::summary::code_of_kernels;
+use wavetap_amd_code::Decoded;
 use wavetap_base::error::Result;
 use wavetap_explain::Report;
 use wavetap_explain::launches::CodeOfKernel;
@@ -38,7 +39,9 @@ pub fn slice(data: &[u8], selection: &Selection, evidence: Evidence<'_>) -> Resu
     if let Some(profile) = profile {
         counted::check(profile, &CountedObject::all(&input, &[])?)?;
     }
-    let objects: Vec<CodeToSlice<'_>> = objects.iter().map(Object::to_slice).collect();
+    let decoded: Vec<Decoded<'_>> = objects.iter().map(|object| object.decoded(profile)).collect();
+    let objects: Vec<CodeToSlice<'_>> =
+        objects.iter().zip(&decoded).map(|(object, decoded)| object.to_slice(decoded)).collect();
     let selected = |_: &CodeToSlice<'_>, name: &str| selection.has_kernel(name);
     let inputs = SliceInputs { objects: &objects, selected: &selected, profile, samples, blame };
     Ok(Slice::new(wavetap_slice::slice(&inputs)?, unread))
@@ -78,8 +81,9 @@ fn explain_with(
         let selected = |object: &CodeToSlice<'_>, name: &str| {
             profile.kernels.iter().any(|kernel| kernel.object == object.digest && kernel.name == name)
         };
+        let decoded = object.decoded(Some(profile));
         let inputs = SliceInputs {
-            objects: &[object.to_slice()],
+            objects: &[object.to_slice(&decoded)],
             selected: &selected,
             profile: Some(profile),
             samples: &[],

@@ -44,8 +44,10 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod access;
 mod body;
 mod cycles;
+mod function;
 mod graph;
 pub mod in_flight;
 mod instruction;
@@ -53,8 +55,10 @@ mod lines;
 mod stall;
 mod waits;
 
+pub use access::{LaneAccess, WorkgroupSource};
 pub use body::{Code, CodeBuilder, DataFlow, Definition, MaskSource, Origin, Properties, Reaching, Values, reaching};
 pub use cycles::Cycles;
+pub use function::{Entries, Function};
 pub use graph::{Block, Edge, EdgeKind, Graph, Loop, Loops};
 pub use instruction::{
     CallEffect, Class, Counter, CounterId, Event, Exit, Flow, Guard, Instruction, Issue, Location, Read, ReadRole,

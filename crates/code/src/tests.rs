@@ -330,7 +330,7 @@ fn malformed_code_is_refused() {
     };
     let end = || Instruction { flow: Flow::Exit { exit: Exit::End, falls_through: false }, ..nothing("EXIT") };
     assert!(refused(Vec::new()).contains("without instructions"));
-    assert!(refused(vec![nothing("NOP"), end()]).contains("overlap"));
+    assert!(refused(vec![nothing("NOP"), end()]).contains("out of order"));
     assert!(refused(vec![nothing("NOP")]).contains("no end"));
     assert!(refused(vec![branch(8, false), Instruction { address: 16, ..end() }]).contains("no instruction begins"));
     assert!(refused(vec![waits(end(), 1, 0)]).contains("counter"));

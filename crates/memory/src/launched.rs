@@ -1,27 +1,11 @@
 //! The workgroups that a kernel is launched with.
 
-use serde::{Deserialize, Serialize};
-
+use wavetap_code::WorkgroupSource;
 use wavetap_object::code_object::{Field, Kernel};
 use wavetap_profile::file::KernelTotals;
 
 /// The most work-items of a workgroup where nothing says less.
 pub const MOST_WORK_ITEMS: u32 = 1024;
-
-/// How it is known what the workgroups of a kernel look like.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum WorkgroupSource {
-    /// It was launched with such, most often.
-    Launched,
-    /// Who asks says so.
-    Given,
-    /// The source requires them.
-    Required,
-    /// It is not: the largest that the metadata allows is taken, with one dimension.
-    Assumed,
-}
 
 /// What is known of the launches of a kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

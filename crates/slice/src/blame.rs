@@ -8,7 +8,6 @@ use crate::kernel::{KernelInputs, slice_kernel};
 use crate::leo;
 pub use crate::result::Blame;
 pub use crate::stall::StallCycles;
-use wavetap_analysis::cfg::Cfg;
 
 /// A stall and who is blamed for it.
 #[derive(Debug, Clone, PartialEq)]
@@ -36,33 +35,37 @@ pub struct BlamedCause {
 ///
 /// ```
 /// use std::collections::BTreeMap;
-/// use wavetap_analysis::dataflow::{Summaries, WaitSummaries};
-/// use wavetap_amdgpu::Target;
-/// use wavetap_analysis::kernel::{Body, BodyKind, Image};
+/// use wavetap_code::*;
 /// use wavetap_slice::KernelInputs;
 /// use wavetap_slice::blame::{Blame, BlamedCause, blame_stalls};
 ///
-/// // global_load_dword v2, v[0:1], off; s_waitcnt vmcnt(0); s_endpgm
-/// let words = [0xdc50_8000_u32, 0x027f_0000, 0xbf8c_0f70, 0xbf81_0000];
-/// let code: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-/// let mut image = Image::new();
-/// image.add_code(0x1000, &code);
-/// let body = Body::decode(Target::by_name("gfx90a").unwrap(), &image, "k", BodyKind::Kernel, 0x1000)?;
-/// let stalls = BTreeMap::from([(0x1008, 100.into())]);
-/// let (waits, registers) = (WaitSummaries::none(), Summaries::none());
-/// let inputs = KernelInputs::new(&body, &waits, &registers);
+/// let (sb0, end) = (CounterId(0), Flow::Exit { exit: Exit::End, falls_through: false });
+/// let mut code = CodeBuilder::new("k", Properties::new("sm_80", 32), vec![Counter::named("SB0")]);
+/// code.push(Instruction {
+///     issues: [Issue { counter: sb0, event: Event::Result, order: None }].into_iter().collect(),
+///     class: Class::Global,
+///     latency: Cycles { min: 30, typical: 500, max: 800 },
+///     ..Instruction::new(0, 16, "LDG.E R4, [R2.64]")
+/// });
+/// code.push(Instruction {
+///     waits: [WaitFor { counter: sb0, count: 0, name: None, guarded: false }].into_iter().collect(),
+///     ..Instruction::new(16, 16, "FADD R5, R4, R4")
+/// });
+/// code.push(Instruction { flow: end, ..Instruction::new(32, 16, "EXIT") });
+/// let code = code.build()?;
+/// let stalls = BTreeMap::from([(16, 100.into())]);
 /// for rule in [Blame::Exposed, Blame::Leo] {
-///     let blamed = blame_stalls(rule, &inputs, &stalls);
-///     assert_eq!(blamed[0].causes, [BlamedCause { address: 0x1000, share: 1.0 }]);
+///     let blamed = blame_stalls(rule, &KernelInputs::new(&code), &stalls);
+///     assert_eq!(blamed[0].causes, [BlamedCause { address: 0, share: 1.0 }]);
 /// }
 /// # Ok::<(), wavetap_base::error::Error>(())
 /// ```
 #[must_use]
 pub fn blame_stalls(rule: Blame, inputs: &KernelInputs<'_>, stalls: &BTreeMap<u64, StallCycles>) -> Vec<BlamedStall> {
-    let (body, counted) = (inputs.body, inputs.counted);
+    let (code, counted) = (inputs.code, inputs.counted);
     let lasted = stalls
         .iter()
-        .filter_map(|(address, stall)| Some((body.at(*address)?, *address, stall)))
+        .filter_map(|(address, stall)| Some((code.at(*address)?, *address, stall)))
         .filter(|(.., stall)| stall.cycles > 0);
     match rule {
         Blame::Exposed => {
@@ -81,15 +84,14 @@ pub fn blame_stalls(rule: Blame, inputs: &KernelInputs<'_>, stalls: &BTreeMap<u6
                 .collect()
         }
         Blame::Leo => {
-            let cfg = Cfg::build(body);
-            let counts = BlockCounts::derive(body, &cfg, counted);
-            let blamer = leo::Blamer::new(body, &cfg, &counts);
+            let counts = BlockCounts::of_code(code, counted);
+            let blamer = leo::Blamer::new(code, &counts);
             lasted
                 .map(|(id, address, stall)| {
                     let blames = blamer.blame(id, stall, &|_| None, leo::AS_THEY_ARE);
                     let mut weights = BTreeMap::new();
                     for blame in blames {
-                        *weights.entry(body.address(blame.cause.unwrap_or(id))).or_default() += blame.share;
+                        *weights.entry(code.address(blame.cause.unwrap_or(id))).or_default() += blame.share;
                     }
                     BlamedStall { address, causes: shares(weights) }
                 })

@@ -7,10 +7,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use wavetap_analysis::cfg::{BodyId, Cfg, EdgeKind, Program};
-use wavetap_analysis::kernel::{Body, end_of_wave};
-use wavetap_base::entity::BlockId;
-use wavetap_object::code_object::{CodeObject, Field, Kernel};
+use wavetap_base::entity::{BlockId, InstId};
+use wavetap_code::{Code, EdgeKind, Entries, Graph};
 use wavetap_profile::file::{KernelTotals, SiteTotals};
 use wavetap_profile::probes::blocks;
 use wavetap_profile::probes::branches::BranchCounts;
@@ -40,93 +38,68 @@ pub struct BlockCounts {
 pub struct KernelCounts<'a> {
     /// The counts.
     pub totals: &'a KernelTotals,
-    /// Whether what goes into a call comes out of it: all that may be called is known, and none of it ends the wave.
-    pub flows: bool,
-    /// Where waves may begin instead of at the kernel's entry, if they may begin elsewhere.
-    pub also_begins: Option<u64>,
+    /// How waves come into the kernel.
+    pub entries: Entries,
 }
 
 impl<'a> KernelCounts<'a> {
-    /// Counts of a kernel of which both hold.
+    /// Counts of a kernel whose waves begin at its entry, and whose calls return.
     #[must_use]
     pub fn of(totals: &'a KernelTotals) -> KernelCounts<'a> {
-        KernelCounts { totals, flows: true, also_begins: None }
-    }
-
-    /// Counts of a kernel of this code object.
-    #[must_use]
-    pub fn of_kernel(program: &Program, code: &CodeObject<'_>, totals: &'a KernelTotals) -> KernelCounts<'a> {
-        let kernel = code.kernel(&totals.name);
-        let flows = program.by_name(&totals.name).is_some_and(|id| always_returns(program, id)) && kernel.is_some();
-        let also_begins = kernel.and_then(begins_after_entry);
-        KernelCounts { totals, flows, also_begins }
+        KernelCounts { totals, entries: Entries::PLAIN }
     }
 }
 
-/// Whether all that a body may call is known, and none of it ends the wave.
-#[must_use]
-pub fn always_returns(program: &Program, id: BodyId) -> bool {
-    let callees = program.callees(id);
-    !callees.unknown && callees.bodies.iter().all(|id| end_of_wave(program.body(*id)).is_none())
-}
-
-/// Bytes of the code at the entry that loads the arguments, where they may be preloaded instead: waves begin after it
-/// (AMDGPUUsage, "Preloaded Kernel Arguments").
-const PRELOAD_PROLOGUE: u64 = 256;
-
-/// Whether waves may begin after the entry of a kernel: with preloaded arguments they do, if the hardware can.
-#[must_use]
-pub fn starts_after_entry(kernel: &Kernel) -> bool {
-    kernel.descriptor.get(Field::KERNARG_PRELOAD_LENGTH) != 0
-}
-
-/// Where waves may begin instead of at a kernel's entry, if they may.
-#[must_use]
-pub fn begins_after_entry(kernel: &Kernel) -> Option<u64> {
-    starts_after_entry(kernel).then_some(kernel.entry + PRELOAD_PROLOGUE)
-}
+/// The instruction of some code that begins at an address.
+pub type At<'a> = &'a dyn Fn(u64) -> Option<InstId>;
 
 impl BlockCounts {
+    /// [`BlockCounts::derive`] for a kernel's code.
+    #[must_use]
+    pub fn of_code(code: &Code<'_>, counted: Option<KernelCounts<'_>>) -> BlockCounts {
+        BlockCounts::derive(code.graph(), &|address| code.at(address), counted)
+    }
+
     /// Works out the executions of a kernel's blocks. Without counts, all are unknown.
     #[must_use]
-    pub fn derive(body: &Body, cfg: &Cfg, counted: Option<KernelCounts<'_>>) -> BlockCounts {
-        let Some(KernelCounts { totals, flows, also_begins }) = counted else {
-            return BlockCounts { blocks: vec![(None, CountSource::Unknown); cfg.len()], consistent: true };
+    pub fn derive(graph: &Graph, at: At<'_>, counted: Option<KernelCounts<'_>>) -> BlockCounts {
+        let Some(KernelCounts { totals, entries: Entries { flows, also_begins } }) = counted else {
+            return BlockCounts { blocks: vec![(None, CountSource::Unknown); graph.len()], consistent: true };
         };
         // Without dropped and unfinished waves every wave arrives once; otherwise the sites alone must do.
-        let entry = cfg.entry();
+        let entry = graph.entry();
         let begins = match also_begins {
             None => Some(Begins { blocks: [entry; 2], all_pass: entry }),
             Some(address) => {
-                second_entry(body, cfg, address).map(|second| Begins { blocks: [entry, second], all_pass: second })
+                second_entry(graph, at, address).map(|second| Begins { blocks: [entry, second], all_pass: second })
             }
         };
         let complete = flows && begins.is_some() && totals.dropped == 0 && totals.unfinished == 0;
         let arrivals = begins.filter(|_| complete).map(|begins| (begins, totals.waves));
-        Self::of_sites(body, cfg, &totals.sites, complete, arrivals)
+        Self::of_sites(graph, at, &totals.sites, complete, arrivals)
     }
 
     /// Works out the executions of the blocks of code that is entered unknown times: a function, from counters of which
     /// none is missing.
     #[must_use]
-    pub fn derive_entered(body: &Body, cfg: &Cfg, sites: &[SiteTotals]) -> BlockCounts {
-        Self::of_sites(body, cfg, sites, true, None)
+    pub fn derive_entered(graph: &Graph, at: At<'_>, sites: &[SiteTotals]) -> BlockCounts {
+        Self::of_sites(graph, at, sites, true, None)
     }
 
     fn of_sites(
-        body: &Body,
-        cfg: &Cfg,
+        graph: &Graph,
+        at: At<'_>,
         sites: &[SiteTotals],
         complete: bool,
         arrivals: Option<(Begins, u64)>,
     ) -> BlockCounts {
-        let mut solver = Solver::new(cfg);
-        let mut counted = vec![false; cfg.len()];
+        let mut solver = Solver::new(graph);
+        let mut counted = vec![false; graph.len()];
         for site in sites {
-            let Some(id) = body.at(site.address) else { continue };
-            let block = cfg.block_of(id);
+            let Some(id) = at(site.address) else { continue };
+            let block = graph.block_of(id);
             // Where code is shared, what begins a block of one function may be in the middle of another's.
-            if let Some(whole) = blocks::BlockCounts::of(&site.counts).filter(|_| cfg.block(block).first == id) {
+            if let Some(whole) = blocks::BlockCounts::of(&site.counts).filter(|_| graph.block(block).first == id) {
                 counted[block.index()] = true;
                 solver.block(block, Some(whole.executions));
             }
@@ -136,7 +109,7 @@ impl BlockCounts {
                 BranchCounts::Exec(exec) => solver.block(block, exec.executions.checked_add(exec.empty)),
                 BranchCounts::Scalar(scalar) => {
                     solver.block(block, Some(scalar.executions));
-                    if cfg.block(block).last == id {
+                    if graph.block(block).last == id {
                         solver.edge(block, EdgeKind::Taken, Some(scalar.taken));
                         solver.edge(block, EdgeKind::FallThrough, scalar.executions.checked_sub(scalar.taken));
                     }
@@ -174,28 +147,28 @@ struct Begins {
 }
 
 /// The block at this address, if waves that begin at the entry come there next, and no others do.
-fn second_entry(body: &Body, cfg: &Cfg, address: u64) -> Option<BlockId> {
-    let id = body.at(address)?;
-    let second = cfg.block_of(id);
-    if cfg.block(second).first != id {
+fn second_entry(graph: &Graph, at: At<'_>, address: u64) -> Option<BlockId> {
+    let id = at(address)?;
+    let second = graph.block_of(id);
+    if graph.block(second).first != id {
         return None;
     }
     // No block is passed twice: each has one predecessor, which is the one before.
-    let mut here = cfg.entry();
+    let mut here = graph.entry();
     let mut before = 0;
     while here != second {
-        let block = cfg.block(here);
+        let block = graph.block(here);
         let [next] = block.successors.as_slice() else { return None };
         if block.predecessors.len() != before || block.exit.is_some() {
             return None;
         }
         (here, before) = (next.block, 1);
     }
-    (cfg.block(second).predecessors.len() == before && before == 1).then_some(second)
+    (graph.block(second).predecessors.len() == before && before == 1).then_some(second)
 }
 
 struct Solver<'a> {
-    cfg: &'a Cfg,
+    graph: &'a Graph,
     blocks: Vec<Option<u64>>,
     edges: Vec<Option<u64>>,
     /// Edge numbers by block.
@@ -206,19 +179,19 @@ struct Solver<'a> {
 }
 
 impl<'a> Solver<'a> {
-    fn new(cfg: &'a Cfg) -> Self {
-        let mut outgoing = vec![Vec::new(); cfg.len()];
-        let mut incoming = vec![Vec::new(); cfg.len()];
+    fn new(graph: &'a Graph) -> Self {
+        let mut outgoing = vec![Vec::new(); graph.len()];
+        let mut incoming = vec![Vec::new(); graph.len()];
         let mut count = 0;
-        for block in cfg.ids() {
-            for edge in &cfg.block(block).successors {
+        for block in graph.ids() {
+            for edge in &graph.block(block).successors {
                 outgoing[block.index()].push(count);
                 incoming[edge.block.index()].push(count);
                 count += 1;
             }
         }
-        let (blocks, edges) = (vec![None; cfg.len()], vec![None; count]);
-        Solver { cfg, blocks, edges, outgoing, incoming, changed: false, contradiction: false }
+        let (blocks, edges) = (vec![None; graph.len()], vec![None; count]);
+        Solver { graph, blocks, edges, outgoing, incoming, changed: false, contradiction: false }
     }
 
     fn block(&mut self, block: BlockId, count: Option<u64>) {
@@ -226,7 +199,7 @@ impl<'a> Solver<'a> {
     }
 
     fn edge(&mut self, block: BlockId, kind: EdgeKind, count: Option<u64>) {
-        let edges = self.cfg.block(block).successors.iter().zip(&self.outgoing[block.index()]);
+        let edges = self.graph.block(block).successors.iter().zip(&self.outgoing[block.index()]);
         for (_, &number) in edges.filter(|(edge, _)| edge.kind == kind) {
             set(&mut self.edges[number], count, &mut self.changed, &mut self.contradiction);
         }
@@ -235,14 +208,14 @@ impl<'a> Solver<'a> {
     /// `arrivals`: where waves begin, and how many there are; of code that is entered unknown times at its entry, none.
     fn solve(&mut self, arrivals: Option<(Begins, u64)>) {
         let (begins, waves) = arrivals.unzip();
-        let [first, second] = begins.map_or([self.cfg.entry(); 2], |begins| begins.blocks);
+        let [first, second] = begins.map_or([self.graph.entry(); 2], |begins| begins.blocks);
         if let Some(begins) = begins.filter(|begins| begins.all_pass != first) {
             // How many begin at either is not known.
             self.block(begins.all_pass, waves);
         }
         self.changed = true;
         while std::mem::take(&mut self.changed) && !self.contradiction {
-            for block in self.cfg.ids() {
+            for block in self.graph.ids() {
                 // What comes in from outside is known but for an entry that is reached unknown times.
                 let outside = match block == first || block == second {
                     true if first == second => waves,
@@ -252,7 +225,7 @@ impl<'a> Solver<'a> {
                 if let Some(outside) = outside {
                     self.balance(block, outside, true);
                 }
-                if self.cfg.block(block).exit.is_none() {
+                if self.graph.block(block).exit.is_none() {
                     self.balance(block, 0, false);
                 }
             }

@@ -7,11 +7,8 @@ use crate::counts::KernelCounts;
 use crate::kernel::{KernelInputs, slice_kernel};
 use crate::result::{Blame, KernelSlice, SliceResult};
 use crate::samples::{CodeToSlice, KernelSampled, MatchedSamples, stalled_for_memory};
-use wavetap_analysis::dataflow::{Summaries, WaitSummaries};
-use wavetap_analysis::kernel::{Body, BodyKind};
 use wavetap_base::error::Result;
-use wavetap_memory::{Launched, pointers};
-use wavetap_object::code_object::demangle;
+use wavetap_code::{Code, Function};
 use wavetap_profile::file::{KernelTotals, Profile};
 use wavetap_profile::pc_samples::{PcSamples, SampledObject};
 
@@ -43,22 +40,18 @@ pub fn slice(inputs: &SliceInputs<'_>) -> Result<SliceResult> {
     matched.sort_by_key(|matched| matched.given.kind);
     let mut kernels = Vec::new();
     for (index, object) in objects.iter().enumerate() {
-        let program = object.program;
-        let (waits, registers) = (WaitSummaries::compute(program), Summaries::compute(program));
         // Code without descriptors has functions only.
-        let kind = if object.code.kernels().is_empty() { BodyKind::Function } else { BodyKind::Kernel };
-        for body in program.bodies().iter().filter(|body| body.kind() == kind && selected(object, body.name())) {
-            let totals = profile.and_then(|profile| totals(profile, object, body));
+        let has_kernels = !object.kernels.is_empty();
+        let wanted = |function: &dyn Function| function.is_kernel() == has_kernels && selected(object, function.name());
+        for function in object.functions.iter().filter(|function| wanted(&***function)) {
+            let totals = profile.and_then(|profile| totals(profile, object, function.name()));
+            let counted = totals.map(|totals| KernelCounts { totals, entries: function.entries() });
             let samples = Samples { matched: &matched, index };
-            let pointers = pointers(object.code.kernel(body.name()));
-            let inputs = KernelInputs {
-                pointers: &pointers,
-                counted: totals.map(|totals| KernelCounts::of_kernel(program, object.code, totals)),
-                launched: Launched::of(object.code.kernel(body.name()), totals),
-                lines: object.lines,
-                ..KernelInputs::new(body, &waits, &registers)
-            };
-            kernels.push(slice_with_samples(&inputs, samples, blame));
+            let demangled = (object.demangle)(function.name());
+            function.with_code(&mut |code| {
+                let inputs = KernelInputs::new(code).with_counts(counted);
+                kernels.push(slice_with_samples(&inputs, &demangled, samples, blame));
+            })?;
         }
     }
     let samples = matched.into_iter().map(|matched| matched.given).collect();
@@ -66,8 +59,8 @@ pub fn slice(inputs: &SliceInputs<'_>) -> Result<SliceResult> {
 }
 
 /// What was counted of a kernel.
-fn totals<'p>(profile: &'p Profile, object: &CodeToSlice<'_>, body: &Body) -> Option<&'p KernelTotals> {
-    profile.kernels.iter().find(|kernel| kernel.object == object.digest && kernel.name == body.name())
+fn totals<'p>(profile: &'p Profile, object: &CodeToSlice<'_>, name: &str) -> Option<&'p KernelTotals> {
+    profile.kernels.iter().find(|kernel| kernel.object == object.digest && kernel.name == name)
 }
 
 /// The samples that may be of a code object, by its number.
@@ -79,26 +72,26 @@ struct Samples<'a> {
 
 impl<'a> Samples<'a> {
     /// The most trusted ones that saw a kernel; of one that none saw, the first ones, without a sample.
-    fn of(self, body: &Body) -> Option<(&'a MatchedSamples<'a>, Cow<'a, SampledObject>)> {
-        let seen = self.matched.iter().find_map(|matched| Some((matched, matched.of(self.index, body)?)));
+    fn of(self, code: &Code<'_>) -> Option<(&'a MatchedSamples<'a>, Cow<'a, SampledObject>)> {
+        let seen = self.matched.iter().find_map(|matched| Some((matched, matched.of(self.index, code)?)));
         seen.or_else(|| Some((self.matched.first()?, Cow::Owned(SampledObject::default()))))
     }
 }
 
-fn slice_with_samples(inputs: &KernelInputs<'_>, samples: Samples<'_>, blame: Blame) -> KernelSlice {
-    let body = inputs.body;
-    let sampled = samples.of(body);
+fn slice_with_samples(inputs: &KernelInputs<'_>, demangled: &str, samples: Samples<'_>, blame: Blame) -> KernelSlice {
+    let code = inputs.code;
+    let sampled = samples.of(code);
     let stalls: BTreeSet<u64> =
-        sampled.as_ref().map(|(_, sampled)| stalled_for_memory(body, sampled)).unwrap_or_default();
+        sampled.as_ref().map(|(_, sampled)| stalled_for_memory(code, sampled)).unwrap_or_default();
     let stalled = |address| stalls.contains(&address);
     let inputs = KernelInputs { stalled: &stalled, ..*inputs };
-    let mut kernel = slice_kernel(&inputs, &demangle(body.name()));
+    let mut kernel = slice_kernel(&inputs, demangled);
     if let Some((matched, sampled)) = &sampled {
         let sampled = KernelSampled { sampled, kind: matched.given.kind, modelled: matched.modelled };
-        kernel = kernel.with_samples(body, &sampled, inputs.lines);
+        kernel = kernel.with_samples(code, &sampled);
     }
     match blame {
         Blame::Exposed => kernel,
-        Blame::Leo => kernel.blamed_as_leo(body, inputs.counted, inputs.lines),
+        Blame::Leo => kernel.blamed_as_leo(code, inputs.counted),
     }
 }

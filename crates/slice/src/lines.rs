@@ -1,49 +1,32 @@
-//! Source lines of code.
+//! Source lines of code, as profiles have them.
 
-use crate::result::Inlined;
-use wavetap_object::code_object::LineTable;
+use crate::result::{Edge, Inlined, Step};
+use wavetap_base::entity::InstId;
+use wavetap_code::{Code, InlinedCall, SourceLine};
 use wavetap_profile::map::Source;
 
-/// The source lines of the instructions of a code object.
-pub trait SourceLines {
-    /// The source line of the instruction at `address`.
-    fn line(&self, address: u64) -> Option<Source>;
-
-    /// By which inlined calls the instruction at `address` came where it is, innermost first.
-    fn inlined(&self, _address: u64) -> Vec<Inlined> {
-        Vec::new()
-    }
+/// A line as profiles have it.
+fn source(SourceLine { file, line }: SourceLine) -> Source {
+    Source { file, line }
 }
 
-/// No lines are known.
-impl SourceLines for () {
-    fn line(&self, _address: u64) -> Option<Source> {
-        None
-    }
+fn inlined(InlinedCall { function, called_at }: InlinedCall) -> Inlined {
+    Inlined { function, called_at: source(called_at) }
 }
 
-impl<F: Fn(u64) -> Option<Source>> SourceLines for F {
-    fn line(&self, address: u64) -> Option<Source> {
-        self(address)
-    }
+/// The source line of the instruction at an address.
+pub(crate) fn line(code: &Code<'_>, address: u64) -> Option<Source> {
+    code.lines().line(address).map(source)
 }
 
-impl SourceLines for Option<LineTable> {
-    fn line(&self, address: u64) -> Option<Source> {
-        let location = self.as_ref()?.location(address)?;
-        (location.line > 0).then_some(Source { file: location.file, line: location.line })
-    }
-
-    fn inlined(&self, address: u64) -> Vec<Inlined> {
-        let Some(lines) = self else { return Vec::new() };
-        let frames = lines.frames(address);
-        let calls = frames.iter().zip(frames.iter().skip(1)).filter_map(|(inner, outer)| {
-            let location = outer.location.clone().filter(|location| location.line > 0)?;
-            Some(Inlined {
-                function: inner.function.clone(),
-                called_at: Source { file: location.file, line: location.line },
-            })
-        });
-        calls.collect()
+/// An instruction as a step of a path.
+pub(crate) fn step(code: &Code<'_>, id: InstId, edge: Edge) -> Step {
+    let address = code.address(id);
+    Step {
+        address,
+        instruction: code.inst(id).text.to_string(),
+        source: line(code, address),
+        inlined: code.lines().inlined(address).into_iter().map(inlined).collect(),
+        edge,
     }
 }

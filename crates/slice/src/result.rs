@@ -1,15 +1,13 @@
 //! What a slice says, as data. Nothing of it is changed after it was made; words and JSON are made of it in `report`.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::access::LaneAccess;
 use crate::counts::CountSource;
-use crate::latency::Cycles;
-use wavetap_analysis::dataflow::{Certainty, Operation, WaitedOperation, may_not_count};
-use wavetap_analysis::kernel::Body;
+use wavetap_code::{Cycles, LaneAccess, Properties, StallReason, WaitCertainty};
 use wavetap_profile::hex;
 use wavetap_profile::map::Source;
 use wavetap_profile::pc_samples::{Place, SampleKind};
@@ -291,43 +289,6 @@ pub struct OperationSlice {
     pub latency: Cycles,
 }
 
-/// How sure it is that a wait waits for an operation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum WaitCertainty {
-    /// On every path.
-    Must,
-    /// On some path.
-    May,
-    /// One of several that complete out of order.
-    Unordered,
-    /// An invalidation of caches, if the hardware counts it: compilers take it that it does not.
-    IfCounted,
-}
-
-impl WaitCertainty {
-    /// That of an operation of a body that is waited for.
-    pub(crate) fn of(body: &Body, each: &WaitedOperation) -> WaitCertainty {
-        match (each.certainty, each.operation) {
-            (Certainty::May, Operation::Inst(id)) if may_not_count(body, id) && !body.may_be_skipped(id) => {
-                WaitCertainty::IfCounted
-            }
-            (certainty, _) => certainty.into(),
-        }
-    }
-}
-
-impl From<Certainty> for WaitCertainty {
-    fn from(certainty: Certainty) -> WaitCertainty {
-        match certainty {
-            Certainty::Must => WaitCertainty::Must,
-            Certainty::May => WaitCertainty::May,
-            Certainty::Unordered => WaitCertainty::Unordered,
-        }
-    }
-}
-
 /// One cause of one wait.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Chain {
@@ -363,12 +324,12 @@ pub struct Chain {
 }
 
 /// What a chain blames.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Cause {
     /// The operation of the second step of the path.
     Operation {
         /// Its name, without operands.
-        name: &'static str,
+        name: Cow<'static, str>,
         /// Whether something is predicted to be left of its latency. Otherwise waves are known to have stood there, and
         /// latencies were longer.
         likely: bool,
@@ -383,7 +344,7 @@ pub enum Cause {
     /// The operation of the second step of the path, by LEO's rule.
     Leo {
         /// Its name, without operands.
-        name: &'static str,
+        name: Cow<'static, str>,
     },
     /// The stalled instruction itself, by LEO's rule.
     LeoItself(StallClass),
@@ -578,18 +539,17 @@ pub enum SelfBlame {
 }
 
 impl SelfBlame {
-    /// By the reason that most samples give.
-    pub(crate) fn of(place: &Place, waits: bool) -> SelfBlame {
-        let reason =
-            place.stalled.iter().max_by(|a, b| a.1.cmp(b.1).then(b.0.cmp(a.0))).map(|(reason, _)| reason.as_str());
-        match reason {
-            Some("WAITCNT") => SelfBlame::MemoryLatency,
-            Some("ALU_DEPENDENCY") => SelfBlame::Dependency,
-            Some("BARRIER_WAIT") => SelfBlame::Barrier,
-            Some("NO_INSTRUCTION_AVAILABLE") => SelfBlame::InstructionFetch,
-            Some("ARBITER_NOT_WIN") => SelfBlame::IssueContention,
-            Some("ARBITER_WIN_EX_STALL") => SelfBlame::BusyPipe,
-            Some("SLEEP_WAIT") => SelfBlame::Sleep,
+    /// By the reason that most samples give, as the processor's samples name it.
+    pub(crate) fn of(properties: &Properties, place: &Place, waits: bool) -> SelfBlame {
+        let reason = place.stalled.iter().max_by(|a, b| a.1.cmp(b.1).then(b.0.cmp(a.0)));
+        match reason.map(|(reason, _)| properties.stall_reason(reason)) {
+            Some(Some(StallReason::InFlight)) => SelfBlame::MemoryLatency,
+            Some(Some(StallReason::Dependency)) => SelfBlame::Dependency,
+            Some(Some(StallReason::Barrier)) => SelfBlame::Barrier,
+            Some(Some(StallReason::InstructionFetch)) => SelfBlame::InstructionFetch,
+            Some(Some(StallReason::IssueContention)) => SelfBlame::IssueContention,
+            Some(Some(StallReason::BusyPipe)) => SelfBlame::BusyPipe,
+            Some(Some(StallReason::Sleep)) => SelfBlame::Sleep,
             Some(_) => SelfBlame::Other,
             None if waits => SelfBlame::MemoryLatency,
             None => SelfBlame::Unknown,

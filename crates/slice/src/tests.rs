@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::access::LaneAccess;
 use super::counts::{BlockCounts, CountSource, KernelCounts};
 use super::samples::{KernelSampled, mismatch_of_code};
 use super::*;
+use wavetap_amd_code::{CodeInputs, graph, with_code};
 use wavetap_amdgpu::{Branch, Counters, Flags, Implicit, Memory, Reg, Role};
 use wavetap_analysis::cfg::Cfg;
 use wavetap_analysis::dataflow::{Summaries, WaitSummaries};
@@ -13,27 +13,45 @@ use wavetap_analysis::kernel::Body;
 use wavetap_analysis::kernel::Flow;
 use wavetap_analysis::kernel::assembly::{Listing, Op, branch_scc1, end, jump, op};
 use wavetap_analysis::kernel::random::{Random, random_kernel};
+use wavetap_code::{Code, Entries, Function, SourceLine};
+use wavetap_memory::Launched;
 use wavetap_profile::file::{KernelTotals, SiteTotals};
-use wavetap_profile::map::Source;
 use wavetap_profile::pc_samples::{Place, SampleKind, SampledObject};
 use wavetap_profile::probes::blocks;
 use wavetap_profile::probes::branches::ScalarCounts;
+
+/// What `then` makes of the code of a kernel that calls nothing, launched as was counted.
+pub(super) fn of_code<R>(
+    body: &Body,
+    counted: Option<KernelCounts<'_>>,
+    source: impl Fn(u64) -> Option<SourceLine>,
+    then: impl FnOnce(&Code<'_>) -> R,
+) -> R {
+    let (waits, registers) = (WaitSummaries::none(), Summaries::none());
+    let launched = Launched::of(None, counted.map(|counted| counted.totals));
+    let inputs = CodeInputs { lines: &source, launched, ..CodeInputs::new(body, &waits, &registers) };
+    with_code(&inputs, then).expect("code")
+}
 
 /// A kernel of this code that calls nothing.
 pub(super) fn slice_counted(
     body: &Body,
     counted: Option<KernelCounts<'_>>,
-    source: impl Fn(u64) -> Option<Source>,
+    source: impl Fn(u64) -> Option<SourceLine>,
 ) -> KernelSlice {
-    let (waits, registers) = (WaitSummaries::none(), Summaries::none());
-    let inputs = KernelInputs::new(body, &waits, &registers).with_counts(counted);
-    slice_kernel(&KernelInputs { lines: &source, ..inputs }, "test()")
+    let slice = |code: &Code<'_>| slice_kernel(&KernelInputs::new(code).with_counts(counted), "test()");
+    of_code(body, counted, source, slice)
 }
 
 /// The same, with waves known to have stalled.
 fn slice_stalled(body: &Body, counted: Option<KernelCounts<'_>>, stalled: &dyn Fn(u64) -> bool) -> KernelSlice {
-    let (waits, registers) = (WaitSummaries::none(), Summaries::none());
-    slice_kernel(&KernelInputs { counted, stalled, ..KernelInputs::new(body, &waits, &registers) }, "test()")
+    let slice = |code: &Code<'_>| slice_kernel(&KernelInputs { code, counted, stalled }, "test()");
+    of_code(body, counted, |_| None, slice)
+}
+
+/// The executions of the blocks of a kernel.
+pub(super) fn derive(body: &Body, cfg: &Cfg, counted: Option<KernelCounts<'_>>) -> BlockCounts {
+    BlockCounts::derive(&graph(cfg), &|address| body.at(address), counted)
 }
 
 pub(super) fn totals(waves: u64, sites: Vec<SiteTotals>) -> KernelTotals {
@@ -84,7 +102,7 @@ fn derived_executions_are_those_of_random_walks() {
         let all = round % 2 == 0;
         let sites = branches.iter().filter(|_| all || random.below(2) == 0);
         let sites = sites.map(|id| scalar_site(body.address(*id), visits[id.index()], taken[id.index()])).collect();
-        let counts = BlockCounts::derive(&body, &cfg, Some(KernelCounts::of(&totals(waves, sites))));
+        let counts = derive(&body, &cfg, Some(KernelCounts::of(&totals(waves, sites))));
         for block in cfg.ids() {
             let (found, source) = counts.of(block);
             assert_eq!(found.is_none(), source == CountSource::Unknown);
@@ -125,7 +143,7 @@ fn counted_blocks_need_no_branches() {
     let sites = cfg.ids().zip([10, 6, 9]).map(|(block, executions)| site(block, executions)).collect();
     // Two waves are missing, so nothing is derived: what was counted stays.
     let totals = KernelTotals { unfinished: 2, ..totals(10, sites) };
-    let counts = BlockCounts::derive(&body, &cfg, Some(KernelCounts::of(&totals)));
+    let counts = derive(&body, &cfg, Some(KernelCounts::of(&totals)));
     let found: Vec<_> = cfg.ids().map(|block| counts.of(block)).collect();
     assert_eq!(found, [10, 6, 9].map(|executions| (Some(executions), CountSource::Counted)));
 }
@@ -138,8 +156,9 @@ fn waves_that_begin_after_the_entry_pass_what_follows() {
         let body = listing.kernel();
         let cfg = Cfg::build(&body);
         let totals = totals(10, sites);
-        let counted = KernelCounts { also_begins: Some(also_begins), ..KernelCounts::of(&totals) };
-        let counts = BlockCounts::derive(&body, &cfg, Some(counted));
+        let counted =
+            KernelCounts { totals: &totals, entries: Entries { also_begins: Some(also_begins), ..Entries::PLAIN } };
+        let counts = derive(&body, &cfg, Some(counted));
         cfg.ids().map(|block| counts.of(block)).collect()
     };
     // Loads, a jump to 12 over padding, and what all waves execute: straight on, or with a branch.
@@ -164,7 +183,7 @@ fn contradictions_and_lost_waves_give_no_derived_numbers() {
     let body = Listing::at(0).push(branch_scc1("out")).push(op("s_x")).label("out").push(end()).kernel();
     let cfg = Cfg::build(&body);
     let of = |totals: &KernelTotals| -> Vec<_> {
-        let counts = BlockCounts::derive(&body, &cfg, Some(KernelCounts::of(totals)));
+        let counts = derive(&body, &cfg, Some(KernelCounts::of(totals)));
         cfg.ids().map(|block| counts.of(block)).collect()
     };
     let good = totals(10, vec![scalar_site(0, 10, 4)]);
@@ -177,7 +196,8 @@ fn contradictions_and_lost_waves_give_no_derived_numbers() {
     let dropped = KernelTotals { dropped: 1, ..good.clone() };
     assert_eq!(of(&dropped), [(Some(10), Counted), (None, Unknown), (None, Unknown)]);
     // A call that ends some of the waves.
-    let ended = BlockCounts::derive(&body, &cfg, Some(KernelCounts { flows: false, ..KernelCounts::of(&good) }));
+    let ended =
+        derive(&body, &cfg, Some(KernelCounts { totals: &good, entries: Entries { flows: false, ..Entries::PLAIN } }));
     assert_eq!(cfg.ids().map(|block| ended.of(block)).collect::<Vec<_>>(), of(&dropped));
 }
 
@@ -197,7 +217,7 @@ fn waits_are_ranked_by_executions_times_latency() {
         .push(op("s_endpgm").branch(Branch::End))
         .kernel();
     let profile = totals(2, vec![scalar_site(0x1010, 2000, 1998)]);
-    let source = |address| (address == 0x1008).then(|| Source { file: "k.hip".to_owned(), line: 7 });
+    let source = |address| (address == 0x1008).then(|| SourceLine { file: "k.hip".to_owned(), line: 7 });
     let slice = slice_counted(&body, Some(KernelCounts::of(&profile)), source);
     let [first, second] = slice.waits.as_slice() else { panic!("two waits: {slice:?}") };
     assert_eq!((first.address, first.counter.as_str(), first.executions), (0x100c, "lgkmcnt", Some(2000)));
@@ -404,7 +424,7 @@ fn where_waves_stood_unpredicted_the_last_to_arrive_is_blamed() {
     assert_eq!(blamed(&slice.chains)[0].0, 0xc, "{:?}", slice.chains);
     for chain in &slice.chains {
         assert_eq!((chain.predicted_cycles, chain.evidence.confidence), (0, Some(Confidence::Low)));
-        assert_eq!(chain.cause, Cause::Operation { name: "global_load_dword", likely: false });
+        assert_eq!(chain.cause, Cause::Operation { name: "global_load_dword".into(), likely: false });
     }
     let elsewhere = slice_stalled(&body, Some(KernelCounts::of(&totals)), &|address| address == 0x0);
     assert_eq!(elsewhere.chains, []);
@@ -573,8 +593,14 @@ fn sampled(places: &[(u64, &str, u64, u64)]) -> SampledObject {
     SampledObject { id: 1, places: places.iter().map(place).collect(), ..SampledObject::default() }
 }
 
-fn of_kernel(sampled: &SampledObject) -> KernelSampled<'_> {
-    KernelSampled { sampled, kind: SampleKind::Stochastic, modelled: false }
+fn with_samples(slice: KernelSlice, body: &Body, sampled: &SampledObject) -> KernelSlice {
+    let sampled = KernelSampled { sampled, kind: SampleKind::Stochastic, modelled: false };
+    of_code(body, None, |_| None, |code| slice.with_samples(code, &sampled))
+}
+
+fn mismatch(body: &Body, sampled: &SampledObject, kind: SampleKind) -> Option<String> {
+    let of = |code: &Code<'_>| mismatch_of_code(std::iter::once(code as &dyn Function), sampled, kind);
+    of_code(body, None, |_| None, of).map(|at| at.mismatch.to_string())
 }
 
 #[test]
@@ -585,8 +611,8 @@ fn samples_are_divided_among_causes_and_those_of_other_code_are_refused() {
     let mut slice = slice_counted(&body, Some(KernelCounts::of(&profile)), |_| None);
     let samples =
         sampled(&[(0xc, "s_waitcnt vmcnt(0)", 90, 10), (0x10, "", 7, 7), (0x14, "s_waitcnt vmcnt(0)", 20, 0)]);
-    assert_eq!(mismatch_of_code(std::slice::from_ref(&body), &samples, SampleKind::Stochastic), None);
-    slice = slice.with_samples(&body, &of_kernel(&samples), &());
+    assert_eq!(mismatch(&body, &samples, SampleKind::Stochastic), None);
+    slice = with_samples(slice, &body, &samples);
     let of = |address: u64| slice.chains.iter().filter(move |chain| chain.address == address);
     assert!(
         (of(0xc).filter_map(|chain| chain.samples).sum::<f64>() - 80.0).abs() < 1e-9,
@@ -601,8 +627,7 @@ fn samples_are_divided_among_causes_and_those_of_other_code_are_refused() {
 
     // What no chain explains is said to be so.
     let mut slice = slice_counted(&body, Some(KernelCounts::of(&profile)), |_| None);
-    slice =
-        slice.with_samples(&body, &of_kernel(&sampled(&[(0xc, "", 60, 0), (0x10, "", 30, 0), (0x18, "", 10, 0)])), &());
+    slice = with_samples(slice, &body, &sampled(&[(0xc, "", 60, 0), (0x10, "", 30, 0), (0x18, "", 10, 0)]));
     let alone: Vec<_> = slice
         .chains
         .iter()
@@ -612,9 +637,7 @@ fn samples_are_divided_among_causes_and_those_of_other_code_are_refused() {
     assert_eq!(alone, [(0x10, 1), (0x18, 1)]);
     assert!((slice.chains.iter().filter_map(|chain| chain.samples).sum::<f64>() - 100.0).abs() < 1e-9);
 
-    let wrong_of = |kind: SampleKind, places: &[(u64, &str, u64, u64)]| {
-        mismatch_of_code(std::slice::from_ref(&body), &sampled(places), kind).map(|at| at.mismatch.to_string())
-    };
+    let wrong_of = |kind: SampleKind, places: &[(u64, &str, u64, u64)]| mismatch(&body, &sampled(places), kind);
     let wrong = |places: &[(u64, &str, u64, u64)]| wrong_of(SampleKind::Stochastic, places);
     assert_eq!(wrong(&[(0x0, "global_load_dword v1, v[10:11], off", 1, 0)]), None);
     let operands = wrong_of(SampleKind::ThreadTrace, &[(0x0, "global_load_dword v1, v[98:99], off", 1, 0)]);

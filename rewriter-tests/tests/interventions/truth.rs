@@ -5,12 +5,14 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use rewriter_tests::Failure;
+use wavetap::amd_code::{CodeInputs, with_code};
 use wavetap::cfg::{Cfg, Program};
 use wavetap::dataflow::{Certainty, Operation, Summaries, WaitSummaries, Waits};
 use wavetap::emulator::{LatencyClass, LatencyOverride};
 use wavetap::entity::InstId;
 use wavetap::isa::Memory;
 use wavetap::kernel::{Body, BodyKind};
+use wavetap::memory::Launched;
 use wavetap::profile::file::KernelTotals;
 use wavetap::slice::KernelInputs;
 use wavetap::slice::blame::{Blame, StallCycles, blame_stalls};
@@ -146,8 +148,13 @@ pub fn judge(
             operations.keys().copied().filter(|wait| base.waited(*wait) * 100 > all * SUBSTANTIAL).collect();
         substantial.sort_by_key(|wait| std::cmp::Reverse(base.waited(*wait)));
         let counted = base.totals.get(body.name()).map(KernelCounts::of);
-        let inputs = KernelInputs::new(body, &waits, &values).with_counts(counted);
-        let blamed = RULES.map(|rule| blame_stalls(rule, &inputs, &base.stalls));
+        let launched = Launched::of(None, counted.map(|counted| counted.totals));
+        let inputs = CodeInputs { launched, ..CodeInputs::new(body, &waits, &values) };
+        let blamed = with_code(&inputs, |code| {
+            let inputs = KernelInputs::new(code).with_counts(counted);
+            RULES.map(|rule| blame_stalls(rule, &inputs, &base.stalls))
+        })
+        .map_err(|e| e.to_string())?;
         for wait in substantial.into_iter().take(MOST_WAITS) {
             let (outside, candidates) = &operations[&wait];
             let mut addresses: Vec<u64> = candidates.iter().map(|(id, _)| body.address(*id)).collect();

@@ -15,13 +15,21 @@ pub const TABLE: &[(&str, &[&str])] = &[
     ("verify", &["amdgpu", "analysis", "base", "object", "profile"]),
     ("emulator", &["amdgpu", "base", "profile"]),
     ("collect", &["amdgpu", "base", "object", "profile"]),
-    ("memory", &["amdgpu", "analysis", "base", "object", "profile"]),
+    ("memory", &["amdgpu", "analysis", "base", "code", "object", "profile"]),
     ("mix", &["amdgpu", "analysis", "base", "profile"]),
-    ("slice", &["amdgpu", "analysis", "base", "memory", "object", "profile"]),
+    ("amd-code", &["amdgpu", "analysis", "base", "code", "memory", "object", "profile"]),
+    // It knows no vendor.
+    ("slice", &["base", "code", "profile"]),
     ("capture", &["base", "object", "profile"]),
     ("explain", &["amdgpu", "base", "memory", "mix", "object", "profile", "slice"]),
     // Prints what the checker found as it prints profiles and slices; lists code with what analyses say of it.
-    ("report", &["amdgpu", "analysis", "base", "capture", "explain", "memory", "object", "profile", "slice", "verify"]),
+    (
+        "report",
+        &[
+            "amd-code", "amdgpu", "analysis", "base", "capture", "code", "explain", "memory", "object", "profile",
+            "slice", "verify",
+        ],
+    ),
 ];
 
 /// The crates of the project in the `[dependencies]` of a manifest.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::pipeline::object::source_line;
 use crate::pipeline::options::Options;
 use wavetap_amdgpu::Target;
 use wavetap_analysis::kernel::Image;
@@ -14,7 +15,6 @@ use wavetap_object::offload_bundle::Found;
 use wavetap_profile::control::{self, Control};
 use wavetap_profile::map::{KernelMap, ObjectMap, Refused};
 use wavetap_profile::record::HEADER;
-use wavetap_slice::SourceLines;
 use wavetap_verify::VerifiedTemplate;
 
 /// Where kernels are planned at the same time, so many for each thread: they are unequal in size, and memory for more
@@ -354,7 +354,7 @@ impl Writer<'_, '_> {
         drop(value);
         map.kernels = kernels;
         for site in map.kernels.iter_mut().flat_map(|kernel| &mut kernel.sites) {
-            site.source = self.lines.line(site.address);
+            site.source = source_line(self.lines.as_ref(), site.address);
         }
         map.stride = added.stride;
         let blocks = self.plan.control_size() / control::SIZE;

@@ -4,6 +4,7 @@ use std::fmt;
 
 use super::dataflow::{DataFlow, MaskSource, Origin, Values};
 use super::reaching::Reaching;
+use crate::access::LaneAccess;
 use crate::cycles::Cycles;
 use crate::graph::Graph;
 use crate::in_flight;
@@ -183,6 +184,16 @@ impl Code<'_> {
         &self.waits
     }
 
+    /// The counters that an instruction waits for, as the vendor's assembler writes them.
+    ///
+    /// # Panics
+    /// If `id` is not of this code.
+    #[must_use]
+    pub fn waited_counters(&self, id: InstId) -> Vec<&str> {
+        let waits = self.inst(id).waits.iter();
+        waits.map(|wait| wait.name.as_deref().unwrap_or_else(|| self.counter_name(wait.counter))).collect()
+    }
+
     /// The source lines, by address.
     #[must_use]
     pub fn lines(&self) -> &dyn SourceLines {
@@ -211,6 +222,12 @@ impl Code<'_> {
     #[must_use]
     pub fn origin(&self, load: InstId, executed: &dyn Fn(InstId) -> bool) -> Option<Origin> {
         self.dataflow.origin(self, load, executed)
+    }
+
+    /// [`DataFlow::lane_access`].
+    #[must_use]
+    pub fn lane_access(&self, at: InstId) -> Option<LaneAccess> {
+        self.dataflow.lane_access(self, at)
     }
 
     /// [`DataFlow::extra_latency`].
@@ -290,7 +307,7 @@ impl<'a> CodeBuilder<'a> {
     /// The code.
     ///
     /// # Errors
-    /// Malformed if instructions overlap or are not in address order, if a branch goes where no instruction begins, if
+    /// Malformed if instructions are not in address order, if a branch goes where no instruction begins, if
     /// control runs past the last one, if there is none, or if a counter is not one of the code's.
     pub fn build(self) -> Result<Code<'a>> {
         let instructions = self.instructions;
@@ -298,8 +315,8 @@ impl<'a> CodeBuilder<'a> {
             return Err(Error::malformed("code without instructions").within(self.name));
         }
         for (inst, next) in instructions.iter().zip(&instructions[1..]) {
-            if next.address < inst.address.saturating_add(u64::from(inst.length)) || next.address == inst.address {
-                return Err(Error::malformed("instructions overlap").at(next.address).within(self.name));
+            if next.address <= inst.address {
+                return Err(Error::malformed("instructions out of order").at(next.address).within(self.name));
             }
         }
         let known = |counter: CounterId| counter.index() < self.counters.len();

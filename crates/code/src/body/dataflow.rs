@@ -1,6 +1,7 @@
 //! Where what an instruction reads comes from, as questions: answers are looked for only where a path leads.
 
 use super::code::Code;
+use crate::access::LaneAccess;
 use wavetap_base::entity::InstId;
 
 /// Which of the values that an instruction reads.
@@ -57,6 +58,12 @@ pub trait DataFlow {
     /// Where the value comes from that a load gives, of memory that only the wave or its workgroup sees; none for other
     /// instructions. `executed` says whether an instruction was ever executed, as far as is known.
     fn origin(&self, _code: &Code<'_>, _load: InstId, _executed: &dyn Fn(InstId) -> bool) -> Option<Origin> {
+        None
+    }
+
+    /// How the lanes of an access to global memory lie to each other. None for other instructions, and where that is
+    /// not known.
+    fn lane_access(&self, _code: &Code<'_>, _at: InstId) -> Option<LaneAccess> {
         None
     }
 

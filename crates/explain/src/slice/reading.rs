@@ -1,22 +1,21 @@
 //! A chain in one sentence.
 
 use wavetap_memory::WorkgroupSource;
-use wavetap_slice::access::LaneAccess;
-use wavetap_slice::{Cause, Chain, SelfBlame, StallClass, Step};
+use wavetap_slice::{Cause, Chain, LaneAccess, SelfBlame, StallClass, Step};
 
 /// What a chain blames, in words. `wave_size` is how many lanes the kernel's waves have.
 pub(super) fn reading(chain: &Chain, wave_size: u32) -> String {
     let percent = 100.0 * chain.share;
     let blamed = chain.path.get(1);
-    match chain.cause {
-        Cause::Operation { name, likely } => predicted(chain, name, likely, wave_size),
-        Cause::Callee { likely } => predicted(chain, "what the function called left outstanding", likely, wave_size),
-        Cause::Itself(why) => format!("waves wait here for {}", self_blame_text(why)),
+    match &chain.cause {
+        Cause::Operation { name, likely } => predicted(chain, name, *likely, wave_size),
+        Cause::Callee { likely } => predicted(chain, "what the function called left outstanding", *likely, wave_size),
+        Cause::Itself(why) => format!("waves wait here for {}", self_blame_text(*why)),
         Cause::Leo { name } => {
             format!("LEO blames {name} at {} for {percent:.0} % of this stall", place(blamed))
         }
         Cause::LeoItself(class) => {
-            format!("LEO finds no cause: {percent:.0} % of this stall is its own, for {}", class_text(class))
+            format!("LEO finds no cause: {percent:.0} % of this stall is its own, for {}", class_text(*class))
         }
     }
 }
@@ -101,8 +100,7 @@ mod tests {
     use super::*;
     use wavetap_profile::map::Source;
     use wavetap_slice::counts::CountSource;
-    use wavetap_slice::latency::Cycles;
-    use wavetap_slice::{Edge, Evidence, WaitCertainty};
+    use wavetap_slice::{Cycles, Edge, Evidence, WaitCertainty};
 
     const COLUMN: LaneAccess = LaneAccess {
         bytes: 4,
@@ -162,7 +160,7 @@ mod tests {
 
     #[test]
     fn each_cause_has_its_sentence() {
-        let operation = |likely| Cause::Operation { name: "global_load_dword", likely };
+        let operation = |likely| Cause::Operation { name: "global_load_dword".into(), likely };
         let cases = [
             (operation(true), "75 % of this wait is predicted to be for global_load_dword at k.hip:7"),
             (
@@ -171,7 +169,7 @@ mod tests {
                     k.hip:7",
             ),
             (Cause::Itself(SelfBlame::Barrier), "waves wait here for other waves at the barrier"),
-            (Cause::Leo { name: "s_load_dword" }, "LEO blames s_load_dword at k.hip:7 for 75 % of this stall"),
+            (Cause::Leo { name: "s_load_dword".into() }, "LEO blames s_load_dword at k.hip:7 for 75 % of this stall"),
             (
                 Cause::LeoItself(StallClass::Scheduler),
                 "LEO finds no cause: 75 % of this stall is its own, for the scheduler",

@@ -11,10 +11,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{CountedKernel, CountedText, Uncounted, UncountedKernel};
 use crate::disassembly::{CodeKind, CodeText};
+use wavetap_amd_code::{always_returns, begins_after_entry, graph};
 use wavetap_amdgpu::Target;
 use wavetap_analysis::cfg::{BodyId, Cfg, Program};
 use wavetap_analysis::kernel::{Body, Flow, Image};
 use wavetap_base::error::{Error, Result, ResultExt};
+use wavetap_code::Entries;
 use wavetap_object::code_object::{CodeObject, Kernel, demangle, digest};
 use wavetap_object::offload_bundle::{Input, location};
 use wavetap_object::selection::{Opened, Selection};
@@ -22,7 +24,7 @@ use wavetap_profile::file::{KernelTotals, Origin, Profile, SiteTotals};
 use wavetap_profile::map::{EVERY_KERNEL, Refused};
 use wavetap_profile::probes::branches::BranchCounts;
 use wavetap_profile::schema::Counts;
-use wavetap_slice::counts::{BlockCounts, KernelCounts, always_returns, begins_after_entry};
+use wavetap_slice::counts::{BlockCounts, KernelCounts};
 
 /// What a profile knows a code object by.
 #[derive(Debug)]
@@ -308,16 +310,17 @@ impl ObjectCounts<'_> {
         if !always_returns(&self.program, own) {
             return;
         }
+        let at = |address| body.at(address);
         let counts = if code.kind == CodeKind::Kernel {
             let Some(run) = self.runs.iter().find(|run| run.entry == code.address) else { return };
             // Others that run it enter it as they like.
             let (Some(totals), [_]) = (run.totals.as_deref(), kernels) else { return };
-            let counted = KernelCounts { also_begins: run.also_begins, ..KernelCounts::of(totals) };
-            BlockCounts::derive(body, &cfg, Some(counted))
+            let entries = Entries { also_begins: run.also_begins, ..Entries::PLAIN };
+            BlockCounts::derive(&graph(&cfg), &at, Some(KernelCounts { totals, entries }))
         } else if self.jumps {
             return;
         } else {
-            BlockCounts::derive_entered(body, &cfg, sites)
+            BlockCounts::derive_entered(&graph(&cfg), &at, sites)
         };
         if !counts.is_consistent() {
             return;

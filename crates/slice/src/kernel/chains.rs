@@ -14,11 +14,9 @@
 
 use super::Context;
 use super::exposed::{self, AS_THEY_ARE, DOUBLED, HALVED, expected, normalise};
-use crate::lines::SourceLines;
 use crate::result::{Cause, Chain, Confidence, Evidence};
-use wavetap_amdgpu::{Reg, scalar};
-use wavetap_analysis::dataflow::{Definition, Wait};
 use wavetap_base::entity::InstId;
+use wavetap_code::Wait;
 use wavetap_profile::probes::branches::BranchCounts;
 
 /// Shares below this are left out, and given to the others.
@@ -28,7 +26,7 @@ impl Context<'_> {
     /// The causes of what an instruction waits for, in all its counters. Where nothing is predicted to be left to wait
     /// for, there are none; if the wave is known to have stalled there, `stalled`, latencies were longer than is known,
     /// and the causes are those of which something is left if all are as much longer as is needed.
-    pub(super) fn of_waits(&self, waits: &[Wait], stalled: bool, lines: &dyn SourceLines) -> Vec<Chain> {
+    pub(super) fn of_waits(&self, waits: &[Wait], stalled: bool) -> Vec<Chain> {
         let wait = waits[0].inst;
         let causes = self.causes(waits, |latency| u64::from(latency.max) * DOUBLED / AS_THEY_ARE);
         let mut shares = kept(exposed::shares(&causes, AS_THEY_ARE));
@@ -40,7 +38,7 @@ impl Context<'_> {
             let Some(found) = found.into_iter().find(|shares| first(shares).is_some()) else { return Vec::new() };
             shares = found;
         }
-        let (executions, known) = self.counts.of(self.cfg.block_of(wait));
+        let (executions, known) = self.counts.of(self.code.block_of(wait));
         let top = |numerator| first(&exposed::shares(&causes, numerator));
         let stable = !unlikely
             && top(HALVED).is_none_or(|index| Some(index) == first(&shares))
@@ -49,13 +47,9 @@ impl Context<'_> {
         for (cause, share) in causes.iter().zip(&shares).filter(|(_, share)| **share > 0.0) {
             let cycles = executions.unwrap_or(1) as f64 * expected * share;
             let active_lanes = if cause.by_callee { None } else { self.active_lanes(cause.inst) };
-            let path = if cause.by_callee {
-                self.call_path(wait, cause.inst, lines)
-            } else {
-                self.path(wait, cause.inst, lines)
-            };
+            let path = if cause.by_callee { self.call_path(wait, cause.inst) } else { self.path(wait, cause.inst) };
             chains.push(Chain {
-                address: self.body.address(wait),
+                address: self.code.address(wait),
                 counter: cause.counters.join("+"),
                 share: *share,
                 predicted_cycles: cycles.round() as u64,
@@ -64,7 +58,7 @@ impl Context<'_> {
                 cause: if cause.by_callee {
                     Cause::Callee { likely: !unlikely }
                 } else {
-                    Cause::Operation { name: self.body.inst(cause.inst).name(), likely: !unlikely }
+                    Cause::Operation { name: self.code.inst(cause.inst).name.clone(), likely: !unlikely }
                 },
                 kernel_share: 0.0,
                 evidence: Evidence {
@@ -74,7 +68,7 @@ impl Context<'_> {
                     hidden_cycles: cause.between.cycles(),
                     stable,
                     active_lanes,
-                    access: if cause.by_callee { None } else { self.lane_access(cause.inst) },
+                    access: if cause.by_callee { None } else { self.code.lane_access(cause.inst) },
                     confidence: Some(if unlikely {
                         Confidence::Low
                     } else {
@@ -91,14 +85,9 @@ impl Context<'_> {
 
     /// Lanes active on average after the one site that formed the operation's mask.
     fn active_lanes(&self, id: InstId) -> Option<f64> {
-        let exec = Reg::scalar(scalar::EXEC, (self.body.target().wave_size() / 32) as u8);
-        // A scalar load is one for the whole wave.
-        if !self.body.reads(id).any(|reg| reg.overlaps(exec)) {
-            return None;
-        }
-        let [Definition::Inst(formed)] = self.definitions.reaching(id, exec)[..] else { return None };
-        let address = self.body.address(formed);
-        let mut here = self.totals?.sites.iter().filter(|site| site.address == address);
+        let totals = self.totals?;
+        let address = self.code.address(self.code.lanes_written_by(id)?);
+        let mut here = totals.sites.iter().filter(|site| site.address == address);
         match here.find_map(|site| BranchCounts::of(&site.counts))? {
             BranchCounts::Exec(counts) => counts.average_lanes().map(|(_, after)| after),
             BranchCounts::Scalar(_) => None,

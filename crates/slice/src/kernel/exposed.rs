@@ -18,11 +18,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
 use super::Context;
-use crate::latency::{self, Cycles};
-use crate::result::WaitCertainty;
-use wavetap_amdgpu::{Counter, MachineFact, Opcode, Role, Value};
-use wavetap_analysis::dataflow::{Certainty, Operation, Wait, WaitedOperation};
 use wavetap_base::entity::{BlockId, InstId};
+use wavetap_code::{CounterId, Cycles, Operation, Wait, WaitCertainty, WaitedOperation};
 
 /// How often an operation is taken to be outstanding that is so on some paths, where the counters do not tell.
 const UNKNOWN_FREQUENCY: f64 = 0.5;
@@ -41,12 +38,12 @@ pub(super) const HALVED: u64 = 1;
 pub(super) const DOUBLED: u64 = 4;
 
 /// An operation with what decides whether it is blamed.
-pub(super) struct Candidate {
+pub(super) struct Candidate<'a> {
     /// The operation, or the call of the function that issued it.
     pub(super) inst: InstId,
     pub(super) by_callee: bool,
     /// The counters by which the wait waits for it.
-    pub(super) counters: SmallVec<[&'static str; 2]>,
+    pub(super) counters: SmallVec<[&'a str; 2]>,
     pub(super) certainty: WaitCertainty,
     pub(super) latency: Cycles,
     /// Between the operation and the wait.
@@ -61,7 +58,7 @@ struct Ways {
     /// The loop that is only left: the last operation in it is what is waited for.
     left: Option<usize>,
     /// The counter, and how many operations of it come after the one that is waited for, at least.
-    counter: Counter,
+    counter: CounterId,
     younger: u8,
 }
 
@@ -83,7 +80,7 @@ impl Between {
     }
 }
 
-impl Candidate {
+impl Candidate<'_> {
     /// What is left of a latency when the wait begins, with all latencies multiplied by `numerator / 2`.
     fn left_of(&self, latency: u32, numerator: u64) -> u64 {
         let Between { total, waiting } = self.between;
@@ -98,7 +95,7 @@ impl Candidate {
 }
 
 /// Who arrives last first.
-fn by_arrival(causes: &[Candidate]) -> Vec<usize> {
+fn by_arrival(causes: &[Candidate<'_>]) -> Vec<usize> {
     let left = |index: &usize| causes[*index].left();
     let mut order: Vec<usize> = (0..causes.len()).filter(|index| left(index) > 0).collect();
     order.sort_by_key(|index| Reverse(left(index)));
@@ -107,7 +104,7 @@ fn by_arrival(causes: &[Candidate]) -> Vec<usize> {
 
 /// Cycles that a wait is predicted to last, if every latency is the usual one: until the last operation arrives, of
 /// those that are there.
-pub(super) fn expected(causes: &[Candidate]) -> f64 {
+pub(super) fn expected(causes: &[Candidate<'_>]) -> f64 {
     let (mut cycles, mut rest) = (0.0, 1.0);
     for index in by_arrival(causes) {
         cycles += rest * causes[index].frequency * causes[index].left() as f64;
@@ -119,7 +116,7 @@ pub(super) fn expected(causes: &[Candidate]) -> f64 {
 /// How much shorter the wait would be, on average, if an operation took no time, as a part of the sum for all:
 /// latencies are anywhere in their ranges, independently, and an operation is there as often as its frequency says. So
 /// of two loads of one kind, neither of which is known to take longer, both are blamed.
-pub(super) fn shares(causes: &[Candidate], numerator: u64) -> Vec<f64> {
+pub(super) fn shares(causes: &[Candidate<'_>], numerator: u64) -> Vec<f64> {
     // What may be left of which, and how probable that is. The rest of each one's probability is that nothing is.
     let mut points: Vec<(u64, usize, f64)> = Vec::new();
     for (index, cause) in causes.iter().enumerate() {
@@ -178,20 +175,19 @@ impl Context<'_> {
     /// Predicts all waits from each other. `waits` are those of an instruction each, in address order.
     pub(super) fn predict(&mut self, waits: &[&[Wait]]) {
         let mut order: Vec<&[Wait]> = waits.to_vec();
-        order.sort_by_key(|waits| (self.cfg.place_of(self.cfg.block_of(waits[0].inst)), waits[0].inst));
+        order.sort_by_key(|waits| (self.code.graph().place_of(self.code.block_of(waits[0].inst)), waits[0].inst));
         // Without loops the first round, in the order of execution, is the last.
         let rounds = if self.loops.all().is_empty() && !self.loops.irreducible() { 1 } else { ROUNDS };
         for round in 0..rounds {
             for waits in &order {
                 // What is in no loop does not change from round to round, but for what loops before it do.
                 let looped =
-                    self.loops.innermost(self.cfg.block_of(waits[0].inst)).is_some() || self.loops.irreducible();
+                    self.loops.innermost(self.code.block_of(waits[0].inst)).is_some() || self.loops.irreducible();
                 if !looped && round != 0 && round + 1 != rounds {
                     continue;
                 }
                 // Only what is left of usual latencies is asked for.
-                let causes = self.causes(waits, |latency| u64::from(latency.typical));
-                let cycles = expected(&causes);
+                let cycles = expected(&self.causes(waits, |latency| u64::from(latency.typical)));
                 let stall = self.stalls.0.entry(waits[0].inst).or_default();
                 *stall = if round == 0 { cycles.round() as u64 } else { (*stall + cycles.round() as u64) / 2 };
             }
@@ -200,20 +196,18 @@ impl Context<'_> {
 
     /// The causes of what an instruction waits for, in all its counters; of a latency, `reach` is as far as it is asked
     /// about.
-    pub(super) fn causes(&self, waits: &[Wait], reach: impl Fn(Cycles) -> u64) -> Vec<Candidate> {
-        let target = self.body.target();
+    pub(super) fn causes<'w>(&'w self, waits: &'w [Wait], reach: impl Fn(Cycles) -> u64) -> Vec<Candidate<'w>> {
         let latency = |operation: Operation| match operation {
-            Operation::Inst(id) => self.scattered(id, latency::of(target, self.body.inst(id))),
-            Operation::Callee(_) | Operation::Caller => latency::unknown_memory(target),
+            Operation::Inst(id) => self.latency(operation).longer_by(self.code.extra_latency(id)),
+            Operation::Callee(_) | Operation::Caller => self.latency(operation),
         };
         let wait = waits[0].inst;
         let all = || waits.iter().flat_map(|wait| wait.operations.iter().map(move |each| (wait, each)));
         let longest = all().map(|(_, each)| reach(latency(each.operation))).max().unwrap_or(0);
-        let (executions, _) = self.counts.of(self.cfg.block_of(wait));
+        let (executions, _) = self.counts.of(self.code.block_of(wait));
         let others_are_counted = all().any(|(_, each)| {
-            let issued = at(each.operation).map(|id| self.counts.of(self.cfg.block_of(id)).0);
-            issued.is_some_and(|issued| issued != Some(0))
-                && WaitCertainty::of(self.body, each) != WaitCertainty::IfCounted
+            let issued = at(each.operation).map(|id| self.counts.of(self.code.block_of(id)).0);
+            issued.is_some_and(|issued| issued != Some(0)) && each.certainty != WaitCertainty::IfCounted
         });
         let mut ways: SmallVec<[(Ways, FxHashMap<InstId, Between>); 1]> = SmallVec::new();
         let mut causes: Vec<Candidate> = Vec::new();
@@ -223,11 +217,11 @@ impl Context<'_> {
                 Operation::Callee(id) => (id, true),
                 Operation::Caller => continue,
             };
-            let issued = self.counts.of(self.cfg.block_of(inst)).0;
+            let issued = self.counts.of(self.code.block_of(inst)).0;
             if issued == Some(0) {
                 continue;
             }
-            let certainty = WaitCertainty::of(self.body, each);
+            let certainty = each.certainty;
             // It is as soon done as what comes after it, if it is counted at all.
             if certainty == WaitCertainty::IfCounted && others_are_counted {
                 continue;
@@ -238,7 +232,7 @@ impl Context<'_> {
                 _ => UNKNOWN_FREQUENCY,
             };
             if let Some(known) = causes.iter_mut().find(|cause| cause.inst == inst && cause.by_callee == by_callee) {
-                known.counters.push(of.counter.name());
+                known.counters.push(self.counter_name(of));
                 if frequency > known.frequency {
                     (known.frequency, known.certainty) = (frequency, certainty);
                 }
@@ -255,7 +249,7 @@ impl Context<'_> {
             // operations just before it returned.
             let found = ways.iter().find(|(of, _)| *of == of_these).and_then(|(_, between)| between.get(&inst));
             let between = found.copied().unwrap_or(Between::FAR);
-            let counters = SmallVec::from_slice(&[of.counter.name()]);
+            let counters = SmallVec::from_slice(&[self.counter_name(of)]);
             causes.push(Candidate {
                 inst,
                 by_callee,
@@ -271,17 +265,14 @@ impl Context<'_> {
 
     /// Of operations in order, those are waited for that are followed by as many as may stay outstanding.
     fn ways(&self, wait: &Wait, each: &WaitedOperation) -> Ways {
-        let younger = if each.certainty == Certainty::Unordered { 0 } else { wait.count };
+        let younger = if each.certainty == WaitCertainty::Unordered { 0 } else { wait.count };
         let left = at(each.operation).and_then(|operation| self.loop_left(operation, wait.inst));
         Ways { left, counter: wait.counter, younger }
     }
 
     /// The outermost loop that has an operation in it and not the wait.
     fn loop_left(&self, operation: InstId, wait: InstId) -> Option<usize> {
-        let around = |id: InstId| {
-            let innermost = self.loops.innermost(self.cfg.block_of(id));
-            std::iter::successors(innermost, |index| self.loops.all()[*index].parent)
-        };
+        let around = |id: InstId| self.loops.around(self.code.block_of(id));
         around(operation).take_while(|index| !around(wait).any(|other| other == *index)).last()
     }
 
@@ -294,15 +285,16 @@ impl Context<'_> {
         mut wanted: FxHashSet<InstId>,
         limit: u64,
     ) -> FxHashMap<InstId, Between> {
-        let interval = u64::from(self.body.target().machine(MachineFact::IssueInterval).typical).max(1);
+        let graph = self.code.graph();
+        let interval = u64::from(self.code.properties().issue_interval);
         let mut found: FxHashMap<InstId, Between> = FxHashMap::default();
         let mut seen: FxHashSet<(BlockId, u8)> = FxHashSet::default();
         // Cycles, after which block, and how many operations of the counter were passed.
         let mut work: BinaryHeap<Reverse<(Between, BlockId, u8)>> = BinaryHeap::new();
-        let mut part = Some((self.cfg.block_of(wait), wait, Between { total: interval, waiting: 0 }, 0));
+        let mut part = Some((graph.block_of(wait), wait, Between { total: interval, waiting: 0 }, 0));
         while let Some((block, end, mut cycles, mut passed)) = part.take() {
-            let rounds = self.rounds(block, self.cfg.block_of(wait), ways.left);
-            let first = self.cfg.block(block).first;
+            let rounds = self.rounds(block, graph.block_of(wait), ways.left);
+            let first = graph.block(block).first;
             for id in (first.0..end.0).rev().map(InstId) {
                 if cycles.total > limit || wanted.is_empty() {
                     break;
@@ -311,25 +303,23 @@ impl Context<'_> {
                     found.insert(id, cycles);
                 }
                 let waiting = rounds.saturating_mul(self.stalls.0.get(&id).copied().unwrap_or(0));
-                let issuing = rounds.saturating_mul(interval * self.slots(id));
+                let issuing = rounds.saturating_mul(u64::from(self.code.inst(id).issue_cycles));
                 cycles.total = cycles.total.saturating_add(issuing).saturating_add(waiting);
                 cycles.waiting = cycles.waiting.saturating_add(waiting);
-                let counts =
-                    passed < ways.younger && wavetap_amdgpu::issued(self.body.inst(id)).contains(ways.counter.flag());
+                let counts = passed < ways.younger && self.code.inst(id).counts_in(ways.counter);
                 passed += u8::from(counts);
             }
             if wanted.is_empty() {
                 break;
             }
             if cycles.total <= limit {
-                work.extend(
-                    self.cfg.block(block).predecessors.iter().map(|edge| Reverse((cycles, edge.block, passed))),
-                );
+                let before = graph.block(block).predecessors.iter();
+                work.extend(before.map(|edge| Reverse((cycles, edge.block, passed))));
             }
             // The nearest that was not entered so before: what is found there is on the shortest way.
             while let Some(Reverse((cycles, block, passed))) = work.pop() {
                 if seen.insert((block, passed)) {
-                    part = Some((block, InstId(self.cfg.block(block).last.0 + 1), cycles, passed));
+                    part = Some((block, InstId(graph.block(block).last.0 + 1), cycles, passed));
                     break;
                 }
             }
@@ -340,9 +330,7 @@ impl Context<'_> {
     /// How often a block is executed on the way to the wait, if the way leads through it: in a loop that is neither
     /// around the wait nor the one that is left, as often for each execution of the wait as was counted.
     fn rounds(&self, block: BlockId, wait: BlockId, left: Option<usize>) -> u64 {
-        let around = |block: BlockId| {
-            std::iter::successors(self.loops.innermost(block), |index| self.loops.all()[*index].parent)
-        };
+        let around = |block: BlockId| self.loops.around(block);
         let (Some(times), Some(waits)) = (self.counts.of(block).0, self.counts.of(wait).0) else { return 1 };
         let of_its_own = around(block).any(|index| !around(wait).any(|other| other == index));
         if !of_its_own || left.is_some_and(|left| around(block).any(|index| index == left)) {
@@ -351,12 +339,8 @@ impl Context<'_> {
         times.checked_div(waits).unwrap_or(1).max(1)
     }
 
-    /// Issue slots that an instruction takes.
-    fn slots(&self, id: InstId) -> u64 {
-        let inst = self.body.inst(id);
-        match inst.operand(Role::Simm16).map(|operand| operand.value) {
-            Some(Value::Imm(more)) if inst.opcode() == Opcode::S_NOP => more as u64 % 16 + 1,
-            _ => 1,
-        }
+    /// The counter of a wait as the vendor writes it.
+    fn counter_name<'w>(&'w self, wait: &'w Wait) -> &'w str {
+        wait.name.as_deref().unwrap_or_else(|| self.code.counter_name(wait.counter))
     }
 }

@@ -12,7 +12,6 @@ use std::collections::BinaryHeap;
 use rustc_hash::FxHashMap;
 
 use super::graph::Graph;
-use wavetap_amdgpu::{MachineFact, Opcode, Role, Value};
 use wavetap_base::entity::{BlockId, InstId};
 
 /// Paths from some place: how many, as a logarithm because there may be more than any number holds, and their mean
@@ -53,7 +52,7 @@ impl<'a> Distances<'a> {
     /// The mean number of instructions from each of `producers` to `consumer`, over all paths that take as few
     /// retreating edges as possible; in address order where there is no path. At least 1.
     pub(super) fn mean(&self, producers: &[InstId], consumer: InstId) -> Vec<f64> {
-        let cfg = self.graph.cfg;
+        let cfg = self.graph.code.graph();
         let home = cfg.block_of(consumer);
         let mut found: Vec<Option<f64>> = producers
             .iter()
@@ -77,7 +76,7 @@ impl<'a> Distances<'a> {
     /// Paths from the end of each block to the first arrival at `consumer`, with one retreating edge more than those of
     /// `before`, or with none.
     fn layer(&self, consumer: InstId, before: Option<&Vec<Option<Paths>>>) -> Vec<Option<Paths>> {
-        let cfg = self.graph.cfg;
+        let cfg = self.graph.code.graph();
         let home = cfg.block_of(consumer);
         let arrival = Paths { log_count: 0.0, mean: f64::from(consumer.0 - cfg.block(home).first.0 + 1) };
         let size = |block: BlockId| f64::from(cfg.block(block).last.0 - cfg.block(block).first.0 + 1);
@@ -110,8 +109,8 @@ impl<'a> Distances<'a> {
     /// The fewest cycles in which instructions are issued between each instruction and `consumer`, for those from which
     /// it is at most `limit`.
     pub(super) fn issued_between(&self, consumer: InstId, limit: u64) -> FxHashMap<InstId, u64> {
-        let Graph { body, cfg } = self.graph;
-        let interval = u64::from(body.target().machine(MachineFact::IssueInterval).typical).max(1);
+        let code = self.graph.code;
+        let cfg = code.graph();
         let mut found: FxHashMap<InstId, u64> = FxHashMap::default();
         let mut work = BinaryHeap::from([Reverse((0, consumer, true))]);
         while let Some(Reverse((cycles, id, start))) = work.pop() {
@@ -122,7 +121,7 @@ impl<'a> Distances<'a> {
                 cycles
             } else {
                 found.insert(id, cycles);
-                cycles + interval * self.slots(id)
+                cycles + u64::from(code.inst(id).issue_cycles)
             };
             let block = cfg.block(cfg.block_of(id));
             if block.first == id {
@@ -132,14 +131,5 @@ impl<'a> Distances<'a> {
             }
         }
         found
-    }
-
-    /// Issue slots that an instruction takes: 1, but for `s_nop`.
-    fn slots(&self, id: InstId) -> u64 {
-        let inst = self.graph.body.inst(id);
-        match inst.operand(Role::Simm16).map(|operand| operand.value) {
-            Some(Value::Imm(more)) if inst.opcode() == Opcode::S_NOP => more as u64 % 16 + 1,
-            _ => 1,
-        }
     }
 }

@@ -9,10 +9,8 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use wavetap_amdgpu::{Counter, Memory, Reg, RegFile, scalar};
-use wavetap_analysis::cfg::Cfg;
-use wavetap_analysis::kernel::Body;
 use wavetap_base::entity::{BlockId, InstId};
+use wavetap_code::{Code, CounterId, Location};
 
 /// Why one instruction depends on another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -33,8 +31,7 @@ pub(super) struct Edge {
 /// Answers what an instruction depends on.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Graph<'a> {
-    pub(super) body: &'a Body,
-    pub(super) cfg: &'a Cfg,
+    pub(super) code: &'a Code<'a>,
 }
 
 impl Graph<'_> {
@@ -42,15 +39,14 @@ impl Graph<'_> {
     /// the one by a counter is kept.
     pub(super) fn edges(self, consumer: InstId) -> Vec<Edge> {
         let mut kinds: FxHashMap<InstId, Kind> = FxHashMap::default();
-        for reg in self.body.reads(consumer).filter(|reg| is_followed(*reg)) {
-            for index in 0..u16::from(reg.dwords) {
-                self.writers(consumer, Reg { first: reg.first + index, dwords: 1, ..reg }, &mut kinds);
+        let inst = self.code.inst(consumer);
+        for read in inst.reads.iter().filter(|read| read.role.is_value()) {
+            for first in read.location.first..read.location.end() {
+                self.writers(consumer, Location { first, units: 1, ..read.location }, &mut kinds);
             }
         }
-        if let Some(counts) = wavetap_amdgpu::wait_count(self.body.target(), self.body.inst(consumer)) {
-            for (counter, count) in counts.iter() {
-                self.counted(consumer, counter, count, &mut kinds);
-            }
+        for wait in &inst.waits {
+            self.counted(consumer, wait.counter, wait.count, &mut kinds);
         }
         kinds.remove(&consumer);
         let mut edges: Vec<Edge> = kinds.into_iter().map(|(producer, kind)| Edge { producer, kind }).collect();
@@ -58,15 +54,15 @@ impl Graph<'_> {
         edges
     }
 
-    /// Reaching definitions of one register: the nearest writer on each path.
-    fn writers(self, consumer: InstId, reg: Reg, kinds: &mut FxHashMap<InstId, Kind>) {
+    /// Reaching definitions of one unit: the nearest writer on each path.
+    fn writers(self, consumer: InstId, unit: Location, kinds: &mut FxHashMap<InstId, Kind>) {
         let mut seen: FxHashSet<BlockId> = FxHashSet::default();
-        let mut work: Vec<(BlockId, InstId)> = vec![(self.cfg.block_of(consumer), consumer)];
+        let mut work: Vec<(BlockId, InstId)> = vec![(self.code.block_of(consumer), consumer)];
         while let Some((block, behind)) = work.pop() {
-            let found = (self.cfg.block(block).first.0..behind.0)
+            let found = (self.code.graph().block(block).first.0..behind.0)
                 .rev()
                 .map(InstId)
-                .find(|id| self.body.writes(*id).any(|to| to.overlaps(reg)));
+                .find(|id| self.code.inst(*id).writes.iter().any(|to| to.location.overlaps(unit)));
             match found {
                 Some(writer) => {
                     kinds.entry(writer).or_insert(Kind::Register);
@@ -83,19 +79,17 @@ impl Graph<'_> {
     /// The operations that a wait for at most `count` of a counter waits for, by counting: the newest `count` on each
     /// path may be outstanding, and older ones are what it waits for, down to those that an earlier wait for the
     /// counter has waited for.
-    fn counted(self, consumer: InstId, counter: Counter, count: u8, kinds: &mut FxHashMap<InstId, Kind>) {
+    fn counted(self, consumer: InstId, counter: CounterId, count: u8, kinds: &mut FxHashMap<InstId, Kind>) {
         // How many newer operations were met, up to `count`, and how many older ones there can be.
         let mut seen: FxHashSet<(BlockId, u8, u8)> = FxHashSet::default();
-        let mut work: Vec<(BlockId, InstId, u8, u8)> = vec![(self.cfg.block_of(consumer), consumer, 0, u8::MAX)];
+        let mut work: Vec<(BlockId, InstId, u8, u8)> = vec![(self.code.block_of(consumer), consumer, 0, u8::MAX)];
         while let Some((block, behind, mut newer, mut older)) = work.pop() {
-            for id in (self.cfg.block(block).first.0..behind.0).rev().map(InstId) {
-                let inst = self.body.inst(id);
-                if let Some(left) =
-                    wavetap_amdgpu::wait_count(self.body.target(), inst).and_then(|counts| counts.get(counter))
-                {
-                    older = older.min(left);
+            for id in (self.code.graph().block(block).first.0..behind.0).rev().map(InstId) {
+                let inst = self.code.inst(id);
+                if let Some(wait) = inst.waits.iter().find(|wait| wait.counter == counter) {
+                    older = older.min(wait.count);
                 }
-                if older > 0 && wavetap_amdgpu::issued(inst).contains(counter.flag()) {
+                if older > 0 && inst.counts_in(counter) {
                     if newer < count {
                         newer += 1;
                     } else {
@@ -120,18 +114,14 @@ impl Graph<'_> {
 
     /// The blocks before a block, each with the place after its last instruction.
     fn push_predecessors(self, block: BlockId, mut push: impl FnMut(BlockId, InstId)) {
-        for edge in &self.cfg.block(block).predecessors {
-            push(edge.block, InstId(self.cfg.block(edge.block).last.0 + 1));
+        let graph = self.code.graph();
+        for edge in &graph.block(block).predecessors {
+            push(edge.block, InstId(graph.block(edge.block).last.0 + 1));
         }
     }
 
     /// Whether an instruction accesses memory.
     pub(super) fn is_memory(self, id: InstId) -> bool {
-        !matches!(self.body.inst(id).variant.memory, Memory::None | Memory::Message)
+        self.code.inst(id).class.is_memory()
     }
-}
-
-/// Registers that a value flows through: not EXEC, which says for which lanes.
-fn is_followed(reg: Reg) -> bool {
-    reg.file != RegFile::Scalar || !(reg.is_null() || reg.overlaps(Reg::EXEC) || reg.first == scalar::MODE)
 }

@@ -58,16 +58,11 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use self::distance::Distances;
 use self::graph::{Edge, Graph, Kind};
 use crate::counts::{BlockCounts, KernelCounts};
-use crate::latency;
-use crate::lines::SourceLines;
-use crate::result::{
-    Cause, Chain, Edge as StepEdge, Evidence, KernelSlice, SampledPlace, StallClass, Step, WaitCertainty,
-};
+use crate::lines::step;
+use crate::result::{Cause, Chain, Edge as StepEdge, Evidence, KernelSlice, SampledPlace, StallClass, Step};
 use crate::stall::StallCycles;
-use wavetap_amdgpu::{Flags, OpcodeFlags};
-use wavetap_analysis::cfg::Cfg;
-use wavetap_analysis::kernel::Body;
 use wavetap_base::entity::InstId;
+use wavetap_code::{Class, Code, Properties, StallReason, WaitCertainty};
 
 /// Latencies are multiplied by this over 2.
 pub(super) const AS_THEY_ARE: u64 = 2;
@@ -116,16 +111,16 @@ struct Reasons {
 }
 
 impl Reasons {
-    fn of(stall: &StallCycles) -> Reasons {
+    fn of(properties: &Properties, stall: &StallCycles) -> Reasons {
         let mut reasons = Reasons::default();
         for (reason, cycles) in &stall.reasons {
-            let place = match reason.as_str() {
-                "WAITCNT" => &mut reasons.memory,
-                "ALU_DEPENDENCY" => &mut reasons.execution,
-                "BARRIER_WAIT" => &mut reasons.synchronisation,
-                "ARBITER_NOT_WIN" | "ARBITER_WIN_EX_STALL" => &mut reasons.pipe,
-                "NO_INSTRUCTION_AVAILABLE" => &mut reasons.fetch,
-                _ => continue,
+            let place = match properties.stall_reason(reason) {
+                Some(StallReason::InFlight) => &mut reasons.memory,
+                Some(StallReason::Dependency) => &mut reasons.execution,
+                Some(StallReason::Barrier) => &mut reasons.synchronisation,
+                Some(StallReason::IssueContention | StallReason::BusyPipe) => &mut reasons.pipe,
+                Some(StallReason::InstructionFetch) => &mut reasons.fetch,
+                Some(StallReason::Sleep | StallReason::Other) | None => continue,
             };
             *place = place.saturating_add(*cycles);
         }
@@ -142,8 +137,8 @@ impl Reasons {
 }
 
 impl<'a> Blamer<'a> {
-    pub(super) fn new(body: &'a Body, cfg: &'a Cfg, counts: &'a BlockCounts) -> Self {
-        let graph = Graph { body, cfg };
+    pub(super) fn new(code: &'a Code<'a>, counts: &'a BlockCounts) -> Self {
+        let graph = Graph { code };
         Blamer { graph, distances: Distances::new(graph), counts }
     }
 
@@ -156,7 +151,7 @@ impl<'a> Blamer<'a> {
         issued: &dyn Fn(InstId) -> Option<u64>,
         numerator: u64,
     ) -> Vec<Share> {
-        let reasons = Reasons::of(stall);
+        let reasons = Reasons::of(self.graph.code.properties(), stall);
         let (edges, hidden) = self.pruned(stalled, reasons, numerator);
         if edges.is_empty() {
             return vec![Share { cause: None, kind: None, share: 1.0, hidden: 0 }];
@@ -191,7 +186,7 @@ impl<'a> Blamer<'a> {
 
     /// How often each of them was issued; all equal where that is not known of each.
     fn issues(&self, producers: &[InstId], samples: &dyn Fn(InstId) -> Option<u64>) -> Vec<f64> {
-        let executions = |id: &InstId| self.counts.of(self.graph.cfg.block_of(*id)).0;
+        let executions = |id: &InstId| self.counts.of(self.graph.code.block_of(*id)).0;
         let all =
             |known: &dyn Fn(&InstId) -> Option<u64>| -> Option<Vec<u64>> { producers.iter().map(known).collect() };
         let issues = all(&executions).or_else(|| all(&|id| samples(*id))).unwrap_or_default();
@@ -219,17 +214,16 @@ impl<'a> Blamer<'a> {
                 between.get(&edge.producer).is_some_and(|cycles| *cycles < self.latency(edge.producer, numerator));
             edge.kind == Kind::Counter || visible
         });
-        edges.retain(|edge| self.counts.of(self.graph.cfg.block_of(edge.producer)).0 != Some(0));
+        edges.retain(|edge| self.counts.of(self.graph.code.block_of(edge.producer)).0 != Some(0));
         (edges, between)
     }
 
     fn latency(&self, id: InstId, numerator: u64) -> u64 {
-        let body = self.graph.body;
-        u64::from(latency::of(body.target(), body.inst(id)).max) * numerator / AS_THEY_ARE
+        u64::from(self.graph.code.inst(id).latency.max) * numerator / AS_THEY_ARE
     }
 
     fn category(&self, stalled: InstId, edge: Edge) -> Category {
-        let is_barrier = |id: InstId| self.graph.body.inst(id).variant.flags.contains(Flags::BARRIER);
+        let is_barrier = |id: InstId| self.graph.code.inst(id).class == Class::Barrier;
         if edge.kind == Kind::Counter || self.graph.is_memory(edge.producer) {
             Category::Memory
         } else if is_barrier(stalled) || is_barrier(edge.producer) {
@@ -241,10 +235,11 @@ impl<'a> Blamer<'a> {
 
     /// The class of a stall that is the instruction's own.
     fn class(&self, stalled: InstId, stall: &StallCycles) -> StallClass {
-        if self.graph.body.inst(stalled).is_any(OpcodeFlags::SCALAR_RELATIVE | OpcodeFlags::VECTOR_RELATIVE) {
+        if self.graph.code.inst(stalled).is_indirect {
             return StallClass::IndirectAccess;
         }
-        let Reasons { memory, execution, synchronisation, pipe, fetch } = Reasons::of(stall);
+        let Reasons { memory, execution, synchronisation, pipe, fetch } =
+            Reasons::of(self.graph.code.properties(), stall);
         let classes = [
             (memory, StallClass::MemoryLatency),
             (execution, StallClass::SaturatedComputation),
@@ -260,15 +255,9 @@ impl<'a> Blamer<'a> {
 impl KernelSlice {
     /// The same with the chains that LEO's blame gives for the same stalls: the samples that the slice has, or, without
     /// samples, the cycles that its own chains predict.
-    pub(crate) fn blamed_as_leo(
-        self,
-        body: &Body,
-        counted: Option<KernelCounts<'_>>,
-        lines: &dyn SourceLines,
-    ) -> KernelSlice {
-        let cfg = Cfg::build(body);
-        let counts = BlockCounts::derive(body, &cfg, counted);
-        let blamer = Blamer::new(body, &cfg, &counts);
+    pub(crate) fn blamed_as_leo(self, code: &Code<'_>, counted: Option<KernelCounts<'_>>) -> KernelSlice {
+        let counts = BlockCounts::of_code(code, counted);
+        let blamer = Blamer::new(code, &counts);
         let mut predicted: BTreeMap<u64, u64> = BTreeMap::new();
         for chain in &self.chains {
             let all = predicted.entry(chain.address).or_default();
@@ -292,12 +281,12 @@ impl KernelSlice {
             .flat_map(|samples| &samples.places)
             .map(|place| (place.address, issues(place)))
             .collect();
-        let issued = |id: InstId| tells.then(|| issued.get(&body.address(id)).copied().unwrap_or(0));
+        let issued = |id: InstId| tells.then(|| issued.get(&code.address(id)).copied().unwrap_or(0));
 
         let stalls: Vec<(InstId, StallCycles)> = stalls
             .into_iter()
             .filter(|(_, stall)| stall.cycles > 0)
-            .filter_map(|(address, stall)| Some((body.at(address)?, stall)))
+            .filter_map(|(address, stall)| Some((code.at(address)?, stall)))
             .collect();
         let blamed: Vec<Vec<Share>> =
             stalls.iter().map(|(id, stall)| blamer.blame(*id, stall, &issued, AS_THEY_ARE)).collect();
@@ -310,7 +299,7 @@ impl KernelSlice {
             }
         }
         let all: f64 = stalls.iter().map(|(_, stall)| stall.cycles as f64).sum();
-        let maker = ChainMaker { blamer: &blamer, as_cause: &as_cause, lines };
+        let maker = ChainMaker { blamer: &blamer, as_cause: &as_cause };
         let mut chains = Vec::new();
         for ((id, stall), shares) in stalls.iter().zip(&blamed) {
             let top =
@@ -319,7 +308,7 @@ impl KernelSlice {
                 .iter()
                 .all(|numerator| top(&blamer.blame(*id, stall, &issued, *numerator)) == top(shares));
             for share in shares.iter().filter(|share| share.share > 0.0) {
-                let cycles = predicted.get(&body.address(*id)).copied().unwrap_or(0) as f64 * share.share;
+                let cycles = predicted.get(&code.address(*id)).copied().unwrap_or(0) as f64 * share.share;
                 let mut chain = maker.chain(*id, stall, share);
                 chain.predicted_cycles = cycles.round() as u64;
                 chain.samples = self.samples.is_some().then_some(stall.cycles as f64 * share.share);
@@ -338,32 +327,29 @@ struct ChainMaker<'a> {
     blamer: &'a Blamer<'a>,
     /// What each instruction is blamed for in all.
     as_cause: &'a FxHashMap<InstId, f64>,
-    lines: &'a dyn SourceLines,
 }
 
 impl ChainMaker<'_> {
     fn chain(&self, stalled: InstId, stall: &StallCycles, share: &Share) -> Chain {
-        let Graph { body, cfg } = self.blamer.graph;
-        let address = body.address(stalled);
+        let code = self.blamer.graph.code;
+        let address = code.address(stalled);
         let of_latency = share.cause.unwrap_or(stalled);
-        let counters = wavetap_amdgpu::wait_count(body.target(), body.inst(stalled)).unwrap_or_default();
-        let counters: Vec<&str> = counters.iter().map(|(counter, _)| counter.name()).collect();
         Chain {
             address,
-            counter: counters.join("+"),
+            counter: code.waited_counters(stalled).join("+"),
             share: share.share,
             predicted_cycles: 0,
             samples: None,
             exposed_samples: None,
             cause: match share.cause {
-                Some(cause) => Cause::Leo { name: body.inst(cause).name() },
+                Some(cause) => Cause::Leo { name: code.inst(cause).name.clone() },
                 None => Cause::LeoItself(self.blamer.class(stalled, stall)),
             },
             kernel_share: 0.0,
             evidence: Evidence {
                 certainty: WaitCertainty::May,
-                executions: self.blamer.counts.of(cfg.block_of(stalled)).1,
-                latency: latency::of(body.target(), body.inst(of_latency)),
+                executions: self.blamer.counts.of(code.block_of(stalled)).1,
+                latency: code.inst(of_latency).latency,
                 hidden_cycles: share.hidden,
                 stable: false,
                 active_lanes: None,
@@ -377,17 +363,7 @@ impl ChainMaker<'_> {
     }
 
     fn path(&self, stalled: InstId, share: &Share) -> Vec<Step> {
-        let body = self.blamer.graph.body;
-        let step = |id: InstId, edge| {
-            let address = body.address(id);
-            Step {
-                address,
-                instruction: wavetap_amdgpu::print(body.target(), body.inst(id)),
-                source: self.lines.line(address),
-                inlined: self.lines.inlined(address),
-                edge,
-            }
-        };
+        let step = |id: InstId, edge| step(self.blamer.graph.code, id, edge);
         let of = |kind| if kind == Kind::Counter { StepEdge::Wait } else { StepEdge::Register };
         let mut path = vec![step(stalled, StepEdge::Stall)];
         let (Some(mut at), Some(kind)) = (share.cause, share.kind) else { return path };

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use super::*;
 use crate::blame::{Blame, BlamedStall, StallCycles, blame_stalls};
 use crate::kernel::KernelInputs;
-use crate::tests::{scalar_site, slice_counted, totals};
-use wavetap_amdgpu::{Counters, Memory, Reg};
-use wavetap_analysis::dataflow::{Summaries, WaitSummaries};
+use crate::tests::{of_code, scalar_site, slice_counted, totals};
+use wavetap_amdgpu::{Counters, Flags, Memory, Reg};
+use wavetap_analysis::kernel::Body;
 use wavetap_analysis::kernel::assembly::{Listing, Op, branch_scc1, end, op};
+use wavetap_code::SourceLine;
 use wavetap_profile::file::KernelTotals;
-use wavetap_profile::map::Source;
 
 fn load(to: u16, address: u16) -> Op {
     op("global_load_dword")
@@ -29,12 +29,9 @@ fn add(to: u16, from: u16) -> Op {
 
 fn blame(body: &Body, totals: Option<&KernelTotals>, address: u64, stall: StallCycles) -> Vec<(u64, u32)> {
     let stalls = BTreeMap::from([(address, stall)]);
-    let (waits, registers) = (WaitSummaries::none(), Summaries::none());
-    let blamed = blame_stalls(
-        Blame::Leo,
-        &KernelInputs::new(body, &waits, &registers).with_counts(totals.map(KernelCounts::of)),
-        &stalls,
-    );
+    let counted = totals.map(KernelCounts::of);
+    let by_leo = |code: &Code<'_>| blame_stalls(Blame::Leo, &KernelInputs::new(code).with_counts(counted), &stalls);
+    let blamed = of_code(body, counted, |_| None, by_leo);
     let [BlamedStall { address: stalled, causes }] = blamed.as_slice() else { panic!("one stall: {blamed:?}") };
     assert_eq!(*stalled, address);
     assert!((causes.iter().map(|cause| cause.share).sum::<f64>() - 1.0).abs() < 1e-9, "{causes:?}");
@@ -113,11 +110,10 @@ fn path_counts_do_not_overflow() {
         listing = listing.push(branch_scc1(label)).push(add(5, 6)).label(label).push(op("s_x"));
     }
     let body = listing.push(load(2, 12)).push(vmcnt(0)).push(end()).kernel();
-    let graph_cfg = Cfg::build(&body);
-    let distances = Distances::new(Graph { body: &body, cfg: &graph_cfg });
     let (first, wait) = (body.at(0).expect("the load"), InstId(body.len() as u32 - 2));
     // Each diamond is 2 or 3 instructions: 2.5 on average, 1500 times; then the load and the wait.
-    let mean = distances.mean(&[first], wait)[0];
+    let mean = |code: &Code<'_>| Distances::new(Graph { code }).mean(&[first], wait)[0];
+    let mean = of_code(&body, None, |_| None, mean);
     assert!((mean - (1500.0 * 2.5 + 2.0)).abs() < 1e-6, "{mean}");
 }
 
@@ -195,12 +191,12 @@ fn chains_have_the_same_structure_and_stalls_as_ours() {
         .kernel();
     let slice = slice_counted(&body, None, |_| None);
     let cycles: u64 = slice.chains.iter().map(|chain| chain.predicted_cycles).sum();
-    let source = |address| (address == 0xc).then(|| Source { file: "dir/k.hip".to_owned(), line: 7 });
-    let slice = slice.blamed_as_leo(&body, None, &source);
+    let source = |address| (address == 0xc).then(|| SourceLine { file: "dir/k.hip".to_owned(), line: 7 });
+    let slice = of_code(&body, None, source, |code| slice.blamed_as_leo(code, None));
     assert_eq!(slice.chains.iter().map(|chain| chain.predicted_cycles).sum::<u64>(), cycles);
     let second = slice.chains.iter().find(|chain| chain.address == 0x10).expect("the second wait");
     assert_eq!((second.counter.as_str(), second.share, second.evidence.stable), ("vmcnt", 1.0, true));
-    assert_eq!(second.cause, Cause::Leo { name: "global_load_dword" });
+    assert_eq!(second.cause, Cause::Leo { name: "global_load_dword".into() });
     assert_eq!(second.path[1].source.as_ref().map(|source| source.line), Some(7));
     let path: Vec<_> = second.path.iter().map(|step| (step.edge, step.address)).collect();
     // The addition is adjacent; to the first load its latency is far longer than what lies between.
@@ -213,10 +209,11 @@ fn chains_have_the_same_structure_and_stalls_as_ours() {
 #[test]
 fn stalls_without_a_cause_have_a_class() {
     let body = Listing::at(0).push(op("s_barrier")).push(end()).kernel();
-    let cfg = Cfg::build(&body);
-    let counts = BlockCounts::derive(&body, &cfg, None);
-    let blamer = Blamer::new(&body, &cfg, &counts);
-    let class = |reasons: &[(&str, u64)]| blamer.class(InstId(0), &because(reasons));
+    let class = |reasons: &[(&str, u64)]| {
+        let class =
+            |code: &Code<'_>| Blamer::new(code, &BlockCounts::of_code(code, None)).class(InstId(0), &because(reasons));
+        of_code(&body, None, |_| None, class)
+    };
     assert_eq!(class(&[("BARRIER_WAIT", 5), ("NO_INSTRUCTION_AVAILABLE", 2)]), StallClass::Synchronisation);
     assert_eq!(class(&[("NO_INSTRUCTION_AVAILABLE", 2)]), StallClass::InstructionFetch);
     assert_eq!(class(&[]), StallClass::Scheduler);
@@ -228,18 +225,17 @@ fn rules_by_themselves_say_what_slices_say() {
     let listing = Listing::at(0).push(load(1, 10)).push(branch_scc1("join")).push(op("s_x")).push(load(2, 12));
     let body = listing.label("join").push(vmcnt(0)).push(end()).kernel();
     let profile = totals(100, vec![scalar_site(0x4, 100, 75)]);
-    let (waits, registers) = (WaitSummaries::none(), Summaries::none());
     let counted = Some(KernelCounts::of(&profile));
-    let inputs = KernelInputs::new(&body, &waits, &registers).with_counts(counted);
     let stalls = BTreeMap::from([(0x10, 7.into()), (0x14, 0.into()), (0x6, 9.into())]);
     for rule in [Blame::Exposed, Blame::Leo] {
         let mut slice = slice_counted(&body, counted, |_| None);
         if rule == Blame::Leo {
-            slice = slice.blamed_as_leo(&body, counted, &());
+            slice = of_code(&body, counted, |_| None, |code| slice.blamed_as_leo(code, counted));
         }
         let shown: BTreeMap<u64, f64> = slice.chains.iter().map(|chain| (chain.path[1].address, chain.share)).collect();
         // What did not last, and where no instruction begins, is left out.
-        let blamed = blame_stalls(rule, &inputs, &stalls);
+        let by_rule = |code: &Code<'_>| blame_stalls(rule, &KernelInputs::new(code).with_counts(counted), &stalls);
+        let blamed = of_code(&body, counted, |_| None, by_rule);
         let [BlamedStall { address: 0x10, causes }] = blamed.as_slice() else { panic!("{blamed:?}") };
         assert_eq!(causes.len(), 2);
         assert!(

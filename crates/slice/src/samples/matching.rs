@@ -2,19 +2,15 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::ops::Range;
 
-use super::texts::{self, Code, normal, operation};
-use crate::lines::SourceLines;
+use super::texts::{self, Searched, normal, operation};
 use crate::result::{ForeignSamples, GivenSamples, Mismatch};
-use wavetap_analysis::cfg::Program;
-use wavetap_analysis::kernel::Body;
 use wavetap_base::error::{Error, Result};
-use wavetap_object::code_object::{CodeObject, demangle};
-use wavetap_object::elf::Segment;
+use wavetap_code::{Code, Function, SourceLines};
 use wavetap_profile::pc_samples::{PcSamples, Place, SampleKind, SampledObject};
 
-/// A code object that is sliced, decoded.
-#[derive(Clone, Copy)]
+/// A code object that is sliced.
 pub struct CodeToSlice<'a> {
     /// The target id it was bundled under, or its own.
     pub target_id: &'a str,
@@ -22,12 +18,16 @@ pub struct CodeToSlice<'a> {
     pub digest: &'a str,
     /// Bytes of its file.
     pub size: u64,
-    /// Symbols, descriptors, metadata.
-    pub code: &'a CodeObject<'a>,
-    /// Its kernels and functions.
-    pub program: &'a Program,
+    /// The addresses that are loaded.
+    pub loaded: Range<u64>,
+    /// The mangled names of its kernels, those that could not be decoded among them.
+    pub kernels: Vec<&'a str>,
+    /// Its kernels and functions, in order of their addresses.
+    pub functions: Vec<Box<dyn Function + 'a>>,
     /// Its source lines.
     pub lines: &'a dyn SourceLines,
+    /// Names as people write them.
+    pub demangle: fn(&str) -> Cow<'_, str>,
 }
 
 /// A mismatch, and how far samples fitted: up to which offset of the code.
@@ -50,8 +50,8 @@ impl<'s> MatchedSamples<'s> {
         let Matches { matching, mut foreign } = matches(objects, samples)?;
         let mut fitted: Vec<(usize, Cow<'s, SampledObject>)> =
             matching.into_iter().map(|(index, sampled)| (index, Cow::Borrowed(sampled))).collect();
-        let code: Vec<Code<'_>> =
-            objects.iter().map(|object| Code { bodies: object.program.bodies(), lines: object.lines }).collect();
+        let code: Vec<Searched<'_>> =
+            objects.iter().map(|object| Searched { functions: &object.functions, lines: object.lines }).collect();
         let found = texts::find(&code, &samples.dispatches)?;
         fitted.extend(found.placed.into_iter().map(|(index, sampled)| (index, Cow::Owned(sampled))));
         let here = fitted.iter().map(|(_, sampled)| sampled.samples()).fold(0, u64::saturating_add);
@@ -75,11 +75,11 @@ impl<'s> MatchedSamples<'s> {
         Ok(MatchedSamples { given, modelled: samples.modelled, objects: fitted })
     }
 
-    /// What was seen in this body of the object of this number. Several numbers in a file can be the same object,
+    /// What was seen in this code of the object of this number. Several numbers in a file can be the same object,
     /// loaded more than once.
-    pub(crate) fn of(&self, index: usize, body: &Body) -> Option<Cow<'_, SampledObject>> {
+    pub(crate) fn of(&self, index: usize, code: &Code<'_>) -> Option<Cow<'_, SampledObject>> {
         let in_body =
-            |sampled: &SampledObject| sampled.places.range(body.span()).any(|(offset, _)| body.at(*offset).is_some());
+            |sampled: &SampledObject| sampled.places.range(code.span()).any(|(offset, _)| code.at(*offset).is_some());
         let mut seen =
             self.objects.iter().filter(|(of, sampled)| *of == index && in_body(sampled)).map(|(_, sampled)| &**sampled);
         let first = seen.next()?;
@@ -148,7 +148,7 @@ const LARGEST_PAGE: u64 = 64 << 10;
 fn mismatch(object: &CodeToSlice<'_>, sampled: &SampledObject, kind: SampleKind, unknown: bool) -> Option<MismatchAt> {
     mismatch_of_object(object, sampled, unknown)
         .map(|mismatch| MismatchAt { offset: 0, mismatch })
-        .or_else(|| mismatch_of_code(object.program.bodies(), sampled, kind))
+        .or_else(|| mismatch_of_code(object.functions.iter().map(|function| &**function), sampled, kind))
 }
 
 fn mismatch_of_object(object: &CodeToSlice<'_>, sampled: &SampledObject, unknown: bool) -> Option<Mismatch> {
@@ -161,16 +161,14 @@ fn mismatch_of_object(object: &CodeToSlice<'_>, sampled: &SampledObject, unknown
     if let Some(size) = sampled.file_size().filter(|size| *size != object.size) {
         return Some(Mismatch::Size { sampled: size, here: object.size });
     }
-    let end = object.code.elf().loads().map(Segment::end).max().unwrap_or(0);
-    let first = object.code.elf().loads().map(|load| load.address).min().unwrap_or(0);
+    let Range { start: first, end } = object.loaded;
     if let Some(size) = sampled.load_size.filter(|size| !(end - first..end + LARGEST_PAGE).contains(size)) {
         return Some(Mismatch::LoadedSize { sampled: size, here: end });
     }
     // Thread traces name functions beside kernels.
-    let kernels = object.code.kernels().iter().map(|kernel| kernel.name.as_str());
-    let bodies = object.program.bodies().iter().map(Body::name);
-    let names: Vec<&str> = kernels.chain(bodies).collect();
-    let known = |name: &str| names.iter().any(|each| *each == name || demangle(each) == name);
+    let functions = object.functions.iter().map(|function| function.name());
+    let names: Vec<&str> = object.kernels.iter().copied().chain(functions).collect();
+    let known = |name: &str| names.iter().any(|each| *each == name || (object.demangle)(each) == name);
     if let Some(kernel) = sampled.kernels.iter().find(|name| !known(name)) {
         return Some(Mismatch::Kernel(kernel.clone()));
     }
@@ -182,15 +180,18 @@ fn mismatch_of_object(object: &CodeToSlice<'_>, sampled: &SampledObject, unknown
 /// An instruction has to begin at every sampled offset, and it has to be the one that the samples name, if they do. Of
 /// thread traces, which have all instructions of a kernel, operands are compared, too: builds often differ in these
 /// only.
-pub(crate) fn mismatch_of_code(bodies: &[Body], sampled: &SampledObject, kind: SampleKind) -> Option<MismatchAt> {
+pub(crate) fn mismatch_of_code<'f>(
+    functions: impl Iterator<Item = &'f (dyn Function + 'f)>,
+    sampled: &SampledObject,
+    kind: SampleKind,
+) -> Option<MismatchAt> {
     let same = |text: &str, printed: &str| {
         operation(text) == operation(printed) && (kind != SampleKind::ThreadTrace || normal(text) == normal(printed))
     };
     let mut unseen: BTreeMap<u64, &Place> = sampled.places.iter().map(|(offset, place)| (*offset, place)).collect();
-    for body in bodies {
-        for (&offset, place) in sampled.places.range(body.span()) {
-            let Some(id) = body.at(offset) else { continue };
-            let printed = wavetap_amdgpu::print(body.target(), body.inst(id));
+    for function in functions {
+        for (&offset, place) in sampled.places.range(function.span()) {
+            let Some(printed) = function.text(offset) else { continue };
             if let Some(text) = place.instruction.as_deref().filter(|text| !same(text, &printed)) {
                 return Some(MismatchAt {
                     offset,

@@ -3,32 +3,27 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::counts::CountSource;
-use crate::latency::Cycles;
-use crate::lines::SourceLines;
-use crate::result::{
-    Cause, Chain, Confidence, Edge, Evidence, KernelSamples, KernelSlice, SampledPlace, SelfBlame, Step, WaitCertainty,
-};
-use wavetap_analysis::kernel::Body;
+use crate::lines;
+use crate::result::{Cause, Chain, Confidence, Edge, Evidence, KernelSamples, KernelSlice, SampledPlace, SelfBlame};
 use wavetap_base::entity::InstId;
+use wavetap_code::{Code, Cycles, WaitCertainty};
 use wavetap_profile::pc_samples::{Place, SampleKind, SampledObject};
 
 /// The waits at which samples saw waves stall for memory, or do not say why they stalled.
-pub(crate) fn stalled_for_memory(body: &Body, sampled: &SampledObject) -> BTreeSet<u64> {
-    let stalled = sampled.places.range(body.span()).filter(|(_, place)| place.waiting() > 0);
+pub(crate) fn stalled_for_memory(code: &Code<'_>, sampled: &SampledObject) -> BTreeSet<u64> {
+    let stalled = sampled.places.range(code.span()).filter(|(_, place)| place.waiting() > 0);
     stalled
-        .filter(|(_, place)| SelfBlame::of(place, true) == SelfBlame::MemoryLatency)
+        .filter(|(_, place)| SelfBlame::of(code.properties(), place, true) == SelfBlame::MemoryLatency)
         .map(|(address, _)| *address)
         .collect()
 }
 
 /// A stall of which no cause is known.
-fn self_blame(body: &Body, address: u64, id: InstId, place: &Place, lines: &dyn SourceLines) -> Chain {
-    let counters = wavetap_amdgpu::wait_count(body.target(), body.inst(id)).unwrap_or_default();
-    let counters: Vec<&str> = counters.iter().map(|(counter, _)| counter.name()).collect();
-    let class = SelfBlame::of(place, !counters.is_empty());
-    let instruction = wavetap_amdgpu::print(body.target(), body.inst(id));
+fn self_blame(code: &Code<'_>, id: InstId, place: &Place) -> Chain {
+    let counters = code.waited_counters(id);
+    let class = SelfBlame::of(code.properties(), place, !counters.is_empty());
     Chain {
-        address,
+        address: code.address(id),
         counter: counters.join("+"),
         share: 1.0,
         predicted_cycles: 0,
@@ -46,13 +41,7 @@ fn self_blame(body: &Body, address: u64, id: InstId, place: &Place, lines: &dyn 
             access: None,
             confidence: Some(if place.stalled.is_empty() { Confidence::Low } else { Confidence::Medium }),
         },
-        path: vec![Step {
-            address,
-            instruction,
-            source: lines.line(address),
-            inlined: lines.inlined(address),
-            edge: Edge::Stall,
-        }],
+        path: vec![lines::step(code, id, Edge::Stall)],
         mask: Vec::new(),
         through_memory: false,
     }
@@ -67,27 +56,22 @@ pub(crate) struct KernelSampled<'a> {
 }
 
 impl KernelSlice {
-    /// Adds the samples of the kernel of this body, and divides those at its waits among what they wait for, by the
+    /// Adds the samples of the kernel of this code, and divides those at its waits among what they wait for, by the
     /// chains' shares; where waves stood without a chain, one is added that says why they did. Where it is known of all
     /// of them whether they were hidden behind the work of other waves, those that were not say how the chains rank.
-    pub(crate) fn with_samples(
-        mut self,
-        body: &Body,
-        samples: &KernelSampled<'_>,
-        lines: &dyn SourceLines,
-    ) -> KernelSlice {
+    pub(crate) fn with_samples(mut self, code: &Code<'_>, samples: &KernelSampled<'_>) -> KernelSlice {
         let KernelSampled { sampled, kind, modelled } = *samples;
         let here: BTreeMap<u64, (InstId, &Place)> = sampled
             .places
-            .range(body.span())
-            .filter_map(|(&offset, place)| Some((offset, (body.at(offset)?, place))))
+            .range(code.span())
+            .filter_map(|(&offset, place)| Some((offset, (code.at(offset)?, place))))
             .collect();
         let mut seen: Vec<SampledPlace> = here
             .iter()
             .map(|(&address, (id, place))| SampledPlace {
                 address,
-                instruction: wavetap_amdgpu::print(body.target(), body.inst(*id)),
-                source: lines.line(address),
+                instruction: code.inst(*id).text.to_string(),
+                source: lines::line(code, address),
                 samples: place.samples,
                 issued: place.issued,
                 stalled: place.stalled.clone(),
@@ -107,11 +91,10 @@ impl KernelSlice {
         let blamed: BTreeSet<u64> = self.chains.iter().map(|chain| chain.address).collect();
         let alone = here.iter().filter(|(address, (id, place))| {
             // Samples that do not tell why a wave was there say something of waits only.
-            let waits = wavetap_amdgpu::wait_count(body.target(), body.inst(*id)).is_some();
+            let waits = code.inst(*id).can_wait();
             !blamed.contains(address) && place.waiting() > 0 && (waits || !place.stalled.is_empty())
         });
-        let alone: Vec<Chain> =
-            alone.map(|(&address, (id, place))| self_blame(body, address, *id, place, lines)).collect();
+        let alone: Vec<Chain> = alone.map(|(_, (id, place))| self_blame(code, *id, place)).collect();
         self.chains.extend(alone);
         let stalled: BTreeSet<u64> = self.chains.iter().map(|chain| chain.address).collect();
         // Whether it is known of all samples that matter if they were hidden.

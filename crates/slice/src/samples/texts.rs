@@ -14,17 +14,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::lines::SourceLines;
 use crate::result::{Ambiguous, Candidate, Mismatch};
 use rustc_hash::FxHashMap;
-use wavetap_analysis::kernel::{Body, BodyKind};
 use wavetap_base::error::{Error, Result};
+use wavetap_code::{Function, SourceLines};
 use wavetap_profile::pc_samples::{Place, SampledObject, TextPlace};
 
 /// A code object to find samples in.
-pub struct Code<'a> {
+pub struct Searched<'a> {
     /// Its kernels and functions.
-    pub bodies: &'a [Body],
+    pub functions: &'a [Box<dyn Function + 'a>],
     /// Its source lines.
     pub lines: &'a dyn SourceLines,
 }
@@ -58,7 +57,7 @@ pub struct Found {
 ///
 /// # Errors
 /// Malformed if no dispatch can be of any kernel there: with the line of the first sample that does not fit.
-pub fn find(objects: &[Code<'_>], dispatches: &BTreeMap<u64, Vec<TextPlace>>) -> Result<Found> {
+pub fn find(objects: &[Searched<'_>], dispatches: &BTreeMap<u64, Vec<TextPlace>>) -> Result<Found> {
     let index = Index::new(objects);
     let mut found = Found::default();
     // By text, comment and what they may be.
@@ -99,8 +98,8 @@ pub fn find(objects: &[Code<'_>], dispatches: &BTreeMap<u64, Vec<TextPlace>>) ->
         return Err(Error::malformed(mismatch.to_string()));
     }
     let name = |(object, body, address): InBody| {
-        let body = &objects[object].bodies[body];
-        Candidate { kernel: body.name().to_owned(), target: body.target().name().to_owned(), address }
+        let body = &objects[object].functions[body];
+        Candidate { kernel: body.name().to_owned(), target: body.target().to_owned(), address }
     };
     found.ambiguous = ambiguous
         .into_iter()
@@ -174,26 +173,26 @@ impl At {
 
 /// The instructions of all code by what a sample says of them.
 struct Index<'a> {
-    objects: &'a [Code<'a>],
+    objects: &'a [Searched<'a>],
     by_text: FxHashMap<String, Vec<At>>,
     /// Where dispatches begin: kernels, or functions where there are no kernels.
     entries: Vec<(usize, usize)>,
 }
 
 impl<'a> Index<'a> {
-    fn new(objects: &'a [Code<'a>]) -> Self {
+    fn new(objects: &'a [Searched<'a>]) -> Self {
         let mut by_text: FxHashMap<String, Vec<At>> = FxHashMap::default();
         let mut entries = Vec::new();
         for (object, code) in objects.iter().enumerate() {
-            let kernels = code.bodies.iter().any(|body| body.kind() == BodyKind::Kernel);
-            for (number, body) in code.bodies.iter().enumerate() {
-                let is_function = body.kind() == BodyKind::Function;
+            let kernels = code.functions.iter().any(|body| body.is_kernel());
+            for (number, body) in code.functions.iter().enumerate() {
+                let is_function = !body.is_kernel();
                 if is_function != kernels {
                     entries.push((object, number));
                 }
-                for id in body.ids() {
-                    let at = At { object, body: number, is_function, address: body.address(id) };
-                    by_text.entry(normal(&wavetap_amdgpu::print(body.target(), body.inst(id)))).or_default().push(at);
+                for address in body.addresses() {
+                    let at = At { object, body: number, is_function, address };
+                    by_text.entry(normal(&body.text(address).unwrap_or_default())).or_default().push(at);
                 }
             }
         }

@@ -19,6 +19,7 @@ use wavetap_analysis::cfg::{Block, Cfg};
 use wavetap_analysis::dataflow::{Definitions, SsaDef, ValueId};
 use wavetap_analysis::kernel::{Body, Flow};
 use wavetap_base::entity::{BlockId, InstId};
+use wavetap_code::Origin;
 
 /// Blocks that are looked at for the stores that a load may read. Spills are reloaded near by, and what is far is the
 /// less certain the farther.
@@ -40,22 +41,6 @@ struct Store {
     inst: InstId,
     from: i64,
     to: i64,
-}
-
-/// Where a loaded value comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Origin {
-    /// A store to the same place.
-    Store {
-        /// The nearest.
-        inst: InstId,
-        /// No other may have written what is loaded.
-        certain: bool,
-    },
-    /// The one instruction that writes this memory.
-    OnlyStore(InstId),
-    /// It is not known which store.
-    Unknown,
 }
 
 /// What may write memory that a body reads again.
@@ -82,7 +67,7 @@ impl Writer {
 
 /// The stores of a body to memory that it reads again.
 #[derive(Debug)]
-pub(super) struct Stores {
+pub(crate) struct Stores {
     by_address: FxHashMap<Key, Vec<Store>>,
     /// Ascending.
     writers: Vec<Writer>,
@@ -93,14 +78,14 @@ pub(super) struct Stores {
 
 /// The code that a load is in.
 #[derive(Clone, Copy)]
-pub(super) struct Code<'a> {
-    pub(super) body: &'a Body,
-    pub(super) cfg: &'a Cfg,
-    pub(super) definitions: &'a Definitions<'a>,
+pub(crate) struct InBody<'a> {
+    pub(crate) body: &'a Body,
+    pub(crate) cfg: &'a Cfg,
+    pub(crate) definitions: &'a Definitions<'a>,
 }
 
 impl Stores {
-    pub(super) fn of(body: &Body, definitions: &Definitions<'_>) -> Stores {
+    pub(crate) fn of(body: &Body, definitions: &Definitions<'_>) -> Stores {
         let mut stores =
             Stores { by_address: FxHashMap::default(), writers: Vec::new(), lds: Vec::new(), calls: false };
         for id in body.ids() {
@@ -131,7 +116,7 @@ impl Stores {
     }
 
     /// Where the value comes from that a load of LDS or scratch memory gives; none for other instructions.
-    pub(super) fn origin(&self, code: Code<'_>, load: InstId, executed: impl Fn(InstId) -> bool) -> Option<Origin> {
+    pub(crate) fn origin(&self, code: InBody<'_>, load: InstId, executed: &dyn Fn(InstId) -> bool) -> Option<Origin> {
         let inst = code.body.inst(load);
         if !inst.variant.flags.contains(Flags::LOAD) || inst.variant.flags.contains(Flags::STORE) || !local(inst) {
             return None;
@@ -151,11 +136,11 @@ impl Stores {
     /// The nearest of the stores to the same address that a path leads from.
     fn nearest(
         &self,
-        code: Code<'_>,
+        code: InBody<'_>,
         load: InstId,
         (from, to): (i64, i64),
         stores: &[Store],
-        executed: impl Fn(InstId) -> bool,
+        executed: &dyn Fn(InstId) -> bool,
     ) -> Option<Origin> {
         let memory = code.body.inst(load).variant.memory;
         let (mut made, mut made_at) = (SmallVec::<[InstId; 4]>::new(), SmallVec::<[BlockId; 4]>::new());

@@ -1,9 +1,8 @@
 //! How the lanes of an access to memory lie to each other, where the code says so, and what that costs.
 
-use serde::{Deserialize, Serialize};
-
 use wavetap_analysis::dataflow::WaveShape;
-use wavetap_memory::{Category, Launched, Place, WorkgroupSource};
+use wavetap_code::LaneAccess;
+use wavetap_memory::{Category, Launched, Place};
 
 /// Bytes between lanes whose ids differ by one in a direction and in no other: 0 where lanes of a wave do not differ
 /// in it; none if that is not one number, or no two lanes differ in it alone.
@@ -28,91 +27,49 @@ fn stride(places: &[(&WaveShape, &Place)], launched: &Launched, axis: usize) -> 
     }
 }
 
-/// The places that the lanes of a wave access.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct LaneAccess {
-    /// Bytes that each lane accesses.
-    pub bytes: u32,
-    /// Bytes from the place of a lane to that of the next one in direction x of the workgroup: 0 where all access the
-    /// same, negative where they go downward, none where it is not one number that is in the code.
-    pub stride: Option<i64>,
-    /// The same in directions y and z: 0 where lanes of a wave do not differ in it.
-    #[serde(default)]
-    pub strides: [Option<i64>; 2],
-    /// The workgroup that the lanes are those of: x, y, z.
-    #[serde(default)]
-    pub workgroup: [u32; 3],
-    /// How that is known.
-    #[serde(default = "assumed")]
-    pub workgroup_source: WorkgroupSource,
-    /// Bytes of a line of the vector L1 cache: so much is fetched for a lane at least.
-    pub line: u32,
-    /// How many of these, on average, some lane accesses.
-    pub used: u32,
-    /// Lines that a wave accesses, on average.
-    #[serde(default)]
-    pub lines: u32,
-    /// How many it would be if the bytes were next to each other.
-    #[serde(default)]
-    pub least_lines: u32,
+/// Of an access with one address a lane, by wave. Nothing if it is not known how the lanes lie to each other.
+pub(crate) fn lane_access(waves: &[(&WaveShape, Vec<Place>)], launched: &Launched, line: u32) -> Option<LaneAccess> {
+    let places: Vec<(&WaveShape, &Place)> =
+        waves.iter().map(|(shape, places)| Some((*shape, places.first()?))).collect::<Option<_>>()?;
+    let (mut lines, mut least_lines, mut distinct) = (0_u64, 0_u64, 0_u64);
+    for (_, place) in &places {
+        let of_wave = place.lines(line)?;
+        lines += u64::from(of_wave.likely);
+        least_lines += u64::from(of_wave.ideal);
+        distinct += place.distinct_bytes()?;
+    }
+    let bytes = places.first()?.1.bytes;
+    let average = |sum: u64| u32::try_from(sum.div_ceil(places.len() as u64)).unwrap_or(u32::MAX);
+    let used = match () {
+        () if places.iter().all(|(_, place)| place.category(line) == Category::Uniform) => bytes.min(line),
+        () if lines <= least_lines => line,
+        () => u32::try_from(distinct / lines.max(1)).unwrap_or(line),
+    };
+    let [x, y, z] = [0, 1, 2].map(|axis| stride(&places, launched, axis));
+    Some(LaneAccess {
+        bytes,
+        stride: x,
+        strides: [y, z],
+        workgroup: launched.workgroup,
+        workgroup_source: launched.source,
+        line,
+        used,
+        lines: average(lines),
+        least_lines: average(least_lines),
+    })
 }
 
-/// What workgroups are taken to be where a file does not say.
-fn assumed() -> WorkgroupSource {
-    WorkgroupSource::Assumed
-}
-
-impl LaneAccess {
-    /// Of an access with one address a lane, by wave. Nothing if it is not known how the lanes lie to each other.
-    pub(crate) fn new(waves: &[(&WaveShape, Vec<Place>)], launched: &Launched, line: u32) -> Option<LaneAccess> {
-        let places: Vec<(&WaveShape, &Place)> =
-            waves.iter().map(|(shape, places)| Some((*shape, places.first()?))).collect::<Option<_>>()?;
-        let (mut lines, mut least_lines, mut distinct) = (0_u64, 0_u64, 0_u64);
-        for (_, place) in &places {
-            let of_wave = place.lines(line)?;
-            lines += u64::from(of_wave.likely);
-            least_lines += u64::from(of_wave.ideal);
-            distinct += place.distinct_bytes()?;
-        }
-        let bytes = places.first()?.1.bytes;
-        let average = |sum: u64| u32::try_from(sum.div_ceil(places.len() as u64)).unwrap_or(u32::MAX);
-        let used = match () {
-            () if places.iter().all(|(_, place)| place.category(line) == Category::Uniform) => bytes.min(line),
-            () if lines <= least_lines => line,
-            () => u32::try_from(distinct / lines.max(1)).unwrap_or(line),
-        };
-        let [x, y, z] = [0, 1, 2].map(|axis| stride(&places, launched, axis));
-        Some(LaneAccess {
-            bytes,
-            stride: x,
-            strides: [y, z],
-            workgroup: launched.workgroup,
-            workgroup_source: launched.source,
-            line,
-            used,
-            lines: average(lines),
-            least_lines: average(least_lines),
-        })
-    }
-
-    /// Whether more is fetched than if the lanes were next to each other.
-    #[must_use]
-    pub fn scattered(self) -> bool {
-        self.lines > self.least_lines
-    }
-
-    /// What it takes longer than if the lanes were next to each other, in cycles: the L1 cache gives so many bytes in
-    /// one.
-    pub(crate) fn extra(self, bandwidth: u64) -> u64 {
-        u64::from(self.lines.saturating_sub(self.least_lines)) * u64::from(self.line) / bandwidth.max(1)
-    }
+/// What it takes longer than if the lanes were next to each other, in cycles: the L1 cache gives so many bytes in
+/// one.
+pub(crate) fn extra(access: LaneAccess, bandwidth: u64) -> u64 {
+    u64::from(access.lines.saturating_sub(access.least_lines)) * u64::from(access.line) / bandwidth.max(1)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use wavetap_analysis::dataflow::LaneSum;
+    use wavetap_code::WorkgroupSource;
 
     /// Of lanes whose places differ by these factors for each direction.
     fn in_workgroups(workgroup: [u32; 3], bytes: u32, factors: [i32; 3], line: u32) -> Option<LaneAccess> {
@@ -126,7 +83,7 @@ mod tests {
             Place { address, bytes, lanes: u64::MAX, step: None, argument: None }
         };
         let places: Vec<(&WaveShape, Vec<Place>)> = waves.iter().map(|shape| (shape, vec![place(shape)])).collect();
-        LaneAccess::new(&places, &launched, line)
+        lane_access(&places, &launched, line)
     }
 
     #[test]
@@ -143,9 +100,9 @@ mod tests {
             // Lanes overlap: 260 bytes in 5 lines.
             ((8, 4), 64, 0),
         ];
-        for ((bytes, stride), used, extra) in cases {
+        for ((bytes, stride), used, cycles) in cases {
             let access = of(bytes, stride);
-            assert_eq!((access.used, access.extra(64)), (used, extra), "{access:?}");
+            assert_eq!((access.used, extra(access, 64)), (used, cycles), "{access:?}");
             assert_eq!((access.stride, access.strides), (Some(stride.into()), [Some(0); 2]));
         }
     }
