@@ -141,6 +141,7 @@ impl Timer {
                         executions: 0,
                         modelled_issued: 0,
                         modelled_stalled: Default::default(),
+                        modelled_waits_for: Vec::new(),
                         modelled_vector_alu: 0,
                         lines: 0,
                         modelled_lds_conflict_cycles: 0,
@@ -157,6 +158,13 @@ impl Timer {
             each.modelled_lds_conflict_cycles += cycles.lds_conflict_cycles;
             for reason in StallReason::ALL.into_iter().filter(|reason| cycles.stalled(*reason) > 0) {
                 *each.modelled_stalled.entry(reason.name().to_owned()).or_default() += cycles.stalled(reason);
+            }
+        }
+        for ((waiting, operation), cycles) in &modelled.waited {
+            let here = |place: &CodeAddress| (place.object.0 == id).then(|| original.address(place.address)).flatten();
+            let Some((waiting, operation)) = here(waiting).zip(here(operation)) else { continue };
+            if let Ok(at) = totals.instructions.binary_search_by_key(&waiting, |each| each.address) {
+                totals.instructions[at].add_wait(operation, *cycles);
             }
         }
         if self.waves && known.traced.is_none() {
@@ -290,6 +298,10 @@ fn add_samples(
                     stall_reason: sample.stalled.map_or("NONE", StallReason::name),
                     dual_issue_valu: 0,
                 },
+                waits_for: sample.waits_for.filter(|place| place.object.0 == numbers.object).and_then(|place| {
+                    let (code_object_offset, ..) = instruction(place.address)?;
+                    Some(Pc { code_object_id: object, code_object_offset })
+                }),
             },
             inst_index,
         });

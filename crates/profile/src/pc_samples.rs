@@ -172,6 +172,9 @@ pub struct Place {
     pub issued: u64,
     /// The others by reason, without [`REASON_PREFIX`]; host-trap samples and thread traces give none.
     pub stalled: BTreeMap<String, u64>,
+    /// Of the others, those that tell for which operation in flight the wave waited, by the offset of its instruction in
+    /// the same code object: samples of the timing model do.
+    pub waits_for: BTreeMap<u64, u64>,
     /// Of the others, those in which an instruction of another wave of the SIMD went ahead: the waiting cost nothing.
     /// None if the samples do not tell of all of them.
     pub hidden: Option<u64>,
@@ -203,6 +206,10 @@ impl Place {
         self.issued = self.issued.saturating_add(other.issued);
         for (reason, count) in &other.stalled {
             let all = self.stalled.entry(reason.clone()).or_default();
+            *all = all.saturating_add(*count);
+        }
+        for (offset, count) in &other.waits_for {
+            let all = self.waits_for.entry(*offset).or_default();
             *all = all.saturating_add(*count);
         }
         self.idle = known(self.idle, other.idle);
@@ -297,6 +304,8 @@ struct Record {
     wave_issued: Option<u8>,
     #[serde(default)]
     snapshot: Option<Snapshot>,
+    #[serde(default)]
+    waits_for: Option<Pc>,
 }
 
 #[derive(Deserialize)]
@@ -428,6 +437,8 @@ impl PcSamples {
                             snapshot.stall_reason.strip_prefix(REASON_PREFIX).unwrap_or(&snapshot.stall_reason);
                         seen.stalled.insert(reason.to_owned(), 1);
                         seen.hidden = snapshot.progress().map(u64::from);
+                        let operation = sample.record.waits_for.as_ref().filter(|pc| pc.code_object_id == id);
+                        seen.waits_for.extend(operation.map(|pc| (pc.code_object_offset, 1)));
                     }
                     _ => {}
                 }

@@ -233,6 +233,9 @@ pub struct InstructionCycles {
     pub modelled_issued: u64,
     /// Cycles that waves stood at it, by reason (as rocprofiler-sdk calls them, without their common beginning).
     pub modelled_stalled: BTreeMap<String, u64>,
+    /// Of the cycles that waves waited at it for memory: for which operations, of several the one that was done last.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub modelled_waits_for: Vec<WaitedFor>,
     /// Cycles that it kept a SIMD's vector ALU.
     #[serde(default, skip_serializing_if = "is_none")]
     pub modelled_vector_alu: u64,
@@ -244,6 +247,18 @@ pub struct InstructionCycles {
     pub modelled_lds_conflict_cycles: u64,
 }
 
+/// An operation in flight that waves waited for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct WaitedFor {
+    /// The instruction that it is of.
+    #[serde(with = "hex")]
+    #[cfg_attr(feature = "schema", schemars(with = "crate::HexText"))]
+    pub address: u64,
+    /// Cycles, summed over waves.
+    pub modelled_cycles: u64,
+}
+
 /// Whether there are none.
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
 fn is_none(number: &u64) -> bool {
@@ -251,6 +266,14 @@ fn is_none(number: &u64) -> bool {
 }
 
 impl InstructionCycles {
+    /// Adds cycles that waves waited at it for the operation of an instruction.
+    pub fn add_wait(&mut self, address: u64, cycles: u64) {
+        match self.modelled_waits_for.binary_search_by_key(&address, |known| known.address) {
+            Ok(at) => self.modelled_waits_for[at].modelled_cycles += cycles,
+            Err(at) => self.modelled_waits_for.insert(at, WaitedFor { address, modelled_cycles: cycles }),
+        }
+    }
+
     /// All cycles of waves at it.
     #[must_use]
     pub fn modelled_cycles(&self) -> u64 {
@@ -338,6 +361,7 @@ impl KernelTime {
                     for (reason, cycles) in &each.modelled_stalled {
                         *mine.modelled_stalled.entry(reason.clone()).or_default() += cycles;
                     }
+                    each.modelled_waits_for.iter().for_each(|wait| mine.add_wait(wait.address, wait.modelled_cycles));
                 }
                 Err(at) => self.instructions.insert(at, each.clone()),
             }

@@ -91,6 +91,7 @@ mod tests {
             executions: 1,
             modelled_issued: issued,
             modelled_stalled: stalls.iter().map(|(reason, cycles)| ((*reason).to_owned(), *cycles)).collect(),
+            modelled_waits_for: Vec::new(),
             modelled_vector_alu: 0,
             lines: 0,
             modelled_lds_conflict_cycles: 0,

@@ -225,6 +225,7 @@ mod tests {
                 executions: 4,
                 modelled_issued: 16,
                 modelled_stalled: [("WAITCNT".to_owned(), 4984)].into(),
+                modelled_waits_for: Vec::new(),
                 modelled_vector_alu: 0,
                 lines: 0,
                 modelled_lds_conflict_cycles: 0,

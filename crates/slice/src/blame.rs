@@ -69,9 +69,8 @@ pub fn blame_stalls(rule: Blame, inputs: &KernelInputs<'_>, stalls: &BTreeMap<u6
         .filter(|(.., stall)| stall.cycles > 0);
     match rule {
         Blame::Exposed => {
-            let stalled = |address| stalls.get(&address).is_some_and(|stall| stall.cycles > 0);
             let mut weights: BTreeMap<u64, BTreeMap<u64, f64>> = BTreeMap::new();
-            for chain in slice_kernel(&KernelInputs { stalled: &stalled, ..*inputs }, "").chains {
+            for chain in slice_kernel(&KernelInputs { stalls, ..*inputs }, "").chains {
                 // After the stall comes its cause; a stall alone is its own.
                 let cause = chain.path.get(1).map_or(chain.address, |step| step.address);
                 *weights.entry(chain.address).or_default().entry(cause).or_default() += chain.share;

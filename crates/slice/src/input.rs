@@ -1,7 +1,6 @@
 //! All selected kernels of an input: samples are matched with its code, then each kernel is sliced.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
 
 use crate::counts::KernelCounts;
 use crate::kernel::{KernelInputs, slice_kernel};
@@ -81,11 +80,8 @@ impl<'a> Samples<'a> {
 fn slice_with_samples(inputs: &KernelInputs<'_>, demangled: &str, samples: Samples<'_>, blame: Blame) -> KernelSlice {
     let code = inputs.code;
     let sampled = samples.of(code);
-    let stalls: BTreeSet<u64> =
-        sampled.as_ref().map(|(_, sampled)| stalled_for_memory(code, sampled)).unwrap_or_default();
-    let stalled = |address| stalls.contains(&address);
-    let inputs = KernelInputs { stalled: &stalled, ..*inputs };
-    let mut kernel = slice_kernel(&inputs, demangled);
+    let stalls = sampled.as_ref().map(|(_, sampled)| stalled_for_memory(code, sampled)).unwrap_or_default();
+    let mut kernel = slice_kernel(&KernelInputs { stalls: &stalls, ..*inputs }, demangled);
     if let Some((matched, sampled)) = &sampled {
         let sampled = KernelSampled { sampled, kind: matched.given.kind, modelled: matched.modelled };
         kernel = kernel.with_samples(code, &sampled);

@@ -389,6 +389,10 @@ pub struct Evidence {
     /// How the lanes of an access to global memory lie to each other, where that follows from the code.
     #[serde(default)]
     pub access: Option<LaneAccess>,
+    /// Samples (cycles of a timing model) that tell for which operation waves waited there: where there are some, the
+    /// share is theirs. None if it is predicted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed: Option<u64>,
     /// All of this in a word; none by a rule that does not say.
     #[serde(default)]
     pub confidence: Option<Confidence>,

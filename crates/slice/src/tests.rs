@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::counts::{BlockCounts, CountSource, KernelCounts};
 use super::samples::{KernelSampled, mismatch_of_code};
+use super::stall::StallCycles;
 use super::*;
 use wavetap_amd_code::{CodeInputs, graph, with_code};
 use wavetap_amdgpu::{Branch, Counters, Flags, Implicit, Memory, Reg, Role};
@@ -44,8 +45,8 @@ pub(super) fn slice_counted(
 }
 
 /// The same, with waves known to have stalled.
-fn slice_stalled(body: &Body, counted: Option<KernelCounts<'_>>, stalled: &dyn Fn(u64) -> bool) -> KernelSlice {
-    let slice = |code: &Code<'_>| slice_kernel(&KernelInputs { code, counted, stalled }, "test()");
+fn slice_stalled(body: &Body, counted: Option<KernelCounts<'_>>, stalls: &BTreeMap<u64, StallCycles>) -> KernelSlice {
+    let slice = |code: &Code<'_>| slice_kernel(&KernelInputs { code, counted, stalls }, "test()");
     of_code(body, counted, |_| None, slice)
 }
 
@@ -419,15 +420,36 @@ fn where_waves_stood_unpredicted_the_last_to_arrive_is_blamed() {
     let body = listing.push(branch_scc1("again")).push(vmcnt0()).push(end()).kernel();
     let totals = totals(10, vec![scalar_site(0x14, 600, 590)]);
     assert_eq!(chains_of(&body, Some(&totals)), []);
-    let stalled = |address| address == 0x18;
-    let slice = slice_stalled(&body, Some(KernelCounts::of(&totals)), &stalled);
+    let at = |address: u64| BTreeMap::from([(address, 1.into())]);
+    let slice = slice_stalled(&body, Some(KernelCounts::of(&totals)), &at(0x18));
     assert_eq!(blamed(&slice.chains)[0].0, 0xc, "{:?}", slice.chains);
     for chain in &slice.chains {
         assert_eq!((chain.predicted_cycles, chain.evidence.confidence), (0, Some(Confidence::Low)));
         assert_eq!(chain.cause, Cause::Operation { name: "global_load_dword".into(), likely: false });
     }
-    let elsewhere = slice_stalled(&body, Some(KernelCounts::of(&totals)), &|address| address == 0x0);
+    let elsewhere = slice_stalled(&body, Some(KernelCounts::of(&totals)), &at(0x0));
     assert_eq!(elsewhere.chains, []);
+}
+
+#[test]
+fn samples_that_tell_for_what_waves_waited_divide_a_wait() {
+    // Two loads alike, of which the first was what waves waited for three times of four.
+    let body = Listing::at(0).push(global(1, 10)).push(global(2, 12)).push(vmcnt0()).push(end()).kernel();
+    let slice = |operations: &[(u64, u64)]| {
+        let operations: BTreeMap<u64, u64> = operations.iter().copied().collect();
+        let stall = StallCycles { cycles: 5000, waits_for: operations, ..StallCycles::default() };
+        slice_stalled(&body, None, &BTreeMap::from([(8, stall)])).chains
+    };
+    let chains = slice(&[(0, 3000), (4, 1000)]);
+    assert_eq!(blamed(&chains), [(0, 75), (4, 25)]);
+    let evidence = |chain: &Chain| (chain.evidence.observed, chain.evidence.confidence);
+    assert!(chains.iter().all(|chain| evidence(chain) == (Some(4000), Some(Confidence::High))), "{chains:?}");
+    // One sample is as good as the prediction.
+    let few = slice(&[(0, 1)]);
+    let [(0, first), (4, second)] = blamed(&few)[..] else { panic!("{few:?}") };
+    assert!((70..=76).contains(&first) && first + second == 100, "{first} {second}");
+    // What is no operation of the wait says nothing of it.
+    assert_eq!(blamed(&slice(&[(0x40, 1000)])), blamed(&chains_of(&body, None)));
 }
 
 fn steps(chain: &Chain) -> Vec<(Edge, u64)> {

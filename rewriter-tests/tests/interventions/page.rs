@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
-use crate::truth::{Group, Judged, Outcome, Score};
+use crate::truth::{COLUMNS, DRAWS, GUESS, Group, Judged, LEO, OURS, Outcome, SAMPLED, Score};
 
 const COMMAND: &str = "BLESS=1 WAVETAP_FULL_TESTS=1 cargo test -p rewriter-tests --test interventions";
 
@@ -13,32 +13,40 @@ const COMMAND: &str = "BLESS=1 WAVETAP_FULL_TESTS=1 cargo test -p rewriter-tests
 #[derive(Debug, Default, Clone, Copy)]
 struct Row {
     waits: u64,
-    sums: [Score; 2],
+    sums: [Score; COLUMNS],
+    /// In how many waits there is such a score.
+    scored: [u64; COLUMNS],
 }
 
 impl Row {
-    fn add(&mut self, scores: &[Score; 2]) {
+    fn add(&mut self, scores: &[Option<Score>; COLUMNS]) {
         self.waits += 1;
-        for (sum, score) in self.sums.iter_mut().zip(scores) {
+        for ((sum, scored), score) in self.sums.iter_mut().zip(&mut self.scored).zip(scores) {
+            let Some(score) = score else { continue };
+            *scored += 1;
             sum.top += score.top;
             sum.distance += score.distance;
         }
     }
 
-    fn percent(&self, sum: f64) -> f64 {
-        100.0 * sum / self.waits.max(1) as f64
+    /// How often the first one is right, in percent.
+    fn top(&self, column: usize) -> f64 {
+        100.0 * self.sums[column].top / self.scored[column].max(1) as f64
     }
 
     fn line(&self, name: &str) -> String {
-        let [leo, ours] = self.sums.map(|sum| [self.percent(sum.top), self.percent(sum.distance)]);
+        let distance = |column: usize| 100.0 * self.sums[column].distance / self.scored[column].max(1) as f64;
+        // Of waits of which the latencies are drawn.
+        let guess = if self.scored[GUESS] == 0 { "-".to_owned() } else { format!("{:.1}", self.top(GUESS)) };
         format!(
-            "| {name} | {} | {:.1} | {:.1} | {:+.1} | {:.1} | {:.1} |\n",
+            "| {name} | {} | {:.1} | {:.1} | {guess} | {:.1} | {:.1} | {:.1} | {:.1} |\n",
             self.waits,
-            leo[0],
-            ours[0],
-            ours[0] - leo[0],
-            leo[1],
-            ours[1]
+            self.top(LEO),
+            self.top(OURS),
+            self.top(SAMPLED),
+            distance(LEO),
+            distance(OURS),
+            distance(SAMPLED)
         )
     }
 }
@@ -87,11 +95,16 @@ impl Survey {
              its own (samples have those of the model's caches). So no rule that has only the code and its counts can \
              always be right: which of two loads hits does not show in them. Both rules get the exact counts of \
              branches, and LEO's the stalls of every instruction.\n\
+             - *best guess*: all latencies are drawn anew {DRAWS} times from the same ranges, and the operation that \
+             has the largest share most often is blamed. It knows how latencies are distributed, the model and the \
+             input, and not which latencies there were: about so often can a rule be right without samples. *samples*: \
+             `--samples` of the same run on the timing model, which tell for which operation waves stood at a wait.\n\
              - Not in the table: {} waits with one operation, {} for what functions have left outstanding, {} where no \
              operation by itself makes a difference.\n\n",
             self.single, self.calls, self.joint
         );
-        let head = "waits | top: leo | top: ours | | distance: leo | distance: ours |\n|---|---|---|---|---|---|---|\n";
+        let head = "waits | top: leo | top: ours | top: best guess | top: ours, samples | distance: leo | distance: ours \
+                    | distance: ours, samples |\n|---|---|---|---|---|---|---|---|---|\n";
         for (source, title) in [
             ("", "All"),
             ("machine code", "Kernels in machine code"),
@@ -127,6 +140,10 @@ impl Survey {
 
     /// The waits where LEO's rule is nearer, for whoever wants to know why.
     pub fn lost(&self) -> impl Iterator<Item = &Judged> {
-        self.judged.iter().filter(|judged| judged.scores[0].top > judged.scores[1].top)
+        self.judged.iter().filter(|judged| top(judged, LEO) > top(judged, OURS))
     }
+}
+
+fn top(judged: &Judged, column: usize) -> f64 {
+    judged.scores[column].map_or(0.0, |score| score.top)
 }

@@ -31,7 +31,10 @@ fn timed(kernel: &str, stats: &DispatchStats) -> Timed {
         let reasons = StallReason::ALL.into_iter().filter(|reason| cycles.stalled(*reason) > 0);
         let reasons: BTreeMap<String, u64> =
             reasons.map(|reason| (reason.name().to_owned(), cycles.stalled(reason))).collect();
-        timed.stalls.insert(place.address, StallCycles { cycles: cycles.stalls(), reasons });
+        timed.stalls.insert(place.address, StallCycles { cycles: cycles.stalls(), reasons, ..StallCycles::default() });
+    }
+    for ((waiting, operation), cycles) in &time.waited {
+        timed.stalls.entry(waiting.address).or_default().waits_for.insert(operation.address, *cycles);
     }
     let trace = stats.trace.as_ref().expect("tracing was on");
     timed.executions = trace.executed.iter().map(|(place, times)| (place.address, *times)).collect();
@@ -45,14 +48,19 @@ fn options(latencies: &[LatencyOverride], chance: Option<u64>) -> Options {
     Options { trace: true, strict: false, threads: 1, timing: Some(timing), ..Options::default() }
 }
 
+/// The seed of the latencies of a draw; 0 is the first.
+fn drawn(seed: u64, draw: u64) -> u64 {
+    seed ^ draw << 32
+}
+
 /// A kernel in machine code, with latencies by chance.
 pub fn machine(frame: &Frame, kernel: &MachineKernel) -> Result<Outcome, Failure> {
-    let mut time = |latencies: &[LatencyOverride]| {
-        let stats = frame.run(kernel, options(latencies, Some(kernel.seed)))?;
+    let mut time = |latencies: &[LatencyOverride], draw: u64| {
+        let stats = frame.run(kernel, options(latencies, Some(drawn(kernel.seed, draw))))?;
         Ok(timed(rewriter_tests::machine_code::NAME, &stats))
     };
-    let base = time(&[])?;
-    judge(&format!("seed {} {}", kernel.seed, frame.target().name()), &frame.program(kernel), &base, &mut time)
+    let base = time(&[], 0)?;
+    judge(&format!("seed {} {}", kernel.seed, frame.target().name()), &frame.program(kernel), &base, true, &mut time)
 }
 
 /// What the kernels of a seed are made of: no calls, of which a wait says only that they have left something.
@@ -73,15 +81,16 @@ pub fn compiled(sources: &Sources, path: &Path, variant: Variant) -> Result<Vec<
     let tests = reference.tests.iter().filter(|test| test.file == file && test.runs_on(variant.target.name()));
     for (n, test) in tests.enumerate().filter(|(_, test)| made_up::miscompiled(&test.name, variant).is_none()) {
         let buffers = reference.buffers(test)?;
-        let mut time = |latencies: &[LatencyOverride]| {
-            let ran = launch::run(&object, variant.target, test, &buffers, &options(latencies, Some(n as u64)));
+        let mut time = |latencies: &[LatencyOverride], draw: u64| {
+            let options = options(latencies, Some(drawn(n as u64, draw)));
+            let ran = launch::run(&object, variant.target, test, &buffers, &options);
             ran.map(|(_, stats)| timed(&test.name, &stats))
         };
-        let base = time(&[])?;
+        let base = time(&[], 0)?;
         if base.executions.values().sum::<u64>() > LONG {
             continue;
         }
-        outcomes.push(judge(&format!("{} {variant}", test.name), &program, &base, &mut time)?);
+        outcomes.push(judge(&format!("{} {variant}", test.name), &program, &base, true, &mut time)?);
     }
     Ok(outcomes)
 }
@@ -91,7 +100,7 @@ pub fn sample(path: &Path, target: &str) -> Result<Vec<Outcome>, Failure> {
     let folder = tempfile::tempdir().map_err(|e| e.to_string())?;
     let wavetap = command::wavetap()?;
     let mut runs = 0;
-    let mut time = |latencies: &[LatencyOverride]| {
+    let mut time = |latencies: &[LatencyOverride], _: u64| {
         runs += 1;
         let (times, trace) = (folder.path().join(format!("{runs}.time")), folder.path().join(format!("{runs}.trace")));
         let mut arguments: Vec<OsString> =
@@ -112,11 +121,14 @@ pub fn sample(path: &Path, target: &str) -> Result<Vec<Outcome>, Failure> {
             for (reason, cycles) in &each.modelled_stalled {
                 *stall.reasons.entry(reason.clone()).or_default() += cycles;
             }
+            for wait in &each.modelled_waits_for {
+                *stall.waits_for.entry(wait.address).or_default() += wait.modelled_cycles;
+            }
         }
         timed.totals = counts.kernels.into_iter().map(|kernel| (kernel.name.clone(), kernel)).collect();
         Ok(timed)
     };
-    let base = time(&[])?;
+    let base = time(&[], 0)?;
     let data = fs::read(path).map_err(|e| e.to_string())?;
     let input = Input::parse(&data).map_err(|e| e.to_string())?;
     let mut outcomes = Vec::new();
@@ -125,7 +137,7 @@ pub fn sample(path: &Path, target: &str) -> Result<Vec<Outcome>, Failure> {
         let Some(known) = code.target().filter(|known| known.name() == target) else { continue };
         let image = Image::of(&code).map_err(|e| e.to_string())?;
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        outcomes.push(judge(&format!("{name} {target}"), &Program::of(known, &image), &base, &mut time)?);
+        outcomes.push(judge(&format!("{name} {target}"), &Program::of(known, &image), &base, false, &mut time)?);
     }
     Ok(outcomes)
 }

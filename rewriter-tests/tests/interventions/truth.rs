@@ -25,6 +25,8 @@ const EXPLAINED: u64 = 5;
 /// Most waits of a kernel, and most operations of a wait, that are looked at.
 const MOST_WAITS: usize = 4;
 const MOST_OPERATIONS: usize = 12;
+/// Other draws of all latencies by which the best guess is made.
+pub const DRAWS: u64 = 16;
 /// Operations within so many hundredths of the largest effect are as good as it.
 const AS_GOOD: f64 = 0.02;
 
@@ -83,11 +85,20 @@ pub struct Score {
     pub distance: f64,
 }
 
-/// A wait with the scores of LEO's rule and of ours.
+/// By what waits are judged: LEO's rule, ours, ours with samples of the same run that tell for what waves waited, and
+/// the best guess, which knows from which numbers latencies are drawn and not which were.
+pub const COLUMNS: usize = 4;
+pub const LEO: usize = 0;
+pub const OURS: usize = 1;
+pub const SAMPLED: usize = 2;
+pub const GUESS: usize = 3;
+
+/// A wait with its scores.
 pub struct Judged {
     pub label: String,
     pub groups: Vec<Group>,
-    pub scores: [Score; 2],
+    /// None of the best guess where nothing is drawn.
+    pub scores: [Option<Score>; COLUMNS],
     /// The shares as they are, by LEO's rule, by ours.
     pub shares: [Vec<(u64, f64)>; 3],
 }
@@ -119,15 +130,20 @@ pub const RULES: [Blame; 2] = [Blame::Leo, Blame::Exposed];
 /// An operation and how sure it is.
 type Candidate = (InstId, Certainty);
 
-/// Judges the waits of the kernels of a program. `time` runs it with some latencies changed.
+/// Judges the waits of the kernels of a program. `time` runs it with some latencies changed, and all others drawn anew
+/// for each number but 0, if they are drawn by chance, `is_drawn`.
 pub fn judge(
     label: &str,
     program: &Program,
     base: &Timed,
-    time: &mut dyn FnMut(&[LatencyOverride]) -> Result<Timed, Failure>,
+    is_drawn: bool,
+    time: &mut dyn FnMut(&[LatencyOverride], u64) -> Result<Timed, Failure>,
 ) -> Result<Outcome, Failure> {
     let (waits, values) = (WaitSummaries::compute(program), Summaries::compute(program));
     let mut outcome = Outcome::default();
+    let drawn: Vec<(u64, Timed)> = (1..=if is_drawn { DRAWS } else { 0 })
+        .map(|draw| Ok((draw, time(&[], draw)?)))
+        .collect::<Result<_, Failure>>()?;
     for body in program.bodies().iter().filter(|body| body.kind() == BodyKind::Kernel) {
         let cfg = Cfg::build(body);
         let mut operations: BTreeMap<u64, (bool, Vec<Candidate>)> = BTreeMap::new();
@@ -152,7 +168,11 @@ pub fn judge(
         let inputs = CodeInputs { launched, ..CodeInputs::new(body, &waits, &values) };
         let blamed = with_code(&inputs, |code| {
             let inputs = KernelInputs::new(code).with_counts(counted);
-            RULES.map(|rule| blame_stalls(rule, &inputs, &base.stalls))
+            let told = blame_stalls(Blame::Exposed, &inputs, &base.stalls);
+            let untold: BTreeMap<u64, StallCycles> =
+                base.stalls.iter().map(|(at, stall)| (*at, without(stall))).collect();
+            let [leo, ours] = RULES.map(|rule| blame_stalls(rule, &inputs, &untold));
+            [leo, ours, told]
         })
         .map_err(|e| e.to_string())?;
         for wait in substantial.into_iter().take(MOST_WAITS) {
@@ -165,11 +185,15 @@ pub fn judge(
                 (false, 0 | 1) => outcome.single += 1,
                 (false, n) if n > MOST_OPERATIONS => outcome.joint += 1,
                 (false, _) => {
-                    let mut effects = BTreeMap::new();
-                    for &address in &addresses {
-                        let changed = time(&[LatencyOverride { class: LatencyClass::At(address), cycles: 0 }])?;
-                        effects.insert(address, base.waited(wait).saturating_sub(changed.waited(wait)) as f64);
-                    }
+                    let mut effects_of = |draw: u64, base: &Timed| -> Result<BTreeMap<u64, f64>, Failure> {
+                        let effect = |address: &u64| {
+                            let none = LatencyOverride { class: LatencyClass::At(*address), cycles: 0 };
+                            let changed = time(&[none], draw)?;
+                            Ok((*address, base.waited(wait).saturating_sub(changed.waited(wait)) as f64))
+                        };
+                        addresses.iter().map(effect).collect()
+                    };
+                    let mut effects = effects_of(0, base)?;
                     let sum: f64 = effects.values().sum();
                     if sum * 100.0 < (base.waited(wait) * EXPLAINED) as f64 {
                         outcome.joint += 1;
@@ -181,11 +205,30 @@ pub fn judge(
                         let causes = found.map(|stall| stall.causes.as_slice()).unwrap_or_default();
                         causes.iter().map(|cause| (cause.address, cause.share)).collect()
                     };
-                    let shares = [effects.clone().into_iter().collect(), shares(0), shares(1)];
+                    let mut guess: BTreeMap<u64, f64> = BTreeMap::new();
+                    for drawn in &drawn {
+                        let (draw, base) = drawn;
+                        let effects = effects_of(*draw, base)?;
+                        let best =
+                            effects.iter().max_by(|a, b| a.1.total_cmp(b.1)).filter(|(_, effect)| **effect > 0.0);
+                        *guess.entry(best.map_or(0, |(address, _)| *address)).or_default() += 1.0 / DRAWS as f64;
+                    }
+                    guess.remove(&0);
+                    let guess: Vec<(u64, f64)> = guess.into_iter().collect();
+                    let score = |blamed: &[(u64, f64)]| score(&effects, blamed);
+                    let shares_of = [0, 1, 2].map(shares);
+                    let scores = [
+                        Some(score(&shares_of[LEO])),
+                        Some(score(&shares_of[OURS])),
+                        Some(score(&shares_of[SAMPLED])),
+                        is_drawn.then(|| score(&guess)),
+                    ];
+                    let [leo, ours, _] = shares_of;
+                    let shares = [effects.clone().into_iter().collect(), leo, ours];
                     outcome.judged.push(Judged {
                         label: format!("{label} {} {wait:#x}", body.name()),
                         groups: groups(body, &cfg, wait, candidates, base),
-                        scores: [score(&effects, &shares[1]), score(&effects, &shares[2])],
+                        scores,
                         shares,
                     });
                 }
@@ -193,6 +236,11 @@ pub fn judge(
         }
     }
     Ok(outcome)
+}
+
+/// A stall without what it was for.
+fn without(stall: &StallCycles) -> StallCycles {
+    StallCycles { waits_for: BTreeMap::new(), ..stall.clone() }
 }
 
 fn score(truth: &BTreeMap<u64, f64>, blamed: &[(u64, f64)]) -> Score {

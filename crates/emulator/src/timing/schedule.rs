@@ -14,7 +14,7 @@ use super::machine::Machine;
 use super::memory::{Hierarchy, KeptMemory};
 use super::place::Places;
 use super::sampling::{Next, Windows};
-use super::wave::{At, Book, WaveClock};
+use super::wave::{At, Book, Flying, WaveClock};
 use crate::address::CodeAddress;
 use crate::exec::memory::accesses::How;
 use crate::fault::stop::Stop;
@@ -281,6 +281,16 @@ impl Scheduler<'_, '_> {
                 instructions.entry(place).or_default().add(&count);
             }
         }
+        let place = |index: usize| {
+            let op = run.op(index);
+            CodeAddress { object: op.object, address: op.address }
+        };
+        let mut waited: BTreeMap<(CodeAddress, CodeAddress), u64> = BTreeMap::new();
+        for (&(waiting, operation), &cycles) in &book.waited {
+            let modelled = book.counts.get(waiting).map_or(0, |count| count.executions);
+            let cycles = if extrapolated.is_some() { scaled(cycles, (of(waiting), modelled)) } else { cycles };
+            *waited.entry((place(waiting), place(operation))).or_default() += cycles;
+        }
         if extrapolated.is_some() {
             wave_cycles = instructions.values().map(|each| each.issued + each.stalls()).sum();
         }
@@ -291,6 +301,7 @@ impl Scheduler<'_, '_> {
             wave_cycles,
             most_waves,
             instructions,
+            waited,
             memory: counts,
             used,
             samples,
@@ -419,15 +430,19 @@ impl Scheduler<'_, '_> {
 
         let mut last = StallReason::ArbiterNotWin;
         let waits = clock.counted_down(facts, clock.now);
-        for (reason, until) in [
-            (StallReason::NoInstructionAvailable, clock.fetched),
-            (StallReason::AluDependency, clock.operands(facts)),
-            (StallReason::Waitcnt, waits),
-        ] {
+        for (reason, until) in
+            [(StallReason::NoInstructionAvailable, clock.fetched), (StallReason::AluDependency, clock.operands(facts))]
+        {
             if until > clock.now {
                 clock.stall(&mut self.model.book, here, reason, until);
                 last = reason;
             }
+        }
+        if let Some(operation) = waits.filter(|operation| operation.done > clock.now) {
+            let op = self.run.op(operation.index);
+            let place = CodeAddress { object: op.object, address: op.address };
+            clock.wait(&mut self.model.book, here, (operation, place));
+            last = StallReason::Waitcnt;
         }
         let slot = self.model.machine.slot(clock.now);
         clock.stall(&mut self.model.book, here, last, slot);
@@ -485,7 +500,7 @@ impl Scheduler<'_, '_> {
                 None => None,
             };
             let done = facts.fixed.or(drawn).map_or(done, |cycles| at + cycles);
-            clock.fly(facts, done, at);
+            clock.fly(facts, Flying { done, index }, at);
             let stores = accesses.as_ref().is_some_and(|all| all.how == How::Store && !all.memory.is_empty());
             let ended =
                 if stores { done - self.model.machine.acknowledgement().min(done.saturating_sub(at)) } else { done };

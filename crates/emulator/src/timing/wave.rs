@@ -3,11 +3,13 @@
 //!
 //! A scoreboard with times: each register has the cycle at which its value is ready, and each counter a list of the
 //! cycles at which its operations complete. An operation of an order (vector memory, LDS) completes no earlier than the
-//! one before it, so its time is the maximum of both. A wait for N ends when all but N of a counter are complete.
+//! one before it, so its time is the maximum of both. A wait for N ends when all but N of a counter are complete, and was
+//! for the instruction whose own time that is.
 //!
 //! Invariant: all cycles before `now` are charged, each to one instruction and either to its issue slot or to one stall
 //! reason; `now` never goes back. So the charged cycles of a wave add up to its time.
 
+use rustc_hash::FxHashMap;
 use wavetap_amdgpu::Counter;
 
 use super::facts::{Pipe, TimingFacts, Unit};
@@ -35,6 +37,8 @@ pub(crate) struct Book {
     pub counts: Vec<InstructionTime>,
     pub samples: Vec<WaveSample>,
     pub lost_samples: u64,
+    /// Cycles of waits, by the indices of the instruction that waited and of the one that it waited for.
+    pub waited: FxHashMap<(usize, usize), u64>,
     interval: Option<u64>,
     pub waves: Vec<WaveTrace>,
     pub lost_waves: u64,
@@ -83,6 +87,18 @@ impl Book {
     /// Samples of a wave from cycle `from` to `to`. Waves are sampled at different cycles, so that what they do in step
     /// is seen at all of its steps.
     fn sample(&mut self, wave: &WaveClock, at: At, (from, to): (u64, u64), stalled: Option<StallReason>) {
+        self.sample_wait(wave, at, (from, to), stalled, None);
+    }
+
+    /// The same, of a wave that waits for an operation of this instruction, if that is known.
+    fn sample_wait(
+        &mut self,
+        wave: &WaveClock,
+        at: At,
+        (from, to): (u64, u64),
+        stalled: Option<StallReason>,
+        waits_for: Option<CodeAddress>,
+    ) {
         let Some(interval) = self.interval else { return };
         let phase = wave.age.wrapping_mul(0x9e37_79b9) % interval;
         let mut cycle = from + (phase + interval - from % interval) % interval;
@@ -94,6 +110,7 @@ impl Book {
                     cycle,
                     place: at.place,
                     stalled,
+                    waits_for,
                     exec: wave.exec,
                     workgroup: wave.workgroup,
                     wave: wave.index as u32,
@@ -108,6 +125,15 @@ impl Book {
     }
 }
 
+/// An operation in flight.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Flying {
+    /// When it is done.
+    pub done: u64,
+    /// The instruction that takes so long: it, or one before that it completes in order with.
+    pub index: usize,
+}
+
 /// A wave in time.
 #[derive(Debug)]
 pub(crate) struct WaveClock {
@@ -120,10 +146,10 @@ pub(crate) struct WaveClock {
     ready: Box<[u64; SLOTS]>,
     /// Which of them the vector ALU wrote last, as bits.
     of_valu: [u64; SLOTS / 64],
-    /// When the operations in flight are done, by counter.
-    flying: [Vec<u64>; COUNTERS],
-    /// When the last one of a counter and order is.
-    last: [[u64; ORDERS]; COUNTERS],
+    /// The operations in flight, by counter.
+    flying: [Vec<Flying>; COUNTERS],
+    /// The last one of a counter and order.
+    last: [[Flying; ORDERS]; COUNTERS],
     /// When everything that was in flight has left it.
     pub drained: u64,
     /// The instruction at which it stands at a barrier.
@@ -162,7 +188,7 @@ impl WaveClock {
             ready: Box::new([start; SLOTS]),
             of_valu: [0; SLOTS / 64],
             flying: std::array::from_fn(|_| Vec::new()),
-            last: [[start; ORDERS]; COUNTERS],
+            last: [[Flying { done: start, index: usize::MAX }; ORDERS]; COUNTERS],
             drained: start,
             parked: None,
             met: 0,
@@ -238,35 +264,37 @@ impl WaveClock {
         }
     }
 
-    /// When so few operations are in flight as an instruction waits for.
-    pub(crate) fn counted_down(&mut self, facts: &TimingFacts, at: u64) -> u64 {
-        let mut until = at;
+    /// When so few operations are in flight as an instruction waits for, and for which that is, if it is later.
+    pub(crate) fn counted_down(&mut self, facts: &TimingFacts, at: u64) -> Option<Flying> {
+        let mut until: Option<Flying> = None;
         for &(counter, allowed) in &facts.waits {
             let flying = &mut self.flying[counter];
-            flying.retain(|done| *done > at);
+            flying.retain(|each| each.done > at);
             if flying.len() > allowed {
                 flying.sort_unstable();
-                until = until.max(flying[flying.len() - allowed - 1]);
+                until = until.max(Some(flying[flying.len() - allowed - 1]));
             }
         }
         until
     }
 
     /// Notes an operation that is done at `done`, or when those before it are that it completes in order with.
-    pub(crate) fn fly(&mut self, facts: &TimingFacts, done: u64, at: u64) {
+    pub(crate) fn fly(&mut self, facts: &TimingFacts, operation: Flying, at: u64) {
         for &counter in &facts.counters {
-            let mut done = done;
+            let mut operation = operation;
             if let Some(order) = facts.order {
                 let last = &mut self.last[counter][order];
-                *last = done.max(*last);
-                done = *last;
+                if operation.done >= last.done {
+                    *last = operation;
+                }
+                operation = *last;
             }
             let flying = &mut self.flying[counter];
             // Where no instruction waits, the list must not grow.
             if flying.len() >= 64 {
-                flying.retain(|done| *done > at);
+                flying.retain(|each| each.done > at);
             }
-            flying.push(done);
+            flying.push(operation);
         }
     }
 
@@ -275,6 +303,17 @@ impl WaveClock {
         if until > self.now {
             book.count(at.index).stalled[reason as usize] += until - self.now;
             book.sample(self, at, (self.now, until), Some(reason));
+            self.now = until;
+        }
+    }
+
+    /// Charges the cycles until an operation is done to the instruction that waits for it.
+    pub(crate) fn wait(&mut self, book: &mut Book, at: At, operation: (Flying, CodeAddress)) {
+        let (Flying { done: until, index }, place) = operation;
+        if until > self.now {
+            book.count(at.index).stalled[StallReason::Waitcnt as usize] += until - self.now;
+            *book.waited.entry((at.index, index)).or_default() += until - self.now;
+            book.sample_wait(self, at, (self.now, until), Some(StallReason::Waitcnt), Some(place));
             self.now = until;
         }
     }

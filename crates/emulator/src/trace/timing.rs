@@ -244,6 +244,9 @@ pub struct WaveSample {
     pub place: CodeAddress,
     /// Why it did not issue it; none if it did.
     pub stalled: Option<StallReason>,
+    /// The instruction whose operation it waits for: of several the one that is done last. None if it does not wait for
+    /// memory.
+    pub waits_for: Option<CodeAddress>,
     /// Its active lanes.
     pub exec: u64,
     /// Its workgroup.
@@ -289,6 +292,9 @@ pub struct ModelledTime {
     pub most_waves: u32,
     /// By instruction.
     pub instructions: BTreeMap<CodeAddress, InstructionTime>,
+    /// Cycles of waits for memory, by the instruction that waited and the one that it waited for: of several the one that
+    /// was done last.
+    pub waited: BTreeMap<(CodeAddress, CodeAddress), u64>,
     /// Caches and LDS.
     pub memory: MemoryCounts,
     /// How busy the machine was.

@@ -28,6 +28,10 @@ fn predicted(chain: &Chain, what: &str, likely: bool, wave_size: u32) -> String 
     };
     let lanes =
         evidence.active_lanes.map_or_else(String::new, |lanes| format!("; {lanes:.1} of {wave_size} lanes active"));
+    if evidence.observed.is_some() {
+        let (percent, place) = (100.0 * chain.share, place(chain.path.get(1)));
+        return format!("{percent:.0} % of this wait was for {what} at {place}{lanes}{scattered}");
+    }
     let predicted = if likely { "predicted to be" } else { "by prediction not waited for, and if at all then" };
     let (percent, place) = (100.0 * chain.share, place(chain.path.get(1)));
     format!("{percent:.0} % of this wait is {predicted} for {what} at {place}{lanes}{scattered}")
@@ -139,6 +143,7 @@ mod tests {
                 stable: true,
                 active_lanes: access.map(|_| 12.5),
                 access,
+                observed: None,
                 confidence: None,
             },
             path: vec![step(0x10, None, Edge::Stall), step(0xc, Some("dir/k.hip"), Edge::Wait)],

@@ -213,6 +213,7 @@ fn time(instructions: &[(u64, u32, u64, u64)], dispatches: &[u64]) -> TimeProfil
         executions: 1,
         modelled_issued: *issued,
         modelled_stalled: [("WAITCNT".to_owned(), *stalled)].into(),
+        modelled_waits_for: Vec::new(),
         modelled_vector_alu: 0,
         lines: 0,
         modelled_lds_conflict_cycles: 0,

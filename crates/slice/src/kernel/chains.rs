@@ -13,8 +13,11 @@
 //! wait's operations, and in no chain.
 
 use super::Context;
-use super::exposed::{self, AS_THEY_ARE, DOUBLED, HALVED, expected, normalise};
+use std::collections::BTreeMap;
+
+use super::exposed::{self, AS_THEY_ARE, Candidate, DOUBLED, HALVED, expected, normalise};
 use crate::result::{Cause, Chain, Confidence, Evidence};
+use crate::stall::StallCycles;
 use wavetap_base::entity::InstId;
 use wavetap_code::Wait;
 use wavetap_profile::probes::branches::BranchCounts;
@@ -24,17 +27,24 @@ const LEAST_SHARE: f64 = 0.01;
 
 impl Context<'_> {
     /// The causes of what an instruction waits for, in all its counters. Where nothing is predicted to be left to wait
-    /// for, there are none; if the wave is known to have stalled there, `stalled`, latencies were longer than is known,
-    /// and the causes are those of which something is left if all are as much longer as is needed.
-    pub(super) fn of_waits(&self, waits: &[Wait], stalled: bool) -> Vec<Chain> {
+    /// for, there are none; if the wave is known to have stalled there, latencies were longer than is known, and the
+    /// causes are those of which something is left if all are as much longer as is needed. Where it is known for which
+    /// operations waves stood there, these are the causes.
+    pub(super) fn of_waits(&self, waits: &[Wait], stall: Option<&StallCycles>) -> Vec<Chain> {
+        let stall = stall.filter(|stall| stall.cycles > 0);
         let wait = waits[0].inst;
         let causes = self.causes(waits, |latency| u64::from(latency.max) * DOUBLED / AS_THEY_ARE);
         let mut shares = kept(exposed::shares(&causes, AS_THEY_ARE));
         let expected = expected(&causes);
+        let told = stall.and_then(|stall| self.told(&causes, &shares, &stall.waits_for));
         // A wait at which nothing usually lasts so long costs nothing.
-        let unlikely = expected < 0.5;
-        if unlikely {
-            let found = LONGER.iter().filter(|_| stalled).map(|numerator| kept(exposed::shares(&causes, *numerator)));
+        let unlikely = told.is_none() && expected < 0.5;
+        let observed = told.as_ref().map(|told| told.observed);
+        if let Some(told) = told {
+            shares = told.shares;
+        } else if unlikely {
+            let found =
+                LONGER.iter().filter(|_| stall.is_some()).map(|numerator| kept(exposed::shares(&causes, *numerator)));
             let Some(found) = found.into_iter().find(|shares| first(shares).is_some()) else { return Vec::new() };
             shares = found;
         }
@@ -69,10 +79,11 @@ impl Context<'_> {
                     stable,
                     active_lanes,
                     access: if cause.by_callee { None } else { self.code.lane_access(cause.inst) },
-                    confidence: Some(if unlikely {
-                        Confidence::Low
-                    } else {
-                        Confidence::of(cause.certainty, known, stable)
+                    observed,
+                    confidence: Some(match observed {
+                        Some(observed) if observed >= ENOUGH => Confidence::High,
+                        _ if unlikely => Confidence::Low,
+                        _ => Confidence::of(cause.certainty, known, stable),
                     }),
                 },
                 path: path.steps,
@@ -81,6 +92,24 @@ impl Context<'_> {
             });
         }
         chains
+    }
+
+    /// The shares of causes of which samples tell how often waves waited for them. What is not among the causes is an
+    /// operation of a function that was called, if there is one; samples of others say nothing. None if none is left.
+    fn told(&self, causes: &[Candidate<'_>], predicted: &[f64], operations: &BTreeMap<u64, u64>) -> Option<Told> {
+        let mut shares: Vec<f64> = predicted.iter().map(|share| share * PREDICTED_WEIGHT).collect();
+        let mut observed = 0;
+        for (&address, &count) in operations {
+            let own = |cause: &Candidate<'_>| !cause.by_callee && self.code.address(cause.inst) == address;
+            let of_callee = |cause: &Candidate<'_>| cause.by_callee && self.code.at(address).is_none();
+            let of = causes.iter().position(own).or_else(|| causes.iter().position(of_callee));
+            if let Some(of) = of {
+                shares[of] += count as f64;
+                observed += count;
+            }
+        }
+        normalise(&mut shares);
+        (observed > 0).then(|| Told { shares: kept(shares), observed })
     }
 
     /// Lanes active on average after the one site that formed the operation's mask.
@@ -94,6 +123,18 @@ impl Context<'_> {
         }
     }
 }
+
+/// How a wait is divided by what is known of it.
+struct Told {
+    shares: Vec<f64>,
+    /// Samples or cycles that tell.
+    observed: u64,
+}
+
+/// A prediction weighs as much as so many samples that tell for what a wave waited.
+const PREDICTED_WEIGHT: f64 = 1.0;
+/// So many samples are enough to rely on.
+const ENOUGH: u64 = 16;
 
 /// Latencies as they are and longer: numerators over 2.
 const LONGER: [u64; 4] = [AS_THEY_ARE, DOUBLED, 2 * DOUBLED, 8 * DOUBLED];

@@ -5,6 +5,7 @@ mod exposed;
 mod path;
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
 
@@ -13,6 +14,7 @@ use self::path::Path;
 use crate::counts::{BlockCounts, CountSource, KernelCounts};
 use crate::lines;
 use crate::result::{Chain, Coverage, KernelSlice, OperationSlice, WaitSlice};
+use crate::stall::StallCycles;
 use wavetap_base::entity::InstId;
 use wavetap_code::{Code, Cycles, Loops, Operation, Wait};
 use wavetap_profile::file::KernelTotals;
@@ -24,16 +26,16 @@ pub struct KernelInputs<'a> {
     pub code: &'a Code<'a>,
     /// Its counters, if it was profiled.
     pub counted: Option<KernelCounts<'a>>,
-    /// Whether waves are known to have stalled at an address: waits there have causes although nothing is predicted to
-    /// be left to wait for.
-    pub stalled: &'a dyn Fn(u64) -> bool,
+    /// Where waves are known to have stalled for memory, by address. Waits there have causes although nothing is
+    /// predicted to be left to wait for; where it is known for which operations, these are the causes.
+    pub stalls: &'a BTreeMap<u64, StallCycles>,
 }
 
 impl<'a> KernelInputs<'a> {
     /// A kernel of which nothing is known but its code.
     #[must_use]
     pub fn new(code: &'a Code<'a>) -> KernelInputs<'a> {
-        KernelInputs { code, counted: None, stalled: &|_| false }
+        KernelInputs { code, counted: None, stalls: const { &BTreeMap::new() } }
     }
 
     /// The same with its counters.
@@ -57,7 +59,7 @@ struct Context<'a> {
 /// Slices one kernel of this demangled name.
 #[must_use]
 pub fn slice_kernel(inputs: &KernelInputs<'_>, demangled: &str) -> KernelSlice {
-    let KernelInputs { code, counted, stalled } = *inputs;
+    let KernelInputs { code, counted, stalls } = *inputs;
     let counts = BlockCounts::of_code(code, counted);
     let totals = counted.map(|counted| counted.totals);
     let print = |id: InstId| code.inst(id).text.to_string();
@@ -72,7 +74,7 @@ pub fn slice_kernel(inputs: &KernelInputs<'_>, demangled: &str) -> KernelSlice {
     };
     let by_instruction: Vec<&[Wait]> = code.waits().chunk_by(|a, b| a.inst == b.inst).collect();
     context.predict(&by_instruction);
-    let all = by_instruction.iter().flat_map(|waits| context.of_waits(waits, stalled(code.address(waits[0].inst))));
+    let all = by_instruction.iter().flat_map(|waits| context.of_waits(waits, stalls.get(&code.address(waits[0].inst))));
     chains.extend(all);
     for wait in code.waits() {
         let mut operations: Vec<OperationSlice> = wait

@@ -268,6 +268,7 @@ impl KernelSlice {
                 let stall = |place: &SampledPlace| StallCycles {
                     cycles: place.samples.saturating_sub(place.issued),
                     reasons: place.stalled.clone(),
+                    ..StallCycles::default()
                 };
                 samples.places.iter().map(|place| (place.address, stall(place))).collect()
             }
@@ -354,6 +355,7 @@ impl ChainMaker<'_> {
                 stable: false,
                 active_lanes: None,
                 access: None,
+                observed: None,
                 confidence: None,
             },
             path: self.path(stalled, share),

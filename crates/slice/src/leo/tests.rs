@@ -41,7 +41,7 @@ fn blame(body: &Body, totals: Option<&KernelTotals>, address: u64, stall: StallC
 fn because(reasons: &[(&str, u64)]) -> StallCycles {
     let reasons: BTreeMap<String, u64> =
         reasons.iter().map(|(reason, cycles)| ((*reason).to_owned(), *cycles)).collect();
-    StallCycles { cycles: reasons.values().sum(), reasons }
+    StallCycles { cycles: reasons.values().sum(), reasons, ..StallCycles::default() }
 }
 
 #[test]

@@ -5,16 +5,22 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::counts::CountSource;
 use crate::lines;
 use crate::result::{Cause, Chain, Confidence, Edge, Evidence, KernelSamples, KernelSlice, SampledPlace, SelfBlame};
+use crate::stall::StallCycles;
 use wavetap_base::entity::InstId;
 use wavetap_code::{Code, Cycles, WaitCertainty};
 use wavetap_profile::pc_samples::{Place, SampleKind, SampledObject};
 
 /// The waits at which samples saw waves stall for memory, or do not say why they stalled.
-pub(crate) fn stalled_for_memory(code: &Code<'_>, sampled: &SampledObject) -> BTreeSet<u64> {
+pub(crate) fn stalled_for_memory(code: &Code<'_>, sampled: &SampledObject) -> BTreeMap<u64, StallCycles> {
     let stalled = sampled.places.range(code.span()).filter(|(_, place)| place.waiting() > 0);
+    let stall = |place: &Place| StallCycles {
+        cycles: place.waiting(),
+        reasons: place.stalled.clone(),
+        waits_for: place.waits_for.clone(),
+    };
     stalled
         .filter(|(_, place)| SelfBlame::of(code.properties(), place, true) == SelfBlame::MemoryLatency)
-        .map(|(address, _)| *address)
+        .map(|(address, place)| (*address, stall(place)))
         .collect()
 }
 
@@ -39,6 +45,7 @@ fn self_blame(code: &Code<'_>, id: InstId, place: &Place) -> Chain {
             stable: true,
             active_lanes: None,
             access: None,
+            observed: None,
             confidence: Some(if place.stalled.is_empty() { Confidence::Low } else { Confidence::Medium }),
         },
         path: vec![lines::step(code, id, Edge::Stall)],

@@ -19,6 +19,7 @@ fn instruction(address: u64, text: &str, executions: u64, issued: u64, stalled: 
         executions,
         modelled_issued: issued,
         modelled_stalled: stalled.iter().map(|(reason, cycles)| ((*reason).to_owned(), *cycles)).collect(),
+        modelled_waits_for: Vec::new(),
         modelled_vector_alu: 0,
         lines: 0,
         modelled_lds_conflict_cycles: 0,
