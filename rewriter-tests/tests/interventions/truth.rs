@@ -130,6 +130,9 @@ pub const RULES: [Blame; 2] = [Blame::Leo, Blame::Exposed];
 /// An operation and how sure it is.
 type Candidate = (InstId, Certainty);
 
+/// Runs a kernel with some latencies changed; the number says which draw of the others it is.
+pub type Run<'a> = dyn FnMut(&[LatencyOverride], u64) -> Result<Timed, Failure> + 'a;
+
 /// Judges the waits of the kernels of a program. `time` runs it with some latencies changed, and all others drawn anew
 /// for each number but 0, if they are drawn by chance, `is_drawn`.
 pub fn judge(
@@ -137,7 +140,7 @@ pub fn judge(
     program: &Program,
     base: &Timed,
     is_drawn: bool,
-    time: &mut dyn FnMut(&[LatencyOverride], u64) -> Result<Timed, Failure>,
+    time: &mut Run<'_>,
 ) -> Result<Outcome, Failure> {
     let (waits, values) = (WaitSummaries::compute(program), Summaries::compute(program));
     let mut outcome = Outcome::default();
