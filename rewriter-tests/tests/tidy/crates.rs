@@ -6,6 +6,8 @@ pub const TABLE: &[(&str, &[&str])] = &[
     ("base", &[]),
     // Code of any vendor: it knows no decoder.
     ("code", &["base"]),
+    // NVIDIA's files, decoder and samples: all but the slicer itself.
+    ("nvidia", &["base", "code", "profile"]),
     ("amdgpu", &["base"]),
     // Descriptors and metadata mean what the target says.
     ("object", &["amdgpu", "base"]),
