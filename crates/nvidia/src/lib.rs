@@ -2,7 +2,7 @@
 //!
 //! [`container::open`] finds the cubins of a file, [`container::Cubin::functions`] has their functions and
 //! [`container::Function::code`] makes a [`wavetap_code::Code`] of one. [`isa`] decodes single instructions, from the
-//! tables in `tables/`.
+//! tables in `tables/`. [`samples`] reads what profilers sampled.
 //!
 //! What is not in the tables is refused, never guessed: one instruction costs its function.
 //!
@@ -22,4 +22,5 @@
 
 pub mod container;
 pub mod isa;
+pub mod samples;
 mod slicing;
