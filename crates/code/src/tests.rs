@@ -271,6 +271,9 @@ fn guarded_writes_keep_the_old_value() {
     assert_eq!(of(vec![guarded(write(), holds)], guarded(read(), fails)), [0]);
     assert_eq!(of(vec![guarded(write(), holds), set()], guarded(read(), holds)), [0, 2]);
     assert_eq!(of(vec![guarded(write(), holds), set()], guarded(read(), fails)), [0, 2]);
+    // A predicate that is written under itself: the guard of the use is the new value.
+    let branch = || guarded(reads(nothing("BRA"), predicate(0)), fails);
+    assert_eq!(of(vec![guarded(set(), holds)], branch()), [1, 2]);
     // What reads other lanes reads those for which the guard does not hold, too.
     let shuffle = || Instruction { crosses_lanes: true, ..guarded(read(), fails) };
     assert_eq!(of(vec![guarded(write(), holds)], shuffle()), [0, 2]);

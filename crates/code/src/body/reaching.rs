@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 
 use super::code::Code;
 use super::dataflow::{DataFlow, MaskSource, Values};
-use crate::instruction::{Flow, Guard, Location, ReadRole};
+use crate::instruction::{Flow, Guard, Instruction, Location, ReadRole};
 use wavetap_base::entity::{BlockId, InstId};
 
 /// Where a value may come from.
@@ -52,13 +52,17 @@ impl Search {
     /// Goes back over an instruction; what of it may be read is told to `found`. False if nothing is left to look for.
     fn step(&mut self, code: &Code<'_>, id: InstId, found: &mut Vec<Definition>) -> bool {
         let inst = code.inst(id);
-        let (guards, known) = (inst.guard.zip(self.guard), self.guard);
+        let call = if let Flow::Call(effect) = &inst.flow { Some(effect) } else { None };
+        let calls_unknown = call.is_some_and(|effect| effect.may_write_anything);
+        // Its own guard is what the predicate was before; that of the use is what it writes.
+        if calls_unknown || self.guard.is_some_and(|guard| writes(inst, guard.predicate)) {
+            self.guard = None;
+        }
+        let guards = inst.guard.zip(self.guard);
         let same = guards.is_some_and(|(written, read)| written == read);
         let opposite = guards.is_some_and(|(written, read)| written.is_opposite(read));
-        let call = if let Flow::Call(effect) = &inst.flow { Some(effect) } else { None };
-        if call.is_some_and(|effect| effect.may_write_anything) {
+        if calls_unknown {
             found.push(Definition::Call(id));
-            self.guard = None;
         }
         for write in &inst.writes {
             if !opposite && self.overlaps(write.location) {
@@ -67,12 +71,13 @@ impl Search {
                     self.without(write.location);
                 }
             }
-            if known.is_some_and(|guard| guard.predicate.overlaps(write.location)) {
-                self.guard = None;
-            }
         }
         !self.units.is_empty()
     }
+}
+
+fn writes(inst: &Instruction, location: Location) -> bool {
+    inst.writes.iter().any(|write| write.location.overlaps(location))
 }
 
 /// Every definition of any unit of `location` that may reach `at`, ascending.
