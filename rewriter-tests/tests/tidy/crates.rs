@@ -12,6 +12,8 @@ pub const TABLE: &[(&str, &[&str])] = &[
     // Descriptors and metadata mean what the target says.
     ("object", &["amdgpu", "base"]),
     ("profile", &["base"]),
+    // A vendor's decoder knows no other vendor.
+    ("intel", &["base", "code", "profile"]),
     ("analysis", &["amdgpu", "base", "object"]),
     ("instrument", &["amdgpu", "analysis", "base", "object", "profile"]),
     ("verify", &["amdgpu", "analysis", "base", "object", "profile"]),
