@@ -3,7 +3,7 @@
 
 #include "leo.h"
 
-static const int D = 3, Q = 4, SIZE = Q * Q * Q, ELEMENTS = 4000;
+static const int D = 3, Q = 4, SIZE = Q * Q * Q, ELEMENTS = 15625;
 
 __host__ __device__ static int cell(int x, int y, int z) { return x + Q * (y + Q * z); }
 

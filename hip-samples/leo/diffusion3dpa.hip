@@ -4,7 +4,7 @@
 
 #include "leo.h"
 
-static const int D = 3, Q = 4, SIZE = Q * Q * Q, FORMS = 6, ELEMENTS = 4000;
+static const int D = 3, Q = 4, SIZE = Q * Q * Q, FORMS = 6, ELEMENTS = 15625;
 
 // Values are kept where q <= d, derivatives elsewhere, with a sign.
 struct Folded {

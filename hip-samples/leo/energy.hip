@@ -2,7 +2,7 @@
 
 #include "leo.h"
 
-static const Index COUNT = 600000;
+static const Index COUNT = 1000000;
 
 struct Limits {
     double density, energy_cut, least_energy, viscosity_cut;

@@ -2,7 +2,7 @@
 
 #include "leo.h"
 
-static const Index D = 64, G = 32, M = 25, Z = 128;
+static const Index D = 64, G = 32, M = 25, Z = 488;
 
 struct View {
     double *data;

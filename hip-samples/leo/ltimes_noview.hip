@@ -3,7 +3,7 @@
 
 #include "leo.h"
 
-static const Index D = 64, G = 32, M = 25, Z = 128;
+static const Index D = 64, G = 32, M = 25, Z = 488;
 
 __global__ void __launch_bounds__(256) ltimes_noview(double *phi, double *ell, double *psi, Index num_d, Index num_m,
                                                      Index num_g, Index num_z) {

@@ -3,7 +3,7 @@
 
 #include "leo.h"
 
-static const int D = 4, Q = 5, ELEMENTS = 912;
+static const int D = 4, Q = 5, ELEMENTS = 244;
 
 __device__ static void load(double (&b)[Q][D], double (&d)[Q][Q][Q], const double *basis, const double *weights) {
     for (int q = threadIdx.y; q < Q; q += D)

@@ -3,7 +3,7 @@
 
 #include "leo.h"
 
-static const int D = 4, Q = 5, ELEMENTS = 4000;
+static const int D = 4, Q = 5, ELEMENTS = 8000;
 
 // Direction by direction to points, times a weight, and back; UNROLL is how often loops are unrolled.
 template <int UNROLL>

@@ -24,14 +24,13 @@ __global__ void __launch_bounds__(256) pressurecalc2(double *p, double *bvc, dou
         p[i] = limited(bvc[i] * energy[i], volume[i], cut, largest, least);
 }
 
-__global__ void __launch_bounds__(256) pressurecalc_fixed(double *p, double *bvc, double *compression, double *energy,
+// What is between the kernels stays in a register.
+__global__ void __launch_bounds__(256) pressurecalc_fixed(double *p, double *compression, double *energy,
                                                           double *volume, double scale, double cut, double largest,
                                                           double least, Index count) {
     Index i = blockIdx.x * 256 + threadIdx.x;
-    if (i >= count) return;
-    double of_one = scale * (compression[i] + 1);
-    bvc[i] = of_one;
-    p[i] = limited(of_one * energy[i], volume[i], cut, largest, least);
+    if (i < count)
+        p[i] = limited(scale * (compression[i] + 1) * energy[i], volume[i], cut, largest, least);
 }
 
 static void compute(bool fixed) {
@@ -39,8 +38,8 @@ static void compute(bool fixed) {
     unsigned grid = parts(COUNT, 256);
     for (int call = 0; call < CALLS; ++call)
         if (fixed) {
-            pressurecalc_fixed<<<grid, 256>>>(p.device, bvc.device, compression.device, energy.device, volume.device,
-                                              SCALE, CUT, LARGEST, LEAST, COUNT);
+            pressurecalc_fixed<<<grid, 256>>>(p.device, compression.device, energy.device, volume.device, SCALE, CUT,
+                                              LARGEST, LEAST, COUNT);
         } else {
             pressurecalc1<<<grid, 256>>>(bvc.device, compression.device, SCALE, COUNT);
             pressurecalc2<<<grid, 256>>>(p.device, bvc.device, energy.device, volume.device, CUT, LARGEST, LEAST,
@@ -51,6 +50,6 @@ static void compute(bool fixed) {
         bvcs[i] = SCALE * (compression.host[i] + 1);
         ps[i] = limited(bvcs[i] * energy.host[i], volume.host[i], CUT, LARGEST, LEAST);
     }
-    same(bvc.result(), bvcs);
+    if (!fixed) same(bvc.result(), bvcs);
     same(p.result(), ps);
 }
