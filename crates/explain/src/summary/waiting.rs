@@ -145,16 +145,31 @@ pub(super) fn waiting(subject: &Subject<'_>) -> Waiting {
             parts.entry(waited).or_default().push(Part { source, part, operation });
         }
     }
-    // Waits of called functions: the slicer has chains of the kernel's own.
+    // No chains: waits that the slicer predicts to take no time, and those of called functions, which have no operations.
     let explained: BTreeSet<u64> = kernel.chains.iter().map(|chain| chain.address).collect();
     for (address, cycles) in stalled.iter().flatten().filter(|(address, _)| !explained.contains(address)) {
+        let part = *cycles as f64 / all.max(1.0);
         let waited = match code.instructions.get(address).map(|instruction| instruction.class) {
             Some(Class::Wait) => Waited::Calls,
             Some(Class::Control) => Waited::AtEnd,
             _ => continue,
         };
-        let part = *cycles as f64 / all.max(1.0);
-        parts.entry(waited).or_default().push(Part { source: code.line(*address).cloned(), part, operation: None });
+        let operations: Vec<(u64, &ExecutedInstruction)> = kernel
+            .waits
+            .iter()
+            .filter(|wait| wait.address == *address)
+            .flat_map(|wait| &wait.operations)
+            .filter_map(|operation| Some((operation.address?, code.instructions.get(&operation.address?)?)))
+            .collect();
+        for (at, operation) in &operations {
+            let (part, source) = (part / operations.len() as f64, operation.source.clone());
+            let waited = Waited::of(operation, kernel.waves);
+            parts.entry(waited).or_default().push(Part { source, part, operation: Some(*at) });
+        }
+        if operations.is_empty() {
+            let source = code.line(*address).cloned();
+            parts.entry(waited).or_default().push(Part { source, part, operation: None });
+        }
     }
     parts
 }
