@@ -1,6 +1,6 @@
 #!/bin/sh
 # Builds every sample for three targets from source:
-#     hip-samples/build.sh [--nine | --memory | --steps | --counts | --summary | --latency] [-o FOLDER] [NAME...]
+#     hip-samples/build.sh [--nine | --memory | --steps | --counts | --summary | --latency | --leo] [-o FOLDER] [NAME...]
 #         [-- EXTRA COMPILER FLAGS]
 # --nine: the programs of the benchmark `nine` instead, for its targets, without line tables and host symbols.
 # --memory: the programs whose accesses `wavetap memory` is tested with, for four targets.
@@ -8,6 +8,7 @@
 # --counts: kernels whose operations and bytes follow from the source, for four targets.
 # --summary: kernels that a summary is tested with, for gfx90a.
 # --latency: a pointer chase, whose loads `--probe memory-latency` is tested with, for two targets.
+# --leo: programs after LEO's table of an MI300A, for its target; the test `leo_table` builds them.
 # Needs clang++-19, clang-tools-19, lld-19, llvm-19, rocm-device-libs and libamdhip64-dev (Debian or Ubuntu package
 # names). The result has no path of this machine in it, so two builds with the same packages are equal byte for byte.
 set -eu
@@ -19,7 +20,7 @@ common='-O2 -Xarch_device -gline-tables-only'
 names=
 while [ $# -gt 0 ]; do
     case $1 in
-        --nine | --memory | --steps | --counts | --summary | --latency)
+        --nine | --memory | --steps | --counts | --summary | --latency | --leo)
             folder=${1#--}
             sources=$here/$folder
             out=$here/$folder/bin
@@ -32,6 +33,7 @@ while [ $# -gt 0 ]; do
                     common="$common -Xarch_device -fno-slp-vectorize"
                     ;;
                 summary) targets=gfx90a ;;
+                leo) targets=gfx942 ;;
             esac
             shift
             ;;

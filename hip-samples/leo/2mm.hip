@@ -2,7 +2,7 @@
 
 #include "product.h"
 
-static const Index NI = 684, NJ = 160, NK = 64, NL = 684;
+static const Index NI = 684, NJ = 64, NK = 64, NL = 684;
 static const double ALPHA = 1.5, BETA = 1.2;
 
 __global__ void __launch_bounds__(256) poly_2mm_1(double *t, double *a, double *b, double alpha, Index ni, Index nj,

@@ -2,7 +2,7 @@
 
 #include "product.h"
 
-static const Index NI = 684, NJ = 160, NK = 64, NL = 684, NM = 64;
+static const Index NI = 684, NJ = 64, NK = 64, NL = 684, NM = 64;
 
 __global__ void __launch_bounds__(256) poly_3mm_1(double *a, double *b, double *e, Index ni, Index nj, Index nk) {
     Index i = blockIdx.y * blockDim.y + threadIdx.y, j = blockIdx.x * blockDim.x + threadIdx.x;

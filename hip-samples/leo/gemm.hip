@@ -2,7 +2,7 @@
 
 #include "product.h"
 
-static const Index NI = 684, NJ = 684, NK = 96;
+static const Index NI = 684, NJ = 684, NK = 64;
 static const double ALPHA = 0.62, BETA = 1.002;
 
 __global__ void __launch_bounds__(256) poly_gemm(double *c, double *a, double *b, double alpha, double beta, Index ni,
