@@ -1,7 +1,7 @@
-//! Programs after table IV of LEO (arXiv 2604.20032), whose authors looked for the causes of stalls in 21 programs on an
-//! MI300A, changed the programs and measured what it gained: what `wavetap profile` says of each, and how many times as
-//! fast the change makes it in the timing model. `hip-samples/leo/expected.yaml` was written before any was profiled.
-//! `judged.yaml` has what was found then, and a verdict on it: the test fails when something else is found.
+//! Programs after table IV of LEO (arXiv 2604.20032), whose authors looked for the causes of stalls in 21 programs on
+//! an MI300A, changed the programs and measured what it gained: what `wavetap profile` says of each, and how many
+//! times as fast the change makes it in the timing model. `hip-samples/leo/expected.yaml` was written before any was
+//! profiled. `judged.yaml` has what was found then, and a verdict on it: the test fails when something else is found.
 //!
 //! Quick: two programs, others each day. Full: all; with `BLESS=1` that writes `docs/results/leo.md`:
 //!

@@ -73,11 +73,12 @@ pub fn page(rows: &[Row], profiled: &[Profiled]) -> Result<String, Failure> {
         let ours = geometric_mean(pairs.iter().map(|pair| pair.1));
         let _ = writeln!(
             text,
-            "| {name} | {number} | {yes} | {finer} | {no} | {rank:.2} | {low:.2} to {high:.2} | {theirs:.2} | {ours:.2} |"
+            "| {name} | {number} | {yes} | {finer} | {no} | {rank:.2} | {low:.2} to {high:.2} | {theirs:.2} | \
+             {ours:.2} |"
         );
     }
-    text += "\n## Rows\n\n| row | cause in the paper | our first line | our first finding | agrees | gain: paper | model |\n";
-    text += "|---|---|---|---|---|---|---|\n";
+    text += "\n## Rows\n\n| row | cause in the paper | our first line | our first finding | agrees | ";
+    text += "gain: paper | model |\n|---|---|---|---|---|---|---|\n";
     for (row, profiled) in rows.iter().zip(profiled) {
         let (name, cause, theirs) = (&row.row, &row.cause, row.speedup);
         let found = &profiled.found;
