@@ -357,12 +357,22 @@ pub struct ProfileArgs {
 
 /// Show which operations each wait waits for and where these come from, the costliest first (predicted from code and
 /// counts)
+///
+/// Code of NVIDIA GPUs (cubins, fat binaries, host files with these) and of Intel's Ponte Vecchio (zebins) is sliced,
+/// too: without counters, so by static latencies unless there are samples.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  wavetap slice app --counters app.profile\n  wavetap slice app --samples \
-        out_results.json --target gfx90a\n  wavetap slice hip-samples/bin/divergence --target gfx90a")]
+        out_results.json --target gfx90a\n  wavetap slice hip-samples/bin/divergence --target gfx90a\n  \
+        wavetap slice kernel.cubin --samples page.csv      of ncu --page source --print-source sass --csv\n  \
+        wavetap slice a.co b.cubin c.zebin --compare       a kernel on several GPUs side by side")]
 pub struct SliceArgs {
-    /// The original file
-    pub file: PathBuf,
+    /// The original file; with --compare several
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    /// Compare the kernels that several files, or code for several targets in one, have by the same name: of which
+    /// lines and kinds of operations each waits, where they differ, and why
+    #[arg(long, conflicts_with_all = ["counters", "samples"])]
+    pub compare: bool,
     /// Counts of a run: they say how often each wait was executed
     #[arg(long, value_name = "PROFILE")]
     pub counters: Option<PathBuf>,
@@ -371,7 +381,8 @@ pub struct SliceArgs {
     /// Where waves of the original were seen: PC samples of rocprofv3 as JSON or CSV (host trap or stochastic), of
     /// wavetap run --samples, or a thread trace: its stats_*.csv, its folder ui_output_agent_* for AMD's viewer, or
     /// code.json of that. If it is given more than once, the most trusted that saw a kernel counts: thread trace,
-    /// stochastic, host trap, CSV
+    /// stochastic, host trap, CSV. NVIDIA: a source page of ncu as CSV, the text of CUPTI's PC sampling; Intel: the
+    /// text of unitrace --stall-sampling
     #[arg(long, value_name = "FILE")]
     pub samples: Vec<PathBuf>,
     /// The rule by which a stall is divided among its causes
@@ -562,7 +573,7 @@ pub struct SelectArgs {
     /// be given several times)
     #[arg(long, value_name = "GLOB", value_parser = pattern)]
     pub kernel: Vec<String>,
-    /// Only code for this target (`gfx90a`, `gfx90a:xnack-`; may be given several times)
+    /// Only code for this target (`gfx90a`, `gfx90a:xnack-`, `sm_80`, `pvc`; may be given several times)
     #[arg(long, visible_alias = "arch", value_name = "GFX", value_delimiter = ',', value_parser = targets::parse)]
     pub target: Vec<String>,
 }

@@ -9,6 +9,7 @@
 //! - [`findings()`]: all that was found in a run, for other tools;
 //! - [`mix()`]: what kernels executed, from the counts of their blocks;
 //! - [`roofline()`]: the least time that this takes on a board, by resource;
+//! - [`Vendor`]: code of GPUs of other vendors, listed and sliced;
 //! - [`check_selection`], [`check_profile`]: whether what is named is in an input;
 //! - [`slice()`], [`explain`]: joins a profile with the code it came from and explains what waits for what.
 //!
@@ -29,6 +30,7 @@ mod roofline;
 mod selected;
 mod slices;
 mod summary;
+mod vendors;
 
 pub use disassemble::disassemble;
 pub use findings::{RunInputs, findings};
@@ -43,6 +45,7 @@ pub use rewrite::{Destination, Progress, Rewritten, rewrite, rewrite_to};
 pub use roofline::{RooflineInputs, roofline};
 pub use selected::{check_profile, check_selection};
 pub use slices::{Evidence, explain, slice};
+pub use vendors::{Vendor, refuse as refuse_vendor};
 pub use wavetap_instrument::CounterPlacement;
 pub use wavetap_instrument::object::Counters;
 pub use wavetap_instrument::probe;

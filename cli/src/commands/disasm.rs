@@ -3,11 +3,13 @@
 use std::process::ExitCode;
 
 use wavetap::error::{Error, Kind, Result, ResultExt};
-use wavetap::pipeline::{self, Listed};
+use wavetap::pipeline::{self, Listed, Vendor, refuse_vendor};
 use wavetap::report::disassembly::JsonStream;
 use wavetap::report::listing::Listing;
+use wavetap::report::vendor_code;
 use wavetap::stderr_line;
 
+use super::inspect::vendor_code_refused;
 use crate::args::{DisasmArgs, Format, Hidden, LookArgs};
 use crate::disassembly::{Form, Writer, YamlStream};
 use crate::sources::Sources;
@@ -26,6 +28,9 @@ pub fn run(args: &DisasmArgs, look: LookArgs) -> Result<ExitCode> {
     }
     output::check(&args.output)?;
     let data = map_file::open_or_stdin(&args.file)?;
+    if let Some(vendor) = Vendor::of(&data) {
+        return other_vendor(args, look, vendor, &data);
+    }
     let profile = args.counters.as_deref().map(|path| args.region.read(path)).transpose()?;
     let sources = Sources::below(&args.source_path);
     let source_text = |file: &str, line: u32| sources.line(file, line);
@@ -67,4 +72,20 @@ pub fn run(args: &DisasmArgs, look: LookArgs) -> Result<ExitCode> {
         stderr_line!("wavetap: not followed: {}", failed.replace(['\n', '\r'], " "));
     }
     Ok(if refused.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(REFUSED) })
+}
+
+/// Lists code of another vendor.
+fn other_vendor(args: &DisasmArgs, look: LookArgs, vendor: Vendor, data: &[u8]) -> Result<ExitCode> {
+    if args.counters.is_some() {
+        refuse_vendor(vendor, "--counters")?;
+    }
+    let of_amd = args.plain || args.bytes || args.source || !args.source_path.is_empty() || !args.hide.is_empty();
+    if of_amd || !args.entry.entry.is_empty() {
+        refuse_vendor(vendor, "--plain, --bytes, --source, --hide and --entry")?;
+    }
+    let mut selection = args.select.selection();
+    selection.kernels.extend(args.function.iter().cloned());
+    let code = vendor.code((data, &files::name(&args.file)), &selection, true)?;
+    output::emit(&args.output, look, &code, vendor_code::render_code)?;
+    Ok(vendor_code_refused(&code))
 }

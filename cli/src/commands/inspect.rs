@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use wavetap::error::{Result, ResultExt};
-use wavetap::pipeline::{self, Inspected};
+use wavetap::pipeline::{self, Inspected, Vendor, refuse_vendor};
 use wavetap::report::inspect::InspectedEntry;
+use wavetap::report::vendor_code::{self, VendorCode};
 use wavetap::stderr_line;
 
 use crate::args::{EntryArgs, InspectArgs, LookArgs};
@@ -19,6 +20,9 @@ const REFUSED: u8 = 1;
 pub fn run(args: &InspectArgs, look: LookArgs) -> Result<ExitCode> {
     output::check(&args.output)?;
     let data = map_file::open_or_stdin(&args.file)?;
+    if let Some(vendor) = Vendor::of(&data) {
+        return other_vendor(args, look, vendor, &data);
+    }
     let EntryArgs { entry, workgroup, dynamic_lds } = &args.entry;
     let inspected = Inspected {
         selection: args.select.selection(),
@@ -70,6 +74,31 @@ pub fn run(args: &InspectArgs, look: LookArgs) -> Result<ExitCode> {
         }
     }
     Ok(code)
+}
+
+/// What is in a file with code of another vendor.
+fn other_vendor(args: &InspectArgs, look: LookArgs, vendor: Vendor, data: &[u8]) -> Result<ExitCode> {
+    let EntryArgs { entry, workgroup, dynamic_lds } = &args.entry;
+    if args.extract.is_some() {
+        refuse_vendor(vendor, "--extract")?;
+    }
+    if !entry.is_empty() || workgroup.is_some() || *dynamic_lds != 0 {
+        refuse_vendor(vendor, "--entry, --workgroup and --dynamic-lds")?;
+    }
+    let code = vendor.code((data, &files::name(&args.file)), &args.select.selection(), false)?;
+    output::emit(&args.output, look, &code, vendor_code::render_inspection)?;
+    Ok(vendor_code_refused(&code))
+}
+
+/// Says what of another vendor's code was not read.
+pub fn vendor_code_refused(code: &VendorCode) -> ExitCode {
+    let functions = code.objects.iter().flat_map(|object| &object.functions);
+    let refused: Vec<&String> =
+        code.unread.iter().chain(functions.filter_map(|function| function.refused.as_ref())).collect();
+    for part in &refused {
+        stderr_line!("wavetap: not readable: {}", part.replace(['\n', '\r'], " "));
+    }
+    if refused.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(REFUSED) }
 }
 
 /// `libfoo.so.0.2.gfx90a_xnack-.co`: the input's name, the entry's id, its target without characters that other systems

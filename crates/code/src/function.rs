@@ -89,3 +89,41 @@ impl Function for Code<'_> {
         Ok(())
     }
 }
+
+impl<F: Function + ?Sized> Function for &F {
+    fn name(&self) -> &str {
+        (**self).name()
+    }
+
+    fn is_kernel(&self) -> bool {
+        (**self).is_kernel()
+    }
+
+    fn target(&self) -> &str {
+        (**self).target()
+    }
+
+    fn span(&self) -> Range<u64> {
+        (**self).span()
+    }
+
+    fn addresses(&self) -> Vec<u64> {
+        (**self).addresses()
+    }
+
+    fn begins_at(&self, address: u64) -> bool {
+        (**self).begins_at(address)
+    }
+
+    fn text(&self, address: u64) -> Option<String> {
+        (**self).text(address)
+    }
+
+    fn entries(&self) -> Entries {
+        (**self).entries()
+    }
+
+    fn with_code(&self, then: &mut dyn FnMut(&Code<'_>)) -> Result<()> {
+        (**self).with_code(then)
+    }
+}

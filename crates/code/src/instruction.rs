@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use serde::{Deserialize, Serialize};
+
 use smallvec::SmallVec;
 
 use crate::cycles::Cycles;
@@ -95,7 +97,9 @@ impl Guard {
 }
 
 /// What kind of work an instruction is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
 pub enum Class {
     /// Arithmetic of fixed latency.
     Alu,
@@ -130,6 +134,28 @@ pub enum Class {
 }
 
 impl Class {
+    /// In words, in the plural where there is one.
+    #[must_use]
+    pub fn words(self) -> &'static str {
+        match self {
+            Class::Alu => "arithmetic",
+            Class::Special => "special functions",
+            Class::Matrix => "matrix products",
+            Class::Constant => "constant memory",
+            Class::Shared => "shared memory",
+            Class::Private => "private memory",
+            Class::Global => "global memory",
+            Class::Generic => "generic memory",
+            Class::Image => "images",
+            Class::Barrier => "barriers",
+            Class::Fence => "fences",
+            Class::Message => "messages",
+            Class::Control => "branches",
+            Class::Wait => "waits",
+            Class::Other => "other instructions",
+        }
+    }
+
     /// Whether it accesses memory.
     #[must_use]
     pub fn is_memory(self) -> bool {

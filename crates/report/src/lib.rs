@@ -39,6 +39,7 @@ pub mod summary;
 pub mod table;
 pub mod text;
 pub mod time;
+pub mod vendor_code;
 pub mod verify;
 
 pub(crate) use wavetap_explain::variants;

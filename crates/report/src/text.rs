@@ -4,7 +4,7 @@ use super::launches::{self, uncounted_line};
 use super::regions;
 use super::render::Lines;
 use super::sections::{OfKernel, tables};
-use super::slice::{Blame, chain_lines, stall_lines, wait_lines};
+use super::slice::{Blame, Order, chain_lines, stall_lines, wait_lines};
 use super::stalls::Stalls;
 use super::style::{DID_NOT_END, counted, missing_waves, not_counted};
 use super::variants::{self, Variant};
@@ -160,10 +160,10 @@ fn kernel_lines(
     let of_kernel =
         OfKernel { target: kernel.processor(), wave_size: kernel.wave_size(), dispatches: kernel.dispatches };
     tables(&kernel.sections, of_kernel, style, lines);
-    wait_lines(&kernel.waits, stalls, style, lines);
+    wait_lines(&kernel.waits, stalls.map_or(Order::Predicted, Order::Modelled), style, lines);
     match stalls {
         Some(stalls) => stall_lines(&kernel.chains, stalls, CHAINS_SHOWN, style, lines),
-        None => chain_lines(&kernel.chains, (Blame::Exposed, "samples"), CHAINS_SHOWN, style, lines),
+        None => chain_lines(&kernel.chains, Order::Predicted, (Blame::Exposed, "samples"), CHAINS_SHOWN, style, lines),
     }
 }
 

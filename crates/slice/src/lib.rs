@@ -31,4 +31,4 @@ pub use result::{
     Step, WaitSlice,
 };
 pub use samples::CodeToSlice;
-pub use wavetap_code::{Cycles, LaneAccess, WaitCertainty, WorkgroupSource};
+pub use wavetap_code::{Class, Cycles, LaneAccess, WaitCertainty, WorkgroupSource};

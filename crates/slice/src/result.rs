@@ -7,7 +7,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::counts::CountSource;
-use wavetap_code::{Cycles, LaneAccess, Properties, StallReason, WaitCertainty};
+use wavetap_code::{Class, Cycles, LaneAccess, Properties, StallReason, WaitCertainty};
 use wavetap_profile::hex;
 use wavetap_profile::map::Source;
 use wavetap_profile::pc_samples::{Place, SampleKind};
@@ -194,6 +194,8 @@ pub struct KernelSlice {
     pub target: String,
     /// Lanes of its waves.
     pub wave_size: u32,
+    /// Whether executions of this processor's code can be counted. If not, and without samples, nothing is ranked by time.
+    pub is_counted: bool,
     /// Its waits, by predicted cycles descending.
     pub waits: Vec<WaitSlice>,
     /// Why it waits, by predicted cycles descending.
@@ -285,6 +287,9 @@ pub struct OperationSlice {
     pub source: Option<Source>,
     /// How sure it is that the wait waits for it.
     pub certainty: WaitCertainty,
+    /// What kind of operation it is; none of what was outstanding at a function's entry and of what a call has left.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub class: Option<Class>,
     /// Static latency of the operation.
     pub latency: Cycles,
 }
@@ -311,6 +316,8 @@ pub struct Chain {
     pub kernel_share: f64,
     /// What is blamed.
     pub cause: Cause,
+    /// What kind of operation it is; none of a stall that is its own, and of what a function called has left.
+    pub class: Option<Class>,
     /// What it rests on.
     pub evidence: Evidence,
     /// From the wait to where it comes from.
@@ -389,6 +396,11 @@ pub struct Evidence {
     /// How the lanes of an access to global memory lie to each other, where that follows from the code.
     #[serde(default)]
     pub access: Option<LaneAccess>,
+    /// The load that gave the operation's address: it cannot start before that is done. In a loop one of the same round;
+    /// none where the address is known earlier, so that the operation could be issued earlier.
+    #[serde(with = "optional_hex", default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<wavetap_profile::HexText>"))]
+    pub address_loaded_by: Option<u64>,
     /// Samples (cycles of a timing model) that tell for which operation waves waited there: where there are some, the
     /// share is theirs. None if it is predicted.
     #[serde(default, skip_serializing_if = "Option::is_none")]

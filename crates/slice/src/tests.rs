@@ -452,6 +452,33 @@ fn samples_that_tell_for_what_waves_waited_divide_a_wait() {
     assert_eq!(blamed(&slice(&[(0x40, 1000)])), blamed(&chains_of(&body, None)));
 }
 
+/// Of a row: an index is loaded, and what it points to.
+#[test]
+fn an_address_that_is_loaded_in_the_same_round_is_named() {
+    let shift = |to: u16, from: u16| op("v_lshlrev_b32").writes(Reg::vector(to, 1)).reads(Reg::vector(from, 1));
+    let add = op("v_add_u32").writes(Reg::vector(20, 2)).reads(Reg::vector(5, 1)).reads(Reg::vector(30, 1));
+    let body = Listing::at(0)
+        .push(global(30, 40))
+        .push(vmcnt0())
+        .label("again")
+        .push(global(4, 10))
+        .push(vmcnt0())
+        .push(shift(5, 4))
+        .push(add)
+        .push(global(6, 20))
+        .push(vmcnt0())
+        .push(branch_scc1("again"))
+        .push(end())
+        .kernel();
+    let chains = chains_of(&body, None);
+    let of = |wait: u64| chains.iter().find(|chain| chain.address == wait).expect("a chain");
+    assert_eq!(of(0x1c).evidence.address_loaded_by, Some(0x8), "not the base, which is there before the loop");
+    assert_eq!(of(0xc).evidence.address_loaded_by, None);
+    // The path goes by the index, not by the base that takes as long.
+    let expected = [(Edge::Stall, 0x1c), (Edge::Wait, 0x18), (Edge::Register, 0x14), (Edge::Register, 0x10)];
+    assert_eq!(steps(of(0x1c))[..4], expected);
+}
+
 fn steps(chain: &Chain) -> Vec<(Edge, u64)> {
     chain.path.iter().map(|step| (step.edge, step.address)).collect()
 }
@@ -666,6 +693,20 @@ fn samples_are_divided_among_causes_and_those_of_other_code_are_refused() {
     assert!(operands.is_some_and(|why| why.contains("saw `global_load_dword v1, v[98:99], off` at 0x0")));
     assert!(wrong(&[(0x0, "s_nop 0", 1, 0)]).is_some_and(|why| why.contains("saw `s_nop 0` at 0x0")));
     assert!(wrong(&[(0x2, "", 1, 0)]).is_some_and(|why| why.contains("0x2, where none begins")));
+}
+
+#[test]
+fn stalls_for_results_of_the_alu_are_chains() {
+    let add = |to: u16, from: u16| op("v_add_u32").writes(Reg::vector(to, 1)).reads(Reg::vector(from, 1));
+    let body = Listing::at(0).push(global(1, 10)).push(vmcnt0()).push(add(2, 1)).push(add(3, 2)).push(add(4, 3));
+    let body = body.push(end()).kernel();
+    let place = Place { samples: 9, stalled: BTreeMap::from([("ALU_DEPENDENCY".to_owned(), 9)]), ..Place::default() };
+    let samples = SampledObject { id: 1, places: BTreeMap::from([(0x10, place)]), ..SampledObject::default() };
+    let slice = with_samples(slice_counted(&body, None, |_| None), &body, &samples);
+    let chain = slice.chains.iter().find(|chain| chain.address == 0x10).expect("a chain");
+    assert_eq!(chain.cause, Cause::Itself(SelfBlame::Dependency));
+    // Not the load, for which the wait is.
+    assert_eq!(steps(chain), [(Edge::Stall, 0x10), (Edge::Register, 0xc), (Edge::Register, 0x8)]);
 }
 
 #[test]

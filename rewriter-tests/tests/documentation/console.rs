@@ -27,6 +27,7 @@ const PAGES: &[&str] = &[
     "docs/guide/memory-latency.md",
     "docs/guide/memory.md",
     "docs/guide/mix.md",
+    "docs/guide/other-gpus.md",
     "docs/guide/profile.md",
     "docs/guide/replay.md",
     "docs/guide/roofline.md",

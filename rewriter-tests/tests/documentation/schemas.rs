@@ -65,6 +65,8 @@ fn formats() -> Vec<Format> {
         Format::of::<report::rewrite::Summary>(report::rewrite::SCHEMA),
         Format::of::<profile::samples::Samples>(profile::samples::SCHEMA),
         Format::of::<report::slice::Slice>(report::slice::SCHEMA),
+        Format::of::<report::slice::SliceComparison>(report::slice::COMPARISON_SCHEMA),
+        Format::of::<report::vendor_code::VendorCode>(report::vendor_code::SCHEMA),
         Format::of::<profile::time::TimeProfile>(profile::time::SCHEMA),
         Format::of::<profile::fidelity::FidelityProfile>(profile::fidelity::SCHEMA),
         Format::of::<report::verify::Verification>(report::verify::SCHEMA),

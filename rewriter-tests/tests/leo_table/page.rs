@@ -17,6 +17,9 @@ const DIFFERENCES: &str = include_str!("differences.txt");
 const DRAWS: usize = 10_000;
 const OUTSIDE: usize = DRAWS / 40;
 
+/// Whether a row is in a group.
+type Chosen = fn(&Row) -> bool;
+
 /// The gain of the paper and of the model.
 fn pairs<'r>(rows: impl Iterator<Item = (&'r Row, &'r Profiled)>) -> Option<Vec<(f64, f64)>> {
     rows.map(|(row, profiled)| Some((row.speedup, profiled.speedup()?))).collect()
@@ -59,7 +62,7 @@ pub fn page(rows: &[Row], profiled: &[Profiled]) -> Result<String, Failure> {
     let mut text = ABOUT.to_owned();
     text += "\n## All together\n\n| rows | number | yes | finer | no | rank correlation | 95 % interval | ";
     text += "geometric mean: paper | model |\n|---|---|---|---|---|---|---|---|---|\n";
-    let groups: [(&str, fn(&Row) -> bool); 3] =
+    let groups: [(&str, Chosen); 3] =
         [("looked at before", |row| !row.kept_aside), ("kept aside", |row| row.kept_aside), ("all", |_| true)];
     for (name, chosen) in groups {
         let of: Vec<(&Row, &Profiled)> = rows.iter().zip(profiled).filter(|(row, _)| chosen(row)).collect();

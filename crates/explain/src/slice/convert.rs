@@ -49,6 +49,8 @@ impl From<slice::KernelSlice> for KernelSlice {
             name: kernel.name,
             demangled: kernel.demangled,
             target: kernel.target,
+            not_ranked_by_time: !kernel.is_counted
+                && kernel.samples.as_ref().is_none_or(|samples| samples.samples == 0),
             waits: kernel.waits,
             chains: kernel.chains.into_iter().map(|chain| Chain::new(chain, kernel.wave_size)).collect(),
             coverage: kernel.coverage,
@@ -73,6 +75,7 @@ impl Chain {
                 slice::Cause::Itself(why) => Some(why),
                 _ => None,
             },
+            class: chain.class,
             evidence: chain.evidence,
             path: chain.path,
             mask: chain.mask,

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Ambiguous, Blame, Coverage, Evidence, SampledPlace, SelfBlame, Step, WaitSlice};
+use super::{Ambiguous, Blame, Class, Coverage, Evidence, SampledPlace, SelfBlame, Step, WaitSlice};
 use wavetap_profile::hex;
 use wavetap_profile::pc_samples::SampleKind;
 
@@ -74,6 +74,10 @@ pub struct KernelSlice {
     pub demangled: String,
     /// Processor.
     pub target: String,
+    /// Whether nothing is ranked by time: executions of such code cannot be counted, and there are no samples of it. Cycles
+    /// are of one execution, by static latencies.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub not_ranked_by_time: bool,
     /// Its waits, by predicted cycles descending.
     pub waits: Vec<WaitSlice>,
     /// Why it waits, by predicted cycles descending.
@@ -115,6 +119,9 @@ pub struct Chain {
     /// Why waves stand there, if no cause is known: only samples tell of such stalls.
     #[serde(default)]
     pub self_blame: Option<SelfBlame>,
+    /// What kind of operation is blamed; none of a stall that is its own, and of what a function called has left.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub class: Option<Class>,
     /// What it rests on.
     pub evidence: Evidence,
     /// In words.

@@ -135,6 +135,7 @@ mod tests {
             exposed_samples: None,
             kernel_share: 0.0,
             cause,
+            class: None,
             evidence: Evidence {
                 certainty: WaitCertainty::Must,
                 executions: CountSource::Counted,
@@ -143,6 +144,7 @@ mod tests {
                 stable: true,
                 active_lanes: access.map(|_| 12.5),
                 access,
+                address_loaded_by: None,
                 observed: None,
                 confidence: None,
             },

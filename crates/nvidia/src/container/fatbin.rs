@@ -28,6 +28,28 @@ const FLAG_ZSTD: u64 = 0x8000;
 /// Largest cubin that is unpacked.
 const MAX_CUBIN: u64 = 1 << 30;
 
+/// Whether a file is one that [`images`] reads: a cubin, a fat binary, or a host file with fat binaries and without
+/// AMD's.
+#[must_use]
+pub fn is_nvidia(bytes: &[u8]) -> bool {
+    /// Of host files with code for AMD GPUs.
+    const HIP: &[u8] = b".hip_fatbin";
+    if u32_at(bytes, 0, "magic number").is_ok_and(|magic| magic == MAGIC) {
+        return true;
+    }
+    let Ok(header) = FileHeader64::<LE>::parse(bytes) else { return false };
+    if header.endian().is_err() {
+        return false;
+    }
+    if header.e_machine(LE) == EM_CUDA {
+        return true;
+    }
+    let Ok(sections) = header.sections(LE, bytes) else { return false };
+    let has =
+        |name: &[u8]| sections.iter().any(|section| sections.section_name(LE, section).is_ok_and(|it| it == name));
+    SECTIONS.iter().any(|name| has(name)) && !has(HIP)
+}
+
 /// What an entry of a fat binary is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ImageKind {

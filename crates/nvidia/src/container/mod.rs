@@ -10,7 +10,7 @@ mod lines;
 mod lz4;
 
 pub use cubin::{Cubin, Function};
-pub use fatbin::{Image, ImageKind, images};
+pub use fatbin::{Image, ImageKind, images, is_nvidia};
 pub use lines::{FunctionLines, LineTable};
 
 use wavetap_base::error::{Error, Result, ResultExt as _};
@@ -20,12 +20,12 @@ use wavetap_base::error::{Error, Result, ResultExt as _};
 ///
 /// # Errors
 /// Malformed if the file or a container in it breaks its format. If it has device code and none of it can be read, the
-/// error of the first entry, such as unsupported for PTX or a model that is not handled. Where some of it can be read,
-/// [`Opened::refused`] has the rest.
+/// error of the first entry, such as unsupported for a model that is not handled, or for PTX. Where some of it can be
+/// read, [`Opened::refused`] and [`Opened::ptx`] have the rest.
 pub fn open(bytes: &[u8], origin: &str) -> Result<Opened> {
     let images = images(bytes).within(|| origin.to_owned())?;
     let is_file = matches!(&images[..], [image] if image.offset == 0);
-    let mut opened = Opened { cubins: Vec::new(), refused: Vec::new() };
+    let mut opened = Opened { cubins: Vec::new(), refused: Vec::new(), ptx: Vec::new() };
     for image in images {
         let origin = if is_file {
             origin.to_owned()
@@ -33,8 +33,7 @@ pub fn open(bytes: &[u8], origin: &str) -> Result<Opened> {
             format!("{origin}, entry of sm_{} at {:#x}", image.model, image.offset)
         };
         if image.kind == ImageKind::Ptx {
-            let text = "PTX, which the driver compiles: only machine code is read";
-            opened.refused.push(Error::unsupported(text).within(origin));
+            opened.ptx.push(image.model);
             continue;
         }
         let cubin = image.contents().map_err(|error| error.within(origin.clone()));
@@ -46,6 +45,10 @@ pub fn open(bytes: &[u8], origin: &str) -> Result<Opened> {
     if opened.cubins.is_empty() && !opened.refused.is_empty() {
         return Err(opened.refused.swap_remove(0));
     }
+    if opened.cubins.is_empty() && !opened.ptx.is_empty() {
+        let text = "it has PTX alone, which the driver compiles: only machine code is read";
+        return Err(Error::unsupported(text).within(origin.to_owned()));
+    }
     Ok(opened)
 }
 
@@ -54,6 +57,8 @@ pub fn open(bytes: &[u8], origin: &str) -> Result<Opened> {
 pub struct Opened {
     /// The cubins.
     pub cubins: Vec<Cubin>,
-    /// Why other device code of the file was not read: one for each entry.
+    /// Why other machine code of the file was not read: one for each entry.
     pub refused: Vec<Error>,
+    /// The models of PTX, which the driver compiles where no machine code fits.
+    pub ptx: Vec<u32>,
 }

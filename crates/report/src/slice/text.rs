@@ -20,6 +20,17 @@ const PLACES_SHOWN: usize = 10;
 /// As many places that ambiguous samples may be at.
 const CANDIDATES_SHOWN: usize = 3;
 
+/// By what waits are ordered.
+#[derive(Clone, Copy)]
+pub(crate) enum Order<'a> {
+    /// The stalls of a timing model.
+    Modelled(&'a Stalls<'a>),
+    /// What is predicted from executions and latencies.
+    Predicted,
+    /// Latencies alone: executions cannot be counted.
+    NotByTime,
+}
+
 /// All kernels with their waits.
 #[must_use]
 pub fn render(slice: &Slice, style: Style) -> String {
@@ -27,12 +38,13 @@ pub fn render(slice: &Slice, style: Style) -> String {
     for kernel in &slice.kernels {
         lines.push(format!("{}  {}", style.bold(&style.name(&kernel.demangled)), style.dim(&kernel.target)));
         let before = lines.len();
-        wait_lines(&kernel.waits, None, style, &mut lines);
+        let order = if kernel.not_ranked_by_time { Order::NotByTime } else { Order::Predicted };
+        wait_lines(&kernel.waits, order, style, &mut lines);
         if lines.len() == before {
             lines.push("  no waits".to_owned());
         }
         let unit = kernel.samples.as_ref().map_or("samples", |samples| samples.kind.unit());
-        chain_lines(&kernel.chains, (slice.blame, unit), CHAINS_SHOWN, style, &mut lines);
+        chain_lines(&kernel.chains, order, (slice.blame, unit), CHAINS_SHOWN, style, &mut lines);
         if kernel.coverage.nodes > 0 {
             let Coverage { nodes, before, after } = kernel.coverage;
             let (before, after) = (100.0 * before, 100.0 * after);
@@ -56,7 +68,8 @@ pub fn render(slice: &Slice, style: Style) -> String {
 }
 
 /// The waits of a kernel, those that wait for nothing left out: in the order of modelled stalls, if there are some.
-pub(crate) fn wait_lines(waits: &[WaitSlice], stalls: Option<&Stalls<'_>>, style: Style, lines: &mut Vec<String>) {
+pub(crate) fn wait_lines(waits: &[WaitSlice], order: Order<'_>, style: Style, lines: &mut Vec<String>) {
+    let stalls = if let Order::Modelled(stalls) = order { Some(stalls) } else { None };
     let predicted = if stalls.is_some() { "predicted cycles" } else { "cycles" };
     let mut table = Table::new(&[
         ("address", Align::Right),
@@ -78,7 +91,7 @@ pub(crate) fn wait_lines(waits: &[WaitSlice], stalls: Option<&Stalls<'_>>, style
         table.row([
             format!("{:#x}", wait.address),
             wait.instruction.clone(),
-            if several { format!("{}({})", wait.counter, wait.count) } else { String::new() },
+            if several { counter_text(wait) } else { String::new() },
             place(wait.source.as_ref()),
             wait.executions.map(grouped).unwrap_or_else(|| "?".to_owned()),
             modelled(wait).map(grouped).unwrap_or_default(),
@@ -98,14 +111,22 @@ pub(crate) fn wait_lines(waits: &[WaitSlice], stalls: Option<&Stalls<'_>>, style
             ]);
         }
     }
-    let title = if stalls.is_some() {
-        "waits by modelled stall cycles (predicted: executions × static latency)"
-    } else {
-        "waits (predicted: executions × static latency, nothing was timed)"
+    let title = match order {
+        Order::Modelled(_) => "waits by modelled stall cycles (predicted: executions × static latency)",
+        Order::Predicted => "waits (predicted: executions × static latency, nothing was timed)",
+        Order::NotByTime => "waits, not ranked by time (static latency of one execution; nothing was counted or timed)",
     };
     push_table(title, &table, style, lines);
     if waiting.len() > WAITS_SHOWN {
         lines.push(format!("  and {} more: --format json has all", waiting.len() - WAITS_SHOWN));
+    }
+}
+
+/// A counter and how many may stay outstanding; a scoreboard or token alone where none may.
+fn counter_text(wait: &WaitSlice) -> String {
+    match wait.count {
+        0 if !wait.counter.ends_with("cnt") => wait.counter.clone(),
+        count => format!("{}({count})", wait.counter),
     }
 }
 
@@ -130,6 +151,7 @@ pub(crate) fn operation_text(operation: &OperationSlice) -> String {
 /// The causes that cost most, each from the wait back to where it comes from.
 pub(crate) fn chain_lines(
     chains: &[Chain],
+    order: Order<'_>,
     (blame, unit): (Blame, &str),
     most: usize,
     style: Style,
@@ -140,6 +162,9 @@ pub(crate) fn chain_lines(
     }
     lines.push(String::new());
     lines.push(style.dim(match blame {
+        Blame::Exposed if matches!(order, Order::NotByTime) => {
+            "  why, not ranked by time (what is left of the static latency when the wait begins, once)"
+        }
         Blame::Exposed => {
             "  why (predicted: what is left of the latency when the wait begins, as often as the wait was executed)"
         }
@@ -157,6 +182,11 @@ pub(crate) fn chain_lines(
         // Which branch it is matters where it has left lanes out.
         let mask = chain.mask.iter().filter(|_| chain.evidence.active_lanes.is_some());
         lines.extend(chain.path.iter().chain(mask).map(step_line));
+        if let Some(load) = chain.evidence.address_loaded_by {
+            lines.push(style.dim(&format!(
+                "              its address is loaded at {load:#x}: it cannot start before that is done"
+            )));
+        }
         if chain.through_memory {
             lines.push(
                 style.dim("              a value of these was loaded from memory that it is not certain who wrote"),

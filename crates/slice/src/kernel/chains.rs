@@ -70,6 +70,7 @@ impl Context<'_> {
                 } else {
                     Cause::Operation { name: self.code.inst(cause.inst).name.clone(), likely: !unlikely }
                 },
+                class: (!cause.by_callee).then(|| self.code.inst(cause.inst).class),
                 kernel_share: 0.0,
                 evidence: Evidence {
                     certainty: cause.certainty,
@@ -80,6 +81,7 @@ impl Context<'_> {
                     active_lanes,
                     access: if cause.by_callee { None } else { self.code.lane_access(cause.inst) },
                     observed,
+                    address_loaded_by: path.address_loaded_by.map(|load| self.code.address(load)),
                     confidence: Some(match observed {
                         Some(observed) if observed >= ENOUGH => Confidence::High,
                         _ if unlikely => Confidence::Low,

@@ -19,7 +19,7 @@ use smallvec::SmallVec;
 
 use super::Context;
 use wavetap_base::entity::{BlockId, InstId};
-use wavetap_code::{CounterId, Cycles, Operation, Wait, WaitCertainty, WaitedOperation};
+use wavetap_code::{CounterId, Cycles, Event, Operation, Wait, WaitCertainty, WaitedOperation};
 
 /// How often an operation is taken to be outstanding that is so on some paths, where the counters do not tell.
 const UNKNOWN_FREQUENCY: f64 = 0.5;
@@ -197,13 +197,13 @@ impl Context<'_> {
     /// The causes of what an instruction waits for, in all its counters; of a latency, `reach` is as far as it is asked
     /// about.
     pub(super) fn causes<'w>(&'w self, waits: &'w [Wait], reach: impl Fn(Cycles) -> u64) -> Vec<Candidate<'w>> {
-        let latency = |operation: Operation| match operation {
-            Operation::Inst(id) => self.latency(operation).longer_by(self.code.extra_latency(id)),
-            Operation::Callee(_) | Operation::Caller => self.latency(operation),
+        let latency = |each: &WaitedOperation| match (each.operation, each.event) {
+            (Operation::Inst(id), Event::Result) => self.latency(each).longer_by(self.code.extra_latency(id)),
+            _ => self.latency(each),
         };
         let wait = waits[0].inst;
         let all = || waits.iter().flat_map(|wait| wait.operations.iter().map(move |each| (wait, each)));
-        let longest = all().map(|(_, each)| reach(latency(each.operation))).max().unwrap_or(0);
+        let longest = all().map(|(_, each)| reach(latency(each))).max().unwrap_or(0);
         let (executions, _) = self.counts.of(self.code.block_of(wait));
         let others_are_counted = all().any(|(_, each)| {
             let issued = at(each.operation).map(|id| self.counts.of(self.code.block_of(id)).0);
@@ -250,15 +250,7 @@ impl Context<'_> {
             let found = ways.iter().find(|(of, _)| *of == of_these).and_then(|(_, between)| between.get(&inst));
             let between = found.copied().unwrap_or(Between::FAR);
             let counters = SmallVec::from_slice(&[self.counter_name(of)]);
-            causes.push(Candidate {
-                inst,
-                by_callee,
-                counters,
-                certainty,
-                latency: latency(each.operation),
-                between,
-                frequency,
-            });
+            causes.push(Candidate { inst, by_callee, counters, certainty, latency: latency(each), between, frequency });
         }
         causes
     }

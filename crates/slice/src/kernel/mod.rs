@@ -16,7 +16,7 @@ use crate::lines;
 use crate::result::{Chain, Coverage, KernelSlice, OperationSlice, WaitSlice};
 use crate::stall::StallCycles;
 use wavetap_base::entity::InstId;
-use wavetap_code::{Code, Cycles, Loops, Operation, Wait};
+use wavetap_code::{Code, Cycles, Event, Loops, Operation, Wait, WaitedOperation};
 use wavetap_profile::file::KernelTotals;
 
 /// What a kernel is sliced from.
@@ -90,7 +90,11 @@ pub fn slice_kernel(inputs: &KernelInputs<'_>, demangled: &str) -> KernelSlice {
                     instruction: id.map(print),
                     source: id.and_then(|id| lines::line(code, code.address(id))),
                     certainty: each.certainty,
-                    latency: context.latency(each.operation),
+                    class: match each.operation {
+                        Operation::Inst(id) => Some(code.inst(id).class),
+                        Operation::Callee(_) | Operation::Caller => None,
+                    },
+                    latency: context.latency(each),
                 }
             })
             .collect();
@@ -130,6 +134,7 @@ pub fn slice_kernel(inputs: &KernelInputs<'_>, demangled: &str) -> KernelSlice {
         demangled: demangled.to_owned(),
         target: code.properties().target.clone(),
         wave_size: code.properties().wave_size,
+        is_counted: code.properties().is_counted,
         waits,
         chains,
         samples: None,
@@ -137,12 +142,13 @@ pub fn slice_kernel(inputs: &KernelInputs<'_>, demangled: &str) -> KernelSlice {
 }
 
 impl Context<'_> {
-    /// The static latency of an operation: nothing here knows of caches or contention.
-    fn latency(&self, operation: Operation) -> Cycles {
-        match operation {
-            Operation::Inst(id) => self.code.inst(id).latency,
+    /// The static latency of an operation, until what is waited for of it: nothing here knows of caches or contention.
+    fn latency(&self, each: &WaitedOperation) -> Cycles {
+        match (each.operation, each.event) {
+            (Operation::Inst(id), Event::Result) => self.code.inst(id).latency,
+            (Operation::Inst(id), Event::Operands) => self.code.inst(id).operand_latency,
             // Whatever it was.
-            Operation::Callee(_) | Operation::Caller => self.code.properties().unknown_latency,
+            (Operation::Callee(_) | Operation::Caller, _) => self.code.properties().unknown_latency,
         }
     }
 }

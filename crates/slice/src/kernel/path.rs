@@ -1,7 +1,8 @@
 //! From the operation that is waited for, back to where its address comes from, and to the branch that left it its
 //! lanes.
 //!
-//! A greedy walk, not a whole slice: at each instruction it goes to one producer, of those that were executed the one
+//! A greedy walk, not a whole slice: at each instruction it goes to one producer, of those that were executed one in the
+//! most loops around it, as what is computed before a loop is there when its rounds begin; of these the one
 //! with the longest typical latency, of equal ones the nearest. From a reload it goes to the store
 //! ([`wavetap_code::DataFlow::origin`]), and from there follows only the stored data. No instruction is visited twice,
 //! and a path has at most `LONGEST` steps after the operation. Where the store is not certain, the path says that it
@@ -15,10 +16,12 @@ use super::Context;
 use crate::lines::step;
 use crate::result::{Edge, Step};
 use wavetap_base::entity::InstId;
-use wavetap_code::{Origin, Values};
+use wavetap_code::{Class, Origin, Values};
 
 /// Steps of a path after the operation that is waited for.
 const LONGEST: usize = 6;
+/// Instructions that are looked at for what loads an address.
+const NEAR: usize = 128;
 
 /// A path, and whether it leaves something out.
 #[derive(Debug)]
@@ -27,6 +30,8 @@ pub(super) struct Path {
     pub(super) through_memory: bool,
     /// What left the operation its lanes.
     pub(super) mask: Vec<Step>,
+    /// The load that gave the operation its address.
+    pub(super) address_loaded_by: Option<InstId>,
 }
 
 impl Context<'_> {
@@ -41,12 +46,13 @@ impl Context<'_> {
         // Of an operation that several waits wait for, the way back is the same.
         let behind = paths.entry(cause).or_insert_with(|| self.path_behind(cause));
         let steps = std::iter::once(step(self.code, wait, Edge::Stall)).chain(behind.steps.iter().cloned()).collect();
-        Path { steps, through_memory: behind.through_memory, mask: behind.mask.clone() }
+        Path { steps, mask: behind.mask.clone(), ..*behind }
     }
 
     fn path_behind(&self, cause: InstId) -> Path {
         let steps = vec![step(self.code, cause, Edge::Wait)];
-        let mut path = Path { steps, through_memory: false, mask: self.mask(cause) };
+        let address_loaded_by = self.address_loaded_by(cause);
+        let mut path = Path { steps, through_memory: false, mask: self.mask(cause), address_loaded_by };
         let mut seen = FxHashSet::from_iter([cause]);
         let (mut at, mut data_only) = (cause, false);
         while path.steps.len() < LONGEST + 1 {
@@ -85,6 +91,7 @@ impl Context<'_> {
             steps: vec![step(self.code, wait, Edge::Stall), step(self.code, call, Edge::Wait)],
             through_memory: false,
             mask: Vec::new(),
+            address_loaded_by: None,
         }
     }
 
@@ -94,7 +101,43 @@ impl Context<'_> {
         let time = |id: InstId| self.code.inst(id).latency.typical;
         producers
             .filter(|id| !seen.contains(id) && self.executed(*id))
-            .max_by_key(|id| (time(*id), Reverse(at.0.abs_diff(id.0)), *id))
+            .max_by_key(|id| (self.shared_loops(at, *id), time(*id), Reverse(at.0.abs_diff(id.0)), *id))
+    }
+
+    /// How many loops two instructions are both in.
+    fn shared_loops(&self, a: InstId, b: InstId) -> usize {
+        let around = |id: InstId| self.loops.around(self.code.block_of(id));
+        around(a).filter(|index| around(b).any(|other| other == *index)).count()
+    }
+
+    /// The load that gave the address of an operation, directly or through other instructions: the operation cannot
+    /// start before it is done. Of several the slowest, of these the nearest. In a loop only what is loaded in its
+    /// rounds counts, outside of loops no arguments and constants; what is farther away than `NEAR` instructions is not
+    /// looked for.
+    fn address_loaded_by(&self, operation: InstId) -> Option<InstId> {
+        let innermost = self.loops.innermost(self.code.block_of(operation));
+        let in_loop = |id: InstId| self.loops.around(self.code.block_of(id)).any(|index| Some(index) == innermost);
+        let inst = self.code.inst(operation);
+        if !inst.class.is_memory() || inst.writes.is_empty() {
+            return None;
+        }
+        let (mut seen, mut loads) = (FxHashSet::from_iter([operation]), Vec::new());
+        let mut work = vec![operation];
+        while let (Some(at), true) = (work.pop(), seen.len() < NEAR) {
+            for producer in self.code.producers(at, Values::All) {
+                let inside = innermost.is_none() || in_loop(producer);
+                if !inside || !self.executed(producer) || !seen.insert(producer) {
+                    continue;
+                }
+                match self.code.inst(producer).class {
+                    Class::Constant if innermost.is_none() => {}
+                    class if class.is_memory() => loads.push(producer),
+                    _ => work.push(producer),
+                }
+            }
+        }
+        let time = |id: InstId| self.code.inst(id).latency.typical;
+        loads.into_iter().max_by_key(|id| (time(*id), Reverse(operation.0.abs_diff(id.0)), *id))
     }
 
     /// The instruction that left an operation its lanes, and the comparison before it; nothing if all lanes of the wave

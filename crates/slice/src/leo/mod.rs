@@ -346,6 +346,7 @@ impl ChainMaker<'_> {
                 Some(cause) => Cause::Leo { name: code.inst(cause).name.clone() },
                 None => Cause::LeoItself(self.blamer.class(stalled, stall)),
             },
+            class: share.cause.map(|cause| code.inst(cause).class),
             kernel_share: 0.0,
             evidence: Evidence {
                 certainty: WaitCertainty::May,
@@ -355,6 +356,7 @@ impl ChainMaker<'_> {
                 stable: false,
                 active_lanes: None,
                 access: None,
+                address_loaded_by: None,
                 observed: None,
                 confidence: None,
             },

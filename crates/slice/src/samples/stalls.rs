@@ -1,13 +1,16 @@
 //! Samples of where waves were, joined with the kernel that they were in.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::counts::CountSource;
 use crate::lines;
-use crate::result::{Cause, Chain, Confidence, Edge, Evidence, KernelSamples, KernelSlice, SampledPlace, SelfBlame};
+use crate::result::{
+    Cause, Chain, Confidence, Edge, Evidence, KernelSamples, KernelSlice, SampledPlace, SelfBlame, Step,
+};
 use crate::stall::StallCycles;
 use wavetap_base::entity::InstId;
-use wavetap_code::{Code, Cycles, WaitCertainty};
+use wavetap_code::{Code, Cycles, Values, WaitCertainty};
 use wavetap_profile::pc_samples::{Place, SampleKind, SampledObject};
 
 /// The waits at which samples saw waves stall for memory, or do not say why they stalled.
@@ -37,6 +40,7 @@ fn self_blame(code: &Code<'_>, id: InstId, place: &Place) -> Chain {
         exposed_samples: None,
         kernel_share: 0.0,
         cause: Cause::Itself(class),
+        class: None,
         evidence: Evidence {
             certainty: WaitCertainty::Must,
             executions: CountSource::Unknown,
@@ -45,13 +49,38 @@ fn self_blame(code: &Code<'_>, id: InstId, place: &Place) -> Chain {
             stable: true,
             active_lanes: None,
             access: None,
+            address_loaded_by: None,
             observed: None,
             confidence: Some(if place.stalled.is_empty() { Confidence::Low } else { Confidence::Medium }),
         },
-        path: vec![lines::step(code, id, Edge::Stall)],
+        path: std::iter::once(lines::step(code, id, Edge::Stall))
+            .chain(if class == SelfBlame::Dependency { computed_by(code, id) } else { Vec::new() })
+            .collect(),
         mask: Vec::new(),
         through_memory: false,
     }
+}
+
+/// Instructions of a chain of results that an instruction waits for.
+const LONGEST: usize = 4;
+
+/// What computed the result that an instruction waits for, and what that was computed from: of several values the one
+/// that takes longest, of these the nearest.
+fn computed_by(code: &Code<'_>, stalled: InstId) -> Vec<Step> {
+    let mut seen = BTreeSet::from([stalled]);
+    let mut steps = Vec::new();
+    let mut at = stalled;
+    while steps.len() < LONGEST {
+        let producers = code.producers(at, Values::All).into_iter().filter(|id| !seen.contains(id));
+        let time = |id: InstId| code.inst(id).latency.typical;
+        // Results of memory are what counters and scoreboards are waited for, not results of the ALU.
+        let computed = producers.filter(|id| !code.inst(*id).class.is_memory());
+        let Some(next) = computed.max_by_key(|id| (time(*id), Reverse(at.0.abs_diff(id.0)), *id)) else { break };
+        seen.insert(next);
+        steps.push(lines::step(code, next, Edge::Register));
+        at = next;
+    }
+    steps
 }
 
 /// Samples of a kernel.
