@@ -1,7 +1,7 @@
 #!/bin/sh
 # Builds every sample for three targets from source:
-#     hip-samples/build.sh [--nine | --memory | --steps | --counts | --summary | --latency | --leo] [-o FOLDER] [NAME...]
-#         [-- EXTRA COMPILER FLAGS]
+#     hip-samples/build.sh [--nine | --memory | --steps | --counts | --summary | --latency | --leo] [-o FOLDER]
+#         [NAME...] [-- EXTRA COMPILER FLAGS]
 # --nine: the programs of the benchmark `nine` instead, for its targets, without line tables and host symbols.
 # --memory: the programs whose accesses `wavetap memory` is tested with, for four targets.
 # --steps: a program that is made better step by step, for two targets.

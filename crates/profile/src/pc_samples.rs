@@ -172,8 +172,8 @@ pub struct Place {
     pub issued: u64,
     /// The others by reason, without [`REASON_PREFIX`]; host-trap samples and thread traces give none.
     pub stalled: BTreeMap<String, u64>,
-    /// Of the others, those that tell for which operation in flight the wave waited, by the offset of its instruction in
-    /// the same code object: samples of the timing model do.
+    /// Of the others, those that tell for which operation in flight the wave waited, by the offset of its instruction
+    /// in the same code object: samples of the timing model do.
     pub waits_for: BTreeMap<u64, u64>,
     /// Of the others, those in which an instruction of another wave of the SIMD went ahead: the waiting cost nothing.
     /// None if the samples do not tell of all of them.

@@ -150,8 +150,8 @@ pub struct Record {
     pub inst_type: &'static str,
     pub wave_cnt: u32,
     pub snapshot: Snapshot,
-    /// The instruction whose operation in flight it waits for, of several the one that is done last; only the timing model
-    /// can tell.
+    /// The instruction whose operation in flight it waits for, of several the one that is done last; only the timing
+    /// model can tell.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waits_for: Option<Pc>,
 }

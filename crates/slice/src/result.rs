@@ -194,7 +194,8 @@ pub struct KernelSlice {
     pub target: String,
     /// Lanes of its waves.
     pub wave_size: u32,
-    /// Whether executions of this processor's code can be counted. If not, and without samples, nothing is ranked by time.
+    /// Whether executions of this processor's code can be counted. If not, and without samples, nothing is ranked by
+    /// time.
     pub is_counted: bool,
     /// Its waits, by predicted cycles descending.
     pub waits: Vec<WaitSlice>,
@@ -396,8 +397,8 @@ pub struct Evidence {
     /// How the lanes of an access to global memory lie to each other, where that follows from the code.
     #[serde(default)]
     pub access: Option<LaneAccess>,
-    /// The load that gave the operation's address: it cannot start before that is done. In a loop one of the same round;
-    /// none where the address is known earlier, so that the operation could be issued earlier.
+    /// The load that gave the operation's address: it cannot start before that is done. In a loop one of the same
+    /// round; none where the address is known earlier, so that the operation could be issued earlier.
     #[serde(with = "optional_hex", default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<wavetap_profile::HexText>"))]
     pub address_loaded_by: Option<u64>,

@@ -103,8 +103,17 @@ impl Survey {
              operation by itself makes a difference.\n\n",
             self.single, self.calls, self.joint
         );
-        let head = "waits | top: leo | top: ours | top: best guess | top: ours, samples | distance: leo | distance: ours \
-                    | distance: ours, samples |\n|---|---|---|---|---|---|---|---|---|\n";
+        let columns = [
+            "waits",
+            "top: leo",
+            "top: ours",
+            "top: best guess",
+            "top: ours, samples",
+            "distance: leo",
+            "distance: ours",
+            "distance: ours, samples",
+        ];
+        let head = format!("{} |\n|---|{}\n", columns.join(" | "), "---|".repeat(columns.len()));
         for (source, title) in [
             ("", "All"),
             ("machine code", "Kernels in machine code"),

@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use super::dominators::DominatorTree;
+use super::dominators::{self, DominatorTree};
 use super::loops::Loops;
 use crate::kernel::{Body, Flow};
 use crate::solver::{self, Graph};
@@ -222,13 +222,13 @@ impl Cfg {
     /// The dominator tree, rooted in the entry.
     #[must_use]
     pub fn dominators(&self) -> DominatorTree {
-        DominatorTree::of_entry(self)
+        dominators::of_entry(self)
     }
 
     /// The post-dominator tree, rooted in a virtual exit after all blocks that leave the body.
     #[must_use]
     pub fn post_dominators(&self) -> DominatorTree {
-        DominatorTree::of_exits(self)
+        dominators::of_exits(self)
     }
 
     /// The natural loops.

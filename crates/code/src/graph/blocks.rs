@@ -2,9 +2,9 @@
 
 use smallvec::SmallVec;
 
-use super::dominators::Dominators;
 use super::loops::Loops;
 use crate::instruction::{Exit, Flow, Instruction};
+use wavetap_base::dominators::DominatorTree;
 use wavetap_base::entity::{BlockId, InstId};
 use wavetap_base::error::{Error, Result};
 
@@ -217,7 +217,10 @@ impl Graph {
     /// The natural loops.
     #[must_use]
     pub fn loops(&self) -> Loops {
-        Loops::find(self, &Dominators::of(self))
+        let ends = |edges: &[Edge]| edges.iter().map(|edge| edge.block.0).collect();
+        let successors: Vec<Vec<u32>> = self.blocks.iter().map(|block| ends(&block.successors)).collect();
+        let predecessors: Vec<Vec<u32>> = self.blocks.iter().map(|block| ends(&block.predecessors)).collect();
+        Loops::find(self, &DominatorTree::solve(&successors, &predecessors, self.entry.0, self.blocks.len() as u32))
     }
 }
 

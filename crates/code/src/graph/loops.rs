@@ -7,7 +7,7 @@
 //! (padding) count for nothing.
 
 use super::blocks::{Edge, Graph};
-use super::dominators::Dominators;
+use wavetap_base::dominators::DominatorTree;
 use wavetap_base::entity::BlockId;
 
 /// Blocks of loops for each block of a body, those of nested loops once for each: more are not listed.
@@ -33,14 +33,14 @@ pub struct Loops {
 }
 
 impl Loops {
-    pub(crate) fn find(graph: &Graph, dominators: &Dominators) -> Loops {
+    pub(crate) fn find(graph: &Graph, dominators: &DominatorTree) -> Loops {
         let mut found = Loops { loops: Vec::new(), innermost: vec![None; graph.len()], irreducible: false };
         // By block: the last loop that it was found in.
         let mut found_in = vec![usize::MAX; graph.len()];
         let mut members = 0;
         for &header in graph.reverse_postorder() {
             let mut work: Vec<BlockId> = Vec::new();
-            let reached = |edge: &&Edge| dominators.reaches(edge.block);
+            let reached = |edge: &&Edge| dominators.contains(edge.block);
             for edge in graph.block(header).predecessors.iter().filter(reached) {
                 if dominators.dominates(header, edge.block) {
                     work.push(edge.block);

@@ -1,7 +1,6 @@
 //! Control flow: blocks, edges and loops.
 
 mod blocks;
-mod dominators;
 mod loops;
 
 pub use blocks::{Block, Edge, EdgeKind, Graph};

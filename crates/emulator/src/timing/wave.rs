@@ -3,8 +3,8 @@
 //!
 //! A scoreboard with times: each register has the cycle at which its value is ready, and each counter a list of the
 //! cycles at which its operations complete. An operation of an order (vector memory, LDS) completes no earlier than the
-//! one before it, so its time is the maximum of both. A wait for N ends when all but N of a counter are complete, and was
-//! for the instruction whose own time that is.
+//! one before it, so its time is the maximum of both. A wait for N ends when all but N of a counter are complete, and
+//! was for the instruction whose own time that is.
 //!
 //! Invariant: all cycles before `now` are charged, each to one instruction and either to its issue slot or to one stall
 //! reason; `now` never goes back. So the charged cycles of a wave add up to its time.

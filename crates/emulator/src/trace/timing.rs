@@ -292,8 +292,8 @@ pub struct ModelledTime {
     pub most_waves: u32,
     /// By instruction.
     pub instructions: BTreeMap<CodeAddress, InstructionTime>,
-    /// Cycles of waits for memory, by the instruction that waited and the one that it waited for: of several the one that
-    /// was done last.
+    /// Cycles of waits for memory, by the instruction that waited and the one that it waited for: of several the one
+    /// that was done last.
     pub waited: BTreeMap<(CodeAddress, CodeAddress), u64>,
     /// Caches and LDS.
     pub memory: MemoryCounts,

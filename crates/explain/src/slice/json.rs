@@ -74,8 +74,8 @@ pub struct KernelSlice {
     pub demangled: String,
     /// Processor.
     pub target: String,
-    /// Whether nothing is ranked by time: executions of such code cannot be counted, and there are no samples of it. Cycles
-    /// are of one execution, by static latencies.
+    /// Whether nothing is ranked by time: executions of such code cannot be counted, and there are no samples of it.
+    /// Cycles are of one execution, by static latencies.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub not_ranked_by_time: bool,
     /// Its waits, by predicted cycles descending.

@@ -145,7 +145,8 @@ pub(super) fn waiting(subject: &Subject<'_>) -> Waiting {
             parts.entry(waited).or_default().push(Part { source, part, operation });
         }
     }
-    // No chains: waits that the slicer predicts to take no time, and those of called functions, which have no operations.
+    // No chains: waits that the slicer predicts to take no time, and those of called functions, which have no
+    // operations.
     let explained: BTreeSet<u64> = kernel.chains.iter().map(|chain| chain.address).collect();
     for (address, cycles) in stalled.iter().flatten().filter(|(address, _)| !explained.contains(address)) {
         let part = *cycles as f64 / all.max(1.0);

@@ -37,10 +37,16 @@ pub fn open<'d>(bytes: &'d [u8], origin: &str) -> Result<Vec<Zebin<'d>>> {
     Ok(found)
 }
 
-/// Whether `bytes` begin like a file that [`open`] reads.
+/// Whether it is a file that [`open`] reads: a zebin, a device binary, or an archive that has one.
 #[must_use]
 pub fn is_intel(bytes: &[u8]) -> bool {
-    archive::is_archive(bytes) || matches!(zebin::kind(bytes), Some(zebin::ElfKind::Zebin | zebin::ElfKind::Device))
+    let is_code = |bytes: &[u8]| matches!(zebin::kind(bytes), Some(zebin::ElfKind::Zebin | zebin::ElfKind::Device));
+    if !archive::is_archive(bytes) {
+        return is_code(bytes);
+    }
+    let Ok(members) = archive::members(bytes) else { return false };
+    let contents = |member: &archive::Member| slice(bytes, member.offset, member.size, "member of an archive");
+    members.iter().any(|member| contents(member).is_ok_and(is_code))
 }
 
 /// What is for targets that are not decoded is told in `refused`.

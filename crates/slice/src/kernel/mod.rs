@@ -52,6 +52,8 @@ struct Context<'a> {
     stalls: Stalls,
     /// By operation, from where on.
     paths: RefCell<FxHashMap<InstId, Path>>,
+    /// By instruction, when its result is there.
+    ready: RefCell<FxHashMap<InstId, u64>>,
     counts: &'a BlockCounts,
     totals: Option<&'a KernelTotals>,
 }
@@ -69,6 +71,7 @@ pub fn slice_kernel(inputs: &KernelInputs<'_>, demangled: &str) -> KernelSlice {
         loops: code.graph().loops(),
         stalls: Stalls::default(),
         paths: RefCell::default(),
+        ready: RefCell::default(),
         counts: &counts,
         totals,
     };

@@ -1,9 +1,9 @@
 //! From the operation that is waited for, back to where its address comes from, and to the branch that left it its
 //! lanes.
 //!
-//! A greedy walk, not a whole slice: at each instruction it goes to one producer, of those that were executed one in the
-//! most loops around it, as what is computed before a loop is there when its rounds begin; of these the one
-//! with the longest typical latency, of equal ones the nearest. From a reload it goes to the store
+//! A greedy walk, not a whole slice: at each instruction it goes to one producer, of those that were executed one in
+//! the most loops around it, as what is computed before a loop is there when its rounds begin; of these the one whose
+//! value is there last by static latencies, of equal ones the nearest. From a reload it goes to the store
 //! ([`wavetap_code::DataFlow::origin`]), and from there follows only the stored data. No instruction is visited twice,
 //! and a path has at most `LONGEST` steps after the operation. Where the store is not certain, the path says that it
 //! goes through memory.
@@ -21,7 +21,9 @@ use wavetap_code::{Class, Origin, Values};
 /// Steps of a path after the operation that is waited for.
 const LONGEST: usize = 6;
 /// Instructions that are looked at for what loads an address.
-const NEAR: usize = 128;
+const NEAR: usize = 32;
+/// Instructions that are looked at for when the values of one instruction are there.
+const MOST: u32 = 32;
 
 /// A path, and whether it leaves something out.
 #[derive(Debug)]
@@ -98,10 +100,27 @@ impl Context<'_> {
     /// The instruction that what this one reads is waited for longest from.
     fn producer(&self, at: InstId, of: Values, seen: &FxHashSet<InstId>) -> Option<InstId> {
         let producers = self.code.producers(at, of).into_iter();
-        let time = |id: InstId| self.code.inst(id).latency.typical;
-        producers
-            .filter(|id| !seen.contains(id) && self.executed(*id))
-            .max_by_key(|id| (self.shared_loops(at, *id), time(*id), Reverse(at.0.abs_diff(id.0)), *id))
+        let mut left = MOST;
+        producers.filter(|id| !seen.contains(id) && self.executed(*id)).max_by_key(|id| {
+            (self.shared_loops(at, *id), self.ready(*id, &mut left), Reverse(at.0.abs_diff(id.0)), *id)
+        })
+    }
+
+    /// Cycles until the result of an instruction is there, by static latencies: its own, after those of what it reads.
+    /// Values of earlier rounds of loops are taken to be there, and so are all after so many instructions as are `left`
+    /// to look at.
+    fn ready(&self, id: InstId, left: &mut u32) -> u64 {
+        if let Some(known) = self.ready.borrow().get(&id) {
+            return *known;
+        }
+        let own = u64::from(self.code.inst(id).latency.typical);
+        let Some(rest) = left.checked_sub(1) else { return own };
+        *left = rest;
+        let earlier = |producer: &InstId| *producer < id && self.executed(*producer);
+        let producers = self.code.producers(id, Values::All).into_iter().filter(earlier);
+        let cycles = own.saturating_add(producers.map(|producer| self.ready(producer, left)).max().unwrap_or(0));
+        self.ready.borrow_mut().insert(id, cycles);
+        cycles
     }
 
     /// How many loops two instructions are both in.
