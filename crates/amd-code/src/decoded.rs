@@ -85,10 +85,6 @@ impl Function for AmdFunction<'_> {
         self.body.ids().map(|id| self.body.address(id)).collect()
     }
 
-    fn begins_at(&self, address: u64) -> bool {
-        self.body.at(address).is_some()
-    }
-
     fn text(&self, address: u64) -> Option<String> {
         let id = self.body.at(address)?;
         Some(wavetap_amdgpu::print(self.body.target(), self.body.inst(id)))

@@ -36,9 +36,6 @@ pub trait Function {
     /// The addresses of its instructions, ascending.
     fn addresses(&self) -> Vec<u64>;
 
-    /// Whether an instruction begins at this address.
-    fn begins_at(&self, address: u64) -> bool;
-
     /// The instruction that begins at this address as printed.
     fn text(&self, address: u64) -> Option<String>;
 
@@ -76,10 +73,6 @@ impl Function for Code<'_> {
         self.instructions().iter().map(|inst| inst.address).collect()
     }
 
-    fn begins_at(&self, address: u64) -> bool {
-        self.at(address).is_some()
-    }
-
     fn text(&self, address: u64) -> Option<String> {
         self.at(address).map(|id| self.inst(id).text.to_string())
     }
@@ -109,10 +102,6 @@ impl<F: Function + ?Sized> Function for &F {
 
     fn addresses(&self) -> Vec<u64> {
         (**self).addresses()
-    }
-
-    fn begins_at(&self, address: u64) -> bool {
-        (**self).begins_at(address)
     }
 
     fn text(&self, address: u64) -> Option<String> {
