@@ -75,7 +75,7 @@ pub struct Write {
     /// The location.
     pub location: Location,
     /// Whether part of the old value may stay for another reason than the guard: bits or lanes that are not written.
-    /// Then the search for definitions goes on behind it.
+    /// Then the search for definitions goes on before it.
     pub partial: bool,
 }
 
