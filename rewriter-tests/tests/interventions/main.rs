@@ -24,13 +24,15 @@ use rewriter_tests::cores::on_all_cores;
 use rewriter_tests::kernels::build::Variant;
 use rewriter_tests::machine_code::{self, Frame};
 use rewriter_tests::{Failure, full, made_up, place, real_code};
-use truth::Outcome;
+use truth::{LEO, OURS, Outcome, SAMPLED};
 
 /// Kernels in machine code.
 const QUICK: u64 = 120;
 const FULL: u64 = 1_500;
 /// One of so many sources is compiled for a target.
 const SOURCES: usize = 25;
+/// Of a hundred waits, how many are blamed right at least with samples that tell for what waves waited.
+const ENOUGH: f64 = 75.0;
 /// Waits that are printed for whoever wants to know why.
 const SHOWN: usize = 12;
 /// The target on which the samples are run.
@@ -91,6 +93,10 @@ fn blames_beside_what_waits_are_for() {
     let survey = survey.into_inner().expect("no panic");
     println!("{}", survey.page());
     survey.lost().take(SHOWN).for_each(|lost| println!("leo's is right and ours is not: {lost}"));
+    if parts.is_none() {
+        let [leo, ours, sampled] = [LEO, OURS, SAMPLED].map(|column| survey.top(column));
+        assert!(ours > leo && sampled >= ENOUGH, "{leo} {ours} {sampled}");
+    }
     assert!(survey.waits() > 50 || parts.is_some(), "{} waits", survey.waits());
     if full() && parts.is_none() {
         survey.keep(&place::root().join("docs/results/blame.md"));

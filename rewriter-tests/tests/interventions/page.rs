@@ -79,6 +79,11 @@ impl Survey {
         self.judged.len()
     }
 
+    /// In how many of a hundred waits the first one blamed is right.
+    pub fn top(&self, column: usize) -> f64 {
+        self.rows.get(&("", Group::All)).map_or(0.0, |row| row.top(column))
+    }
+
     pub fn page(&self) -> String {
         let mut page = format!(
             "# Who is blamed for a wait\n\nWritten by `{COMMAND}`: the rules of `wavetap slice --blame leo` and of \
