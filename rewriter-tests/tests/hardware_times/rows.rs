@@ -121,7 +121,7 @@ impl Runner {
         let folder = place::build_folder().join("hardware-times");
         let bitcode = folder.join("bitcode");
         make_bitcode(&bitcode)?;
-        let emulator = digest(&[place::build_folder().join("libamdhip64.so")])?;
+        let emulator = digest(&[place::hip_runtime()])?;
         let mut digests = BTreeMap::new();
         for program in PROGRAMS {
             let executable = folder.join(program.name);

@@ -122,7 +122,7 @@ impl Runner {
 
     fn row(&self, row: &Row, with_fixed: bool) -> Result<Profiled, Failure> {
         let (program, file) = (self.folder.join(&row.program), self.folder.join(format!("{}.json", row.program)));
-        let digest = digest(&[&self.wavetap, &place::build_folder().join("libamdhip64.so"), &program])?;
+        let digest = digest(&[&self.wavetap, &place::hip_runtime(), &program])?;
         let kept = fs::read_to_string(&file).ok().and_then(|text| serde_json::from_str::<Kept>(&text).ok());
         if let Some(kept) = kept.filter(|kept| kept.digest == digest && (kept.profiled.fixed.is_some() || !with_fixed))
         {
