@@ -94,6 +94,7 @@ pub use wavetap_code as code;
 pub use wavetap_collect as collect;
 pub use wavetap_collect::stderr_line;
 pub use wavetap_emulator as emulator;
+pub use wavetap_explain as explain;
 pub use wavetap_instrument as instrument;
 pub use wavetap_instrument::{layout, probe};
 pub use wavetap_memory as memory;

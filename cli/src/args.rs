@@ -2,6 +2,7 @@
 
 mod backend;
 mod capture;
+mod check;
 mod compare;
 mod export;
 mod findings;
@@ -25,6 +26,7 @@ use crate::workgroup;
 
 pub use backend::{BackendArgs, BackendChoice, StackChoice};
 pub use capture::{CaptureArgs, ReplayArgs, ReplayHereArgs};
+pub use check::{CheckArgs, CheckFormat};
 pub use compare::CompareArgs;
 pub use export::{ExportArgs, ExportForm};
 pub use findings::{FailOn, FindingsFormat};
@@ -69,6 +71,7 @@ pub enum Command {
     Rewrite(RewriteArgs),
     Run(RunArgs),
     Profile(ProfileArgs),
+    Check(CheckArgs),
     Compare(CompareArgs),
     Capture(CaptureArgs),
     Replay(ReplayArgs),

@@ -37,21 +37,25 @@ impl Observer for Terminal {
     }
 }
 
-/// What the flags say of runs, and what runs the kernels. Says so on stderr where it is a GPU that was not asked for.
-pub fn options(args: &BackendArgs, app: &AppArgs, target: Option<&str>) -> Result<(Platform, RunOptions)> {
+/// What runs the kernels, and the application's arguments. Says so on stderr where it is a GPU that was not asked for.
+pub fn platform(
+    backend: args::BackendChoice,
+    stack: Option<StackChoice>,
+    app: &AppArgs,
+) -> Result<(Platform, RunOptions)> {
     let mut options = RunOptions::new().args(app.command.iter().skip(1));
-    options.backend = match args.backend {
+    options.backend = match backend {
         args::BackendChoice::Auto => BackendChoice::Auto,
         args::BackendChoice::Gpu => BackendChoice::Gpu,
         args::BackendChoice::Emulator => BackendChoice::Emulator,
     };
-    options.stack = args.stack.map(|stack| match stack {
+    options.stack = stack.map(|stack| match stack {
         StackChoice::Hip => Stack::Hip,
         StackChoice::Rocm => Stack::Rocm,
     });
     let mut platform = options.platform()?;
     if platform == Platform::EmulatorHip
-        && args.stack.is_none()
+        && stack.is_none()
         && let Some(library) = find(app).ok().and_then(|app| app.library_of_rocm())
     {
         options.stack = Some(Stack::Rocm);
@@ -63,6 +67,12 @@ pub fn options(args: &BackendArgs, app: &AppArgs, target: Option<&str>) -> Resul
         // That it is said once.
         options.backend = BackendChoice::Gpu;
     }
+    Ok((platform, options))
+}
+
+/// What the flags say of runs, and what runs the kernels.
+pub fn options(args: &BackendArgs, app: &AppArgs, target: Option<&str>) -> Result<(Platform, RunOptions)> {
+    let (platform, mut options) = self::platform(args.backend, args.stack, app)?;
     options.target = target.map(str::to_owned);
     options.gpus = args.gpus;
     options.strict = args.strict;

@@ -83,6 +83,7 @@ fn run(cli: args::Cli) -> Result<ExitCode> {
         Command::Rewrite(args) => commands::rewrite::run(&args, look),
         Command::Run(args) => commands::run::run(&args, look),
         Command::Profile(args) => commands::profile::run(&args, look),
+        Command::Check(args) => commands::check::run(&args, look),
         Command::Compare(args) => commands::compare::run(&args, look),
         Command::Capture(args) => commands::capture::run(&args),
         Command::Replay(args) => commands::replay::run(&args, look),

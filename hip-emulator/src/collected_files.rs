@@ -10,6 +10,7 @@ use wavetap::profile::fidelity::FidelityProfile;
 use wavetap::profile::time::TimeProfile;
 use wavetap::stderr_line;
 
+use crate::check::Check;
 use crate::lock::{WAITING, try_runtime};
 use crate::messages::complain;
 use crate::runtime::Runtime;
@@ -82,6 +83,7 @@ impl Runtime {
             stderr_line!("wavetap: {unseen}");
         }
         self.findings.finish(&self.settings.findings);
+        self.check.iter_mut().for_each(Check::finish);
         if let Some(captures) = &self.captures {
             captures.finish();
         }

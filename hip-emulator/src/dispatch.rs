@@ -9,7 +9,7 @@ use wavetap::collect::selected::Submitted;
 use wavetap::collect::session::{DispatchInfo, Ticket};
 use wavetap::collect::uncounted::Why;
 use wavetap::emulated::EmulatedMemory;
-use wavetap::emulator::{Beyond, Dispatch, DispatchStats, Fault, FaultKind, Share};
+use wavetap::emulator::{Beyond, Dispatch, DispatchStats, Fault, FaultKind, Finding, Share};
 use wavetap::error::{Error, Result};
 use wavetap::profile::file::Work;
 use wavetap::profile::launches::workgroups;
@@ -226,7 +226,7 @@ impl Runtime {
             }
             Err(fault) => {
                 self.abandon(kernel, region, ticket, &fault);
-                self.fault(&kernel.name, &fault);
+                self.fault(&kernel.name, ordinal, &fault);
                 Ok(Launched::Ended(started))
             }
         }
@@ -250,14 +250,15 @@ impl Runtime {
         let device = self.device()?;
         let result = device.advance(&mut of.flight, share);
         let found = device.take_findings();
-        let text = |fault: &Fault| fault_places::text(bytes_of(&self.code.images, fault.object), fault);
-        self.findings.add(&self.settings.findings, &of.kernel.name, found, text);
+        if !found.is_empty() {
+            self.note_findings(&of.kernel.name, of.ordinal, found);
+        }
         let stats = match result {
             Ok(None) => return Ok(None),
             Ok(Some(stats)) => stats,
             Err(fault) => {
                 self.abandon(&of.kernel, of.region.as_deref(), of.ticket.take(), &fault);
-                self.fault(&of.kernel.name, &fault);
+                self.fault(&of.kernel.name, of.ordinal, &fault);
                 return Ok(Some(of.started));
             }
         };
@@ -272,6 +273,20 @@ impl Runtime {
         }
         let cycles = stats.time.as_ref().map_or(0, |time| time.cycles);
         Ok(Some(self.clocks.kernel(of.started, cycles, of.workgroups)))
+    }
+
+    /// Notes what a dispatch has gone on after: each place is told once, or is a record of what is checked.
+    fn note_findings(&mut self, kernel: &str, ordinal: u64, found: Vec<Finding>) {
+        let object = |fault: &Fault| bytes_of(&self.code.images, fault.object);
+        let Some(check) = &mut self.check else {
+            let text = |fault: &Fault| fault_places::text(object(fault), fault);
+            return self.findings.add(&self.settings.findings, kernel, found, text);
+        };
+        for mut found in found {
+            let bytes = object(&found.fault);
+            fault_places::in_original(bytes, &mut found.fault);
+            check.found(found.checked(ordinal + 1), |finding| fault_places::complete(finding, bytes, kernel));
+        }
     }
 
     /// Whether nothing is to be collected of a dispatch, where only some of them are chosen; records why.
@@ -344,7 +359,12 @@ impl Runtime {
     /// A kernel that faulted: what the program did wrong becomes an error that it gets from now on. Anything else, such
     /// as a broken rule of the hardware or an instruction that is not emulated, ends the program, which could not know
     /// that its results are worth nothing.
-    pub(crate) fn fault(&mut self, kernel: &str, fault: &Fault) {
+    pub(crate) fn fault(&mut self, kernel: &str, ordinal: u64, fault: &Fault) {
+        if let Some(check) = &mut self.check {
+            let (bytes, mut fault) = (bytes_of(&self.code.images, fault.object), fault.clone());
+            fault_places::in_original(bytes, &mut fault);
+            check.found(fault.checked(ordinal + 1), |finding| fault_places::complete(finding, bytes, kernel));
+        }
         let text = fault_places::text(bytes_of(&self.code.images, fault.object), fault);
         let status = match fault.kind {
             FaultKind::Memory { .. }
@@ -354,6 +374,9 @@ impl Runtime {
             FaultKind::NoRoom { .. } => LAUNCH_OUT_OF_RESOURCES,
             FaultKind::Trap { .. } if self.hostcall.complained() => ASSERT,
             FaultKind::Trap { .. } => LAUNCH_FAILURE,
+            FaultKind::UnknownInstruction { .. } => self.stop(kernel, &text),
+            // What is found by then is kept, and the program sees what a GPU's fault would be.
+            _ if self.check.is_some() => LAUNCH_FAILURE,
             _ => self.stop(kernel, &text),
         };
         say_fault(kernel, &text);

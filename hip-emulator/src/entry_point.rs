@@ -24,9 +24,13 @@ macro_rules! entry_point {
         extern "C" fn $name($($arg: $ty),*) -> $crate::status::Status {
             const NAME: &str = stringify!($name);
             const PER_THREAD: bool = $crate::entry_point::is_per_thread(NAME);
-            $crate::tasks::called(NAME);
+            $crate::called::called(NAME);
             $crate::objects::streams::default_is_per_thread(PER_THREAD);
-            $crate::status::answer(|| $body)
+            let status = $crate::status::answer(|| $body);
+            if status != $crate::status::SUCCESS {
+                $crate::failed_calls::failed(NAME, status);
+            }
+            status
         }
         $crate::entry_point::entry_point! { { $($meta)* } $($also)* ; ($($arg: $ty),*) $body }
     };

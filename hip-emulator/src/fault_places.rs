@@ -2,10 +2,40 @@
 
 use std::path::Path;
 
-use wavetap::code_object::CodeObject;
+use wavetap::code_object::{CodeObject, demangle};
 use wavetap::emulator::{Fault, Overrun};
+use wavetap::profile::check::{Finding, SourceFrame};
 use wavetap::profile::control::MAP_SECTION;
-use wavetap::profile::map::ObjectMap;
+use wavetap::profile::map::{ObjectMap, Source};
+
+/// The same fault with the addresses that the original has.
+pub(crate) fn in_original(object: Option<&[u8]>, fault: &mut Fault) {
+    let Some(code) = object.and_then(|bytes| CodeObject::parse(bytes).ok()) else { return };
+    let map = map(&code);
+    fault.map_addresses(|address| original(map.as_ref(), address));
+}
+
+/// Adds the names of the kernel and its source lines, if this object of the original code is known.
+pub(crate) fn complete(finding: &mut Finding, object: Option<&[u8]>, kernel: &str) {
+    let lines = object.and_then(|bytes| CodeObject::parse(bytes).ok()?.line_table().ok().flatten());
+    let kernel = demangle(kernel);
+    let other = finding.other.as_mut().and_then(|other| other.at.as_mut());
+    for at in finding.at.as_mut().into_iter().chain(other) {
+        kernel.as_ref().clone_into(&mut at.kernel);
+        let frames = lines.as_ref().map(|lines| lines.frames(at.address)).unwrap_or_default();
+        let mut frames = frames.into_iter().map(|frame| SourceFrame {
+            function: frame.function,
+            source: frame
+                .location
+                .filter(|location| location.line > 0)
+                .map(|location| Source { file: location.file, line: location.line }),
+        });
+        if let Some(SourceFrame { function, source }) = frames.next() {
+            (at.function, at.source) = (function, source);
+        }
+        at.inlined_at = frames.collect();
+    }
+}
 
 /// A fault of the code of this object, if it is known.
 pub(crate) fn text(object: Option<&[u8]>, fault: &Fault) -> String {

@@ -13,6 +13,8 @@ use wavetap::stderr_line;
 pub(crate) struct FindingSettings {
     /// After any.
     pub(crate) go_on: bool,
+    /// Whether it goes on after accesses out of bounds, which then do not happen.
+    pub(crate) accesses: bool,
     pub(crate) suppressed: Suppressions,
     /// A line for each place is added to this file; without one, standard error has it.
     pub(crate) file: Option<PathBuf>,
@@ -22,7 +24,11 @@ impl FindingSettings {
     /// Those of a kernel, by its symbol.
     pub(crate) fn of_kernel(&self, kernel: &str) -> Passes {
         let demangled = wavetap::code_object::demangle(kernel);
-        Passes { all: self.go_on, suppressed: self.suppressed.of_kernel(&[kernel, &demangled]) }
+        Passes {
+            all: self.go_on,
+            accesses: self.accesses,
+            suppressed: self.suppressed.of_kernel(&[kernel, &demangled]),
+        }
     }
 }
 
@@ -48,7 +54,7 @@ impl Findings {
         found: Vec<Finding>,
         text: impl Fn(&Fault) -> String,
     ) {
-        for Finding { fault, kind, count, suppressed } in found {
+        for Finding { fault, kind, count, suppressed, .. } in found {
             if suppressed {
                 continue;
             }

@@ -25,6 +25,7 @@
 //! - `runtime`: all of that together, and the device's memory. `lock`: who may use it, and the order of locks.
 //! - `dispatch`, `operations`, `collected_files`: what is done with it: kernels, copies and fills; files of what was
 //!   collected.
+//! - `check`, `called`, `failed_calls`: what `wavetap check` finds.
 //! - `captured`, `replay`: one dispatch into a file, and out of it.
 //! - `tasks`, `submit`: the threads that do what streams have not done yet; giving streams something to do.
 //! - `registration`, `launch`, `modules`, `libraries`, `functions`, `symbols`: the entry points for code.
@@ -77,8 +78,10 @@
 mod arrays;
 mod begin;
 mod busy;
+mod called;
 mod capture;
 mod captured;
+mod check;
 mod choice;
 mod clocks;
 mod collected_files;
@@ -95,6 +98,7 @@ mod dispatch;
 mod entry_point;
 mod errors;
 mod extents;
+mod failed_calls;
 mod fault_places;
 mod fidelity;
 mod findings;

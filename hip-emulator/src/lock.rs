@@ -28,6 +28,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
+use crate::check::Check;
 use crate::raw;
 use crate::runtime::Runtime;
 use crate::settings::Settings;
@@ -100,5 +101,6 @@ extern "C" fn in_child() {
     // SAFETY: as `Held` says.
     if let Some(mut runtime) = unsafe { (*HELD.0.get()).take() } {
         runtime.tasks.clear();
+        runtime.check.iter_mut().for_each(Check::forked);
     }
 }

@@ -89,7 +89,9 @@ fn allocate_host(size: usize, kind: HostKind, flags: c_uint) -> Outcome<u64> {
     }
     let mut runtime = runtime();
     let (device, host) = runtime.device_and_host()?;
-    host.allocate(device, size, kind, flags)
+    let address = host.allocate(device, size, kind, flags)?;
+    runtime.note_allocation(address, size as u64);
+    Ok(address)
 }
 
 /// Frees memory of any kind; null is nothing.

@@ -245,8 +245,29 @@ pub(crate) fn own_function(name: &str) -> *mut c_void {
     unsafe { dlsym(library, name.as_ptr()) }
 }
 
+/// Frames of a stack that are looked at.
+const MOST_FRAMES: usize = 48;
+
+/// The addresses to which the functions of this thread's stack return, the innermost first.
+pub(crate) fn return_addresses() -> Vec<usize> {
+    let mut found = [std::ptr::null_mut::<c_void>(); MOST_FRAMES];
+    // SAFETY: there is room for so many addresses.
+    let count = unsafe { libc::backtrace(found.as_mut_ptr(), MOST_FRAMES as c_int) };
+    found[..usize::try_from(count).unwrap_or(0).min(MOST_FRAMES)].iter().map(|address| *address as usize).collect()
+}
+
+/// The file that an address of code is loaded from, and where that begins.
+pub(crate) fn module_of(address: usize) -> Option<(String, usize)> {
+    let found = module(address as *const c_void)?;
+    Some((string(found.file_name).ok()?, found.file_base as usize))
+}
+
 /// The name that this library was loaded by.
 pub(crate) fn own_file_name() -> Option<String> {
+    string(module(own_file_name as *const c_void)?.file_name).ok()
+}
+
+fn module(address: *const c_void) -> Option<Found> {
     let mut found = Found {
         file_name: std::ptr::null(),
         file_base: std::ptr::null_mut(),
@@ -254,8 +275,8 @@ pub(crate) fn own_file_name() -> Option<String> {
         symbol_address: std::ptr::null_mut(),
     };
     // SAFETY: `found` has the layout of `Dl_info`; any address may be asked for.
-    let known = unsafe { dladdr(own_file_name as *const c_void, &raw mut found) } != 0;
-    if known { string(found.file_name).ok() } else { None }
+    let known = unsafe { dladdr(address, &raw mut found) } != 0;
+    known.then_some(found)
 }
 
 /// Whether the program asked for `libamdhip64.so.5`: its headers then are those of HIP 5.

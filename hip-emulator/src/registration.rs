@@ -4,13 +4,14 @@ use std::ffi::{c_char, c_int, c_uint, c_void};
 
 use wavetap::error::Error;
 
+use crate::called::called;
 use crate::host_memory::HostKind;
 use crate::images::KernelRef;
 use crate::images::{Image, Managed};
 use crate::lock::runtime;
 use crate::messages::complain;
 use crate::raw;
-use crate::tasks::{called, wait_for_all};
+use crate::tasks::wait_for_all;
 
 /// First word of a wrapper, `HIPF`.
 const WRAPPER_MAGIC: u32 = 0x4849_5046;

@@ -12,6 +12,7 @@ use wavetap::emulator::{AllocationKind, Device, Options};
 use wavetap::isa::Target;
 use wavetap::offload_bundle::TargetId;
 
+use crate::check::Check;
 use crate::choice::choose_device;
 use crate::clocks::Clocks;
 use crate::collection::Collection;
@@ -79,6 +80,8 @@ pub(crate) struct Runtime {
     /// What was advised about managed memory, by address.
     pub(crate) advised: HashMap<u64, Advice>,
     pub(crate) findings: Findings,
+    /// What is checked, if anything is.
+    pub(crate) check: Option<Check>,
     pub(crate) hostcall: Hostcall,
     /// Kernel argument segments that no kernel uses, by size and alignment.
     pub(crate) kernargs: HashMap<(u64, u64), Vec<u64>>,
@@ -113,8 +116,10 @@ impl Runtime {
     pub(crate) fn new(settings: Settings) -> Self {
         let collection = Collection::new(&settings);
         let captures = settings.capture.as_ref().map(Captures::new);
+        let check = settings.check.as_ref().map(Check::new);
         Runtime {
             captures,
+            check,
             settings,
             code: LoadedCode::default(),
             host: HostMemory::default(),
@@ -294,6 +299,7 @@ impl Runtime {
     pub(crate) fn allocate(&mut self, size: u64) -> Outcome<u64> {
         let address = self.device()?.malloc(size, ALIGNMENT).map_err(|_| OUT_OF_MEMORY)?;
         self.make_fresh(address, size)?;
+        self.note_allocation(address, size);
         Ok(address)
     }
 
@@ -312,8 +318,26 @@ impl Runtime {
         Ok(())
     }
 
+    /// Notes what the program allocates, if that is checked.
+    pub(crate) fn note_allocation(&mut self, address: u64, size: u64) {
+        if let Some(check) = &mut self.check {
+            check.allocations.allocated(address, size);
+        }
+    }
+
     /// Frees memory of any kind.
     pub(crate) fn free(&mut self, address: u64) -> Outcome {
+        let freed = self.free_unchecked(address);
+        if let Some(check) = &mut self.check {
+            match freed {
+                Ok(()) => check.allocations.freed(address),
+                Err(_) => check.freed_again(address),
+            }
+        }
+        freed
+    }
+
+    fn free_unchecked(&mut self, address: u64) -> Outcome {
         let (device, host) = self.device_and_host()?;
         if host.range_of(address).is_some() {
             host.free(device, address)?;

@@ -4,6 +4,7 @@ use std::num::NonZero;
 use std::path::{Path, PathBuf};
 
 use wavetap::at_load::Rewriting;
+use wavetap::collect::check::CheckConfig;
 use wavetap::collect::config::{CaptureConfig, Collected, RunConfig};
 use wavetap::collect::selected::Selected;
 use wavetap::collect::session::{Options as SessionOptions, Overlap};
@@ -28,6 +29,8 @@ pub(crate) struct Settings {
     /// What a journal is to have.
     pub(crate) collect: Collected,
     pub(crate) strict: bool,
+    /// What is checked, if anything is.
+    pub(crate) check: Option<CheckConfig>,
     /// What the strict mode goes on after.
     pub(crate) findings: FindingSettings,
     pub(crate) seed: u64,
@@ -114,8 +117,14 @@ impl Settings {
             profile: config.profile,
             trace: config.trace,
             origins: config.origins,
-            strict: config.strict,
-            findings: FindingSettings { go_on: config.strict_continue, suppressed, file: config.findings },
+            strict: config.strict || config.check.is_some(),
+            findings: FindingSettings {
+                go_on: config.strict_continue || config.check.is_some(),
+                accesses: config.check.is_some(),
+                suppressed,
+                file: config.findings,
+            },
+            check: config.check,
             seed: config.seed,
             fuel: config.fuel,
             threads: config.threads,

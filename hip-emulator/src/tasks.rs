@@ -17,6 +17,7 @@ use wavetap::emulator::Share;
 use wavetap::stderr_line;
 
 use crate::begin::{Begin, Cycle};
+use crate::called::called_now;
 use crate::dispatch::Launched;
 use crate::in_flight::{InFlight, STUCK, STUCK_ALONE};
 use crate::lock::{WAITING, runtime};
@@ -369,14 +370,6 @@ fn run_calls() {
 thread_local! {
     /// The task whose function this thread calls, if that is what it does.
     static CALLING: Cell<Option<u64>> = const { Cell::new(None) };
-
-    /// The entry point that this thread is in.
-    static CALLED: Cell<&'static str> = const { Cell::new("a call") };
-}
-
-/// Remembers the entry point that this thread is in.
-pub(crate) fn called(name: &'static str) {
-    CALLED.set(name);
 }
 
 /// Waits while there are such tasks. What went wrong with a task is told the first who waits. A function that a stream
@@ -387,11 +380,11 @@ fn wait_while(mut is_there: impl FnMut(&Tasks) -> bool) -> Outcome {
         if CALLING.get().is_some() {
             stderr_line!(
                 "wavetap: {}: a function that a stream calls waits for streams, which HIP does not allow",
-                CALLED.get()
+                called_now()
             );
             return Err(NOT_SUPPORTED);
         }
-        let call = CALLED.get();
+        let call = called_now();
         runtime.tasks.waiting.push(call);
         runtime.tasks.awaited.get_or_insert_with(Instant::now);
         while working().is_ok() && is_there(&runtime.tasks) {

@@ -40,8 +40,8 @@ pub fn build_folder() -> PathBuf {
     test.ancestors().nth(2).expect("tests run from target/PROFILE/deps").to_path_buf()
 }
 
-/// The emulator's HIP runtime. Cargo links it into the profile's folder only when it is built for itself, and not when it
-/// is built for tests that use it, so this is where the compiler puts it.
+/// The emulator's HIP runtime. Cargo links it into the profile's folder only when it is built for itself, and not when
+/// it is built for tests that use it, so this is where the compiler puts it.
 #[must_use]
 pub fn hip_runtime() -> PathBuf {
     build_folder().join("deps/libamdhip64.so")

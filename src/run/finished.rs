@@ -14,6 +14,7 @@ use wavetap_profile::journal::Journal;
 use wavetap_profile::time::TimeProfile;
 use wavetap_report::RunInfo;
 
+use super::check::Checked;
 use super::findings::StrictFindings;
 use super::options::Collect;
 use super::output_name::OutputName;
@@ -53,6 +54,7 @@ pub struct Finished {
     collect: Collect,
     info: RunInfo,
     findings: StrictFindings,
+    checked: Option<Checked>,
     warnings: Vec<String>,
     parts: Vec<Part>,
     /// Holds what is not read yet.
@@ -102,11 +104,21 @@ impl Finished {
         info.running =
             cut_short.flat_map(|part| &part.journal.running).map(|name| demangle(name).into_owned()).collect();
         let (findings, warnings) = (StrictFindings::default(), Vec::new());
-        Ok(Finished { platform, collect, info, findings, warnings, parts, _folder: folder, code: None })
+        Ok(Finished { platform, collect, info, findings, checked: None, warnings, parts, _folder: folder, code: None })
     }
 
     pub(super) fn set_findings(&mut self, findings: StrictFindings) {
         self.findings = findings;
+    }
+
+    pub(super) fn set_checked(&mut self, checked: Option<Checked>) {
+        self.checked = checked;
+    }
+
+    /// What was found, where [`RunOptions::check`](super::RunOptions::check) says what to look for.
+    #[must_use]
+    pub fn checked(&self) -> Option<&Checked> {
+        self.checked.as_ref()
     }
 
     pub(super) fn set_warnings(&mut self, warnings: Vec<String>) {

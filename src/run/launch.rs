@@ -15,7 +15,7 @@ use super::app::{App, Search};
 use super::finished::{Finished, signal_name};
 use super::options::{AtLoad, RunFiles, RunOptions, Stdout};
 use super::platform::Platform;
-use super::{default_target, findings, hip_version, libraries};
+use super::{check, default_target, findings, hip_version, libraries};
 use crate::files;
 
 /// A process that was ended by signal n has exit code 128 + n, as in a shell.
@@ -86,7 +86,7 @@ impl Launch<'_> {
         let mut command = Command::new(file);
         command.arg0(self.app.name()).args(&options.arguments);
         command.envs(options.environment.iter().map(|(name, value)| (name, value)));
-        options.check(platform)?;
+        options.refuse_lacking(platform)?;
         match platform {
             Platform::EmulatorHip => self.put_hip_before(&mut command, folder.path())?,
             Platform::EmulatorRocm => {
@@ -127,6 +127,7 @@ impl Launch<'_> {
         observer.ended();
         let status = status.map_err(|error| files::io(self.app.path(), "cannot wait for it", &error))?;
         let found = findings::read(&findings)?;
+        let checked = options.check.is_some().then(|| check::read(journals.path())).transpose()?;
         let info = RunInfo {
             strict: platform.is_emulated().then_some(options.is_strict()),
             seed: platform.is_emulated().then_some(options.seed),
@@ -136,6 +137,7 @@ impl Launch<'_> {
         };
         let mut finished = Finished::read(journals, platform, options.collect, info)?;
         finished.set_findings(found);
+        finished.set_checked(checked);
         finished.set_warnings(warnings);
         Ok(finished)
     }

@@ -7,10 +7,12 @@
 //! temporary files from [`crate::files::observe_temporaries`].
 
 mod app;
+mod check;
 mod default_target;
 mod findings;
 mod finished;
 mod hip_version;
+mod host_frames;
 mod launch;
 mod libraries;
 pub mod mistaken;
@@ -27,6 +29,7 @@ use wavetap_profile::journal;
 use crate::files;
 
 pub use app::{App, has_no_code_of_its_own, is_script};
+pub use check::Checked;
 pub(crate) use finished::CodeOfRun;
 pub use finished::Finished;
 pub use launch::{Launch, Observer, Silent};

@@ -6,10 +6,12 @@ use std::path::{Path, PathBuf};
 use wavetap_amdgpu::Board;
 use wavetap_base::error::Result;
 use wavetap_base::glob;
+use wavetap_collect::check::CheckConfig;
 use wavetap_collect::config::{self, CaptureConfig, Collected, RunConfig};
 use wavetap_collect::selected::DispatchNumbers;
 use wavetap_collect::session::WorkgroupSample;
 use wavetap_emulator::{LatencyOverride, TimedWorkgroups};
+use wavetap_profile::check::Tool;
 
 use super::libraries::Libraries;
 use super::platform::{BackendChoice, Platform, Stack};
@@ -126,6 +128,9 @@ pub struct RunOptions {
     pub strict_continue: bool,
     /// Emulator: a file of findings that strict mode goes on after unreported. Implies `strict`.
     pub suppressions: Option<PathBuf>,
+    /// Emulator: what is checked ([`Finished::checked`](super::Finished::checked)); nothing if none. Implies `strict`,
+    /// and goes on after whatever it can.
+    pub check: Option<Vec<Tool>>,
     /// Emulator: seed of everything that is random.
     pub seed: u64,
     /// Emulator: most wave-instructions that one dispatch may execute; 50,000,000,000 if none.
@@ -187,7 +192,7 @@ impl RunOptions {
     /// Whether the strict mode is on.
     #[must_use]
     pub fn is_strict(&self) -> bool {
-        self.strict || self.strict_continue || self.suppressions.is_some()
+        self.strict || self.strict_continue || self.suppressions.is_some() || self.check.is_some()
     }
 
     /// What runs the kernels on this machine.
@@ -260,6 +265,13 @@ impl RunOptions {
         self
     }
 
+    /// Sets [`RunOptions::check`].
+    #[must_use]
+    pub fn check(mut self, tools: impl IntoIterator<Item = Tool>) -> RunOptions {
+        self.check = Some(tools.into_iter().collect());
+        self
+    }
+
     /// Sets [`RunOptions::seed`].
     #[must_use]
     pub fn seed(mut self, value: u64) -> RunOptions {
@@ -317,7 +329,7 @@ impl RunOptions {
     }
 
     /// Refuses what a platform does not have.
-    pub(super) fn check(&self, platform: Platform) -> Result<()> {
+    pub(super) fn refuse_lacking(&self, platform: Platform) -> Result<()> {
         let RunOptions { strict_continue, suppressions, per_wave, fuel, threads, gpus, graph_nodes, .. } = self;
         self.regions.iter().try_for_each(|pattern| glob::check(pattern))?;
         let no_emulator = platform == Platform::Gpu;
@@ -330,6 +342,7 @@ impl RunOptions {
             ("--strict-continue", *strict_continue, platform.has_tool()),
             ("--suppressions", suppressions.is_some(), platform.has_tool()),
             ("--graph-nodes", *graph_nodes, platform.has_tool()),
+            ("wavetap check", self.check.is_some(), platform.has_tool()),
             ("--gpus", gpus.is_some(), platform != Platform::EmulatorRocm),
             ("--strict", self.is_strict(), no_emulator),
             ("--fuel", fuel.is_some(), no_emulator),
@@ -369,6 +382,10 @@ impl RunOptions {
             strict_continue: self.strict_continue,
             suppressions: files.suppressions.map(Path::to_owned),
             findings: Some(files.findings.to_owned()),
+            check: self
+                .check
+                .as_ref()
+                .map(|tools| CheckConfig { tools: tools.clone(), folder: files.journals.to_owned() }),
             seed: self.seed,
             fuel: self.fuel,
             threads: self.threads.unwrap_or_default() as usize,

@@ -1,6 +1,7 @@
 //! The subcommands, one file each.
 
 pub mod capture;
+pub mod check;
 pub mod compare;
 pub mod completions;
 pub mod diff;

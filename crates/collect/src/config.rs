@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use wavetap_base::error::{Error, Result, ResultExt};
 use wavetap_base::glob;
 
+use crate::check::CheckConfig;
 use crate::selected::{DispatchNumbers, Selected};
 use crate::session::{DispatchSample, Options, Overlap, Records};
 
@@ -103,6 +104,8 @@ pub struct RunConfig {
     pub suppressions: Option<PathBuf>,
     /// File that what it went on after is added to.
     pub findings: Option<PathBuf>,
+    /// What is checked, if anything is. The strict mode is on, and goes on after all that it can.
+    pub check: Option<CheckConfig>,
     /// Its seed.
     pub seed: u64,
     /// Wave-instructions that a dispatch may execute.

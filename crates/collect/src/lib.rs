@@ -23,6 +23,7 @@
 //! Nothing here knows a probe: what counters mean is in the site table ([`wavetap_profile::schema`]).
 #![forbid(unsafe_code)]
 
+pub mod check;
 pub mod collector;
 pub mod config;
 pub mod journals;

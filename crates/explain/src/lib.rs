@@ -14,6 +14,7 @@
 
 mod address;
 mod basis;
+pub mod check;
 pub mod code;
 pub mod diff;
 pub mod launches;

@@ -10,6 +10,7 @@
 
 mod arrows;
 mod branches;
+pub mod check;
 pub mod compare;
 pub mod counted;
 pub mod diff;

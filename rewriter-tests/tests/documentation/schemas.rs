@@ -49,6 +49,7 @@ impl Format {
 fn formats() -> Vec<Format> {
     vec![
         Format::of::<capture::Header>(capture::file::SCHEMA),
+        Format::of::<profile::check::CheckReport>(profile::check::SCHEMA),
         Format::of::<report::compare::Compare>(report::compare::COMPARE_SCHEMA),
         Format::of::<report::diff::Diff>(report::diff::SCHEMA),
         Format::of::<report::disassembly::Disassembly>(report::disassembly::SCHEMA),

@@ -27,11 +27,19 @@ pub enum FindingKind {
     Hazard,
     /// A vector load from after the end of an allocation, in its last page: it gives zeros.
     Overread,
+    /// Any other access outside of allocations. It does not happen: a load gives zeros.
+    Memory,
+    /// An access outside of the workgroup's LDS. It does not happen.
+    LdsBounds,
+    /// An access outside of the lane's scratch. It does not happen.
+    ScratchBounds,
+    /// An atomic at an address that it does not support. It does not happen.
+    Misaligned,
 }
 
 impl FindingKind {
-    /// Every kind of finding.
-    pub const ALL: [FindingKind; 5] = [
+    /// The kinds after which a dispatch goes on as hardware might: those that can be suppressed.
+    pub const DEFINED: [FindingKind; 5] = [
         FindingKind::Uninitialised,
         FindingKind::LdsRace,
         FindingKind::MissingWait,
@@ -48,6 +56,10 @@ impl FindingKind {
             FindingKind::MissingWait => "missing-wait",
             FindingKind::Hazard => "hazard",
             FindingKind::Overread => "overread",
+            FindingKind::Memory => "memory",
+            FindingKind::LdsBounds => "lds-bounds",
+            FindingKind::ScratchBounds => "scratch-bounds",
+            FindingKind::Misaligned => "misaligned",
         }
     }
 
@@ -68,8 +80,13 @@ impl FindingKind {
                 let end = start.saturating_add(*length);
                 let mapped = end.checked_next_multiple_of(PAGE).unwrap_or(end);
                 let inside = address >= start && address.checked_add((*size).into()).is_some_and(|last| last <= mapped);
-                inside.then_some(FindingKind::Overread)
+                Some(if inside { FindingKind::Overread } else { FindingKind::Memory })
             }
+            FaultKind::Memory { access: MemoryAccess::Fetch, .. } => None,
+            FaultKind::Memory { .. } => Some(FindingKind::Memory),
+            FaultKind::LdsBounds { .. } => Some(FindingKind::LdsBounds),
+            FaultKind::ScratchBounds { .. } => Some(FindingKind::ScratchBounds),
+            FaultKind::Misaligned { .. } => Some(FindingKind::Misaligned),
             _ => None,
         }
     }
@@ -84,8 +101,10 @@ impl fmt::Display for FindingKind {
 /// Which findings a dispatch goes on after.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Passes {
-    /// Any.
+    /// Any of [`FindingKind::DEFINED`].
     pub all: bool,
+    /// Accesses out of bounds, which then do not happen.
+    pub accesses: bool,
     /// Those that are suppressed in this kernel.
     pub suppressed: Suppressions,
 }
@@ -93,7 +112,10 @@ pub struct Passes {
 impl Passes {
     /// Whether a dispatch goes on after a finding of the instruction at a code address.
     pub(crate) fn allow(&self, kind: FindingKind, address: u64) -> bool {
-        self.all || self.suppressed.covers(kind, address)
+        match FindingKind::DEFINED.contains(&kind) {
+            true => self.all || self.suppressed.covers(kind, address),
+            false => self.accesses,
+        }
     }
 }
 
@@ -140,8 +162,8 @@ impl Suppressions {
             };
             let kind = match kind {
                 "*" => None,
-                name => Some(FindingKind::ALL.into_iter().find(|kind| kind.name() == name).ok_or_else(|| {
-                    let names = FindingKind::ALL.map(FindingKind::name).join(", ");
+                name => Some(FindingKind::DEFINED.into_iter().find(|kind| kind.name() == name).ok_or_else(|| {
+                    let names = FindingKind::DEFINED.map(FindingKind::name).join(", ");
                     wrong(format!("`{name}` is no kind that can be suppressed: {names} or * expected"))
                 })?),
             };
@@ -177,7 +199,7 @@ impl Suppressions {
     #[must_use]
     pub fn kinds(&self) -> Vec<FindingKind> {
         let any = |kind: &FindingKind| self.0.iter().any(|suppression| suppression.kind.is_none_or(|it| it == *kind));
-        FindingKind::ALL.into_iter().filter(any).collect()
+        FindingKind::DEFINED.into_iter().filter(any).collect()
     }
 
     /// Whether a finding is suppressed.
@@ -196,7 +218,9 @@ pub struct Finding {
     pub fault: Fault,
     /// Its kind.
     pub kind: FindingKind,
-    /// How often it was found at this instruction.
+    /// The lanes of which it was found then: a bit for each.
+    pub lanes: u64,
+    /// How often it was found at this instruction: of how many lanes, in all executions.
     pub count: u64,
     /// It is among the suppressed ones.
     pub suppressed: bool,
@@ -210,14 +234,26 @@ pub(crate) struct Findings {
 }
 
 impl Findings {
-    pub(crate) fn add(&mut self, fault: Fault, passes: &Passes) {
+    /// Adds what was found when an instruction ran.
+    pub(crate) fn add_all(&mut self, faults: Vec<Fault>, passes: &Passes) {
+        let bit = |fault: &Fault| fault.lane.map_or(0, |lane| 1 << lane);
+        let kinds: Vec<Option<FindingKind>> = faults.iter().map(|fault| FindingKind::of(&fault.kind)).collect();
+        let of_kind = |kind: &Option<FindingKind>| {
+            let same = faults.iter().zip(&kinds).filter(|(_, other)| *other == kind);
+            same.fold(0, |lanes, (fault, _)| lanes | bit(fault))
+        };
+        let lanes: Vec<u64> = kinds.iter().map(of_kind).collect();
+        faults.into_iter().zip(lanes).for_each(|(fault, lanes)| self.add(fault, lanes, passes));
+    }
+
+    fn add(&mut self, fault: Fault, lanes: u64, passes: &Passes) {
         let Some(kind) = FindingKind::of(&fault.kind) else { return };
         let at = *self.places.entry((fault.object, fault.address, kind)).or_insert(self.list.len());
         match self.list.get_mut(at) {
             Some(known) => known.count += 1,
             None => {
                 let suppressed = passes.suppressed.covers(kind, fault.address);
-                self.list.push(Finding { fault, kind, count: 1, suppressed });
+                self.list.push(Finding { fault, kind, lanes, count: 1, suppressed });
             }
         }
     }
@@ -261,9 +297,10 @@ mod tests {
         assert_eq!(of(0x10064, 4, MemoryAccess::Load), Some(FindingKind::Overread));
         assert_eq!(of(0x10062, 4, MemoryAccess::Load), Some(FindingKind::Overread));
         assert_eq!(of(0x10ffc, 4, MemoryAccess::Load), Some(FindingKind::Overread));
-        assert_eq!(of(0x10ffe, 4, MemoryAccess::Load), None);
-        assert_eq!(of(0xffff, 4, MemoryAccess::Load), None);
-        assert_eq!(of(0x10064, 4, MemoryAccess::Store), None);
-        assert_eq!(of(u64::MAX, 4, MemoryAccess::Load), None);
+        assert_eq!(of(0x10ffe, 4, MemoryAccess::Load), Some(FindingKind::Memory));
+        assert_eq!(of(0xffff, 4, MemoryAccess::Load), Some(FindingKind::Memory));
+        assert_eq!(of(0x10064, 4, MemoryAccess::Store), Some(FindingKind::Memory));
+        assert_eq!(of(u64::MAX, 4, MemoryAccess::Load), Some(FindingKind::Memory));
+        assert_eq!(of(0x10064, 4, MemoryAccess::Fetch), None);
     }
 }

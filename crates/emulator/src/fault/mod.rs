@@ -1,5 +1,6 @@
 //! Why a dispatch was stopped, with the instruction it happened at.
 
+mod checked;
 pub(crate) mod findings;
 pub(crate) mod overrun;
 pub(crate) mod stop;

@@ -616,10 +616,10 @@ impl<'a> Worker<'a> {
                 strict::after(&mut core, op).map_err(|stop| Box::new(Stopped { stop: *stop, op: Some(index), pc }))?;
             }
             if launch.strict && core.wave.checks.has_found() {
-                for stop in core.wave.checks.take_found() {
-                    let fault = fault(code, launch.target, Stopped { stop, op: Some(index), pc }, core.wave);
-                    findings.add(fault, &launch.passes);
-                }
+                let found = core.wave.checks.take_found().into_iter();
+                let found =
+                    found.map(|stop| fault(code, launch.target, Stopped { stop, op: Some(index), pc }, core.wave));
+                findings.add_all(found.collect(), &launch.passes);
             }
             counts[index].executed += 1;
             if std::mem::take(&mut core.wave.checks.pauses) {

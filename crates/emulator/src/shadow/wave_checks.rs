@@ -53,6 +53,11 @@ impl WaveChecks {
         !self.found.get_mut().is_empty()
     }
 
+    /// [`WaveChecks::has_found`] while the instruction runs.
+    pub(crate) fn has_found_now(&self) -> bool {
+        !self.found.borrow().is_empty()
+    }
+
     /// What was found; nothing is left.
     pub(crate) fn take_found(&mut self) -> Vec<Stop> {
         std::mem::take(self.found.get_mut())

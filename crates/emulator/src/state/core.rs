@@ -398,6 +398,15 @@ impl Core<'_> {
         })
     }
 
+    /// What an access of a lane gave; none where it is out of bounds and the dispatch goes on without it.
+    #[inline]
+    pub(crate) fn of_lane<T>(&self, result: Result<T, FaultKind>, lane: usize) -> ExecResult<Option<T>> {
+        match result {
+            Ok(given) => Ok(Some(given)),
+            Err(kind) => self.passed(at_lane(Err(kind), lane)).map(|()| None),
+        }
+    }
+
     /// Notes an access of a lane.
     pub(crate) fn note(&mut self, access: LaneAccess) {
         if self.launch.strict {

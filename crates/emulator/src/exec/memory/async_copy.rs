@@ -27,7 +27,7 @@ fn local(core: &mut Core, op: &Op, role: Role, size: usize) -> ExecResult<[Optio
         // makes right (pull requests 176816 and 185078).
         let start = u64::from((starts[lane] as u32).wrapping_add(offset));
         let dropped = role == Role::Vdst && lds::is_dropped(core, start, size);
-        places[lane] = if dropped { None } else { Some(at_lane(core.lds_place(start, size), lane)?) };
+        places[lane] = if dropped { None } else { core.of_lane(core.lds_place(start, size), lane)? };
     }
     Ok(places)
 }

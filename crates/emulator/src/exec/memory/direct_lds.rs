@@ -60,7 +60,7 @@ pub(crate) fn load(core: &mut Core, op: &Op, places: &[LanePlace; LANES], size: 
             let value = extend(&buffer[..size], signed);
             buffer[..4].copy_from_slice(&value.to_le_bytes());
         }
-        let at = at_lane(core.lds_place(at(lane), width), lane)?;
+        let Some(at) = core.of_lane(core.lds_place(at(lane), width), lane)? else { continue };
         core.note(LaneAccess::write(lane, at, &buffer[..width], 0));
         core.lds[at..at + width].copy_from_slice(&buffer[..width]);
     }
@@ -82,7 +82,7 @@ pub(crate) fn store(core: &mut Core, op: &Op) -> ExecResult {
     let mask = core.wave.exec();
     count(core, &places, mask, 4);
     for lane in active(mask) {
-        let at = at_lane(core.lds_place(base + 4 * lane as u64, 4), lane)?;
+        let Some(at) = core.of_lane(core.lds_place(base + 4 * lane as u64, 4), lane)? else { continue };
         let bytes = [core.lds[at], core.lds[at + 1], core.lds[at + 2], core.lds[at + 3]];
         core.note(LaneAccess::read(lane, at, 4, 0));
         at_lane(write_place(core, lane, places[lane], &bytes, MemoryAccess::Store), lane)?;

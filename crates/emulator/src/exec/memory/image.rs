@@ -399,8 +399,9 @@ fn store(core: &mut Core, op: &Op) -> ExecResult {
         let bytes = element(core, &image, src, lane)?.to_le_bytes();
         match places[lane] {
             LanePlace::Global(address) if core.launch.strict => {
-                at_lane(core.memory.check_store(address, size), lane)?;
-                buffer_store(core, id, address, &bytes[..size]);
+                if core.of_lane(core.memory.check_store(address, size), lane)?.is_some() {
+                    buffer_store(core, id, address, &bytes[..size]);
+                }
             }
             place => at_lane(write_place(core, lane, place, &bytes[..size], MemoryAccess::Store), lane)?,
         }
@@ -438,9 +439,9 @@ fn run_atomic(core: &mut Core, op: &Op) -> ExecResult {
         let word = |core: &mut Core, n: u16| u64::from(core.file(data.file)[usize::from(data.first + n)][lane]);
         let (value, comparison) = (word(core, 0), if compare { word(core, 1) } else { 0 });
         let old = match places[lane] {
-            LanePlace::Global(address) => {
-                at_lane(core.memory.update(address, size, |old| f(old, value, comparison)), lane)?
-            }
+            LanePlace::Global(address) => core
+                .of_lane(core.memory.update(address, size, |old| f(old, value, comparison)), lane)?
+                .unwrap_or_default(),
             _ => 0,
         };
         if returns {

@@ -61,7 +61,11 @@ pub(crate) fn is_dropped(core: &Core, offset: u64, size: usize) -> bool {
 
 /// [`check`], or none if the access is dropped.
 fn find(core: &Core, offset: u64, size: usize, lane: usize) -> ExecResult<Option<usize>> {
-    if is_dropped(core, offset & 0xffff_ffff, size) { Ok(None) } else { check(core, offset, size, lane).map(Some) }
+    if is_dropped(core, offset & 0xffff_ffff, size) {
+        return Ok(None);
+    }
+    // Addresses have 32 bits: a negative one and the instruction's offset may make a good one.
+    core.of_lane(core.lds_place(offset & 0xffff_ffff, size), lane)
 }
 
 /// [`find`] of the elements of a lane. Before gfx12 one of several elements that is out of bounds makes the whole
@@ -71,6 +75,9 @@ fn find_all(core: &Core, base: u64, offsets: &[u64], size: usize, lane: usize) -
     let mut found = [None; 2];
     for (found, offset) in found.iter_mut().zip(offsets) {
         *found = find(core, base + offset, size, lane)?;
+        if found.is_none() && core.wave.checks.has_found_now() {
+            return Ok([None; 2]);
+        }
     }
     if core.launch.target.generation() < 12 && offsets.len() == 2 && found[0].is_some() != found[1].is_some() {
         let what = "an LDS instruction with one element in bounds and one far out of them";
@@ -238,7 +245,8 @@ fn run_atomic(core: &mut Core, op: &Op) -> ExecResult {
             continue;
         };
         if !at.is_multiple_of(size) {
-            return at_lane(Err(FaultKind::Misaligned { address: at as u64, align: size as u32 }), lane);
+            core.of_lane::<()>(Err(FaultKind::Misaligned { address: at as u64, align: size as u32 }), lane)?;
+            continue;
         }
         core.note(LaneAccess::atomic(lane, at, size, 0));
         let value = |core: &mut Core, reg: Reg| {

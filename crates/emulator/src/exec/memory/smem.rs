@@ -4,7 +4,7 @@ use wavetap_amdgpu::{Flags, Inst, Opcode, OpcodeFlags, Operand, Reg, RegFile, Ro
 
 use super::vmem::{extend, loading};
 use super::{atomic, buffer};
-use crate::fault::stop::{ExecResult, at_lane, undefined};
+use crate::fault::stop::{ExecResult, undefined};
 use crate::fault::{FaultKind, MemoryAccess};
 use crate::op::semantics::{Semantics, Source, Ty};
 use crate::shadow::in_flight::OperationKind;
@@ -77,7 +77,8 @@ fn load(core: &mut Core, op: &Op) -> ExecResult {
     core.writing(op, RegFile::Scalar, dst.first, words)?;
     let mut buffer = [0; 64];
     if valid > 0 {
-        at_lane(core.memory.read(address, &mut buffer[..valid as usize], MemoryAccess::Load), 0)?;
+        let read = core.memory.read(address, &mut buffer[..valid as usize], MemoryAccess::Load);
+        core.of_lane(read, 0)?;
     }
     if size < 4 {
         let value = extend(&buffer[..size], signed);
@@ -110,8 +111,7 @@ fn store(core: &mut Core, op: &Op) -> ExecResult {
         buffer[4 * n..4 * n + 4].copy_from_slice(&core.wave.sgpr[usize::from(data.first) + n].to_le_bytes());
     }
     if valid > 0 {
-        at_lane(core.memory.check_store(address, valid as usize), 0)?;
-        at_lane(core.memory.write(address, &buffer[..valid as usize], MemoryAccess::Store), 0)?;
+        core.of_lane(core.memory.write(address, &buffer[..valid as usize], MemoryAccess::Store), 0)?;
     }
     core.stats.global_bytes += size as u64;
     issue(core, op, None);
@@ -130,12 +130,15 @@ fn run_atomic(core: &mut Core, op: &Op) -> ExecResult {
         if words == 2 { low | u64::from(core.wave.sgpr[usize::from(first) + 1]) << 32 } else { low }
     };
     let (new, comparison) = (value(data.first), if compare { value(data.first + words) } else { 0 });
-    if !address.is_multiple_of(size as u64) {
-        return at_lane(Err(FaultKind::Misaligned { address, align: size as u32 }), 0);
-    }
+    let aligned = match address.is_multiple_of(size as u64) {
+        true => Ok(()),
+        false => Err(FaultKind::Misaligned { address, align: size as u32 }),
+    };
+    let aligned = core.of_lane(aligned, 0)?.is_some();
     let mut old = 0;
-    if valid as usize >= size {
-        old = at_lane(core.memory.update(address, size, |old| f(old, new, comparison)), 0)?;
+    if aligned && valid as usize >= size {
+        let updated = core.memory.update(address, size, |old| f(old, new, comparison));
+        old = core.of_lane(updated, 0)?.unwrap_or_default();
     }
     core.stats.global_bytes += 2 * size as u64;
     if returns {

@@ -122,6 +122,11 @@ fn pass(core: &Core, lane: usize, checked: Result<(), FaultKind>) -> Result<(), 
     core.passed(at_lane(checked, lane)).map_err(|stop| stop.kind)
 }
 
+/// What an access of a lane gave; none where it is out of bounds and the dispatch goes on without it.
+fn inside<T>(core: &Core, lane: usize, result: Result<T, FaultKind>) -> Result<Option<T>, FaultKind> {
+    core.of_lane(result, lane).map_err(|stop| stop.kind)
+}
+
 pub(crate) fn read_place(
     core: &mut Core,
     lane: usize,
@@ -137,8 +142,10 @@ pub(crate) fn read_place(
                 pass(core, lane, Err(kind))?;
                 // What is there, and zeros after it.
                 into.fill(0);
-                let bytes = into.chunks_mut(1).zip(address..);
-                bytes.for_each(|(byte, at)| core.memory.read(at, byte, access).unwrap_or_default());
+                let bytes = into.chunks_mut(1).zip(0..);
+                bytes.for_each(|(byte, n)| {
+                    core.memory.read(address.wrapping_add(n), byte, access).unwrap_or_default();
+                });
                 Ok(())
             })
         }
@@ -148,7 +155,10 @@ pub(crate) fn read_place(
             read_place(core, lane, LanePlace::Global(address), head, access)
         }
         LanePlace::Lds(offset) => {
-            let at = core.lds_place(offset, into.len())?;
+            let Some(at) = inside(core, lane, core.lds_place(offset, into.len()))? else {
+                into.fill(0);
+                return Ok(());
+            };
             if access != MemoryAccess::Atomic {
                 core.note(LaneAccess::read(lane, at, into.len(), 0));
             }
@@ -156,7 +166,10 @@ pub(crate) fn read_place(
             Ok(())
         }
         LanePlace::Scratch(offset) => {
-            let offset = check_scratch(core, offset, into.len(), access)?;
+            let Some(offset) = inside(core, lane, check_scratch(core, offset, into.len(), access))? else {
+                into.fill(0);
+                return Ok(());
+            };
             core.note(LaneAccess::read(lane, offset as usize, into.len(), 0).of_scratch());
             for (n, byte) in scratch_pieces(offset, into.len()) {
                 let address = swizzled(core, lane, offset + n as u64);
@@ -193,12 +206,15 @@ pub(crate) fn write_place(
     access: MemoryAccess,
 ) -> Result<(), FaultKind> {
     match place {
-        LanePlace::Global(address) => core.memory.write(address, from, access),
+        LanePlace::Global(address) => {
+            inside(core, lane, core.memory.write(address, from, access)).map(Option::unwrap_or_default)
+        }
         LanePlace::Head(address, bytes) => {
-            core.memory.write(address, &from[..usize::from(bytes).min(from.len())], access)
+            let head = &from[..usize::from(bytes).min(from.len())];
+            inside(core, lane, core.memory.write(address, head, access)).map(Option::unwrap_or_default)
         }
         LanePlace::Lds(offset) => {
-            let at = core.lds_place(offset, from.len())?;
+            let Some(at) = inside(core, lane, core.lds_place(offset, from.len()))? else { return Ok(()) };
             let atomic = access == MemoryAccess::Atomic;
             core.note(if atomic {
                 LaneAccess::atomic(lane, at, from.len(), 0)
@@ -209,7 +225,8 @@ pub(crate) fn write_place(
             Ok(())
         }
         LanePlace::Scratch(offset) => {
-            let offset = check_scratch(core, offset, from.len(), access)?;
+            let checked = check_scratch(core, offset, from.len(), access);
+            let Some(offset) = inside(core, lane, checked)? else { return Ok(()) };
             core.note(LaneAccess::write(lane, offset as usize, from, 0).of_scratch());
             for (n, piece) in scratch_pieces(offset, from.len()) {
                 let address = swizzled(core, lane, offset + n as u64);
@@ -351,8 +368,9 @@ pub(crate) fn store(core: &mut Core, op: &Op) -> ExecResult {
         let inside = if let LanePlace::Head(_, bytes) = places[lane] { usize::from(bytes) } else { size };
         match places[lane] {
             LanePlace::Global(address) | LanePlace::Head(address, _) if core.launch.strict => {
-                at_lane(core.memory.check_store(address, inside), lane)?;
-                buffer_store(core, id, address, &buffer[..inside]);
+                if core.of_lane(core.memory.check_store(address, inside), lane)?.is_some() {
+                    buffer_store(core, id, address, &buffer[..inside]);
+                }
             }
             place => at_lane(write_place(core, lane, place, &buffer[..size], MemoryAccess::Store), lane)?,
         }
@@ -399,10 +417,12 @@ fn run_atomic(core: &mut Core, op: &Op) -> ExecResult {
         if let LanePlace::Global(address) = places[lane]
             && !address.is_multiple_of(size as u64)
         {
-            return at_lane(Err(FaultKind::Misaligned { address, align: size as u32 }), lane);
+            core.of_lane::<()>(Err(FaultKind::Misaligned { address, align: size as u32 }), lane)?;
+            continue;
         }
         let old = if let LanePlace::Global(address) = places[lane] {
-            at_lane(core.memory.update(address, size, |old| f(old, value, comparison)), lane)?
+            let updated = core.memory.update(address, size, |old| f(old, value, comparison));
+            core.of_lane(updated, lane)?.unwrap_or_default()
         } else {
             let mut buffer = [0; 8];
             at_lane(read_place(core, lane, places[lane], &mut buffer[..size], MemoryAccess::Atomic), lane)?;

@@ -1,0 +1,100 @@
+//! `wavetap check`: what is wrong in the GPU code of an application.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use wavetap::error::{Error, Result, ResultExt};
+use wavetap::explain::check::{self, CheckSuppressions};
+use wavetap::profile::check::{CheckReport, SCHEMA, Severity, Tool};
+use wavetap::report::check::{junit, log, render};
+use wavetap::report::findings::sarif;
+use wavetap::run::{Collect, Launch};
+use wavetap::stderr_line;
+
+use super::run::launch_code;
+use crate::args::{CheckArgs, CheckFormat, LookArgs};
+use crate::{files, launch, output};
+
+/// Exit code: something was found.
+const FOUND: i32 = 1;
+
+/// Runs the application and reports what was found.
+pub fn run(args: &CheckArgs, look: LookArgs) -> Result<ExitCode> {
+    let target = args.board.target(args.target.as_deref())?;
+    output::check(&args.output)?;
+    let suppressions = args.suppressions.as_deref().map(read_suppressions).transpose()?.unwrap_or_default();
+    let baseline = args.baseline.as_deref().map(read_baseline).transpose()?;
+    let (_, mut options) = launch::platform(args.backend, args.stack, &args.app)?;
+    let tools = tools(&args.tools);
+    options.target = target;
+    options.board = args.board.board;
+    (options.seed, options.fuel) = (args.seed, args.fuel);
+    options.check = Some(tools.clone());
+    options.collect = Collect::NOTHING;
+    let app = launch::find(&args.app)?;
+    let ended = Launch { app: &app, executable: None, options: &options, at_load: None }.execute(&launch::Terminal)?;
+    launch::say(&ended, []);
+    let checked = ended.checked().ok_or_else(|| Error::internal("nothing was checked"))?.clone();
+    let mut findings = checked.findings;
+    let suppressed = check::suppress(&mut findings, &suppressions);
+    let in_baseline = baseline.map_or(0, |baseline| check::leave_out_baseline(&mut findings, &baseline));
+    check::sort(&mut findings);
+    let command = args.app.command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    let report = CheckReport {
+        schema: SCHEMA.to_owned(),
+        command,
+        tools,
+        seed: args.seed,
+        exit_code: ended.exit_code(),
+        findings,
+        suppressed,
+        in_baseline,
+        not_checked: checked.not_checked,
+    };
+    write(args, look, &report, app.path())?;
+    let failed = args.fail_on.least().is_some_and(|least| check::fails(&report.findings, least));
+    Ok(launch_code(if failed { FOUND } else { ended.exit_code() }))
+}
+
+/// Each tool once, in their own order.
+fn tools(named: &[Tool]) -> Vec<Tool> {
+    Tool::ALL.into_iter().filter(|tool| named.is_empty() || named.contains(tool)).collect()
+}
+
+fn read_suppressions(path: &Path) -> Result<CheckSuppressions> {
+    let text = wavetap::files::read(path)?;
+    CheckSuppressions::parse(&String::from_utf8_lossy(&text)).within(|| path.display().to_string())
+}
+
+fn read_baseline(path: &Path) -> Result<CheckReport> {
+    let wrong = |what: String| Error::malformed(format!("{}: {what}", path.display()));
+    let json = wavetap::files::read(path)?;
+    let report: CheckReport = serde_json::from_slice(&json)
+        .map_err(|error| wrong(format!("no report of `wavetap check --format json`: {error}")))?;
+    if report.schema == SCHEMA {
+        Ok(report)
+    } else {
+        Err(wrong(format!("schema {}, {SCHEMA} expected", report.schema)))
+    }
+}
+
+fn write(args: &CheckArgs, look: LookArgs, report: &CheckReport, app: &Path) -> Result<()> {
+    let out = match args.output.format {
+        CheckFormat::Text => {
+            let style = output::style(&args.output, look);
+            style.fit(render(report, style))
+        }
+        CheckFormat::Json => output::json(report)?,
+        CheckFormat::Yaml => output::yaml(report)?,
+        CheckFormat::Sarif => {
+            output::json(&sarif(&log(report, &app.to_string_lossy(), files::current_folder().as_deref())))?
+        }
+        CheckFormat::Junit => junit(report, args.fail_on.least().unwrap_or(Severity::Error))?,
+    };
+    output::write(&args.output, &out)?;
+    if args.output.report.is_some() && !report.findings.is_empty() {
+        let count = report.findings.len();
+        stderr_line!("wavetap: {count} {}", if count == 1 { "finding" } else { "findings" });
+    }
+    Ok(())
+}

@@ -1,0 +1,156 @@
+//! Faults and findings as `wavetap check` records them.
+
+use wavetap_profile::check::{Access, AccessKind, Allocation, Class, CodePlace, Executor, Finding, OtherAccess};
+
+use super::findings::{Finding as Found, FindingKind};
+use super::{Fault, FaultKind, LdsAccess, MemoryAccess, MissingOrder};
+use crate::address::allocation::Allocation as Memory;
+
+/// Addresses below this one are null pointers with an index: no allocation is there, on any system.
+const NULL_PAGES: u64 = 1 << 16;
+/// Bytes from an allocation's end, or before its start, up to which a wrong address is taken for one of it.
+const NEAR: u64 = 1 << 30;
+
+impl From<MemoryAccess> for AccessKind {
+    fn from(access: MemoryAccess) -> AccessKind {
+        match access {
+            MemoryAccess::Load => AccessKind::Load,
+            MemoryAccess::Store => AccessKind::Store,
+            MemoryAccess::Atomic => AccessKind::Atomic,
+            MemoryAccess::Fetch => AccessKind::Fetch,
+        }
+    }
+}
+
+impl Found {
+    /// It as a record. `launch` is the number of the launch, from 1; the kernel's name and source lines are left open.
+    #[must_use]
+    pub fn checked(&self, launch: u64) -> Finding {
+        let mut finding = self.fault.checked(launch);
+        (finding.count, finding.stopped) = (self.count, false);
+        if let Some(by) = &mut finding.by {
+            by.lanes = (0..64).filter(|lane| self.lanes >> lane & 1 != 0).collect();
+        }
+        finding
+    }
+}
+
+impl Fault {
+    /// It as a record of a kernel that cannot go on.
+    #[must_use]
+    pub fn checked(&self, launch: u64) -> Finding {
+        let class = self.class();
+        let mut finding = Finding::new(class, self.kind.to_string());
+        finding.stopped = true;
+        finding.at = Some(CodePlace {
+            kernel: String::new(),
+            address: self.address,
+            instruction: self.instruction.to_string(),
+            source: None,
+            function: None,
+            inlined_at: Vec::new(),
+        });
+        let by = |wave| Executor { launch, workgroup: self.workgroup, wave, lanes: Vec::new() };
+        finding.by = Some(Executor { lanes: self.lane.into_iter().collect(), ..by(self.wave) });
+        match &self.kind {
+            FaultKind::Memory { address, size, access, nearest } => {
+                finding.access = Some(access_of(*access, format!("{address:#x}"), *size));
+                finding.message = format!("{access} of {size} bytes at {address:#x}");
+                let near = nearest.filter(|memory| is_near(memory, *address));
+                if matches!(class, Class::HostPointer | Class::NullPointer) {
+                    return finding;
+                }
+                finding.allocation = near.map(|memory| Allocation {
+                    address: memory.address,
+                    size: memory.size,
+                    offset: address.wrapping_sub(memory.address) as i64,
+                    made: None,
+                    freed: None,
+                });
+            }
+            FaultKind::LdsBounds { offset, size, .. } => {
+                finding.access = Some(access_of(self.kind_of_access(), format!("{offset:#x}"), *size));
+            }
+            FaultKind::ScratchBounds { offset, size, access, .. } => {
+                let at = if *offset < 0 { format!("-{:#x}", offset.unsigned_abs()) } else { format!("{offset:#x}") };
+                finding.access = Some(access_of(*access, at, *size));
+            }
+            FaultKind::Misaligned { address, align } => {
+                finding.access = Some(access_of(MemoryAccess::Atomic, format!("{address:#x}"), *align));
+            }
+            FaultKind::LdsRace { offset, access, other } => {
+                let LdsAccess { access: before, instruction, address, wave, missing } = other;
+                finding.access = Some(access_of(*access, format!("{offset:#x}"), 1));
+                finding.message =
+                    format!("{access} of byte {offset:#x} of LDS, not ordered after a {before} of wave {wave}");
+                finding.other = Some(OtherAccess {
+                    kind: (*before).into(),
+                    at: Some(CodePlace {
+                        kernel: String::new(),
+                        address: *address,
+                        instruction: (*instruction).to_owned(),
+                        source: None,
+                        function: None,
+                        inlined_at: Vec::new(),
+                    }),
+                    by: Some(by(*wave)),
+                    missing: match missing {
+                        MissingOrder::OwnWait => "a wait for the earlier one, which may still be in flight",
+                        MissingOrder::Wait => "a wait for the earlier one before the barrier between the two",
+                        MissingOrder::Barrier => "a barrier between the two",
+                    }
+                    .to_owned(),
+                });
+            }
+            _ => {}
+        }
+        finding
+    }
+
+    /// Its class as a record.
+    fn class(&self) -> Class {
+        match &self.kind {
+            FaultKind::Memory { address, nearest, access, .. } => {
+                let near = nearest.is_some_and(|memory| is_near(&memory, *address));
+                match access {
+                    _ if *address < NULL_PAGES => Class::NullPointer,
+                    _ if !near => Class::HostPointer,
+                    MemoryAccess::Load if FindingKind::of(&self.kind) == Some(FindingKind::Overread) => Class::Overread,
+                    MemoryAccess::Load => Class::OutOfBoundsLoad,
+                    MemoryAccess::Store => Class::OutOfBoundsStore,
+                    MemoryAccess::Atomic => Class::OutOfBoundsAtomic,
+                    MemoryAccess::Fetch => Class::Stopped,
+                }
+            }
+            FaultKind::LdsBounds { .. } => Class::LdsOutOfBounds,
+            FaultKind::ScratchBounds { .. } => Class::ScratchOutOfBounds,
+            FaultKind::Misaligned { .. } => Class::Misaligned,
+            FaultKind::LdsRace { .. } => Class::LdsRace,
+            FaultKind::Uninitialised { .. } => Class::UninitialisedRegister,
+            FaultKind::MissingWait { .. } => Class::MissingWait,
+            FaultKind::Hazard { .. } => Class::Hazard,
+            _ => Class::Stopped,
+        }
+    }
+
+    /// What the instruction does to LDS, by its name.
+    fn kind_of_access(&self) -> MemoryAccess {
+        let name = self.instruction.split(' ').next().unwrap_or_default();
+        if name.contains("read") || name.contains("load") {
+            MemoryAccess::Load
+        } else if name.contains("write") || name.contains("store") {
+            MemoryAccess::Store
+        } else {
+            MemoryAccess::Atomic
+        }
+    }
+}
+
+fn access_of(kind: MemoryAccess, address: String, size: u32) -> Access {
+    Access { kind: kind.into(), address, size }
+}
+
+fn is_near(memory: &Memory, address: u64) -> bool {
+    let end = memory.address.saturating_add(memory.size);
+    address.saturating_sub(end) < NEAR && memory.address.saturating_sub(address) < NEAR
+}

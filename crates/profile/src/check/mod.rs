@@ -1,0 +1,299 @@
+//! What `wavetap check` found: a finding for each place, with what is known of it.
+//!
+//! Processes write findings as lines of JSON ([`Line`]), because a process can end at any time; the command adds them
+//! up ([`CheckReport`]).
+
+mod classes;
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::hex;
+use super::map::Source;
+
+pub use classes::{Class, ClassText, Severity, Tool};
+
+/// Schema of [`CheckReport`] as JSON.
+pub const SCHEMA: &str = "wavetap.check/1";
+
+/// All that was found in a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct CheckReport {
+    /// [`SCHEMA`].
+    pub schema: String,
+    /// The application and its arguments.
+    pub command: Vec<String>,
+    /// What was looked for.
+    pub tools: Vec<Tool>,
+    /// The seed of everything that is random.
+    pub seed: u64,
+    /// The application's exit code, 128 + n after signal n.
+    pub exit_code: i32,
+    /// What was found: errors first, and places in the order in which they were found.
+    pub findings: Vec<Finding>,
+    /// How many findings are not listed, because a file of suppressions names them.
+    #[serde(default)]
+    pub suppressed: u64,
+    /// How many are not listed, because the baseline has them.
+    #[serde(default)]
+    pub in_baseline: u64,
+    /// What could not be looked at, and why.
+    #[serde(default)]
+    pub not_checked: Vec<String>,
+}
+
+/// What was found at one place.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Finding {
+    /// The tool that found it.
+    pub tool: Tool,
+    /// What is wrong.
+    pub class: Class,
+    /// How bad that is.
+    pub severity: Severity,
+    /// The same with its numbers, as a sentence without its place.
+    pub message: String,
+    /// How often it was found: in how many lanes of all executions, or calls.
+    pub count: u64,
+    /// Whether the kernel could not go on.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stopped: bool,
+    /// Where in a kernel.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<CodePlace>,
+    /// Who did it first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<Executor>,
+    /// What was accessed then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub access: Option<Access>,
+    /// The allocation that it is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allocation: Option<Allocation>,
+    /// The earlier access that it is not ordered after.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub other: Option<OtherAccess>,
+    /// The call of the application that it is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<HostCall>,
+    /// What usually mends it.
+    #[serde(default)]
+    pub hint: String,
+}
+
+/// An instruction of a kernel.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct CodePlace {
+    /// The kernel's demangled name.
+    pub kernel: String,
+    /// Virtual address of the instruction in its code object.
+    #[serde(with = "hex")]
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
+    pub address: u64,
+    /// It as a disassembler prints it.
+    pub instruction: String,
+    /// Its source line, where the object has a line table.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<Source>,
+    /// The function that the line is in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub function: Option<String>,
+    /// Where that was inlined: the innermost call first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub inlined_at: Vec<SourceFrame>,
+}
+
+/// A place in a function.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SourceFrame {
+    /// The function, demangled, if it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub function: Option<String>,
+    /// The place, if it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<Source>,
+}
+
+/// A wave, and its lanes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Executor {
+    /// The number of the launch in its process, from 1.
+    pub launch: u64,
+    /// The workgroup.
+    pub workgroup: [u32; 3],
+    /// The wave in the workgroup.
+    pub wave: u32,
+    /// The lanes, ascending; empty where it is about the whole wave.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lanes: Vec<u8>,
+}
+
+/// The kind of an access.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum AccessKind {
+    /// It reads.
+    Load,
+    /// It writes.
+    Store,
+    /// It reads and writes in one step.
+    Atomic,
+    /// An instruction is fetched.
+    Fetch,
+}
+
+impl fmt::Display for AccessKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            AccessKind::Load => "load",
+            AccessKind::Store => "store",
+            AccessKind::Atomic => "atomic",
+            AccessKind::Fetch => "instruction fetch",
+        })
+    }
+}
+
+/// An access of memory.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Access {
+    /// Its kind.
+    pub kind: AccessKind,
+    /// The first byte: an address in global memory, an offset in LDS or in the scratch of a lane.
+    pub address: String,
+    /// Bytes.
+    pub size: u32,
+}
+
+/// Memory that was allocated.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Allocation {
+    /// Its first byte.
+    #[serde(with = "hex")]
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
+    pub address: u64,
+    /// Bytes.
+    pub size: u64,
+    /// Bytes from its first to the first that was accessed; negative if that comes before it.
+    pub offset: i64,
+    /// The call that allocated it, if that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub made: Option<HostCall>,
+    /// The call that freed it, if it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub freed: Option<HostCall>,
+}
+
+/// A call of the application.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct HostCall {
+    /// The function of HIP.
+    pub function: String,
+    /// Who called it: the innermost first. What is in the C library and in Wavetap's own libraries is left out.
+    #[serde(default)]
+    pub stack: Vec<HostFrame>,
+}
+
+/// A frame of the application's stack.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct HostFrame {
+    /// The executable or library.
+    pub module: String,
+    /// Virtual address in it of the call.
+    #[serde(with = "hex")]
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
+    pub address: u64,
+    /// The function, demangled, if a symbol names it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub function: Option<String>,
+    /// The line of the call, if there is a line table.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<Source>,
+}
+
+/// The earlier of two accesses that nothing orders.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct OtherAccess {
+    /// Its kind.
+    pub kind: AccessKind,
+    /// Where in a kernel it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<CodePlace>,
+    /// Who did it, as far as that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<Executor>,
+    /// What would order the two.
+    pub missing: String,
+}
+
+/// What a process says of a place: once when it is found, and again with how often it was found since then.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Line {
+    /// A program begins, which may be one that another one became. Places count from 0 again.
+    Begin,
+    /// A new place. Its number is how many there were before.
+    Found(Box<Finding>),
+    /// The number of a place, and how often it was found since its last line.
+    Again {
+        /// Its number.
+        place: u64,
+        /// How often.
+        count: u64,
+    },
+    /// What cannot be looked at.
+    NotChecked(String),
+}
+
+impl Finding {
+    /// With nothing known but what is wrong.
+    #[must_use]
+    pub fn new(class: Class, message: impl Into<String>) -> Finding {
+        Finding {
+            tool: class.tool(),
+            class,
+            severity: class.severity(),
+            message: message.into(),
+            count: 1,
+            stopped: false,
+            at: None,
+            by: None,
+            access: None,
+            allocation: None,
+            other: None,
+            call: None,
+            hint: class.text().hint.to_owned(),
+        }
+    }
+
+    /// What is the same of findings that are one place: its class, its instruction or call, and, of a race, the other
+    /// instruction, whichever of the two comes first.
+    #[must_use]
+    pub fn place(&self) -> Place<'_> {
+        let code = |at: &Option<CodePlace>| at.as_ref().map(|at| (at.kernel.clone(), at.address));
+        let mut code = [code(&self.at), self.other.as_ref().and_then(|other| code(&other.at))];
+        if code[1].is_some() {
+            code.sort();
+        }
+        Place { class: self.class, code, call: self.call.as_ref() }
+    }
+}
+
+/// [`Finding::place`].
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Place<'f> {
+    class: Class,
+    code: [Option<(String, u64)>; 2],
+    call: Option<&'f HostCall>,
+}

@@ -1,0 +1,32 @@
+//! Where in the program a call is made.
+
+use wavetap::profile::check::{HostCall, HostFrame};
+
+use crate::called::called_now;
+use crate::raw;
+
+/// A call of an entry point: its name, and the return addresses of the stack.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct RawCall {
+    function: &'static str,
+    addresses: Vec<usize>,
+}
+
+impl RawCall {
+    /// The call that this thread is in.
+    pub(crate) fn here() -> RawCall {
+        RawCall { function: called_now(), addresses: raw::return_addresses() }
+    }
+
+    /// The same with modules and addresses in them. Functions and lines are found later, by who reads it.
+    pub(crate) fn resolve(&self) -> HostCall {
+        let own = raw::own_file_name();
+        let frames = self.addresses.iter().filter_map(|address| {
+            let (module, base) = raw::module_of(*address)?;
+            // The call is before the address to which it returns.
+            Some(HostFrame { module, address: (address - base) as u64 - 1, function: None, source: None })
+        });
+        let stack = frames.filter(|frame| own.as_ref() != Some(&frame.module)).collect();
+        HostCall { function: self.function.strip_suffix("_spt").unwrap_or(self.function).to_owned(), stack }
+    }
+}

@@ -1,0 +1,89 @@
+//! What the processes of a run have found (`wavetap check`).
+
+use std::fs;
+use std::path::Path;
+
+use wavetap_base::error::{Error, Result, ResultExt};
+use wavetap_profile::check::{Finding, Line};
+
+use super::host_frames::HostFrames;
+use crate::files;
+
+/// What was found in a run.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Checked {
+    /// Each place once, in the order in which processes began and found it.
+    pub findings: Vec<Finding>,
+    /// What could not be looked at.
+    pub not_checked: Vec<String>,
+}
+
+/// Reads what processes left in a folder.
+pub(super) fn read(folder: &Path) -> Result<Checked> {
+    let mut paths: Vec<_> = fs::read_dir(folder)
+        .map_err(|error| files::io(folder, "cannot read", &error))?
+        .filter_map(|entry| entry.ok().map(|entry| entry.path()))
+        .filter(|path| path.extension().is_some_and(|extension| extension == "findings"))
+        .collect();
+    paths.sort();
+    let mut all = Checked::default();
+    for path in paths {
+        add(&mut all, &files::read(&path)?).within(|| format!("findings of process {}", stem(&path)))?;
+    }
+    let mut frames = HostFrames::default();
+    all.findings.iter_mut().for_each(|finding| frames.complete(finding));
+    Ok(all)
+}
+
+fn stem(path: &Path) -> String {
+    path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+/// Adds the lines of one process, the last of which may not be whole.
+fn add(all: &mut Checked, data: &[u8]) -> Result<()> {
+    // Where its places are in the list.
+    let mut places: Vec<usize> = Vec::new();
+    let text = String::from_utf8_lossy(data);
+    let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
+    for (n, line) in whole.lines().enumerate() {
+        let line = serde_json::from_str(line).map_err(|error| Error::malformed(format!("line {}: {error}", n + 1)))?;
+        match line {
+            Line::Begin => places.clear(),
+            Line::Found(finding) => {
+                let known = all.findings.iter().position(|known| known.place() == finding.place());
+                match known {
+                    Some(at) => all.findings[at].count += finding.count,
+                    None => all.findings.push(*finding),
+                }
+                places.push(known.unwrap_or(all.findings.len() - 1));
+            }
+            Line::Again { place, count } => {
+                let at = usize::try_from(place).ok().and_then(|place| places.get(place));
+                let at = at.ok_or_else(|| Error::malformed(format!("line {}: no place has number {place}", n + 1)))?;
+                all.findings[*at].count += count;
+            }
+            Line::NotChecked(what) if all.not_checked.contains(&what) => {}
+            Line::NotChecked(what) => all.not_checked.push(what),
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wavetap_profile::check::Class;
+
+    #[test]
+    fn processes_are_added_up() {
+        let line = |line: &Line| serde_json::to_string(line).expect("JSON") + "\n";
+        let found = line(&Line::Found(Box::new(Finding::new(Class::Leak, "one"))));
+        let again = line(&Line::Again { place: 0, count: 4 });
+        let mut all = Checked::default();
+        let begin = line(&Line::Begin);
+        add(&mut all, format!("{begin}{found}{again}{begin}{found}{again}{{\"fou").as_bytes()).expect("lines");
+        add(&mut all, found.as_bytes()).expect("lines");
+        assert_eq!((all.findings.len(), all.findings[0].count), (1, 11));
+        assert!(add(&mut all, again.as_bytes()).is_err_and(|error| error.to_string().contains("line 1")));
+    }
+}
