@@ -4,7 +4,7 @@ use std::path::Path;
 
 use wavetap::code_object::{CodeObject, demangle};
 use wavetap::emulator::{Fault, Overrun};
-use wavetap::profile::check::{Finding, SourceFrame};
+use wavetap::profile::check::{Class, Finding, Severity, SourceFrame};
 use wavetap::profile::control::MAP_SECTION;
 use wavetap::profile::map::{ObjectMap, Source};
 
@@ -23,7 +23,8 @@ pub(crate) fn complete(finding: &mut Finding, object: Option<&[u8]>, kernel: &st
     for at in finding.at.as_mut().into_iter().chain(other) {
         kernel.as_ref().clone_into(&mut at.kernel);
         let frames = lines.as_ref().map(|lines| lines.frames(at.address)).unwrap_or_default();
-        let mut frames = frames.into_iter().map(|frame| SourceFrame {
+        let known = frames.iter().position(|frame| frame.location.as_ref().is_some_and(|at| !is_of_compiler(&at.file)));
+        let mut frames = frames.into_iter().skip(known.unwrap_or(0)).map(|frame| SourceFrame {
             function: frame.function,
             source: frame
                 .location
@@ -35,6 +36,16 @@ pub(crate) fn complete(finding: &mut Finding, object: Option<&[u8]>, kernel: &st
         }
         at.inlined_at = frames.collect();
     }
+    // What compilers would never emit, people may write on purpose.
+    let is_about_barriers = matches!(finding.class, Class::DivergentBarrier | Class::DifferentBarriers);
+    if is_about_barriers && finding.at.as_ref().is_none_or(|at| at.source.is_none()) {
+        finding.severity = Severity::Note;
+    }
+}
+
+/// Whether a file is one of the compiler's or of HIP's own headers, whose functions are in the place of instructions.
+fn is_of_compiler(file: &str) -> bool {
+    ["hip/amd_detail/", "/lib/clang/", "__clang_hip"].iter().any(|part| file.contains(part))
 }
 
 /// A fault of the code of this object, if it is known.

@@ -27,6 +27,8 @@ pub(crate) fn add(out: *mut usize, image: wavetap::error::Result<Image>) -> Outc
                 runtime.remove_image(index)?;
                 return Err(status);
             }
+            runtime.check.iter_mut().for_each(|check| check.handles.created(index + 1, "module"));
+            drop(runtime);
             raw::store(out, index + 1)
         }
         Err(error) => {
@@ -83,7 +85,9 @@ entry_points! {
         wait_for_all()?;
         let mut runtime = runtime();
         // Handles of its kernels stay, and are refused from now on.
-        runtime.remove_image(index)
+        runtime.remove_image(index)?;
+        runtime.check.iter_mut().for_each(|check| check.handles.destroyed(module as usize));
+        Ok(())
     }
 
     /// Finds a kernel of a module.

@@ -12,14 +12,16 @@ use wavetap::emulator::{AllocationKind, Device, Options};
 use wavetap::isa::Target;
 use wavetap::offload_bundle::TargetId;
 
-use crate::check::Check;
+use crate::check::{Check, CopySide, Place};
 use crate::choice::choose_device;
 use crate::clocks::Clocks;
 use crate::collection::Collection;
 use crate::device_presets::preset_of;
+use crate::extents::Extent;
 use crate::findings::Findings;
 use crate::graph_memory::GraphMemory;
 use crate::graphs::Graphs;
+use crate::handles::missing;
 use crate::host_memory::HostMemory;
 use crate::hostcall::Hostcall;
 use crate::images::{Image, Kernel, KernelRef, Loaded, LoadedCode};
@@ -35,6 +37,7 @@ use crate::objects::virtual_memory::VirtualMemory;
 use crate::properties::Facts;
 use crate::settings::Settings;
 use crate::status::*;
+use crate::stream_op::StreamOp;
 
 /// Scratch bytes of each lane where a kernel's own need is not known statically, as long as the program does not set
 /// the limit.
@@ -166,6 +169,7 @@ impl Runtime {
                 fuel: self.settings.fuel.unwrap_or(default.fuel),
                 tolerated: default.tolerated,
                 passes: default.passes,
+                barriers: self.settings.check.is_some(),
                 trace: self.collection.traces() || self.collection.fidelity.is_some(),
                 // The strict mode executes instructions one by one anyway.
                 trace_lanes: self.settings.strict && self.collection.traces(),
@@ -251,7 +255,9 @@ impl Runtime {
     pub(crate) fn load(&mut self, index: usize) -> Outcome<(&mut Device, &mut Loaded)> {
         self.collection.follow_fork(&self.settings, &self.code.images);
         let Parts { device, id, images, settings, session } = self.parts()?;
-        let image = images.get_mut(index).and_then(Option::as_mut).ok_or(INVALID_HANDLE)?;
+        let image = images.get_mut(index).and_then(Option::as_mut);
+        // A module's handle is its number, from 1.
+        let image = image.ok_or_else(|| missing(index + 1, INVALID_HANDLE))?;
         let first = image.loaded.is_none();
         if let Err(error) = image.load(device, id, settings, session) {
             complain("cannot load device code", &error);
@@ -348,6 +354,27 @@ impl Runtime {
         self.pools.freed(address);
         self.graph_memory.freed(address);
         Ok(())
+    }
+
+    /// Looks at the direction and the memory of a copy, if calls are checked.
+    pub(crate) fn check_copy(&mut self, operation: &StreamOp) {
+        let (StreamOp::Copy(copy), true) = (operation, self.check.is_some()) else { return };
+        let Extent { width, height, depth } = copy.extent;
+        if width == 0 || height == 0 || depth == 0 {
+            return;
+        }
+        let side = |address: u64| {
+            let place = match (self.is_device_memory(address), self.host.range_of(address)) {
+                (true, _) => Place::Device,
+                (false, Some(_)) => Place::Shared,
+                (false, None) => Place::Pageable,
+            };
+            CopySide { address, place }
+        };
+        let (to, from) = (side(copy.to.start), side(copy.from.start));
+        if let Some(check) = &mut self.check {
+            check.copies(copy.kind, to, from);
+        }
     }
 
     /// Whether an address is one of the program's own memory, which the device does not see.

@@ -5,7 +5,7 @@ use std::ffi::{c_int, c_uint, c_void};
 use wavetap::stderr_line;
 
 use crate::entry_point::entry_points;
-use crate::handles::{FIRST_HANDLE, handle};
+use crate::handles::{FIRST_HANDLE, handle, missing};
 use crate::lock::runtime;
 use crate::objects::streams::{Event, NON_BLOCKING, PRIORITIES, own_default};
 use crate::raw;
@@ -34,7 +34,10 @@ fn create_stream(out: *mut usize, flags: c_uint, priority: c_int) -> Outcome {
     if out.is_null() || flags & !NON_BLOCKING != 0 {
         return Err(INVALID_VALUE);
     }
-    let handle = runtime().streams.create(flags, priority);
+    let mut runtime = runtime();
+    let handle = runtime.streams.create(flags, priority);
+    runtime.check.iter_mut().for_each(|check| check.handles.created(handle, "stream"));
+    drop(runtime);
     raw::store(out, handle)
 }
 
@@ -43,7 +46,10 @@ fn create_event(out: *mut usize, flags: c_uint) -> Outcome {
         return Err(INVALID_VALUE);
     }
     let event = handle();
-    runtime().streams.events.insert(event, Event::new(flags & DISABLE_TIMING == 0));
+    let mut runtime = runtime();
+    runtime.streams.events.insert(event, Event::new(flags & DISABLE_TIMING == 0));
+    runtime.check.iter_mut().for_each(|check| check.handles.created(event, "event"));
+    drop(runtime);
     raw::store(out, event)
 }
 
@@ -212,7 +218,9 @@ entry_points! {
             return Err(INVALID_HANDLE);
         }
         let mut runtime = runtime();
-        let removed = runtime.streams.streams.remove(&(stream as usize)).ok_or(CONTEXT_IS_DESTROYED)?;
+        let removed = runtime.streams.streams.remove(&(stream as usize));
+        let removed = removed.ok_or_else(|| missing(stream as usize, CONTEXT_IS_DESTROYED))?;
+        runtime.check.iter_mut().for_each(|check| check.handles.destroyed(stream as usize));
         if let Some(captured) = removed.captured {
             runtime.streams.captures.invalidate(captured.capture);
         }
@@ -326,7 +334,11 @@ entry_points! {
 
     /// Ends an event.
     fn hipEventDestroy(event: *mut c_void) {
-        runtime().streams.events.remove(&(event as usize)).map(|_| ()).ok_or(INVALID_HANDLE)
+        let mut runtime = runtime();
+        let removed = runtime.streams.events.remove(&(event as usize));
+        removed.ok_or_else(|| missing(event as usize, INVALID_HANDLE))?;
+        runtime.check.iter_mut().for_each(|check| check.handles.destroyed(event as usize));
+        Ok(())
     }
 
     /// Records an event in stream order.

@@ -18,6 +18,7 @@ pub(crate) fn submit(stream: *mut c_void, mut operation: StreamOp) -> Outcome {
         if runtime.capture_operation(stream, &operation)? {
             return Ok(());
         }
+        runtime.check_copy(&operation);
         mark(&mut operation, &here());
         runtime.is_to_pageable(&operation)
     };
@@ -65,8 +66,12 @@ pub(crate) fn name_nodes(steps: &mut [Step], graph: &str) {
 
 /// As [`submit`], and has been done when this returns.
 pub(crate) fn submit_and_wait(stream: *mut c_void, operation: StreamOp) -> Outcome {
-    if runtime().capture_operation(stream, &operation)? {
-        return Ok(());
+    {
+        let mut runtime = runtime();
+        if runtime.capture_operation(stream, &operation)? {
+            return Ok(());
+        }
+        runtime.check_copy(&operation);
     }
     let given = tasks::give(stream, operation)?;
     tasks::wait_for_given(stream, given)
@@ -78,6 +83,7 @@ pub(crate) fn do_now(operation: &StreamOp) -> Outcome {
     let fills_device = {
         let mut runtime = runtime();
         runtime.refuse_while_capturing()?;
+        runtime.check_copy(operation);
         matches!(operation, StreamOp::Fill(fill) if runtime.is_device_memory(fill.to.start))
     };
     let stream = std::ptr::null_mut();

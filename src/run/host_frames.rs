@@ -12,6 +12,9 @@ use crate::files;
 /// Frames of the C library and the loader, which say nothing of the program.
 const SYSTEM: [&str; 4] = ["libc.so", "libc-", "ld-linux", "libpthread"];
 
+/// How far before a call its line is looked for.
+const BYTES_BEFORE: u64 = 48;
+
 /// What is known of a file.
 struct Module {
     /// Functions by address: start, end, name.
@@ -29,7 +32,7 @@ impl HostFrames {
     /// Names the functions and lines of all calls of a finding.
     pub(super) fn complete(&mut self, finding: &mut Finding) {
         let allocation = finding.allocation.iter_mut().flat_map(|it| [&mut it.made, &mut it.freed]).flatten();
-        finding.call.iter_mut().chain(allocation).for_each(|call| self.call(call));
+        finding.call.iter_mut().chain(&mut finding.destroyed).chain(allocation).for_each(|call| self.call(call));
     }
 
     fn call(&mut self, call: &mut HostCall) {
@@ -67,6 +70,11 @@ impl HostFrames {
                 ..frame.clone()
             })
             .collect();
+        // A call may be of no line, as what is before it is.
+        if let (Some(first @ HostFrame { source: None, .. }), Some(lines)) = (found.first_mut(), &module.lines) {
+            let before = |bytes: u64| lines.location(address.checked_sub(bytes)?).filter(|at| at.line > 0);
+            first.source = (1..BYTES_BEFORE).find_map(before).map(|at| Source { file: at.file, line: at.line });
+        }
         match found.last_mut() {
             Some(last) => last.function = last.function.take().or(symbol),
             None => found.push(HostFrame { function: symbol, ..frame }),

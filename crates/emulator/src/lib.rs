@@ -80,7 +80,7 @@ pub use device::flight::{Flight, Share};
 pub use exec::missing::missing;
 pub use fault::findings::{Finding, FindingKind, Passes, Suppressions};
 pub use fault::overrun::{Beyond, Overrun};
-pub use fault::{Fault, FaultKind, LdsAccess, MemoryAccess, MissingOrder};
+pub use fault::{BarrierProblem, Fault, FaultKind, LdsAccess, MemoryAccess, MissingOrder};
 pub use fidelity::exactness;
 pub use launch::options::Options;
 pub use launch::packet::{Dispatch, QueuedPacket};

@@ -4,13 +4,18 @@
 //! ([`Check::call_failed`]), memory that is freed twice, or never.
 
 mod allocations;
+mod copies;
+mod handles;
 mod stacks;
 
 use wavetap::collect::check::{CheckConfig, Recorder};
 use wavetap::profile::check::{Class, Finding, Tool};
 
+use crate::handles::last_missing;
 use crate::status::*;
 use allocations::Allocations;
+pub(crate) use copies::{CopySide, Place};
+use handles::Handles;
 pub(crate) use stacks::RawCall;
 
 /// Calls that programs make to find something out, so that an error is an answer.
@@ -36,6 +41,7 @@ pub(crate) struct Check {
     config: CheckConfig,
     recorder: Recorder,
     pub(crate) allocations: Allocations,
+    pub(crate) handles: Handles,
     /// Whether the call that fails next has a finding already.
     explained: bool,
 }
@@ -46,6 +52,7 @@ impl Check {
             config: config.clone(),
             recorder: Recorder::new(config),
             allocations: Allocations::default(),
+            handles: Handles::default(),
             explained: false,
         }
     }
@@ -85,9 +92,13 @@ impl Check {
         if QUERIES.contains(&function) || !self.recorder.wants(Tool::Api) {
             return;
         }
+        if let Some(finding) = last_missing().and_then(|handle| self.handles.stale(handle)) {
+            return self.add_call(finding, &RawCall::here());
+        }
         let (code, text) = (crate::status::name(status), crate::status::text(status));
         let message = format!("{function} returned {} ({})", code.to_string_lossy(), text.to_string_lossy());
-        self.add_call(Finding::new(Class::CallFailed, message), &RawCall::here());
+        let class = if status == COOPERATIVE_LAUNCH_TOO_LARGE { Class::CooperativeTooLarge } else { Class::CallFailed };
+        self.add_call(Finding::new(class, message), &RawCall::here());
     }
 
     fn add_call(&mut self, mut finding: Finding, call: &RawCall) {
@@ -100,7 +111,7 @@ impl Check {
     pub(crate) fn finish(&mut self) {
         // What cannot be freed any more is not forgotten.
         if working().is_ok() {
-            for (call, finding) in self.allocations.leaks() {
+            for (call, finding) in self.allocations.leaks().into_iter().chain(self.handles.leaks()) {
                 self.add_call(finding, &call);
             }
         }

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use super::captures::{Captured, Captures};
 use crate::begin::Cycle;
-use crate::handles::handle;
+use crate::handles::{handle, missing};
 use crate::status::*;
 
 /// `hipStreamNonBlocking`.
@@ -113,7 +113,7 @@ impl Streams {
         if handle <= PER_THREAD {
             Ok(self.streams.entry(handle).or_default())
         } else {
-            self.streams.get_mut(&handle).ok_or(CONTEXT_IS_DESTROYED)
+            self.streams.get_mut(&handle).ok_or_else(|| missing(handle, CONTEXT_IS_DESTROYED))
         }
     }
 
@@ -123,7 +123,7 @@ impl Streams {
     }
 
     pub(crate) fn event(&mut self, handle: *mut c_void) -> Outcome<&mut Event> {
-        self.events.get_mut(&(handle as usize)).ok_or(INVALID_HANDLE)
+        self.events.get_mut(&(handle as usize)).ok_or_else(|| missing(handle as usize, INVALID_HANDLE))
     }
 
     pub(crate) fn record(&mut self, handle: *mut c_void, cycle: Cycle) -> Outcome {

@@ -3,7 +3,7 @@
 use wavetap_profile::check::{Access, AccessKind, Allocation, Class, CodePlace, Executor, Finding, OtherAccess};
 
 use super::findings::{Finding as Found, FindingKind};
-use super::{Fault, FaultKind, LdsAccess, MemoryAccess, MissingOrder};
+use super::{BarrierProblem, Fault, FaultKind, LdsAccess, MemoryAccess, MissingOrder};
 use crate::address::allocation::Allocation as Memory;
 
 /// Addresses below this one are null pointers with an index: no allocation is there, on any system.
@@ -28,7 +28,7 @@ impl Found {
     pub fn checked(&self, launch: u64) -> Finding {
         let mut finding = self.fault.checked(launch);
         (finding.count, finding.stopped) = (self.count, false);
-        if let Some(by) = &mut finding.by {
+        if let (Some(by), true) = (&mut finding.by, self.lanes != 0) {
             by.lanes = (0..64).filter(|lane| self.lanes >> lane & 1 != 0).collect();
         }
         finding
@@ -102,6 +102,30 @@ impl Fault {
                     .to_owned(),
                 });
             }
+            FaultKind::Barrier { problem } => {
+                finding.message = problem.to_string();
+                if let Some(at) = finding.at.as_mut().filter(|at| at.address != problem.at()) {
+                    (at.address, at.instruction) = (problem.at(), "s_barrier".to_owned());
+                }
+                if let BarrierProblem::Different { other, wave, .. } = problem {
+                    finding.other = Some(OtherAccess {
+                        kind: AccessKind::Barrier,
+                        at: Some(CodePlace {
+                            kernel: String::new(),
+                            address: *other,
+                            instruction: "s_barrier".to_owned(),
+                            source: None,
+                            function: None,
+                            inlined_at: Vec::new(),
+                        }),
+                        by: Some(by(*wave)),
+                        missing: "one barrier to which all waves of the workgroup come".to_owned(),
+                    });
+                }
+                if let (BarrierProblem::Lanes { lanes, .. }, Some(by)) = (problem, &mut finding.by) {
+                    by.lanes = (0..64).filter(|lane| lanes >> lane & 1 != 0).collect();
+                }
+            }
             _ => {}
         }
         finding
@@ -129,6 +153,8 @@ impl Fault {
             FaultKind::Uninitialised { .. } => Class::UninitialisedRegister,
             FaultKind::MissingWait { .. } => Class::MissingWait,
             FaultKind::Hazard { .. } => Class::Hazard,
+            FaultKind::Barrier { problem: BarrierProblem::Different { .. } } => Class::DifferentBarriers,
+            FaultKind::Barrier { .. } => Class::DivergentBarrier,
             _ => Class::Stopped,
         }
     }

@@ -35,6 +35,8 @@ pub enum FindingKind {
     ScratchBounds,
     /// An atomic at an address that it does not support. It does not happen.
     Misaligned,
+    /// A barrier that not all of a workgroup come to.
+    Barrier,
 }
 
 impl FindingKind {
@@ -60,6 +62,7 @@ impl FindingKind {
             FindingKind::LdsBounds => "lds-bounds",
             FindingKind::ScratchBounds => "scratch-bounds",
             FindingKind::Misaligned => "misaligned",
+            FindingKind::Barrier => "barrier",
         }
     }
 
@@ -87,6 +90,7 @@ impl FindingKind {
             FaultKind::LdsBounds { .. } => Some(FindingKind::LdsBounds),
             FaultKind::ScratchBounds { .. } => Some(FindingKind::ScratchBounds),
             FaultKind::Misaligned { .. } => Some(FindingKind::Misaligned),
+            FaultKind::Barrier { .. } => Some(FindingKind::Barrier),
             _ => None,
         }
     }
@@ -103,7 +107,7 @@ impl fmt::Display for FindingKind {
 pub struct Passes {
     /// Any of [`FindingKind::DEFINED`].
     pub all: bool,
-    /// Accesses out of bounds, which then do not happen.
+    /// Accesses out of bounds, which then do not happen, and barriers that not all come to.
     pub accesses: bool,
     /// Those that are suppressed in this kernel.
     pub suppressed: Suppressions,

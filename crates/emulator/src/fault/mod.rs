@@ -41,6 +41,63 @@ pub struct LdsAccess {
     pub missing: MissingOrder,
 }
 
+/// What is wrong with how waves come to a barrier. Addresses are code addresses (virtual, in the object).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BarrierProblem {
+    /// Another wave waits at another barrier.
+    Different {
+        /// The barrier.
+        at: u64,
+        /// The other one.
+        other: u64,
+        /// The wave that came there.
+        wave: u32,
+    },
+    /// Waves have ended that did not come to it.
+    Ended {
+        /// The barrier.
+        at: u64,
+        /// How many.
+        waves: u32,
+    },
+    /// Lanes are not active when their wave comes to it.
+    Lanes {
+        /// The barrier.
+        at: u64,
+        /// A bit for each.
+        lanes: u64,
+    },
+}
+
+impl BarrierProblem {
+    /// The code address of the barrier.
+    #[must_use]
+    pub fn at(self) -> u64 {
+        match self {
+            BarrierProblem::Different { at, .. }
+            | BarrierProblem::Ended { at, .. }
+            | BarrierProblem::Lanes { at, .. } => at,
+        }
+    }
+}
+
+impl fmt::Display for BarrierProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            BarrierProblem::Different { other, wave, .. } => {
+                write!(f, "wave {wave} of the workgroup waits at another barrier, at {other:#x}")
+            }
+            BarrierProblem::Ended { waves: 1, .. } => f.write_str("a wave of the workgroup ended without coming to it"),
+            BarrierProblem::Ended { waves, .. } => {
+                write!(f, "{waves} waves of the workgroup ended without coming to it")
+            }
+            BarrierProblem::Lanes { lanes, .. } => {
+                write!(f, "{} lanes of the wave are not active when it comes to it", lanes.count_ones())
+            }
+        }
+    }
+}
+
 /// Why nothing orders an access of LDS after an earlier one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MissingOrder {
@@ -125,6 +182,11 @@ pub enum FaultKind {
         access: MemoryAccess,
         /// The access before.
         other: LdsAccess,
+    },
+    /// A barrier that not all of a workgroup come to ([`Options::barriers`](crate::Options::barriers)).
+    Barrier {
+        /// What is wrong.
+        problem: BarrierProblem,
     },
     /// A use of undefined bits.
     Uninitialised {
@@ -276,6 +338,7 @@ impl fmt::Display for FaultKind {
                     MissingOrder::Barrier => "with no barrier between them",
                 })
             }
+            FaultKind::Barrier { problem } => write!(f, "barrier: {problem}"),
             FaultKind::Uninitialised { register, origin, used } => {
                 write!(f, "{register} is used as {used}, but has bits that were never written ({origin})")
             }

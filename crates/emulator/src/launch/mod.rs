@@ -16,6 +16,8 @@ pub(crate) struct Launch {
     pub strict: bool,
     /// Findings that do not stop it.
     pub passes: Arc<Passes>,
+    /// Barriers that not all come to are found.
+    pub barriers: bool,
     /// The target, with the wave size of the kernel.
     pub target: Target,
     /// Lanes of a wave.

@@ -17,6 +17,9 @@ pub struct Options {
     pub tolerated: EventHazards,
     /// Findings of strict mode that a dispatch goes on after ([`crate::Device::take_findings`]).
     pub passes: Passes,
+    /// Strict mode also finds barriers that not all waves, or not all lanes of a wave, come to. The hardware has a
+    /// meaning for these, so that results are what they are there.
+    pub barriers: bool,
     /// Chooses everything random; the same seed gives the same run.
     pub seed: u64,
     /// Wave-instructions that a dispatch may execute.
@@ -49,6 +52,7 @@ impl Default for Options {
             strict: true,
             tolerated: EventHazards::empty(),
             passes: Passes::default(),
+            barriers: false,
             seed: 0,
             fuel: 50_000_000_000,
             trace: false,

@@ -267,6 +267,7 @@ impl Plan {
                 strict: options.strict,
                 target,
                 passes: Arc::new(options.passes.clone()),
+                barriers: options.strict && options.barriers,
                 lanes: lanes as usize,
                 wait_states: target.wait_states(),
                 event_hazards: target.event_hazards().difference(options.tolerated),

@@ -399,7 +399,8 @@ impl<'a> Worker<'a> {
             self.stats.waves += 1;
         }
         waves.truncate(plan.waves_of(id) as usize);
-        let barrier = Barrier { members: waves.len() as u32, ..Barrier::default() };
+        let mut barrier = Barrier { members: waves.len() as u32, ..Barrier::default() };
+        barrier.checks.sites.begin(barrier.members);
         Ok(Workgroup { lds, waves, barrier })
     }
 

@@ -4,6 +4,7 @@ use rustc_hash::FxHashMap;
 
 use wavetap_amdgpu::Counter;
 
+use super::barrier_sites::BarrierSites;
 use super::in_flight::InFlight;
 use super::init_shadow::{Stored, UndefinedOrigin};
 use super::neighbours::Neighbours;
@@ -23,6 +24,7 @@ pub(crate) struct GroupChecks {
     /// Stores to memory that were in flight at the last barrier.
     late: Vec<LateStore>,
     pub neighbours: Neighbours,
+    pub sites: BarrierSites,
 }
 
 /// A store that a wave had not waited for when it came to the barrier.

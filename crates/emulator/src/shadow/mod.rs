@@ -1,6 +1,7 @@
 //! What strict mode tracks of a wave and a workgroup beside their state: operations in flight, hazards, races, which
 //! bits were written.
 
+pub(crate) mod barrier_sites;
 pub(crate) mod event_hazard;
 pub(crate) mod expert_scheduling;
 pub(crate) mod group_checks;

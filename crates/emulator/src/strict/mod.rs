@@ -12,8 +12,8 @@ pub(crate) mod undefined_memory;
 
 use wavetap_amdgpu::{Access as Operand, Branch, Condition, Encoding, Flags, Inst, Opcode, RegFile, Role, decode};
 
-use crate::fault::MemoryAccess;
-use crate::fault::stop::{ExecResult, Stop};
+use crate::fault::stop::{ExecResult, Stop, stop};
+use crate::fault::{BarrierProblem, FaultKind, MemoryAccess};
 use crate::launch::Launch;
 use crate::memory::View;
 use crate::op::Class;
@@ -60,6 +60,11 @@ fn after_others(core: &mut Core, op: &Op) -> ExecResult {
         if core.wave.status == Status::Ended {
             let (_, next) = core.wave.in_flight.ids();
             core.barrier.checks.races.end(core.wave.index, next);
+            if core.launch.barriers
+                && let Some(problem) = core.barrier.checks.sites.end(core.wave.index, core.barrier.phase)
+            {
+                core.passed(stop(FaultKind::Barrier { problem }))?;
+            }
         }
         return core.passed(undefined_memory::stores(core, op, &[]));
     }
@@ -194,6 +199,7 @@ fn unfinished(wave: &Wave) -> WaveProgress {
 
 /// All waves that have not ended have come to the barrier.
 pub(crate) fn at_barrier(barrier: &mut Barrier, waves: &mut [Wave], launch: &Launch) {
+    barrier.checks.sites.clear();
     waves.iter_mut().for_each(|wave| barrier.checks.arrives(wave.index, &mut wave.in_flight, launch));
     barrier.checks.races.barrier(waves.iter().map(unfinished));
 }
@@ -201,6 +207,24 @@ pub(crate) fn at_barrier(barrier: &mut Barrier, waves: &mut [Wave], launch: &Lau
 /// A wave is let through the split barrier.
 pub(crate) fn passes(barrier: &mut Barrier, wave: &Wave) {
     barrier.checks.races.pass(wave.signalled, wave.index);
+}
+
+/// A wave has come to the workgroup's barrier.
+pub(crate) fn comes_to_barrier(core: &mut Core) -> ExecResult {
+    if !core.launch.barriers {
+        return Ok(());
+    }
+    let (at, exec) = (core.wave.checks.at, core.wave.exec());
+    // Structured control flow has all lanes of a wave active again before whatever follows it.
+    let lanes = core.wave.lanes & !exec;
+    if lanes != 0 {
+        core.passed(stop(FaultKind::Barrier { problem: BarrierProblem::Lanes { at, lanes } }))?;
+    }
+    let Barrier { checks, phase, members, .. } = &mut *core.barrier;
+    match checks.sites.arrive((at, core.wave.index), *phase, *members) {
+        Some(problem) => core.passed(stop(FaultKind::Barrier { problem })),
+        None => Ok(()),
+    }
 }
 
 /// A wave signals the split barrier.

@@ -79,6 +79,9 @@ pub struct Finding {
     /// The call of the application that it is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<HostCall>,
+    /// The call that destroyed what that call uses.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub destroyed: Option<HostCall>,
     /// What usually mends it.
     #[serde(default)]
     pub hint: String,
@@ -147,6 +150,8 @@ pub enum AccessKind {
     Atomic,
     /// An instruction is fetched.
     Fetch,
+    /// A wave comes to a barrier.
+    Barrier,
 }
 
 impl fmt::Display for AccessKind {
@@ -156,6 +161,7 @@ impl fmt::Display for AccessKind {
             AccessKind::Store => "store",
             AccessKind::Atomic => "atomic",
             AccessKind::Fetch => "instruction fetch",
+            AccessKind::Barrier => "barrier",
         })
     }
 }
@@ -273,15 +279,21 @@ impl Finding {
             allocation: None,
             other: None,
             call: None,
+            destroyed: None,
             hint: class.text().hint.to_owned(),
         }
     }
 
-    /// What is the same of findings that are one place: its class, its instruction or call, and, of a race, the other
-    /// instruction, whichever of the two comes first.
+    /// What is the same of findings that are one place: its class, its source line (its instruction, where that is not
+    /// known) or call, and, of a race, the other one, whichever of the two comes first.
     #[must_use]
     pub fn place(&self) -> Place<'_> {
-        let code = |at: &Option<CodePlace>| at.as_ref().map(|at| (at.kernel.clone(), at.address));
+        let code = |at: &Option<CodePlace>| {
+            at.as_ref().map(|at| match &at.source {
+                Some(source) => (at.kernel.clone(), source.file.clone(), source.line.into()),
+                None => (at.kernel.clone(), String::new(), at.address),
+            })
+        };
         let mut code = [code(&self.at), self.other.as_ref().and_then(|other| code(&other.at))];
         if code[1].is_some() {
             code.sort();
@@ -294,6 +306,6 @@ impl Finding {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Place<'f> {
     class: Class,
-    code: [Option<(String, u64)>; 2],
+    code: [Option<(String, String, u64)>; 2],
     call: Option<&'f HostCall>,
 }

@@ -94,6 +94,10 @@ fn finding_lines(finding: &Finding, style: Style, lines: &mut Vec<String>) {
         lines.push(format!("  in {}", call_text(call, style)));
         caller_lines(call, style, lines);
     }
+    if let Some(destroyed) = &finding.destroyed {
+        lines.push(format!("  destroyed by {}", call_text(destroyed, style)));
+        caller_lines(destroyed, style, lines);
+    }
     if finding.stopped {
         lines.push(style.warn("  the kernel did not go on after this: the rest of it was not checked"));
     }

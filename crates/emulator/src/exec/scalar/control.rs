@@ -159,6 +159,7 @@ fn wait(core: &mut Core, op: &Op) -> ExecResult {
 fn signal_barrier(core: &mut Core, op: &Op) -> ExecResult {
     whole_workgroup(op)?;
     core.wave.signalled = core.barrier.phase;
+    strict::comes_to_barrier(core)?;
     strict::signals(core);
     core.barrier.arrived += 1;
     core.barrier.settle();
@@ -426,6 +427,7 @@ pub(crate) fn meaning(opcode: Opcode) -> Option<Meaning> {
         Opcode::S_ENDPGM | Opcode::S_ENDPGM_SAVED | Opcode::S_ENDPGM_ORDERED_PS_DONE => (end, Semantics::Own),
         Opcode::S_BARRIER => (
             |core, _| {
+                strict::comes_to_barrier(core)?;
                 core.wave.status = Status::AtBarrier;
                 Ok(())
             },
